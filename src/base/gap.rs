@@ -1,0 +1,86 @@
+//! "Absent is not zero": whatever could not be read is a `Gap`, which travels inside the results up to the user with the
+//! reason and with what would help. A figure of type `Known<T>` can not be mistaken for 0.
+
+use super::Addr;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A figure, or why there is none.
+pub type Known<T> = Result<T, Gap>;
+
+/// One thing that could not be read or known.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gap {
+    /// What is missing: "pagemap", "G1CollectedHeap::_hrm".
+    pub what: String,
+    pub why: Why,
+    /// What the user could do about it.
+    pub hint: Option<String>,
+}
+
+/// Why something is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Why {
+    /// The kernel refused: a right or a setting is missing.
+    Denied,
+    /// The process, thread or mapping ended meanwhile.
+    Gone,
+    NotInThisKernel,
+    NotInThisRuntime,
+    /// It changed while it was read, and reading it again did not help.
+    Torn,
+    /// A walk reached its limit (`base::limits`).
+    OverLimit,
+    /// The page is not in memory, and reading it would have brought it in.
+    NotResident(Addr),
+    /// The target's bytes make no sense at this address.
+    BadData(Addr),
+    /// The file does not hold it (frozen snapshots and cores).
+    NotRecorded,
+}
+
+impl Why {
+    pub fn word(self) -> &'static str {
+        match self {
+            Why::Denied => "denied",
+            Why::Gone => "gone",
+            Why::NotInThisKernel => "not in this kernel",
+            Why::NotInThisRuntime => "not in this runtime",
+            Why::Torn => "changed while read",
+            Why::OverLimit => "over the limit",
+            Why::NotResident(_) => "not resident",
+            Why::BadData(_) => "bad data",
+            Why::NotRecorded => "not recorded",
+        }
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Why::NotResident(at) | Why::BadData(at) => write!(f, "{} at {at}", self.word()),
+            _ => f.write_str(self.word()),
+        }
+    }
+}
+
+impl Gap {
+    pub fn new(what: impl Into<String>, why: Why) -> Gap {
+        Gap { what: what.into(), why, hint: None }
+    }
+    pub fn hint(mut self, hint: impl Into<String>) -> Gap {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl fmt::Display for Gap {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{}: {}", self.what, self.why)?;
+        match &self.hint {
+            Some(hint) => write!(f, " ({hint})"),
+            None => Ok(()),
+        }
+    }
+}

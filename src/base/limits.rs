@@ -1,0 +1,30 @@
+//! Every bound of every walk, named in one place. The target's bytes are hostile: a list may be cyclic, a count may be
+//! 2^63. A walk that reaches its bound ends with `Why::OverLimit`, never with a hang or with the machine's memory gone.
+
+/// Mappings of one process. The kernel's default `vm.max_map_count` is 65,530; hosts that raise it stay below this.
+pub const MAPPINGS_MAX: usize = 4_000_000;
+/// Runs of alike pages that are kept for one process: 64 bytes each.
+pub const PAGE_RUNS_MAX: usize = 16_000_000;
+/// Threads of one process that are looked at.
+pub const THREADS_MAX: usize = 200_000;
+/// Bytes of the target's memory that are kept while one snapshot is taken.
+pub const MEMORY_CACHE_BYTES_MAX: usize = 256 << 20;
+/// Entries of each vmStructs table; JDK 11 has the most, 838 fields.
+pub const VMSTRUCTS_ENTRIES_MAX: usize = 20_000;
+/// Length of a C string of the target, in bytes.
+pub const C_STRING_BYTES_MAX: usize = 4_096;
+/// `-XX` flags; JDK 8 has the most, 1,449.
+pub const FLAGS_MAX: usize = 10_000;
+/// Regions of a heap (G1, Shenandoah, ZGC pages).
+pub const HEAP_REGIONS_MAX: usize = 2_000_000;
+/// Class loaders and classes that are walked.
+pub const LOADERS_MAX: usize = 1_000_000;
+pub const CLASSES_MAX: usize = 4_000_000;
+/// Code heaps, and blocks in one code heap.
+pub const CODE_HEAPS_MAX: usize = 16;
+pub const CODE_BLOCKS_MAX: usize = 4_000_000;
+/// Arenas, and heaps of one arena, of glibc's malloc.
+pub const ARENAS_MAX: usize = 65_536;
+pub const ARENA_HEAPS_MAX: usize = 1_000_000;
+/// Objects that are visited when pointers are followed from a collector to its side tables.
+pub const REACH_OBJECTS_MAX: usize = 20_000;

@@ -1,0 +1,17 @@
+//! The words that every room shares: addresses, ranges, byte counts, and the way to say "not known".
+//!
+//! Nothing here does any input or output, and nothing here knows Java or malloc.
+
+mod addr;
+mod gap;
+pub mod limits;
+
+pub use addr::{Addr, Range};
+pub use gap::{Gap, Known, Why};
+
+/// A number of bytes.
+pub type Bytes = u64;
+
+/// The unit in which the kernel's page tables and our residency are kept, in bytes.
+/// x86-64 has no other base page size; see `os::host` for the check at start-up.
+pub const PAGE: Bytes = 4096;

@@ -1,0 +1,9 @@
+//! The runtime's view: what a JVM says, in its own memory, about the memory it owns.
+//!
+//! Everything is read through `os::Target`, so a live process, a frozen file and a core are read by the same code.
+//! This room speaks the runtime's own words (`Kind`, part names); `map` turns them into the areas of the account.
+
+pub mod hotspot;
+pub mod types;
+
+pub use types::*;

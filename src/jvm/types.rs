@@ -1,0 +1,178 @@
+//! What the readers of a runtime hand upwards. Plain data; every part that can fail is `Known`.
+
+use crate::base::{Addr, Bytes, Gap, Known, Range};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A JVM as read from outside.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct JvmView {
+    /// "hotspot".
+    pub vm: String,
+    /// "17.0.15+6", as the VM names its release.
+    pub version: Known<String>,
+    /// 8, 11, 17, 21, 25.
+    pub major: Known<u32>,
+    pub gc: Known<Gc>,
+    /// Path of libjvm.so as mapped, and its build id in hexadecimal.
+    pub library: String,
+    pub build_id: Option<String>,
+    /// "off", "summary" or "detail".
+    pub nmt: Known<String>,
+    /// The `-XX` flags of the VM by name, values as printed by -XX:+PrintFlagsFinal. Only those that
+    /// `hotspot::flags::KEPT` names.
+    pub flags: BTreeMap<String, String>,
+    pub heap: Known<HeapView>,
+    pub code: Known<Vec<CodeHeapView>>,
+    pub classes: Known<ClassView>,
+    /// Every thread whose stack was found: Java threads, the VM's own, and foreign ones.
+    pub threads: Vec<JvmThread>,
+    /// What the VM owns where. May nest: an extent inside another one refines it.
+    pub extents: Vec<Extent>,
+    pub gaps: Vec<Gap>,
+}
+
+/// The garbage collector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Gc {
+    Serial,
+    Parallel,
+    Cms,
+    G1,
+    Z,
+    ZGenerational,
+    Shenandoah,
+    ShenandoahGenerational,
+    Epsilon,
+}
+
+impl Gc {
+    /// The name in the account: "g1", "zgc", "zgc generational".
+    pub fn name(self) -> &'static str {
+        match self {
+            Gc::Serial => "serial",
+            Gc::Parallel => "parallel",
+            Gc::Cms => "cms",
+            Gc::G1 => "g1",
+            Gc::Z => "zgc",
+            Gc::ZGenerational => "zgc generational",
+            Gc::Shenandoah => "shenandoah",
+            Gc::ShenandoahGenerational => "shenandoah generational",
+            Gc::Epsilon => "epsilon",
+        }
+    }
+}
+
+/// A stretch of memory that the VM owns.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Extent {
+    pub range: Range,
+    pub kind: Kind,
+    /// The part, in the VM's words and singular: "eden", "card table", "code heap 'non-profiled nmethods'".
+    pub part: String,
+    /// Bytes of `range` that hold something; `None` where the VM does not tell.
+    pub in_use_bytes: Option<Bytes>,
+    pub how: How,
+}
+
+/// What kind of memory, in the VM's terms. `map::area` gives each its area.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    JavaHeap,
+    /// Card tables, mark bitmaps, block offset tables, remembered sets, region tables, mark stacks.
+    Gc,
+    /// Metaspace outside the class space.
+    Metaspace,
+    ClassSpace,
+    CdsArchive,
+    CodeHeap,
+    /// The map from code addresses to block starts: `CodeHeap::_segmap`.
+    CodeHeapSegmap,
+    /// A thread's stack with its guard pages; `thread` names it through `JvmView::threads`.
+    Stack,
+    /// Polling pages, perf memory, and whatever else the VM maps for its own work.
+    VmWork,
+}
+
+/// How it is known that a stretch is what its label says; the strongest first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum How {
+    /// A field that vmStructs names.
+    VmStructs,
+    /// A symbol of libjvm's symbol table.
+    Symbol,
+    /// A pair of words (bounds, or start and size) in an object that was reached from the named root and that fit a
+    /// mapping exactly.
+    PointedFrom(String),
+    /// Its size and place alone fit.
+    Shape,
+}
+
+/// The Java heap as a whole.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeapView {
+    /// Every address range that is reserved for the heap; ZGC reserves several.
+    pub reserved: Vec<Range>,
+    pub max_bytes: Known<Bytes>,
+    pub committed_bytes: Known<Bytes>,
+    pub used_bytes: Known<Bytes>,
+    /// G1, Shenandoah and ZGC: bytes of a region; ZGC: of a small page.
+    pub region_bytes: Option<Bytes>,
+}
+
+/// One code heap (JDK 8: the only one).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CodeHeapView {
+    pub name: String,
+    pub reserved: Range,
+    pub committed: Range,
+    pub used_bytes: Known<Bytes>,
+    /// Blobs by kind: "nmethod", "adapter", "interpreter", "stub", ...: count and bytes.
+    pub blobs: BTreeMap<String, BlobCount>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct BlobCount {
+    pub count: u64,
+    pub bytes: Bytes,
+}
+
+/// Class metadata as a whole.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClassView {
+    pub loaders: Known<u64>,
+    pub classes: Known<u64>,
+    /// From the perf memory counters; as of the last collection.
+    pub metaspace_used_bytes: Known<Bytes>,
+    pub class_space_used_bytes: Known<Bytes>,
+}
+
+/// One thread of the process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JvmThread {
+    pub tid: i32,
+    /// The Java name where it can be read, else the kernel's 15 bytes.
+    pub name: String,
+    pub kind: ThreadKind,
+    /// From the lowest address of the stack, guard pages included, to its base.
+    pub stack: Known<Range>,
+    /// The `Thread` object of the VM.
+    pub object: Option<Addr>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ThreadKind {
+    Java,
+    Compiler,
+    Gc,
+    /// VM Thread, VM Periodic, Signal Dispatcher and other threads of the VM.
+    Vm,
+    /// The thread that main() ran on.
+    Primordial,
+    /// A thread the VM does not know: made by a native library.
+    Foreign,
+}

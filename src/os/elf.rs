@@ -1,0 +1,187 @@
+//! The parts of an ELF image that can be read where it is loaded: program headers, exported symbols by the GNU hash, the
+//! build id, and the stretch of its writable data. Read through `Memory`, so a frozen file or a core serves as well as a
+//! live process, and a library that was deleted from the disk as well as one that is still there.
+//!
+//! Layouts: elf(5); DT_GNU_HASH: glibc elf/dl-lookup.c (`do_lookup_x`), bloom filter skipped.
+
+use super::maps::Mapping;
+use super::memory::{Fault, Memory};
+use crate::base::{Addr, Range, Why};
+
+const PROGRAM_HEADERS_MAX: u16 = 128;
+const DYNAMIC_ENTRIES_MAX: u64 = 256;
+const CHAIN_MAX: u64 = 100_000;
+
+/// A loaded shared object or executable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    /// The path as mapped.
+    pub path: String,
+    /// What is added to the addresses in the file.
+    pub bias: u64,
+    /// The loadable segments: where they lie, and whether they are writable.
+    pub segments: Vec<(Range, bool)>,
+    dynamic: Option<Range>,
+    notes: Vec<Range>,
+}
+
+impl Image {
+    /// Reads the headers of the image whose first mapping (offset 0) is `first`.
+    pub fn read(memory: &dyn Memory, first: &Mapping) -> Result<Image, Fault> {
+        let start = first.range.start;
+        let bad = Fault { at: start, why: Why::BadData(start) };
+        let mut header = [0; 64];
+        memory.read(start, &mut header)?;
+        let is_elf64_little = header[..6] == [0x7f, b'E', b'L', b'F', 2, 1];
+        if !is_elf64_little {
+            return Err(bad);
+        }
+        let table = u64_at(&header, 32);
+        let entry_bytes = u16_at(&header, 54);
+        let entries = u16_at(&header, 56);
+        if entry_bytes != 56 || entries > PROGRAM_HEADERS_MAX {
+            return Err(bad);
+        }
+        let mut bytes = vec![0; entries as usize * 56];
+        memory.read(start.plus(table), &mut bytes)?;
+        Image::from_program_headers(first, &bytes).ok_or(bad)
+    }
+
+    fn from_program_headers(first: &Mapping, bytes: &[u8]) -> Option<Image> {
+        const PT_LOAD: u32 = 1;
+        const PT_DYNAMIC: u32 = 2;
+        const PT_NOTE: u32 = 4;
+        const PF_W: u32 = 2;
+        let headers = || bytes.as_chunks::<56>().0.iter();
+        let lowest = headers()
+            .find(|header| u32_at(*header, 0) == PT_LOAD)
+            .map(|header| u64_at(header, 16) & !0xfff)?;
+        let bias = first.range.start.0.wrapping_sub(lowest);
+        let range =
+            |header: &[u8; 56]| Range::sized(Addr(bias.wrapping_add(u64_at(header, 16))), u64_at(header, 40));
+        let mut image =
+            Image { path: first.path.clone(), bias, segments: Vec::new(), dynamic: None, notes: Vec::new() };
+        for header in headers() {
+            match u32_at(header, 0) {
+                PT_LOAD => image.segments.push((range(header), u32_at(header, 4) & PF_W != 0)),
+                PT_DYNAMIC => image.dynamic = Some(range(header)),
+                PT_NOTE => image.notes.push(range(header)),
+                _ => {}
+            }
+        }
+        Some(image)
+    }
+
+    /// All that the image occupies, gaps between its segments included.
+    pub fn extent(&self) -> Range {
+        let start = self.segments.iter().map(|(range, _)| range.start).min().unwrap_or_default();
+        let end = self.segments.iter().map(|(range, _)| range.end).max().unwrap_or_default();
+        Range::new(start, end)
+    }
+
+    /// The address of an exported symbol in the target.
+    pub fn exported(&self, memory: &dyn Memory, name: &str) -> Result<Option<Addr>, Fault> {
+        let Some(tables) = self.dynamic_tables(memory)? else { return Ok(None) };
+        tables.find(memory, name, self.bias)
+    }
+
+    /// GNU build id in hexadecimal.
+    pub fn build_id(&self, memory: &dyn Memory) -> Option<String> {
+        const NT_GNU_BUILD_ID: u32 = 3;
+        for note in &self.notes {
+            let mut bytes = vec![0; note.bytes().min(4096) as usize];
+            if memory.read(note.start, &mut bytes).is_err() {
+                continue;
+            }
+            let mut rest = &bytes[..];
+            while rest.len() >= 12 {
+                let (name_bytes, value_bytes) = (u32_at(rest, 0) as usize, u32_at(rest, 4) as usize);
+                let value_at = 12 + name_bytes.saturating_add(3) / 4 * 4;
+                let Some(value) = rest.get(value_at..value_at.saturating_add(value_bytes)) else { break };
+                if u32_at(rest, 8) == NT_GNU_BUILD_ID && rest.get(12..16) == Some(b"GNU\0") {
+                    return Some(value.iter().map(|byte| format!("{byte:02x}")).collect());
+                }
+                rest = rest.get(value_at + value_bytes.saturating_add(3) / 4 * 4..).unwrap_or(&[]);
+            }
+        }
+        None
+    }
+
+    fn dynamic_tables(&self, memory: &dyn Memory) -> Result<Option<DynamicTables>, Fault> {
+        const DT_STRTAB: u64 = 5;
+        const DT_SYMTAB: u64 = 6;
+        const DT_GNU_HASH: u64 = 0x6fff_fef5;
+        let Some(dynamic) = self.dynamic else { return Ok(None) };
+        let (mut strings, mut symbols, mut hash) = (None, None, None);
+        for index in 0..(dynamic.bytes() / 16).min(DYNAMIC_ENTRIES_MAX) {
+            let at = dynamic.start.plus(index * 16);
+            let (tag, value) = (memory.u64(at)?, memory.u64(at.plus(8))?);
+            // glibc relocates these entries in place; musl and a file image do not.
+            let address = if value < self.bias { Addr(value.wrapping_add(self.bias)) } else { Addr(value) };
+            match tag {
+                0 => break,
+                DT_STRTAB => strings = Some(address),
+                DT_SYMTAB => symbols = Some(address),
+                DT_GNU_HASH => hash = Some(address),
+                _ => {}
+            }
+        }
+        Ok(match (strings, symbols, hash) {
+            (Some(strings), Some(symbols), Some(hash)) => Some(DynamicTables { strings, symbols, hash }),
+            _ => None,
+        })
+    }
+}
+
+struct DynamicTables {
+    strings: Addr,
+    symbols: Addr,
+    hash: Addr,
+}
+
+impl DynamicTables {
+    fn find(&self, memory: &dyn Memory, name: &str, bias: u64) -> Result<Option<Addr>, Fault> {
+        let buckets = memory.u32(self.hash)? as u64;
+        let first_symbol = memory.u32(self.hash.plus(4))? as u64;
+        let bloom_words = memory.u32(self.hash.plus(8))? as u64;
+        if buckets == 0 {
+            return Ok(None);
+        }
+        let bucket_table = self.hash.plus(16 + bloom_words * 8);
+        let chains = bucket_table.plus(buckets * 4);
+        let wanted = gnu_hash(name);
+        let mut symbol = memory.u32(bucket_table.plus(wanted as u64 % buckets * 4))? as u64;
+        for _ in 0..CHAIN_MAX {
+            if symbol < first_symbol {
+                return Ok(None);
+            }
+            let hash = memory.u32(chains.plus((symbol - first_symbol) * 4))?;
+            if hash | 1 == wanted | 1 {
+                let entry = self.symbols.plus(symbol * 24);
+                let text = memory.c_string(self.strings.plus(memory.u32(entry)? as u64), name.len() + 64);
+                if text.is_ok_and(|text| text == name) {
+                    return Ok(Some(Addr(memory.u64(entry.plus(8))?.wrapping_add(bias))));
+                }
+            }
+            if hash & 1 == 1 {
+                return Ok(None);
+            }
+            symbol += 1;
+        }
+        Ok(None)
+    }
+}
+
+fn gnu_hash(name: &str) -> u32 {
+    name.bytes().fold(5381_u32, |hash, byte| hash.wrapping_mul(33).wrapping_add(byte as u32))
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes([bytes[at], bytes[at + 1]])
+}
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u32_at(bytes, at) as u64 | (u32_at(bytes, at + 4) as u64) << 32
+}

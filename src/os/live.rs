@@ -1,0 +1,140 @@
+//! The memory of a running process, through /proc/PID/mem.
+//!
+//! The open file is bound to the address space, so a recycled pid is never read. Absent pages are never touched: a read of
+//! one would map the zero page or bring a file's page in (mm/memory.c, `faultin_page`), and so change what we measure.
+//! Absent pages of mapped files are read from the file instead; other absent pages are faults. Pages that were read are
+//! kept until the snapshot is done, so that one snapshot sees one state.
+
+use super::maps::{Mapping, find_mapping};
+use super::memory::{Fault, Memory};
+use super::process::{Process, gap};
+use super::target::OsView;
+use crate::base::limits::MEMORY_CACHE_BYTES_MAX;
+use crate::base::{Addr, Known, PAGE, Range, Why};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fs::File;
+use std::os::unix::fs::{FileExt, MetadataExt};
+
+/// Pages fetched at once around a wanted one.
+const BLOCK_BYTES: u64 = 4 * PAGE;
+/// Reads this long go past the cache.
+const LARGE_READ_BYTES: usize = 64 << 10;
+
+type Block = Box<[u8]>;
+
+pub struct Live<'a> {
+    process: &'a Process,
+    memory: File,
+    view: &'a OsView,
+    blocks: RefCell<HashMap<u64, Block>>,
+    files: RefCell<HashMap<(String, u64), Option<File>>>,
+}
+
+impl<'a> Live<'a> {
+    /// Needs the right to ptrace the process: the same user and Yama's ptrace_scope 0, or CAP_SYS_PTRACE.
+    pub fn open(process: &'a Process, view: &'a OsView) -> Known<Live<'a>> {
+        let memory = process.open_file("mem").map_err(|error| {
+            gap("/proc/PID/mem", &error).hint(
+                "run as root, or with CAP_SYS_PTRACE, or as the JVM's user with kernel.yama.ptrace_scope=0",
+            )
+        })?;
+        Ok(Live { process, memory, view, blocks: RefCell::default(), files: RefCell::default() })
+    }
+
+    /// Reads from the process; `range` must be resident.
+    fn read_resident(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
+        self.memory.read_exact_at(into, at.0).map_err(|error| {
+            let why = match error.raw_os_error() {
+                Some(libc::EACCES | libc::EPERM) => Why::Denied,
+                _ => Why::Gone,
+            };
+            Fault { at, why }
+        })
+    }
+
+    /// Reads an absent page of a file mapping from the file.
+    fn read_file(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
+        let absent = Fault { at, why: Why::NotResident(at) };
+        let mapping = find_mapping(&self.view.mappings, at).ok_or(Fault { at, why: Why::BadData(at) })?;
+        if !mapping.is_file() || mapping.range.end < at.plus(into.len() as u64) {
+            return Err(absent);
+        }
+        let key = (mapping.device.clone(), mapping.inode);
+        let mut files = self.files.borrow_mut();
+        let file = files.entry(key).or_insert_with(|| open_mapped(self.process, mapping));
+        let offset = mapping.offset + (at.0 - mapping.range.start.0);
+        file.as_ref().ok_or(absent)?.read_exact_at(into, offset).map_err(|_| absent)
+    }
+
+    /// The part of the page-aligned block at `start` that is resident, with the bytes; pages of files are added.
+    fn fetch(&self, start: Addr) -> Block {
+        let mut block = vec![0; BLOCK_BYTES as usize].into_boxed_slice();
+        for piece in self.view.resident_ranges(Range::sized(start, BLOCK_BYTES)) {
+            let from = (piece.start.0 - start.0) as usize;
+            // A page that vanished since the scan stays zero here and is caught by `read`'s own check only if the whole
+            // mapping went; the rooms above check what they read.
+            let _ = self.read_resident(piece.start, &mut block[from..from + piece.bytes() as usize]);
+        }
+        block
+    }
+
+    fn read_small(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
+        let start = at.down_to(BLOCK_BYTES);
+        let skip = (at.0 - start.0) as usize;
+        let mut blocks = self.blocks.borrow_mut();
+        if blocks.len() * BLOCK_BYTES as usize > MEMORY_CACHE_BYTES_MAX {
+            blocks.clear();
+        }
+        let block = blocks.entry(start.0).or_insert_with(|| self.fetch(start));
+        into.copy_from_slice(&block[skip..skip + into.len()]);
+        Ok(())
+    }
+}
+
+impl Memory for Live<'_> {
+    fn read(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
+        if at.0.checked_add(into.len() as u64).is_none() {
+            return Err(Fault { at, why: Why::BadData(at) });
+        }
+        let mut done = 0;
+        while done < into.len() {
+            let here = at.plus(done as u64);
+            let resident = self.view.resident_run(here);
+            let to_page_end = (PAGE - (here.0 & (PAGE - 1))) as usize;
+            let step = match resident {
+                Some(run) => (run.end.0 - here.0).min((into.len() - done) as u64) as usize,
+                None => to_page_end.min(into.len() - done),
+            };
+            let piece = &mut into[done..done + step];
+            match resident {
+                Some(_) if step >= LARGE_READ_BYTES => self.read_resident(here, piece)?,
+                Some(_) => {
+                    let to_block_end = (BLOCK_BYTES - (here.0 & (BLOCK_BYTES - 1))) as usize;
+                    let step = step.min(to_block_end);
+                    self.read_small(here, &mut into[done..done + step])?;
+                    done += step;
+                    continue;
+                }
+                None => self.read_file(here, piece)?,
+            }
+            done += step;
+        }
+        Ok(())
+    }
+}
+
+/// Opens the file behind a mapping: by /proc/PID/map_files (works for deleted files and other roots, needs
+/// CAP_CHECKPOINT_RESTORE), else by its path below the process's root or ours, if the inode is the same.
+pub fn open_mapped(process: &Process, mapping: &Mapping) -> Option<File> {
+    let link = format!("map_files/{:x}-{:x}", mapping.range.start.0, mapping.range.end.0);
+    if let Ok(file) = process.open_file(&link) {
+        return Some(file);
+    }
+    let path = mapping.file_path();
+    let in_root = process.path("root").join(path.trim_start_matches('/'));
+    [in_root, path.into()].into_iter().find_map(|path| {
+        let file = File::open(path).ok()?;
+        (file.metadata().ok()?.ino() == mapping.inode).then_some(file)
+    })
+}

@@ -1,0 +1,138 @@
+//! One way to read the target's memory, whether it lives, is frozen in a file, or is made up by a test.
+//!
+//! A fault carries its address. Helpers read the few shapes that the rooms above need; each is bounded.
+
+use crate::base::{Addr, Gap, Why};
+
+/// One failed read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    pub at: Addr,
+    pub why: Why,
+}
+
+impl Fault {
+    /// The gap that this fault leaves in the reading of `what`.
+    pub fn gap(self, what: impl Into<String>) -> Gap {
+        Gap::new(format!("{} (at {})", what.into(), self.at), self.why)
+    }
+}
+
+/// The bytes of a process. Implementations never bring an absent page into memory.
+pub trait Memory {
+    /// Fills `into` from `at`, whole or not at all.
+    fn read(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault>;
+
+    fn u8(&self, at: Addr) -> Result<u8, Fault> {
+        let mut bytes = [0; 1];
+        self.read(at, &mut bytes)?;
+        Ok(bytes[0])
+    }
+    fn u16(&self, at: Addr) -> Result<u16, Fault> {
+        let mut bytes = [0; 2];
+        self.read(at, &mut bytes)?;
+        Ok(u16::from_le_bytes(bytes))
+    }
+    fn u32(&self, at: Addr) -> Result<u32, Fault> {
+        let mut bytes = [0; 4];
+        self.read(at, &mut bytes)?;
+        Ok(u32::from_le_bytes(bytes))
+    }
+    fn i32(&self, at: Addr) -> Result<i32, Fault> {
+        Ok(self.u32(at)? as i32)
+    }
+    fn u64(&self, at: Addr) -> Result<u64, Fault> {
+        let mut bytes = [0; 8];
+        self.read(at, &mut bytes)?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+    /// A pointer at `at`.
+    fn addr(&self, at: Addr) -> Result<Addr, Fault> {
+        Ok(Addr(self.u64(at)?))
+    }
+    /// `count` words of 8 bytes from `at`.
+    fn words(&self, at: Addr, count: usize) -> Result<Vec<u64>, Fault> {
+        let mut bytes = vec![0; count * 8];
+        self.read(at, &mut bytes)?;
+        Ok(bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect())
+    }
+    /// The C string at `at`, without its NUL, at most `max_bytes` long; bytes that are no UTF-8 become U+FFFD.
+    /// Fails with `BadData` when no NUL is found within the bound.
+    fn c_string(&self, at: Addr, max_bytes: usize) -> Result<String, Fault> {
+        let mut found = Vec::new();
+        while found.len() < max_bytes {
+            let here = at.plus(found.len() as u64);
+            // Never past the end of a page, the next one may be absent.
+            let step = (64 - (here.0 & 63)) as usize;
+            let mut piece = [0; 64];
+            self.read(here, &mut piece[..step])?;
+            if let Some(end) = piece[..step].iter().position(|byte| *byte == 0) {
+                found.extend_from_slice(&piece[..end]);
+                return Ok(String::from_utf8_lossy(&found).into_owned());
+            }
+            found.extend_from_slice(&piece[..step]);
+        }
+        Err(Fault { at, why: Why::BadData(at) })
+    }
+}
+
+/// Memory made of literal bytes, for tests: each piece is (address, bytes).
+#[derive(Default)]
+pub struct Pieces(pub std::collections::BTreeMap<Addr, Vec<u8>>);
+
+impl Pieces {
+    /// Lays `bytes` down at `at`. Pieces must not overlap.
+    pub fn put(&mut self, at: Addr, bytes: &[u8]) {
+        self.0.insert(at, bytes.to_vec());
+    }
+    pub fn put_words(&mut self, at: Addr, words: &[u64]) {
+        self.put(at, &words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>());
+    }
+}
+
+impl Memory for Pieces {
+    fn read(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
+        let mut done = 0;
+        while done < into.len() {
+            let here = at.plus(done as u64);
+            let (start, bytes) =
+                self.0.range(..=here).next_back().ok_or(Fault { at: here, why: Why::NotRecorded })?;
+            let skip = (here.0 - start.0) as usize;
+            if skip >= bytes.len() {
+                return Err(Fault { at: here, why: Why::NotRecorded });
+            }
+            let take = (bytes.len() - skip).min(into.len() - done);
+            into[done..done + take].copy_from_slice(&bytes[skip..skip + take]);
+            done += take;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_c_string_ends_at_its_nul_or_at_the_bound() {
+        let mut memory = Pieces::default();
+        memory.put(
+            Addr(0x1000),
+            b"java_heap\0rest of the page, as long as sixty-four bytes and more, no NUL in it",
+        );
+        assert_eq!(memory.c_string(Addr(0x1000), 100), Ok("java_heap".to_string()));
+        assert_eq!(
+            memory.c_string(Addr(0x100a), 8).map_err(|fault| fault.why),
+            Err(Why::BadData(Addr(0x100a)))
+        );
+    }
+
+    #[test]
+    fn a_read_across_two_pieces_is_whole_and_a_hole_is_a_fault() {
+        let mut memory = Pieces::default();
+        memory.put(Addr(0x1000), &[1, 2]);
+        memory.put(Addr(0x1002), &[3, 4]);
+        assert_eq!(memory.u32(Addr(0x1000)), Ok(0x04030201));
+        assert_eq!(memory.u32(Addr(0x1002)), Err(Fault { at: Addr(0x1004), why: Why::NotRecorded }));
+    }
+}

@@ -1,0 +1,15 @@
+//! The kernel's view of a process, read only. One file is one kernel interface: its struct, its parser, its tests.
+//! Nothing here knows Java or malloc, writes to the target, or prints.
+
+pub mod elf;
+pub mod live;
+pub mod maps;
+pub mod memory;
+pub mod pagemap;
+pub mod process;
+pub mod status;
+pub mod symbols;
+pub mod target;
+
+pub use memory::{Fault, Memory};
+pub use target::{OsView, Symbols, Target};

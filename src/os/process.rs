@@ -1,0 +1,208 @@
+//! One process, pinned: the directory /proc/PID is held open, so a pid that is used again by another process is never
+//! read by mistake (reads through the old directory fail with ESRCH), and the start time says which process it was.
+
+use super::maps::{self, Mapping};
+use super::status::{self, Status};
+use super::target::Task;
+use crate::base::limits::{MAPPINGS_MAX, THREADS_MAX};
+use crate::base::{Gap, Known, Why};
+use std::ffi::CString;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+/// Largest /proc file that is read whole, in bytes: 4 million mappings of 100 bytes.
+const PROC_FILE_BYTES_MAX: u64 = MAPPINGS_MAX as u64 * 100;
+
+/// An open process.
+pub struct Process {
+    pub pid: i32,
+    /// Clock ticks after boot.
+    pub start_ticks: u64,
+    directory: OwnedFd,
+}
+
+/// Why a process can not be opened: the one early failure.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("no process with pid {0}")]
+    None(i32),
+    #[error("pid {0} is a zombie: it has ended and holds no memory; its parent has not collected it yet")]
+    Zombie(i32),
+    #[error("pid {0} is a kernel thread: it has no memory of its own")]
+    KernelThread(i32),
+    #[error("/proc/{0} can not be read: {1}")]
+    Denied(i32, io::Error),
+}
+
+impl Process {
+    pub fn open(pid: i32) -> Result<Process, OpenError> {
+        let path = CString::new(format!("/proc/{pid}")).unwrap_or_default();
+        // SAFETY: `path` is a NUL-terminated string that outlives the call.
+        let fd = unsafe { libc::open(path.as_ptr(), libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC) };
+        if fd < 0 {
+            return Err(OpenError::None(pid));
+        }
+        // SAFETY: `fd` was just opened and belongs to nobody else.
+        let directory = unsafe { OwnedFd::from_raw_fd(fd) };
+        let mut process = Process { pid, start_ticks: 0, directory };
+        let stat = process.text("stat").map_err(|error| match error.raw_os_error() {
+            Some(libc::ESRCH | libc::ENOENT) => OpenError::None(pid),
+            _ => OpenError::Denied(pid, error),
+        })?;
+        let stat = Stat::parse(&stat).ok_or_else(|| {
+            OpenError::Denied(
+                pid,
+                io::Error::new(io::ErrorKind::InvalidData, "stat is not of the known form"),
+            )
+        })?;
+        process.start_ticks = stat.start_ticks;
+        match stat {
+            Stat { state: 'Z' | 'X', .. } => Err(OpenError::Zombie(pid)),
+            Stat { virtual_bytes: 0, .. } => Err(OpenError::KernelThread(pid)),
+            _ => Ok(process),
+        }
+    }
+
+    /// Opens a file below /proc/PID for reading.
+    pub fn open_file(&self, name: &str) -> io::Result<File> {
+        let name = CString::new(name).map_err(|_| io::ErrorKind::InvalidInput)?;
+        // SAFETY: the directory is open, and `name` is a NUL-terminated string that outlives the call.
+        let fd = unsafe {
+            libc::openat(self.directory.as_raw_fd(), name.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC)
+        };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: `fd` was just opened and belongs to nobody else.
+        Ok(unsafe { File::from_raw_fd(fd) })
+    }
+
+    /// A file below /proc/PID, whole.
+    pub fn bytes(&self, name: &str) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let read = self.open_file(name)?.take(PROC_FILE_BYTES_MAX).read_to_end(&mut bytes)?;
+        if read as u64 == PROC_FILE_BYTES_MAX {
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "over the limit"));
+        }
+        Ok(bytes)
+    }
+
+    pub fn text(&self, name: &str) -> io::Result<String> {
+        Ok(String::from_utf8_lossy(&self.bytes(name)?).into_owned())
+    }
+
+    /// Where a link below /proc/PID points: `exe`, `root`, `ns/mnt`.
+    pub fn link(&self, name: &str) -> io::Result<PathBuf> {
+        std::fs::read_link(self.path(name))
+    }
+
+    /// The path of a file below /proc/PID, for calls that take no directory. Racy against a recycled pid: check
+    /// `is_same` after.
+    pub fn path(&self, name: &str) -> PathBuf {
+        Path::new("/proc").join(self.pid.to_string()).join(name)
+    }
+
+    /// Whether the process that was opened still lives.
+    pub fn is_same(&self) -> bool {
+        let stat = self.text("stat").ok().and_then(|text| Stat::parse(&text));
+        stat.is_some_and(|stat| stat.start_ticks == self.start_ticks && !matches!(stat.state, 'Z' | 'X'))
+    }
+
+    pub fn status(&self) -> Known<Status> {
+        let text = self.text("status").map_err(|error| gap("/proc/PID/status", &error))?;
+        Ok(status::parse(&text))
+    }
+
+    pub fn mappings(&self) -> Known<Vec<Mapping>> {
+        let bytes = self.bytes("maps").map_err(|error| gap("/proc/PID/maps", &error))?;
+        Ok(maps::parse(&bytes).0)
+    }
+
+    /// The threads that exist now. One that ends while it is listed is left out.
+    pub fn tasks(&self) -> Known<Vec<Task>> {
+        let entries = std::fs::read_dir(self.path("task")).map_err(|error| gap("/proc/PID/task", &error))?;
+        let mut tasks = Vec::new();
+        for entry in entries.flatten() {
+            let Some(tid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+            if tasks.len() == THREADS_MAX {
+                return Err(Gap::new("/proc/PID/task", Why::OverLimit));
+            }
+            let Ok(name) = self.text(&format!("task/{tid}/comm")) else { continue };
+            tasks.push(Task { tid, name: name.trim_end_matches('\n').to_string() });
+        }
+        tasks.sort_by_key(|task| task.tid);
+        Ok(tasks)
+    }
+}
+
+/// The gap that a failed read of a /proc file leaves.
+pub fn gap(what: &str, error: &io::Error) -> Gap {
+    let why = match error.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM) => Why::Denied,
+        Some(libc::ESRCH | libc::ENOENT) => Why::Gone,
+        Some(libc::ENOTTY | libc::EINVAL | libc::ENOSYS) => Why::NotInThisKernel,
+        _ if error.kind() == io::ErrorKind::FileTooLarge => Why::OverLimit,
+        _ => Why::Gone,
+    };
+    Gap::new(what, why)
+}
+
+/// The fields of /proc/PID/stat that are used (proc_pid_stat(5)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stat {
+    pub state: char,
+    pub parent: i32,
+    pub start_ticks: u64,
+    pub virtual_bytes: u64,
+    /// Address of the bottom of the stack; 0 without the right to see it. Forked children share their parent's.
+    pub stack_start: u64,
+}
+
+impl Stat {
+    /// The name in parentheses may hold spaces and parentheses: the last one ends it.
+    pub fn parse(text: &str) -> Option<Stat> {
+        let rest = &text[text.rfind(')')? + 1..];
+        let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+        // Field 3 (state) is fields[0].
+        let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+        Some(Stat {
+            state: fields.first()?.chars().next()?,
+            parent: number(4)? as i32,
+            start_ticks: number(22)?,
+            virtual_bytes: number(23)?,
+            stack_start: number(28)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_parentheses_does_not_shift_the_fields() {
+        let text = "42 (a) b (c)) S 7 42 42 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 29 0 8123 3487563776 5 18446744073709551615 1 2 \
+                    140733 0 0 0 0 0 0";
+        let stat = Stat::parse(text).expect("a good line");
+        assert_eq!((stat.state, stat.parent, stat.start_ticks), ('S', 7, 8123));
+        assert_eq!((stat.virtual_bytes, stat.stack_start), (3487563776, 140733));
+    }
+
+    #[test]
+    fn this_very_process_can_be_opened_and_pid_0_can_not() {
+        let me = Process::open(std::process::id() as i32).expect("myself");
+        assert!(me.is_same());
+        assert!(me.mappings().expect("my maps").len() > 5);
+        assert!(me.tasks().expect("my threads").iter().any(|task| task.tid == me.pid));
+        assert!(matches!(Process::open(0), Err(OpenError::None(0))));
+    }
+
+    #[test]
+    fn a_kernel_thread_has_no_memory() {
+        if let Err(error) = Process::open(2) {
+            assert!(matches!(error, OpenError::KernelThread(2) | OpenError::None(2)), "{error}");
+        }
+    }
+}

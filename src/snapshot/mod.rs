@@ -1,0 +1,3 @@
+//! One pass over the target, in a fixed order.
+
+pub mod take;
