@@ -18,6 +18,11 @@ fn main() -> anyhow::Result<()> {
         image.build_id(&memory),
         structs.size_of("G1CollectedHeap")
     );
+    let jvm = marusa::jvm::hotspot::read(&target);
+    eprintln!("jvm {:?}", started.elapsed());
+    let alloc = marusa::alloc::read(&target);
+    eprintln!("alloc {:?}", started.elapsed());
+    println!("{jvm:#?}\n{alloc:#?}");
     let rss: u64 =
         view.pages.iter().flatten().filter(|run| run.is_present()).map(|run| run.range.bytes()).sum();
     println!("{} {:?}", rss, view.status);

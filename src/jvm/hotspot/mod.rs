@@ -1,4 +1,126 @@
 //! HotSpot, JDK 8 to 25 and on, read through its own tables (vmStructs).
+//!
+//! Each file reads one part of the VM and hands over extents (who owns which addresses) and gaps. A part that can not be
+//! read never stops the others.
 
+pub mod cds;
+pub mod code_cache;
 pub mod find;
+pub mod flags;
+pub mod heap;
+pub mod metaspace;
+pub mod stacks;
+pub mod threads;
+pub mod version;
+pub mod vm_work;
 pub mod vmstructs;
+
+use super::types::{Extent, How, JvmView, Kind};
+use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
+use crate::os::elf::Image;
+use crate::os::{Memory, Target};
+use flags::Flags;
+use vmstructs::VmStructs;
+
+/// What every reader of a part gets.
+pub struct Hotspot<'a> {
+    pub target: &'a Target<'a>,
+    pub image: &'a Image,
+    pub structs: &'a VmStructs,
+    pub flags: &'a Flags,
+    /// 8, 11, 17, 21, 25; `None` when the version string makes no sense. Ask for fields, not for this, where possible.
+    pub major: Option<u32>,
+}
+
+/// What the readers found so far.
+#[derive(Default)]
+pub struct Found {
+    pub extents: Vec<Extent>,
+    pub gaps: Vec<Gap>,
+}
+
+impl Found {
+    pub fn claim(
+        &mut self,
+        range: Range,
+        kind: Kind,
+        part: impl Into<String>,
+        in_use: impl Into<Option<Bytes>>,
+        how: How,
+    ) {
+        if !range.is_empty() {
+            self.extents.push(Extent { range, kind, part: part.into(), in_use_bytes: in_use.into(), how });
+        }
+    }
+
+    /// Keeps the gap of a part that could not be read, and goes on.
+    pub fn note<T>(&mut self, known: Known<T>) -> Option<T> {
+        known.map_err(|gap| self.gaps.push(gap)).ok()
+    }
+
+    /// Whether some extent of the VM already covers `at`.
+    pub fn claims(&self, at: Addr) -> bool {
+        self.extents.iter().any(|extent| extent.range.has(at))
+    }
+}
+
+impl Hotspot<'_> {
+    pub fn memory(&self) -> &dyn Memory {
+        self.target.memory
+    }
+    pub fn addr(&self, object: Addr, owner: &str, name: &str) -> Known<Addr> {
+        self.structs.read_addr(self.memory(), object, owner, name)
+    }
+    pub fn word(&self, object: Addr, owner: &str, name: &str) -> Known<u64> {
+        self.structs.read_word(self.memory(), object, owner, name)
+    }
+    /// The pointer in the static `owner::name`; a null one is a gap.
+    pub fn static_addr(&self, owner: &str, name: &str) -> Known<Addr> {
+        match self.structs.read_static(self.memory(), owner, name)? {
+            0 => Err(Gap::new(format!("{owner}::{name} (null)"), Why::NotInThisRuntime)),
+            at => Ok(Addr(at)),
+        }
+    }
+    /// A local symbol of libjvm.so, where it ships its symbol table. C++ names are mangled.
+    pub fn symbol(&self, mangled: &str) -> Option<Addr> {
+        self.target.symbols.find(&self.image.path, mangled)
+    }
+}
+
+/// Reads the whole VM. Fails only when there is no HotSpot or its tables can not be read.
+pub fn read(target: &Target) -> Known<JvmView> {
+    let image = find::library(target)?;
+    let structs = VmStructs::read(target.memory, &image)?;
+    let mut found = Found::default();
+    let version = version::read(target.memory, &structs);
+    let major = version.as_deref().ok().and_then(version::major);
+    let flags = Flags::read(target.memory, &structs);
+    let flags = found.note(flags).unwrap_or_default();
+    let vm = Hotspot { target, image: &image, structs: &structs, flags: &flags, major };
+
+    let gc = heap::collector(&vm);
+    let heap = heap::read(&vm, &gc, &mut found);
+    let code = code_cache::read(&vm, &mut found);
+    cds::read(&vm, &mut found);
+    let classes = metaspace::read(&vm, &mut found);
+    let threads = threads::read(&vm, &mut found);
+    vm_work::read(&vm, &mut found);
+    heap::tables::read(&vm, &gc, &mut found);
+
+    Ok(JvmView {
+        vm: "hotspot".to_string(),
+        major: major.ok_or_else(|| Gap::new("JDK major version", Why::NotInThisRuntime)),
+        version,
+        gc,
+        library: image.path.clone(),
+        build_id: image.build_id(target.memory),
+        nmt: flags.text("NativeMemoryTracking"),
+        flags: flags.kept(),
+        heap,
+        code,
+        classes,
+        threads,
+        extents: found.extents,
+        gaps: found.gaps,
+    })
+}

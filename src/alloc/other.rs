@@ -1,0 +1,1 @@
+//! Allocators other than glibc: recognised, not walked.

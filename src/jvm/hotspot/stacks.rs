@@ -1,0 +1,1 @@
+//! Stacks of all threads by their thread control block.
