@@ -1,30 +1,40 @@
-use marusa::jvm::hotspot::{find, vmstructs::VmStructs};
-use marusa::os::{Target, live::Live, process::Process, symbols::LiveSymbols};
+use clap::{Parser, Subcommand};
+use marusa::cmd::{self, Failure};
+use std::process::ExitCode;
 
-fn main() -> anyhow::Result<()> {
-    let pid = std::env::args().nth(1).and_then(|arg| arg.parse().ok()).unwrap_or(0);
-    let process = Process::open(pid)?;
-    let started = std::time::Instant::now();
-    let view = marusa::snapshot::take::os_view(&process).map_err(|gap| anyhow::anyhow!("{gap}"))?;
-    eprintln!("os {:?}", started.elapsed());
-    let memory = Live::open(&process, &view).map_err(|gap| anyhow::anyhow!("{gap}"))?;
-    let symbols = LiveSymbols::new(&process, &view.mappings);
-    let target = Target { view: &view, memory: &memory, symbols: &symbols };
-    let image = find::library(&target).map_err(|gap| anyhow::anyhow!("{gap}"))?;
-    let structs = VmStructs::read(&memory, &image).map_err(|gap| anyhow::anyhow!("{gap}"))?;
-    eprintln!(
-        "structs {:?} {:?} {:?}",
-        started.elapsed(),
-        image.build_id(&memory),
-        structs.size_of("G1CollectedHeap")
-    );
-    let jvm = marusa::jvm::hotspot::read(&target);
-    eprintln!("jvm {:?}", started.elapsed());
-    let alloc = marusa::alloc::read(&target);
-    eprintln!("alloc {:?}", started.elapsed());
-    println!("{jvm:#?}\n{alloc:#?}");
-    let rss: u64 =
-        view.pages.iter().flatten().filter(|run| run.is_present()).map(|run| run.range.bytes()).sum();
-    println!("{} {:?}", rss, view.status);
-    Ok(())
+/// Accounts for every byte of a running JVM, from outside.
+#[derive(Parser)]
+#[command(name = "marusa", version, about, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// The account: who owns each byte, and whether it is in memory
+    Map(cmd::map::MapArgs),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Map(args) => cmd::map::run(&args),
+    };
+    match outcome {
+        Ok(status) => ExitCode::from(status),
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("marusa: {error:#}");
+            ExitCode::from(error.downcast_ref::<Failure>().map_or(3, |failure| failure.status))
+        }
+    }
+}
+
+/// `marusa map 1 | head` is no failure.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let kind = error.downcast_ref::<std::io::Error>().map(|error| error.kind());
+    kind == Some(std::io::ErrorKind::BrokenPipe)
+        || error
+            .downcast_ref::<serde_json::Error>()
+            .is_some_and(|error| error.io_error_kind() == Some(std::io::ErrorKind::BrokenPipe))
 }

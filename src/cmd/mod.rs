@@ -1,1 +1,24 @@
-//! Being built.
+//! One short file a command: what the user asked is turned into a path through the rooms.
+
+pub mod map;
+
+/// Why a command ends without an answer, with its exit status: 2 usage, 3 the target can not be read or is gone, 4 rights
+/// are missing.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct Failure {
+    pub status: u8,
+    pub message: String,
+}
+
+impl Failure {
+    pub fn usage(message: impl Into<String>) -> anyhow::Error {
+        Failure { status: 2, message: message.into() }.into()
+    }
+    pub fn target(message: impl Into<String>) -> anyhow::Error {
+        Failure { status: 3, message: message.into() }.into()
+    }
+    pub fn rights(message: impl Into<String>) -> anyhow::Error {
+        Failure { status: 4, message: message.into() }.into()
+    }
+}

@@ -176,3 +176,25 @@ pub enum ThreadKind {
     /// A thread the VM does not know: made by a native library.
     Foreign,
 }
+
+impl JvmView {
+    /// Everything about the VM that could not be read.
+    pub fn gaps(&self) -> Vec<Gap> {
+        let mut gaps = self.gaps.clone();
+        let mut note = |gap: Option<&Gap>| gaps.extend(gap.cloned());
+        note(self.version.as_ref().err());
+        note(self.gc.as_ref().err());
+        note(self.nmt.as_ref().err());
+        note(self.heap.as_ref().err());
+        note(self.code.as_ref().err());
+        note(self.classes.as_ref().err());
+        gaps
+    }
+}
+
+impl JvmThread {
+    /// Whether it runs Java code: compiler threads and the like are Java threads to HotSpot, but not to people.
+    pub fn is_java(&self) -> bool {
+        self.kind == ThreadKind::Java
+    }
+}

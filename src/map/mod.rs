@@ -1,1 +1,15 @@
-//! Being built.
+//! The join: the kernel's view laid down, the runtime and the allocator claim, and every byte gets one owner.
+//!
+//! Pure: nothing here reads the machine or the clock, so a frozen snapshot gives the same account as a live one.
+
+pub mod account;
+pub mod area;
+pub mod claims;
+pub mod join;
+pub mod law;
+pub mod residency;
+pub mod types;
+
+pub use area::{Area, PaperArea};
+pub use join::join;
+pub use types::*;

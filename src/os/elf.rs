@@ -150,11 +150,11 @@ impl DynamicTables {
         let bucket_table = self.hash.plus(16 + bloom_words * 8);
         let chains = bucket_table.plus(buckets * 4);
         let wanted = gnu_hash(name);
-        let mut symbol = memory.u32(bucket_table.plus(wanted as u64 % buckets * 4))? as u64;
-        for _ in 0..CHAIN_MAX {
-            if symbol < first_symbol {
-                return Ok(None);
-            }
+        let start = memory.u32(bucket_table.plus(wanted as u64 % buckets * 4))? as u64;
+        if start < first_symbol {
+            return Ok(None);
+        }
+        for symbol in start..start.saturating_add(CHAIN_MAX) {
             let hash = memory.u32(chains.plus((symbol - first_symbol) * 4))?;
             if hash | 1 == wanted | 1 {
                 let entry = self.symbols.plus(symbol * 24);
@@ -166,7 +166,6 @@ impl DynamicTables {
             if hash & 1 == 1 {
                 return Ok(None);
             }
-            symbol += 1;
         }
         Ok(None)
     }

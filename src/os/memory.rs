@@ -76,6 +76,15 @@ pub trait Memory {
     }
 }
 
+/// The memory of a process that may not be read.
+pub struct NoMemory(pub Why);
+
+impl Memory for NoMemory {
+    fn read(&self, at: Addr, _into: &mut [u8]) -> Result<(), Fault> {
+        Err(Fault { at, why: self.0 })
+    }
+}
+
 /// Memory made of literal bytes, for tests: each piece is (address, bytes).
 #[derive(Default)]
 pub struct Pieces(pub std::collections::BTreeMap<Addr, Vec<u8>>);

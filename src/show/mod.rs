@@ -1,1 +1,5 @@
-//! Being built.
+//! The faces of the account. Nothing here reads the machine or computes a figure that is not in what it is given.
+
+pub mod json;
+pub mod text;
+pub mod units;

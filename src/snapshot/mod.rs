@@ -1,3 +1,12 @@
-//! One pass over the target, in a fixed order.
+//! One pass over a target, in a fixed order, and the file that keeps it.
+//!
+//! Raw views side by side, unjoined: what the kernel said, what the runtime said, what malloc said.
 
+pub mod file;
+pub mod images;
+pub mod links;
 pub mod take;
+pub mod types;
+
+pub use take::take;
+pub use types::*;

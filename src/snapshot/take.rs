@@ -1,21 +1,167 @@
-//! Taking the kernel's view.
+//! Taking a snapshot: status -> maps -> pages -> runtime -> malloc -> maps again. Pages come before any byte is read, so
+//! that no absent page is ever touched; what the second look at the maps shows as moved is said to be torn.
 
-use crate::base::Gap;
+use super::types::{Snapshot, Taken};
+use super::{images, links};
+use crate::alloc;
+use crate::base::{Gap, Known, Range, Why};
+use crate::jvm;
+use crate::os::live::Live;
+use crate::os::maps::Mapping;
+use crate::os::memory::{Memory, NoMemory};
 use crate::os::pagemap;
 use crate::os::process::Process;
-use crate::os::target::{OsView, ProcessFacts};
+use crate::os::symbols::LiveSymbols;
+use crate::os::target::{OsView, ProcessFacts, Symbols, Target};
+use std::time::{Instant, SystemTime};
 
-/// The kernel's view of `process`, now.
-pub fn os_view(process: &Process) -> Result<OsView, Gap> {
-    let mut gaps = Vec::new();
-    let status = process.status()?;
-    let mappings = process.mappings()?;
-    let pages = pagemap::scan(process, &mappings);
-    let tasks = process.tasks().unwrap_or_else(|gap| {
-        gaps.push(gap);
-        Vec::new()
-    });
-    let facts =
-        ProcessFacts { pid: process.pid, start_ticks: process.start_ticks, ..ProcessFacts::default() };
-    Ok(OsView { process: facts, status, mappings, pages, tasks, gaps })
+/// One pass over a live process. Fails only when not even its mappings can be read.
+pub fn take(process: &Process) -> Known<Snapshot> {
+    with_target(process, |taking, memory, symbols| taking.finish(process, memory, symbols))
+}
+
+/// As `take`, for a caller that wants to watch what is read: `wrap` gets the memory and the symbols.
+pub fn with_target<T>(
+    process: &Process,
+    run: impl FnOnce(Taking, &dyn Memory, &dyn Symbols) -> Known<T>,
+) -> Known<T> {
+    let taking = Taking::start(process)?;
+    let view = taking.os.clone();
+    let symbols = LiveSymbols::new(process, &view.mappings);
+    match Live::open(process, &view) {
+        Ok(memory) => run(taking, &memory, &symbols),
+        Err(gap) => {
+            let mut taking = taking;
+            taking.os.gaps.push(gap.clone());
+            run(taking, &NoMemory(gap.why), &symbols)
+        }
+    }
+}
+
+/// The kernel's view is taken; the runtime's and malloc's are to come.
+pub struct Taking {
+    pub os: OsView,
+    pub taken: Taken,
+    started: Instant,
+    resident_before: Option<u64>,
+}
+
+impl Taking {
+    fn start(process: &Process) -> Known<Taking> {
+        let started = Instant::now();
+        let at = rfc3339(SystemTime::now());
+        let before = process.status()?;
+        let mut gaps = Vec::new();
+        let mappings = process.mappings()?;
+        let pages = pagemap::scan(process, &mappings);
+        let status = process.status()?;
+        let tasks = process.tasks().unwrap_or_else(|gap| {
+            gaps.push(gap);
+            Vec::new()
+        });
+        let facts =
+            ProcessFacts { pid: process.pid, start_ticks: process.start_ticks, ..ProcessFacts::default() };
+        let taken = Taken {
+            at,
+            kernel_resident_bytes: status.resident_with_hugetlb_bytes(),
+            kernel: std::fs::read_to_string("/proc/sys/kernel/osrelease")
+                .unwrap_or_default()
+                .trim()
+                .to_string(),
+            ..Taken::default()
+        };
+        let resident_before = before.resident_with_hugetlb_bytes();
+        let os = OsView { process: facts, status, mappings, pages, tasks, gaps };
+        Ok(Taking { os, taken, started, resident_before })
+    }
+
+    /// Reads the runtime and malloc, and looks at the maps once more.
+    pub fn finish(self, process: &Process, memory: &dyn Memory, symbols: &dyn Symbols) -> Known<Snapshot> {
+        let (started, resident_before) = (self.started, self.resident_before);
+        let mut snapshot = interpret(self.os, self.taken, memory, symbols);
+        match process.mappings() {
+            Ok(now) if process.is_same() => note_moved(&mut snapshot, &now),
+            _ => snapshot.os.gaps.push(
+                Gap::new("the process ended while it was read", Why::Gone)
+                    .hint("the account is of the moment before; what was not read by then is missing"),
+            ),
+        }
+        let after = process.status().ok().and_then(|status| status.resident_with_hugetlb_bytes());
+        snapshot.taken.changed_while_reading_bytes =
+            resident_before.zip(after).map(|(before, after)| before.abs_diff(after));
+        snapshot.taken.took_ms = started.elapsed().as_secs_f64() * 1e3;
+        Ok(snapshot)
+    }
+}
+
+/// The runtime's and malloc's view of what the kernel's view shows. Live, frozen and core alike.
+pub fn interpret(os: OsView, taken: Taken, memory: &dyn Memory, symbols: &dyn Symbols) -> Snapshot {
+    let target = Target { view: &os, memory, symbols };
+    let images = images::read(&target);
+    let jvm = jvm::hotspot::read(&target);
+    let mut owned: Vec<Range> =
+        jvm.iter().flat_map(|jvm| jvm.extents.iter().map(|extent| extent.range)).collect();
+    let alloc = alloc::read(&target);
+    if let Ok(alloc) = &alloc {
+        owned.extend(alloc.arenas.iter().flat_map(|arena| arena.heaps.iter().map(|heap| heap.reserved)));
+        owned.extend(&alloc.mmapped);
+    }
+    owned.extend(images.iter().flat_map(|image| image.segments.iter().map(|(range, _)| *range)));
+    let links = links::read(&target, &images, &joined(owned));
+    Snapshot { taken, images, jvm, alloc, links, os }
+}
+
+/// Sorted, with overlapping and touching ranges joined.
+fn joined(mut ranges: Vec<Range>) -> Vec<Range> {
+    ranges.sort();
+    let mut out: Vec<Range> = Vec::new();
+    for range in ranges {
+        match out.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => out.push(range),
+        }
+    }
+    out
+}
+
+fn note_moved(snapshot: &mut Snapshot, now: &[Mapping]) {
+    let before: std::collections::HashSet<_> =
+        snapshot.os.mappings.iter().map(|mapping| (mapping.range, mapping.rights.text())).collect();
+    let moved: Vec<&Mapping> = now.iter().filter(|m| !before.contains(&(m.range, m.rights.text()))).collect();
+    if moved.is_empty() && now.len() == snapshot.os.mappings.len() {
+        return;
+    }
+    let what = format!("{} of {} mappings changed while they were read", moved.len().max(1), now.len());
+    snapshot.os.gaps.push(Gap::new(what, Why::Torn).hint("the account is of the first look at the mappings"));
+}
+
+/// "2026-01-01T00:00:00Z".
+pub fn rfc3339(time: SystemTime) -> String {
+    let seconds = time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let (days, second) = (seconds / 86_400, seconds % 86_400);
+    // Civil date of a day number: Howard Hinnant, "chrono-compatible low-level date algorithms".
+    let shifted = days + 719_468;
+    let era = shifted / 146_097;
+    let day_of_era = shifted % 146_097;
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_index = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_index + 2) / 5 + 1;
+    let month = if month_index < 10 { month_index + 3 } else { month_index - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", second / 3600, second / 60 % 60, second % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn dates_of_leap_years_and_new_years() {
+        let at = |seconds| rfc3339(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
+        assert_eq!(at(0), "1970-01-01T00:00:00Z");
+        assert_eq!(at(951_827_696), "2000-02-29T12:34:56Z");
+        assert_eq!(at(1_798_761_599), "2026-12-31T23:59:59Z");
+    }
 }

@@ -1,0 +1,95 @@
+//! `marusa map TARGET`: the account of one JVM.
+
+use super::Failure;
+use crate::base::{Gap, Why};
+use crate::map;
+use crate::os::process::{OpenError, Process};
+use crate::show::{json, text};
+use crate::snapshot::{self, Snapshot};
+use std::io::{BufWriter, Write, stdout};
+use std::path::PathBuf;
+
+#[derive(clap::Args, Debug)]
+pub struct MapArgs {
+    /// A pid, or a part of the main class, jar or container name
+    #[arg(required_unless_present = "from", conflicts_with = "from")]
+    target: Option<String>,
+    /// What the rows are
+    #[arg(long, value_enum, default_value_t = By::Area)]
+    by: By,
+    /// Our areas, or the eight of the paper (OOPSLA 2010) and the Java heap
+    #[arg(long, value_enum, default_value_t = Taxonomy::Marusa)]
+    taxonomy: Taxonomy,
+    /// The account of a file that `marusa freeze` wrote
+    #[arg(long, value_name = "FILE")]
+    from: Option<PathBuf>,
+    /// Machine-readable, schema marusa/map/1
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    Area,
+    Part,
+    Mapping,
+    Thread,
+    Library,
+    Arena,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum Taxonomy {
+    Marusa,
+    Paper,
+}
+
+pub fn run(args: &MapArgs) -> anyhow::Result<u8> {
+    let snapshot = take(args)?;
+    let map = map::join(&snapshot);
+    if let Err(broken) = map::law::check(&map, &snapshot) {
+        eprintln!("marusa: the books do not balance, please report this: {broken}");
+    }
+    let mut out = BufWriter::new(stdout().lock());
+    match (args.json, args.taxonomy, args.by) {
+        (true, _, _) => {
+            serde_json::to_writer_pretty(&mut out, &json::map(&snapshot, &map))?;
+            writeln!(out)?;
+        }
+        (_, Taxonomy::Paper, _) => text::by_paper(&mut out, &snapshot, &map)?,
+        (_, _, By::Area) => text::by_area_and_part(&mut out, &snapshot, &map)?,
+        (_, _, By::Part) => text::by_part(&mut out, &snapshot, &map)?,
+        (_, _, By::Mapping) => text::by_mapping(&mut out, &snapshot, &map)?,
+        (_, _, By::Thread) => text::by_thread(&mut out, &snapshot, &map)?,
+        (_, _, By::Library) => text::by_library(&mut out, &snapshot, &map)?,
+        (_, _, By::Arena) => text::by_arena(&mut out, &snapshot, &map)?,
+    }
+    out.flush()?;
+    Ok(0)
+}
+
+fn take(args: &MapArgs) -> anyhow::Result<Snapshot> {
+    let target = args.target.as_deref().unwrap_or_default();
+    let process = open(target)?;
+    snapshot::take(&process).map_err(|gap| unreadable(process.pid, &gap))
+}
+
+/// The process that the user named.
+pub fn open(target: &str) -> anyhow::Result<Process> {
+    let pid = target.parse().map_err(|_| Failure::usage(format!("{target} is no pid")))?;
+    Process::open(pid).map_err(|error| match error {
+        OpenError::Denied(..) => Failure::rights(error.to_string()),
+        _ => Failure::target(error.to_string()),
+    })
+}
+
+/// The failure that a gap in the kernel's view is: without the mappings there is no account.
+pub fn unreadable(pid: i32, gap: &Gap) -> anyhow::Error {
+    let message = format!("pid {pid} can not be read: {gap}");
+    match gap.why {
+        Why::Denied => Failure::rights(format!(
+            "{message}; run as root or as the JVM's user, or give marusa CAP_SYS_PTRACE"
+        )),
+        _ => Failure::target(message),
+    }
+}

@@ -1,0 +1,129 @@
+//! Gives every span its share of the pages: resident, swapped, shared, by page size. A page that several owners share is
+//! split by bytes; a page of shared memory that is mapped at several addresses counts at the first of them.
+
+use super::types::Span;
+use crate::base::{Bytes, Range};
+use crate::os::maps::Mapping;
+use crate::os::pagemap::PageRun;
+use crate::snapshot::Snapshot;
+use std::collections::{BTreeMap, HashMap};
+
+pub fn fill(spans: &mut [Span], snapshot: &Snapshot) {
+    let mappings = &snapshot.os.mappings;
+    for span in spans.iter_mut() {
+        span.figures.reserved = span.range.bytes();
+        if mappings[span.mapping].rights.any() {
+            span.figures.committed = span.range.bytes();
+        }
+    }
+    let Ok(runs) = &snapshot.os.pages else { return };
+    let mut aliases = Aliases::new(mappings);
+    let mut first = 0;
+    for run in runs {
+        while first < spans.len() && spans[first].range.end <= run.range.start {
+            first += 1;
+        }
+        for span in spans[first..].iter_mut().take_while(|span| span.range.start < run.range.end) {
+            let piece = run.range.intersect(span.range);
+            let seen_before = aliases.count(&mappings[span.mapping], span.mapping, piece, run);
+            add(span, run, piece.bytes(), seen_before);
+        }
+    }
+}
+
+fn add(span: &mut Span, run: &PageRun, bytes: Bytes, seen_before: Bytes) {
+    let figures = &mut span.figures;
+    if run.is_swapped() {
+        figures.swapped += bytes;
+    }
+    if !run.is_present() {
+        return;
+    }
+    let counted = bytes - seen_before;
+    figures.aliased += seen_before;
+    figures.resident += counted;
+    *figures.by_page_size.entry(run.page_bytes as u64).or_default() += counted;
+    match run.mapped_times {
+        0 => {
+            figures.sharing_unknown += counted;
+            figures.proportional += counted;
+        }
+        times => figures.proportional += bytes / times as u64,
+    }
+}
+
+/// Which file offsets of shared mappings were counted already.
+struct Aliases {
+    /// Mappings whose file and offsets another shared mapping has too: index to file.
+    files: HashMap<usize, usize>,
+    counted: Vec<Intervals>,
+}
+
+impl Aliases {
+    fn new(mappings: &[Mapping]) -> Aliases {
+        let mut by_file: HashMap<(&str, u64), Vec<usize>> = HashMap::new();
+        for (index, mapping) in mappings.iter().enumerate() {
+            if mapping.is_file() && mapping.rights.shared {
+                by_file.entry((&mapping.device, mapping.inode)).or_default().push(index);
+            }
+        }
+        let mut aliases = Aliases { files: HashMap::new(), counted: Vec::new() };
+        for indexes in by_file.into_values().filter(|indexes| indexes.len() > 1) {
+            for index in indexes {
+                aliases.files.insert(index, aliases.counted.len());
+            }
+            aliases.counted.push(Intervals::default());
+        }
+        aliases
+    }
+
+    /// Notes the pages of `piece`; returns how many of its bytes were counted before, at another address.
+    fn count(&mut self, mapping: &Mapping, index: usize, piece: Range, run: &PageRun) -> Bytes {
+        match self.files.get(&index) {
+            Some(file) if run.is_present() => {
+                let start = mapping.offset.saturating_add(piece.start.0 - mapping.range.start.0);
+                self.counted[*file].add(start, start.saturating_add(piece.bytes()))
+            }
+            _ => 0,
+        }
+    }
+}
+
+/// A set of disjoint half-open intervals: start to end.
+#[derive(Default)]
+struct Intervals(BTreeMap<u64, u64>);
+
+impl Intervals {
+    /// Adds one and returns how much of it was there already.
+    fn add(&mut self, mut start: u64, mut end: u64) -> u64 {
+        let (wanted_start, wanted_end) = (start, end);
+        let mut there = 0;
+        while let Some((&old_start, &old_end)) = self.0.range(..=end).next_back() {
+            if old_end < start {
+                break;
+            }
+            there += old_end.min(wanted_end).saturating_sub(old_start.max(wanted_start));
+            self.0.remove(&old_start);
+            start = start.min(old_start);
+            end = end.max(old_end);
+        }
+        self.0.insert(start, end);
+        there
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Intervals;
+
+    #[test]
+    fn an_interval_counts_once_however_it_is_cut() {
+        let mut set = Intervals::default();
+        assert_eq!(set.add(0, 100), 0);
+        assert_eq!(set.add(50, 150), 50);
+        assert_eq!(set.add(300, 400), 0);
+        assert_eq!(set.add(100, 350), 100);
+        assert_eq!(set.add(0, 400), 400);
+        assert_eq!(set.0.len(), 1);
+    }
+}

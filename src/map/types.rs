@@ -1,0 +1,104 @@
+//! The account: spans of memory with one owner each, and their sums.
+
+use super::area::Area;
+use crate::base::{Bytes, Gap, Range};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Who owns a span, and how that is known.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Owner {
+    pub area: Area,
+    /// "eden", "card table", "libc.so.6 text".
+    pub part: String,
+    /// Which one of many: the thread, the library's path, the arena.
+    pub instance: Instance,
+    /// The proof in a few words: "vmStructs", "arena ring", "mapped file".
+    pub how: String,
+}
+
+/// What groups owners under `--by thread|library`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Instance {
+    None,
+    Thread(i32),
+    Library(String),
+    Arena(usize),
+}
+
+/// Memory in a row with one owner, within one mapping.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Span {
+    pub range: Range,
+    /// Index into `MemoryMap::owners`.
+    pub owner: usize,
+    /// Index into the mappings of the snapshot.
+    pub mapping: usize,
+    pub figures: Figures,
+}
+
+/// Sums over spans. All in bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Figures {
+    pub reserved: Bytes,
+    /// In mappings with any right of access.
+    pub committed: Bytes,
+    /// In memory; memory that is mapped twice counts once.
+    pub resident: Bytes,
+    /// In memory, but already counted at another address.
+    pub aliased: Bytes,
+    pub swapped: Bytes,
+    /// `resident`, each page divided by the number of page tables that map it; exact only if `sharing_unknown` is 0.
+    pub proportional: Bytes,
+    /// Resident bytes of which the sharing is not known; they count whole in `proportional`.
+    pub sharing_unknown: Bytes,
+    /// `resident` by bytes of a mapped page.
+    pub by_page_size: BTreeMap<u64, Bytes>,
+}
+
+impl Figures {
+    pub fn add(&mut self, other: &Figures) {
+        self.reserved += other.reserved;
+        self.committed += other.committed;
+        self.resident += other.resident;
+        self.aliased += other.aliased;
+        self.swapped += other.swapped;
+        self.proportional += other.proportional;
+        self.sharing_unknown += other.sharing_unknown;
+        for (size, bytes) in &other.by_page_size {
+            *self.by_page_size.entry(*size).or_default() += bytes;
+        }
+    }
+}
+
+/// The whole account of one snapshot.
+#[derive(Clone, Debug)]
+pub struct MemoryMap {
+    /// Sorted, disjoint, covering every mapping.
+    pub spans: Vec<Span>,
+    pub owners: Vec<Owner>,
+    /// Bytes in use by owner, where the owner knows: same index as `owners`.
+    pub in_use: Vec<Option<Bytes>>,
+    pub balance: Balance,
+    pub gaps: Vec<Gap>,
+}
+
+/// Our sum against the kernel's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Balance {
+    pub total: Figures,
+    pub unattributed: Bytes,
+    /// VmRSS and HugetlbPages, right after the pages were scanned; `None` if not readable.
+    pub kernel_resident: Option<Bytes>,
+    /// By how much the kernel's figure moved while we read.
+    pub changed_while_reading: Option<Bytes>,
+    pub page_tables: Option<Bytes>,
+    pub proportional: Option<Bytes>,
+}
+
+impl Balance {
+    /// Kernel's figure less ours, aliases included, since the kernel counts each mapping of a page.
+    pub fn difference(&self) -> Option<i64> {
+        Some(self.kernel_resident? as i64 - (self.total.resident + self.total.aliased) as i64)
+    }
+}

@@ -1,0 +1,221 @@
+//! The snapshot in JSON: `marusa/map/1`. Keys are stable; unknown is `null` with an entry in `gaps`, never 0.
+
+use crate::base::{Gap, Known};
+use crate::map::account::{AreaSum, by_area, by_library, by_thread};
+use crate::map::{Figures, MemoryMap};
+use crate::snapshot::Snapshot;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+pub const MAP_SCHEMA: &str = "marusa/map/1";
+
+/// The whole account.
+pub fn map(snapshot: &Snapshot, map: &MemoryMap) -> Value {
+    let mut gaps = map.gaps.clone();
+    let areas: Vec<Value> = by_area(map).iter().map(|sum| area(sum, snapshot, &mut gaps)).collect();
+    let totals = totals(map, &mut gaps);
+    json!({
+        "schema": MAP_SCHEMA,
+        "taken": {
+            "at": snapshot.taken.at,
+            "took_ms": (snapshot.taken.took_ms * 100.0).round() / 100.0,
+            "target_stopped_ms": 0,
+            "attached": snapshot.taken.attached,
+            "kernel": snapshot.taken.kernel,
+        },
+        "process": process(snapshot),
+        "jvm": jvm(snapshot),
+        "totals": totals,
+        "areas": areas,
+        "malloc": malloc(snapshot, &mut gaps),
+        "threads": threads(snapshot, map),
+        "libraries": libraries(map),
+        "gaps": gaps.iter().map(gap).collect::<Vec<Value>>(),
+    })
+}
+
+/// One gap, with the reason as a word and the address, if any, in the text.
+pub fn gap(gap: &Gap) -> Value {
+    json!({"what": gap.what, "why": gap.why.to_string(), "hint": gap.hint})
+}
+
+fn process(snapshot: &Snapshot) -> Value {
+    let process = &snapshot.os.process;
+    json!({
+        "pid": process.pid,
+        "namespace_pid": process.namespace_pid,
+        "command": process.command,
+        "user": process.user,
+        "container": process.container,
+        "started": process.started,
+    })
+}
+
+fn jvm(snapshot: &Snapshot) -> Value {
+    let Ok(jvm) = &snapshot.jvm else { return Value::Null };
+    let java_threads = jvm.threads.iter().filter(|thread| thread.is_java()).count();
+    json!({
+        "vm": jvm.vm,
+        "version": known(&jvm.version),
+        "major": known(&jvm.major),
+        "gc": jvm.gc.as_ref().ok().map(|gc| gc.name()),
+        "nmt": known(&jvm.nmt),
+        "java_threads": if jvm.threads.is_empty() { None } else { Some(java_threads) },
+        "library": jvm.library,
+        "build_id": jvm.build_id,
+        "flags": jvm.flags,
+        "heap": jvm.heap.as_ref().ok().map(|heap| json!({
+            "reserved": heap.reserved.iter().map(|range| range.to_string()).collect::<Vec<_>>(),
+            "max_bytes": known(&heap.max_bytes),
+            "committed_bytes": known(&heap.committed_bytes),
+            "used_bytes": known(&heap.used_bytes),
+            "region_bytes": heap.region_bytes,
+        })),
+        "code_heaps": jvm.code.as_ref().ok().map(|heaps| heaps.iter().map(|heap| json!({
+            "name": heap.name,
+            "reserved_bytes": heap.reserved.bytes(),
+            "committed_bytes": heap.committed.bytes(),
+            "used_bytes": known(&heap.used_bytes),
+            "blobs": heap.blobs,
+        })).collect::<Vec<_>>()),
+        "classes": jvm.classes.as_ref().ok().map(|classes| json!({
+            "loaders": known(&classes.loaders),
+            "classes": known(&classes.classes),
+            "metaspace_used_bytes": known(&classes.metaspace_used_bytes),
+            "class_space_used_bytes": known(&classes.class_space_used_bytes),
+        })),
+    })
+}
+
+fn known<T: serde::Serialize>(value: &Known<T>) -> Option<&T> {
+    value.as_ref().ok()
+}
+
+fn totals(map: &MemoryMap, gaps: &mut Vec<Gap>) -> Value {
+    let balance = &map.balance;
+    if balance.proportional.is_none() {
+        gaps.push(
+            Gap::new("totals.proportional_bytes", crate::base::Why::Denied)
+                .hint("how often pages are mapped is in /proc/kpagecount: run as root or with CAP_SYS_ADMIN"),
+        );
+    }
+    json!({
+        "reserved_bytes": balance.total.reserved,
+        "committed_bytes": balance.total.committed,
+        "resident_bytes": balance.total.resident,
+        "aliased_bytes": balance.total.aliased,
+        "kernel_resident_bytes": balance.kernel_resident,
+        "changed_while_reading_bytes": balance.changed_while_reading,
+        "proportional_bytes": balance.proportional,
+        "swapped_bytes": balance.total.swapped,
+        "unattributed_bytes": balance.unattributed,
+        "page_table_bytes": balance.page_tables,
+    })
+}
+
+fn area(sum: &AreaSum, snapshot: &Snapshot, gaps: &mut Vec<Gap>) -> Value {
+    let heap_used =
+        snapshot.jvm.as_ref().ok().and_then(|jvm| jvm.heap.as_ref().ok()?.used_bytes.clone().ok());
+    let in_use = match sum.area {
+        crate::map::Area::JavaHeap => heap_used.or(sum.in_use),
+        _ => sum.in_use,
+    };
+    if in_use.is_none() {
+        let what = format!("areas.{}.in_use_bytes", sum.area.name());
+        gaps.push(Gap::new(what, crate::base::Why::NotInThisRuntime));
+    }
+    let mut value = figures(&sum.figures, in_use);
+    value["area"] = json!(sum.area.name());
+    value["paper_area"] = json!(sum.area.paper());
+    value["parts"] = sum
+        .parts
+        .iter()
+        .map(|part| {
+            let mut value = figures(&part.figures, part.in_use);
+            value["part"] = json!(part.part);
+            value["how"] = json!(part.how);
+            value
+        })
+        .collect();
+    value
+}
+
+/// The keys that areas, parts, threads and libraries share.
+pub fn figures(figures: &Figures, in_use: Option<u64>) -> Value {
+    let sizes: BTreeMap<String, u64> =
+        figures.by_page_size.iter().map(|(size, bytes)| (size.to_string(), *bytes)).collect();
+    json!({
+        "reserved_bytes": figures.reserved,
+        "committed_bytes": figures.committed,
+        "resident_bytes": figures.resident,
+        "aliased_bytes": figures.aliased,
+        "in_use_bytes": in_use,
+        "swapped_bytes": figures.swapped,
+        "proportional_bytes": (figures.sharing_unknown == 0).then_some(figures.proportional),
+        "by_page_size": sizes,
+    })
+}
+
+fn malloc(snapshot: &Snapshot, gaps: &mut Vec<Gap>) -> Value {
+    let Ok(alloc) = &snapshot.alloc else { return Value::Null };
+    gaps.push(
+        Gap::new("malloc: bytes in use and free inside arenas", crate::base::Why::NotInThisRuntime)
+            .hint("this version names arenas and mmapped chunks, not yet what is in them"),
+    );
+    let arenas: Vec<Value> = alloc
+        .arenas
+        .iter()
+        .map(|arena| {
+            let resident: u64 =
+                arena.heaps.iter().map(|heap| snapshot.os.resident_bytes(heap.reserved)).sum();
+            json!({
+                "arena": arena.number,
+                "address": arena.at.to_string(),
+                "heaps": arena.heaps.len(),
+                "system_bytes": arena.system_bytes,
+                "reserved_bytes": arena.heaps.iter().map(|heap| heap.reserved.bytes()).sum::<u64>(),
+                "resident_bytes": resident,
+            })
+        })
+        .collect();
+    json!({
+        "allocator": alloc.allocator,
+        "arenas": arenas,
+        "mmapped_chunks": alloc.mmapped.len(),
+        "mmapped_bytes": alloc.mmapped.iter().map(|range| range.bytes()).sum::<u64>(),
+        "in_use_bytes": null,
+        "free_bytes": null,
+        "free_resident_bytes": null,
+        "overhead_bytes": null,
+        "trimmable_bytes": null,
+        "unresolved_bytes": null,
+    })
+}
+
+fn threads(snapshot: &Snapshot, map: &MemoryMap) -> Vec<Value> {
+    let Ok(jvm) = &snapshot.jvm else { return Vec::new() };
+    let stacks: BTreeMap<i32, Figures> =
+        by_thread(map).into_iter().map(|(tid, _, figures)| (tid, figures)).collect();
+    jvm.threads
+        .iter()
+        .map(|thread| {
+            json!({
+                "tid": thread.tid,
+                "name": thread.name,
+                "kind": thread.kind,
+                "stack": stacks.get(&thread.tid).map(|sum| figures(sum, None)),
+            })
+        })
+        .collect()
+}
+
+fn libraries(map: &MemoryMap) -> Vec<Value> {
+    by_library(map)
+        .into_iter()
+        .map(|(path, _, sum)| {
+            let mut value = figures(&sum, None);
+            value["path"] = json!(path);
+            value
+        })
+        .collect()
+}

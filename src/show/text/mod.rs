@@ -1,0 +1,132 @@
+//! The account as text of at most 100 columns: the sum first, then the biggest owners, then what is not known.
+
+mod tables;
+
+use super::units::{human, human_signed, percent, shorten};
+use crate::base::Gap;
+use crate::map::account::{AreaSum, by_area, by_paper_area};
+use crate::map::{Area, Figures, MemoryMap};
+use crate::snapshot::Snapshot;
+use std::io::{self, Write};
+
+pub use tables::{by_arena, by_library, by_mapping, by_part, by_thread};
+
+/// The width of every text form, in columns.
+pub const WIDTH: usize = 100;
+/// Parts smaller than this share of all resident bytes are not shown below their area.
+const PART_SHOWN_PERCENT: u64 = 1;
+const GAPS_SHOWN_MAX: usize = 12;
+
+/// `marusa map`: areas, and below each its biggest parts.
+pub fn by_area_and_part(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMap) -> io::Result<()> {
+    head(out, snapshot, map)?;
+    let total = map.balance.total.resident;
+    let mut areas = by_area(map);
+    areas.retain(|area| area.figures.resident > 0 || area.figures.swapped > 0 || area.area == Area::JavaHeap);
+    areas.sort_by(|a, b| {
+        (a.area == Area::Unattributed, b.figures.resident)
+            .cmp(&(b.area == Area::Unattributed, a.figures.resident))
+    });
+    table_head(out, "AREA")?;
+    for area in &areas {
+        row(out, area.area.title(), &area.figures, in_use(area, snapshot), total)?;
+        let shown = area
+            .parts
+            .iter()
+            .filter(|part| part.figures.resident * 100 >= total * PART_SHOWN_PERCENT && area.parts.len() > 1);
+        for part in shown {
+            row(out, &format!("  {}", part.part), &part.figures, part.in_use, total)?;
+        }
+    }
+    row(out, "total", &map.balance.total, None, total)?;
+    gaps(out, &map.gaps)
+}
+
+/// `--taxonomy paper`: the eight areas of the 2010 paper and the Java heap.
+pub fn by_paper(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMap) -> io::Result<()> {
+    head(out, snapshot, map)?;
+    let total = map.balance.total.resident;
+    let account = by_paper_area(map);
+    table_head(out, "AREA (OOPSLA 2010)")?;
+    row(out, "Java heap", &account.java_heap, None, total)?;
+    for (area, figures) in &account.areas {
+        row(out, area.title(), figures, None, total)?;
+    }
+    row(out, "unattributed", &account.unattributed, None, total)?;
+    row(out, "total", &map.balance.total, None, total)?;
+    gaps(out, &map.gaps)
+}
+
+fn in_use(area: &AreaSum, snapshot: &Snapshot) -> Option<u64> {
+    let heap_used = || snapshot.jvm.as_ref().ok()?.heap.as_ref().ok()?.used_bytes.clone().ok();
+    if area.area == Area::JavaHeap { heap_used().or(area.in_use) } else { area.in_use }
+}
+
+/// Who, when, and the sum against the kernel's.
+pub fn head(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMap) -> io::Result<()> {
+    let (process, taken) = (&snapshot.os.process, &snapshot.taken);
+    let who = format!("pid {}  {}", process.pid, process.command);
+    writeln!(out, "{}", shorten(&who, WIDTH))?;
+    if let Ok(jvm) = &snapshot.jvm {
+        let version = jvm.version.as_deref().unwrap_or("version unknown");
+        let gc = jvm.gc.as_ref().map_or("collector unknown", |gc| gc.name());
+        let nmt = jvm.nmt.as_deref().unwrap_or("unknown");
+        let threads = snapshot.os.tasks.len();
+        writeln!(out, "{} {version}, {gc}, NMT {nmt}, {threads} threads", jvm.vm)?;
+    }
+    writeln!(out, "{}, read in {:.1} ms, target not stopped", taken.at, taken.took_ms)?;
+    writeln!(out)?;
+    let balance = &map.balance;
+    let kernel = balance.kernel_resident.map_or("unknown".to_string(), human);
+    let difference = balance.difference().map_or("unknown".to_string(), human_signed);
+    write!(out, "resident {}", human(balance.total.resident))?;
+    if balance.total.aliased > 0 {
+        write!(out, " (and {} mapped twice)", human(balance.total.aliased))?;
+    }
+    write!(out, "   kernel {kernel} ({difference})")?;
+    write!(out, "   unattributed {} %", percent(balance.unattributed, balance.total.resident))?;
+    if balance.total.swapped > 0 {
+        write!(out, "   swapped {}", human(balance.total.swapped))?;
+    }
+    writeln!(out, "   page tables {}", balance.page_tables.map_or("unknown".to_string(), human))?;
+    writeln!(out)
+}
+
+fn table_head(out: &mut dyn Write, first: &str) -> io::Result<()> {
+    writeln!(
+        out,
+        "{first:<42} {:>10} {:>5}  {:>10} {:>10} {:>10}",
+        "RESIDENT", "%", "COMMITTED", "RESERVED", "IN USE"
+    )
+}
+
+fn row(out: &mut dyn Write, name: &str, sum: &Figures, in_use: Option<u64>, total: u64) -> io::Result<()> {
+    writeln!(
+        out,
+        "{:<42} {:>10} {:>5}  {:>10} {:>10} {:>10}",
+        shorten(name, 42),
+        human(sum.resident),
+        percent(sum.resident, total),
+        human(sum.committed),
+        human(sum.reserved),
+        in_use.map_or("-".to_string(), human)
+    )
+}
+
+/// What could not be read, and what would help.
+pub fn gaps(out: &mut dyn Write, gaps: &[Gap]) -> io::Result<()> {
+    if gaps.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\nnot known:")?;
+    for gap in gaps.iter().take(GAPS_SHOWN_MAX) {
+        writeln!(out, "  {}", shorten(&format!("{}: {}", gap.what, gap.why), WIDTH - 2))?;
+        if let Some(hint) = &gap.hint {
+            writeln!(out, "    {}", shorten(hint, WIDTH - 4))?;
+        }
+    }
+    if gaps.len() > GAPS_SHOWN_MAX {
+        writeln!(out, "  and {} more (--json lists all)", gaps.len() - GAPS_SHOWN_MAX)?;
+    }
+    Ok(())
+}
