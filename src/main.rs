@@ -14,11 +14,14 @@ struct Cli {
 enum Command {
     /// The account: who owns each byte, and whether it is in memory
     Map(cmd::map::MapArgs),
+    /// Keep a snapshot with the bytes it was read from, anonymised: a bug report, a golden test
+    Freeze(cmd::freeze::FreezeArgs),
 }
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Map(args) => cmd::map::run(&args),
+        Command::Freeze(args) => cmd::freeze::run(&args),
     };
     match outcome {
         Ok(status) => ExitCode::from(status),

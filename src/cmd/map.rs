@@ -5,9 +5,11 @@ use crate::base::{Gap, Why};
 use crate::map;
 use crate::os::process::{OpenError, Process};
 use crate::show::{json, text};
+use crate::snapshot::file::{FileError, Frozen};
 use crate::snapshot::{self, Snapshot};
-use std::io::{BufWriter, Write, stdout};
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Write, stdout};
+use std::path::{Path, PathBuf};
 
 #[derive(clap::Args, Debug)]
 pub struct MapArgs {
@@ -69,9 +71,19 @@ pub fn run(args: &MapArgs) -> anyhow::Result<u8> {
 }
 
 fn take(args: &MapArgs) -> anyhow::Result<Snapshot> {
+    if let Some(path) = &args.from {
+        return thaw(path);
+    }
     let target = args.target.as_deref().unwrap_or_default();
     let process = open(target)?;
     snapshot::take(&process).map_err(|gap| unreadable(process.pid, &gap))
+}
+
+/// The snapshot that a file keeps.
+fn thaw(path: &Path) -> anyhow::Result<Snapshot> {
+    let unreadable = |error: FileError| Failure::target(format!("{}: {error}", path.display()));
+    let mut file = BufReader::new(File::open(path).map_err(|error| unreadable(error.into()))?);
+    Ok(Frozen::load(&mut file).map_err(unreadable)?.snapshot())
 }
 
 /// The process that the user named.

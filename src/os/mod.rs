@@ -7,6 +7,7 @@ pub mod maps;
 pub mod memory;
 pub mod pagemap;
 pub mod process;
+pub mod recording;
 pub mod status;
 pub mod symbols;
 pub mod target;

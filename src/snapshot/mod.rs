@@ -2,6 +2,7 @@
 //!
 //! Raw views side by side, unjoined: what the kernel said, what the runtime said, what malloc said.
 
+pub mod anonymise;
 pub mod file;
 pub mod images;
 pub mod links;

@@ -1,0 +1,35 @@
+//! `marusa freeze TARGET -o FILE`: the snapshot plus the bytes it was read from: a bug report, a golden test.
+
+use super::{Failure, map};
+use crate::show::units::human;
+use crate::snapshot::{file, take};
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::PathBuf;
+
+#[derive(clap::Args, Debug)]
+pub struct FreezeArgs {
+    /// A pid, or a part of the main class, jar or container name
+    target: String,
+    /// Where to write it
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+}
+
+pub fn run(args: &FreezeArgs) -> anyhow::Result<u8> {
+    let process = map::open(&args.target)?;
+    let frozen = take::with_target(&process, |taking, memory, symbols| {
+        file::freeze(taking, &process, memory, symbols)
+    });
+    let (_, frozen) = frozen.map_err(|gap| map::unreadable(process.pid, &gap))?;
+    let unwritable = |error: std::io::Error| Failure::usage(format!("{}: {error}", args.output.display()));
+    let mut out = BufWriter::new(File::create(&args.output).map_err(unwritable)?);
+    frozen.save(&mut out).map_err(unwritable)?;
+    let bytes = std::fs::metadata(&args.output).map_or(0, |metadata| metadata.len());
+    eprintln!(
+        "{}: {}; no command line, environment, user or home directory is in it",
+        args.output.display(),
+        human(bytes)
+    );
+    Ok(0)
+}
