@@ -2,6 +2,7 @@
 //! Nothing here knows Java or malloc, writes to the target, or prints.
 
 pub mod elf;
+pub mod kernel;
 pub mod live;
 pub mod maps;
 pub mod memory;

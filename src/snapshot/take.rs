@@ -6,6 +6,7 @@ use super::{images, links};
 use crate::alloc;
 use crate::base::{Gap, Known, Range, Why};
 use crate::jvm;
+use crate::os::kernel;
 use crate::os::live::Live;
 use crate::os::maps::Mapping;
 use crate::os::memory::{Memory, NoMemory};
@@ -64,10 +65,7 @@ impl Taking {
         let taken = Taken {
             at,
             kernel_resident_bytes: status.resident_with_hugetlb_bytes(),
-            kernel: std::fs::read_to_string("/proc/sys/kernel/osrelease")
-                .unwrap_or_default()
-                .trim()
-                .to_string(),
+            kernel: kernel::release(),
             ..Taken::default()
         };
         let resident_before = before.resident_with_hugetlb_bytes();

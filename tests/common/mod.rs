@@ -1,0 +1,178 @@
+//! What the tests share: the JDKs that `scripts/jdks` installs, real JVMs under a known load, and the real binary.
+#![allow(dead_code, reason = "each test binary uses its own part")]
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a JVM may take to be ready on a busy machine.
+const READY_MAX: Duration = Duration::from_secs(120);
+
+/// One row of tests/data/jdk-gc.tsv: a JDK and a collector it has.
+#[derive(Clone, Debug)]
+pub struct Row {
+    pub jdk: String,
+    pub gc: String,
+    pub options: Vec<String>,
+}
+
+impl Row {
+    pub fn name(&self) -> String {
+        format!("jdk {} {}", self.jdk, self.gc)
+    }
+}
+
+pub fn rows() -> Vec<Row> {
+    let text = std::fs::read_to_string(root().join("tests/data/jdk-gc.tsv")).expect("tests/data/jdk-gc.tsv");
+    text.lines()
+        .skip(1)
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| {
+            let mut columns = line.split('\t');
+            let mut next = || columns.next().unwrap_or_default().to_string();
+            let (jdk, gc, options) = (next(), next(), next());
+            Row { jdk, gc, options: options.split_whitespace().map(str::to_string).collect() }
+        })
+        .collect()
+}
+
+pub fn row(jdk: &str, gc: &str) -> Row {
+    rows().into_iter().find(|row| row.jdk == jdk && row.gc == gc).expect("a row of tests/data/jdk-gc.tsv")
+}
+
+pub fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The `java` of a test JDK. `None` prints why the test is skipped, or fails where `MARUSA_ALL_TESTS` forbids it.
+pub fn java(jdk: &str) -> Option<PathBuf> {
+    let home = std::env::var("MARUSA_JDKS").map(PathBuf::from).unwrap_or_else(|_| {
+        PathBuf::from(std::env::var("HOME").unwrap_or_default()).join(".cache/marusa/jdks")
+    });
+    let java = home.join(jdk).join("bin/java");
+    if java.exists() {
+        return Some(java);
+    }
+    skip(&format!("no JDK {jdk} at {}; scripts/jdks {jdk} installs it", java.display()));
+    None
+}
+
+/// Says why a test does not run. Where every test must run (`make test`), that is a failure.
+pub fn skip(why: &str) {
+    assert!(std::env::var("MARUSA_ALL_TESTS").is_err(), "this test may not be skipped here: {why}");
+    println!("skipped: {why}");
+}
+
+pub fn is_root() -> bool {
+    std::fs::read_to_string("/proc/self/status").is_ok_and(|text| text.contains("\nUid:\t0\t0"))
+}
+
+/// A running JVM, ended when dropped.
+pub struct Jvm {
+    child: Child,
+    pub pid: i32,
+}
+
+impl Jvm {
+    /// Starts `java OPTIONS -cp java/build-out PROGRAM` and waits for its line "READY".
+    pub fn start(java: &Path, options: &[&str], program: &[&str]) -> Jvm {
+        let mut command = Command::new(java);
+        command.args(options).arg("-cp").arg(root().join("java/build-out")).args(program);
+        Jvm::of(command)
+    }
+
+    /// The usual load, quiet once it is set up.
+    pub fn under_load(row: &Row, options: &[&str], load: &[&str]) -> Option<Jvm> {
+        let java = java(&row.jdk)?;
+        let mut all: Vec<&str> = row.options.iter().map(String::as_str).collect();
+        all.extend(options);
+        let program: Vec<&str> = std::iter::once("marusa.Load").chain(load.iter().copied()).collect();
+        Some(Jvm::start(&java, &all, &program))
+    }
+
+    pub fn of(mut command: Command) -> Jvm {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        let started = Instant::now();
+        let ready = lines.by_ref().map_while(Result::ok).any(|line| line.starts_with("READY"));
+        assert!(ready && started.elapsed() < READY_MAX, "{command:?} did not get ready");
+        // Whatever it prints later must not block it.
+        std::thread::spawn(move || lines.count());
+        let pid = jvm_below(child.id() as i32).expect("a JVM below the started process");
+        Jvm { child, pid }
+    }
+}
+
+impl Drop for Jvm {
+    fn drop(&mut self) {
+        signal(self.pid, libc::SIGKILL);
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub fn signal(pid: i32, number: i32) {
+    // SAFETY: kill has no memory effects; the pid is that of a process which this test started.
+    unsafe { libc::kill(pid, number) };
+}
+
+/// The process itself or the descendant that maps libjvm.so: JDK 8 runs below `unshare`.
+fn jvm_below(pid: i32) -> Option<i32> {
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+    if maps.contains("libjvm.so") {
+        return Some(pid);
+    }
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    children.split_whitespace().filter_map(|child| child.parse().ok()).find_map(jvm_below)
+}
+
+/// Runs the real binary.
+pub fn marusa(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_marusa")).args(arguments).output().expect("marusa runs")
+}
+
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// `marusa map PID --json`, parsed, with the laws of the contract checked.
+pub fn map_json(pid: i32) -> Value {
+    let output = marusa(&["map", &pid.to_string(), "--json"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stderr), "", "nothing to complain about");
+    let map: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    check_laws(&map);
+    map
+}
+
+/// The laws that hold for every account.
+pub fn check_laws(map: &Value) {
+    assert_eq!(map["schema"], "marusa/map/1");
+    let total = number(&map["totals"]["resident_bytes"]);
+    let areas = map["areas"].as_array().expect("areas");
+    let sum: u64 = areas.iter().map(|area| number(&area["resident_bytes"])).sum();
+    assert_eq!(sum, total, "the areas sum exactly");
+    for area in areas {
+        let parts: u64 =
+            area["parts"].as_array().expect("parts").iter().map(|p| number(&p["resident_bytes"])).sum();
+        assert_eq!(parts, number(&area["resident_bytes"]), "the parts of {} sum exactly", area["area"]);
+    }
+    let gaps = map["gaps"].as_array().expect("gaps");
+    assert!(gaps.iter().all(|gap| gap["what"].is_string() && gap["why"].is_string()));
+}
+
+pub fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value} is no count of bytes"))
+}
+
+pub fn area<'a>(map: &'a Value, name: &str) -> &'a Value {
+    static NONE: Value = Value::Null;
+    map["areas"].as_array().and_then(|areas| areas.iter().find(|area| area["area"] == name)).unwrap_or(&NONE)
+}

@@ -1,0 +1,140 @@
+//! The walls of the house, kept by a machine: which room may name which, how long a file may be, and that every module
+//! says why it exists.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A room, and the rooms it may name.
+const ROOMS: &[(&str, &[&str])] = &[
+    ("base", &[]),
+    ("os", &["base"]),
+    ("act", &["base", "os"]),
+    ("jvm", &["base", "os"]),
+    ("alloc", &["base", "os"]),
+    ("snapshot", &["base", "os", "jvm", "alloc"]),
+    ("map", &["base", "os", "jvm", "alloc", "snapshot"]),
+    ("show", &["base", "os", "jvm", "alloc", "snapshot", "map"]),
+    ("cmd", &["base", "os", "act", "jvm", "snapshot", "map", "show"]),
+];
+const FILE_LINES_MAX: usize = 400;
+const LINE_COLUMNS_MAX: usize = 125;
+
+fn sources() -> Vec<(PathBuf, String)> {
+    let mut files = Vec::new();
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("src is there").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = fs::read_to_string(&path).expect("UTF-8");
+                files.push((path, text));
+            }
+        }
+    }
+    assert!(files.len() > 20, "the scan found the sources");
+    files
+}
+
+/// The room of a source file; `None` for main.rs and lib.rs.
+fn room(path: &Path) -> Option<String> {
+    let relative = path.strip_prefix(Path::new(env!("CARGO_MANIFEST_DIR")).join("src")).ok()?;
+    (relative.components().count() > 1)
+        .then(|| relative.components().next()?.as_os_str().to_str().map(str::to_string))?
+}
+
+/// Lines before the tests of a module.
+fn without_tests(text: &str) -> &str {
+    text.split("#[cfg(test)]\nmod tests").next().unwrap_or(text)
+}
+
+#[test]
+fn a_room_names_only_rooms_below_it() {
+    let mut broken = Vec::new();
+    for (path, text) in sources() {
+        let Some(room) = room(&path) else { continue };
+        let allowed = ROOMS.iter().find(|(name, _)| *name == room).map(|(_, allowed)| *allowed);
+        let Some(allowed) = allowed else {
+            broken.push(format!("{} is in no known room", path.display()));
+            continue;
+        };
+        for (name, _) in ROOMS.iter().filter(|(name, _)| *name != room && !allowed.contains(name)) {
+            if text.contains(&format!("crate::{name}::")) || text.contains(&format!("crate::{name};")) {
+                broken.push(format!("{} names {name}", path.display()));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{broken:#?}");
+}
+
+#[test]
+fn only_os_act_and_cmd_touch_the_machine() {
+    let words = ["std::fs::", "std::net::", "std::process::", " libc::", "(libc::", "std::env::"];
+    let mut broken = Vec::new();
+    for (path, text) in sources() {
+        let Some(room) = room(&path) else { continue };
+        if ["os", "act", "cmd"].contains(&room.as_str()) {
+            continue;
+        }
+        for word in words.iter().filter(|word| without_tests(&text).contains(**word)) {
+            broken.push(format!("{} uses {word}", path.display()));
+        }
+    }
+    assert!(broken.is_empty(), "{broken:#?}");
+}
+
+#[test]
+fn only_main_and_cmd_print() {
+    let words = ["println!(", "eprintln!(", "print!(", "dbg!("];
+    let mut broken = Vec::new();
+    for (path, text) in sources() {
+        if matches!(room(&path).as_deref(), None | Some("cmd")) {
+            continue;
+        }
+        for word in words.iter().filter(|word| without_tests(&text).contains(**word)) {
+            broken.push(format!("{} uses {word}", path.display()));
+        }
+    }
+    assert!(broken.is_empty(), "{broken:#?}");
+}
+
+#[test]
+fn unsafe_code_lives_in_os_and_act_and_says_why_it_is_safe() {
+    let mut broken = Vec::new();
+    for (path, text) in sources() {
+        let here = room(&path);
+        let lines: Vec<&str> = text.lines().collect();
+        for (index, line) in lines.iter().enumerate().filter(|(_, line)| line.contains("unsafe {")) {
+            let explained = lines[index.saturating_sub(4)..index].iter().any(|line| line.contains("SAFETY:"));
+            if !explained || !matches!(here.as_deref(), Some("os" | "act")) {
+                broken.push(format!("{}:{} {}", path.display(), index + 1, line.trim()));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{broken:#?}");
+}
+
+#[test]
+fn every_module_opens_with_why_it_exists_and_stays_short() {
+    let mut broken = Vec::new();
+    for (path, text) in sources() {
+        if !text.starts_with("//!") && path.file_name().is_some_and(|name| name != "main.rs") {
+            broken.push(format!("{} has no opening paragraph", path.display()));
+        }
+        let lines = text.lines().count();
+        if lines > FILE_LINES_MAX {
+            broken.push(format!("{} has {lines} lines, more than {FILE_LINES_MAX}", path.display()));
+        }
+        for (index, line) in
+            text.lines().enumerate().filter(|(_, line)| line.chars().count() > LINE_COLUMNS_MAX)
+        {
+            broken.push(format!(
+                "{}:{} is longer than {LINE_COLUMNS_MAX}: {line}",
+                path.display(),
+                index + 1
+            ));
+        }
+    }
+    assert!(broken.is_empty(), "{broken:#?}");
+}
