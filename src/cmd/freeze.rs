@@ -21,7 +21,7 @@ pub fn run(args: &FreezeArgs) -> anyhow::Result<u8> {
     let frozen = take::with_target(&process, |taking, memory, symbols| {
         file::freeze(taking, &process, memory, symbols)
     });
-    let (_, frozen) = frozen.map_err(|gap| map::unreadable(process.pid, &gap))?;
+    let (_, frozen) = frozen.map_err(|gap| map::unreadable(&process, &gap))?;
     let unwritable = |error: std::io::Error| Failure::usage(format!("{}: {error}", args.output.display()));
     let mut out = BufWriter::new(File::create(&args.output).map_err(unwritable)?);
     frozen.save(&mut out).map_err(unwritable)?;

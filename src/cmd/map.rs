@@ -2,8 +2,10 @@
 
 use super::Failure;
 use crate::base::{Gap, Why};
+use crate::jvm::hotspot::find;
 use crate::map;
 use crate::os::process::{OpenError, Process};
+use crate::show::units::human;
 use crate::show::{json, text};
 use crate::snapshot::file::{FileError, Frozen};
 use crate::snapshot::{self, Snapshot};
@@ -76,7 +78,7 @@ fn take(args: &MapArgs) -> anyhow::Result<Snapshot> {
     }
     let target = args.target.as_deref().unwrap_or_default();
     let process = open(target)?;
-    snapshot::take(&process).map_err(|gap| unreadable(process.pid, &gap))
+    snapshot::take(&process).map_err(|gap| unreadable(&process, &gap))
 }
 
 /// The snapshot that a file keeps.
@@ -86,22 +88,43 @@ fn thaw(path: &Path) -> anyhow::Result<Snapshot> {
     Ok(Frozen::load(&mut file).map_err(unreadable)?.snapshot())
 }
 
-/// The process that the user named.
+/// The JVM that the user named.
 pub fn open(target: &str) -> anyhow::Result<Process> {
     let pid = target.parse().map_err(|_| Failure::usage(format!("{target} is no pid")))?;
-    Process::open(pid).map_err(|error| match error {
+    let process = Process::open(pid).map_err(|error| match error {
         OpenError::Denied(..) => Failure::rights(error.to_string()),
         _ => Failure::target(error.to_string()),
-    })
+    })?;
+    let mappings = process.mappings().map_err(|gap| unreadable(&process, &gap))?;
+    if !mappings.iter().any(find::is_jvm) {
+        return Err(Failure::target(format!(
+            "pid {pid} is no JVM: it maps neither libjvm.so nor libj9vm; `marusa list` shows the JVMs of this host"
+        )));
+    }
+    Ok(process)
 }
 
-/// The failure that a gap in the kernel's view is: without the mappings there is no account.
-pub fn unreadable(pid: i32, gap: &Gap) -> anyhow::Error {
-    let message = format!("pid {pid} can not be read: {gap}");
-    match gap.why {
-        Why::Denied => Failure::rights(format!(
-            "{message}; run as root or as the JVM's user, or give marusa CAP_SYS_PTRACE"
-        )),
-        _ => Failure::target(message),
+/// The failure that a gap in the kernel's view is: without the mappings there is no account. What everybody may read is
+/// said all the same.
+pub fn unreadable(process: &Process, gap: &Gap) -> anyhow::Error {
+    let message = format!("pid {} can not be read: {gap}", process.pid);
+    if gap.why != Why::Denied {
+        return Failure::target(message);
     }
+    let sums = process.status().map(|status| {
+        let figure = |bytes: Option<u64>| bytes.map_or("unknown".to_string(), human);
+        format!(
+            "\nwhat everybody may read (/proc/{}/status): resident {}, of it anonymous {}, files {}, shared {}; swapped {}",
+            process.pid,
+            figure(status.resident_bytes),
+            figure(status.resident_anon_bytes),
+            figure(status.resident_file_bytes),
+            figure(status.resident_shmem_bytes),
+            figure(status.swapped_bytes)
+        )
+    });
+    let sums = sums.unwrap_or_default();
+    Failure::rights(format!(
+        "{message}\nthe account needs CAP_SYS_PTRACE: run marusa as root or as the JVM's own user{sums}"
+    ))
 }
