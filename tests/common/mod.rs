@@ -88,7 +88,9 @@ impl Jvm {
         let java = java(&row.jdk)?;
         let mut all: Vec<&str> = row.options.iter().map(String::as_str).collect();
         all.extend(options);
-        let program: Vec<&str> = std::iter::once("marusa.Load").chain(load.iter().copied()).collect();
+        let folder = format!("dir={}", env!("CARGO_TARGET_TMPDIR"));
+        let mut program = vec!["marusa.Load", &folder];
+        program.extend(load);
         Some(Jvm::start(&java, &all, &program))
     }
 
@@ -115,6 +117,12 @@ impl Drop for Jvm {
         signal(self.pid, libc::SIGKILL);
         let _ = self.child.kill();
         let _ = self.child.wait();
+        // The file that `marusa.Load mapped=` leaves when it is killed.
+        for entry in std::fs::read_dir(env!("CARGO_TARGET_TMPDIR")).into_iter().flatten().flatten() {
+            if entry.file_name().to_string_lossy().starts_with("load-") {
+                let _ = std::fs::remove_file(entry.path());
+            }
+        }
     }
 }
 
