@@ -28,3 +28,5 @@ pub const ARENAS_MAX: usize = 65_536;
 pub const ARENA_HEAPS_MAX: usize = 1_000_000;
 /// Objects that are visited when pointers are followed from a collector to its side tables.
 pub const REACH_OBJECTS_MAX: usize = 20_000;
+/// A mapping larger than this is not read page by page from /proc/PID/pagemap: 8 bytes a page, 2 GiB in all.
+pub const PAGEMAP_MAPPING_BYTES_MAX: u64 = 1 << 40;

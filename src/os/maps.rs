@@ -66,6 +66,11 @@ impl Mapping {
     pub fn file_name(&self) -> &str {
         self.file_path().rsplit('/').next().unwrap_or("")
     }
+    /// Whether a present page of this mapping is in the process's RSS: memory of a device and the kernel's own time pages
+    /// are mapped by frame number, without a page that could be counted (mm/memory.c, `vm_normal_page`).
+    pub fn counts_in_rss(&self, is_file_page: bool) -> bool {
+        (is_file_page || !self.rights.shared) && !self.path.starts_with("[vvar") && self.path != "[vsyscall]"
+    }
     /// Pages of hugetlbfs: an anonymous MAP_HUGETLB mapping or a file of a hugetlbfs mount's SysV segment.
     pub fn is_hugetlb_name(&self) -> bool {
         self.path.starts_with("/anon_hugepage")
