@@ -1,0 +1,90 @@
+//! How long a reading takes, as ratios against the peers in the same run: `jcmd PID System.map` and `pmap -X PID`; and how
+//! it grows with the heap and with the number of mappings. `cargo bench --bench map_speed`.
+//!
+//! The contenders take turns on the same JVM, so that a machine that gets slower or faster meanwhile hits all alike.
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+use common::{Jvm, java};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const ROUNDS: usize = 9;
+
+fn main() {
+    let Some(java) = java("21") else { return };
+    let free_mib = free_mib();
+    against_peers(&java, if free_mib > 6 << 10 { 4096 } else { 1024 });
+    println!("\ngrowth with the heap (all of it resident, 4 KiB pages), JDK 21, Parallel");
+    for heap_mib in [200, 1024, 4096, 16384] {
+        if free_mib < heap_mib + (2 << 10) {
+            println!("{heap_mib:>6} MiB: not measured, {free_mib} MiB are free");
+            continue;
+        }
+        let jvm = touched_heap(&java, heap_mib);
+        println!("{heap_mib:>6} MiB: {:>8.1} ms", median(&map_times(jvm.pid)));
+    }
+    println!("\ngrowth with mappings, JDK 21, 64 MiB heap");
+    for count in [200, 2_000, 20_000] {
+        let folder = format!("dir={}", env!("CARGO_TARGET_TMPDIR"));
+        let jvm = Jvm::start(&java, &["-Xmx64m"], &["marusa.Mappings", &format!("count={count}"), &folder]);
+        println!("{count:>6} mapped pages: {:>8.1} ms", median(&map_times(jvm.pid)));
+    }
+}
+
+fn against_peers(java: &Path, heap_mib: u64) {
+    let jvm = touched_heap(java, heap_mib);
+    let jcmd = java.parent().map(|folder| folder.join("jcmd")).unwrap_or_else(|| PathBuf::from("jcmd"));
+    let pid = jvm.pid.to_string();
+    let (mut ours, mut theirs, mut pmap) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        ours.push(time(Command::new(env!("CARGO_BIN_EXE_marusa")).args(["map", &pid, "--json"])));
+        theirs.push(time(Command::new(&jcmd).args([&pid, "System.map"])));
+        pmap.push(time(Command::new("pmap").args(["-X", &pid])));
+    }
+    let (ours, theirs, pmap) = (median(&ours), median(&theirs), median(&pmap));
+    println!(
+        "JVM of {heap_mib} MiB resident in 4 KiB pages, JDK 21, Parallel; median of {ROUNDS} whole processes"
+    );
+    println!("marusa map --json    {ours:>8.1} ms");
+    println!("jcmd System.map      {theirs:>8.1} ms   marusa takes {:.3} of it (at most 0.1)", ours / theirs);
+    println!("pmap -X              {pmap:>8.1} ms   marusa takes {:.3} of it (at most 0.5)", ours / pmap);
+}
+
+/// A JVM whose heap is all in memory, on 4 KiB pages.
+fn touched_heap(java: &Path, heap_mib: u64) -> Jvm {
+    let (min, max) = (format!("-Xms{heap_mib}m"), format!("-Xmx{heap_mib}m"));
+    let options = ["-XX:+UseParallelGC", "-XX:+AlwaysPreTouch", "-XX:-UseTransparentHugePages", &min, &max];
+    Jvm::start(java, &options, &["marusa.Load", "heap=30m", "threads=20", "classes=500", "quiet=1"])
+}
+
+fn map_times(pid: i32) -> Vec<Duration> {
+    let pid = pid.to_string();
+    (0..ROUNDS)
+        .map(|_| time(Command::new(env!("CARGO_BIN_EXE_marusa")).args(["map", &pid, "--json"])))
+        .collect()
+}
+
+/// Wall time of a whole process.
+fn time(command: &mut Command) -> Duration {
+    let started = Instant::now();
+    let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
+    assert!(status.is_ok_and(|status| status.success()), "{command:?}");
+    started.elapsed()
+}
+
+/// In milliseconds.
+fn median(times: &[Duration]) -> f64 {
+    let mut times = times.to_vec();
+    times.sort();
+    times[times.len() / 2].as_secs_f64() * 1e3
+}
+
+fn free_mib() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find(|line| line.starts_with("MemAvailable:"));
+    let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
+    kib.unwrap_or(0) >> 10
+}
