@@ -30,3 +30,6 @@ pub const ARENA_HEAPS_MAX: usize = 1_000_000;
 pub const REACH_OBJECTS_MAX: usize = 20_000;
 /// A mapping larger than this is not read page by page from /proc/PID/pagemap: 8 bytes a page, 2 GiB in all.
 pub const PAGEMAP_MAPPING_BYTES_MAX: u64 = 1 << 40;
+/// Threads from which the layout of a thread control block is learnt, and bytes of a block that are looked at for it.
+pub const THREAD_SEEDS_MAX: usize = 32;
+pub const THREAD_BLOCK_BYTES_MAX: u64 = 4_096;

@@ -1,8 +1,259 @@
-//! The threads of the VM.
+//! The threads of the process: Java threads by the VM's own list, all others by the C library's (`stacks`).
+//!
+//! The VM's threads are told from foreign ones by their `Thread` object, whose `OSThread` must hold the same thread id.
+//! JDK 8 gives native threads no name of their own, so names come from the VM first and from the kernel last.
 
+use super::stacks::{self, Block, Blocks, Seed};
 use super::{Found, Hotspot};
-use crate::jvm::types::JvmThread;
+use crate::base::limits::{C_STRING_BYTES_MAX, THREADS_MAX};
+use crate::base::{Addr, Gap, Known, Range, Why};
+use crate::jvm::types::{How, JvmThread, Kind, ThreadKind};
+use std::collections::HashMap;
 
-pub fn read(_vm: &Hotspot, _found: &mut Found) -> Vec<JvmThread> {
-    Vec::new()
+/// A Java thread as the VM describes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JavaThread {
+    pub object: Addr,
+    /// In the innermost pid namespace.
+    pub tid: i32,
+    /// `pthread_t`.
+    pub pthread: Addr,
+    /// Without the C library's guard.
+    pub stack: Range,
+}
+
+/// Claims every stack and names every thread.
+pub fn read(vm: &Hotspot, found: &mut Found) -> Vec<JvmThread> {
+    let java = java_threads(vm);
+    let java = found.note(java).unwrap_or_default();
+    let seeds: Vec<Seed> = java.iter().map(seed).collect();
+    let blocks = stacks::read(vm.memory(), &seeds);
+    let blocks = found.note(blocks).unwrap_or_default();
+    let tasks = Tasks::new(vm, &blocks, &java);
+    let mut threads = Vec::new();
+    let by_tid: HashMap<i32, &JavaThread> = java.iter().map(|thread| (thread.tid, thread)).collect();
+    for block in blocks.blocks.iter().filter(|block| block.tid > 0) {
+        threads.extend(of_block(vm, block, by_tid.get(&block.tid).copied(), &tasks));
+    }
+    let with_block: std::collections::HashSet<i32> = blocks.blocks.iter().map(|block| block.tid).collect();
+    for thread in java.iter().filter(|thread| !with_block.contains(&thread.tid)) {
+        threads.extend(of_java(vm, thread, &tasks));
+    }
+    add_rest(vm, &mut threads, found);
+    claim(&threads, &blocks, found);
+    threads.sort_by_key(|thread| thread.tid);
+    threads
+}
+
+fn seed(thread: &JavaThread) -> Seed {
+    Seed { block: thread.pthread, tid: thread.tid, object: thread.object, stack_base: thread.stack.end }
+}
+
+/// JDK 8 to 11 chain the threads; since 17 (10, but vmStructs kept the chain) they are in a list that is replaced whole:
+/// src/hotspot/share/runtime/threadSMR.hpp, `ThreadsList`.
+fn java_threads(vm: &Hotspot) -> Known<Vec<JavaThread>> {
+    let objects = match vm.static_addr("ThreadsSMRSupport", "_java_thread_list") {
+        Ok(list) => listed(vm, list)?,
+        Err(_) => chained(vm)?,
+    };
+    Ok(objects.into_iter().filter_map(|object| java_thread(vm, object).ok()).collect())
+}
+
+fn listed(vm: &Hotspot, list: Addr) -> Known<Vec<Addr>> {
+    let gap = |fault: crate::os::Fault| fault.gap("ThreadsList");
+    let length = vm.structs.offset("ThreadsList", "_length")?;
+    let length = vm.memory().u32(list.plus(length)).map_err(gap)? as usize;
+    if length > THREADS_MAX {
+        return Err(Gap::new("ThreadsList", Why::OverLimit));
+    }
+    let table = vm.addr(list, "ThreadsList", "_threads")?;
+    Ok(vm.memory().words(table, length).map_err(gap)?.into_iter().map(Addr).collect())
+}
+
+fn chained(vm: &Hotspot) -> Known<Vec<Addr>> {
+    let mut objects = Vec::new();
+    let mut object = Addr(vm.structs.read_static(vm.memory(), "Threads", "_thread_list")?);
+    while !object.is_null() {
+        if objects.len() == THREADS_MAX {
+            return Err(Gap::new("Threads::_thread_list", Why::OverLimit));
+        }
+        objects.push(object);
+        object = vm.addr(object, "JavaThread", "_next")?;
+    }
+    Ok(objects)
+}
+
+fn java_thread(vm: &Hotspot, object: Addr) -> Known<JavaThread> {
+    let base = vm.addr(object, "JavaThread", "_stack_base")?;
+    let bytes = vm.word(object, "JavaThread", "_stack_size")?;
+    let system = vm.addr(object, "JavaThread", "_osthread")?;
+    Ok(JavaThread {
+        object,
+        tid: thread_id(vm, system)?,
+        pthread: vm.addr(system, "OSThread", "_pthread_id")?,
+        stack: Range::new(base.minus(bytes), base),
+    })
+}
+
+fn thread_id(vm: &Hotspot, system: Addr) -> Known<i32> {
+    let at = system.plus(vm.structs.offset("OSThread", "_thread_id")?);
+    vm.memory().i32(at).map_err(|fault| fault.gap("OSThread::_thread_id"))
+}
+
+/// What the kernel calls the threads, by the id that they have inside their pid namespace.
+struct Tasks {
+    by_inner: HashMap<i32, (i32, String)>,
+    primordial: i32,
+}
+
+impl Tasks {
+    /// Without namespaces the ids are the same. With them, both are handed out in rising order, so the n-th thread inside
+    /// is the n-th outside; only a wrap-around of one of the two ranges breaks that, and then the primordial thread, whose
+    /// ids are known, is out of place.
+    fn new(vm: &Hotspot, blocks: &Blocks, java: &[JavaThread]) -> Tasks {
+        let view = vm.target.view;
+        let primordial = view.status.namespace_pids.last().copied().unwrap_or(view.process.pid);
+        let mut by_inner = HashMap::new();
+        let outer = |task: &crate::os::target::Task| (task.tid, task.name.clone());
+        if view.status.namespace_pids.len() < 2 {
+            by_inner.extend(view.tasks.iter().map(|task| (task.tid, outer(task))));
+            return Tasks { by_inner, primordial };
+        }
+        let ids = blocks.blocks.iter().map(|block| block.tid).chain(java.iter().map(|thread| thread.tid));
+        let mut inner: Vec<i32> = ids.chain([primordial]).filter(|tid| *tid > 0).collect();
+        inner.sort_unstable();
+        inner.dedup();
+        let place = inner.binary_search(&primordial).ok();
+        let is_in_order = place == view.tasks.iter().position(|task| task.tid == view.process.pid);
+        if inner.len() == view.tasks.len() && is_in_order {
+            by_inner.extend(inner.into_iter().zip(view.tasks.iter().map(outer)));
+        }
+        Tasks { by_inner, primordial }
+    }
+
+    /// The id outside and the kernel's name; the id inside and no name when it is not known.
+    fn task(&self, inner: i32) -> (i32, &str) {
+        self.by_inner.get(&inner).map_or((inner, ""), |(tid, name)| (*tid, name.as_str()))
+    }
+}
+
+fn of_block(vm: &Hotspot, block: &Block, java: Option<&JavaThread>, tasks: &Tasks) -> Option<JvmThread> {
+    let (tid, comm) = tasks.task(block.tid);
+    // Its block is not on its stack: `add_rest` gives it the kernel's mapping.
+    if block.tid == tasks.primordial && java.is_none() {
+        return None;
+    }
+    let own = block.object.filter(|object| is_thread_object(vm, *object, block.tid));
+    let object = java.map(|thread| thread.object).or(own);
+    let name = match (java, own) {
+        (None, Some(object)) => native_name(vm, object, comm).unwrap_or_else(|| comm.to_string()),
+        _ => comm.to_string(),
+    };
+    let kind = match (java, own) {
+        (Some(_), _) => java_kind(&name),
+        (None, Some(_)) => native_kind(&name),
+        (None, None) => ThreadKind::Foreign,
+    };
+    let stack = match java.map(|thread| thread.stack) {
+        _ if !block.stack.is_empty() => Ok(block.stack),
+        Some(stack) if !stack.is_empty() => Ok(stack),
+        _ => Err(Gap::new(format!("stack of thread {tid}"), Why::BadData(block.at))),
+    };
+    Some(JvmThread { tid, name, kind, stack, object })
+}
+
+/// A Java thread that the C library's list did not show: the VM's own bounds, which leave out the guard.
+fn of_java(vm: &Hotspot, thread: &JavaThread, tasks: &Tasks) -> Option<JvmThread> {
+    let (tid, comm) = tasks.task(thread.tid);
+    let stack = match vm.target.mapping(thread.stack.end.minus(1)) {
+        _ if thread.stack.is_empty() => Err(Gap::new(format!("stack of thread {tid}"), Why::Torn)),
+        Some(mapping) if mapping.path == "[stack]" => Ok(mapping.range),
+        _ => Ok(thread.stack),
+    };
+    Some(JvmThread { tid, name: comm.to_string(), kind: java_kind(comm), stack, object: Some(thread.object) })
+}
+
+/// Threads without a block that was found, the primordial one among them.
+fn add_rest(vm: &Hotspot, threads: &mut Vec<JvmThread>, found: &mut Found) {
+    let view = vm.target.view;
+    let known: std::collections::HashSet<i32> = threads.iter().map(|thread| thread.tid).collect();
+    let mut missing = 0;
+    for task in view.tasks.iter().filter(|task| !known.contains(&task.tid)) {
+        let is_primordial = task.tid == view.process.pid;
+        let stack = view.mappings.iter().find(|mapping| is_primordial && mapping.path == "[stack]");
+        missing += usize::from(stack.is_none());
+        threads.push(JvmThread {
+            tid: task.tid,
+            name: task.name.clone(),
+            kind: if is_primordial { ThreadKind::Primordial } else { ThreadKind::Foreign },
+            stack: stack
+                .map(|mapping| mapping.range)
+                .ok_or_else(|| Gap::new(format!("stack of thread {}", task.tid), Why::NotInThisRuntime)),
+            object: None,
+        });
+    }
+    if missing > 0 {
+        found.gaps.push(
+            Gap::new(format!("stacks of {missing} threads"), Why::Torn)
+                .hint("threads that began or ended during the reading have none"),
+        );
+    }
+}
+
+fn claim(threads: &[JvmThread], blocks: &Blocks, found: &mut Found) {
+    for thread in threads {
+        let Ok(stack) = thread.stack else { continue };
+        let (part, how) = match thread.kind {
+            ThreadKind::Java => ("Java thread stacks", How::VmStructs),
+            ThreadKind::Compiler => ("compiler thread stacks", How::VmStructs),
+            ThreadKind::Gc => ("GC thread stacks", in_list()),
+            ThreadKind::Vm => ("VM thread stacks", in_list()),
+            ThreadKind::Primordial => ("primordial thread stack", How::Shape),
+            ThreadKind::Foreign => ("foreign thread stacks", in_list()),
+        };
+        found.claim(stack, Kind::Stack, part, None, how);
+    }
+    // The C library keeps up to 40 MB of stacks of ended threads for the next ones (nptl/allocatestack.c, stack_cache_maxsize).
+    for block in blocks.blocks.iter().filter(|block| block.tid <= 0) {
+        found.claim(block.stack, Kind::Stack, "stacks of ended threads", Some(0), in_list());
+    }
+    if !blocks.is_whole && !blocks.blocks.is_empty() {
+        found.gaps.push(Gap::new("the C library's list of threads", Why::Torn));
+    }
+}
+
+fn in_list() -> How {
+    How::PointedFrom("the C library's list of threads".to_string())
+}
+
+/// Whether `object` is the VM's `Thread` of the thread `tid`.
+fn is_thread_object(vm: &Hotspot, object: Addr, tid: i32) -> bool {
+    let system = vm.addr(object, "JavaThread", "_osthread");
+    system.and_then(|system| thread_id(vm, system)).is_ok_and(|id| id == tid)
+}
+
+/// `NamedThread::_name`. The watcher thread is no `NamedThread`, so the kernel's name must agree, or be the program's
+/// (JDK 8).
+fn native_name(vm: &Hotspot, object: Addr, comm: &str) -> Option<String> {
+    let at = vm.addr(object, "NamedThread", "_name").ok()?;
+    let name = vm.memory().c_string(at, C_STRING_BYTES_MAX).ok()?;
+    let is_text = name.len() > 2 && name.bytes().all(|byte| (0x20..0x7f).contains(&byte));
+    let agrees = vm.major == Some(8) || name.starts_with(comm);
+    (is_text && agrees).then_some(name)
+}
+
+fn java_kind(name: &str) -> ThreadKind {
+    let compiler = ["C1 Comp", "C2 Comp", "JVMCI"];
+    if compiler.iter().any(|start| name.starts_with(start)) { ThreadKind::Compiler } else { ThreadKind::Java }
+}
+
+/// Names as the collectors give them, JDK 8 to 25: "GC Thread#0", "Gang worker#0 (Parallel GC Threads)", "G1 Conc#0",
+/// "Concurrent Mark-Sweep GC Thread", "XDriver", "ZWorkerYoung#0", "Shenandoah GC Threads#1", "StringDedupProcessor".
+fn native_kind(name: &str) -> ThreadKind {
+    let starts =
+        ["G1 ", "GC ", "Gang ", "Concurrent", "Shenandoah", "ParGC", "StrDedup", "StringDedup", "GC task"];
+    let is_z =
+        |letter| name.starts_with(letter) && name[1..].starts_with(|next: char| next.is_ascii_uppercase());
+    let is_gc = starts.iter().any(|start| name.starts_with(start)) || is_z('Z') || is_z('X');
+    if is_gc { ThreadKind::Gc } else { ThreadKind::Vm }
 }
