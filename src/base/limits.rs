@@ -28,3 +28,9 @@ pub const ARENAS_MAX: usize = 65_536;
 pub const ARENA_HEAPS_MAX: usize = 1_000_000;
 /// Objects that are visited when pointers are followed from a collector to its side tables.
 pub const REACH_OBJECTS_MAX: usize = 20_000;
+/// How long the answer of one command to a JVM may be, and how long it may take. `System.map` of a JVM with 65,530
+/// mappings is 12 MB.
+pub const ATTACH_ANSWER_BYTES_MAX: usize = 64 << 20;
+pub const ATTACH_ANSWER_SECONDS_MAX: u64 = 30;
+/// How long a JVM may take to open its socket after it was asked to.
+pub const ATTACH_OPEN_SECONDS_MAX: u64 = 10;
