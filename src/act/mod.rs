@@ -1,1 +1,3 @@
-//! Being built.
+//! The one door by which a target is asked to do something. What goes through it leaves a receipt.
+
+pub mod attach;

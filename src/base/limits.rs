@@ -33,3 +33,9 @@ pub const PAGEMAP_MAPPING_BYTES_MAX: u64 = 1 << 40;
 /// Threads from which the layout of a thread control block is learnt, and bytes of a block that are looked at for it.
 pub const THREAD_SEEDS_MAX: usize = 32;
 pub const THREAD_BLOCK_BYTES_MAX: u64 = 4_096;
+/// How long the answer of one command to a JVM may be, and how long it may take. `System.map` of a JVM with 65,530
+/// mappings is 12 MB.
+pub const ATTACH_ANSWER_BYTES_MAX: usize = 64 << 20;
+pub const ATTACH_ANSWER_SECONDS_MAX: u64 = 30;
+/// How long a JVM may take to open its socket after it was asked to.
+pub const ATTACH_OPEN_SECONDS_MAX: u64 = 10;
