@@ -2,7 +2,8 @@
 //! build id, and the stretch of its writable data. Read through `Memory`, so a frozen file or a core serves as well as a
 //! live process, and a library that was deleted from the disk as well as one that is still there.
 //!
-//! Layouts: elf(5); DT_GNU_HASH: glibc elf/dl-lookup.c (`do_lookup_x`), bloom filter skipped.
+//! Layouts: elf(5); DT_GNU_HASH and DT_HASH: glibc elf/dl-lookup.c (`do_lookup_x`), bloom filter skipped. Temurin's
+//! JDK 11 is linked with the older DT_HASH alone.
 
 use super::maps::Mapping;
 use super::memory::{Fault, Memory};
@@ -108,11 +109,12 @@ impl Image {
     }
 
     fn dynamic_tables(&self, memory: &dyn Memory) -> Result<Option<DynamicTables>, Fault> {
+        const DT_HASH: u64 = 4;
         const DT_STRTAB: u64 = 5;
         const DT_SYMTAB: u64 = 6;
         const DT_GNU_HASH: u64 = 0x6fff_fef5;
         let Some(dynamic) = self.dynamic else { return Ok(None) };
-        let (mut strings, mut symbols, mut hash) = (None, None, None);
+        let (mut strings, mut symbols, mut hash, mut old_hash) = (None, None, None, None);
         for index in 0..(dynamic.bytes() / 16).min(DYNAMIC_ENTRIES_MAX) {
             let at = dynamic.start.plus(index * 16);
             let (tag, value) = (memory.u64(at)?, memory.u64(at.plus(8))?);
@@ -122,11 +124,12 @@ impl Image {
                 0 => break,
                 DT_STRTAB => strings = Some(address),
                 DT_SYMTAB => symbols = Some(address),
-                DT_GNU_HASH => hash = Some(address),
+                DT_GNU_HASH => hash = Some(Hash::Gnu(address)),
+                DT_HASH => old_hash = Some(Hash::SystemV(address)),
                 _ => {}
             }
         }
-        Ok(match (strings, symbols, hash) {
+        Ok(match (strings, symbols, hash.or(old_hash)) {
             (Some(strings), Some(symbols), Some(hash)) => Some(DynamicTables { strings, symbols, hash }),
             _ => None,
         })
@@ -136,18 +139,61 @@ impl Image {
 struct DynamicTables {
     strings: Addr,
     symbols: Addr,
-    hash: Addr,
+    hash: Hash,
+}
+
+#[derive(Clone, Copy)]
+enum Hash {
+    Gnu(Addr),
+    SystemV(Addr),
 }
 
 impl DynamicTables {
     fn find(&self, memory: &dyn Memory, name: &str, bias: u64) -> Result<Option<Addr>, Fault> {
-        let buckets = memory.u32(self.hash)? as u64;
-        let first_symbol = memory.u32(self.hash.plus(4))? as u64;
-        let bloom_words = memory.u32(self.hash.plus(8))? as u64;
+        let found = match self.hash {
+            Hash::Gnu(table) => self.find_gnu(memory, table, name)?,
+            Hash::SystemV(table) => self.find_system_v(memory, table, name)?,
+        };
+        let Some(entry) = found else { return Ok(None) };
+        Ok(Some(Addr(memory.u64(entry.plus(8))?.wrapping_add(bias))))
+    }
+
+    /// The entry of the symbol table at `index`, if it has this name.
+    fn named(&self, memory: &dyn Memory, index: u64, name: &str) -> Result<Option<Addr>, Fault> {
+        let entry = self.symbols.plus(index * 24);
+        let text = memory.c_string(self.strings.plus(memory.u32(entry)? as u64), name.len() + 64);
+        Ok(text.is_ok_and(|text| text == name).then_some(entry))
+    }
+
+    /// nbucket, nchain, the buckets, the chains: each holds the index of the next symbol, 0 at the end.
+    fn find_system_v(&self, memory: &dyn Memory, table: Addr, name: &str) -> Result<Option<Addr>, Fault> {
+        let buckets = memory.u32(table)? as u64;
+        let symbols = memory.u32(table.plus(4))? as u64;
         if buckets == 0 {
             return Ok(None);
         }
-        let bucket_table = self.hash.plus(16 + bloom_words * 8);
+        let chains = table.plus(8 + buckets * 4);
+        let mut index = memory.u32(table.plus(8 + system_v_hash(name) as u64 % buckets * 4))? as u64;
+        for _ in 0..CHAIN_MAX {
+            if index == 0 || index >= symbols {
+                return Ok(None);
+            }
+            if let Some(entry) = self.named(memory, index, name)? {
+                return Ok(Some(entry));
+            }
+            index = memory.u32(chains.plus(index * 4))? as u64;
+        }
+        Ok(None)
+    }
+
+    fn find_gnu(&self, memory: &dyn Memory, table: Addr, name: &str) -> Result<Option<Addr>, Fault> {
+        let buckets = memory.u32(table)? as u64;
+        let first_symbol = memory.u32(table.plus(4))? as u64;
+        let bloom_words = memory.u32(table.plus(8))? as u64;
+        if buckets == 0 {
+            return Ok(None);
+        }
+        let bucket_table = table.plus(16 + bloom_words * 8);
         let chains = bucket_table.plus(buckets * 4);
         let wanted = gnu_hash(name);
         let start = memory.u32(bucket_table.plus(wanted as u64 % buckets * 4))? as u64;
@@ -156,12 +202,10 @@ impl DynamicTables {
         }
         for symbol in start..start.saturating_add(CHAIN_MAX) {
             let hash = memory.u32(chains.plus((symbol - first_symbol) * 4))?;
-            if hash | 1 == wanted | 1 {
-                let entry = self.symbols.plus(symbol * 24);
-                let text = memory.c_string(self.strings.plus(memory.u32(entry)? as u64), name.len() + 64);
-                if text.is_ok_and(|text| text == name) {
-                    return Ok(Some(Addr(memory.u64(entry.plus(8))?.wrapping_add(bias))));
-                }
+            if hash | 1 == wanted | 1
+                && let Some(entry) = self.named(memory, symbol, name)?
+            {
+                return Ok(Some(entry));
             }
             if hash & 1 == 1 {
                 return Ok(None);
@@ -175,6 +219,14 @@ fn gnu_hash(name: &str) -> u32 {
     name.bytes().fold(5381_u32, |hash, byte| hash.wrapping_mul(33).wrapping_add(byte as u32))
 }
 
+fn system_v_hash(name: &str) -> u32 {
+    name.bytes().fold(0_u32, |hash, byte| {
+        let hash = (hash << 4).wrapping_add(byte as u32);
+        let high = hash & 0xf000_0000;
+        (hash ^ (high >> 24)) & !high
+    })
+}
+
 fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes([bytes[at], bytes[at + 1]])
 }
@@ -183,4 +235,29 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 }
 fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u32_at(bytes, at) as u64 | (u32_at(bytes, at + 4) as u64) << 32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::os::memory::Pieces;
+
+    #[test]
+    fn a_symbol_is_found_by_the_older_hash_and_a_cycle_ends() {
+        // elf(5)'s function; "exit" hashes to 0x6cf04 (System V gABI, figure 5-12 with its own names).
+        assert_eq!(system_v_hash("exit"), 0x6cf04);
+        let mut memory = Pieces::default();
+        let words = |numbers: &[u32]| numbers.iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<u8>>();
+        // One bucket, three symbols; chain 1 -> 2 -> 1.
+        memory.put(Addr(0x1000), &words(&[1, 3, 1, 0, 2, 1]));
+        memory.put(
+            Addr(0x2000),
+            &[vec![0; 24], words(&[1, 0, 0x10, 0, 8, 0]), words(&[5, 0, 0x20, 0, 8, 0])].concat(),
+        );
+        memory.put(Addr(0x3000), &[b"\0one\0two\0".to_vec(), vec![0; 128]].concat());
+        let tables =
+            DynamicTables { strings: Addr(0x3000), symbols: Addr(0x2000), hash: Hash::SystemV(Addr(0x1000)) };
+        assert_eq!(tables.find(&memory, "two", 0x100), Ok(Some(Addr(0x120))));
+        assert_eq!(tables.find(&memory, "three", 0x100), Ok(None));
+    }
 }
