@@ -17,6 +17,10 @@ pub const C_STRING_BYTES_MAX: usize = 4_096;
 pub const FLAGS_MAX: usize = 10_000;
 /// Regions of a heap (G1, Shenandoah, ZGC pages).
 pub const HEAP_REGIONS_MAX: usize = 2_000_000;
+/// ZGC's page table: 8 bytes for each 2 MiB of address space, and ZGC reserves at most 16 times 16 TiB.
+pub const Z_PAGE_TABLE_BYTES_MAX: u64 = 1 << 30;
+/// A collector's object that is searched for its tables; JDK 21's ZCollectedHeap has 16,384 bytes.
+pub const COLLECTOR_BYTES_MAX: u64 = 64 << 10;
 /// Class loaders and classes that are walked.
 pub const LOADERS_MAX: usize = 1_000_000;
 pub const CLASSES_MAX: usize = 4_000_000;

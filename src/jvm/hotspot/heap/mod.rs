@@ -4,11 +4,15 @@ pub mod g1;
 pub mod parallel;
 pub mod serial;
 pub mod shenandoah;
+mod shenandoah_tables;
 pub mod tables;
 pub mod z;
+mod z_pages;
+mod z_tables;
 
 use super::{Found, Hotspot};
-use crate::base::{Gap, Known, Why};
+use crate::base::limits::COLLECTOR_BYTES_MAX;
+use crate::base::{Addr, Gap, Known, Why};
 use crate::jvm::types::{Gc, HeapView};
 
 /// Which collector runs, by the `Use...GC` flags.
@@ -24,6 +28,8 @@ pub fn collector(vm: &Hotspot) -> Known<Gc> {
         .iter()
         .find(|(flag, _)| vm.flags.is_on(flag))
         .map(|(_, gc)| *gc)
+        .or_else(|| z::collector(vm))
+        .or_else(|| shenandoah::collector(vm))
         .ok_or_else(|| Gap::new("collector", Why::NotInThisRuntime))
 }
 
@@ -36,4 +42,10 @@ pub fn read(vm: &Hotspot, gc: &Known<Gc>, found: &mut Found) -> Known<HeapView> 
         Gc::Z | Gc::ZGenerational => z::read(vm, found),
         Gc::Shenandoah | Gc::ShenandoahGenerational => shenandoah::read(vm, found),
     }
+}
+
+/// The whole object at `at`, whose type vmStructs gives the size of, as words.
+fn object_words(vm: &Hotspot, at: Addr, class: &str) -> Known<Vec<u64>> {
+    let bytes = vm.structs.size_of(class)?.min(COLLECTOR_BYTES_MAX);
+    vm.memory().words(at, (bytes / 8) as usize).map_err(|fault| fault.gap(class))
 }

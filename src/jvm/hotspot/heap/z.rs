@@ -1,9 +1,295 @@
-//! Being built.
+//! ZGC's heap: which addresses are it, and what its pages hold.
+//!
+//! The non-generational ZGC (JDK 11 to 23) maps one file at three addresses, the views "marked0", "marked1" and
+//! "remapped" (src/hotspot/os_cpu/linux_x86/gc/z/zGlobals_linux_x86.hpp, JDK 11); the generational one (21 on) maps it
+//! once. Every view is claimed; in-use bytes are given in the first one alone, so that sums count them once. JDK 21 has
+//! both collectors, and calls the older one's types X instead of Z.
 
 use super::super::{Found, Hotspot};
-use crate::base::{Gap, Known, Why};
-use crate::jvm::types::HeapView;
+use super::{z_pages, z_tables};
+use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
+use crate::jvm::types::{Gc, HeapView, How, Kind};
+use crate::os::maps::Mapping;
+use z_pages::Page;
 
-pub fn read(_vm: &Hotspot, _found: &mut Found) -> Known<HeapView> {
-    Err(Gap::new("heap", Why::NotInThisRuntime))
+/// No ZGC puts its heap lower: src/hotspot/cpu/x86/gc/z/zAddress_x86.cpp, at least 42 bits of offset below it.
+const HEAP_BASE_SHIFT_MIN: u32 = 40;
+const HEAP_BASE_SHIFT_MAX: u32 = 47;
+/// NUMA nodes: src/hotspot/os/linux/os_linux.cpp.
+const PARTITIONS_MAX: u64 = 1024;
+/// Distance of one partition's copy of a value from the next one's: `ZValueStorage<S>::offset`.
+const PARTITION_STRIDE: u64 = 4096;
+
+/// What the readers of ZGC share.
+pub struct Z {
+    /// "Z", or "X" for the older ZGC of JDK 21 to 23.
+    pub prefix: &'static str,
+    pub generational: bool,
+    /// The `ZCollectedHeap`, and the `ZHeap`, `ZPageAllocator` and `ZPageTable` within it.
+    pub collected: Addr,
+    pub allocator: Addr,
+    pub page_table: Addr,
+    /// One more than the highest offset into a view.
+    pub offset_max: Bytes,
+    pub granule: Bytes,
+}
+
+/// One address at which the heap is mapped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct View {
+    pub name: &'static str,
+    pub base: Addr,
+}
+
+/// Which ZGC runs, if one does.
+pub fn collector(vm: &Hotspot) -> Option<Gc> {
+    if !vm.flags.is_on("UseZGC") {
+        return None;
+    }
+    Some(if is_generational(vm) { Gc::ZGenerational } else { Gc::Z })
+}
+
+/// `zoffset` came with the generational ZGC (JDK 21); `XCollectedHeap` is in those that still have the older one too.
+fn is_generational(vm: &Hotspot) -> bool {
+    let has_older = vm.structs.has_type("XCollectedHeap");
+    vm.structs.has_type("zoffset") && (!has_older || vm.flags.is_on("ZGenerational"))
+}
+
+/// Claims the views and their pages, and the collector's tables.
+pub fn read(vm: &Hotspot, found: &mut Found) -> Known<HeapView> {
+    let z = Z::read(vm)?;
+    let views = z.views(vm)?;
+    let pages = found.note(z_pages::read(vm, &z)).map(|mut pages| {
+        pages.sort_by_key(|page| page.start);
+        pages
+    });
+    let mappings = mappings_of(vm, &views, z.offset_max);
+    for (number, mapping) in &mappings {
+        claim(found, &views, *number, mapping, pages.as_deref());
+    }
+    let ends = mappings.iter().map(|(number, mapping)| mapping.range.end.0 - views[*number].base.0);
+    z_tables::read(vm, &z, ends.max().unwrap_or(0).min(z.offset_max), found);
+    Ok(HeapView {
+        reserved: joined(mappings.iter().map(|(_, mapping)| mapping.range)),
+        max_bytes: z.max_bytes(vm),
+        committed_bytes: z.committed_bytes(vm),
+        used_bytes: z.used_bytes(vm),
+        region_bytes: Some(z.granule),
+    })
+}
+
+impl Z {
+    pub fn read(vm: &Hotspot) -> Known<Z> {
+        let generational = is_generational(vm);
+        let older = vm.structs.has_type("XCollectedHeap") && !generational;
+        let prefix = if older { "X" } else { "Z" };
+        let named = |name: &str| format!("{prefix}{name}");
+        let collected = vm.static_addr("Universe", "_collectedHeap")?;
+        let heap = collected.plus(vm.structs.offset(&named("CollectedHeap"), "_heap")?);
+        let class = named("Heap");
+        let allocator = heap.plus(vm.structs.offset(&class, "_page_allocator")?);
+        let table = vm.structs.offset_of_any(&[(&class, "_pagetable"), (&class, "_page_table")])?;
+        let mut z = Z {
+            prefix,
+            generational,
+            collected,
+            allocator,
+            page_table: heap.plus(table),
+            offset_max: 0,
+            granule: 0,
+        };
+        let mask = match vm.structs.constant(&named("AddressOffsetMask")) {
+            Ok(mask) if mask != 0 => mask,
+            _ => z.global(vm, "AddressOffsetMask")?,
+        };
+        let shift = ["GranuleSizeShift", "PageSizeMinShift"]
+            .iter()
+            .find_map(|name| vm.structs.constant(&named(name)).ok())
+            .filter(|shift| (12..=30).contains(shift))
+            .ok_or_else(|| Gap::new("granule size of ZGC", Why::NotInThisRuntime))?;
+        z.granule = 1 << shift;
+        z.offset_max = mask
+            .checked_add(1)
+            .filter(|max| max.is_power_of_two() && *max >= z.granule)
+            .ok_or_else(|| Gap::new(format!("{prefix}AddressOffsetMask"), Why::BadData(collected)))?;
+        Ok(z)
+    }
+
+    pub fn named(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix)
+    }
+
+    /// A global variable that `ZGlobalsForVMStructs` points to, named without the leading Z.
+    fn global(&self, vm: &Hotspot, name: &str) -> Known<u64> {
+        let class = self.named("GlobalsForVMStructs");
+        let instance = vm.static_addr(&class, "_instance_p")?;
+        let field = format!("_{}", self.named(name));
+        let at = vm.addr(instance, &class, &field)?;
+        vm.memory().u64(at).map_err(|fault| fault.gap(field))
+    }
+
+    /// Where the heap is mapped.
+    fn views(&self, vm: &Hotspot) -> Known<Vec<View>> {
+        let bits = match (self.global(vm, "AddressMetadataMask"), self.global(vm, "AddressGoodMask")) {
+            (Ok(all), _) => all & !self.global(vm, "AddressMetadataFinalizable")?,
+            // JDK 11: the four metadata bits are the good ones and the bad ones.
+            (_, Ok(good)) => good | self.global(vm, "AddressBadMask")?,
+            _ => return self.single_view(vm).map(|view| vec![view]),
+        };
+        let views = views_of_bits(bits);
+        if views.is_empty() || views[0].base.0 < self.offset_max {
+            return Err(Gap::new("address views of ZGC", Why::BadData(Addr(bits))));
+        }
+        Ok(views)
+    }
+
+    /// The generational ZGC's heap base is a power of two that vmStructs does not name: the lowest with shared memory
+    /// in reach of an offset.
+    fn single_view(&self, vm: &Hotspot) -> Known<View> {
+        (HEAP_BASE_SHIFT_MIN..=HEAP_BASE_SHIFT_MAX)
+            .map(|shift| View { name: "heap", base: Addr(1 << shift) })
+            .filter(|view| view.base.0 >= self.offset_max)
+            .find(|view| {
+                mappings_of(vm, std::slice::from_ref(view), self.offset_max)
+                    .iter()
+                    .any(|(_, m)| is_backing(m))
+            })
+            .ok_or_else(|| Gap::new("heap base of ZGC", Why::NotInThisRuntime))
+    }
+
+    fn max_bytes(&self, vm: &Hotspot) -> Known<Bytes> {
+        let class = self.named("PageAllocator");
+        match vm.word(self.allocator, &class, "_max_capacity") {
+            Ok(bytes) => Ok(bytes),
+            Err(_) => vm.word(self.physical(vm)?, &self.named("PhysicalMemoryManager"), "_max_capacity"),
+        }
+    }
+
+    fn committed_bytes(&self, vm: &Hotspot) -> Known<Bytes> {
+        if vm.structs.has_type("ZPartition") {
+            return self.sum_of_partitions(vm, "_capacity");
+        }
+        match vm.word(self.allocator, &self.named("PageAllocator"), "_capacity") {
+            Ok(bytes) => Ok(bytes),
+            Err(_) => vm.word(self.physical(vm)?, &self.named("PhysicalMemoryManager"), "_capacity"),
+        }
+    }
+
+    fn used_bytes(&self, vm: &Hotspot) -> Known<Bytes> {
+        if vm.structs.has_type("ZPartition") {
+            return self.sum_of_partitions(vm, "_used");
+        }
+        vm.word(self.allocator, &self.named("PageAllocator"), "_used")
+    }
+
+    /// JDK 11 keeps the capacity in the manager of physical memory.
+    fn physical(&self, vm: &Hotspot) -> Known<Addr> {
+        Ok(self.allocator.plus(vm.structs.offset(&self.named("PageAllocator"), "_physical")?))
+    }
+
+    /// JDK 24 on: one `ZPartition` per NUMA node.
+    fn sum_of_partitions(&self, vm: &Hotspot, field: &str) -> Known<Bytes> {
+        let at = vm.structs.static_at("ZNUMA", "_count")?;
+        let count = vm.memory().u32(at).map_err(|fault| fault.gap("ZNUMA::_count"))? as u64;
+        if count > PARTITIONS_MAX {
+            return Err(Gap::new("ZNUMA::_count", Why::BadData(at)));
+        }
+        let partitions = self.allocator.plus(vm.structs.offset("ZPageAllocator", "_partitions")?);
+        let first = vm.addr(partitions, "ZPerNUMAZPartition", "_addr")?;
+        (0..count).try_fold(0_u64, |sum, number| {
+            let partition = first.plus(number * PARTITION_STRIDE);
+            Ok(sum.saturating_add(vm.word(partition, "ZPartition", field)?))
+        })
+    }
+}
+
+/// The three lowest metadata bits are the views; the fourth, "finalizable", is never mapped.
+fn views_of_bits(bits: u64) -> Vec<View> {
+    let bases = (0..u64::BITS).map(|bit| 1_u64 << bit).filter(|bit| bits & bit != 0);
+    let names = ["marked0", "marked1", "remapped"];
+    names.iter().zip(bases).map(|(name, base)| View { name, base: Addr(base) }).collect()
+}
+
+/// The memory of the heap: a file that is shared between the views, even when there is only one.
+fn is_backing(mapping: &Mapping) -> bool {
+    mapping.rights.shared && mapping.is_file()
+}
+
+/// Address space that is reserved and not mapped.
+fn is_reserved(mapping: &Mapping) -> bool {
+    mapping.is_anonymous() && !mapping.rights.any()
+}
+
+/// The mappings that are heap, each with the number of its view. JDK 11 reserves from the first view to the last in one
+/// piece, so a mapping belongs to the view that it starts in. The file is the one with most of the addresses.
+fn mappings_of<'a>(vm: &'a Hotspot, views: &[View], offset_max: Bytes) -> Vec<(usize, &'a Mapping)> {
+    let mappings = &vm.target.view.mappings;
+    let mut found: Vec<(usize, &Mapping)> = Vec::new();
+    for (number, view) in views.iter().enumerate() {
+        let range = Range::sized(view.base, offset_max);
+        let first = mappings.partition_point(|mapping| mapping.range.start < range.start);
+        let inside = mappings[first..].iter().take_while(|mapping| mapping.range.start < range.end);
+        found.extend(inside.filter(|m| is_backing(m) || is_reserved(m)).map(|mapping| (number, mapping)));
+    }
+    let mut files: Vec<(&str, u64, Bytes)> = Vec::new();
+    for (_, mapping) in found.iter().filter(|(_, mapping)| is_backing(mapping)) {
+        match files.iter_mut().find(|file| (file.0, file.1) == (&*mapping.device, mapping.inode)) {
+            Some(file) => file.2 += mapping.range.bytes(),
+            None => files.push((&mapping.device, mapping.inode, mapping.range.bytes())),
+        }
+    }
+    if let Some(file) = files.iter().max_by_key(|file| file.2) {
+        found.retain(|(_, m)| is_reserved(m) || (&*m.device, m.inode) == (file.0, file.1));
+    }
+    found
+}
+
+fn joined(ranges: impl Iterator<Item = Range>) -> Vec<Range> {
+    let mut joined: Vec<Range> = Vec::new();
+    for range in ranges {
+        match joined.last_mut() {
+            Some(last) if last.end == range.start => last.end = range.end,
+            _ => joined.push(range),
+        }
+    }
+    joined
+}
+
+/// Claims one mapping of the heap, cut into runs of like pages where the pages are known.
+fn claim(found: &mut Found, views: &[View], number: usize, mapping: &Mapping, pages: Option<&[Page]>) {
+    if is_reserved(mapping) {
+        let part = "reserved address space";
+        return found.claim(mapping.range, Kind::JavaHeap, part, 0, How::VmStructs);
+    }
+    let view = &views[number];
+    let Some(pages) = pages else {
+        let part = if views.len() > 1 { format!("heap (view {})", view.name) } else { "heap".to_string() };
+        return found.claim(mapping.range, Kind::JavaHeap, part, None, How::VmStructs);
+    };
+    let start = mapping.range.start.0 - view.base.0;
+    for run in z_pages::runs(pages, start, start.saturating_add(mapping.range.bytes())) {
+        let range = Range::new(view.base.plus(run.start), view.base.plus(run.end));
+        let in_use = if number == 0 { run.in_use } else { Some(0) };
+        found.claim(range, Kind::JavaHeap, run.part, in_use, How::VmStructs);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finalizable_is_no_view() {
+        let names = |bits| views_of_bits(bits).iter().map(|v| (v.name, v.base.0)).collect::<Vec<_>>();
+        let expected = vec![("marked0", 1 << 42), ("marked1", 1 << 43), ("remapped", 1 << 44)];
+        assert_eq!(names(0b1111 << 42), expected);
+        assert_eq!(names(0b0111 << 42), expected);
+        assert_eq!(names(0), vec![]);
+    }
+
+    #[test]
+    fn neighbouring_mappings_are_one_reservation() {
+        let ranges = [Range::of(1, 5), Range::of(5, 9), Range::of(20, 30)];
+        assert_eq!(joined(ranges.into_iter()), vec![Range::of(1, 9), Range::of(20, 30)]);
+    }
 }

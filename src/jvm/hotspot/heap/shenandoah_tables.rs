@@ -1,0 +1,145 @@
+//! Shenandoah's tables outside the heap: mark bitmaps, the regions' objects, the collection set's map, and in the
+//! generational mode two card tables. vmStructs names none but the first words of a card table; they are found from the
+//! `ShenandoahHeap` and the barrier set, by words that fit the heap's bounds exactly.
+
+use super::super::{Found, Hotspot};
+use super::object_words;
+use super::shenandoah::Shenandoah;
+use crate::base::limits::REACH_OBJECTS_MAX;
+use crate::base::{Addr, Bytes, PAGE, Range};
+use crate::jvm::types::{How, Kind};
+use crate::os::Target;
+
+/// Words of an object whose size is not known that are looked at.
+const OBJECT_WORDS: usize = 256;
+
+/// Claims them all; `regions` is where the regions' objects lie.
+pub fn read(vm: &Hotspot, heap: &Shenandoah, regions: Option<Range>, found: &mut Found) {
+    if let Some(regions) = regions {
+        let part = "region table";
+        found.claim(regions.widened(PAGE), Kind::Gc, part, regions.bytes(), How::VmStructs);
+    }
+    let Some(words) = found.note(object_words(vm, heap.heap, heap.class)) else { return };
+    let how = || How::PointedFrom(heap.class.to_string());
+    let bitmaps = bitmaps(vm.target, heap, &words);
+    for (range, part) in bitmaps.iter().zip(["mark bitmap", "auxiliary mark bitmap"]) {
+        found.claim(*range, Kind::Gc, part, None, how());
+    }
+    if let Some(map) = collection_set_map(vm, heap, &words) {
+        found.claim(map, Kind::Gc, "collection set map", None, how());
+    }
+    for range in card_tables(vm, heap) {
+        found.claim(range, Kind::Gc, "card table", None, How::PointedFrom("BarrierSet".to_string()));
+    }
+}
+
+/// Whether `range` is anonymous private memory, reserved or committed.
+fn is_table(target: &Target, range: Range) -> bool {
+    let mut at = range.start;
+    // Parts may be committed one by one, so the range may have several mappings.
+    while at < range.end {
+        match target.mapping(at) {
+            Some(mapping) if mapping.is_anonymous() && !mapping.rights.shared => at = mapping.range.end,
+            _ => return false,
+        }
+    }
+    true
+}
+
+/// `_bitmap_region` and `_aux_bitmap_region`: two MemRegions in a row, of the same size, a bit or two for each word of
+/// the heap (heap/64 in JDK 11, heap/32 after), rounded up to the page size in use (at most 1 GiB).
+fn bitmaps(target: &Target, heap: &Shenandoah, words: &[u64]) -> Vec<Range> {
+    let least = heap.reserved.bytes() / 64;
+    let most = (heap.reserved.bytes() / 32).saturating_add(1 << 30);
+    let range = |pair: &[u64]| Range::sized(Addr(pair[0]), pair[1].saturating_mul(8));
+    let fits = |range: Range| {
+        let outside = !range.overlaps(heap.reserved);
+        let sized = (least.max(1)..=most).contains(&range.bytes());
+        sized && outside && range.start.is_aligned(PAGE) && is_table(target, range)
+    };
+    let found = words
+        .windows(4)
+        .map(|four| [range(&four[..2]), range(&four[2..])])
+        .find(|[mark, aux]| mark.bytes() == aux.bytes() && !mark.overlaps(*aux) && fits(*mark) && fits(*aux));
+    found.map_or(Vec::new(), |pair| pair.to_vec())
+}
+
+/// One byte for each region, from address 0 on, so that an address shifted finds its byte: only the first page and the
+/// heap's own part are committed. `_cset_map` and `_biased_cset_map` are two words of the `ShenandoahCollectionSet`.
+fn collection_set_map(vm: &Hotspot, heap: &Shenandoah, words: &[u64]) -> Option<Range> {
+    let below = heap.reserved.start.0 / heap.region_bytes;
+    let bytes = heap.reserved.end.0.div_ceil(heap.region_bytes);
+    objects(vm, words).find_map(|object| {
+        let pair = object.windows(2).find(|pair| {
+            let range = Range::sized(Addr(pair[1]), bytes);
+            pair[0].checked_sub(pair[1]) == Some(below)
+                && range.start.is_aligned(PAGE)
+                && !range.start.is_null()
+                && !range.overlaps(heap.reserved)
+                && is_table(vm.target, range)
+        })?;
+        Some(Range::sized(Addr(pair[1]), bytes).widened(PAGE))
+    })
+}
+
+/// The generational mode's card tables, the one written by the program and the one read by the collector
+/// (shenandoahCardTable.cpp): the barrier set points to a `CardTable` that covers the heap.
+fn card_tables(vm: &Hotspot, heap: &Shenandoah) -> Vec<Range> {
+    card_table_object(vm, heap).unwrap_or_default()
+}
+
+fn card_table_object(vm: &Hotspot, heap: &Shenandoah) -> Option<Vec<Range>> {
+    let offset = |name| vm.structs.offset("CardTable", name).ok();
+    let covered = offset("_whole_heap")? as usize / 8;
+    let (map, base) = (offset("_byte_map")? as usize / 8, offset("_byte_map_base")? as usize / 8);
+    let size = offset("_byte_map_size")? as usize / 8;
+    let barrier_set = vm.static_addr("BarrierSet", "_barrier_set").ok()?;
+    let words = words_at(vm, barrier_set);
+    let whole = [heap.reserved.start.0, heap.reserved.bytes() / 8];
+    let object = objects(vm, &words).find(|object| object.get(covered..covered + 2) == Some(&whole[..]))?;
+    let (map, base, bytes) = (*object.get(map)?, *object.get(base)?, *object.get(size)?);
+    Some(tables_in(vm.target, heap, &object, (map, base), bytes))
+}
+
+/// The maps of a card table: every map lies as far from its base as the first one.
+fn tables_in(
+    target: &Target,
+    heap: &Shenandoah,
+    object: &[u64],
+    first: (u64, u64),
+    bytes: Bytes,
+) -> Vec<Range> {
+    let bias = first.0.wrapping_sub(first.1);
+    let mut found: Vec<Range> = Vec::new();
+    for map in object {
+        let range = Range::sized(Addr(*map), bytes).widened(PAGE);
+        let is_base = object.contains(&map.wrapping_sub(bias));
+        let fits = bytes > 0
+            && bytes <= heap.reserved.bytes()
+            && range.start.is_aligned(PAGE)
+            && range.start.0 == *map
+            && !range.overlaps(heap.reserved)
+            && is_table(target, range);
+        if is_base && fits && !found.iter().any(|other| other.overlaps(range)) {
+            found.push(range);
+        }
+    }
+    found
+}
+
+/// The first words of each object that `words` point to.
+fn objects<'a>(vm: &'a Hotspot, words: &'a [u64]) -> impl Iterator<Item = Vec<u64>> + 'a {
+    let is_object = |at: &Addr| {
+        let mapping = vm.target.mapping(*at);
+        at.is_aligned(8) && mapping.is_some_and(|m| m.is_anonymous() && m.rights.write && !m.rights.shared)
+    };
+    let pointers = words.iter().take(REACH_OBJECTS_MAX).map(|word| Addr(*word)).filter(is_object);
+    pointers.map(|at| words_at(vm, at)).filter(|object| !object.is_empty())
+}
+
+/// As many words from `at` as lie in the page and the one behind, and are resident.
+fn words_at(vm: &Hotspot, at: Addr) -> Vec<u64> {
+    let to_page_end = ((at.down_to(PAGE).plus(PAGE).0 - at.0) / 8) as usize;
+    let words = |count: usize| vm.memory().words(at, count).ok();
+    words(OBJECT_WORDS).or_else(|| words(to_page_end.min(OBJECT_WORDS))).unwrap_or_default()
+}

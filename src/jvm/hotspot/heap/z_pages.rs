@@ -1,0 +1,270 @@
+//! ZGC's pages, from its page table: an array with a pointer to a `ZPage` for each granule (2 MiB) of the heap's address
+//! space. Only its resident part is read; the rest was never written. A page that the collector frees leaves the table, so
+//! what is mapped beyond is memory that waits in ZGC's cache.
+
+use super::super::Hotspot;
+use super::z::Z;
+use crate::base::limits::{HEAP_REGIONS_MAX, Z_PAGE_TABLE_BYTES_MAX};
+use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
+
+const CHUNK_BYTES: u64 = 64 << 10;
+/// `_type`, `_seqnum`, `_virtual` and `_top` lie in the first words of a `ZPage`.
+const PAGE_HEAD_BYTES: usize = 64;
+
+/// One page, by offsets into a view of the heap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Page {
+    pub start: u64,
+    pub end: u64,
+    /// What is allocated in it.
+    pub in_use: Bytes,
+    pub size: Size,
+    /// `None` where ZGC has no generations.
+    pub generation: Option<Generation>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    Small,
+    Medium,
+    Large,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Generation {
+    Young,
+    Old,
+}
+
+/// Pages in a row that are alike, or a stretch without pages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    pub start: u64,
+    pub end: u64,
+    pub part: &'static str,
+    pub in_use: Option<Bytes>,
+}
+
+impl Page {
+    fn part(&self) -> &'static str {
+        match (self.size, self.generation) {
+            (Size::Small, None) => "small page",
+            (Size::Medium, None) => "medium page",
+            (Size::Large, None) => "large page",
+            (Size::Small, Some(Generation::Young)) => "young small page",
+            (Size::Medium, Some(Generation::Young)) => "young medium page",
+            (Size::Large, Some(Generation::Young)) => "young large page",
+            (Size::Small, Some(Generation::Old)) => "old small page",
+            (Size::Medium, Some(Generation::Old)) => "old medium page",
+            (Size::Large, Some(Generation::Old)) => "old large page",
+        }
+    }
+}
+
+/// Cuts the offsets from `start` to `end`, which are mapped, into runs. `pages` are sorted.
+pub fn runs(pages: &[Page], start: u64, end: u64) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    let mut add = |start: u64, end: u64, part: &'static str, in_use: Bytes| match runs.last_mut() {
+        _ if start >= end => {}
+        Some(last) if last.part == part && last.end == start => {
+            last.end = end;
+            last.in_use = last.in_use.map(|bytes| bytes.saturating_add(in_use));
+        }
+        _ => runs.push(Run { start, end, part, in_use: Some(in_use) }),
+    };
+    let mut at = start;
+    let first = pages.partition_point(|page| page.end <= start);
+    for page in pages[first..].iter().take_while(|page| page.start < end) {
+        let from = page.start.max(at);
+        add(at, from, "free page", 0);
+        let to = page.end.min(end);
+        // A page that is mapped in several pieces is filled from its start.
+        let filled = page.start.saturating_add(page.in_use).clamp(from, to.max(from)) - from;
+        add(from, to, page.part(), filled);
+        at = at.max(to);
+    }
+    add(at, end, "free page", 0);
+    runs
+}
+
+/// Every page of the heap, in the order of the table.
+pub fn read(vm: &Hotspot, z: &Z) -> Known<Vec<Page>> {
+    let layout = Layout::read(vm, z)?;
+    let table = table(vm, z)?;
+    let mut pages: Vec<Page> = Vec::new();
+    let mut last = Addr::NULL;
+    let mut bad = 0;
+    for (number, entry) in entries(vm, table)? {
+        // JDK 11 marks a page that is being relocated in the lowest bit (zPageTableEntry.hpp).
+        let at = Addr(entry & !1);
+        if at == last {
+            continue;
+        }
+        last = at;
+        match layout.page(vm, z, at, number) {
+            Some(page) => pages.push(page),
+            None => bad += 1,
+        }
+    }
+    // Some pages may come and go while they are read, but not most.
+    if bad > pages.len() {
+        return Err(Gap::new("pages of ZGC", Why::BadData(table.start)));
+    }
+    // Believed only when every page has them in order.
+    if pages.iter().any(|page| page.generation.is_none()) {
+        pages.iter_mut().for_each(|page| page.generation = None);
+    }
+    Ok(pages)
+}
+
+/// The whole array, without the rounding to pages.
+pub fn table(vm: &Hotspot, z: &Z) -> Known<Range> {
+    let map = vm.structs.offset(&z.named("PageTable"), "_map")?;
+    let classes = [z.named("GranuleMapForPageTable"), z.named("AddressRangeMapForPageTable")];
+    let names = [(&*classes[0], "_map"), (&*classes[1], "_map")];
+    let field = vm.structs.offset_of_any(&names)?;
+    let at = z.page_table.plus(map).plus(field);
+    let start = vm.memory().addr(at).map_err(|fault| fault.gap("ZPageTable::_map"))?;
+    // A ZGranuleMap (JDK 12 on) starts with the number of its entries; JDK 11's map has one for each granule.
+    let entries = if field == 0 {
+        z.offset_max / z.granule
+    } else {
+        vm.memory().u64(at.minus(8)).map_err(|fault| fault.gap("ZPageTable::_map::_size"))?
+    };
+    let bytes = entries.saturating_mul(8);
+    let range = Range::sized(start, bytes);
+    let mapped = vm.target.mapping(start).is_some_and(|mapping| mapping.range.covers(range));
+    if bytes == 0 || bytes > Z_PAGE_TABLE_BYTES_MAX || !mapped {
+        return Err(Gap::new("page table of ZGC", Why::BadData(at)));
+    }
+    Ok(range)
+}
+
+/// The entries that are not null, each with its granule's number.
+fn entries(vm: &Hotspot, table: Range) -> Known<Vec<(u64, u64)>> {
+    let mut found = Vec::new();
+    for piece in vm.target.resident(table) {
+        let mut at = piece.start;
+        while at < piece.end {
+            let count = ((piece.end.0 - at.0).min(CHUNK_BYTES) / 8) as usize;
+            if count == 0 {
+                break;
+            }
+            let words = vm.memory().words(at, count).map_err(|fault| fault.gap("page table of ZGC"))?;
+            let first = (at.0 - table.start.0) / 8;
+            found.extend((first..).zip(words).filter(|(_, word)| *word & !1 != 0));
+            at = at.plus(count as u64 * 8);
+            if found.len() > HEAP_REGIONS_MAX {
+                return Err(Gap::new("pages of ZGC", Why::OverLimit));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Where the fields of a `ZPage` lie.
+struct Layout {
+    class: u64,
+    start: u64,
+    /// Of the end, or of the size from JDK 24 on.
+    end: u64,
+    end_is_size: bool,
+    top: u64,
+}
+
+impl Layout {
+    fn read(vm: &Hotspot, z: &Z) -> Known<Layout> {
+        let (class, range) = (z.named("Page"), z.named("VirtualMemory"));
+        let at = vm.structs.offset(&class, "_virtual")?;
+        let end = vm.structs.offset(&range, "_end");
+        let end_is_size = end.is_err();
+        let end = end.or_else(|_| vm.structs.offset(&range, "_size"))?;
+        let layout = Layout {
+            class: vm.structs.offset(&class, "_type")?,
+            start: at.saturating_add(vm.structs.offset(&range, "_start")?),
+            end: at.saturating_add(end),
+            end_is_size,
+            // JDK 11 does not name `_top`; it follows `_virtual` (zPage.hpp), and `page` checks what it reads.
+            top: vm.structs.offset(&class, "_top").unwrap_or(at.saturating_add(16)),
+        };
+        let highest = layout.start.max(layout.end).max(layout.top).max(layout.class);
+        if highest.saturating_add(8) > PAGE_HEAD_BYTES as u64 {
+            return Err(Gap::new("layout of ZPage", Why::NotInThisRuntime));
+        }
+        Ok(layout)
+    }
+
+    /// The page at `at`, if it makes sense and holds granule `number`.
+    fn page(&self, vm: &Hotspot, z: &Z, at: Addr, number: u64) -> Option<Page> {
+        let mut head = [0; PAGE_HEAD_BYTES];
+        vm.memory().read(at, &mut head).ok()?;
+        let word = |offset: u64| head[offset as usize..].first_chunk::<8>().map(|b| u64::from_le_bytes(*b));
+        let start = word(self.start)?;
+        let end = word(self.end)?;
+        let end = if self.end_is_size { start.checked_add(end)? } else { end };
+        let (top, granule) = (word(self.top)?, number.checked_mul(z.granule)?);
+        let size = match head[self.class as usize] {
+            0 => Size::Small,
+            1 => Size::Medium,
+            2 => Size::Large,
+            _ => return None,
+        };
+        let aligned = start % z.granule == 0 && end % z.granule == 0;
+        if !aligned || end > z.offset_max || !(start..end).contains(&granule) || !(start..=end).contains(&top)
+        {
+            return None;
+        }
+        let generation = if z.generational { generation(&head, self.class as usize) } else { None };
+        Some(Page { start, end, in_use: top - start, size, generation })
+    }
+}
+
+/// `_generation_id` (0 young, 1 old) and `_age` (0 to 14 young, 15 old) follow `_type` in the generational ZGC (zPage.hpp,
+/// JDK 21 to 25; vmStructs names neither).
+fn generation(head: &[u8], class: usize) -> Option<Generation> {
+    const AGE_OLD: u8 = 15;
+    match (head.get(class + 1)?, head.get(class + 2)?) {
+        (1, &AGE_OLD) => Some(Generation::Old),
+        (0, age) if *age < AGE_OLD => Some(Generation::Young),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(start: u64, end: u64, in_use: Bytes, size: Size) -> Page {
+        Page { start, end, in_use, size, generation: None }
+    }
+
+    #[test]
+    fn like_pages_are_joined_and_the_rest_is_free() {
+        let pages = [page(2, 4, 1, Size::Small), page(4, 6, 2, Size::Small), page(6, 12, 6, Size::Large)];
+        let run = |start, end, part, in_use| Run { start, end, part, in_use: Some(in_use) };
+        assert_eq!(
+            runs(&pages, 0, 14),
+            vec![
+                run(0, 2, "free page", 0),
+                run(2, 6, "small page", 3),
+                run(6, 12, "large page", 6),
+                run(12, 14, "free page", 0)
+            ]
+        );
+    }
+
+    #[test]
+    fn a_page_in_two_mappings_is_filled_from_its_start() {
+        let pages = [page(0, 8, 5, Size::Large)];
+        assert_eq!(runs(&pages, 0, 4)[0].in_use, Some(4));
+        assert_eq!(runs(&pages, 4, 8)[0].in_use, Some(1));
+        assert_eq!(runs(&pages, 8, 8), vec![]);
+    }
+
+    #[test]
+    fn the_age_must_agree_with_the_generation() {
+        assert_eq!(generation(&[0, 1, 15], 0), Some(Generation::Old));
+        assert_eq!(generation(&[0, 0, 3], 0), Some(Generation::Young));
+        assert_eq!(generation(&[0, 1, 3], 0), None);
+    }
+}
