@@ -30,3 +30,6 @@ pub const ARENA_HEAPS_MAX: usize = 1_000_000;
 pub const REACH_OBJECTS_MAX: usize = 20_000;
 /// A mapping larger than this is not read page by page from /proc/PID/pagemap: 8 bytes a page, 2 GiB in all.
 pub const PAGEMAP_MAPPING_BYTES_MAX: u64 = 1 << 40;
+/// Pages that are not mapped once whose count is looked up, and the runs that this may add.
+pub const SHARED_PAGES_MAX: usize = 262_144;
+pub const SHARING_RUNS_MAX: usize = 1_000_000;

@@ -1,6 +1,7 @@
 //! The kernel's view of a process, read only. One file is one kernel interface: its struct, its parser, its tests.
 //! Nothing here knows Java or malloc, writes to the target, or prints.
 
+pub mod aliases;
 pub mod elf;
 pub mod kernel;
 pub mod live;
