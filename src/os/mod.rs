@@ -2,7 +2,10 @@
 //! Nothing here knows Java or malloc, writes to the target, or prints.
 
 pub mod aliases;
+pub mod cgroup;
 pub mod elf;
+pub mod facts;
+pub mod host;
 pub mod kernel;
 pub mod live;
 pub mod maps;
@@ -16,6 +19,7 @@ pub mod smaps;
 pub mod status;
 pub mod symbols;
 pub mod target;
+pub mod users;
 
 pub use memory::{Fault, Memory};
 pub use target::{OsView, Symbols, Target};
