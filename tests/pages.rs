@@ -4,7 +4,7 @@
 use marusa::base::Range;
 use marusa::os::pagemap::{self, Method, PageRun, Pages};
 use marusa::os::process::Process;
-use marusa::os::smaps;
+use marusa::os::{sharing, smaps};
 use std::collections::BTreeMap;
 
 const MIB: usize = 1 << 20;
@@ -209,4 +209,57 @@ fn the_whole_process_is_the_kernels_sum() {
     let ours: u64 = runs.iter().filter(|run| run.is_present()).map(|run| run.range.bytes()).sum();
     let kernels = smaps::rollup(&process).expect("smaps_rollup").present_bytes();
     assert!(ours.abs_diff(kernels) <= 40 * MIB as u64, "{ours} against {kernels}: other tests map meanwhile");
+}
+
+/// Runs with counts, and the sum that the kernel has for the same process.
+fn proportional(process: &Process) -> (Vec<PageRun>, u64, u64) {
+    let mappings = process.mappings().expect("maps");
+    let mut runs = pagemap::scan(process, &mappings).expect("scan");
+    let gaps = sharing::fill(process, &mappings, &mut runs);
+    let ours = sharing::proportional_bytes(&runs);
+    let kernels = smaps::rollup(process).expect("smaps_rollup").proportional_bytes;
+    (runs, ours.unwrap_or_else(|gap| panic!("{gap} {gaps:?}")), kernels)
+}
+
+fn may_read_frames() -> bool {
+    std::fs::File::open("/proc/kpagecount").is_ok()
+}
+
+/// A child that sleeps; ended when dropped.
+struct Child(i32);
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        // SAFETY: the child is ours and was not waited for yet.
+        unsafe {
+            libc::kill(self.0, libc::SIGKILL);
+            libc::waitpid(self.0, std::ptr::null_mut(), 0);
+        }
+    }
+}
+
+#[test]
+fn shares_are_the_kernels_with_shared_files_and_a_forked_child() {
+    if !may_read_frames() {
+        return;
+    }
+    let region = Region::private(64 * MIB);
+    region.write(0, 64 * MIB);
+    // SAFETY: the child only sleeps until it is killed.
+    let child = match unsafe { libc::fork() } {
+        0 => loop {
+            // SAFETY: no memory is involved.
+            unsafe { libc::pause() };
+        },
+        pid => Child(pid),
+    };
+    let process = Process::open(child.0).expect("the child");
+    let (runs, ours, kernels) = proportional(&process);
+    assert!(ours.abs_diff(kernels) * 100 <= kernels, "{ours} against {kernels}");
+    let halved: u64 = runs
+        .iter()
+        .filter(|run| run.mapped_times == 2)
+        .map(|run| run.range.intersect(region.range()).bytes())
+        .sum();
+    assert_eq!(halved, 64 * MIB as u64);
 }

@@ -43,3 +43,6 @@ pub const ATTACH_ANSWER_BYTES_MAX: usize = 64 << 20;
 pub const ATTACH_ANSWER_SECONDS_MAX: u64 = 30;
 /// How long a JVM may take to open its socket after it was asked to.
 pub const ATTACH_OPEN_SECONDS_MAX: u64 = 10;
+/// Pages that are not mapped once whose count is looked up, and the runs that this may add.
+pub const SHARED_PAGES_MAX: usize = 262_144;
+pub const SHARING_RUNS_MAX: usize = 1_000_000;

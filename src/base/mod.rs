@@ -3,10 +3,12 @@
 //! Nothing here does any input or output, and nothing here knows Java or malloc.
 
 mod addr;
+mod clock;
 mod gap;
 pub mod limits;
 
 pub use addr::{Addr, Range};
+pub use clock::rfc3339;
 pub use gap::{Gap, Known, Why};
 
 /// A number of bytes.

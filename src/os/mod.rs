@@ -1,7 +1,11 @@
 //! The kernel's view of a process, read only. One file is one kernel interface: its struct, its parser, its tests.
 //! Nothing here knows Java or malloc, writes to the target, or prints.
 
+pub mod aliases;
+pub mod cgroup;
 pub mod elf;
+pub mod facts;
+pub mod host;
 pub mod kernel;
 pub mod live;
 pub mod maps;
@@ -15,6 +19,7 @@ pub mod smaps;
 pub mod status;
 pub mod symbols;
 pub mod target;
+pub mod users;
 
 pub use memory::{Fault, Memory};
 pub use target::{OsView, Symbols, Target};

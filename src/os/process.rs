@@ -93,6 +93,16 @@ impl Process {
         Ok(String::from_utf8_lossy(&self.bytes(name)?).into_owned())
     }
 
+    /// The arguments of the command; empty when the process has overwritten or unmapped them.
+    pub fn arguments(&self) -> io::Result<Vec<String>> {
+        let bytes = self.bytes("cmdline")?;
+        let bytes = bytes.strip_suffix(b"\0").unwrap_or(&bytes);
+        if bytes.is_empty() {
+            return Ok(Vec::new());
+        }
+        Ok(bytes.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect())
+    }
+
     /// Where a link below /proc/PID points: `exe`, `root`, `ns/mnt`.
     pub fn link(&self, name: &str) -> io::Result<PathBuf> {
         std::fs::read_link(self.path(name))

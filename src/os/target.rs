@@ -90,20 +90,26 @@ impl Target<'_> {
 
 impl OsView {
     pub fn is_resident(&self, at: Addr) -> bool {
-        let Ok(pages) = &self.pages else { return true };
-        let after = pages.partition_point(|run| run.range.end <= at);
-        pages.get(after).is_some_and(|run| run.range.has(at) && run.is_present())
+        self.resident_run(at).is_some()
     }
 
     /// The resident run of pages around `at`, joined over alike neighbours only as far as the scan did.
     pub fn resident_run(&self, at: Addr) -> Option<Range> {
         match &self.pages {
-            Ok(pages) => {
-                let run = pages.get(pages.partition_point(|run| run.range.end <= at))?;
-                (run.range.has(at) && run.is_present()).then_some(run.range)
-            }
+            Ok(pages) => match pages.get(pages.partition_point(|run| run.range.end <= at)) {
+                Some(run) if run.range.has(at) && run.is_placed() => run.is_present().then_some(run.range),
+                _ => self.perhaps_resident(pages, at),
+            },
             Err(_) => find_mapping(&self.mappings, at).map(|mapping| mapping.range),
         }
+    }
+
+    /// The mapping around `at` if some of its pages are resident and it is not known which: any may be read then.
+    fn perhaps_resident(&self, pages: &[PageRun], at: Addr) -> Option<Range> {
+        let mapping = find_mapping(&self.mappings, at)?;
+        let first = pages.get(pages.partition_point(|run| run.range.end <= mapping.range.start))?;
+        let is_unplaced = mapping.range.has(first.range.start) && first.is_present() && !first.is_placed();
+        is_unplaced.then_some(mapping.range)
     }
 
     pub fn resident_ranges(&self, range: Range) -> Vec<Range> {
@@ -114,11 +120,21 @@ impl OsView {
         };
         match &self.pages {
             Ok(pages) => {
+                let mut from = range.start;
                 let first = pages.partition_point(|run| run.range.end <= range.start);
-                for run in pages[first..].iter().take_while(|run| run.range.start < range.end) {
-                    if run.is_present() {
-                        add(run.range.intersect(range));
+                if let Some(mapping) = self.perhaps_resident(pages, range.start) {
+                    add(mapping.intersect(range));
+                    from = mapping.end;
+                }
+                let runs = pages[first..].iter().take_while(|run| run.range.start < range.end);
+                for run in runs.filter(|run| run.is_present()) {
+                    if run.range.start < from && !run.is_placed() {
+                        continue;
                     }
+                    let whole = self.perhaps_resident(pages, run.range.start).filter(|_| !run.is_placed());
+                    let piece = whole.unwrap_or(run.range);
+                    from = piece.end;
+                    add(piece.intersect(range));
                 }
             }
             Err(_) => {
@@ -139,5 +155,37 @@ impl OsView {
     /// The base page size of the kernel.
     pub fn page(&self) -> u64 {
         PAGE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::os::maps;
+
+    #[test]
+    fn any_page_of_a_mapping_may_be_read_where_the_place_of_its_pages_is_not_known() {
+        let text = b"1000-9000 rw-p 0 00:00 0 \na000-c000 rw-p 0 00:00 0 \nd000-f000 rw-p 0 00:00 0 \n";
+        let run = |start, end, bits| PageRun {
+            range: Range::of(start, end),
+            bits: bits | PageRun::PLACE_UNKNOWN,
+            page_bytes: 4096,
+            mapped_times: 0,
+        };
+        let (present, swapped) = (PageRun::PRESENT, PageRun::SWAPPED);
+        let pages =
+            vec![run(0x1000, 0x2000, present), run(0x2000, 0x3000, present), run(0xd000, 0xe000, swapped)];
+        let view = OsView {
+            process: ProcessFacts::default(),
+            status: Status::default(),
+            mappings: maps::parse(text).0,
+            pages: Ok(pages),
+            tasks: Vec::new(),
+            gaps: Vec::new(),
+        };
+        assert!(view.is_resident(Addr(0x8fff)) && !view.is_resident(Addr(0xa000)));
+        assert!(!view.is_resident(Addr(0xd000)), "swapped only");
+        assert_eq!(view.resident_ranges(Range::of(0x4000, 0xe000)), [Range::of(0x4000, 0x9000)]);
+        assert_eq!(view.resident_ranges(Range::of(0, 0xe000)), [Range::of(0x1000, 0x9000)]);
     }
 }

@@ -1,0 +1,85 @@
+//! What the host says of itself: its kernel, its boot time, its setting of transparent huge pages.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+/// Largest of the small files of /proc and /sys that is read here, in bytes: /proc/stat grows with the CPUs.
+const FILE_BYTES_MAX: u64 = 4 << 20;
+
+/// A file whole, or its start if it is longer than `bytes_max`.
+pub fn read_start(path: impl AsRef<Path>, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(bytes_max).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// As `read_start`, as text.
+pub fn text(path: impl AsRef<Path>) -> io::Result<String> {
+    Ok(String::from_utf8_lossy(&read_start(path, FILE_BYTES_MAX)?).into_owned())
+}
+
+/// "6.8.0-45-generic"; empty when it can not be read.
+pub fn kernel_release() -> String {
+    text("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_string()
+}
+
+/// When a process started, from the clock ticks after boot of its stat file.
+pub fn started(start_ticks: u64) -> Option<SystemTime> {
+    let boot: u64 =
+        text("/proc/stat").ok()?.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()?;
+    let second = Duration::from_secs(boot.checked_add(start_ticks / ticks_per_second())?);
+    SystemTime::UNIX_EPOCH.checked_add(second)
+}
+
+fn ticks_per_second() -> u64 {
+    // SAFETY: sysconf reads a constant and touches no memory of ours.
+    let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    u64::try_from(ticks).ok().filter(|ticks| *ticks > 0).unwrap_or(100)
+}
+
+/// The mode of transparent huge pages that is chosen for private memory: "always", "madvise", "never". `None`: a kernel
+/// without them.
+pub fn thp_mode() -> Option<String> {
+    chosen(&text("/sys/kernel/mm/transparent_hugepage/enabled").ok()?)
+}
+
+/// The same for shared memory, where the heap of ZGC lies: also "advise", "within_size", "deny", "force".
+pub fn thp_shmem_mode() -> Option<String> {
+    chosen(&text("/sys/kernel/mm/transparent_hugepage/shmem_enabled").ok()?)
+}
+
+/// The pids that exist now, of this pid namespace.
+pub fn pids() -> io::Result<Vec<i32>> {
+    let entries = std::fs::read_dir("/proc")?;
+    let mut pids: Vec<i32> =
+        entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    pids.sort_unstable();
+    Ok(pids)
+}
+
+/// The word in brackets: "always [madvise] never".
+fn chosen(text: &str) -> Option<String> {
+    let (_, rest) = text.split_once('[')?;
+    Some(rest.split_once(']')?.0.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_chosen_word_is_in_brackets() {
+        assert_eq!(chosen("always [madvise] never\n").as_deref(), Some("madvise"));
+        assert_eq!(chosen("nonsense"), None);
+    }
+
+    #[test]
+    fn this_process_started_before_now_and_is_listed() {
+        let process = crate::os::process::Process::open(std::process::id() as i32).expect("myself");
+        let started = started(process.start_ticks).expect("boot time");
+        assert!(started <= SystemTime::now() + Duration::from_secs(2));
+        assert!(pids().expect("/proc").contains(&process.pid));
+    }
+}
