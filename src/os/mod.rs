@@ -6,7 +6,6 @@ pub mod cgroup;
 pub mod elf;
 pub mod facts;
 pub mod host;
-pub mod kernel;
 pub mod live;
 pub mod maps;
 pub mod memory;

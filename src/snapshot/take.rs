@@ -6,14 +6,16 @@ use super::{images, links};
 use crate::alloc;
 use crate::base::{Gap, Known, Range, Why, rfc3339};
 use crate::jvm;
-use crate::os::kernel;
+use crate::os::facts::process_facts;
+use crate::os::host;
 use crate::os::live::Live;
 use crate::os::maps::Mapping;
 use crate::os::memory::{Memory, NoMemory};
 use crate::os::pagemap;
 use crate::os::process::Process;
+use crate::os::sharing;
 use crate::os::symbols::LiveSymbols;
-use crate::os::target::{OsView, ProcessFacts, Symbols, Target};
+use crate::os::target::{OsView, Symbols, Target};
 use std::time::{Instant, SystemTime};
 
 /// One pass over a live process. Fails only when not even its mappings can be read.
@@ -52,20 +54,23 @@ impl Taking {
         let started = Instant::now();
         let at = rfc3339(SystemTime::now());
         let before = process.status()?;
-        let mut gaps = Vec::new();
         let mappings = process.mappings()?;
-        let pages = pagemap::scan(process, &mappings);
+        let pages = pagemap::read(process, &mappings, &before, None);
         let status = process.status()?;
+        let (facts, mut gaps) = process_facts(process, &status);
+        let pages = pages.map(|mut pages| {
+            gaps.append(&mut pages.gaps);
+            gaps.extend(sharing::fill(process, &mappings, &mut pages.runs));
+            pages.runs
+        });
         let tasks = process.tasks().unwrap_or_else(|gap| {
             gaps.push(gap);
             Vec::new()
         });
-        let facts =
-            ProcessFacts { pid: process.pid, start_ticks: process.start_ticks, ..ProcessFacts::default() };
         let taken = Taken {
             at,
             kernel_resident_bytes: status.resident_with_hugetlb_bytes(),
-            kernel: kernel::release(),
+            kernel: host::kernel_release(),
             ..Taken::default()
         };
         let resident_before = before.resident_with_hugetlb_bytes();
