@@ -17,7 +17,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("cmd", &["base", "os", "act", "jvm", "snapshot", "map", "show"]),
 ];
 const FILE_LINES_MAX: usize = 400;
-const LINE_COLUMNS_MAX: usize = 125;
+const LINE_COLUMNS_MAX: usize = 132;
 
 fn sources() -> Vec<(PathBuf, String)> {
     let mut files = Vec::new();

@@ -196,7 +196,7 @@ public final class Load {
             } catch (DataFormatException e) {
                 throw new IllegalStateException(e);
             }
-            pause(20);
+            pause(200);
         }
         parkForever();
     }
