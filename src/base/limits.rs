@@ -33,3 +33,10 @@ pub const PAGEMAP_MAPPING_BYTES_MAX: u64 = 1 << 40;
 /// Threads from which the layout of a thread control block is learnt, and bytes of a block that are looked at for it.
 pub const THREAD_SEEDS_MAX: usize = 32;
 pub const THREAD_BLOCK_BYTES_MAX: u64 = 4_096;
+/// Writable data of a libc that is searched for its arenas, in bytes; glibc has 80 KB, static programs a few MB.
+pub const LIBC_DATA_BYTES_MAX: u64 = 16 << 20;
+/// Pages that are tried as the start of a mapped segment of the main arena, and chunks in one.
+pub const SEGMENT_STARTS_MAX: usize = 100_000;
+pub const SEGMENT_CHUNKS_MAX: usize = 1_000_000;
+/// Pages whose first words are looked at for a mapped chunk of malloc: 1 GiB of memory that nobody claims.
+pub const MMAPPED_PAGES_MAX: usize = 262_144;
