@@ -6,10 +6,10 @@ pub mod types;
 
 pub use types::*;
 
-use crate::base::Known;
+use crate::base::{Known, Range};
 use crate::os::Target;
 
-/// Reads the process's allocator.
-pub fn read(target: &Target) -> Known<AllocView> {
-    glibc::read(target)
+/// Reads the process's allocator. `owned` is sorted and disjoint: memory that is known to be somebody else's.
+pub fn read(target: &Target, owned: &[Range]) -> Known<AllocView> {
+    other::read(target, glibc::read(target, owned))
 }

@@ -46,3 +46,10 @@ pub const ATTACH_OPEN_SECONDS_MAX: u64 = 10;
 /// Pages that are not mapped once whose count is looked up, and the runs that this may add.
 pub const SHARED_PAGES_MAX: usize = 262_144;
 pub const SHARING_RUNS_MAX: usize = 1_000_000;
+/// Writable data of a libc that is searched for its arenas, in bytes; glibc has 80 KB, static programs a few MB.
+pub const LIBC_DATA_BYTES_MAX: u64 = 16 << 20;
+/// Pages that are tried as the start of a mapped segment of the main arena, and chunks in one.
+pub const SEGMENT_STARTS_MAX: usize = 100_000;
+pub const SEGMENT_CHUNKS_MAX: usize = 1_000_000;
+/// Pages whose first words are looked at for a mapped chunk of malloc: 1 GiB of memory that nobody claims.
+pub const MMAPPED_PAGES_MAX: usize = 262_144;

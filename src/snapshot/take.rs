@@ -104,7 +104,7 @@ pub fn interpret(os: OsView, taken: Taken, memory: &dyn Memory, symbols: &dyn Sy
     let jvm = jvm::hotspot::read(&target);
     let mut owned: Vec<Range> =
         jvm.iter().flat_map(|jvm| jvm.extents.iter().map(|extent| extent.range)).collect();
-    let alloc = alloc::read(&target);
+    let alloc = alloc::read(&target, &joined(owned.clone()));
     if let Ok(alloc) = &alloc {
         owned.extend(alloc.arenas.iter().flat_map(|arena| arena.heaps.iter().map(|heap| heap.reserved)));
         owned.extend(&alloc.mmapped);

@@ -1,0 +1,173 @@
+//! Where things lie in `malloc_state`, `heap_info` and `malloc_par`, derived and proved.
+//!
+//! From the bins on, `malloc_state` has been the same since 2.15: bins (127 pairs less one word pair of bin 0), binmap
+//! (4 ints), next, next_free, then from 2.23 on attached_threads, then system_mem and max_system_mem; `top` and
+//! `last_remainder` come right before. What lies before them changed thrice: the ring of `next` tells how much it is.
+
+use super::find;
+use crate::base::limits::ARENAS_MAX;
+use crate::base::{Addr, Bytes, Gap, Known, PAGE, Why};
+use crate::os::elf::Image;
+use crate::os::{Memory, Target};
+
+/// Pairs of list heads in an arena: `NBINS * 2 - 2` words.
+pub const BINS: usize = 127;
+/// From the first bin, in bytes.
+const NEXT: u64 = 2048;
+const AFTER_NEXT_FREE: u64 = 2064;
+const TOP_BEFORE_BINS: u64 = 16;
+/// The start of `malloc_state` lies before its bins by at most this: 112 in 2.27 to 2.42, 24 in 2.43.
+const BEFORE_BINS_MAX: u64 = 256;
+/// `HEAP_MAX_SIZE`: 2 * DEFAULT_MMAP_THRESHOLD_MAX on 64 bits, and 4 huge pages with glibc.malloc.hugetlb=2 in 2.35-2.41.
+pub const HEAP_BYTES: u64 = 64 << 20;
+const HEAP_BYTES_MIN: u64 = 1 << 20;
+
+/// How this libc lays an arena out, and the ring of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    pub main_arena: Addr,
+    /// All arenas in the order of the ring, the main one first.
+    pub ring: Vec<Addr>,
+    /// From the start of `malloc_state` to its bins.
+    pub bins: u64,
+    system_bytes: u64,
+    /// `sizeof(heap_info)`: 32, and 48 since 2.35. `None` while there is no thread arena.
+    pub heap_header: Option<u64>,
+    /// What every heap is aligned to and reserves.
+    pub heap_bytes: u64,
+    /// Start of the kernel's `[heap]`.
+    pub heap_start: Option<Addr>,
+}
+
+impl Layout {
+    /// `None` when the ring of arenas does not close.
+    pub fn of_main_arena(target: &Target, bins: Addr) -> Option<Layout> {
+        let memory = target.memory;
+        let (ring, before) = (8..=BEFORE_BINS_MAX)
+            .step_by(8)
+            .find_map(|before| Some((ring(memory, bins.minus(before), before)?, before)))?;
+        let heap_header = ring.get(1).and_then(|arena| heap_header(memory, *arena));
+        let others = &ring[1..];
+        let fits =
+            |bytes: &u64| others.iter().all(|arena| arena.minus(heap_header.unwrap_or(0)).is_aligned(*bytes));
+        let sizes = std::iter::successors(Some(HEAP_BYTES), |bytes| Some(bytes / 2));
+        let heap_bytes = sizes.take_while(|bytes| *bytes >= HEAP_BYTES_MIN).find(fits)?;
+        if !others.is_empty() && heap_header.is_none() {
+            return None;
+        }
+        let heap_start = target.view.mappings.iter().find(|mapping| mapping.path == "[heap]");
+        Some(Layout {
+            main_arena: ring[0],
+            system_bytes: before + AFTER_NEXT_FREE + attached_threads_bytes(memory, &ring, before),
+            ring,
+            bins: before,
+            heap_header,
+            heap_bytes,
+            heap_start: heap_start.map(|mapping| mapping.range.start),
+        })
+    }
+
+    pub fn top(&self, memory: &dyn Memory, arena: Addr) -> Known<Addr> {
+        let at = arena.plus(self.bins - TOP_BEFORE_BINS);
+        memory.addr(at).map_err(|fault| fault.gap("top of an arena"))
+    }
+
+    pub fn system_bytes(&self, memory: &dyn Memory, arena: Addr) -> Known<Bytes> {
+        memory.u64(arena.plus(self.system_bytes)).map_err(|fault| fault.gap("system_mem of an arena"))
+    }
+
+    /// Every chunk that a bin of `arena` begins or ends with.
+    pub fn binned(&self, memory: &dyn Memory, arena: Addr) -> Vec<Addr> {
+        let words = memory.words(arena.plus(self.bins), BINS * 2).unwrap_or_default();
+        words.into_iter().map(Addr).collect()
+    }
+}
+
+/// The arenas from `main` round, if `next` at this place leads back to it.
+fn ring(memory: &dyn Memory, main: Addr, before: u64) -> Option<Vec<Addr>> {
+    let mut arenas = vec![main];
+    let mut arena = main;
+    for _ in 0..ARENAS_MAX {
+        arena = memory.addr(arena.plus(before + NEXT)).ok()?;
+        if arena == main {
+            return Some(arenas);
+        }
+        // Thread arenas lie right behind the header of their first heap.
+        if !arena.is_aligned(16) || arena.is_null() || heap_header(memory, arena).is_none() {
+            return None;
+        }
+        arenas.push(arena);
+    }
+    None
+}
+
+/// Size of the `heap_info` before a thread arena: its first word points to the arena, and the first heap has no `prev`.
+fn heap_header(memory: &dyn Memory, arena: Addr) -> Option<u64> {
+    [32, 48, 64].into_iter().find(|bytes| {
+        let header = arena.minus(*bytes);
+        header.is_aligned(PAGE)
+            && memory
+                .words(header, 4)
+                .is_ok_and(|words| words[0] == arena.0 && words[1] == 0 && is_heap_size(words[2], words[3]))
+    })
+}
+
+/// `size` and `mprotect_size` of a `heap_info`.
+pub fn is_heap_size(size: u64, writable: u64) -> bool {
+    size > 0 && size <= writable && size.is_multiple_of(PAGE) && writable.is_multiple_of(PAGE)
+}
+
+/// 8 where `attached_threads` stands before `system_mem`. It counts threads; system_mem is whole pages and at most
+/// max_system_mem, which follows it.
+fn attached_threads_bytes(memory: &dyn Memory, ring: &[Addr], before: u64) -> u64 {
+    let is_system_bytes_at = |offset: u64| {
+        ring.iter().all(|arena| {
+            let words = memory.words(arena.plus(before + offset), 2).unwrap_or_default();
+            matches!(words[..], [now, most] if now >= PAGE && now <= most && now.is_multiple_of(PAGE))
+        })
+    };
+    if is_system_bytes_at(AFTER_NEXT_FREE) { 0 } else { 8 }
+}
+
+/// What `mp_` counts of the chunks that are mapped one by one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Totals {
+    pub mmapped_count: u64,
+    pub mmapped_bytes: Bytes,
+}
+
+/// Where n_mmaps and mmapped_mem stand before `sbrk_base`: since 2.35, 2.24 to 2.34, 2.15 to 2.23.
+const TOTALS_BEFORE_SBRK_BASE: [(u64, u64); 3] = [(36, 16), (32, 16), (40, 24)];
+
+impl Totals {
+    /// Finds `mp_` by its `sbrk_base`, the start of `[heap]`.
+    pub fn find(target: &Target, libc: &Image, heap_start: Option<Addr>) -> Known<Totals> {
+        let missing = || Gap::new("mp_ of glibc's malloc", Why::NotInThisRuntime);
+        let heap_start = heap_start.ok_or_else(missing)?;
+        for (start, words) in find::data(target, libc) {
+            for at in (0..words.len()).filter(|at| words[*at] == heap_start.0) {
+                let sbrk_base = start.plus(at as u64 * 8);
+                let read = |(count, bytes)| Totals::read(target.memory, sbrk_base, count, bytes);
+                if let Some(totals) = TOTALS_BEFORE_SBRK_BASE.into_iter().find_map(read) {
+                    return Ok(totals);
+                }
+            }
+        }
+        Err(missing())
+    }
+
+    fn read(memory: &dyn Memory, sbrk_base: Addr, count: u64, bytes: u64) -> Option<Totals> {
+        // n_mmaps, n_mmaps_max, max_n_mmaps, no_dyn_threshold; mmapped_mem, max_mmapped_mem.
+        let at = |offset| memory.u32(sbrk_base.minus(count).plus(offset)).ok();
+        let (now, allowed, most, is_fixed) = (at(0)?, at(4)?, at(8)?, at(12)?);
+        let mapped = memory.u64(sbrk_base.minus(bytes)).ok()?;
+        let mapped_most = memory.u64(sbrk_base.minus(bytes).plus(8)).ok()?;
+        let is_sane = now <= most
+            && most <= allowed
+            && is_fixed <= 1
+            && mapped <= mapped_most
+            && (now == 0) == (mapped == 0)
+            && mapped / PAGE >= u64::from(now);
+        is_sane.then_some(Totals { mmapped_count: u64::from(now), mmapped_bytes: mapped })
+    }
+}
