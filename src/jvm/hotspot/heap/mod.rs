@@ -49,3 +49,23 @@ fn object_words(vm: &Hotspot, at: Addr, class: &str) -> Known<Vec<u64>> {
     let bytes = vm.structs.size_of(class)?.min(COLLECTOR_BYTES_MAX);
     vm.memory().words(at, (bytes / 8) as usize).map_err(|fault| fault.gap(class))
 }
+
+#[cfg(test)]
+mod test_target {
+    use crate::os::memory::Pieces;
+    use crate::os::status::Status;
+    use crate::os::target::{NoSymbols, OsView, ProcessFacts, Target};
+
+    /// A process of which only its mappings are known; all of them count as resident.
+    pub fn with_maps(text: &str, test: impl FnOnce(&Target)) {
+        let view = OsView {
+            process: ProcessFacts::default(),
+            status: Status::default(),
+            mappings: crate::os::maps::parse(text.as_bytes()).0,
+            pages: Err(crate::base::Gap::new("pagemap", crate::base::Why::Denied)),
+            tasks: Vec::new(),
+            gaps: Vec::new(),
+        };
+        test(&Target { view: &view, memory: &Pieces::default(), symbols: &NoSymbols });
+    }
+}

@@ -12,12 +12,14 @@ use crate::os::Target;
 
 /// Words of an object whose size is not known that are looked at.
 const OBJECT_WORDS: usize = 256;
+/// `os::large_page_size` where no size was asked for.
+const LARGE_PAGE: Bytes = 2 << 20;
 
 /// Claims them all; `regions` is where the regions' objects lie.
 pub fn read(vm: &Hotspot, heap: &Shenandoah, regions: Option<Range>, found: &mut Found) {
     if let Some(regions) = regions {
-        let part = "region table";
-        found.claim(regions.widened(PAGE), Kind::Gc, part, regions.bytes(), How::VmStructs);
+        let storage = region_storage(vm, regions);
+        found.claim(storage, Kind::Gc, "region table", regions.bytes(), How::VmStructs);
     }
     let Some(words) = found.note(object_words(vm, heap.heap, heap.class)) else { return };
     let how = || How::PointedFrom(heap.class.to_string());
@@ -31,6 +33,15 @@ pub fn read(vm: &Hotspot, heap: &Shenandoah, regions: Option<Range>, found: &mut
     for range in card_tables(vm, heap) {
         found.claim(range, Kind::Gc, "card table", None, How::PointedFrom("BarrierSet".to_string()));
     }
+}
+
+/// The reservation of the regions' objects: whole large pages where those are in use (shenandoahHeap.cpp,
+/// `region_storage_size`).
+fn region_storage(vm: &Hotspot, regions: Range) -> Range {
+    let asked = vm.flags.number("LargePageSizeInBytes").ok().filter(|bytes| bytes.is_power_of_two());
+    let large = regions.widened(asked.unwrap_or(LARGE_PAGE).max(PAGE));
+    let fits = large.start == regions.start && is_table(vm.target, large);
+    if vm.flags.is_on("UseLargePages") && fits { large } else { regions.widened(PAGE) }
 }
 
 /// Whether `range` is anonymous private memory, reserved or committed.
@@ -142,4 +153,50 @@ fn words_at(vm: &Hotspot, at: Addr) -> Vec<u64> {
     let to_page_end = ((at.down_to(PAGE).plus(PAGE).0 - at.0) / 8) as usize;
     let words = |count: usize| vm.memory().words(at, count).ok();
     words(OBJECT_WORDS).or_else(|| words(to_page_end.min(OBJECT_WORDS))).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_target::with_maps;
+    use super::*;
+
+    const HEAP: Shenandoah = Shenandoah {
+        heap: Addr(0x10),
+        class: "ShenandoahHeap",
+        reserved: Range { start: Addr(0xf800_0000), end: Addr(0x1_0000_0000) },
+        region_bytes: 0x4_0000,
+        regions: 512,
+    };
+
+    /// JDK 17 with -Xmx128m: the two bitmaps are neighbours, the second one reserved only; two card tables.
+    const MAPS: &str = "f8000000-100000000 rw-p 00000000 00:00 0 \n\
+                        7f72b9800000-7f72b9c00000 ---p 00000000 00:00 0 \n\
+                        7f72b9c00000-7f72ba000000 rw-p 00000000 00:00 0 \n\
+                        7f72bb000000-7f72bb100000 rw-p 00000000 00:00 0 \n";
+
+    #[test]
+    fn bitmaps_are_two_regions_of_one_size_that_are_mapped() {
+        with_maps(MAPS, |target| {
+            let (mark, aux) = (0x7f72_b9c0_0000, 0x7f72_b980_0000);
+            let words = [0xf800_0000, 0x100_0000, mark, 0x8_0000, aux, 0x8_0000, 1];
+            let expected = vec![Range::sized(Addr(mark), 4 << 20), Range::sized(Addr(aux), 4 << 20)];
+            assert_eq!(bitmaps(target, &HEAP, &words), expected);
+            // Too small, unmapped, or the heap itself.
+            assert_eq!(bitmaps(target, &HEAP, &[mark, 0x100, aux, 0x100]), vec![]);
+            assert_eq!(bitmaps(target, &HEAP, &[mark, 0x8_0000, 0x5000_0000, 0x8_0000]), vec![]);
+            assert_eq!(bitmaps(target, &HEAP, &[0xf800_0000, 0x8_0000, 0xf900_0000, 0x8_0000]), vec![]);
+        });
+    }
+
+    #[test]
+    fn both_card_tables_lie_as_far_from_their_bases() {
+        with_maps(MAPS, |target| {
+            let bias = 0xf800_0000 >> 9;
+            let (one, two) = (0x7f72_bb00_0000, 0x7f72_bb04_1000);
+            let object = [one, one - bias, 7, one, one - bias, two, two - bias, 0x7f72_bb08_2000];
+            let found = tables_in(target, &HEAP, &object, (one, one - bias), 0x4_1000);
+            assert_eq!(found, [Range::sized(Addr(one), 0x4_1000), Range::sized(Addr(two), 0x4_1000)]);
+            assert_eq!(tables_in(target, &HEAP, &object, (one, one - bias), 0), vec![]);
+        });
+    }
 }

@@ -63,7 +63,7 @@ pub fn read(vm: &Hotspot, found: &mut Found) -> Known<HeapView> {
         pages.sort_by_key(|page| page.start);
         pages
     });
-    let mappings = mappings_of(vm, &views, z.offset_max);
+    let mappings = mappings_of(&vm.target.view.mappings, &views, z.offset_max);
     for (number, mapping) in &mappings {
         claim(found, &views, *number, mapping, pages.as_deref());
     }
@@ -146,11 +146,12 @@ impl Z {
     /// The generational ZGC's heap base is a power of two that vmStructs does not name: the lowest with shared memory
     /// in reach of an offset.
     fn single_view(&self, vm: &Hotspot) -> Known<View> {
+        let mappings = &vm.target.view.mappings;
         (HEAP_BASE_SHIFT_MIN..=HEAP_BASE_SHIFT_MAX)
             .map(|shift| View { name: "heap", base: Addr(1 << shift) })
             .filter(|view| view.base.0 >= self.offset_max)
             .find(|view| {
-                mappings_of(vm, std::slice::from_ref(view), self.offset_max)
+                mappings_of(mappings, std::slice::from_ref(view), self.offset_max)
                     .iter()
                     .any(|(_, m)| is_backing(m))
             })
@@ -221,15 +222,20 @@ fn is_reserved(mapping: &Mapping) -> bool {
 }
 
 /// The mappings that are heap, each with the number of its view. JDK 11 reserves from the first view to the last in one
-/// piece, so a mapping belongs to the view that it starts in. The file is the one with most of the addresses.
-fn mappings_of<'a>(vm: &'a Hotspot, views: &[View], offset_max: Bytes) -> Vec<(usize, &'a Mapping)> {
-    let mappings = &vm.target.view.mappings;
+/// piece, so what is reserved right behind a view is heap too. The file is the one with most of the addresses.
+fn mappings_of<'a>(mappings: &'a [Mapping], views: &[View], offset_max: Bytes) -> Vec<(usize, &'a Mapping)> {
     let mut found: Vec<(usize, &Mapping)> = Vec::new();
-    for (number, view) in views.iter().enumerate() {
-        let range = Range::sized(view.base, offset_max);
-        let first = mappings.partition_point(|mapping| mapping.range.start < range.start);
-        let inside = mappings[first..].iter().take_while(|mapping| mapping.range.start < range.end);
-        found.extend(inside.filter(|m| is_backing(m) || is_reserved(m)).map(|mapping| (number, mapping)));
+    let start = views.first().map_or(Addr::NULL, |view| view.base);
+    let end = views.last().map_or(Addr::NULL, |view| view.base.plus(offset_max));
+    let first = mappings.partition_point(|mapping| mapping.range.start < start);
+    for mapping in mappings[first..].iter().take_while(|mapping| mapping.range.start < end) {
+        let at = mapping.range.start;
+        let number = views.partition_point(|view| view.base <= at).saturating_sub(1);
+        let inside = Range::sized(views[number].base, offset_max).has(at);
+        let behind = found.last().is_some_and(|(_, last)| last.range.end == at);
+        if (inside && is_backing(mapping)) || ((inside || behind) && is_reserved(mapping)) {
+            found.push((number, mapping));
+        }
     }
     let mut files: Vec<(&str, u64, Bytes)> = Vec::new();
     for (_, mapping) in found.iter().filter(|(_, mapping)| is_backing(mapping)) {
@@ -291,5 +297,28 @@ mod tests {
     fn neighbouring_mappings_are_one_reservation() {
         let ranges = [Range::of(1, 5), Range::of(5, 9), Range::of(20, 30)];
         assert_eq!(joined(ranges.into_iter()), vec![Range::of(1, 9), Range::of(20, 30)]);
+    }
+
+    fn maps(text: &str) -> Vec<Mapping> {
+        crate::os::maps::parse(text.as_bytes()).0
+    }
+
+    #[test]
+    fn heap_is_what_the_views_map_and_what_is_reserved_behind() {
+        // JDK 11 after some work; a file that a library mapped shared into the same terabyte; a gap's neighbour.
+        let mappings = maps(
+            "40000000000-40005c00000 rw-s 00000000 00:01 33 /memfd:java_heap (deleted)\n\
+             40005c00000-80000000000 ---p 00000000 00:00 0 \n\
+             80000000000-80005c00000 rw-s 00000000 00:01 33 /memfd:java_heap (deleted)\n\
+             80005c00000-c0000000000 ---p 00000000 00:00 0 \n\
+             c0000000000-100000000000 ---p 00000000 00:00 0 \n\
+             100000000000-100005c00000 rw-s 00000000 00:01 33 /memfd:java_heap (deleted)\n\
+             100005c00000-100005d00000 rw-s 00000000 fe:00 99 /data/file\n\
+             150000000000-150002000000 ---p 00000000 00:00 0 \n",
+        );
+        let found = mappings_of(&mappings, &views_of_bits(0b1111 << 42), 1 << 42);
+        assert_eq!(found.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [0, 0, 1, 1, 1, 2]);
+        let reserved = joined(found.iter().map(|(_, mapping)| mapping.range));
+        assert_eq!(reserved, [Range::of(0x40000000000, 0x100005c00000)]);
     }
 }

@@ -108,3 +108,47 @@ fn mark_stacks(target: &Target, words: &[u64], limit: Option<Bytes>) -> Vec<(Ran
     }
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_target::with_maps;
+    use super::*;
+
+    /// JDK 17: forwarding table; mark stacks with 32 MiB committed of 8 GiB. JDK 11: mark stacks of 1 TiB.
+    const MAPS: &str = "150000000000-150002000000 rw-p 00000000 00:00 0 \n\
+                        150002000000-160000000000 ---p 00000000 00:00 0 \n\
+                        7f3d3b000000-7f3d3d000000 rw-p 00000000 00:00 0 \n\
+                        7f3d3d000000-7f3f3b000000 ---p 00000000 00:00 0 \n\
+                        7f3f3b000000-7f3f3c000000 rw-p 00000000 00:00 0 \n";
+
+    #[test]
+    fn a_granule_map_is_as_long_as_it_says() {
+        with_maps(MAPS, |target| {
+            let (length, start) = (0x20_0000, 0x7f3f_3b00_0000);
+            let words = [5, length, start, length, start + 8, length, 0x5000];
+            let found = granule_maps(target, &words, |other| other == length);
+            assert_eq!(found, [(1, Range::sized(Addr(start), 16 << 20))]);
+        });
+    }
+
+    #[test]
+    fn mark_stacks_have_their_limit_reserved() {
+        with_maps(MAPS, |target| {
+            let start = 0x7f3d_3b00_0000;
+            let words = [0, start, start + 0x8000, start + (32 << 20), 1];
+            let whole = Range::sized(Addr(start), 8 << 30);
+            assert_eq!(mark_stacks(target, &words, Some(8 << 30)), [(whole, 0x8000)]);
+            let none = mark_stacks(target, &[0, start, start + 0x8000, start + (16 << 20)], Some(8 << 30));
+            assert_eq!(none, []);
+        });
+    }
+
+    #[test]
+    fn jdk_11_keeps_no_start_of_the_mark_stacks() {
+        with_maps(MAPS, |target| {
+            let end = 0x1500_0200_0000;
+            let whole = Range::of(0x1500_0000_0000, 0x1600_0000_0000);
+            assert_eq!(mark_stacks(target, &[0, end, end], None), [(whole, 32 << 20)]);
+        });
+    }
+}
