@@ -12,6 +12,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// The JVMs of this host
+    List(cmd::list::ListArgs),
     /// The account: who owns each byte, and whether it is in memory
     Map(cmd::map::MapArgs),
     /// Keep a snapshot with the bytes it was read from, anonymised: a bug report, a golden test
@@ -20,6 +22,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
+        Command::List(args) => cmd::list::run(&args),
         Command::Map(args) => cmd::map::run(&args),
         Command::Freeze(args) => cmd::freeze::run(&args),
     };

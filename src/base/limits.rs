@@ -53,3 +53,6 @@ pub const SEGMENT_STARTS_MAX: usize = 100_000;
 pub const SEGMENT_CHUNKS_MAX: usize = 1_000_000;
 /// Pages whose first words are looked at for a mapped chunk of malloc: 1 GiB of memory that nobody claims.
 pub const MMAPPED_PAGES_MAX: usize = 262_144;
+/// The performance counters of a VM: 32 KiB by default, -XX:PerfDataMemorySize sets more; JDK 25 has 187 of them.
+pub const PERF_MEMORY_BYTES_MAX: u64 = 32 << 20;
+pub const PERF_COUNTERS_MAX: usize = 100_000;

@@ -8,6 +8,7 @@ use crate::os::process::{OpenError, Process};
 use crate::show::units::human;
 use crate::show::{json, text};
 use crate::snapshot::file::{FileError, Frozen};
+use crate::snapshot::resolve::{self, ResolveError};
 use crate::snapshot::{self, Snapshot};
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Write, stdout};
@@ -90,7 +91,13 @@ fn thaw(path: &Path) -> anyhow::Result<Snapshot> {
 
 /// The JVM that the user named.
 pub fn open(target: &str) -> anyhow::Result<Process> {
-    let pid = target.parse().map_err(|_| Failure::usage(format!("{target} is no pid")))?;
+    let pid = match target.parse() {
+        Ok(pid) => pid,
+        Err(_) => resolve::resolve(target).map_err(|error| match error {
+            ResolveError::Several { .. } => Failure::usage(error.to_string()),
+            _ => Failure::target(error.to_string()),
+        })?,
+    };
     let process = Process::open(pid).map_err(|error| match error {
         OpenError::Denied(..) => Failure::rights(error.to_string()),
         _ => Failure::target(error.to_string()),

@@ -1,6 +1,7 @@
 //! One short file a command: what the user asked is turned into a path through the rooms.
 
 pub mod freeze;
+pub mod list;
 pub mod map;
 
 /// Why a command ends without an answer, with its exit status: 2 usage, 3 the target can not be read or is gone, 4 rights

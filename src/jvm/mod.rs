@@ -3,6 +3,7 @@
 //! Everything is read through `os::Target`, so a live process, a frozen file and a core are read by the same code.
 //! This room speaks the runtime's own words (`Kind`, part names); `map` turns them into the areas of the account.
 
+pub mod command_line;
 pub mod hotspot;
 pub mod types;
 

@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(of("12:memory:/docker/ID\n1:name=systemd:/docker/ID\n").0, Some("docker"));
         assert_eq!(of("0::/system.slice/docker-ID.scope\n").0, Some("docker"));
         assert_eq!(of("0::/machine.slice/libpod-ID.scope/container\n").0, Some("podman"));
-        let pod = "0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1b2c3d4e_5f60_7182_93a4_b5c6d7e8f901.slice/\
+        let pod = "0::/kubepods.slice/kubepods-burstable-pod1b2c3d4e_5f60_7182_93a4_b5c6d7e8f901.slice/\
                    cri-containerd-ID.scope\n";
         assert_eq!(of(pod), (Some("containerd"), Some("1b2c3d4e-5f60-7182-93a4-b5c6d7e8f901".to_string())));
         let pod = "4:memory:/kubepods/besteffort/pod1b2c3d4e-5f60-7182-93a4-b5c6d7e8f901/ID\n";

@@ -3,6 +3,7 @@
 
 pub mod aliases;
 pub mod cgroup;
+pub mod containers;
 pub mod elf;
 pub mod facts;
 pub mod host;

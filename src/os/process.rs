@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_name_with_parentheses_does_not_shift_the_fields() {
-        let text = "42 (a) b (c)) S 7 42 42 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 29 0 8123 3487563776 5 18446744073709551615 1 2 \
+        let text = "42 (a) b (c)) S 7 42 42 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 29 0 8123 3487563776 5 1844674407370955 1 2 \
                     140733 0 0 0 0 0 0";
         let stat = Stat::parse(text).expect("a good line");
         assert_eq!((stat.state, stat.parent, stat.start_ticks), ('S', 7, 8123));

@@ -3,9 +3,11 @@
 //! Raw views side by side, unjoined: what the kernel said, what the runtime said, what malloc said.
 
 pub mod anonymise;
+pub mod discover;
 pub mod file;
 pub mod images;
 pub mod links;
+pub mod resolve;
 pub mod take;
 pub mod types;
 

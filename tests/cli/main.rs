@@ -3,6 +3,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod list;
 
 use common::*;
 use std::os::unix::process::CommandExt;

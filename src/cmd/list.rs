@@ -1,0 +1,31 @@
+//! `marusa list`: the JVMs of this host.
+
+use super::Failure;
+use crate::base::Why;
+use crate::show::list;
+use crate::snapshot::discover;
+use std::io::{BufWriter, Write, stdout};
+
+#[derive(clap::Args, Debug)]
+pub struct ListArgs {
+    /// Machine-readable, schema marusa/list/1
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &ListArgs) -> anyhow::Result<u8> {
+    let jvms = discover::list().map_err(|gap| match gap.why {
+        Why::Denied => Failure::rights(gap.to_string()),
+        _ => Failure::target(gap.to_string()),
+    })?;
+    let mut out = BufWriter::new(stdout().lock());
+    match args.json {
+        true => {
+            serde_json::to_writer_pretty(&mut out, &list::json(&jvms))?;
+            writeln!(out)?;
+        }
+        false => list::text(&mut out, &jvms)?,
+    }
+    out.flush()?;
+    Ok(0)
+}

@@ -1,0 +1,145 @@
+//! What the arguments of a `java` command tell: the main class, jar or module, as `jcmd` names it, and the options that
+//! stand in for the VM's own flags when its memory may not be read. Options of JAVA_TOOL_OPTIONS and of @files are not
+//! seen.
+//!
+//! Which options take their value from the next argument: src/java.base/share/native/libjli/java.c (`IsWhiteSpaceOption`,
+//! `IsLauncherOption`, JDK 25).
+
+use crate::base::Bytes;
+
+const OPTIONS_WITH_VALUE: &[&str] = &[
+    "-cp",
+    "-classpath",
+    "--class-path",
+    "-p",
+    "--module-path",
+    "--upgrade-module-path",
+    "--add-modules",
+    "--limit-modules",
+    "--add-exports",
+    "--add-opens",
+    "--add-reads",
+    "--patch-module",
+    "--enable-native-access",
+    "--source",
+];
+
+/// The collectors by the option that chooses them.
+const COLLECTORS: &[(&str, &str)] = &[
+    ("-XX:+UseG1GC", "g1"),
+    ("-XX:+UseParallelGC", "parallel"),
+    ("-XX:+UseParallelOldGC", "parallel"),
+    ("-XX:+UseSerialGC", "serial"),
+    ("-XX:+UseConcMarkSweepGC", "cms"),
+    ("-XX:+UseZGC", "zgc"),
+    ("-XX:+UseShenandoahGC", "shenandoah"),
+    ("-XX:+UseEpsilonGC", "epsilon"),
+];
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CommandLine {
+    /// "com.example.Main", "/opt/app.jar", "module/com.example.Main".
+    pub main: Option<String>,
+    pub max_heap_bytes: Option<Bytes>,
+    pub gc: Option<String>,
+    pub transparent_huge_pages: bool,
+}
+
+/// Whether the command is a Java launcher, so that its arguments are a launcher's.
+pub fn is_launcher(arguments: &[String]) -> bool {
+    let name = arguments.first().and_then(|path| path.rsplit('/').next());
+    matches!(name, Some("java" | "javaw"))
+}
+
+/// Reads the arguments, the command's own name first.
+pub fn parse(arguments: &[String]) -> CommandLine {
+    let mut line = CommandLine::default();
+    let mut rest = arguments.iter().skip(1);
+    while let Some(argument) = rest.next() {
+        match argument.as_str() {
+            "-m" | "--module" => {
+                line.main = rest.next().cloned();
+                break;
+            }
+            option if OPTIONS_WITH_VALUE.contains(&option) => {
+                rest.next();
+            }
+            option if option.starts_with("--module=") => {
+                line.main = option.strip_prefix("--module=").map(str::to_string);
+                break;
+            }
+            option if option.starts_with('-') => line.add(option),
+            file if file.starts_with('@') => {}
+            main => {
+                line.main = Some(main.to_string());
+                break;
+            }
+        }
+    }
+    line
+}
+
+impl CommandLine {
+    /// The last one of an option counts.
+    fn add(&mut self, option: &str) {
+        let max_heap = option.strip_prefix("-Xmx").or(option.strip_prefix("-XX:MaxHeapSize="));
+        if let Some(bytes) = max_heap.and_then(size) {
+            self.max_heap_bytes = Some(bytes);
+        }
+        if let Some((_, name)) = COLLECTORS.iter().find(|(chooses, _)| *chooses == option) {
+            self.gc = Some(name.to_string());
+        }
+        if let Some(policy) = option.strip_prefix("-Xgcpolicy:") {
+            self.gc = Some(policy.to_string());
+        }
+        self.transparent_huge_pages |= option == "-XX:+UseTransparentHugePages";
+    }
+}
+
+/// "512m", "2G", "1073741824".
+fn size(text: &str) -> Option<Bytes> {
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let shift = match text[digits.len()..].to_ascii_lowercase().as_str() {
+        "" => 0,
+        "k" => 10,
+        "m" => 20,
+        "g" => 30,
+        "t" => 40,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> CommandLine {
+        parse(&text.split(' ').map(str::to_string).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn the_main_class_is_the_first_word_that_is_no_option_and_no_value_of_one() {
+        let main = |text| of(text).main.unwrap_or_default();
+        assert_eq!(main("java -cp a:b -Xmx1g com.example.Main -jar x"), "com.example.Main");
+        assert_eq!(main("java -jar -Xmx1g /opt/app.jar start"), "/opt/app.jar");
+        assert_eq!(main("java --module-path mods -m app/com.example.Main x"), "app/com.example.Main");
+        assert_eq!(main("java --module=app/com.example.Main"), "app/com.example.Main");
+        assert_eq!(main("java --add-opens java.base/java.lang=ALL-UNNAMED @opts Main"), "Main");
+        assert_eq!(main("java -version"), "");
+    }
+
+    #[test]
+    fn the_last_option_counts_and_nonsense_does_not() {
+        let line = of("java -Xmx512m -XX:MaxHeapSize=2g -Xmxlots -XX:+UseZGC -XX:+UseSerialGC Main -Xmx9g");
+        assert_eq!((line.max_heap_bytes, line.gc.as_deref()), (Some(2 << 30), Some("serial")));
+        assert_eq!(of("java -Xmx99999999999t Main").max_heap_bytes, None);
+        assert!(of("java -XX:+UseTransparentHugePages Main").transparent_huge_pages);
+    }
+
+    #[test]
+    fn a_launcher_is_told_by_its_name() {
+        assert!(is_launcher(&["/usr/lib/jvm/bin/java".to_string()]));
+        assert!(!is_launcher(&["/usr/bin/jsvc".to_string()]) && !is_launcher(&[]));
+    }
+}

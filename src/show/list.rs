@@ -1,0 +1,228 @@
+//! The JVMs of a host, one a line, at most 100 columns; and the same as JSON, schema marusa/list/1.
+
+use super::units::{human, shorten};
+use crate::base::{Gap, Known};
+use crate::snapshot::discover::{Jvm, PageMode, Vm};
+use serde_json::{Value, json};
+use std::io::{self, Write};
+
+/// The widest that a column may get: pid, user, container, JVM, collector, heap, resident, pages. What is left is main's.
+const WIDTHS_MAX: [usize; 8] = [8, 9, 12, 14, 11, 9, 9, 11];
+const LINE_COLUMNS: usize = 100;
+const MAIN_COLUMNS_MIN: usize = 12;
+const HEADS: [&str; 8] = ["PID", "USER", "CONTAINER", "JVM", "GC", "MAX HEAP", "RSS", "PAGES"];
+/// Numbers stand to the right.
+const RIGHT: [bool; 8] = [true, false, false, false, false, true, true, false];
+
+pub fn text(out: &mut dyn Write, jvms: &[Jvm]) -> io::Result<()> {
+    if jvms.is_empty() {
+        return writeln!(out, "no JVM runs on this host that may be seen");
+    }
+    let rows: Vec<[String; 8]> = jvms.iter().map(row).collect();
+    let is_used = |column: usize| column != 2 || rows.iter().any(|row| !row[2].is_empty());
+    let widths: Vec<usize> = (0..HEADS.len())
+        .map(|column| {
+            let longest = rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+            if is_used(column) { longest.max(HEADS[column].len()).min(WIDTHS_MAX[column]) } else { 0 }
+        })
+        .collect();
+    let taken: usize = widths.iter().filter(|width| **width > 0).map(|width| width + 2).sum();
+    let main_columns = LINE_COLUMNS.saturating_sub(taken).max(MAIN_COLUMNS_MIN);
+    line(out, &HEADS.map(str::to_string), &widths, "MAIN")?;
+    for (jvm, row) in jvms.iter().zip(&rows) {
+        let main = jvm.main.as_deref().unwrap_or("?");
+        line(out, row, &widths, &shorten_start(main, main_columns))?;
+    }
+    hints(out, jvms)
+}
+
+fn line(out: &mut dyn Write, cells: &[String; 8], widths: &[usize], main: &str) -> io::Result<()> {
+    for ((cell, width), right) in cells.iter().zip(widths).zip(RIGHT).filter(|((_, width), _)| **width > 0) {
+        let cell = shorten(cell, *width);
+        if right { write!(out, "{cell:>width$}  ")? } else { write!(out, "{cell:<width$}  ")? }
+    }
+    writeln!(out, "{main}")
+}
+
+/// What was not known, once each, with what would help.
+fn hints(out: &mut dyn Write, jvms: &[Jvm]) -> io::Result<()> {
+    let mut said: Vec<String> = Vec::new();
+    for gap in jvms.iter().flat_map(gaps) {
+        let hint = gap.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+        let text = format!("? {}: {}{hint}", gap.what, gap.why.word());
+        if !said.contains(&text) {
+            writeln!(out, "{}", shorten(&text, LINE_COLUMNS))?;
+            said.push(text);
+        }
+    }
+    Ok(())
+}
+
+fn row(jvm: &Jvm) -> [String; 8] {
+    let known = |known: &Known<String>| known.clone().unwrap_or_else(|_| "?".to_string());
+    let bytes = |known: &Known<u64>| known.as_ref().map_or("?".to_string(), |bytes| human(*bytes));
+    let version = jvm.version.as_deref().map_or("?".to_string(), short_version);
+    [
+        jvm.process.pid.to_string(),
+        jvm.process.user.clone(),
+        container(jvm),
+        match jvm.vm {
+            Ok(Vm::OpenJ9) => format!("j9 {version}"),
+            _ => version,
+        },
+        known(&jvm.gc).replace("generational", "gen"),
+        bytes(&jvm.max_heap_bytes),
+        bytes(&jvm.resident_bytes),
+        jvm.page_mode.as_ref().map_or("?", |mode| pages(*mode)).to_string(),
+    ]
+}
+
+/// The end of a class or a path tells more than its start.
+fn shorten_start(main: &str, columns: usize) -> String {
+    let letters = main.chars().count();
+    let clean = shorten(main, letters);
+    match letters > columns {
+        true => "…".chars().chain(clean.chars().skip(letters + 1 - columns)).collect(),
+        false => clean,
+    }
+}
+
+/// "17.0.15+6" of "17.0.15+6-Debian-1deb12u1"; "8u442" of "25.442-b06", as the VM of JDK 8 calls itself.
+fn short_version(version: &str) -> String {
+    let (start, rest) = version.split_once('-').unwrap_or((version, ""));
+    match start.strip_prefix("25.") {
+        Some(update) if rest.starts_with('b') && !start.contains('+') => format!("8u{update}"),
+        _ => start.to_string(),
+    }
+}
+
+/// The name, or the 12 digits of the id that docker shows, or the last part of the control group.
+fn container(jvm: &Jvm) -> String {
+    const SHORT_ID_LETTERS: usize = 12;
+    if let Some(name) = &jvm.container_name {
+        return name.clone();
+    }
+    let label = jvm.process.container.as_deref().unwrap_or_default();
+    match label.strip_prefix('/') {
+        Some(path) => path.rsplit('/').next().unwrap_or_default().to_string(),
+        None => label.chars().take(SHORT_ID_LETTERS).collect(),
+    }
+}
+
+fn pages(mode: PageMode) -> &'static str {
+    match mode {
+        PageMode::Small => "4K",
+        PageMode::ThpMadvise => "THP madvise",
+        PageMode::ThpAlways => "THP always",
+        PageMode::Hugetlb => "hugetlb",
+    }
+}
+
+fn gaps(jvm: &Jvm) -> Vec<&Gap> {
+    [
+        jvm.vm.as_ref().err(),
+        jvm.version.as_ref().err(),
+        jvm.gc.as_ref().err(),
+        jvm.max_heap_bytes.as_ref().err(),
+        jvm.resident_bytes.as_ref().err(),
+        jvm.page_mode.as_ref().err(),
+        jvm.main.as_ref().err(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Unknown is null, with an entry in `gaps` that names the pid.
+pub fn json(jvms: &[Jvm]) -> Value {
+    let one = |jvm: &Jvm| {
+        json!({
+            "pid": jvm.process.pid,
+            "namespace_pid": jvm.process.namespace_pid,
+            "user": jvm.process.user,
+            "container": jvm.process.container,
+            "container_name": jvm.container_name,
+            "started": jvm.process.started,
+            "vm": jvm.vm.as_ref().ok().map(|vm| match vm {
+                Vm::HotSpot => "hotspot",
+                Vm::OpenJ9 => "openj9",
+            }),
+            "version": jvm.version.as_ref().ok(),
+            "gc": jvm.gc.as_ref().ok(),
+            "max_heap_bytes": jvm.max_heap_bytes.as_ref().ok(),
+            "resident_bytes": jvm.resident_bytes.as_ref().ok(),
+            "page_mode": jvm.page_mode.as_ref().ok().map(|mode| mode.word()),
+            "main": jvm.main.as_ref().ok(),
+        })
+    };
+    let gap = |jvm: &Jvm, gap: &Gap| {
+        let (pid, why) = (jvm.process.pid, gap.why.word());
+        json!({"pid": pid, "what": gap.what, "why": why, "hint": gap.hint})
+    };
+    let gaps: Vec<Value> =
+        jvms.iter().flat_map(|jvm| gaps(jvm).into_iter().map(move |it| gap(jvm, it))).collect();
+    json!({"schema": "marusa/list/1", "jvms": jvms.iter().map(one).collect::<Vec<_>>(), "gaps": gaps})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Why;
+    use crate::os::target::ProcessFacts;
+
+    fn jvm(pid: i32, main: &str) -> Jvm {
+        Jvm {
+            process: ProcessFacts {
+                pid,
+                namespace_pid: 1,
+                user: "app".to_string(),
+                ..ProcessFacts::default()
+            },
+            container_name: None,
+            vm: Ok(Vm::HotSpot),
+            version: Ok("17.0.15+6".to_string()),
+            gc: Ok("g1".to_string()),
+            max_heap_bytes: Ok(2 << 30),
+            resident_bytes: Ok(300 << 20),
+            page_mode: Ok(PageMode::ThpMadvise),
+            main: Ok(main.to_string()),
+        }
+    }
+
+    fn denied(pid: i32) -> Jvm {
+        let gap = || Gap::new("version", Why::Denied).hint("run as root");
+        Jvm { version: Err(gap()), ..jvm(pid, "com.example.Main") }
+    }
+
+    #[test]
+    fn lines_stay_within_100_columns_and_unknown_is_a_question_mark_with_a_hint() {
+        let mut out = Vec::new();
+        let long = "com.example.".repeat(20);
+        text(&mut out, &[jvm(7, "Main"), jvm(1_234_567, &long), denied(9)]).expect("written");
+        let out = String::from_utf8(out).expect("UTF-8");
+        assert!(out.lines().all(|line| line.chars().count() <= LINE_COLUMNS), "{out}");
+        assert!(
+            out.starts_with("    PID  USER  JVM"),
+            "no column for containers that there are none of: {out}"
+        );
+        assert_eq!(out.lines().last(), Some("? version: denied (run as root)"));
+    }
+
+    #[test]
+    fn versions_without_the_name_of_the_builder() {
+        let versions = ["17.0.15+6-Debian-1deb12u1", "25.0.2+10-LTS", "25.504-b01", "11.0.13", "1.8.0_442"];
+        let short = versions.map(short_version);
+        assert_eq!(short, ["17.0.15+6", "25.0.2+10", "8u504", "11.0.13", "1.8.0_442"]);
+    }
+
+    #[test]
+    fn unknown_is_null_with_a_gap() {
+        let value = json(&[denied(9)]);
+        assert_eq!(value["jvms"][0]["version"], Value::Null);
+        assert_eq!(
+            value["gaps"][0],
+            json!({"pid": 9, "what": "version", "why": "denied", "hint": "run as root"})
+        );
+        assert_eq!(value["jvms"][0]["page_mode"], "thp_madvise");
+    }
+}

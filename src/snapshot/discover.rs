@@ -1,0 +1,299 @@
+//! Every JVM of the host, by what its memory maps: libjvm.so is HotSpot, libj9vm is OpenJ9, whatever the command is called
+//! and in whatever container it runs. A process that may not be read is still listed if its command is `java`, with what
+//! everybody may know.
+
+use crate::base::{Bytes, Gap, Known, Why};
+use crate::jvm::command_line::{self, CommandLine};
+use crate::jvm::hotspot::summary::{self, Summary};
+use crate::jvm::types::Gc;
+use crate::os::maps::Mapping;
+use crate::os::process::Process;
+use crate::os::status::Status;
+use crate::os::target::{NoSymbols, OsView, ProcessFacts, Target};
+use crate::os::{cgroup, containers, facts, host, live, pagemap};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Vm {
+    HotSpot,
+    OpenJ9,
+}
+
+/// What backs most of the memory, as it is set: pages really got are another question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageMode {
+    Small,
+    ThpMadvise,
+    ThpAlways,
+    Hugetlb,
+}
+
+impl PageMode {
+    /// The word of the JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            PageMode::Small => "4k",
+            PageMode::ThpMadvise => "thp_madvise",
+            PageMode::ThpAlways => "thp_always",
+            PageMode::Hugetlb => "hugetlb",
+        }
+    }
+}
+
+/// One JVM.
+#[derive(Clone, Debug)]
+pub struct Jvm {
+    pub process: ProcessFacts,
+    /// The name that the container's runtime or Kubernetes gave it.
+    pub container_name: Option<String>,
+    pub vm: Known<Vm>,
+    pub version: Known<String>,
+    pub gc: Known<String>,
+    pub max_heap_bytes: Known<Bytes>,
+    pub resident_bytes: Known<Bytes>,
+    pub page_mode: Known<PageMode>,
+    /// The main class, the jar or the module, as `jcmd` names it.
+    pub main: Known<String>,
+}
+
+const HINT: &str = "run as root or as the JVM's user, or with CAP_SYS_PTRACE";
+
+/// A process that is a JVM, before its memory is read.
+struct Found {
+    process: Process,
+    mappings: Known<Vec<Mapping>>,
+    vm: Known<Vm>,
+    arguments: Vec<String>,
+}
+
+/// The JVMs that run now, by pid. Those that end meanwhile are left out.
+pub fn list() -> Known<Vec<Jvm>> {
+    Ok(find_all()?.into_iter().filter_map(describe).collect())
+}
+
+/// The same without reading memory: what the command and the container tell.
+pub fn list_names() -> Known<Vec<Jvm>> {
+    let shallow = |found: Found| {
+        let mappings = Err(Gap::new("memory", Why::NotRecorded));
+        describe(Found { mappings, ..found })
+    };
+    Ok(find_all()?.into_iter().filter_map(shallow).collect())
+}
+
+/// Whether the process maps a VM. `Why::Denied` when that may not be known.
+pub fn vm_of(process: &Process) -> Known<Option<Vm>> {
+    Ok(process.mappings()?.iter().find_map(vm_of_mapping))
+}
+
+fn find_all() -> Known<Vec<Found>> {
+    let pids = host::pids().map_err(|error| crate::os::process::gap("/proc", &error))?;
+    Ok(pids.into_iter().filter_map(|pid| find(Process::open(pid).ok()?)).collect())
+}
+
+fn find(process: Process) -> Option<Found> {
+    let arguments = process.arguments().unwrap_or_default();
+    match process.mappings() {
+        Ok(mappings) => {
+            let vm = Ok(mappings.iter().find_map(vm_of_mapping)?);
+            Some(Found { process, mappings: Ok(mappings), vm, arguments })
+        }
+        Err(gap) if gap.why == Why::Denied && command_line::is_launcher(&arguments) => {
+            let gap = Gap::new("memory of the VM", Why::Denied).hint(HINT);
+            Some(Found { process, mappings: Err(gap.clone()), vm: Err(gap), arguments })
+        }
+        Err(_) => None,
+    }
+}
+
+fn vm_of_mapping(mapping: &Mapping) -> Option<Vm> {
+    let name = mapping.file_name();
+    match mapping.offset == 0 && mapping.is_file() {
+        true if name == "libjvm.so" => Some(Vm::HotSpot),
+        true if name.starts_with("libj9vm") => Some(Vm::OpenJ9),
+        _ => None,
+    }
+}
+
+/// OpenJ9 ships a small libjvm.so too, so its own library decides.
+fn vm_of_all(found: &Found) -> Known<Vm> {
+    let has_j9 = |mappings: &Vec<Mapping>| mappings.iter().any(|it| vm_of_mapping(it) == Some(Vm::OpenJ9));
+    match found.mappings.as_ref().is_ok_and(has_j9) {
+        true => Ok(Vm::OpenJ9),
+        false => found.vm.clone(),
+    }
+}
+
+fn describe(found: Found) -> Option<Jvm> {
+    let status = found.process.status().ok()?;
+    let (process, _) = facts::process_facts(&found.process, &status);
+    let vm = vm_of_all(&found);
+    let summary = match (&found.mappings, &vm) {
+        (Ok(mappings), Ok(Vm::HotSpot)) => summarise(&found.process, mappings, &status),
+        (Ok(_), _) => Err(Gap::new("memory of the VM", Why::NotInThisRuntime)),
+        (Err(gap), _) => Err(gap.clone()),
+    };
+    let line = match command_line::is_launcher(&found.arguments) {
+        true => command_line::parse(&found.arguments),
+        false => CommandLine::default(),
+    };
+    let container = found.process.text("cgroup").ok().and_then(|text| cgroup::parse(&text).container);
+    let release = || release(&found);
+    let gc = gc(&summary, &line);
+    let jvm = Jvm {
+        container_name: container.and_then(|container| containers::name(&container)),
+        version: summary
+            .as_ref()
+            .map_err(Clone::clone)
+            .and_then(|it| it.version.clone())
+            .or_else(|_| release()),
+        max_heap_bytes: of(&summary, |it| it.max_heap_bytes.clone(), line.max_heap_bytes, "maximum heap"),
+        resident_bytes: status
+            .resident_with_hugetlb_bytes()
+            .ok_or_else(|| Gap::new("resident bytes", Why::NotInThisKernel)),
+        page_mode: page_mode(&summary, &line, &status, gc.as_deref().unwrap_or_default()),
+        main: main(&summary, &line, &found.arguments),
+        vm,
+        gc,
+        process,
+    };
+    found.process.is_same().then_some(jvm)
+}
+
+fn summarise(process: &Process, mappings: &[Mapping], status: &Status) -> Known<Summary> {
+    let ranges = summary::ranges(mappings);
+    let pages = match pagemap::scan_ranges(process, mappings, &ranges) {
+        Err(gap) if gap.why != Why::Denied => pagemap::read(process, mappings, status, None)?.runs,
+        runs => runs?,
+    };
+    let view = OsView {
+        process: ProcessFacts::default(),
+        status: status.clone(),
+        mappings: mappings.to_vec(),
+        pages: Ok(pages),
+        tasks: Vec::new(),
+        gaps: Vec::new(),
+    };
+    let memory = live::Live::open(process, &view)?;
+    summary::read(&Target { view: &view, memory: &memory, symbols: &NoSymbols })
+}
+
+/// From the VM's memory, else from its command line, else the gap of the memory.
+fn of<T>(
+    summary: &Known<Summary>,
+    get: impl Fn(&Summary) -> Known<T>,
+    from_line: Option<T>,
+    what: &str,
+) -> Known<T> {
+    match summary.as_ref().map_err(Clone::clone).and_then(get) {
+        Ok(value) => Ok(value),
+        Err(gap) => from_line.ok_or(Gap { what: what.to_string(), ..gap }),
+    }
+}
+
+fn gc(summary: &Known<Summary>, line: &CommandLine) -> Known<String> {
+    of(summary, |it| it.gc.clone().map(|gc| Gc::name(gc).to_string()), line.gc.clone(), "collector")
+}
+
+/// The launcher's argument where there is one: it keeps spaces in paths apart from arguments.
+fn main(summary: &Known<Summary>, line: &CommandLine, arguments: &[String]) -> Known<String> {
+    let from_memory = || {
+        let command = summary.as_ref().ok()?.java_command.as_ref().ok()?;
+        command.split(' ').next().filter(|word| !word.is_empty()).map(str::to_string)
+    };
+    // A program that loads the VM itself has no main class on its command line.
+    let own_name = || {
+        let is_own = !command_line::is_launcher(arguments);
+        arguments.first().filter(|_| is_own).and_then(|path| path.rsplit('/').next()).map(str::to_string)
+    };
+    line.main.clone().or_else(from_memory).or_else(own_name).ok_or_else(|| {
+        Gap::new("main class", Why::NotInThisRuntime).hint("the command line does not tell it")
+    })
+}
+
+fn page_mode(summary: &Known<Summary>, line: &CommandLine, status: &Status, gc: &str) -> Known<PageMode> {
+    if status.hugetlb_bytes.is_some_and(|bytes| bytes > 0) {
+        return Ok(PageMode::Hugetlb);
+    }
+    // The heap of ZGC is shared memory, which has a setting of its own.
+    let is_shared = gc.starts_with("zgc");
+    let host_mode = if is_shared { host::thp_shmem_mode() } else { host::thp_mode() };
+    let asked = of(
+        summary,
+        |it| it.transparent_huge_pages.clone(),
+        // Not on the command line, it may still be in JAVA_TOOL_OPTIONS.
+        line.transparent_huge_pages.then_some(true),
+        "page mode",
+    );
+    Ok(match host_mode.as_deref() {
+        _ if status.thp_enabled == Some(false) => PageMode::Small,
+        Some("always" | "within_size" | "force") => PageMode::ThpAlways,
+        Some("madvise" | "advise") => match asked? {
+            true => PageMode::ThpMadvise,
+            false => PageMode::Small,
+        },
+        _ => PageMode::Small,
+    })
+}
+
+/// The version by the file `release` of the JDK: JAVA_RUNTIME_VERSION, or JAVA_VERSION before JDK 9.
+fn release(found: &Found) -> Known<String> {
+    let denied = Gap::new("version", Why::Denied).hint(HINT);
+    let library = found.mappings.as_ref().ok().and_then(|mappings| {
+        mappings.iter().find(|mapping| vm_of_mapping(mapping).is_some()).map(|it| it.file_path().to_string())
+    });
+    let launcher = || found.arguments.first().filter(|path| path.starts_with('/')).cloned();
+    let from = library.or_else(launcher).ok_or(denied.clone())?;
+    // lib/server/libjvm.so, jre/lib/amd64/server/libjvm.so, bin/java: the home is two to five folders up.
+    let homes = std::path::Path::new(&from).ancestors().skip(2).take(5);
+    let text = homes.filter_map(|home| home.join("release").to_str().map(str::to_string)).find_map(|path| {
+        let in_root = found.process.path("root").join(path.trim_start_matches('/'));
+        host::text(in_root).or_else(|_| host::text(&path)).ok()
+    });
+    release_version(&text.ok_or(denied)?).ok_or_else(|| Gap::new("version", Why::NotInThisRuntime))
+}
+
+fn release_version(text: &str) -> Option<String> {
+    let value = |key: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='))?;
+        Some(line.trim().trim_matches('"').to_string())
+    };
+    value("JAVA_RUNTIME_VERSION").or_else(|| value("JAVA_VERSION")).filter(|version| !version.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::os::maps::parse_line;
+
+    #[test]
+    fn the_vm_by_its_library_deleted_or_not() {
+        let vm = |line: &str| vm_of_mapping(&parse_line(line).expect("a line"));
+        let at = "7f0000000000-7f0000200000 r--p";
+        assert_eq!(
+            vm(&format!("{at} 00000000 fe:00 7 /jdk/lib/server/libjvm.so (deleted)")),
+            Some(Vm::HotSpot)
+        );
+        assert_eq!(vm(&format!("{at} 00001000 fe:00 7 /jdk/lib/server/libjvm.so")), None);
+        assert_eq!(vm(&format!("{at} 00000000 fe:00 7 /jdk/lib/default/libj9vm29.so")), Some(Vm::OpenJ9));
+        assert_eq!(vm(&format!("{at} 00000000 fe:00 7 /usr/lib/libjvm.so.1")), None);
+    }
+
+    #[test]
+    fn the_release_file() {
+        let text = "IMPLEMENTOR=\"Eclipse Adoptium\"\nJAVA_RUNTIME_VERSION=\"21.0.8+9-LTS\"\nJAVA_VERSION=\"21.0.8\"\n";
+        assert_eq!(release_version(text).as_deref(), Some("21.0.8+9-LTS"));
+        assert_eq!(release_version("JAVA_VERSION=\"1.8.0_442\"\n").as_deref(), Some("1.8.0_442"));
+        assert_eq!(release_version("JAVA_VERSIONS=1\n"), None);
+    }
+
+    #[test]
+    fn the_main_class_of_a_launcher_of_another_name_and_of_nothing() {
+        let gap = || Err(Gap::new("memory", Why::Denied));
+        let of = |words: &[&str]| {
+            let arguments: Vec<String> = words.iter().map(|word| word.to_string()).collect();
+            main(&gap(), &CommandLine::default(), &arguments).ok()
+        };
+        assert_eq!(of(&["/usr/bin/jsvc", "-user", "tomcat"]).as_deref(), Some("jsvc"));
+        assert_eq!(of(&["java"]), None);
+        assert_eq!(of(&[]), None);
+    }
+}

@@ -1,0 +1,131 @@
+//! Which process the user means: a pid, or a part of the main class, of the jar's path or of the container's name, as
+//! `jcmd` takes it. Two matches are an error that lists them; guessing would account for the wrong JVM.
+
+use super::discover::{self, Jvm};
+use crate::base::{Gap, Why};
+use crate::os::process::{OpenError, Process};
+use std::fmt;
+
+/// Why a text names no JVM.
+#[derive(Debug, thiserror::Error)]
+pub enum ResolveError {
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error("pid {0} is no JVM: it maps neither libjvm.so nor libj9vm")]
+    NoJvm(i32),
+    #[error("no JVM is named by \"{text}\"{}", Listing("; these run:", running))]
+    None { text: String, running: Vec<Choice> },
+    #[error("\"{text}\" names {} JVMs; give a pid or a longer part:{}", matches.len(), Listing("", matches))]
+    Several { text: String, matches: Vec<Choice> },
+    #[error("the JVMs of this host can not be listed: {0}")]
+    Unlisted(Gap),
+}
+
+/// One line of an error: a JVM that could have been meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    pub pid: i32,
+    pub main: String,
+    pub container: Option<String>,
+}
+
+struct Listing<'a>(&'static str, &'a [Choice]);
+
+impl fmt::Display for Listing<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        if self.1.is_empty() {
+            return f.write_str(if self.0.is_empty() { "" } else { "; none runs that may be seen" });
+        }
+        f.write_str(self.0)?;
+        for choice in self.1 {
+            write!(f, "\n  {:>7}  {}", choice.pid, choice.main)?;
+            if let Some(container) = &choice.container {
+                write!(f, "  ({container})")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The pid of the JVM that `text` names. A JVM whose maps may not be read passes: reading it says which right is missing.
+pub fn resolve(text: &str) -> Result<i32, ResolveError> {
+    if let Ok(pid) = text.parse::<i32>() {
+        let process = Process::open(pid)?;
+        return match discover::vm_of(&process) {
+            Ok(None) => Err(ResolveError::NoJvm(pid)),
+            Err(gap) if gap.why == Why::Gone => Err(OpenError::None(pid).into()),
+            _ => Ok(pid),
+        };
+    }
+    let running: Vec<Choice> =
+        discover::list_names().map_err(ResolveError::Unlisted)?.iter().map(Choice::of).collect();
+    choose(text, running)
+}
+
+fn choose(text: &str, running: Vec<Choice>) -> Result<i32, ResolveError> {
+    let matches: Vec<Choice> = running.iter().filter(|choice| choice.is_named(text)).cloned().collect();
+    match &matches[..] {
+        [one] => Ok(one.pid),
+        [] => Err(ResolveError::None { text: text.to_string(), running }),
+        _ => Err(ResolveError::Several { text: text.to_string(), matches }),
+    }
+}
+
+impl Choice {
+    fn of(jvm: &Jvm) -> Choice {
+        Choice {
+            pid: jvm.process.pid,
+            main: jvm.main.clone().unwrap_or_else(|_| "(main class unknown)".to_string()),
+            container: jvm.container_name.clone().or_else(|| jvm.process.container.clone()),
+        }
+    }
+
+    fn is_named(&self, text: &str) -> bool {
+        let is_part = |name: &str| name.contains(text);
+        !text.is_empty() && (is_part(&self.main) || self.container.as_deref().is_some_and(is_part))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn running() -> Vec<Choice> {
+        let choice = |pid, main: &str, container: Option<&str>| Choice {
+            pid,
+            main: main.to_string(),
+            container: container.map(str::to_string),
+        };
+        vec![
+            choice(7, "com.example.Orders", Some("shop/orders")),
+            choice(8, "/opt/app/orders.jar", None),
+            choice(9, "org.apache.catalina.startup.Bootstrap", Some("shop/web")),
+        ]
+    }
+
+    #[test]
+    fn a_part_that_names_one() {
+        assert_eq!(choose("catalina", running()).ok(), Some(9));
+        assert_eq!(choose("shop/orders", running()).ok(), Some(7));
+    }
+
+    #[test]
+    fn two_matches_and_none_are_errors_that_list() {
+        let several = choose("orders", running()).expect_err("two").to_string();
+        assert!(
+            several.contains("names 2 JVMs") && several.contains("      8  /opt/app/orders.jar"),
+            "{several}"
+        );
+        let none = choose("payments", running()).expect_err("none").to_string();
+        assert!(none.contains("these run:") && none.contains("Bootstrap  (shop/web)"), "{none}");
+        let empty = choose("", Vec::new()).expect_err("none").to_string();
+        assert!(empty.ends_with("none runs that may be seen"), "{empty}");
+    }
+
+    #[test]
+    fn a_process_that_is_no_jvm() {
+        let me = std::process::id() as i32;
+        assert!(matches!(resolve(&me.to_string()), Err(ResolveError::NoJvm(pid)) if pid == me));
+        assert!(matches!(resolve("0"), Err(ResolveError::Open(OpenError::None(0)))));
+    }
+}
