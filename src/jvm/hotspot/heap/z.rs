@@ -27,6 +27,7 @@ pub struct Z {
     pub generational: bool,
     /// The `ZCollectedHeap`, and the `ZHeap`, `ZPageAllocator` and `ZPageTable` within it.
     pub collected: Addr,
+    pub heap: Addr,
     pub allocator: Addr,
     pub page_table: Addr,
     /// One more than the highest offset into a view.
@@ -67,8 +68,7 @@ pub fn read(vm: &Hotspot, found: &mut Found) -> Known<HeapView> {
     for (number, mapping) in &mappings {
         claim(found, &views, *number, mapping, pages.as_deref());
     }
-    let ends = mappings.iter().map(|(number, mapping)| mapping.range.end.0 - views[*number].base.0);
-    z_tables::read(vm, &z, ends.max().unwrap_or(0).min(z.offset_max), found);
+    z_tables::read(vm, &z, found);
     Ok(HeapView {
         reserved: joined(mappings.iter().map(|(_, mapping)| mapping.range)),
         max_bytes: z.max_bytes(vm),
@@ -93,6 +93,7 @@ impl Z {
             prefix,
             generational,
             collected,
+            heap,
             allocator,
             page_table: heap.plus(table),
             offset_max: 0,

@@ -1,6 +1,6 @@
 //! ZGC's pages, from its page table: an array with a pointer to a `ZPage` for each granule (2 MiB) of the heap's address
-//! space. Only its resident part is read; the rest was never written. A page that the collector frees leaves the table, so
-//! what is mapped beyond is memory that waits in ZGC's cache.
+//! space. Only its resident part is read; the rest was never written. A page that the collector frees leaves the table, or
+//! is free in it (JDK 11), so what is mapped beyond is memory that waits in ZGC's cache.
 
 use super::super::Hotspot;
 use super::z::Z;
@@ -8,8 +8,8 @@ use crate::base::limits::{HEAP_REGIONS_MAX, Z_PAGE_TABLE_BYTES_MAX};
 use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
 
 const CHUNK_BYTES: u64 = 64 << 10;
-/// `_type`, `_seqnum`, `_virtual` and `_top` lie in the first words of a `ZPage`.
-const PAGE_HEAD_BYTES: usize = 64;
+/// The fields that are read lie in the first words of a `ZPage`; JDK 11's `_refcount` is the last.
+const PAGE_HEAD_BYTES: usize = 112;
 
 /// One page, by offsets into a view of the heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +93,7 @@ pub fn read(vm: &Hotspot, z: &Z) -> Known<Vec<Page>> {
     let table = table(vm, z)?;
     let mut pages: Vec<Page> = Vec::new();
     let mut last = Addr::NULL;
-    let mut bad = 0;
+    let (mut seen, mut bad) = (0, 0);
     for (number, entry) in entries(vm, table)? {
         // JDK 11 marks a page that is being relocated in the lowest bit (zPageTableEntry.hpp).
         let at = Addr(entry & !1);
@@ -101,13 +101,14 @@ pub fn read(vm: &Hotspot, z: &Z) -> Known<Vec<Page>> {
             continue;
         }
         last = at;
+        seen += 1;
         match layout.page(vm, z, at, number) {
-            Some(page) => pages.push(page),
+            Some(page) => pages.extend(page),
             None => bad += 1,
         }
     }
     // Some pages may come and go while they are read, but not most.
-    if bad > pages.len() {
+    if bad > seen / 2 {
         return Err(Gap::new("pages of ZGC", Why::BadData(table.start)));
     }
     // Believed only when every page has them in order.
@@ -170,6 +171,8 @@ struct Layout {
     end: u64,
     end_is_size: bool,
     top: u64,
+    /// JDK 11 only.
+    references: Option<u64>,
 }
 
 impl Layout {
@@ -186,16 +189,19 @@ impl Layout {
             end_is_size,
             // JDK 11 does not name `_top`; it follows `_virtual` (zPage.hpp), and `page` checks what it reads.
             top: vm.structs.offset(&class, "_top").unwrap_or(at.saturating_add(16)),
+            // JDK 11 leaves free pages in its table; their `_refcount`, the word before `_forwarding`, is 0 (zPage.hpp).
+            references: vm.structs.offset(&class, "_forwarding").ok().and_then(|at| at.checked_sub(8)),
         };
-        let highest = layout.start.max(layout.end).max(layout.top).max(layout.class);
+        let fields = [layout.start, layout.end, layout.top, layout.class, layout.references.unwrap_or(0)];
+        let highest = fields.into_iter().max().unwrap_or(0);
         if highest.saturating_add(8) > PAGE_HEAD_BYTES as u64 {
             return Err(Gap::new("layout of ZPage", Why::NotInThisRuntime));
         }
         Ok(layout)
     }
 
-    /// The page at `at`, if it makes sense and holds granule `number`.
-    fn page(&self, vm: &Hotspot, z: &Z, at: Addr, number: u64) -> Option<Page> {
+    /// The page at `at`, if it makes sense and holds granule `number`; within that, `None` for a free one.
+    fn page(&self, vm: &Hotspot, z: &Z, at: Addr, number: u64) -> Option<Option<Page>> {
         let mut head = [0; PAGE_HEAD_BYTES];
         vm.memory().read(at, &mut head).ok()?;
         let word = |offset: u64| head[offset as usize..].first_chunk::<8>().map(|b| u64::from_le_bytes(*b));
@@ -215,7 +221,11 @@ impl Layout {
             return None;
         }
         let generation = if z.generational { generation(&head, self.class as usize) } else { None };
-        Some(Page { start, end, in_use: top - start, size, generation })
+        let is_free = match self.references {
+            Some(offset) => word(offset)? as u32 == 0,
+            None => false,
+        };
+        Some((!is_free).then_some(Page { start, end, in_use: top - start, size, generation }))
     }
 }
 

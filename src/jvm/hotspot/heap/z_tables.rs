@@ -5,7 +5,6 @@
 use super::super::{Found, Hotspot};
 use super::z::Z;
 use super::{object_words, z_pages};
-use crate::base::limits::Z_PAGE_TABLE_BYTES_MAX;
 use crate::base::{Addr, Bytes, PAGE, Range};
 use crate::jvm::types::{How, Kind};
 use crate::os::Target;
@@ -15,8 +14,8 @@ const MARK_STACK_STEP: Bytes = 32 << 20;
 /// JDK 11's `ZMarkStackSpaceSize`.
 const MARK_STACK_RESERVED_MAX: Bytes = 1 << 40;
 
-/// Claims them all. Every offset of the heap lies below `reserved`.
-pub fn read(vm: &Hotspot, z: &Z, reserved: Bytes, found: &mut Found) {
+/// Claims them all.
+pub fn read(vm: &Hotspot, z: &Z, found: &mut Found) {
     let table = found.note(z_pages::table(vm, z));
     if let Some(table) = table {
         found.claim(table.widened(PAGE), Kind::Gc, "page table", None, How::VmStructs);
@@ -24,12 +23,19 @@ pub fn read(vm: &Hotspot, z: &Z, reserved: Bytes, found: &mut Found) {
     let class = z.named("CollectedHeap");
     let Some(words) = found.note(object_words(vm, z.collected, &class)) else { return };
     let how = || How::PointedFrom(class.clone());
-    let lengths = lengths(vm, z, table, reserved);
-    for (number, map) in granule_maps(vm.target, &words, |length| lengths.contains(&length)) {
-        if table.is_none_or(|table| table.start != map.start) {
-            let (part, map) = named(z, number, map);
-            found.claim(map.widened(PAGE), Kind::Gc, part, None, how());
+    let forwarding = match vm.structs.offset(&z.named("Heap"), "_forwarding_table") {
+        Ok(offset) => vec![(z.heap.plus(offset).0.saturating_sub(z.collected.0) / 8) as usize],
+        Err(_) => generations(z, &words),
+    };
+    for number in &forwarding {
+        let map = granule_map(vm.target, &words, *number, 8);
+        if let Some(map) = map {
+            found.claim(map, Kind::Gc, "forwarding table", None, how());
         }
+    }
+    let length = forwarding.first().and_then(|number| words.get(*number));
+    if let Some(map) = length.and_then(|length| physical_map(vm, z, &words, *length)) {
+        found.claim(map, Kind::Gc, "map of physical memory", None, how());
     }
     let limit = vm.flags.number("ZMarkStackSpaceLimit").ok();
     for (space, in_use) in mark_stacks(vm.target, &words, limit) {
@@ -37,40 +43,36 @@ pub fn read(vm: &Hotspot, z: &Z, reserved: Bytes, found: &mut Found) {
     }
 }
 
-/// How many entries a map may have: as many as the address space has granules, or the page table; from JDK 24 on also
-/// as many as have been reserved (zVirtualMemoryManager.cpp, `ZAddressOffsetMax` is lowered to that).
-fn lengths(vm: &Hotspot, z: &Z, table: Option<Range>, reserved: Bytes) -> std::ops::RangeInclusive<u64> {
-    let most = (z.offset_max / z.granule).max(table.map_or(0, |table| table.bytes() / 8));
-    let least = if vm.structs.has_type("ZPartition") { (reserved / z.granule).max(1) } else { most };
-    least..=most
+/// The words at which the forwarding tables of the two generations start: each `ZGeneration` points to the page allocator
+/// and to the page table just before (zGeneration.hpp, JDK 21 on).
+fn generations(z: &Z, words: &[u64]) -> Vec<usize> {
+    let starts = words.windows(2).enumerate();
+    let found = starts.filter(|(_, pair)| *pair == [z.allocator.0, z.page_table.0]);
+    found.map(|(number, _)| number + 2).collect()
 }
 
-/// Which map it is whose length is word `number` of the `ZCollectedHeap`, and its bytes. The only map within the page
-/// allocator (JDK 24 on) has entries of 4 bytes (zPhysicalMemoryManager.hpp, `zbacking_index`).
-fn named(z: &Z, number: usize, map: Range) -> (&'static str, Range) {
-    let at = z.collected.plus(number as u64 * 8);
-    match Range::new(z.allocator, z.page_table).has(at) {
-        true => ("map of physical memory", Range::sized(map.start, map.bytes() / 2)),
-        false => ("forwarding table", map),
+/// The only map within the page allocator (zPhysicalMemoryManager.hpp, `_physical_mappings`, JDK 25): as many entries as
+/// a forwarding table, of 4 bytes.
+fn physical_map(vm: &Hotspot, z: &Z, words: &[u64], length: u64) -> Option<Range> {
+    if !vm.structs.has_type("ZPartition") {
+        return None;
     }
+    let word = |at: Addr| (at.0.saturating_sub(z.collected.0) / 8) as usize;
+    let mut within = word(z.allocator)..word(z.page_table);
+    within.find_map(|number| {
+        let is_length = words.get(number) == Some(&length);
+        granule_map(vm.target, words, number, 4).filter(|_| is_length)
+    })
 }
 
-/// `ZGranuleMap`s: the number of entries, then the address of the array. Each with the index of its first word, and as
-/// long as entries of 8 bytes make it; of which at least a half must be mapped.
-fn granule_maps(target: &Target, words: &[u64], is_length: impl Fn(u64) -> bool) -> Vec<(usize, Range)> {
-    let fits = |length: u64, start: Addr| {
-        let bytes = length.saturating_mul(4);
-        target.mapping(start).is_some_and(|mapping| {
-            let is_table = mapping.is_anonymous() && mapping.rights.write && !mapping.rights.shared;
-            let covered = mapping.range.covers(Range::sized(start, bytes));
-            is_table && covered && start.is_aligned(PAGE) && bytes <= Z_PAGE_TABLE_BYTES_MAX
-        })
-    };
-    let pairs = words.windows(2).enumerate();
-    pairs
-        .filter(|(_, pair)| is_length(pair[0]) && fits(pair[0], Addr(pair[1])))
-        .map(|(number, pair)| (number, Range::sized(Addr(pair[1]), pair[0].saturating_mul(8))))
-        .collect()
+/// The `ZGranuleMap` at word `number`: how many entries, then the address of the array.
+fn granule_map(target: &Target, words: &[u64], number: usize, entry_bytes: Bytes) -> Option<Range> {
+    let (length, start) = (*words.get(number)?, Addr(*words.get(number + 1)?));
+    let range = Range::sized(start, length.checked_mul(entry_bytes)?).widened(PAGE);
+    let mapping = target.mapping(start)?;
+    let is_table = mapping.is_anonymous() && mapping.rights.write && !mapping.rights.shared;
+    let fits = !range.is_empty() && range.start == start && mapping.range.covers(range);
+    (is_table && fits).then_some(range)
 }
 
 /// `ZMarkStackSpace`s: `_start`, `_top`, `_end` (zMarkStackAllocator.hpp, JDK 15 to 23), or the last two only (JDK 11,
@@ -79,34 +81,60 @@ fn granule_maps(target: &Target, words: &[u64], is_length: impl Fn(u64) -> bool)
 fn mark_stacks(target: &Target, words: &[u64], limit: Option<Bytes>) -> Vec<(Range, Bytes)> {
     let mut found: Vec<(Range, Bytes)> = Vec::new();
     for triple in words.windows(3) {
-        let (before, top, end) = (Addr(triple[0]), Addr(triple[1]), Addr(triple[2]));
-        if end.is_null() || !end.is_aligned(PAGE) || top > end || top.is_null() {
-            continue;
-        }
-        let Some(last) = target.mapping(end.minus(1)) else { continue };
-        let is_stack = last.is_anonymous() && last.rights.write && !last.rights.shared;
-        if !is_stack {
-            continue;
-        }
-        let has_start = before <= top && before >= last.range.start;
-        let start = if has_start { before } else { last.range.start };
-        let committed = Range::new(start, end);
-        let steps = committed.bytes() > 0 && committed.bytes().is_multiple_of(MARK_STACK_STEP);
-        // What is not committed yet is reserved behind the end.
-        let behind = target.mapping(end).filter(|mapping| mapping.is_anonymous() && !mapping.rights.any());
-        let reserved_end = match (limit, behind) {
-            (Some(limit), _) if has_start && limit >= committed.bytes() => start.plus(limit),
-            (_, Some(mapping)) => mapping.range.end.min(start.plus(MARK_STACK_RESERVED_MAX)),
-            _ => end,
-        };
-        let space = Range::new(start, reserved_end);
-        let reserved = space.end == end || behind.is_some_and(|mapping| mapping.range.end >= space.end);
-        let known = found.iter().any(|(other, _)| other.overlaps(space));
-        if steps && top >= start && reserved && !known && last.range.end == end {
-            found.push((space, top.0 - start.0));
+        let space = mark_stack(target, Addr(triple[0]), Addr(triple[1]), Addr(triple[2]), limit);
+        if let Some((space, in_use)) = space
+            && !found.iter().any(|(other, _)| other.overlaps(space))
+        {
+            found.push((space, in_use));
         }
     }
     found
+}
+
+fn mark_stack(
+    target: &Target,
+    before: Addr,
+    top: Addr,
+    end: Addr,
+    limit: Option<Bytes>,
+) -> Option<(Range, Bytes)> {
+    if top.is_null() || top > end || !end.is_aligned(PAGE) {
+        return None;
+    }
+    let committed_from = committed_below(target, end)?;
+    let has_start = (committed_from..=top).contains(&before);
+    let start = if has_start { before } else { committed_from };
+    let committed = Range::new(start, end).bytes();
+    if top < start || committed == 0 || !committed.is_multiple_of(MARK_STACK_STEP) {
+        return None;
+    }
+    // What is not committed yet is reserved behind the end.
+    let behind = target.mapping(end).filter(|mapping| mapping.is_anonymous() && !mapping.rights.any());
+    let reserved_to = behind.map_or(end, |mapping| mapping.range.end);
+    let space_end = match limit.filter(|_| has_start) {
+        Some(limit) => start.plus(limit),
+        None => reserved_to.min(start.plus(MARK_STACK_RESERVED_MAX)),
+    };
+    let fits = end <= space_end && space_end <= reserved_to;
+    fits.then(|| (Range::new(start, space_end), top.0 - start.0))
+}
+
+/// From where on all is writable private memory up to `end`, where that stops: the kernel does not always join what was
+/// committed in steps.
+fn committed_below(target: &Target, end: Addr) -> Option<Addr> {
+    let mappings = &target.view.mappings;
+    let mut start = None;
+    let mut number = mappings.partition_point(|mapping| mapping.range.end < end);
+    while let Some(mapping) = mappings.get(number) {
+        let is_stack = mapping.is_anonymous() && mapping.rights.write && !mapping.rights.shared;
+        if !is_stack || mapping.range.end != start.unwrap_or(end) {
+            break;
+        }
+        start = Some(mapping.range.start);
+        let Some(lower) = number.checked_sub(1) else { break };
+        number = lower;
+    }
+    start
 }
 
 #[cfg(test)]
@@ -116,7 +144,8 @@ mod tests {
 
     /// JDK 17: forwarding table; mark stacks with 32 MiB committed of 8 GiB. JDK 11: mark stacks of 1 TiB.
     const MAPS: &str = "150000000000-150002000000 rw-p 00000000 00:00 0 \n\
-                        150002000000-160000000000 ---p 00000000 00:00 0 \n\
+                        150002000000-150004000000 rw-p 00000000 00:00 0 \n\
+                        150004000000-160000000000 ---p 00000000 00:00 0 \n\
                         7f3d3b000000-7f3d3d000000 rw-p 00000000 00:00 0 \n\
                         7f3d3d000000-7f3f3b000000 ---p 00000000 00:00 0 \n\
                         7f3f3b000000-7f3f3c000000 rw-p 00000000 00:00 0 \n";
@@ -126,8 +155,12 @@ mod tests {
         with_maps(MAPS, |target| {
             let (length, start) = (0x20_0000, 0x7f3f_3b00_0000);
             let words = [5, length, start, length, start + 8, length, 0x5000];
-            let found = granule_maps(target, &words, |other| other == length);
-            assert_eq!(found, [(1, Range::sized(Addr(start), 16 << 20))]);
+            let whole = Some(Range::sized(Addr(start), 16 << 20));
+            let found = (0..8).map(|number| granule_map(target, &words, number, 8));
+            let expected = [None, whole, None, None, None, None, None, None];
+            assert!(found.eq(expected));
+            // One entry more than what is mapped has room for.
+            assert_eq!(granule_map(target, &[length + 1, start], 0, 8), None);
         });
     }
 
@@ -146,9 +179,9 @@ mod tests {
     #[test]
     fn jdk_11_keeps_no_start_of_the_mark_stacks() {
         with_maps(MAPS, |target| {
-            let end = 0x1500_0200_0000;
+            let end = 0x1500_0400_0000;
             let whole = Range::of(0x1500_0000_0000, 0x1600_0000_0000);
-            assert_eq!(mark_stacks(target, &[0, end, end], None), [(whole, 32 << 20)]);
+            assert_eq!(mark_stacks(target, &[0, end, end], None), [(whole, 64 << 20)]);
         });
     }
 }
