@@ -17,6 +17,8 @@ pub const C_STRING_BYTES_MAX: usize = 4_096;
 pub const FLAGS_MAX: usize = 10_000;
 /// Regions of a heap (G1, Shenandoah, ZGC pages).
 pub const HEAP_REGIONS_MAX: usize = 2_000_000;
+/// Shenandoah's region objects, 256 bytes each in JDK 25.
+pub const REGION_TABLE_BYTES_MAX: u64 = 256 << 20;
 /// ZGC's page table: 8 bytes for each 2 MiB of address space, and ZGC reserves at most 16 times 16 TiB.
 pub const Z_PAGE_TABLE_BYTES_MAX: u64 = 1 << 30;
 /// A collector's object that is searched for its tables; JDK 21's ZCollectedHeap has 16,384 bytes.

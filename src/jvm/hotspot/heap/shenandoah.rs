@@ -5,7 +5,7 @@
 
 use super::super::{Found, Hotspot};
 use super::shenandoah_tables;
-use crate::base::limits::HEAP_REGIONS_MAX;
+use crate::base::limits::{HEAP_REGIONS_MAX, REGION_TABLE_BYTES_MAX};
 use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
 use crate::jvm::types::{Gc, HeapView, How, Kind};
 
@@ -126,6 +126,7 @@ impl RegionTable {
         if !apart
             || stride == 0
             || stride > REGION_OBJECT_BYTES_MAX
+            || storage.bytes() > REGION_TABLE_BYTES_MAX
             || storage.end.0 != last.saturating_add(stride)
         {
             return Err(bad());

@@ -60,11 +60,11 @@ fn is_generational(vm: &Hotspot) -> bool {
 pub fn read(vm: &Hotspot, found: &mut Found) -> Known<HeapView> {
     let z = Z::read(vm)?;
     let views = z.views(vm)?;
-    let pages = found.note(z_pages::read(vm, &z)).map(|mut pages| {
+    let mappings = mappings_of(&vm.target.view.mappings, &views, z.offset_max);
+    let pages = found.note(z_pages::read(vm, &z, mapped_offsets(&views, &mappings))).map(|mut pages| {
         pages.sort_by_key(|page| page.start);
         pages
     });
-    let mappings = mappings_of(&vm.target.view.mappings, &views, z.offset_max);
     for (number, mapping) in &mappings {
         claim(found, &views, *number, mapping, pages.as_deref());
     }
@@ -249,6 +249,14 @@ fn mappings_of<'a>(mappings: &'a [Mapping], views: &[View], offset_max: Bytes) -
         found.retain(|(_, m)| is_reserved(m) || (&*m.device, m.inode) == (file.0, file.1));
     }
     found
+}
+
+/// From the lowest to the highest offset that any view maps.
+fn mapped_offsets(views: &[View], mappings: &[(usize, &Mapping)]) -> std::ops::Range<u64> {
+    let backing = || mappings.iter().filter(|(_, mapping)| is_backing(mapping));
+    let start = backing().map(|(number, mapping)| mapping.range.start.0 - views[*number].base.0).min();
+    let end = backing().map(|(number, mapping)| mapping.range.end.0 - views[*number].base.0).max();
+    start.unwrap_or(0)..end.unwrap_or(0)
 }
 
 fn joined(ranges: impl Iterator<Item = Range>) -> Vec<Range> {

@@ -87,14 +87,16 @@ pub fn runs(pages: &[Page], start: u64, end: u64) -> Vec<Run> {
     runs
 }
 
-/// Every page of the heap, in the order of the table.
-pub fn read(vm: &Hotspot, z: &Z) -> Known<Vec<Page>> {
+/// Every page of the heap that lies within `offsets`, in the order of the table.
+pub fn read(vm: &Hotspot, z: &Z, offsets: std::ops::Range<u64>) -> Known<Vec<Page>> {
     let layout = Layout::read(vm, z)?;
     let table = table(vm, z)?;
+    let entry = |offset: u64| table.start.plus((offset / z.granule).saturating_mul(8));
+    let wanted = Range::new(entry(offsets.start), entry(offsets.end)).intersect(table);
     let mut pages: Vec<Page> = Vec::new();
     let mut last = Addr::NULL;
     let (mut seen, mut bad) = (0, 0);
-    for (number, entry) in entries(vm, table)? {
+    for (number, entry) in entries(vm, table.start, wanted)? {
         // JDK 11 marks a page that is being relocated in the lowest bit (zPageTableEntry.hpp).
         let at = Addr(entry & !1);
         if at == last {
@@ -141,10 +143,10 @@ pub fn table(vm: &Hotspot, z: &Z) -> Known<Range> {
     Ok(range)
 }
 
-/// The entries that are not null, each with its granule's number.
-fn entries(vm: &Hotspot, table: Range) -> Known<Vec<(u64, u64)>> {
+/// The entries in `wanted` that are not null, each with its granule's number.
+fn entries(vm: &Hotspot, table: Addr, wanted: Range) -> Known<Vec<(u64, u64)>> {
     let mut found = Vec::new();
-    for piece in vm.target.resident(table) {
+    for piece in vm.target.resident(wanted) {
         let mut at = piece.start;
         while at < piece.end {
             let count = ((piece.end.0 - at.0).min(CHUNK_BYTES) / 8) as usize;
@@ -152,7 +154,7 @@ fn entries(vm: &Hotspot, table: Range) -> Known<Vec<(u64, u64)>> {
                 break;
             }
             let words = vm.memory().words(at, count).map_err(|fault| fault.gap("page table of ZGC"))?;
-            let first = (at.0 - table.start.0) / 8;
+            let first = (at.0 - table.0) / 8;
             found.extend((first..).zip(words).filter(|(_, word)| *word & !1 != 0));
             at = at.plus(count as u64 * 8);
             if found.len() > HEAP_REGIONS_MAX {
