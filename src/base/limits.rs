@@ -58,3 +58,10 @@ pub const MMAPPED_PAGES_MAX: usize = 262_144;
 /// The performance counters of a VM: 32 KiB by default, -XX:PerfDataMemorySize sets more; JDK 25 has 187 of them.
 pub const PERF_MEMORY_BYTES_MAX: u64 = 32 << 20;
 pub const PERF_COUNTERS_MAX: usize = 100_000;
+/// Objects looked at on the way from one class loader to the metaspace node that its classes lie in, and how far away.
+pub const NODE_OBJECTS_MAX: usize = 4_000;
+pub const NODE_DEPTH_MAX: u32 = 7;
+/// Metaspace nodes: one has 64 MB in JDK 17 and later, 2 to 8 MB before.
+pub const METASPACE_NODES_MAX: usize = 4_096;
+/// Writable data of libjvm.so that is searched for pointers; JDK 25 has 1.7 MB.
+pub const VM_DATA_BYTES_MAX: u64 = 64 << 20;

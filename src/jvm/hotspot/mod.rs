@@ -4,11 +4,13 @@
 //! read never stops the others.
 
 pub mod cds;
+pub mod class_graph;
 pub mod code_cache;
 pub mod find;
 pub mod flags;
 pub mod heap;
 pub mod metaspace;
+pub mod metaspace_nodes;
 pub mod perf_memory;
 pub mod stacks;
 pub mod summary;
@@ -16,6 +18,7 @@ pub mod threads;
 pub mod version;
 pub mod vm_work;
 pub mod vmstructs;
+pub mod window;
 
 use super::types::{Extent, How, JvmView, Kind};
 use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
@@ -106,8 +109,9 @@ pub fn read(target: &Target) -> Known<JvmView> {
     cds::read(&vm, &mut found);
     let classes = metaspace::read(&vm, &mut found);
     let threads = threads::read(&vm, &mut found);
-    vm_work::read(&vm, &mut found);
     heap::tables::read(&vm, &gc, &mut found);
+    // Last: it names what a static of libjvm points to and nobody else knows.
+    vm_work::read(&vm, &mut found);
 
     Ok(JvmView {
         vm: "hotspot".to_string(),

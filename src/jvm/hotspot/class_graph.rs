@@ -1,0 +1,153 @@
+//! The class loader data graph: every loader, and the classes of each. All class metadata hangs on it.
+//!
+//! `ClassLoaderDataGraph::_head` -> `ClassLoaderData::_next`; `ClassLoaderData::_klasses` -> `Klass::_next_link`
+//! (src/hotspot/share/classfile/classLoaderData.hpp, JDK 8 to 25). JDK 8's tables lack `_klasses` and `_next_link`; the
+//! first is found as the word that leads to a class of that loader, the second lies between two members that are there.
+
+use super::Hotspot;
+use super::window::Windows;
+use crate::base::limits::{CLASSES_MAX, LOADERS_MAX};
+use crate::base::{Addr, Gap, Known, Why};
+use crate::os::Fault;
+
+/// How far into a `ClassLoaderData` the first class is looked for, and in how many of them.
+const LOADER_BYTES_MAX: u64 = 256;
+const LOADERS_PROBED_MAX: usize = 64;
+
+/// A class as the walk passes it.
+pub struct ClassSeen {
+    pub loader: Addr,
+    pub class: Addr,
+    /// The metadata that it points to; null ones are left out. Array classes have none of their own.
+    pub metadata: Vec<Addr>,
+}
+
+pub struct Counts {
+    pub loaders: Known<u64>,
+    pub classes: Known<u64>,
+}
+
+/// Walks the whole graph. What was read before a gap has been shown to `visit`.
+pub fn walk(vm: &Hotspot, windows: &mut Windows, visit: &mut dyn FnMut(&ClassSeen)) -> Counts {
+    let layout = Layout::read(vm);
+    let loaders = layout.as_ref().map_err(Gap::clone).and_then(|layout| loaders(vm, windows, layout));
+    let classes = layout.and_then(|layout| {
+        let loaders = loaders.as_ref().map_err(Gap::clone)?;
+        layout.with_klasses(windows, loaders)?.classes(windows, loaders, visit)
+    });
+    Counts { loaders: loaders.map(|loaders| loaders.len() as u64), classes }
+}
+
+fn loaders(vm: &Hotspot, windows: &mut Windows, layout: &Layout) -> Known<Vec<Addr>> {
+    let mut loader = vm.static_addr("ClassLoaderDataGraph", "_head")?;
+    let mut found = Vec::new();
+    while !loader.is_null() {
+        if found.len() >= LOADERS_MAX {
+            return Err(Gap::new("class loaders", Why::OverLimit));
+        }
+        found.push(loader);
+        loader = windows.addr(loader.plus(layout.next)).map_err(|fault| fault.gap("class loaders"))?;
+    }
+    Ok(found)
+}
+
+/// Offsets, in bytes.
+struct Layout {
+    next: u64,
+    klasses: Option<u64>,
+    next_link: u64,
+    loader_data: u64,
+    layout_helper: u64,
+    /// Members of `InstanceKlass` that point to metadata.
+    metadata: Vec<u64>,
+    class_bytes: u64,
+}
+
+impl Layout {
+    fn read(vm: &Hotspot) -> Known<Layout> {
+        let structs = vm.structs;
+        let loader_data = structs.offset("InstanceKlass", "_class_loader_data")?;
+        let next_link = structs.offset("Klass", "_next_link").or_else(|gap| {
+            let sibling = structs.offset("Klass", "_next_sibling")?;
+            if sibling + 16 == loader_data { Ok(sibling + 8) } else { Err(gap) }
+        })?;
+        let layout_helper = structs.offset("Klass", "_layout_helper")?;
+        let names = ["_constants", "_methods", "_inner_classes", "_local_interfaces", "_annotations"];
+        let metadata: Vec<u64> =
+            names.iter().filter_map(|name| structs.offset("InstanceKlass", name).ok()).collect();
+        let last = metadata.iter().chain([&next_link, &loader_data, &layout_helper]).max();
+        let class_bytes = last.copied().unwrap_or(0) + 8;
+        if class_bytes > 4096 {
+            return Err(Gap::new("layout of InstanceKlass", Why::BadData(Addr(class_bytes))));
+        }
+        Ok(Layout {
+            next: structs.offset("ClassLoaderData", "_next")?,
+            klasses: structs.offset("ClassLoaderData", "_klasses").ok(),
+            next_link,
+            loader_data,
+            layout_helper,
+            metadata,
+            class_bytes,
+        })
+    }
+
+    fn with_klasses(mut self, windows: &mut Windows, loaders: &[Addr]) -> Known<Layout> {
+        if self.klasses.is_none() {
+            self.klasses = loaders.iter().take(LOADERS_PROBED_MAX).find_map(|loader| {
+                (0..LOADER_BYTES_MAX).step_by(8).find(|offset| {
+                    let class = windows.addr(loader.plus(*offset)).unwrap_or_default();
+                    // Malloc and metadata lie above the first page, aligned to 8 bytes.
+                    class.0 > 4096
+                        && class.is_aligned(8)
+                        && windows.addr(class.plus(self.loader_data)) == Ok(*loader)
+                })
+            });
+        }
+        match self.klasses {
+            Some(_) => Ok(self),
+            None => Err(Gap::new("ClassLoaderData::_klasses", Why::NotInThisRuntime)),
+        }
+    }
+
+    fn classes(
+        &self,
+        windows: &mut Windows,
+        loaders: &[Addr],
+        visit: &mut dyn FnMut(&ClassSeen),
+    ) -> Known<u64> {
+        let gap = |fault: Fault| fault.gap("classes");
+        let mut bytes = vec![0; self.class_bytes as usize];
+        let mut seen = ClassSeen { loader: Addr::NULL, class: Addr::NULL, metadata: Vec::new() };
+        let mut count = 0;
+        for loader in loaders {
+            seen.loader = *loader;
+            seen.class = windows.addr(loader.plus(self.klasses.unwrap_or(0))).map_err(gap)?;
+            while !seen.class.is_null() {
+                count += 1;
+                if count > CLASSES_MAX as u64 {
+                    return Err(Gap::new("classes", Why::OverLimit));
+                }
+                windows.read(seen.class, &mut bytes).map_err(gap)?;
+                if word(&bytes, self.loader_data) != loader.0 {
+                    return Err(Gap::new("classes of a loader", Why::Torn));
+                }
+                seen.metadata.clear();
+                // The layout helper of an array class is negative.
+                if (word(&bytes, self.layout_helper) as u32) < 1 << 31 {
+                    let pointers = self.metadata.iter().map(|offset| Addr(word(&bytes, *offset)));
+                    seen.metadata.extend(pointers.filter(|at| !at.is_null()));
+                }
+                visit(&seen);
+                seen.class = Addr(word(&bytes, self.next_link));
+            }
+        }
+        Ok(count)
+    }
+}
+
+fn word(bytes: &[u8], at: u64) -> u64 {
+    bytes
+        .get(at as usize..)
+        .and_then(|rest| rest.first_chunk::<8>())
+        .map_or(0, |word| u64::from_le_bytes(*word))
+}

@@ -1,0 +1,176 @@
+//! The reserved stretch (node) of the metaspace around a piece of metadata.
+//!
+//! The list of nodes is in no table, but every loader leads to it: `ClassLoaderData::_metaspace`, then the arena's chunks
+//! (JDK 16 and later: MetaspaceArena; before: SpaceManager), and each chunk to its `VirtualSpaceNode`, which holds the
+//! node's base and size side by side in its ReservedSpace (src/hotspot/share/memory/metaspace/*.hpp, and metaspace.cpp of
+//! JDK 8). The offsets differ by build, so the way is searched: breadth first over all words that point to memory, for
+//! two neighbouring words that are the start and the size of a mapped stretch around the metadata.
+
+use super::metaspace::Mark;
+use super::window::Windows;
+use super::{Found, Hotspot};
+use crate::base::limits::{NODE_DEPTH_MAX, NODE_OBJECTS_MAX};
+use crate::base::{Addr, PAGE, Range};
+use crate::jvm::types::How;
+use crate::os::maps::Mapping;
+use std::collections::{HashSet, VecDeque};
+
+/// Words of an object that are looked at; a `VirtualSpaceNode` has its ReservedSpace within the first 8.
+const OBJECT_WORDS: usize = 32;
+/// No node is smaller: JDK 8's second and later ones have 2 MiB, JDK 16's and later 8 or 64 MiB.
+const NODE_BYTES_MIN: u64 = 1 << 20;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    pub range: Range,
+    pub how: How,
+}
+
+pub struct Search<'a, 'w, 't> {
+    vm: &'a Hotspot<'a>,
+    windows: &'w mut Windows<'t>,
+    /// What others own: no way leads through it, and no node overlaps it.
+    taken: Vec<Range>,
+    /// Every stretch that looked like a node on the way to another one.
+    seen: Vec<Range>,
+    pub missed: u64,
+}
+
+impl<'a, 'w, 't> Search<'a, 'w, 't> {
+    pub fn new(vm: &'a Hotspot<'a>, windows: &'w mut Windows<'t>, found: &Found) -> Search<'a, 'w, 't> {
+        let mut taken: Vec<Range> = found.extents.iter().map(|extent| extent.range).collect();
+        taken.sort();
+        Search { vm, windows, taken, seen: Vec::new(), missed: 0 }
+    }
+
+    /// The node around `mark`; by its mapping alone where no loader leads to its bounds. `None` when nothing private is
+    /// mapped there.
+    pub fn node(&mut self, mark: Mark) -> Option<Node> {
+        let exact = self.seen.iter().find(|range| range.has(mark.at)).copied();
+        let exact = exact.or_else(|| self.bounds_from(mark));
+        let node = match exact {
+            Some(range) => {
+                Some(Node { range, how: How::PointedFrom("ClassLoaderData::_metaspace".to_string()) })
+            }
+            None => self.mapping_with_rest(mark.at).map(|range| Node { range, how: How::Shape }),
+        };
+        if node.is_none() {
+            self.missed += 1;
+        }
+        node
+    }
+
+    fn bounds_from(&mut self, mark: Mark) -> Option<Range> {
+        let mut queue = VecDeque::from([(mark.loader, 0)]);
+        let mut visited = HashSet::from([mark.loader]);
+        while let Some((object, depth)) = queue.pop_front() {
+            let words = self.words(object);
+            let pairs = words.windows(2).map(|pair| Range::sized(Addr(pair[0]), pair[1]));
+            let nodes: Vec<Range> = pairs.filter(|range| self.may_be_node(*range)).collect();
+            // A VirtualSpaceNode holds (base, bytes) and (base, words): the larger is meant.
+            if let Some(range) =
+                nodes.iter().filter(|range| range.has(mark.at)).max_by_key(|range| range.bytes())
+            {
+                return Some(*range);
+            }
+            if depth == NODE_DEPTH_MAX {
+                continue;
+            }
+            for word in words {
+                if visited.len() < NODE_OBJECTS_MAX
+                    && self.may_be_object(word, mark)
+                    && visited.insert(Addr(word))
+                {
+                    queue.push_back((Addr(word), depth + 1));
+                }
+            }
+        }
+        None
+    }
+
+    fn words(&mut self, object: Addr) -> Vec<u64> {
+        let mut bytes = [0; OBJECT_WORDS * 8];
+        let to_page_end = (PAGE - (object.0 & (PAGE - 1))) as usize;
+        // An object may end at the end of a mapping: what lies on the next page is taken only when it can be read.
+        let whole = self.windows.read(object, &mut bytes).is_ok();
+        let kept = if whole { bytes.len() } else { to_page_end.min(bytes.len()) & !7 };
+        if !whole && self.windows.read(object, &mut bytes[..kept]).is_err() {
+            return Vec::new();
+        }
+        bytes[..kept].as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
+    }
+
+    /// Aligned, private, resident, and nobody else's. Metadata itself is only passed through at chunk borders, where JDK 8
+    /// and 11 keep the chunk's header.
+    fn may_be_object(&self, word: u64, mark: Mark) -> bool {
+        const CHUNK_BYTES_MIN: u64 = 1 << 10;
+        let at = Addr(word);
+        if word < 1 << 16 || !at.is_aligned(8) || self.is_taken(Range::sized(at, 8)) {
+            return false;
+        }
+        let near = at.0.abs_diff(mark.at.0) < 64 << 20;
+        if near && !at.is_aligned(CHUNK_BYTES_MIN) {
+            return false;
+        }
+        self.vm.target.mapping(at).is_some_and(|mapping| is_private(mapping) && mapping.rights.write)
+            && self.vm.target.is_resident(at)
+    }
+
+    fn may_be_node(&self, range: Range) -> bool {
+        range.start.is_aligned(PAGE)
+            && !range.start.is_null()
+            && range.bytes() >= NODE_BYTES_MIN
+            && range.bytes().is_multiple_of(GRANULE_BYTES_MIN)
+            && !self.is_taken(range)
+            && self.is_mapped_whole(range)
+    }
+
+    fn is_taken(&self, range: Range) -> bool {
+        let from = self.taken.partition_point(|taken| taken.end <= range.start);
+        self.taken[from..]
+            .iter()
+            .take_while(|taken| taken.start < range.end)
+            .any(|taken| taken.overlaps(range))
+    }
+
+    /// Private mappings without a gap between them cover it.
+    fn is_mapped_whole(&self, range: Range) -> bool {
+        let mut at = range.start;
+        for mapping in mappings_from(self.vm, at) {
+            if mapping.range.start > at || !is_private(mapping) {
+                return false;
+            }
+            at = mapping.range.end;
+            if at >= range.end {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// The mapping, and what is reserved right after it.
+    fn mapping_with_rest(&self, at: Addr) -> Option<Range> {
+        let mut mappings = mappings_from(self.vm, at);
+        let first = mappings.next().filter(|mapping| mapping.range.has(at) && is_private(mapping))?;
+        let rest = mappings
+            .next()
+            .filter(|rest| rest.range.start == first.range.end && is_private(rest) && !rest.rights.any());
+        let range = Range::new(first.range.start, rest.map_or(first.range.end, |rest| rest.range.end));
+        if !self.is_taken(range) {
+            return Some(range);
+        }
+        (!self.is_taken(first.range)).then_some(first.range)
+    }
+}
+
+/// Bounds of a node are whole commit granules; JDK 8's and 11's are whole pages.
+const GRANULE_BYTES_MIN: u64 = PAGE;
+
+fn is_private(mapping: &Mapping) -> bool {
+    mapping.is_anonymous() && !mapping.rights.shared
+}
+
+fn mappings_from<'a>(vm: &'a Hotspot, at: Addr) -> impl Iterator<Item = &'a Mapping> {
+    let mappings = &vm.target.view.mappings;
+    mappings[mappings.partition_point(|mapping| mapping.range.end <= at)..].iter()
+}
