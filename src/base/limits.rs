@@ -58,3 +58,6 @@ pub const MMAPPED_PAGES_MAX: usize = 262_144;
 /// The performance counters of a VM: 32 KiB by default, -XX:PerfDataMemorySize sets more; JDK 25 has 187 of them.
 pub const PERF_MEMORY_BYTES_MAX: u64 = 32 << 20;
 pub const PERF_COUNTERS_MAX: usize = 100_000;
+/// Words of libraries' data that are searched for pointers to memory without an owner, and objects they point to.
+pub const LINK_WORDS_MAX: usize = 8_000_000;
+pub const LINK_OBJECTS_MAX: usize = 100_000;
