@@ -1,10 +1,223 @@
-//! Who else points at anonymous memory.
+//! Who else points at anonymous memory: a library that maps memory for itself (RocksDB, netty, the dynamic linker) keeps
+//! its address in its writable data or in an object that its data points to. Found by value, so a hint and no proof:
+//! only what neither the runtime nor malloc claimed is looked at.
+//!
+//! An exact start counts more than a page within, that more than any address within, and the data itself more than what
+//! it points to.
 
 use super::types::{Link, LoadedImage};
-use crate::base::Range;
+use crate::base::limits::{LINK_OBJECTS_MAX, LINK_WORDS_MAX};
+use crate::base::{Addr, PAGE, Range};
 use crate::os::Target;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// Words of an object that are looked at; malloc's blocks for such bookkeeping are small.
+const OBJECT_WORDS: usize = 32;
+
+/// How good a pointer is; the best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Strength {
+    Start,
+    StartFromObject,
+    Page,
+    PageFromObject,
+    Within,
+}
+
+impl Strength {
+    fn of(at: Addr, piece: Range, from_object: bool) -> Option<Strength> {
+        match (at == piece.start, at.is_aligned(PAGE), from_object) {
+            (true, _, false) => Some(Strength::Start),
+            (true, _, true) => Some(Strength::StartFromObject),
+            (_, true, false) => Some(Strength::Page),
+            (_, true, true) => Some(Strength::PageFromObject),
+            (_, _, false) => Some(Strength::Within),
+            (_, _, true) => None,
+        }
+    }
+    fn words(self) -> &'static str {
+        match self {
+            Strength::Start => "its data points to the start",
+            Strength::StartFromObject => "an object that its data points to points to the start",
+            Strength::Page => "its data points to a page of it",
+            Strength::PageFromObject => "an object that its data points to points to a page of it",
+            Strength::Within => "its data points into it",
+        }
+    }
+}
 
 /// `owned`: ranges that have an owner already, sorted and disjoint.
-pub fn read(_target: &Target, _images: &[LoadedImage], _owned: &[Range]) -> Vec<Link> {
-    Vec::new()
+pub fn read(target: &Target, images: &[LoadedImage], owned: &[Range]) -> Vec<Link> {
+    let pieces = unclaimed(target, owned);
+    let mut search = Search { target, pieces: &pieces, found: BTreeMap::new(), within: HashMap::new() };
+    let mut objects: Vec<(usize, Addr)> = Vec::new();
+    let mut left = LINK_WORDS_MAX;
+    for (library, image) in images.iter().enumerate() {
+        for range in writable(target, image) {
+            let count = ((range.bytes() / 8) as usize).min(left);
+            left -= count;
+            let Ok(words) = target.memory.words(range.start, count) else { continue };
+            for word in words {
+                search.word(Addr(word), library, false);
+                if may_be_object(target, owned, Addr(word)) {
+                    objects.push((library, Addr(word)));
+                }
+            }
+        }
+    }
+    search.objects(objects);
+    search.links(images)
+}
+
+/// Anonymous memory without an owner. What is left of the page in which a library's data ends is the library's.
+fn unclaimed(target: &Target, owned: &[Range]) -> Vec<Range> {
+    let mut pieces = Vec::new();
+    for mapping in target.view.mappings.iter().filter(|mapping| mapping.is_anonymous()) {
+        let mut from = mapping.range.start;
+        let first = owned.partition_point(|range| range.end <= from);
+        for range in owned[first..].iter().take_while(|range| range.start < mapping.range.end) {
+            pieces.push(Range::new(from, range.start.down_to(PAGE)));
+            from = from.max(range.end.up_to(PAGE));
+        }
+        pieces.push(Range::new(from, mapping.range.end));
+    }
+    pieces.retain(|piece| !piece.is_empty());
+    pieces
+}
+
+/// The resident data of an image that can still be written: relocated constants are read-only by now.
+fn writable(target: &Target, image: &LoadedImage) -> Vec<Range> {
+    let mut found = Vec::new();
+    for (segment, _) in image.segments.iter().filter(|(_, is_writable)| *is_writable) {
+        let mappings = &target.view.mappings;
+        let first = mappings.partition_point(|mapping| mapping.range.end <= segment.start);
+        for mapping in mappings[first..].iter().take_while(|mapping| mapping.range.start < segment.end) {
+            if mapping.rights.write {
+                found.extend(target.resident(mapping.range.intersect(*segment).widened(8)));
+            }
+        }
+    }
+    found
+}
+
+/// Whether an address may be that of a malloc block: owned, anonymous, aligned as malloc aligns.
+fn may_be_object(target: &Target, owned: &[Range], at: Addr) -> bool {
+    if at.0 < PAGE || !at.is_aligned(16) {
+        return false;
+    }
+    let after = owned.partition_point(|range| range.end <= at);
+    owned.get(after).is_some_and(|range| range.has(at))
+        && target.mapping(at).is_some_and(|mapping| mapping.is_anonymous() && mapping.rights.write)
+}
+
+struct Search<'a> {
+    target: &'a Target<'a>,
+    pieces: &'a [Range],
+    /// By page-aligned address: the best pointer to it, and the library that holds it.
+    found: BTreeMap<Addr, (Strength, usize)>,
+    /// By the start of a piece: how often each library points into it.
+    within: HashMap<Addr, HashMap<usize, usize>>,
+}
+
+impl Search<'_> {
+    fn word(&mut self, at: Addr, library: usize, from_object: bool) {
+        let after = self.pieces.partition_point(|piece| piece.end <= at);
+        let Some(piece) = self.pieces.get(after).filter(|piece| piece.has(at)) else { return };
+        match Strength::of(at, *piece, from_object) {
+            Some(Strength::Within) => {
+                *self.within.entry(piece.start).or_default().entry(library).or_default() += 1;
+            }
+            Some(strength) => {
+                let best = self.found.entry(at).or_insert((strength, library));
+                *best = (*best).min((strength, library));
+            }
+            None => {}
+        }
+    }
+
+    /// One level of what the data points to, each object once and for the library that comes first.
+    fn objects(&mut self, objects: Vec<(usize, Addr)>) {
+        let mut seen = HashSet::new();
+        for (library, at) in objects {
+            if seen.len() >= LINK_OBJECTS_MAX || !seen.insert(at) {
+                continue;
+            }
+            // A block near the end of what is in memory is looked at up to there.
+            let count = [OBJECT_WORDS, ((at.plus(1).up_to(PAGE).0 - at.0) / 8) as usize].into_iter().min();
+            let words = self.target.memory.words(at, count.unwrap_or(0)).unwrap_or_default();
+            for word in words {
+                self.word(Addr(word), library, true);
+            }
+        }
+    }
+
+    /// Cuts each piece at the pages that somebody points to.
+    fn links(&self, images: &[LoadedImage]) -> Vec<Link> {
+        let mut links: Vec<Link> = Vec::new();
+        let mut add = |range: Range, strength: Strength, library: usize| {
+            let library = images[library].path.clone();
+            match links.last_mut() {
+                Some(last) if last.range.end == range.start && last.library == library => {
+                    last.range.end = range.end
+                }
+                _ => links.push(Link { range, library, how: strength.words().to_string() }),
+            }
+        };
+        for piece in self.pieces {
+            let mut starts = self.found.range(piece.start..piece.end).peekable();
+            if starts.peek().is_none()
+                && let Some(libraries) = self.within.get(&piece.start)
+                && let Some((library, _)) =
+                    libraries.iter().max_by_key(|(library, count)| (**count, usize::MAX - **library))
+            {
+                add(*piece, Strength::Within, *library);
+            }
+            while let Some((start, (strength, library))) = starts.next() {
+                let end = starts.peek().map_or(piece.end, |(next, _)| **next);
+                add(Range::new(*start, end), *strength, *library);
+            }
+        }
+        links
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::os::maps;
+    use crate::os::memory::Pieces;
+    use crate::os::target::{NoSymbols, OsView};
+
+    fn image(path: &str, data: Range) -> LoadedImage {
+        LoadedImage { path: path.to_string(), segments: vec![(data, true)] }
+    }
+
+    /// Two libraries' data, malloc's memory, and a mapping of three pages in which two of them hold memory.
+    #[test]
+    fn a_mapping_is_cut_where_libraries_point() {
+        let text = b"1000-2000 rw-p 0 00:01 7 /a.so\n2000-3000 rw-p 0 00:01 8 /b.so\n\
+                     4000-5000 rw-p 0 00:00 0\n8000-b000 rw-p 0 00:00 0\nd000-e000 rw-p 0 00:00 0\n";
+        let mut memory = Pieces::default();
+        memory.put_words(Addr(0x1000), &[[0x8000_u64, 0x4100].as_slice(), &[0; 510]].concat());
+        memory.put_words(Addr(0x2000), &[[0xd010_u64].as_slice(), &[0; 511]].concat());
+        memory.put_words(Addr(0x4100), &[[7, 0x9000_u64].as_slice(), &[0; 30]].concat());
+        let view = view(maps::parse(text).0);
+        let target = Target { view: &view, memory: &memory, symbols: &NoSymbols };
+        let images = [image("/a.so", Range::of(0x1000, 0x2000)), image("/b.so", Range::of(0x2000, 0x3000))];
+        let links = read(&target, &images, &[Range::of(0x4000, 0x5000)]);
+        let found: Vec<_> = links.iter().map(|link| (link.range, link.library.as_str())).collect();
+        assert_eq!(found, [(Range::of(0x8000, 0xb000), "/a.so"), (Range::of(0xd000, 0xe000), "/b.so")]);
+    }
+
+    fn view(mappings: Vec<maps::Mapping>) -> OsView {
+        use crate::base::{Gap, Why};
+        OsView {
+            process: Default::default(),
+            status: Default::default(),
+            mappings,
+            pages: Err(Gap::new("pages", Why::NotRecorded)),
+            tasks: Vec::new(),
+            gaps: Vec::new(),
+        }
+    }
 }

@@ -257,3 +257,26 @@ fn native_kind(name: &str) -> ThreadKind {
     let is_gc = starts.iter().any(|start| name.starts_with(start)) || is_z('Z') || is_z('X');
     if is_gc { ThreadKind::Gc } else { ThreadKind::Vm }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_by_the_names_of_many_jdks() {
+        for name in [
+            "GC task thread#0 (ParallelGC)",
+            "G1 Conc#0",
+            "ZWorkerYoung#1",
+            "XDriver",
+            "Shenandoah GC Threads#0",
+        ] {
+            assert_eq!(native_kind(name), ThreadKind::Gc, "{name}");
+        }
+        for name in ["VM Thread", "VM Periodic Tas", "X", "Zebra", "", "Zéro"] {
+            assert_eq!(native_kind(name), ThreadKind::Vm, "{name}");
+        }
+        assert_eq!(java_kind("C2 CompilerThre"), ThreadKind::Compiler);
+        assert_eq!(java_kind("main"), ThreadKind::Java);
+    }
+}
