@@ -58,3 +58,5 @@ pub const MMAPPED_PAGES_MAX: usize = 262_144;
 /// The performance counters of a VM: 32 KiB by default, -XX:PerfDataMemorySize sets more; JDK 25 has 187 of them.
 pub const PERF_MEMORY_BYTES_MAX: u64 = 32 << 20;
 pub const PERF_COUNTERS_MAX: usize = 100_000;
+/// Lines of one report that a JVM prints. The detail report has ten lines for each call site.
+pub const REPORT_LINES_MAX: usize = 4_000_000;

@@ -10,6 +10,7 @@ pub mod flags;
 pub mod heap;
 pub mod metaspace;
 pub mod perf_memory;
+pub mod report;
 pub mod stacks;
 pub mod summary;
 pub mod threads;
