@@ -68,3 +68,5 @@ pub const VM_DATA_BYTES_MAX: u64 = 64 << 20;
 /// Words of libraries' data that are searched for pointers to memory without an owner, and objects they point to.
 pub const LINK_WORDS_MAX: usize = 8_000_000;
 pub const LINK_OBJECTS_MAX: usize = 100_000;
+/// Lines of one report that a JVM prints. The detail report has ten lines for each call site.
+pub const REPORT_LINES_MAX: usize = 4_000_000;

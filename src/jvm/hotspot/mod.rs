@@ -12,6 +12,7 @@ pub mod heap;
 pub mod metaspace;
 pub mod metaspace_nodes;
 pub mod perf_memory;
+pub mod report;
 pub mod stacks;
 pub mod summary;
 pub mod threads;
