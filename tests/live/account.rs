@@ -16,7 +16,7 @@ fn every_byte_has_an_owner_on_every_jdk_and_collector() {
     println!("{:<30} {:>8} {:>12} {:>10}", "JVM", "MiB", "unattributed", "to kernel");
     for row in rows() {
         let Some(jvm) = Jvm::under_load(&row, &["-Xmx320m"], LOAD) else { continue };
-        let map = map_json(jvm.pid);
+        let map = map_when_quiet(jvm.pid);
         let totals = &map["totals"];
         let resident = number(&totals["resident_bytes"]);
         let unattributed = number(&totals["unattributed_bytes"]);
@@ -77,4 +77,21 @@ fn check_jvm(map: &Value, row: &Row, check: &mut impl FnMut(bool, String)) {
         let bytes = area(map, name)["resident_bytes"].as_u64().unwrap_or(0);
         check(bytes >= least, format!("{bytes} bytes of {name}"));
     }
+}
+
+/// The compiler threads go on for a while after the program is quiet; a target that moves is looked at again.
+fn map_when_quiet(pid: i32) -> Value {
+    let mut map = map_json(pid);
+    for _ in 0..20 {
+        let totals = &map["totals"];
+        let ours = number(&totals["resident_bytes"]) + number(&totals["aliased_bytes"]);
+        if number(&totals["changed_while_reading_bytes"]) == 0
+            && ours == number(&totals["kernel_resident_bytes"])
+        {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        map = map_json(pid);
+    }
+    map
 }

@@ -26,9 +26,12 @@ fn traces(pid: i32) -> Traces {
     let fields: Vec<&str> = stat[stat.rfind(')').expect("a name") + 2..].split(' ').collect();
     Traces {
         threads: list(format!("/proc/{pid}/task")),
+        // SigQ counts the pending signals of the whole user.
         signals: status
             .lines()
-            .filter(|line| line.starts_with("Sig") || line.starts_with("ShdPnd"))
+            .filter(|line| {
+                (line.starts_with("Sig") && !line.starts_with("SigQ")) || line.starts_with("ShdPnd")
+            })
             .map(str::to_string)
             .collect(),
         files_in_tmp: list(format!("/proc/{pid}/root/tmp"))
