@@ -46,3 +46,8 @@ pub const ATTACH_OPEN_SECONDS_MAX: u64 = 10;
 /// Pages that are not mapped once whose count is looked up, and the runs that this may add.
 pub const SHARED_PAGES_MAX: usize = 262_144;
 pub const SHARING_RUNS_MAX: usize = 1_000_000;
+/// How far pointers are followed from a collector to its side tables, how many words of each object are looked at, and
+/// rows of a table that points to its own rows.
+pub const REACH_DEPTH_MAX: usize = 3;
+pub const REACH_OBJECT_WORDS_MAX: usize = 128;
+pub const REACH_ROWS_MAX: u64 = 65_536;
