@@ -70,3 +70,8 @@ pub const LINK_WORDS_MAX: usize = 8_000_000;
 pub const LINK_OBJECTS_MAX: usize = 100_000;
 /// Lines of one report that a JVM prints. The detail report has ten lines for each call site.
 pub const REPORT_LINES_MAX: usize = 4_000_000;
+/// How far pointers are followed from a collector to its side tables, how many words of each object are looked at, and
+/// rows of a table that points to its own rows.
+pub const REACH_DEPTH_MAX: usize = 3;
+pub const REACH_OBJECT_WORDS_MAX: usize = 128;
+pub const REACH_ROWS_MAX: u64 = 65_536;

@@ -1,9 +1,259 @@
-//! Being built.
+//! The heap of G1: regions of one size, each with an object that tells what it is used for.
+//!
+//! `G1CollectedHeap::_hrm` holds the table of the regions' objects; JDK 25 renamed `HeapRegion` to `G1HeapRegion`. The type
+//! of a region is a tag whose values differ by version (heapRegionType.hpp), so the constants of vmStructs are asked; JDK 8
+//! names neither the constants nor the field, whose place is found as the one that follows the region's own number.
 
 use super::super::{Found, Hotspot};
-use crate::base::{Gap, Known, Why};
-use crate::jvm::types::HeapView;
+use super::spaces::{Heap, collected_heap};
+use crate::base::limits::HEAP_REGIONS_MAX;
+use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
+use crate::jvm::types::{HeapView, How, Kind};
 
-pub fn read(_vm: &Hotspot, _found: &mut Found) -> Known<HeapView> {
-    Err(Gap::new("heap", Why::NotInThisRuntime))
+/// A region's object is not larger in any version; JDK 8's has 488 bytes.
+const REGION_OBJECT_BYTES_MAX: u64 = 1024;
+
+pub fn read(vm: &Hotspot, found: &mut Found) -> Known<HeapView> {
+    let mut heap = Heap::open(vm, found)?;
+    let table = RegionTable::read(vm, heap.reserved)?;
+    let layout = Layout::read(vm)?;
+    let objects = table.objects(vm, &layout)?;
+    let tag_at = layout.tag_at.or_else(|| tag_by_number(&objects));
+    if tag_at.is_none() {
+        found.gaps.push(Gap::new("types of G1's regions", Why::NotInThisRuntime));
+    }
+    let mut strange = 0;
+    let mut runs: Vec<Run> = Vec::new();
+    for (index, object) in objects.iter().enumerate() {
+        let Some(object) = object else { continue };
+        let range = Range::sized(table.start.plus(index as u64 * table.region_bytes), table.region_bytes);
+        match layout.region(object, tag_at, range) {
+            Some(region) => add(&mut runs, vm, range, region),
+            None => strange += 1,
+        }
+    }
+    for run in &runs {
+        found.claim(run.range, Kind::JavaHeap, run.part, run.used_bytes, How::VmStructs);
+        heap.use_bytes(Ok(run.used_bytes));
+    }
+    if strange > 0 {
+        let gap = Gap::new(format!("{strange} regions of G1"), Why::Torn);
+        heap.use_bytes(Err(gap.clone()));
+        found.gaps.push(gap);
+    }
+    Ok(HeapView { region_bytes: Some(table.region_bytes), ..heap.view(vm) })
+}
+
+/// Where the `HeapRegionManager` lies, whose first words are the region table and the mappers of the side tables.
+pub fn region_manager(vm: &Hotspot, heap: Range) -> Known<Addr> {
+    let inline = collected_heap(vm)?.plus(vm.structs.offset("G1CollectedHeap", "_hrm")?);
+    // JDK 12 to 14 keep a pointer to it.
+    let pointed = vm.memory().addr(inline).unwrap_or_default();
+    [inline, pointed]
+        .into_iter()
+        .find(|manager| RegionTable::at(vm, *manager, heap).is_ok())
+        .ok_or_else(|| Gap::new("G1CollectedHeap::_hrm", Why::BadData(inline)))
+}
+
+struct RegionTable {
+    /// The array of pointers to the regions' objects.
+    base: Addr,
+    length: u64,
+    /// Where region 0 lies.
+    start: Addr,
+    region_bytes: Bytes,
+}
+
+impl RegionTable {
+    fn read(vm: &Hotspot, heap: Range) -> Known<RegionTable> {
+        RegionTable::at(vm, region_manager(vm, heap)?, heap)
+    }
+
+    fn at(vm: &Hotspot, manager: Addr, heap: Range) -> Known<RegionTable> {
+        let regions = [("G1HeapRegionManager", "_regions"), ("HeapRegionManager", "_regions")];
+        let table = manager.plus(vm.structs.offset_of_any(&regions)?);
+        let base = vm.addr(table, "G1HeapRegionTable", "_base")?;
+        let length = vm.word(table, "G1HeapRegionTable", "_length")?;
+        let grain = |owner| vm.structs.read_static(vm.memory(), owner, "GrainBytes");
+        let region_bytes = grain("G1HeapRegion").or_else(|_| grain("HeapRegion"))?;
+        let fits = region_bytes.is_power_of_two()
+            && length <= HEAP_REGIONS_MAX as u64
+            && length.checked_mul(region_bytes) == Some(heap.bytes());
+        if !fits {
+            return Err(Gap::new("G1's region table", Why::BadData(table)));
+        }
+        Ok(RegionTable { base, length, start: heap.start, region_bytes })
+    }
+
+    /// The bytes of each region's object, as words; `None` where the region was never committed, or can not be read.
+    fn objects(&self, vm: &Hotspot, layout: &Layout) -> Known<Vec<Option<Vec<u64>>>> {
+        let pointers = vm.memory().words(self.base, self.length as usize);
+        let pointers = pointers.map_err(|fault| fault.gap("G1's region table"))?;
+        let words = (layout.bytes / 8) as usize;
+        let read = |at: &u64| if *at == 0 { None } else { vm.memory().words(Addr(*at), words).ok() };
+        Ok(pointers.iter().map(read).collect())
+    }
+}
+
+/// Where the fields lie in a region's object, in bytes, and the values of its type.
+struct Layout {
+    bytes: u64,
+    bottom_at: u64,
+    top_at: u64,
+    tag_at: Option<u64>,
+    tags: Tags,
+}
+
+struct Tags {
+    survivor: u64,
+    young: u64,
+    humongous: u64,
+    archive: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Region {
+    part: &'static str,
+    used_bytes: Bytes,
+}
+
+impl Layout {
+    fn read(vm: &Hotspot) -> Known<Layout> {
+        let field = |name| vm.structs.offset_of_any(&[("G1HeapRegion", name), ("HeapRegion", name)]);
+        let tag_at = field("_type").ok();
+        let (bottom_at, top_at) = (field("_bottom")?, field("_top")?);
+        let size = vm.structs.size_of("G1HeapRegion").or_else(|_| vm.structs.size_of("HeapRegion"))?;
+        let last = bottom_at.max(top_at).max(tag_at.unwrap_or(0));
+        let needed = match tag_at {
+            Some(_) => last.saturating_add(8),
+            None => size,
+        };
+        if needed > REGION_OBJECT_BYTES_MAX {
+            return Err(Gap::new("layout of G1's regions", Why::NotInThisRuntime));
+        }
+        let constant = |name: &str, else_value| {
+            let of = |owner: &str| vm.structs.constant(&format!("{owner}::{name}"));
+            of("G1HeapRegionType").or_else(|_| of("HeapRegionType")).unwrap_or(else_value)
+        };
+        // The fallbacks are those of JDK 8 (gc_implementation/g1/heapRegionType.hpp), which has no archive regions.
+        let tags = Tags {
+            survivor: constant("SurvTag", 3),
+            young: constant("YoungMask", 2),
+            humongous: constant("HumongousMask", 4),
+            archive: constant("ArchiveMask", 0),
+        };
+        Ok(Layout { bytes: needed.next_multiple_of(8), bottom_at, top_at, tag_at, tags })
+    }
+
+    fn region(&self, object: &[u64], tag_at: Option<u64>, range: Range) -> Option<Region> {
+        let word = |at: u64| object.get((at / 8) as usize).copied();
+        let bottom = word(self.bottom_at)?;
+        let top = word(self.top_at)?;
+        if bottom != range.start.0 || top < bottom {
+            return None;
+        }
+        let part = match tag_at {
+            Some(at) => self.tags.part(half(object, at)? as u64),
+            None => "region",
+        };
+        // JDK 8: the top of the first region of a humongous object is the object's end, regions further on.
+        Some(Region { part, used_bytes: (top - bottom).min(range.bytes()) })
+    }
+}
+
+impl Tags {
+    fn part(&self, tag: u64) -> &'static str {
+        let is = |mask| tag & mask != 0;
+        match tag {
+            0 => "free",
+            _ if tag == self.survivor => "survivor",
+            _ if is(self.archive) && tag & 1 == 1 => "closed archive",
+            _ if is(self.archive) => "open archive",
+            _ if is(self.young) => "eden",
+            _ if is(self.humongous) => "humongous",
+            _ => "old",
+        }
+    }
+}
+
+/// The 4 bytes at `at`.
+fn half(object: &[u64], at: u64) -> Option<u32> {
+    let word = object.get((at / 8) as usize)?;
+    Some((word >> (at % 8 * 8)) as u32)
+}
+
+/// JDK 8: `HeapRegion::_hrm_index`, the region's number, is followed by `_type` (heapRegion.hpp).
+fn tag_by_number(objects: &[Option<Vec<u64>>]) -> Option<u64> {
+    const TAGS: [u32; 6] = [0, 2, 3, 4, 5, 8];
+    let known: Vec<(usize, &Vec<u64>)> =
+        objects.iter().enumerate().filter_map(|(index, object)| Some((index, object.as_ref()?))).collect();
+    let bytes = known.first()?.1.len() as u64 * 8;
+    let follows_number = |at: &u64| {
+        known.iter().all(|(index, object)| {
+            let tag = half(object, at + 4);
+            half(object, *at) == Some(*index as u32) && tag.is_some_and(|tag| TAGS.contains(&tag))
+        })
+    };
+    // One region would fit anywhere.
+    let at = (0..bytes.saturating_sub(4)).step_by(4).find(follows_number)?;
+    (known.len() > 1).then_some(at + 4)
+}
+
+/// Regions in a row of one kind.
+struct Run {
+    range: Range,
+    part: &'static str,
+    used_bytes: Bytes,
+}
+
+fn add(runs: &mut Vec<Run>, vm: &Hotspot, range: Range, region: Region) {
+    // A region that was given back keeps its object; its memory has no rights any more.
+    let is_committed = || vm.target.mapping(range.start).is_some_and(|mapping| mapping.rights.any());
+    if region.part == "free" && !is_committed() {
+        return;
+    }
+    match runs.last_mut() {
+        Some(last) if last.range.end == range.start && last.part == region.part => {
+            last.range.end = range.end;
+            last.used_bytes = last.used_bytes.saturating_add(region.used_bytes);
+        }
+        _ => runs.push(Run { range, part: region.part, used_bytes: region.used_bytes }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_of_11_and_of_25() {
+        let eleven = Tags { survivor: 3, young: 2, humongous: 4, archive: 32 };
+        let parts = [0, 2, 3, 12, 13, 16, 56, 57].map(|tag| eleven.part(tag));
+        let expected =
+            ["free", "eden", "survivor", "humongous", "humongous", "old", "open archive", "closed archive"];
+        assert_eq!(parts, expected);
+        let newest = Tags { survivor: 3, young: 2, humongous: 4, archive: 0 };
+        assert_eq!([2, 4, 5, 8].map(|tag| newest.part(tag)), ["eden", "humongous", "humongous", "old"]);
+    }
+
+    #[test]
+    fn the_type_follows_the_number() {
+        let object = |index: u64, tag: u64| Some(vec![0x1000 * index, 7, tag << 32 | index, 9]);
+        assert_eq!(tag_by_number(&[object(0, 2), None, object(2, 8)]), Some(20));
+        assert_eq!(tag_by_number(&[object(0, 2), object(1, 99)]), None);
+        assert_eq!(tag_by_number(&[object(0, 2)]), None);
+    }
+
+    #[test]
+    fn the_top_of_a_humongous_object_is_cut_at_its_region() {
+        let tags = Tags { survivor: 3, young: 2, humongous: 4, archive: 0 };
+        let layout = Layout { bytes: 24, bottom_at: 0, top_at: 8, tag_at: Some(16), tags };
+        let range = Range::of(0x100000, 0x200000);
+        let read = |words: [u64; 3]| layout.region(&words, layout.tag_at, range);
+        let whole = Region { part: "humongous", used_bytes: 0x100000 };
+        assert_eq!(read([0x100000, 0x480000, 4]), Some(whole));
+        assert_eq!(read([0x100000, 0x180000, 8]), Some(Region { part: "old", used_bytes: 0x80000 }));
+        assert_eq!(read([0x300000, 0x380000, 8]), None);
+        assert_eq!(read([0x100000, 0, 8]), None);
+    }
 }

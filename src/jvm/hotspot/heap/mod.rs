@@ -2,10 +2,13 @@
 
 pub mod g1;
 pub mod parallel;
+pub mod reach;
 pub mod serial;
 pub mod shenandoah;
 mod shenandoah_tables;
+mod spaces;
 pub mod tables;
+mod unowned;
 pub mod z;
 mod z_pages;
 mod z_tables;

@@ -1,9 +1,32 @@
-//! Being built.
+//! The heap of the Parallel collector: `PSYoungGen` and `PSOldGen`, each with a `PSVirtualSpace` that tells what is
+//! committed. Adaptive sizing leaves room between the young spaces, which stays with the generation.
 
 use super::super::{Found, Hotspot};
-use crate::base::{Gap, Known, Why};
+use super::spaces::Heap;
+use crate::base::{Addr, Known, Range};
 use crate::jvm::types::HeapView;
 
-pub fn read(_vm: &Hotspot, _found: &mut Found) -> Known<HeapView> {
-    Err(Gap::new("heap", Why::NotInThisRuntime))
+pub fn read(vm: &Hotspot, found: &mut Found) -> Known<HeapView> {
+    let mut heap = Heap::open(vm, found)?;
+    let young = vm.static_addr("ParallelScavengeHeap", "_young_gen")?;
+    let old = vm.static_addr("ParallelScavengeHeap", "_old_gen")?;
+    for (generation, class, part) in
+        [(young, "PSYoungGen", "young generation"), (old, "PSOldGen", "old generation")]
+    {
+        if let Some(committed) = found.note(committed(vm, generation, class)) {
+            heap.generation(found, committed, part);
+        }
+    }
+    let spaces = [("_eden_space", "eden"), ("_from_space", "survivor from"), ("_to_space", "survivor to")];
+    for (field, part) in spaces {
+        heap.space(vm, found, vm.addr(young, "PSYoungGen", field), "MutableSpace", part);
+    }
+    heap.space(vm, found, vm.addr(old, "PSOldGen", "_object_space"), "MutableSpace", "old");
+    Ok(heap.view(vm))
+}
+
+fn committed(vm: &Hotspot, generation: Addr, class: &str) -> Known<Range> {
+    let space = vm.addr(generation, class, "_virtual_space")?;
+    let low = vm.addr(space, "PSVirtualSpace", "_committed_low_addr")?;
+    Ok(Range::new(low, vm.addr(space, "PSVirtualSpace", "_committed_high_addr")?))
 }

@@ -1,0 +1,94 @@
+//! Which memory of the process is nobody's yet, so that a table of the collector may lie there: anonymous, not claimed by
+//! another part of the VM, and not malloc's. The rooms of malloc are above this one, so its memory is told by its shape.
+
+use crate::base::{PAGE, Range};
+use crate::jvm::types::Extent;
+use crate::os::Target;
+use crate::os::maps::Mapping;
+
+/// Where malloc lets the heaps of its thread arenas start (malloc/arena.c, `HEAP_MAX_SIZE`).
+const ARENA_BYTES: u64 = 64 << 20;
+
+pub struct Unowned<'a> {
+    target: &'a Target<'a>,
+    /// What is owned already, sorted and disjoint.
+    owned: Vec<Range>,
+}
+
+impl<'a> Unowned<'a> {
+    pub fn new(target: &'a Target<'a>, extents: &[Extent]) -> Unowned<'a> {
+        let mut ranges: Vec<Range> = extents.iter().map(|extent| extent.range).collect();
+        ranges.sort();
+        let mut owned: Vec<Range> = Vec::new();
+        for range in ranges {
+            match owned.last_mut() {
+                Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+                _ => owned.push(range),
+            }
+        }
+        Unowned { target, owned }
+    }
+
+    /// `range`, which was free, has an owner now.
+    pub fn take(&mut self, range: Range) {
+        let after = self.owned.partition_point(|owned| owned.start < range.start);
+        self.owned.insert(after, range);
+    }
+
+    pub fn is_owned(&self, range: Range) -> bool {
+        let after = self.owned.partition_point(|owned| owned.end <= range.start);
+        self.owned.get(after).is_some_and(|owned| owned.overlaps(range))
+    }
+
+    /// Whether all of `range` is anonymous memory without an owner.
+    pub fn is_free(&self, range: Range) -> bool {
+        if self.is_owned(range) {
+            return false;
+        }
+        let mut at = range.start;
+        // What is committed and what is reserved only are different mappings.
+        while at < range.end {
+            match self.target.mapping(at) {
+                Some(mapping) if is_memory(mapping) => at = mapping.range.end,
+                _ => return false,
+            }
+        }
+        !self.is_arena(range) && !self.is_malloc_chunk(range)
+    }
+
+    /// Whether the range lies in a heap of one of malloc's thread arenas, by the `heap_info` at its start: the arena, which
+    /// follows the `heap_info` of its first heap; the heap before; the length in use (malloc/arena.c).
+    fn is_arena(&self, range: Range) -> bool {
+        let start = range.start.down_to(ARENA_BYTES);
+        let Ok(words) = self.target.memory.words(start, 3) else { return false };
+        let arena_offset = words[0] % ARENA_BYTES;
+        let length = words[2];
+        words[0] != 0
+            && (16..256).contains(&arena_offset)
+            && words[1].is_multiple_of(ARENA_BYTES)
+            && (1..=ARENA_BYTES).contains(&length)
+            && length.is_multiple_of(PAGE)
+    }
+
+    /// Whether the range lies in memory that malloc mapped for one block: 0 or padding, then the length with the bit
+    /// IS_MMAPPED (malloc/malloc.c, `sysmalloc_mmap`).
+    fn is_malloc_chunk(&self, range: Range) -> bool {
+        let mapping_start =
+            self.target.mapping(range.start).map_or(range.start, |mapping| mapping.range.start);
+        [range.start, mapping_start].into_iter().any(|start| {
+            let Ok(words) = self.target.memory.words(start, 2) else { return false };
+            let bytes = words[1] & !7;
+            words[0] == 0
+                && words[1] & 7 == 2
+                && bytes.is_multiple_of(PAGE)
+                && bytes > 0
+                && Range::sized(start, bytes).has(range.start)
+        })
+    }
+}
+
+/// Memory that HotSpot can have reserved for itself: anonymous, or huge pages.
+pub fn is_memory(mapping: &Mapping) -> bool {
+    let anonymous = mapping.is_anonymous() && mapping.path != "[heap]";
+    anonymous || mapping.is_hugetlb_name() || mapping.path.starts_with("/SYSV")
+}
