@@ -5,7 +5,7 @@
 //! into the Java heap belongs to the heap.
 
 use super::{Found, Hotspot};
-use crate::base::{Addr, Range};
+use crate::base::{PAGE, Range};
 use crate::jvm::types::{How, Kind};
 use crate::os::maps::Mapping;
 
@@ -23,21 +23,48 @@ pub fn read(vm: &Hotspot, found: &mut Found) {
         .chain(heap(vm))
         .collect();
     let in_heap = |range: Range| heaps.iter().any(|heap| heap.overlaps(range));
-    let mappings = &vm.target.view.mappings;
-    let static_archive = static_path(mappings, shared, &regions);
-    for mapping in mappings.iter().filter(|mapping| !in_heap(mapping.range)) {
-        if let Some(shared) = shared.filter(|shared| shared.overlaps(mapping.range)) {
-            let range = mapping.range.intersect(shared);
-            let part = part_of(mapping, range, static_archive, &regions);
-            found.claim(range, Kind::CdsArchive, part, None, How::VmStructs);
-        } else if mapping.is_file() && mapping.file_name().ends_with(".jsa") {
-            let part = match shared {
-                Some(_) => "cds bitmap",
-                None => part_of(mapping, mapping.range, static_archive, &regions),
-            };
-            found.claim(mapping.range, Kind::CdsArchive, part, None, How::Shape);
+    let archives = vm.target.view.mappings.iter().filter(|mapping| !in_heap(mapping.range));
+    let first_path = archives.clone().find(|mapping| is_archive(mapping)).map(|mapping| mapping.file_path());
+    for mapping in archives {
+        match shared {
+            Some(shared) if shared.overlaps(mapping.range) => {
+                claim_shared(mapping.range.intersect(shared), &regions, found);
+            }
+            _ if !is_archive(mapping) => {}
+            Some(_) => found.claim(mapping.range, Kind::CdsArchive, "cds bitmap", None, How::Shape),
+            None => {
+                let region = regions.iter().find(|(region, _)| region.overlaps(mapping.range));
+                let part = match region {
+                    Some((_, part)) => part,
+                    None if Some(mapping.file_path()) == first_path => "static archive",
+                    None => "dynamic archive",
+                };
+                found.claim(mapping.range, Kind::CdsArchive, part, None, How::Shape);
+            }
         }
     }
+}
+
+fn is_archive(mapping: &Mapping) -> bool {
+    mapping.is_file() && mapping.file_name().ends_with(".jsa")
+}
+
+/// The static archive's header page and regions come first; what lies above them is the dynamic archive's.
+fn claim_shared(range: Range, regions: &[(Range, &'static str)], found: &mut Found) {
+    let mut at = range.start;
+    for (region, part) in regions {
+        let region = region.widened(PAGE).intersect(range);
+        let region = Range::new(region.start.max(at), region.end);
+        if !region.is_empty() {
+            let before = Range::new(at, region.start);
+            found.claim(before, Kind::CdsArchive, "static archive", None, How::VmStructs);
+            found.claim(region, Kind::CdsArchive, *part, None, How::VmStructs);
+            at = region.end;
+        }
+    }
+    let is_above = regions.last().is_some_and(|(last, _)| at >= last.end);
+    let part = if is_above { "dynamic archive" } else { "static archive" };
+    found.claim(Range::new(at, range.end), Kind::CdsArchive, part, None, How::VmStructs);
 }
 
 fn shared_metaspace(vm: &Hotspot) -> Option<Range> {
@@ -82,37 +109,36 @@ fn regions(vm: &Hotspot, shared: Option<Range>) -> Vec<(Range, &'static str)> {
         let start = vm.memory().addr(at.plus(base)).ok().filter(|start| !start.is_null())?;
         Some((Range::sized(start, vm.memory().u64(at.plus(used)).ok()?), names[index]))
     };
-    (0..names.len().min(REGIONS)).filter_map(region).collect()
+    let mut regions: Vec<_> = (0..names.len().min(REGIONS)).filter_map(region).collect();
+    regions.sort();
+    regions
 }
 
-/// The file of the static archive: the first in the shared range, or the first of all.
-fn static_path<'a>(
-    mappings: &'a [Mapping],
-    shared: Option<Range>,
-    regions: &[(Range, &'static str)],
-) -> Option<&'a str> {
-    let first = regions.first().map(|(range, _)| range.start);
-    let is_archive = |mapping: &&Mapping| match (first, shared) {
-        (Some(first), _) => mapping.range.has(first),
-        (None, Some(shared)) => shared.overlaps(mapping.range) && mapping.is_file(),
-        (None, None) => mapping.is_file() && mapping.file_name().ends_with(".jsa"),
-    };
-    mappings.iter().find(is_archive).filter(|mapping| mapping.is_file()).map(|mapping| mapping.file_path())
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn part_of(
-    mapping: &Mapping,
-    range: Range,
-    static_archive: Option<&str>,
-    regions: &[(Range, &'static str)],
-) -> &'static str {
-    let middle = Addr(range.start.0 + range.bytes() / 2);
-    if let Some((_, part)) = regions.iter().find(|(region, _)| region.has(middle) || region.has(range.start))
-    {
-        return part;
-    }
-    match static_archive {
-        Some(path) if mapping.is_file() && mapping.file_path() != path => "dynamic archive",
-        _ => "static archive",
+    #[test]
+    fn regions_split_one_mapping_and_the_rest_above_is_the_dynamic_archive() {
+        let regions = [
+            (Range::of(0x1000, 0x2800), "static archive rw"),
+            (Range::of(0x3000, 0x4000), "static archive ro"),
+        ];
+        let mut found = Found::default();
+        claim_shared(Range::of(0, 0x6000), &regions, &mut found);
+        let parts: Vec<(u64, u64, &str)> = found
+            .extents
+            .iter()
+            .map(|extent| (extent.range.start.0, extent.range.end.0, extent.part.as_str()))
+            .collect();
+        assert_eq!(
+            parts,
+            [
+                (0, 0x1000, "static archive"),
+                (0x1000, 0x3000, "static archive rw"),
+                (0x3000, 0x4000, "static archive ro"),
+                (0x4000, 0x6000, "dynamic archive"),
+            ]
+        );
     }
 }

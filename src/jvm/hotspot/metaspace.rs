@@ -75,6 +75,7 @@ fn claim(vm: &Hotspot, windows: &mut Windows, mut classes: Marks, mut metadata: 
         };
         forget(&mut classes, node.range);
         forget(&mut metadata, node.range);
+        nodes.retain(|(other, _)| !node.range.covers(other.range));
         nodes.push((node, kind));
     }
     let missed = search.missed;

@@ -31,8 +31,6 @@ pub struct Search<'a, 'w, 't> {
     windows: &'w mut Windows<'t>,
     /// What others own: no way leads through it, and no node overlaps it.
     taken: Vec<Range>,
-    /// Every stretch that looked like a node on the way to another one.
-    seen: Vec<Range>,
     pub missed: u64,
 }
 
@@ -40,15 +38,13 @@ impl<'a, 'w, 't> Search<'a, 'w, 't> {
     pub fn new(vm: &'a Hotspot<'a>, windows: &'w mut Windows<'t>, found: &Found) -> Search<'a, 'w, 't> {
         let mut taken: Vec<Range> = found.extents.iter().map(|extent| extent.range).collect();
         taken.sort();
-        Search { vm, windows, taken, seen: Vec::new(), missed: 0 }
+        Search { vm, windows, taken, missed: 0 }
     }
 
     /// The node around `mark`; by its mapping alone where no loader leads to its bounds. `None` when nothing private is
     /// mapped there.
     pub fn node(&mut self, mark: Mark) -> Option<Node> {
-        let exact = self.seen.iter().find(|range| range.has(mark.at)).copied();
-        let exact = exact.or_else(|| self.bounds_from(mark));
-        let node = match exact {
+        let node = match self.bounds_from(mark) {
             Some(range) => {
                 Some(Node { range, how: How::PointedFrom("ClassLoaderData::_metaspace".to_string()) })
             }
@@ -63,17 +59,18 @@ impl<'a, 'w, 't> Search<'a, 'w, 't> {
     fn bounds_from(&mut self, mark: Mark) -> Option<Range> {
         let mut queue = VecDeque::from([(mark.loader, 0)]);
         let mut visited = HashSet::from([mark.loader]);
+        let mut best: Option<(Range, u32)> = None;
         while let Some((object, depth)) = queue.pop_front() {
-            let words = self.words(object);
-            let pairs = words.windows(2).map(|pair| Range::sized(Addr(pair[0]), pair[1]));
-            let nodes: Vec<Range> = pairs.filter(|range| self.may_be_node(*range)).collect();
-            // A VirtualSpaceNode holds (base, bytes) and (base, words): the larger is meant.
-            if let Some(range) =
-                nodes.iter().filter(|range| range.has(mark.at)).max_by_key(|range| range.bytes())
-            {
-                return Some(*range);
+            if best.is_some_and(|(_, found_at)| depth > found_at) {
+                break;
             }
-            if depth == NODE_DEPTH_MAX {
+            let words = self.words(object);
+            // The base stands beside the committed bytes or the words of the node too: the largest pair is meant.
+            let pairs = words.windows(2).map(|pair| Range::sized(Addr(pair[0]), pair[1]));
+            let nodes = pairs.filter(|range| range.has(mark.at) && self.may_be_node(*range));
+            let largest = nodes.chain(best.map(|(range, _)| range)).max_by_key(|range| range.bytes());
+            best = largest.map(|range| (range, best.map_or(depth, |(_, found_at)| found_at)));
+            if depth == NODE_DEPTH_MAX || best.is_some() {
                 continue;
             }
             for word in words {
@@ -85,7 +82,7 @@ impl<'a, 'w, 't> Search<'a, 'w, 't> {
                 }
             }
         }
-        None
+        best.map(|(range, _)| range)
     }
 
     fn words(&mut self, object: Addr) -> Vec<u64> {
