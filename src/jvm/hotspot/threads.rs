@@ -250,8 +250,18 @@ fn java_kind(name: &str) -> ThreadKind {
 /// Names as the collectors give them, JDK 8 to 25: "GC Thread#0", "Gang worker#0 (Parallel GC Threads)", "G1 Conc#0",
 /// "Concurrent Mark-Sweep GC Thread", "XDriver", "ZWorkerYoung#0", "Shenandoah GC Threads#1", "StringDedupProcessor".
 fn native_kind(name: &str) -> ThreadKind {
-    let starts =
-        ["G1 ", "GC ", "Gang ", "Concurrent", "Shenandoah", "ParGC", "StrDedup", "StringDedup", "GC task"];
+    let starts = [
+        "G1 ",
+        "GC ",
+        "Gang ",
+        "Concurrent",
+        "Shenandoah",
+        "ParGC",
+        "StrDedup",
+        "StringDedup",
+        "GC task",
+        "RuntimeWorker",
+    ];
     let is_z =
         |letter| name.starts_with(letter) && name[1..].starts_with(|next: char| next.is_ascii_uppercase());
     let is_gc = starts.iter().any(|start| name.starts_with(start)) || is_z('Z') || is_z('X');
