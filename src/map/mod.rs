@@ -4,6 +4,7 @@
 
 pub mod account;
 pub mod area;
+pub mod audit;
 pub mod claims;
 pub mod join;
 pub mod law;

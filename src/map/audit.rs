@@ -1,0 +1,102 @@
+//! Our account held against what the JVM says of itself when asked: figure by figure, and mapping by mapping. Pure.
+//!
+//! The two seldom measure the same thing, so every row says what it compares, and a row whose sides differ by nature says
+//! why. Only the comparison by range is exact: for each byte in memory that the JVM labels, is our label one that the
+//! JVM's may stand for?
+
+mod ranges;
+mod sums;
+pub mod tags;
+
+pub use ranges::{Agreement, Disagreement, Label};
+
+use super::area::Area;
+use super::types::MemoryMap;
+use crate::base::Bytes;
+use crate::jvm::hotspot::report::heap_info::HeapInfo;
+use crate::jvm::hotspot::report::nmt::Summary;
+
+/// What the JVM said; the parts that it could not or was not asked to say are `None`.
+#[derive(Clone, Debug, Default)]
+pub struct Said {
+    pub nmt: Option<Summary>,
+    /// Of `System.map` or of the detail report: see `Label`.
+    pub labels: Option<Vec<Label>>,
+    pub heap: Option<HeapInfo>,
+}
+
+/// The comparison.
+#[derive(Clone, Debug, Default)]
+pub struct Audit {
+    pub rows: Vec<AuditRow>,
+    pub agreement: Option<Agreement>,
+}
+
+/// One figure, ours and theirs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditRow {
+    /// `None`: memory that we see only as malloc's, whole.
+    pub area: Option<Area>,
+    pub ours: Figure,
+    pub ours_bytes: Option<Bytes>,
+    /// "NMT Class + Metaspace", "heap info".
+    pub theirs: String,
+    pub theirs_figure: Figure,
+    pub theirs_bytes: Bytes,
+    /// The unit that theirs was printed in: no difference below it means anything.
+    pub unit_bytes: Bytes,
+    /// Why the two need not be equal.
+    pub reason: Option<&'static str>,
+}
+
+/// What a figure counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Figure {
+    Reserved,
+    Committed,
+    Resident,
+    InUse,
+    /// Blocks got from malloc.
+    Malloc,
+}
+
+impl Figure {
+    pub fn name(self) -> &'static str {
+        match self {
+            Figure::Reserved => "reserved",
+            Figure::Committed => "committed",
+            Figure::Resident => "resident",
+            Figure::InUse => "in use",
+            Figure::Malloc => "malloc",
+        }
+    }
+}
+
+impl AuditRow {
+    /// Ours less theirs.
+    pub fn difference(&self) -> Option<i64> {
+        let difference = i128::from(self.ours_bytes?) - i128::from(self.theirs_bytes);
+        i64::try_from(difference).ok()
+    }
+
+    /// Whether both sides are the same to within the unit of theirs and `share` of theirs.
+    pub fn agrees(&self, share: f64) -> Option<bool> {
+        let apart = self.difference()?.unsigned_abs();
+        Some(apart <= self.unit_bytes || apart as f64 <= self.theirs_bytes as f64 * share)
+    }
+}
+
+pub fn audit(map: &MemoryMap, said: &Said) -> Audit {
+    let mut rows = Vec::new();
+    if let Some(nmt) = &said.nmt {
+        sums::of_nmt(map, nmt, &mut rows);
+    }
+    if let Some(heap) = &said.heap {
+        sums::of_heap_info(map, heap, &mut rows);
+    }
+    Audit { rows, agreement: said.labels.as_ref().map(|labels| ranges::compare(map, labels)) }
+}
+
+#[cfg(test)]
+#[path = "audit/tests.rs"]
+mod tests;

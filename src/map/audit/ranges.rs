@@ -1,0 +1,124 @@
+//! The comparison byte by byte: the ranges that the JVM labels, intersected with our spans.
+
+use super::tags;
+use crate::base::{Bytes, Range};
+use crate::jvm::hotspot::report::nmt::Region;
+use crate::jvm::hotspot::report::system_map::Row;
+use crate::map::area::Area;
+use crate::map::types::{MemoryMap, Span};
+
+/// Disagreements that are listed; all are counted.
+const LISTED_MAX: usize = 200;
+
+/// A range with the tags the JVM gives it. `System.map` names every tag in a mapping without saying which bytes are
+/// whose, so any of them will do; the regions of the detail report have one each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label {
+    pub range: Range,
+    /// Empty: the JVM knows nothing of this range.
+    pub tags: Vec<String>,
+}
+
+impl From<&Row> for Label {
+    fn from(row: &Row) -> Label {
+        Label { range: row.range, tags: row.tags.clone() }
+    }
+}
+
+impl From<&Region> for Label {
+    fn from(region: &Region) -> Label {
+        Label { range: region.range, tags: vec![region.tag.clone()] }
+    }
+}
+
+/// How far both labels go together. All bytes are resident ones, aliases included, as the kernel counts them by mapping.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Agreement {
+    /// Bytes that the JVM labels and our account knows.
+    pub labelled_bytes: Bytes,
+    pub agreed_bytes: Bytes,
+    /// Bytes that we call heap, metaspace, archive or JIT code and the JVM does not label at all; not part of the share.
+    pub ours_alone_bytes: Bytes,
+    /// Biggest first.
+    pub disagreements: Vec<Disagreement>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Disagreement {
+    pub range: Range,
+    pub bytes: Bytes,
+    /// "CODE,GC"; empty where the JVM has no label.
+    pub theirs: String,
+    /// "jvm_work/malloc main arena".
+    pub ours: String,
+}
+
+impl Agreement {
+    /// The share of labelled bytes on which both agree; `None` when nothing is labelled.
+    pub fn share(&self) -> Option<f64> {
+        (self.labelled_bytes > 0).then(|| self.agreed_bytes as f64 / self.labelled_bytes as f64)
+    }
+}
+
+pub fn compare(map: &MemoryMap, labels: &[Label]) -> Agreement {
+    let mut labels: Vec<&Label> = labels.iter().collect();
+    labels.sort_by_key(|label| label.range.start);
+    let mut agreement = Agreement::default();
+    let mut first = 0;
+    for label in labels {
+        while map.spans.get(first).is_some_and(|span| span.range.end <= label.range.start) {
+            first += 1;
+        }
+        let inside = map.spans[first..].iter().take_while(|span| span.range.start < label.range.end);
+        for span in inside {
+            agreement.count(map, label, span);
+        }
+    }
+    agreement.disagreements.sort_by_key(|one| std::cmp::Reverse(one.bytes));
+    agreement.disagreements.truncate(LISTED_MAX);
+    agreement
+}
+
+impl Agreement {
+    fn count(&mut self, map: &MemoryMap, label: &Label, span: &Span) {
+        let range = label.range.intersect(span.range);
+        let bytes = resident_in(span, range);
+        let Some(owner) = map.owners.get(span.owner).filter(|_| bytes > 0) else { return };
+        let known = label.tags.iter().any(|tag| !tags::areas(tag).is_empty());
+        let agrees = label.tags.iter().any(|tag| tags::areas(tag).contains(&owner.area));
+        if known {
+            self.labelled_bytes += bytes;
+        }
+        if agrees {
+            self.agreed_bytes += bytes;
+            return;
+        }
+        if !known {
+            if !is_always_tagged(owner.area) {
+                return;
+            }
+            self.ours_alone_bytes += bytes;
+        }
+        self.disagreements.push(Disagreement {
+            range,
+            bytes,
+            theirs: label.tags.join(","),
+            ours: format!("{}/{}", owner.area.name(), owner.part),
+        });
+    }
+}
+
+/// Areas whose every mapping NMT knows, so that a range without a label is worth a look.
+fn is_always_tagged(area: Area) -> bool {
+    matches!(area, Area::JavaHeap | Area::ClassMetadata | Area::CdsArchive | Area::JitCode)
+}
+
+/// The resident bytes of a span that lie in a part of it; by share where the mapping changed between both reports.
+fn resident_in(span: &Span, part: Range) -> Bytes {
+    let resident = span.figures.resident.saturating_add(span.figures.aliased);
+    if part == span.range || span.range.is_empty() {
+        return resident;
+    }
+    let share = u128::from(resident) * u128::from(part.bytes()) / u128::from(span.range.bytes());
+    u64::try_from(share).unwrap_or(resident)
+}
