@@ -16,6 +16,8 @@ enum Command {
     List(cmd::list::ListArgs),
     /// The account: who owns each byte, and whether it is in memory
     Map(cmd::map::MapArgs),
+    /// The account against what the JVM itself says; attaches, so the JVM gets one thread more
+    Audit(cmd::audit::AuditArgs),
     /// Keep a snapshot with the bytes it was read from, anonymised: a bug report, a golden test
     Freeze(cmd::freeze::FreezeArgs),
 }
@@ -24,6 +26,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::List(args) => cmd::list::run(&args),
         Command::Map(args) => cmd::map::run(&args),
+        Command::Audit(args) => cmd::audit::run(&args),
         Command::Freeze(args) => cmd::freeze::run(&args),
     };
     match outcome {

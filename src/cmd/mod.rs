@@ -1,5 +1,6 @@
 //! One short file a command: what the user asked is turned into a path through the rooms.
 
+pub mod audit;
 pub mod freeze;
 pub mod list;
 pub mod map;

@@ -5,4 +5,5 @@
 mod common;
 
 mod account;
+mod audit;
 mod zero_touch;

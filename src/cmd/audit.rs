@@ -1,0 +1,108 @@
+//! `marusa audit TARGET`: the account against what the JVM itself says. This asks the JVM over the attach protocol, which
+//! starts one thread in it; nothing else that only reads does so.
+
+use super::{Failure, map as map_command};
+use crate::act::attach::{self, AttachError, Attached};
+use crate::base::{Gap, Why};
+use crate::jvm::hotspot::report::{self, ReportError};
+use crate::map;
+use crate::map::audit::{self, Label, Said};
+use crate::show;
+use crate::snapshot;
+use std::io::{BufWriter, Write, stdout};
+
+/// Of the resident bytes that the JVM labels, the share on which we must agree for exit status 0.
+const AGREEMENT_MIN: f64 = 0.995;
+
+#[derive(clap::Args, Debug)]
+pub struct AuditArgs {
+    /// A pid, or a part of the main class, jar or container name
+    target: String,
+    /// Machine-readable, schema marusa/audit/1
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &AuditArgs) -> anyhow::Result<u8> {
+    let process = map_command::open(&args.target)?;
+    let attached = attach::open(&process).map_err(|error| refused(&error))?;
+    let mut gaps = Vec::new();
+    let said = ask(&attached, &mut gaps);
+    let mut snapshot = snapshot::take(&process).map_err(|gap| map_command::unreadable(&process, &gap))?;
+    snapshot.taken.attached = true;
+    let map = map::join(&snapshot);
+    let audit = audit::audit(&map, &said);
+    let mut out = BufWriter::new(stdout().lock());
+    if args.json {
+        let mut json = show::audit::json(&snapshot, &map, &audit, &gaps);
+        json["receipt"] = serde_json::to_value(&attached.receipt)?;
+        serde_json::to_writer_pretty(&mut out, &json)?;
+        writeln!(out)?;
+    } else {
+        show::audit::text(&mut out, &snapshot, &map, &audit, &gaps)?;
+        if attached.receipt.listener_started {
+            eprintln!("marusa: the JVM has one thread more now, the Attach Listener, until it ends");
+        }
+    }
+    out.flush()?;
+    let agrees = audit.agreement.as_ref().and_then(|agreement| agreement.share());
+    Ok(if agrees.is_some_and(|share| share < AGREEMENT_MIN) { 1 } else { 0 })
+}
+
+/// Everything that the JVM can be asked about its memory; what it can not say is a gap.
+fn ask(attached: &Attached, gaps: &mut Vec<Gap>) -> Said {
+    let heap = answer(attached, "GC.heap_info", report::heap_info::parse, gaps);
+    let nmt = answer(attached, "VM.native_memory summary", report::nmt::summary, gaps);
+    let labels = match nmt {
+        Some(_) => labels(attached, gaps),
+        None => None,
+    };
+    Said { nmt, labels, heap }
+}
+
+/// `System.map` where the JVM has it (21.0.8 and 22 on), else the regions of NMT's detail report.
+fn labels(attached: &Attached, gaps: &mut Vec<Gap>) -> Option<Vec<Label>> {
+    if let Ok(text) = attached.command("System.map") {
+        return match report::system_map::parse(&text) {
+            Ok(map) => Some(map.rows.iter().map(Label::from).collect()),
+            Err(error) => {
+                gaps.push(unreadable("System.map", &error));
+                None
+            }
+        };
+    }
+    let regions = answer(attached, "VM.native_memory detail", report::nmt::regions, gaps)?;
+    if regions.is_empty() {
+        gaps.push(
+            Gap::new("labels by address", Why::NotInThisRuntime)
+                .hint("this JVM has no System.map: start it with -XX:NativeMemoryTracking=detail"),
+        );
+        return None;
+    }
+    Some(regions.iter().map(Label::from).collect())
+}
+
+fn answer<T>(
+    attached: &Attached,
+    line: &str,
+    parse: impl Fn(&str) -> Result<T, ReportError>,
+    gaps: &mut Vec<Gap>,
+) -> Option<T> {
+    let text = match attached.command(line) {
+        Ok(text) => text,
+        Err(error) => {
+            gaps.push(Gap::new(line, Why::NotInThisRuntime).hint(error.to_string()));
+            return None;
+        }
+    };
+    parse(&text).map_err(|error| gaps.push(unreadable(line, &error))).ok()
+}
+
+fn unreadable(line: &str, error: &ReportError) -> Gap {
+    Gap::new(line, Why::NotInThisRuntime).hint(error.to_string())
+}
+
+fn refused(error: &AttachError) -> anyhow::Error {
+    let message = format!("the JVM could not be asked: {error}");
+    if error.is_denied() { Failure::rights(message) } else { Failure::target(message) }
+}

@@ -1,0 +1,131 @@
+//! The audit as text and JSON: both figures, their difference, and the reason where they measure different things.
+
+use super::json;
+use super::text::{gaps as show_gaps, head};
+use super::units::{human, human_signed, shorten};
+use crate::base::Gap;
+use crate::map::MemoryMap;
+use crate::map::audit::{Agreement, Audit, AuditRow};
+use crate::snapshot::Snapshot;
+use serde_json::{Value, json};
+use std::io::{self, Write};
+
+pub const SCHEMA: &str = "marusa/audit/1";
+const DISAGREEMENTS_SHOWN_MAX: usize = 10;
+/// Figures further apart than this share, for no known reason, are marked.
+const APART_MAX: f64 = 0.02;
+
+pub fn text(
+    out: &mut dyn Write,
+    snapshot: &Snapshot,
+    map: &MemoryMap,
+    audit: &Audit,
+    gaps: &[Gap],
+) -> io::Result<()> {
+    head(out, snapshot, map)?;
+    if let Some(agreement) = &audit.agreement {
+        agreement_text(out, agreement)?;
+    }
+    writeln!(
+        out,
+        "{:<15} {:<10} {:>10}   {:<26} {:<9} {:>10} {:>10}",
+        "AREA", "OURS", "", "THE JVM'S", "", "", "DIFFERENCE"
+    )?;
+    let mut reasons: Vec<&str> = Vec::new();
+    for row in &audit.rows {
+        let note = row.reason.map(|reason| match reasons.iter().position(|known| *known == reason) {
+            Some(index) => index + 1,
+            None => {
+                reasons.push(reason);
+                reasons.len()
+            }
+        });
+        row_text(out, row, note)?;
+    }
+    for (index, reason) in reasons.iter().enumerate() {
+        writeln!(out, "{}{:>3}  {reason}", if index == 0 { "\n" } else { "" }, index + 1)?;
+    }
+    show_gaps(out, gaps)
+}
+
+fn agreement_text(out: &mut dyn Write, agreement: &Agreement) -> io::Result<()> {
+    match agreement.share() {
+        None => writeln!(out, "the JVM labels no resident byte\n")?,
+        Some(share) => writeln!(
+            out,
+            "of {} resident that the JVM labels by address, {:.3} % fall in our matching area\n",
+            human(agreement.labelled_bytes),
+            share * 100.0
+        )?,
+    }
+    for one in agreement.disagreements.iter().take(DISAGREEMENTS_SHOWN_MAX) {
+        let theirs = if one.theirs.is_empty() { "no label" } else { &one.theirs };
+        let line = format!("  {} {:>10}  JVM: {theirs}; we: {}", one.range, human(one.bytes), one.ours);
+        writeln!(out, "{}", shorten(&line, super::text::WIDTH))?;
+    }
+    if !agreement.disagreements.is_empty() {
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+fn row_text(out: &mut dyn Write, row: &AuditRow, note: Option<usize>) -> io::Result<()> {
+    let mark = match (note, row.agrees(APART_MAX)) {
+        (Some(note), _) => format!("[{note}]"),
+        (None, Some(false)) => "!".to_string(),
+        _ => String::new(),
+    };
+    writeln!(
+        out,
+        "{:<15} {:<10} {:>10}   {:<26} {:<9} {:>10} {:>10} {mark}",
+        row.area.map_or("malloc", |area| area.name()),
+        row.ours.name(),
+        row.ours_bytes.map_or("-".to_string(), human),
+        shorten(&row.theirs, 26),
+        row.theirs_figure.name(),
+        human(row.theirs_bytes),
+        row.difference().map_or("-".to_string(), human_signed),
+    )
+}
+
+pub fn json(snapshot: &Snapshot, map: &MemoryMap, audit: &Audit, gaps: &[Gap]) -> Value {
+    let account = json::map(snapshot, map);
+    json!({
+        "schema": SCHEMA,
+        "taken": account["taken"],
+        "process": account["process"],
+        "jvm": account["jvm"],
+        "totals": account["totals"],
+        "rows": audit.rows.iter().map(row_json).collect::<Vec<_>>(),
+        "labels": audit.agreement.as_ref().map(agreement_json),
+        "gaps": gaps.iter().map(json::gap).collect::<Vec<_>>(),
+    })
+}
+
+fn row_json(row: &AuditRow) -> Value {
+    json!({
+        "area": row.area.map_or("malloc", |area| area.name()),
+        "ours": row.ours.name(),
+        "ours_bytes": row.ours_bytes,
+        "theirs": row.theirs,
+        "theirs_figure": row.theirs_figure.name(),
+        "theirs_bytes": row.theirs_bytes,
+        "difference_bytes": row.difference(),
+        "reason": row.reason,
+    })
+}
+
+fn agreement_json(agreement: &Agreement) -> Value {
+    json!({
+        "labelled_bytes": agreement.labelled_bytes,
+        "agreed_bytes": agreement.agreed_bytes,
+        "agreed_share": agreement.share(),
+        "ours_alone_bytes": agreement.ours_alone_bytes,
+        "disagreements": agreement.disagreements.iter().map(|one| json!({
+            "range": one.range.to_string(),
+            "resident_bytes": one.bytes,
+            "theirs": one.theirs,
+            "ours": one.ours,
+        })).collect::<Vec<_>>(),
+    })
+}

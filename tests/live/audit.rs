@@ -1,0 +1,95 @@
+//! The account against the JVM's own word, with Native Memory Tracking on: `System.map` where the JVM has it (21, 25), else
+//! the regions of NMT's detail report.
+
+use crate::common::*;
+use serde_json::Value;
+
+/// Of the resident bytes that the JVM labels, at least this share must fall in our matching area.
+const AGREED_SHARE_MIN: f64 = 0.995;
+const LOAD: &[&str] =
+    &["heap=100m", "threads=20", "direct=24m", "mapped=8m", "classes=1000", "jit=1", "deflate=1", "quiet=1"];
+
+fn audit(pid: i32) -> (Option<i32>, Value) {
+    let output = marusa(&["audit", &pid.to_string(), "--json"]);
+    let json = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", text(&output.stderr)));
+    (output.status.code(), json)
+}
+
+#[test]
+fn our_areas_agree_with_the_labels_of_the_jvm() {
+    let mut broken = Vec::new();
+    println!("{:<30} {:>8} {:>10}", "JVM", "MiB", "agreed");
+    for row in rows() {
+        let options = ["-Xmx256m", "-XX:NativeMemoryTracking=detail"];
+        let Some(jvm) = Jvm::under_load(&row, &options, LOAD) else { continue };
+        let (status, audit) = audit(jvm.pid);
+        let labels = &audit["labels"];
+        let share = labels["agreed_share"].as_f64().unwrap_or(0.0);
+        let bytes = labels["labelled_bytes"].as_u64().unwrap_or(0);
+        println!("{:<30} {:>8} {:>8.3} %", row.name(), bytes >> 20, share * 100.0);
+        if status != Some(0) || share < AGREED_SHARE_MIN || bytes < 100 << 20 {
+            broken.push(format!(
+                "{}: {share} of {bytes}, exit {status:?}, {:#}",
+                row.name(),
+                labels["disagreements"]
+            ));
+        }
+        check_sums(&audit, &row, &mut broken);
+    }
+    assert!(broken.is_empty(), "{broken:#?}");
+}
+
+/// Where both sides measure the same thing, they must say the same.
+fn check_sums(audit: &Value, row: &Row, broken: &mut Vec<String>) {
+    let rows = audit["rows"].as_array().cloned().unwrap_or_default();
+    for (area, figure) in
+        [("java_heap", "committed"), ("jit_code", "committed"), ("class_metadata", "committed")]
+    {
+        let Some(found) = rows.iter().find(|one| {
+            one["area"] == area
+                && one["ours"] == figure
+                && one["theirs"].as_str().is_some_and(|name| name.starts_with("NMT"))
+        }) else {
+            broken.push(format!("{}: no row for {area} {figure}", row.name()));
+            continue;
+        };
+        let theirs = number(&found["theirs_bytes"]);
+        let apart = found["difference_bytes"].as_i64().unwrap_or(i64::MAX).unsigned_abs();
+        if found["reason"].is_null() && apart * 50 > theirs + (1 << 20) {
+            broken.push(format!("{}: {found:#}", row.name()));
+        }
+    }
+}
+
+#[test]
+fn without_nmt_the_audit_says_what_would_help() {
+    let Some(jvm) = Jvm::under_load(&row("17", "serial"), &["-Xmx100m"], &["heap=30m", "quiet=1"]) else {
+        return;
+    };
+    let (status, audit) = audit(jvm.pid);
+    assert_eq!(status, Some(0));
+    assert!(audit["labels"].is_null());
+    let gaps = audit["gaps"].to_string();
+    assert!(gaps.contains("NativeMemoryTracking"), "{gaps}");
+    let heap = audit["rows"].to_string();
+    assert!(heap.contains("heap info"), "{heap}");
+    assert_eq!(audit["taken"]["attached"], true);
+    assert_eq!(audit["receipt"]["signal_sent"], "SIGQUIT");
+}
+
+#[test]
+fn a_jvm_that_refuses_attach_or_is_stopped_is_not_disturbed() {
+    let options = ["-Xmx100m", "-XX:+DisableAttachMechanism"];
+    let Some(jvm) = Jvm::under_load(&row("17", "serial"), &options, &["heap=30m", "quiet=1"]) else { return };
+    let output = marusa(&["audit", &jvm.pid.to_string()]);
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("DisableAttachMechanism"), "{}", text(&output.stderr));
+    let Some(jvm) = Jvm::under_load(&row("25", "serial"), &["-Xmx100m"], &["heap=30m", "quiet=1"]) else {
+        return;
+    };
+    signal(jvm.pid, libc::SIGSTOP);
+    let output = marusa(&["audit", &jvm.pid.to_string()]);
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("stopped"), "{}", text(&output.stderr));
+}
