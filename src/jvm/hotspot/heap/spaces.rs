@@ -5,10 +5,10 @@ use super::super::{Found, Hotspot};
 use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
 use crate::jvm::types::{HeapView, How, Kind};
 
-/// A base of compressed pointers that lies this close below the heap belongs to the heap's reservation: one page or one
-/// alignment of the heap, which is protected so that a null decodes to an address that faults (virtualspace.cpp,
+/// A base of compressed pointers that lies this close below the heap belongs to the heap's reservation: one alignment of
+/// the heap, at most a region of G1, is protected so that a null decodes to an address that faults (virtualspace.cpp,
 /// `ReservedHeapSpace::establish_noaccess_prefix`).
-const PREFIX_BYTES_MAX: Bytes = 1 << 30;
+const PREFIX_BYTES_MAX: Bytes = 32 << 20;
 
 /// A contiguous space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,8 +123,10 @@ fn no_access_prefix(vm: &Hotspot, heap: Range) -> Option<Range> {
     ];
     let read = |(owner, name): &(&str, &str)| vm.structs.read_static(vm.memory(), owner, name).ok();
     let base = Addr(eras.iter().find_map(read)?);
-    let prefix = Range::new(base, heap.start);
-    let fits = !base.is_null() && base.is_aligned(4096) && (1..=PREFIX_BYTES_MAX).contains(&prefix.bytes());
-    let is_unused = vm.target.mapping(base).is_some_and(|mapping| !mapping.rights.any());
-    (fits && is_unused).then_some(prefix)
+    let mapping = vm.target.mapping(base).filter(|mapping| !mapping.rights.any())?;
+    // JDK 8 sets the base one page below the heap, whatever the prefix.
+    let is_whole = mapping.range.end == heap.start && mapping.range.bytes() <= PREFIX_BYTES_MAX;
+    let prefix = if is_whole { mapping.range } else { Range::new(base, heap.start) };
+    let fits = base.is_aligned(4096) && (1..=PREFIX_BYTES_MAX).contains(&prefix.bytes());
+    fits.then_some(prefix)
 }

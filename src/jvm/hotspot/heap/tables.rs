@@ -164,12 +164,19 @@ fn mapped<'a>(vm: &'a Hotspot, words: &'a [u64]) -> impl Iterator<Item = (usize,
 /// of the remembered sets at a static.
 fn mark_stack(vm: &Hotspot, found: &mut Found) -> Known<()> {
     let words = object_words(vm, spaces::collected_heap(vm)?, "G1CollectedHeap")?;
-    let mut search = Search::new(vm.target, &found.extents);
     // It starts with room for MarkStackSize entries and only grows.
     let entries = vm.flags.number("MarkStackSize").unwrap_or(MARK_STACK_ENTRIES);
-    search.mark_stack_bytes_least = Some(entries.saturating_mul(8) & !0xffff);
-    search.walk(&words, "G1CollectedHeap", 2, OBJECT_WORDS);
-    search.found.retain(|reached| reached.shape == Shape::Chunks || reached.depth <= 1);
+    let least = entries.saturating_mul(8) & !0xffff;
+    let mut search = Search::new(vm.target, &found.extents);
+    search.mark_stack_bytes_least = Some(least);
+    search.walk(&words, "G1CollectedHeap", 1, OBJECT_WORDS);
+    if !search.found.iter().any(|reached| reached.range.bytes() >= least) {
+        // JDK 22 and on: behind an array of buckets.
+        search = Search::new(vm.target, &found.extents);
+        search.mark_stack_bytes_least = Some(least);
+        search.walk(&words, "G1CollectedHeap", 2, OBJECT_WORDS);
+        search.found.retain(|reached| reached.shape == Shape::Chunks);
+    }
     for (name, words) in statics(vm) {
         search.rows(&words, &name);
     }
@@ -208,4 +215,20 @@ fn statics(vm: &Hotspot) -> Vec<(String, Vec<u64>)> {
         Some((format!("libjvm.so:{}", piece.start), words))
     };
     resident.filter_map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_its_share_of_the_heap_but_for_rounding() {
+        let heap = Range::of(0xfc00_0000, 0x1_0000_0000);
+        assert!(is_share(1 << 20, heap, 64));
+        assert!(is_share(2 << 20, heap, 32));
+        assert!(is_share((128 << 10) + 4096, heap, 512));
+        assert!(!is_share(128 << 10, heap, 64));
+        assert!(!is_share(1 << 20, heap, 512));
+        assert!(!is_share(0, heap, 512));
+    }
 }
