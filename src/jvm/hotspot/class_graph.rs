@@ -20,6 +20,8 @@ pub struct ClassSeen {
     pub class: Addr,
     /// The metadata that it points to; null ones are left out. Array classes have none of their own.
     pub metadata: Vec<Addr>,
+    /// `InstanceKlass::_methods`; null where there is none.
+    pub methods: Addr,
 }
 
 pub struct Counts {
@@ -60,6 +62,7 @@ struct Layout {
     layout_helper: u64,
     /// Members of `InstanceKlass` that point to metadata.
     metadata: Vec<u64>,
+    methods: Option<u64>,
     class_bytes: u64,
 }
 
@@ -87,6 +90,7 @@ impl Layout {
             loader_data,
             layout_helper,
             metadata,
+            methods: structs.offset("InstanceKlass", "_methods").ok(),
             class_bytes,
         })
     }
@@ -117,7 +121,8 @@ impl Layout {
     ) -> Known<u64> {
         let gap = |fault: Fault| fault.gap("classes");
         let mut bytes = vec![0; self.class_bytes as usize];
-        let mut seen = ClassSeen { loader: Addr::NULL, class: Addr::NULL, metadata: Vec::new() };
+        let mut seen =
+            ClassSeen { loader: Addr::NULL, class: Addr::NULL, metadata: Vec::new(), methods: Addr::NULL };
         let mut count = 0;
         for loader in loaders {
             seen.loader = *loader;
@@ -132,10 +137,12 @@ impl Layout {
                     return Err(Gap::new("classes of a loader", Why::Torn));
                 }
                 seen.metadata.clear();
+                seen.methods = Addr::NULL;
                 // The layout helper of an array class is negative.
                 if (word(&bytes, self.layout_helper) as u32) < 1 << 31 {
                     let pointers = self.metadata.iter().map(|offset| Addr(word(&bytes, *offset)));
                     seen.metadata.extend(pointers.filter(|at| !at.is_null()));
+                    seen.methods = Addr(self.methods.map_or(0, |offset| word(&bytes, offset)));
                 }
                 visit(&seen);
                 seen.class = Addr(word(&bytes, self.next_link));

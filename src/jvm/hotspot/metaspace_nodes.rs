@@ -30,15 +30,38 @@ pub struct Search<'a, 'w, 't> {
     vm: &'a Hotspot<'a>,
     windows: &'w mut Windows<'t>,
     /// What others own: no way leads through it, and no node overlaps it.
-    taken: Vec<Range>,
+    taken: Taken,
     pub missed: u64,
+}
+
+/// What extents of other readers cover: sorted, and joined where they overlap or touch.
+pub struct Taken(Vec<Range>);
+
+impl Taken {
+    pub fn by(found: &Found) -> Taken {
+        let mut ranges: Vec<Range> = found.extents.iter().map(|extent| extent.range).collect();
+        ranges.sort();
+        ranges.dedup_by(|next, before| {
+            let joins = next.start <= before.end;
+            if joins {
+                before.end = before.end.max(next.end);
+            }
+            joins
+        });
+        Taken(ranges)
+    }
+    pub fn has(&self, at: Addr) -> bool {
+        self.overlaps(Range::sized(at, 1))
+    }
+    pub fn overlaps(&self, range: Range) -> bool {
+        let first = self.0.partition_point(|taken| taken.end <= range.start);
+        self.0.get(first).is_some_and(|taken| taken.overlaps(range))
+    }
 }
 
 impl<'a, 'w, 't> Search<'a, 'w, 't> {
     pub fn new(vm: &'a Hotspot<'a>, windows: &'w mut Windows<'t>, found: &Found) -> Search<'a, 'w, 't> {
-        let mut taken: Vec<Range> = found.extents.iter().map(|extent| extent.range).collect();
-        taken.sort();
-        Search { vm, windows, taken, missed: 0 }
+        Search { vm, windows, taken: Taken::by(found), missed: 0 }
     }
 
     /// The node around `mark`; by its mapping alone where no loader leads to its bounds. `None` when nothing private is
@@ -75,9 +98,10 @@ impl<'a, 'w, 't> Search<'a, 'w, 't> {
             }
             for word in words {
                 if visited.len() < NODE_OBJECTS_MAX
+                    && !visited.contains(&Addr(word))
                     && self.may_be_object(word, mark)
-                    && visited.insert(Addr(word))
                 {
+                    visited.insert(Addr(word));
                     queue.push_back((Addr(word), depth + 1));
                 }
             }
@@ -102,7 +126,7 @@ impl<'a, 'w, 't> Search<'a, 'w, 't> {
     fn may_be_object(&self, word: u64, mark: Mark) -> bool {
         const CHUNK_BYTES_MIN: u64 = 1 << 10;
         let at = Addr(word);
-        if word < 1 << 16 || !at.is_aligned(8) || self.is_taken(Range::sized(at, 8)) {
+        if word < 1 << 16 || !at.is_aligned(8) || self.taken.overlaps(Range::sized(at, 8)) {
             return false;
         }
         let near = at.0.abs_diff(mark.at.0) < 64 << 20;
@@ -118,16 +142,8 @@ impl<'a, 'w, 't> Search<'a, 'w, 't> {
             && !range.start.is_null()
             && range.bytes() >= NODE_BYTES_MIN
             && range.bytes().is_multiple_of(GRANULE_BYTES_MIN)
-            && !self.is_taken(range)
+            && !self.taken.overlaps(range)
             && self.is_mapped_whole(range)
-    }
-
-    fn is_taken(&self, range: Range) -> bool {
-        let from = self.taken.partition_point(|taken| taken.end <= range.start);
-        self.taken[from..]
-            .iter()
-            .take_while(|taken| taken.start < range.end)
-            .any(|taken| taken.overlaps(range))
     }
 
     /// Private mappings without a gap between them cover it.
@@ -153,10 +169,10 @@ impl<'a, 'w, 't> Search<'a, 'w, 't> {
             .next()
             .filter(|rest| rest.range.start == first.range.end && is_private(rest) && !rest.rights.any());
         let range = Range::new(first.range.start, rest.map_or(first.range.end, |rest| rest.range.end));
-        if !self.is_taken(range) {
+        if !self.taken.overlaps(range) {
             return Some(range);
         }
-        (!self.is_taken(first.range)).then_some(first.range)
+        (!self.taken.overlaps(first.range)).then_some(first.range)
     }
 }
 
@@ -170,4 +186,23 @@ fn is_private(mapping: &Mapping) -> bool {
 fn mappings_from<'a>(vm: &'a Hotspot, at: Addr) -> impl Iterator<Item = &'a Mapping> {
     let mappings = &vm.target.view.mappings;
     mappings[mappings.partition_point(|mapping| mapping.range.end <= at)..].iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jvm::types::Kind;
+
+    #[test]
+    fn nested_extents_hide_nothing_of_what_is_taken() {
+        let mut found = Found::default();
+        for (start, end) in [(0x1000, 0x9000), (0x2000, 0x3000), (0xa000, 0xb000)] {
+            found.claim(Range::of(start, end), Kind::JavaHeap, "heap", None, How::VmStructs);
+        }
+        let taken = Taken::by(&found);
+        assert!(taken.has(Addr(0x8000)));
+        assert!(!taken.has(Addr(0x9000)));
+        assert!(taken.overlaps(Range::of(0x9000, 0xa001)));
+        assert!(!taken.overlaps(Range::of(0x9000, 0xa000)));
+    }
 }
