@@ -162,7 +162,7 @@ impl Attached {
     /// The text that the JVM prints for a command as `jcmd` takes it: "VM.native_memory summary".
     pub fn command(&self, line: &str) -> Result<String, AttachError> {
         let request = request(self.protocol, line)?;
-        let (code, text) = self.ask(&request, line)?;
+        let (code, text) = self.ask(&request, line, ATTACH_ANSWER_SECONDS_MAX)?;
         match code {
             0 => Ok(text),
             _ => {
@@ -172,12 +172,13 @@ impl Attached {
     }
 
     fn negotiate(&self) -> Result<Protocol, AttachError> {
-        let (code, text) = self.ask(b"1\0getversion\0options\0\0\0", "getversion")?;
+        let (code, text) =
+            self.ask(b"1\0getversion\0options\0\0\0", "getversion", ATTACH_OPEN_SECONDS_MAX)?;
         Ok(Protocol::parse(code, &text))
     }
 
-    fn ask(&self, request: &[u8], line: &str) -> Result<(i32, String), AttachError> {
-        let deadline = Instant::now() + Duration::from_secs(ATTACH_ANSWER_SECONDS_MAX);
+    fn ask(&self, request: &[u8], line: &str, seconds: u64) -> Result<(i32, String), AttachError> {
+        let deadline = Instant::now() + Duration::from_secs(seconds);
         let bytes = self.door.exchange(request, line, deadline)?;
         answer(&bytes).ok_or_else(|| AttachError::Io {
             pid: self.receipt.pid,

@@ -54,7 +54,7 @@ impl Door {
         if matches!(status.state, Some('T' | 't')) {
             return Err(AttachError::Stopped { pid });
         }
-        let found = door.has_socket();
+        let found = door.is_open();
         Ok((door, found))
     }
 
@@ -72,7 +72,15 @@ impl Door {
         (ours.0 == 0 && ours != (self.uid, self.gid)).then_some((self.uid, self.gid))
     }
 
-    pub fn has_socket(&self) -> bool {
+    /// Whether somebody listens. A socket file may be left of a process that had this pid before; the JVM, once asked,
+    /// puts its own in its place.
+    pub fn is_open(&self) -> bool {
+        let at_once = Instant::now();
+        self.has_socket()
+            && !self.connect(at_once).is_err_and(|error| error.raw_os_error() == Some(libc::ECONNREFUSED))
+    }
+
+    fn has_socket(&self) -> bool {
         let Ok(name) = CString::new(self.socket_name()) else { return false };
         // SAFETY: an all-zero stat is a valid one.
         let mut stat: libc::stat = unsafe { std::mem::zeroed() };
@@ -108,6 +116,9 @@ impl Door {
         let pid = self.pid;
         let tried = format!("'{line}' through /tmp/{}", self.socket_name());
         match error.kind() {
+            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock if self.is_stopped() => {
+                AttachError::Stopped { pid }
+            }
             io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => AttachError::NoAnswer {
                 pid,
                 tried,
@@ -119,6 +130,11 @@ impl Door {
             }
             _ => AttachError::Io { pid, tried, error },
         }
+    }
+
+    fn is_stopped(&self) -> bool {
+        let status = Process::open(self.pid).ok().and_then(|process| process.status().ok());
+        status.is_some_and(|status| matches!(status.state, Some('T' | 't')))
     }
 
     fn connect(&self, deadline: Instant) -> io::Result<UnixStream> {

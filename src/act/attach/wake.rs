@@ -44,7 +44,7 @@ fn wait(process: &Process, door: &Door, limit: Duration) -> Result<(), AttachErr
     let pid = process.pid;
     let deadline = Instant::now() + limit;
     while Instant::now() < deadline {
-        if door.has_socket() {
+        if door.is_open() {
             return Ok(());
         }
         if !process.is_same() {

@@ -5,29 +5,32 @@ use crate::base::{Bytes, Range};
 use crate::jvm::hotspot::report::nmt::Region;
 use crate::jvm::hotspot::report::system_map::Row;
 use crate::map::area::Area;
-use crate::map::types::{MemoryMap, Span};
+use crate::map::types::{MemoryMap, Owner, Span};
 
 /// Disagreements that are listed; all are counted.
 const LISTED_MAX: usize = 200;
 
 /// A range with the tags the JVM gives it. `System.map` names every tag in a mapping without saying which bytes are
-/// whose, so any of them will do; the regions of the detail report have one each.
+/// whose, so any of them will do; the regions of the detail report have one each and are the better witness.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
     pub range: Range,
     /// Empty: the JVM knows nothing of this range.
     pub tags: Vec<String>,
+    /// The whole range is the JVM's own. A mapping of `System.map` is not: the kernel merges neighbours, so that a block
+    /// of malloc and a table of the collector may be one mapping, labelled GC.
+    pub exact: bool,
 }
 
 impl From<&Row> for Label {
     fn from(row: &Row) -> Label {
-        Label { range: row.range, tags: row.tags.clone() }
+        Label { range: row.range, tags: row.tags.clone(), exact: false }
     }
 }
 
 impl From<&Region> for Label {
     fn from(region: &Region) -> Label {
-        Label { range: region.range, tags: vec![region.tag.clone()] }
+        Label { range: region.range, tags: vec![region.tag.clone()], exact: true }
     }
 }
 
@@ -37,6 +40,8 @@ pub struct Agreement {
     /// Bytes that the JVM labels and our account knows.
     pub labelled_bytes: Bytes,
     pub agreed_bytes: Bytes,
+    /// Bytes of malloc's in a mapping that the kernel made of them and of memory the JVM labels; not part of the share.
+    pub merged_bytes: Bytes,
     /// Bytes that we call heap, metaspace, archive or JIT code and the JVM does not label at all; not part of the share.
     pub ours_alone_bytes: Bytes,
     /// Biggest first.
@@ -86,6 +91,10 @@ impl Agreement {
         let Some(owner) = map.owners.get(span.owner).filter(|_| bytes > 0) else { return };
         let known = label.tags.iter().any(|tag| !tags::areas(tag).is_empty());
         let agrees = label.tags.iter().any(|tag| tags::areas(tag).contains(&owner.area));
+        if known && !agrees && !label.exact && !span.range.covers(label.range) && is_mallocs(owner) {
+            self.merged_bytes += bytes;
+            return;
+        }
         if known {
             self.labelled_bytes += bytes;
         }
@@ -106,6 +115,11 @@ impl Agreement {
             ours: format!("{}/{}", owner.area.name(), owner.part),
         });
     }
+}
+
+/// Proven by the allocator's own structures, so that no tag of a whole mapping stands against it.
+fn is_mallocs(owner: &Owner) -> bool {
+    owner.part.starts_with("malloc")
 }
 
 /// Areas whose every mapping NMT knows, so that a range without a label is worth a look.

@@ -9,13 +9,13 @@ use crate::map::types::{Figures, MemoryMap, Owner};
 
 const SEVERAL_ADDRESSES: &str =
     "the heap is mapped at several addresses: ours counts every address, NMT the heap's pages";
-const STACK_RESIDENT: &str = "NMT finds what is committed of a stack by mincore, which is what is resident";
+const STACK_RESIDENT: &str = "NMT counts what mincore finds resident and, of every Java thread, the guard zone, which is never touched";
 const STACK_WHOLE: &str = "JDK 8 takes every stack as committed whole";
 const STACK_FOREIGN: &str = "ours has the stacks of foreign threads and the primordial one too";
 const GC_MALLOC: &str = "collector tables that are malloc chunks are in malloc's memory on our side";
 const UNKNOWN_CLASS_SPACE: &str = "this JDK tags the class space Unknown (no CDS archive)";
-const MALLOC: &str = "NMT counts the blocks that the VM asked for; ours is all that malloc holds in memory, with other \
-                      libraries' blocks, headers and freed memory";
+const MALLOC: &str = "NMT counts the blocks that the VM asked for, touched or not; ours is what malloc holds in memory, \
+                      with other libraries' blocks, headers and freed memory";
 const MEANWHILE: &str = "read at two moments; the program allocates in between";
 
 /// What one row of NMT's summary is held against.

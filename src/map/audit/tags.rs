@@ -22,7 +22,8 @@ const fn tag(name: &'static str, short: &'static str, areas: &'static [Area]) ->
 const WORK: &[Area] = &[Area::JvmWork];
 
 pub const TAGS: &[Tag] = &[
-    tag("Java Heap", "JAVAHEAP", &[Area::JavaHeap]),
+    // The archive of classes brings heap objects, which are mapped into the heap.
+    tag("Java Heap", "JAVAHEAP", &[Area::JavaHeap, Area::CdsArchive]),
     tag("Class", "CLASS", &[Area::ClassMetadata]),
     tag("Metaspace", "META", &[Area::ClassMetadata]),
     // The summary counts stacks under "Thread"; its malloc and arenas are the threads' structures.
@@ -68,7 +69,7 @@ mod tests {
     #[test]
     fn both_names_lead_to_the_same_areas() {
         assert_eq!(areas("Shared class space"), areas("CDS"));
-        assert_eq!(areas("Java Heap"), [Area::JavaHeap]);
+        assert_eq!(areas("Class"), [Area::ClassMetadata]);
         assert!(areas("POLL").contains(&Area::JvmWork));
         assert!(areas("no such tag").is_empty());
     }

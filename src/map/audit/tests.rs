@@ -62,6 +62,20 @@ fn a_mapping_with_several_tags_agrees_with_any_of_them() {
 }
 
 #[test]
+fn a_block_of_malloc_in_a_merged_mapping_is_no_disagreement_but_a_whole_mapping_of_it_is() {
+    let map = account(&[
+        (0x1000, 0x3000, Area::JvmWork, "malloc mmapped chunks", 0x2000),
+        (0x3000, 0x4000, Area::Gc, "card table", 0x1000),
+    ]);
+    let merged = ranges::compare(&map, &labels("0x1000-0x4000 12288 rw-p 12288 0 4K com GC -\n"));
+    assert_eq!((merged.share(), merged.merged_bytes), (Some(1.0), 0x2000));
+    let whole = ranges::compare(&map, &labels("0x1000-0x3000 8192 rw-p 8192 0 4K com GC -\n"));
+    assert_eq!((whole.share(), whole.merged_bytes), (Some(0.0), 0));
+    let region = Label { range: Range::of(0x1000, 0x4000), tags: vec!["GC".to_string()], exact: true };
+    assert_eq!(ranges::compare(&map, &[region]).labelled_bytes, 0x3000, "the detail report means every byte");
+}
+
+#[test]
 fn what_we_alone_call_the_heap_is_listed_and_a_mapping_that_moved_is_prorated() {
     let map = account(&[(0x1000, 0x5000, Area::JavaHeap, "eden", 0x4000)]);
     let labels = labels(
