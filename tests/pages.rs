@@ -138,6 +138,19 @@ fn small_private_pages_and_reservations() {
     }
 }
 
+/// Every second page: more regions than the kernel's own buffer of 512 and than one of our calls takes.
+#[test]
+fn thousands_of_single_pages_count_once() {
+    let region = Region::private(160 * MIB);
+    region.advise(libc::MADV_NOHUGEPAGE);
+    for page in (0..20_000).step_by(2) {
+        region.write(page * 4096, 1);
+    }
+    assert_alike("every second page", &region, Some(10_000 * 4096));
+    let runs = pages(Method::PagemapScan).runs;
+    assert!(runs.windows(2).all(|pair| pair[0].range.end <= pair[1].range.start), "sorted and disjoint");
+}
+
 #[test]
 fn the_zero_page_is_absent() {
     let region = Region::private(4 * MIB);

@@ -52,7 +52,7 @@ pub fn run(args: &AuditArgs) -> anyhow::Result<u8> {
 /// Everything that the JVM can be asked about its memory; what it can not say is a gap.
 fn ask(attached: &Attached, gaps: &mut Vec<Gap>) -> Said {
     let heap = answer(attached, "GC.heap_info", report::heap_info::parse, gaps);
-    let nmt = answer(attached, "VM.native_memory summary", report::nmt::summary, gaps);
+    let nmt = summary(attached, gaps);
     let labels = match nmt {
         Some(_) => labels(attached, gaps),
         None => None,
@@ -60,26 +60,38 @@ fn ask(attached: &Attached, gaps: &mut Vec<Gap>) -> Said {
     Said { nmt, labels, heap }
 }
 
-/// `System.map` where the JVM has it (21.0.8 and 22 on), else the regions of NMT's detail report.
+/// In bytes where the JVM can: JDK 8 knows no unit below KB.
+fn summary(attached: &Attached, gaps: &mut Vec<Gap>) -> Option<report::nmt::Summary> {
+    let exact = attached.command("VM.native_memory summary scale=b").ok();
+    match exact.map(|text| report::nmt::summary(&text)) {
+        Some(Ok(summary)) => Some(summary),
+        _ => answer(attached, "VM.native_memory summary", report::nmt::summary, gaps),
+    }
+}
+
+/// Which addresses the JVM says are whose: NMT's own regions where it keeps them (NativeMemoryTracking=detail), else
+/// `System.map` (21.0.8 and 22 on), which labels whole mappings.
 fn labels(attached: &Attached, gaps: &mut Vec<Gap>) -> Option<Vec<Label>> {
-    if let Ok(text) = attached.command("System.map") {
-        return match report::system_map::parse(&text) {
-            Ok(map) => Some(map.rows.iter().map(Label::from).collect()),
-            Err(error) => {
-                gaps.push(unreadable("System.map", &error));
-                None
-            }
-        };
+    let regions = attached.command("VM.native_memory detail").map(|text| report::nmt::regions(&text));
+    if let Ok(Ok(regions)) = regions
+        && !regions.is_empty()
+    {
+        return Some(regions.iter().map(Label::from).collect());
     }
-    let regions = answer(attached, "VM.native_memory detail", report::nmt::regions, gaps)?;
-    if regions.is_empty() {
-        gaps.push(
-            Gap::new("labels by address", Why::NotInThisRuntime)
-                .hint("this JVM has no System.map: start it with -XX:NativeMemoryTracking=detail"),
-        );
-        return None;
+    match attached.command("System.map").map(|text| report::system_map::parse(&text)) {
+        Ok(Ok(map)) => Some(map.rows.iter().map(Label::from).collect()),
+        Ok(Err(error)) => {
+            gaps.push(unreadable("System.map", &error));
+            None
+        }
+        Err(_) => {
+            gaps.push(
+                Gap::new("labels by address", Why::NotInThisRuntime)
+                    .hint("this JVM has no System.map: start it with -XX:NativeMemoryTracking=detail"),
+            );
+            None
+        }
     }
-    Some(regions.iter().map(Label::from).collect())
 }
 
 fn answer<T>(

@@ -276,28 +276,25 @@ fn scan_segments(process: &Process, mappings: &[Mapping], segments: &[(Range, bo
                 }
                 called => called.map_err(|error| gap("PAGEMAP_SCAN", &error)),
             };
-            let (found, walked_to) = called?;
+            let found = called?;
             for region in &regions[..found] {
                 add_region(&mut runs, region, mappings);
             }
             if runs.len() > PAGE_RUNS_MAX {
                 return Err(Gap::new("page runs", Why::OverLimit));
             }
-            if walked_to <= from {
-                break;
+            // `walk_end` can not say where to go on: after more than 512 regions it still names the last stop of the
+            // kernel's own buffer, though the walk was finished (fs/proc/task_mmu.c, `do_pagemap_scan`, 6.7 to 6.18).
+            match regions.get(found.wrapping_sub(1)) {
+                Some(last) if found == regions.len() && last.end > from => from = last.end,
+                _ => break,
             }
-            from = walked_to;
         }
     }
     Ok(runs)
 }
 
-fn scan_once(
-    file: &File,
-    range: Range,
-    categories: u64,
-    regions: &mut [PageRegion],
-) -> io::Result<(usize, u64)> {
+fn scan_once(file: &File, range: Range, categories: u64, regions: &mut [PageRegion]) -> io::Result<usize> {
     let mut arg = ScanArg {
         size: size_of::<ScanArg>() as u64,
         start: range.start.0,
@@ -311,7 +308,7 @@ fn scan_once(
     // SAFETY: `arg` has the layout of struct pm_scan_arg and says its size; the kernel writes at most `vec_len` regions
     // into `regions`, which outlives the call.
     let found = unsafe { libc::ioctl(file.as_raw_fd(), PAGEMAP_SCAN as _, &mut arg) };
-    if found < 0 { Err(io::Error::last_os_error()) } else { Ok((found as usize, arg.walk_end)) }
+    if found < 0 { Err(io::Error::last_os_error()) } else { Ok(found as usize) }
 }
 
 /// Cuts a region at the borders of mappings: it may span several.

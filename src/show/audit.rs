@@ -58,6 +58,13 @@ fn agreement_text(out: &mut dyn Write, agreement: &Agreement) -> io::Result<()> 
             share * 100.0
         )?,
     }
+    if agreement.merged_bytes > 0 {
+        writeln!(
+            out,
+            "{} more are malloc's, in mappings that the JVM labels whole; not counted\n",
+            human(agreement.merged_bytes)
+        )?;
+    }
     for one in agreement.disagreements.iter().take(DISAGREEMENTS_SHOWN_MAX) {
         let theirs = if one.theirs.is_empty() { "no label" } else { &one.theirs };
         let line = format!("  {} {:>10}  JVM: {theirs}; we: {}", one.range, human(one.bytes), one.ours);
@@ -120,6 +127,7 @@ fn agreement_json(agreement: &Agreement) -> Value {
         "labelled_bytes": agreement.labelled_bytes,
         "agreed_bytes": agreement.agreed_bytes,
         "agreed_share": agreement.share(),
+        "merged_bytes": agreement.merged_bytes,
         "ours_alone_bytes": agreement.ours_alone_bytes,
         "disagreements": agreement.disagreements.iter().map(|one| json!({
             "range": one.range.to_string(),
