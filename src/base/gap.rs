@@ -36,6 +36,8 @@ pub enum Why {
     NotResident(Addr),
     /// The target's bytes make no sense at this address.
     BadData(Addr),
+    /// This version of Marusa does not look at it.
+    NotRead,
     /// The file does not hold it (frozen snapshots and cores).
     NotRecorded,
 }
@@ -51,6 +53,7 @@ impl Why {
             Why::OverLimit => "over the limit",
             Why::NotResident(_) => "not resident",
             Why::BadData(_) => "bad data",
+            Why::NotRead => "not read by this version",
             Why::NotRecorded => "not recorded",
         }
     }

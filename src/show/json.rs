@@ -27,7 +27,7 @@ pub fn map(snapshot: &Snapshot, map: &MemoryMap) -> Value {
         "jvm": jvm(snapshot),
         "totals": totals,
         "areas": areas,
-        "malloc": malloc(snapshot, &mut gaps),
+        "malloc": malloc(snapshot),
         "threads": threads(snapshot, map),
         "libraries": libraries(map),
         "gaps": gaps.iter().map(gap).collect::<Vec<Value>>(),
@@ -156,12 +156,8 @@ pub fn figures(figures: &Figures, in_use: Option<u64>) -> Value {
     })
 }
 
-fn malloc(snapshot: &Snapshot, gaps: &mut Vec<Gap>) -> Value {
+fn malloc(snapshot: &Snapshot) -> Value {
     let Ok(alloc) = &snapshot.alloc else { return Value::Null };
-    gaps.push(
-        Gap::new("malloc: bytes in use and free inside arenas", crate::base::Why::NotInThisRuntime)
-            .hint("this version names arenas and mmapped chunks, not yet what is in them"),
-    );
     let arenas: Vec<Value> = alloc
         .arenas
         .iter()

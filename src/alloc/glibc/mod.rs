@@ -10,14 +10,17 @@ pub mod main_arena;
 pub mod mmapped;
 
 use crate::alloc::types::AllocView;
-use crate::base::{Known, Range};
+use crate::base::{Gap, Known, Range, Why};
 use crate::os::Target;
 
 /// Reads the arenas and the mmapped chunks. `owned` is sorted and disjoint: what is not malloc's, so need not be searched.
 pub fn read(target: &Target, owned: &[Range]) -> Known<AllocView> {
     let libc = find::library(target)?;
     let layout = find::layout(target, &libc)?;
-    let mut gaps = Vec::new();
+    let mut gaps =
+        vec![Gap::new("what is free within malloc's memory", Why::NotRead).hint(
+            "arenas and large chunks are named whole, as JVM work, with what malloc keeps free in them",
+        )];
     let arenas = arena::read(target, &layout, owned, &mut gaps)?;
     let totals = layout::Totals::find(target, &libc, layout.heap_start);
     let (mmapped_count, mmapped_bytes) = match &totals {

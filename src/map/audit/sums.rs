@@ -9,7 +9,8 @@ use crate::map::types::{Figures, MemoryMap, Owner};
 
 const SEVERAL_ADDRESSES: &str =
     "the heap is mapped at several addresses: ours counts every address, NMT the heap's pages";
-const STACK_RESIDENT: &str = "NMT counts what mincore finds resident and, of every Java thread, the guard zone, never touched";
+const STACK_RESIDENT: &str =
+    "NMT counts what mincore finds resident and, of every Java thread, the guard zone, never touched";
 const STACK_WHOLE: &str = "JDK 8 takes every stack as committed whole";
 const STACK_FOREIGN: &str = "ours has the stacks of foreign threads and the primordial one too";
 const GC_MALLOC: &str = "collector tables that are malloc chunks are in malloc's memory on our side";

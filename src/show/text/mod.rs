@@ -5,7 +5,7 @@ mod tables;
 use super::units::{human, human_signed, percent, shorten};
 use crate::base::Gap;
 use crate::map::account::{AreaSum, by_area, by_paper_area};
-use crate::map::{Area, Figures, MemoryMap};
+use crate::map::{Area, Figures, MemoryMap, PaperArea};
 use crate::snapshot::Snapshot;
 use std::io::{self, Write};
 
@@ -50,7 +50,13 @@ pub fn by_paper(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMap) -> io
     table_head(out, "AREA (OOPSLA 2010)")?;
     row(out, "Java heap", &account.java_heap, None, total)?;
     for (area, figures) in &account.areas {
-        row(out, area.title(), figures, None, total)?;
+        match area {
+            // Within malloc nothing is told apart yet: these are not known, not 0.
+            PaperArea::MallocFreed | PaperArea::Overhead if figures.resident == 0 => {
+                writeln!(out, "{:<42} {:>10}        (within JVM work area)", area.title(), "-")?;
+            }
+            _ => row(out, area.title(), figures, None, total)?,
+        }
     }
     row(out, "unattributed", &account.unattributed, None, total)?;
     row(out, "total", &map.balance.total, None, total)?;
