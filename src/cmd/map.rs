@@ -57,8 +57,12 @@ pub fn run(args: &MapArgs) -> anyhow::Result<u8> {
     }
     let mut out = BufWriter::new(stdout().lock());
     match (args.json, args.taxonomy, args.by) {
-        (true, _, _) => {
-            serde_json::to_writer_pretty(&mut out, &json::map(&snapshot, &map))?;
+        (true, _, by) => {
+            let mut json = json::map(&snapshot, &map);
+            if by == By::Mapping {
+                json["mappings"] = json::mappings(&snapshot, &map).into();
+            }
+            serde_json::to_writer_pretty(&mut out, &json)?;
             writeln!(out)?;
         }
         (_, Taxonomy::Paper, _) => text::by_paper(&mut out, &snapshot, &map)?,

@@ -6,7 +6,9 @@ use super::claims::{self, Claim};
 use super::residency;
 use super::types::{Balance, Figures, MemoryMap, Owner, Span};
 use crate::base::{Addr, Gap, Range, Why};
+use crate::os::maps::Mapping;
 use crate::snapshot::Snapshot;
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
 /// Overlaps that are named one by one; the rest are counted.
@@ -23,7 +25,8 @@ pub fn join(snapshot: &Snapshot) -> MemoryMap {
     let mut spans: Vec<Span> = Vec::new();
     for piece in pieces {
         won[piece.claim] = true;
-        let owner = book.index(&claims[piece.claim].owner);
+        let mapping = &snapshot.os.mappings[piece.mapping];
+        let owner = book.index(&owner_within(&claims[piece.claim].owner, mapping));
         match spans.last_mut() {
             Some(last)
                 if last.range.end == piece.range.start
@@ -44,6 +47,15 @@ pub fn join(snapshot: &Snapshot) -> MemoryMap {
     let in_use = in_use_by_owner(&claims, &won, &mut book);
     let balance = balance(&spans, &book.owners, snapshot);
     MemoryMap { spans, owners: book.owners, in_use, balance, gaps }
+}
+
+/// The guard pages of a stack are the stretches of it that nobody may touch: HotSpot's yellow, red and reserved zones at its
+/// end (stackOverflow.hpp) and the C library's below.
+fn owner_within<'a>(owner: &'a Owner, mapping: &Mapping) -> Cow<'a, Owner> {
+    if owner.area == Area::Stack && !mapping.rights.any() {
+        return Cow::Owned(Owner { part: "stack guard pages".to_string(), ..owner.clone() });
+    }
+    Cow::Borrowed(owner)
 }
 
 #[derive(Default)]

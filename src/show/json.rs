@@ -205,6 +205,25 @@ fn threads(snapshot: &Snapshot, map: &MemoryMap) -> Vec<Value> {
         .collect()
 }
 
+/// `--by mapping`: every span, in the order of addresses.
+pub fn mappings(snapshot: &Snapshot, map: &MemoryMap) -> Vec<Value> {
+    map.spans
+        .iter()
+        .map(|span| {
+            let (owner, mapping) = (&map.owners[span.owner], &snapshot.os.mappings[span.mapping]);
+            let mut value = figures(&span.figures, None);
+            value["start"] = json!(span.range.start.to_string());
+            value["end"] = json!(span.range.end.to_string());
+            value["rights"] = json!(mapping.rights.text());
+            value["path"] = json!(mapping.path);
+            value["area"] = json!(owner.area.name());
+            value["part"] = json!(owner.part);
+            value["how"] = json!(owner.how);
+            value
+        })
+        .collect()
+}
+
 fn libraries(map: &MemoryMap) -> Vec<Value> {
     by_library(map)
         .into_iter()
