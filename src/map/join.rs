@@ -184,3 +184,7 @@ fn balance(spans: &[Span], owners: &[Owner], snapshot: &Snapshot) -> Balance {
     balance.proportional = (balance.total.sharing_unknown == 0).then_some(balance.total.proportional);
     balance
 }
+
+#[cfg(test)]
+#[path = "join_tests.rs"]
+mod tests;
