@@ -23,7 +23,7 @@ pub fn take(process: &Process) -> Known<Snapshot> {
     with_target(process, |taking, memory, symbols| taking.finish(process, memory, symbols))
 }
 
-/// As `take`, for a caller that wants to watch what is read: `wrap` gets the memory and the symbols.
+/// As `take`, for a caller that wants to watch what is read: `run` gets the memory and the symbols.
 pub fn with_target<T>(
     process: &Process,
     run: impl FnOnce(Taking, &dyn Memory, &dyn Symbols) -> Known<T>,

@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod list;
+mod reduced;
 
 use common::*;
 use std::os::unix::process::CommandExt;
