@@ -40,7 +40,7 @@ pub fn all(snapshot: &Snapshot) -> Vec<Claim> {
         let owner = Owner {
             area: Area::NativeLibrary,
             part: format!("{name} (mapped memory)"),
-            instance: Instance::Library(link.library.clone()),
+            instance: library(&link.library),
             how: link.how.clone(),
         };
         claims.push(Claim { range: link.range, rank: RANK_LINK, owner, in_use: None });
@@ -111,7 +111,7 @@ fn of_images(snapshot: &Snapshot, claims: &mut Vec<Claim>) {
             let owner = Owner {
                 area: Area::Code,
                 part: format!("{} {section}", file_name(&image.path)),
-                instance: Instance::Library(image.path.clone()),
+                instance: library(&image.path),
                 how: "loaded image".to_string(),
             };
             claims.push(Claim {
@@ -142,7 +142,7 @@ fn of_mappings(snapshot: &Snapshot, claims: &mut Vec<Claim>) {
 fn of_mapping(mapping: &Mapping, has_code: bool) -> Owner {
     let owner =
         |area, part: String, instance, how: &str| Owner { area, part, instance, how: how.to_string() };
-    let library = || Instance::Library(mapping.file_path().to_string());
+    let library = || library(&mapping.path);
     match mapping.path.as_str() {
         "[stack]" => owner(Area::Stack, "primordial thread stack".into(), Instance::None, "mapping's name"),
         "[heap]" => owner(Area::JvmWork, "malloc main arena".into(), Instance::Arena(0), "mapping's name"),
@@ -171,7 +171,16 @@ fn of_mapping(mapping: &Mapping, has_code: bool) -> Owner {
     }
 }
 
+/// A library that unpacked itself and was deleted is the same one under both names.
+fn library(path: &str) -> Instance {
+    Instance::Library(not_deleted(path).to_string())
+}
+
 fn file_name(path: &str) -> &str {
-    let path = path.strip_suffix(" (deleted)").unwrap_or(path);
+    let path = not_deleted(path);
     path.rsplit('/').next().unwrap_or(path)
+}
+
+fn not_deleted(path: &str) -> &str {
+    path.strip_suffix(" (deleted)").unwrap_or(path)
 }

@@ -9,6 +9,7 @@ use super::types::{Link, LoadedImage};
 use crate::base::limits::{LINK_OBJECTS_MAX, LINK_WORDS_MAX};
 use crate::base::{Addr, PAGE, Range};
 use crate::os::Target;
+use crate::os::maps::Mapping;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Words of an object that are looked at; malloc's blocks for such bookkeeping are small.
@@ -72,7 +73,9 @@ pub fn read(target: &Target, images: &[LoadedImage], owned: &[Range]) -> Vec<Lin
 /// Anonymous memory without an owner. What is left of the page in which a library's data ends is the library's.
 fn unclaimed(target: &Target, owned: &[Range]) -> Vec<Range> {
     let mut pieces = Vec::new();
-    for mapping in target.view.mappings.iter().filter(|mapping| mapping.is_anonymous()) {
+    // [heap] is malloc's, also where the arena could not be read.
+    let may_be_linked = |mapping: &&Mapping| mapping.is_anonymous() && mapping.path != "[heap]";
+    for mapping in target.view.mappings.iter().filter(may_be_linked) {
         let mut from = mapping.range.start;
         let first = owned.partition_point(|range| range.end <= from);
         for range in owned[first..].iter().take_while(|range| range.start < mapping.range.end) {

@@ -3,7 +3,7 @@
 
 use super::layout::{BINS, Layout};
 use crate::base::limits::LIBC_DATA_BYTES_MAX;
-use crate::base::{Addr, Gap, Known, Range, Why};
+use crate::base::{Addr, Gap, Known, PAGE, Range, Why};
 use crate::os::elf::Image;
 use crate::os::maps::Mapping;
 use crate::os::{Memory, Target};
@@ -84,34 +84,40 @@ pub fn layout(target: &Target, libc: &Image) -> Known<Layout> {
     })
 }
 
+/// Lists of a busy arena that may be torn at the moment, of `BINS`: those of small chunks change all the time.
+const TORN_LISTS_MAX: usize = BINS / 5;
+
 /// Where an array of 127 bins may start, the surest first.
 fn bins(memory: &dyn Memory, start: Addr, words: &[u64]) -> Vec<Addr> {
     // A bin's header is a chunk whose links are the pair, so it begins two words before.
     let header = |at: usize| start.plus(at as u64 * 8).minus(16);
     let is_empty = |at: usize| words[at] == header(at).0 && words[at + 1] == header(at).0;
+    let may_be_links = |at: usize| {
+        words[at..at + 2].iter().all(|word| word.is_multiple_of(8) && (PAGE..1 << 47).contains(word))
+    };
+    let leads_back = |at: usize| {
+        let (next, previous) = (Addr(words[at]), Addr(words[at + 1]));
+        memory.addr(next.plus(24)) == Ok(header(at)) || memory.addr(previous.plus(16)) == Ok(header(at))
+    };
     let pairs = words.len().saturating_sub(1);
     let mut windows: Vec<(usize, Addr)> = Vec::new();
     for parity in 0..2 {
-        let empty: Vec<bool> = (parity..pairs).step_by(2).map(is_empty).collect();
-        let mut sums = vec![0_usize];
-        for is_empty in &empty {
-            sums.push(sums[sums.len() - 1] + usize::from(*is_empty));
-        }
-        for first in 0..empty.len().saturating_sub(BINS - 1) {
-            // A busy arena still has a third of its bins empty: the large ones.
-            if sums[first + BINS] - sums[first] < BINS / 4 {
+        // No word of a list is ever null, so only long runs of pointers are looked at.
+        let places: Vec<usize> = (parity..pairs).step_by(2).collect();
+        for run in places.chunk_by(|one, next| may_be_links(*one) == may_be_links(*next)) {
+            if run.len() < BINS || !may_be_links(run[0]) {
                 continue;
             }
-            let leads_back = |index: usize| {
-                let at = parity + index * 2;
-                let (next, previous) = (Addr(words[at]), Addr(words[at + 1]));
-                memory.addr(next.plus(24)) == Ok(header(at))
-                    && memory.addr(previous.plus(16)) == Ok(header(at))
-            };
-            let valid = (first..first + BINS).filter(|index| empty[*index] || leads_back(*index)).count();
-            // A few lists may be torn.
-            if valid + 6 >= BINS {
-                windows.push((valid, start.plus((parity + first * 2) as u64 * 8)));
+            let mut sums = vec![0_usize];
+            for at in run {
+                let is_list = is_empty(*at) || leads_back(*at);
+                sums.push(sums[sums.len() - 1] + usize::from(is_list));
+            }
+            for first in 0..=run.len() - BINS {
+                let valid = sums[first + BINS] - sums[first];
+                if valid + TORN_LISTS_MAX >= BINS {
+                    windows.push((valid, start.plus(run[first] as u64 * 8)));
+                }
             }
         }
     }
@@ -130,6 +136,28 @@ mod tests {
             b"xx\0GNU C Library (Debian GLIBC 2.36-9+deb12u14) stable release version 2.36.\nCopyright";
         assert_eq!(version_in(text).as_deref(), Some("2.36"));
         assert_eq!(version_in(b"GNU C Library (no end"), None);
+    }
+
+    /// An arena that fragments has chunks in nearly all of its lists, and some change between two reads.
+    #[test]
+    fn a_busy_arena_whose_lists_are_torn_is_found() {
+        let (start, chunks) = (Addr(0x7000), Addr(0x10_0000));
+        let mut memory = Pieces::default();
+        let mut links = vec![0_u64; 4 * BINS];
+        let mut words = vec![0_u64; 400];
+        for bin in 0..BINS {
+            let header = start.0 + (40 + bin as u64 * 2) * 8 - 16;
+            let chunk = chunks.plus(bin as u64 * 32);
+            words[40 + bin * 2] = chunk.0;
+            words[41 + bin * 2] = chunk.0;
+            let is_torn = bin % 6 == 0;
+            links[bin * 4 + 2] = if is_torn { 0 } else { header };
+            links[bin * 4 + 3] = links[bin * 4 + 2];
+        }
+        memory.put_words(chunks, &links);
+        assert_eq!(bins(&memory, start, &words), [Addr(0x7000 + 40 * 8)]);
+        memory.put_words(chunks, &vec![0; 4 * BINS]);
+        assert!(bins(&memory, start, &words).is_empty());
     }
 
     #[test]

@@ -6,11 +6,14 @@
 
 use super::{Found, Hotspot};
 use crate::base::{PAGE, Range};
-use crate::jvm::types::{How, Kind};
+use crate::jvm::types::{Extent, How, Kind};
 use crate::os::maps::Mapping;
 
 /// The regions of metadata come first; after them heap regions follow.
 const REGIONS: usize = 5;
+/// What the reservation for the archives is rounded up to, at most (metaspaceShared.cpp,
+/// `reserve_address_space_for_archives`); the class space follows.
+const RESERVE_ALIGNMENT_MAX: u64 = 16 << 20;
 
 pub fn read(vm: &Hotspot, found: &mut Found) {
     let shared = shared_metaspace(vm);
@@ -42,6 +45,22 @@ pub fn read(vm: &Hotspot, found: &mut Found) {
                 found.claim(mapping.range, Kind::CdsArchive, part, None, How::Shape);
             }
         }
+    }
+    claim_rest(vm, found);
+}
+
+/// What is reserved behind the last archive, without any right of access.
+fn claim_rest(vm: &Hotspot, found: &mut Found) {
+    let is_core =
+        |extent: &&Extent| extent.kind == Kind::CdsArchive && extent.part != "cds bitmap";
+    let Some(end) = found.extents.iter().filter(is_core).map(|extent| extent.range.end).max() else { return };
+    let end = end.up_to(PAGE);
+    let rest = vm.target.mapping(end).filter(|rest| {
+        rest.range.start == end && rest.is_anonymous() && !rest.rights.any() && !rest.rights.shared
+    });
+    if let Some(rest) = rest {
+        let range = rest.range.intersect(Range::new(end, end.up_to(RESERVE_ALIGNMENT_MAX)));
+        found.claim(range, Kind::CdsArchive, "reserved behind the archives", Some(0), How::Shape);
     }
 }
 

@@ -53,10 +53,10 @@ pub fn by_thread(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMap) -> i
         .map(|thread| (thread.tid, (thread.name.as_str(), format!("{:?}", thread.kind).to_lowercase())))
         .collect();
     let total = map.balance.total.resident;
-    table_head(out, "THREAD (its stack)")?;
+    table_head(out, &format!("{:<7} {:<10} {}", "THREAD", "KIND", "NAME (its stack)"))?;
     for (tid, _, figures) in account::by_thread(map) {
         let (name, kind) = names.get(&tid).map_or(("?", "?"), |(name, kind)| (name, kind));
-        row(out, &format!("{tid} {kind} {name}"), &figures, None, total)?;
+        row(out, &format!("{tid:<7} {kind:<10} {name}"), &figures, None, total)?;
     }
     gaps(out, &map.gaps)
 }

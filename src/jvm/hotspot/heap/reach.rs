@@ -106,7 +106,9 @@ impl<'a> Search<'a> {
             return None;
         }
         let mapping = self.target.mapping(at)?;
-        if !is_memory(mapping) || !mapping.rights.write || self.unowned.is_owned(Range::sized(at, 8)) {
+        // With MALLOC_ARENA_MAX=1, which WildFly sets, the VM's objects are all in the main arena.
+        let may_hold = is_memory(mapping) || mapping.path == "[heap]";
+        if !may_hold || !mapping.rights.write || self.unowned.is_owned(Range::sized(at, 8)) {
             return None;
         }
         let run = self.target.view.resident_run(at)?;
