@@ -18,9 +18,38 @@ use crate::os::symbols::LiveSymbols;
 use crate::os::target::{OsView, Symbols, Target};
 use std::time::{Instant, SystemTime};
 
+/// How often a target that changes is read at most.
+const TAKES_MAX: usize = 3;
+
 /// One pass over a live process. Fails only when not even its mappings can be read.
+///
+/// A busy target changes while it is read: a list may be caught half linked, an arena may be newer than the look at the
+/// pages. Reading it again mostly cures that, so a torn snapshot is taken again, `TAKES_MAX` times at most.
 pub fn take(process: &Process) -> Known<Snapshot> {
+    let mut snapshot = take_once(process)?;
+    for _ in 1..TAKES_MAX {
+        if !is_torn(&snapshot) || !process.is_same() {
+            break;
+        }
+        snapshot = take_once(process)?;
+    }
+    Ok(snapshot)
+}
+
+fn take_once(process: &Process) -> Known<Snapshot> {
     with_target(process, |taking, memory, symbols| taking.finish(process, memory, symbols))
+}
+
+/// Whether a reader met what a change may have broken.
+fn is_torn(snapshot: &Snapshot) -> bool {
+    let moved = snapshot.taken.changed_while_reading_bytes.is_some_and(|bytes| bytes > 0);
+    let torn = |gaps: &[Gap]| gaps.iter().any(|gap| matches!(gap.why, Why::Torn | Why::BadData(_)));
+    let torn_jvm = snapshot.jvm.as_ref().is_ok_and(|jvm| torn(&jvm.gaps()));
+    let torn_alloc = match &snapshot.alloc {
+        Ok(alloc) => torn(&alloc.gaps),
+        Err(_) => moved,
+    };
+    torn_jvm || torn_alloc
 }
 
 /// As `take`, for a caller that wants to watch what is read: `run` gets the memory and the symbols.

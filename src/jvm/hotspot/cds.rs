@@ -51,8 +51,7 @@ pub fn read(vm: &Hotspot, found: &mut Found) {
 
 /// What is reserved behind the last archive, without any right of access.
 fn claim_rest(vm: &Hotspot, found: &mut Found) {
-    let is_core =
-        |extent: &&Extent| extent.kind == Kind::CdsArchive && extent.part != "cds bitmap";
+    let is_core = |extent: &&Extent| extent.kind == Kind::CdsArchive && extent.part != "cds bitmap";
     let Some(end) = found.extents.iter().filter(is_core).map(|extent| extent.range.end).max() else { return };
     let end = end.up_to(PAGE);
     let rest = vm.target.mapping(end).filter(|rest| {
