@@ -47,6 +47,14 @@ impl Memory for Damaged<'_> {
         }
         Ok(())
     }
+
+    fn find(&self, range: Range, needle: &[u8]) -> Option<Addr> {
+        self.inner.find(range, needle)
+    }
+
+    fn keeps_what_is_read(&self) -> bool {
+        true
+    }
 }
 
 /// Does to the memory and to the kernel's view what the steps say. `pieces`: what of the memory may be hit.

@@ -32,7 +32,7 @@ fn pieces(choice: u8) -> Vec<(u64, u64)> {
     let known = known.get_or_insert_default();
     let find = || {
         let frozen = &recorded::choose(choice).frozen;
-        let recording = Recording::of(&frozen.memory);
+        let recording = Recording::of(&frozen.memory, &frozen.os.mappings);
         read(&frozen.os, &recording);
         recording.into_seen().pieces().iter().map(|(at, bytes)| (at.0, bytes.len() as u64)).collect()
     };
