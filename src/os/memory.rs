@@ -2,7 +2,9 @@
 //!
 //! A fault carries its address. Helpers read the few shapes that the rooms above need; each is bounded.
 
-use crate::base::{Addr, Gap, Why};
+use crate::base::{Addr, Gap, Range, Why};
+
+const FIND_PIECE_BYTES: u64 = 64 << 10;
 
 /// One failed read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +58,32 @@ pub trait Memory {
         self.read(at, &mut bytes)?;
         Ok(bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect())
     }
+    /// As `words`, for a search: only addresses of mapped memory and small numbers mean something to the caller. A
+    /// recording keeps nothing else of them.
+    fn scan(&self, at: Addr, count: usize) -> Result<Vec<u64>, Fault> {
+        self.words(at, count)
+    }
+    /// Where `needle` first lies within `range`, which is read as far as it can be.
+    fn find(&self, range: Range, needle: &[u8]) -> Option<Addr> {
+        let mut piece = Vec::new();
+        let mut from = range.start;
+        while from < range.end && !needle.is_empty() {
+            let step = (range.end.0 - from.0).min(FIND_PIECE_BYTES);
+            piece.resize(step as usize, 0);
+            if self.read(from, &mut piece).is_ok()
+                && let Some(found) = piece.windows(needle.len()).position(|window| window == needle)
+            {
+                return Some(from.plus(found as u64));
+            }
+            // The next piece begins so early that nothing on the border is missed.
+            from = from.plus(if step < FIND_PIECE_BYTES { step } else { step - needle.len() as u64 });
+        }
+        None
+    }
+    /// Whether what is read is kept, so that nothing should be read beyond what is needed.
+    fn keeps_what_is_read(&self) -> bool {
+        false
+    }
     /// The C string at `at`, without its NUL, at most `max_bytes` long; bytes that are no UTF-8 become U+FFFD.
     /// Fails with `BadData` when no NUL is found within the bound.
     fn c_string(&self, at: Addr, max_bytes: usize) -> Result<String, Fault> {
@@ -63,9 +91,12 @@ pub trait Memory {
         while found.len() < max_bytes {
             let here = at.plus(found.len() as u64);
             // Never past the end of a page, the next one may be absent.
-            let step = (64 - (here.0 & 63)) as usize;
+            let mut step = (64 - (here.0 & 63)) as usize;
             let mut piece = [0; 64];
-            self.read(here, &mut piece[..step])?;
+            if self.keeps_what_is_read() || self.read(here, &mut piece[..step]).is_err() {
+                step = 1;
+                self.read(here, &mut piece[..1])?;
+            }
             if let Some(end) = piece[..step].iter().position(|byte| *byte == 0) {
                 found.extend_from_slice(&piece[..end]);
                 return Ok(String::from_utf8_lossy(&found).into_owned());

@@ -1,13 +1,17 @@
 //! Memory and symbols that remember what was asked of them, so that a snapshot can be replayed without the process; and
-//! the replay. Only bytes that were read are kept, never whole pages: the rest may hold the target's secrets.
+//! the replay. Only bytes that were read are kept, never whole pages: the rest may hold the target's secrets. For the same
+//! reason, of memory that was only searched for pointers nothing is kept that may be text.
 
+use super::maps::{Mapping, find_mapping};
 use super::memory::{Fault, Memory};
 use super::target::Symbols;
-use crate::base::{Addr, PAGE, Why};
+use crate::base::{Addr, PAGE, Range, Why};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 const PAGE_BYTES: usize = PAGE as usize;
+/// A word below this is a number: three letters at most.
+const NUMBER_END: u64 = 1 << 24;
 
 /// One page of which some bytes are known.
 struct PartPage {
@@ -40,9 +44,14 @@ impl Sparse {
 
     /// The known bytes as (address, bytes), sorted; pieces end at page borders.
     pub fn pieces(&self) -> Vec<(Addr, &[u8])> {
-        let mut pieces = Vec::new();
-        for (start, page) in &self.pages {
-            let mut at = 0;
+        self.pieces_from(Addr::NULL).collect()
+    }
+
+    /// As `pieces`, from an address on.
+    pub fn pieces_from(&self, from: Addr) -> impl Iterator<Item = (Addr, &[u8])> {
+        self.pages.range(from.down_to(PAGE).0..).flat_map(move |(start, page)| {
+            let mut at = from.0.saturating_sub(*start) as usize;
+            let mut pieces = Vec::new();
             while at < PAGE_BYTES {
                 let length = page.known[at..].iter().take_while(|known| **known == page.known[at]).count();
                 if page.known[at] {
@@ -50,8 +59,15 @@ impl Sparse {
                 }
                 at += length;
             }
-        }
-        pieces
+            pieces
+        })
+    }
+
+    /// Replaces the known text from `at` by zeros, up to its NUL.
+    pub fn blank_text(&mut self, at: Addr, bytes_max: u64) {
+        let length =
+            (0..bytes_max).take_while(|offset| self.u8(at.plus(*offset)).is_ok_and(|byte| byte != 0));
+        self.blank(at, length.count() as u64);
     }
 
     /// Replaces what is known of `bytes` bytes from `at` by zeros.
@@ -82,20 +98,53 @@ impl Memory for Sparse {
         }
         Ok(())
     }
+
+    /// In one known piece; a page's end ends a piece too.
+    fn find(&self, range: Range, needle: &[u8]) -> Option<Addr> {
+        let first = range.start.down_to(PAGE).0;
+        for (start, page) in self.pages.range(first..range.end.0) {
+            for (offset, window) in page.bytes.windows(needle.len().max(1)).enumerate() {
+                let at = Addr(start + offset as u64);
+                let is_known = || !page.known[offset..offset + window.len()].contains(&false);
+                if window == needle && range.has(at) && is_known() {
+                    return Some(at);
+                }
+            }
+        }
+        None
+    }
+
+    fn keeps_what_is_read(&self) -> bool {
+        true
+    }
 }
 
 /// Passes reads through and keeps what they gave.
 pub struct Recording<'a> {
     inner: &'a dyn Memory,
+    mappings: &'a [Mapping],
     seen: RefCell<Sparse>,
+    scanned: RefCell<Sparse>,
 }
 
 impl<'a> Recording<'a> {
-    pub fn of(inner: &'a dyn Memory) -> Recording<'a> {
-        Recording { inner, seen: RefCell::default() }
+    /// `mappings`: sorted; what an address is.
+    pub fn of(inner: &'a dyn Memory, mappings: &'a [Mapping]) -> Recording<'a> {
+        Recording { inner, mappings, seen: RefCell::default(), scanned: RefCell::default() }
     }
+
     pub fn into_seen(self) -> Sparse {
-        self.seen.into_inner()
+        let mut all = self.scanned.into_inner();
+        for (at, bytes) in self.seen.into_inner().pieces() {
+            all.put(at, bytes);
+        }
+        all
+    }
+
+    /// What is kept of a word that was searched: an address, the end of a mapping included, or a small number.
+    fn kept(&self, word: u64) -> u64 {
+        let is_mapped = |at: u64| find_mapping(self.mappings, Addr(at)).is_some();
+        if word < NUMBER_END || is_mapped(word) || is_mapped(word - 1) { word } else { 0 }
     }
 }
 
@@ -104,6 +153,23 @@ impl Memory for Recording<'_> {
         self.inner.read(at, into)?;
         self.seen.borrow_mut().put(at, into);
         Ok(())
+    }
+
+    fn scan(&self, at: Addr, count: usize) -> Result<Vec<u64>, Fault> {
+        let words = self.inner.scan(at, count)?;
+        let kept: Vec<u8> = words.iter().flat_map(|word| self.kept(*word).to_le_bytes()).collect();
+        self.scanned.borrow_mut().put(at, &kept);
+        Ok(words)
+    }
+
+    fn find(&self, range: Range, needle: &[u8]) -> Option<Addr> {
+        let found = self.inner.find(range, needle)?;
+        self.seen.borrow_mut().put(found, needle);
+        Some(found)
+    }
+
+    fn keeps_what_is_read(&self) -> bool {
+        true
     }
 }
 
@@ -148,7 +214,7 @@ mod tests {
     fn a_replay_gives_the_bytes_that_were_read_and_no_others() {
         let mut live = Pieces::default();
         live.put(Addr(0xff0), &(0..64).collect::<Vec<u8>>());
-        let recording = Recording::of(&live);
+        let recording = Recording::of(&live, &[]);
         assert_eq!(recording.u64(Addr(0xffc)), Ok(0x13121110_0f0e0d0c));
         let replay = recording.into_seen();
         assert_eq!(replay.u64(Addr(0xffc)), Ok(0x13121110_0f0e0d0c));
@@ -156,6 +222,35 @@ mod tests {
         let pieces: Vec<(Addr, usize)> =
             replay.pieces().iter().map(|(at, bytes)| (*at, bytes.len())).collect();
         assert_eq!(pieces, [(Addr(0xffc), 4), (Addr(0x1000), 4)]);
+    }
+
+    #[test]
+    fn of_searched_words_only_addresses_and_small_numbers_are_kept() {
+        let (mappings, _) = crate::os::maps::parse(b"7000-9000 rw-p 0 00:00 0 \n");
+        let mut live = Pieces::default();
+        let secret = u64::from_le_bytes(*b"hunter2!");
+        live.put_words(Addr(0x1000), &[0x7008, secret, 0x9000, 17, 0xabcd_ef01]);
+        let recording = Recording::of(&live, &mappings);
+        assert_eq!(recording.scan(Addr(0x1000), 2), Ok(vec![0x7008, secret]), "the caller sees all");
+        assert!(recording.scan(Addr(0x1000), 5).is_ok());
+        assert_eq!(recording.u64(Addr(0x1020)), Ok(0xabcd_ef01), "read, not only searched");
+        let replay = recording.into_seen();
+        assert_eq!(replay.scan(Addr(0x1000), 5), Ok(vec![0x7008, 0, 0x9000, 17, 0xabcd_ef01]));
+    }
+
+    #[test]
+    fn a_text_is_kept_up_to_its_nul_and_a_needle_alone() {
+        let mut live = Pieces::default();
+        live.put(Addr(0x1000), &[b"shown\0hidden\0".to_vec(), vec![7; 128]].concat());
+        let recording = Recording::of(&live, &[]);
+        let range = Range::of(0x1000, 0x1040);
+        assert_eq!(recording.find(range, b"dde"), Some(Addr(0x1008)));
+        assert_eq!(recording.c_string(Addr(0x1000), 100), Ok("shown".to_string()));
+        let replay = recording.into_seen();
+        assert_eq!(replay.c_string(Addr(0x1000), 100), Ok("shown".to_string()));
+        assert_eq!(replay.find(range, b"dde"), Some(Addr(0x1008)));
+        let known: usize = replay.pieces().iter().map(|(_, bytes)| bytes.len()).sum();
+        assert_eq!(known, 6 + 3);
     }
 
     #[test]

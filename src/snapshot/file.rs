@@ -57,7 +57,8 @@ pub fn freeze(
     memory: &dyn Memory,
     symbols: &dyn Symbols,
 ) -> Known<(Snapshot, Frozen)> {
-    let recording = Recording::of(memory);
+    let mappings = taking.os.mappings.clone();
+    let recording = Recording::of(memory, &mappings);
     let asked = RecordingSymbols::of(symbols);
     let snapshot = taking.finish(process, &recording, &asked)?;
     let mut frozen = Frozen {

@@ -57,7 +57,7 @@ pub fn read(target: &Target, images: &[LoadedImage], owned: &[Range]) -> Vec<Lin
         for range in writable(target, image) {
             let count = ((range.bytes() / 8) as usize).min(left);
             left -= count;
-            let Ok(words) = target.memory.words(range.start, count) else { continue };
+            let Ok(words) = target.memory.scan(range.start, count) else { continue };
             for word in words {
                 search.word(Addr(word), library, false);
                 if may_be_object(target, owned, Addr(word)) {
@@ -147,7 +147,7 @@ impl Search<'_> {
             }
             // A block near the end of what is in memory is looked at up to there.
             let count = [OBJECT_WORDS, ((at.plus(1).up_to(PAGE).0 - at.0) / 8) as usize].into_iter().min();
-            let words = self.target.memory.words(at, count.unwrap_or(0)).unwrap_or_default();
+            let words = self.target.memory.scan(at, count.unwrap_or(0)).unwrap_or_default();
             for word in words {
                 self.word(Addr(word), library, true);
             }

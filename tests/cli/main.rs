@@ -5,6 +5,7 @@
 mod common;
 mod list;
 mod reduced;
+mod secrets;
 
 use common::*;
 use std::os::unix::process::CommandExt;

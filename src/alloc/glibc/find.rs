@@ -2,7 +2,7 @@
 //! itself or at chunks that point back. No symbol is needed, so a stripped libc serves as well.
 
 use super::layout::{BINS, Layout};
-use crate::base::limits::LIBC_DATA_BYTES_MAX;
+use crate::base::limits::{C_STRING_BYTES_MAX, LIBC_DATA_BYTES_MAX};
 use crate::base::{Addr, Gap, Known, PAGE, Range, Why};
 use crate::os::elf::Image;
 use crate::os::maps::Mapping;
@@ -10,6 +10,7 @@ use crate::os::{Memory, Target};
 
 /// Largest stretch of read-only data that is searched for the banner.
 const BANNER_SEARCH_BYTES_MAX: u64 = 4 << 20;
+const BANNER: &[u8] = b"GNU C Library (";
 
 /// "libc.so.6", "libc-2.31.so".
 fn is_libc(mapping: &Mapping) -> bool {
@@ -32,9 +33,9 @@ pub fn version(target: &Target, libc: &Image) -> Option<String> {
         if *is_writable || segment.bytes() > BANNER_SEARCH_BYTES_MAX {
             continue;
         }
-        let mut bytes = vec![0; segment.bytes() as usize];
-        if target.memory.read(segment.start, &mut bytes).is_ok()
-            && let Some(version) = version_in(&bytes)
+        if let Some(at) = target.memory.find(*segment, BANNER)
+            && let Ok(banner) = target.memory.c_string(at, C_STRING_BYTES_MAX)
+            && let Some(version) = version_in(&banner)
         {
             return Some(version);
         }
@@ -42,11 +43,7 @@ pub fn version(target: &Target, libc: &Image) -> Option<String> {
     None
 }
 
-fn version_in(bytes: &[u8]) -> Option<String> {
-    const BANNER: &[u8] = b"GNU C Library (";
-    let start = bytes.windows(BANNER.len()).position(|window| window == BANNER)?;
-    let line = &bytes[start..bytes.len().min(start + 200)];
-    let line = String::from_utf8_lossy(line);
+fn version_in(line: &str) -> Option<String> {
     let (_, rest) = line.split_once("version ")?;
     let version: String =
         rest.chars().take_while(|letter| letter.is_ascii_digit() || *letter == '.').collect();
@@ -132,10 +129,9 @@ mod tests {
 
     #[test]
     fn the_version_stands_in_the_banner() {
-        let text =
-            b"xx\0GNU C Library (Debian GLIBC 2.36-9+deb12u14) stable release version 2.36.\nCopyright";
+        let text = "GNU C Library (Debian GLIBC 2.36-9+deb12u14) stable release version 2.36.\nCopyright";
         assert_eq!(version_in(text).as_deref(), Some("2.36"));
-        assert_eq!(version_in(b"GNU C Library (no end"), None);
+        assert_eq!(version_in("GNU C Library (no end"), None);
     }
 
     /// An arena that fragments has chunks in nearly all of its lists, and some change between two reads.

@@ -150,13 +150,7 @@ struct Entry {
 
 impl Flags {
     pub fn read(memory: &dyn Memory, structs: &VmStructs) -> Known<Flags> {
-        let owner = if structs.has_type("JVMFlag") { "JVMFlag" } else { "Flag" };
-        let entries = entries(memory, structs, owner)?;
-        let kinds = if is_named(structs, owner) {
-            kinds_by_name(memory, &entries)
-        } else {
-            kinds_by_number(&entries)
-        };
+        let (entries, kinds) = typed_entries(memory, structs)?;
         let value = |entry: &Entry| {
             let gap = || Gap::new(format!("type of flag {}", entry.name), Why::NotInThisRuntime);
             let kind = kinds.get(&entry.kind).copied().ok_or_else(gap)?;
@@ -184,6 +178,22 @@ impl Flags {
     pub fn all(&self) -> impl Iterator<Item = (&str, &str)> {
         self.values.iter().filter_map(|(name, value)| Some((name.as_str(), value.as_deref().ok()?)))
     }
+}
+
+/// Where the values of the text flags lie: (name, address of the first letter). Empty where the flags can not be read.
+pub fn texts(memory: &dyn Memory, structs: &VmStructs) -> Vec<(String, Addr)> {
+    let Ok((entries, kinds)) = typed_entries(memory, structs) else { return Vec::new() };
+    let texts = entries.into_iter().filter(|entry| kinds.get(&entry.kind) == Some(&Type::Text));
+    let found = texts.filter_map(|entry| Some((entry.name, memory.addr(entry.value_at).ok()?)));
+    found.filter(|(_, at)| !at.is_null()).collect()
+}
+
+fn typed_entries(memory: &dyn Memory, structs: &VmStructs) -> Known<(Vec<Entry>, HashMap<u64, Type>)> {
+    let owner = if structs.has_type("JVMFlag") { "JVMFlag" } else { "Flag" };
+    let entries = entries(memory, structs, owner)?;
+    let kinds =
+        if is_named(structs, owner) { kinds_by_name(memory, &entries) } else { kinds_by_number(&entries) };
+    Ok((entries, kinds))
 }
 
 /// Whether `_type` is a pointer to a name: it then has 8 bytes up to `_name`; the number has 4 at the end.

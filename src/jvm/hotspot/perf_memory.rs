@@ -5,9 +5,10 @@
 
 use super::vmstructs::VmStructs;
 use crate::base::limits::{PERF_COUNTERS_MAX, PERF_MEMORY_BYTES_MAX};
-use crate::base::{Addr, Gap, Known, Why};
+use crate::base::{self, Gap, Known, Why};
 use crate::os::Memory;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 const MAGIC: [u8; 4] = [0xca, 0xfe, 0xc0, 0xc0];
 const PROLOGUE_BYTES: usize = 32;
@@ -21,15 +22,10 @@ pub struct PerfMemory {
 
 impl PerfMemory {
     pub fn read(memory: &dyn Memory, structs: &VmStructs) -> Known<PerfMemory> {
-        let start = structs.read_static(memory, "PerfMemory", "_start")?;
-        let top = structs.read_static(memory, "PerfMemory", "_top")?;
-        let bytes = top.checked_sub(start).filter(|bytes| start != 0 && *bytes <= PERF_MEMORY_BYTES_MAX);
-        let Some(bytes) = bytes else {
-            return Err(Gap::new("performance counters", Why::NotInThisRuntime).hint("-XX:-UsePerfData"));
-        };
-        let mut block = vec![0; bytes as usize];
-        memory.read(Addr(start), &mut block).map_err(|fault| fault.gap("performance counters"))?;
-        parse(&block).ok_or_else(|| Gap::new("performance counters", Why::BadData(Addr(start))))
+        let range = range(memory, structs)?;
+        let mut block = vec![0; range.bytes() as usize];
+        memory.read(range.start, &mut block).map_err(|fault| fault.gap("performance counters"))?;
+        parse(&block).ok_or_else(|| Gap::new("performance counters", Why::BadData(range.start)))
     }
 
     pub fn number(&self, name: &str) -> Option<i64> {
@@ -40,24 +36,57 @@ impl PerfMemory {
     }
 }
 
+/// The used part of the block.
+pub fn range(memory: &dyn Memory, structs: &VmStructs) -> Known<base::Range> {
+    let start = structs.read_static(memory, "PerfMemory", "_start")?;
+    let top = structs.read_static(memory, "PerfMemory", "_top")?;
+    if start == 0 || top.checked_sub(start).is_none_or(|bytes| bytes > PERF_MEMORY_BYTES_MAX) {
+        return Err(Gap::new("performance counters", Why::NotInThisRuntime).hint("-XX:-UsePerfData"));
+    }
+    Ok(base::Range::of(start, top))
+}
+
 /// Parses a block or a file. Entries that make no sense are left out.
 pub fn parse(block: &[u8]) -> Option<PerfMemory> {
-    if block.get(..4)? != MAGIC || *block.get(4)? != 1 {
-        return None;
-    }
-    let word = |bytes: &[u8], at: usize| -> Option<usize> {
-        let word = bytes.get(at..at.checked_add(4)?)?;
-        usize::try_from(i32::from_le_bytes(word.try_into().ok()?)).ok()
-    };
-    let mut at = word(block, 24)?.max(PROLOGUE_BYTES);
     let mut counters = PerfMemory::default();
-    for _ in 0..word(block, 28)?.min(PERF_COUNTERS_MAX) {
-        let Some(length) = word(block, at).filter(|length| *length >= 20) else { break };
-        let Some(entry) = at.checked_add(length).and_then(|end| block.get(at..end)) else { break };
-        at += length;
+    for range in entries(block)? {
+        let entry = &block[range];
         counters.add(entry, word(entry, 4), word(entry, 8), word(entry, 16));
     }
     Some(counters)
+}
+
+/// Where in a block the texts lie: the command line, properties, paths.
+pub fn texts(block: &[u8]) -> Vec<Range<usize>> {
+    let text = |range: Range<usize>| {
+        let entry = &block[range.clone()];
+        let is_text = entry.get(12) == Some(&b'B');
+        let from = word(entry, 16)?.min(entry.len());
+        is_text.then_some(range.start + from..range.end)
+    };
+    entries(block).into_iter().flatten().filter_map(text).collect()
+}
+
+/// A word that counts or measures.
+fn word(bytes: &[u8], at: usize) -> Option<usize> {
+    let word = bytes.get(at..at.checked_add(4)?)?;
+    usize::try_from(i32::from_le_bytes(word.try_into().ok()?)).ok()
+}
+
+/// Where in a block the entries lie, each within the block and not empty.
+fn entries(block: &[u8]) -> Option<Vec<Range<usize>>> {
+    if block.get(..4)? != MAGIC || *block.get(4)? != 1 {
+        return None;
+    }
+    let mut at = word(block, 24)?.max(PROLOGUE_BYTES);
+    let mut found = Vec::new();
+    for _ in 0..word(block, 28)?.min(PERF_COUNTERS_MAX) {
+        let Some(length) = word(block, at).filter(|length| *length >= 20) else { break };
+        let Some(end) = at.checked_add(length).filter(|end| *end <= block.len()) else { break };
+        found.push(at..end);
+        at = end;
+    }
+    Some(found)
 }
 
 impl PerfMemory {
@@ -123,6 +152,16 @@ mod tests {
         let counters = parse(&block(&entries, 2)).expect("a good block");
         assert_eq!(counters.number("sun.gc.metaspace.used"), Some(7));
         assert_eq!(counters.text("sun.rt.javaCommand"), Some("com.Main a"));
+    }
+
+    #[test]
+    fn only_the_data_of_texts_is_text() {
+        let number = entry("sun.gc.metaspace.used", 0, b'J', &7_i64.to_le_bytes());
+        let text = entry("sun.rt.javaCommand", 16, b'B', b"com.Main hunter2");
+        let block = block(&[number, text], 2);
+        let found: Vec<&[u8]> = texts(&block).into_iter().map(|range| &block[range]).collect();
+        assert_eq!(found, [b"com.Main hunter2"]);
+        assert!(texts(b"no block").is_empty());
     }
 
     #[test]

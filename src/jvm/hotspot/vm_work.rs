@@ -7,6 +7,9 @@ use crate::jvm::types::{How, Kind};
 use crate::os::maps::Mapping;
 use std::collections::BTreeSet;
 
+/// The part's name. Its texts do not go into a frozen file.
+pub const PERF_MEMORY: &str = "perf memory";
+
 /// A larger mapping is more likely malloc's or several that the kernel joined.
 const POINTED_BYTES_MAX: u64 = 64 << 10;
 
@@ -44,7 +47,7 @@ fn perf_memory(vm: &Hotspot, found: &mut Found) {
     let top = vm.structs.read_static(vm.memory(), "PerfMemory", "_top").unwrap_or(0);
     let used = Addr(top).offset_from(start).filter(|used| *used <= range.bytes());
     if vm.target.mapping(start).is_some_and(|mapping| mapping.range.covers(range)) {
-        found.claim(range, Kind::VmWork, "perf memory", used, How::VmStructs);
+        found.claim(range, Kind::VmWork, PERF_MEMORY, used, How::VmStructs);
     }
 }
 
@@ -71,7 +74,7 @@ fn pointers(vm: &Hotspot) -> BTreeSet<Addr> {
     for range in writable.flat_map(|range| vm.target.resident(range)) {
         let range = Range::new(range.start.up_to(8), range.end);
         let words = range.bytes().min(VM_DATA_BYTES_MAX) / 8;
-        let words = vm.memory().words(range.start, words as usize).unwrap_or_default();
+        let words = vm.memory().scan(range.start, words as usize).unwrap_or_default();
         found.extend(words.into_iter().map(Addr).filter(|word| !word.is_null() && word.is_aligned(PAGE)));
     }
     found

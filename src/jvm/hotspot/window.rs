@@ -1,5 +1,6 @@
 //! Reading many small things that lie near each other: blocks of the code cache, classes, metadata. One read of 64 KiB in
-//! place of some hundred small ones; only resident pages are read, and only so many windows are kept.
+//! place of some hundred small ones; only resident pages are read, and only so many windows are kept. Nothing
+//! is read beyond what was asked for where it would be kept: in a recording.
 
 use crate::base::{Addr, PAGE, Range};
 use crate::os::{Fault, Target};
@@ -81,6 +82,10 @@ impl<'a> Windows<'a> {
         };
         let this = &mut self.slots[slot];
         (this.start, this.pages) = (start.0, 0);
+        self.index.insert(start.0, slot);
+        if self.target.memory.keeps_what_is_read() {
+            return slot;
+        }
         for piece in self.target.resident(Range::sized(start, WINDOW_BYTES)) {
             let from = (piece.start.0 - start.0) as usize;
             let bytes = &mut this.bytes[from..from + piece.bytes() as usize];
@@ -90,7 +95,6 @@ impl<'a> Windows<'a> {
                 }
             }
         }
-        self.index.insert(start.0, slot);
         slot
     }
 }

@@ -113,7 +113,7 @@ impl<'a> Search<'a> {
         }
         let run = self.target.view.resident_run(at)?;
         let count = ((run.end.0 - at.0) / 8).min(object_words.min(REACH_OBJECT_WORDS_MAX) as u64);
-        let words = self.target.memory.words(at, count as usize).ok()?;
+        let words = self.target.memory.scan(at, count as usize).ok()?;
         let path = format!("{}+{:#x} -> ", step.path, index * 8);
         Some(Step { words, depth: step.depth + 1, path, counts: counts_near(&step.words, index) })
     }

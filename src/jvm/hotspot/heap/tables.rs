@@ -211,7 +211,7 @@ fn statics(vm: &Hotspot) -> Vec<(String, Vec<u64>)> {
     let writable = vm.image.segments.iter().filter(|(_, writable)| *writable);
     let resident = writable.flat_map(|(range, _)| vm.target.resident(range.widened(8)));
     let read = |piece: Range| {
-        let words = vm.memory().words(piece.start.up_to(8), (piece.bytes() / 8) as usize).ok()?;
+        let words = vm.memory().scan(piece.start.up_to(8), (piece.bytes() / 8) as usize).ok()?;
         Some((format!("libjvm.so:{}", piece.start), words))
     };
     resident.filter_map(read).collect()

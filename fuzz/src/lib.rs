@@ -1,0 +1,16 @@
+//! What the targets share: recorded JVMs, and the damage that the bytes of an input describe.
+
+pub mod damage;
+pub mod recorded;
+
+use marusa::snapshot::Snapshot;
+use marusa::{map, show};
+
+/// The whole way of a snapshot to its account; the laws hold whatever the target's bytes say.
+pub fn account(snapshot: &Snapshot) {
+    let joined = map::join(snapshot);
+    if let Err(broken) = map::law::check(&joined, snapshot) {
+        panic!("a law is broken: {broken}");
+    }
+    std::hint::black_box(show::json::map(snapshot, &joined).to_string());
+}

@@ -1,0 +1,17 @@
+//! A recorded JVM whose memory says something else than it did: whatever it says, reading it ends, and the books balance.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use marusa::snapshot::take::interpret;
+use marusa_fuzz::damage::{self, Damaged};
+use marusa_fuzz::{account, recorded};
+
+fuzz_target!(|bytes: &[u8]| {
+    let [choice, steps @ ..] = bytes else { return };
+    let recorded = recorded::choose(*choice);
+    let frozen = &recorded.frozen;
+    let mut memory = Damaged::of(&frozen.memory);
+    let mut os = frozen.os.clone();
+    damage::apply(steps, recorded, &recorded.pieces, &mut memory, &mut os);
+    account(&interpret(os, frozen.taken.clone(), &memory, &frozen.symbols));
+});

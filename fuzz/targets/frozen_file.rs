@@ -1,0 +1,33 @@
+//! A frozen file made of the input. The first byte says whether it is the packed file as it is, or what is in it: the JSON
+//! of the header, a NUL, and the pieces of memory.
+#![no_main]
+
+use flate2::{Compression, write::GzEncoder};
+use libfuzzer_sys::fuzz_target;
+use marusa::snapshot::file::Frozen;
+use std::io::Write;
+
+const MAGIC: &[u8] = b"marusa-frozen 1\n";
+
+fn packed(inside: &[u8]) -> Vec<u8> {
+    let (header, pieces) = match inside.iter().position(|byte| *byte == 0) {
+        Some(end) => (&inside[..end], &inside[end + 1..]),
+        None => (inside, &[][..]),
+    };
+    let mut packed = GzEncoder::new(MAGIC.to_vec(), Compression::none());
+    for bytes in [&(header.len() as u64).to_le_bytes(), header, pieces] {
+        packed.write_all(bytes).expect("a Vec takes everything");
+    }
+    packed.finish().expect("a Vec takes everything")
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let file = match bytes {
+        [b'p', rest @ ..] => [MAGIC, rest].concat(),
+        [_, inside @ ..] => packed(inside),
+        [] => return,
+    };
+    if let Ok(frozen) = Frozen::load(&mut &file[..]) {
+        marusa_fuzz::account(&frozen.snapshot());
+    }
+});
