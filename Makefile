@@ -1,7 +1,7 @@
 # The two commands of the README; each sets up what it needs on a fresh Debian or Ubuntu.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: demo test build java setup jdks bench clean
+.PHONY: demo test build java setup jdks bench fuzz clean
 
 # Build, start a real Java program, show its account.
 demo: build java
@@ -12,6 +12,7 @@ test: setup jdks java
 	cargo fmt --check
 	cargo clippy --all-targets --locked -- -D warnings
 	MARUSA_ALL_TESTS=1 cargo test --locked -- --test-threads=1
+	fuzz/run 10
 
 build: setup
 	cargo build --release --locked
@@ -24,6 +25,10 @@ jdks: setup
 
 setup:
 	scripts/setup
+
+# The fuzzers for as long as you like: make fuzz SECONDS=600
+fuzz:
+	fuzz/run $(or $(SECONDS),60)
 
 # The figures of the README and of docs/benchmarks.md.
 bench: build java jdks
