@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod list;
+mod recycled;
 mod reduced;
 mod secrets;
 
