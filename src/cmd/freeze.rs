@@ -14,6 +14,9 @@ pub struct FreezeArgs {
     /// Where to write it
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+    /// Machine-readable, schema marusa/freeze/1
+    #[arg(long)]
+    json: bool,
 }
 
 pub fn run(args: &FreezeArgs) -> anyhow::Result<u8> {
@@ -26,10 +29,15 @@ pub fn run(args: &FreezeArgs) -> anyhow::Result<u8> {
     let mut out = BufWriter::new(File::create(&args.output).map_err(unwritable)?);
     frozen.save(&mut out).map_err(unwritable)?;
     let bytes = std::fs::metadata(&args.output).map_or(0, |metadata| metadata.len());
-    eprintln!(
-        "{}: {}; no command line, environment, user or home directory is in it",
-        args.output.display(),
-        human(bytes)
-    );
+    if args.json {
+        let file = args.output.display().to_string();
+        println!("{}", serde_json::json!({"schema": "marusa/freeze/1", "file": file, "bytes": bytes}));
+    } else {
+        eprintln!(
+            "{}: {}; no command line, environment, user or home directory is in it",
+            args.output.display(),
+            human(bytes)
+        );
+    }
     Ok(0)
 }
