@@ -75,3 +75,5 @@ pub const REPORT_LINES_MAX: usize = 4_000_000;
 pub const REACH_DEPTH_MAX: usize = 3;
 pub const REACH_OBJECT_WORDS_MAX: usize = 128;
 pub const REACH_ROWS_MAX: u64 = 65_536;
+/// Mappings whose start is read before all else.
+pub const FETCHED_MAPPINGS_MAX: usize = 4096;

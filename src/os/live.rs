@@ -9,7 +9,7 @@ use super::maps::{Mapping, find_mapping};
 use super::memory::{Fault, Memory};
 use super::process::{Process, gap};
 use super::target::OsView;
-use crate::base::limits::MEMORY_CACHE_BYTES_MAX;
+use crate::base::limits::{FETCHED_MAPPINGS_MAX, MEMORY_CACHE_BYTES_MAX};
 use crate::base::{Addr, Known, PAGE, Range, Why};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -39,7 +39,29 @@ impl<'a> Live<'a> {
                 "run as root, or with CAP_SYS_PTRACE, or as the JVM's user with kernel.yama.ptrace_scope=0",
             )
         })?;
-        Ok(Live { process, memory, view, blocks: RefCell::default(), files: RefCell::default() })
+        let live = Live { process, memory, view, blocks: RefCell::default(), files: RefCell::default() };
+        live.fetch_starts();
+        Ok(live)
+    }
+
+    /// Takes what is short-lived before anything else is read: the first words of each mapping, where malloc keeps the
+    /// size of a mapped block that a busy JVM frees again in milliseconds, and the small data of libraries, where
+    /// malloc counts them.
+    fn fetch_starts(&self) {
+        let writable =
+            self.view.mappings.iter().filter(|m| m.rights.read && m.rights.write && !m.rights.shared);
+        let mut blocks = self.blocks.borrow_mut();
+        for mapping in writable.take(FETCHED_MAPPINGS_MAX) {
+            let end = match mapping.is_file() && mapping.range.bytes() <= LARGE_READ_BYTES as u64 {
+                true => mapping.range.end,
+                false => mapping.range.start.plus(1),
+            };
+            let mut at = mapping.range.start.down_to(BLOCK_BYTES);
+            while at < end {
+                blocks.entry(at.0).or_insert_with(|| self.fetch(at));
+                at = at.plus(BLOCK_BYTES);
+            }
+        }
     }
 
     /// Reads from the process; `range` must be resident.
