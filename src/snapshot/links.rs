@@ -195,13 +195,15 @@ mod tests {
         LoadedImage { path: path.to_string(), segments: vec![(data, true)] }
     }
 
-    /// Two libraries' data, malloc's memory, and a mapping of three pages in which two of them hold memory.
+    /// Two libraries' data, malloc's memory, a mapping of three pages in which two of them hold memory, and [heap], which is
+    /// malloc's whoever points there.
     #[test]
     fn a_mapping_is_cut_where_libraries_point() {
         let text = b"1000-2000 rw-p 0 00:01 7 /a.so\n2000-3000 rw-p 0 00:01 8 /b.so\n\
-                     4000-5000 rw-p 0 00:00 0\n8000-b000 rw-p 0 00:00 0\nd000-e000 rw-p 0 00:00 0\n";
+                     4000-5000 rw-p 0 00:00 0\n8000-b000 rw-p 0 00:00 0\nd000-e000 rw-p 0 00:00 0\n\
+                     f000-10000 rw-p 0 00:00 0 [heap]\n";
         let mut memory = Pieces::default();
-        memory.put_words(Addr(0x1000), &[[0x8000_u64, 0x4100].as_slice(), &[0; 510]].concat());
+        memory.put_words(Addr(0x1000), &[[0x8000_u64, 0x4100, 0xf000].as_slice(), &[0; 509]].concat());
         memory.put_words(Addr(0x2000), &[[0xd010_u64].as_slice(), &[0; 511]].concat());
         memory.put_words(Addr(0x4100), &[[7, 0x9000_u64].as_slice(), &[0; 30]].concat());
         let view = view(maps::parse(text).0);

@@ -13,6 +13,8 @@ use crate::os::Fault;
 /// How far into a `ClassLoaderData` the first class is looked for, and in how many of them.
 const LOADER_BYTES_MAX: u64 = 256;
 const LOADERS_PROBED_MAX: usize = 64;
+/// More than the members that are read lie apart; an `InstanceKlass` of JDK 8 to 25 has under 600 bytes.
+const CLASS_BYTES_MAX: usize = 4096;
 
 /// A class as the walk passes it.
 pub struct ClassSeen {
@@ -29,28 +31,39 @@ pub struct Counts {
     pub classes: Known<u64>,
 }
 
-/// Walks the whole graph. What was read before a gap has been shown to `visit`.
+/// Walks the whole graph. A JVM that loads classes meanwhile puts the new ones first, in pages that were not in memory
+/// when the pages were looked at; such a loader is left there, and the walk goes on with the next.
 pub fn walk(vm: &Hotspot, windows: &mut Windows, visit: &mut dyn FnMut(&ClassSeen)) -> Counts {
     let layout = Layout::read(vm);
     let loaders = layout.as_ref().map_err(Gap::clone).and_then(|layout| loaders(vm, windows, layout));
     let classes = layout.and_then(|layout| {
-        let loaders = loaders.as_ref().map_err(Gap::clone)?;
+        let loaders = &loaders.as_ref().map_err(Gap::clone)?.found;
         layout.with_klasses(windows, loaders)?.classes(windows, loaders, visit)
     });
-    Counts { loaders: loaders.map(|loaders| loaders.len() as u64), classes }
+    let count = |loaders: Loaders| loaders.torn.map_or(Ok(loaders.found.len() as u64), Err);
+    Counts { loaders: loaders.and_then(count), classes }
 }
 
-fn loaders(vm: &Hotspot, windows: &mut Windows, layout: &Layout) -> Known<Vec<Addr>> {
+struct Loaders {
+    found: Vec<Addr>,
+    /// Why there may be more.
+    torn: Option<Gap>,
+}
+
+fn loaders(vm: &Hotspot, windows: &mut Windows, layout: &Layout) -> Known<Loaders> {
     let mut loader = vm.static_addr("ClassLoaderDataGraph", "_head")?;
     let mut found = Vec::new();
     while !loader.is_null() {
         if found.len() >= LOADERS_MAX {
-            return Err(Gap::new("class loaders", Why::OverLimit));
+            return Ok(Loaders { found, torn: Some(Gap::new("class loaders", Why::OverLimit)) });
         }
         found.push(loader);
-        loader = windows.addr(loader.plus(layout.next)).map_err(|fault| fault.gap("class loaders"))?;
+        loader = match windows.addr(loader.plus(layout.next)) {
+            Ok(next) => next,
+            Err(fault) => return Ok(Loaders { found, torn: Some(fault.gap("class loaders")) }),
+        };
     }
-    Ok(found)
+    Ok(Loaders { found, torn: None })
 }
 
 /// Offsets, in bytes.
@@ -80,7 +93,7 @@ impl Layout {
             names.iter().filter_map(|name| structs.offset("InstanceKlass", name).ok()).collect();
         let last = metadata.iter().chain([&next_link, &loader_data, &layout_helper]).max();
         let class_bytes = last.copied().unwrap_or(0) + 8;
-        if class_bytes > 4096 {
+        if class_bytes > CLASS_BYTES_MAX as u64 {
             return Err(Gap::new("layout of InstanceKlass", Why::BadData(Addr(class_bytes))));
         }
         Ok(Layout {
@@ -119,36 +132,51 @@ impl Layout {
         loaders: &[Addr],
         visit: &mut dyn FnMut(&ClassSeen),
     ) -> Known<u64> {
-        let gap = |fault: Fault| fault.gap("classes");
-        let mut bytes = vec![0; self.class_bytes as usize];
-        let mut seen =
-            ClassSeen { loader: Addr::NULL, class: Addr::NULL, metadata: Vec::new(), methods: Addr::NULL };
         let mut count = 0;
+        let mut torn = None;
         for loader in loaders {
-            seen.loader = *loader;
-            seen.class = windows.addr(loader.plus(self.klasses.unwrap_or(0))).map_err(gap)?;
-            while !seen.class.is_null() {
-                count += 1;
-                if count > CLASSES_MAX as u64 {
-                    return Err(Gap::new("classes", Why::OverLimit));
-                }
-                windows.read(seen.class, &mut bytes).map_err(gap)?;
-                if word(&bytes, self.loader_data) != loader.0 {
-                    return Err(Gap::new("classes of a loader", Why::Torn));
-                }
-                seen.metadata.clear();
-                seen.methods = Addr::NULL;
-                // The layout helper of an array class is negative.
-                if (word(&bytes, self.layout_helper) as u32) < 1 << 31 {
-                    let pointers = self.metadata.iter().map(|offset| Addr(word(&bytes, *offset)));
-                    seen.metadata.extend(pointers.filter(|at| !at.is_null()));
-                    seen.methods = Addr(self.methods.map_or(0, |offset| word(&bytes, offset)));
-                }
-                visit(&seen);
-                seen.class = Addr(word(&bytes, self.next_link));
+            match self.classes_of(windows, *loader, &mut count, visit) {
+                Err(gap) if gap.why == Why::OverLimit => return Err(gap),
+                Err(gap) => torn = torn.or(Some(gap)),
+                Ok(()) => {}
             }
         }
-        Ok(count)
+        torn.map_or(Ok(count), Err)
+    }
+
+    fn classes_of(
+        &self,
+        windows: &mut Windows,
+        loader: Addr,
+        count: &mut u64,
+        visit: &mut dyn FnMut(&ClassSeen),
+    ) -> Known<()> {
+        let gap = |fault: Fault| fault.gap("classes");
+        let mut bytes = [0; CLASS_BYTES_MAX];
+        let bytes = &mut bytes[..self.class_bytes as usize];
+        let class = windows.addr(loader.plus(self.klasses.unwrap_or(0))).map_err(gap)?;
+        let mut seen = ClassSeen { loader, class, metadata: Vec::new(), methods: Addr::NULL };
+        while !seen.class.is_null() {
+            *count += 1;
+            if *count > CLASSES_MAX as u64 {
+                return Err(Gap::new("classes", Why::OverLimit));
+            }
+            windows.read(seen.class, bytes).map_err(gap)?;
+            if word(bytes, self.loader_data) != loader.0 {
+                return Err(Gap::new("classes of a loader", Why::Torn));
+            }
+            seen.metadata.clear();
+            seen.methods = Addr::NULL;
+            // The layout helper of an array class is negative.
+            if (word(bytes, self.layout_helper) as u32) < 1 << 31 {
+                let pointers = self.metadata.iter().map(|offset| Addr(word(bytes, *offset)));
+                seen.metadata.extend(pointers.filter(|at| !at.is_null()));
+                seen.methods = Addr(self.methods.map_or(0, |offset| word(bytes, offset)));
+            }
+            visit(&seen);
+            seen.class = Addr(word(bytes, self.next_link));
+        }
+        Ok(())
     }
 }
 
