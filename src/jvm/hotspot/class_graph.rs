@@ -30,7 +30,7 @@ pub struct Counts {
 }
 
 /// Walks the whole graph. What was read before a gap has been shown to `visit`.
-pub fn walk(vm: &Hotspot, windows: &mut Windows, visit: &mut dyn FnMut(&ClassSeen)) -> Counts {
+pub fn walk(vm: &Hotspot, windows: &Windows, visit: &mut dyn FnMut(&ClassSeen)) -> Counts {
     let layout = Layout::read(vm);
     let loaders = layout.as_ref().map_err(Gap::clone).and_then(|layout| loaders(vm, windows, layout));
     let classes = layout.and_then(|layout| {
@@ -40,15 +40,25 @@ pub fn walk(vm: &Hotspot, windows: &mut Windows, visit: &mut dyn FnMut(&ClassSee
     Counts { loaders: loaders.map(|loaders| loaders.len() as u64), classes }
 }
 
-fn loaders(vm: &Hotspot, windows: &mut Windows, layout: &Layout) -> Known<Vec<Addr>> {
-    let mut loader = vm.static_addr("ClassLoaderDataGraph", "_head")?;
+/// A loader, and its first class where it is known how to find it.
+struct Loader {
+    at: Addr,
+    first_class: Option<Addr>,
+}
+
+/// All that is needed of a loader is read at once: thousands of them lie in all of malloc's memory.
+fn loaders(vm: &Hotspot, windows: &Windows, layout: &Layout) -> Known<Vec<Loader>> {
+    let gap = |fault: Fault| fault.gap("class loaders");
+    let mut at = vm.static_addr("ClassLoaderDataGraph", "_head")?;
     let mut found = Vec::new();
-    while !loader.is_null() {
+    while !at.is_null() {
         if found.len() >= LOADERS_MAX {
             return Err(Gap::new("class loaders", Why::OverLimit));
         }
-        found.push(loader);
-        loader = windows.addr(loader.plus(layout.next)).map_err(|fault| fault.gap("class loaders"))?;
+        let next = windows.addr(at.plus(layout.next)).map_err(gap)?;
+        let first_class = layout.klasses.map(|offset| windows.addr(at.plus(offset))).transpose();
+        found.push(Loader { at, first_class: first_class.map_err(gap)? });
+        at = next;
     }
     Ok(found)
 }
@@ -95,15 +105,15 @@ impl Layout {
         })
     }
 
-    fn with_klasses(mut self, windows: &mut Windows, loaders: &[Addr]) -> Known<Layout> {
+    fn with_klasses(mut self, windows: &Windows, loaders: &[Loader]) -> Known<Layout> {
         if self.klasses.is_none() {
             self.klasses = loaders.iter().take(LOADERS_PROBED_MAX).find_map(|loader| {
                 (0..LOADER_BYTES_MAX).step_by(8).find(|offset| {
-                    let class = windows.addr(loader.plus(*offset)).unwrap_or_default();
+                    let class = windows.addr(loader.at.plus(*offset)).unwrap_or_default();
                     // Malloc and metadata lie above the first page, aligned to 8 bytes.
                     class.0 > 4096
                         && class.is_aligned(8)
-                        && windows.addr(class.plus(self.loader_data)) == Ok(*loader)
+                        && windows.addr(class.plus(self.loader_data)) == Ok(loader.at)
                 })
             });
         }
@@ -115,8 +125,8 @@ impl Layout {
 
     fn classes(
         &self,
-        windows: &mut Windows,
-        loaders: &[Addr],
+        windows: &Windows,
+        loaders: &[Loader],
         visit: &mut dyn FnMut(&ClassSeen),
     ) -> Known<u64> {
         let gap = |fault: Fault| fault.gap("classes");
@@ -125,15 +135,18 @@ impl Layout {
             ClassSeen { loader: Addr::NULL, class: Addr::NULL, metadata: Vec::new(), methods: Addr::NULL };
         let mut count = 0;
         for loader in loaders {
-            seen.loader = *loader;
-            seen.class = windows.addr(loader.plus(self.klasses.unwrap_or(0))).map_err(gap)?;
+            seen.loader = loader.at;
+            seen.class = match loader.first_class {
+                Some(class) => class,
+                None => windows.addr(loader.at.plus(self.klasses.unwrap_or(0))).map_err(gap)?,
+            };
             while !seen.class.is_null() {
                 count += 1;
                 if count > CLASSES_MAX as u64 {
                     return Err(Gap::new("classes", Why::OverLimit));
                 }
                 windows.read(seen.class, &mut bytes).map_err(gap)?;
-                if word(&bytes, self.loader_data) != loader.0 {
+                if word(&bytes, self.loader_data) != loader.at.0 {
                     return Err(Gap::new("classes of a loader", Why::Torn));
                 }
                 seen.metadata.clear();
