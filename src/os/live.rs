@@ -7,27 +7,25 @@
 
 use super::maps::{Mapping, find_mapping};
 use super::memory::{Fault, Memory};
+use super::page_cache::{PageCache, Windows};
 use super::process::{Process, gap};
 use super::target::OsView;
-use crate::base::limits::{FETCHED_MAPPINGS_MAX, MEMORY_CACHE_BYTES_MAX};
-use crate::base::{Addr, Known, PAGE, Range, Why};
+use crate::base::limits::FETCHED_MAPPINGS_MAX;
+use crate::base::{Addr, Known, PAGE, Why};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
-/// Pages fetched at once around a wanted one.
-const BLOCK_BYTES: u64 = 4 * PAGE;
 /// Reads this long go past the cache.
 const LARGE_READ_BYTES: usize = 64 << 10;
-
-type Block = Box<[u8]>;
 
 pub struct Live<'a> {
     process: &'a Process,
     memory: File,
     view: &'a OsView,
-    blocks: RefCell<HashMap<u64, Block>>,
+    pages: RefCell<PageCache>,
+    windows: RefCell<Windows>,
     files: RefCell<HashMap<(String, u64), Option<File>>>,
 }
 
@@ -39,7 +37,8 @@ impl<'a> Live<'a> {
                 "run as root, or with CAP_SYS_PTRACE, or as the JVM's user with kernel.yama.ptrace_scope=0",
             )
         })?;
-        let live = Live { process, memory, view, blocks: RefCell::default(), files: RefCell::default() };
+        let (pages, windows) = (RefCell::default(), RefCell::default());
+        let live = Live { process, memory, view, pages, windows, files: RefCell::default() };
         live.fetch_starts();
         Ok(live)
     }
@@ -50,16 +49,18 @@ impl<'a> Live<'a> {
     fn fetch_starts(&self) {
         let writable =
             self.view.mappings.iter().filter(|m| m.rights.read && m.rights.write && !m.rights.shared);
-        let mut blocks = self.blocks.borrow_mut();
         for mapping in writable.take(FETCHED_MAPPINGS_MAX) {
             let end = match mapping.is_file() && mapping.range.bytes() <= LARGE_READ_BYTES as u64 {
                 true => mapping.range.end,
                 false => mapping.range.start.plus(1),
             };
-            let mut at = mapping.range.start.down_to(BLOCK_BYTES);
+            let mut at = mapping.range.start;
             while at < end {
-                blocks.entry(at.0).or_insert_with(|| self.fetch(at));
-                at = at.plus(BLOCK_BYTES);
+                if self.view.is_resident(at) {
+                    // The page is kept; whoever needs it will meet the fault, if there is one.
+                    let _ = self.u64(at);
+                }
+                at = at.plus(PAGE);
             }
         }
     }
@@ -88,30 +89,6 @@ impl<'a> Live<'a> {
         let offset = mapping.offset + (at.0 - mapping.range.start.0);
         file.as_ref().ok_or(absent)?.read_exact_at(into, offset).map_err(|_| absent)
     }
-
-    /// The part of the page-aligned block at `start` that is resident, with the bytes; pages of files are added.
-    fn fetch(&self, start: Addr) -> Block {
-        let mut block = vec![0; BLOCK_BYTES as usize].into_boxed_slice();
-        for piece in self.view.resident_ranges(Range::sized(start, BLOCK_BYTES)) {
-            let from = (piece.start.0 - start.0) as usize;
-            // A page that vanished since the scan stays zero here and is caught by `read`'s own check only if the whole
-            // mapping went; the rooms above check what they read.
-            let _ = self.read_resident(piece.start, &mut block[from..from + piece.bytes() as usize]);
-        }
-        block
-    }
-
-    fn read_small(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
-        let start = at.down_to(BLOCK_BYTES);
-        let skip = (at.0 - start.0) as usize;
-        let mut blocks = self.blocks.borrow_mut();
-        if blocks.len() * BLOCK_BYTES as usize > MEMORY_CACHE_BYTES_MAX {
-            blocks.clear();
-        }
-        let block = blocks.entry(start.0).or_insert_with(|| self.fetch(start));
-        into.copy_from_slice(&block[skip..skip + into.len()]);
-        Ok(())
-    }
 }
 
 impl Memory for Live<'_> {
@@ -119,26 +96,44 @@ impl Memory for Live<'_> {
         if at.0.checked_add(into.len() as u64).is_none() {
             return Err(Fault { at, why: Why::BadData(at) });
         }
+        let mut pages = self.pages.borrow_mut();
         let mut done = 0;
         while done < into.len() {
             let here = at.plus(done as u64);
-            let resident = self.view.resident_run(here);
+            let left = into.len() - done;
             let to_page_end = (PAGE - (here.0 & (PAGE - 1))) as usize;
-            let step = match resident {
-                Some(run) => (run.end.0 - here.0).min((into.len() - done) as u64) as usize,
-                None => to_page_end.min(into.len() - done),
+            let step = to_page_end.min(left);
+            if pages.copy(here, &mut into[done..done + step]) {
+                done += step;
+                continue;
+            }
+            let Some(run) = self.view.resident_run(here) else {
+                self.read_file(here, &mut into[done..done + step])?;
+                done += step;
+                continue;
             };
+            let large = (run.end.0 - here.0).min(left as u64) as usize;
+            if large >= LARGE_READ_BYTES {
+                self.read_resident(here, &mut into[done..done + large])?;
+                done += large;
+                continue;
+            }
+            pages.fetch(here, run, &|at, into| self.read_resident(at, into))?;
+        }
+        Ok(())
+    }
+
+    fn read_among_many(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
+        let mut windows = self.windows.borrow_mut();
+        let mut done = 0;
+        while done < into.len() {
+            let here = at.plus(done as u64);
+            let to_page_end = (PAGE - (here.0 & (PAGE - 1))) as usize;
+            let step = to_page_end.min(into.len() - done);
             let piece = &mut into[done..done + step];
-            match resident {
-                Some(_) if step >= LARGE_READ_BYTES => self.read_resident(here, piece)?,
-                Some(_) => {
-                    let to_block_end = (BLOCK_BYTES - (here.0 & (BLOCK_BYTES - 1))) as usize;
-                    let step = step.min(to_block_end);
-                    self.read_small(here, &mut into[done..done + step])?;
-                    done += step;
-                    continue;
-                }
-                None => self.read_file(here, piece)?,
+            let resident = |range| self.view.resident_ranges(range);
+            if !windows.copy(here, piece, &resident, &|at, into| self.read_resident(at, into)) {
+                self.read(here, piece)?;
             }
             done += step;
         }

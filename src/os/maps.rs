@@ -122,13 +122,14 @@ pub fn parse_line(line: &str) -> Option<Mapping> {
     let (offset, rest) = rest.split_once(' ')?;
     let (device, rest) = rest.split_once(' ')?;
     let (inode, path) = rest.split_once(' ').unwrap_or((rest, ""));
+    let path = path.trim_start_matches(' ');
     Some(Mapping {
         range: Range::of(start, end),
         rights: parse_rights(rights)?,
         offset: hex(offset)?,
         device: device.to_string(),
         inode: inode.parse().ok()?,
-        path: path.trim_start_matches(' ').replace("\\012", "\n"),
+        path: if path.contains('\\') { path.replace("\\012", "\n") } else { path.to_string() },
     })
 }
 

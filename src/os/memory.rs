@@ -25,6 +25,17 @@ pub trait Memory {
     /// Fills `into` from `at`, whole or not at all.
     fn read(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault>;
 
+    /// As `read`, for a walk over many small things that lie near each other: what is around may be read too, and need not
+    /// be kept.
+    fn read_among_many(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
+        self.read(at, into)
+    }
+
+    /// Whether what is read is kept, so that nothing should be read beyond what is needed.
+    fn keeps_what_is_read(&self) -> bool {
+        false
+    }
+
     fn u8(&self, at: Addr) -> Result<u8, Fault> {
         let mut bytes = [0; 1];
         self.read(at, &mut bytes)?;
@@ -54,9 +65,12 @@ pub trait Memory {
     }
     /// `count` words of 8 bytes from `at`.
     fn words(&self, at: Addr, count: usize) -> Result<Vec<u64>, Fault> {
-        let mut bytes = vec![0; count * 8];
-        self.read(at, &mut bytes)?;
-        Ok(bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect())
+        let mut words = vec![0_u64; count];
+        // SAFETY: the bytes are those of `words`, which is not used while they are; any bytes are good words.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), count * 8) };
+        self.read(at, bytes)?;
+        words.iter_mut().for_each(|word| *word = u64::from_le(*word));
+        Ok(words)
     }
     /// As `words`, for a search: only addresses of mapped memory and small numbers mean something to the caller. A
     /// recording keeps nothing else of them.
@@ -79,10 +93,6 @@ pub trait Memory {
             from = from.plus(if step < FIND_PIECE_BYTES { step } else { step - needle.len() as u64 });
         }
         None
-    }
-    /// Whether what is read is kept, so that nothing should be read beyond what is needed.
-    fn keeps_what_is_read(&self) -> bool {
-        false
     }
     /// The C string at `at`, without its NUL, at most `max_bytes` long; bytes that are no UTF-8 become U+FFFD.
     /// Fails with `BadData` when no NUL is found within the bound.

@@ -10,6 +10,7 @@ pub mod host;
 pub mod live;
 pub mod maps;
 pub mod memory;
+mod page_cache;
 pub mod pagemap;
 pub mod pagemap_words;
 pub mod process;

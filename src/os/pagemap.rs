@@ -196,7 +196,7 @@ const RETURNED: u64 = PAGE_IS_PRESENT | PAGE_IS_SWAPPED | PAGE_IS_FILE | PAGE_IS
 const PAGEMAP_SCAN: libc::c_ulong = 0xc060_6610;
 /// Above the highest address of user space with 4-level page tables there is nothing but the vsyscall page.
 const USER_END: u64 = 0x7fff_ffff_f000;
-const REGIONS_PER_CALL: usize = 8192;
+const REGIONS_PER_CALL: usize = 2048;
 /// Smaller mappings are not worth a call of their own.
 const SEGMENT_BYTES_MIN: u64 = 1 << 20;
 pub(super) const HUGE_BYTES: u32 = 2 << 20;

@@ -67,16 +67,7 @@ impl Process {
 
     /// Opens a file below /proc/PID for reading.
     pub fn open_file(&self, name: &str) -> io::Result<File> {
-        let name = CString::new(name).map_err(|_| io::ErrorKind::InvalidInput)?;
-        // SAFETY: the directory is open, and `name` is a NUL-terminated string that outlives the call.
-        let fd = unsafe {
-            libc::openat(self.directory.as_raw_fd(), name.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC)
-        };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: `fd` was just opened and belongs to nobody else.
-        Ok(unsafe { File::from_raw_fd(fd) })
+        open_below(&self.directory, name)
     }
 
     /// A file below /proc/PID, whole.
@@ -126,25 +117,48 @@ impl Process {
     }
 
     pub fn mappings(&self) -> Known<Vec<Mapping>> {
-        let bytes = self.bytes("maps").map_err(|error| gap("/proc/PID/maps", &error))?;
-        Ok(maps::parse(&bytes).0)
+        Ok(maps::parse(&self.maps_text()?).0)
+    }
+
+    /// The mappings as the kernel prints them: two looks that are alike need not both be parsed.
+    pub fn maps_text(&self) -> Known<Vec<u8>> {
+        self.bytes("maps").map_err(|error| gap("/proc/PID/maps", &error))
     }
 
     /// The threads that exist now. One that ends while it is listed is left out.
     pub fn tasks(&self) -> Known<Vec<Task>> {
-        let entries = std::fs::read_dir(self.path("task")).map_err(|error| gap("/proc/PID/task", &error))?;
+        let failed = |error| gap("/proc/PID/task", &error);
+        let entries = std::fs::read_dir(self.path("task")).map_err(failed)?;
+        let directory = self.open_file("task").map_err(failed)?;
         let mut tasks = Vec::new();
         for entry in entries.flatten() {
             let Some(tid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
             if tasks.len() == THREADS_MAX {
                 return Err(Gap::new("/proc/PID/task", Why::OverLimit));
             }
-            let Ok(name) = self.text(&format!("task/{tid}/comm")) else { continue };
+            // The name of a thread of the kernel may be longer than 15 bytes (fs/proc/array.c, `proc_task_name`); one read
+            // gives all of it.
+            let mut name = [0; 64];
+            let read =
+                open_below(&directory, &format!("{tid}/comm")).and_then(|mut file| file.read(&mut name));
+            let Ok(length) = read else { continue };
+            let name = String::from_utf8_lossy(&name[..length]);
             tasks.push(Task { tid, name: name.trim_end_matches('\n').to_string() });
         }
         tasks.sort_by_key(|task| task.tid);
         Ok(tasks)
     }
+}
+
+fn open_below(directory: &impl AsRawFd, name: &str) -> io::Result<File> {
+    let name = CString::new(name).map_err(|_| io::ErrorKind::InvalidInput)?;
+    // SAFETY: the directory is open, and `name` is a NUL-terminated string that outlives the call.
+    let fd = unsafe { libc::openat(directory.as_raw_fd(), name.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: `fd` was just opened and belongs to nobody else.
+    Ok(unsafe { File::from_raw_fd(fd) })
 }
 
 /// The gap that a failed read of a /proc file leaves.

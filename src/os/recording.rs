@@ -171,6 +171,12 @@ impl Memory for Recording<'_> {
     fn keeps_what_is_read(&self) -> bool {
         true
     }
+
+    fn read_among_many(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
+        self.inner.read_among_many(at, into)?;
+        self.seen.borrow_mut().put(at, into);
+        Ok(())
+    }
 }
 
 /// (object, name) -> address, with what was asked in vain left out.

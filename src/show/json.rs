@@ -14,7 +14,8 @@ pub fn map(snapshot: &Snapshot, map: &MemoryMap) -> Value {
     let mut gaps = map.gaps.clone();
     let areas: Vec<Value> = by_area(map).iter().map(|sum| area(sum, snapshot, &mut gaps)).collect();
     let totals = totals(map, &mut gaps);
-    json!({
+    let malloc = malloc(snapshot);
+    let mut value = json!({
         "schema": MAP_SCHEMA,
         "taken": {
             "at": snapshot.taken.at,
@@ -26,12 +27,18 @@ pub fn map(snapshot: &Snapshot, map: &MemoryMap) -> Value {
         "process": process(snapshot),
         "jvm": jvm(snapshot),
         "totals": totals,
-        "areas": areas,
-        "malloc": malloc(snapshot),
-        "threads": threads(snapshot, map),
-        "libraries": libraries(map),
+        "areas": null,
+        "malloc": null,
+        "threads": null,
+        "libraries": null,
         "gaps": gaps.iter().map(gap).collect::<Vec<Value>>(),
-    })
+    });
+    // Moved in: `json!` copies a value that it is given.
+    value["areas"] = Value::Array(areas);
+    value["malloc"] = malloc;
+    value["threads"] = Value::Array(threads(snapshot, map));
+    value["libraries"] = Value::Array(libraries(map));
+    value
 }
 
 /// One gap, with the reason as a word and the address, if any, in the text.
@@ -195,12 +202,12 @@ fn threads(snapshot: &Snapshot, map: &MemoryMap) -> Vec<Value> {
     jvm.threads
         .iter()
         .map(|thread| {
-            json!({
-                "tid": thread.tid,
-                "name": thread.name,
-                "kind": thread.kind,
-                "stack": stacks.get(&thread.tid).map(|sum| figures(sum, None)),
-            })
+            let mut value =
+                json!({"tid": thread.tid, "name": thread.name, "kind": thread.kind, "stack": null});
+            if let Some(sum) = stacks.get(&thread.tid) {
+                value["stack"] = figures(sum, None);
+            }
+            value
         })
         .collect()
 }

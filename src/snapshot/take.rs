@@ -9,7 +9,7 @@ use crate::jvm;
 use crate::os::facts::process_facts;
 use crate::os::host;
 use crate::os::live::Live;
-use crate::os::maps::Mapping;
+use crate::os::maps::{self, Mapping};
 use crate::os::memory::{Memory, NoMemory};
 use crate::os::pagemap;
 use crate::os::process::Process;
@@ -76,6 +76,7 @@ pub struct Taking {
     pub taken: Taken,
     started: Instant,
     resident_before: Option<u64>,
+    maps_text: Vec<u8>,
 }
 
 impl Taking {
@@ -83,7 +84,8 @@ impl Taking {
         let started = Instant::now();
         let at = rfc3339(SystemTime::now());
         let before = process.status()?;
-        let mappings = process.mappings()?;
+        let maps_text = process.maps_text()?;
+        let mappings = maps::parse(&maps_text).0;
         let pages = pagemap::read(process, &mappings, &before, None);
         let status = process.status()?;
         let (facts, mut gaps) = process_facts(process, &status);
@@ -104,15 +106,19 @@ impl Taking {
         };
         let resident_before = before.resident_with_hugetlb_bytes();
         let os = OsView { process: facts, status, mappings, pages, tasks, gaps };
-        Ok(Taking { os, taken, started, resident_before })
+        Ok(Taking { os, taken, started, resident_before, maps_text })
     }
 
     /// Reads the runtime and malloc, and looks at the maps once more.
     pub fn finish(self, process: &Process, memory: &dyn Memory, symbols: &dyn Symbols) -> Known<Snapshot> {
         let (started, resident_before) = (self.started, self.resident_before);
         let mut snapshot = interpret(self.os, self.taken, memory, symbols);
-        match process.mappings() {
-            Ok(now) if process.is_same() => note_moved(&mut snapshot, &now),
+        match process.maps_text() {
+            Ok(now) if process.is_same() => {
+                if now != self.maps_text {
+                    note_moved(&mut snapshot, &maps::parse(&now).0);
+                }
+            }
             _ => snapshot.os.gaps.push(
                 Gap::new("the process ended while it was read", Why::Gone)
                     .hint("the account is of the moment before; what was not read by then is missing"),

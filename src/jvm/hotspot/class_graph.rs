@@ -33,7 +33,7 @@ pub struct Counts {
 
 /// Walks the whole graph. A JVM that loads classes meanwhile puts the new ones first, in pages that were not in memory
 /// when the pages were looked at; such a loader is left there, and the walk goes on with the next.
-pub fn walk(vm: &Hotspot, windows: &mut Windows, visit: &mut dyn FnMut(&ClassSeen)) -> Counts {
+pub fn walk(vm: &Hotspot, windows: &Windows, visit: &mut dyn FnMut(&ClassSeen)) -> Counts {
     let layout = Layout::read(vm);
     let loaders = layout.as_ref().map_err(Gap::clone).and_then(|layout| loaders(vm, windows, layout));
     let classes = layout.and_then(|layout| {
@@ -44,24 +44,38 @@ pub fn walk(vm: &Hotspot, windows: &mut Windows, visit: &mut dyn FnMut(&ClassSee
     Counts { loaders: loaders.and_then(count), classes }
 }
 
+/// A loader, and its first class where it is known how to find it.
+struct Loader {
+    at: Addr,
+    first_class: Option<Addr>,
+}
+
 struct Loaders {
-    found: Vec<Addr>,
+    found: Vec<Loader>,
     /// Why there may be more.
     torn: Option<Gap>,
 }
 
-fn loaders(vm: &Hotspot, windows: &mut Windows, layout: &Layout) -> Known<Loaders> {
-    let mut loader = vm.static_addr("ClassLoaderDataGraph", "_head")?;
+/// All that is needed of a loader is read at once: thousands of them lie in all of malloc's memory.
+fn loaders(vm: &Hotspot, windows: &Windows, layout: &Layout) -> Known<Loaders> {
+    let mut at = vm.static_addr("ClassLoaderDataGraph", "_head")?;
     let mut found = Vec::new();
-    while !loader.is_null() {
+    while !at.is_null() {
         if found.len() >= LOADERS_MAX {
             return Ok(Loaders { found, torn: Some(Gap::new("class loaders", Why::OverLimit)) });
         }
-        found.push(loader);
-        loader = match windows.addr(loader.plus(layout.next)) {
-            Ok(next) => next,
-            Err(fault) => return Ok(Loaders { found, torn: Some(fault.gap("class loaders")) }),
+        let read = || {
+            let first_class = layout.klasses.map(|offset| windows.addr(at.plus(offset))).transpose()?;
+            Ok((windows.addr(at.plus(layout.next))?, first_class))
         };
+        let (next, first_class) = match read() {
+            Ok(read) => read,
+            Err(fault @ Fault { .. }) => {
+                return Ok(Loaders { found, torn: Some(fault.gap("class loaders")) });
+            }
+        };
+        found.push(Loader { at, first_class });
+        at = next;
     }
     Ok(Loaders { found, torn: None })
 }
@@ -108,15 +122,15 @@ impl Layout {
         })
     }
 
-    fn with_klasses(mut self, windows: &mut Windows, loaders: &[Addr]) -> Known<Layout> {
+    fn with_klasses(mut self, windows: &Windows, loaders: &[Loader]) -> Known<Layout> {
         if self.klasses.is_none() {
             self.klasses = loaders.iter().take(LOADERS_PROBED_MAX).find_map(|loader| {
                 (0..LOADER_BYTES_MAX).step_by(8).find(|offset| {
-                    let class = windows.addr(loader.plus(*offset)).unwrap_or_default();
+                    let class = windows.addr(loader.at.plus(*offset)).unwrap_or_default();
                     // Malloc and metadata lie above the first page, aligned to 8 bytes.
                     class.0 > 4096
                         && class.is_aligned(8)
-                        && windows.addr(class.plus(self.loader_data)) == Ok(*loader)
+                        && windows.addr(class.plus(self.loader_data)) == Ok(loader.at)
                 })
             });
         }
@@ -128,14 +142,14 @@ impl Layout {
 
     fn classes(
         &self,
-        windows: &mut Windows,
-        loaders: &[Addr],
+        windows: &Windows,
+        loaders: &[Loader],
         visit: &mut dyn FnMut(&ClassSeen),
     ) -> Known<u64> {
         let mut count = 0;
         let mut torn = None;
         for loader in loaders {
-            match self.classes_of(windows, *loader, &mut count, visit) {
+            match self.classes_of(windows, loader, &mut count, visit) {
                 Err(gap) if gap.why == Why::OverLimit => return Err(gap),
                 Err(gap) => torn = torn.or(Some(gap)),
                 Ok(()) => {}
@@ -146,23 +160,26 @@ impl Layout {
 
     fn classes_of(
         &self,
-        windows: &mut Windows,
-        loader: Addr,
+        windows: &Windows,
+        loader: &Loader,
         count: &mut u64,
         visit: &mut dyn FnMut(&ClassSeen),
     ) -> Known<()> {
         let gap = |fault: Fault| fault.gap("classes");
         let mut bytes = [0; CLASS_BYTES_MAX];
         let bytes = &mut bytes[..self.class_bytes as usize];
-        let class = windows.addr(loader.plus(self.klasses.unwrap_or(0))).map_err(gap)?;
-        let mut seen = ClassSeen { loader, class, metadata: Vec::new(), methods: Addr::NULL };
+        let class = match loader.first_class {
+            Some(class) => class,
+            None => windows.addr(loader.at.plus(self.klasses.unwrap_or(0))).map_err(gap)?,
+        };
+        let mut seen = ClassSeen { loader: loader.at, class, metadata: Vec::new(), methods: Addr::NULL };
         while !seen.class.is_null() {
             *count += 1;
             if *count > CLASSES_MAX as u64 {
                 return Err(Gap::new("classes", Why::OverLimit));
             }
             windows.read(seen.class, bytes).map_err(gap)?;
-            if word(bytes, self.loader_data) != loader.0 {
+            if word(bytes, self.loader_data) != loader.at.0 {
                 return Err(Gap::new("classes of a loader", Why::Torn));
             }
             seen.metadata.clear();

@@ -157,7 +157,7 @@ impl Blocks {
     }
 
     fn walk(&mut self, vm: &Hotspot, bounds: Bounds) -> Known<()> {
-        let mut windows = Windows::new(vm.target, 2);
+        let windows = Windows::new(vm.target);
         let mut header = vec![0; self.name_at + 8];
         let mut at = bounds.committed.start;
         for _ in 0..CODE_BLOCKS_MAX {

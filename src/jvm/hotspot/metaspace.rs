@@ -15,8 +15,6 @@ use std::collections::BTreeMap;
 
 /// 64 KiB: what JDK 16 and later commit at once.
 const GRANULE_BYTES: u64 = 64 << 10;
-/// 2 MiB of windows: the classes of a loader lie near each other, and more would only take time to clear.
-const WINDOWS_MAX: usize = 32;
 
 /// Where something was seen, and the loader that it was reached from.
 #[derive(Clone, Copy)]
@@ -55,11 +53,11 @@ impl Marking {
 }
 
 pub fn read(vm: &Hotspot, found: &mut Found) -> Known<ClassView> {
-    let mut windows = Windows::new(vm.target, WINDOWS_MAX);
+    let windows = Windows::new(vm.target);
     let known = Taken::by(found);
     let (mut classes, mut metadata) = (Marking::new(), Marking::new());
     let mut archived_methods = Vec::new();
-    let counts = class_graph::walk(vm, &mut windows, &mut |seen| {
+    let counts = class_graph::walk(vm, &windows, &mut |seen| {
         classes.mark(seen.class, seen.loader);
         seen.metadata.iter().for_each(|at| metadata.mark(*at, seen.loader));
         if archived_methods.len() < ARCHIVED_CLASSES_MAX && known.has(seen.methods) {
@@ -71,11 +69,11 @@ pub fn read(vm: &Hotspot, found: &mut Found) -> Known<ClassView> {
         marks.retain(|_, mark| !known.has(mark.at));
     }
     if metadata.is_empty() {
-        let counters = counters_of_archived(vm, &mut windows, &archived_methods);
+        let counters = counters_of_archived(vm, &windows, &archived_methods);
         let counters = counters.filter(|mark| !known.has(mark.at));
         metadata.extend(counters.map(|mark| (mark.at.0 / GRANULE_BYTES, mark)));
     }
-    claim(vm, &mut windows, classes, metadata, found);
+    claim(vm, &windows, classes, metadata, found);
     found.note(counts.classes.as_ref().map_err(Gap::clone));
     let perf = PerfMemory::read(vm.memory(), vm.structs);
     let counter = |name: &str| {
@@ -91,7 +89,7 @@ pub fn read(vm: &Hotspot, found: &mut Found) -> Known<ClassView> {
 }
 
 /// A program whose classes all come from the archive has only counters of its methods in the metaspace: one of those.
-fn counters_of_archived(vm: &Hotspot, windows: &mut Windows, methods: &[Mark]) -> Option<Mark> {
+fn counters_of_archived(vm: &Hotspot, windows: &Windows, methods: &[Mark]) -> Option<Mark> {
     let data = vm.structs.offset("Array<Method*>", "_data").unwrap_or(8);
     let members: Vec<u64> = ["_method_counters", "_method_data"]
         .iter()
@@ -116,7 +114,7 @@ fn counters_of_archived(vm: &Hotspot, windows: &mut Windows, methods: &[Mark]) -
 }
 
 /// Claims the node around every mark. With compressed class pointers, what holds a class is the class space.
-fn claim(vm: &Hotspot, windows: &mut Windows, mut classes: Marks, mut metadata: Marks, found: &mut Found) {
+fn claim(vm: &Hotspot, windows: &Windows, mut classes: Marks, mut metadata: Marks, found: &mut Found) {
     let compressed = vm.flags.is_on("UseCompressedClassPointers");
     let mut search = metaspace_nodes::Search::new(vm, windows, found);
     let mut nodes: Vec<(Node, Kind)> = Vec::new();

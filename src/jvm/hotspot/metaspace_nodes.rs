@@ -28,7 +28,7 @@ pub struct Node {
 
 pub struct Search<'a, 'w, 't> {
     vm: &'a Hotspot<'a>,
-    windows: &'w mut Windows<'t>,
+    windows: &'w Windows<'t>,
     /// What others own: no way leads through it, and no node overlaps it.
     taken: Taken,
     pub missed: u64,
@@ -60,7 +60,7 @@ impl Taken {
 }
 
 impl<'a, 'w, 't> Search<'a, 'w, 't> {
-    pub fn new(vm: &'a Hotspot<'a>, windows: &'w mut Windows<'t>, found: &Found) -> Search<'a, 'w, 't> {
+    pub fn new(vm: &'a Hotspot<'a>, windows: &'w Windows<'t>, found: &Found) -> Search<'a, 'w, 't> {
         Search { vm, windows, taken: Taken::by(found), missed: 0 }
     }
 

@@ -1,0 +1,256 @@
+//! Copies of the target's pages while one snapshot is taken, in two stores:
+//!
+//! * `PageCache` keeps each page that was read to the end, so that one snapshot sees one state. A thread's block or a
+//!   malloc chunk needs one page; a table that is read from its start to its end gets more pages at once.
+//! * `Windows` keeps the last few stretches of 64 KiB, for a walk over many small things that lie near each other: classes,
+//!   blocks of the code cache. A JVM may have hundreds of megabytes of those, which need not be kept.
+//!
+//! Memory is taken in slabs whose pages the kernel gives at once: one fault for each page of our own would take as long as
+//! the read of the target's.
+
+use super::memory::Fault;
+use crate::base::limits::MEMORY_CACHE_BYTES_MAX;
+use crate::base::{Addr, PAGE, Range};
+use memmap2::MmapOptions;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::ops::DerefMut;
+
+const PAGE_BYTES: usize = PAGE as usize;
+/// Pages that are allocated together, and most pages that are read at once.
+const SLAB_PAGES: u32 = 128;
+const AHEAD_PAGES_MAX: u32 = 16;
+const WINDOW_BYTES: u64 = 64 << 10;
+/// 2 MiB in all.
+const WINDOWS_MAX: usize = 32;
+const WINDOWS_PER_SLAB: usize = SLAB_PAGES as usize * PAGE_BYTES / WINDOW_BYTES as usize;
+
+/// Memory of our own, all of it in memory.
+fn slab() -> Slab {
+    let bytes = SLAB_PAGES as usize * PAGE_BYTES;
+    match MmapOptions::new().len(bytes).populate().map_anon() {
+        Ok(slab) => Box::new(slab),
+        Err(_) => Box::new(vec![0; bytes]),
+    }
+}
+
+type Slab = Box<dyn DerefMut<Target = [u8]>>;
+
+/// Page numbers need no hash that withstands an attacker who chooses them freely: at worst a snapshot of a hostile process
+/// is slow, and the number of pages is bounded. Multiplication by 2^64 divided by the golden ratio spreads them.
+#[derive(Default)]
+struct PageHasher(u64);
+
+impl Hasher for PageHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(*byte as u64);
+        }
+    }
+    fn write_u64(&mut self, word: u64) {
+        let spread = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        // The table takes its place from the low bits and its tag from the high ones.
+        self.0 = spread ^ (spread >> 32);
+    }
+}
+
+type PageMap<T> = HashMap<u64, T, BuildHasherDefault<PageHasher>>;
+
+/// Reads resident memory of the target.
+pub type ReadResident<'a> = &'a dyn Fn(Addr, &mut [u8]) -> Result<(), Fault>;
+
+#[derive(Default)]
+pub struct PageCache {
+    /// By page number: its place in `slabs`, in pages.
+    places: PageMap<u32>,
+    slabs: Vec<Slab>,
+    used: u32,
+    last: Option<(u64, u32)>,
+    /// The page that a walk in rising order would ask for next, and how many pages the last fetch had.
+    next: u64,
+    ahead: u32,
+}
+
+impl PageCache {
+    /// Copies from the page that holds `at`, if it is here; `into` must not go past its end.
+    pub fn copy(&mut self, at: Addr, into: &mut [u8]) -> bool {
+        let number = at.0 / PAGE;
+        let place = match self.last {
+            Some((last, place)) if last == number => place,
+            _ => match self.places.get(&number) {
+                Some(place) => *place,
+                None => return false,
+            },
+        };
+        self.last = Some((number, place));
+        let from = (at.0 % PAGE) as usize;
+        into.copy_from_slice(&self.pages(place, 1)[from..from + into.len()]);
+        true
+    }
+
+    /// Reads the page that holds `at`, and more of `resident`, the stretch around it, when pages are asked for in a row.
+    pub fn fetch(&mut self, at: Addr, resident: Range, read: ReadResident) -> Result<(), Fault> {
+        if self.slabs.len() * SLAB_PAGES as usize * PAGE_BYTES > MEMORY_CACHE_BYTES_MAX {
+            *self = PageCache::default();
+        }
+        let number = at.0 / PAGE;
+        let wanted = if number == self.next { (self.ahead * 2).clamp(1, AHEAD_PAGES_MAX) } else { 1 };
+        if self.used == self.slabs.len() as u32 * SLAB_PAGES {
+            self.slabs.push(slab());
+        }
+        let room = SLAB_PAGES - self.used % SLAB_PAGES;
+        let most = wanted.min(room) as u64;
+        let is_new = |page: &u64| (page + 1) * PAGE <= resident.end.0 && !self.places.contains_key(page);
+        let count = (number..number.saturating_add(most)).take_while(is_new).count().max(1) as u32;
+        let place = self.used;
+        let start = Addr(number * PAGE);
+        let count = match read(start, self.pages(place, count)) {
+            Ok(()) => count,
+            // One of the pages after it may be gone.
+            Err(_) => read(start, self.pages(place, 1)).map(|()| 1)?,
+        };
+        self.places.extend((0..count).map(|page| (number + page as u64, place + page)));
+        self.used += count;
+        (self.next, self.ahead) = (number + count as u64, count);
+        Ok(())
+    }
+
+    fn pages(&mut self, place: u32, count: u32) -> &mut [u8] {
+        let from = (place % SLAB_PAGES) as usize * PAGE_BYTES;
+        &mut self.slabs[(place / SLAB_PAGES) as usize][from..from + count as usize * PAGE_BYTES]
+    }
+}
+
+#[derive(Default)]
+pub struct Windows {
+    slots: Vec<Window>,
+    /// Of the windows in a row.
+    slabs: Vec<Slab>,
+    places: PageMap<usize>,
+    victim: usize,
+    last: usize,
+}
+
+struct Window {
+    start: u64,
+    /// A bit a page: whether its bytes are here.
+    pages: u16,
+}
+
+impl Windows {
+    /// Copies from the window that holds `at`, if it has that page; `into` must not go past the end of the page.
+    /// `load` fills a window that is not here yet.
+    pub fn copy(
+        &mut self,
+        at: Addr,
+        into: &mut [u8],
+        resident: &dyn Fn(Range) -> Vec<Range>,
+        read: ReadResident,
+    ) -> bool {
+        let start = at.down_to(WINDOW_BYTES);
+        if self.slots.get(self.last).is_none_or(|window| window.start != start.0) {
+            self.last = match self.places.get(&(start.0 / WINDOW_BYTES)) {
+                Some(place) => *place,
+                None => self.load(start, resident, read),
+            };
+        }
+        let window = &self.slots[self.last];
+        let skip = (at.0 - start.0) as usize;
+        let is_here = window.pages >> (skip / PAGE_BYTES) & 1 == 1;
+        if is_here {
+            let from = self.last % WINDOWS_PER_SLAB * WINDOW_BYTES as usize + skip;
+            into.copy_from_slice(&self.slabs[self.last / WINDOWS_PER_SLAB][from..from + into.len()]);
+        }
+        is_here
+    }
+
+    fn load(&mut self, start: Addr, resident: &dyn Fn(Range) -> Vec<Range>, read: ReadResident) -> usize {
+        let place = if self.slots.len() < WINDOWS_MAX {
+            self.slots.push(Window { start: 0, pages: 0 });
+            self.slots.len() - 1
+        } else {
+            let oldest = self.victim;
+            self.victim = (oldest + 1) % self.slots.len();
+            self.places.remove(&(self.slots[oldest].start / WINDOW_BYTES));
+            oldest
+        };
+        if place / WINDOWS_PER_SLAB == self.slabs.len() {
+            self.slabs.push(slab());
+        }
+        let first = place % WINDOWS_PER_SLAB * WINDOW_BYTES as usize;
+        let bytes = &mut self.slabs[place / WINDOWS_PER_SLAB][first..first + WINDOW_BYTES as usize];
+        let window = &mut self.slots[place];
+        (window.start, window.pages) = (start.0, 0);
+        for piece in resident(Range::sized(start, WINDOW_BYTES)) {
+            let from = (piece.start.0 - start.0) as usize;
+            let to = from + piece.bytes() as usize;
+            if read(piece.start, &mut bytes[from..to]).is_ok() {
+                (from / PAGE_BYTES..to / PAGE_BYTES).for_each(|page| window.pages |= 1 << page);
+            }
+        }
+        self.places.insert(start.0 / WINDOW_BYTES, place);
+        place
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Why;
+    use std::cell::RefCell;
+
+    /// Each page holds its own number; what was read is kept.
+    #[derive(Default)]
+    struct Source(RefCell<Vec<(u64, usize)>>);
+
+    impl Source {
+        fn read(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
+            self.0.borrow_mut().push((at.0 / PAGE, into.len() / PAGE_BYTES));
+            let pages = into.chunks_mut(PAGE_BYTES).zip(at.0 / PAGE..);
+            pages.for_each(|(page, number)| page.fill(number as u8));
+            if at.0 / PAGE == 99 { Err(Fault { at, why: Why::Gone }) } else { Ok(()) }
+        }
+    }
+
+    fn byte(cache: &mut PageCache, source: &Source, at: u64) -> Result<u8, Why> {
+        let mut byte = [0];
+        if !cache.copy(Addr(at), &mut byte) {
+            let resident = Range::of(0, 100 * PAGE);
+            cache.fetch(Addr(at), resident, &|at, into| source.read(at, into)).map_err(|fault| fault.why)?;
+            assert!(cache.copy(Addr(at), &mut byte));
+        }
+        Ok(byte[0])
+    }
+
+    #[test]
+    fn single_pages_are_read_alone_and_pages_in_a_row_in_growing_pieces() {
+        let (mut cache, source) = (PageCache::default(), Source::default());
+        for page in [50, 7, 50, 20, 21, 22, 23, 24, 25, 26, 27] {
+            assert_eq!(byte(&mut cache, &source, page * PAGE + 5), Ok(page as u8));
+        }
+        assert_eq!(*source.0.borrow(), [(50, 1), (7, 1), (20, 1), (21, 2), (23, 4), (27, 8)]);
+        assert_eq!(byte(&mut cache, &source, 99 * PAGE), Err(Why::Gone));
+        assert_eq!(byte(&mut cache, &source, 98 * PAGE), Ok(98));
+    }
+
+    #[test]
+    fn a_window_has_the_resident_pages_and_the_oldest_goes() {
+        let (mut windows, source) = (Windows::default(), Source::default());
+        let resident = |range: Range| vec![Range::new(range.start.plus(PAGE), range.start.plus(3 * PAGE))];
+        let read = |at: Addr, into: &mut [u8]| source.read(at, into);
+        let mut byte = [0];
+        assert!(!windows.copy(Addr(16 * PAGE), &mut byte, &resident, &read), "not resident");
+        assert!(windows.copy(Addr(18 * PAGE), &mut byte, &resident, &read));
+        assert_eq!((byte[0], source.0.borrow().len()), (18, 1), "both pages in one read");
+        for window in 2..40 {
+            assert!(windows.copy(Addr((window * 16 + 1) * PAGE), &mut byte, &resident, &read));
+        }
+        assert_eq!((windows.slots.len(), windows.places.len()), (WINDOWS_MAX, WINDOWS_MAX));
+        assert_eq!(source.0.borrow().len(), 39);
+        assert!(windows.copy(Addr(17 * PAGE), &mut byte, &resident, &read));
+        assert_eq!((byte[0], source.0.borrow().len()), (17, 40));
+    }
+}
