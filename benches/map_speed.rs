@@ -1,5 +1,5 @@
 //! How long a reading takes, as ratios against the peers in the same run: `jcmd PID System.map` and `pmap -X PID`; and how
-//! it grows with the heap and with the number of mappings. `cargo bench --bench map_speed`.
+//! it grows with the heap, the mappings, the threads and the classes. `cargo bench --bench map_speed`.
 //!
 //! The contenders take turns on the same JVM, so that a machine that gets slower or faster meanwhile hits all alike.
 
@@ -31,6 +31,14 @@ fn main() {
         let folder = format!("dir={}", env!("CARGO_TARGET_TMPDIR"));
         let jvm = Jvm::start(&java, &["-Xmx64m"], &["marusa.Mappings", &format!("count={count}"), &folder]);
         println!("{count:>6} mapped pages: {:>8.1} ms", median(&map_times(jvm.pid)));
+    }
+    for (what, counts) in [("threads", [20, 500, 5_000]), ("classes", [2_000, 20_000, 70_000])] {
+        println!("\ngrowth with {what}, JDK 21, 512 MiB heap");
+        for count in counts {
+            let option = format!("{what}={count}");
+            let jvm = Jvm::start(&java, &["-Xmx512m", "-Xss256k"], &["marusa.Load", &option, "quiet=1"]);
+            println!("{count:>6} {what}: {:>8.1} ms", median(&map_times(jvm.pid)));
+        }
     }
 }
 

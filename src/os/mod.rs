@@ -12,6 +12,7 @@ pub mod maps;
 pub mod memory;
 mod page_cache;
 pub mod pagemap;
+mod pagemap_scan;
 pub mod pagemap_words;
 pub mod process;
 pub mod recording;
