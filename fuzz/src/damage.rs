@@ -48,6 +48,18 @@ impl Memory for Damaged<'_> {
         Ok(())
     }
 
+    fn c_string(&self, at: Addr, max_bytes: usize) -> Result<String, Fault> {
+        let text = self.inner.c_string(at, max_bytes)?;
+        let end = at.0.saturating_add(text.len() as u64 + 1);
+        let is_damaged = self.bytes.range(at.0..end).next().is_some();
+        if !is_damaged && self.gone.range(at.0 - at.0 % PAGE..end).next().is_none() {
+            return Ok(text);
+        }
+        let bytes: Vec<u8> = (at.0..end).map_while(|at| self.u8(Addr(at)).ok()).collect();
+        let length = bytes.iter().position(|byte| *byte == 0).ok_or(Fault { at, why: Why::BadData(at) })?;
+        Ok(String::from_utf8_lossy(&bytes[..length]).into_owned())
+    }
+
     fn find(&self, range: Range, needle: &[u8]) -> Option<Addr> {
         self.inner.find(range, needle)
     }

@@ -72,8 +72,8 @@ pub trait Memory {
         words.iter_mut().for_each(|word| *word = u64::from_le(*word));
         Ok(words)
     }
-    /// As `words`, for a search: only addresses of mapped memory and small numbers mean something to the caller. A
-    /// recording keeps nothing else of them.
+    /// As `words`, for a search: only addresses of mapped memory, small numbers and multiples of a page mean something
+    /// to the caller. A recording keeps nothing else of them.
     fn scan(&self, at: Addr, count: usize) -> Result<Vec<u64>, Fault> {
         self.words(at, count)
     }

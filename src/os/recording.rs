@@ -13,6 +13,8 @@ const PAGE_BYTES: usize = PAGE as usize;
 /// A word below this is a number: three letters at most.
 const NUMBER_END: u64 = 1 << 24;
 
+static ALL_KNOWN: [bool; PAGE_BYTES] = [true; PAGE_BYTES];
+
 /// One page of which some bytes are known.
 struct PartPage {
     bytes: Box<[u8; PAGE_BYTES]>,
@@ -40,6 +42,17 @@ impl Sparse {
             page.known[from..from + step].fill(true);
             done += step;
         }
+    }
+
+    /// `bytes` bytes from `at`, or those up to the page's end; all must be known.
+    fn known_in_page(&self, at: Addr, bytes: usize) -> Result<&[u8], Fault> {
+        let page = self.pages.get(&at.down_to(PAGE).0).ok_or(not_recorded(at))?;
+        let from = (at.0 % PAGE) as usize;
+        let end = (from + bytes).min(PAGE_BYTES);
+        if page.known[from..end] != ALL_KNOWN[from..end] {
+            return Err(not_recorded(at));
+        }
+        Ok(&page.bytes[from..end])
     }
 
     /// The known bytes as (address, bytes), sorted; pieces end at page borders.
@@ -86,17 +99,30 @@ impl Memory for Sparse {
         let mut done = 0;
         while done < into.len() {
             let here = at.plus(done as u64);
-            let missing = Fault { at: here, why: Why::NotRecorded };
-            let from = (here.0 % PAGE) as usize;
-            let step = (PAGE_BYTES - from).min(into.len() - done);
-            let page = self.pages.get(&(here.0 - from as u64)).ok_or(missing)?;
-            if page.known[from..from + step].contains(&false) {
-                return Err(missing);
-            }
-            into[done..done + step].copy_from_slice(&page.bytes[from..from + step]);
-            done += step;
+            let piece = self.known_in_page(here, into.len() - done)?;
+            into[done..done + piece.len()].copy_from_slice(piece);
+            done += piece.len();
         }
         Ok(())
+    }
+
+    /// As the trait's, a page at once.
+    fn c_string(&self, at: Addr, max_bytes: usize) -> Result<String, Fault> {
+        let mut found = Vec::new();
+        while found.len() < max_bytes {
+            let here = at.plus(found.len() as u64);
+            let page = self.pages.get(&here.down_to(PAGE).0).ok_or(not_recorded(here))?;
+            let from = (here.0 % PAGE) as usize;
+            let room = (PAGE_BYTES - from).min(max_bytes - found.len());
+            // What is not known is 0 and so the end of what is looked at.
+            let length = page.bytes[from..from + room].iter().position(|byte| *byte == 0);
+            let known = self.known_in_page(here, length.map_or(room, |length| length + 1))?;
+            found.extend_from_slice(&known[..length.unwrap_or(room)]);
+            if length.is_some() {
+                return Ok(String::from_utf8_lossy(&found).into_owned());
+            }
+        }
+        Err(Fault { at, why: Why::BadData(at) })
     }
 
     /// In one known piece; a page's end ends a piece too.
@@ -117,6 +143,10 @@ impl Memory for Sparse {
     fn keeps_what_is_read(&self) -> bool {
         true
     }
+}
+
+fn not_recorded(at: Addr) -> Fault {
+    Fault { at, why: Why::NotRecorded }
 }
 
 /// Passes reads through and keeps what they gave.
@@ -141,10 +171,11 @@ impl<'a> Recording<'a> {
         all
     }
 
-    /// What is kept of a word that was searched: an address, the end of a mapping included, or a small number.
+    /// What is kept of a word that was searched: an address, the end of a mapping included, a small number, or whole pages.
     fn kept(&self, word: u64) -> u64 {
         let is_mapped = |at: u64| find_mapping(self.mappings, Addr(at)).is_some();
-        if word < NUMBER_END || is_mapped(word) || is_mapped(word - 1) { word } else { 0 }
+        let is_number = word < NUMBER_END || word.is_multiple_of(PAGE);
+        if is_number || is_mapped(word) || is_mapped(word - 1) { word } else { 0 }
     }
 }
 

@@ -18,13 +18,13 @@ pub fn anonymise(frozen: &mut Frozen, snapshot: &Snapshot) {
     process.command = String::new();
     process.user = String::new();
     process.container = None;
-    process.executable = without_home(&process.executable);
+    process.executable = without_user(&process.executable);
     for mapping in &mut frozen.os.mappings {
-        mapping.path = without_home(&mapping.path);
+        mapping.path = without_user(&mapping.path);
     }
     frozen.symbols = std::mem::take(&mut frozen.symbols)
         .into_iter()
-        .map(|((object, name), at)| ((without_home(&object), name), at))
+        .map(|((object, name), at)| ((without_user(&object), name), at))
         .collect();
     let extents = snapshot.jvm.iter().flat_map(|jvm| &jvm.extents);
     for extent in extents.filter(|extent| extent.part == vm_work::PERF_MEMORY) {
@@ -41,12 +41,18 @@ pub fn anonymise(frozen: &mut Frozen, snapshot: &Snapshot) {
     blank_flags(&mut frozen.memory, texts);
 }
 
-/// "/home/alice/app.jar" becomes "/home/user/app.jar". Nothing else of a path is changed: the readers look at it.
-fn without_home(path: &str) -> String {
-    match path.strip_prefix(HOME).and_then(|rest| rest.split_once('/')) {
-        Some((_, rest)) => format!("{HOME}user/{rest}"),
-        None => path.to_string(),
+/// "/home/alice/app.jar" becomes "/home/user/app.jar", "/tmp/hsperfdata_alice/7" "/tmp/hsperfdata_user/7". Nothing else of a
+/// path is changed: the readers look at it.
+fn without_user(path: &str) -> String {
+    let mut path = path.to_string();
+    for before in [HOME, "/hsperfdata_"] {
+        if let Some(start) = path.find(before).map(|at| at + before.len())
+            && let Some(length) = path[start..].find('/')
+        {
+            path.replace_range(start..start + length, "user");
+        }
     }
+    path
 }
 
 /// The names and numbers stay. A block that makes no sense goes whole.
@@ -90,10 +96,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_name_of_the_home_directory_goes() {
-        assert_eq!(without_home("/home/alice/lib/app.jar (deleted)"), "/home/user/lib/app.jar (deleted)");
-        assert_eq!(without_home("/usr/lib/libjvm.so"), "/usr/lib/libjvm.so");
-        assert_eq!(without_home("/home"), "/home");
+    fn only_the_name_of_the_user_goes() {
+        assert_eq!(without_user("/home/alice/lib/app.jar (deleted)"), "/home/user/lib/app.jar (deleted)");
+        assert_eq!(without_user("/usr/lib/libjvm.so"), "/usr/lib/libjvm.so");
+        assert_eq!(without_user("/tmp/hsperfdata_alice/7"), "/tmp/hsperfdata_user/7");
+        assert_eq!(without_user("/home"), "/home");
     }
 
     /// One text counter, at offset 32: 24 bytes of head, "name" at 20, its data at 32.

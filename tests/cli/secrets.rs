@@ -19,9 +19,10 @@ fn fragments() -> Vec<Vec<u8>> {
 }
 
 fn assert_clean(bytes: &[u8], fragments: &HashSet<Vec<u8>>, what: &str) {
+    let is_first = |byte: u8| SECRET.as_bytes().contains(&byte);
     for length in [FRAGMENT_BYTES, FRAGMENT_BYTES * 2] {
         for (at, window) in bytes.windows(length).enumerate() {
-            if fragments.contains(window) {
+            if is_first(window[0]) && fragments.contains(window) {
                 let around = &bytes[at.saturating_sub(64)..(at + 64).min(bytes.len())];
                 panic!("{what}: a piece of the secret in {:?}", String::from_utf8_lossy(around));
             }
@@ -35,7 +36,7 @@ fn a_frozen_file_has_no_secret_of_the_command_line_or_the_environment() {
     let file = folder.join("a.frozen");
     let path = file.to_str().expect("UTF-8");
     let fragments: HashSet<Vec<u8>> = fragments().into_iter().collect();
-    for (jdk, gc) in [("8", "parallel"), ("11", "g1"), ("17", "serial"), ("21", "z"), ("25", "shenandoah")] {
+    for (jdk, gc) in [("8", "parallel"), ("11", "g1"), ("17", "serial"), ("25", "g1"), ("25", "shenandoah")] {
         let Some(java) = java(jdk) else { continue };
         let mut command = Command::new(java);
         command.args(row(jdk, gc).options).arg("-Xmx100m");
@@ -43,6 +44,8 @@ fn a_frozen_file_has_no_secret_of_the_command_line_or_the_environment() {
         command.arg(format!("-XX:ErrorFile=/tmp/{SECRET}"));
         command.arg("-cp").arg(root().join("java/build-out"));
         command.args(["marusa.Load", "heap=20m", "threads=5", "classes=100", "deflate=1", "quiet=1"]);
+        // Not used without a mapped file; but a part of sun.java.command, in the VM and in Java.
+        command.arg(format!("dir=/tmp/{SECRET}"));
         command.env("SECRET", SECRET).stderr(Stdio::null());
         let jvm = Jvm::of(command);
         let arguments = std::fs::read_to_string(format!("/proc/{}/cmdline", jvm.pid)).expect("its own");

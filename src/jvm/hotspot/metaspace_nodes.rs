@@ -110,15 +110,10 @@ impl<'a, 'w, 't> Search<'a, 'w, 't> {
     }
 
     fn words(&mut self, object: Addr) -> Vec<u64> {
-        let mut bytes = [0; OBJECT_WORDS * 8];
-        let to_page_end = (PAGE - (object.0 & (PAGE - 1))) as usize;
+        let to_page_end = (PAGE - (object.0 & (PAGE - 1))) as usize / 8;
         // An object may end at the end of a mapping: what lies on the next page is taken only when it can be read.
-        let whole = self.windows.read(object, &mut bytes).is_ok();
-        let kept = if whole { bytes.len() } else { to_page_end.min(bytes.len()) & !7 };
-        if !whole && self.windows.read(object, &mut bytes[..kept]).is_err() {
-            return Vec::new();
-        }
-        bytes[..kept].as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
+        let whole = self.windows.scan(object, OBJECT_WORDS);
+        whole.or_else(|_| self.windows.scan(object, to_page_end.min(OBJECT_WORDS))).unwrap_or_default()
     }
 
     /// Aligned, private, resident, and nobody else's. Metadata itself is only passed through at chunk borders, where JDK 8

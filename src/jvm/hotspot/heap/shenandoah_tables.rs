@@ -151,7 +151,7 @@ fn objects<'a>(vm: &'a Hotspot, words: &'a [u64]) -> impl Iterator<Item = Vec<u6
 /// As many words from `at` as lie in the page and the one behind, and are resident.
 fn words_at(vm: &Hotspot, at: Addr) -> Vec<u64> {
     let to_page_end = ((at.down_to(PAGE).plus(PAGE).0 - at.0) / 8) as usize;
-    let words = |count: usize| vm.memory().words(at, count).ok();
+    let words = |count: usize| vm.memory().scan(at, count).ok();
     words(OBJECT_WORDS).or_else(|| words(to_page_end.min(OBJECT_WORDS))).unwrap_or_default()
 }
 

@@ -154,7 +154,7 @@ fn g1_tables(vm: &Hotspot, heap: Range, card_table: Option<Range>, found: &mut F
 /// The storage of each mapper that the words point to, with the word's place; in the order of the words.
 fn mapped<'a>(vm: &'a Hotspot, words: &'a [u64]) -> impl Iterator<Item = (usize, Range)> + 'a {
     words.iter().enumerate().filter_map(|(index, word)| {
-        let mapper = vm.memory().words(Addr(*word), MAPPER_WORDS).ok()?;
+        let mapper = vm.memory().scan(Addr(*word), MAPPER_WORDS).ok()?;
         let range = mapper.windows(2).find_map(|pair| reach::bounds(pair[0], pair[1]))?;
         Some((index, range))
     })
@@ -203,7 +203,7 @@ fn claim(found: &mut Found, search: &Search, name: impl Fn(usize, &Reached) -> O
 }
 
 fn words_at(vm: &Hotspot, at: Addr) -> Known<Vec<u64>> {
-    vm.memory().words(at, OBJECT_WORDS).map_err(|fault| fault.gap("object of the collector"))
+    vm.memory().scan(at, OBJECT_WORDS).map_err(|fault| fault.gap("object of the collector"))
 }
 
 /// The words of libjvm's own writable data, as far as they are in memory.
