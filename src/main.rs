@@ -23,6 +23,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    marusa::os::host::keep_freed_memory();
     let outcome = match Cli::parse().command {
         Command::List(args) => cmd::list::run(&args),
         Command::Map(args) => cmd::map::run(&args),
