@@ -44,7 +44,7 @@ pub fn join(snapshot: &Snapshot) -> MemoryMap {
         }
     }
     residency::fill(&mut spans, snapshot);
-    let in_use = in_use_by_owner(&claims, &won, &mut book);
+    let in_use = in_use_by_owner(&claims, &won, &book);
     let balance = balance(&spans, &book.owners, snapshot);
     MemoryMap { spans, owners: book.owners, in_use, balance, gaps }
 }
@@ -156,10 +156,12 @@ fn overlap_gap(one: &Claim, two: &Claim) -> Gap {
 }
 
 /// Sums what the winning claims say is in use; an owner with a claim that does not say has no figure.
-fn in_use_by_owner(claims: &[Claim], won: &[bool], book: &mut OwnerBook) -> Vec<Option<u64>> {
+fn in_use_by_owner(claims: &[Claim], won: &[bool], book: &OwnerBook) -> Vec<Option<u64>> {
     let mut sums: Vec<Option<u64>> = vec![Some(0); book.owners.len()];
     for (claim, _) in claims.iter().zip(won).filter(|(_, won)| **won) {
-        let sum = &mut sums[book.index(&claim.owner)];
+        // A stack of which all is guard pages has no span under its own name.
+        let Some(owner) = book.index.get(&claim.owner) else { continue };
+        let sum = &mut sums[*owner];
         *sum = match (*sum, claim.in_use) {
             (Some(sum), Some(bytes)) => sum.checked_add(bytes),
             _ => None,

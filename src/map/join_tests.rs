@@ -145,3 +145,13 @@ fn claims_beyond_every_mapping_and_hostile_ranges_change_nothing() {
     assert_eq!(spans(&map), [("everything", 0x2000)]);
     assert_eq!(map.spans[0].range, Range::new(Addr(0x1000), Addr(0x3000)));
 }
+
+#[test]
+fn a_stack_that_is_all_guard_pages_has_no_span_under_its_own_name() {
+    let stack = vec![extent(0x1000, 0x3000, Kind::Stack, "stack", Some(0x1000))];
+    let snapshot = snapshot("1000-3000 ---p 00000000 00:00 0 \n", Vec::new(), stack);
+    let map = join(&snapshot);
+    law::check(&map, &snapshot).expect("the laws hold");
+    assert_eq!(spans(&map), [("stack guard pages", 0)]);
+    assert_eq!(map.in_use.len(), map.owners.len());
+}
