@@ -65,6 +65,17 @@ fn chosen(text: &str) -> Option<String> {
     Some(rest.split_once(']')?.0.to_string())
 }
 
+/// Makes our own malloc keep what is freed: a reading frees and takes megabytes again and again, and pages that are given
+/// back and faulted in anew would cost a third of its time.
+pub fn keep_freed_memory() {
+    // SAFETY: mallopt only sets parameters of our own malloc; nothing else runs yet.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 64 << 20);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, 64 << 20);
+        libc::mallopt(libc::M_TOP_PAD, 1 << 20);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,16 +92,5 @@ mod tests {
         let started = started(process.start_ticks).expect("boot time");
         assert!(started <= SystemTime::now() + Duration::from_secs(2));
         assert!(pids().expect("/proc").contains(&process.pid));
-    }
-}
-
-/// Makes our own malloc keep what is freed: a reading frees and takes megabytes again and again, and pages that are given
-/// back and faulted in anew would cost a third of its time.
-pub fn keep_freed_memory() {
-    // SAFETY: mallopt only sets parameters of our own malloc; nothing else runs yet.
-    unsafe {
-        libc::mallopt(libc::M_MMAP_THRESHOLD, 64 << 20);
-        libc::mallopt(libc::M_TRIM_THRESHOLD, 64 << 20);
-        libc::mallopt(libc::M_TOP_PAD, 1 << 20);
     }
 }

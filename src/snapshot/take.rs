@@ -1,17 +1,17 @@
 //! Taking a snapshot: status -> maps -> pages -> runtime -> malloc -> maps again. Pages come before any byte is read, so
 //! that no absent page is ever touched; what the second look at the maps shows as moved is said to be torn.
 
-use super::types::{Snapshot, Taken};
+use super::types::{Link, LoadedImage, Snapshot, Taken};
 use super::{images, links};
-use crate::alloc;
+use crate::alloc::{self, AllocView};
 use crate::base::{Gap, Known, Range, Why, rfc3339};
-use crate::jvm;
+use crate::jvm::{self, JvmView};
 use crate::os::facts::process_facts;
 use crate::os::host;
 use crate::os::live::Live;
 use crate::os::maps::{self, Mapping};
 use crate::os::memory::{Memory, NoMemory};
-use crate::os::pagemap;
+use crate::os::pagemap::{self, PageRun};
 use crate::os::process::Process;
 use crate::os::sharing;
 use crate::os::symbols::LiveSymbols;
@@ -91,7 +91,6 @@ impl Taking {
         let (facts, mut gaps) = process_facts(process, &status);
         let pages = pages.map(|mut pages| {
             gaps.append(&mut pages.gaps);
-            gaps.extend(sharing::fill(process, &mappings, &mut pages.runs));
             pages.runs
         });
         let tasks = process.tasks().unwrap_or_else(|gap| {
@@ -112,7 +111,11 @@ impl Taking {
     /// Reads the runtime and malloc, and looks at the maps once more.
     pub fn finish(self, process: &Process, memory: &dyn Memory, symbols: &dyn Symbols) -> Known<Snapshot> {
         let (started, resident_before) = (self.started, self.resident_before);
-        let mut snapshot = interpret(self.os, self.taken, memory, symbols);
+        let mut os = self.os;
+        let (views, pages, mut gaps) = read_while_counting(process, &os, memory, symbols);
+        os.pages = pages;
+        os.gaps.append(&mut gaps);
+        let mut snapshot = views.into_snapshot(os, self.taken);
         match process.maps_text() {
             Ok(now) if process.is_same() => {
                 if now != self.maps_text {
@@ -132,21 +135,64 @@ impl Taking {
     }
 }
 
+/// The runtime's and malloc's views, and meanwhile how often each page is mapped: thousands of small reads of the kernel
+/// that need nothing of the views.
+fn read_while_counting(
+    process: &Process,
+    os: &OsView,
+    memory: &dyn Memory,
+    symbols: &dyn Symbols,
+) -> (Views, Known<Vec<PageRun>>, Vec<Gap>) {
+    let (mappings, pages) = (&os.mappings, os.pages.clone());
+    std::thread::scope(|scope| {
+        let counting = scope.spawn(move || {
+            let mut runs = pages?;
+            let gaps = sharing::fill(process, mappings, &mut runs);
+            Ok((runs, gaps))
+        });
+        let views = Views::read(os, memory, symbols);
+        match counting.join() {
+            Ok(Ok((runs, gaps))) => (views, Ok(runs), gaps),
+            Ok(Err(gap)) => (views, Err(gap), Vec::new()),
+            Err(_) => (views, os.pages.clone(), vec![Gap::new("how often pages are mapped", Why::Torn)]),
+        }
+    })
+}
+
+/// What was read beside the kernel's view.
+struct Views {
+    images: Vec<LoadedImage>,
+    jvm: Known<JvmView>,
+    alloc: Known<AllocView>,
+    links: Vec<Link>,
+}
+
 /// The runtime's and malloc's view of what the kernel's view shows. Live, frozen and core alike.
 pub fn interpret(os: OsView, taken: Taken, memory: &dyn Memory, symbols: &dyn Symbols) -> Snapshot {
-    let target = Target { view: &os, memory, symbols };
-    let images = images::read(&target);
-    let jvm = jvm::hotspot::read(&target);
-    let mut owned: Vec<Range> =
-        jvm.iter().flat_map(|jvm| jvm.extents.iter().map(|extent| extent.range)).collect();
-    let alloc = alloc::read(&target, &joined(owned.clone()));
-    if let Ok(alloc) = &alloc {
-        owned.extend(alloc.arenas.iter().flat_map(|arena| arena.heaps.iter().map(|heap| heap.reserved)));
-        owned.extend(&alloc.mmapped);
+    Views::read(&os, memory, symbols).into_snapshot(os, taken)
+}
+
+impl Views {
+    fn into_snapshot(self, os: OsView, taken: Taken) -> Snapshot {
+        let Views { images, jvm, alloc, links } = self;
+        Snapshot { taken, os, images, jvm, alloc, links }
     }
-    owned.extend(images.iter().flat_map(|image| image.segments.iter().map(|(range, _)| *range)));
-    let links = links::read(&target, &images, &joined(owned));
-    Snapshot { taken, images, jvm, alloc, links, os }
+
+    fn read(os: &OsView, memory: &dyn Memory, symbols: &dyn Symbols) -> Views {
+        let target = Target { view: os, memory, symbols };
+        let images = images::read(&target);
+        let jvm = jvm::hotspot::read(&target);
+        let mut owned: Vec<Range> =
+            jvm.iter().flat_map(|jvm| jvm.extents.iter().map(|extent| extent.range)).collect();
+        let alloc = alloc::read(&target, &joined(owned.clone()));
+        if let Ok(alloc) = &alloc {
+            owned.extend(alloc.arenas.iter().flat_map(|arena| arena.heaps.iter().map(|heap| heap.reserved)));
+            owned.extend(&alloc.mmapped);
+        }
+        owned.extend(images.iter().flat_map(|image| image.segments.iter().map(|(range, _)| *range)));
+        let links = links::read(&target, &images, &joined(owned));
+        Views { images, jvm, alloc, links }
+    }
 }
 
 /// Sorted, with overlapping and touching ranges joined.
