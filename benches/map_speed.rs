@@ -42,23 +42,34 @@ fn main() {
     }
 }
 
+/// Two `jcmd`s: that of a whole JDK on the PATH, which people use, and that of the test JVM's own small runtime image, which
+/// starts in half the time.
 fn against_peers(java: &Path, heap_mib: u64) {
     let jvm = touched_heap(java, heap_mib);
-    let jcmd = java.parent().map(|folder| folder.join("jcmd")).unwrap_or_else(|| PathBuf::from("jcmd"));
     let pid = jvm.pid.to_string();
-    let (mut ours, mut theirs, mut pmap) = (Vec::new(), Vec::new(), Vec::new());
+    let own = java.parent().map(|folder| folder.join("jcmd")).unwrap_or_default();
+    let peers = [
+        ("jcmd System.map, JDK on the PATH", PathBuf::from("jcmd"), vec![pid.as_str(), "System.map"], 0.1),
+        ("jcmd System.map, jlinked image", own, vec![pid.as_str(), "System.map"], 0.1),
+        ("pmap -X", PathBuf::from("pmap"), vec!["-X", pid.as_str()], 0.5),
+    ];
+    let mut ours = Vec::new();
+    let mut theirs = vec![Vec::new(); peers.len()];
     for _ in 0..ROUNDS {
         ours.push(time(Command::new(env!("CARGO_BIN_EXE_marusa")).args(["map", &pid, "--json"])));
-        theirs.push(time(Command::new(&jcmd).args([&pid, "System.map"])));
-        pmap.push(time(Command::new("pmap").args(["-X", &pid])));
+        for ((_, program, arguments, _), times) in peers.iter().zip(&mut theirs) {
+            times.push(time(Command::new(program).args(arguments)));
+        }
     }
-    let (ours, theirs, pmap) = (median(&ours), median(&theirs), median(&pmap));
+    let ours = median(&ours);
     println!(
         "JVM of {heap_mib} MiB resident in 4 KiB pages, JDK 21, Parallel; median of {ROUNDS} whole processes"
     );
-    println!("marusa map --json    {ours:>8.1} ms");
-    println!("jcmd System.map      {theirs:>8.1} ms   marusa takes {:.3} of it (at most 0.1)", ours / theirs);
-    println!("pmap -X              {pmap:>8.1} ms   marusa takes {:.3} of it (at most 0.5)", ours / pmap);
+    println!("{:<34} {ours:>8.1} ms", "marusa map --json");
+    for ((name, _, _, limit), times) in peers.iter().zip(&theirs) {
+        let theirs = median(times);
+        println!("{name:<34} {theirs:>8.1} ms   marusa takes {:.3} of it (at most {limit})", ours / theirs);
+    }
 }
 
 /// A JVM whose heap is all in memory, on 4 KiB pages.
