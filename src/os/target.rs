@@ -5,7 +5,7 @@ use super::maps::{Mapping, find_mapping};
 use super::memory::Memory;
 use super::pagemap::PageRun;
 use super::status::Status;
-use crate::base::{Addr, Gap, Known, PAGE, Range};
+use crate::base::{Addr, Gap, Known, Range};
 use serde::{Deserialize, Serialize};
 
 /// The kernel's view of one process at one moment.
@@ -150,11 +150,6 @@ impl OsView {
     /// Resident bytes within `range`, split by byte at its ends.
     pub fn resident_bytes(&self, range: Range) -> u64 {
         self.resident_ranges(range).iter().map(|piece| piece.bytes()).sum()
-    }
-
-    /// The base page size of the kernel.
-    pub fn page(&self) -> u64 {
-        PAGE
     }
 }
 

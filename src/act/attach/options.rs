@@ -12,7 +12,7 @@ const ON: &str = "-XX:+DisableAttachMechanism";
 const OFF: &str = "-XX:-DisableAttachMechanism";
 
 /// Launcher options whose value is the next word.
-const WITH_VALUE: [&str; 9] = [
+const WITH_VALUE: [&str; 14] = [
     "-cp",
     "-classpath",
     "--class-path",
@@ -20,8 +20,13 @@ const WITH_VALUE: [&str; 9] = [
     "--module-path",
     "--upgrade-module-path",
     "--add-modules",
+    "--limit-modules",
     "--add-exports",
     "--add-opens",
+    "--add-reads",
+    "--patch-module",
+    "--enable-native-access",
+    "--source",
 ];
 
 /// Whether attachment is forbidden, by the contents of /proc/PID/cmdline and /proc/PID/environ.
@@ -70,6 +75,9 @@ mod tests {
     fn the_last_word_wins_and_the_programs_own_words_do_not_count() {
         let line = b"java\0-cp\0a b\0-XX:+DisableAttachMechanism\0Main\0x\0";
         assert!(forbid_attachment(line, b""));
+        let limited =
+            b"java\0--limit-modules\0java.base\0--add-reads\0a=b\0-XX:+DisableAttachMechanism\0Main\0";
+        assert!(forbid_attachment(limited, b""));
         assert!(!forbid_attachment(b"java\0-cp\0a\0Main\0-XX:+DisableAttachMechanism\0", b""));
         assert!(!forbid_attachment(line, b"A=b\0_JAVA_OPTIONS=-Xmx1g -XX:-DisableAttachMechanism\0"));
         assert!(forbid_attachment(
