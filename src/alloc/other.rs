@@ -32,6 +32,8 @@ pub fn read(target: &Target, glibc: Known<AllocView>) -> Known<AllocView> {
             allocator: name.to_string(),
             arenas: Vec::new(),
             mmapped: Vec::new(),
+            stretches: Vec::new(),
+            in_use: Vec::new(),
             mmapped_count: Err(why.clone()),
             mmapped_bytes: Err(why),
             gaps: vec![gap],

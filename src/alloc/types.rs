@@ -1,5 +1,6 @@
 //! What the readers of an allocator hand upwards. Plain data.
 
+use crate::base::blocks::{LABELS_MAX, Label};
 use crate::base::{Addr, Bytes, Gap, Known, Range};
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +15,19 @@ pub struct AllocView {
     /// malloc's own count and sum of them (`mp_.n_mmaps`, `mp_.mmapped_mem`): proof that all were found.
     pub mmapped_count: Known<u64>,
     pub mmapped_bytes: Known<Bytes>,
+    /// How the bytes of the arenas' heaps and of the mmapped chunks divide: sorted, disjoint. What no stretch covers was not
+    /// walked, for a reason that stands in `gaps`.
+    pub stretches: Vec<Stretch>,
+    /// Blocks in use by label: index is the label. What was asked for where it is known (NMT), else the payload.
+    pub in_use: Vec<BlockCount>,
     pub gaps: Vec<Gap>,
+}
+
+/// Blocks of one label.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockCount {
+    pub blocks: u64,
+    pub bytes: Bytes,
 }
 
 /// One arena of glibc.
@@ -27,6 +40,9 @@ pub struct Arena {
     pub heaps: Vec<ArenaHeap>,
     /// `system_mem`, as malloc counts it.
     pub system_bytes: Bytes,
+    /// `attached_threads`, where this glibc keeps it (2.23 on).
+    pub attached_threads: Option<u64>,
+    pub figures: Known<ArenaFigures>,
 }
 
 /// A contiguous stretch of an arena.
@@ -37,3 +53,80 @@ pub struct ArenaHeap {
     /// The part that malloc may use now: `heap_info.size`, or up to the end of the segment.
     pub in_arena: Range,
 }
+
+/// Memory in a row of one arena (or one mmapped chunk) whose pages are alike, and whose bytes it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stretch {
+    pub range: Range,
+    /// `None`: an mmapped chunk.
+    pub arena: Option<usize>,
+    /// Sums to `range.bytes()`; each state at most once, in their order.
+    pub shares: Vec<(State, Bytes)>,
+}
+
+/// What a byte of malloc's memory is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Payload of a block in use, by label; 0: owner unknown.
+    InUse(Label),
+    /// Free, in a thread's cache.
+    Tcache,
+    /// Free, in a fastbin.
+    Fast,
+    /// Free, in the unsorted, a small or a large bin.
+    Unsorted,
+    Small,
+    Large,
+    /// Free, but caught on no list: the chunks and the lists were read at different moments.
+    Unlisted,
+    /// The free end of an arena.
+    Top,
+    /// Headers of chunks, what blocks were rounded up by, `heap_info`, `malloc_state`, fence posts, foreign gaps.
+    Overhead,
+    /// Behind an arena's end in its reservation: writable no more needed (`mprotect_size`), or no access yet.
+    Beyond,
+    /// Could not be walked: changed under the reading, and trying again did not help.
+    Unresolved,
+}
+
+/// Bytes and number of chunks in one state; whole chunks, headers included, as malloc_info(3) counts them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChunkCount {
+    pub chunks: u64,
+    pub bytes: Bytes,
+}
+
+/// The sums of one arena.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArenaFigures {
+    pub in_use: ChunkCount,
+    pub tcache: ChunkCount,
+    pub fast: ChunkCount,
+    pub unsorted: ChunkCount,
+    pub small: ChunkCount,
+    pub large: ChunkCount,
+    pub unlisted: ChunkCount,
+    pub top: ChunkCount,
+    pub overhead_bytes: Bytes,
+    pub unresolved_bytes: Bytes,
+    /// Free bytes (tcache, bins, unlisted, top) on resident pages, and those of them that fill whole resident pages.
+    pub free_resident_bytes: Bytes,
+    pub free_whole_page_bytes: Bytes,
+    /// Resident bytes that malloc_trim(0) would give back now: whole pages within unsorted, small and large chunks of any
+    /// arena, and the main arena's top (malloc/malloc.c, `mtrim`).
+    pub trimmable_bytes: Bytes,
+    /// Resident whole pages of a thread arena's top, which malloc_trim leaves.
+    pub top_kept_bytes: Bytes,
+    /// Walks of a heap that broke and were tried again.
+    pub retries: u64,
+}
+
+impl State {
+    pub fn is_free(self) -> bool {
+        use State::*;
+        matches!(self, Tcache | Fast | Unsorted | Small | Large | Unlisted | Top)
+    }
+}
+
+const _: () = assert!(LABELS_MAX < Label::MAX as usize);

@@ -3,6 +3,7 @@
 //! Nothing here does any input or output, and nothing here knows Java or malloc.
 
 mod addr;
+pub mod blocks;
 mod clock;
 mod gap;
 pub mod limits;

@@ -29,7 +29,20 @@ pub struct JvmView {
     pub threads: Vec<JvmThread>,
     /// What the VM owns where. May nest: an extent inside another one refines it.
     pub extents: Vec<Extent>,
+    /// Whose a block of malloc with label `index + 1` is (`base::blocks`).
+    pub block_owners: Vec<BlockOwner>,
     pub gaps: Vec<Gap>,
+}
+
+/// One owner of blocks of malloc.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockOwner {
+    pub kind: Kind,
+    /// The part of the account: "symbols", "C2 arenas", "zlib".
+    pub part: String,
+    /// NMT's tag for such blocks: "Symbol", "Compiler", "Other"; `None` for memory that HotSpot does not allocate.
+    pub nmt_tag: Option<String>,
+    pub how: How,
 }
 
 /// The garbage collector.
@@ -94,6 +107,12 @@ pub enum Kind {
     Stack,
     /// Polling pages, perf memory, and whatever else the VM maps for its own work.
     VmWork,
+    /// Arenas of the compilers, code stubs' descriptions, profiles that are not metadata.
+    JitWork,
+    /// `java.nio` direct buffers and other memory of `Unsafe.allocateMemory`.
+    DirectBuffers,
+    /// Memory of JNI libraries.
+    NativeLibrary,
 }
 
 /// How it is known that a stretch is what its label says; the strongest first.
@@ -107,8 +126,14 @@ pub enum How {
     /// A pair of words (bounds, or start and size) in an object that was reached from the named root and that fit a
     /// mapping exactly.
     PointedFrom(String),
+    /// The header that Native Memory Tracking puts before each block.
+    NmtHeader,
+    /// The virtual table that its first word points to.
+    VirtualTable,
     /// Its size and place alone fit.
     Shape,
+    /// Most of the thread's arena in which it lies is this owner's: weak.
+    ThreadArena,
 }
 
 /// The Java heap as a whole.

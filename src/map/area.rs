@@ -100,5 +100,8 @@ pub fn of_kind(kind: Kind) -> Area {
         Kind::CodeHeapSegmap => Area::JitWork,
         Kind::Stack => Area::Stack,
         Kind::VmWork => Area::JvmWork,
+        Kind::JitWork => Area::JitWork,
+        Kind::DirectBuffers => Area::DirectBuffers,
+        Kind::NativeLibrary => Area::NativeLibrary,
     }
 }

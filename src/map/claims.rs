@@ -74,6 +74,9 @@ fn how(how: &How) -> String {
         How::Symbol => "symbol".to_string(),
         How::PointedFrom(root) => format!("pointed to from {root}"),
         How::Shape => "shape".to_string(),
+        How::NmtHeader => "NMT header".to_string(),
+        How::VirtualTable => "virtual table".to_string(),
+        How::ThreadArena => "thread's arena (weak)".to_string(),
     }
 }
 

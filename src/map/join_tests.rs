@@ -45,6 +45,7 @@ fn snapshot(maps: &str, pages: Vec<PageRun>, extents: Vec<Extent>) -> Snapshot {
         classes: unknown(),
         threads: Vec::new(),
         extents,
+        block_owners: Vec::new(),
         gaps: Vec::new(),
     };
     Snapshot {

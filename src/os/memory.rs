@@ -36,6 +36,20 @@ pub trait Memory {
         false
     }
 
+    /// As `read`, for a walk that goes once through a whole region: past every store of pages. Not recorded: the walker says
+    /// with `used` what it relied on. A replay gives zeros for what was not recorded of a page of which something was.
+    fn read_once(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
+        self.read(at, into)
+    }
+
+    /// Notes that `bytes`, which `read_once` or `Bulk` gave at `at`, mattered: a recording keeps them.
+    fn used(&self, _at: Addr, _bytes: &[u8]) {}
+
+    /// The same memory for several threads at once, where there is such a way. Not where reads are recorded or replayed.
+    fn bulk(&self) -> Option<&dyn Bulk> {
+        None
+    }
+
     fn u8(&self, at: Addr) -> Result<u8, Fault> {
         let mut bytes = [0; 1];
         self.read(at, &mut bytes)?;
@@ -115,6 +129,12 @@ pub trait Memory {
         }
         Err(Fault { at, why: Why::BadData(at) })
     }
+}
+
+/// Memory that several threads may read at once, without any store.
+pub trait Bulk: Sync {
+    /// Fills `into` from `at`, whole or not at all. The caller asks only for what is resident.
+    fn read(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault>;
 }
 
 /// The memory of a process that may not be read.

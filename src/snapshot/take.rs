@@ -4,8 +4,10 @@
 use super::types::{Link, LoadedImage, Snapshot, Taken};
 use super::{images, links};
 use crate::alloc::{self, AllocView};
+use crate::base::blocks::NoWitness;
 use crate::base::{Gap, Known, Range, Why, rfc3339};
-use crate::jvm::{self, JvmView};
+use crate::jvm::JvmView;
+use crate::jvm::hotspot::{self, Hotspot};
 use crate::os::facts::process_facts;
 use crate::os::host;
 use crate::os::live::Live;
@@ -181,10 +183,12 @@ impl Views {
     fn read(os: &OsView, memory: &dyn Memory, symbols: &dyn Symbols) -> Views {
         let target = Target { view: os, memory, symbols };
         let images = images::read(&target);
-        let jvm = jvm::hotspot::read(&target);
+        let opened = hotspot::open(&target);
+        let mut jvm = opened.as_ref().map(|opened| hotspot::read(&target, opened)).map_err(Gap::clone);
         let mut owned: Vec<Range> =
             jvm.iter().flat_map(|jvm| jvm.extents.iter().map(|extent| extent.range)).collect();
-        let alloc = alloc::read(&target, &joined(owned.clone()));
+        let vm = opened.as_ref().ok().map(|opened| opened.vm(&target));
+        let alloc = heap(&target, vm.as_ref().zip(jvm.as_mut().ok()), &joined(owned.clone()));
         if let Ok(alloc) = &alloc {
             owned.extend(alloc.arenas.iter().flat_map(|arena| arena.heaps.iter().map(|heap| heap.reserved)));
             owned.extend(&alloc.mmapped);
@@ -193,6 +197,17 @@ impl Views {
         let links = links::read(&target, &images, &joined(owned));
         Views { images, jvm, alloc, links }
     }
+}
+
+/// Walks malloc's heap; what the runtime knows of its blocks is asked for.
+fn heap(target: &Target, runtime: Option<(&Hotspot, &mut JvmView)>, owned: &[Range]) -> Known<AllocView> {
+    let Some((vm, view)) = runtime else {
+        return Ok(alloc::read(target, owned, &NoWitness)?.finish());
+    };
+    let witness = hotspot::blocks::witness(vm, view);
+    let mut heap = alloc::read(target, owned, witness.as_ref())?;
+    hotspot::blocks::label(vm, view, &mut heap);
+    Ok(heap.finish())
 }
 
 /// Sorted, with overlapping and touching ranges joined.

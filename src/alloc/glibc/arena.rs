@@ -69,5 +69,5 @@ fn thread_arena(target: &Target, layout: &Layout, at: Addr, number: usize) -> Kn
         }
     }
     heaps.sort_by_key(|heap| heap.reserved.start);
-    Ok(Arena { at, number, heaps, system_bytes })
+    Ok(Arena { at, number, heaps, system_bytes, attached_threads: None, figures: Err(super::not_walked()) })
 }

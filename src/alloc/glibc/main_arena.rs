@@ -37,7 +37,14 @@ pub fn read(target: &Target, layout: &Layout, taken: &[Range]) -> Known<Arena> {
         }
     }
     heaps.sort_by_key(|heap| heap.reserved.start);
-    Ok(Arena { at: layout.main_arena, number: 0, heaps, system_bytes })
+    Ok(Arena {
+        at: layout.main_arena,
+        number: 0,
+        heaps,
+        system_bytes,
+        attached_threads: None,
+        figures: Err(super::not_walked()),
+    })
 }
 
 /// Segments outside `[heap]`: in the mappings that top and the bins point into, each page-aligned run of chunks that ends

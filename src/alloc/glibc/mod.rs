@@ -13,6 +13,11 @@ use crate::alloc::types::AllocView;
 use crate::base::{Gap, Known, Range, Why};
 use crate::os::Target;
 
+/// The gap in an arena whose chunks were not looked at.
+fn not_walked() -> Gap {
+    Gap::new("chunks of an arena", Why::NotRead)
+}
+
 /// Reads the arenas and the mmapped chunks. `owned` is sorted and disjoint: what is not malloc's, so need not be searched.
 pub fn read(target: &Target, owned: &[Range]) -> Known<AllocView> {
     let libc = find::library(target)?;
@@ -38,5 +43,14 @@ pub fn read(target: &Target, owned: &[Range]) -> Known<AllocView> {
         Some(version) => format!("glibc {version}"),
         None => "glibc".to_string(),
     };
-    Ok(AllocView { allocator, arenas, mmapped, mmapped_count, mmapped_bytes, gaps })
+    Ok(AllocView {
+        allocator,
+        arenas,
+        mmapped,
+        mmapped_count,
+        mmapped_bytes,
+        stretches: Vec::new(),
+        in_use: Vec::new(),
+        gaps,
+    })
 }

@@ -3,6 +3,7 @@
 //! Each file reads one part of the VM and hands over extents (who owns which addresses) and gaps. A part that can not be
 //! read never stops the others.
 
+pub mod blocks;
 pub mod cds;
 pub mod class_graph;
 pub mod code_cache;
@@ -93,16 +94,41 @@ impl Hotspot<'_> {
     }
 }
 
-/// Reads the whole VM. Fails only when there is no HotSpot or its tables can not be read.
-pub fn read(target: &Target) -> Known<JvmView> {
+/// What is known of a VM before any of its parts is read.
+pub struct Opened {
+    image: Image,
+    structs: VmStructs,
+    flags: Flags,
+    version: Known<String>,
+    gaps: Vec<Gap>,
+}
+
+/// Finds the VM and its tables. Fails when there is no HotSpot or its tables can not be read.
+pub fn open(target: &Target) -> Known<Opened> {
     let image = find::library(target)?;
     let structs = VmStructs::read(target.memory, &image)?;
-    let mut found = Found::default();
     let version = version::read(target.memory, &structs);
-    let major = version.as_deref().ok().and_then(version::major);
-    let flags = Flags::read(target.memory, &structs);
-    let flags = found.note(flags).unwrap_or_default();
-    let vm = Hotspot { target, image: &image, structs: &structs, flags: &flags, major };
+    let mut gaps = Vec::new();
+    let flags = Flags::read(target.memory, &structs).unwrap_or_else(|gap| {
+        gaps.push(gap);
+        Flags::default()
+    });
+    Ok(Opened { image, structs, flags, version, gaps })
+}
+
+impl Opened {
+    /// The VM as the readers of its parts get it.
+    pub fn vm<'a>(&'a self, target: &'a Target<'a>) -> Hotspot<'a> {
+        let major = self.version.as_deref().ok().and_then(version::major);
+        Hotspot { target, image: &self.image, structs: &self.structs, flags: &self.flags, major }
+    }
+}
+
+/// Reads the whole VM. A part that can not be read never stops the others.
+pub fn read(target: &Target, opened: &Opened) -> JvmView {
+    let vm = opened.vm(target);
+    let mut found = Found { extents: Vec::new(), gaps: opened.gaps.clone() };
+    let (image, flags, major, version) = (vm.image, vm.flags, vm.major, opened.version.clone());
 
     let gc = heap::collector(&vm);
     let heap = heap::read(&vm, &gc, &mut found);
@@ -114,7 +140,7 @@ pub fn read(target: &Target) -> Known<JvmView> {
     // Last: it names what a static of libjvm points to and nobody else knows.
     vm_work::read(&vm, &mut found);
 
-    Ok(JvmView {
+    JvmView {
         vm: "hotspot".to_string(),
         major: major.ok_or_else(|| Gap::new("JDK major version", Why::NotInThisRuntime)),
         version,
@@ -128,6 +154,7 @@ pub fn read(target: &Target) -> Known<JvmView> {
         classes,
         threads,
         extents: found.extents,
+        block_owners: Vec::new(),
         gaps: found.gaps,
-    })
+    }
 }

@@ -1,0 +1,56 @@
+//! Blocks of malloc, as those see them who can tell whose a block is. The allocator knows where its blocks lie, the
+//! runtime knows what it keeps in them; neither knows the other, so they speak through these.
+
+use super::{Addr, Bytes, Range};
+
+/// Whose a block is, as a number that the runtime gives: an index into its list of block owners plus one. 0: not known.
+pub type Label = u8;
+
+/// The label of a block of which nobody knows the owner.
+pub const UNKNOWN: Label = 0;
+/// Labels that there may be: the allocator keeps them in a few bits a block.
+pub const LABELS_MAX: usize = 96;
+
+/// A block in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// What the program may write: from the address that malloc returned to the end of the chunk.
+    pub payload: Range,
+    pub label: Label,
+}
+
+/// The first words of a block, little endian; words past its end are 0.
+pub type Head = [u64; 4];
+
+/// What one look at a block's first words tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Look {
+    pub label: Label,
+    /// Bytes that the program asked for, where a header says so: the rest of the block is overhead.
+    pub requested_bytes: Option<Bytes>,
+}
+
+/// Somebody who can tell from the first words of a block whose it is. Asked once for each block in use while the heap is
+/// walked, from several threads: it must be quick and know what it needs beforehand.
+pub trait Witness: Sync {
+    fn look(&self, payload: Range, head: &Head) -> Look;
+}
+
+/// A witness that knows nobody.
+pub struct NoWitness;
+
+impl Witness for NoWitness {
+    fn look(&self, _payload: Range, _head: &Head) -> Look {
+        Look::default()
+    }
+}
+
+/// The blocks of a heap after it was walked.
+pub trait Blocks {
+    /// The block in use whose payload holds `at`.
+    fn at(&self, at: Addr) -> Option<Block>;
+    /// Every block in use in the order of addresses, as far as `visit` returns `true`.
+    fn each(&self, visit: &mut dyn FnMut(Block) -> bool);
+    /// Gives the block whose payload starts at `payload` to an owner.
+    fn label(&mut self, payload: Addr, label: Label);
+}
