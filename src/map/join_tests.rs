@@ -58,9 +58,9 @@ fn snapshot(maps: &str, pages: Vec<PageRun>, extents: Vec<Extent>) -> Snapshot {
     }
 }
 
-/// (part, resident bytes) of each span.
+/// (part, resident bytes) of each share of each span.
 fn spans(map: &MemoryMap) -> Vec<(&str, u64)> {
-    map.spans.iter().map(|span| (map.owners[span.owner].part.as_str(), span.figures.resident)).collect()
+    map.shares().map(|(owner, share)| (owner.part.as_str(), share.figures.resident)).collect()
 }
 
 #[test]
