@@ -215,4 +215,4 @@ fn balance(spans: &[Span], owners: &[Owner], snapshot: &Snapshot) -> Balance {
 
 #[cfg(test)]
 #[path = "join_tests.rs"]
-mod tests;
+pub mod tests;

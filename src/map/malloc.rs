@@ -126,3 +126,7 @@ fn totals(alloc: &AllocView, divided: &Divided) -> Known<Totals> {
     }
     Ok(totals)
 }
+
+#[cfg(test)]
+#[path = "malloc/tests.rs"]
+pub mod tests;

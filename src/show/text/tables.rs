@@ -22,6 +22,9 @@ pub fn by_part(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMap) -> io:
     gaps(out, &map.gaps)
 }
 
+/// What `--by mapping` leaves for the part.
+const PART_WIDTH: usize = 32;
+
 /// Every span, in the order of addresses.
 pub fn by_mapping(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMap) -> io::Result<()> {
     head(out, snapshot, map)?;
@@ -37,26 +40,26 @@ pub fn by_mapping(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMap) -> 
             mapping.rights.text(),
             human(figures.reserved),
             human(figures.resident),
-            shorten(&part, 33)
+            shorten(&part, PART_WIDTH)
         )?;
     }
     gaps(out, &map.gaps)
 }
 
-/// The area and part; of several owners the biggest two with their share.
+/// The area and part; of several owners the biggest with its share.
 fn owners(map: &MemoryMap, shares: &[Share]) -> (&'static str, String) {
-    if let [only] = shares {
-        let owner = &map.owners[only.owner];
+    let Some(biggest) = shares.iter().max_by_key(|share| share.figures.reserved) else {
+        return ("", String::new());
+    };
+    let owner = &map.owners[biggest.owner];
+    if shares.len() == 1 {
         return (owner.area.name(), owner.part.clone());
     }
-    let mut sorted: Vec<&Share> = shares.iter().collect();
-    sorted.sort_by_key(|share| std::cmp::Reverse(share.figures.reserved));
     let whole: u64 = shares.iter().map(|share| share.figures.reserved).sum();
-    let biggest = sorted.iter().take(2).map(|share| {
-        let percent = u128::from(share.figures.reserved) * 100 / u128::from(whole.max(1));
-        format!("{percent} % {}", map.owners[share.owner].part)
-    });
-    ("several", biggest.collect::<Vec<_>>().join(", "))
+    let percent = u128::from(biggest.figures.reserved) * 100 / u128::from(whole.max(1));
+    let more = format!(" and {} more", shares.len() - 1);
+    let part = shorten(&owner.part, PART_WIDTH.saturating_sub(more.len() + 5));
+    ("several", format!("{percent} % {part}{more}"))
 }
 
 /// The stack of each thread.
