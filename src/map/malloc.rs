@@ -87,6 +87,11 @@ pub fn sum<'a>(snapshot: &'a Snapshot, map: &MemoryMap) -> Option<MallocSum<'a>>
 }
 
 impl Divided {
+    /// Resident bytes of malloc-then-freed: what is free, and what lies behind the ends of arenas.
+    pub fn held_bytes(&self) -> Bytes {
+        self.freed.resident.saturating_add(self.beyond.resident)
+    }
+
     fn add(&mut self, owner: &Owner, figures: &Figures) {
         self.whole.add(figures);
         let part = match owner.area {

@@ -27,14 +27,18 @@ pub fn unwalked_main_arena(how: &str) -> Owner {
 /// malloc's claims: its memory as a whole, and stronger, what the walk found in it.
 pub fn claim(alloc: &AllocView, jvm: Option<&JvmView>, claims: &mut Claims) {
     of_whole(alloc, claims);
-    let mut known: HashMap<(State, Instance), usize> = HashMap::new();
+    // The owners of each arena's states. A heap has thousands of stretches, but an arena has a few dozen states.
+    let mut known: HashMap<Option<usize>, Vec<(State, usize)>> = HashMap::new();
     for stretch in &alloc.stretches {
-        let instance = stretch.arena.map_or(Instance::Mmapped, Instance::Arena);
+        let known = known.entry(stretch.arena).or_default();
         let shares: Vec<ClaimShare> = shares(stretch)
             .map(|(state, bytes)| {
-                let owner = *known
-                    .entry((state, instance.clone()))
-                    .or_insert_with(|| claims.owner(of_state(state, instance.clone(), jvm)));
+                let owner = known.iter().find(|(known, _)| *known == state).map(|(_, owner)| *owner);
+                let owner = owner.unwrap_or_else(|| {
+                    let instance = stretch.arena.map_or(Instance::Mmapped, Instance::Arena);
+                    known.push((state, claims.owner(of_state(state, instance, jvm))));
+                    claims.owners.len() - 1
+                });
                 ClaimShare { owner, bytes, in_use: in_use(state, bytes) }
             })
             .collect();

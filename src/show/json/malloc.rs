@@ -22,7 +22,7 @@ pub fn malloc(snapshot: &Snapshot, map: &MemoryMap, gaps: &mut Vec<Gap>) -> Valu
     json!({
         "allocator": alloc.allocator,
         "arenas": sum.arenas.iter().map(|arena| self::arena(arena, snapshot)).collect::<Vec<_>>(),
-        "owners": figures.map(|_| sum.owners.iter().map(owner).collect::<Vec<_>>()),
+        "owners": (!alloc.in_use.is_empty()).then(|| sum.owners.iter().map(owner).collect::<Vec<_>>()),
         "mmapped_chunks": alloc.mmapped.len(),
         "mmapped_bytes": alloc.mmapped.iter().map(|range| range.bytes()).sum::<u64>(),
         "in_use_bytes": walked(sum.total.in_use.reserved),
