@@ -2,7 +2,9 @@
 
 pub mod glibc;
 pub mod other;
+mod scan;
 pub mod types;
+mod version;
 
 pub use types::*;
 
@@ -17,8 +19,8 @@ pub struct Heap {
 
 /// Reads the process's allocator and walks its heap. `owned` is sorted and disjoint: memory that is known to be somebody
 /// else's. `witness` is asked about each block in use.
-pub fn read(target: &Target, owned: &[Range], _witness: &dyn Witness) -> Known<Heap> {
-    let view = other::read(target, glibc::read(target, owned))?;
+pub fn read(target: &Target, owned: &[Range], witness: &dyn Witness) -> Known<Heap> {
+    let view = other::read(target, glibc::read(target, owned), owned, witness)?;
     Ok(Heap { view })
 }
 

@@ -77,3 +77,11 @@ pub const REACH_OBJECT_WORDS_MAX: usize = 128;
 pub const REACH_ROWS_MAX: u64 = 65_536;
 /// Mappings whose start is read before all else.
 pub const FETCHED_MAPPINGS_MAX: usize = 4096;
+/// Tags of Native Memory Tracking: JDK 25 has 28.
+pub const NMT_TAGS_MAX: usize = 64;
+/// Resident bytes that are searched for marked blocks of the runtime in the memory of an allocator that is not walked: 1
+/// GB takes about a second. And pieces into which that memory falls.
+pub const MARK_SCAN_BYTES_MAX: u64 = 16 << 30;
+pub const MARK_SCAN_PIECES_MAX: usize = 1_000_000;
+/// How much of a library's constants is searched for its version, in bytes; libjemalloc has 0.7 MB.
+pub const VERSION_SCAN_BYTES_MAX: u64 = 8 << 20;

@@ -46,6 +46,7 @@ fn snapshot(maps: &str, pages: Vec<PageRun>, extents: Vec<Extent>) -> Snapshot {
         threads: Vec::new(),
         extents,
         block_owners: Vec::new(),
+        nmt_counts: Ok(Vec::new()),
         gaps: Vec::new(),
     };
     Snapshot {

@@ -45,6 +45,7 @@ pub fn read(target: &Target, owned: &[Range]) -> Known<AllocView> {
     };
     Ok(AllocView {
         allocator,
+        other: None,
         arenas,
         mmapped,
         mmapped_count,
