@@ -2,6 +2,8 @@
 
 mod malloc;
 
+pub use malloc::tag_json;
+
 use super::json;
 use super::text::{gaps as show_gaps, head};
 use super::units::{human, human_signed, shorten};

@@ -12,6 +12,8 @@ use std::collections::HashMap;
 /// In use, but whose is not known.
 pub const OWNER_UNKNOWN: &str = "malloc, owner unknown";
 pub const BEYOND: &str = "malloc arenas, not in use yet";
+/// Of an allocator that is not walked, behind its name.
+pub const NOT_WALKED: &str = ": free, its own tables, other libraries'";
 const UNRESOLVED: &str = "malloc, unresolved";
 /// Memory whose chunks were not walked.
 const MAIN_ARENA: &str = "malloc main arena";
@@ -28,13 +30,19 @@ pub fn unwalked_main_arena(how: &str) -> Owner {
 pub fn claim(alloc: &AllocView, jvm: Option<&JvmView>, claims: &mut Claims) {
     of_whole(alloc, claims);
     let mut known: HashMap<(State, Instance), usize> = HashMap::new();
+    let mut mmapped = alloc.mmapped.clone();
+    mmapped.sort();
     for stretch in &alloc.stretches {
-        let instance = stretch.arena.map_or(Instance::Mmapped, Instance::Arena);
+        let instance = match stretch.arena {
+            Some(arena) => Instance::Arena(arena),
+            None if alloc.other.is_some() && !covers(&mmapped, stretch.range) => Instance::OtherAllocator,
+            None => Instance::Mmapped,
+        };
         let shares: Vec<ClaimShare> = shares(stretch)
             .map(|(state, bytes)| {
                 let owner = *known
                     .entry((state, instance.clone()))
-                    .or_insert_with(|| claims.owner(of_state(state, instance.clone(), jvm)));
+                    .or_insert_with(|| claims.owner(of_state(state, instance.clone(), jvm, alloc)));
                 ClaimShare { owner, bytes, in_use: in_use(state, bytes) }
             })
             .collect();
@@ -44,6 +52,12 @@ pub fn claim(alloc: &AllocView, jvm: Option<&JvmView>, claims: &mut Claims) {
     }
 }
 
+/// Whether one of the ranges, which are sorted, covers `range`.
+fn covers(ranges: &[Range], range: Range) -> bool {
+    let after = ranges.partition_point(|other| other.end <= range.start);
+    ranges.get(after).is_some_and(|other| other.covers(range))
+}
+
 fn shares(stretch: &Stretch) -> impl Iterator<Item = (State, Bytes)> {
     stretch.shares.iter().copied().filter(|(_, bytes)| *bytes > 0)
 }
@@ -51,7 +65,7 @@ fn shares(stretch: &Stretch) -> impl Iterator<Item = (State, Bytes)> {
 fn in_use(state: State, bytes: Bytes) -> Option<Bytes> {
     match state {
         State::InUse(_) => Some(bytes),
-        State::Unresolved => None,
+        State::Unresolved | State::NotWalked => None,
         _ => Some(0),
     }
 }
@@ -74,7 +88,7 @@ fn of_whole(alloc: &AllocView, claims: &mut Claims) {
     }
 }
 
-fn of_state(state: State, instance: Instance, jvm: Option<&JvmView>) -> Owner {
+fn of_state(state: State, instance: Instance, jvm: Option<&JvmView>, alloc: &AllocView) -> Owner {
     let (area, part, how) = match state {
         State::InUse(label) => return in_use_by(label, instance, jvm),
         State::Tcache => (Area::MallocFreed, "in thread caches", "thread cache"),
@@ -87,11 +101,21 @@ fn of_state(state: State, instance: Instance, jvm: Option<&JvmView>) -> Owner {
             (Area::MallocFreed, "top of the main arena", "top chunk")
         }
         State::Top => (Area::MallocFreed, "tops of thread arenas", "top chunk"),
+        State::NotWalked => return not_walked(instance, alloc),
+        State::Overhead if instance == Instance::OtherAllocator => {
+            (Area::Overhead, "NMT headers of blocks", "NMT header")
+        }
         State::Overhead => (Area::Overhead, "malloc, chunk headers and rounding", "chunk header"),
         State::Beyond => (Area::MallocFreed, BEYOND, "arena ring"),
         State::Unresolved => (Area::Unattributed, UNRESOLVED, "changed while walked"),
     };
     owner(area, part, instance, how)
+}
+
+fn not_walked(instance: Instance, alloc: &AllocView) -> Owner {
+    let title = alloc.other.as_ref().map_or(alloc.allocator.clone(), |other| other.title());
+    let part = format!("{title}{NOT_WALKED}");
+    owner(Area::NativeLibrary, &part, instance, "around blocks of the VM")
 }
 
 /// The owner that the runtime gave a label to.

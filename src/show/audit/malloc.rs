@@ -94,17 +94,21 @@ pub fn json(audit: &MallocAudit) -> Value {
     })
 }
 
-fn tag_json(row: &TagRow) -> Value {
-    json!({
+pub fn tag_json(row: &TagRow) -> Value {
+    let mut value = json!({
         "tag": row.tag,
         "ours_blocks": row.ours_blocks,
         "ours_bytes": row.ours_bytes,
         "counter_blocks": row.counted_blocks,
         "counter_bytes": row.counted_bytes,
         "counter_difference_bytes": difference(row.ours_bytes, row.counted_bytes),
-        "report_bytes": row.said_bytes,
-        "report_difference_bytes": difference(row.ours_bytes, row.said_bytes),
-    })
+    });
+    // Where the JVM was not asked there is no report.
+    if let Some(said) = row.said_bytes {
+        value["report_bytes"] = said.into();
+        value["report_difference_bytes"] = difference(row.ours_bytes, row.said_bytes).into();
+    }
+    value
 }
 
 fn arena_json(row: &ArenaRow) -> Value {
