@@ -85,3 +85,11 @@ pub const LIST_CHUNKS_MAX: usize = 100_000_000;
 pub const LIST_FAR_READS_MAX: usize = 2_000_000;
 /// Structures of thread caches, and chunks that have the size of one.
 pub const CACHES_MAX: usize = 1_000_000;
+/// Tags of Native Memory Tracking: JDK 25 has 28.
+pub const NMT_TAGS_MAX: usize = 64;
+/// Resident bytes that are searched for marked blocks of the runtime in the memory of an allocator that is not walked: 1
+/// GB takes about a second. And pieces into which that memory falls.
+pub const MARK_SCAN_BYTES_MAX: u64 = 16 << 30;
+pub const MARK_SCAN_PIECES_MAX: usize = 1_000_000;
+/// How much of a library's constants is searched for its version, in bytes; libjemalloc has 0.7 MB.
+pub const VERSION_SCAN_BYTES_MAX: u64 = 8 << 20;

@@ -46,6 +46,7 @@ pub fn snapshot(maps: &str, pages: Vec<PageRun>, extents: Vec<Extent>) -> Snapsh
         threads: Vec::new(),
         extents,
         block_owners: Vec::new(),
+        nmt_counts: Ok(Vec::new()),
         gaps: Vec::new(),
     };
     Snapshot {

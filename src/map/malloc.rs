@@ -46,6 +46,9 @@ pub struct MallocSum<'a> {
     /// In the order of the ring.
     pub arenas: Vec<ArenaSum<'a>>,
     pub mmapped: Divided,
+    /// Memory of an allocator that is not walked: blocks in use that are told by their own headers, and the rest, which
+    /// counts as unwalked. Not in `total`.
+    pub other: Divided,
     pub total: Divided,
     /// By label, those that have blocks.
     pub owners: Vec<OwnerSum<'a>>,
@@ -67,6 +70,7 @@ pub fn sum<'a>(snapshot: &'a Snapshot, map: &MemoryMap) -> Option<MallocSum<'a>>
     let mut sum = MallocSum {
         arenas: alloc.arenas.iter().map(|arena| ArenaSum { arena, divided: Divided::default() }).collect(),
         mmapped: Divided::default(),
+        other: Divided::default(),
         total: Divided::default(),
         owners: owners(snapshot, alloc),
         figures: Ok(Totals::default()),
@@ -78,6 +82,10 @@ pub fn sum<'a>(snapshot: &'a Snapshot, map: &MemoryMap) -> Option<MallocSum<'a>>
                 arena.into_iter().for_each(|arena| arena.divided.add(owner, &share.figures));
             }
             Instance::Mmapped => sum.mmapped.add(owner, &share.figures),
+            Instance::OtherAllocator => {
+                sum.other.add(owner, &share.figures);
+                continue;
+            }
             _ => continue,
         }
         sum.total.add(owner, &share.figures);
@@ -96,6 +104,7 @@ impl Divided {
         self.whole.add(figures);
         let part = match owner.area {
             _ if owners::WHOLE.contains(&owner.part.as_str()) => &mut self.unwalked,
+            Area::NativeLibrary if owner.part.ends_with(owners::NOT_WALKED) => &mut self.unwalked,
             Area::MallocFreed if owner.part == owners::BEYOND => &mut self.beyond,
             Area::MallocFreed => &mut self.freed,
             Area::Overhead => &mut self.overhead,

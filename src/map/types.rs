@@ -27,12 +27,14 @@ pub enum Instance {
     Arena(usize),
     /// Chunks that malloc mapped one by one.
     Mmapped,
+    /// Memory of an allocator that is not walked.
+    OtherAllocator,
 }
 
 impl Instance {
     /// Whether it is malloc's memory, whoever has the block.
     pub fn is_mallocs(&self) -> bool {
-        matches!(self, Instance::Arena(_) | Instance::Mmapped)
+        matches!(self, Instance::Arena(_) | Instance::Mmapped | Instance::OtherAllocator)
     }
 }
 

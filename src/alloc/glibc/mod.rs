@@ -61,6 +61,7 @@ pub fn read(target: &Target, owned: &[Range], witness: &dyn Witness) -> Known<(A
     };
     let view = AllocView {
         allocator,
+        other: None,
         arenas,
         mmapped,
         mmapped_count,

@@ -12,6 +12,8 @@ use std::collections::HashMap;
 /// In use, but whose is not known.
 pub const OWNER_UNKNOWN: &str = "malloc, owner unknown";
 pub const BEYOND: &str = "malloc arenas, not in use yet";
+/// Of an allocator that is not walked, behind its name.
+pub const NOT_WALKED: &str = ": free, its own tables, other libraries'";
 const UNRESOLVED: &str = "malloc, unresolved";
 /// Memory whose chunks were not walked.
 const MAIN_ARENA: &str = "malloc main arena";
@@ -27,16 +29,22 @@ pub fn unwalked_main_arena(how: &str) -> Owner {
 /// malloc's claims: its memory as a whole, and stronger, what the walk found in it.
 pub fn claim(alloc: &AllocView, jvm: Option<&JvmView>, claims: &mut Claims) {
     of_whole(alloc, claims);
+    let mut mmapped = alloc.mmapped.clone();
+    mmapped.sort();
     // The owners of each arena's states. A heap has thousands of stretches, but an arena has a few dozen states.
-    let mut known: HashMap<Option<usize>, Vec<(State, usize)>> = HashMap::new();
+    let mut known: HashMap<Instance, Vec<(State, usize)>> = HashMap::new();
     for stretch in &alloc.stretches {
-        let known = known.entry(stretch.arena).or_default();
+        let instance = match stretch.arena {
+            Some(arena) => Instance::Arena(arena),
+            None if alloc.other.is_some() && !covers(&mmapped, stretch.range) => Instance::OtherAllocator,
+            None => Instance::Mmapped,
+        };
+        let known = known.entry(instance.clone()).or_default();
         let shares: Vec<ClaimShare> = shares(stretch)
             .map(|(state, bytes)| {
                 let owner = known.iter().find(|(known, _)| *known == state).map(|(_, owner)| *owner);
                 let owner = owner.unwrap_or_else(|| {
-                    let instance = stretch.arena.map_or(Instance::Mmapped, Instance::Arena);
-                    known.push((state, claims.owner(of_state(state, instance, jvm))));
+                    known.push((state, claims.owner(of_state(state, instance.clone(), jvm, alloc))));
                     claims.owners.len() - 1
                 });
                 ClaimShare { owner, bytes, in_use: in_use(state, bytes) }
@@ -48,6 +56,12 @@ pub fn claim(alloc: &AllocView, jvm: Option<&JvmView>, claims: &mut Claims) {
     }
 }
 
+/// Whether one of the ranges, which are sorted, covers `range`.
+fn covers(ranges: &[Range], range: Range) -> bool {
+    let after = ranges.partition_point(|other| other.end <= range.start);
+    ranges.get(after).is_some_and(|other| other.covers(range))
+}
+
 fn shares(stretch: &Stretch) -> impl Iterator<Item = (State, Bytes)> {
     stretch.shares.iter().copied().filter(|(_, bytes)| *bytes > 0)
 }
@@ -55,7 +69,7 @@ fn shares(stretch: &Stretch) -> impl Iterator<Item = (State, Bytes)> {
 fn in_use(state: State, bytes: Bytes) -> Option<Bytes> {
     match state {
         State::InUse(_) => Some(bytes),
-        State::Unresolved => None,
+        State::Unresolved | State::NotWalked => None,
         _ => Some(0),
     }
 }
@@ -78,7 +92,7 @@ fn of_whole(alloc: &AllocView, claims: &mut Claims) {
     }
 }
 
-fn of_state(state: State, instance: Instance, jvm: Option<&JvmView>) -> Owner {
+fn of_state(state: State, instance: Instance, jvm: Option<&JvmView>, alloc: &AllocView) -> Owner {
     let (area, part, how) = match state {
         State::InUse(label) => return in_use_by(label, instance, jvm),
         State::Tcache => (Area::MallocFreed, "in thread caches", "thread cache"),
@@ -91,11 +105,21 @@ fn of_state(state: State, instance: Instance, jvm: Option<&JvmView>) -> Owner {
             (Area::MallocFreed, "top of the main arena", "top chunk")
         }
         State::Top => (Area::MallocFreed, "tops of thread arenas", "top chunk"),
+        State::NotWalked => return not_walked(instance, alloc),
+        State::Overhead if instance == Instance::OtherAllocator => {
+            (Area::Overhead, "NMT headers of blocks", "NMT header")
+        }
         State::Overhead => (Area::Overhead, "malloc, chunk headers and rounding", "chunk header"),
         State::Beyond => (Area::MallocFreed, BEYOND, "arena ring"),
         State::Unresolved => (Area::Unattributed, UNRESOLVED, "changed while walked"),
     };
     owner(area, part, instance, how)
+}
+
+fn not_walked(instance: Instance, alloc: &AllocView) -> Owner {
+    let title = alloc.other.as_ref().map_or(alloc.allocator.clone(), |other| other.title());
+    let part = format!("{title}{NOT_WALKED}");
+    owner(Area::NativeLibrary, &part, instance, "around blocks of the VM")
 }
 
 /// The owner that the runtime gave a label to.

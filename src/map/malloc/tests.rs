@@ -29,6 +29,7 @@ fn arena(number: usize, figures: Known<ArenaFigures>) -> Arena {
 
 fn view(arenas: Vec<Arena>, mmapped: Vec<Range>, stretches: Vec<Stretch>) -> AllocView {
     AllocView {
+        other: None,
         allocator: "glibc 2.36".to_string(),
         arenas,
         mmapped,
@@ -184,4 +185,24 @@ fn blocks_are_counted_by_the_owner_that_the_runtime_names() {
     let owners: Vec<(Option<&str>, u64)> =
         sum.owners.iter().map(|sum| (sum.owner.map(|owner| owner.part.as_str()), sum.count.bytes)).collect();
     assert_eq!(owners, [(None, 0x1001), (Some("C2 arenas"), 0x2ff5)]);
+}
+
+#[test]
+fn memory_of_another_allocator_is_told_apart_and_is_not_in_glibcs_sums() {
+    let mut snapshot = everything(vec![run(0x10_0000, 0x11_0000, 1), run(0x20_0000, 0x20_4000, 1)]);
+    let shares = [(State::InUse(1), 0x1000), (State::Overhead, 0x12), (State::NotWalked, 0x2fee)];
+    let mut alloc = view(Vec::new(), Vec::new(), vec![stretch(0x20_0000, 0x20_4000, None, &shares)]);
+    alloc.other = Some(crate::alloc::OtherAllocator {
+        name: "jemalloc".to_string(),
+        version: Some("5.3.0".to_string()),
+        path: "/usr/lib/libjemalloc.so.2".to_string(),
+    });
+    snapshot.alloc = Ok(alloc);
+    let map = join(&snapshot);
+    law::check(&map, &snapshot).expect("the laws hold");
+    let sum = sum(&snapshot, &map).expect("an allocator");
+    assert_eq!((sum.other.in_use.resident, sum.other.overhead.resident), (0x1000, 0x12));
+    assert_eq!((sum.other.unwalked.resident, sum.total.whole.resident), (0x2fee, 0));
+    let libraries = by_area(&map).into_iter().find(|area| area.area == Area::NativeLibrary).expect("there");
+    assert_eq!(libraries.parts[0].part, "jemalloc 5.3.0: free, its own tables, other libraries'");
 }

@@ -5,6 +5,7 @@ use crate::alloc::{ArenaFigures, ChunkCount};
 use crate::base::Gap;
 use crate::map::MemoryMap;
 use crate::map::area::of_kind;
+use crate::map::audit;
 use crate::map::claims::how;
 use crate::map::malloc::owners::OWNER_UNKNOWN;
 use crate::map::malloc::{self, ArenaSum, OwnerSum};
@@ -22,6 +23,18 @@ pub fn malloc(snapshot: &Snapshot, map: &MemoryMap, gaps: &mut Vec<Gap>) -> Valu
     json!({
         "allocator": alloc.allocator,
         "arenas": sum.arenas.iter().map(|arena| self::arena(arena, snapshot)).collect::<Vec<_>>(),
+        "other": alloc.other.as_ref().map(|other| json!({
+            "allocator": other.name,
+            "version": other.version,
+            "path": other.path,
+            "reserved_bytes": sum.other.whole.reserved,
+            "resident_bytes": sum.other.whole.resident,
+            "in_use_by_vm_bytes": sum.other.in_use.reserved,
+            "in_use_by_vm_resident_bytes": sum.other.in_use.resident,
+            "nmt_header_bytes": sum.other.overhead.reserved,
+            "not_walked_resident_bytes": sum.other.unwalked.resident,
+        })),
+        "nmt_tags": jvm_counts(snapshot),
         "owners": (!alloc.in_use.is_empty()).then(|| sum.owners.iter().map(owner).collect::<Vec<_>>()),
         "mmapped_chunks": alloc.mmapped.len(),
         "mmapped_bytes": alloc.mmapped.iter().map(|range| range.bytes()).sum::<u64>(),
@@ -35,6 +48,13 @@ pub fn malloc(snapshot: &Snapshot, map: &MemoryMap, gaps: &mut Vec<Gap>) -> Valu
         "top_kept_bytes": figures.map(|figures| figures.top_kept_bytes),
         "unresolved_bytes": walked(sum.total.unresolved.reserved),
     })
+}
+
+/// Native Memory Tracking's own counters beside what was walked, by tag; `null` where it is off.
+fn jvm_counts(snapshot: &Snapshot) -> Option<Vec<Value>> {
+    snapshot.jvm.as_ref().ok()?.nmt_counts.as_ref().ok()?;
+    let rows = audit::malloc::compare(snapshot, &audit::Said::default()).tags;
+    Some(rows.iter().map(crate::show::audit::tag_json).collect())
 }
 
 fn arena(sum: &ArenaSum, snapshot: &Snapshot) -> Value {

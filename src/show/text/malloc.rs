@@ -10,9 +10,18 @@ use std::io::{self, Write};
 /// "malloc: 61 MiB in use, 38 MiB freed yet resident (31 MiB trimmable), 2 MiB overhead". Nothing where the chunks are not
 /// known.
 pub fn summary(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMap) -> io::Result<()> {
-    let Some(MallocSum { total, figures: Ok(figures), .. }) = malloc::sum(snapshot, map) else {
-        return Ok(());
-    };
+    let Some(sum) = malloc::sum(snapshot, map) else { return Ok(()) };
+    let other = snapshot.alloc.as_ref().ok().and_then(|alloc| alloc.other.as_ref());
+    if let Some(other) = other.filter(|_| sum.other.whole.reserved > 0) {
+        writeln!(
+            out,
+            "{}: {} in blocks of the VM, {} not walked",
+            other.title(),
+            human(sum.other.in_use.resident),
+            human(sum.other.unwalked.resident)
+        )?;
+    }
+    let MallocSum { total, figures: Ok(figures), .. } = sum else { return Ok(()) };
     write!(
         out,
         "malloc: {} in use, {} freed yet resident ({} trimmable), {} overhead",
