@@ -107,7 +107,8 @@ impl Divided {
             Area::NativeLibrary if owner.part.ends_with(owners::NOT_WALKED) => &mut self.unwalked,
             Area::MallocFreed if owner.part == owners::BEYOND => &mut self.beyond,
             Area::MallocFreed => &mut self.freed,
-            Area::Overhead => &mut self.overhead,
+            // Blocks of the VM's own tracking of memory are overhead to the account, but in use to malloc.
+            Area::Overhead if owners::OVERHEAD.contains(&owner.part.as_str()) => &mut self.overhead,
             Area::Unattributed => &mut self.unresolved,
             _ => &mut self.in_use,
         };

@@ -14,6 +14,9 @@ pub const OWNER_UNKNOWN: &str = "malloc, owner unknown";
 pub const BEYOND: &str = "malloc arenas, not in use yet";
 /// Of an allocator that is not walked, behind its name.
 pub const NOT_WALKED: &str = ": free, its own tables, other libraries'";
+const HEADERS: &str = "malloc, chunk headers and rounding";
+const NMT_HEADERS: &str = "NMT headers of blocks";
+pub const OVERHEAD: [&str; 2] = [HEADERS, NMT_HEADERS];
 const UNRESOLVED: &str = "malloc, unresolved";
 /// Memory whose chunks were not walked.
 const MAIN_ARENA: &str = "malloc main arena";
@@ -107,9 +110,9 @@ fn of_state(state: State, instance: Instance, jvm: Option<&JvmView>, alloc: &All
         State::Top => (Area::MallocFreed, "tops of thread arenas", "top chunk"),
         State::NotWalked => return not_walked(instance, alloc),
         State::Overhead if instance == Instance::OtherAllocator => {
-            (Area::Overhead, "NMT headers of blocks", "NMT header")
+            (Area::Overhead, NMT_HEADERS, "NMT header")
         }
-        State::Overhead => (Area::Overhead, "malloc, chunk headers and rounding", "chunk header"),
+        State::Overhead => (Area::Overhead, HEADERS, "chunk header"),
         State::Beyond => (Area::MallocFreed, BEYOND, "arena ring"),
         State::Unresolved => (Area::Unattributed, UNRESOLVED, "changed while walked"),
     };

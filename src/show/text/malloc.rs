@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn a_span_of_several_owners_names_the_biggest() {
         let text = text(by_mapping);
-        assert!(text.contains("several         99 % in large bins and 1 more"), "{text}");
+        assert!(text.contains("malloc_freed    99 % in large bins +1"), "{text}");
     }
 
     #[test]
