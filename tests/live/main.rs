@@ -6,4 +6,5 @@ mod common;
 
 mod account;
 mod audit;
+mod nmt;
 mod zero_touch;
