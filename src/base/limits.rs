@@ -77,3 +77,11 @@ pub const REACH_OBJECT_WORDS_MAX: usize = 128;
 pub const REACH_ROWS_MAX: u64 = 65_536;
 /// Mappings whose start is read before all else.
 pub const FETCHED_MAPPINGS_MAX: usize = 4096;
+/// Notes of a core: 3 to 14 KB for each thread, by the registers that the machine has.
+pub const CORE_NOTE_BYTES_MAX: u64 = 4 << 30;
+/// Stretches of data between the holes of a core.
+pub const CORE_EXTENTS_MAX: usize = 8_000_000;
+/// A core without holes that is larger is not searched for pages of zeros.
+pub const CORE_ZERO_BYTES_MAX: u64 = 64 << 30;
+/// Files of a core that are opened.
+pub const CORE_FILES_MAX: usize = 8_192;
