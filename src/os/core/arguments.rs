@@ -11,6 +11,8 @@ use crate::os::target::OsView;
 /// Words below the vector that are looked at: the environment and the arguments.
 const WORDS_MAX: u64 = 16_384;
 const ARGUMENTS_MAX: usize = 4_096;
+/// Above the vector lie the texts of the arguments and of the environment: 6 MiB at most (fs/exec.c, `bprm_stack_limits`).
+const STACK_END_BYTES: u64 = 8 << 20;
 
 pub fn read(memory: &dyn Memory, view: &OsView, notes: &Notes) -> Result<String, Gap> {
     let missing = || {
@@ -19,8 +21,8 @@ pub fn read(memory: &dyn Memory, view: &OsView, notes: &Notes) -> Result<String,
     };
     let stack = view.mappings.iter().find(|mapping| mapping.path == "[stack]").ok_or_else(missing)?;
     let bytes = &notes.auxiliary_bytes;
-    let vector =
-        (bytes.len() >= 32).then(|| memory.find(stack.range, bytes)).flatten().ok_or_else(missing)?;
+    let end = Range::new(stack.range.start.max(stack.range.end.minus(STACK_END_BYTES)), stack.range.end);
+    let vector = (bytes.len() >= 32).then(|| memory.find(end, bytes)).flatten().ok_or_else(missing)?;
     pointers(memory, stack.range, vector).and_then(|pointers| text(memory, &pointers)).ok_or_else(missing)
 }
 

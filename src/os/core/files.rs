@@ -1,6 +1,6 @@
 //! The files that a dead process had mapped, where they still are what they were. By default the kernel leaves unchanged
 //! pages of files out of a core, so the text and the constants of libjvm.so come from the file, if it is the same: the first
-//! page of an ELF file is in the core (coredump_filter(5), bit 4), and holds its build id and all its segments.
+//! page of an ELF file is in the core (core(5), coredump_filter, bit 4), and holds its build id and all its segments.
 
 use super::headers::Headers;
 use super::memory::CoreMemory;
@@ -13,7 +13,9 @@ use crate::os::target::OsView;
 use object::Object;
 use object::read::elf::ElfFile64;
 use std::collections::HashMap;
-use std::fs::File;
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::time::SystemTime;
 
 const NAMES_SHOWN_MAX: usize = 4;
@@ -102,14 +104,10 @@ fn is_needed(view: &OsView, headers: &Headers, path: &str) -> bool {
 fn check(held: &CoreMemory, first: &Mapping, written: Option<SystemTime>) -> Result<Found, Gap> {
     let path = first.file_path();
     let gap = |what: &str| Gap::new(format!("{path}: {what}"), Why::NotRecorded);
-    let opened = File::open(path).and_then(|file| Ok((file.metadata()?, file)));
-    let (metadata, file) = opened.map_err(|error| {
+    let (metadata, file) = open(path).map_err(|error| {
         gap(&format!("the file can not be read ({error})"))
             .hint("a core leaves unchanged pages of files out: put the same file there")
     })?;
-    if !metadata.is_file() || metadata.len() == 0 {
-        return Err(gap("no file with bytes"));
-    }
     // SAFETY: the map is read only and private to us. A file truncated meanwhile would raise SIGBUS: libraries are replaced
     // by rename, not truncated.
     let map = unsafe { memmap2::Mmap::map(&file) }.map_err(|error| gap(&error.to_string()))?;
@@ -117,10 +115,12 @@ fn check(held: &CoreMemory, first: &Mapping, written: Option<SystemTime>) -> Res
     let has_start = first.offset == 0 && held.read(first.range.start, &mut page).is_ok();
     if has_start {
         let there = &map[..map.len().min(page.len())];
-        return match there == &page[..there.len()] {
-            true => Ok(Found { map }),
-            false => Err(another(held, first, &map)),
-        };
+        if is_same_start(&page[..there.len()], there) {
+            return Ok(Found { map });
+        }
+        let (theirs, ours) = (id_in_core(held, first), id_in_file(&map));
+        let is_same = theirs.is_some() && theirs == ours;
+        return if is_same { Ok(Found { map }) } else { Err(another(path, theirs, ours)) };
     }
     match (metadata.modified().ok(), written) {
         (Some(changed), Some(written)) if changed <= written => Ok(Found { map }),
@@ -128,18 +128,57 @@ fn check(held: &CoreMemory, first: &Mapping, written: Option<SystemTime>) -> Res
     }
 }
 
-/// Both build ids, as far as there are any.
-fn another(held: &CoreMemory, first: &Mapping, file: &[u8]) -> Gap {
-    let theirs = Image::read(held, first).ok().and_then(|image| image.build_id(held));
-    let id = ElfFile64::<object::LittleEndian>::parse(file)
-        .ok()
-        .and_then(|elf| Some(elf.build_id().ok()??.to_vec()));
-    let ours = id.map(|id| id.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
-    let name = |id: Option<String>| id.unwrap_or("unknown".to_string());
-    let what = format!("{} of another build", first.file_path());
-    Gap::new(what, Why::NotRecorded).hint(format!(
-        "the core's build id is {}, the file's is {}",
+/// A core may name anything: only plain files are opened, and no open waits.
+fn open(path: &str) -> io::Result<(Metadata, File)> {
+    let metadata = std::fs::metadata(path)?;
+    if !path.starts_with('/') || !metadata.is_file() || metadata.len() == 0 {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "no plain file with bytes"));
+    }
+    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    Ok((file.metadata()?, file))
+}
+
+/// Whether two first pages of an ELF file are the same but for the place and number of the sections, which strip(1) changes
+/// and nobody loads: `e_shoff`, `e_shnum`, `e_shstrndx`. Many builds have no build id.
+fn is_same_start(core: &[u8], file: &[u8]) -> bool {
+    let is_elf = core.starts_with(b"\x7fELF");
+    let counts = |at: usize| !is_elf || !((40..48).contains(&at) || (60..64).contains(&at));
+    core.len() == file.len() && (0..core.len()).all(|at| core[at] == file[at] || !counts(at))
+}
+
+fn id_in_core(held: &CoreMemory, first: &Mapping) -> Option<String> {
+    Image::read(held, first).ok()?.build_id(held)
+}
+
+fn id_in_file(file: &[u8]) -> Option<String> {
+    let elf = ElfFile64::<object::LittleEndian>::parse(file).ok()?;
+    Some(elf.build_id().ok()??.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn another(path: &str, theirs: Option<String>, ours: Option<String>) -> Gap {
+    let name = |id: Option<String>| id.map_or("no build id".to_string(), |id| format!("build id {id}"));
+    Gap::new(format!("{path} of another build"), Why::NotRecorded).hint(format!(
+        "the core has another first page and {}, the file {}: put the same file there",
         name(theirs),
         name(ours)
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_same_start;
+
+    #[test]
+    fn a_stripped_file_is_the_same_and_one_with_another_segment_is_not() {
+        let mut core = [0; 128];
+        core[..4].copy_from_slice(b"\x7fELF");
+        let with = |at: usize| {
+            let mut file = core;
+            file[at] = 1;
+            is_same_start(&core, &file)
+        };
+        assert!(with(40) && with(47) && with(60) && with(63));
+        assert!(!with(39) && !with(48) && !with(59) && !with(64) && !with(127));
+        assert!(!is_same_start(&core, &core[..127]));
+    }
 }

@@ -15,6 +15,9 @@ pub struct CoreMemory<'a> {
     mappings: &'a [Mapping],
     /// By the number in a mapping's inode, less one.
     files: &'a [Option<Found>],
+    /// What the process had changed of files' private memory is in the core (coredump_filter, bit 0), so the rest is as in
+    /// the files.
+    has_changed: bool,
 }
 
 impl<'a> CoreMemory<'a> {
@@ -24,7 +27,8 @@ impl<'a> CoreMemory<'a> {
         mappings: &'a [Mapping],
         files: &'a [Option<Found>],
     ) -> CoreMemory<'a> {
-        CoreMemory { bytes, loads, mappings, files }
+        let has_changed = loads.iter().any(|load| load.rights.write && load.dumped == load.range.bytes());
+        CoreMemory { bytes, loads, mappings, files, has_changed }
     }
 
     /// What lies at `at`, at most `length` bytes: as much as is in one piece.
@@ -37,9 +41,9 @@ impl<'a> CoreMemory<'a> {
             let length = length.min(load.held - inside);
             return slice(self.bytes, load.offset.saturating_add(inside), length).ok_or(missing);
         }
-        // What was to be dumped and is cut off had been changed, perhaps; so had writable memory that a filter left out.
+        // What was to be dumped and is cut off had been changed, perhaps.
         let mapping = find_mapping(self.mappings, at).ok_or(missing)?;
-        if inside < load.dumped || mapping.rights.write {
+        if inside < load.dumped || !(self.has_changed || mapping.rights.execute) {
             return Err(missing);
         }
         let length = length.min(mapping.range.end.0 - at.0);

@@ -5,8 +5,8 @@
 //! those inside the pid namespace of the process.
 
 use super::headers::{slice, u32_at, u64_at};
-use crate::base::Range;
 use crate::base::limits::{MAPPINGS_MAX, THREADS_MAX};
+use crate::base::{PAGE, Range};
 use std::collections::HashMap;
 
 /// A mapped file, one stretch of it.
@@ -124,7 +124,8 @@ impl Notes {
             let word = |nth: usize| u64_at(value, 16 + index * 24 + nth * 8);
             let (start, end, offset) = (word(0)?, word(1)?, word(2)?);
             let path = String::from_utf8_lossy(names.next()?).into_owned();
-            if start >= end || path.is_empty() {
+            let is_aligned = start.is_multiple_of(PAGE) && end.is_multiple_of(PAGE);
+            if start >= end || !is_aligned || path.is_empty() {
                 continue;
             }
             let path = *places.entry(path.clone()).or_insert_with(|| {

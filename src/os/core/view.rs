@@ -32,7 +32,7 @@ pub fn build(bytes: &[u8], headers: &Headers, notes: &Notes, extents: &Extents) 
     }
     let (process, status) = process(&mappings, notes);
     let tasks = tasks(notes);
-    OsView { process, status, mappings, pages: Ok(pages), tasks, gaps }
+    OsView { process, status, mappings, pages: Ok(pages), later: None, tasks, gaps }
 }
 
 /// The segments, cut where a mapped file begins or ends: the kernel and gdb write one for each mapping.
@@ -125,8 +125,9 @@ fn pages(
     let is_full =
         headers.loads.iter().all(|load| extents.covers(load.offset, load.offset.saturating_add(load.held)));
     let is_doubtful = is_full || headers.is_by_gdb;
-    let skip_zeros = is_doubtful && held <= CORE_ZERO_BYTES_MAX;
-    let mut finder = Finder { bytes, extents, skip_zeros, zeros: 0, of_files: 0 };
+    // In a true core no two mappings lie at one place of the file.
+    let can_look = held <= CORE_ZERO_BYTES_MAX.min(bytes.len() as u64);
+    let mut finder = Finder { bytes, extents, is_doubtful, can_look, zeros: 0, of_files: 0 };
     let mut runs = Vec::new();
     let mut loads = headers.loads.iter().peekable();
     for mapping in mappings {
@@ -145,14 +146,16 @@ fn pages(
             mapping.rights.read = false;
         }
     }
-    gaps.push(residency_gap(is_doubtful, &finder));
+    gaps.push(residency_gap(&finder));
     runs
 }
 
 struct Finder<'a> {
     bytes: &'a [u8],
     extents: &'a Extents,
-    skip_zeros: bool,
+    /// Private memory without a file may have zeros that were never touched.
+    is_doubtful: bool,
+    can_look: bool,
     /// Bytes of pages that were left out for it.
     zeros: u64,
     /// Bytes held of files' mappings.
@@ -174,7 +177,8 @@ impl Finder<'_> {
                 self.of_files += range.bytes();
             }
             // To write shared memory without a file is to touch it all; no file is looked at for zeros.
-            match mapping.rights.shared || (self.skip_zeros && !mapping.is_file()) {
+            let has_doubtful = mapping.rights.shared || (self.is_doubtful && !mapping.is_file());
+            match has_doubtful && self.can_look {
                 true => self.without_zeros(range, from, mapping, runs),
                 false => push(runs, range, mapping),
             }
@@ -207,7 +211,7 @@ fn push(runs: &mut Vec<PageRun>, range: Range, mapping: &Mapping) {
     }
 }
 
-fn residency_gap(is_doubtful: bool, finder: &Finder) -> Gap {
+fn residency_gap(finder: &Finder) -> Gap {
     let mut hint = format!(
         "those that the core holds count as resident: swapped ones too, and {} MiB of files, absent ones of which were read \
          to write the core",
@@ -217,7 +221,7 @@ fn residency_gap(is_doubtful: bool, finder: &Finder) -> Gap {
         let mib = finder.zeros >> 20;
         hint += &format!("; {mib} MiB of zeros count as absent, for they may never have been touched");
     }
-    if is_doubtful && !finder.skip_zeros {
+    if finder.is_doubtful && !finder.can_look {
         hint += "; the core is too large to look for zeros, so what was never touched counts too";
     }
     Gap::new("which pages were in memory", Why::NotRecorded).hint(hint)
