@@ -93,3 +93,11 @@ pub const MARK_SCAN_BYTES_MAX: u64 = 16 << 30;
 pub const MARK_SCAN_PIECES_MAX: usize = 1_000_000;
 /// How much of a library's constants is searched for its version, in bytes; libjemalloc has 0.7 MB.
 pub const VERSION_SCAN_BYTES_MAX: u64 = 8 << 20;
+/// Notes of a core: 3 to 14 KB for each thread, by the registers that the machine has.
+pub const CORE_NOTE_BYTES_MAX: u64 = 4 << 30;
+/// Stretches of data between the holes of a core.
+pub const CORE_EXTENTS_MAX: usize = 8_000_000;
+/// A core without holes that is larger is not searched for pages of zeros.
+pub const CORE_ZERO_BYTES_MAX: u64 = 64 << 30;
+/// Files of a core that are opened.
+pub const CORE_FILES_MAX: usize = 8_192;
