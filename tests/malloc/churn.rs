@@ -31,7 +31,7 @@ fn walk(process: &Process) -> (Known<AllocView>, Duration) {
 
 #[test]
 fn nothing_is_left_unresolved_while_8_threads_allocate_and_free() {
-    let program = Program::start(&glibcs::system(), "restless", &["churn", "8", "100"]);
+    let program = Program::start(&glibcs::system(), "restless", &["churn", "8", "65"]);
     std::thread::sleep(Duration::from_secs(1));
     let process = Process::open(program.pid).expect("the program");
     let (mut times, mut resolved, mut retries, mut worst, mut bytes) = (Vec::new(), 0, 0, 0, 0);

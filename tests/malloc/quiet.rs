@@ -15,6 +15,7 @@ const CASES: &[(&str, usize)] = &[
     ("aligned", 0),
     ("mapped", 0),
     ("foreign", 0),
+    ("between", 0),
     ("blocked", 0),
     ("threads", 8),
     ("threads", 40),
@@ -108,7 +109,9 @@ fn every_figure_equals_malloc_info_under_every_tunable() {
 #[test]
 fn every_figure_equals_malloc_info_on_pages_of_2_mib() {
     let Some(_pool) = HugePages::reserve(48) else { return };
-    let runs: Vec<_> = [("mix", 0), ("threads", 4), ("mapped", 0)]
+    // Not "mapped": glibc 2.36 and 2.43 resize such a chunk by 4 KiB, and then munmap refuses to free it. What leaks so looks
+    // like a chunk.
+    let runs: Vec<_> = [("mix", 0), ("threads", 4), ("bins", 0)]
         .into_iter()
         .map(|(case, threads)| (glibcs::system(), case, threads, "glibc.malloc.hugetlb=2"))
         .collect();

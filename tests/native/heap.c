@@ -192,6 +192,13 @@ static void foreign(void)
     mix(slots[2], SLOTS, SLOTS * 3, 3);
 }
 
+/* Somebody was first, and is last. */
+static void between(void)
+{
+    mix(slots[0], SLOTS, SLOTS * 2, 1);
+    memset(sbrk(70000), 0xff, 70000);
+}
+
 /* The main arena can not grow in place, so it takes mapped segments. */
 static void blocked(void)
 {
@@ -244,6 +251,8 @@ int main(int count, char **arguments)
         threads = threads * 10 + (*digit - '0');
     if (threads > THREADS_MAX)
         return 2;
+    if (strcmp(name, "between") == 0)
+        memset(sbrk(50000), 0xff, 50000);
     report = fopen(arguments[1], "w");
     if (report == NULL)
         return 3;
@@ -260,6 +269,8 @@ int main(int count, char **arguments)
         mapped();
     else if (strcmp(name, "foreign") == 0)
         foreign();
+    else if (strcmp(name, "between") == 0)
+        between();
     else if (strcmp(name, "blocked") == 0)
         blocked();
     else if (strcmp(name, "large-cache") == 0)

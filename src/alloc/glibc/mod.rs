@@ -20,14 +20,15 @@ fn not_walked() -> Gap {
 
 /// Reads the arenas and the mmapped chunks. `owned` is sorted and disjoint: what is not malloc's, so need not be searched.
 pub fn read(target: &Target, owned: &[Range]) -> Known<AllocView> {
-    let libc = find::library(target)?;
-    let layout = find::layout(target, &libc)?;
     let mut gaps =
         vec![Gap::new("what is free within malloc's memory", Why::NotRead).hint(
             "arenas and large chunks are named whole, as JVM work, with what malloc keeps free in them",
         )];
-    let arenas = arena::read(target, &layout, owned, &mut gaps)?;
-    let totals = layout::Totals::find(target, &libc, layout.heap_start);
+    let libc = find::library(target, &mut gaps)?;
+    let layout = find::layout(target, &libc)?;
+    let totals = layout::Totals::find(target, &libc, &layout);
+    let sbrk_base = totals.as_ref().ok().map(|totals| totals.sbrk_base);
+    let arenas = arena::read(target, &layout, sbrk_base, owned, &mut gaps)?;
     let (mmapped_count, mmapped_bytes) = match &totals {
         Ok(totals) => (Ok(totals.mmapped_count), Ok(totals.mmapped_bytes)),
         Err(gap) => (Err(gap.clone()), Err(gap.clone())),
