@@ -19,6 +19,8 @@ const CASES: &[(&str, usize)] = &[
     ("blocked", 0),
     ("threads", 8),
     ("threads", 40),
+    ("ended", 8),
+    ("heaps", 3),
 ];
 const TUNABLES: &[&str] = &[
     "glibc.malloc.hugetlb=1",
@@ -29,6 +31,8 @@ const TUNABLES: &[&str] = &[
     "glibc.malloc.mxfast=0",
     "glibc.malloc.perturb=1",
     "glibc.malloc.mmap_threshold=4096:glibc.malloc.mmap_max=1000000",
+    "glibc.malloc.trim_threshold=1:glibc.malloc.top_pad=1",
+    "glibc.mem.decorate_maps=1",
 ];
 
 /// Chunks in use that the program did not ask for itself: its report file, and for each thread its cache and its vector
@@ -94,7 +98,7 @@ fn every_figure_equals_malloc_info_under_every_tunable() {
     let mut runs = Vec::new();
     for libc in [Some(glibcs::system()), glibcs::of_suite("sid")].into_iter().flatten() {
         for tunables in TUNABLES {
-            for (case, threads) in [("threads", 8), ("mapped", 0), ("blocked", 0)] {
+            for (case, threads) in [("threads", 8), ("mapped", 0), ("blocked", 0), ("heaps", 2)] {
                 runs.push((libc.clone(), case, threads, *tunables));
             }
         }

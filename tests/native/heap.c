@@ -192,6 +192,56 @@ static void foreign(void)
     mix(slots[2], SLOTS, SLOTS * 3, 3);
 }
 
+static void *mix_and_end(void *argument)
+{
+    int me = (int)(intptr_t)argument;
+    mix(slots[me], SLOTS, SLOTS, me);
+    return NULL;
+}
+
+/* Threads that ended: their caches are flushed, their arenas stay, some get another thread. */
+static void ended(void)
+{
+    pthread_t all[THREADS_MAX];
+    for (int round = 0; round < 2; round++) {
+        int count = round == 0 ? threads : threads / 2;
+        for (int me = 0; me < count; me++)
+            pthread_create(&all[me], NULL, mix_and_end, (void *)(intptr_t)(1 + me + round * threads));
+        for (int me = 0; me < count; me++)
+            pthread_join(all[me], NULL);
+    }
+}
+
+static void *fill_heaps(void *argument)
+{
+    void **mine = slots[(intptr_t)argument];
+    for (int slot = 0; slot < SLOTS; slot++)
+        mine[slot] = malloc(90000 + slot);
+    /* From the end, so that heaps are given back and shrink; then here and there. */
+    for (int slot = SLOTS - 1; slot > 900; slot--) {
+        free(mine[slot]);
+        mine[slot] = NULL;
+    }
+    for (int slot = 0; slot < 900; slot += 3) {
+        free(mine[slot]);
+        mine[slot] = NULL;
+    }
+    pthread_barrier_wait(&barrier);
+    for (;;)
+        pause();
+    return NULL;
+}
+
+/* Arenas of several heaps each. */
+static void heaps(void)
+{
+    pthread_t thread;
+    pthread_barrier_init(&barrier, NULL, threads + 1);
+    for (int me = 1; me <= threads; me++)
+        pthread_create(&thread, NULL, fill_heaps, (void *)(intptr_t)me);
+    pthread_barrier_wait(&barrier);
+}
+
 /* Somebody was first, and is last. */
 static void between(void)
 {
@@ -269,6 +319,10 @@ int main(int count, char **arguments)
         mapped();
     else if (strcmp(name, "foreign") == 0)
         foreign();
+    else if (strcmp(name, "ended") == 0)
+        ended();
+    else if (strcmp(name, "heaps") == 0)
+        heaps();
     else if (strcmp(name, "between") == 0)
         between();
     else if (strcmp(name, "blocked") == 0)
