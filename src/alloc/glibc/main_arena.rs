@@ -43,7 +43,7 @@ pub fn read(target: &Target, layout: &Layout, sbrk_base: Option<Addr>, taken: &[
         number: 0,
         heaps,
         system_bytes,
-        attached_threads: None,
+        attached_threads: layout.attached_threads(memory, layout.main_arena),
         figures: Err(super::not_walked()),
     })
 }
