@@ -9,6 +9,7 @@ pub mod claims;
 pub mod join;
 pub mod law;
 pub mod residency;
+pub mod trim;
 pub mod types;
 
 pub use area::{Area, PaperArea};
