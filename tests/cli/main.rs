@@ -7,6 +7,7 @@ mod list;
 mod recycled;
 mod reduced;
 mod secrets;
+mod trim;
 
 use common::*;
 use std::os::unix::process::CommandExt;

@@ -6,4 +6,5 @@ mod common;
 
 mod account;
 mod audit;
+mod trim;
 mod zero_touch;
