@@ -77,3 +77,11 @@ pub const REACH_OBJECT_WORDS_MAX: usize = 128;
 pub const REACH_ROWS_MAX: u64 = 65_536;
 /// Mappings whose start is read before all else.
 pub const FETCHED_MAPPINGS_MAX: usize = 4096;
+/// How often one walk of a heap may lose its way, and chunks that are looked at to find back.
+pub const RESYNCS_MAX: usize = 1_000;
+pub const RESYNC_CHUNKS_MAX: usize = 4_000_000;
+/// Chunks that are looked at along one list of free chunks, and bytes of one read past every window for all lists.
+pub const LIST_CHUNKS_MAX: usize = 100_000_000;
+pub const LIST_FAR_READS_MAX: usize = 2_000_000;
+/// Structures of thread caches, and chunks that have the size of one.
+pub const CACHES_MAX: usize = 1_000_000;
