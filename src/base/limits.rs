@@ -77,3 +77,8 @@ pub const REACH_OBJECT_WORDS_MAX: usize = 128;
 pub const REACH_ROWS_MAX: u64 = 65_536;
 /// Mappings whose start is read before all else.
 pub const FETCHED_MAPPINGS_MAX: usize = 4096;
+/// Blocks of malloc whose owners are looked for, some 20 bytes each; how much of one block is searched for pointers to other
+/// blocks; and pointers between blocks that are kept, 12 bytes each.
+pub const OWNED_BLOCKS_MAX: usize = 8_000_000;
+pub const BLOCK_SEARCHED_BYTES_MAX: u64 = 64 << 10;
+pub const BLOCK_POINTERS_MAX: usize = 16_000_000;

@@ -12,6 +12,7 @@ pub mod flags;
 pub mod heap;
 pub mod metaspace;
 pub mod metaspace_nodes;
+pub mod owners;
 pub mod perf_memory;
 pub mod report;
 pub mod stacks;
