@@ -82,3 +82,11 @@ pub const FETCHED_MAPPINGS_MAX: usize = 4096;
 pub const OWNED_BLOCKS_MAX: usize = 8_000_000;
 pub const BLOCK_SEARCHED_BYTES_MAX: u64 = 64 << 10;
 pub const BLOCK_POINTERS_MAX: usize = 16_000_000;
+/// How often one walk of a heap may lose its way, and chunks that are looked at to find back.
+pub const RESYNCS_MAX: usize = 1_000;
+pub const RESYNC_CHUNKS_MAX: usize = 4_000_000;
+/// Chunks that are looked at along one list of free chunks, and bytes of one read past every window for all lists.
+pub const LIST_CHUNKS_MAX: usize = 100_000_000;
+pub const LIST_FAR_READS_MAX: usize = 2_000_000;
+/// Structures of thread caches, and chunks that have the size of one.
+pub const CACHES_MAX: usize = 1_000_000;
