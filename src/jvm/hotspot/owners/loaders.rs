@@ -34,9 +34,10 @@ impl Members {
     }
 }
 
-/// Every `ClassLoaderData`, and what its members point to.
-pub fn loaders(vm: &Hotspot, windows: &Windows, given: &mut Given) {
-    let Ok(members) = Members::read(vm) else { return };
+/// Every `ClassLoaderData`, and what those of its members point to that have an owner of their own. Gives the blocks of the
+/// loaders.
+pub fn loaders(vm: &Hotspot, windows: &Windows, given: &mut Given) -> Vec<usize> {
+    let Ok(members) = Members::read(vm) else { return Vec::new() };
     let mut found = Vec::new();
     let mut loader = vm.static_addr("ClassLoaderDataGraph", "_head").unwrap_or(Addr::NULL);
     while found.len() < LOADERS_MAX {
@@ -53,7 +54,7 @@ pub fn loaders(vm: &Hotspot, windows: &Windows, given: &mut Given) {
             branch(given, *block, offset, Owner::Modules);
         }
     }
-    given.spread(found, Owner::LoaderBranch);
+    found
 }
 
 fn branch(given: &mut Given, block: usize, offset: u64, owner: Owner) {

@@ -24,9 +24,10 @@ pub fn spread(vm: &Hotspot, view: &JvmView, given: &mut Given) {
     code(vm, &windows, given);
     monitors(vm, &windows, given);
     threads(vm, view, given);
-    loaders::loaders(vm, &windows, given);
-    loaders::classes(vm, &windows, given);
+    let loaders = loaders::loaders(vm, &windows, given);
     gc(vm, given);
+    given.spread(loaders, Owner::LoaderBranch);
+    loaders::classes(vm, &windows, given);
 }
 
 /// What each blob points to: its oop maps, and of compiled methods also the other members between those of a `CodeBlob` and
