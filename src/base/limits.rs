@@ -77,11 +77,6 @@ pub const REACH_OBJECT_WORDS_MAX: usize = 128;
 pub const REACH_ROWS_MAX: u64 = 65_536;
 /// Mappings whose start is read before all else.
 pub const FETCHED_MAPPINGS_MAX: usize = 4096;
-/// Blocks of malloc whose owners are looked for, some 20 bytes each; how much of one block is searched for pointers to other
-/// blocks; and pointers between blocks that are kept, 12 bytes each.
-pub const OWNED_BLOCKS_MAX: usize = 8_000_000;
-pub const BLOCK_SEARCHED_BYTES_MAX: u64 = 64 << 10;
-pub const BLOCK_POINTERS_MAX: usize = 16_000_000;
 /// How often one walk of a heap may lose its way, and chunks that are looked at to find back.
 pub const RESYNCS_MAX: usize = 1_000;
 pub const RESYNC_CHUNKS_MAX: usize = 4_000_000;
@@ -90,3 +85,11 @@ pub const LIST_CHUNKS_MAX: usize = 100_000_000;
 pub const LIST_FAR_READS_MAX: usize = 2_000_000;
 /// Structures of thread caches, and chunks that have the size of one.
 pub const CACHES_MAX: usize = 1_000_000;
+/// Blocks of malloc whose owners are looked for, some 20 bytes each, and pointers between them that are kept, 12 bytes each.
+pub const OWNED_BLOCKS_MAX: usize = 8_000_000;
+pub const BLOCK_POINTERS_MAX: usize = 16_000_000;
+/// A block larger than the first is searched for pointers only at its start, as far as the second says, and as far as the
+/// third when it has an owner who gives what it points to.
+pub const BLOCK_WHOLE_BYTES_MAX: u64 = 16 << 10;
+pub const BLOCK_START_BYTES: u64 = 4 << 10;
+pub const BLOCK_SEARCHED_BYTES_MAX: u64 = 1 << 20;

@@ -3,7 +3,7 @@
 
 use super::index::Index;
 use super::shapes::{Shape, Shapes};
-use crate::base::limits::{BLOCK_POINTERS_MAX, BLOCK_SEARCHED_BYTES_MAX};
+use crate::base::limits::{BLOCK_POINTERS_MAX, BLOCK_START_BYTES, BLOCK_WHOLE_BYTES_MAX};
 use crate::base::{Addr, PAGE, Range};
 use crate::os::Target;
 use crate::os::memory::Bulk;
@@ -27,7 +27,7 @@ pub struct Edge {
 pub struct Contents {
     /// By block.
     pub shapes: Vec<Shape>,
-    /// Sorted by `from`. To starts of blocks; of a `Shape::InnerNode` also to the block that its second word points into.
+    /// Sorted by `from`. To starts of blocks; of nodes of tables also to the arena or block of handles that they point into.
     pub edges: Vec<Edge>,
     /// Where the edges of each block start in `edges`; one more than there are blocks.
     firsts: Vec<u32>,
@@ -96,8 +96,12 @@ fn by_threads(bulk: &dyn Bulk, view: &OsView, index: &Index, shapes: &Shapes) ->
     })
 }
 
-fn searched(index: &Index, block: usize) -> u64 {
-    index.payload(block).bytes().min(BLOCK_SEARCHED_BYTES_MAX)
+/// How much of a block is read.
+pub fn searched(index: &Index, block: usize) -> u64 {
+    match index.payload(block).bytes() {
+        bytes if bytes > BLOCK_WHOLE_BYTES_MAX => BLOCK_START_BYTES,
+        bytes => bytes,
+    }
 }
 
 /// The first block after `bytes` searched bytes.
@@ -152,7 +156,7 @@ impl<'a> Pass<'a> {
             let (mut end, mut next) = (start, first);
             while next < blocks.end {
                 let block = self.index.payload(next);
-                let stop = block.start.plus(block.bytes().min(BLOCK_SEARCHED_BYTES_MAX));
+                let stop = block.start.plus(searched(self.index, next));
                 if next > first && (stop > start.plus(PIECE_BYTES) || block.start > end.plus(HOLE_BYTES_MAX))
                 {
                     break;
@@ -163,7 +167,7 @@ impl<'a> Pass<'a> {
             for block in first..next {
                 let payload = self.index.payload(block);
                 let from = (payload.start.0 - start.0) as usize;
-                let length = payload.bytes().min(BLOCK_SEARCHED_BYTES_MAX) as usize;
+                let length = searched(self.index, block) as usize;
                 self.look(block, payload, &bytes[from..from + length]);
             }
             first = next;
@@ -192,19 +196,30 @@ impl<'a> Pass<'a> {
         let words = &words[..shape.words_with_pointers().min(words.len())];
         for (word, at) in words.iter().enumerate() {
             let Some(to) = self.index.at_start(u64::from_le_bytes(*at)) else { continue };
-            if to == block {
-                continue;
+            if to != block {
+                self.note(block, to, word);
             }
-            if self.part.edges.len() == BLOCK_POINTERS_MAX {
-                self.part.is_cut = true;
-                return;
-            }
-            self.part.edges.push(Edge { from: block as u32, to: to as u32, word: word as u16 });
         }
-        if shape == Shape::InnerNode
-            && let Some(to) = words.get(1).and_then(|at| self.index.holding(u64::from_le_bytes(*at)))
+        let inner = match shape {
+            Shape::InnerNode => 1,
+            Shape::SymbolNode => 0,
+            _ => return,
+        };
+        let Some(at) = words.get(inner).map(|at| u64::from_le_bytes(*at)).filter(|at| *at != 0) else {
+            return;
+        };
+        if self.index.at_start(at).is_none()
+            && let Some(to) = self.index.holding(at)
         {
-            self.part.edges.push(Edge { from: block as u32, to: to as u32, word: 1 });
+            self.note(block, to, inner);
+        }
+    }
+
+    fn note(&mut self, from: usize, to: usize, word: usize) {
+        if self.part.edges.len() < BLOCK_POINTERS_MAX {
+            self.part.edges.push(Edge { from: from as u32, to: to as u32, word: word as u16 });
+        } else {
+            self.part.is_cut = true;
         }
     }
 }

@@ -109,9 +109,14 @@ impl Index {
     /// The block whose payload holds `word`.
     pub fn holding(&self, word: u64) -> Option<usize> {
         let region = self.region(word)?;
-        let starts = &self.starts[region.first..region.first + region.count];
-        let place = region.first + starts.partition_point(|start| *start <= word).checked_sub(1)?;
-        self.payload(place).has(Addr(word)).then_some(place)
+        let place = if region.bits.is_empty() {
+            let starts = &self.starts[region.first..region.first + region.count];
+            starts.partition_point(|start| *start <= word).checked_sub(1)?
+        } else {
+            region.last_before(word.checked_sub(region.base)? / GRAIN)
+        };
+        let block = region.first + place;
+        self.payload(block).has(Addr(word)).then_some(block)
     }
 }
 
@@ -134,6 +139,15 @@ impl Region {
             sum += bits.count_ones();
         }
         region
+    }
+
+    /// The place of the last block that starts at or before `grain`; the first starts at 0.
+    fn last_before(&self, grain: u64) -> usize {
+        let last = self.bits.len() - 1;
+        let word = (grain / 64).min(last as u64) as usize;
+        let bits = if grain / 64 > last as u64 { u64::MAX } else { u64::MAX >> (63 - grain % 64) };
+        let through = self.before[word] + (self.bits[word] & bits).count_ones();
+        through.saturating_sub(1) as usize
     }
 }
 

@@ -1,12 +1,16 @@
 //! What the class loaders and classes keep in malloc: their dictionaries, packages and modules, handles, method ids, the
 //! lists of compiled code that depends on a class, and metaspace's own lists.
 
-use super::Given;
+use super::given::Given;
 use super::owner::Owner;
 use crate::base::limits::LOADERS_MAX;
 use crate::base::{Addr, Known};
 use crate::jvm::hotspot::window::Windows;
 use crate::jvm::hotspot::{Hotspot, class_graph};
+
+/// A `MetaspaceArena`, and a slab of 128 `Metachunk`s.
+const ARENA_BYTES_MAX: u64 = 128;
+const SLAB_BYTES: std::ops::Range<u64> = 4096..16384;
 
 /// The members of a `ClassLoaderData` that vmStructs does not name lie around two that it does, in the same order in JDK 10
 /// to 25 (src/hotspot/share/classfile/classLoaderData.hpp): `_holder`, `_class_loader`, `_metaspace`, `_metaspace_lock`,
@@ -45,16 +49,57 @@ pub fn loaders(vm: &Hotspot, windows: &Windows, given: &mut Given) -> Vec<usize>
         found.push(block);
         loader = windows.addr(loader.plus(members.next)).unwrap_or_default();
     }
+    let mut arenas = Vec::new();
     for block in &found {
         if let Some(lock) = given.at_word(*block, members.lock / 8) {
             given.take(lock, Owner::Locks);
         }
-        branch(given, *block, members.metaspace, Owner::Metaspace);
+        arenas.extend(metaspace(given, *block, members.metaspace));
         for offset in members.modules.into_iter().flat_map(|first| [first, first + 8, first + 16]) {
             branch(given, *block, offset, Owner::Modules);
         }
     }
+    chunk_headers(given, &arenas);
     found
+}
+
+/// The loader's `ClassLoaderMetaspace` and its arenas, which are its own, and their lists of free blocks, which are
+/// metaspace's. Gives the arenas (src/hotspot/share/memory/metaspace/metaspaceArena.hpp, JDK 16 to 25).
+fn metaspace(given: &mut Given, block: usize, offset: u64) -> Vec<usize> {
+    let Some(of_loader) = given.at_word(block, offset / 8).filter(|to| given.take(*to, Owner::LoaderBranch))
+    else {
+        return Vec::new();
+    };
+    let edges = given.contents.edges_of(of_loader).iter().map(|edge| edge.to as usize);
+    let mut arenas: Vec<usize> = edges.collect();
+    arenas.retain(|arena| {
+        given.index.payload(*arena).bytes() <= ARENA_BYTES_MAX && given.take(*arena, Owner::LoaderBranch)
+    });
+    given.spread(arenas.clone(), Owner::Metaspace);
+    arenas
+}
+
+/// The slabs in which the headers of metaspace's chunks lie: an arena points into them, and each points to the next
+/// (src/hotspot/share/memory/metaspace/chunkHeaderPool.hpp).
+fn chunk_headers(given: &mut Given, arenas: &[usize]) {
+    let mut slabs = Vec::new();
+    for arena in arenas {
+        let payload = given.index.payload(*arena);
+        let words = given.memory.words(payload.start, (payload.bytes() / 8) as usize).unwrap_or_default();
+        for word in words.into_iter().filter(|word| given.index.at_start(*word).is_none()) {
+            let holding = given
+                .index
+                .holding(word)
+                .filter(|block| SLAB_BYTES.contains(&given.index.payload(*block).bytes()));
+            slabs.extend(holding.filter(|block| given.take(*block, Owner::MetaspaceHeaders)));
+        }
+    }
+    let Some(bytes) = slabs.first().map(|slab| given.index.payload(*slab).bytes()) else { return };
+    while let Some(slab) = slabs.pop() {
+        let next =
+            given.at_word(slab, 0).filter(|next| given.index.payload(*next).bytes().abs_diff(bytes) <= 16);
+        slabs.extend(next.filter(|next| given.take(*next, Owner::MetaspaceHeaders)));
+    }
 }
 
 fn branch(given: &mut Given, block: usize, offset: u64, owner: Owner) {

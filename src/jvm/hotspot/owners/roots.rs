@@ -1,17 +1,19 @@
 //! Where owners begin: what lies outside malloc, or is known by name, and points to blocks.
 
-use super::Given;
+use super::contents::Edge;
+use super::given::Given;
 use super::owner::Owner;
-use super::shapes::word;
+use super::shapes::{Shape, word};
 use super::{libraries, loaders, tables};
 use crate::base::Addr;
 use crate::jvm::hotspot::window::Windows;
 use crate::jvm::hotspot::{Hotspot, code_cache};
-use crate::jvm::types::JvmView;
+use crate::jvm::types::{JvmView, ThreadKind};
 use std::collections::HashMap;
 
 const METHOD_BYTES_MAX: u64 = 1024;
 const NAME_BYTES_MAX: usize = 64;
+const ARENA_BYTES_MAX: u64 = 128;
 
 /// Gives owners to what is reached from each root, the surest first.
 pub fn spread(vm: &Hotspot, view: &JvmView, given: &mut Given) {
@@ -77,22 +79,46 @@ fn monitors(vm: &Hotspot, windows: &Windows, given: &mut Given) {
     }
 }
 
-/// The `Thread` objects, what their `OSThread`s and resource areas are, and their blocks of JNI handles.
+/// The `Thread` objects, their `OSThread`s, their arenas with what these hold, and their blocks of JNI handles.
 fn threads(vm: &Hotspot, view: &JvmView, given: &mut Given) {
     let offset = |name: &str| vm.structs.offset("JavaThread", name).ok();
-    let own: Vec<u64> = ["_osthread", "_resource_area"].iter().filter_map(|name| offset(name)).collect();
-    let handles = offset("_active_handles");
-    let (mut found, mut blocks) = (Vec::new(), Vec::new());
-    for object in view.threads.iter().filter_map(|thread| thread.object) {
-        let Some(thread) = given.give(object.0, Owner::Threads) else { continue };
-        found.extend(own.iter().filter_map(|offset| given.at_word(thread, offset / 8)));
-        blocks.extend(handles.and_then(|offset| given.at_word(thread, offset / 8)));
+    let (system, handles) = (offset("_osthread"), offset("_active_handles"));
+    for thread in &view.threads {
+        let Some(block) = thread.object.and_then(|object| given.give(object.0, Owner::Threads)) else {
+            continue;
+        };
+        if let Some(system) = system.and_then(|offset| given.at_word(block, offset / 8)) {
+            given.take(system, Owner::ThreadBranch);
+        }
+        if let Some(handles) = handles.and_then(|offset| given.at_word(block, offset / 8))
+            && given.take(handles, Owner::HandleBlocks)
+        {
+            given.spread(vec![handles], Owner::HandleBlocks);
+        }
+        let chunks = match thread.kind {
+            ThreadKind::Compiler => Owner::CompilerChunks,
+            _ => Owner::ThreadChunks,
+        };
+        for edge in given.contents.edges_of(block) {
+            arena(given, edge.to as usize, chunks);
+        }
     }
-    for block in found {
-        given.take(block, Owner::ThreadBranch);
+}
+
+/// An `Arena` that a thread points to: `_first` and `_chunk` are two ends of a list.
+fn arena(given: &mut Given, arena: usize, owner: Owner) {
+    let contents = given.contents;
+    let points_to_chunk = |edge: &&Edge| contents.shapes[edge.to as usize] == Shape::Chunk;
+    let is_small = given.index.payload(arena).bytes() <= ARENA_BYTES_MAX;
+    let Some(first) = contents.edges_of(arena).iter().find(points_to_chunk).filter(|_| is_small) else {
+        return;
+    };
+    given.take(arena, Owner::ThreadBranch);
+    let mut chunk = Some(first.to as usize);
+    while let Some(block) = chunk.filter(|block| given.owners[*block] == Some(Owner::Chunks)) {
+        given.owners[block] = Some(owner);
+        chunk = given.at_word(block, 0);
     }
-    blocks.retain(|block| given.take(*block, Owner::HandleBlocks));
-    given.spread(blocks, Owner::HandleBlocks);
 }
 
 fn gc(vm: &Hotspot, given: &mut Given) {

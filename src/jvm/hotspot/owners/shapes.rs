@@ -23,8 +23,6 @@ pub enum Shape {
     OopBlock,
     /// A link and a pointer into a block: a node of a table of handles, or of symbols that lie in an arena.
     InnerNode,
-    /// A link and a pointer to compiled code.
-    CodeNode,
     /// A link and a pointer to a class: a node of a table of classes.
     ClassNode,
     /// A `BufferNode` of G1.
@@ -48,7 +46,6 @@ impl Shape {
             Shape::None
             | Shape::OopBlock
             | Shape::InnerNode
-            | Shape::CodeNode
             | Shape::HandleBlock
             | Shape::ClassNode
             | Shape::ZStream => usize::MAX,
@@ -72,7 +69,6 @@ pub struct Zones {
     /// The collector's and the Java heap.
     pub heap: Vec<Range>,
     pub classes: Vec<Range>,
-    pub code: Vec<Range>,
     /// Code of files other than libjvm.
     pub libraries: Vec<Range>,
 }
@@ -148,9 +144,6 @@ impl Shapes {
         if has(&self.zones.classes, to) {
             return Shape::ClassNode;
         }
-        if has(&self.zones.code, to) {
-            return Shape::CodeNode;
-        }
         let is_inside = index.at_start(to).is_none() && index.holding(to).is_some();
         if is_inside { Shape::InnerNode } else { Shape::None }
     }
@@ -225,7 +218,6 @@ impl Zones {
         Zones {
             heap: of(&[Kind::JavaHeap, Kind::Gc]),
             classes: of(&[Kind::Metaspace, Kind::ClassSpace, Kind::CdsArchive]),
-            code: of(&[Kind::CodeHeap]),
             libraries: files.map(|mapping| mapping.range).collect(),
         }
     }
@@ -287,7 +279,7 @@ impl SymbolFields {
 
     /// `Symbol::byte_size`: the body has room for two bytes in any case; in whole words before the nodes held symbols. JDK 21
     /// counts it twice (src/hotspot/share/classfile/symbolTable.cpp, `allocate_node`). The text is modified UTF-8, in which
-    /// no byte is 0.
+    /// no byte is 0; its first and last are looked at.
     #[inline]
     fn is_at(&self, payload: Range, bytes: &[u8], skip: usize) -> bool {
         let length = usize::from(half(bytes, skip + self.length));
@@ -301,7 +293,7 @@ impl SymbolFields {
             0 => fits(payload, symbol) || fits(payload, whole),
             _ => fits(payload, 8 + symbol) || fits(payload, 8 + 2 * symbol),
         };
-        fits && !bytes[skip + self.body..end].contains(&0)
+        fits && bytes[skip + self.body] != 0 && bytes[end - 1] != 0
     }
 }
 

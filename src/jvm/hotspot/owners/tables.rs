@@ -1,7 +1,7 @@
 //! Tables of which the entries are known: the nodes of the symbol table and of the string table, the arrays of buckets
 //! that point to them, and the blocks of handles by the name of their `OopStorage`.
 
-use super::Given;
+use super::given::Given;
 use super::owner::Owner;
 use super::shapes::{Shape, word};
 use crate::base::Addr;
@@ -12,18 +12,13 @@ use std::collections::HashMap;
 const STORAGE_WORD: u64 = 65;
 const OOP_BLOCK_ALIGNMENT: u64 = 64;
 const NAME_BYTES_MAX: usize = 64;
-/// Of an array of buckets: pointers in the part that was searched at least, and the share of them that point to nodes.
-const BUCKETS_MIN: usize = 16;
+/// Of the pointers in an array of buckets, at least this share points to nodes.
 const NODES_SHARE_MIN: f64 = 0.9;
-const LOCK_BYTES: std::ops::Range<u64> = 88..161;
 
 /// Blocks of handles, by their storage's name; nodes that point to them.
 pub fn handles(vm: &Hotspot, given: &mut Given) {
     let mut storages: HashMap<usize, Option<Owner>> = HashMap::new();
-    for block in 0..given.index.len() {
-        if given.shape(block) != Shape::OopBlock {
-            continue;
-        }
+    for block in std::mem::take(&mut given.candidates.oop_blocks) {
         let start = given.index.payload(block).start;
         let skipped = (start.up_to(OOP_BLOCK_ALIGNMENT).0 - start.0) / 8;
         let Some(storage) = given.at_word(block, skipped + STORAGE_WORD) else { continue };
@@ -81,34 +76,33 @@ fn owner_named(name: &str) -> Option<Owner> {
 
 /// Nodes, after `handles` and the shapes.
 pub fn nodes(given: &mut Given) {
-    for block in 0..given.index.len() {
-        if given.owners[block].is_some() || given.index.payload(block).bytes() > 40 {
-            continue;
-        }
+    let mut arenas = Vec::new();
+    for block in std::mem::take(&mut given.candidates.nodes) {
         let Some(to) = given.at_word(block, 1) else { continue };
-        match (given.shape(block), given.owners[to]) {
-            (Shape::InnerNode, Some(Owner::StringHandles)) => given.take(block, Owner::StringTable),
-            (Shape::InnerNode, Some(Owner::ClassHandles)) => given.take(block, Owner::ClassHandles),
-            // Symbols that are never freed lie in an arena.
-            (Shape::InnerNode, Some(Owner::Chunks)) | (Shape::None, Some(Owner::Symbols)) => {
-                given.take(block, Owner::SymbolTable)
+        let owner = match (given.shape(block), given.owners[to]) {
+            (Shape::InnerNode, Some(Owner::StringHandles)) => Owner::StringTable,
+            (Shape::InnerNode, Some(Owner::ClassHandles)) => Owner::ClassHandles,
+            (Shape::InnerNode, Some(Owner::Chunks)) => {
+                arenas.push(to);
+                Owner::SymbolTable
             }
-            _ => false,
+            (Shape::None, Some(Owner::Symbols)) => Owner::SymbolTable,
+            _ => continue,
         };
+        given.take(block, owner);
+    }
+    // Symbols that are never freed lie in an arena.
+    arenas.extend(given.arenas_of_symbols());
+    for arena in arenas {
+        given.owners[arena] = Some(Owner::SymbolChunks);
     }
 }
 
 /// A `Mutex` in a block of its own, by the copy of its name (JDK 11 to 25, src/hotspot/share/runtime/mutex.hpp).
 pub fn locks(given: &mut Given) {
-    for block in 0..given.index.len() {
-        if given.owners[block].is_none()
-            && LOCK_BYTES.contains(&given.index.payload(block).bytes())
-            && given
-                .contents
-                .edges_of(block)
-                .iter()
-                .any(|edge| given.owners[edge.to as usize] == Some(Owner::LockNames))
-        {
+    for block in std::mem::take(&mut given.candidates.locks) {
+        let edges = given.contents.edges_of(block);
+        if edges.iter().any(|edge| given.owners[edge.to as usize] == Some(Owner::LockNames)) {
             given.take(block, Owner::Locks);
         }
     }
@@ -116,11 +110,8 @@ pub fn locks(given: &mut Given) {
 
 /// Arrays most of whose words point to the nodes of one table.
 pub fn buckets(given: &mut Given) {
-    for block in 0..given.index.len() {
+    for block in std::mem::take(&mut given.candidates.arrays) {
         let edges = given.contents.edges_of(block);
-        if given.owners[block].is_some() || edges.len() < BUCKETS_MIN {
-            continue;
-        }
         for owner in [Owner::SymbolTable, Owner::StringTable] {
             let nodes = edges.iter().filter(|edge| given.owners[edge.to as usize] == Some(owner)).count();
             if nodes as f64 >= NODES_SHARE_MIN * edges.len() as f64 {
