@@ -94,6 +94,28 @@ impl Blocks for Heap {
         }
     }
 
+    fn relabel(&mut self, owner: &mut dyn FnMut(Block) -> Label) {
+        // In the order of addresses: the mapped blocks of one stretch lie between regions.
+        let mut order: Vec<(Addr, bool, usize)> = Vec::new();
+        let regions = self.walked.regions.iter().enumerate();
+        order.extend(regions.map(|(index, region)| (region.map.range().start, true, index)));
+        let mapped = self.walked.mapped.iter().enumerate();
+        order.extend(mapped.map(|(index, mapped)| (mapped.range.start, false, index)));
+        order.sort();
+        for (_, is_region, index) in order {
+            if is_region {
+                self.walked.regions[index].map.recode(&mut |entry| match block(entry) {
+                    Some(block) => Code::in_use(owner(block)),
+                    None => entry.code,
+                });
+            } else {
+                let mapped = &mut self.walked.mapped[index];
+                let label = owner(Block { payload: mapped.payload(), label: mapped.label });
+                mapped.label = Code::in_use(label).label().unwrap_or_default();
+            }
+        }
+    }
+
     fn label(&mut self, payload: Addr, label: Label) {
         if let Some(index) = self.mapped(payload) {
             let mapped = &mut self.walked.mapped[index];
