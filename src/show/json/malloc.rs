@@ -47,6 +47,7 @@ pub fn malloc(snapshot: &Snapshot, map: &MemoryMap, gaps: &mut Vec<Gap>) -> Valu
         "trimmable_bytes": figures.map(|figures| figures.trimmable_bytes),
         "top_kept_bytes": figures.map(|figures| figures.top_kept_bytes),
         "unresolved_bytes": walked(sum.total.unresolved.reserved),
+        "not_walked_bytes": sum.total.unwalked.reserved,
     })
 }
 
