@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -109,6 +109,14 @@ impl Jvm {
         std::thread::spawn(move || lines.count());
         let pid = jvm_below(child.id() as i32).expect("a JVM below the started process");
         Jvm { child, pid }
+    }
+}
+
+impl Jvm {
+    /// Writes a line to the program's standard input.
+    pub fn tell(&mut self, line: &str) {
+        let input = self.child.stdin.as_mut().expect("a pipe");
+        writeln!(input, "{line}").and_then(|()| input.flush()).expect("the program reads");
     }
 }
 

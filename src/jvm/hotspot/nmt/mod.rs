@@ -7,7 +7,7 @@ mod tags;
 
 use super::Hotspot;
 use crate::base::blocks::{Head, LABELS_MAX, Label, Look, Mark, UNKNOWN, Witness};
-use crate::base::limits::{NMT_TAGS_MAX, VM_DATA_BYTES_MAX};
+use crate::base::limits::{IMAGE_DATA_BYTES_MAX, NMT_TAGS_MAX};
 use crate::base::{Bytes, Gap, Known, PAGE, Range, Why};
 use crate::jvm::types::{JvmView, NmtCount};
 use header::{FOOTER, HEADER_BYTES, Layout};
@@ -81,7 +81,7 @@ fn layout(vm: &Hotspot, view: &JvmView) -> Known<Layout> {
 
 /// The bytes of a range of libjvm, page by page; zeros for what can not be read.
 fn image_bytes(vm: &Hotspot, range: Range) -> Vec<u8> {
-    let mut bytes = vec![0; range.bytes().min(VM_DATA_BYTES_MAX) as usize];
+    let mut bytes = vec![0; range.bytes().min(IMAGE_DATA_BYTES_MAX) as usize];
     let mut done = 0;
     while done < bytes.len() {
         let here = range.start.plus(done as u64);
