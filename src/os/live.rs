@@ -25,7 +25,7 @@ pub struct Live<'a> {
     process: &'a Process,
     memory: File,
     view: &'a OsView,
-    bulk: LiveBulk<'a>,
+    bulk: LiveBulk,
     pages: RefCell<PageCache>,
     windows: RefCell<Windows>,
     files: RefCell<HashMap<(String, u64), Option<File>>>,
@@ -41,7 +41,7 @@ impl<'a> Live<'a> {
         })?;
         let (pages, windows) = (RefCell::default(), RefCell::default());
         let copy = memory.try_clone().map_err(|error| gap("/proc/PID/mem", &error))?;
-        let bulk = LiveBulk { process, memory: copy, view };
+        let bulk = LiveBulk { memory: copy, pagemap: process.open_file("pagemap").ok() };
         let live = Live { process, memory, view, bulk, pages, windows, files: RefCell::default() };
         live.fetch_starts();
         Ok(live)
@@ -100,27 +100,18 @@ fn read_memory(memory: &File, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
 }
 
 /// The part of `Live` that threads may share: it keeps nothing.
-struct LiveBulk<'a> {
-    process: &'a Process,
+struct LiveBulk {
     memory: File,
-    view: &'a OsView,
+    pagemap: Option<File>,
 }
 
-impl Bulk for LiveBulk<'_> {
+impl Bulk for LiveBulk {
     fn read(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
         read_memory(&self.memory, at, into)
     }
 
     fn resident(&self, range: Range) -> Option<Vec<Range>> {
-        let runs = pagemap::scan_ranges(self.process, &self.view.mappings, &[range]).ok()?;
-        let mut found: Vec<Range> = Vec::new();
-        for run in runs.iter().filter(|run| run.is_present()) {
-            match found.last_mut() {
-                Some(last) if last.end == run.range.start => last.end = run.range.end,
-                _ => found.push(run.range),
-            }
-        }
-        Some(found)
+        pagemap::resident_now(self.pagemap.as_ref()?, range).ok()
     }
 }
 

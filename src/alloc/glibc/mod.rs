@@ -7,6 +7,7 @@ pub mod arena;
 pub mod chunk_map;
 pub mod figures;
 pub mod find;
+pub mod known_links;
 pub mod layout;
 pub mod links;
 pub mod lists;

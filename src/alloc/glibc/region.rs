@@ -3,6 +3,8 @@
 //! walk may break where the heap changed; it is begun again then, and what stays broken is said to be unresolved.
 
 use super::chunk_map::{ChunkMap, Code};
+use super::known_links::{Budget, KnownLinks};
+use super::links::Linking;
 use super::tcache;
 use super::window::Window;
 use crate::alloc::types::ArenaHeap;
@@ -19,6 +21,8 @@ pub const CHUNK_BYTES_MIN: u64 = 32;
 const FENCE_BYTES: u64 = 16;
 /// `MIN_LARGE_SIZE`: chunks below it lie in small bins.
 const LARGE_CHUNK_BYTES_MIN: u64 = 1024;
+/// `MAX_FAST_SIZE` as a chunk: the last of ten fastbins.
+const FAST_CHUNK_BYTES_MAX: u64 = 176;
 /// Chunks in a row that prove that a walk has found back.
 const PROOF_CHUNKS: usize = 1000;
 /// A fence right after fewer chunks than this proves nothing.
@@ -32,6 +36,14 @@ pub struct Plan {
     pub heap: usize,
     pub ranges: ArenaHeap,
     pub first_chunk: Addr,
+    pub kept: KeptLinks,
+}
+
+/// Which links of free chunks are worth keeping: those of lists that have chunks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct KeptLinks {
+    pub unsorted: bool,
+    pub fast: Option<Linking>,
 }
 
 /// Memory in a row whose pages are alike.
@@ -57,6 +69,7 @@ pub struct Region {
     pub slack: Vec<Slack>,
     /// Chunks that have the size of a thread cache's own structure.
     pub caches: Vec<Addr>,
+    pub links: KnownLinks,
     /// What was resident when it was walked.
     pub resident: Vec<Range>,
     /// Where the walk broke first, and why, if it did.
@@ -81,13 +94,15 @@ pub struct Walker<'a> {
     witness: &'a dyn Witness,
     /// What marks a cached chunk, where that is one word for the whole process (2.34 on).
     key: Option<u64>,
+    budget: &'a Budget,
 }
 
 impl Region {
     pub fn new(plan: Plan, pieces: Vec<Piece>) -> Region {
         let map = ChunkMap::of(plan.ranges.in_arena);
         let (slack, caches, resident) = (Vec::new(), Vec::new(), Vec::new());
-        Region { plan, map, pieces, slack, caches, resident, broken: None, retries: 0 }
+        let links = KnownLinks::of(map.range().start);
+        Region { plan, map, pieces, slack, caches, links, resident, broken: None, retries: 0 }
     }
 
     /// Notes that `range` is what a block of `label` was rounded up by. Called in rising order.
@@ -120,12 +135,12 @@ fn is_size(size: u64, left: u64) -> bool {
 
 impl<'a> Walker<'a> {
     pub fn new(
-        window: Window<'a>,
-        probe: Window<'a>,
+        [window, probe]: [Window<'a>; 2],
         witness: &'a dyn Witness,
         key: Option<u64>,
+        budget: &'a Budget,
     ) -> Walker<'a> {
-        Walker { window, probe, witness, key }
+        Walker { window, probe, witness, key, budget }
     }
 
     /// Walks the whole region. Where it breaks: the first such place is the error, or, with `is_last`, is noted, and the
@@ -187,7 +202,13 @@ impl<'a> Walker<'a> {
             let head = if is_near { None } else { Some(self.head(at, bytes)) };
             let next_size = self.size(next).map_err(|broken| Broken { at, ..broken })?;
             let code = match next_size & PREVIOUS_IN_USE {
-                0 => free_code(bytes),
+                0 => {
+                    if region.plan.kept.unsorted {
+                        let head = head.unwrap_or_else(|| self.head(at, bytes));
+                        region.links.put(at, Addr(head[0]), self.budget);
+                    }
+                    free_code(bytes)
+                }
                 _ => {
                     let head = head.unwrap_or_else(|| self.head(at, bytes));
                     self.used(region, Range::new(at, next), &head)
@@ -230,6 +251,13 @@ impl<'a> Walker<'a> {
     /// A chunk that is not free for malloc's arenas: a block of the program's, or one in a thread's cache.
     #[inline]
     fn used(&mut self, region: &mut Region, chunk: Range, head: &Head) -> Code {
+        if let Some(linking) = region.plan.kept.fast
+            && chunk.bytes() <= FAST_CHUNK_BYTES_MAX
+            && head[0] != 0
+        {
+            let next = linking.follow(chunk.start.plus(16), head[0]);
+            region.links.put(chunk.start, next, self.budget);
+        }
         if self.key.is_some_and(|key| head[1] == key) {
             self.keep(chunk.start, head, 2);
             return Code::TCACHE;
