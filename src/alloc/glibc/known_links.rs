@@ -57,6 +57,19 @@ impl KnownLinks {
         KnownLinks { start, ..KnownLinks::default() }
     }
 
+    pub fn len(&self) -> usize {
+        self.links.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.links.is_empty()
+    }
+
+    /// Forgets all but the first `links`.
+    pub fn truncate(&mut self, links: usize) {
+        self.links.truncate(links);
+    }
+
     /// Keeps that `next` follows the chunk at `at`, if that can be said in few bytes and there is room.
     #[inline]
     pub fn put(&mut self, at: Addr, next: Addr, budget: &Budget) {
@@ -65,7 +78,7 @@ impl KnownLinks {
         let is_near = next.is_null() || (step != 0 && step % UNIT == 0);
         let step = if next.is_null() { i64::from(NULL) } else { step / UNIT };
         let (Ok(at), Ok(step), true) = (u32::try_from(place), i32::try_from(step), is_near) else { return };
-        if self.links.len() as i64 == self.granted {
+        if self.links.len() as i64 >= self.granted {
             if self.is_full || !budget.grant() {
                 self.is_full = true;
                 return;

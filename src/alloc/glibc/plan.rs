@@ -3,7 +3,8 @@
 
 use super::known_links::Budget;
 use super::layout::{Layout, is_heap_size};
-use super::region::{FLAGS, KeptLinks, Piece, Plan};
+use super::region::{KeptLinks, Piece, Plan};
+use super::walker::FLAGS;
 use super::window::Source;
 use crate::alloc::types::{Arena, ArenaHeap};
 use crate::base::blocks::Witness;

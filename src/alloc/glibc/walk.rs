@@ -8,8 +8,9 @@ use super::links::{Linking, Links};
 use super::lists::{self, Heads};
 use super::mmapped::Mapped;
 use super::plan::Common;
-use super::region::{Broken, KeptLinks, Region, Walker};
+use super::region::{Broken, KeptLinks, Region};
 use super::tcache;
+use super::walker::Walker;
 use super::window::{BulkSource, MemorySource, Source, Window};
 use crate::alloc::types::Arena;
 use crate::base::blocks::{Head, Look, Witness};
@@ -168,7 +169,7 @@ impl Common<'_> {
         region.retries = retries;
         match walker.walk(&mut region, is_last) {
             Ok(()) => Outcome::Walked(Box::new(region)),
-            Err(broken) if is_last || !is_absent(broken) => {
+            Err(broken) if is_last || source.is_live() || !is_absent(broken) => {
                 region.links.give_back(&self.budget);
                 Outcome::Broken
             }
