@@ -7,6 +7,7 @@ pub mod arena;
 pub mod chunk_map;
 pub mod figures;
 pub mod find;
+pub mod known_links;
 pub mod layout;
 pub mod links;
 pub mod lists;
@@ -16,6 +17,7 @@ pub mod plan;
 pub mod region;
 pub mod tcache;
 pub mod walk;
+pub mod walker;
 pub mod window;
 
 use crate::alloc::types::{AllocView, ArenaFigures};
@@ -62,6 +64,7 @@ pub fn read(target: &Target, owned: &[Range], witness: &dyn Witness) -> Known<(A
     };
     let view = AllocView {
         allocator,
+        other: None,
         arenas,
         mmapped,
         mmapped_count,

@@ -13,6 +13,10 @@ pub trait Source {
     fn resident(&self, _range: Range) -> Option<Vec<Range>> {
         None
     }
+    /// Whether what is not there now may be there a millisecond later.
+    fn is_live(&self) -> bool {
+        false
+    }
     /// Whether `used` does anything.
     fn keeps(&self) -> bool {
         false
@@ -29,6 +33,9 @@ impl Source for BulkSource<'_> {
     }
     fn resident(&self, range: Range) -> Option<Vec<Range>> {
         self.0.resident(range)
+    }
+    fn is_live(&self) -> bool {
+        true
     }
 }
 
