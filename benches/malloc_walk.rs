@@ -1,6 +1,8 @@
 //! How fast malloc's heap is walked: C programs with heaps of small and of large chunks, half of them free, and a small
 //! JVM. `cargo bench --bench malloc_walk [WORD]` runs the rows that have the word in their name.
 //!
+//! `MALLOC_PROGRAM=FILE cargo bench --bench malloc_walk PROGRAM ARGUMENT ...` walks another program that prints the same.
+//!
 //! Columns with a star: what two cores that do nothing else would reach, from the CPU time.
 //!
 //! Each row is checked against the program's own malloc_info(3), so a fast walk that is wrong is seen.
@@ -49,6 +51,11 @@ fn main() {
         let numbers = [*threads, *chunks, *bytes, order.into(), *keep].map(|number| number.to_string());
         let (child, info) = start(Command::new(&program).args(&numbers));
         print(name, child.0.id() as i32, Some(&info));
+    }
+    if let Some(program) = std::env::var_os("MALLOC_PROGRAM") {
+        let arguments = std::env::args().skip(2).filter(|argument| !argument.starts_with('-'));
+        let (child, info) = start(Command::new(program).args(arguments));
+        print("MALLOC_PROGRAM", child.0.id() as i32, Some(&info));
     }
     if "JVM".contains(&wanted)
         && let Some(java) = java("17")

@@ -43,6 +43,20 @@ pub struct Layout {
 }
 
 impl Layout {
+    /// That of glibc 2.35 to 2.42, for heaps that a test makes up.
+    #[cfg(any(test, fuzzing))]
+    pub fn of_2_36(ring: Vec<Addr>) -> Layout {
+        Layout {
+            main_arena: ring[0],
+            ring,
+            bins: 112,
+            system_bytes: 2184,
+            heap_header: Some(48),
+            heap_bytes: HEAP_BYTES,
+            heap_start: None,
+        }
+    }
+
     /// `None` when the ring of arenas does not close.
     pub fn of_main_arena(target: &Target, bins: Addr) -> Option<Layout> {
         let memory = target.memory;

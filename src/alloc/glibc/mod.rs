@@ -15,6 +15,8 @@ pub mod main_arena;
 pub mod mmapped;
 pub mod plan;
 pub mod region;
+#[cfg(any(test, fuzzing))]
+pub mod synthetic;
 pub mod tcache;
 pub mod walk;
 pub mod walker;
@@ -103,3 +105,6 @@ fn note(target: &Target, walked: &Walked, gaps: &mut Vec<Gap>) {
         gaps.push(Gap::new("which of malloc's free memory is resident", Why::Denied));
     }
 }
+
+#[cfg(test)]
+mod walk_tests;

@@ -8,6 +8,7 @@ use super::walker::FLAGS;
 use super::window::Source;
 use crate::alloc::types::{Arena, ArenaHeap};
 use crate::base::blocks::Witness;
+use crate::base::limits::HEAP_WALK_BYTES_MAX;
 use crate::base::{Addr, PAGE, Range};
 use crate::os::OsView;
 
@@ -60,6 +61,7 @@ impl Common<'_> {
             0 => Some(self.main_plan(arena, heap, ranges, source)),
             _ => self.thread_plan(arena, heap, ranges, source),
         }
+        .filter(|plan| plan.ranges.in_arena.bytes() <= HEAP_WALK_BYTES_MAX)
     }
 
     fn thread_plan(&self, arena: usize, heap: usize, ranges: ArenaHeap, source: &dyn Source) -> Option<Plan> {

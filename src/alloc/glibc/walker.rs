@@ -73,6 +73,14 @@ impl<'a> Walker<'a> {
             region.map.put(range.start, Code::OVERHEAD);
         }
         let mut at = region.plan.first_chunk;
+        if region.plan.arena == 0 && !self.size(at).is_ok_and(|size| is_size(size, range.end.0 - at.0)) {
+            // Somebody else used sbrk before malloc did.
+            if let Some(next) = self.resync(at, range.end) {
+                region.map.put(at, Code::OVERHEAD);
+                region.plan.first_chunk = next;
+                at = next;
+            }
+        }
         let mut rewinds = 0;
         for _ in 0..RESYNCS_MAX {
             let broken = match self.run(region, at, range.end) {
