@@ -64,7 +64,10 @@ pub fn read(
         Ok(mut view) => {
             view.allocator = format!("{}, and {}", other.title(), view.allocator);
             // An arena that has nothing from the system was never used: what lies in [heap] is the other's.
-            view.arenas.retain(|arena| arena.system_bytes > 0);
+            view.arenas
+                .iter_mut()
+                .filter(|arena| arena.system_bytes == 0)
+                .for_each(|arena| arena.heaps.clear());
             view
         }
         Err(why) => AllocView {

@@ -85,3 +85,11 @@ pub const MARK_SCAN_BYTES_MAX: u64 = 16 << 30;
 pub const MARK_SCAN_PIECES_MAX: usize = 1_000_000;
 /// How much of a library's constants is searched for its version, in bytes; libjemalloc has 0.7 MB.
 pub const VERSION_SCAN_BYTES_MAX: u64 = 8 << 20;
+/// How often one walk of a heap may lose its way, and chunks that are looked at to find back.
+pub const RESYNCS_MAX: usize = 1_000;
+pub const RESYNC_CHUNKS_MAX: usize = 4_000_000;
+/// Chunks that are looked at along one list of free chunks, and bytes of one read past every window for all lists.
+pub const LIST_CHUNKS_MAX: usize = 100_000_000;
+pub const LIST_FAR_READS_MAX: usize = 2_000_000;
+/// Structures of thread caches, and chunks that have the size of one.
+pub const CACHES_MAX: usize = 1_000_000;

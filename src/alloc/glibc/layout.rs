@@ -16,6 +16,8 @@ pub const BINS: usize = 127;
 const NEXT: u64 = 2048;
 const AFTER_NEXT_FREE: u64 = 2064;
 const TOP_BEFORE_BINS: u64 = 16;
+const FASTBINS_BYTES: u64 = 80;
+const MUTEX_AND_FLAGS_BYTES: u64 = 8;
 /// The start of `malloc_state` lies before its bins by at most this: 112 in 2.27 to 2.42, 24 in 2.43.
 const BEFORE_BINS_MAX: u64 = 256;
 /// `HEAP_MAX_SIZE`: 2 * DEFAULT_MMAP_THRESHOLD_MAX on 64 bits, and 4 huge pages with glibc.malloc.hugetlb=2 in 2.35-2.41.
@@ -68,8 +70,34 @@ impl Layout {
     }
 
     pub fn top(&self, memory: &dyn Memory, arena: Addr) -> Known<Addr> {
-        let at = arena.plus(self.bins - TOP_BEFORE_BINS);
+        let at = arena.plus(self.top_offset());
         memory.addr(at).map_err(|fault| fault.gap("top of an arena"))
+    }
+
+    /// Of a `malloc_state`, where `top` stands.
+    pub fn top_offset(&self) -> u64 {
+        self.bins - TOP_BEFORE_BINS
+    }
+
+    /// Of a `malloc_state`, where the ten fastbins stand: before `top`, up to 2.42.
+    pub fn fastbins(&self) -> Option<u64> {
+        self.top_offset().checked_sub(FASTBINS_BYTES).filter(|offset| *offset >= MUTEX_AND_FLAGS_BYTES)
+    }
+
+    /// `sizeof (struct malloc_state)`: `max_system_mem` is the last field.
+    pub fn state_bytes(&self) -> u64 {
+        self.system_bytes + 16
+    }
+
+    /// `attached_threads` of an arena, where there is such a field.
+    pub fn attached_threads(&self, memory: &dyn Memory, arena: Addr) -> Option<u64> {
+        let at = self.system_bytes.checked_sub(8).filter(|at| *at >= self.bins + AFTER_NEXT_FREE)?;
+        memory.u64(arena.plus(at)).ok()
+    }
+
+    /// `max_system_mem` of an arena.
+    pub fn system_bytes_max(&self, memory: &dyn Memory, arena: Addr) -> Option<Bytes> {
+        memory.u64(arena.plus(self.system_bytes + 8)).ok()
     }
 
     pub fn system_bytes(&self, memory: &dyn Memory, arena: Addr) -> Known<Bytes> {

@@ -42,7 +42,7 @@ pub fn read(target: &Target, layout: &Layout, taken: &[Range]) -> Known<Arena> {
         number: 0,
         heaps,
         system_bytes,
-        attached_threads: None,
+        attached_threads: layout.attached_threads(memory, layout.main_arena),
         figures: Err(super::not_walked()),
     })
 }

@@ -5,9 +5,13 @@
 //! malloc/malloc.c, `sysmalloc_mmap`; in 2.43 the size leaves out the 16 bytes that end the mapping, and bit 0 of
 //! prev_size marks huge pages. `memalign` leaves the original header at the start of the mapping.
 
+use super::figures::HEADER_BYTES;
 use super::layout::Totals;
+use super::region::Piece;
+use crate::alloc::types::{BlockCount, State, Stretch};
+use crate::base::blocks::Label;
 use crate::base::limits::MMAPPED_PAGES_MAX;
-use crate::base::{Gap, PAGE, Range, Why};
+use crate::base::{Addr, Bytes, Gap, PAGE, Range, Why};
 use crate::os::Target;
 use crate::os::maps::Mapping;
 
@@ -78,6 +82,38 @@ fn without(range: Range, taken: &[Range]) -> Vec<Range> {
     left.push(Range::new(from, range.end));
     left.retain(|piece| !piece.is_empty());
     left
+}
+
+/// A chunk that malloc mapped by itself.
+#[derive(Clone, Debug)]
+pub struct Mapped {
+    pub range: Range,
+    pub label: Label,
+    /// What the block was rounded up by.
+    pub slack: Bytes,
+    pub pieces: Vec<Piece>,
+}
+
+impl Mapped {
+    pub fn payload(&self) -> Range {
+        Range::new(self.range.start.plus(2 * HEADER_BYTES), self.range.end)
+    }
+
+    /// Its stretches, with the header before and the slack behind the block.
+    pub fn stretches(&self, in_use: &mut [BlockCount], out: &mut Vec<Stretch>) {
+        let block = Range::new(
+            self.payload().start,
+            Addr(self.payload().end.0 - self.slack.min(self.payload().bytes())),
+        );
+        let count = &mut in_use[self.label as usize];
+        *count = BlockCount { blocks: count.blocks + 1, bytes: count.bytes + block.bytes() };
+        for piece in &self.pieces {
+            let used = piece.range.intersect(block).bytes();
+            let shares = [(State::InUse(self.label), used), (State::Overhead, piece.range.bytes() - used)];
+            let shares = shares.into_iter().filter(|(_, bytes)| *bytes > 0).collect();
+            out.push(Stretch { range: piece.range, arena: None, shares });
+        }
+    }
 }
 
 struct Search<'a> {
