@@ -3,6 +3,7 @@
 pub mod glibc;
 mod heap;
 pub mod other;
+mod pointed;
 mod scan;
 pub mod types;
 mod version;

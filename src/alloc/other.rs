@@ -1,6 +1,7 @@
 //! Allocators other than glibc: recognised and named, not walked. Of their memory, the runtime's blocks are told where the
 //! runtime marks them (`scan`).
 
+use super::pointed;
 use super::scan;
 use super::types::{AllocView, BlockCount, OtherAllocator};
 use super::version;
@@ -58,7 +59,10 @@ pub fn read(
     let Some((kind, first)) = recognise(target) else { return glibc };
     let image = Image::read(target.memory, first).ok();
     let version = image.and_then(|image| version::of(target, kind.name, &image));
-    let other = OtherAllocator { name: kind.name.to_string(), version, path: first.path.clone() };
+    let how =
+        if witness.marks_blocks() { "around blocks of the VM" } else { "pointed into as at blocks (weak)" };
+    let (name, path) = (kind.name.to_string(), first.path.clone());
+    let other = OtherAllocator { name, version, path, how: how.to_string() };
     let mut view = match glibc {
         // glibc still serves what was allocated before, or by those that call it directly.
         Ok(mut view) => {
@@ -106,7 +110,10 @@ fn add(target: &Target, view: &mut AllocView, owned: &[Range], witness: &dyn Wit
     taken.extend(view.arenas.iter().flat_map(|arena| arena.heaps.iter().map(|heap| heap.reserved)));
     taken.extend(&view.mmapped);
     taken.sort();
-    let scanned = scan::scan(target, &taken, witness);
+    let scanned = match witness.marks_blocks() {
+        true => scan::scan(target, &taken, witness),
+        false => scan::untold(target, &pointed::pieces(target, &taken)),
+    };
     view.stretches.extend(scanned.stretches);
     view.stretches.sort_by_key(|stretch| stretch.range);
     view.gaps.extend(scanned.gaps);

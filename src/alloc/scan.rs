@@ -25,9 +25,6 @@ pub struct Scanned {
 /// Searches all memory but `owned`, which is sorted and disjoint.
 pub fn scan(target: &Target, owned: &[Range], witness: &dyn Witness) -> Scanned {
     let mut scanned = Scanned::default();
-    if !witness.marks_blocks() {
-        return scanned;
-    }
     let mut left_bytes = MARK_SCAN_BYTES_MAX;
     for piece in unclaimed(target, owned) {
         let resident = target.resident(piece);
@@ -48,8 +45,14 @@ pub fn scan(target: &Target, owned: &[Range], witness: &dyn Witness) -> Scanned 
     scanned
 }
 
+/// Whole pieces without any block that is told.
+pub fn untold(target: &Target, pieces: &[Range]) -> Scanned {
+    let stretches = pieces.iter().flat_map(|piece| stretches(*piece, &target.resident(*piece), &[]));
+    Scanned { stretches: stretches.take(MARK_SCAN_PIECES_MAX).collect(), ..Scanned::default() }
+}
+
 /// Writable anonymous memory of the process's own without an owner.
-fn unclaimed(target: &Target, owned: &[Range]) -> Vec<Range> {
+pub(super) fn unclaimed(target: &Target, owned: &[Range]) -> Vec<Range> {
     let mut pieces = Vec::new();
     let may_hold = target.view.mappings.iter().filter(|mapping| {
         mapping.is_anonymous() && mapping.rights.write && !mapping.rights.shared && mapping.path != "[stack]"
