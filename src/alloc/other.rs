@@ -106,6 +106,9 @@ fn not_walked(kind: &Kind, other: &OtherAllocator, witness: &dyn Witness) -> Gap
 
 /// Adds the blocks that the runtime's marks show in memory that is not glibc's.
 fn add(target: &Target, view: &mut AllocView, owned: &[Range], witness: &dyn Witness) {
+    if let Err(gap) = &target.view.pages {
+        view.gaps.push(Gap::new("memory of the allocator", gap.why));
+    }
     let mut taken = owned.to_vec();
     taken.extend(view.arenas.iter().flat_map(|arena| arena.heaps.iter().map(|heap| heap.reserved)));
     taken.extend(&view.mmapped);

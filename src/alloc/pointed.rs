@@ -91,16 +91,23 @@ mod tests {
     use super::*;
     use crate::os::maps;
     use crate::os::memory::Pieces;
+    use crate::os::pagemap::PageRun;
     use crate::os::target::{NoSymbols, OsView, ProcessFacts};
 
     #[test]
     fn a_piece_needs_several_pointers_to_blocks() {
         let text = b"5000-6000 rw-p 0 00:01 7 /a\n10000-13000 rw-p 0 00:00 0 \n20000-21000 rw-p 0 00:00 0 \n";
+        let resident = |(start, end)| PageRun {
+            range: Range::of(start, end),
+            bits: PageRun::PRESENT,
+            page_bytes: PAGE as u32,
+            mapped_times: 1,
+        };
         let view = OsView {
             process: ProcessFacts::default(),
             status: Default::default(),
             mappings: maps::parse(text).0,
-            pages: Err(crate::base::Gap::new("pages", crate::base::Why::NotRead)),
+            pages: Ok([(0x5000, 0x6000), (0x10000, 0x13000), (0x20000, 0x21000)].map(resident).to_vec()),
             tasks: Vec::new(),
             gaps: Vec::new(),
         };

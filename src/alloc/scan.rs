@@ -51,9 +51,11 @@ pub fn untold(target: &Target, pieces: &[Range]) -> Scanned {
     Scanned { stretches: stretches.take(MARK_SCAN_PIECES_MAX).collect(), ..Scanned::default() }
 }
 
-/// Writable anonymous memory of the process's own without an owner.
+/// Writable anonymous memory of the process's own without an owner. None of which it is not known which pages are in
+/// memory: looking at all of it would bring them in.
 pub(super) fn unclaimed(target: &Target, owned: &[Range]) -> Vec<Range> {
     let mut pieces = Vec::new();
+    let Ok(pages) = &target.view.pages else { return pieces };
     let may_hold = target.view.mappings.iter().filter(|mapping| {
         mapping.is_anonymous() && mapping.rights.write && !mapping.rights.shared && mapping.path != "[stack]"
     });
@@ -66,7 +68,11 @@ pub(super) fn unclaimed(target: &Target, owned: &[Range]) -> Vec<Range> {
         }
         pieces.push(Range::new(from, mapping.range.end));
     }
-    pieces.retain(|piece| !piece.is_empty());
+    let is_placed = |piece: &Range| {
+        let first = pages.partition_point(|run| run.range.end <= piece.start);
+        pages[first..].iter().take_while(|run| run.range.start < piece.end).all(|run| run.is_placed())
+    };
+    pieces.retain(|piece| !piece.is_empty() && is_placed(piece));
     pieces
 }
 
