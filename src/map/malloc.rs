@@ -95,6 +95,11 @@ pub fn sum<'a>(snapshot: &'a Snapshot, map: &MemoryMap) -> Option<MallocSum<'a>>
 }
 
 impl Divided {
+    /// Resident bytes of malloc-then-freed: what is free, and what lies behind the ends of arenas.
+    pub fn held_bytes(&self) -> Bytes {
+        self.freed.resident.saturating_add(self.beyond.resident)
+    }
+
     fn add(&mut self, owner: &Owner, figures: &Figures) {
         self.whole.add(figures);
         let part = match owner.area {
@@ -102,7 +107,8 @@ impl Divided {
             Area::NativeLibrary if owner.part.ends_with(owners::NOT_WALKED) => &mut self.unwalked,
             Area::MallocFreed if owner.part == owners::BEYOND => &mut self.beyond,
             Area::MallocFreed => &mut self.freed,
-            Area::Overhead => &mut self.overhead,
+            // Blocks of the VM's own tracking of memory are overhead to the account, but in use to malloc.
+            Area::Overhead if owners::OVERHEAD.contains(&owner.part.as_str()) => &mut self.overhead,
             Area::Unattributed => &mut self.unresolved,
             _ => &mut self.in_use,
         };

@@ -11,6 +11,7 @@ pub mod law;
 pub mod malloc;
 pub mod residency;
 pub mod split;
+pub mod trim;
 pub mod types;
 
 pub use area::{Area, PaperArea};

@@ -7,4 +7,5 @@ mod common;
 mod account;
 mod audit;
 mod nmt;
+mod trim;
 mod zero_touch;

@@ -1,7 +1,7 @@
 //! Whose the blocks of malloc are. With Native Memory Tracking on, each block of HotSpot says so itself in a header; with
 //! it off, what the VM's own structures point to is followed.
 
-use super::{Hotspot, nmt};
+use super::{Hotspot, nmt, owners};
 use crate::base::blocks::{Blocks, NoWitness, Witness};
 use crate::jvm::types::JvmView;
 
@@ -14,4 +14,6 @@ pub fn witness(vm: &Hotspot, view: &mut JvmView) -> Box<dyn Witness> {
 }
 
 /// Gives owners to the blocks that the witness did not know.
-pub fn label(_vm: &Hotspot, _view: &mut JvmView, _blocks: &mut dyn Blocks) {}
+pub fn label(vm: &Hotspot, view: &mut JvmView, blocks: &mut dyn Blocks) {
+    owners::label(vm, view, blocks);
+}

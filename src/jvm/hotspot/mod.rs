@@ -13,6 +13,7 @@ pub mod heap;
 pub mod metaspace;
 pub mod metaspace_nodes;
 pub mod nmt;
+pub mod owners;
 pub mod perf_memory;
 pub mod report;
 pub mod stacks;

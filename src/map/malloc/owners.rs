@@ -14,6 +14,9 @@ pub const OWNER_UNKNOWN: &str = "malloc, owner unknown";
 pub const BEYOND: &str = "malloc arenas, not in use yet";
 /// Of an allocator that is not walked, behind its name.
 pub const NOT_WALKED: &str = ": free, its own tables, other libraries'";
+const HEADERS: &str = "malloc, chunk headers and rounding";
+const NMT_HEADERS: &str = "NMT headers of blocks";
+pub const OVERHEAD: [&str; 2] = [HEADERS, NMT_HEADERS];
 const UNRESOLVED: &str = "malloc, unresolved";
 /// Memory whose chunks were not walked.
 const MAIN_ARENA: &str = "malloc main arena";
@@ -29,20 +32,24 @@ pub fn unwalked_main_arena(how: &str) -> Owner {
 /// malloc's claims: its memory as a whole, and stronger, what the walk found in it.
 pub fn claim(alloc: &AllocView, jvm: Option<&JvmView>, claims: &mut Claims) {
     of_whole(alloc, claims);
-    let mut known: HashMap<(State, Instance), usize> = HashMap::new();
     let mut mmapped = alloc.mmapped.clone();
     mmapped.sort();
+    // The owners of each arena's states. A heap has thousands of stretches, but an arena has a few dozen states.
+    let mut known: HashMap<Instance, Vec<(State, usize)>> = HashMap::new();
     for stretch in &alloc.stretches {
         let instance = match stretch.arena {
             Some(arena) => Instance::Arena(arena),
             None if alloc.other.is_some() && !covers(&mmapped, stretch.range) => Instance::OtherAllocator,
             None => Instance::Mmapped,
         };
+        let known = known.entry(instance.clone()).or_default();
         let shares: Vec<ClaimShare> = shares(stretch)
             .map(|(state, bytes)| {
-                let owner = *known
-                    .entry((state, instance.clone()))
-                    .or_insert_with(|| claims.owner(of_state(state, instance.clone(), jvm, alloc)));
+                let owner = known.iter().find(|(known, _)| *known == state).map(|(_, owner)| *owner);
+                let owner = owner.unwrap_or_else(|| {
+                    known.push((state, claims.owner(of_state(state, instance.clone(), jvm, alloc))));
+                    claims.owners.len() - 1
+                });
                 ClaimShare { owner, bytes, in_use: in_use(state, bytes) }
             })
             .collect();
@@ -103,9 +110,9 @@ fn of_state(state: State, instance: Instance, jvm: Option<&JvmView>, alloc: &All
         State::Top => (Area::MallocFreed, "tops of thread arenas", "top chunk"),
         State::NotWalked => return not_walked(instance, alloc),
         State::Overhead if instance == Instance::OtherAllocator => {
-            (Area::Overhead, "NMT headers of blocks", "NMT header")
+            (Area::Overhead, NMT_HEADERS, "NMT header")
         }
-        State::Overhead => (Area::Overhead, "malloc, chunk headers and rounding", "chunk header"),
+        State::Overhead => (Area::Overhead, HEADERS, "chunk header"),
         State::Beyond => (Area::MallocFreed, BEYOND, "arena ring"),
         State::Unresolved => (Area::Unattributed, UNRESOLVED, "changed while walked"),
     };

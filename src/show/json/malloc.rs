@@ -35,7 +35,7 @@ pub fn malloc(snapshot: &Snapshot, map: &MemoryMap, gaps: &mut Vec<Gap>) -> Valu
             "not_walked_resident_bytes": sum.other.unwalked.resident,
         })),
         "nmt_tags": jvm_counts(snapshot),
-        "owners": (figures.is_some() || alloc.other.is_some()).then(|| sum.owners.iter().map(owner).collect::<Vec<_>>()),
+        "owners": (!alloc.in_use.is_empty()).then(|| sum.owners.iter().map(owner).collect::<Vec<_>>()),
         "mmapped_chunks": alloc.mmapped.len(),
         "mmapped_bytes": alloc.mmapped.iter().map(|range| range.bytes()).sum::<u64>(),
         "in_use_bytes": walked(sum.total.in_use.reserved),

@@ -24,7 +24,7 @@ pub fn summary(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMap) -> io:
         out,
         "malloc: {} in use, {} freed yet resident ({} trimmable), {} overhead",
         human(total.in_use.resident),
-        human(total.freed.resident),
+        human(total.held_bytes()),
         human(figures.trimmable_bytes),
         human(total.overhead.resident)
     )?;
@@ -84,9 +84,12 @@ fn notes(out: &mut dyn Write, arenas: &[&ArenaSum]) -> io::Result<()> {
     }
     writeln!(
         out,
-        "\nAll in memory now. FREED: in thread caches, bins and tops of arenas. TRIMMABLE: what malloc_trim(0)"
+        "\nAll in memory. FREED: in thread caches and bins, at the ends of arenas. TRIMMABLE: what"
     )?;
-    writeln!(out, "would give back. TOP KEPT: whole pages at the ends of thread arenas, which it leaves.")
+    writeln!(
+        out,
+        "malloc_trim(0) would give back. TOP KEPT: whole pages at thread arenas' ends, which it leaves."
+    )
 }
 
 fn row(
@@ -101,7 +104,7 @@ fn row(
     let cells = [
         human(sum.whole.resident),
         walked(sum.in_use.resident),
-        walked(sum.freed.resident),
+        walked(sum.held_bytes()),
         walked(trimmable),
         walked(kept),
         walked(sum.overhead.resident),
@@ -142,7 +145,7 @@ mod tests {
     #[test]
     fn the_head_says_what_malloc_holds() {
         let text = text(by_area_and_part);
-        let line = "malloc: 28 KiB in use, 16 KiB freed yet resident (8 KiB trimmable), 4 KiB overhead, 1 B unresolved";
+        let line = "malloc: 28 KiB in use, 48 KiB freed yet resident (8 KiB trimmable), 4 KiB overhead, 1 B unresolved";
         assert!(text.lines().any(|written| written == line), "{text}");
         let trimmable = text.lines().find(|line| line.contains("of it trimmable now")).expect("the hint");
         assert!(trimmable.contains("8 KiB"), "{trimmable}");
@@ -163,7 +166,7 @@ mod tests {
     #[test]
     fn a_span_of_several_owners_names_the_biggest() {
         let text = text(by_mapping);
-        assert!(text.contains("several         99 % in large bins and 1 more"), "{text}");
+        assert!(text.contains("malloc_freed    99 % in large bins +1"), "{text}");
     }
 
     #[test]

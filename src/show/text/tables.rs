@@ -24,6 +24,8 @@ pub fn by_part(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMap) -> io:
 
 /// What `--by mapping` leaves for the part.
 const PART_WIDTH: usize = 32;
+/// An owner of this much of a span gives it its area: the rest are headers mostly.
+const NEARLY_ALL_PERCENT: u128 = 90;
 
 /// Every span, in the order of addresses.
 pub fn by_mapping(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMap) -> io::Result<()> {
@@ -57,9 +59,10 @@ fn owners(map: &MemoryMap, shares: &[Share]) -> (&'static str, String) {
     }
     let whole: u64 = shares.iter().map(|share| share.figures.reserved).sum();
     let percent = u128::from(biggest.figures.reserved) * 100 / u128::from(whole.max(1));
-    let more = format!(" and {} more", shares.len() - 1);
+    let more = format!(" +{}", shares.len() - 1);
     let part = shorten(&owner.part, PART_WIDTH.saturating_sub(more.len() + 5));
-    ("several", format!("{percent} % {part}{more}"))
+    let area = if percent >= NEARLY_ALL_PERCENT { owner.area.name() } else { "several" };
+    (area, format!("{percent} % {part}{more}"))
 }
 
 /// The stack of each thread.

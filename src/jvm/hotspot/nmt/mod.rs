@@ -7,7 +7,7 @@ mod tags;
 
 use super::Hotspot;
 use crate::base::blocks::{Head, LABELS_MAX, Label, Look, Mark, UNKNOWN, Witness};
-use crate::base::limits::{NMT_TAGS_MAX, VM_DATA_BYTES_MAX};
+use crate::base::limits::{IMAGE_DATA_BYTES_MAX, NMT_TAGS_MAX};
 use crate::base::{Addr, Bytes, Gap, Known, PAGE, Range, Why};
 use crate::jvm::types::{JvmView, NmtCount};
 use header::{FOOTER, HEADER_BYTES, Layout};
@@ -82,11 +82,12 @@ fn layout(vm: &Hotspot, view: &JvmView) -> Known<Layout> {
 /// The bytes of a range of libjvm; zeros for pages that can not be read.
 fn image_bytes(vm: &Hotspot, range: Range) -> Vec<u8> {
     const PIECE_BYTES: usize = 64 << 10;
-    let mut bytes = vec![0; range.bytes().min(VM_DATA_BYTES_MAX) as usize];
+    let mut bytes = vec![0; range.bytes().min(IMAGE_DATA_BYTES_MAX) as usize];
     // Pages of a replay are known one by one.
     let start = range.start;
     let to_page = (PAGE - 1 - (start.0 + PAGE - 1) % PAGE) as usize;
-    let (head, rest) = bytes.split_at_mut(to_page.min(range.bytes() as usize));
+    let to_page = to_page.min(bytes.len());
+    let (head, rest) = bytes.split_at_mut(to_page);
     read_or_zero(vm, start, head);
     for (index, piece) in rest.chunks_mut(PIECE_BYTES).enumerate() {
         let at = start.plus((to_page + index * PIECE_BYTES) as u64);
