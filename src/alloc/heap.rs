@@ -29,7 +29,9 @@ impl Heap {
     /// The sums, after all labels are given.
     pub fn finish(self) -> AllocView {
         let Heap { mut view, walked } = self;
-        view.in_use = vec![BlockCount::default(); LABELS_MAX];
+        // What was found of another allocator's blocks is counted already.
+        let labels = view.in_use.len().max(LABELS_MAX);
+        view.in_use.resize(labels, BlockCount::default());
         for (region, sums) in walked.regions.iter().zip(walked.sums()) {
             let arena = &mut view.arenas[region.plan.arena];
             if let Ok(figures) = &mut arena.figures {

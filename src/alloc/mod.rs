@@ -3,7 +3,9 @@
 pub mod glibc;
 mod heap;
 pub mod other;
+mod scan;
 pub mod types;
+mod version;
 
 pub use heap::Heap;
 pub use types::*;
@@ -19,5 +21,5 @@ pub fn read(target: &Target, owned: &[Range], witness: &dyn Witness) -> Known<He
         Ok((view, walked)) => (Ok(view), walked),
         Err(gap) => (Err(gap), Default::default()),
     };
-    Ok(Heap::new(other::read(target, view)?, walked))
+    Ok(Heap::new(other::read(target, view, owned, witness)?, walked))
 }

@@ -34,6 +34,29 @@ pub struct Look {
 /// walked, from several threads: it must be quick and know what it needs beforehand.
 pub trait Witness: Sync {
     fn look(&self, payload: Range, head: &Head) -> Look;
+
+    /// Whether the runtime marks its blocks so well that they are found without knowing the allocator.
+    fn marks_blocks(&self) -> bool {
+        false
+    }
+
+    /// The first marked block that starts in `bytes` at or after `from`. The caller must find `Mark::footer` at the block's
+    /// end, too.
+    fn next_mark(&self, _bytes: &[u8], _from: usize) -> Option<Mark> {
+        None
+    }
+}
+
+/// The marks of a block: a header, and a footer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// Where in the bytes that were looked at the header starts.
+    pub at: usize,
+    pub label: Label,
+    pub header_bytes: Bytes,
+    /// What the program asked for, behind the header; the footer follows at once.
+    pub requested_bytes: Bytes,
+    pub footer: [u8; 2],
 }
 
 /// A witness that knows nobody.
