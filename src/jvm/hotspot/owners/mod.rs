@@ -6,6 +6,7 @@
 mod contents;
 mod given;
 mod index;
+pub mod leads;
 mod libraries;
 mod loaders;
 mod owner;
