@@ -120,9 +120,11 @@ fn of_state(state: State, instance: Instance, jvm: Option<&JvmView>, alloc: &All
 }
 
 fn not_walked(instance: Instance, alloc: &AllocView) -> Owner {
-    let title = alloc.other.as_ref().map_or(alloc.allocator.clone(), |other| other.title());
-    let part = format!("{title}{NOT_WALKED}");
-    owner(Area::NativeLibrary, &part, instance, "around blocks of the VM")
+    let (title, how) = match &alloc.other {
+        Some(other) => (other.title(), other.how.as_str()),
+        None => (alloc.allocator.clone(), "no claim"),
+    };
+    owner(Area::NativeLibrary, &format!("{title}{NOT_WALKED}"), instance, how)
 }
 
 /// The owner that the runtime gave a label to.

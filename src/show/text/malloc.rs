@@ -16,13 +16,11 @@ pub fn summary(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMap) -> io:
     let Some(sum) = malloc::sum(snapshot, map) else { return Ok(()) };
     let other = snapshot.alloc.as_ref().ok().and_then(|alloc| alloc.other.as_ref());
     if let Some(other) = other.filter(|_| sum.other.whole.reserved > 0) {
-        writeln!(
-            out,
-            "{}: {} in blocks of the VM, {} not walked",
-            other.title(),
-            human(sum.other.in_use.resident),
-            human(sum.other.unwalked.resident)
-        )?;
+        write!(out, "{}: {} not walked", other.title(), human(sum.other.unwalked.resident))?;
+        match sum.other.in_use.resident {
+            0 => writeln!(out)?,
+            bytes => writeln!(out, ", beside {} in blocks of the VM", human(bytes))?,
+        }
     }
     let MallocSum { total, figures: Ok(figures), .. } = sum else { return Ok(()) };
     write!(

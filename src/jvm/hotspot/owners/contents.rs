@@ -2,7 +2,7 @@
 //! bytes are read in pieces that neighbouring blocks share, by two threads where memory can be read so.
 
 use super::index::Index;
-use super::shapes::{Shape, Shapes};
+use super::shapes::{Shape, Shapes, word};
 use crate::base::limits::{BLOCK_POINTERS_MAX, BLOCK_START_BYTES, BLOCK_WHOLE_BYTES_MAX};
 use crate::base::{Addr, PAGE, Range};
 use crate::os::Target;
@@ -12,6 +12,8 @@ use crate::os::target::OsView;
 /// Bytes that are read at once, and the widest hole between two blocks that is read with them.
 const PIECE_BYTES: u64 = 256 << 10;
 const HOLE_BYTES_MAX: u64 = 4096;
+/// Of the nodes of the symbol table one in so many is asked for the arena that it points into.
+const ARENA_PROBE: usize = 16;
 /// With fewer bytes than this a second thread costs more than it gives.
 const BYTES_PER_THREAD_MIN: u64 = 2 << 20;
 
@@ -201,17 +203,17 @@ impl<'a> Pass<'a> {
             }
         }
         let inner = match shape {
-            Shape::InnerNode => 1,
-            Shape::SymbolNode => 0,
+            Shape::InnerNode => 8,
+            // Some are enough to know the arenas of symbols, each of which holds hundreds.
+            Shape::SymbolNode if block.is_multiple_of(ARENA_PROBE) => 0,
             _ => return,
         };
-        let Some(at) = words.get(inner).map(|at| u64::from_le_bytes(*at)).filter(|at| *at != 0) else {
-            return;
-        };
-        if self.index.at_start(at).is_none()
+        let at = word(bytes, inner);
+        if at != 0
+            && self.index.at_start(at).is_none()
             && let Some(to) = self.index.holding(at)
         {
-            self.note(block, to, inner);
+            self.note(block, to, inner / 8);
         }
     }
 

@@ -86,6 +86,12 @@ impl Index {
         self.regions.get(usize::from(*slot).checked_sub(1)?)
     }
 
+    /// Whether `word` is null or may point to or into a block: quick, and not sure.
+    #[inline]
+    pub fn may_hold(&self, word: u64) -> bool {
+        word == 0 || word.is_multiple_of(8) && self.region(word).is_some()
+    }
+
     /// The block whose payload starts at `word`.
     #[inline]
     pub fn at_start(&self, word: u64) -> Option<usize> {

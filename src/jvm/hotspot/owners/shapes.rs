@@ -39,9 +39,9 @@ impl Shape {
     /// How many words from the start may point to other blocks.
     pub fn words_with_pointers(self) -> usize {
         match self {
-            Shape::Symbol | Shape::OopMaps | Shape::LockName => 0,
+            Shape::Symbol | Shape::SymbolNode | Shape::OopMaps | Shape::LockName => 0,
             // `Chunk::_next`; the rest is what the arena's users left there.
-            Shape::SymbolNode | Shape::Chunk => 1,
+            Shape::Chunk => 1,
             Shape::Buffer => 2,
             Shape::None
             | Shape::OopBlock
@@ -110,7 +110,7 @@ impl Shapes {
                 if symbol.is_at(payload, bytes, 0) {
                     return Shape::Symbol;
                 }
-            } else if symbol.is_at(payload, bytes, 8) && is_link_into(word(bytes, 0), index) {
+            } else if symbol.is_at(payload, bytes, 8) && index.may_hold(word(bytes, 0)) {
                 return Shape::SymbolNode;
             }
         }
@@ -131,7 +131,8 @@ impl Shapes {
     }
 
     fn small(&self, payload: Range, bytes: &[u8], index: &Index) -> Shape {
-        if is_lock_name(bytes) {
+        // A text, not a pointer.
+        if word(bytes, 0) >> 48 != 0 && is_lock_name(bytes) {
             return Shape::LockName;
         }
         if !fits(payload, 16) || !is_link(word(bytes, 0), index) {
@@ -257,11 +258,6 @@ pub fn fits(payload: Range, bytes: u64) -> bool {
 
 fn is_link(word: u64, index: &Index) -> bool {
     word == 0 || index.at_start(word).is_some()
-}
-
-/// As `is_link`; nodes of symbols that are never freed lie in an arena.
-fn is_link_into(word: u64, index: &Index) -> bool {
-    is_link(word, index) || word.is_multiple_of(8) && index.holding(word).is_some()
 }
 
 impl SymbolFields {
