@@ -15,7 +15,7 @@ const NO_FILES: &[&str] =
 /// Where files are mapped: their pages are brought in when they are written, or left out.
 const OF_FILES: &[&str] = &["code", "mapped_file"];
 
-/// Whether the kernel writes a core into the folder of the process.
+/// Whether the kernel writes a core into the folder of the process. A setting of the host that no test may change.
 fn kernel_writes_cores() -> bool {
     let pattern = std::fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap_or_default();
     let is_plain = !pattern.starts_with('|') && !pattern.contains('/') && !pattern.contains('%');
