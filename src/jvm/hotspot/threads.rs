@@ -4,6 +4,7 @@
 //! JDK 8 gives native threads no name of their own, so names come from the VM first and from the kernel last.
 
 use super::stacks::{self, Block, Blocks, Seed};
+use super::thread_names::ThreadNames;
 use super::{Found, Hotspot};
 use crate::base::limits::{C_STRING_BYTES_MAX, THREADS_MAX};
 use crate::base::{Addr, Gap, Known, Range, Why};
@@ -104,8 +105,6 @@ fn thread_id(vm: &Hotspot, system: Addr) -> Known<i32> {
 struct Tasks {
     by_inner: HashMap<i32, (i32, String)>,
     primordial: i32,
-    /// What the first word of a `CompilerThread` is, where names do not tell and libjvm ships its symbols: a core has none.
-    compiler: Option<Addr>,
 }
 
 impl Tasks {
@@ -117,13 +116,10 @@ impl Tasks {
         let primordial = view.status.namespace_pids.last().copied().unwrap_or(view.process.pid);
         let mut by_inner = HashMap::new();
         let outer = |task: &crate::os::target::Task| (task.tid, task.name.clone());
-        let has_names = view.tasks.iter().all(|task| !task.name.is_empty());
-        let table = if has_names { None } else { vm.symbol("_ZTV14CompilerThread") };
-        // Two words come before the functions (Itanium C++ ABI, 2.5.2).
-        let compiler = table.map(|table| table.plus(16));
         if view.status.namespace_pids.len() < 2 {
             by_inner.extend(view.tasks.iter().map(|task| (task.tid, outer(task))));
-            return Tasks { by_inner, primordial, compiler };
+            name_from_heap(vm, java, &mut by_inner);
+            return Tasks { by_inner, primordial };
         }
         let ids = blocks.blocks.iter().map(|block| block.tid).chain(java.iter().map(|thread| thread.tid));
         let mut inner: Vec<i32> = ids.chain([primordial]).filter(|tid| *tid > 0).collect();
@@ -134,18 +130,27 @@ impl Tasks {
         if inner.len() == view.tasks.len() && is_in_order {
             by_inner.extend(inner.into_iter().zip(view.tasks.iter().map(outer)));
         }
-        Tasks { by_inner, primordial, compiler }
-    }
-
-    /// What a Java thread is: by its name, else by its class.
-    fn java_kind(&self, vm: &Hotspot, object: Addr, name: &str) -> ThreadKind {
-        let is_compiler = || self.compiler.is_some() && vm.memory().addr(object).ok() == self.compiler;
-        if name.is_empty() && is_compiler() { ThreadKind::Compiler } else { java_kind(name) }
+        Tasks { by_inner, primordial }
     }
 
     /// The id outside and the kernel's name; the id inside and no name when it is not known.
     fn task(&self, inner: i32) -> (i32, &str) {
         self.by_inner.get(&inner).map_or((inner, ""), |(tid, name)| (*tid, name.as_str()))
+    }
+}
+
+/// Names the Java threads that the kernel's view has no name for.
+fn name_from_heap(vm: &Hotspot, java: &[JavaThread], by_inner: &mut HashMap<i32, (i32, String)>) {
+    if by_inner.values().all(|(_, name)| !name.is_empty()) {
+        return;
+    }
+    let Ok(names) = ThreadNames::new(vm) else { return };
+    for thread in java {
+        if let Some((_, name)) = by_inner.get_mut(&thread.tid)
+            && name.is_empty()
+        {
+            *name = names.name(thread.object).unwrap_or_default();
+        }
     }
 }
 
@@ -162,7 +167,7 @@ fn of_block(vm: &Hotspot, block: &Block, java: Option<&JavaThread>, tasks: &Task
         _ => comm.to_string(),
     };
     let kind = match (java, own) {
-        (Some(thread), _) => tasks.java_kind(vm, thread.object, &name),
+        (Some(_), _) => java_kind(&name),
         (None, Some(_)) => native_kind(&name),
         (None, None) => ThreadKind::Foreign,
     };
@@ -182,8 +187,7 @@ fn of_java(vm: &Hotspot, thread: &JavaThread, tasks: &Tasks) -> Option<JvmThread
         Some(mapping) if mapping.path == "[stack]" => Ok(mapping.range),
         _ => Ok(thread.stack),
     };
-    let kind = tasks.java_kind(vm, thread.object, comm);
-    Some(JvmThread { tid, name: comm.to_string(), kind, stack, object: Some(thread.object) })
+    Some(JvmThread { tid, name: comm.to_string(), kind: java_kind(comm), stack, object: Some(thread.object) })
 }
 
 /// Threads without a block that was found, the primordial one among them.
