@@ -3,6 +3,7 @@
 pub mod glibc;
 mod heap;
 pub mod other;
+pub mod thread_arena;
 pub mod types;
 
 pub use heap::Heap;

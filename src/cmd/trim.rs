@@ -8,6 +8,7 @@ use crate::act::trim::{self as act, Receipt, TrimError, Way};
 use crate::base::{Bytes, Gap, Known, Why};
 use crate::map::trim::{self, Outcome, Prediction};
 use crate::map::{self, MemoryMap};
+use crate::os::live::Live;
 use crate::os::process::Process;
 use crate::os::smaps;
 use crate::show::trim::{self as show, Price};
@@ -33,7 +34,8 @@ pub struct TrimArgs {
     /// Trim only where at least this much would come back, as 64M
     #[arg(long, value_name = "SIZE", value_parser = amount::bytes)]
     above: Option<Bytes>,
-    /// Where the JVM has no command for it (8, 11, 17 before 17.0.9): let it load a small library that calls malloc_trim
+    /// Let the JVM load a small library that calls malloc_trim, instead of its own command for it: for JVMs without that
+    /// command (8, 11, 17 before 17.0.9), and where no safepoint may wait for the call
     #[arg(long)]
     load_agent: bool,
     /// Machine-readable, schema marusa/trim/1; one line a round with --every
@@ -60,7 +62,12 @@ impl Before {
     fn look(process: &Process) -> anyhow::Result<Before> {
         let snapshot = snapshot::take(process).map_err(|gap| map_command::unreadable(process, &gap))?;
         let map = map::join(&snapshot);
-        let prediction = trim::predict(&snapshot);
+        let memory = Live::open(process, &snapshot.os);
+        let prediction = trim::predict(&snapshot).map(|one| match &memory {
+            Ok(memory) => trim::without_answer_buffer(one, &snapshot, memory),
+            Err(_) => one,
+        });
+        drop(memory);
         Ok(Before { snapshot, map, prediction })
     }
 
@@ -74,14 +81,14 @@ fn way(process: &Process, prediction: &Known<Prediction>, load_agent: bool) -> R
     if let Err(Gap { what, why: Why::NotInThisRuntime, .. }) = prediction {
         return Err(what.clone());
     }
-    match (act::has_command(process), load_agent) {
-        (Some(false), true) => Ok(Way::AgentLibrary),
-        (Some(false), false) => Err(format!(
+    match act::has_command(process) {
+        _ if load_agent => Ok(Way::AgentLibrary),
+        Some(true) | None => Ok(Way::JvmCommand),
+        Some(false) => Err(format!(
             "this JVM has no {} (17.0.9 and 18 brought it); --load-agent lets it load a small library that calls \
              malloc_trim in one of its own threads",
             act::COMMAND
         )),
-        (Some(true) | None, _) => Ok(Way::JvmCommand),
     }
 }
 
@@ -172,6 +179,9 @@ fn did(receipt: &Receipt) -> String {
         Way::AgentLibrary => "the JVM loaded a library that called malloc_trim".to_string(),
     };
     let mut text = format!("{}  {way}, in {:.1} ms: {}", receipt.at, receipt.call_ms, receipt.answer);
+    if receipt.way == Way::JvmCommand {
+        text.push_str("\na safepoint (a collection, say) that was due meanwhile waited for it; with --load-agent it does not");
+    }
     if receipt.attach.listener_started {
         text.push_str("\nthe JVM has one thread more now, the Attach Listener, until it ends");
     }

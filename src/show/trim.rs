@@ -67,7 +67,15 @@ fn prediction_text(out: &mut dyn Write, prediction: &Prediction) -> io::Result<(
     if prediction.unread > 0 {
         writeln!(out, "{} arenas could not be read: what they give back comes on top", prediction.unread)?;
     }
-    kept_text(out, &prediction.total)
+    kept_text(out, &prediction.total)?;
+    if prediction.answer_buffer_bytes > 0 {
+        let buffer = human(prediction.answer_buffer_bytes);
+        writeln!(
+            out,
+            "{buffer} of it the JVM itself will hold for its answer meanwhile: not counted as coming back"
+        )?;
+    }
+    Ok(())
 }
 
 fn arena_row(
@@ -297,6 +305,7 @@ pub fn round_json(snapshot: &Snapshot, prediction: &Known<Prediction>) -> Value 
 fn prediction_json(prediction: &Prediction) -> Value {
     let mut value = held_json(&prediction.total);
     value["allocator"] = json!(prediction.allocator);
+    value["answer_buffer_bytes"] = json!(prediction.answer_buffer_bytes);
     value["arenas_not_read"] = json!(prediction.unread);
     value["arenas"] = prediction.arenas.iter().map(arena_json).collect();
     value
