@@ -29,7 +29,9 @@ impl Heap {
     /// The sums, after all labels are given.
     pub fn finish(self) -> AllocView {
         let Heap { mut view, walked } = self;
-        view.in_use = vec![BlockCount::default(); LABELS_MAX];
+        // What was found of another allocator's blocks is counted already.
+        let labels = view.in_use.len().max(LABELS_MAX);
+        view.in_use.resize(labels, BlockCount::default());
         for (region, sums) in walked.regions.iter().zip(walked.sums()) {
             let arena = &mut view.arenas[region.plan.arena];
             if let Ok(figures) = &mut arena.figures {
@@ -88,6 +90,28 @@ impl Blocks for Heap {
             };
             if !goes_on {
                 return;
+            }
+        }
+    }
+
+    fn relabel(&mut self, owner: &mut dyn FnMut(Block) -> Label) {
+        // In the order of addresses: the mapped blocks of one stretch lie between regions.
+        let mut order: Vec<(Addr, bool, usize)> = Vec::new();
+        let regions = self.walked.regions.iter().enumerate();
+        order.extend(regions.map(|(index, region)| (region.map.range().start, true, index)));
+        let mapped = self.walked.mapped.iter().enumerate();
+        order.extend(mapped.map(|(index, mapped)| (mapped.range.start, false, index)));
+        order.sort();
+        for (_, is_region, index) in order {
+            if is_region {
+                self.walked.regions[index].map.recode(&mut |entry| match block(entry) {
+                    Some(block) => Code::in_use(owner(block)),
+                    None => entry.code,
+                });
+            } else {
+                let mapped = &mut self.walked.mapped[index];
+                let label = owner(Block { payload: mapped.payload(), label: mapped.label });
+                mapped.label = Code::in_use(label).label().unwrap_or_default();
             }
         }
     }

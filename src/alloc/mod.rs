@@ -3,8 +3,10 @@
 pub mod glibc;
 mod heap;
 pub mod other;
+mod scan;
 pub mod thread_arena;
 pub mod types;
+mod version;
 
 pub use heap::Heap;
 pub use types::*;
@@ -20,5 +22,5 @@ pub fn read(target: &Target, owned: &[Range], witness: &dyn Witness) -> Known<He
         Ok((view, walked)) => (Ok(view), walked),
         Err(gap) => (Err(gap), Default::default()),
     };
-    Ok(Heap::new(other::read(target, view)?, walked))
+    Ok(Heap::new(other::read(target, view, owned, witness)?, walked))
 }

@@ -89,6 +89,10 @@ impl Range {
     pub fn intersect(self, other: Range) -> Range {
         Range::new(self.start.max(other.start), self.end.min(other.end))
     }
+    /// The smallest range that holds both.
+    pub fn hull(self, other: Range) -> Range {
+        Range { start: self.start.min(other.start), end: self.end.max(other.end) }
+    }
     /// Widened outwards to multiples of `unit`, a power of two.
     pub fn widened(self, unit: u64) -> Range {
         Range::new(self.start.down_to(unit), self.end.up_to(unit))

@@ -63,8 +63,8 @@ pub const NODE_OBJECTS_MAX: usize = 4_000;
 pub const NODE_DEPTH_MAX: u32 = 7;
 /// Metaspace nodes: one has 64 MB in JDK 17 and later, 2 to 8 MB before.
 pub const METASPACE_NODES_MAX: usize = 4_096;
-/// Writable data of libjvm.so that is searched for pointers; JDK 25 has 1.7 MB.
-pub const VM_DATA_BYTES_MAX: u64 = 64 << 20;
+/// A stretch of an image's writable data that is searched for pointers; libjvm.so of JDK 25 has 1.7 MB.
+pub const IMAGE_DATA_BYTES_MAX: u64 = 64 << 20;
 /// Words of libraries' data that are searched for pointers to memory without an owner, and objects they point to.
 pub const LINK_WORDS_MAX: usize = 8_000_000;
 pub const LINK_OBJECTS_MAX: usize = 100_000;
@@ -85,3 +85,27 @@ pub const LIST_CHUNKS_MAX: usize = 100_000_000;
 pub const LIST_FAR_READS_MAX: usize = 2_000_000;
 /// Structures of thread caches, and chunks that have the size of one.
 pub const CACHES_MAX: usize = 1_000_000;
+/// Tags of Native Memory Tracking: JDK 25 has 28.
+pub const NMT_TAGS_MAX: usize = 64;
+/// Resident bytes that are searched for marked blocks of the runtime in the memory of an allocator that is not walked: 1
+/// GB takes about a second. And pieces into which that memory falls.
+pub const MARK_SCAN_BYTES_MAX: u64 = 16 << 30;
+pub const MARK_SCAN_PIECES_MAX: usize = 1_000_000;
+/// How much of a library's constants is searched for its version, in bytes; libjemalloc has 0.7 MB.
+pub const VERSION_SCAN_BYTES_MAX: u64 = 8 << 20;
+/// Notes of a core: 3 to 14 KB for each thread, by the registers that the machine has.
+pub const CORE_NOTE_BYTES_MAX: u64 = 4 << 30;
+/// Stretches of data between the holes of a core.
+pub const CORE_EXTENTS_MAX: usize = 8_000_000;
+/// A core without holes that is larger is not searched for pages of zeros.
+pub const CORE_ZERO_BYTES_MAX: u64 = 64 << 30;
+/// Files of a core that are opened.
+pub const CORE_FILES_MAX: usize = 8_192;
+/// Blocks of malloc whose owners are looked for, some 20 bytes each, and pointers between them that are kept, 12 bytes each.
+pub const OWNED_BLOCKS_MAX: usize = 8_000_000;
+pub const BLOCK_POINTERS_MAX: usize = 16_000_000;
+/// A block larger than the first is searched for pointers only at its start, as far as the second says, and as far as the
+/// third when it has an owner who gives what it points to.
+pub const BLOCK_WHOLE_BYTES_MAX: u64 = 16 << 10;
+pub const BLOCK_START_BYTES: u64 = 4 << 10;
+pub const BLOCK_SEARCHED_BYTES_MAX: u64 = 1 << 20;

@@ -4,6 +4,7 @@ use super::Failure;
 use crate::base::{Gap, Why};
 use crate::jvm::hotspot::find;
 use crate::map;
+use crate::os::core::Core;
 use crate::os::maps::Mapping;
 use crate::os::process::{OpenError, Process};
 use crate::show::units::human;
@@ -12,7 +13,7 @@ use crate::snapshot::file::{FileError, Frozen};
 use crate::snapshot::resolve::{self, ResolveError};
 use crate::snapshot::{self, Snapshot};
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Write, stdout};
+use std::io::{BufRead, BufReader, BufWriter, Write, stdout};
 use std::path::{Path, PathBuf};
 
 #[derive(clap::Args, Debug)]
@@ -26,7 +27,7 @@ pub struct MapArgs {
     /// Our areas, or the eight of the paper (OOPSLA 2010) and the Java heap
     #[arg(long, value_enum, default_value_t = Taxonomy::Marusa)]
     taxonomy: Taxonomy,
-    /// The account of a file that `marusa freeze` wrote
+    /// The account of a file that `marusa freeze` wrote, or of a core dump
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
     /// Machine-readable, schema marusa/map/1
@@ -90,11 +91,20 @@ fn take(args: &MapArgs) -> anyhow::Result<Snapshot> {
     Ok(snapshot)
 }
 
-/// The snapshot that a file keeps.
+/// The snapshot that a file keeps: a frozen one, or a core, which is what begins as an ELF file or a packed one does.
 fn thaw(path: &Path) -> anyhow::Result<Snapshot> {
     let unreadable = |error: FileError| Failure::target(format!("{}: {error}", path.display()));
     let mut file = BufReader::new(File::open(path).map_err(|error| unreadable(error.into()))?);
+    if Core::begins_like_one(file.fill_buf().map_err(|error| unreadable(error.into()))?) {
+        return of_core(path);
+    }
     Ok(Frozen::load(&mut file).map_err(unreadable)?.snapshot())
+}
+
+fn of_core(path: &Path) -> anyhow::Result<Snapshot> {
+    let failed = |error: String| Failure::target(format!("{}: {error}", path.display()));
+    let core = Core::open(path).map_err(|error| failed(error.to_string()))?;
+    snapshot::core::read(&core).map_err(|error| failed(error.to_string()))
 }
 
 /// The JVM that the user named.

@@ -35,7 +35,7 @@ pub struct TrimArgs {
     #[arg(long, value_name = "SIZE", value_parser = amount::bytes)]
     above: Option<Bytes>,
     /// Let the JVM load a small library that calls malloc_trim, instead of its own command for it: for JVMs without that
-    /// command (8, 11, 17 before 17.0.9), and where no safepoint may wait for the call
+    /// command (8, 11, 17 before 17.0.9), and where no safepoint may wait for the call. JVMs of 21 on warn of it
     #[arg(long)]
     load_agent: bool,
     /// Machine-readable, schema marusa/trim/1; one line a round with --every

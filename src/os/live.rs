@@ -11,15 +11,19 @@ use super::page_cache::{PageCache, Windows};
 use super::pagemap;
 use super::process::{Process, gap};
 use super::target::OsView;
-use crate::base::limits::FETCHED_MAPPINGS_MAX;
+use crate::base::limits::{FETCHED_MAPPINGS_MAX, MEMORY_CACHE_BYTES_MAX};
 use crate::base::{Addr, Known, PAGE, Range, Why};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
+use std::rc::Rc;
 
 /// Reads this long go past the cache.
 const LARGE_READ_BYTES: usize = 64 << 10;
+
+/// By address and number of words.
+type SharedWords = HashMap<(Addr, usize), Rc<Vec<u64>>>;
 
 pub struct Live<'a> {
     process: &'a Process,
@@ -29,6 +33,7 @@ pub struct Live<'a> {
     pages: RefCell<PageCache>,
     windows: RefCell<Windows>,
     files: RefCell<HashMap<(String, u64), Option<File>>>,
+    shared: RefCell<SharedWords>,
 }
 
 impl<'a> Live<'a> {
@@ -39,10 +44,17 @@ impl<'a> Live<'a> {
                 "run as root, or with CAP_SYS_PTRACE, or as the JVM's user with kernel.yama.ptrace_scope=0",
             )
         })?;
-        let (pages, windows) = (RefCell::default(), RefCell::default());
         let copy = memory.try_clone().map_err(|error| gap("/proc/PID/mem", &error))?;
-        let bulk = LiveBulk { process, memory: copy, view };
-        let live = Live { process, memory, view, bulk, pages, windows, files: RefCell::default() };
+        let live = Live {
+            process,
+            memory,
+            view,
+            bulk: LiveBulk { process, memory: copy, view },
+            pages: RefCell::default(),
+            windows: RefCell::default(),
+            files: RefCell::default(),
+            shared: RefCell::default(),
+        };
         live.fetch_starts();
         Ok(live)
     }
@@ -167,6 +179,19 @@ impl Memory for Live<'_> {
             pages.fetch(here, run, &|at, into| self.read_resident(at, into))?;
         }
         Ok(())
+    }
+
+    fn scan_shared(&self, at: Addr, count: usize) -> Result<Rc<Vec<u64>>, Fault> {
+        let mut shared = self.shared.borrow_mut();
+        if let Some(words) = shared.get(&(at, count)) {
+            return Ok(words.clone());
+        }
+        let words = Rc::new(self.scan(at, count)?);
+        let kept: usize = shared.values().map(|words| words.len() * 8).sum();
+        if kept + count * 8 <= MEMORY_CACHE_BYTES_MAX {
+            shared.insert((at, count), words.clone());
+        }
+        Ok(words)
     }
 
     fn read_among_many(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {

@@ -3,6 +3,7 @@
 //! A fault carries its address. Helpers read the few shapes that the rooms above need; each is bounded.
 
 use crate::base::{Addr, Gap, Range, Why};
+use std::rc::Rc;
 
 const FIND_PIECE_BYTES: u64 = 64 << 10;
 
@@ -91,6 +92,10 @@ pub trait Memory {
     fn scan(&self, at: Addr, count: usize) -> Result<Vec<u64>, Fault> {
         self.words(at, count)
     }
+    /// As `scan`, for data that several readers search: read once.
+    fn scan_shared(&self, at: Addr, count: usize) -> Result<Rc<Vec<u64>>, Fault> {
+        Ok(Rc::new(self.scan(at, count)?))
+    }
     /// Where `needle` first lies within `range`, which is read as far as it can be.
     fn find(&self, range: Range, needle: &[u8]) -> Option<Addr> {
         let mut piece = Vec::new();
@@ -99,7 +104,7 @@ pub trait Memory {
             let step = (range.end.0 - from.0).min(FIND_PIECE_BYTES);
             piece.resize(step as usize, 0);
             if self.read(from, &mut piece).is_ok()
-                && let Some(found) = piece.windows(needle.len()).position(|window| window == needle)
+                && let Some(found) = memchr::memmem::find(&piece, needle)
             {
                 return Some(from.plus(found as u64));
             }

@@ -4,6 +4,7 @@
 pub mod aliases;
 pub mod cgroup;
 pub mod containers;
+pub mod core;
 pub mod elf;
 pub mod facts;
 pub mod host;

@@ -5,36 +5,61 @@
 //! * `Windows` keeps the last few stretches of 64 KiB, for a walk over many small things that lie near each other: classes,
 //!   blocks of the code cache. A JVM may have hundreds of megabytes of those, which need not be kept.
 //!
-//! Memory is taken in slabs whose pages the kernel gives at once: one fault for each page of our own would take as long as
-//! the read of the target's.
+//! Memory is taken in slabs of a huge page: one fault for each small page of our own would take as long as the read of the
+//! target's.
 
 use super::memory::Fault;
 use crate::base::limits::MEMORY_CACHE_BYTES_MAX;
 use crate::base::{Addr, PAGE, Range};
-use memmap2::MmapOptions;
+use memmap2::{Advice, MmapMut, MmapOptions};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::ops::DerefMut;
+use std::ops::{Deref, DerefMut};
 
 const PAGE_BYTES: usize = PAGE as usize;
 /// Pages that are allocated together, and most pages that are read at once.
-const SLAB_PAGES: u32 = 128;
+const SLAB_PAGES: u32 = 512;
 const AHEAD_PAGES_MAX: u32 = 16;
 const WINDOW_BYTES: u64 = 64 << 10;
 /// 2 MiB in all.
 const WINDOWS_MAX: usize = 32;
 const WINDOWS_PER_SLAB: usize = SLAB_PAGES as usize * PAGE_BYTES / WINDOW_BYTES as usize;
 
-/// Memory of our own, all of it in memory.
-fn slab() -> Slab {
-    let bytes = SLAB_PAGES as usize * PAGE_BYTES;
-    match MmapOptions::new().len(bytes).populate().map_anon() {
-        Ok(slab) => Box::new(slab),
-        Err(_) => Box::new(vec![0; bytes]),
+/// Memory of our own, on a huge page if the host has them, and else on small pages that are given at once.
+struct Slab {
+    /// Twice as long as what is used, so that a huge page's border lies in it.
+    map: MmapMut,
+    start: usize,
+}
+
+impl Slab {
+    const BYTES: usize = SLAB_PAGES as usize * PAGE_BYTES;
+
+    /// Aborts as an allocation does when the host has no more address space.
+    fn new() -> Slab {
+        let map = MmapOptions::new().len(2 * Slab::BYTES).map_anon().unwrap_or_else(|_| {
+            std::alloc::handle_alloc_error(std::alloc::Layout::new::<[u8; 2 * Slab::BYTES]>())
+        });
+        let start = map.as_ptr().align_offset(Slab::BYTES);
+        // Where the kernel knows neither, the pages come one by one when they are touched.
+        let _ = map.advise_range(Advice::HugePage, start, Slab::BYTES);
+        let _ = map.advise_range(Advice::PopulateWrite, start, Slab::BYTES);
+        Slab { map, start }
     }
 }
 
-type Slab = Box<dyn DerefMut<Target = [u8]>>;
+impl Deref for Slab {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        &self.map[self.start..self.start + Slab::BYTES]
+    }
+}
+
+impl DerefMut for Slab {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.map[self.start..self.start + Slab::BYTES]
+    }
+}
 
 /// Page numbers need no hash that withstands an attacker who chooses them freely: at worst a snapshot of a hostile process
 /// is slow, and the number of pages is bounded. Multiplication by 2^64 divided by the golden ratio spreads them.
@@ -99,7 +124,7 @@ impl PageCache {
         let number = at.0 / PAGE;
         let wanted = if number == self.next { (self.ahead * 2).clamp(1, AHEAD_PAGES_MAX) } else { 1 };
         if self.used == self.slabs.len() as u32 * SLAB_PAGES {
-            self.slabs.push(slab());
+            self.slabs.push(Slab::new());
         }
         let room = SLAB_PAGES - self.used % SLAB_PAGES;
         let most = wanted.min(room) as u64;
@@ -178,7 +203,7 @@ impl Windows {
             oldest
         };
         if place / WINDOWS_PER_SLAB == self.slabs.len() {
-            self.slabs.push(slab());
+            self.slabs.push(Slab::new());
         }
         let first = place % WINDOWS_PER_SLAB * WINDOW_BYTES as usize;
         let bytes = &mut self.slabs[place / WINDOWS_PER_SLAB][first..first + WINDOW_BYTES as usize];

@@ -34,22 +34,36 @@ impl<'a> LiveSymbols<'a> {
         // SAFETY: the map is read only and private to us. A file truncated meanwhile would raise SIGBUS: libraries are
         // replaced by rename, not truncated, and their inode was checked.
         let file = unsafe { memmap2::Mmap::map(&file) }.ok()?;
-        let elf = ElfFile64::<LittleEndian>::parse(&*file).ok()?;
-        if !elf.elf_header().is_type_64() {
-            return None;
-        }
-        let lowest = elf.segments().map(|segment| segment.address()).min()? & !0xfff;
-        Some(Table { bias: first.range.start.0.wrapping_sub(lowest), file })
+        Some(Table { bias: bias(&file, first.range.start)?, file })
     }
 }
 
 impl Table {
     fn find(&self, name: &str) -> Option<Addr> {
-        let elf = ElfFile64::<LittleEndian>::parse(&*self.file).ok()?;
-        let symbols = elf.symbol_table()?;
-        let found = symbols.symbols().find(|symbol| symbol.name_bytes() == Ok(name.as_bytes()))?;
-        Some(Addr(found.address().wrapping_add(self.bias)))
+        find_biased(&self.file, self.bias, name)
     }
+}
+
+/// What is added to the addresses in `file`, which is mapped from `start` on.
+fn bias(file: &[u8], start: Addr) -> Option<u64> {
+    let elf = ElfFile64::<LittleEndian>::parse(file).ok()?;
+    if !elf.elf_header().is_type_64() {
+        return None;
+    }
+    let lowest = elf.segments().map(|segment| segment.address()).min()? & !0xfff;
+    Some(start.0.wrapping_sub(lowest))
+}
+
+fn find_biased(file: &[u8], bias: u64, name: &str) -> Option<Addr> {
+    let elf = ElfFile64::<LittleEndian>::parse(file).ok()?;
+    let symbols = elf.symbol_table()?;
+    let found = symbols.symbols().find(|symbol| symbol.name_bytes() == Ok(name.as_bytes()))?;
+    Some(Addr(found.address().wrapping_add(bias)))
+}
+
+/// Where the symbol `name` of `file` lies in the target, if the file is mapped from `start` on.
+pub fn find_in(file: &[u8], start: Addr, name: &str) -> Option<Addr> {
+    find_biased(file, bias(file, start)?, name)
 }
 
 impl Symbols for LiveSymbols<'_> {

@@ -5,8 +5,10 @@ use super::maps::{Mapping, find_mapping};
 use super::memory::Memory;
 use super::pagemap::PageRun;
 use super::status::Status;
+use crate::base::limits::IMAGE_DATA_BYTES_MAX;
 use crate::base::{Addr, Gap, Known, Range};
 use serde::{Deserialize, Serialize};
+use std::rc::Rc;
 
 /// The kernel's view of one process at one moment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -80,6 +82,13 @@ impl Target<'_> {
     /// Whether the page that holds `at` is in memory. `true` when residency is unknown.
     pub fn is_resident(&self, at: Addr) -> bool {
         self.view.is_resident(at)
+    }
+    /// The words of a loaded image's writable segment, as far as they are in memory: each piece with its start.
+    pub fn data(&self, segment: Range) -> impl Iterator<Item = (Addr, Rc<Vec<u64>>)> {
+        self.resident(segment.widened(8)).into_iter().filter_map(|piece| {
+            let words = piece.bytes().min(IMAGE_DATA_BYTES_MAX) / 8;
+            Some((piece.start, self.memory.scan_shared(piece.start, words as usize).ok()?))
+        })
     }
     /// Resident ranges within `range`, sorted, adjacent ones joined. All of `range` that is mapped when residency is
     /// unknown.

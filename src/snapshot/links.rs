@@ -10,7 +10,7 @@ use crate::base::limits::{LINK_OBJECTS_MAX, LINK_WORDS_MAX};
 use crate::base::{Addr, PAGE, Range};
 use crate::os::Target;
 use crate::os::maps::Mapping;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 /// Words of an object that are looked at; malloc's blocks for such bookkeeping are small.
 const OBJECT_WORDS: usize = 32;
@@ -51,17 +51,27 @@ impl Strength {
 pub fn read(target: &Target, images: &[LoadedImage], owned: &[Range]) -> Vec<Link> {
     let pieces = unclaimed(target, owned);
     let mut search = Search { target, pieces: &pieces, found: BTreeMap::new(), within: HashMap::new() };
-    let mut objects: Vec<(usize, Addr)> = Vec::new();
+    let mut objects: Vec<(Addr, usize)> = Vec::new();
     let mut left = LINK_WORDS_MAX;
     for (library, image) in images.iter().enumerate() {
-        for range in writable(target, image) {
-            let count = ((range.bytes() / 8) as usize).min(left);
-            left -= count;
-            let Ok(words) = target.memory.scan(range.start, count) else { continue };
-            for word in words {
-                search.word(Addr(word), library, false);
-                if may_be_object(target, owned, Addr(word)) {
-                    objects.push((library, Addr(word)));
+        let own = image.segments.iter().map(|(range, _)| *range).reduce(Range::hull).unwrap_or_default();
+        for (start, words) in image
+            .segments
+            .iter()
+            .filter(|(_, is_writable)| *is_writable)
+            .flat_map(|(segment, _)| target.data(*segment))
+        {
+            for part in writable(target, Range::sized(start, words.len() as u64 * 8)) {
+                let from = ((part.start.0 - start.0) / 8) as usize;
+                let count = ((part.bytes() / 8) as usize).min(left);
+                left -= count;
+                // Nearly every word is a small number or points into the library itself.
+                let may_be_foreign = |at: &Addr| (PAGE..1 << 47).contains(&at.0) && !own.has(*at);
+                for at in words[from..from + count].iter().map(|word| Addr(*word)).filter(may_be_foreign) {
+                    search.word(at, library, false);
+                    if may_be_object(target, owned, at) {
+                        objects.push((at, library));
+                    }
                 }
             }
         }
@@ -88,24 +98,17 @@ fn unclaimed(target: &Target, owned: &[Range]) -> Vec<Range> {
     pieces
 }
 
-/// The resident data of an image that can still be written: relocated constants are read-only by now.
-fn writable(target: &Target, image: &LoadedImage) -> Vec<Range> {
-    let mut found = Vec::new();
-    for (segment, _) in image.segments.iter().filter(|(_, is_writable)| *is_writable) {
-        let mappings = &target.view.mappings;
-        let first = mappings.partition_point(|mapping| mapping.range.end <= segment.start);
-        for mapping in mappings[first..].iter().take_while(|mapping| mapping.range.start < segment.end) {
-            if mapping.rights.write {
-                found.extend(target.resident(mapping.range.intersect(*segment).widened(8)));
-            }
-        }
-    }
-    found
+/// The parts of a piece of data that can still be written: relocated constants are read-only by now.
+fn writable(target: &Target, piece: Range) -> Vec<Range> {
+    let mappings = &target.view.mappings;
+    let first = mappings.partition_point(|mapping| mapping.range.end <= piece.start);
+    let over = mappings[first..].iter().take_while(|mapping| mapping.range.start < piece.end);
+    over.filter(|mapping| mapping.rights.write).map(|mapping| mapping.range.intersect(piece)).collect()
 }
 
 /// Whether an address may be that of a malloc block: owned, anonymous, aligned as malloc aligns.
 fn may_be_object(target: &Target, owned: &[Range], at: Addr) -> bool {
-    if at.0 < PAGE || !at.is_aligned(16) {
+    if !at.is_aligned(16) {
         return false;
     }
     let after = owned.partition_point(|range| range.end <= at);
@@ -139,12 +142,10 @@ impl Search<'_> {
     }
 
     /// One level of what the data points to, each object once and for the library that comes first.
-    fn objects(&mut self, objects: Vec<(usize, Addr)>) {
-        let mut seen = HashSet::new();
-        for (library, at) in objects {
-            if seen.len() >= LINK_OBJECTS_MAX || !seen.insert(at) {
-                continue;
-            }
+    fn objects(&mut self, mut objects: Vec<(Addr, usize)>) {
+        objects.sort_unstable();
+        objects.dedup_by_key(|(at, _)| *at);
+        for (at, library) in objects.into_iter().take(LINK_OBJECTS_MAX) {
             // A block near the end of what is in memory is looked at up to there.
             let count = [OBJECT_WORDS, ((at.plus(1).up_to(PAGE).0 - at.0) / 8) as usize].into_iter().min();
             let words = self.target.memory.scan(at, count.unwrap_or(0)).unwrap_or_default();

@@ -3,6 +3,7 @@
 //! Raw views side by side, unjoined: what the kernel said, what the runtime said, what malloc said.
 
 pub mod anonymise;
+pub mod core;
 pub mod discover;
 pub mod file;
 pub mod images;

@@ -26,32 +26,38 @@ const TAKES_MAX: usize = 3;
 /// One pass over a live process. Fails only when not even its mappings can be read.
 ///
 /// A busy target changes while it is read: a list may be caught half linked, an arena may be newer than the look at the
-/// pages. Reading it again mostly cures that, so a torn snapshot is taken again, `TAKES_MAX` times at most.
+/// pages. Reading it again mostly cures that, so a torn snapshot is taken again, `TAKES_MAX` times at most; the one with
+/// the fewest tears is kept.
 pub fn take(process: &Process) -> Known<Snapshot> {
-    let mut snapshot = take_once(process)?;
+    let mut best = take_once(process)?;
     for _ in 1..TAKES_MAX {
-        if !is_torn(&snapshot) || !process.is_same() {
+        if tears(&best) == 0 || !process.is_same() {
             break;
         }
-        snapshot = take_once(process)?;
+        // A process that ends meanwhile leaves what was read before.
+        let Ok(again) = take_once(process) else { break };
+        if tears(&again) <= tears(&best) {
+            best = again;
+        }
     }
-    Ok(snapshot)
+    Ok(best)
 }
 
 fn take_once(process: &Process) -> Known<Snapshot> {
     with_target(process, |taking, memory, symbols| taking.finish(process, memory, symbols))
 }
 
-/// Whether a reader met what a change may have broken.
-fn is_torn(snapshot: &Snapshot) -> bool {
+/// How often a reader met what a change may have broken.
+fn tears(snapshot: &Snapshot) -> usize {
     let moved = snapshot.taken.changed_while_reading_bytes.is_some_and(|bytes| bytes > 0);
-    let torn = |gaps: &[Gap]| gaps.iter().any(|gap| matches!(gap.why, Why::Torn | Why::BadData(_)));
-    let torn_jvm = snapshot.jvm.as_ref().is_ok_and(|jvm| torn(&jvm.gaps()));
-    let torn_alloc = match &snapshot.alloc {
+    let torn =
+        |gaps: &[Gap]| gaps.iter().filter(|gap| matches!(gap.why, Why::Torn | Why::BadData(_))).count();
+    let in_jvm = snapshot.jvm.as_ref().map_or(0, |jvm| torn(&jvm.gaps()));
+    let in_alloc = match &snapshot.alloc {
         Ok(alloc) => torn(&alloc.gaps),
-        Err(_) => moved,
+        Err(_) => usize::from(moved),
     };
-    torn_jvm || torn_alloc
+    in_jvm + in_alloc
 }
 
 /// As `take`, for a caller that wants to watch what is read: `run` gets the memory and the symbols.

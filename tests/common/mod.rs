@@ -180,8 +180,39 @@ pub fn check_laws(map: &Value) {
             area["parts"].as_array().expect("parts").iter().map(|p| number(&p["resident_bytes"])).sum();
         assert_eq!(parts, number(&area["resident_bytes"]), "the parts of {} sum exactly", area["area"]);
     }
+    check_malloc(map);
     let gaps = map["gaps"].as_array().expect("gaps");
     assert!(gaps.iter().all(|gap| gap["what"].is_string() && gap["why"].is_string()));
+}
+
+/// malloc's sums, where its chunks were read: by arena, and within the account.
+fn check_malloc(map: &Value) {
+    let malloc = &map["malloc"];
+    if malloc["in_use_bytes"].is_null() {
+        return;
+    }
+    let arenas = malloc["arenas"].as_array().expect("arenas");
+    let of_arenas = |key: &str| -> u64 { arenas.iter().map(|arena| number(&arena[key])).sum() };
+    for key in
+        ["free_bytes", "free_resident_bytes", "free_whole_page_bytes", "trimmable_bytes", "top_kept_bytes"]
+    {
+        assert_eq!(of_arenas(key), number(&malloc[key]), "the arenas sum exactly to {key}");
+    }
+    for key in ["in_use_bytes", "overhead_bytes", "unresolved_bytes"] {
+        assert!(of_arenas(key) <= number(&malloc[key]), "mapped chunks come on top of the arenas' {key}");
+    }
+    for arena in arenas {
+        let parts = ["in_use_bytes", "free_bytes", "overhead_bytes", "unresolved_bytes"];
+        let sum: u64 = parts.iter().map(|key| number(&arena[*key])).sum();
+        assert!(sum <= number(&arena["reserved_bytes"]), "arena {} has {sum} bytes", arena["arena"]);
+    }
+    let given_back = number(&malloc["trimmable_bytes"]) + number(&malloc["top_kept_bytes"]);
+    assert!(
+        given_back <= number(&malloc["free_whole_page_bytes"]),
+        "only whole free pages can be given back"
+    );
+    assert!(number(&malloc["free_whole_page_bytes"]) <= number(&malloc["free_resident_bytes"]));
+    assert!(number(&malloc["free_resident_bytes"]) <= number(&area(map, "malloc_freed")["resident_bytes"]));
 }
 
 pub fn number(value: &Value) -> u64 {

@@ -9,7 +9,13 @@ use crate::base::{Addr, Gap, Known, Range, Why};
 use crate::os::Target;
 
 /// Every arena, the main one first.
-pub fn read(target: &Target, layout: &Layout, owned: &[Range], gaps: &mut Vec<Gap>) -> Known<Vec<Arena>> {
+pub fn read(
+    target: &Target,
+    layout: &Layout,
+    sbrk_base: Option<Addr>,
+    owned: &[Range],
+    gaps: &mut Vec<Gap>,
+) -> Known<Vec<Arena>> {
     let mut arenas = Vec::with_capacity(layout.ring.len());
     for (number, at) in layout.ring.iter().enumerate().skip(1) {
         match thread_arena(target, layout, *at, number) {
@@ -26,7 +32,7 @@ pub fn read(target: &Target, layout: &Layout, owned: &[Range], gaps: &mut Vec<Ga
             .copied()
             .chain(arenas.iter().flat_map(|arena| arena.heaps.iter().map(|heap| heap.reserved))),
     );
-    let main = main_arena::read(target, layout, &taken)?;
+    let main = main_arena::read(target, layout, sbrk_base, &taken)?;
     check(&main, gaps);
     arenas.insert(0, main);
     Ok(arenas)

@@ -186,6 +186,18 @@ impl ChunkMap {
         Entries { map: self, at: self.next(0) }
     }
 
+    /// Replaces the code of every entry, in order.
+    pub fn recode(&mut self, code: &mut dyn FnMut(Entry) -> Code) {
+        let mut at = self.next(0);
+        while let Some(granule) = at {
+            at = self.next(granule + 1);
+            let end = at.map_or(self.range.end, |next| self.start(next));
+            let byte = self.bytes[granule];
+            let new = code(Entry { range: Range::new(self.start(granule), end), code: Code(byte >> 1) });
+            self.bytes[granule] = new.0 << 1 | byte & 1;
+        }
+    }
+
     /// Forgets every entry from `at` on.
     pub fn clear_from(&mut self, at: Addr) {
         let Some((granule, half)) = self.place(at) else { return };

@@ -117,7 +117,7 @@ impl Summing<'_> {
                 figures.unresolved_bytes += bytes;
                 return;
             }
-            State::Overhead | State::Beyond => {
+            State::Overhead | State::Beyond | State::NotWalked => {
                 figures.overhead_bytes += bytes;
                 return;
             }

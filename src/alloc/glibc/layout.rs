@@ -8,6 +8,7 @@ use super::find;
 use crate::base::limits::ARENAS_MAX;
 use crate::base::{Addr, Bytes, Gap, Known, PAGE, Why};
 use crate::os::elf::Image;
+use crate::os::maps::Mapping;
 use crate::os::{Memory, Target};
 
 /// Pairs of list heads in an arena: `NBINS * 2 - 2` words.
@@ -145,46 +146,69 @@ pub fn is_heap_size(size: u64, writable: u64) -> bool {
     size > 0 && size <= writable && size.is_multiple_of(PAGE) && writable.is_multiple_of(PAGE)
 }
 
-/// 8 where `attached_threads` stands before `system_mem`. It counts threads; system_mem is whole pages and at most
-/// max_system_mem, which follows it.
+/// 8 where `attached_threads` stands before `system_mem`. It counts threads; system_mem is whole pages, but
+/// for the first one's beginning, and at most max_system_mem, which follows it.
 fn attached_threads_bytes(memory: &dyn Memory, ring: &[Addr], before: u64) -> u64 {
     let is_system_bytes_at = |offset: u64| {
         ring.iter().all(|arena| {
             let words = memory.words(arena.plus(before + offset), 2).unwrap_or_default();
-            matches!(words[..], [now, most] if now >= PAGE && now <= most && now.is_multiple_of(PAGE))
+            matches!(words[..], [now, most] if now >= PAGE && now <= most && now.is_multiple_of(16))
         })
     };
     if is_system_bytes_at(AFTER_NEXT_FREE) { 0 } else { 8 }
 }
 
-/// What `mp_` counts of the chunks that are mapped one by one.
+/// What `mp_` says of the whole process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Totals {
+    /// Of the chunks that are mapped one by one.
     pub mmapped_count: u64,
     pub mmapped_bytes: Bytes,
+    /// Where the main arena begins: in `[heap]`, or in its first mapped segment. The break need not have been at the end of
+    /// a page, nor need malloc have been the first to move it.
+    pub sbrk_base: Addr,
+    /// 2.43 adds 16 bytes too many to `mmapped_bytes` for each mremap.
+    pub is_inflated: bool,
 }
 
-/// Where n_mmaps and mmapped_mem stand before `sbrk_base`: since 2.35, 2.24 to 2.34, 2.15 to 2.23.
-const TOTALS_BEFORE_SBRK_BASE: [(u64, u64); 3] = [(36, 16), (32, 16), (40, 24)];
+/// Where n_mmaps, mmapped_mem and `mp_` itself stand before `sbrk_base`: 2.35 to 2.42, 2.24 to 2.34, 2.15 to 2.23.
+const BEFORE_SBRK_BASE: [(u64, u64, u64); 3] = [(36, 16, 96), (32, 16, 72), (40, 24, 80)];
+const OF_2_43: (u64, u64, u64) = (36, 16, 104);
+/// `mp_.arena_test` in bytes from its start, and what it and arena_max, which follows it, may be: numbers of arenas.
+const ARENA_TEST: u64 = 24;
+const ARENA_LIMIT_MAX: u64 = 1 << 24;
 
 impl Totals {
-    /// Finds `mp_` by its `sbrk_base`, the start of `[heap]`.
-    pub fn find(target: &Target, libc: &Image, heap_start: Option<Addr>) -> Known<Totals> {
+    /// Finds `mp_` by its shape, around an `sbrk_base` that lies in writable memory, best in `[heap]`.
+    pub fn find(target: &Target, libc: &Image, layout: &Layout) -> Known<Totals> {
         let missing = || Gap::new("mp_ of glibc's malloc", Why::NotInThisRuntime);
-        let heap_start = heap_start.ok_or_else(missing)?;
+        let (heap_start, has_fastbins) = (layout.heap_start, layout.bins > FASTBINS_BYTES);
+        let places = if has_fastbins { &BEFORE_SBRK_BASE[..] } else { &[OF_2_43] };
+        let mut found: Option<Totals> = None;
         for (start, words) in find::data(target, libc) {
-            for at in (0..words.len()).filter(|at| words[*at] == heap_start.0) {
+            for (at, word) in words.iter().enumerate() {
+                let base = Addr(*word);
+                if base.is_null() || !base.is_aligned(16) || !may_be_base(target, base) {
+                    continue;
+                }
                 let sbrk_base = start.plus(at as u64 * 8);
-                let read = |(count, bytes)| Totals::read(target.memory, sbrk_base, count, bytes);
-                if let Some(totals) = TOTALS_BEFORE_SBRK_BASE.into_iter().find_map(read) {
+                let read = |place: &_| Totals::read(target.memory, sbrk_base, *place);
+                let Some(totals) = places.iter().find_map(read) else { continue };
+                if heap_start == Some(base) {
                     return Ok(totals);
                 }
+                found = found.or(Some(totals));
             }
         }
-        Err(missing())
+        found.ok_or_else(missing)
     }
 
-    fn read(memory: &dyn Memory, sbrk_base: Addr, count: u64, bytes: u64) -> Option<Totals> {
+    fn read(memory: &dyn Memory, sbrk_base: Addr, place: (u64, u64, u64)) -> Option<Totals> {
+        let (count, bytes, whole) = place;
+        let limits = memory.words(sbrk_base.minus(whole).plus(ARENA_TEST), 2).ok()?;
+        if limits[0] == 0 || limits.iter().any(|limit| *limit > ARENA_LIMIT_MAX) {
+            return None;
+        }
         // n_mmaps, n_mmaps_max, max_n_mmaps, no_dyn_threshold; mmapped_mem, max_mmapped_mem.
         let at = |offset| memory.u32(sbrk_base.minus(count).plus(offset)).ok();
         let (now, allowed, most, is_fixed) = (at(0)?, at(4)?, at(8)?, at(12)?);
@@ -194,8 +218,27 @@ impl Totals {
             && most <= allowed
             && is_fixed <= 1
             && mapped <= mapped_most
-            && (now == 0) == (mapped == 0)
+            && mapped.is_multiple_of(16)
             && mapped / PAGE >= u64::from(now);
-        is_sane.then_some(Totals { mmapped_count: u64::from(now), mmapped_bytes: mapped })
+        let sbrk_base = memory.addr(sbrk_base).ok()?;
+        is_sane.then_some(Totals {
+            mmapped_count: u64::from(now),
+            mmapped_bytes: mapped,
+            sbrk_base,
+            is_inflated: place == OF_2_43,
+        })
     }
+}
+
+/// Whether the main arena may begin here: in `[heap]`, or at the start of a page of private memory.
+fn may_be_base(target: &Target, base: Addr) -> bool {
+    target.mapping(base).is_some_and(|mapping| {
+        mapping.path == "[heap]" || (base.is_aligned(PAGE) && may_be_malloc_s(mapping))
+    })
+}
+
+/// Whether malloc may have mapped this: private memory, of large pages with glibc.malloc.hugetlb=2.
+pub fn may_be_malloc_s(mapping: &Mapping) -> bool {
+    let is_private = mapping.rights.read && mapping.rights.write && !mapping.rights.shared;
+    is_private && (mapping.is_anonymous() || mapping.is_hugetlb_name()) && mapping.path != "[heap]"
 }

@@ -32,11 +32,12 @@ fn not_walked() -> Gap {
 /// Reads the arenas and the mmapped chunks, and walks them. `owned` is sorted and disjoint: what is not malloc's, so need
 /// not be searched. `witness` is asked about each block in use.
 pub fn read(target: &Target, owned: &[Range], witness: &dyn Witness) -> Known<(AllocView, Walked)> {
-    let libc = find::library(target)?;
-    let layout = find::layout(target, &libc)?;
     let mut gaps = Vec::new();
-    let mut arenas = arena::read(target, &layout, owned, &mut gaps)?;
-    let totals = layout::Totals::find(target, &libc, layout.heap_start);
+    let libc = find::library(target, &mut gaps)?;
+    let layout = find::layout(target, &libc)?;
+    let totals = layout::Totals::find(target, &libc, &layout);
+    let sbrk_base = totals.as_ref().ok().map(|totals| totals.sbrk_base);
+    let mut arenas = arena::read(target, &layout, sbrk_base, owned, &mut gaps)?;
     let (mmapped_count, mmapped_bytes) = match &totals {
         Ok(totals) => (Ok(totals.mmapped_count), Ok(totals.mmapped_bytes)),
         Err(gap) => (Err(gap.clone()), Err(gap.clone())),
@@ -61,6 +62,7 @@ pub fn read(target: &Target, owned: &[Range], witness: &dyn Witness) -> Known<(A
     };
     let view = AllocView {
         allocator,
+        other: None,
         arenas,
         mmapped,
         mmapped_count,

@@ -9,7 +9,7 @@ use super::{Found, Hotspot};
 use crate::base::limits::{C_STRING_BYTES_MAX, CODE_BLOCKS_MAX, CODE_HEAPS_MAX};
 use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
 use crate::jvm::types::{BlobCount, CodeHeapView, How, Kind};
-use crate::os::Memory;
+use crate::os::{Fault, Memory};
 use std::collections::{BTreeMap, HashMap};
 
 pub fn read(vm: &Hotspot, found: &mut Found) -> Known<Vec<CodeHeapView>> {
@@ -23,6 +23,17 @@ pub fn read(vm: &Hotspot, found: &mut Found) -> Known<Vec<CodeHeapView>> {
     Ok(views)
 }
 
+/// Visits every `CodeBlob`, as far as the code heaps can be walked.
+pub fn each_blob(vm: &Hotspot, windows: &Windows, visit: &mut dyn FnMut(Addr)) -> Known<()> {
+    for heap in heaps(vm)? {
+        Blocks::new(vm)?.walk(windows, bounds(vm, heap)?, &mut |_, blob, _| {
+            visit(blob);
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
 /// The `CodeHeap` objects: one in JDK 8, a growable array of them after.
 fn heaps(vm: &Hotspot) -> Known<Vec<Addr>> {
     if let Ok(only) = vm.static_addr("CodeCache", "_heap") {
@@ -31,7 +42,7 @@ fn heaps(vm: &Hotspot) -> Known<Vec<Addr>> {
     let list = vm.static_addr("CodeCache", "_heaps")?;
     let length =
         vm.structs.offset_of_any(&[("GrowableArrayBase", "_len"), ("GenericGrowableArray", "_len")])?;
-    let gap = |fault: crate::os::Fault| fault.gap("CodeCache::_heaps");
+    let gap = |fault: Fault| fault.gap("CodeCache::_heaps");
     let count = vm.memory().u32(list.plus(length)).map_err(gap)? as usize;
     if count > CODE_HEAPS_MAX {
         return Err(Gap::new("CodeCache::_heaps", Why::OverLimit));
@@ -87,7 +98,11 @@ fn read_heap(vm: &Hotspot, heap: Addr, bounds: Bounds, found: &mut Found) -> Opt
     let name = name(vm, heap);
     let (blobs, used) = match Blocks::new(vm) {
         Ok(mut blocks) => {
-            let walked = blocks.walk(vm, bounds);
+            let windows = Windows::new(vm.target);
+            let walked = blocks.walk(&windows, bounds, &mut |blocks, blob, bytes| {
+                blocks.count(vm, windows.u64(blob.plus(blocks.name_at))?, bytes);
+                Ok(())
+            });
             let used = match walked {
                 Ok(()) => Ok(blocks.used_bytes),
                 Err(gap) => {
@@ -131,7 +146,7 @@ struct Blocks {
     header_bytes: u64,
     long_length: bool,
     used_at: usize,
-    name_at: usize,
+    name_at: u64,
     kinds: HashMap<u64, &'static str>,
     blobs: BTreeMap<String, BlobCount>,
     used_bytes: Bytes,
@@ -149,24 +164,28 @@ impl Blocks {
             header_bytes,
             long_length: used_at >= 8,
             used_at: used_at as usize,
-            name_at: header_bytes as usize + name_at as usize,
+            name_at,
             kinds: HashMap::new(),
             blobs: BTreeMap::new(),
             used_bytes: 0,
         })
     }
 
-    fn walk(&mut self, vm: &Hotspot, bounds: Bounds) -> Known<()> {
-        let windows = Windows::new(vm.target);
-        let mut header = vec![0; self.name_at + 8];
+    /// Visits the `CodeBlob` in each used block, with the bytes of the block.
+    fn walk(
+        &mut self,
+        windows: &Windows,
+        bounds: Bounds,
+        visit: &mut dyn FnMut(&mut Blocks, Addr, Bytes) -> Result<(), Fault>,
+    ) -> Known<()> {
+        let mut header = vec![0; self.header_bytes as usize];
         let mut at = bounds.committed.start;
         for _ in 0..CODE_BLOCKS_MAX {
             if at >= bounds.blocks_end {
                 return Ok(());
             }
-            let gap = |fault: crate::os::Fault| fault.gap("a block of the code heap");
-            let bare = self.header_bytes as usize;
-            windows.read(at, &mut header[..bare]).map_err(gap)?;
+            let gap = |fault: Fault| fault.gap("a block of the code heap");
+            windows.read(at, &mut header).map_err(gap)?;
             let length = if self.long_length { word(&header, 0) } else { word(&header, 0) & 0xffff_ffff };
             let room = (bounds.blocks_end.0 - at.0) >> bounds.segment_log2;
             if length == 0 || length > room {
@@ -174,8 +193,7 @@ impl Blocks {
             }
             let bytes = length << bounds.segment_log2;
             if header[self.used_at] != 0 {
-                windows.read(at.plus(bare as u64), &mut header[bare..]).map_err(gap)?;
-                self.count(vm, word(&header, self.name_at), bytes);
+                visit(self, at.plus(self.header_bytes), bytes).map_err(gap)?;
             }
             at = at.plus(bytes);
         }

@@ -12,6 +12,8 @@ pub mod flags;
 pub mod heap;
 pub mod metaspace;
 pub mod metaspace_nodes;
+pub mod nmt;
+pub mod owners;
 pub mod perf_memory;
 pub mod report;
 pub mod stacks;
@@ -155,6 +157,7 @@ pub fn read(target: &Target, opened: &Opened) -> JvmView {
         threads,
         extents: found.extents,
         block_owners: Vec::new(),
+        nmt_counts: Err(Gap::new("Native Memory Tracking's counters", Why::NotRead)),
         gaps: found.gaps,
     }
 }

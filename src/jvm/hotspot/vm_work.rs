@@ -1,7 +1,6 @@
 //! What the VM maps for its own work: perf memory, polling pages, and other mappings that a static of libjvm points to.
 
 use super::{Found, Hotspot};
-use crate::base::limits::VM_DATA_BYTES_MAX;
 use crate::base::{Addr, PAGE, Range};
 use crate::jvm::types::{How, Kind};
 use crate::os::maps::Mapping;
@@ -71,11 +70,8 @@ fn is_private(mapping: &Mapping) -> bool {
 fn pointers(vm: &Hotspot) -> BTreeSet<Addr> {
     let mut found = BTreeSet::new();
     let writable = vm.image.segments.iter().filter(|(_, writable)| *writable).map(|(range, _)| *range);
-    for range in writable.flat_map(|range| vm.target.resident(range)) {
-        let range = Range::new(range.start.up_to(8), range.end);
-        let words = range.bytes().min(VM_DATA_BYTES_MAX) / 8;
-        let words = vm.memory().scan(range.start, words as usize).unwrap_or_default();
-        found.extend(words.into_iter().map(Addr).filter(|word| !word.is_null() && word.is_aligned(PAGE)));
+    for (_, words) in writable.flat_map(|range| vm.target.data(range)) {
+        found.extend(words.iter().map(|word| Addr(*word)).filter(|at| !at.is_null() && at.is_aligned(PAGE)));
     }
     found
 }

@@ -10,6 +10,7 @@ use super::unowned::Unowned;
 use super::{g1, object_words, serial, spaces};
 use crate::base::{Addr, Bytes, Gap, Known, PAGE, Range, Why};
 use crate::jvm::types::{Gc, How, Kind};
+use std::rc::Rc;
 
 /// Words of an object whose size vmStructs does not tell.
 const OBJECT_WORDS: usize = 256;
@@ -207,14 +208,10 @@ fn words_at(vm: &Hotspot, at: Addr) -> Known<Vec<u64>> {
 }
 
 /// The words of libjvm's own writable data, as far as they are in memory.
-fn statics(vm: &Hotspot) -> Vec<(String, Vec<u64>)> {
+fn statics(vm: &Hotspot) -> Vec<(String, Rc<Vec<u64>>)> {
     let writable = vm.image.segments.iter().filter(|(_, writable)| *writable);
-    let resident = writable.flat_map(|(range, _)| vm.target.resident(range.widened(8)));
-    let read = |piece: Range| {
-        let words = vm.memory().scan(piece.start.up_to(8), (piece.bytes() / 8) as usize).ok()?;
-        Some((format!("libjvm.so:{}", piece.start), words))
-    };
-    resident.filter_map(read).collect()
+    let pieces = writable.flat_map(|(segment, _)| vm.target.data(*segment));
+    pieces.map(|(start, words)| (format!("libjvm.so:{start}"), words)).collect()
 }
 
 #[cfg(test)]

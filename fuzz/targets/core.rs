@@ -1,0 +1,20 @@
+//! A core file made of the input: its headers, its notes, and memory in which there is hardly ever a JVM.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use marusa::os::core::Core;
+use marusa::snapshot::Taken;
+use marusa::snapshot::take::interpret;
+use std::hint::black_box;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(core) = Core::of_bytes(bytes.to_vec()) else { return };
+    let mappings = &core.view().mappings;
+    assert!(mappings.windows(2).all(|pair| pair[0].range.end <= pair[1].range.start));
+    if let Ok(pages) = &core.view().pages {
+        assert!(pages.windows(2).all(|pair| pair[0].range.end <= pair[1].range.start));
+    }
+    let _ = black_box(marusa::snapshot::core::read(&core));
+    let view = core.view().clone();
+    marusa_fuzz::account(&interpret(view, Taken::default(), &core.memory(), &core.symbols()));
+});

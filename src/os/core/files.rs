@@ -1,0 +1,184 @@
+//! The files that a dead process had mapped, where they still are what they were. By default the kernel leaves unchanged
+//! pages of files out of a core, so the text and the constants of libjvm.so come from the file, if it is the same: the first
+//! page of an ELF file is in the core (core(5), coredump_filter, bit 4), and holds its build id and all its segments.
+
+use super::headers::Headers;
+use super::memory::CoreMemory;
+use crate::base::limits::CORE_FILES_MAX;
+use crate::base::{Gap, PAGE, Range, Why};
+use crate::os::elf::Image;
+use crate::os::maps::Mapping;
+use crate::os::memory::Memory;
+use crate::os::target::OsView;
+use object::Object;
+use object::read::elf::ElfFile64;
+use std::collections::HashMap;
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::time::SystemTime;
+
+const NAMES_SHOWN_MAX: usize = 4;
+
+/// A file that is the same as when the process had it mapped.
+pub struct Found {
+    map: memmap2::Mmap,
+}
+
+impl Found {
+    pub fn bytes(&self) -> &[u8] {
+        &self.map
+    }
+}
+
+/// All files of one core.
+#[derive(Default)]
+pub struct Files {
+    /// By the number in a mapping's inode, less one.
+    pub found: Vec<Option<Found>>,
+    /// What is wrong with a file whose bytes are needed, by path.
+    pub troubles: HashMap<String, Gap>,
+    pub gaps: Vec<Gap>,
+}
+
+impl Files {
+    /// `held`: the core's own bytes alone.
+    pub fn look(held: &CoreMemory, view: &OsView, headers: &Headers, written: Option<SystemTime>) -> Files {
+        let mut files = Files::default();
+        let mut others = Vec::new();
+        for mapping in view.mappings.iter().filter(|mapping| mapping.is_file()) {
+            let place = mapping.inode as usize - 1;
+            if place >= CORE_FILES_MAX || files.found.get(place).is_some_and(Option::is_some) {
+                continue;
+            }
+            if files.found.len() <= place {
+                files.found.resize_with(place + 1, || None);
+            }
+            if files.troubles.contains_key(&mapping.path) {
+                continue;
+            }
+            match check(held, mapping, written) {
+                Ok(found) => files.found[place] = Some(found),
+                Err(gap) => {
+                    files.troubles.insert(mapping.path.clone(), gap);
+                }
+            }
+        }
+        files.troubles.retain(|path, _| is_needed(view, headers, path));
+        let mut troubles: Vec<(&String, &Gap)> = files.troubles.iter().collect();
+        troubles.sort_by_key(|(path, _)| *path);
+        for (path, gap) in troubles {
+            if path.contains("libjvm.so") || path.contains("/libc") {
+                files.gaps.push(gap.clone());
+            } else {
+                others.push(gap.what.clone());
+            }
+        }
+        files.gaps.extend(summary(others));
+        files
+    }
+}
+
+fn summary(mut others: Vec<String>) -> Option<Gap> {
+    let more = others.len().saturating_sub(NAMES_SHOWN_MAX);
+    others.truncate(NAMES_SHOWN_MAX);
+    let ending = if more > 0 { format!(" and {more} more") } else { String::new() };
+    (!others.is_empty()).then(|| {
+        Gap::new(
+            format!("bytes of files that the core leaves out: {}{ending}", others.join("; ")),
+            Why::NotRecorded,
+        )
+    })
+}
+
+/// Whether the core leaves out bytes of the file that a reader may want.
+fn is_needed(view: &OsView, headers: &Headers, path: &str) -> bool {
+    let is_out = |range: Range| {
+        let after = headers.loads.partition_point(|load| load.range.end <= range.start);
+        headers.loads.get(after).is_some_and(|load| load.range.start.plus(load.dumped) < range.end)
+    };
+    view.mappings.iter().any(|mapping| mapping.path == path && mapping.rights.read && is_out(mapping.range))
+}
+
+/// The file behind the first mapping of a path, if it is provably the same.
+fn check(held: &CoreMemory, first: &Mapping, written: Option<SystemTime>) -> Result<Found, Gap> {
+    let path = first.file_path();
+    let gap = |what: &str| Gap::new(format!("{path}: {what}"), Why::NotRecorded);
+    let (metadata, file) = open(path).map_err(|error| {
+        gap(&format!("the file can not be read ({error})"))
+            .hint("a core leaves unchanged pages of files out: put the same file there")
+    })?;
+    // SAFETY: the map is read only and private to us. A file truncated meanwhile would raise SIGBUS: libraries are replaced
+    // by rename, not truncated.
+    let map = unsafe { memmap2::Mmap::map(&file) }.map_err(|error| gap(&error.to_string()))?;
+    let mut page = [0; PAGE as usize];
+    let has_start = first.offset == 0 && held.read(first.range.start, &mut page).is_ok();
+    if has_start {
+        let there = &map[..map.len().min(page.len())];
+        if is_same_start(&page[..there.len()], there) {
+            return Ok(Found { map });
+        }
+        let (theirs, ours) = (id_in_core(held, first), id_in_file(&map));
+        let is_same = theirs.is_some() && theirs == ours;
+        return if is_same { Ok(Found { map }) } else { Err(another(path, theirs, ours)) };
+    }
+    match (metadata.modified().ok(), written) {
+        (Some(changed), Some(written)) if changed <= written => Ok(Found { map }),
+        _ => Err(gap("the file was changed after the core was written")),
+    }
+}
+
+/// A core may name anything: only plain files are opened, and no open waits.
+fn open(path: &str) -> io::Result<(Metadata, File)> {
+    let metadata = std::fs::metadata(path)?;
+    if !path.starts_with('/') || !metadata.is_file() || metadata.len() == 0 {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "no plain file with bytes"));
+    }
+    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    Ok((file.metadata()?, file))
+}
+
+/// Whether two first pages of an ELF file are the same but for the place and number of the sections, which strip(1) changes
+/// and nobody loads: `e_shoff`, `e_shnum`, `e_shstrndx`. Many builds have no build id.
+fn is_same_start(core: &[u8], file: &[u8]) -> bool {
+    let is_elf = core.starts_with(b"\x7fELF");
+    let counts = |at: usize| !is_elf || !((40..48).contains(&at) || (60..64).contains(&at));
+    core.len() == file.len() && (0..core.len()).all(|at| core[at] == file[at] || !counts(at))
+}
+
+fn id_in_core(held: &CoreMemory, first: &Mapping) -> Option<String> {
+    Image::read(held, first).ok()?.build_id(held)
+}
+
+fn id_in_file(file: &[u8]) -> Option<String> {
+    let elf = ElfFile64::<object::LittleEndian>::parse(file).ok()?;
+    Some(elf.build_id().ok()??.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn another(path: &str, theirs: Option<String>, ours: Option<String>) -> Gap {
+    let name = |id: Option<String>| id.map_or("no build id".to_string(), |id| format!("build id {id}"));
+    Gap::new(format!("{path} of another build"), Why::NotRecorded).hint(format!(
+        "the core has another first page and {}, the file {}: put the same file there",
+        name(theirs),
+        name(ours)
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_same_start;
+
+    #[test]
+    fn a_stripped_file_is_the_same_and_one_with_another_segment_is_not() {
+        let mut core = [0; 128];
+        core[..4].copy_from_slice(b"\x7fELF");
+        let with = |at: usize| {
+            let mut file = core;
+            file[at] = 1;
+            is_same_start(&core, &file)
+        };
+        assert!(with(40) && with(47) && with(60) && with(63));
+        assert!(!with(39) && !with(48) && !with(59) && !with(64) && !with(127));
+        assert!(!is_same_start(&core, &core[..127]));
+    }
+}

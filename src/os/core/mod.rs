@@ -1,0 +1,155 @@
+//! A core dump as a process that can be asked: its mappings, the pages that the file holds, its threads, its memory.
+//!
+//! A core is not the process. It holds no residency (the pages that were written stand for the resident ones), none of the
+//! kernel's sums, and by default no pages of files that were not changed: those come from the files themselves where they
+//! are the same. All that is missing is said. The file may be many gigabytes and cut short anywhere: it is mapped, never
+//! read whole, and every place in it is checked.
+
+pub mod arguments;
+pub mod extents;
+pub mod files;
+pub mod headers;
+pub mod memory;
+pub mod notes;
+pub mod view;
+
+pub use memory::{CoreMemory, CoreSymbols};
+
+use super::target::OsView;
+use crate::base::{Gap, PAGE, rfc3339};
+use extents::Extents;
+use files::Files;
+use headers::Headers;
+use notes::Notes;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::time::SystemTime;
+
+/// Why a file can not be asked.
+#[derive(Debug, thiserror::Error)]
+pub enum CoreError {
+    #[error("it can not be read: {0}")]
+    Io(#[from] io::Error),
+    #[error("it is packed: unpack it first, with `{0} FILE` or `coredumpctl dump PID -o FILE`")]
+    Packed(&'static str),
+    #[error("it is no core dump: the first bytes are not those of an ELF file")]
+    Foreign,
+    #[error("it is an ELF file, but no core dump: a program or a library")]
+    NoCore,
+    #[error("it is the core of {0}: read it with a marusa of that machine")]
+    Machine(String),
+    #[error("it is a truncated or damaged core: {0}")]
+    Damaged(String),
+}
+
+/// An open core.
+pub struct Core {
+    bytes: Bytes,
+    headers: Headers,
+    notes: Notes,
+    files: Files,
+    view: OsView,
+    /// When the file was written last: RFC 3339, UTC.
+    pub written: Option<String>,
+}
+
+enum Bytes {
+    Mapped(memmap2::Mmap),
+    Given(Vec<u8>),
+}
+
+impl Bytes {
+    fn all(&self) -> &[u8] {
+        match self {
+            Bytes::Mapped(map) => map,
+            Bytes::Given(bytes) => bytes,
+        }
+    }
+}
+
+impl Core {
+    /// Whether a file with these first bytes is to be opened as a core: an ELF file, or something packed.
+    pub fn begins_like_one(bytes: &[u8]) -> bool {
+        bytes.starts_with(b"\x7fELF") || headers::packer(bytes).is_some()
+    }
+
+    pub fn open(path: &Path) -> Result<Core, CoreError> {
+        let file = File::open(path)?;
+        let metadata = file.metadata()?;
+        if metadata.len() == 0 {
+            return Err(CoreError::Damaged("it is empty".to_string()));
+        }
+        // SAFETY: the map is read only and private to us. A core that is cut while it is read would raise SIGBUS; the
+        // kernel and gdb only ever add to it.
+        let map = unsafe { memmap2::Mmap::map(&file) }?;
+        let extents = Extents::of_file(&file, metadata.len());
+        Core::build(Bytes::Mapped(map), extents, metadata.modified().ok(), true)
+    }
+
+    /// A core of literal bytes. The files that it names are not looked for.
+    pub fn of_bytes(bytes: Vec<u8>) -> Result<Core, CoreError> {
+        let extents = Extents::whole(bytes.len() as u64);
+        Core::build(Bytes::Given(bytes), extents, None, false)
+    }
+
+    fn build(
+        bytes: Bytes,
+        extents: Extents,
+        written: Option<SystemTime>,
+        look_for_files: bool,
+    ) -> Result<Core, CoreError> {
+        let headers = Headers::parse(bytes.all())?;
+        let mut notes = Notes::default();
+        for (at, length) in &headers.notes {
+            notes.add(headers::slice(bytes.all(), *at, *length).unwrap_or(&[]));
+        }
+        if notes.auxiliary_value(notes::AT_PAGESZ).is_some_and(|bytes| bytes != PAGE) {
+            return Err(CoreError::Machine("a machine with another page size".to_string()));
+        }
+        if headers.loads.is_empty() {
+            return Err(CoreError::Damaged("it has no memory".to_string()));
+        }
+        let mut view = view::build(bytes.all(), &headers, &notes, &extents);
+        let held = CoreMemory::of(bytes.all(), &headers.loads, &[], &[]);
+        let files = match look_for_files {
+            true => Files::look(&held, &view, &headers, written),
+            false => Files::default(),
+        };
+        view.gaps.extend(files.gaps.iter().cloned());
+        view.process.command = arguments::read(&held, &view, &notes).unwrap_or_else(|gap| {
+            view.gaps.push(gap);
+            notes.arguments.clone()
+        });
+        let written = written.map(rfc3339);
+        Ok(Core { bytes, headers, notes, files, view, written })
+    }
+
+    /// The kernel's view, as far as a core tells it.
+    pub fn view(&self) -> &OsView {
+        &self.view
+    }
+
+    pub fn memory(&self) -> CoreMemory<'_> {
+        CoreMemory::of(self.bytes.all(), &self.headers.loads, &self.view.mappings, &self.files.found)
+    }
+
+    pub fn symbols(&self) -> CoreSymbols<'_> {
+        CoreSymbols { mappings: &self.view.mappings, files: &self.files.found }
+    }
+
+    /// What is wrong with the file behind the mappings of `path`, where its bytes are needed.
+    pub fn trouble(&self, path: &str) -> Option<&Gap> {
+        self.files.troubles.get(path)
+    }
+
+    /// The signal that ended the process.
+    pub fn signal(&self) -> Option<i32> {
+        self.notes.signal
+    }
+
+    /// Where the program begins: a place in the executable.
+    pub fn entry(&self) -> Option<crate::base::Addr> {
+        self.notes.auxiliary_value(notes::AT_ENTRY).map(crate::base::Addr)
+    }
+}

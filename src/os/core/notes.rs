@@ -1,0 +1,218 @@
+//! The notes of a core: who the process was, its threads, its mapped files, its auxiliary vector.
+//!
+//! Layouts: include/uapi/linux/elfcore.h and include/linux/elfcore.h (`elf_prstatus`, `elf_prpsinfo`), fs/binfmt_elf.c
+//! (`fill_files_note`, `fill_siginfo_note`); the same on x86-64 and aarch64 up to the registers. Thread and process ids are
+//! those inside the pid namespace of the process.
+
+use super::headers::{slice, u32_at, u64_at};
+use crate::base::limits::{MAPPINGS_MAX, THREADS_MAX};
+use crate::base::{PAGE, Range};
+use std::collections::HashMap;
+
+/// A mapped file, one stretch of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MappedFile {
+    pub range: Range,
+    /// In bytes.
+    pub offset: u64,
+    /// Into `Notes::paths`.
+    pub path: usize,
+}
+
+/// All that the notes say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Notes {
+    pub pid: Option<i32>,
+    pub uid: Option<u32>,
+    /// The first 79 bytes of the command.
+    pub arguments: String,
+    /// The thread that the core was made for comes first.
+    pub threads: Vec<i32>,
+    /// What ended the process; 0 and `None` for a core of a process that went on.
+    pub signal: Option<i32>,
+    /// Key and value.
+    pub auxiliary: Vec<(u64, u64)>,
+    /// The vector's bytes as the process has them on its stack.
+    pub auxiliary_bytes: Vec<u8>,
+    pub files: Vec<MappedFile>,
+    /// Each path once, " (deleted)" as the kernel prints it.
+    pub paths: Vec<String>,
+    /// Notes that end before they should.
+    pub damaged: usize,
+}
+
+/// Keys of the auxiliary vector: include/uapi/linux/auxvec.h.
+pub const AT_PAGESZ: u64 = 6;
+pub const AT_ENTRY: u64 = 9;
+pub const AT_RANDOM: u64 = 25;
+pub const AT_SYSINFO_EHDR: u64 = 33;
+
+impl Notes {
+    /// Reads every note of one segment; `self` gathers over several.
+    pub fn add(&mut self, mut bytes: &[u8]) {
+        const NT_PRSTATUS: u32 = 1;
+        const NT_PRPSINFO: u32 = 3;
+        const NT_AUXV: u32 = 6;
+        const NT_SIGINFO: u32 = 0x5349_4749;
+        const NT_FILE: u32 = 0x4649_4c45;
+        while bytes.len() >= 12 {
+            let Some((Note { owner, kind, value }, rest)) = next(bytes) else {
+                self.damaged += 1;
+                return;
+            };
+            bytes = rest;
+            if owner != b"CORE\0" {
+                continue;
+            }
+            let understood = match kind {
+                NT_PRSTATUS => self.thread(value),
+                NT_PRPSINFO => self.process(value),
+                NT_AUXV => self.auxiliary(value),
+                NT_SIGINFO => {
+                    self.signal = u32_at(value, 0).map(|number| number as i32).filter(|number| *number != 0);
+                    Some(())
+                }
+                NT_FILE => self.files(value),
+                _ => Some(()),
+            };
+            self.damaged += usize::from(understood.is_none());
+        }
+    }
+
+    pub fn auxiliary_value(&self, key: u64) -> Option<u64> {
+        self.auxiliary.iter().find(|(found, _)| *found == key).map(|(_, value)| *value)
+    }
+
+    /// `pr_pid` of `elf_prstatus`.
+    fn thread(&mut self, value: &[u8]) -> Option<()> {
+        let tid = u32_at(value, 32)? as i32;
+        if tid > 0 && self.threads.len() < THREADS_MAX {
+            self.threads.push(tid);
+        }
+        Some(())
+    }
+
+    fn process(&mut self, value: &[u8]) -> Option<()> {
+        self.uid = Some(u32_at(value, 16)?);
+        self.pid = Some(u32_at(value, 24)? as i32).filter(|pid| *pid > 0);
+        let arguments = value.get(56..136)?;
+        let end = arguments.iter().position(|byte| *byte == 0).unwrap_or(arguments.len());
+        self.arguments = String::from_utf8_lossy(&arguments[..end]).trim_end().to_string();
+        Some(())
+    }
+
+    fn auxiliary(&mut self, value: &[u8]) -> Option<()> {
+        let pair = |at: usize| Some((u64_at(value, at)?, u64_at(value, at + 8)?));
+        self.auxiliary = (0..value.len() / 16).map_while(|index| pair(index * 16)).collect();
+        let end = self.auxiliary.iter().position(|(key, _)| *key == 0)?;
+        self.auxiliary.truncate(end);
+        self.auxiliary_bytes = value[..end * 16].to_vec();
+        Some(())
+    }
+
+    /// Count, page size; start, end, offset in pages of each; then the paths, each with its NUL.
+    fn files(&mut self, value: &[u8]) -> Option<()> {
+        let (count, unit) = (u64_at(value, 0)?, u64_at(value, 8)?);
+        let names = slice(value, 16, count.checked_mul(24)?).map(|table| &value[16 + table.len()..])?;
+        if count > MAPPINGS_MAX as u64 {
+            return None;
+        }
+        let mut names = names.split(|byte| *byte == 0);
+        let mut places: HashMap<String, usize> =
+            self.paths.iter().cloned().enumerate().map(|(place, path)| (path, place)).collect();
+        for index in 0..count as usize {
+            let word = |nth: usize| u64_at(value, 16 + index * 24 + nth * 8);
+            let (start, end, offset) = (word(0)?, word(1)?, word(2)?);
+            let path = String::from_utf8_lossy(names.next()?).into_owned();
+            let is_aligned = start.is_multiple_of(PAGE) && end.is_multiple_of(PAGE);
+            if start >= end || !is_aligned || path.is_empty() {
+                continue;
+            }
+            let path = *places.entry(path.clone()).or_insert_with(|| {
+                self.paths.push(path);
+                self.paths.len() - 1
+            });
+            let offset = offset.saturating_mul(unit);
+            self.files.push(MappedFile { range: Range::of(start, end), offset, path });
+        }
+        self.files.sort_by_key(|file| file.range.start);
+        Some(())
+    }
+}
+
+struct Note<'a> {
+    owner: &'a [u8],
+    kind: u32,
+    value: &'a [u8],
+}
+
+/// The first note, and what follows it; each part is padded to 4 bytes.
+fn next(bytes: &[u8]) -> Option<(Note<'_>, &[u8])> {
+    let (owner_bytes, value_bytes) = (u64::from(u32_at(bytes, 0)?), u64::from(u32_at(bytes, 4)?));
+    let owner = slice(bytes, 12, owner_bytes)?;
+    let value_at = 12 + owner_bytes.next_multiple_of(4);
+    let value = slice(bytes, value_at, value_bytes)?;
+    let rest = usize::try_from(value_at + value_bytes.next_multiple_of(4)).ok()?;
+    Some((Note { owner, kind: u32_at(bytes, 8)?, value }, bytes.get(rest..).unwrap_or(&[])))
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    pub fn note(kind: u32, value: &[u8]) -> Vec<u8> {
+        let mut note: Vec<u8> =
+            [5, value.len() as u32, kind].iter().flat_map(|half| half.to_le_bytes()).collect();
+        note.extend(b"CORE\0\0\0\0");
+        note.extend(value);
+        note.resize(note.len().next_multiple_of(4), 0);
+        note
+    }
+
+    pub fn words(words: &[u64]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    fn all() -> Vec<u8> {
+        let mut status = vec![0; 336];
+        status[32] = 42;
+        let mut process = vec![0; 136];
+        (process[16], process[24]) = (7, 41);
+        process[56..66].copy_from_slice(b"java -jar ");
+        let files =
+            [&words(&[2, 4096, 0x5000, 0x7000, 1, 0x9000, 0xa000, 0])[..], b"/a/libjvm.so\0/b (deleted)\0"];
+        [
+            note(1, &status),
+            note(3, &process),
+            note(6, &words(&[6, 4096, 33, 0xf000, 0, 0])),
+            note(0x5349_4749, &[6, 0, 0, 0]),
+            note(0x4649_4c45, &files.concat()),
+        ]
+        .concat()
+    }
+
+    #[test]
+    fn a_process_with_one_thread_and_two_files() {
+        let mut notes = Notes::default();
+        notes.add(&all());
+        assert_eq!((notes.pid, notes.uid, notes.signal, notes.damaged), (Some(41), Some(7), Some(6), 0));
+        assert_eq!((notes.arguments.as_str(), &notes.threads[..]), ("java -jar", &[42][..]));
+        assert_eq!(notes.auxiliary_value(AT_SYSINFO_EHDR), Some(0xf000));
+        assert_eq!(notes.paths, ["/a/libjvm.so", "/b (deleted)"]);
+        assert_eq!((notes.files[0].offset, notes.files[1].range), (4096, Range::of(0x9000, 0xa000)));
+    }
+
+    #[test]
+    fn notes_that_end_early_are_counted_and_never_read_past() {
+        let whole = all();
+        for length in 0..whole.len() - 3 {
+            let mut notes = Notes::default();
+            notes.add(&whole[..length]);
+            assert!(notes.files.is_empty() && notes.damaged <= 1, "{length}");
+        }
+        let mut notes = Notes::default();
+        notes.add(&note(0x4649_4c45, &words(&[u64::MAX / 24, 4096, 1, 2, 3])));
+        notes.add(&[0xff; 64]);
+        assert_eq!((notes.files.len(), notes.damaged), (0, 2));
+    }
+}
