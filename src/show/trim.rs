@@ -34,14 +34,17 @@ pub fn before(
     prediction: &Known<Prediction>,
 ) -> io::Result<()> {
     head(out, snapshot, map)?;
-    match prediction {
-        Ok(prediction) => prediction_text(out, prediction)?,
-        Err(gap) => show_gaps(out, std::slice::from_ref(gap))?,
+    if let Ok(prediction) = prediction {
+        prediction_text(out, prediction)?;
     }
-    if let Ok(alloc) = &snapshot.alloc {
-        show_gaps(out, &alloc.gaps)?;
-    }
-    Ok(())
+    show_gaps(out, &gaps(snapshot, prediction))
+}
+
+/// What is not known of malloc.
+fn gaps(snapshot: &Snapshot, prediction: &Known<Prediction>) -> Vec<Gap> {
+    let mut gaps: Vec<Gap> = prediction.as_ref().err().into_iter().cloned().collect();
+    gaps.extend(snapshot.alloc.iter().flat_map(|alloc| alloc.gaps.iter().cloned()));
+    gaps
 }
 
 fn prediction_text(out: &mut dyn Write, prediction: &Prediction) -> io::Result<()> {
@@ -271,8 +274,7 @@ pub fn json(
     advice: &[Advice],
 ) -> Value {
     let account = json::map(snapshot, map);
-    let mut gaps: Vec<&Gap> = snapshot.alloc.iter().flat_map(|alloc| &alloc.gaps).collect();
-    gaps.extend(prediction.as_ref().err());
+    let gaps = gaps(snapshot, prediction);
     json!({
         "schema": SCHEMA,
         "taken": account["taken"],
@@ -286,7 +288,7 @@ pub fn json(
         "receipt": null,
         "outcome": null,
         "advice": advice.iter().map(advice_json).collect::<Vec<_>>(),
-        "gaps": gaps.into_iter().map(json::gap).collect::<Vec<_>>(),
+        "gaps": gaps.iter().map(json::gap).collect::<Vec<_>>(),
     })
 }
 
