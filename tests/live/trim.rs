@@ -97,6 +97,17 @@ fn a_dry_run_changes_nothing() {
         let before = (resident(jvm.pid), threads(jvm.pid));
         let output = marusa(&["trim", &jvm.pid.to_string(), "--dry-run", option]);
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        if option == "--json" {
+            let json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+            assert_eq!((&json["schema"], &json["way"]), (&"marusa/trim/1".into(), &"jvm_command".into()));
+            assert!(json["dry_run"] == true && json["receipt"].is_null() && json["outcome"].is_null());
+            let arenas = json["predicted"]["arenas"].as_array().expect("arenas");
+            let sum: u64 = arenas.iter().map(|arena| number(&arena["trimmable_bytes"])).sum();
+            assert_eq!(sum, number(&json["predicted"]["trimmable_bytes"]), "the arenas sum exactly");
+        } else {
+            let said = text(&output.stdout);
+            assert!(said.contains("nothing was done") && said.contains("library"), "{said}");
+        }
         let now = (resident(jvm.pid), threads(jvm.pid));
         assert_eq!(now.1, before.1, "no thread more");
         assert!(now.0.abs_diff(before.0) <= 64 << 10, "JDK {jdk}: {before:?}, then {now:?}");
