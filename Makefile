@@ -1,14 +1,14 @@
 # The two commands of the README; each sets up what it needs on a fresh Debian or Ubuntu.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: demo test build java setup jdks bench fuzz clean
+.PHONY: demo test build java setup jdks glibcs bench fuzz clean
 
 # Build, start a real Java program, show its account.
 demo: build java
 	scripts/demo
 
 # Everything that CI checks; every test must run.
-test: setup jdks java
+test: setup jdks glibcs java
 	cargo fmt --check
 	cargo clippy --all-targets --locked -- -D warnings
 	MARUSA_ALL_TESTS=1 cargo test --locked --lib --tests -- --test-threads=1
@@ -22,6 +22,9 @@ java: setup
 
 jdks: setup
 	scripts/jdks
+
+glibcs: setup
+	scripts/glibcs
 
 setup:
 	scripts/setup

@@ -18,6 +18,8 @@ enum Command {
     Map(cmd::map::MapArgs),
     /// The account against what the JVM itself says; attaches, so the JVM gets one thread more
     Audit(cmd::audit::AuditArgs),
+    /// Give memory that was freed but that malloc holds back to the system; says before what would come back
+    Trim(cmd::trim::TrimArgs),
     /// Keep a snapshot with the bytes it was read from, anonymised: a bug report, a golden test
     Freeze(cmd::freeze::FreezeArgs),
 }
@@ -28,6 +30,7 @@ fn main() -> ExitCode {
         Command::List(args) => cmd::list::run(&args),
         Command::Map(args) => cmd::map::run(&args),
         Command::Audit(args) => cmd::audit::run(&args),
+        Command::Trim(args) => cmd::trim::run(&args),
         Command::Freeze(args) => cmd::freeze::run(&args),
     };
     match outcome {

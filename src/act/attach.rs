@@ -7,7 +7,7 @@
 //! Sources: src/hotspot/os/posix/attachListener_posix.cpp and src/jdk.attach/linux/.../VirtualMachineImpl.java (JDK 24);
 //! protocol 2 and streaming came with JDK-8342995 and JDK-8319055 (JDK 24 and 25).
 
-mod connect;
+pub(super) mod connect;
 mod options;
 mod wake;
 
@@ -169,6 +169,29 @@ impl Attached {
                 Err(AttachError::Command { line: line.to_string(), code, text: text.trim_end().to_string() })
             }
         }
+    }
+
+    /// Loads an agent library, by its path as the target names it, and gives what `Agent_OnAttach` returned.
+    ///
+    /// The answer is "101" (8) or "return code: 101" (9 on). Where the library could not be loaded, 8 answers with error -1
+    /// and no word, 9 to 20 with error -1 and the reason, 21 on with the reason alone (JDK-8307478).
+    pub fn load(&self, path: &str) -> Result<i32, AttachError> {
+        let line = format!("load {path}");
+        if path.contains('\0') || path.len() > VERSION_1_ARGUMENT_BYTES_MAX {
+            return Err(AttachError::BadCommand { line, why: "the path holds a NUL or is too long" });
+        }
+        let request = format!("1\0load\0{path}\0true\0\0");
+        let (code, text) = self.ask(request.as_bytes(), &line, ATTACH_ANSWER_SECONDS_MAX)?;
+        let returned = text.trim().strip_prefix("return code: ").unwrap_or(text.trim()).parse();
+        match (code, returned) {
+            (0, Ok(returned)) => Ok(returned),
+            _ => Err(AttachError::Command { line, code, text: text.trim_end().to_string() }),
+        }
+    }
+
+    /// The user and group that own the target, as we name them.
+    pub fn owner(&self) -> (u32, u32) {
+        (self.door.uid, self.door.gid)
     }
 
     fn negotiate(&self) -> Result<Protocol, AttachError> {

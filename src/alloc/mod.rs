@@ -1,38 +1,29 @@
 //! Malloc's view: which allocator the process has, and which memory it holds. Never names `jvm`: they meet in `map`.
 
 pub mod glibc;
+mod heap;
 pub mod other;
+mod pointed;
+mod scan;
+pub mod thread_arena;
 pub mod types;
+mod version;
 
+pub use heap::Heap;
 pub use types::*;
 
-use crate::base::blocks::{Block, Blocks, Label, Witness};
-use crate::base::{Addr, Known, Range};
+use crate::base::blocks::Witness;
+use crate::base::{Known, Range};
 use crate::os::Target;
-
-/// The allocator's memory after it was walked: its blocks may still be given to owners.
-pub struct Heap {
-    view: AllocView,
-}
 
 /// Reads the process's allocator and walks its heap. `owned` is sorted and disjoint: memory that is known to be somebody
 /// else's. `witness` is asked about each block in use.
-pub fn read(target: &Target, owned: &[Range], _witness: &dyn Witness) -> Known<Heap> {
-    let view = other::read(target, glibc::read(target, owned))?;
-    Ok(Heap { view })
-}
-
-impl Heap {
-    /// The sums, after all labels are given.
-    pub fn finish(self) -> AllocView {
-        self.view
-    }
-}
-
-impl Blocks for Heap {
-    fn at(&self, _at: Addr) -> Option<Block> {
-        None
-    }
-    fn each(&self, _visit: &mut dyn FnMut(Block) -> bool) {}
-    fn label(&mut self, _payload: Addr, _label: Label) {}
+pub fn read(target: &Target, owned: &[Range], witness: &dyn Witness) -> Known<Heap> {
+    let (view, mut walked) = match glibc::read(target, owned, witness) {
+        Ok((view, walked)) => (Ok(view), walked),
+        Err(gap) => (Err(gap), Default::default()),
+    };
+    let view = other::read(target, view, owned, witness)?;
+    walked.regions.retain(|region| !view.arenas[region.plan.arena].heaps.is_empty());
+    Ok(Heap::new(view, walked))
 }

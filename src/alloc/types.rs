@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 pub struct AllocView {
     /// "glibc 2.36", "jemalloc", "musl".
     pub allocator: String,
+    /// The allocator that stands before glibc's, or in its place; stretches that hold `NotWalked` are its.
+    pub other: Option<OtherAllocator>,
     pub arenas: Vec<Arena>,
     /// Chunks that malloc mapped one by one (above the mmap threshold), with `range` from the chunk header to its end.
     pub mmapped: Vec<Range>,
@@ -21,6 +23,19 @@ pub struct AllocView {
     /// Blocks in use by label: index is the label. What was asked for where it is known (NMT), else the payload.
     pub in_use: Vec<BlockCount>,
     pub gaps: Vec<Gap>,
+}
+
+/// An allocator that is recognised, but whose structures are not read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OtherAllocator {
+    /// "jemalloc", "tcmalloc", "mimalloc", "musl".
+    pub name: String,
+    /// "5.3.0"; `None` where it does not tell.
+    pub version: Option<String>,
+    /// The file that it is in.
+    pub path: String,
+    /// How its memory is known: "around blocks of the VM".
+    pub how: String,
 }
 
 /// Blocks of one label.
@@ -58,7 +73,7 @@ pub struct ArenaHeap {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stretch {
     pub range: Range,
-    /// `None`: an mmapped chunk.
+    /// `None`: an mmapped chunk, or memory of another allocator.
     pub arena: Option<usize>,
     /// Sums to `range.bytes()`; each state at most once, in their order.
     pub shares: Vec<(State, Bytes)>,
@@ -88,6 +103,8 @@ pub enum State {
     Beyond,
     /// Could not be walked: changed under the reading, and trying again did not help.
     Unresolved,
+    /// Of an allocator that is not walked (`AllocView::other`): free, its own tables, or in use by other libraries.
+    NotWalked,
 }
 
 /// Bytes and number of chunks in one state; whole chunks, headers included, as malloc_info(3) counts them.
@@ -120,6 +137,16 @@ pub struct ArenaFigures {
     pub top_kept_bytes: Bytes,
     /// Walks of a heap that broke and were tried again.
     pub retries: u64,
+}
+
+impl OtherAllocator {
+    /// "jemalloc 5.3.0".
+    pub fn title(&self) -> String {
+        match &self.version {
+            Some(version) => format!("{} {version}", self.name),
+            None => self.name.clone(),
+        }
+    }
 }
 
 impl State {

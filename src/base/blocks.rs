@@ -34,6 +34,29 @@ pub struct Look {
 /// walked, from several threads: it must be quick and know what it needs beforehand.
 pub trait Witness: Sync {
     fn look(&self, payload: Range, head: &Head) -> Look;
+
+    /// Whether the runtime marks its blocks so well that they are found without knowing the allocator.
+    fn marks_blocks(&self) -> bool {
+        false
+    }
+
+    /// The first marked block that starts in `bytes` at or after `from`. The caller must find `Mark::footer` at the block's
+    /// end, too.
+    fn next_mark(&self, _bytes: &[u8], _from: usize) -> Option<Mark> {
+        None
+    }
+}
+
+/// The marks of a block: a header, and a footer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// Where in the bytes that were looked at the header starts.
+    pub at: usize,
+    pub label: Label,
+    pub header_bytes: Bytes,
+    /// What the program asked for, behind the header; the footer follows at once.
+    pub requested_bytes: Bytes,
+    pub footer: [u8; 2],
 }
 
 /// A witness that knows nobody.
@@ -53,4 +76,19 @@ pub trait Blocks {
     fn each(&self, visit: &mut dyn FnMut(Block) -> bool);
     /// Gives the block whose payload starts at `payload` to an owner.
     fn label(&mut self, payload: Addr, label: Label);
+    /// Asks for every block in use, in the order of addresses, whose it is, and keeps the answers. An allocator that can
+    /// do better than one search a block says how.
+    fn relabel(&mut self, owner: &mut dyn FnMut(Block) -> Label) {
+        let mut given = Vec::new();
+        self.each(&mut |block| {
+            let label = owner(block);
+            if label != block.label {
+                given.push((block.payload.start, label));
+            }
+            true
+        });
+        for (payload, label) in given {
+            self.label(payload, label);
+        }
+    }
 }

@@ -77,6 +77,25 @@ pub const REACH_OBJECT_WORDS_MAX: usize = 128;
 pub const REACH_ROWS_MAX: u64 = 65_536;
 /// Mappings whose start is read before all else.
 pub const FETCHED_MAPPINGS_MAX: usize = 4096;
+/// How often one walk of a heap may lose its way, and chunks that are looked at to find back.
+pub const RESYNCS_MAX: usize = 1_000;
+pub const RESYNC_CHUNKS_MAX: usize = 4_000_000;
+/// Chunks that are looked at along one list of free chunks, and bytes of one read past every window for all lists.
+pub const LIST_CHUNKS_MAX: usize = 100_000_000;
+pub const LIST_FAR_READS_MAX: usize = 2_000_000;
+/// Structures of thread caches, and chunks that have the size of one.
+pub const CACHES_MAX: usize = 1_000_000;
+/// The search for an allocator's memory by what points into it: loaded files, and bytes that are looked at.
+pub const POINTED_IMAGES_MAX: usize = 4_096;
+pub const POINTED_BYTES_MAX: u64 = 128 << 20;
+/// Tags of Native Memory Tracking: JDK 25 has 28.
+pub const NMT_TAGS_MAX: usize = 64;
+/// Resident bytes that are searched for marked blocks of the runtime in the memory of an allocator that is not walked: 1
+/// GB takes about a second. And pieces into which that memory falls.
+pub const MARK_SCAN_BYTES_MAX: u64 = 16 << 30;
+pub const MARK_SCAN_PIECES_MAX: usize = 1_000_000;
+/// How much of a library's constants is searched for its version, in bytes; libjemalloc has 0.7 MB.
+pub const VERSION_SCAN_BYTES_MAX: u64 = 8 << 20;
 /// Notes of a core: 3 to 14 KB for each thread, by the registers that the machine has.
 pub const CORE_NOTE_BYTES_MAX: u64 = 4 << 30;
 /// Stretches of data between the holes of a core.
@@ -85,3 +104,13 @@ pub const CORE_EXTENTS_MAX: usize = 8_000_000;
 pub const CORE_ZERO_BYTES_MAX: u64 = 64 << 30;
 /// Files of a core that are opened.
 pub const CORE_FILES_MAX: usize = 8_192;
+/// Blocks of malloc whose owners are looked for, some 20 bytes each, and pointers between them that are kept, 12 bytes each.
+pub const OWNED_BLOCKS_MAX: usize = 8_000_000;
+pub const BLOCK_POINTERS_MAX: usize = 16_000_000;
+/// A block larger than the first is searched for pointers only at its start, as far as the second says, and as far as the
+/// third when it has an owner who gives what it points to.
+pub const BLOCK_WHOLE_BYTES_MAX: u64 = 16 << 10;
+pub const BLOCK_START_BYTES: u64 = 4 << 10;
+pub const BLOCK_SEARCHED_BYTES_MAX: u64 = 1 << 20;
+/// The size of one heap of malloc that is walked: the map of its chunks takes a 32nd of it.
+pub const HEAP_WALK_BYTES_MAX: u64 = 256 << 30;

@@ -1,9 +1,11 @@
 //! One short file a command: what the user asked is turned into a path through the rooms.
 
+pub mod amount;
 pub mod audit;
 pub mod freeze;
 pub mod list;
 pub mod map;
+pub mod trim;
 
 /// Why a command ends without an answer, with its exit status: 2 usage, 3 the target can not be read or is gone, 4 rights
 /// are missing.

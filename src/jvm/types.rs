@@ -31,6 +31,9 @@ pub struct JvmView {
     pub extents: Vec<Extent>,
     /// Whose a block of malloc with label `index + 1` is (`base::blocks`).
     pub block_owners: Vec<BlockOwner>,
+    /// What Native Memory Tracking counted of blocks of malloc by tag, as its counters in the VM's memory said just before
+    /// malloc was walked.
+    pub nmt_counts: Known<Vec<NmtCount>>,
     pub gaps: Vec<Gap>,
 }
 
@@ -43,6 +46,17 @@ pub struct BlockOwner {
     /// NMT's tag for such blocks: "Symbol", "Compiler", "Other"; `None` for memory that HotSpot does not allocate.
     pub nmt_tag: Option<String>,
     pub how: How,
+}
+
+/// Native Memory Tracking's own count of one tag.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NmtCount {
+    /// In the VM's words: "Symbol".
+    pub tag: String,
+    pub blocks: u64,
+    pub bytes: Bytes,
+    /// Bytes of arenas of this tag. They lie in blocks that are counted as "Arena Chunk".
+    pub arena_bytes: Bytes,
 }
 
 /// The garbage collector.
@@ -113,6 +127,8 @@ pub enum Kind {
     DirectBuffers,
     /// Memory of JNI libraries.
     NativeLibrary,
+    /// What Native Memory Tracking keeps about the rest.
+    Tracking,
 }
 
 /// How it is known that a stretch is what its label says; the strongest first.

@@ -27,18 +27,18 @@ pub struct PartSum {
 pub fn by_area(map: &MemoryMap) -> Vec<AreaSum> {
     let mut parts: BTreeMap<(Area, &str), PartSum> = BTreeMap::new();
     let mut owner_seen = vec![false; map.owners.len()];
-    for span in &map.spans {
-        let owner = &map.owners[span.owner];
+    for (owner, share) in map.shares() {
         let sum = parts.entry((owner.area, &owner.part)).or_insert_with(|| PartSum {
             part: owner.part.clone(),
             figures: Figures::default(),
             in_use: Some(0),
             how: Vec::new(),
         });
-        sum.figures.add(&span.figures);
-        if !owner_seen[span.owner] {
-            owner_seen[span.owner] = true;
-            sum.in_use = sum.in_use.zip(map.in_use[span.owner]).map(|(sum, bytes)| sum.saturating_add(bytes));
+        sum.figures.add(&share.figures);
+        if !owner_seen[share.owner] {
+            owner_seen[share.owner] = true;
+            sum.in_use =
+                sum.in_use.zip(map.in_use[share.owner]).map(|(sum, bytes)| sum.saturating_add(bytes));
             if !sum.how.contains(&owner.how) {
                 sum.how.push(owner.how.clone());
             }
@@ -76,17 +76,16 @@ pub fn by_paper_area(map: &MemoryMap) -> PaperAccount {
         areas: PaperArea::ALL.iter().map(|area| (*area, Figures::default())).collect(),
         unattributed: Figures::default(),
     };
-    for span in &map.spans {
-        let area = map.owners[span.owner].area;
+    for (Owner { area, .. }, share) in map.shares() {
         let sum = match area.paper() {
             Some(paper) => {
                 account.areas.iter_mut().find(|(area, _)| *area == paper).map(|(_, figures)| figures)
             }
-            None if area == Area::JavaHeap => Some(&mut account.java_heap),
+            None if *area == Area::JavaHeap => Some(&mut account.java_heap),
             None => Some(&mut account.unattributed),
         };
         if let Some(sum) = sum {
-            sum.add(&span.figures);
+            sum.add(&share.figures);
         }
     }
     account
@@ -98,10 +97,9 @@ pub fn by_instance<'a, K: Ord>(
     key: impl Fn(&'a Owner) -> Option<K>,
 ) -> Vec<(K, &'a Owner, Figures)> {
     let mut sums: BTreeMap<K, (&Owner, Figures)> = BTreeMap::new();
-    for span in &map.spans {
-        let owner = &map.owners[span.owner];
+    for (owner, share) in map.shares() {
         if let Some(key) = key(owner) {
-            sums.entry(key).or_insert((owner, Figures::default())).1.add(&span.figures);
+            sums.entry(key).or_insert((owner, Figures::default())).1.add(&share.figures);
         }
     }
     let mut sums: Vec<_> = sums.into_iter().map(|(key, (owner, figures))| (key, owner, figures)).collect();

@@ -103,5 +103,6 @@ pub fn of_kind(kind: Kind) -> Area {
         Kind::JitWork => Area::JitWork,
         Kind::DirectBuffers => Area::DirectBuffers,
         Kind::NativeLibrary => Area::NativeLibrary,
+        Kind::Tracking => Area::Overhead,
     }
 }

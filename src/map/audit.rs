@@ -4,6 +4,7 @@
 //! why. Only the comparison by range is exact: for each byte in memory that the JVM labels, is our label one that the
 //! JVM's may stand for?
 
+pub mod malloc;
 mod ranges;
 mod sums;
 pub mod tags;
@@ -14,6 +15,7 @@ use super::area::Area;
 use super::types::MemoryMap;
 use crate::base::Bytes;
 use crate::jvm::hotspot::report::heap_info::HeapInfo;
+use crate::jvm::hotspot::report::malloc_info::MallocInfo;
 use crate::jvm::hotspot::report::nmt::Summary;
 
 /// What the JVM said; the parts that it could not or was not asked to say are `None`.
@@ -23,6 +25,7 @@ pub struct Said {
     /// Of `System.map` or of the detail report: see `Label`.
     pub labels: Option<Vec<Label>>,
     pub heap: Option<HeapInfo>,
+    pub malloc: Option<MallocInfo>,
 }
 
 /// The comparison.
@@ -30,6 +33,8 @@ pub struct Said {
 pub struct Audit {
     pub rows: Vec<AuditRow>,
     pub agreement: Option<Agreement>,
+    /// Of the blocks behind the account: see `malloc::compare`.
+    pub malloc: Option<malloc::MallocAudit>,
 }
 
 /// One figure, ours and theirs.
@@ -94,7 +99,7 @@ pub fn audit(map: &MemoryMap, said: &Said) -> Audit {
     if let Some(heap) = &said.heap {
         sums::of_heap_info(map, heap, &mut rows);
     }
-    Audit { rows, agreement: said.labels.as_ref().map(|labels| ranges::compare(map, labels)) }
+    Audit { rows, agreement: said.labels.as_ref().map(|labels| ranges::compare(map, labels)), malloc: None }
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 //! loaded images, and last the mapping itself.
 
 use super::area::{Area, of_kind};
+use super::malloc;
 use super::types::{Instance, Owner};
-use crate::alloc::AllocView;
 use crate::base::{Bytes, Range};
 use crate::jvm::{Extent, How, JvmView, Kind};
 use crate::os::maps::Mapping;
@@ -15,24 +15,63 @@ use std::collections::{HashMap, HashSet};
 pub struct Claim {
     pub range: Range,
     pub rank: u8,
-    pub owner: Owner,
+    /// At least one. Several: the range is theirs together, in proportion to their bytes.
+    pub shares: Vec<ClaimShare>,
+}
+
+/// What one owner has of a claimed range.
+#[derive(Clone, Copy, Debug)]
+pub struct ClaimShare {
+    /// Index into `Claims::owners`.
+    pub owner: usize,
+    pub bytes: Bytes,
     pub in_use: Option<Bytes>,
 }
 
+/// Claims and the owners that they name; an owner may stand there several times.
+#[derive(Debug, Default)]
+pub struct Claims {
+    pub list: Vec<Claim>,
+    pub owners: Vec<Owner>,
+}
+
 pub const RANK_JVM: u8 = 0;
-pub const RANK_ALLOC: u8 = 1;
-pub const RANK_IMAGE: u8 = 2;
-pub const RANK_LINK: u8 = 3;
-pub const RANK_MAPPING: u8 = 4;
+/// What the walk of malloc's heap found.
+pub const RANK_STRETCH: u8 = 1;
+/// malloc's memory as a whole.
+pub const RANK_ALLOC: u8 = 2;
+pub const RANK_IMAGE: u8 = 3;
+pub const RANK_LINK: u8 = 4;
+pub const RANK_MAPPING: u8 = 5;
+
+impl Claims {
+    pub fn owner(&mut self, owner: Owner) -> usize {
+        self.owners.push(owner);
+        self.owners.len() - 1
+    }
+
+    /// A claim of one owner.
+    pub fn one(&mut self, range: Range, rank: u8, owner: Owner, in_use: Option<Bytes>) {
+        let owner = self.owner(owner);
+        let shares = vec![ClaimShare { owner, bytes: range.bytes(), in_use }];
+        self.list.push(Claim { range, rank, shares });
+    }
+
+    /// The first owner of a claim: the only one but for stretches of malloc's heap.
+    pub fn first_owner(&self, claim: &Claim) -> &Owner {
+        &self.owners[claim.shares[0].owner]
+    }
+}
 
 /// All claims of a snapshot.
-pub fn all(snapshot: &Snapshot) -> Vec<Claim> {
-    let mut claims = Vec::new();
-    if let Ok(jvm) = &snapshot.jvm {
+pub fn all(snapshot: &Snapshot) -> Claims {
+    let mut claims = Claims::default();
+    let jvm = snapshot.jvm.as_ref().ok();
+    if let Some(jvm) = jvm {
         of_jvm(jvm, &mut claims);
     }
     if let Ok(alloc) = &snapshot.alloc {
-        of_alloc(alloc, &mut claims);
+        malloc::owners::claim(alloc, jvm, &mut claims);
     }
     of_images(snapshot, &mut claims);
     for link in &snapshot.links {
@@ -43,21 +82,18 @@ pub fn all(snapshot: &Snapshot) -> Vec<Claim> {
             instance: library(&link.library),
             how: link.how.clone(),
         };
-        claims.push(Claim { range: link.range, rank: RANK_LINK, owner, in_use: None });
+        claims.one(link.range, RANK_LINK, owner, None);
     }
     of_mappings(snapshot, &mut claims);
     claims
 }
 
-fn of_jvm(jvm: &JvmView, claims: &mut Vec<Claim>) {
+fn of_jvm(jvm: &JvmView, claims: &mut Claims) {
     let threads: HashMap<Range, i32> =
         jvm.threads.iter().filter_map(|thread| Some((thread.stack.clone().ok()?, thread.tid))).collect();
-    claims.extend(jvm.extents.iter().map(|extent| Claim {
-        range: extent.range,
-        rank: RANK_JVM,
-        owner: owner_of(extent, &threads),
-        in_use: extent.in_use_bytes,
-    }));
+    for extent in &jvm.extents {
+        claims.one(extent.range, RANK_JVM, owner_of(extent, &threads), extent.in_use_bytes);
+    }
 }
 
 fn owner_of(extent: &Extent, threads: &HashMap<Range, i32>) -> Owner {
@@ -68,7 +104,8 @@ fn owner_of(extent: &Extent, threads: &HashMap<Range, i32>) -> Owner {
     Owner { area: of_kind(extent.kind), part: extent.part.clone(), instance, how: how(&extent.how) }
 }
 
-fn how(how: &How) -> String {
+/// The proof in a few words.
+pub fn how(how: &How) -> String {
     match how {
         How::VmStructs => "vmStructs".to_string(),
         How::Symbol => "symbol".to_string(),
@@ -80,34 +117,8 @@ fn how(how: &How) -> String {
     }
 }
 
-fn of_alloc(alloc: &AllocView, claims: &mut Vec<Claim>) {
-    let mut claim = |range, area, part: &str, instance, how: &str| {
-        let owner = Owner { area, part: part.to_string(), instance, how: how.to_string() };
-        claims.push(Claim { range, rank: RANK_ALLOC, owner, in_use: None });
-    };
-    for arena in &alloc.arenas {
-        let part = if arena.number == 0 { "malloc main arena" } else { "malloc thread arenas" };
-        for heap in &arena.heaps {
-            let instance = Instance::Arena(arena.number);
-            claim(heap.in_arena, Area::JvmWork, part, instance.clone(), "arena ring");
-            if heap.reserved != heap.in_arena {
-                claim(
-                    heap.reserved,
-                    Area::MallocFreed,
-                    "malloc arenas, not in use yet",
-                    instance,
-                    "arena ring",
-                );
-            }
-        }
-    }
-    for range in &alloc.mmapped {
-        claim(*range, Area::JvmWork, "malloc mmapped chunks", Instance::None, "chunk header");
-    }
-}
-
 /// Text and data of loaded images; the zeroed part of the data (.bss) lies in an anonymous mapping behind the file's.
-fn of_images(snapshot: &Snapshot, claims: &mut Vec<Claim>) {
+fn of_images(snapshot: &Snapshot, claims: &mut Claims) {
     for image in &snapshot.images {
         for (range, writable) in &image.segments {
             let section = if *writable { "data" } else { "text" };
@@ -117,17 +128,12 @@ fn of_images(snapshot: &Snapshot, claims: &mut Vec<Claim>) {
                 instance: library(&image.path),
                 how: "loaded image".to_string(),
             };
-            claims.push(Claim {
-                range: range.widened(crate::base::PAGE),
-                rank: RANK_IMAGE,
-                owner,
-                in_use: None,
-            });
+            claims.one(range.widened(crate::base::PAGE), RANK_IMAGE, owner, None);
         }
     }
 }
 
-fn of_mappings(snapshot: &Snapshot, claims: &mut Vec<Claim>) {
+fn of_mappings(snapshot: &Snapshot, claims: &mut Claims) {
     let with_code: HashSet<&str> = snapshot
         .os
         .mappings
@@ -137,7 +143,7 @@ fn of_mappings(snapshot: &Snapshot, claims: &mut Vec<Claim>) {
         .collect();
     for mapping in &snapshot.os.mappings {
         let owner = of_mapping(mapping, with_code.contains(mapping.path.as_str()));
-        claims.push(Claim { range: mapping.range, rank: RANK_MAPPING, owner, in_use: None });
+        claims.one(mapping.range, RANK_MAPPING, owner, None);
     }
 }
 
@@ -148,7 +154,7 @@ fn of_mapping(mapping: &Mapping, has_code: bool) -> Owner {
     let library = || library(&mapping.path);
     match mapping.path.as_str() {
         "[stack]" => owner(Area::Stack, "primordial thread stack".into(), Instance::None, "mapping's name"),
-        "[heap]" => owner(Area::JvmWork, "malloc main arena".into(), Instance::Arena(0), "mapping's name"),
+        "[heap]" => malloc::owners::unwalked_main_arena("mapping's name"),
         "[vdso]" | "[vvar]" | "[vsyscall]" | "[vvar_vclock]" => {
             owner(Area::Code, mapping.path.clone(), Instance::None, "mapping's name")
         }

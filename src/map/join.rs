@@ -2,9 +2,9 @@
 //! nest (an inner one refines); two that overlap otherwise are a gap that names both.
 
 use super::area::Area;
-use super::claims::{self, Claim};
+use super::claims::{self, Claim, Claims};
 use super::residency;
-use super::types::{Balance, Figures, MemoryMap, Owner, Span};
+use super::types::{Balance, Figures, MemoryMap, Owner, Share, Span};
 use crate::base::{Addr, Gap, Range, Why};
 use crate::os::maps::Mapping;
 use crate::snapshot::Snapshot;
@@ -19,34 +19,29 @@ pub fn join(snapshot: &Snapshot) -> MemoryMap {
     let claims = claims::all(snapshot);
     let mut gaps = snapshot.gaps();
     gaps.extend(overlaps(&claims));
-    let mut book = OwnerBook::default();
-    let pieces = sweep(&claims, snapshot);
-    let mut won = vec![false; claims.len()];
+    let mut book = OwnerBook::new(&claims);
+    let pieces = sweep(&claims.list, snapshot);
+    let mut won = vec![false; claims.list.len()];
     let mut spans: Vec<Span> = Vec::new();
     for piece in pieces {
         won[piece.claim] = true;
         let mapping = &snapshot.os.mappings[piece.mapping];
-        let owner = book.index(&owner_within(&claims[piece.claim].owner, mapping));
+        let shares = book.shares(&claims.list[piece.claim], mapping);
         match spans.last_mut() {
-            Some(last)
-                if last.range.end == piece.range.start
-                    && last.owner == owner
-                    && last.mapping == piece.mapping =>
-            {
-                last.range.end = piece.range.end;
-            }
-            _ => spans.push(Span {
-                range: piece.range,
-                owner,
-                mapping: piece.mapping,
-                figures: Figures::default(),
-            }),
+            Some(last) if may_join(last, &piece, &shares) => last.range.end = piece.range.end,
+            _ => spans.push(Span { range: piece.range, mapping: piece.mapping, shares }),
         }
     }
     residency::fill(&mut spans, snapshot);
     let in_use = in_use_by_owner(&claims, &won, &book);
     let balance = balance(&spans, &book.owners, snapshot);
     MemoryMap { spans, owners: book.owners, in_use, balance, gaps }
+}
+
+/// Whether a piece continues the span before it. Spans of several owners are left apart: their shares differ.
+fn may_join(last: &Span, next: &Piece, shares: &[Share]) -> bool {
+    let one_owner = matches!((&last.shares[..], shares), ([a], [b]) if a.owner == b.owner);
+    one_owner && last.range.end == next.range.start && last.mapping == next.mapping
 }
 
 /// The guard pages of a stack are the stretches of it that nobody may touch: HotSpot's yellow, red and reserved zones at its
@@ -58,13 +53,21 @@ fn owner_within<'a>(owner: &'a Owner, mapping: &Mapping) -> Cow<'a, Owner> {
     Cow::Borrowed(owner)
 }
 
-#[derive(Default)]
-struct OwnerBook {
+/// The owners of the account: those of the claims that won something, each once.
+struct OwnerBook<'a> {
+    claims: &'a Claims,
     owners: Vec<Owner>,
     index: HashMap<Owner, usize>,
+    /// Where the claims' owners stand in `owners`: they are looked up once, since a heap has thousands of stretches.
+    of_claimed: Vec<Option<usize>>,
 }
 
-impl OwnerBook {
+impl<'a> OwnerBook<'a> {
+    fn new(claims: &'a Claims) -> OwnerBook<'a> {
+        let of_claimed = vec![None; claims.owners.len()];
+        OwnerBook { claims, owners: Vec::new(), index: HashMap::new(), of_claimed }
+    }
+
     fn index(&mut self, owner: &Owner) -> usize {
         if let Some(index) = self.index.get(owner) {
             return *index;
@@ -72,6 +75,34 @@ impl OwnerBook {
         self.owners.push(owner.clone());
         self.index.insert(owner.clone(), self.owners.len() - 1);
         self.owners.len() - 1
+    }
+
+    fn claimed(&mut self, owner: usize) -> usize {
+        if let Some(index) = self.of_claimed[owner] {
+            return index;
+        }
+        let index = self.index(&self.claims.owners[owner]);
+        self.of_claimed[owner] = Some(index);
+        index
+    }
+
+    /// The shares of a claim on a stretch of a mapping; all that they know yet is what they would reserve.
+    fn shares(&mut self, claim: &Claim, mapping: &Mapping) -> Vec<Share> {
+        if let Cow::Owned(owner) = owner_within(self.claims.first_owner(claim), mapping) {
+            return vec![Share { owner: self.index(&owner), figures: Figures::default() }];
+        }
+        let mut shares: Vec<Share> = Vec::with_capacity(claim.shares.len());
+        for share in &claim.shares {
+            let owner = self.claimed(share.owner);
+            match shares.iter_mut().find(|known| known.owner == owner) {
+                Some(known) => known.figures.reserved = known.figures.reserved.saturating_add(share.bytes),
+                None => {
+                    let figures = Figures { reserved: share.bytes, ..Figures::default() };
+                    shares.push(Share { owner, figures });
+                }
+            }
+        }
+        shares
     }
 }
 
@@ -117,9 +148,11 @@ fn sweep(claims: &[Claim], snapshot: &Snapshot) -> Vec<Piece> {
 }
 
 /// Claims of the runtime or the allocator that overlap without one lying inside the other of the same source.
-fn overlaps(claims: &[Claim]) -> Vec<Gap> {
+fn overlaps(claims: &Claims) -> Vec<Gap> {
+    // Stretches lie in malloc's memory, which is claimed as a whole.
+    let meant = |claim: &&Claim| claim.rank < claims::RANK_IMAGE && claim.rank != claims::RANK_STRETCH;
     let mut order: Vec<&Claim> =
-        claims.iter().filter(|c| c.rank < claims::RANK_IMAGE && !c.range.is_empty()).collect();
+        claims.list.iter().filter(meant).filter(|claim| !claim.range.is_empty()).collect();
     order.sort_by_key(|claim| (claim.range.start, std::cmp::Reverse(claim.range.end)));
     let mut open: Vec<&Claim> = Vec::new();
     let mut gaps = Vec::new();
@@ -130,9 +163,11 @@ fn overlaps(claims: &[Claim]) -> Vec<Gap> {
             let nested = other.range.covers(claim.range);
             !nested || other.rank != claim.rank
         });
-        if let Some(other) = clash.filter(|other| other.owner != claim.owner) {
+        let owner = claims.first_owner(claim);
+        if let Some(other) = clash.filter(|other| claims.first_owner(other) != owner) {
             if gaps.len() < OVERLAPS_NAMED_MAX {
-                gaps.push(overlap_gap(other, claim));
+                let common = other.range.intersect(claim.range);
+                gaps.push(overlap_gap(common, claims.first_owner(other), owner));
             } else {
                 more += 1;
             }
@@ -145,27 +180,18 @@ fn overlaps(claims: &[Claim]) -> Vec<Gap> {
     gaps
 }
 
-fn overlap_gap(one: &Claim, two: &Claim) -> Gap {
-    let what = format!(
-        "{} is claimed as {} and as {}",
-        one.range.intersect(two.range),
-        one.owner.part,
-        two.owner.part
-    );
-    Gap::new(what, Why::BadData(one.range.intersect(two.range).start))
+fn overlap_gap(common: Range, one: &Owner, two: &Owner) -> Gap {
+    let what = format!("{common} is claimed as {} and as {}", one.part, two.part);
+    Gap::new(what, Why::BadData(common.start))
 }
 
 /// Sums what the winning claims say is in use; an owner with a claim that does not say has no figure.
-fn in_use_by_owner(claims: &[Claim], won: &[bool], book: &OwnerBook) -> Vec<Option<u64>> {
+fn in_use_by_owner(claims: &Claims, won: &[bool], book: &OwnerBook) -> Vec<Option<u64>> {
     let mut sums: Vec<Option<u64>> = vec![Some(0); book.owners.len()];
-    for (claim, _) in claims.iter().zip(won).filter(|(_, won)| **won) {
+    for share in claims.list.iter().zip(won).filter(|(_, won)| **won).flat_map(|(claim, _)| &claim.shares) {
         // A stack of which all is guard pages has no span under its own name.
-        let Some(owner) = book.index.get(&claim.owner) else { continue };
-        let sum = &mut sums[*owner];
-        *sum = match (*sum, claim.in_use) {
-            (Some(sum), Some(bytes)) => sum.checked_add(bytes),
-            _ => None,
-        };
+        let Some(owner) = book.of_claimed[share.owner] else { continue };
+        sums[owner] = sums[owner].zip(share.in_use).and_then(|(sum, bytes)| sum.checked_add(bytes));
     }
     sums
 }
@@ -177,10 +203,10 @@ fn balance(spans: &[Span], owners: &[Owner], snapshot: &Snapshot) -> Balance {
         page_tables: snapshot.os.status.page_table_bytes,
         ..Balance::default()
     };
-    for span in spans {
-        balance.total.add(&span.figures);
-        if owners[span.owner].area == Area::Unattributed {
-            balance.unattributed += span.figures.resident;
+    for share in spans.iter().flat_map(|span| &span.shares) {
+        balance.total.add(&share.figures);
+        if owners[share.owner].area == Area::Unattributed {
+            balance.unattributed += share.figures.resident;
         }
     }
     balance.proportional = (balance.total.sharing_unknown == 0).then_some(balance.total.proportional);
@@ -189,4 +215,4 @@ fn balance(spans: &[Span], owners: &[Owner], snapshot: &Snapshot) -> Balance {
 
 #[cfg(test)]
 #[path = "join_tests.rs"]
-mod tests;
+pub mod tests;

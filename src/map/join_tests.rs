@@ -9,20 +9,20 @@ use crate::os::target::{OsView, ProcessFacts};
 use crate::snapshot::Taken;
 use std::collections::BTreeMap;
 
-fn run(start: u64, end: u64, mapped_times: u32) -> PageRun {
+pub fn run(start: u64, end: u64, mapped_times: u32) -> PageRun {
     PageRun { range: Range::of(start, end), bits: PageRun::PRESENT, page_bytes: 4096, mapped_times }
 }
 
-fn extent(start: u64, end: u64, kind: Kind, part: &str, in_use: Option<u64>) -> Extent {
+pub fn extent(start: u64, end: u64, kind: Kind, part: &str, in_use: Option<u64>) -> Extent {
     let range = Range::of(start, end);
     Extent { range, kind, part: part.to_string(), in_use_bytes: in_use, how: How::VmStructs }
 }
 
-fn unknown<T>() -> Known<T> {
+pub fn unknown<T>() -> Known<T> {
     Err(Gap::new("not read", Why::NotRead))
 }
 
-fn snapshot(maps: &str, pages: Vec<PageRun>, extents: Vec<Extent>) -> Snapshot {
+pub fn snapshot(maps: &str, pages: Vec<PageRun>, extents: Vec<Extent>) -> Snapshot {
     let os = OsView {
         process: ProcessFacts::default(),
         status: Status::default(),
@@ -46,6 +46,7 @@ fn snapshot(maps: &str, pages: Vec<PageRun>, extents: Vec<Extent>) -> Snapshot {
         threads: Vec::new(),
         extents,
         block_owners: Vec::new(),
+        nmt_counts: Ok(Vec::new()),
         gaps: Vec::new(),
     };
     Snapshot {
@@ -58,9 +59,9 @@ fn snapshot(maps: &str, pages: Vec<PageRun>, extents: Vec<Extent>) -> Snapshot {
     }
 }
 
-/// (part, resident bytes) of each span.
+/// (part, resident bytes) of each share of each span.
 fn spans(map: &MemoryMap) -> Vec<(&str, u64)> {
-    map.spans.iter().map(|span| (map.owners[span.owner].part.as_str(), span.figures.resident)).collect()
+    map.shares().map(|(owner, share)| (owner.part.as_str(), share.figures.resident)).collect()
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! The laws of the account, checked after every join in tests and, cheaply, at run time: spans are sorted, disjoint and
-//! cover every mapping; the areas sum exactly to the total.
+//! cover every mapping; the shares of a span sum to its bytes; the areas sum exactly to the total.
 
 use super::account::by_area;
 use super::types::MemoryMap;
@@ -15,6 +15,10 @@ pub fn check(map: &MemoryMap, snapshot: &Snapshot) -> Result<(), String> {
         }
         if !snapshot.os.mappings[span.mapping].range.covers(span.range) {
             return Err(format!("span {} leaves its mapping", span.range));
+        }
+        let shared: u64 = span.shares.iter().map(|share| share.figures.reserved).sum();
+        if shared != span.range.bytes() {
+            return Err(format!("the shares of {} sum to {shared} bytes", span.range));
         }
         end = span.range.end;
     }

@@ -8,7 +8,10 @@ pub mod audit;
 pub mod claims;
 pub mod join;
 pub mod law;
+pub mod malloc;
 pub mod residency;
+pub mod split;
+pub mod trim;
 pub mod types;
 
 pub use area::{Area, PaperArea};

@@ -1,38 +1,49 @@
 //! Gives every span its share of the pages: resident, swapped, shared, by page size. A page that several owners share is
 //! split by bytes; a page of shared memory that is mapped at several addresses counts at the first of them.
 
-use super::types::Span;
+use super::split;
+use super::types::{Figures, Span};
 use crate::base::{Bytes, Range};
 use crate::os::maps::Mapping;
 use crate::os::pagemap::PageRun;
 use crate::snapshot::Snapshot;
 use std::collections::{BTreeMap, HashMap};
 
+/// Until now the shares of a span know only what they reserve.
 pub fn fill(spans: &mut [Span], snapshot: &Snapshot) {
-    let mappings = &snapshot.os.mappings;
-    for span in spans.iter_mut() {
-        span.figures.reserved = span.range.bytes();
-        if mappings[span.mapping].rights.any() {
-            span.figures.committed = span.range.bytes();
-        }
+    let wholes = whole(spans, snapshot);
+    for (span, whole) in spans.iter_mut().zip(wholes) {
+        split::split(&whole, &mut span.shares);
     }
-    let Ok(runs) = &snapshot.os.pages else { return };
+}
+
+/// The figures of each span, whoever owns it.
+fn whole(spans: &[Span], snapshot: &Snapshot) -> Vec<Figures> {
+    let mappings = &snapshot.os.mappings;
+    let reserved = |span: &Span| {
+        let bytes = span.range.bytes();
+        let committed = if mappings[span.mapping].rights.any() { bytes } else { 0 };
+        Figures { reserved: bytes, committed, ..Figures::default() }
+    };
+    let mut figures: Vec<Figures> = spans.iter().map(reserved).collect();
+    let Ok(runs) = &snapshot.os.pages else { return figures };
     let mut aliases = Aliases::new(mappings);
     let mut first = 0;
     for run in runs {
         while first < spans.len() && spans[first].range.end <= run.range.start {
             first += 1;
         }
-        for span in spans[first..].iter_mut().take_while(|span| span.range.start < run.range.end) {
+        let inside = spans[first..].iter().take_while(|span| span.range.start < run.range.end);
+        for (span, figures) in inside.zip(&mut figures[first..]) {
             let piece = run.range.intersect(span.range);
             let seen_before = aliases.count(&mappings[span.mapping], span.mapping, piece, run);
-            add(span, run, piece.bytes(), seen_before);
+            add(figures, run, piece.bytes(), seen_before);
         }
     }
+    figures
 }
 
-fn add(span: &mut Span, run: &PageRun, bytes: Bytes, seen_before: Bytes) {
-    let figures = &mut span.figures;
+fn add(figures: &mut Figures, run: &PageRun, bytes: Bytes, seen_before: Bytes) {
     if run.is_swapped() {
         figures.swapped += bytes;
     }

@@ -1,11 +1,11 @@
-//! The account: spans of memory with one owner each, and their sums.
+//! The account: spans of memory, whose bytes they are, and their sums.
 
 use super::area::Area;
 use crate::base::{Bytes, Gap, Range};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Who owns a span, and how that is known.
+/// Who owns bytes of a span, and how that is known.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Owner {
     pub area: Area,
@@ -17,24 +17,52 @@ pub struct Owner {
     pub how: String,
 }
 
-/// What groups owners under `--by thread|library`.
+/// What groups owners under `--by thread|library|arena`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Instance {
     None,
     Thread(i32),
     Library(String),
+    /// Memory of one arena of malloc.
     Arena(usize),
+    /// Chunks that malloc mapped one by one.
+    Mmapped,
+    /// Memory of an allocator that is not walked.
+    OtherAllocator,
 }
 
-/// Memory in a row with one owner, within one mapping.
+impl Instance {
+    /// Whether it is malloc's memory, whoever has the block.
+    pub fn is_mallocs(&self) -> bool {
+        matches!(self, Instance::Arena(_) | Instance::Mmapped | Instance::OtherAllocator)
+    }
+}
+
+/// Memory in a row within one mapping, and whose it is. Mostly one owner's; malloc's pages hold blocks of many.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
     pub range: Range,
-    /// Index into `MemoryMap::owners`.
-    pub owner: usize,
     /// Index into the mappings of the snapshot.
     pub mapping: usize,
+    /// At least one, each of another owner; what they reserve sums to `range`.
+    pub shares: Vec<Share>,
+}
+
+/// What one owner has of a span.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// Index into `MemoryMap::owners`.
+    pub owner: usize,
     pub figures: Figures,
+}
+
+impl Span {
+    /// The figures of all owners together.
+    pub fn figures(&self) -> Figures {
+        let mut sum = Figures::default();
+        self.shares.iter().for_each(|share| sum.add(&share.figures));
+        sum
+    }
 }
 
 /// Sums over spans. All in bytes.
@@ -81,6 +109,13 @@ pub struct MemoryMap {
     pub in_use: Vec<Option<Bytes>>,
     pub balance: Balance,
     pub gaps: Vec<Gap>,
+}
+
+impl MemoryMap {
+    /// The shares of all spans, each with its owner, in the order of addresses.
+    pub fn shares(&self) -> impl Iterator<Item = (&Owner, &Share)> {
+        self.spans.iter().flat_map(|span| &span.shares).map(|share| (&self.owners[share.owner], share))
+    }
 }
 
 /// Our sum against the kernel's.

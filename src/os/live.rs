@@ -6,12 +6,13 @@
 //! kept until the snapshot is done, so that one snapshot sees one state.
 
 use super::maps::{Mapping, find_mapping};
-use super::memory::{Fault, Memory};
+use super::memory::{Bulk, Fault, Memory};
 use super::page_cache::{PageCache, Windows};
+use super::pagemap;
 use super::process::{Process, gap};
 use super::target::OsView;
 use crate::base::limits::{FETCHED_MAPPINGS_MAX, MEMORY_CACHE_BYTES_MAX};
-use crate::base::{Addr, Known, PAGE, Why};
+use crate::base::{Addr, Known, PAGE, Range, Why};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs::File;
@@ -28,6 +29,7 @@ pub struct Live<'a> {
     process: &'a Process,
     memory: File,
     view: &'a OsView,
+    bulk: LiveBulk,
     pages: RefCell<PageCache>,
     windows: RefCell<Windows>,
     files: RefCell<HashMap<(String, u64), Option<File>>>,
@@ -42,10 +44,12 @@ impl<'a> Live<'a> {
                 "run as root, or with CAP_SYS_PTRACE, or as the JVM's user with kernel.yama.ptrace_scope=0",
             )
         })?;
+        let copy = memory.try_clone().map_err(|error| gap("/proc/PID/mem", &error))?;
         let live = Live {
             process,
             memory,
             view,
+            bulk: LiveBulk { memory: copy, pagemap: process.open_file("pagemap").ok() },
             pages: RefCell::default(),
             windows: RefCell::default(),
             files: RefCell::default(),
@@ -79,13 +83,7 @@ impl<'a> Live<'a> {
 
     /// Reads from the process; `range` must be resident.
     fn read_resident(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
-        self.memory.read_exact_at(into, at.0).map_err(|error| {
-            let why = match error.raw_os_error() {
-                Some(libc::EACCES | libc::EPERM) => Why::Denied,
-                _ => Why::Gone,
-            };
-            Fault { at, why }
-        })
+        read_memory(&self.memory, at, into)
     }
 
     /// Reads an absent page of a file mapping from the file.
@@ -103,7 +101,46 @@ impl<'a> Live<'a> {
     }
 }
 
+fn read_memory(memory: &File, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
+    memory.read_exact_at(into, at.0).map_err(|error| {
+        let why = match error.raw_os_error() {
+            Some(libc::EACCES | libc::EPERM) => Why::Denied,
+            _ => Why::Gone,
+        };
+        Fault { at, why }
+    })
+}
+
+/// The part of `Live` that threads may share: it keeps nothing.
+struct LiveBulk {
+    memory: File,
+    pagemap: Option<File>,
+}
+
+impl Bulk for LiveBulk {
+    fn read(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
+        read_memory(&self.memory, at, into)
+    }
+
+    fn resident(&self, range: Range) -> Option<Vec<Range>> {
+        pagemap::resident_now(self.pagemap.as_ref()?, range).ok()
+    }
+}
+
 impl Memory for Live<'_> {
+    fn read_once(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
+        let wanted = Range::sized(at, into.len() as u64);
+        match self.view.resident_run(at) {
+            Some(run) if run.covers(wanted) => self.read_resident(at, into),
+            // Over a border of runs, or of a file.
+            _ => self.read(at, into),
+        }
+    }
+
+    fn bulk(&self) -> Option<&dyn Bulk> {
+        Some(&self.bulk)
+    }
+
     fn read(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
         if at.0.checked_add(into.len() as u64).is_none() {
             return Err(Fault { at, why: Why::BadData(at) });

@@ -140,6 +140,9 @@ pub trait Memory {
 pub trait Bulk: Sync {
     /// Fills `into` from `at`, whole or not at all. The caller asks only for what is resident.
     fn read(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault>;
+
+    /// What is resident of `range` at this moment, sorted, disjoint; `None`: only the view already taken tells.
+    fn resident(&self, range: Range) -> Option<Vec<Range>>;
 }
 
 /// The memory of a process that may not be read.

@@ -111,6 +111,12 @@ impl Process {
         stat.is_some_and(|stat| stat.start_ticks == self.start_ticks && !matches!(stat.state, 'Z' | 'X'))
     }
 
+    /// Page faults so far that needed no input or output.
+    pub fn minor_faults(&self) -> Known<u64> {
+        let text = self.text("stat").map_err(|error| gap("/proc/PID/stat", &error))?;
+        Stat::parse(&text).map(|stat| stat.minor_faults).ok_or_else(|| Gap::new("/proc/PID/stat", Why::Gone))
+    }
+
     pub fn status(&self) -> Known<Status> {
         let text = self.text("status").map_err(|error| gap("/proc/PID/status", &error))?;
         Ok(status::parse(&text))
@@ -178,6 +184,7 @@ pub fn gap(what: &str, error: &io::Error) -> Gap {
 pub struct Stat {
     pub state: char,
     pub parent: i32,
+    pub minor_faults: u64,
     pub start_ticks: u64,
     pub virtual_bytes: u64,
     /// Address of the bottom of the stack; 0 without the right to see it. Forked children share their parent's.
@@ -194,6 +201,7 @@ impl Stat {
         Some(Stat {
             state: fields.first()?.chars().next()?,
             parent: number(4)? as i32,
+            minor_faults: number(10)?,
             start_ticks: number(22)?,
             virtual_bytes: number(23)?,
             stack_start: number(28)?,

@@ -106,6 +106,20 @@ impl Memory for Sparse {
         Ok(())
     }
 
+    /// What is not known of a page of which something is known is 0.
+    fn read_once(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
+        let mut done = 0;
+        while done < into.len() {
+            let here = at.plus(done as u64);
+            let page = self.pages.get(&here.down_to(PAGE).0).ok_or(not_recorded(here))?;
+            let from = (here.0 % PAGE) as usize;
+            let step = (PAGE_BYTES - from).min(into.len() - done);
+            into[done..done + step].copy_from_slice(&page.bytes[from..from + step]);
+            done += step;
+        }
+        Ok(())
+    }
+
     /// As the trait's, a page at once.
     fn c_string(&self, at: Addr, max_bytes: usize) -> Result<String, Fault> {
         let mut found = Vec::new();
@@ -201,6 +215,14 @@ impl Memory for Recording<'_> {
 
     fn keeps_what_is_read(&self) -> bool {
         true
+    }
+
+    fn read_once(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
+        self.inner.read_once(at, into)
+    }
+
+    fn used(&self, at: Addr, bytes: &[u8]) {
+        self.seen.borrow_mut().put(at, bytes);
     }
 
     fn read_among_many(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {

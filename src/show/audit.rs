@@ -1,5 +1,9 @@
 //! The audit as text and JSON: both figures, their difference, and the reason where they measure different things.
 
+mod malloc;
+
+pub use malloc::tag_json;
+
 use super::json;
 use super::text::{gaps as show_gaps, head};
 use super::units::{human, human_signed, shorten};
@@ -44,6 +48,9 @@ pub fn text(
     }
     for (index, reason) in reasons.iter().enumerate() {
         writeln!(out, "{}{:>3}  {reason}", if index == 0 { "\n" } else { "" }, index + 1)?;
+    }
+    if let Some(audit) = &audit.malloc {
+        malloc::text(out, audit)?;
     }
     show_gaps(out, gaps)
 }
@@ -104,6 +111,7 @@ pub fn json(snapshot: &Snapshot, map: &MemoryMap, audit: &Audit, gaps: &[Gap]) -
         "jvm": account["jvm"],
         "totals": account["totals"],
         "rows": audit.rows.iter().map(row_json).collect::<Vec<_>>(),
+        "malloc": audit.malloc.as_ref().map(malloc::json),
         "labels": audit.agreement.as_ref().map(agreement_json),
         "gaps": gaps.iter().map(json::gap).collect::<Vec<_>>(),
     })

@@ -1,8 +1,10 @@
 //! The snapshot in JSON: `marusa/map/1`. Keys are stable; unknown is `null` with an entry in `gaps`, never 0.
 
+mod malloc;
+
 use crate::base::{Gap, Known};
 use crate::map::account::{AreaSum, by_area, by_library, by_thread};
-use crate::map::{Figures, MemoryMap};
+use crate::map::{Figures, MemoryMap, Owner, Share};
 use crate::snapshot::Snapshot;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -14,7 +16,7 @@ pub fn map(snapshot: &Snapshot, map: &MemoryMap) -> Value {
     let mut gaps = map.gaps.clone();
     let areas: Vec<Value> = by_area(map).iter().map(|sum| area(sum, snapshot, &mut gaps)).collect();
     let totals = totals(map, &mut gaps);
-    let malloc = malloc(snapshot);
+    let malloc = malloc::malloc(snapshot, map, &mut gaps);
     let mut value = json!({
         "schema": MAP_SCHEMA,
         "taken": {
@@ -163,38 +165,6 @@ pub fn figures(figures: &Figures, in_use: Option<u64>) -> Value {
     })
 }
 
-fn malloc(snapshot: &Snapshot) -> Value {
-    let Ok(alloc) = &snapshot.alloc else { return Value::Null };
-    let arenas: Vec<Value> = alloc
-        .arenas
-        .iter()
-        .map(|arena| {
-            let resident: u64 =
-                arena.heaps.iter().map(|heap| snapshot.os.resident_bytes(heap.reserved)).sum();
-            json!({
-                "arena": arena.number,
-                "address": arena.at.to_string(),
-                "heaps": arena.heaps.len(),
-                "system_bytes": arena.system_bytes,
-                "reserved_bytes": arena.heaps.iter().map(|heap| heap.reserved.bytes()).sum::<u64>(),
-                "resident_bytes": resident,
-            })
-        })
-        .collect();
-    json!({
-        "allocator": alloc.allocator,
-        "arenas": arenas,
-        "mmapped_chunks": alloc.mmapped.len(),
-        "mmapped_bytes": alloc.mmapped.iter().map(|range| range.bytes()).sum::<u64>(),
-        "in_use_bytes": null,
-        "free_bytes": null,
-        "free_resident_bytes": null,
-        "overhead_bytes": null,
-        "trimmable_bytes": null,
-        "unresolved_bytes": null,
-    })
-}
-
 fn threads(snapshot: &Snapshot, map: &MemoryMap) -> Vec<Value> {
     let Ok(jvm) = &snapshot.jvm else { return Vec::new() };
     let stacks: BTreeMap<i32, Figures> =
@@ -212,23 +182,44 @@ fn threads(snapshot: &Snapshot, map: &MemoryMap) -> Vec<Value> {
         .collect()
 }
 
-/// `--by mapping`: every span, in the order of addresses.
+/// `--by mapping`: every span, in the order of addresses. One of several owners names them in `shares`, biggest first.
 pub fn mappings(snapshot: &Snapshot, map: &MemoryMap) -> Vec<Value> {
     map.spans
         .iter()
         .map(|span| {
-            let (owner, mapping) = (&map.owners[span.owner], &snapshot.os.mappings[span.mapping]);
-            let mut value = figures(&span.figures, None);
+            let mapping = &snapshot.os.mappings[span.mapping];
+            let mut value = figures(&span.figures(), None);
             value["start"] = json!(span.range.start.to_string());
             value["end"] = json!(span.range.end.to_string());
             value["rights"] = json!(mapping.rights.text());
             value["path"] = json!(mapping.path);
-            value["area"] = json!(owner.area.name());
-            value["part"] = json!(owner.part);
-            value["how"] = json!(owner.how);
+            value["area"] = Value::Null;
+            value["part"] = Value::Null;
+            value["how"] = Value::Null;
+            match &span.shares[..] {
+                [only] => name_owner(&mut value, &map.owners[only.owner]),
+                several => value["shares"] = shares(map, several),
+            }
             value
         })
         .collect()
+}
+
+fn name_owner(value: &mut Value, owner: &Owner) {
+    value["area"] = json!(owner.area.name());
+    value["part"] = json!(owner.part);
+    value["how"] = json!(owner.how);
+}
+
+fn shares(map: &MemoryMap, shares: &[Share]) -> Value {
+    let mut sorted: Vec<&Share> = shares.iter().collect();
+    sorted.sort_by_key(|share| std::cmp::Reverse(share.figures.reserved));
+    let value = |share: &&Share| {
+        let mut value = figures(&share.figures, None);
+        name_owner(&mut value, &map.owners[share.owner]);
+        value
+    };
+    sorted.iter().map(value).collect()
 }
 
 fn libraries(map: &MemoryMap) -> Vec<Value> {

@@ -4,4 +4,5 @@ pub mod audit;
 pub mod json;
 pub mod list;
 pub mod text;
+pub mod trim;
 pub mod units;

@@ -58,8 +58,8 @@ fn heap_start(target: &Target, entry: Option<Addr>) -> Option<Addr> {
     let mappings = &target.view.mappings;
     let executable = &find_mapping(mappings, entry?)?.path;
     let end = mappings.iter().filter(|mapping| mapping.path == *executable).map(|m| m.range.end).max()?;
-    let words: HashSet<u64> =
-        glibc::data(target, &glibc::library(target).ok()?).into_iter().flat_map(|(_, words)| words).collect();
+    let libc = glibc::library(target, &mut Vec::new()).ok()?;
+    let words: HashSet<u64> = glibc::data(target, &libc).into_iter().flat_map(|(_, words)| words).collect();
     let near = Range::sized(end, HEAP_ABOVE_BYTES_MAX);
     mappings
         .iter()

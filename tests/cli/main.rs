@@ -8,6 +8,7 @@ mod list;
 mod recycled;
 mod reduced;
 mod secrets;
+mod trim;
 
 use common::*;
 use std::os::unix::process::CommandExt;

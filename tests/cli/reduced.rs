@@ -21,8 +21,8 @@ fn without_the_right_to_read_memory_the_kernels_view_remains() {
     assert!(snapshot.jvm.as_ref().is_err_and(|gap| gap.why == Why::Denied), "{:?}", snapshot.jvm.err());
     assert!(map.gaps.iter().any(|gap| gap.why == Why::Denied));
     let resident = |area| -> u64 {
-        let spans = map.spans.iter().filter(|span| map.owners[span.owner].area == area);
-        spans.map(|span| span.figures.resident).sum()
+        let shares = map.shares().filter(|(owner, _)| owner.area == area);
+        shares.map(|(_, share)| share.figures.resident).sum()
     };
     assert!(resident(Area::Code) > 5 << 20, "libraries are known by their mappings");
     assert!(resident(Area::Unattributed) > 30 << 20, "the heap is there, its owner is not known");

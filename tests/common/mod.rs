@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -112,6 +112,14 @@ impl Jvm {
     }
 }
 
+impl Jvm {
+    /// Writes a line to the program's standard input.
+    pub fn tell(&mut self, line: &str) {
+        let input = self.child.stdin.as_mut().expect("a pipe");
+        writeln!(input, "{line}").and_then(|()| input.flush()).expect("the program reads");
+    }
+}
+
 impl Drop for Jvm {
     fn drop(&mut self) {
         signal(self.pid, libc::SIGKILL);
@@ -172,8 +180,43 @@ pub fn check_laws(map: &Value) {
             area["parts"].as_array().expect("parts").iter().map(|p| number(&p["resident_bytes"])).sum();
         assert_eq!(parts, number(&area["resident_bytes"]), "the parts of {} sum exactly", area["area"]);
     }
+    check_malloc(map);
     let gaps = map["gaps"].as_array().expect("gaps");
     assert!(gaps.iter().all(|gap| gap["what"].is_string() && gap["why"].is_string()));
+}
+
+/// malloc's sums, where its chunks were read: by arena, and within the account.
+fn check_malloc(map: &Value) {
+    let malloc = &map["malloc"];
+    if malloc["in_use_bytes"].is_null() {
+        return;
+    }
+    let arenas = malloc["arenas"].as_array().expect("arenas");
+    let of_arenas = |key: &str| -> u64 { arenas.iter().map(|arena| number(&arena[key])).sum() };
+    for key in
+        ["free_bytes", "free_resident_bytes", "free_whole_page_bytes", "trimmable_bytes", "top_kept_bytes"]
+    {
+        assert_eq!(of_arenas(key), number(&malloc[key]), "the arenas sum exactly to {key}");
+    }
+    for key in ["in_use_bytes", "overhead_bytes", "unresolved_bytes"] {
+        assert!(of_arenas(key) <= number(&malloc[key]), "mapped chunks come on top of the arenas' {key}");
+    }
+    for arena in arenas {
+        let parts = ["in_use_bytes", "free_bytes", "overhead_bytes", "unresolved_bytes"];
+        let sum: u64 = parts.iter().map(|key| number(&arena[*key])).sum();
+        assert!(sum <= number(&arena["reserved_bytes"]), "arena {} has {sum} bytes", arena["arena"]);
+    }
+    let given_back = number(&malloc["trimmable_bytes"]) + number(&malloc["top_kept_bytes"]);
+    assert!(
+        given_back <= number(&malloc["free_whole_page_bytes"]),
+        "only whole free pages can be given back"
+    );
+    assert!(number(&malloc["free_whole_page_bytes"]) <= number(&malloc["free_resident_bytes"]));
+    if number(&map["totals"]["changed_while_reading_bytes"]) == 0 {
+        assert!(
+            number(&malloc["free_resident_bytes"]) <= number(&area(map, "malloc_freed")["resident_bytes"])
+        );
+    }
 }
 
 pub fn number(value: &Value) -> u64 {

@@ -52,8 +52,12 @@ fn account(path: &Path) -> (Value, Balance, Vec<Gap>) {
 }
 
 /// What lists are made of, by name: a difference names the part, not its number.
-fn key_of(value: &Value) -> Option<&str> {
-    ["area", "part", "name"].iter().find_map(|key| value[*key].as_str())
+fn key_of(value: &Value) -> Option<String> {
+    let number = || Some(value["arena"].as_u64()?.to_string());
+    // One part of malloc's blocks may be told in several ways.
+    let owner = || Some(format!("{} by {}", value["part"].as_str()?, value["how"].as_str()?));
+    let name = || ["area", "part", "name"].iter().find_map(|key| value[*key].as_str()).map(str::to_string);
+    number().or_else(owner).or_else(name)
 }
 
 /// Every place at which the two differ: "areas.java_heap.parts.eden.resident_bytes: 4096 was 8192".
@@ -68,14 +72,16 @@ fn differences(path: &str, now: &Value, golden: &Value, found: &mut Vec<String>)
         (Value::Array(now), Value::Array(golden))
             if now.iter().chain(golden).all(|v| key_of(v).is_some()) =>
         {
-            let of = |list: &[Value], key| list.iter().find(|value| key_of(value) == key).cloned();
+            let of = |list: &[Value], key: &Option<String>| {
+                list.iter().find(|value| key_of(value) == *key).cloned()
+            };
             for key in golden
                 .iter()
                 .map(key_of)
-                .chain(now.iter().map(key_of).filter(|key| of(golden, *key).is_none()))
+                .chain(now.iter().map(key_of).filter(|key| of(golden, key).is_none()))
             {
-                let path = format!("{path}.{}", key.unwrap_or_default());
-                let (now, golden) = (of(now, key), of(golden, key));
+                let path = format!("{path}.{}", key.as_deref().unwrap_or_default());
+                let (now, golden) = (of(now, &key), of(golden, &key));
                 differences(&path, &now.unwrap_or_default(), &golden.unwrap_or_default(), found);
             }
         }

@@ -75,6 +75,9 @@ fn check_jvm(map: &Value, row: &Row, check: &mut impl FnMut(bool, String)) {
     );
     let classes = jvm["classes"]["classes"].as_u64().unwrap_or(0);
     check((1400..30_000).contains(&classes), format!("{classes} classes"));
+    let malloc = |key: &str| map["malloc"][key].as_u64().unwrap_or(0);
+    check(malloc("in_use_bytes") > 48 << 20, format!("{} bytes of malloc in use", malloc("in_use_bytes")));
+    check(malloc("overhead_bytes") > 10 << 10, format!("{} bytes of overhead", malloc("overhead_bytes")));
     for (name, least) in
         [("class_metadata", 3 << 20), ("jit_code", 1 << 20), ("stack", 500 << 10), ("code", 5 << 20)]
     {

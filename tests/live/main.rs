@@ -6,4 +6,6 @@ mod common;
 
 mod account;
 mod audit;
+mod nmt;
+mod trim;
 mod zero_touch;

@@ -213,7 +213,7 @@ fn take_ids(uid: u32, gid: u32) {
 }
 
 /// A folder of the target below its root. A link in it may be the target's trap, so it is resolved as the target would.
-fn open_within(root: &File, name: &std::ffi::CStr) -> io::Result<OwnedFd> {
+pub fn open_within(root: &File, name: &std::ffi::CStr) -> io::Result<OwnedFd> {
     // SAFETY: `open_how` is three numbers, for which 0 is a valid value.
     let mut how: libc::open_how = unsafe { std::mem::zeroed() };
     how.flags = (libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC) as u64;

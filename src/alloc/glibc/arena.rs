@@ -9,7 +9,13 @@ use crate::base::{Addr, Gap, Known, Range, Why};
 use crate::os::Target;
 
 /// Every arena, the main one first.
-pub fn read(target: &Target, layout: &Layout, owned: &[Range], gaps: &mut Vec<Gap>) -> Known<Vec<Arena>> {
+pub fn read(
+    target: &Target,
+    layout: &Layout,
+    sbrk_base: Option<Addr>,
+    owned: &[Range],
+    gaps: &mut Vec<Gap>,
+) -> Known<Vec<Arena>> {
     let mut arenas = Vec::with_capacity(layout.ring.len());
     for (number, at) in layout.ring.iter().enumerate().skip(1) {
         match thread_arena(target, layout, *at, number) {
@@ -26,7 +32,7 @@ pub fn read(target: &Target, layout: &Layout, owned: &[Range], gaps: &mut Vec<Ga
             .copied()
             .chain(arenas.iter().flat_map(|arena| arena.heaps.iter().map(|heap| heap.reserved))),
     );
-    let main = main_arena::read(target, layout, &taken)?;
+    let main = main_arena::read(target, layout, sbrk_base, &taken)?;
     check(&main, gaps);
     arenas.insert(0, main);
     Ok(arenas)
@@ -69,5 +75,6 @@ fn thread_arena(target: &Target, layout: &Layout, at: Addr, number: usize) -> Kn
         }
     }
     heaps.sort_by_key(|heap| heap.reserved.start);
-    Ok(Arena { at, number, heaps, system_bytes, attached_threads: None, figures: Err(super::not_walked()) })
+    let attached_threads = layout.attached_threads(memory, at);
+    Ok(Arena { at, number, heaps, system_bytes, attached_threads, figures: Err(super::not_walked()) })
 }

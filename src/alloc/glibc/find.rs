@@ -1,7 +1,7 @@
 //! Finds glibc in the process, and in its writable data the main arena: 127 pairs of list heads, each of which points at
 //! itself or at chunks that point back. No symbol is needed, so a stripped libc serves as well.
 
-use super::layout::{BINS, Layout};
+use super::layout::{BINS, Layout, Totals};
 use crate::base::limits::{C_STRING_BYTES_MAX, LIBC_DATA_BYTES_MAX};
 use crate::base::{Addr, Gap, Known, PAGE, Range, Why};
 use crate::os::elf::Image;
@@ -12,6 +12,9 @@ use crate::os::{Memory, Target};
 const BANNER_SEARCH_BYTES_MAX: u64 = 4 << 20;
 const BANNER: &[u8] = b"GNU C Library (";
 
+/// C libraries of one process that are looked at: glibc has 16 namespaces (DL_NNS).
+const LIBCS_MAX: usize = 16;
+
 /// "libc.so.6", "libc-2.31.so".
 fn is_libc(mapping: &Mapping) -> bool {
     let name = mapping.file_name();
@@ -19,12 +22,31 @@ fn is_libc(mapping: &Mapping) -> bool {
     mapping.offset == 0 && mapping.is_file() && is_named
 }
 
-pub fn library(target: &Target) -> Known<Image> {
-    let first = target.view.mappings.iter().find(|mapping| is_libc(mapping)).ok_or_else(|| {
+/// The C library whose malloc has the break, or else the first; and a gap for the others: dlmopen(3) loads one more for each
+/// namespace, and each has a malloc of its own.
+pub fn library(target: &Target, gaps: &mut Vec<Gap>) -> Known<Image> {
+    let all: Vec<&Mapping> =
+        target.view.mappings.iter().filter(|mapping| is_libc(mapping)).take(LIBCS_MAX).collect();
+    let first = all.first().ok_or_else(|| {
         Gap::new("glibc", Why::NotInThisRuntime)
             .hint("the process maps no libc.so.6: static, or another C library")
     })?;
-    Image::read(target.memory, first).map_err(|fault| fault.gap("headers of libc"))
+    let read =
+        |first: &Mapping| Image::read(target.memory, first).map_err(|fault| fault.gap("headers of libc"));
+    if all.len() == 1 {
+        return read(first);
+    }
+    gaps.push(
+        Gap::new(format!("malloc of {} more libc.so.6", all.len() - 1), Why::NotRead)
+            .hint("a library was loaded with dlmopen(3); what its own malloc holds has no owner"),
+    );
+    let images = || all.iter().filter_map(|first| read(first).ok());
+    let has_the_break = |libc: &Image| {
+        let totals = layout(target, libc).and_then(|layout| Totals::find(target, libc, &layout));
+        let base = totals.ok().and_then(|totals| target.mapping(totals.sbrk_base));
+        base.is_some_and(|mapping| mapping.path == "[heap]")
+    };
+    images().find(has_the_break).map_or_else(|| read(first), Ok)
 }
 
 /// "2.36", from the banner that `gnu_get_libc_version` and `libc.so.6` itself print (csu/version.c).

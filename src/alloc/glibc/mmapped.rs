@@ -5,14 +5,21 @@
 //! malloc/malloc.c, `sysmalloc_mmap`; in 2.43 the size leaves out the 16 bytes that end the mapping, and bit 0 of
 //! prev_size marks huge pages. `memalign` leaves the original header at the start of the mapping.
 
-use super::layout::Totals;
+use super::figures::HEADER_BYTES;
+use super::layout::{Totals, may_be_malloc_s};
+use super::region::Piece;
+use crate::alloc::types::{BlockCount, State, Stretch};
+use crate::base::blocks::Label;
 use crate::base::limits::MMAPPED_PAGES_MAX;
-use crate::base::{Gap, PAGE, Range, Why};
+use crate::base::{Addr, Bytes, Gap, PAGE, Range, Why};
 use crate::os::Target;
-use crate::os::maps::Mapping;
 
+/// Pages of glibc.malloc.hugetlb=2 are of this size or a multiple of it. A chunk that mremap made smaller ends within one.
+const LARGE_PAGE: u64 = 2 << 20;
 const IS_MMAPPED: u64 = 2;
 const FLAGS: u64 = 7;
+/// How far behind the start of its mapping an aligned chunk is looked for.
+const ALIGNED_BYTES_MAX: u64 = 4 << 20;
 /// Look-alikes that are looked for among the chunks when there is more than malloc counts.
 const LOOK_ALIKES_MAX: usize = 2;
 
@@ -32,16 +39,24 @@ pub fn joined(ranges: impl Iterator<Item = Range>) -> Vec<Range> {
 
 /// All mapped chunks, from header to end, sorted. `taken` is sorted and disjoint: memory that is not theirs.
 pub fn read(target: &Target, taken: &[Range], totals: Option<Totals>, gaps: &mut Vec<Gap>) -> Vec<Range> {
-    let mut free: Vec<Range> = Vec::new();
-    for mapping in target.view.mappings.iter().filter(|mapping| may_hold(mapping)) {
-        free.extend(without(mapping.range, taken));
+    let mut free: Vec<Place> = Vec::new();
+    for mapping in target.view.mappings.iter().filter(|mapping| may_be_malloc_s(mapping)) {
+        let unit = if mapping.is_hugetlb_name() { LARGE_PAGE } else { PAGE };
+        free.extend(without(mapping.range, taken).into_iter().map(|range| Place { range, unit }));
     }
-    let mut search = Search { target, chunks: Vec::new(), pages: 0 };
+    let mut search = Search { target, chunks: Vec::new(), pages: 0, looks_within: false };
     // Chunks at the start of a mapping, and those right behind them, are nearly all: then mp_ agrees and that is it.
-    let rests: Vec<Range> = free.iter().map(|range| search.chain(*range)).collect();
+    let mut rests: Vec<Place> = free.iter().map(|range| search.chain(*range)).collect();
+    // Not so if the one is too small and malloc's own sum too large.
+    let is_surely_all =
+        totals.is_some_and(|totals| sums(&search.chunks) == (totals.mmapped_count, totals.mmapped_bytes));
+    if !is_surely_all {
+        search = Search { target, chunks: Vec::new(), pages: 0, looks_within: true };
+        rests = free.iter().map(|range| search.chain(*range)).collect();
+    }
     if !is_all(&search.chunks, totals) {
-        let mut rests: Vec<Range> = rests.into_iter().filter(|rest| !rest.is_empty()).collect();
-        rests.sort_by_key(|rest| rest.bytes());
+        let mut rests: Vec<Place> = rests.into_iter().filter(|rest| !rest.range.is_empty()).collect();
+        rests.sort_by_key(|rest| rest.range.bytes());
         for rest in rests {
             search.pages_of(rest);
             if is_all(&search.chunks, totals) || search.pages >= MMAPPED_PAGES_MAX {
@@ -58,14 +73,6 @@ pub fn read(target: &Target, taken: &[Range], totals: Option<Totals>, gaps: &mut
     chunks
 }
 
-fn may_hold(mapping: &Mapping) -> bool {
-    mapping.is_anonymous()
-        && mapping.rights.read
-        && mapping.rights.write
-        && !mapping.rights.shared
-        && mapping.path != "[heap]"
-}
-
 /// The parts of `range` that `taken` leaves.
 fn without(range: Range, taken: &[Range]) -> Vec<Range> {
     let mut left = Vec::new();
@@ -80,35 +87,78 @@ fn without(range: Range, taken: &[Range]) -> Vec<Range> {
     left
 }
 
+/// A chunk that malloc mapped by itself.
+#[derive(Clone, Debug)]
+pub struct Mapped {
+    pub range: Range,
+    pub label: Label,
+    /// What the block was rounded up by.
+    pub slack: Bytes,
+    pub pieces: Vec<Piece>,
+}
+
+impl Mapped {
+    pub fn payload(&self) -> Range {
+        Range::new(self.range.start.plus(2 * HEADER_BYTES), self.range.end)
+    }
+
+    /// Its stretches, with the header before and the slack behind the block.
+    pub fn stretches(&self, in_use: &mut [BlockCount], out: &mut Vec<Stretch>) {
+        let block = Range::new(
+            self.payload().start,
+            Addr(self.payload().end.0 - self.slack.min(self.payload().bytes())),
+        );
+        let count = &mut in_use[self.label as usize];
+        *count = BlockCount { blocks: count.blocks + 1, bytes: count.bytes + block.bytes() };
+        for piece in &self.pieces {
+            let used = piece.range.intersect(block).bytes();
+            let shares = [(State::InUse(self.label), used), (State::Overhead, piece.range.bytes() - used)];
+            let shares = shares.into_iter().filter(|(_, bytes)| *bytes > 0).collect();
+            out.push(Stretch { range: piece.range, arena: None, shares });
+        }
+    }
+}
+
+/// Where chunks may lie, and what the start of each is a multiple of.
+#[derive(Clone, Copy)]
+struct Place {
+    range: Range,
+    unit: u64,
+}
+
 struct Search<'a> {
     target: &'a Target<'a>,
     chunks: Vec<Range>,
     pages: usize,
+    /// Whether headers of aligned chunks behind the first one are looked for.
+    looks_within: bool,
 }
 
 impl Search<'_> {
-    /// Takes the chunks that follow one another from the start of `range`; what is left of it.
-    fn chain(&mut self, range: Range) -> Range {
+    /// Takes the chunks that follow one another from the start of `place`; what is left of it.
+    fn chain(&mut self, place: Place) -> Place {
+        let Place { range, unit } = place;
         let mut at = range.start;
         while let Some(chunk) = self.chunk(Range::new(at, range.end)) {
             self.chunks.push(chunk);
-            at = chunk.end;
+            at = chunk.end.up_to(unit);
         }
-        Range::new(at, range.end)
+        Place { range: Range::new(at, range.end), unit }
     }
 
-    /// Looks at every page of `range` that is in memory.
-    fn pages_of(&mut self, range: Range) {
+    /// Looks at every page of `place` that is in memory.
+    fn pages_of(&mut self, place: Place) {
+        let Place { range, unit } = place;
         let mut from = range.start;
         for piece in self.target.resident(range) {
-            from = from.max(piece.start.up_to(PAGE));
+            from = from.max(piece.start.up_to(unit));
             while from < piece.end {
                 self.pages += 1;
                 if self.pages >= MMAPPED_PAGES_MAX {
                     return;
                 }
-                let rest = self.chain(Range::new(from, range.end));
-                from = if rest.start > from { rest.start } else { from.plus(PAGE) };
+                let rest = self.chain(Place { range: Range::new(from, range.end), unit }).range;
+                from = if rest.start > from { rest.start } else { from.plus(unit) };
             }
         }
     }
@@ -119,8 +169,33 @@ impl Search<'_> {
             return None;
         }
         let words = self.target.memory.words(range.start, 2).ok()?;
-        let bytes = chunk_bytes(words[0], words[1])?;
+        let first = chunk_bytes(words[0], words[1])?;
+        let aligned = self.looks_within.then(|| self.aligned(range)).flatten();
+        let bytes = aligned.unwrap_or(first);
         (bytes <= range.bytes()).then(|| Range::sized(range.start, bytes))
+    }
+
+    /// Bytes of the mapping from the start of `range` if the header of an aligned chunk lies in it, which says how far
+    /// behind the start it lies. realloc moves and resizes such a mapping, and then the first header is no longer true
+    /// (malloc/malloc.c, `mremap_chunk`).
+    fn aligned(&self, range: Range) -> Option<u64> {
+        let memory = self.target.memory;
+        // What is aligned to more than half a page begins right behind the end of a page.
+        let first_page = memory.words(range.start, PAGE as usize / 8).ok()?;
+        let in_first =
+            (2..first_page.len()).step_by(2).map(|at| (at as u64 * 8, [first_page[at], first_page[at + 1]]));
+        let limit = Range::sized(range.start, range.bytes().min(ALIGNED_BYTES_MAX));
+        let pieces = self.target.resident(Range::new(range.start.plus(PAGE), limit.end));
+        let page_ends = pieces.into_iter().flat_map(|piece| {
+            (piece.start.up_to(PAGE).0..piece.end.0)
+                .step_by(PAGE as usize)
+                .map(|page| Addr(page).plus(PAGE - 16))
+        });
+        let in_later = page_ends.filter_map(|at| {
+            let words = memory.words(at, 2).ok()?;
+            Some((at.offset_from(range.start)?, [words[0], words[1]]))
+        });
+        in_first.chain(in_later).find_map(|(offset, [before, size])| aligned_bytes(offset, before, size))
     }
 }
 
@@ -134,14 +209,23 @@ fn chunk_bytes(prev_size: u64, size: u64) -> Option<u64> {
     (total > 0 && total.is_multiple_of(PAGE)).then_some(total)
 }
 
+/// Bytes of the mapping in which, `offset` behind its start, an aligned chunk has these two words.
+fn aligned_bytes(offset: u64, before: u64, size: u64) -> Option<u64> {
+    if before & !1 != offset || size & FLAGS != IS_MMAPPED {
+        return None;
+    }
+    chunk_bytes(0, offset.checked_add(size)?).filter(|total| *total > offset)
+}
+
 fn sums(chunks: &[Range]) -> (u64, u64) {
     (chunks.len() as u64, chunks.iter().map(|chunk| chunk.bytes()).sum())
 }
 
-/// glibc 2.43 of January 2026 adds 16 bytes too many per mremap, so only whole pages are compared.
+/// Whether the chunks are as many as malloc counts, and as large, or no larger where its own sum is too large.
 fn agrees(chunks: &[Range], totals: Totals) -> bool {
     let (count, bytes) = sums(chunks);
-    count == totals.mmapped_count && bytes.abs_diff(totals.mmapped_bytes) <= 16 * count
+    let is_inflated = totals.is_inflated && bytes < totals.mmapped_bytes;
+    count == totals.mmapped_count && (bytes == totals.mmapped_bytes || is_inflated)
 }
 
 fn is_all(chunks: &[Range], totals: Option<Totals>) -> bool {
@@ -198,17 +282,28 @@ mod tests {
     }
 
     #[test]
+    fn the_header_of_an_aligned_chunk_says_how_far_it_lies_in_its_mapping() {
+        assert_eq!(aligned_bytes(0xff0, 0xff0, 0x20012), Some(0x21000));
+        assert_eq!(aligned_bytes(0xff0, 0xff1, 0x20002), Some(0x21000), "2.43, of large pages");
+        assert_eq!(aligned_bytes(0xff0, 0xfe0, 0x20012), None);
+        assert_eq!(aligned_bytes(0xff0, 0xff0, u64::MAX - 5), None);
+    }
+
+    #[test]
     fn what_others_own_is_cut_out() {
         let taken = [Range::of(0x1000, 0x2000), Range::of(0x4000, 0x5000)];
         assert_eq!(without(Range::of(0, 0x6000), &taken).len(), 3);
         assert_eq!(without(Range::of(0x1800, 0x3000), &taken), [Range::of(0x2000, 0x3000)]);
     }
 
+    const TOTALS: Totals =
+        Totals { mmapped_count: 2, mmapped_bytes: 0x42000, sbrk_base: Addr::NULL, is_inflated: false };
+
     #[test]
     fn a_look_alike_is_the_one_that_makes_the_sum_right() {
         let mut chunks =
             vec![Range::of(0, 0x21000), Range::of(0x30000, 0x60000), Range::of(0x70000, 0x91000)];
-        drop_look_alikes(&mut chunks, Totals { mmapped_count: 2, mmapped_bytes: 0x42000 });
+        drop_look_alikes(&mut chunks, TOTALS);
         assert_eq!(sums(&chunks), (2, 0x42000));
     }
 }

@@ -4,30 +4,44 @@
 //! Sources: malloc/malloc.c and malloc/arena.c, glibc 2.15 to 2.43.
 
 pub mod arena;
+pub mod chunk_map;
+pub mod figures;
 pub mod find;
+pub mod known_links;
 pub mod layout;
+pub mod links;
+pub mod lists;
 pub mod main_arena;
 pub mod mmapped;
+pub mod plan;
+pub mod region;
+#[cfg(any(test, fuzzing))]
+pub mod synthetic;
+pub mod tcache;
+pub mod walk;
+pub mod walker;
+pub mod window;
 
-use crate::alloc::types::AllocView;
-use crate::base::{Gap, Known, Range, Why};
+use crate::alloc::types::{AllocView, ArenaFigures};
+use crate::base::blocks::Witness;
+use crate::base::{Addr, Gap, Known, Range, Why};
 use crate::os::Target;
+use walk::Walked;
 
 /// The gap in an arena whose chunks were not looked at.
 fn not_walked() -> Gap {
     Gap::new("chunks of an arena", Why::NotRead)
 }
 
-/// Reads the arenas and the mmapped chunks. `owned` is sorted and disjoint: what is not malloc's, so need not be searched.
-pub fn read(target: &Target, owned: &[Range]) -> Known<AllocView> {
-    let libc = find::library(target)?;
+/// Reads the arenas and the mmapped chunks, and walks them. `owned` is sorted and disjoint: what is not malloc's, so need
+/// not be searched. `witness` is asked about each block in use.
+pub fn read(target: &Target, owned: &[Range], witness: &dyn Witness) -> Known<(AllocView, Walked)> {
+    let mut gaps = Vec::new();
+    let libc = find::library(target, &mut gaps)?;
     let layout = find::layout(target, &libc)?;
-    let mut gaps =
-        vec![Gap::new("what is free within malloc's memory", Why::NotRead).hint(
-            "arenas and large chunks are named whole, as JVM work, with what malloc keeps free in them",
-        )];
-    let arenas = arena::read(target, &layout, owned, &mut gaps)?;
-    let totals = layout::Totals::find(target, &libc, layout.heap_start);
+    let totals = layout::Totals::find(target, &libc, &layout);
+    let sbrk_base = totals.as_ref().ok().map(|totals| totals.sbrk_base);
+    let mut arenas = arena::read(target, &layout, sbrk_base, owned, &mut gaps)?;
     let (mmapped_count, mmapped_bytes) = match &totals {
         Ok(totals) => (Ok(totals.mmapped_count), Ok(totals.mmapped_bytes)),
         Err(gap) => (Err(gap.clone()), Err(gap.clone())),
@@ -39,12 +53,20 @@ pub fn read(target: &Target, owned: &[Range]) -> Known<AllocView> {
             .chain(arenas.iter().flat_map(|arena| arena.heaps.iter().map(|heap| heap.reserved))),
     );
     let mmapped = mmapped::read(target, &taken, totals.ok(), &mut gaps);
+    let walked = walk::read(target, &layout, &arenas, &mmapped, witness);
+    for region in &walked.regions {
+        let arena = &mut arenas[region.plan.arena];
+        arena.heaps[region.plan.heap] = region.plan.ranges.clone();
+        arena.figures = Ok(ArenaFigures::default());
+    }
+    note(target, &walked, &mut gaps);
     let allocator = match find::version(target, &libc) {
         Some(version) => format!("glibc {version}"),
         None => "glibc".to_string(),
     };
-    Ok(AllocView {
+    let view = AllocView {
         allocator,
+        other: None,
         arenas,
         mmapped,
         mmapped_count,
@@ -52,5 +74,37 @@ pub fn read(target: &Target, owned: &[Range]) -> Known<AllocView> {
         stretches: Vec::new(),
         in_use: Vec::new(),
         gaps,
-    })
+    };
+    Ok((view, walked))
 }
+
+/// What the walk could not tell.
+fn note(target: &Target, walked: &Walked, gaps: &mut Vec<Gap>) {
+    let broken: Vec<(Addr, Why)> =
+        walked.regions.iter().filter_map(|region| Some((region.broken?.at, region.broken?.why))).collect();
+    if let Some((at, why)) = broken.first() {
+        let what = format!(
+            "chunks in {} of {} heaps of malloc, the first at {at}",
+            broken.len(),
+            walked.regions.len()
+        );
+        // A chunk that makes no sense is one that changed meanwhile.
+        let why = if matches!(why, Why::BadData(_)) { Why::Torn } else { *why };
+        gaps.push(Gap::new(what, why).hint("their bytes are shown as unresolved"));
+    }
+    if walked.gone > 0 {
+        gaps.push(Gap::new(format!("{} heaps of malloc", walked.gone), Why::Gone));
+    }
+    if walked.lists_left {
+        let gap = Gap::new("lists of free chunks", Why::OverLimit);
+        gaps.push(gap.hint(
+            "they lead to and fro over more memory than is read: some chunks of fastbins count as in use",
+        ));
+    }
+    if target.view.pages.is_err() {
+        gaps.push(Gap::new("which of malloc's free memory is resident", Why::Denied));
+    }
+}
+
+#[cfg(test)]
+mod walk_tests;

@@ -1,14 +1,19 @@
 //! Whose the blocks of malloc are. With Native Memory Tracking on, each block of HotSpot says so itself in a header; with
 //! it off, what the VM's own structures point to is followed.
 
-use super::Hotspot;
+use super::{Hotspot, nmt, owners};
 use crate::base::blocks::{Blocks, NoWitness, Witness};
 use crate::jvm::types::JvmView;
 
 /// Who tells from a block's first words whose it is.
-pub fn witness(_vm: &Hotspot, _view: &mut JvmView) -> Box<dyn Witness> {
-    Box::new(NoWitness)
+pub fn witness(vm: &Hotspot, view: &mut JvmView) -> Box<dyn Witness> {
+    match nmt::witness(vm, view) {
+        Some(witness) => Box::new(witness),
+        None => Box::new(NoWitness),
+    }
 }
 
 /// Gives owners to the blocks that the witness did not know.
-pub fn label(_vm: &Hotspot, _view: &mut JvmView, _blocks: &mut dyn Blocks) {}
+pub fn label(vm: &Hotspot, view: &mut JvmView, blocks: &mut dyn Blocks) {
+    owners::label(vm, view, blocks);
+}

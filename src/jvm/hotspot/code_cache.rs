@@ -4,12 +4,13 @@
 //! (src/hotspot/share/memory/heap.hpp; the header has a length of 8 bytes up to JDK 21 and of 4 in 25). The blocks are
 //! read in large pieces: some 50 MB of code would take seconds one block at a time.
 
+use super::owners::leads::BlobMembers;
 use super::window::Windows;
 use super::{Found, Hotspot};
 use crate::base::limits::{C_STRING_BYTES_MAX, CODE_BLOCKS_MAX, CODE_HEAPS_MAX};
 use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
 use crate::jvm::types::{BlobCount, CodeHeapView, How, Kind};
-use crate::os::Memory;
+use crate::os::{Fault, Memory};
 use std::collections::{BTreeMap, HashMap};
 
 pub fn read(vm: &Hotspot, found: &mut Found) -> Known<Vec<CodeHeapView>> {
@@ -31,7 +32,7 @@ fn heaps(vm: &Hotspot) -> Known<Vec<Addr>> {
     let list = vm.static_addr("CodeCache", "_heaps")?;
     let length =
         vm.structs.offset_of_any(&[("GrowableArrayBase", "_len"), ("GenericGrowableArray", "_len")])?;
-    let gap = |fault: crate::os::Fault| fault.gap("CodeCache::_heaps");
+    let gap = |fault: Fault| fault.gap("CodeCache::_heaps");
     let count = vm.memory().u32(list.plus(length)).map_err(gap)? as usize;
     if count > CODE_HEAPS_MAX {
         return Err(Gap::new("CodeCache::_heaps", Why::OverLimit));
@@ -87,7 +88,13 @@ fn read_heap(vm: &Hotspot, heap: Addr, bounds: Bounds, found: &mut Found) -> Opt
     let name = name(vm, heap);
     let (blobs, used) = match Blocks::new(vm) {
         Ok(mut blocks) => {
-            let walked = blocks.walk(vm, bounds);
+            let windows = Windows::new(vm.target);
+            let mut members = BlobMembers::read(vm);
+            let walked = blocks.walk(&windows, bounds, &mut |blocks, blob, bytes| {
+                let kind = blocks.count(vm, windows.u64(blob.plus(blocks.name_at))?, bytes);
+                members.see(&windows, blob, kind.ends_with("nmethod"), &mut found.leads);
+                Ok(())
+            });
             let used = match walked {
                 Ok(()) => Ok(blocks.used_bytes),
                 Err(gap) => {
@@ -131,7 +138,7 @@ struct Blocks {
     header_bytes: u64,
     long_length: bool,
     used_at: usize,
-    name_at: usize,
+    name_at: u64,
     kinds: HashMap<u64, &'static str>,
     blobs: BTreeMap<String, BlobCount>,
     used_bytes: Bytes,
@@ -149,24 +156,28 @@ impl Blocks {
             header_bytes,
             long_length: used_at >= 8,
             used_at: used_at as usize,
-            name_at: header_bytes as usize + name_at as usize,
+            name_at,
             kinds: HashMap::new(),
             blobs: BTreeMap::new(),
             used_bytes: 0,
         })
     }
 
-    fn walk(&mut self, vm: &Hotspot, bounds: Bounds) -> Known<()> {
-        let windows = Windows::new(vm.target);
-        let mut header = vec![0; self.name_at + 8];
+    /// Visits the `CodeBlob` in each used block, with the bytes of the block.
+    fn walk(
+        &mut self,
+        windows: &Windows,
+        bounds: Bounds,
+        visit: &mut dyn FnMut(&mut Blocks, Addr, Bytes) -> Result<(), Fault>,
+    ) -> Known<()> {
+        let mut header = vec![0; self.header_bytes as usize];
         let mut at = bounds.committed.start;
         for _ in 0..CODE_BLOCKS_MAX {
             if at >= bounds.blocks_end {
                 return Ok(());
             }
-            let gap = |fault: crate::os::Fault| fault.gap("a block of the code heap");
-            let bare = self.header_bytes as usize;
-            windows.read(at, &mut header[..bare]).map_err(gap)?;
+            let gap = |fault: Fault| fault.gap("a block of the code heap");
+            windows.read(at, &mut header).map_err(gap)?;
             let length = if self.long_length { word(&header, 0) } else { word(&header, 0) & 0xffff_ffff };
             let room = (bounds.blocks_end.0 - at.0) >> bounds.segment_log2;
             if length == 0 || length > room {
@@ -174,15 +185,14 @@ impl Blocks {
             }
             let bytes = length << bounds.segment_log2;
             if header[self.used_at] != 0 {
-                windows.read(at.plus(bare as u64), &mut header[bare..]).map_err(gap)?;
-                self.count(vm, word(&header, self.name_at), bytes);
+                visit(self, at.plus(self.header_bytes), bytes).map_err(gap)?;
             }
             at = at.plus(bytes);
         }
         Err(Gap::new("blocks of the code heap", Why::OverLimit))
     }
 
-    fn count(&mut self, vm: &Hotspot, name: u64, bytes: Bytes) {
+    fn count(&mut self, vm: &Hotspot, name: u64, bytes: Bytes) -> &'static str {
         self.used_bytes += bytes;
         let kind = *self.kinds.entry(name).or_insert_with(|| {
             let text = vm.memory().c_string(Addr(name), C_STRING_BYTES_MAX.min(128));
@@ -197,6 +207,7 @@ impl Blocks {
                 self.blobs.insert(kind.to_string(), BlobCount { count: 1, bytes });
             }
         }
+        kind
     }
 }
 

@@ -5,7 +5,7 @@ use crate::base::{Bytes, Range};
 use crate::jvm::hotspot::report::nmt::Region;
 use crate::jvm::hotspot::report::system_map::Row;
 use crate::map::area::Area;
-use crate::map::types::{MemoryMap, Owner, Span};
+use crate::map::types::{Figures, MemoryMap, Share};
 
 /// Disagreements that are listed; all are counted.
 const LISTED_MAX: usize = 200;
@@ -75,8 +75,8 @@ pub fn compare(map: &MemoryMap, labels: &[Label]) -> Agreement {
             first += 1;
         }
         let inside = map.spans[first..].iter().take_while(|span| span.range.start < label.range.end);
-        for span in inside {
-            agreement.count(map, label, span);
+        for (span, share) in inside.flat_map(|span| span.shares.iter().map(move |share| (span, share))) {
+            agreement.count(map, label, span.range, share);
         }
     }
     agreement.disagreements.sort_by_key(|one| std::cmp::Reverse(one.bytes));
@@ -85,13 +85,14 @@ pub fn compare(map: &MemoryMap, labels: &[Label]) -> Agreement {
 }
 
 impl Agreement {
-    fn count(&mut self, map: &MemoryMap, label: &Label, span: &Span) {
-        let range = label.range.intersect(span.range);
-        let bytes = resident_in(span, range);
-        let Some(owner) = map.owners.get(span.owner).filter(|_| bytes > 0) else { return };
+    fn count(&mut self, map: &MemoryMap, label: &Label, span: Range, share: &Share) {
+        let range = label.range.intersect(span);
+        let bytes = resident_in(span, &share.figures, range);
+        let Some(owner) = map.owners.get(share.owner).filter(|_| bytes > 0) else { return };
         let known = label.tags.iter().any(|tag| !tags::areas(tag).is_empty());
         let agrees = label.tags.iter().any(|tag| tags::areas(tag).contains(&owner.area));
-        if known && !agrees && !label.exact && !span.range.covers(label.range) && is_mallocs(owner) {
+        // Proven by the allocator's own structures, so that no tag of a whole mapping stands against it.
+        if known && !agrees && !label.exact && !span.covers(label.range) && owner.instance.is_mallocs() {
             self.merged_bytes += bytes;
             return;
         }
@@ -117,22 +118,18 @@ impl Agreement {
     }
 }
 
-/// Proven by the allocator's own structures, so that no tag of a whole mapping stands against it.
-fn is_mallocs(owner: &Owner) -> bool {
-    owner.part.starts_with("malloc")
-}
-
 /// Areas whose every mapping NMT knows, so that a range without a label is worth a look.
 fn is_always_tagged(area: Area) -> bool {
     matches!(area, Area::JavaHeap | Area::ClassMetadata | Area::CdsArchive | Area::JitCode)
 }
 
-/// The resident bytes of a span that lie in a part of it; by share where the mapping changed between both reports.
-fn resident_in(span: &Span, part: Range) -> Bytes {
-    let resident = span.figures.resident.saturating_add(span.figures.aliased);
-    if part == span.range || span.range.is_empty() {
+/// The resident bytes of an owner's share of a span that lie in a part of it; in proportion where the mapping changed
+/// between both reports.
+fn resident_in(span: Range, share: &Figures, part: Range) -> Bytes {
+    let resident = share.resident.saturating_add(share.aliased);
+    if part == span || span.is_empty() {
         return resident;
     }
-    let share = u128::from(resident) * u128::from(part.bytes()) / u128::from(span.range.bytes());
+    let share = u128::from(resident) * u128::from(part.bytes()) / u128::from(span.bytes());
     u64::try_from(share).unwrap_or(resident)
 }

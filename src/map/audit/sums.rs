@@ -46,13 +46,14 @@ pub fn of_nmt(map: &MemoryMap, nmt: &Summary, rows: &mut Vec<AuditRow>) {
 fn mapped(map: &MemoryMap, nmt: &Summary, pair: &Pair, rows: &mut Vec<AuditRow>) {
     let found: Vec<&TagUsage> = pair.tags.iter().filter_map(|name| nmt.tag(name)).collect();
     let mut theirs = sum(&found);
-    let mut ours = ours(map, |owner| owner.area == pair.area);
+    let mut ours = ours(map, |owner| owner.area == pair.area && !owner.instance.is_mallocs());
     let mut names: Vec<&str> = found.iter().map(|tag| tag.tag.as_str()).collect();
     let mut reason = pair.reason;
     match pair.area {
         // The segment maps of the code heaps; jit_work has malloc's memory too, which is not meant.
-        Area::JitCode => ours
-            .add(&self::ours(map, |owner| owner.area == Area::JitWork && !owner.part.starts_with("malloc"))),
+        Area::JitCode => {
+            ours.add(&self::ours(map, |owner| owner.area == Area::JitWork && !owner.instance.is_mallocs()))
+        }
         Area::JavaHeap if ours.aliased > 0 => reason = Some(SEVERAL_ADDRESSES),
         Area::ClassMetadata => {
             let unknown = nmt.tag("Unknown").and_then(|tag| tag.mmap);
@@ -119,7 +120,7 @@ fn malloc(map: &MemoryMap, nmt: &Summary, rows: &mut Vec<AuditRow>) {
         let parts = [tag.malloc_bytes, tag.arena_bytes, tag.tracking_overhead_bytes];
         parts.into_iter().flatten().fold(sum, u64::saturating_add)
     });
-    let ours = ours(map, |owner| owner.part.starts_with("malloc"));
+    let ours = ours(map, |owner| owner.instance.is_mallocs());
     rows.push(AuditRow {
         area: None,
         ours: Figure::Resident,
@@ -175,8 +176,8 @@ pub fn of_heap_info(map: &MemoryMap, heap: &HeapInfo, rows: &mut Vec<AuditRow>) 
 
 fn ours(map: &MemoryMap, is_meant: impl Fn(&Owner) -> bool) -> Figures {
     let mut sum = Figures::default();
-    let spans = map.spans.iter().filter(|span| map.owners.get(span.owner).is_some_and(&is_meant));
-    spans.for_each(|span| sum.add(&span.figures));
+    let shares = map.shares().filter(|(owner, _)| is_meant(owner));
+    shares.for_each(|(_, share)| sum.add(&share.figures));
     sum
 }
 

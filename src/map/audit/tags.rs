@@ -40,7 +40,7 @@ pub const TAGS: &[Tag] = &[
     tag("Symbol", "mtSymbol", WORK),
     tag("Native Memory Tracking", "mtNMT", &[Area::Overhead, Area::JvmWork]),
     tag("Shared class space", "CDS", &[Area::CdsArchive]),
-    tag("Arena Chunk", "mtChunk", WORK),
+    tag("Arena Chunk", "mtChunk", &[Area::JitWork, Area::JvmWork]),
     tag("Test", "TEST", WORK),
     tag("Tracing", "mtTracing", WORK),
     tag("Logging", "mtLogging", WORK),

@@ -1,14 +1,14 @@
 use super::*;
 use crate::base::Range;
 use crate::jvm::hotspot::report::{heap_info, nmt, system_map};
-use crate::map::types::{Balance, Figures, Instance, Owner, Span};
+use crate::map::types::{Balance, Figures, Instance, Owner, Share, Span};
 
 /// An account of (start, end, area, part, resident); everything is committed.
 fn account(spans: &[(u64, u64, Area, &str, u64)]) -> MemoryMap {
     let owner = |area, part: &str| Owner {
         area,
         part: part.to_string(),
-        instance: Instance::None,
+        instance: if part.starts_with("malloc") { Instance::Arena(0) } else { Instance::None },
         how: String::new(),
     };
     MemoryMap {
@@ -19,14 +19,16 @@ fn account(spans: &[(u64, u64, Area, &str, u64)]) -> MemoryMap {
             .enumerate()
             .map(|(index, (start, end, _, _, resident))| Span {
                 range: Range::of(*start, *end),
-                owner: index,
                 mapping: index,
-                figures: Figures {
-                    reserved: end - start,
-                    committed: end - start,
-                    resident: *resident,
-                    ..Figures::default()
-                },
+                shares: vec![Share {
+                    owner: index,
+                    figures: Figures {
+                        reserved: end - start,
+                        committed: end - start,
+                        resident: *resident,
+                        ..Figures::default()
+                    },
+                }],
             })
             .collect(),
         balance: Balance::default(),

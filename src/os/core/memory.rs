@@ -2,7 +2,7 @@
 
 use super::files::Found;
 use super::headers::{Load, slice};
-use crate::base::{Addr, Why};
+use crate::base::{Addr, Range, Why};
 use crate::os::maps::{Mapping, find_mapping};
 use crate::os::memory::{Bulk, Fault, Memory};
 use crate::os::symbols;
@@ -82,6 +82,9 @@ impl Memory for CoreMemory<'_> {
 impl Bulk for CoreMemory<'_> {
     fn read(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
         self.read_all(at, into)
+    }
+    fn resident(&self, _range: Range) -> Option<Vec<Range>> {
+        None
     }
 }
 

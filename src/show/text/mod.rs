@@ -1,15 +1,17 @@
 //! The account as text of at most 100 columns: the sum first, then the biggest owners, then what is not known.
 
+mod malloc;
 mod tables;
 
 use super::units::{human, human_signed, percent, shorten};
 use crate::base::Gap;
-use crate::map::account::{AreaSum, by_area, by_paper_area};
+use crate::map::account::{AreaSum, PartSum, by_area, by_paper_area};
 use crate::map::{Area, Figures, MemoryMap, PaperArea};
 use crate::snapshot::Snapshot;
 use std::io::{self, Write};
 
-pub use tables::{by_arena, by_library, by_mapping, by_part, by_thread};
+pub use malloc::by_arena;
+pub use tables::{by_library, by_mapping, by_part, by_thread};
 
 /// The width of every text form, in columns.
 pub const WIDTH: usize = 100;
@@ -30,16 +32,33 @@ pub fn by_area_and_part(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMa
     table_head(out, "AREA")?;
     for area in &areas {
         row(out, area.area.title(), &area.figures, in_use(area, snapshot), total)?;
-        let shown = area
-            .parts
-            .iter()
-            .filter(|part| part.figures.resident * 100 >= total * PART_SHOWN_PERCENT && area.parts.len() > 1);
-        for part in shown {
+        for part in area.parts.iter().filter(|part| is_shown(area, part, total)) {
             row(out, &format!("  {}", part.part), &part.figures, part.in_use, total)?;
+        }
+        if let (Area::MallocFreed, Some(bytes)) = (area.area, malloc::trimmable_bytes(snapshot, map))
+            && is_big(bytes, total)
+        {
+            writeln!(
+                out,
+                "{:<42} {:>10} {:>5}",
+                "  of it trimmable now",
+                human(bytes),
+                percent(bytes, total)
+            )?;
         }
     }
     row(out, "total", &map.balance.total, None, total)?;
     gaps(out, &map.gaps)
+}
+
+fn is_big(bytes: u64, total: u64) -> bool {
+    bytes.saturating_mul(100) >= total.saturating_mul(PART_SHOWN_PERCENT)
+}
+
+/// Where much was freed and is still held, all of it is told.
+fn is_shown(area: &AreaSum, part: &PartSum, total: u64) -> bool {
+    let in_full = area.area == Area::MallocFreed && is_big(area.figures.resident, total);
+    area.parts.len() > 1 && (is_big(part.figures.resident, total) || in_full && part.figures.resident > 0)
 }
 
 /// `--taxonomy paper`: the eight areas of the 2010 paper and the Java heap.
@@ -47,12 +66,13 @@ pub fn by_paper(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMap) -> io
     head(out, snapshot, map)?;
     let total = map.balance.total.resident;
     let account = by_paper_area(map);
+    let walked = malloc::trimmable_bytes(snapshot, map).is_some();
     table_head(out, "AREA (OOPSLA 2010)")?;
     row(out, "Java heap", &account.java_heap, None, total)?;
     for (area, figures) in &account.areas {
         match area {
-            // Within malloc nothing is told apart yet: these are not known, not 0.
-            PaperArea::MallocFreed | PaperArea::Overhead if figures.resident == 0 => {
+            // Where malloc's chunks were not read, these are not known, not 0.
+            PaperArea::MallocFreed | PaperArea::Overhead if !walked && figures.resident == 0 => {
                 writeln!(out, "{:<42} {:>10}        (within JVM work area)", area.title(), "-")?;
             }
             _ => row(out, area.title(), figures, None, total)?,
@@ -95,6 +115,7 @@ pub fn head(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMap) -> io::Re
         write!(out, "   swapped {}", human(balance.total.swapped))?;
     }
     writeln!(out, "   page tables {}", balance.page_tables.map_or("unknown".to_string(), human))?;
+    malloc::summary(out, snapshot, map)?;
     writeln!(out)
 }
 

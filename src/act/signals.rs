@@ -1,0 +1,143 @@
+//! What is changed is changed whole: while a signal to end is blocked it waits, and a loop that waits for it ends between two
+//! rounds, not in one.
+
+use crate::os::process::Process;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+/// The signals by which people and systems end a program.
+const ENDING: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+
+/// While it lives, this thread gets none of the signals that end a program; threads that it starts, neither.
+pub struct Blocked {
+    before: libc::sigset_t,
+}
+
+impl Blocked {
+    pub fn start() -> Blocked {
+        let ending = ending();
+        // SAFETY: an all-zero set is one to write to.
+        let mut before: libc::sigset_t = unsafe { std::mem::zeroed() };
+        // SAFETY: both sets outlive the call.
+        unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &ending, &mut before) };
+        Blocked { before }
+    }
+}
+
+impl Drop for Blocked {
+    fn drop(&mut self) {
+        // SAFETY: the set is the one that the kernel gave.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, std::ptr::null_mut()) };
+    }
+}
+
+fn ending() -> libc::sigset_t {
+    // SAFETY: an all-zero set is one to write to.
+    let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the set outlives the calls, and the numbers are those of signals.
+    unsafe {
+        libc::sigemptyset(&mut set);
+        ENDING.iter().for_each(|signal| {
+            libc::sigaddset(&mut set, *signal);
+        });
+    }
+    set
+}
+
+/// Why a wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Woken {
+    /// The time was over.
+    Time,
+    /// The target ended.
+    Ended,
+    /// Ctrl-C, or another signal to end.
+    Signal,
+}
+
+/// Waits for the next round, for the target's end, or for a signal.
+pub struct Waiting {
+    target: OwnedFd,
+    signals: OwnedFd,
+    _blocked: Blocked,
+}
+
+impl Waiting {
+    pub fn on(process: &Process) -> io::Result<Waiting> {
+        let blocked = Blocked::start();
+        let target = owned(|| {
+            // SAFETY: a system call with two numbers.
+            unsafe { libc::syscall(libc::SYS_pidfd_open, process.pid, 0) as libc::c_int }
+        })?;
+        if !process.is_same() {
+            return Err(io::Error::from_raw_os_error(libc::ESRCH));
+        }
+        let ending = ending();
+        // SAFETY: the set outlives the call.
+        let signals = owned(|| unsafe { libc::signalfd(-1, &ending, libc::SFD_CLOEXEC) })?;
+        Ok(Waiting { target, signals, _blocked: blocked })
+    }
+
+    pub fn until(&self, deadline: Instant) -> Woken {
+        loop {
+            // Rounded up, so that the last turn does not spin.
+            let left = deadline.saturating_duration_since(Instant::now()) + Duration::from_micros(999);
+            let milliseconds = left.as_millis().min(i32::MAX as u128) as libc::c_int;
+            let watch = |fd: &OwnedFd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+            let mut watched = [watch(&self.target), watch(&self.signals)];
+            // SAFETY: the array outlives the call, and the count is its length.
+            let ready = unsafe { libc::poll(watched.as_mut_ptr(), 2, milliseconds) };
+            match (ready, watched[1].revents, watched[0].revents) {
+                (1.., 0, 0) | (..0, ..) => {}
+                (1.., 0, _) => return Woken::Ended,
+                (1.., ..) => {
+                    self.take();
+                    return Woken::Signal;
+                }
+                (0, ..) => {}
+            }
+            if Instant::now() >= deadline {
+                return Woken::Time;
+            }
+        }
+    }
+
+    /// Takes the pending signal away: it would end us as soon as it is no longer blocked.
+    fn take(&self) {
+        let mut taken = [0_u8; size_of::<libc::signalfd_siginfo>()];
+        // SAFETY: the buffer outlives the call, and the length is its size.
+        unsafe { libc::read(self.signals.as_raw_fd(), taken.as_mut_ptr().cast(), taken.len()) };
+    }
+}
+
+fn owned(open: impl FnOnce() -> libc::c_int) -> io::Result<OwnedFd> {
+    let fd = open();
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: `fd` was just opened and belongs to nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_ends_with_the_time_with_the_target_or_with_a_signal() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("sleep");
+        let process = Process::open(child.id() as i32).expect("it is there");
+        let waiting = Waiting::on(&process).expect("a pidfd");
+        let now = Instant::now();
+        assert_eq!(waiting.until(now + Duration::from_millis(20)), Woken::Time);
+        assert!(now.elapsed() >= Duration::from_millis(20));
+        child.kill().expect("killed");
+        assert_eq!(waiting.until(now + Duration::from_secs(60)), Woken::Ended);
+        child.wait().expect("waited for");
+        // To this thread alone: the other tests go on.
+        // SAFETY: the thread is this one, and the signal is blocked.
+        unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGINT) };
+        assert_eq!(waiting.until(now + Duration::from_secs(60)), Woken::Signal);
+    }
+}

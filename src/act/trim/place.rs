@@ -1,0 +1,161 @@
+//! The library as a file that the target can load: in a folder of the target's own root, so that a container needs no
+//! entering, readable by the target's user alone, and removed as soon as the JVM has answered.
+
+use super::library;
+use crate::act::attach::connect::open_within;
+use crate::act::signals::Blocked;
+use crate::os::process::Process;
+use std::ffi::CString;
+use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// Folders of the target that are tried in this order. /tmp is where the attach socket is; it may be mounted noexec.
+const FOLDERS: [&str; 3] = ["tmp", "var/tmp", "dev/shm"];
+const NAME: &str = ".marusa-trim-";
+
+/// A file in the target's root. Removed when dropped, whatever happened; no signal ends us meanwhile.
+pub struct Placed {
+    folder: OwnedFd,
+    name: CString,
+    /// As the target names it.
+    pub path: String,
+    _blocked: Blocked,
+}
+
+/// Why the library can not be given to the target.
+#[derive(Debug, thiserror::Error)]
+pub enum PlaceError {
+    #[error("there is no library for this machine ({})", std::env::consts::ARCH)]
+    NoCode,
+    #[error("the library can be put neither in /tmp, /var/tmp nor /dev/shm of pid {pid}: {error}")]
+    NoFolder { pid: i32, error: io::Error },
+}
+
+/// Puts the library where the target can load it; `owner` is its user and group.
+pub fn place(process: &Process, owner: (u32, u32)) -> Result<Placed, PlaceError> {
+    let bytes = library::bytes().ok_or(PlaceError::NoCode)?;
+    let blocked = Blocked::start();
+    let failed = |error| PlaceError::NoFolder { pid: process.pid, error };
+    let root = process.open_file("root").map_err(failed)?;
+    let mut last = io::Error::from(io::ErrorKind::NotFound);
+    for folder in FOLDERS {
+        match place_in(&root, folder, &bytes, owner) {
+            Ok((opened, name, path)) => return Ok(Placed { folder: opened, name, path, _blocked: blocked }),
+            Err(error) => last = error,
+        }
+    }
+    Err(failed(last))
+}
+
+fn place_in(
+    root: &File,
+    folder: &str,
+    bytes: &[u8],
+    owner: (u32, u32),
+) -> io::Result<(OwnedFd, CString, String)> {
+    let opened = open_within(root, &CString::new(folder)?)?;
+    if is_noexec(&opened)? {
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it is mounted noexec"));
+    }
+    // A name that nobody can have made before.
+    let file_name = format!("{NAME}{:016x}.so", RandomState::new().hash_one(bytes));
+    let path = format!("/{folder}/{file_name}");
+    let name = CString::new(file_name)?;
+    let flags = libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_WRONLY;
+    // SAFETY: the directory is open, and `name` is a NUL-terminated string that outlives the call.
+    let fd = unsafe { libc::openat(opened.as_raw_fd(), name.as_ptr(), flags, 0o600) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: `fd` was just opened and belongs to nobody else.
+    let mut file = unsafe { File::from_raw_fd(fd) };
+    let written = fill(&mut file, bytes, owner);
+    if written.is_err() {
+        remove(&opened, &name);
+    }
+    written.map(|()| (opened, name, path))
+}
+
+fn fill(file: &mut File, bytes: &[u8], (uid, gid): (u32, u32)) -> io::Result<()> {
+    file.write_all(bytes)?;
+    // SAFETY: these calls take nothing and can not fail.
+    let ours = unsafe { (libc::geteuid(), libc::getegid()) };
+    // SAFETY: the file is open.
+    if ours != (uid, gid) && unsafe { libc::fchown(file.as_raw_fd(), uid, gid) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+fn is_noexec(folder: &OwnedFd) -> io::Result<bool> {
+    // SAFETY: an all-zero statvfs is a valid one.
+    let mut facts: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: the directory is open, and `facts` outlives the call.
+    if unsafe { libc::fstatvfs(folder.as_raw_fd(), &mut facts) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(facts.f_flag & libc::ST_NOEXEC != 0)
+}
+
+fn remove(folder: &OwnedFd, name: &CString) {
+    // SAFETY: the directory is open, and `name` is a NUL-terminated string that outlives the call.
+    unsafe { libc::unlinkat(folder.as_raw_fd(), name.as_ptr(), 0) };
+}
+
+impl Drop for Placed {
+    fn drop(&mut self) {
+        remove(&self.folder, &self.name);
+    }
+}
+
+/// The path by which the target knows a library of ours that it has mapped already. The dynamic linker compares names before
+/// it looks for a file (glibc elf/dl-load.c, `_dl_map_object`), so this path loads it again though the file is gone, and a
+/// JVM that unloads nothing (8, 11) gets it once, however often it is trimmed.
+pub fn mapped(process: &Process) -> Option<String> {
+    let mappings = process.mappings().ok()?;
+    mappings.iter().find_map(|mapping| known_path(mapping.file_path()))
+}
+
+/// The kernel may print what lies above the target's root, too.
+fn known_path(path: &str) -> Option<String> {
+    let (above, name) = path.rsplit_once('/')?;
+    let is_ours =
+        name.starts_with(NAME) && name.ends_with(".so") && name.len() == NAME.len() + 16 + ".so".len();
+    let folder = FOLDERS.iter().find(|folder| above.ends_with(&format!("/{folder}")))?;
+    // "/var/tmp" ends with "/tmp", too.
+    let folder = if above.ends_with("/var/tmp") { "var/tmp" } else { folder };
+    is_ours.then(|| format!("/{folder}/{name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_our_own_library_is_taken_for_it() {
+        let ours = ".marusa-trim-0123456789abcdef.so";
+        assert_eq!(known_path(&format!("/tmp/{ours}")), Some(format!("/tmp/{ours}")));
+        assert_eq!(known_path(&format!("/overlay/root/tmp/{ours}")), Some(format!("/tmp/{ours}")));
+        assert_eq!(known_path(&format!("/var/tmp/{ours}")), Some(format!("/var/tmp/{ours}")));
+        assert_eq!(known_path(&format!("/home/{ours}")), None);
+        assert_eq!(known_path("/tmp/.marusa-trim-0.so"), None);
+        assert_eq!(known_path("/tmp/libjvm.so"), None);
+    }
+
+    #[test]
+    fn a_placed_file_is_whole_private_and_goes() {
+        use std::os::unix::fs::PermissionsExt;
+        let me = Process::open(std::process::id() as i32).expect("myself");
+        // SAFETY: these calls take nothing and can not fail.
+        let owner = unsafe { (libc::geteuid(), libc::getegid()) };
+        let placed = place(&me, owner).expect("placed");
+        let path = placed.path.clone();
+        let mode = std::fs::metadata(&path).expect("it is there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(std::fs::read(&path).expect("readable"), library::bytes().expect("a known machine"));
+        drop(placed);
+        assert!(!std::path::Path::new(&path).exists());
+    }
+}

@@ -1,0 +1,267 @@
+//! What the walk found, summed up: the stretches of each heap by the state of their bytes, and the figures of each arena.
+
+use super::chunk_map::{CODES, Code, Entry};
+use super::region::{Piece, Region};
+use crate::alloc::types::{ArenaFigures, BlockCount, ChunkCount, State, Stretch};
+use crate::base::blocks::LABELS_MAX;
+use crate::base::{Addr, Bytes, PAGE, Range};
+
+/// Of a chunk in use, what is not the block's.
+pub const HEADER_BYTES: Bytes = 8;
+/// `sizeof (struct malloc_chunk)`, which malloc_trim leaves at the start of a free chunk.
+const KEPT_BY_TRIM_BYTES: Bytes = 48;
+const CHUNK_BYTES_MIN: Bytes = 32;
+
+/// What one region adds to the sums.
+#[derive(Clone, Debug, Default)]
+pub struct Sums {
+    pub stretches: Vec<Stretch>,
+    pub figures: ArenaFigures,
+    /// By label.
+    pub in_use: Vec<BlockCount>,
+}
+
+/// Free chunks in a row.
+#[derive(Default)]
+struct FreeRun {
+    range: Option<Range>,
+    /// The same, of chunks that malloc_trim looks at: those in bins, and in fastbins, which it empties first.
+    trimmable: Option<Range>,
+}
+
+struct Summing<'a> {
+    region: &'a Region,
+    is_main: bool,
+    sums: Sums,
+    /// Bytes of the current piece by code.
+    bytes: [Bytes; CODES],
+    piece: usize,
+    slack: usize,
+    free: FreeRun,
+    /// The piece in which the last free run began.
+    run_piece: usize,
+}
+
+/// The sums of one region.
+pub fn sum(region: &Region) -> Sums {
+    let mut summing = Summing {
+        region,
+        is_main: region.plan.arena == 0,
+        sums: Sums { in_use: vec![BlockCount::default(); LABELS_MAX], ..Sums::default() },
+        bytes: [0; CODES],
+        piece: 0,
+        slack: 0,
+        free: FreeRun::default(),
+        run_piece: 0,
+    };
+    for entry in region.map.entries() {
+        summing.add(entry);
+    }
+    summing.close_free_run();
+    summing.close_piece();
+    for slack in &region.slack {
+        let count = &mut summing.sums.in_use[slack.label as usize % LABELS_MAX];
+        let bytes = slack.bytes.min(count.bytes);
+        count.bytes -= bytes;
+        summing.sums.figures.overhead_bytes += bytes;
+    }
+    summing
+        .sums
+        .in_use
+        .truncate(summing.sums.in_use.iter().rposition(|count| count.blocks > 0).map_or(0, |last| last + 1));
+    summing.sums.figures.retries = region.retries;
+    summing.beyond();
+    summing.sums
+}
+
+fn is_trimmed(code: Code) -> bool {
+    matches!(code, Code::FAST | Code::UNSORTED | Code::SMALL | Code::LARGE | Code::UNLISTED)
+}
+
+impl Summing<'_> {
+    fn add(&mut self, entry: Entry) {
+        let Entry { range, code } = entry;
+        self.count(code, range.bytes());
+        match code.label() {
+            Some(_) => {
+                self.lay(Range::new(range.start, range.start.plus(HEADER_BYTES)), Code::OVERHEAD);
+                self.lay(Range::new(range.start.plus(HEADER_BYTES), range.end), code);
+            }
+            None => self.lay(range, code),
+        }
+        if code.state().is_free() {
+            self.extend_free_run(range, code);
+        } else if self.free.range.is_some() {
+            self.close_free_run();
+        }
+    }
+
+    fn count(&mut self, code: Code, bytes: Bytes) {
+        let figures = &mut self.sums.figures;
+        let count = match code.state() {
+            State::InUse(label) => {
+                let count = &mut self.sums.in_use[label as usize];
+                count.blocks += 1;
+                count.bytes += bytes.saturating_sub(HEADER_BYTES);
+                figures.overhead_bytes += HEADER_BYTES.min(bytes);
+                &mut figures.in_use
+            }
+            State::Tcache => &mut figures.tcache,
+            State::Fast => &mut figures.fast,
+            State::Unsorted => &mut figures.unsorted,
+            State::Small => &mut figures.small,
+            State::Large => &mut figures.large,
+            State::Unlisted => &mut figures.unlisted,
+            State::Top => &mut figures.top,
+            State::Unresolved => {
+                figures.unresolved_bytes += bytes;
+                return;
+            }
+            State::Overhead | State::Beyond | State::NotWalked => {
+                figures.overhead_bytes += bytes;
+                return;
+            }
+        };
+        *count = ChunkCount { chunks: count.chunks + 1, bytes: count.bytes + bytes };
+    }
+
+    /// Gives `range`, which begins where the last one ended, to `code`.
+    #[inline]
+    fn lay(&mut self, range: Range, code: Code) {
+        let mut from = range.start;
+        while let Some(piece) = self.region.pieces.get(self.piece) {
+            if range.end < piece.range.end {
+                self.bytes[code.index()] += range.end.0 - from.0;
+                return;
+            }
+            self.bytes[code.index()] += piece.range.end.0.saturating_sub(from.0);
+            from = piece.range.end.max(from);
+            self.close_piece();
+        }
+    }
+
+    fn close_piece(&mut self) {
+        let Some(piece) = self.region.pieces.get(self.piece) else { return };
+        while let Some(slack) =
+            self.region.slack.get(self.slack).filter(|slack| slack.piece as usize <= self.piece)
+        {
+            // A block that was given to another owner since keeps what is its own.
+            let bytes = &mut self.bytes[Code::in_use(slack.label).index()];
+            let moved = slack.bytes.min(*bytes);
+            *bytes -= moved;
+            self.bytes[Code::OVERHEAD.index()] += moved;
+            self.slack += 1;
+        }
+        let share = |code: Code| (code.state(), self.bytes[code.index()]);
+        let mut shares: Vec<(State, Bytes)> =
+            Code::all().map(share).filter(|(_, bytes)| *bytes > 0).collect();
+        shares.sort_by_key(|(state, _)| *state);
+        if !shares.is_empty() {
+            self.sums.stretches.push(Stretch {
+                range: piece.range,
+                arena: Some(self.region.plan.arena),
+                shares,
+            });
+        }
+        self.bytes = [0; CODES];
+        self.piece += 1;
+    }
+
+    fn extend_free_run(&mut self, range: Range, code: Code) {
+        match &mut self.free.range {
+            Some(run) => run.end = range.end,
+            None => {
+                self.free.range = Some(range);
+                self.run_piece = self.piece_of(range.start);
+            }
+        }
+        match &mut self.free.trimmable {
+            Some(run) if is_trimmed(code) => run.end = range.end,
+            None if is_trimmed(code) => self.free.trimmable = Some(range),
+            _ if code == Code::TOP => self.close_top(range),
+            _ => self.close_trimmable(),
+        }
+    }
+
+    fn piece_of(&self, at: Addr) -> usize {
+        let pieces = &self.region.pieces;
+        match pieces.get(self.run_piece).filter(|piece| piece.range.has(at)) {
+            Some(_) => self.run_piece,
+            None => pieces.partition_point(|piece| piece.range.end <= at),
+        }
+    }
+
+    /// Resident bytes of `range`, which lies in the current free run.
+    fn resident(&self, range: Range) -> Bytes {
+        let within = self.region.pieces[self.run_piece.min(self.region.pieces.len())..].iter();
+        let here = within.take_while(|piece| piece.range.start < range.end).filter(|piece| piece.is_resident);
+        here.map(|piece: &Piece| piece.range.intersect(range).bytes()).sum()
+    }
+
+    fn close_free_run(&mut self) {
+        self.close_trimmable();
+        let Some(run) = self.free.range.take() else { return };
+        self.sums.figures.free_resident_bytes += self.resident(run);
+        self.sums.figures.free_whole_page_bytes += self.resident(inner(run));
+    }
+
+    fn close_trimmable(&mut self) {
+        if let Some(run) = self.free.trimmable.take() {
+            let pages = inner(Range::new(run.start.plus(KEPT_BY_TRIM_BYTES), run.end));
+            self.sums.figures.trimmable_bytes += self.resident(pages);
+        }
+    }
+
+    /// malloc_trim merges chunks of fastbins with top and gives back the main arena's top, by whole pages from its end,
+    /// less MINSIZE and one byte (malloc/malloc.c, `systrim`).
+    fn close_top(&mut self, top: Range) {
+        let joined = Range::new(self.free.trimmable.take().map_or(top.start, |run| run.start), top.end);
+        let pages = Range::new(joined.start.plus(CHUNK_BYTES_MIN + 1).up_to(PAGE), joined.end);
+        let bytes = self.resident(pages);
+        match self.is_main {
+            true => self.sums.figures.trimmable_bytes += bytes,
+            false => self.sums.figures.top_kept_bytes += bytes,
+        }
+    }
+
+    /// What lies behind the heap in its reservation.
+    fn beyond(&mut self) {
+        let ranges = &self.region.plan.ranges;
+        let arena = Some(self.region.plan.arena);
+        for piece in self.region.pieces.iter().filter(|piece| piece.range.start >= ranges.in_arena.end) {
+            let shares = vec![(State::Beyond, piece.range.bytes())];
+            self.sums.stretches.push(Stretch { range: piece.range, arena, shares });
+        }
+    }
+}
+
+/// The whole pages within `range`.
+fn inner(range: Range) -> Range {
+    Range::new(range.start.up_to(PAGE), range.end.down_to(PAGE))
+}
+
+impl ArenaFigures {
+    /// Adds what another heap of the same arena has.
+    pub fn add(&mut self, other: &ArenaFigures) {
+        let pairs = [
+            (&mut self.in_use, other.in_use),
+            (&mut self.tcache, other.tcache),
+            (&mut self.fast, other.fast),
+            (&mut self.unsorted, other.unsorted),
+            (&mut self.small, other.small),
+            (&mut self.large, other.large),
+            (&mut self.unlisted, other.unlisted),
+            (&mut self.top, other.top),
+        ];
+        for (sum, more) in pairs {
+            *sum = ChunkCount { chunks: sum.chunks + more.chunks, bytes: sum.bytes + more.bytes };
+        }
+        self.overhead_bytes += other.overhead_bytes;
+        self.unresolved_bytes += other.unresolved_bytes;
+        self.free_resident_bytes += other.free_resident_bytes;
+        self.free_whole_page_bytes += other.free_whole_page_bytes;
+        self.trimmable_bytes += other.trimmable_bytes;
+        self.top_kept_bytes += other.top_kept_bytes;
+        self.retries += other.retries;
+    }
+}

@@ -1,0 +1,135 @@
+//! One heap of an arena: what is to be walked, and what the walk found in it.
+
+use super::chunk_map::ChunkMap;
+use super::known_links::KnownLinks;
+use super::links::Linking;
+use crate::alloc::types::ArenaHeap;
+use crate::base::blocks::Label;
+use crate::base::{Addr, Bytes, Range, Why};
+
+/// How far apart the places are to which a broken walk goes back.
+const CHECKPOINT_BYTES: u64 = 64 << 10;
+
+/// What is walked.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Index into the arenas of the view, and into their heaps.
+    pub arena: usize,
+    pub heap: usize,
+    pub ranges: ArenaHeap,
+    pub first_chunk: Addr,
+    pub kept: KeptLinks,
+}
+
+/// Which links of free chunks are worth keeping: those of lists that have chunks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct KeptLinks {
+    pub unsorted: bool,
+    pub fast: Option<Linking>,
+}
+
+/// Memory in a row whose pages are alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    pub range: Range,
+    pub is_resident: bool,
+}
+
+/// What blocks of one label were rounded up by, within one piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slack {
+    pub piece: u32,
+    pub label: Label,
+    pub bytes: Bytes,
+}
+
+/// A heap that was walked.
+pub struct Region {
+    pub plan: Plan,
+    pub map: ChunkMap,
+    pub pieces: Vec<Piece>,
+    pub slack: Vec<Slack>,
+    /// Chunks that have the size of a thread cache's own structure.
+    pub caches: Vec<Addr>,
+    pub links: KnownLinks,
+    /// What was resident when it was walked.
+    pub resident: Vec<Range>,
+    /// Where the walk broke first, and why, if it did.
+    pub broken: Option<Broken>,
+    pub retries: u64,
+    checkpoints: Vec<Checkpoint>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Broken {
+    pub at: Addr,
+    pub why: Why,
+}
+
+/// What a region had when its walk came by here.
+#[derive(Clone, Debug)]
+struct Checkpoint {
+    at: Addr,
+    slack: usize,
+    /// The slack of the piece that was not done yet.
+    last_slack: Vec<Slack>,
+    caches: usize,
+    links: usize,
+}
+
+impl Region {
+    pub fn new(plan: Plan, pieces: Vec<Piece>) -> Region {
+        let map = ChunkMap::of(plan.ranges.in_arena);
+        let (slack, caches, resident) = (Vec::new(), Vec::new(), Vec::new());
+        let links = KnownLinks::of(map.range().start);
+        let checkpoints = Vec::new();
+        Region { plan, map, pieces, slack, caches, links, resident, broken: None, retries: 0, checkpoints }
+    }
+
+    pub fn set_checkpoint(&mut self, at: Addr) {
+        if self.checkpoints.last().is_some_and(|last| at.0 - last.at.0 < CHECKPOINT_BYTES) {
+            return;
+        }
+        let piece = self.slack.last().map(|slack| slack.piece);
+        let done = self.slack.iter().rposition(|slack| Some(slack.piece) != piece).map_or(0, |last| last + 1);
+        self.checkpoints.push(Checkpoint {
+            at,
+            slack: done,
+            last_slack: self.slack[done..].to_vec(),
+            caches: self.caches.len(),
+            links: self.links.len(),
+        });
+    }
+
+    /// Goes back by so many checkpoints, or to the first chunk; where that is.
+    pub fn rewind(&mut self, checkpoints: usize) -> Addr {
+        let left = self.checkpoints.len().saturating_sub(checkpoints);
+        let to = self.checkpoints.get(left).cloned();
+        self.checkpoints.truncate(left);
+        let at = to.as_ref().map_or(self.plan.first_chunk, |checkpoint| checkpoint.at);
+        self.map.clear_from(at);
+        let (slack, caches, links) = to.as_ref().map_or((0, 0, 0), |to| (to.slack, to.caches, to.links));
+        self.slack.truncate(slack);
+        self.slack.extend(to.map(|to| to.last_slack).unwrap_or_default());
+        self.caches.truncate(caches);
+        self.links.truncate(links);
+        at
+    }
+
+    /// Notes that `range` is what a block of `label` was rounded up by. Called in rising order.
+    pub fn round_up(&mut self, range: Range, label: Label) {
+        let mut index = match self.slack.last() {
+            Some(last) if self.pieces[last.piece as usize].range.end > range.start => last.piece as usize,
+            _ => self.pieces.partition_point(|piece| piece.range.end <= range.start),
+        };
+        while let Some(piece) = self.pieces.get(index).filter(|piece| piece.range.start < range.end) {
+            let bytes = piece.range.intersect(range).bytes();
+            let here = self.slack.iter_mut().rev().take_while(|slack| slack.piece as usize == index);
+            match here.into_iter().find(|slack| slack.label == label) {
+                Some(slack) => slack.bytes += bytes,
+                None => self.slack.push(Slack { piece: index as u32, label, bytes }),
+            }
+            index += 1;
+        }
+    }
+}

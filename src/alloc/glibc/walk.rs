@@ -1,0 +1,327 @@
+//! All heaps walked: by several threads where the memory allows that, again where a change broke a walk, then the lists.
+
+use super::chunk_map::Code;
+use super::figures::{self, HEADER_BYTES, Sums};
+use super::known_links::{Budget, KnownLinks};
+use super::layout::Layout;
+use super::links::{Linking, Links};
+use super::lists::{self, Heads};
+use super::mmapped::Mapped;
+use super::plan::Common;
+use super::region::{Broken, KeptLinks, Region};
+use super::tcache;
+use super::walker::Walker;
+use super::window::{BulkSource, MemorySource, Source, Window};
+use crate::alloc::types::Arena;
+use crate::base::blocks::{Head, Look, Witness};
+use crate::base::{Addr, Bytes, Range, Why};
+use crate::os::Target;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// Threads that walk, and below how many bytes of heap one alone is as quick.
+const THREADS: usize = 2;
+const ALONE_BYTES_MAX: Bytes = 2 << 20;
+/// How often a heap is walked again after its walk broke, with pauses of 1, 2, 4, ... ms: a thread that was preempted
+/// within malloc leaves the heap torn until it runs again.
+const RETRIES_MAX: u64 = 5;
+/// Caches that are looked at for the key before the walk.
+const KEY_CACHES_MAX: usize = 64;
+
+/// The heaps after the walk.
+#[derive(Default)]
+pub struct Walked {
+    /// Sorted by address.
+    pub regions: Vec<Region>,
+    /// Sorted by address.
+    pub mapped: Vec<Mapped>,
+    pub caches: usize,
+    /// Heaps that were there when the arenas were read and are no more.
+    pub gone: u64,
+    /// Lists were left because they are too long and too scattered.
+    pub lists_left: bool,
+}
+
+pub fn read(
+    target: &Target,
+    layout: &Layout,
+    arenas: &[Arena],
+    mmapped: &[Range],
+    witness: &dyn Witness,
+) -> Walked {
+    let single = MemorySource(target.memory);
+    let bytes: Bytes = arenas.iter().flat_map(|arena| &arena.heaps).map(|heap| heap.in_arena.bytes()).sum();
+    let budget = Budget::of(bytes);
+    let mut common =
+        Common { view: target.view, layout, arenas, witness, key: None, kept: Vec::new(), budget };
+    let bulk = target.memory.bulk();
+    let units: Vec<(usize, usize)> = (0..arenas.len())
+        .flat_map(|arena| (0..arenas[arena].heaps.len()).map(move |heap| (arena, heap)))
+        .collect();
+    match bulk {
+        Some(bulk) => common.prepare(&units, &BulkSource(bulk)),
+        None => common.prepare(&units, &single),
+    }
+    let threads = if bytes > ALONE_BYTES_MAX { THREADS } else { 1 };
+    let mut walked = Walked::default();
+    let mut pending: Vec<(usize, usize, u64)> =
+        units.iter().map(|(arena, heap)| (*arena, *heap, 0)).collect();
+    // The largest first, so that no thread is left with one at the end.
+    pending.sort_by_key(|(arena, heap, _)| std::cmp::Reverse(arenas[*arena].heaps[*heap].in_arena.bytes()));
+    for attempt in 0..=RETRIES_MAX {
+        let is_last = attempt == RETRIES_MAX;
+        let outcomes = match bulk {
+            Some(bulk) => {
+                in_parallel(&pending, threads, |next| common.work(next, &BulkSource(bulk), is_last))
+            }
+            None => common.work(&Queue::of(&pending), &single, is_last),
+        };
+        pending = Vec::new();
+        for (unit, outcome) in outcomes {
+            match outcome {
+                Outcome::Walked(region) => walked.regions.push(*region),
+                Outcome::Gone => walked.gone += 1,
+                Outcome::Broken => pending.push((unit.0, unit.1, unit.2 + 1)),
+            }
+        }
+        if pending.is_empty() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(1 << attempt));
+    }
+    walked.regions.sort_by_key(|region| (region.plan.arena, region.map.range().start));
+    let linking = match bulk {
+        Some(bulk) => common.lists_in_parallel(&mut walked, threads, &BulkSource(bulk)),
+        None => common.lists(&mut walked, &single),
+    };
+    walked.regions.iter_mut().for_each(|region| region.links = KnownLinks::default());
+    walked.regions.sort_by_key(|region| region.map.range().start);
+    let source: &dyn Source = match bulk {
+        Some(bulk) => &BulkSource(bulk),
+        None => &single,
+    };
+    let mut links = Links::new(source);
+    walked.caches = tcache::mark(&mut walked.regions, linking, &mut links);
+    walked.mapped = mmapped.iter().map(|range| common.mapped(*range, source)).collect();
+    walked
+}
+
+type Unit = (usize, usize, u64);
+
+enum Outcome {
+    Walked(Box<Region>),
+    Gone,
+    Broken,
+}
+
+/// Each is given to the first who asks.
+struct Queue<'a> {
+    units: &'a [Unit],
+    next: AtomicUsize,
+}
+
+impl<'a> Queue<'a> {
+    fn of(units: &'a [Unit]) -> Queue<'a> {
+        Queue { units, next: AtomicUsize::new(0) }
+    }
+    fn next(&self) -> Option<&'a Unit> {
+        self.units.get(self.next.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+fn in_parallel(
+    units: &[Unit],
+    threads: usize,
+    work: impl Fn(&Queue) -> Vec<(Unit, Outcome)> + Sync,
+) -> Vec<(Unit, Outcome)> {
+    let queue = Queue::of(units);
+    if threads < 2 || units.len() < 2 {
+        return work(&queue);
+    }
+    std::thread::scope(|scope| {
+        let helpers: Vec<_> = (1..threads).map(|_| scope.spawn(|| work(&queue))).collect();
+        let mut done = work(&queue);
+        done.extend(helpers.into_iter().filter_map(|helper| helper.join().ok()).flatten());
+        done
+    })
+}
+
+impl Common<'_> {
+    fn work(&self, queue: &Queue, source: &dyn Source, is_last: bool) -> Vec<(Unit, Outcome)> {
+        let windows = [Window::new(source), Window::new(source)];
+        let mut walker = Walker::new(windows, self.witness, self.key, &self.budget);
+        let mut done = Vec::new();
+        while let Some(unit) = queue.next() {
+            done.push((*unit, self.walk(*unit, &mut walker, is_last)));
+        }
+        done
+    }
+
+    fn walk(&self, (arena, heap, retries): Unit, walker: &mut Walker, is_last: bool) -> Outcome {
+        let source = walker.window.source();
+        let Some(plan) = self.plan(arena, heap, source) else { return Outcome::Gone };
+        let range = plan.ranges.in_arena;
+        let mut region = Region::new(plan, Vec::new());
+        region.pieces = self.pieces(range);
+        region.pieces.extend(self.pieces(Range::new(range.end, region.plan.ranges.reserved.end)));
+        region.resident = self.resident(source, range);
+        region.retries = retries;
+        match walker.walk(&mut region, is_last) {
+            Ok(()) => Outcome::Walked(Box::new(region)),
+            Err(broken) if is_last || source.is_live() || !is_absent(broken) => {
+                region.links.give_back(&self.budget);
+                Outcome::Broken
+            }
+            // What is not in memory will not be there a millisecond later either.
+            Err(_) => {
+                region.links.give_back(&self.budget);
+                self.walk((arena, heap, retries), walker, true)
+            }
+        }
+    }
+
+    /// What is known before the walk: the key of the threads' caches, and which lists have chunks.
+    fn prepare(&mut self, units: &[(usize, usize)], source: &dyn Source) {
+        let plans = units.iter().filter_map(|(arena, heap)| self.plan(*arena, *heap, source));
+        let firsts: Vec<Addr> = plans.take(KEY_CACHES_MAX).map(|plan| plan.first_chunk).collect();
+        self.key = tcache::key(&firsts, &|at, into| self.read(source, at, into));
+        if source.keeps() {
+            // A recording keeps a link only when a list is followed.
+            return;
+        }
+        let heads: Vec<Heads> = (0..self.arenas.len()).map(|arena| self.heads(arena, source)).collect();
+        let first_link = |head: Addr| {
+            let [word] = self.words(source, head.plus(16))?;
+            Some((head, word))
+        };
+        let fast = heads.iter().flat_map(|heads| &heads.fast).filter(|head| !head.is_null());
+        let linking = fast
+            .filter_map(|head| first_link(*head))
+            .find_map(|(head, word)| lists::likely_linking(head, word));
+        let kept = |heads: &Heads| KeptLinks {
+            unsorted: heads.unsorted.is_some_and(|(first, _, bin)| first != bin),
+            fast: linking.filter(|_| heads.fast.iter().any(|head| !head.is_null())),
+        };
+        self.kept = heads.iter().map(kept).collect();
+    }
+
+    /// Where the lists of `arena` begin at this moment.
+    fn heads(&self, arena: usize, source: &dyn Source) -> Heads {
+        let mut state = vec![0; self.layout.state_bytes() as usize];
+        let at = self.arenas[arena].at;
+        match self.read(source, at, &mut state) {
+            Some(()) => Heads::of(self.layout, at, &state),
+            None => Heads::default(),
+        }
+    }
+
+    fn linking(&self, regions: &[Region], source: &dyn Source) -> Option<Linking> {
+        let mut links = Links::new(source);
+        regions.chunk_by(same_arena).find_map(|regions| {
+            lists::linking(regions, &self.heads(regions[0].plan.arena, source), &mut links)
+        })
+    }
+
+    fn mark(&self, regions: &mut [Region], linking: Option<Linking>, links: &mut Links, source: &dyn Source) {
+        let heads = self.heads(regions[0].plan.arena, source);
+        // Without any list of two the linking is not known, and makes no difference.
+        lists::mark(regions, &heads, linking.unwrap_or(Linking::Safe), links);
+    }
+
+    fn lists(&self, walked: &mut Walked, source: &dyn Source) -> Option<Linking> {
+        let linking = self.linking(&walked.regions, source);
+        let mut links = Links::new(source);
+        for regions in walked.regions.chunk_by_mut(same_arena) {
+            self.mark(regions, linking, &mut links, source);
+        }
+        walked.lists_left |= links.is_exhausted();
+        linking
+    }
+
+    fn lists_in_parallel(
+        &self,
+        walked: &mut Walked,
+        threads: usize,
+        source: &(dyn Source + Sync),
+    ) -> Option<Linking> {
+        if threads < 2 {
+            return self.lists(walked, source);
+        }
+        let linking = self.linking(&walked.regions, source);
+        let queue = Mutex::new(walked.regions.chunk_by_mut(same_arena));
+        let work = || {
+            let mut links = Links::new(source);
+            loop {
+                let next = queue.lock().ok().and_then(|mut queue| queue.next());
+                match next {
+                    Some(regions) => self.mark(regions, linking, &mut links, source),
+                    None => return links.is_exhausted(),
+                }
+            }
+        };
+        let left = std::thread::scope(|scope| {
+            let helpers: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+            let mine = work();
+            helpers.into_iter().fold(mine, |left, helper| left | helper.join().unwrap_or(true))
+        });
+        walked.lists_left |= left;
+        linking
+    }
+
+    /// A mapped chunk is one block; the witness is asked as for any other.
+    fn mapped(&self, range: Range, source: &dyn Source) -> Mapped {
+        let payload = Range::new(range.start.plus(2 * HEADER_BYTES), range.end);
+        let mut raw = [0; size_of::<Head>()];
+        let is_read = self.view.is_resident(range.start) && source.read(payload.start, &mut raw).is_ok();
+        let mut look = Look::default();
+        if is_read {
+            let mut head: Head = [0; 4];
+            head.iter_mut()
+                .zip(raw.as_chunks::<8>().0)
+                .for_each(|(word, raw)| *word = u64::from_le_bytes(*raw));
+            look = self.witness.look(payload, &head);
+            if look.label != 0 {
+                source.used(payload.start, &raw);
+            }
+        }
+        let slack = look.requested_bytes.map_or(0, |requested| payload.bytes().saturating_sub(requested));
+        let label = Code::in_use(look.label).label().unwrap_or_default();
+        Mapped { range, label, slack, pieces: self.pieces(range) }
+    }
+}
+
+fn is_absent(broken: Broken) -> bool {
+    matches!(broken.why, Why::NotResident(_) | Why::NotRecorded)
+}
+
+fn same_arena(one: &Region, other: &Region) -> bool {
+    one.plan.arena == other.plan.arena
+}
+
+impl Walked {
+    /// The sums of every region, in the order of `regions`.
+    pub fn sums(&self) -> Vec<Sums> {
+        let bytes: Bytes = self.regions.iter().map(|region| region.map.range().bytes()).sum();
+        if bytes <= ALONE_BYTES_MAX {
+            return self.regions.iter().map(figures::sum).collect();
+        }
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let mut done = Vec::new();
+            loop {
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                let Some(region) = self.regions.get(index) else { return done };
+                done.push((index, figures::sum(region)));
+            }
+        };
+        let mut done = std::thread::scope(|scope| {
+            let helpers: Vec<_> = (1..THREADS).map(|_| scope.spawn(work)).collect();
+            let mut done = work();
+            done.extend(helpers.into_iter().filter_map(|helper| helper.join().ok()).flatten());
+            done
+        });
+        done.sort_by_key(|(index, _)| *index);
+        done.into_iter().map(|(_, sums)| sums).collect()
+    }
+}

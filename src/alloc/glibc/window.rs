@@ -1,0 +1,164 @@
+//! Words of a heap that is walked from its start to its end, read in windows. A window grows while the walk is dense and
+//! begins small again behind a jump over the body of a large chunk, so small chunks are read at the speed of memory and
+//! large ones are not read at all. Only pages that are in memory are read.
+
+use crate::base::{Addr, PAGE, Range, Why};
+use crate::os::memory::{Bulk, Fault, Memory};
+
+/// From where a walk reads: several threads at once, or one memory that may be recorded or replayed.
+pub trait Source {
+    /// The caller asks only for what is resident.
+    fn read(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault>;
+    /// What is resident of `range` at this moment; `None`: nobody can tell better than the view already taken.
+    fn resident(&self, _range: Range) -> Option<Vec<Range>> {
+        None
+    }
+    /// Whether what is not there now may be there a millisecond later.
+    fn is_live(&self) -> bool {
+        false
+    }
+    /// Whether `used` does anything.
+    fn keeps(&self) -> bool {
+        false
+    }
+    /// Notes that these bytes mattered.
+    fn used(&self, _at: Addr, _bytes: &[u8]) {}
+}
+
+pub struct BulkSource<'a>(pub &'a dyn Bulk);
+
+impl Source for BulkSource<'_> {
+    fn read(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
+        self.0.read(at, into)
+    }
+    fn resident(&self, range: Range) -> Option<Vec<Range>> {
+        self.0.resident(range)
+    }
+    fn is_live(&self) -> bool {
+        true
+    }
+}
+
+pub struct MemorySource<'a>(pub &'a dyn Memory);
+
+impl Source for MemorySource<'_> {
+    fn read(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
+        self.0.read_once(at, into)
+    }
+    fn keeps(&self) -> bool {
+        self.0.keeps_what_is_read()
+    }
+    fn used(&self, at: Addr, bytes: &[u8]) {
+        self.0.used(at, bytes)
+    }
+}
+
+const WINDOW_BYTES_MIN: usize = 4 << 10;
+const WINDOW_BYTES_MAX: usize = 512 << 10;
+/// A step this far beyond the window is still dense: reading what lies between costs less than another call.
+const DENSE_GAP_BYTES: u64 = 2 << 10;
+
+pub struct Window<'a> {
+    source: &'a dyn Source,
+    /// Sorted, disjoint.
+    resident: Vec<Range>,
+    buffer: Vec<u8>,
+    start: u64,
+    filled: usize,
+    step: usize,
+}
+
+impl<'a> Window<'a> {
+    pub fn new(source: &'a dyn Source) -> Window<'a> {
+        let buffer = vec![0; WINDOW_BYTES_MAX];
+        Window { source, resident: Vec::new(), buffer, start: 0, filled: 0, step: WINDOW_BYTES_MIN }
+    }
+
+    pub fn source(&self) -> &'a dyn Source {
+        self.source
+    }
+
+    /// Begins on other memory, or again on the same.
+    pub fn restart(&mut self, resident: Vec<Range>) {
+        self.resident = resident;
+        self.forget();
+    }
+
+    /// What is in the window is read again.
+    pub fn forget(&mut self) {
+        (self.start, self.filled, self.step) = (0, 0, WINDOW_BYTES_MIN);
+    }
+
+    /// The first resident address from `at` on.
+    pub fn next_resident(&self, at: Addr) -> Option<Addr> {
+        let after = self.resident.partition_point(|range| range.end <= at);
+        self.resident.get(after).map(|range| range.start.max(at))
+    }
+
+    /// Whether `bytes` bytes from `at` are in the window.
+    #[inline]
+    pub fn has(&self, at: Addr, bytes: usize) -> bool {
+        let offset = at.0.wrapping_sub(self.start);
+        offset < self.filled as u64 && bytes <= self.filled - offset as usize
+    }
+
+    /// The bytes from `at` on that are in the window.
+    #[inline]
+    pub fn bytes(&self, at: Addr) -> &[u8] {
+        let offset = at.0.wrapping_sub(self.start).min(self.filled as u64) as usize;
+        &self.buffer[offset..self.filled]
+    }
+
+    /// The word at `at`, which is a multiple of 8.
+    #[inline]
+    pub fn word(&mut self, at: Addr) -> Result<u64, Fault> {
+        if !self.has(at, 8) {
+            self.load(at)?;
+        }
+        match self.bytes(at).first_chunk() {
+            Some(bytes) => Ok(u64::from_le_bytes(*bytes)),
+            None => Err(Fault { at, why: Why::NotResident(at) }),
+        }
+    }
+
+    /// Fills the window from `at` on.
+    #[cold]
+    fn load(&mut self, at: Addr) -> Result<(), Fault> {
+        let absent = Fault { at, why: Why::NotResident(at) };
+        let after = self.resident.partition_point(|range| range.end <= at);
+        let run = self.resident.get(after).filter(|range| range.has(at)).ok_or(absent)?;
+        let end = self.start + self.filled as u64;
+        let is_dense = self.filled > 0 && at.0 >= end && at.0 - end <= DENSE_GAP_BYTES;
+        self.step = if is_dense { (self.step * 2).min(WINDOW_BYTES_MAX) } else { WINDOW_BYTES_MIN };
+        let mut wanted = self.step;
+        if self.step == WINDOW_BYTES_MIN {
+            // Up to the page's end: a second page costs as much as the first.
+            let to_page_end = (PAGE - at.0 % PAGE) as usize;
+            wanted = if to_page_end >= 64 { to_page_end } else { to_page_end + PAGE as usize };
+        }
+        let bytes = (run.end.0 - at.0).min(wanted as u64) as usize;
+        (self.start, self.filled) = (at.0, 0);
+        self.filled = match self.source.read(at, &mut self.buffer[..bytes]) {
+            Ok(()) => bytes,
+            // A page behind it may be gone, or was of no use to the walk that was recorded.
+            Err(_) => {
+                let to_page_end = bytes.min((PAGE - at.0 % PAGE) as usize);
+                self.source.read(at, &mut self.buffer[..to_page_end])?;
+                to_page_end
+            }
+        };
+        Ok(())
+    }
+
+    /// Fills `into` from `at`, from the window or past it; what is not resident stays as it is.
+    pub fn copy(&mut self, at: Addr, into: &mut [u8]) -> bool {
+        if self.has(at, into.len()) {
+            into.copy_from_slice(&self.bytes(at)[..into.len()]);
+            return true;
+        }
+        let wanted = Range::sized(at, into.len() as u64);
+        let after = self.resident.partition_point(|range| range.end <= at);
+        let is_resident = self.resident.get(after).is_some_and(|range| range.covers(wanted));
+        is_resident && self.source.read(at, into).is_ok()
+    }
+}

@@ -1,0 +1,135 @@
+//! The allocator's memory after it was walked, whose blocks may still be given to owners; and its sums after that.
+
+use super::glibc::chunk_map::{Code, Entry};
+use super::glibc::figures::HEADER_BYTES;
+use super::glibc::lists::region_of;
+use super::glibc::mmapped::Mapped;
+use super::glibc::region::Region;
+use super::glibc::walk::Walked;
+use super::types::{AllocView, BlockCount};
+use crate::base::blocks::{Block, Blocks, LABELS_MAX, Label};
+use crate::base::{Addr, Range};
+
+pub struct Heap {
+    view: AllocView,
+    walked: Walked,
+}
+
+/// Where a block lies among what was walked, so that all of them can be visited in the order of addresses.
+enum Unit<'a> {
+    Region(&'a Region),
+    Mapped(&'a Mapped),
+}
+
+impl Heap {
+    pub fn new(view: AllocView, walked: Walked) -> Heap {
+        Heap { view, walked }
+    }
+
+    /// The sums, after all labels are given.
+    pub fn finish(self) -> AllocView {
+        let Heap { mut view, walked } = self;
+        // What was found of another allocator's blocks is counted already.
+        let labels = view.in_use.len().max(LABELS_MAX);
+        view.in_use.resize(labels, BlockCount::default());
+        for (region, sums) in walked.regions.iter().zip(walked.sums()) {
+            let arena = &mut view.arenas[region.plan.arena];
+            if let Ok(figures) = &mut arena.figures {
+                figures.add(&sums.figures);
+            }
+            for (sum, more) in view.in_use.iter_mut().zip(sums.in_use) {
+                *sum = BlockCount { blocks: sum.blocks + more.blocks, bytes: sum.bytes + more.bytes };
+            }
+            view.stretches.extend(sums.stretches);
+        }
+        for mapped in &walked.mapped {
+            mapped.stretches(&mut view.in_use, &mut view.stretches);
+        }
+        view.stretches.sort_by_key(|stretch| stretch.range.start);
+        view.in_use
+            .truncate(view.in_use.iter().rposition(|count| count.blocks > 0).map_or(0, |last| last + 1));
+        view
+    }
+
+    fn mapped(&self, at: Addr) -> Option<usize> {
+        let after = self.walked.mapped.partition_point(|mapped| mapped.range.end <= at);
+        self.walked.mapped.get(after).filter(|mapped| mapped.payload().has(at)).map(|_| after)
+    }
+}
+
+/// The block of an entry, if it is one in use.
+fn block(entry: Entry) -> Option<Block> {
+    let label = entry.code.label()?;
+    let payload = Range::new(entry.range.start.plus(2 * HEADER_BYTES), entry.range.end.plus(HEADER_BYTES));
+    Some(Block { payload, label })
+}
+
+impl Blocks for Heap {
+    fn at(&self, at: Addr) -> Option<Block> {
+        if let Some(index) = self.mapped(at) {
+            let mapped = &self.walked.mapped[index];
+            return Some(Block { payload: mapped.payload(), label: mapped.label });
+        }
+        // The last word of a block lies in the next chunk's header.
+        let index = region_of(&self.walked.regions, at.minus(HEADER_BYTES))?;
+        let entry = self.walked.regions[index].map.find(at.minus(HEADER_BYTES))?;
+        block(entry).filter(|block| block.payload.has(at))
+    }
+
+    fn each(&self, visit: &mut dyn FnMut(Block) -> bool) {
+        let mut units: Vec<(Addr, Unit)> = Vec::new();
+        units.extend(
+            self.walked.regions.iter().map(|region| (region.map.range().start, Unit::Region(region))),
+        );
+        units.extend(self.walked.mapped.iter().map(|mapped| (mapped.range.start, Unit::Mapped(mapped))));
+        units.sort_by_key(|(start, _)| *start);
+        for (_, unit) in units {
+            let goes_on = match unit {
+                Unit::Region(region) => region.map.entries().filter_map(block).all(&mut *visit),
+                Unit::Mapped(mapped) => visit(Block { payload: mapped.payload(), label: mapped.label }),
+            };
+            if !goes_on {
+                return;
+            }
+        }
+    }
+
+    fn relabel(&mut self, owner: &mut dyn FnMut(Block) -> Label) {
+        // In the order of addresses: the mapped blocks of one stretch lie between regions.
+        let mut order: Vec<(Addr, bool, usize)> = Vec::new();
+        let regions = self.walked.regions.iter().enumerate();
+        order.extend(regions.map(|(index, region)| (region.map.range().start, true, index)));
+        let mapped = self.walked.mapped.iter().enumerate();
+        order.extend(mapped.map(|(index, mapped)| (mapped.range.start, false, index)));
+        order.sort();
+        for (_, is_region, index) in order {
+            if is_region {
+                self.walked.regions[index].map.recode(&mut |entry| match block(entry) {
+                    Some(block) => Code::in_use(owner(block)),
+                    None => entry.code,
+                });
+            } else {
+                let mapped = &mut self.walked.mapped[index];
+                let label = owner(Block { payload: mapped.payload(), label: mapped.label });
+                mapped.label = Code::in_use(label).label().unwrap_or_default();
+            }
+        }
+    }
+
+    fn label(&mut self, payload: Addr, label: Label) {
+        if let Some(index) = self.mapped(payload) {
+            let mapped = &mut self.walked.mapped[index];
+            if mapped.payload().start == payload {
+                mapped.label = Code::in_use(label).label().unwrap_or_default();
+            }
+            return;
+        }
+        let Some(chunk) = payload.0.checked_sub(2 * HEADER_BYTES).map(Addr) else { return };
+        if let Some(index) = region_of(&self.walked.regions, chunk) {
+            let map = &mut self.walked.regions[index].map;
+            if map.get(chunk).is_some_and(|code| code.label().is_some()) {
+                map.put(chunk, Code::in_use(label));
+            }
+        }
+    }
+}

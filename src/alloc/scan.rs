@@ -1,0 +1,220 @@
+//! The runtime's blocks in memory of an allocator that is not walked, found by the runtime's own marks alone.
+//!
+//! Searched is anonymous memory that nobody else claims. A piece of it in which at least one marked block lies is taken for
+//! the allocator's as a whole; what is no block there is free, the allocator's own, or another library's. Pieces without
+//! any are left alone.
+
+use super::types::{BlockCount, State, Stretch};
+use crate::base::blocks::{Label, Mark, Witness};
+use crate::base::limits::{MARK_SCAN_BYTES_MAX, MARK_SCAN_PIECES_MAX};
+use crate::base::{Addr, Bytes, Gap, PAGE, Range, Why};
+use crate::os::{Memory, Target};
+use std::collections::BTreeMap;
+
+const WINDOW_BYTES: u64 = 256 << 10;
+
+/// What was found.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Scanned {
+    pub stretches: Vec<Stretch>,
+    /// By label.
+    pub in_use: Vec<BlockCount>,
+    pub gaps: Vec<Gap>,
+}
+
+/// Searches all memory but `owned`, which is sorted and disjoint.
+pub fn scan(target: &Target, owned: &[Range], witness: &dyn Witness) -> Scanned {
+    let mut scanned = Scanned::default();
+    let mut left_bytes = MARK_SCAN_BYTES_MAX;
+    for piece in unclaimed(target, owned) {
+        let resident = target.resident(piece);
+        let bytes: Bytes = resident.iter().map(|range| range.bytes()).sum();
+        if bytes > left_bytes || scanned.stretches.len() + resident.len() * 2 > MARK_SCAN_PIECES_MAX {
+            scanned.gaps.push(Gap::new("blocks of the VM in other anonymous memory", Why::OverLimit));
+            break;
+        }
+        left_bytes -= bytes;
+        let blocks =
+            Scan { memory: target.memory, witness, piece, window: Range::default(), bytes: Vec::new() }
+                .blocks(&resident);
+        if !blocks.is_empty() {
+            scanned.count(&blocks);
+            scanned.stretches.extend(stretches(piece, &resident, &blocks));
+        }
+    }
+    scanned
+}
+
+/// Whole pieces without any block that is told.
+pub fn untold(target: &Target, pieces: &[Range]) -> Scanned {
+    let stretches = pieces.iter().flat_map(|piece| stretches(*piece, &target.resident(*piece), &[]));
+    Scanned { stretches: stretches.take(MARK_SCAN_PIECES_MAX).collect(), ..Scanned::default() }
+}
+
+/// Writable anonymous memory of the process's own without an owner. None of which it is not known which pages are in
+/// memory: looking at all of it would bring them in.
+pub(super) fn unclaimed(target: &Target, owned: &[Range]) -> Vec<Range> {
+    let mut pieces = Vec::new();
+    let Ok(pages) = &target.view.pages else { return pieces };
+    let may_hold = target.view.mappings.iter().filter(|mapping| {
+        mapping.is_anonymous() && mapping.rights.write && !mapping.rights.shared && mapping.path != "[stack]"
+    });
+    for mapping in may_hold {
+        let mut from = mapping.range.start;
+        let first = owned.partition_point(|range| range.end <= from);
+        for range in owned[first..].iter().take_while(|range| range.start < mapping.range.end) {
+            pieces.push(Range::new(from, range.start));
+            from = from.max(range.end);
+        }
+        pieces.push(Range::new(from, mapping.range.end));
+    }
+    let is_placed = |piece: &Range| {
+        let first = pages.partition_point(|run| run.range.end <= piece.start);
+        pages[first..].iter().take_while(|run| run.range.start < piece.end).all(|run| run.is_placed())
+    };
+    pieces.retain(|piece| !piece.is_empty() && is_placed(piece));
+    pieces
+}
+
+/// A block from its header to the end of its footer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Marked {
+    range: Range,
+    payload: Range,
+    label: Label,
+}
+
+/// The search of one piece.
+struct Scan<'a> {
+    memory: &'a dyn Memory,
+    witness: &'a dyn Witness,
+    piece: Range,
+    window: Range,
+    bytes: Vec<u8>,
+}
+
+impl Scan<'_> {
+    fn blocks(mut self, resident: &[Range]) -> Vec<Marked> {
+        let mut blocks: Vec<Marked> = Vec::new();
+        for range in resident {
+            let mut from =
+                blocks.last().map_or(range.start, |last| last.range.end.max(range.start)).up_to(16);
+            while from < range.end {
+                self.load(Range::new(from, from.plus(WINDOW_BYTES).min(range.end)));
+                from = self.in_window(&mut blocks);
+            }
+        }
+        blocks
+    }
+
+    /// Blocks that start in the window; where to go on.
+    fn in_window(&self, blocks: &mut Vec<Marked>) -> Addr {
+        let mut at = 0;
+        while let Some(mark) = self.witness.next_mark(&self.bytes, at) {
+            match self.proved(&mark) {
+                Some(block) => {
+                    blocks.push(block);
+                    let next = block.range.end.up_to(16);
+                    if next >= self.window.end {
+                        return next;
+                    }
+                    at = (next.0 - self.window.start.0) as usize;
+                }
+                None => at = mark.at + 16,
+            }
+        }
+        self.window.end
+    }
+
+    /// The block, if it ends within the piece and its footer is there.
+    fn proved(&self, mark: &Mark) -> Option<Marked> {
+        let start = self.window.start.plus(mark.at as u64);
+        let payload = Range::sized(start.plus(mark.header_bytes), mark.requested_bytes);
+        let footer = payload.end.plus(mark.footer.len() as u64);
+        if footer > self.piece.end {
+            return None;
+        }
+        let mut found = [0; 2];
+        match self.window.covers(Range::new(payload.end, footer)) {
+            true => {
+                let at = (payload.end.0 - self.window.start.0) as usize;
+                found.copy_from_slice(self.bytes.get(at..at + 2)?);
+            }
+            false => self.memory.read_once(payload.end, &mut found).ok()?,
+        }
+        if found != mark.footer {
+            return None;
+        }
+        self.memory.used(start, self.bytes.get(mark.at..mark.at + mark.header_bytes as usize)?);
+        self.memory.used(payload.end, &found);
+        Some(Marked { range: Range::new(start, footer), payload, label: mark.label })
+    }
+
+    /// Zeros stand for what can not be read.
+    fn load(&mut self, window: Range) {
+        self.window = window;
+        self.bytes.resize(window.bytes() as usize, 0);
+        if self.memory.read_once(window.start, &mut self.bytes).is_ok() {
+            return;
+        }
+        for (index, page) in self.bytes.chunks_mut(PAGE as usize).enumerate() {
+            if self.memory.read_once(window.start.plus(index as u64 * PAGE), page).is_err() {
+                page.fill(0);
+            }
+        }
+    }
+}
+
+/// A piece cut where its pages begin or cease to be resident, each part with its shares.
+fn stretches(piece: Range, resident: &[Range], blocks: &[Marked]) -> Vec<Stretch> {
+    let mut parts = Vec::new();
+    let mut from = piece.start;
+    for range in resident {
+        parts.extend([Range::new(from, range.start), *range]);
+        from = range.end;
+    }
+    parts.push(Range::new(from, piece.end));
+    parts.retain(|part| !part.is_empty());
+    let mut first = 0;
+    parts
+        .into_iter()
+        .map(|part| {
+            while blocks.get(first).is_some_and(|block| block.range.end <= part.start) {
+                first += 1;
+            }
+            let inside = blocks[first..].iter().take_while(|block| block.range.start < part.end);
+            Stretch { range: part, arena: None, shares: shares(part, inside) }
+        })
+        .collect()
+}
+
+fn shares<'a>(part: Range, blocks: impl Iterator<Item = &'a Marked>) -> Vec<(State, Bytes)> {
+    let mut shares: BTreeMap<State, Bytes> = BTreeMap::new();
+    let mut rest = part.bytes();
+    for block in blocks {
+        let (whole, payload) = (block.range.intersect(part).bytes(), block.payload.intersect(part).bytes());
+        *shares.entry(State::InUse(block.label)).or_default() += payload;
+        *shares.entry(State::Overhead).or_default() += whole - payload;
+        rest = rest.saturating_sub(whole);
+    }
+    shares.insert(State::NotWalked, rest);
+    shares.into_iter().filter(|(_, bytes)| *bytes > 0).collect()
+}
+
+impl Scanned {
+    fn count(&mut self, blocks: &[Marked]) {
+        for block in blocks {
+            let label = usize::from(block.label);
+            if self.in_use.len() <= label {
+                self.in_use.resize(label + 1, BlockCount::default());
+            }
+            let count = &mut self.in_use[label];
+            count.blocks += 1;
+            count.bytes = count.bytes.saturating_add(block.payload.bytes());
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "scan_tests.rs"]
+mod tests;

@@ -1,0 +1,161 @@
+//! The owners given so far, and the ways to give more: to a block that somebody points to, and to all that is reached from
+//! it. Who has a block first keeps it.
+
+use super::contents::{Contents, searched};
+use super::index::Index;
+use super::owner::Owner;
+use super::shapes::Shape;
+use crate::base::limits::BLOCK_SEARCHED_BYTES_MAX;
+use crate::os::Memory;
+
+/// A node of a table in which a link and one pointer matter.
+const NODE_BYTES_MAX: u64 = 40;
+/// `Mutex` of JDK 11 to 25, and pointers that make an array of buckets.
+const LOCK_BYTES: std::ops::Range<u64> = 88..161;
+const BUCKETS_MIN: usize = 16;
+
+pub struct Given<'a> {
+    pub memory: &'a dyn Memory,
+    pub index: &'a Index,
+    pub contents: &'a Contents,
+    pub owners: Vec<Option<Owner>>,
+    pub candidates: Candidates,
+}
+
+/// Blocks that may be something, to be looked at once.
+#[derive(Default)]
+pub struct Candidates {
+    pub oop_blocks: Vec<usize>,
+    pub streams: Vec<usize>,
+    pub nodes: Vec<usize>,
+    pub locks: Vec<usize>,
+    pub arrays: Vec<usize>,
+}
+
+impl<'a> Given<'a> {
+    /// What the blocks' shapes give.
+    pub fn by_shape(memory: &'a dyn Memory, index: &'a Index, contents: &'a Contents) -> Given<'a> {
+        let owners = vec![None; index.len()];
+        let mut given = Given { memory, index, contents, owners, candidates: Candidates::default() };
+        let candidates = &mut given.candidates;
+        for (block, shape) in contents.shapes.iter().enumerate() {
+            let owner = match shape {
+                Shape::Symbol => Owner::Symbols,
+                Shape::SymbolNode => Owner::SymbolTable,
+                Shape::Chunk => Owner::Chunks,
+                Shape::OopMaps => Owner::OopMaps,
+                Shape::ClassNode => Owner::ClassEntries,
+                Shape::Buffer => Owner::GcBuffers,
+                Shape::HandleBlock => Owner::HandleBlocks,
+                Shape::LockName => Owner::LockNames,
+                Shape::OopBlock => {
+                    candidates.oop_blocks.push(block);
+                    continue;
+                }
+                Shape::ZStream => {
+                    candidates.streams.push(block);
+                    continue;
+                }
+                Shape::InnerNode => {
+                    candidates.nodes.push(block);
+                    continue;
+                }
+                Shape::None => {
+                    candidates.note(block, index, contents);
+                    continue;
+                }
+            };
+            given.owners[block] = Some(owner);
+        }
+        given
+    }
+
+    pub fn shape(&self, block: usize) -> Shape {
+        self.contents.shapes[block]
+    }
+
+    /// The block whose address word `word` of `block` holds.
+    pub fn at_word(&self, block: usize, word: u64) -> Option<usize> {
+        let edges = self.contents.edges_of(block).iter();
+        edges.filter(|edge| u64::from(edge.word) == word).map(|edge| edge.to as usize).next()
+    }
+
+    /// Gives the block that starts at `word` to `owner`, if nobody has it; `Some` when it did.
+    pub fn give(&mut self, word: u64, owner: Owner) -> Option<usize> {
+        let block = self.index.at_start(word)?;
+        self.take(block, owner).then_some(block)
+    }
+
+    /// Gives `block` to `owner`, if nobody has it; whether it did.
+    pub fn take(&mut self, block: usize, owner: Owner) -> bool {
+        let is_free = self.owners[block].is_none();
+        if is_free {
+            self.owners[block] = Some(owner);
+        }
+        is_free
+    }
+
+    /// Gives `owner` what nobody has and can be reached from `blocks`, which are its own.
+    pub fn spread(&mut self, mut blocks: Vec<usize>, owner: Owner) {
+        while let Some(block) = blocks.pop() {
+            for edge in self.contents.edges_of(block) {
+                let to = edge.to as usize;
+                if self.take(to, owner) {
+                    blocks.push(to);
+                }
+            }
+            for to in self.far_pointers(block) {
+                if self.take(to, owner) {
+                    blocks.push(to);
+                }
+            }
+        }
+    }
+
+    /// The blocks to which the part of a large block points that was left out when all were read.
+    fn far_pointers(&self, block: usize) -> Vec<usize> {
+        let payload = self.index.payload(block);
+        let end = payload.bytes().min(BLOCK_SEARCHED_BYTES_MAX);
+        let start = searched(self.index, block);
+        if start >= end {
+            return Vec::new();
+        }
+        let mut bytes = vec![0; (end - start) as usize];
+        if self.memory.read_once(payload.start.plus(start), &mut bytes).is_err() {
+            return Vec::new();
+        }
+        let words = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
+        words.filter_map(|word| self.index.at_start(word)).collect()
+    }
+
+    /// Arenas into which the links of the symbol table point.
+    pub fn arenas_of_symbols(&self) -> Vec<usize> {
+        let mut found = Vec::new();
+        for edge in &self.contents.edges {
+            let to = edge.to as usize;
+            let is_node = self.shape(edge.from as usize) == Shape::SymbolNode;
+            if is_node && self.shape(to) == Shape::Chunk && found.last() != Some(&to) {
+                found.push(to);
+            }
+        }
+        found
+    }
+}
+
+impl Candidates {
+    fn note(&mut self, block: usize, index: &Index, contents: &Contents) {
+        let edges = contents.edges_of(block);
+        if edges.is_empty() {
+            return;
+        }
+        let bytes = index.payload(block).bytes();
+        if bytes <= NODE_BYTES_MAX {
+            self.nodes.push(block);
+        } else if LOCK_BYTES.contains(&bytes) {
+            self.locks.push(block);
+        }
+        if edges.len() >= BUCKETS_MIN {
+            self.arrays.push(block);
+        }
+    }
+}

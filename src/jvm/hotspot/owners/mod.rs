@@ -1,0 +1,68 @@
+//! Whose the blocks of malloc are when no header says so (Native Memory Tracking is off, or the block is a library's).
+//!
+//! What a block looks like, what it points to and what points to it is read in one pass; then owners are given from what
+//! is certain outwards. A block that nothing proves stays without an owner.
+
+mod contents;
+mod given;
+mod index;
+pub mod leads;
+mod libraries;
+mod loaders;
+mod owner;
+mod roots;
+mod shapes;
+mod tables;
+
+use super::Hotspot;
+use crate::base::blocks::{Block, Blocks, LABELS_MAX, Label, UNKNOWN};
+use crate::base::{Gap, Why};
+use crate::jvm::types::{How, JvmView};
+use given::Given;
+use index::Index;
+use owner::Owner;
+use shapes::Shapes;
+
+/// Gives owners to the blocks that have none.
+pub fn label(vm: &Hotspot, view: &mut JvmView, blocks: &mut dyn Blocks) {
+    let index = Index::of(blocks);
+    if index.len() == 0 {
+        return;
+    }
+    let contents = contents::read(vm.target, &index, &Shapes::read(vm, view));
+    if index.is_cut || contents.is_cut {
+        view.gaps.push(Gap::new("owners of malloc's blocks", Why::OverLimit));
+    }
+    let mut given = Given::by_shape(vm.memory(), &index, &contents);
+    roots::spread(vm, view, &mut given);
+    let labels = labels(view, &given);
+    let mut next = 0;
+    blocks.relabel(&mut |block: Block| {
+        while next < index.len() && index.payload(next).start < block.payload.start {
+            next += 1;
+        }
+        let is_ours = next < index.len() && index.payload(next).start == block.payload.start;
+        match given.owners.get(next).copied().flatten() {
+            Some(owner) if is_ours && block.label == UNKNOWN => labels[owner as usize],
+            _ => block.label,
+        }
+    });
+}
+
+/// The owners that got blocks become labels of the view.
+fn labels(view: &mut JvmView, given: &Given) -> Vec<Label> {
+    let mut is_used = [false; Owner::COUNT];
+    given.owners.iter().flatten().for_each(|owner| is_used[*owner as usize] = true);
+    // Where Native Memory Tracking is on, each block of HotSpot says so: one without a header is not, whatever it looks like.
+    let is_tracked = view.block_owners.iter().any(|owner| owner.how == How::NmtHeader);
+    let mut label = |owner: Owner| {
+        let described = owner.describe();
+        let is_refused = is_tracked && described.nmt_tag.is_some();
+        if !is_used[owner as usize] || is_refused || view.block_owners.len() + 1 >= LABELS_MAX {
+            return UNKNOWN;
+        }
+        view.block_owners.push(described);
+        view.block_owners.len() as Label
+    };
+    Owner::all().map(&mut label).collect()
+}

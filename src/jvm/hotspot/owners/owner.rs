@@ -1,0 +1,141 @@
+//! The owners that blocks of malloc are given to: the area and part of the account, NMT's tag for such a block, by which
+//! the labels are measured, and how it is known.
+
+use crate::jvm::types::{BlockOwner, How, Kind};
+
+/// Whose a block is, and how it is known. The order is that of `TABLE`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Owner {
+    Symbols,
+    SymbolTable,
+    StringTable,
+    StringHandles,
+    ClassHandles,
+    MonitorHandles,
+    InternalHandles,
+    ThreadHandles,
+    ServiceHandles,
+    DedupHandles,
+    Chunks,
+    SymbolChunks,
+    ThreadChunks,
+    CompilerChunks,
+    OopMaps,
+    BlobData,
+    BlobBranch,
+    Loaders,
+    LoaderBranch,
+    ClassBranch,
+    ClassEntries,
+    Modules,
+    Metaspace,
+    MetaspaceHeaders,
+    GcBuffers,
+    GcBranch,
+    Threads,
+    ThreadBranch,
+    HandleBlocks,
+    Monitors,
+    Locks,
+    LockNames,
+    DirectBuffers,
+    Zlib,
+    Last,
+}
+
+#[derive(Clone, Copy)]
+enum Way {
+    Field,
+    Shape,
+    From(&'static str),
+}
+
+struct Row {
+    owner: Owner,
+    kind: Kind,
+    part: &'static str,
+    tag: &'static str,
+    way: Way,
+}
+
+const fn row(owner: Owner, kind: Kind, part: &'static str, tag: &'static str, way: Way) -> Row {
+    Row { owner, kind, part, tag, way }
+}
+
+use Kind::{DirectBuffers as Direct, Gc, JitWork, NativeLibrary, VmWork};
+use Way::{Field, From, Shape};
+
+const TABLE: [Row; Owner::COUNT] = [
+    row(Owner::Symbols, VmWork, "symbols", "Symbol", Shape),
+    row(Owner::SymbolTable, VmWork, "symbol table", "Symbol", From("what points to symbols")),
+    row(
+        Owner::StringTable,
+        VmWork,
+        "string table",
+        "Symbol",
+        From("what points to handles of the string table"),
+    ),
+    row(Owner::StringHandles, VmWork, "string table", "Symbol", From("OopStorage")),
+    row(Owner::ClassHandles, VmWork, "method handles' table", "Class", From("OopStorage")),
+    row(Owner::MonitorHandles, VmWork, "object monitors", "Synchronization", From("OopStorage")),
+    row(Owner::InternalHandles, VmWork, "JNI handles", "Internal", From("OopStorage")),
+    row(Owner::ThreadHandles, VmWork, "threads", "Thread", From("OopStorage")),
+    row(Owner::ServiceHandles, VmWork, "serviceability", "Serviceability", From("OopStorage")),
+    row(Owner::DedupHandles, VmWork, "string deduplication", "String Deduplication", From("OopStorage")),
+    row(Owner::Chunks, JitWork, "arena chunks", "Arena Chunk", Shape),
+    row(Owner::SymbolChunks, VmWork, "symbols", "Arena Chunk", From("the symbol table")),
+    row(Owner::ThreadChunks, VmWork, "threads' arenas", "Arena Chunk", From("Thread")),
+    row(Owner::CompilerChunks, JitWork, "compiler threads' arenas", "Arena Chunk", From("Thread")),
+    row(Owner::OopMaps, JitWork, "oop maps of compiled code", "Code", Shape),
+    row(Owner::BlobData, JitWork, "data of compiled code", "Code", Field),
+    row(Owner::BlobBranch, JitWork, "data of compiled code", "Code", From("CodeBlob")),
+    row(Owner::Loaders, VmWork, "class loaders", "Class", Field),
+    row(Owner::LoaderBranch, VmWork, "class loaders", "Class", From("ClassLoaderData")),
+    row(Owner::ClassBranch, VmWork, "classes", "Class", From("InstanceKlass")),
+    row(Owner::ClassEntries, VmWork, "class tables", "Class", Shape),
+    row(Owner::Modules, VmWork, "modules and packages", "Module", From("ClassLoaderData")),
+    row(Owner::Metaspace, VmWork, "metaspace's lists", "Metaspace", From("ClassLoaderData")),
+    row(Owner::MetaspaceHeaders, VmWork, "metaspace's lists", "Metaspace", From("MetaspaceArena")),
+    row(Owner::GcBuffers, Gc, "collector's queues", "GC", Shape),
+    row(Owner::GcBranch, Gc, "collector's objects", "GC", From("Universe::_collectedHeap")),
+    row(Owner::Threads, VmWork, "threads", "Thread", Field),
+    row(Owner::ThreadBranch, VmWork, "threads", "Thread", From("Thread")),
+    row(Owner::HandleBlocks, VmWork, "JNI handles", "Internal", From("JavaThread::_active_handles")),
+    row(Owner::Monitors, VmWork, "object monitors", "Object Monitors", Field),
+    row(Owner::Locks, VmWork, "locks", "Synchronization", Shape),
+    row(Owner::LockNames, VmWork, "locks", "Internal", Shape),
+    row(Owner::DirectBuffers, Direct, "direct buffers", "Other", Field),
+    row(Owner::Zlib, NativeLibrary, "zlib", "", From("z_stream")),
+];
+
+impl Owner {
+    pub const COUNT: usize = Owner::Last as usize;
+
+    pub fn all() -> impl Iterator<Item = Owner> {
+        TABLE.iter().map(|row| row.owner)
+    }
+
+    pub fn describe(self) -> BlockOwner {
+        let row = &TABLE[self as usize];
+        let how = match row.way {
+            Field => How::VmStructs,
+            Shape => How::Shape,
+            From(root) => How::PointedFrom(root.to_string()),
+        };
+        let nmt_tag = (!row.tag.is_empty()).then(|| row.tag.to_string());
+        BlockOwner { kind: row.kind, part: row.part.to_string(), nmt_tag, how }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_in_the_order_of_the_owners() {
+        for (place, owner) in Owner::all().enumerate() {
+            assert_eq!(place, owner as usize);
+        }
+    }
+}

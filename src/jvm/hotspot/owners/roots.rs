@@ -1,0 +1,102 @@
+//! Where owners begin: what lies outside malloc, or is known by name, and points to blocks.
+
+use super::contents::Edge;
+use super::given::Given;
+use super::owner::Owner;
+use super::shapes::Shape;
+use super::{libraries, loaders, tables};
+use crate::base::Addr;
+use crate::jvm::hotspot::Hotspot;
+use crate::jvm::types::{JvmView, ThreadKind};
+
+const ARENA_BYTES_MAX: u64 = 128;
+
+/// Gives owners to what is reached from each root, the surest first.
+pub fn spread(vm: &Hotspot, view: &JvmView, given: &mut Given) {
+    tables::handles(vm, given);
+    tables::nodes(given);
+    tables::buckets(given);
+    tables::locks(given);
+    libraries::zlib(given);
+    monitors(vm, given);
+    let classes = leads(vm, given);
+    threads(vm, view, given);
+    let loaders = loaders::loaders(vm, given);
+    gc(vm, given);
+    given.spread(loaders, Owner::LoaderBranch);
+    given.spread(classes, Owner::ClassBranch);
+}
+
+/// What the code cache and the classes point to. Gives the blocks of the classes.
+fn leads(vm: &Hotspot, given: &mut Given) -> Vec<usize> {
+    let mut classes = Vec::new();
+    for (at, owner) in vm.leads.take().into_found() {
+        let block = given.give(at, owner);
+        classes.extend(block.filter(|_| owner == Owner::ClassBranch));
+    }
+    classes
+}
+
+fn monitors(vm: &Hotspot, given: &mut Given) {
+    let (Ok(list), Ok(head), Ok(next)) = (
+        vm.structs.static_at("ObjectSynchronizer", "_in_use_list"),
+        vm.structs.offset("MonitorList", "_head"),
+        vm.structs.offset("ObjectMonitor", "_next_om"),
+    ) else {
+        return;
+    };
+    let head = vm.memory().u64(list.plus(head)).unwrap_or(0);
+    let mut monitor = given.index.at_start(head);
+    while let Some(block) = monitor.filter(|block| given.take(*block, Owner::Monitors)) {
+        monitor = given.at_word(block, next / 8);
+    }
+}
+
+/// The `Thread` objects, their `OSThread`s, their arenas with what these hold, and their blocks of JNI handles.
+fn threads(vm: &Hotspot, view: &JvmView, given: &mut Given) {
+    let offset = |name: &str| vm.structs.offset("JavaThread", name).ok();
+    let (system, handles) = (offset("_osthread"), offset("_active_handles"));
+    for thread in &view.threads {
+        let Some(block) = thread.object.and_then(|object| given.give(object.0, Owner::Threads)) else {
+            continue;
+        };
+        if let Some(system) = system.and_then(|offset| given.at_word(block, offset / 8)) {
+            given.take(system, Owner::ThreadBranch);
+        }
+        if let Some(handles) = handles.and_then(|offset| given.at_word(block, offset / 8))
+            && given.take(handles, Owner::HandleBlocks)
+        {
+            given.spread(vec![handles], Owner::HandleBlocks);
+        }
+        let chunks = match thread.kind {
+            ThreadKind::Compiler => Owner::CompilerChunks,
+            _ => Owner::ThreadChunks,
+        };
+        for edge in given.contents.edges_of(block) {
+            arena(given, edge.to as usize, chunks);
+        }
+    }
+}
+
+/// An `Arena` that a thread points to: `_first` and `_chunk` are two ends of a list.
+fn arena(given: &mut Given, arena: usize, owner: Owner) {
+    let contents = given.contents;
+    let points_to_chunk = |edge: &&Edge| contents.shapes[edge.to as usize] == Shape::Chunk;
+    let is_small = given.index.payload(arena).bytes() <= ARENA_BYTES_MAX;
+    let Some(first) = contents.edges_of(arena).iter().find(points_to_chunk).filter(|_| is_small) else {
+        return;
+    };
+    given.take(arena, Owner::ThreadBranch);
+    let mut chunk = Some(first.to as usize);
+    while let Some(block) = chunk.filter(|block| given.owners[*block] == Some(Owner::Chunks)) {
+        given.owners[block] = Some(owner);
+        chunk = given.at_word(block, 0);
+    }
+}
+
+fn gc(vm: &Hotspot, given: &mut Given) {
+    let roots = [("Universe", "_collectedHeap"), ("BarrierSet", "_barrier_set")];
+    let roots = roots.map(|(owner, name)| vm.static_addr(owner, name).unwrap_or(Addr::NULL));
+    let found = roots.into_iter().filter_map(|root| given.give(root.0, Owner::GcBranch)).collect();
+    given.spread(found, Owner::GcBranch);
+}

@@ -1,0 +1,339 @@
+//! Blocks that show by themselves what they are: a length in them fits the size of the block, a pointer in them points
+//! to where it must. One such coincidence in a random block is rare, so each shape asks for two or more.
+
+use super::index::Index;
+use crate::base::{Addr, Range};
+use crate::jvm::hotspot::Hotspot;
+use crate::jvm::types::{JvmView, Kind};
+
+/// What a block looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Shape {
+    None,
+    /// A `Symbol` (JDK 8 to 19).
+    Symbol,
+    /// A node of the symbol table with the `Symbol` in it (JDK 20 on).
+    SymbolNode,
+    /// A `Chunk` of an `Arena`.
+    Chunk,
+    /// An `ImmutableOopMapSet`.
+    OopMaps,
+    /// A block of an `OopStorage`.
+    OopBlock,
+    /// A link and a pointer into a block: a node of a table of handles, or of symbols that lie in an arena.
+    InnerNode,
+    /// A link and a pointer to a class: a node of a table of classes.
+    ClassNode,
+    /// A `BufferNode` of G1.
+    Buffer,
+    /// A `JNIHandleBlock`.
+    HandleBlock,
+    /// A `z_stream` of zlib.
+    ZStream,
+    /// The name of a lock.
+    LockName,
+}
+
+impl Shape {
+    /// How many words from the start may point to other blocks.
+    pub fn words_with_pointers(self) -> usize {
+        match self {
+            Shape::Symbol | Shape::SymbolNode | Shape::OopMaps | Shape::LockName => 0,
+            // `Chunk::_next`; the rest is what the arena's users left there.
+            Shape::Chunk => 1,
+            Shape::Buffer => 2,
+            Shape::None
+            | Shape::OopBlock
+            | Shape::InnerNode
+            | Shape::HandleBlock
+            | Shape::ClassNode
+            | Shape::ZStream => usize::MAX,
+        }
+    }
+}
+
+/// The offsets that the shapes need.
+#[derive(Debug, Default)]
+pub struct Shapes {
+    symbol: Option<SymbolFields>,
+    /// Entries of each kind of buffer.
+    buffers: Vec<u64>,
+    handle_block: Option<HandleBlockFields>,
+    zones: Zones,
+}
+
+/// What else words may point to. Each sorted.
+#[derive(Debug, Default)]
+pub struct Zones {
+    /// The collector's and the Java heap.
+    pub heap: Vec<Range>,
+    pub classes: Vec<Range>,
+    /// Code of files other than libjvm.
+    pub libraries: Vec<Range>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct SymbolFields {
+    length: usize,
+    references: usize,
+    body: usize,
+    /// JDK 20 on: behind the link of the table's node (src/hotspot/share/classfile/symbolTable.cpp).
+    is_in_node: bool,
+}
+
+/// `OopStorage::Block`: 64 oops, aligned to 64 bytes, then a bitmap, the storage's address, and the address that malloc
+/// returned (src/hotspot/share/gc/shared/oopStorage.inline.hpp, JDK 11 to 25).
+const OOP_BLOCK_ALIGNMENT: u64 = 64;
+const OOP_BLOCK_OOPS_BYTES: usize = 512;
+const OOP_BLOCK_BYTES_MAX: u64 = 800;
+/// `Chunk::tiny_size` is the least of an arena (src/hotspot/share/memory/arena.hpp).
+const CHUNK_LENGTH_MIN: u64 = 160;
+
+impl Shapes {
+    pub fn read(vm: &Hotspot, view: &JvmView) -> Shapes {
+        let flag = |name: &str| vm.flags.number(name).ok();
+        let buffers = ["G1SATBBufferSize", "G1UpdateBufferSize"].into_iter().filter_map(flag).collect();
+        Shapes {
+            symbol: SymbolFields::read(vm),
+            buffers,
+            handle_block: HandleBlockFields::read(vm),
+            zones: Zones::read(vm, view),
+        }
+    }
+
+    /// What the block at `payload`, which begins with `bytes`, looks like.
+    #[inline]
+    pub fn of(&self, payload: Range, bytes: &[u8], index: &Index) -> Shape {
+        if let Some(symbol) = &self.symbol {
+            if !symbol.is_in_node {
+                if symbol.is_at(payload, bytes, 0) {
+                    return Shape::Symbol;
+                }
+            } else if symbol.is_at(payload, bytes, 8) && index.may_hold(word(bytes, 0)) {
+                return Shape::SymbolNode;
+            }
+        }
+        if is_chunk(payload, bytes, index) {
+            return Shape::Chunk;
+        }
+        if are_oop_maps(payload, bytes) {
+            return Shape::OopMaps;
+        }
+        match payload.bytes() {
+            16..=40 => self.small(payload, bytes, index),
+            112..=160 if self.is_z_stream(bytes, index) => Shape::ZStream,
+            520..=OOP_BLOCK_BYTES_MAX if is_oop_block(payload, bytes) => Shape::OopBlock,
+            280..=340 if self.is_handle_block(payload, bytes, index) => Shape::HandleBlock,
+            _ if self.is_buffer(payload, bytes, index) => Shape::Buffer,
+            _ => Shape::None,
+        }
+    }
+
+    fn small(&self, payload: Range, bytes: &[u8], index: &Index) -> Shape {
+        // A text, not a pointer.
+        if word(bytes, 0) >> 48 != 0 && is_lock_name(bytes) {
+            return Shape::LockName;
+        }
+        if !fits(payload, 16) || !is_link(word(bytes, 0), index) {
+            return Shape::None;
+        }
+        let to = word(bytes, 8);
+        if !to.is_multiple_of(8) || to == 0 {
+            return Shape::None;
+        }
+        if has(&self.zones.classes, to) {
+            return Shape::ClassNode;
+        }
+        let is_inside = index.at_start(to).is_none() && index.holding(to).is_some();
+        if is_inside { Shape::InnerNode } else { Shape::None }
+    }
+
+    fn is_handle_block(&self, payload: Range, bytes: &[u8], index: &Index) -> bool {
+        let Some(fields) = &self.handle_block else { return false };
+        let handles = fields.top as u64 / 8;
+        fits(payload, fields.bytes)
+            && word(bytes, fields.top) <= handles
+            && is_link(word(bytes, fields.next), index)
+            && is_link(word(bytes, fields.next + 8), index)
+            && word(bytes, fields.next + 8) != 0
+    }
+
+    /// `z_stream`: the state at word 7, `zalloc` and `zfree` at words 8 and 9 (zlib.h, 1.0 to 1.3).
+    fn is_z_stream(&self, bytes: &[u8], index: &Index) -> bool {
+        has(&self.zones.libraries, word(bytes, 64))
+            && has(&self.zones.libraries, word(bytes, 72))
+            && index.at_start(word(bytes, 56)).is_some()
+    }
+
+    /// `BufferNode`: `_index`, `_next`, then the buffer, filled from its end (src/hotspot/share/gc/shared/bufferNode.hpp; in
+    /// ptrQueue.hpp up to JDK 20, where the index counts bytes).
+    fn is_buffer(&self, payload: Range, bytes: &[u8], index: &Index) -> bool {
+        self.buffers.iter().any(|entries| {
+            let is_full_to = word(bytes, 0);
+            fits(payload, 16 + 8 * entries)
+                && is_full_to <= 8 * entries
+                && is_link(word(bytes, 8), index)
+                && (is_full_to == *entries
+                    || is_full_to == 8 * entries
+                    || has(&self.zones.heap, word(bytes, 8 + 8 * *entries as usize)))
+        })
+    }
+}
+
+/// `JNIHandleBlock`: 32 handles, `_top`, `_next`, `_last` and more (src/hotspot/share/runtime/jniHandles.hpp).
+#[derive(Clone, Copy, Debug)]
+struct HandleBlockFields {
+    top: usize,
+    next: usize,
+    bytes: u64,
+}
+
+impl HandleBlockFields {
+    fn read(vm: &Hotspot) -> Option<HandleBlockFields> {
+        let top = vm.structs.offset("JNIHandleBlock", "_top").ok()? as usize;
+        let next = vm.structs.offset("JNIHandleBlock", "_next").ok()? as usize;
+        Some(HandleBlockFields { top, next, bytes: vm.structs.size_of("JNIHandleBlock").ok()? })
+    }
+}
+
+impl Zones {
+    fn read(vm: &Hotspot, view: &JvmView) -> Zones {
+        let of = |kinds: &[Kind]| {
+            let mut ranges: Vec<Range> = view
+                .extents
+                .iter()
+                .filter(|extent| kinds.contains(&extent.kind))
+                .map(|extent| extent.range)
+                .collect();
+            ranges.sort();
+            disjoint(ranges)
+        };
+        let library = vm.image.extent();
+        let files = vm
+            .target
+            .view
+            .mappings
+            .iter()
+            .filter(|m| m.is_file() && m.rights.execute && !library.has(m.range.start));
+        Zones {
+            heap: of(&[Kind::JavaHeap, Kind::Gc]),
+            classes: of(&[Kind::Metaspace, Kind::ClassSpace, Kind::CdsArchive]),
+            libraries: files.map(|mapping| mapping.range).collect(),
+        }
+    }
+}
+
+fn disjoint(ranges: Vec<Range>) -> Vec<Range> {
+    let mut out: Vec<Range> = Vec::new();
+    for range in ranges {
+        match out.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => out.push(range),
+        }
+    }
+    out
+}
+
+fn has(ranges: &[Range], word: u64) -> bool {
+    let at = Addr(word);
+    ranges.get(ranges.partition_point(|range| range.end <= at)).is_some_and(|range| range.has(at))
+}
+
+/// Up to JDK 20 each lock has a copy of its name; those of `MethodData` are many (src/hotspot/share/oops/methodData.hpp).
+fn is_lock_name(bytes: &[u8]) -> bool {
+    let Some(end) = bytes.iter().position(|byte| *byte == 0) else { return false };
+    let text = &bytes[..end];
+    text.len() > 6
+        && text.ends_with(b"lock")
+        && text.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ')
+}
+/// Whether a request for `bytes` may have given this payload: malloc rounds up, and leaves no rest under 32 bytes
+/// (malloc/malloc.c, `checked_request2size`, `MINSIZE`).
+pub fn fits(payload: Range, bytes: u64) -> bool {
+    let chunk = payload.bytes().saturating_add(8 + 15) & !15;
+    let least = (bytes.saturating_add(8 + 15) & !15).max(32);
+    chunk == least || chunk == least.saturating_add(16)
+}
+
+fn is_link(word: u64, index: &Index) -> bool {
+    word == 0 || index.at_start(word).is_some()
+}
+
+impl SymbolFields {
+    fn read(vm: &Hotspot) -> Option<SymbolFields> {
+        let offset = |name| vm.structs.offset("Symbol", name).ok().filter(|offset| *offset <= 16);
+        let references = offset("_refcount").or_else(|| offset("_hash_and_refcount"));
+        let body = offset("_body[0]").or_else(|| offset("_body"));
+        Some(SymbolFields {
+            length: offset("_length")? as usize,
+            references: references? as usize,
+            body: body? as usize,
+            is_in_node: vm.major.is_some_and(|major| major >= 20),
+        })
+    }
+
+    /// `Symbol::byte_size`: the body has room for two bytes in any case; in whole words before the nodes held symbols. JDK 21
+    /// counts it twice (src/hotspot/share/classfile/symbolTable.cpp, `allocate_node`). The text is modified UTF-8, in which
+    /// no byte is 0; its first and last are looked at.
+    #[inline]
+    fn is_at(&self, payload: Range, bytes: &[u8], skip: usize) -> bool {
+        let length = usize::from(half(bytes, skip + self.length));
+        let end = skip + self.body + length;
+        if length == 0 || end > bytes.len() || half(bytes, skip + self.references) == 0 {
+            return false;
+        }
+        let symbol = (end - skip).max(8) as u64;
+        let whole = symbol.next_multiple_of(8);
+        let fits = match skip {
+            0 => fits(payload, symbol) || fits(payload, whole),
+            _ => fits(payload, 8 + symbol) || fits(payload, 8 + 2 * symbol),
+        };
+        fits && bytes[skip + self.body] != 0 && bytes[end - 1] != 0
+    }
+}
+
+/// `Chunk::_next`, `Chunk::_len`, then `_len` bytes.
+fn is_chunk(payload: Range, bytes: &[u8], index: &Index) -> bool {
+    let length = word(bytes, 8);
+    length >= CHUNK_LENGTH_MIN
+        && length.is_multiple_of(8)
+        && fits(payload, length.saturating_add(16))
+        && is_link(word(bytes, 0), index)
+}
+
+/// `ImmutableOopMapSet::_count` and `_size`, then pairs of offsets: of the code, which rise, and of the maps, which lie behind
+/// the pairs (src/hotspot/share/compiler/oopMap.hpp, JDK 9 to 25).
+fn are_oop_maps(payload: Range, bytes: &[u8]) -> bool {
+    let (count, size) = (number(bytes, 0), number(bytes, 4));
+    if count == 0
+        || size < 16
+        || size > 1 << 24
+        || !fits(payload, u64::from(size))
+        || u64::from(count) * 8 + 8 > u64::from(size)
+    {
+        return false;
+    }
+    let last = 8 + 8 * (count as usize - 1);
+    let (first_code, last_code) = (number(bytes, 8), number(bytes, last));
+    let last_map = number(bytes, last + 4);
+    first_code <= last_code && u64::from(last_map) + 8 * u64::from(count) < u64::from(size)
+}
+
+fn is_oop_block(payload: Range, bytes: &[u8]) -> bool {
+    if payload.bytes() > OOP_BLOCK_BYTES_MAX || bytes.len() < OOP_BLOCK_OOPS_BYTES + 64 {
+        return false;
+    }
+    let skip = (payload.start.up_to(OOP_BLOCK_ALIGNMENT).0 - payload.start.0) as usize;
+    word(bytes, skip + OOP_BLOCK_OOPS_BYTES + 16) == payload.start.0
+}
+
+pub fn word(bytes: &[u8], at: usize) -> u64 {
+    bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()).map_or(0, |word| u64::from_le_bytes(*word))
+}
+fn number(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..).and_then(|rest| rest.first_chunk::<4>()).map_or(0, |word| u32::from_le_bytes(*word))
+}
+fn half(bytes: &[u8], at: usize) -> u16 {
+    bytes.get(at..).and_then(|rest| rest.first_chunk::<2>()).map_or(0, |word| u16::from_le_bytes(*word))
+}

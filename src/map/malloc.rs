@@ -1,0 +1,150 @@
+//! malloc's memory in the account: how it divides, by arena and in all. Bytes come from the account's spans, so that they
+//! sum to it; what only the walk knows (chunks, what a trim would give back) comes from the walk.
+
+pub mod owners;
+
+use super::area::Area;
+use super::types::{Figures, Instance, MemoryMap, Owner};
+use crate::alloc::{AllocView, Arena, BlockCount};
+use crate::base::{Bytes, Gap, Known, Why};
+use crate::jvm::BlockOwner;
+use crate::snapshot::Snapshot;
+
+/// How memory of malloc divides. The parts sum to `whole`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Divided {
+    pub whole: Figures,
+    /// Payload of blocks in use.
+    pub in_use: Figures,
+    /// In thread caches, bins and tops.
+    pub freed: Figures,
+    pub overhead: Figures,
+    /// Behind the ends of arenas.
+    pub beyond: Figures,
+    pub unresolved: Figures,
+    /// Of which the chunks were not read.
+    pub unwalked: Figures,
+}
+
+#[derive(Clone, Debug)]
+pub struct ArenaSum<'a> {
+    pub arena: &'a Arena,
+    pub divided: Divided,
+}
+
+/// Blocks in use of one owner.
+#[derive(Clone, Debug)]
+pub struct OwnerSum<'a> {
+    /// `None`: not known whose they are.
+    pub owner: Option<&'a BlockOwner>,
+    pub count: BlockCount,
+}
+
+/// malloc's memory in all.
+#[derive(Clone, Debug)]
+pub struct MallocSum<'a> {
+    /// In the order of the ring.
+    pub arenas: Vec<ArenaSum<'a>>,
+    pub mmapped: Divided,
+    /// Memory of an allocator that is not walked: blocks in use that are told by their own headers, and the rest, which
+    /// counts as unwalked. Not in `total`.
+    pub other: Divided,
+    pub total: Divided,
+    /// By label, those that have blocks.
+    pub owners: Vec<OwnerSum<'a>>,
+    /// The sums over arenas; an error where one was not walked, so that its chunks are missing.
+    pub figures: Known<Totals>,
+}
+
+/// Sums of what only the walk knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// As the walk saw it, which looks at the pages of each heap anew: a process that moves may differ from the account.
+    pub free_resident_bytes: Bytes,
+    pub free_whole_page_bytes: Bytes,
+    pub trimmable_bytes: Bytes,
+    pub top_kept_bytes: Bytes,
+}
+
+/// `None` where the allocator could not be read.
+pub fn sum<'a>(snapshot: &'a Snapshot, map: &MemoryMap) -> Option<MallocSum<'a>> {
+    let alloc = snapshot.alloc.as_ref().ok()?;
+    let mut sum = MallocSum {
+        arenas: alloc.arenas.iter().map(|arena| ArenaSum { arena, divided: Divided::default() }).collect(),
+        mmapped: Divided::default(),
+        other: Divided::default(),
+        total: Divided::default(),
+        owners: owners(snapshot, alloc),
+        figures: Ok(Totals::default()),
+    };
+    for (owner, share) in map.shares() {
+        match owner.instance {
+            Instance::Arena(number) => {
+                let arena = sum.arenas.iter_mut().find(|arena| arena.arena.number == number);
+                arena.into_iter().for_each(|arena| arena.divided.add(owner, &share.figures));
+            }
+            Instance::Mmapped => sum.mmapped.add(owner, &share.figures),
+            Instance::OtherAllocator => {
+                sum.other.add(owner, &share.figures);
+                continue;
+            }
+            _ => continue,
+        }
+        sum.total.add(owner, &share.figures);
+    }
+    sum.figures = totals(alloc, &sum.total);
+    Some(sum)
+}
+
+impl Divided {
+    /// Resident bytes of malloc-then-freed: what is free, and what lies behind the ends of arenas.
+    pub fn held_bytes(&self) -> Bytes {
+        self.freed.resident.saturating_add(self.beyond.resident)
+    }
+
+    fn add(&mut self, owner: &Owner, figures: &Figures) {
+        self.whole.add(figures);
+        let part = match owner.area {
+            _ if owners::WHOLE.contains(&owner.part.as_str()) => &mut self.unwalked,
+            Area::NativeLibrary if owner.part.ends_with(owners::NOT_WALKED) => &mut self.unwalked,
+            Area::MallocFreed if owner.part == owners::BEYOND => &mut self.beyond,
+            Area::MallocFreed => &mut self.freed,
+            // Blocks of the VM's own tracking of memory are overhead to the account, but in use to malloc.
+            Area::Overhead if owners::OVERHEAD.contains(&owner.part.as_str()) => &mut self.overhead,
+            Area::Unattributed => &mut self.unresolved,
+            _ => &mut self.in_use,
+        };
+        part.add(figures);
+    }
+}
+
+fn owners<'a>(snapshot: &'a Snapshot, alloc: &AllocView) -> Vec<OwnerSum<'a>> {
+    let jvm = snapshot.jvm.as_ref().ok();
+    let counts = alloc.in_use.iter().enumerate().filter(|(_, count)| count.blocks > 0);
+    counts
+        .map(|(label, count)| OwnerSum {
+            owner: jvm.zip(label.try_into().ok()).and_then(|(jvm, label)| owners::labelled(jvm, label)),
+            count: *count,
+        })
+        .collect()
+}
+
+fn totals(alloc: &AllocView, divided: &Divided) -> Known<Totals> {
+    if alloc.arenas.is_empty() || divided.unwalked.reserved > 0 && alloc.stretches.is_empty() {
+        return Err(Gap::new("malloc's chunks", Why::NotRead));
+    }
+    let mut totals = Totals::default();
+    let add = |sum: &mut Bytes, bytes: Bytes| *sum = sum.saturating_add(bytes);
+    for arena in &alloc.arenas {
+        let figures = arena.figures.as_ref().map_err(Gap::clone)?;
+        add(&mut totals.free_resident_bytes, figures.free_resident_bytes);
+        add(&mut totals.free_whole_page_bytes, figures.free_whole_page_bytes);
+        add(&mut totals.trimmable_bytes, figures.trimmable_bytes);
+        add(&mut totals.top_kept_bytes, figures.top_kept_bytes);
+    }
+    Ok(totals)
+}
+
+#[cfg(test)]
+#[path = "malloc/tests.rs"]
+pub mod tests;

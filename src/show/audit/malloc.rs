@@ -1,0 +1,122 @@
+//! Malloc's part of the audit: to the byte, as both sides count blocks.
+
+use crate::base::Bytes;
+use crate::map::audit::malloc::{ArenaRow, MallocAudit, TagRow, difference};
+use serde_json::{Value, json};
+use std::io::{self, Write};
+
+pub fn text(out: &mut dyn Write, audit: &MallocAudit) -> io::Result<()> {
+    if !audit.tags.is_empty() {
+        writeln!(
+            out,
+            "\n{:<24} {:>8} {:>12} {:>12} {:>9} {:>12} {:>9}",
+            "BLOCKS BY NMT'S TAG", "BLOCKS", "OURS", "ITS COUNTERS", "", "ITS REPORT", ""
+        )?;
+        for row in audit.tags.iter().chain([&audit.total()]) {
+            tag(out, row)?;
+        }
+        writeln!(
+            out,
+            "bytes; counters: NMT's own, in the JVM's memory; report: VM.native_memory, asked before"
+        )?;
+    }
+    if !audit.arenas.is_empty() {
+        writeln!(
+            out,
+            "\n{:<24} {:>13} {:>13} {:>9} {:>12} {:>9}",
+            "ARENAS", "FROM SYSTEM", "MALLOC_INFO", "FREE", "MALLOC_INFO", ""
+        )?;
+        for row in &audit.arenas {
+            arena(out, row)?;
+        }
+    }
+    if let Some(row) = &audit.mmapped {
+        writeln!(
+            out,
+            "chunks mapped one by one: {} of {} bytes; malloc_info: {} of {}",
+            row.ours_chunks, row.ours_bytes, row.said_chunks, row.said_bytes
+        )?;
+    }
+    Ok(())
+}
+
+fn tag(out: &mut dyn Write, row: &TagRow) -> io::Result<()> {
+    writeln!(
+        out,
+        "{:<24} {:>8} {:>12} {:>12} {:>9} {:>12} {:>9}",
+        row.tag,
+        number(row.ours_blocks),
+        number(row.ours_bytes),
+        number(row.counted_bytes),
+        apart(row.ours_bytes, row.counted_bytes),
+        number(row.said_bytes),
+        apart(row.ours_bytes, row.said_bytes),
+    )
+}
+
+fn arena(out: &mut dyn Write, row: &ArenaRow) -> io::Result<()> {
+    writeln!(
+        out,
+        "{:<24} {:>13} {:>13} {:>9} {:>12} {:>9}",
+        if row.number == 0 { "main arena".to_string() } else { format!("arena {}", row.number) },
+        number(row.ours_system_bytes),
+        number(row.said_system_bytes),
+        number(row.ours_free_bytes),
+        number(row.said_free_bytes),
+        apart(row.ours_free_bytes, row.said_free_bytes),
+    )
+}
+
+fn number(figure: Option<u64>) -> String {
+    figure.map_or("-".to_string(), |figure| figure.to_string())
+}
+
+/// "+16", "-3", "0"; "" where either is not known.
+fn apart(ours: Option<Bytes>, theirs: Option<Bytes>) -> String {
+    match difference(ours, theirs) {
+        Some(0) => "0".to_string(),
+        Some(apart) => format!("{apart:+}"),
+        None => String::new(),
+    }
+}
+
+pub fn json(audit: &MallocAudit) -> Value {
+    json!({
+        "tags": audit.tags.iter().map(tag_json).collect::<Vec<_>>(),
+        "total": tag_json(&audit.total()),
+        "arenas": audit.arenas.iter().map(arena_json).collect::<Vec<_>>(),
+        "mmapped": audit.mmapped.map(|row| json!({
+            "ours_chunks": row.ours_chunks,
+            "ours_bytes": row.ours_bytes,
+            "malloc_info_chunks": row.said_chunks,
+            "malloc_info_bytes": row.said_bytes,
+        })),
+    })
+}
+
+pub fn tag_json(row: &TagRow) -> Value {
+    let mut value = json!({
+        "tag": row.tag,
+        "ours_blocks": row.ours_blocks,
+        "ours_bytes": row.ours_bytes,
+        "counter_blocks": row.counted_blocks,
+        "counter_bytes": row.counted_bytes,
+        "counter_difference_bytes": difference(row.ours_bytes, row.counted_bytes),
+    });
+    // Where the JVM was not asked there is no report.
+    if let Some(said) = row.said_bytes {
+        value["report_bytes"] = said.into();
+        value["report_difference_bytes"] = difference(row.ours_bytes, row.said_bytes).into();
+    }
+    value
+}
+
+fn arena_json(row: &ArenaRow) -> Value {
+    json!({
+        "arena": row.number,
+        "ours_system_bytes": row.ours_system_bytes,
+        "malloc_info_system_bytes": row.said_system_bytes,
+        "ours_free_bytes": row.ours_free_bytes,
+        "malloc_info_free_bytes": row.said_free_bytes,
+    })
+}
