@@ -112,3 +112,5 @@ pub const BLOCK_POINTERS_MAX: usize = 16_000_000;
 pub const BLOCK_WHOLE_BYTES_MAX: u64 = 16 << 10;
 pub const BLOCK_START_BYTES: u64 = 4 << 10;
 pub const BLOCK_SEARCHED_BYTES_MAX: u64 = 1 << 20;
+/// The size of one heap of malloc that is walked: the map of its chunks takes a 32nd of it.
+pub const HEAP_WALK_BYTES_MAX: u64 = 256 << 30;

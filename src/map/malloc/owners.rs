@@ -114,7 +114,7 @@ fn of_state(state: State, instance: Instance, jvm: Option<&JvmView>, alloc: &All
         }
         State::Overhead => (Area::Overhead, HEADERS, "chunk header"),
         State::Beyond => (Area::MallocFreed, BEYOND, "arena ring"),
-        State::Unresolved => (Area::Unattributed, UNRESOLVED, "changed while walked"),
+        State::Unresolved => (Area::Unattributed, UNRESOLVED, "not walked to the end"),
     };
     owner(area, part, instance, how)
 }
