@@ -198,7 +198,7 @@ pub mod tests {
             assert_eq!(index.holding(at + 39), Some(place));
         }
         assert_eq!(index.holding(0x7f00_0000_0010 + 40), None);
-        for word in [0, 16, 0x7f00_0000_0000, 0x7f13_0000_0010, 0x8000_0000_0000, u64::MAX & !15] {
+        for word in [0, 16, 0x7f00_0000_0000, 0x7f13_0000_0010, 0x8000_0000_0000, !15] {
             assert_eq!((index.at_start(word), index.holding(word)), (None, None), "{word:#x}");
         }
         assert_eq!(index.payload(1001).bytes(), u64::from(u32::MAX));

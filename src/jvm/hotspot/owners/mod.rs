@@ -51,7 +51,7 @@ pub fn label(vm: &Hotspot, view: &mut JvmView, blocks: &mut dyn Blocks) {
 
 /// The owners that got blocks become labels of the view.
 fn labels(view: &mut JvmView, given: &Given) -> Vec<Label> {
-    let mut is_used = vec![false; Owner::COUNT];
+    let mut is_used = [false; Owner::COUNT];
     given.owners.iter().flatten().for_each(|owner| is_used[*owner as usize] = true);
     let mut label = |owner: Owner| {
         if !is_used[owner as usize] || view.block_owners.len() + 1 >= LABELS_MAX {

@@ -307,8 +307,7 @@ fn is_chunk(payload: Range, bytes: &[u8], index: &Index) -> bool {
 fn are_oop_maps(payload: Range, bytes: &[u8]) -> bool {
     let (count, size) = (number(bytes, 0), number(bytes, 4));
     if count == 0
-        || size < 16
-        || size > 1 << 24
+        || !(16..=1 << 24).contains(&size)
         || !fits(payload, u64::from(size))
         || u64::from(count) * 8 + 8 > u64::from(size)
     {
