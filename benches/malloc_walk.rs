@@ -1,6 +1,10 @@
 //! How fast malloc's heap is walked: C programs with heaps of small and of large chunks, half of them free, and a small
 //! JVM. `cargo bench --bench malloc_walk [WORD]` runs the rows that have the word in their name.
 //!
+//! `MALLOC_PROGRAM=FILE cargo bench --bench malloc_walk PROGRAM ARGUMENT ...` walks another program that prints the same.
+//!
+//! Columns with a star: what two cores that do nothing else would reach, from the CPU time.
+//!
 //! Each row is checked against the program's own malloc_info(3), so a fast walk that is wrong is seen.
 
 #[path = "../tests/common/mod.rs"]
@@ -38,8 +42,8 @@ fn main() {
     let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
     let program = compile();
     println!(
-        "{:<30} {:>9} {:>11} {:>9} {:>7} {:>9} {:>9}  against malloc_info",
-        "", "heap MB", "chunks", "ms", "GB/s", "M/s", "finish ms"
+        "{:<30} {:>9} {:>11} {:>9} {:>7} {:>9} {:>9} {:>8} {:>7} {:>7}  against malloc_info",
+        "", "heap MB", "chunks", "ms", "GB/s", "M/s", "finish ms", "CPU ms", "GB/s*", "M/s*"
     );
     for row in ROWS.iter().filter(|row| row.0.contains(&wanted)) {
         let (name, threads, chunks, bytes, scattered, keep) = row;
@@ -48,12 +52,25 @@ fn main() {
         let (child, info) = start(Command::new(&program).args(&numbers));
         print(name, child.0.id() as i32, Some(&info));
     }
+    if let Some(program) = std::env::var_os("MALLOC_PROGRAM") {
+        let arguments = std::env::args().skip(2).filter(|argument| !argument.starts_with('-'));
+        let (child, info) = start(Command::new(program).args(arguments));
+        print("MALLOC_PROGRAM", child.0.id() as i32, Some(&info));
+    }
     if "JVM".contains(&wanted)
         && let Some(java) = java("17")
     {
         let jvm = Jvm::start(&java, &["-Xmx64m"], &["marusa.Load", "quiet=1"]);
         print("small JVM", jvm.pid, None);
     }
+}
+
+/// CPU time of this process, all its threads. On a busy machine wall time tells how busy it was.
+fn cpu_time() -> Duration {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes one timespec into `now`.
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut now) };
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
 struct Ended(Child);
@@ -83,20 +100,21 @@ fn start(command: &mut Command) -> (Ended, String) {
 
 fn print(name: &str, pid: i32, info: Option<&str>) {
     let process = Process::open(pid).expect("the process");
-    let mut walk = Vec::new();
+    let (mut walk, mut cpu) = (Vec::new(), Vec::new());
     let mut finish = Vec::new();
     let mut last = None;
     for _ in 0..ROUNDS {
         let timed = take::with_target(&process, |taking, memory, symbols| {
             let target = Target { view: &taking.os, memory, symbols };
-            let started = Instant::now();
+            let (started, cpu_started) = (Instant::now(), cpu_time());
             let heap = alloc::read(&target, &[], &NoWitness)?;
             let walked = started.elapsed();
             let view = heap.finish();
-            Ok((walked, started.elapsed() - walked, view))
+            Ok((walked, started.elapsed() - walked, cpu_time() - cpu_started, view))
         });
-        let (walked, finished, view) = timed.expect("a walk");
+        let (walked, finished, used, view) = timed.expect("a walk");
         walk.push(walked);
+        cpu.push(used);
         finish.push(finished);
         last = Some(view);
     }
@@ -105,12 +123,15 @@ fn print(name: &str, pid: i32, info: Option<&str>) {
     let seconds = best(&walk) + best(&finish);
     let (bytes, chunks) = (heap_bytes(&view), chunk_count(&view));
     println!(
-        "{name:<30} {:>9.1} {chunks:>11} {:>9.2} {:>7.2} {:>9.2} {:>9.2}  {}",
+        "{name:<30} {:>9.1} {chunks:>11} {:>9.2} {:>7.2} {:>9.2} {:>9.2} {:>8.2} {:>7.2} {:>7.2}  {}",
         bytes as f64 / 1e6,
         seconds * 1e3,
         bytes as f64 / 1e9 / seconds,
         chunks as f64 / 1e6 / seconds,
         best(&finish) * 1e3,
+        best(&cpu) * 1e3,
+        bytes as f64 / 1e9 / (best(&cpu) / 2.0),
+        chunks as f64 / 1e6 / (best(&cpu) / 2.0),
         info.map_or(String::new(), |info| compared(&view, info)),
     );
     for gap in &view.gaps {

@@ -25,9 +25,6 @@ pub struct Scanned {
 /// Searches all memory but `owned`, which is sorted and disjoint.
 pub fn scan(target: &Target, owned: &[Range], witness: &dyn Witness) -> Scanned {
     let mut scanned = Scanned::default();
-    if !witness.marks_blocks() {
-        return scanned;
-    }
     let mut left_bytes = MARK_SCAN_BYTES_MAX;
     for piece in unclaimed(target, owned) {
         let resident = target.resident(piece);
@@ -48,9 +45,17 @@ pub fn scan(target: &Target, owned: &[Range], witness: &dyn Witness) -> Scanned 
     scanned
 }
 
-/// Writable anonymous memory of the process's own without an owner.
-fn unclaimed(target: &Target, owned: &[Range]) -> Vec<Range> {
+/// Whole pieces without any block that is told.
+pub fn untold(target: &Target, pieces: &[Range]) -> Scanned {
+    let stretches = pieces.iter().flat_map(|piece| stretches(*piece, &target.resident(*piece), &[]));
+    Scanned { stretches: stretches.take(MARK_SCAN_PIECES_MAX).collect(), ..Scanned::default() }
+}
+
+/// Writable anonymous memory of the process's own without an owner. None of which it is not known which pages are in
+/// memory: looking at all of it would bring them in.
+pub(super) fn unclaimed(target: &Target, owned: &[Range]) -> Vec<Range> {
     let mut pieces = Vec::new();
+    let Ok(pages) = &target.view.pages else { return pieces };
     let may_hold = target.view.mappings.iter().filter(|mapping| {
         mapping.is_anonymous() && mapping.rights.write && !mapping.rights.shared && mapping.path != "[stack]"
     });
@@ -63,7 +68,11 @@ fn unclaimed(target: &Target, owned: &[Range]) -> Vec<Range> {
         }
         pieces.push(Range::new(from, mapping.range.end));
     }
-    pieces.retain(|piece| !piece.is_empty());
+    let is_placed = |piece: &Range| {
+        let first = pages.partition_point(|run| run.range.end <= piece.start);
+        pages[first..].iter().take_while(|run| run.range.start < piece.end).all(|run| run.is_placed())
+    };
+    pieces.retain(|piece| !piece.is_empty() && is_placed(piece));
     pieces
 }
 

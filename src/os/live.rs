@@ -29,7 +29,7 @@ pub struct Live<'a> {
     process: &'a Process,
     memory: File,
     view: &'a OsView,
-    bulk: LiveBulk<'a>,
+    bulk: LiveBulk,
     pages: RefCell<PageCache>,
     windows: RefCell<Windows>,
     files: RefCell<HashMap<(String, u64), Option<File>>>,
@@ -49,7 +49,7 @@ impl<'a> Live<'a> {
             process,
             memory,
             view,
-            bulk: LiveBulk { process, memory: copy, view },
+            bulk: LiveBulk { memory: copy, pagemap: process.open_file("pagemap").ok() },
             pages: RefCell::default(),
             windows: RefCell::default(),
             files: RefCell::default(),
@@ -112,27 +112,18 @@ fn read_memory(memory: &File, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
 }
 
 /// The part of `Live` that threads may share: it keeps nothing.
-struct LiveBulk<'a> {
-    process: &'a Process,
+struct LiveBulk {
     memory: File,
-    view: &'a OsView,
+    pagemap: Option<File>,
 }
 
-impl Bulk for LiveBulk<'_> {
+impl Bulk for LiveBulk {
     fn read(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
         read_memory(&self.memory, at, into)
     }
 
     fn resident(&self, range: Range) -> Option<Vec<Range>> {
-        let runs = pagemap::scan_ranges(self.process, &self.view.mappings, &[range]).ok()?;
-        let mut found: Vec<Range> = Vec::new();
-        for run in runs.iter().filter(|run| run.is_present()) {
-            match found.last_mut() {
-                Some(last) if last.end == run.range.start => last.end = run.range.end,
-                _ => found.push(run.range),
-            }
-        }
-        Some(found)
+        pagemap::resident_now(self.pagemap.as_ref()?, range).ok()
     }
 }
 

@@ -11,7 +11,7 @@
 //! (6.13) look like swap until PAGE_IS_GUARD tells them.
 
 use super::maps::Mapping;
-pub use super::pagemap_scan::{scan, scan_ranges, user_end};
+pub use super::pagemap_scan::{resident_now, scan, scan_ranges, user_end};
 use super::pagemap_words::{self, Words};
 use super::process::Process;
 use super::smaps::{self, Smap};

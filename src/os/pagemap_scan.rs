@@ -22,6 +22,7 @@ const PAGEMAP_SCAN: libc::c_ulong = 0xc060_6610;
 /// Above the highest address of user space with 4-level page tables there is nothing but the vsyscall page.
 const USER_END: u64 = 0x7fff_ffff_f000;
 const REGIONS_PER_CALL: usize = 2048;
+const REGIONS_PER_SMALL_CALL: usize = 64;
 /// Smaller mappings are not worth a call of their own.
 const SEGMENT_BYTES_MIN: u64 = 1 << 20;
 /// Regions that a mapping may have for each of its ordinary stretches to be checked; that it has more shows that it is there.
@@ -84,6 +85,38 @@ fn segments(mappings: &[Mapping]) -> Vec<(Range, bool)> {
 pub fn scan_ranges(process: &Process, mappings: &[Mapping], ranges: &[Range]) -> Known<Vec<PageRun>> {
     let segments: Vec<(Range, bool)> = ranges.iter().map(|range| (*range, true)).collect();
     scan_segments(process, mappings, &segments)
+}
+
+/// What is resident of `range` at this moment, by an open /proc/PID/pagemap; sorted, disjoint.
+pub fn resident_now(pagemap: &File, range: Range) -> Known<Vec<Range>> {
+    const ASKED: u64 = PAGE_IS_PRESENT | PAGE_IS_SWAPPED | PAGE_IS_PFNZERO;
+    let mut regions = [PageRegion::default(); REGIONS_PER_SMALL_CALL];
+    let mut resident: Vec<Range> = Vec::new();
+    let mut from = range.start;
+    while from < range.end {
+        let found = scan_once(
+            pagemap,
+            Range::new(from, range.end),
+            Asked::Resident { files: false },
+            ASKED,
+            &mut regions,
+        )
+        .map_err(|error| gap("PAGEMAP_SCAN", &error))?;
+        for region in regions[..found].iter().filter(|r| r.categories & ASKED == PAGE_IS_PRESENT) {
+            match resident.last_mut() {
+                Some(last) if last.end.0 == region.start => last.end = Addr(region.end),
+                _ => resident.push(Range::of(region.start, region.end)),
+            }
+        }
+        if resident.len() > PAGE_RUNS_MAX {
+            return Err(Gap::new("page runs", Why::OverLimit));
+        }
+        match regions.get(found.wrapping_sub(1)) {
+            Some(last) if found == regions.len() && last.end > from.0 => from = Addr(last.end),
+            _ => break,
+        }
+    }
+    Ok(resident)
 }
 
 /// The kernel looks at each page, some 3 ms for a gigabyte of small ones: large mappings are looked at by two threads, each

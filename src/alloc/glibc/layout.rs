@@ -6,7 +6,7 @@
 
 use super::find;
 use crate::base::limits::ARENAS_MAX;
-use crate::base::{Addr, Bytes, Gap, Known, PAGE, Why};
+use crate::base::{Addr, Bytes, Gap, Known, PAGE, Range, Why};
 use crate::os::elf::Image;
 use crate::os::maps::Mapping;
 use crate::os::{Memory, Target};
@@ -43,6 +43,20 @@ pub struct Layout {
 }
 
 impl Layout {
+    /// That of glibc 2.35 to 2.42, for heaps that a test makes up.
+    #[cfg(any(test, fuzzing))]
+    pub fn of_2_36(ring: Vec<Addr>) -> Layout {
+        Layout {
+            main_arena: ring[0],
+            ring,
+            bins: 112,
+            system_bytes: 2184,
+            heap_header: Some(48),
+            heap_bytes: HEAP_BYTES,
+            heap_start: None,
+        }
+    }
+
     /// `None` when the ring of arenas does not close.
     pub fn of_main_arena(target: &Target, bins: Addr) -> Option<Layout> {
         let memory = target.memory;
@@ -51,10 +65,8 @@ impl Layout {
             .find_map(|before| Some((ring(memory, bins.minus(before), before)?, before)))?;
         let heap_header = ring.get(1).and_then(|arena| heap_header(memory, *arena));
         let others = &ring[1..];
-        let fits =
-            |bytes: &u64| others.iter().all(|arena| arena.minus(heap_header.unwrap_or(0)).is_aligned(*bytes));
-        let sizes = std::iter::successors(Some(HEAP_BYTES), |bytes| Some(bytes / 2));
-        let heap_bytes = sizes.take_while(|bytes| *bytes >= HEAP_BYTES_MIN).find(fits)?;
+        let heaps: Vec<Addr> = others.iter().map(|arena| arena.minus(heap_header.unwrap_or(0))).collect();
+        let heap_bytes = heap_bytes(target, &heaps)?;
         if !others.is_empty() && heap_header.is_none() {
             return None;
         }
@@ -110,6 +122,39 @@ impl Layout {
         let words = memory.words(arena.plus(self.bins), BINS * 2).unwrap_or_default();
         words.into_iter().map(Addr).collect()
     }
+}
+
+/// What every heap reserves: the largest size that all are aligned to. Small heaps are by chance aligned to more, but behind
+/// them lies something else.
+fn heap_bytes(target: &Target, heaps: &[Addr]) -> Option<u64> {
+    let sizes = std::iter::successors(Some(HEAP_BYTES), |bytes| Some(bytes / 2));
+    let aligned = sizes
+        .take_while(|bytes| *bytes >= HEAP_BYTES_MIN)
+        .filter(|bytes| heaps.iter().all(|heap| heap.is_aligned(*bytes)));
+    let is_reserved = |bytes: &u64| {
+        let known: Vec<bool> =
+            heaps.iter().filter_map(|heap| is_reserved(target, Range::sized(*heap, *bytes))).collect();
+        // Some may be newer than the look at the mappings.
+        known.iter().filter(|is| **is).count() * 2 >= known.len()
+    };
+    aligned.clone().find(is_reserved).or_else(|| aligned.clone().next())
+}
+
+/// Whether `heap` may be one heap by its mappings: no gap, and no access behind the part that is in use. `None` where no
+/// heap was mapped.
+fn is_reserved(target: &Target, heap: Range) -> Option<bool> {
+    let words = target.memory.words(heap.start, 4).ok()?;
+    target.mapping(heap.start)?;
+    let beyond = Range::new(heap.start.plus(words[3]), heap.end);
+    let first = target.view.mappings.partition_point(|mapping| mapping.range.end <= beyond.start);
+    let mut end = beyond.start;
+    for mapping in &target.view.mappings[first..] {
+        if end >= beyond.end || mapping.range.start > end || mapping.rights.any() {
+            break;
+        }
+        end = mapping.range.end;
+    }
+    Some(end >= beyond.end)
 }
 
 /// The arenas from `main` round, if `next` at this place leads back to it.

@@ -14,6 +14,8 @@ pub const FASTBINS: usize = 10;
 /// Of a chunk, where the links stand.
 const NEXT: u64 = 16;
 const PREVIOUS: u64 = 24;
+/// Heaps of an arena are mapped near each other.
+const NEAR_BYTES: u64 = 32 << 30;
 
 /// The words of an arena from which its lists begin.
 #[derive(Clone, Debug, Default)]
@@ -78,6 +80,14 @@ pub fn which(fits: impl Fn(Linking) -> bool) -> Option<Linking> {
     }
 }
 
+/// The linking that a fastbin's first chunk at `head` with this link seems to have: lists stay near.
+pub fn likely_linking(head: Addr, word: u64) -> Option<Linking> {
+    which(|linking| {
+        let next = linking.follow(head.plus(NEXT), word);
+        next.is_null() || (next.is_aligned(16) && next.0.abs_diff(head.0) < NEAR_BYTES)
+    })
+}
+
 fn fast_bytes(bin: usize) -> u64 {
     (bin as u64 + 2) * 16
 }
@@ -104,9 +114,11 @@ fn mark_fast(regions: &mut [Region], head: Addr, bytes: u64, linking: Linking, l
             return;
         }
         regions[index].map.put(at, Code::FAST);
+        let known = regions[index].links.next(at);
         let field = at.plus(NEXT);
-        let Some(word) = links.word(&regions[index], field) else { return };
-        at = linking.follow(field, word);
+        let read = || Some(linking.follow(field, links.word(&regions[index], field)?));
+        let Some(next) = known.or_else(read) else { return };
+        at = next;
     }
 }
 
@@ -120,8 +132,10 @@ fn mark_unsorted(regions: &mut [Region], from: Addr, bin: Addr, link: u64, links
         match chunk_at(regions, at) {
             Some((index, Code::SMALL | Code::LARGE, _)) => {
                 regions[index].map.put(at, Code::UNSORTED);
-                let Some(next) = links.word(&regions[index], at.plus(link)) else { return false };
-                at = Addr(next);
+                let known = if link == NEXT { regions[index].links.next(at) } else { None };
+                let read = || links.word(&regions[index], at.plus(link)).map(Addr);
+                let Some(next) = known.or_else(read) else { return false };
+                at = next;
             }
             _ => return false,
         }

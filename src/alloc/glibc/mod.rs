@@ -7,6 +7,7 @@ pub mod arena;
 pub mod chunk_map;
 pub mod figures;
 pub mod find;
+pub mod known_links;
 pub mod layout;
 pub mod links;
 pub mod lists;
@@ -14,8 +15,11 @@ pub mod main_arena;
 pub mod mmapped;
 pub mod plan;
 pub mod region;
+#[cfg(any(test, fuzzing))]
+pub mod synthetic;
 pub mod tcache;
 pub mod walk;
+pub mod walker;
 pub mod window;
 
 use crate::alloc::types::{AllocView, ArenaFigures};
@@ -101,3 +105,6 @@ fn note(target: &Target, walked: &Walked, gaps: &mut Vec<Gap>) {
         gaps.push(Gap::new("which of malloc's free memory is resident", Why::Denied));
     }
 }
+
+#[cfg(test)]
+mod walk_tests;

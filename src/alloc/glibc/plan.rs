@@ -1,11 +1,14 @@
 //! Where each heap lies at the moment at which it is walked: a heap that grew since the arenas were read is walked as it is
 //! now, and one that is gone is not.
 
+use super::known_links::Budget;
 use super::layout::{Layout, is_heap_size};
-use super::region::{FLAGS, Piece, Plan};
+use super::region::{KeptLinks, Piece, Plan};
+use super::walker::FLAGS;
 use super::window::Source;
 use crate::alloc::types::{Arena, ArenaHeap};
 use crate::base::blocks::Witness;
+use crate::base::limits::HEAP_WALK_BYTES_MAX;
 use crate::base::{Addr, PAGE, Range};
 use crate::os::OsView;
 
@@ -19,6 +22,9 @@ pub struct Common<'a> {
     pub arenas: &'a [Arena],
     pub witness: &'a dyn Witness,
     pub key: Option<u64>,
+    /// By arena.
+    pub kept: Vec<KeptLinks>,
+    pub budget: Budget,
 }
 
 impl Common<'_> {
@@ -29,8 +35,9 @@ impl Common<'_> {
     /// Reads what is resident.
     pub fn read(&self, source: &dyn Source, at: Addr, into: &mut [u8]) -> Option<()> {
         let wanted = Range::sized(at, into.len() as u64);
-        let is_resident =
-            self.resident(source, wanted.widened(PAGE)).iter().any(|range| range.covers(wanted));
+        let is_in = |resident: Vec<Range>| resident.iter().any(|range| range.covers(wanted));
+        let is_resident = self.view.resident_run(at).is_some_and(|run| run.covers(wanted))
+            || is_in(self.resident(source, wanted.widened(PAGE)));
         if !is_resident || source.read(at, into).is_err() {
             return None;
         }
@@ -54,6 +61,7 @@ impl Common<'_> {
             0 => Some(self.main_plan(arena, heap, ranges, source)),
             _ => self.thread_plan(arena, heap, ranges, source),
         }
+        .filter(|plan| plan.ranges.in_arena.bytes() <= HEAP_WALK_BYTES_MAX)
     }
 
     fn thread_plan(&self, arena: usize, heap: usize, ranges: ArenaHeap, source: &dyn Source) -> Option<Plan> {
@@ -69,7 +77,8 @@ impl Common<'_> {
         // The block behind the header, not its chunk, is aligned.
         let first_chunk = start.plus(header + state + 16).up_to(16).minus(16);
         let in_arena = Range::sized(start, words[2]);
-        Some(Plan { arena, heap, ranges: ArenaHeap { reserved: ranges.reserved, in_arena }, first_chunk })
+        let ranges = ArenaHeap { reserved: ranges.reserved, in_arena };
+        Some(Plan { arena, heap, ranges, first_chunk, kept: self.kept(arena) })
     }
 
     /// The main arena's segment; the one that holds top ends with it.
@@ -92,7 +101,11 @@ impl Common<'_> {
                 ranges.reserved.end = end;
             }
         }
-        Plan { arena, heap, ranges, first_chunk: start }
+        Plan { arena, heap, ranges, first_chunk: start, kept: self.kept(arena) }
+    }
+
+    fn kept(&self, arena: usize) -> KeptLinks {
+        self.kept.get(arena).copied().unwrap_or_default()
     }
 
     /// `range` cut where its pages change from resident to absent.

@@ -33,10 +33,13 @@ const SHAPES: [Shape; 3] = [
 /// The largest of them.
 const CACHE_BYTES_MAX: usize = (SMALL_BINS + LARGE_BINS) * 10;
 
-/// Whether the chunk of a cache's structure may have this size: a rest too small to be split off makes it 16 larger.
+/// What the chunk of a cache's structure may be larger by: a rest too small to be split off. Seen on 2.43: 0x300, 0x310, 0x320.
+const REST_BYTES_MAX: u64 = 32;
+
+/// Whether the chunk of a cache's structure may have this size.
 #[inline]
 pub fn has_size(chunk_bytes: u64) -> bool {
-    matches!(chunk_bytes, 0x250 | 0x260 | 0x290 | 0x2a0 | 0x300 | 0x310)
+    matches!(chunk_bytes, 0x250..=0x270 | 0x290..=0x2b0 | 0x300..=0x320)
 }
 
 /// The list heads in a cache's structure.
@@ -47,7 +50,9 @@ struct Cache {
 
 impl Shape {
     fn of(chunk_bytes: u64) -> Option<&'static Shape> {
-        SHAPES.iter().find(|shape| (shape.chunk_bytes..=shape.chunk_bytes + 16).contains(&chunk_bytes))
+        SHAPES
+            .iter()
+            .find(|shape| (shape.chunk_bytes..=shape.chunk_bytes + REST_BYTES_MAX).contains(&chunk_bytes))
     }
 
     fn bytes(&self) -> usize {

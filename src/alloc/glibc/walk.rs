@@ -2,13 +2,15 @@
 
 use super::chunk_map::Code;
 use super::figures::{self, HEADER_BYTES, Sums};
+use super::known_links::{Budget, KnownLinks};
 use super::layout::Layout;
 use super::links::{Linking, Links};
 use super::lists::{self, Heads};
 use super::mmapped::Mapped;
 use super::plan::Common;
-use super::region::{Broken, Region, Walker};
+use super::region::{Broken, KeptLinks, Region};
 use super::tcache;
+use super::walker::Walker;
 use super::window::{BulkSource, MemorySource, Source, Window};
 use crate::alloc::types::Arena;
 use crate::base::blocks::{Head, Look, Witness};
@@ -49,16 +51,18 @@ pub fn read(
     witness: &dyn Witness,
 ) -> Walked {
     let single = MemorySource(target.memory);
-    let mut common = Common { view: target.view, layout, arenas, witness, key: None };
+    let bytes: Bytes = arenas.iter().flat_map(|arena| &arena.heaps).map(|heap| heap.in_arena.bytes()).sum();
+    let budget = Budget::of(bytes);
+    let mut common =
+        Common { view: target.view, layout, arenas, witness, key: None, kept: Vec::new(), budget };
     let bulk = target.memory.bulk();
     let units: Vec<(usize, usize)> = (0..arenas.len())
         .flat_map(|arena| (0..arenas[arena].heaps.len()).map(move |heap| (arena, heap)))
         .collect();
-    common.key = match bulk {
-        Some(bulk) => common.find_key(&units, &BulkSource(bulk)),
-        None => common.find_key(&units, &single),
-    };
-    let bytes: Bytes = arenas.iter().flat_map(|arena| &arena.heaps).map(|heap| heap.in_arena.bytes()).sum();
+    match bulk {
+        Some(bulk) => common.prepare(&units, &BulkSource(bulk)),
+        None => common.prepare(&units, &single),
+    }
     let threads = if bytes > ALONE_BYTES_MAX { THREADS } else { 1 };
     let mut walked = Walked::default();
     let mut pending: Vec<(usize, usize, u64)> =
@@ -91,6 +95,7 @@ pub fn read(
         Some(bulk) => common.lists_in_parallel(&mut walked, threads, &BulkSource(bulk)),
         None => common.lists(&mut walked, &single),
     };
+    walked.regions.iter_mut().for_each(|region| region.links = KnownLinks::default());
     walked.regions.sort_by_key(|region| region.map.range().start);
     let source: &dyn Source = match bulk {
         Some(bulk) => &BulkSource(bulk),
@@ -144,7 +149,8 @@ fn in_parallel(
 
 impl Common<'_> {
     fn work(&self, queue: &Queue, source: &dyn Source, is_last: bool) -> Vec<(Unit, Outcome)> {
-        let mut walker = Walker::new(Window::new(source), Window::new(source), self.witness, self.key);
+        let windows = [Window::new(source), Window::new(source)];
+        let mut walker = Walker::new(windows, self.witness, self.key, &self.budget);
         let mut done = Vec::new();
         while let Some(unit) = queue.next() {
             done.push((*unit, self.walk(*unit, &mut walker, is_last)));
@@ -163,18 +169,41 @@ impl Common<'_> {
         region.retries = retries;
         match walker.walk(&mut region, is_last) {
             Ok(()) => Outcome::Walked(Box::new(region)),
+            Err(broken) if is_last || source.is_live() || !is_absent(broken) => {
+                region.links.give_back(&self.budget);
+                Outcome::Broken
+            }
             // What is not in memory will not be there a millisecond later either.
-            Err(Broken { why: Why::NotResident(_) | Why::NotRecorded, .. }) if !is_last => {
+            Err(_) => {
+                region.links.give_back(&self.budget);
                 self.walk((arena, heap, retries), walker, true)
             }
-            Err(_) => Outcome::Broken,
         }
     }
 
-    fn find_key(&self, units: &[(usize, usize)], source: &dyn Source) -> Option<u64> {
+    /// What is known before the walk: the key of the threads' caches, and which lists have chunks.
+    fn prepare(&mut self, units: &[(usize, usize)], source: &dyn Source) {
         let plans = units.iter().filter_map(|(arena, heap)| self.plan(*arena, *heap, source));
         let firsts: Vec<Addr> = plans.take(KEY_CACHES_MAX).map(|plan| plan.first_chunk).collect();
-        tcache::key(&firsts, &|at, into| self.read(source, at, into))
+        self.key = tcache::key(&firsts, &|at, into| self.read(source, at, into));
+        if source.keeps() {
+            // A recording keeps a link only when a list is followed.
+            return;
+        }
+        let heads: Vec<Heads> = (0..self.arenas.len()).map(|arena| self.heads(arena, source)).collect();
+        let first_link = |head: Addr| {
+            let [word] = self.words(source, head.plus(16))?;
+            Some((head, word))
+        };
+        let fast = heads.iter().flat_map(|heads| &heads.fast).filter(|head| !head.is_null());
+        let linking = fast
+            .filter_map(|head| first_link(*head))
+            .find_map(|(head, word)| lists::likely_linking(head, word));
+        let kept = |heads: &Heads| KeptLinks {
+            unsorted: heads.unsorted.is_some_and(|(first, _, bin)| first != bin),
+            fast: linking.filter(|_| heads.fast.iter().any(|head| !head.is_null())),
+        };
+        self.kept = heads.iter().map(kept).collect();
     }
 
     /// Where the lists of `arena` begin at this moment.
@@ -260,6 +289,10 @@ impl Common<'_> {
         let label = Code::in_use(look.label).label().unwrap_or_default();
         Mapped { range, label, slack, pieces: self.pieces(range) }
     }
+}
+
+fn is_absent(broken: Broken) -> bool {
+    matches!(broken.why, Why::NotResident(_) | Why::NotRecorded)
 }
 
 fn same_arena(one: &Region, other: &Region) -> bool {

@@ -13,6 +13,10 @@ pub trait Source {
     fn resident(&self, _range: Range) -> Option<Vec<Range>> {
         None
     }
+    /// Whether what is not there now may be there a millisecond later.
+    fn is_live(&self) -> bool {
+        false
+    }
     /// Whether `used` does anything.
     fn keeps(&self) -> bool {
         false
@@ -29,6 +33,9 @@ impl Source for BulkSource<'_> {
     }
     fn resident(&self, range: Range) -> Option<Vec<Range>> {
         self.0.resident(range)
+    }
+    fn is_live(&self) -> bool {
+        true
     }
 }
 
@@ -131,8 +138,15 @@ impl<'a> Window<'a> {
         }
         let bytes = (run.end.0 - at.0).min(wanted as u64) as usize;
         (self.start, self.filled) = (at.0, 0);
-        self.source.read(at, &mut self.buffer[..bytes])?;
-        self.filled = bytes;
+        self.filled = match self.source.read(at, &mut self.buffer[..bytes]) {
+            Ok(()) => bytes,
+            // A page behind it may be gone, or was of no use to the walk that was recorded.
+            Err(_) => {
+                let to_page_end = bytes.min((PAGE - at.0 % PAGE) as usize);
+                self.source.read(at, &mut self.buffer[..to_page_end])?;
+                to_page_end
+            }
+        };
         Ok(())
     }
 

@@ -18,6 +18,7 @@ pub mod perf_memory;
 pub mod report;
 pub mod stacks;
 pub mod summary;
+pub mod thread_names;
 pub mod threads;
 pub mod version;
 pub mod vm_work;

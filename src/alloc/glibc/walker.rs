@@ -1,0 +1,294 @@
+//! One heap walked from its first chunk to its end: each header says where the next one lies, and whether its chunk is in
+//! use stands in the next one's PREV_INUSE (malloc/malloc.c, "malloc_chunk details"). Nothing is stopped meanwhile, so a
+//! walk may break where the heap changed; it goes back and reads again, and what stays broken is said to be unresolved.
+
+use super::chunk_map::Code;
+use super::known_links::Budget;
+use super::region::{Broken, Region};
+use super::tcache;
+use super::window::Window;
+use crate::base::blocks::{Head, Look, Witness};
+use crate::base::limits::{RESYNC_CHUNKS_MAX, RESYNCS_MAX};
+use crate::base::{Addr, Range, Why};
+
+pub const PREVIOUS_IN_USE: u64 = 1;
+pub const IS_MMAPPED: u64 = 2;
+pub const FLAGS: u64 = 7;
+/// `MINSIZE`.
+pub const CHUNK_BYTES_MIN: u64 = 32;
+/// `SIZE_SZ * 2`: the size of the chunks that fence a segment off.
+const FENCE_BYTES: u64 = 16;
+/// `MIN_LARGE_SIZE`: chunks below it lie in small bins.
+const LARGE_CHUNK_BYTES_MIN: u64 = 1024;
+/// `MAX_FAST_SIZE` as a chunk: the last of ten fastbins.
+const FAST_CHUNK_BYTES_MAX: u64 = 176;
+/// Chunks in a row that prove that a walk has found back.
+const PROOF_CHUNKS: usize = 1000;
+/// How often a broken walk goes back, by twice as many checkpoints each time.
+const REWINDS_MAX: u32 = 6;
+/// A fence right after fewer chunks than this proves nothing.
+const PROOF_CHUNKS_TO_FENCE: usize = 3;
+
+enum Stop {
+    End,
+    Fence(Addr),
+}
+
+pub struct Walker<'a> {
+    pub window: Window<'a>,
+    probe: Window<'a>,
+    witness: &'a dyn Witness,
+    /// What marks a cached chunk, where that is one word for the whole process (2.34 on).
+    key: Option<u64>,
+    budget: &'a Budget,
+}
+
+fn free_code(bytes: u64) -> Code {
+    if bytes < LARGE_CHUNK_BYTES_MIN { Code::SMALL } else { Code::LARGE }
+}
+
+/// Whether a chunk with this size field may begin `left` bytes before the end.
+fn is_size(size: u64, left: u64) -> bool {
+    let bytes = size & !FLAGS;
+    bytes >= CHUNK_BYTES_MIN && bytes.is_multiple_of(16) && bytes <= left && size & IS_MMAPPED == 0
+}
+
+impl<'a> Walker<'a> {
+    pub fn new(
+        [window, probe]: [Window<'a>; 2],
+        witness: &'a dyn Witness,
+        key: Option<u64>,
+        budget: &'a Budget,
+    ) -> Walker<'a> {
+        Walker { window, probe, witness, key, budget }
+    }
+
+    /// Walks the whole region. Where it breaks: the first such place is the error, or, with `is_last`, is noted, and the
+    /// walk goes on where it finds back.
+    pub fn walk(&mut self, region: &mut Region, is_last: bool) -> Result<(), Broken> {
+        self.window.restart(region.resident.clone());
+        self.probe.restart(region.resident.clone());
+        let range = region.map.range();
+        if region.plan.first_chunk > range.start {
+            region.map.put(range.start, Code::OVERHEAD);
+        }
+        let mut at = region.plan.first_chunk;
+        if region.plan.arena == 0 && !self.size(at).is_ok_and(|size| is_size(size, range.end.0 - at.0)) {
+            // Somebody else used sbrk before malloc did.
+            if let Some(next) = self.resync(at, range.end) {
+                region.map.put(at, Code::OVERHEAD);
+                region.plan.first_chunk = next;
+                at = next;
+            }
+        }
+        let mut rewinds = 0;
+        for _ in 0..RESYNCS_MAX {
+            let broken = match self.run(region, at, range.end) {
+                Ok(Stop::End) => return Ok(()),
+                Ok(Stop::Fence(fence)) => match self.past_fence(region, fence, range.end) {
+                    Ok(None) => return Ok(()),
+                    Ok(Some(next)) => {
+                        at = next;
+                        continue;
+                    }
+                    Err(broken) => broken,
+                },
+                Err(broken) => broken,
+            };
+            // What changed since its window was read is read again, from further and further back.
+            let now = self.window.source().resident(range).filter(|_| rewinds < REWINDS_MAX);
+            if let Some(resident) = now {
+                at = region.rewind(1 << rewinds);
+                rewinds += 1;
+                region.resident = resident;
+                self.window.restart(region.resident.clone());
+                continue;
+            }
+            if !is_last {
+                return Err(broken);
+            }
+            region.broken = region.broken.or(Some(broken));
+            region.map.put(broken.at, Code::UNRESOLVED);
+            match self.resync(broken.at.plus(CHUNK_BYTES_MIN), range.end) {
+                Some(next) => at = next,
+                None => return Ok(()),
+            }
+        }
+        region.map.put(at, Code::UNRESOLVED);
+        Ok(())
+    }
+
+    /// The chunks from `at` on, up to the end, a fence, or where it breaks.
+    fn run(&mut self, region: &mut Region, mut at: Addr, end: Addr) -> Result<Stop, Broken> {
+        let mut size = self.size(at)?;
+        loop {
+            let bytes = size & !FLAGS;
+            let left = end.0 - at.0;
+            if bytes <= FENCE_BYTES && (bytes == FENCE_BYTES || left == FENCE_BYTES) {
+                return Ok(Stop::Fence(at));
+            }
+            if !is_size(size, left) {
+                return Err(Broken { at, why: Why::BadData(at) });
+            }
+            if bytes == left {
+                region.map.put(at, Code::TOP);
+                return Ok(Stop::End);
+            }
+            let next = Addr(at.0 + bytes);
+            // The window may move on before it is known whether the block is in use.
+            let is_near = self.window.has(next.plus(8), 8);
+            let head = if is_near { None } else { Some(self.head(at, bytes)) };
+            if !is_near {
+                region.set_checkpoint(at);
+            }
+            let next_size = self.size(next).map_err(|broken| Broken { at, ..broken })?;
+            let code = match next_size & PREVIOUS_IN_USE {
+                0 => {
+                    if region.plan.kept.unsorted {
+                        let head = head.unwrap_or_else(|| self.head(at, bytes));
+                        region.links.put(at, Addr(head[0]), self.budget);
+                    }
+                    free_code(bytes)
+                }
+                _ => {
+                    let head = head.unwrap_or_else(|| self.head(at, bytes));
+                    self.used(region, Range::new(at, next), &head)
+                }
+            };
+            region.map.put(at, code);
+            (at, size) = (next, next_size);
+        }
+    }
+
+    #[inline]
+    fn size(&mut self, at: Addr) -> Result<u64, Broken> {
+        let field = at.plus(8);
+        let size = self.window.word(field).map_err(|fault| Broken { at, why: fault.why })?;
+        if self.window.source().keeps() {
+            self.window.source().used(field, &size.to_le_bytes());
+        }
+        Ok(size)
+    }
+
+    /// The first words of the block in the chunk at `at`.
+    #[inline]
+    fn head(&mut self, at: Addr, bytes: u64) -> Head {
+        let payload = at.plus(16);
+        let wanted = ((bytes - 8) as usize).min(size_of::<Head>());
+        let mut raw = [0; size_of::<Head>()];
+        if self.window.has(payload, raw.len()) {
+            raw.copy_from_slice(&self.window.bytes(payload)[..size_of::<Head>()]);
+            raw[wanted..].fill(0);
+        } else {
+            self.window.copy(payload, &mut raw[..wanted]);
+        }
+        let mut head = [0; 4];
+        for (word, bytes) in head.iter_mut().zip(raw.as_chunks::<8>().0) {
+            *word = u64::from_le_bytes(*bytes);
+        }
+        head
+    }
+
+    /// A chunk that is not free for malloc's arenas: a block of the program's, or one in a thread's cache.
+    #[inline]
+    fn used(&mut self, region: &mut Region, chunk: Range, head: &Head) -> Code {
+        if let Some(linking) = region.plan.kept.fast
+            && chunk.bytes() <= FAST_CHUNK_BYTES_MAX
+            && head[0] != 0
+        {
+            let next = linking.follow(chunk.start.plus(16), head[0]);
+            region.links.put(chunk.start, next, self.budget);
+        }
+        if self.key.is_some_and(|key| head[1] == key) {
+            self.keep(chunk.start, head, 2);
+            return Code::TCACHE;
+        }
+        if tcache::has_size(chunk.bytes()) {
+            region.caches.push(chunk.start);
+        }
+        let payload = Range { start: chunk.start.plus(16), end: chunk.end.plus(8) };
+        let Look { label, requested_bytes } = self.witness.look(payload, head);
+        if let Some(requested) = requested_bytes {
+            let slack = payload.bytes().saturating_sub(requested);
+            region.round_up(Range::new(chunk.end.minus(slack), chunk.end), label);
+        }
+        if label != 0 {
+            self.keep(chunk.start, head, if requested_bytes.is_some() { 4 } else { 1 });
+        }
+        Code::in_use(label)
+    }
+
+    /// What told whose the block is, for a recording.
+    #[inline]
+    fn keep(&self, chunk: Addr, head: &Head, words: usize) {
+        let source = self.window.source();
+        if source.keeps() {
+            for (index, word) in head[..words].iter().enumerate() {
+                source.used(chunk.plus(16 + index as u64 * 8), &word.to_le_bytes());
+            }
+        }
+    }
+
+    /// Behind the fence posts at `at`: the next segment of this heap, or `None` at its end. What somebody else took with
+    /// sbrk between the two is a gap of any length (malloc/malloc.c, `sysmalloc`, "foreign sbrk").
+    fn past_fence(&mut self, region: &mut Region, at: Addr, end: Addr) -> Result<Option<Addr>, Broken> {
+        region.map.put(at, Code::OVERHEAD);
+        let mut behind = at;
+        while behind < end {
+            let left = end.0 - behind.0;
+            match self.size(behind)? & !FLAGS {
+                FENCE_BYTES if left >= FENCE_BYTES => behind = behind.plus(FENCE_BYTES),
+                // The last one of a full heap has the size 0.
+                0 if left == FENCE_BYTES => behind = end,
+                _ => break,
+            }
+        }
+        if behind >= end {
+            return Ok(None);
+        }
+        match self.resync(behind, end) {
+            Some(next) => Ok(Some(next)),
+            None => Err(Broken { at: behind, why: Why::BadData(behind) }),
+        }
+    }
+
+    /// The first place from `from` on at which a walk goes well: to the end of the heap, to fence posts, or over a thousand
+    /// chunks.
+    fn resync(&mut self, from: Addr, end: Addr) -> Option<Addr> {
+        let mut chunks = 0;
+        let mut at = from.up_to(16);
+        while at.plus(CHUNK_BYTES_MIN) <= end && chunks < RESYNC_CHUNKS_MAX {
+            let Ok(size) = self.probe.word(at.plus(8)) else {
+                // The size field may lie on the page after that of the start.
+                at = self.probe.next_resident(at.plus(9))?.up_to(16).max(at.plus(16));
+                continue;
+            };
+            if size & PREVIOUS_IN_USE != 0
+                && is_size(size, end.0 - at.0)
+                && self.is_chain(at, end, &mut chunks)
+            {
+                return Some(at);
+            }
+            at = at.plus(16);
+        }
+        None
+    }
+
+    fn is_chain(&mut self, mut at: Addr, end: Addr, chunks: &mut usize) -> bool {
+        for index in 0..PROOF_CHUNKS {
+            *chunks += 1;
+            let Ok(size) = self.window.word(at.plus(8)) else { return false };
+            if size & !FLAGS == FENCE_BYTES && index >= PROOF_CHUNKS_TO_FENCE {
+                return true;
+            }
+            if !is_size(size, end.0 - at.0) {
+                return false;
+            }
+            at = at.plus(size & !FLAGS);
+            if at == end {
+                return true;
+            }
+        }
+        true
+    }
+}
