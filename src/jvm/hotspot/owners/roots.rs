@@ -3,13 +3,15 @@
 use super::contents::Edge;
 use super::given::Given;
 use super::owner::Owner;
-use super::shapes::Shape;
+use super::shapes::{Shape, fits_pages};
 use super::{libraries, loaders, tables};
 use crate::base::Addr;
 use crate::jvm::hotspot::Hotspot;
 use crate::jvm::types::{JvmView, ThreadKind};
 
 const ARENA_BYTES_MAX: u64 = 128;
+const TASK_QUEUE_BYTES: u64 = 1 << 20;
+const TASK_QUEUE_ENTRY_BYTES: [u64; 2] = [8, 16];
 
 /// Gives owners to what is reached from each root, the surest first.
 pub fn spread(vm: &Hotspot, view: &JvmView, given: &mut Given) {
@@ -25,6 +27,7 @@ pub fn spread(vm: &Hotspot, view: &JvmView, given: &mut Given) {
     gc(vm, given);
     given.spread(loaders, Owner::LoaderBranch);
     given.spread(classes, Owner::ClassBranch);
+    task_queues(given);
 }
 
 /// What the code cache and the classes point to. Gives the blocks of the classes.
@@ -99,4 +102,25 @@ fn gc(vm: &Hotspot, given: &mut Given) {
     let roots = roots.map(|(owner, name)| vm.static_addr(owner, name).unwrap_or(Addr::NULL));
     let found = roots.into_iter().filter_map(|root| given.give(root.0, Owner::GcBranch)).collect();
     given.spread(found, Owner::GcBranch);
+}
+
+/// The arrays of the collector's task queues, of 2^17 entries each, to which the queues point: only G1 hangs them on its
+/// heap object (src/hotspot/share/gc/shared/taskqueue.hpp, `TASKQUEUE_SIZE`). A direct buffer of the same size is pointed to
+/// from the Java heap alone.
+fn task_queues(given: &mut Given) {
+    let contents = given.contents;
+    let is_array = |block: usize| {
+        let payload = given.index.payload(block);
+        payload.bytes() >= TASK_QUEUE_BYTES
+            && TASK_QUEUE_ENTRY_BYTES.iter().any(|bytes| fits_pages(payload, bytes << 17))
+    };
+    let found: Vec<&Edge> = contents
+        .edges
+        .iter()
+        .filter(|edge| given.owners[edge.to as usize].is_none() && is_array(edge.to as usize))
+        .collect();
+    for edge in found {
+        given.take(edge.to as usize, Owner::TaskQueues);
+        given.take(edge.from as usize, Owner::TaskQueues);
+    }
 }

@@ -2,7 +2,7 @@
 //! to where it must. One such coincidence in a random block is rare, so each shape asks for two or more.
 
 use super::index::Index;
-use crate::base::{Addr, Range};
+use crate::base::{Addr, PAGE, Range};
 use crate::jvm::hotspot::Hotspot;
 use crate::jvm::types::{JvmView, Kind};
 
@@ -256,6 +256,11 @@ pub fn fits(payload: Range, bytes: u64) -> bool {
     chunk == least || chunk == least.saturating_add(16)
 }
 
+/// As `fits`, for a block that malloc may have mapped by itself: in whole pages, with a header of 16 bytes.
+pub fn fits_pages(payload: Range, bytes: u64) -> bool {
+    fits(payload, bytes) || payload.end.is_aligned(PAGE) && payload.bytes().wrapping_sub(bytes) < PAGE
+}
+
 fn is_link(word: u64, index: &Index) -> bool {
     word == 0 || index.at_start(word).is_some()
 }
@@ -298,7 +303,7 @@ fn is_chunk(payload: Range, bytes: &[u8], index: &Index) -> bool {
     let length = word(bytes, 8);
     length >= CHUNK_LENGTH_MIN
         && length.is_multiple_of(8)
-        && fits(payload, length.saturating_add(16))
+        && fits_pages(payload, length.saturating_add(16))
         && is_link(word(bytes, 0), index)
 }
 
