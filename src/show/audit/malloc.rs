@@ -30,6 +30,12 @@ pub fn text(out: &mut dyn Write, audit: &MallocAudit) -> io::Result<()> {
             arena(out, row)?;
         }
     }
+    if !audit.arenas.is_empty() {
+        writeln!(
+            out,
+            "malloc_info was written while the arena of the asked thread held the answer before it"
+        )?;
+    }
     if let Some(row) = &audit.mmapped {
         writeln!(
             out,
