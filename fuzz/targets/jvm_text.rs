@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use marusa::jvm::command_line;
 use marusa::jvm::hotspot::perf_memory;
-use marusa::jvm::hotspot::report::{heap_info, nmt, system_map};
+use marusa::jvm::hotspot::report::{heap_info, malloc_info, nmt, system_map};
 use std::hint::black_box;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -17,6 +17,7 @@ fuzz_target!(|bytes: &[u8]| {
     let _ = black_box(nmt::regions(&text));
     let _ = black_box(system_map::parse(&text));
     let _ = black_box(heap_info::parse(&text));
+    let _ = black_box(malloc_info::parse(&text));
     let arguments: Vec<String> = text.split(['\0', '\n']).map(str::to_string).collect();
     black_box(command_line::parse(&arguments));
 });

@@ -91,13 +91,23 @@ impl Waiting {
             match (ready, watched[1].revents, watched[0].revents) {
                 (1.., 0, 0) | (..0, ..) => {}
                 (1.., 0, _) => return Woken::Ended,
-                (1.., ..) => return Woken::Signal,
+                (1.., ..) => {
+                    self.take();
+                    return Woken::Signal;
+                }
                 (0, ..) => {}
             }
             if Instant::now() >= deadline {
                 return Woken::Time;
             }
         }
+    }
+
+    /// Takes the pending signal away: it would end us as soon as it is no longer blocked.
+    fn take(&self) {
+        let mut taken = [0_u8; size_of::<libc::signalfd_siginfo>()];
+        // SAFETY: the buffer outlives the call, and the length is its size.
+        unsafe { libc::read(self.signals.as_raw_fd(), taken.as_mut_ptr().cast(), taken.len()) };
     }
 }
 
@@ -129,14 +139,5 @@ mod tests {
         // SAFETY: the thread is this one, and the signal is blocked.
         unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGINT) };
         assert_eq!(waiting.until(now + Duration::from_secs(60)), Woken::Signal);
-        drain(&waiting.signals);
-    }
-
-    /// Takes the pending signal away, or it would end the tests when it is no longer blocked.
-    fn drain(signals: &OwnedFd) {
-        let mut taken = [0u8; 128];
-        // SAFETY: the buffer has the size of a signalfd_siginfo, and outlives the call.
-        let read = unsafe { libc::read(signals.as_raw_fd(), taken.as_mut_ptr().cast(), taken.len()) };
-        assert_eq!(read, 128);
     }
 }

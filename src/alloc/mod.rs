@@ -3,7 +3,9 @@
 pub mod glibc;
 mod heap;
 pub mod other;
+mod pointed;
 mod scan;
+pub mod thread_arena;
 pub mod types;
 mod version;
 
@@ -17,9 +19,11 @@ use crate::os::Target;
 /// Reads the process's allocator and walks its heap. `owned` is sorted and disjoint: memory that is known to be somebody
 /// else's. `witness` is asked about each block in use.
 pub fn read(target: &Target, owned: &[Range], witness: &dyn Witness) -> Known<Heap> {
-    let (view, walked) = match glibc::read(target, owned, witness) {
+    let (view, mut walked) = match glibc::read(target, owned, witness) {
         Ok((view, walked)) => (Ok(view), walked),
         Err(gap) => (Err(gap), Default::default()),
     };
-    Ok(Heap::new(other::read(target, view, owned, witness)?, walked))
+    let view = other::read(target, view, owned, witness)?;
+    walked.regions.retain(|region| !view.arenas[region.plan.arena].heaps.is_empty());
+    Ok(Heap::new(view, walked))
 }

@@ -1,6 +1,7 @@
 //! Allocators other than glibc: recognised and named, not walked. Of their memory, the runtime's blocks are told where the
 //! runtime marks them (`scan`).
 
+use super::pointed;
 use super::scan;
 use super::types::{AllocView, BlockCount, OtherAllocator};
 use super::version;
@@ -58,13 +59,19 @@ pub fn read(
     let Some((kind, first)) = recognise(target) else { return glibc };
     let image = Image::read(target.memory, first).ok();
     let version = image.and_then(|image| version::of(target, kind.name, &image));
-    let other = OtherAllocator { name: kind.name.to_string(), version, path: first.path.clone() };
+    let how =
+        if witness.marks_blocks() { "around blocks of the VM" } else { "pointed into as at blocks (weak)" };
+    let (name, path) = (kind.name.to_string(), first.path.clone());
+    let other = OtherAllocator { name, version, path, how: how.to_string() };
     let mut view = match glibc {
         // glibc still serves what was allocated before, or by those that call it directly.
         Ok(mut view) => {
             view.allocator = format!("{}, and {}", other.title(), view.allocator);
             // An arena that has nothing from the system was never used: what lies in [heap] is the other's.
-            view.arenas.retain(|arena| arena.system_bytes > 0);
+            view.arenas
+                .iter_mut()
+                .filter(|arena| arena.system_bytes == 0)
+                .for_each(|arena| arena.heaps.clear());
             view
         }
         Err(why) => AllocView {
@@ -99,11 +106,17 @@ fn not_walked(kind: &Kind, other: &OtherAllocator, witness: &dyn Witness) -> Gap
 
 /// Adds the blocks that the runtime's marks show in memory that is not glibc's.
 fn add(target: &Target, view: &mut AllocView, owned: &[Range], witness: &dyn Witness) {
+    if let Err(gap) = &target.view.pages {
+        view.gaps.push(Gap::new("memory of the allocator", gap.why));
+    }
     let mut taken = owned.to_vec();
     taken.extend(view.arenas.iter().flat_map(|arena| arena.heaps.iter().map(|heap| heap.reserved)));
     taken.extend(&view.mmapped);
     taken.sort();
-    let scanned = scan::scan(target, &taken, witness);
+    let scanned = match witness.marks_blocks() {
+        true => scan::scan(target, &taken, witness),
+        false => scan::untold(target, &pointed::pieces(target, &taken)),
+    };
     view.stretches.extend(scanned.stretches);
     view.stretches.sort_by_key(|stretch| stretch.range);
     view.gaps.extend(scanned.gaps);

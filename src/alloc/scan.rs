@@ -9,7 +9,6 @@ use crate::base::blocks::{Label, Mark, Witness};
 use crate::base::limits::{MARK_SCAN_BYTES_MAX, MARK_SCAN_PIECES_MAX};
 use crate::base::{Addr, Bytes, Gap, PAGE, Range, Why};
 use crate::os::{Memory, Target};
-use std::collections::BTreeMap;
 
 const WINDOW_BYTES: u64 = 256 << 10;
 
@@ -25,9 +24,6 @@ pub struct Scanned {
 /// Searches all memory but `owned`, which is sorted and disjoint.
 pub fn scan(target: &Target, owned: &[Range], witness: &dyn Witness) -> Scanned {
     let mut scanned = Scanned::default();
-    if !witness.marks_blocks() {
-        return scanned;
-    }
     let mut left_bytes = MARK_SCAN_BYTES_MAX;
     for piece in unclaimed(target, owned) {
         let resident = target.resident(piece);
@@ -48,9 +44,17 @@ pub fn scan(target: &Target, owned: &[Range], witness: &dyn Witness) -> Scanned 
     scanned
 }
 
-/// Writable anonymous memory of the process's own without an owner.
-fn unclaimed(target: &Target, owned: &[Range]) -> Vec<Range> {
+/// Whole pieces without any block that is told.
+pub fn untold(target: &Target, pieces: &[Range]) -> Scanned {
+    let stretches = pieces.iter().flat_map(|piece| stretches(*piece, &target.resident(*piece), &[]));
+    Scanned { stretches: stretches.take(MARK_SCAN_PIECES_MAX).collect(), ..Scanned::default() }
+}
+
+/// Writable anonymous memory of the process's own without an owner. None of which it is not known which pages are in
+/// memory: looking at all of it would bring them in.
+pub(super) fn unclaimed(target: &Target, owned: &[Range]) -> Vec<Range> {
     let mut pieces = Vec::new();
+    let Ok(pages) = &target.view.pages else { return pieces };
     let may_hold = target.view.mappings.iter().filter(|mapping| {
         mapping.is_anonymous() && mapping.rights.write && !mapping.rights.shared && mapping.path != "[stack]"
     });
@@ -63,7 +67,11 @@ fn unclaimed(target: &Target, owned: &[Range]) -> Vec<Range> {
         }
         pieces.push(Range::new(from, mapping.range.end));
     }
-    pieces.retain(|piece| !piece.is_empty());
+    let is_placed = |piece: &Range| {
+        let first = pages.partition_point(|run| run.range.end <= piece.start);
+        pages[first..].iter().take_while(|run| run.range.start < piece.end).all(|run| run.is_placed())
+    };
+    pieces.retain(|piece| !piece.is_empty() && is_placed(piece));
     pieces
 }
 
@@ -180,16 +188,18 @@ fn stretches(piece: Range, resident: &[Range], blocks: &[Marked]) -> Vec<Stretch
 }
 
 fn shares<'a>(part: Range, blocks: impl Iterator<Item = &'a Marked>) -> Vec<(State, Bytes)> {
-    let mut shares: BTreeMap<State, Bytes> = BTreeMap::new();
-    let mut rest = part.bytes();
+    // By label; there are hundreds of thousands of blocks.
+    let mut in_use = [0; Label::MAX as usize + 1];
+    let (mut overhead, mut rest) = (0, part.bytes());
     for block in blocks {
         let (whole, payload) = (block.range.intersect(part).bytes(), block.payload.intersect(part).bytes());
-        *shares.entry(State::InUse(block.label)).or_default() += payload;
-        *shares.entry(State::Overhead).or_default() += whole - payload;
+        in_use[usize::from(block.label)] += payload;
+        overhead += whole - payload;
         rest = rest.saturating_sub(whole);
     }
-    shares.insert(State::NotWalked, rest);
-    shares.into_iter().filter(|(_, bytes)| *bytes > 0).collect()
+    let labels = (0..=Label::MAX).map(|label| (State::InUse(label), in_use[usize::from(label)]));
+    let others = [(State::Overhead, overhead), (State::NotWalked, rest)];
+    labels.chain(others).filter(|(_, bytes)| *bytes > 0).collect()
 }
 
 impl Scanned {

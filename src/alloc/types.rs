@@ -34,6 +34,8 @@ pub struct OtherAllocator {
     pub version: Option<String>,
     /// The file that it is in.
     pub path: String,
+    /// How its memory is known: "around blocks of the VM".
+    pub how: String,
 }
 
 /// Blocks of one label.

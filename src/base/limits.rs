@@ -85,6 +85,9 @@ pub const LIST_CHUNKS_MAX: usize = 100_000_000;
 pub const LIST_FAR_READS_MAX: usize = 2_000_000;
 /// Structures of thread caches, and chunks that have the size of one.
 pub const CACHES_MAX: usize = 1_000_000;
+/// The search for an allocator's memory by what points into it: loaded files, and bytes that are looked at.
+pub const POINTED_IMAGES_MAX: usize = 4_096;
+pub const POINTED_BYTES_MAX: u64 = 128 << 20;
 /// Tags of Native Memory Tracking: JDK 25 has 28.
 pub const NMT_TAGS_MAX: usize = 64;
 /// Resident bytes that are searched for marked blocks of the runtime in the memory of an allocator that is not walked: 1

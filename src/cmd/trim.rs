@@ -6,8 +6,9 @@ use crate::act::attach::{self, AttachError, Attached};
 use crate::act::signals::{Waiting, Woken};
 use crate::act::trim::{self as act, Receipt, TrimError, Way};
 use crate::base::{Bytes, Gap, Known, Why};
+use crate::map;
 use crate::map::trim::{self, Outcome, Prediction};
-use crate::map::{self, MemoryMap};
+use crate::os::live::Live;
 use crate::os::process::Process;
 use crate::os::smaps;
 use crate::show::trim::{self as show, Price};
@@ -33,7 +34,8 @@ pub struct TrimArgs {
     /// Trim only where at least this much would come back, as 64M
     #[arg(long, value_name = "SIZE", value_parser = amount::bytes)]
     above: Option<Bytes>,
-    /// Where the JVM has no command for it (8, 11, 17 before 17.0.9): let it load a small library that calls malloc_trim
+    /// Let the JVM load a small library that calls malloc_trim, instead of its own command for it: for JVMs without that
+    /// command (8, 11, 17 before 17.0.9), and where no safepoint may wait for the call. JVMs of 21 on warn of it
     #[arg(long)]
     load_agent: bool,
     /// Machine-readable, schema marusa/trim/1; one line a round with --every
@@ -52,16 +54,19 @@ pub fn run(args: &TrimArgs) -> anyhow::Result<u8> {
 /// A target as it was before, and what would be done to it.
 struct Before {
     snapshot: Snapshot,
-    map: MemoryMap,
     prediction: Known<Prediction>,
 }
 
 impl Before {
     fn look(process: &Process) -> anyhow::Result<Before> {
         let snapshot = snapshot::take(process).map_err(|gap| map_command::unreadable(process, &gap))?;
-        let map = map::join(&snapshot);
-        let prediction = trim::predict(&snapshot);
-        Ok(Before { snapshot, map, prediction })
+        let memory = Live::open(process, &snapshot.os);
+        let prediction = trim::predict(&snapshot).map(|one| match &memory {
+            Ok(memory) => trim::without_answer_buffer(one, &snapshot, memory),
+            Err(_) => one,
+        });
+        drop(memory);
+        Ok(Before { snapshot, prediction })
     }
 
     fn trimmable(&self) -> Option<Bytes> {
@@ -74,14 +79,14 @@ fn way(process: &Process, prediction: &Known<Prediction>, load_agent: bool) -> R
     if let Err(Gap { what, why: Why::NotInThisRuntime, .. }) = prediction {
         return Err(what.clone());
     }
-    match (act::has_command(process), load_agent) {
-        (Some(false), true) => Ok(Way::AgentLibrary),
-        (Some(false), false) => Err(format!(
+    match act::has_command(process) {
+        _ if load_agent => Ok(Way::AgentLibrary),
+        Some(true) | None => Ok(Way::JvmCommand),
+        Some(false) => Err(format!(
             "this JVM has no {} (17.0.9 and 18 brought it); --load-agent lets it load a small library that calls \
              malloc_trim in one of its own threads",
             act::COMMAND
         )),
-        (Some(true) | None, _) => Ok(Way::JvmCommand),
     }
 }
 
@@ -91,12 +96,13 @@ fn once(process: &Process, args: &TrimArgs) -> anyhow::Result<u8> {
     let left_alone = left_alone(&before, args.above.unwrap_or(0))?;
     let advice =
         before.prediction.as_ref().map(|one| trim::advice(&before.snapshot, one)).unwrap_or_default();
-    let mut json = show::json(&before.snapshot, &before.map, &before.prediction, &advice);
+    let map = map::join(&before.snapshot);
+    let mut json = show::json(&before.snapshot, &map, &before.prediction, &advice);
     json["dry_run"] = args.dry_run.into();
     json["way"] = serde_json::to_value(way.as_ref().ok())?;
     let mut out = stdout().lock();
     if !args.json {
-        show::before(&mut out, &before.snapshot, &before.map, &before.prediction)?;
+        show::before(&mut out, &before.snapshot, &map, &before.prediction)?;
     }
     let (status, not_done) = match (&way, left_alone) {
         (Err(why), _) => (1, Some(why.clone())),
@@ -160,7 +166,9 @@ fn would(way: Way) -> String {
     match way {
         Way::JvmCommand => format!("would ask the JVM for {} over its attach socket", act::COMMAND),
         Way::AgentLibrary => {
-            "would let the JVM load a library that calls malloc_trim, over its attach socket".to_string()
+            "would let the JVM load a library that calls malloc_trim, over its attach socket; \
+             JVMs up to 15 keep it mapped until they end"
+                .to_string()
         }
     }
 }
@@ -172,6 +180,9 @@ fn did(receipt: &Receipt) -> String {
         Way::AgentLibrary => "the JVM loaded a library that called malloc_trim".to_string(),
     };
     let mut text = format!("{}  {way}, in {:.1} ms: {}", receipt.at, receipt.call_ms, receipt.answer);
+    if receipt.way == Way::JvmCommand {
+        text.push_str("\na safepoint (a collection, say) that was due meanwhile waited for it; with --load-agent it does not");
+    }
     if receipt.attach.listener_started {
         text.push_str("\nthe JVM has one thread more now, the Attach Listener, until it ends");
     }
@@ -212,7 +223,8 @@ impl Done {
         };
         let faults = || process.minor_faults().ok();
         let (resident_before, faults_before) = (resident(process)?, faults());
-        let receipt = act::trim(process, attached, way).map_err(refused)?;
+        let receipt =
+            act::trim(process, attached, way, keeps_libraries(&before.snapshot)).map_err(refused)?;
         let (resident_after, faults_after) = (resident(process)?, faults());
         let watched = Instant::now();
         let after = Before::look(process)?.prediction;
@@ -233,6 +245,12 @@ impl Done {
         }
         Ok(Done { receipt, outcome, price })
     }
+}
+
+/// JDK 16 and later unload an agent library that did not return 0 (JDK-8252657).
+fn keeps_libraries(snapshot: &Snapshot) -> bool {
+    let major = snapshot.jvm.as_ref().ok().and_then(|jvm| jvm.major.as_ref().ok());
+    major.is_some_and(|major| *major < 16)
 }
 
 /// The kernel's sum for the process: the exact one where this kernel has it.
@@ -271,7 +289,10 @@ fn repeat(process: &Process, args: &TrimArgs, every: Duration) -> anyhow::Result
         match round(process, args, way, &mut attached, before.take()) {
             Ok(()) => {}
             Err(_) if !process.is_same() => return ended(process),
-            Err(error) if is_for_now(&error) => eprintln!("marusa: {error:#}"),
+            Err(error) if is_for_now(&error) => {
+                eprintln!("marusa: {error:#}");
+                attached = None;
+            }
             Err(error) => return Err(error),
         }
         // A round that took longer than the time between two does not make up for the lost ones.
@@ -289,11 +310,13 @@ fn ended(process: &Process) -> anyhow::Result<u8> {
     Ok(0)
 }
 
-/// Whether the next round may succeed where this one did not: the JVM was stopped, or busy.
+/// Whether the next round may succeed where this one did not: the JVM was stopped, or busy, or its socket was removed.
 fn is_for_now(error: &anyhow::Error) -> bool {
     matches!(
         error.downcast_ref::<TrimError>(),
-        Some(TrimError::Attach(AttachError::NoAnswer { .. } | AttachError::Stopped { .. }))
+        Some(TrimError::Attach(
+            AttachError::NoAnswer { .. } | AttachError::Stopped { .. } | AttachError::Io { .. }
+        ))
     )
 }
 

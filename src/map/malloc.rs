@@ -5,7 +5,7 @@ pub mod owners;
 
 use super::area::Area;
 use super::types::{Figures, Instance, MemoryMap, Owner};
-use crate::alloc::{AllocView, Arena, ArenaFigures, BlockCount};
+use crate::alloc::{AllocView, Arena, BlockCount};
 use crate::base::{Bytes, Gap, Known, Why};
 use crate::jvm::BlockOwner;
 use crate::snapshot::Snapshot;
@@ -59,6 +59,8 @@ pub struct MallocSum<'a> {
 /// Sums of what only the walk knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
+    /// As the walk saw it, which looks at the pages of each heap anew: a process that moves may differ from the account.
+    pub free_resident_bytes: Bytes,
     pub free_whole_page_bytes: Bytes,
     pub trimmable_bytes: Bytes,
     pub top_kept_bytes: Bytes,
@@ -132,12 +134,13 @@ fn totals(alloc: &AllocView, divided: &Divided) -> Known<Totals> {
         return Err(Gap::new("malloc's chunks", Why::NotRead));
     }
     let mut totals = Totals::default();
+    let add = |sum: &mut Bytes, bytes: Bytes| *sum = sum.saturating_add(bytes);
     for arena in &alloc.arenas {
-        let ArenaFigures { free_whole_page_bytes, trimmable_bytes, top_kept_bytes, .. } =
-            arena.figures.clone()?;
-        totals.free_whole_page_bytes = totals.free_whole_page_bytes.saturating_add(free_whole_page_bytes);
-        totals.trimmable_bytes = totals.trimmable_bytes.saturating_add(trimmable_bytes);
-        totals.top_kept_bytes = totals.top_kept_bytes.saturating_add(top_kept_bytes);
+        let figures = arena.figures.as_ref().map_err(Gap::clone)?;
+        add(&mut totals.free_resident_bytes, figures.free_resident_bytes);
+        add(&mut totals.free_whole_page_bytes, figures.free_whole_page_bytes);
+        add(&mut totals.trimmable_bytes, figures.trimmable_bytes);
+        add(&mut totals.top_kept_bytes, figures.top_kept_bytes);
     }
     Ok(totals)
 }

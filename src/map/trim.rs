@@ -1,8 +1,9 @@
 //! What malloc_trim would give back, arena by arena, what it leaves, what came back in the end, and what would keep the
 //! memory from being held. Pure: from snapshots alone.
 
-use crate::alloc::{AllocView, Arena};
+use crate::alloc::{AllocView, Arena, ArenaFigures, thread_arena};
 use crate::base::{Addr, Bytes, Gap, Known, Why};
+use crate::os::memory::Memory;
 use crate::snapshot::Snapshot;
 
 /// What is free but resident, and what of it malloc_trim would give back.
@@ -15,6 +16,8 @@ pub struct Prediction {
     pub total: Held,
     /// Arenas that could not be walked: what they would give back is not in the sums.
     pub unread: usize,
+    /// What the JVM will hold of the memory to come back while it answers; taken off the sums.
+    pub answer_buffer_bytes: Bytes,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +28,8 @@ pub struct ArenaPrediction {
     pub attached_threads: Option<u64>,
     pub system_bytes: Bytes,
     pub held: Known<Held>,
+    /// It has a free chunk of at least this size.
+    largest_chunk_bytes_min: Bytes,
 }
 
 /// Free memory that an arena holds.
@@ -91,7 +96,10 @@ pub fn predict(snapshot: &Snapshot) -> Known<Prediction> {
         Some(ArenaPrediction { held: Err(gap), .. }) if unread == arenas.len() => Err(gap.clone()),
         None => Err(Gap::new("arenas of malloc", Why::NotInThisRuntime)
             .hint("this process never used glibc's malloc")),
-        _ => Ok(Prediction { allocator: alloc.allocator.clone(), arenas, total, unread }),
+        _ => {
+            let allocator = alloc.allocator.clone();
+            Ok(Prediction { allocator, arenas, total, unread, answer_buffer_bytes: 0 })
+        }
     }
 }
 
@@ -116,8 +124,53 @@ impl ArenaPrediction {
             attached_threads: arena.attached_threads,
             system_bytes: arena.system_bytes,
             held: Held::of(arena),
+            largest_chunk_bytes_min: arena.figures.as_ref().map_or(0, largest_chunk_bytes_min),
         }
     }
+}
+
+/// The largest of some chunks is at least as large as their mean.
+fn largest_chunk_bytes_min(figures: &ArenaFigures) -> Bytes {
+    let mean = |count: crate::alloc::ChunkCount| count.bytes.checked_div(count.chunks).unwrap_or(0);
+    mean(figures.unsorted).max(mean(figures.large))
+}
+
+/// What a JVM allocates for its answer before it runs a command: `initial_size` in attachListener.cpp, `thread_entry`. In 21.0.8
+/// and 25; up to 17 it is 256 bytes.
+const ANSWER_BUFFER_BYTES: Bytes = 1 << 20;
+const ANSWER_BUFFER_SINCE: u32 = 21;
+
+/// Takes off what the JVM will hold while it answers, if its Attach Listener will take that from memory that would come
+/// back: from a chunk in a bin of its arena. The memory is free again afterwards, and resident.
+pub fn without_answer_buffer(
+    mut prediction: Prediction,
+    snapshot: &Snapshot,
+    memory: &dyn Memory,
+) -> Prediction {
+    let number = listener_arena(snapshot, memory);
+    let arena = prediction.arenas.iter_mut().find(|arena| Some(arena.number) == number);
+    let Some(ArenaPrediction { held: Ok(held), largest_chunk_bytes_min, .. }) = arena else {
+        return prediction;
+    };
+    if *largest_chunk_bytes_min <= ANSWER_BUFFER_BYTES {
+        return prediction;
+    }
+    let taken = held.trimmable_bytes.min(ANSWER_BUFFER_BYTES);
+    held.trimmable_bytes -= taken;
+    prediction.total.trimmable_bytes = prediction.total.trimmable_bytes.saturating_sub(taken);
+    prediction.answer_buffer_bytes = taken;
+    prediction
+}
+
+/// The arena of the thread that executes the commands, where it runs already and has such a buffer.
+fn listener_arena(snapshot: &Snapshot, memory: &dyn Memory) -> Option<usize> {
+    let jvm = snapshot.jvm.as_ref().ok()?;
+    if jvm.major.as_ref().is_ok_and(|major| *major < ANSWER_BUFFER_SINCE) {
+        return None;
+    }
+    let listener = jvm.threads.iter().find(|thread| thread.name == "Attach Listener")?;
+    let stack = *listener.stack.as_ref().ok()?;
+    thread_arena::of(memory, stack, &snapshot.alloc.as_ref().ok()?.arenas)
 }
 
 /// What came back, against what was predicted.
@@ -295,7 +348,7 @@ mod tests {
         let arenas: Vec<ArenaPrediction> = arenas.iter().map(ArenaPrediction::of).collect();
         let mut total = Held::default();
         arenas.iter().flat_map(|arena| &arena.held).for_each(|held| total.add(held));
-        Prediction { allocator: "glibc 2.36".to_string(), arenas, total, unread: 0 }
+        Prediction { allocator: "glibc 2.36".to_string(), arenas, total, unread: 0, answer_buffer_bytes: 0 }
     }
 
     #[test]

@@ -1,16 +1,17 @@
-//! `marusa trim` as text and JSON: what would come back, how, what came back, what it cost, and what would help next time.
+//! `marusa trim` as text: what would come back, how, what came back, what it cost, and what would help next time.
 
-use super::json;
+mod json;
+
+pub use json::{json, outcome_json, round_json};
+
 use super::text::{WIDTH, gaps as show_gaps, head};
 use super::units::{human, human_signed, shorten};
 use crate::base::{Bytes, Gap, Known};
 use crate::map::MemoryMap;
 use crate::map::trim::{Advice, ArenaPrediction, Held, Outcome, Prediction};
 use crate::snapshot::Snapshot;
-use serde_json::{Value, json};
 use std::io::{self, Write};
 
-pub const SCHEMA: &str = "marusa/trim/1";
 /// Arenas that are shown one by one, those that hold the most.
 const ARENAS_SHOWN_MAX: usize = 16;
 
@@ -34,14 +35,17 @@ pub fn before(
     prediction: &Known<Prediction>,
 ) -> io::Result<()> {
     head(out, snapshot, map)?;
-    match prediction {
-        Ok(prediction) => prediction_text(out, prediction)?,
-        Err(gap) => show_gaps(out, std::slice::from_ref(gap))?,
+    if let Ok(prediction) = prediction {
+        prediction_text(out, prediction)?;
     }
-    if let Ok(alloc) = &snapshot.alloc {
-        show_gaps(out, &alloc.gaps)?;
-    }
-    Ok(())
+    show_gaps(out, &gaps(snapshot, prediction))
+}
+
+/// What is not known of malloc.
+fn gaps(snapshot: &Snapshot, prediction: &Known<Prediction>) -> Vec<Gap> {
+    let mut gaps: Vec<Gap> = prediction.as_ref().err().into_iter().cloned().collect();
+    gaps.extend(snapshot.alloc.iter().flat_map(|alloc| alloc.gaps.iter().cloned()));
+    gaps
 }
 
 fn prediction_text(out: &mut dyn Write, prediction: &Prediction) -> io::Result<()> {
@@ -67,7 +71,15 @@ fn prediction_text(out: &mut dyn Write, prediction: &Prediction) -> io::Result<(
     if prediction.unread > 0 {
         writeln!(out, "{} arenas could not be read: what they give back comes on top", prediction.unread)?;
     }
-    kept_text(out, &prediction.total)
+    kept_text(out, &prediction.total)?;
+    if prediction.answer_buffer_bytes > 0 {
+        let buffer = human(prediction.answer_buffer_bytes);
+        writeln!(
+            out,
+            "{buffer} of it the JVM itself will hold for its answer meanwhile: not counted as coming back"
+        )?;
+    }
+    Ok(())
 }
 
 fn arena_row(
@@ -255,99 +267,52 @@ pub fn round(
     }
 }
 
-/// What is known before, with `null` where the rest is filled in.
-pub fn json(
-    snapshot: &Snapshot,
-    map: &MemoryMap,
-    prediction: &Known<Prediction>,
-    advice: &[Advice],
-) -> Value {
-    let account = json::map(snapshot, map);
-    let mut gaps: Vec<&Gap> = snapshot.alloc.iter().flat_map(|alloc| &alloc.gaps).collect();
-    gaps.extend(prediction.as_ref().err());
-    json!({
-        "schema": SCHEMA,
-        "taken": account["taken"],
-        "process": account["process"],
-        "jvm": account["jvm"],
-        "totals": account["totals"],
-        "predicted": prediction.as_ref().ok().map(prediction_json),
-        "dry_run": false,
-        "way": null,
-        "not_done": null,
-        "receipt": null,
-        "outcome": null,
-        "advice": advice.iter().map(advice_json).collect::<Vec<_>>(),
-        "gaps": gaps.into_iter().map(json::gap).collect::<Vec<_>>(),
-    })
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// One round of `--every`, on one line: the arenas are left out.
-pub fn round_json(snapshot: &Snapshot, prediction: &Known<Prediction>) -> Value {
-    json!({
-        "schema": SCHEMA,
-        "taken": {"at": snapshot.taken.at, "took_ms": snapshot.taken.took_ms},
-        "process": {"pid": snapshot.os.process.pid},
-        "predicted": prediction.as_ref().ok().map(|prediction| held_json(&prediction.total)),
-        "receipt": null,
-        "outcome": null,
-    })
-}
+    #[test]
+    fn advice_fits_the_width_and_names_its_figures() {
+        let all = [
+            Advice::TrimInterval { trimmable_bytes: 64 << 20, experimental: true },
+            Advice::TrimIntervalIsSet { trimmable_bytes: 4096, milliseconds: 1000 },
+            Advice::NewerJvm { trimmable_bytes: 64 << 20 },
+            Advice::FewerArenas {
+                arenas: 14,
+                free_resident_bytes: 200 << 20,
+                largest_bytes: 64 << 20,
+                attached_threads: 12,
+                threads: 40,
+            },
+            Advice::TrimThreshold { top_kept_bytes: 9 << 20 },
+        ];
+        let mut bytes = Vec::new();
+        advice_text(&mut bytes, &all).expect("written");
+        let text = String::from_utf8(bytes).expect("UTF-8");
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        for word in ["UnlockExperimental", "64.0 MiB", "4 KiB", "12 of 40", "200.0 MiB", "9.0 MiB"] {
+            assert!(text.replace("\n    ", " ").contains(word), "no {word} in {text}");
+        }
+    }
 
-fn prediction_json(prediction: &Prediction) -> Value {
-    let mut value = held_json(&prediction.total);
-    value["allocator"] = json!(prediction.allocator);
-    value["arenas_not_read"] = json!(prediction.unread);
-    value["arenas"] = prediction.arenas.iter().map(arena_json).collect();
-    value
-}
-
-fn arena_json(arena: &ArenaPrediction) -> Value {
-    let mut value = match &arena.held {
-        Ok(held) => held_json(held),
-        Err(gap) => json!({"gap": json::gap(gap)}),
-    };
-    value["number"] = json!(arena.number);
-    value["at"] = json!(arena.at.to_string());
-    value["attached_threads"] = json!(arena.attached_threads);
-    value["system_bytes"] = json!(arena.system_bytes);
-    value
-}
-
-fn held_json(held: &Held) -> Value {
-    json!({
-        "in_use_bytes": held.in_use_bytes,
-        "free_bytes": held.free_bytes,
-        "free_resident_bytes": held.free_resident_bytes,
-        "trimmable_bytes": held.trimmable_bytes,
-        "top_kept_bytes": held.top_kept_bytes,
-        "scattered_bytes": held.scattered_bytes(),
-    })
-}
-
-pub fn outcome_json(outcome: &Outcome, price: &Price) -> Value {
-    json!({
-        "predicted_bytes": outcome.predicted_bytes.as_ref().ok(),
-        "returned_bytes": outcome.returned_bytes(),
-        "error_share": outcome.error_share(),
-        "resident_before_bytes": outcome.resident_before_bytes,
-        "resident_after_bytes": outcome.resident_after_bytes,
-        "resident_later_bytes": price.resident_later_bytes,
-        "call_ms": price.call_ms,
-        "page_faults_during": price.faults_during,
-        "page_faults_after": price.faults_after,
-        "watched_seconds": price.watched_seconds,
-        "arenas": outcome.arenas.iter().map(|arena| json!({
-            "number": arena.number,
-            "predicted_bytes": arena.predicted_bytes,
-            "returned_bytes": arena.returned_bytes(),
-            "free_resident_before_bytes": arena.free_resident_before_bytes,
-            "free_resident_after_bytes": arena.free_resident_after_bytes,
-        })).collect::<Vec<_>>(),
-    })
-}
-
-fn advice_json(advice: &Advice) -> Value {
-    let (option, why) = words(advice);
-    json!({"option": option, "why": why})
+    #[test]
+    fn an_outcome_without_a_prediction_says_none() {
+        let gap = Gap::new("chunks of an arena", crate::base::Why::Torn);
+        let outcome = Outcome {
+            predicted_bytes: Err(gap),
+            resident_before_bytes: 100 << 20,
+            resident_after_bytes: 40 << 20,
+            arenas: Vec::new(),
+        };
+        let mut bytes = Vec::new();
+        let price = Price { call_ms: 12.34, faults_during: Some(3), ..Price::default() };
+        after(&mut bytes, &outcome, &price).expect("written");
+        let text = String::from_utf8(bytes).expect("UTF-8");
+        assert_eq!(
+            text,
+            "\nresident 100.0 MiB -> 40.0 MiB: +60.0 MiB came back\n\
+             price: 12.3 ms for the call, 3 page faults meanwhile\n"
+        );
+        assert!(outcome_json(&outcome, &price)["predicted_bytes"].is_null());
+    }
 }

@@ -40,6 +40,7 @@ fn our_areas_agree_with_the_labels_of_the_jvm() {
                 ));
             }
             check_sums(&audit, &row, &mut broken);
+            check_malloc(&audit["malloc"], &name, &mut broken);
         }
     }
     assert!(broken.is_empty(), "{broken:#?}");
@@ -63,6 +64,24 @@ fn check_sums(audit: &Value, row: &Row, broken: &mut Vec<String>) {
         let apart = found["difference_bytes"].as_i64().unwrap_or(i64::MAX).unsigned_abs();
         if found["reason"].is_null() && apart * 50 > theirs + (1 << 20) {
             broken.push(format!("{}: {found:#}", row.name()));
+        }
+    }
+}
+
+/// Blocks by tag against NMT's counters; arenas against malloc_info, whose answer the JVM keeps in its own malloc meanwhile.
+fn check_malloc(malloc: &Value, name: &str, broken: &mut Vec<String>) {
+    let total = &malloc["total"];
+    let (ours, counted) = (total["ours_bytes"].as_u64(), total["counter_bytes"].as_u64());
+    let apart = total["counter_difference_bytes"].as_i64().map_or(u64::MAX, i64::unsigned_abs);
+    if ours.is_none() || counted.is_none_or(|counted| apart > counted / 100) {
+        broken.push(format!("{name}: {malloc:#}"));
+    }
+    for arena in malloc["arenas"].as_array().into_iter().flatten() {
+        let apart = |ours: &str, theirs: &str| number(&arena[ours]).abs_diff(number(&arena[theirs]));
+        let system = apart("ours_system_bytes", "malloc_info_system_bytes");
+        let free = apart("ours_free_bytes", "malloc_info_free_bytes");
+        if system > 4 << 20 || free > 4 << 20 {
+            broken.push(format!("{name}: {arena}"));
         }
     }
 }

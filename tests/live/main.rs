@@ -7,5 +7,6 @@ mod common;
 mod account;
 mod audit;
 mod nmt;
+mod owners;
 mod trim;
 mod zero_touch;

@@ -91,14 +91,20 @@ pub fn has_command(process: &Process) -> Option<bool> {
     Some(!found.is_null())
 }
 
-/// Trims the native heap of a JVM that listens.
-pub fn trim(process: &Process, attached: &Attached, way: Way) -> Result<Receipt, TrimError> {
+/// Trims the native heap of a JVM that listens. `keeps_libraries`: this JVM unloads no agent library (up to 15), so one that is
+/// mapped is there to be used again. Elsewhere its name might, by then, be that of somebody else's file.
+pub fn trim(
+    process: &Process,
+    attached: &Attached,
+    way: Way,
+    keeps_libraries: bool,
+) -> Result<Receipt, TrimError> {
     let at = rfc3339(SystemTime::now());
     let start = Instant::now();
     let (answer, library) = match way {
         Way::JvmCommand => (by_command(attached)?, None),
         Way::AgentLibrary => {
-            let (answer, path) = by_library(process, attached)?;
+            let (answer, path) = by_library(process, attached, keeps_libraries)?;
             (answer, Some(path))
         }
     };
@@ -115,8 +121,13 @@ fn by_command(attached: &Attached) -> Result<String, TrimError> {
     if answer.starts_with("Not available") { Err(TrimError::NotTrimmed(answer)) } else { Ok(answer) }
 }
 
-fn by_library(process: &Process, attached: &Attached) -> Result<(String, String), TrimError> {
-    if let Some(path) = place::mapped(process)
+fn by_library(
+    process: &Process,
+    attached: &Attached,
+    keeps_libraries: bool,
+) -> Result<(String, String), TrimError> {
+    let known = if keeps_libraries { place::mapped(process) } else { None };
+    if let Some(path) = known
         && let Ok(code) = attached.load(&path)
     {
         return Ok((outcome(code)?, path));

@@ -15,6 +15,7 @@ const LOADER_BYTES_MAX: u64 = 256;
 const LOADERS_PROBED_MAX: usize = 64;
 /// More than the members that are read lie apart; an `InstanceKlass` of JDK 8 to 25 has under 600 bytes.
 const CLASS_BYTES_MAX: usize = 4096;
+const ASIDE_BYTES_MAX: u64 = 128;
 
 /// A class as the walk passes it.
 pub struct ClassSeen {
@@ -24,6 +25,9 @@ pub struct ClassSeen {
     pub metadata: Vec<Addr>,
     /// `InstanceKlass::_methods`; null where there is none.
     pub methods: Addr,
+    /// Its members that point to malloc: JNI ids, method ids, code that depends on it (src/hotspot/share/oops/instanceKlass.hpp,
+    /// JDK 8 to 25: from `_oop_map_cache` up to `_osr_nmethods_head`).
+    pub aside: Vec<u64>,
 }
 
 pub struct Counts {
@@ -90,6 +94,7 @@ struct Layout {
     /// Members of `InstanceKlass` that point to metadata.
     metadata: Vec<u64>,
     methods: Option<u64>,
+    aside: std::ops::Range<u64>,
     class_bytes: u64,
 }
 
@@ -105,7 +110,14 @@ impl Layout {
         let names = ["_constants", "_methods", "_inner_classes", "_local_interfaces", "_annotations"];
         let metadata: Vec<u64> =
             names.iter().filter_map(|name| structs.offset("InstanceKlass", name).ok()).collect();
-        let last = metadata.iter().chain([&next_link, &loader_data, &layout_helper]).max();
+        let aside = match (
+            structs.offset("InstanceKlass", "_oop_map_cache"),
+            structs.offset("InstanceKlass", "_osr_nmethods_head"),
+        ) {
+            (Ok(first), Ok(end)) if first + ASIDE_BYTES_MAX >= end => first..end,
+            _ => 0..0,
+        };
+        let last = metadata.iter().chain([&next_link, &loader_data, &layout_helper, &aside.end]).max();
         let class_bytes = last.copied().unwrap_or(0) + 8;
         if class_bytes > CLASS_BYTES_MAX as u64 {
             return Err(Gap::new("layout of InstanceKlass", Why::BadData(Addr(class_bytes))));
@@ -118,6 +130,7 @@ impl Layout {
             layout_helper,
             metadata,
             methods: structs.offset("InstanceKlass", "_methods").ok(),
+            aside,
             class_bytes,
         })
     }
@@ -172,7 +185,13 @@ impl Layout {
             Some(class) => class,
             None => windows.addr(loader.at.plus(self.klasses.unwrap_or(0))).map_err(gap)?,
         };
-        let mut seen = ClassSeen { loader: loader.at, class, metadata: Vec::new(), methods: Addr::NULL };
+        let mut seen = ClassSeen {
+            loader: loader.at,
+            class,
+            metadata: Vec::new(),
+            methods: Addr::NULL,
+            aside: Vec::new(),
+        };
         while !seen.class.is_null() {
             *count += 1;
             if *count > CLASSES_MAX as u64 {
@@ -183,12 +202,14 @@ impl Layout {
                 return Err(Gap::new("classes of a loader", Why::Torn));
             }
             seen.metadata.clear();
+            seen.aside.clear();
             seen.methods = Addr::NULL;
             // The layout helper of an array class is negative.
             if (word(bytes, self.layout_helper) as u32) < 1 << 31 {
                 let pointers = self.metadata.iter().map(|offset| Addr(word(bytes, *offset)));
                 seen.metadata.extend(pointers.filter(|at| !at.is_null()));
                 seen.methods = Addr(self.methods.map_or(0, |offset| word(bytes, offset)));
+                seen.aside.extend(self.aside.clone().step_by(8).map(|offset| word(bytes, offset)));
             }
             visit(&seen);
             seen.class = Addr(word(bytes, self.next_link));

@@ -4,6 +4,7 @@
 //! (src/hotspot/share/memory/heap.hpp; the header has a length of 8 bytes up to JDK 21 and of 4 in 25). The blocks are
 //! read in large pieces: some 50 MB of code would take seconds one block at a time.
 
+use super::owners::leads::BlobMembers;
 use super::window::Windows;
 use super::{Found, Hotspot};
 use crate::base::limits::{C_STRING_BYTES_MAX, CODE_BLOCKS_MAX, CODE_HEAPS_MAX};
@@ -21,17 +22,6 @@ pub fn read(vm: &Hotspot, found: &mut Found) -> Known<Vec<CodeHeapView>> {
         }
     }
     Ok(views)
-}
-
-/// Visits every `CodeBlob`, as far as the code heaps can be walked.
-pub fn each_blob(vm: &Hotspot, windows: &Windows, visit: &mut dyn FnMut(Addr)) -> Known<()> {
-    for heap in heaps(vm)? {
-        Blocks::new(vm)?.walk(windows, bounds(vm, heap)?, &mut |_, blob, _| {
-            visit(blob);
-            Ok(())
-        })?;
-    }
-    Ok(())
 }
 
 /// The `CodeHeap` objects: one in JDK 8, a growable array of them after.
@@ -99,8 +89,10 @@ fn read_heap(vm: &Hotspot, heap: Addr, bounds: Bounds, found: &mut Found) -> Opt
     let (blobs, used) = match Blocks::new(vm) {
         Ok(mut blocks) => {
             let windows = Windows::new(vm.target);
+            let mut members = BlobMembers::read(vm);
             let walked = blocks.walk(&windows, bounds, &mut |blocks, blob, bytes| {
-                blocks.count(vm, windows.u64(blob.plus(blocks.name_at))?, bytes);
+                let kind = blocks.count(vm, windows.u64(blob.plus(blocks.name_at))?, bytes);
+                members.see(&windows, blob, kind.ends_with("nmethod"), &mut found.leads);
                 Ok(())
             });
             let used = match walked {
@@ -200,7 +192,7 @@ impl Blocks {
         Err(Gap::new("blocks of the code heap", Why::OverLimit))
     }
 
-    fn count(&mut self, vm: &Hotspot, name: u64, bytes: Bytes) {
+    fn count(&mut self, vm: &Hotspot, name: u64, bytes: Bytes) -> &'static str {
         self.used_bytes += bytes;
         let kind = *self.kinds.entry(name).or_insert_with(|| {
             let text = vm.memory().c_string(Addr(name), C_STRING_BYTES_MAX.min(128));
@@ -215,6 +207,7 @@ impl Blocks {
                 self.blobs.insert(kind.to_string(), BlobCount { count: 1, bytes });
             }
         }
+        kind
     }
 }
 

@@ -18,6 +18,7 @@ pub mod perf_memory;
 pub mod report;
 pub mod stacks;
 pub mod summary;
+pub mod thread_names;
 pub mod threads;
 pub mod version;
 pub mod vm_work;
@@ -29,6 +30,8 @@ use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
 use crate::os::elf::Image;
 use crate::os::{Memory, Target};
 use flags::Flags;
+use owners::leads::Leads;
+use std::cell::RefCell;
 use vmstructs::VmStructs;
 
 /// What every reader of a part gets.
@@ -39,6 +42,8 @@ pub struct Hotspot<'a> {
     pub flags: &'a Flags,
     /// 8, 11, 17, 21, 25; `None` when the version string makes no sense. Ask for fields, not for this, where possible.
     pub major: Option<u32>,
+    /// What the readers noted for those who look for the owners of malloc's blocks.
+    pub leads: &'a RefCell<Leads>,
 }
 
 /// What the readers found so far.
@@ -46,6 +51,7 @@ pub struct Hotspot<'a> {
 pub struct Found {
     pub extents: Vec<Extent>,
     pub gaps: Vec<Gap>,
+    pub leads: Leads,
 }
 
 impl Found {
@@ -103,6 +109,7 @@ pub struct Opened {
     flags: Flags,
     version: Known<String>,
     gaps: Vec<Gap>,
+    leads: RefCell<Leads>,
 }
 
 /// Finds the VM and its tables. Fails when there is no HotSpot or its tables can not be read.
@@ -115,21 +122,28 @@ pub fn open(target: &Target) -> Known<Opened> {
         gaps.push(gap);
         Flags::default()
     });
-    Ok(Opened { image, structs, flags, version, gaps })
+    Ok(Opened { image, structs, flags, version, gaps, leads: RefCell::default() })
 }
 
 impl Opened {
     /// The VM as the readers of its parts get it.
     pub fn vm<'a>(&'a self, target: &'a Target<'a>) -> Hotspot<'a> {
         let major = self.version.as_deref().ok().and_then(version::major);
-        Hotspot { target, image: &self.image, structs: &self.structs, flags: &self.flags, major }
+        Hotspot {
+            target,
+            image: &self.image,
+            structs: &self.structs,
+            flags: &self.flags,
+            major,
+            leads: &self.leads,
+        }
     }
 }
 
 /// Reads the whole VM. A part that can not be read never stops the others.
 pub fn read(target: &Target, opened: &Opened) -> JvmView {
     let vm = opened.vm(target);
-    let mut found = Found { extents: Vec::new(), gaps: opened.gaps.clone() };
+    let mut found = Found { gaps: opened.gaps.clone(), ..Found::default() };
     let (image, flags, major, version) = (vm.image, vm.flags, vm.major, opened.version.clone());
 
     let gc = heap::collector(&vm);
@@ -141,6 +155,7 @@ pub fn read(target: &Target, opened: &Opened) -> JvmView {
     heap::tables::read(&vm, &gc, &mut found);
     // Last: it names what a static of libjvm points to and nobody else knows.
     vm_work::read(&vm, &mut found);
+    opened.leads.replace(found.leads);
 
     JvmView {
         vm: "hotspot".to_string(),

@@ -26,7 +26,8 @@ pub fn read(target: &Target) -> Known<Summary> {
     let version = version::read(target.memory, &structs);
     let major = version.as_deref().ok().and_then(version::major);
     let flags = Flags::read(target.memory, &structs)?;
-    let vm = Hotspot { target, image: &image, structs: &structs, flags: &flags, major };
+    let leads = Default::default();
+    let vm = Hotspot { target, image: &image, structs: &structs, flags: &flags, major, leads: &leads };
     let counters = PerfMemory::read(target.memory, &structs);
     Ok(Summary {
         gc: heap::collector(&vm),

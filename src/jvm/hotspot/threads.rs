@@ -4,6 +4,7 @@
 //! JDK 8 gives native threads no name of their own, so names come from the VM first and from the kernel last.
 
 use super::stacks::{self, Block, Blocks, Seed};
+use super::thread_names::ThreadNames;
 use super::{Found, Hotspot};
 use crate::base::limits::{C_STRING_BYTES_MAX, THREADS_MAX};
 use crate::base::{Addr, Gap, Known, Range, Why};
@@ -117,6 +118,7 @@ impl Tasks {
         let outer = |task: &crate::os::target::Task| (task.tid, task.name.clone());
         if view.status.namespace_pids.len() < 2 {
             by_inner.extend(view.tasks.iter().map(|task| (task.tid, outer(task))));
+            name_from_heap(vm, java, &mut by_inner);
             return Tasks { by_inner, primordial };
         }
         let ids = blocks.blocks.iter().map(|block| block.tid).chain(java.iter().map(|thread| thread.tid));
@@ -134,6 +136,21 @@ impl Tasks {
     /// The id outside and the kernel's name; the id inside and no name when it is not known.
     fn task(&self, inner: i32) -> (i32, &str) {
         self.by_inner.get(&inner).map_or((inner, ""), |(tid, name)| (*tid, name.as_str()))
+    }
+}
+
+/// Names the Java threads that the kernel's view has no name for.
+fn name_from_heap(vm: &Hotspot, java: &[JavaThread], by_inner: &mut HashMap<i32, (i32, String)>) {
+    if by_inner.values().all(|(_, name)| !name.is_empty()) {
+        return;
+    }
+    let Ok(names) = ThreadNames::new(vm) else { return };
+    for thread in java {
+        if let Some((_, name)) = by_inner.get_mut(&thread.tid)
+            && name.is_empty()
+        {
+            *name = names.name(thread.object).unwrap_or_default();
+        }
     }
 }
 

@@ -4,9 +4,9 @@
 use super::Said;
 use crate::alloc::{AllocView, ArenaFigures};
 use crate::base::Bytes;
-use crate::jvm::JvmView;
 use crate::jvm::hotspot::report::malloc_info::ArenaInfo;
 use crate::jvm::hotspot::report::nmt::Summary;
+use crate::jvm::{BlockOwner, How, JvmView};
 use crate::snapshot::Snapshot;
 
 /// Chunks of arenas have one tag, and the report takes what arenas use of them off it.
@@ -120,8 +120,10 @@ fn tag(name: &str, jvm: &JvmView, alloc: Option<&AllocView>, nmt: Option<&Summar
     // A walk that counted nothing at all was none.
     if let Some(alloc) = alloc.filter(|alloc| !alloc.in_use.is_empty()) {
         let owners = jvm.block_owners.iter().zip(alloc.in_use.iter().skip(1));
-        let counts =
-            owners.filter(|(owner, _)| owner.nmt_tag.as_deref() == Some(name)).map(|(_, count)| count);
+        // What only looks like HotSpot's is none of what NMT counts.
+        let is_tagged =
+            |owner: &BlockOwner| owner.nmt_tag.as_deref() == Some(name) && owner.how == How::NmtHeader;
+        let counts = owners.filter(|(owner, _)| is_tagged(owner)).map(|(_, count)| count);
         let sum = counts.fold((0_u64, 0_u64), |sum, count| {
             (sum.0.saturating_add(count.blocks), sum.1.saturating_add(count.bytes))
         });

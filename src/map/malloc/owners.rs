@@ -114,15 +114,17 @@ fn of_state(state: State, instance: Instance, jvm: Option<&JvmView>, alloc: &All
         }
         State::Overhead => (Area::Overhead, HEADERS, "chunk header"),
         State::Beyond => (Area::MallocFreed, BEYOND, "arena ring"),
-        State::Unresolved => (Area::Unattributed, UNRESOLVED, "changed while walked"),
+        State::Unresolved => (Area::Unattributed, UNRESOLVED, "not walked to the end"),
     };
     owner(area, part, instance, how)
 }
 
 fn not_walked(instance: Instance, alloc: &AllocView) -> Owner {
-    let title = alloc.other.as_ref().map_or(alloc.allocator.clone(), |other| other.title());
-    let part = format!("{title}{NOT_WALKED}");
-    owner(Area::NativeLibrary, &part, instance, "around blocks of the VM")
+    let (title, how) = match &alloc.other {
+        Some(other) => (other.title(), other.how.as_str()),
+        None => (alloc.allocator.clone(), "no claim"),
+    };
+    owner(Area::NativeLibrary, &format!("{title}{NOT_WALKED}"), instance, how)
 }
 
 /// The owner that the runtime gave a label to.

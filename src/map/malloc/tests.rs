@@ -196,6 +196,7 @@ fn memory_of_another_allocator_is_told_apart_and_is_not_in_glibcs_sums() {
         name: "jemalloc".to_string(),
         version: Some("5.3.0".to_string()),
         path: "/usr/lib/libjemalloc.so.2".to_string(),
+        how: "around blocks of the VM".to_string(),
     });
     snapshot.alloc = Ok(alloc);
     let map = join(&snapshot);

@@ -136,7 +136,9 @@ fn pages(
         }
         let Some(load) = loads.peek().filter(|load| load.range.covers(mapping.range)) else { continue };
         let before = runs.len();
-        if mapping.counts_in_rss(mapping.rights.shared) {
+        // Nobody has touched the gaps between the segments of a library.
+        let is_gap = mapping.is_file() && !mapping.rights.any();
+        if mapping.counts_in_rss(mapping.rights.shared) && !is_gap {
             finder.runs(load, mapping, &mut runs);
         }
         // gdb marks reservations without any right readable, and writes their zeros.
@@ -257,7 +259,9 @@ fn unknown(notes: &Notes) -> Vec<Gap> {
     let mut gaps = vec![
         Gap::new("RSS, swap, page tables, page sizes, sharing, start, container", Why::NotRecorded)
             .hint("the kernel does not write them into a core; all pages are shown as pages of 4 KiB"),
-        Gap::new("names of threads", Why::NotRecorded).hint("a core does not hold them"),
+        Gap::new("the kernel's names of threads", Why::NotRecorded).hint(
+            "Java threads have the names that are in the Java heap, the VM's own those that it gave them",
+        ),
     ];
     if notes.pid.is_none() {
         gaps.push(Gap::new("pid, user and command", Why::NotRecorded).hint("the core has no NT_PRPSINFO"));

@@ -41,12 +41,13 @@ pub fn malloc(snapshot: &Snapshot, map: &MemoryMap, gaps: &mut Vec<Gap>) -> Valu
         "in_use_bytes": walked(sum.total.in_use.reserved),
         "in_use_resident_bytes": walked(sum.total.in_use.resident),
         "free_bytes": walked(sum.total.freed.reserved),
-        "free_resident_bytes": walked(sum.total.freed.resident),
+        "free_resident_bytes": figures.map(|figures| figures.free_resident_bytes),
         "free_whole_page_bytes": figures.map(|figures| figures.free_whole_page_bytes),
         "overhead_bytes": walked(sum.total.overhead.reserved),
         "trimmable_bytes": figures.map(|figures| figures.trimmable_bytes),
         "top_kept_bytes": figures.map(|figures| figures.top_kept_bytes),
         "unresolved_bytes": walked(sum.total.unresolved.reserved),
+        "not_walked_bytes": sum.total.unwalked.reserved,
     })
 }
 
@@ -72,7 +73,7 @@ fn arena(sum: &ArenaSum, snapshot: &Snapshot) -> Value {
         "in_use_bytes": walked(sum.divided.in_use.reserved),
         "in_use_resident_bytes": walked(sum.divided.in_use.resident),
         "free_bytes": walked(sum.divided.freed.reserved),
-        "free_resident_bytes": walked(sum.divided.freed.resident),
+        "free_resident_bytes": figures.map(|figures| figures.free_resident_bytes),
         "free_whole_page_bytes": figures.map(|figures| figures.free_whole_page_bytes),
         "overhead_bytes": walked(sum.divided.overhead.reserved),
         "trimmable_bytes": figures.map(|figures| figures.trimmable_bytes),

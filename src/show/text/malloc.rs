@@ -7,19 +7,20 @@ use crate::show::units::{human, shorten};
 use crate::snapshot::Snapshot;
 use std::io::{self, Write};
 
+/// Arenas with unresolved memory that are named below the table.
+const UNRESOLVED_SHOWN_MAX: usize = 4;
+
 /// "malloc: 61 MiB in use, 38 MiB freed yet resident (31 MiB trimmable), 2 MiB overhead". Nothing where the chunks are not
 /// known.
 pub fn summary(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMap) -> io::Result<()> {
     let Some(sum) = malloc::sum(snapshot, map) else { return Ok(()) };
     let other = snapshot.alloc.as_ref().ok().and_then(|alloc| alloc.other.as_ref());
     if let Some(other) = other.filter(|_| sum.other.whole.reserved > 0) {
-        writeln!(
-            out,
-            "{}: {} in blocks of the VM, {} not walked",
-            other.title(),
-            human(sum.other.in_use.resident),
-            human(sum.other.unwalked.resident)
-        )?;
+        write!(out, "{}: {} not walked", other.title(), human(sum.other.unwalked.resident))?;
+        match sum.other.in_use.resident {
+            0 => writeln!(out)?,
+            bytes => writeln!(out, ", beside {} in blocks of the VM", human(bytes))?,
+        }
     }
     let MallocSum { total, figures: Ok(figures), .. } = sum else { return Ok(()) };
     write!(
@@ -32,6 +33,9 @@ pub fn summary(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMap) -> io:
     )?;
     if total.unresolved.reserved > 0 {
         write!(out, ", {} unresolved", human(total.unresolved.reserved))?;
+    }
+    if total.unwalked.resident > 0 {
+        write!(out, ", {} not walked", human(total.unwalked.resident))?;
     }
     writeln!(out)
 }
@@ -80,9 +84,13 @@ fn trim_of(arena: &ArenaSum) -> Option<(u64, u64)> {
 }
 
 fn notes(out: &mut dyn Write, arenas: &[&ArenaSum]) -> io::Result<()> {
-    for arena in arenas.iter().filter(|arena| arena.divided.unresolved.reserved > 0) {
+    let unresolved: Vec<_> = arenas.iter().filter(|arena| arena.divided.unresolved.reserved > 0).collect();
+    for arena in unresolved.iter().take(UNRESOLVED_SHOWN_MAX) {
         let bytes = human(arena.divided.unresolved.reserved);
-        writeln!(out, "{}: {bytes} unresolved, it changed while it was walked", name(arena.arena.number))?;
+        writeln!(out, "{}: {bytes} unresolved: not walked to the end", name(arena.arena.number))?;
+    }
+    if unresolved.len() > UNRESOLVED_SHOWN_MAX {
+        writeln!(out, "and {} arenas more (--json lists all)", unresolved.len() - UNRESOLVED_SHOWN_MAX)?;
     }
     writeln!(
         out,

@@ -8,7 +8,7 @@ mod tags;
 use super::Hotspot;
 use crate::base::blocks::{Head, LABELS_MAX, Label, Look, Mark, UNKNOWN, Witness};
 use crate::base::limits::{IMAGE_DATA_BYTES_MAX, NMT_TAGS_MAX};
-use crate::base::{Bytes, Gap, Known, PAGE, Range, Why};
+use crate::base::{Addr, Bytes, Gap, Known, PAGE, Range, Why};
 use crate::jvm::types::{JvmView, NmtCount};
 use header::{FOOTER, HEADER_BYTES, Layout};
 
@@ -79,20 +79,31 @@ fn layout(vm: &Hotspot, view: &JvmView) -> Known<Layout> {
     }
 }
 
-/// The bytes of a range of libjvm, page by page; zeros for what can not be read.
+/// The bytes of a range of libjvm; zeros for pages that can not be read.
 fn image_bytes(vm: &Hotspot, range: Range) -> Vec<u8> {
+    const PIECE_BYTES: usize = 64 << 10;
     let mut bytes = vec![0; range.bytes().min(IMAGE_DATA_BYTES_MAX) as usize];
-    let mut done = 0;
-    while done < bytes.len() {
-        let here = range.start.plus(done as u64);
-        let step = ((PAGE - here.0 % PAGE) as usize).min(bytes.len() - done);
-        let page = &mut bytes[done..done + step];
-        if vm.memory().read_once(here, page).is_err() {
-            page.fill(0);
+    // Pages of a replay are known one by one.
+    let start = range.start;
+    let to_page = (PAGE - 1 - (start.0 + PAGE - 1) % PAGE) as usize;
+    let to_page = to_page.min(bytes.len());
+    let (head, rest) = bytes.split_at_mut(to_page);
+    read_or_zero(vm, start, head);
+    for (index, piece) in rest.chunks_mut(PIECE_BYTES).enumerate() {
+        let at = start.plus((to_page + index * PIECE_BYTES) as u64);
+        if vm.memory().read_once(at, piece).is_err() {
+            for (index, page) in piece.chunks_mut(PAGE as usize).enumerate() {
+                read_or_zero(vm, at.plus(index as u64 * PAGE), page);
+            }
         }
-        done += step;
     }
     bytes
+}
+
+fn read_or_zero(vm: &Hotspot, at: Addr, into: &mut [u8]) {
+    if vm.memory().read_once(at, into).is_err() {
+        into.fill(0);
+    }
 }
 
 fn largest(names: &[String], counts: Option<&[NmtCount]>) -> [Bytes; NMT_TAGS_MAX] {

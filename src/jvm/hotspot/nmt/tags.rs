@@ -7,7 +7,7 @@
 use super::super::Hotspot;
 use super::image_bytes;
 use crate::base::limits::NMT_TAGS_MAX;
-use crate::base::{Addr, Gap, Known, Why};
+use crate::base::{Addr, Gap, Known, Range, Why};
 use crate::jvm::types::{BlockOwner, How, Kind};
 
 const FIRST: &[u8] = b"Java Heap\0";
@@ -50,6 +50,7 @@ fn table(vm: &Hotspot, at: Addr, stride: u64) -> Option<Vec<String>> {
 }
 
 fn by_shape(vm: &Hotspot) -> Option<Vec<String>> {
+    let is_code = |range: Range| vm.target.mapping(range.start).is_some_and(|mapping| mapping.rights.execute);
     let segments = |writable| {
         vm.image
             .segments
@@ -57,12 +58,10 @@ fn by_shape(vm: &Hotspot) -> Option<Vec<String>> {
             .filter(move |(_, is_writable)| *is_writable == writable)
             .map(|(range, _)| *range)
     };
-    let mut firsts = Vec::new();
-    for range in segments(false) {
-        let bytes = image_bytes(vm, range);
-        let found = bytes.windows(FIRST.len()).enumerate().filter(|(_, window)| *window == FIRST);
-        firsts.extend(found.map(|(at, _)| range.start.plus(at as u64).0).take(FIRSTS_MAX));
-    }
+    // Old linkers put constants beside the code, newer ones before it.
+    let mut constants: Vec<Range> = segments(false).collect();
+    constants.sort_by_key(|range| is_code(*range));
+    let firsts = constants.into_iter().map(|range| firsts(vm, range)).find(|found| !found.is_empty())?;
     let mut tables = Vec::new();
     for range in segments(true) {
         let bytes = image_bytes(vm, range);
@@ -71,6 +70,14 @@ fn by_shape(vm: &Hotspot) -> Option<Vec<String>> {
         tables.extend(found.map(|(index, _)| range.start.plus(index as u64 * 8)).take(NMT_TAGS_MAX));
     }
     tables.into_iter().flat_map(|at| [(at, 8), (at, 16)]).find_map(|(at, stride)| table(vm, at, stride))
+}
+
+/// Where the first name lies.
+fn firsts(vm: &Hotspot, range: Range) -> Vec<u64> {
+    let bytes = image_bytes(vm, range);
+    let capitals = bytes.iter().enumerate().filter(|(_, byte)| **byte == FIRST[0]);
+    let found = capitals.filter(|(at, _)| bytes[*at..].starts_with(FIRST));
+    found.map(|(at, _)| range.start.plus(at as u64).0).take(FIRSTS_MAX).collect()
 }
 
 /// Whose the blocks of a tag are. Two choices want saying. Structures about classes that lie in malloc (dictionaries,

@@ -2,7 +2,7 @@
 //! bytes are read in pieces that neighbouring blocks share, by two threads where memory can be read so.
 
 use super::index::Index;
-use super::shapes::{Shape, Shapes};
+use super::shapes::{Shape, Shapes, word};
 use crate::base::limits::{BLOCK_POINTERS_MAX, BLOCK_START_BYTES, BLOCK_WHOLE_BYTES_MAX};
 use crate::base::{Addr, PAGE, Range};
 use crate::os::Target;
@@ -12,6 +12,10 @@ use crate::os::target::OsView;
 /// Bytes that are read at once, and the widest hole between two blocks that is read with them.
 const PIECE_BYTES: u64 = 256 << 10;
 const HOLE_BYTES_MAX: u64 = 4096;
+/// How far ahead it is asked what is resident: the slot of one heap of an arena.
+const ASKED_BYTES: u64 = 64 << 20;
+/// Of the nodes of the symbol table one in so many is asked for the arena that it points into.
+const ARENA_PROBE: usize = 16;
 /// With fewer bytes than this a second thread costs more than it gives.
 const BYTES_PER_THREAD_MIN: u64 = 2 << 20;
 
@@ -47,7 +51,8 @@ pub fn read(target: &Target, index: &Index, shapes: &Shapes) -> Contents {
         Some(bulk) => by_threads(bulk, target.view, index, shapes),
         None => {
             let read = |at, into: &mut [u8]| target.memory.read_once(at, into).is_ok();
-            vec![Pass::new(index, shapes, &read, target.view).run(0..index.len())]
+            let resident = |range| target.view.resident_ranges(range);
+            vec![Pass::new(index, shapes, &read, &resident).run(0..index.len())]
         }
     };
     let mut contents = Contents {
@@ -86,7 +91,8 @@ fn by_threads(bulk: &dyn Bulk, view: &OsView, index: &Index, shapes: &Shapes) ->
     let middle = if bytes < 2 * BYTES_PER_THREAD_MIN { index.len() } else { split(index, bytes / 2) };
     let run = |blocks| {
         let read = |at, into: &mut [u8]| bulk.read(at, into).is_ok();
-        Pass::new(index, shapes, &read, view).run(blocks)
+        let resident = |range| bulk.resident(range).unwrap_or_else(|| view.resident_ranges(range));
+        Pass::new(index, shapes, &read, &resident).run(blocks)
     };
     std::thread::scope(|scope| {
         let second = (middle < index.len()).then(|| scope.spawn(|| run(middle..index.len())));
@@ -131,20 +137,21 @@ impl Part {
 struct Pass<'a> {
     index: &'a Index,
     shapes: &'a Shapes,
-    read: &'a dyn Fn(Addr, &mut [u8]) -> bool,
-    view: &'a OsView,
+    read: Read<'a>,
+    resident: Resident<'a>,
+    /// What is resident in `asked`.
+    known: Vec<Range>,
+    asked: Range,
     part: Part,
 }
 
+type Read<'a> = &'a dyn Fn(Addr, &mut [u8]) -> bool;
+type Resident<'a> = &'a dyn Fn(Range) -> Vec<Range>;
+
 impl<'a> Pass<'a> {
-    fn new(
-        index: &'a Index,
-        shapes: &'a Shapes,
-        read: &'a dyn Fn(Addr, &mut [u8]) -> bool,
-        view: &'a OsView,
-    ) -> Pass<'a> {
+    fn new(index: &'a Index, shapes: &'a Shapes, read: Read<'a>, resident: Resident<'a>) -> Pass<'a> {
         let part = Part { shapes: Vec::new(), edges: Vec::new(), is_cut: false };
-        Pass { index, shapes, read, view, part }
+        Pass { index, shapes, read, resident, known: Vec::new(), asked: Range::default(), part }
     }
 
     fn run(mut self, blocks: std::ops::Range<usize>) -> Part {
@@ -175,11 +182,18 @@ impl<'a> Pass<'a> {
         self.part
     }
 
-    /// What is not in memory, or gone meanwhile, is zeros.
-    fn fetch(&self, range: Range, bytes: &mut Vec<u8>) {
+    /// What is not in memory, or gone meanwhile, is zeros. A busy heap has pages that were not there when the others were
+    /// looked at, so what is resident is asked anew, for many pieces at once.
+    fn fetch(&mut self, range: Range, bytes: &mut Vec<u8>) {
         bytes.clear();
         bytes.resize(range.bytes() as usize, 0);
-        for resident in self.view.resident_ranges(range.widened(PAGE)) {
+        let pages = range.widened(PAGE);
+        if !self.asked.covers(pages) {
+            self.asked = Range::new(pages.start, pages.end.max(pages.start.plus(ASKED_BYTES)));
+            self.known = (self.resident)(self.asked);
+        }
+        let first = self.known.partition_point(|piece| piece.end <= range.start);
+        for resident in self.known[first..].iter().take_while(|piece| piece.start < range.end) {
             let piece = resident.intersect(range);
             let from = (piece.start.0 - range.start.0) as usize;
             let into = &mut bytes[from..from + piece.bytes() as usize];
@@ -201,17 +215,17 @@ impl<'a> Pass<'a> {
             }
         }
         let inner = match shape {
-            Shape::InnerNode => 1,
-            Shape::SymbolNode => 0,
+            Shape::InnerNode => 8,
+            // Some are enough to know the arenas of symbols, each of which holds hundreds.
+            Shape::SymbolNode if block.is_multiple_of(ARENA_PROBE) => 0,
             _ => return,
         };
-        let Some(at) = words.get(inner).map(|at| u64::from_le_bytes(*at)).filter(|at| *at != 0) else {
-            return;
-        };
-        if self.index.at_start(at).is_none()
+        let at = word(bytes, inner);
+        if at != 0
+            && self.index.at_start(at).is_none()
             && let Some(to) = self.index.holding(at)
         {
-            self.note(block, to, inner);
+            self.note(block, to, inner / 8);
         }
     }
 

@@ -86,6 +86,12 @@ impl Index {
         self.regions.get(usize::from(*slot).checked_sub(1)?)
     }
 
+    /// Whether `word` is null or may point to or into a block: quick, and not sure.
+    #[inline]
+    pub fn may_hold(&self, word: u64) -> bool {
+        word == 0 || word.is_multiple_of(8) && self.region(word).is_some()
+    }
+
     /// The block whose payload starts at `word`.
     #[inline]
     pub fn at_start(&self, word: u64) -> Option<usize> {
@@ -192,7 +198,7 @@ pub mod tests {
             assert_eq!(index.holding(at + 39), Some(place));
         }
         assert_eq!(index.holding(0x7f00_0000_0010 + 40), None);
-        for word in [0, 16, 0x7f00_0000_0000, 0x7f13_0000_0010, 0x8000_0000_0000, u64::MAX & !15] {
+        for word in [0, 16, 0x7f00_0000_0000, 0x7f13_0000_0010, 0x8000_0000_0000, !15] {
             assert_eq!((index.at_start(word), index.holding(word)), (None, None), "{word:#x}");
         }
         assert_eq!(index.payload(1001).bytes(), u64::from(u32::MAX));

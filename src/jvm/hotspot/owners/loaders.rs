@@ -5,11 +5,12 @@ use super::given::Given;
 use super::owner::Owner;
 use crate::base::limits::LOADERS_MAX;
 use crate::base::{Addr, Known};
-use crate::jvm::hotspot::window::Windows;
-use crate::jvm::hotspot::{Hotspot, class_graph};
+use crate::jvm::hotspot::Hotspot;
 
 /// A `MetaspaceArena`, and a slab of 128 `Metachunk`s.
 const ARENA_BYTES_MAX: u64 = 128;
+/// Each slab points to a newer one, so the arenas of the oldest loaders lead to all.
+const ARENAS_MAX: usize = 64;
 const SLAB_BYTES: std::ops::Range<u64> = 4096..16384;
 
 /// The members of a `ClassLoaderData` that vmStructs does not name lie around two that it does, in the same order in JDK 10
@@ -40,14 +41,16 @@ impl Members {
 
 /// Every `ClassLoaderData`, and what those of its members point to that have an owner of their own. Gives the blocks of the
 /// loaders.
-pub fn loaders(vm: &Hotspot, windows: &Windows, given: &mut Given) -> Vec<usize> {
+pub fn loaders(vm: &Hotspot, given: &mut Given) -> Vec<usize> {
     let Ok(members) = Members::read(vm) else { return Vec::new() };
     let mut found = Vec::new();
-    let mut loader = vm.static_addr("ClassLoaderDataGraph", "_head").unwrap_or(Addr::NULL);
-    while found.len() < LOADERS_MAX {
-        let Some(block) = given.give(loader.0, Owner::Loaders) else { break };
+    let head = vm.static_addr("ClassLoaderDataGraph", "_head").unwrap_or(Addr::NULL);
+    let mut loader = given.index.at_start(head.0);
+    while let Some(block) =
+        loader.filter(|block| found.len() < LOADERS_MAX && given.take(*block, Owner::Loaders))
+    {
         found.push(block);
-        loader = windows.addr(loader.plus(members.next)).unwrap_or_default();
+        loader = given.at_word(block, members.next / 8);
     }
     let mut arenas = Vec::new();
     for block in &found {
@@ -83,7 +86,7 @@ fn metaspace(given: &mut Given, block: usize, offset: u64) -> Vec<usize> {
 /// (src/hotspot/share/memory/metaspace/chunkHeaderPool.hpp).
 fn chunk_headers(given: &mut Given, arenas: &[usize]) {
     let mut slabs = Vec::new();
-    for arena in arenas {
+    for arena in arenas.iter().rev().take(ARENAS_MAX) {
         let payload = given.index.payload(*arena);
         let words = given.memory.words(payload.start, (payload.bytes() / 8) as usize).unwrap_or_default();
         for word in words.into_iter().filter(|word| given.index.at_start(*word).is_none()) {
@@ -108,22 +111,4 @@ fn branch(given: &mut Given, block: usize, offset: u64, owner: Owner) {
     {
         given.spread(vec![to], owner);
     }
-}
-
-/// From `_oop_map_cache` to `_osr_nmethods_head` every member of an `InstanceKlass` points to malloc: JNI ids, method ids,
-/// dependent code (src/hotspot/share/oops/instanceKlass.hpp, JDK 8 to 25).
-pub fn classes(vm: &Hotspot, windows: &Windows, given: &mut Given) {
-    let offset = |name| vm.structs.offset("InstanceKlass", name);
-    let (Ok(first), Ok(end)) = (offset("_oop_map_cache"), offset("_osr_nmethods_head")) else { return };
-    let mut members = vec![0; end.saturating_sub(first).min(128) as usize];
-    let mut found = Vec::new();
-    class_graph::walk(vm, windows, &mut |seen| {
-        // Array classes have no methods, and are shorter.
-        if !seen.methods.is_null() && windows.read(seen.class.plus(first), &mut members).is_ok() {
-            for member in members.as_chunks::<8>().0 {
-                found.extend(given.give(u64::from_le_bytes(*member), Owner::ClassBranch));
-            }
-        }
-    });
-    given.spread(found, Owner::ClassBranch);
 }

@@ -6,6 +6,7 @@
 mod contents;
 mod given;
 mod index;
+pub mod leads;
 mod libraries;
 mod loaders;
 mod owner;
@@ -16,7 +17,7 @@ mod tables;
 use super::Hotspot;
 use crate::base::blocks::{Block, Blocks, LABELS_MAX, Label, UNKNOWN};
 use crate::base::{Gap, Why};
-use crate::jvm::types::JvmView;
+use crate::jvm::types::{How, JvmView};
 use given::Given;
 use index::Index;
 use owner::Owner;
@@ -50,13 +51,17 @@ pub fn label(vm: &Hotspot, view: &mut JvmView, blocks: &mut dyn Blocks) {
 
 /// The owners that got blocks become labels of the view.
 fn labels(view: &mut JvmView, given: &Given) -> Vec<Label> {
-    let mut is_used = vec![false; Owner::COUNT];
+    let mut is_used = [false; Owner::COUNT];
     given.owners.iter().flatten().for_each(|owner| is_used[*owner as usize] = true);
+    // Where Native Memory Tracking is on, each block of HotSpot says so: one without a header is not, whatever it looks like.
+    let is_tracked = view.block_owners.iter().any(|owner| owner.how == How::NmtHeader);
     let mut label = |owner: Owner| {
-        if !is_used[owner as usize] || view.block_owners.len() + 1 >= LABELS_MAX {
+        let described = owner.describe();
+        let is_refused = is_tracked && described.nmt_tag.is_some();
+        if !is_used[owner as usize] || is_refused || view.block_owners.len() + 1 >= LABELS_MAX {
             return UNKNOWN;
         }
-        view.block_owners.push(owner.describe());
+        view.block_owners.push(described);
         view.block_owners.len() as Label
     };
     Owner::all().map(&mut label).collect()

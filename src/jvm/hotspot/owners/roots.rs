@@ -3,69 +3,44 @@
 use super::contents::Edge;
 use super::given::Given;
 use super::owner::Owner;
-use super::shapes::{Shape, word};
+use super::shapes::{Shape, fits_pages};
 use super::{libraries, loaders, tables};
 use crate::base::Addr;
-use crate::jvm::hotspot::window::Windows;
-use crate::jvm::hotspot::{Hotspot, code_cache};
+use crate::jvm::hotspot::Hotspot;
 use crate::jvm::types::{JvmView, ThreadKind};
-use std::collections::HashMap;
 
-const METHOD_BYTES_MAX: u64 = 1024;
-const NAME_BYTES_MAX: usize = 64;
 const ARENA_BYTES_MAX: u64 = 128;
+const TASK_QUEUE_BYTES: u64 = 1 << 20;
+const TASK_QUEUE_ENTRY_BYTES: [u64; 2] = [8, 16];
 
 /// Gives owners to what is reached from each root, the surest first.
 pub fn spread(vm: &Hotspot, view: &JvmView, given: &mut Given) {
-    let windows = Windows::new(vm.target);
     tables::handles(vm, given);
     tables::nodes(given);
     tables::buckets(given);
     tables::locks(given);
     libraries::zlib(given);
-    code(vm, &windows, given);
-    monitors(vm, &windows, given);
+    monitors(vm, given);
+    let classes = leads(vm, given);
     threads(vm, view, given);
-    let loaders = loaders::loaders(vm, &windows, given);
+    let loaders = loaders::loaders(vm, given);
     gc(vm, given);
     given.spread(loaders, Owner::LoaderBranch);
-    loaders::classes(vm, &windows, given);
+    given.spread(classes, Owner::ClassBranch);
+    task_queues(given);
 }
 
-/// What each blob points to: its oop maps, and of compiled methods also the other members between those of a `CodeBlob` and
-/// the code: the cache of exceptions, of program counters, of inline caches, and the data that JDK 25 keeps outside.
-fn code(vm: &Hotspot, windows: &Windows, given: &mut Given) {
-    let member = |owner, name| vm.structs.offset(owner, name).ok();
-    let of_blob = [member("CodeBlob", "_oop_maps"), member("CodeBlob", "_mutable_data")];
-    let (Some(name), Ok(blob_bytes), Ok(method_bytes)) =
-        (member("CodeBlob", "_name"), vm.structs.size_of("CodeBlob"), vm.structs.size_of("nmethod"))
-    else {
-        return;
-    };
-    // `_gc_data` follows (src/hotspot/share/code/nmethod.hpp, JDK 14 to 25; compiledMethod.hpp before 23).
-    let exceptions =
-        member("nmethod", "_exception_cache").or_else(|| member("CompiledMethod", "_exception_cache"));
-    let of_collector = exceptions.map(|offset| offset + 8);
-    let mut header = vec![0; method_bytes.min(METHOD_BYTES_MAX) as usize & !7];
-    let mut is_method = HashMap::new();
-    let _ = code_cache::each_blob(vm, windows, &mut |blob| {
-        for offset in of_blob.iter().flatten() {
-            given.give(windows.u64(blob.plus(*offset)).unwrap_or(0), Owner::BlobData);
-        }
-        let name = windows.u64(blob.plus(name)).unwrap_or(0);
-        let is_method = *is_method.entry(name).or_insert_with(|| {
-            vm.memory().c_string(Addr(name), NAME_BYTES_MAX).is_ok_and(|name| name.ends_with("nmethod"))
-        });
-        if is_method && windows.read(blob, &mut header).is_ok() {
-            for offset in (blob_bytes & !7..header.len() as u64).step_by(8) {
-                let owner = if of_collector == Some(offset) { Owner::GcBranch } else { Owner::BlobBranch };
-                given.give(word(&header, offset as usize), owner);
-            }
-        }
-    });
+/// What the code cache and the classes point to. Gives the blocks of the classes.
+fn leads(vm: &Hotspot, given: &mut Given) -> Vec<usize> {
+    let mut classes = Vec::new();
+    for (at, owner) in vm.leads.take().into_found() {
+        let block = given.give(at, owner);
+        classes.extend(block.filter(|_| owner == Owner::ClassBranch));
+    }
+    classes
 }
 
-fn monitors(vm: &Hotspot, windows: &Windows, given: &mut Given) {
+fn monitors(vm: &Hotspot, given: &mut Given) {
     let (Ok(list), Ok(head), Ok(next)) = (
         vm.structs.static_at("ObjectSynchronizer", "_in_use_list"),
         vm.structs.offset("MonitorList", "_head"),
@@ -73,9 +48,10 @@ fn monitors(vm: &Hotspot, windows: &Windows, given: &mut Given) {
     ) else {
         return;
     };
-    let mut monitor = windows.addr(list.plus(head)).unwrap_or_default();
-    while !monitor.is_null() && given.give(monitor.0, Owner::Monitors).is_some() {
-        monitor = windows.addr(monitor.plus(next)).unwrap_or_default();
+    let head = vm.memory().u64(list.plus(head)).unwrap_or(0);
+    let mut monitor = given.index.at_start(head);
+    while let Some(block) = monitor.filter(|block| given.take(*block, Owner::Monitors)) {
+        monitor = given.at_word(block, next / 8);
     }
 }
 
@@ -126,4 +102,25 @@ fn gc(vm: &Hotspot, given: &mut Given) {
     let roots = roots.map(|(owner, name)| vm.static_addr(owner, name).unwrap_or(Addr::NULL));
     let found = roots.into_iter().filter_map(|root| given.give(root.0, Owner::GcBranch)).collect();
     given.spread(found, Owner::GcBranch);
+}
+
+/// The arrays of the collector's task queues, of 2^17 entries each, to which the queues point: only G1 hangs them on its
+/// heap object (src/hotspot/share/gc/shared/taskqueue.hpp, `TASKQUEUE_SIZE`). A direct buffer of the same size is pointed to
+/// from the Java heap alone.
+fn task_queues(given: &mut Given) {
+    let contents = given.contents;
+    let is_array = |block: usize| {
+        let payload = given.index.payload(block);
+        payload.bytes() >= TASK_QUEUE_BYTES
+            && TASK_QUEUE_ENTRY_BYTES.iter().any(|bytes| fits_pages(payload, bytes << 17))
+    };
+    let found: Vec<&Edge> = contents
+        .edges
+        .iter()
+        .filter(|edge| given.owners[edge.to as usize].is_none() && is_array(edge.to as usize))
+        .collect();
+    for edge in found {
+        given.take(edge.to as usize, Owner::TaskQueues);
+        given.take(edge.from as usize, Owner::TaskQueues);
+    }
 }

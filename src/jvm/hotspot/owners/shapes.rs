@@ -2,7 +2,7 @@
 //! to where it must. One such coincidence in a random block is rare, so each shape asks for two or more.
 
 use super::index::Index;
-use crate::base::{Addr, Range};
+use crate::base::{Addr, PAGE, Range};
 use crate::jvm::hotspot::Hotspot;
 use crate::jvm::types::{JvmView, Kind};
 
@@ -39,9 +39,9 @@ impl Shape {
     /// How many words from the start may point to other blocks.
     pub fn words_with_pointers(self) -> usize {
         match self {
-            Shape::Symbol | Shape::OopMaps | Shape::LockName => 0,
+            Shape::Symbol | Shape::SymbolNode | Shape::OopMaps | Shape::LockName => 0,
             // `Chunk::_next`; the rest is what the arena's users left there.
-            Shape::SymbolNode | Shape::Chunk => 1,
+            Shape::Chunk => 1,
             Shape::Buffer => 2,
             Shape::None
             | Shape::OopBlock
@@ -110,7 +110,7 @@ impl Shapes {
                 if symbol.is_at(payload, bytes, 0) {
                     return Shape::Symbol;
                 }
-            } else if symbol.is_at(payload, bytes, 8) && is_link_into(word(bytes, 0), index) {
+            } else if symbol.is_at(payload, bytes, 8) && index.may_hold(word(bytes, 0)) {
                 return Shape::SymbolNode;
             }
         }
@@ -131,7 +131,8 @@ impl Shapes {
     }
 
     fn small(&self, payload: Range, bytes: &[u8], index: &Index) -> Shape {
-        if is_lock_name(bytes) {
+        // A text, not a pointer.
+        if word(bytes, 0) >> 48 != 0 && is_lock_name(bytes) {
             return Shape::LockName;
         }
         if !fits(payload, 16) || !is_link(word(bytes, 0), index) {
@@ -255,13 +256,13 @@ pub fn fits(payload: Range, bytes: u64) -> bool {
     chunk == least || chunk == least.saturating_add(16)
 }
 
-fn is_link(word: u64, index: &Index) -> bool {
-    word == 0 || index.at_start(word).is_some()
+/// As `fits`, for a block that malloc may have mapped by itself: in whole pages, with a header of 16 bytes.
+pub fn fits_pages(payload: Range, bytes: u64) -> bool {
+    fits(payload, bytes) || payload.end.is_aligned(PAGE) && payload.bytes().wrapping_sub(bytes) < PAGE
 }
 
-/// As `is_link`; nodes of symbols that are never freed lie in an arena.
-fn is_link_into(word: u64, index: &Index) -> bool {
-    is_link(word, index) || word.is_multiple_of(8) && index.holding(word).is_some()
+fn is_link(word: u64, index: &Index) -> bool {
+    word == 0 || index.at_start(word).is_some()
 }
 
 impl SymbolFields {
@@ -302,7 +303,7 @@ fn is_chunk(payload: Range, bytes: &[u8], index: &Index) -> bool {
     let length = word(bytes, 8);
     length >= CHUNK_LENGTH_MIN
         && length.is_multiple_of(8)
-        && fits(payload, length.saturating_add(16))
+        && fits_pages(payload, length.saturating_add(16))
         && is_link(word(bytes, 0), index)
 }
 
@@ -311,8 +312,7 @@ fn is_chunk(payload: Range, bytes: &[u8], index: &Index) -> bool {
 fn are_oop_maps(payload: Range, bytes: &[u8]) -> bool {
     let (count, size) = (number(bytes, 0), number(bytes, 4));
     if count == 0
-        || size < 16
-        || size > 1 << 24
+        || !(16..=1 << 24).contains(&size)
         || !fits(payload, u64::from(size))
         || u64::from(count) * 8 + 8 > u64::from(size)
     {
