@@ -4,6 +4,7 @@
 //! is certain outwards. A block that nothing proves stays without an owner.
 
 mod contents;
+mod direct;
 mod given;
 mod index;
 pub mod leads;

@@ -107,7 +107,7 @@ const TABLE: [Row; Owner::COUNT] = [
     row(Owner::Monitors, VmWork, "object monitors", "Object Monitors", Field),
     row(Owner::Locks, VmWork, "locks", "Synchronization", Shape),
     row(Owner::LockNames, VmWork, "locks", "Internal", Shape),
-    row(Owner::DirectBuffers, Direct, "direct buffers", "Other", Field),
+    row(Owner::DirectBuffers, Direct, "direct buffers", "Other", From("Cleaner.first")),
     row(Owner::Zlib, NativeLibrary, "zlib", "", From("z_stream")),
 ];
 

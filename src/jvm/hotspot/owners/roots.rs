@@ -2,9 +2,10 @@
 
 use super::contents::Edge;
 use super::given::Given;
+use super::leads::Leads;
 use super::owner::Owner;
 use super::shapes::{Shape, fits_pages};
-use super::{libraries, loaders, tables};
+use super::{direct, libraries, loaders, tables};
 use crate::base::Addr;
 use crate::jvm::hotspot::Hotspot;
 use crate::jvm::types::{JvmView, ThreadKind};
@@ -21,19 +22,22 @@ pub fn spread(vm: &Hotspot, view: &JvmView, given: &mut Given) {
     tables::locks(given);
     libraries::zlib(given);
     monitors(vm, given);
-    let classes = leads(vm, given);
+    let leads = vm.leads.take();
+    let classes = lead(&leads, given);
     threads(vm, view, given);
     let loaders = loaders::loaders(vm, given);
     gc(vm, given);
     given.spread(loaders, Owner::LoaderBranch);
     given.spread(classes, Owner::ClassBranch);
     task_queues(given);
+    direct::buffers(vm, view, &leads.small_classes, given);
 }
 
 /// What the code cache and the classes point to. Gives the blocks of the classes.
-fn leads(vm: &Hotspot, given: &mut Given) -> Vec<usize> {
+fn lead(leads: &Leads, given: &mut Given) -> Vec<usize> {
     let mut classes = Vec::new();
-    for (at, owner) in vm.leads.take().into_found() {
+    for (at, owner) in &leads.pointers {
+        let (at, owner) = (*at, *owner);
         let block = given.give(at, owner);
         classes.extend(block.filter(|_| owner == Owner::ClassBranch));
     }
