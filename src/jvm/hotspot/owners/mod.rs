@@ -14,6 +14,7 @@ mod owner;
 mod roots;
 mod shapes;
 mod tables;
+mod zones;
 
 use super::Hotspot;
 use crate::base::blocks::{Block, Blocks, LABELS_MAX, Label, UNKNOWN};
