@@ -116,3 +116,5 @@ pub const BLOCK_SEARCHED_BYTES_MAX: u64 = 1 << 20;
 pub const HEAP_WALK_BYTES_MAX: u64 = 256 << 30;
 /// Cleaners and deallocators of direct buffers that are followed.
 pub const DIRECT_BUFFERS_MAX: usize = 1_000_000;
+/// Object monitors, or blocks of 128 of them, that are followed.
+pub const MONITORS_MAX: usize = 4_000_000;

@@ -18,9 +18,8 @@ const DEALLOCATOR: &str = "java/nio/DirectByteBuffer$Deallocator";
 /// Less memory of large blocks without an owner than this is not worth the search.
 const WORTH_BYTES: u64 = 64 << 10;
 const LARGE_BYTES: u64 = 1 << 10;
-/// `Cleaner` has 40 to 72 bytes, `Deallocator` 32 to 48; the mirror of `Cleaner`, its statics included, is not longer.
-const OBJECT_BYTES_MAX: usize = 96;
-const MIRROR_BYTES_MAX: usize = 256;
+/// The mirror of `Cleaner`, its statics included, is not longer.
+const MIRROR_BYTES_MAX: usize = 512;
 
 pub fn buffers(vm: &Hotspot, view: &JvmView, classes: &[SmallClass], given: &mut Given) {
     let unowned = |block: usize| match given.owners[block] {
@@ -43,9 +42,10 @@ struct Search<'a> {
     /// Base and shift of compressed pointers to objects; `None`: they are not compressed.
     narrow: Option<(u64, u32)>,
     class_word: ClassWord,
-    cleaner: u64,
-    deallocator: u64,
-    mirror: Addr,
+    /// Class, and bytes of an object.
+    cleaner: (u64, usize),
+    deallocator: (u64, usize),
+    mirror: (Addr, usize),
 }
 
 /// How an object names its class.
@@ -102,16 +102,20 @@ impl<'a> Search<'a> {
         let heap = view.extents.iter().filter(|extent| extent.kind == Kind::JavaHeap);
         let heap = heap.map(|extent| extent.range).collect();
         let mirror =
-            windows.addr(Addr(cleaner).plus(vm.structs.offset("Klass", "_java_mirror").ok()?)).ok()?;
+            windows.addr(Addr(cleaner.0).plus(vm.structs.offset("Klass", "_java_mirror").ok()?)).ok()?;
         // A handle since JDK 10, the object itself before.
         let mirror = if vm.major == Some(8) { mirror } else { windows.addr(mirror).ok()? };
+        let size_at = vm.structs.static_at("java_lang_Class", "_oop_size_offset").ok()?;
+        let size_at = mirror.plus(u64::from(vm.memory().u32(size_at).ok()?));
+        let words = vm.memory().u32(size_at).ok()? as usize;
+        let mirror = (mirror, words.saturating_mul(8).min(MIRROR_BYTES_MAX));
         Some(Search { windows, heap, narrow, class_word, cleaner, deallocator, mirror })
     }
 
     /// Every word of every `Deallocator` that may be an address.
     fn buffers(&self) -> Vec<u64> {
         let (mut seen, mut found) = (HashSet::new(), Vec::new());
-        let mut todo = self.objects_in(self.mirror, MIRROR_BYTES_MAX);
+        let mut todo = self.objects_in(self.mirror.0, self.mirror.1);
         while let Some((object, class)) = todo.pop() {
             if seen.len() == DIRECT_BUFFERS_MAX {
                 break;
@@ -119,10 +123,10 @@ impl<'a> Search<'a> {
             if !seen.insert(object) {
                 continue;
             }
-            if class == self.cleaner {
-                todo.extend(self.objects_in(object, OBJECT_BYTES_MAX));
+            if class == self.cleaner.0 {
+                todo.extend(self.objects_in(object, self.cleaner.1));
             } else {
-                let mut bytes = [0; OBJECT_BYTES_MAX / 2];
+                let mut bytes = vec![0; self.deallocator.1];
                 if self.windows.read(object, &mut bytes).is_ok() {
                     found.extend(bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)));
                 }
@@ -159,12 +163,12 @@ impl<'a> Search<'a> {
             }
             ClassWord::InMark(base, shift) => base.wrapping_add((self.windows.u64(at).ok()? >> 42) << shift),
         };
-        (class == self.cleaner || class == self.deallocator).then_some(class)
+        (class == self.cleaner.0 || class == self.deallocator.0).then_some(class)
     }
 }
 
 /// The classes of the boot loader that have one of the names.
-fn named(vm: &Hotspot, windows: &Windows, classes: &[SmallClass]) -> HashMap<&'static str, u64> {
+fn named(vm: &Hotspot, windows: &Windows, classes: &[SmallClass]) -> HashMap<&'static str, (u64, usize)> {
     let mut found = HashMap::new();
     let offset = |owner, name| vm.structs.offset(owner, name);
     let (Ok(loader), Ok(length)) = (offset("ClassLoaderData", "_class_loader"), offset("Symbol", "_length"))
@@ -185,7 +189,7 @@ fn named(vm: &Hotspot, windows: &Windows, classes: &[SmallClass]) -> HashMap<&'s
         for name in CLEANERS.into_iter().chain([DEALLOCATOR]).filter(|name| name.len() == length) {
             let mut text = vec![0; length];
             if windows.read(class.name.plus(body), &mut text).is_ok() && text == name.as_bytes() {
-                found.insert(name, class.class.0);
+                found.insert(name, (class.class.0, class.bytes));
             }
         }
     }

@@ -25,6 +25,8 @@ pub struct SmallClass {
     pub loader: Addr,
     pub class: Addr,
     pub name: Addr,
+    /// Of an object of it.
+    pub bytes: usize,
 }
 
 impl Leads {
@@ -32,7 +34,14 @@ impl Leads {
         let aside = seen.aside.iter().filter(|at| **at != 0);
         self.pointers.extend(aside.map(|at| (*at, Owner::ClassBranch)));
         if SMALL_BYTES.contains(&seen.layout) && !seen.name.is_null() {
-            self.small_classes.push(SmallClass { loader: seen.loader, class: seen.class, name: seen.name });
+            // The lowest bit tells how it is allocated.
+            let bytes = (seen.layout & !7) as usize;
+            self.small_classes.push(SmallClass {
+                loader: seen.loader,
+                class: seen.class,
+                name: seen.name,
+                bytes,
+            });
         }
     }
 }

@@ -7,7 +7,9 @@ use super::owner::Owner;
 use super::shapes::{Shape, fits_pages};
 use super::{direct, libraries, loaders, tables};
 use crate::base::Addr;
+use crate::base::limits::MONITORS_MAX;
 use crate::jvm::hotspot::Hotspot;
+use crate::jvm::hotspot::window::Windows;
 use crate::jvm::types::{JvmView, ThreadKind};
 
 const ARENA_BYTES_MAX: u64 = 128;
@@ -44,18 +46,32 @@ fn lead(leads: &Leads, given: &mut Given) -> Vec<usize> {
     classes
 }
 
+/// The monitors in use: a list of them, some of which may be newer than the walk (JDK 16 on), or a list of blocks of them,
+/// each of which begins within a block of malloc (up to JDK 11: `gBlockList`).
 fn monitors(vm: &Hotspot, given: &mut Given) {
-    let (Ok(list), Ok(head), Ok(next)) = (
+    let windows = Windows::new(vm.target);
+    let offset = |owner, name| vm.structs.offset(owner, name);
+    if let (Ok(list), Ok(head), Ok(next)) = (
         vm.structs.static_at("ObjectSynchronizer", "_in_use_list"),
-        vm.structs.offset("MonitorList", "_head"),
-        vm.structs.offset("ObjectMonitor", "_next_om"),
-    ) else {
-        return;
-    };
-    let head = vm.memory().u64(list.plus(head)).unwrap_or(0);
-    let mut monitor = given.index.at_start(head);
-    while let Some(block) = monitor.filter(|block| given.take(*block, Owner::Monitors)) {
-        monitor = given.at_word(block, next / 8);
+        offset("MonitorList", "_head"),
+        offset("ObjectMonitor", "_next_om"),
+    ) {
+        let mut monitor = vm.memory().u64(list.plus(head)).unwrap_or(0);
+        for _ in 0..MONITORS_MAX {
+            if monitor == 0 {
+                break;
+            }
+            given.give(monitor, Owner::Monitors);
+            monitor = windows.u64(Addr(monitor).plus(next)).unwrap_or(0);
+        }
+    }
+    if let (Ok(head), Ok(next)) =
+        (vm.static_addr("ObjectSynchronizer", "gBlockList"), offset("ObjectMonitor", "FreeNext"))
+    {
+        let mut monitors = head;
+        while given.index.holding(monitors.0).is_some_and(|block| given.take(block, Owner::MonitorBlocks)) {
+            monitors = windows.addr(monitors.plus(next)).unwrap_or_default();
+        }
     }
 }
 

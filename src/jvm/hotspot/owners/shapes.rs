@@ -3,9 +3,10 @@
 
 use super::index::Index;
 use super::zones::{Zones, has};
-use crate::base::{PAGE, Range};
+use crate::base::{Addr, PAGE, Range};
 use crate::jvm::hotspot::Hotspot;
 use crate::jvm::types::JvmView;
+use crate::os::Memory;
 
 /// What a block looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,6 +31,8 @@ pub enum Shape {
     Buffer,
     /// A `JNIHandleBlock`.
     HandleBlock,
+    /// An `ObjectMonitor`, which points into a block of handles (JDK 16 on).
+    Monitor,
     /// A `z_stream` of zlib.
     ZStream,
     /// The name of a lock.
@@ -47,6 +50,7 @@ impl Shape {
             Shape::None
             | Shape::OopBlock
             | Shape::InnerNode
+            | Shape::Monitor
             | Shape::HandleBlock
             | Shape::ClassNode
             | Shape::ZStream => usize::MAX,
@@ -57,20 +61,22 @@ impl Shape {
 /// The offsets that the shapes need.
 #[derive(Debug, Default)]
 pub struct Shapes {
-    symbol: Option<SymbolFields>,
+    pub symbol: Option<SymbolFields>,
     /// Entries of each kind of buffer.
-    buffers: Vec<u64>,
+    pub buffers: Vec<u64>,
     handle_block: Option<HandleBlockFields>,
+    /// Bytes of an `ObjectMonitor`.
+    monitor: Option<u64>,
     zones: Zones,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct SymbolFields {
-    length: usize,
-    references: usize,
-    body: usize,
+pub struct SymbolFields {
+    pub length: usize,
+    pub references: usize,
+    pub body: usize,
     /// JDK 20 on: behind the link of the table's node (src/hotspot/share/classfile/symbolTable.cpp).
-    is_in_node: bool,
+    pub is_in_node: bool,
 }
 
 /// `OopStorage::Block`: 64 oops, aligned to 64 bytes, then a bitmap, the storage's address, and the address that malloc
@@ -78,6 +84,7 @@ struct SymbolFields {
 const OOP_BLOCK_ALIGNMENT: u64 = 64;
 const OOP_BLOCK_OOPS_BYTES: usize = 512;
 const OOP_BLOCK_BYTES_MAX: u64 = 800;
+const OOP_BLOCK_BYTES: std::ops::RangeInclusive<u64> = 520..=OOP_BLOCK_BYTES_MAX;
 /// `Chunk::tiny_size` is the least of an arena (src/hotspot/share/memory/arena.hpp).
 const CHUNK_LENGTH_MIN: u64 = 160;
 
@@ -89,6 +96,7 @@ impl Shapes {
             symbol: SymbolFields::read(vm),
             buffers,
             handle_block: HandleBlockFields::read(vm),
+            monitor: vm.structs.size_of("ObjectMonitor").ok(),
             zones: Zones::read(vm, view),
         }
     }
@@ -113,11 +121,61 @@ impl Shapes {
         }
         match payload.bytes() {
             16..=40 => self.small(payload, bytes, index),
+            184..=264 if self.is_monitor(payload, bytes, index) => Shape::Monitor,
             112..=160 if self.is_z_stream(bytes, index) => Shape::ZStream,
             520..=OOP_BLOCK_BYTES_MAX if is_oop_block(payload, bytes) => Shape::OopBlock,
             280..=340 if self.is_handle_block(payload, bytes, index) => Shape::HandleBlock,
             _ if self.is_buffer(payload, bytes, index) => Shape::Buffer,
             _ => Shape::None,
+        }
+    }
+
+    /// The pieces of a symbol that made it one: (where, bytes, whether it is a letter).
+    pub fn evidence_of_symbol(
+        &self,
+        memory: &dyn Memory,
+        start: Addr,
+        shape: Shape,
+    ) -> Vec<(Addr, usize, bool)> {
+        let Some(symbol) = &self.symbol else { return Vec::new() };
+        let skip = if shape == Shape::SymbolNode { 8 } else { 0 };
+        let mut bytes = [0; 32];
+        let header = &mut bytes[..skip + symbol.body];
+        let Ok(()) = memory.read_once(start, header) else { return Vec::new() };
+        let text = start.plus((skip + symbol.body) as u64);
+        let last = text.plus(u64::from(half(header, skip + symbol.length)).saturating_sub(1));
+        vec![(start, skip + symbol.body, false), (text, 1, true), (last, 1, true)]
+    }
+
+    /// The pieces of any other block that made its shape: (offset, bytes).
+    pub fn evidence(&self, memory: &dyn Memory, payload: Range, shape: Shape) -> Vec<(u64, usize)> {
+        let start = payload.start;
+        match shape {
+            Shape::Chunk | Shape::InnerNode | Shape::ClassNode | Shape::Monitor => vec![(0, 16)],
+            Shape::OopMaps => {
+                let count = {
+                    let mut bytes = [0; 4];
+                    memory.read_once(start, &mut bytes).map_or(0, |()| u32::from_le_bytes(bytes))
+                };
+                vec![(0, 16), (u64::from(count.max(1)) * 8, 8)]
+            }
+            Shape::OopBlock => {
+                let skip = start.up_to(OOP_BLOCK_ALIGNMENT).0 - start.0;
+                vec![(skip + OOP_BLOCK_OOPS_BYTES as u64 + 8, 16)]
+            }
+            Shape::Buffer => {
+                let last = self.buffers.iter().filter(|entries| fits(payload, 16 + 8 * **entries));
+                let last = last.map(|entries| (8 + 8 * entries, 8));
+                [(0, 16)].into_iter().chain(last).collect()
+            }
+            Shape::HandleBlock => {
+                let fields =
+                    self.handle_block.map(|fields| (fields.top as u64, fields.next + 16 - fields.top));
+                fields.into_iter().collect()
+            }
+            Shape::ZStream => vec![(56, 24)],
+            Shape::LockName => vec![(0, 24)],
+            Shape::None | Shape::Symbol | Shape::SymbolNode => Vec::new(),
         }
     }
 
@@ -138,6 +196,16 @@ impl Shapes {
         }
         let is_inside = index.at_start(to).is_none() && index.holding(to).is_some();
         if is_inside { Shape::InnerNode } else { Shape::None }
+    }
+
+    /// `_object` is the second word (src/hotspot/share/runtime/objectMonitor.hpp).
+    fn is_monitor(&self, payload: Range, bytes: &[u8], index: &Index) -> bool {
+        let object = word(bytes, 8);
+        self.monitor.is_some_and(|bytes| fits(payload, bytes))
+            && object.is_multiple_of(8)
+            && index
+                .holding(object)
+                .is_some_and(|block| OOP_BLOCK_BYTES.contains(&index.payload(block).bytes()))
     }
 
     fn is_handle_block(&self, payload: Range, bytes: &[u8], index: &Index) -> bool {
@@ -289,75 +357,4 @@ fn number(bytes: &[u8], at: usize) -> u32 {
 }
 fn half(bytes: &[u8], at: usize) -> u16 {
     bytes.get(at..).and_then(|rest| rest.first_chunk::<2>()).map_or(0, |word| u16::from_le_bytes(*word))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::index::tests::Listed;
-    use super::*;
-    use crate::base::Addr;
-
-    const AT: u64 = 0x7f00_0000_0010;
-
-    fn index() -> Index {
-        Index::of(&Listed::of(&[(AT, 1024), (AT + 2048, 1024)]))
-    }
-
-    fn symbol(is_in_node: bool) -> Shapes {
-        let fields = SymbolFields { length: 4, references: 0, body: 6, is_in_node };
-        Shapes { symbol: Some(fields), ..Shapes::default() }
-    }
-
-    /// The shape of a block that malloc gave for these bytes.
-    fn shape(shapes: &Shapes, mut bytes: Vec<u8>) -> Shape {
-        let rounded = ((bytes.len() + 8 + 15) & !15).max(32) - 8;
-        bytes.resize(rounded, 0);
-        shapes.of(Range::sized(Addr(AT), rounded as u64), &bytes, &index())
-    }
-
-    #[test]
-    fn a_symbol_is_as_long_as_its_block() {
-        // JDK 17: hash and references, length, text; in whole words.
-        let text = |length: u8| [&[1, 0, 7, 7, length, 0], b"java/lang/Object$Inner".as_slice()].concat();
-        assert_eq!(shape(&symbol(false), text(22)), Shape::Symbol);
-        assert_eq!(shape(&symbol(false), text(60)), Shape::None);
-        assert_eq!(shape(&symbol(false), [text(2), vec![0; 40]].concat()), Shape::None);
-        // JDK 21: behind the link, and with the length counted twice.
-        let node = [&[0; 8], text(22).as_slice()].concat();
-        assert_eq!(shape(&symbol(true), node.clone()), Shape::SymbolNode);
-        assert_eq!(shape(&symbol(true), [node, vec![0; 28]].concat()), Shape::SymbolNode);
-    }
-
-    #[test]
-    fn a_chunk_of_an_arena_says_its_length() {
-        let chunk = |next: u64, length: u64| {
-            [next.to_le_bytes(), length.to_le_bytes()]
-                .concat()
-                .into_iter()
-                .chain([7; 976])
-                .collect::<Vec<u8>>()
-        };
-        assert_eq!(shape(&Shapes::default(), chunk(AT + 2048, 976)), Shape::Chunk);
-        assert_eq!(shape(&Shapes::default(), chunk(AT + 2056, 976)), Shape::None, "no block may start there");
-        assert_eq!(shape(&Shapes::default(), chunk(0, 900)), Shape::None);
-    }
-
-    #[test]
-    fn oop_maps_count_their_bytes() {
-        let maps = |size: u32| -> Vec<u8> {
-            [2, size, 10, 0, 20, 4, 9, 9].iter().flat_map(|number: &u32| number.to_le_bytes()).collect()
-        };
-        assert_eq!(shape(&Shapes::default(), maps(32)), Shape::OopMaps);
-        assert_eq!(shape(&Shapes::default(), maps(128)), Shape::None);
-    }
-
-    #[test]
-    fn hostile_blocks_have_no_shape() {
-        let shapes = Shapes { buffers: vec![u64::MAX / 16, 0], ..symbol(true) };
-        for byte in [0, 1, 0x7f, 0xff] {
-            for length in [0, 1, 8, 24, 40, 136, 312, 632, 1000] {
-                assert_eq!(shape(&shapes, vec![byte; length]), Shape::None, "{length} times {byte}");
-            }
-        }
-    }
 }
