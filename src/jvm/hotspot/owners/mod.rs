@@ -14,8 +14,6 @@ mod loaders;
 mod owner;
 mod roots;
 mod shapes;
-#[cfg(test)]
-mod shapes_tests;
 mod tables;
 mod zones;
 

@@ -61,9 +61,9 @@ impl Shape {
 /// The offsets that the shapes need.
 #[derive(Debug, Default)]
 pub struct Shapes {
-    pub symbol: Option<SymbolFields>,
+    symbol: Option<SymbolFields>,
     /// Entries of each kind of buffer.
-    pub buffers: Vec<u64>,
+    buffers: Vec<u64>,
     handle_block: Option<HandleBlockFields>,
     /// Bytes of an `ObjectMonitor`.
     monitor: Option<u64>,
@@ -71,12 +71,12 @@ pub struct Shapes {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct SymbolFields {
-    pub length: usize,
-    pub references: usize,
-    pub body: usize,
+struct SymbolFields {
+    length: usize,
+    references: usize,
+    body: usize,
     /// JDK 20 on: behind the link of the table's node (src/hotspot/share/classfile/symbolTable.cpp).
-    pub is_in_node: bool,
+    is_in_node: bool,
 }
 
 /// `OopStorage::Block`: 64 oops, aligned to 64 bytes, then a bitmap, the storage's address, and the address that malloc
@@ -358,3 +358,7 @@ fn number(bytes: &[u8], at: usize) -> u32 {
 fn half(bytes: &[u8], at: usize) -> u16 {
     bytes.get(at..).and_then(|rest| rest.first_chunk::<2>()).map_or(0, |word| u16::from_le_bytes(*word))
 }
+
+#[cfg(test)]
+#[path = "shapes_tests.rs"]
+mod tests;

@@ -1,7 +1,5 @@
-use super::index::Index;
-use super::index::tests::Listed;
-use super::shapes::*;
-use crate::base::{Addr, Range};
+use super::super::index::tests::Listed;
+use super::*;
 
 const AT: u64 = 0x7f00_0000_0010;
 
