@@ -9,7 +9,6 @@ use crate::base::blocks::{Label, Mark, Witness};
 use crate::base::limits::{MARK_SCAN_BYTES_MAX, MARK_SCAN_PIECES_MAX};
 use crate::base::{Addr, Bytes, Gap, PAGE, Range, Why};
 use crate::os::{Memory, Target};
-use std::collections::BTreeMap;
 
 const WINDOW_BYTES: u64 = 256 << 10;
 
@@ -189,16 +188,18 @@ fn stretches(piece: Range, resident: &[Range], blocks: &[Marked]) -> Vec<Stretch
 }
 
 fn shares<'a>(part: Range, blocks: impl Iterator<Item = &'a Marked>) -> Vec<(State, Bytes)> {
-    let mut shares: BTreeMap<State, Bytes> = BTreeMap::new();
-    let mut rest = part.bytes();
+    // By label; there are hundreds of thousands of blocks.
+    let mut in_use = [0; Label::MAX as usize + 1];
+    let (mut overhead, mut rest) = (0, part.bytes());
     for block in blocks {
         let (whole, payload) = (block.range.intersect(part).bytes(), block.payload.intersect(part).bytes());
-        *shares.entry(State::InUse(block.label)).or_default() += payload;
-        *shares.entry(State::Overhead).or_default() += whole - payload;
+        in_use[usize::from(block.label)] += payload;
+        overhead += whole - payload;
         rest = rest.saturating_sub(whole);
     }
-    shares.insert(State::NotWalked, rest);
-    shares.into_iter().filter(|(_, bytes)| *bytes > 0).collect()
+    let labels = (0..=Label::MAX).map(|label| (State::InUse(label), in_use[usize::from(label)]));
+    let others = [(State::Overhead, overhead), (State::NotWalked, rest)];
+    labels.chain(others).filter(|(_, bytes)| *bytes > 0).collect()
 }
 
 impl Scanned {

@@ -107,7 +107,15 @@ fn assert_alike(live: &Value, dead: &Value, resident: &dyn Fn(u64, u64) -> bool)
     for key in ["pid", "command", "user"] {
         assert_eq!(live["process"][key], dead["process"][key], "process.{key}");
     }
-    for key in ["allocator", "in_use_bytes", "free_bytes", "mmapped_count", "mmapped_bytes"] {
+    for key in [
+        "allocator",
+        "mmapped_chunks",
+        "mmapped_bytes",
+        "in_use_bytes",
+        "free_bytes",
+        "overhead_bytes",
+        "owners",
+    ] {
         assert_eq!(live["malloc"][key], dead["malloc"][key], "malloc.{key}");
     }
     assert_same_threads(live, dead);

@@ -14,6 +14,8 @@ const TRIAL_READS: usize = 64;
 #[derive(Clone, Copy, Default)]
 struct Block {
     range: Range,
+    /// Where its bytes are in the store; `None` until it is used: most heaps need a few blocks.
+    place: Option<usize>,
 }
 
 pub struct Links<'a> {
@@ -44,8 +46,8 @@ impl Linking {
 
 impl<'a> Links<'a> {
     pub fn new(source: &'a dyn Source) -> Links<'a> {
-        let bytes = vec![0; BLOCKS * BLOCK_BYTES as usize];
-        Links { source, blocks: vec![Block::default(); BLOCKS], bytes, hits: 0, misses: 0, far_reads: 0 }
+        let blocks = vec![Block::default(); BLOCKS];
+        Links { source, blocks, bytes: Vec::new(), hits: 0, misses: 0, far_reads: 0 }
     }
 
     /// Fills `into` from `at`, which lies in `region`.
@@ -63,7 +65,8 @@ impl<'a> Links<'a> {
         } else {
             self.hits += 1;
         }
-        let from = slot * BLOCK_BYTES as usize + (at.0 - self.blocks[slot].range.start.0) as usize;
+        let block = self.blocks[slot];
+        let from = block.place? + (at.0 - block.range.start.0) as usize;
         into.copy_from_slice(&self.bytes[from..from + into.len()]);
         Some(())
     }
@@ -78,7 +81,11 @@ impl<'a> Links<'a> {
             self.hits += usize::from(self.misses.is_multiple_of(2));
             return false;
         }
-        let from = slot * BLOCK_BYTES as usize;
+        let from = *self.blocks[slot].place.get_or_insert_with(|| {
+            let end = self.bytes.len();
+            self.bytes.resize(end + BLOCK_BYTES as usize, 0);
+            end
+        });
         let into = &mut self.bytes[from..from + range.bytes() as usize];
         let is_read = self.source.read(range.start, into).is_ok();
         self.blocks[slot].range = if is_read { range } else { Range::default() };

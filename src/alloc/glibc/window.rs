@@ -70,8 +70,8 @@ pub struct Window<'a> {
 
 impl<'a> Window<'a> {
     pub fn new(source: &'a dyn Source) -> Window<'a> {
-        let buffer = vec![0; WINDOW_BYTES_MAX];
-        Window { source, resident: Vec::new(), buffer, start: 0, filled: 0, step: WINDOW_BYTES_MIN }
+        let (resident, buffer) = (Vec::new(), Vec::new());
+        Window { source, resident, buffer, start: 0, filled: 0, step: WINDOW_BYTES_MIN }
     }
 
     pub fn source(&self) -> &'a dyn Source {
@@ -138,6 +138,9 @@ impl<'a> Window<'a> {
         }
         let bytes = (run.end.0 - at.0).min(wanted as u64) as usize;
         (self.start, self.filled) = (at.0, 0);
+        if self.buffer.len() < bytes {
+            self.buffer.resize(bytes.next_power_of_two(), 0);
+        }
         self.filled = match self.source.read(at, &mut self.buffer[..bytes]) {
             Ok(()) => bytes,
             // A page behind it may be gone, or was of no use to the walk that was recorded.

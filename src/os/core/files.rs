@@ -36,7 +36,7 @@ impl Found {
 pub struct Files {
     /// By the number in a mapping's inode, less one.
     pub found: Vec<Option<Found>>,
-    /// What is wrong with a file whose bytes are needed, by path.
+    /// What is wrong with a file, by path.
     pub troubles: HashMap<String, Gap>,
     pub gaps: Vec<Gap>,
 }
@@ -64,8 +64,8 @@ impl Files {
                 }
             }
         }
-        files.troubles.retain(|path, _| is_needed(view, headers, path));
-        let mut troubles: Vec<(&String, &Gap)> = files.troubles.iter().collect();
+        let mut troubles: Vec<(&String, &Gap)> =
+            files.troubles.iter().filter(|(path, _)| is_needed(view, headers, path)).collect();
         troubles.sort_by_key(|(path, _)| *path);
         for (path, gap) in troubles {
             if path.contains("libjvm.so") || path.contains("/libc") {

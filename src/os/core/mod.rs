@@ -138,7 +138,7 @@ impl Core {
         CoreSymbols { mappings: &self.view.mappings, files: &self.files.found }
     }
 
-    /// What is wrong with the file behind the mappings of `path`, where its bytes are needed.
+    /// What is wrong with the file behind the mappings of `path`. Its bytes may all be in the core.
     pub fn trouble(&self, path: &str) -> Option<&Gap> {
         self.files.troubles.get(path)
     }

@@ -136,7 +136,9 @@ fn pages(
         }
         let Some(load) = loads.peek().filter(|load| load.range.covers(mapping.range)) else { continue };
         let before = runs.len();
-        if mapping.counts_in_rss(mapping.rights.shared) {
+        // Nobody has touched the gaps between the segments of a library.
+        let is_gap = mapping.is_file() && !mapping.rights.any();
+        if mapping.counts_in_rss(mapping.rights.shared) && !is_gap {
             finder.runs(load, mapping, &mut runs);
         }
         // gdb marks reservations without any right readable, and writes their zeros.

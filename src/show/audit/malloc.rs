@@ -17,7 +17,11 @@ pub fn text(out: &mut dyn Write, audit: &MallocAudit) -> io::Result<()> {
         }
         writeln!(
             out,
-            "bytes; counters: NMT's own, in the JVM's memory; report: VM.native_memory, asked before"
+            "bytes. Counters: NMT's own, in the JVM's memory. Report: VM.native_memory, asked before; it counts"
+        )?;
+        writeln!(
+            out,
+            "what the JVM had in hand to answer (Internal). Arena Chunk is with what the arenas use."
         )?;
     }
     if !audit.arenas.is_empty() {
@@ -29,6 +33,12 @@ pub fn text(out: &mut dyn Write, audit: &MallocAudit) -> io::Result<()> {
         for row in &audit.arenas {
             arena(out, row)?;
         }
+    }
+    if !audit.arenas.is_empty() {
+        writeln!(
+            out,
+            "malloc_info was written while the arena of the asked thread held the answer before it"
+        )?;
     }
     if let Some(row) = &audit.mmapped {
         writeln!(
