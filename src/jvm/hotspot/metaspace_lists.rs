@@ -10,11 +10,19 @@
 use super::metaspace_nodes::{Search, Sighting};
 use crate::base::limits::{METASPACE_NODES_MAX, NODE_LISTS_OBJECTS_MAX};
 use crate::base::{Addr, Range};
+use crate::os::Memory;
 use std::collections::{BTreeMap, HashSet};
 
 /// `VirtualSpaceList` of JDK 8 and 11 begins with the first and the current node, that of JDK 16 and later with its name
 /// and the first node.
 const LIST_WORDS: usize = 2;
+
+/// Tells from the mappings what an address or a range may be.
+pub(super) trait Judge {
+    fn memory(&self) -> &dyn Memory;
+    fn may_be_object(&self, at: Addr) -> bool;
+    fn may_be_node(&self, range: Range) -> bool;
+}
 
 #[derive(Default)]
 pub(super) struct Lists {
@@ -75,18 +83,60 @@ fn lists_of_library(search: &Search, word: usize) -> Vec<Vec<Range>> {
 }
 
 /// The nodes from the one at `object` on; none from one on that `passed` has.
-fn nodes_from(search: &Search, object: Addr, word: usize, passed: &mut HashSet<Addr>) -> Vec<Range> {
+fn nodes_from(judge: &dyn Judge, object: Addr, word: usize, passed: &mut HashSet<Addr>) -> Vec<Range> {
     let mut ranges = Vec::new();
     let mut object = object;
-    while ranges.len() < METASPACE_NODES_MAX && search.may_be_object(object) && passed.insert(object) {
-        let words = search.vm.memory().scan(object, word + 2).unwrap_or_default();
+    while ranges.len() < METASPACE_NODES_MAX && judge.may_be_object(object) && passed.insert(object) {
+        let words = judge.memory().scan(object, word + 2).unwrap_or_default();
         let (Some(next), Some(pair)) = (words.first(), words.get(word..word + 2)) else { break };
         let range = Range::sized(Addr(pair[0]), pair[1]);
-        if !search.may_be_node(range) {
+        if !judge.may_be_node(range) {
             break;
         }
         ranges.push(range);
         object = Addr(*next);
     }
     ranges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::os::memory::Pieces;
+
+    /// Objects lie below 1 MiB, nodes above.
+    struct Split(Pieces);
+
+    impl Judge for Split {
+        fn memory(&self) -> &dyn Memory {
+            &self.0
+        }
+        fn may_be_object(&self, at: Addr) -> bool {
+            !at.is_null() && at.0 < 1 << 20
+        }
+        fn may_be_node(&self, range: Range) -> bool {
+            range.start.0 >= 1 << 20 && !range.is_empty()
+        }
+    }
+
+    #[test]
+    fn a_list_ends_at_null_at_what_is_no_node_and_where_it_was_before() {
+        let mut memory = Pieces::default();
+        memory.put_words(Addr(0x1000), &[0x2000, 7, 0x10_0000, 0x1000]);
+        memory.put_words(Addr(0x2000), &[0x3000, 7, 0x20_0000, 0x2000]);
+        memory.put_words(Addr(0x3000), &[0, 7, 0x30_0000, 0x3000]);
+        memory.put_words(Addr(0x4000), &[0x5000, 7, 0x40_0000, 0x4000]);
+        memory.put_words(Addr(0x5000), &[0x1000, 7, 5, 6]);
+        memory.put_words(Addr(0x6000), &[0x7000, 7, 0x60_0000, 0x6000]);
+        memory.put_words(Addr(0x7000), &[0x6000, 7, 0x70_0000, 0x7000]);
+        let judge = Split(memory);
+        let starts = |first| {
+            let nodes = nodes_from(&judge, Addr(first), 2, &mut HashSet::new());
+            nodes.iter().map(|range| range.start.0).collect::<Vec<_>>()
+        };
+        assert_eq!(starts(0x1000), [0x10_0000, 0x20_0000, 0x30_0000]);
+        assert_eq!(starts(0x4000), [0x40_0000]);
+        assert_eq!(starts(0x6000), [0x60_0000, 0x70_0000], "a ring");
+        assert!(starts(0x8000).is_empty(), "not in memory");
+    }
 }

@@ -10,11 +10,12 @@
 //! (`metaspace_lists`): a search through the chunks of a large loader is long, and often in vain.
 
 use super::metaspace::Mark;
-use super::metaspace_lists::Lists;
+use super::metaspace_lists::{Judge, Lists};
 use super::{Found, Hotspot};
 use crate::base::limits::{NODE_DEPTH_MAX, NODE_OBJECTS_MAX, NODE_SEARCHES_OBJECTS_MAX};
 use crate::base::{Addr, PAGE, Range};
 use crate::jvm::types::How;
+use crate::os::Memory;
 use crate::os::maps::Mapping;
 use std::collections::{HashSet, VecDeque};
 
@@ -145,7 +146,7 @@ impl<'a> Search<'a> {
         best.map(|(seen, _)| seen)
     }
 
-    pub(super) fn words(&self, object: Addr) -> Vec<u64> {
+    fn words(&self, object: Addr) -> Vec<u64> {
         let to_page_end = (PAGE - (object.0 & (PAGE - 1))) as usize / 8;
         // An object may end at the end of a mapping: what lies on the next page is taken only when it can be read.
         let memory = self.vm.memory();
@@ -158,24 +159,6 @@ impl<'a> Search<'a> {
         const CHUNK_BYTES_MIN: u64 = 1 << 10;
         let is_near = word.abs_diff(mark.at.0) < 64 << 20;
         (!is_near || word.is_multiple_of(CHUNK_BYTES_MIN)) && self.may_be_object(Addr(word))
-    }
-
-    /// Aligned, private, resident, and nobody else's.
-    pub(super) fn may_be_object(&self, at: Addr) -> bool {
-        at.0 >= 1 << 16
-            && at.is_aligned(8)
-            && !self.taken.overlaps(Range::sized(at, 8))
-            && self.vm.target.mapping(at).is_some_and(|mapping| is_private(mapping) && mapping.rights.write)
-            && self.vm.target.is_resident(at)
-    }
-
-    pub(super) fn may_be_node(&self, range: Range) -> bool {
-        range.start.is_aligned(PAGE)
-            && !range.start.is_null()
-            && range.bytes() >= NODE_BYTES_MIN
-            && range.bytes().is_multiple_of(GRANULE_BYTES_MIN)
-            && !self.taken.overlaps(range)
-            && self.is_mapped_whole(range)
     }
 
     /// Private mappings without a gap between them cover it.
@@ -205,6 +188,30 @@ impl<'a> Search<'a> {
             return Some(range);
         }
         (!self.taken.overlaps(first.range)).then_some(first.range)
+    }
+}
+
+impl Judge for Search<'_> {
+    fn memory(&self) -> &dyn Memory {
+        self.vm.memory()
+    }
+
+    /// Aligned, private, resident, and nobody else's.
+    fn may_be_object(&self, at: Addr) -> bool {
+        at.0 >= 1 << 16
+            && at.is_aligned(8)
+            && !self.taken.overlaps(Range::sized(at, 8))
+            && self.vm.target.mapping(at).is_some_and(|mapping| is_private(mapping) && mapping.rights.write)
+            && self.vm.target.is_resident(at)
+    }
+
+    fn may_be_node(&self, range: Range) -> bool {
+        range.start.is_aligned(PAGE)
+            && !range.start.is_null()
+            && range.bytes() >= NODE_BYTES_MIN
+            && range.bytes().is_multiple_of(GRANULE_BYTES_MIN)
+            && !self.taken.overlaps(range)
+            && self.is_mapped_whole(range)
     }
 }
 
