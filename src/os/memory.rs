@@ -38,7 +38,7 @@ pub trait Memory {
     }
 
     /// As `read`, for a walk that goes once through a whole region: past every store of pages. Not recorded: the walker says
-    /// with `used` what it relied on. A replay gives zeros for what was not recorded of a page of which something was.
+    /// with `used` what it relied on. A replay gives zeros for what was not recorded.
     fn read_once(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
         self.read(at, into)
     }

@@ -106,15 +106,18 @@ impl Memory for Sparse {
         Ok(())
     }
 
-    /// What is not known of a page of which something is known is 0.
+    /// What is not known is 0: nothing there mattered, or it would have been noted. A fault would say more than that: what
+    /// lies beside it in the same read could not be had either.
     fn read_once(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
         let mut done = 0;
         while done < into.len() {
             let here = at.plus(done as u64);
-            let page = self.pages.get(&here.down_to(PAGE).0).ok_or(not_recorded(here))?;
             let from = (here.0 % PAGE) as usize;
             let step = (PAGE_BYTES - from).min(into.len() - done);
-            into[done..done + step].copy_from_slice(&page.bytes[from..from + step]);
+            match self.pages.get(&here.down_to(PAGE).0) {
+                Some(page) => into[done..done + step].copy_from_slice(&page.bytes[from..from + step]),
+                None => into[done..done + step].fill(0),
+            }
             done += step;
         }
         Ok(())
