@@ -114,3 +114,7 @@ pub const BLOCK_START_BYTES: u64 = 4 << 10;
 pub const BLOCK_SEARCHED_BYTES_MAX: u64 = 1 << 20;
 /// The size of one heap of malloc that is walked: the map of its chunks takes a 32nd of it.
 pub const HEAP_WALK_BYTES_MAX: u64 = 256 << 30;
+/// Cleaners and deallocators of direct buffers that are followed.
+pub const DIRECT_BUFFERS_MAX: usize = 1_000_000;
+/// Object monitors, or blocks of 128 of them, that are followed.
+pub const MONITORS_MAX: usize = 4_000_000;

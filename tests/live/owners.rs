@@ -184,7 +184,7 @@ fn owners_agree_with_the_tags_of_nmt() {
         [("11", "g1"), ("17", "g1"), ("17", "serial"), ("21", "g1"), ("25", "g1"), ("25", "parallel")]
     {
         let options = ["-Xmx256m", "-XX:NativeMemoryTracking=summary"];
-        let load = ["quiet=1", "heap=60m", "threads=20", "classes=3000", "jit=1", "deflate=1"];
+        let load = ["quiet=1", "heap=60m", "threads=20", "classes=3000", "jit=1", "deflate=1", "direct=8m"];
         let Some(jvm) = Jvm::under_load(&row(jdk, gc), &options, &load) else { continue };
         let measured = measure(jvm.pid).expect("the JVM can be read");
         measured.print(&format!("jdk {jdk} {gc}"));
@@ -194,6 +194,22 @@ fn owners_agree_with_the_tags_of_nmt() {
         }
     }
     assert!(broken.is_empty(), "{broken:#?}");
+}
+
+#[test]
+fn direct_buffers_are_known_without_nmt() {
+    let wanted = 10_000.0 * f64::from(32 << 10);
+    for jdk in ["8", "11", "17", "21", "25"] {
+        let options = ["-Xmx32m", "-XX:MaxDirectMemorySize=400m"];
+        let program = ["marusa.Direct", "count=10000", "size=32k"];
+        let Some(java) = java(jdk) else { continue };
+        let jvm = Jvm::start(&java, &options, &program);
+        let map = map_json(jvm.pid);
+        let buffers = &area(&map, "direct_buffers")["in_use_bytes"];
+        let share = buffers.as_u64().unwrap_or(0) as f64 / wanted;
+        println!("jdk {jdk}: {share:.4} of the direct buffers");
+        assert!((0.99..=1.01).contains(&share), "jdk {jdk}: {share} of them: {:#}", map["malloc"]["owners"]);
+    }
 }
 
 /// `scripts/owners` asks this of a JVM of its own.

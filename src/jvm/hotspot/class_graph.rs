@@ -28,6 +28,9 @@ pub struct ClassSeen {
     /// Its members that point to malloc: JNI ids, method ids, code that depends on it (src/hotspot/share/oops/instanceKlass.hpp,
     /// JDK 8 to 25: from `_oop_map_cache` up to `_osr_nmethods_head`).
     pub aside: Vec<u64>,
+    /// `Klass::_name`, and `Klass::_layout_helper`: the bytes of an instance where it is positive.
+    pub name: Addr,
+    pub layout: i32,
 }
 
 pub struct Counts {
@@ -91,6 +94,7 @@ struct Layout {
     next_link: u64,
     loader_data: u64,
     layout_helper: u64,
+    name: Option<u64>,
     /// Members of `InstanceKlass` that point to metadata.
     metadata: Vec<u64>,
     methods: Option<u64>,
@@ -117,7 +121,9 @@ impl Layout {
             (Ok(first), Ok(end)) if first + ASIDE_BYTES_MAX >= end => first..end,
             _ => 0..0,
         };
-        let last = metadata.iter().chain([&next_link, &loader_data, &layout_helper, &aside.end]).max();
+        let name = structs.offset("Klass", "_name").ok().filter(|name| *name < layout_helper + 64);
+        let last =
+            metadata.iter().chain([&next_link, &loader_data, &layout_helper, &aside.end]).chain(&name).max();
         let class_bytes = last.copied().unwrap_or(0) + 8;
         if class_bytes > CLASS_BYTES_MAX as u64 {
             return Err(Gap::new("layout of InstanceKlass", Why::BadData(Addr(class_bytes))));
@@ -128,6 +134,7 @@ impl Layout {
             next_link,
             loader_data,
             layout_helper,
+            name,
             metadata,
             methods: structs.offset("InstanceKlass", "_methods").ok(),
             aside,
@@ -191,6 +198,8 @@ impl Layout {
             metadata: Vec::new(),
             methods: Addr::NULL,
             aside: Vec::new(),
+            name: Addr::NULL,
+            layout: 0,
         };
         while !seen.class.is_null() {
             *count += 1;
@@ -203,6 +212,8 @@ impl Layout {
             }
             seen.metadata.clear();
             seen.aside.clear();
+            seen.name = Addr(self.name.map_or(0, |offset| word(bytes, offset)));
+            seen.layout = word(bytes, self.layout_helper) as i32;
             seen.methods = Addr::NULL;
             // The layout helper of an array class is negative.
             if (word(bytes, self.layout_helper) as u32) < 1 << 31 {

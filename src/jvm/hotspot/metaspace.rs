@@ -59,7 +59,7 @@ pub fn read(vm: &Hotspot, found: &mut Found) -> Known<ClassView> {
     let mut archived_methods = Vec::new();
     let counts = class_graph::walk(vm, &windows, &mut |seen| {
         classes.mark(seen.class, seen.loader);
-        found.leads.of_class(&seen.aside);
+        found.leads.of_class(seen);
         seen.metadata.iter().for_each(|at| metadata.mark(*at, seen.loader));
         if archived_methods.len() < ARCHIVED_CLASSES_MAX && known.has(seen.methods) {
             archived_methods.push(Mark { at: seen.methods, loader: seen.loader });

@@ -215,7 +215,7 @@ impl<'a> Pass<'a> {
             }
         }
         let inner = match shape {
-            Shape::InnerNode => 8,
+            Shape::InnerNode | Shape::Monitor => 8,
             // Some are enough to know the arenas of symbols, each of which holds hundreds.
             Shape::SymbolNode if block.is_multiple_of(ARENA_PROBE) => 0,
             _ => return,

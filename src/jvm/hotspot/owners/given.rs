@@ -56,7 +56,7 @@ impl<'a> Given<'a> {
                     candidates.streams.push(block);
                     continue;
                 }
-                Shape::InnerNode => {
+                Shape::InnerNode | Shape::Monitor => {
                     candidates.nodes.push(block);
                     continue;
                 }
@@ -124,8 +124,14 @@ impl<'a> Given<'a> {
         if self.memory.read_once(payload.start.plus(start), &mut bytes).is_err() {
             return Vec::new();
         }
-        let words = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
-        words.filter_map(|word| self.index.at_start(word)).collect()
+        let mut found = Vec::new();
+        for (word, bytes) in bytes.as_chunks::<8>().0.iter().enumerate() {
+            if let Some(to) = self.index.at_start(u64::from_le_bytes(*bytes)) {
+                self.memory.used(payload.start.plus(start + word as u64 * 8), bytes);
+                found.push(to);
+            }
+        }
+        found
     }
 
     /// Arenas into which the links of the symbol table point.

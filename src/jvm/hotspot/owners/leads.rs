@@ -5,24 +5,44 @@ use super::owner::Owner;
 use super::shapes::word;
 use crate::base::Addr;
 use crate::jvm::hotspot::Hotspot;
+use crate::jvm::hotspot::class_graph::ClassSeen;
 use crate::jvm::hotspot::window::Windows;
 
 const METHOD_BYTES_MAX: u64 = 1024;
+/// Of the objects that lead to direct buffers.
+const SMALL_BYTES: std::ops::Range<i32> = 24..73;
 
-/// What was seen so far: addresses that are not null, and whose a block would be that starts there.
+/// What was seen so far.
 #[derive(Default)]
 pub struct Leads {
-    found: Vec<(u64, Owner)>,
+    /// Addresses that are not null, and whose a block would be that starts there.
+    pub pointers: Vec<(u64, Owner)>,
+    pub small_classes: Vec<SmallClass>,
+}
+
+/// A class of small objects.
+pub struct SmallClass {
+    pub loader: Addr,
+    pub class: Addr,
+    pub name: Addr,
+    /// Of an object of it.
+    pub bytes: usize,
 }
 
 impl Leads {
-    /// The members of an `InstanceKlass` from `_oop_map_cache` to `_osr_nmethods_head`: all of them point to malloc.
-    pub fn of_class(&mut self, members: &[u64]) {
-        self.found.extend(members.iter().filter(|at| **at != 0).map(|at| (*at, Owner::ClassBranch)));
-    }
-
-    pub fn into_found(self) -> Vec<(u64, Owner)> {
-        self.found
+    pub fn of_class(&mut self, seen: &ClassSeen) {
+        let aside = seen.aside.iter().filter(|at| **at != 0);
+        self.pointers.extend(aside.map(|at| (*at, Owner::ClassBranch)));
+        if SMALL_BYTES.contains(&seen.layout) && !seen.name.is_null() {
+            // The lowest bit tells how it is allocated.
+            let bytes = (seen.layout & !7) as usize;
+            self.small_classes.push(SmallClass {
+                loader: seen.loader,
+                class: seen.class,
+                name: seen.name,
+                bytes,
+            });
+        }
     }
 }
 
@@ -56,7 +76,7 @@ impl BlobMembers {
     pub fn see(&mut self, windows: &Windows, blob: Addr, is_method: bool, leads: &mut Leads) {
         for offset in &self.of_blob {
             let at = windows.u64(blob.plus(*offset)).unwrap_or(0);
-            leads.found.extend((at != 0).then_some((at, Owner::BlobData)));
+            leads.pointers.extend((at != 0).then_some((at, Owner::BlobData)));
         }
         if !is_method || windows.read(blob, &mut self.header).is_err() {
             return;
@@ -67,7 +87,7 @@ impl BlobMembers {
             if at >> 32 != 0 && at >> 48 == 0 && at.is_multiple_of(16) {
                 let owner =
                     if self.of_collector == Some(offset) { Owner::GcBranch } else { Owner::BlobBranch };
-                leads.found.push((at, owner));
+                leads.pointers.push((at, owner));
             }
         }
     }

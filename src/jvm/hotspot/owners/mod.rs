@@ -4,6 +4,8 @@
 //! is certain outwards. A block that nothing proves stays without an owner.
 
 mod contents;
+mod direct;
+mod evidence;
 mod given;
 mod index;
 pub mod leads;
@@ -13,6 +15,7 @@ mod owner;
 mod roots;
 mod shapes;
 mod tables;
+mod zones;
 
 use super::Hotspot;
 use crate::base::blocks::{Block, Blocks, LABELS_MAX, Label, UNKNOWN};
@@ -29,13 +32,15 @@ pub fn label(vm: &Hotspot, view: &mut JvmView, blocks: &mut dyn Blocks) {
     if index.len() == 0 {
         return;
     }
-    let contents = contents::read(vm.target, &index, &Shapes::read(vm, view));
+    let shapes = Shapes::read(vm, view);
+    let contents = contents::read(vm.target, &index, &shapes);
     if index.is_cut || contents.is_cut {
         view.gaps.push(Gap::new("owners of malloc's blocks", Why::OverLimit));
     }
     let mut given = Given::by_shape(vm.memory(), &index, &contents);
     roots::spread(vm, view, &mut given);
-    let labels = labels(view, &given);
+    evidence::note(vm.memory(), &shapes, &given);
+    let labels = labels(view, vm.major, &given);
     let mut next = 0;
     blocks.relabel(&mut |block: Block| {
         while next < index.len() && index.payload(next).start < block.payload.start {
@@ -50,13 +55,13 @@ pub fn label(vm: &Hotspot, view: &mut JvmView, blocks: &mut dyn Blocks) {
 }
 
 /// The owners that got blocks become labels of the view.
-fn labels(view: &mut JvmView, given: &Given) -> Vec<Label> {
+fn labels(view: &mut JvmView, major: Option<u32>, given: &Given) -> Vec<Label> {
     let mut is_used = [false; Owner::COUNT];
     given.owners.iter().flatten().for_each(|owner| is_used[*owner as usize] = true);
     // Where Native Memory Tracking is on, each block of HotSpot says so: one without a header is not, whatever it looks like.
     let is_tracked = view.block_owners.iter().any(|owner| owner.how == How::NmtHeader);
     let mut label = |owner: Owner| {
-        let described = owner.describe();
+        let described = owner.describe(major);
         let is_refused = is_tracked && described.nmt_tag.is_some();
         if !is_used[owner as usize] || is_refused || view.block_owners.len() + 1 >= LABELS_MAX {
             return UNKNOWN;

@@ -38,6 +38,8 @@ pub enum Owner {
     ThreadBranch,
     HandleBlocks,
     Monitors,
+    MonitorsByHandle,
+    MonitorBlocks,
     Locks,
     LockNames,
     DirectBuffers,
@@ -105,9 +107,11 @@ const TABLE: [Row; Owner::COUNT] = [
     row(Owner::ThreadBranch, VmWork, "threads", "Thread", From("Thread")),
     row(Owner::HandleBlocks, VmWork, "JNI handles", "Internal", From("JavaThread::_active_handles")),
     row(Owner::Monitors, VmWork, "object monitors", "Object Monitors", Field),
+    row(Owner::MonitorsByHandle, VmWork, "object monitors", "Object Monitors", Shape),
+    row(Owner::MonitorBlocks, VmWork, "object monitors", "Internal", From("ObjectSynchronizer::gBlockList")),
     row(Owner::Locks, VmWork, "locks", "Synchronization", Shape),
     row(Owner::LockNames, VmWork, "locks", "Internal", Shape),
-    row(Owner::DirectBuffers, Direct, "direct buffers", "Other", Field),
+    row(Owner::DirectBuffers, Direct, "direct buffers", "Other", From("Cleaner.first")),
     row(Owner::Zlib, NativeLibrary, "zlib", "", From("z_stream")),
 ];
 
@@ -118,14 +122,38 @@ impl Owner {
         TABLE.iter().map(|row| row.owner)
     }
 
-    pub fn describe(self) -> BlockOwner {
+    /// How this release of the JDK calls the tag.
+    fn tag(self, major: Option<u32>) -> &'static str {
+        let tag = TABLE[self as usize].tag;
+        match self {
+            // Storages of handles have tags of their own since JDK 16, metaspace too.
+            Owner::StringHandles
+            | Owner::ClassHandles
+            | Owner::MonitorHandles
+            | Owner::InternalHandles
+            | Owner::ThreadHandles
+            | Owner::ServiceHandles
+            | Owner::DedupHandles
+                if major < Some(16) =>
+            {
+                "GC"
+            }
+            Owner::Metaspace | Owner::MetaspaceHeaders if major < Some(16) => "Class",
+            Owner::DirectBuffers if major < Some(11) => "Internal",
+            _ if tag == "Synchronization" && major < Some(17) => "Synchronizer",
+            _ => tag,
+        }
+    }
+
+    pub fn describe(self, major: Option<u32>) -> BlockOwner {
         let row = &TABLE[self as usize];
         let how = match row.way {
             Field => How::VmStructs,
             Shape => How::Shape,
             From(root) => How::PointedFrom(root.to_string()),
         };
-        let nmt_tag = (!row.tag.is_empty()).then(|| row.tag.to_string());
+        let tag = self.tag(major);
+        let nmt_tag = (!tag.is_empty()).then(|| tag.to_string());
         BlockOwner { kind: row.kind, part: row.part.to_string(), nmt_tag, how }
     }
 }

@@ -2,11 +2,14 @@
 
 use super::contents::Edge;
 use super::given::Given;
+use super::leads::Leads;
 use super::owner::Owner;
 use super::shapes::{Shape, fits_pages};
-use super::{libraries, loaders, tables};
+use super::{direct, libraries, loaders, tables};
 use crate::base::Addr;
+use crate::base::limits::MONITORS_MAX;
 use crate::jvm::hotspot::Hotspot;
+use crate::jvm::hotspot::window::Windows;
 use crate::jvm::types::{JvmView, ThreadKind};
 
 const ARENA_BYTES_MAX: u64 = 128;
@@ -21,37 +24,54 @@ pub fn spread(vm: &Hotspot, view: &JvmView, given: &mut Given) {
     tables::locks(given);
     libraries::zlib(given);
     monitors(vm, given);
-    let classes = leads(vm, given);
+    let leads = vm.leads.take();
+    let classes = lead(&leads, given);
     threads(vm, view, given);
     let loaders = loaders::loaders(vm, given);
     gc(vm, given);
     given.spread(loaders, Owner::LoaderBranch);
     given.spread(classes, Owner::ClassBranch);
     task_queues(given);
+    direct::buffers(vm, view, &leads.small_classes, given);
 }
 
 /// What the code cache and the classes point to. Gives the blocks of the classes.
-fn leads(vm: &Hotspot, given: &mut Given) -> Vec<usize> {
+fn lead(leads: &Leads, given: &mut Given) -> Vec<usize> {
     let mut classes = Vec::new();
-    for (at, owner) in vm.leads.take().into_found() {
+    for (at, owner) in &leads.pointers {
+        let (at, owner) = (*at, *owner);
         let block = given.give(at, owner);
         classes.extend(block.filter(|_| owner == Owner::ClassBranch));
     }
     classes
 }
 
+/// The monitors in use: a list of them, some of which may be newer than the walk (JDK 16 on), or a list of blocks of them,
+/// each of which begins within a block of malloc (up to JDK 11: `gBlockList`).
 fn monitors(vm: &Hotspot, given: &mut Given) {
-    let (Ok(list), Ok(head), Ok(next)) = (
+    let windows = Windows::new(vm.target);
+    let offset = |owner, name| vm.structs.offset(owner, name);
+    if let (Ok(list), Ok(head), Ok(next)) = (
         vm.structs.static_at("ObjectSynchronizer", "_in_use_list"),
-        vm.structs.offset("MonitorList", "_head"),
-        vm.structs.offset("ObjectMonitor", "_next_om"),
-    ) else {
-        return;
-    };
-    let head = vm.memory().u64(list.plus(head)).unwrap_or(0);
-    let mut monitor = given.index.at_start(head);
-    while let Some(block) = monitor.filter(|block| given.take(*block, Owner::Monitors)) {
-        monitor = given.at_word(block, next / 8);
+        offset("MonitorList", "_head"),
+        offset("ObjectMonitor", "_next_om"),
+    ) {
+        let mut monitor = vm.memory().u64(list.plus(head)).unwrap_or(0);
+        for _ in 0..MONITORS_MAX {
+            if monitor == 0 {
+                break;
+            }
+            given.give(monitor, Owner::Monitors);
+            monitor = windows.u64(Addr(monitor).plus(next)).unwrap_or(0);
+        }
+    }
+    if let (Ok(head), Ok(next)) =
+        (vm.static_addr("ObjectSynchronizer", "gBlockList"), offset("ObjectMonitor", "FreeNext"))
+    {
+        let mut monitors = head;
+        while given.index.holding(monitors.0).is_some_and(|block| given.take(block, Owner::MonitorBlocks)) {
+            monitors = windows.addr(monitors.plus(next)).unwrap_or_default();
+        }
     }
 }
 

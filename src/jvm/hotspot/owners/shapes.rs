@@ -2,9 +2,11 @@
 //! to where it must. One such coincidence in a random block is rare, so each shape asks for two or more.
 
 use super::index::Index;
+use super::zones::{Zones, has};
 use crate::base::{Addr, PAGE, Range};
 use crate::jvm::hotspot::Hotspot;
-use crate::jvm::types::{JvmView, Kind};
+use crate::jvm::types::JvmView;
+use crate::os::Memory;
 
 /// What a block looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,6 +31,8 @@ pub enum Shape {
     Buffer,
     /// A `JNIHandleBlock`.
     HandleBlock,
+    /// An `ObjectMonitor`, which points into a block of handles (JDK 16 on).
+    Monitor,
     /// A `z_stream` of zlib.
     ZStream,
     /// The name of a lock.
@@ -46,6 +50,7 @@ impl Shape {
             Shape::None
             | Shape::OopBlock
             | Shape::InnerNode
+            | Shape::Monitor
             | Shape::HandleBlock
             | Shape::ClassNode
             | Shape::ZStream => usize::MAX,
@@ -60,17 +65,9 @@ pub struct Shapes {
     /// Entries of each kind of buffer.
     buffers: Vec<u64>,
     handle_block: Option<HandleBlockFields>,
+    /// Bytes of an `ObjectMonitor`.
+    monitor: Option<u64>,
     zones: Zones,
-}
-
-/// What else words may point to. Each sorted.
-#[derive(Debug, Default)]
-pub struct Zones {
-    /// The collector's and the Java heap.
-    pub heap: Vec<Range>,
-    pub classes: Vec<Range>,
-    /// Code of files other than libjvm.
-    pub libraries: Vec<Range>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -87,6 +84,7 @@ struct SymbolFields {
 const OOP_BLOCK_ALIGNMENT: u64 = 64;
 const OOP_BLOCK_OOPS_BYTES: usize = 512;
 const OOP_BLOCK_BYTES_MAX: u64 = 800;
+const OOP_BLOCK_BYTES: std::ops::RangeInclusive<u64> = 520..=OOP_BLOCK_BYTES_MAX;
 /// `Chunk::tiny_size` is the least of an arena (src/hotspot/share/memory/arena.hpp).
 const CHUNK_LENGTH_MIN: u64 = 160;
 
@@ -98,6 +96,7 @@ impl Shapes {
             symbol: SymbolFields::read(vm),
             buffers,
             handle_block: HandleBlockFields::read(vm),
+            monitor: vm.structs.size_of("ObjectMonitor").ok(),
             zones: Zones::read(vm, view),
         }
     }
@@ -122,11 +121,61 @@ impl Shapes {
         }
         match payload.bytes() {
             16..=40 => self.small(payload, bytes, index),
+            184..=264 if self.is_monitor(payload, bytes, index) => Shape::Monitor,
             112..=160 if self.is_z_stream(bytes, index) => Shape::ZStream,
             520..=OOP_BLOCK_BYTES_MAX if is_oop_block(payload, bytes) => Shape::OopBlock,
             280..=340 if self.is_handle_block(payload, bytes, index) => Shape::HandleBlock,
             _ if self.is_buffer(payload, bytes, index) => Shape::Buffer,
             _ => Shape::None,
+        }
+    }
+
+    /// The pieces of a symbol that made it one: (where, bytes, whether it is a letter).
+    pub fn evidence_of_symbol(
+        &self,
+        memory: &dyn Memory,
+        start: Addr,
+        shape: Shape,
+    ) -> Vec<(Addr, usize, bool)> {
+        let Some(symbol) = &self.symbol else { return Vec::new() };
+        let skip = if shape == Shape::SymbolNode { 8 } else { 0 };
+        let mut bytes = [0; 32];
+        let header = &mut bytes[..skip + symbol.body];
+        let Ok(()) = memory.read_once(start, header) else { return Vec::new() };
+        let text = start.plus((skip + symbol.body) as u64);
+        let last = text.plus(u64::from(half(header, skip + symbol.length)).saturating_sub(1));
+        vec![(start, skip + symbol.body, false), (text, 1, true), (last, 1, true)]
+    }
+
+    /// The pieces of any other block that made its shape: (offset, bytes).
+    pub fn evidence(&self, memory: &dyn Memory, payload: Range, shape: Shape) -> Vec<(u64, usize)> {
+        let start = payload.start;
+        match shape {
+            Shape::Chunk | Shape::InnerNode | Shape::ClassNode | Shape::Monitor => vec![(0, 16)],
+            Shape::OopMaps => {
+                let count = {
+                    let mut bytes = [0; 4];
+                    memory.read_once(start, &mut bytes).map_or(0, |()| u32::from_le_bytes(bytes))
+                };
+                vec![(0, 16), (u64::from(count.max(1)) * 8, 8)]
+            }
+            Shape::OopBlock => {
+                let skip = start.up_to(OOP_BLOCK_ALIGNMENT).0 - start.0;
+                vec![(skip + OOP_BLOCK_OOPS_BYTES as u64 + 8, 16)]
+            }
+            Shape::Buffer => {
+                let last = self.buffers.iter().filter(|entries| fits(payload, 16 + 8 * **entries));
+                let last = last.map(|entries| (8 + 8 * entries, 8));
+                [(0, 16)].into_iter().chain(last).collect()
+            }
+            Shape::HandleBlock => {
+                let fields =
+                    self.handle_block.map(|fields| (fields.top as u64, fields.next + 16 - fields.top));
+                fields.into_iter().collect()
+            }
+            Shape::ZStream => vec![(56, 24)],
+            Shape::LockName => vec![(0, 24)],
+            Shape::None | Shape::Symbol | Shape::SymbolNode => Vec::new(),
         }
     }
 
@@ -147,6 +196,16 @@ impl Shapes {
         }
         let is_inside = index.at_start(to).is_none() && index.holding(to).is_some();
         if is_inside { Shape::InnerNode } else { Shape::None }
+    }
+
+    /// `_object` is the second word (src/hotspot/share/runtime/objectMonitor.hpp).
+    fn is_monitor(&self, payload: Range, bytes: &[u8], index: &Index) -> bool {
+        let object = word(bytes, 8);
+        self.monitor.is_some_and(|bytes| fits(payload, bytes))
+            && object.is_multiple_of(8)
+            && index
+                .holding(object)
+                .is_some_and(|block| OOP_BLOCK_BYTES.contains(&index.payload(block).bytes()))
     }
 
     fn is_handle_block(&self, payload: Range, bytes: &[u8], index: &Index) -> bool {
@@ -195,49 +254,6 @@ impl HandleBlockFields {
         let next = vm.structs.offset("JNIHandleBlock", "_next").ok()? as usize;
         Some(HandleBlockFields { top, next, bytes: vm.structs.size_of("JNIHandleBlock").ok()? })
     }
-}
-
-impl Zones {
-    fn read(vm: &Hotspot, view: &JvmView) -> Zones {
-        let of = |kinds: &[Kind]| {
-            let mut ranges: Vec<Range> = view
-                .extents
-                .iter()
-                .filter(|extent| kinds.contains(&extent.kind))
-                .map(|extent| extent.range)
-                .collect();
-            ranges.sort();
-            disjoint(ranges)
-        };
-        let library = vm.image.extent();
-        let files = vm
-            .target
-            .view
-            .mappings
-            .iter()
-            .filter(|m| m.is_file() && m.rights.execute && !library.has(m.range.start));
-        Zones {
-            heap: of(&[Kind::JavaHeap, Kind::Gc]),
-            classes: of(&[Kind::Metaspace, Kind::ClassSpace, Kind::CdsArchive]),
-            libraries: files.map(|mapping| mapping.range).collect(),
-        }
-    }
-}
-
-fn disjoint(ranges: Vec<Range>) -> Vec<Range> {
-    let mut out: Vec<Range> = Vec::new();
-    for range in ranges {
-        match out.last_mut() {
-            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
-            _ => out.push(range),
-        }
-    }
-    out
-}
-
-fn has(ranges: &[Range], word: u64) -> bool {
-    let at = Addr(word);
-    ranges.get(ranges.partition_point(|range| range.end <= at)).is_some_and(|range| range.has(at))
 }
 
 /// Up to JDK 20 each lock has a copy of its name; those of `MethodData` are many (src/hotspot/share/oops/methodData.hpp).
@@ -298,13 +314,14 @@ impl SymbolFields {
     }
 }
 
-/// `Chunk::_next`, `Chunk::_len`, then `_len` bytes.
+/// `Chunk::_next`, `Chunk::_len`, then `_len` bytes. While code is compiled the next one may be newer than the walk.
 fn is_chunk(payload: Range, bytes: &[u8], index: &Index) -> bool {
     let length = word(bytes, 8);
     length >= CHUNK_LENGTH_MIN
         && length.is_multiple_of(8)
         && fits_pages(payload, length.saturating_add(16))
-        && is_link(word(bytes, 0), index)
+        && word(bytes, 0).is_multiple_of(16)
+        && index.may_hold(word(bytes, 0))
 }
 
 /// `ImmutableOopMapSet::_count` and `_size`, then pairs of offsets: of the code, which rise, and of the maps, which lie behind
@@ -341,3 +358,7 @@ fn number(bytes: &[u8], at: usize) -> u32 {
 fn half(bytes: &[u8], at: usize) -> u16 {
     bytes.get(at..).and_then(|rest| rest.first_chunk::<2>()).map_or(0, |word| u16::from_le_bytes(*word))
 }
+
+#[cfg(test)]
+#[path = "shapes_tests.rs"]
+mod tests;

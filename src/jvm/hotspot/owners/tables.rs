@@ -12,6 +12,12 @@ use std::collections::HashMap;
 const STORAGE_WORD: u64 = 65;
 const OOP_BLOCK_ALIGNMENT: u64 = 64;
 const NAME_BYTES_MAX: usize = 64;
+/// What an array of buckets, or of entries up to JDK 11, points to, and whose it is then.
+const ENTRIES: [(Owner, Owner); 3] = [
+    (Owner::SymbolTable, Owner::SymbolTable),
+    (Owner::StringTable, Owner::StringTable),
+    (Owner::Symbols, Owner::SymbolTable),
+];
 /// Of the pointers in an array of buckets, at least this share points to nodes.
 const NODES_SHARE_MIN: f64 = 0.9;
 
@@ -86,6 +92,7 @@ pub fn nodes(given: &mut Given) {
                 arenas.push(to);
                 Owner::SymbolTable
             }
+            (Shape::Monitor, Some(Owner::MonitorHandles)) => Owner::MonitorsByHandle,
             (Shape::None, Some(Owner::Symbols)) => Owner::SymbolTable,
             _ => continue,
         };
@@ -112,8 +119,8 @@ pub fn locks(given: &mut Given) {
 pub fn buckets(given: &mut Given) {
     for block in std::mem::take(&mut given.candidates.arrays) {
         let edges = given.contents.edges_of(block);
-        for owner in [Owner::SymbolTable, Owner::StringTable] {
-            let nodes = edges.iter().filter(|edge| given.owners[edge.to as usize] == Some(owner)).count();
+        for (entry, owner) in ENTRIES {
+            let nodes = edges.iter().filter(|edge| given.owners[edge.to as usize] == Some(entry)).count();
             if nodes as f64 >= NODES_SHARE_MIN * edges.len() as f64 {
                 given.take(block, owner);
                 break;
