@@ -196,10 +196,24 @@ impl<'a> Pass<'a> {
         for resident in self.known[first..].iter().take_while(|piece| piece.start < range.end) {
             let piece = resident.intersect(range);
             let from = (piece.start.0 - range.start.0) as usize;
-            let into = &mut bytes[from..from + piece.bytes() as usize];
-            if !(self.read)(piece.start, into) {
-                into.fill(0);
+            self.read_pages(piece, &mut bytes[from..from + piece.bytes() as usize]);
+        }
+    }
+
+    /// At once, and page by page where one is gone, or not recorded.
+    fn read_pages(&self, piece: Range, into: &mut [u8]) {
+        if (self.read)(piece.start, into) {
+            return;
+        }
+        into.fill(0);
+        let mut at = piece.start;
+        while at < piece.end {
+            let end = at.plus(1).up_to(PAGE).min(piece.end);
+            let page = &mut into[(at.0 - piece.start.0) as usize..(end.0 - piece.start.0) as usize];
+            if !(self.read)(at, page) {
+                page.fill(0);
             }
+            at = end;
         }
     }
 
