@@ -46,6 +46,10 @@ pub trait Memory {
     /// Notes that `bytes`, which `read_once` or `Bulk` gave at `at`, mattered: a recording keeps them.
     fn used(&self, _at: Addr, _bytes: &[u8]) {}
 
+    /// Notes that `bytes` do as well as those at `at`, which may be text of the target: a recording keeps them in their place,
+    /// unless it was given the others.
+    fn stands_for(&self, _at: Addr, _bytes: &[u8]) {}
+
     /// The same memory for several threads at once, where there is such a way. Not where reads are recorded or replayed.
     fn bulk(&self) -> Option<&dyn Bulk> {
         None

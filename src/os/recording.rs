@@ -172,18 +172,20 @@ pub struct Recording<'a> {
     mappings: &'a [Mapping],
     seen: RefCell<Sparse>,
     scanned: RefCell<Sparse>,
+    stand_ins: RefCell<Sparse>,
 }
 
 impl<'a> Recording<'a> {
     /// `mappings`: sorted; what an address is.
     pub fn of(inner: &'a dyn Memory, mappings: &'a [Mapping]) -> Recording<'a> {
-        Recording { inner, mappings, seen: RefCell::default(), scanned: RefCell::default() }
+        let (seen, scanned, stand_ins) = Default::default();
+        Recording { inner, mappings, seen, scanned, stand_ins }
     }
 
     pub fn into_seen(self) -> Sparse {
         let mut all = self.scanned.into_inner();
-        for (at, bytes) in self.seen.into_inner().pieces() {
-            all.put(at, bytes);
+        for better in [self.stand_ins, self.seen] {
+            better.into_inner().pieces().into_iter().for_each(|(at, bytes)| all.put(at, bytes));
         }
         all
     }
@@ -226,6 +228,10 @@ impl Memory for Recording<'_> {
 
     fn used(&self, at: Addr, bytes: &[u8]) {
         self.seen.borrow_mut().put(at, bytes);
+    }
+
+    fn stands_for(&self, at: Addr, bytes: &[u8]) {
+        self.stand_ins.borrow_mut().put(at, bytes);
     }
 
     fn read_among_many(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {

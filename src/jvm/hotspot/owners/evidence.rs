@@ -6,6 +6,9 @@ use super::shapes::{Shape, Shapes};
 use crate::base::Addr;
 use crate::os::Memory;
 
+/// What stands for the name of any lock: it fits in the smallest block.
+const LOCK_NAME: &[u8] = b"some-lock\0";
+
 /// Notes the evidence, if anybody wants it.
 pub fn note(memory: &dyn Memory, shapes: &Shapes, given: &Given) {
     if !memory.keeps_what_is_read() {
@@ -23,12 +26,13 @@ pub fn note(memory: &dyn Memory, shapes: &Shapes, given: &Given) {
             shape @ (Shape::Symbol | Shape::SymbolNode) => {
                 for (at, length, is_text) in shapes.evidence_of_symbol(memory, start, shape) {
                     if is_text {
-                        memory.used(at, b"x");
+                        memory.stands_for(at, b"x");
                     } else {
                         keep(at, length);
                     }
                 }
             }
+            Shape::LockName => memory.stands_for(start, LOCK_NAME),
             shape => {
                 for (from, length) in shapes.evidence(memory, given.index.payload(block), shape) {
                     keep(start.plus(from), length);

@@ -174,8 +174,7 @@ impl Shapes {
                 fields.into_iter().collect()
             }
             Shape::ZStream => vec![(56, 24)],
-            Shape::LockName => vec![(0, 24)],
-            Shape::None | Shape::Symbol | Shape::SymbolNode => Vec::new(),
+            Shape::LockName | Shape::None | Shape::Symbol | Shape::SymbolNode => Vec::new(),
         }
     }
 
