@@ -130,6 +130,11 @@ impl Shapes {
         }
     }
 
+    /// Whether `word` points to a class.
+    pub fn is_class(&self, word: u64) -> bool {
+        has(&self.zones.classes, word)
+    }
+
     /// The pieces of a symbol that made it one: (where, bytes, whether it is a letter).
     pub fn evidence_of_symbol(
         &self,
