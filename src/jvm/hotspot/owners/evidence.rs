@@ -44,7 +44,7 @@ pub fn note(memory: &dyn Memory, shapes: &Shapes, given: &Given) {
                     }
                 }
             }
-            Shape::LockName => memory.stands_for(start, LOCK_NAME),
+            Shape::LockName => memory.used(start, LOCK_NAME),
             shape => {
                 for (from, length) in shapes.evidence(memory, given.index.payload(block), shape) {
                     keep(start.plus(from), length);
