@@ -26,6 +26,12 @@ impl Heap {
         Heap { view, walked }
     }
 
+    /// All that malloc holds: the reservations of the arenas' heaps, and the mapped chunks.
+    pub fn held(&self) -> impl Iterator<Item = Range> {
+        let heaps = self.view.arenas.iter().flat_map(|arena| arena.heaps.iter().map(|heap| heap.reserved));
+        heaps.chain(self.view.mmapped.iter().copied())
+    }
+
     /// The sums, after all labels are given.
     pub fn finish(self) -> AllocView {
         let Heap { mut view, walked } = self;

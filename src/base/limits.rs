@@ -105,7 +105,7 @@ pub const CORE_ZERO_BYTES_MAX: u64 = 64 << 30;
 /// Files of a core that are opened.
 pub const CORE_FILES_MAX: usize = 8_192;
 /// Blocks of malloc whose owners are looked for, some 20 bytes each, and pointers between them that are kept, 12 bytes each.
-pub const OWNED_BLOCKS_MAX: usize = 8_000_000;
+pub const OWNED_BLOCKS_MAX: usize = 2_000_000;
 pub const BLOCK_POINTERS_MAX: usize = 16_000_000;
 /// A block larger than the first is searched for pointers only at its start, as far as the second says, and as far as the
 /// third when it has an owner who gives what it points to.

@@ -16,14 +16,15 @@ use crate::base::{Addr, Known, PAGE, Range, Why};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Reads this long go past the cache.
 const LARGE_READ_BYTES: usize = 64 << 10;
 
 /// By address and number of words.
-type SharedWords = HashMap<(Addr, usize), Rc<Vec<u64>>>;
+type SharedWords = HashMap<(Addr, usize), Arc<Vec<u64>>>;
 
 pub struct Live<'a> {
     process: &'a Process,
@@ -44,19 +45,22 @@ impl<'a> Live<'a> {
                 "run as root, or with CAP_SYS_PTRACE, or as the JVM's user with kernel.yama.ptrace_scope=0",
             )
         })?;
-        let copy = memory.try_clone().map_err(|error| gap("/proc/PID/mem", &error))?;
-        let live = Live {
+        let live = Live::of(process, memory, view).map_err(|error| gap("/proc/PID/mem", &error))?;
+        live.fetch_starts();
+        Ok(live)
+    }
+
+    fn of(process: &'a Process, memory: File, view: &'a OsView) -> io::Result<Live<'a>> {
+        Ok(Live {
             process,
-            memory,
             view,
-            bulk: LiveBulk { memory: copy, pagemap: process.open_file("pagemap").ok() },
+            bulk: LiveBulk { memory: memory.try_clone()?, pagemap: process.open_file("pagemap").ok() },
+            memory,
             pages: RefCell::default(),
             windows: RefCell::default(),
             files: RefCell::default(),
             shared: RefCell::default(),
-        };
-        live.fetch_starts();
-        Ok(live)
+        })
     }
 
     /// Takes what is short-lived before anything else is read: the first words of each mapping, where malloc keeps the
@@ -141,6 +145,11 @@ impl Memory for Live<'_> {
         Some(&self.bulk)
     }
 
+    fn another(&self) -> Option<Box<dyn Memory + Send + '_>> {
+        let memory = self.memory.try_clone().ok()?;
+        Some(Box::new(Live::of(self.process, memory, self.view).ok()?))
+    }
+
     fn read(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
         if at.0.checked_add(into.len() as u64).is_none() {
             return Err(Fault { at, why: Why::BadData(at) });
@@ -172,12 +181,12 @@ impl Memory for Live<'_> {
         Ok(())
     }
 
-    fn scan_shared(&self, at: Addr, count: usize) -> Result<Rc<Vec<u64>>, Fault> {
+    fn scan_shared(&self, at: Addr, count: usize) -> Result<Arc<Vec<u64>>, Fault> {
         let mut shared = self.shared.borrow_mut();
         if let Some(words) = shared.get(&(at, count)) {
             return Ok(words.clone());
         }
-        let words = Rc::new(self.scan(at, count)?);
+        let words = Arc::new(self.scan(at, count)?);
         let kept: usize = shared.values().map(|words| words.len() * 8).sum();
         if kept + count * 8 <= MEMORY_CACHE_BYTES_MAX {
             shared.insert((at, count), words.clone());

@@ -3,7 +3,7 @@
 //! A fault carries its address. Helpers read the few shapes that the rooms above need; each is bounded.
 
 use crate::base::{Addr, Gap, Range, Why};
-use std::rc::Rc;
+use std::sync::Arc;
 
 const FIND_PIECE_BYTES: u64 = 64 << 10;
 
@@ -55,6 +55,11 @@ pub trait Memory {
         None
     }
 
+    /// The same memory for another thread, with stores of its own, where there is such a way. Not where reads are recorded.
+    fn another(&self) -> Option<Box<dyn Memory + Send + '_>> {
+        None
+    }
+
     fn u8(&self, at: Addr) -> Result<u8, Fault> {
         let mut bytes = [0; 1];
         self.read(at, &mut bytes)?;
@@ -97,8 +102,8 @@ pub trait Memory {
         self.words(at, count)
     }
     /// As `scan`, for data that several readers search: read once.
-    fn scan_shared(&self, at: Addr, count: usize) -> Result<Rc<Vec<u64>>, Fault> {
-        Ok(Rc::new(self.scan(at, count)?))
+    fn scan_shared(&self, at: Addr, count: usize) -> Result<Arc<Vec<u64>>, Fault> {
+        Ok(Arc::new(self.scan(at, count)?))
     }
     /// Where `needle` first lies within `range`, which is read as far as it can be.
     fn find(&self, range: Range, needle: &[u8]) -> Option<Addr> {

@@ -8,7 +8,7 @@ use super::status::Status;
 use crate::base::limits::IMAGE_DATA_BYTES_MAX;
 use crate::base::{Addr, Gap, Known, Range};
 use serde::{Deserialize, Serialize};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// The kernel's view of one process at one moment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -84,7 +84,7 @@ impl Target<'_> {
         self.view.is_resident(at)
     }
     /// The words of a loaded image's writable segment, as far as they are in memory: each piece with its start.
-    pub fn data(&self, segment: Range) -> impl Iterator<Item = (Addr, Rc<Vec<u64>>)> {
+    pub fn data(&self, segment: Range) -> impl Iterator<Item = (Addr, Arc<Vec<u64>>)> {
         self.resident(segment.widened(8)).into_iter().filter_map(|piece| {
             let words = piece.bytes().min(IMAGE_DATA_BYTES_MAX) / 8;
             Some((piece.start, self.memory.scan_shared(piece.start, words as usize).ok()?))

@@ -3,7 +3,7 @@
 
 use super::types::{Link, LoadedImage, Snapshot, Taken};
 use super::{images, links};
-use crate::alloc::{self, AllocView};
+use crate::alloc::{self, AllocView, Heap};
 use crate::base::blocks::NoWitness;
 use crate::base::{Gap, Known, Range, Why, rfc3339};
 use crate::jvm::JvmView;
@@ -17,7 +17,7 @@ use crate::os::pagemap::{self, PageRun};
 use crate::os::process::Process;
 use crate::os::sharing;
 use crate::os::symbols::LiveSymbols;
-use crate::os::target::{OsView, Symbols, Target};
+use crate::os::target::{NoSymbols, OsView, Symbols, Target};
 use std::time::{Instant, SystemTime};
 
 /// How often a target that changes is read at most.
@@ -194,26 +194,45 @@ impl Views {
         let mut owned: Vec<Range> =
             jvm.iter().flat_map(|jvm| jvm.extents.iter().map(|extent| extent.range)).collect();
         let vm = opened.as_ref().ok().map(|opened| opened.vm(&target));
-        let alloc = heap(&target, vm.as_ref().zip(jvm.as_mut().ok()), &joined(owned.clone()));
-        if let Ok(alloc) = &alloc {
-            owned.extend(alloc.arenas.iter().flat_map(|arena| arena.heaps.iter().map(|heap| heap.reserved)));
-            owned.extend(&alloc.mmapped);
-        }
+        let mut runtime = vm.as_ref().zip(jvm.as_mut().ok());
+        let heap = heap(&target, &mut runtime, &joined(owned.clone()));
+        owned.extend(heap.iter().flat_map(|heap| heap.held()));
         owned.extend(images.iter().flat_map(|image| image.segments.iter().map(|(range, _)| *range)));
-        let links = links::read(&target, &images, &joined(owned));
+        let owned = joined(owned);
+        let other = memory.another();
+        let (alloc, links) = std::thread::scope(|scope| {
+            let linking = other.map(|memory| {
+                let (images, owned) = (&images, &owned);
+                scope.spawn(move || {
+                    let target = Target { view: os, memory: memory.as_ref(), symbols: &NoSymbols };
+                    links::read(&target, images, owned)
+                })
+            });
+            let alloc = heap.map(|heap| labelled(heap, &mut runtime));
+            let links = linking.and_then(|linking| linking.join().ok());
+            (alloc, links.unwrap_or_else(|| links::read(&target, &images, &owned)))
+        });
         Views { images, jvm, alloc, links }
     }
 }
 
+/// The VM and its view, which gets what is learnt of its blocks.
+type Runtime<'a> = Option<(&'a Hotspot<'a>, &'a mut JvmView)>;
+
 /// Walks malloc's heap; what the runtime knows of its blocks is asked for.
-fn heap(target: &Target, runtime: Option<(&Hotspot, &mut JvmView)>, owned: &[Range]) -> Known<AllocView> {
-    let Some((vm, view)) = runtime else {
-        return Ok(alloc::read(target, owned, &NoWitness)?.finish());
+fn heap(target: &Target, runtime: &mut Runtime, owned: &[Range]) -> Known<Heap> {
+    let witness = match runtime {
+        Some((vm, view)) => hotspot::blocks::witness(vm, view),
+        None => Box::new(NoWitness),
     };
-    let witness = hotspot::blocks::witness(vm, view);
-    let mut heap = alloc::read(target, owned, witness.as_ref())?;
-    hotspot::blocks::label(vm, view, &mut heap);
-    Ok(heap.finish())
+    alloc::read(target, owned, witness.as_ref())
+}
+
+fn labelled(mut heap: Heap, runtime: &mut Runtime) -> AllocView {
+    if let Some((vm, view)) = runtime {
+        hotspot::blocks::label(vm, view, &mut heap);
+    }
+    heap.finish()
 }
 
 /// Sorted, with overlapping and touching ranges joined.

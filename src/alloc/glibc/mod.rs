@@ -92,6 +92,14 @@ fn note(target: &Target, walked: &Walked, gaps: &mut Vec<Gap>) {
         let why = if matches!(why, Why::BadData(_)) { Why::Torn } else { *why };
         gaps.push(Gap::new(what, why).hint("their bytes are shown as unresolved"));
     }
+    let is_new = |region: &&region::Region| target.mapping(region.map.range().start).is_none();
+    let new = walked.regions.iter().filter(is_new).count();
+    if new > 0 {
+        let gap = Gap::new(format!("pages of {new} heaps of malloc"), Why::Torn);
+        gaps.push(
+            gap.hint("they were mapped after the mappings were read: in the sums of their arenas only"),
+        );
+    }
     if walked.gone > 0 {
         gaps.push(Gap::new(format!("{} heaps of malloc", walked.gone), Why::Gone));
     }

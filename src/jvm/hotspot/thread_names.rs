@@ -1,4 +1,5 @@
-//! Names of Java threads, out of the Java heap, where the kernel's are not known: a core does not hold them.
+//! Names of Java threads, out of the Java heap, where the kernel's are cut after 15 bytes or not known: a core does not
+//! hold them.
 //!
 //! The name is the first field of a thread's object that is a String, and the characters are the only array that a String
 //! has: so no offset of a Java class is needed. src/java.base/share/classes/java/lang/{Thread,String}.java, JDK 8 to 25.

@@ -118,7 +118,7 @@ impl Tasks {
         let outer = |task: &crate::os::target::Task| (task.tid, task.name.clone());
         if view.status.namespace_pids.len() < 2 {
             by_inner.extend(view.tasks.iter().map(|task| (task.tid, outer(task))));
-            name_from_heap(vm, java, &mut by_inner);
+            name_from_heap(vm, java, primordial, &mut by_inner);
             return Tasks { by_inner, primordial };
         }
         let ids = blocks.blocks.iter().map(|block| block.tid).chain(java.iter().map(|thread| thread.tid));
@@ -129,6 +129,7 @@ impl Tasks {
         let is_in_order = place == view.tasks.iter().position(|task| task.tid == view.process.pid);
         if inner.len() == view.tasks.len() && is_in_order {
             by_inner.extend(inner.into_iter().zip(view.tasks.iter().map(outer)));
+            name_from_heap(vm, java, primordial, &mut by_inner);
         }
         Tasks { by_inner, primordial }
     }
@@ -139,17 +140,27 @@ impl Tasks {
     }
 }
 
-/// Names the Java threads that the kernel's view has no name for.
-fn name_from_heap(vm: &Hotspot, java: &[JavaThread], by_inner: &mut HashMap<i32, (i32, String)>) {
-    if by_inner.values().all(|(_, name)| !name.is_empty()) {
-        return;
-    }
+/// The kernel keeps so much of a name (`TASK_COMM_LEN` less its NUL).
+const KERNEL_NAME_BYTES: usize = 15;
+
+/// Names the Java threads that the kernel's view has no name for, the one they were all born with (JDK 8 names none), or one
+/// that may be cut. A collector may move the name meanwhile, so what is found must go on where the kernel's ends.
+fn name_from_heap(
+    vm: &Hotspot,
+    java: &[JavaThread],
+    primordial: i32,
+    by_inner: &mut HashMap<i32, (i32, String)>,
+) {
+    let inherited = by_inner.get(&primordial).map(|(_, name)| name.clone()).unwrap_or_default();
+    let is_short = |name: &str| name == inherited || name.len() == KERNEL_NAME_BYTES;
     let Ok(names) = ThreadNames::new(vm) else { return };
     for thread in java {
         if let Some((_, name)) = by_inner.get_mut(&thread.tid)
-            && name.is_empty()
+            && is_short(name)
+            && let Some(found) = names.name(thread.object)
+            && (*name == inherited || found.starts_with(name.as_str()))
         {
-            *name = names.name(thread.object).unwrap_or_default();
+            *name = found;
         }
     }
 }

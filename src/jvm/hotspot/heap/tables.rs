@@ -10,7 +10,7 @@ use super::unowned::Unowned;
 use super::{g1, object_words, serial, spaces};
 use crate::base::{Addr, Bytes, Gap, Known, PAGE, Range, Why};
 use crate::jvm::types::{Gc, How, Kind};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Words of an object whose size vmStructs does not tell.
 const OBJECT_WORDS: usize = 256;
@@ -208,7 +208,7 @@ fn words_at(vm: &Hotspot, at: Addr) -> Known<Vec<u64>> {
 }
 
 /// The words of libjvm's own writable data, as far as they are in memory.
-fn statics(vm: &Hotspot) -> Vec<(String, Rc<Vec<u64>>)> {
+fn statics(vm: &Hotspot) -> Vec<(String, Arc<Vec<u64>>)> {
     let writable = vm.image.segments.iter().filter(|(_, writable)| *writable);
     let pieces = writable.flat_map(|(segment, _)| vm.target.data(*segment));
     pieces.map(|(start, words)| (format!("libjvm.so:{start}"), words)).collect()

@@ -11,6 +11,9 @@ const GRAIN: u64 = 16;
 /// User addresses end at 2^47 on x86-64 and 2^48 on aarch64.
 const ADDRESS_BITS: u32 = 48;
 const SLOT_BITS: u32 = 26;
+/// Slots are found in two steps, so that a small heap needs a small table.
+const GROUP_BITS: u32 = 37;
+const GROUP_SLOTS: usize = 1 << (GROUP_BITS - SLOT_BITS);
 /// A slot with fewer blocks than this for each KiB of bits is searched by bisection: blocks mapped one by one lie far apart.
 const BLOCKS_PER_KIB_MIN: u64 = 16;
 
@@ -18,7 +21,9 @@ const BLOCKS_PER_KIB_MIN: u64 = 16;
 pub struct Index {
     starts: Vec<u64>,
     sizes: Vec<u32>,
-    /// The place in `regions` plus one, by the upper bits of an address.
+    /// Where a group's slots start in `slots`, by the upper bits of an address; all groups without a block share the first.
+    groups: Vec<u32>,
+    /// The place in `regions` plus one.
     slots: Vec<u16>,
     regions: Vec<Region>,
     /// Whether there were more blocks than are looked at.
@@ -52,8 +57,9 @@ impl Index {
             }
             true
         });
-        let mut index = Index { starts, sizes, slots: Vec::new(), regions: Vec::new(), is_cut };
-        index.slots = vec![0; 1 << (ADDRESS_BITS - SLOT_BITS)];
+        let groups = vec![0; 1 << (ADDRESS_BITS - GROUP_BITS)];
+        let slots = vec![0; GROUP_SLOTS];
+        let mut index = Index { starts, sizes, groups, slots, regions: Vec::new(), is_cut };
         index.lay_out();
         index
     }
@@ -68,7 +74,12 @@ impl Index {
                 return;
             }
             self.regions.push(Region::new(first, &self.starts[first..first + count]));
-            self.slots[slot as usize] = self.regions.len() as u16;
+            let group = &mut self.groups[(start >> GROUP_BITS) as usize];
+            if *group == 0 {
+                *group = self.slots.len() as u32;
+                self.slots.resize(self.slots.len() + GROUP_SLOTS, 0);
+            }
+            self.slots[*group as usize + slot as usize % GROUP_SLOTS] = self.regions.len() as u16;
             first += count;
         }
     }
@@ -82,8 +93,9 @@ impl Index {
     }
 
     fn region(&self, word: u64) -> Option<&Region> {
-        let slot = self.slots.get((word >> SLOT_BITS) as usize)?;
-        self.regions.get(usize::from(*slot).checked_sub(1)?)
+        let group = *self.groups.get((word >> GROUP_BITS) as usize)? as usize;
+        let slot = self.slots[group + (word >> SLOT_BITS) as usize % GROUP_SLOTS];
+        self.regions.get(usize::from(slot).checked_sub(1)?)
     }
 
     /// Whether `word` is null or may point to or into a block: quick, and not sure.

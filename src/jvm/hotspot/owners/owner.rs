@@ -126,7 +126,7 @@ impl Owner {
     fn tag(self, major: Option<u32>) -> &'static str {
         let tag = TABLE[self as usize].tag;
         match self {
-            // Storages of handles have tags of their own since JDK 16, metaspace too.
+            // As NMT's headers say it in 11 and in 17; what lies between was not looked at.
             Owner::StringHandles
             | Owner::ClassHandles
             | Owner::MonitorHandles
