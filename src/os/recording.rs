@@ -322,6 +322,22 @@ mod tests {
     }
 
     #[test]
+    fn what_stands_for_text_never_covers_what_was_read() {
+        let mut live = Pieces::default();
+        live.put(Addr(0x1000), b"hidden..shown...");
+        let recording = Recording::of(&live, &[]);
+        assert!(recording.u64(Addr(0x1008)).is_ok());
+        recording.stands_for(Addr(0x1000), b"x");
+        recording.stands_for(Addr(0x1008), b"x");
+        let replay = recording.into_seen();
+        let mut bytes = [9; 16];
+        assert_eq!(replay.read_once(Addr(0x1000), &mut bytes), Ok(()));
+        assert_eq!(&bytes, b"x\0\0\0\0\0\0\0shown...");
+        assert_eq!(replay.read_once(Addr(0x9000), &mut bytes), Ok(()), "nothing there mattered");
+        assert_eq!(bytes, [0; 16]);
+    }
+
+    #[test]
     fn blanked_bytes_stay_known_and_are_zero() {
         let mut sparse = Sparse::default();
         sparse.put(Addr(0x1000), b"secret!!");

@@ -7,10 +7,10 @@ use crate::base::{Addr, Range};
 use crate::os::Memory;
 
 /// What stands for the name of any lock: it fits in the smallest block.
-const LOCK_NAME: &[u8] = b"some-lock\0";
+pub const LOCK_NAME: &[u8] = b"some-lock\0";
 
 /// What stands for a word that is none of what shapes look for: no link, no count, no length.
-const NOTHING: [u8; 8] = [0xff; 8];
+pub const NOTHING: [u8; 8] = [0xff; 8];
 /// Shapes that need no more than pointers and zeros are those of blocks up to this.
 const MISLEADING_BYTES_MAX: u64 = 352;
 
