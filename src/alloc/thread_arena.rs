@@ -15,18 +15,27 @@ pub fn of(memory: &dyn Memory, stack: Range, arenas: &[Arena]) -> Option<usize> 
     let mut end = stack.end;
     while end.0 > stack.start.0.max(stack.end.0.saturating_sub(LOCALS_BYTES)) {
         let start = Addr((end.0 - 1) & !(PIECE - 1));
-        let mut bytes = vec![0; (end.0 - start.0) as usize];
         // An absent page is one that the thread never wrote to: no local lies there.
-        if memory.read(start, &mut bytes).is_ok() {
-            let words = bytes.as_chunks::<8>().0.iter().rev().map(|word| u64::from_le_bytes(*word));
-            let found = |word: u64| arenas.iter().find(|arena| arena.at.0 == word);
-            if let Some(arena) = words.filter(|word| *word != 0).find_map(found) {
-                return Some(arena.number);
-            }
+        let words = memory.scan(start, (end.0 - start.0) as usize / 8).unwrap_or_default();
+        let found = |word: &u64| arenas.iter().find(|arena| arena.at.0 == *word);
+        if let Some(arena) = words.iter().rev().filter(|word| **word != 0).find_map(found) {
+            return Some(arena.number);
         }
         end = start;
     }
     None
+}
+
+/// Notes the threads of each arena: (id, stack).
+pub fn note(memory: &dyn Memory, stacks: impl Iterator<Item = (i32, Range)>, arenas: &mut [Arena]) {
+    for (tid, stack) in stacks {
+        // Numbers are places in the ring; an arena that could not be read is missing.
+        if let Some(number) = of(memory, stack, arenas)
+            && let Some(arena) = arenas.iter_mut().find(|arena| arena.number == number)
+        {
+            arena.threads.push(tid);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -37,7 +46,15 @@ mod tests {
 
     fn arena(number: usize, at: u64) -> Arena {
         let figures = Err(Gap::new("figures", Why::NotRead));
-        Arena { at: Addr(at), number, heaps: Vec::new(), system_bytes: 0, attached_threads: None, figures }
+        Arena {
+            at: Addr(at),
+            number,
+            heaps: Vec::new(),
+            system_bytes: 0,
+            attached_threads: None,
+            threads: Vec::new(),
+            figures,
+        }
     }
 
     #[test]

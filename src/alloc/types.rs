@@ -57,6 +57,8 @@ pub struct Arena {
     pub system_bytes: Bytes,
     /// `attached_threads`, where this glibc keeps it (2.23 on).
     pub attached_threads: Option<u64>,
+    /// Ids of the threads that are seen to allocate from it (`thread_arena`); those whose stack is not known are missing.
+    pub threads: Vec<i32>,
     pub figures: Known<ArenaFigures>,
 }
 

@@ -78,7 +78,6 @@ pub fn keep_freed_memory() {
         libc::mallopt(libc::M_MMAP_THRESHOLD, 64 << 20);
         libc::mallopt(libc::M_TRIM_THRESHOLD, 64 << 20);
         libc::mallopt(libc::M_TOP_PAD, 1 << 20);
-        libc::mallopt(libc::M_ARENA_MAX, 1);
         let block = libc::malloc(OWN_HEAP_BYTES);
         if !block.is_null() {
             let skip = block.align_offset(OWN_PAGE_BYTES);

@@ -3,7 +3,7 @@
 
 use super::types::{Link, LoadedImage, Snapshot, Taken};
 use super::{images, links};
-use crate::alloc::{self, AllocView, Heap};
+use crate::alloc::{self, AllocView, Heap, thread_arena};
 use crate::base::blocks::NoWitness;
 use crate::base::{Gap, Known, Range, Why, rfc3339};
 use crate::jvm::JvmView;
@@ -208,7 +208,12 @@ impl Views {
                     links::read(&target, images, owned)
                 })
             });
-            let alloc = heap.map(|heap| labelled(heap, &mut runtime));
+            let mut alloc = heap.map(|heap| labelled(heap, &mut runtime));
+            if let (Ok(alloc), Some((_, view))) = (&mut alloc, &runtime) {
+                let stacks =
+                    view.threads.iter().filter_map(|thread| Some((thread.tid, *thread.stack.as_ref().ok()?)));
+                thread_arena::note(memory, stacks, &mut alloc.arenas);
+            }
             let links = linking.and_then(|linking| linking.join().ok());
             (alloc, links.unwrap_or_else(|| links::read(&target, &images, &owned)))
         });

@@ -79,6 +79,10 @@ fn check_jvm(map: &Value, row: &Row, check: &mut impl FnMut(bool, String)) {
     );
     let classes = jvm["classes"]["classes"].as_u64().unwrap_or(0);
     check((1400..30_000).contains(&classes), format!("{classes} classes"));
+    let in_arenas: usize = map["malloc"]["arenas"]
+        .as_array()
+        .map_or(0, |arenas| arenas.iter().map(|arena| arena["threads"].as_array().map_or(0, Vec::len)).sum());
+    check(in_arenas >= 20, format!("{in_arenas} threads are known to allocate from an arena"));
     let malloc = |key: &str| map["malloc"][key].as_u64().unwrap_or(0);
     check(malloc("in_use_bytes") > 48 << 20, format!("{} bytes of malloc in use", malloc("in_use_bytes")));
     check(malloc("overhead_bytes") > 10 << 10, format!("{} bytes of overhead", malloc("overhead_bytes")));

@@ -76,5 +76,13 @@ fn thread_arena(target: &Target, layout: &Layout, at: Addr, number: usize) -> Kn
     }
     heaps.sort_by_key(|heap| heap.reserved.start);
     let attached_threads = layout.attached_threads(memory, at);
-    Ok(Arena { at, number, heaps, system_bytes, attached_threads, figures: Err(super::not_walked()) })
+    Ok(Arena {
+        at,
+        number,
+        heaps,
+        system_bytes,
+        attached_threads,
+        threads: Vec::new(),
+        figures: Err(super::not_walked()),
+    })
 }

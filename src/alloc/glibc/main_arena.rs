@@ -44,6 +44,7 @@ pub fn read(target: &Target, layout: &Layout, sbrk_base: Option<Addr>, taken: &[
         heaps,
         system_bytes,
         attached_threads: layout.attached_threads(memory, layout.main_arena),
+        threads: Vec::new(),
         figures: Err(super::not_walked()),
     })
 }

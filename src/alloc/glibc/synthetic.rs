@@ -123,6 +123,7 @@ impl Synthetic {
             heaps,
             system_bytes: HEAP_BYTES,
             attached_threads: None,
+            threads: Vec::new(),
             figures: Ok(ArenaFigures::default()),
         };
         let arenas =

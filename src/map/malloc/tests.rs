@@ -23,6 +23,7 @@ fn arena(number: usize, figures: Known<ArenaFigures>) -> Arena {
         heaps: vec![ArenaHeap { reserved: RESERVED, in_arena }],
         system_bytes: in_arena.bytes(),
         attached_threads: Some(2),
+        threads: Vec::new(),
         figures,
     }
 }

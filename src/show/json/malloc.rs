@@ -67,6 +67,7 @@ fn arena(sum: &ArenaSum, snapshot: &Snapshot) -> Value {
         "address": arena.at.to_string(),
         "heaps": arena.heaps.len(),
         "attached_threads": arena.attached_threads,
+        "threads": arena.threads,
         "system_bytes": arena.system_bytes,
         "reserved_bytes": arena.heaps.iter().map(|heap| heap.reserved.bytes()).sum::<u64>(),
         "resident_bytes": arena.heaps.iter().map(|heap| snapshot.os.resident_bytes(heap.reserved)).sum::<u64>(),

@@ -5,6 +5,7 @@ use crate::map::MemoryMap;
 use crate::map::malloc::{self, ArenaSum, Divided, MallocSum};
 use crate::show::units::{human, shorten};
 use crate::snapshot::Snapshot;
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 /// Arenas with unresolved memory that are named below the table.
@@ -66,6 +67,7 @@ pub fn by_arena(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMap) -> io
     let trim = sum.figures.as_ref().ok().map(|totals| (totals.trimmable_bytes, totals.top_kept_bytes));
     row(out, "total", [count(threads), heaps.to_string()], &sum.total, trim)?;
     notes(out, &arenas)?;
+    users(out, snapshot, &arenas)?;
     gaps(out, &map.gaps)
 }
 
@@ -100,6 +102,35 @@ fn notes(out: &mut dyn Write, arenas: &[&ArenaSum]) -> io::Result<()> {
         out,
         "malloc_trim(0) would give back. TOP KEPT: whole pages at thread arenas' ends, which it leaves."
     )
+}
+
+/// Who allocates from which arena, as many names as a line holds.
+fn users(out: &mut dyn Write, snapshot: &Snapshot, arenas: &[&ArenaSum]) -> io::Result<()> {
+    let Ok(jvm) = &snapshot.jvm else { return Ok(()) };
+    let names: HashMap<i32, &str> =
+        jvm.threads.iter().map(|thread| (thread.tid, thread.name.as_str())).collect();
+    if arenas.iter().all(|arena| arena.arena.threads.is_empty()) {
+        return Ok(());
+    }
+    writeln!(out, "\nTHREADS THAT ALLOCATE FROM EACH")?;
+    for arena in arenas.iter().filter(|arena| !arena.arena.threads.is_empty()) {
+        let mut text = format!("{:<14} ", name(arena.arena.number));
+        for (index, tid) in arena.arena.threads.iter().enumerate() {
+            let next = match names.get(tid) {
+                Some(name) if !name.is_empty() => shorten(name, 32),
+                _ => tid.to_string(),
+            };
+            let rest = format!(" and {} more", arena.arena.threads.len() - index);
+            if text.chars().count() + next.chars().count() + 2 + rest.len() > super::WIDTH {
+                text.push_str(&rest);
+                break;
+            }
+            text.push_str(if index > 0 { ", " } else { "" });
+            text.push_str(&next);
+        }
+        writeln!(out, "{}", text.trim_end())?;
+    }
+    Ok(())
 }
 
 fn row(
