@@ -5,6 +5,7 @@ mod heap;
 pub mod other;
 mod pointed;
 mod scan;
+mod scan_parts;
 pub mod thread_arena;
 pub mod types;
 mod version;

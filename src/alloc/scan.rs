@@ -2,13 +2,15 @@
 //!
 //! Searched is anonymous memory that nobody else claims. A piece of it in which at least one marked block lies is taken for
 //! the allocator's as a whole; what is no block there is free, the allocator's own, or another library's. Pieces without
-//! any are left alone.
+//! any are left alone. Where memory can be read by two threads at once, each piece is cut into parts that they share.
 
+use super::glibc::window::{MemorySource, Source};
+use super::scan_parts;
 use super::types::{BlockCount, State, Stretch};
 use crate::base::blocks::{Label, Mark, Witness};
 use crate::base::limits::{MARK_SCAN_BYTES_MAX, MARK_SCAN_PIECES_MAX};
 use crate::base::{Addr, Bytes, Gap, PAGE, Range, Why};
-use crate::os::{Memory, Target};
+use crate::os::Target;
 
 const WINDOW_BYTES: u64 = 256 << 10;
 
@@ -21,25 +23,39 @@ pub struct Scanned {
     pub gaps: Vec<Gap>,
 }
 
+/// A piece, and what of it is in memory.
+pub(super) struct Piece {
+    pub range: Range,
+    pub resident: Vec<Range>,
+}
+
 /// Searches all memory but `owned`, which is sorted and disjoint.
 pub fn scan(target: &Target, owned: &[Range], witness: &dyn Witness) -> Scanned {
     let mut scanned = Scanned::default();
-    let mut left_bytes = MARK_SCAN_BYTES_MAX;
-    for piece in unclaimed(target, owned) {
-        let resident = target.resident(piece);
+    let (mut left_bytes, mut left_pieces) = (MARK_SCAN_BYTES_MAX, MARK_SCAN_PIECES_MAX);
+    let mut pieces = Vec::new();
+    for range in unclaimed(target, owned) {
+        let resident = target.resident(range);
         let bytes: Bytes = resident.iter().map(|range| range.bytes()).sum();
-        if bytes > left_bytes || scanned.stretches.len() + resident.len() * 2 > MARK_SCAN_PIECES_MAX {
+        if bytes > left_bytes || resident.len() * 2 + 1 > left_pieces {
             scanned.gaps.push(Gap::new("blocks of the VM in other anonymous memory", Why::OverLimit));
             break;
         }
         left_bytes -= bytes;
-        let blocks =
-            Scan { memory: target.memory, witness, piece, window: Range::default(), bytes: Vec::new() }
-                .blocks(&resident);
-        if !blocks.is_empty() {
-            scanned.count(&blocks);
-            scanned.stretches.extend(stretches(piece, &resident, &blocks));
+        left_pieces -= resident.len() * 2 + 1;
+        pieces.push(Piece { range, resident });
+    }
+    let found = match target.memory.bulk() {
+        Some(bulk) => scan_parts::blocks(&scan_parts::Resident { bulk, view: target.view }, witness, &pieces),
+        None => {
+            let source = MemorySource(target.memory);
+            let blocks = |piece: &Piece| Scan::new(&source, witness, piece.range).blocks(&piece.resident);
+            pieces.iter().map(blocks).collect()
         }
+    };
+    for (piece, blocks) in pieces.iter().zip(found).filter(|(_, blocks)| !blocks.is_empty()) {
+        scanned.count(&blocks);
+        scanned.stretches.extend(stretches(piece.range, &piece.resident, &blocks));
     }
     scanned
 }
@@ -77,23 +93,27 @@ pub(super) fn unclaimed(target: &Target, owned: &[Range]) -> Vec<Range> {
 
 /// A block from its header to the end of its footer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Marked {
-    range: Range,
+pub(super) struct Marked {
+    pub range: Range,
     payload: Range,
     label: Label,
 }
 
 /// The search of one piece.
-struct Scan<'a> {
-    memory: &'a dyn Memory,
+pub(super) struct Scan<'a> {
+    source: &'a dyn Source,
     witness: &'a dyn Witness,
     piece: Range,
     window: Range,
     bytes: Vec<u8>,
 }
 
-impl Scan<'_> {
-    fn blocks(mut self, resident: &[Range]) -> Vec<Marked> {
+impl<'a> Scan<'a> {
+    pub fn new(source: &'a dyn Source, witness: &'a dyn Witness, piece: Range) -> Scan<'a> {
+        Scan { source, witness, piece, window: Range::default(), bytes: Vec::new() }
+    }
+
+    pub fn blocks(mut self, resident: &[Range]) -> Vec<Marked> {
         let mut blocks: Vec<Marked> = Vec::new();
         for range in resident {
             let mut from =
@@ -139,13 +159,13 @@ impl Scan<'_> {
                 let at = (payload.end.0 - self.window.start.0) as usize;
                 found.copy_from_slice(self.bytes.get(at..at + 2)?);
             }
-            false => self.memory.read_once(payload.end, &mut found).ok()?,
+            false => self.source.read(payload.end, &mut found).ok()?,
         }
         if found != mark.footer {
             return None;
         }
-        self.memory.used(start, self.bytes.get(mark.at..mark.at + mark.header_bytes as usize)?);
-        self.memory.used(payload.end, &found);
+        self.source.used(start, self.bytes.get(mark.at..mark.at + mark.header_bytes as usize)?);
+        self.source.used(payload.end, &found);
         Some(Marked { range: Range::new(start, footer), payload, label: mark.label })
     }
 
@@ -153,11 +173,11 @@ impl Scan<'_> {
     fn load(&mut self, window: Range) {
         self.window = window;
         self.bytes.resize(window.bytes() as usize, 0);
-        if self.memory.read_once(window.start, &mut self.bytes).is_ok() {
+        if self.source.read(window.start, &mut self.bytes).is_ok() {
             return;
         }
         for (index, page) in self.bytes.chunks_mut(PAGE as usize).enumerate() {
-            if self.memory.read_once(window.start.plus(index as u64 * PAGE), page).is_err() {
+            if self.source.read(window.start.plus(index as u64 * PAGE), page).is_err() {
                 page.fill(0);
             }
         }

@@ -30,7 +30,7 @@ fn put(bytes: &mut [u8], at: usize, size: u64) {
 }
 
 fn blocks(memory: &Pieces, piece: Range, resident: &[Range]) -> Vec<Marked> {
-    Scan { memory, witness: &Marks, piece, window: Range::default(), bytes: Vec::new() }.blocks(resident)
+    Scan::new(&MemorySource(memory), &Marks, piece).blocks(resident)
 }
 
 #[test]
@@ -83,4 +83,36 @@ fn a_size_that_wraps_or_leaves_the_piece_is_no_block() {
     memory.put(Addr(0x10000), &bytes);
     let piece = Range::of(0x10000, 0x11000);
     assert_eq!(blocks(&memory, piece, &[piece]), []);
+}
+
+#[test]
+fn parts_give_what_the_whole_piece_gives() {
+    const BASE: u64 = 0x10000;
+    let part = scan_parts::PART_BYTES as usize;
+    let mut bytes = vec![0; 3 * part];
+    for at in (0x40..part - 0x1000).step_by(0x400) {
+        put(&mut bytes, at, 0x64);
+    }
+    // Over the border of two parts, with what looks like a block behind the border, which hides one more.
+    put(&mut bytes, part - 0x100, 0x300);
+    put(&mut bytes, part + 0x40, 0x300);
+    put(&mut bytes, part + 0x240, 0x30);
+    put(&mut bytes, part + 0x800, 8);
+    put(&mut bytes, 2 * part, 8);
+    let mut memory = Pieces::default();
+    memory.put(Addr(BASE), &bytes);
+    let range = Range::sized(Addr(BASE), bytes.len() as u64);
+    let expected = blocks(&memory, range, &[range]);
+    let all = [Piece { range, resident: vec![range] }, Piece { range, resident: Vec::new() }];
+    let found = scan_parts::blocks(&All(memory), &Marks, &all);
+    assert_eq!(found, [expected, Vec::new()]);
+}
+
+/// May be read by two threads.
+struct All(Pieces);
+
+impl Source for All {
+    fn read(&self, at: Addr, into: &mut [u8]) -> Result<(), crate::os::memory::Fault> {
+        crate::os::Memory::read(&self.0, at, into)
+    }
 }

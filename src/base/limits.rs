@@ -114,6 +114,9 @@ pub const BLOCK_START_BYTES: u64 = 4 << 10;
 pub const BLOCK_SEARCHED_BYTES_MAX: u64 = 1 << 20;
 /// The size of one heap of malloc that is walked: the map of its chunks takes a 32nd of it.
 pub const HEAP_WALK_BYTES_MAX: u64 = 256 << 30;
+/// Objects looked at by all searches from loaders to metaspace nodes together, and for lists of nodes.
+pub const NODE_SEARCHES_OBJECTS_MAX: usize = 20_000;
+pub const NODE_LISTS_OBJECTS_MAX: usize = 100_000;
 /// Cleaners and deallocators of direct buffers that are followed.
 pub const DIRECT_BUFFERS_MAX: usize = 1_000_000;
 /// Object monitors, or blocks of 128 of them, that are followed.

@@ -340,6 +340,7 @@ mod tests {
             heaps: Vec::new(),
             system_bytes: 64 << 20,
             attached_threads: Some(2),
+            threads: Vec::new(),
             figures: Ok(figures),
         }
     }

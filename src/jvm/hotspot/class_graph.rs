@@ -42,7 +42,7 @@ pub struct Counts {
 /// when the pages were looked at; such a loader is left there, and the walk goes on with the next.
 pub fn walk(vm: &Hotspot, windows: &Windows, visit: &mut dyn FnMut(&ClassSeen)) -> Counts {
     let layout = Layout::read(vm);
-    let loaders = layout.as_ref().map_err(Gap::clone).and_then(|layout| loaders(vm, windows, layout));
+    let loaders = layout.as_ref().map_err(Gap::clone).and_then(|layout| loaders(vm, layout));
     let classes = layout.and_then(|layout| {
         let loaders = &loaders.as_ref().map_err(Gap::clone)?.found;
         layout.with_klasses(windows, loaders)?.classes(windows, loaders, visit)
@@ -63,8 +63,9 @@ struct Loaders {
     torn: Option<Gap>,
 }
 
-/// All that is needed of a loader is read at once: thousands of them lie in all of malloc's memory.
-fn loaders(vm: &Hotspot, windows: &Windows, layout: &Layout) -> Known<Loaders> {
+/// All that is needed of a loader is read at once: thousands of them lie in all of malloc's memory, each in a page of its
+/// own, so a window around each would be read in vain.
+fn loaders(vm: &Hotspot, layout: &Layout) -> Known<Loaders> {
     let mut at = vm.static_addr("ClassLoaderDataGraph", "_head")?;
     let mut found = Vec::new();
     while !at.is_null() {
@@ -72,8 +73,9 @@ fn loaders(vm: &Hotspot, windows: &Windows, layout: &Layout) -> Known<Loaders> {
             return Ok(Loaders { found, torn: Some(Gap::new("class loaders", Why::OverLimit)) });
         }
         let read = || {
-            let first_class = layout.klasses.map(|offset| windows.addr(at.plus(offset))).transpose()?;
-            Ok((windows.addr(at.plus(layout.next))?, first_class))
+            let memory = vm.memory();
+            let first_class = layout.klasses.map(|offset| memory.addr(at.plus(offset))).transpose()?;
+            Ok((memory.addr(at.plus(layout.next))?, first_class))
         };
         let (next, first_class) = match read() {
             Ok(read) => read,

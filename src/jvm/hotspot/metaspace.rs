@@ -74,7 +74,7 @@ pub fn read(vm: &Hotspot, found: &mut Found) -> Known<ClassView> {
         let counters = counters.filter(|mark| !known.has(mark.at));
         metadata.extend(counters.map(|mark| (mark.at.0 / GRANULE_BYTES, mark)));
     }
-    claim(vm, &windows, classes, metadata, found);
+    claim(vm, classes, metadata, found);
     found.note(counts.classes.as_ref().map_err(Gap::clone));
     let perf = PerfMemory::read(vm.memory(), vm.structs);
     let counter = |name: &str| {
@@ -115,9 +115,9 @@ fn counters_of_archived(vm: &Hotspot, windows: &Windows, methods: &[Mark]) -> Op
 }
 
 /// Claims the node around every mark. With compressed class pointers, what holds a class is the class space.
-fn claim(vm: &Hotspot, windows: &Windows, mut classes: Marks, mut metadata: Marks, found: &mut Found) {
+fn claim(vm: &Hotspot, mut classes: Marks, mut metadata: Marks, found: &mut Found) {
     let compressed = vm.flags.is_on("UseCompressedClassPointers");
-    let mut search = metaspace_nodes::Search::new(vm, windows, found);
+    let mut search = metaspace_nodes::Search::new(vm, found);
     let mut nodes: Vec<(Node, Kind)> = Vec::new();
     for _ in 0..METASPACE_NODES_MAX {
         let (kind, mark) = match (classes.values().next(), metadata.values().next()) {

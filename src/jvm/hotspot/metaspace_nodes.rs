@@ -5,11 +5,14 @@
 //! node's base and size side by side in its ReservedSpace (src/hotspot/share/memory/metaspace/*.hpp, and metaspace.cpp of
 //! JDK 8). The offsets differ by build, so the way is searched: breadth first over all words that point to memory, for
 //! two neighbouring words that are the start and the size of a mapped stretch around the metadata.
+//!
+//! One node found that way tells where a node has its bounds, and so the lists of all others are recognised
+//! (`metaspace_lists`): a search through the chunks of a large loader is long, and often in vain.
 
 use super::metaspace::Mark;
-use super::window::Windows;
+use super::metaspace_lists::Lists;
 use super::{Found, Hotspot};
-use crate::base::limits::{NODE_DEPTH_MAX, NODE_OBJECTS_MAX};
+use crate::base::limits::{NODE_DEPTH_MAX, NODE_OBJECTS_MAX, NODE_SEARCHES_OBJECTS_MAX};
 use crate::base::{Addr, PAGE, Range};
 use crate::jvm::types::How;
 use crate::os::maps::Mapping;
@@ -26,12 +29,23 @@ pub struct Node {
     pub how: How,
 }
 
-pub struct Search<'a, 'w, 't> {
-    vm: &'a Hotspot<'a>,
-    windows: &'w Windows<'t>,
+pub struct Search<'a> {
+    pub(super) vm: &'a Hotspot<'a>,
     /// What others own: no way leads through it, and no node overlaps it.
     taken: Taken,
+    lists: Lists,
+    /// Objects that all searches together may still visit.
+    objects_left: usize,
     pub missed: u64,
+}
+
+/// A node as the search saw it: its bounds, and where they stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sighting {
+    pub range: Range,
+    pub object: Addr,
+    /// The word of the object that holds the start; the size follows.
+    pub word: usize,
 }
 
 /// What extents of other readers cover: sorted, and joined where they overlap or touch.
@@ -59,15 +73,21 @@ impl Taken {
     }
 }
 
-impl<'a, 'w, 't> Search<'a, 'w, 't> {
-    pub fn new(vm: &'a Hotspot<'a>, windows: &'w Windows<'t>, found: &Found) -> Search<'a, 'w, 't> {
-        Search { vm, windows, taken: Taken::by(found), missed: 0 }
+impl<'a> Search<'a> {
+    pub fn new(vm: &'a Hotspot<'a>, found: &Found) -> Search<'a> {
+        Search {
+            vm,
+            taken: Taken::by(found),
+            lists: Lists::default(),
+            objects_left: NODE_SEARCHES_OBJECTS_MAX,
+            missed: 0,
+        }
     }
 
     /// The node around `mark`; by its mapping alone where no loader leads to its bounds. `None` when nothing private is
     /// mapped there.
     pub fn node(&mut self, mark: Mark) -> Option<Node> {
-        let node = match self.bounds_from(mark) {
+        let node = match self.bounds_of(mark) {
             Some(range) => {
                 Some(Node { range, how: How::PointedFrom("ClassLoaderData::_metaspace".to_string()) })
             }
@@ -79,60 +99,77 @@ impl<'a, 'w, 't> Search<'a, 'w, 't> {
         node
     }
 
-    fn bounds_from(&mut self, mark: Mark) -> Option<Range> {
+    fn bounds_of(&mut self, mark: Mark) -> Option<Range> {
+        let mut lists = std::mem::take(&mut self.lists);
+        let found = lists.node(self, mark.at).or_else(|| {
+            let sighting = self.sighting_from(mark)?;
+            lists.learn(self, sighting);
+            Some(sighting.range)
+        });
+        self.lists = lists;
+        found
+    }
+
+    fn sighting_from(&mut self, mark: Mark) -> Option<Sighting> {
         let mut queue = VecDeque::from([(mark.loader, 0)]);
         let mut visited = HashSet::from([mark.loader]);
-        let mut best: Option<(Range, u32)> = None;
+        let mut best: Option<(Sighting, u32)> = None;
         while let Some((object, depth)) = queue.pop_front() {
-            if best.is_some_and(|(_, found_at)| depth > found_at) {
+            if best.is_some_and(|(_, found_at)| depth > found_at) || self.objects_left == 0 {
                 break;
             }
+            self.objects_left -= 1;
             let words = self.words(object);
             // The base stands beside the committed bytes or the words of the node too: the largest pair is meant.
-            let pairs = words.windows(2).map(|pair| Range::sized(Addr(pair[0]), pair[1]));
-            let nodes = pairs.filter(|range| range.has(mark.at) && self.may_be_node(*range));
-            let largest = nodes.chain(best.map(|(range, _)| range)).max_by_key(|range| range.bytes());
-            best = largest.map(|range| (range, best.map_or(depth, |(_, found_at)| found_at)));
+            let pairs = words.windows(2).enumerate().map(|(word, pair)| Sighting {
+                range: Range::sized(Addr(pair[0]), pair[1]),
+                object,
+                word,
+            });
+            let nodes = pairs.filter(|seen| seen.range.has(mark.at) && self.may_be_node(seen.range));
+            let largest = nodes.chain(best.map(|(seen, _)| seen)).max_by_key(|seen| seen.range.bytes());
+            best = largest.map(|seen| (seen, best.map_or(depth, |(_, found_at)| found_at)));
             if depth == NODE_DEPTH_MAX || best.is_some() {
                 continue;
             }
             for word in words {
                 if visited.len() < NODE_OBJECTS_MAX
                     && !visited.contains(&Addr(word))
-                    && self.may_be_object(word, mark)
+                    && self.may_be_on_the_way(word, mark)
                 {
                     visited.insert(Addr(word));
                     queue.push_back((Addr(word), depth + 1));
                 }
             }
         }
-        best.map(|(range, _)| range)
+        best.map(|(seen, _)| seen)
     }
 
-    fn words(&mut self, object: Addr) -> Vec<u64> {
+    pub(super) fn words(&self, object: Addr) -> Vec<u64> {
         let to_page_end = (PAGE - (object.0 & (PAGE - 1))) as usize / 8;
         // An object may end at the end of a mapping: what lies on the next page is taken only when it can be read.
-        let whole = self.windows.scan(object, OBJECT_WORDS);
-        whole.or_else(|_| self.windows.scan(object, to_page_end.min(OBJECT_WORDS))).unwrap_or_default()
+        let memory = self.vm.memory();
+        let whole = memory.scan(object, OBJECT_WORDS);
+        whole.or_else(|_| memory.scan(object, to_page_end.min(OBJECT_WORDS))).unwrap_or_default()
     }
 
-    /// Aligned, private, resident, and nobody else's. Metadata itself is only passed through at chunk borders, where JDK 8
-    /// and 11 keep the chunk's header.
-    fn may_be_object(&self, word: u64, mark: Mark) -> bool {
+    /// Metadata itself is only passed through at chunk borders, where JDK 8 and 11 keep the chunk's header.
+    fn may_be_on_the_way(&self, word: u64, mark: Mark) -> bool {
         const CHUNK_BYTES_MIN: u64 = 1 << 10;
-        let at = Addr(word);
-        if word < 1 << 16 || !at.is_aligned(8) || self.taken.overlaps(Range::sized(at, 8)) {
-            return false;
-        }
-        let near = at.0.abs_diff(mark.at.0) < 64 << 20;
-        if near && !at.is_aligned(CHUNK_BYTES_MIN) {
-            return false;
-        }
-        self.vm.target.mapping(at).is_some_and(|mapping| is_private(mapping) && mapping.rights.write)
+        let is_near = word.abs_diff(mark.at.0) < 64 << 20;
+        (!is_near || word.is_multiple_of(CHUNK_BYTES_MIN)) && self.may_be_object(Addr(word))
+    }
+
+    /// Aligned, private, resident, and nobody else's.
+    pub(super) fn may_be_object(&self, at: Addr) -> bool {
+        at.0 >= 1 << 16
+            && at.is_aligned(8)
+            && !self.taken.overlaps(Range::sized(at, 8))
+            && self.vm.target.mapping(at).is_some_and(|mapping| is_private(mapping) && mapping.rights.write)
             && self.vm.target.is_resident(at)
     }
 
-    fn may_be_node(&self, range: Range) -> bool {
+    pub(super) fn may_be_node(&self, range: Range) -> bool {
         range.start.is_aligned(PAGE)
             && !range.start.is_null()
             && range.bytes() >= NODE_BYTES_MIN

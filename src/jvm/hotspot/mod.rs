@@ -11,6 +11,7 @@ pub mod find;
 pub mod flags;
 pub mod heap;
 pub mod metaspace;
+mod metaspace_lists;
 pub mod metaspace_nodes;
 pub mod nmt;
 pub mod owners;

@@ -200,9 +200,11 @@ impl Walk<'_> {
             let links = if self.layout.embedded { link } else { link.plus(self.layout.list) };
             match self.block(block) {
                 Some(found) => {
-                    if self.seen.insert(block) {
-                        self.found.blocks.push(found);
+                    // Back on the ring, but not where it was entered: that block has left it meanwhile.
+                    if !self.seen.insert(block) {
+                        break;
                     }
+                    self.found.blocks.push(found);
                 }
                 None if head.is_none() => {
                     head = Some(link);

@@ -21,6 +21,9 @@ const BLOCKS_PER_KIB_MIN: u64 = 16;
 pub struct Index {
     starts: Vec<u64>,
     sizes: Vec<u32>,
+    /// The first start, and how far the last one is from it: most words of a heap are no such address.
+    low: u64,
+    span: u64,
     /// Where a group's slots start in `slots`, by the upper bits of an address; all groups without a block share the first.
     groups: Vec<u32>,
     /// The place in `regions` plus one.
@@ -59,7 +62,9 @@ impl Index {
         });
         let groups = vec![0; 1 << (ADDRESS_BITS - GROUP_BITS)];
         let slots = vec![0; GROUP_SLOTS];
-        let mut index = Index { starts, sizes, groups, slots, regions: Vec::new(), is_cut };
+        let low = starts.first().copied().unwrap_or(0);
+        let span = starts.last().map_or(0, |last| last - low);
+        let mut index = Index { starts, sizes, low, span, groups, slots, regions: Vec::new(), is_cut };
         index.lay_out();
         index
     }
@@ -107,7 +112,7 @@ impl Index {
     /// The block whose payload starts at `word`.
     #[inline]
     pub fn at_start(&self, word: u64) -> Option<usize> {
-        if !word.is_multiple_of(GRAIN) {
+        if word.wrapping_sub(self.low) > self.span || !word.is_multiple_of(GRAIN) {
             return None;
         }
         let region = self.region(word)?;
@@ -120,8 +125,12 @@ impl Index {
         let grain = word.checked_sub(region.base)? / GRAIN;
         let bits = region.bits.get((grain / 64) as usize)?;
         let bit = 1 << (grain % 64);
+        // Most words are no start: for them nothing more is fetched.
+        if bits & bit == 0 {
+            return None;
+        }
         let before = (bits & (bit - 1)).count_ones() + region.before[(grain / 64) as usize];
-        (bits & bit != 0).then_some(region.first + before as usize)
+        Some(region.first + before as usize)
     }
 
     /// The block whose payload holds `word`.
