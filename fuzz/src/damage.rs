@@ -30,22 +30,36 @@ impl<'a> Damaged<'a> {
         Damaged { inner, bytes: BTreeMap::new(), gone: BTreeSet::new() }
     }
 
+    fn with_damage(
+        &self,
+        at: Addr,
+        into: &mut [u8],
+        read: impl FnOnce(&mut [u8]) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        let end = at.0.saturating_add(into.len() as u64);
+        if let Some(page) = self.gone.range(at.0 - at.0 % PAGE..end).next() {
+            return Err(Fault { at: Addr(*page), why: Why::NotRecorded });
+        }
+        read(into)?;
+        for (here, byte) in self.bytes.range(at.0..end) {
+            into[(here - at.0) as usize] = *byte;
+        }
+        Ok(())
+    }
+
     fn put(&mut self, at: u64, bytes: &[u8]) {
-        self.bytes.extend(bytes.iter().enumerate().map(|(index, byte)| (at.wrapping_add(index as u64), *byte)));
+        self.bytes
+            .extend(bytes.iter().enumerate().map(|(index, byte)| (at.wrapping_add(index as u64), *byte)));
     }
 }
 
 impl Memory for Damaged<'_> {
     fn read(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
-        let end = at.0.saturating_add(into.len() as u64);
-        if let Some(page) = self.gone.range(at.0 - at.0 % PAGE..end).next() {
-            return Err(Fault { at: Addr(*page), why: Why::NotRecorded });
-        }
-        self.inner.read(at, into)?;
-        for (here, byte) in self.bytes.range(at.0..end) {
-            into[(here - at.0) as usize] = *byte;
-        }
-        Ok(())
+        self.with_damage(at, into, |into| self.inner.read(at, into))
+    }
+
+    fn read_once(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
+        self.with_damage(at, into, |into| self.inner.read_once(at, into))
     }
 
     fn c_string(&self, at: Addr, max_bytes: usize) -> Result<String, Fault> {
@@ -70,7 +84,13 @@ impl Memory for Damaged<'_> {
 }
 
 /// Does to the memory and to the kernel's view what the steps say. `pieces`: what of the memory may be hit.
-pub fn apply(steps: &[u8], recorded: &Recorded, pieces: &[(u64, u64)], memory: &mut Damaged, os: &mut OsView) {
+pub fn apply(
+    steps: &[u8],
+    recorded: &Recorded,
+    pieces: &[(u64, u64)],
+    memory: &mut Damaged,
+    os: &mut OsView,
+) {
     for step in steps.as_chunks::<STEP_BYTES>().0.iter().take(STEPS_MAX) {
         let Some(at) = word(pieces, u16::from_le_bytes([step[1], step[2]]), step[3]) else { return };
         let value = value(&recorded.pieces, at, [step[4], step[5], step[6], step[7]]);

@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use marusa::snapshot::file::Frozen;
 use std::io::Write;
 
-const MAGIC: &[u8] = b"marusa-frozen 1\n";
+const MAGIC: &[u8] = b"marusa-frozen 2\n";
 
 fn packed(inside: &[u8]) -> Vec<u8> {
     let (header, pieces) = match inside.iter().position(|byte| *byte == 0) {

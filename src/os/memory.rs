@@ -38,13 +38,17 @@ pub trait Memory {
     }
 
     /// As `read`, for a walk that goes once through a whole region: past every store of pages. Not recorded: the walker says
-    /// with `used` what it relied on. A replay gives zeros for what was not recorded of a page of which something was.
+    /// with `used` what it relied on. A replay gives zeros for what was not recorded.
     fn read_once(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
         self.read(at, into)
     }
 
     /// Notes that `bytes`, which `read_once` or `Bulk` gave at `at`, mattered: a recording keeps them.
     fn used(&self, _at: Addr, _bytes: &[u8]) {}
+
+    /// Notes that `bytes` do as well as those at `at`, which may be text of the target: a recording keeps them in their place,
+    /// unless it was given the others.
+    fn stands_for(&self, _at: Addr, _bytes: &[u8]) {}
 
     /// The same memory for several threads at once, where there is such a way. Not where reads are recorded or replayed.
     fn bulk(&self) -> Option<&dyn Bulk> {

@@ -106,15 +106,18 @@ impl Memory for Sparse {
         Ok(())
     }
 
-    /// What is not known of a page of which something is known is 0.
+    /// What is not known is 0: nothing there mattered, or it would have been noted. A fault would say more than that: what
+    /// lies beside it in the same read could not be had either.
     fn read_once(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
         let mut done = 0;
         while done < into.len() {
             let here = at.plus(done as u64);
-            let page = self.pages.get(&here.down_to(PAGE).0).ok_or(not_recorded(here))?;
             let from = (here.0 % PAGE) as usize;
             let step = (PAGE_BYTES - from).min(into.len() - done);
-            into[done..done + step].copy_from_slice(&page.bytes[from..from + step]);
+            match self.pages.get(&here.down_to(PAGE).0) {
+                Some(page) => into[done..done + step].copy_from_slice(&page.bytes[from..from + step]),
+                None => into[done..done + step].fill(0),
+            }
             done += step;
         }
         Ok(())
@@ -169,18 +172,20 @@ pub struct Recording<'a> {
     mappings: &'a [Mapping],
     seen: RefCell<Sparse>,
     scanned: RefCell<Sparse>,
+    stand_ins: RefCell<Sparse>,
 }
 
 impl<'a> Recording<'a> {
     /// `mappings`: sorted; what an address is.
     pub fn of(inner: &'a dyn Memory, mappings: &'a [Mapping]) -> Recording<'a> {
-        Recording { inner, mappings, seen: RefCell::default(), scanned: RefCell::default() }
+        let (seen, scanned, stand_ins) = Default::default();
+        Recording { inner, mappings, seen, scanned, stand_ins }
     }
 
     pub fn into_seen(self) -> Sparse {
         let mut all = self.scanned.into_inner();
-        for (at, bytes) in self.seen.into_inner().pieces() {
-            all.put(at, bytes);
+        for better in [self.stand_ins, self.seen] {
+            better.into_inner().pieces().into_iter().for_each(|(at, bytes)| all.put(at, bytes));
         }
         all
     }
@@ -223,6 +228,10 @@ impl Memory for Recording<'_> {
 
     fn used(&self, at: Addr, bytes: &[u8]) {
         self.seen.borrow_mut().put(at, bytes);
+    }
+
+    fn stands_for(&self, at: Addr, bytes: &[u8]) {
+        self.stand_ins.borrow_mut().put(at, bytes);
     }
 
     fn read_among_many(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
@@ -310,6 +319,22 @@ mod tests {
         assert_eq!(replay.find(range, b"dde"), Some(Addr(0x1008)));
         let known: usize = replay.pieces().iter().map(|(_, bytes)| bytes.len()).sum();
         assert_eq!(known, 6 + 3);
+    }
+
+    #[test]
+    fn what_stands_for_text_never_covers_what_was_read() {
+        let mut live = Pieces::default();
+        live.put(Addr(0x1000), b"hidden..shown...");
+        let recording = Recording::of(&live, &[]);
+        assert!(recording.u64(Addr(0x1008)).is_ok());
+        recording.stands_for(Addr(0x1000), b"x");
+        recording.stands_for(Addr(0x1008), b"x");
+        let replay = recording.into_seen();
+        let mut bytes = [9; 16];
+        assert_eq!(replay.read_once(Addr(0x1000), &mut bytes), Ok(()));
+        assert_eq!(&bytes, b"x\0\0\0\0\0\0\0shown...");
+        assert_eq!(replay.read_once(Addr(0x9000), &mut bytes), Ok(()), "nothing there mattered");
+        assert_eq!(bytes, [0; 16]);
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //! read. Loading it runs the same readers again, so a file written by an old version gains from every repair of a reader.
 //!
 //! Form: a magic line, then gzip of: length of the header (u64, little endian), the header (JSON), and the pieces of
-//! memory: address (u64), length (u32), bytes. The file is as hostile as the target: every length is checked.
+//! memory: how far behind the end of the piece before it, length (both LEB128: most pieces are one word of malloc's), bytes.
+//! In form 1 a piece has its address (u64) and its length (u32). The file is as hostile as the target: every length is checked.
 
 use super::anonymise;
 use super::take::{Taking, interpret};
@@ -17,11 +18,12 @@ use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 
-const MAGIC: &[u8] = b"marusa-frozen 1\n";
+const MAGIC: &[u8; 16] = b"marusa-frozen 2\n";
+const MAGIC_OF_FORM_1: &[u8; 16] = b"marusa-frozen 1\n";
 /// Unpacked size that is read at most, in bytes.
 const UNPACKED_BYTES_MAX: u64 = 2 << 30;
 const HEADER_BYTES_MAX: u64 = 1 << 30;
-const PIECE_BYTES_MAX: u32 = 1 << 20;
+const PIECE_BYTES_MAX: u64 = 1 << 20;
 
 /// Everything that is needed to read the runtime again.
 pub struct Frozen {
@@ -44,7 +46,7 @@ struct Header {
 pub enum FileError {
     #[error("it can not be read: {0}")]
     Io(#[from] io::Error),
-    #[error("it is no frozen snapshot: the first bytes are not \"marusa-frozen 1\"")]
+    #[error("it is no frozen snapshot: the first bytes are not \"marusa-frozen 2\"")]
     Foreign,
     #[error("it is truncated or damaged: {0}")]
     Damaged(String),
@@ -93,10 +95,12 @@ impl Frozen {
         let mut packed = GzEncoder::new(out, Compression::best());
         packed.write_all(&(header.len() as u64).to_le_bytes())?;
         packed.write_all(&header)?;
+        let mut end = Addr::NULL;
         for (at, bytes) in self.memory.pieces() {
-            packed.write_all(&at.0.to_le_bytes())?;
-            packed.write_all(&(bytes.len() as u32).to_le_bytes())?;
+            write_number(&mut packed, at.0 - end.0)?;
+            write_number(&mut packed, bytes.len() as u64)?;
             packed.write_all(bytes)?;
+            end = at.plus(bytes.len() as u64);
         }
         packed.finish()?.flush()
     }
@@ -104,12 +108,14 @@ impl Frozen {
     pub fn load(input: &mut dyn Read) -> Result<Frozen, FileError> {
         let mut magic = [0; MAGIC.len()];
         input.read_exact(&mut magic).map_err(|_| FileError::Foreign)?;
-        if magic != MAGIC {
-            return Err(FileError::Foreign);
-        }
+        let next_piece = match &magic {
+            MAGIC => next_piece,
+            MAGIC_OF_FORM_1 => next_piece_of_form_1,
+            _ => return Err(FileError::Foreign),
+        };
         let mut unpacked = GzDecoder::new(input).take(UNPACKED_BYTES_MAX);
         let header = load_header(&mut unpacked)?;
-        let memory = load_memory(&mut unpacked)?;
+        let memory = load_memory(&mut unpacked, next_piece)?;
         check(&header.os)?;
         let symbols = header.symbols.into_iter().map(|(object, name, at)| ((object, name), at)).collect();
         Ok(Frozen { taken: header.taken, os: header.os, memory, symbols })
@@ -131,25 +137,70 @@ fn load_header(unpacked: &mut dyn Read) -> Result<Header, FileError> {
     serde_json::from_slice(&header).map_err(|error| FileError::Damaged(format!("its header: {error}")))
 }
 
-fn load_memory(unpacked: &mut dyn Read) -> Result<Sparse, FileError> {
+/// Where the next piece of memory lies, by the end of the one before, and its length.
+type NextPiece = fn(&mut dyn Read, Addr) -> Result<Option<(Addr, u64)>, FileError>;
+
+fn load_memory(unpacked: &mut dyn Read, next_piece: NextPiece) -> Result<Sparse, FileError> {
     let mut memory = Sparse::default();
-    let mut piece = Vec::new();
-    loop {
-        let mut head = [0; 12];
-        match read_or_end(unpacked, &mut head).map_err(damaged)? {
-            0 => return Ok(memory),
-            12 => {}
-            _ => return Err(FileError::Damaged("it ends within a piece of memory".to_string())),
-        }
-        let at = u64::from_le_bytes([head[0], head[1], head[2], head[3], head[4], head[5], head[6], head[7]]);
-        let length = u32::from_le_bytes([head[8], head[9], head[10], head[11]]);
+    let (mut piece, mut end) = (Vec::new(), Addr::NULL);
+    while let Some((at, length)) = next_piece(unpacked, end)? {
         if length > PIECE_BYTES_MAX {
             return Err(FileError::Damaged(format!("a piece of memory claims {length} bytes")));
         }
         piece.resize(length as usize, 0);
         unpacked.read_exact(&mut piece).map_err(damaged)?;
-        memory.put(Addr(at), &piece);
+        memory.put(at, &piece);
+        end = at.plus(length);
     }
+    Ok(memory)
+}
+
+fn next_piece(unpacked: &mut dyn Read, end: Addr) -> Result<Option<(Addr, u64)>, FileError> {
+    let Some(step) = read_number(unpacked)? else { return Ok(None) };
+    let length = read_number(unpacked)?.ok_or_else(cut_short)?;
+    Ok(Some((Addr(end.0.wrapping_add(step)), length)))
+}
+
+fn next_piece_of_form_1(unpacked: &mut dyn Read, _end: Addr) -> Result<Option<(Addr, u64)>, FileError> {
+    let mut head = [0; 12];
+    match read_or_end(unpacked, &mut head).map_err(damaged)? {
+        0 => return Ok(None),
+        12 => {}
+        _ => return Err(cut_short()),
+    }
+    let [at, length] = [&head[..8], &head[8..]].map(|bytes| number(bytes.iter().copied(), 8));
+    Ok(Some((Addr(at), length)))
+}
+
+/// The number of these bytes, lowest first, `bits` of each.
+fn number(bytes: impl DoubleEndedIterator<Item = u8>, bits: u32) -> u64 {
+    bytes.rev().fold(0, |number, byte| number << bits | u64::from(byte) & ((1 << bits) - 1))
+}
+
+fn write_number(out: &mut dyn Write, mut number: u64) -> io::Result<()> {
+    while number >> 7 != 0 {
+        out.write_all(&[number as u8 | 0x80])?;
+        number >>= 7;
+    }
+    out.write_all(&[number as u8])
+}
+
+/// `None` at the end of the file.
+fn read_number(input: &mut dyn Read) -> Result<Option<u64>, FileError> {
+    let mut bytes = [0; 10];
+    for index in 0..bytes.len() {
+        match read_or_end(input, &mut bytes[index..=index]).map_err(damaged)? {
+            0 if index == 0 => return Ok(None),
+            0 => return Err(cut_short()),
+            _ if bytes[index] & 0x80 == 0 => return Ok(Some(number(bytes[..=index].iter().copied(), 7))),
+            _ => {}
+        }
+    }
+    Err(FileError::Damaged("a number in it does not end".to_string()))
+}
+
+fn cut_short() -> FileError {
+    FileError::Damaged("it ends within a piece of memory".to_string())
 }
 
 fn read_or_end(input: &mut dyn Read, into: &mut [u8]) -> io::Result<usize> {
@@ -222,6 +273,30 @@ mod tests {
         assert_eq!(loaded.os.mappings, small().os.mappings);
         assert_eq!(loaded.memory.u64(Addr(0x1ffc)), Ok(0x0807060504030201));
         assert_eq!(loaded.symbols.find("libjvm.so", "x"), Some(Addr(7)));
+    }
+
+    #[test]
+    fn a_file_of_form_1_is_read() {
+        let mut bytes = Vec::new();
+        Frozen { memory: Sparse::default(), ..small() }.save(&mut bytes).expect("written");
+        let mut unpacked = Vec::new();
+        GzDecoder::new(&bytes[16..]).read_to_end(&mut unpacked).expect("gzip");
+        unpacked.extend([0xfc, 0x1f, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 1, 2, 3, 4]);
+        let mut old = GzEncoder::new(MAGIC_OF_FORM_1.to_vec(), Compression::fast());
+        old.write_all(&unpacked).expect("packed");
+        let old = old.finish().expect("packed");
+        let loaded = Frozen::load(&mut &old[..]).expect("read");
+        assert_eq!(loaded.memory.u32(Addr(0x1ffc)), Ok(0x04030201));
+    }
+
+    #[test]
+    fn numbers_of_every_length_and_one_without_end() {
+        for number in [0, 127, 128, 0x7fff_1234_5678, u64::MAX] {
+            let mut bytes = Vec::new();
+            write_number(&mut bytes, number).expect("written");
+            assert!(matches!(read_number(&mut &bytes[..]), Ok(Some(read)) if read == number));
+        }
+        assert!(read_number(&mut &[0x80; 20][..]).is_err() && read_number(&mut &[0x80; 3][..]).is_err());
     }
 
     #[test]

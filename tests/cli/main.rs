@@ -177,8 +177,19 @@ fn a_frozen_jvm_gives_the_account_of_the_live_one() {
     let folder = folder("replay");
     let file = folder.join("a.frozen");
     let path = file.to_str().expect("UTF-8");
-    for (jdk, gc) in [("8", "parallel"), ("17", "g1"), ("25", "z-generational")] {
-        let Some(jvm) = Jvm::under_load(&row(jdk, gc), &["-Xmx100m"], LOAD) else { continue };
+    let tracking = "-XX:NativeMemoryTracking=summary";
+    let jvms: [(_, _, &[&str]); 6] = [
+        ("8", "parallel", &[]),
+        ("17", "g1", &[]),
+        ("25", "z-generational", &[]),
+        ("8", "serial", &[tracking]),
+        ("21", "g1", &[tracking]),
+        // Symbols in malloc.
+        ("21", "serial", &["-Xshare:off"]),
+    ];
+    for (jdk, gc, options) in jvms {
+        let options: Vec<&str> = ["-Xmx100m"].iter().chain(options).copied().collect();
+        let Some(jvm) = Jvm::under_load(&row(jdk, gc), &options, LOAD) else { continue };
         signal(jvm.pid, libc::SIGSTOP);
         let mut live = map_json(jvm.pid);
         assert!(marusa(&["freeze", &jvm.pid.to_string(), "-o", path]).status.success());
@@ -188,8 +199,11 @@ fn a_frozen_jvm_gives_the_account_of_the_live_one() {
         // Other processes that share libraries come and go between the two readings.
         without_key(&mut live, "proportional_bytes");
         without_key(&mut frozen, "proportional_bytes");
-        assert_eq!(frozen["areas"], live["areas"], "JDK {jdk} {gc}");
-        assert_eq!(frozen["totals"], live["totals"], "JDK {jdk} {gc}");
+        let in_use = number(&live["malloc"]["in_use_bytes"]);
+        assert!(in_use > 1 << 20, "malloc is walked: {in_use} bytes in use");
+        for part in ["areas", "totals", "malloc"] {
+            assert_eq!(frozen[part], live[part], "JDK {jdk} {gc} {options:?}");
+        }
         assert_eq!(frozen["process"]["command"], "", "the command line may hold secrets");
     }
     std::fs::remove_dir_all(folder).expect("removed");

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const FILE_BYTES_MAX: u64 = 1 << 20;
+const FILE_BYTES_MAX: u64 = 512 << 10;
 /// Of all resident bytes, at most this many per thousand may have no owner.
 const UNATTRIBUTED_PER_MILLE_MAX: u64 = 5;
 /// Differences that are shown of one recording.

@@ -82,6 +82,27 @@ impl Witness for Sizes {
     }
 }
 
+/// Every block has a header of which all words count.
+struct All;
+
+impl Witness for All {
+    fn look(&self, payload: Range, _head: &Head) -> Look {
+        Look { label: 2, requested_bytes: Some(payload.bytes()) }
+    }
+}
+
+#[test]
+fn the_head_of_the_smallest_block_ends_before_the_size_of_the_next_chunk() {
+    let heap = Synthetic::of(&[0; 12]);
+    let view = heap.view();
+    let recording = Recording::of(&heap, &view.mappings);
+    let seen = check_laws(Synthetic::walked(&recording, &view, &All));
+    let replayed = check_laws(Synthetic::walked(&recording.into_seen(), &view, &All));
+    assert!(seen.in_use[2].blocks > 0 && seen.in_use[2].bytes == seen.in_use[2].blocks * 24);
+    assert_eq!(replayed.in_use, seen.in_use);
+    assert_eq!(replayed.stretches, seen.stretches);
+}
+
 #[test]
 fn labels_move_bytes_between_owners_and_rounding_up_is_overhead() {
     let heap = Synthetic::of(&[4, 4, 8, 8, 8, 12]);

@@ -200,7 +200,7 @@ impl<'a> Walker<'a> {
             region.links.put(chunk.start, next, self.budget);
         }
         if self.key.is_some_and(|key| head[1] == key) {
-            self.keep(chunk.start, head, 2);
+            self.keep(chunk, head, 2);
             return Code::TCACHE;
         }
         if tcache::has_size(chunk.bytes()) {
@@ -213,18 +213,20 @@ impl<'a> Walker<'a> {
             region.round_up(Range::new(chunk.end.minus(slack), chunk.end), label);
         }
         if label != 0 {
-            self.keep(chunk.start, head, if requested_bytes.is_some() { 4 } else { 1 });
+            self.keep(chunk, head, if requested_bytes.is_some() { 4 } else { 1 });
         }
         Code::in_use(label)
     }
 
     /// What told whose the block is, for a recording.
     #[inline]
-    fn keep(&self, chunk: Addr, head: &Head, words: usize) {
+    fn keep(&self, chunk: Range, head: &Head, words: usize) {
         let source = self.window.source();
         if source.keeps() {
+            // Behind the smallest block the size of the next chunk stands.
+            let words = words.min((chunk.bytes() / 8 - 1) as usize);
             for (index, word) in head[..words].iter().enumerate() {
-                source.used(chunk.plus(16 + index as u64 * 8), &word.to_le_bytes());
+                source.used(chunk.start.plus(16 + index as u64 * 8), &word.to_le_bytes());
             }
         }
     }

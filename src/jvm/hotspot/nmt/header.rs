@@ -62,6 +62,10 @@ impl Layout {
         let footer_bytes = if self == Layout::Marked { FOOTER.len() as u64 } else { 0 };
         let left =
             payload.bytes().checked_sub(HEADER_BYTES + footer_bytes)?.checked_sub(header.requested_bytes)?;
+        // `os::malloc` makes 1 of a size of 0 (runtime/os.cpp of jdk8u, jdk11u and 17); zeros are what a replay has of others'.
+        if self == Layout::Plain && header.requested_bytes == 0 {
+            return None;
+        }
         let fits = left < ROUNDING_MAX || (payload.end.is_aligned(PAGE) && left < PAGE);
         (self == Layout::Marked || fits).then_some(header)
     }
@@ -114,6 +118,7 @@ mod tests {
         let plain = |size| Layout::Plain.of_block(payload, &[size, 0x1234_5609, 1, 2]);
         assert_eq!(plain(0x28), Some(Header { requested_bytes: 0x28, tag: 9 }));
         assert_eq!((plain(0x29), plain(8)), (None, None));
+        assert_eq!(Layout::Plain.of_block(Range::of(0x1000, 0x1018), &[0; 4]), None, "not known");
         let mapped = Range::of(0x7f00_0000_0010, 0x7f00_0002_1000);
         let head = |size| Layout::Plain.of_block(mapped, &[size, 8, 0, 0]).is_some();
         assert!(head(0x20_000) && head(0x20_fe0) && !head(0x1_f000));

@@ -130,6 +130,11 @@ impl Shapes {
         }
     }
 
+    /// Whether `word` points to a class.
+    pub fn is_class(&self, word: u64) -> bool {
+        has(&self.zones.classes, word)
+    }
+
     /// The pieces of a symbol that made it one: (where, bytes, whether it is a letter).
     pub fn evidence_of_symbol(
         &self,
@@ -174,8 +179,7 @@ impl Shapes {
                 fields.into_iter().collect()
             }
             Shape::ZStream => vec![(56, 24)],
-            Shape::LockName => vec![(0, 24)],
-            Shape::None | Shape::Symbol | Shape::SymbolNode => Vec::new(),
+            Shape::LockName | Shape::None | Shape::Symbol | Shape::SymbolNode => Vec::new(),
         }
     }
 

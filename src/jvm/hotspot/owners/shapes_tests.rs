@@ -1,3 +1,4 @@
+use super::super::evidence;
 use super::super::index::tests::Listed;
 use super::*;
 
@@ -49,6 +50,15 @@ fn oop_maps_count_their_bytes() {
     };
     assert_eq!(shape(&Shapes::default(), maps(32)), Shape::OopMaps);
     assert_eq!(shape(&Shapes::default(), maps(128)), Shape::None);
+}
+
+#[test]
+fn what_stands_for_words_of_a_recording_looks_as_it_must() {
+    let shapes = Shapes::default();
+    assert_eq!(shape(&shapes, evidence::LOCK_NAME.to_vec()), Shape::LockName);
+    let node = |link: [u8; 8]| [link, (AT + 8).to_le_bytes()].concat();
+    assert_eq!(shape(&shapes, node([0; 8])), Shape::InnerNode);
+    assert_eq!(shape(&shapes, node(evidence::NOTHING)), Shape::None);
 }
 
 #[test]
