@@ -147,7 +147,9 @@ impl Memory for Live<'_> {
 
     fn another(&self) -> Option<Box<dyn Memory + Send + '_>> {
         let memory = self.memory.try_clone().ok()?;
-        Some(Box::new(Live::of(self.process, memory, self.view).ok()?))
+        let mut live = Live::of(self.process, memory, self.view).ok()?;
+        live.shared = self.shared.clone();
+        Some(Box::new(live))
     }
 
     fn read(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {

@@ -35,11 +35,8 @@ pub(super) struct Lists {
 }
 
 impl Lists {
-    /// The node around `at`, if a list has it.
+    /// The node around `at`, if a list that libjvm's data points to has it.
     pub fn node(&mut self, search: &Search, at: Addr) -> Option<Range> {
-        if let Some(range) = self.known(at) {
-            return Some(range);
-        }
         let word = self.word?;
         let lists = self.lists.get_or_insert_with(|| lists_of_library(search, word));
         let list = lists.iter().find(|list| list.iter().any(|range| range.has(at)))?;
@@ -48,13 +45,16 @@ impl Lists {
     }
 
     /// Takes in a node that was found otherwise, and all after it.
-    pub fn learn(&mut self, search: &Search, seen: Sighting) {
+    pub fn learn(&mut self, search: &Search, seen: Option<Sighting>) -> Option<Range> {
+        let seen = seen?;
         self.word = Some(seen.word);
         let list = nodes_from(search, seen.object, seen.word, &mut HashSet::new());
         self.nodes.extend(list.into_iter().map(|range| (range.start, range)));
+        Some(seen.range)
     }
 
-    fn known(&self, at: Addr) -> Option<Range> {
+    /// The node around `at`, if a list that was followed has it.
+    pub fn known(&self, at: Addr) -> Option<Range> {
         let (_, range) = self.nodes.range(..=at).next_back()?;
         range.has(at).then_some(*range)
     }

@@ -17,10 +17,15 @@ use crate::base::{Addr, PAGE, Range};
 use crate::jvm::types::How;
 use crate::os::Memory;
 use crate::os::maps::Mapping;
+use std::cell::Cell;
 use std::collections::{HashSet, VecDeque};
 
 /// Words of an object that are looked at; a `VirtualSpaceNode` has its ReservedSpace within the first 8.
 const OBJECT_WORDS: usize = 32;
+/// Objects of a first search from a loader, and how many such searches there are: JDK 16 and later have two or three nodes,
+/// to which a small loader leads sooner than all that libjvm's data points to; JDK 8 and 11 have many.
+const QUICK_OBJECTS_MAX: usize = 512;
+const QUICK_SEARCHES_MAX: u32 = 3;
 /// No node is smaller: JDK 8's second and later ones have 2 MiB, JDK 16's and later 8 or 64 MiB.
 const NODE_BYTES_MIN: u64 = 1 << 20;
 
@@ -36,7 +41,8 @@ pub struct Search<'a> {
     taken: Taken,
     lists: Lists,
     /// Objects that all searches together may still visit.
-    objects_left: usize,
+    objects_left: Cell<usize>,
+    quick_left: Cell<u32>,
     pub missed: u64,
 }
 
@@ -80,7 +86,8 @@ impl<'a> Search<'a> {
             vm,
             taken: Taken::by(found),
             lists: Lists::default(),
-            objects_left: NODE_SEARCHES_OBJECTS_MAX,
+            objects_left: Cell::new(NODE_SEARCHES_OBJECTS_MAX),
+            quick_left: Cell::new(QUICK_SEARCHES_MAX),
             missed: 0,
         }
     }
@@ -102,24 +109,29 @@ impl<'a> Search<'a> {
 
     fn bounds_of(&mut self, mark: Mark) -> Option<Range> {
         let mut lists = std::mem::take(&mut self.lists);
-        let found = lists.node(self, mark.at).or_else(|| {
-            let sighting = self.sighting_from(mark)?;
-            lists.learn(self, sighting);
-            Some(sighting.range)
-        });
+        let found = lists
+            .known(mark.at)
+            .or_else(|| lists.learn(self, self.quick_sighting_from(mark)))
+            .or_else(|| lists.node(self, mark.at))
+            .or_else(|| lists.learn(self, self.sighting_from(mark, NODE_OBJECTS_MAX)));
         self.lists = lists;
         found
     }
 
-    fn sighting_from(&mut self, mark: Mark) -> Option<Sighting> {
+    fn quick_sighting_from(&self, mark: Mark) -> Option<Sighting> {
+        self.quick_left.set(self.quick_left.get().checked_sub(1)?);
+        self.sighting_from(mark, QUICK_OBJECTS_MAX)
+    }
+
+    fn sighting_from(&self, mark: Mark, objects_max: usize) -> Option<Sighting> {
         let mut queue = VecDeque::from([(mark.loader, 0)]);
         let mut visited = HashSet::from([mark.loader]);
         let mut best: Option<(Sighting, u32)> = None;
         while let Some((object, depth)) = queue.pop_front() {
-            if best.is_some_and(|(_, found_at)| depth > found_at) || self.objects_left == 0 {
+            if best.is_some_and(|(_, found_at)| depth > found_at) || self.objects_left.get() == 0 {
                 break;
             }
-            self.objects_left -= 1;
+            self.objects_left.set(self.objects_left.get() - 1);
             let words = self.words(object);
             // The base stands beside the committed bytes or the words of the node too: the largest pair is meant.
             let pairs = words.windows(2).enumerate().map(|(word, pair)| Sighting {
@@ -134,7 +146,7 @@ impl<'a> Search<'a> {
                 continue;
             }
             for word in words {
-                if visited.len() < NODE_OBJECTS_MAX
+                if visited.len() < objects_max
                     && !visited.contains(&Addr(word))
                     && self.may_be_on_the_way(word, mark)
                 {
