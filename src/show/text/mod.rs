@@ -55,10 +55,11 @@ fn is_big(bytes: u64, total: u64) -> bool {
     bytes.saturating_mul(100) >= total.saturating_mul(PART_SHOWN_PERCENT)
 }
 
-/// Where much was freed and is still held, all of it is told.
+/// Where much was freed and is still held, all of it is told but for crumbs below a thousandth of the process.
 fn is_shown(area: &AreaSum, part: &PartSum, total: u64) -> bool {
     let in_full = area.area == Area::MallocFreed && is_big(area.figures.resident, total);
-    area.parts.len() > 1 && (is_big(part.figures.resident, total) || in_full && part.figures.resident > 0)
+    let is_crumb = part.figures.resident < total / 1000;
+    area.parts.len() > 1 && (is_big(part.figures.resident, total) || in_full && !is_crumb)
 }
 
 /// `--taxonomy paper`: the eight areas of the 2010 paper and the Java heap.
