@@ -82,8 +82,10 @@ impl Image {
 
     /// The address of an exported symbol in the target.
     pub fn exported(&self, memory: &dyn Memory, name: &str) -> Result<Option<Addr>, Fault> {
-        let Some(tables) = self.dynamic_tables(memory)? else { return Ok(None) };
-        tables.find(memory, name, self.bias)
+        match self.exports(memory)? {
+            Some(exports) => exports.find(memory, name),
+            None => Ok(None),
+        }
     }
 
     /// GNU build id in hexadecimal.
@@ -108,7 +110,8 @@ impl Image {
         None
     }
 
-    fn dynamic_tables(&self, memory: &dyn Memory) -> Result<Option<DynamicTables>, Fault> {
+    /// Where the exported symbols are found, for a caller who asks for many.
+    pub fn exports(&self, memory: &dyn Memory) -> Result<Option<Exports>, Fault> {
         const DT_HASH: u64 = 4;
         const DT_STRTAB: u64 = 5;
         const DT_SYMTAB: u64 = 6;
@@ -130,16 +133,21 @@ impl Image {
             }
         }
         Ok(match (strings, symbols, hash.or(old_hash)) {
-            (Some(strings), Some(symbols), Some(hash)) => Some(DynamicTables { strings, symbols, hash }),
+            (Some(strings), Some(symbols), Some(hash)) => {
+                Some(Exports { strings, symbols, hash, bias: self.bias })
+            }
             _ => None,
         })
     }
 }
 
-struct DynamicTables {
+/// The tables of the exported symbols of an image.
+#[derive(Clone, Copy)]
+pub struct Exports {
     strings: Addr,
     symbols: Addr,
     hash: Hash,
+    bias: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -148,14 +156,15 @@ enum Hash {
     SystemV(Addr),
 }
 
-impl DynamicTables {
-    fn find(&self, memory: &dyn Memory, name: &str, bias: u64) -> Result<Option<Addr>, Fault> {
+impl Exports {
+    /// The address of a symbol in the target.
+    pub fn find(&self, memory: &dyn Memory, name: &str) -> Result<Option<Addr>, Fault> {
         let found = match self.hash {
             Hash::Gnu(table) => self.find_gnu(memory, table, name)?,
             Hash::SystemV(table) => self.find_system_v(memory, table, name)?,
         };
         let Some(entry) = found else { return Ok(None) };
-        Ok(Some(Addr(memory.u64(entry.plus(8))?.wrapping_add(bias))))
+        Ok(Some(Addr(memory.u64(entry.plus(8))?.wrapping_add(self.bias))))
     }
 
     /// The entry of the symbol table at `index`, if it has this name.
@@ -255,9 +264,9 @@ mod tests {
             &[vec![0; 24], words(&[1, 0, 0x10, 0, 8, 0]), words(&[5, 0, 0x20, 0, 8, 0])].concat(),
         );
         memory.put(Addr(0x3000), &[b"\0one\0two\0".to_vec(), vec![0; 128]].concat());
-        let tables =
-            DynamicTables { strings: Addr(0x3000), symbols: Addr(0x2000), hash: Hash::SystemV(Addr(0x1000)) };
-        assert_eq!(tables.find(&memory, "two", 0x100), Ok(Some(Addr(0x120))));
-        assert_eq!(tables.find(&memory, "three", 0x100), Ok(None));
+        let hash = Hash::SystemV(Addr(0x1000));
+        let exports = Exports { strings: Addr(0x3000), symbols: Addr(0x2000), hash, bias: 0x100 };
+        assert_eq!(exports.find(&memory, "two"), Ok(Some(Addr(0x120))));
+        assert_eq!(exports.find(&memory, "three"), Ok(None));
     }
 }

@@ -4,105 +4,48 @@
 //! number from 16 on (src/hotspot/share/runtime/flags/jvmFlag.hpp, `JVM_FLAG_ALL_TYPES_DO`). The numbers are not in
 //! vmStructs, so they are proved by flags whose types have not changed; a number that is not proved leaves its flags out.
 
+pub use super::flags_kept::KEPT;
+use super::names::{Table, Text, Texts};
 use super::vmstructs::VmStructs;
 use crate::base::limits::{C_STRING_BYTES_MAX, FLAGS_MAX};
 use crate::base::{Addr, Gap, Known, Why};
 use crate::os::{Fault, Memory};
 use std::collections::{BTreeMap, HashMap};
+use std::fmt::{self, Display, Formatter};
 
-/// The flags that a snapshot keeps.
-pub const KEPT: &[&str] = &[
-    // Heap
-    "InitialHeapSize",
-    "MaxHeapSize",
-    "MinHeapSize",
-    "SoftMaxHeapSize",
-    "NewSize",
-    "MaxNewSize",
-    "OldSize",
-    "MinHeapFreeRatio",
-    "MaxHeapFreeRatio",
-    "MaxRAM",
-    "MaxRAMPercentage",
-    "HeapBaseMinAddress",
-    "ObjectAlignmentInBytes",
-    "AllocateHeapAt",
-    "AlwaysPreTouch",
-    // Collectors
-    "UseSerialGC",
-    "UseParallelGC",
-    "UseConcMarkSweepGC",
-    "UseG1GC",
-    "UseZGC",
-    "ZGenerational",
-    "UseShenandoahGC",
-    "ShenandoahGCMode",
-    "UseEpsilonGC",
-    "ParallelGCThreads",
-    "ConcGCThreads",
-    "G1ConcRefinementThreads",
-    "G1HeapRegionSize",
-    "G1PeriodicGCInterval",
-    "ShenandoahRegionSize",
-    "ShenandoahUncommit",
-    "ShenandoahUncommitDelay",
-    "ZUncommit",
-    "ZUncommitDelay",
-    "ZCollectionInterval",
-    // Classes
-    "UseCompressedOops",
-    "UseCompressedClassPointers",
-    "UseCompactObjectHeaders",
-    "CompressedClassSpaceSize",
-    "MetaspaceSize",
-    "MaxMetaspaceSize",
-    "UseSharedSpaces",
-    "SharedArchiveFile",
-    "SharedBaseAddress",
-    // Code
-    "TieredCompilation",
-    "SegmentedCodeCache",
-    "InitialCodeCacheSize",
-    "ReservedCodeCacheSize",
-    "NonNMethodCodeHeapSize",
-    "ProfiledCodeHeapSize",
-    "NonProfiledCodeHeapSize",
-    "CodeCacheSegmentSize",
-    "CICompilerCount",
-    // Threads
-    "ThreadStackSize",
-    "VMThreadStackSize",
-    "CompilerThreadStackSize",
-    "StackYellowPages",
-    "StackRedPages",
-    "StackShadowPages",
-    "StackReservedPages",
-    // Pages
-    "UseLargePages",
-    "UseHugeTLBFS",
-    "UseSHM",
-    "UseTransparentHugePages",
-    "THPStackMitigation",
-    "LargePageSizeInBytes",
-    "LargePageHeapSizeThreshold",
-    "UseLargePagesInMetaspace",
-    "UseNUMA",
-    // Native memory and diagnosis
-    "MaxDirectMemorySize",
-    "NativeMemoryTracking",
-    "TrimNativeHeapInterval",
-    "DisableAttachMechanism",
-    "UsePerfData",
-    "PerfDisableSharedMem",
-    "PerfDataMemorySize",
-    "FlightRecorder",
-    "UseContainerSupport",
-    "ActiveProcessorCount",
-];
-
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Flags {
-    values: BTreeMap<String, Known<String>>,
+    texts: Texts,
+    values: Table<Result<Value, Missing>>,
+}
+
+/// Why there is no value.
+#[derive(Debug)]
+enum Missing {
+    Type,
+    Fault(Fault),
+}
+
+/// The value of a flag. Most are never asked for, so they are printed only then.
+#[derive(Debug)]
+enum Value {
+    Bool(bool),
+    Signed(i64),
+    Unsigned(u64),
+    Double(f64),
+    Text(String),
+}
+
+impl Display for Value {
+    fn fmt(&self, into: &mut Formatter) -> fmt::Result {
+        match self {
+            Value::Bool(value) => write!(into, "{value}"),
+            Value::Signed(value) => write!(into, "{value}"),
+            Value::Unsigned(value) => write!(into, "{value}"),
+            Value::Double(value) => write!(into, "{value:.6}"),
+            Value::Text(value) => write!(into, "{value}"),
+        }
+    }
 }
 
 /// The C++ type of a flag's value.
@@ -142,58 +85,87 @@ const WITNESSES: &[(&str, Type)] = &[
     ("NativeMemoryTracking", Type::Text),
 ];
 
+struct Entries {
+    texts: Texts,
+    entries: Vec<Entry>,
+    /// What a `kind` means, as far as it is known.
+    types: HashMap<u64, Type>,
+}
+
+#[derive(Clone, Copy)]
 struct Entry {
-    name: String,
+    name: Text,
     kind: u64,
     value_at: Addr,
 }
 
 impl Flags {
     pub fn read(memory: &dyn Memory, structs: &VmStructs) -> Known<Flags> {
-        let (entries, kinds) = typed_entries(memory, structs)?;
-        let value = |entry: &Entry| {
-            let gap = || Gap::new(format!("type of flag {}", entry.name), Why::NotInThisRuntime);
-            let kind = kinds.get(&entry.kind).copied().ok_or_else(gap)?;
-            print(memory, kind, entry.value_at).map_err(|fault| fault.gap(format!("flag {}", entry.name)))
-        };
-        Ok(Flags { values: entries.iter().map(|entry| (entry.name.clone(), value(entry))).collect() })
+        let Entries { texts, entries, types } = Entries::read(memory, structs)?;
+        let mut values = Table::default();
+        for entry in entries {
+            let value = match types.get(&entry.kind) {
+                Some(kind) => read_value(memory, *kind, entry.value_at).map_err(Missing::Fault),
+                None => Err(Missing::Type),
+            };
+            values.insert(&texts, Text::default(), entry.name, value);
+        }
+        Ok(Flags { texts, values })
     }
 
     /// The value as `-XX:+PrintFlagsFinal` prints it.
     pub fn text(&self, name: &str) -> Known<String> {
-        let absent = || Err(Gap::new(format!("flag {name}"), Why::NotInThisRuntime));
-        self.values.get(name).cloned().unwrap_or_else(absent)
+        match self.value(name) {
+            Some(Ok(value)) => Ok(value.to_string()),
+            Some(Err(Missing::Type)) => Err(Gap::new(format!("type of flag {name}"), Why::NotInThisRuntime)),
+            Some(Err(Missing::Fault(fault))) => Err(fault.gap(format!("flag {name}"))),
+            None => Err(Gap::new(format!("flag {name}"), Why::NotInThisRuntime)),
+        }
+    }
+    fn value(&self, name: &str) -> Option<&Result<Value, Missing>> {
+        self.values.get(&self.texts, "", name)
     }
     pub fn number(&self, name: &str) -> Known<u64> {
         let text = self.text(name)?;
         text.parse().map_err(|_| Gap::new(format!("flag {name}"), Why::NotInThisRuntime))
     }
     pub fn is_on(&self, name: &str) -> bool {
-        self.values.get(name).is_some_and(|value| value.as_deref() == Ok("true"))
+        match self.value(name) {
+            Some(Ok(Value::Bool(value))) => *value,
+            Some(Ok(Value::Text(value))) => value == "true",
+            _ => false,
+        }
     }
     pub fn kept(&self) -> BTreeMap<String, String> {
         KEPT.iter().filter_map(|name| Some((name.to_string(), self.text(name).ok()?))).collect()
     }
     /// Every flag that could be read.
-    pub fn all(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.values.iter().filter_map(|(name, value)| Some((name.as_str(), value.as_deref().ok()?)))
+    pub fn all(&self) -> impl Iterator<Item = (&str, String)> {
+        let all = self.values.iter(&self.texts);
+        all.filter_map(|(name, value)| Some((name, value.as_ref().ok()?.to_string())))
     }
 }
 
 /// Where the values of the text flags lie: (name, address of the first letter). Empty where the flags can not be read.
 pub fn texts(memory: &dyn Memory, structs: &VmStructs) -> Vec<(String, Addr)> {
-    let Ok((entries, kinds)) = typed_entries(memory, structs) else { return Vec::new() };
-    let texts = entries.into_iter().filter(|entry| kinds.get(&entry.kind) == Some(&Type::Text));
-    let found = texts.filter_map(|entry| Some((entry.name, memory.addr(entry.value_at).ok()?)));
+    let Ok(Entries { texts, entries, types }) = Entries::read(memory, structs) else { return Vec::new() };
+    let found = entries.iter().filter(|entry| types.get(&entry.kind) == Some(&Type::Text));
+    let found = found
+        .filter_map(|entry| Some((texts.get(entry.name).to_string(), memory.addr(entry.value_at).ok()?)));
     found.filter(|(_, at)| !at.is_null()).collect()
 }
 
-fn typed_entries(memory: &dyn Memory, structs: &VmStructs) -> Known<(Vec<Entry>, HashMap<u64, Type>)> {
-    let owner = if structs.has_type("JVMFlag") { "JVMFlag" } else { "Flag" };
-    let entries = entries(memory, structs, owner)?;
-    let kinds =
-        if is_named(structs, owner) { kinds_by_name(memory, &entries) } else { kinds_by_number(&entries) };
-    Ok((entries, kinds))
+impl Entries {
+    fn read(memory: &dyn Memory, structs: &VmStructs) -> Known<Entries> {
+        let owner = if structs.has_type("JVMFlag") { "JVMFlag" } else { "Flag" };
+        let mut texts = Texts::default();
+        let entries = entries(memory, structs, owner, &mut texts)?;
+        let types = match is_named(structs, owner) {
+            true => types_by_name(memory, &entries),
+            false => types_by_number(&texts, &entries),
+        };
+        Ok(Entries { texts, entries, types })
+    }
 }
 
 /// Whether `_type` is a pointer to a name: it then has 8 bytes up to `_name`; the number has 4 at the end.
@@ -201,7 +173,7 @@ fn is_named(structs: &VmStructs, owner: &str) -> bool {
     structs.offset(owner, "_type") == Ok(0)
 }
 
-fn entries(memory: &dyn Memory, structs: &VmStructs, owner: &str) -> Known<Vec<Entry>> {
+fn entries(memory: &dyn Memory, structs: &VmStructs, owner: &str, texts: &mut Texts) -> Known<Vec<Entry>> {
     let table = Addr(structs.read_static(memory, owner, "flags")?);
     let count = structs.read_static(memory, owner, "numFlags")?;
     let stride = structs.size_of(owner)?;
@@ -223,15 +195,14 @@ fn entries(memory: &dyn Memory, structs: &VmStructs, owner: &str) -> Known<Vec<E
         if name_at.is_null() {
             continue;
         }
-        let name =
-            memory.c_string(name_at, C_STRING_BYTES_MAX).map_err(|fault| fault.gap("name of a flag"))?;
+        let name = texts.read(memory, name_at).map_err(|fault| fault.gap("name of a flag"))?;
         let kind = if named { word(entry, kind) } else { half_word(entry, kind) };
         found.push(Entry { name, kind, value_at: Addr(word(entry, value)) });
     }
     Ok(found)
 }
 
-fn kinds_by_name(memory: &dyn Memory, entries: &[Entry]) -> HashMap<u64, Type> {
+fn types_by_name(memory: &dyn Memory, entries: &[Entry]) -> HashMap<u64, Type> {
     let mut kinds = HashMap::new();
     for entry in entries {
         if kinds.contains_key(&entry.kind) {
@@ -259,8 +230,9 @@ fn type_named(name: &str) -> Option<Type> {
 }
 
 /// The whole known numbering when no witness speaks against it, else only what the witnesses say.
-fn kinds_by_number(entries: &[Entry]) -> HashMap<u64, Type> {
-    let number = |name: &str| entries.iter().find(|entry| entry.name == name).map(|entry| entry.kind);
+fn types_by_number(texts: &Texts, entries: &[Entry]) -> HashMap<u64, Type> {
+    let number =
+        |name: &str| entries.iter().find(|entry| texts.get(entry.name) == name).map(|entry| entry.kind);
     let proved: HashMap<u64, Type> =
         WITNESSES.iter().filter_map(|(name, kind)| Some((number(name)?, *kind))).collect();
     let known = || TYPES_BY_NUMBER.iter().enumerate().map(|(number, kind)| (number as u64, *kind));
@@ -269,17 +241,17 @@ fn kinds_by_number(entries: &[Entry]) -> HashMap<u64, Type> {
     if agrees && !past { known().collect() } else { proved }
 }
 
-fn print(memory: &dyn Memory, kind: Type, at: Addr) -> Result<String, Fault> {
+fn read_value(memory: &dyn Memory, kind: Type, at: Addr) -> Result<Value, Fault> {
     Ok(match kind {
-        Type::Bool => (memory.u8(at)? != 0).to_string(),
-        Type::Int32 => memory.i32(at)?.to_string(),
-        Type::Uint32 => memory.u32(at)?.to_string(),
-        Type::Int64 => (memory.u64(at)? as i64).to_string(),
-        Type::Uint64 => memory.u64(at)?.to_string(),
-        Type::Double => format!("{:.6}", f64::from_bits(memory.u64(at)?)),
+        Type::Bool => Value::Bool(memory.u8(at)? != 0),
+        Type::Int32 => Value::Signed(memory.i32(at)?.into()),
+        Type::Uint32 => Value::Unsigned(memory.u32(at)?.into()),
+        Type::Int64 => Value::Signed(memory.u64(at)? as i64),
+        Type::Uint64 => Value::Unsigned(memory.u64(at)?),
+        Type::Double => Value::Double(f64::from_bits(memory.u64(at)?)),
         Type::Text => match memory.addr(at)? {
-            Addr::NULL => String::new(),
-            text => memory.c_string(text, C_STRING_BYTES_MAX)?,
+            Addr::NULL => Value::Text(String::new()),
+            text => Value::Text(memory.c_string(text, C_STRING_BYTES_MAX)?),
         },
     })
 }

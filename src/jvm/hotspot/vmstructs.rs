@@ -4,18 +4,22 @@
 //! (src/hotspot/share/runtime/vmStructs.cpp, JDK 8 to 25). Strides and offsets are read, never assumed. JDK 25 dropped
 //! many entries, so every look-up may end in a gap that names what is missing.
 
-use crate::base::limits::{C_STRING_BYTES_MAX, VMSTRUCTS_ENTRIES_MAX};
+use super::names::{Table, Text, Texts};
+use crate::base::limits::VMSTRUCTS_ENTRIES_MAX;
 use crate::base::{Addr, Gap, Known, Why};
-use crate::os::elf::Image;
+use crate::os::elf::{Exports, Image};
 use crate::os::{Fault, Memory};
-use std::collections::HashMap;
+
+/// Entries that are read at once, about a page.
+const ENTRIES_AT_ONCE: usize = 64;
 
 /// All four tables.
 #[derive(Debug, Default)]
 pub struct VmStructs {
-    fields: HashMap<String, HashMap<String, Field>>,
-    types: HashMap<String, Type>,
-    constants: HashMap<String, u64>,
+    texts: Texts,
+    fields: Table<Field>,
+    types: Table<Type>,
+    constants: Table<u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,16 +30,19 @@ pub enum Field {
     Static { at: Addr },
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Type {
-    pub superclass: Option<String>,
-    pub bytes: u64,
+#[derive(Debug)]
+struct Type {
+    superclass: Option<Text>,
+    bytes: u64,
 }
+
+/// What types and constants have in place of an owner.
+const NO_OWNER: &str = "";
 
 impl VmStructs {
     /// Reads the tables of the libjvm that is loaded as `image`.
     pub fn read(memory: &dyn Memory, image: &Image) -> Known<VmStructs> {
-        let reader = Reader { memory, image };
+        let reader = Reader { memory, exports: image.exports(memory) };
         let mut structs = VmStructs::default();
         reader.fields(&mut structs)?;
         reader.types(&mut structs)?;
@@ -55,12 +62,22 @@ impl VmStructs {
     ) -> VmStructs {
         let mut structs = VmStructs::default();
         for (owner, name, field) in fields {
-            structs.fields.entry(owner.to_string()).or_default().insert(name.to_string(), field.clone());
+            let (owner, name) = (structs.texts.push(owner), structs.texts.push(name));
+            structs.fields.insert(&structs.texts, owner, name, field.clone());
         }
         for (name, bytes) in types {
-            structs.types.insert(name.to_string(), Type { superclass: None, bytes: *bytes });
+            let name = structs.texts.push(name);
+            structs.types.insert(
+                &structs.texts,
+                Text::default(),
+                name,
+                Type { superclass: None, bytes: *bytes },
+            );
         }
-        structs.constants = constants.iter().map(|(name, value)| (name.to_string(), *value)).collect();
+        for (name, value) in constants {
+            let name = structs.texts.push(name);
+            structs.constants.insert(&structs.texts, Text::default(), name, *value);
+        }
         structs
     }
 
@@ -69,10 +86,11 @@ impl VmStructs {
         let mut class = Some(owner);
         for _ in 0..16 {
             let Some(this) = class else { break };
-            if let Some(field) = self.fields.get(this).and_then(|fields| fields.get(name)) {
+            if let Some(field) = self.fields.get(&self.texts, this, name) {
                 return Ok(field);
             }
-            class = self.types.get(this).and_then(|class| class.superclass.as_deref());
+            let superclass = self.type_of(this).and_then(|class| class.superclass);
+            class = superclass.map(|name| self.texts.get(name));
         }
         Err(Gap::new(format!("vmStructs entry {owner}::{name}"), Why::NotInThisRuntime))
     }
@@ -107,17 +125,21 @@ impl VmStructs {
 
     /// Size of a type in bytes.
     pub fn size_of(&self, name: &str) -> Known<u64> {
-        let found = self.types.get(name).map(|class| class.bytes).filter(|bytes| *bytes > 0);
+        let found = self.type_of(name).map(|class| class.bytes).filter(|bytes| *bytes > 0);
         found.ok_or_else(|| Gap::new(format!("vmStructs type {name}"), Why::NotInThisRuntime))
     }
 
     pub fn has_type(&self, name: &str) -> bool {
-        self.types.contains_key(name)
+        self.type_of(name).is_some()
+    }
+
+    fn type_of(&self, name: &str) -> Option<&Type> {
+        self.types.get(&self.texts, NO_OWNER, name)
     }
 
     /// An integer constant, from either table.
     pub fn constant(&self, name: &str) -> Known<u64> {
-        let found = self.constants.get(name).copied();
+        let found = self.constants.get(&self.texts, NO_OWNER, name).copied();
         found.ok_or_else(|| Gap::new(format!("vmStructs constant {name}"), Why::NotInThisRuntime))
     }
 
@@ -139,9 +161,38 @@ impl VmStructs {
     }
 }
 
+/// One entry of a table: its bytes, or where they lie when nothing but what is needed may be read.
+struct Entry<'a> {
+    memory: &'a dyn Memory,
+    at: Addr,
+    bytes: Option<&'a [u8]>,
+}
+
+impl Entry<'_> {
+    fn u32(&self, offset: u64) -> Result<u32, Fault> {
+        match self.bytes.and_then(|bytes| bytes.get(offset as usize..)?.first_chunk()) {
+            Some(bytes) => Ok(u32::from_le_bytes(*bytes)),
+            None => self.memory.u32(self.at.plus(offset)),
+        }
+    }
+    fn u64(&self, offset: u64) -> Result<u64, Fault> {
+        match self.bytes.and_then(|bytes| bytes.get(offset as usize..)?.first_chunk()) {
+            Some(bytes) => Ok(u64::from_le_bytes(*bytes)),
+            None => self.memory.u64(self.at.plus(offset)),
+        }
+    }
+    fn addr(&self, offset: u64) -> Result<Addr, Fault> {
+        self.u64(offset).map(Addr)
+    }
+    /// The text that the pointer at `offset` points to.
+    fn text(&self, offset: u64, texts: &mut Texts) -> Result<Text, Fault> {
+        texts.read(self.memory, self.addr(offset)?)
+    }
+}
+
 struct Reader<'a> {
     memory: &'a dyn Memory,
-    image: &'a Image,
+    exports: Result<Option<Exports>, Fault>,
 }
 
 impl Reader<'_> {
@@ -151,14 +202,22 @@ impl Reader<'_> {
         let is_static = self.word("gHotSpotVMStructEntryIsStaticOffset")?;
         let offset = self.word("gHotSpotVMStructEntryOffsetOffset")?;
         let address = self.word("gHotSpotVMStructEntryAddressOffset")?;
+        let VmStructs { texts, fields, .. } = structs;
+        // The fields of one owner are in a row, and mostly point to the same text.
+        let mut last = None;
         self.each("gHotSpotVMStructs", "gHotSpotVMStructEntryArrayStride", type_name, |entry| {
-            let owner = self.string(entry.plus(type_name))?;
-            let name = self.string(entry.plus(field_name))?;
-            let field = match self.memory.u32(entry.plus(is_static))? {
-                0 => Field::Member { offset: self.memory.u64(entry.plus(offset))? },
-                _ => Field::Static { at: self.memory.addr(entry.plus(address))? },
+            let owner_at = entry.addr(type_name)?;
+            let owner = match last {
+                Some((at, owner)) if at == owner_at => owner,
+                _ => texts.read(self.memory, owner_at)?,
             };
-            structs.fields.entry(owner).or_default().insert(name, field);
+            last = Some((owner_at, owner));
+            let name = entry.text(field_name, texts)?;
+            let field = match entry.u32(is_static)? {
+                0 => Field::Member { offset: entry.u64(offset)? },
+                _ => Field::Static { at: entry.addr(address)? },
+            };
+            fields.insert(texts, owner, name, field);
             Ok(())
         })
     }
@@ -167,13 +226,15 @@ impl Reader<'_> {
         let name = self.word("gHotSpotVMTypeEntryTypeNameOffset")?;
         let superclass = self.word("gHotSpotVMTypeEntrySuperclassNameOffset")?;
         let size = self.word("gHotSpotVMTypeEntrySizeOffset")?;
+        let VmStructs { texts, types, .. } = structs;
         self.each("gHotSpotVMTypes", "gHotSpotVMTypeEntryArrayStride", name, |entry| {
-            let superclass = match self.memory.addr(entry.plus(superclass))? {
+            let superclass = match entry.addr(superclass)? {
                 Addr::NULL => None,
-                at => Some(self.memory.c_string(at, C_STRING_BYTES_MAX)?),
+                at => Some(texts.read(self.memory, at)?),
             };
-            let bytes = self.memory.u64(entry.plus(size))?;
-            structs.types.insert(self.string(entry.plus(name))?, Type { superclass, bytes });
+            let bytes = entry.u64(size)?;
+            let name = entry.text(name, texts)?;
+            types.insert(texts, Text::default(), name, Type { superclass, bytes });
             Ok(())
         })
     }
@@ -183,12 +244,14 @@ impl Reader<'_> {
         let name = self.word(&format!("gHotSpotVM{which}ConstantEntryNameOffset"))?;
         let value = self.word(&format!("gHotSpotVM{which}ConstantEntryValueOffset"))?;
         let stride = format!("gHotSpotVM{which}ConstantEntryArrayStride");
+        let VmStructs { texts, constants, .. } = structs;
         self.each(&format!("gHotSpotVM{which}Constants"), &stride, name, |entry| {
             let number = match which {
-                "Int" => self.memory.i32(entry.plus(value))? as i64 as u64,
-                _ => self.memory.u64(entry.plus(value))?,
+                "Int" => entry.u32(value)? as i32 as i64 as u64,
+                _ => entry.u64(value)?,
             };
-            structs.constants.insert(self.string(entry.plus(name))?, number);
+            let name = entry.text(name, texts)?;
+            constants.insert(texts, Text::default(), name, number);
             Ok(())
         })
     }
@@ -199,7 +262,7 @@ impl Reader<'_> {
         table: &str,
         stride: &str,
         name_offset: u64,
-        mut visit: impl FnMut(Addr) -> Result<(), Fault>,
+        mut visit: impl FnMut(&Entry) -> Result<(), Fault>,
     ) -> Known<()> {
         let start = Addr(self.word(table)?);
         let stride = self.word(stride)?;
@@ -207,30 +270,43 @@ impl Reader<'_> {
         if stride == 0 || stride > 4096 {
             return Err(Gap::new(format!("stride of {table}"), Why::BadData(start)));
         }
-        for index in 0..VMSTRUCTS_ENTRIES_MAX as u64 {
-            let entry = start.plus(index * stride);
-            if self.memory.addr(entry.plus(name_offset)).map_err(gap)?.is_null() {
+        let mut several = Vec::new();
+        for index in 0..VMSTRUCTS_ENTRIES_MAX {
+            let at = start.plus(index as u64 * stride);
+            let place = index % ENTRIES_AT_ONCE;
+            if place == 0 {
+                several = self.several(at, stride);
+            }
+            let bytes = several.chunks_exact(stride as usize).nth(place);
+            let entry = Entry { memory: self.memory, at, bytes };
+            if entry.addr(name_offset).map_err(gap)?.is_null() {
                 return Ok(());
             }
-            visit(entry).map_err(gap)?;
+            visit(&entry).map_err(gap)?;
         }
         Err(Gap::new(format!("table {table}"), Why::OverLimit))
     }
 
+    /// The bytes of the next entries. None where nothing but what is needed may be read, or not all of it can be: the
+    /// table may end before.
+    fn several(&self, at: Addr, stride: u64) -> Vec<u8> {
+        let mut bytes = vec![0; ENTRIES_AT_ONCE * stride as usize];
+        let is_read = !self.memory.keeps_what_is_read() && self.memory.read(at, &mut bytes).is_ok();
+        if is_read { bytes } else { Vec::new() }
+    }
+
     /// The word in the exported variable `symbol`.
     fn word(&self, symbol: &str) -> Known<u64> {
-        let at = self
-            .image
-            .exported(self.memory, symbol)
-            .map_err(|fault| fault.gap(format!("symbol {symbol}")))?;
+        let at = match self.exports {
+            Ok(Some(exports)) => exports.find(self.memory, symbol),
+            Ok(None) => Ok(None),
+            Err(fault) => Err(fault),
+        };
+        let at = at.map_err(|fault| fault.gap(format!("symbol {symbol}")))?;
         let at = at.ok_or_else(|| {
             Gap::new(format!("symbol {symbol} of libjvm.so"), Why::NotInThisRuntime)
                 .hint("this libjvm.so does not export vmStructs; it is no HotSpot or was stripped of its dynamic symbols")
         })?;
         self.memory.u64(at).map_err(|fault| fault.gap(symbol))
-    }
-
-    fn string(&self, at: Addr) -> Result<String, Fault> {
-        self.memory.c_string(self.memory.addr(at)?, C_STRING_BYTES_MAX)
     }
 }
