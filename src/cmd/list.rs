@@ -14,7 +14,7 @@ pub struct ListArgs {
 }
 
 pub fn run(args: &ListArgs) -> anyhow::Result<u8> {
-    let jvms = discover::list().map_err(|gap| match gap.why {
+    let (jvms, hidden) = discover::list().map_err(|gap| match gap.why {
         Why::Denied => Failure::rights(gap.to_string()),
         _ => Failure::target(gap.to_string()),
     })?;
@@ -27,5 +27,9 @@ pub fn run(args: &ListArgs) -> anyhow::Result<u8> {
         false => list::text(&mut out, &jvms)?,
     }
     out.flush()?;
+    if hidden > 0 {
+        let hint = discover::HINT;
+        eprintln!("marusa: {hidden} processes of others may not be looked at, and may be JVMs too: {hint}");
+    }
     Ok(0)
 }

@@ -52,6 +52,9 @@ enum Taxonomy {
 }
 
 pub fn run(args: &MapArgs) -> anyhow::Result<u8> {
+    if args.taxonomy == Taxonomy::Paper && args.by != By::Area {
+        return Err(Failure::usage("--taxonomy paper has areas only: leave --by out"));
+    }
     let snapshot = take(args)?;
     let map = map::join(&snapshot);
     if let Err(broken) = map::law::check(&map, &snapshot) {

@@ -5,8 +5,8 @@ mod malloc;
 pub use malloc::tag_json;
 
 use super::json;
-use super::text::{gaps as show_gaps, head};
-use super::units::{human, human_signed, shorten};
+use super::text::{WIDTH, gaps as show_gaps, head};
+use super::units::{human, human_signed, shorten, wrapped};
 use crate::base::Gap;
 use crate::map::MemoryMap;
 use crate::map::audit::{Agreement, Audit, AuditRow};
@@ -32,7 +32,7 @@ pub fn text(
     }
     writeln!(
         out,
-        "{:<15} {:<10} {:>10}   {:<26} {:<9} {:>10} {:>10}",
+        "{:<15} {:<10} {:>10}   {:<24} {:<9} {:>10} {:>10}",
         "AREA", "OURS", "", "THE JVM'S", "", "", "DIFFERENCE"
     )?;
     let mut reasons: Vec<&str> = Vec::new();
@@ -47,7 +47,13 @@ pub fn text(
         row_text(out, row, note)?;
     }
     for (index, reason) in reasons.iter().enumerate() {
-        writeln!(out, "{}{:>3}  {reason}", if index == 0 { "\n" } else { "" }, index + 1)?;
+        if index == 0 {
+            writeln!(out)?;
+        }
+        for (line, text) in wrapped(reason, WIDTH - 5).iter().enumerate() {
+            let number = if line == 0 { (index + 1).to_string() } else { String::new() };
+            writeln!(out, "{number:>3}  {text}")?;
+        }
     }
     if let Some(audit) = &audit.malloc {
         malloc::text(out, audit)?;
@@ -75,7 +81,7 @@ fn agreement_text(out: &mut dyn Write, agreement: &Agreement) -> io::Result<()> 
     for one in agreement.disagreements.iter().take(DISAGREEMENTS_SHOWN_MAX) {
         let theirs = if one.theirs.is_empty() { "no label" } else { &one.theirs };
         let line = format!("  {} {:>10}  JVM: {theirs}; we: {}", one.range, human(one.bytes), one.ours);
-        writeln!(out, "{}", shorten(&line, super::text::WIDTH))?;
+        writeln!(out, "{}", shorten(&line, WIDTH))?;
     }
     if !agreement.disagreements.is_empty() {
         writeln!(out)?;
@@ -91,11 +97,11 @@ fn row_text(out: &mut dyn Write, row: &AuditRow, note: Option<usize>) -> io::Res
     };
     writeln!(
         out,
-        "{:<15} {:<10} {:>10}   {:<26} {:<9} {:>10} {:>10} {mark}",
+        "{:<15} {:<10} {:>10}   {:<24} {:<9} {:>10} {:>10} {mark}",
         row.area.map_or("malloc", |area| area.name()),
         row.ours.name(),
         row.ours_bytes.map_or("-".to_string(), human),
-        shorten(&row.theirs, 26),
+        shorten(&row.theirs, 24),
         row.theirs_figure.name(),
         human(row.theirs_bytes),
         row.difference().map_or("-".to_string(), human_signed),

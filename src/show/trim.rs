@@ -5,7 +5,7 @@ mod json;
 pub use json::{json, outcome_json, round_json};
 
 use super::text::{WIDTH, gaps as show_gaps, head};
-use super::units::{human, human_signed, shorten};
+use super::units::{human, human_signed, wrapped};
 use crate::base::{Bytes, Gap, Known};
 use crate::map::MemoryMap;
 use crate::map::trim::{Advice, ArenaPrediction, Held, Outcome, Prediction};
@@ -103,15 +103,16 @@ fn arena_row(
 }
 
 fn kept_text(out: &mut dyn Write, total: &Held) -> io::Result<()> {
-    writeln!(
-        out,
-        "\nof {} free and resident, {} come back; {} in tops of threads' arenas stay, and {} on",
+    let text = format!(
+        "of {} free and resident, {} come back; {} in tops of threads' arenas stay, and {} on pages that blocks in use \
+         share, or in lists that malloc_trim does not touch",
         human(total.free_resident_bytes),
         human(total.trimmable_bytes),
         human(total.top_kept_bytes),
         human(total.scattered_bytes())
-    )?;
-    writeln!(out, "pages that blocks in use share, or in lists that malloc_trim does not touch")
+    );
+    writeln!(out)?;
+    wrapped(&text, WIDTH).into_iter().try_for_each(|line| writeln!(out, "{line}"))
 }
 
 /// What came back, and its price.
@@ -147,21 +148,20 @@ fn against(outcome: &Outcome) -> String {
 
 fn price_text(out: &mut dyn Write, outcome: &Outcome, price: &Price) -> io::Result<()> {
     let count = |faults: Option<u64>| faults.map_or("-".to_string(), |faults| faults.to_string());
-    write!(
-        out,
+    let mut text = format!(
         "price: {:.1} ms for the call, {} page faults meanwhile",
         price.call_ms,
         count(price.faults_during)
-    )?;
+    );
     if price.watched_seconds > 0 {
-        write!(out, ", {} in the {} s after", count(price.faults_after), price.watched_seconds)?;
+        text += &format!(", {} in the {} s after", count(price.faults_after), price.watched_seconds);
     }
     if let Some(later) = price.resident_later_bytes {
         let grown =
             i64::try_from(later).unwrap_or(i64::MAX).saturating_sub_unsigned(outcome.resident_after_bytes);
-        write!(out, " (resident {} then, {})", human(later), human_signed(grown))?;
+        text += &format!(" (resident {} then, {})", human(later), human_signed(grown));
     }
-    writeln!(out)
+    wrapped(&text, WIDTH).into_iter().try_for_each(|line| writeln!(out, "{line}"))
 }
 
 /// The options that would help after the next start.
@@ -169,7 +169,7 @@ pub fn advice_text(out: &mut dyn Write, advice: &[Advice]) -> io::Result<()> {
     if advice.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\nfrom now on:")?;
+    writeln!(out, "\nfrom now on (figures of before):")?;
     for one in advice {
         let (option, why) = words(one);
         if let Some(option) = option {
@@ -180,21 +180,6 @@ pub fn advice_text(out: &mut dyn Write, advice: &[Advice]) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// Words in lines of at most `width` columns.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split(' ') {
-        match lines.last_mut() {
-            Some(line) if line.len() + 1 + word.len() <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(shorten(word, width)),
-        }
-    }
-    lines
 }
 
 /// The option, and why.

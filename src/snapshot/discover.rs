@@ -55,7 +55,7 @@ pub struct Jvm {
     pub main: Known<String>,
 }
 
-const HINT: &str = "run as root or as the JVM's user, or with CAP_SYS_PTRACE";
+pub const HINT: &str = "run as root or as the JVM's user, or with CAP_SYS_PTRACE";
 
 /// A process that is a JVM, before its memory is read.
 struct Found {
@@ -65,9 +65,11 @@ struct Found {
     arguments: Vec<String>,
 }
 
-/// The JVMs that run now, by pid. Those that end meanwhile are left out.
-pub fn list() -> Known<Vec<Jvm>> {
-    Ok(find_all()?.into_iter().filter_map(describe).collect())
+/// The JVMs that run now, by pid; those that end meanwhile are left out. And how many processes could not be looked at,
+/// which may be JVMs too.
+pub fn list() -> Known<(Vec<Jvm>, usize)> {
+    let (found, hidden) = find_all()?;
+    Ok((found.into_iter().filter_map(describe).collect(), hidden))
 }
 
 /// The same without reading memory: what the command and the container tell.
@@ -76,7 +78,7 @@ pub fn list_names() -> Known<Vec<Jvm>> {
         let mappings = Err(Gap::new("memory", Why::NotRecorded));
         describe(Found { mappings, ..found })
     };
-    Ok(find_all()?.into_iter().filter_map(shallow).collect())
+    Ok(find_all()?.0.into_iter().filter_map(shallow).collect())
 }
 
 /// Whether the process maps a VM. `Why::Denied` when that may not be known.
@@ -84,12 +86,14 @@ pub fn vm_of(process: &Process) -> Known<Option<Vm>> {
     Ok(process.mappings()?.iter().find_map(vm_of_mapping))
 }
 
-fn find_all() -> Known<Vec<Found>> {
+fn find_all() -> Known<(Vec<Found>, usize)> {
     let pids = host::pids().map_err(|error| crate::os::process::gap("/proc", &error))?;
-    Ok(pids.into_iter().filter_map(|pid| find(Process::open(pid).ok()?)).collect())
+    let mut hidden = 0;
+    let found = pids.into_iter().filter_map(|pid| find(Process::open(pid).ok()?, &mut hidden)).collect();
+    Ok((found, hidden))
 }
 
-fn find(process: Process) -> Option<Found> {
+fn find(process: Process, hidden: &mut usize) -> Option<Found> {
     let arguments = process.arguments().unwrap_or_default();
     match process.mappings() {
         Ok(mappings) => {
@@ -100,7 +104,11 @@ fn find(process: Process) -> Option<Found> {
             let gap = Gap::new("memory of the VM", Why::Denied).hint(HINT);
             Some(Found { process, mappings: Err(gap.clone()), vm: Err(gap), arguments })
         }
-        Err(_) => None,
+        Err(gap) => {
+            // A thread of the kernel has no command.
+            *hidden += usize::from(gap.why == Why::Denied && !arguments.is_empty());
+            None
+        }
     }
 }
 

@@ -46,7 +46,9 @@ struct Header {
 pub enum FileError {
     #[error("it can not be read: {0}")]
     Io(#[from] io::Error),
-    #[error("it is no frozen snapshot: the first bytes are not \"marusa-frozen 2\"")]
+    #[error(
+        "it is no frozen snapshot (its first bytes would be \"marusa-frozen\") and no core dump (an ELF file)"
+    )]
     Foreign,
     #[error("it is truncated or damaged: {0}")]
     Damaged(String),
