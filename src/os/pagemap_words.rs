@@ -17,8 +17,9 @@ use crate::base::{Addr, Gap, Known, PAGE, Range, Why};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// Pages in one read: 256 MiB of addresses, 512 KiB of words.
-const WORDS_PER_READ: usize = 64 << 10;
+/// Pages in one read: 32 MiB of addresses, 64 KiB of words. The kernel itself copies out 512 words at a time
+/// (fs/proc/task_mmu.c, `PAGEMAP_WALK_SIZE`), so larger reads gain nothing and their buffers cost page faults.
+pub(super) const WORDS_PER_READ: usize = 8 << 10;
 /// Only while a mapping is read: the page is present, and is the zero page or shared with a forked process.
 const SUSPECT: u8 = 0x80;
 
@@ -57,6 +58,19 @@ pub struct Words {
     file: File,
 }
 
+/// What was read last.
+#[derive(Default)]
+pub struct Buffer {
+    bytes: Vec<u8>,
+    words: Vec<Word>,
+}
+
+impl Buffer {
+    pub fn words(&self) -> &[Word] {
+        &self.words
+    }
+}
+
 impl Words {
     pub fn open(process: &Process) -> Known<Words> {
         let file = process.open_file("pagemap").map_err(|error| {
@@ -66,34 +80,34 @@ impl Words {
     }
 
     pub fn word(&self, at: Addr) -> Known<Word> {
-        let mut words = [Word(0)];
-        self.read(at, &mut words)?;
-        Ok(words[0])
+        let mut bytes = [0; 8];
+        self.read_bytes(at, &mut bytes)?;
+        Ok(Word(u64::from_le_bytes(bytes)))
     }
 
-    /// Fills `into` with the words of the pages from `at`.
-    pub fn read(&self, at: Addr, into: &mut [Word]) -> Known<()> {
-        let mut bytes = vec![0; into.len() * 8];
-        self.file
-            .read_exact_at(&mut bytes, at.0 / PAGE * 8)
-            .map_err(|error| gap("/proc/PID/pagemap", &error))?;
-        for (word, bytes) in into.iter_mut().zip(bytes.as_chunks::<8>().0) {
-            *word = Word(u64::from_le_bytes(*bytes));
+    /// The words of `count` pages from `at`, in `buffer`, which is kept from read to read.
+    pub fn read<'a>(&self, at: Addr, count: usize, buffer: &'a mut Buffer) -> Known<&'a [Word]> {
+        if buffer.bytes.len() < count * 8 {
+            buffer.bytes.resize(count * 8, 0);
         }
-        Ok(())
+        let bytes = &mut buffer.bytes[..count * 8];
+        self.read_bytes(at, bytes)?;
+        buffer.words.clear();
+        buffer.words.extend(bytes.as_chunks::<8>().0.iter().map(|bytes| Word(u64::from_le_bytes(*bytes))));
+        Ok(&buffer.words)
+    }
+
+    fn read_bytes(&self, at: Addr, bytes: &mut [u8]) -> Known<()> {
+        self.file.read_exact_at(bytes, at.0 / PAGE * 8).map_err(|error| gap("/proc/PID/pagemap", &error))
     }
 
     /// Calls `take` with the words of `range`, piece by piece, until it returns false.
     pub fn each_piece(&self, range: Range, mut take: impl FnMut(Addr, &[Word]) -> bool) -> Known<()> {
-        let mut words = vec![Word(0); WORDS_PER_READ.min((range.bytes() / PAGE) as usize)];
+        let mut buffer = Buffer::default();
         let mut at = range.start;
         while at < range.end {
-            let count = words.len().min(((range.end.0 - at.0) / PAGE) as usize);
-            if count == 0 {
-                break;
-            }
-            self.read(at, &mut words[..count])?;
-            if !take(at, &words[..count]) {
+            let count = WORDS_PER_READ.min(((range.end.0 - at.0) / PAGE) as usize);
+            if count == 0 || !take(at, self.read(at, count, &mut buffer)?) {
                 break;
             }
             at = at.plus(count as u64 * PAGE);

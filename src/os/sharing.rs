@@ -3,23 +3,27 @@
 //! smaps_rollup gives the sum only, for 20 ms a gigabyte. Here every page of a file or of shared memory is looked up:
 //! bit 56 of its pagemap word says "mapped once", and /proc/kpagecount has the count of the others. Private memory is
 //! mapped once unless a process forked and did not exec, or KSM merged pages: a sample of words shows whether it is so,
-//! and only then all of them are read. A part of private memory that the sample misses is below a hundredth of it.
+//! and only then all of them are read. The sample looks at 128 places, evenly apart: it misses no stretch longer than a
+//! 128th of private memory. Of shared pages strewn over it in small groups it may miss more: 1 % in a quarter of all cases,
+//! 4 % in one of 200.
 
 use super::aliases;
 use super::maps::Mapping;
 use super::pagemap::{PageRun, push_run};
-use super::pagemap_words::Words;
+use super::pagemap_words::{Buffer, WORDS_PER_READ, Word, Words};
 use super::process::{Process, gap};
 use crate::base::limits::{SHARED_PAGES_MAX, SHARING_RUNS_MAX};
 use crate::base::{Addr, Bytes, Gap, Known, PAGE, Range, Why};
-use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// Pages of private memory whose word is looked at first.
-const SAMPLES: u64 = 512;
-/// Counts of frames that lie this close are read at once.
-const FRAME_GAP: u64 = 32;
+/// Places of private memory that are looked at first, and the pages looked at in each.
+const SAMPLES: u64 = 128;
+const SAMPLE_PAGES: u64 = 8;
+/// Runs that lie this many pages apart are read at once: a call costs 1 us, a word of a present page 25 ns.
+const RUN_GAP: u64 = 32;
+/// Counts of frames that lie this close are read at once: a call costs 0.4 us, the count of a frame 0.1 us.
+const FRAME_GAP: u64 = 4;
 const FRAMES_PER_READ: u64 = 8192;
 const HINT: &str = "how many processes share a page is told to CAP_SYS_ADMIN only: run as root";
 
@@ -28,6 +32,8 @@ struct Shared {
     run: usize,
     at: Addr,
     frame: u64,
+    /// 0 where it is not known.
+    times: u32,
 }
 
 /// Fills `mapped_times` of the runs of present pages, cutting those apart whose pages differ; 0 stays where it is not
@@ -49,18 +55,16 @@ pub fn fill(process: &Process, mappings: &[Mapping], runs: &mut Vec<PageRun>) ->
         }
     }
     let mut gaps = Vec::new();
-    let (shared, hidden) = collect(&words, runs, &mut gaps);
-    let counts = match hidden {
-        true => Err(Gap::new("/proc/kpagecount", Why::Denied).hint(HINT)),
-        false => counts
-            .map_err(|error| gap("/proc/kpagecount", &error).hint(HINT))
-            .map(|file| count(&file, shared.iter().map(|page| page.frame).collect())),
-    };
-    let counts = counts.unwrap_or_else(|gap| {
-        gaps.push(gap);
-        HashMap::new()
-    });
-    gaps.extend(cut(runs, &shared, &counts));
+    let (mut shared, hidden) = collect(&words, runs, &mut gaps);
+    if hidden {
+        gaps.push(Gap::new("/proc/kpagecount", Why::Denied).hint(HINT));
+    } else {
+        match counts {
+            Ok(file) => count(&file, &mut shared),
+            Err(error) => gaps.push(gap("/proc/kpagecount", &error).hint(HINT)),
+        }
+    }
+    gaps.extend(cut(runs, &shared));
     gaps
 }
 
@@ -69,11 +73,14 @@ pub fn fill(process: &Process, mappings: &[Mapping], runs: &mut Vec<PageRun>) ->
 fn collect(words: &Words, runs: &mut [PageRun], gaps: &mut Vec<Gap>) -> (Vec<Shared>, bool) {
     let (mut shared, mut hidden) = (Vec::new(), false);
     let mut over_limit = false;
-    let is_wanted = |run: &PageRun| run.is_present() && run.is_placed() && run.mapped_times == 0;
-    for (index, run) in runs.iter_mut().enumerate().filter(|(_, run)| is_wanted(run)) {
+    let mut window = Window { words, start: Addr(0), buffer: Buffer::default() };
+    for index in 0..runs.len() {
+        if !is_wanted(&runs[index]) {
+            continue;
+        }
         let before = shared.len();
-        match collect_run(words, index, run.range, &mut shared, &mut hidden) {
-            Ok(()) if shared.len() <= SHARED_PAGES_MAX => run.mapped_times = 1,
+        match collect_run(&mut window, &runs[index..], index, &mut shared, &mut hidden) {
+            Ok(()) if shared.len() <= SHARED_PAGES_MAX => runs[index].mapped_times = 1,
             Ok(()) => {
                 shared.truncate(before);
                 over_limit = true;
@@ -90,17 +97,59 @@ fn collect(words: &Words, runs: &mut [PageRun], gaps: &mut Vec<Gap>) -> (Vec<Sha
     (shared, hidden)
 }
 
+fn is_wanted(run: &PageRun) -> bool {
+    run.is_present() && run.is_placed() && run.mapped_times == 0
+}
+
+/// The words that were read last: of a run and of those that follow it closely.
+struct Window<'a> {
+    words: &'a Words,
+    start: Addr,
+    buffer: Buffer,
+}
+
+impl Window<'_> {
+    /// The words of the pages from `at`, an address in the first of `runs`, as far as they are at hand. Where none is, as
+    /// many as fit are read.
+    fn from(&mut self, at: Addr, runs: &[PageRun]) -> Known<&[Word]> {
+        let known = Range::sized(self.start, self.buffer.words().len() as u64 * PAGE);
+        if !known.has(at) {
+            let count = (reach(at, runs).0 - at.0) / PAGE;
+            self.words.read(at, count as usize, &mut self.buffer)?;
+            self.start = at;
+        }
+        let passed = (at.0 - self.start.0) / PAGE;
+        Ok(self.buffer.words().get(passed as usize..).unwrap_or_default())
+    }
+}
+
+/// How far one read goes that starts in the first of `runs`.
+fn reach(at: Addr, runs: &[PageRun]) -> Addr {
+    let most = at.plus(WORDS_PER_READ as u64 * PAGE);
+    let mut end = at;
+    for run in runs.iter().filter(|run| is_wanted(run)) {
+        if end >= most || (end > at && run.range.start > end.plus(RUN_GAP * PAGE)) {
+            break;
+        }
+        end = run.range.end;
+    }
+    end.min(most)
+}
+
 /// Whether a sample of private pages holds one that is not exclusive.
 fn has_shared_private(words: &Words, runs: &[PageRun]) -> bool {
     let is_private = |run: &&PageRun| run.is_present() && run.is_placed() && !run.is_file();
     let total: Bytes = runs.iter().filter(is_private).map(|run| run.range.bytes()).sum();
     let stride = (total / SAMPLES).max(PAGE);
     let (mut passed, mut next) = (0, stride / 2);
+    let mut buffer = Buffer::default();
     for run in runs.iter().filter(is_private) {
         while next < passed + run.range.bytes() {
             let at = run.range.start.plus(next - passed).down_to(PAGE);
             next += stride;
-            if words.word(at).is_ok_and(|word| word.is_present() && !word.is_exclusive()) {
+            let pages = ((run.range.end.0 - at.0) / PAGE).min(SAMPLE_PAGES);
+            let found = words.read(at, pages as usize, &mut buffer).unwrap_or_default();
+            if found.iter().any(|word| word.is_present() && !word.is_exclusive()) {
                 return true;
             }
         }
@@ -109,57 +158,65 @@ fn has_shared_private(words: &Words, runs: &[PageRun]) -> bool {
     false
 }
 
+/// Adds the pages of the first of `rest`, the runs from `run` on.
 fn collect_run(
-    words: &Words,
+    window: &mut Window,
+    rest: &[PageRun],
     run: usize,
-    range: Range,
     shared: &mut Vec<Shared>,
     hidden: &mut bool,
 ) -> Known<()> {
-    words.each_piece(range, |start, words| {
-        for (index, word) in words.iter().enumerate() {
-            // A page that left memory since the scan counts as mapped once, as it was.
-            if word.is_present() && !word.is_exclusive() {
-                *hidden |= word.frame().is_none();
-                let at = start.plus(index as u64 * PAGE);
-                // Frame 0 is the firmware's: no process maps it.
-                shared.push(Shared { run, at, frame: word.frame().unwrap_or(0) });
-            }
+    let range = rest.first().map(|run| run.range).unwrap_or_default();
+    let mut at = range.start;
+    while at < range.end && shared.len() <= SHARED_PAGES_MAX {
+        let words = window.from(at, rest)?;
+        let words = &words[..words.len().min(((range.end.0 - at.0) / PAGE) as usize)];
+        if words.is_empty() {
+            break;
         }
-        shared.len() <= SHARED_PAGES_MAX
-    })
+        // A page that left memory since the scan counts as mapped once, as it was.
+        let others = words.iter().enumerate().filter(|(_, word)| word.is_present() && !word.is_exclusive());
+        for (index, word) in others {
+            *hidden |= word.frame().is_none();
+            // Frame 0 is the firmware's: no process maps it.
+            let frame = word.frame().unwrap_or(0);
+            shared.push(Shared { run, at: at.plus(index as u64 * PAGE), frame, times: 0 });
+        }
+        at = at.plus(words.len() as u64 * PAGE);
+    }
+    Ok(())
 }
 
-/// How often each frame is mapped: /proc/kpagecount, one word a frame.
-fn count(file: &File, mut frames: Vec<u64>) -> HashMap<u64, u32> {
-    frames.sort_unstable();
-    frames.dedup();
-    let mut counts = HashMap::with_capacity(frames.len());
+/// Fills in how often each frame is mapped: /proc/kpagecount, one word a frame.
+fn count(file: &File, shared: &mut [Shared]) {
+    let mut frames: Vec<(u64, u32)> =
+        (0..).zip(shared.iter()).map(|(index, page)| (page.frame, index)).collect();
+    // Pages of a file often lie in frames that follow each other: the stable sort uses that.
+    frames.sort_by_key(|(frame, _)| *frame);
     let mut bytes = Vec::new();
     let mut rest = &frames[..];
-    while let Some(&first) = rest.first() {
+    while let Some(&(first, _)) = rest.first() {
         let near = rest
             .windows(2)
-            .take_while(|pair| pair[1] - pair[0] <= FRAME_GAP && pair[1] - first < FRAMES_PER_READ)
+            .take_while(|pair| pair[1].0 - pair[0].0 <= FRAME_GAP && pair[1].0 - first < FRAMES_PER_READ)
             .count();
         let (group, after) = rest.split_at(near + 1);
         rest = after;
-        bytes.resize((group[near] - first + 1) as usize * 8, 0);
+        bytes.resize((group[near].0 - first + 1) as usize * 8, 0);
         // Frames of a device have no entry: a short read leaves them out.
         if file.read_exact_at(&mut bytes, first.saturating_mul(8)).is_err() {
             continue;
         }
         let words = bytes.as_chunks::<8>().0;
-        counts.extend(group.iter().map(|frame| {
-            let count = u64::from_le_bytes(words[(frame - first) as usize]);
-            (*frame, count.clamp(1, u32::MAX as u64) as u32)
-        }));
+        for (frame, index) in group {
+            let times = u64::from_le_bytes(words[(frame - first) as usize]);
+            shared[*index as usize].times = times.clamp(1, u32::MAX as u64) as u32;
+        }
     }
-    counts
 }
 
 /// Cuts the runs where the count changes. `shared` is sorted by run and address.
-fn cut(runs: &mut Vec<PageRun>, shared: &[Shared], counts: &HashMap<u64, u32>) -> Option<Gap> {
+fn cut(runs: &mut Vec<PageRun>, shared: &[Shared]) -> Option<Gap> {
     let most = runs.len() + SHARING_RUNS_MAX;
     let mut cut = Vec::with_capacity(runs.len());
     let mut rest = shared;
@@ -182,7 +239,7 @@ fn cut(runs: &mut Vec<PageRun>, shared: &[Shared], counts: &HashMap<u64, u32>) -
         for page in pages {
             add(Range::new(at, page.at), run.mapped_times);
             let single = Range::sized(page.at, PAGE).intersect(run.range);
-            add(single, counts.get(&page.frame).copied().unwrap_or(0));
+            add(single, page.times);
             at = single.end;
         }
         add(Range::new(at, run.range.end), run.mapped_times);
@@ -216,10 +273,9 @@ mod tests {
     #[test]
     fn a_run_is_cut_where_the_count_changes_and_alike_neighbours_stay_joined() {
         let mut runs = vec![run(0x1000, 0x6000, 1), run(0x6000, 0x8000, 1)];
-        let page = |run, at, frame| Shared { run, at: Addr(at), frame };
-        let shared = [page(0, 0x2000, 7), page(0, 0x3000, 9), page(0, 0x5000, 8), page(1, 0x6000, 8)];
-        let counts = HashMap::from([(7, 4), (9, 4), (8, 2)]);
-        assert_eq!(cut(&mut runs, &shared, &counts), None);
+        let page = |run, at, times| Shared { run, at: Addr(at), frame: 7, times };
+        let shared = [page(0, 0x2000, 4), page(0, 0x3000, 4), page(0, 0x5000, 2), page(1, 0x6000, 2)];
+        assert_eq!(cut(&mut runs, &shared), None);
         let expected = [
             run(0x1000, 0x2000, 1),
             run(0x2000, 0x4000, 4),
@@ -235,7 +291,7 @@ mod tests {
     #[test]
     fn an_unknown_count_makes_the_sum_unknown() {
         let mut runs = vec![run(0x1000, 0x2000, 1)];
-        cut(&mut runs, &[Shared { run: 0, at: Addr(0x1000), frame: 0 }], &HashMap::new());
+        cut(&mut runs, &[Shared { run: 0, at: Addr(0x1000), frame: 0, times: 0 }]);
         assert_eq!(proportional_bytes(&runs).map_err(|gap| gap.why), Err(Why::Denied));
     }
 }
