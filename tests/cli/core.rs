@@ -87,13 +87,28 @@ fn has_gap(map: &Value, word: &str) -> bool {
     })
 }
 
+/// The JVM lives on between the look at it and its end: a timer may allocate a block or two.
+const MOVED_BYTES_MAX: u64 = 64 << 10;
+
+fn is_near(ours: &Value, theirs: &Value) -> bool {
+    match (ours.as_u64(), theirs.as_u64()) {
+        (Some(ours), Some(theirs)) => ours.abs_diff(theirs) <= MOVED_BYTES_MAX,
+        _ => ours == theirs,
+    }
+}
+
+fn owned_bytes(map: &Value) -> Value {
+    let owners = map["malloc"]["owners"].as_array().map(Vec::as_slice).unwrap_or_default();
+    owners.iter().filter_map(|owner| owner["bytes"].as_u64()).sum::<u64>().into()
+}
+
 /// What both know of every area; `resident` says how the resident bytes may differ.
 fn assert_alike(live: &Value, dead: &Value, resident: &dyn Fn(u64, u64) -> bool) {
     for ours in live["areas"].as_array().expect("areas") {
         let name = ours["area"].as_str().expect("a name");
         let theirs = area(dead, name);
         for key in ["reserved_bytes", "committed_bytes", "in_use_bytes"] {
-            assert_eq!(ours[key], theirs[key], "{name} {key}");
+            assert!(is_near(&ours[key], &theirs[key]), "{name} {key}: {} alive, {}", ours[key], theirs[key]);
         }
         let (ours, theirs) = (number(&ours["resident_bytes"]), number(&theirs["resident_bytes"]));
         assert!(
@@ -107,17 +122,13 @@ fn assert_alike(live: &Value, dead: &Value, resident: &dyn Fn(u64, u64) -> bool)
     for key in ["pid", "command", "user"] {
         assert_eq!(live["process"][key], dead["process"][key], "process.{key}");
     }
-    for key in [
-        "allocator",
-        "mmapped_chunks",
-        "mmapped_bytes",
-        "in_use_bytes",
-        "free_bytes",
-        "overhead_bytes",
-        "owners",
-    ] {
-        assert_eq!(live["malloc"][key], dead["malloc"][key], "malloc.{key}");
+    assert_eq!(live["malloc"]["allocator"], dead["malloc"]["allocator"]);
+    for key in ["mmapped_chunks", "mmapped_bytes", "in_use_bytes", "free_bytes", "overhead_bytes"] {
+        let (ours, theirs) = (&live["malloc"][key], &dead["malloc"][key]);
+        assert!(is_near(ours, theirs), "malloc.{key}: {ours} alive, {theirs} in the core");
     }
+    let (ours, theirs) = (owned_bytes(live), owned_bytes(dead));
+    assert!(is_near(&ours, &theirs) && ours != 0, "{ours} bytes have an owner alive, {theirs} in the core");
     assert_same_threads(live, dead);
     assert!(dead["totals"]["kernel_resident_bytes"].is_null() && has_gap(dead, "RSS"));
     assert!(has_gap(dead, "which pages were in memory"));
