@@ -179,7 +179,7 @@ fn did(receipt: &Receipt) -> String {
         Way::JvmCommand => format!("asked the JVM for {}", act::COMMAND),
         Way::AgentLibrary => "the JVM loaded a library that called malloc_trim".to_string(),
     };
-    let mut text = format!("{}  {way}, in {:.1} ms: {}", receipt.at, receipt.call_ms, receipt.answer);
+    let mut text = format!("{}  {way}, in {:.1} ms:\n  {}", receipt.at, receipt.call_ms, receipt.answer);
     if receipt.way == Way::JvmCommand {
         text.push_str("\na safepoint (a collection, say) that was due meanwhile waited for it; with --load-agent it does not");
     }
