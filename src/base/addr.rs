@@ -99,6 +99,20 @@ impl Range {
     }
 }
 
+/// Sorted, with overlapping and touching ranges joined.
+pub fn joined(ranges: impl IntoIterator<Item = Range>) -> Vec<Range> {
+    let mut ranges: Vec<Range> = ranges.into_iter().collect();
+    ranges.sort();
+    let mut out: Vec<Range> = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        match out.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => out.push(range),
+        }
+    }
+    out
+}
+
 impl fmt::Debug for Range {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         write!(f, "{:x}-{:x}", self.start.0, self.end.0)

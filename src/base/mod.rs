@@ -8,7 +8,7 @@ mod clock;
 mod gap;
 pub mod limits;
 
-pub use addr::{Addr, Range};
+pub use addr::{Addr, Range, joined};
 pub use clock::rfc3339;
 pub use gap::{Gap, Known, Why};
 

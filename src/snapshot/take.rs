@@ -5,7 +5,7 @@ use super::types::{Link, LoadedImage, Snapshot, Taken};
 use super::{images, links};
 use crate::alloc::{self, AllocView, Heap, thread_arena};
 use crate::base::blocks::NoWitness;
-use crate::base::{Gap, Known, Range, Why, rfc3339};
+use crate::base::{Gap, Known, Range, Why, joined, rfc3339};
 use crate::jvm::JvmView;
 use crate::jvm::hotspot::{self, Hotspot};
 use crate::os::facts::process_facts;
@@ -238,19 +238,6 @@ fn labelled(mut heap: Heap, runtime: &mut Runtime) -> AllocView {
         hotspot::blocks::label(vm, view, &mut heap);
     }
     heap.finish()
-}
-
-/// Sorted, with overlapping and touching ranges joined.
-fn joined(mut ranges: Vec<Range>) -> Vec<Range> {
-    ranges.sort();
-    let mut out: Vec<Range> = Vec::new();
-    for range in ranges {
-        match out.last_mut() {
-            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
-            _ => out.push(range),
-        }
-    }
-    out
 }
 
 fn note_moved(snapshot: &mut Snapshot, now: &[Mapping]) {

@@ -110,7 +110,7 @@ fn measure(pid: i32) -> Known<Measured> {
         let vm = opened.vm(&target);
         let mut owned: Vec<Range> = view.extents.iter().map(|extent| extent.range).collect();
         owned.sort();
-        let mut heap = alloc::read(&target, &disjoint(owned), &NoWitness)?;
+        let mut heap = alloc::read(&target, &marusa::base::joined(owned), &NoWitness)?;
         let witness = hotspot::blocks::witness(&vm, &mut view);
         let tracked = tracked(&target, &heap, witness.as_ref(), &view.block_owners);
         view.block_owners.clear();
@@ -164,17 +164,6 @@ fn tracked(
         true
     });
     tracked
-}
-
-fn disjoint(ranges: Vec<Range>) -> Vec<Range> {
-    let mut out: Vec<Range> = Vec::new();
-    for range in ranges {
-        match out.last_mut() {
-            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
-            _ => out.push(range),
-        }
-    }
-    out
 }
 
 #[test]

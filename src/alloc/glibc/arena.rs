@@ -26,7 +26,7 @@ pub fn read(
             Err(gap) => gaps.push(gap),
         }
     }
-    let taken = super::mmapped::joined(
+    let taken = crate::base::joined(
         owned
             .iter()
             .copied()

@@ -23,20 +23,6 @@ const ALIGNED_BYTES_MAX: u64 = 4 << 20;
 /// Look-alikes that are looked for among the chunks when there is more than malloc counts.
 const LOOK_ALIKES_MAX: usize = 2;
 
-/// Sorted, with overlapping and touching ranges joined.
-pub fn joined(ranges: impl Iterator<Item = Range>) -> Vec<Range> {
-    let mut ranges: Vec<Range> = ranges.collect();
-    ranges.sort();
-    let mut out: Vec<Range> = Vec::with_capacity(ranges.len());
-    for range in ranges {
-        match out.last_mut() {
-            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
-            _ => out.push(range),
-        }
-    }
-    out
-}
-
 /// All mapped chunks, from header to end, sorted. `taken` is sorted and disjoint: memory that is not theirs.
 pub fn read(target: &Target, taken: &[Range], totals: Option<Totals>, gaps: &mut Vec<Gap>) -> Vec<Range> {
     let mut free: Vec<Place> = Vec::new();

@@ -46,7 +46,7 @@ pub fn read(target: &Target, owned: &[Range], witness: &dyn Witness) -> Known<(A
         Ok(totals) => (Ok(totals.mmapped_count), Ok(totals.mmapped_bytes)),
         Err(gap) => (Err(gap.clone()), Err(gap.clone())),
     };
-    let taken = mmapped::joined(
+    let taken = crate::base::joined(
         owned
             .iter()
             .copied()

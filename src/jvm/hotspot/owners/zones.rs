@@ -1,6 +1,6 @@
 //! What words may point to besides blocks of malloc: the heap, class metadata, the code of libraries.
 
-use crate::base::{Addr, Range};
+use crate::base::{Addr, Range, joined};
 use crate::jvm::hotspot::Hotspot;
 use crate::jvm::types::{JvmView, Kind};
 
@@ -24,7 +24,7 @@ impl Zones {
                 .map(|extent| extent.range)
                 .collect();
             ranges.sort();
-            disjoint(ranges)
+            joined(ranges)
         };
         let library = vm.image.extent();
         let files = vm
@@ -39,17 +39,6 @@ impl Zones {
             libraries: files.map(|mapping| mapping.range).collect(),
         }
     }
-}
-
-fn disjoint(ranges: Vec<Range>) -> Vec<Range> {
-    let mut out: Vec<Range> = Vec::new();
-    for range in ranges {
-        match out.last_mut() {
-            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
-            _ => out.push(range),
-        }
-    }
-    out
 }
 
 /// Whether `word` lies in one of the ranges.
