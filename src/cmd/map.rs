@@ -11,7 +11,7 @@ use crate::show::units::human;
 use crate::show::{json, text};
 use crate::snapshot::file::{FileError, Frozen};
 use crate::snapshot::resolve::{self, ResolveError};
-use crate::snapshot::{self, Snapshot};
+use crate::snapshot::{self, Snapshot, Want};
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write, stdout};
 use std::mem::ManuallyDrop;
@@ -41,9 +41,16 @@ enum By {
     Area,
     Part,
     Mapping,
+    PageSize,
     Thread,
     Library,
     Arena,
+}
+
+impl By {
+    fn want(self) -> Want {
+        Want { page_sizes: matches!(self, By::PageSize | By::Mapping), smaps: self == By::Mapping }
+    }
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +83,7 @@ pub fn run(args: &MapArgs) -> anyhow::Result<u8> {
         (_, _, By::Area) => text::by_area_and_part(&mut out, &snapshot, &map)?,
         (_, _, By::Part) => text::by_part(&mut out, &snapshot, &map)?,
         (_, _, By::Mapping) => text::by_mapping(&mut out, &snapshot, &map)?,
+        (_, _, By::PageSize) => text::by_page_size(&mut out, &snapshot, &map)?,
         (_, _, By::Thread) => text::by_thread(&mut out, &snapshot, &map)?,
         (_, _, By::Library) => text::by_library(&mut out, &snapshot, &map)?,
         (_, _, By::Arena) => text::by_arena(&mut out, &snapshot, &map)?,
@@ -85,12 +93,15 @@ pub fn run(args: &MapArgs) -> anyhow::Result<u8> {
 }
 
 fn take(args: &MapArgs) -> anyhow::Result<Snapshot> {
+    let want = args.by.want();
     if let Some(path) = &args.from {
-        return thaw(path);
+        let mut snapshot = thaw(path)?;
+        snapshot.keep_only(want);
+        return Ok(snapshot);
     }
     let target = args.target.as_deref().unwrap_or_default();
     let process = open_any(target)?;
-    let snapshot = snapshot::take(&process).map_err(|gap| unreadable(&process, &gap))?;
+    let snapshot = snapshot::take(&process, want).map_err(|gap| unreadable(&process, &gap))?;
     // Looked at here: reading the mappings once more before would take a sixth of the time where there are many.
     check_jvm(&process, &snapshot.os.mappings)?;
     Ok(snapshot)
