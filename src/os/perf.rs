@@ -177,6 +177,11 @@ fn denied(mode: Mode, paranoid: Option<i32>) -> String {
     }
 }
 
+/// The refusal for a limit of our own.
+pub fn too_many() -> io::Error {
+    io::Error::from_raw_os_error(libc::EMFILE)
+}
+
 /// /proc/sys/kernel/perf_event_paranoid.
 pub fn paranoid() -> Option<i32> {
     super::host::text("/proc/sys/kernel/perf_event_paranoid").ok()?.trim().parse().ok()
