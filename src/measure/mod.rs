@@ -1,6 +1,7 @@
 //! What the processor counted while the target ran, and what it means in time. (last, now) makes a rate; a rate and a
 //! model make a share of CPU time. Counts that were not made are gaps, and a figure with doubt is an interval.
 
+pub mod calibration;
 pub mod counters;
 pub mod effective;
 pub mod events;

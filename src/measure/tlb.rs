@@ -33,6 +33,10 @@ pub struct Report {
     pub set: &'static str,
     pub model: Model,
     pub notes: Vec<&'static str>,
+    /// What the counts of each row are counts of.
+    pub slots: Vec<Slot>,
+    /// Who measured the costs of walks, where those are used.
+    pub costs_source: Option<String>,
     /// Biggest first.
     pub rows: Vec<Row>,
     pub total: Row,
@@ -138,6 +142,13 @@ pub fn report(
         set: set.name,
         model: set.model,
         notes: set.notes.clone(),
+        slots: slots.to_vec(),
+        costs_source: context
+            .costs
+            .as_ref()
+            .ok()
+            .filter(|_| set.model == Model::Calibrated)
+            .map(|costs| costs.source.clone()),
         rows,
         total,
         effective,

@@ -130,8 +130,7 @@ impl Reading {
     /// `PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING`.
     fn parse(bytes: &[u8; 24]) -> Reading {
         let (words, _) = bytes.as_chunks::<8>();
-        let [value, enabled_ns, running_ns] =
-            [words[0], words[1], words[2]].map(|word| u64::from_ne_bytes(word));
+        let [value, enabled_ns, running_ns] = [words[0], words[1], words[2]].map(u64::from_ne_bytes);
         Reading { value, enabled_ns, running_ns }
     }
 }

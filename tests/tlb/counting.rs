@@ -99,9 +99,10 @@ fn a_target_that_ends_leaves_a_last_table() {
     command.args(["-c", "read x; i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done"]);
     let mut child = command.stdin(std::process::Stdio::piped()).spawn().expect("sh");
     let process = Process::open(child.id() as i32).expect("a process");
-    let Some(mut counters) = open(&process) else { return };
+    let counters = open(&process);
     drop(child.stdin.take());
     child.wait().expect("it ends");
+    let Some(mut counters) = counters else { return };
     let interval = counters.turn();
     assert!(interval.is_last && sum(&interval, slot_of(&counters, "task-clock")) > 100_000, "{interval:?}");
 }
