@@ -39,7 +39,13 @@ fn generations(vm: &Hotspot, heap: &mut Heap, found: &mut Found) -> Known<()> {
     if vm.flags.is_on("UseConcMarkSweepGC") {
         cms_space(vm, heap, old, found);
     } else {
-        heap.space(vm, found, vm.addr(old, "TenuredGeneration", "_the_space"), "ContiguousSpace", "old generation");
+        heap.space(
+            vm,
+            found,
+            vm.addr(old, "TenuredGeneration", "_the_space"),
+            "ContiguousSpace",
+            "old generation",
+        );
     }
     Ok(())
 }

@@ -1,0 +1,82 @@
+//! In which order the nodes of a field are visited: random, so that no prefetcher guesses the next, and the same on every
+//! run, so that two runs differ by the machine only.
+
+use super::{LINE, Layout};
+use crate::base::PAGE;
+
+/// Dense nodes are visited in stretches of so many lines, 64 KiB: few enough pages for the smallest first-level TLB, and too
+/// many lines in random order for a prefetcher. So one step in 64 at most needs a walk, however large the field.
+const STRETCH_LINES: usize = 1024;
+
+/// splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+    fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound.max(1) as u64) as usize
+    }
+    fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.below(last + 1));
+        }
+    }
+}
+
+/// The lines of a field, counted from its start, in the order of the visit. `pages` nodes in all.
+pub fn lines(layout: Layout, pages: usize) -> Vec<u32> {
+    let mut random = Random(pages as u64);
+    let lines_to_a_page = PAGE / LINE;
+    match layout {
+        Layout::OneToAPage => {
+            let mut lines: Vec<u32> = (0..pages as u64)
+                .map(|page| (page * lines_to_a_page + random.next() % lines_to_a_page) as u32)
+                .collect();
+            random.shuffle(&mut lines);
+            lines
+        }
+        Layout::Dense => {
+            let mut lines: Vec<u32> = (0..pages as u32).collect();
+            let mut stretches: Vec<&mut [u32]> = lines.chunks_mut(STRETCH_LINES).collect();
+            stretches.iter_mut().for_each(|stretch| random.shuffle(stretch));
+            random.shuffle(&mut stretches);
+            stretches.into_iter().flat_map(|stretch| stretch.iter().copied()).collect()
+        }
+    }
+}
+
+/// All numbers below `count`, shuffled.
+pub fn shuffled(count: usize) -> Vec<u32> {
+    let mut numbers: Vec<u32> = (0..count as u32).collect();
+    Random(!(count as u64)).shuffle(&mut numbers);
+    numbers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_page_is_visited_once_and_the_dense_ones_in_stretches() {
+        let mut spread = lines(Layout::OneToAPage, 5000);
+        assert!(spread.windows(2).filter(|pair| pair[0] < pair[1]).count() < 3000, "in no order");
+        spread.sort_unstable();
+        assert!(spread.iter().enumerate().all(|(page, line)| *line as usize / 64 == page));
+        assert!(spread.iter().map(|line| line % 64).collect::<std::collections::BTreeSet<_>>().len() > 60);
+
+        let dense = lines(Layout::Dense, 5000);
+        let changes = dense.windows(2).filter(|pair| pair[0] / 1024 != pair[1] / 1024).count();
+        assert_eq!(changes, 4, "five stretches, one after the other");
+        let mut sorted = dense.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, (0..5000).collect::<Vec<u32>>());
+        assert_eq!(lines(Layout::Dense, 5000), dense, "the same on every run");
+        assert!(lines(Layout::OneToAPage, 0).is_empty());
+    }
+}
