@@ -15,6 +15,7 @@ mod page_cache;
 pub mod pagemap;
 mod pagemap_scan;
 pub mod pagemap_words;
+pub mod priority;
 pub mod process;
 pub mod recording;
 pub mod sharing;
