@@ -25,6 +25,7 @@ pub mod pagemap;
 mod pagemap_scan;
 pub mod pagemap_words;
 pub mod perf;
+pub mod priority;
 pub mod process;
 pub mod recording;
 pub mod sharing;
