@@ -8,6 +8,9 @@ pub mod core;
 pub mod elf;
 pub mod facts;
 pub mod host;
+pub mod host_pages;
+pub mod hugetlb;
+mod kernel_config;
 pub mod live;
 pub mod maps;
 pub mod memory;
@@ -22,6 +25,7 @@ pub mod smaps;
 pub mod status;
 pub mod symbols;
 pub mod target;
+pub mod thp;
 pub mod users;
 
 pub use memory::{Fault, Memory};
