@@ -121,3 +121,5 @@ pub const NODE_LISTS_OBJECTS_MAX: usize = 100_000;
 pub const DIRECT_BUFFERS_MAX: usize = 1_000_000;
 /// Object monitors, or blocks of 128 of them, that are followed.
 pub const MONITORS_MAX: usize = 4_000_000;
+/// Bytes on small pages up to which the kernel is asked what was advised of each mapping: it takes 15 to 20 ms a gigabyte.
+pub const ADVICE_SMALL_PAGES_BYTES_MAX: u64 = 256 << 20;

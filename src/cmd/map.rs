@@ -11,7 +11,7 @@ use crate::show::units::human;
 use crate::show::{json, text};
 use crate::snapshot::file::{FileError, Frozen};
 use crate::snapshot::resolve::{self, ResolveError};
-use crate::snapshot::{self, Snapshot};
+use crate::snapshot::{self, Snapshot, page_settings};
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write, stdout};
 use std::path::{Path, PathBuf};
@@ -43,6 +43,7 @@ enum By {
     Thread,
     Library,
     Arena,
+    PageSize,
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +68,10 @@ pub fn run(args: &MapArgs) -> anyhow::Result<u8> {
             if by == By::Mapping {
                 json["mappings"] = json::mappings(&snapshot, &map).into();
             }
+            if by == By::PageSize {
+                json["page_findings"] = json::pages::findings(&map::why::findings(&snapshot, &map)).into();
+                json["host_pages"] = json::pages::host(&snapshot);
+            }
             serde_json::to_writer_pretty(&mut out, &json)?;
             writeln!(out)?;
         }
@@ -76,6 +81,10 @@ pub fn run(args: &MapArgs) -> anyhow::Result<u8> {
         (_, _, By::Mapping) => text::by_mapping(&mut out, &snapshot, &map)?,
         (_, _, By::Thread) => text::by_thread(&mut out, &snapshot, &map)?,
         (_, _, By::Library) => text::by_library(&mut out, &snapshot, &map)?,
+        (_, _, By::PageSize) => {
+            text::head(&mut out, &snapshot, &map)?;
+            text::why_not_larger(&mut out, &map::why::findings(&snapshot, &map))?;
+        }
         (_, _, By::Arena) => text::by_arena(&mut out, &snapshot, &map)?,
     }
     out.flush()?;
@@ -88,7 +97,10 @@ fn take(args: &MapArgs) -> anyhow::Result<Snapshot> {
     }
     let target = args.target.as_deref().unwrap_or_default();
     let process = open_any(target)?;
-    let snapshot = snapshot::take(&process).map_err(|gap| unreadable(&process, &gap))?;
+    let mut snapshot = snapshot::take(&process).map_err(|gap| unreadable(&process, &gap))?;
+    if args.by == By::PageSize {
+        snapshot.taken.page_settings = Some(page_settings::read(&process, &snapshot));
+    }
     // Looked at here: reading the mappings once more before would take a sixth of the time where there are many.
     check_jvm(&process, &snapshot.os.mappings)?;
     Ok(snapshot)

@@ -1,6 +1,7 @@
 //! The snapshot in JSON: `marusa/map/1`. Keys are stable; unknown is `null` with an entry in `gaps`, never 0.
 
 mod malloc;
+pub mod pages;
 
 use crate::base::{Gap, Known};
 use crate::map::account::{AreaSum, by_area, by_library, by_thread};

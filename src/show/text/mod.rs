@@ -2,6 +2,7 @@
 
 mod malloc;
 mod tables;
+mod why;
 
 use super::units::{human, human_signed, percent, shorten};
 use crate::base::Gap;
@@ -12,6 +13,7 @@ use std::io::{self, Write};
 
 pub use malloc::by_arena;
 pub use tables::{by_library, by_mapping, by_part, by_thread};
+pub use why::why_not_larger;
 
 /// The width of every text form, in columns.
 pub const WIDTH: usize = 100;
