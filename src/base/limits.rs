@@ -123,3 +123,5 @@ pub const DIRECT_BUFFERS_MAX: usize = 1_000_000;
 pub const MONITORS_MAX: usize = 4_000_000;
 /// Bytes on small pages up to which the kernel is asked what was advised of each mapping: it takes 15 to 20 ms a gigabyte.
 pub const ADVICE_SMALL_PAGES_BYTES_MAX: u64 = 256 << 20;
+/// How much of the start of a JVM's output is searched for what it says of its pages.
+pub const OUTPUT_BYTES_MAX: u64 = 256 << 10;

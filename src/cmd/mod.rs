@@ -5,6 +5,7 @@ pub mod audit;
 pub mod freeze;
 pub mod list;
 pub mod map;
+mod map_pages;
 pub mod trim;
 
 /// Why a command ends without an answer, with its exit status: 2 usage, 3 the target can not be read or is gone, 4 rights

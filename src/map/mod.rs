@@ -10,6 +10,8 @@ pub mod join;
 pub mod law;
 pub mod malloc;
 pub mod page_claims;
+pub mod page_use;
+pub mod require;
 pub mod residency;
 pub mod split;
 pub mod trim;

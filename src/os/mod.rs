@@ -14,6 +14,7 @@ mod kernel_config;
 pub mod live;
 pub mod maps;
 pub mod memory;
+pub mod output;
 mod page_cache;
 pub mod pagemap;
 mod pagemap_scan;

@@ -13,7 +13,7 @@ use std::io::{self, Write};
 
 pub use malloc::by_arena;
 pub use tables::{by_library, by_mapping, by_part, by_thread};
-pub use why::why_not_larger;
+pub use why::{page_claims, requirements, why_not_larger};
 
 /// The width of every text form, in columns.
 pub const WIDTH: usize = 100;

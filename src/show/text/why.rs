@@ -2,8 +2,10 @@
 //! holds back and with what would change it.
 
 use super::WIDTH;
+use crate::map::page_claims::{Claim, Verdict};
+use crate::map::require::Answer;
 use crate::map::why::{Finding, Reason};
-use crate::show::units::{human, percent, wrapped};
+use crate::show::units::{human, percent, shorten, wrapped};
 use std::io::{self, Write};
 
 /// Parts that are named below a reason.
@@ -92,4 +94,32 @@ fn groups<'a>(findings: &[&'a Finding]) -> Vec<Group<'a>> {
     }
     groups.sort_by_key(|group| std::cmp::Reverse(group.bytes));
     groups
+}
+
+/// What the JVM claims and what is; of the claims of its log, those that hold are only counted.
+pub fn page_claims(out: &mut dyn Write, claims: &[Claim]) -> io::Result<()> {
+    if claims.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n{:<12} {:<24} WHAT THE JVM CLAIMS", "IT IS", "ABOUT")?;
+    let is_shown = |claim: &&Claim| {
+        claim.source != "-Xlog:pagesize" || matches!(claim.verdict, Verdict::False | Verdict::Partly)
+    };
+    for claim in claims.iter().filter(is_shown) {
+        let says = shorten(&format!("{}: {}", claim.source, claim.says), WIDTH - 38);
+        writeln!(out, "{:<12} {:<24} {says}", claim.verdict.word(), shorten(&claim.about, 24))?;
+        let is = format!("what is: {}, of {}", claim.is.text(), human(claim.is.resident_bytes));
+        for line in wrapped(&is, WIDTH - 42) {
+            writeln!(out, "{:<41} {line}", "")?;
+        }
+    }
+    match claims.iter().filter(|claim| !is_shown(claim)).count() {
+        0 => Ok(()),
+        more => writeln!(out, "and {more} lines of its log that are true or of memory that is not in use"),
+    }
+}
+
+/// One line for each --require; they are for scripts, so they may be longer than the tables.
+pub fn requirements(out: &mut dyn Write, answers: &[Answer]) -> io::Result<()> {
+    answers.iter().try_for_each(|answer| writeln!(out, "{}", answer.text(human)))
 }
