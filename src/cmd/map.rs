@@ -13,7 +13,7 @@ use crate::show::units::human;
 use crate::show::{json, text};
 use crate::snapshot::file::{FileError, Frozen};
 use crate::snapshot::resolve::{self, ResolveError};
-use crate::snapshot::{self, Snapshot};
+use crate::snapshot::{self, Snapshot, Want};
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write, stdout};
 use std::path::{Path, PathBuf};
@@ -44,10 +44,10 @@ enum By {
     Area,
     Part,
     Mapping,
+    PageSize,
     Thread,
     Library,
     Arena,
-    PageSize,
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +93,7 @@ pub fn run(args: &MapArgs) -> anyhow::Result<u8> {
         (_, _, By::Thread) => text::by_thread(&mut out, &snapshot, &map)?,
         (_, _, By::Library) => text::by_library(&mut out, &snapshot, &map)?,
         (_, _, By::PageSize) => {
-            text::head(&mut out, &snapshot, &map)?;
+            text::by_page_size(&mut out, &snapshot, &map)?;
             pages.iter().try_for_each(|pages| pages.text(&mut out))?;
             text::gaps(&mut out, &map.gaps)?;
         }
@@ -106,18 +106,26 @@ pub fn run(args: &MapArgs) -> anyhow::Result<u8> {
     Ok(if pages.is_some_and(|pages| !pages.is_met()) { 1 } else { 0 })
 }
 
+/// Whether the reasons and the claims are asked for.
 fn wants_pages(args: &MapArgs) -> bool {
     args.by == Some(By::PageSize) || !args.pages.require.is_empty()
 }
 
+fn want(args: &MapArgs) -> Want {
+    let is_mapping = args.by == Some(By::Mapping);
+    Want { page_sizes: wants_pages(args) || is_mapping, smaps: is_mapping }
+}
+
 fn take(args: &MapArgs) -> anyhow::Result<(Snapshot, Said)> {
     if let Some(path) = &args.from {
-        return Ok((thaw(path)?, Said::default()));
+        let mut snapshot = thaw(path)?;
+        snapshot.keep_only(want(args));
+        return Ok((snapshot, Said::default()));
     }
     let target = args.target.as_deref().unwrap_or_default();
     let process = open_any(target)?;
     let attached = if args.pages.ask { Some(map_pages::attach(&process)?) } else { None };
-    let mut snapshot = snapshot::take(&process).map_err(|gap| unreadable(&process, &gap))?;
+    let mut snapshot = snapshot::take(&process, want(args)).map_err(|gap| unreadable(&process, &gap))?;
     let mut said = Said::default();
     if wants_pages(args) {
         map_pages::read(&process, &mut snapshot);

@@ -4,6 +4,7 @@ use super::types::{Figures, MemoryMap, Span};
 use super::why::size;
 use crate::base::{Bytes, PAGE, Range};
 use crate::os::maps::Mapping;
+use crate::os::page_kind::Backing;
 use crate::snapshot::Snapshot;
 use crate::snapshot::page_settings::Advice;
 use std::collections::BTreeMap;
@@ -54,6 +55,17 @@ impl PageUse {
 
     fn add(&mut self, figures: &Figures, is_hugetlb: bool) {
         self.resident_bytes = self.resident_bytes.saturating_add(figures.resident);
+        for (kind, bytes) in &figures.by_page_kind {
+            let provider = match kind.page_bytes() {
+                PAGE => Provider::Base,
+                _ if kind.backing == Backing::Hugetlb => Provider::Hugetlb,
+                _ => Provider::Transparent,
+            };
+            *self.by.entry((provider, kind.page_bytes())).or_default() += bytes;
+        }
+        if !figures.by_page_kind.is_empty() {
+            return;
+        }
         for (page_bytes, bytes) in &figures.by_page_size {
             let provider = match *page_bytes {
                 PAGE => Provider::Base,

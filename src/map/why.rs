@@ -71,9 +71,8 @@ struct Sum {
     partly: Bytes,
 }
 
-/// What one span has on pages of one size for one reason.
+/// What one span has on small pages for one reason.
 struct Piece {
-    page_bytes: Bytes,
     reason: usize,
     sum: Sum,
 }
@@ -108,7 +107,7 @@ impl Book<'_> {
                     let reason = self.reason(run, zone, obstacle.as_ref());
                     let reason = self.number(reason);
                     let partly = if blocks.is_partly(zone) { bytes } else { 0 };
-                    note(&mut pieces, run.page_bytes.into(), reason, Sum { bytes, partly });
+                    note(&mut pieces, reason, Sum { bytes, partly });
                 });
             }
             self.share_out(span, &pieces);
@@ -129,19 +128,27 @@ impl Book<'_> {
         }
     }
 
-    /// Divides what a span has over its owners, as their figures were divided.
+    /// Divides what a span has over its owners, as their figures were divided. A folio between both sizes, or a huge one that
+    /// is mapped in pieces, is a reason by itself.
     fn share_out(&mut self, span: &Span, pieces: &[Piece]) {
+        let weights: Vec<Bytes> = pieces.iter().map(|piece| piece.sum.bytes).collect();
         for share in &span.shares {
-            for (size, bytes) in share.figures.by_page_size.range(..self.context.pmd_bytes) {
-                let of_size: Vec<&Piece> = pieces.iter().filter(|piece| piece.page_bytes == *size).collect();
-                let weights: Vec<Bytes> = of_size.iter().map(|piece| piece.sum.bytes).collect();
-                for (piece, part) in of_size.iter().zip(apportion(*bytes, &weights)) {
-                    let partly =
-                        u128::from(piece.sum.partly) * u128::from(part) / u128::from(piece.sum.bytes.max(1));
-                    let sum = self.sums.entry((share.owner, piece.reason)).or_default();
-                    sum.bytes += part;
-                    sum.partly += partly as Bytes;
+            let sizes = share.figures.by_page_size.range(..self.context.pmd_bytes);
+            let mut small: Bytes = sizes.map(|(_, bytes)| bytes).sum();
+            for (kind, bytes) in &share.figures.by_page_kind {
+                if let Some(reason) = self.context.of_kind(*kind) {
+                    let reason = self.number(reason);
+                    self.sums.entry((share.owner, reason)).or_default().bytes += bytes;
+                    small = small.saturating_sub(*bytes);
                 }
+            }
+            let parts = if pieces.is_empty() { Vec::new() } else { apportion(small, &weights) };
+            for (piece, part) in pieces.iter().zip(parts) {
+                let whole = u128::from(piece.sum.bytes.max(1));
+                let partly = u128::from(piece.sum.partly) * u128::from(part) / whole;
+                let sum = self.sums.entry((share.owner, piece.reason)).or_default();
+                sum.bytes += part;
+                sum.partly += partly as Bytes;
             }
         }
     }
@@ -181,13 +188,13 @@ impl Book<'_> {
     }
 }
 
-fn note(pieces: &mut Vec<Piece>, page_bytes: Bytes, reason: usize, sum: Sum) {
-    match pieces.iter_mut().find(|piece| piece.page_bytes == page_bytes && piece.reason == reason) {
+fn note(pieces: &mut Vec<Piece>, reason: usize, sum: Sum) {
+    match pieces.iter_mut().find(|piece| piece.reason == reason) {
         Some(piece) => {
             piece.sum.bytes += sum.bytes;
             piece.sum.partly += sum.partly;
         }
-        None => pieces.push(Piece { page_bytes, reason, sum }),
+        None => pieces.push(Piece { reason, sum }),
     }
 }
 

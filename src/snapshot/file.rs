@@ -262,6 +262,8 @@ mod tests {
             pages: Ok(Vec::new()),
             tasks: Vec::new(),
             gaps: Vec::new(),
+            page_sizes: None,
+            smaps: None,
         };
         let mut memory = Sparse::default();
         memory.put(Addr(0x1ffc), &[1, 2, 3, 4, 5, 6, 7, 8]);

@@ -224,6 +224,8 @@ mod tests {
             pages: Err(Gap::new("pages", Why::NotRecorded)),
             tasks: Vec::new(),
             gaps: Vec::new(),
+            page_sizes: None,
+            smaps: None,
         }
     }
 }

@@ -36,9 +36,10 @@ pub enum Advice {
 /// Reads them for a snapshot that was just taken.
 pub fn read(process: &Process, snapshot: &Snapshot) -> PageSettings {
     let small = small_bytes(snapshot.os.pages.as_deref().unwrap_or_default());
-    let advice = match small <= ADVICE_SMALL_PAGES_BYTES_MAX {
-        true => smaps::read(process).ok().map(|smaps| advice(&smaps)),
-        false => None,
+    let advice = match &snapshot.os.smaps {
+        Some(Ok(smaps)) => Some(advice(smaps)),
+        _ if small <= ADVICE_SMALL_PAGES_BYTES_MAX => smaps::read(process).ok().map(|smaps| advice(&smaps)),
+        _ => None,
     };
     PageSettings { host: HostPages::read(process), advice }
 }

@@ -2,11 +2,12 @@
 //! policy, advice, the pool. The order is that of the kernel (mm/huge_memory.c, `__thp_vma_allowable_orders`, Linux 6.18).
 
 use super::reason::{Reason, ToldBy, is_vms};
-use crate::base::Bytes;
+use crate::base::{Bytes, PAGE};
 use crate::map::Area;
 use crate::map::page_claims::Asked;
 use crate::os::host_pages::HostPages;
 use crate::os::maps::Mapping;
+use crate::os::page_kind::{Backing, PageKind};
 use crate::os::thp::{PMD_BYTES, Policy, Thp};
 use crate::snapshot::Snapshot;
 use crate::snapshot::page_settings::{Advice, PageSettings};
@@ -21,7 +22,7 @@ pub struct Context<'a> {
 
 /// What backs the pages of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Backing {
+enum Memory {
     Private,
     /// memfd, SysV, shared anonymous memory.
     Shared,
@@ -32,17 +33,17 @@ enum Backing {
     Special,
 }
 
-fn backing(mapping: &Mapping, is_file_page: bool) -> Backing {
+fn backing(mapping: &Mapping, is_file_page: bool) -> Memory {
     let path = mapping.path.as_str();
     let is_shared_memory =
         ["/memfd:", "/SYSV", "/dev/zero", "[anon_shmem:"].iter().any(|at| path.starts_with(at));
     match () {
-        () if path.starts_with("[vvar") || path == "[vdso]" || path == "[vsyscall]" => Backing::Special,
-        () if path.starts_with("/dev/shm/") => Backing::Tmpfs,
-        () if is_shared_memory && mapping.rights.shared => Backing::Shared,
-        () if mapping.is_file() && is_file_page => Backing::File,
-        () if mapping.is_file() => Backing::Copy,
-        () => Backing::Private,
+        () if path.starts_with("[vvar") || path == "[vdso]" || path == "[vsyscall]" => Memory::Special,
+        () if path.starts_with("/dev/shm/") => Memory::Tmpfs,
+        () if is_shared_memory && mapping.rights.shared => Memory::Shared,
+        () if mapping.is_file() && is_file_page => Memory::File,
+        () if mapping.is_file() => Memory::Copy,
+        () => Memory::Private,
     }
 }
 
@@ -66,7 +67,7 @@ impl<'a> Context<'a> {
     /// What keeps huge pages out of the whole mapping. `None`: nothing does.
     pub fn obstacle(&self, mapping: &Mapping, is_file_page: bool, area: Area) -> Option<Reason> {
         let backing = backing(mapping, is_file_page);
-        if backing == Backing::Special {
+        if backing == Memory::Special {
             return Some(Reason::Special);
         }
         if self.asked.hugetlb && is_vms(area) {
@@ -85,12 +86,12 @@ impl<'a> Context<'a> {
             return Some(Reason::AdvisedAgainst { stack });
         }
         match backing {
-            Backing::Private => self.by_policy(&thp.private(self.pmd_bytes), mapping, area),
-            Backing::Shared => self.by_policy(&thp.shared(self.pmd_bytes), mapping, area),
-            Backing::Tmpfs => Some(Reason::Tmpfs),
-            Backing::Copy => Some(Reason::PrivateCopy),
-            Backing::File => self.of_file(&settings.host, thp, mapping, area),
-            Backing::Special => Some(Reason::Special),
+            Memory::Private => self.by_policy(&thp.private(self.pmd_bytes), mapping, area),
+            Memory::Shared => self.by_policy(&thp.shared(self.pmd_bytes), mapping, area),
+            Memory::Tmpfs => Some(Reason::Tmpfs),
+            Memory::Copy => Some(Reason::PrivateCopy),
+            Memory::File => self.of_file(&settings.host, thp, mapping, area),
+            Memory::Special => Some(Reason::Special),
         }
     }
 
@@ -142,11 +143,23 @@ impl<'a> Context<'a> {
         }
     }
 
+    /// Memory that is on a folio of another size, or on a huge one that is mapped in pieces. The page cache has its own
+    /// reasons for the folios of files.
+    pub fn of_kind(&self, kind: PageKind) -> Option<Reason> {
+        match kind {
+            PageKind { backing: Backing::File, .. } => None,
+            PageKind { entry_bytes, .. } if entry_bytes >= self.pmd_bytes => None,
+            PageKind { folio_bytes, .. } if folio_bytes >= self.pmd_bytes => Some(Reason::Split),
+            PageKind { folio_bytes: PAGE, .. } => None,
+            PageKind { folio_bytes, .. } => Some(Reason::OtherSize { page_bytes: folio_bytes }),
+        }
+    }
+
     /// What stands in the way of one block of a mapping that may have huge pages.
     pub fn of_block(&self, is_file_page: bool, resident: Bytes) -> Reason {
         let Some(host) = self.settings.map(|settings| &settings.host) else { return Reason::NotKnown };
         let knob = host.thp.as_ref().and_then(|thp| thp.khugepaged.get("max_ptes_none").copied());
-        let allowed = knob.unwrap_or(511).saturating_mul(crate::base::PAGE);
+        let allowed = knob.unwrap_or(511).saturating_mul(PAGE);
         if self.pmd_bytes.saturating_sub(resident) > allowed && !is_file_page {
             return Reason::Hole;
         }

@@ -5,6 +5,7 @@ use crate::map::join;
 use crate::map::join::tests::{extent, run, snapshot};
 use crate::os::host_pages::HostPages;
 use crate::os::hugetlb::{Limit, Pool};
+use crate::os::page_kind::{Backing, PageKind, PageSizes, SizeRun};
 use crate::os::thp::tests::host;
 use crate::snapshot::page_settings::{Advice, PageSettings};
 
@@ -180,4 +181,27 @@ fn pages_whose_place_is_not_known_and_a_run_past_all_sense() {
         sum += bytes
     });
     assert_eq!(sum, u64::MAX - 0x1fff);
+}
+
+#[test]
+fn another_size_and_a_huge_page_in_pieces() {
+    let mut taken = full_heap();
+    let kind = |folio_bytes| PageKind::of_folio(Backing::Anonymous, folio_bytes);
+    let size_run = |start, end, folio_bytes| SizeRun {
+        range: Range::of(start, end),
+        kind: kind(folio_bytes),
+        estimated: false,
+    };
+    taken.os.page_sizes = Some(Ok(PageSizes {
+        runs: vec![size_run(0x4000_0000, 0x4040_0000, 64 << 10), size_run(0x4040_0000, 0x4060_0000, 2 * MIB)],
+        looks: Vec::new(),
+        contiguous: Err(crate::base::Gap::new("not looked at", crate::base::Why::NotRead)),
+        hugetlb: Vec::new(),
+        shmem_devices: Vec::new(),
+        seed: 0,
+        gaps: Vec::new(),
+    }));
+    assert_eq!(reasons(&taken), [("not_advised", 10 * MIB), ("other_size", 4 * MIB), ("split", 2 * MIB)]);
+    let map = join(&taken);
+    assert_eq!(findings(&taken, &map)[1].reason.text(), "pages of 64K were chosen");
 }
