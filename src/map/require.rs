@@ -173,6 +173,9 @@ impl Answer {
             text.push_str(if index == 0 { "; why: " } else { ", " });
             text.push_str(&format!("{} ({})", reason.text(), human(*bytes)));
         }
+        if let (false, true, Wanted::Hugetlb(_)) = (self.met, self.reasons.is_empty(), requirement.pages) {
+            text.push_str("; to change it: a pool of huge pages, then -XX:+UseLargePages");
+        }
         if let (false, Some((reason, _))) = (self.met, self.reasons.first()) {
             text.push_str(&format!(
                 "; to change it: {}",

@@ -71,7 +71,7 @@ impl<'a> Context<'a> {
             return Some(Reason::Special);
         }
         if self.asked.hugetlb && is_vms(area) {
-            return Some(self.no_hugetlb());
+            return Some(self.no_hugetlb(mapping));
         }
         let Some(settings) = self.settings else { return Some(Reason::NotKnown) };
         let Some(thp) = &settings.host.thp else { return Some(Reason::NoTransparent) };
@@ -129,14 +129,14 @@ impl<'a> Context<'a> {
     }
 
     /// Large pages of hugetlb were asked for, and these bytes have none.
-    fn no_hugetlb(&self) -> Reason {
+    fn no_hugetlb(&self, mapping: &Mapping) -> Reason {
         let page_bytes = self.asked.page_bytes.unwrap_or(self.pmd_bytes);
         let Some(settings) = self.settings else { return Reason::NotKnown };
         let host = &settings.host;
         match (host.pool(page_bytes), host.tightest(page_bytes)) {
             (None, _) => Reason::PoolOff { page_bytes },
             (Some(pool), _) if pool.is_off() => Reason::PoolOff { page_bytes },
-            (Some(pool), Some(limit)) if limit.left_bytes() / page_bytes.max(1) < pool.available() => {
+            (Some(_), Some(limit)) if limit.left_bytes() < mapping.range.bytes() => {
                 Reason::GroupLimit { page_bytes, limit_bytes: limit.limit_bytes, file: limit.file.clone() }
             }
             (Some(pool), _) => Reason::PoolShort { page_bytes, available: pool.available() },

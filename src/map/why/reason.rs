@@ -109,13 +109,14 @@ impl Reason {
             Reason::ProcessDisabled => "THP_enabled: 0 (/proc/PID/status)".into(),
             Reason::NoTransparent => "no transparent huge pages in this kernel".into(),
             Reason::PolicyOff { file, mode } => format!("transparent_hugepage/{file} is {mode}"),
-            Reason::NotAdvised { mode, told_by, .. } => {
+            Reason::NotAdvised { file, mode, told_by } => {
                 let by = match told_by {
                     ToldBy::Kernel => "",
-                    ToldBy::Flag => ", by the JVM's flags",
-                    ToldBy::Habit => ", as far as is known",
+                    ToldBy::Flag => " (flags)",
+                    ToldBy::Habit => " (assumed)",
                 };
-                format!("not advised; the mode is {mode}{by}")
+                let folder = if file.contains('/') { "" } else { "transparent_hugepage/" };
+                format!("not advised{by}; {folder}{file} is {mode}")
             }
             Reason::PoolOff { page_bytes } => format!("no pool of {} pages", size(*page_bytes)),
             Reason::PoolShort { page_bytes, available } => {
@@ -212,7 +213,12 @@ fn advice_remedy(file: &str, area: Area) -> String {
     match area {
         area if is_vms(area) => "start the JVM with -XX:+UseTransparentHugePages".into(),
         Area::Code | Area::MappedFile => "a copy of the file on a tmpfs mounted with huge=always".into(),
-        Area::JvmWork | Area::JitWork | Area::MallocFreed | Area::Overhead | Area::NativeLibrary => {
+        Area::DirectBuffers
+        | Area::JvmWork
+        | Area::JitWork
+        | Area::MallocFreed
+        | Area::Overhead
+        | Area::NativeLibrary => {
             "malloc advises with GLIBC_TUNABLES=glibc.malloc.hugetlb=1 (glibc 2.35)".into()
         }
         _ => format!("only always in transparent_hugepage/{file} reaches it"),

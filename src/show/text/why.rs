@@ -13,19 +13,17 @@ const PARTS_SHOWN_MAX: usize = 4;
 /// Reasons for less than this share of the bytes on small pages are summed in one line.
 const REASON_SHOWN_PERCENT: u64 = 1;
 
-/// One reason and one remedy: what a reader takes in as one.
+/// Findings of one reason; below it by what would change it, which is not the same for every area.
 struct Group<'a> {
     reason: &'a Reason,
-    remedy: String,
     bytes: u64,
-    partly: u64,
-    parts: Vec<&'a Finding>,
+    remedies: Vec<(String, Vec<&'a Finding>)>,
 }
 
 pub fn why_not_larger(out: &mut dyn Write, findings: &[Finding]) -> io::Result<()> {
     let (absent, small): (Vec<&Finding>, Vec<&Finding>) =
         findings.iter().partition(|finding| finding.reason == Reason::NeverTouched);
-    let total: u64 = small.iter().map(|finding| finding.bytes).sum();
+    let total: u64 = sum(&small);
     writeln!(out, "\n{:<62} {:>10} {:>6}", "WHY NOT LARGER", "RESIDENT", "%")?;
     let mut rest = 0;
     for group in groups(&small) {
@@ -48,24 +46,32 @@ pub fn why_not_larger(out: &mut dyn Write, findings: &[Finding]) -> io::Result<(
     Ok(())
 }
 
+fn sum(findings: &[&Finding]) -> u64 {
+    findings.iter().map(|finding| finding.bytes).sum()
+}
+
 fn details(out: &mut dyn Write, group: &Group) -> io::Result<()> {
-    let mut parts: Vec<String> =
-        group.parts.iter().take(PARTS_SHOWN_MAX).map(|f| format!("{} {}", f.part, human(f.bytes))).collect();
-    if group.parts.len() > PARTS_SHOWN_MAX {
-        parts.push(format!("{} more", group.parts.len() - PARTS_SHOWN_MAX));
-    }
-    let mut text = parts.join(", ");
-    if group.partly > 0 {
-        text.push_str(&format!(
-            "; {} of it in huge pages' places that are partly empty",
-            human(group.partly)
-        ));
-    }
-    for line in wrapped(&text, WIDTH - 4) {
-        writeln!(out, "    {line}")?;
-    }
-    for (index, line) in wrapped(&group.remedy, WIDTH - 7).iter().enumerate() {
-        writeln!(out, "    {} {line}", if index == 0 { "->" } else { "  " })?;
+    for (remedy, findings) in &group.remedies {
+        let is_crumb = |bytes: u64| bytes.saturating_mul(1000) < group.bytes;
+        if is_crumb(sum(findings)) {
+            continue;
+        }
+        let named = findings.iter().filter(|finding| !is_crumb(finding.bytes)).take(PARTS_SHOWN_MAX);
+        let mut parts: Vec<String> = named.map(|f| format!("{} {}", f.part, human(f.bytes))).collect();
+        if findings.len() > parts.len() {
+            parts.push(format!("{} more", findings.len() - parts.len()));
+        }
+        let mut text = parts.join(", ");
+        let partly: u64 = findings.iter().map(|finding| finding.partly_touched_bytes).sum();
+        if partly > 0 {
+            text.push_str(&format!("; {} of it in 2 MiB that are not all in memory", human(partly)));
+        }
+        for line in wrapped(&text, WIDTH - 4) {
+            writeln!(out, "    {line}")?;
+        }
+        for (index, line) in wrapped(remedy, WIDTH - 7).iter().enumerate() {
+            writeln!(out, "    {} {line}", if index == 0 { "->" } else { "  " })?;
+        }
     }
     Ok(())
 }
@@ -73,26 +79,22 @@ fn details(out: &mut dyn Write, group: &Group) -> io::Result<()> {
 fn groups<'a>(findings: &[&'a Finding]) -> Vec<Group<'a>> {
     let mut groups: Vec<Group> = Vec::new();
     for finding in findings {
-        let remedy = finding.remedy();
-        let group = match groups.iter_mut().position(|g| *g.reason == finding.reason && g.remedy == remedy) {
-            Some(index) => &mut groups[index],
-            None => {
-                groups.push(Group {
-                    reason: &finding.reason,
-                    remedy,
-                    bytes: 0,
-                    partly: 0,
-                    parts: Vec::new(),
-                });
-                let last = groups.len() - 1;
-                &mut groups[last]
-            }
-        };
+        let index = groups.iter().position(|group| *group.reason == finding.reason).unwrap_or_else(|| {
+            groups.push(Group { reason: &finding.reason, bytes: 0, remedies: Vec::new() });
+            groups.len() - 1
+        });
+        let group = &mut groups[index];
         group.bytes += finding.bytes;
-        group.partly += finding.partly_touched_bytes;
-        group.parts.push(finding);
+        let remedy = finding.remedy();
+        match group.remedies.iter_mut().find(|(known, _)| *known == remedy) {
+            Some((_, findings)) => findings.push(finding),
+            None => group.remedies.push((remedy, vec![finding])),
+        }
     }
     groups.sort_by_key(|group| std::cmp::Reverse(group.bytes));
+    for group in &mut groups {
+        group.remedies.sort_by_key(|(_, findings)| std::cmp::Reverse(sum(findings)));
+    }
     groups
 }
 
