@@ -76,7 +76,9 @@ pub fn run(args: &MapArgs) -> anyhow::Result<u8> {
         (true, _, by) => {
             let mut json = json::map(&snapshot, &map);
             if by == By::Mapping {
-                json["mappings"] = json::mappings(&snapshot, &map).into();
+                let mut mappings = json::mappings(&snapshot, &map);
+                json::pages::why_of_mappings(&mut mappings, &map::why::by_span(&snapshot, &map));
+                json["mappings"] = mappings.into();
             }
             if let Some(pages) = &pages {
                 pages.json(&snapshot, &mut json);
@@ -127,8 +129,10 @@ fn take(args: &MapArgs) -> anyhow::Result<(Snapshot, Said)> {
     let attached = if args.pages.ask { Some(map_pages::attach(&process)?) } else { None };
     let mut snapshot = snapshot::take(&process, want(args)).map_err(|gap| unreadable(&process, &gap))?;
     let mut said = Said::default();
-    if wants_pages(args) {
+    if want(args).page_sizes {
         map_pages::read(&process, &mut snapshot);
+    }
+    if wants_pages(args) {
         said = map_pages::said(&process, attached.as_ref(), &mut snapshot.os.gaps);
         snapshot.taken.attached = attached.is_some();
     }

@@ -42,18 +42,13 @@ impl Finding {
 /// All of them, the most bytes first; what was never touched comes last. The bytes of a part sum to what it has on small
 /// pages.
 pub fn findings(snapshot: &Snapshot, map: &MemoryMap) -> Vec<Finding> {
-    let Ok(runs) = &snapshot.os.pages else { return Vec::new() };
-    let mut book = Book { context: Context::new(snapshot), map, reasons: Vec::new(), sums: HashMap::new() };
-    let mut rest = &runs[..];
-    for spans in map.spans.chunk_by(|a, b| a.mapping == b.mapping) {
-        let mapping = &snapshot.os.mappings[spans[0].mapping];
-        rest = &rest[rest.partition_point(|run| run.range.end <= mapping.range.start)..];
-        let inside = rest.partition_point(|run| run.range.start < mapping.range.end);
-        let (of_mapping, after) = rest.split_at(inside);
-        book.add_mapping(mapping, spans, of_mapping);
-        rest = after;
-    }
-    book.findings()
+    Book::fill(snapshot, map).map_or(Vec::new(), Book::findings)
+}
+
+/// What holds back most of the small pages of each span, in the order of the spans. `None`: it has no small page.
+pub fn by_span(snapshot: &Snapshot, map: &MemoryMap) -> Vec<Option<Reason>> {
+    let Some(book) = Book::fill(snapshot, map) else { return vec![None; map.spans.len()] };
+    book.of_spans.iter().map(|reason| Some(book.reasons[(*reason)?].clone())).collect()
 }
 
 /// The findings while they are summed. Reasons and owners go by number: malloc's memory has a hundred thousand stretches.
@@ -63,6 +58,8 @@ struct Book<'a> {
     reasons: Vec<Reason>,
     /// By owner and reason.
     sums: HashMap<(usize, usize), Sum>,
+    /// For each span so far, the reason that holds back most of it.
+    of_spans: Vec<Option<usize>>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -77,7 +74,22 @@ struct Piece {
     sum: Sum,
 }
 
-impl Book<'_> {
+impl<'a> Book<'a> {
+    fn fill(snapshot: &'a Snapshot, map: &'a MemoryMap) -> Option<Book<'a>> {
+        let mut rest = &snapshot.os.pages.as_ref().ok()?[..];
+        let context = Context::new(snapshot);
+        let mut book = Book { context, map, reasons: Vec::new(), sums: HashMap::new(), of_spans: Vec::new() };
+        for spans in map.spans.chunk_by(|a, b| a.mapping == b.mapping) {
+            let mapping = &snapshot.os.mappings[spans[0].mapping];
+            rest = &rest[rest.partition_point(|run| run.range.end <= mapping.range.start)..];
+            let inside = rest.partition_point(|run| run.range.start < mapping.range.end);
+            let (of_mapping, after) = rest.split_at(inside);
+            book.add_mapping(mapping, spans, of_mapping);
+            rest = after;
+        }
+        Some(book)
+    }
+
     fn number(&mut self, reason: Reason) -> usize {
         if let Some(number) = self.reasons.iter().position(|known| *known == reason) {
             return number;
@@ -110,7 +122,9 @@ impl Book<'_> {
                     note(&mut pieces, reason, Sum { bytes, partly });
                 });
             }
-            self.share_out(span, &pieces);
+            let by_kind = self.share_out(span, &pieces);
+            let most = pieces.iter().map(|piece| (piece.sum.bytes, piece.reason)).chain(by_kind).max();
+            self.of_spans.push(most.map(|(_, reason)| reason));
             if mapping.rights.write && has_own_pages {
                 self.add_untouched(span);
             }
@@ -129,8 +143,9 @@ impl Book<'_> {
     }
 
     /// Divides what a span has over its owners, as their figures were divided. A folio between both sizes, or a huge one that
-    /// is mapped in pieces, is a reason by itself.
-    fn share_out(&mut self, span: &Span, pieces: &[Piece]) {
+    /// is mapped in pieces, is a reason by itself; the largest such is given back.
+    fn share_out(&mut self, span: &Span, pieces: &[Piece]) -> Option<(Bytes, usize)> {
+        let mut by_kind = None;
         let weights: Vec<Bytes> = pieces.iter().map(|piece| piece.sum.bytes).collect();
         for share in &span.shares {
             let sizes = share.figures.by_page_size.range(..self.context.pmd_bytes);
@@ -140,6 +155,7 @@ impl Book<'_> {
                     let reason = self.number(reason);
                     self.sums.entry((share.owner, reason)).or_default().bytes += bytes;
                     small = small.saturating_sub(*bytes);
+                    by_kind = by_kind.max(Some((*bytes, reason)));
                 }
             }
             let parts = if pieces.is_empty() { Vec::new() } else { apportion(small, &weights) };
@@ -151,6 +167,7 @@ impl Book<'_> {
                 sum.partly += partly as Bytes;
             }
         }
+        by_kind
     }
 
     fn add_untouched(&mut self, span: &Span) {

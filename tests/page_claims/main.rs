@@ -251,6 +251,63 @@ fn false_report_6_system_map_says_4k_for_a_heap_on_2m() {
     }
 }
 
+/// The kernel's own word for each mapping: whether it may have huge pages at all.
+fn eligible(pid: &str) -> Vec<(u64, bool)> {
+    let smaps = std::fs::read_to_string(format!("/proc/{pid}/smaps")).expect("smaps");
+    let mut found: Vec<(u64, bool)> = Vec::new();
+    for line in smaps.lines() {
+        let start = line.split_once('-').and_then(|(start, _)| u64::from_str_radix(start, 16).ok());
+        match (start, line.strip_prefix("THPeligible:")) {
+            (Some(start), _) => found.push((start, false)),
+            (_, Some(flag)) => found.last_mut().expect("a mapping").1 = flag.trim() == "1",
+            _ => {}
+        }
+    }
+    found
+}
+
+#[test]
+fn a_reason_that_blames_the_mapping_is_what_the_kernel_says_of_it() {
+    let cases = [
+        ("25", "-XX:+UseParallelGC", "madvise", "never", "-XX:+UseTransparentHugePages"),
+        ("17", "-XX:+UseG1GC", "madvise", "never", "-XX:-UseTransparentHugePages"),
+        ("25", "-XX:+UseZGC", "always", "advise", "-XX:+UseTransparentHugePages"),
+        ("21", "-XX:+UseSerialGC", "never", "never", "-XX:+UseTransparentHugePages"),
+    ];
+    for (jdk, gc, mode, shmem, flag) in cases {
+        let Some(_host) = host(&[thp("enabled", mode), thp("shmem_enabled", shmem)]) else { return };
+        let Some(jvm) = Logging::start(jdk, &[gc, flag], false) else { return };
+        let output = marusa(&["map", &jvm.pid(), "--by", "mapping", "--json"]);
+        let map: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let eligible = eligible(&jvm.pid());
+        let (mut agreed, mut blamed) = (0, 0);
+        for span in map["mappings"].as_array().expect("mappings") {
+            let Some(reason) = span["why_not_larger"].as_str() else { continue };
+            let start = span["start"]
+                .as_str()
+                .and_then(|at| u64::from_str_radix(&at[2..], 16).ok())
+                .expect("a start");
+            let (_, may) = eligible[eligible.partition_point(|(at, _)| *at <= start) - 1];
+            // What is no whole block says nothing of the mapping; private copies are eligible but never collapse.
+            match reason {
+                "edge" | "split" | "private_copy" => {}
+                "not_yet" | "hole" => {
+                    assert!(may, "JDK {jdk} {gc}: {span:#}");
+                    agreed += 1;
+                }
+                _ => {
+                    assert!(!may, "JDK {jdk} {gc}: {span:#}");
+                    blamed += 1;
+                }
+            }
+        }
+        assert!(
+            blamed > 20 && (mode == "never" || agreed + blamed > 25),
+            "JDK {jdk} {gc}: {agreed} {blamed}"
+        );
+    }
+}
+
 #[test]
 fn a_requirement_of_a_frozen_file_and_requirements_that_make_no_sense() {
     let Some(_host) = host(&[thp("enabled", "madvise")]) else { return };

@@ -24,6 +24,13 @@ pub fn findings(findings: &[Finding]) -> Vec<Value> {
     findings.iter().map(value).collect()
 }
 
+/// Beside each mapping of `--by mapping`: what holds back most of its small pages.
+pub fn why_of_mappings(mappings: &mut [Value], reasons: &[Option<Reason>]) {
+    for (mapping, reason) in mappings.iter_mut().zip(reasons) {
+        mapping["why_not_larger"] = json!(reason.as_ref().map(Reason::code));
+    }
+}
+
 /// The settings of the host; `null` where they were not read.
 pub fn host(snapshot: &Snapshot) -> Value {
     let Some(settings) = &snapshot.taken.page_settings else { return Value::Null };
