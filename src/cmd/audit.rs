@@ -123,7 +123,7 @@ fn unreadable(line: &str, error: &ReportError) -> Gap {
     Gap::new(line, Why::NotInThisRuntime).hint(error.to_string())
 }
 
-fn refused(error: &AttachError) -> anyhow::Error {
+pub(super) fn refused(error: &AttachError) -> anyhow::Error {
     let message = format!("the JVM could not be asked: {error}");
     if error.is_denied() { Failure::rights(message) } else { Failure::target(message) }
 }

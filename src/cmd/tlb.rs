@@ -15,7 +15,7 @@ use crate::os::host;
 use crate::os::perf::Mode;
 use crate::os::process::Process;
 use crate::show::tlb::{self as show, Subject};
-use crate::snapshot;
+use crate::snapshot::{self, Want};
 use std::io::{BufWriter, Write, stdout};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -81,7 +81,7 @@ fn refused(gap: &Gap) -> anyhow::Error {
 
 /// The kinds of the threads, and the resident bytes by page size.
 fn look(process: &Process) -> (Kinds, Known<std::collections::BTreeMap<u64, Bytes>>) {
-    let snapshot = match snapshot::take(process) {
+    let snapshot = match snapshot::take(process, Want::default()) {
         Ok(snapshot) => snapshot,
         Err(gap) => {
             return (Kinds::default(), Err(Gap { what: format!("mapped page sizes: {}", gap.what), ..gap }));

@@ -2,6 +2,7 @@
 
 mod malloc;
 mod page_sizes;
+pub mod pages;
 
 use crate::base::{Gap, Known};
 use crate::map::account::{AreaSum, by_area, by_library, by_thread};

@@ -1,5 +1,6 @@
 //! The raw views of one moment.
 
+use super::page_settings::PageSettings;
 use crate::alloc::AllocView;
 use crate::base::{Bytes, Gap, Known, Range, Why};
 use crate::jvm::JvmView;
@@ -42,6 +43,9 @@ pub struct Taken {
     pub changed_while_reading_bytes: Option<Bytes>,
     /// Release of the kernel: "6.18.44".
     pub kernel: String,
+    /// What decides the size of pages, where it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page_settings: Option<PageSettings>,
 }
 
 /// An executable or library, and its loadable segments.

@@ -4,6 +4,7 @@ mod malloc;
 mod mappings;
 mod page_sizes;
 mod tables;
+mod why;
 
 use super::units::{human, human_signed, percent, shorten};
 use crate::base::Gap;
@@ -16,6 +17,7 @@ pub use malloc::by_arena;
 pub use mappings::by_mapping;
 pub use page_sizes::by_page_size;
 pub use tables::{by_library, by_part, by_thread};
+pub use why::{page_claims, requirements, why_not_larger};
 
 /// The width of every text form, in columns.
 pub const WIDTH: usize = 100;

@@ -1,6 +1,6 @@
 //! `map --by page-size`: areas and their big parts against the page sizes that are in use, and how sure that is.
 
-use super::{PART_SHOWN_PERCENT, WIDTH, gaps, head};
+use super::{PART_SHOWN_PERCENT, WIDTH, head};
 use crate::map::account::by_area;
 use crate::map::{Figures, MemoryMap};
 use crate::os::page_kind::{Backing, Contiguous, HUGE, How, Look, PageKind, PageSizes, size_name};
@@ -16,7 +16,7 @@ const NAME_MAX: usize = 42;
 /// What one column counts: bytes of a page size, hugetlb pages apart from transparent ones.
 type Column = (u64, bool);
 
-/// Areas, and below each its biggest parts.
+/// Areas, and below each its biggest parts. The reasons, and what is not known, come after it.
 pub fn by_page_size(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMap) -> io::Result<()> {
     head(out, snapshot, map)?;
     let total = &map.balance.total;
@@ -49,7 +49,7 @@ pub fn by_page_size(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMap) -
         writeln!(out)?;
         notes(out, sizes, total)?;
     }
-    gaps(out, &map.gaps)
+    Ok(())
 }
 
 fn columns(total: &Figures) -> Vec<Column> {
