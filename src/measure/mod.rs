@@ -2,6 +2,8 @@
 //! model make a share of CPU time. Counts that were not made are gaps, and a figure with doubt is an interval.
 
 pub mod calibration;
+pub mod predict;
+pub mod price;
 pub mod walk_costs;
 
 pub use walk_costs::{Side, WalkCost, WalkCosts};

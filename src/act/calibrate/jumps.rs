@@ -35,7 +35,7 @@ mod x86 {
             }
             let bytes = match layout {
                 Layout::OneToAPage => footprint,
-                Layout::Dense => footprint / PAGE * LINE,
+                Layout::Dense => footprint / PAGE * order::DENSE_LINES * LINE,
             };
             let own = Own::map(bytes, pages)?;
             let lines = order::lines(layout, (footprint / PAGE) as usize);
