@@ -149,7 +149,7 @@ fn price_of(layout: &Layout, choice: Choice) -> (Vec<(Area, AreaPrice)>, Pool) {
         Choice::HugeTlb1G => GIGANTIC,
     };
     let Ok(reserved) = &layout.reserved else { return (Vec::new(), None) };
-    let mut pool = [(0, 0); 2];
+    let mut pool = [(0_u64, 0_u64); 2];
     let mut areas = Vec::new();
     for (area, after) in reserved.after(heap_page) {
         let now = of(area);
@@ -162,8 +162,8 @@ fn price_of(layout: &Layout, choice: Choice) -> (Vec<(Area, AreaPrice)>, Pool) {
             Area::JavaHeap if heap_page == GIGANTIC => (1, GIGANTIC),
             _ => (0, HUGE),
         };
-        pool[row].0 += after.0 / page;
-        pool[row].1 += after.1 / page;
+        pool[row].0 = pool[row].0.saturating_add(after.0 / page);
+        pool[row].1 = pool[row].1.saturating_add(after.1 / page);
     }
     (areas, Some(pool))
 }
@@ -278,20 +278,24 @@ pub fn layout(snapshot: &Snapshot, map: &MemoryMap) -> Layout {
         }
         Ok(_) => Ok(()),
     };
-    let is_z = |gc: &Gc| matches!(gc, Gc::Z | Gc::ZGenerational);
     Layout {
         areas: price::transparent(pieces(snapshot, map)),
         pages,
         reserved: reserved(snapshot, map),
-        takes_gigantic: !matches!(&snapshot.jvm, Ok(jvm) if jvm.gc.as_ref().is_ok_and(is_z)),
+        takes_gigantic: !is_z(snapshot),
     }
+}
+
+fn is_z(snapshot: &Snapshot) -> bool {
+    matches!(&snapshot.jvm, Ok(jvm) if matches!(jvm.gc, Ok(Gc::Z | Gc::ZGenerational)))
 }
 
 fn reserved(snapshot: &Snapshot, map: &MemoryMap) -> Known<Reserved> {
     let jvm = snapshot.jvm.as_ref().map_err(Gap::clone)?;
     let heap = jvm.heap.as_ref().map_err(Gap::clone)?.max_bytes.clone()?;
     let code = jvm.code.as_ref().map_err(Gap::clone)?.iter().map(|heap| heap.reserved.bytes()).collect();
-    let gc = by_area(map).into_iter().filter(|area| area.area == Area::Gc);
+    // ZGC puts nothing but its heap there: its tables are larger than any heap, and nearly empty.
+    let gc = by_area(map).into_iter().filter(|area| area.area == Area::Gc && !is_z(snapshot));
     let tables = gc.flat_map(|area| area.parts).map(|part| part.figures.reserved).collect();
     Ok(Reserved { heap, code, tables })
 }

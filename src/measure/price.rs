@@ -109,10 +109,13 @@ impl Reserved {
     pub fn after(&self, heap_page: Bytes) -> [(Area, (Bytes, Bytes)); 3] {
         let up = |bytes: Bytes, page: Bytes| bytes.checked_next_multiple_of(page).unwrap_or(bytes);
         let heap = up(self.heap, heap_page);
-        let code = self.code.iter().map(|bytes| up(*bytes, HUGE)).sum();
-        let is_large = |bytes: &&Bytes| **bytes >= HUGE;
-        let tables = self.tables.iter().filter(is_large).map(|bytes| up(*bytes, HUGE)).sum();
-        [(Area::JavaHeap, (heap, heap)), (Area::JitCode, (code, code)), (Area::Gc, (0, tables))]
+        // JDK 17 cuts one reservation into code heaps, JDK 25 rounds each.
+        let sum = |sizes: &mut dyn Iterator<Item = Bytes>| sizes.fold(0, Bytes::saturating_add);
+        let each = sum(&mut self.code.iter().map(|bytes| up(*bytes, HUGE)));
+        let code = (up(sum(&mut self.code.iter().copied()), HUGE).min(each), each);
+        let large = self.tables.iter().filter(|bytes| **bytes >= HUGE);
+        let tables = sum(&mut large.map(|bytes| up(*bytes, HUGE)));
+        [(Area::JavaHeap, (heap, heap)), (Area::JitCode, code), (Area::Gc, (0, tables))]
     }
 }
 
@@ -170,16 +173,16 @@ mod tests {
             };
             (sum(|both| both.0), sum(|both| both.1))
         };
-        let code = vec![240 * MIB];
+        let code = vec![6 * MIB - 4096, 117 * MIB, 117 * MIB + 4096];
         let g1 = [vec![32 * MIB; 2], vec![4 * MIB; 3], vec![65_536]].concat();
         let g1 = Reserved { heap: 2048 * MIB, code: code.clone(), tables: g1 };
-        assert_eq!(pages(&g1, HUGE), (1144, 1182));
+        assert_eq!(pages(&g1, HUGE), (1144, 1183));
         let serial = Reserved { heap: 2048 * MIB, code, tables: vec![4 * MIB] };
-        assert_eq!(pages(&serial, HUGE), (1144, 1146));
+        assert_eq!(pages(&serial, HUGE), (1144, 1147));
         let odd = Reserved { heap: 1500 * MIB + 4096, ..Reserved::default() };
         assert_eq!(pages(&odd, HUGE), (751, 751));
         assert_eq!(pages(&odd, GIGANTIC), (1024, 1024));
-        let hostile = Reserved { heap: u64::MAX, ..Reserved::default() };
-        assert_eq!(pages(&hostile, GIGANTIC).0, u64::MAX / HUGE);
+        let hostile = Reserved { heap: u64::MAX, code: vec![u64::MAX; 2], tables: vec![u64::MAX; 2] };
+        assert_eq!(hostile.after(GIGANTIC)[0].1, (u64::MAX, u64::MAX));
     }
 }

@@ -26,7 +26,7 @@ pub fn calibrate(footprints: &[Bytes]) -> anyhow::Result<Calibration> {
     let code: Vec<Bytes> =
         CODE_FOOTPRINTS.into_iter().filter(|bytes| footprints.iter().any(|most| bytes <= most)).collect();
     let mut progress = Progress::new(2 + footprints.len() * ROUNDS + code.len());
-    let mut timings = data_side(&footprints, &mut progress, &mut gaps)?;
+    let mut timings = data_side(&footprints, &mut progress, &mut gaps);
     for footprint in code {
         match instruction_side(footprint, &mut gaps) {
             Ok(found) => timings.extend(found),
@@ -105,21 +105,18 @@ impl Fields {
     }
 }
 
-fn data_side(
-    footprints: &[Bytes],
-    progress: &mut Progress,
-    gaps: &mut Vec<Gap>,
-) -> anyhow::Result<Vec<Timing>> {
-    let Some(most) = footprints.last() else { return Ok(Vec::new()) };
-    let mut fields = match Fields::map(*most, progress, gaps) {
-        Ok(fields) => fields,
-        Err(gap) => {
-            note(gaps, gap);
-            return Ok(Vec::new());
+fn data_side(footprints: &[Bytes], progress: &mut Progress, gaps: &mut Vec<Gap>) -> Vec<Timing> {
+    let mut timings: Vec<Timing> = Vec::new();
+    // The largest that can be had holds the smaller ones, too.
+    let mut largest = footprints.iter().enumerate().rev();
+    let (mut fields, most) = loop {
+        let Some((index, footprint)) = largest.next() else { return timings };
+        match Fields::map(*footprint, progress, gaps) {
+            Ok(fields) => break (fields, index),
+            Err(gap) => note(gaps, gap),
         }
     };
-    let mut timings: Vec<Timing> = Vec::new();
-    for footprint in footprints {
+    for footprint in &footprints[..=most] {
         fields.link(*footprint);
         for _ in 0..ROUNDS {
             for (field, nodes, pages) in fields.each() {
@@ -131,7 +128,7 @@ fn data_side(
             progress.step();
         }
     }
-    Ok(timings)
+    timings
 }
 
 fn instruction_side(footprint: Bytes, gaps: &mut Vec<Gap>) -> Known<Vec<Timing>> {
