@@ -6,12 +6,15 @@
 //! walks become shorter. One formula serves both.
 
 use super::calibration::{Calibration, Cost};
+use super::events::Model;
 use super::price::{self, AreaPrice, GIGANTIC, HUGE, MOVED, Piece, Reserved};
+use super::tlb::{Report, Row, Who};
 use super::walk_costs::Side;
 use crate::base::{Bytes, Gap, Known, Why};
 use crate::jvm::Gc;
 use crate::map::account::by_area;
 use crate::map::{Area, MemoryMap, Span};
+use crate::os::perf::Mode;
 use crate::snapshot::Snapshot;
 use std::collections::BTreeMap;
 
@@ -266,6 +269,29 @@ fn saved_between(small: &Cost, large: &Cost, choice: Choice) -> Interval {
         _ => (small.high_ns.middle - large.high_ns.middle).max(0.0),
     };
     (low.min(high), high.max(low))
+}
+
+/// What `predict` needs of a table: user mode only, since the kernel's own memory is not what would move.
+pub fn counted(report: &Report) -> Vec<Counted> {
+    let by_kind: Vec<&Row> = report.rows.iter().filter(|row| matches!(row.who, Who::Kind(_))).collect();
+    let rows = if by_kind.is_empty() { vec![&report.total] } else { by_kind };
+    let is_measured = matches!(report.model, Model::WalkActive | Model::Stall);
+    let one = |row: &Row| {
+        let user = row.modes.iter().find(|figures| figures.mode == Mode::User);
+        let walks = |side: Side| user?.side(side)?.walks.as_ref().ok().copied();
+        Counted {
+            kind: match &row.who {
+                Who::Kind(kind) => kind.word().to_string(),
+                _ => "all".to_string(),
+            },
+            // The time in which a thread ran: its counters are enabled then, and share the processor's.
+            cpu_ns: row.counts.iter().flatten().map(|count| count.enabled_ns).max().unwrap_or(0) as f64,
+            instruction_walks: walks(Side::Instruction),
+            data_walks: walks(Side::Data),
+            translation: row.time.as_ref().ok().filter(|_| is_measured).map(|time| (time.low, time.high)),
+        }
+    };
+    rows.into_iter().map(one).collect()
 }
 
 /// What `predict` needs of an account.

@@ -143,3 +143,57 @@ fn between_two_footprints_the_interval_holds_both() {
         "data's stands"
     );
 }
+
+#[test]
+fn user_walks_of_each_kind_are_taken_from_the_table() {
+    use crate::measure::interval::Count;
+    use crate::measure::kinds::Kind;
+    use crate::measure::tlb::{Bracket, ModeFigures, SideFigures};
+    let side = |side, walks| SideFigures {
+        side,
+        walks: Ok(walks),
+        time: Ok(Bracket::default()),
+        cycles_each: None,
+        pages: Vec::new(),
+    };
+    let mode = |mode, walks| ModeFigures { mode, cycles: Ok(1e9), sides: vec![side(Side::Data, walks)] };
+    let row = |who| Row {
+        who,
+        threads: 1,
+        modes: vec![mode(Mode::Kernel, 5.0), mode(Mode::User, 7.0)],
+        cycles: Ok(2e9),
+        time: Ok(Bracket { low: 0.01, high: 0.04 }),
+        running_share: Some(1.0),
+        counts: vec![None, Some(Count { raw: 3, enabled_ns: 250, running_ns: 200 })],
+    };
+    let mut report = Report {
+        seconds: 1.0,
+        is_last: false,
+        set: "a test",
+        model: Model::WalkActive,
+        notes: Vec::new(),
+        slots: Vec::new(),
+        costs_source: None,
+        rows: vec![row(Who::Kind(Kind::Gc))],
+        total: row(Who::Total),
+        effective: None,
+        gaps: Vec::new(),
+    };
+    let expected = Counted {
+        kind: "gc".to_string(),
+        cpu_ns: 250.0,
+        instruction_walks: None,
+        data_walks: Some(7.0),
+        translation: Some((0.01, 0.04)),
+    };
+    assert_eq!(super::counted(&report), [expected.clone()]);
+
+    report.rows[0].who = Who::Thread { tid: 1, name: "main".to_string(), kind: Kind::Application };
+    report.model = Model::Calibrated;
+    let all = Counted { kind: "all".to_string(), translation: None, ..expected };
+    assert_eq!(
+        super::counted(&report),
+        [all],
+        "by thread: the sum; a share from the same costs bounds nothing"
+    );
+}

@@ -1,8 +1,8 @@
 //! What larger pages cost in memory. A transparent huge page fills its holes: of 2 MiB of which one page was touched, all is
 //! resident then. HugeTLB pages are all taken at the start: the whole reserved heap, the code cache before it.
 //!
-//! Which of the JVM's memory goes there: research of JDK 11 to 25 by `os::reserve_memory_special` (os_linux.cpp) and
-//! `os::realign_memory` and its callers: the Java heap, the code cache, and the collector's tables.
+//! The JVM puts there the Java heap, the code cache and the collector's tables (JDK 11 to 25: the callers of
+//! `os::reserve_memory_special` and `os::realign_memory`, os_linux.cpp); nothing else.
 
 use crate::base::{Bytes, Range};
 use crate::map::Area;

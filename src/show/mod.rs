@@ -6,5 +6,6 @@ pub mod json;
 pub mod list;
 pub mod predict;
 pub mod text;
+pub mod tlb;
 pub mod trim;
 pub mod units;

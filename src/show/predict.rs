@@ -47,6 +47,11 @@ pub fn json(predictions: &[Prediction]) -> Value {
     predictions.iter().map(one).collect()
 }
 
+/// Where nothing could be counted, and the price is all there is.
+pub fn alone(predictions: &[Prediction], why: &Gap) -> Value {
+    json!({"schema": "marusa/tlb/1", "total": null, "larger_pages": json(predictions), "gaps": [gap(why)]})
+}
+
 pub fn text(out: &mut dyn Write, predictions: &[Prediction]) -> io::Result<()> {
     writeln!(out, "What larger pages would give and take")?;
     writeln!(out, "{:<16} {:>20}  {:>26}  {:>30}", "", "CPU TIME SAVED, %", "MEMORY MORE", "HUGETLB PAGES")?;
