@@ -2,6 +2,7 @@
 
 mod cache;
 mod run;
+mod walks;
 
 use super::Failure;
 use crate::base::Bytes;

@@ -61,6 +61,22 @@ pub struct Timing {
     /// How many were followed at once.
     pub chains: u32,
     pub step_ns: Vec<f64>,
+    /// Walks that were counted; empty where nothing counts them.
+    #[serde(default)]
+    pub walks_per_step: Vec<f64>,
+}
+
+impl Timing {
+    /// One without a round.
+    pub fn of(side: Side, nodes: Nodes, page_bytes: Bytes, footprint_bytes: Bytes, chains: u32) -> Timing {
+        let (step_ns, walks_per_step) = (Vec::new(), Vec::new());
+        Timing { side, nodes, page_bytes, footprint_bytes, chains, step_ns, walks_per_step }
+    }
+
+    pub fn is_of_same(&self, other: &Timing) -> bool {
+        let of = |one: &Timing| (one.side, one.nodes, one.page_bytes, one.footprint_bytes, one.chains);
+        of(self) == of(other)
+    }
 }
 
 /// The middle one of all rounds, and the middle half of them.
@@ -89,6 +105,15 @@ fn figure(values: &[f64]) -> Option<Figure> {
     let middle = *sorted.get(sorted.len() / 2)?;
     let quarter = (sorted.len() - 1) / 4;
     Some(Figure { middle, from: sorted[quarter], to: sorted[sorted.len() - 1 - quarter] })
+}
+
+/// Walks that a step of `spread` took more than one of `dense`. Large pages that the TLB holds need next to none: what a step
+/// takes is then its cost, not divided by the few.
+fn walks_between(spread: &Timing, dense: &Timing) -> f64 {
+    const WALKS_MIN: f64 = 0.2;
+    let middle = |timing: &Timing| figure(&timing.walks_per_step).map(|figure| figure.middle);
+    let counted = middle(spread).zip(middle(dense)).map(|(spread, dense)| spread - dense);
+    counted.filter(|walks| *walks >= WALKS_MIN).unwrap_or(1.0)
 }
 
 impl Calibration {
@@ -129,7 +154,13 @@ impl Calibration {
             .zip(&dense.step_ns)
             .map(|(step, packed)| (step - packed).max(0.0))
             .collect();
-        figure(&rounds)
+        let walks = walks_between(spread, dense);
+        figure(&rounds.iter().map(|ns| ns / walks).collect::<Vec<f64>>())
+    }
+
+    /// Whether walks were counted; else one a step is assumed.
+    pub fn is_counted(&self) -> bool {
+        self.timings.iter().any(|timing| !timing.walks_per_step.is_empty())
     }
 
     /// The costs at the footprints next below and next above `footprint_bytes`, as far as they were measured; without one,
@@ -219,7 +250,10 @@ impl Calibration {
         let is_good = |ns: &f64| ns.is_finite() && (0.0..1e9).contains(ns);
         self.schema == SCHEMA
             && self.reference_cycles_per_ns.is_none_or(|rate| (0.01..100.0).contains(&rate))
-            && self.timings.iter().all(|timing| timing.step_ns.iter().all(is_good))
+            && self
+                .timings
+                .iter()
+                .all(|timing| timing.step_ns.iter().chain(&timing.walks_per_step).all(is_good))
     }
 }
 
@@ -230,12 +264,8 @@ pub mod tests {
     /// The table of an EPYC in a virtual machine, in nanoseconds at 2.5 GHz.
     pub fn calibration() -> Calibration {
         let timing = |nodes, page_bytes, footprint_mib: u64, chains, step_ns: &[f64]| Timing {
-            side: Side::Data,
-            nodes,
-            page_bytes,
-            footprint_bytes: footprint_mib << 20,
-            chains,
             step_ns: step_ns.to_vec(),
+            ..Timing::of(Side::Data, nodes, page_bytes, footprint_mib << 20, chains)
         };
         let (small, huge) = (4096, 2 << 20);
         Calibration {
@@ -270,6 +300,19 @@ pub mod tests {
         assert_eq!((costs[1].page_bytes, costs[1].high_ns.middle), (2 << 20, 20.0));
         assert_eq!(costs[1].low_ns.middle, 0.0, "a walk does not give time back");
         assert_eq!((costs[2].low_ns.middle, costs[2].high_ns.middle), (20.0, 200.0));
+    }
+
+    #[test]
+    fn walks_that_were_counted_divide_the_cost_and_next_to_none_do_not() {
+        let mut counted = calibration();
+        assert!(!counted.is_counted());
+        for (timing, walks) in counted.timings.iter_mut().zip([0.1, 0.1, 2.1, 1.1, 0.15, 0.1]) {
+            timing.walks_per_step = vec![walks];
+        }
+        assert!(counted.is_counted());
+        let costs = counted.costs();
+        assert_eq!((costs[0].low_ns.middle, costs[0].high_ns.middle), (7.0, 28.0));
+        assert_eq!(costs[1].high_ns.middle, 20.0, "0.05 walks a step");
     }
 
     #[test]

@@ -186,7 +186,7 @@ fn user_walks_of_each_kind_are_taken_from_the_table() {
         data_walks: Some(7.0),
         translation: Some((0.01, 0.04)),
     };
-    assert_eq!(super::counted(&report), [expected.clone()]);
+    assert_eq!(super::counted(&report), std::slice::from_ref(&expected));
 
     report.rows[0].who = Who::Thread { tid: 1, name: "main".to_string(), kind: Kind::Application };
     report.model = Model::Calibrated;

@@ -30,7 +30,7 @@ pub fn json(calibration: &Calibration, kept: Option<&str>) -> Value {
         "took_ms": (calibration.took_ms * 10.0).round() / 10.0,
         "machine": calibration.machine,
         "reference_cycles_per_ns": rate,
-        "walks_per_step": "assumed 1",
+        "walks_per_step": if calibration.is_counted() { "counted" } else { "assumed 1" },
         "large_pages_splintered": calibration.is_splintered(),
         "costs": calibration.costs().iter().map(cost).collect::<Vec<_>>(),
         "timings": calibration.timings,
@@ -115,11 +115,11 @@ fn short(bytes: u64) -> String {
 }
 
 fn notes(calibration: &Calibration, costs: &[Cost]) -> Vec<String> {
-    let mut notes = vec![
+    let walks = if calibration.is_counted() { "Walks were counted." } else { "One walk a step is assumed." };
+    let mut notes = vec![format!(
         "Independent: 8 chains of loads at once, so that walks hide behind each other. Dependent: one chain, which waits \
-         for every walk. One walk a step is assumed. Cycles are those of the time stamp counter."
-            .to_string(),
-    ];
+         for every walk. {walks} Cycles are those of the time stamp counter."
+    )];
     let of = |page_bytes: u64| {
         let data = costs.iter().filter(move |cost| cost.side == Side::Data);
         data.filter(move |cost| cost.page_bytes == page_bytes).max_by_key(|cost| cost.footprint_bytes)

@@ -58,6 +58,12 @@ impl Field {
         })
     }
 
+    /// How many steps one `ns_per_step` takes, those that only warm included.
+    pub fn steps(&self) -> u64 {
+        let lap = self.lines.len() as u64;
+        lap + lap.max(STEPS_MIN)
+    }
+
     /// The chains start at equal distances on the one cycle, so that together they visit every node once a lap.
     fn follow<const CHAINS: usize>(&self, steps: u64) -> f64 {
         let start = |chain: usize| self.node(self.lines[chain * self.lines.len() / CHAINS]) as *const usize;

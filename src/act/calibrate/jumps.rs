@@ -53,6 +53,11 @@ mod x86 {
             Ok(JumpField { entry: offset(0), nodes: lines.len() as u64, own })
         }
 
+        /// How many jumps one `ns_per_step` takes, those that only warm included.
+        pub fn steps(&self) -> u64 {
+            self.nodes * (1 + STEPS_MIN.div_ceil(self.nodes))
+        }
+
         /// Nanoseconds of a jump, after a lap that warms the caches.
         pub fn ns_per_step(&self) -> f64 {
             let laps = STEPS_MIN.div_ceil(self.nodes);
@@ -116,6 +121,9 @@ mod elsewhere {
         pub fn map(_: Layout, _: Bytes, _: Pages) -> Known<JumpField> {
             Err(Gap::new("cost of a walk for instructions", Why::NotRead)
                 .hint("measured on x86-64 only; the data side's cost stands for it"))
+        }
+        pub fn steps(&self) -> u64 {
+            match self.0 {}
         }
         pub fn ns_per_step(&self) -> f64 {
             match self.0 {}
