@@ -50,14 +50,14 @@ pub fn table(out: &mut dyn Write, report: &Report, at: SystemTime) -> io::Result
     for row in rows.iter().take(shown) {
         match by_thread {
             true => short_row(out, row, report.seconds)?,
-            false => full_row(out, row, report.seconds)?,
+            false => full_row(out, row, &share_of_cpu(row, &report.total), report.seconds)?,
         }
     }
     if rows.len() > shown {
         writeln!(out, "and {} more (--json lists all)", rows.len() - shown)?;
     }
     rule(out)?;
-    full_row(out, &report.total, report.seconds)?;
+    full_row(out, &report.total, &title(&Who::Total), report.seconds)?;
     line(out, ["", "", "ttl"], [None, None], [None, None], Some(&report.total.time))?;
     after(out, report)
 }
@@ -99,11 +99,11 @@ fn paragraph(out: &mut dyn Write, text: &str, indent: usize) -> io::Result<()> {
 fn model(report: &Report) -> &'static str {
     match report.model {
         Model::WalkActive => {
-            "%tim: cycles with a walk under way. An upper bound of the time lost: the core works on meanwhile."
+            "%tim of the row's own CPU time: cycles with a walk under way. An upper bound of the time lost: the core works on meanwhile."
         }
-        Model::Stall => "%tim: cycles stalled by a miss in the TLB.",
+        Model::Stall => "%tim of the row's own CPU time: cycles stalled by a miss in the TLB.",
         Model::Calibrated => {
-            "%tim: an interval, walks times the cheapest (independent accesses) and the dearest (dependent) walk that \
+            "%tim of the row's own CPU time: an interval, walks times the cheapest (independent accesses) and the dearest (dependent) walk that \
              --calibrate found here. This processor counts walks, not their time."
         }
         Model::None => "No time: these events do not tell of translation.",
@@ -125,8 +125,8 @@ fn rule(out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// A line for each mode and page size that has misses, at least one for each mode in which the threads ran.
-fn full_row(out: &mut dyn Write, row: &Row, seconds: f64) -> io::Result<()> {
-    let mut name = title(&row.who);
+fn full_row(out: &mut dyn Write, row: &Row, name: &str, seconds: f64) -> io::Result<()> {
+    let mut name = name.to_string();
     for mode in &row.modes {
         if mode.cycles == Ok(0.0) {
             continue;
@@ -220,6 +220,14 @@ fn percent(time: &Known<Bracket>) -> String {
 
 fn count(rate: &Known<f64>) -> String {
     rate.as_ref().map_or("?".to_string(), |rate| format!("{rate:.0}"))
+}
+
+/// "gc 12 % cpu": without it a large %tim of few threads reads like a large loss.
+fn share_of_cpu(row: &Row, total: &Row) -> String {
+    match (&row.cycles, &total.cycles) {
+        (Ok(own), Ok(all)) if *all > 0.0 => format!("{} {:.0} % cpu", title(&row.who), own * 100.0 / all),
+        _ => title(&row.who),
+    }
 }
 
 fn title(who: &Who) -> String {
