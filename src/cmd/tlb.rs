@@ -33,6 +33,9 @@ pub struct TlbArgs {
     /// What the rows are
     #[arg(long, value_enum, default_value_t = Rows::Kind)]
     by: Rows,
+    /// Counts what needs no counters of the processor (time, faults, switches): to see whether counting works at all
+    #[arg(long, hide = true, conflicts_with = "calibrate")]
+    software: bool,
     /// Measure what one walk costs on this machine, in memory of our own, and keep it; takes some 10 seconds
     #[arg(long)]
     calibrate: bool,
@@ -62,7 +65,10 @@ pub fn run(args: &TlbArgs) -> anyhow::Result<u8> {
 fn watch(target: &str, args: &TlbArgs) -> anyhow::Result<u8> {
     let process = map_command::open(target)?;
     let cpu = cpu::read();
-    let set = events::choose(&cpu).map_err(|gap| refused(&gap))?;
+    let set = match args.software {
+        true => events::software(),
+        false => events::choose(&cpu).map_err(|gap| refused(&gap))?,
+    };
     // Before anything is counted: it reads a lot, and the caches are the target's, too.
     let (kinds, mapped) = look(&process);
     let context = Context { costs: walk_costs(&set, &mapped), mapped, has_hypervisor: cpu.has_hypervisor };

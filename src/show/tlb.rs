@@ -6,6 +6,7 @@ mod json;
 use super::units::{shorten, wrapped};
 use crate::base::{Gap, Known, rfc3339};
 use crate::measure::events::Model;
+use crate::measure::interval::Count;
 use crate::measure::tlb::{Bracket, ModeFigures, Report, Row, SideFigures, Who};
 use crate::measure::walk_costs::Side;
 use crate::os::cpu::Cpu;
@@ -35,13 +36,19 @@ pub fn head(out: &mut dyn Write, subject: &Subject) -> io::Result<()> {
 
 /// One interval.
 pub fn table(out: &mut dyn Write, report: &Report, at: SystemTime) -> io::Result<()> {
-    let ran = report.total.running_share.map_or("no thread ran".to_string(), |share| {
-        format!("each counter ran at least {:.0} % of the time", share * 100.0)
-    });
+    let ran = match report.total.running_share {
+        None => "no thread ran".to_string(),
+        Some(share) if share > 0.999 => "the counters ran all of the time".to_string(),
+        Some(share) => format!("each counter ran at least {:.0} % of the time, and is scaled", share * 100.0),
+    };
     let threads = report.total.threads;
     writeln!(out, "\n{}  {:.2} s, {threads} threads, {ran}", rfc3339(at), report.seconds)?;
     paragraph(out, model(report), 0)?;
     writeln!(out)?;
+    if report.model == Model::None {
+        counts(out, report)?;
+        return gaps(out, &report.gaps);
+    }
     titles(out)?;
     let by_thread = report.rows.iter().any(|row| matches!(row.who, Who::Thread { .. }));
     let shown = if by_thread { THREADS_SHOWN_MAX } else { usize::MAX };
@@ -60,6 +67,15 @@ pub fn table(out: &mut dyn Write, report: &Report, at: SystemTime) -> io::Result
     full_row(out, &report.total, &title(&Who::Total), report.seconds)?;
     line(out, ["", "", "ttl"], [None, None], [None, None], Some(&report.total.time))?;
     after(out, report)
+}
+
+/// What was counted, of all threads, where it says nothing of translation.
+fn counts(out: &mut dyn Write, report: &Report) -> io::Result<()> {
+    for (slot, sum) in report.slots.iter().zip(&report.total.counts) {
+        let scaled = sum.and_then(Count::scaled).map_or("?".to_string(), |value| format!("{value:.0}"));
+        writeln!(out, "{:<24} {:<8} {scaled:>20}", slot.event.name, mode_word(slot.mode))?;
+    }
+    Ok(())
 }
 
 fn after(out: &mut dyn Write, report: &Report) -> io::Result<()> {
