@@ -1,6 +1,9 @@
 package marusa;
 
+import java.io.RandomAccessFile;
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.FileChannel;
 import java.util.Random;
 import java.util.concurrent.atomic.AtomicLong;
 
@@ -13,20 +16,28 @@ import java.util.concurrent.atomic.AtomicLong;
  * workers=1        threads that read it
  * rate=0           threads that are born each second, each of which touches some fresh memory and ends
  * quiet=1          readers rest most of the time
+ * rounds=FILE      where the number of rounds that the readers have done is counted, 8 bytes in the order of the machine
  * </pre>
  */
 public final class Storm {
     private static final AtomicLong SINK = new AtomicLong();
+    private static final AtomicLong ROUNDS = new AtomicLong();
+    private static ByteBuffer rounds;
 
     private Storm() {}
 
     public static void main(String[] arguments) throws Exception {
-        Options options = new Options(arguments, "heap", "workers", "rate", "quiet");
+        Options options = new Options(arguments, "heap", "workers", "rate", "quiet", "rounds");
         long[] words = new long[(int) Math.min(Integer.MAX_VALUE - 8, options.bytes("heap") / 8)];
         for (int at = 0; at < words.length; at += 512) {
             words[at] = at;
         }
         boolean quiet = options.yes("quiet");
+        if (!options.text("rounds", "").isEmpty()) {
+            try (RandomAccessFile file = new RandomAccessFile(options.text("rounds", ""), "rw")) {
+                rounds = file.getChannel().map(FileChannel.MapMode.READ_WRITE, 0, 8).order(ByteOrder.nativeOrder());
+            }
+        }
         for (int index = 0; index < options.number("workers"); index++) {
             Thread worker = new Thread(() -> read(words, quiet), "reader-" + index);
             worker.setDaemon(true);
@@ -49,6 +60,9 @@ public final class Storm {
                 sum += words[random.nextInt(words.length)];
             }
             SINK.addAndGet(sum);
+            if (rounds != null) {
+                rounds.putLong(0, ROUNDS.incrementAndGet());
+            }
             if (quiet) {
                 pause(50);
             }

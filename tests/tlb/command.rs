@@ -9,6 +9,9 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 fn storm() -> Option<Jvm> {
+    if !crate::may_count() {
+        return None;
+    }
     let java = java("21")?;
     let program = ["marusa.Storm", "heap=8m", "workers=1", "rate=200", "quiet=1"];
     Some(Jvm::start(&java, &["-Xmx64m", "-XX:+UseSerialGC"], &program))
