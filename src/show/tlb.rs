@@ -115,12 +115,13 @@ fn paragraph(out: &mut dyn Write, text: &str, indent: usize) -> io::Result<()> {
 fn model(report: &Report) -> &'static str {
     match report.model {
         Model::WalkActive => {
-            "%tim of the row's own CPU time: cycles with a walk under way. An upper bound of the time lost: the core works on meanwhile."
+            "%tim of the row's own CPU time: cycles with a walk under way. An upper bound of the time lost: the core works on \
+             meanwhile."
         }
         Model::Stall => "%tim of the row's own CPU time: cycles stalled by a miss in the TLB.",
         Model::Calibrated => {
-            "%tim of the row's own CPU time: an interval, walks times the cheapest (independent accesses) and the dearest (dependent) walk that \
-             --calibrate found here. This processor counts walks, not their time."
+            "%tim of the row's own CPU time: an interval, walks times the cheapest (independent accesses) and the dearest \
+             (dependent) walk that --calibrate found here. This processor counts walks, not their time."
         }
         Model::None => "No time: these events do not tell of translation.",
     }
