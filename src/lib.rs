@@ -3,7 +3,7 @@
 //! The rooms of the house, and who may name whom (`tests/tidy.rs` keeps it):
 //!
 //! ```text
-//!   cmd ──> show ──> map ──> snapshot ──> { jvm | alloc } ──> os ──> base
+//!   cmd ──> show ──> measure ──> map ──> snapshot ──> { jvm | alloc } ──> os ──> base
 //!    └────> act (attach: the one door by which a target is asked to work) ──> os
 //! ```
 //!
@@ -15,6 +15,7 @@ pub mod base;
 pub mod cmd;
 pub mod jvm;
 pub mod map;
+pub mod measure;
 pub mod os;
 pub mod show;
 pub mod snapshot;

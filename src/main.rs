@@ -20,6 +20,8 @@ enum Command {
     Audit(cmd::audit::AuditArgs),
     /// Give memory that was freed but that malloc holds back to the system; says before what would come back
     Trim(cmd::trim::TrimArgs),
+    /// Address translation: what the walks of the page tables cost
+    Tlb(cmd::tlb::TlbArgs),
     /// Keep a snapshot with the bytes it was read from, anonymised: a bug report, a golden test
     Freeze(cmd::freeze::FreezeArgs),
 }
@@ -31,6 +33,7 @@ fn main() -> ExitCode {
         Command::Map(args) => cmd::map::run(&args),
         Command::Audit(args) => cmd::audit::run(&args),
         Command::Trim(args) => cmd::trim::run(&args),
+        Command::Tlb(args) => cmd::tlb::run(&args),
         Command::Freeze(args) => cmd::freeze::run(&args),
     };
     match outcome {

@@ -13,8 +13,9 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("alloc", &["base", "os"]),
     ("snapshot", &["base", "os", "jvm", "alloc"]),
     ("map", &["base", "os", "jvm", "alloc", "snapshot"]),
-    ("show", &["base", "os", "jvm", "alloc", "snapshot", "map"]),
-    ("cmd", &["base", "os", "act", "jvm", "snapshot", "map", "show"]),
+    ("measure", &["base", "os", "jvm", "snapshot", "map"]),
+    ("show", &["base", "os", "jvm", "alloc", "snapshot", "map", "measure"]),
+    ("cmd", &["base", "os", "act", "jvm", "snapshot", "map", "measure", "show"]),
 ];
 const FILE_LINES_MAX: usize = 400;
 const LINE_COLUMNS_MAX: usize = 132;

@@ -2,10 +2,12 @@
 
 pub mod amount;
 pub mod audit;
+pub mod calibrate;
 pub mod freeze;
 pub mod list;
 pub mod map;
 mod map_pages;
+pub mod tlb;
 pub mod trim;
 
 /// Why a command ends without an answer, with its exit status: 2 usage, 3 the target can not be read or is gone, 4 rights

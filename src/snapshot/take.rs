@@ -16,6 +16,7 @@ use crate::os::maps::{self, Mapping};
 use crate::os::memory::{Memory, NoMemory};
 use crate::os::page_kind::PageSizes;
 use crate::os::pagemap::{self, PageRun};
+use crate::os::priority::Eager;
 use crate::os::process::Process;
 use crate::os::sharing;
 use crate::os::smaps::{self, Smap};
@@ -68,6 +69,7 @@ pub fn with_target<T>(
     process: &Process,
     run: impl FnOnce(Taking, &dyn Memory, &dyn Symbols) -> Known<T>,
 ) -> Known<T> {
+    let _eager = Eager::start();
     let taking = Taking::start(process)?;
     let view = taking.os.clone();
     let symbols = LiveSymbols::new(process, &view.mappings);

@@ -1,0 +1,87 @@
+//! Where a calibration is kept: a file for each CPU model, microcode and kernel, so that an update of either asks for a new
+//! one. A home folder that several machines share keeps one for each.
+
+use crate::base::{Gap, Known, Why};
+use crate::measure::calibration::Calibration;
+use crate::os::{cpu_identity, host, process};
+use std::env;
+use std::fs;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+/// What this machine's last calibration found. A gap says how to get one.
+pub fn cached() -> Known<Calibration> {
+    let cpu = cpu_identity::read();
+    let missing = |why| {
+        Gap::new("cost of a walk on this machine", why)
+            .hint("run `marusa tlb --calibrate` once: it takes some 10 seconds")
+    };
+    let path = path(&cpu.identity, &cpu.microcode, &host::kernel_release())?;
+    let text = host::text(path).map_err(|_| missing(Why::NotRead))?;
+    let kept = serde_json::from_str::<Calibration>(&text).ok().filter(Calibration::is_sane);
+    kept.ok_or_else(|| missing(Why::NotRead))
+}
+
+/// Keeps it for `cached`, and says where. One of smaller footprints does not take the place of a larger one.
+pub fn keep(calibration: &Calibration) -> Known<PathBuf> {
+    let machine = &calibration.machine;
+    let path = path(&machine.cpu, &machine.microcode, &machine.kernel)?;
+    if calibration.footprint_max_bytes() == 0 {
+        return Err(Gap::new("calibration", Why::NotRead)
+            .hint("nothing was measured of the data side, so nothing was kept"));
+    }
+    let larger = cached().ok().filter(|kept| kept.footprint_max_bytes() > calibration.footprint_max_bytes());
+    if larger.is_some() {
+        return Err(Gap::new("this calibration was not kept", Why::OverLimit)
+            .hint(format!("{} holds one of larger footprints; remove it first", path.display())));
+    }
+    let gap = |error: io::Error| process::gap(&format!("{}", path.display()), &error);
+    let write = || -> io::Result<()> {
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        // Beside it and moved, so that who reads meanwhile sees the old one or the new.
+        let part = path.with_extension(format!("{}.part", std::process::id()));
+        let mut file = fs::File::create(&part)?;
+        let written =
+            file.write_all(serde_json::to_string_pretty(calibration).map_err(io::Error::other)?.as_bytes());
+        let moved = written.and_then(|()| fs::rename(&part, &path));
+        moved.inspect_err(|_| {
+            let _ = fs::remove_file(&part);
+        })
+    };
+    write()
+        .map_err(|error| gap(error).hint("the calibration was not kept: the next `marusa tlb` has none"))?;
+    Ok(path)
+}
+
+fn path(cpu: &str, microcode: &str, kernel: &str) -> Known<PathBuf> {
+    let set = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let folder = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
+    let folder = folder.ok_or_else(|| {
+        Gap::new("place to keep a calibration", Why::NotRead).hint("neither XDG_CACHE_HOME nor HOME is set")
+    })?;
+    Ok(folder.join("marusa").join(file_name(cpu, microcode, kernel)))
+}
+
+fn file_name(cpu: &str, microcode: &str, kernel: &str) -> String {
+    let plain = |text: &str| -> String {
+        let keep = |letter: char| letter.is_ascii_alphanumeric() || ".-+".contains(letter);
+        text.chars().take(80).map(|letter| if keep(letter) { letter } else { '-' }).collect()
+    };
+    format!("walks_{}_{}_{}.json", plain(cpu), plain(microcode), plain(kernel))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_for_each_cpu_microcode_and_kernel() {
+        assert_eq!(
+            file_name("AuthenticAMD-25-17-1", "0x1000065", "6.18.44"),
+            "walks_AuthenticAMD-25-17-1_0x1000065_6.18.44.json"
+        );
+        assert_eq!(file_name("../x y", "", "a/b"), "walks_..-x-y__a-b.json");
+    }
+}

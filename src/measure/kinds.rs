@@ -1,0 +1,115 @@
+//! What kind of thread: by the runtime's own view where it was read, by the kernel's name for threads born since.
+
+use crate::jvm::types::{JvmThread, ThreadKind};
+use std::collections::HashMap;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// Java threads, and threads of native libraries.
+    Application,
+    Gc,
+    Compiler,
+    Vm,
+}
+
+impl Kind {
+    pub const ALL: [Kind; 4] = [Kind::Application, Kind::Gc, Kind::Compiler, Kind::Vm];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Kind::Application => "application",
+            Kind::Gc => "gc",
+            Kind::Compiler => "compiler",
+            Kind::Vm => "vm",
+        }
+    }
+}
+
+/// The kinds and names of the threads that one look at the runtime gave.
+#[derive(Clone, Debug, Default)]
+pub struct Kinds {
+    by_tid: HashMap<i32, (Kind, String)>,
+}
+
+impl Kinds {
+    pub fn new(threads: &[JvmThread]) -> Kinds {
+        let of = |thread: &JvmThread| match thread.kind {
+            ThreadKind::Java | ThreadKind::Foreign => Kind::Application,
+            ThreadKind::Gc => Kind::Gc,
+            ThreadKind::Compiler => Kind::Compiler,
+            ThreadKind::Vm | ThreadKind::Primordial => Kind::Vm,
+        };
+        Kinds {
+            by_tid: threads.iter().map(|thread| (thread.tid, (of(thread), thread.name.clone()))).collect(),
+        }
+    }
+
+    /// The kind, and the longest name that is known; `comm` is the kernel's.
+    pub fn of<'a>(&'a self, tid: i32, comm: &'a str) -> (Kind, &'a str) {
+        match self.by_tid.get(&tid) {
+            Some((kind, name)) if !name.is_empty() => (*kind, name),
+            Some((kind, _)) => (*kind, comm),
+            None => (kind_of_name(comm), comm),
+        }
+    }
+}
+
+/// By the first letters of the kernel's 15, as HotSpot names its threads in JDK 11 to 25. JDK 8 names none of them, so those
+/// that are born after the look at the runtime count as the application's.
+fn kind_of_name(comm: &str) -> Kind {
+    const COMPILER: &[&str] = &["C1 Comp", "C2 Comp", "JVMCI"];
+    const GC: &[&str] = &[
+        "GC Thread#",
+        "G1 ",
+        "GC task",
+        "ZWorker",
+        "ZDriver",
+        "ZDirector",
+        "ZStat",
+        "ZUncommit",
+        "ZUnmap",
+        "XWorker",
+        "XDriver",
+        "Shenandoah",
+        "ParGC",
+        "StringDedup",
+        "StrDedup",
+        "RuntimeWorker",
+    ];
+    const VM: &[&str] = &["VM Thread", "VM Periodic", "Signal Dispatch", "Service Thread", "Monitor Deflati"];
+    let begins = |starts: &[&str]| starts.iter().any(|start| comm.starts_with(start));
+    match comm {
+        _ if begins(COMPILER) => Kind::Compiler,
+        _ if begins(GC) => Kind::Gc,
+        _ if begins(VM) => Kind::Vm,
+        _ => Kind::Application,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{Gap, Why};
+
+    #[test]
+    fn the_runtime_decides_and_names_only_where_it_was_not_asked() {
+        let thread = |tid, name: &str, kind| JvmThread {
+            tid,
+            name: name.to_string(),
+            kind,
+            stack: Err(Gap::new("stack", Why::NotRead)),
+            object: None,
+        };
+        let kinds = Kinds::new(&[
+            thread(7, "G1 is what I call my thread", ThreadKind::Java),
+            thread(8, "", ThreadKind::Compiler),
+        ]);
+        assert_eq!(kinds.of(7, "G1 is what I ca"), (Kind::Application, "G1 is what I call my thread"));
+        assert_eq!(kinds.of(8, "java"), (Kind::Compiler, "java"));
+        assert_eq!(kinds.of(9, "C2 CompilerThre"), (Kind::Compiler, "C2 CompilerThre"));
+        assert_eq!(kinds.of(10, "ZWorkerYoung#1").0, Kind::Gc);
+        assert_eq!(kinds.of(11, "VM Thread").0, Kind::Vm);
+        assert_eq!(kinds.of(12, "http-nio-8080-e").0, Kind::Application);
+        assert_eq!(kinds.of(13, "Zebra").0, Kind::Application);
+    }
+}

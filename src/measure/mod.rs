@@ -1,0 +1,16 @@
+//! What the processor counted while the target ran, and what it means in time. (last, now) makes a rate; a rate and a
+//! model make a share of CPU time. Counts that were not made are gaps, and a figure with doubt is an interval.
+
+pub mod calibration;
+pub mod counters;
+pub mod effective;
+pub mod events;
+pub mod ibs;
+pub mod interval;
+pub mod kinds;
+pub mod predict;
+pub mod price;
+pub mod tlb;
+pub mod walk_costs;
+
+pub use walk_costs::{Side, WalkCost, WalkCosts};

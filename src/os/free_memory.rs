@@ -1,0 +1,83 @@
+//! How much memory may still be taken without harm: what the host has, or less where our own control group is limited.
+//!
+//! `MemAvailable`: Documentation/filesystems/proc.rst. Groups: Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst.
+//! A group's usage counts the page cache too, whose inactive part is taken back first, so that part is free as well.
+
+use super::host::text;
+use crate::base::{Bytes, Gap, Known, Why};
+use std::path::{Path, PathBuf};
+
+/// Bytes that this process may still take.
+pub fn available_bytes() -> Known<Bytes> {
+    let host = text("/proc/meminfo").ok().and_then(|text| kilobytes(&text, "MemAvailable:"));
+    let host = host.ok_or_else(|| {
+        Gap::new("free memory", Why::NotInThisKernel).hint("/proc/meminfo says nothing of MemAvailable")
+    })?;
+    let groups = text("/proc/self/cgroup").unwrap_or_default();
+    let least = groups.lines().flat_map(folders).filter_map(|folder| left_in(&folder)).min();
+    Ok(host.min(least.unwrap_or(u64::MAX)))
+}
+
+fn kilobytes(text: &str, key: &str) -> Option<Bytes> {
+    let line = text.lines().find_map(|line| line.strip_prefix(key))?;
+    line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// The folders of the memory controller for one line of /proc/self/cgroup: the group and all above it.
+fn folders(line: &str) -> Vec<PathBuf> {
+    let mut fields = line.splitn(3, ':').skip(1);
+    let (names, path) = (fields.next().unwrap_or(""), fields.next().unwrap_or(""));
+    let Some(path) = path.strip_prefix('/') else { return Vec::new() };
+    let root = match names {
+        "" => Path::new("/sys/fs/cgroup"),
+        names if names.split(',').any(|name| name == "memory") => Path::new("/sys/fs/cgroup/memory"),
+        _ => return Vec::new(),
+    };
+    Path::new(path).ancestors().map(|below| root.join(below)).collect()
+}
+
+/// `None`: the group has no limit, or there are no such files.
+fn left_in(folder: &Path) -> Option<Bytes> {
+    let number = |name: &str| text(folder.join(name)).ok()?.trim().parse::<u64>().ok();
+    let (limit, usage, cache) = match number("memory.max") {
+        Some(limit) => (limit, number("memory.current")?, "inactive_file "),
+        None => (number("memory.limit_in_bytes")?, number("memory.usage_in_bytes")?, "total_inactive_file "),
+    };
+    let stat = text(folder.join("memory.stat")).unwrap_or_default();
+    let cache = stat.lines().find_map(|line| line.strip_prefix(cache)?.trim().parse::<u64>().ok());
+    Some(limit.saturating_sub(usage.saturating_sub(cache.unwrap_or(0))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_groups_of_both_versions_and_all_above_them() {
+        let names = |line| folders(line).iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
+        assert_eq!(names("0::/a/b"), ["/sys/fs/cgroup/a/b", "/sys/fs/cgroup/a", "/sys/fs/cgroup/"]);
+        assert_eq!(names("5:memory:/"), ["/sys/fs/cgroup/memory/"]);
+        assert!(names("4:cpu,cpuacct:/x").is_empty() && names("").is_empty());
+    }
+
+    #[test]
+    fn a_group_has_left_what_is_not_used_and_what_can_be_taken_back() {
+        let folder = std::env::temp_dir().join(format!("marusa-group-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).expect("written");
+        assert_eq!(left_in(&folder), None);
+        write("memory.max", "max\n");
+        assert_eq!(left_in(&folder), None, "no limit");
+        write("memory.max", "1000\n");
+        write("memory.current", "700\n");
+        write("memory.stat", "anon 500\ninactive_file 100\n");
+        assert_eq!(left_in(&folder), Some(400));
+        std::fs::remove_dir_all(&folder).expect("removed");
+    }
+
+    #[test]
+    fn this_host_has_some() {
+        assert!(available_bytes().expect("/proc is there") > 1 << 20);
+        assert_eq!(kilobytes("MemFree: 1 kB\nMemAvailable:   12 kB\n", "MemAvailable:"), Some(12288));
+    }
+}

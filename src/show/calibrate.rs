@@ -1,0 +1,180 @@
+//! What a self-test found, for people and for programs: the cost of one walk by page size and footprint.
+
+use super::json::gap;
+use super::units::{human, wrapped};
+use crate::measure::Side;
+use crate::measure::calibration::{Calibration, Cost, Figure};
+use serde_json::{Value, json};
+use std::io::{self, Write};
+
+const WIDTH: usize = super::text::WIDTH;
+
+pub fn json(calibration: &Calibration, kept: Option<&str>) -> Value {
+    let figure = |figure: &Figure| json!({"middle": figure.middle, "from": figure.from, "to": figure.to});
+    let rate = calibration.reference_cycles_per_ns;
+    let cycles = |figure: &Figure| rate.map(|rate| figure.middle * rate);
+    let cost = |cost: &Cost| {
+        json!({
+            "side": cost.side,
+            "page_bytes": cost.page_bytes,
+            "footprint_bytes": cost.footprint_bytes,
+            "independent_ns": figure(&cost.low_ns),
+            "dependent_ns": figure(&cost.high_ns),
+            "independent_reference_cycles": cycles(&cost.low_ns),
+            "dependent_reference_cycles": cycles(&cost.high_ns),
+        })
+    };
+    json!({
+        "schema": calibration.schema,
+        "at": calibration.at,
+        "took_ms": (calibration.took_ms * 10.0).round() / 10.0,
+        "machine": calibration.machine,
+        "reference_cycles_per_ns": rate,
+        "walks_per_step": if calibration.is_counted() { "counted" } else { "assumed 1" },
+        "large_pages_splintered": calibration.is_splintered(),
+        "costs": calibration.costs().iter().map(cost).collect::<Vec<_>>(),
+        "timings": calibration.timings,
+        "kept": kept,
+        "gaps": calibration.gaps.iter().map(gap).collect::<Vec<_>>(),
+    })
+}
+
+pub fn text(out: &mut dyn Write, calibration: &Calibration, kept: Option<&str>) -> io::Result<()> {
+    let machine = &calibration.machine;
+    let known = |text: &str| if text.is_empty() { "unknown".to_string() } else { text.to_string() };
+    writeln!(
+        out,
+        "{}{}, microcode {}, Linux {}",
+        known(&machine.model),
+        if machine.is_virtual { " (virtual)" } else { "" },
+        known(&machine.microcode),
+        known(&machine.kernel)
+    )?;
+    let costs = calibration.costs();
+    if !costs.is_empty() {
+        writeln!(
+            out,
+            "\nCost of one walk of the page tables; the middle of the rounds, and the middle half of them"
+        )?;
+        table(out, &costs, calibration.reference_cycles_per_ns)?;
+        writeln!(out)?;
+        for paragraph in notes(calibration, &costs) {
+            wrapped(&paragraph, WIDTH).iter().try_for_each(|line| writeln!(out, "{line}"))?;
+        }
+    }
+    if let Some(path) = kept {
+        writeln!(out, "took {:.1} s; kept in {path}", calibration.took_ms / 1e3)?;
+    }
+    if !calibration.gaps.is_empty() {
+        writeln!(out, "\nnot known:")?;
+        for gap in &calibration.gaps {
+            for (index, line) in wrapped(&gap.to_string(), WIDTH - 2).iter().enumerate() {
+                writeln!(out, "{}{line}", if index == 0 { "  " } else { "    " })?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn table(out: &mut dyn Write, costs: &[Cost], rate: Option<f64>) -> io::Result<()> {
+    writeln!(
+        out,
+        "{:<12} {:>9} {:>8}  {:>22}  {:>24} {:>15}",
+        "SIDE", "FOOTPRINT", "PAGES", "INDEPENDENT, ns", "DEPENDENT, ns", "CYCLES"
+    )?;
+    let spread = |figure: &Figure| format!("{:.1} ({:.1} - {:.1})", figure.middle, figure.from, figure.to);
+    for cost in costs {
+        let is_one = cost.low_ns == cost.high_ns;
+        let cycles = rate.map_or("-".to_string(), |rate| {
+            let (low, high) = (cost.low_ns.middle * rate, cost.high_ns.middle * rate);
+            if is_one { format!("{high:.0}") } else { format!("{low:.0} - {high:.0}") }
+        });
+        writeln!(
+            out,
+            "{:<12} {:>9} {:>8}  {:>22}  {:>24} {:>15}",
+            side(cost),
+            short(cost.footprint_bytes),
+            short(cost.page_bytes),
+            if is_one { "-".to_string() } else { spread(&cost.low_ns) },
+            spread(&cost.high_ns),
+            cycles
+        )?;
+    }
+    Ok(())
+}
+
+fn side(cost: &Cost) -> &'static str {
+    match cost.side {
+        Side::Instruction => "instruction",
+        Side::Data => "data",
+    }
+}
+
+fn short(bytes: u64) -> String {
+    human(bytes).replace(".0 ", " ")
+}
+
+fn notes(calibration: &Calibration, costs: &[Cost]) -> Vec<String> {
+    let walks = if calibration.is_counted() { "Walks were counted." } else { "One walk a step is assumed." };
+    let mut notes = vec![format!(
+        "Independent: 8 chains of loads at once, so that walks hide behind each other. Dependent: one chain, which waits \
+         for every walk. {walks} Cycles are those of the time stamp counter."
+    )];
+    let of = |page_bytes: u64| {
+        let data = costs.iter().filter(move |cost| cost.side == Side::Data);
+        data.filter(move |cost| cost.page_bytes == page_bytes).max_by_key(|cost| cost.footprint_bytes)
+    };
+    if let (Some(small), Some(huge)) = (of(4096), of(2 << 20)) {
+        let saved = |small: f64, huge: f64| (small - huge).max(0.0);
+        notes.push(format!(
+            "At {}, an access that misses the TLB is {:.1} to {:.1} ns cheaper on 2 MiB pages than on 4 KiB ones: a million \
+             of them a second are {:.1} to {:.1} % of a CPU.",
+            short(small.footprint_bytes),
+            saved(small.low_ns.middle, huge.low_ns.middle),
+            saved(small.high_ns.middle, huge.high_ns.middle),
+            saved(small.low_ns.middle, huge.low_ns.middle) / 10.0,
+            saved(small.high_ns.middle, huge.high_ns.middle) / 10.0
+        ));
+    }
+    notes.extend(match calibration.is_splintered() {
+        Some(true) => Some(SPLINTERED.to_string()),
+        Some(false) => Some("A few large pages need next to no walks: the TLB holds them whole.".to_string()),
+        None => None,
+    });
+    notes
+}
+
+/// What it means for the reader that the host below maps small pages.
+pub const SPLINTERED: &str = "A few large pages still need walks, though shorter ones: the TLB holds 4 KiB entries of them, as \
+     where the host below this virtual machine maps it with small pages. Here larger pages make walks shorter, not fewer. \
+     The host's owner can change that: guest memory on huge pages (HugeTLB or THP for the hypervisor's process).";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{Gap, Why};
+    use crate::measure::calibration::tests::calibration;
+
+    #[test]
+    fn a_table_with_the_spread_and_what_is_not_known() {
+        let mut calibration = calibration();
+        calibration.gaps.push(Gap::new("memory on 1 GiB pages", Why::Denied));
+        let mut out = Vec::new();
+        text(&mut out, &calibration, Some("/home/x/walks.json")).expect("written");
+        let text = String::from_utf8(out).expect("UTF-8");
+        assert!(text.starts_with("AMD EPYC, microcode unknown, Linux 6.18.44\n"), "{text}");
+        assert!(text.contains("56.0 (54.0 - 61.0)") && text.contains("18 - 140"), "{text}");
+        assert!(text.contains("memory on 1 GiB pages: denied") && text.contains("kept in /home/x"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+    }
+
+    #[test]
+    fn without_a_rate_cycles_are_null() {
+        let mut calibration = calibration();
+        calibration.reference_cycles_per_ns = None;
+        let json = json(&calibration, None);
+        assert_eq!(json["schema"], "marusa/calibration/1");
+        assert!(json["costs"][0]["dependent_reference_cycles"].is_null() && json["kept"].is_null());
+        assert_eq!(json["costs"][0]["dependent_ns"]["middle"], 56.0);
+    }
+}

@@ -1,0 +1,265 @@
+//! The table of `marusa tlb`, in the form of Solaris' trapstat -T: misses a second and the share of time, by side and page
+//! size of the reload, user and kernel. Every share is of the CPU time of its own row's threads.
+
+mod json;
+
+use super::units::{shorten, wrapped};
+use crate::base::{Gap, Known, rfc3339};
+use crate::measure::events::Model;
+use crate::measure::tlb::{Bracket, ModeFigures, Report, Row, SideFigures, Who};
+use crate::measure::walk_costs::Side;
+use crate::os::cpu::Cpu;
+use crate::os::perf::Mode;
+use std::io::{self, Write};
+use std::time::SystemTime;
+
+pub use json::json;
+
+const WIDTH: usize = 100;
+const NAME: usize = 22;
+const THREADS_SHOWN_MAX: usize = 40;
+
+/// What stays the same in all intervals.
+pub struct Subject<'a> {
+    pub pid: i32,
+    pub command: &'a str,
+    pub cpu: &'a Cpu,
+    pub kernel: &'a str,
+}
+
+/// Once, before the tables.
+pub fn head(out: &mut dyn Write, subject: &Subject) -> io::Result<()> {
+    writeln!(out, "{}", shorten(&format!("pid {}  {}", subject.pid, subject.command), WIDTH))?;
+    writeln!(out, "{}", shorten(&format!("{}, Linux {}", subject.cpu.describe(), subject.kernel), WIDTH))
+}
+
+/// One interval.
+pub fn table(out: &mut dyn Write, report: &Report, at: SystemTime) -> io::Result<()> {
+    let ran = report.total.running_share.map_or("no thread ran".to_string(), |share| {
+        format!("each counter ran at least {:.0} % of the time", share * 100.0)
+    });
+    let threads = report.total.threads;
+    writeln!(out, "\n{}  {:.2} s, {threads} threads, {ran}", rfc3339(at), report.seconds)?;
+    paragraph(out, model(report), 0)?;
+    writeln!(out)?;
+    titles(out)?;
+    let by_thread = report.rows.iter().any(|row| matches!(row.who, Who::Thread { .. }));
+    let shown = if by_thread { THREADS_SHOWN_MAX } else { usize::MAX };
+    let busy = report.rows.iter().filter(|row| row.cycles != Ok(0.0));
+    let rows: Vec<&Row> = busy.collect();
+    for row in rows.iter().take(shown) {
+        match by_thread {
+            true => short_row(out, row, report.seconds)?,
+            false => full_row(out, row, report.seconds)?,
+        }
+    }
+    if rows.len() > shown {
+        writeln!(out, "and {} more (--json lists all)", rows.len() - shown)?;
+    }
+    rule(out)?;
+    full_row(out, &report.total, report.seconds)?;
+    line(out, ["", "", "ttl"], [None, None], [None, None], Some(&report.total.time))?;
+    after(out, report)
+}
+
+fn after(out: &mut dyn Write, report: &Report) -> io::Result<()> {
+    for (mode, figures) in
+        report.total.modes.iter().flat_map(|mode| mode.sides.iter().map(move |side| (mode.mode, side)))
+    {
+        if let Some(cycles) = figures.cycles_each {
+            let word = figures.side.word();
+            writeln!(out, "a walk takes {cycles:.0} cycles ({word}, {})", mode_word(mode))?;
+        }
+    }
+    if let Some(effective) = &report.effective {
+        writeln!(out)?;
+        paragraph(out, &effective.sentence(), 0)?;
+    }
+    report.notes.iter().try_for_each(|note| paragraph(out, note, 0))?;
+    gaps(out, &report.gaps)
+}
+
+fn gaps(out: &mut dyn Write, gaps: &[Gap]) -> io::Result<()> {
+    if gaps.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\nnot known:")?;
+    gaps.iter().try_for_each(|gap| paragraph(out, &gap.to_string(), 2))
+}
+
+fn paragraph(out: &mut dyn Write, text: &str, indent: usize) -> io::Result<()> {
+    for (index, line) in wrapped(text, WIDTH - 2 * indent).iter().enumerate() {
+        let indent = if index == 0 { indent } else { 2 * indent };
+        writeln!(out, "{:indent$}{line}", "")?;
+    }
+    Ok(())
+}
+
+/// What %tim is.
+fn model(report: &Report) -> &'static str {
+    match report.model {
+        Model::WalkActive => {
+            "%tim: cycles with a walk under way. An upper bound of the time lost: the core works on meanwhile."
+        }
+        Model::Stall => "%tim: cycles stalled by a miss in the TLB.",
+        Model::Calibrated => {
+            "%tim: an interval, walks times the cheapest (independent accesses) and the dearest (dependent) walk that \
+             --calibrate found here. This processor counts walks, not their time."
+        }
+        Model::None => "No time: these events do not tell of translation.",
+    }
+}
+
+fn titles(out: &mut dyn Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "{:<NAME$} m {:>5} |{:>11} {:>10} |{:>11} {:>11} |{:>11}",
+        "threads", "size", "itlb-miss/s", "%tim", "dtlb-miss/s", "%tim", "%tim"
+    )?;
+    rule(out)
+}
+
+fn rule(out: &mut dyn Write) -> io::Result<()> {
+    let dash = |width: usize| "-".repeat(width);
+    writeln!(out, "{}+{}+{}+{}", dash(NAME + 9), dash(23), dash(24), dash(12))
+}
+
+/// A line for each mode and page size that has misses, at least one for each mode in which the threads ran.
+fn full_row(out: &mut dyn Write, row: &Row, seconds: f64) -> io::Result<()> {
+    let mut name = title(&row.who);
+    for mode in &row.modes {
+        if mode.cycles == Ok(0.0) {
+            continue;
+        }
+        let mut sizes: Vec<Option<u64>> = mode
+            .sides
+            .iter()
+            .flat_map(|side| &side.pages)
+            .filter(|page| page.walks != Ok(0.0))
+            .map(|page| page.page_bytes)
+            .collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        for size in &sizes {
+            let page =
+                |side| mode.side(side).and_then(|it| it.pages.iter().find(|page| page.page_bytes == *size));
+            let (code, data) = (page(Side::Instruction), page(Side::Data));
+            let rate = |walks: &Known<f64>| walks.clone().map(|walks| walks / seconds);
+            let (code_rate, data_rate) = (code.map(|it| rate(&it.walks)), data.map(|it| rate(&it.walks)));
+            let both = sum([code.map(|it| &it.time), data.map(|it| &it.time)]);
+            let head = [name.as_str(), mode_letter(mode.mode), &size_word(*size)];
+            line(
+                out,
+                head,
+                [code_rate.as_ref(), data_rate.as_ref()],
+                [code.map(|it| &it.time), data.map(|it| &it.time)],
+                Some(&both),
+            )?;
+            name.clear();
+        }
+        if sizes.is_empty() {
+            mode_line(out, &name, mode, seconds)?;
+            name.clear();
+        }
+    }
+    Ok(())
+}
+
+/// A line for each mode, all sizes.
+fn short_row(out: &mut dyn Write, row: &Row, seconds: f64) -> io::Result<()> {
+    let mut name = title(&row.who);
+    for mode in row.modes.iter().filter(|mode| mode.cycles != Ok(0.0)) {
+        mode_line(out, &name, mode, seconds)?;
+        name.clear();
+    }
+    Ok(())
+}
+
+fn mode_line(out: &mut dyn Write, name: &str, mode: &ModeFigures, seconds: f64) -> io::Result<()> {
+    let rate = |side: &SideFigures| side.walks.clone().map(|walks| walks / seconds);
+    let (code, data) = (mode.side(Side::Instruction), mode.side(Side::Data));
+    let both = sum([code.map(|it| &it.time), data.map(|it| &it.time)]);
+    let (code_rate, data_rate) = (code.map(rate), data.map(rate));
+    line(
+        out,
+        [name, mode_letter(mode.mode), "all"],
+        [code_rate.as_ref(), data_rate.as_ref()],
+        [code.map(|it| &it.time), data.map(|it| &it.time)],
+        Some(&both),
+    )
+}
+
+/// Rates and times: of the instruction side, of the data side.
+fn line(
+    out: &mut dyn Write,
+    [name, mode, size]: [&str; 3],
+    rates: [Option<&Known<f64>>; 2],
+    times: [Option<&Known<Bracket>>; 2],
+    both: Option<&Known<Bracket>>,
+) -> io::Result<()> {
+    let [code_rate, data_rate] = rates.map(|rate| rate.map_or(String::new(), count));
+    let [code_time, data_time] = times.map(|time| time.map_or(String::new(), percent));
+    let both = both.map_or(String::new(), percent);
+    let name = shorten(name, NAME);
+    let text = format!(
+        "{name:<NAME$} {mode:<1} {size:>5} |{code_rate:>11} {code_time:>10} |{data_rate:>11} {data_time:>11} |{both:>11}"
+    );
+    writeln!(out, "{}", text.trim_end())
+}
+
+fn sum(times: [Option<&Known<Bracket>>; 2]) -> Known<Bracket> {
+    times.into_iter().flatten().cloned().sum::<Known<Bracket>>().map(|time| time.capped(1.0))
+}
+
+/// "11.0", "1.9-14.3", "?".
+fn percent(time: &Known<Bracket>) -> String {
+    let Ok(time) = time else { return "?".to_string() };
+    let [low, high] = [time.low, time.high].map(|share| format!("{:.1}", share * 100.0));
+    if low == high { high } else { format!("{low}-{high}") }
+}
+
+fn count(rate: &Known<f64>) -> String {
+    rate.as_ref().map_or("?".to_string(), |rate| format!("{rate:.0}"))
+}
+
+fn title(who: &Who) -> String {
+    match who {
+        Who::Kind(kind) => kind.word().to_string(),
+        Who::Thread { tid, name, .. } => {
+            let tid = tid.to_string();
+            format!("{} {tid}", shorten(name, NAME.saturating_sub(tid.len() + 1)))
+        }
+        Who::Total => "total".to_string(),
+    }
+}
+
+fn mode_letter(mode: Mode) -> &'static str {
+    match mode {
+        Mode::User => "u",
+        Mode::Kernel => "k",
+        Mode::All => "a",
+    }
+}
+
+/// The word of the JSON.
+fn mode_word(mode: Mode) -> &'static str {
+    match mode {
+        Mode::User => "user",
+        Mode::Kernel => "kernel",
+        Mode::All => "all",
+    }
+}
+
+/// "4k", "2m", "1g", as trapstat writes them; "any" where the processor does not tell.
+fn size_word(bytes: Option<u64>) -> String {
+    match bytes {
+        None => "any".to_string(),
+        Some(bytes) if bytes >= 1 << 30 => format!("{}g", bytes >> 30),
+        Some(bytes) if bytes >= 1 << 20 => format!("{}m", bytes >> 20),
+        Some(bytes) => format!("{}k", bytes >> 10),
+    }
+}
+
+#[cfg(test)]
+#[path = "tlb/tests.rs"]
+mod tests;
