@@ -132,4 +132,5 @@ pub const CONTIGUITY_BYTES_READ_MAX: u64 = 256 << 20;
 /// Stretches of pages on larger folios that are kept, 40 bytes each.
 pub const SIZE_RUNS_MAX: usize = 4_000_000;
 /// Counters that are open at once: 38 for each thread on Intel, and while threads come and go two sets of them.
+/// Counters that are open at once: 40 for each thread on Intel, and while threads come and go two sets of them.
 pub const COUNTERS_MAX: usize = 4_000_000;
