@@ -22,6 +22,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Blocks of 2 MiB that are looked at where a sample must do: of folios 110 us each, of contiguity alone 13 us.
 const BLOCKS: usize = 128;
+/// What one thread looks at alone: a second one for less would only take time from the readers beside.
+const ALONE_BYTES: Bytes = 320 << 20;
 /// Bytes of one piece of work where all is read.
 const PIECE_BYTES: Bytes = 32 << 20;
 const HINT: &str =
@@ -210,7 +212,7 @@ fn cut(ranges: &[Range], bytes: Bytes, how: How, effort: Effort) -> Vec<Cell> {
     pieces
 }
 
-/// The looking, by two threads, each of which takes the next piece that nobody has taken.
+/// The looking, by two threads where there is much, each of which takes the next piece that nobody has taken.
 struct Work<'a> {
     words: &'a Words,
     flags: Option<&'a FrameFlags>,
@@ -224,6 +226,7 @@ impl Work<'_> {
             .zip(self.classes)
             .flat_map(|(class, of)| (0..of.cells.len()).map(move |cell| (class, cell)))
             .collect();
+        let is_large = self.classes.iter().map(Class::looked_at).sum::<Bytes>() > ALONE_BYTES;
         let next = AtomicUsize::new(0);
         let work = || {
             let mut done = Vec::new();
@@ -233,7 +236,7 @@ impl Work<'_> {
             Ok(done)
         };
         let done: Known<Vec<(usize, usize, Seen)>> = std::thread::scope(|scope| {
-            let helper = (pieces.len() > 1).then(|| scope.spawn(work));
+            let helper = is_large.then(|| scope.spawn(work));
             let mut done = work()?;
             if let Some(helper) = helper {
                 let failed = |_| Gap::new("sizes of folios", Why::Torn);
