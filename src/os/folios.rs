@@ -21,20 +21,52 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Blocks of 2 MiB that are looked at where a sample must do: of folios 110 us each, of contiguity alone 13 us.
-const BLOCKS_OF_FOLIOS: usize = 128;
-const BLOCKS_OF_FRAMES: usize = 128;
+const BLOCKS: usize = 128;
+/// What one thread looks at alone: a second one for less would only take time from the readers beside.
+const ALONE_BYTES: Bytes = 320 << 20;
 /// Bytes of one piece of work where all is read.
 const PIECE_BYTES: Bytes = 32 << 20;
 const HINT: &str =
     "which folio a page is of is told to CAP_SYS_ADMIN only: run as root; pages count as mapped, 4 KiB each";
 
+/// How much is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Effort {
+    /// Bytes of one backing whose folios are looked up page by page; of more, a sample.
+    pub folio_bytes: Bytes,
+    /// The same for contiguity, where folios need no look.
+    pub contiguity_bytes: Bytes,
+    /// Of a sample.
+    pub blocks: usize,
+}
+
+impl Default for Effort {
+    fn default() -> Effort {
+        Effort {
+            folio_bytes: FOLIO_BYTES_READ_MAX,
+            contiguity_bytes: CONTIGUITY_BYTES_READ_MAX,
+            blocks: BLOCKS,
+        }
+    }
+}
+
 /// The folios of the resident pages in `runs`. Fails only where the words of the pages can not be read at all.
 pub fn read(process: &Process, mappings: &[Mapping], runs: &[PageRun], status: &Status) -> Known<PageSizes> {
+    read_with(process, mappings, runs, status, Effort::default())
+}
+
+pub fn read_with(
+    process: &Process,
+    mappings: &[Mapping],
+    runs: &[PageRun],
+    status: &Status,
+    effort: Effort,
+) -> Known<PageSizes> {
     let words = Words::open(process)?;
     let flags = FrameFlags::open();
     let host = HostFolios::read();
     let (hugetlb, mut gaps) = hugetlb(process, mappings, status);
-    let classes = classes(mappings, runs, &host, flags.is_ok());
+    let classes = classes(mappings, runs, &host, flags.is_ok(), effort);
     if let Some(gap) = unplaced(runs) {
         gaps.push(gap);
     }
@@ -120,7 +152,13 @@ struct Class {
     sizes_proved: bool,
 }
 
-fn classes(mappings: &[Mapping], runs: &[PageRun], host: &HostFolios, may_read: bool) -> Vec<Class> {
+fn classes(
+    mappings: &[Mapping],
+    runs: &[PageRun],
+    host: &HostFolios,
+    may_read: bool,
+    effort: Effort,
+) -> Vec<Class> {
     let mut ranges: BTreeMap<Backing, Vec<Range>> = BTreeMap::new();
     for run in runs.iter().filter(|run| is_small(run) && run.is_placed()) {
         let is_shmem = || find_mapping(mappings, run.range.start).is_some_and(Mapping::is_shmem_name);
@@ -142,25 +180,24 @@ fn classes(mappings: &[Mapping], runs: &[PageRun], host: &HostFolios, may_read: 
         let how = match () {
             () if none_on_host => How::NoneOnHost,
             () if !may_read => How::Hidden,
-            () if bytes > FOLIO_BYTES_READ_MAX => How::Sampled,
+            () if bytes > effort.folio_bytes => How::Sampled,
             () => How::Read,
         };
-        Class { backing, how, cells: cut(&ranges, bytes, how), bytes, sizes_proved }
+        Class { backing, how, cells: cut(&ranges, bytes, how, effort), bytes, sizes_proved }
     };
     ranges.into_iter().map(class).collect()
 }
 
 /// What is looked at: all in pieces, or one block of each cell.
-fn cut(ranges: &[Range], bytes: Bytes, how: How) -> Vec<Cell> {
+fn cut(ranges: &[Range], bytes: Bytes, how: How, effort: Effort) -> Vec<Cell> {
     let blocks = folio_sample::blocks(ranges);
-    let sample = match how {
-        How::Sampled => BLOCKS_OF_FOLIOS,
-        How::Read => 0,
-        How::NoneOnHost | How::Hidden if bytes > CONTIGUITY_BYTES_READ_MAX => BLOCKS_OF_FRAMES,
-        How::NoneOnHost | How::Hidden => 0,
+    let is_sample = match how {
+        How::Sampled => true,
+        How::Read => false,
+        How::NoneOnHost | How::Hidden => bytes > effort.contiguity_bytes,
     };
-    if sample > 0 {
-        return cells(blocks, sample);
+    if is_sample {
+        return cells(blocks, effort.blocks);
     }
     let mut pieces: Vec<Cell> = Vec::new();
     for block in blocks {
@@ -175,7 +212,7 @@ fn cut(ranges: &[Range], bytes: Bytes, how: How) -> Vec<Cell> {
     pieces
 }
 
-/// The looking, by two threads, each of which takes the next piece that nobody has taken.
+/// The looking, by two threads where there is much, each of which takes the next piece that nobody has taken.
 struct Work<'a> {
     words: &'a Words,
     flags: Option<&'a FrameFlags>,
@@ -189,6 +226,7 @@ impl Work<'_> {
             .zip(self.classes)
             .flat_map(|(class, of)| (0..of.cells.len()).map(move |cell| (class, cell)))
             .collect();
+        let is_large = self.classes.iter().map(Class::looked_at).sum::<Bytes>() > ALONE_BYTES;
         let next = AtomicUsize::new(0);
         let work = || {
             let mut done = Vec::new();
@@ -198,7 +236,7 @@ impl Work<'_> {
             Ok(done)
         };
         let done: Known<Vec<(usize, usize, Seen)>> = std::thread::scope(|scope| {
-            let helper = (pieces.len() > 1).then(|| scope.spawn(work));
+            let helper = is_large.then(|| scope.spawn(work));
             let mut done = work()?;
             if let Some(helper) = helper {
                 let failed = |_| Gap::new("sizes of folios", Why::Torn);

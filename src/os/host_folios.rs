@@ -92,7 +92,8 @@ impl HostFolios {
 /// The smallest anonymous folio above a page (Documentation/admin-guide/mm/transhuge.rst).
 const SMALLEST_ANON: Bytes = 16 << 10;
 
-fn parse(meminfo: &str, vmstat: &str) -> HostFolios {
+/// What two files say; the sizes come from files of their own.
+pub fn parse(meminfo: &str, vmstat: &str) -> HostFolios {
     let mut counters = HostFolios::default();
     for line in meminfo.lines() {
         let mut words = line.split_ascii_whitespace();
