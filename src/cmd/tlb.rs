@@ -9,13 +9,16 @@ use crate::measure::WalkCosts;
 use crate::measure::counters::Counters;
 use crate::measure::events::{self, EventSet, Model};
 use crate::measure::kinds::Kinds;
+use crate::measure::predict::{self, Layout};
 use crate::measure::tlb::{self as model, By, Context, Report};
 use crate::os::cpu::{self, Cpu};
 use crate::os::host;
 use crate::os::perf::Mode;
 use crate::os::process::Process;
+use crate::show::predict as larger_pages;
 use crate::show::tlb::{self as show, Subject};
-use crate::snapshot;
+use crate::snapshot::{self, Want};
+use std::collections::BTreeMap;
 use std::io::{BufWriter, Write, stdout};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -65,44 +68,60 @@ pub fn run(args: &TlbArgs) -> anyhow::Result<u8> {
 fn watch(target: &str, args: &TlbArgs) -> anyhow::Result<u8> {
     let process = map_command::open(target)?;
     let cpu = cpu::read();
+    // Before anything is counted: it reads a lot, and the caches are the target's, too.
+    let Look { kinds, mapped, layout } = look(&process);
     let set = match args.software {
         true => events::software(),
-        false => events::choose(&cpu).map_err(|gap| refused(&gap))?,
+        false => events::choose(&cpu).map_err(|gap| refused(args, &layout, gap))?,
     };
-    // Before anything is counted: it reads a lot, and the caches are the target's, too.
-    let (kinds, mapped) = look(&process);
     let context = Context { costs: walk_costs(&set, &mapped), mapped, has_hypervisor: cpu.has_hypervisor };
     let waiting = Waiting::on(&process)
         .map_err(|error| Failure::target(format!("pid {} can not be watched: {error}", process.pid)))?;
-    let counters =
-        Counters::open(&process, set.clone(), &[Mode::User, Mode::Kernel]).map_err(|gap| refused(&gap))?;
-    Watch { args, process: &process, cpu: &cpu, set: &set, kinds, context }.run(&waiting, counters)
+    let counters = Counters::open(&process, set.clone(), &[Mode::User, Mode::Kernel])
+        .map_err(|gap| refused(args, &layout, gap))?;
+    Watch { args, process: &process, cpu: &cpu, set: &set, kinds, context, layout }.run(&waiting, counters)
 }
 
-/// Without any right to count, or anything that counts, there is no table: a table of zeros would be a lie.
-fn refused(gap: &Gap) -> anyhow::Error {
+/// Without any right to count, or anything that counts, there is no table: a table of zeros would be a lie. What larger pages
+/// would take in memory is known all the same, and is said before.
+fn refused(args: &TlbArgs, layout: &Known<Layout>, gap: Gap) -> anyhow::Error {
     let message = format!("misses of the TLB can not be counted: {gap}");
-    if gap.why == Why::Denied { Failure::rights(message) } else { Failure::target(message) }
+    let why = gap.why;
+    if let Ok(layout) = layout {
+        let predictions = predict::predict(layout, &Err(gap.clone()), &calibrate::cached());
+        let mut out = stdout().lock();
+        // That it can not be printed is nothing beside what is told next.
+        let _ = match args.json {
+            false => larger_pages::text(&mut out, &predictions),
+            true => writeln!(out, "{:#}", larger_pages::alone(&predictions, &gap)),
+        };
+    }
+    if why == Why::Denied { Failure::rights(message) } else { Failure::target(message) }
 }
 
-/// The kinds of the threads, and the resident bytes by page size.
-fn look(process: &Process) -> (Kinds, Known<std::collections::BTreeMap<u64, Bytes>>) {
-    let snapshot = match snapshot::take(process) {
+/// What one look at the target gives.
+struct Look {
+    kinds: Kinds,
+    /// Resident bytes by page size.
+    mapped: Known<BTreeMap<u64, Bytes>>,
+    layout: Known<Layout>,
+}
+
+fn look(process: &Process) -> Look {
+    let named = |gap: &Gap| Gap { what: format!("mapped page sizes: {}", gap.what), ..gap.clone() };
+    let snapshot = match snapshot::take(process, Want::default()) {
         Ok(snapshot) => snapshot,
-        Err(gap) => {
-            return (Kinds::default(), Err(Gap { what: format!("mapped page sizes: {}", gap.what), ..gap }));
-        }
+        Err(gap) => return Look { kinds: Kinds::default(), mapped: Err(named(&gap)), layout: Err(gap) },
     };
     let kinds = snapshot.jvm.as_ref().map_or_else(|_| Kinds::default(), |jvm| Kinds::new(&jvm.threads));
-    let mapped = match &snapshot.os.pages {
-        Ok(_) => Ok(map::join(&snapshot).balance.total.by_page_size),
-        Err(gap) => Err(Gap { what: format!("mapped page sizes: {}", gap.what), ..gap.clone() }),
-    };
-    (kinds, mapped)
+    let map = map::join(&snapshot);
+    let layout = Ok(predict::layout(&snapshot, &map));
+    let mapped = snapshot.os.pages.as_ref().map(|_| map.balance.total.by_page_size).map_err(named);
+    Look { kinds, mapped, layout }
 }
 
 /// For a footprint as large as what is resident.
-fn walk_costs(set: &EventSet, mapped: &Known<std::collections::BTreeMap<u64, Bytes>>) -> Known<WalkCosts> {
+fn walk_costs(set: &EventSet, mapped: &Known<BTreeMap<u64, Bytes>>) -> Known<WalkCosts> {
     if set.model != Model::Calibrated {
         return Err(
             Gap::new("cost of a walk", Why::NotRead).hint("not needed: this processor counts the time")
@@ -120,6 +139,7 @@ struct Watch<'a> {
     set: &'a EventSet,
     kinds: Kinds,
     context: Context,
+    layout: Known<Layout>,
 }
 
 impl Watch<'_> {
@@ -153,22 +173,32 @@ impl Watch<'_> {
                         .hint("the target ended; the table is of what it did"),
                 );
             }
-            self.show(&report, &subject, tables > 1)?;
-            if counted.is_last || woken == Woken::Signal {
-                return Ok(0);
-            }
-            if shown + 1 == tables {
+            let is_end = counted.is_last || woken == Woken::Signal || shown + 1 == tables;
+            self.show(&report, &subject, tables > 1, is_end)?;
+            if is_end {
                 return Ok(0);
             }
         }
         Err(Failure::target(format!("pid {} ended before anything was counted", self.process.pid)))
     }
 
-    fn show(&self, report: &Report, subject: &Subject, is_one_of_many: bool) -> anyhow::Result<()> {
+    /// With the last table, what larger pages would give; in JSON with each.
+    fn show(
+        &self,
+        report: &Report,
+        subject: &Subject,
+        is_one_of_many: bool,
+        is_end: bool,
+    ) -> anyhow::Result<()> {
+        let predictions = self
+            .layout
+            .as_ref()
+            .map(|layout| predict::predict(layout, &Ok(predict::counted(report)), &calibrate::cached()));
         let mut out = BufWriter::new(stdout().lock());
         let at = SystemTime::now();
         if self.args.json {
-            let json = show::json(report, subject, &self.context, at);
+            let mut json = show::json(report, subject, &self.context, at);
+            json["larger_pages"] = predictions.ok().map(|all| larger_pages::json(&all)).into();
             match is_one_of_many {
                 true => serde_json::to_writer(&mut out, &json)?,
                 false => serde_json::to_writer_pretty(&mut out, &json)?,
@@ -176,6 +206,10 @@ impl Watch<'_> {
             writeln!(out)?;
         } else {
             show::table(&mut out, report, at)?;
+            if let (true, Ok(predictions)) = (is_end, predictions) {
+                writeln!(out)?;
+                larger_pages::text(&mut out, &predictions)?;
+            }
         }
         out.flush()?;
         Ok(())

@@ -1,12 +1,16 @@
 //! Costs of walks out of the times of a self-test (`act::calibrate`): what a step through pages takes more than one through as
 //! many packed lines is the walk. Eight chains at once give the low end, one chain the high end.
 //!
-//! Best of several rounds, because whatever disturbs makes a step longer; the middle half of the rounds is kept beside it as
-//! the spread.
+//! Each round gives a cost, since it visits all fields one after the other; the cost is the middle one, and the middle half of
+//! the rounds is its spread. (The best step less the best packed step would pair a quiet moment with another one: caches that
+//! are shared with neighbours are seldom quiet.)
 
 use super::walk_costs::{Side, WalkCost, WalkCosts};
 use crate::base::{Bytes, Gap};
 use serde::{Deserialize, Serialize};
+
+/// Large pages of so many bytes fit every first-level TLB: 32 entries.
+const FEW_PAGES_BYTES: Bytes = 64 << 20;
 
 pub const SCHEMA: &str = "marusa/calibration/1";
 
@@ -57,12 +61,28 @@ pub struct Timing {
     /// How many were followed at once.
     pub chains: u32,
     pub step_ns: Vec<f64>,
+    /// Walks that were counted; empty where nothing counts them.
+    #[serde(default)]
+    pub walks_per_step: Vec<f64>,
 }
 
-/// From the best round, and the middle half of all.
+impl Timing {
+    /// One without a round.
+    pub fn of(side: Side, nodes: Nodes, page_bytes: Bytes, footprint_bytes: Bytes, chains: u32) -> Timing {
+        let (step_ns, walks_per_step) = (Vec::new(), Vec::new());
+        Timing { side, nodes, page_bytes, footprint_bytes, chains, step_ns, walks_per_step }
+    }
+
+    pub fn is_of_same(&self, other: &Timing) -> bool {
+        let of = |one: &Timing| (one.side, one.nodes, one.page_bytes, one.footprint_bytes, one.chains);
+        of(self) == of(other)
+    }
+}
+
+/// The middle one of all rounds, and the middle half of them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Figure {
-    pub best: f64,
+    pub middle: f64,
     pub from: f64,
     pub to: f64,
 }
@@ -79,17 +99,21 @@ pub struct Cost {
     pub high_ns: Figure,
 }
 
-impl Timing {
-    pub fn figure(&self) -> Option<Figure> {
-        figure(&self.step_ns)
-    }
-}
-
 fn figure(values: &[f64]) -> Option<Figure> {
     let mut sorted: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
     sorted.sort_by(f64::total_cmp);
-    let (best, last) = (*sorted.first()?, sorted.len() - 1);
-    Some(Figure { best, from: sorted[last / 4], to: sorted[last - last / 4] })
+    let middle = *sorted.get(sorted.len() / 2)?;
+    let quarter = (sorted.len() - 1) / 4;
+    Some(Figure { middle, from: sorted[quarter], to: sorted[sorted.len() - 1 - quarter] })
+}
+
+/// Walks that a step of `spread` took more than one of `dense`. Large pages that the TLB holds need next to none: what a step
+/// takes is then its cost, not divided by the few.
+fn walks_between(spread: &Timing, dense: &Timing) -> f64 {
+    const WALKS_MIN: f64 = 0.2;
+    let middle = |timing: &Timing| figure(&timing.walks_per_step).map(|figure| figure.middle);
+    let counted = middle(spread).zip(middle(dense)).map(|(spread, dense)| spread - dense);
+    counted.filter(|walks| *walks >= WALKS_MIN).unwrap_or(1.0)
 }
 
 impl Calibration {
@@ -120,7 +144,7 @@ impl Calibration {
         })
     }
 
-    /// A step of `like` less one through packed lines: best less best, and round by round.
+    /// A step of `like` less one through packed lines, round by round.
     fn walk_ns(&self, like: &Timing, chains: u32) -> Option<Figure> {
         let spread = self.find(like, Nodes::Spread, chains)?;
         let dense = self.find(like, Nodes::Dense, chains)?;
@@ -130,8 +154,13 @@ impl Calibration {
             .zip(&dense.step_ns)
             .map(|(step, packed)| (step - packed).max(0.0))
             .collect();
-        let best = (spread.figure()?.best - dense.figure()?.best).max(0.0);
-        figure(&rounds).map(|figure| Figure { best, ..figure })
+        let walks = walks_between(spread, dense);
+        figure(&rounds.iter().map(|ns| ns / walks).collect::<Vec<f64>>())
+    }
+
+    /// Whether walks were counted; else one a step is assumed.
+    pub fn is_counted(&self) -> bool {
+        self.timings.iter().any(|timing| !timing.walks_per_step.is_empty())
     }
 
     /// The costs at the footprints next below and next above `footprint_bytes`, as far as they were measured; without one,
@@ -140,7 +169,7 @@ impl Calibration {
         let rate = self.reference_cycles_per_ns.unwrap_or(f64::NAN);
         let mut costs: Vec<WalkCost> = Vec::new();
         for cost in self.costs_near(footprint_bytes) {
-            let (low, high) = (cost.low_ns.best * rate, cost.high_ns.best * rate);
+            let (low, high) = (cost.low_ns.middle * rate, cost.high_ns.middle * rate);
             let (low_cycles, high_cycles) = (low.min(high), low.max(high));
             let same = |one: &&mut WalkCost| (one.side, one.page_bytes) == (cost.side, cost.page_bytes);
             match costs.iter_mut().find(same) {
@@ -157,7 +186,14 @@ impl Calibration {
             }
         }
         costs.retain(|cost| cost.low_cycles.is_finite() && cost.high_cycles.is_finite());
-        WalkCosts { costs, source: self.source() }
+        let mut source = self.source();
+        if !costs.iter().any(|cost| cost.side == Side::Instruction) && !costs.is_empty() {
+            let stand_ins: Vec<WalkCost> =
+                costs.iter().map(|cost| WalkCost { side: Side::Instruction, ..*cost }).collect();
+            costs.extend(stand_ins);
+            source.push_str("; for instructions the cost of data stands");
+        }
+        WalkCosts { costs, source }
     }
 
     /// `costs` at the footprints around this one.
@@ -186,6 +222,23 @@ impl Calibration {
         format!("marusa tlb --calibrate, {day}, {}, Linux {}", self.machine.model, self.machine.kernel)
     }
 
+    /// Whether the host below a virtual machine maps it with small pages, so that the TLB holds small entries even of large
+    /// pages: memory of a few large pages needs no walk otherwise. `None`: it can not be told.
+    pub fn is_splintered(&self) -> Option<bool> {
+        let costs = self.costs();
+        let of = |page_bytes: Bytes| {
+            let data = costs.iter().filter(|cost| cost.side == Side::Data && cost.page_bytes == page_bytes);
+            data.filter(|cost| cost.footprint_bytes <= FEW_PAGES_BYTES)
+                .min_by_key(|cost| cost.footprint_bytes)
+        };
+        let (small, huge) = (of(4096)?.high_ns.middle, of(2 << 20)?.high_ns.middle);
+        match huge / small {
+            share if share > 0.25 => Some(true),
+            share if share < 0.1 => Some(false),
+            _ => None,
+        }
+    }
+
     /// Largest footprint of the data side.
     pub fn footprint_max_bytes(&self) -> Bytes {
         let data = self.timings.iter().filter(|timing| timing.side == Side::Data);
@@ -197,7 +250,10 @@ impl Calibration {
         let is_good = |ns: &f64| ns.is_finite() && (0.0..1e9).contains(ns);
         self.schema == SCHEMA
             && self.reference_cycles_per_ns.is_none_or(|rate| (0.01..100.0).contains(&rate))
-            && self.timings.iter().all(|timing| timing.step_ns.iter().all(is_good))
+            && self
+                .timings
+                .iter()
+                .all(|timing| timing.step_ns.iter().chain(&timing.walks_per_step).all(is_good))
     }
 }
 
@@ -208,12 +264,8 @@ pub mod tests {
     /// The table of an EPYC in a virtual machine, in nanoseconds at 2.5 GHz.
     pub fn calibration() -> Calibration {
         let timing = |nodes, page_bytes, footprint_mib: u64, chains, step_ns: &[f64]| Timing {
-            side: Side::Data,
-            nodes,
-            page_bytes,
-            footprint_bytes: footprint_mib << 20,
-            chains,
             step_ns: step_ns.to_vec(),
+            ..Timing::of(Side::Data, nodes, page_bytes, footprint_mib << 20, chains)
         };
         let (small, huge) = (4096, 2 << 20);
         Calibration {
@@ -243,23 +295,51 @@ pub mod tests {
         let costs = calibration().costs();
         assert_eq!(costs.len(), 3);
         assert_eq!((costs[0].page_bytes, costs[0].footprint_bytes), (4096, 16 << 20));
-        assert_eq!(costs[0].high_ns, Figure { best: 55.0, from: 54.0, to: 61.0 });
-        assert_eq!((costs[0].low_ns.best, costs[0].low_ns.to), (7.0, 8.0));
-        assert_eq!((costs[1].page_bytes, costs[1].high_ns.best), (2 << 20, 20.0));
-        assert_eq!(costs[1].low_ns.best, 0.0, "a walk does not give time back");
-        assert_eq!((costs[2].low_ns.best, costs[2].high_ns.best), (20.0, 200.0));
+        assert_eq!(costs[0].high_ns, Figure { middle: 56.0, from: 54.0, to: 61.0 });
+        assert_eq!((costs[0].low_ns.middle, costs[0].low_ns.to), (7.0, 8.0));
+        assert_eq!((costs[1].page_bytes, costs[1].high_ns.middle), (2 << 20, 20.0));
+        assert_eq!(costs[1].low_ns.middle, 0.0, "a walk does not give time back");
+        assert_eq!((costs[2].low_ns.middle, costs[2].high_ns.middle), (20.0, 200.0));
+    }
+
+    #[test]
+    fn walks_that_were_counted_divide_the_cost_and_next_to_none_do_not() {
+        let mut counted = calibration();
+        assert!(!counted.is_counted());
+        for (timing, walks) in counted.timings.iter_mut().zip([0.1, 0.1, 2.1, 1.1, 0.15, 0.1]) {
+            timing.walks_per_step = vec![walks];
+        }
+        assert!(counted.is_counted());
+        let costs = counted.costs();
+        assert_eq!((costs[0].low_ns.middle, costs[0].high_ns.middle), (7.0, 28.0));
+        assert_eq!(costs[1].high_ns.middle, 20.0, "0.05 walks a step");
     }
 
     #[test]
     fn costs_in_cycles_hold_all_footprints_or_those_around_one() {
         let bracket = |footprint| calibration().walk_costs(footprint).bracket(Side::Data, &[4096]);
         assert_eq!(bracket(None), Some((17.5, 500.0)));
-        assert_eq!(bracket(Some(1 << 20)), Some((17.5, 137.5)), "smaller than all: the smallest");
+        assert_eq!(bracket(Some(1 << 20)), Some((17.5, 140.0)), "smaller than all: the smallest");
         assert_eq!(bracket(Some(64 << 20)), Some((17.5, 500.0)), "between two: both");
         assert_eq!(bracket(Some(256 << 20)), Some((50.0, 500.0)));
         assert_eq!(bracket(Some(1 << 40)), Some((50.0, 500.0)), "larger than all: the largest");
-        assert!(calibration().walk_costs(None).bracket(Side::Instruction, &[4096]).is_none());
-        assert!(calibration().walk_costs(None).source.contains("AMD EPYC, Linux 6.18.44"));
+        let costs = calibration().walk_costs(None);
+        assert_eq!(
+            costs.bracket(Side::Instruction, &[4096]),
+            Some((17.5, 500.0)),
+            "the data side's stands for it"
+        );
+        assert!(costs.source.contains("AMD EPYC, Linux 6.18.44; for instructions"), "{}", costs.source);
+    }
+
+    #[test]
+    fn large_pages_that_still_need_walks_are_splintered() {
+        assert_eq!(calibration().is_splintered(), Some(true), "20 of 56 ns");
+        let mut whole = calibration();
+        whole.timings[4].step_ns = vec![6.0, 7.0, 10.0];
+        assert_eq!(whole.is_splintered(), Some(false));
+        whole.timings.truncate(4);
+        assert_eq!(whole.is_splintered(), None, "no large pages were to be had");
     }
 
     #[test]

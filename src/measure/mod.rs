@@ -8,6 +8,8 @@ pub mod events;
 pub mod ibs;
 pub mod interval;
 pub mod kinds;
+pub mod predict;
+pub mod price;
 pub mod tlb;
 pub mod walk_costs;
 

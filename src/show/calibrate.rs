@@ -10,9 +10,9 @@ use std::io::{self, Write};
 const WIDTH: usize = super::text::WIDTH;
 
 pub fn json(calibration: &Calibration, kept: Option<&str>) -> Value {
-    let figure = |figure: &Figure| json!({"best": figure.best, "from": figure.from, "to": figure.to});
+    let figure = |figure: &Figure| json!({"middle": figure.middle, "from": figure.from, "to": figure.to});
     let rate = calibration.reference_cycles_per_ns;
-    let cycles = |figure: &Figure| rate.map(|rate| figure.best * rate);
+    let cycles = |figure: &Figure| rate.map(|rate| figure.middle * rate);
     let cost = |cost: &Cost| {
         json!({
             "side": cost.side,
@@ -30,7 +30,8 @@ pub fn json(calibration: &Calibration, kept: Option<&str>) -> Value {
         "took_ms": (calibration.took_ms * 10.0).round() / 10.0,
         "machine": calibration.machine,
         "reference_cycles_per_ns": rate,
-        "walks_per_step": "assumed 1",
+        "walks_per_step": if calibration.is_counted() { "counted" } else { "assumed 1" },
+        "large_pages_splintered": calibration.is_splintered(),
         "costs": calibration.costs().iter().map(cost).collect::<Vec<_>>(),
         "timings": calibration.timings,
         "kept": kept,
@@ -53,11 +54,11 @@ pub fn text(out: &mut dyn Write, calibration: &Calibration, kept: Option<&str>) 
     if !costs.is_empty() {
         writeln!(
             out,
-            "\nCost of one walk of the page tables; best of the rounds, and the middle half of them"
+            "\nCost of one walk of the page tables; the middle of the rounds, and the middle half of them"
         )?;
         table(out, &costs, calibration.reference_cycles_per_ns)?;
         writeln!(out)?;
-        for paragraph in notes(&costs) {
+        for paragraph in notes(calibration, &costs) {
             wrapped(&paragraph, WIDTH).iter().try_for_each(|line| writeln!(out, "{line}"))?;
         }
     }
@@ -81,11 +82,11 @@ fn table(out: &mut dyn Write, costs: &[Cost], rate: Option<f64>) -> io::Result<(
         "{:<12} {:>9} {:>8}  {:>22}  {:>24} {:>15}",
         "SIDE", "FOOTPRINT", "PAGES", "INDEPENDENT, ns", "DEPENDENT, ns", "CYCLES"
     )?;
-    let spread = |figure: &Figure| format!("{:.1} ({:.1} - {:.1})", figure.best, figure.from, figure.to);
+    let spread = |figure: &Figure| format!("{:.1} ({:.1} - {:.1})", figure.middle, figure.from, figure.to);
     for cost in costs {
         let is_one = cost.low_ns == cost.high_ns;
         let cycles = rate.map_or("-".to_string(), |rate| {
-            let (low, high) = (cost.low_ns.best * rate, cost.high_ns.best * rate);
+            let (low, high) = (cost.low_ns.middle * rate, cost.high_ns.middle * rate);
             if is_one { format!("{high:.0}") } else { format!("{low:.0} - {high:.0}") }
         });
         writeln!(
@@ -113,12 +114,12 @@ fn short(bytes: u64) -> String {
     human(bytes).replace(".0 ", " ")
 }
 
-fn notes(costs: &[Cost]) -> Vec<String> {
-    let mut notes = vec![
+fn notes(calibration: &Calibration, costs: &[Cost]) -> Vec<String> {
+    let walks = if calibration.is_counted() { "Walks were counted." } else { "One walk a step is assumed." };
+    let mut notes = vec![format!(
         "Independent: 8 chains of loads at once, so that walks hide behind each other. Dependent: one chain, which waits \
-         for every walk. One walk a step is assumed. Cycles are those of the time stamp counter."
-            .to_string(),
-    ];
+         for every walk. {walks} Cycles are those of the time stamp counter."
+    )];
     let of = |page_bytes: u64| {
         let data = costs.iter().filter(move |cost| cost.side == Side::Data);
         data.filter(move |cost| cost.page_bytes == page_bytes).max_by_key(|cost| cost.footprint_bytes)
@@ -129,14 +130,24 @@ fn notes(costs: &[Cost]) -> Vec<String> {
             "At {}, an access that misses the TLB is {:.1} to {:.1} ns cheaper on 2 MiB pages than on 4 KiB ones: a million \
              of them a second are {:.1} to {:.1} % of a CPU.",
             short(small.footprint_bytes),
-            saved(small.low_ns.best, huge.low_ns.best),
-            saved(small.high_ns.best, huge.high_ns.best),
-            saved(small.low_ns.best, huge.low_ns.best) / 10.0,
-            saved(small.high_ns.best, huge.high_ns.best) / 10.0
+            saved(small.low_ns.middle, huge.low_ns.middle),
+            saved(small.high_ns.middle, huge.high_ns.middle),
+            saved(small.low_ns.middle, huge.low_ns.middle) / 10.0,
+            saved(small.high_ns.middle, huge.high_ns.middle) / 10.0
         ));
     }
+    notes.extend(match calibration.is_splintered() {
+        Some(true) => Some(SPLINTERED.to_string()),
+        Some(false) => Some("A few large pages need next to no walks: the TLB holds them whole.".to_string()),
+        None => None,
+    });
     notes
 }
+
+/// What it means for the reader that the host below maps small pages.
+pub const SPLINTERED: &str = "A few large pages still need walks, though shorter ones: the TLB holds 4 KiB entries of them, as \
+     where the host below this virtual machine maps it with small pages. Here larger pages make walks shorter, not fewer. \
+     The host's owner can change that: guest memory on huge pages (HugeTLB or THP for the hypervisor's process).";
 
 #[cfg(test)]
 mod tests {
@@ -152,7 +163,7 @@ mod tests {
         text(&mut out, &calibration, Some("/home/x/walks.json")).expect("written");
         let text = String::from_utf8(out).expect("UTF-8");
         assert!(text.starts_with("AMD EPYC, microcode unknown, Linux 6.18.44\n"), "{text}");
-        assert!(text.contains("55.0 (54.0 - 61.0)") && text.contains("18 - 138"), "{text}");
+        assert!(text.contains("56.0 (54.0 - 61.0)") && text.contains("18 - 140"), "{text}");
         assert!(text.contains("memory on 1 GiB pages: denied") && text.contains("kept in /home/x"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
     }
@@ -164,6 +175,6 @@ mod tests {
         let json = json(&calibration, None);
         assert_eq!(json["schema"], "marusa/calibration/1");
         assert!(json["costs"][0]["dependent_reference_cycles"].is_null() && json["kept"].is_null());
-        assert_eq!(json["costs"][0]["dependent_ns"]["best"], 55.0);
+        assert_eq!(json["costs"][0]["dependent_ns"]["middle"], 56.0);
     }
 }

@@ -4,6 +4,7 @@ pub mod audit;
 pub mod calibrate;
 pub mod json;
 pub mod list;
+pub mod predict;
 pub mod text;
 pub mod tlb;
 pub mod trim;

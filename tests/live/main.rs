@@ -6,6 +6,7 @@ mod common;
 
 mod account;
 mod audit;
+mod larger_pages;
 mod nmt;
 mod owners;
 mod trim;

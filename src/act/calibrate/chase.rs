@@ -22,7 +22,7 @@ impl Field {
     pub fn map(layout: Layout, footprint: Bytes, pages: Pages) -> Known<Field> {
         let bytes = match layout {
             Layout::OneToAPage => footprint,
-            Layout::Dense => footprint / PAGE * LINE,
+            Layout::Dense => footprint / PAGE * order::DENSE_LINES * LINE,
         };
         Ok(Field { own: Own::map(bytes, pages)?, layout, lines: Vec::new() })
     }
@@ -31,7 +31,7 @@ impl Field {
     pub fn link(&mut self, footprint: Bytes) {
         let room = match self.layout {
             Layout::OneToAPage => self.own.bytes() / PAGE,
-            Layout::Dense => self.own.bytes() / LINE,
+            Layout::Dense => self.own.bytes() / (order::DENSE_LINES * LINE),
         };
         self.lines = order::lines(self.layout, (footprint / PAGE).min(room) as usize);
         for (index, line) in self.lines.iter().enumerate() {
@@ -56,6 +56,12 @@ impl Field {
             1 => self.follow::<1>(steps),
             _ => self.follow::<MANY>(steps),
         })
+    }
+
+    /// How many steps one `ns_per_step` takes, those that only warm included.
+    pub fn steps(&self) -> u64 {
+        let lap = self.lines.len() as u64;
+        lap + lap.max(STEPS_MIN)
     }
 
     /// The chains start at equal distances on the one cycle, so that together they visit every node once a lap.
@@ -103,6 +109,6 @@ mod tests {
     fn a_field_is_never_linked_beyond_its_end() {
         let mut field = Field::map(Layout::Dense, 4 << 20, Pages::Small).expect("memory");
         field.link(1 << 40);
-        assert_eq!(field.lines.len() as u64, field.own.bytes() / LINE);
+        assert_eq!(field.lines.len() as u64, field.own.bytes() / (order::DENSE_LINES * LINE));
     }
 }

@@ -35,7 +35,7 @@ mod x86 {
             }
             let bytes = match layout {
                 Layout::OneToAPage => footprint,
-                Layout::Dense => footprint / PAGE * LINE,
+                Layout::Dense => footprint / PAGE * order::DENSE_LINES * LINE,
             };
             let own = Own::map(bytes, pages)?;
             let lines = order::lines(layout, (footprint / PAGE) as usize);
@@ -51,6 +51,11 @@ mod x86 {
             }
             own.make_executable()?;
             Ok(JumpField { entry: offset(0), nodes: lines.len() as u64, own })
+        }
+
+        /// How many jumps one `ns_per_step` takes, those that only warm included.
+        pub fn steps(&self) -> u64 {
+            self.nodes * (1 + STEPS_MIN.div_ceil(self.nodes))
         }
 
         /// Nanoseconds of a jump, after a lap that warms the caches.
@@ -116,6 +121,9 @@ mod elsewhere {
         pub fn map(_: Layout, _: Bytes, _: Pages) -> Known<JumpField> {
             Err(Gap::new("cost of a walk for instructions", Why::NotRead)
                 .hint("measured on x86-64 only; the data side's cost stands for it"))
+        }
+        pub fn steps(&self) -> u64 {
+            match self.0 {}
         }
         pub fn ns_per_step(&self) -> f64 {
             match self.0 {}

@@ -127,13 +127,13 @@ impl ChunkMap {
     fn next(&self, from: usize) -> Option<usize> {
         let here = self.bytes.get(from..)?;
         let to_border = (SUMMARY_GRANULES - from % SUMMARY_GRANULES).min(here.len());
-        if let Some(found) = here[..to_border].iter().position(|byte| *byte != 0) {
+        if let Some(found) = first_entry(&here[..to_border]) {
             return Some(from + found);
         }
         let block = self.next_block(from / SUMMARY_GRANULES + 1)?;
         let start = block * SUMMARY_GRANULES;
         let end = (start + SUMMARY_GRANULES).min(self.bytes.len());
-        self.bytes[start..end].iter().position(|byte| *byte != 0).map(|found| start + found)
+        first_entry(&self.bytes[start..end]).map(|found| start + found)
     }
 
     fn next_block(&self, from: usize) -> Option<usize> {
@@ -214,6 +214,19 @@ impl ChunkMap {
             }
         }
     }
+}
+
+/// Where the first byte that is not 0 lies: eight at a time.
+#[inline]
+fn first_entry(bytes: &[u8]) -> Option<usize> {
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (index, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        if word != 0 {
+            return Some(index * 8 + word.trailing_zeros() as usize / 8);
+        }
+    }
+    rest.iter().position(|byte| *byte != 0).map(|found| words.len() * 8 + found)
 }
 
 pub struct Entries<'a> {

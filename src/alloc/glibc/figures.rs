@@ -33,9 +33,13 @@ struct Summing<'a> {
     region: &'a Region,
     is_main: bool,
     sums: Sums,
+    /// All chunks by code.
+    counts: [ChunkCount; CODES],
     /// Bytes of the current piece by code.
     bytes: [Bytes; CODES],
     piece: usize,
+    /// Where it ends.
+    piece_end: Addr,
     slack: usize,
     free: FreeRun,
     /// The piece in which the last free run began.
@@ -48,8 +52,10 @@ pub fn sum(region: &Region) -> Sums {
         region,
         is_main: region.plan.arena == 0,
         sums: Sums { in_use: vec![BlockCount::default(); LABELS_MAX], ..Sums::default() },
+        counts: [ChunkCount::default(); CODES],
         bytes: [0; CODES],
         piece: 0,
+        piece_end: region.pieces.first().map_or(Addr::NULL, |piece| piece.range.end),
         slack: 0,
         free: FreeRun::default(),
         run_piece: 0,
@@ -59,6 +65,7 @@ pub fn sum(region: &Region) -> Sums {
     }
     summing.close_free_run();
     summing.close_piece();
+    Code::all().for_each(|code| summing.count(code));
     for slack in &region.slack {
         let count = &mut summing.sums.in_use[slack.label as usize % LABELS_MAX];
         let bytes = slack.bytes.min(count.bytes);
@@ -79,31 +86,42 @@ fn is_trimmed(code: Code) -> bool {
 }
 
 impl Summing<'_> {
+    #[inline]
     fn add(&mut self, entry: Entry) {
         let Entry { range, code } = entry;
-        self.count(code, range.bytes());
+        let bytes = range.bytes();
+        let count = &mut self.counts[code.index() % CODES];
+        *count = ChunkCount { chunks: count.chunks + 1, bytes: count.bytes + bytes };
         match code.label() {
+            // All in this piece, as most are.
+            Some(_) if bytes >= HEADER_BYTES && range.end < self.piece_end => {
+                self.bytes[Code::OVERHEAD.index()] += HEADER_BYTES;
+                self.bytes[code.index() % CODES] += bytes - HEADER_BYTES;
+            }
             Some(_) => {
                 self.lay(Range::new(range.start, range.start.plus(HEADER_BYTES)), Code::OVERHEAD);
                 self.lay(Range::new(range.start.plus(HEADER_BYTES), range.end), code);
             }
             None => self.lay(range, code),
         }
-        if code.state().is_free() {
+        if code.label().is_none() && code.state().is_free() {
             self.extend_free_run(range, code);
         } else if self.free.range.is_some() {
             self.close_free_run();
         }
     }
 
-    fn count(&mut self, code: Code, bytes: Bytes) {
+    /// Adds all chunks of this code to the figures.
+    fn count(&mut self, code: Code) {
+        let ChunkCount { chunks, bytes } = self.counts[code.index() % CODES];
         let figures = &mut self.sums.figures;
         let count = match code.state() {
             State::InUse(label) => {
                 let count = &mut self.sums.in_use[label as usize];
-                count.blocks += 1;
-                count.bytes += bytes.saturating_sub(HEADER_BYTES);
-                figures.overhead_bytes += HEADER_BYTES.min(bytes);
+                let headers = (chunks * HEADER_BYTES).min(bytes);
+                count.blocks += chunks;
+                count.bytes += bytes - headers;
+                figures.overhead_bytes += headers;
                 &mut figures.in_use
             }
             State::Tcache => &mut figures.tcache,
@@ -122,7 +140,7 @@ impl Summing<'_> {
                 return;
             }
         };
-        *count = ChunkCount { chunks: count.chunks + 1, bytes: count.bytes + bytes };
+        *count = ChunkCount { chunks: count.chunks + chunks, bytes: count.bytes + bytes };
     }
 
     /// Gives `range`, which begins where the last one ended, to `code`.
@@ -165,6 +183,7 @@ impl Summing<'_> {
         }
         self.bytes = [0; CODES];
         self.piece += 1;
+        self.piece_end = self.region.pieces.get(self.piece).map_or(Addr::NULL, |piece| piece.range.end);
     }
 
     fn extend_free_run(&mut self, range: Range, code: Code) {
@@ -193,7 +212,11 @@ impl Summing<'_> {
 
     /// Resident bytes of `range`, which lies in the current free run.
     fn resident(&self, range: Range) -> Bytes {
-        let within = self.region.pieces[self.run_piece.min(self.region.pieces.len())..].iter();
+        let first = self.run_piece.min(self.region.pieces.len());
+        let within = self.region.pieces[first..].iter();
+        if range.is_empty() {
+            return 0;
+        }
         let here = within.take_while(|piece| piece.range.start < range.end).filter(|piece| piece.is_resident);
         here.map(|piece: &Piece| piece.range.intersect(range).bytes()).sum()
     }

@@ -136,23 +136,27 @@ impl<'a> Walker<'a> {
             }
             let next = Addr(at.0 + bytes);
             // The window may move on before it is known whether the block is in use.
-            let is_near = self.window.has(next.plus(8), 8);
-            let head = if is_near { None } else { Some(self.head(at, bytes)) };
-            if !is_near {
+            let far_head = if self.window.has(next.plus(8), 8) {
+                None
+            } else {
                 region.set_checkpoint(at);
-            }
+                Some(self.head(at, bytes))
+            };
             let next_size = self.size(next).map_err(|broken| Broken { at, ..broken })?;
             let code = match next_size & PREVIOUS_IN_USE {
                 0 => {
                     if region.plan.kept.unsorted {
-                        let head = head.unwrap_or_else(|| self.head(at, bytes));
-                        region.links.put(at, Addr(head[0]), self.budget);
+                        let link = far_head.map_or_else(|| self.near_head(at, bytes)[0], |head| head[0]);
+                        region.links.put(at, Addr(link), self.budget);
                     }
                     free_code(bytes)
                 }
                 _ => {
-                    let head = head.unwrap_or_else(|| self.head(at, bytes));
-                    self.used(region, Range::new(at, next), &head)
+                    let range = Range { start: at, end: next };
+                    match far_head {
+                        Some(head) => self.used(region, range, &head),
+                        None => self.used(region, range, &self.near_head(at, bytes)),
+                    }
                 }
             };
             region.map.put(at, code);
@@ -164,24 +168,27 @@ impl<'a> Walker<'a> {
     fn size(&mut self, at: Addr) -> Result<u64, Broken> {
         let field = at.plus(8);
         let size = self.window.word(field).map_err(|fault| Broken { at, why: fault.why })?;
-        if self.window.source().keeps() {
+        if self.window.keeps() {
             self.window.source().used(field, &size.to_le_bytes());
         }
         Ok(size)
     }
 
-    /// The first words of the block in the chunk at `at`.
-    #[inline]
+    /// The first words of the block in the chunk at `at` while the header of the next one is in the window, too. Word by
+    /// word: the processor stalls where it loads at once what was just stored in parts.
+    #[inline(always)]
+    fn near_head(&self, at: Addr, bytes: u64) -> Head {
+        let words = self.window.bytes(at.plus(16)).as_chunks::<8>().0;
+        let word = |index: usize| words.get(index).map_or(0, |word| u64::from_le_bytes(*word));
+        // Behind the smallest block the size of the next chunk stands.
+        [word(0), word(1), word(2), if bytes > CHUNK_BYTES_MIN { word(3) } else { 0 }]
+    }
+
+    /// The same from wherever they are.
     fn head(&mut self, at: Addr, bytes: u64) -> Head {
-        let payload = at.plus(16);
         let wanted = ((bytes - 8) as usize).min(size_of::<Head>());
         let mut raw = [0; size_of::<Head>()];
-        if self.window.has(payload, raw.len()) {
-            raw.copy_from_slice(&self.window.bytes(payload)[..size_of::<Head>()]);
-            raw[wanted..].fill(0);
-        } else {
-            self.window.copy(payload, &mut raw[..wanted]);
-        }
+        self.window.copy(at.plus(16), &mut raw[..wanted]);
         let mut head = [0; 4];
         for (word, bytes) in head.iter_mut().zip(raw.as_chunks::<8>().0) {
             *word = u64::from_le_bytes(*bytes);
@@ -190,7 +197,7 @@ impl<'a> Walker<'a> {
     }
 
     /// A chunk that is not free for malloc's arenas: a block of the program's, or one in a thread's cache.
-    #[inline]
+    #[inline(always)]
     fn used(&mut self, region: &mut Region, chunk: Range, head: &Head) -> Code {
         if let Some(linking) = region.plan.kept.fast
             && chunk.bytes() <= FAST_CHUNK_BYTES_MAX
@@ -222,7 +229,7 @@ impl<'a> Walker<'a> {
     #[inline]
     fn keep(&self, chunk: Range, head: &Head, words: usize) {
         let source = self.window.source();
-        if source.keeps() {
+        if self.window.keeps() {
             // Behind the smallest block the size of the next chunk stands.
             let words = words.min((chunk.bytes() / 8 - 1) as usize);
             for (index, word) in head[..words].iter().enumerate() {

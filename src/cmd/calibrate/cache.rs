@@ -26,8 +26,9 @@ pub fn cached() -> Known<Calibration> {
 pub fn keep(calibration: &Calibration) -> Known<PathBuf> {
     let machine = &calibration.machine;
     let path = path(&machine.cpu, &machine.microcode, &machine.kernel)?;
-    if calibration.timings.is_empty() {
-        return Err(Gap::new("calibration", Why::NotRead).hint("nothing was measured, so nothing was kept"));
+    if calibration.footprint_max_bytes() == 0 {
+        return Err(Gap::new("calibration", Why::NotRead)
+            .hint("nothing was measured of the data side, so nothing was kept"));
     }
     let larger = cached().ok().filter(|kept| kept.footprint_max_bytes() > calibration.footprint_max_bytes());
     if larger.is_some() {

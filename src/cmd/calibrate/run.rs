@@ -1,6 +1,7 @@
 //! The self-test, step by step: which fields are made, and how often each is visited. Rounds go through all fields in turn, so
 //! that a machine that gets slower or faster meanwhile hits all alike.
 
+use super::walks::WalkCounters;
 use crate::act::calibrate::{CycleClock, Field, JumpField, Layout, Pages};
 use crate::base::{Bytes, Gap, Known, Why, rfc3339};
 use crate::cmd::Failure;
@@ -26,7 +27,7 @@ pub fn calibrate(footprints: &[Bytes]) -> anyhow::Result<Calibration> {
     let code: Vec<Bytes> =
         CODE_FOOTPRINTS.into_iter().filter(|bytes| footprints.iter().any(|most| bytes <= most)).collect();
     let mut progress = Progress::new(2 + footprints.len() * ROUNDS + code.len());
-    let mut timings = data_side(&footprints, &mut progress, &mut gaps)?;
+    let mut timings = data_side(&footprints, &mut progress, &mut gaps);
     for footprint in code {
         match instruction_side(footprint, &mut gaps) {
             Ok(found) => timings.extend(found),
@@ -105,33 +106,33 @@ impl Fields {
     }
 }
 
-fn data_side(
-    footprints: &[Bytes],
-    progress: &mut Progress,
-    gaps: &mut Vec<Gap>,
-) -> anyhow::Result<Vec<Timing>> {
-    let Some(most) = footprints.last() else { return Ok(Vec::new()) };
-    let mut fields = match Fields::map(*most, progress, gaps) {
-        Ok(fields) => fields,
-        Err(gap) => {
-            note(gaps, gap);
-            return Ok(Vec::new());
+fn data_side(footprints: &[Bytes], progress: &mut Progress, gaps: &mut Vec<Gap>) -> Vec<Timing> {
+    let counters = WalkCounters::open();
+    let mut timings: Vec<Timing> = Vec::new();
+    // The largest that can be had holds the smaller ones, too.
+    let mut largest = footprints.iter().enumerate().rev();
+    let (mut fields, most) = loop {
+        let Some((index, footprint)) = largest.next() else { return timings };
+        match Fields::map(*footprint, progress, gaps) {
+            Ok(fields) => break (fields, index),
+            Err(gap) => note(gaps, gap),
         }
     };
-    let mut timings: Vec<Timing> = Vec::new();
-    for footprint in footprints {
+    for footprint in &footprints[..=most] {
         fields.link(*footprint);
         for _ in 0..ROUNDS {
             for (field, nodes, pages) in fields.each() {
                 for chains in CHAINS {
-                    let step_ns = field.ns_per_step(chains);
-                    add(&mut timings, Side::Data, nodes, pages.bytes(), *footprint, chains, step_ns);
+                    let (step_ns, walks) =
+                        counters.during(Side::Data, field.steps(), || field.ns_per_step(chains));
+                    let of = Timing::of(Side::Data, nodes, pages.bytes(), *footprint, chains);
+                    add(&mut timings, of, step_ns, walks);
                 }
             }
             progress.step();
         }
     }
-    Ok(timings)
+    timings
 }
 
 fn instruction_side(footprint: Bytes, gaps: &mut Vec<Gap>) -> Known<Vec<Timing>> {
@@ -145,32 +146,26 @@ fn instruction_side(footprint: Bytes, gaps: &mut Vec<Gap>) -> Known<Vec<Timing>>
         Ok(huge) => fields.push((huge, Nodes::Spread, Pages::Huge)),
         Err(gap) => note(gaps, gap),
     }
+    let counters = WalkCounters::open();
     let mut timings = Vec::new();
     for _ in 0..ROUNDS {
         for (field, nodes, pages) in &fields {
-            let step_ns = Some(field.ns_per_step());
-            add(&mut timings, Side::Instruction, *nodes, pages.bytes(), footprint, 1, step_ns);
+            let (step_ns, walks) = counters.during(Side::Instruction, field.steps(), || field.ns_per_step());
+            let of = Timing::of(Side::Instruction, *nodes, pages.bytes(), footprint, 1);
+            add(&mut timings, of, Some(step_ns), walks);
         }
     }
     Ok(timings)
 }
 
-fn add(
-    timings: &mut Vec<Timing>,
-    side: Side,
-    nodes: Nodes,
-    page_bytes: Bytes,
-    footprint_bytes: Bytes,
-    chains: u32,
-    step_ns: Option<f64>,
-) {
-    let new =
-        Timing { side, nodes, page_bytes, footprint_bytes, chains, step_ns: step_ns.into_iter().collect() };
-    let same = |one: &&mut Timing| Timing { step_ns: new.step_ns.clone(), ..(**one).clone() } == new;
-    match timings.iter_mut().find(same) {
-        Some(one) => one.step_ns.extend(step_ns),
-        None => timings.push(new),
-    }
+/// Adds a round to the timing of the same field.
+fn add(timings: &mut Vec<Timing>, of: Timing, step_ns: Option<f64>, walks: Option<f64>) {
+    let index = timings.iter().position(|one| one.is_of_same(&of)).unwrap_or_else(|| {
+        timings.push(of);
+        timings.len() - 1
+    });
+    timings[index].step_ns.extend(step_ns);
+    timings[index].walks_per_step.extend(walks);
 }
 
 /// One gap for one cause, however many fields have it.
