@@ -69,40 +69,40 @@ pub fn run(args: &MapArgs) -> anyhow::Result<u8> {
     let taken = ManuallyDrop::new(take(args)?);
     let (snapshot, said) = &*taken;
     let map = ManuallyDrop::new(map::join(snapshot));
-    if let Err(broken) = map::law::check(&map, &snapshot) {
+    if let Err(broken) = map::law::check(&map, snapshot) {
         eprintln!("marusa: the books do not balance, please report this: {broken}");
     }
     let wanted = wants_pages(args);
-    let pages = if wanted { Some(map_pages::report(&args.pages, &snapshot, &map, &said)?) } else { None };
+    let pages = if wanted { Some(map_pages::report(&args.pages, snapshot, &map, said)?) } else { None };
     let mut out = BufWriter::new(stdout().lock());
     match (args.json, args.taxonomy, by) {
         (true, _, by) => {
-            let mut json = ManuallyDrop::new(json::map(&snapshot, &map));
+            let mut json = ManuallyDrop::new(json::map(snapshot, &map));
             if by == By::Mapping {
-                let mut mappings = json::mappings(&snapshot, &map);
-                json::pages::why_of_mappings(&mut mappings, &map::why::by_span(&snapshot, &map));
+                let mut mappings = json::mappings(snapshot, &map);
+                json::pages::why_of_mappings(&mut mappings, &map::why::by_span(snapshot, &map));
                 json["mappings"] = mappings.into();
             }
             if let Some(pages) = &pages {
-                pages.json(&snapshot, &mut json);
+                pages.json(snapshot, &mut json);
             }
             serde_json::to_writer_pretty(&mut out, &*json)?;
             writeln!(out)?;
         }
         // A probe wants its answer, not the account.
         _ if args.by.is_none() && args.taxonomy == Taxonomy::Marusa && !args.pages.require.is_empty() => {}
-        (_, Taxonomy::Paper, _) => text::by_paper(&mut out, &snapshot, &map)?,
-        (_, _, By::Area) => text::by_area_and_part(&mut out, &snapshot, &map)?,
-        (_, _, By::Part) => text::by_part(&mut out, &snapshot, &map)?,
-        (_, _, By::Mapping) => text::by_mapping(&mut out, &snapshot, &map)?,
-        (_, _, By::Thread) => text::by_thread(&mut out, &snapshot, &map)?,
-        (_, _, By::Library) => text::by_library(&mut out, &snapshot, &map)?,
+        (_, Taxonomy::Paper, _) => text::by_paper(&mut out, snapshot, &map)?,
+        (_, _, By::Area) => text::by_area_and_part(&mut out, snapshot, &map)?,
+        (_, _, By::Part) => text::by_part(&mut out, snapshot, &map)?,
+        (_, _, By::Mapping) => text::by_mapping(&mut out, snapshot, &map)?,
+        (_, _, By::Thread) => text::by_thread(&mut out, snapshot, &map)?,
+        (_, _, By::Library) => text::by_library(&mut out, snapshot, &map)?,
         (_, _, By::PageSize) => {
-            text::by_page_size(&mut out, &snapshot, &map)?;
+            text::by_page_size(&mut out, snapshot, &map)?;
             pages.iter().try_for_each(|pages| pages.text(&mut out))?;
             text::gaps(&mut out, &map.gaps)?;
         }
-        (_, _, By::Arena) => text::by_arena(&mut out, &snapshot, &map)?,
+        (_, _, By::Arena) => text::by_arena(&mut out, snapshot, &map)?,
     }
     if let (Some(pages), false) = (&pages, args.json) {
         pages.requirements(&mut out)?;

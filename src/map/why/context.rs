@@ -111,6 +111,7 @@ impl<'a> Context<'a> {
     fn not_advised(&self, mapping: &Mapping, area: Area) -> Option<ToldBy> {
         match self.advice(mapping) {
             Some(Some(Advice::HugePages)) => None,
+            Some(_) if is_vms(area) && self.asked.transparent => Some(ToldBy::DespiteFlag),
             Some(_) => Some(ToldBy::Kernel),
             None if is_vms(area) && self.asked.transparent => None,
             None if is_vms(area) => Some(ToldBy::Flag),

@@ -57,6 +57,8 @@ pub enum Reason {
 pub enum ToldBy {
     /// The kernel's VmFlags.
     Kernel,
+    /// The same, of memory for which the JVM's flag is on.
+    DespiteFlag,
     /// -XX:UseTransparentHugePages is off.
     Flag,
     /// The JVM advises its heap, code cache and tables only.
@@ -112,6 +114,7 @@ impl Reason {
             Reason::NotAdvised { file, mode, told_by } => {
                 let by = match told_by {
                     ToldBy::Kernel => "",
+                    ToldBy::DespiteFlag => " (flag on)",
                     ToldBy::Flag => " (flags)",
                     ToldBy::Habit => " (assumed)",
                 };
@@ -168,6 +171,9 @@ impl Reason {
             }
             Reason::NoTransparent => "hugetlb: a pool, then -XX:+UseLargePages".into(),
             Reason::PolicyOff { file, .. } => policy_remedy(file, area),
+            Reason::NotAdvised { told_by: ToldBy::DespiteFlag, file, .. } => format!(
+                "the JVM's flag is on, but it did not advise this; always in transparent_hugepage/{file}, or MADV_COLLAPSE"
+            ),
             Reason::NotAdvised { file, .. } => advice_remedy(file, area),
             Reason::PoolOff { page_bytes } | Reason::PoolShort { page_bytes, .. } => format!(
                 "before the JVM starts: enough in /sys/kernel/mm/hugepages/hugepages-{}kB/nr_hugepages, \

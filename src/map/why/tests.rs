@@ -63,6 +63,11 @@ fn without_vmflags_the_flag_of_the_jvm_is_the_evidence() {
     let mut taken = full_heap();
     flags(&mut taken, &[("UseTransparentHugePages", "true"), ("UseLargePages", "true")]);
     assert_eq!(reasons(&taken), [("not_yet", 16 * MIB)]);
+    settings(&mut taken).advice = Some(BTreeMap::new());
+    let map = join(&taken);
+    let text = findings(&taken, &map)[0].reason.text();
+    assert_eq!(text, "not advised (flag on); transparent_hugepage/enabled is madvise");
+    settings(&mut taken).advice = None;
     settings(&mut taken).host.vmstat.insert("thp_fault_fallback".to_string(), 7);
     let map = join(&taken);
     assert_eq!(findings(&taken, &map)[0].reason, Reason::NotYet { fallbacks: true });
