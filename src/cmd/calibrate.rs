@@ -29,7 +29,7 @@ pub fn run(footprints: &[Bytes], json: bool) -> anyhow::Result<u8> {
     wanted.sort_unstable();
     wanted.dedup();
     let mut calibration: Calibration = run::calibrate(&wanted)?;
-    let kept = cache::keep(&calibration);
+    let kept = cache::keep(&calibration, !footprints.is_empty());
     if let Err(gap) = &kept {
         calibration.gaps.push(gap.clone());
     }
@@ -42,5 +42,5 @@ pub fn run(footprints: &[Bytes], json: bool) -> anyhow::Result<u8> {
         }
         false => show::text(&mut out, &calibration, kept.as_deref())?,
     }
-    Ok(u8::from(calibration.footprint_max_bytes() == 0))
+    Ok(u8::from(calibration.footprints().is_empty()))
 }

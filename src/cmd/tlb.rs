@@ -43,7 +43,7 @@ pub struct TlbArgs {
     #[arg(long)]
     calibrate: bool,
     /// Bytes of pages that are visited with --calibrate, as 64M; several are given one by one
-    #[arg(long, value_name = "SIZE", value_parser = amount::bytes, requires = "calibrate")]
+    #[arg(long, value_name = "SIZE", value_parser = amount::bytes, requires = "calibrate", conflicts_with = "target")]
     footprint: Vec<Bytes>,
     /// Machine-readable, schema marusa/tlb/1; one line a table where there are several
     #[arg(long)]

@@ -8,6 +8,7 @@
 use super::walk_costs::{Side, WalkCost, WalkCosts};
 use crate::base::{Bytes, Gap};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// Large pages of so many bytes fit every first-level TLB: 32 entries.
 const FEW_PAGES_BYTES: Bytes = 64 << 20;
@@ -239,10 +240,10 @@ impl Calibration {
         }
     }
 
-    /// Largest footprint of the data side.
-    pub fn footprint_max_bytes(&self) -> Bytes {
+    /// Those of the data side.
+    pub fn footprints(&self) -> BTreeSet<Bytes> {
         let data = self.timings.iter().filter(|timing| timing.side == Side::Data);
-        data.map(|timing| timing.footprint_bytes).max().unwrap_or(0)
+        data.map(|timing| timing.footprint_bytes).collect()
     }
 
     /// A file may hold anything.

@@ -12,7 +12,6 @@ use super::tlb::{Report, Row, Who};
 use super::walk_costs::Side;
 use crate::base::{Bytes, Gap, Known, Why};
 use crate::jvm::Gc;
-use crate::map::account::by_area;
 use crate::map::{Area, MemoryMap, Span};
 use crate::os::perf::Mode;
 use crate::snapshot::Snapshot;
@@ -111,14 +110,38 @@ pub fn predict(
         };
         let reserved = if choice == Choice::Transparent { None } else { layout.reserved.as_ref().err() };
         let price_gap = layout.pages.as_ref().err().or(reserved).cloned();
-        Prediction { choice, gain, areas, price_gap, pool, notes: notes(choice, layout, calibration) }
+        Prediction {
+            choice,
+            gain,
+            areas,
+            price_gap,
+            pool,
+            notes: notes(choice, layout, counted.is_err(), calibration),
+        }
     };
     Choice::ALL.into_iter().map(one).collect()
 }
 
-fn notes(choice: Choice, layout: &Layout, calibration: &Known<Calibration>) -> Vec<String> {
+fn notes(
+    choice: Choice,
+    layout: &Layout,
+    is_uncounted: bool,
+    calibration: &Known<Calibration>,
+) -> Vec<String> {
     let mut notes = Vec::new();
     let moved_small: Bytes = moved(layout).map(|price| price.on_small).sum();
+    if let (true, Ok(calibration)) = (is_uncounted && choice != Choice::HugeTlb1G, calibration)
+        && let Ok((low, high)) =
+            saved_by_walk_ns(calibration, Side::Data, of_side(layout, Side::Data).1, choice)
+    {
+        // A million walks a second, each a nanosecond shorter, are a thousandth of a CPU.
+        notes.push(format!(
+            "a walk for data would take {low:.1} to {high:.1} ns less on 2 MiB pages, by calibration: if there are a million a \
+             second, {:.1} to {:.1} % of a CPU",
+            low / 10.0,
+            high / 10.0
+        ));
+    }
     if layout.pages.is_ok() && moved_small == 0 {
         notes.push(
             "the heap, the collector's tables and the code cache are on large pages already".to_string(),
@@ -320,10 +343,24 @@ fn reserved(snapshot: &Snapshot, map: &MemoryMap) -> Known<Reserved> {
     let jvm = snapshot.jvm.as_ref().map_err(Gap::clone)?;
     let heap = jvm.heap.as_ref().map_err(Gap::clone)?.max_bytes.clone()?;
     let code = jvm.code.as_ref().map_err(Gap::clone)?.iter().map(|heap| heap.reserved.bytes()).collect();
-    // ZGC puts nothing but its heap there: its tables are larger than any heap, and nearly empty.
-    let gc = by_area(map).into_iter().filter(|area| area.area == Area::Gc && !is_z(snapshot));
-    let tables = gc.flat_map(|area| area.parts).map(|part| part.figures.reserved).collect();
+    // ZGC puts nothing but its heap there: its tables are larger than any heap, and nearly empty. What the collector has of
+    // malloc's memory stays where it is.
+    let tables = match is_z(snapshot) {
+        true => Vec::new(),
+        false => tables(map),
+    };
     Ok(Reserved { heap, code, tables })
+}
+
+/// The collector's tables, as reserved.
+fn tables(map: &MemoryMap) -> Vec<Bytes> {
+    let mut parts: BTreeMap<&str, Bytes> = BTreeMap::new();
+    let shares = map.shares().filter(|(owner, _)| owner.area == Area::Gc && !owner.instance.is_mallocs());
+    for (owner, share) in shares {
+        let sum = parts.entry(&owner.part).or_default();
+        *sum = sum.saturating_add(share.figures.reserved);
+    }
+    parts.into_values().collect()
 }
 
 /// What is resident, with the area of the span's biggest owner; memory that was counted at another address is left out.

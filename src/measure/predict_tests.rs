@@ -17,7 +17,7 @@ fn small_heap() -> Layout {
             (Area::JitCode, price(3, 3, 4)),
         ]),
         pages: Ok(()),
-        reserved: Ok(Reserved { heap: 64 * MIB, code: vec![240 * MIB], tables: vec![MIB, 2 * MIB] }),
+        reserved: Ok(Reserved { heap: 64 * MIB, code: vec![240 * MIB], tables: vec![4096, 2 * MIB] }),
         takes_gigantic: true,
     }
 }
@@ -66,6 +66,8 @@ fn the_price_is_holes_or_the_whole_reserve() {
     assert_eq!(all[2].pool, Some([(120, 121), (1, 1)]));
     assert_eq!(all[2].areas[0].1.lost().0, 1012 * MIB);
     assert!(all.iter().all(|one| one.gain.is_err()), "no counters, no figure");
+    let note = "7.0 to 36.0 ns less on 2 MiB pages, by calibration: if there are a million a second, 0.7 to 3.6 % of a CPU";
+    assert!(all[0].notes[0].ends_with(note), "{:?}", all[0].notes);
 }
 
 #[test]

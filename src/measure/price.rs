@@ -11,6 +11,9 @@ use std::collections::BTreeMap;
 pub const HUGE: Bytes = 2 << 20;
 pub const GIGANTIC: Bytes = 1 << 30;
 
+/// A smaller table shares a small page whatever the flags. (Shenandoah rounds its regions' half MiB up to a large page.)
+const TABLE_BYTES_MIN: Bytes = 128 << 10;
+
 /// The areas that -XX:+UseTransparentHugePages and -XX:+UseLargePages put on large pages.
 pub const MOVED: [Area; 3] = [Area::JavaHeap, Area::Gc, Area::JitCode];
 
@@ -104,8 +107,8 @@ pub struct Reserved {
 }
 
 impl Reserved {
-    /// Bytes of each area after the start, with the heap on pages of `heap_page`; all else is on 2 MiB. Of the collector's
-    /// tables those that have a page's size may be there or not, by the release.
+    /// Bytes of each area after the start, with the heap on pages of `heap_page`; all else is on 2 MiB. Each of the
+    /// collector's tables may be there or not, by its size and the release.
     pub fn after(&self, heap_page: Bytes) -> [(Area, (Bytes, Bytes)); 3] {
         let up = |bytes: Bytes, page: Bytes| bytes.checked_next_multiple_of(page).unwrap_or(bytes);
         let heap = up(self.heap, heap_page);
@@ -113,7 +116,7 @@ impl Reserved {
         let sum = |sizes: &mut dyn Iterator<Item = Bytes>| sizes.fold(0, Bytes::saturating_add);
         let each = sum(&mut self.code.iter().map(|bytes| up(*bytes, HUGE)));
         let code = (up(sum(&mut self.code.iter().copied()), HUGE).min(each), each);
-        let large = self.tables.iter().filter(|bytes| **bytes >= HUGE);
+        let large = self.tables.iter().filter(|bytes| **bytes >= TABLE_BYTES_MIN);
         let tables = sum(&mut large.map(|bytes| up(*bytes, HUGE)));
         [(Area::JavaHeap, (heap, heap)), (Area::JitCode, code), (Area::Gc, (0, tables))]
     }

@@ -22,18 +22,19 @@ pub fn cached() -> Known<Calibration> {
     kept.ok_or_else(|| missing(Why::NotRead))
 }
 
-/// Keeps it for `cached`, and says where. One of smaller footprints does not take the place of a larger one.
-pub fn keep(calibration: &Calibration) -> Known<PathBuf> {
+/// Keeps it for `cached`, and says where. One of chosen footprints does not take the place of one that has more.
+pub fn keep(calibration: &Calibration, is_chosen: bool) -> Known<PathBuf> {
     let machine = &calibration.machine;
     let path = path(&machine.cpu, &machine.microcode, &machine.kernel)?;
-    if calibration.footprint_max_bytes() == 0 {
+    if calibration.footprints().is_empty() {
         return Err(Gap::new("calibration", Why::NotRead)
             .hint("nothing was measured of the data side, so nothing was kept"));
     }
-    let larger = cached().ok().filter(|kept| kept.footprint_max_bytes() > calibration.footprint_max_bytes());
-    if larger.is_some() {
+    let here = calibration.footprints();
+    let has_more = |kept: &Calibration| kept.footprints().iter().any(|bytes| !here.contains(bytes));
+    if is_chosen && cached().is_ok_and(|kept| has_more(&kept)) {
         return Err(Gap::new("this calibration was not kept", Why::OverLimit)
-            .hint(format!("{} holds one of larger footprints; remove it first", path.display())));
+            .hint(format!("{} holds one of other footprints; remove it first", path.display())));
     }
     let gap = |error: io::Error| process::gap(&format!("{}", path.display()), &error);
     let write = || -> io::Result<()> {
