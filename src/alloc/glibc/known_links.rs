@@ -73,6 +73,13 @@ impl KnownLinks {
         self.blocks.clear();
     }
 
+    /// Takes over the links of `other`, all of which lie behind these, in the same heap.
+    pub fn append(&mut self, other: KnownLinks) {
+        self.links.extend(other.links);
+        self.granted += other.granted;
+        self.blocks.clear();
+    }
+
     /// Keeps that `next` follows the chunk at `at`, if that can be said in few bytes and there is room.
     #[inline]
     pub fn put(&mut self, at: Addr, next: Addr, budget: &Budget) {
