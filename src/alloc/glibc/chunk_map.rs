@@ -162,6 +162,17 @@ impl ChunkMap {
         Some(Entry { range: Range::new(start, self.end_of(start)), code: Code(self.bytes[granule] >> 1) })
     }
 
+    /// The last chunk before `at` that is free and in a bin.
+    pub fn free_before(&self, at: Addr) -> Option<Addr> {
+        let (mut granule, _) = self.place(at)?;
+        loop {
+            granule = self.last(granule.checked_sub(1)?)?;
+            if matches!(Code(self.bytes[granule] >> 1), Code::SMALL | Code::LARGE | Code::UNSORTED) {
+                return Some(self.start(granule));
+            }
+        }
+    }
+
     /// The last granule up to this one in which an entry begins.
     fn last(&self, from: usize) -> Option<usize> {
         let start = from / SUMMARY_GRANULES * SUMMARY_GRANULES;
@@ -298,6 +309,9 @@ mod tests {
                 assert_eq!(map.find(at), Some(*entry), "{at}");
             }
         }
+        map.put(Addr(0x10030), Code::UNSORTED);
+        assert_eq!(map.free_before(Addr(0x80_0000)), Some(Addr(0x10030)));
+        assert_eq!(map.free_before(Addr(0x10030)), None);
         assert_eq!(map.find(Addr(0x90_0000)), None);
         assert_eq!(map.find(Addr(0xffff)), None);
     }

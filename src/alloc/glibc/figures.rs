@@ -64,21 +64,23 @@ pub fn sum_by_two(region: &Region) -> Sums {
     let piece = cut.and_then(|cut| region.pieces.iter().position(|piece| piece.range.has(cut)));
     let (Some(cut), Some(piece)) = (cut, piece) else { return sum(region) };
     let mut first = Summing::of(region, 0);
-    let mut second = Summing::of(region, piece);
-    second.slack = region.slack.partition_point(|slack| slack.piece as usize <= piece);
-    second.shared = Some([0; CODES]);
-    let is_whole = std::thread::scope(|scope| {
+    let second = std::thread::scope(|scope| {
+        // On its own stack: two threads that write to one line of the cache wait for each other.
         let other = scope.spawn(|| {
+            let mut second = Summing::of(region, piece);
+            second.slack = region.slack.partition_point(|slack| slack.piece as usize <= piece);
+            second.shared = Some([0; CODES]);
             second.add_all(region.map.entries_from(cut), region.map.range().end);
             second.close_piece();
+            second
         });
         first.add_all(region.map.entries(), cut);
-        other.join().is_ok()
+        other.join().ok()
     });
-    if !is_whole || first.piece != piece {
-        return sum(region);
+    match second.filter(|_| first.piece == piece) {
+        Some(second) => first.join(second),
+        None => return sum(region),
     }
-    first.join(second);
     first.finish()
 }
 

@@ -27,24 +27,26 @@ impl Common<'_> {
         walker.window.restart(region.resident.clone());
         let search = Range::new(middle, middle.plus(SEARCH_BYTES_MAX).min(range.end));
         let Some(join) = walker.find_chain(region, search) else { return false };
-        let mut second = region.second_part(middle, join);
-        let (is_first_walked, is_second_walked) = std::thread::scope(|scope| {
-            let other = scope.spawn(|| self.walker(source).walk_part(&mut second));
+        let second = region.second_part(middle, join);
+        let (is_first_walked, second) = std::thread::scope(|scope| {
+            // On its own stack: two threads that write to one line of the cache wait for each other.
+            let other = scope.spawn(move || {
+                let mut second = second;
+                let is_walked = self.walker(source).walk_part(&mut second);
+                (second, is_walked)
+            });
             walker.join = Some(join);
-            let is_first_walked = walker.walk(region, false).is_ok();
-            (is_first_walked, other.join().unwrap_or(false))
+            (walker.walk(region, false).is_ok(), other.join().ok())
         });
-        if walker.join.is_none() {
-            // It went past the guess, and on to the end.
-            second.links.give_back(&self.budget);
-            return is_first_walked;
-        }
-        if is_first_walked && is_second_walked {
+        let Some((mut second, is_second_walked)) = second else { return false };
+        let is_joined = is_first_walked && is_second_walked && walker.join.is_some();
+        if is_joined {
             region.append(second, join);
-            return true;
+        } else {
+            second.links.give_back(&self.budget);
         }
-        second.links.give_back(&self.budget);
-        false
+        // Without a place to join it went past the guess, and on to the end.
+        is_joined || is_first_walked && walker.join.is_none()
     }
 
     pub fn walker<'b>(&'b self, source: &'b dyn Source) -> Walker<'b> {

@@ -143,6 +143,7 @@ impl<'a> Walker<'a> {
     fn run(&mut self, region: &mut Region, mut at: Addr, end: Addr) -> Result<Stop, Broken> {
         let mut size = self.size(at)?;
         let join = self.join.unwrap_or(Addr(u64::MAX));
+        let mut last_free = Addr::NULL;
         loop {
             if at >= join {
                 return Ok(Stop::Join(at));
@@ -172,7 +173,10 @@ impl<'a> Walker<'a> {
                 0 => {
                     if region.plan.kept.unsorted {
                         let link = far_head.map_or_else(|| self.near_head(at, bytes)[0], |head| head[0]);
-                        region.links.put(at, Addr(link), self.budget);
+                        if link != last_free.0 || last_free.is_null() {
+                            region.links.put(at, Addr(link), self.budget);
+                        }
+                        last_free = at;
                     }
                     free_code(bytes)
                 }
