@@ -12,6 +12,9 @@ const GRANULE: u64 = 32;
 /// Granules for which one bit says whether any of them holds an entry: 2 KiB of heap.
 const SUMMARY_GRANULES: usize = 64;
 
+/// Heap for which one word says so.
+const SUMMARY_WORD_BYTES: u64 = GRANULE * SUMMARY_GRANULES as u64 * 64;
+
 /// What an entry is: 1 to `LABELS_MAX` in use by label, then the other states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Code(u8);
@@ -159,6 +162,17 @@ impl ChunkMap {
         Some(Entry { range: Range::new(start, self.end_of(start)), code: Code(self.bytes[granule] >> 1) })
     }
 
+    /// The last chunk before `at` that is free and in a bin.
+    pub fn free_before(&self, at: Addr) -> Option<Addr> {
+        let (mut granule, _) = self.place(at)?;
+        loop {
+            granule = self.last(granule.checked_sub(1)?)?;
+            if matches!(Code(self.bytes[granule] >> 1), Code::SMALL | Code::LARGE | Code::UNSORTED) {
+                return Some(self.start(granule));
+            }
+        }
+    }
+
     /// The last granule up to this one in which an entry begins.
     fn last(&self, from: usize) -> Option<usize> {
         let start = from / SUMMARY_GRANULES * SUMMARY_GRANULES;
@@ -186,6 +200,11 @@ impl ChunkMap {
         Entries { map: self, at: self.next(0) }
     }
 
+    /// Every entry that begins at or after `at`, which is where one begins.
+    pub fn entries_from(&self, at: Addr) -> Entries<'_> {
+        Entries { map: self, at: self.place(at).and_then(|(granule, _)| self.next(granule)) }
+    }
+
     /// Replaces the code of every entry, in order.
     pub fn recode(&mut self, code: &mut dyn FnMut(Entry) -> Code) {
         let mut at = self.next(0);
@@ -196,6 +215,27 @@ impl ChunkMap {
             let new = code(Entry { range: Range::new(self.start(granule), end), code: Code(byte >> 1) });
             self.bytes[granule] = new.0 << 1 | byte & 1;
         }
+    }
+
+    /// The last place up to `at` at which a map may begin that is to be taken over by this one.
+    pub fn cut_before(&self, at: Addr) -> Addr {
+        let offset = at.0.saturating_sub(self.range.start.0);
+        self.range.start.plus(offset / SUMMARY_WORD_BYTES * SUMMARY_WORD_BYTES)
+    }
+
+    /// Takes over the entries of `part` from `join` on. It begins where `cut_before` says and ends where this map does.
+    pub fn take_over(&mut self, part: &ChunkMap, join: Addr) {
+        let (Some((first, _)), Some((from, _))) = (self.place(part.range.start), self.place(join)) else {
+            return;
+        };
+        let (Some(into), Some(of)) =
+            (self.bytes.get_mut(from..), part.bytes.get(from.saturating_sub(first)..))
+        else {
+            return;
+        };
+        into.iter_mut().zip(of).for_each(|(into, of)| *into = *of);
+        let words = self.summary.iter_mut().skip(first / SUMMARY_GRANULES / 64);
+        words.zip(&part.summary).for_each(|(into, of)| *into |= of);
     }
 
     /// Forgets every entry from `at` on.
@@ -269,6 +309,9 @@ mod tests {
                 assert_eq!(map.find(at), Some(*entry), "{at}");
             }
         }
+        map.put(Addr(0x10030), Code::UNSORTED);
+        assert_eq!(map.free_before(Addr(0x80_0000)), Some(Addr(0x10030)));
+        assert_eq!(map.free_before(Addr(0x10030)), None);
         assert_eq!(map.find(Addr(0x90_0000)), None);
         assert_eq!(map.find(Addr(0xffff)), None);
     }
@@ -283,6 +326,22 @@ mod tests {
         assert_eq!(left, [Range::of(0x10000, 0x10030), Range::of(0x10030, 0x90_0000)]);
         map.clear_from(Addr(0x10000));
         assert_eq!(map.entries().next(), None);
+    }
+
+    #[test]
+    fn the_second_half_of_a_map_is_taken_over_from_where_the_first_ends() {
+        let range = Range::of(0x10000, 0x90_0000);
+        let starts = [0x10000, 0x10030, 0x40_0010, 0x40_2000, 0x80_0000];
+        let mut whole = ChunkMap::of(range);
+        starts.iter().for_each(|start| whole.put(Addr(*start), Code::SMALL));
+        let mut first = ChunkMap::of(range);
+        let middle = first.cut_before(Addr(0x40_0000));
+        assert_eq!(middle, Addr(0x3f_0000));
+        let mut second = ChunkMap::of(Range::new(middle, range.end));
+        starts[..3].iter().for_each(|start| first.put(Addr(*start), Code::SMALL));
+        starts[3..].iter().for_each(|start| second.put(Addr(*start), Code::SMALL));
+        first.take_over(&second, Addr(0x40_2000));
+        assert!(first.entries().eq(whole.entries()));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Links of free chunks, kept while a heap is walked: the walk has them at hand, and a list that leads to and fro would
-//! cost one read for each chunk later. As many are kept as fit a share of the heap.
+//! cost one read for each chunk later. As many are kept as fit a share of the heap. A chunk in a bin that leads to the free
+//! chunk before it, as chunks do that were freed in order, needs no room: while all others are kept, that is what a
+//! missing link means.
 
 use crate::base::{Addr, Bytes};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -52,6 +54,8 @@ pub struct KnownLinks {
     blocks: Vec<u32>,
     granted: i64,
     is_full: bool,
+    /// Whether a link was not kept.
+    has_gaps: bool,
 }
 
 impl KnownLinks {
@@ -73,6 +77,14 @@ impl KnownLinks {
         self.blocks.clear();
     }
 
+    /// Takes over the links of `other`, all of which lie behind these, in the same heap.
+    pub fn append(&mut self, other: KnownLinks) {
+        self.links.extend(other.links);
+        self.granted += other.granted;
+        self.has_gaps |= other.has_gaps;
+        self.blocks.clear();
+    }
+
     /// Keeps that `next` follows the chunk at `at`, if that can be said in few bytes and there is room.
     #[inline]
     pub fn put(&mut self, at: Addr, next: Addr, budget: &Budget) {
@@ -80,10 +92,13 @@ impl KnownLinks {
         let step = (next.0 as i64).wrapping_sub(at.0 as i64);
         let is_near = next.is_null() || (step != 0 && step % UNIT == 0);
         let step = if next.is_null() { i64::from(NULL) } else { step / UNIT };
-        let (Ok(at), Ok(step), true) = (u32::try_from(place), i32::try_from(step), is_near) else { return };
+        let (Ok(at), Ok(step), true) = (u32::try_from(place), i32::try_from(step), is_near) else {
+            self.has_gaps = true;
+            return;
+        };
         if self.links.len() as i64 >= self.granted {
             if self.is_full || !budget.grant() {
-                self.is_full = true;
+                (self.is_full, self.has_gaps) = (true, true);
                 return;
             }
             self.granted += GRANT;
@@ -94,6 +109,11 @@ impl KnownLinks {
     pub fn give_back(&mut self, budget: &Budget) {
         budget.give_back(self.granted as usize);
         *self = KnownLinks::default();
+    }
+
+    /// Whether a chunk in a bin whose link was not kept leads to the free chunk before it.
+    pub fn are_complete(&self) -> bool {
+        !self.has_gaps
     }
 
     /// What follows the chunk at `at`, if it was kept.
@@ -161,7 +181,7 @@ mod tests {
         let mut links = KnownLinks::of(Addr(0));
         links.put(Addr(16), Addr(1 << 50), &budget);
         links.put(Addr(32), Addr(49), &budget);
-        assert!(links.links.is_empty());
+        assert!(links.links.is_empty() && !links.are_complete());
         for index in 0..2 * GRANT as u64 {
             links.put(Addr(index * 32), Addr(index * 32 + 64), &budget);
         }
