@@ -10,7 +10,7 @@ use crate::snapshot::Snapshot;
 use std::io::{self, Write};
 
 /// What the columns leave for the owner.
-const OWNER_WIDTH: usize = WIDTH - 72;
+const OWNER_WIDTH: usize = WIDTH - 74;
 
 pub fn by_mapping(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMap) -> io::Result<()> {
     head(out, snapshot, map)?;
@@ -18,7 +18,7 @@ pub fn by_mapping(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMap) -> 
     let [reserved, resident, anon, locked, sizes, mode] = titles;
     writeln!(
         out,
-        "{:<14}{reserved:>9}{resident:>9}{anon:>9}{locked:>9} {sizes:<9} {mode:<10} OWNER",
+        "{:<12}{reserved:>10}{resident:>10}{anon:>10}{locked:>10} {sizes:<9} {mode:<10} OWNER",
         "ADDRESS"
     )?;
     for span in &map.spans {
@@ -44,7 +44,7 @@ fn line(snapshot: &Snapshot, map: &MemoryMap, span: &Span) -> String {
     let sizes: Vec<u64> =
         figures.by_page_size.iter().filter(|(_, bytes)| **bytes > 0).map(|(size, _)| *size).collect();
     format!(
-        "{:<14}{:>9}{:>9}{:>9}{locked:>9} {:<9} {:<10} {}",
+        "{:<12}{:>10}{:>10}{:>10}{locked:>10} {:<9} {:<10} {}",
         format!("{:012x}", span.range.start.0),
         cell(figures.reserved),
         cell(figures.resident),
