@@ -121,5 +121,5 @@ pub const NODE_LISTS_OBJECTS_MAX: usize = 100_000;
 pub const DIRECT_BUFFERS_MAX: usize = 1_000_000;
 /// Object monitors, or blocks of 128 of them, that are followed.
 pub const MONITORS_MAX: usize = 4_000_000;
-/// Counters that are open at once: 38 for each thread on Intel, and while threads come and go two sets of them.
+/// Counters that are open at once: 40 for each thread on Intel, and while threads come and go two sets of them.
 pub const COUNTERS_MAX: usize = 4_000_000;

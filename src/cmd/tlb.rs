@@ -36,6 +36,9 @@ pub struct TlbArgs {
     /// What the rows are
     #[arg(long, value_enum, default_value_t = Rows::Kind)]
     by: Rows,
+    /// Counts what needs no counters of the processor (time, faults, switches): to see whether counting works at all
+    #[arg(long, hide = true, conflicts_with = "calibrate")]
+    software: bool,
     /// Measure what one walk costs on this machine, in memory of our own, and keep it; takes some 10 seconds
     #[arg(long)]
     calibrate: bool,
@@ -67,7 +70,10 @@ fn watch(target: &str, args: &TlbArgs) -> anyhow::Result<u8> {
     let cpu = cpu::read();
     // Before anything is counted: it reads a lot, and the caches are the target's, too.
     let Look { kinds, mapped, layout } = look(&process);
-    let set = events::choose(&cpu).map_err(|gap| refused(args, &layout, gap))?;
+    let set = match args.software {
+        true => events::software(),
+        false => events::choose(&cpu).map_err(|gap| refused(args, &layout, gap))?,
+    };
     let context = Context { costs: walk_costs(&set, &mapped), mapped, has_hypervisor: cpu.has_hypervisor };
     let waiting = Waiting::on(&process)
         .map_err(|error| Failure::target(format!("pid {} can not be watched: {error}", process.pid)))?;

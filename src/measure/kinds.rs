@@ -34,7 +34,9 @@ pub struct Kinds {
 impl Kinds {
     pub fn new(threads: &[JvmThread]) -> Kinds {
         let of = |thread: &JvmThread| match thread.kind {
-            ThreadKind::Java | ThreadKind::Foreign => Kind::Application,
+            ThreadKind::Java => Kind::Application,
+            // Also what the VM's threads look like whose objects changed while they were read.
+            ThreadKind::Foreign => kind_of_name(&thread.name),
             ThreadKind::Gc => Kind::Gc,
             ThreadKind::Compiler => Kind::Compiler,
             ThreadKind::Vm | ThreadKind::Primordial => Kind::Vm,
@@ -76,7 +78,7 @@ fn kind_of_name(comm: &str) -> Kind {
         "StrDedup",
         "RuntimeWorker",
     ];
-    const VM: &[&str] = &["VM Thread", "VM Periodic", "Signal Dispatch", "Service Thread", "Monitor Deflati"];
+    const VM: &[&str] = &["VM Thread", "VM Periodic"];
     let begins = |starts: &[&str]| starts.iter().any(|start| comm.starts_with(start));
     match comm {
         _ if begins(COMPILER) => Kind::Compiler,
@@ -103,9 +105,11 @@ mod tests {
         let kinds = Kinds::new(&[
             thread(7, "G1 is what I call my thread", ThreadKind::Java),
             thread(8, "", ThreadKind::Compiler),
+            thread(14, "C1 CompilerThre", ThreadKind::Foreign),
         ]);
         assert_eq!(kinds.of(7, "G1 is what I ca"), (Kind::Application, "G1 is what I call my thread"));
         assert_eq!(kinds.of(8, "java"), (Kind::Compiler, "java"));
+        assert_eq!(kinds.of(14, "C1 CompilerThre").0, Kind::Compiler);
         assert_eq!(kinds.of(9, "C2 CompilerThre"), (Kind::Compiler, "C2 CompilerThre"));
         assert_eq!(kinds.of(10, "ZWorkerYoung#1").0, Kind::Gc);
         assert_eq!(kinds.of(11, "VM Thread").0, Kind::Vm);

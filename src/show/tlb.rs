@@ -6,6 +6,7 @@ mod json;
 use super::units::{shorten, wrapped};
 use crate::base::{Gap, Known, rfc3339};
 use crate::measure::events::Model;
+use crate::measure::interval::Count;
 use crate::measure::tlb::{Bracket, ModeFigures, Report, Row, SideFigures, Who};
 use crate::measure::walk_costs::Side;
 use crate::os::cpu::Cpu;
@@ -35,13 +36,19 @@ pub fn head(out: &mut dyn Write, subject: &Subject) -> io::Result<()> {
 
 /// One interval.
 pub fn table(out: &mut dyn Write, report: &Report, at: SystemTime) -> io::Result<()> {
-    let ran = report.total.running_share.map_or("no thread ran".to_string(), |share| {
-        format!("each counter ran at least {:.0} % of the time", share * 100.0)
-    });
+    let ran = match report.total.running_share {
+        None => "no thread ran".to_string(),
+        Some(share) if share > 0.999 => "the counters ran all of the time".to_string(),
+        Some(share) => format!("each counter ran at least {:.0} % of the time, and is scaled", share * 100.0),
+    };
     let threads = report.total.threads;
     writeln!(out, "\n{}  {:.2} s, {threads} threads, {ran}", rfc3339(at), report.seconds)?;
     paragraph(out, model(report), 0)?;
     writeln!(out)?;
+    if report.model == Model::None {
+        counts(out, report)?;
+        return gaps(out, &report.gaps);
+    }
     titles(out)?;
     let by_thread = report.rows.iter().any(|row| matches!(row.who, Who::Thread { .. }));
     let shown = if by_thread { THREADS_SHOWN_MAX } else { usize::MAX };
@@ -50,16 +57,25 @@ pub fn table(out: &mut dyn Write, report: &Report, at: SystemTime) -> io::Result
     for row in rows.iter().take(shown) {
         match by_thread {
             true => short_row(out, row, report.seconds)?,
-            false => full_row(out, row, report.seconds)?,
+            false => full_row(out, row, &share_of_cpu(row, &report.total), report.seconds)?,
         }
     }
     if rows.len() > shown {
         writeln!(out, "and {} more (--json lists all)", rows.len() - shown)?;
     }
     rule(out)?;
-    full_row(out, &report.total, report.seconds)?;
+    full_row(out, &report.total, &title(&Who::Total), report.seconds)?;
     line(out, ["", "", "ttl"], [None, None], [None, None], Some(&report.total.time))?;
     after(out, report)
+}
+
+/// What was counted, of all threads, where it says nothing of translation.
+fn counts(out: &mut dyn Write, report: &Report) -> io::Result<()> {
+    for (slot, sum) in report.slots.iter().zip(&report.total.counts) {
+        let scaled = sum.and_then(Count::scaled).map_or("?".to_string(), |value| format!("{value:.0}"));
+        writeln!(out, "{:<24} {:<8} {scaled:>20}", slot.event.name, mode_word(slot.mode))?;
+    }
+    Ok(())
 }
 
 fn after(out: &mut dyn Write, report: &Report) -> io::Result<()> {
@@ -99,12 +115,13 @@ fn paragraph(out: &mut dyn Write, text: &str, indent: usize) -> io::Result<()> {
 fn model(report: &Report) -> &'static str {
     match report.model {
         Model::WalkActive => {
-            "%tim: cycles with a walk under way. An upper bound of the time lost: the core works on meanwhile."
+            "%tim of the row's own CPU time: cycles with a walk under way. An upper bound of the time lost: the core works on \
+             meanwhile."
         }
-        Model::Stall => "%tim: cycles stalled by a miss in the TLB.",
+        Model::Stall => "%tim of the row's own CPU time: cycles stalled by a miss in the TLB.",
         Model::Calibrated => {
-            "%tim: an interval, walks times the cheapest (independent accesses) and the dearest (dependent) walk that \
-             --calibrate found here. This processor counts walks, not their time."
+            "%tim of the row's own CPU time: an interval, walks times the cheapest (independent accesses) and the dearest \
+             (dependent) walk that --calibrate found here. This processor counts walks, not their time."
         }
         Model::None => "No time: these events do not tell of translation.",
     }
@@ -125,8 +142,8 @@ fn rule(out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// A line for each mode and page size that has misses, at least one for each mode in which the threads ran.
-fn full_row(out: &mut dyn Write, row: &Row, seconds: f64) -> io::Result<()> {
-    let mut name = title(&row.who);
+fn full_row(out: &mut dyn Write, row: &Row, name: &str, seconds: f64) -> io::Result<()> {
+    let mut name = name.to_string();
     for mode in &row.modes {
         if mode.cycles == Ok(0.0) {
             continue;
@@ -220,6 +237,14 @@ fn percent(time: &Known<Bracket>) -> String {
 
 fn count(rate: &Known<f64>) -> String {
     rate.as_ref().map_or("?".to_string(), |rate| format!("{rate:.0}"))
+}
+
+/// "gc 12 % cpu": without it a large %tim of few threads reads like a large loss.
+fn share_of_cpu(row: &Row, total: &Row) -> String {
+    match (&row.cycles, &total.cycles) {
+        (Ok(own), Ok(all)) if *all > 0.0 => format!("{} {:.0} % cpu", title(&row.who), own * 100.0 / all),
+        _ => title(&row.who),
+    }
 }
 
 fn title(who: &Who) -> String {

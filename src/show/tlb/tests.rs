@@ -70,12 +70,12 @@ fn text(report: &Report) -> String {
 #[test]
 fn a_table_as_trapstat_has_it() {
     let text = text(&of(By::Kind, &["main"]));
-    assert!(text.contains("%tim: an interval"), "{text}");
+    assert!(text.contains("CPU time: an interval"), "{text}");
     let row = text.lines().find(|line| line.starts_with("application")).expect("a row");
     // 500,000 a second; 7 to 138 cycles each of 1.1e9 cycles in 2 seconds.
     assert_eq!(
         row.split_whitespace().collect::<Vec<_>>().join(" "),
-        "application u 4k |0 0.0 | 500000 0.6-12.5 | 0.6-12.5".replace("|0", "| 0")
+        "application 100 % cpu u 4k |0 0.0 | 500000 0.6-12.5 | 0.6-12.5".replace("|0", "| 0")
     );
     assert!(text.lines().any(|line| line.contains(" u    2m |") && line.contains("25000")), "{text}");
     assert!(text.contains("ttl") && text.contains("The host splinters large pages"), "{text}");
