@@ -110,6 +110,8 @@ mod tests {
             pages: Ok([(0x5000, 0x6000), (0x10000, 0x13000), (0x20000, 0x21000)].map(resident).to_vec()),
             tasks: Vec::new(),
             gaps: Vec::new(),
+            page_sizes: None,
+            smaps: None,
         };
         let mut memory = Pieces::default();
         // Blocks, the start of the piece, a page in it, an odd address; one of the blocks points to another piece.

@@ -11,6 +11,10 @@ pub const UNKNOWN: Label = 0;
 /// Labels that there may be: the allocator keeps them in a few bits a block.
 pub const LABELS_MAX: usize = 96;
 
+/// Given by a witness, while the heap is walked, to a block of which it saw something that is looked for again later, when it
+/// may be gone. No owner's label; the runtime replaces it.
+pub const SEEN: Label = LABELS_MAX as Label - 1;
+
 /// A block in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {

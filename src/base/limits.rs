@@ -121,5 +121,16 @@ pub const NODE_LISTS_OBJECTS_MAX: usize = 100_000;
 pub const DIRECT_BUFFERS_MAX: usize = 1_000_000;
 /// Object monitors, or blocks of 128 of them, that are followed.
 pub const MONITORS_MAX: usize = 4_000_000;
+/// Bytes on small pages up to which the kernel is asked what was advised of each mapping: it takes 15 to 20 ms a gigabyte.
+pub const ADVICE_SMALL_PAGES_BYTES_MAX: u64 = 256 << 20;
+/// How much of the start of a JVM's output is searched for what it says of its pages.
+pub const OUTPUT_BYTES_MAX: u64 = 256 << 10;
+/// Resident bytes of one backing in 4 KiB entries whose folios are looked up one by one, some 60 us a MiB; of more than that, a
+/// sample. And bytes whose frames are looked at for contiguity: 6 us a MiB.
+pub const FOLIO_BYTES_READ_MAX: u64 = 2 << 30;
+pub const CONTIGUITY_BYTES_READ_MAX: u64 = 256 << 20;
+/// Stretches of pages on larger folios that are kept, 40 bytes each.
+pub const SIZE_RUNS_MAX: usize = 4_000_000;
+/// Counters that are open at once: 38 for each thread on Intel, and while threads come and go two sets of them.
 /// Counters that are open at once: 40 for each thread on Intel, and while threads come and go two sets of them.
 pub const COUNTERS_MAX: usize = 4_000_000;

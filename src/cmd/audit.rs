@@ -8,7 +8,7 @@ use crate::jvm::hotspot::report::{self, ReportError};
 use crate::map;
 use crate::map::audit::{self, Label, Said};
 use crate::show;
-use crate::snapshot;
+use crate::snapshot::{self, Want};
 use std::io::{BufWriter, Write, stdout};
 
 /// Of the resident bytes that the JVM labels, the share on which we must agree for exit status 0.
@@ -28,7 +28,8 @@ pub fn run(args: &AuditArgs) -> anyhow::Result<u8> {
     let attached = attach::open(&process).map_err(|error| refused(&error))?;
     let mut gaps = Vec::new();
     let said = ask(&attached, &mut gaps);
-    let mut snapshot = snapshot::take(&process).map_err(|gap| map_command::unreadable(&process, &gap))?;
+    let mut snapshot =
+        snapshot::take(&process, Want::default()).map_err(|gap| map_command::unreadable(&process, &gap))?;
     snapshot.taken.attached = true;
     let map = map::join(&snapshot);
     let mut audit = audit::audit(&map, &said);
@@ -122,7 +123,7 @@ fn unreadable(line: &str, error: &ReportError) -> Gap {
     Gap::new(line, Why::NotInThisRuntime).hint(error.to_string())
 }
 
-fn refused(error: &AttachError) -> anyhow::Error {
+pub(super) fn refused(error: &AttachError) -> anyhow::Error {
     let message = format!("the JVM could not be asked: {error}");
     if error.is_denied() { Failure::rights(message) } else { Failure::target(message) }
 }

@@ -2,7 +2,7 @@
 
 use super::{Failure, map};
 use crate::show::units::human;
-use crate::snapshot::{file, take};
+use crate::snapshot::{Want, file, take};
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::PathBuf;
@@ -21,7 +21,8 @@ pub struct FreezeArgs {
 
 pub fn run(args: &FreezeArgs) -> anyhow::Result<u8> {
     let process = map::open(&args.target)?;
-    let frozen = take::with_target(&process, |taking, memory, symbols| {
+    let frozen = take::with_target(&process, |mut taking, memory, symbols| {
+        taking.want = Want { page_sizes: true, smaps: true };
         file::freeze(taking, &process, memory, symbols)
     });
     let (_, frozen) = frozen.map_err(|gap| map::unreadable(&process, &gap))?;

@@ -1,9 +1,11 @@
 //! `marusa map TARGET`: the account of one JVM.
 
 use super::Failure;
+use super::map_pages::{self, PageArgs};
 use crate::base::{Gap, Why};
 use crate::jvm::hotspot::find;
 use crate::map;
+use crate::map::page_claims::Said;
 use crate::os::core::Core;
 use crate::os::maps::Mapping;
 use crate::os::process::{OpenError, Process};
@@ -11,9 +13,10 @@ use crate::show::units::human;
 use crate::show::{json, text};
 use crate::snapshot::file::{FileError, Frozen};
 use crate::snapshot::resolve::{self, ResolveError};
-use crate::snapshot::{self, Snapshot};
+use crate::snapshot::{self, Snapshot, Want};
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write, stdout};
+use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 
 #[derive(clap::Args, Debug)]
@@ -21,9 +24,9 @@ pub struct MapArgs {
     /// A pid, or a part of the main class, jar or container name
     #[arg(required_unless_present = "from", conflicts_with = "from")]
     target: Option<String>,
-    /// What the rows are
-    #[arg(long, value_enum, default_value_t = By::Area)]
-    by: By,
+    /// What the rows are: by area, if nothing else is said
+    #[arg(long, value_enum)]
+    by: Option<By>,
     /// Our areas, or the eight of the paper (OOPSLA 2010) and the Java heap
     #[arg(long, value_enum, default_value_t = Taxonomy::Marusa)]
     taxonomy: Taxonomy,
@@ -33,6 +36,8 @@ pub struct MapArgs {
     /// Machine-readable, schema marusa/map/1
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    pages: PageArgs,
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +45,7 @@ enum By {
     Area,
     Part,
     Mapping,
+    PageSize,
     Thread,
     Library,
     Arena,
@@ -52,46 +58,93 @@ enum Taxonomy {
 }
 
 pub fn run(args: &MapArgs) -> anyhow::Result<u8> {
-    if args.taxonomy == Taxonomy::Paper && args.by != By::Area {
+    let by = args.by.unwrap_or(By::Area);
+    if args.taxonomy == Taxonomy::Paper && by != By::Area {
         return Err(Failure::usage("--taxonomy paper has areas only: leave --by out"));
     }
-    let snapshot = take(args)?;
-    let map = map::join(&snapshot);
-    if let Err(broken) = map::law::check(&map, &snapshot) {
+    if args.pages.ask && by != By::PageSize {
+        return Err(Failure::usage("--ask asks the JVM for its page sizes: it needs --by page-size"));
+    }
+    // Not given back piece by piece: the process ends here, and that would take a fiftieth of its time.
+    let taken = ManuallyDrop::new(take(args)?);
+    let (snapshot, said) = &*taken;
+    let map = ManuallyDrop::new(map::join(snapshot));
+    if let Err(broken) = map::law::check(&map, snapshot) {
         eprintln!("marusa: the books do not balance, please report this: {broken}");
     }
+    let wanted = wants_pages(args);
+    let pages = if wanted { Some(map_pages::report(&args.pages, snapshot, &map, said)?) } else { None };
     let mut out = BufWriter::new(stdout().lock());
-    match (args.json, args.taxonomy, args.by) {
+    match (args.json, args.taxonomy, by) {
         (true, _, by) => {
-            let mut json = json::map(&snapshot, &map);
+            let mut json = ManuallyDrop::new(json::map(snapshot, &map));
             if by == By::Mapping {
-                json["mappings"] = json::mappings(&snapshot, &map).into();
+                let mut mappings = json::mappings(snapshot, &map);
+                json::pages::why_of_mappings(&mut mappings, &map::why::by_span(snapshot, &map));
+                json["mappings"] = mappings.into();
             }
-            serde_json::to_writer_pretty(&mut out, &json)?;
+            if let Some(pages) = &pages {
+                pages.json(snapshot, &mut json);
+            }
+            serde_json::to_writer_pretty(&mut out, &*json)?;
             writeln!(out)?;
         }
-        (_, Taxonomy::Paper, _) => text::by_paper(&mut out, &snapshot, &map)?,
-        (_, _, By::Area) => text::by_area_and_part(&mut out, &snapshot, &map)?,
-        (_, _, By::Part) => text::by_part(&mut out, &snapshot, &map)?,
-        (_, _, By::Mapping) => text::by_mapping(&mut out, &snapshot, &map)?,
-        (_, _, By::Thread) => text::by_thread(&mut out, &snapshot, &map)?,
-        (_, _, By::Library) => text::by_library(&mut out, &snapshot, &map)?,
-        (_, _, By::Arena) => text::by_arena(&mut out, &snapshot, &map)?,
+        // A probe wants its answer, not the account.
+        _ if args.by.is_none() && args.taxonomy == Taxonomy::Marusa && !args.pages.require.is_empty() => {}
+        (_, Taxonomy::Paper, _) => text::by_paper(&mut out, snapshot, &map)?,
+        (_, _, By::Area) => text::by_area_and_part(&mut out, snapshot, &map)?,
+        (_, _, By::Part) => text::by_part(&mut out, snapshot, &map)?,
+        (_, _, By::Mapping) => text::by_mapping(&mut out, snapshot, &map)?,
+        (_, _, By::Thread) => text::by_thread(&mut out, snapshot, &map)?,
+        (_, _, By::Library) => text::by_library(&mut out, snapshot, &map)?,
+        (_, _, By::PageSize) => {
+            text::by_page_size(&mut out, snapshot, &map)?;
+            pages.iter().try_for_each(|pages| pages.text(&mut out))?;
+            text::gaps(&mut out, &map.gaps)?;
+        }
+        (_, _, By::Arena) => text::by_arena(&mut out, snapshot, &map)?,
+    }
+    if let (Some(pages), false) = (&pages, args.json) {
+        pages.requirements(&mut out)?;
     }
     out.flush()?;
-    Ok(0)
+    Ok(if pages.is_some_and(|pages| !pages.is_met()) { 1 } else { 0 })
 }
 
-fn take(args: &MapArgs) -> anyhow::Result<Snapshot> {
+/// Whether the reasons and the claims are asked for.
+fn wants_pages(args: &MapArgs) -> bool {
+    args.by == Some(By::PageSize) || !args.pages.require.is_empty()
+}
+
+fn want(args: &MapArgs) -> Want {
+    let is_mapping = args.by == Some(By::Mapping);
+    Want { page_sizes: wants_pages(args) || is_mapping, smaps: is_mapping }
+}
+
+fn take(args: &MapArgs) -> anyhow::Result<(Snapshot, Said)> {
     if let Some(path) = &args.from {
-        return thaw(path);
+        let mut snapshot = thaw(path)?;
+        snapshot.keep_only(want(args));
+        return Ok((snapshot, Said::default()));
     }
     let target = args.target.as_deref().unwrap_or_default();
     let process = open_any(target)?;
-    let snapshot = snapshot::take(&process).map_err(|gap| unreadable(&process, &gap))?;
+    let attached = if args.pages.ask { Some(map_pages::attach(&process)?) } else { None };
+    let mut snapshot = snapshot::take(&process, want(args)).map_err(|gap| unreadable(&process, &gap))?;
+    let mut said = Said::default();
+    if want(args).page_sizes {
+        map_pages::read(&process, &mut snapshot);
+    }
+    if wants_pages(args) {
+        said = map_pages::said(&process, attached.as_ref(), &mut snapshot.os.gaps);
+        snapshot.taken.attached = attached.is_some();
+    }
+    if attached.is_some_and(|attached| attached.receipt.listener_started) {
+        eprintln!("marusa: the JVM has one thread more now, the Attach Listener, until it ends");
+    }
     // Looked at here: reading the mappings once more before would take a sixth of the time where there are many.
     check_jvm(&process, &snapshot.os.mappings)?;
-    Ok(snapshot)
+    Ok((snapshot, said))
 }
 
 /// The snapshot that a file keeps: a frozen one, or a core, which is what begins as an ELF file or a packed one does.

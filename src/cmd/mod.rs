@@ -6,6 +6,7 @@ pub mod calibrate;
 pub mod freeze;
 pub mod list;
 pub mod map;
+mod map_pages;
 pub mod tlb;
 pub mod trim;
 

@@ -17,7 +17,7 @@ use crate::os::perf::Mode;
 use crate::os::process::Process;
 use crate::show::predict as larger_pages;
 use crate::show::tlb::{self as show, Subject};
-use crate::snapshot;
+use crate::snapshot::{self, Want};
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write, stdout};
 use std::time::{Duration, Instant, SystemTime};
@@ -109,7 +109,7 @@ struct Look {
 
 fn look(process: &Process) -> Look {
     let named = |gap: &Gap| Gap { what: format!("mapped page sizes: {}", gap.what), ..gap.clone() };
-    let snapshot = match snapshot::take(process) {
+    let snapshot = match snapshot::take(process, Want::default()) {
         Ok(snapshot) => snapshot,
         Err(gap) => return Look { kinds: Kinds::default(), mapped: Err(named(&gap)), layout: Err(gap) },
     };

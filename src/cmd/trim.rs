@@ -13,7 +13,7 @@ use crate::os::process::Process;
 use crate::os::smaps;
 use crate::show::trim::{self as show, Price};
 use crate::show::units::human;
-use crate::snapshot::{self, Snapshot};
+use crate::snapshot::{self, Snapshot, Want};
 use serde_json::Value;
 use std::io::{Write, stdout};
 use std::time::{Duration, Instant};
@@ -59,7 +59,8 @@ struct Before {
 
 impl Before {
     fn look(process: &Process) -> anyhow::Result<Before> {
-        let snapshot = snapshot::take(process).map_err(|gap| map_command::unreadable(process, &gap))?;
+        let snapshot =
+            snapshot::take(process, Want::default()).map_err(|gap| map_command::unreadable(process, &gap))?;
         let memory = Live::open(process, &snapshot.os);
         let prediction = trim::predict(&snapshot).map(|one| match &memory {
             Ok(memory) => trim::without_answer_buffer(one, &snapshot, memory),

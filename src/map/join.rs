@@ -9,6 +9,7 @@ use crate::base::{Addr, Gap, Range, Why};
 use crate::os::maps::Mapping;
 use crate::snapshot::Snapshot;
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
 /// Overlaps that are named one by one; the rest are counted.
@@ -122,7 +123,8 @@ fn sweep(claims: &[Claim], snapshot: &Snapshot) -> Vec<Piece> {
     }
     borders.sort_unstable_by_key(|(at, opens, _)| (*at, *opens));
     let mappings = &snapshot.os.mappings;
-    let mut active: BTreeSet<(u8, u64, usize)> = BTreeSet::new();
+    // Of two claims on the same range the later one refines: a generation's only space.
+    let mut active: BTreeSet<(u8, u64, Reverse<usize>)> = BTreeSet::new();
     let mut pieces = Vec::new();
     let mut mapping = 0;
     let mut from = Addr::NULL;
@@ -132,12 +134,12 @@ fn sweep(claims: &[Claim], snapshot: &Snapshot) -> Vec<Piece> {
                 mapping += 1;
             }
             let inside = mappings.get(mapping).is_some_and(|mapping| mapping.range.has(from));
-            if let (true, Some((_, _, winner))) = (inside, active.first()) {
+            if let (true, Some((_, _, Reverse(winner)))) = (inside, active.first()) {
                 pieces.push(Piece { range: Range::new(from, at), claim: *winner, mapping });
             }
             from = at;
         }
-        let key = (claims[index].rank, claims[index].range.bytes(), index);
+        let key = (claims[index].rank, claims[index].range.bytes(), Reverse(index));
         if opens {
             active.insert(key);
         } else {

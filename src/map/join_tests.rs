@@ -30,6 +30,8 @@ pub fn snapshot(maps: &str, pages: Vec<PageRun>, extents: Vec<Extent>) -> Snapsh
         pages: Ok(pages),
         tasks: Vec::new(),
         gaps: Vec::new(),
+        page_sizes: None,
+        smaps: None,
     };
     let jvm = JvmView {
         vm: "hotspot".to_string(),

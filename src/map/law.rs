@@ -41,6 +41,10 @@ pub fn check(map: &MemoryMap, snapshot: &Snapshot) -> Result<(), String> {
         if parts != area.figures.resident || sizes != area.figures.resident {
             return Err(format!("{}: parts {parts}, page sizes {sizes}", area.area.name()));
         }
+        let kinds: u64 = area.figures.by_page_kind.values().sum();
+        if matches!(snapshot.os.page_sizes, Some(Ok(_))) && kinds != area.figures.resident {
+            return Err(format!("{}: page kinds {kinds}", area.area.name()));
+        }
     }
     Ok(())
 }

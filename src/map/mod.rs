@@ -9,10 +9,14 @@ pub mod claims;
 pub mod join;
 pub mod law;
 pub mod malloc;
+pub mod page_claims;
+pub mod page_use;
+pub mod require;
 pub mod residency;
 pub mod split;
 pub mod trim;
 pub mod types;
+pub mod why;
 
 pub use area::{Area, PaperArea};
 pub use join::join;

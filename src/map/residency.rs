@@ -3,8 +3,9 @@
 
 use super::split;
 use super::types::{Figures, Span};
-use crate::base::{Bytes, Range};
+use crate::base::{Bytes, PAGE, Range};
 use crate::os::maps::Mapping;
+use crate::os::page_kind::{PageKind, PageSizes, SizeRun};
 use crate::os::pagemap::PageRun;
 use crate::snapshot::Snapshot;
 use std::collections::{BTreeMap, HashMap};
@@ -28,6 +29,10 @@ fn whole(spans: &[Span], snapshot: &Snapshot) -> Vec<Figures> {
     let mut figures: Vec<Figures> = spans.iter().map(reserved).collect();
     let Ok(runs) = &snapshot.os.pages else { return figures };
     let mut aliases = Aliases::new(mappings);
+    let mut sizes = match &snapshot.os.page_sizes {
+        Some(Ok(sizes)) => Some(Sizes { sizes, rest: &sizes.runs }),
+        _ => None,
+    };
     let mut first = 0;
     for run in runs {
         while first < spans.len() && spans[first].range.end <= run.range.start {
@@ -36,14 +41,55 @@ fn whole(spans: &[Span], snapshot: &Snapshot) -> Vec<Figures> {
         let inside = spans[first..].iter().take_while(|span| span.range.start < run.range.end);
         for (span, figures) in inside.zip(&mut figures[first..]) {
             let piece = run.range.intersect(span.range);
-            let seen_before = aliases.count(&mappings[span.mapping], span.mapping, piece, run);
-            add(figures, run, piece.bytes(), seen_before);
+            let mapping = &mappings[span.mapping];
+            let mut visit = |piece: Range, kind: Option<PageKind>| {
+                let seen_before = aliases.count(mapping, span.mapping, piece, run);
+                add(figures, run, piece.bytes(), seen_before, kind);
+            };
+            match &mut sizes {
+                Some(sizes) => sizes.each(piece, run, mapping, visit),
+                None => visit(piece, None),
+            }
         }
     }
     figures
 }
 
-fn add(figures: &mut Figures, run: &PageRun, bytes: Bytes, seen_before: Bytes) {
+/// The kinds of pages, in the order of addresses.
+struct Sizes<'a> {
+    sizes: &'a PageSizes,
+    rest: &'a [SizeRun],
+}
+
+impl Sizes<'_> {
+    /// Cuts `piece` of a run of pages where the kind changes. Pieces come in the order of addresses.
+    fn each(
+        &mut self,
+        piece: Range,
+        run: &PageRun,
+        mapping: &Mapping,
+        mut visit: impl FnMut(Range, Option<PageKind>),
+    ) {
+        let plain = self.sizes.kind_of_run(run, mapping);
+        let passed = self.rest.iter().take_while(|size| size.range.end <= piece.start).count();
+        self.rest = &self.rest[passed..];
+        let mut at = piece.start;
+        let is_small = run.is_present() && run.page_bytes as Bytes == PAGE;
+        for size in self.rest.iter().take_while(|size| is_small && size.range.start < piece.end) {
+            let here = size.range.intersect(piece);
+            if at < here.start {
+                visit(Range::new(at, here.start), Some(plain));
+            }
+            visit(here, Some(size.kind));
+            at = here.end;
+        }
+        if at < piece.end {
+            visit(Range::new(at, piece.end), Some(plain));
+        }
+    }
+}
+
+fn add(figures: &mut Figures, run: &PageRun, bytes: Bytes, seen_before: Bytes, kind: Option<PageKind>) {
     if run.is_swapped() {
         figures.swapped += bytes;
     }
@@ -53,7 +99,14 @@ fn add(figures: &mut Figures, run: &PageRun, bytes: Bytes, seen_before: Bytes) {
     let counted = bytes - seen_before;
     figures.aliased += seen_before;
     figures.resident += counted;
-    *figures.by_page_size.entry(run.page_bytes as u64).or_default() += counted;
+    if !run.is_file() {
+        figures.anonymous += counted;
+    }
+    let page_bytes = kind.map_or(run.page_bytes as Bytes, PageKind::page_bytes);
+    *figures.by_page_size.entry(page_bytes).or_default() += counted;
+    if let Some(kind) = kind {
+        *figures.by_page_kind.entry(kind).or_default() += counted;
+    }
     match run.mapped_times {
         0 => {
             figures.sharing_unknown += counted;

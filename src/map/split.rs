@@ -26,7 +26,19 @@ pub fn split(whole: &Figures, shares: &mut [Share]) {
     give(whole.swapped, &|figures, part| figures.swapped = part);
     give(whole.proportional, &|figures, part| figures.proportional = part);
     give(whole.sharing_unknown, &|figures, part| figures.sharing_unknown = part);
-    for (size, bytes) in &whole.by_page_size {
+    give(whole.anonymous, &|figures, part| figures.anonymous = part);
+    for (kind, bytes) in &whole.by_page_kind {
+        give(*bytes, &|figures, part| {
+            figures.resident += part;
+            if part > 0 {
+                figures.by_page_kind.insert(*kind, part);
+                *figures.by_page_size.entry(kind.page_bytes()).or_default() += part;
+            }
+        });
+    }
+    // The kinds hold the sizes; without them there are only these.
+    let sizes = if whole.by_page_kind.is_empty() { Some(&whole.by_page_size) } else { None };
+    for (size, bytes) in sizes.into_iter().flatten() {
         give(*bytes, &|figures, part| {
             figures.resident += part;
             if part > 0 {
@@ -66,6 +78,8 @@ pub fn apportion(total: Bytes, weights: &[Bytes]) -> Vec<Bytes> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::os::page_kind::{Backing, HUGE, PageKind};
+    use std::collections::BTreeMap;
 
     #[test]
     fn parts_sum_to_the_whole_however_odd_it_is() {
@@ -95,7 +109,9 @@ mod tests {
             swapped: 2,
             proportional: 0x1777,
             sharing_unknown: 5,
+            anonymous: 0x1001,
             by_page_size: [(4096, 0x2000), (65_536, 0xfff)].into(),
+            by_page_kind: BTreeMap::new(),
         };
         let share = |owner, reserved| Share { owner, figures: Figures { reserved, ..Figures::default() } };
         let mut shares = [share(0, 3), share(1, 3), share(2, 1)];
@@ -105,6 +121,15 @@ mod tests {
             sum.add(&share.figures);
             assert_eq!(share.figures.by_page_size.values().sum::<u64>(), share.figures.resident);
         }
+        assert_eq!(sum, whole);
+        let halves = PageKind { entry_bytes: 4096, ..PageKind::of_folio(Backing::Anonymous, HUGE) };
+        let by_page_kind = [(PageKind::small(Backing::File), 0x1001), (halves, 0xfff)].into();
+        let whole =
+            Figures { resident: 0x2000, by_page_size: [(4096, 0x2000)].into(), by_page_kind, ..whole };
+        let mut shares = [share(0, 3), share(1, 3), share(2, 1)];
+        split(&whole, &mut shares);
+        let mut sum = Figures::default();
+        shares.iter().for_each(|share| sum.add(&share.figures));
         assert_eq!(sum, whole);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::area::Area;
 use crate::base::{Bytes, Gap, Range};
-use serde::{Deserialize, Serialize};
+use crate::os::page_kind::PageKind;
 use std::collections::BTreeMap;
 
 /// Who owns bytes of a span, and how that is known.
@@ -66,7 +66,7 @@ impl Span {
 }
 
 /// Sums over spans. All in bytes.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
     pub reserved: Bytes,
     /// In mappings with any right of access.
@@ -80,8 +80,12 @@ pub struct Figures {
     pub proportional: Bytes,
     /// Resident bytes of which the sharing is not known; they count whole in `proportional`.
     pub sharing_unknown: Bytes,
-    /// `resident` by bytes of a mapped page.
+    /// Of `resident`, in pages that belong to no file: private memory, and private copies of a file's pages.
+    pub anonymous: Bytes,
+    /// `resident` by bytes of a mapped page; by those of its folio where the snapshot has the page sizes.
     pub by_page_size: BTreeMap<u64, Bytes>,
+    /// `resident` by kind of page; empty where the snapshot has no page sizes.
+    pub by_page_kind: BTreeMap<PageKind, Bytes>,
 }
 
 impl Figures {
@@ -93,6 +97,10 @@ impl Figures {
         self.swapped += other.swapped;
         self.proportional += other.proportional;
         self.sharing_unknown += other.sharing_unknown;
+        self.anonymous += other.anonymous;
+        for (kind, bytes) in &other.by_page_kind {
+            *self.by_page_kind.entry(*kind).or_default() += bytes;
+        }
         for (size, bytes) in &other.by_page_size {
             *self.by_page_size.entry(*size).or_default() += bytes;
         }

@@ -1,5 +1,6 @@
 //! What the host says of itself: its kernel, its boot time, its setting of transparent huge pages.
 
+use super::thp::chosen;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -57,12 +58,6 @@ pub fn pids() -> io::Result<Vec<i32>> {
         entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     pids.sort_unstable();
     Ok(pids)
-}
-
-/// The word in brackets: "always [madvise] never".
-fn chosen(text: &str) -> Option<String> {
-    let (_, rest) = text.split_once('[')?;
-    Some(rest.split_once(']')?.0.to_string())
 }
 
 /// What our own heap has at the start; pages that are not touched cost nothing.

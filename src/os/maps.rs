@@ -71,6 +71,13 @@ impl Mapping {
     pub fn counts_in_rss(&self, is_file_page: bool) -> bool {
         (is_file_page || !self.rights.shared) && !self.path.starts_with("[vvar") && self.path != "[vsyscall]"
     }
+    /// Memory that has the name of a file and none on a disk: memfd_create, shared anonymous memory, SysV segments
+    /// (mm/shmem.c, `shmem_kernel_file_setup`; ipc/shm.c). Files of other tmpfs mounts do not show by their name.
+    pub fn is_shmem_name(&self) -> bool {
+        ["/memfd:", "/dev/zero (deleted)", "/SYSV", "/dev/shm/"]
+            .iter()
+            .any(|name| self.path.starts_with(name))
+    }
     /// Pages of hugetlbfs: an anonymous MAP_HUGETLB mapping or a file of a hugetlbfs mount's SysV segment.
     pub fn is_hugetlb_name(&self) -> bool {
         self.path.starts_with("/anon_hugepage")

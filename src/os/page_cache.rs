@@ -2,7 +2,7 @@
 //!
 //! * `PageCache` keeps each page that was read to the end, so that one snapshot sees one state. A thread's block or a
 //!   malloc chunk needs one page; a table that is read from its start to its end gets more pages at once.
-//! * `Windows` keeps the last stretches of 32 KiB, for a walk over many small things that lie near each other: classes,
+//! * `Windows` keeps the last stretches of 8 KiB, for a walk over many small things that lie near each other: classes,
 //!   blocks of the code cache. A JVM may have hundreds of megabytes of those, which need not be kept.
 //!
 //! Memory is taken in slabs of a huge page: one fault for each small page of our own would take as long as the read of the
@@ -20,9 +20,9 @@ const PAGE_BYTES: usize = PAGE as usize;
 /// Pages that are allocated together, and most pages that are read at once.
 const SLAB_PAGES: u32 = 512;
 const AHEAD_PAGES_MAX: u32 = 16;
-const WINDOW_BYTES: u64 = 32 << 10;
-/// 4 MiB in all. The classes of one loader lie in many chunks of metaspace, so with few windows each is read many times.
-const WINDOWS_MAX: usize = 128;
+const WINDOW_BYTES: u64 = 8 << 10;
+/// 2 MiB in all. The classes of one loader lie in many chunks of metaspace, so with few windows each is read many times.
+const WINDOWS_MAX: usize = 256;
 const WINDOWS_PER_SLAB: usize = SLAB_PAGES as usize * PAGE_BYTES / WINDOW_BYTES as usize;
 
 /// Memory of our own, on a huge page if the host has them, and else on small pages that are given at once.
@@ -264,18 +264,20 @@ mod tests {
     #[test]
     fn a_window_has_the_resident_pages_and_the_oldest_goes() {
         let (mut windows, source) = (Windows::default(), Source::default());
-        let resident = |range: Range| vec![Range::new(range.start.plus(PAGE), range.start.plus(3 * PAGE))];
+        let resident = |range: Range| vec![Range::new(range.start.plus(PAGE), range.end)];
         let read = |at: Addr, into: &mut [u8]| source.read(at, into);
         let mut byte = [0];
-        assert!(!windows.copy(Addr(16 * PAGE), &mut byte, &resident, &read), "not resident");
-        assert!(windows.copy(Addr(18 * PAGE), &mut byte, &resident, &read));
-        assert_eq!((byte[0], source.0.borrow().len()), (18, 1), "both pages in one read");
+        // Beyond the page that can not be read.
+        let second_page = |window: u64| Addr((64 + window) * WINDOW_BYTES + PAGE);
+        assert!(!windows.copy(Addr(65 * WINDOW_BYTES), &mut byte, &resident, &read), "not resident");
+        assert!(windows.copy(second_page(1), &mut byte, &resident, &read));
+        assert_eq!((byte[0], source.0.borrow().len()), ((second_page(1).0 / PAGE) as u8, 1));
         for window in 2..WINDOWS_MAX as u64 + 8 {
-            assert!(windows.copy(Addr((window * 16 + 1) * PAGE), &mut byte, &resident, &read));
+            assert!(windows.copy(second_page(window), &mut byte, &resident, &read));
         }
         assert_eq!((windows.slots.len(), windows.places.len()), (WINDOWS_MAX, WINDOWS_MAX));
         assert_eq!(source.0.borrow().len(), WINDOWS_MAX + 7);
-        assert!(windows.copy(Addr(17 * PAGE), &mut byte, &resident, &read));
-        assert_eq!((byte[0], source.0.borrow().len()), (17, WINDOWS_MAX + 8));
+        assert!(windows.copy(second_page(1), &mut byte, &resident, &read));
+        assert_eq!((byte[0], source.0.borrow().len()), ((second_page(1).0 / PAGE) as u8, WINDOWS_MAX + 8));
     }
 }

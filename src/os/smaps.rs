@@ -8,9 +8,11 @@ use super::maps::{Mapping, parse_line};
 use super::pagemap::PageRun;
 use super::process::{Process, gap};
 use crate::base::{Addr, Bytes, Known, PAGE, Range};
+use serde::{Deserialize, Serialize};
 
 /// The figures of one mapping, in bytes; those that this kernel does not print are 0, as no page is of that kind then.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Smap {
     pub range: Range,
     pub kernel_page_bytes: Bytes,
@@ -23,6 +25,10 @@ pub struct Smap {
     pub private_hugetlb_bytes: Bytes,
     pub shared_hugetlb_bytes: Bytes,
     pub swapped_bytes: Bytes,
+    /// Held in memory by mlock or MAP_LOCKED, divided by those who share it.
+    pub locked_bytes: Bytes,
+    /// Whether a page of 2 MiB could be put here now (Linux 5.0); `None` where this kernel does not say.
+    pub thp_eligible: Option<bool>,
     /// `VmFlags`: two letters each, "rd wr mr mw me ac hg".
     pub flags: String,
 }
@@ -132,6 +138,8 @@ fn add_figure(smap: &mut Smap, key: &str, value: &str) {
         "Private_Hugetlb" => smap.private_hugetlb_bytes = bytes,
         "Shared_Hugetlb" => smap.shared_hugetlb_bytes = bytes,
         "Swap" => smap.swapped_bytes = bytes,
+        "Locked" => smap.locked_bytes = bytes,
+        "THPeligible" => smap.thp_eligible = value.parse::<u8>().ok().map(|flag| flag != 0),
         "VmFlags" => smap.flags = value.to_string(),
         _ => {}
     }
@@ -167,6 +175,7 @@ Anonymous:             0 kB
         let smaps = parse(HEAP);
         assert_eq!(smaps.len(), 2);
         assert_eq!((smaps[0].resident_bytes, smaps[0].anonymous_huge_bytes), (6180 << 10, 2 << 20));
+        assert_eq!((smaps[0].thp_eligible, smaps[1].thp_eligible), (Some(true), None));
         assert!(smaps[0].has_flag("hg") && !smaps[1].has_flag("hg"));
         assert_eq!(find(&smaps, Addr(0x7f00_0000_0000)).map(|smap| smap.proportional_bytes), Some(50 << 10));
     }

@@ -3,7 +3,9 @@
 
 use super::maps::{Mapping, find_mapping};
 use super::memory::Memory;
+use super::page_kind::PageSizes;
 use super::pagemap::PageRun;
+use super::smaps::Smap;
 use super::status::Status;
 use crate::base::limits::IMAGE_DATA_BYTES_MAX;
 use crate::base::{Addr, Gap, Known, Range};
@@ -22,6 +24,12 @@ pub struct OsView {
     pub pages: Known<Vec<PageRun>>,
     pub tasks: Vec<Task>,
     pub gaps: Vec<Gap>,
+    /// The folios of the pages; `None` where nobody asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page_sizes: Option<Known<PageSizes>>,
+    /// What smaps says of each mapping; `None` where nobody asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub smaps: Option<Known<Vec<Smap>>>,
 }
 
 /// Who the process is. Everything that could not be read is `None` or has an entry in `OsView::gaps`.
@@ -186,6 +194,8 @@ mod tests {
             pages: Ok(pages),
             tasks: Vec::new(),
             gaps: Vec::new(),
+            page_sizes: None,
+            smaps: None,
         };
         assert!(view.is_resident(Addr(0x8fff)) && !view.is_resident(Addr(0xa000)));
         assert!(!view.is_resident(Addr(0xd000)), "swapped only");

@@ -1,10 +1,13 @@
 //! The snapshot in JSON: `marusa/map/1`. Keys are stable; unknown is `null` with an entry in `gaps`, never 0.
 
 mod malloc;
+mod page_sizes;
+pub mod pages;
 
 use crate::base::{Gap, Known};
 use crate::map::account::{AreaSum, by_area, by_library, by_thread};
 use crate::map::{Figures, MemoryMap, Owner, Share};
+use crate::os::smaps;
 use crate::snapshot::Snapshot;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -40,6 +43,9 @@ pub fn map(snapshot: &Snapshot, map: &MemoryMap) -> Value {
     value["malloc"] = malloc;
     value["threads"] = Value::Array(threads(snapshot, map));
     value["libraries"] = Value::Array(libraries(map));
+    if let Some(Ok(sizes)) = &snapshot.os.page_sizes {
+        value["page_sizes"] = page_sizes::page_sizes(sizes, map);
+    }
     value
 }
 
@@ -153,7 +159,7 @@ fn area(sum: &AreaSum, snapshot: &Snapshot, gaps: &mut Vec<Gap>) -> Value {
 pub fn figures(figures: &Figures, in_use: Option<u64>) -> Value {
     let sizes: BTreeMap<String, u64> =
         figures.by_page_size.iter().map(|(size, bytes)| (size.to_string(), *bytes)).collect();
-    json!({
+    let mut value = json!({
         "reserved_bytes": figures.reserved,
         "committed_bytes": figures.committed,
         "resident_bytes": figures.resident,
@@ -162,7 +168,11 @@ pub fn figures(figures: &Figures, in_use: Option<u64>) -> Value {
         "swapped_bytes": figures.swapped,
         "proportional_bytes": (figures.sharing_unknown == 0).then_some(figures.proportional),
         "by_page_size": sizes,
-    })
+    });
+    if !figures.by_page_kind.is_empty() {
+        value["by_page_kind"] = page_sizes::kinds(figures);
+    }
+    value
 }
 
 fn threads(snapshot: &Snapshot, map: &MemoryMap) -> Vec<Value> {
@@ -188,11 +198,17 @@ pub fn mappings(snapshot: &Snapshot, map: &MemoryMap) -> Vec<Value> {
         .iter()
         .map(|span| {
             let mapping = &snapshot.os.mappings[span.mapping];
-            let mut value = figures(&span.figures(), None);
+            let span_figures = span.figures();
+            let mut value = figures(&span_figures, None);
             value["start"] = json!(span.range.start.to_string());
             value["end"] = json!(span.range.end.to_string());
             value["rights"] = json!(mapping.rights.text());
             value["path"] = json!(mapping.path);
+            if let Some(smaps) = &snapshot.os.smaps {
+                let smap = smaps.as_ref().ok().and_then(|smaps| smaps::find(smaps, mapping.range.start));
+                value["anonymous_bytes"] = json!(span_figures.anonymous);
+                value["mapping"] = page_sizes::mapping(mapping, smap);
+            }
             value["area"] = Value::Null;
             value["part"] = Value::Null;
             value["how"] = Value::Null;

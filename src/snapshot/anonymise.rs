@@ -19,6 +19,10 @@ pub fn anonymise(frozen: &mut Frozen, snapshot: &Snapshot) {
     process.user = String::new();
     process.container = None;
     process.executable = without_user(&process.executable);
+    for limit in frozen.taken.page_settings.iter_mut().flat_map(|settings| &mut settings.host.limits) {
+        // The folder above names the container.
+        limit.file = limit.file.rsplit('/').next().unwrap_or_default().to_string();
+    }
     for mapping in &mut frozen.os.mappings {
         mapping.path = without_user(&mapping.path);
     }

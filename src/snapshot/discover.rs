@@ -179,6 +179,8 @@ fn summarise(process: &Process, mappings: &[Mapping], status: &Status) -> Known<
         pages: Ok(pages),
         tasks: Vec::new(),
         gaps: Vec::new(),
+        page_sizes: None,
+        smaps: None,
     };
     let memory = live::Live::open(process, &view)?;
     summary::read(&Target { view: &view, memory: &memory, symbols: &NoSymbols })

@@ -6,6 +6,7 @@
 //! In form 1 a piece has its address (u64) and its length (u32). The file is as hostile as the target: every length is checked.
 
 use super::anonymise;
+use super::page_settings;
 use super::take::{Taking, interpret};
 use super::types::{Snapshot, Taken};
 use crate::base::{Addr, Known, Range};
@@ -64,7 +65,8 @@ pub fn freeze(
     let mappings = taking.os.mappings.clone();
     let recording = Recording::of(memory, &mappings);
     let asked = RecordingSymbols::of(symbols);
-    let snapshot = taking.finish(process, &recording, &asked)?;
+    let mut snapshot = taking.finish(process, &recording, &asked)?;
+    snapshot.taken.page_settings = Some(page_settings::read(process, &snapshot));
     let mut frozen = Frozen {
         taken: snapshot.taken.clone(),
         os: snapshot.os.clone(),
@@ -260,6 +262,8 @@ mod tests {
             pages: Ok(Vec::new()),
             tasks: Vec::new(),
             gaps: Vec::new(),
+            page_sizes: None,
+            smaps: None,
         };
         let mut memory = Sparse::default();
         memory.put(Addr(0x1ffc), &[1, 2, 3, 4, 5, 6, 7, 8]);

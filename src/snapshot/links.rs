@@ -14,6 +14,9 @@ use std::collections::{BTreeMap, HashMap};
 
 /// Words of an object that are looked at; malloc's blocks for such bookkeeping are small.
 const OBJECT_WORDS: usize = 32;
+/// With no more memory than this without an exact pointer, what the data points to is not looked at.
+const OBJECTS_RESIDENT_BYTES: u64 = 64 << 10;
+const OBJECTS_RESERVED_BYTES: u64 = 1 << 20;
 
 /// How good a pointer is; the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -76,7 +79,9 @@ pub fn read(target: &Target, images: &[LoadedImage], owned: &[Range]) -> Vec<Lin
             }
         }
     }
-    search.objects(objects);
+    if search.needs_objects() {
+        search.objects(objects);
+    }
     search.links(images)
 }
 
@@ -139,6 +144,20 @@ impl Search<'_> {
             }
             None => {}
         }
+    }
+
+    /// Whether a good part of the memory in question is still without an exact pointer. The objects are on hundreds of
+    /// pages of malloc's, so reading them for the linker's few pages would cost a tenth of the whole snapshot.
+    fn needs_objects(&self) -> bool {
+        let is_open = |piece: &&Range| {
+            self.found.range(piece.start..piece.end).all(|(_, (strength, _))| *strength != Strength::Start)
+        };
+        let (mut resident, mut reserved) = (0, 0);
+        for piece in self.pieces.iter().filter(is_open) {
+            resident += self.target.resident(*piece).iter().map(|range| range.bytes()).sum::<u64>();
+            reserved += piece.bytes();
+        }
+        resident > OBJECTS_RESIDENT_BYTES || reserved > OBJECTS_RESERVED_BYTES
     }
 
     /// One level of what the data points to, each object once and for the library that comes first.
@@ -215,6 +234,24 @@ mod tests {
         assert_eq!(found, [(Range::of(0x8000, 0xb000), "/a.so"), (Range::of(0xd000, 0xe000), "/b.so")]);
     }
 
+    /// Only an object of the library's points to the mapping.
+    #[test]
+    fn objects_are_looked_at_where_much_is_open() {
+        let mut memory = Pieces::default();
+        memory.put_words(Addr(0x1000), &[[0x4100_u64].as_slice(), &[0; 511]].concat());
+        memory.put_words(Addr(0x4100), &[[7, 0x20000_u64].as_slice(), &[0; 30]].concat());
+        for (end, is_found) in [(0x2f000, false), (0x4f000, true)] {
+            let text = format!(
+                "1000-2000 rw-p 0 00:01 7 /a.so\n4000-5000 rw-p 0 00:00 0\n20000-{end:x} rw-p 0 00:00 0\n"
+            );
+            let view = view(maps::parse(text.as_bytes()).0);
+            let target = Target { view: &view, memory: &memory, symbols: &NoSymbols };
+            let images = [image("/a.so", Range::of(0x1000, 0x2000))];
+            let links = read(&target, &images, &[Range::of(0x4000, 0x5000)]);
+            assert_eq!(links.iter().any(|link| link.range == Range::of(0x20000, end)), is_found);
+        }
+    }
+
     fn view(mappings: Vec<maps::Mapping>) -> OsView {
         use crate::base::{Gap, Why};
         OsView {
@@ -224,6 +261,8 @@ mod tests {
             pages: Err(Gap::new("pages", Why::NotRecorded)),
             tasks: Vec::new(),
             gaps: Vec::new(),
+            page_sizes: None,
+            smaps: None,
         }
     }
 }

@@ -8,6 +8,7 @@ pub mod discover;
 pub mod file;
 pub mod images;
 pub mod links;
+pub mod page_settings;
 pub mod resolve;
 pub mod take;
 pub mod types;

@@ -1,7 +1,7 @@
 //! Taking a snapshot: status -> maps -> pages -> runtime -> malloc -> maps again. Pages come before any byte is read, so
 //! that no absent page is ever touched; what the second look at the maps shows as moved is said to be torn.
 
-use super::types::{Link, LoadedImage, Snapshot, Taken};
+use super::types::{Link, LoadedImage, Snapshot, Taken, Want};
 use super::{images, links};
 use crate::alloc::{self, AllocView, Heap, thread_arena};
 use crate::base::blocks::NoWitness;
@@ -9,13 +9,17 @@ use crate::base::{Gap, Known, Range, Why, joined, rfc3339};
 use crate::jvm::JvmView;
 use crate::jvm::hotspot::{self, Hotspot};
 use crate::os::facts::process_facts;
+use crate::os::folios;
 use crate::os::host;
 use crate::os::live::Live;
 use crate::os::maps::{self, Mapping};
 use crate::os::memory::{Memory, NoMemory};
+use crate::os::page_kind::PageSizes;
 use crate::os::pagemap::{self, PageRun};
+use crate::os::priority::Eager;
 use crate::os::process::Process;
 use crate::os::sharing;
+use crate::os::smaps::{self, Smap};
 use crate::os::symbols::LiveSymbols;
 use crate::os::target::{NoSymbols, OsView, Symbols, Target};
 use std::time::{Instant, SystemTime};
@@ -28,14 +32,14 @@ const TAKES_MAX: usize = 3;
 /// A busy target changes while it is read: a list may be caught half linked, an arena may be newer than the look at the
 /// pages. Reading it again mostly cures that, so a torn snapshot is taken again, `TAKES_MAX` times at most; the one with
 /// the fewest tears is kept.
-pub fn take(process: &Process) -> Known<Snapshot> {
-    let mut best = take_once(process)?;
+pub fn take(process: &Process, want: Want) -> Known<Snapshot> {
+    let mut best = take_once(process, want)?;
     for _ in 1..TAKES_MAX {
         if tears(&best) == 0 || !process.is_same() {
             break;
         }
         // A process that ends meanwhile leaves what was read before.
-        let Ok(again) = take_once(process) else { break };
+        let Ok(again) = take_once(process, want) else { break };
         if tears(&again) <= tears(&best) {
             best = again;
         }
@@ -43,8 +47,8 @@ pub fn take(process: &Process) -> Known<Snapshot> {
     Ok(best)
 }
 
-fn take_once(process: &Process) -> Known<Snapshot> {
-    with_target(process, |taking, memory, symbols| taking.finish(process, memory, symbols))
+fn take_once(process: &Process, want: Want) -> Known<Snapshot> {
+    with_target(process, |taking, memory, symbols| Taking { want, ..taking }.finish(process, memory, symbols))
 }
 
 /// How often a reader met what a change may have broken.
@@ -65,6 +69,7 @@ pub fn with_target<T>(
     process: &Process,
     run: impl FnOnce(Taking, &dyn Memory, &dyn Symbols) -> Known<T>,
 ) -> Known<T> {
+    let _eager = Eager::start();
     let taking = Taking::start(process)?;
     let view = taking.os.clone();
     let symbols = LiveSymbols::new(process, &view.mappings);
@@ -82,6 +87,8 @@ pub fn with_target<T>(
 pub struct Taking {
     pub os: OsView,
     pub taken: Taken,
+    /// What `finish` reads besides; nothing as long as nobody sets it.
+    pub want: Want,
     started: Instant,
     resident_before: Option<u64>,
     maps_text: Vec<u8>,
@@ -112,17 +119,20 @@ impl Taking {
             ..Taken::default()
         };
         let resident_before = before.resident_with_hugetlb_bytes();
-        let os = OsView { process: facts, status, mappings, pages, tasks, gaps };
-        Ok(Taking { os, taken, started, resident_before, maps_text })
+        let (page_sizes, smaps) = (None, None);
+        let os = OsView { process: facts, status, mappings, pages, tasks, gaps, page_sizes, smaps };
+        Ok(Taking { os, taken, want: Want::default(), started, resident_before, maps_text })
     }
 
     /// Reads the runtime and malloc, and looks at the maps once more.
     pub fn finish(self, process: &Process, memory: &dyn Memory, symbols: &dyn Symbols) -> Known<Snapshot> {
         let (started, resident_before) = (self.started, self.resident_before);
         let mut os = self.os;
-        let (views, pages, mut gaps) = read_while_counting(process, &os, memory, symbols);
-        os.pages = pages;
-        os.gaps.append(&mut gaps);
+        let (views, counted) = read_while_counting(process, &os, self.want, memory, symbols);
+        os.pages = counted.pages;
+        os.gaps.extend(counted.gaps);
+        os.page_sizes = counted.page_sizes;
+        os.smaps = counted.smaps;
         let mut snapshot = views.into_snapshot(os, self.taken);
         match process.maps_text() {
             Ok(now) if process.is_same() => {
@@ -143,27 +153,46 @@ impl Taking {
     }
 }
 
-/// The runtime's and malloc's views, and meanwhile how often each page is mapped: thousands of small reads of the kernel
-/// that need nothing of the views.
+/// The kernel's view, completed beside the other readers.
+struct Counted {
+    pages: Known<Vec<PageRun>>,
+    page_sizes: Option<Known<PageSizes>>,
+    smaps: Option<Known<Vec<Smap>>>,
+    gaps: Vec<Gap>,
+}
+
+/// The runtime's and malloc's views, and meanwhile how often each page is mapped and on which folio it lies: thousands of
+/// small reads of the kernel that need nothing of the views.
 fn read_while_counting(
     process: &Process,
     os: &OsView,
+    want: Want,
     memory: &dyn Memory,
     symbols: &dyn Symbols,
-) -> (Views, Known<Vec<PageRun>>, Vec<Gap>) {
-    let (mappings, pages) = (&os.mappings, os.pages.clone());
+) -> (Views, Counted) {
+    let count = || {
+        let mut runs = os.pages.clone()?;
+        let gaps = sharing::fill(process, &os.mappings, &mut runs);
+        Ok((runs, gaps))
+    };
+    let size = || {
+        let runs = os.pages.as_ref().map_err(Gap::clone)?;
+        folios::read(process, &os.mappings, runs, &os.status)
+    };
     std::thread::scope(|scope| {
-        let counting = scope.spawn(move || {
-            let mut runs = pages?;
-            let gaps = sharing::fill(process, mappings, &mut runs);
-            Ok((runs, gaps))
-        });
+        let counting = scope.spawn(count);
+        let sizing = want.page_sizes.then(|| scope.spawn(size));
+        let smaps = want.smaps.then(|| scope.spawn(|| smaps::read(process)));
         let views = Views::read(os, memory, symbols);
-        match counting.join() {
-            Ok(Ok((runs, gaps))) => (views, Ok(runs), gaps),
-            Ok(Err(gap)) => (views, Err(gap), Vec::new()),
-            Err(_) => (views, os.pages.clone(), vec![Gap::new("how often pages are mapped", Why::Torn)]),
-        }
+        let (pages, gaps) = match counting.join() {
+            Ok(Ok((runs, gaps))) => (Ok(runs), gaps),
+            Ok(Err(gap)) => (Err(gap), Vec::new()),
+            Err(_) => (os.pages.clone(), vec![Gap::new("how often pages are mapped", Why::Torn)]),
+        };
+        let torn = |what: &str| Gap::new(what, Why::Torn);
+        let page_sizes = sizing.map(|sizing| sizing.join().unwrap_or_else(|_| Err(torn("sizes of folios"))));
+        let smaps = smaps.map(|smaps| smaps.join().unwrap_or_else(|_| Err(torn("smaps"))));
+        (views, Counted { pages, page_sizes, smaps, gaps })
     })
 }
 

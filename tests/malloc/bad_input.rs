@@ -6,7 +6,7 @@ use crate::programs::{Program, TemporaryFile, snapshot};
 use marusa::alloc::AllocView;
 use marusa::base::{Known, Why};
 use marusa::os::process::Process;
-use marusa::snapshot::{Snapshot, take};
+use marusa::snapshot::{Snapshot, Want, take};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -120,7 +120,7 @@ fn a_program_that_ends_while_it_is_read_is_a_gap() {
         let started = Instant::now();
         // It is gone after 150 ms, in the middle of one of these.
         while started.elapsed() < Duration::from_secs(10) {
-            let Ok(taken) = take(&process) else { break };
+            let Ok(taken) = take(&process, Want::default()) else { break };
             if taken.gaps().iter().any(|gap| gap.why == Why::Gone) {
                 break;
             }

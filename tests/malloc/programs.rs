@@ -3,7 +3,7 @@
 use crate::glibcs::Glibc;
 use marusa::base::Known;
 use marusa::os::process::Process;
-use marusa::snapshot::{Snapshot, take};
+use marusa::snapshot::{Snapshot, Want, take};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -52,7 +52,7 @@ impl Drop for Program {
 
 /// What the library reads of a process.
 pub fn snapshot(pid: i32) -> Known<Snapshot> {
-    take::take(&Process::open(pid).expect("a process that runs"))
+    take::take(&Process::open(pid).expect("a process that runs"), Want::default())
 }
 
 /// A name of a file that no other test uses, removed when dropped.

@@ -104,7 +104,10 @@ fn scaled(interval: &Interval, slot: usize) -> f64 {
 
 /// Within 2 %, and for small counts within a few: both see the same process, but not to the same microsecond.
 fn assert_close(name: &str, ours: f64, theirs: f64) {
-    println!("{name}: {ours:.0} ours, {theirs:.0} perf ({:+.2} %)", (ours / theirs.max(1.0) - 1.0) * 100.0);
+    println!(
+        "{name}: {ours:.0} ours, {theirs:.0} perf ({:+.2} %)",
+        (ours - theirs) / theirs.max(1.0) * 100.0
+    );
     let room = (theirs * 0.02).max(5.0);
     assert!((ours - theirs).abs() <= room, "{name}: {ours} and {theirs}");
 }

@@ -12,6 +12,9 @@ const GRANULE: u64 = 32;
 /// Granules for which one bit says whether any of them holds an entry: 2 KiB of heap.
 const SUMMARY_GRANULES: usize = 64;
 
+/// Heap for which one word says so.
+const SUMMARY_WORD_BYTES: u64 = GRANULE * SUMMARY_GRANULES as u64 * 64;
+
 /// What an entry is: 1 to `LABELS_MAX` in use by label, then the other states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Code(u8);
@@ -127,13 +130,13 @@ impl ChunkMap {
     fn next(&self, from: usize) -> Option<usize> {
         let here = self.bytes.get(from..)?;
         let to_border = (SUMMARY_GRANULES - from % SUMMARY_GRANULES).min(here.len());
-        if let Some(found) = here[..to_border].iter().position(|byte| *byte != 0) {
+        if let Some(found) = first_entry(&here[..to_border]) {
             return Some(from + found);
         }
         let block = self.next_block(from / SUMMARY_GRANULES + 1)?;
         let start = block * SUMMARY_GRANULES;
         let end = (start + SUMMARY_GRANULES).min(self.bytes.len());
-        self.bytes[start..end].iter().position(|byte| *byte != 0).map(|found| start + found)
+        first_entry(&self.bytes[start..end]).map(|found| start + found)
     }
 
     fn next_block(&self, from: usize) -> Option<usize> {
@@ -157,6 +160,17 @@ impl ChunkMap {
         let granule = self.last(granule.checked_sub(usize::from(is_before))?)?;
         let start = self.start(granule);
         Some(Entry { range: Range::new(start, self.end_of(start)), code: Code(self.bytes[granule] >> 1) })
+    }
+
+    /// The last chunk before `at` that is free and in a bin.
+    pub fn free_before(&self, at: Addr) -> Option<Addr> {
+        let (mut granule, _) = self.place(at)?;
+        loop {
+            granule = self.last(granule.checked_sub(1)?)?;
+            if matches!(Code(self.bytes[granule] >> 1), Code::SMALL | Code::LARGE | Code::UNSORTED) {
+                return Some(self.start(granule));
+            }
+        }
     }
 
     /// The last granule up to this one in which an entry begins.
@@ -186,6 +200,11 @@ impl ChunkMap {
         Entries { map: self, at: self.next(0) }
     }
 
+    /// Every entry that begins at or after `at`, which is where one begins.
+    pub fn entries_from(&self, at: Addr) -> Entries<'_> {
+        Entries { map: self, at: self.place(at).and_then(|(granule, _)| self.next(granule)) }
+    }
+
     /// Replaces the code of every entry, in order.
     pub fn recode(&mut self, code: &mut dyn FnMut(Entry) -> Code) {
         let mut at = self.next(0);
@@ -196,6 +215,27 @@ impl ChunkMap {
             let new = code(Entry { range: Range::new(self.start(granule), end), code: Code(byte >> 1) });
             self.bytes[granule] = new.0 << 1 | byte & 1;
         }
+    }
+
+    /// The last place up to `at` at which a map may begin that is to be taken over by this one.
+    pub fn cut_before(&self, at: Addr) -> Addr {
+        let offset = at.0.saturating_sub(self.range.start.0);
+        self.range.start.plus(offset / SUMMARY_WORD_BYTES * SUMMARY_WORD_BYTES)
+    }
+
+    /// Takes over the entries of `part` from `join` on. It begins where `cut_before` says and ends where this map does.
+    pub fn take_over(&mut self, part: &ChunkMap, join: Addr) {
+        let (Some((first, _)), Some((from, _))) = (self.place(part.range.start), self.place(join)) else {
+            return;
+        };
+        let (Some(into), Some(of)) =
+            (self.bytes.get_mut(from..), part.bytes.get(from.saturating_sub(first)..))
+        else {
+            return;
+        };
+        into.iter_mut().zip(of).for_each(|(into, of)| *into = *of);
+        let words = self.summary.iter_mut().skip(first / SUMMARY_GRANULES / 64);
+        words.zip(&part.summary).for_each(|(into, of)| *into |= of);
     }
 
     /// Forgets every entry from `at` on.
@@ -214,6 +254,19 @@ impl ChunkMap {
             }
         }
     }
+}
+
+/// Where the first byte that is not 0 lies: eight at a time.
+#[inline]
+fn first_entry(bytes: &[u8]) -> Option<usize> {
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (index, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        if word != 0 {
+            return Some(index * 8 + word.trailing_zeros() as usize / 8);
+        }
+    }
+    rest.iter().position(|byte| *byte != 0).map(|found| words.len() * 8 + found)
 }
 
 pub struct Entries<'a> {
@@ -256,6 +309,9 @@ mod tests {
                 assert_eq!(map.find(at), Some(*entry), "{at}");
             }
         }
+        map.put(Addr(0x10030), Code::UNSORTED);
+        assert_eq!(map.free_before(Addr(0x80_0000)), Some(Addr(0x10030)));
+        assert_eq!(map.free_before(Addr(0x10030)), None);
         assert_eq!(map.find(Addr(0x90_0000)), None);
         assert_eq!(map.find(Addr(0xffff)), None);
     }
@@ -270,6 +326,22 @@ mod tests {
         assert_eq!(left, [Range::of(0x10000, 0x10030), Range::of(0x10030, 0x90_0000)]);
         map.clear_from(Addr(0x10000));
         assert_eq!(map.entries().next(), None);
+    }
+
+    #[test]
+    fn the_second_half_of_a_map_is_taken_over_from_where_the_first_ends() {
+        let range = Range::of(0x10000, 0x90_0000);
+        let starts = [0x10000, 0x10030, 0x40_0010, 0x40_2000, 0x80_0000];
+        let mut whole = ChunkMap::of(range);
+        starts.iter().for_each(|start| whole.put(Addr(*start), Code::SMALL));
+        let mut first = ChunkMap::of(range);
+        let middle = first.cut_before(Addr(0x40_0000));
+        assert_eq!(middle, Addr(0x3f_0000));
+        let mut second = ChunkMap::of(Range::new(middle, range.end));
+        starts[..3].iter().for_each(|start| first.put(Addr(*start), Code::SMALL));
+        starts[3..].iter().for_each(|start| second.put(Addr(*start), Code::SMALL));
+        first.take_over(&second, Addr(0x40_2000));
+        assert!(first.entries().eq(whole.entries()));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What the walk found, summed up: the stretches of each heap by the state of their bytes, and the figures of each arena.
 
-use super::chunk_map::{CODES, Code, Entry};
+use super::chunk_map::{CODES, Code, Entries, Entry};
 use super::region::{Piece, Region};
 use crate::alloc::types::{ArenaFigures, BlockCount, ChunkCount, State, Stretch};
 use crate::base::blocks::LABELS_MAX;
@@ -13,7 +13,7 @@ const KEPT_BY_TRIM_BYTES: Bytes = 48;
 const CHUNK_BYTES_MIN: Bytes = 32;
 
 /// What one region adds to the sums.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
     pub stretches: Vec<Stretch>,
     pub figures: ArenaFigures,
@@ -33,77 +33,157 @@ struct Summing<'a> {
     region: &'a Region,
     is_main: bool,
     sums: Sums,
+    /// All chunks by code.
+    counts: [ChunkCount; CODES],
     /// Bytes of the current piece by code.
     bytes: [Bytes; CODES],
     piece: usize,
+    /// Where it ends.
+    piece_end: Addr,
     slack: usize,
     free: FreeRun,
     /// The piece in which the last free run began.
     run_piece: usize,
+    /// Of the part that begins within a piece: the bytes of that piece, which the part before it adds to its own.
+    shared: Option<[Bytes; CODES]>,
+    is_past_shared: bool,
 }
 
 /// The sums of one region.
 pub fn sum(region: &Region) -> Sums {
-    let mut summing = Summing {
-        region,
-        is_main: region.plan.arena == 0,
-        sums: Sums { in_use: vec![BlockCount::default(); LABELS_MAX], ..Sums::default() },
-        bytes: [0; CODES],
-        piece: 0,
-        slack: 0,
-        free: FreeRun::default(),
-        run_piece: 0,
-    };
-    for entry in region.map.entries() {
-        summing.add(entry);
+    let mut summing = Summing::of(region, 0);
+    summing.add_all(region.map.entries(), region.map.range().end);
+    summing.finish()
+}
+
+/// The same by two threads. The second one begins with a block in use, so that no run of free chunks is cut.
+pub fn sum_by_two(region: &Region) -> Sums {
+    let middle = region.map.range().start.plus(region.map.range().bytes() / 2);
+    let is_used = |entry: &Entry| entry.code.label().is_some() && entry.range.start >= middle;
+    let cut = region.map.entries_from(middle).find(is_used).map(|entry| entry.range.start);
+    let piece = cut.and_then(|cut| region.pieces.iter().position(|piece| piece.range.has(cut)));
+    let (Some(cut), Some(piece)) = (cut, piece) else { return sum(region) };
+    let mut first = Summing::of(region, 0);
+    let second = std::thread::scope(|scope| {
+        // On its own stack: two threads that write to one line of the cache wait for each other.
+        let other = scope.spawn(|| {
+            let mut second = Summing::of(region, piece);
+            second.slack = region.slack.partition_point(|slack| slack.piece as usize <= piece);
+            second.shared = Some([0; CODES]);
+            second.add_all(region.map.entries_from(cut), region.map.range().end);
+            second.close_piece();
+            second
+        });
+        first.add_all(region.map.entries(), cut);
+        other.join().ok()
+    });
+    match second.filter(|_| first.piece == piece) {
+        Some(second) => first.join(second),
+        None => return sum(region),
     }
-    summing.close_free_run();
-    summing.close_piece();
-    for slack in &region.slack {
-        let count = &mut summing.sums.in_use[slack.label as usize % LABELS_MAX];
-        let bytes = slack.bytes.min(count.bytes);
-        count.bytes -= bytes;
-        summing.sums.figures.overhead_bytes += bytes;
-    }
-    summing
-        .sums
-        .in_use
-        .truncate(summing.sums.in_use.iter().rposition(|count| count.blocks > 0).map_or(0, |last| last + 1));
-    summing.sums.figures.retries = region.retries;
-    summing.beyond();
-    summing.sums
+    first.finish()
 }
 
 fn is_trimmed(code: Code) -> bool {
     matches!(code, Code::FAST | Code::UNSORTED | Code::SMALL | Code::LARGE | Code::UNLISTED)
 }
 
-impl Summing<'_> {
+impl<'a> Summing<'a> {
+    /// From piece `piece` on.
+    fn of(region: &'a Region, piece: usize) -> Summing<'a> {
+        Summing {
+            region,
+            is_main: region.plan.arena == 0,
+            sums: Sums { in_use: vec![BlockCount::default(); LABELS_MAX], ..Sums::default() },
+            counts: [ChunkCount::default(); CODES],
+            bytes: [0; CODES],
+            piece,
+            piece_end: region.pieces.get(piece).map_or(Addr::NULL, |piece| piece.range.end),
+            slack: 0,
+            free: FreeRun::default(),
+            run_piece: 0,
+            shared: None,
+            is_past_shared: false,
+        }
+    }
+
+    /// The entries that begin before `end`.
+    fn add_all(&mut self, entries: Entries, end: Addr) {
+        for entry in entries {
+            if entry.range.start >= end {
+                break;
+            }
+            self.add(entry);
+        }
+        self.close_free_run();
+    }
+
+    /// Adds what follows this part.
+    fn join(&mut self, next: Summing) {
+        for (bytes, more) in self.bytes.iter_mut().zip(next.shared.unwrap_or([0; CODES])) {
+            *bytes += more;
+        }
+        for (count, more) in self.counts.iter_mut().zip(next.counts) {
+            *count = ChunkCount { chunks: count.chunks + more.chunks, bytes: count.bytes + more.bytes };
+        }
+        self.close_piece();
+        self.sums.stretches.extend(next.sums.stretches);
+        self.sums.figures.add(&next.sums.figures);
+        (self.piece, self.piece_end) = (next.piece, next.piece_end);
+    }
+
+    fn finish(mut self) -> Sums {
+        self.close_piece();
+        Code::all().for_each(|code| self.count(code));
+        for slack in &self.region.slack {
+            let count = &mut self.sums.in_use[slack.label as usize % LABELS_MAX];
+            let bytes = slack.bytes.min(count.bytes);
+            count.bytes -= bytes;
+            self.sums.figures.overhead_bytes += bytes;
+        }
+        let used = self.sums.in_use.iter().rposition(|count| count.blocks > 0);
+        self.sums.in_use.truncate(used.map_or(0, |last| last + 1));
+        self.sums.figures.retries = self.region.retries;
+        self.beyond();
+        self.sums
+    }
+
+    #[inline(always)]
     fn add(&mut self, entry: Entry) {
         let Entry { range, code } = entry;
-        self.count(code, range.bytes());
+        let bytes = range.bytes();
+        let count = &mut self.counts[code.index() % CODES];
+        *count = ChunkCount { chunks: count.chunks + 1, bytes: count.bytes + bytes };
         match code.label() {
+            // All in this piece, as most are.
+            Some(_) if bytes >= HEADER_BYTES && range.end < self.piece_end => {
+                self.bytes[Code::OVERHEAD.index()] += HEADER_BYTES;
+                self.bytes[code.index() % CODES] += bytes - HEADER_BYTES;
+            }
             Some(_) => {
                 self.lay(Range::new(range.start, range.start.plus(HEADER_BYTES)), Code::OVERHEAD);
                 self.lay(Range::new(range.start.plus(HEADER_BYTES), range.end), code);
             }
             None => self.lay(range, code),
         }
-        if code.state().is_free() {
+        if code.label().is_none() && code.state().is_free() {
             self.extend_free_run(range, code);
         } else if self.free.range.is_some() {
             self.close_free_run();
         }
     }
 
-    fn count(&mut self, code: Code, bytes: Bytes) {
+    /// Adds all chunks of this code to the figures.
+    fn count(&mut self, code: Code) {
+        let ChunkCount { chunks, bytes } = self.counts[code.index() % CODES];
         let figures = &mut self.sums.figures;
         let count = match code.state() {
             State::InUse(label) => {
                 let count = &mut self.sums.in_use[label as usize];
-                count.blocks += 1;
-                count.bytes += bytes.saturating_sub(HEADER_BYTES);
-                figures.overhead_bytes += HEADER_BYTES.min(bytes);
+                let headers = (chunks * HEADER_BYTES).min(bytes);
+                count.blocks += chunks;
+                count.bytes += bytes - headers;
+                figures.overhead_bytes += headers;
                 &mut figures.in_use
             }
             State::Tcache => &mut figures.tcache,
@@ -122,7 +202,7 @@ impl Summing<'_> {
                 return;
             }
         };
-        *count = ChunkCount { chunks: count.chunks + 1, bytes: count.bytes + bytes };
+        *count = ChunkCount { chunks: count.chunks + chunks, bytes: count.bytes + bytes };
     }
 
     /// Gives `range`, which begins where the last one ended, to `code`.
@@ -142,6 +222,12 @@ impl Summing<'_> {
 
     fn close_piece(&mut self) {
         let Some(piece) = self.region.pieces.get(self.piece) else { return };
+        if self.shared.is_some() && !self.is_past_shared {
+            self.is_past_shared = true;
+            self.shared = Some(self.bytes);
+            self.next_piece();
+            return;
+        }
         while let Some(slack) =
             self.region.slack.get(self.slack).filter(|slack| slack.piece as usize <= self.piece)
         {
@@ -163,8 +249,13 @@ impl Summing<'_> {
                 shares,
             });
         }
+        self.next_piece();
+    }
+
+    fn next_piece(&mut self) {
         self.bytes = [0; CODES];
         self.piece += 1;
+        self.piece_end = self.region.pieces.get(self.piece).map_or(Addr::NULL, |piece| piece.range.end);
     }
 
     fn extend_free_run(&mut self, range: Range, code: Code) {
@@ -193,7 +284,11 @@ impl Summing<'_> {
 
     /// Resident bytes of `range`, which lies in the current free run.
     fn resident(&self, range: Range) -> Bytes {
-        let within = self.region.pieces[self.run_piece.min(self.region.pieces.len())..].iter();
+        let first = self.run_piece.min(self.region.pieces.len());
+        let within = self.region.pieces[first..].iter();
+        if range.is_empty() {
+            return 0;
+        }
         let here = within.take_while(|piece| piece.range.start < range.end).filter(|piece| piece.is_resident);
         here.map(|piece: &Piece| piece.range.intersect(range).bytes()).sum()
     }

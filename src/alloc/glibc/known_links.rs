@@ -1,11 +1,15 @@
 //! Links of free chunks, kept while a heap is walked: the walk has them at hand, and a list that leads to and fro would
-//! cost one read for each chunk later. As many are kept as fit a share of the heap.
+//! cost one read for each chunk later. As many are kept as fit a share of the heap. A chunk in a bin that leads to the free
+//! chunk before it, as chunks do that were freed in order, needs no room: while all others are kept, that is what a
+//! missing link means.
 
 use crate::base::{Addr, Bytes};
 use std::sync::atomic::{AtomicI64, Ordering};
 
 const UNIT: i64 = 16;
 const NULL: i32 = 0;
+/// Units of heap for which it is kept where their links begin.
+const BLOCK_UNITS: u32 = 64;
 /// Links are asked for in blocks of this many.
 const GRANT: i64 = 1024;
 /// One part in so many of the heap, but for small heaps at least this much.
@@ -46,10 +50,12 @@ struct Link {
 pub struct KnownLinks {
     start: Addr,
     links: Vec<Link>,
-    /// Where the last answer was found.
-    near: usize,
+    /// Where the links of each block of `BLOCK_UNITS` begin, and the end; laid out when the first link is asked for.
+    blocks: Vec<u32>,
     granted: i64,
     is_full: bool,
+    /// Whether a link was not kept.
+    has_gaps: bool,
 }
 
 impl KnownLinks {
@@ -68,6 +74,15 @@ impl KnownLinks {
     /// Forgets all but the first `links`.
     pub fn truncate(&mut self, links: usize) {
         self.links.truncate(links);
+        self.blocks.clear();
+    }
+
+    /// Takes over the links of `other`, all of which lie behind these, in the same heap.
+    pub fn append(&mut self, other: KnownLinks) {
+        self.links.extend(other.links);
+        self.granted += other.granted;
+        self.has_gaps |= other.has_gaps;
+        self.blocks.clear();
     }
 
     /// Keeps that `next` follows the chunk at `at`, if that can be said in few bytes and there is room.
@@ -77,10 +92,13 @@ impl KnownLinks {
         let step = (next.0 as i64).wrapping_sub(at.0 as i64);
         let is_near = next.is_null() || (step != 0 && step % UNIT == 0);
         let step = if next.is_null() { i64::from(NULL) } else { step / UNIT };
-        let (Ok(at), Ok(step), true) = (u32::try_from(place), i32::try_from(step), is_near) else { return };
+        let (Ok(at), Ok(step), true) = (u32::try_from(place), i32::try_from(step), is_near) else {
+            self.has_gaps = true;
+            return;
+        };
         if self.links.len() as i64 >= self.granted {
             if self.is_full || !budget.grant() {
-                self.is_full = true;
+                (self.is_full, self.has_gaps) = (true, true);
                 return;
             }
             self.granted += GRANT;
@@ -93,11 +111,15 @@ impl KnownLinks {
         *self = KnownLinks::default();
     }
 
+    /// Whether a chunk in a bin whose link was not kept leads to the free chunk before it.
+    pub fn are_complete(&self) -> bool {
+        !self.has_gaps
+    }
+
     /// What follows the chunk at `at`, if it was kept.
     pub fn next(&mut self, at: Addr) -> Option<Addr> {
         let place = u32::try_from(at.0.checked_sub(self.start.0)? / UNIT as u64).ok()?;
-        let index = self.search(place, self.near)?;
-        self.near = index;
+        let index = self.search(place)?;
         let step = self.links[index].step;
         if step == NULL {
             Some(Addr::NULL)
@@ -106,31 +128,28 @@ impl KnownLinks {
         }
     }
 
-    /// By steps that double, from `near`: lists mostly lead to a neighbour.
-    fn search(&self, place: u32, near: usize) -> Option<usize> {
-        let links = &self.links;
-        let near = near.min(links.len().checked_sub(1)?);
-        let (mut low, mut high) = (near, near + 1);
-        let mut step = 1;
-        if links[near].at <= place {
-            while high < links.len() && links[high].at <= place {
-                low = high;
-                high = (high + step).min(links.len());
-                step *= 2;
-            }
-        } else {
-            high = near;
-            loop {
-                low = high.saturating_sub(step);
-                if low == 0 || links[low].at <= place {
-                    break;
-                }
-                high = low;
-                step *= 2;
-            }
+    /// By the block that the link lies in: lists lead anywhere.
+    fn search(&mut self, place: u32) -> Option<usize> {
+        if self.blocks.is_empty() {
+            self.lay_out();
         }
-        let found = links[low..high].binary_search_by_key(&place, |link| link.at).ok()?;
+        let block = (place / BLOCK_UNITS) as usize;
+        let (low, high) = (*self.blocks.get(block)? as usize, *self.blocks.get(block + 1)? as usize);
+        let found = self.links.get(low..high)?.iter().position(|link| link.at == place)?;
         Some(low + found)
+    }
+
+    /// Notes where the links of each block begin.
+    fn lay_out(&mut self) {
+        let count = self.links.last().map_or(0, |last| last.at / BLOCK_UNITS + 1);
+        self.blocks.reserve_exact(count as usize + 1);
+        let mut place = 0;
+        for block in 0..=count {
+            while self.links.get(place).is_some_and(|link| link.at / BLOCK_UNITS < block) {
+                place += 1;
+            }
+            self.blocks.push(place as u32);
+        }
     }
 }
 
@@ -146,13 +165,12 @@ mod tests {
             let next = if index == 7 { Addr::NULL } else { Addr(0x1000 + (999 - index) * 48) };
             links.put(Addr(0x1000 + index * 48), next, &budget);
         }
-        for near in [0, 1, 500, 998, 999, 5000] {
-            for index in [0_u64, 1, 7, 499, 500, 501, 999] {
-                let next = if index == 7 { Addr::NULL } else { Addr(0x1000 + (999 - index) * 48) };
-                links.near = near;
-                assert_eq!(links.next(Addr(0x1000 + index * 48)), Some(next), "{near} {index}");
-            }
-            assert_eq!(links.next(Addr(0x1010)), None);
+        for index in [500, 0_u64, 1, 7, 499, 500, 501, 999] {
+            let next = if index == 7 { Addr::NULL } else { Addr(0x1000 + (999 - index) * 48) };
+            assert_eq!(links.next(Addr(0x1000 + index * 48)), Some(next), "{index}");
+        }
+        for nowhere in [0xff0, 0x1010, 0x1000 + 1000 * 48, 0x7000_0000] {
+            assert_eq!(links.next(Addr(nowhere)), None, "{nowhere:#x}");
         }
         assert_eq!(KnownLinks::default().next(Addr(0x1000)), None);
     }
@@ -163,7 +181,7 @@ mod tests {
         let mut links = KnownLinks::of(Addr(0));
         links.put(Addr(16), Addr(1 << 50), &budget);
         links.put(Addr(32), Addr(49), &budget);
-        assert!(links.links.is_empty());
+        assert!(links.links.is_empty() && !links.are_complete());
         for index in 0..2 * GRANT as u64 {
             links.put(Addr(index * 32), Addr(index * 32 + 64), &budget);
         }

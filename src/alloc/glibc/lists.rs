@@ -49,6 +49,12 @@ pub fn region_of(regions: &[Region], at: Addr) -> Option<usize> {
     regions.get(after).filter(|region| region.map.range().has(at)).map(|_| after)
 }
 
+/// What begins at `at`: its region, and what it is.
+fn code_at(regions: &[Region], at: Addr) -> Option<(usize, Code)> {
+    let index = region_of(regions, at)?;
+    Some((index, regions[index].map.get(at)?))
+}
+
 /// What begins at `at`: its region, what it is, and its size.
 pub fn chunk_at(regions: &[Region], at: Addr) -> Option<(usize, Code, u64)> {
     let index = region_of(regions, at)?;
@@ -129,10 +135,10 @@ fn mark_unsorted(regions: &mut [Region], from: Addr, bin: Addr, link: u64, links
         if at == bin {
             return true;
         }
-        match chunk_at(regions, at) {
-            Some((index, Code::SMALL | Code::LARGE, _)) => {
+        match code_at(regions, at) {
+            Some((index, Code::SMALL | Code::LARGE)) => {
                 regions[index].map.put(at, Code::UNSORTED);
-                let known = if link == NEXT { regions[index].links.next(at) } else { None };
+                let known = if link == NEXT { known_next(&mut regions[index], at) } else { None };
                 let read = || links.word(&regions[index], at.plus(link)).map(Addr);
                 let Some(next) = known.or_else(read) else { return false };
                 at = next;
@@ -141,6 +147,15 @@ fn mark_unsorted(regions: &mut [Region], from: Addr, bin: Addr, link: u64, links
         }
     }
     false
+}
+
+/// Where a chunk in the unsorted bin leads, if the walk kept it.
+fn known_next(region: &mut Region, at: Addr) -> Option<Addr> {
+    let before = || if region.plan.kept.unsorted { region.map.free_before(at) } else { None };
+    match region.links.next(at) {
+        None if region.links.are_complete() => before(),
+        known => known,
+    }
 }
 
 /// Whether `range` lies in one resident stretch of `region`.

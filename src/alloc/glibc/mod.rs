@@ -15,6 +15,7 @@ pub mod main_arena;
 pub mod mmapped;
 pub mod plan;
 pub mod region;
+mod split;
 #[cfg(any(test, fuzzing))]
 pub mod synthetic;
 pub mod tcache;

@@ -86,6 +86,22 @@ impl Region {
         Region { plan, map, pieces, slack, caches, links, resident, broken: None, retries: 0, checkpoints }
     }
 
+    /// The part from `middle` on, in which `join` is taken for the first chunk, for another thread.
+    pub fn second_part(&self, middle: Addr, join: Addr) -> Region {
+        let mut part = Region::new(Plan { first_chunk: join, ..self.plan.clone() }, self.pieces.clone());
+        part.map = ChunkMap::of(Range::new(middle, self.map.range().end));
+        part.resident = self.resident.clone();
+        part
+    }
+
+    /// Takes over what another thread found in `part` from `join` on, up to which this one was walked.
+    pub fn append(&mut self, part: Region, join: Addr) {
+        self.map.take_over(&part.map, join);
+        self.slack.extend(part.slack);
+        self.caches.extend(part.caches);
+        self.links.append(part.links);
+    }
+
     pub fn set_checkpoint(&mut self, at: Addr) {
         if self.checkpoints.last().is_some_and(|last| at.0 - last.at.0 < CHECKPOINT_BYTES) {
             return;

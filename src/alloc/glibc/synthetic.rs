@@ -108,6 +108,8 @@ impl Synthetic {
             pages: Ok(vec![page]),
             tasks: Vec::new(),
             gaps: Vec::new(),
+            page_sizes: None,
+            smaps: None,
         }
     }
 

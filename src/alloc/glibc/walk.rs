@@ -11,7 +11,7 @@ use super::plan::Common;
 use super::region::{Broken, KeptLinks, Region};
 use super::tcache;
 use super::walker::Walker;
-use super::window::{BulkSource, MemorySource, Source, Window};
+use super::window::{BulkSource, MemorySource, Source};
 use crate::alloc::types::Arena;
 use crate::base::blocks::{Head, Look, Witness};
 use crate::base::{Addr, Bytes, Range, Why};
@@ -69,6 +69,15 @@ pub fn read(
         units.iter().map(|(arena, heap)| (*arena, *heap, 0)).collect();
     // The largest first, so that no thread is left with one at the end.
     pending.sort_by_key(|(arena, heap, _)| std::cmp::Reverse(arenas[*arena].heaps[*heap].in_arena.bytes()));
+    let largest = pending.first().copied().filter(|(arena, heap, _)| {
+        Common::is_worth_splitting(arenas[*arena].heaps[*heap].in_arena.bytes(), bytes)
+    });
+    if let (Some(unit), Some(bulk)) = (largest, bulk)
+        && let Some(region) = common.split(unit, &BulkSource(bulk))
+    {
+        walked.regions.push(region);
+        pending.remove(0);
+    }
     for attempt in 0..=RETRIES_MAX {
         let is_last = attempt == RETRIES_MAX;
         let outcomes = match bulk {
@@ -149,8 +158,7 @@ fn in_parallel(
 
 impl Common<'_> {
     fn work(&self, queue: &Queue, source: &dyn Source, is_last: bool) -> Vec<(Unit, Outcome)> {
-        let windows = [Window::new(source), Window::new(source)];
-        let mut walker = Walker::new(windows, self.witness, self.key, &self.budget);
+        let mut walker = self.walker(source);
         let mut done = Vec::new();
         while let Some(unit) = queue.next() {
             done.push((*unit, self.walk(*unit, &mut walker, is_last)));
@@ -158,15 +166,31 @@ impl Common<'_> {
         done
     }
 
-    fn walk(&self, (arena, heap, retries): Unit, walker: &mut Walker, is_last: bool) -> Outcome {
-        let source = walker.window.source();
-        let Some(plan) = self.plan(arena, heap, source) else { return Outcome::Gone };
+    /// What is to be walked at this moment; `None` when it is no more.
+    fn region(&self, (arena, heap, retries): Unit, source: &dyn Source) -> Option<Region> {
+        let plan = self.plan(arena, heap, source)?;
         let range = plan.ranges.in_arena;
         let mut region = Region::new(plan, Vec::new());
         region.pieces = self.pieces(range);
         region.pieces.extend(self.pieces(Range::new(range.end, region.plan.ranges.reserved.end)));
         region.resident = self.resident(source, range);
         region.retries = retries;
+        Some(region)
+    }
+
+    /// The unit walked by two threads, if that went well.
+    fn split(&self, unit: Unit, source: &(dyn Source + Sync)) -> Option<Region> {
+        let mut region = self.region(unit, source)?;
+        let is_walked = self.walk_split(&mut region, source);
+        if !is_walked {
+            region.links.give_back(&self.budget);
+        }
+        is_walked.then_some(region)
+    }
+
+    fn walk(&self, (arena, heap, retries): Unit, walker: &mut Walker, is_last: bool) -> Outcome {
+        let source = walker.window.source();
+        let Some(mut region) = self.region((arena, heap, retries), source) else { return Outcome::Gone };
         match walker.walk(&mut region, is_last) {
             Ok(()) => Outcome::Walked(Box::new(region)),
             Err(broken) if is_last || source.is_live() || !is_absent(broken) => {
@@ -282,7 +306,7 @@ impl Common<'_> {
                 .for_each(|(word, raw)| *word = u64::from_le_bytes(*raw));
             look = self.witness.look(payload, &head);
             if look.label != 0 {
-                source.used(payload.start, &raw);
+                source.used(payload.start, &raw[..if look.requested_bytes.is_some() { 32 } else { 16 }]);
             }
         }
         let slack = look.requested_bytes.map_or(0, |requested| payload.bytes().saturating_sub(requested));
@@ -304,15 +328,25 @@ impl Walked {
     pub fn sums(&self) -> Vec<Sums> {
         let bytes: Bytes = self.regions.iter().map(|region| region.map.range().bytes()).sum();
         if bytes <= ALONE_BYTES_MAX {
-            return self.regions.iter().map(figures::sum).collect();
+            let sums: Vec<Sums> = self.regions.iter().map(figures::sum).collect();
+            #[cfg(test)]
+            assert_eq!(sums, self.regions.iter().map(figures::sum_by_two).collect::<Vec<_>>());
+            return sums;
         }
+        let alone = self
+            .regions
+            .iter()
+            .position(|region| Common::is_worth_splitting(region.map.range().bytes(), bytes));
+        let first = alone.map(|index| (index, figures::sum_by_two(&self.regions[index])));
         let next = AtomicUsize::new(0);
         let work = || {
             let mut done = Vec::new();
             loop {
                 let index = next.fetch_add(1, Ordering::Relaxed);
                 let Some(region) = self.regions.get(index) else { return done };
-                done.push((index, figures::sum(region)));
+                if Some(index) != alone {
+                    done.push((index, figures::sum(region)));
+                }
             }
         };
         let mut done = std::thread::scope(|scope| {
@@ -321,6 +355,7 @@ impl Walked {
             done.extend(helpers.into_iter().filter_map(|helper| helper.join().ok()).flatten());
             done
         });
+        done.extend(first);
         done.sort_by_key(|(index, _)| *index);
         done.into_iter().map(|(_, sums)| sums).collect()
     }

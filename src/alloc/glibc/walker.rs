@@ -32,6 +32,8 @@ const PROOF_CHUNKS_TO_FENCE: usize = 3;
 enum Stop {
     End,
     Fence(Addr),
+    /// At or past the place where another thread began.
+    Join(Addr),
 }
 
 pub struct Walker<'a> {
@@ -41,6 +43,8 @@ pub struct Walker<'a> {
     /// What marks a cached chunk, where that is one word for the whole process (2.34 on).
     key: Option<u64>,
     budget: &'a Budget,
+    /// Where another thread began to walk the rest; `None` once this walk went past it.
+    pub join: Option<Addr>,
 }
 
 fn free_code(bytes: u64) -> Code {
@@ -60,7 +64,7 @@ impl<'a> Walker<'a> {
         key: Option<u64>,
         budget: &'a Budget,
     ) -> Walker<'a> {
-        Walker { window, probe, witness, key, budget }
+        Walker { window, probe, witness, key, budget, join: None }
     }
 
     /// Walks the whole region. Where it breaks: the first such place is the error, or, with `is_last`, is noted, and the
@@ -81,10 +85,27 @@ impl<'a> Walker<'a> {
                 at = next;
             }
         }
+        self.go_on(region, at, is_last)
+    }
+
+    /// Walks what another thread joins its walk to, from `first_chunk` on; whether it came to the end.
+    pub fn walk_part(&mut self, region: &mut Region) -> bool {
+        self.window.restart(region.resident.clone());
+        self.probe.restart(region.resident.clone());
+        self.go_on(region, region.plan.first_chunk, false).is_ok()
+    }
+
+    fn go_on(&mut self, region: &mut Region, mut at: Addr, is_last: bool) -> Result<(), Broken> {
+        let range = region.map.range();
         let mut rewinds = 0;
         for _ in 0..RESYNCS_MAX {
             let broken = match self.run(region, at, range.end) {
                 Ok(Stop::End) => return Ok(()),
+                Ok(Stop::Join(reached)) if self.join == Some(reached) => return Ok(()),
+                Ok(Stop::Join(reached)) => {
+                    (self.join, at) = (None, reached);
+                    continue;
+                }
                 Ok(Stop::Fence(fence)) => match self.past_fence(region, fence, range.end) {
                     Ok(None) => return Ok(()),
                     Ok(Some(next)) => {
@@ -121,7 +142,12 @@ impl<'a> Walker<'a> {
     /// The chunks from `at` on, up to the end, a fence, or where it breaks.
     fn run(&mut self, region: &mut Region, mut at: Addr, end: Addr) -> Result<Stop, Broken> {
         let mut size = self.size(at)?;
+        let join = self.join.unwrap_or(Addr(u64::MAX));
+        let mut last_free = Addr::NULL;
         loop {
+            if at >= join {
+                return Ok(Stop::Join(at));
+            }
             let bytes = size & !FLAGS;
             let left = end.0 - at.0;
             if bytes <= FENCE_BYTES && (bytes == FENCE_BYTES || left == FENCE_BYTES) {
@@ -136,23 +162,30 @@ impl<'a> Walker<'a> {
             }
             let next = Addr(at.0 + bytes);
             // The window may move on before it is known whether the block is in use.
-            let is_near = self.window.has(next.plus(8), 8);
-            let head = if is_near { None } else { Some(self.head(at, bytes)) };
-            if !is_near {
+            let far_head = if self.window.has(next.plus(8), 8) {
+                None
+            } else {
                 region.set_checkpoint(at);
-            }
+                Some(self.head(at, bytes))
+            };
             let next_size = self.size(next).map_err(|broken| Broken { at, ..broken })?;
             let code = match next_size & PREVIOUS_IN_USE {
                 0 => {
                     if region.plan.kept.unsorted {
-                        let head = head.unwrap_or_else(|| self.head(at, bytes));
-                        region.links.put(at, Addr(head[0]), self.budget);
+                        let link = far_head.map_or_else(|| self.near_head(at, bytes)[0], |head| head[0]);
+                        if link != last_free.0 || last_free.is_null() {
+                            region.links.put(at, Addr(link), self.budget);
+                        }
+                        last_free = at;
                     }
                     free_code(bytes)
                 }
                 _ => {
-                    let head = head.unwrap_or_else(|| self.head(at, bytes));
-                    self.used(region, Range::new(at, next), &head)
+                    let range = Range { start: at, end: next };
+                    match far_head {
+                        Some(head) => self.used(region, range, &head),
+                        None => self.used(region, range, &self.near_head(at, bytes)),
+                    }
                 }
             };
             region.map.put(at, code);
@@ -164,24 +197,27 @@ impl<'a> Walker<'a> {
     fn size(&mut self, at: Addr) -> Result<u64, Broken> {
         let field = at.plus(8);
         let size = self.window.word(field).map_err(|fault| Broken { at, why: fault.why })?;
-        if self.window.source().keeps() {
+        if self.window.keeps() {
             self.window.source().used(field, &size.to_le_bytes());
         }
         Ok(size)
     }
 
-    /// The first words of the block in the chunk at `at`.
-    #[inline]
+    /// The first words of the block in the chunk at `at` while the header of the next one is in the window, too. Word by
+    /// word: the processor stalls where it loads at once what was just stored in parts.
+    #[inline(always)]
+    fn near_head(&self, at: Addr, bytes: u64) -> Head {
+        let words = self.window.bytes(at.plus(16)).as_chunks::<8>().0;
+        let word = |index: usize| words.get(index).map_or(0, |word| u64::from_le_bytes(*word));
+        // Behind the smallest block the size of the next chunk stands.
+        [word(0), word(1), word(2), if bytes > CHUNK_BYTES_MIN { word(3) } else { 0 }]
+    }
+
+    /// The same from wherever they are.
     fn head(&mut self, at: Addr, bytes: u64) -> Head {
-        let payload = at.plus(16);
         let wanted = ((bytes - 8) as usize).min(size_of::<Head>());
         let mut raw = [0; size_of::<Head>()];
-        if self.window.has(payload, raw.len()) {
-            raw.copy_from_slice(&self.window.bytes(payload)[..size_of::<Head>()]);
-            raw[wanted..].fill(0);
-        } else {
-            self.window.copy(payload, &mut raw[..wanted]);
-        }
+        self.window.copy(at.plus(16), &mut raw[..wanted]);
         let mut head = [0; 4];
         for (word, bytes) in head.iter_mut().zip(raw.as_chunks::<8>().0) {
             *word = u64::from_le_bytes(*bytes);
@@ -190,7 +226,7 @@ impl<'a> Walker<'a> {
     }
 
     /// A chunk that is not free for malloc's arenas: a block of the program's, or one in a thread's cache.
-    #[inline]
+    #[inline(always)]
     fn used(&mut self, region: &mut Region, chunk: Range, head: &Head) -> Code {
         if let Some(linking) = region.plan.kept.fast
             && chunk.bytes() <= FAST_CHUNK_BYTES_MAX
@@ -213,7 +249,7 @@ impl<'a> Walker<'a> {
             region.round_up(Range::new(chunk.end.minus(slack), chunk.end), label);
         }
         if label != 0 {
-            self.keep(chunk, head, if requested_bytes.is_some() { 4 } else { 1 });
+            self.keep(chunk, head, if requested_bytes.is_some() { 4 } else { 2 });
         }
         Code::in_use(label)
     }
@@ -222,7 +258,7 @@ impl<'a> Walker<'a> {
     #[inline]
     fn keep(&self, chunk: Range, head: &Head, words: usize) {
         let source = self.window.source();
-        if source.keeps() {
+        if self.window.keeps() {
             // Behind the smallest block the size of the next chunk stands.
             let words = words.min((chunk.bytes() / 8 - 1) as usize);
             for (index, word) in head[..words].iter().enumerate() {
@@ -257,9 +293,19 @@ impl<'a> Walker<'a> {
     /// The first place from `from` on at which a walk goes well: to the end of the heap, to fence posts, or over a thousand
     /// chunks.
     fn resync(&mut self, from: Addr, end: Addr) -> Option<Addr> {
+        self.find(Range { start: from, end }, end)
+    }
+
+    /// A place in `search` at which a chunk of `region` seems to begin.
+    pub fn find_chain(&mut self, region: &Region, search: Range) -> Option<Addr> {
+        self.probe.restart(region.resident.clone());
+        self.find(search, region.map.range().end)
+    }
+
+    fn find(&mut self, search: Range, end: Addr) -> Option<Addr> {
         let mut chunks = 0;
-        let mut at = from.up_to(16);
-        while at.plus(CHUNK_BYTES_MIN) <= end && chunks < RESYNC_CHUNKS_MAX {
+        let mut at = search.start.up_to(16);
+        while at.plus(CHUNK_BYTES_MIN) <= search.end && chunks < RESYNC_CHUNKS_MAX {
             let Ok(size) = self.probe.word(at.plus(8)) else {
                 // The size field may lie on the page after that of the start.
                 at = self.probe.next_resident(at.plus(9))?.up_to(16).max(at.plus(16));

@@ -1,6 +1,6 @@
-//! Words of a heap that is walked from its start to its end, read in windows. A window grows while the walk is dense and
-//! begins small again behind a jump over the body of a large chunk, so small chunks are read at the speed of memory and
-//! large ones are not read at all. Only pages that are in memory are read.
+//! Words of a heap that is walked from its start to its end, read in windows. A window grows while chunks are small, so that
+//! these are read at the speed of memory; where chunks are large only their headers are read. Only pages that are in memory
+//! are read.
 
 use crate::base::{Addr, PAGE, Range, Why};
 use crate::os::memory::{Bulk, Fault, Memory};
@@ -53,10 +53,17 @@ impl Source for MemorySource<'_> {
     }
 }
 
-const WINDOW_BYTES_MIN: usize = 4 << 10;
-const WINDOW_BYTES_MAX: usize = 512 << 10;
-/// A step this far beyond the window is still dense: reading what lies between costs less than another call.
-const DENSE_GAP_BYTES: u64 = 2 << 10;
+/// What is read where chunks are large: the header and the first words of a block.
+const HEADER_READ_BYTES: usize = 256;
+const WINDOW_BYTES_MIN: usize = 8 << 10;
+const WINDOW_BYTES_MAX: usize = 256 << 10;
+/// Up to this distance between two words that are asked for, reading all that lies between costs less than a call for each:
+/// a call takes as long as copying this much.
+const DENSE_STRIDE_BYTES: u64 = 6 << 10;
+/// How many of the last words make that distance.
+const STRIDE_WORDS: u64 = 16;
+/// Behind a jump this far beyond the window it begins small again.
+const FAR_BYTES: u64 = 64 << 10;
 
 pub struct Window<'a> {
     source: &'a dyn Source,
@@ -66,12 +73,27 @@ pub struct Window<'a> {
     start: u64,
     filled: usize,
     step: usize,
+    /// Whether `used` of the source does anything.
+    keeps: bool,
+    /// Words asked for since the window was filled.
+    words: u64,
+    /// Of the last `STRIDE_WORDS` words: how many, and how far they went.
+    last_words: u64,
+    last_bytes: u64,
 }
 
 impl<'a> Window<'a> {
     pub fn new(source: &'a dyn Source) -> Window<'a> {
         let (resident, buffer) = (Vec::new(), Vec::new());
-        Window { source, resident, buffer, start: 0, filled: 0, step: WINDOW_BYTES_MIN }
+        let (start, filled, step, keeps) = (0, 0, 0, source.keeps());
+        let (words, last_words, last_bytes) = (0, 0, 0);
+        Window { source, resident, buffer, start, filled, step, keeps, words, last_words, last_bytes }
+    }
+
+    /// Whether anybody wants to know what mattered.
+    #[inline]
+    pub fn keeps(&self) -> bool {
+        self.keeps
     }
 
     pub fn source(&self) -> &'a dyn Source {
@@ -86,7 +108,8 @@ impl<'a> Window<'a> {
 
     /// What is in the window is read again.
     pub fn forget(&mut self) {
-        (self.start, self.filled, self.step) = (0, 0, WINDOW_BYTES_MIN);
+        (self.start, self.filled, self.step) = (0, 0, 0);
+        (self.words, self.last_words, self.last_bytes) = (0, 0, 0);
     }
 
     /// The first resident address from `at` on.
@@ -115,10 +138,35 @@ impl<'a> Window<'a> {
         if !self.has(at, 8) {
             self.load(at)?;
         }
+        self.words += 1;
         match self.bytes(at).first_chunk() {
             Some(bytes) => Ok(u64::from_le_bytes(*bytes)),
             None => Err(Fault { at, why: Why::NotResident(at) }),
         }
+    }
+
+    /// How much is worth reading from `at` on.
+    fn next_step(&mut self, at: Addr) -> usize {
+        let end = self.start + self.filled as u64;
+        let is_far = self.filled == 0 || at.0 < self.start || at.0 > end.saturating_add(FAR_BYTES);
+        if at.0 >= self.start && self.filled > 0 {
+            self.last_bytes = self.last_bytes.saturating_add(at.0 - self.start);
+            self.last_words += self.words;
+            if self.last_words > STRIDE_WORDS {
+                self.last_bytes = (self.last_bytes / self.last_words).saturating_mul(STRIDE_WORDS);
+                self.last_words = STRIDE_WORDS;
+            }
+        }
+        self.words = 0;
+        let is_dense = self.last_bytes <= self.last_words.saturating_mul(DENSE_STRIDE_BYTES);
+        if is_dense {
+            self.step = if is_far { 0 } else { self.step * 2 }.clamp(WINDOW_BYTES_MIN, WINDOW_BYTES_MAX);
+            return self.step;
+        }
+        self.step = 0;
+        // Up to the page's end: a second page costs as much as the first.
+        let to_page_end = (PAGE - at.0 % PAGE) as usize;
+        if to_page_end >= 64 { to_page_end.min(HEADER_READ_BYTES) } else { HEADER_READ_BYTES }
     }
 
     /// Fills the window from `at` on.
@@ -126,16 +174,8 @@ impl<'a> Window<'a> {
     fn load(&mut self, at: Addr) -> Result<(), Fault> {
         let absent = Fault { at, why: Why::NotResident(at) };
         let after = self.resident.partition_point(|range| range.end <= at);
-        let run = self.resident.get(after).filter(|range| range.has(at)).ok_or(absent)?;
-        let end = self.start + self.filled as u64;
-        let is_dense = self.filled > 0 && at.0 >= end && at.0 - end <= DENSE_GAP_BYTES;
-        self.step = if is_dense { (self.step * 2).min(WINDOW_BYTES_MAX) } else { WINDOW_BYTES_MIN };
-        let mut wanted = self.step;
-        if self.step == WINDOW_BYTES_MIN {
-            // Up to the page's end: a second page costs as much as the first.
-            let to_page_end = (PAGE - at.0 % PAGE) as usize;
-            wanted = if to_page_end >= 64 { to_page_end } else { to_page_end + PAGE as usize };
-        }
+        let run = *self.resident.get(after).filter(|range| range.has(at)).ok_or(absent)?;
+        let wanted = self.next_step(at);
         let bytes = (run.end.0 - at.0).min(wanted as u64) as usize;
         (self.start, self.filled) = (at.0, 0);
         if self.buffer.len() < bytes {

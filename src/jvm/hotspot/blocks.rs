@@ -2,14 +2,14 @@
 //! it off, what the VM's own structures point to is followed.
 
 use super::{Hotspot, nmt, owners};
-use crate::base::blocks::{Blocks, NoWitness, Witness};
+use crate::base::blocks::{Blocks, Witness};
 use crate::jvm::types::JvmView;
 
 /// Who tells from a block's first words whose it is.
 pub fn witness(vm: &Hotspot, view: &mut JvmView) -> Box<dyn Witness> {
     match nmt::witness(vm, view) {
         Some(witness) => Box::new(witness),
-        None => Box::new(NoWitness),
+        None => Box::new(owners::ChunkWitness),
     }
 }
 

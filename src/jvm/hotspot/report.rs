@@ -2,6 +2,7 @@
 //! other party's figures, against which `map::audit` holds ours.
 
 pub mod heap_info;
+pub mod large_pages;
 pub mod malloc_info;
 pub mod nmt;
 pub mod system_map;

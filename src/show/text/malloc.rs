@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn a_span_of_several_owners_names_the_biggest() {
         let text = text(by_mapping);
-        assert!(text.contains("malloc_freed    99 % in large bins +1"), "{text}");
+        assert!(text.contains("99 % freed: in large bins +1"), "{text}");
     }
 
     #[test]

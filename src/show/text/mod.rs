@@ -1,7 +1,10 @@
 //! The account as text of at most 100 columns: the sum first, then the biggest owners, then what is not known.
 
 mod malloc;
+mod mappings;
+mod page_sizes;
 mod tables;
+mod why;
 
 use super::units::{human, human_signed, percent, shorten};
 use crate::base::Gap;
@@ -11,7 +14,10 @@ use crate::snapshot::Snapshot;
 use std::io::{self, Write};
 
 pub use malloc::by_arena;
-pub use tables::{by_library, by_mapping, by_part, by_thread};
+pub use mappings::by_mapping;
+pub use page_sizes::by_page_size;
+pub use tables::{by_library, by_part, by_thread};
+pub use why::{page_claims, requirements, why_not_larger};
 
 /// The width of every text form, in columns.
 pub const WIDTH: usize = 100;

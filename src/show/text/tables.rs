@@ -1,9 +1,8 @@
 //! The longer tables of `map --by ...`.
 
 use super::{gaps, head, row, table_head};
+use crate::map::MemoryMap;
 use crate::map::account::{self, by_area};
-use crate::map::{MemoryMap, Share};
-use crate::show::units::{human, shorten};
 use crate::snapshot::Snapshot;
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -20,49 +19,6 @@ pub fn by_part(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMap) -> io:
         }
     }
     gaps(out, &map.gaps)
-}
-
-/// What `--by mapping` leaves for the part.
-const PART_WIDTH: usize = 32;
-/// An owner of this much of a span gives it its area: the rest are headers mostly.
-const NEARLY_ALL_PERCENT: u128 = 90;
-
-/// Every span, in the order of addresses.
-pub fn by_mapping(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMap) -> io::Result<()> {
-    head(out, snapshot, map)?;
-    let [address, mode, reserved, resident, area] = ["ADDRESS", "MODE", "RESERVED", "RESIDENT", "AREA"];
-    writeln!(out, "{address:<25} {mode:<4} {reserved:>9} {resident:>9}  {area:<15} PART")?;
-    for span in &map.spans {
-        let (figures, mapping) = (span.figures(), &snapshot.os.mappings[span.mapping]);
-        let (area, part) = owners(map, &span.shares);
-        writeln!(
-            out,
-            "{:<25} {:<4} {:>9} {:>9}  {area:<15} {}",
-            span.range.to_string(),
-            mapping.rights.text(),
-            human(figures.reserved),
-            human(figures.resident),
-            shorten(&part, PART_WIDTH)
-        )?;
-    }
-    gaps(out, &map.gaps)
-}
-
-/// The area and part; of several owners the biggest with its share.
-fn owners(map: &MemoryMap, shares: &[Share]) -> (&'static str, String) {
-    let Some(biggest) = shares.iter().max_by_key(|share| share.figures.reserved) else {
-        return ("", String::new());
-    };
-    let owner = &map.owners[biggest.owner];
-    if shares.len() == 1 {
-        return (owner.area.name(), owner.part.clone());
-    }
-    let whole: u64 = shares.iter().map(|share| share.figures.reserved).sum();
-    let percent = u128::from(biggest.figures.reserved) * 100 / u128::from(whole.max(1));
-    let more = format!(" +{}", shares.len() - 1);
-    let part = shorten(&owner.part, PART_WIDTH.saturating_sub(more.len() + 5));
-    let area = if percent >= NEARLY_ALL_PERCENT { owner.area.name() } else { "several" };
-    (area, format!("{percent} % {part}{more}"))
 }
 
 /// The stack of each thread.

@@ -68,6 +68,8 @@ mod test_target {
             pages: Err(crate::base::Gap::new("pagemap", crate::base::Why::Denied)),
             tasks: Vec::new(),
             gaps: Vec::new(),
+            page_sizes: None,
+            smaps: None,
         };
         test(&Target { view: &view, memory: &Pieces::default(), symbols: &NoSymbols });
     }

@@ -21,7 +21,7 @@ pub fn read(vm: &Hotspot, found: &mut Found) -> Known<HeapView> {
     for (field, part) in spaces {
         heap.space(vm, found, vm.addr(young, "PSYoungGen", field), "MutableSpace", part);
     }
-    heap.space(vm, found, vm.addr(old, "PSOldGen", "_object_space"), "MutableSpace", "old");
+    heap.space(vm, found, vm.addr(old, "PSOldGen", "_object_space"), "MutableSpace", "old generation");
     Ok(heap.view(vm))
 }
 

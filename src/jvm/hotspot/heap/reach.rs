@@ -250,6 +250,8 @@ mod tests {
             pages: unknown,
             tasks: Vec::new(),
             gaps: Vec::new(),
+            page_sizes: None,
+            smaps: None,
         }
     }
 

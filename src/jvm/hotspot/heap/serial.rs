@@ -39,7 +39,13 @@ fn generations(vm: &Hotspot, heap: &mut Heap, found: &mut Found) -> Known<()> {
     if vm.flags.is_on("UseConcMarkSweepGC") {
         cms_space(vm, heap, old, found);
     } else {
-        heap.space(vm, found, vm.addr(old, "TenuredGeneration", "_the_space"), "ContiguousSpace", "old");
+        heap.space(
+            vm,
+            found,
+            vm.addr(old, "TenuredGeneration", "_the_space"),
+            "ContiguousSpace",
+            "old generation",
+        );
     }
     Ok(())
 }
@@ -69,7 +75,7 @@ fn cms_space(vm: &Hotspot, heap: &mut Heap, old: Addr, found: &mut Found) {
         Ok(Range::new(vm.addr(space, class, "_bottom")?, vm.addr(space, class, "_end")?))
     });
     let Some(range) = found.note(bounds).filter(|range| heap.reserved.covers(*range)) else { return };
-    found.claim(range, Kind::JavaHeap, "old", None, How::VmStructs);
+    found.claim(range, Kind::JavaHeap, "old generation", None, How::VmStructs);
     let hint = "CMS counts its free chunks only while it sweeps";
     heap.use_bytes(Err(Gap::new("used bytes of CMS's old generation", Why::NotInThisRuntime).hint(hint)));
 }

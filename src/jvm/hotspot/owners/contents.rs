@@ -185,19 +185,24 @@ impl<'a> Pass<'a> {
     /// What is not in memory, or gone meanwhile, is zeros. A busy heap has pages that were not there when the others were
     /// looked at, so what is resident is asked anew, for many pieces at once.
     fn fetch(&mut self, range: Range, bytes: &mut Vec<u8>) {
-        bytes.clear();
-        bytes.resize(range.bytes() as usize, 0);
+        if bytes.len() < range.bytes() as usize {
+            bytes.resize(range.bytes() as usize, 0);
+        }
         let pages = range.widened(PAGE);
         if !self.asked.covers(pages) {
             self.asked = Range::new(pages.start, pages.end.max(pages.start.plus(ASKED_BYTES)));
             self.known = (self.resident)(self.asked);
         }
         let first = self.known.partition_point(|piece| piece.end <= range.start);
+        let place = |at: Addr| (at.0 - range.start.0) as usize;
+        let mut done = range.start;
         for resident in self.known[first..].iter().take_while(|piece| piece.start < range.end) {
             let piece = resident.intersect(range);
-            let from = (piece.start.0 - range.start.0) as usize;
-            self.read_pages(piece, &mut bytes[from..from + piece.bytes() as usize]);
+            bytes[place(done)..place(piece.start)].fill(0);
+            self.read_pages(piece, &mut bytes[place(piece.start)..place(piece.end)]);
+            done = piece.end;
         }
+        bytes[place(done)..place(range.end)].fill(0);
     }
 
     /// At once, and page by page where one is gone, or not recorded.

@@ -67,6 +67,11 @@ impl<'a> Given<'a> {
             };
             given.owners[block] = Some(owner);
         }
+        for block in index.seen() {
+            if contents.shapes[*block as usize] == Shape::None {
+                given.owners[*block as usize] = Some(Owner::Chunks);
+            }
+        }
         given
     }
 

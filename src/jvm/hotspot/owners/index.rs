@@ -2,7 +2,7 @@
 //! cost some nanoseconds: a table by 64 MiB of address space, and there a bit for each 16 bytes at which a block may
 //! start, with the number of blocks before it.
 
-use crate::base::blocks::{Block, Blocks, UNKNOWN};
+use crate::base::blocks::{Block, Blocks, SEEN, UNKNOWN};
 use crate::base::limits::OWNED_BLOCKS_MAX;
 use crate::base::{Addr, Range};
 
@@ -21,6 +21,8 @@ const BLOCKS_PER_KIB_MIN: u64 = 16;
 pub struct Index {
     starts: Vec<u64>,
     sizes: Vec<u32>,
+    /// Which of them were arena chunks when the heap was walked.
+    seen: Vec<u32>,
     /// The first start, and how far the last one is from it: most words of a heap are no such address.
     low: u64,
     span: u64,
@@ -46,14 +48,18 @@ struct Region {
 
 impl Index {
     pub fn of(blocks: &dyn Blocks) -> Index {
-        let (mut starts, mut sizes, mut is_cut) = (Vec::new(), Vec::new(), false);
+        let (mut starts, mut sizes, mut seen, mut is_cut) = (Vec::new(), Vec::new(), Vec::new(), false);
         blocks.each(&mut |block: Block| {
             let at = block.payload.start.0;
             let is_in_order = starts.last().is_none_or(|last| *last < at);
-            if block.label == UNKNOWN && is_in_order && at.is_multiple_of(GRAIN) && at >> ADDRESS_BITS == 0 {
+            let is_ours = block.label == UNKNOWN || block.label == SEEN;
+            if is_ours && is_in_order && at.is_multiple_of(GRAIN) && at >> ADDRESS_BITS == 0 {
                 is_cut = starts.len() == OWNED_BLOCKS_MAX;
                 if is_cut {
                     return false;
+                }
+                if block.label == SEEN {
+                    seen.push(starts.len() as u32);
                 }
                 starts.push(at);
                 sizes.push(block.payload.bytes().min(u64::from(u32::MAX)) as u32);
@@ -64,7 +70,7 @@ impl Index {
         let slots = vec![0; GROUP_SLOTS];
         let low = starts.first().copied().unwrap_or(0);
         let span = starts.last().map_or(0, |last| last - low);
-        let mut index = Index { starts, sizes, low, span, groups, slots, regions: Vec::new(), is_cut };
+        let mut index = Index { starts, sizes, seen, low, span, groups, slots, regions: Vec::new(), is_cut };
         index.lay_out();
         index
     }
@@ -92,6 +98,11 @@ impl Index {
     pub fn len(&self) -> usize {
         self.starts.len()
     }
+    /// The blocks that were arena chunks when the heap was walked.
+    pub fn seen(&self) -> &[u32] {
+        &self.seen
+    }
+
     /// Where the payload of block `index` starts; 4 GiB and more count as that.
     pub fn payload(&self, index: usize) -> Range {
         Range::sized(Addr(self.starts[index]), u64::from(self.sizes[index]))

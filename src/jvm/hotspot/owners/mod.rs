@@ -13,17 +13,19 @@ mod libraries;
 mod loaders;
 mod owner;
 mod roots;
+mod seen;
 mod shapes;
 mod tables;
 mod zones;
 
 use super::Hotspot;
-use crate::base::blocks::{Block, Blocks, LABELS_MAX, Label, UNKNOWN};
+use crate::base::blocks::{Block, Blocks, Label, SEEN, UNKNOWN};
 use crate::base::{Gap, Why};
 use crate::jvm::types::{How, JvmView};
 use given::Given;
 use index::Index;
 use owner::Owner;
+pub use seen::ChunkWitness;
 use shapes::Shapes;
 
 /// Gives owners to the blocks that have none.
@@ -48,7 +50,10 @@ pub fn label(vm: &Hotspot, view: &mut JvmView, blocks: &mut dyn Blocks) {
         }
         let is_ours = next < index.len() && index.payload(next).start == block.payload.start;
         match given.owners.get(next).copied().flatten() {
-            Some(owner) if is_ours && block.label == UNKNOWN => labels[owner as usize],
+            Some(owner) if is_ours && (block.label == UNKNOWN || block.label == SEEN) => {
+                labels[owner as usize]
+            }
+            _ if block.label == SEEN => labels[Owner::Chunks as usize],
             _ => block.label,
         }
     });
@@ -63,7 +68,7 @@ fn labels(view: &mut JvmView, major: Option<u32>, given: &Given) -> Vec<Label> {
     let mut label = |owner: Owner| {
         let described = owner.describe(major);
         let is_refused = is_tracked && described.nmt_tag.is_some();
-        if !is_used[owner as usize] || is_refused || view.block_owners.len() + 1 >= LABELS_MAX {
+        if !is_used[owner as usize] || is_refused || view.block_owners.len() + 1 >= usize::from(SEEN) {
             return UNKNOWN;
         }
         view.block_owners.push(described);

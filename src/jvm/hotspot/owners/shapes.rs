@@ -318,11 +318,15 @@ impl SymbolFields {
     }
 }
 
+/// Whether an arena's chunk may be so long.
+pub fn is_chunk_length(length: u64) -> bool {
+    length >= CHUNK_LENGTH_MIN && length.is_multiple_of(8)
+}
+
 /// `Chunk::_next`, `Chunk::_len`, then `_len` bytes. While code is compiled the next one may be newer than the walk.
 fn is_chunk(payload: Range, bytes: &[u8], index: &Index) -> bool {
     let length = word(bytes, 8);
-    length >= CHUNK_LENGTH_MIN
-        && length.is_multiple_of(8)
+    is_chunk_length(length)
         && fits_pages(payload, length.saturating_add(16))
         && word(bytes, 0).is_multiple_of(16)
         && index.may_hold(word(bytes, 0))

@@ -7,6 +7,7 @@
 //!
 //! Source: nmt/memMapPrinter.cpp, os/linux/memMapPrinter_linux.cpp.
 
+use super::large_pages::bytes;
 use super::{ReportError, range};
 use crate::base::limits::REPORT_LINES_MAX;
 use crate::base::{Bytes, Range};
@@ -25,6 +26,10 @@ pub struct SystemMap {
 pub struct Row {
     pub range: Range,
     pub resident_bytes: Bytes,
+    /// The column "pgsz": what smaps calls KernelPageSize.
+    pub page_bytes: Option<Bytes>,
+    /// "com", "thp", "huge", ...
+    pub notes: Vec<String>,
     /// "JAVAHEAP", "GC", ...: short names, in the report's order; empty: the JVM knows nothing of it.
     pub tags: Vec<String>,
     /// The thread whose stack the mapping touches first.
@@ -66,6 +71,7 @@ pub fn parse(text: &str) -> Result<SystemMap, ReportError> {
 /// Where the resident bytes stand among the columns between the addresses and the notes.
 struct Columns {
     rss: usize,
+    page_bytes: Option<usize>,
     count: usize,
 }
 
@@ -73,7 +79,8 @@ impl Columns {
     fn of_header(line: &str) -> Option<Columns> {
         let names: Vec<&str> =
             line.split_ascii_whitespace().skip(2).take_while(|name| *name != "notes").collect();
-        Some(Columns { rss: names.iter().position(|name| *name == "rss")?, count: names.len() })
+        let at = |wanted: &str| names.iter().position(|name| *name == wanted);
+        Some(Columns { rss: at("rss")?, page_bytes: at("pgsz"), count: names.len() })
     }
 }
 
@@ -84,15 +91,19 @@ fn row(line: &str, columns: &Columns) -> Option<Row> {
         bounds.push_str(word(&mut rest).filter(|dash| *dash == "-")?);
         bounds.push_str(word(&mut rest)?);
     }
-    let mut resident_bytes = None;
+    let (mut resident_bytes, mut page_bytes, mut notes) = (None, None, Vec::new());
     for column in 0..columns.count {
         let value = word(&mut rest)?;
         if column == columns.rss {
             resident_bytes = value.parse().ok();
         }
+        if Some(column) == columns.page_bytes {
+            page_bytes = bytes(value);
+        }
     }
     let mut after = rest;
-    if word(&mut after).is_some_and(|notes| notes.split(',').all(|note| NOTES.contains(&note))) {
+    if let Some(found) = word(&mut after).filter(|notes| notes.split(',').all(|note| NOTES.contains(&note))) {
+        notes = found.split(',').filter(|note| *note != "-").map(str::to_string).collect();
         rest = after;
     }
     let mut after = rest;
@@ -112,7 +123,8 @@ fn row(line: &str, columns: &Columns) -> Option<Row> {
     };
     let file = rest.trim();
     let file = if file == "-" { String::new() } else { file.to_string() };
-    Some(Row { range: range(&bounds)?, resident_bytes: resident_bytes?, tags, thread, file })
+    let (range, resident_bytes) = (range(&bounds)?, resident_bytes?);
+    Some(Row { range, resident_bytes, page_bytes, notes, tags, thread, file })
 }
 
 /// Takes the next word off `rest`.

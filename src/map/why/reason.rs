@@ -1,0 +1,247 @@
+//! Why bytes are on a page smaller than it could be, in words, and what would change it.
+
+use crate::base::Bytes;
+use crate::map::Area;
+
+/// One reason. Each byte on a small page has exactly one: the first that stands in the way.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Reason {
+    /// The mapping is smaller than a huge page.
+    TooSmall,
+    /// It is large enough, but holds no aligned huge page.
+    Unaligned,
+    /// The mapping has aligned huge pages; these bytes lie before the first or after the last.
+    Edge,
+    /// Memory of the kernel or of a device.
+    Special,
+    /// MADV_NOHUGEPAGE; the kernel does so for stacks since 6.7.
+    AdvisedAgainst { stack: bool },
+    /// `THP_enabled: 0`.
+    ProcessDisabled,
+    /// The kernel has no transparent huge pages.
+    NoTransparent,
+    /// A file below /sys/kernel/mm says never.
+    PolicyOff { file: String, mode: String },
+    /// The file says madvise, and this memory was not advised.
+    NotAdvised { file: String, mode: String, told_by: ToldBy },
+    /// hugetlb was asked for; there is no pool.
+    PoolOff { page_bytes: Bytes },
+    /// hugetlb was asked for, and the pool had too few pages when the JVM started.
+    PoolShort { page_bytes: Bytes, available: u64 },
+    /// hugetlb was asked for, and a control group allows less.
+    GroupLimit { page_bytes: Bytes, limit_bytes: Bytes, file: String },
+    /// Pages of a file, and a kernel without the option for them, or one that does not tell.
+    NoKernelOption { known: bool },
+    /// Pages of a file whose file system gives no huge ones.
+    FileSystem,
+    /// Pages of a file that were written to, so that the process has its own copy.
+    PrivateCopy,
+    /// A file of tmpfs: the mount decides.
+    Tmpfs,
+    /// Another size of pages was chosen.
+    OtherSize { page_bytes: Bytes },
+    /// A huge page that is mapped in small pieces.
+    Split,
+    /// Too much of the huge page was never touched.
+    Hole,
+    /// Nothing stands in the way: a fault found no huge page, or it was touched before it could have one.
+    NotYet { fallbacks: bool },
+    /// The settings of the host are not known (a core, an old frozen file).
+    NotKnown,
+    /// Committed, but not in memory: no page of any size.
+    NeverTouched,
+}
+
+/// How it is known that memory was not advised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ToldBy {
+    /// The kernel's VmFlags.
+    Kernel,
+    /// The same, of memory for which the JVM's flag is on.
+    DespiteFlag,
+    /// -XX:UseTransparentHugePages is off.
+    Flag,
+    /// The JVM advises its heap, code cache and tables only.
+    Habit,
+}
+
+impl Reason {
+    /// Whether hugetlb was asked for and not given.
+    pub fn is_of_hugetlb(&self) -> bool {
+        matches!(self, Reason::PoolOff { .. } | Reason::PoolShort { .. } | Reason::GroupLimit { .. })
+    }
+
+    /// The key in JSON.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Reason::TooSmall => "too_small",
+            Reason::Unaligned => "unaligned",
+            Reason::Edge => "edge",
+            Reason::Special => "special",
+            Reason::AdvisedAgainst { .. } => "advised_against",
+            Reason::ProcessDisabled => "process_disabled",
+            Reason::NoTransparent => "no_transparent_huge_pages",
+            Reason::PolicyOff { .. } => "policy_off",
+            Reason::NotAdvised { .. } => "not_advised",
+            Reason::PoolOff { .. } => "pool_empty",
+            Reason::PoolShort { .. } => "pool_short",
+            Reason::GroupLimit { .. } => "cgroup_limit",
+            Reason::NoKernelOption { .. } => "no_kernel_option",
+            Reason::FileSystem => "file_system",
+            Reason::PrivateCopy => "private_copy",
+            Reason::Tmpfs => "tmpfs_mount",
+            Reason::OtherSize { .. } => "other_size",
+            Reason::Split => "split",
+            Reason::Hole => "hole",
+            Reason::NotYet { .. } => "not_yet",
+            Reason::NotKnown => "not_known",
+            Reason::NeverTouched => "never_touched",
+        }
+    }
+
+    /// What is so, short enough for a column.
+    pub fn text(&self) -> String {
+        match self {
+            Reason::TooSmall => "its mapping is smaller than a huge page".into(),
+            Reason::Unaligned => "its mapping holds no aligned huge page".into(),
+            Reason::Edge => "head or tail of its mapping, outside whole huge pages".into(),
+            Reason::Special => "memory of the kernel or of a device".into(),
+            Reason::AdvisedAgainst { stack: true } => "a stack: the kernel keeps huge pages from it".into(),
+            Reason::AdvisedAgainst { stack: false } => "advised against (MADV_NOHUGEPAGE)".into(),
+            Reason::ProcessDisabled => "THP_enabled: 0 (/proc/PID/status)".into(),
+            Reason::NoTransparent => "no transparent huge pages in this kernel".into(),
+            Reason::PolicyOff { file, mode } => format!("transparent_hugepage/{file} is {mode}"),
+            Reason::NotAdvised { file, mode, told_by } => {
+                let by = match told_by {
+                    ToldBy::Kernel => "",
+                    ToldBy::DespiteFlag => " (flag on)",
+                    ToldBy::Flag => " (flags)",
+                    ToldBy::Habit => " (assumed)",
+                };
+                let folder = if file.contains('/') { "" } else { "transparent_hugepage/" };
+                format!("not advised{by}; {folder}{file} is {mode}")
+            }
+            Reason::PoolOff { page_bytes } => format!("no pool of {} pages", size(*page_bytes)),
+            Reason::PoolShort { page_bytes, available } => {
+                format!("pool of {} pages too small at start; now {available} left", size(*page_bytes))
+            }
+            Reason::GroupLimit { page_bytes, limit_bytes, file } => {
+                let name = file.rsplit('/').next().unwrap_or(file);
+                format!("{name} allows {} of {} pages", size(*limit_bytes), size(*page_bytes))
+            }
+            Reason::NoKernelOption { known: true } => "CONFIG_READ_ONLY_THP_FOR_FS is not set".into(),
+            Reason::NoKernelOption { known: false } => "a file; the kernel's options can not be read".into(),
+            Reason::FileSystem => "its file system has no huge pages for it".into(),
+            Reason::PrivateCopy => "private copies of pages of a file".into(),
+            Reason::Tmpfs => "a file of tmpfs, whose mount has no huge pages".into(),
+            Reason::OtherSize { page_bytes } => format!("pages of {} were chosen", size(*page_bytes)),
+            Reason::Split => "huge pages, but mapped in small pieces".into(),
+            Reason::Hole => "huge pages of which too much was never touched".into(),
+            Reason::NotYet { fallbacks: false } => {
+                "allowed, but touched before; khugepaged has not come".into()
+            }
+            Reason::NotYet { fallbacks: true } => {
+                "allowed; at the fault none was free, or khugepaged to come".into()
+            }
+            Reason::NotKnown => "the host's settings are not recorded".into(),
+            Reason::NeverTouched => "never touched: no page of any size".into(),
+        }
+    }
+
+    /// What would change it, one sentence.
+    pub fn remedy(&self, area: Area) -> String {
+        match self {
+            Reason::TooSmall | Reason::Unaligned | Reason::Edge if is_vms(area) && area != Area::JavaHeap => {
+                "with large pages asked for, the JVM lays it out in whole huge pages".into()
+            }
+            Reason::TooSmall | Reason::Special => "none: only a larger mapping can hold one".into(),
+            Reason::Unaligned => "a mapping that starts at a multiple of the huge page".into(),
+            Reason::Edge if area == Area::JavaHeap => {
+                "sizes that are multiples of the huge page: -Xms, -Xmx, -Xmn".into()
+            }
+            Reason::Edge => "none worth it: less than two huge pages a mapping".into(),
+            Reason::AdvisedAgainst { stack: true } => {
+                "none needed: huge pages would make stacks larger".into()
+            }
+            Reason::AdvisedAgainst { stack: false } => {
+                "the program's own choice; undone only by itself".into()
+            }
+            Reason::ProcessDisabled => {
+                "start it without PR_SET_THP_DISABLE (systemd: MemoryTHP=; a wrapper; the runtime)".into()
+            }
+            Reason::NoTransparent => "hugetlb: a pool, then -XX:+UseLargePages".into(),
+            Reason::PolicyOff { file, .. } => policy_remedy(file, area),
+            Reason::NotAdvised { told_by: ToldBy::DespiteFlag, file, .. } => format!(
+                "the JVM's flag is on, but it did not advise this; always in transparent_hugepage/{file}, or MADV_COLLAPSE"
+            ),
+            Reason::NotAdvised { file, .. } => advice_remedy(file, area),
+            Reason::PoolOff { page_bytes } | Reason::PoolShort { page_bytes, .. } => format!(
+                "before the JVM starts: enough in /sys/kernel/mm/hugepages/hugepages-{}kB/nr_hugepages, \
+                 the code cache takes its part first",
+                page_bytes >> 10
+            ),
+            Reason::GroupLimit { file, .. } => format!("raise {file}, then restart the JVM"),
+            Reason::NoKernelOption { .. } | Reason::FileSystem => {
+                "a copy of the file on a tmpfs mounted with huge=always".into()
+            }
+            Reason::PrivateCopy => "none: the kernel has no huge copies of a file's pages".into(),
+            Reason::Tmpfs => "mount it with huge=within_size or huge=always".into(),
+            Reason::OtherSize { page_bytes } => format!(
+                "never in transparent_hugepage/hugepages-{}kB/enabled, always or madvise in hugepages-2048kB",
+                page_bytes >> 10
+            ),
+            Reason::Split => "khugepaged puts it together again; MADV_COLLAPSE does it now".into(),
+            Reason::Hole => {
+                "khugepaged/max_ptes_none above the holes; it costs the memory of the holes".into()
+            }
+            Reason::NotYet { .. } if area == Area::JavaHeap => {
+                "-XX:+AlwaysPreTouch with -Xms = -Xmx, or MADV_COLLAPSE on the running JVM".into()
+            }
+            Reason::NotYet { .. } => "time, or MADV_COLLAPSE on the running process".into(),
+            Reason::NotKnown => "look at the live process".into(),
+            Reason::NeverTouched => "none needed; -XX:+AlwaysPreTouch would touch a heap at start".into(),
+        }
+    }
+}
+
+fn policy_remedy(file: &str, area: Area) -> String {
+    let shared = file.ends_with("shmem_enabled");
+    let word = if shared { "advise" } else { "madvise" };
+    let flag = match is_vms(area) {
+        true => ", then start with -XX:+UseTransparentHugePages",
+        false if shared => "",
+        false => " (always reaches memory that nobody advises)",
+    };
+    format!("{word} in /sys/kernel/mm/transparent_hugepage/{file}{flag}")
+}
+
+fn advice_remedy(file: &str, area: Area) -> String {
+    match area {
+        area if is_vms(area) => "start the JVM with -XX:+UseTransparentHugePages".into(),
+        Area::Code | Area::MappedFile => "a copy of the file on a tmpfs mounted with huge=always".into(),
+        Area::DirectBuffers
+        | Area::JvmWork
+        | Area::JitWork
+        | Area::MallocFreed
+        | Area::Overhead
+        | Area::NativeLibrary => {
+            "malloc advises with GLIBC_TUNABLES=glibc.malloc.hugetlb=1 (glibc 2.35)".into()
+        }
+        _ => format!("only always in transparent_hugepage/{file} reaches it"),
+    }
+}
+
+/// What a JVM asks large pages for.
+pub fn is_vms(area: Area) -> bool {
+    matches!(area, Area::JavaHeap | Area::Gc | Area::JitCode)
+}
+
+/// "4K", "64K", "2M", "1G": as the flags of a JVM take sizes.
+pub fn size(bytes: Bytes) -> String {
+    match bytes {
+        bytes if bytes >= 1 << 30 && bytes % (1 << 30) == 0 => format!("{}G", bytes >> 30),
+        bytes if bytes >= 1 << 20 && bytes % (1 << 20) == 0 => format!("{}M", bytes >> 20),
+        bytes if bytes % 1024 == 0 => format!("{}K", bytes >> 10),
+        bytes => format!("{bytes}"),
+    }
+}

@@ -1,0 +1,186 @@
+//! `/sys/kernel/mm/transparent_hugepage`: to which memory the kernel gives pages larger than the base page by itself, and
+//! when.
+//!
+//! Documentation/admin-guide/mm/transhuge.rst. Since Linux 6.8 each size has its own `hugepages-<size>kB/enabled` (6.11:
+//! `shmem_enabled` too), which may say "inherit": then the top file decides. A process is told by VmFlags (`hg`, `nh`) and
+//! `THP_enabled` whether it asked for or against them.
+
+use crate::base::Bytes;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Below this folder lie the files that are named here.
+pub const FOLDER: &str = "/sys/kernel/mm/transparent_hugepage";
+/// Huge pages of x86-64, and of aarch64 with base pages of 4 KiB.
+pub const PMD_BYTES: Bytes = 2 << 20;
+
+/// Counters and knobs of khugepaged that are kept.
+const KHUGEPAGED: [&str; 8] = [
+    "defrag",
+    "max_ptes_none",
+    "max_ptes_swap",
+    "max_ptes_shared",
+    "pages_to_scan",
+    "scan_sleep_millisecs",
+    "pages_collapsed",
+    "full_scans",
+];
+
+/// The settings, in the kernel's own words.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Thp {
+    /// "always", "madvise", "never": private memory.
+    pub enabled: String,
+    /// What a fault does to get one: "always", "defer", "defer+madvise", "madvise", "never".
+    pub defrag: Option<String>,
+    /// Memory of memfd, SysV and shared anonymous mappings: also "within_size", "advise", "deny", "force".
+    pub shmem_enabled: Option<String>,
+    pub use_zero_page: Option<bool>,
+    /// What one entry of the second-lowest page table maps.
+    pub pmd_bytes: Bytes,
+    /// By size, smallest first; empty before Linux 6.8.
+    pub sizes: Vec<ThpSize>,
+    pub khugepaged: BTreeMap<String, u64>,
+}
+
+/// One `hugepages-<size>kB` folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThpSize {
+    pub bytes: Bytes,
+    pub enabled: Option<String>,
+    pub shmem_enabled: Option<String>,
+}
+
+/// What decides for one size, after "inherit" is followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// Below `FOLDER`.
+    pub file: String,
+    pub mode: String,
+}
+
+impl Policy {
+    fn of(file: impl Into<String>, mode: &str) -> Policy {
+        Policy { file: file.into(), mode: mode.to_string() }
+    }
+    /// "transparent_hugepage/enabled is never".
+    pub fn text(&self) -> String {
+        format!("transparent_hugepage/{} is {}", self.file, self.mode)
+    }
+}
+
+impl Thp {
+    /// From the contents of the files by their names below `FOLDER`, and the sizes that have a folder. `None`: a kernel
+    /// without them.
+    pub fn parse(read: &dyn Fn(&str) -> Option<String>, sizes: &[Bytes]) -> Option<Thp> {
+        let word = |file: &str| chosen(&read(file)?);
+        let number = |file: &str| read(file)?.trim().parse::<u64>().ok();
+        let size = |bytes: &Bytes| {
+            let file = |name: &str| format!("hugepages-{}kB/{name}", bytes >> 10);
+            let (enabled, shmem_enabled) = (word(&file("enabled")), word(&file("shmem_enabled")));
+            ThpSize { bytes: *bytes, enabled, shmem_enabled }
+        };
+        let mut sizes: Vec<ThpSize> = sizes.iter().map(size).collect();
+        sizes.sort_by_key(|size| size.bytes);
+        let knob = |name: &&str| Some((name.to_string(), number(&format!("khugepaged/{name}"))?));
+        Some(Thp {
+            enabled: word("enabled")?,
+            defrag: word("defrag"),
+            shmem_enabled: word("shmem_enabled"),
+            use_zero_page: number("use_zero_page").map(|flag| flag == 1),
+            pmd_bytes: number("hpage_pmd_size").filter(|bytes| bytes.is_power_of_two()).unwrap_or(PMD_BYTES),
+            sizes,
+            khugepaged: KHUGEPAGED.iter().filter_map(knob).collect(),
+        })
+    }
+
+    /// What decides for private memory: "always", "madvise" or "never" (mm/huge_memory.c, `thp_vma_allowable_orders`).
+    pub fn private(&self, bytes: Bytes) -> Policy {
+        let own = |size: &ThpSize| size.enabled.clone();
+        self.effective(bytes, "enabled", own, Some(&self.enabled))
+    }
+
+    /// The same for shared memory (mm/shmem.c, `shmem_allowable_huge_orders`): "deny" and "force" in the top file win over
+    /// all.
+    pub fn shared(&self, bytes: Bytes) -> Policy {
+        let top = self.shmem_enabled.as_deref();
+        if let Some(word @ ("deny" | "force")) = top {
+            return Policy::of("shmem_enabled", word);
+        }
+        self.effective(bytes, "shmem_enabled", |size| size.shmem_enabled.clone(), top)
+    }
+
+    fn effective(
+        &self,
+        bytes: Bytes,
+        file: &str,
+        own: impl Fn(&ThpSize) -> Option<String>,
+        top: Option<&str>,
+    ) -> Policy {
+        let size = self.sizes.iter().find(|size| size.bytes == bytes).and_then(own);
+        match size.as_deref() {
+            Some("inherit") | None if bytes == self.pmd_bytes || size.is_some() => {
+                Policy::of(file, top.unwrap_or("never"))
+            }
+            Some(word) => Policy::of(format!("hugepages-{}kB/{file}", bytes >> 10), word),
+            None => Policy::of(format!("hugepages-{}kB/{file}", bytes >> 10), "never"),
+        }
+    }
+}
+
+/// The word in brackets: "always [madvise] never".
+pub fn chosen(text: &str) -> Option<String> {
+    let (_, rest) = text.split_once('[')?;
+    Some(rest.split_once(']')?.0.to_string())
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    /// As Linux 6.18 prints them.
+    pub fn host(enabled: &str, shmem: &str, two_megabytes: &str, sixty_four: &str) -> Thp {
+        let read = |file: &str| {
+            let text = match file {
+                "enabled" => format!("always madvise never [{enabled}]\n"),
+                "shmem_enabled" => format!("always within_size [{shmem}] never deny force\n"),
+                "defrag" => "always defer defer+madvise [madvise] never\n".to_string(),
+                "hpage_pmd_size" => "2097152\n".to_string(),
+                "use_zero_page" => "1\n".to_string(),
+                "khugepaged/max_ptes_none" => "511\n".to_string(),
+                "hugepages-2048kB/enabled" => format!("[{two_megabytes}] never\n"),
+                "hugepages-2048kB/shmem_enabled" => "always [inherit] never\n".to_string(),
+                "hugepages-64kB/enabled" => format!("always inherit [{sixty_four}]\n"),
+                _ => return None,
+            };
+            Some(text)
+        };
+        Thp::parse(&read, &[2 << 20, 64 << 10]).expect("the files of a kernel with huge pages")
+    }
+
+    #[test]
+    fn inherit_is_followed_to_the_top_file() {
+        let thp = host("madvise", "never", "inherit", "always");
+        assert_eq!(thp.private(2 << 20), Policy::of("enabled", "madvise"));
+        assert_eq!(thp.private(64 << 10), Policy::of("hugepages-64kB/enabled", "always"));
+        assert_eq!(thp.shared(2 << 20).text(), "transparent_hugepage/shmem_enabled is never");
+        assert_eq!((thp.use_zero_page, thp.khugepaged["max_ptes_none"]), (Some(true), 511));
+    }
+
+    #[test]
+    fn a_size_that_is_off_is_off_whatever_the_top_file_says() {
+        let thp = host("always", "never", "never", "always");
+        assert_eq!(thp.private(2 << 20), Policy::of("hugepages-2048kB/enabled", "never"));
+        assert_eq!(host("always", "force", "never", "never").shared(2 << 20).mode, "force");
+    }
+
+    #[test]
+    fn an_old_kernel_has_the_top_file_only() {
+        let read = |file: &str| (file == "enabled").then(|| "[always] madvise never".to_string());
+        let thp = Thp::parse(&read, &[]).expect("huge pages");
+        assert_eq!(thp.private(2 << 20), Policy::of("enabled", "always"));
+        assert_eq!(thp.private(64 << 10).mode, "never", "no such size before 6.8");
+        assert_eq!(thp.pmd_bytes, PMD_BYTES);
+        assert_eq!(Thp::parse(&|_| None, &[]), None);
+    }
+}

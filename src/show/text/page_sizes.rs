@@ -1,0 +1,166 @@
+//! `map --by page-size`: areas and their big parts against the page sizes that are in use, and how sure that is.
+
+use super::{PART_SHOWN_PERCENT, WIDTH, head};
+use crate::map::account::by_area;
+use crate::map::{Figures, MemoryMap};
+use crate::os::page_kind::{Backing, Contiguous, HUGE, How, Look, PageKind, PageSizes, size_name};
+use crate::show::units::{human, percent, shorten, wrapped};
+use crate::snapshot::Snapshot;
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+
+const COLUMN: usize = 10;
+const NAME_MIN: usize = 24;
+const NAME_MAX: usize = 42;
+
+/// What one column counts: bytes of a page size, hugetlb pages apart from transparent ones.
+type Column = (u64, bool);
+
+/// Areas, and below each its biggest parts. The reasons, and what is not known, come after it.
+pub fn by_page_size(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMap) -> io::Result<()> {
+    head(out, snapshot, map)?;
+    let total = &map.balance.total;
+    let columns = columns(total);
+    let width = name_width(columns.len());
+    let titles: String = columns.iter().map(|column| format!("{:>COLUMN$}", title(*column))).collect();
+    writeln!(out, "{:<width$}{:>COLUMN$}{titles}", "AREA", "RESIDENT")?;
+    let mut areas = by_area(map);
+    areas.retain(|area| area.figures.resident > 0);
+    areas.sort_by_key(|area| std::cmp::Reverse(area.figures.resident));
+    for area in &areas {
+        row(out, width, area.area.title(), &area.figures, &columns)?;
+        let is_big =
+            |bytes: u64| bytes.saturating_mul(100) >= total.resident.saturating_mul(PART_SHOWN_PERCENT);
+        let shown = area.parts.iter().filter(|part| area.parts.len() > 1 && is_big(part.figures.resident));
+        for part in shown {
+            row(out, width, &format!("  {}", part.part), &part.figures, &columns)?;
+        }
+    }
+    row(out, width, "total", total, &columns)?;
+    let shares: String = columns
+        .iter()
+        .map(|column| {
+            let share = percent(bytes(total, *column), total.resident);
+            format!("{:>COLUMN$}", format!("{share} %"))
+        })
+        .collect();
+    writeln!(out, "{:<width$}{:>COLUMN$}{shares}", "", "100 %")?;
+    if let Some(Ok(sizes)) = &snapshot.os.page_sizes {
+        writeln!(out)?;
+        notes(out, sizes, total)?;
+    }
+    Ok(())
+}
+
+fn columns(total: &Figures) -> Vec<Column> {
+    let mut columns: BTreeSet<Column> = BTreeSet::new();
+    for (kind, _) in total.by_page_kind.iter().filter(|(_, bytes)| **bytes > 0) {
+        columns.insert((kind.page_bytes(), kind.backing == Backing::Hugetlb));
+    }
+    if total.by_page_kind.is_empty() {
+        columns.extend(total.by_page_size.keys().map(|size| (*size, false)));
+    }
+    columns.into_iter().collect()
+}
+
+fn title((size, is_hugetlb): Column) -> String {
+    let kind = match size {
+        _ if is_hugetlb => " HugeTLB",
+        HUGE.. => " THP",
+        _ => "",
+    };
+    // The column has room for "2M HugeTLB" and a space before it only just.
+    shorten(&format!("{}{kind}", size_name(size).to_uppercase()), COLUMN).to_string()
+}
+
+fn bytes(figures: &Figures, (size, is_hugetlb): Column) -> u64 {
+    if figures.by_page_kind.is_empty() {
+        return figures.by_page_size.get(&size).copied().unwrap_or(0);
+    }
+    let counts =
+        |kind: &PageKind| kind.page_bytes() == size && (kind.backing == Backing::Hugetlb) == is_hugetlb;
+    figures.by_page_kind.iter().filter(|(kind, _)| counts(kind)).map(|(_, bytes)| bytes).sum()
+}
+
+fn name_width(columns: usize) -> usize {
+    WIDTH.saturating_sub((columns + 1) * COLUMN).clamp(NAME_MIN, NAME_MAX)
+}
+
+fn row(out: &mut dyn Write, width: usize, name: &str, sum: &Figures, columns: &[Column]) -> io::Result<()> {
+    let cell = |bytes: u64| if bytes == 0 { "-".to_string() } else { human(bytes) };
+    let cells: String =
+        columns.iter().map(|column| format!("{:>COLUMN$}", cell(bytes(sum, *column)))).collect();
+    writeln!(out, "{:<width$}{:>COLUMN$}{cells}", shorten(name, width - 1), human(sum.resident))
+}
+
+/// Pieces of huge folios, contiguity, and how all is known.
+fn notes(out: &mut dyn Write, sizes: &PageSizes, total: &Figures) -> io::Result<()> {
+    let in_pieces = |(kind, _): &(&PageKind, &u64)| kind.folio_bytes >= HUGE && kind.entry_bytes < HUGE;
+    let pieces: u64 = total.by_page_kind.iter().filter(in_pieces).map(|(_, bytes)| bytes).sum();
+    if pieces > 0 {
+        line(
+            out,
+            &format!("{} of the 4K are parts of 2 MiB folios that are mapped page by page", human(pieces)),
+        )?;
+    }
+    if let Ok(found) = &sizes.contiguous {
+        line(out, &contiguity(found))?;
+    }
+    for look in sizes.looks.iter().filter(|look| look.resident_bytes > 0) {
+        line(out, &how(look))?;
+    }
+    Ok(())
+}
+
+fn line(out: &mut dyn Write, text: &str) -> io::Result<()> {
+    for (index, line) in wrapped(text, WIDTH - 2).into_iter().enumerate() {
+        writeln!(out, "{}{line}", if index > 0 { "  " } else { "" })?;
+    }
+    Ok(())
+}
+
+fn contiguity(found: &Contiguous) -> String {
+    let part = |bytes: u64, error: u64| {
+        let doubt =
+            if error > 0 { format!(" ± {}", percent(error, found.resident_bytes)) } else { String::new() };
+        format!("{}{doubt} %", percent(bytes, found.resident_bytes))
+    };
+    let sampled = match found.looked_at_bytes < found.resident_bytes {
+        true => format!(" (sample of {})", human(found.looked_at_bytes)),
+        false => String::new(),
+    };
+    format!(
+        "contiguous in memory, of {} mapped 4 KiB at a time: {} in runs of 16 KiB, {} in runs of 64 KiB{sampled}",
+        human(found.resident_bytes),
+        part(found.in_16k_bytes, found.in_16k_error_bytes),
+        part(found.in_64k_bytes, found.in_64k_error_bytes)
+    )
+}
+
+fn how(look: &Look) -> String {
+    let backing = match look.backing {
+        Backing::Anonymous => "anonymous memory",
+        Backing::File => "files",
+        Backing::Shmem => "shared memory",
+        Backing::Hugetlb => "hugetlb",
+    };
+    let of = format!("{backing}, {} in 4 KiB entries", human(look.resident_bytes));
+    match look.how {
+        How::NoneOnHost => format!("{of}: exact, the host has no larger folios of it"),
+        How::Read => format!("{of}: exact, every page was looked at"),
+        How::Hidden => format!("{of}: the kernel hides the folios, all count as 4K"),
+        How::Sampled => {
+            let errors: Vec<String> = look
+                .error_bytes
+                .iter()
+                .map(|(size, error)| format!("{} ± {}", size_name(*size).to_uppercase(), human(*error)))
+                .collect();
+            let doubt = if errors.is_empty() {
+                "page sizes exact".to_string()
+            } else {
+                format!("95 % intervals: {}", errors.join(", "))
+            };
+            format!("{of}: sample of {} blocks, {}; {doubt}", look.blocks, human(look.looked_at_bytes))
+        }
+    }
+}

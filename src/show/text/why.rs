@@ -1,0 +1,127 @@
+//! The section "why not larger" below `map --by page-size`: reasons, the most bytes first, each with the parts that it
+//! holds back and with what would change it.
+
+use super::WIDTH;
+use crate::map::page_claims::{Claim, Verdict};
+use crate::map::require::Answer;
+use crate::map::why::{Finding, Reason};
+use crate::show::units::{human, percent, shorten, wrapped};
+use std::io::{self, Write};
+
+/// Parts that are named below a reason.
+const PARTS_SHOWN_MAX: usize = 4;
+/// Reasons for less than this share of the bytes on small pages are summed in one line.
+const REASON_SHOWN_PERCENT: u64 = 1;
+
+/// Findings of one reason; below it by what would change it, which is not the same for every area.
+struct Group<'a> {
+    reason: &'a Reason,
+    bytes: u64,
+    remedies: Vec<(String, Vec<&'a Finding>)>,
+}
+
+pub fn why_not_larger(out: &mut dyn Write, findings: &[Finding]) -> io::Result<()> {
+    let (absent, small): (Vec<&Finding>, Vec<&Finding>) =
+        findings.iter().partition(|finding| finding.reason == Reason::NeverTouched);
+    let total: u64 = sum(&small);
+    writeln!(out, "\n{:<62} {:>10} {:>6}", "WHY NOT LARGER", "RESIDENT", "%")?;
+    let mut rest = 0;
+    for group in groups(&small) {
+        if group.bytes.saturating_mul(100) < total.saturating_mul(REASON_SHOWN_PERCENT) {
+            rest += group.bytes;
+            continue;
+        }
+        let (bytes, share) = (human(group.bytes), percent(group.bytes, total));
+        writeln!(out, "{:<62} {bytes:>10} {share:>6}", group.reason.text())?;
+        details(out, &group)?;
+    }
+    if rest > 0 {
+        writeln!(out, "{:<62} {:>10} {:>6}", "smaller reasons", human(rest), percent(rest, total))?;
+    }
+    writeln!(out, "{:<62} {:>10}", "on small pages in all", human(total))?;
+    for group in groups(&absent) {
+        writeln!(out, "{:<62} {:>10}", group.reason.text(), human(group.bytes))?;
+        details(out, &group)?;
+    }
+    Ok(())
+}
+
+fn sum(findings: &[&Finding]) -> u64 {
+    findings.iter().map(|finding| finding.bytes).sum()
+}
+
+fn details(out: &mut dyn Write, group: &Group) -> io::Result<()> {
+    for (remedy, findings) in &group.remedies {
+        let is_crumb = |bytes: u64| bytes.saturating_mul(1000) < group.bytes;
+        if is_crumb(sum(findings)) {
+            continue;
+        }
+        let named = findings.iter().filter(|finding| !is_crumb(finding.bytes)).take(PARTS_SHOWN_MAX);
+        let mut parts: Vec<String> = named.map(|f| format!("{} {}", f.part, human(f.bytes))).collect();
+        if findings.len() > parts.len() {
+            parts.push(format!("{} more", findings.len() - parts.len()));
+        }
+        let mut text = parts.join(", ");
+        let partly: u64 = findings.iter().map(|finding| finding.partly_touched_bytes).sum();
+        if partly > 0 {
+            text.push_str(&format!("; {} of it in 2 MiB that are not all in memory", human(partly)));
+        }
+        for line in wrapped(&text, WIDTH - 4) {
+            writeln!(out, "    {line}")?;
+        }
+        for (index, line) in wrapped(remedy, WIDTH - 7).iter().enumerate() {
+            writeln!(out, "    {} {line}", if index == 0 { "->" } else { "  " })?;
+        }
+    }
+    Ok(())
+}
+
+fn groups<'a>(findings: &[&'a Finding]) -> Vec<Group<'a>> {
+    let mut groups: Vec<Group> = Vec::new();
+    for finding in findings {
+        let index = groups.iter().position(|group| *group.reason == finding.reason).unwrap_or_else(|| {
+            groups.push(Group { reason: &finding.reason, bytes: 0, remedies: Vec::new() });
+            groups.len() - 1
+        });
+        let group = &mut groups[index];
+        group.bytes += finding.bytes;
+        let remedy = finding.remedy();
+        match group.remedies.iter_mut().find(|(known, _)| *known == remedy) {
+            Some((_, findings)) => findings.push(finding),
+            None => group.remedies.push((remedy, vec![finding])),
+        }
+    }
+    groups.sort_by_key(|group| std::cmp::Reverse(group.bytes));
+    for group in &mut groups {
+        group.remedies.sort_by_key(|(_, findings)| std::cmp::Reverse(sum(findings)));
+    }
+    groups
+}
+
+/// What the JVM claims and what is; of the claims of its log, those that hold are only counted.
+pub fn page_claims(out: &mut dyn Write, claims: &[Claim]) -> io::Result<()> {
+    if claims.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n{:<12} {:<24} WHAT THE JVM CLAIMS", "IT IS", "ABOUT")?;
+    let is_shown = |claim: &&Claim| {
+        claim.source != "-Xlog:pagesize" || matches!(claim.verdict, Verdict::False | Verdict::Partly)
+    };
+    for claim in claims.iter().filter(is_shown) {
+        let says = shorten(&format!("{}: {}", claim.source, claim.says), WIDTH - 38);
+        writeln!(out, "{:<12} {:<24} {says}", claim.verdict.word(), shorten(&claim.about, 24))?;
+        let is = format!("what is: {}, of {}", claim.is.text(), human(claim.is.resident_bytes));
+        for line in wrapped(&is, WIDTH - 42) {
+            writeln!(out, "{:<41} {line}", "")?;
+        }
+    }
+    match claims.iter().filter(|claim| !is_shown(claim)).count() {
+        0 => Ok(()),
+        more => writeln!(out, "and {more} lines of its log that are true or of memory that is not in use"),
+    }
+}
+
+/// One line for each --require; they are for scripts, so they may be longer than the tables.
+pub fn requirements(out: &mut dyn Write, answers: &[Answer]) -> io::Result<()> {
+    answers.iter().try_for_each(|answer| writeln!(out, "{}", answer.text(human)))
+}
