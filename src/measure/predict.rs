@@ -142,6 +142,9 @@ fn notes(
             high / 10.0
         ));
     }
+    if let (true, Err(gap)) = (is_uncounted, calibration) {
+        notes.push(gap.to_string());
+    }
     if layout.pages.is_ok() && moved_small == 0 {
         notes.push(
             "the heap, the collector's tables and the code cache are on large pages already".to_string(),

@@ -58,6 +58,10 @@ fn without_counters_of_the_processor_it_says_what_gives_them_and_prints_no_table
         let (printed, error) = (text(&output.stdout), text(&output.stderr));
         // What larger pages would take in memory is known all the same; no table of zeros.
         assert!(!printed.contains("dtlb-miss/s") && !printed.contains("walks_per_second"), "{printed}");
+        assert!(printed.to_lowercase().contains("hugetlb"), "{printed}");
+        if let Ok(alone) = serde_json::from_str::<Value>(&printed) {
+            assert!(alone["larger_pages"][0]["cpu_saved_percent"].is_null() && has_gap(&alone, &gap.what));
+        }
         assert!(
             error.contains(&gap.what) && error.contains("bare metal") && error.contains("vPMU"),
             "{error}"
