@@ -53,8 +53,6 @@ impl Source for MemorySource<'_> {
     }
 }
 
-/// What is read where chunks are large: the header and the first words of a block.
-const HEADER_READ_BYTES: usize = 256;
 const WINDOW_BYTES_MIN: usize = 8 << 10;
 const WINDOW_BYTES_MAX: usize = 256 << 10;
 /// Up to this distance between two words that are asked for, reading all that lies between costs less than a call for each:
@@ -64,6 +62,9 @@ const DENSE_STRIDE_BYTES: u64 = 6 << 10;
 const STRIDE_WORDS: u64 = 16;
 /// Behind a jump this far beyond the window it begins small again.
 const FAR_BYTES: u64 = 64 << 10;
+/// The body of a chunk of this size is worth jumping over. Where such bodies are most of the heap, windows stay small: they
+/// hold the small chunks between two bodies.
+const BODY_BYTES: u64 = 12 << 10;
 
 pub struct Window<'a> {
     source: &'a dyn Source,
@@ -80,6 +81,11 @@ pub struct Window<'a> {
     /// Of the last `STRIDE_WORDS` words: how many, and how far they went.
     last_words: u64,
     last_bytes: u64,
+    /// Of these, within bodies.
+    last_body_bytes: u64,
+    /// The last word, and how much since the window was filled lay in bodies.
+    last_word: u64,
+    body_bytes: u64,
 }
 
 impl<'a> Window<'a> {
@@ -87,7 +93,22 @@ impl<'a> Window<'a> {
         let (resident, buffer) = (Vec::new(), Vec::new());
         let (start, filled, step, keeps) = (0, 0, 0, source.keeps());
         let (words, last_words, last_bytes) = (0, 0, 0);
-        Window { source, resident, buffer, start, filled, step, keeps, words, last_words, last_bytes }
+        let (last_body_bytes, last_word, body_bytes) = (0, 0, 0);
+        Window {
+            source,
+            resident,
+            buffer,
+            start,
+            filled,
+            step,
+            keeps,
+            words,
+            last_words,
+            last_bytes,
+            last_body_bytes,
+            last_word,
+            body_bytes,
+        }
     }
 
     /// Whether anybody wants to know what mattered.
@@ -110,6 +131,7 @@ impl<'a> Window<'a> {
     pub fn forget(&mut self) {
         (self.start, self.filled, self.step) = (0, 0, 0);
         (self.words, self.last_words, self.last_bytes) = (0, 0, 0);
+        (self.last_body_bytes, self.last_word, self.body_bytes) = (0, 0, 0);
     }
 
     /// The first resident address from `at` on.
@@ -139,6 +161,11 @@ impl<'a> Window<'a> {
             self.load(at)?;
         }
         self.words += 1;
+        let stride = at.0.wrapping_sub(self.last_word);
+        if stride >= BODY_BYTES && self.last_word != 0 {
+            self.body_bytes = self.body_bytes.saturating_add(stride);
+        }
+        self.last_word = at.0;
         match self.bytes(at).first_chunk() {
             Some(bytes) => Ok(u64::from_le_bytes(*bytes)),
             None => Err(Fault { at, why: Why::NotResident(at) }),
@@ -152,21 +179,26 @@ impl<'a> Window<'a> {
         if at.0 >= self.start && self.filled > 0 {
             self.last_bytes = self.last_bytes.saturating_add(at.0 - self.start);
             self.last_words += self.words;
+            self.last_body_bytes = self.last_body_bytes.saturating_add(self.body_bytes);
             if self.last_words > STRIDE_WORDS {
-                self.last_bytes = (self.last_bytes / self.last_words).saturating_mul(STRIDE_WORDS);
+                let scaled = |bytes: u64| (bytes / self.last_words).saturating_mul(STRIDE_WORDS);
+                (self.last_bytes, self.last_body_bytes) =
+                    (scaled(self.last_bytes), scaled(self.last_body_bytes));
                 self.last_words = STRIDE_WORDS;
             }
         }
-        self.words = 0;
+        (self.words, self.body_bytes) = (0, 0);
         let is_dense = self.last_bytes <= self.last_words.saturating_mul(DENSE_STRIDE_BYTES);
         if is_dense {
-            self.step = if is_far { 0 } else { self.step * 2 }.clamp(WINDOW_BYTES_MIN, WINDOW_BYTES_MAX);
+            let has_bodies = self.last_body_bytes > self.last_bytes / 2;
+            self.step = if is_far || has_bodies { 0 } else { self.step * 2 };
+            self.step = self.step.clamp(WINDOW_BYTES_MIN, WINDOW_BYTES_MAX);
             return self.step;
         }
         self.step = 0;
         // Up to the page's end: a second page costs as much as the first.
         let to_page_end = (PAGE - at.0 % PAGE) as usize;
-        if to_page_end >= 64 { to_page_end.min(HEADER_READ_BYTES) } else { HEADER_READ_BYTES }
+        if to_page_end >= 64 { to_page_end } else { to_page_end + PAGE as usize }
     }
 
     /// Fills the window from `at` on.

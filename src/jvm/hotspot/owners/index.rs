@@ -237,10 +237,12 @@ pub mod tests {
     }
 
     #[test]
-    fn blocks_that_have_an_owner_are_left_out() {
+    fn blocks_that_have_an_owner_are_left_out_and_chunks_that_were_seen_are_not() {
         let mut listed = Listed::of(&[(0x1000, 24), (0x1020, 24)]);
         listed.label(Addr(0x1000), 3);
+        listed.label(Addr(0x1020), SEEN);
         let index = Index::of(&listed);
+        assert_eq!(index.seen(), [0]);
         assert_eq!((index.len(), index.at_start(0x1000), index.at_start(0x1020)), (1, None, Some(0)));
     }
 }
