@@ -1,12 +1,14 @@
 //! Bytes and shares for people.
 
-/// "1.4 GiB", "17.0 MiB", "528 KiB", "0".
+/// "1.4 GiB", "17.0 MiB", "1023 MiB", "528 KiB", "0".
 pub fn human(bytes: u64) -> String {
     const UNITS: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
     for (unit, size) in UNITS {
         if bytes >= size {
             let value = bytes as f64 / size as f64;
-            return if unit == "KiB" { format!("{value:.0} {unit}") } else { format!("{value:.1} {unit}") };
+            // Nine characters at most: columns of ten never touch.
+            let is_whole = unit == "KiB" || value >= 999.95;
+            return if is_whole { format!("{value:.0} {unit}") } else { format!("{value:.1} {unit}") };
         }
     }
     if bytes == 0 { "0".to_string() } else { format!("{bytes} B") }
