@@ -10,7 +10,7 @@ use crate::snapshot::Snapshot;
 use std::io::{self, Write};
 
 /// What the columns leave for the owner.
-const OWNER_WIDTH: usize = WIDTH - 74;
+const OWNER_WIDTH: usize = WIDTH - 70;
 
 pub fn by_mapping(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMap) -> io::Result<()> {
     head(out, snapshot, map)?;
@@ -18,7 +18,7 @@ pub fn by_mapping(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMap) -> 
     let [reserved, resident, anon, locked, sizes, mode] = titles;
     writeln!(
         out,
-        "{:<12}{reserved:>10}{resident:>10}{anon:>10}{locked:>10} {sizes:<9} {mode:<10} OWNER",
+        "{:<12}{reserved:>10}{resident:>10}{anon:>10}{locked:>10} {sizes:<7} {mode:<8} OWNER",
         "ADDRESS"
     )?;
     for span in &map.spans {
@@ -44,13 +44,12 @@ fn line(snapshot: &Snapshot, map: &MemoryMap, span: &Span) -> String {
     let sizes: Vec<u64> =
         figures.by_page_size.iter().filter(|(_, bytes)| **bytes > 0).map(|(size, _)| *size).collect();
     format!(
-        "{:<12}{:>10}{:>10}{:>10}{locked:>10} {:<9} {:<10} {}",
+        "{:<12}{:>10}{:>10}{:>10}{locked:>10} {:<16} {}",
         format!("{:012x}", span.range.start.0),
         cell(figures.reserved),
         cell(figures.resident),
         cell(figures.anonymous),
-        page_sizes(&sizes),
-        mode(mapping, smap),
+        format!("{:<7} {}", page_sizes(&sizes), mode(mapping, smap)),
         shorten(&owner(map, &span.shares), OWNER_WIDTH)
     )
 }
