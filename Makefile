@@ -1,14 +1,14 @@
 # The two commands of the README; each sets up what it needs on a fresh Debian or Ubuntu.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: demo test build java setup jdks glibcs bench fuzz clean
+.PHONY: demo test build install java setup jdks glibcs readers server bench fuzz clean
 
 # Build, start a real Java program, show its account.
 demo: build java
 	scripts/demo
 
 # Everything that CI checks; every test must run.
-test: setup jdks glibcs java
+test: setup jdks glibcs readers java server
 	cargo fmt --check
 	cargo clippy --all-targets --locked -- -D warnings
 	MARUSA_ALL_TESTS=1 cargo test --locked --lib --tests -- --test-threads=1
@@ -16,6 +16,17 @@ test: setup jdks glibcs java
 
 build: setup
 	cargo build --release --locked
+
+# The program, its manual and what shells need to complete its commands: make install PREFIX=/usr/local
+PREFIX ?= /usr/local
+share = $(DESTDIR)$(PREFIX)/share
+install: build
+	install -D -m 755 target/release/marusa $(DESTDIR)$(PREFIX)/bin/marusa
+	target/release/marusa man -o $(share)/man/man1
+	install -d $(share)/bash-completion/completions $(share)/zsh/site-functions $(share)/fish/vendor_completions.d
+	target/release/marusa completions bash > $(share)/bash-completion/completions/marusa
+	target/release/marusa completions zsh > $(share)/zsh/site-functions/_marusa
+	target/release/marusa completions fish > $(share)/fish/vendor_completions.d/marusa.fish
 
 java: setup
 	java/build
@@ -25,6 +36,14 @@ jdks: setup
 
 glibcs: setup
 	scripts/glibcs
+
+# DuckDB and pandas, which read what `marusa export` writes.
+readers: setup
+	scripts/readers
+
+# The server of `marusa bench throughput`, and the load for it.
+server: setup
+	scripts/workloads fetch daytrader
 
 setup:
 	scripts/setup

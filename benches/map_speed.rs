@@ -6,17 +6,27 @@
 #[path = "../tests/common/mod.rs"]
 mod common;
 
+use common::work::{free_mib, median, time};
 use common::{Jvm, java};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 const ROUNDS: usize = 9;
 
 fn main() {
     let Some(java) = java("21") else { return };
     let free_mib = free_mib();
-    against_peers(&java, if free_mib > 6 << 10 { 4096 } else { 1024 });
+    let heap_mib = if free_mib > 6 << 10 { 4096 } else { 1024 };
+    against_peers(&java, "JDK 21 of the tests", "jcmd System.map, its own, jlinked", heap_mib);
+    for (release, java) in whole_jdks() {
+        against_peers(&java, &format!("whole JDK {release}"), "jcmd System.map, its own", heap_mib);
+    }
+    // `cargo bench --bench map_speed -- peers`: no more than that.
+    if std::env::args().any(|argument| argument == "peers") {
+        return;
+    }
     println!("\ngrowth with the heap (all of it resident, 4 KiB pages), JDK 21, Parallel");
     for heap_mib in [200, 1024, 4096, 16384] {
         if free_mib < heap_mib + (2 << 10) {
@@ -42,15 +52,34 @@ fn main() {
     }
 }
 
-/// Two `jcmd`s: that of a whole JDK on the PATH, which people use, and that of the test JVM's own small runtime image, which
-/// starts in half the time.
-fn against_peers(java: &Path, heap_mib: u64) {
+/// Where distributions and vendors' packages put JDKs.
+const PACKAGED: &str = "/usr/lib/jvm";
+/// The first release whose JVM knows System.map.
+const SYSTEM_MAP_SINCE: u32 = 21;
+
+/// The whole JDKs of this machine whose JVM knows System.map: release and `java`.
+fn whole_jdks() -> Vec<(String, PathBuf)> {
+    let homes = std::fs::read_dir(PACKAGED).into_iter().flatten().flatten();
+    let homes: BTreeSet<PathBuf> = homes.filter_map(|home| home.path().canonicalize().ok()).collect();
+    let jdk = |home: PathBuf| {
+        let text = std::fs::read_to_string(home.join("release")).ok()?;
+        let release = text.lines().find_map(|line| line.strip_prefix("JAVA_VERSION="))?.trim_matches('"');
+        let major: u32 = release.split('.').next()?.parse().ok()?;
+        let is_whole = home.join("bin/jcmd").exists();
+        (is_whole && major >= SYSTEM_MAP_SINCE).then(|| (release.to_string(), home.join("bin/java")))
+    };
+    homes.into_iter().filter_map(jdk).collect()
+}
+
+/// Two `jcmd`s: that of a whole JDK on the PATH, and that which came with the JVM that is looked at, which people use; of the
+/// tests' JVM it is part of a small runtime image (jlink) without an archive of its classes.
+fn against_peers(java: &Path, target: &str, own_name: &'static str, heap_mib: u64) {
     let jvm = touched_heap(java, heap_mib);
     let pid = jvm.pid.to_string();
     let own = java.parent().map(|folder| folder.join("jcmd")).unwrap_or_default();
     let peers = [
         ("jcmd System.map, JDK on the PATH", PathBuf::from("jcmd"), vec![pid.as_str(), "System.map"], 0.1),
-        ("jcmd System.map, jlinked image", own, vec![pid.as_str(), "System.map"], 0.1),
+        (own_name, own, vec![pid.as_str(), "System.map"], 0.1),
         ("pmap -X", PathBuf::from("pmap"), vec!["-X", pid.as_str()], 0.5),
     ];
     let mut ours = Vec::new();
@@ -63,7 +92,7 @@ fn against_peers(java: &Path, heap_mib: u64) {
     }
     let ours = median(&ours);
     println!(
-        "JVM of {heap_mib} MiB resident in 4 KiB pages, JDK 21, Parallel; median of {ROUNDS} whole processes"
+        "{target}: JVM of {heap_mib} MiB resident in 4 KiB pages, Parallel; median of {ROUNDS} whole processes"
     );
     println!("{:<34} {ours:>8.1} ms", "marusa map --json");
     for ((name, _, _, limit), times) in peers.iter().zip(&theirs) {
@@ -84,26 +113,4 @@ fn map_times(pid: i32) -> Vec<Duration> {
     (0..ROUNDS)
         .map(|_| time(Command::new(env!("CARGO_BIN_EXE_marusa")).args(["map", &pid, "--json"])))
         .collect()
-}
-
-/// Wall time of a whole process.
-fn time(command: &mut Command) -> Duration {
-    let started = Instant::now();
-    let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
-    assert!(status.is_ok_and(|status| status.success()), "{command:?}");
-    started.elapsed()
-}
-
-/// In milliseconds.
-fn median(times: &[Duration]) -> f64 {
-    let mut times = times.to_vec();
-    times.sort();
-    times[times.len() / 2].as_secs_f64() * 1e3
-}
-
-fn free_mib() -> u64 {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = text.lines().find(|line| line.starts_with("MemAvailable:"));
-    let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
-    kib.unwrap_or(0) >> 10
 }

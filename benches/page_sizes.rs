@@ -6,10 +6,10 @@
 #[path = "../tests/common/mod.rs"]
 mod common;
 
+use common::work::{free_mib, median, time};
 use common::{Jvm, java};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
 
 const ROUNDS: usize = 9;
 const SLOW_ROUNDS: usize = 3;
@@ -77,26 +77,4 @@ fn thpmaps() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let on_path = std::env::split_paths(&path).map(|folder| folder.join("thpmaps"));
     named.into_iter().chain(on_path).find(|file| file.is_file())
-}
-
-/// Wall time of a whole process.
-fn time(command: &mut Command) -> Duration {
-    let started = Instant::now();
-    let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
-    assert!(status.is_ok_and(|status| status.success()), "{command:?}");
-    started.elapsed()
-}
-
-/// In milliseconds.
-fn median(times: &[Duration]) -> f64 {
-    let mut times = times.to_vec();
-    times.sort();
-    times[times.len() / 2].as_secs_f64() * 1e3
-}
-
-fn free_mib() -> u64 {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = text.lines().find(|line| line.starts_with("MemAvailable:"));
-    let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
-    kib.unwrap_or(0) >> 10
 }

@@ -5,6 +5,7 @@
 #[path = "../tests/common/mod.rs"]
 mod common;
 
+use common::work::{cpu_seconds, rounds};
 use common::{Jvm, java};
 use marusa::measure::counters::Counters;
 use marusa::measure::events::{self, EventSet};
@@ -71,23 +72,7 @@ fn count(pid: i32, set: &EventSet) {
 fn rate(pid: i32, file: &Path, run: impl FnOnce()) -> f64 {
     let (rounds, seconds) = (rounds(file), cpu_seconds(pid));
     run();
-    (self::rounds(file) - rounds) / (cpu_seconds(pid) - seconds)
-}
-
-fn rounds(file: &Path) -> f64 {
-    let bytes = std::fs::read(file).expect("the program counts its rounds");
-    u64::from_ne_bytes(bytes[..8].try_into().expect("8 bytes")) as f64
-}
-
-/// Of a process; 0 is this one.
-fn cpu_seconds(pid: i32) -> f64 {
-    let mut clock = 0;
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: both places to write to outlive the calls.
-    let failed =
-        unsafe { libc::clock_getcpuclockid(pid, &mut clock) | libc::clock_gettime(clock, &mut time) };
-    assert_eq!(failed, 0, "the clock of {pid}");
-    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+    (common::work::rounds(file) - rounds) / (cpu_seconds(pid) - seconds)
 }
 
 /// Sorts them, too.

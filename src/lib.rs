@@ -3,8 +3,8 @@
 //! The rooms of the house, and who may name whom (`tests/tidy.rs` keeps it):
 //!
 //! ```text
-//!   cmd ──> show ──> measure ──> map ──> snapshot ──> { jvm | alloc } ──> os ──> base
-//!    └────> act (attach: the one door by which a target is asked to work) ──> os
+//! cmd ──> show ──> { experiment | doctor | record } ──> pages ──> measure ──> map ──> snapshot ──> { jvm | alloc } ──> os ──> base
+//!  └────────────> { experiment | pages } ──> act ──> os      act: the one door by which anything is changed or asked
 //! ```
 //!
 //! `ARCHITECTURE.md` tells what happens when `marusa map` runs.
@@ -13,9 +13,13 @@ pub mod act;
 pub mod alloc;
 pub mod base;
 pub mod cmd;
+pub mod doctor;
+pub mod experiment;
 pub mod jvm;
 pub mod map;
 pub mod measure;
 pub mod os;
+pub mod pages;
+pub mod record;
 pub mod show;
 pub mod snapshot;

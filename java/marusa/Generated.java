@@ -11,21 +11,32 @@ import java.util.function.IntUnaryOperator;
  */
 final class Generated extends ClassLoader {
     private static final int STEPS = 60;
+    /** Four bytes each: with them a method is just below 8,000 bytes, from which on HotSpot compiles none. */
+    private static final int OBJECTS = 1980;
 
     Generated() {
         super(Generated.class.getClassLoader());
     }
 
     IntUnaryOperator define(String name, int seed) {
+        return define(name, seed, false);
+    }
+
+    /** Its method makes thousands of objects, each at a place of its own: what it is compiled to takes much room. */
+    IntUnaryOperator defineLong(String name, int seed) {
+        return define(name, seed, true);
+    }
+
+    private IntUnaryOperator define(String name, int seed, boolean isLong) {
         try {
-            byte[] file = classFile(name, seed);
+            byte[] file = classFile(name, seed, isLong);
             return (IntUnaryOperator) defineClass(name, file, 0, file.length).getDeclaredConstructor().newInstance();
         } catch (ReflectiveOperationException | IOException e) {
             throw new IllegalStateException(e);
         }
     }
 
-    private static byte[] classFile(String name, int seed) throws IOException {
+    private static byte[] classFile(String name, int seed, boolean isLong) throws IOException {
         Bytes file = new Bytes();
         file.u4(0xCAFEBABE).u4(52).u2(15); // class files of Java 8; the constants are 1 to 14
         file.utf8(name.replace('.', '/')).reference(7, 1); // 1, 2: this class
@@ -38,8 +49,16 @@ final class Generated extends ClassLoader {
         file.utf8("seed " + seed); // 14: makes every constant pool its own
         file.u2(0x21).u2(2).u2(4).u2(1).u2(6).u2(0).u2(2); // public, this, super, one interface, no field, two methods
         file.method(7, 8, new Bytes().u1(0x2a).u1(0xb7).u2(10).u1(0xb1)); // aload_0, invokespecial, return
-        file.method(11, 12, arithmetic(seed));
+        file.method(11, 12, isLong ? objects() : arithmetic(seed));
         return file.u2(0).toByteArray();
+    }
+
+    private static Bytes objects() throws IOException {
+        Bytes code = new Bytes();
+        for (int object = 0; object < OBJECTS; object++) {
+            code.u1(0xbb).u2(4).u1(0x57); // new java/lang/Object, pop
+        }
+        return code.u1(0x1b).u1(0xac); // iload_1, ireturn
     }
 
     /** One straight line, so that no stack map is needed; it differs by seed, so that no two compile to the same. */

@@ -45,6 +45,24 @@ fn ending() -> libc::sigset_t {
     set
 }
 
+/// Whether a signal to end waits while it is blocked.
+pub fn pending() -> bool {
+    // SAFETY: an all-zero set is one to write to.
+    let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the set outlives the calls.
+    unsafe {
+        libc::sigpending(&mut set) == 0 && ENDING.iter().any(|signal| libc::sigismember(&set, *signal) == 1)
+    }
+}
+
+/// Takes away what `pending` saw, by a program that ends in its own way: it would end us as soon as it is no longer blocked.
+pub fn take_pending() {
+    let ending = ending();
+    let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the set and the time outlive the calls, and what the signal says of itself is not asked for.
+    while unsafe { libc::sigtimedwait(&ending, std::ptr::null_mut(), &at_once) } > 0 {}
+}
+
 /// Why a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Woken {
@@ -65,18 +83,26 @@ pub struct Waiting {
 
 impl Waiting {
     pub fn on(process: &Process) -> io::Result<Waiting> {
-        let blocked = Blocked::start();
-        let target = owned(|| {
-            // SAFETY: a system call with two numbers.
-            unsafe { libc::syscall(libc::SYS_pidfd_open, process.pid, 0) as libc::c_int }
-        })?;
+        let waiting = Waiting::on_child(process.pid)?;
         if !process.is_same() {
             return Err(io::Error::from_raw_os_error(libc::ESRCH));
         }
+        Ok(waiting)
+    }
+
+    /// On a child of ours that is not waited for yet: its pid is its own, even when it has ended.
+    pub fn on_child(pid: i32) -> io::Result<Waiting> {
+        let blocked = Blocked::start();
+        let target = pidfd(pid)?;
         let ending = ending();
         // SAFETY: the set outlives the call.
         let signals = owned(|| unsafe { libc::signalfd(-1, &ending, libc::SFD_CLOEXEC) })?;
         Ok(Waiting { target, signals, _blocked: blocked })
+    }
+
+    /// Whether the target has ended; takes no signal.
+    pub fn has_ended(&self) -> bool {
+        ended_within(&self.target, 0)
     }
 
     pub fn until(&self, deadline: Instant) -> Woken {
@@ -109,6 +135,25 @@ impl Waiting {
         // SAFETY: the buffer outlives the call, and the length is its size.
         unsafe { libc::read(self.signals.as_raw_fd(), taken.as_mut_ptr().cast(), taken.len()) };
     }
+}
+
+/// A handle by which the end of a process is seen; readable when it has ended.
+pub fn pidfd(pid: i32) -> io::Result<OwnedFd> {
+    owned(|| {
+        // SAFETY: a system call with two numbers.
+        unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) as libc::c_int }
+    })
+}
+
+/// Comes back when the process has ended.
+pub fn until_ended(pidfd: &OwnedFd) {
+    while !ended_within(pidfd, -1) {}
+}
+
+fn ended_within(pidfd: &OwnedFd, milliseconds: libc::c_int) -> bool {
+    let mut watched = libc::pollfd { fd: pidfd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: the one element outlives the call.
+    unsafe { libc::poll(&mut watched, 1, milliseconds) == 1 }
 }
 
 fn owned(open: impl FnOnce() -> libc::c_int) -> io::Result<OwnedFd> {

@@ -100,24 +100,19 @@ impl Blocks for Heap {
         }
     }
 
-    fn relabel(&mut self, owner: &mut dyn FnMut(Block) -> Label) {
-        // In the order of addresses: the mapped blocks of one stretch lie between regions.
-        let mut order: Vec<(Addr, bool, usize)> = Vec::new();
-        let regions = self.walked.regions.iter().enumerate();
-        order.extend(regions.map(|(index, region)| (region.map.range().start, true, index)));
-        let mapped = self.walked.mapped.iter().enumerate();
-        order.extend(mapped.map(|(index, mapped)| (mapped.range.start, false, index)));
-        order.sort();
-        for (_, is_region, index) in order {
-            if is_region {
-                self.walked.regions[index].map.recode(&mut |entry| match block(entry) {
-                    Some(block) => Code::in_use(owner(block)),
-                    None => entry.code,
-                });
-            } else {
-                let mapped = &mut self.walked.mapped[index];
-                let label = owner(Block { payload: mapped.payload(), label: mapped.label });
-                mapped.label = Code::in_use(label).label().unwrap_or_default();
+    fn relabel(&mut self, starts: &[u64], labels: &[Label]) {
+        for region in &mut self.walked.regions {
+            let range = region.map.range();
+            let first = starts.partition_point(|start| *start < range.start.0);
+            let blocks = starts[first..].iter().take_while(|start| **start < range.end.0);
+            for (start, label) in blocks.zip(labels.iter().skip(first)) {
+                region.map.relabel(Addr(*start).minus(2 * HEADER_BYTES), Code::in_use(*label));
+            }
+        }
+        for mapped in &mut self.walked.mapped {
+            let place = starts.binary_search(&mapped.payload().start.0).ok();
+            if let Some(label) = place.and_then(|place| labels.get(place)) {
+                mapped.label = Code::in_use(*label).label().unwrap_or_default();
             }
         }
     }

@@ -22,9 +22,11 @@ pub(super) struct Kind {
     statistics: &'static str,
 }
 
+const JEMALLOC: &str = "jemalloc";
+
 const KNOWN: &[Kind] = &[
     Kind {
-        name: "jemalloc",
+        name: JEMALLOC,
         symbol: Some("mallctl"),
         library: "libjemalloc",
         statistics: "MALLOC_CONF=stats_print:true makes jemalloc print its own figures at the end",
@@ -88,7 +90,7 @@ pub fn read(
     };
     view.gaps.push(not_walked(kind, &other, witness));
     view.other = Some(other);
-    add(target, &mut view, owned, witness);
+    add(target, &mut view, kind, owned, witness);
     Ok(view)
 }
 
@@ -105,7 +107,7 @@ fn not_walked(kind: &Kind, other: &OtherAllocator, witness: &dyn Witness) -> Gap
 }
 
 /// Adds the blocks that the runtime's marks show in memory that is not glibc's.
-fn add(target: &Target, view: &mut AllocView, owned: &[Range], witness: &dyn Witness) {
+fn add(target: &Target, view: &mut AllocView, kind: &Kind, owned: &[Range], witness: &dyn Witness) {
     if let Err(gap) = &target.view.pages {
         view.gaps.push(Gap::new("memory of the allocator", gap.why));
     }
@@ -115,7 +117,7 @@ fn add(target: &Target, view: &mut AllocView, owned: &[Range], witness: &dyn Wit
     taken.sort();
     let scanned = match witness.marks_blocks() {
         true => scan::scan(target, &taken, witness),
-        false => scan::untold(target, &pointed::pieces(target, &taken)),
+        false => scan::untold(target, &pointed::pieces(target, &taken, kind.name == JEMALLOC)),
     };
     view.stretches.extend(scanned.stretches);
     view.stretches.sort_by_key(|stretch| stretch.range);

@@ -80,19 +80,11 @@ pub trait Blocks {
     fn each(&self, visit: &mut dyn FnMut(Block) -> bool);
     /// Gives the block whose payload starts at `payload` to an owner.
     fn label(&mut self, payload: Addr, label: Label);
-    /// Asks for every block in use, in the order of addresses, whose it is, and keeps the answers. An allocator that can
-    /// do better than one search a block says how.
-    fn relabel(&mut self, owner: &mut dyn FnMut(Block) -> Label) {
-        let mut given = Vec::new();
-        self.each(&mut |block| {
-            let label = owner(block);
-            if label != block.label {
-                given.push((block.payload.start, label));
-            }
-            true
-        });
-        for (payload, label) in given {
-            self.label(payload, label);
+    /// Gives each of the blocks whose payloads start at `starts`, in rising order, its label. An allocator that can do better
+    /// than one search a block says how.
+    fn relabel(&mut self, starts: &[u64], labels: &[Label]) {
+        for (start, label) in starts.iter().zip(labels) {
+            self.label(Addr(*start), *label);
         }
     }
 }

@@ -38,6 +38,8 @@ pub enum Why {
     BadData(Addr),
     /// This version of Marusa does not look at it.
     NotRead,
+    /// Nobody has measured it on this machine yet.
+    NotMeasured,
     /// The file does not hold it (frozen snapshots and cores).
     NotRecorded,
 }
@@ -54,6 +56,7 @@ impl Why {
             Why::NotResident(_) => "not resident",
             Why::BadData(_) => "bad data",
             Why::NotRead => "not read by this version",
+            Why::NotMeasured => "not measured yet",
             Why::NotRecorded => "not recorded",
         }
     }

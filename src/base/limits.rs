@@ -134,3 +134,61 @@ pub const SIZE_RUNS_MAX: usize = 4_000_000;
 /// Counters that are open at once: 38 for each thread on Intel, and while threads come and go two sets of them.
 /// Counters that are open at once: 40 for each thread on Intel, and while threads come and go two sets of them.
 pub const COUNTERS_MAX: usize = 4_000_000;
+/// A receipt of `pages collapse`: its length, and the blocks of 2 MiB that it may name (8 TiB).
+pub const RECEIPT_BYTES_MAX: u64 = 256 << 20;
+pub const RECEIPT_BLOCKS_MAX: usize = 4 << 20;
+/// Lines of a JVM's log that are searched for messages, and different messages that are kept.
+pub const LOG_LINES_MAX: usize = 200_000;
+pub const LOG_MESSAGES_MAX: usize = 64;
+/// Open files of a JVM that are compared with the names of its logs.
+pub const OPEN_FILES_MAX: usize = 65_536;
+/// Zones and nodes of memory, and sizes of free blocks: a node has up to 5 zones, Linux up to 1,024 nodes, 11 sizes by default.
+pub const MEMORY_ZONES_MAX: usize = 8_192;
+pub const MEMORY_NODES_MAX: usize = 1_024;
+pub const MEMORY_ORDERS_MAX: usize = 32;
+/// What a JDK may print when it is asked for its flags, and how long it may take: JDK 8 prints 1,449 lines.
+pub const FLAGS_TEXT_BYTES_MAX: usize = 4 << 20;
+pub const FLAGS_TEXT_SECONDS_MAX: u64 = 30;
+/// The door: a path and a text of a plan's step, the steps of a plan, a plan's file and a journal; and what is read of a file
+/// of the kernel's.
+pub const DOOR_PATH_BYTES_MAX: usize = 1_024;
+pub const DOOR_TEXT_BYTES_MAX: usize = 64 << 10;
+pub const DOOR_STEPS_MAX: usize = 1_000;
+pub const DOOR_PLAN_BYTES_MAX: u64 = 16 << 20;
+pub const DOOR_JOURNAL_BYTES_MAX: u64 = 64 << 20;
+pub const DOOR_KERNEL_FILE_BYTES_MAX: u64 = 4 << 10;
+/// Journals in a state folder.
+pub const DOOR_JOURNALS_MAX: usize = 100_000;
+/// Files of a tree that is copied, and how deep it is; a JDK has some 500 in 10 levels.
+pub const DOOR_COPIED_FILES_MAX: usize = 200_000;
+pub const DOOR_COPIED_DEPTH_MAX: usize = 64;
+/// Files and folders that a copy has as links.
+pub const DOOR_LINKED_MAX: usize = 10_000;
+/// Turns of the ladder by which pages are got that the kernel did not give at once.
+pub const DOOR_POOL_ROUNDS_MAX: usize = 4;
+/// Control groups on the way from a process to the root; the kernel itself has no limit below 2^31.
+pub const GROUP_DEPTH_MAX: usize = 64;
+/// JVMs that `doctor` examines at once.
+pub const DOCTOR_JVMS_MAX: usize = 500;
+/// Bytes on large pages, and of stacks, that are all searched for pages of zeros; of more, a sample of about so much.
+pub const ZEROS_BYTES_READ_MAX: u64 = 1 << 30;
+pub const ZEROS_SAMPLE_BYTES: u64 = 512 << 20;
+/// Threads that are in a stall of memory at once, or were lately, and holes in the trace that are kept at once.
+pub const STALL_THREADS_MAX: usize = 200_000;
+pub const STALL_HOLES_MAX: usize = 10_000;
+/// Processes whose names and CPU time are kept while stalls are watched.
+pub const STALL_PROCESSES_MAX: usize = 20_000;
+/// tracefs: a format, the head of a page and other small files; fields of an event and words of a status; a page of a ring
+/// buffer (4 KiB but where somebody set it); pages of one CPU that are read at a time.
+pub const TRACE_FILE_BYTES_MAX: u64 = 256 << 10;
+pub const TRACE_FIELDS_MAX: usize = 128;
+pub const TRACE_WORDS_MAX: usize = 256;
+pub const TRACE_PAGE_BYTES_MAX: usize = 1 << 20;
+pub const TRACE_PAGES_READ_MAX: usize = 65_536;
+/// Ring buffers of one instance, in all and for each CPU: an event takes some 50 bytes.
+pub const TRACE_BUFFER_BYTES: u64 = 32 << 20;
+pub const TRACE_CPU_BUFFER_BYTES_MAX: u64 = 4 << 20;
+pub const TRACE_CPU_BUFFER_BYTES_MIN: u64 = 64 << 10;
+/// Threads whose process is remembered, 40 bytes each; and instances of tracefs that are looked at.
+pub const TRACE_THREADS_MAX: usize = 1_000_000;
+pub const TRACE_INSTANCES_MAX: usize = 10_000;

@@ -5,12 +5,16 @@
 mod addr;
 pub mod blocks;
 mod clock;
+mod covered;
 mod gap;
 pub mod limits;
+mod units;
 
 pub use addr::{Addr, Range, joined};
 pub use clock::rfc3339;
+pub use covered::Covered;
 pub use gap::{Gap, Known, Why};
+pub use units::{bytes_of, human};
 
 /// A number of bytes.
 pub type Bytes = u64;

@@ -29,18 +29,22 @@ pub fn run(footprints: &[Bytes], json: bool) -> anyhow::Result<u8> {
     wanted.sort_unstable();
     wanted.dedup();
     let mut calibration: Calibration = run::calibrate(&wanted)?;
-    let kept = cache::keep(&calibration, !footprints.is_empty());
-    if let Err(gap) = &kept {
-        calibration.gaps.push(gap.clone());
-    }
-    let kept = kept.ok().map(|path| path.display().to_string());
+    let kept = cache::keep(&calibration, !footprints.is_empty()).unwrap_or_else(|gap| {
+        calibration.gaps.push(gap);
+        show::Kept::No
+    });
     let mut out = stdout().lock();
     match json {
         true => {
-            serde_json::to_writer_pretty(&mut out, &show::json(&calibration, kept.as_deref()))?;
+            serde_json::to_writer_pretty(&mut out, &show::json(&calibration, &kept))?;
             writeln!(out)?;
         }
-        false => show::text(&mut out, &calibration, kept.as_deref())?,
+        false => show::text(&mut out, &calibration, &kept)?,
     }
     Ok(u8::from(calibration.footprints().is_empty()))
+}
+
+/// Whether the last calibration of this machine found that its host splinters large pages, for `HostFacts::is_splintered`.
+pub fn is_splintered() -> Option<bool> {
+    cached().ok()?.is_splintered()
 }

@@ -35,7 +35,8 @@ pub fn run(args: &FreezeArgs) -> anyhow::Result<u8> {
         println!("{}", serde_json::json!({"schema": "marusa/freeze/1", "file": file, "bytes": bytes}));
     } else {
         eprintln!(
-            "{}: {}; no command line, environment, user or home directory is in it",
+            "{}: {}; no command line, environment, user or home directory is in it; names of threads and \
+             paths of mapped files are",
             args.output.display(),
             human(bytes)
         );

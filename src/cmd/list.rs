@@ -4,7 +4,7 @@ use super::Failure;
 use crate::base::Why;
 use crate::show::list;
 use crate::snapshot::discover;
-use std::io::{BufWriter, Write, stdout};
+use std::io::{BufWriter, IsTerminal, Write, stdout};
 
 #[derive(clap::Args, Debug)]
 pub struct ListArgs {
@@ -24,7 +24,7 @@ pub fn run(args: &ListArgs) -> anyhow::Result<u8> {
             serde_json::to_writer_pretty(&mut out, &list::json(&jvms))?;
             writeln!(out)?;
         }
-        false => list::text(&mut out, &jvms)?,
+        false => list::text(&mut out, &jvms, !stdout().is_terminal())?,
     }
     out.flush()?;
     if hidden > 0 {

@@ -1,11 +1,11 @@
 //! `marusa map TARGET`: the account of one JVM.
 
-use super::Failure;
-use super::map_pages::{self, PageArgs};
+use super::map_pages::{self, PageArgs, Read};
+use super::{Failure, page_file};
 use crate::base::{Gap, Why};
 use crate::jvm::hotspot::find;
 use crate::map;
-use crate::map::page_claims::Said;
+use crate::os::access;
 use crate::os::core::Core;
 use crate::os::maps::Mapping;
 use crate::os::process::{OpenError, Process};
@@ -33,9 +33,14 @@ pub struct MapArgs {
     /// The account of a file that `marusa freeze` wrote, or of a core dump
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
-    /// Machine-readable, schema marusa/map/1
+    /// Machine-readable, schema marusa/map/1: the whole account; with --by page-size or --require also page_sizes,
+    /// page_findings (why not larger), page_claims and host_pages; with --zeros zeros; with --by mapping page_sizes and
+    /// mappings; with --require requirements
     #[arg(long)]
     json: bool,
+    /// One offline page instead: treemap, picture of all pages, tables, findings (the host is watched for a second)
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "by", "taxonomy", "require"])]
+    html: Option<PathBuf>,
     #[command(flatten)]
     pages: PageArgs,
 }
@@ -65,15 +70,25 @@ pub fn run(args: &MapArgs) -> anyhow::Result<u8> {
     if args.pages.ask && by != By::PageSize {
         return Err(Failure::usage("--ask asks the JVM for its page sizes: it needs --by page-size"));
     }
+    if args.pages.zeros && by != By::PageSize {
+        return Err(Failure::usage("--zeros looks into large pages: it needs --by page-size"));
+    }
     // Not given back piece by piece: the process ends here, and that would take a fiftieth of its time.
     let taken = ManuallyDrop::new(take(args)?);
-    let (snapshot, said) = &*taken;
+    let (snapshot, read) = &*taken;
     let map = ManuallyDrop::new(map::join(snapshot));
     if let Err(broken) = map::law::check(&map, snapshot) {
         eprintln!("marusa: the books do not balance, please report this: {broken}");
     }
+    if let Some(path) = &args.html {
+        // One that ended meanwhile has an account, but no findings of its host.
+        let live =
+            args.target.as_deref().filter(|_| args.from.is_none()).and_then(|target| open_any(target).ok());
+        page_file::of_account(path, snapshot, &map, live)?;
+        return Ok(0);
+    }
     let wanted = wants_pages(args);
-    let pages = if wanted { Some(map_pages::report(&args.pages, snapshot, &map, said)?) } else { None };
+    let pages = if wanted { Some(map_pages::report(&args.pages, snapshot, &map, read)?) } else { None };
     let mut out = BufWriter::new(stdout().lock());
     match (args.json, args.taxonomy, by) {
         (true, _, by) => {
@@ -118,25 +133,29 @@ fn wants_pages(args: &MapArgs) -> bool {
 
 fn want(args: &MapArgs) -> Want {
     let is_mapping = args.by == Some(By::Mapping);
-    Want { page_sizes: wants_pages(args) || is_mapping, smaps: is_mapping }
+    // smaps says what is locked in memory.
+    Want {
+        page_sizes: wants_pages(args) || is_mapping || args.html.is_some(),
+        smaps: is_mapping || args.pages.zeros,
+    }
 }
 
-fn take(args: &MapArgs) -> anyhow::Result<(Snapshot, Said)> {
+fn take(args: &MapArgs) -> anyhow::Result<(Snapshot, Read)> {
     if let Some(path) = &args.from {
         let mut snapshot = thaw(path)?;
         snapshot.keep_only(want(args));
-        return Ok((snapshot, Said::default()));
+        return Ok((snapshot, Read::default()));
     }
     let target = args.target.as_deref().unwrap_or_default();
     let process = open_any(target)?;
     let attached = if args.pages.ask { Some(map_pages::attach(&process)?) } else { None };
     let mut snapshot = snapshot::take(&process, want(args)).map_err(|gap| unreadable(&process, &gap))?;
-    let mut said = Said::default();
+    let mut read = Read::default();
     if want(args).page_sizes {
         map_pages::read(&process, &mut snapshot);
     }
     if wants_pages(args) {
-        said = map_pages::said(&process, attached.as_ref(), &mut snapshot.os.gaps);
+        read.said = map_pages::said(&process, attached.as_ref(), &mut snapshot.os.gaps);
         snapshot.taken.attached = attached.is_some();
     }
     if attached.is_some_and(|attached| attached.receipt.listener_started) {
@@ -144,11 +163,20 @@ fn take(args: &MapArgs) -> anyhow::Result<(Snapshot, Said)> {
     }
     // Looked at here: reading the mappings once more before would take a sixth of the time where there are many.
     check_jvm(&process, &snapshot.os.mappings)?;
-    Ok((snapshot, said))
+    if args.pages.zeros {
+        match map_pages::zeros(&process, &snapshot) {
+            Ok(zeros) => {
+                snapshot.os.gaps.extend(zeros.gaps.iter().cloned());
+                read.zeros = Some(zeros);
+            }
+            Err(gap) => snapshot.os.gaps.push(gap),
+        }
+    }
+    Ok((snapshot, read))
 }
 
 /// The snapshot that a file keeps: a frozen one, or a core, which is what begins as an ELF file or a packed one does.
-fn thaw(path: &Path) -> anyhow::Result<Snapshot> {
+pub(super) fn thaw(path: &Path) -> anyhow::Result<Snapshot> {
     let unreadable = |error: FileError| Failure::target(format!("{}: {error}", path.display()));
     let mut file = BufReader::new(File::open(path).map_err(|error| unreadable(error.into()))?);
     if Core::begins_like_one(file.fill_buf().map_err(|error| unreadable(error.into()))?) {
@@ -170,7 +198,7 @@ pub fn open(target: &str) -> anyhow::Result<Process> {
     Ok(process)
 }
 
-fn open_any(target: &str) -> anyhow::Result<Process> {
+pub(super) fn open_any(target: &str) -> anyhow::Result<Process> {
     let pid = match target.parse() {
         Ok(pid) => pid,
         Err(_) => resolve::resolve(target).map_err(|error| match error {
@@ -179,12 +207,12 @@ fn open_any(target: &str) -> anyhow::Result<Process> {
         })?,
     };
     Process::open(pid).map_err(|error| match error {
-        OpenError::Denied(..) => Failure::rights(error.to_string()),
+        OpenError::Denied(..) | OpenError::Hidden(..) => Failure::rights(error.to_string()),
         _ => Failure::target(error.to_string()),
     })
 }
 
-fn check_jvm(process: &Process, mappings: &[Mapping]) -> anyhow::Result<()> {
+pub(super) fn check_jvm(process: &Process, mappings: &[Mapping]) -> anyhow::Result<()> {
     if mappings.iter().any(find::is_jvm) {
         return Ok(());
     }
@@ -197,7 +225,8 @@ fn check_jvm(process: &Process, mappings: &[Mapping]) -> anyhow::Result<()> {
 /// The failure that a gap in the kernel's view is: without the mappings there is no account. What everybody may read is
 /// said all the same.
 pub fn unreadable(process: &Process, gap: &Gap) -> anyhow::Error {
-    let message = format!("pid {} can not be read: {gap}", process.pid);
+    let message =
+        format!("pid {} can not be read: {gap}", process.pid).replace("/PID/", &format!("/{}/", process.pid));
     if gap.why != Why::Denied {
         return Failure::target(message);
     }
@@ -214,7 +243,5 @@ pub fn unreadable(process: &Process, gap: &Gap) -> anyhow::Error {
         )
     });
     let sums = sums.unwrap_or_default();
-    Failure::rights(format!(
-        "{message}\nthe account needs CAP_SYS_PTRACE: run marusa as root or as the JVM's own user{sums}"
-    ))
+    Failure::rights(format!("{message}\n{}{sums}", access::refused(process)))
 }

@@ -2,14 +2,16 @@
 
 use super::Failure;
 use crate::act::attach::{self, Attached};
-use crate::base::{Gap, Why};
+use crate::base::{Gap, Known, Why};
 use crate::jvm::hotspot::report::{large_pages, system_map};
 use crate::map::MemoryMap;
+use crate::map::bloat::Bloat;
 use crate::map::page_claims::{self, Claim, Said};
 use crate::map::require::{self, Answer, Requirement};
 use crate::map::why::{self, Finding};
 use crate::os::output;
 use crate::os::process::Process;
+use crate::os::zeros::{self, Zeros};
 use crate::show::{json, text};
 use crate::snapshot::{Snapshot, page_settings};
 use serde_json::Value;
@@ -18,19 +20,34 @@ use std::io::{self, Write};
 /// What the user asked for.
 #[derive(clap::Args, Debug)]
 pub struct PageArgs {
-    /// Exit with 1 unless so much of NAME (area or part) is on such pages: heap=2M, 'heap>=95%@thp', code-cache=hugetlb-2M
+    /// Exit with 1 unless so much of NAME (area or part) is on such pages, and some of it is in memory: heap=2M,
+    /// 'heap>=95%@thp', code-cache=hugetlb-2M. PAGES: 4K, 16K, 64K, 2M, 1G (that size or larger), thp, hugetlb, hugetlb-2M,
+    /// hugetlb-1G
     #[arg(long, value_name = "NAME=PAGES")]
     pub require: Vec<Requirement>,
     /// With --by page-size: ask the JVM itself too; attaches, so the JVM gets one thread more
     #[arg(long, conflicts_with = "from")]
     pub ask: bool,
+    /// With --by page-size: read the large pages and the stacks, and say how much of them is pages of zeros, and what a
+    /// split would give back; 0.2 s for a gigabyte, of more a sample is read
+    #[arg(long, conflicts_with = "from")]
+    pub zeros: bool,
 }
 
 /// All that is known of the pages.
 pub struct PageReport {
+    /// `None`: not asked for, or not to be read, which is in the gaps.
+    pub bloat: Option<Bloat>,
     pub findings: Vec<Finding>,
     pub claims: Vec<Claim>,
     pub answers: Vec<Answer>,
+}
+
+/// What was read besides the snapshot.
+#[derive(Default)]
+pub struct Read {
+    pub said: Said,
+    pub zeros: Option<Zeros>,
 }
 
 /// Reads the settings into the snapshot.
@@ -51,6 +68,11 @@ pub fn said(process: &Process, attached: Option<&Attached>, gaps: &mut Vec<Gap>)
     Said { support, system_map, logged }
 }
 
+/// Searches the large pages for zeros.
+pub fn zeros(process: &Process, snapshot: &Snapshot) -> Known<Zeros> {
+    zeros::read(process, &snapshot.os, &snapshot.stacks(), zeros::Effort::default())
+}
+
 /// Starts the JVM's listener, when it was asked for.
 pub fn attach(process: &Process) -> anyhow::Result<Attached> {
     attach::open(process).map_err(|error| super::audit::refused(&error))
@@ -60,7 +82,7 @@ pub fn report(
     args: &PageArgs,
     snapshot: &Snapshot,
     map: &MemoryMap,
-    said: &Said,
+    read: &Read,
 ) -> anyhow::Result<PageReport> {
     let findings = why::findings(snapshot, map);
     if let (Err(gap), false) = (&snapshot.os.pages, args.require.is_empty()) {
@@ -69,13 +91,19 @@ pub fn report(
     }
     let check = |requirement: &Requirement| {
         require::check(requirement, snapshot, map, &findings).ok_or_else(|| {
-            let names = "areas are heap, code-cache, metaspace, stacks, gc, libraries, all, and those of `map`; parts are \
-                         those of `map --by part`";
-            Failure::usage(format!("--require {}: this JVM has no '{}'; {names}", requirement.text, requirement.name))
+            let near = require::near(&requirement.name, map);
+            let near: Vec<String> = near.iter().map(|name| format!("'{name}'")).collect();
+            let meant = if near.is_empty() { String::new() } else { format!("did you mean {}? ", near.join(" or ")) };
+            Failure::usage(format!(
+                "--require {}: this JVM has no '{}'; {meant}Areas are heap, code-cache, metaspace, stacks, gc, libraries, all, \
+                 and those of `map`; parts are those of `map --by part`",
+                requirement.text, requirement.name
+            ))
         })
     };
     let answers = args.require.iter().map(check).collect::<anyhow::Result<Vec<Answer>>>()?;
-    Ok(PageReport { claims: page_claims::claims(snapshot, map, said), findings, answers })
+    let bloat = read.zeros.as_ref().map(|zeros| Bloat::of(&snapshot.taken.kernel, map, zeros));
+    Ok(PageReport { bloat, claims: page_claims::claims(snapshot, map, &read.said), findings, answers })
 }
 
 impl PageReport {
@@ -84,6 +112,9 @@ impl PageReport {
     }
 
     pub fn text(&self, out: &mut dyn Write) -> io::Result<()> {
+        if let Some(bloat) = &self.bloat {
+            text::zeros_in_large_pages(out, bloat)?;
+        }
         text::page_claims(out, &self.claims)?;
         text::why_not_larger(out, &self.findings)
     }
@@ -96,6 +127,9 @@ impl PageReport {
         value["page_findings"] = json::pages::findings(&self.findings).into();
         value["page_claims"] = json::pages::claims(&self.claims).into();
         value["host_pages"] = json::pages::host(snapshot);
+        if let Some(bloat) = &self.bloat {
+            value["zeros"] = json::zeros(bloat);
+        }
         if !self.answers.is_empty() {
             value["requirements"] = json::pages::requirements(&self.answers).into();
         }

@@ -2,12 +2,29 @@
 
 pub mod amount;
 pub mod audit;
+pub mod bench;
 pub mod calibrate;
+pub mod commands;
+pub mod compare;
+pub mod completions;
+pub mod diff;
+pub mod doctor;
+pub mod examples;
+pub mod export;
 pub mod freeze;
+pub mod leak;
 pub mod list;
+pub mod man;
 pub mod map;
 mod map_pages;
+mod page_file;
+pub mod pages;
+mod predicted;
+pub mod record;
+pub mod report;
+pub mod stalls;
 pub mod tlb;
+pub mod top;
 pub mod trim;
 
 /// Why a command ends without an answer, with its exit status: 2 usage, 3 the target can not be read or is gone, 4 rights

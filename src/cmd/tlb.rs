@@ -1,13 +1,12 @@
 //! `marusa tlb TARGET [INTERVAL [COUNT]]`: how much CPU time the threads of a JVM lose in address translation, an interval a
 //! table. `--calibrate` measures what one walk costs on this machine, where the processor does not count that.
 
+use super::predicted::{Look, look, walk_costs};
 use super::{Failure, amount, calibrate, map as map_command};
 use crate::act::signals::{Waiting, Woken};
 use crate::base::{Bytes, Gap, Known, Why};
-use crate::map;
-use crate::measure::WalkCosts;
 use crate::measure::counters::Counters;
-use crate::measure::events::{self, EventSet, Model};
+use crate::measure::events::{self, EventSet};
 use crate::measure::kinds::Kinds;
 use crate::measure::predict::{self, Layout};
 use crate::measure::tlb::{self as model, By, Context, Report};
@@ -17,12 +16,16 @@ use crate::os::perf::Mode;
 use crate::os::process::Process;
 use crate::show::predict as larger_pages;
 use crate::show::tlb::{self as show, Subject};
-use crate::snapshot::{self, Want};
-use std::collections::BTreeMap;
 use std::io::{BufWriter, Write, stdout};
 use std::time::{Duration, Instant, SystemTime};
 
+const STATUS: &str = "\
+Exit status: 0 counted, or calibrated; 1 this machine can not count (no counters of the processor, or an unknown processor), or \
+nothing could be calibrated; 2 usage; 3 the target can not be read or is gone; 4 a right to count is missing. With 1 and 4 what \
+larger pages would take in memory is printed all the same.";
+
 #[derive(clap::Args, Debug)]
+#[command(after_help = STATUS)]
 pub struct TlbArgs {
     /// A pid, or a part of the main class, jar or container name
     #[arg(required_unless_present = "calibrate", conflicts_with = "calibrate")]
@@ -42,8 +45,16 @@ pub struct TlbArgs {
     /// Measure what one walk costs on this machine, in memory of our own, and keep it; takes some 10 seconds
     #[arg(long)]
     calibrate: bool,
-    /// Bytes of pages that are visited with --calibrate, as 64M; several are given one by one
-    #[arg(long, value_name = "SIZE", value_parser = amount::bytes, requires = "calibrate", conflicts_with = "target")]
+    /// Bytes of pages that are visited with --calibrate, from 16M to 16G; several as --footprint 64M 256M
+    #[arg(
+        long,
+        value_name = "SIZE",
+        value_parser = amount::bytes,
+        num_args = 1..,
+        value_delimiter = ',',
+        requires = "calibrate",
+        conflicts_with = "target"
+    )]
     footprint: Vec<Bytes>,
     /// Machine-readable, schema marusa/tlb/1; one line a table where there are several
     #[arg(long)]
@@ -58,6 +69,17 @@ enum Rows {
 
 const INTERVAL: Duration = Duration::from_secs(5);
 
+impl TlbArgs {
+    /// How many are asked for.
+    fn tables(&self) -> u64 {
+        match (self.interval, self.count) {
+            (None, _) => 1,
+            (_, None) => u64::MAX,
+            (_, Some(count)) => count,
+        }
+    }
+}
+
 pub fn run(args: &TlbArgs) -> anyhow::Result<u8> {
     match &args.target {
         Some(target) => watch(target, args),
@@ -70,66 +92,53 @@ fn watch(target: &str, args: &TlbArgs) -> anyhow::Result<u8> {
     let cpu = cpu::read();
     // Before anything is counted: it reads a lot, and the caches are the target's, too.
     let Look { kinds, mapped, layout } = look(&process);
-    let set = match args.software {
-        true => events::software(),
-        false => events::choose(&cpu).map_err(|gap| refused(args, &layout, gap))?,
+    let uncounted = |gap: Gap| uncounted(args, &process, &cpu, &layout, &gap);
+    let set = match if args.software { Ok(events::software()) } else { events::choose(&cpu) } {
+        Ok(set) => set,
+        Err(gap) => return uncounted(gap),
     };
     let context = Context { costs: walk_costs(&set, &mapped), mapped, has_hypervisor: cpu.has_hypervisor };
     let waiting = Waiting::on(&process)
         .map_err(|error| Failure::target(format!("pid {} can not be watched: {error}", process.pid)))?;
-    let counters = Counters::open(&process, set.clone(), &[Mode::User, Mode::Kernel])
-        .map_err(|gap| refused(args, &layout, gap))?;
+    let counters = match Counters::open(&process, set.clone(), &[Mode::User, Mode::Kernel]) {
+        Ok(counters) => counters,
+        Err(gap) => return uncounted(gap),
+    };
     Watch { args, process: &process, cpu: &cpu, set: &set, kinds, context, layout }.run(&waiting, counters)
 }
 
 /// Without any right to count, or anything that counts, there is no table: a table of zeros would be a lie. What larger pages
-/// would take in memory is known all the same, and is said before.
-fn refused(args: &TlbArgs, layout: &Known<Layout>, gap: Gap) -> anyhow::Error {
+/// would take in memory is known all the same, and is said. The status tells a script: 4, a right is missing; 3, the target is
+/// gone; 1, this machine can not count.
+fn uncounted(
+    args: &TlbArgs,
+    process: &Process,
+    cpu: &Cpu,
+    layout: &Known<Layout>,
+    gap: &Gap,
+) -> anyhow::Result<u8> {
     let message = format!("misses of the TLB can not be counted: {gap}");
-    let why = gap.why;
-    if let Ok(layout) = layout {
-        let predictions = predict::predict(layout, &Err(gap.clone()), &calibrate::cached());
-        let mut out = stdout().lock();
-        // That it can not be printed is nothing beside what is told next.
-        let _ = match args.json {
-            false => larger_pages::text(&mut out, &predictions),
-            true => writeln!(out, "{:#}", larger_pages::alone(&predictions, &gap)),
-        };
-    }
-    if why == Why::Denied { Failure::rights(message) } else { Failure::target(message) }
-}
-
-/// What one look at the target gives.
-struct Look {
-    kinds: Kinds,
-    /// Resident bytes by page size.
-    mapped: Known<BTreeMap<u64, Bytes>>,
-    layout: Known<Layout>,
-}
-
-fn look(process: &Process) -> Look {
-    let named = |gap: &Gap| Gap { what: format!("mapped page sizes: {}", gap.what), ..gap.clone() };
-    let snapshot = match snapshot::take(process, Want::default()) {
-        Ok(snapshot) => snapshot,
-        Err(gap) => return Look { kinds: Kinds::default(), mapped: Err(named(&gap)), layout: Err(gap) },
+    let Some(layout) = layout.as_ref().ok().filter(|_| gap.why != Why::Gone) else {
+        return Err(if gap.why == Why::Denied { Failure::rights(message) } else { Failure::target(message) });
     };
-    let kinds = snapshot.jvm.as_ref().map_or_else(|_| Kinds::default(), |jvm| Kinds::new(&jvm.threads));
-    let map = map::join(&snapshot);
-    let layout = Ok(predict::layout(&snapshot, &map));
-    let mapped = snapshot.os.pages.as_ref().map(|_| map.balance.total.by_page_size).map_err(named);
-    Look { kinds, mapped, layout }
-}
-
-/// For a footprint as large as what is resident.
-fn walk_costs(set: &EventSet, mapped: &Known<BTreeMap<u64, Bytes>>) -> Known<WalkCosts> {
-    if set.model != Model::Calibrated {
-        return Err(
-            Gap::new("cost of a walk", Why::NotRead).hint("not needed: this processor counts the time")
-        );
+    let predictions = predict::predict(layout, &Err(gap.clone()), &calibrate::cached());
+    let mut out = BufWriter::new(stdout().lock());
+    if args.json {
+        let json = larger_pages::alone(&predictions, gap);
+        match args.tables() {
+            1 => writeln!(out, "{json:#}")?,
+            _ => writeln!(out, "{json}")?,
+        }
+        eprintln!("marusa: {message}");
+    } else {
+        let command = process.arguments().unwrap_or_default().join(" ");
+        let kernel = host::kernel_release();
+        show::head(&mut out, &Subject { pid: process.pid, command: &command, cpu, kernel: &kernel })?;
+        writeln!(out)?;
+        larger_pages::alone_text(&mut out, &predictions, gap)?;
     }
-    let resident =
-        mapped.as_ref().ok().map(|sizes| sizes.values().fold(0, |sum: u64, next| sum.saturating_add(*next)));
-    Ok(calibrate::cached()?.walk_costs(resident))
+    out.flush()?;
+    Ok(if gap.why == Why::Denied { 4 } else { 1 })
 }
 
 struct Watch<'a> {
@@ -145,11 +154,7 @@ struct Watch<'a> {
 impl Watch<'_> {
     fn run(&self, waiting: &Waiting, mut counters: Counters) -> anyhow::Result<u8> {
         let interval = self.args.interval.unwrap_or(INTERVAL);
-        let tables = match (self.args.interval, self.args.count) {
-            (None, _) => 1,
-            (_, None) => u64::MAX,
-            (_, Some(count)) => count,
-        };
+        let tables = self.args.tables();
         let command = self.process.arguments().unwrap_or_default().join(" ");
         let kernel = host::kernel_release();
         let subject = Subject { pid: self.process.pid, command: &command, cpu: self.cpu, kernel: &kernel };

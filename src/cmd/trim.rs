@@ -249,7 +249,7 @@ impl Done {
 }
 
 /// JDK 16 and later unload an agent library that did not return 0 (JDK-8252657).
-fn keeps_libraries(snapshot: &Snapshot) -> bool {
+pub(super) fn keeps_libraries(snapshot: &Snapshot) -> bool {
     let major = snapshot.jvm.as_ref().ok().and_then(|jvm| jvm.major.as_ref().ok());
     major.is_some_and(|major| *major < 16)
 }

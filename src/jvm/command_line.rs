@@ -5,7 +5,7 @@
 //! Which options take their value from the next argument: src/java.base/share/native/libjli/java.c (`IsWhiteSpaceOption`,
 //! `IsLauncherOption`, JDK 25).
 
-use crate::base::Bytes;
+use crate::base::{Bytes, bytes_of};
 
 const OPTIONS_WITH_VALUE: &[&str] = &[
     "-cp",
@@ -43,6 +43,9 @@ pub struct CommandLine {
     pub max_heap_bytes: Option<Bytes>,
     pub gc: Option<String>,
     pub transparent_huge_pages: bool,
+    /// "FORK", "VFORK", "POSIX_SPAWN": how the JVM starts processes, where it was said. Any letter case will do
+    /// (src/java.base/unix/classes/java/lang/ProcessImpl.java).
+    pub launch_mechanism: Option<String>,
 }
 
 /// Whether the command is a Java launcher, so that its arguments are a launcher's.
@@ -79,11 +82,25 @@ pub fn parse(arguments: &[String]) -> CommandLine {
     line
 }
 
+/// Where the program begins: `-jar`, `-m`, the main class, or an @file, which may name it. `None`: there is none.
+pub fn program_at(arguments: &[String]) -> Option<usize> {
+    let mut at = 1;
+    loop {
+        match arguments.get(at)?.as_str() {
+            "-jar" | "-m" | "--module" => return Some(at),
+            option if option.starts_with("--module=") => return Some(at),
+            option if OPTIONS_WITH_VALUE.contains(&option) => at += 2,
+            option if option.starts_with('-') => at += 1,
+            _ => return Some(at),
+        }
+    }
+}
+
 impl CommandLine {
     /// The last one of an option counts.
     fn add(&mut self, option: &str) {
         let max_heap = option.strip_prefix("-Xmx").or(option.strip_prefix("-XX:MaxHeapSize="));
-        if let Some(bytes) = max_heap.and_then(size) {
+        if let Some(bytes) = max_heap.and_then(bytes_of) {
             self.max_heap_bytes = Some(bytes);
         }
         if let Some((_, name)) = COLLECTORS.iter().find(|(chooses, _)| *chooses == option) {
@@ -92,22 +109,11 @@ impl CommandLine {
         if let Some(policy) = option.strip_prefix("-Xgcpolicy:") {
             self.gc = Some(policy.to_string());
         }
+        if let Some(name) = option.strip_prefix("-Djdk.lang.Process.launchMechanism=") {
+            self.launch_mechanism = Some(name.to_ascii_uppercase());
+        }
         self.transparent_huge_pages |= option == "-XX:+UseTransparentHugePages";
     }
-}
-
-/// "512m", "2G", "1073741824".
-fn size(text: &str) -> Option<Bytes> {
-    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let shift = match text[digits.len()..].to_ascii_lowercase().as_str() {
-        "" => 0,
-        "k" => 10,
-        "m" => 20,
-        "g" => 30,
-        "t" => 40,
-        _ => return None,
-    };
-    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
 #[cfg(test)]
@@ -135,6 +141,20 @@ mod tests {
         assert_eq!((line.max_heap_bytes, line.gc.as_deref()), (Some(2 << 30), Some("serial")));
         assert_eq!(of("java -Xmx99999999999t Main").max_heap_bytes, None);
         assert!(of("java -XX:+UseTransparentHugePages Main").transparent_huge_pages);
+        let line =
+            of("java -Djdk.lang.Process.launchMechanism=fork Main -Djdk.lang.Process.launchMechanism=x");
+        assert_eq!(line.launch_mechanism.as_deref(), Some("FORK"));
+    }
+
+    #[test]
+    fn the_program_begins_after_the_options_of_the_vm() {
+        let at = |text: &str| program_at(&text.split(' ').map(str::to_string).collect::<Vec<_>>());
+        assert_eq!((at("java -cp a Main -x"), at("java -ea -jar a.jar")), (Some(3), Some(2)));
+        assert_eq!(
+            (at("java --module=a/b"), at("java -ea @all"), at("java -version")),
+            (Some(1), Some(2), None)
+        );
+        assert_eq!(at("java -cp"), None);
     }
 
     #[test]

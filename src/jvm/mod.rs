@@ -5,6 +5,7 @@
 
 pub mod command_line;
 pub mod hotspot;
+pub mod log_options;
 pub mod types;
 
 pub use types::*;

@@ -189,6 +189,9 @@ pub struct ClassView {
     /// From the perf memory counters; as of the last collection.
     pub metaspace_used_bytes: Known<Bytes>,
     pub class_space_used_bytes: Known<Bytes>,
+    /// What was committed at that time; used and committed can be compared.
+    pub metaspace_committed_bytes: Known<Bytes>,
+    pub class_space_committed_bytes: Known<Bytes>,
 }
 
 /// One thread of the process.
@@ -219,6 +222,11 @@ pub enum ThreadKind {
 }
 
 impl JvmView {
+    /// The JDK to which its libjvm.so belongs.
+    pub fn java_home(&self) -> Option<&str> {
+        home_of(&self.library)
+    }
+
     /// Everything about the VM that could not be read.
     pub fn gaps(&self) -> Vec<Gap> {
         let mut gaps = self.gaps.clone();
@@ -237,5 +245,23 @@ impl JvmThread {
     /// Whether it runs Java code: compiler threads and the like are Java threads to HotSpot, but not to people.
     pub fn is_java(&self) -> bool {
         self.kind == ThreadKind::Java
+    }
+}
+
+/// HOME/lib/server, HOME/jre/lib/amd64/server of 8. HOME itself may lie below a lib, as /usr/lib/jvm.
+fn home_of(library: &str) -> Option<&str> {
+    let (home, _) = library.rsplit_once("/lib/")?;
+    Some(home.strip_suffix("/jre").unwrap_or(home))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_jdk_of_a_libjvm() {
+        assert_eq!(home_of("/usr/lib/jvm/java-17/lib/server/libjvm.so"), Some("/usr/lib/jvm/java-17"));
+        assert_eq!(home_of("/usr/lib/jvm/8/jre/lib/amd64/server/libjvm.so"), Some("/usr/lib/jvm/8"));
+        assert_eq!(home_of("libjvm.so"), None);
     }
 }

@@ -30,6 +30,7 @@ pub fn snapshot(maps: &str, pages: Vec<PageRun>, extents: Vec<Extent>) -> Snapsh
         pages: Ok(pages),
         tasks: Vec::new(),
         gaps: Vec::new(),
+        late: None,
         page_sizes: None,
         smaps: None,
     };

@@ -5,7 +5,7 @@ pub mod owners;
 
 use super::area::Area;
 use super::types::{Figures, Instance, MemoryMap, Owner};
-use crate::alloc::{AllocView, Arena, BlockCount};
+use crate::alloc::{AllocView, Arena, ArenaFigures, BlockCount};
 use crate::base::{Bytes, Gap, Known, Why};
 use crate::jvm::BlockOwner;
 use crate::snapshot::Snapshot;
@@ -64,6 +64,17 @@ pub struct Totals {
     pub free_whole_page_bytes: Bytes,
     pub trimmable_bytes: Bytes,
     pub top_kept_bytes: Bytes,
+}
+
+impl Totals {
+    pub fn of(figures: &ArenaFigures) -> Totals {
+        Totals {
+            free_resident_bytes: figures.free_resident_bytes,
+            free_whole_page_bytes: figures.free_whole_page_bytes,
+            trimmable_bytes: figures.trimmable_bytes,
+            top_kept_bytes: figures.top_kept_bytes,
+        }
+    }
 }
 
 /// `None` where the allocator could not be read.

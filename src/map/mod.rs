@@ -5,7 +5,10 @@
 pub mod account;
 pub mod area;
 pub mod audit;
+pub mod bloat;
 pub mod claims;
+pub mod diff;
+pub mod grid;
 pub mod join;
 pub mod law;
 pub mod malloc;
@@ -14,10 +17,12 @@ pub mod page_use;
 pub mod require;
 pub mod residency;
 pub mod split;
+pub mod sums;
 pub mod trim;
 pub mod types;
 pub mod why;
 
 pub use area::{Area, PaperArea};
 pub use join::join;
+pub use sums::Sums;
 pub use types::*;

@@ -9,6 +9,7 @@ use crate::base::{Bytes, Range};
 use crate::jvm::hotspot::report::large_pages::Logged;
 use crate::jvm::hotspot::report::system_map::SystemMap;
 use crate::snapshot::Snapshot;
+use std::collections::BTreeMap;
 
 /// What the JVM was told to use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,6 +24,15 @@ pub struct Asked {
 }
 
 impl Asked {
+    /// Whether the user has asked for large pages, whatever the JVM made of it.
+    pub fn is_for_large(&self) -> bool {
+        self.hugetlb || self.is_for_transparent()
+    }
+
+    pub fn is_for_transparent(&self) -> bool {
+        self.transparent || self.refused && !self.hugetlb
+    }
+
     /// By the flags as they are in the JVM's memory, and by the command line, since a JVM that gets no large pages at all
     /// switches the flag off (os_linux.cpp, `os::large_page_init`).
     pub fn of(snapshot: &Snapshot) -> Asked {
@@ -191,33 +201,53 @@ fn of_size(about: String, source: &str, says: String, page_bytes: Bytes, is: Pag
     Claim { about, source: source.to_string(), says, is, verdict }
 }
 
-/// The rows that lie in the heap and the code cache, those of one page size and one set of notes together.
+/// What the rows that lie in the heap and the code cache say, column by column: `pgsz` is KernelPageSize of smaps, which is
+/// 4 KiB for transparent huge pages, while the note beside it may be right.
 fn of_system_map(snapshot: &Snapshot, map: &MemoryMap, said: &SystemMap) -> Vec<Claim> {
     let mut claims: Vec<Claim> = Vec::new();
     for area in ABOUT {
-        let mut kinds: Vec<(Bytes, String, Vec<Range>)> = Vec::new();
         let spans =
             map.spans.iter().filter(|span| span.shares.iter().any(|s| map.owners[s.owner].area == area));
         let ranges: Vec<Range> = spans.map(|span| span.range).collect();
+        let mut sizes: BTreeMap<Bytes, Vec<Range>> = BTreeMap::new();
+        let mut notes: BTreeMap<&str, Vec<Range>> = BTreeMap::new();
         for row in &said.rows {
             let after = ranges.partition_point(|range| range.end <= row.range.start);
-            let touches = ranges.get(after).is_some_and(|range| range.overlaps(row.range));
-            let (true, Some(page_bytes)) = (touches, row.page_bytes) else { continue };
-            let notes = row.notes.join(",");
-            match kinds.iter_mut().find(|(size, told, _)| *size == page_bytes && *told == notes) {
-                Some((_, _, rows)) => rows.push(row.range),
-                None => kinds.push((page_bytes, notes, vec![row.range])),
+            if !ranges.get(after).is_some_and(|range| range.overlaps(row.range)) {
+                continue;
+            }
+            if let Some(page_bytes) = row.page_bytes {
+                sizes.entry(page_bytes).or_default().push(row.range);
+            }
+            for note in row.notes.iter().filter(|note| SIZE_NOTES.contains(&note.as_str())) {
+                notes.entry(note).or_default().push(row.range);
             }
         }
-        for (page_bytes, notes, rows) in kinds {
-            let is = PageUse::of(snapshot, map, |span, owner| {
+        let within = |rows: &[Range]| {
+            PageUse::of(snapshot, map, |span, owner| {
                 map.owners[owner].area == area && rows.iter().any(|row| row.covers(span.range))
-            });
-            let says = format!("pgsz {}, notes {notes}", size(page_bytes));
-            if is.resident_bytes > 0 {
-                claims.push(of_size(area.title().to_string(), "System.map", says, page_bytes, is));
-            }
-        }
+            })
+        };
+        let of_sizes = sizes.iter().map(|(page_bytes, rows)| {
+            let says = format!("pgsz {}", size(*page_bytes));
+            of_size(area.title().to_string(), "System.map", says, *page_bytes, within(rows))
+        });
+        let of_notes = notes.iter().map(|(note, rows)| of_note(area, note, within(rows)));
+        claims.extend(of_sizes.chain(of_notes).filter(|claim| claim.is.resident_bytes > 0));
     }
     claims
+}
+
+/// Notes of System.map that claim a kind of pages (memMapPrinter_linux.cpp): "thp" is AnonHugePages above 0, "huge" the
+/// flag "ht".
+const SIZE_NOTES: [&str; 2] = ["thp", "huge"];
+
+fn of_note(area: Area, note: &str, is: PageUse) -> Claim {
+    let says = format!("notes {note}");
+    if note == "huge" {
+        return claim(area, "System.map", says, is, |by, _| by == Provider::Hugetlb);
+    }
+    // It says that there are some, not how many.
+    let some = is.on(|by, page_bytes| by == Provider::Transparent && page_bytes >= 2 << 20) > 0;
+    claim(area, "System.map", says, is, move |_, _| some)
 }

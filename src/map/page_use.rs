@@ -4,7 +4,7 @@ use super::types::{Figures, MemoryMap, Span};
 use super::why::size;
 use crate::base::{Bytes, PAGE, Range};
 use crate::os::maps::Mapping;
-use crate::os::page_kind::Backing;
+use crate::os::page_kind::{Backing, HUGE};
 use crate::snapshot::Snapshot;
 use crate::snapshot::page_settings::Advice;
 use std::collections::BTreeMap;
@@ -15,6 +15,8 @@ pub enum Provider {
     Base,
     /// Transparent huge pages, of memory and of files.
     Transparent,
+    /// Larger folios of the page cache, below a huge page: the file system chooses them, no setting of thp.
+    File,
     Hugetlb,
 }
 
@@ -24,6 +26,7 @@ impl Provider {
         match self {
             Provider::Base => "base",
             Provider::Transparent => "transparent",
+            Provider::File => "file",
             Provider::Hugetlb => "hugetlb",
         }
     }
@@ -59,6 +62,7 @@ impl PageUse {
             let provider = match kind.page_bytes() {
                 PAGE => Provider::Base,
                 _ if kind.backing == Backing::Hugetlb => Provider::Hugetlb,
+                ..HUGE if kind.backing == Backing::File => Provider::File,
                 _ => Provider::Transparent,
             };
             *self.by.entry((provider, kind.page_bytes())).or_default() += bytes;
@@ -91,6 +95,7 @@ impl PageUse {
             let kind = match provider {
                 Provider::Base => "",
                 Provider::Transparent => " transparent",
+                Provider::File => " of files",
                 Provider::Hugetlb => " hugetlb",
             };
             format!("{}{kind} {}", size(*page_bytes), percent(*bytes, self.resident_bytes))
@@ -122,6 +127,7 @@ fn is_hugetlb(snapshot: &Snapshot, mapping: &Mapping) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::os::page_kind::PageKind;
 
     #[test]
     fn shares_in_words() {
@@ -132,6 +138,11 @@ mod tests {
         sum.add(&figures, false);
         assert_eq!(sum.text(), "2M transparent 96.9 %, 4K 3.1 %");
         assert_eq!(sum.on(|provider, _| provider == Provider::Transparent), 31 << 20);
+        let of_files = BTreeMap::from([(PageKind::of_folio(Backing::File, 16 << 10), 32 << 20)]);
+        let figures = Figures { resident: 32 << 20, by_page_kind: of_files, ..Figures::default() };
+        let mut files = PageUse::default();
+        files.add(&figures, false);
+        assert_eq!(files.text(), "16K of files 100 %");
         assert_eq!(
             (percent(999_999, 1_000_000).as_str(), percent(1, 1_000_000).as_str()),
             ("over 99.9 %", "under 0.1 %")

@@ -2,12 +2,12 @@
 //!
 //! NAME=PAGES asks for all that is in memory of NAME, NAME>=SHARE%@PAGES for a share of it. NAME is an area ("java_heap",
 //! "Java heap", or the short "heap", "code-cache", "metaspace", "all") or a part as `--by part` names it. PAGES is a size
-//! ("2M": pages of that size or larger, whoever gives them), "thp" (transparent ones of 2 MiB), "hugetlb" or "hugetlb-2M".
+//! ("2M": pages of at least that size, whoever gives them), "thp" (transparent ones of 2 MiB), "hugetlb" or "hugetlb-2M".
 
 use super::area::Area;
 use super::page_use::{PageUse, Provider, percent};
 use super::types::{MemoryMap, Owner};
-use super::why::{Finding, Reason};
+use super::why::{self, Finding, Reason};
 use crate::base::{Bytes, PAGE};
 use crate::snapshot::Snapshot;
 use std::str::FromStr;
@@ -22,6 +22,13 @@ const SHORT: [(&str, Area); 7] = [
     ("libraries", Area::Code),
     ("gc", Area::Gc),
 ];
+/// Names that are offered for a wrong one; letters of each that are looked at; and from how many letters on a piece of a name
+/// is like it.
+const NEAR_NAMED_MAX: usize = 3;
+const NEAR_LETTERS_MAX: usize = 64;
+const NEAR_PART_MIN: usize = 3;
+/// How a remedy begins that is none.
+const NO_REMEDY: &str = "none";
 /// Reasons that an answer names.
 const REASONS_NAMED_MAX: usize = 3;
 
@@ -65,7 +72,10 @@ impl FromStr for Requirement {
             return Err(form.to_string());
         }
         let pages = wanted(&pages.to_ascii_lowercase()).ok_or_else(|| {
-            format!("'{pages}' is no kind of pages: 4K, 64K, 2M, 1G, thp, hugetlb, hugetlb-2M, hugetlb-1G")
+            format!(
+                "'{pages}' is no kind of pages: a power of two from 4K on (4K, 16K, 64K, 2M, 1G: that size or larger), thp, \
+                 hugetlb, hugetlb-2M, hugetlb-1G"
+            )
         })?;
         Ok(Requirement { text: text.to_string(), name: name.to_string(), pages, share })
     }
@@ -105,6 +115,8 @@ pub struct Answer {
     pub fitting_bytes: Bytes,
     /// Why not, the most bytes first: reason, bytes.
     pub reasons: Vec<(Reason, Bytes)>,
+    /// What would change the first of them that can be changed, and which of `reasons` that is.
+    pub remedy: Option<(usize, String)>,
 }
 
 /// `None`: the account has neither an area nor a part of that name.
@@ -128,17 +140,52 @@ pub fn check(
     let fitting_bytes = found.on(|provider, bytes| requirement.pages.fits(provider, bytes));
     let enough = fitting_bytes as f64 >= found.resident_bytes as f64 * requirement.share / 100.0;
     let met = enough && found.resident_bytes > 0;
-    let mut reasons: Vec<(Reason, Bytes)> = Vec::new();
-    for finding in findings.iter().filter(|finding| !met && is_meant(finding.area, &finding.part)) {
-        match reasons.iter_mut().find(|(reason, _)| *reason == finding.reason) {
-            Some((_, bytes)) => *bytes += finding.bytes,
-            None => reasons.push((finding.reason.clone(), finding.bytes)),
+    let of_meant = findings.iter().filter(|finding| is_meant(finding.area, &finding.part));
+    let mut held = match met {
+        true => Vec::new(),
+        false => why::held_back(requirement.pages, snapshot, map, &meant, of_meant),
+    };
+    held.retain(|held| held.reason != Reason::NeverTouched || found.resident_bytes == 0);
+    held.truncate(REASONS_NAMED_MAX);
+    let can_be_changed = held.iter().position(|held| !held.remedy.starts_with(NO_REMEDY)).unwrap_or(0);
+    let remedy = held.get(can_be_changed).map(|held| (can_be_changed, held.remedy.clone()));
+    let reasons = held.into_iter().map(|held| (held.reason, held.bytes)).collect();
+    Some(Answer { requirement: requirement.clone(), met, found, fitting_bytes, reasons, remedy })
+}
+
+/// Names that are like this one, the most alike first: of areas, short and long, and of parts.
+pub fn near(name: &str, map: &MemoryMap) -> Vec<String> {
+    let name = name.to_lowercase();
+    let areas = Area::ALL.iter().flat_map(|area| [area.name(), area.title()]);
+    let parts = map.owners.iter().map(|owner| owner.part.as_str());
+    let names = SHORT.iter().map(|(short, _)| *short).chain(["all"]).chain(areas).chain(parts);
+    let mut found: Vec<(usize, &str)> = Vec::new();
+    for known in names {
+        let lower = known.to_lowercase();
+        let is_part_of_it = name.len() >= NEAR_PART_MIN && lower.contains(&name);
+        let changes = if is_part_of_it { 1 } else { changes(&name, &lower) };
+        if changes <= (name.chars().count() / 3).max(1) && !found.iter().any(|(_, other)| *other == known) {
+            found.push((changes, known));
         }
     }
-    reasons.retain(|(reason, _)| *reason != Reason::NeverTouched || found.resident_bytes == 0);
-    reasons.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
-    reasons.truncate(REASONS_NAMED_MAX);
-    Some(Answer { requirement: requirement.clone(), met, found, fitting_bytes, reasons })
+    found.sort_by_key(|(changes, _)| *changes);
+    found.into_iter().take(NEAR_NAMED_MAX).map(|(_, known)| known.to_string()).collect()
+}
+
+/// Letters to change, add or leave out to make the one word of the other (Levenshtein's distance).
+fn changes(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().take(NEAR_LETTERS_MAX).collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (index, letter) in one.chars().take(NEAR_LETTERS_MAX).enumerate() {
+        let mut diagonal = row[0];
+        row[0] = index + 1;
+        for (column, known) in other.iter().enumerate() {
+            let changed = diagonal + usize::from(letter != *known);
+            diagonal = row[column + 1];
+            row[column + 1] = changed.min(row[column] + 1).min(diagonal + 1);
+        }
+    }
+    row[other.len()]
 }
 
 fn area(name: &str) -> Option<Area> {
@@ -149,7 +196,7 @@ fn area(name: &str) -> Option<Area> {
 }
 
 impl Wanted {
-    fn fits(self, provider: Provider, page_bytes: Bytes) -> bool {
+    pub(super) fn fits(self, provider: Provider, page_bytes: Bytes) -> bool {
         match self {
             Wanted::Size(wanted) => page_bytes >= wanted,
             Wanted::Transparent => provider == Provider::Transparent && page_bytes >= 2 << 20,
@@ -160,7 +207,8 @@ impl Wanted {
 }
 
 impl Answer {
-    /// "heap=2M: no, 0.0 % of 64.0 MiB in memory is (4K 100 %): not advised; the mode is madvise".
+    /// "heap=2M: no, 0.0 % of 64.0 MiB in memory (4K 100 %); why: 64.0 MiB: not advised; ...; to change it: ...". A probe must
+    /// not pass on a heap that nobody has touched yet, so what is not in memory meets nothing.
     pub fn text(&self, human: impl Fn(Bytes) -> String) -> String {
         let Answer { requirement, found, .. } = self;
         if found.resident_bytes == 0 {
@@ -171,16 +219,15 @@ impl Answer {
         let mut text = format!("{}: {word}, {share} of {sum} in memory ({})", requirement.text, found.text());
         for (index, (reason, bytes)) in self.reasons.iter().enumerate() {
             text.push_str(if index == 0 { "; why: " } else { ", " });
-            text.push_str(&format!("{} ({})", reason.text(), human(*bytes)));
+            text.push_str(&format!("{}: {}", human(*bytes), reason.text()));
         }
-        if let (false, true, Wanted::Hugetlb(_)) = (self.met, self.reasons.is_empty(), requirement.pages) {
-            text.push_str("; to change it: a pool of huge pages, then -XX:+UseLargePages");
-        }
-        if let (false, Some((reason, _))) = (self.met, self.reasons.first()) {
-            text.push_str(&format!(
-                "; to change it: {}",
-                reason.remedy(area(&requirement.name.to_lowercase()).unwrap_or(Area::JavaHeap))
-            ));
+        if let Some((of, remedy)) = &self.remedy {
+            let word = match self.reasons.get(*of) {
+                _ if remedy.starts_with(NO_REMEDY) => "remedy".to_string(),
+                Some((_, bytes)) if *of > 0 => format!("to change it for the {}", human(*bytes)),
+                _ => "to change it".to_string(),
+            };
+            text.push_str(&format!("; {word}: {remedy}"));
         }
         text
     }
@@ -220,6 +267,29 @@ mod tests {
     fn names_of_areas_long_and_short() {
         assert_eq!((area("heap"), area("java heap")), (Some(Area::JavaHeap), Some(Area::JavaHeap)));
         assert_eq!((area("class_metadata"), area("eden")), (Some(Area::ClassMetadata), None));
+    }
+
+    #[test]
+    fn names_that_are_nearly_right() {
+        let owner = |part: &str| Owner {
+            area: Area::JavaHeap,
+            part: part.to_string(),
+            instance: crate::map::types::Instance::None,
+            how: String::new(),
+        };
+        let map = MemoryMap {
+            spans: Vec::new(),
+            owners: vec![owner("eden space"), owner("old generation")],
+            in_use: Vec::new(),
+            balance: Default::default(),
+            gaps: Vec::new(),
+        };
+        assert_eq!(near("hep", &map)[0], "heap");
+        assert_eq!(near("codecache", &map)[0], "code-cache");
+        assert_eq!(near("eden", &map), ["eden space"]);
+        assert_eq!(near("Java-heap", &map)[0], "java_heap");
+        assert_eq!(near("nothing of that kind", &map), [""; 0]);
+        assert_eq!((changes("kitten", "sitting"), changes("", "abc"), changes("same", "same")), (3, 3, 0));
     }
 
     #[test]

@@ -3,12 +3,12 @@
 
 use super::split;
 use super::types::{Figures, Span};
-use crate::base::{Bytes, PAGE, Range};
+use crate::base::{Bytes, Covered, PAGE, Range};
 use crate::os::maps::Mapping;
 use crate::os::page_kind::{PageKind, PageSizes, SizeRun};
 use crate::os::pagemap::PageRun;
 use crate::snapshot::Snapshot;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 /// Until now the shares of a span know only what they reserve.
 pub fn fill(spans: &mut [Span], snapshot: &Snapshot) {
@@ -21,14 +21,14 @@ pub fn fill(spans: &mut [Span], snapshot: &Snapshot) {
 /// The figures of each span, whoever owns it.
 fn whole(spans: &[Span], snapshot: &Snapshot) -> Vec<Figures> {
     let mappings = &snapshot.os.mappings;
-    let reserved = |span: &Span| {
-        let bytes = span.range.bytes();
-        let committed = if mappings[span.mapping].rights.any() { bytes } else { 0 };
-        Figures { reserved: bytes, committed, ..Figures::default() }
-    };
-    let mut figures: Vec<Figures> = spans.iter().map(reserved).collect();
-    let Ok(runs) = &snapshot.os.pages else { return figures };
     let mut aliases = Aliases::new(mappings);
+    let mut reserved = |span: &Span| Figures {
+        reserved: span.range.bytes(),
+        committed: aliases.committed(&mappings[span.mapping], span.mapping, span.range),
+        ..Figures::default()
+    };
+    let mut figures: Vec<Figures> = spans.iter().map(&mut reserved).collect();
+    let Ok(runs) = &snapshot.os.pages else { return figures };
     let mut sizes = match &snapshot.os.page_sizes {
         Some(Ok(sizes)) => Some(Sizes { sizes, rest: &sizes.runs }),
         _ => None,
@@ -117,77 +117,59 @@ fn add(figures: &mut Figures, run: &PageRun, bytes: Bytes, seen_before: Bytes, k
 }
 
 /// Which file offsets of shared mappings were counted already.
-struct Aliases {
+pub struct Aliases {
     /// Mappings whose file and offsets another shared mapping has too: index to file.
     files: HashMap<usize, usize>,
-    counted: Vec<Intervals>,
+    /// By file.
+    committed: Vec<Covered>,
+    counted: Vec<Covered>,
 }
 
 impl Aliases {
-    fn new(mappings: &[Mapping]) -> Aliases {
+    pub fn new(mappings: &[Mapping]) -> Aliases {
         let mut by_file: HashMap<(&str, u64), Vec<usize>> = HashMap::new();
         for (index, mapping) in mappings.iter().enumerate() {
             if mapping.is_file() && mapping.rights.shared {
                 by_file.entry((&mapping.device, mapping.inode)).or_default().push(index);
             }
         }
-        let mut aliases = Aliases { files: HashMap::new(), counted: Vec::new() };
+        let mut files = HashMap::new();
+        let mut count = 0;
         for indexes in by_file.into_values().filter(|indexes| indexes.len() > 1) {
-            for index in indexes {
-                aliases.files.insert(index, aliases.counted.len());
-            }
-            aliases.counted.push(Intervals::default());
+            files.extend(indexes.into_iter().map(|index| (index, count)));
+            count += 1;
         }
-        aliases
+        Aliases {
+            files,
+            committed: vec![Covered::default(); count],
+            counted: vec![Covered::default(); count],
+        }
+    }
+
+    /// Which of the files that are mapped more than once this mapping is of, counted from 0, and where in it `piece` lies.
+    pub fn place(&self, mapping: &Mapping, index: usize, piece: Range) -> Option<(usize, Range)> {
+        if !mapping.rights.shared {
+            return None;
+        }
+        let file = *self.files.get(&index)?;
+        let start = mapping.offset.saturating_add(piece.start.0 - mapping.range.start.0);
+        Some((file, Range::of(start, start.saturating_add(piece.bytes()))))
+    }
+
+    /// Of a piece, what is committed and was not at an address before.
+    fn committed(&mut self, mapping: &Mapping, index: usize, piece: Range) -> Bytes {
+        match self.place(mapping, index, piece) {
+            _ if !mapping.rights.any() => 0,
+            Some((file, offsets)) => offsets.bytes() - self.committed[file].add(offsets),
+            None => piece.bytes(),
+        }
     }
 
     /// Notes the pages of `piece`; returns how many of its bytes were counted before, at another address.
     fn count(&mut self, mapping: &Mapping, index: usize, piece: Range, run: &PageRun) -> Bytes {
-        match self.files.get(&index) {
-            Some(file) if run.is_present() => {
-                let start = mapping.offset.saturating_add(piece.start.0 - mapping.range.start.0);
-                self.counted[*file].add(start, start.saturating_add(piece.bytes()))
-            }
+        match self.place(mapping, index, piece) {
+            Some((file, offsets)) if run.is_present() => self.counted[file].add(offsets),
             _ => 0,
         }
-    }
-}
-
-/// A set of disjoint half-open intervals: start to end.
-#[derive(Default)]
-struct Intervals(BTreeMap<u64, u64>);
-
-impl Intervals {
-    /// Adds one and returns how much of it was there already.
-    fn add(&mut self, mut start: u64, mut end: u64) -> u64 {
-        let (wanted_start, wanted_end) = (start, end);
-        let mut there = 0;
-        while let Some((&old_start, &old_end)) = self.0.range(..=end).next_back() {
-            if old_end < start {
-                break;
-            }
-            there += old_end.min(wanted_end).saturating_sub(old_start.max(wanted_start));
-            self.0.remove(&old_start);
-            start = start.min(old_start);
-            end = end.max(old_end);
-        }
-        self.0.insert(start, end);
-        there
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Intervals;
-
-    #[test]
-    fn an_interval_counts_once_however_it_is_cut() {
-        let mut set = Intervals::default();
-        assert_eq!(set.add(0, 100), 0);
-        assert_eq!(set.add(50, 150), 50);
-        assert_eq!(set.add(300, 400), 0);
-        assert_eq!(set.add(100, 350), 100);
-        assert_eq!(set.add(0, 400), 400);
-        assert_eq!(set.0.len(), 1);
     }
 }

@@ -69,7 +69,7 @@ impl Span {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
     pub reserved: Bytes,
-    /// In mappings with any right of access.
+    /// In mappings with any right of access; memory that is mapped twice counts once.
     pub committed: Bytes,
     /// In memory; memory that is mapped twice counts once.
     pub resident: Bytes,

@@ -8,17 +8,20 @@
 mod blocks;
 mod context;
 mod reason;
+mod required;
 
 use super::area::Area;
+use super::page_claims::Asked;
 use super::split::apportion;
-use super::types::{MemoryMap, Span};
+use super::types::{MemoryMap, Owner, Span};
 use crate::base::Bytes;
 use crate::os::maps::Mapping;
 use crate::os::pagemap::PageRun;
 use crate::snapshot::Snapshot;
 use blocks::{Blocks, Zone};
 use context::Context;
-pub use reason::{Reason, size};
+pub use reason::{Reason, ToldBy, is_vms, size};
+pub use required::{Held, held_back};
 use std::collections::{BTreeMap, HashMap};
 
 /// Bytes of one part that have one reason.
@@ -31,12 +34,21 @@ pub struct Finding {
     pub bytes: Bytes,
     /// Of `bytes`, in blocks of which some was never touched.
     pub partly_touched_bytes: Bytes,
+    /// The area, or `Area::MallocFreed` for the blocks of malloc that it has: nothing that is said of the area's own
+    /// mappings holds for them.
+    pub lies_as: Area,
+    pub asked: Asked,
 }
 
 impl Finding {
     pub fn remedy(&self) -> String {
-        self.reason.remedy(self.area)
+        self.reason.remedy(self.lies_as, &self.asked)
     }
+}
+
+/// Whose mapping it is: a collector's objects are in the memory of malloc, for which no flag of the JVM is.
+pub fn lies_as(owner: &Owner) -> Area {
+    if is_vms(owner.area) && owner.instance.is_mallocs() { Area::MallocFreed } else { owner.area }
 }
 
 /// All of them, the most bytes first; what was never touched comes last. The bytes of a part sum to what it has on small
@@ -60,6 +72,9 @@ struct Book<'a> {
     sums: HashMap<(usize, usize), Sum>,
     /// For each span so far, the reason that holds back most of it.
     of_spans: Vec<Option<usize>>,
+    /// Of shared memory, what each owner has committed and what of it is not absent. Where it is mapped at several addresses,
+    /// what is committed counts at one and what is in memory perhaps at another: only the sums can be held against each other.
+    shared: HashMap<usize, (Bytes, Bytes)>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -78,7 +93,8 @@ impl<'a> Book<'a> {
     fn fill(snapshot: &'a Snapshot, map: &'a MemoryMap) -> Option<Book<'a>> {
         let mut rest = &snapshot.os.pages.as_ref().ok()?[..];
         let context = Context::new(snapshot);
-        let mut book = Book { context, map, reasons: Vec::new(), sums: HashMap::new(), of_spans: Vec::new() };
+        let (reasons, of_spans) = (Vec::new(), Vec::new());
+        let mut book = Book { context, map, reasons, sums: HashMap::new(), of_spans, shared: HashMap::new() };
         for spans in map.spans.chunk_by(|a, b| a.mapping == b.mapping) {
             let mapping = &snapshot.os.mappings[spans[0].mapping];
             rest = &rest[rest.partition_point(|run| run.range.end <= mapping.range.start)..];
@@ -87,6 +103,7 @@ impl<'a> Book<'a> {
             book.add_mapping(mapping, spans, of_mapping);
             rest = after;
         }
+        book.close_shared();
         Some(book)
     }
 
@@ -104,8 +121,10 @@ impl<'a> Book<'a> {
         let has_own_pages = mapping.is_anonymous() || mapping.path.starts_with("/memfd:");
         for span in spans {
             runs = &runs[runs.partition_point(|run| run.range.end <= span.range.start)..];
-            let area =
-                span.shares.first().map_or(Area::Unattributed, |share| self.map.owners[share.owner].area);
+            let area = span
+                .shares
+                .first()
+                .map_or(Area::Unattributed, |share| lies_as(&self.map.owners[share.owner]));
             let mut pieces: Vec<Piece> = Vec::new();
             for run in runs.iter().take_while(|run| run.range.start < span.range.end) {
                 if !run.is_present() || u64::from(run.page_bytes) >= self.context.pmd_bytes {
@@ -126,7 +145,7 @@ impl<'a> Book<'a> {
             let most = pieces.iter().map(|piece| (piece.sum.bytes, piece.reason)).chain(by_kind).max();
             self.of_spans.push(most.map(|(_, reason)| reason));
             if mapping.rights.write && has_own_pages {
-                self.add_untouched(span);
+                self.add_untouched(span, mapping.rights.shared);
             }
         }
     }
@@ -170,32 +189,51 @@ impl<'a> Book<'a> {
         by_kind
     }
 
-    fn add_untouched(&mut self, span: &Span) {
-        let never = self.number(Reason::NeverTouched);
+    fn add_untouched(&mut self, span: &Span, is_shared: bool) {
         for share in &span.shares {
             let figures = &share.figures;
-            let present = figures.resident.saturating_add(figures.aliased).saturating_add(figures.swapped);
-            let bytes = figures.committed.saturating_sub(present);
-            if bytes > 0 {
-                self.sums.entry((share.owner, never)).or_default().bytes += bytes;
+            let present = figures.resident.saturating_add(figures.swapped);
+            if is_shared {
+                let sum = self.shared.entry(share.owner).or_default();
+                sum.0 = sum.0.saturating_add(figures.committed);
+                sum.1 = sum.1.saturating_add(present);
+            } else {
+                self.add_never(share.owner, figures.committed, present);
             }
         }
     }
 
+    fn close_shared(&mut self) {
+        for (owner, (committed, present)) in std::mem::take(&mut self.shared) {
+            self.add_never(owner, committed, present);
+        }
+    }
+
+    fn add_never(&mut self, owner: usize, committed: Bytes, present: Bytes) {
+        if committed > present {
+            let never = self.number(Reason::NeverTouched);
+            self.sums.entry((owner, never)).or_default().bytes += committed - present;
+        }
+    }
+
     fn findings(self) -> Vec<Finding> {
-        let mut by_part: BTreeMap<(Area, &str, &Reason), Sum> = BTreeMap::new();
+        let mut by_part: BTreeMap<(Area, &str, Area, &Reason), Sum> = BTreeMap::new();
         for ((owner, reason), sum) in &self.sums {
             let owner = &self.map.owners[*owner];
-            let known = by_part.entry((owner.area, &owner.part, &self.reasons[*reason])).or_default();
+            let known =
+                by_part.entry((owner.area, &owner.part, lies_as(owner), &self.reasons[*reason])).or_default();
             known.bytes += sum.bytes;
             known.partly += sum.partly;
         }
-        let finding = |((area, part, reason), sum): ((Area, &str, &Reason), Sum)| Finding {
+        let asked = self.context.asked;
+        let finding = |((area, part, lies_as, reason), sum): ((Area, &str, Area, &Reason), Sum)| Finding {
             area,
             part: part.to_string(),
             reason: reason.clone(),
             bytes: sum.bytes,
             partly_touched_bytes: sum.partly,
+            lies_as,
+            asked,
         };
         let mut findings: Vec<Finding> =
             by_part.into_iter().filter(|(_, sum)| sum.bytes > 0).map(finding).collect();

@@ -13,6 +13,12 @@ use std::collections::BTreeSet;
 /// Large pages of so many bytes fit every first-level TLB: 32 entries.
 const FEW_PAGES_BYTES: Bytes = 64 << 20;
 
+/// Of the time of the test, what it may wait for a processor; and spreads that are those of a noisy machine, where another
+/// calibration of this one was so much quieter.
+const BUSY_SHARE: f64 = 0.2;
+const SPREAD_NOISY: f64 = 0.25;
+const SPREAD_FACTOR: f64 = 2.0;
+
 pub const SCHEMA: &str = "marusa/calibration/1";
 
 /// All that one self-test found.
@@ -25,6 +31,9 @@ pub struct Calibration {
     pub machine: Machine,
     /// Reference cycles (time stamp counter) in a nanosecond. `None`: this CPU has no such counter.
     pub reference_cycles_per_ns: Option<f64>,
+    /// The share of the time in which the test was ready to run and had no processor. `None`: this kernel does not tell.
+    #[serde(default)]
+    pub waited_share: Option<f64>,
     pub timings: Vec<Timing>,
     pub gaps: Vec<Gap>,
 }
@@ -240,6 +249,30 @@ impl Calibration {
         }
     }
 
+    /// How far the rounds were apart: the middle half of them as a share of the middle one, of the dependent accesses to memory;
+    /// of the costs at all footprints and page sizes the middle one.
+    pub fn spread(&self) -> Option<f64> {
+        let costs = self.costs();
+        let data = costs.iter().filter(|cost| cost.side == Side::Data && cost.high_ns.middle > 0.0);
+        let spreads: Vec<f64> =
+            data.map(|cost| (cost.high_ns.to - cost.high_ns.from) / cost.high_ns.middle).collect();
+        figure(&spreads).map(|spread| spread.middle)
+    }
+
+    /// Whether something else had the processors for so much of the time that the figures say more of that than of walks.
+    pub fn is_of_a_busy_machine(&self) -> bool {
+        self.waited_share.is_some_and(|share| share > BUSY_SHARE)
+    }
+
+    /// Whether `self` tells less than `other`, of the same footprints or more: a busy machine, or rounds far apart.
+    pub fn is_worse_than(&self, other: &Calibration) -> bool {
+        let is_noisier = match (self.spread(), other.spread()) {
+            (Some(own), Some(others)) => own > SPREAD_NOISY && own > others * SPREAD_FACTOR,
+            _ => false,
+        };
+        is_noisier || self.is_of_a_busy_machine() && !other.is_of_a_busy_machine()
+    }
+
     /// Those of the data side.
     pub fn footprints(&self) -> BTreeSet<Bytes> {
         let data = self.timings.iter().filter(|timing| timing.side == Side::Data);
@@ -251,6 +284,7 @@ impl Calibration {
         let is_good = |ns: &f64| ns.is_finite() && (0.0..1e9).contains(ns);
         self.schema == SCHEMA
             && self.reference_cycles_per_ns.is_none_or(|rate| (0.01..100.0).contains(&rate))
+            && self.waited_share.is_none_or(|share| (0.0..=1.0).contains(&share))
             && self
                 .timings
                 .iter()
@@ -259,109 +293,5 @@ impl Calibration {
 }
 
 #[cfg(test)]
-pub mod tests {
-    use super::*;
-
-    /// The table of an EPYC in a virtual machine, in nanoseconds at 2.5 GHz.
-    pub fn calibration() -> Calibration {
-        let timing = |nodes, page_bytes, footprint_mib: u64, chains, step_ns: &[f64]| Timing {
-            step_ns: step_ns.to_vec(),
-            ..Timing::of(Side::Data, nodes, page_bytes, footprint_mib << 20, chains)
-        };
-        let (small, huge) = (4096, 2 << 20);
-        Calibration {
-            schema: SCHEMA.to_string(),
-            at: "2026-01-01T00:00:00Z".to_string(),
-            took_ms: 1.0,
-            machine: Machine { model: "AMD EPYC".into(), kernel: "6.18.44".into(), ..Machine::default() },
-            reference_cycles_per_ns: Some(2.5),
-            timings: vec![
-                timing(Nodes::Dense, huge, 16, 1, &[5.0, 6.0, 9.0]),
-                timing(Nodes::Dense, huge, 16, 8, &[1.0, 1.0, 1.0]),
-                timing(Nodes::Spread, small, 16, 1, &[61.0, 60.0, 70.0]),
-                timing(Nodes::Spread, small, 16, 8, &[8.0, 8.0, 9.0]),
-                timing(Nodes::Spread, huge, 16, 1, &[25.0, 26.0, 27.0]),
-                timing(Nodes::Spread, huge, 16, 8, &[0.5, 0.5, 4.0]),
-                timing(Nodes::Dense, huge, 256, 1, &[40.0]),
-                timing(Nodes::Dense, huge, 256, 8, &[6.0]),
-                timing(Nodes::Spread, small, 256, 1, &[240.0]),
-                timing(Nodes::Spread, small, 256, 8, &[26.0]),
-            ],
-            gaps: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn a_walk_is_what_a_step_takes_more_than_a_packed_one() {
-        let costs = calibration().costs();
-        assert_eq!(costs.len(), 3);
-        assert_eq!((costs[0].page_bytes, costs[0].footprint_bytes), (4096, 16 << 20));
-        assert_eq!(costs[0].high_ns, Figure { middle: 56.0, from: 54.0, to: 61.0 });
-        assert_eq!((costs[0].low_ns.middle, costs[0].low_ns.to), (7.0, 8.0));
-        assert_eq!((costs[1].page_bytes, costs[1].high_ns.middle), (2 << 20, 20.0));
-        assert_eq!(costs[1].low_ns.middle, 0.0, "a walk does not give time back");
-        assert_eq!((costs[2].low_ns.middle, costs[2].high_ns.middle), (20.0, 200.0));
-    }
-
-    #[test]
-    fn walks_that_were_counted_divide_the_cost_and_next_to_none_do_not() {
-        let mut counted = calibration();
-        assert!(!counted.is_counted());
-        for (timing, walks) in counted.timings.iter_mut().zip([0.1, 0.1, 2.1, 1.1, 0.15, 0.1]) {
-            timing.walks_per_step = vec![walks];
-        }
-        assert!(counted.is_counted());
-        let costs = counted.costs();
-        assert_eq!((costs[0].low_ns.middle, costs[0].high_ns.middle), (7.0, 28.0));
-        assert_eq!(costs[1].high_ns.middle, 20.0, "0.05 walks a step");
-    }
-
-    #[test]
-    fn costs_in_cycles_hold_all_footprints_or_those_around_one() {
-        let bracket = |footprint| calibration().walk_costs(footprint).bracket(Side::Data, &[4096]);
-        assert_eq!(bracket(None), Some((17.5, 500.0)));
-        assert_eq!(bracket(Some(1 << 20)), Some((17.5, 140.0)), "smaller than all: the smallest");
-        assert_eq!(bracket(Some(64 << 20)), Some((17.5, 500.0)), "between two: both");
-        assert_eq!(bracket(Some(256 << 20)), Some((50.0, 500.0)));
-        assert_eq!(bracket(Some(1 << 40)), Some((50.0, 500.0)), "larger than all: the largest");
-        let costs = calibration().walk_costs(None);
-        assert_eq!(
-            costs.bracket(Side::Instruction, &[4096]),
-            Some((17.5, 500.0)),
-            "the data side's stands for it"
-        );
-        assert!(costs.source.contains("AMD EPYC, Linux 6.18.44; for instructions"), "{}", costs.source);
-    }
-
-    #[test]
-    fn large_pages_that_still_need_walks_are_splintered() {
-        assert_eq!(calibration().is_splintered(), Some(true), "20 of 56 ns");
-        let mut whole = calibration();
-        whole.timings[4].step_ns = vec![6.0, 7.0, 10.0];
-        assert_eq!(whole.is_splintered(), Some(false));
-        whole.timings.truncate(4);
-        assert_eq!(whole.is_splintered(), None, "no large pages were to be had");
-    }
-
-    #[test]
-    fn without_a_rate_there_are_no_cycles_and_without_packed_lines_no_costs() {
-        let mut without = calibration();
-        without.reference_cycles_per_ns = None;
-        assert!(without.walk_costs(None).costs.is_empty());
-        without.timings.retain(|timing| timing.nodes == Nodes::Spread);
-        assert!(without.costs().is_empty());
-    }
-
-    #[test]
-    fn what_a_file_may_not_say() {
-        assert!(calibration().is_sane());
-        let mut bad = calibration();
-        bad.timings[0].step_ns.push(f64::INFINITY);
-        assert!(!bad.is_sane());
-        let bad = Calibration { schema: "other/1".into(), ..calibration() };
-        assert!(!bad.is_sane());
-        assert_eq!(figure(&[f64::NAN]), None);
-        let kept = serde_json::to_string(&calibration()).expect("JSON");
-        assert_eq!(serde_json::from_str::<Calibration>(&kept).expect("JSON"), calibration());
-    }
-}
+#[path = "calibration_tests.rs"]
+pub mod tests;

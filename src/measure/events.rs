@@ -32,6 +32,7 @@ pub enum Meaning {
     /// Cycles in which nothing was issued because of a miss.
     Stall(Side),
     /// Nothing of translation: what proves the counting where there is no PMU.
+    Instructions,
     Other,
 }
 
@@ -205,6 +206,13 @@ pub fn software() -> EventSet {
     set("software", Model::None, perf::SOFTWARE, GROUPS, &[])
 }
 
+/// Cycles and instructions, by the kernel's own names, which every PMU has: how long the same work takes, whatever makes it slow.
+pub fn cycles_per_instruction() -> EventSet {
+    const GROUPS: &[&[Event]] =
+        &[&[event("cycles", 0, Meaning::Cycles), event("instructions", 1, Meaning::Instructions)]];
+    set("cycles per instruction", Model::None, perf::HARDWARE, GROUPS, &[])
+}
+
 fn set(
     name: &'static str,
     model: Model,
@@ -289,7 +297,7 @@ mod tests {
 
     fn cpu(vendor: Vendor, family: u32, model: u32) -> Cpu {
         let pmus = vec![Pmu { name: "cpu".to_string(), kind: 4 }];
-        Cpu { vendor, family, model, name: String::new(), has_hypervisor: Some(true), pmus }
+        Cpu { vendor, family, model, has_hypervisor: Some(true), pmus, ..Cpu::default() }
     }
 
     fn config(set: &EventSet, name: &str) -> u64 {

@@ -5,11 +5,17 @@ pub mod calibration;
 pub mod counters;
 pub mod effective;
 pub mod events;
+pub mod gc_log;
+pub mod growth;
+pub mod history;
 pub mod ibs;
 pub mod interval;
 pub mod kinds;
+pub mod layout;
+pub mod look;
 pub mod predict;
 pub mod price;
+pub mod stalls;
 pub mod tlb;
 pub mod walk_costs;
 

@@ -7,15 +7,16 @@
 
 use super::calibration::{Calibration, Cost};
 use super::events::Model;
-use super::price::{self, AreaPrice, GIGANTIC, HUGE, MOVED, Piece, Reserved};
+pub use super::layout::{Layout, layout};
+use super::price::{AreaPrice, GIGANTIC, HUGE, MOVED};
 use super::tlb::{Report, Row, Who};
 use super::walk_costs::Side;
 use crate::base::{Bytes, Gap, Known, Why};
-use crate::jvm::Gc;
-use crate::map::{Area, MemoryMap, Span};
+use crate::map::Area;
 use crate::os::perf::Mode;
-use crate::snapshot::Snapshot;
-use std::collections::BTreeMap;
+
+/// Less than this part of what is resident on small pages is not worth a word.
+const LITTLE: u64 = 100;
 
 /// At least, at most.
 pub type Interval = (f64, f64);
@@ -85,16 +86,6 @@ pub struct Gain {
     pub by_kind: Vec<(String, Interval)>,
 }
 
-/// What the memory looks like now.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Layout {
-    pub areas: BTreeMap<Area, AreaPrice>,
-    /// `Err`: the pages could not be read, or not where in its mapping each lies, so nothing is known of `areas`.
-    pub pages: Known<()>,
-    pub reserved: Known<Reserved>,
-    pub takes_gigantic: bool,
-}
-
 /// The predictions for every choice. `counted` and `calibration` may be missing: then there is a price, and no gain.
 pub fn predict(
     layout: &Layout,
@@ -102,14 +93,18 @@ pub fn predict(
     calibration: &Known<Calibration>,
 ) -> Vec<Prediction> {
     let one = |choice| {
-        let (areas, pool) = price_of(layout, choice);
-        let gain = match (choice, layout.takes_gigantic) {
-            (Choice::HugeTlb1G, false) => Err(Gap::new("pages of 1 GiB", Why::NotInThisRuntime)
-                .hint("ZGC takes pages of 2 MiB only, and the VM exits when told otherwise")),
-            _ => gain_of(layout, choice, counted, calibration),
+        let is_refused = choice == Choice::HugeTlb1G && !layout.takes_gigantic;
+        let refused = is_refused.then(|| {
+            Gap::new("pages of 1 GiB", Why::NotInThisRuntime)
+                .hint("ZGC takes pages of 2 MiB only, and the VM exits when told otherwise")
+        });
+        let (areas, pool) = if is_refused { (Vec::new(), None) } else { price_of(layout, choice) };
+        let gain = match &refused {
+            Some(gap) => Err(gap.clone()),
+            None => gain_of(layout, choice, counted, calibration),
         };
         let reserved = if choice == Choice::Transparent { None } else { layout.reserved.as_ref().err() };
-        let price_gap = layout.pages.as_ref().err().or(reserved).cloned();
+        let price_gap = refused.or_else(|| layout.pages.as_ref().err().or(reserved).cloned());
         Prediction {
             choice,
             gain,
@@ -129,15 +124,25 @@ fn notes(
     calibration: &Known<Calibration>,
 ) -> Vec<String> {
     let mut notes = Vec::new();
-    let moved_small: Bytes = moved(layout).map(|price| price.on_small).sum();
-    if let (true, Ok(calibration)) = (is_uncounted && choice != Choice::HugeTlb1G, calibration)
-        && let Ok((low, high)) =
-            saved_by_walk_ns(calibration, Side::Data, of_side(layout, Side::Data).1, choice)
+    let moved_small: Bytes = moved(layout).map(|price| price.movable).sum();
+    let resident: Bytes = layout.areas.values().map(|price| price.now).sum();
+    // How much walks for the rest could save is known only where they are counted.
+    let is_little = moved_small <= resident / LITTLE;
+    let is_left = layout.pages.is_ok() && !(moved_small == 0 || is_uncounted && is_little);
+    let footprint = of_side(layout, Side::Data).1;
+    if let (true, Ok(calibration)) =
+        (is_left && footprint > 0 && is_uncounted && choice != Choice::HugeTlb1G, calibration)
+        && let Ok((low, high)) = saved_by_walk_ns(calibration, Side::Data, footprint, choice)
     {
+        let source = match calibration.is_of_a_busy_machine() {
+            true => "a calibration of a busy machine (run `marusa tlb --calibrate` again)",
+            false => "calibration",
+        };
         // A million walks a second, each a nanosecond shorter, are a thousandth of a CPU.
         notes.push(format!(
-            "a walk for data would take {low:.1} to {high:.1} ns less on 2 MiB pages, by calibration: if there are a million a \
-             second, {:.1} to {:.1} % of a CPU",
+            "a walk for data would take {low:.1} to {high:.1} ns less on 2 MiB pages, by {source}, for the {} MiB of the \
+             heap and the collector's tables that are on small pages: if there are a million a second, {:.1} to {:.1} % of a CPU",
+            footprint.div_ceil(1 << 20),
             low / 10.0,
             high / 10.0
         ));
@@ -145,17 +150,19 @@ fn notes(
     if let (true, Err(gap)) = (is_uncounted, calibration) {
         notes.push(gap.to_string());
     }
-    if layout.pages.is_ok() && moved_small == 0 {
-        notes.push(
-            "the heap, the collector's tables and the code cache are on large pages already".to_string(),
-        );
+    if layout.pages.is_ok() && !is_left {
+        let rest = if moved_small == 0 { "" } else { ", but for less than 1 % of what is resident" };
+        notes.push(format!(
+            "nothing is left to gain: the heap, the collector's tables and the code cache are on large pages already{rest}"
+        ));
     }
     if calibration.as_ref().is_ok_and(|calibration| calibration.is_splintered() == Some(true)) {
         notes.push("the host splinters large pages: walks become shorter, not fewer".to_string());
     }
-    if choice == Choice::HugeTlb1G {
+    if choice == Choice::HugeTlb1G && layout.takes_gigantic {
         notes.push(
-            "walks of 1 GiB pages were not measured: at least as good as 2 MiB, at most none".to_string(),
+            "walks of 1 GiB pages were not measured: they cost no more than those of 2 MiB pages, and may vanish"
+                .to_string(),
         );
     }
     notes
@@ -206,7 +213,7 @@ fn gain_of(
     let counted = counted.as_ref().map_err(Gap::clone)?;
     layout.pages.clone()?;
     let cpu_ns: f64 = counted.iter().map(|kind| kind.cpu_ns).sum();
-    let moved_small: Bytes = moved(layout).map(|price| price.on_small).sum();
+    let moved_small: Bytes = moved(layout).map(|price| price.movable).sum();
     if !(cpu_ns > 0.0 && cpu_ns.is_finite()) {
         return Err(Gap::new("gain of larger pages", Why::NotRead).hint("the target did not run meanwhile"));
     }
@@ -259,7 +266,7 @@ fn of_side(layout: &Layout, side: Side) -> (f64, Bytes) {
     let of_side = || layout.areas.iter().filter(|(area, _)| is_of_side(area));
     let all: Bytes = of_side().map(|(_, price)| price.on_small).sum();
     let moved: Bytes =
-        of_side().filter(|(area, _)| MOVED.contains(area)).map(|(_, price)| price.on_small).sum();
+        of_side().filter(|(area, _)| MOVED.contains(area)).map(|(_, price)| price.movable).sum();
     (moved as f64 / all.max(1) as f64, moved)
 }
 
@@ -318,74 +325,6 @@ pub fn counted(report: &Report) -> Vec<Counted> {
         }
     };
     rows.into_iter().map(one).collect()
-}
-
-/// What `predict` needs of an account.
-pub fn layout(snapshot: &Snapshot, map: &MemoryMap) -> Layout {
-    let pages = match &snapshot.os.pages {
-        Err(gap) => Err(gap.clone()),
-        Ok(runs) if runs.iter().any(|run| run.is_present() && !run.is_placed()) => {
-            Err(Gap::new("place of each page", Why::NotInThisKernel)
-                .hint("without it, holes can not be counted"))
-        }
-        Ok(_) => Ok(()),
-    };
-    Layout {
-        areas: price::transparent(pieces(snapshot, map)),
-        pages,
-        reserved: reserved(snapshot, map),
-        takes_gigantic: !is_z(snapshot),
-    }
-}
-
-fn is_z(snapshot: &Snapshot) -> bool {
-    matches!(&snapshot.jvm, Ok(jvm) if matches!(jvm.gc, Ok(Gc::Z | Gc::ZGenerational)))
-}
-
-fn reserved(snapshot: &Snapshot, map: &MemoryMap) -> Known<Reserved> {
-    let jvm = snapshot.jvm.as_ref().map_err(Gap::clone)?;
-    let heap = jvm.heap.as_ref().map_err(Gap::clone)?.max_bytes.clone()?;
-    let code = jvm.code.as_ref().map_err(Gap::clone)?.iter().map(|heap| heap.reserved.bytes()).collect();
-    // ZGC puts nothing but its heap there: its tables are larger than any heap, and nearly empty. What the collector has of
-    // malloc's memory stays where it is.
-    let tables = match is_z(snapshot) {
-        true => Vec::new(),
-        false => tables(map),
-    };
-    Ok(Reserved { heap, code, tables })
-}
-
-/// The collector's tables, as reserved.
-fn tables(map: &MemoryMap) -> Vec<Bytes> {
-    let mut parts: BTreeMap<&str, Bytes> = BTreeMap::new();
-    let shares = map.shares().filter(|(owner, _)| owner.area == Area::Gc && !owner.instance.is_mallocs());
-    for (owner, share) in shares {
-        let sum = parts.entry(&owner.part).or_default();
-        *sum = sum.saturating_add(share.figures.reserved);
-    }
-    parts.into_values().collect()
-}
-
-/// What is resident, with the area of the span's biggest owner; memory that was counted at another address is left out.
-fn pieces<'a>(snapshot: &'a Snapshot, map: &'a MemoryMap) -> impl Iterator<Item = Piece> + 'a {
-    let runs = snapshot.os.pages.as_deref().unwrap_or_default();
-    runs.iter().filter(|run| run.is_present() && run.is_placed()).flat_map(move |run| {
-        let first = map.spans.partition_point(|span| span.range.end <= run.range.start);
-        let spans = map.spans[first..].iter().take_while(|span| span.range.start < run.range.end);
-        spans.filter_map(move |span| {
-            Some(Piece {
-                mapping: snapshot.os.mappings.get(span.mapping)?.range,
-                range: run.range.intersect(span.range),
-                area: area_of(map, span)?,
-                page_bytes: run.page_bytes as Bytes,
-            })
-        })
-    })
-}
-
-fn area_of(map: &MemoryMap, span: &Span) -> Option<Area> {
-    let biggest = span.shares.iter().max_by_key(|share| share.figures.resident)?;
-    (biggest.figures.resident > 0).then(|| map.owners[biggest.owner].area)
 }
 
 #[cfg(test)]

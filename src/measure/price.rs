@@ -23,6 +23,8 @@ pub struct AreaPrice {
     pub now: Bytes,
     /// Of `now`, what is on pages smaller than 2 MiB.
     pub on_small: Bytes,
+    /// Of `on_small`, what larger pages would take: not what is malloc's, which stays where it is.
+    pub movable: Bytes,
     /// At least, and at most.
     pub after: (Bytes, Bytes),
 }
@@ -33,39 +35,32 @@ impl AreaPrice {
     }
 }
 
-/// Resident memory in a row, in one mapping, of one area.
+/// Resident memory in a row, in one mapping, of one area; or in one file, if that is mapped at several addresses.
 #[derive(Clone, Copy, Debug)]
 pub struct Piece {
     pub mapping: Range,
     pub range: Range,
-    pub area: Area,
+    /// `None`: nobody's who would be on large pages.
+    pub area: Option<Area>,
     pub page_bytes: Bytes,
 }
 
-/// What would be resident if each aligned 2 MiB of a mapping in which a page is resident were one page. At most: the kernel
-/// may leave a nearly empty block alone, so at least nothing is added. `pieces` are in the order of addresses.
-pub fn transparent(pieces: impl IntoIterator<Item = Piece>) -> BTreeMap<Area, AreaPrice> {
-    let mut areas: BTreeMap<Area, AreaPrice> = BTreeMap::new();
+/// The holes that would be filled if each aligned 2 MiB of a mapping in which a page is resident were one page: the most that
+/// comes on top, since the kernel may leave a nearly empty block alone. `pieces` are in the order of addresses.
+pub fn holes(pieces: impl IntoIterator<Item = Piece>) -> BTreeMap<Area, Bytes> {
+    let mut holes: BTreeMap<Area, Bytes> = BTreeMap::new();
     let mut block = Block::default();
-    for piece in pieces {
-        let sum = areas.entry(piece.area).or_default();
-        sum.now += piece.range.bytes();
-        sum.after.0 += piece.range.bytes();
-        sum.after.1 += piece.range.bytes();
-        if piece.page_bytes >= HUGE {
-            continue;
-        }
-        sum.on_small += piece.range.bytes();
+    for piece in pieces.into_iter().filter(|piece| piece.page_bytes < HUGE && !piece.range.is_empty()) {
         let (first, last) = (piece.range.start.down_to(HUGE), piece.range.end.minus(1).down_to(HUGE));
         // The blocks between these two have no holes.
         for start in [Some(first), (last != first).then_some(last)].into_iter().flatten() {
-            block.close_unless(start.0, piece.mapping, &mut areas);
+            block.close_unless(start.0, piece.mapping, &mut holes);
             let part = Range::sized(start, HUGE).intersect(piece.range);
             *block.bytes.entry(piece.area).or_default() += part.bytes();
         }
     }
-    block.close_unless(u64::MAX, Range::default(), &mut areas);
-    areas
+    block.close_unless(u64::MAX, Range::default(), &mut holes);
+    holes
 }
 
 /// The 2 MiB that are looked at, and whose its resident bytes are.
@@ -73,23 +68,23 @@ pub fn transparent(pieces: impl IntoIterator<Item = Piece>) -> BTreeMap<Area, Ar
 struct Block {
     start: u64,
     mapping: Range,
-    bytes: BTreeMap<Area, Bytes>,
+    bytes: BTreeMap<Option<Area>, Bytes>,
 }
 
 impl Block {
     /// Gives the holes of the block that ends here to the area that has most of it. A block that its mapping does not hold
     /// whole can be no large page.
-    fn close_unless(&mut self, start: u64, mapping: Range, areas: &mut BTreeMap<Area, AreaPrice>) {
+    fn close_unless(&mut self, start: u64, mapping: Range, holes: &mut BTreeMap<Area, Bytes>) {
         if start == self.start && mapping == self.mapping {
             return;
         }
         let whole = Range::of(self.start, self.start.saturating_add(HUGE));
         let resident: Bytes = self.bytes.values().sum();
-        if let Some((area, _)) = self.bytes.iter().max_by_key(|(_, bytes)| **bytes)
+        if let Some((Some(area), _)) = self.bytes.iter().max_by_key(|(_, bytes)| **bytes)
             && self.mapping.start <= whole.start
             && whole.end <= self.mapping.end
         {
-            areas.entry(*area).or_default().after.1 += HUGE.saturating_sub(resident);
+            *holes.entry(*area).or_default() += HUGE.saturating_sub(resident);
         }
         *self = Block { start, mapping, bytes: BTreeMap::new() };
     }
@@ -129,13 +124,18 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     fn piece(area: Area, mapping: (u64, u64), start: u64, end: u64, page_bytes: u64) -> Piece {
-        Piece { mapping: Range::of(mapping.0, mapping.1), range: Range::of(start, end), area, page_bytes }
+        Piece {
+            mapping: Range::of(mapping.0, mapping.1),
+            range: Range::of(start, end),
+            area: Some(area),
+            page_bytes,
+        }
     }
 
     #[test]
     fn holes_of_touched_blocks_are_filled_and_whole_or_unaligned_ones_have_none() {
         let heap = (0, 10 * MIB);
-        let areas = transparent([
+        let holes = holes([
             piece(Area::JavaHeap, heap, 0, 4096, 4096),
             piece(Area::JavaHeap, heap, MIB, MIB + 4096, 4096),
             // Blocks 1 to 3 whole, and 1 MiB of block 4.
@@ -145,24 +145,20 @@ mod tests {
             // One already.
             piece(Area::Gc, (40 * MIB, 44 * MIB), 40 * MIB, 42 * MIB, 2 * MIB),
         ]);
-        let heap = areas[&Area::JavaHeap];
-        assert_eq!(heap.now, 7 * MIB + 8192);
-        assert_eq!(heap.on_small, heap.now);
-        assert_eq!(heap.lost(), (0, 2 * MIB - 8192 + MIB));
-        assert_eq!(areas[&Area::Stack].lost(), (0, 0));
-        assert_eq!((areas[&Area::Gc].on_small, areas[&Area::Gc].lost()), (0, (0, 0)));
+        assert_eq!(holes, BTreeMap::from([(Area::JavaHeap, 2 * MIB - 8192 + MIB)]));
     }
 
     #[test]
     fn a_block_of_two_areas_is_filled_once_by_who_has_most_of_it() {
         let both = (0, 4 * MIB);
-        let areas = transparent([
+        let holes = holes([
             piece(Area::JitCode, both, 0, 8192, 4096),
             piece(Area::Gc, both, MIB, MIB + 4096, 4096),
             piece(Area::Gc, both, 3 * MIB, 3 * MIB + 4096, 4096),
+            // malloc's blocks stay on small pages.
+            Piece { area: None, ..piece(Area::Gc, (6 * MIB, 8 * MIB), 6 * MIB, 7 * MIB, 4096) },
         ]);
-        assert_eq!(areas[&Area::JitCode].lost().1, 2 * MIB - 12288);
-        assert_eq!(areas[&Area::Gc].lost().1, 2 * MIB - 4096);
+        assert_eq!(holes, BTreeMap::from([(Area::JitCode, 2 * MIB - 12288), (Area::Gc, 2 * MIB - 4096)]));
     }
 
     /// Pages that JDK 17 took with -Xms2g -Xmx2g and the default code cache of 240 MiB, counted in the pool: Serial 1145,

@@ -16,7 +16,7 @@ use super::process::Process;
 use super::smaps;
 use super::status::Status;
 use crate::base::limits::{CONTIGUITY_BYTES_READ_MAX, FOLIO_BYTES_READ_MAX, SIZE_RUNS_MAX};
-use crate::base::{Bytes, Gap, Known, PAGE, Range, Why};
+use crate::base::{Addr, Bytes, Covered, Gap, Known, PAGE, Range, Why};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -160,14 +160,20 @@ fn classes(
     effort: Effort,
 ) -> Vec<Class> {
     let mut ranges: BTreeMap<Backing, Vec<Range>> = BTreeMap::new();
+    let mut met = Met::default();
     for run in runs.iter().filter(|run| is_small(run) && run.is_placed()) {
-        let is_shmem = || find_mapping(mappings, run.range.start).is_some_and(Mapping::is_shmem_name);
-        let backing = match run.is_file() {
-            false => Backing::Anonymous,
-            true if is_shmem() => Backing::Shmem,
-            true => Backing::File,
-        };
-        ranges.entry(backing).or_default().push(run.range);
+        if !run.is_file() {
+            ranges.entry(Backing::Anonymous).or_default().push(run.range);
+            continue;
+        }
+        let mapping = find_mapping(mappings, run.range.start);
+        let is_shmem = mapping.is_some_and(Mapping::is_shmem_name);
+        let backing = if is_shmem { Backing::Shmem } else { Backing::File };
+        let of_backing = ranges.entry(backing).or_default();
+        match mapping.filter(|mapping| mapping.rights.shared) {
+            Some(mapping) => of_backing.extend(met.first_time(mapping, run.range)),
+            None => of_backing.push(run.range),
+        }
     }
     let class = |(backing, ranges): (Backing, Vec<Range>)| {
         let bytes: Bytes = ranges.iter().map(|range| range.bytes()).sum();
@@ -186,6 +192,23 @@ fn classes(
         Class { backing, how, cells: cut(&ranges, bytes, how, effort), bytes, sizes_proved }
     };
     ranges.into_iter().map(class).collect()
+}
+
+/// Pages of files that were met at one address need no look at another: the account counts them at the first, too.
+#[derive(Default)]
+struct Met<'a>(BTreeMap<(&'a str, u64), Covered>);
+
+impl<'a> Met<'a> {
+    /// The parts of a run whose place in the file was not met before.
+    fn first_time(&mut self, mapping: &'a Mapping, range: Range) -> Vec<Range> {
+        let place = |at: Addr| Addr(mapping.offset).plus(at.minus(mapping.range.start.0).0);
+        let covered = self.0.entry((&mapping.device, mapping.inode)).or_default();
+        let offsets = Range::new(place(range.start), place(range.end));
+        let parts = covered.missing(offsets);
+        covered.add(offsets);
+        let address = |offset: Addr| range.start.plus(offset.minus(offsets.start.0).0);
+        parts.into_iter().map(|part| Range::new(address(part.start), address(part.end))).collect()
+    }
 }
 
 /// What is looked at: all in pieces, or one block of each cell.

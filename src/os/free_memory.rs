@@ -14,8 +14,12 @@ pub fn available_bytes() -> Known<Bytes> {
         Gap::new("free memory", Why::NotInThisKernel).hint("/proc/meminfo says nothing of MemAvailable")
     })?;
     let groups = text("/proc/self/cgroup").unwrap_or_default();
-    let least = groups.lines().flat_map(folders).filter_map(|folder| left_in(&folder)).min();
-    Ok(host.min(least.unwrap_or(u64::MAX)))
+    Ok(host.min(left_in_groups(&groups).unwrap_or(u64::MAX)))
+}
+
+/// What the control groups of a process leave it, by its /proc/PID/cgroup; `None`: none of them has a limit.
+pub fn left_in_groups(groups: &str) -> Option<Bytes> {
+    groups.lines().flat_map(folders).filter_map(|folder| left_in(&folder)).min()
 }
 
 fn kilobytes(text: &str, key: &str) -> Option<Bytes> {

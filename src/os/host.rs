@@ -34,7 +34,7 @@ pub fn started(start_ticks: u64) -> Option<SystemTime> {
     SystemTime::UNIX_EPOCH.checked_add(second)
 }
 
-fn ticks_per_second() -> u64 {
+pub fn ticks_per_second() -> u64 {
     // SAFETY: sysconf reads a constant and touches no memory of ours.
     let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
     u64::try_from(ticks).ok().filter(|ticks| *ticks > 0).unwrap_or(100)
@@ -65,7 +65,8 @@ const OWN_HEAP_BYTES: usize = 32 << 20;
 const OWN_PAGE_BYTES: usize = 2 << 20;
 
 /// Makes our own malloc keep what is freed, and puts it on huge pages where the host gives them on request: a reading frees
-/// and takes megabytes again and again, and a fault for each small page of them would cost a third of its time.
+/// and takes megabytes again and again, and a fault for each small page of them would cost a third of its time. For the same
+/// reason threads have no arenas of their own, which begin with small pages: two at a time hardly wait for each other.
 pub fn keep_freed_memory() {
     // SAFETY: mallopt only sets parameters of our own malloc; nothing else runs yet. The advice is for whole pages of a block
     // that is ours; that the kernel may refuse it does no harm.
@@ -73,11 +74,27 @@ pub fn keep_freed_memory() {
         libc::mallopt(libc::M_MMAP_THRESHOLD, 64 << 20);
         libc::mallopt(libc::M_TRIM_THRESHOLD, 64 << 20);
         libc::mallopt(libc::M_TOP_PAD, 1 << 20);
+        libc::mallopt(libc::M_ARENA_MAX, 1);
         let block = libc::malloc(OWN_HEAP_BYTES);
         if !block.is_null() {
-            let skip = block.align_offset(OWN_PAGE_BYTES);
-            libc::madvise(block.byte_add(skip), OWN_HEAP_BYTES - OWN_PAGE_BYTES, libc::MADV_HUGEPAGE);
+            let before_first = block.align_offset(OWN_PAGE_BYTES);
+            let huge = block.byte_add(before_first);
+            libc::madvise(huge, OWN_HEAP_BYTES - OWN_PAGE_BYTES, libc::MADV_HUGEPAGE);
             libc::free(block);
+            // What lies before the first huge page is never used: it would come in small ones.
+            std::hint::black_box(libc::malloc(before_first.saturating_sub(2 * size_of::<usize>())));
+        }
+    }
+}
+
+/// Lets this process have as many open files as it may: the limit that programs start with is for those that use select(2).
+pub fn allow_open_files() {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the struct outlives both calls, which change nothing but our own limit.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
         }
     }
 }

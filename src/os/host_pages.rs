@@ -5,7 +5,7 @@
 use super::hugetlb::{self, Limit, Pool};
 use super::process::Process;
 use super::thp::{self, Thp};
-use super::{host, kernel_config};
+use super::{host, kernel_config, vmstat};
 use crate::base::Bytes;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -92,11 +92,9 @@ fn limits(process: &Process, pools: &[Pool]) -> Vec<Limit> {
     group.folders().iter().flat_map(of).collect()
 }
 
-/// "name number" lines.
+/// Those that are kept.
 fn counters(text: &str) -> BTreeMap<String, u64> {
-    let lines = text.lines().filter_map(|line| line.split_once(' '));
-    let kept = lines.filter(|(name, _)| COUNTERS.contains(name));
-    kept.filter_map(|(name, number)| Some((name.to_string(), number.trim().parse().ok()?))).collect()
+    vmstat::parse(text).into_iter().filter(|(name, _)| COUNTERS.contains(&name.as_str())).collect()
 }
 
 #[cfg(test)]

@@ -69,7 +69,9 @@ impl<'a> Live<'a> {
     fn fetch_starts(&self) {
         let writable =
             self.view.mappings.iter().filter(|m| m.rights.read && m.rights.write && !m.rights.shared);
-        for mapping in writable.take(FETCHED_MAPPINGS_MAX) {
+        // Who maps that much at once keeps it for longer than this takes.
+        let early = writable.filter(|mapping| !self.view.is_late(mapping.range));
+        for mapping in early.take(FETCHED_MAPPINGS_MAX) {
             let end = match mapping.is_file() && mapping.range.bytes() <= LARGE_READ_BYTES as u64 {
                 true => mapping.range.end,
                 false => mapping.range.start.plus(1),
@@ -105,7 +107,7 @@ impl<'a> Live<'a> {
     }
 }
 
-fn read_memory(memory: &File, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
+pub(super) fn read_memory(memory: &File, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
     memory.read_exact_at(into, at.0).map_err(|error| {
         let why = match error.raw_os_error() {
             Some(libc::EACCES | libc::EPERM) => Why::Denied,
@@ -149,6 +151,7 @@ impl Memory for Live<'_> {
         let memory = self.memory.try_clone().ok()?;
         let mut live = Live::of(self.process, memory, self.view).ok()?;
         live.shared = self.shared.clone();
+        live.pages = RefCell::new(PageCache::small());
         Some(Box::new(live))
     }
 

@@ -1,14 +1,164 @@
-//! The standard output of a process where it goes to a regular file: what the process has said of itself there.
+//! What a process has said of itself: its standard output and errors where they go to regular files, and logs that it has
+//! open. A terminal, a pipe, or a file that may not be read is left alone: opening those could do something.
 
+use super::host;
 use super::process::Process;
-use crate::base::limits::OUTPUT_BYTES_MAX;
-use std::io::Read;
+use crate::base::limits::{OPEN_FILES_MAX, OUTPUT_BYTES_MAX};
+use std::collections::HashSet;
+use std::fs::{File, Metadata};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::Duration;
 
-/// Its start. `None` for a terminal, a pipe, or a file that may not be read: opening those could do something.
+/// A file that was made so long before the process started is an earlier one's too.
+const OLDER_BY: Duration = Duration::from_secs(10);
+
+/// The start of the standard output.
 pub fn start(process: &Process) -> Option<String> {
     let is_file = std::fs::metadata(process.path("fd/1")).is_ok_and(|facts| facts.is_file());
     let file = is_file.then(|| process.open_file("fd/1").ok()).flatten()?;
     let mut bytes = Vec::new();
     file.take(OUTPUT_BYTES_MAX).read_to_end(&mut bytes).ok()?;
     process.is_same().then(|| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// One file with what a process printed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said {
+    /// "standard error (/var/log/app.log)".
+    pub name: String,
+    /// Its start and, of a large one, its end.
+    pub text: String,
+    /// Bytes between start and end that were not read.
+    pub left_out_bytes: u64,
+    /// It was there before the process started: lines may be of an earlier one.
+    pub is_older: bool,
+}
+
+/// Standard output, standard errors, and the open files whose names fit one of `logs`, in which `*` stands for anything.
+pub fn all(process: &Process, logs: &[String]) -> Vec<Said> {
+    let mut seen = HashSet::new();
+    let mut said = Vec::new();
+    let mut take = |number: &str, name: &str| {
+        let path = process.path(&format!("fd/{number}"));
+        let Some(facts) = std::fs::metadata(&path).ok().filter(Metadata::is_file) else { return };
+        if !seen.insert((facts.dev(), facts.ino())) {
+            return;
+        }
+        let link = process.link(&format!("fd/{number}")).unwrap_or_default();
+        let name = format!("{name} ({})", link.display());
+        let Ok(mut one) =
+            process.open_file(&format!("fd/{number}")).and_then(|file| read(file, name, process))
+        else {
+            return;
+        };
+        // One that does not append began with an empty file, or writes over what there was.
+        one.is_older &= appends(process, number);
+        said.push(one);
+    };
+    take("1", "standard output");
+    take("2", "standard error");
+    if !logs.is_empty() {
+        for number in log_files(process, logs) {
+            take(&number, "log");
+        }
+    }
+    if process.is_same() { said } else { Vec::new() }
+}
+
+/// proc(5), /proc/PID/fdinfo: "flags: 0102001", octal.
+fn appends(process: &Process, number: &str) -> bool {
+    let text = process.text(&format!("fdinfo/{number}")).unwrap_or_default();
+    let flags =
+        text.lines().find_map(|line| i32::from_str_radix(line.strip_prefix("flags:")?.trim(), 8).ok());
+    flags.is_none_or(|flags| flags & libc::O_APPEND != 0)
+}
+
+/// The numbers of the open files whose last name fits.
+fn log_files(process: &Process, logs: &[String]) -> Vec<String> {
+    let entries = std::fs::read_dir(process.path("fd")).into_iter().flatten().flatten().take(OPEN_FILES_MAX);
+    let fitting = entries.filter(|entry| {
+        let Ok(link) = std::fs::read_link(entry.path()) else { return false };
+        let name = link.file_name().unwrap_or_default().to_string_lossy();
+        logs.iter().any(|log| fits(&name, log.rsplit('/').next().unwrap_or(log)))
+    });
+    fitting.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+}
+
+/// Whether a name fits a pattern with `*`.
+fn fits(name: &str, pattern: &str) -> bool {
+    let mut pieces = pattern.split('*');
+    let Some(mut rest) = pieces.next().and_then(|first| name.strip_prefix(first)) else { return false };
+    let mut pieces = pieces.peekable();
+    if pieces.peek().is_none() {
+        return rest.is_empty();
+    }
+    while let Some(piece) = pieces.next() {
+        if pieces.peek().is_none() {
+            return rest.ends_with(piece);
+        }
+        let Some(at) = rest.find(piece) else { return false };
+        rest = &rest[at + piece.len()..];
+    }
+    true
+}
+
+/// A file that the user names; regular ones only.
+pub fn file(path: &Path, process: &Process) -> io::Result<Said> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "no regular file"));
+    }
+    read(File::open(path)?, path.display().to_string(), process)
+}
+
+fn read(mut file: File, name: String, process: &Process) -> io::Result<Said> {
+    let facts = file.metadata()?;
+    let mut bytes = Vec::new();
+    (&mut file).take(OUTPUT_BYTES_MAX).read_to_end(&mut bytes)?;
+    let end = facts.len().saturating_sub(OUTPUT_BYTES_MAX).max(bytes.len() as u64);
+    let left_out_bytes = end - bytes.len() as u64;
+    if facts.len() > bytes.len() as u64 {
+        bytes.push(b'\n');
+        file.seek(SeekFrom::Start(end))?;
+        file.take(OUTPUT_BYTES_MAX).read_to_end(&mut bytes)?;
+    }
+    let started = host::started(process.start_ticks);
+    let is_older = match (facts.created(), started) {
+        (Ok(created), Some(started)) => created.checked_add(OLDER_BY).is_some_and(|at| at < started),
+        _ => false,
+    };
+    Ok(Said { name, text: String::from_utf8_lossy(&bytes).into_owned(), left_out_bytes, is_older })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn names_of_logs_with_what_varies() {
+        assert!(fits("gc.log", "gc.log") && fits("gc-7.log", "gc-*.log") && fits("gc-7-x.log", "gc-*-*.log"));
+        assert!(!fits("gc.log.0", "gc.log") && !fits("gc-7.txt", "gc-*.log") && !fits("g", "gc*"));
+        assert!(fits("anything", "*") && !fits("gc", ""));
+    }
+
+    #[test]
+    fn a_long_log_keeps_its_start_and_its_end() {
+        let me = Process::open(std::process::id() as i32).expect("myself");
+        let path = std::env::temp_dir().join(format!("marusa-output-{}", std::process::id()));
+        let mut log = File::create(&path).expect("a file");
+        let filler = vec![b'x'; 3 * OUTPUT_BYTES_MAX as usize];
+        log.write_all(b"first\n").and_then(|()| log.write_all(&filler)).expect("written");
+        log.write_all(b"\nlast\n").expect("written");
+        let said = file(&path, &me).expect("read");
+        assert!(said.text.starts_with("first\n") && said.text.ends_with("\nlast\n"));
+        assert_eq!(said.left_out_bytes, OUTPUT_BYTES_MAX + 12);
+        assert!(!said.is_older, "it was made just now");
+        std::fs::write(&path, "short").expect("written");
+        let short = file(&path, &me).expect("read");
+        assert_eq!((short.text.as_str(), short.left_out_bytes), ("short", 0));
+        std::fs::remove_file(&path).expect("ours");
+        assert!(file(Path::new("/dev/null"), &me).is_err(), "no regular file");
+    }
 }

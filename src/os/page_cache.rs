@@ -19,6 +19,8 @@ use std::ops::{Deref, DerefMut};
 const PAGE_BYTES: usize = PAGE as usize;
 /// Pages that are allocated together, and most pages that are read at once.
 const SLAB_PAGES: u32 = 512;
+/// For who reads little.
+const SMALL_SLAB_PAGES: u32 = 64;
 const AHEAD_PAGES_MAX: u32 = 16;
 const WINDOW_BYTES: u64 = 8 << 10;
 /// 2 MiB in all. The classes of one loader lie in many chunks of metaspace, so with few windows each is read many times.
@@ -30,39 +32,44 @@ const WINDOWS_PER_SLAB: usize = SLAB_PAGES as usize * PAGE_BYTES / WINDOW_BYTES 
 
 const _: () = assert!(WINDOWS_MAX.is_multiple_of(WINDOWS_PER_SLAB), "windows in a row lie in one slab");
 
-/// Memory of our own, on a huge page if the host has them, and else on small pages that are given at once.
+/// Memory of our own, on a huge page if it is that large and the host has them, and else on small pages that are given at
+/// once.
 struct Slab {
     /// Twice as long as what is used, so that a huge page's border lies in it.
     map: MmapMut,
     start: usize,
+    bytes: usize,
 }
 
 impl Slab {
-    const BYTES: usize = SLAB_PAGES as usize * PAGE_BYTES;
+    const HUGE_BYTES: usize = SLAB_PAGES as usize * PAGE_BYTES;
 
     /// Aborts as an allocation does when the host has no more address space.
-    fn new() -> Slab {
-        let map = MmapOptions::new().len(2 * Slab::BYTES).map_anon().unwrap_or_else(|_| {
-            std::alloc::handle_alloc_error(std::alloc::Layout::new::<[u8; 2 * Slab::BYTES]>())
+    fn new(pages: u32) -> Slab {
+        let bytes = pages as usize * PAGE_BYTES;
+        let map = MmapOptions::new().len(2 * bytes).map_anon().unwrap_or_else(|_| {
+            std::alloc::handle_alloc_error(std::alloc::Layout::new::<[u8; 2 * Slab::HUGE_BYTES]>())
         });
-        let start = map.as_ptr().align_offset(Slab::BYTES);
+        let start = map.as_ptr().align_offset(bytes);
         // Where the kernel knows neither, the pages come one by one when they are touched.
-        let _ = map.advise_range(Advice::HugePage, start, Slab::BYTES);
-        let _ = map.advise_range(Advice::PopulateWrite, start, Slab::BYTES);
-        Slab { map, start }
+        if bytes == Slab::HUGE_BYTES {
+            let _ = map.advise_range(Advice::HugePage, start, bytes);
+        }
+        let _ = map.advise_range(Advice::PopulateWrite, start, bytes);
+        Slab { map, start, bytes }
     }
 }
 
 impl Deref for Slab {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
-        &self.map[self.start..self.start + Slab::BYTES]
+        &self.map[self.start..self.start + self.bytes]
     }
 }
 
 impl DerefMut for Slab {
     fn deref_mut(&mut self) -> &mut [u8] {
-        &mut self.map[self.start..self.start + Slab::BYTES]
+        &mut self.map[self.start..self.start + self.bytes]
     }
 }
 
@@ -92,11 +99,11 @@ type PageMap<T> = HashMap<u64, T, BuildHasherDefault<PageHasher>>;
 /// Reads resident memory of the target.
 pub type ReadResident<'a> = &'a dyn Fn(Addr, &mut [u8]) -> Result<(), Fault>;
 
-#[derive(Default)]
 pub struct PageCache {
     /// By page number: its place in `slabs`, in pages.
     places: PageMap<u32>,
     slabs: Vec<Slab>,
+    slab_pages: u32,
     used: u32,
     last: Option<(u64, u32)>,
     /// The page that a walk in rising order would ask for next, and how many pages the last fetch had.
@@ -104,7 +111,23 @@ pub struct PageCache {
     ahead: u32,
 }
 
+impl Default for PageCache {
+    fn default() -> PageCache {
+        PageCache::with_slabs(SLAB_PAGES)
+    }
+}
+
 impl PageCache {
+    /// For some tens of pages.
+    pub fn small() -> PageCache {
+        PageCache::with_slabs(SMALL_SLAB_PAGES)
+    }
+
+    fn with_slabs(slab_pages: u32) -> PageCache {
+        let (places, slabs) = Default::default();
+        PageCache { places, slabs, slab_pages, used: 0, last: None, next: 0, ahead: 0 }
+    }
+
     /// Copies from the page that holds `at`, if it is here; `into` must not go past its end.
     pub fn copy(&mut self, at: Addr, into: &mut [u8]) -> bool {
         let number = at.0 / PAGE;
@@ -123,15 +146,15 @@ impl PageCache {
 
     /// Reads the page that holds `at`, and more of `resident`, the stretch around it, when pages are asked for in a row.
     pub fn fetch(&mut self, at: Addr, resident: Range, read: ReadResident) -> Result<(), Fault> {
-        if self.slabs.len() * SLAB_PAGES as usize * PAGE_BYTES > MEMORY_CACHE_BYTES_MAX {
-            *self = PageCache::default();
+        if self.slabs.len() * self.slab_pages as usize * PAGE_BYTES > MEMORY_CACHE_BYTES_MAX {
+            *self = PageCache::with_slabs(self.slab_pages);
         }
         let number = at.0 / PAGE;
         let wanted = if number == self.next { (self.ahead * 2).clamp(1, AHEAD_PAGES_MAX) } else { 1 };
-        if self.used == self.slabs.len() as u32 * SLAB_PAGES {
-            self.slabs.push(Slab::new());
+        if self.used == self.slabs.len() as u32 * self.slab_pages {
+            self.slabs.push(Slab::new(self.slab_pages));
         }
-        let room = SLAB_PAGES - self.used % SLAB_PAGES;
+        let room = self.slab_pages - self.used % self.slab_pages;
         let most = wanted.min(room) as u64;
         let is_new = |page: &u64| (page + 1) * PAGE <= resident.end.0 && !self.places.contains_key(page);
         let count = (number..number.saturating_add(most)).take_while(is_new).count().max(1) as u32;
@@ -149,8 +172,8 @@ impl PageCache {
     }
 
     fn pages(&mut self, place: u32, count: u32) -> &mut [u8] {
-        let from = (place % SLAB_PAGES) as usize * PAGE_BYTES;
-        &mut self.slabs[(place / SLAB_PAGES) as usize][from..from + count as usize * PAGE_BYTES]
+        let from = (place % self.slab_pages) as usize * PAGE_BYTES;
+        &mut self.slabs[(place / self.slab_pages) as usize][from..from + count as usize * PAGE_BYTES]
     }
 }
 
@@ -230,7 +253,7 @@ impl Windows {
     /// Makes the slot at `place` that of the window at `start`, of which no page is here yet.
     fn clear(&mut self, place: usize, start: Addr) {
         if place / WINDOWS_PER_SLAB == self.slabs.len() {
-            self.slabs.push(Slab::new());
+            self.slabs.push(Slab::new(SLAB_PAGES));
         }
         let window = Window { start: start.0, pages: 0 };
         match self.slots.get_mut(place) {

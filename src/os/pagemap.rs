@@ -10,7 +10,9 @@
 //! `is_huge_zero_pmd`, of a huge page (fs/proc/task_mmu.c, `pagemap_thp_category`). Guard regions of MADV_GUARD_INSTALL
 //! (6.13) look like swap until PAGE_IS_GUARD tells them.
 
+use super::late_pages::LatePages;
 use super::maps::Mapping;
+use super::pagemap_scan::scan_without;
 pub use super::pagemap_scan::{resident_now, scan, scan_ranges, user_end};
 use super::pagemap_words::{self, Words};
 use super::process::Process;
@@ -100,6 +102,41 @@ pub fn read(
         }
     }
     Err(failed)
+}
+
+/// As `read`, but the large mappings are left to who calls `LatePages::work`, where there are such and the kernel can tell of
+/// ranges. `complete` puts both together.
+pub fn read_early(
+    process: &Process,
+    mappings: &[Mapping],
+    status: &Status,
+) -> Known<(Pages, Option<LatePages>)> {
+    // The pages of hugetlb are told apart from a sum of all.
+    let is_plain = status.hugetlb_bytes.is_none_or(|bytes| bytes == 0);
+    if let Some(late) = LatePages::of(process, mappings).filter(|_| is_plain)
+        && let Ok(runs) = scan_without(process, mappings, |range| late.overlaps(range))
+    {
+        return Ok((Pages { runs, method: Method::PagemapScan, gaps: Vec::new() }, Some(late)));
+    }
+    Ok((read(process, mappings, status, None)?, None))
+}
+
+/// All pages: those that `read_early` found and those that were left to `late`.
+pub fn complete(
+    process: &Process,
+    mappings: &[Mapping],
+    status: &Status,
+    early: &[PageRun],
+    late: &LatePages,
+) -> Known<Pages> {
+    let Ok(late) = late.runs() else { return read(process, mappings, status, None) };
+    let mut runs = [early, &late].concat();
+    runs.sort_by_key(|run| run.range.start);
+    let mut pages = Pages { runs, method: Method::PagemapScan, gaps: Vec::new() };
+    if let Err(gap) = drop_huge_zero(process, &mut pages.runs, status) {
+        pages.gaps.push(gap);
+    }
+    Ok(pages)
 }
 
 fn by_scan(process: &Process, mappings: &[Mapping], status: &Status) -> Known<Pages> {

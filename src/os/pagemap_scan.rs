@@ -61,6 +61,17 @@ pub fn scan(process: &Process, mappings: &[Mapping]) -> Known<Vec<PageRun>> {
     scan_segments(process, mappings, &segments(mappings))
 }
 
+/// As `scan`, without the mappings that `is_late` names.
+pub fn scan_without(
+    process: &Process,
+    mappings: &[Mapping],
+    is_late: impl Fn(Range) -> bool,
+) -> Known<Vec<PageRun>> {
+    let mut segments = segments(mappings);
+    segments.retain(|(range, ask_file)| *ask_file || !is_late(*range));
+    scan_segments(process, mappings, &segments)
+}
+
 /// Stretches of the address space, and whether the kernel is asked which of their pages belong to a file.
 ///
 /// That question costs a look at the `struct page` of every page (fs/proc/task_mmu.c, `pagemap_page_category`), four
@@ -69,9 +80,8 @@ pub fn scan(process: &Process, mappings: &[Mapping]) -> Known<Vec<PageRun>> {
 fn segments(mappings: &[Mapping]) -> Vec<(Range, bool)> {
     let mut segments = Vec::new();
     let mut from = Addr::NULL;
-    let known = |mapping: &&Mapping| mapping.is_anonymous() || (mapping.is_file() && mapping.rights.shared);
-    for mapping in mappings.iter().filter(known).filter(|mapping| mapping.range.bytes() >= SEGMENT_BYTES_MIN)
-    {
+    let is_worth_it = |mapping: &&Mapping| is_alike(mapping) && mapping.range.bytes() >= SEGMENT_BYTES_MIN;
+    for mapping in mappings.iter().filter(is_worth_it) {
         segments.push((Range::new(from, mapping.range.start), true));
         segments.push((mapping.range, false));
         from = mapping.range.end;
@@ -79,6 +89,11 @@ fn segments(mappings: &[Mapping]) -> Vec<(Range, bool)> {
     segments.push((Range::new(from, user_end()), true));
     segments.retain(|(range, _)| !range.is_empty());
     segments
+}
+
+/// Whether the mapping says of its pages whether they are of a file.
+pub(super) fn is_alike(mapping: &Mapping) -> bool {
+    mapping.is_anonymous() || (mapping.is_file() && mapping.rights.shared)
 }
 
 /// The runs within `ranges`, which are sorted; pages outside of them have no run, as if they were absent.
@@ -89,34 +104,56 @@ pub fn scan_ranges(process: &Process, mappings: &[Mapping], ranges: &[Range]) ->
 
 /// What is resident of `range` at this moment, by an open /proc/PID/pagemap; sorted, disjoint.
 pub fn resident_now(pagemap: &File, range: Range) -> Known<Vec<Range>> {
-    const ASKED: u64 = PAGE_IS_PRESENT | PAGE_IS_SWAPPED | PAGE_IS_PFNZERO;
-    let mut regions = [PageRegion::default(); REGIONS_PER_SMALL_CALL];
     let mut resident: Vec<Range> = Vec::new();
+    each_now(pagemap, range, |piece, now| {
+        match resident.last_mut() {
+            _ if now.is_swapped || now.is_zero_page => {}
+            Some(last) if last.end == piece.start => last.end = piece.end,
+            _ => resident.push(piece),
+        }
+        resident.len()
+    })?;
+    Ok(resident)
+}
+
+/// The state of pages that are not absent; all false: small, and in memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Now {
+    pub is_swapped: bool,
+    pub is_zero_page: bool,
+    pub is_huge: bool,
+}
+
+/// Hands on each piece of `range` that is not absent at this moment; `visit` says how many it keeps.
+pub(super) fn each_now(
+    pagemap: &File,
+    range: Range,
+    mut visit: impl FnMut(Range, Now) -> usize,
+) -> Known<()> {
+    let mut regions = [PageRegion::default(); REGIONS_PER_SMALL_CALL];
     let mut from = range.start;
     while from < range.end {
-        let found = scan_once(
-            pagemap,
-            Range::new(from, range.end),
-            Asked::Resident { files: false },
-            ASKED,
-            &mut regions,
-        )
-        .map_err(|error| gap("PAGEMAP_SCAN", &error))?;
-        for region in regions[..found].iter().filter(|r| r.categories & ASKED == PAGE_IS_PRESENT) {
-            match resident.last_mut() {
-                Some(last) if last.end.0 == region.start => last.end = Addr(region.end),
-                _ => resident.push(Range::of(region.start, region.end)),
+        let rest = Range::new(from, range.end);
+        let asked = Asked::Resident { files: false };
+        let found = scan_once(pagemap, rest, asked, RETURNED, &mut regions)
+            .map_err(|error| gap("PAGEMAP_SCAN", &error))?;
+        for region in &regions[..found] {
+            let is = |category| region.categories & category != 0;
+            let now = Now {
+                is_swapped: is(PAGE_IS_SWAPPED),
+                is_zero_page: is(PAGE_IS_PFNZERO),
+                is_huge: is(PAGE_IS_HUGE),
+            };
+            if visit(Range::of(region.start, region.end), now) > PAGE_RUNS_MAX {
+                return Err(Gap::new("page runs", Why::OverLimit));
             }
-        }
-        if resident.len() > PAGE_RUNS_MAX {
-            return Err(Gap::new("page runs", Why::OverLimit));
         }
         match regions.get(found.wrapping_sub(1)) {
             Some(last) if found == regions.len() && last.end > from.0 => from = Addr(last.end),
             _ => break,
         }
     }
-    Ok(resident)
+    Ok(())
 }
 
 /// The kernel looks at each page, some 3 ms for a gigabyte of small ones: large mappings are looked at by two threads, each
@@ -158,9 +195,9 @@ fn scan_segments(process: &Process, mappings: &[Mapping], segments: &[(Range, bo
 }
 
 /// Pieces of a large mapping; a stretch of several mappings, which may be terabytes of nothing, stays whole.
-fn cut(range: Range, is_mapping: bool) -> impl Iterator<Item = Range> {
+pub(super) fn cut(range: Range, is_mapping: bool) -> impl Iterator<Item = Range> {
     let unit = (range.bytes() / PIECES_MAX).next_power_of_two().max(PIECE_BYTES_MIN);
-    let is_large = is_mapping && range.bytes() >= 2 * PIECE_BYTES_MIN;
+    let is_large = is_mapping && is_large(range);
     let mut from = range.start;
     std::iter::from_fn(move || {
         let end = if is_large { from.plus(1).up_to(unit).min(range.end) } else { range.end };
@@ -170,7 +207,11 @@ fn cut(range: Range, is_mapping: bool) -> impl Iterator<Item = Range> {
     })
 }
 
-struct Scanner<'a> {
+pub(super) fn is_large(range: Range) -> bool {
+    range.bytes() >= 2 * PIECE_BYTES_MIN
+}
+
+pub(super) struct Scanner<'a> {
     file: &'a File,
     mappings: &'a [Mapping],
     regions: Vec<PageRegion>,
@@ -178,13 +219,13 @@ struct Scanner<'a> {
 }
 
 impl<'a> Scanner<'a> {
-    fn new(file: &'a File, mappings: &'a [Mapping]) -> Scanner<'a> {
+    pub(super) fn new(file: &'a File, mappings: &'a [Mapping]) -> Scanner<'a> {
         let regions = vec![PageRegion::default(); REGIONS_PER_CALL];
         Scanner { file, mappings, regions, categories: RETURNED | PAGE_IS_GUARD }
     }
 
     /// The runs of `range`. `is_alike` says that it is a piece of one mapping whose pages are all of a file or all of none.
-    fn scan(&mut self, range: Range, is_alike: bool) -> Known<Vec<PageRun>> {
+    pub(super) fn scan(&mut self, range: Range, is_alike: bool) -> Known<Vec<PageRun>> {
         if is_alike { self.scan_alike(range) } else { self.scan_told(range, Asked::Resident { files: true }) }
     }
 

@@ -136,7 +136,7 @@ impl Reading {
 }
 
 /// What gives the counters of the processor.
-pub const NO_PMU_HINT: &str = "this kernel has no counters of the processor: run on bare metal, or have the virtual machine \
+pub const NO_PMU_HINT: &str = "run on bare metal, or have the virtual machine \
                                started with its PMU exposed (vPMU; a metal or full-size instance in a cloud)";
 
 /// Why an event could not be opened; `paranoid` is /proc/sys/kernel/perf_event_paranoid.

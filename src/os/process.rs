@@ -1,6 +1,7 @@
 //! One process, pinned: the directory /proc/PID is held open, so a pid that is used again by another process is never
 //! read by mistake (reads through the old directory fail with ESRCH), and the start time says which process it was.
 
+use super::access;
 use super::maps::{self, Mapping};
 use super::status::{self, Status};
 use super::target::Task;
@@ -28,6 +29,13 @@ pub struct Process {
 pub enum OpenError {
     #[error("no process with pid {0}")]
     None(i32),
+    #[error(
+        "pid {0} is another user's, and /proc is mounted so that it hides those (hidepid): run marusa as root, or in the group \
+         that the mount option gid= names"
+    )]
+    Hidden(i32),
+    #[error("pid {0} has no memory: it is ending just now, or it has not begun to run its program")]
+    NoMemory(i32),
     #[error("pid {0} is a zombie: it has ended and holds no memory; its parent has not collected it yet")]
     Zombie(i32),
     #[error("pid {0} is a kernel thread: it has no memory of its own")]
@@ -42,12 +50,14 @@ impl Process {
         // SAFETY: `path` is a NUL-terminated string that outlives the call.
         let fd = unsafe { libc::open(path.as_ptr(), libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC) };
         if fd < 0 {
-            return Err(OpenError::None(pid));
+            return Err(if access::is_hidden(pid) { OpenError::Hidden(pid) } else { OpenError::None(pid) });
         }
         // SAFETY: `fd` was just opened and belongs to nobody else.
         let directory = unsafe { OwnedFd::from_raw_fd(fd) };
         let mut process = Process { pid, start_ticks: 0, directory };
         let stat = process.text("stat").map_err(|error| match error.raw_os_error() {
+            // Everybody may read it, but where hidepid is 1 or 2.
+            Some(libc::EPERM | libc::ENOENT) if access::is_hidden(pid) => OpenError::Hidden(pid),
             Some(libc::ESRCH | libc::ENOENT) => OpenError::None(pid),
             _ => OpenError::Denied(pid, error),
         })?;
@@ -60,9 +70,15 @@ impl Process {
         process.start_ticks = stat.start_ticks;
         match stat {
             Stat { state: 'Z' | 'X', .. } => Err(OpenError::Zombie(pid)),
-            Stat { virtual_bytes: 0, .. } => Err(OpenError::KernelThread(pid)),
+            Stat { virtual_bytes: 0, .. } if stat.is_kernel_thread() => Err(OpenError::KernelThread(pid)),
+            Stat { virtual_bytes: 0, .. } => Err(OpenError::NoMemory(pid)),
             _ => Ok(process),
         }
+    }
+
+    /// This very process.
+    pub fn own() -> Result<Process, OpenError> {
+        Process::open(std::process::id() as i32)
     }
 
     /// Opens a file below /proc/PID for reading.
@@ -115,6 +131,12 @@ impl Process {
     pub fn minor_faults(&self) -> Known<u64> {
         let text = self.text("stat").map_err(|error| gap("/proc/PID/stat", &error))?;
         Stat::parse(&text).map(|stat| stat.minor_faults).ok_or_else(|| Gap::new("/proc/PID/stat", Why::Gone))
+    }
+
+    /// Page faults so far that waited for a disk.
+    pub fn major_faults(&self) -> Known<u64> {
+        let text = self.text("stat").map_err(|error| gap("/proc/PID/stat", &error))?;
+        Stat::parse(&text).map(|stat| stat.major_faults).ok_or_else(|| Gap::new("/proc/PID/stat", Why::Gone))
     }
 
     pub fn status(&self) -> Known<Status> {
@@ -184,7 +206,10 @@ pub fn gap(what: &str, error: &io::Error) -> Gap {
 pub struct Stat {
     pub state: char,
     pub parent: i32,
+    /// PF_* of include/linux/sched.h.
+    pub flags: u64,
     pub minor_faults: u64,
+    pub major_faults: u64,
     pub start_ticks: u64,
     pub virtual_bytes: u64,
     /// Address of the bottom of the stack; 0 without the right to see it. Forked children share their parent's.
@@ -192,6 +217,11 @@ pub struct Stat {
 }
 
 impl Stat {
+    fn is_kernel_thread(&self) -> bool {
+        const PF_KTHREAD: u64 = 0x0020_0000;
+        self.flags & PF_KTHREAD != 0
+    }
+
     /// The name in parentheses may hold spaces and parentheses: the last one ends it.
     pub fn parse(text: &str) -> Option<Stat> {
         let rest = &text[text.rfind(')')? + 1..];
@@ -201,7 +231,9 @@ impl Stat {
         Some(Stat {
             state: fields.first()?.chars().next()?,
             parent: number(4)? as i32,
+            flags: number(9)?,
             minor_faults: number(10)?,
+            major_faults: number(12)?,
             start_ticks: number(22)?,
             virtual_bytes: number(23)?,
             stack_start: number(28)?,
@@ -219,6 +251,7 @@ mod tests {
                     140733 0 0 0 0 0 0";
         let stat = Stat::parse(text).expect("a good line");
         assert_eq!((stat.state, stat.parent, stat.start_ticks), ('S', 7, 8123));
+        assert!(!stat.is_kernel_thread() && Stat { flags: 0x0020_8040, ..stat }.is_kernel_thread());
         assert_eq!((stat.virtual_bytes, stat.stack_start), (3487563776, 140733));
     }
 

@@ -1,6 +1,7 @@
 //! What the rooms above get to read a runtime or an allocator from: the kernel's view already taken, the memory, and the
 //! symbols of mapped files. A live process, a frozen file and a core file all present themselves as this.
 
+use super::late_pages::LatePages;
 use super::maps::{Mapping, find_mapping};
 use super::memory::Memory;
 use super::page_kind::PageSizes;
@@ -22,6 +23,9 @@ pub struct OsView {
     /// Runs of pages that are resident or swapped, sorted, each within one mapping; every other page is absent.
     /// `Err` when not even per-mapping figures could be read.
     pub pages: Known<Vec<PageRun>>,
+    /// Pages that are still being looked at while others read: not in `pages` yet. `None` in every finished snapshot.
+    #[serde(skip)]
+    pub late: Option<Arc<LatePages>>,
     pub tasks: Vec<Task>,
     pub gaps: Vec<Gap>,
     /// The folios of the pages; `None` where nobody asked.
@@ -91,9 +95,16 @@ impl Target<'_> {
     pub fn is_resident(&self, at: Addr) -> bool {
         self.view.is_resident(at)
     }
-    /// The words of a loaded image's writable segment, as far as they are in memory: each piece with its start.
+    /// The words of a loaded image's writable segment, as far as they are in memory and still writable: each piece with its
+    /// start. What the loader made read-only after it wrote there ("relro": tables of virtual functions, two thirds of
+    /// libjvm's) points to nothing that came later.
     pub fn data(&self, segment: Range) -> impl Iterator<Item = (Addr, Arc<Vec<u64>>)> {
-        self.resident(segment.widened(8)).into_iter().filter_map(|piece| {
+        let segment = segment.widened(8);
+        let after = self.view.mappings.partition_point(|mapping| mapping.range.end <= segment.start);
+        let mappings = self.view.mappings[after..].iter().take_while(move |at| at.range.start < segment.end);
+        let writable = mappings.filter(|mapping| mapping.rights.write);
+        let pieces = writable.flat_map(move |mapping| self.resident(mapping.range.intersect(segment)));
+        pieces.filter_map(|piece| {
             let words = piece.bytes().min(IMAGE_DATA_BYTES_MAX) / 8;
             Some((piece.start, self.memory.scan_shared(piece.start, words as usize).ok()?))
         })
@@ -106,13 +117,32 @@ impl Target<'_> {
 }
 
 impl OsView {
+    /// Whether nothing can be told of `range` without waiting.
+    pub fn is_late(&self, range: Range) -> bool {
+        self.late.as_ref().is_some_and(|late| late.overlaps(range))
+    }
+
+    /// The runs of which those of `range` are some.
+    fn pages_of(&self, range: Range) -> &Known<Vec<PageRun>> {
+        match &self.late {
+            Some(late) if late.overlaps(range) => late.all(),
+            _ => &self.pages,
+        }
+    }
+
+    /// The same view with all pages, where some are late.
+    pub fn completed(&self) -> Option<OsView> {
+        let pages = self.late.as_ref()?.all().clone();
+        Some(OsView { pages, late: None, ..self.clone() })
+    }
+
     pub fn is_resident(&self, at: Addr) -> bool {
         self.resident_run(at).is_some()
     }
 
     /// The resident run of pages around `at`, joined over alike neighbours only as far as the scan did.
     pub fn resident_run(&self, at: Addr) -> Option<Range> {
-        match &self.pages {
+        match self.pages_of(Range::sized(at, 1)) {
             Ok(pages) => match pages.get(pages.partition_point(|run| run.range.end <= at)) {
                 Some(run) if run.range.has(at) && run.is_placed() => run.is_present().then_some(run.range),
                 _ => self.perhaps_resident(pages, at),
@@ -135,7 +165,7 @@ impl OsView {
             Some(last) if last.end == piece.start => last.end = piece.end,
             _ => found.push(piece),
         };
-        match &self.pages {
+        match self.pages_of(range) {
             Ok(pages) => {
                 let mut from = range.start;
                 let first = pages.partition_point(|run| run.range.end <= range.start);
@@ -194,6 +224,7 @@ mod tests {
             pages: Ok(pages),
             tasks: Vec::new(),
             gaps: Vec::new(),
+            late: None,
             page_sizes: None,
             smaps: None,
         };

@@ -5,8 +5,9 @@ mod malloc;
 pub use malloc::tag_json;
 
 use super::json;
-use super::text::{WIDTH, gaps as show_gaps, head};
+use super::text::{gaps as show_gaps, head};
 use super::units::{human, human_signed, shorten, wrapped};
+use super::width::{WIDEST, width};
 use crate::base::Gap;
 use crate::map::MemoryMap;
 use crate::map::audit::{Agreement, Audit, AuditRow};
@@ -50,7 +51,7 @@ pub fn text(
         if index == 0 {
             writeln!(out)?;
         }
-        for (line, text) in wrapped(reason, WIDTH - 5).iter().enumerate() {
+        for (line, text) in wrapped(reason, width() - 5).iter().enumerate() {
             let number = if line == 0 { (index + 1).to_string() } else { String::new() };
             writeln!(out, "{number:>3}  {text}")?;
         }
@@ -81,7 +82,7 @@ fn agreement_text(out: &mut dyn Write, agreement: &Agreement) -> io::Result<()> 
     for one in agreement.disagreements.iter().take(DISAGREEMENTS_SHOWN_MAX) {
         let theirs = if one.theirs.is_empty() { "no label" } else { &one.theirs };
         let line = format!("  {} {:>10}  JVM: {theirs}; we: {}", one.range, human(one.bytes), one.ours);
-        writeln!(out, "{}", shorten(&line, WIDTH))?;
+        writeln!(out, "{}", shorten(&line, WIDEST))?;
     }
     if !agreement.disagreements.is_empty() {
         writeln!(out)?;

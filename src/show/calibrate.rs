@@ -2,14 +2,56 @@
 
 use super::json::gap;
 use super::units::{human, wrapped};
+use super::width::width;
 use crate::measure::Side;
 use crate::measure::calibration::{Calibration, Cost, Figure};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 
-const WIDTH: usize = super::text::WIDTH;
+/// Narrower tables have no column for cycles.
+const WITH_CYCLES: usize = 96;
 
-pub fn json(calibration: &Calibration, kept: Option<&str>) -> Value {
+/// What became of a calibration.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kept {
+    In(String),
+    /// Not kept: this file holds one of other footprints.
+    OtherStays(String),
+    /// Not kept: this file holds one of a quieter machine.
+    BetterStays {
+        path: String,
+        at: String,
+        spread: Option<f64>,
+    },
+    /// Not kept, for a reason that is among the gaps.
+    No,
+}
+
+impl Kept {
+    fn path(&self) -> Option<&str> {
+        if let Kept::In(path) = self { Some(path) } else { None }
+    }
+
+    fn why_not(&self) -> Option<String> {
+        match self {
+            Kept::OtherStays(path) => {
+                Some(format!("{path} holds a calibration of other footprints, and it stays"))
+            }
+            Kept::BetterStays { path, at, spread } => {
+                let day = at.split('T').next().unwrap_or_default();
+                let spread = spread
+                    .map_or(String::new(), |spread| format!(", its rounds {:.0} % apart", spread * 100.0));
+                Some(format!(
+                    "{path} holds a calibration of {day}, when the machine was quieter{spread}, and it stays; remove the file \
+                     to have this one in its place"
+                ))
+            }
+            Kept::In(_) | Kept::No => None,
+        }
+    }
+}
+
+pub fn json(calibration: &Calibration, kept: &Kept) -> Value {
     let figure = |figure: &Figure| json!({"middle": figure.middle, "from": figure.from, "to": figure.to});
     let rate = calibration.reference_cycles_per_ns;
     let cycles = |figure: &Figure| rate.map(|rate| figure.middle * rate);
@@ -31,15 +73,18 @@ pub fn json(calibration: &Calibration, kept: Option<&str>) -> Value {
         "machine": calibration.machine,
         "reference_cycles_per_ns": rate,
         "walks_per_step": if calibration.is_counted() { "counted" } else { "assumed 1" },
+        "waited_percent": calibration.waited_share.map(|share| share * 100.0),
+        "spread_percent": calibration.spread().map(|spread| spread * 100.0),
         "large_pages_splintered": calibration.is_splintered(),
         "costs": calibration.costs().iter().map(cost).collect::<Vec<_>>(),
         "timings": calibration.timings,
-        "kept": kept,
+        "kept": kept.path(),
+        "not_kept": kept.why_not(),
         "gaps": calibration.gaps.iter().map(gap).collect::<Vec<_>>(),
     })
 }
 
-pub fn text(out: &mut dyn Write, calibration: &Calibration, kept: Option<&str>) -> io::Result<()> {
+pub fn text(out: &mut dyn Write, calibration: &Calibration, kept: &Kept) -> io::Result<()> {
     let machine = &calibration.machine;
     let known = |text: &str| if text.is_empty() { "unknown".to_string() } else { text.to_string() };
     writeln!(
@@ -52,23 +97,28 @@ pub fn text(out: &mut dyn Write, calibration: &Calibration, kept: Option<&str>) 
     )?;
     let costs = calibration.costs();
     if !costs.is_empty() {
-        writeln!(
-            out,
-            "\nCost of one walk of the page tables; the middle of the rounds, and the middle half of them"
-        )?;
+        let title =
+            "Cost of one walk of the page tables; the middle of the rounds, and the middle half of them";
+        writeln!(out)?;
+        wrapped(title, width()).iter().try_for_each(|line| writeln!(out, "{line}"))?;
         table(out, &costs, calibration.reference_cycles_per_ns)?;
         writeln!(out)?;
         for paragraph in notes(calibration, &costs) {
-            wrapped(&paragraph, WIDTH).iter().try_for_each(|line| writeln!(out, "{line}"))?;
+            wrapped(&paragraph, width()).iter().try_for_each(|line| writeln!(out, "{line}"))?;
         }
     }
-    if let Some(path) = kept {
-        writeln!(out, "took {:.1} s; kept in {path}", calibration.took_ms / 1e3)?;
+    let seconds = calibration.took_ms / 1e3;
+    if let Some(path) = kept.path() {
+        writeln!(out, "took {seconds:.1} s; kept in {path}")?;
+    }
+    if let Some(why) = kept.why_not() {
+        let text = format!("took {seconds:.1} s; not kept: {why}");
+        wrapped(&text, width()).iter().try_for_each(|line| writeln!(out, "{line}"))?;
     }
     if !calibration.gaps.is_empty() {
         writeln!(out, "\nnot known:")?;
         for gap in &calibration.gaps {
-            for (index, line) in wrapped(&gap.to_string(), WIDTH - 2).iter().enumerate() {
+            for (index, line) in wrapped(&gap.to_string(), width() - 2).iter().enumerate() {
                 writeln!(out, "{}{line}", if index == 0 { "  " } else { "    " })?;
             }
         }
@@ -77,11 +127,12 @@ pub fn text(out: &mut dyn Write, calibration: &Calibration, kept: Option<&str>) 
 }
 
 fn table(out: &mut dyn Write, costs: &[Cost], rate: Option<f64>) -> io::Result<()> {
-    writeln!(
-        out,
-        "{:<12} {:>9} {:>8}  {:>22}  {:>24} {:>15}",
-        "SIDE", "FOOTPRINT", "PAGES", "INDEPENDENT, ns", "DEPENDENT, ns", "CYCLES"
-    )?;
+    let has_room = width() >= WITH_CYCLES;
+    let line = |out: &mut dyn Write, [side, footprint, pages, low, high, cycles]: [&str; 6]| {
+        write!(out, "{side:<11} {footprint:>9} {pages:>8}  {low:>22}  {high:>24}")?;
+        if has_room { writeln!(out, " {cycles:>15}") } else { writeln!(out) }
+    };
+    line(out, ["SIDE", "FOOTPRINT", "PAGES", "INDEPENDENT, ns", "DEPENDENT, ns", "CYCLES"])?;
     let spread = |figure: &Figure| format!("{:.1} ({:.1} - {:.1})", figure.middle, figure.from, figure.to);
     for cost in costs {
         let is_one = cost.low_ns == cost.high_ns;
@@ -89,16 +140,9 @@ fn table(out: &mut dyn Write, costs: &[Cost], rate: Option<f64>) -> io::Result<(
             let (low, high) = (cost.low_ns.middle * rate, cost.high_ns.middle * rate);
             if is_one { format!("{high:.0}") } else { format!("{low:.0} - {high:.0}") }
         });
-        writeln!(
-            out,
-            "{:<12} {:>9} {:>8}  {:>22}  {:>24} {:>15}",
-            side(cost),
-            short(cost.footprint_bytes),
-            short(cost.page_bytes),
-            if is_one { "-".to_string() } else { spread(&cost.low_ns) },
-            spread(&cost.high_ns),
-            cycles
-        )?;
+        let (footprint, pages) = (short(cost.footprint_bytes), short(cost.page_bytes));
+        let low = if is_one { "-".to_string() } else { spread(&cost.low_ns) };
+        line(out, [side(cost), &footprint, &pages, &low, &spread(&cost.high_ns), &cycles])?;
     }
     Ok(())
 }
@@ -116,24 +160,34 @@ fn short(bytes: u64) -> String {
 
 fn notes(calibration: &Calibration, costs: &[Cost]) -> Vec<String> {
     let walks = if calibration.is_counted() { "Walks were counted." } else { "One walk a step is assumed." };
+    let cycles = if width() >= WITH_CYCLES { " Cycles are those of the time stamp counter." } else { "" };
     let mut notes = vec![format!(
         "Independent: 8 chains of loads at once, so that walks hide behind each other. Dependent: one chain, which waits \
-         for every walk. {walks} Cycles are those of the time stamp counter."
+         for every walk. {walks}{cycles}"
     )];
+    if let (Some(share), true) = (calibration.waited_share, calibration.is_of_a_busy_machine()) {
+        notes.insert(0, format!(
+            "The machine is busy: this test waited for a processor {:.0} % of its time, and shared caches with what ran then. \
+             Its figures may be far too high; calibrate again when less runs here.",
+            share * 100.0
+        ));
+    }
     let of = |page_bytes: u64| {
         let data = costs.iter().filter(move |cost| cost.side == Side::Data);
         data.filter(move |cost| cost.page_bytes == page_bytes).max_by_key(|cost| cost.footprint_bytes)
     };
     if let (Some(small), Some(huge)) = (of(4096), of(2 << 20)) {
-        let saved = |small: f64, huge: f64| (small - huge).max(0.0);
+        let saved = |small: &Figure, huge: &Figure| (small.middle - huge.middle).max(0.0);
+        let (one, other) = (saved(&small.low_ns, &huge.low_ns), saved(&small.high_ns, &huge.high_ns));
+        let (low, high) = (one.min(other), one.max(other));
         notes.push(format!(
             "At {}, an access that misses the TLB is {:.1} to {:.1} ns cheaper on 2 MiB pages than on 4 KiB ones: a million \
              of them a second are {:.1} to {:.1} % of a CPU.",
             short(small.footprint_bytes),
-            saved(small.low_ns.middle, huge.low_ns.middle),
-            saved(small.high_ns.middle, huge.high_ns.middle),
-            saved(small.low_ns.middle, huge.low_ns.middle) / 10.0,
-            saved(small.high_ns.middle, huge.high_ns.middle) / 10.0
+            low,
+            high,
+            low / 10.0,
+            high / 10.0
         ));
     }
     notes.extend(match calibration.is_splintered() {
@@ -160,19 +214,24 @@ mod tests {
         let mut calibration = calibration();
         calibration.gaps.push(Gap::new("memory on 1 GiB pages", Why::Denied));
         let mut out = Vec::new();
-        text(&mut out, &calibration, Some("/home/x/walks.json")).expect("written");
+        text(&mut out, &calibration, &Kept::In("/home/x/walks.json".to_string())).expect("written");
         let text = String::from_utf8(out).expect("UTF-8");
         assert!(text.starts_with("AMD EPYC, microcode unknown, Linux 6.18.44\n"), "{text}");
         assert!(text.contains("56.0 (54.0 - 61.0)") && text.contains("18 - 140"), "{text}");
         assert!(text.contains("memory on 1 GiB pages: denied") && text.contains("kept in /home/x"), "{text}");
-        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= width()), "{text}");
     }
 
     #[test]
     fn without_a_rate_cycles_are_null() {
         let mut calibration = calibration();
         calibration.reference_cycles_per_ns = None;
-        let json = json(&calibration, None);
+        let mut out = Vec::new();
+        let stays = Kept::OtherStays("/x".to_string());
+        text(&mut out, &calibration, &stays).expect("written");
+        let said = "not kept: /x holds a calibration of other footprints, and it stays";
+        assert!(String::from_utf8(out).expect("UTF-8").contains(said));
+        let json = json(&calibration, &stays);
         assert_eq!(json["schema"], "marusa/calibration/1");
         assert!(json["costs"][0]["dependent_reference_cycles"].is_null() && json["kept"].is_null());
         assert_eq!(json["costs"][0]["dependent_ns"]["middle"], 56.0);

@@ -3,14 +3,20 @@
 mod malloc;
 mod page_sizes;
 pub mod pages;
+mod zeros;
 
-use crate::base::{Gap, Known};
+use crate::base::{Gap, Known, Why};
 use crate::map::account::{AreaSum, by_area, by_library, by_thread};
 use crate::map::{Figures, MemoryMap, Owner, Share};
 use crate::os::smaps;
 use crate::snapshot::Snapshot;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+
+pub use zeros::zeros;
+
+/// Those of `figures`, and those that are added to it.
+const FIGURES_KEYS: usize = 13;
 
 pub const MAP_SCHEMA: &str = "marusa/map/1";
 
@@ -20,6 +26,10 @@ pub fn map(snapshot: &Snapshot, map: &MemoryMap) -> Value {
     let areas: Vec<Value> = by_area(map).iter().map(|sum| area(sum, snapshot, &mut gaps)).collect();
     let totals = totals(map, &mut gaps);
     let malloc = malloc::malloc(snapshot, map, &mut gaps);
+    let is_swap_known = snapshot.os.status.swapped_bytes.is_some();
+    if !is_swap_known {
+        gaps.push(Gap::new("swapped_bytes", Why::NotRecorded));
+    }
     let mut value = json!({
         "schema": MAP_SCHEMA,
         "taken": {
@@ -46,7 +56,23 @@ pub fn map(snapshot: &Snapshot, map: &MemoryMap) -> Value {
     if let Some(Ok(sizes)) = &snapshot.os.page_sizes {
         value["page_sizes"] = page_sizes::page_sizes(sizes, map);
     }
+    if !is_swap_known {
+        forget(&mut value, "swapped_bytes");
+    }
     value
+}
+
+/// Makes every figure of this name `null`.
+fn forget(value: &mut Value, key: &str) {
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members {
+                if name == key { *member = Value::Null } else { forget(member, key) }
+            }
+        }
+        Value::Array(members) => members.iter_mut().for_each(|member| forget(member, key)),
+        _ => {}
+    }
 }
 
 /// One gap, with the reason as a word and the address, if any, in the text.
@@ -110,7 +136,7 @@ fn totals(map: &MemoryMap, gaps: &mut Vec<Gap>) -> Value {
     let balance = &map.balance;
     if balance.proportional.is_none() {
         gaps.push(
-            Gap::new("totals.proportional_bytes", crate::base::Why::Denied)
+            Gap::new("totals.proportional_bytes", Why::Denied)
                 .hint("how often pages are mapped is in /proc/kpagecount: run as root or with CAP_SYS_ADMIN"),
         );
     }
@@ -137,7 +163,7 @@ fn area(sum: &AreaSum, snapshot: &Snapshot, gaps: &mut Vec<Gap>) -> Value {
     };
     if in_use.is_none() {
         let what = format!("areas.{}.in_use_bytes", sum.area.name());
-        gaps.push(Gap::new(what, crate::base::Why::NotInThisRuntime));
+        gaps.push(Gap::new(what, Why::NotInThisRuntime));
     }
     let mut value = figures(&sum.figures, in_use);
     value["area"] = json!(sum.area.name());
@@ -157,22 +183,25 @@ fn area(sum: &AreaSum, snapshot: &Snapshot, gaps: &mut Vec<Gap>) -> Value {
 
 /// The keys that areas, parts, threads and libraries share.
 pub fn figures(figures: &Figures, in_use: Option<u64>) -> Value {
-    let sizes: BTreeMap<String, u64> =
-        figures.by_page_size.iter().map(|(size, bytes)| (size.to_string(), *bytes)).collect();
-    let mut value = json!({
-        "reserved_bytes": figures.reserved,
-        "committed_bytes": figures.committed,
-        "resident_bytes": figures.resident,
-        "aliased_bytes": figures.aliased,
-        "in_use_bytes": in_use,
-        "swapped_bytes": figures.swapped,
-        "proportional_bytes": (figures.sharing_unknown == 0).then_some(figures.proportional),
-        "by_page_size": sizes,
-    });
+    // In the order of their texts.
+    let sizes: BTreeMap<String, &u64> =
+        figures.by_page_size.iter().map(|(size, bytes)| (size.to_string(), bytes)).collect();
+    let sizes: Map<String, Value> = sizes.into_iter().map(|(size, bytes)| (size, (*bytes).into())).collect();
+    // Not by `json!`: there are thousands of these, and a table that grows is built several times.
+    let mut value = Map::with_capacity(FIGURES_KEYS);
+    let mut add = |key: &str, bytes: Value| value.insert(key.to_string(), bytes);
+    add("reserved_bytes", figures.reserved.into());
+    add("committed_bytes", figures.committed.into());
+    add("resident_bytes", figures.resident.into());
+    add("aliased_bytes", figures.aliased.into());
+    add("in_use_bytes", in_use.into());
+    add("swapped_bytes", figures.swapped.into());
+    add("proportional_bytes", (figures.sharing_unknown == 0).then_some(figures.proportional).into());
+    add("by_page_size", sizes.into());
     if !figures.by_page_kind.is_empty() {
-        value["by_page_kind"] = page_sizes::kinds(figures);
+        add("by_page_kind", page_sizes::kinds(figures));
     }
-    value
+    value.into()
 }
 
 fn threads(snapshot: &Snapshot, map: &MemoryMap) -> Vec<Value> {

@@ -1,6 +1,8 @@
-//! The JVMs of a host, one a line, at most 100 columns; and the same as JSON, schema marusa/list/1.
+//! The JVMs of a host, one a line, without the columns that a narrow terminal has no room for, and whole where it is no terminal;
+//! and the same as JSON, schema marusa/list/1.
 
-use super::units::{human, shorten};
+use super::units::{human, shorten, wrapped};
+use super::width::width;
 use crate::base::{Gap, Known};
 use crate::snapshot::discover::{Jvm, PageMode, Vm};
 use serde_json::{Value, json};
@@ -8,32 +10,61 @@ use std::io::{self, Write};
 
 /// The widest that a column may get: pid, user, container, JVM, collector, heap, resident, pages. What is left is main's.
 const WIDTHS_MAX: [usize; 8] = [8, 9, 12, 14, 11, 9, 9, 11];
-const LINE_COLUMNS: usize = 100;
 const MAIN_COLUMNS_MIN: usize = 12;
+/// Left out first where there is no room: pages, heap, collector.
+const DISPENSABLE: [usize; 3] = [7, 5, 4];
 const HEADS: [&str; 8] = ["PID", "USER", "CONTAINER", "JVM", "GC", "MAX HEAP", "RSS", "PAGES"];
 /// Numbers stand to the right.
 const RIGHT: [bool; 8] = [true, false, false, false, false, true, true, false];
 
-pub fn text(out: &mut dyn Write, jvms: &[Jvm]) -> io::Result<()> {
+/// `is_whole`: nothing is shortened, for a program that reads it.
+pub fn text(out: &mut dyn Write, jvms: &[Jvm], is_whole: bool) -> io::Result<()> {
     if jvms.is_empty() {
         return writeln!(out, "no JVM runs on this host that may be seen");
     }
     let rows: Vec<[String; 8]> = jvms.iter().map(row).collect();
     let is_used = |column: usize| column != 2 || rows.iter().any(|row| !row[2].is_empty());
-    let widths: Vec<usize> = (0..HEADS.len())
+    let mut widths: Vec<usize> = (0..HEADS.len())
         .map(|column| {
             let longest = rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-            if is_used(column) { longest.max(HEADS[column].len()).min(WIDTHS_MAX[column]) } else { 0 }
+            let most = if is_whole { usize::MAX } else { WIDTHS_MAX[column] };
+            if is_used(column) { longest.max(HEADS[column].len()).min(most) } else { 0 }
         })
         .collect();
-    let taken: usize = widths.iter().filter(|width| **width > 0).map(|width| width + 2).sum();
-    let main_columns = LINE_COLUMNS.saturating_sub(taken).max(MAIN_COLUMNS_MIN);
+    let left_out = if is_whole { Vec::new() } else { leave_out(&mut widths) };
+    let line_columns = if is_whole { usize::MAX } else { width() };
+    let main_columns = line_columns.saturating_sub(taken(&widths)).max(MAIN_COLUMNS_MIN);
     line(out, &HEADS.map(str::to_string), &widths, "MAIN")?;
     for (jvm, row) in jvms.iter().zip(&rows) {
         let main = jvm.main.as_deref().unwrap_or("?");
         line(out, row, &widths, &shorten_start(main, main_columns))?;
     }
-    hints(out, jvms)
+    if !left_out.is_empty() {
+        let text = format!(
+            "no room in {} columns for {}: COLUMNS=100 or --json has all",
+            width(),
+            left_out.join(", ")
+        );
+        wrapped(&text, width()).iter().try_for_each(|line| writeln!(out, "{line}"))?;
+    }
+    hints(out, jvms, line_columns)
+}
+
+fn taken(widths: &[usize]) -> usize {
+    widths.iter().filter(|width| **width > 0).map(|width| width + 2).sum()
+}
+
+/// Takes columns away until the main class has its room; the titles of those.
+fn leave_out(widths: &mut [usize]) -> Vec<&'static str> {
+    let mut left_out = Vec::new();
+    for column in DISPENSABLE {
+        if taken(widths) + MAIN_COLUMNS_MIN <= width() {
+            break;
+        }
+        widths[column] = 0;
+        left_out.push(HEADS[column]);
+    }
+    left_out
 }
 
 fn line(out: &mut dyn Write, cells: &[String; 8], widths: &[usize], main: &str) -> io::Result<()> {
@@ -45,13 +76,15 @@ fn line(out: &mut dyn Write, cells: &[String; 8], widths: &[usize], main: &str) 
 }
 
 /// What was not known, once each, with what would help.
-fn hints(out: &mut dyn Write, jvms: &[Jvm]) -> io::Result<()> {
+fn hints(out: &mut dyn Write, jvms: &[Jvm], columns: usize) -> io::Result<()> {
     let mut said: Vec<String> = Vec::new();
     for gap in jvms.iter().flat_map(gaps) {
         let hint = gap.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
         let text = format!("? {}: {}{hint}", gap.what, gap.why.word());
         if !said.contains(&text) {
-            writeln!(out, "{}", shorten(&text, LINE_COLUMNS))?;
+            for (index, line) in wrapped(&text, columns.saturating_sub(2)).iter().enumerate() {
+                writeln!(out, "{}{line}", if index == 0 { "" } else { "  " })?;
+            }
             said.push(text);
         }
     }
@@ -198,14 +231,29 @@ mod tests {
     fn lines_stay_within_100_columns_and_unknown_is_a_question_mark_with_a_hint() {
         let mut out = Vec::new();
         let long = "com.example.".repeat(20);
-        text(&mut out, &[jvm(7, "Main"), jvm(1_234_567, &long), denied(9)]).expect("written");
+        let jvms = [jvm(7, "Main"), jvm(1_234_567, &long), denied(9)];
+        let mut whole = Vec::new();
+        text(&mut whole, &jvms, true).expect("written");
+        assert!(String::from_utf8(whole).expect("UTF-8").contains(&long));
+        text(&mut out, &jvms, false).expect("written");
         let out = String::from_utf8(out).expect("UTF-8");
-        assert!(out.lines().all(|line| line.chars().count() <= LINE_COLUMNS), "{out}");
+        assert!(out.lines().all(|line| line.chars().count() <= crate::show::width::WIDEST), "{out}");
         assert!(
             out.starts_with("    PID  USER  JVM"),
             "no column for containers that there are none of: {out}"
         );
         assert_eq!(out.lines().last(), Some("? version: denied (run as root)"));
+    }
+
+    #[test]
+    fn a_narrow_terminal_gets_fewer_columns_and_is_told() {
+        let mut out = Vec::new();
+        let jvms = [jvm(1_234_567, "com.example.of.a.long.name.Main")];
+        crate::show::width::within(64, || text(&mut out, &jvms, false)).expect("written");
+        let out = String::from_utf8(out).expect("UTF-8");
+        assert!(out.lines().all(|line| line.chars().count() <= 64), "{out}");
+        assert!(!out.contains("THP madvise") && out.contains("…"), "{out}");
+        assert!(out.contains("no room in 64 columns for PAGES"), "{out}");
     }
 
     #[test]

@@ -1,11 +1,25 @@
 //! The faces of the account. Nothing here reads the machine or computes a figure that is not in what it is given.
 
 pub mod audit;
+pub mod bench;
 pub mod calibrate;
+pub mod compare;
+pub mod diff;
+pub mod doctor;
+pub mod html;
 pub mod json;
+pub mod leaks;
 pub mod list;
+pub mod look;
+pub mod pages;
+pub mod plot;
 pub mod predict;
+pub mod record;
+pub mod rows;
+pub mod stalls;
 pub mod text;
 pub mod tlb;
 pub mod trim;
+pub mod tui;
 pub mod units;
+pub mod width;

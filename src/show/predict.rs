@@ -2,16 +2,22 @@
 
 use super::json::gap;
 use super::units::{human, wrapped};
-use crate::base::Gap;
+use super::width::width;
+use crate::base::{Gap, Why};
 use crate::map::Area;
 use crate::measure::predict::{Choice, Interval, Prediction};
 use crate::measure::price::AreaPrice;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 
-const WIDTH: usize = super::text::WIDTH;
+/// A table of these columns fits 100; a narrower one has less between them, and nothing of what is on small pages.
+const WIDE: usize = 100;
 
 pub fn json(predictions: &[Prediction]) -> Value {
+    predictions.iter().map(one_json).collect()
+}
+
+pub fn one_json(prediction: &Prediction) -> Value {
     let interval = |(low, high): &Interval| json!({"low": low, "high": high});
     let area = |(area, price): &(Area, AreaPrice)| {
         json!({
@@ -22,29 +28,25 @@ pub fn json(predictions: &[Prediction]) -> Value {
             "after_high_bytes": price.after.1,
         })
     };
-    let one = |prediction: &Prediction| {
-        let gain = prediction.gain.as_ref().ok();
-        let kinds = gain.map(|gain| {
-            let kind =
-                |(kind, percent): &(String, Interval)| json!({"kind": kind, "percent": interval(percent)});
-            gain.by_kind.iter().map(kind).collect::<Vec<_>>()
-        });
-        let is_priced = prediction.price_gap.is_none();
-        let gaps = prediction.gain.as_ref().err().into_iter().chain(&prediction.price_gap);
-        json!({
-            "choice": prediction.choice.name(),
-            "cpu_saved_percent": gain.map(|gain| interval(&gain.percent)),
-            "cpu_saved_by_kind": kinds,
-            "memory_more_low_bytes": is_priced.then(|| prediction.lost().0),
-            "memory_more_high_bytes": is_priced.then(|| prediction.lost().1),
-            "areas": is_priced.then(|| prediction.areas.iter().map(area).collect::<Vec<_>>()),
-            "pages_2m": prediction.pool.map(|pool| json!({"low": pool[0].0, "high": pool[0].1})),
-            "pages_1g": prediction.pool.map(|pool| json!({"low": pool[1].0, "high": pool[1].1})),
-            "notes": prediction.notes,
-            "gaps": gaps.map(gap).collect::<Vec<_>>(),
-        })
-    };
-    predictions.iter().map(one).collect()
+    let gain = prediction.gain.as_ref().ok();
+    let kinds = gain.map(|gain| {
+        let kind = |(kind, percent): &(String, Interval)| json!({"kind": kind, "percent": interval(percent)});
+        gain.by_kind.iter().map(kind).collect::<Vec<_>>()
+    });
+    let is_priced = prediction.price_gap.is_none();
+    let gaps = prediction.gain.as_ref().err().into_iter().chain(&prediction.price_gap);
+    json!({
+        "choice": prediction.choice.name(),
+        "cpu_saved_percent": gain.map(|gain| interval(&gain.percent)),
+        "cpu_saved_by_kind": kinds,
+        "memory_more_low_bytes": is_priced.then(|| prediction.lost().0),
+        "memory_more_high_bytes": is_priced.then(|| prediction.lost().1),
+        "areas": is_priced.then(|| prediction.areas.iter().map(area).collect::<Vec<_>>()),
+        "pages_2m": prediction.pool.map(|pool| json!({"low": pool[0].0, "high": pool[0].1})),
+        "pages_1g": prediction.pool.map(|pool| json!({"low": pool[1].0, "high": pool[1].1})),
+        "notes": prediction.notes,
+        "gaps": gaps.map(gap).collect::<Vec<_>>(),
+    })
 }
 
 /// Where nothing could be counted, and the price is all there is.
@@ -52,38 +54,68 @@ pub fn alone(predictions: &[Prediction], why: &Gap) -> Value {
     json!({"schema": "marusa/tlb/1", "total": null, "larger_pages": json(predictions), "gaps": [gap(why)]})
 }
 
+/// The same for people: first what was asked for, and why there is no answer.
+pub fn alone_text(out: &mut dyn Write, predictions: &[Prediction], why: &Gap) -> io::Result<()> {
+    let answer = format!("CPU time lost in address translation: not known. {why}");
+    wrapped(&answer, width()).iter().try_for_each(|line| writeln!(out, "{line}"))?;
+    writeln!(out)?;
+    said(out, predictions, Some(why))
+}
+
 pub fn text(out: &mut dyn Write, predictions: &[Prediction]) -> io::Result<()> {
+    said(out, predictions, None)
+}
+
+fn said(out: &mut dyn Write, predictions: &[Prediction], known: Option<&Gap>) -> io::Result<()> {
     writeln!(out, "What larger pages would give and take")?;
-    writeln!(out, "{:<16} {:>20}  {:>26}  {:>30}", "", "CPU TIME SAVED, %", "MEMORY MORE", "HUGETLB PAGES")?;
-    for prediction in predictions {
+    let line = |out: &mut dyn Write, [title, gain, memory, pages]: [&str; 4]| match width() >= WIDE {
+        true => writeln!(out, "{title:<16} {gain:>20}  {memory:>26}  {pages:>30}"),
+        false => writeln!(out, "{title:<13} {gain:>17} {memory:>22} {pages:>25}"),
+    };
+    line(out, ["", "CPU TIME SAVED, %", "MEMORY MORE", "HUGETLB PAGES"])?;
+    // What this JVM can not be told has a sentence, and no row.
+    let is_refused = |one: &Prediction| {
+        let why = one.price_gap.as_ref();
+        why.is_some_and(|gap| gap.why == Why::NotInThisRuntime) && one.gain.as_ref().err() == why
+    };
+    let shown: Vec<&Prediction> = predictions.iter().filter(|one| !is_refused(one)).collect();
+    for prediction in &shown {
         let gain = prediction.gain.as_ref().map_or("-".to_string(), |gain| percent(gain.percent));
         let memory = match prediction.price_gap {
             Some(_) => "-".to_string(),
             None => bytes(prediction.lost()),
         };
         let pages = prediction.pool.map_or("-".to_string(), pool);
-        writeln!(out, "{:<16} {gain:>20}  {memory:>26}  {pages:>30}", title(prediction.choice))?;
+        line(out, [title(prediction.choice), &gain, &memory, &pages])?;
     }
-    areas(out, predictions)?;
+    areas(out, &shown)?;
     let notes = predictions.iter().flat_map(|prediction| prediction.notes.iter().cloned());
     let missing =
         predictions.iter().flat_map(|one| one.gain.as_ref().err().into_iter().chain(&one.price_gap));
+    let missing = missing.filter(|gap| Some(*gap) != known);
     said_once(out, notes.chain(missing.map(Gap::to_string)))
 }
 
 /// What each area has, and would have.
-fn areas(out: &mut dyn Write, predictions: &[Prediction]) -> io::Result<()> {
+fn areas(out: &mut dyn Write, predictions: &[&Prediction]) -> io::Result<()> {
     let Some(first) = predictions.iter().find(|prediction| !prediction.areas.is_empty()) else {
         return Ok(());
     };
-    write!(out, "\n{:<12} {:>10} {:>10}", "RESIDENT", "NOW", "ON SMALL")?;
-    predictions.iter().try_for_each(|one| write!(out, " {:>21}", title(one.choice)))?;
+    let is_wide = width() >= WIDE;
+    let column = if is_wide { 22 } else { 19 };
+    let start = |out: &mut dyn Write, name: &str, now: &str, small: &str| match is_wide {
+        true => write!(out, "{name:<12} {now:>10} {small:>10}"),
+        false => write!(out, "{name:<12} {now:>10}"),
+    };
+    writeln!(out)?;
+    start(out, "RESIDENT", "NOW", "ON SMALL")?;
+    predictions.iter().try_for_each(|one| write!(out, "{:>column$}", title(one.choice)))?;
     writeln!(out)?;
     for (area, price) in &first.areas {
-        write!(out, "{:<12} {:>10} {:>10}", area.title(), human(price.now), human(price.on_small))?;
+        start(out, area.title(), &human(price.now), &human(price.on_small))?;
         for prediction in predictions {
             let of_area = prediction.areas.iter().find(|(one, _)| one == area);
-            write!(out, " {:>21}", of_area.map_or("-".to_string(), |(_, price)| bytes(price.after)))?;
+            write!(out, "{:>column$}", of_area.map_or("-".to_string(), |(_, price)| bytes(price.after)))?;
         }
         writeln!(out)?;
     }
@@ -96,7 +128,10 @@ fn said_once(out: &mut dyn Write, sentences: impl Iterator<Item = String>) -> io
         if said.contains(&sentence) {
             continue;
         }
-        for (index, line) in wrapped(&sentence, WIDTH - 2).iter().enumerate() {
+        if said.is_empty() {
+            writeln!(out)?;
+        }
+        for (index, line) in wrapped(&sentence, width() - 2).iter().enumerate() {
             writeln!(out, "{}{line}", if index == 0 { "- " } else { "  " })?;
         }
         said.push(sentence);
@@ -113,11 +148,21 @@ fn title(choice: Choice) -> &'static str {
 }
 
 fn percent((low, high): Interval) -> String {
-    format!("{low:.1} - {high:.1}")
+    range(format!("{low:.1}"), format!("{high:.1}"))
 }
 
 fn bytes((low, high): (u64, u64)) -> String {
-    if low == high { human(high) } else { format!("{} - {}", human(low), human(high)) }
+    range(human(low), human(high))
+}
+
+/// Two ends that read the same are one figure; two of one unit name it once.
+fn range(low: String, high: String) -> String {
+    let unit = high.rfind(' ').map_or("", |at| &high[at..]);
+    match low.strip_suffix(unit) {
+        _ if low == high => high,
+        Some(number) if !number.is_empty() => format!("{number} - {high}"),
+        _ => format!("{low} - {high}"),
+    }
 }
 
 fn pool(pool: [(u64, u64); 2]) -> String {
@@ -133,11 +178,11 @@ fn pool(pool: [(u64, u64); 2]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::Why;
     use crate::measure::predict::Gain;
 
     fn prediction(choice: Choice) -> Prediction {
-        let price = AreaPrice { now: 5 << 20, on_small: 4 << 20, after: (5 << 20, 8 << 20) };
+        let price =
+            AreaPrice { now: 5 << 20, on_small: 4 << 20, movable: 4 << 20, after: (5 << 20, 8 << 20) };
         Prediction {
             choice,
             gain: Ok(Gain { percent: (0.25, 3.5), by_kind: vec![("gc".to_string(), (0.25, 3.5))] }),
@@ -149,6 +194,12 @@ mod tests {
     }
 
     #[test]
+    fn an_interval_whose_ends_read_the_same_is_one_figure() {
+        assert_eq!(bytes((1200 << 20, (1200 << 20) + 4096)), "1.2 GiB");
+        assert_eq!((percent((0.01, 0.02)), percent((0.0, 0.3))), ("0.0".into(), "0.0 - 0.3".into()));
+    }
+
+    #[test]
     fn intervals_and_what_is_not_known_said_once() {
         let mut predictions: Vec<Prediction> = Choice::ALL.into_iter().map(prediction).collect();
         let denied = Gap::new("counters", Why::Denied);
@@ -156,7 +207,7 @@ mod tests {
         predictions[2] = Prediction {
             gain: Err(denied.clone()),
             areas: Vec::new(),
-            price_gap: Some(denied),
+            price_gap: Some(denied.clone()),
             pool: None,
             ..predictions[2].clone()
         };
@@ -164,9 +215,20 @@ mod tests {
         text(&mut out, &predictions).expect("written");
         let text = String::from_utf8(out).expect("UTF-8");
         assert!(text.contains("0.2 - 3.5") && text.contains("120 - 121 x 2M"), "{text}");
-        assert!(text.contains("5.0 MiB - 8.0 MiB"), "{text}");
+        assert!(text.contains("5.0 - 8.0 MiB"), "{text}");
         assert_eq!((text.matches("said by all").count(), text.matches("counters: denied").count()), (1, 1));
-        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= width()), "{text}");
+        let narrow = crate::show::width::within(80, || {
+            let mut out = Vec::new();
+            alone_text(&mut out, &predictions, &denied).expect("written");
+            String::from_utf8(out).expect("UTF-8")
+        });
+        assert!(narrow.lines().all(|line| line.chars().count() <= 80), "{narrow}");
+        assert!(
+            narrow.starts_with("CPU time lost in address translation: not known. counters: denied"),
+            "{narrow}"
+        );
+        assert_eq!(narrow.matches("counters: denied").count(), 1, "{narrow}");
 
         let json = json(&predictions);
         assert_eq!(json[0]["cpu_saved_percent"]["high"], 3.5);

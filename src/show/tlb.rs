@@ -4,6 +4,7 @@
 mod json;
 
 use super::units::{shorten, wrapped};
+use super::width::width;
 use crate::base::{Gap, Known, rfc3339};
 use crate::measure::events::Model;
 use crate::measure::interval::Count;
@@ -16,9 +17,29 @@ use std::time::SystemTime;
 
 pub use json::json;
 
-const WIDTH: usize = 100;
-const NAME: usize = 22;
+/// Columns of the wide table: names, rates, times.
+const WIDE: Columns = Columns { name: 22, rate: 11, time: 11 };
+/// The narrower one has 80 columns, and shorter titles.
+const NARROW: Columns = Columns { name: 19, rate: 9, time: 9 };
+const WIDE_MIN: usize = 93;
 const THREADS_SHOWN_MAX: usize = 40;
+
+#[derive(Clone, Copy)]
+struct Columns {
+    name: usize,
+    rate: usize,
+    time: usize,
+}
+
+impl Columns {
+    fn fitting() -> Columns {
+        if is_wide() { WIDE } else { NARROW }
+    }
+}
+
+fn is_wide() -> bool {
+    width() >= WIDE_MIN
+}
 
 /// What stays the same in all intervals.
 pub struct Subject<'a> {
@@ -30,8 +51,8 @@ pub struct Subject<'a> {
 
 /// Once, before the tables.
 pub fn head(out: &mut dyn Write, subject: &Subject) -> io::Result<()> {
-    writeln!(out, "{}", shorten(&format!("pid {}  {}", subject.pid, subject.command), WIDTH))?;
-    writeln!(out, "{}", shorten(&format!("{}, Linux {}", subject.cpu.describe(), subject.kernel), WIDTH))
+    writeln!(out, "{}", shorten(&format!("pid {}  {}", subject.pid, subject.command), width()))?;
+    writeln!(out, "{}", shorten(&format!("{}, Linux {}", subject.cpu.describe(), subject.kernel), width()))
 }
 
 /// One interval.
@@ -42,7 +63,8 @@ pub fn table(out: &mut dyn Write, report: &Report, at: SystemTime) -> io::Result
         Some(share) => format!("each counter ran at least {:.0} % of the time, and is scaled", share * 100.0),
     };
     let threads = report.total.threads;
-    writeln!(out, "\n{}  {:.2} s, {threads} threads, {ran}", rfc3339(at), report.seconds)?;
+    writeln!(out)?;
+    paragraph(out, &format!("{}: {:.2} s, {threads} threads, {ran}", rfc3339(at), report.seconds), 0)?;
     paragraph(out, model(report), 0)?;
     writeln!(out)?;
     if report.model == Model::None {
@@ -104,7 +126,7 @@ fn gaps(out: &mut dyn Write, gaps: &[Gap]) -> io::Result<()> {
 }
 
 fn paragraph(out: &mut dyn Write, text: &str, indent: usize) -> io::Result<()> {
-    for (index, line) in wrapped(text, WIDTH - 2 * indent).iter().enumerate() {
+    for (index, line) in wrapped(text, width() - 2 * indent).iter().enumerate() {
         let indent = if index == 0 { indent } else { 2 * indent };
         writeln!(out, "{:indent$}{line}", "")?;
     }
@@ -128,17 +150,24 @@ fn model(report: &Report) -> &'static str {
 }
 
 fn titles(out: &mut dyn Write) -> io::Result<()> {
+    let Columns { name, rate, time } = Columns::fitting();
+    let [threads, code, data] = match is_wide() {
+        true => ["threads", "itlb-miss/s", "dtlb-miss/s"],
+        false => ["threads, % of cpu", "itlb/s", "dtlb/s"],
+    };
     writeln!(
         out,
-        "{:<NAME$} m {:>5} |{:>11} {:>10} |{:>11} {:>11} |{:>11}",
-        "threads", "size", "itlb-miss/s", "%tim", "dtlb-miss/s", "%tim", "%tim"
+        "{threads:<name$} m {:>5} |{code:>rate$} {:>time$} |{data:>rate$} {:>time$} |{:>time$}",
+        "size", "%tim", "%tim", "%tim"
     )?;
     rule(out)
 }
 
 fn rule(out: &mut dyn Write) -> io::Result<()> {
+    let Columns { name, rate, time } = Columns::fitting();
     let dash = |width: usize| "-".repeat(width);
-    writeln!(out, "{}+{}+{}+{}", dash(NAME + 9), dash(23), dash(24), dash(12))
+    let side = dash(rate + time + 2);
+    writeln!(out, "{}+{side}+{side}+{}", dash(name + 9), dash(time))
 }
 
 /// A line for each mode and page size that has misses, at least one for each mode in which the threads ran.
@@ -217,10 +246,11 @@ fn line(
     let [code_rate, data_rate] = rates.map(|rate| rate.map_or(String::new(), count));
     let [code_time, data_time] = times.map(|time| time.map_or(String::new(), percent));
     let both = both.map_or(String::new(), percent);
-    let name = shorten(name, NAME);
-    let text = format!(
-        "{name:<NAME$} {mode:<1} {size:>5} |{code_rate:>11} {code_time:>10} |{data_rate:>11} {data_time:>11} |{both:>11}"
-    );
+    let Columns { name: room, rate, time } = Columns::fitting();
+    let name = shorten(name, room);
+    let side = |count: &str, share: &str| format!("|{count:>rate$} {share:>time$} ");
+    let (code, data) = (side(&code_rate, &code_time), side(&data_rate, &data_time));
+    let text = format!("{name:<room$} {mode:<1} {size:>5} {code}{data}|{both:>time$}");
     writeln!(out, "{}", text.trim_end())
 }
 
@@ -242,7 +272,10 @@ fn count(rate: &Known<f64>) -> String {
 /// "gc 12 % cpu": without it a large %tim of few threads reads like a large loss.
 fn share_of_cpu(row: &Row, total: &Row) -> String {
     match (&row.cycles, &total.cycles) {
-        (Ok(own), Ok(all)) if *all > 0.0 => format!("{} {:.0} % cpu", title(&row.who), own * 100.0 / all),
+        (Ok(own), Ok(all)) if *all > 0.0 => {
+            let unit = if is_wide() { " cpu" } else { "" };
+            format!("{} {:.0} %{unit}", title(&row.who), own * 100.0 / all)
+        }
         _ => title(&row.who),
     }
 }
@@ -252,7 +285,7 @@ fn title(who: &Who) -> String {
         Who::Kind(kind) => kind.word().to_string(),
         Who::Thread { tid, name, .. } => {
             let tid = tid.to_string();
-            format!("{} {tid}", shorten(name, NAME.saturating_sub(tid.len() + 1)))
+            format!("{} {tid}", shorten(name, Columns::fitting().name.saturating_sub(tid.len() + 1)))
         }
         Who::Total => "total".to_string(),
     }

@@ -4,8 +4,9 @@ mod json;
 
 pub use json::{json, outcome_json, round_json};
 
-use super::text::{WIDTH, gaps as show_gaps, head};
+use super::text::{gaps as show_gaps, head};
 use super::units::{human, human_signed, wrapped};
+use super::width::width;
 use crate::base::{Bytes, Gap, Known};
 use crate::map::MemoryMap;
 use crate::map::trim::{Advice, ArenaPrediction, Held, Outcome, Prediction};
@@ -52,7 +53,7 @@ fn prediction_text(out: &mut dyn Write, prediction: &Prediction) -> io::Result<(
     writeln!(
         out,
         "{:<10} {:>7} {:>11} {:>11} {:>11} {:>13} {:>13} {:>11}",
-        "ARENA", "THREADS", "FROM SYSTEM", "IN USE", "FREE", "FREE RESIDENT", "COMES BACK", "TOP STAYS"
+        "ARENA", "THREADS", "FROM SYSTEM", "CHUNKS USED", "FREE", "FREE RESIDENT", "COMES BACK", "TOP STAYS"
     )?;
     let mut arenas: Vec<&ArenaPrediction> = prediction.arenas.iter().collect();
     arenas.sort_by_key(|arena| {
@@ -71,6 +72,10 @@ fn prediction_text(out: &mut dyn Write, prediction: &Prediction) -> io::Result<(
     if prediction.unread > 0 {
         writeln!(out, "{} arenas could not be read: what they give back comes on top", prediction.unread)?;
     }
+    writeln!(
+        out,
+        "CHUNKS USED and FREE: in memory or not, with headers, without chunks that malloc mapped one by one"
+    )?;
     kept_text(out, &prediction.total)?;
     if prediction.answer_buffer_bytes > 0 {
         let buffer = human(prediction.answer_buffer_bytes);
@@ -112,7 +117,7 @@ fn kept_text(out: &mut dyn Write, total: &Held) -> io::Result<()> {
         human(total.scattered_bytes())
     );
     writeln!(out)?;
-    wrapped(&text, WIDTH).into_iter().try_for_each(|line| writeln!(out, "{line}"))
+    wrapped(&text, width()).into_iter().try_for_each(|line| writeln!(out, "{line}"))
 }
 
 /// What came back, and its price.
@@ -161,7 +166,7 @@ fn price_text(out: &mut dyn Write, outcome: &Outcome, price: &Price) -> io::Resu
             i64::try_from(later).unwrap_or(i64::MAX).saturating_sub_unsigned(outcome.resident_after_bytes);
         text += &format!(" (resident {} then, {})", human(later), human_signed(grown));
     }
-    wrapped(&text, WIDTH).into_iter().try_for_each(|line| writeln!(out, "{line}"))
+    wrapped(&text, width()).into_iter().try_for_each(|line| writeln!(out, "{line}"))
 }
 
 /// The options that would help after the next start.
@@ -175,7 +180,7 @@ pub fn advice_text(out: &mut dyn Write, advice: &[Advice]) -> io::Result<()> {
         if let Some(option) = option {
             writeln!(out, "  {option}")?;
         }
-        for line in wrapped(&why, WIDTH - 4) {
+        for line in wrapped(&why, width() - 4) {
             writeln!(out, "    {line}")?;
         }
     }
@@ -274,7 +279,7 @@ mod tests {
         let mut bytes = Vec::new();
         advice_text(&mut bytes, &all).expect("written");
         let text = String::from_utf8(bytes).expect("UTF-8");
-        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= width()), "{text}");
         for word in ["UnlockExperimental", "64.0 MiB", "4 KiB", "12 of 40", "200.0 MiB", "9.0 MiB"] {
             assert!(text.replace("\n    ", " ").contains(word), "no {word} in {text}");
         }

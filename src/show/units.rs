@@ -1,18 +1,6 @@
 //! Bytes and shares for people.
 
-/// "1.4 GiB", "17.0 MiB", "1023 MiB", "528 KiB", "0".
-pub fn human(bytes: u64) -> String {
-    const UNITS: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
-    for (unit, size) in UNITS {
-        if bytes >= size {
-            let value = bytes as f64 / size as f64;
-            // Nine characters at most: columns of ten never touch.
-            let is_whole = unit == "KiB" || value >= 999.95;
-            return if is_whole { format!("{value:.0} {unit}") } else { format!("{value:.1} {unit}") };
-        }
-    }
-    if bytes == 0 { "0".to_string() } else { format!("{bytes} B") }
-}
+pub use crate::base::human;
 
 /// "+1.4 MiB", "-12 KiB", "0".
 pub fn human_signed(bytes: i64) -> String {
@@ -46,19 +34,41 @@ pub fn shorten(text: &str, width: usize) -> String {
     short
 }
 
-/// Words in lines of at most `width` columns.
+/// Words in lines of at most `width` columns; a number stays with its unit.
 pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for word in text.split(' ') {
+    for word in words(text) {
+        // Without control letters, whoever the text is of.
+        let word = shorten(word, width);
         match lines.last_mut() {
-            Some(line) if line.len() + 1 + word.len() <= width => {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
                 line.push(' ');
-                line.push_str(word);
+                line.push_str(&word);
             }
-            _ => lines.push(shorten(word, width)),
+            _ => lines.push(word),
         }
     }
     lines
+}
+
+fn words(text: &str) -> Vec<&str> {
+    const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "%", "ns"];
+    let mut words: Vec<(usize, usize)> = Vec::new();
+    let mut at = 0;
+    for word in text.split(' ') {
+        let end = at + word.len();
+        let is_unit = UNITS.contains(&word.trim_end_matches([',', ';', '.', ')', ':']));
+        match words.last_mut() {
+            Some((start, last))
+                if is_unit && text[*start..*last].ends_with(|letter: char| letter.is_ascii_digit()) =>
+            {
+                *last = end;
+            }
+            _ => words.push((at, end)),
+        }
+        at = end + 1;
+    }
+    words.into_iter().map(|(start, end)| &text[start..end]).collect()
 }
 
 #[cfg(test)]
@@ -73,6 +83,13 @@ mod tests {
         assert_eq!(human(157_659_136), "150.4 MiB");
         assert_eq!(human_signed(-4096), "-4 KiB");
         assert_eq!(percent(1, 0), "");
+    }
+
+    #[test]
+    fn words_are_wrapped_and_numbers_stay_with_their_units() {
+        assert_eq!(wrapped("freed 4.1 MiB, of it", 12), ["freed", "4.1 MiB, of", "it"]);
+        assert_eq!(wrapped("½ ½ ½ 7 %", 5), ["½ ½ ½", "7 %"]);
+        assert_eq!(wrapped("", 5), [""]);
     }
 
     #[test]

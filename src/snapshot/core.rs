@@ -2,7 +2,7 @@
 //! malloc: the kernel does not write it into a core.
 
 use super::take::interpret;
-use super::types::{Snapshot, Taken};
+use super::types::{Snapshot, Source, Taken};
 use crate::alloc::glibc::find as glibc;
 use crate::base::{Addr, Gap, Range, Why};
 use crate::jvm::hotspot::find;
@@ -21,6 +21,10 @@ const HEAP_ABOVE_BYTES_MAX: u64 = 1 << 30;
 pub enum NoAccount {
     #[error("it is the core of no JVM: it maps neither libjvm.so nor libj9vm; its command is {0:?}")]
     NoJvm(String),
+    #[error(
+        "it is a truncated core: it ends within its notes, before the list of its mapped files (ulimit -c, or a full disk)"
+    )]
+    Cut,
     #[error("the JVM in it can not be read: {0}")]
     Library(Gap),
 }
@@ -31,7 +35,10 @@ pub fn read(core: &Core) -> Result<Snapshot, NoAccount> {
     let mut view = core.view().clone();
     let Some(library) = view.mappings.iter().find(|mapping| find::is_jvm(mapping)) else {
         // A core without its list of files may be that of a JVM, and says so itself.
-        return Err(NoAccount::NoJvm(view.process.command));
+        return Err(match core.is_cut_within_notes() {
+            true => NoAccount::Cut,
+            false => NoAccount::NoJvm(view.process.command),
+        });
     };
     let trouble = core.trouble(&library.path).cloned();
     let (memory, symbols) = (core.memory(), core.symbols());
@@ -43,7 +50,8 @@ pub fn read(core: &Core) -> Result<Snapshot, NoAccount> {
                 .hint("no mapping above the executable begins where glibc's malloc says"),
         ),
     }
-    let taken = Taken { at: core.written.clone().unwrap_or_default(), ..Taken::default() };
+    let at = core.written.clone().unwrap_or_default();
+    let taken = Taken { at, source: Source::Core, ..Taken::default() };
     let mut snapshot = interpret(view, taken, &memory, &symbols);
     snapshot.taken.took_ms = started.elapsed().as_secs_f64() * 1e3;
     match (&snapshot.jvm, trouble) {

@@ -81,6 +81,11 @@ pub fn list_names() -> Known<Vec<Jvm>> {
     Ok(find_all()?.0.into_iter().filter_map(shallow).collect())
 }
 
+/// One process, if it is a JVM.
+pub fn one(pid: i32) -> Option<Jvm> {
+    describe(find(Process::open(pid).ok()?, &mut 0)?)
+}
+
 /// Whether the process maps a VM. `Why::Denied` when that may not be known.
 pub fn vm_of(process: &Process) -> Known<Option<Vm>> {
     Ok(process.mappings()?.iter().find_map(vm_of_mapping))
@@ -179,6 +184,7 @@ fn summarise(process: &Process, mappings: &[Mapping], status: &Status) -> Known<
         pages: Ok(pages),
         tasks: Vec::new(),
         gaps: Vec::new(),
+        late: None,
         page_sizes: None,
         smaps: None,
     };

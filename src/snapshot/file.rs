@@ -8,7 +8,7 @@
 use super::anonymise;
 use super::page_settings;
 use super::take::{Taking, interpret};
-use super::types::{Snapshot, Taken};
+use super::types::{Snapshot, Source, Taken};
 use crate::base::{Addr, Known, Range};
 use crate::os::Symbols;
 use crate::os::memory::Memory;
@@ -80,7 +80,8 @@ pub fn freeze(
 impl Frozen {
     /// The snapshot, read again from the kept bytes.
     pub fn snapshot(&self) -> Snapshot {
-        interpret(self.os.clone(), self.taken.clone(), &self.memory, &self.symbols)
+        let taken = Taken { source: Source::Frozen, ..self.taken.clone() };
+        interpret(self.os.clone(), taken, &self.memory, &self.symbols)
     }
 
     pub fn save(&self, out: &mut dyn Write) -> io::Result<()> {
@@ -262,6 +263,7 @@ mod tests {
             pages: Ok(Vec::new()),
             tasks: Vec::new(),
             gaps: Vec::new(),
+            late: None,
             page_sizes: None,
             smaps: None,
         };

@@ -261,6 +261,7 @@ mod tests {
             pages: Err(Gap::new("pages", Why::NotRecorded)),
             tasks: Vec::new(),
             gaps: Vec::new(),
+            late: None,
             page_sizes: None,
             smaps: None,
         }

@@ -13,5 +13,5 @@ pub mod resolve;
 pub mod take;
 pub mod types;
 
-pub use take::take;
+pub use take::{take, take_once};
 pub use types::*;

@@ -5,12 +5,13 @@ use super::types::{Link, LoadedImage, Snapshot, Taken, Want};
 use super::{images, links};
 use crate::alloc::{self, AllocView, Heap, thread_arena};
 use crate::base::blocks::NoWitness;
-use crate::base::{Gap, Known, Range, Why, joined, rfc3339};
+use crate::base::{Bytes, Gap, Known, Range, Why, joined, rfc3339};
 use crate::jvm::JvmView;
 use crate::jvm::hotspot::{self, Hotspot};
 use crate::os::facts::process_facts;
 use crate::os::folios;
 use crate::os::host;
+use crate::os::late_pages::LatePages;
 use crate::os::live::Live;
 use crate::os::maps::{self, Mapping};
 use crate::os::memory::{Memory, NoMemory};
@@ -22,6 +23,7 @@ use crate::os::sharing;
 use crate::os::smaps::{self, Smap};
 use crate::os::symbols::LiveSymbols;
 use crate::os::target::{NoSymbols, OsView, Symbols, Target};
+use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 /// How often a target that changes is read at most.
@@ -47,8 +49,13 @@ pub fn take(process: &Process, want: Want) -> Known<Snapshot> {
     Ok(best)
 }
 
-fn take_once(process: &Process, want: Want) -> Known<Snapshot> {
-    with_target(process, |taking, memory, symbols| Taking { want, ..taking }.finish(process, memory, symbols))
+/// One look, whatever moved meanwhile: for who looks again and again, and must not be much of a load himself.
+pub fn take_once(process: &Process, want: Want) -> Known<Snapshot> {
+    let _eager = Eager::start();
+    let taking = Taking::start(process, true)?;
+    with_memory(process, taking, |taking, memory, symbols| {
+        Taking { want, ..taking }.finish(process, memory, symbols)
+    })
 }
 
 /// How often a reader met what a change may have broken.
@@ -70,7 +77,14 @@ pub fn with_target<T>(
     run: impl FnOnce(Taking, &dyn Memory, &dyn Symbols) -> Known<T>,
 ) -> Known<T> {
     let _eager = Eager::start();
-    let taking = Taking::start(process)?;
+    with_memory(process, Taking::start(process, false)?, run)
+}
+
+fn with_memory<T>(
+    process: &Process,
+    taking: Taking,
+    run: impl FnOnce(Taking, &dyn Memory, &dyn Symbols) -> Known<T>,
+) -> Known<T> {
     let view = taking.os.clone();
     let symbols = LiveSymbols::new(process, &view.mappings);
     match Live::open(process, &view) {
@@ -95,13 +109,21 @@ pub struct Taking {
 }
 
 impl Taking {
-    fn start(process: &Process) -> Known<Taking> {
+    /// `may_be_late`: the pages of large mappings may be looked at while the rest is read.
+    fn start(process: &Process, may_be_late: bool) -> Known<Taking> {
         let started = Instant::now();
         let at = rfc3339(SystemTime::now());
         let before = process.status()?;
         let maps_text = process.maps_text()?;
         let mappings = maps::parse(&maps_text).0;
-        let pages = pagemap::read(process, &mappings, &before, None);
+        let mut late = None;
+        let pages = match may_be_late {
+            true => pagemap::read_early(process, &mappings, &before).map(|(pages, left)| {
+                late = left.map(looked_at_beside);
+                pages
+            }),
+            false => pagemap::read(process, &mappings, &before, None),
+        };
         let status = process.status()?;
         let (facts, mut gaps) = process_facts(process, &status);
         let pages = pages.map(|mut pages| {
@@ -120,7 +142,7 @@ impl Taking {
         };
         let resident_before = before.resident_with_hugetlb_bytes();
         let (page_sizes, smaps) = (None, None);
-        let os = OsView { process: facts, status, mappings, pages, tasks, gaps, page_sizes, smaps };
+        let os = OsView { process: facts, status, mappings, pages, late, tasks, gaps, page_sizes, smaps };
         Ok(Taking { os, taken, want: Want::default(), started, resident_before, maps_text })
     }
 
@@ -128,12 +150,16 @@ impl Taking {
     pub fn finish(self, process: &Process, memory: &dyn Memory, symbols: &dyn Symbols) -> Known<Snapshot> {
         let (started, resident_before) = (self.started, self.resident_before);
         let mut os = self.os;
+        let mut taken = self.taken;
         let (views, counted) = read_while_counting(process, &os, self.want, memory, symbols);
+        if os.late.take().is_some() {
+            taken.kernel_resident_bytes = counted.kernel_resident_bytes;
+        }
         os.pages = counted.pages;
         os.gaps.extend(counted.gaps);
         os.page_sizes = counted.page_sizes;
         os.smaps = counted.smaps;
-        let mut snapshot = views.into_snapshot(os, self.taken);
+        let mut snapshot = views.into_snapshot(os, taken);
         match process.maps_text() {
             Ok(now) if process.is_same() => {
                 if now != self.maps_text {
@@ -156,6 +182,8 @@ impl Taking {
 /// The kernel's view, completed beside the other readers.
 struct Counted {
     pages: Known<Vec<PageRun>>,
+    /// Where pages were late: VmRSS and HugetlbPages right after all of them were looked at.
+    kernel_resident_bytes: Option<Bytes>,
     page_sizes: Option<Known<PageSizes>>,
     smaps: Option<Known<Vec<Smap>>>,
     gaps: Vec<Gap>,
@@ -171,12 +199,19 @@ fn read_while_counting(
     symbols: &dyn Symbols,
 ) -> (Views, Counted) {
     let count = || {
-        let mut runs = os.pages.clone()?;
-        let gaps = sharing::fill(process, &os.mappings, &mut runs);
-        Ok((runs, gaps))
+        let (mut gaps, mut kernel_resident_bytes) = (Vec::new(), None);
+        if let Some(late) = &os.late {
+            let settling = Settling(late);
+            settling.0.settle(all_pages(process, os, late, &mut gaps));
+            let status = process.status().ok();
+            kernel_resident_bytes = status.and_then(|status| status.resident_with_hugetlb_bytes());
+        }
+        let mut runs = all_of(os).clone()?;
+        gaps.extend(sharing::fill(process, &os.mappings, &mut runs));
+        Ok((runs, kernel_resident_bytes, gaps))
     };
     let size = || {
-        let runs = os.pages.as_ref().map_err(Gap::clone)?;
+        let runs = all_of(os).as_ref().map_err(Gap::clone)?;
         folios::read(process, &os.mappings, runs, &os.status)
     };
     std::thread::scope(|scope| {
@@ -184,16 +219,48 @@ fn read_while_counting(
         let sizing = want.page_sizes.then(|| scope.spawn(size));
         let smaps = want.smaps.then(|| scope.spawn(|| smaps::read(process)));
         let views = Views::read(os, memory, symbols);
-        let (pages, gaps) = match counting.join() {
-            Ok(Ok((runs, gaps))) => (Ok(runs), gaps),
-            Ok(Err(gap)) => (Err(gap), Vec::new()),
-            Err(_) => (os.pages.clone(), vec![Gap::new("how often pages are mapped", Why::Torn)]),
+        let (pages, kernel_resident_bytes, gaps) = match counting.join() {
+            Ok(Ok((runs, resident, gaps))) => (Ok(runs), resident, gaps),
+            Ok(Err(gap)) => (Err(gap), None, Vec::new()),
+            Err(_) => (all_of(os).clone(), None, vec![Gap::new("how often pages are mapped", Why::Torn)]),
         };
         let torn = |what: &str| Gap::new(what, Why::Torn);
         let page_sizes = sizing.map(|sizing| sizing.join().unwrap_or_else(|_| Err(torn("sizes of folios"))));
         let smaps = smaps.map(|smaps| smaps.join().unwrap_or_else(|_| Err(torn("smaps"))));
-        (views, Counted { pages, page_sizes, smaps, gaps })
+        (views, Counted { pages, kernel_resident_bytes, page_sizes, smaps, gaps })
     })
+}
+
+/// Another thread looks at the late pages; this one does, where there can be none.
+fn looked_at_beside(late: LatePages) -> Arc<LatePages> {
+    let late = Arc::new(late);
+    let shared = late.clone();
+    if std::thread::Builder::new().spawn(move || shared.work()).is_err() {
+        late.work();
+    }
+    late
+}
+
+/// Waits for the late pages. The sum of all is compared with what the kernel says now, as what `read` compares is.
+fn all_pages(process: &Process, os: &OsView, late: &LatePages, gaps: &mut Vec<Gap>) -> Known<Vec<PageRun>> {
+    let early = os.pages.as_ref().map_err(Gap::clone)?;
+    let mut pages = pagemap::complete(process, &os.mappings, &os.status, early, late)?;
+    gaps.append(&mut pages.gaps);
+    Ok(pages.runs)
+}
+
+/// Every run of the process; waits for those that are late.
+fn all_of(os: &OsView) -> &Known<Vec<PageRun>> {
+    os.late.as_ref().map_or(&os.pages, |late| late.all())
+}
+
+/// Who waits for the late pages gets an answer, even if the thread that puts them together panics.
+struct Settling<'a>(&'a LatePages);
+
+impl Drop for Settling<'_> {
+    fn drop(&mut self) {
+        self.0.settle(Err(Gap::new("pages", Why::Torn)));
+    }
 }
 
 /// What was read beside the kernel's view.
@@ -222,6 +289,10 @@ impl Views {
         let mut jvm = opened.as_ref().map(|opened| hotspot::read(&target, opened)).map_err(Gap::clone);
         let mut owned: Vec<Range> =
             jvm.iter().flat_map(|jvm| jvm.extents.iter().map(|extent| extent.range)).collect();
+        // Malloc's readers go through all pages, not only through those of an address.
+        let completed = os.completed();
+        let os = completed.as_ref().unwrap_or(os);
+        let target = Target { view: os, memory, symbols };
         let vm = opened.as_ref().ok().map(|opened| opened.vm(&target));
         let mut runtime = vm.as_ref().zip(jvm.as_mut().ok());
         let heap = heap(&target, &mut runtime, &joined(owned.clone()));

@@ -29,12 +29,25 @@ pub struct Want {
     pub smaps: bool,
 }
 
+/// What a snapshot was read from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Source {
+    #[default]
+    Live,
+    /// A file that `marusa freeze` wrote.
+    Frozen,
+    Core,
+}
+
 /// When and how.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Taken {
     /// RFC 3339, UTC.
     pub at: String,
     pub took_ms: f64,
+    /// Of this snapshot, not of the one that a file keeps.
+    #[serde(skip)]
+    pub source: Source,
     /// Whether the target was asked over the attach protocol (`audit`).
     pub attached: bool,
     /// VmRSS and HugetlbPages right after the pages were scanned.
@@ -80,6 +93,12 @@ impl Snapshot {
             (true, None) => os.smaps = Some(Err(missing("smaps"))),
             _ => {}
         }
+    }
+
+    /// The stacks of all threads, as far as they were found.
+    pub fn stacks(&self) -> Vec<Range> {
+        let threads = self.jvm.iter().flat_map(|jvm| &jvm.threads);
+        threads.filter_map(|thread| thread.stack.as_ref().ok().copied()).collect()
     }
 
     /// The gaps of every view.

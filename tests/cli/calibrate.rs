@@ -66,7 +66,35 @@ fn a_walk_costs_more_on_small_pages_and_the_costs_are_kept() {
 
     // One of fewer footprints does not take its place, and says so.
     let smaller = json(&calibrate(&folder.0, &["--footprint", "16M", "--json"]));
-    assert!(smaller["kept"].is_null() && gaps(&smaller).contains("other footprints"), "{smaller}");
+    assert!(smaller["kept"].is_null(), "{smaller}");
+    let why = smaller["not_kept"].as_str().expect("a reason");
+    assert!(why.contains("other footprints, and it stays") && !gaps(&smaller).contains("kept"), "{smaller}");
+
+    // Nor does one of a noisier machine: as if what is kept had been taken in perfect quiet.
+    let mut quiet = kept.clone();
+    quiet["waited_share"] = 0.0.into();
+    for timing in quiet["timings"].as_array_mut().expect("timings") {
+        let step_ns = if timing["nodes"] == "dense" { 2.0 } else { 20.0 };
+        timing["step_ns"]
+            .as_array_mut()
+            .expect("rounds")
+            .iter_mut()
+            .for_each(|round| *round = step_ns.into());
+    }
+    std::fs::write(&files[0], quiet.to_string()).expect("written");
+    let load: Vec<_> =
+        (0..4).map(|_| Command::new("sh").args(["-c", "while :; do :; done"]).spawn()).collect();
+    let output = calibrate(&folder.0, &["--footprint", "64M", "--json"]);
+    for mut shell in load.into_iter().flatten() {
+        shell.kill().and_then(|()| shell.wait()).expect("ended");
+    }
+    let noisy = json(&output);
+    if noisy["waited_percent"].as_f64().is_some_and(|percent| percent > 20.0) {
+        let why = noisy["not_kept"].as_str().expect("a reason");
+        assert!(why.contains("the machine was quieter, its rounds 0 % apart, and it stays"), "{why}");
+        let kept = std::fs::read_to_string(&files[0]).expect("a file");
+        assert_eq!(kept, quiet.to_string(), "the quieter one is there");
+    }
 
     let Some(huge) = dependent_ns(&found, 2 << 20) else {
         return skip(&format!("no pages of 2 MiB on this machine: {}", gaps(&found)));
@@ -80,9 +108,10 @@ fn costs_that_can_not_be_kept_are_shown_all_the_same() {
     // Not even root can make a folder in a file.
     let file = folder.0.join("file");
     std::fs::write(&file, "").expect("written");
-    let output = calibrate(&file, &["--footprint", "16M"]);
+    let output = calibrate(&file, &["--footprint", "16M", "32M"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let shown = text(&output.stdout);
+    assert!(shown.contains("16 MiB") && shown.contains("32 MiB"), "two footprints: {shown}");
     assert!(shown.contains("4 KiB") && shown.contains("the calibration was not kept"), "{shown}");
 
     let unset = Command::new(env!("CARGO_BIN_EXE_marusa"))
@@ -124,6 +153,7 @@ fn wrong_footprints_exit_with_2() {
         &["tlb", "--calibrate", "--footprint", "1T"],
         &["tlb", "--calibrate", "1"],
         &["tlb", "1", "--footprint", "64M"],
+        &["tlb", "--calibrate", "--footprint", "64M", "4K"],
     ] {
         let output = marusa(arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", text(&output.stderr));

@@ -48,10 +48,29 @@ fn start(java: &Path, options: &[&str], folder: &Path) -> Jvm {
     Jvm::of(command)
 }
 
+/// The account when the compilers have come to rest: two in a row that know the same of their work and of malloc.
+fn settled(pid: i32) -> Value {
+    let mut last = map_json(pid);
+    for _ in 0..40 {
+        std::thread::sleep(Duration::from_millis(250));
+        let now = map_json(pid);
+        if is_at_rest(&last, &now) {
+            return now;
+        }
+        last = now;
+    }
+    last
+}
+
+fn is_at_rest(before: &Value, after: &Value) -> bool {
+    let work = |map: &Value| area(map, "jit_work")["in_use_bytes"].clone();
+    work(before) == work(after) && before["malloc"]["in_use_bytes"] == after["malloc"]["in_use_bytes"]
+}
+
 /// The account of the living JVM, and the core that it leaves.
 fn dead(java: &Path, options: &[&str], folder: &Path) -> (Value, PathBuf) {
     let jvm = start(java, options, folder);
-    let live = map_json(jvm.pid);
+    let live = settled(jvm.pid);
     signal(jvm.pid, libc::SIGABRT);
     let ended = || {
         let state = std::fs::read_to_string(format!("/proc/{}/stat", jvm.pid)).unwrap_or_default();
@@ -95,6 +114,23 @@ fn is_near(ours: &Value, theirs: &Value) -> bool {
         (Some(ours), Some(theirs)) => ours.abs_diff(theirs) <= MOVED_BYTES_MAX,
         _ => ours == theirs,
     }
+}
+
+/// A compiler that wakes up between the look and the end takes or gives back arenas, and a collector may be moving the name of every
+/// compiler: then another JVM is asked.
+const JVMS_MAX: usize = 3;
+
+/// On a busy machine they rest only when they get no processor.
+const CORES_MAX: usize = 8;
+
+fn have_compilers_rested(live: &Value, dead: &Value) -> bool {
+    let is_alike = |key: &str| is_near(&area(live, "jit_work")[key], &area(dead, "jit_work")[key]);
+    is_alike("reserved_bytes") && is_alike("in_use_bytes") && compilers(live) == compilers(dead)
+}
+
+fn compilers(map: &Value) -> usize {
+    let threads = map["threads"].as_array().map(Vec::as_slice).unwrap_or_default();
+    threads.iter().filter(|thread| thread["kind"] == "compiler").count()
 }
 
 fn owned_bytes(map: &Value) -> Value {
@@ -171,8 +207,16 @@ fn the_core_of_the_kernel_gives_the_account_of_the_living_jvm() {
         let row = row(jdk, gc);
         let options: Vec<&str> = row.options.iter().map(String::as_str).chain(more.iter().copied()).collect();
         let folder = folder(&format!("core-{jdk}-{gc}"));
-        let (live, core) = dead(&java, &options, &folder);
-        let map = account(&core);
+        let (mut live, mut core) = dead(&java, &options, &folder);
+        let mut map = account(&core);
+        for _ in 1..JVMS_MAX {
+            if have_compilers_rested(&live, &map) {
+                break;
+            }
+            std::fs::remove_file(&core).expect("removed");
+            (live, core) = dead(&java, &options, &folder);
+            map = account(&core);
+        }
         // The kernel brings in what was never touched of shared memory, ZGC's heap: its zeros count as absent.
         let is_shared = gc.starts_with('z');
         assert_alike(&live, &map, &|ours, theirs| {
@@ -188,10 +232,17 @@ fn the_core_of_gdb_gives_the_account_less_its_zeros() {
     let Some(java) = java("17") else { return };
     let folder = folder("gcore");
     let jvm = start(&java, &["-XX:+UseG1GC"], &folder);
-    let live = map_json(jvm.pid);
-    let made = Command::new("gcore").arg("-o").arg(folder.join("core")).arg(jvm.pid.to_string()).output();
-    if !made.is_ok_and(|made| made.status.success()) {
-        return skip("no gcore (gdb), or it may not trace");
+    let mut live = settled(jvm.pid);
+    for _ in 0..CORES_MAX {
+        let made = Command::new("gcore").arg("-o").arg(folder.join("core")).arg(jvm.pid.to_string()).output();
+        if !made.is_ok_and(|made| made.status.success()) {
+            return skip("no gcore (gdb), or it may not trace");
+        }
+        // Compilers may have worked between the look and the core; then another core is made.
+        if is_at_rest(&live, &map_json(jvm.pid)) {
+            break;
+        }
+        live = settled(jvm.pid);
     }
     let map = account(&folder.join(format!("core.{}", jvm.pid)));
     // gdb has no [vvar], calls the polling page readable or not, and writes zeros for what was never touched.

@@ -34,7 +34,7 @@ fn every_jdk_is_listed_with_its_collector_and_heap() {
         assert_eq!(listed["main"], "marusa.Load");
         assert!(listed["version"].as_str().is_some_and(|version| version.contains('.')), "{listed}");
         let words = text(&marusa(&["list"]).stdout);
-        assert!(words.lines().all(|line| line.chars().count() <= 100), "{words}");
+        assert!(!words.contains('…'), "nothing is shortened where no terminal reads it: {words}");
     }
 }
 

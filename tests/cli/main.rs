@@ -9,6 +9,7 @@ mod list;
 mod recycled;
 mod reduced;
 mod secrets;
+mod top;
 mod trim;
 
 use common::*;

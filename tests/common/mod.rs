@@ -1,6 +1,10 @@
 //! What the tests share: the JDKs that `scripts/jdks` installs, real JVMs under a known load, and the real binary.
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
+pub mod fragments;
+pub mod host;
+pub mod work;
+
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -137,6 +141,21 @@ impl Drop for Jvm {
 pub fn signal(pid: i32, number: i32) {
     // SAFETY: kill has no memory effects; the pid is that of a process which this test started.
     unsafe { libc::kill(pid, number) };
+}
+
+/// Waits until a process that a test started holds a file open whose name has `word` in it: it does by then what it was started for,
+/// however slow the machine is.
+pub fn until_open(pid: i32, word: &str) {
+    let started = std::time::Instant::now();
+    let is_open = || {
+        let files = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        let names = files.filter_map(|file| std::fs::read_link(file.path()).ok());
+        names.into_iter().any(|name| name.to_string_lossy().contains(word))
+    };
+    while !is_open() {
+        assert!(started.elapsed() < std::time::Duration::from_secs(60), "pid {pid} never opened {word}");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
 }
 
 /// The process itself or the descendant that maps libjvm.so: JDK 8 runs below `unshare`.

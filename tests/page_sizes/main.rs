@@ -3,12 +3,12 @@
 
 #[path = "../common/mod.rs"]
 mod common;
-mod host;
+
 mod regions;
 mod walker;
 
+use common::host::{HUGETLB, Host, THP};
 use common::*;
-use host::{HUGETLB, Host, THP};
 use marusa::os::folios::{self, Effort};
 use marusa::os::pagemap;
 use marusa::os::process::Process;

@@ -54,18 +54,33 @@ fn without_counters_of_the_processor_it_says_what_gives_them_and_prints_no_table
     let Some(jvm) = storm() else { return };
     for arguments in [&[][..], &["1s", "2", "--json"], &["--by", "thread"]] {
         let output = begin(jvm.pid, arguments).wait_with_output().expect("it ends");
-        assert_eq!(output.status.code(), Some(3));
+        assert_eq!(output.status.code(), Some(1), "this machine can not count");
         let (printed, error) = (text(&output.stdout), text(&output.stderr));
         // What larger pages would take in memory is known all the same; no table of zeros.
         assert!(!printed.contains("dtlb-miss/s") && !printed.contains("walks_per_second"), "{printed}");
         assert!(printed.to_lowercase().contains("hugetlb"), "{printed}");
-        if let Ok(alone) = serde_json::from_str::<Value>(&printed) {
-            assert!(alone["larger_pages"][0]["cpu_saved_percent"].is_null() && has_gap(&alone, &gap.what));
+        match serde_json::from_str::<Value>(&printed) {
+            Ok(alone) => {
+                assert!(
+                    alone["larger_pages"][0]["cpu_saved_percent"].is_null() && has_gap(&alone, &gap.what)
+                );
+                assert!(error.contains(&gap.what) && printed.lines().count() == 1, "{printed}");
+            }
+            Err(_) => {
+                let words = printed.split_whitespace().collect::<Vec<_>>().join(" ");
+                let answer = words.find("address translation: not known").expect("the answer");
+                assert!(
+                    answer < words.find("HugeTLB").expect("the price"),
+                    "the answer comes first: {printed}"
+                );
+                assert_eq!(
+                    (words.matches(&gap.what).count(), error.as_str()),
+                    (1, ""),
+                    "said once: {printed}"
+                );
+                assert!(words.contains("bare metal") && words.contains("vPMU"), "{printed}");
+            }
         }
-        assert!(
-            error.contains(&gap.what) && error.contains("bare metal") && error.contains("vPMU"),
-            "{error}"
-        );
     }
 }
 
@@ -100,6 +115,7 @@ fn as_many_tables_as_asked_for_each_of_its_interval() {
 fn ctrl_c_gives_the_table_so_far() {
     let Some(jvm) = storm() else { return };
     let child = begin(jvm.pid, &["60s", "--software", "--json"]);
+    until_open(child.id() as i32, "perf_event");
     std::thread::sleep(Duration::from_secs(2));
     signal(child.id() as i32, libc::SIGINT);
     let (output, tables) = end(child);
@@ -112,6 +128,7 @@ fn ctrl_c_gives_the_table_so_far() {
 fn a_target_that_ends_leaves_the_table_of_what_it_did() {
     let Some(jvm) = storm() else { return };
     let child = begin(jvm.pid, &["60s", "2", "--software", "--json"]);
+    until_open(child.id() as i32, "perf_event");
     std::thread::sleep(Duration::from_secs(2));
     drop(jvm);
     let (output, tables) = end(child);

@@ -15,6 +15,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 const SECONDS: u64 = 5;
+/// Where the machine does other work, a switch may come late for one of both. What is lost or counted twice is so each time.
+const TRIES: usize = 3;
 
 /// Event -> (count, scaled already by perf; the share of the time that it ran, in percent).
 type Theirs = BTreeMap<String, (f64, f64)>;
@@ -79,21 +81,33 @@ impl Perf {
     }
 }
 
-/// Both over the same seconds. `None` where there is no perf.
-fn both(pid: i32, set: EventSet, modes: &[Mode], events: &str) -> Option<(Interval, Vec<String>, Theirs)> {
+/// What both counted over the same seconds, and the share of these in which one did not.
+struct Both {
+    interval: Interval,
+    names: Vec<String>,
+    theirs: Theirs,
+    apart: f64,
+}
+
+/// `None` where there is no perf.
+fn both(pid: i32, set: EventSet, modes: &[Mode], events: &str) -> Option<Both> {
     let Some(mut perf) = Perf::start(pid, events) else {
         println!("skipped: no perf that works: apt-get install linux-perf");
         return None;
     };
     perf.say("ping");
     let process = Process::open(pid).expect("the JVM");
+    let started = Instant::now();
     perf.say("enable");
     let mut counters = Counters::open(&process, set, modes).expect("root may count");
     let names = counters.slots().iter().map(|slot| slot.event.name.to_string()).collect();
+    let start_lag = started.elapsed();
     std::thread::sleep(Duration::from_secs(SECONDS));
+    let ended = Instant::now();
     perf.say("disable");
     let interval = counters.turn();
-    Some((interval, names, perf.end()))
+    let apart = apart([start_lag, ended.elapsed()]);
+    Some(Both { interval, names, theirs: perf.end(), apart })
 }
 
 fn scaled(interval: &Interval, slot: usize) -> f64 {
@@ -102,14 +116,34 @@ fn scaled(interval: &Interval, slot: usize) -> f64 {
     sum.scaled().expect("it ran")
 }
 
-/// Within 2 %, and for small counts within a few: both see the same process, but not to the same microsecond.
-fn assert_close(name: &str, ours: f64, theirs: f64) {
-    println!(
-        "{name}: {ours:.0} ours, {theirs:.0} perf ({:+.2} %)",
-        (ours - theirs) / theirs.max(1.0) * 100.0
-    );
-    let room = (theirs * 0.02).max(5.0);
-    assert!((ours - theirs).abs() <= room, "{name}: {ours} and {theirs}");
+/// One event: its name, our count and that of perf.
+type Pair = (String, f64, f64);
+
+/// Within 2 %, for small counts within a few, and within what may have happened while only one of both counted: `apart`, as a
+/// share of the time.
+fn is_close((name, ours, theirs): &Pair, apart: f64) -> bool {
+    let percent = (ours - theirs) / theirs.max(1.0) * 100.0;
+    println!("{name}: {ours:.0} ours, {theirs:.0} perf ({percent:+.2} %), apart for {:.2} %", apart * 100.0);
+    (ours - theirs).abs() <= (theirs * (0.02 + apart)).max(5.0)
+}
+
+/// The share of the time in which only one of both counted, at most: from the one's start to the other's, and so at the end.
+fn apart(lags: [Duration; 2]) -> f64 {
+    lags.iter().map(Duration::as_secs_f64).sum::<f64>() / SECONDS as f64
+}
+
+/// Takes counts until they are close. `None`: there is no perf.
+fn assert_close(mut count: impl FnMut() -> Option<(Vec<Pair>, f64)>) {
+    let mut last = Vec::new();
+    for _ in 0..TRIES {
+        let Some((pairs, apart)) = count() else { return };
+        let far: Vec<Pair> = pairs.into_iter().filter(|pair| !is_close(pair, apart)).collect();
+        if far.is_empty() {
+            return;
+        }
+        last = far;
+    }
+    panic!("not what perf counts, {TRIES} times: {last:?}");
 }
 
 fn against_perf(program: &[&str]) {
@@ -121,14 +155,15 @@ fn against_perf(program: &[&str]) {
     // The compilers have done the most of their work.
     std::thread::sleep(Duration::from_secs(3));
     let events = "task-clock,page-faults,context-switches,cpu-migrations";
-    let Some((interval, names, theirs)) = both(jvm.pid, events::software(), &[Mode::All], events) else {
-        return;
-    };
-    for (slot, name) in names.iter().enumerate() {
-        // perf gives the time in milliseconds.
-        let unit = if name == "task-clock" { 1e6 } else { 1.0 };
-        assert_close(name, scaled(&interval, slot) / unit, theirs[name].0);
-    }
+    assert_close(|| {
+        let found = both(jvm.pid, events::software(), &[Mode::All], events)?;
+        let pair = |(slot, name): (usize, &String)| {
+            // perf gives the time in milliseconds.
+            let unit = if name == "task-clock" { 1e6 } else { 1.0 };
+            (name.clone(), scaled(&found.interval, slot) / unit, found.theirs[name].0)
+        };
+        Some((found.names.iter().enumerate().map(pair).collect(), found.apart))
+    });
 }
 
 #[test]
@@ -152,31 +187,41 @@ fn turns_in_a_storm_of_threads_sum_to_what_perf_counts() {
     let program = ["marusa.Storm", "heap=16m", "workers=1", "rate=1000", "quiet=1"];
     let jvm = Jvm::start(&java, &["-Xmx96m", "-XX:+UseSerialGC"], &program);
     std::thread::sleep(Duration::from_secs(3));
-    let Some(mut perf) = Perf::start(jvm.pid, "task-clock,page-faults") else {
-        return println!("skipped: no perf that works: apt-get install linux-perf");
+    assert_close(|| turns(jvm.pid));
+}
+
+fn turns(pid: i32) -> Option<(Vec<Pair>, f64)> {
+    let Some(mut perf) = Perf::start(pid, "task-clock,page-faults") else {
+        println!("skipped: no perf that works: apt-get install linux-perf");
+        return None;
     };
     perf.say("ping");
-    let process = Process::open(jvm.pid).expect("the JVM");
+    let process = Process::open(pid).expect("the JVM");
+    let started = Instant::now();
     perf.say("enable");
     let mut counters = Counters::open(&process, events::software(), &[Mode::All]).expect("root may count");
+    let start_lag = started.elapsed();
     let until = Instant::now() + Duration::from_secs(SECONDS);
     let (mut time, mut faults, mut turns) = (0.0, 0.0, 0);
     let slot = |counters: &Counters, name| {
         counters.slots().iter().position(|slot| slot.event.name == name).expect("there")
     };
     let (clock, fault) = (slot(&counters, "task-clock"), slot(&counters, "page-faults"));
-    while Instant::now() < until {
+    let mut ended = Instant::now();
+    while ended < until {
         std::thread::sleep(Duration::from_millis(200));
+        ended = Instant::now();
         let interval = counters.turn();
         time += scaled(&interval, clock) / 1e6;
         faults += scaled(&interval, fault);
         turns += 1;
     }
     perf.say("disable");
+    let apart = apart([start_lag, ended.elapsed()]);
     let theirs = perf.end();
     println!("{turns} turns");
-    assert_close("task-clock", time, theirs["task-clock"].0);
-    assert_close("page-faults", faults, theirs["page-faults"].0);
+    let pair = |name: &str, ours| (name.to_string(), ours, theirs[name].0);
+    Some((vec![pair("task-clock", time), pair("page-faults", faults)], apart))
 }
 
 /// The events that `marusa tlb` uses on this processor, where it has counters.
@@ -198,15 +243,16 @@ fn hardware_events_are_those_of_perf() {
         let events: Vec<String> = group.iter().map(|event| raw(event.config)).collect();
         let only = EventSet { groups: vec![group], ..set.clone() };
         let wanted = format!("{{{}}}", events.join(","));
-        let Some((interval, names, theirs)) = both(jvm.pid, only, &[Mode::User], &wanted) else { return };
-        for (slot, name) in names.iter().enumerate() {
-            let Some((theirs, ran)) = theirs.get(&events[slot]) else { continue };
-            println!("{name}: perf ran {ran} %");
-            let ours = scaled(&interval, slot);
-            // What hardly happens is not the same in two looks.
-            if *theirs > 100_000.0 && *ran > 99.0 {
-                assert_close(name, ours, *theirs);
-            }
-        }
+        assert_close(|| {
+            let found = both(jvm.pid, only.clone(), &[Mode::User], &wanted)?;
+            let pairs = found.names.iter().enumerate().filter_map(|(slot, name)| {
+                let (theirs, ran) = found.theirs.get(&events[slot])?;
+                println!("{name}: perf ran {ran} %");
+                // What hardly happens is not the same in two looks.
+                let is_told = *theirs > 100_000.0 && *ran > 99.0;
+                is_told.then(|| (name.clone(), scaled(&found.interval, slot), *theirs))
+            });
+            Some((pairs.collect(), found.apart))
+        });
     }
 }

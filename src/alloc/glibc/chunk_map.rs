@@ -4,13 +4,14 @@
 //!
 //! Everything in the range is an entry, memory that holds no chunk too, so an entry ends where the next one begins.
 
+use super::chunk_entries::Entries;
 use crate::alloc::types::State;
 use crate::base::blocks::{LABELS_MAX, Label};
 use crate::base::{Addr, Range};
 
 const GRANULE: u64 = 32;
 /// Granules for which one bit says whether any of them holds an entry: 2 KiB of heap.
-const SUMMARY_GRANULES: usize = 64;
+pub(super) const SUMMARY_GRANULES: usize = 64;
 
 /// Heap for which one word says so.
 const SUMMARY_WORD_BYTES: u64 = GRANULE * SUMMARY_GRANULES as u64 * 64;
@@ -72,9 +73,9 @@ pub struct Entry {
 }
 
 pub struct ChunkMap {
-    range: Range,
+    pub(super) range: Range,
     /// `code << 1 | half`, 0: no entry begins here.
-    bytes: Vec<u8>,
+    pub(super) bytes: Vec<u8>,
     summary: Vec<u64>,
 }
 
@@ -121,13 +122,17 @@ impl ChunkMap {
         }
     }
 
-    fn start(&self, granule: usize) -> Addr {
+    pub(super) fn start(&self, granule: usize) -> Addr {
         let half = (self.bytes[granule] & 1) as u64 * 16;
         self.range.start.plus(granule as u64 * GRANULE + half)
     }
 
+    pub(super) fn entry(&self, granule: usize, end: Addr) -> Entry {
+        Entry { range: Range::new(self.start(granule), end), code: Code(self.bytes[granule] >> 1) }
+    }
+
     /// The first granule from this one on in which an entry begins.
-    fn next(&self, from: usize) -> Option<usize> {
+    pub(super) fn next(&self, from: usize) -> Option<usize> {
         let here = self.bytes.get(from..)?;
         let to_border = (SUMMARY_GRANULES - from % SUMMARY_GRANULES).min(here.len());
         if let Some(found) = first_entry(&here[..to_border]) {
@@ -197,23 +202,21 @@ impl ChunkMap {
 
     /// Every entry in order.
     pub fn entries(&self) -> Entries<'_> {
-        Entries { map: self, at: self.next(0) }
+        Entries::from(self, self.next(0))
     }
 
     /// Every entry that begins at or after `at`, which is where one begins.
     pub fn entries_from(&self, at: Addr) -> Entries<'_> {
-        Entries { map: self, at: self.place(at).and_then(|(granule, _)| self.next(granule)) }
+        Entries::from(self, self.place(at).and_then(|(granule, _)| self.next(granule)))
     }
 
-    /// Replaces the code of every entry, in order.
-    pub fn recode(&mut self, code: &mut dyn FnMut(Entry) -> Code) {
-        let mut at = self.next(0);
-        while let Some(granule) = at {
-            at = self.next(granule + 1);
-            let end = at.map_or(self.range.end, |next| self.start(next));
-            let byte = self.bytes[granule];
-            let new = code(Entry { range: Range::new(self.start(granule), end), code: Code(byte >> 1) });
-            self.bytes[granule] = new.0 << 1 | byte & 1;
+    /// Replaces the code of what begins at `at`, if that is a block in use.
+    #[inline]
+    pub fn relabel(&mut self, at: Addr, code: Code) {
+        if self.get(at).is_some_and(|old| old.label().is_some())
+            && let Some((granule, half)) = self.place(at)
+        {
+            self.bytes[granule] = code.0 << 1 | half;
         }
     }
 
@@ -267,23 +270,6 @@ fn first_entry(bytes: &[u8]) -> Option<usize> {
         }
     }
     rest.iter().position(|byte| *byte != 0).map(|found| words.len() * 8 + found)
-}
-
-pub struct Entries<'a> {
-    map: &'a ChunkMap,
-    at: Option<usize>,
-}
-
-impl Iterator for Entries<'_> {
-    type Item = Entry;
-
-    fn next(&mut self) -> Option<Entry> {
-        let granule = self.at?;
-        self.at = self.map.next(granule + 1);
-        let end = self.at.map_or(self.map.range.end, |next| self.map.start(next));
-        let range = Range::new(self.map.start(granule), end);
-        Some(Entry { range, code: Code(self.map.bytes[granule] >> 1) })
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What the walk found, summed up: the stretches of each heap by the state of their bytes, and the figures of each arena.
 
-use super::chunk_map::{CODES, Code, Entries, Entry};
+use super::chunk_entries::Entries;
+use super::chunk_map::{CODES, Code, Entry};
 use super::region::{Piece, Region};
 use crate::alloc::types::{ArenaFigures, BlockCount, ChunkCount, State, Stretch};
 use crate::base::blocks::LABELS_MAX;

@@ -4,6 +4,7 @@
 //! Sources: malloc/malloc.c and malloc/arena.c, glibc 2.15 to 2.43.
 
 pub mod arena;
+pub mod chunk_entries;
 pub mod chunk_map;
 pub mod figures;
 pub mod find;
@@ -15,6 +16,7 @@ pub mod main_arena;
 pub mod mmapped;
 pub mod plan;
 pub mod region;
+mod resync;
 mod split;
 #[cfg(any(test, fuzzing))]
 pub mod synthetic;

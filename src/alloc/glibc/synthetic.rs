@@ -108,6 +108,7 @@ impl Synthetic {
             pages: Ok(vec![page]),
             tasks: Vec::new(),
             gaps: Vec::new(),
+            late: None,
             page_sizes: None,
             smaps: None,
         }

@@ -111,8 +111,8 @@ fn cache_at(regions: &[Region], at: Addr, links: &mut Links) -> Option<Cache> {
     is_proved.then_some(cache)
 }
 
-/// Marks what the threads' caches hold; how many caches there are. `regions`: all, sorted by address.
-pub fn mark(regions: &mut [Region], linking: Option<Linking>, links: &mut Links) -> usize {
+/// Marks what the threads' caches hold, where no key marks it. `regions`: all, sorted by address.
+pub fn mark(regions: &mut [Region], linking: Option<Linking>, links: &mut Links) {
     let candidates: Vec<Addr> = regions.iter().flat_map(|region| region.caches.iter().copied()).collect();
     let caches: Vec<Cache> = candidates.iter().filter_map(|at| cache_at(regions, *at, links)).collect();
     let heads = || caches.iter().flat_map(|cache| &cache.lists);
@@ -133,7 +133,6 @@ pub fn mark(regions: &mut [Region], linking: Option<Linking>, links: &mut Links)
             block = linking.unwrap_or(Linking::Safe).follow(block, word);
         }
     }
-    caches.len()
 }
 
 fn linking_at(regions: &[Region], bin: usize, block: Addr, links: &mut Links) -> Option<Linking> {

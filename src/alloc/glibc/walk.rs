@@ -36,7 +36,6 @@ pub struct Walked {
     pub regions: Vec<Region>,
     /// Sorted by address.
     pub mapped: Vec<Mapped>,
-    pub caches: usize,
     /// Heaps that were there when the arenas were read and are no more.
     pub gone: u64,
     /// Lists were left because they are too long and too scattered.
@@ -110,8 +109,9 @@ pub fn read(
         Some(bulk) => &BulkSource(bulk),
         None => &single,
     };
-    let mut links = Links::new(source);
-    walked.caches = tcache::mark(&mut walked.regions, linking, &mut links);
+    if common.key.is_none() {
+        tcache::mark(&mut walked.regions, linking, &mut Links::new(source));
+    }
     walked.mapped = mmapped.iter().map(|range| common.mapped(*range, source)).collect();
     walked
 }

@@ -6,9 +6,9 @@ use super::chunk_map::Code;
 use super::known_links::Budget;
 use super::region::{Broken, Region};
 use super::tcache;
-use super::window::Window;
+use super::window::{BODY_BYTES, Window};
 use crate::base::blocks::{Head, Look, Witness};
-use crate::base::limits::{RESYNC_CHUNKS_MAX, RESYNCS_MAX};
+use crate::base::limits::RESYNCS_MAX;
 use crate::base::{Addr, Range, Why};
 
 pub const PREVIOUS_IN_USE: u64 = 1;
@@ -17,17 +17,13 @@ pub const FLAGS: u64 = 7;
 /// `MINSIZE`.
 pub const CHUNK_BYTES_MIN: u64 = 32;
 /// `SIZE_SZ * 2`: the size of the chunks that fence a segment off.
-const FENCE_BYTES: u64 = 16;
+pub(super) const FENCE_BYTES: u64 = 16;
 /// `MIN_LARGE_SIZE`: chunks below it lie in small bins.
 const LARGE_CHUNK_BYTES_MIN: u64 = 1024;
 /// `MAX_FAST_SIZE` as a chunk: the last of ten fastbins.
 const FAST_CHUNK_BYTES_MAX: u64 = 176;
-/// Chunks in a row that prove that a walk has found back.
-const PROOF_CHUNKS: usize = 1000;
 /// How often a broken walk goes back, by twice as many checkpoints each time.
 const REWINDS_MAX: u32 = 6;
-/// A fence right after fewer chunks than this proves nothing.
-const PROOF_CHUNKS_TO_FENCE: usize = 3;
 
 enum Stop {
     End,
@@ -38,7 +34,7 @@ enum Stop {
 
 pub struct Walker<'a> {
     pub window: Window<'a>,
-    probe: Window<'a>,
+    pub(super) probe: Window<'a>,
     witness: &'a dyn Witness,
     /// What marks a cached chunk, where that is one word for the whole process (2.34 on).
     key: Option<u64>,
@@ -51,8 +47,15 @@ fn free_code(bytes: u64) -> Code {
     if bytes < LARGE_CHUNK_BYTES_MIN { Code::SMALL } else { Code::LARGE }
 }
 
+/// Words from `offset` on, if all are there.
+#[inline(always)]
+fn words<const COUNT: usize>(bytes: &[u8], offset: u64) -> Option<[u64; COUNT]> {
+    let words = bytes.get(offset as usize..)?.as_chunks::<8>().0.first_chunk::<COUNT>()?;
+    Some(words.map(u64::from_le_bytes))
+}
+
 /// Whether a chunk with this size field may begin `left` bytes before the end.
-fn is_size(size: u64, left: u64) -> bool {
+pub(super) fn is_size(size: u64, left: u64) -> bool {
     let bytes = size & !FLAGS;
     bytes >= CHUNK_BYTES_MIN && bytes.is_multiple_of(16) && bytes <= left && size & IS_MMAPPED == 0
 }
@@ -145,6 +148,9 @@ impl<'a> Walker<'a> {
         let join = self.join.unwrap_or(Addr(u64::MAX));
         let mut last_free = Addr::NULL;
         loop {
+            if !self.window.keeps() {
+                (at, size) = self.run_near(region, (at, size), join.min(end), &mut last_free);
+            }
             if at >= join {
                 return Ok(Stop::Join(at));
             }
@@ -173,10 +179,7 @@ impl<'a> Walker<'a> {
                 0 => {
                     if region.plan.kept.unsorted {
                         let link = far_head.map_or_else(|| self.near_head(at, bytes)[0], |head| head[0]);
-                        if link != last_free.0 || last_free.is_null() {
-                            region.links.put(at, Addr(link), self.budget);
-                        }
-                        last_free = at;
+                        self.keep_link(region, at, link, &mut last_free);
                     }
                     free_code(bytes)
                 }
@@ -191,6 +194,64 @@ impl<'a> Walker<'a> {
             region.map.put(at, code);
             (at, size) = (next, next_size);
         }
+    }
+
+    /// The chunks from `at` on, as long as they lie in the window with the size field behind them and end before `end`: nearly
+    /// all chunks of a heap. The first that does not, or that no chunk looks like, with its size field.
+    #[inline]
+    fn run_near(
+        &mut self,
+        region: &mut Region,
+        (first, mut size): (Addr, u64),
+        end: Addr,
+        last_free: &mut Addr,
+    ) -> (Addr, u64) {
+        let (start, buffer) = self.window.filled();
+        let (mut chunks, mut body_bytes) = (0, 0);
+        // Below it a size field is whole, and its chunk is not the last one.
+        let limit = (buffer.len().saturating_sub(15) as u64).min(end.0.saturating_sub(start.0));
+        let mut offset = first.0.wrapping_sub(start.0);
+        while offset < limit {
+            let bytes = size & !FLAGS;
+            let is_plain = bytes >= CHUNK_BYTES_MIN && size & (IS_MMAPPED | 8) == 0;
+            if !is_plain || bytes >= limit - offset {
+                break;
+            }
+            let next = offset + bytes;
+            let Some(head) = words::<4>(buffer, offset + 16) else { break };
+            let Some([next_size]) = words::<1>(buffer, next + 8) else { break };
+            let at = start.plus(offset);
+            let code = if next_size & PREVIOUS_IN_USE == 0 {
+                if region.plan.kept.unsorted {
+                    self.keep_link(region, at, head[0], last_free);
+                }
+                free_code(bytes)
+            } else {
+                // Behind the smallest block the size of the next chunk stands.
+                let last = if bytes > CHUNK_BYTES_MIN { head[3] } else { 0 };
+                let range = Range { start: at, end: start.plus(next) };
+                self.used(region, range, &[head[0], head[1], head[2], last])
+            };
+            region.map.put(at, code);
+            chunks += 1;
+            body_bytes += if bytes >= BODY_BYTES { bytes } else { 0 };
+            (offset, size) = (next, next_size);
+        }
+        if chunks == 0 {
+            return (first, size);
+        }
+        let at = start.plus(offset);
+        self.window.passed(chunks, body_bytes, at.plus(8));
+        (at, size)
+    }
+
+    /// Keeps where the free chunk at `at` leads to, but for what a missing link means.
+    #[inline]
+    fn keep_link(&self, region: &mut Region, at: Addr, link: u64, last_free: &mut Addr) {
+        if link != last_free.0 || last_free.is_null() {
+            region.links.put(at, Addr(link), self.budget);
+        }
+        *last_free = at;
     }
 
     #[inline]
@@ -227,7 +288,7 @@ impl<'a> Walker<'a> {
 
     /// A chunk that is not free for malloc's arenas: a block of the program's, or one in a thread's cache.
     #[inline(always)]
-    fn used(&mut self, region: &mut Region, chunk: Range, head: &Head) -> Code {
+    fn used(&self, region: &mut Region, chunk: Range, head: &Head) -> Code {
         if let Some(linking) = region.plan.kept.fast
             && chunk.bytes() <= FAST_CHUNK_BYTES_MAX
             && head[0] != 0
@@ -235,12 +296,13 @@ impl<'a> Walker<'a> {
             let next = linking.follow(chunk.start.plus(16), head[0]);
             region.links.put(chunk.start, next, self.budget);
         }
-        if self.key.is_some_and(|key| head[1] == key) {
-            self.keep(chunk, head, 2);
-            return Code::TCACHE;
-        }
-        if tcache::has_size(chunk.bytes()) {
-            region.caches.push(chunk.start);
+        match self.key {
+            Some(key) if head[1] == key => {
+                self.keep(chunk, head, 2);
+                return Code::TCACHE;
+            }
+            None if tcache::has_size(chunk.bytes()) => region.caches.push(chunk.start),
+            _ => {}
         }
         let payload = Range { start: chunk.start.plus(16), end: chunk.end.plus(8) };
         let Look { label, requested_bytes } = self.witness.look(payload, head);
@@ -288,55 +350,5 @@ impl<'a> Walker<'a> {
             Some(next) => Ok(Some(next)),
             None => Err(Broken { at: behind, why: Why::BadData(behind) }),
         }
-    }
-
-    /// The first place from `from` on at which a walk goes well: to the end of the heap, to fence posts, or over a thousand
-    /// chunks.
-    fn resync(&mut self, from: Addr, end: Addr) -> Option<Addr> {
-        self.find(Range { start: from, end }, end)
-    }
-
-    /// A place in `search` at which a chunk of `region` seems to begin.
-    pub fn find_chain(&mut self, region: &Region, search: Range) -> Option<Addr> {
-        self.probe.restart(region.resident.clone());
-        self.find(search, region.map.range().end)
-    }
-
-    fn find(&mut self, search: Range, end: Addr) -> Option<Addr> {
-        let mut chunks = 0;
-        let mut at = search.start.up_to(16);
-        while at.plus(CHUNK_BYTES_MIN) <= search.end && chunks < RESYNC_CHUNKS_MAX {
-            let Ok(size) = self.probe.word(at.plus(8)) else {
-                // The size field may lie on the page after that of the start.
-                at = self.probe.next_resident(at.plus(9))?.up_to(16).max(at.plus(16));
-                continue;
-            };
-            if size & PREVIOUS_IN_USE != 0
-                && is_size(size, end.0 - at.0)
-                && self.is_chain(at, end, &mut chunks)
-            {
-                return Some(at);
-            }
-            at = at.plus(16);
-        }
-        None
-    }
-
-    fn is_chain(&mut self, mut at: Addr, end: Addr, chunks: &mut usize) -> bool {
-        for index in 0..PROOF_CHUNKS {
-            *chunks += 1;
-            let Ok(size) = self.window.word(at.plus(8)) else { return false };
-            if size & !FLAGS == FENCE_BYTES && index >= PROOF_CHUNKS_TO_FENCE {
-                return true;
-            }
-            if !is_size(size, end.0 - at.0) {
-                return false;
-            }
-            at = at.plus(size & !FLAGS);
-            if at == end {
-                return true;
-            }
-        }
-        true
     }
 }

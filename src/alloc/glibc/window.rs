@@ -64,7 +64,7 @@ const STRIDE_WORDS: u64 = 16;
 const FAR_BYTES: u64 = 64 << 10;
 /// The body of a chunk of this size is worth jumping over. Where such bodies are most of the heap, windows stay small: they
 /// hold the small chunks between two bodies.
-const BODY_BYTES: u64 = 12 << 10;
+pub const BODY_BYTES: u64 = 12 << 10;
 
 pub struct Window<'a> {
     source: &'a dyn Source,
@@ -152,6 +152,19 @@ impl<'a> Window<'a> {
     pub fn bytes(&self, at: Addr) -> &[u8] {
         let offset = at.0.wrapping_sub(self.start).min(self.filled as u64) as usize;
         &self.buffer[offset..self.filled]
+    }
+
+    /// All that is in the window, and where it begins.
+    #[inline]
+    pub fn filled(&self) -> (Addr, &[u8]) {
+        (Addr(self.start), &self.buffer[..self.filled])
+    }
+
+    /// Notes that so many words were looked at by `filled`, the last one at `last`, with so many bytes in bodies between them.
+    pub fn passed(&mut self, words: u64, body_bytes: u64, last: Addr) {
+        self.words += words;
+        self.body_bytes = self.body_bytes.saturating_add(body_bytes);
+        self.last_word = last.0;
     }
 
     /// The word at `at`, which is a multiple of 8.

@@ -3,7 +3,8 @@
 
 use crate::base::{Gap, Known, Why};
 use crate::measure::calibration::Calibration;
-use crate::os::{cpu_identity, host, process};
+use crate::os::{cpu, host, process};
+use crate::show::calibrate::Kept;
 use std::env;
 use std::fs;
 use std::io::{self, Write};
@@ -11,19 +12,20 @@ use std::path::PathBuf;
 
 /// What this machine's last calibration found. A gap says how to get one.
 pub fn cached() -> Known<Calibration> {
-    let cpu = cpu_identity::read();
-    let missing = |why| {
-        Gap::new("cost of a walk on this machine", why)
+    let cpu = cpu::read();
+    let missing = || {
+        Gap::new("cost of a walk on this machine", Why::NotMeasured)
             .hint("run `marusa tlb --calibrate` once: it takes some 10 seconds")
     };
     let path = path(&cpu.identity, &cpu.microcode, &host::kernel_release())?;
-    let text = host::text(path).map_err(|_| missing(Why::NotRead))?;
+    let text = host::text(path).map_err(|_| missing())?;
     let kept = serde_json::from_str::<Calibration>(&text).ok().filter(Calibration::is_sane);
-    kept.ok_or_else(|| missing(Why::NotRead))
+    kept.ok_or_else(missing)
 }
 
-/// Keeps it for `cached`, and says where. One of chosen footprints does not take the place of one that has more.
-pub fn keep(calibration: &Calibration, is_chosen: bool) -> Known<PathBuf> {
+/// Keeps it for `cached`, and says where. One of chosen footprints does not take the place of one that has more, nor one of a
+/// busy machine that of a quieter one.
+pub fn keep(calibration: &Calibration, is_chosen: bool) -> Known<Kept> {
     let machine = &calibration.machine;
     let path = path(&machine.cpu, &machine.microcode, &machine.kernel)?;
     if calibration.footprints().is_empty() {
@@ -32,9 +34,21 @@ pub fn keep(calibration: &Calibration, is_chosen: bool) -> Known<PathBuf> {
     }
     let here = calibration.footprints();
     let has_more = |kept: &Calibration| kept.footprints().iter().any(|bytes| !here.contains(bytes));
-    if is_chosen && cached().is_ok_and(|kept| has_more(&kept)) {
-        return Err(Gap::new("this calibration was not kept", Why::OverLimit)
-            .hint(format!("{} holds one of other footprints; remove it first", path.display())));
+    match cached() {
+        Ok(kept) if is_chosen && has_more(&kept) => {
+            return Ok(Kept::OtherStays(path.display().to_string()));
+        }
+        Ok(kept)
+            if !here.iter().any(|bytes| !kept.footprints().contains(bytes))
+                && calibration.is_worse_than(&kept) =>
+        {
+            return Ok(Kept::BetterStays {
+                path: path.display().to_string(),
+                at: kept.at.clone(),
+                spread: kept.spread(),
+            });
+        }
+        _ => {}
     }
     let gap = |error: io::Error| process::gap(&format!("{}", path.display()), &error);
     let write = || -> io::Result<()> {
@@ -53,7 +67,7 @@ pub fn keep(calibration: &Calibration, is_chosen: bool) -> Known<PathBuf> {
     };
     write()
         .map_err(|error| gap(error).hint("the calibration was not kept: the next `marusa tlb` has none"))?;
-    Ok(path)
+    Ok(Kept::In(path.display().to_string()))
 }
 
 fn path(cpu: &str, microcode: &str, kernel: &str) -> Known<PathBuf> {

@@ -7,7 +7,7 @@ use crate::base::{Bytes, Gap, Known, Why, rfc3339};
 use crate::cmd::Failure;
 use crate::measure::Side;
 use crate::measure::calibration::{Calibration, Machine, Nodes, SCHEMA, Timing};
-use crate::os::{cpu_identity, free_memory, host};
+use crate::os::{cpu, free_memory, host};
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Instant, SystemTime};
 
@@ -21,6 +21,7 @@ const MEMORY_SHARE: Bytes = 4;
 /// Times of the fields at every footprint that there is memory for. What could not be measured is a gap.
 pub fn calibrate(footprints: &[Bytes]) -> anyhow::Result<Calibration> {
     let started = Instant::now();
+    let before = cpu::ran_and_waited_ns();
     let clock = CycleClock::start();
     let mut gaps = Vec::new();
     let footprints = affordable(footprints, &mut gaps)?;
@@ -36,22 +37,29 @@ pub fn calibrate(footprints: &[Bytes]) -> anyhow::Result<Calibration> {
         progress.step();
     }
     progress.clear();
-    let cpu = cpu_identity::read();
+    let cpu = cpu::read();
     Ok(Calibration {
         schema: SCHEMA.to_string(),
         at: rfc3339(SystemTime::now()),
         took_ms: started.elapsed().as_secs_f64() * 1e3,
         machine: Machine {
-            model: cpu.model,
+            model: cpu.title().to_string(),
             cpu: cpu.identity,
             microcode: cpu.microcode,
             kernel: host::kernel_release(),
-            is_virtual: cpu.is_virtual,
+            is_virtual: cpu.has_hypervisor == Some(true),
         },
         reference_cycles_per_ns: clock.cycles_per_ns().map_err(|gap| gaps.push(gap)).ok(),
+        waited_share: before.zip(cpu::ran_and_waited_ns()).and_then(waited_share),
         timings,
         gaps,
     })
+}
+
+fn waited_share((before, now): ((u64, u64), (u64, u64))) -> Option<f64> {
+    let (ran, waited) = (now.0.checked_sub(before.0)?, now.1.checked_sub(before.1)?);
+    let all = ran.checked_add(waited).filter(|all| *all > 0)?;
+    Some(waited as f64 / all as f64)
 }
 
 /// Without the footprints that would take more than a quarter of the free memory: a field on each page size, and the packed one.

@@ -4,7 +4,7 @@
 //! (src/hotspot/share/memory/heap.hpp; the header has a length of 8 bytes up to JDK 21 and of 4 in 25). The blocks are
 //! read in large pieces: some 50 MB of code would take seconds one block at a time.
 
-use super::owners::leads::BlobMembers;
+use super::owners::leads::{BlobMembers, Leads};
 use super::window::Windows;
 use super::{Found, Hotspot};
 use crate::base::limits::{C_STRING_BYTES_MAX, CODE_BLOCKS_MAX, CODE_HEAPS_MAX};
@@ -13,15 +13,55 @@ use crate::jvm::types::{BlobCount, CodeHeapView, How, Kind};
 use crate::os::{Fault, Memory};
 use std::collections::{BTreeMap, HashMap};
 
-pub fn read(vm: &Hotspot, found: &mut Found) -> Known<Vec<CodeHeapView>> {
-    let mut views = Vec::new();
+/// A code heap of which the bounds are known.
+pub struct CodeHeap {
+    name: String,
+    bounds: Bounds,
+    /// Where its claim stands among the extents.
+    extent: usize,
+}
+
+/// The blocks of all code heaps.
+pub struct Code {
+    /// By code heap.
+    walks: Vec<(BTreeMap<String, BlobCount>, Known<Bytes>)>,
+    leads: Leads,
+}
+
+/// Claims the code heaps; their blocks are yet to be looked at.
+pub fn claim(vm: &Hotspot, found: &mut Found) -> Known<Vec<CodeHeap>> {
+    let mut claimed = Vec::new();
     for heap in heaps(vm)? {
-        if let Some(view) = found.note(bounds(vm, heap)).and_then(|bounds| read_heap(vm, heap, bounds, found))
-        {
-            views.push(view);
-        }
+        let Some(bounds) = found.note(bounds(vm, heap)) else { continue };
+        let name = name(vm, heap);
+        let extent = found.extents.len();
+        found.claim(bounds.reserved, Kind::CodeHeap, format!("code heap '{name}'"), None, How::VmStructs);
+        let segmap = "code heap segment map";
+        found.claim(bounds.segmap_reserved, Kind::CodeHeapSegmap, segmap, None, How::VmStructs);
+        claimed.push(CodeHeap { name, bounds, extent });
     }
-    Ok(views)
+    Ok(claimed)
+}
+
+/// Looks at the blocks of all code heaps: most of the time that the code cache takes, and nothing else needs it.
+pub fn walk(vm: &Hotspot, heaps: &[CodeHeap]) -> Code {
+    let mut leads = Leads::default();
+    let walks = heaps.iter().map(|heap| walk_heap(vm, heap.bounds, &mut leads)).collect();
+    Code { walks, leads }
+}
+
+/// Adds what the walk found.
+pub fn note(heaps: Vec<CodeHeap>, code: Code, found: &mut Found) -> Vec<CodeHeapView> {
+    found.leads.put_before(code.leads);
+    let noted = heaps.into_iter().zip(code.walks).map(|(heap, (blobs, used))| {
+        if let Some(extent) = found.extents.get_mut(heap.extent) {
+            extent.in_use_bytes = used.clone().ok();
+        }
+        found.gaps.extend(used.clone().err());
+        let CodeHeap { name, bounds: Bounds { reserved, committed, .. }, .. } = heap;
+        CodeHeapView { name, reserved, committed, used_bytes: used, blobs }
+    });
+    noted.collect()
 }
 
 /// The `CodeHeap` objects: one in JDK 8, a growable array of them after.
@@ -84,37 +124,20 @@ fn blocks_end(memory: &dyn Memory, log2_at: Addr, log2: u32, committed: Range) -
     (counts && next <= committed.bytes() >> log2).then(|| committed.start.plus(next << log2))
 }
 
-fn read_heap(vm: &Hotspot, heap: Addr, bounds: Bounds, found: &mut Found) -> Option<CodeHeapView> {
-    let name = name(vm, heap);
-    let (blobs, used) = match Blocks::new(vm) {
-        Ok(mut blocks) => {
-            let windows = Windows::new(vm.target);
-            let mut members = BlobMembers::read(vm);
-            let walked = blocks.walk(&windows, bounds, &mut |blocks, blob, bytes| {
-                let kind = blocks.count(vm, windows.u64(blob.plus(blocks.name_at))?, bytes);
-                members.see(&windows, blob, kind.ends_with("nmethod"), &mut found.leads);
-                Ok(())
-            });
-            let used = match walked {
-                Ok(()) => Ok(blocks.used_bytes),
-                Err(gap) => {
-                    found.gaps.push(gap.clone());
-                    Err(gap)
-                }
-            };
-            (blocks.blobs, used)
-        }
-        Err(gap) => {
-            found.gaps.push(gap.clone());
-            (BTreeMap::new(), Err(gap))
-        }
+fn walk_heap(vm: &Hotspot, bounds: Bounds, leads: &mut Leads) -> (BTreeMap<String, BlobCount>, Known<Bytes>) {
+    let mut blocks = match Blocks::new(vm) {
+        Ok(blocks) => blocks,
+        Err(gap) => return (BTreeMap::new(), Err(gap)),
     };
-    let part = format!("code heap '{name}'");
-    found.claim(bounds.reserved, Kind::CodeHeap, part, used.clone().ok(), How::VmStructs);
-    let segmap = "code heap segment map";
-    found.claim(bounds.segmap_reserved, Kind::CodeHeapSegmap, segmap, None, How::VmStructs);
-    let (reserved, committed) = (bounds.reserved, bounds.committed);
-    Some(CodeHeapView { name, reserved, committed, used_bytes: used, blobs })
+    let windows = Windows::new(vm.target);
+    let mut members = BlobMembers::read(vm);
+    let walked = blocks.walk(&windows, bounds, &mut |blocks, blob, bytes| {
+        let kind = blocks.count(vm, windows.u64(blob.plus(blocks.name_at))?, bytes);
+        members.see(&windows, blob, kind.ends_with("nmethod"), leads);
+        Ok(())
+    });
+    let used = walked.map(|()| blocks.used_bytes);
+    (blocks.blobs, used)
 }
 
 /// `CodeHeap::_name` is in no table: the pointer to "CodeHeap 'non-nmethods'" or "CodeCache" among the object's last

@@ -51,6 +51,7 @@ pub const KEPT: &[&str] = &[
     "SharedArchiveFile",
     "SharedBaseAddress",
     // Code
+    "UseCompiler",
     "TieredCompilation",
     "SegmentedCodeCache",
     "InitialCodeCacheSize",

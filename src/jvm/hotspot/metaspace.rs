@@ -86,6 +86,9 @@ pub fn read(vm: &Hotspot, found: &mut Found) -> Known<ClassView> {
         classes: counts.classes,
         metaspace_used_bytes: counter("sun.gc.metaspace.used"),
         class_space_used_bytes: counter("sun.gc.compressedclassspace.used"),
+        // "capacity" is what is committed (memory/metaspaceCounters.cpp, JDK 8 to 25).
+        metaspace_committed_bytes: counter("sun.gc.metaspace.capacity"),
+        class_space_committed_bytes: counter("sun.gc.compressedclassspace.capacity"),
     })
 }
 

@@ -26,6 +26,8 @@ const OBJECT_WORDS: usize = 32;
 /// to which a small loader leads sooner than all that libjvm's data points to; JDK 8 and 11 have many.
 const QUICK_OBJECTS_MAX: usize = 512;
 const QUICK_SEARCHES_MAX: u32 = 3;
+/// Objects of the search that is tried before it, from what most likely leads to the chunks.
+const STRAIGHT_OBJECTS_MAX: usize = 256;
 /// No node is smaller: JDK 8's second and later ones have 2 MiB, JDK 16's and later 8 or 64 MiB.
 const NODE_BYTES_MIN: u64 = 1 << 20;
 
@@ -113,19 +115,29 @@ impl<'a> Search<'a> {
             .known(mark.at)
             .or_else(|| lists.learn(self, self.quick_sighting_from(mark)))
             .or_else(|| lists.node(self, mark.at))
-            .or_else(|| lists.learn(self, self.sighting_from(mark, NODE_OBJECTS_MAX)));
+            .or_else(|| lists.learn(self, self.sighting_from(mark.loader, mark, NODE_OBJECTS_MAX)));
         self.lists = lists;
         found
     }
 
     fn quick_sighting_from(&self, mark: Mark) -> Option<Sighting> {
         self.quick_left.set(self.quick_left.get().checked_sub(1)?);
-        self.sighting_from(mark, QUICK_OBJECTS_MAX)
+        let straight = self.metaspace_of(mark.loader);
+        straight
+            .and_then(|metaspace| self.sighting_from(metaspace, mark, STRAIGHT_OBJECTS_MAX))
+            .or_else(|| self.sighting_from(mark.loader, mark, QUICK_OBJECTS_MAX))
     }
 
-    fn sighting_from(&self, mark: Mark, objects_max: usize) -> Option<Sighting> {
-        let mut queue = VecDeque::from([(mark.loader, 0)]);
-        let mut visited = HashSet::from([mark.loader]);
+    /// `ClassLoaderData::_metaspace` is in no table. It follows `_class_loader` (JDK 10 to 25).
+    fn metaspace_of(&self, loader: Addr) -> Option<Addr> {
+        let before = self.vm.structs.offset("ClassLoaderData", "_class_loader").ok()?;
+        let metaspace = *self.vm.memory().scan(loader.plus(before + 8), 1).ok()?.first()?;
+        Some(Addr(metaspace)).filter(|at| self.may_be_object(*at))
+    }
+
+    fn sighting_from(&self, from: Addr, mark: Mark, objects_max: usize) -> Option<Sighting> {
+        let mut queue = VecDeque::from([(from, 0)]);
+        let mut visited = HashSet::from([from]);
         let mut best: Option<(Sighting, u32)> = None;
         while let Some((object, depth)) = queue.pop_front() {
             if best.is_some_and(|(_, found_at)| depth > found_at) || self.objects_left.get() == 0 {

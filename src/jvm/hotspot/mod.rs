@@ -28,9 +28,10 @@ pub mod vm_work;
 pub mod vmstructs;
 pub mod window;
 
-use super::types::{Extent, How, JvmView, Kind};
+use super::types::{CodeHeapView, Extent, How, JvmView, Kind};
 use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
 use crate::os::elf::Image;
+use crate::os::target::NoSymbols;
 use crate::os::{Memory, Target};
 use flags::Flags;
 use owners::leads::Leads;
@@ -143,6 +144,37 @@ impl Opened {
     }
 }
 
+/// Runs `rest` while another thread walks the blocks of the code cache, where the memory can be read by two.
+fn while_code_is_walked<T>(
+    vm: &Hotspot,
+    found: &mut Found,
+    rest: impl FnOnce(&Hotspot, &mut Found) -> T,
+) -> (Known<Vec<CodeHeapView>>, T) {
+    let heaps = match code_cache::claim(vm, found) {
+        Ok(heaps) => heaps,
+        Err(gap) => return (Err(gap), rest(vm, found)),
+    };
+    let (view, image, structs, flags, major) = (vm.target.view, vm.image, vm.structs, vm.flags, vm.major);
+    let walk = |memory: &dyn Memory| {
+        let target = Target { view, memory, symbols: &NoSymbols };
+        let leads = RefCell::default();
+        code_cache::walk(&Hotspot { target: &target, image, structs, flags, major, leads: &leads }, &heaps)
+    };
+    let (code, rest) = match vm.memory().another() {
+        Some(other) => std::thread::scope(|scope| {
+            let walking = scope.spawn(|| {
+                let other = other;
+                walk(other.as_ref())
+            });
+            let rest = rest(vm, found);
+            (walking.join().ok(), rest)
+        }),
+        None => (Some(walk(vm.memory())), rest(vm, found)),
+    };
+    let code = code.map(|code| code_cache::note(heaps, code, found));
+    (code.ok_or_else(|| Gap::new("blocks of the code heaps", Why::Torn)), rest)
+}
+
 /// Reads the whole VM. A part that can not be read never stops the others.
 pub fn read(target: &Target, opened: &Opened) -> JvmView {
     let vm = opened.vm(target);
@@ -151,10 +183,10 @@ pub fn read(target: &Target, opened: &Opened) -> JvmView {
 
     let gc = heap::collector(&vm);
     let heap = heap::read(&vm, &gc, &mut found);
-    let code = code_cache::read(&vm, &mut found);
-    cds::read(&vm, &mut found);
-    let classes = metaspace::read(&vm, &mut found);
-    let threads = threads::read(&vm, &mut found);
+    let (code, (classes, threads)) = while_code_is_walked(&vm, &mut found, |vm, found| {
+        cds::read(vm, found);
+        (metaspace::read(vm, found), threads::read(vm, found))
+    });
     heap::tables::read(&vm, &gc, &mut found);
     // Last: it names what a static of libjvm points to and nobody else knows.
     vm_work::read(&vm, &mut found);

@@ -105,6 +105,7 @@ fn thread_id(vm: &Hotspot, system: Addr) -> Known<i32> {
 struct Tasks {
     by_inner: HashMap<i32, (i32, String)>,
     primordial: i32,
+    compilers: CompilerTables,
 }
 
 impl Tasks {
@@ -119,7 +120,8 @@ impl Tasks {
         if view.status.namespace_pids.len() < 2 {
             by_inner.extend(view.tasks.iter().map(|task| (task.tid, outer(task))));
             name_from_heap(vm, java, primordial, &mut by_inner);
-            return Tasks { by_inner, primordial };
+            let compilers = CompilerTables::new(vm, java, &by_inner);
+            return Tasks { by_inner, primordial, compilers };
         }
         let ids = blocks.blocks.iter().map(|block| block.tid).chain(java.iter().map(|thread| thread.tid));
         let mut inner: Vec<i32> = ids.chain([primordial]).filter(|tid| *tid > 0).collect();
@@ -131,13 +133,51 @@ impl Tasks {
             by_inner.extend(inner.into_iter().zip(view.tasks.iter().map(outer)));
             name_from_heap(vm, java, primordial, &mut by_inner);
         }
-        Tasks { by_inner, primordial }
+        let compilers = CompilerTables::new(vm, java, &by_inner);
+        Tasks { by_inner, primordial, compilers }
+    }
+
+    fn kind_of_java(&self, vm: &Hotspot, object: Addr, name: &str) -> ThreadKind {
+        let is_compiler = name.is_empty() && self.compilers.has(vm, object);
+        if is_compiler { ThreadKind::Compiler } else { java_kind(name) }
     }
 
     /// The id outside and the kernel's name; the id inside and no name when it is not known.
     fn task(&self, inner: i32) -> (i32, &str) {
         self.by_inner.get(&inner).map_or((inner, ""), |(tid, name)| (*tid, name.as_str()))
     }
+}
+
+/// The tables of virtual functions that only compilers' threads have: `CompilerThread` is a class of its own. A core has no names
+/// of the kernel, and of a name that a collector is just moving the heap has none either.
+struct CompilerTables(Vec<Addr>);
+
+impl CompilerTables {
+    fn new(vm: &Hotspot, java: &[JavaThread], by_inner: &HashMap<i32, (i32, String)>) -> CompilerTables {
+        let name = |thread: &JavaThread| by_inner.get(&thread.tid).map_or("", |(_, name)| name.as_str());
+        // The kernel named all: nobody asks.
+        if java.iter().all(|thread| !name(thread).is_empty()) {
+            return CompilerTables(Vec::new());
+        }
+        let named = java.iter().filter(|thread| !name(thread).is_empty());
+        let (compilers, others): (Vec<_>, Vec<_>) =
+            named.partition(|thread| java_kind(name(thread)) == ThreadKind::Compiler);
+        let tables = |threads: Vec<&JavaThread>| -> Vec<Addr> {
+            threads.into_iter().filter_map(|thread| table_of(vm, thread.object)).collect()
+        };
+        let (mut compilers, others) = (tables(compilers), tables(others));
+        compilers.retain(|table| !others.contains(table));
+        CompilerTables(compilers)
+    }
+
+    fn has(&self, vm: &Hotspot, object: Addr) -> bool {
+        !self.0.is_empty() && table_of(vm, object).is_some_and(|table| self.0.contains(&table))
+    }
+}
+
+/// Its first word.
+fn table_of(vm: &Hotspot, object: Addr) -> Option<Addr> {
+    vm.memory().addr(object).ok()
 }
 
 /// The kernel keeps so much of a name (`TASK_COMM_LEN` less its NUL).
@@ -178,7 +218,7 @@ fn of_block(vm: &Hotspot, block: &Block, java: Option<&JavaThread>, tasks: &Task
         _ => comm.to_string(),
     };
     let kind = match (java, own) {
-        (Some(_), _) => java_kind(&name),
+        (Some(thread), _) => tasks.kind_of_java(vm, thread.object, &name),
         (None, Some(_)) => native_kind(&name),
         (None, None) => ThreadKind::Foreign,
     };
@@ -198,7 +238,8 @@ fn of_java(vm: &Hotspot, thread: &JavaThread, tasks: &Tasks) -> Option<JvmThread
         Some(mapping) if mapping.path == "[stack]" => Ok(mapping.range),
         _ => Ok(thread.stack),
     };
-    Some(JvmThread { tid, name: comm.to_string(), kind: java_kind(comm), stack, object: Some(thread.object) })
+    let kind = tasks.kind_of_java(vm, thread.object, comm);
+    Some(JvmThread { tid, name: comm.to_string(), kind, stack, object: Some(thread.object) })
 }
 
 /// Threads without a block that was found, the primordial one among them.

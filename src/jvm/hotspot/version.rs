@@ -17,9 +17,30 @@ pub fn major(release: &str) -> Option<u32> {
     if first == 25 && release.contains("-b") && !release.contains('+') { Some(8) } else { Some(first) }
 }
 
+/// The update within its feature release: 15 of "17.0.15+6-Debian", 372 of "25.372-b07" (JDK 8), 0 of "21+35".
+pub fn update(release: &str) -> Option<u32> {
+    let numbers = release.split(['+', '-', '_']).next()?;
+    let mut parts = numbers.split('.').skip(if major(release)? == 8 { 1 } else { 2 });
+    match parts.next() {
+        Some(number) => number.parse().ok(),
+        None => Some(0),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::major;
+    use super::{major, update};
+
+    #[test]
+    fn the_update_of_each_form_of_release() {
+        assert_eq!(update("17.0.15+6-Debian-1deb12u1"), Some(15));
+        assert_eq!(update("25.504-b01"), Some(504));
+        assert_eq!(update("21+35-2513"), Some(0));
+        assert_eq!(update("17.0.9.1+1"), Some(9));
+        assert_eq!(update("25.0.3+9-LTS"), Some(3));
+        assert_eq!(update("26-ea"), Some(0));
+        assert_eq!((update("17.0.x"), update("internal")), (None, None));
+    }
 
     #[test]
     fn the_vm_of_jdk_8_is_not_jdk_25() {

@@ -8,7 +8,7 @@ use crate::map::area::Area;
 use crate::map::types::{Figures, MemoryMap, Owner};
 
 const SEVERAL_ADDRESSES: &str =
-    "the heap is mapped at several addresses: ours counts every address, NMT the heap's pages";
+    "the heap is mapped at several addresses, and its address space counts at each";
 const STACK_RESIDENT: &str =
     "NMT counts what mincore finds resident and, of every Java thread, the guard zone, never touched";
 const STACK_WHOLE: &str = "JDK 8 takes every stack as committed whole";
@@ -83,7 +83,7 @@ fn mapped(map: &MemoryMap, nmt: &Summary, pair: &Pair, rows: &mut Vec<AuditRow>)
             theirs_figure: figure,
             theirs_bytes,
             unit_bytes: nmt.unit_bytes,
-            reason,
+            reason: reason.filter(|why| *why != SEVERAL_ADDRESSES || figure == Figure::Reserved),
         });
     }
 }
@@ -149,9 +149,8 @@ pub fn of_heap_info(map: &MemoryMap, heap: &HeapInfo, rows: &mut Vec<AuditRow>) 
     };
     let unit = heap.unit_bytes;
     let ours_heap = ours(map, |owner| owner.area == Area::JavaHeap);
-    let reason = (ours_heap.aliased > 0).then_some(SEVERAL_ADDRESSES);
     let committed = Some(ours_heap.committed);
-    add(Area::JavaHeap, Figure::Committed, committed, "heap info", heap.committed_bytes, unit, reason);
+    add(Area::JavaHeap, Figure::Committed, committed, "heap info", heap.committed_bytes, unit, None);
     let in_use = in_use(map, Area::JavaHeap);
     add(Area::JavaHeap, Figure::InUse, in_use, "heap info", heap.used_bytes, unit, Some(MEANWHILE));
     let Some(space) = heap.metaspace else { return };

@@ -14,7 +14,7 @@ use crate::snapshot::page_settings::{Advice, PageSettings};
 
 pub struct Context<'a> {
     settings: Option<&'a PageSettings>,
-    asked: Asked,
+    pub asked: Asked,
     thp_enabled: Option<bool>,
     stacks_are_kept_small: bool,
     pub pmd_bytes: Bytes,
@@ -71,7 +71,8 @@ impl<'a> Context<'a> {
             return Some(Reason::Special);
         }
         if self.asked.hugetlb && is_vms(area) {
-            return Some(self.no_hugetlb(mapping));
+            let page_bytes = self.asked.page_bytes.unwrap_or(self.pmd_bytes);
+            return Some(self.no_hugetlb(page_bytes, mapping.range.bytes()));
         }
         let Some(settings) = self.settings else { return Some(Reason::NotKnown) };
         let Some(thp) = &settings.host.thp else { return Some(Reason::NoTransparent) };
@@ -130,18 +131,28 @@ impl<'a> Context<'a> {
     }
 
     /// Large pages of hugetlb were asked for, and these bytes have none.
-    fn no_hugetlb(&self, mapping: &Mapping) -> Reason {
-        let page_bytes = self.asked.page_bytes.unwrap_or(self.pmd_bytes);
+    pub fn no_hugetlb(&self, page_bytes: Bytes, needed_bytes: Bytes) -> Reason {
         let Some(settings) = self.settings else { return Reason::NotKnown };
         let host = &settings.host;
         match (host.pool(page_bytes), host.tightest(page_bytes)) {
             (None, _) => Reason::PoolOff { page_bytes },
             (Some(pool), _) if pool.is_off() => Reason::PoolOff { page_bytes },
-            (Some(_), Some(limit)) if limit.left_bytes() < mapping.range.bytes() => {
+            (Some(_), Some(limit)) if limit.left_bytes() < needed_bytes => {
                 Reason::GroupLimit { page_bytes, limit_bytes: limit.limit_bytes, file: limit.file.clone() }
             }
             (Some(pool), _) => Reason::PoolShort { page_bytes, available: pool.available() },
         }
+    }
+
+    /// What would stand in the way of transparent pages if the JVM asked for them.
+    pub fn against_transparent(&self, shared: bool) -> Option<Reason> {
+        let Some(thp) = &self.settings?.host.thp else { return Some(Reason::NoTransparent) };
+        if self.thp_enabled == Some(false) {
+            return Some(Reason::ProcessDisabled);
+        }
+        let policy = if shared { thp.shared(self.pmd_bytes) } else { thp.private(self.pmd_bytes) };
+        let is_on = ["always", "force", "within_size", "madvise", "advise"].contains(&policy.mode.as_str());
+        (!is_on).then_some(Reason::PolicyOff { file: policy.file, mode: policy.mode })
     }
 
     /// Memory that is on a folio of another size, or on a huge one that is mapped in pieces. The page cache has its own

@@ -2,6 +2,8 @@
 
 use crate::base::Bytes;
 use crate::map::Area;
+use crate::map::page_claims::Asked;
+use crate::os::thp::PMD_BYTES;
 
 /// One reason. Each byte on a small page has exactly one: the first that stands in the way.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -30,6 +32,12 @@ pub enum Reason {
     PoolShort { page_bytes: Bytes, available: u64 },
     /// hugetlb was asked for, and a control group allows less.
     GroupLimit { page_bytes: Bytes, limit_bytes: Bytes, file: String },
+    /// thp is wanted, and the JVM asks for hugetlb; `behind`: what stands in the way of thp besides.
+    HugetlbInstead { behind: Option<Box<Reason>> },
+    /// Pages of hugetlb of this size are wanted, and the JVM does not ask for them; ZGC can not for all sizes.
+    HugetlbNotAsked { page_bytes: Bytes, zgc: bool },
+    /// The same, of memory for which no JVM asks for them.
+    NoHugetlbForIt { page_bytes: Bytes },
     /// Pages of a file, and a kernel without the option for them, or one that does not tell.
     NoKernelOption { known: bool },
     /// Pages of a file whose file system gives no huge ones.
@@ -86,6 +94,9 @@ impl Reason {
             Reason::PoolOff { .. } => "pool_empty",
             Reason::PoolShort { .. } => "pool_short",
             Reason::GroupLimit { .. } => "cgroup_limit",
+            Reason::HugetlbInstead { .. } => "hugetlb_instead",
+            Reason::HugetlbNotAsked { .. } => "hugetlb_not_asked",
+            Reason::NoHugetlbForIt { .. } => "no_hugetlb_for_it",
             Reason::NoKernelOption { .. } => "no_kernel_option",
             Reason::FileSystem => "file_system",
             Reason::PrivateCopy => "private_copy",
@@ -129,6 +140,14 @@ impl Reason {
                 let name = file.rsplit('/').next().unwrap_or(file);
                 format!("{name} allows {} of {} pages", size(*limit_bytes), size(*page_bytes))
             }
+            Reason::HugetlbInstead { .. } => "-XX:+UseLargePages asks for HugeTLB, not for thp".into(),
+            Reason::HugetlbNotAsked { page_bytes, zgc: true } => {
+                format!("ZGC takes no pages of {}", size(*page_bytes))
+            }
+            Reason::HugetlbNotAsked { page_bytes, .. } => {
+                format!("the JVM asks for no HugeTLB pages of {}", size(*page_bytes))
+            }
+            Reason::NoHugetlbForIt { .. } => "no JVM asks HugeTLB pages for it".into(),
             Reason::NoKernelOption { known: true } => "CONFIG_READ_ONLY_THP_FOR_FS is not set".into(),
             Reason::NoKernelOption { known: false } => "a file; the kernel's options can not be read".into(),
             Reason::FileSystem => "its file system has no huge pages for it".into(),
@@ -148,9 +167,14 @@ impl Reason {
         }
     }
 
-    /// What would change it, one sentence.
-    pub fn remedy(&self, area: Area) -> String {
+    /// What would change it, one sentence; never what is already so.
+    pub fn remedy(&self, area: Area, asked: &Asked) -> String {
         match self {
+            Reason::TooSmall | Reason::Unaligned | Reason::Edge
+                if is_vms(area) && area != Area::JavaHeap && asked.is_for_large() =>
+            {
+                "none: the JVM lays it out so, with large pages asked for".into()
+            }
             Reason::TooSmall | Reason::Unaligned | Reason::Edge if is_vms(area) && area != Area::JavaHeap => {
                 "with large pages asked for, the JVM lays it out in whole huge pages".into()
             }
@@ -170,16 +194,24 @@ impl Reason {
                 "start it without PR_SET_THP_DISABLE (systemd: MemoryTHP=; a wrapper; the runtime)".into()
             }
             Reason::NoTransparent => "hugetlb: a pool, then -XX:+UseLargePages".into(),
-            Reason::PolicyOff { file, .. } => policy_remedy(file, area),
+            Reason::PolicyOff { file, .. } => policy_remedy(file, area, asked),
             Reason::NotAdvised { told_by: ToldBy::DespiteFlag, file, .. } => format!(
                 "the JVM's flag is on, but it did not advise this; always in transparent_hugepage/{file}, or MADV_COLLAPSE"
             ),
-            Reason::NotAdvised { file, .. } => advice_remedy(file, area),
+            Reason::NotAdvised { file, .. } => advice_remedy(file, area, asked),
             Reason::PoolOff { page_bytes } | Reason::PoolShort { page_bytes, .. } => format!(
                 "before the JVM starts: enough in /sys/kernel/mm/hugepages/hugepages-{}kB/nr_hugepages, \
                  the code cache takes its part first",
                 page_bytes >> 10
             ),
+            Reason::HugetlbInstead { behind } => transparent_remedy(behind.as_deref()),
+            Reason::HugetlbNotAsked { page_bytes, zgc } => hugetlb_remedy(*page_bytes, *zgc, asked),
+            Reason::NoHugetlbForIt { page_bytes } if is_mallocs(area) => format!(
+                "malloc takes them with GLIBC_TUNABLES=glibc.malloc.hugetlb={page_bytes} (glibc 2.35), from a pool"
+            ),
+            Reason::NoHugetlbForIt { .. } => {
+                "none: heap, GC tables and JIT code are what a JVM puts on HugeTLB pages".into()
+            }
             Reason::GroupLimit { file, .. } => format!("raise {file}, then restart the JVM"),
             Reason::NoKernelOption { .. } | Reason::FileSystem => {
                 "a copy of the file on a tmpfs mounted with huge=always".into()
@@ -204,10 +236,11 @@ impl Reason {
     }
 }
 
-fn policy_remedy(file: &str, area: Area) -> String {
+fn policy_remedy(file: &str, area: Area, asked: &Asked) -> String {
     let shared = file.ends_with("shmem_enabled");
     let word = if shared { "advise" } else { "madvise" };
     let flag = match is_vms(area) {
+        true if asked.is_for_transparent() => ", then restart the JVM",
         true => ", then start with -XX:+UseTransparentHugePages",
         false if shared => "",
         false => " (always reaches memory that nobody advises)",
@@ -215,20 +248,67 @@ fn policy_remedy(file: &str, area: Area) -> String {
     format!("{word} in /sys/kernel/mm/transparent_hugepage/{file}{flag}")
 }
 
-fn advice_remedy(file: &str, area: Area) -> String {
+fn advice_remedy(file: &str, area: Area, asked: &Asked) -> String {
     match area {
+        // It may have found another policy when it started (os_linux.cpp, `os::large_page_init`).
+        area if is_vms(area) && asked.is_for_transparent() => {
+            "restart the JVM: it found no transparent huge pages at start and switched its flag off".into()
+        }
         area if is_vms(area) => "start the JVM with -XX:+UseTransparentHugePages".into(),
         Area::Code | Area::MappedFile => "a copy of the file on a tmpfs mounted with huge=always".into(),
-        Area::DirectBuffers
-        | Area::JvmWork
-        | Area::JitWork
-        | Area::MallocFreed
-        | Area::Overhead
-        | Area::NativeLibrary => {
+        area if is_mallocs(area) => {
             "malloc advises with GLIBC_TUNABLES=glibc.malloc.hugetlb=1 (glibc 2.35)".into()
         }
         _ => format!("only always in transparent_hugepage/{file} reaches it"),
     }
+}
+
+/// What would bring thp to a JVM that asks for hugetlb.
+fn transparent_remedy(behind: Option<&Reason>) -> String {
+    let flag = "start the JVM with -XX:+UseTransparentHugePages, which asks for thp";
+    match behind {
+        None => flag.into(),
+        Some(Reason::NoTransparent) => "none: this kernel has no transparent huge pages".into(),
+        Some(reason @ Reason::PolicyOff { .. }) => reason.remedy(Area::JavaHeap, &Asked::default()),
+        Some(reason) => format!("{flag}; and {}", reason.remedy(Area::JavaHeap, &Asked::default())),
+    }
+}
+
+/// What would bring hugetlb of one size to a JVM that does not ask for it; only the flags that it lacks.
+fn hugetlb_remedy(page_bytes: Bytes, zgc: bool, asked: &Asked) -> String {
+    let mut flags = Vec::new();
+    if zgc {
+        flags.push("another collector (ZGC takes 2M only)".to_string());
+    }
+    if !asked.hugetlb {
+        flags.push("-XX:+UseLargePages".to_string());
+    }
+    if asked.page_bytes.unwrap_or(PMD_BYTES) != page_bytes {
+        let (large, gigabytes) = (page_bytes >> 20, page_bytes >> 30);
+        let text = if gigabytes > 0 { format!("{gigabytes}g") } else { format!("{large}m") };
+        flags.push(format!("-XX:LargePageSizeInBytes={text}"));
+    }
+    if page_bytes > PMD_BYTES {
+        flags.push(format!("-Xms = -Xmx of whole {}", size(page_bytes)));
+    }
+    let without = if asked.is_for_transparent() { " and without -XX:+UseTransparentHugePages" } else { "" };
+    format!(
+        "enough in /sys/kernel/mm/hugepages/hugepages-{}kB/nr_hugepages, then start the JVM with {}{without}",
+        page_bytes >> 10,
+        flags.join(", ")
+    )
+}
+
+fn is_mallocs(area: Area) -> bool {
+    matches!(
+        area,
+        Area::DirectBuffers
+            | Area::JvmWork
+            | Area::JitWork
+            | Area::MallocFreed
+            | Area::Overhead
+            | Area::NativeLibrary
+    )
 }
 
 /// What a JVM asks large pages for.

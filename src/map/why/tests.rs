@@ -1,8 +1,10 @@
+use super::reason::ToldBy;
 use super::*;
 use crate::base::{Addr, Range};
 use crate::jvm::Kind;
 use crate::map::join;
 use crate::map::join::tests::{extent, run, snapshot};
+use crate::map::types::Instance;
 use crate::os::host_pages::HostPages;
 use crate::os::hugetlb::{Limit, Pool};
 use crate::os::page_kind::{Backing, PageKind, PageSizes, SizeRun};
@@ -71,6 +73,78 @@ fn without_vmflags_the_flag_of_the_jvm_is_the_evidence() {
     settings(&mut taken).host.vmstat.insert("thp_fault_fallback".to_string(), 7);
     let map = join(&taken);
     assert_eq!(findings(&taken, &map)[0].reason, Reason::NotYet { fallbacks: true });
+}
+
+#[test]
+fn no_remedy_is_what_is_already_so() {
+    let told = Asked { transparent: true, ..Asked::default() };
+    let refused = Asked { refused: true, ..Asked::default() };
+    let never = Reason::PolicyOff { file: "enabled".to_string(), mode: "never".to_string() };
+    let not_advised = Reason::NotAdvised {
+        file: "enabled".to_string(),
+        mode: "madvise".to_string(),
+        told_by: ToldBy::Kernel,
+    };
+    for asked in [told, refused] {
+        for reason in [&never, &not_advised] {
+            let remedy = reason.remedy(Area::JavaHeap, &asked);
+            assert!(remedy.contains("restart the JVM") && !remedy.contains("-XX:"), "{remedy}");
+        }
+        assert!(Reason::TooSmall.remedy(Area::Gc, &asked).starts_with("none: the JVM lays it out so"));
+    }
+    let remedy = Reason::TooSmall.remedy(Area::Gc, &Asked::default());
+    assert_eq!(remedy, "with large pages asked for, the JVM lays it out in whole huge pages");
+    let mut owner = Owner {
+        area: Area::Gc,
+        part: "collector's objects".to_string(),
+        instance: Instance::Mmapped,
+        how: String::new(),
+    };
+    let remedy = |owner: &Owner, reason: &Reason| reason.remedy(lies_as(owner), &told);
+    assert!(remedy(&owner, &not_advised).contains("GLIBC_TUNABLES"));
+    assert!(remedy(&owner, &Reason::TooSmall).starts_with("none: only a larger mapping"));
+    owner.instance = Instance::None;
+    assert_eq!(lies_as(&owner), Area::Gc);
+}
+
+/// What is said of a requirement that is not met.
+fn said(taken: &Snapshot, requirement: &str) -> String {
+    let map = join(taken);
+    let found = findings(taken, &map);
+    let requirement = requirement.parse().expect("a requirement");
+    let answer = crate::map::require::check(&requirement, taken, &map, &found).expect("a heap");
+    assert!(!answer.met);
+    answer.text(|bytes| format!("{} MiB", bytes >> 20))
+}
+
+#[test]
+fn the_reason_is_of_the_pages_that_were_required() {
+    let mut taken = full_heap();
+    flags(&mut taken, &[("UseTransparentHugePages", "false"), ("UseLargePages", "true")]);
+    let thp = said(&taken, "heap=thp");
+    assert!(thp.contains("why: 16 MiB: -XX:+UseLargePages asks for HugeTLB, not for thp"), "{thp}");
+    assert!(thp.ends_with("start the JVM with -XX:+UseTransparentHugePages, which asks for thp"), "{thp}");
+    let giant = said(&taken, "heap>=50%@1G");
+    assert!(giant.contains("16 MiB: the JVM asks for no HugeTLB pages of 1G"), "{giant}");
+    assert!(
+        giant.contains(
+            "hugepages-1048576kB/nr_hugepages, then start the JVM with -XX:LargePageSizeInBytes=1g"
+        )
+    );
+    for same in ["heap=2M", "heap=hugetlb", "heap=hugetlb-2M"] {
+        let said = said(&taken, same);
+        assert!(said.contains("no pool of 2M pages") && said.contains("hugepages-2048kB"), "{said}");
+    }
+    settings(&mut taken).host.thp = Some(host("never", "never", "inherit", "never"));
+    let never = said(&taken, "heap=thp");
+    assert!(never.contains("madvise in /sys/kernel/mm/transparent_hugepage/enabled, then start"), "{never}");
+    flags(&mut taken, &[("UseTransparentHugePages", "true"), ("UseLargePages", "true")]);
+    let wanted = said(&taken, "heap=hugetlb-1G");
+    assert!(wanted.contains("-XX:+UseLargePages, -XX:LargePageSizeInBytes=1g"), "{wanted}");
+    assert!(wanted.ends_with(" and without -XX:+UseTransparentHugePages"), "{wanted}");
+    flags(&mut taken, &[("UseLargePages", "true"), ("LargePageSizeInBytes", "1073741824")]);
+    let asked = said(&taken, "heap=1G");
+    assert!(asked.contains("no pool of 1G pages") && asked.contains("hugepages-1048576kB"), "{asked}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::os::perf::Mode::{Kernel, User};
 
 fn set_of(vendor: Vendor, family: u32, model: u32) -> EventSet {
     let pmus = vec![Pmu { name: "cpu".to_string(), kind: 4 }];
-    let cpu = Cpu { vendor, family, model, name: String::new(), has_hypervisor: Some(false), pmus };
+    let cpu = Cpu { vendor, family, model, has_hypervisor: Some(false), pmus, ..Cpu::default() };
     events::choose(&cpu).expect("a known processor")
 }
 

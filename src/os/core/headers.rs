@@ -38,6 +38,8 @@ pub struct Headers {
     pub loads: Vec<Load>,
     /// Where in the file notes lie; cut to what is there.
     pub notes: Vec<(u64, u64)>,
+    /// Some of them are missing, or their ends: the file was cut.
+    pub notes_are_cut: bool,
     /// gdb aligns nothing in its cores (gdb/gcore.c), and marks all memory readable.
     pub is_by_gdb: bool,
     /// Headers that make no sense or overlap others.
@@ -85,7 +87,10 @@ impl Headers {
                     _ => self.strange += 1,
                 }
             }
-            Some(PT_NOTE) if held > 0 => self.notes.push((offset, held.min(CORE_NOTE_BYTES_MAX))),
+            Some(PT_NOTE) => {
+                self.notes_are_cut |= held < in_file;
+                self.notes.extend((held > 0).then_some((offset, held.min(CORE_NOTE_BYTES_MAX))));
+            }
             _ => {}
         }
     }
@@ -225,7 +230,9 @@ pub mod tests {
         let load = headers.loads[1];
         assert_eq!((load.dumped, load.held), (0x2000, file.len() as u64 - 0x100));
         assert_eq!((load.rights.text().as_str(), headers.is_by_gdb), ("rw-p", false));
-        assert_eq!(headers.notes, [(0xb0, 0x40)]);
+        assert_eq!((headers.notes, headers.notes_are_cut), (vec![(0xb0, 0x40)], false));
+        let shorter = Headers::parse(&file[..0xe8]).unwrap();
+        assert_eq!((shorter.notes, shorter.notes_are_cut), (vec![(0xb0, 0x38)], true));
     }
 
     #[test]

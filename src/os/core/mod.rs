@@ -148,6 +148,11 @@ impl Core {
         self.notes.signal
     }
 
+    /// Whether the file ends before its notes do, which name the mapped files.
+    pub fn is_cut_within_notes(&self) -> bool {
+        self.headers.notes_are_cut
+    }
+
     /// Where the program begins: a place in the executable.
     pub fn entry(&self) -> Option<crate::base::Addr> {
         self.notes.auxiliary_value(notes::AT_ENTRY).map(crate::base::Addr)

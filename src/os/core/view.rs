@@ -32,7 +32,17 @@ pub fn build(bytes: &[u8], headers: &Headers, notes: &Notes, extents: &Extents) 
     }
     let (process, status) = process(&mappings, notes);
     let tasks = tasks(notes);
-    OsView { process, status, mappings, pages: Ok(pages), tasks, gaps, page_sizes: None, smaps: None }
+    OsView {
+        process,
+        status,
+        mappings,
+        pages: Ok(pages),
+        tasks,
+        gaps,
+        late: None,
+        page_sizes: None,
+        smaps: None,
+    }
 }
 
 /// The segments, cut where a mapped file begins or ends: the kernel and gdb write one for each mapping.

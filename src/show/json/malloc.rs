@@ -8,7 +8,7 @@ use crate::map::area::of_kind;
 use crate::map::audit;
 use crate::map::claims::how;
 use crate::map::malloc::owners::OWNER_UNKNOWN;
-use crate::map::malloc::{self, ArenaSum, OwnerSum};
+use crate::map::malloc::{self, ArenaSum, Divided, OwnerSum, Totals};
 use crate::snapshot::Snapshot;
 use serde_json::{Value, json};
 
@@ -19,8 +19,7 @@ pub fn malloc(snapshot: &Snapshot, map: &MemoryMap, gaps: &mut Vec<Gap>) -> Valu
         gaps.push(Gap { what: format!("malloc.in_use_bytes and the like: {}", gap.what), ..gap.clone() });
     }
     let figures = sum.figures.as_ref().ok();
-    let walked = |bytes: u64| figures.map(|_| bytes);
-    json!({
+    let mut value = json!({
         "allocator": alloc.allocator,
         "arenas": sum.arenas.iter().map(|arena| self::arena(arena, snapshot)).collect::<Vec<_>>(),
         "other": alloc.other.as_ref().map(|other| json!({
@@ -38,17 +37,28 @@ pub fn malloc(snapshot: &Snapshot, map: &MemoryMap, gaps: &mut Vec<Gap>) -> Valu
         "owners": (!alloc.in_use.is_empty()).then(|| sum.owners.iter().map(owner).collect::<Vec<_>>()),
         "mmapped_chunks": alloc.mmapped.len(),
         "mmapped_bytes": alloc.mmapped.iter().map(|range| range.bytes()).sum::<u64>(),
-        "in_use_bytes": walked(sum.total.in_use.reserved),
-        "in_use_resident_bytes": walked(sum.total.in_use.resident),
-        "free_bytes": walked(sum.total.freed.reserved),
-        "free_resident_bytes": figures.map(|figures| figures.free_resident_bytes),
-        "free_whole_page_bytes": figures.map(|figures| figures.free_whole_page_bytes),
-        "overhead_bytes": walked(sum.total.overhead.reserved),
-        "trimmable_bytes": figures.map(|figures| figures.trimmable_bytes),
-        "top_kept_bytes": figures.map(|figures| figures.top_kept_bytes),
-        "unresolved_bytes": walked(sum.total.unresolved.reserved),
-        "not_walked_bytes": sum.total.unwalked.reserved,
-    })
+    });
+    sums(&mut value, &sum.total, figures.copied());
+    value["not_walked_bytes"] = json!(sum.total.unwalked.reserved);
+    value
+}
+
+/// What is in use, free, and malloc's own, of an arena or of all; `null` where the chunks were not read.
+fn sums(value: &mut Value, divided: &Divided, figures: Option<Totals>) {
+    let walked = |bytes: u64| figures.map(|_| bytes);
+    for (key, bytes) in [
+        ("in_use_bytes", walked(divided.in_use.reserved)),
+        ("in_use_resident_bytes", walked(divided.in_use.resident)),
+        ("free_bytes", walked(divided.freed.reserved)),
+        ("free_resident_bytes", figures.map(|figures| figures.free_resident_bytes)),
+        ("free_whole_page_bytes", figures.map(|figures| figures.free_whole_page_bytes)),
+        ("overhead_bytes", walked(divided.overhead.reserved)),
+        ("trimmable_bytes", figures.map(|figures| figures.trimmable_bytes)),
+        ("top_kept_bytes", figures.map(|figures| figures.top_kept_bytes)),
+        ("unresolved_bytes", walked(divided.unresolved.reserved)),
+    ] {
+        value[key] = json!(bytes);
+    }
 }
 
 /// Native Memory Tracking's own counters beside what was walked, by tag; `null` where it is off.
@@ -61,8 +71,7 @@ fn jvm_counts(snapshot: &Snapshot) -> Option<Vec<Value>> {
 fn arena(sum: &ArenaSum, snapshot: &Snapshot) -> Value {
     let arena = sum.arena;
     let figures = known(&arena.figures);
-    let walked = |bytes: u64| figures.map(|_| bytes);
-    json!({
+    let mut value = json!({
         "arena": arena.number,
         "address": arena.at.to_string(),
         "heaps": arena.heaps.len(),
@@ -71,18 +80,11 @@ fn arena(sum: &ArenaSum, snapshot: &Snapshot) -> Value {
         "system_bytes": arena.system_bytes,
         "reserved_bytes": arena.heaps.iter().map(|heap| heap.reserved.bytes()).sum::<u64>(),
         "resident_bytes": arena.heaps.iter().map(|heap| snapshot.os.resident_bytes(heap.reserved)).sum::<u64>(),
-        "in_use_bytes": walked(sum.divided.in_use.reserved),
-        "in_use_resident_bytes": walked(sum.divided.in_use.resident),
-        "free_bytes": walked(sum.divided.freed.reserved),
-        "free_resident_bytes": figures.map(|figures| figures.free_resident_bytes),
-        "free_whole_page_bytes": figures.map(|figures| figures.free_whole_page_bytes),
-        "overhead_bytes": walked(sum.divided.overhead.reserved),
-        "trimmable_bytes": figures.map(|figures| figures.trimmable_bytes),
-        "top_kept_bytes": figures.map(|figures| figures.top_kept_bytes),
-        "unresolved_bytes": walked(sum.divided.unresolved.reserved),
-        "chunks": figures.map(chunks),
-        "retries": figures.map(|figures| figures.retries),
-    })
+    });
+    sums(&mut value, &sum.divided, figures.map(Totals::of));
+    value["chunks"] = json!(figures.map(chunks));
+    value["retries"] = json!(figures.map(|figures| figures.retries));
+    value
 }
 
 /// Whole chunks, headers included, as malloc_info(3) counts them.

@@ -75,7 +75,7 @@ fn size(((provider, page_bytes), bytes): (&(Provider, Bytes), &Bytes)) -> Value 
     json!({"provider": provider.name(), "page_bytes": page_bytes, "bytes": bytes})
 }
 
-fn used(pages: &PageUse) -> Value {
+pub fn used(pages: &PageUse) -> Value {
     json!({
         "resident_bytes": pages.resident_bytes,
         "pages": pages.by.iter().map(size).collect::<Vec<Value>>(),

@@ -3,7 +3,8 @@
 use super::{gaps, head};
 use crate::map::MemoryMap;
 use crate::map::malloc::{self, ArenaSum, Divided, MallocSum};
-use crate::show::units::{human, shorten};
+use crate::show::units::{human, shorten, wrapped};
+use crate::show::width::width;
 use crate::snapshot::Snapshot;
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -24,21 +25,20 @@ pub fn summary(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMap) -> io:
         }
     }
     let MallocSum { total, figures: Ok(figures), .. } = sum else { return Ok(()) };
-    write!(
-        out,
+    let mut text = format!(
         "malloc: {} in use, {} freed yet resident ({} trimmable), {} overhead",
         human(total.in_use.resident),
         human(total.held_bytes()),
         human(figures.trimmable_bytes),
         human(total.overhead.resident)
-    )?;
+    );
     if total.unresolved.reserved > 0 {
-        write!(out, ", {} unresolved", human(total.unresolved.reserved))?;
+        text.push_str(&format!(", {} unresolved", human(total.unresolved.reserved)));
     }
     if total.unwalked.resident > 0 {
-        write!(out, ", {} not walked", human(total.unwalked.resident))?;
+        text.push_str(&format!(", {} not walked", human(total.unwalked.resident)));
     }
-    writeln!(out)
+    wrapped(&text, width()).iter().try_for_each(|line| writeln!(out, "{line}"))
 }
 
 /// Resident bytes that malloc_trim(0) would give back now.
@@ -94,14 +94,10 @@ fn notes(out: &mut dyn Write, arenas: &[&ArenaSum]) -> io::Result<()> {
     if unresolved.len() > UNRESOLVED_SHOWN_MAX {
         writeln!(out, "and {} arenas more (--json lists all)", unresolved.len() - UNRESOLVED_SHOWN_MAX)?;
     }
-    writeln!(
-        out,
-        "\nAll in memory. FREED: in thread caches and bins, at the ends of arenas. TRIMMABLE: what"
-    )?;
-    writeln!(
-        out,
-        "malloc_trim(0) would give back. TOP KEPT: whole pages at thread arenas' ends, which it leaves."
-    )
+    let text = "All in memory. FREED: in thread caches and bins, at the ends of arenas. TRIMMABLE: what malloc_trim(0) would give \
+                back. TOP KEPT: whole pages at thread arenas' ends, which it leaves.";
+    writeln!(out)?;
+    wrapped(text, width()).iter().try_for_each(|line| writeln!(out, "{line}"))
 }
 
 /// Who allocates from which arena, as many names as a line holds.
@@ -121,7 +117,7 @@ fn users(out: &mut dyn Write, snapshot: &Snapshot, arenas: &[&ArenaSum]) -> io::
                 _ => tid.to_string(),
             };
             let rest = format!(" and {} more", arena.arena.threads.len() - index);
-            if text.chars().count() + next.chars().count() + 2 + rest.len() > super::WIDTH {
+            if text.chars().count() + next.chars().count() + 2 + rest.len() > width() {
                 text.push_str(&rest);
                 break;
             }
@@ -155,7 +151,8 @@ fn row(
 
 fn line(out: &mut dyn Write, name: &str, counts: [&str; 2], cells: [&str; 6]) -> io::Result<()> {
     write!(out, "{:<14} {:>8} {:>6}", shorten(name, 14), counts[0], counts[1])?;
-    for cell in cells {
+    let room = width().saturating_sub(30) / 11;
+    for cell in cells.into_iter().take(room) {
         write!(out, " {cell:>10}")?;
     }
     writeln!(out)
@@ -166,7 +163,8 @@ mod tests {
     use super::*;
     use crate::map::join;
     use crate::map::malloc::tests::everything;
-    use crate::show::text::{WIDTH, by_area_and_part, by_mapping, by_paper};
+    use crate::show::text::{by_area_and_part, by_mapping, by_paper};
+    use crate::show::width::within;
 
     type Table = fn(&mut dyn Write, &Snapshot, &MemoryMap) -> io::Result<()>;
 
@@ -175,12 +173,18 @@ mod tests {
             crate::map::join::tests::run(0x10_0000, 0x11_0000, 1),
             crate::map::join::tests::run(0x20_0000, 0x20_4000, 1),
         ]);
-        let mut out = Vec::new();
-        table(&mut out, &snapshot, &join(&snapshot)).expect("written");
-        let text = String::from_utf8(out).expect("UTF-8");
-        let wide = text.lines().find(|line| line.chars().count() > WIDTH);
-        assert_eq!(wide, None, "every table fits {WIDTH} columns");
-        text
+        let map = join(&snapshot);
+        let written = || {
+            let mut out = Vec::new();
+            table(&mut out, &snapshot, &map).expect("written");
+            String::from_utf8(out).expect("UTF-8")
+        };
+        for columns in [60, 80, 100] {
+            let text = within(columns, written);
+            let wide = text.lines().find(|line| line.chars().count() > columns);
+            assert_eq!(wide, None, "every table fits {columns} columns");
+        }
+        written()
     }
 
     #[test]

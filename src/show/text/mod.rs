@@ -1,16 +1,18 @@
-//! The account as text of at most 100 columns: the sum first, then the biggest owners, then what is not known.
+//! The account as text of at most 100 columns (`show::width`): the sum first, then the biggest owners, then what is not known.
 
 mod malloc;
 mod mappings;
 mod page_sizes;
 mod tables;
 mod why;
+mod zeros;
 
-use super::units::{human, human_signed, percent, shorten};
+use super::units::{human, human_signed, percent, shorten, wrapped};
+use super::width::width;
 use crate::base::Gap;
 use crate::map::account::{AreaSum, PartSum, by_area, by_paper_area};
 use crate::map::{Area, Figures, MemoryMap, PaperArea};
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Snapshot, Source, Taken};
 use std::io::{self, Write};
 
 pub use malloc::by_arena;
@@ -18,9 +20,16 @@ pub use mappings::by_mapping;
 pub use page_sizes::by_page_size;
 pub use tables::{by_library, by_part, by_thread};
 pub use why::{page_claims, requirements, why_not_larger};
+pub use zeros::zeros_in_large_pages;
 
-/// The width of every text form, in columns.
-pub const WIDTH: usize = 100;
+/// What a name gets at most; fewer columns for all take from it first.
+const NAME_MAX: usize = 42;
+/// Columns of a figure, and of a share.
+const FIGURE: usize = 11;
+const SHARE: usize = 7;
+/// Below these widths a table has no room for shares, and for what is committed and reserved.
+const SHARES_MIN: usize = 93;
+const ALL_FIGURES_MIN: usize = 75;
 /// Parts smaller than this share of all resident bytes are not shown below their area.
 const PART_SHOWN_PERCENT: u64 = 1;
 const GAPS_SHOWN_MAX: usize = 12;
@@ -44,13 +53,9 @@ pub fn by_area_and_part(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMa
         if let (Area::MallocFreed, Some(bytes)) = (area.area, malloc::trimmable_bytes(snapshot, map))
             && is_big(bytes, total)
         {
-            writeln!(
-                out,
-                "{:<42} {:>10} {:>5}",
-                "  of it trimmable now",
-                human(bytes),
-                percent(bytes, total)
-            )?;
+            let (name, share) = (name_width(), percent(bytes, total));
+            let share = if width() < SHARES_MIN { String::new() } else { format!(" {share:>5}") };
+            writeln!(out, "{:<name$} {:>10}{share}", "  of it trimmable now", human(bytes))?;
         }
     }
     row(out, "total", &map.balance.total, None, total)?;
@@ -80,7 +85,8 @@ pub fn by_paper(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMap) -> io
         match area {
             // Where malloc's chunks were not read, these are not known, not 0.
             PaperArea::MallocFreed | PaperArea::Overhead if !walked && figures.resident == 0 => {
-                writeln!(out, "{:<42} {:>10}        (within JVM work area)", area.title(), "-")?;
+                let name = name_width();
+                writeln!(out, "{:<name$} {:>10}        (within JVM work area)", area.title(), "-")?;
             }
             _ => row(out, area.title(), figures, None, total)?,
         }
@@ -99,52 +105,91 @@ fn in_use(area: &AreaSum, snapshot: &Snapshot) -> Option<u64> {
 pub fn head(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMap) -> io::Result<()> {
     let (process, taken) = (&snapshot.os.process, &snapshot.taken);
     let who = format!("pid {}  {}", process.pid, process.command);
-    writeln!(out, "{}", shorten(&who, WIDTH))?;
+    writeln!(out, "{}", shorten(&who, width()))?;
     if let Ok(jvm) = &snapshot.jvm {
         let version = jvm.version.as_deref().unwrap_or("version unknown");
         let gc = jvm.gc.as_ref().map_or("collector unknown", |gc| gc.name());
         let nmt = jvm.nmt.as_deref().unwrap_or("unknown");
         let threads = snapshot.os.tasks.len();
-        writeln!(out, "{} {version}, {gc}, NMT {nmt}, {threads} threads", jvm.vm)?;
+        indented(out, &format!("{} {version}, {gc}, NMT {nmt}, {threads} threads", jvm.vm), 0)?;
     }
-    writeln!(out, "{}, read in {:.1} ms, target not stopped", taken.at, taken.took_ms)?;
+    indented(out, &when(taken), 0)?;
     writeln!(out)?;
     let balance = &map.balance;
     let kernel = balance.kernel_resident.map_or("unknown".to_string(), human);
     let difference = balance.difference().map_or("unknown".to_string(), human_signed);
-    write!(out, "resident {}", human(balance.total.resident))?;
-    if balance.total.aliased > 0 {
-        write!(out, " (and {} mapped twice)", human(balance.total.aliased))?;
-    }
-    write!(out, "   kernel {kernel} ({difference})")?;
-    write!(out, "   unattributed {} %", percent(balance.unattributed, balance.total.resident))?;
+    let mut sums = vec![match balance.total.aliased {
+        0 => format!("resident {}", human(balance.total.resident)),
+        more => format!("resident {} (and {} mapped again)", human(balance.total.resident), human(more)),
+    }];
+    sums.push(format!("kernel {kernel} ({difference})"));
+    sums.push(format!("unattributed {} %", percent(balance.unattributed, balance.total.resident)));
     if balance.total.swapped > 0 {
-        write!(out, "   swapped {}", human(balance.total.swapped))?;
+        sums.push(format!("swapped {}", human(balance.total.swapped)));
     }
-    writeln!(out, "   page tables {}", balance.page_tables.map_or("unknown".to_string(), human))?;
+    sums.push(format!("page tables {}", balance.page_tables.map_or("unknown".to_string(), human)));
+    side_by_side(out, &sums)?;
     malloc::summary(out, snapshot, map)?;
     writeln!(out)
 }
 
+/// When, and of what; a file says that it is one, since what it tells may be long past.
+fn when(taken: &Taken) -> String {
+    let at = if taken.at.is_empty() { "at an unknown time" } else { &taken.at };
+    match taken.source {
+        Source::Live => format!("{at}, read in {:.1} ms, target not stopped", taken.took_ms),
+        Source::Frozen => format!("from a frozen file, taken {at}"),
+        Source::Core => format!("from a core dump, written {at}"),
+    }
+}
+
+/// Sentences with three spaces between them, as many to a line as it has room for.
+fn side_by_side(out: &mut dyn Write, sentences: &[String]) -> io::Result<()> {
+    let mut line = String::new();
+    for sentence in sentences {
+        if !line.is_empty() && line.chars().count() + 3 + sentence.chars().count() > width() {
+            writeln!(out, "{line}")?;
+            line.clear();
+        }
+        line.push_str(if line.is_empty() { "" } else { "   " });
+        line.push_str(sentence);
+    }
+    writeln!(out, "{line}")
+}
+
+fn name_width() -> usize {
+    let figures = if width() < ALL_FIGURES_MIN { 2 } else { 4 };
+    let shares = if width() < SHARES_MIN { 0 } else { SHARE };
+    width().saturating_sub(figures * FIGURE + shares).min(NAME_MAX)
+}
+
 fn table_head(out: &mut dyn Write, first: &str) -> io::Result<()> {
-    writeln!(
-        out,
-        "{first:<42} {:>10} {:>5}  {:>10} {:>10} {:>10}",
-        "RESIDENT", "%", "COMMITTED", "RESERVED", "IN USE"
-    )
+    cells(out, first, "RESIDENT", "%", ["COMMITTED", "RESERVED", "IN USE"].map(str::to_string))
 }
 
 fn row(out: &mut dyn Write, name: &str, sum: &Figures, in_use: Option<u64>, total: u64) -> io::Result<()> {
-    writeln!(
-        out,
-        "{:<42} {:>10} {:>5}  {:>10} {:>10} {:>10}",
-        shorten(name, 42),
-        human(sum.resident),
-        percent(sum.resident, total),
-        human(sum.committed),
-        human(sum.reserved),
-        in_use.map_or("-".to_string(), human)
-    )
+    let in_use = in_use.map_or("-".to_string(), human);
+    let figures = [human(sum.committed), human(sum.reserved), in_use];
+    cells(out, name, &human(sum.resident), &percent(sum.resident, total), figures)
+}
+
+/// A line of a table; where there is no room, without its share, then without what is committed and reserved.
+fn cells(
+    out: &mut dyn Write,
+    name: &str,
+    resident: &str,
+    share: &str,
+    [committed, reserved, in_use]: [String; 3],
+) -> io::Result<()> {
+    let room = name_width();
+    write!(out, "{:<room$} {resident:>10}", shorten(name, room))?;
+    if width() >= SHARES_MIN {
+        write!(out, " {share:>5} ")?;
+    }
+    if width() >= ALL_FIGURES_MIN {
+        write!(out, " {committed:>10} {reserved:>10}")?;
+    }
+    writeln!(out, " {in_use:>10}")
 }
 
 /// What could not be read, and what would help.
@@ -154,13 +199,16 @@ pub fn gaps(out: &mut dyn Write, gaps: &[Gap]) -> io::Result<()> {
     }
     writeln!(out, "\nnot known:")?;
     for gap in gaps.iter().take(GAPS_SHOWN_MAX) {
-        writeln!(out, "  {}", shorten(&format!("{}: {}", gap.what, gap.why), WIDTH - 2))?;
-        if let Some(hint) = &gap.hint {
-            writeln!(out, "    {}", shorten(hint, WIDTH - 4))?;
-        }
+        indented(out, &format!("{}: {}", gap.what, gap.why), 2)?;
+        gap.hint.iter().try_for_each(|hint| indented(out, hint, 4))?;
     }
     if gaps.len() > GAPS_SHOWN_MAX {
         writeln!(out, "  and {} more (--json lists all)", gaps.len() - GAPS_SHOWN_MAX)?;
     }
     Ok(())
+}
+
+fn indented(out: &mut dyn Write, text: &str, indent: usize) -> io::Result<()> {
+    let lines = wrapped(text, width() - indent);
+    lines.iter().try_for_each(|line| writeln!(out, "{:indent$}{line}", ""))
 }

@@ -1,28 +1,38 @@
 //! `map --by page-size`: areas and their big parts against the page sizes that are in use, and how sure that is.
 
-use super::{PART_SHOWN_PERCENT, WIDTH, head};
+use super::{PART_SHOWN_PERCENT, head};
+use crate::base::PAGE;
 use crate::map::account::by_area;
 use crate::map::{Figures, MemoryMap};
 use crate::os::page_kind::{Backing, Contiguous, HUGE, How, Look, PageKind, PageSizes, size_name};
 use crate::show::units::{human, percent, shorten, wrapped};
+use crate::show::width::width;
 use crate::snapshot::Snapshot;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 const COLUMN: usize = 10;
-const NAME_MIN: usize = 24;
+/// What tells any two parts apart, and what must do.
+const NAME_GOOD: usize = 36;
+const NAME_MIN: usize = 20;
 const NAME_MAX: usize = 42;
 
-/// What one column counts: bytes of a page size, hugetlb pages apart from transparent ones.
-type Column = (u64, bool);
+/// What one column counts: bytes of the page sizes from the first to the last, hugetlb pages apart from transparent ones.
+/// Several sizes share a column only where there is no room for one each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Column {
+    first: u64,
+    last: u64,
+    is_hugetlb: bool,
+}
 
 /// Areas, and below each its biggest parts. The reasons, and what is not known, come after it.
 pub fn by_page_size(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMap) -> io::Result<()> {
     head(out, snapshot, map)?;
     let total = &map.balance.total;
-    let columns = columns(total);
+    let columns = fitted(columns(total), total);
     let width = name_width(columns.len());
-    let titles: String = columns.iter().map(|column| format!("{:>COLUMN$}", title(*column))).collect();
+    let titles: String = columns.iter().map(|column| format!("{:>COLUMN$}", column.title())).collect();
     writeln!(out, "{:<width$}{:>COLUMN$}{titles}", "AREA", "RESIDENT")?;
     let mut areas = by_area(map);
     areas.retain(|area| area.figures.resident > 0);
@@ -55,35 +65,79 @@ pub fn by_page_size(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMap) -
 fn columns(total: &Figures) -> Vec<Column> {
     let mut columns: BTreeSet<Column> = BTreeSet::new();
     for (kind, _) in total.by_page_kind.iter().filter(|(_, bytes)| **bytes > 0) {
-        columns.insert((kind.page_bytes(), kind.backing == Backing::Hugetlb));
+        columns.insert(Column::of(kind.page_bytes(), kind.backing == Backing::Hugetlb));
     }
     if total.by_page_kind.is_empty() {
-        columns.extend(total.by_page_size.keys().map(|size| (*size, false)));
+        columns.extend(total.by_page_size.keys().map(|size| Column::of(*size, false)));
     }
     columns.into_iter().collect()
 }
 
-fn title((size, is_hugetlb): Column) -> String {
-    let kind = match size {
-        _ if is_hugetlb => " HugeTLB",
-        HUGE.. => " THP",
-        _ => "",
-    };
-    // The column has room for "2M HugeTLB" and a space before it only just.
-    shorten(&format!("{}{kind}", size_name(size).to_uppercase()), COLUMN).to_string()
+/// With so few columns that they fit: of neighbouring sizes between a base page and a huge one, those that have the least are
+/// told together. Names are cut before sizes of some weight are.
+fn fitted(mut columns: Vec<Column>, total: &Figures) -> Vec<Column> {
+    let little = total.resident.saturating_mul(PART_SHOWN_PERCENT) / 100;
+    for (name, bytes_max) in [(NAME_GOOD, little), (NAME_MIN, u64::MAX)] {
+        while (columns.len() + 1) * COLUMN + name > width() {
+            let sum = |pair: &[Column]| pair.iter().map(|column| bytes(total, *column)).sum::<u64>();
+            let may_join = |pair: &[Column]| pair.iter().all(|column| column.is_between());
+            let pairs = columns.windows(2).enumerate().filter(|(_, pair)| may_join(pair));
+            let least = pairs.map(|(index, pair)| (sum(pair), index)).min();
+            let Some((_, index)) = least.filter(|(sum, _)| *sum <= bytes_max) else { break };
+            let last = columns.remove(index + 1).last;
+            columns[index].last = last;
+        }
+    }
+    columns
 }
 
-fn bytes(figures: &Figures, (size, is_hugetlb): Column) -> u64 {
-    if figures.by_page_kind.is_empty() {
-        return figures.by_page_size.get(&size).copied().unwrap_or(0);
+impl Column {
+    fn of(size: u64, is_hugetlb: bool) -> Column {
+        Column { first: size, last: size, is_hugetlb }
     }
-    let counts =
-        |kind: &PageKind| kind.page_bytes() == size && (kind.backing == Backing::Hugetlb) == is_hugetlb;
+
+    /// Of folios above a base page and below a huge one.
+    fn is_between(self) -> bool {
+        !self.is_hugetlb && self.first > PAGE && self.last < HUGE
+    }
+
+    fn has(self, size: u64) -> bool {
+        (self.first..=self.last).contains(&size)
+    }
+
+    fn title(self) -> String {
+        let name = |size: u64| size_name(size).to_uppercase();
+        let kind = match self.first {
+            _ if self.is_hugetlb => " HugeTLB",
+            HUGE.. => " THP",
+            _ => "",
+        };
+        let sizes = match self.first == self.last {
+            true => name(self.first),
+            false => format!("{}-{}", name(self.first), name(self.last)),
+        };
+        // The column has room for "2M HugeTLB" and a space before it only just.
+        shorten(&format!("{sizes}{kind}"), COLUMN)
+    }
+}
+
+fn bytes(figures: &Figures, column: Column) -> u64 {
+    if figures.by_page_kind.is_empty() {
+        return figures
+            .by_page_size
+            .iter()
+            .filter(|(size, _)| column.has(**size))
+            .map(|(_, bytes)| bytes)
+            .sum();
+    }
+    let counts = |kind: &PageKind| {
+        column.has(kind.page_bytes()) && (kind.backing == Backing::Hugetlb) == column.is_hugetlb
+    };
     figures.by_page_kind.iter().filter(|(kind, _)| counts(kind)).map(|(_, bytes)| bytes).sum()
 }
 
 fn name_width(columns: usize) -> usize {
-    WIDTH.saturating_sub((columns + 1) * COLUMN).clamp(NAME_MIN, NAME_MAX)
+    width().saturating_sub((columns + 1) * COLUMN).clamp(NAME_MIN, NAME_MAX)
 }
 
 fn row(out: &mut dyn Write, width: usize, name: &str, sum: &Figures, columns: &[Column]) -> io::Result<()> {
@@ -113,7 +167,7 @@ fn notes(out: &mut dyn Write, sizes: &PageSizes, total: &Figures) -> io::Result<
 }
 
 fn line(out: &mut dyn Write, text: &str) -> io::Result<()> {
-    for (index, line) in wrapped(text, WIDTH - 2).into_iter().enumerate() {
+    for (index, line) in wrapped(text, width() - 2).into_iter().enumerate() {
         writeln!(out, "{}{line}", if index > 0 { "  " } else { "" })?;
     }
     Ok(())
@@ -162,5 +216,27 @@ fn how(look: &Look) -> String {
             };
             format!("{of}: sample of {} blocks, {}; {doubt}", look.blocks, human(look.looked_at_bytes))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::show::width::within;
+
+    #[test]
+    fn sizes_that_have_no_room_share_a_column() {
+        let sizes = [(4, 900), (16, 5), (32, 3), (64, 40), (128, 2), (256, 1), (2048, 300)];
+        let by_page_size = sizes.into_iter().map(|(kib, mib)| (kib << 10, mib << 20)).collect();
+        let total = Figures { by_page_size, resident: 1251 << 20, ..Figures::default() };
+        let titles = |width| {
+            let columns = within(width, || fitted(columns(&total), &total));
+            assert_eq!(columns.iter().map(|column| bytes(&total, *column)).sum::<u64>(), 1251 << 20);
+            columns.into_iter().map(Column::title).collect::<Vec<String>>()
+        };
+        assert_eq!(titles(100), ["4K", "16K-32K", "64K", "128K-256K", "2M THP"]);
+        assert_eq!(titles(80), ["4K", "16K-32K", "64K", "128K-256K", "2M THP"]);
+        assert_eq!(titles(70), ["4K", "16K-32K", "64K-256K", "2M THP"]);
+        assert_eq!(titles(60), ["4K", "16K-256K", "2M THP"]);
     }
 }

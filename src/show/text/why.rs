@@ -1,17 +1,21 @@
 //! The section "why not larger" below `map --by page-size`: reasons, the most bytes first, each with the parts that it
 //! holds back and with what would change it.
 
-use super::WIDTH;
 use crate::map::page_claims::{Claim, Verdict};
 use crate::map::require::Answer;
 use crate::map::why::{Finding, Reason};
 use crate::show::units::{human, percent, shorten, wrapped};
+use crate::show::width::width;
 use std::io::{self, Write};
 
 /// Parts that are named below a reason.
 const PARTS_SHOWN_MAX: usize = 4;
 /// Reasons for less than this share of the bytes on small pages are summed in one line.
 const REASON_SHOWN_PERCENT: u64 = 1;
+
+/// What a reason gets, and what its figures need.
+const NAME_MAX: usize = 62;
+const FIGURES: usize = 18;
 
 /// Findings of one reason; below it by what would change it, which is not the same for every area.
 struct Group<'a> {
@@ -24,7 +28,8 @@ pub fn why_not_larger(out: &mut dyn Write, findings: &[Finding]) -> io::Result<(
     let (absent, small): (Vec<&Finding>, Vec<&Finding>) =
         findings.iter().partition(|finding| finding.reason == Reason::NeverTouched);
     let total: u64 = sum(&small);
-    writeln!(out, "\n{:<62} {:>10} {:>6}", "WHY NOT LARGER", "RESIDENT", "%")?;
+    let name = width().saturating_sub(FIGURES).min(NAME_MAX);
+    writeln!(out, "\n{:<name$} {:>10} {:>6}", "WHY NOT LARGER", "RESIDENT", "%")?;
     let mut rest = 0;
     for group in groups(&small) {
         if group.bytes.saturating_mul(100) < total.saturating_mul(REASON_SHOWN_PERCENT) {
@@ -32,15 +37,16 @@ pub fn why_not_larger(out: &mut dyn Write, findings: &[Finding]) -> io::Result<(
             continue;
         }
         let (bytes, share) = (human(group.bytes), percent(group.bytes, total));
-        writeln!(out, "{:<62} {bytes:>10} {share:>6}", group.reason.text())?;
+        let text = shorten(&group.reason.text(), name);
+        writeln!(out, "{text:<name$} {bytes:>10} {share:>6}")?;
         details(out, &group)?;
     }
     if rest > 0 {
-        writeln!(out, "{:<62} {:>10} {:>6}", "smaller reasons", human(rest), percent(rest, total))?;
+        writeln!(out, "{:<name$} {:>10} {:>6}", "smaller reasons", human(rest), percent(rest, total))?;
     }
-    writeln!(out, "{:<62} {:>10}", "on small pages in all", human(total))?;
+    writeln!(out, "{:<name$} {:>10}", "on small pages in all", human(total))?;
     for group in groups(&absent) {
-        writeln!(out, "{:<62} {:>10}", group.reason.text(), human(group.bytes))?;
+        writeln!(out, "{:<name$} {:>10}", group.reason.text(), human(group.bytes))?;
         details(out, &group)?;
     }
     Ok(())
@@ -66,10 +72,10 @@ fn details(out: &mut dyn Write, group: &Group) -> io::Result<()> {
         if partly > 0 {
             text.push_str(&format!("; {} of it in 2 MiB that are not all in memory", human(partly)));
         }
-        for line in wrapped(&text, WIDTH - 4) {
+        for line in wrapped(&text, width() - 4) {
             writeln!(out, "    {line}")?;
         }
-        for (index, line) in wrapped(remedy, WIDTH - 7).iter().enumerate() {
+        for (index, line) in wrapped(remedy, width() - 7).iter().enumerate() {
             writeln!(out, "    {} {line}", if index == 0 { "->" } else { "  " })?;
         }
     }
@@ -98,6 +104,10 @@ fn groups<'a>(findings: &[&'a Finding]) -> Vec<Group<'a>> {
     groups
 }
 
+/// Where a claim's words begin, and below them what is.
+const SAYS_INDENT: usize = 38;
+const IS_INDENT: usize = 41;
+
 /// What the JVM claims and what is; of the claims of its log, those that hold are only counted.
 pub fn page_claims(out: &mut dyn Write, claims: &[Claim]) -> io::Result<()> {
     if claims.is_empty() {
@@ -108,11 +118,14 @@ pub fn page_claims(out: &mut dyn Write, claims: &[Claim]) -> io::Result<()> {
         claim.source != "-Xlog:pagesize" || matches!(claim.verdict, Verdict::False | Verdict::Partly)
     };
     for claim in claims.iter().filter(is_shown) {
-        let says = shorten(&format!("{}: {}", claim.source, claim.says), WIDTH - 38);
-        writeln!(out, "{:<12} {:<24} {says}", claim.verdict.word(), shorten(&claim.about, 24))?;
+        let says = format!("{}: {}", claim.source, claim.says);
+        let about = format!("{:<12} {:<24} ", claim.verdict.word(), shorten(&claim.about, 24));
+        for (index, line) in wrapped(&says, width() - SAYS_INDENT).iter().enumerate() {
+            writeln!(out, "{:<SAYS_INDENT$}{line}", if index == 0 { about.as_str() } else { "" })?;
+        }
         let is = format!("what is: {}, of {}", claim.is.text(), human(claim.is.resident_bytes));
-        for line in wrapped(&is, WIDTH - 42) {
-            writeln!(out, "{:<41} {line}", "")?;
+        for line in wrapped(&is, width() - IS_INDENT) {
+            writeln!(out, "{:IS_INDENT$}{line}", "")?;
         }
     }
     match claims.iter().filter(|claim| !is_shown(claim)).count() {

@@ -11,7 +11,15 @@ use crate::os::cpu::{Pmu, Vendor};
 fn zen() -> Cpu {
     let pmus = vec![Pmu { name: "cpu".to_string(), kind: 4 }];
     let name = "AMD EPYC".to_string();
-    Cpu { vendor: Vendor::Amd, family: 0x19, model: 1, name, has_hypervisor: Some(true), pmus }
+    Cpu {
+        vendor: Vendor::Amd,
+        family: 0x19,
+        model: 1,
+        name,
+        has_hypervisor: Some(true),
+        pmus,
+        ..Cpu::default()
+    }
 }
 
 fn context() -> Context {
@@ -80,7 +88,15 @@ fn a_table_as_trapstat_has_it() {
     assert!(text.lines().any(|line| line.contains(" u    2m |") && line.contains("25000")), "{text}");
     assert!(text.contains("ttl") && text.contains("The host splinters large pages"), "{text}");
     assert!(text.contains("something: denied (a right)"), "{text}");
-    assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= width()), "{text}");
+}
+
+#[test]
+fn a_terminal_of_80_columns_gets_shorter_columns() {
+    let report = of(By::Kind, &["main"]);
+    let text = crate::show::width::within(80, || text(&report));
+    assert!(text.contains(" dtlb/s ") && text.contains("500000"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
 }
 
 #[test]
@@ -88,7 +104,7 @@ fn a_row_for_each_thread_and_not_too_many() {
     let names = vec!["a thread with a long name"; 60];
     let text = text(&of(By::Thread, &names));
     assert!(text.contains("and 20 more") && text.contains(" 17 u"), "{text}");
-    assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= width()), "{text}");
 }
 
 #[test]

@@ -68,6 +68,7 @@ mod test_target {
             pages: Err(crate::base::Gap::new("pagemap", crate::base::Why::Denied)),
             tasks: Vec::new(),
             gaps: Vec::new(),
+            late: None,
             page_sizes: None,
             smaps: None,
         };

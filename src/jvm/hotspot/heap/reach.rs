@@ -250,6 +250,7 @@ mod tests {
             pages: unknown,
             tasks: Vec::new(),
             gaps: Vec::new(),
+            late: None,
             page_sizes: None,
             smaps: None,
         }

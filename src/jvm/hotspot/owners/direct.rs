@@ -2,42 +2,64 @@
 //! `DirectByteBuffer$Deallocator` holds the address of the memory (JDK 8 to 25). No field's place need be known: whatever
 //! in an object decodes to an object of one of the two classes leads on, and whatever is the start of a block is the
 //! buffer. Heaps with coloured pointers (ZGC) are not followed.
+//!
+//! The list begins with the newest: of a JVM that makes buffers all the time, its head lies on a page that came after the
+//! account began, or that was read before it was written. So the mirror is read as it is now, and so is the head, until what was
+//! read before is there.
 
 use super::given::Given;
 use super::leads::SmallClass;
 use super::owner::Owner;
 use crate::base::limits::DIRECT_BUFFERS_MAX;
-use crate::base::{Addr, Range};
+use crate::base::{Addr, PAGE, Range};
 use crate::jvm::hotspot::Hotspot;
 use crate::jvm::hotspot::window::Windows;
 use crate::jvm::types::{JvmView, Kind};
+use crate::os::memory::Bulk;
 use std::collections::{HashMap, HashSet};
 
 const CLEANERS: [&str; 2] = ["jdk/internal/ref/Cleaner", "sun/misc/Cleaner"];
+/// One of these, and the next.
+const NAMES_NEEDED: usize = 2;
 const DEALLOCATOR: &str = "java/nio/DirectByteBuffer$Deallocator";
 /// Less memory of large blocks without an owner than this is not worth the search.
 const WORTH_BYTES: u64 = 64 << 10;
-const LARGE_BYTES: u64 = 1 << 10;
 /// The mirror of `Cleaner`, its statics included, is not longer.
 const MIRROR_BYTES_MAX: usize = 512;
+/// Behind so many objects that were not new, no new ones are looked for.
+const OLD_MIN: usize = 16;
+/// Objects that are read one by one, some microseconds each.
+const ALL_NOW_MAX: usize = 32_768;
 
 pub fn buffers(vm: &Hotspot, view: &JvmView, classes: &[SmallClass], given: &mut Given) {
-    let unowned = |block: usize| match given.owners[block] {
-        None => Some(given.index.payload(block).bytes()).filter(|bytes| *bytes >= LARGE_BYTES),
-        Some(_) => None,
-    };
-    if (0..given.index.len()).filter_map(unowned).sum::<u64>() < WORTH_BYTES {
+    if unowned_bytes(given) < WORTH_BYTES {
         return;
     }
     let windows = Windows::new(vm.target);
-    let Some(search) = Search::new(vm, view, &windows, classes) else { return };
+    let Some(mut search) = Search::new(vm, view, &windows, vm.target.memory.bulk(), classes) else { return };
     for at in search.buffers() {
         given.give(at, Owner::DirectBuffers);
     }
+    // A collection between two reads leaves the list in two pieces, of which one is not found. In one go there is hardly one.
+    if search.now.is_some() && unowned_bytes(given) >= WORTH_BYTES {
+        search.is_all_now = true;
+        for at in search.buffers() {
+            given.give(at, Owner::DirectBuffers);
+        }
+    }
+}
+
+fn unowned_bytes(given: &Given) -> u64 {
+    let unowned = given.candidates.large.iter().filter(|block| given.owners[**block].is_none());
+    unowned.map(|block| given.index.payload(*block).bytes()).sum()
 }
 
 struct Search<'a> {
     windows: &'a Windows<'a>,
+    /// The memory as it is now. `None`: what is read is recorded or replayed.
+    now: Option<&'a dyn Bulk>,
+    /// Every object is read as it is now, one by one.
+    is_all_now: bool,
     heap: Vec<Range>,
     /// Base and shift of compressed pointers to objects; `None`: they are not compressed.
     narrow: Option<(u64, u32)>,
@@ -46,6 +68,15 @@ struct Search<'a> {
     cleaner: (u64, usize),
     deallocator: (u64, usize),
     mirror: (Addr, usize),
+}
+
+/// A `Cleaner` or a `Deallocator`.
+#[derive(Clone, Copy)]
+struct Object {
+    at: Addr,
+    class: u64,
+    /// It came after the account began.
+    is_new: bool,
 }
 
 /// How an object names its class.
@@ -63,6 +94,7 @@ impl<'a> Search<'a> {
         vm: &Hotspot,
         view: &JvmView,
         windows: &'a Windows<'a>,
+        now: Option<&'a dyn Bulk>,
         classes: &[SmallClass],
     ) -> Option<Search<'a>> {
         let named = named(vm, windows, classes);
@@ -109,25 +141,40 @@ impl<'a> Search<'a> {
         let size_at = mirror.plus(u64::from(vm.memory().u32(size_at).ok()?));
         let words = vm.memory().u32(size_at).ok()? as usize;
         let mirror = (mirror, words.saturating_mul(8).min(MIRROR_BYTES_MAX));
-        Some(Search { windows, heap, narrow, class_word, cleaner, deallocator, mirror })
+        Some(Search {
+            windows,
+            now,
+            is_all_now: false,
+            heap,
+            narrow,
+            class_word,
+            cleaner,
+            deallocator,
+            mirror,
+        })
     }
 
     /// Every word of every `Deallocator` that may be an address.
     fn buffers(&self) -> Vec<u64> {
         let (mut seen, mut found) = (HashSet::new(), Vec::new());
-        let mut todo = self.objects_in(self.mirror.0, self.mirror.1);
-        while let Some((object, class)) = todo.pop() {
-            if seen.len() == DIRECT_BUFFERS_MAX {
+        let mut last_new = 0;
+        let mut todo = self.objects_in(self.mirror.0, self.mirror.1, true, true);
+        while let Some(object) = todo.pop() {
+            if seen.len() == if self.is_all_now { ALL_NOW_MAX } else { DIRECT_BUFFERS_MAX } {
                 break;
             }
-            if !seen.insert(object) {
+            if !seen.insert(object.at) {
                 continue;
             }
-            if class == self.cleaner.0 {
-                todo.extend(self.objects_in(object, self.cleaner.1));
+            if object.is_new {
+                last_new = seen.len();
+            }
+            if object.class == self.cleaner.0 {
+                let may_be_new = seen.len() < last_new + OLD_MIN;
+                todo.extend(self.objects_in(object.at, self.cleaner.1, object.is_new, may_be_new));
             } else {
                 let mut bytes = vec![0; self.deallocator.1];
-                if self.windows.read(object, &mut bytes).is_ok() {
+                if self.read(object.at, &mut bytes, object.is_new) {
                     found.extend(bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)));
                 }
             }
@@ -135,10 +182,21 @@ impl<'a> Search<'a> {
         found
     }
 
+    /// Reads as it is now, or as other walks may have read it before.
+    fn read(&self, at: Addr, into: &mut [u8], is_new: bool) -> bool {
+        let Some(now) = self.now.filter(|_| is_new) else { return self.windows.read(at, into).is_ok() };
+        let end = at.0.saturating_add(into.len() as u64).saturating_add(PAGE - 1);
+        let pages = Range::new(Addr(at.0 & !(PAGE - 1)), Addr(end & !(PAGE - 1)));
+        // A page that is absent must not come by being read.
+        let is_resident =
+            now.resident(pages).is_some_and(|resident| resident.iter().any(|range| range.covers(pages)));
+        is_resident && now.read(at, into).is_ok()
+    }
+
     /// Objects of the two classes to which an object points.
-    fn objects_in(&self, object: Addr, bytes: usize) -> Vec<(Addr, u64)> {
+    fn objects_in(&self, object: Addr, bytes: usize, is_new: bool, may_be_new: bool) -> Vec<Object> {
         let mut buffer = vec![0; bytes];
-        if self.windows.read(object, &mut buffer).is_err() {
+        if !self.read(object, &mut buffer, is_new) && !self.read(object, &mut buffer, false) {
             return Vec::new();
         }
         let addresses: Vec<u64> = match self.narrow {
@@ -151,17 +209,26 @@ impl<'a> Search<'a> {
         };
         let objects = addresses.into_iter().map(Addr).filter(|at| at.is_aligned(8));
         let objects = objects.filter(|at| self.heap.iter().any(|range| range.has(*at)));
-        objects.filter_map(|at| Some((at, self.class_of(at)?))).collect()
+        let found = objects.filter_map(|at| {
+            if self.is_all_now {
+                return self.class_of(at, true).map(|class| Object { at, class, is_new: true });
+            }
+            let of = |is_new| self.class_of(at, is_new).map(|class| Object { at, class, is_new });
+            of(false).or_else(|| if may_be_new && self.now.is_some() { of(true) } else { None })
+        });
+        found.collect()
     }
 
     /// The class of the object at `at`, if it is one of the two.
-    fn class_of(&self, at: Addr) -> Option<u64> {
+    fn class_of(&self, at: Addr, is_new: bool) -> Option<u64> {
+        let word = |at: Addr| {
+            let mut bytes = [0; 8];
+            self.read(at, &mut bytes, is_new).then(|| u64::from_le_bytes(bytes))
+        };
         let class = match self.class_word {
-            ClassWord::Whole => self.windows.u64(at.plus(8)).ok()?,
-            ClassWord::Narrow(base, shift) => {
-                base.wrapping_add((self.windows.u64(at.plus(8)).ok()? & 0xffff_ffff) << shift)
-            }
-            ClassWord::InMark(base, shift) => base.wrapping_add((self.windows.u64(at).ok()? >> 42) << shift),
+            ClassWord::Whole => word(at.plus(8))?,
+            ClassWord::Narrow(base, shift) => base.wrapping_add((word(at.plus(8))? & 0xffff_ffff) << shift),
+            ClassWord::InMark(base, shift) => base.wrapping_add((word(at)? >> 42) << shift),
         };
         (class == self.cleaner.0 || class == self.deallocator.0).then_some(class)
     }
@@ -177,7 +244,8 @@ fn named(vm: &Hotspot, windows: &Windows, classes: &[SmallClass]) -> HashMap<&'s
     };
     let Ok(body) = offset("Symbol", "_body[0]").or_else(|_| offset("Symbol", "_body")) else { return found };
     let mut is_boot: HashMap<Addr, bool> = HashMap::new();
-    for class in classes {
+    // The oldest first: these are among the first that every JVM loads.
+    for class in classes.iter().rev() {
         let is_boot = is_boot
             .entry(class.loader)
             .or_insert_with(|| windows.u64(class.loader.plus(loader)).is_ok_and(|loader| loader == 0));
@@ -191,6 +259,9 @@ fn named(vm: &Hotspot, windows: &Windows, classes: &[SmallClass]) -> HashMap<&'s
             if windows.read(class.name.plus(body), &mut text).is_ok() && text == name.as_bytes() {
                 found.insert(name, (class.class.0, class.bytes));
             }
+        }
+        if found.len() == NAMES_NEEDED {
+            break;
         }
     }
     found

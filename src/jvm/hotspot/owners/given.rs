@@ -8,11 +8,11 @@ use super::shapes::Shape;
 use crate::base::limits::BLOCK_SEARCHED_BYTES_MAX;
 use crate::os::Memory;
 
-/// A node of a table in which a link and one pointer matter.
-const NODE_BYTES_MAX: u64 = 40;
 /// `Mutex` of JDK 11 to 25, and pointers that make an array of buckets.
 const LOCK_BYTES: std::ops::Range<u64> = 88..161;
 const BUCKETS_MIN: usize = 16;
+/// Direct buffers and task queues are looked for among larger ones.
+pub const LARGE_BYTES: u64 = 1 << 10;
 
 pub struct Given<'a> {
     pub memory: &'a dyn Memory,
@@ -29,44 +29,17 @@ pub struct Candidates {
     pub streams: Vec<usize>,
     pub nodes: Vec<usize>,
     pub locks: Vec<usize>,
+    /// Those of `LARGE_BYTES` and more, of any shape.
+    pub large: Vec<usize>,
     pub arrays: Vec<usize>,
 }
 
 impl<'a> Given<'a> {
     /// What the blocks' shapes give.
     pub fn by_shape(memory: &'a dyn Memory, index: &'a Index, contents: &'a Contents) -> Given<'a> {
-        let owners = vec![None; index.len()];
+        let owners = contents.shapes.iter().map(|shape| owner_of(*shape)).collect();
         let mut given = Given { memory, index, contents, owners, candidates: Candidates::default() };
-        let candidates = &mut given.candidates;
-        for (block, shape) in contents.shapes.iter().enumerate() {
-            let owner = match shape {
-                Shape::Symbol => Owner::Symbols,
-                Shape::SymbolNode => Owner::SymbolTable,
-                Shape::Chunk => Owner::Chunks,
-                Shape::OopMaps => Owner::OopMaps,
-                Shape::ClassNode => Owner::ClassEntries,
-                Shape::Buffer => Owner::GcBuffers,
-                Shape::HandleBlock => Owner::HandleBlocks,
-                Shape::LockName => Owner::LockNames,
-                Shape::OopBlock => {
-                    candidates.oop_blocks.push(block);
-                    continue;
-                }
-                Shape::ZStream => {
-                    candidates.streams.push(block);
-                    continue;
-                }
-                Shape::InnerNode | Shape::Monitor => {
-                    candidates.nodes.push(block);
-                    continue;
-                }
-                Shape::None => {
-                    candidates.note(block, index, contents);
-                    continue;
-                }
-            };
-            given.owners[block] = Some(owner);
-        }
+        given.candidates.note(index, contents);
         for block in index.seen() {
             if contents.shapes[*block as usize] == Shape::None {
                 given.owners[*block as usize] = Some(Owner::Chunks);
@@ -139,9 +112,9 @@ impl<'a> Given<'a> {
         found
     }
 
-    /// Arenas into which the links of the symbol table point.
+    /// Chunks of arenas in which symbols lie, by what points into them.
     pub fn arenas_of_symbols(&self) -> Vec<usize> {
-        let mut found = Vec::new();
+        let mut found: Vec<usize> = self.contents.symbol_chunks.iter().map(|chunk| *chunk as usize).collect();
         for edge in &self.contents.edges {
             let to = edge.to as usize;
             let is_node = self.shape(edge.from as usize) == Shape::SymbolNode;
@@ -153,20 +126,45 @@ impl<'a> Given<'a> {
     }
 }
 
+/// Whose a block of this shape is, where the shape alone tells.
+fn owner_of(shape: Shape) -> Option<Owner> {
+    Some(match shape {
+        Shape::Symbol => Owner::Symbols,
+        Shape::SymbolEntry | Shape::SymbolNode => Owner::SymbolTable,
+        Shape::Chunk => Owner::Chunks,
+        Shape::OopMaps => Owner::OopMaps,
+        Shape::ClassNode => Owner::ClassEntries,
+        Shape::Buffer => Owner::GcBuffers,
+        Shape::HandleBlock => Owner::HandleBlocks,
+        Shape::LockName => Owner::LockNames,
+        Shape::None | Shape::OopBlock | Shape::ZStream | Shape::InnerNode | Shape::Monitor => return None,
+    })
+}
+
 impl Candidates {
-    fn note(&mut self, block: usize, index: &Index, contents: &Contents) {
-        let edges = contents.edges_of(block);
-        if edges.is_empty() {
-            return;
+    fn note(&mut self, index: &Index, contents: &Contents) {
+        for (block, shape) in contents.shapes.iter().enumerate() {
+            match shape {
+                Shape::OopBlock => self.oop_blocks.push(block),
+                Shape::ZStream => self.streams.push(block),
+                Shape::InnerNode | Shape::Monitor => self.nodes.push(block),
+                _ => {}
+            }
+            if index.payload(block).bytes() >= LARGE_BYTES {
+                self.large.push(block);
+            }
         }
-        let bytes = index.payload(block).bytes();
-        if bytes <= NODE_BYTES_MAX {
-            self.nodes.push(block);
-        } else if LOCK_BYTES.contains(&bytes) {
-            self.locks.push(block);
-        }
-        if edges.len() >= BUCKETS_MIN {
-            self.arrays.push(block);
+        for edges in contents.edges.chunk_by(|one, other| one.from == other.from) {
+            let block = edges[0].from as usize;
+            if contents.shapes[block] != Shape::None {
+                continue;
+            }
+            if LOCK_BYTES.contains(&index.payload(block).bytes()) {
+                self.locks.push(block);
+            }
+            if edges.len() >= BUCKETS_MIN {
+                self.arrays.push(block);
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! From an address to the block of malloc that starts there. Every word of the heap is asked about, so an answer must
-//! cost some nanoseconds: a table by 64 MiB of address space, and there a bit for each 16 bytes at which a block may
-//! start, with the number of blocks before it.
+//! cost some nanoseconds: a small table by 64 MiB of address space says for most words at once that no block is near, and
+//! leads for the others to a bit for each 16 bytes at which a block may start, beside the number of blocks before it.
 
 use crate::base::blocks::{Block, Blocks, SEEN, UNKNOWN};
 use crate::base::limits::OWNED_BLOCKS_MAX;
@@ -11,9 +11,10 @@ const GRAIN: u64 = 16;
 /// User addresses end at 2^47 on x86-64 and 2^48 on aarch64.
 const ADDRESS_BITS: u32 = 48;
 const SLOT_BITS: u32 = 26;
-/// Slots are found in two steps, so that a small heap needs a small table.
-const GROUP_BITS: u32 = 37;
-const GROUP_SLOTS: usize = 1 << (GROUP_BITS - SLOT_BITS);
+/// Places of the table for each slot that has blocks: most words find an empty one.
+const PLACES_PER_SLOT: usize = 4;
+/// Slots that are looked at.
+const SLOTS_MAX: usize = 1 << 16;
 /// A slot with fewer blocks than this for each KiB of bits is searched by bisection: blocks mapped one by one lie far apart.
 const BLOCKS_PER_KIB_MIN: u64 = 16;
 
@@ -23,32 +24,44 @@ pub struct Index {
     sizes: Vec<u32>,
     /// Which of them were arena chunks when the heap was walked.
     seen: Vec<u32>,
+    /// Whether others were, too, which are not looked at.
+    pub has_left_seen: bool,
     /// The first start, and how far the last one is from it: most words of a heap are no such address.
     low: u64,
     span: u64,
-    /// Where a group's slots start in `slots`, by the upper bits of an address; all groups without a block share the first.
-    groups: Vec<u32>,
-    /// The place in `regions` plus one.
-    slots: Vec<u16>,
-    regions: Vec<Region>,
+    /// By slot, hashed; a power of two of places.
+    table: Vec<Region>,
+    bits: Vec<Bits>,
     /// Whether there were more blocks than are looked at.
     pub is_cut: bool,
 }
 
 /// The blocks that start in one slot.
+#[derive(Clone, Copy)]
 struct Region {
-    first: usize,
-    count: usize,
+    /// `NO_SLOT`: an empty place.
+    slot: u64,
     base: u64,
-    /// Bit n: a block starts at `base` + n * GRAIN. Empty: too few blocks.
-    bits: Vec<u64>,
-    /// Blocks before each word of `bits`.
-    before: Vec<u32>,
+    first: u32,
+    count: u32,
+    /// Bit n of these: a block starts at `base` + n * GRAIN. None: too few blocks.
+    bits_first: u32,
+    bits_count: u32,
+}
+
+const NO_SLOT: u64 = u64::MAX;
+
+/// 64 grains, and the blocks of the region that start before them.
+#[derive(Clone, Copy)]
+struct Bits {
+    bits: u64,
+    before: u32,
 }
 
 impl Index {
     pub fn of(blocks: &dyn Blocks) -> Index {
-        let (mut starts, mut sizes, mut seen, mut is_cut) = (Vec::new(), Vec::new(), Vec::new(), false);
+        let (mut starts, mut sizes, mut seen) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut has_left_seen, mut is_cut) = (false, false);
         blocks.each(&mut |block: Block| {
             let at = block.payload.start.0;
             let is_in_order = starts.last().is_none_or(|last| *last < at);
@@ -56,6 +69,7 @@ impl Index {
             if is_ours && is_in_order && at.is_multiple_of(GRAIN) && at >> ADDRESS_BITS == 0 {
                 is_cut = starts.len() == OWNED_BLOCKS_MAX;
                 if is_cut {
+                    has_left_seen = true;
                     return false;
                 }
                 if block.label == SEEN {
@@ -63,40 +77,85 @@ impl Index {
                 }
                 starts.push(at);
                 sizes.push(block.payload.bytes().min(u64::from(u32::MAX)) as u32);
+            } else if block.label == SEEN {
+                has_left_seen = true;
             }
             true
         });
-        let groups = vec![0; 1 << (ADDRESS_BITS - GROUP_BITS)];
-        let slots = vec![0; GROUP_SLOTS];
         let low = starts.first().copied().unwrap_or(0);
         let span = starts.last().map_or(0, |last| last - low);
-        let mut index = Index { starts, sizes, seen, low, span, groups, slots, regions: Vec::new(), is_cut };
+        let (table, bits) = (Vec::new(), Vec::new());
+        let mut index = Index { starts, sizes, seen, has_left_seen, low, span, table, bits, is_cut };
         index.lay_out();
         index
     }
 
     fn lay_out(&mut self) {
-        let mut first = 0;
-        while let Some(start) = self.starts.get(first).copied() {
+        let (mut regions, mut first) = (Vec::new(), 0);
+        while let Some(start) = self.starts.get(first) {
             let slot = start >> SLOT_BITS;
             let count = self.starts[first..].partition_point(|at| at >> SLOT_BITS == slot);
-            if self.regions.len() == usize::from(u16::MAX) - 1 {
+            if regions.len() == SLOTS_MAX {
                 self.is_cut = true;
-                return;
+                break;
             }
-            self.regions.push(Region::new(first, &self.starts[first..first + count]));
-            let group = &mut self.groups[(start >> GROUP_BITS) as usize];
-            if *group == 0 {
-                *group = self.slots.len() as u32;
-                self.slots.resize(self.slots.len() + GROUP_SLOTS, 0);
-            }
-            self.slots[*group as usize + slot as usize % GROUP_SLOTS] = self.regions.len() as u16;
+            regions.push(self.region(slot, first, count));
             first += count;
         }
+        let places = (regions.len() * PLACES_PER_SLOT).next_power_of_two();
+        let empty = Region { slot: NO_SLOT, base: 0, first: 0, count: 0, bits_first: 0, bits_count: 0 };
+        self.table = vec![empty; places];
+        for region in regions {
+            let mut place = self.place(region.slot);
+            while self.table[place].slot != NO_SLOT {
+                place = (place + 1) % places;
+            }
+            self.table[place] = region;
+        }
+    }
+
+    fn region(&mut self, slot: u64, first: usize, count: usize) -> Region {
+        let starts = &self.starts[first..first + count];
+        let (base, last) = (starts[0], starts[count - 1]);
+        let bits_first = self.bits.len();
+        let bit_bytes = (last - base) / GRAIN / 8;
+        if count as u64 >= bit_bytes / 1024 * BLOCKS_PER_KIB_MIN {
+            let words = ((last - base) / GRAIN / 64 + 1) as usize;
+            self.bits.resize(bits_first + words, Bits { bits: 0, before: 0 });
+            let region = &mut self.bits[bits_first..];
+            for start in starts {
+                let grain = (start - base) / GRAIN;
+                region[(grain / 64) as usize].bits |= 1 << (grain % 64);
+            }
+            let mut sum = 0;
+            for word in region {
+                word.before = sum;
+                sum += word.bits.count_ones();
+            }
+        }
+        let bits_count = (self.bits.len() - bits_first) as u32;
+        Region {
+            slot,
+            base,
+            first: first as u32,
+            count: count as u32,
+            bits_first: bits_first as u32,
+            bits_count,
+        }
+    }
+
+    /// Where a slot is looked for first: neighbours lie side by side.
+    #[inline(always)]
+    fn place(&self, slot: u64) -> usize {
+        (slot ^ slot >> 11) as usize & (self.table.len() - 1)
     }
 
     pub fn len(&self) -> usize {
         self.starts.len()
+    }
+    /// Where the payloads start.
+    pub fn starts(&self) -> &[u64] {
+        &self.starts
     }
     /// The blocks that were arena chunks when the heap was walked.
     pub fn seen(&self) -> &[u32] {
@@ -108,84 +167,75 @@ impl Index {
         Range::sized(Addr(self.starts[index]), u64::from(self.sizes[index]))
     }
 
-    fn region(&self, word: u64) -> Option<&Region> {
-        let group = *self.groups.get((word >> GROUP_BITS) as usize)? as usize;
-        let slot = self.slots[group + (word >> SLOT_BITS) as usize % GROUP_SLOTS];
-        self.regions.get(usize::from(slot).checked_sub(1)?)
+    #[inline(always)]
+    fn region_of(&self, word: u64) -> Option<&Region> {
+        let slot = word >> SLOT_BITS;
+        let mut place = self.place(slot);
+        loop {
+            // A quarter of the places at most are taken, so there is an empty one.
+            let region = self.table.get(place)?;
+            if region.slot == slot {
+                return Some(region);
+            }
+            if region.slot == NO_SLOT {
+                return None;
+            }
+            place = (place + 1) & (self.table.len() - 1);
+        }
     }
 
     /// Whether `word` is null or may point to or into a block: quick, and not sure.
     #[inline]
     pub fn may_hold(&self, word: u64) -> bool {
-        word == 0 || word.is_multiple_of(8) && self.region(word).is_some()
+        word == 0 || word.is_multiple_of(8) && self.region_of(word).is_some()
     }
 
     /// The block whose payload starts at `word`.
-    #[inline]
+    #[inline(always)]
     pub fn at_start(&self, word: u64) -> Option<usize> {
         if word.wrapping_sub(self.low) > self.span || !word.is_multiple_of(GRAIN) {
             return None;
         }
-        let region = self.region(word)?;
-        if region.bits.is_empty() {
-            return self.starts[region.first..region.first + region.count]
-                .binary_search(&word)
-                .ok()
-                .map(|place| region.first + place);
+        self.at_start_of(self.region_of(word)?, word)
+    }
+
+    fn at_start_of(&self, region: &Region, word: u64) -> Option<usize> {
+        let first = region.first as usize;
+        if region.bits_count == 0 {
+            let starts = &self.starts[first..first + region.count as usize];
+            return starts.binary_search(&word).ok().map(|place| first + place);
         }
         let grain = word.checked_sub(region.base)? / GRAIN;
-        let bits = region.bits.get((grain / 64) as usize)?;
-        let bit = 1 << (grain % 64);
-        // Most words are no start: for them nothing more is fetched.
-        if bits & bit == 0 {
+        let place = (grain / 64) as usize;
+        if place >= region.bits_count as usize {
             return None;
         }
-        let before = (bits & (bit - 1)).count_ones() + region.before[(grain / 64) as usize];
-        Some(region.first + before as usize)
+        let Bits { bits, before } = self.bits[region.bits_first as usize + place];
+        let bit = 1 << (grain % 64);
+        let before = (bits & (bit - 1)).count_ones() + before;
+        (bits & bit != 0).then_some(first + before as usize)
     }
 
     /// The block whose payload holds `word`.
     pub fn holding(&self, word: u64) -> Option<usize> {
-        let region = self.region(word)?;
-        let place = if region.bits.is_empty() {
-            let starts = &self.starts[region.first..region.first + region.count];
+        let region = self.region_of(word)?;
+        let first = region.first as usize;
+        let place = if region.bits_count == 0 {
+            let starts = &self.starts[first..first + region.count as usize];
             starts.partition_point(|start| *start <= word).checked_sub(1)?
         } else {
-            region.last_before(word.checked_sub(region.base)? / GRAIN)
+            self.last_before(region, word.checked_sub(region.base)? / GRAIN)
         };
-        let block = region.first + place;
+        let block = first + place;
         self.payload(block).has(Addr(word)).then_some(block)
-    }
-}
-
-impl Region {
-    fn new(first: usize, starts: &[u64]) -> Region {
-        let (base, last) = (starts[0], starts[starts.len() - 1]);
-        let mut region = Region { first, count: starts.len(), base, bits: Vec::new(), before: Vec::new() };
-        let bit_bytes = (last - base) / GRAIN / 8;
-        if (starts.len() as u64) < bit_bytes / 1024 * BLOCKS_PER_KIB_MIN {
-            return region;
-        }
-        region.bits = vec![0; ((last - base) / GRAIN / 64 + 1) as usize];
-        for start in starts {
-            let grain = (start - base) / GRAIN;
-            region.bits[(grain / 64) as usize] |= 1 << (grain % 64);
-        }
-        let mut sum = 0;
-        for bits in &region.bits {
-            region.before.push(sum);
-            sum += bits.count_ones();
-        }
-        region
     }
 
     /// The place of the last block that starts at or before `grain`; the first starts at 0.
-    fn last_before(&self, grain: u64) -> usize {
-        let last = self.bits.len() - 1;
-        let word = (grain / 64).min(last as u64) as usize;
-        let bits = if grain / 64 > last as u64 { u64::MAX } else { u64::MAX >> (63 - grain % 64) };
-        let through = self.before[word] + (self.bits[word] & bits).count_ones();
-        through.saturating_sub(1) as usize
+    fn last_before(&self, region: &Region, grain: u64) -> usize {
+        let last = u64::from(region.bits_count - 1);
+        let Bits { bits, before } = self.bits[region.bits_first as usize + (grain / 64).min(last) as usize];
+        let upto = if grain / 64 > last { u64::MAX } else { u64::MAX >> (63 - grain % 64) };
+        (before + (bits & upto).count_ones()).saturating_sub(1) as usize
     }
 }
 

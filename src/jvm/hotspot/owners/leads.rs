@@ -30,6 +30,13 @@ pub struct SmallClass {
 }
 
 impl Leads {
+    /// Those that were noted first are asked first.
+    pub fn put_before(&mut self, mut first: Leads) {
+        first.pointers.append(&mut self.pointers);
+        first.small_classes.append(&mut self.small_classes);
+        *self = first;
+    }
+
     pub fn of_class(&mut self, seen: &ClassSeen) {
         let aside = seen.aside.iter().filter(|at| **at != 0);
         self.pointers.extend(aside.map(|at| (*at, Owner::ClassBranch)));

@@ -15,6 +15,7 @@ mod owner;
 mod roots;
 mod seen;
 mod shapes;
+mod symbol;
 mod tables;
 mod zones;
 
@@ -43,20 +44,22 @@ pub fn label(vm: &Hotspot, view: &mut JvmView, blocks: &mut dyn Blocks) {
     roots::spread(vm, view, &mut given);
     evidence::note(vm.memory(), &shapes, &given);
     let labels = labels(view, vm.major, &given);
-    let mut next = 0;
-    blocks.relabel(&mut |block: Block| {
-        while next < index.len() && index.payload(next).start < block.payload.start {
-            next += 1;
-        }
-        let is_ours = next < index.len() && index.payload(next).start == block.payload.start;
-        match given.owners.get(next).copied().flatten() {
-            Some(owner) if is_ours && (block.label == UNKNOWN || block.label == SEEN) => {
-                labels[owner as usize]
-            }
-            _ if block.label == SEEN => labels[Owner::Chunks as usize],
-            _ => block.label,
-        }
+    let given: Vec<Label> =
+        given.owners.iter().map(|owner| owner.map_or(UNKNOWN, |owner| labels[owner as usize])).collect();
+    blocks.relabel(index.starts(), &given);
+    if index.has_left_seen {
+        settle_seen(blocks, labels[Owner::Chunks as usize]);
+    }
+}
+
+/// What was seen in the walk and not looked at.
+fn settle_seen(blocks: &mut dyn Blocks, chunks: Label) {
+    let mut seen = Vec::new();
+    blocks.each(&mut |block: Block| {
+        seen.extend((block.label == SEEN).then_some(block.payload.start));
+        true
     });
+    seen.into_iter().for_each(|at| blocks.label(at, chunks));
 }
 
 /// The owners that got blocks become labels of the view.

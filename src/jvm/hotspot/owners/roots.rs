@@ -129,16 +129,18 @@ fn gc(vm: &Hotspot, given: &mut Given) {
 /// from the Java heap alone.
 fn task_queues(given: &mut Given) {
     let contents = given.contents;
-    let is_array = |block: usize| {
-        let payload = given.index.payload(block);
+    let is_array = |block: &&usize| {
+        let payload = given.index.payload(**block);
         payload.bytes() >= TASK_QUEUE_BYTES
+            && given.owners[**block].is_none()
             && TASK_QUEUE_ENTRY_BYTES.iter().any(|bytes| fits_pages(payload, bytes << 17))
     };
-    let found: Vec<&Edge> = contents
-        .edges
-        .iter()
-        .filter(|edge| given.owners[edge.to as usize].is_none() && is_array(edge.to as usize))
-        .collect();
+    let arrays: Vec<usize> = given.candidates.large.iter().filter(is_array).copied().collect();
+    if arrays.is_empty() {
+        return;
+    }
+    let found: Vec<&Edge> =
+        contents.edges.iter().filter(|edge| arrays.binary_search(&(edge.to as usize)).is_ok()).collect();
     for edge in found {
         given.take(edge.to as usize, Owner::TaskQueues);
         given.take(edge.from as usize, Owner::TaskQueues);

@@ -2,6 +2,7 @@
 //! to where it must. One such coincidence in a random block is rare, so each shape asks for two or more.
 
 use super::index::Index;
+use super::symbol::SymbolFields;
 use super::zones::{Zones, has};
 use crate::base::{Addr, PAGE, Range};
 use crate::jvm::hotspot::Hotspot;
@@ -15,6 +16,8 @@ pub enum Shape {
     None,
     /// A `Symbol` in a block of its own.
     Symbol,
+    /// A node of the symbol table that points to its `Symbol`, in a block or in an arena's chunk.
+    SymbolEntry,
     /// A node of the symbol table with the `Symbol` in it.
     SymbolNode,
     /// A `Chunk` of an `Arena`.
@@ -43,7 +46,7 @@ impl Shape {
     /// How many words from the start may point to other blocks.
     pub fn words_with_pointers(self) -> usize {
         match self {
-            Shape::Symbol | Shape::SymbolNode | Shape::OopMaps | Shape::LockName => 0,
+            Shape::Symbol | Shape::SymbolEntry | Shape::SymbolNode | Shape::OopMaps | Shape::LockName => 0,
             // `Chunk::_next`; the rest is what the arena's users left there.
             Shape::Chunk => 1,
             Shape::Buffer => 2,
@@ -70,21 +73,15 @@ pub struct Shapes {
     zones: Zones,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct SymbolFields {
-    length: usize,
-    references: usize,
-    body: usize,
-    /// Behind the link of the table's node: seen in 21 and 25; in 11 and 17 the node points to the symbol.
-    is_in_node: bool,
-}
-
 /// `OopStorage::Block`: 64 oops, aligned to 64 bytes, then a bitmap, the storage's address, and the address that malloc
 /// returned (src/hotspot/share/gc/shared/oopStorage.inline.hpp, JDK 11 to 25).
 const OOP_BLOCK_ALIGNMENT: u64 = 64;
 const OOP_BLOCK_OOPS_BYTES: usize = 512;
 const OOP_BLOCK_BYTES_MAX: u64 = 800;
 const OOP_BLOCK_BYTES: std::ops::RangeInclusive<u64> = 520..=OOP_BLOCK_BYTES_MAX;
+/// A node of a table, as malloc rounds it up: a link and a pointer, and in some one thing more.
+pub const NODE_BYTES_MIN: u64 = 16;
+pub const NODE_BYTES_MAX: u64 = 40;
 /// `Chunk::tiny_size` is the least of an arena (src/hotspot/share/memory/arena.hpp).
 const CHUNK_LENGTH_MIN: u64 = 160;
 
@@ -102,8 +99,27 @@ impl Shapes {
     }
 
     /// What the block at `payload`, which begins with `bytes`, looks like.
-    #[inline]
     pub fn of(&self, payload: Range, bytes: &[u8], index: &Index) -> Shape {
+        match payload.bytes() {
+            NODE_BYTES_MIN..=NODE_BYTES_MAX => {
+                let blocks = [index.at_start(word(bytes, 0)), index.at_start(word(bytes, 8))];
+                self.of_small(payload, bytes, blocks, index)
+            }
+            _ => self.of_large(payload, bytes, index),
+        }
+    }
+
+    /// As `of`, for a block as small as a table's node, with the blocks that start where its first two words point.
+    #[inline]
+    pub fn of_small(&self, payload: Range, bytes: &[u8], blocks: [Option<usize>; 2], index: &Index) -> Shape {
+        match self.by_length(payload, bytes, index) {
+            Shape::None => self.small(payload, bytes, blocks, index),
+            shape => shape,
+        }
+    }
+
+    #[inline]
+    fn by_length(&self, payload: Range, bytes: &[u8], index: &Index) -> Shape {
         if let Some(symbol) = &self.symbol {
             if !symbol.is_in_node {
                 if symbol.is_at(payload, bytes, 0) {
@@ -113,14 +129,19 @@ impl Shapes {
                 return Shape::SymbolNode;
             }
         }
-        if is_chunk(payload, bytes, index) {
+        if payload.bytes() >= CHUNK_LENGTH_MIN && is_chunk(payload, bytes, index) {
             return Shape::Chunk;
         }
-        if are_oop_maps(payload, bytes) {
-            return Shape::OopMaps;
+        if are_oop_maps(payload, bytes) { Shape::OopMaps } else { Shape::None }
+    }
+
+    /// As `of`, for any other block.
+    pub fn of_large(&self, payload: Range, bytes: &[u8], index: &Index) -> Shape {
+        let shape = self.by_length(payload, bytes, index);
+        if shape != Shape::None {
+            return shape;
         }
         match payload.bytes() {
-            16..=40 => self.small(payload, bytes, index),
             184..=264 if self.is_monitor(payload, bytes, index) => Shape::Monitor,
             112..=160 if self.is_z_stream(bytes, index) => Shape::ZStream,
             520..=OOP_BLOCK_BYTES_MAX if is_oop_block(payload, bytes) => Shape::OopBlock,
@@ -179,27 +200,26 @@ impl Shapes {
                 fields.into_iter().collect()
             }
             Shape::ZStream => vec![(56, 24)],
+            Shape::SymbolEntry => vec![(8, 8)],
             Shape::LockName | Shape::None | Shape::Symbol | Shape::SymbolNode => Vec::new(),
         }
     }
 
-    fn small(&self, payload: Range, bytes: &[u8], index: &Index) -> Shape {
+    #[inline]
+    fn small(&self, payload: Range, bytes: &[u8], blocks: [Option<usize>; 2], index: &Index) -> Shape {
+        let [link, to] = [word(bytes, 0), word(bytes, 8)];
         // A text, not a pointer.
-        if word(bytes, 0) >> 48 != 0 && is_lock_name(bytes) {
+        if link >> 48 != 0 && is_lock_name(bytes) {
             return Shape::LockName;
         }
-        if !fits(payload, 16) || !is_link(word(bytes, 0), index) {
-            return Shape::None;
-        }
-        let to = word(bytes, 8);
-        if !to.is_multiple_of(8) || to == 0 {
+        let is_node = (link == 0 || blocks[0].is_some()) && fits(payload, 16);
+        if !is_node || blocks[1].is_some() || !to.is_multiple_of(8) || to == 0 {
             return Shape::None;
         }
         if has(&self.zones.classes, to) {
             return Shape::ClassNode;
         }
-        let is_inside = index.at_start(to).is_none() && index.holding(to).is_some();
-        if is_inside { Shape::InnerNode } else { Shape::None }
+        if index.holding(to).is_some() { Shape::InnerNode } else { Shape::None }
     }
 
     /// `_object` is the second word (src/hotspot/share/runtime/objectMonitor.hpp).
@@ -285,39 +305,6 @@ fn is_link(word: u64, index: &Index) -> bool {
     word == 0 || index.at_start(word).is_some()
 }
 
-impl SymbolFields {
-    fn read(vm: &Hotspot) -> Option<SymbolFields> {
-        let offset = |name| vm.structs.offset("Symbol", name).ok().filter(|offset| *offset <= 16);
-        let references = offset("_refcount").or_else(|| offset("_hash_and_refcount"));
-        let body = offset("_body[0]").or_else(|| offset("_body"));
-        Some(SymbolFields {
-            length: offset("_length")? as usize,
-            references: references? as usize,
-            body: body? as usize,
-            is_in_node: vm.major.is_some_and(|major| major >= 20),
-        })
-    }
-
-    /// `Symbol::byte_size`: the body has room for two bytes in any case; in whole words before the nodes held symbols. In the
-    /// blocks of 21.0.8 it is counted twice, in those of 25.0.2 once. The text is modified UTF-8, in which
-    /// no byte is 0; its first and last are looked at.
-    #[inline]
-    fn is_at(&self, payload: Range, bytes: &[u8], skip: usize) -> bool {
-        let length = usize::from(half(bytes, skip + self.length));
-        let end = skip + self.body + length;
-        if length == 0 || end > bytes.len() || half(bytes, skip + self.references) == 0 {
-            return false;
-        }
-        let symbol = (end - skip).max(8) as u64;
-        let whole = symbol.next_multiple_of(8);
-        let fits = match skip {
-            0 => fits(payload, symbol) || fits(payload, whole),
-            _ => fits(payload, 8 + symbol) || fits(payload, 8 + 2 * symbol),
-        };
-        fits && bytes[skip + self.body] != 0 && bytes[end - 1] != 0
-    }
-}
-
 /// Whether an arena's chunk may be so long.
 pub fn is_chunk_length(length: u64) -> bool {
     length >= CHUNK_LENGTH_MIN && length.is_multiple_of(8)
@@ -363,7 +350,7 @@ pub fn word(bytes: &[u8], at: usize) -> u64 {
 fn number(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..).and_then(|rest| rest.first_chunk::<4>()).map_or(0, |word| u32::from_le_bytes(*word))
 }
-fn half(bytes: &[u8], at: usize) -> u16 {
+pub fn half(bytes: &[u8], at: usize) -> u16 {
     bytes.get(at..).and_then(|rest| rest.first_chunk::<2>()).map_or(0, |word| u16::from_le_bytes(*word))
 }
 

@@ -82,25 +82,18 @@ fn owner_named(name: &str) -> Option<Owner> {
 
 /// Nodes, after `handles` and the shapes.
 pub fn nodes(given: &mut Given) {
-    let mut arenas = Vec::new();
     for block in std::mem::take(&mut given.candidates.nodes) {
         let Some(to) = given.at_word(block, 1) else { continue };
         let owner = match (given.shape(block), given.owners[to]) {
             (Shape::InnerNode, Some(Owner::StringHandles)) => Owner::StringTable,
             (Shape::InnerNode, Some(Owner::ClassHandles)) => Owner::ClassHandles,
-            (Shape::InnerNode, Some(Owner::Chunks)) => {
-                arenas.push(to);
-                Owner::SymbolTable
-            }
             (Shape::Monitor, Some(Owner::MonitorHandles)) => Owner::MonitorsByHandle,
-            (Shape::None, Some(Owner::Symbols)) => Owner::SymbolTable,
             _ => continue,
         };
         given.take(block, owner);
     }
     // Symbols that are never freed lie in an arena.
-    arenas.extend(given.arenas_of_symbols());
-    for arena in arenas {
+    for arena in given.arenas_of_symbols() {
         given.owners[arena] = Some(Owner::SymbolChunks);
     }
 }

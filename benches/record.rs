@@ -1,0 +1,155 @@
+//! What `marusa record` costs: CPU time, memory of its own and bytes on disk, of one large JVM that rests, of one that allocates, and of
+//! fifty small ones at once; and by what it slows down a JVM that works. `cargo bench --bench record`; `-- quick` takes short turns.
+//!
+//! Limits: 1 % of a core, 60 MB and 600 bytes a sample for a JVM of 4 GB with 200 threads each second; 10 % of a core for 50 JVMs
+//! each 5 seconds; 0.5 % of the speed of the JVM. `cargo bench --bench record -- 10`: ten minutes of each instead of thirty.
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+use common::work::{cpu_seconds, rounds};
+use common::{Jvm, java, root, signal, text};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Half an hour of the steady state.
+const LENGTH: Duration = Duration::from_secs(1800);
+const LENGTH_QUICK: Duration = Duration::from_secs(60);
+const TURNS: usize = 21;
+const TURN: Duration = Duration::from_secs(10);
+const SMALL_JVMS: usize = 50;
+
+fn main() {
+    let is_quick = std::env::args().any(|argument| argument == "quick");
+    let minutes = std::env::args().find_map(|argument| argument.parse::<u64>().ok());
+    let length = match minutes {
+        _ if is_quick => LENGTH_QUICK,
+        Some(minutes) => Duration::from_secs(60 * minutes),
+        None => LENGTH,
+    };
+    let Some(java) = java("17") else { return };
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("record");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let large = |more: &[&str]| {
+        let program =
+            [&["marusa.Load", "heap=3600m", "threads=200", "classes=3000", "deflate=1"][..], more].concat();
+        Jvm::start(&java, &["-Xmx5g", "-XX:+UseG1GC"], &program)
+    };
+    {
+        let jvm = large(&["quiet=1"]);
+        one("4 GB, 200 threads, at rest", &jvm, &folder.join("rest"), length);
+    }
+    {
+        let jvm = large(&["garbage=50m/s"]);
+        one("4 GB, 200 threads, 50 MB/s of garbage", &jvm, &folder.join("busy"), length);
+    }
+    let small: Vec<Jvm> = (0..SMALL_JVMS)
+        .map(|_| {
+            Jvm::start(
+                &java,
+                &["-Xmx24m", "-XX:+UseSerialGC", "-Xshare:auto"],
+                &["marusa.Load", "heap=4m", "threads=10", "quiet=1"],
+            )
+        })
+        .collect();
+    several(&folder.join("all"), length.min(Duration::from_secs(300)));
+    drop(small);
+    slower(&folder, if is_quick { 3 } else { TURNS });
+    let _ = std::fs::remove_dir_all(&folder);
+}
+
+fn record(arguments: &[&str]) -> Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_marusa"));
+    command.arg("record").args(arguments).stdout(Stdio::piped()).stderr(Stdio::null());
+    command.spawn().expect("marusa runs")
+}
+
+fn one(what: &str, jvm: &Jvm, path: &Path, length: Duration) {
+    let seconds = format!("{}s", length.as_secs());
+    let child =
+        record(&[&jvm.pid.to_string(), "-o", &path.display().to_string(), "--for", &seconds, "--json"]);
+    told(what, child, length);
+}
+
+fn several(path: &Path, length: Duration) {
+    let seconds = format!("{}s", length.as_secs());
+    let child =
+        record(&["--all", "--every", "5s", "-o", &path.display().to_string(), "--for", &seconds, "--json"]);
+    told("50 JVMs each 5 s", child, length);
+}
+
+/// What it says of itself in the end, and the memory that it had at the most.
+fn told(what: &str, child: Child, length: Duration) {
+    std::thread::sleep(length.saturating_sub(Duration::from_secs(2)));
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+    let most =
+        status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or("unknown").trim().to_string();
+    let output = child.wait_with_output().expect("it ends");
+    let recorded: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", text(&output.stdout)));
+    println!(
+        "{what}: {:.2} % of a core, {most} at the most, {:.0} bytes a sample, {} samples of {} JVMs, {} accounts, in {} s",
+        recorded["cpu_percent_of_a_core"].as_f64().unwrap_or(f64::NAN),
+        recorded["sample_bytes_mean"].as_f64().unwrap_or(f64::NAN),
+        recorded["samples"],
+        recorded["jvms"],
+        recorded["accounts"],
+        length.as_secs()
+    );
+}
+
+/// A JVM that compiles again and again, with and without, in turns whose order changes.
+fn slower(folder: &Path, turns: usize) {
+    let Some(javac) = javac() else { return println!("skipped: no javac on the path") };
+    let (file, classes) = (folder.join("rounds"), folder.join("classes"));
+    std::fs::create_dir_all(&classes).expect("a folder");
+    let source = root().join("java/marusa/Load.java").display().to_string();
+    let (rounds_file, classes) = (file.display().to_string(), classes.display().to_string());
+    let program = ["marusa.CompileAgain", &rounds_file, &classes, "-nowarn", &source];
+    let jvm = Jvm::start(&javac.with_file_name("java"), &["-Xmx256m"], &program);
+    std::thread::sleep(Duration::from_secs(20));
+    let turn = |number: usize, is_watched: bool| {
+        let path = folder.join(format!("turn-{number}-{is_watched}")).display().to_string();
+        let child = is_watched.then(|| record(&[&jvm.pid.to_string(), "-o", &path]));
+        std::thread::sleep(Duration::from_secs(1));
+        let (count, cpu, clock) = (rounds(&file), cpu_seconds(jvm.pid), Instant::now());
+        std::thread::sleep(TURN);
+        let done = rounds(&file) - count;
+        let rate = (done / clock.elapsed().as_secs_f64(), done / (cpu_seconds(jvm.pid) - cpu));
+        if let Some(mut child) = child {
+            signal(child.id() as i32, libc::SIGINT);
+            child.wait().expect("it ends");
+        }
+        rate
+    };
+    let mut ratios = Vec::new();
+    for number in 0..turns {
+        let mut pair = [(0.0, 0.0); 2];
+        for is_watched in [number % 2 == 0, number % 2 != 0] {
+            pair[usize::from(is_watched)] = turn(number, is_watched);
+        }
+        ratios.push(((pair[0].0 / pair[1].0).ln(), (pair[0].1 / pair[1].1).ln()));
+    }
+    for (name, get) in [
+        ("a second", (|ratio| ratio.0) as fn(&(f64, f64)) -> f64),
+        ("a second of its CPU time", |ratio| ratio.1),
+    ] {
+        let logs: Vec<f64> = ratios.iter().map(get).collect();
+        match marusa::experiment::stats::estimate(&logs, 0.05) {
+            Some(found) => println!(
+                "slower by {:.2} % ({:.2} to {:.2}) in {name}, {} turns of {TURN:?} each",
+                found.gain_percent, found.low_percent, found.high_percent, found.blocks
+            ),
+            None => println!("{name}: too few turns"),
+        }
+    }
+}
+
+/// That of the JDK that java/build uses: the test JDKs have none.
+fn javac() -> Option<PathBuf> {
+    let folders = std::env::var_os("PATH")?;
+    std::env::split_paths(&folders).find_map(|folder| folder.join("javac").canonicalize().ok())
+}

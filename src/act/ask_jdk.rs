@@ -1,0 +1,158 @@
+//! Asks a JDK that is installed here for its flags: `java OPTIONS -XX:+PrintFlagsFinal -version`. A JVM of our own, which ends by
+//! itself; the target is not touched.
+//!
+//! Options of the environment are left out: they are our shell's, not those of the service that the plan is for.
+
+use crate::base::limits::{FLAGS_TEXT_BYTES_MAX, FLAGS_TEXT_SECONDS_MAX};
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+pub(super) const OF_THE_SHELL: [&str; 4] =
+    ["JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "OPENJ9_JAVA_OPTIONS"];
+
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    #[error("{0} is no JDK: it has no bin/java")]
+    NoJdk(PathBuf),
+    #[error("{java} does not run: {error}")]
+    NotRun { java: PathBuf, error: std::io::Error },
+    #[error("{java} did not answer within {FLAGS_TEXT_SECONDS_MAX} seconds")]
+    TooSlow { java: PathBuf },
+    /// In the JVM's own words.
+    #[error("{java} refuses these options: {said}")]
+    Refused { java: PathBuf, said: String },
+}
+
+/// What a JDK said.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The flags, as printed.
+    pub flags: String,
+    /// What `-version` prints.
+    pub version: String,
+}
+
+/// The home of a JDK, by its own path or by that of its `java`.
+pub fn home(path: &Path) -> Result<PathBuf, AskError> {
+    let of_java = path.file_name().is_some_and(|name| name == "java");
+    let home = if of_java { path.ancestors().nth(2).unwrap_or(path) } else { path };
+    match home.join("bin/java").is_file() {
+        true => Ok(std::fs::canonicalize(home).unwrap_or_else(|_| home.to_path_buf())),
+        false => Err(AskError::NoJdk(path.to_path_buf())),
+    }
+}
+
+/// The file `release` of a JDK; `None`: it has none.
+pub fn release(home: &Path) -> Option<String> {
+    crate::os::host::text(home.join("release")).ok()
+}
+
+/// Runs it. A JVM that hangs is ended with all that it started.
+pub fn flags(home: &Path, options: &[String]) -> Result<Answer, AskError> {
+    let java = home.join("bin/java");
+    let mut command = Command::new(&java);
+    // A heap that does not fit can end it with a report, which would lie in our user's folder. His own option comes later and wins.
+    command.arg("-XX:ErrorFile=/dev/null").args(options).args(["-XX:+PrintFlagsFinal", "-version"]);
+    for name in OF_THE_SHELL {
+        command.env_remove(name);
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    let mut child = command.spawn().map_err(|error| AskError::NotRun { java: java.clone(), error })?;
+    let (out, err) = (drained(child.stdout.take()), drained(child.stderr.take()));
+    let end = Instant::now() + Duration::from_secs(FLAGS_TEXT_SECONDS_MAX);
+    let left = || end.saturating_duration_since(Instant::now());
+    let texts = out.recv_timeout(left()).and_then(|out| Ok((out, err.recv_timeout(left())?)));
+    let Ok((flags, said)) = texts else {
+        end_group(&mut child);
+        return Err(AskError::TooSlow { java });
+    };
+    let status = loop {
+        match child.try_wait() {
+            Ok(None) if left().is_zero() => {
+                end_group(&mut child);
+                return Err(AskError::TooSlow { java });
+            }
+            Ok(None) => std::thread::sleep(Duration::from_millis(5)),
+            Ok(Some(status)) => break status,
+            Err(error) => return Err(AskError::NotRun { java, error }),
+        }
+    };
+    if status.success() && !flags.is_empty() {
+        return Ok(Answer { flags, version: said });
+    }
+    Err(AskError::Refused { java, said: first_words(&said, &flags) })
+}
+
+/// What a pipe gives until its end, at most `FLAGS_TEXT_BYTES_MAX`; the rest is thrown away so that the writer does not hang.
+fn drained(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut pipe) = pipe {
+            let _ = pipe.by_ref().take(FLAGS_TEXT_BYTES_MAX as u64).read_to_end(&mut bytes);
+            let _ = std::io::copy(&mut pipe, &mut std::io::sink());
+        }
+        let _ = sender.send(String::from_utf8_lossy(&bytes).into_owned());
+    });
+    receiver
+}
+
+fn end_group(child: &mut Child) {
+    // SAFETY: kill has no memory effects; the group is that of our child, which is not waited for yet.
+    unsafe { libc::kill(-(child.id() as i32), libc::SIGKILL) };
+    let _ = child.wait();
+}
+
+/// The lines in which a JVM says why, without what it always says after them.
+fn first_words(said: &str, flags: &str) -> String {
+    const ALWAYS: [&str; 3] =
+        ["Error: Could not create", "Error: A fatal exception", "Error occurred during initialization of VM"];
+    let lines = said.lines().chain(flags.lines()).map(str::trim);
+    let lines = lines.filter(|line| !line.is_empty() && !ALWAYS.iter().any(|start| line.starts_with(start)));
+    let told: Vec<&str> = lines.take(3).collect();
+    if told.is_empty() { "it says nothing".to_string() } else { told.join("; ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn fake(name: &str, script: &str) -> PathBuf {
+        let home = std::env::temp_dir().join(format!("marusa-ask-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(home.join("bin")).expect("a folder");
+        std::fs::write(home.join("bin/java"), format!("#!/bin/sh\n{script}\n")).expect("a script");
+        std::fs::set_permissions(home.join("bin/java"), PermissionsExt::from_mode(0o755)).expect("rights");
+        home
+    }
+
+    #[test]
+    fn what_a_jdk_says_and_what_it_refuses() {
+        let good = fake("good", "echo \"$@\"; echo 'openjdk version' >&2");
+        let answer = flags(&good, &["-Xmx1g".to_string()]).expect("an answer");
+        assert_eq!(answer.flags, "-XX:ErrorFile=/dev/null -Xmx1g -XX:+PrintFlagsFinal -version\n");
+        assert_eq!(answer.version, "openjdk version\n");
+        let bad = fake(
+            "bad",
+            "echo 'Error occurred during initialization of VM\nOption not supported' >&2; exit 1",
+        );
+        let error = flags(&bad, &[]).expect_err("refused").to_string();
+        assert!(error.ends_with("refuses these options: Option not supported"), "{error}");
+        for home in [good, bad] {
+            std::fs::remove_dir_all(home).expect("removed");
+        }
+    }
+
+    #[test]
+    fn the_home_of_a_jdk_and_of_none() {
+        let home_of = fake("home", "");
+        let found = home(&home_of.join("bin/java")).expect("by its java");
+        assert_eq!(found, std::fs::canonicalize(&home_of).expect("there"));
+        assert!(matches!(home(Path::new("/etc")), Err(AskError::NoJdk(_))));
+        std::fs::remove_dir_all(home_of).expect("removed");
+    }
+}

@@ -1,0 +1,288 @@
+//! The machine itself. Every path is opened one component after the other, and no symbolic link is followed: what a plan names
+//! is what is opened, whoever else writes in a folder on the way.
+
+use super::machine::{Lies, Machine};
+use super::{copy, memory, mount};
+use std::ffi::CString;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The namespace of the host's System V memory (include/linux/proc_ns.h, `PROC_IPC_INIT_INO`), whose limits /proc/sys/kernel/shm*
+/// are.
+const HOST_IPC: &str = "ipc:[4026531839]";
+
+pub struct Linux {
+    /// "/", or a folder that stands for it.
+    root: PathBuf,
+}
+
+impl Default for Linux {
+    fn default() -> Linux {
+        Linux { root: "/".into() }
+    }
+}
+
+/// A folder that is open for looking things up, and the last component of a path.
+pub struct Parent {
+    pub folder: OwnedFd,
+    pub name: CString,
+}
+
+fn owned(fd: libc::c_long) -> io::Result<OwnedFd> {
+    let Ok(fd) = RawFd::try_from(fd) else { return Err(io::ErrorKind::InvalidData.into()) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: `fd` was just opened and belongs to nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+pub fn open_at(folder: RawFd, name: &CString, flags: libc::c_int, mode: u32) -> io::Result<OwnedFd> {
+    let flags = flags | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+    // SAFETY: the name outlives the call.
+    owned(libc::c_long::from(unsafe { libc::openat(folder, name.as_ptr(), flags, mode) }))
+}
+
+impl Linux {
+    /// Below a folder that stands for "/".
+    pub fn below(root: impl Into<PathBuf>) -> Linux {
+        Linux { root: root.into() }
+    }
+
+    pub fn parent(&self, path: &str) -> io::Result<Parent> {
+        let mut parts = path.strip_prefix('/').ok_or(io::ErrorKind::InvalidInput)?.split('/');
+        let last = parts.next_back().ok_or(io::ErrorKind::InvalidInput)?;
+        let mut folder: OwnedFd = File::open(&self.root)?.into();
+        for part in parts {
+            folder = open_at(folder.as_raw_fd(), &name(part)?, libc::O_PATH | libc::O_DIRECTORY, 0)?;
+        }
+        Ok(Parent { folder, name: name(last)? })
+    }
+
+    /// A regular file that is there.
+    pub fn open(&self, path: &str, flags: libc::c_int) -> io::Result<File> {
+        let parent = self.parent(path)?;
+        let file = File::from(open_at(parent.folder.as_raw_fd(), &parent.name, flags | libc::O_NONBLOCK, 0)?);
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "no regular file"));
+        }
+        Ok(file)
+    }
+
+    /// A folder, for looking things up in it.
+    pub fn open_folder(&self, path: &str) -> io::Result<OwnedFd> {
+        let parent = self.parent(path)?;
+        open_at(parent.folder.as_raw_fd(), &parent.name, libc::O_RDONLY | libc::O_DIRECTORY, 0)
+    }
+}
+
+pub fn name(part: &str) -> io::Result<CString> {
+    if ["", ".", ".."].contains(&part) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    CString::new(part).map_err(|_| io::ErrorKind::InvalidInput.into())
+}
+
+pub fn worked(result: libc::c_int) -> io::Result<()> {
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Of an open file or folder, by which it can be named without its path.
+pub fn by_descriptor(fd: RawFd) -> String {
+    format!("/proc/self/fd/{fd}")
+}
+
+impl Machine for Linux {
+    fn read(&self, file: &str, bytes_max: u64) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.open(file, libc::O_RDONLY)?.take(bytes_max).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn may_write(&self, file: &str) -> io::Result<()> {
+        let namespace = std::fs::read_link("/proc/self/ns/ipc");
+        if file.starts_with("/proc/sys/kernel/shm") && namespace.is_ok_and(|one| one.as_os_str() != HOST_IPC)
+        {
+            let why = "here it is that of a container, not of the host";
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+        }
+        self.open(file, libc::O_WRONLY).map(drop)
+    }
+
+    fn may_create(&self, path: &str) -> io::Result<()> {
+        let parent = self.parent(path)?;
+        let dot = CString::from(c".");
+        // SAFETY: the name outlives the call.
+        worked(unsafe {
+            libc::faccessat(
+                parent.folder.as_raw_fd(),
+                dot.as_ptr(),
+                libc::W_OK | libc::X_OK,
+                libc::AT_EACCESS,
+            )
+        })
+    }
+
+    fn write(&self, file: &str, text: &str) -> io::Result<()> {
+        let mut file = self.open(file, libc::O_WRONLY)?;
+        loop {
+            match file.write(text.as_bytes()) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Ok(written) if written == text.len() => return Ok(()),
+                Ok(_) => return Err(io::ErrorKind::WriteZero.into()),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn lies(&self, path: &str) -> io::Result<Lies> {
+        let found = self
+            .parent(path)
+            .and_then(|parent| open_at(parent.folder.as_raw_fd(), &parent.name, libc::O_PATH, 0));
+        let fd = match found {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Lies::Nothing),
+            found => found?,
+        };
+        let meta = File::from(fd.try_clone()?).metadata()?;
+        let kind = meta.file_type();
+        Ok(match () {
+            () if kind.is_file() => Lies::File,
+            () if kind.is_dir() => {
+                let mut entries = std::fs::read_dir(by_descriptor(fd.as_raw_fd()))?;
+                Lies::Folder { empty: entries.next().is_none() }
+            }
+            () if kind.is_symlink() || kind.is_fifo() || meta.rdev() != 0 => Lies::Other,
+            () => Lies::Other,
+        })
+    }
+
+    fn create(&self, file: &str, text: &str, mode: u32) -> io::Result<()> {
+        let parent = self.parent(file)?;
+        let folder = parent.folder.as_raw_fd();
+        let here = CString::from(c".");
+        let flags = libc::O_TMPFILE | libc::O_WRONLY;
+        // Without a name first, so that nobody ever reads half a file; then under its name, unless that is taken.
+        let unnamed = match open_at(folder, &here, flags, mode) {
+            Err(error) if without_unnamed(&error) => return create_directly(&parent, text, mode),
+            unnamed => unnamed?,
+        };
+        let mut unnamed = File::from(unnamed);
+        fill(&mut unnamed, text, mode)?;
+        let from =
+            CString::new(by_descriptor(unnamed.as_raw_fd())).map_err(|_| io::ErrorKind::InvalidInput)?;
+        // SAFETY: both names outlive the call.
+        worked(unsafe {
+            libc::linkat(libc::AT_FDCWD, from.as_ptr(), folder, parent.name.as_ptr(), libc::AT_SYMLINK_FOLLOW)
+        })?;
+        sync_folder(folder)
+    }
+
+    fn remove(&self, file: &str) -> io::Result<()> {
+        let parent = self.parent(file)?;
+        // SAFETY: the name outlives the call.
+        worked(unsafe { libc::unlinkat(parent.folder.as_raw_fd(), parent.name.as_ptr(), 0) })?;
+        sync_folder(parent.folder.as_raw_fd())
+    }
+
+    fn make_folder(&self, path: &str) -> io::Result<()> {
+        let parent = self.parent(path)?;
+        // SAFETY: the name outlives the call.
+        worked(unsafe { libc::mkdirat(parent.folder.as_raw_fd(), parent.name.as_ptr(), 0o755) })?;
+        sync_folder(parent.folder.as_raw_fd())
+    }
+
+    fn remove_folder(&self, path: &str) -> io::Result<()> {
+        let parent = self.parent(path)?;
+        // SAFETY: the name outlives the call.
+        worked(unsafe {
+            libc::unlinkat(parent.folder.as_raw_fd(), parent.name.as_ptr(), libc::AT_REMOVEDIR)
+        })?;
+        sync_folder(parent.folder.as_raw_fd())
+    }
+
+    fn mount_tmpfs(&self, at: &str, source: &str, options: &str) -> io::Result<()> {
+        mount::tmpfs(&self.open_folder(at)?, source, options)
+    }
+
+    fn mounted(&self, at: &str) -> io::Result<Option<String>> {
+        mount::source(at)
+    }
+
+    fn unmount(&self, at: &str) -> io::Result<()> {
+        mount::unmount(&self.parent(at)?)
+    }
+
+    fn users(&self, at: &str) -> Vec<i32> {
+        self.open_folder(at).map(|folder| mount::users(&folder, at)).unwrap_or_default()
+    }
+
+    fn copy_tree(&self, from: &str, to: &str, linked: &[String]) -> io::Result<u64> {
+        copy::tree(&self.open_folder(from)?, &self.open_folder(to)?, from, linked)
+    }
+
+    fn swap_on(&self, file: &str, bytes: u64) -> io::Result<()> {
+        memory::swap_on(&self.parent(file)?, bytes)
+    }
+
+    fn is_swap(&self, file: &str) -> io::Result<bool> {
+        memory::is_swap(&self.open(file, libc::O_RDONLY)?)
+    }
+
+    fn swap_off(&self, file: &str) -> io::Result<()> {
+        memory::swap_off(&self.open(file, libc::O_RDONLY)?)
+    }
+
+    fn make_group(&self, path: &str, limit_bytes: u64) -> io::Result<()> {
+        memory::make_group(&self.parent(path)?, limit_bytes)
+    }
+
+    fn remove_group(&self, path: &str) -> io::Result<()> {
+        memory::remove_group(&self.parent(path)?)
+    }
+
+    fn members(&self, path: &str) -> Vec<i32> {
+        let procs = self.open(&format!("{path}/cgroup.procs"), libc::O_RDONLY);
+        procs.and_then(io::read_to_string).unwrap_or_default().lines().flat_map(str::parse).collect()
+    }
+
+    fn boot_id(&self) -> String {
+        crate::os::host::text("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_string()
+    }
+
+    fn pause(&self, time: Duration) {
+        std::thread::sleep(time);
+    }
+
+    fn stopped(&self) -> bool {
+        crate::act::signals::pending()
+    }
+}
+
+/// A filesystem or a kernel that has no files without a name.
+fn without_unnamed(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR | libc::EINVAL | libc::ENOENT))
+}
+
+fn create_directly(parent: &Parent, text: &str, mode: u32) -> io::Result<()> {
+    let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY;
+    let mut file = File::from(open_at(parent.folder.as_raw_fd(), &parent.name, flags, mode)?);
+    fill(&mut file, text, mode)?;
+    sync_folder(parent.folder.as_raw_fd())
+}
+
+fn fill(file: &mut File, text: &str, mode: u32) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    file.write_all(text.as_bytes())?;
+    // The mode that the plan says, whatever our umask is.
+    file.set_permissions(std::fs::Permissions::from_mode(mode))?;
+    file.sync_all()
+}
+
+/// A name that was made or removed survives a loss of power only when its folder is on the disk.
+fn sync_folder(folder: RawFd) -> io::Result<()> {
+    File::open(by_descriptor(folder))?.sync_all()
+}

@@ -1,0 +1,230 @@
+//! What is at the place of a step now, and whether the step can be made: nothing is written here.
+
+use super::allowed;
+use super::journal::{Goal, Seen};
+use super::machine::{Lies, Machine};
+use super::step::{Change, Step};
+use super::{DoorError, denied, number};
+use crate::base::limits::DOOR_KERNEL_FILE_BYTES_MAX;
+use std::io;
+
+/// A step before it is made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Preview {
+    /// `None`: it can not be known yet, or not be read.
+    pub before: Option<Seen>,
+    pub goal: Option<Goal>,
+    /// It is so already.
+    pub already: bool,
+    /// Why it can not be made.
+    pub hindrance: Option<DoorError>,
+}
+
+/// Each step, as far as it can be known before those before it are made.
+pub fn preview(machine: &dyn Machine, steps: &[Step], state_folder: &str) -> Vec<Preview> {
+    let one = |(index, step): (usize, &Step)| {
+        let hindered =
+            |why: DoorError| Preview { before: None, goal: None, already: false, hindrance: Some(why) };
+        if let Err(why) = allowed::check(&step.change, state_folder) {
+            return hindered(DoorError::Refused(why));
+        }
+        let (earlier, change) = (&steps[..index], &step.change);
+        if prepared(change, earlier) {
+            return Preview { before: None, goal: Some(Goal::There), already: false, hindrance: None };
+        }
+        match see(machine, change) {
+            // The door itself makes the state folder.
+            Ok(Seen::Absent) if is_folder_in(change, state_folder) => Preview {
+                before: Some(Seen::Absent),
+                goal: Some(Goal::There),
+                already: false,
+                hindrance: None,
+            },
+            Ok(seen) => judge(machine, change, seen, earlier),
+            Err(error) => hindered(denied(change.place(), &error)),
+        }
+    };
+    steps.iter().enumerate().map(one).collect()
+}
+
+fn is_folder_in(change: &Change, folder: &str) -> bool {
+    let Change::Folder { path } = change else { return false };
+    path.rsplit_once('/').is_some_and(|(parent, _)| parent == folder)
+}
+
+/// Whether an earlier step makes what this one stands on.
+fn prepared(change: &Change, earlier: &[Step]) -> bool {
+    let made = |path: &str| {
+        earlier.iter().any(|step| matches!(&step.change, Change::Folder { path: folder } if folder == path))
+    };
+    match change {
+        Change::MountTmpfs { at, .. } => made(at),
+        Change::CopyTree { .. } => on_own_mount(change, earlier),
+        _ => change.place().rsplit_once('/').is_some_and(|(folder, _)| made(folder)),
+    }
+}
+
+/// A copy is taken back with the tmpfs that it lies on.
+fn on_own_mount(change: &Change, earlier: &[Step]) -> bool {
+    let on = |at: &str| {
+        change.place().strip_prefix(at).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    earlier.iter().any(|step| matches!(&step.change, Change::MountTmpfs { at, .. } if on(at)))
+}
+
+fn judge(machine: &dyn Machine, change: &Change, seen: Seen, earlier: &[Step]) -> Preview {
+    let outcome = goal(change, &seen).and_then(|goal| {
+        let already = reached(&goal, &seen);
+        if !already {
+            can_be_made(machine, change, &seen, earlier)?;
+        }
+        Ok((goal, already))
+    });
+    match outcome {
+        Ok((goal, already)) => Preview { before: Some(seen), goal: Some(goal), already, hindrance: None },
+        Err(why) => Preview { before: Some(seen), goal: None, already: false, hindrance: Some(why) },
+    }
+}
+
+/// What the step makes of what is there; an error where it must not be touched.
+pub fn goal(change: &Change, seen: &Seen) -> Result<Goal, DoorError> {
+    let place = change.place();
+    match (change, seen) {
+        (Change::Add { by, .. }, Seen::Number { value, .. }) => match value.checked_add(*by) {
+            Some(value) if value <= number::VALUE_MAX => Ok(Goal::Number { value }),
+            _ => Err(DoorError::Refused(format!("{place} is {value} and can not become larger by {by}"))),
+        },
+        (Change::Set { value, .. }, Seen::Number { .. }) => Ok(Goal::Number { value: *value }),
+        (Change::Choose { word, .. }, Seen::Word { text, .. }) => {
+            if text.split_whitespace().any(|one| one.trim_matches(['[', ']']) == word) {
+                return Ok(Goal::Word { word: word.clone() });
+            }
+            Err(DoorError::No(format!("{place} has no choice {word:?} in this kernel: {}", text.trim())))
+        }
+        (Change::Create { .. }, Seen::Absent | Seen::Same)
+        | (Change::Folder { .. }, Seen::Absent | Seen::Folder { .. })
+        | (Change::MountTmpfs { .. } | Change::CopyTree { .. }, Seen::Folder { empty: true }) => {
+            Ok(Goal::There)
+        }
+        (Change::Create { .. }, Seen::Foreign | Seen::Part) => Err(DoorError::No(format!(
+            "{place} is there already and says something else; it is not overwritten"
+        ))),
+        (Change::SwapFile { .. } | Change::MemoryGroup { .. }, Seen::Absent) => Ok(Goal::There),
+        // A leftover of a run that is gone, or somebody else's: in neither case ours to use.
+        (Change::SwapFile { .. } | Change::MemoryGroup { .. }, Seen::Same | Seen::Part) => {
+            Err(DoorError::No(format!("{place} is there already")))
+        }
+        (Change::MountTmpfs { .. }, Seen::Mount { source }) => {
+            Err(DoorError::No(format!("{source} is mounted on {place} already")))
+        }
+        (Change::MountTmpfs { .. } | Change::CopyTree { .. }, Seen::Folder { .. }) => {
+            Err(DoorError::No(format!("{place} is not empty")))
+        }
+        (_, Seen::Absent) => Err(DoorError::No(format!("{place} is not there"))),
+        _ => Err(DoorError::Refused(format!("{place} is not what this step changes"))),
+    }
+}
+
+/// Whether there is nothing to do.
+pub fn reached(goal: &Goal, seen: &Seen) -> bool {
+    match (goal, seen) {
+        (Goal::Number { value }, Seen::Number { value: now, .. }) => value == now,
+        (Goal::Word { word }, Seen::Word { word: now, .. }) => word == now,
+        (Goal::There, Seen::Same) => true,
+        _ => false,
+    }
+}
+
+fn can_be_made(
+    machine: &dyn Machine,
+    change: &Change,
+    seen: &Seen,
+    earlier: &[Step],
+) -> Result<(), DoorError> {
+    let place = change.place();
+    let asked = |result: io::Result<()>| result.map_err(|error| denied(place, &error));
+    match change {
+        Change::Add { by, .. } => {
+            asked(machine.may_write(place))?;
+            number::memory_is_there(machine, place, *by)
+        }
+        Change::Set { .. } | Change::Choose { .. } => asked(machine.may_write(place)),
+        Change::Folder { .. } if matches!(seen, Seen::Folder { .. }) => Ok(()),
+        Change::Create { .. }
+        | Change::Folder { .. }
+        | Change::SwapFile { .. }
+        | Change::MemoryGroup { .. } => asked(machine.may_create(place)),
+        Change::MountTmpfs { .. } => Ok(()),
+        Change::CopyTree { .. } if on_own_mount(change, earlier) => Ok(()),
+        Change::CopyTree { .. } => Err(DoorError::Refused(format!(
+            "{place} is on no tmpfs that an earlier step of the plan mounts; a copy is taken back with its tmpfs"
+        ))),
+    }
+}
+
+/// What is there now.
+pub fn see(machine: &dyn Machine, change: &Change) -> io::Result<Seen> {
+    match change {
+        Change::Add { file, .. } | Change::Set { file, .. } => {
+            let (text, value) = number::read(machine, file)?;
+            Ok(Seen::Number { text, value })
+        }
+        Change::Choose { file, .. } => {
+            let text = kernel_text(machine, file)?;
+            let word = crate::os::thp::chosen(&text).ok_or(io::ErrorKind::InvalidData)?;
+            Ok(Seen::Word { text, word })
+        }
+        Change::Create { file, text, .. } => see_file(machine, file, text),
+        Change::Folder { path } => see_folder(machine, path),
+        Change::MountTmpfs { at, .. } => match machine.mounted(at)? {
+            Some(source) => Ok(Seen::Mount { source }),
+            None => see_folder(machine, at),
+        },
+        Change::CopyTree { to, .. } => see_folder(machine, to),
+        Change::SwapFile { file, .. } => see_swap(machine, file),
+        Change::MemoryGroup { path, .. } => Ok(match machine.lies(path)? {
+            Lies::Nothing => Seen::Absent,
+            Lies::Folder { .. } => Seen::Same,
+            Lies::File | Lies::Other => Seen::Other,
+        }),
+    }
+}
+
+/// In part: a file that is not swapped to, as a crash leaves it while it is filled or after the swap was ended.
+fn see_swap(machine: &dyn Machine, file: &str) -> io::Result<Seen> {
+    Ok(match machine.lies(file)? {
+        Lies::Nothing => Seen::Absent,
+        Lies::File if machine.is_swap(file)? => Seen::Same,
+        Lies::File => Seen::Part,
+        Lies::Folder { .. } | Lies::Other => Seen::Other,
+    })
+}
+
+fn see_file(machine: &dyn Machine, file: &str, text: &str) -> io::Result<Seen> {
+    match machine.lies(file)? {
+        Lies::Nothing => Ok(Seen::Absent),
+        Lies::File => {
+            let there = machine.read(file, text.len() as u64 + 1)?;
+            Ok(match () {
+                () if there == text.as_bytes() => Seen::Same,
+                () if text.as_bytes().starts_with(&there) => Seen::Part,
+                () => Seen::Foreign,
+            })
+        }
+        Lies::Folder { .. } | Lies::Other => Ok(Seen::Other),
+    }
+}
+
+fn see_folder(machine: &dyn Machine, path: &str) -> io::Result<Seen> {
+    Ok(match machine.lies(path)? {
+        Lies::Nothing => Seen::Absent,
+        Lies::Folder { empty } => Seen::Folder { empty },
+        Lies::File | Lies::Other => Seen::Other,
+    })
+}
+
+/// A file of the kernel's, which is short and plain.
+pub fn kernel_text(machine: &dyn Machine, file: &str) -> io::Result<String> {
+    String::from_utf8(machine.read(file, DOOR_KERNEL_FILE_BYTES_MAX)?)
+        .map_err(|_| io::ErrorKind::InvalidData.into())
+}

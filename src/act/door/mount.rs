@@ -1,0 +1,94 @@
+//! A tmpfs of ours: mounted under a name by which it is known again, and unmounted only when nobody uses it.
+
+use super::linux::{Parent, by_descriptor, worked};
+use crate::os::host;
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+pub fn tmpfs(at: &OwnedFd, source: &str, options: &str) -> io::Result<()> {
+    let text = |text: &str| CString::new(text).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput));
+    let (source, at, options) = (text(source)?, text(&by_descriptor(at.as_raw_fd()))?, text(options)?);
+    let flags = libc::MS_NOSUID | libc::MS_NODEV;
+    // SAFETY: all four texts outlive the call.
+    worked(unsafe {
+        libc::mount(source.as_ptr(), at.as_ptr(), c"tmpfs".as_ptr(), flags, options.as_ptr().cast())
+    })
+}
+
+pub fn unmount(at: &Parent) -> io::Result<()> {
+    let mut path = by_descriptor(at.folder.as_raw_fd()).into_bytes();
+    path.push(b'/');
+    path.extend(at.name.as_bytes());
+    let path = CString::new(path).map_err(|_| io::ErrorKind::InvalidInput)?;
+    // SAFETY: the path outlives the call. Without MNT_FORCE and MNT_DETACH: what is in use stays.
+    worked(unsafe { libc::umount2(path.as_ptr(), libc::UMOUNT_NOFOLLOW) })
+}
+
+/// The source of the topmost mount at a path.
+pub fn source(at: &str) -> io::Result<Option<String>> {
+    Ok(source_in(&host::text("/proc/self/mountinfo")?, at))
+}
+
+/// proc(5): "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue"; later lines lie on top.
+fn source_in(mountinfo: &str, at: &str) -> Option<String> {
+    let of = |line: &str| {
+        let (left, right) = line.split_once(" - ")?;
+        let point = left.split(' ').nth(4)?;
+        (unescaped(point) == at).then(|| unescaped(right.split(' ').nth(1).unwrap_or_default()))
+    };
+    mountinfo.lines().rev().find_map(of)
+}
+
+/// Blanks and backslashes are written as \040 and the like.
+fn unescaped(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('\\') {
+        plain.push_str(before);
+        let code = after.get(..3).and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        match code.filter(u8::is_ascii) {
+            Some(code) => plain.push(char::from(code)),
+            None => plain.push('\\'),
+        }
+        rest = if code.is_some() { &after[3..] } else { after };
+    }
+    plain + rest
+}
+
+/// Processes that map a file of this filesystem, have one open, or are in it.
+pub fn users(folder: &OwnedFd, at: &str) -> Vec<i32> {
+    let Ok(meta) = std::fs::metadata(by_descriptor(folder.as_raw_fd())) else { return Vec::new() };
+    let device = std::os::unix::fs::MetadataExt::dev(&meta);
+    let device = format!(" {:02x}:{:02x} ", libc::major(device), libc::minor(device));
+    let own = std::process::id() as i32;
+    let uses = |pid: &i32| *pid != own && (opens(*pid, at) || maps(*pid, &device));
+    host::pids().unwrap_or_default().into_iter().filter(uses).collect()
+}
+
+fn maps(pid: i32, device: &str) -> bool {
+    host::text(format!("/proc/{pid}/maps")).is_ok_and(|maps| maps.contains(device))
+}
+
+fn opens(pid: i32, at: &str) -> bool {
+    let below = |link: std::path::PathBuf| std::fs::read_link(link).is_ok_and(|path| path.starts_with(at));
+    let files = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    ["cwd", "exe", "root"].iter().any(|name| below(format!("/proc/{pid}/{name}").into()))
+        || files.map(|entry| entry.path()).any(below)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_topmost_mount_counts() {
+        let text = "22 1 254:0 / / rw - ext4 /dev/vda rw\n\
+                    30 22 0:31 / /a\\040b rw,nosuid shared:4 - tmpfs marusa:x:1 rw\n\
+                    31 30 0:32 / /a\\040b rw - tmpfs other rw\n";
+        assert_eq!(source_in(text, "/a b").as_deref(), Some("other"));
+        assert_eq!(source_in(text, "/").as_deref(), Some("/dev/vda"));
+        assert_eq!(source_in(text, "/a"), None);
+        assert_eq!(unescaped("a\\134b\\9\\"), "a\\b\\9\\");
+    }
+}

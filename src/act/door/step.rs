@@ -1,0 +1,65 @@
+//! One change of the host, as data: a plan is a list of them that a person can read.
+
+use serde::{Deserialize, Serialize};
+
+/// A change, and what a person needs to agree to it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// "12 more huge pages of 2 MiB".
+    pub what: String,
+    pub why: String,
+    /// What it takes from others, or what may go wrong.
+    pub risk: Option<String>,
+    pub change: Change,
+}
+
+/// What is changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Change {
+    /// The number in a file of /proc/sys or /sys becomes larger by this much, so that what others have put there stays.
+    Add { file: String, by: u64 },
+    /// A file of /sys whose words are choices, as "always [madvise] never".
+    Choose { file: String, word: String },
+    /// A file of /proc/sys or /sys that holds one number which is no sum: a group, a limit.
+    Set { file: String, value: u64 },
+    /// A file that is not there yet.
+    Create { file: String, text: String, mode: u32 },
+    /// A folder that is not there yet.
+    Folder { path: String },
+    /// A tmpfs on an empty folder; `options` as mount(8) takes them: "huge=always,size=600m".
+    MountTmpfs { at: String, options: String },
+    /// What is in one folder, copied into another, which is empty and on a tmpfs that an earlier step mounted.
+    /// `linked`: files and folders below `from` that are not copied: links in the copy lead to them.
+    CopyTree {
+        from: String,
+        to: String,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        linked: Vec<String>,
+    },
+    /// A new file of zeros that the host swaps to for as long as the change lasts.
+    SwapFile { file: String, bytes: u64 },
+    /// A new control group, whose processes may have so much memory together.
+    MemoryGroup { path: String, limit_bytes: u64 },
+}
+
+impl Change {
+    /// The file or folder that changes.
+    pub fn place(&self) -> &str {
+        match self {
+            Change::Add { file, .. }
+            | Change::Choose { file, .. }
+            | Change::Set { file, .. }
+            | Change::Create { file, .. }
+            | Change::SwapFile { file, .. } => file,
+            Change::Folder { path } | Change::MemoryGroup { path, .. } => path,
+            Change::MountTmpfs { at, .. } => at,
+            Change::CopyTree { to, .. } => to,
+        }
+    }
+
+    /// What the kernel holds is gone with the next boot; files stay.
+    pub fn ends_with_boot(&self) -> bool {
+        !matches!(self, Change::Create { .. } | Change::Folder { .. } | Change::SwapFile { .. })
+    }
+}

@@ -1,0 +1,398 @@
+//! Takes the steps of a run back, the last first. Each is looked at again: only what is still as this run left it goes back
+//! to what it was; of a sum, only our part; and what others changed stays and is said. Doing it twice, or again after it
+//! was cut short, gives the same.
+
+use super::apply::{beside, mount_source};
+use super::history::{self, History};
+use super::journal::{Beside, Entry, Goal, How, Seen};
+use super::look::{kernel_text, see};
+use super::machine::Machine;
+use super::number::{self, Decision};
+use super::step::Change;
+use super::store::Journal;
+use super::{DoorError, allowed, denied};
+use std::io;
+use std::time::Duration;
+
+/// A step that was taken back, or why not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TakenBack {
+    pub step: usize,
+    pub before: Option<Seen>,
+    pub now: Option<Seen>,
+    pub how: How,
+    pub notes: Vec<String>,
+}
+
+/// How often, and how long after each other, it is tried to remove a group whose processes are about to end.
+const GROUP_LOOKS: u32 = 40;
+const GROUP_PAUSE: Duration = Duration::from_millis(50);
+
+/// By how much other runs have moved the number in a file since a moment.
+pub type Drift<'a> = dyn Fn(&str, u64) -> i128 + 'a;
+
+/// What one step came to: how, what is there now, notes.
+type Back = (How, Option<Seen>, Vec<String>);
+
+struct Taking<'a> {
+    machine: &'a dyn Machine,
+    journal: &'a mut Journal,
+    drift: &'a Drift<'a>,
+}
+
+/// Returns what was done with each step that was begun, and whether nothing of the run is left.
+pub fn take_back(
+    machine: &dyn Machine,
+    journal: &mut Journal,
+    drift: &Drift,
+    why: &str,
+) -> Result<(Vec<TakenBack>, bool), DoorError> {
+    let Some(Entry::Begin(begin)) = journal.records.first().map(|record| record.entry.clone()) else {
+        return Err(DoorError::Broken(format!("{} does not start with a plan", journal.path.display())));
+    };
+    let boot = machine.boot_id();
+    let histories = history::of(&journal.records, begin.steps.len());
+    journal.append(machine, vec![Entry::UndoBegin { why: why.to_string(), boot: boot.clone() }])?;
+    let mut taking = Taking { machine, journal, drift };
+    let (mut all, mut complete) = (Vec::new(), true);
+    for (step, history) in histories.iter().enumerate().rev().filter(|(_, history)| !history.is_over()) {
+        let change = &begin.steps[step].change;
+        let before = see(machine, change).ok();
+        let (how, now, notes) = if boot != begin.boot && change.ends_with_boot() {
+            (How::Gone, None, vec!["gone with the restart of the host".to_string()])
+        } else {
+            taking.step(step, change, history)?
+        };
+        complete &= how != How::Left;
+        let entry = Entry::Undone { step, how, now: now.clone(), notes: notes.clone() };
+        taking.journal.append(machine, vec![entry])?;
+        all.push(TakenBack { step, before, now, how, notes });
+    }
+    journal.append(machine, vec![Entry::UndoEnd { complete }])?;
+    Ok((all, complete))
+}
+
+impl Taking<'_> {
+    fn step(&mut self, step: usize, change: &Change, history: &History) -> Result<Back, DoorError> {
+        match change {
+            Change::Add { file, .. } => self.sum(step, change, file, history),
+            Change::Choose { .. } | Change::Set { .. } => self.choice(step, change, history),
+            Change::Create { file, .. } => self.file(step, change, file, history),
+            Change::Folder { path } => self.folder(step, change, path, history),
+            Change::MountTmpfs { at, .. } => self.mount(step, change, at, history),
+            Change::CopyTree { .. } => {
+                Ok((How::Restored, None, vec!["goes with the tmpfs that it lies on".to_string()]))
+            }
+            Change::SwapFile { file, .. } => self.swap(step, change, file, history),
+            Change::MemoryGroup { path, .. } => self.group(step, change, path, history),
+        }
+    }
+
+    fn see(&self, change: &Change) -> Result<Seen, DoorError> {
+        see(self.machine, change).map_err(|error| denied(change.place(), &error))
+    }
+
+    fn intend(
+        &mut self,
+        step: usize,
+        before: Seen,
+        goal: Goal,
+        beside: Option<Beside>,
+    ) -> Result<(), DoorError> {
+        self.journal.append(self.machine, vec![Entry::UndoIntent { step, before, goal, beside }])
+    }
+
+    fn sum(
+        &mut self,
+        step: usize,
+        change: &Change,
+        file: &str,
+        history: &History,
+    ) -> Result<Back, DoorError> {
+        let before = self.see(change)?;
+        let Seen::Number { value: now, .. } = before else {
+            return Ok((How::Left, Some(before), Vec::new()));
+        };
+        let going = history.back.as_ref().and_then(|back| match (&back.before, &back.goal) {
+            (Seen::Number { value: from, .. }, Goal::Number { value: to }) => Some((*from, *to)),
+            _ => None,
+        });
+        let decision = match going {
+            Some((from, to)) => number::go_on(from, to, now),
+            None => number::without_ours(&history.rounds, now, (self.drift)(file, history.at_ns)),
+        };
+        let (to, note) = match decision {
+            Decision::Nothing(how, note) => return Ok((how, Some(before), note.into_iter().collect())),
+            Decision::Write(to, note) => (to, note),
+        };
+        let lent = number::lent(self.machine, file).filter(|_| number::is_pool(file));
+        self.intend(step, before, Goal::Number { value: to }, None)?;
+        self.machine.write(file, &to.to_string()).map_err(|error| denied(file, &error))?;
+        let after = self.see(change)?;
+        let mut notes: Vec<String> = note.into_iter().collect();
+        let in_use =
+            number::lent(self.machine, file).zip(lent).map_or(0, |(now, was)| now.saturating_sub(was));
+        if in_use > 0 {
+            notes.push(format!(
+                "{in_use} of the pages are in use; they go back when the programs that hold them end"
+            ));
+        }
+        let how = match after {
+            Seen::Number { value, .. } if value == to => How::Restored,
+            _ => {
+                notes.push(format!("the kernel did not take {to}"));
+                How::Left
+            }
+        };
+        Ok((how, Some(after), notes))
+    }
+
+    fn choice(&mut self, step: usize, change: &Change, history: &History) -> Result<Back, DoorError> {
+        let Some(round) = history.rounds.last() else { return Ok((How::NotMade, None, Vec::new())) };
+        let here = beside(self.machine, change);
+        let now = self.see(change)?;
+        if same(&now, &round.before) {
+            let how = match (&history.back, &round.after) {
+                (Some(_), _) => How::Restored,
+                (None, Some(_)) => How::Gone,
+                (None, None) => How::NotMade,
+            };
+            // What an undo that was cut short did not come to.
+            let wanted = history.back.as_ref().and_then(|back| back.beside.as_ref());
+            return Ok((how, Some(now), self.put_beside(wanted)?));
+        }
+        if !super::look::reached(&round.goal, &now) {
+            let note = format!("others changed it to {}; it stays", text(&now));
+            return Ok((How::Left, Some(now), vec![note]));
+        }
+        let wanted = wanted_beside(history, here);
+        let goal = match &round.before {
+            Seen::Word { word, .. } => Goal::Word { word: word.clone() },
+            Seen::Number { value, .. } => Goal::Number { value: *value },
+            _ => return Ok((How::Left, Some(now), Vec::new())),
+        };
+        let written = text(&round.before);
+        self.intend(step, now, goal, wanted.clone())?;
+        self.machine.write(change.place(), &written).map_err(|error| denied(change.place(), &error))?;
+        let notes = self.put_beside(wanted.as_ref())?;
+        let after = self.see(change)?;
+        let how = if same(&after, &round.before) { How::Restored } else { How::Left };
+        Ok((how, Some(after), notes))
+    }
+
+    /// The number that the kernel moved along goes back too.
+    fn put_beside(&self, wanted: Option<&Beside>) -> Result<Vec<String>, DoorError> {
+        let Some(wanted) = wanted else { return Ok(Vec::new()) };
+        if kernel_text(self.machine, &wanted.file).is_ok_and(|now| now == wanted.text) {
+            return Ok(Vec::new());
+        }
+        let value = wanted.text.trim();
+        self.machine.write(&wanted.file, value).map_err(|error| denied(&wanted.file, &error))?;
+        Ok(vec![format!("{} is {value} again too", wanted.file)])
+    }
+
+    fn file(
+        &mut self,
+        step: usize,
+        change: &Change,
+        file: &str,
+        history: &History,
+    ) -> Result<Back, DoorError> {
+        let now = self.see(change)?;
+        let whole = history.rounds.last().is_some_and(|round| round.after.is_some());
+        match now {
+            Seen::Absent => Ok((gone(history), Some(now), Vec::new())),
+            Seen::Part if whole => {
+                Ok((How::Left, Some(now), vec!["others changed it; it stays".to_string()]))
+            }
+            Seen::Same | Seen::Part => {
+                self.intend(step, now, Goal::Absent, None)?;
+                self.machine.remove(file).map_err(|error| denied(file, &error))?;
+                Ok((How::Restored, Some(Seen::Absent), Vec::new()))
+            }
+            _ => Ok((How::Left, Some(now), vec!["others changed it; it stays".to_string()])),
+        }
+    }
+
+    fn folder(
+        &mut self,
+        step: usize,
+        change: &Change,
+        path: &str,
+        history: &History,
+    ) -> Result<Back, DoorError> {
+        let now = self.see(change)?;
+        let how = match now {
+            Seen::Absent => gone(history),
+            Seen::Folder { empty: true } => {
+                self.intend(step, now, Goal::Absent, None)?;
+                match self.machine.remove_folder(path) {
+                    Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+                        return Ok((How::Left, None, vec!["something is mounted on it".to_string()]));
+                    }
+                    result => result.map_err(|error| denied(path, &error))?,
+                }
+                How::Restored
+            }
+            // What other runs need of it is theirs now.
+            Seen::Folder { .. } if allowed::is_own(path) => {
+                return Ok((How::Gone, Some(now), vec!["it is in use by others now; it stays".to_string()]));
+            }
+            _ => return Ok((How::Left, Some(now), vec!["it is not empty; it stays".to_string()])),
+        };
+        Ok((how, Some(Seen::Absent), Vec::new()))
+    }
+
+    fn swap(
+        &mut self,
+        step: usize,
+        change: &Change,
+        file: &str,
+        history: &History,
+    ) -> Result<Back, DoorError> {
+        let now = self.see(change)?;
+        let is_on = match now {
+            Seen::Absent => return Ok((gone(history), Some(now), Vec::new())),
+            Seen::Same | Seen::Part => now == Seen::Same,
+            _ => return Ok((How::Left, Some(now), vec!["it is not ours; it stays".to_string()])),
+        };
+        self.intend(step, now, Goal::Absent, None)?;
+        match is_on.then(|| self.machine.swap_off(file)) {
+            Some(Err(error)) if error.raw_os_error() == Some(libc::ENOMEM) => {
+                let note = "what is swapped to it does not fit into memory now; end programs and undo again";
+                return Ok((How::Left, None, vec![note.to_string()]));
+            }
+            Some(result) => result.map_err(|error| denied(file, &error))?,
+            None => {}
+        }
+        self.machine.remove(file).map_err(|error| denied(file, &error))?;
+        Ok((How::Restored, Some(Seen::Absent), Vec::new()))
+    }
+
+    fn group(
+        &mut self,
+        step: usize,
+        change: &Change,
+        path: &str,
+        history: &History,
+    ) -> Result<Back, DoorError> {
+        let now = self.see(change)?;
+        match now {
+            Seen::Absent => return Ok((gone(history), Some(now), Vec::new())),
+            Seen::Same => self.intend(step, now, Goal::Absent, None)?,
+            _ => return Ok((How::Left, Some(now), vec!["it is not ours; it stays".to_string()])),
+        }
+        // A process that was killed is in its group until the kernel has cleared it away.
+        for _ in 0..GROUP_LOOKS {
+            match self.machine.remove_group(path) {
+                Err(error) if error.raw_os_error() == Some(libc::EBUSY) => self.machine.pause(GROUP_PAUSE),
+                result => {
+                    result.map_err(|error| denied(path, &error))?;
+                    return Ok((How::Restored, Some(Seen::Absent), Vec::new()));
+                }
+            }
+        }
+        Ok((How::Left, None, vec![busy(&self.machine.members(path))]))
+    }
+
+    fn mount(
+        &mut self,
+        step: usize,
+        change: &Change,
+        at: &str,
+        history: &History,
+    ) -> Result<Back, DoorError> {
+        let now = self.see(change)?;
+        let ours = mount_source(&self.journal.id, step);
+        match &now {
+            Seen::Mount { source } if *source == ours => {}
+            Seen::Mount { source } => {
+                let note = format!("{source} is mounted on it, which is not ours; it stays");
+                return Ok((How::Left, Some(now), vec![note]));
+            }
+            _ => return Ok((gone(history), Some(now), Vec::new())),
+        }
+        self.intend(step, now, Goal::Absent, None)?;
+        match self.machine.unmount(at) {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+                Ok((How::Left, None, vec![busy(&self.machine.users(at))]))
+            }
+            result => {
+                result.map_err(|error: io::Error| denied(at, &error))?;
+                Ok((How::Restored, Some(self.see(change)?), Vec::new()))
+            }
+        }
+    }
+}
+
+/// It is not there any more: by us, by others, or it never was.
+fn gone(history: &History) -> How {
+    match (&history.back, history.rounds.last().map(|round| round.after.is_some())) {
+        (Some(_), _) => How::Restored,
+        (None, Some(true)) => How::Gone,
+        (None, _) => How::NotMade,
+    }
+}
+
+fn busy(users: &[i32]) -> String {
+    let pids: Vec<String> = users.iter().map(i32::to_string).collect();
+    match pids.is_empty() {
+        true => "it is in use; it stays until nobody uses it, and undo is asked again".to_string(),
+        false => format!("it is in use by pid {}; end them and undo again", pids.join(", ")),
+    }
+}
+
+/// What the number beside is to be after the step is taken back: as before, but where others have set it since.
+fn wanted_beside(history: &History, here: Option<Beside>) -> Option<Beside> {
+    if let Some(back) = &history.back {
+        return back.beside.clone();
+    }
+    let round = history.rounds.last()?;
+    let before = round.beside.clone();
+    match &round.after {
+        Some((_, after)) if *after != here => here,
+        _ => before,
+    }
+}
+
+fn same(one: &Seen, other: &Seen) -> bool {
+    match (one, other) {
+        (Seen::Word { word: one, .. }, Seen::Word { word: other, .. }) => one == other,
+        (Seen::Number { value: one, .. }, Seen::Number { value: other, .. }) => one == other,
+        _ => false,
+    }
+}
+
+fn text(seen: &Seen) -> String {
+    match seen {
+        Seen::Word { word, .. } => word.clone(),
+        Seen::Number { value, .. } => value.to_string(),
+        _ => String::new(),
+    }
+}
+
+/// A journal is a file like any other: what it names must be what a plan may name.
+pub fn check(journal: &Journal, state_folder: &str) -> Result<(), DoorError> {
+    let Some(Entry::Begin(begin)) = journal.records.first().map(|record| &record.entry) else {
+        return Ok(());
+    };
+    let beside = journal.records.iter().filter_map(|record| match &record.entry {
+        Entry::Intent { beside, step, .. } | Entry::UndoIntent { beside, step, .. } => {
+            Some((*step, beside.as_ref()?))
+        }
+        _ => None,
+    });
+    for (step, beside) in beside {
+        let place = begin.steps.get(step).map_or("", |step| step.change.place());
+        if allowed::moves_with(place) != Some(beside.file.as_str()) {
+            return Err(DoorError::Refused(format!(
+                "{}: {} does not move with {place}",
+                journal.id, beside.file
+            )));
+        }
+    }
+    begin.steps.iter().try_for_each(|step| {
+        allowed::check(&step.change, state_folder)
+            .map_err(|why| DoorError::Refused(format!("{}: {why}", journal.id)))
+    })
+}

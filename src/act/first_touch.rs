@@ -1,0 +1,270 @@
+//! The first touch of memory, in memory of our own: how long it takes by the size of the pages that the kernel gives, and how
+//! much of that is the zeroing, which no page size saves.
+
+use crate::base::{Addr, Bytes, Gap, Known, PAGE, Range, Why};
+use crate::os::process::{Process, gap};
+use std::io;
+use std::sync::Barrier;
+use std::time::Instant;
+
+/// What one entry of the second level maps.
+const HUGE: Bytes = 2 << 20;
+const WHAT: &str = "memory to touch";
+
+/// Pages that are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Small,
+    /// Transparent ones of this size: 2 MiB, or a smaller size that the host's settings allow to those who ask.
+    Transparent(Bytes),
+    HugeTlb(Bytes),
+}
+
+/// Memory that is reserved and not touched yet, or touched; given back when dropped.
+pub struct Field {
+    base: *mut libc::c_void,
+    length: usize,
+    /// What is touched: by address, apart from each other.
+    pieces: Vec<Range>,
+}
+
+// SAFETY: the mapping belongs to this value alone, and is written through ranges that threads share out among themselves.
+unsafe impl Sync for Field {}
+
+/// What a touch took.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Touched {
+    pub bytes: Bytes,
+    pub threads: usize,
+    pub touch: Took,
+    /// Writing the same bytes once more, all of each page: what zeroing them takes.
+    pub fill: Took,
+    pub faults: Option<u64>,
+    /// What our page tables grew by.
+    pub page_table_bytes: Option<Bytes>,
+}
+
+/// Time of all threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Took {
+    /// Until the last was done.
+    pub wall_ns: f64,
+    /// On processors, all threads together: what others took meanwhile is not in it.
+    pub cpu_ns: f64,
+}
+
+impl Field {
+    /// `bytes` must be a multiple of the page size, and of 2 MiB.
+    pub fn reserve(bytes: Bytes, kind: Kind) -> Known<Field> {
+        match kind {
+            Kind::HugeTlb(page_bytes) => Field::hugetlb(bytes, page_bytes),
+            Kind::Small => Field::private(bytes, HUGE, libc::MADV_NOHUGEPAGE),
+            // The largest size that fits into a mapping is taken (mm/memory.c, `alloc_anon_folio`; mm/huge_memory.c): smaller
+            // ones are had where 2 MiB do not fit.
+            Kind::Transparent(page_bytes) if page_bytes < HUGE => {
+                Field::private(bytes, HUGE - page_bytes, libc::MADV_HUGEPAGE)
+            }
+            Kind::Transparent(_) => Field::private(bytes, HUGE, libc::MADV_HUGEPAGE),
+        }
+    }
+
+    /// Of each 2 MiB the first `piece` bytes can be touched.
+    fn private(bytes: Bytes, piece: Bytes, advice: libc::c_int) -> Known<Field> {
+        let blocks = bytes.div_ceil(piece);
+        // Nothing of ours lies beside it, so that the kernel makes no mapping of two.
+        let length = ((blocks + 2) * HUGE) as usize;
+        let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        let mut field = Field::map(length, libc::PROT_NONE, kind)?;
+        let start = (field.base as u64 + 1).next_multiple_of(HUGE);
+        if piece == HUGE {
+            field.pieces.push(Range::sized(Addr(start), bytes));
+        } else {
+            let one = |block: u64| {
+                let left = bytes - block * piece;
+                Range::sized(Addr(start + block * HUGE), left.min(piece))
+            };
+            field.pieces.extend((0..blocks).map(one));
+        }
+        for range in &field.pieces {
+            let (at, length) = (range.start.0 as *mut libc::c_void, range.bytes() as usize);
+            // SAFETY: the range lies within this mapping, which nothing refers to yet.
+            let done = unsafe {
+                libc::mprotect(at, length, libc::PROT_READ | libc::PROT_WRITE) == 0
+                    && libc::madvise(at, length, advice) == 0
+            };
+            if !done {
+                return Err(gap(WHAT, &io::Error::last_os_error()));
+            }
+        }
+        Ok(field)
+    }
+
+    fn hugetlb(bytes: Bytes, page_bytes: Bytes) -> Known<Field> {
+        const MAP_HUGE_SHIFT: u32 = 26;
+        let size = (page_bytes.trailing_zeros() as libc::c_int) << MAP_HUGE_SHIFT;
+        let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_HUGETLB | size;
+        let mut field = Field::map(bytes as usize, libc::PROT_READ | libc::PROT_WRITE, kind)
+            .map_err(|gap| gap.hint("the pool has too few free pages of this size"))?;
+        field.pieces.push(Range::sized(Addr(field.base as u64), bytes));
+        Ok(field)
+    }
+
+    fn map(length: usize, rights: libc::c_int, kind: libc::c_int) -> Known<Field> {
+        // SAFETY: a new mapping at a place that the kernel chooses.
+        let base = unsafe { libc::mmap(std::ptr::null_mut(), length, rights, kind, -1, 0) };
+        match base == libc::MAP_FAILED {
+            true => Err(gap(WHAT, &io::Error::last_os_error())),
+            false => Ok(Field { base, length, pieces: Vec::new() }),
+        }
+    }
+
+    pub fn bytes(&self) -> Bytes {
+        self.pieces.iter().map(|piece| piece.bytes()).sum()
+    }
+
+    /// All that is touched lies within.
+    pub fn range(&self) -> Range {
+        Range::sized(Addr(self.base as u64), self.length as u64)
+    }
+
+    /// One byte of each 4 KiB is written, in the order of addresses; each thread has a part in a row.
+    pub fn touch(&self, threads: usize) -> Known<Touched> {
+        let me = Process::own().map_err(|error| Gap::new(WHAT, Why::Denied).hint(error.to_string()))?;
+        let tables = || me.status().ok()?.page_table_bytes;
+        let (faults, before) = (me.minor_faults().ok(), tables());
+        let touch = self.by(threads, |range| {
+            for at in (range.start.0..range.end.0).step_by(PAGE as usize) {
+                // SAFETY: `at` lies in a piece, which can be written; no other thread has it.
+                unsafe { (at as *mut u8).write_volatile(1) };
+            }
+        });
+        let faults = faults.zip(me.minor_faults().ok()).map(|(before, now)| now.saturating_sub(before));
+        let page_table_bytes = before.zip(tables()).map(|(before, now)| now.saturating_sub(before));
+        let fill = self.by(threads, |range| {
+            // SAFETY: as above.
+            unsafe { std::ptr::write_bytes(range.start.0 as *mut u8, 0, range.bytes() as usize) };
+        });
+        Ok(Touched { bytes: self.bytes(), threads, touch, fill, faults, page_table_bytes })
+    }
+
+    /// One byte of each 4 KiB is read of memory that was never written: each fault maps the zero page, which is neither taken
+    /// nor zeroed.
+    pub fn read(&self, threads: usize) -> Took {
+        self.by(threads, |range| {
+            for at in (range.start.0..range.end.0).step_by(PAGE as usize) {
+                // SAFETY: `at` lies in a piece, which can be read.
+                unsafe { (at as *const u8).read_volatile() };
+            }
+        })
+    }
+
+    /// Each thread has its share.
+    fn by(&self, threads: usize, work: impl Fn(Range) + Sync) -> Took {
+        let shares = shares(&self.pieces, threads);
+        let gate = Barrier::new(threads + 1);
+        std::thread::scope(|scope| {
+            let ends: Vec<_> = shares
+                .iter()
+                .map(|share| {
+                    let (gate, work) = (&gate, &work);
+                    scope.spawn(move || {
+                        gate.wait();
+                        let before = own_cpu_ns();
+                        share.iter().for_each(|range| work(*range));
+                        (Instant::now(), own_cpu_ns() - before)
+                    })
+                })
+                .collect();
+            // Before the gate: on one processor all might be done before we run again.
+            let started = Instant::now();
+            gate.wait();
+            let mut took = Took::default();
+            for (end, cpu_ns) in ends.into_iter().filter_map(|thread| thread.join().ok()) {
+                took.wall_ns = took.wall_ns.max(end.duration_since(started).as_nanos() as f64);
+                took.cpu_ns += cpu_ns;
+            }
+            took
+        })
+    }
+}
+
+/// Of this thread.
+fn own_cpu_ns() -> f64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the structure outlives the call.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut now) };
+    now.tv_sec as f64 * 1e9 + now.tv_nsec as f64
+}
+
+impl Drop for Field {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and nothing points into it any more.
+        unsafe { libc::munmap(self.base, self.length) };
+    }
+}
+
+/// One part in a row for each thread, cut at whole 2 MiB: only in a page of 1 GiB can two meet.
+fn shares(pieces: &[Range], threads: usize) -> Vec<Vec<Range>> {
+    let all: Bytes = pieces.iter().map(|piece| piece.bytes()).sum();
+    let each = all.div_ceil(threads as u64).next_multiple_of(HUGE).max(HUGE);
+    let mut shares: Vec<Vec<Range>> = vec![Vec::new(); threads];
+    let mut before = 0;
+    for piece in pieces {
+        let mut start = piece.start;
+        while start < piece.end {
+            let thread = ((before / each) as usize).min(threads - 1);
+            let room = if thread == threads - 1 { Bytes::MAX } else { each - before % each };
+            let end = Addr(start.0.saturating_add(room).min(piece.end.0));
+            shares[thread].push(Range { start, end });
+            before += end.0 - start.0;
+            start = end;
+        }
+    }
+    shares
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_page_is_touched_once_whoever_does_it() {
+        for threads in [1, 3] {
+            let field = Field::reserve(16 << 20, Kind::Small).expect("memory");
+            let touched = field.touch(threads).expect("/proc is there");
+            assert_eq!((touched.bytes, touched.threads), (16 << 20, threads));
+            assert!(touched.faults.is_some_and(|faults| faults >= 4096), "{touched:?}");
+            // 8 tables of one page each; that many for the levels above and for what else we did.
+            let tables = touched.page_table_bytes.expect("VmPTE");
+            assert!((32 << 10..=256 << 10).contains(&tables), "{tables}");
+            for took in [touched.touch, touched.fill] {
+                assert!(took.wall_ns > 0.0 && took.cpu_ns > 0.0, "{took:?}");
+                assert!(took.cpu_ns <= 1.1 * took.wall_ns * threads as f64, "{took:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn where_2_mib_do_not_fit_the_pieces_lie_apart_and_sum_up() {
+        let page = 64 << 10;
+        let field = Field::reserve(16 << 20, Kind::Transparent(page)).expect("memory");
+        assert_eq!(field.bytes(), 16 << 20);
+        assert!(field.pieces.len() > 8);
+        for piece in &field.pieces {
+            assert!(piece.start.0.is_multiple_of(HUGE) && piece.bytes() <= HUGE - page);
+        }
+    }
+
+    #[test]
+    fn shares_cover_all_once() {
+        let pieces = [Range::sized(Addr(0x4000_0000), 3 << 20), Range::sized(Addr(0x5000_0000), 5 << 20)];
+        for threads in 1..6 {
+            let shares = shares(&pieces, threads);
+            let mut ranges: Vec<Range> = shares.iter().flatten().copied().collect();
+            ranges.sort_by_key(|range| range.start);
+            assert_eq!(ranges.iter().map(|range| range.bytes()).sum::<u64>(), 8 << 20);
+            assert!(ranges.windows(2).all(|two| two[0].end <= two[1].start), "{ranges:?}");
+            assert_eq!(shares.len(), threads);
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! The experiments' own Java programs: the build compiles java/bench into the binary (build.rs), and they are unpacked into a
+//! private folder for as long as an experiment runs. Nothing needs to be installed but the JDK that is measured.
+
+use crate::base::{Gap, Known, Why};
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use tempfile::TempDir;
+
+mod embedded {
+    include!(concat!(env!("OUT_DIR"), "/programs.rs"));
+}
+
+/// A folder for `-cp`, readable by us alone, and gone when this is dropped.
+///
+/// Start the JVM with this as its current folder: the JDK 8 of scripts/jdks sees of /tmp only the folder that it is started in.
+#[derive(Debug)]
+pub struct Programs {
+    folder: TempDir,
+}
+
+impl Programs {
+    /// `Err`: the binary was built without them, or the temporary folder does not take them.
+    pub fn unpack() -> Known<Programs> {
+        const WHAT: &str = "the Java programs of the experiments";
+        if let Some(why) = embedded::MISSING {
+            let hint = format!("{why}; build marusa again where there is one");
+            return Err(Gap::new(WHAT, Why::NotRecorded).hint(hint));
+        }
+        let place = std::env::temp_dir();
+        let failed = |error: io::Error| {
+            let hint = format!(
+                "they can not be unpacked into {}: {error}; TMPDIR names another folder",
+                place.display()
+            );
+            Gap::new(WHAT, Why::Denied).hint(hint)
+        };
+        let mut builder = tempfile::Builder::new();
+        builder.prefix("marusa-bench-").permissions(fs::Permissions::from_mode(0o700));
+        let folder = builder.tempdir_in(&place).map_err(failed)?;
+        for (name, bytes) in embedded::FILES {
+            let path = folder.path().join(name);
+            let parent = path.parent().unwrap_or(folder.path());
+            fs::create_dir_all(parent).and_then(|()| fs::write(&path, bytes)).map_err(failed)?;
+        }
+        Ok(Programs { folder })
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn they_are_there_for_java_8_private_and_gone_afterwards() {
+        let programs = match (Programs::unpack(), embedded::MISSING) {
+            (Ok(programs), None) => programs,
+            (Err(gap), Some(why)) => {
+                assert!(gap.to_string().contains(why), "{gap}");
+                return;
+            }
+            (outcome, missing) => panic!("{outcome:?} though {missing:?}"),
+        };
+        let folder = programs.folder().to_path_buf();
+        let class = fs::read(folder.join("bench/Fork.class")).expect("unpacked");
+        assert_eq!(class[..4], [0xca, 0xfe, 0xba, 0xbe]);
+        assert_eq!(class[6..8], [0, 52], "the class file version of Java 8");
+        assert_eq!(fs::metadata(&folder).expect("there").permissions().mode() & 0o777, 0o700);
+        drop(programs);
+        assert!(!folder.exists());
+    }
+}

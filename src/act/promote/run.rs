@@ -1,0 +1,390 @@
+//! The way through a list of blocks, there and back alike: look, call, look again, rest; stop when asked to, when the target
+//! ends, or when the host has nothing left to give.
+
+use super::advise::{Advice, Advisor, Refusal, opened};
+use super::pace::{Next, Pacer};
+use super::price::{Histogram, Price, own_cpu};
+use super::warm::Warm;
+use super::{BLOCK_BYTES, Block, Pace, PromoteError, Receipt};
+use crate::act::signals::{Waiting, Woken};
+use crate::base::{Bytes, Range, joined};
+use crate::os::look::{Look, look};
+use crate::os::priority::Eager;
+use crate::os::process::Process;
+use crate::os::{free_blocks, free_memory};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::time::{Duration, Instant};
+
+/// Blocks between two lines of the receipt, and between two looks at the host's memory.
+const BATCH_BLOCKS: usize = 16;
+/// How often a block is tried whose refusal may be for now, and the rest after the first time; it doubles.
+const TRIES_MAX: u32 = 5;
+const TRY_REST: Duration = Duration::from_millis(1);
+/// Blocks in a row that are refused for want of memory.
+const SHORT_IN_A_ROW_MAX: u32 = 4;
+/// What must be left to others.
+const FREE_BYTES_MIN: Bytes = 128 << 20;
+const FREE_HUGE_BYTES_MIN: Bytes = 8 * BLOCK_BYTES;
+
+/// What is told while it goes on.
+pub trait Watch {
+    /// Of `blocks`, so many have had their turn, and so many are now as wanted.
+    fn step(&mut self, seen: usize, reached: usize, blocks: usize);
+}
+
+/// For callers that show nothing.
+impl Watch for () {
+    fn step(&mut self, _seen: usize, _reached: usize, _blocks: usize) {}
+}
+
+/// What was done.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Done {
+    /// Changed by us; sorted, joined.
+    pub reached: Vec<Range>,
+    /// Blocks that were so already.
+    pub were_so: usize,
+    /// Blocks that are no longer what they were when they were chosen: the target unmapped, freed or swapped pages of them.
+    pub no_longer: usize,
+    pub refused: BTreeMap<Refusal, usize>,
+    /// Blocks that had no turn.
+    pub not_tried: usize,
+    pub stopped: Option<Stopped>,
+    pub price: Price,
+}
+
+impl Done {
+    pub fn reached_bytes(&self) -> Bytes {
+        self.reached.iter().map(|range| range.bytes()).sum()
+    }
+    /// Whether every block that could be changed was.
+    pub fn is_all(&self) -> bool {
+        self.stopped.is_none() && self.refused.is_empty() && self.not_tried == 0
+    }
+}
+
+/// Why it ended before the last block.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Stopped {
+    Signal,
+    TargetEnded,
+    /// Calls took too long for the stall budget.
+    SlowCalls,
+    LittleMemory {
+        available_bytes: Bytes,
+    },
+    /// The host has so much in free pieces of 2 MiB.
+    NoPieces {
+        free_bytes: Bytes,
+    },
+    /// It would be refused for every other block, too.
+    Refused(Refusal),
+    /// What can not be noted can not be taken back.
+    Receipt(String),
+    Unreadable(String),
+}
+
+/// There, or back.
+pub(super) trait Change {
+    fn advice(&self) -> Advice;
+    fn takes_memory(&self) -> bool;
+    fn wanted(&self, block: &Block, now: &Look) -> Wanted;
+    /// What the kernel is told.
+    fn range(&self, block: &Block) -> Range;
+    fn is_reached(&self, now: &Look) -> Option<bool>;
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Yes,
+    IsSo,
+    NoLonger,
+}
+
+/// What became of a block.
+enum Outcome {
+    Reached,
+    IsSo,
+    NoLonger,
+    Refused(Refusal),
+}
+
+pub(super) struct Run<'a> {
+    change: &'a dyn Change,
+    advisor: Advisor,
+    pagemap: File,
+    waiting: Waiting,
+    pace: Pace,
+    pacer: Pacer,
+    warm: Option<Warm>,
+    histogram: Histogram,
+    /// When the pacer was asked last, and our CPU time then.
+    mark: (Instant, Duration),
+    short_in_a_row: u32,
+    reached: Vec<Range>,
+    done: Done,
+}
+
+impl<'a> Run<'a> {
+    pub fn start(process: &Process, pace: Pace, change: &'a dyn Change) -> Result<Run<'a>, PromoteError> {
+        let pid = process.pid;
+        let failed = |what: &'static str| move |error| PromoteError::Io { pid, what, error };
+        let advisor = opened(process, change.advice())?;
+        let pagemap = process.open_file("pagemap").map_err(failed("/proc/PID/pagemap"))?;
+        let waiting = Waiting::on(process).map_err(failed("it can not be waited for"))?;
+        Ok(Run {
+            change,
+            advisor,
+            pagemap,
+            waiting,
+            pace,
+            pacer: Pacer::new(pace),
+            warm: if change.takes_memory() { Warm::new() } else { None },
+            histogram: Histogram::new(),
+            mark: (Instant::now(), own_cpu()),
+            short_in_a_row: 0,
+            reached: Vec::new(),
+            done: Done::default(),
+        })
+    }
+
+    /// Runs at a higher priority: who is put off while it holds the target's lock makes the target wait.
+    pub fn through(
+        mut self,
+        blocks: &[Block],
+        mut receipt: Option<&mut Receipt>,
+        watch: &mut dyn Watch,
+    ) -> Result<Done, PromoteError> {
+        let _eager = Eager::start();
+        let (started, cpu_started) = (Instant::now(), own_cpu());
+        let mut seen = 0;
+        watch.step(0, 0, blocks.len());
+        for batch in blocks.chunks(BATCH_BLOCKS) {
+            if let Err(stopped) = self.batch(batch, receipt.as_deref_mut(), &mut seen, watch, blocks.len()) {
+                self.done.stopped = Some(stopped);
+                break;
+            }
+        }
+        let mut done = self.done;
+        done.not_tried = blocks.len() - seen;
+        done.reached = joined(self.reached);
+        done.price.wall_ms = started.elapsed().as_secs_f64() * 1e3;
+        done.price.cpu_ms = own_cpu().saturating_sub(cpu_started).as_secs_f64() * 1e3;
+        done.price.calls = self.histogram.times();
+        done.price.over_budget = self.pacer.over_budget;
+        Ok(done)
+    }
+
+    fn batch(
+        &mut self,
+        batch: &[Block],
+        mut receipt: Option<&mut Receipt>,
+        seen: &mut usize,
+        watch: &mut dyn Watch,
+        of: usize,
+    ) -> Result<(), Stopped> {
+        self.is_memory_left()?;
+        let failed = |error: std::io::Error| Stopped::Receipt(error.to_string());
+        if let Some(receipt) = receipt.as_mut() {
+            receipt.going(batch.iter().map(|block| block.range)).map_err(failed)?;
+        }
+        let first = self.reached.len();
+        let mut ended = Ok(());
+        for block in batch {
+            ended = self.turn(block, seen);
+            watch.step(*seen, self.reached.len(), of);
+            if ended.is_err() {
+                break;
+            }
+        }
+        if let Some(receipt) = receipt {
+            receipt.reached(&self.reached[first..]).map_err(failed)?;
+        }
+        ended
+    }
+
+    fn is_memory_left(&self) -> Result<(), Stopped> {
+        if !self.change.takes_memory() {
+            return Ok(());
+        }
+        is_enough(free_memory::available_bytes().ok(), free_blocks::free_huge_bytes().ok(), self.pace.compact)
+    }
+
+    fn turn(&mut self, block: &Block, seen: &mut usize) -> Result<(), Stopped> {
+        self.rest_until(Instant::now())?;
+        let mut longest = Duration::ZERO;
+        let outcome = self.change(block, &mut longest)?;
+        *seen += 1;
+        match outcome {
+            Outcome::Reached => self.reached.push(block.range),
+            Outcome::IsSo => self.done.were_so += 1,
+            Outcome::NoLonger => self.done.no_longer += 1,
+            Outcome::Refused(refusal) => *self.done.refused.entry(refusal).or_default() += 1,
+        }
+        match outcome {
+            Outcome::Refused(refusal @ (Refusal::NoHugePage | Refusal::GroupLimit)) => {
+                self.short_in_a_row += 1;
+                if self.short_in_a_row >= SHORT_IN_A_ROW_MAX {
+                    return Err(Stopped::Refused(refusal));
+                }
+            }
+            _ => self.short_in_a_row = 0,
+        }
+        self.keep_pace(longest)
+    }
+
+    fn keep_pace(&mut self, longest: Duration) -> Result<(), Stopped> {
+        let (wall, cpu) = (Instant::now(), own_cpu());
+        let since = (wall - self.mark.0, cpu.saturating_sub(self.mark.1));
+        self.mark = (wall, cpu);
+        match self.pacer.after(longest, since.1, since.0) {
+            Next::Go => Ok(()),
+            Next::Rest(rest) => self.rest_until(wall + rest),
+            Next::Stop => Err(Stopped::SlowCalls),
+        }
+    }
+
+    /// One block, tried again where that may help.
+    fn change(&mut self, block: &Block, longest: &mut Duration) -> Result<Outcome, Stopped> {
+        let mut rest = TRY_REST;
+        for tries in 1..=TRIES_MAX {
+            let now = self.look(block)?;
+            match self.change.wanted(block, &now) {
+                Wanted::IsSo => return Ok(Outcome::IsSo),
+                Wanted::NoLonger => return Ok(Outcome::NoLonger),
+                Wanted::Yes => {}
+            }
+            let refusal = match self.call(block, longest) {
+                Ok(()) if self.change.is_reached(&self.look(block)?) != Some(false) => {
+                    return Ok(Outcome::Reached);
+                }
+                Ok(()) => Refusal::NoEffect,
+                Err(Refusal::Gone) => return Err(Stopped::TargetEnded),
+                Err(refusal) if refusal.is_for_all() => return Err(Stopped::Refused(refusal)),
+                Err(refusal) => refusal,
+            };
+            // The target may have changed it in between: then that is the reason.
+            let now = self.look(block)?;
+            match self.change.wanted(block, &now) {
+                Wanted::Yes if !refusal.is_for_now() || tries == TRIES_MAX => {
+                    return Ok(Outcome::Refused(refusal));
+                }
+                Wanted::Yes => {}
+                Wanted::IsSo => return Ok(Outcome::Reached),
+                Wanted::NoLonger => return Ok(Outcome::NoLonger),
+            }
+            self.done.price.retries += 1;
+            self.rest_until(Instant::now() + rest)?;
+            rest *= 2;
+        }
+        Ok(Outcome::NoLonger)
+    }
+
+    fn look(&self, block: &Block) -> Result<Look, Stopped> {
+        look(&self.pagemap, block.range).map_err(|gap| match gap.why {
+            crate::base::Why::Gone => Stopped::TargetEnded,
+            _ => Stopped::Unreadable(gap.to_string()),
+        })
+    }
+
+    fn call(&mut self, block: &Block, longest: &mut Duration) -> Result<(), Refusal> {
+        let _on_this_cpu = self.warm.as_ref().map(Warm::prepare);
+        let started = Instant::now();
+        let answer = self.advisor.advise(self.change.range(block), self.change.advice());
+        let took = started.elapsed();
+        self.histogram.add(took);
+        *longest = took.max(*longest);
+        answer
+    }
+
+    /// Rests, unless a signal or the target's end comes first.
+    fn rest_until(&mut self, deadline: Instant) -> Result<(), Stopped> {
+        let started = Instant::now();
+        let woken = self.waiting.until(deadline);
+        if deadline > started {
+            self.done.price.rested_ms += started.elapsed().as_secs_f64() * 1e3;
+        }
+        match woken {
+            Woken::Time => Ok(()),
+            Woken::Ended => Err(Stopped::TargetEnded),
+            Woken::Signal => Err(Stopped::Signal),
+        }
+    }
+}
+
+/// Whether the host may give more; what is not known does not stop it, as the kernel refuses in the end.
+fn is_enough(available: Option<Bytes>, in_pieces: Option<Bytes>, compact: bool) -> Result<(), Stopped> {
+    match (available, in_pieces) {
+        (Some(available_bytes), _) if available_bytes < FREE_BYTES_MIN => {
+            Err(Stopped::LittleMemory { available_bytes })
+        }
+        (_, Some(free_bytes)) if free_bytes < FREE_HUGE_BYTES_MIN && !compact => {
+            Err(Stopped::NoPieces { free_bytes })
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_stops_before_others_want_memory() {
+        let much = Some(1 << 30);
+        assert_eq!(is_enough(much, much, false), Ok(()));
+        assert_eq!(is_enough(None, None, false), Ok(()));
+        assert_eq!(is_enough(Some(7), much, true), Err(Stopped::LittleMemory { available_bytes: 7 }));
+        assert_eq!(is_enough(much, Some(7), false), Err(Stopped::NoPieces { free_bytes: 7 }));
+        assert_eq!(is_enough(much, Some(7), true), Ok(()));
+    }
+
+    /// A block of our own: there, back, there again with its zeros, and left when it has lost a page.
+    #[test]
+    fn our_own_memory_goes_there_and_back() {
+        let length = 2 * BLOCK_BYTES as usize;
+        let (rights, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: a new mapping of our own, two blocks long: a whole one begins in it.
+        let (mapping, block) = unsafe {
+            let mapping = libc::mmap(std::ptr::null_mut(), length, rights, kind, -1, 0).cast::<u8>();
+            assert!(mapping as isize != -1);
+            libc::madvise(mapping.cast(), length, libc::MADV_NOHUGEPAGE);
+            let block = mapping.add(mapping.align_offset(BLOCK_BYTES as usize));
+            std::ptr::write_bytes(block, 7, BLOCK_BYTES as usize / 2);
+            std::ptr::write_bytes(block.add(BLOCK_BYTES as usize / 2), 0, BLOCK_BYTES as usize / 2);
+            (mapping, block)
+        };
+        let range = Range::sized(crate::base::Addr(block as u64), BLOCK_BYTES);
+        let me = Process::open(std::process::id() as i32).expect("myself");
+        if let Err(error) = super::super::allowed(&me) {
+            return println!("skipped: {error}");
+        }
+        let whole = Block { range, resident_min: BLOCK_BYTES, fills_zeros: false };
+        let pace = Pace { cpu_share: 1.0, stall_budget: Duration::from_secs(10), compact: true };
+        let there = |block| super::super::collapse(&me, &[block], pace, None, &mut ()).expect("it may");
+        let refused = there(whole);
+        assert_eq!(
+            refused.refused.get(&Refusal::NotHere),
+            Some(&1),
+            "no huge page is allowed here: {refused:?}"
+        );
+        // SAFETY: the mapping made above.
+        unsafe { libc::madvise(mapping.cast(), length, libc::MADV_HUGEPAGE) };
+        let done = there(whole);
+        assert_eq!((done.reached_bytes(), done.is_all()), (BLOCK_BYTES, true), "{done:?}");
+        assert_eq!(there(whole).were_so, 1);
+        let back = super::super::split(&me, &[whole], pace, None, &mut ()).expect("it may");
+        assert_eq!((back.reached_bytes(), back.is_all()), (BLOCK_BYTES, true), "{back:?}");
+        assert_eq!(there(Block { fills_zeros: true, ..whole }).reached_bytes(), BLOCK_BYTES);
+        // SAFETY: the block is ours; its first half was written.
+        unsafe {
+            assert!((0..BLOCK_BYTES as usize / 2).step_by(511).all(|at| block.add(at).read() == 7));
+            super::super::split(&me, &[whole], pace, None, &mut ()).expect("it may");
+            libc::madvise(block.cast(), 4096, libc::MADV_DONTNEED);
+        }
+        assert_eq!(there(Block { fills_zeros: true, ..whole }).no_longer, 1, "a hole is not filled");
+        // SAFETY: the mapping made above; nothing refers to it any more.
+        unsafe { libc::munmap(mapping.cast(), length) };
+    }
+}

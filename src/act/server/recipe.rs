@@ -1,0 +1,184 @@
+//! Where the programs of others lie that the experiments measure, and how they get there. The recipes are shell scripts
+//! (scripts/recipes), which the project's own scripts use too; here they are inside the binary, with one difference: nothing is
+//! installed on the user's system. What is missing is named with the package that has it.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Shell functions that the recipes need.
+const COMMON: &str = include_str!("../../../scripts/fetch.bash");
+/// A command that is missing is told, not installed.
+const NOTHING_INSTALLED: &str = r#"
+as_package() {
+    command -v "$1" >/dev/null || { echo "the command $1 is missing: install the package $2" >&2; exit 1; }
+}
+"#;
+/// How many bytes of what a recipe says are told when it fails.
+const SAID_BYTES_MAX: usize = 600;
+
+/// A program that a recipe brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recipe {
+    DayTrader,
+    Compiler,
+}
+
+/// Why it is not there.
+#[derive(Debug, thiserror::Error)]
+pub enum RecipeError {
+    #[error(
+        "{title} is not at {}: --fetch brings it from Maven Central ({size}; it needs the commands {needs}), or {option} names \
+         the folder where a recipe has put it", folder.display()
+    )]
+    Missing {
+        title: &'static str,
+        folder: PathBuf,
+        size: &'static str,
+        needs: &'static str,
+        option: &'static str,
+    },
+    #[error("{} is no folder that the recipe of {title} made: it has no {lacks}", folder.display())]
+    NotOne { title: &'static str, folder: PathBuf, lacks: &'static str },
+    #[error("{title} could not be fetched into {}: {said}", folder.display())]
+    NotFetched { title: &'static str, folder: PathBuf, said: String },
+    #[error("{}: {error}", path.display())]
+    File { path: PathBuf, error: io::Error },
+    #[error("there is no home folder to fetch into: set MARUSA_WORKLOADS to a folder")]
+    NoHome,
+}
+
+impl Recipe {
+    pub fn title(self) -> &'static str {
+        match self {
+            Recipe::DayTrader => "the DayTrader server",
+            Recipe::Compiler => "the Scala compiler",
+        }
+    }
+
+    /// The name of its folder, and of its function in the script.
+    fn name(self) -> &'static str {
+        match self {
+            Recipe::DayTrader => "daytrader",
+            Recipe::Compiler => "compiler",
+        }
+    }
+
+    fn script(self) -> &'static str {
+        match self {
+            Recipe::DayTrader => include_str!("../../../scripts/recipes/daytrader.bash"),
+            Recipe::Compiler => include_str!("../../../scripts/recipes/compiler.bash"),
+        }
+    }
+
+    /// A file that is there where the recipe has done its work.
+    fn proof(self) -> &'static str {
+        match self {
+            Recipe::DayTrader => "tomee/webapps/daytrader/WEB-INF/web.xml",
+            Recipe::Compiler => "Shapes.scala",
+        }
+    }
+
+    fn missing(self, folder: PathBuf) -> RecipeError {
+        let (size, needs, option) = match self {
+            Recipe::DayTrader => ("some 100 MB", "mvn, unzip, tar", "--server"),
+            Recipe::Compiler => ("some 40 MB", "mvn", "--compiler"),
+        };
+        RecipeError::Missing { title: self.title(), folder, size, needs, option }
+    }
+
+    /// The folder in which it lies: the one that was named, or its place in the cache, where `fetch` brings it.
+    pub fn folder(self, named: Option<&Path>, fetch: bool) -> Result<PathBuf, RecipeError> {
+        if let Some(folder) = named {
+            let title = self.title();
+            return match folder.join(self.proof()).exists() {
+                true => absolute(folder),
+                false => {
+                    Err(RecipeError::NotOne { title, folder: folder.to_path_buf(), lacks: self.proof() })
+                }
+            };
+        }
+        let folder = cache()?.join(self.name());
+        if folder.join("fetched").exists() && folder.join(self.proof()).exists() {
+            return absolute(&folder);
+        }
+        if !fetch {
+            return Err(self.missing(folder));
+        }
+        self.fetch(&folder)?;
+        absolute(&folder)
+    }
+
+    /// Into a folder beside, which takes its place when all is there: a fetch that was cut leaves nothing half.
+    fn fetch(self, folder: &Path) -> Result<(), RecipeError> {
+        let failed = |error: io::Error| RecipeError::File { path: folder.to_path_buf(), error };
+        let parent = folder.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(parent).map_err(failed)?;
+        let part = tempfile::Builder::new().prefix(".part-").tempdir_in(parent).map_err(failed)?;
+        let script = format!(
+            "set -euo pipefail\n{COMMON}{NOTHING_INSTALLED}{}\nfetch_{}\n",
+            self.script(),
+            self.name()
+        );
+        let mut bash = Command::new("bash");
+        bash.args(["-c", &script]).current_dir(part.path()).stdin(Stdio::null());
+        let output = bash.output().map_err(|error| RecipeError::NotFetched {
+            title: self.title(),
+            folder: folder.to_path_buf(),
+            said: format!("bash does not run: {error}"),
+        })?;
+        if !output.status.success() {
+            let said = end_of(&output.stderr);
+            return Err(RecipeError::NotFetched { title: self.title(), folder: folder.to_path_buf(), said });
+        }
+        File::create(part.path().join("fetched")).map_err(failed)?;
+        if folder.exists() {
+            fs::remove_dir_all(folder).map_err(failed)?;
+        }
+        fs::rename(part.keep(), folder).map_err(failed)
+    }
+}
+
+fn absolute(folder: &Path) -> Result<PathBuf, RecipeError> {
+    fs::canonicalize(folder).map_err(|error| RecipeError::File { path: folder.to_path_buf(), error })
+}
+
+/// Where scripts/workloads fetches to as well.
+fn cache() -> Result<PathBuf, RecipeError> {
+    let variable = |name: &str| std::env::var_os(name).filter(|text| !text.is_empty()).map(PathBuf::from);
+    variable("MARUSA_WORKLOADS")
+        .or_else(|| Some(variable("HOME")?.join(".cache/marusa/workloads")))
+        .ok_or(RecipeError::NoHome)
+}
+
+fn end_of(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(SAID_BYTES_MAX)..]);
+    let said = text.trim().replace('\n', "; ");
+    if said.is_empty() { "it says nothing".to_string() } else { said }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_is_none_says_what_it_lacks() {
+        let place = tempfile::tempdir().expect("a folder");
+        let error = Recipe::DayTrader.folder(Some(place.path()), true).expect_err("empty").to_string();
+        assert!(error.contains("it has no tomee/webapps/daytrader"), "{error}");
+        fs::write(place.path().join("Shapes.scala"), "").expect("a file");
+        assert!(Recipe::Compiler.folder(Some(place.path()), false).is_ok());
+    }
+
+    #[test]
+    fn a_command_that_a_recipe_lacks_is_named_and_not_installed() {
+        let script = format!("{COMMON}{NOTHING_INSTALLED}\nas_package no-such-command its-package\n");
+        let output = Command::new("bash").args(["-c", &script]).output().expect("bash");
+        assert_eq!(output.status.code(), Some(1));
+        assert_eq!(
+            end_of(&output.stderr),
+            "the command no-such-command is missing: install the package its-package"
+        );
+    }
+}

@@ -1,0 +1,106 @@
+//! Whether the time of a huge page's fault can be told from the events of this kernel: a huge page is touched in memory of our
+//! own, and what was traced of it is held against the clock.
+//!
+//! Up to Linux 6.12, `__do_huge_pmd_anonymous_page` takes the page table before it zeroes the page; since 6.13, after.
+//! Distributions carry such changes back, so the kernel is asked and not its version. Only a free huge page is taken: nothing is
+//! compacted for it.
+
+use super::{Tracing, clock_ns};
+use crate::base::{Gap, Known, Why};
+use crate::os::buddyinfo;
+use crate::os::host;
+use crate::os::trace::decode::Record;
+use crate::os::trace::{Batch, Event, What};
+
+pub const WHAT: &str = "time of huge page faults";
+
+const HUGE_BYTES: usize = 2 << 20;
+const HUGE_ORDER: u32 = 9;
+/// Which share of the whole touch the zeroing is at least: it is nearly all of it.
+const SHARE_MIN: f64 = 0.3;
+
+pub fn fault_times(tracing: &mut Tracing) -> Known<()> {
+    let not_measured = |hint: &str| Gap::new(WHAT, Why::NotMeasured).hint(hint);
+    if !matches!(host::thp_mode().as_deref(), Some("always" | "madvise")) {
+        return Err(not_measured("transparent huge pages are off, so there are no such faults"));
+    }
+    let free = buddyinfo::parse(&host::text("/proc/buddyinfo").unwrap_or_default());
+    if !free.iter().any(|zone| zone.zone != "DMA" && zone.pages_of(HUGE_BYTES as u64) > 0) {
+        return Err(not_measured("no huge page was free when the trace began"));
+    }
+    let Some(took_ns) = touch_a_huge_page() else {
+        return Err(not_measured("no memory for one huge page"));
+    };
+    let mut batch = Batch { until_ns: u64::MAX, ..std::mem::take(&mut tracing.early) };
+    let drained = tracing.drain(&mut batch);
+    tracing.early = batch;
+    let Ok(records) = drained else {
+        return Err(not_measured("the trace could not be read"));
+    };
+    // SAFETY: a system call without arguments.
+    let own = unsafe { libc::gettid() };
+    let zeroed_ns = zeroing(&records, own);
+    tracing.later.extend(records);
+    match zeroed_ns {
+        None => Err(not_measured("a trial got no huge page")),
+        Some(ns) if ns as f64 >= took_ns as f64 * SHARE_MIN => Ok(()),
+        Some(_) => Err(Gap::new(WHAT, Why::NotInThisKernel)
+            .hint("no event tells when it ends; stalls within them (compaction, reclaim) are told")),
+    }
+}
+
+/// From the huge page to its page table, of the last fault of this thread.
+fn zeroing(records: &[Record], tid: i32) -> Option<u64> {
+    let of_ours = |record: &Record| match record {
+        Record::Event(event) if event.tid == tid => Some(*event),
+        _ => None,
+    };
+    let mut events: Vec<Event> = records.iter().filter_map(of_ours).collect();
+    events.sort_by_key(|event| event.at_ns);
+    let is_page =
+        |event: &Event| matches!(event.what, What::PageAlloc { order: HUGE_ORDER, is_failed: false });
+    let page = events.iter().rposition(is_page)?;
+    let table = events[page..].iter().find(|event| event.what == What::PageTable);
+    // Where the page table comes first, there is none after the page: nothing is told.
+    Some(table.map_or(0, |table| table.at_ns.saturating_sub(events[page].at_ns)))
+}
+
+/// How long the fault took, in nanoseconds.
+fn touch_a_huge_page() -> Option<u64> {
+    let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: a mapping of our own that nobody else knows: it is large enough to hold an aligned block, is advised as a whole,
+    // written to within that block, and unmapped at the end.
+    unsafe {
+        let start = libc::mmap(std::ptr::null_mut(), 2 * HUGE_BYTES, access, kind, -1, 0);
+        if start == libc::MAP_FAILED {
+            return None;
+        }
+        libc::madvise(start, 2 * HUGE_BYTES, libc::MADV_HUGEPAGE);
+        let block = start.byte_add(start.align_offset(HUGE_BYTES).min(HUGE_BYTES)).cast::<u8>();
+        let began = clock_ns();
+        block.write_volatile(1);
+        let took = clock_ns().saturating_sub(began);
+        libc::munmap(start, 2 * HUGE_BYTES);
+        Some(took)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_table_must_come_after_the_page() {
+        let event = |at_ns, tid, what| Record::Event(Event { at_ns, cpu: 0, tid, what });
+        let page = What::PageAlloc { order: 9, is_failed: false };
+        let after = [
+            event(5, 1, What::PageTable),
+            event(10, 1, page),
+            event(20, 2, What::PageTable),
+            event(90, 1, What::PageTable),
+        ];
+        assert_eq!(zeroing(&after, 1), Some(80));
+        assert_eq!(zeroing(&after[..3], 1), Some(0));
+        assert_eq!(zeroing(&after, 3), None);
+    }
+}

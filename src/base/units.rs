@@ -1,0 +1,42 @@
+//! Bytes for people, in the sentences of rooms that `show` is above; and as options of the JVM and of the kernel have them.
+
+/// "1.4 GiB", "17.0 MiB", "1023 MiB", "528 KiB", "0".
+pub fn human(bytes: u64) -> String {
+    const UNITS: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    for (unit, size) in UNITS {
+        if bytes >= size {
+            let value = bytes as f64 / size as f64;
+            // Nine characters at most: columns of ten never touch.
+            let is_whole = unit == "KiB" || value >= 999.95;
+            return if is_whole { format!("{value:.0} {unit}") } else { format!("{value:.1} {unit}") };
+        }
+    }
+    if bytes == 0 { "0".to_string() } else { format!("{bytes} B") }
+}
+
+/// "512m", "2G", "1073741824": as -XX options have sizes (JDK 25 src/hotspot/share/utilities/parseInteger.hpp, `parse_integer`),
+/// and the kernel's command line (lib/cmdline.c, `memparse`).
+pub fn bytes_of(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let shift = match text[digits.len()..].to_ascii_lowercase().as_str() {
+        "" => 0,
+        "k" => 10,
+        "m" => 20,
+        "g" => 30,
+        "t" => 40,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_of_options() {
+        let read = ["2m", "1G", "48M", "16k", "1t", "4096"].map(bytes_of);
+        assert_eq!(read, [2 << 20, 1 << 30, 48 << 20, 16 << 10, 1 << 40, 4096].map(Some));
+        assert_eq!(["", "m", "2x", "2mm", "-1m", "1.5g", "99999999999t"].map(bytes_of), [None; 7]);
+    }
+}

@@ -1,0 +1,190 @@
+//! `marusa bench account`: the account every second over a run of a server under load and of a batch program that has much to
+//! compile; what is steady of it, and how far two runs of the same program differ.
+
+mod live;
+
+use super::answer;
+use super::jdk::{Jdk, JdkArgs};
+use super::machine;
+use super::saved::{self, Saved};
+use super::throughput::server_jdk;
+use crate::act::programs::Programs;
+use crate::act::server::recipe::Recipe;
+use crate::act::signals::{self, Blocked};
+use crate::base::{Bytes, rfc3339};
+use crate::cmd::{Failure, amount};
+use crate::experiment::bench::account_series::{self as experiment, Program, Run, Settings};
+use crate::show::bench::account as show;
+use live::Live;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    #[command(flatten)]
+    jdk: JdkArgs,
+    /// Which programs, with commas: daytrader (a server under load), compiler (a batch program, Scala's compiler)
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "daytrader,compiler")]
+    program: Vec<Program>,
+    /// How often each: two can be compared
+    #[arg(long, value_name = "COUNT", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=100))]
+    runs: u32,
+    /// How long each is looked at
+    #[arg(long, value_name = "TIME", value_parser = amount::duration, default_value = "10m")]
+    duration: Duration,
+    /// How often it is looked at
+    #[arg(long, value_name = "TIME", value_parser = amount::duration, default_value = "1s")]
+    interval: Duration,
+    /// At most so much Java heap for the server
+    #[arg(long, value_name = "SIZE", value_parser = amount::bytes, default_value = "256m")]
+    heap: Bytes,
+    /// At most so much Java heap for the batch program: little, so that the rest is seen
+    #[arg(long, value_name = "SIZE", value_parser = amount::bytes, default_value = "128m")]
+    batch_heap: Bytes,
+    /// Clients of the server that ask again as soon as they are answered
+    #[arg(long, value_name = "COUNT", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    clients: u32,
+    /// An option of the JVM, as often as needed
+    #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
+    option: Vec<String>,
+    /// A folder in which a recipe has put the server
+    #[arg(long, value_name = "DIR")]
+    server: Option<PathBuf>,
+    /// A folder in which a recipe has put the compiler
+    #[arg(long, value_name = "DIR")]
+    compiler: Option<PathBuf>,
+    /// Bring what is missing of both from Maven Central, into the cache
+    #[arg(long)]
+    fetch: bool,
+    /// One offline page with the areas over time
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Every sample of every run, for a spreadsheet
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Keep each run in this file as it ends, and go on from there when the file is given again
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
+    /// Say what would be run; do nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Machine-readable, schema marusa/bench-account/1
+    #[arg(long)]
+    json: bool,
+}
+
+const RUNS_SCHEMA: &str = "marusa/bench-account-runs/1";
+
+pub fn run(args: &Args) -> anyhow::Result<u8> {
+    let jdk = server_jdk(&args.jdk)?;
+    let mut settings = settings(args, &jdk)?;
+    let installed = installed(args);
+    if args.dry_run {
+        return dry_run(args, &settings, &installed);
+    }
+    let installed: Vec<(Program, PathBuf)> = installed
+        .into_iter()
+        .map(|(program, folder)| folder.map(|folder| (program, folder)).map_err(Failure::usage))
+        .collect::<Result<_, _>>()?;
+    // Held to the end: a signal ends the run that is under way, and what was seen until then is shown.
+    let blocked = Blocked::start();
+    let programs = Programs::unpack().map_err(|gap| Failure::usage(gap.to_string()))?;
+    let mut saved = Saved::open(args.save.as_deref(), RUNS_SCHEMA, &mut settings)?;
+    let mut runs: Vec<Run> = saved.take();
+    let live = Live { jdk: &jdk, programs: &programs, settings: &settings };
+    let stopped = measure(&live, &installed, &mut runs, &mut saved)?;
+    let results = show::Results { settings: &settings, runs: &runs, stopped, at: rfc3339(SystemTime::now()) };
+    if let Some(path) = &args.csv {
+        written(path, &experiment::csv(&runs))?;
+    }
+    if let Some(path) = &args.html {
+        written(path, &show::html(&results))?;
+    }
+    answer::print(args.json, || show::json(&results), |out| show::text(out, &results))?;
+    drop(blocked);
+    Ok(if !stopped && runs.iter().all(|run| run.is_complete) { 0 } else { 1 })
+}
+
+fn settings(args: &Args, jdk: &Jdk) -> anyhow::Result<Settings> {
+    if args.interval > args.duration {
+        return Err(Failure::usage("--interval is longer than --duration: nothing would be seen"));
+    }
+    let mut programs = args.program.clone();
+    programs.dedup();
+    Ok(Settings {
+        machine: machine::here(),
+        jdk: jdk.version.clone(),
+        programs,
+        runs: args.runs as usize,
+        seconds: args.duration.as_secs_f64(),
+        interval_seconds: args.interval.as_secs_f64(),
+        heap_bytes: args.heap,
+        batch_heap_bytes: args.batch_heap,
+        clients: args.clients,
+        options: args.option.clone(),
+    })
+}
+
+impl saved::Settings for Settings {
+    /// Nothing here hangs on chance.
+    fn take_seed(&mut self, _of: &Settings) {}
+}
+
+/// Where each program lies, or what would bring it.
+fn installed(args: &Args) -> Vec<(Program, Result<PathBuf, String>)> {
+    let fetch = args.fetch && !args.dry_run;
+    let of = |program: &Program| {
+        let folder = match program {
+            Program::DayTrader => Recipe::DayTrader.folder(args.server.as_deref(), fetch),
+            Program::Compiler => Recipe::Compiler.folder(args.compiler.as_deref(), fetch),
+        };
+        (*program, folder.map_err(|error| error.to_string()))
+    };
+    args.program.iter().map(of).collect()
+}
+
+fn dry_run(
+    args: &Args,
+    settings: &Settings,
+    installed: &[(Program, Result<PathBuf, String>)],
+) -> anyhow::Result<u8> {
+    let missing: Vec<&str> =
+        installed.iter().filter_map(|(_, folder)| folder.as_ref().err().map(String::as_str)).collect();
+    answer::print(
+        args.json,
+        || show::dry_run_json(settings, &missing),
+        |out| show::dry_run(out, settings, &missing),
+    )?;
+    Ok(0)
+}
+
+/// Whether a signal ended it before its time: the run until then is among the others, and is not saved.
+fn measure(
+    live: &Live,
+    installed: &[(Program, PathBuf)],
+    runs: &mut Vec<Run>,
+    saved: &mut Saved<Run>,
+) -> anyhow::Result<bool> {
+    // Runs of the same program follow each other as late as may be: what a machine has kept of the one helps the next.
+    for number in 1..=live.settings.runs {
+        for (program, folder) in installed {
+            if runs.iter().any(|run| run.program == *program && run.run == number) {
+                continue;
+            }
+            let run = live.run(*program, folder, number)?;
+            let is_stopped = !run.is_complete && live::is_told_to_end(&run) || signals::pending();
+            if !is_stopped {
+                saved.add(&run)?;
+            }
+            runs.push(run);
+            if is_stopped {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
+fn written(path: &Path, text: &str) -> anyhow::Result<()> {
+    std::fs::write(path, text).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
+}

@@ -1,0 +1,248 @@
+//! One run on the real machine: the program is started, put to work, and looked at again and again.
+
+use crate::act::dialogue;
+use crate::act::programs::Programs;
+use crate::act::server::load::Load;
+use crate::act::server::{Server, Wanted};
+use crate::act::trial::{self, Running, Start, Stop, Turn};
+use crate::base::{Gap, Why};
+use crate::cmd::Failure;
+use crate::cmd::bench::jdk::Jdk;
+use crate::cmd::bench::throughput::failed;
+use crate::experiment::bench::account_series::{Program, Run, Sample, Settings};
+use crate::experiment::bench::http_load;
+use crate::map::account::by_area;
+use crate::map::{self, Area};
+use crate::os::cpu_time::ProcessTime;
+use crate::os::process::Process;
+use crate::pages::subject::size;
+use crate::snapshot::{self, Want};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Beside the time in which it is looked at: start, and looks that take longer than they should.
+const BESIDE: Duration = Duration::from_secs(900);
+const READY_MAX: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_millis(50);
+/// At most so many looks for one moment, until no more than this share of memory is unattributed.
+const LOOKS_MAX: usize = 3;
+const UNATTRIBUTED_MAX: f64 = 0.005;
+/// Why a run that was told to end is not complete.
+const TOLD_TO_END: &str = "the whole run";
+
+pub struct Live<'a> {
+    pub jdk: &'a Jdk,
+    pub programs: &'a Programs,
+    pub settings: &'a Settings,
+}
+
+pub fn is_told_to_end(run: &Run) -> bool {
+    run.gaps.iter().any(|gap| gap.what == TOLD_TO_END)
+}
+
+impl Live<'_> {
+    pub fn run(&self, program: Program, folder: &Path, number: usize) -> anyhow::Result<Run> {
+        let heap = match program {
+            Program::DayTrader => self.settings.heap_bytes,
+            Program::Compiler => self.settings.batch_heap_bytes,
+        };
+        let mut options = vec![format!("-Xmx{}", size(heap))];
+        options.extend(self.settings.options.iter().cloned());
+        let mut run = Run {
+            program,
+            run: number,
+            interval_seconds: self.settings.interval_seconds,
+            wanted_seconds: self.settings.seconds,
+            is_complete: false,
+            jvm_options: options.clone(),
+            samples: Vec::new(),
+            load: None,
+            cpu_share: None,
+            said: None,
+            gaps: Vec::new(),
+        };
+        match program {
+            Program::DayTrader => self.server(&mut run, folder, &options)?,
+            Program::Compiler => self.batch(&mut run, folder, options)?,
+        }
+        Ok(run)
+    }
+
+    fn limit(&self) -> Duration {
+        Duration::from_secs_f64(self.settings.seconds) + BESIDE
+    }
+
+    /// Looked at from the moment on at which the clients begin.
+    fn server(&self, run: &mut Run, folder: &Path, options: &[String]) -> anyhow::Result<()> {
+        let (java, feature) = (self.jdk.java(), self.jdk.feature);
+        let wanted = Wanted { installed: folder, java: &java, feature, options, limit: self.limit() };
+        let server = match Server::start(&wanted) {
+            Ok(server) => server,
+            Err(crate::act::server::ServerError::Signal) => {
+                run.gaps.push(told_to_end());
+                return Ok(());
+            }
+            Err(error) => return Err(failed(error)),
+        };
+        let length = Duration::from_secs_f64(self.settings.seconds);
+        let mut load = Load::start(&server, self.settings.clients, length).map_err(failed)?;
+        let turn = self.watch(run, server.pid, |deadline| load.until(deadline))?;
+        if turn == Turn::Signal {
+            run.gaps.push(told_to_end());
+            return Ok(());
+        }
+        let printed = load.wait().map_err(failed)?;
+        match http_load::parse(&printed) {
+            Ok(load) => run.load = Some(load),
+            Err(gap) => run.gaps.push(gap),
+        }
+        run.is_complete = self.is_whole(run);
+        Ok(())
+    }
+
+    /// Looked at from its start to its end.
+    fn batch(&self, run: &mut Run, folder: &Path, options: Vec<String>) -> anyhow::Result<()> {
+        let place = tempfile::Builder::new().prefix("marusa-batch-").tempdir()?;
+        let (output, classes) = (place.path().join("output"), place.path().join("classes"));
+        std::fs::create_dir(&classes)?;
+        let mut command = vec![self.jdk.java().display().to_string()];
+        command.extend(options);
+        command.extend([
+            "-cp".to_string(),
+            format!("{}:{}/lib/*", self.programs.folder().display(), folder.display()),
+            "bench.Again".to_string(),
+            self.settings.seconds.to_string(),
+        ]);
+        command.extend(["dotty.tools.dotc.Main", "process", "-usejavacp", "-d"].map(String::from));
+        command.extend([classes.display().to_string(), folder.join("Shapes.scala").display().to_string()]);
+        let mut start = Start::new(command, output.clone(), output.clone(), self.limit());
+        // The JDK 8 of a small root sees of the temporary folder only what it is started in.
+        start.folder = Some(self.programs.folder().to_path_buf());
+        let mut running = trial::start(&start).map_err(|error| Failure::target(error.to_string()))?;
+        let Some(pid) = the_jvm(&mut running) else {
+            let said = std::fs::read_to_string(&output).unwrap_or_default();
+            return Err(Failure::target(format!("the batch program did not start: {}", said.trim())));
+        };
+        let turn = self.watch(run, pid, |deadline| running.until(deadline))?;
+        let ended = running.end();
+        let said = std::fs::read_to_string(&output).unwrap_or_default();
+        // "RUN 3 12.5": three runs in 12.5 seconds.
+        let line = said.lines().rev().find_map(|line| line.strip_prefix("RUN ")?.split_once(' '));
+        run.said = line.map(|(runs, seconds)| format!("{runs} runs in {seconds} s"));
+        if turn == Turn::Signal {
+            run.gaps.push(told_to_end());
+        } else if !ended.is_good() && ended.stop != Stop::Asked {
+            let first: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).take(3).collect();
+            let why = format!("the batch program: {}: {}", ended.words(), first.join("; "));
+            return Err(Failure::target(why));
+        }
+        run.is_complete = turn != Turn::Signal && self.is_whole(run);
+        Ok(())
+    }
+
+    /// Nine tenths of the moments at least: a machine that is busy may leave some out.
+    fn is_whole(&self, run: &Run) -> bool {
+        let last = run.samples.last().map_or(0.0, |sample| sample.seconds);
+        last + 2.0 * self.settings.interval_seconds >= 0.9 * self.settings.seconds
+    }
+
+    /// At each moment, until the time is over or something happens; what.
+    fn watch(&self, run: &mut Run, pid: i32, mut until: impl FnMut(Instant) -> Turn) -> anyhow::Result<Turn> {
+        let process = Process::open(pid).map_err(|error| Failure::target(error.to_string()))?;
+        let bar = bar(run, self.settings);
+        let (started, before) = (Instant::now(), ProcessTime::read(pid));
+        let interval = Duration::from_secs_f64(self.settings.interval_seconds);
+        let length = Duration::from_secs_f64(self.settings.seconds);
+        let mut moment = Duration::ZERO;
+        let mut turn = Turn::Time;
+        while moment <= length {
+            turn = until(started + moment);
+            if turn != Turn::Time {
+                break;
+            }
+            match sample(&process, started) {
+                Ok(sample) => run.samples.push(sample),
+                // It ended while it was read; how is seen by who waits for it.
+                Err(_) if !process.is_same() => break,
+                Err(gap) if run.gaps.contains(&gap) => {}
+                Err(gap) => run.gaps.push(gap),
+            }
+            let after = ProcessTime::read(pid).zip(before.as_ref());
+            run.cpu_share = after.map(|(now, before)| {
+                (now.cpu_ms() - before.cpu_ms()) / 1e3 / started.elapsed().as_secs_f64().max(1e-3)
+            });
+            bar.set_position(moment.as_secs());
+            // A look that took longer than the interval leaves moments out, rather than come late ever after.
+            moment += interval;
+            while started + moment < Instant::now() {
+                moment += interval;
+            }
+        }
+        bar.finish_and_clear();
+        Ok(turn)
+    }
+}
+
+fn told_to_end() -> Gap {
+    Gap::new(TOLD_TO_END, Why::NotMeasured).hint("a signal ended it before its time")
+}
+
+fn the_jvm(running: &mut Running) -> Option<i32> {
+    let deadline = Instant::now() + READY_MAX;
+    while Instant::now() < deadline {
+        if let Some(pid) = dialogue::jvm_below(running.pid()) {
+            return Some(pid);
+        }
+        if running.until(Instant::now() + LOOK) != Turn::Time {
+            return None;
+        }
+    }
+    None
+}
+
+/// A busy program changes while it is read. A look at which more was lost by that than an area may be is done again.
+fn sample(process: &Process, started: Instant) -> Result<Sample, Gap> {
+    let seconds = started.elapsed().as_secs_f64();
+    let begun = Instant::now();
+    let mut best = look(process)?;
+    for _ in 1..LOOKS_MAX {
+        if unattributed(&best) <= UNATTRIBUTED_MAX {
+            break;
+        }
+        let again = look(process)?;
+        if unattributed(&again) < unattributed(&best) {
+            best = again;
+        }
+    }
+    Ok(Sample { seconds, took_ms: begun.elapsed().as_secs_f64() * 1e3, ..best })
+}
+
+fn unattributed(sample: &Sample) -> f64 {
+    let all: u64 = sample.areas.values().sum();
+    let lost = sample.areas.get(&Area::Unattributed).copied().unwrap_or(0);
+    lost as f64 / all.max(1) as f64
+}
+
+fn look(process: &Process) -> Result<Sample, Gap> {
+    let snapshot = snapshot::take_once(process, Want::default())?;
+    let map = map::join(&snapshot);
+    Ok(Sample {
+        seconds: 0.0,
+        took_ms: 0.0,
+        areas: by_area(&map).into_iter().map(|sum| (sum.area, sum.figures.resident)).collect(),
+        kernel_resident_bytes: map.balance.kernel_resident,
+        threads: snapshot.os.tasks.len(),
+        is_torn: map.gaps.iter().any(|gap| gap.why == Why::Torn),
+    })
+}
+
+/// On a terminal, nothing elsewhere.
+fn bar(run: &Run, settings: &Settings) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(settings.seconds as u64), ProgressDrawTarget::stderr());
+    let bar = match ProgressStyle::with_template("{prefix} [{wide_bar:.}] {pos}/{len} s") {
+        Ok(style) => bar.with_style(style.progress_chars("##-")),
+        Err(_) => bar,
+    };
+    bar.with_prefix(format!("bench account {} run {} of {}", run.program, run.run, settings.runs))
+}

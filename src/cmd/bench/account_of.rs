@@ -1,0 +1,144 @@
+//! What the experiments on the account share: a look at a program of ours at one of its stages, and a machine's name for the
+//! figures.
+
+use super::jdk::Jdk;
+use super::machine;
+use crate::act::attach;
+use crate::act::staged::StageError;
+use crate::act::trim::{self as act, Way};
+use crate::cmd::{Failure, map as map_command, trim as trim_command};
+use crate::experiment::bench::account::Account;
+use crate::map;
+use crate::os::cpu_time::ProcessTime;
+use crate::os::process::Process;
+use crate::snapshot::{self, Want};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::time::{Duration, Instant};
+
+/// How often it is looked whether a program is at rest, how long it must be, and the most that is waited for it.
+const REST_LOOK: Duration = Duration::from_millis(100);
+const REST: Duration = Duration::from_millis(500);
+const REST_MAX: Duration = Duration::from_secs(30);
+/// CPU time within `REST` that a JVM at rest takes: its periodic tasks.
+const REST_TICKS: u64 = 1;
+
+#[derive(clap::Args, Debug)]
+#[group(skip)]
+pub struct AccountArgs {
+    /// JVMs of each kind
+    #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub runs: u64,
+    /// Say what would be run, and run nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Machine-readable, schema marusa/bench-EXPERIMENT/1
+    #[arg(long)]
+    pub json: bool,
+}
+
+pub fn look(pid: i32) -> anyhow::Result<Account> {
+    let process = Process::open(pid).map_err(|error| Failure::target(error.to_string()))?;
+    let snapshot =
+        snapshot::take(&process, Want::default()).map_err(|gap| map_command::unreadable(&process, &gap))?;
+    let map = map::join(&snapshot);
+    if let Err(broken) = map::law::check(&map, &snapshot) {
+        eprintln!("marusa: the books do not balance, please report this: {broken}");
+    }
+    Ok(Account::of(&snapshot, &map))
+}
+
+/// Waits until a program that is told nothing does nothing: its compilers have come to the end of their queue. Whether it did.
+pub fn rest(pid: i32) -> Result<bool, StageError> {
+    let started = Instant::now();
+    let ticks = || ProcessTime::read(pid).map(|time| time.cpu_ticks);
+    let (mut since, mut at) = (Instant::now(), ticks());
+    while started.elapsed() < REST_MAX {
+        pause(REST_LOOK)?;
+        let now = ticks();
+        match at.zip(now) {
+            Some((was, is)) if is.saturating_sub(was) <= REST_TICKS => {
+                if since.elapsed() >= REST {
+                    return Ok(true);
+                }
+            }
+            _ => (since, at) = (Instant::now(), now),
+        }
+    }
+    Ok(false)
+}
+
+/// Sleeps, unless somebody wants us to end.
+pub fn pause(time: Duration) -> Result<(), StageError> {
+    std::thread::sleep(time);
+    if crate::act::signals::pending() { Err(StageError::Stopped) } else { Ok(()) }
+}
+
+/// Has a JVM trim itself, by its own command or by our library. How, or why not.
+pub fn trim(pid: i32) -> anyhow::Result<Result<String, String>> {
+    let process = Process::open(pid).map_err(|error| Failure::target(error.to_string()))?;
+    let way = if act::has_command(&process) == Some(true) { Way::JvmCommand } else { Way::AgentLibrary };
+    let snapshot =
+        snapshot::take(&process, Want::default()).map_err(|gap| map_command::unreadable(&process, &gap))?;
+    let attached = match attach::open(&process) {
+        Ok(attached) => attached,
+        Err(error) => return Ok(Err(error.to_string())),
+    };
+    let keeps = trim_command::keeps_libraries(&snapshot);
+    Ok(match act::trim(&process, &attached, way, keeps) {
+        Ok(receipt) => Ok(match receipt.way {
+            Way::JvmCommand => format!("{}, {:.0} ms", act::COMMAND, receipt.call_ms),
+            Way::AgentLibrary => format!("library, {:.0} ms", receipt.call_ms),
+        }),
+        Err(error) => Err(error.to_string()),
+    })
+}
+
+/// The machine, as the figures name it.
+pub fn machine() -> String {
+    crate::show::bench::fork::machine(&machine::here())
+}
+
+/// "17.0.15"; "8 (25.504-b01)" where the JDK tells the version of its VM only.
+pub fn name(jdk: &Jdk) -> String {
+    let feature = jdk.feature.to_string();
+    match jdk.version.starts_with(&feature) {
+        true => jdk.version.clone(),
+        false => format!("{feature} ({})", jdk.version),
+    }
+}
+
+/// A failure of a program of ours, or the end of the experiment by a signal.
+pub fn failed(error: StageError) -> anyhow::Error {
+    anyhow::Error::new(error)
+        .context(Failure { status: 3, message: "the experiment ended early".to_string() })
+}
+
+pub fn is_stopped(error: &anyhow::Error) -> bool {
+    error.chain().any(|one| matches!(one.downcast_ref::<StageError>(), Some(StageError::Stopped)))
+}
+
+/// A bar on a terminal, nothing elsewhere.
+pub struct Progress(ProgressBar);
+
+impl Progress {
+    pub fn new(steps: usize) -> Progress {
+        let bar = ProgressBar::with_draw_target(Some(steps as u64), ProgressDrawTarget::stderr());
+        if let Ok(style) = ProgressStyle::with_template("[{wide_bar:.}] {pos}/{len} {msg}, {eta} left") {
+            bar.set_style(style.progress_chars("##-"));
+        }
+        bar.tick();
+        Progress(bar)
+    }
+    pub fn at(&self, what: String) {
+        self.0.set_message(what);
+    }
+    pub fn step(&self) {
+        self.0.inc(1);
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}

@@ -1,0 +1,28 @@
+//! What an experiment prints, and the status that it ends with.
+
+use super::account_of::is_stopped;
+use serde_json::Value;
+use std::io::{self, Write, stdout};
+
+/// As JSON or as text, whole before anything else is done.
+pub fn print(
+    is_json: bool,
+    json: impl FnOnce() -> Value,
+    text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut out = stdout().lock();
+    match is_json {
+        true => writeln!(out, "{:#}", json())?,
+        false => text(&mut out)?,
+    }
+    out.flush()
+}
+
+/// Of an experiment that shows what it has when it fails or is told to end.
+pub fn status(ended: Option<anyhow::Error>, complete: u8) -> anyhow::Result<u8> {
+    match ended {
+        Some(error) if !is_stopped(&error) => Err(error),
+        Some(_) => Ok(130),
+        None => Ok(complete),
+    }
+}

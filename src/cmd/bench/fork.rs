@@ -1,0 +1,177 @@
+//! `marusa bench fork`: starts /bin/false again and again from JVMs of every size of heap, on every kind of pages, by every
+//! launch mechanism that the JDK has.
+
+mod live;
+mod save;
+
+use super::answer;
+use super::jdk::{Jdk, JdkArgs};
+use super::machine;
+use super::rounds::{ArmsArgs, bar};
+use crate::act::programs::Programs;
+use crate::act::signals::{self, Blocked};
+use crate::base::{Bytes, rfc3339};
+use crate::cmd::{Failure, amount};
+use crate::experiment::bench::fork::{self as experiment, Group, Mechanism, Results, Settings};
+use crate::os::{host, meminfo};
+use crate::show::bench::fork as show;
+use live::Live;
+use save::Save;
+use std::time::SystemTime;
+
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    #[command(flatten)]
+    jdk: JdkArgs,
+    /// Sizes of the heap, with commas; those of 128M to 8G that fit into free memory if not given
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = amount::bytes)]
+    heaps: Vec<Bytes>,
+    /// How the JDK starts processes: FORK, VFORK, POSIX_SPAWN
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = mechanism,
+        default_value = "FORK,VFORK,POSIX_SPAWN")]
+    launch: Vec<Mechanism>,
+    /// Children that are started for each figure
+    #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(2..=100_000))]
+    children: u32,
+    /// By so many threads at once, with commas
+    #[arg(long, value_name = "COUNTS", value_delimiter = ',', default_value = "1,4",
+        value_parser = clap::value_parser!(u32).range(1..=1000))]
+    threads: Vec<u32>,
+    /// Every arm runs once a round, in an order by chance; two at least for an interval
+    #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+    #[command(flatten)]
+    arms: ArmsArgs,
+    /// Machine-readable, schema marusa/bench-fork/1
+    #[arg(long)]
+    json: bool,
+}
+
+/// As published, and on.
+const HEAPS: [Bytes; 7] = [128 << 20, 256 << 20, 512 << 20, 1 << 30, 2 << 30, 4 << 30, 8 << 30];
+/// Beside the heap: the JVM itself and what everybody else needs.
+const BESIDE: Bytes = 1 << 30;
+/// The JVM needs room for the program's classes and threads.
+const HEAP_MIN: Bytes = 16 << 20;
+
+fn mechanism(text: &str) -> Result<Mechanism, String> {
+    let found = Mechanism::ALL.into_iter().find(|one| one.name().eq_ignore_ascii_case(text));
+    found.ok_or_else(|| format!("'{text}' is none of FORK, VFORK, POSIX_SPAWN"))
+}
+
+pub fn run(args: &Args) -> anyhow::Result<u8> {
+    let jdks = args.jdk.given_or_newest()?;
+    let heaps = heaps(&args.heaps)?;
+    let mut random = fastrand::Rng::with_seed(args.arms.turns.seed());
+    let mut settings = settings(args, &jdks, &heaps, random.get_seed());
+    let state = args.arms.turns.state_folder()?;
+    if args.arms.turns.dry_run {
+        return dry_run(args, &settings, &jdks);
+    }
+    // Held to the end: what is changed is put back before a signal ends us.
+    let blocked = Blocked::start();
+    let programs = Programs::unpack().map_err(|gap| Failure::usage(gap.to_string()))?;
+    let mut save = args.arms.save.as_ref().map(|path| Save::open(path, &mut settings)).transpose()?;
+    random.seed(settings.seed);
+    let mut live = Live::new(&jdks, &programs, state, &settings);
+    let support = live.support();
+    let had: Vec<Vec<Mechanism>> = support.iter().map(|one| one.had()).collect();
+    let groups = experiment::order(settings.rounds, &heaps, settings.pages.len(), &had, &mut random);
+    let mut results = Results { trials: save.as_mut().map(|save| save.take()).unwrap_or_default() };
+    let stopped = measure(&mut live, &groups, &mut results, save.as_mut())?;
+    drop(live);
+    drop(programs);
+    let report = show::Report { settings, support, results, stopped, at: rfc3339(SystemTime::now()) };
+    answer::print(args.json, || show::json(&report), |out| show::text(out, &report))?;
+    drop(blocked);
+    Ok(if report.is_complete() { 0 } else { 1 })
+}
+
+fn settings(args: &Args, jdks: &[Jdk], heaps: &[Bytes], seed: u64) -> Settings {
+    let mut threads: Vec<usize> = args.threads.iter().map(|count| *count as usize).collect();
+    threads.sort_unstable();
+    threads.dedup();
+    Settings {
+        machine: machine::here(),
+        jdks: jdks.iter().map(|jdk| jdk.version.clone()).collect(),
+        heaps: heaps.to_vec(),
+        pages: args.arms.pages.iter().map(|pages| pages.name().to_string()).collect(),
+        mechanisms: args.launch.clone(),
+        children: args.children as usize,
+        threads,
+        rounds: args.rounds as usize,
+        seed,
+    }
+}
+
+/// Those that were asked for must fit; of the usual ones those that do are taken.
+fn heaps(given: &[Bytes]) -> anyhow::Result<Vec<Bytes>> {
+    let memory = meminfo::parse(&host::text("/proc/meminfo").unwrap_or_default());
+    let available = memory.map_or(0, |memory| memory.available_bytes.unwrap_or(memory.free_bytes));
+    let fits = |heap: Bytes| heap.saturating_add(heap / 8).saturating_add(BESIDE) <= available;
+    if let Some(heap) = given.iter().find(|heap| **heap < HEAP_MIN || !heap.is_multiple_of(1 << 20)) {
+        return Err(Failure::usage(format!(
+            "a heap of {heap} bytes: it must be whole MiB, {} at least",
+            HEAP_MIN >> 20
+        )));
+    }
+    if let Some(heap) = given.iter().find(|heap| !fits(**heap)) {
+        return Err(Failure::usage(format!(
+            "a heap of {} MiB does not fit: {} MiB are available, of which {} are left to everybody else",
+            heap >> 20,
+            available >> 20,
+            BESIDE >> 20
+        )));
+    }
+    let mut heaps: Vec<Bytes> = match given {
+        [] => HEAPS.into_iter().filter(|heap| fits(*heap)).collect(),
+        given => given.to_vec(),
+    };
+    heaps.sort_unstable();
+    heaps.dedup();
+    match heaps.is_empty() {
+        true => Err(Failure::usage(format!("no heap fits: only {} MiB are available", available >> 20))),
+        false => Ok(heaps),
+    }
+}
+
+fn dry_run(args: &Args, settings: &Settings, jdks: &[Jdk]) -> anyhow::Result<u8> {
+    let mut changes = Vec::new();
+    for (jdk, mode, heap) in live::arms(jdks, settings) {
+        changes.push(live::planned(jdk, mode, heap));
+    }
+    answer::print(
+        args.json,
+        || show::dry_run_json(settings, &changes),
+        |out| show::dry_run(out, settings, &changes),
+    )?;
+    Ok(0)
+}
+
+/// Whether a signal ended it before its time.
+fn measure(
+    live: &mut Live,
+    groups: &[Group],
+    results: &mut Results,
+    mut save: Option<&mut Save>,
+) -> anyhow::Result<bool> {
+    let bar = bar("bench fork", groups.iter().map(|group| group.mechanisms.len()).sum());
+    for group in groups {
+        let left = live.left(group, &results.trials);
+        bar.inc((group.mechanisms.len() - left.mechanisms.len()) as u64);
+        if left.mechanisms.is_empty() {
+            continue;
+        }
+        for trial in live.group(&left) {
+            bar.inc(1);
+            if let Some(save) = &mut save {
+                save.add(&trial)?;
+            }
+            results.trials.push(trial);
+        }
+        if signals::pending() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

@@ -1,0 +1,222 @@
+//! One trial on the real machine: the host as the arm needs it, the program that keeps the collector busy, its page tables as
+//! witness, its log.
+
+use crate::act::dialogue::Dialogue;
+use crate::act::programs::Programs;
+use crate::act::signals;
+use crate::base::{Gap, Known, Why};
+use crate::cmd::bench::jdk::Jdk;
+use crate::experiment::arm_pages::{self, ArmError, Pool};
+use crate::experiment::bench::gc::{Arm, Planned, Settings, ThreadCounts, Threads, Trial};
+use crate::experiment::bench::gc_work::GcWork;
+use crate::experiment::bench::trials::{self, Arm as _};
+use crate::jvm::Gc;
+use crate::measure::gc_log;
+use crate::os::host;
+use crate::pages::gc_threads::{by_formula, gc_threads};
+use crate::pages::subject::size;
+use crate::pages::{Step, Subject, collectors};
+use std::path::PathBuf;
+use std::time::Duration;
+
+const WHAT: &str = "the JVM of the experiment";
+const GC_LOG: &str = "gc.log";
+/// How long a JVM may take to have its live set, beside the warm-up, and to answer, beside the measured time.
+const READY: Duration = Duration::from_secs(120);
+
+pub struct Live<'a> {
+    pub jdks: &'a [Jdk],
+    pub programs: &'a Programs,
+    pub state: PathBuf,
+    pub settings: &'a Settings,
+}
+
+/// The release has it, and this build of it too.
+pub fn has(jdk: &Jdk, gc: &str) -> Result<(), String> {
+    let options = collectors::named(gc, jdk.feature).and_then(|gc| collectors::options(gc, jdk.feature))?;
+    arm_pages::subject(&jdk.home, &options)
+        .map(|_| ())
+        .map_err(|error| format!("JDK {}: {error}", jdk.version))
+}
+
+pub fn takes_threads(jdk: &Jdk, gc: &str) -> bool {
+    let gc = collectors::named(gc, jdk.feature);
+    gc.is_ok_and(|gc| by_formula(jdk.feature, gc, 32, 1 << 30).parallel.is_some())
+}
+
+struct Arranged {
+    options: Vec<String>,
+    steps: Vec<Step>,
+    threads: ThreadCounts,
+}
+
+/// What the program said when it was done.
+struct Done {
+    operations: f64,
+    from_seconds: f64,
+    to_seconds: f64,
+    user_seconds: f64,
+    system_seconds: f64,
+}
+
+impl Live<'_> {
+    pub fn planned(&self, arm: &Arm) -> Planned {
+        let arm = arm.clone();
+        match self.arranged(&arm) {
+            Ok(Arranged { options, steps, threads }) => {
+                let steps = steps.into_iter().map(|step| step.what).collect();
+                let planned = trials::Planned { arm, options, steps, why_not: None };
+                Planned { planned, threads }
+            }
+            Err(error) => Planned {
+                planned: trials::Planned::impossible(arm, error.to_string()),
+                threads: ThreadCounts::default(),
+            },
+        }
+    }
+
+    fn jdk(&self, arm: &Arm) -> Result<&Jdk, ArmError> {
+        let found = self.jdks.iter().find(|jdk| jdk.feature == arm.jdk);
+        found.ok_or_else(|| ArmError::NoPlan(format!("there is no JDK {}", arm.jdk)))
+    }
+
+    fn arranged(&self, arm: &Arm) -> Result<Arranged, ArmError> {
+        let jdk = self.jdk(arm)?;
+        let gc = collectors::named(&arm.gc, jdk.feature).map_err(ArmError::NoPlan)?;
+        let mut options = collectors::options(gc, jdk.feature).map_err(ArmError::NoPlan)?;
+        let heap = size(self.settings.heap_bytes);
+        options.extend([format!("-Xms{heap}"), format!("-Xmx{heap}")]);
+        options.extend(threads(jdk.feature, gc, arm.threads, self.settings.heap_bytes));
+        let subject: Subject = arm_pages::subject(&jdk.home, &options)?;
+        let threads = gc_threads(&subject).map(|found| ThreadCounts {
+            parallel: Some(found.parallel),
+            concurrent: found.concurrent,
+            parallel_by_formula: Some(found.parallel_by_formula),
+            concurrent_by_formula: found.concurrent_by_formula,
+        });
+        options.extend(arm_pages::options(&subject, arm.pages)?);
+        let steps = arm_pages::steps(&subject, arm.pages, Pool::Auto)?;
+        Ok(Arranged { options, steps, threads: threads.unwrap_or_default() })
+    }
+
+    /// One that can not be made is a trial that does not count.
+    pub fn trial(&self, round: usize, arm: &Arm) -> Trial {
+        let mut trial = Trial::of(round, arm.clone());
+        let prepared = self.arranged(arm).and_then(|arranged| {
+            let name = format!("bench gc {}", arm.name());
+            let prepared = arm_pages::prepare(arranged.steps.clone(), &self.state, &name)?;
+            Ok((arranged, prepared))
+        });
+        let (arranged, prepared) = match prepared {
+            Ok(both) => both,
+            Err(error) => {
+                trial.discount(error.to_string());
+                return trial;
+            }
+        };
+        trial.figures.threads = arranged.threads;
+        if let Err(gap) = self.run(&mut trial, arranged.options) {
+            trial.discount(gap.to_string());
+            trial.gaps.push(gap);
+        }
+        if let Err(error) = prepared.undo() {
+            trial.gaps.push(Gap::new("the host as it was", Why::Denied).hint(error.to_string()));
+        }
+        trial
+    }
+
+    fn run(&self, trial: &mut Trial, mut options: Vec<String>) -> Known<()> {
+        let gone = |error: ArmError| Gap::new(WHAT, Why::Gone).hint(error.to_string());
+        let jdk = self.jdk(&trial.arm).map_err(gone)?;
+        let folder = self.programs.folder();
+        // That of the trial before must not be taken for this one's.
+        let log = folder.join(GC_LOG);
+        let _ = std::fs::remove_file(&log);
+        options.extend(gc_log::options(jdk.feature, GC_LOG));
+        options.extend(["-cp".to_string(), folder.display().to_string(), "bench.LiveSet".to_string()]);
+        let Settings { live_bytes, workers, warm_up_seconds, seconds, .. } = self.settings;
+        options.push(format!("live={}", *live_bytes as f64 / 1048576.0));
+        options.extend([
+            format!("threads={workers}"),
+            format!("warm={warm_up_seconds}"),
+            format!("seconds={seconds}"),
+        ]);
+        let ready = READY + Duration::from_secs_f64(*warm_up_seconds);
+        let (mut program, _) = Dialogue::start(WHAT, &jdk.java(), &options, folder, ready)?;
+        trial.saw(arm_pages::verify(program.pid, trial.arm.pages));
+        if signals::pending() {
+            return Err(Gap::new("the trial", Why::NotMeasured).hint("it was told to end"));
+        }
+        let said = program.ask("go", READY + Duration::from_secs_f64(*seconds))?;
+        let done = done(&said)?;
+        trial.saw(arm_pages::verify(program.pid, trial.arm.pages));
+        drop(program);
+        let figures = &mut trial.figures;
+        figures.seconds = Some(done.to_seconds - done.from_seconds);
+        figures.operations_per_second = figures.seconds.map(|seconds| done.operations / seconds);
+        (figures.user_seconds, figures.system_seconds) = (Some(done.user_seconds), Some(done.system_seconds));
+        let bytes = std::fs::read(&log).unwrap_or_default();
+        figures.gc = Some(GcWork::within(&gc_log::parse(&bytes)?, done.from_seconds, done.to_seconds)?);
+        Ok(())
+    }
+}
+
+/// The options by which a collector gets so many threads. A collector that works beside the program does nearly all of its work
+/// in its concurrent threads, so they get the number too.
+fn threads(feature: u32, gc: Gc, wanted: Threads, heap_bytes: u64) -> Vec<String> {
+    let is_concurrent = matches!(gc, Gc::Z | Gc::ZGenerational | Gc::Shenandoah | Gc::ShenandoahGenerational);
+    let (parallel, concurrent) = match wanted {
+        Threads::Own => (None, None),
+        Threads::OfMachine(cpus) => {
+            let threads = by_formula(feature, gc, cpus, heap_bytes);
+            (threads.parallel, threads.concurrent)
+        }
+        Threads::Exactly(count) => (Some(count), is_concurrent.then_some(count)),
+    };
+    let option = |name: &str, count: Option<u32>| count.map(|count| format!("-XX:{name}={count}"));
+    option("ParallelGCThreads", parallel).into_iter().chain(option("ConcGCThreads", concurrent)).collect()
+}
+
+/// "DONE operations=1 start_ms=2 end_ms=3 user_ticks=4 system_ticks=5".
+fn done(said: &str) -> Known<Done> {
+    let word = |name: &str| -> Known<f64> {
+        let found =
+            said.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('=')?.parse().ok());
+        found.ok_or_else(|| {
+            Gap::new(WHAT, Why::NotMeasured).hint(format!("no {name} in what it said: {said}"))
+        })
+    };
+    let ticks = host::ticks_per_second() as f64;
+    Ok(Done {
+        operations: word("operations")?,
+        from_seconds: word("start_ms")? / 1e3,
+        to_seconds: word("end_ms")? / 1e3,
+        user_seconds: word("user_ticks")? / ticks,
+        system_seconds: word("system_ticks")? / ticks,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_as_options() {
+        let of = |gc, wanted| threads(17, gc, wanted, 4 << 30).join(" ");
+        assert_eq!(of(Gc::Parallel, Threads::Own), "");
+        assert_eq!(of(Gc::Parallel, Threads::OfMachine(32)), "-XX:ParallelGCThreads=23");
+        assert_eq!(of(Gc::G1, Threads::OfMachine(32)), "-XX:ParallelGCThreads=23 -XX:ConcGCThreads=6");
+        assert_eq!(of(Gc::G1, Threads::Exactly(32)), "-XX:ParallelGCThreads=32");
+        assert_eq!(of(Gc::Z, Threads::Exactly(32)), "-XX:ParallelGCThreads=32 -XX:ConcGCThreads=32");
+        assert_eq!(of(Gc::Serial, Threads::OfMachine(32)), "");
+    }
+
+    #[test]
+    fn what_the_program_says() {
+        let found = done("DONE operations=10 start_ms=1500 end_ms=3500 user_ticks=300 system_ticks=0")
+            .expect("all of it");
+        assert_eq!((found.operations, found.from_seconds, found.to_seconds), (10.0, 1.5, 3.5));
+        assert!(found.user_seconds > 0.0 && found.system_seconds == 0.0);
+        assert!(done("DONE operations=10").err().is_some_and(|gap| gap.to_string().contains("start_ms")));
+    }
+}

@@ -1,0 +1,102 @@
+//! What the experiments have in common whose arms take turns, round by round: their options, and the loop that makes each trial
+//! once and keeps it.
+
+use super::saved::Saved;
+use crate::act::signals;
+use crate::cmd::pages::door;
+use crate::experiment::arm_pages::PageMode;
+use crate::experiment::bench::trials::{Arm, Trial};
+use crate::experiment::order;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::path::PathBuf;
+
+#[derive(clap::Args, Debug)]
+#[group(skip)]
+pub struct RoundsArgs {
+    /// Makes the order of the arms the same again
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Where the changes of the host are noted for undo; /var/lib/marusa or $MARUSA_STATE if not given
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+    /// Say what would be run, and what would change on the host; do nothing
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+impl RoundsArgs {
+    /// That which was given, or one by chance.
+    pub fn seed(&self) -> u64 {
+        self.seed.unwrap_or_else(|| fastrand::u64(..))
+    }
+
+    pub fn state_folder(&self) -> anyhow::Result<PathBuf> {
+        door::state_folder(self.state.as_deref())
+    }
+}
+
+/// Those of an experiment whose arms differ in pages, and that is long enough to be interrupted.
+#[derive(clap::Args, Debug)]
+#[group(skip)]
+pub struct ArmsArgs {
+    /// Which pages the heap lies on: 4k, thp, hugetlb-2m, hugetlb-1g, as-is
+    #[arg(long, value_name = "PAGES", value_delimiter = ',', default_value = "4k,thp,hugetlb-2m")]
+    pub pages: Vec<PageMode>,
+    /// Keep each trial in this file as it ends, and go on from there when the file is given again
+    #[arg(long, value_name = "FILE")]
+    pub save: Option<PathBuf>,
+    #[command(flatten)]
+    pub turns: RoundsArgs,
+}
+
+/// What is measured, in which order.
+pub struct Plan<'a, A> {
+    /// "bench gc".
+    pub name: &'static str,
+    pub arms: &'a [A],
+    pub rounds: usize,
+    pub seed: u64,
+}
+
+impl<A: Arm + Serialize + DeserializeOwned> Plan<'_, A> {
+    /// Makes the trials that are not there yet; `one` gives none where a signal cut it short. Whether a signal ended it before its
+    /// time.
+    pub fn measure<F: Serialize + DeserializeOwned>(
+        &self,
+        trials: &mut Vec<Trial<A, F>>,
+        saved: &mut Saved<Trial<A, F>>,
+        mut one: impl FnMut(usize, &A) -> anyhow::Result<Option<Trial<A, F>>>,
+    ) -> anyhow::Result<bool> {
+        let bar = bar(self.name, self.rounds * self.arms.len());
+        for round in 0..self.rounds {
+            for at in order::block(self.seed, round, self.arms.len()) {
+                let arm = &self.arms[at];
+                if !trials.iter().any(|trial| trial.round == round && trial.arm == *arm) {
+                    bar.set_message(arm.name());
+                    // What was cut says nothing of its arm, and is made again when the file is given again.
+                    let Some(trial) = one(round, arm)? else { return Ok(true) };
+                    saved.add(&trial)?;
+                    trials.push(trial);
+                    if signals::pending() {
+                        return Ok(true);
+                    }
+                }
+                bar.inc(1);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// A bar on a terminal, nothing elsewhere.
+pub fn bar(what: &'static str, trials: usize) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(trials as u64), ProgressDrawTarget::stderr());
+    let style = ProgressStyle::with_template("{prefix} [{wide_bar:.}] {pos}/{len} trials, {eta} left {msg}");
+    let bar = match style {
+        Ok(style) => bar.with_style(style.progress_chars("##-")),
+        Err(_) => bar,
+    };
+    bar.with_prefix(what)
+}

@@ -1,0 +1,240 @@
+//! `marusa bench touch`: the first touch of memory on every size of pages that this host can give.
+
+mod jvm;
+mod own;
+
+use super::answer;
+use super::jdk::JdkArgs;
+use super::machine;
+use super::rounds::RoundsArgs;
+use crate::act::programs::Programs;
+use crate::act::signals::{self, Blocked};
+use crate::base::{Bytes, Gap, Known, rfc3339};
+use crate::cmd::{Failure, amount};
+use crate::experiment::arm_pages::{self, ArmError};
+use crate::experiment::bench::touch::{self as experiment, Arm, By, Figures, Pages, Settings, Trial};
+use crate::os::host_memory::HostMemory;
+use crate::os::process::Process;
+use crate::os::thp;
+use crate::pages::{Change, Step};
+use crate::show::bench::touch as show;
+use std::path::Path;
+use std::time::SystemTime;
+
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    #[command(flatten)]
+    jdk: JdkArgs,
+    /// Memory that is touched, in whole GiB where pages of 1 GiB are to be among them
+    #[arg(long, value_name = "SIZE", value_parser = amount::bytes, default_value = "1G")]
+    bytes: Bytes,
+    /// Who touches: own, jvm
+    #[arg(long, value_name = "WHO", value_delimiter = ',', default_value = "own,jvm", value_parser = by)]
+    by: Vec<By>,
+    /// Which pages, as 4k, thp-64k, thp-2m, hugetlb-2m, hugetlb-1g; all that this host has if not given
+    #[arg(long, value_name = "PAGES", value_delimiter = ',')]
+    pages: Vec<String>,
+    /// Threads that touch at once, with commas
+    #[arg(long, value_name = "COUNTS", value_delimiter = ',', default_value = "1,2",
+        value_parser = clap::value_parser!(u32).range(1..=256))]
+    threads: Vec<u32>,
+    /// Every arm runs once a round, in an order by chance
+    #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+    #[command(flatten)]
+    turns: RoundsArgs,
+    /// Machine-readable, schema marusa/bench-touch/1
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is left to everybody else.
+const BESIDE: Bytes = 1 << 30;
+const UNIT: Bytes = 2 << 20;
+
+fn by(text: &str) -> Result<By, String> {
+    match text {
+        "own" => Ok(By::Own),
+        "jvm" => Ok(By::Jvm),
+        _ => Err("it is own or jvm".to_string()),
+    }
+}
+
+pub fn run(args: &Args) -> anyhow::Result<u8> {
+    let host = host().map_err(|gap| Failure::target(gap.to_string()))?;
+    let available = host.available_bytes();
+    if args.bytes < UNIT || !args.bytes.is_multiple_of(UNIT) {
+        return Err(Failure::usage("--bytes must be a multiple of 2 MiB"));
+    }
+    if args.bytes.saturating_mul(5) / 4 + BESIDE > available {
+        let text = format!("{} MiB do not fit: {} MiB are available", args.bytes >> 20, available >> 20);
+        return Err(Failure::usage(text));
+    }
+    let jdk = args.by.contains(&By::Jvm).then(|| args.jdk.one()).transpose()?;
+    let pages = pages(&args.pages, &host, args.bytes)?;
+    let seed = args.turns.seed();
+    let settings = Settings {
+        machine: machine::here(),
+        jdk: jdk.as_ref().map(|jdk| jdk.version.clone()),
+        bytes: args.bytes,
+        arms: arms(args, &pages, jdk.as_ref().map(|jdk| jdk.feature)),
+        rounds: args.rounds as usize,
+        seed,
+    };
+    let state = args.turns.state_folder()?;
+    if args.turns.dry_run {
+        return dry_run(args, &settings, jdk.as_ref());
+    }
+    // Held to the end: what is changed is put back before a signal ends us.
+    let blocked = Blocked::start();
+    let programs = jdk.as_ref().map(|_| Programs::unpack()).transpose();
+    let programs = programs.map_err(|gap| Failure::usage(gap.to_string()))?;
+    let jvm = jdk.as_ref().zip(programs.as_ref()).map(|(jdk, programs)| jvm::Jvm { jdk, programs });
+    let zero_fault = args.by.contains(&By::Own).then(|| own::zero_fault(args.bytes)).transpose();
+    let (trials, stopped) = measure(&settings, jvm.as_ref(), &state);
+    drop(programs);
+    let at = rfc3339(SystemTime::now());
+    let report = show::Report { at, settings, zero_fault, trials, stopped };
+    answer::print(args.json, || show::json(&report), |out| show::text(out, &report))?;
+    drop(blocked);
+    Ok(if report.is_complete() { 0 } else { 1 })
+}
+
+fn host() -> Known<HostMemory> {
+    let me = Process::own()
+        .map_err(|error| Gap::new("/proc/self", crate::base::Why::Denied).hint(error.to_string()))?;
+    HostMemory::read(&me)
+}
+
+/// Those of the host, or those of them that were named.
+fn pages(named: &[String], host: &HostMemory, bytes: Bytes) -> anyhow::Result<Vec<Pages>> {
+    let transparent = host.pages.thp.as_ref();
+    let mut sizes: Vec<Bytes> = transparent
+        .iter()
+        .flat_map(|thp| thp.sizes.iter().filter(|size| size.enabled.is_some()))
+        .map(|size| size.bytes)
+        .collect();
+    // Before Linux 6.8 no size has a setting of its own; and some have one for shared memory only.
+    sizes.extend(transparent.map(|thp| thp.pmd_bytes));
+    sizes.sort_unstable();
+    sizes.dedup();
+    let of_pool = host.pages.pools.iter().map(|pool| Pages::HugeTlb(pool.page_bytes));
+    let mut all: Vec<Pages> =
+        [Pages::Small].into_iter().chain(sizes.into_iter().map(Pages::Transparent)).chain(of_pool).collect();
+    all.sort();
+    if named.is_empty() {
+        all.retain(|pages| bytes.is_multiple_of(pages.bytes().max(UNIT)));
+        return Ok(all);
+    }
+    let find = |name: &String| {
+        let found = all.iter().find(|pages| pages.name() == *name);
+        let names: Vec<String> = all.iter().map(|pages| pages.name()).collect();
+        let found = found.copied().ok_or_else(|| {
+            Failure::usage(format!("this host has no pages {name}; it has {}", names.join(", ")))
+        })?;
+        match bytes.is_multiple_of(found.bytes()) {
+            true => Ok(found),
+            false => Err(Failure::usage(format!("--bytes must be a multiple of the pages of {name}"))),
+        }
+    };
+    named.iter().map(find).collect()
+}
+
+fn arms(args: &Args, pages: &[Pages], feature: Option<u32>) -> Vec<Arm> {
+    let mut arms = Vec::new();
+    for by in &args.by {
+        for pages in pages {
+            // A JVM asks for no transparent pages of other sizes.
+            if *by == By::Jvm && jvm::mode(*pages).is_none() {
+                continue;
+            }
+            for threads in &args.threads {
+                // JDK 8 touches its heap by one thread, whatever it is told.
+                if *by == By::Jvm && *threads > 1 && feature == Some(8) {
+                    continue;
+                }
+                arms.push(Arm { by: *by, pages: *pages, threads: *threads as usize });
+            }
+        }
+    }
+    arms.sort();
+    arms.dedup();
+    arms
+}
+
+/// What the host must have for memory of our own on these pages.
+fn own_steps(pages: Pages, bytes: Bytes) -> Result<Vec<Step>, ArmError> {
+    match pages {
+        Pages::Small => Ok(Vec::new()),
+        Pages::HugeTlb(page_bytes) => arm_pages::pool_steps(page_bytes, bytes / page_bytes),
+        Pages::Transparent(page_bytes) => {
+            let host = host().map_err(ArmError::Read)?;
+            let given = host.pages.thp.as_ref().map(|thp| thp.private(page_bytes));
+            if given.is_none_or(|policy| policy.mode != "never") {
+                return Ok(Vec::new());
+            }
+            let file = format!("{}/hugepages-{}kB/enabled", thp::FOLDER, page_bytes >> 10);
+            Ok(vec![Step {
+                what: format!("transparent pages of {} KiB for those who ask (madvise)", page_bytes >> 10),
+                why: "no memory gets pages of this size".to_string(),
+                risk: Some(
+                    "other programs that ask for huge pages get this size too where larger ones do not fit"
+                        .to_string(),
+                ),
+                change: Change::Choose { file, word: "madvise".to_string() },
+            }])
+        }
+    }
+}
+
+fn dry_run(args: &Args, settings: &Settings, jdk: Option<&super::jdk::Jdk>) -> anyhow::Result<u8> {
+    let one = |arm: &Arm| {
+        let steps = match (arm.by, jdk) {
+            (By::Jvm, Some(jdk)) => jvm::steps(jdk, arm, settings.bytes),
+            _ => own_steps(arm.pages, settings.bytes),
+        };
+        let steps = steps.map(|steps| steps.into_iter().map(|step| step.what).collect());
+        (arm.clone(), steps.map_err(|error: ArmError| error.to_string()))
+    };
+    let planned: Vec<(Arm, Result<Vec<String>, String>)> = settings.arms.iter().map(one).collect();
+    answer::print(
+        args.json,
+        || show::dry_run_json(settings, &planned),
+        |out| show::dry_run(out, settings, &planned),
+    )?;
+    Ok(0)
+}
+
+/// The trials, and whether a signal ended them before their time.
+fn measure(settings: &Settings, jvm: Option<&jvm::Jvm>, state: &Path) -> (Vec<Trial>, bool) {
+    let mut random = fastrand::Rng::with_seed(settings.seed);
+    let mut trials = Vec::new();
+    // Memory that this guest never had is slower to get than what it had before: a first pass is thrown away.
+    let _ = own::figures(settings.bytes, Pages::Small, 1);
+    for (round, arm) in experiment::order(settings.rounds, &settings.arms, &mut random) {
+        let outcome: Known<(Option<String>, Figures)> = match (arm.by, jvm) {
+            (By::Jvm, Some(jvm)) => jvm.figures(&arm, settings.bytes, state),
+            _ => of_own(&arm, settings.bytes, state),
+        };
+        if signals::pending() {
+            return (trials, true);
+        }
+        let (left_out, figures) = match outcome {
+            Ok((left_out, figures)) => (left_out, Some(figures)),
+            Err(gap) => (Some(gap.to_string()), None),
+        };
+        trials.push(Trial { round, arm, left_out, figures });
+    }
+    (trials, false)
+}
+
+fn of_own(arm: &Arm, bytes: Bytes, state: &Path) -> Known<(Option<String>, Figures)> {
+    let name = format!("bench-touch-{}", arm.pages.name());
+    let prepared = own_steps(arm.pages, bytes).and_then(|steps| arm_pages::prepare(steps, state, &name));
+    let _prepared = prepared.map_err(|error| no_pages(&arm.pages.name(), &error))?;
+    own::figures(bytes, arm.pages, arm.threads)
+}
+
+fn no_pages(name: &str, error: &ArmError) -> Gap {
+    Gap::new(format!("pages {name}"), crate::base::Why::NotMeasured).hint(error.to_string())
+}

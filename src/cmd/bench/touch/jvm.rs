@@ -1,0 +1,118 @@
+//! A JVM that touches its heap when it starts, beside one that does not: the difference is the touch.
+
+use crate::act::dialogue::Dialogue;
+use crate::act::programs::Programs;
+use crate::base::{Bytes, Gap, Known, Why};
+use crate::cmd::bench::jdk::Jdk;
+use crate::experiment::arm_pages::{self, ArmError, PageMode, Pool};
+use crate::experiment::bench::touch::{Arm, Figures, Pages};
+use crate::os::cpu_time::ProcessTime;
+use crate::os::host::ticks_per_second;
+use crate::os::process::Process;
+use crate::pages::Step;
+use crate::pages::subject::size;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+const WHAT: &str = "the JVM of the experiment";
+const READY: Duration = Duration::from_secs(600);
+
+/// Which JVM touches.
+pub struct Jvm<'a> {
+    pub jdk: &'a Jdk,
+    pub programs: &'a Programs,
+}
+
+/// The pages of a JVM's heap; `None`: no option asks for them.
+pub fn mode(pages: Pages) -> Option<PageMode> {
+    match pages {
+        Pages::Small => Some(PageMode::Small),
+        Pages::Transparent(crate::os::thp::PMD_BYTES) => Some(PageMode::Thp),
+        Pages::HugeTlb(bytes) if bytes == 2 << 20 => Some(PageMode::HugeTlb2M),
+        Pages::HugeTlb(bytes) if bytes == 1 << 30 => Some(PageMode::HugeTlb1G),
+        _ => None,
+    }
+}
+
+fn of_heap(bytes: Bytes, threads: usize) -> Vec<String> {
+    let all = size(bytes);
+    [
+        format!("-Xms{all}"),
+        format!("-Xmx{all}"),
+        "-XX:+UseParallelGC".to_string(),
+        format!("-XX:ParallelGCThreads={threads}"),
+        "-XX:ReservedCodeCacheSize=64m".to_string(),
+    ]
+    .to_vec()
+}
+
+/// What would change on the host.
+pub fn steps(jdk: &Jdk, arm: &Arm, bytes: Bytes) -> Result<Vec<Step>, ArmError> {
+    let mode = mode(arm.pages).ok_or_else(|| ArmError::NoPlan("a JVM asks for no such pages".to_string()))?;
+    let subject = arm_pages::subject(&jdk.home, &of_heap(bytes, arm.threads))?;
+    arm_pages::steps(&subject, mode, Pool::Auto)
+}
+
+/// One start.
+struct Started {
+    ns: f64,
+    cpu_ns: Option<f64>,
+    faults: Option<u64>,
+    page_table_bytes: Option<Bytes>,
+    jvm: Dialogue,
+}
+
+impl Jvm<'_> {
+    /// Why it does not count, and what it gave.
+    pub fn figures(&self, arm: &Arm, bytes: Bytes, state: &Path) -> Known<(Option<String>, Figures)> {
+        let failed = |error: ArmError| super::no_pages(&arm.pages.name(), &error);
+        let mode = mode(arm.pages).ok_or_else(|| Gap::new(WHAT, Why::NotInThisRuntime))?;
+        let mut options = of_heap(bytes, arm.threads);
+        let subject = arm_pages::subject(&self.jdk.home, &options).map_err(failed)?;
+        options.extend(arm_pages::options(&subject, mode).map_err(failed)?);
+        let steps = arm_pages::steps(&subject, mode, Pool::Auto).map_err(failed)?;
+        let name = format!("bench-touch-jvm-{mode}");
+        let _prepared = arm_pages::prepare(steps, state, &name).map_err(failed)?;
+        let without = self.start(&options, "-XX:-AlwaysPreTouch")?;
+        let Started { ns: before_ns, cpu_ns: before_cpu, faults: before_faults, .. } = without;
+        let before_tables = without.page_table_bytes;
+        // Its memory goes back before the other takes its own.
+        drop(without.jvm);
+        let with = self.start(&options, "-XX:+AlwaysPreTouch")?;
+        let verified = arm_pages::verify(with.jvm.pid, mode)?;
+        let share = verified.share().ok_or_else(|| Gap::new("the heap of the JVM", Why::NotMeasured))?;
+        let more = |before: Option<u64>, now: Option<u64>| {
+            before.zip(now).map(|(before, now)| now.saturating_sub(before))
+        };
+        let figures = Figures {
+            bytes,
+            share,
+            touch_ns: with.ns - before_ns,
+            touch_cpu_ns: before_cpu.zip(with.cpu_ns).map(|(before, now)| (now - before).max(0.0)),
+            fill_cpu_ns: None,
+            faults: more(before_faults, with.faults),
+            page_table_bytes: more(before_tables, with.page_table_bytes),
+        };
+        let left_out = match figures.touch_ns > 0.0 {
+            true => verified.why.filter(|_| !verified.met),
+            false => Some("the start that touches was not the slower one: others were at work".to_string()),
+        };
+        Ok((left_out, figures))
+    }
+
+    fn start(&self, options: &[String], touch: &str) -> Known<Started> {
+        let folder = self.programs.folder();
+        let mut arguments = options.to_vec();
+        arguments.push(touch.to_string());
+        arguments.extend(["-cp".to_string(), folder.display().to_string(), "bench.Touch".to_string()]);
+        let started = Instant::now();
+        let (jvm, _) = Dialogue::start(WHAT, &self.jdk.java(), &arguments, folder, READY)?;
+        let ns = started.elapsed().as_nanos() as f64;
+        let process =
+            Process::open(jvm.pid).map_err(|error| Gap::new(WHAT, Why::Gone).hint(error.to_string()))?;
+        let page_table_bytes = process.status().ok().and_then(|status| status.page_table_bytes);
+        let cpu_ns =
+            ProcessTime::read(jvm.pid).map(|time| time.cpu_ticks as f64 * 1e9 / ticks_per_second() as f64);
+        Ok(Started { ns, cpu_ns, faults: process.minor_faults().ok(), page_table_bytes, jvm })
+    }
+}

@@ -1,0 +1,185 @@
+//! `marusa bench trim`: what giving freed memory back costs a program that compiles all the time, and what it brings two servers
+//! that share too little memory.
+
+mod host;
+mod jit;
+mod pressure;
+
+use super::account_of;
+use super::answer;
+use super::jdk::{Jdk, JdkArgs};
+use crate::act::ask_jdk;
+use crate::act::programs::Programs;
+use crate::act::signals::Blocked;
+use crate::base::Bytes;
+use crate::cmd::{Failure, amount};
+use crate::experiment::bench::trim::{self as experiment, Arm};
+use crate::show::bench::trim as show;
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    #[command(flatten)]
+    jdk: JdkArgs,
+    /// jit: a program that compiles all the time; swap: two servers that share too little memory, which needs root; with commas
+    #[arg(long, value_name = "PARTS", value_delimiter = ',', default_value = "jit,swap", value_enum)]
+    part: Vec<Part>,
+    /// Rounds of the first part: one JVM of each way
+    #[arg(long, value_name = "COUNT", default_value_t = 6, value_parser = clap::value_parser!(u32).range(2..=100))]
+    rounds: u32,
+    /// Rounds of the second part: two JVMs of each way
+    #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(2..=100))]
+    swap_rounds: u32,
+    /// Only these ways to give memory back, beside none; with commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    arms: Vec<String>,
+    /// How often memory is given back, where that is done by time
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = amount::duration)]
+    every: Duration,
+    /// Classes that one JVM of the first part compiles
+    #[arg(long, value_name = "COUNT", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    classes: u32,
+    /// Heap that each server has in use
+    #[arg(long, value_name = "SIZE", default_value = "96M", value_parser = amount::bytes)]
+    live: Bytes,
+    /// Memory of malloc's that a burst of a server takes and frees
+    #[arg(long, value_name = "SIZE", default_value = "96M", value_parser = amount::bytes)]
+    burst: Bytes,
+    /// Bursts of each server
+    #[arg(long, value_name = "COUNT", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    bursts: u32,
+    /// Memory that both share; if not given, so much that both fit with one burst, and not with two: a server is asked for what
+    /// it takes
+    #[arg(long, value_name = "SIZE", value_parser = amount::bytes)]
+    memory: Option<Bytes>,
+    /// Makes the order of the ways the same again
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Where the journal of changes of the host and the file to swap to are [default: $MARUSA_STATE, or /var/lib/marusa]
+    #[arg(long, value_name = "FOLDER")]
+    state: Option<PathBuf>,
+    /// Say what would be run and changed, and do nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Machine-readable, schema marusa/bench-trim/1
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Jit,
+    Swap,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<u8> {
+    let jdk = args.jdk.one()?;
+    let (arms, missing) = arms(args, &jdk)?;
+    let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
+    let mut setup = show::Setup {
+        machine: account_of::machine(),
+        jdk: account_of::name(&jdk),
+        arms,
+        missing,
+        every_seconds: args.every.as_secs_f64(),
+        seed,
+        jit_options: jit::OPTIONS.join(" "),
+        swap_options: pressure::options(args).join(" "),
+        classes: args.classes,
+        live_bytes: args.live,
+        burst_bytes: args.burst,
+        bursts: args.bursts,
+        memory_bytes: pressure::expected(args),
+        steps: Vec::new(),
+        is_dry_run: args.dry_run,
+    };
+    let scarcity = args
+        .part
+        .contains(&Part::Swap)
+        .then(|| host::Scarcity::plan(args, pressure::expected(args)))
+        .transpose();
+    let mut results = show::Results { jit: Vec::new(), swap: Vec::new(), notes: Vec::new(), ended: None };
+    let scarcity = match scarcity {
+        Ok(scarcity) => scarcity,
+        // The first part needs no right.
+        Err(error) if args.part.contains(&Part::Jit) => {
+            results.notes.push(format!("the part with swap was left out: {error:#}"));
+            None
+        }
+        Err(error) => return Err(error),
+    };
+    setup.steps = scarcity.iter().flat_map(|one| one.steps.iter().map(|step| step.what.clone())).collect();
+    let mut error = None;
+    if !args.dry_run {
+        let programs = Programs::unpack().map_err(|gap| Failure::target(gap.to_string()))?;
+        // A signal ends the experiment between two looks; the host is put back, and what was measured is shown.
+        let _blocked = Blocked::start();
+        let arms = setup.arms.clone();
+        let experiment = Experiment { args, jdk: &jdk, programs: &programs, arms: &arms, seed };
+        error = experiment.run(scarcity.is_some(), &mut setup, &mut results).err();
+        results.ended = error.as_ref().map(|error| format!("{error:#}"));
+        say(args, &setup, &results)?;
+    } else {
+        say(args, &setup, &results)?;
+    }
+    answer::status(error, 0)
+}
+
+fn say(args: &Args, setup: &show::Setup, results: &show::Results) -> anyhow::Result<()> {
+    answer::print(args.json, || show::json(setup, results), |out| show::text(out, setup, results))?;
+    Ok(())
+}
+
+/// The ways that this JDK and this host have, and which not.
+fn arms(args: &Args, jdk: &Jdk) -> anyhow::Result<(Vec<Arm>, Vec<String>)> {
+    let unlock = ["-XX:+UnlockExperimentalVMOptions".to_string()];
+    let flags = ask_jdk::flags(&jdk.home, &unlock).map_err(|error| Failure::usage(error.to_string()))?;
+    let has_interval = flags.flags.contains("TrimNativeHeapInterval");
+    let (mut arms, missing) = experiment::arms(has_interval, args.every, Ok(()));
+    let unknown = args.arms.iter().find(|name| !arms.iter().any(|arm| arm.name == name.as_str()));
+    if let Some(name) = unknown {
+        let names: Vec<&str> = arms.iter().map(|arm| arm.name).collect();
+        return Err(Failure::usage(format!(
+            "there is no way '{name}' with JDK {}; there are: {}",
+            jdk.version,
+            names.join(", ")
+        )));
+    }
+    if !args.arms.is_empty() {
+        arms.retain(|arm| {
+            arm.name == experiment::AS_IT_IS || args.arms.iter().any(|name| name.as_str() == arm.name)
+        });
+    }
+    Ok((arms, missing))
+}
+
+/// What both parts need.
+struct Experiment<'a> {
+    args: &'a Args,
+    jdk: &'a Jdk,
+    programs: &'a Programs,
+    arms: &'a [Arm],
+    seed: u64,
+}
+
+impl Experiment<'_> {
+    fn run(
+        &self,
+        with_swap: bool,
+        setup: &mut show::Setup,
+        results: &mut show::Results,
+    ) -> anyhow::Result<()> {
+        if self.args.part.contains(&Part::Jit) {
+            jit::measure(self, &mut results.jit)?;
+        }
+        if !with_swap {
+            return Ok(());
+        }
+        setup.memory_bytes = pressure::memory(self)?;
+        let scarce = host::Scarcity::plan(self.args, setup.memory_bytes)?.make()?;
+        let measured = pressure::measure(self, &scarce, &mut results.swap);
+        results.notes.extend(scarce.undo()?);
+        measured
+    }
+}

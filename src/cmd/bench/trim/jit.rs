@@ -1,0 +1,116 @@
+//! The program that compiles all the time, once for each way of giving memory back.
+
+use super::super::account_of::{self, Progress, failed};
+use super::Experiment;
+use crate::act::staged::{self, Launch, Staged};
+use crate::act::trim as act;
+use crate::cmd::Failure;
+use crate::experiment::bench::trim::{self as experiment, Arm, Compiled, Round};
+use crate::os::cpu_time::ProcessTime;
+use crate::os::host::ticks_per_second;
+use crate::os::process::Process;
+use std::time::Duration;
+
+/// A small heap, and a program that waits for the compilers: its time is theirs.
+pub const OPTIONS: [&str; 3] = ["-Xmx64m", "-XX:+UseSerialGC", "-Xbatch"];
+/// A JVM that compiles a thousand classes on a busy machine.
+const STAGE_LIMIT: Duration = Duration::from_secs(1200);
+/// `marusa trim` ends when its target does.
+const HELPER_LIMIT: Duration = Duration::from_secs(20);
+
+pub fn measure(experiment: &Experiment, rounds: &mut Vec<Round<Compiled>>) -> anyhow::Result<()> {
+    let arms = experiment.arms;
+    let progress = Progress::new(arms.len() * experiment.args.rounds as usize);
+    let mut random = fastrand::Rng::with_seed(experiment.seed);
+    for round in 1..=experiment.args.rounds {
+        rounds.push((0..arms.len()).map(|_| None).collect());
+        for arm in experiment::order(arms.len(), &mut random) {
+            progress.at(format!("round {round}, {}", arms[arm].name));
+            let compiled = one(experiment, &arms[arm])?;
+            if let Some(round) = rounds.last_mut() {
+                round[arm] = Some(compiled);
+            }
+            progress.step();
+        }
+    }
+    Ok(())
+}
+
+fn one(experiment: &Experiment, arm: &Arm) -> anyhow::Result<Compiled> {
+    let mut options: Vec<String> = OPTIONS.map(str::to_string).into();
+    options.extend(arm.options.iter().cloned());
+    let arguments = [format!("rounds={}", experiment.args.classes)];
+    let folder = experiment.programs.folder();
+    let launch = Launch {
+        environment: arm.environment.clone(),
+        ..staged::java(&experiment.jdk.java(), &options, "bench.CompileHeavy", &arguments, folder)
+    };
+    let mut program = Staged::start(arm.name, &launch).map_err(failed)?;
+    program.reach("warm", STAGE_LIMIT, || {}).map_err(failed)?;
+    let pid = program.jvm().map_err(failed)?;
+    let process = Process::open(pid).map_err(|error| Failure::target(error.to_string()))?;
+    let helper = arm.trimmed_every.map(|every| trimmer(&process, every)).transpose()?;
+    let (cpu, faults) = (cpu_ms(pid), process.minor_faults().ok());
+    program.go_on().map_err(failed)?;
+    let mut resident = Resident::default();
+    let stage = program.reach("done", STAGE_LIMIT, || resident.look(&process)).map_err(failed)?;
+    let compiled = Compiled {
+        work_ms: stage.figures.get("work_ms").map_or(f64::NAN, |ms| *ms as f64),
+        cpu_ms: cpu.zip(cpu_ms(pid)).map(|(before, after)| after - before),
+        helper_cpu_ms: helper.as_ref().and_then(|helper| cpu_ms(helper.pid())),
+        faults: faults.zip(process.minor_faults().ok()).map(|(before, after)| after.saturating_sub(before)),
+        mean_bytes: resident.mean(),
+        peak_bytes: resident.peak,
+        end: account_of::look(pid)?,
+    };
+    drop(program);
+    if let Some(helper) = helper {
+        helper.rest(HELPER_LIMIT);
+    }
+    Ok(compiled)
+}
+
+/// `marusa trim PID --every`, as a user would run it.
+pub fn trimmer(process: &Process, every: Duration) -> anyhow::Result<Staged> {
+    let mut arguments: Vec<String> =
+        ["trim", &process.pid.to_string(), "--json", "--every"].map(String::from).into();
+    arguments.push(format!("{}ms", every.as_millis()));
+    if act::has_command(process) != Some(true) {
+        arguments.push("--load-agent".to_string());
+    }
+    let launch = Launch {
+        program: std::env::current_exe()?,
+        arguments: arguments.into_iter().map(Into::into).collect(),
+        folder: "/".into(),
+        ..Launch::default()
+    };
+    Staged::start("marusa trim", &launch).map_err(failed)
+}
+
+/// User and system of a process.
+fn cpu_ms(pid: i32) -> Option<f64> {
+    Some(ProcessTime::read(pid)?.cpu_ticks as f64 * 1e3 / ticks_per_second() as f64)
+}
+
+/// What a process has in memory while it works.
+#[derive(Default)]
+struct Resident {
+    sum: f64,
+    looks: u32,
+    peak: Option<u64>,
+}
+
+impl Resident {
+    fn look(&mut self, process: &Process) {
+        let Ok(status) = process.status() else { return };
+        if let Some(bytes) = status.resident_bytes {
+            self.sum += bytes as f64;
+            self.looks += 1;
+            self.peak = self.peak.max(Some(bytes));
+        }
+    }
+
+    fn mean(&self) -> Option<f64> {
+        (self.looks > 0).then(|| self.sum / f64::from(self.looks))
+    }
+}

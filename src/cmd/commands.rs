@@ -1,0 +1,117 @@
+//! The one definition of the commands: the program, its help, the man pages and the completions of shells are made of it.
+
+use super::examples;
+use crate::cmd;
+use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
+
+/// One line a command: its name, its arguments, what it does, what runs it. The options of a command are only put together
+/// when it is asked for: those of all take a millisecond, a twentieth of a `map`.
+macro_rules! commands {
+    ($($name:literal $args:ty, $augment:path, $run:path: $about:literal;)*) => {
+        pub fn command() -> Command {
+            Command::new("marusa")
+                .version(env!("CARGO_PKG_VERSION"))
+                .about("Accounts for every byte of a running JVM, from outside")
+                .after_help(examples::of_all())
+                .max_term_width(100)
+                .subcommand_required(true)
+                .arg_required_else_help(true)
+                $(.subcommand(Command::new($name).about($about).defer(|command| {
+                    let command = $augment(command).about($about).after_help(examples::of($name));
+                    let is_group = command.has_subcommands();
+                    let command = command.mut_subcommands(|sub| {
+                        let examples = examples::of(&format!("{} {}", $name, sub.get_name()));
+                        sub.after_help(examples)
+                    });
+                    command.subcommand_required(is_group).arg_required_else_help(is_group)
+                })))*
+        }
+
+        pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
+            match matches.subcommand() {
+                $(Some(($name, matches)) => {
+                    let args = <$args>::from_arg_matches(matches);
+                    $run(&args.unwrap_or_else(|error| error.format(&mut command()).exit()))
+                })*
+                _ => unreachable!("clap knows no other command"),
+            }
+        }
+    };
+}
+
+commands! {
+    "list" cmd::list::ListArgs, cmd::list::ListArgs::augment_args, cmd::list::run:
+        "The JVMs of this host";
+    "map" cmd::map::MapArgs, cmd::map::MapArgs::augment_args, cmd::map::run:
+        "The account: who owns each byte, and whether it is in memory";
+    "top" cmd::top::TopArgs, cmd::top::TopArgs::augment_args, cmd::top::run:
+        "The account as it changes, in a terminal: all JVMs, or one";
+    "report" cmd::report::ReportArgs, cmd::report::ReportArgs::augment_args, cmd::report::run:
+        "One offline page of a recording, or of a frozen file or core dump: charts, page grid, treemap, tables, findings";
+    "diff" cmd::diff::DiffArgs, cmd::diff::DiffArgs::augment_args, cmd::diff::run:
+        "What grew between two moments: by area, part, arena, library and thread";
+    "record" cmd::record::RecordArgs, cmd::record::RecordArgs::augment_args, cmd::record::run:
+        "The account over time, of one JVM or of all, in a file that survives whatever ends the recorder";
+    "leak" cmd::leak::LeakArgs, cmd::leak::LeakArgs::augment_args, cmd::leak::run:
+        "Whether what was recorded grows without bound, levels off, or can not be told yet";
+    "export" cmd::export::ExportArgs, cmd::export::ExportArgs::augment_args, cmd::export::run:
+        "A recording as Parquet, CSV or JSON lines";
+    "audit" cmd::audit::AuditArgs, cmd::audit::AuditArgs::augment_args, cmd::audit::run:
+        "The account against what the JVM itself says; attaches, so the JVM gets one thread more";
+    "trim" cmd::trim::TrimArgs, cmd::trim::TrimArgs::augment_args, cmd::trim::run:
+        "Give memory that was freed but that malloc holds back to the system; says before what would come back";
+    "tlb" cmd::tlb::TlbArgs, cmd::tlb::TlbArgs::augment_args, cmd::tlb::run:
+        "Address translation: what the walks of the page tables cost";
+    "doctor" cmd::doctor::DoctorArgs, cmd::doctor::DoctorArgs::augment_args, cmd::doctor::run:
+        "What is wrong with the memory of a JVM, of all of them, or of their host: each finding with evidence, cost and remedy";
+    "stalls" cmd::stalls::StallsArgs, cmd::stalls::StallsArgs::augment_args, cmd::stalls::run:
+        "Who lost how long to compaction, reclaim and huge pages";
+    "pages" cmd::pages::PagesCommand, cmd::pages::PagesCommand::augment_subcommands, cmd::pages::run:
+        "Large pages: plan, apply, verify, undo; and on a running JVM collapse, split, prove";
+    "bench" cmd::bench::BenchCommand, cmd::bench::BenchCommand::augment_subcommands, cmd::bench::run:
+        "The published experiments, repeatable";
+    "compare" cmd::compare::CompareArgs, cmd::compare::CompareArgs::augment_args, cmd::compare::run:
+        "Which of several ways to run your own program is better: blocks of random order, intervals, verified pages";
+    "freeze" cmd::freeze::FreezeArgs, cmd::freeze::FreezeArgs::augment_args, cmd::freeze::run:
+        "Keep a snapshot with the bytes it was read from, anonymised: a bug report, a golden test";
+    "man" cmd::man::ManArgs, cmd::man::ManArgs::augment_args, cmd::man::run:
+        "The manual: pages for man(1), made of the same words as --help";
+    "completions" cmd::completions::CompletionsArgs, cmd::completions::CompletionsArgs::augment_args, cmd::completions::run:
+        "Completions of commands and options for a shell";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_commands_are_sound_and_each_has_an_example_that_parses() {
+        command().debug_assert();
+        let mut root = command();
+        root.build();
+        let mut paths = Vec::new();
+        for one in root.get_subcommands().filter(|one| one.get_name() != "help") {
+            let within = one.get_subcommands().filter(|sub| sub.get_name() != "help");
+            paths.push(vec![one.get_name().to_string()]);
+            paths.extend(within.map(|sub| vec![one.get_name().to_string(), sub.get_name().to_string()]));
+        }
+        assert!(paths.len() > 30, "bench and pages have commands of their own: {paths:?}");
+        for path in paths {
+            let name = path.join(" ");
+            let lines: Vec<&str> = examples::lines(&name).collect();
+            assert!(!lines.is_empty(), "{name} has no example");
+            for line in lines {
+                let words = shlex::split(line).unwrap_or_else(|| panic!("{line}: quotation marks"));
+                assert!(words[1..].starts_with(&path), "{line} is no example of {name}");
+                let parsed = command().try_get_matches_from(&words);
+                assert!(parsed.is_ok(), "{line}: {}", parsed.map(|_| ()).unwrap_err());
+            }
+        }
+    }
+
+    #[test]
+    fn help_of_a_command_within_a_group_has_its_examples() {
+        let shown = command().try_get_matches_from(["marusa", "bench", "fork", "--help"]).expect_err("help");
+        assert!(shown.to_string().contains("marusa bench fork --dry-run"), "{shown}");
+    }
+}

@@ -1,0 +1,392 @@
+//! `marusa compare`: which of several ways to run the user's own program is better, and by how much. Runs of the arms take turns in
+//! blocks of random order, each arm gets its pages and they are verified in each run, and what is said has an interval.
+
+mod gc;
+mod load;
+mod metric;
+mod one;
+mod ready;
+mod runner;
+mod store;
+mod translation;
+
+use super::{Failure, amount};
+use crate::act::door::identity;
+use crate::act::signals::{self, Blocked};
+use crate::base::rfc3339;
+use crate::cmd::pages::door::state_folder;
+use crate::experiment::arm_pages::{PageMode, Pool};
+use crate::experiment::arms::Arm;
+use crate::experiment::compare_result::WarmUp;
+use crate::experiment::http_load::Load;
+use crate::experiment::metrics::Spec;
+use crate::experiment::order;
+use crate::experiment::resume::{self, Head, HostFacts};
+use crate::experiment::trial_record::Trial;
+use crate::os::{cpus, host, process::Process};
+use crate::show::compare as show;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use ready::Ready;
+use runner::{Early, Outcome, Rules, Runner, Watcher};
+use std::io::{Write, stderr, stdout};
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+use store::Store;
+
+/// Blocks, where nobody says how many.
+const BLOCKS: usize = 10;
+const BLOCKS_UNTIL_MARGIN: usize = 100;
+const BLOCKS_MAX: usize = 10_000;
+/// Variables that change what a JVM does, whoever starts it.
+const VARIABLES: [&str; 5] =
+    ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "JAVA_HOME", "LD_PRELOAD"];
+
+#[derive(clap::Args, Debug)]
+pub struct CompareArgs {
+    /// An arm: its name, its options, and in front of those VARIABLE=value for its environment. The others are held against
+    /// the first. The options go where {} stands in the command; else, if that is java, before the program, so that they win;
+    /// else into JAVA_TOOL_OPTIONS
+    #[arg(long, value_name = "NAME='OPTIONS'", value_parser = Arm::parse, required = true)]
+    arm: Vec<Arm>,
+    /// The huge pages of arms that ask for them: as many as their JVM needs (auto), so many (hugetlb-2m:512), or leave
+    /// the host as it is (none)
+    #[arg(long, value_name = "SIZE:COUNT|auto|none", default_value = "auto", value_parser = Pages::parse)]
+    pages: Pages,
+    /// A figure of your own, as 'rate[op/s]=throughput: ([0-9.]+)' in what it prints, jmh:FILE.json, or
+    /// 'NAME[lower]=prometheus:URL:SERIES'; the first one decides
+    #[arg(long, value_name = "METRIC")]
+    metric: Vec<Spec>,
+    /// The program is a server: ask it by this generator, as 'wrk -t1 -c8 -d30s http://localhost:8080/', and end it then
+    #[arg(long, value_name = "COMMAND")]
+    load: Option<Load>,
+    /// So many blocks, with one run of each arm [default: 10; with --until-margin: at most 100]
+    #[arg(long, value_name = "COUNT", value_parser = blocks)]
+    runs: Option<usize>,
+    /// Go on until each difference is known to within this
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    until_margin: Option<f64>,
+    /// The smallest difference that is worth to be shown: how many runs that takes is told
+    #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "2")]
+    worth: f64,
+    /// Longer than this no run may take: it is ended, and does not count
+    #[arg(long, value_name = "TIME", value_parser = amount::duration, default_value = "1h")]
+    time_limit: Duration,
+    /// After this no further block begins
+    #[arg(long, value_name = "TIME", value_parser = amount::duration)]
+    total_time: Option<Duration>,
+    /// Leading blocks that do not count; auto: those in which an arm is far out of what it comes to later
+    #[arg(long, value_name = "BLOCKS|auto", default_value = "auto", value_parser = warm_up)]
+    warm_up: WarmUp,
+    /// Keep each run there, with its output; without it nothing stays of a comparison that came to its end
+    #[arg(long, value_name = "FOLDER")]
+    save: Option<PathBuf>,
+    /// Go on with what is in the folder of --save
+    #[arg(long, requires = "save")]
+    resume: bool,
+    /// Also as one offline page
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Say what would be run and changed, and do nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Makes the order of the arms the same again
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Where the journal of changes of the host is kept [default: $MARUSA_STATE, or /var/lib/marusa]
+    #[arg(long, value_name = "FOLDER")]
+    state: Option<PathBuf>,
+    /// Machine-readable, schema marusa/compare/1
+    #[arg(long)]
+    json: bool,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+/// `--pages`
+#[derive(Clone, Debug)]
+struct Pages {
+    text: String,
+    size: Option<PageMode>,
+    pool: Pool,
+}
+
+impl Pages {
+    fn parse(text: &str) -> Result<Pages, String> {
+        let text = text.to_string();
+        let (size, count) = match text.split_once(':') {
+            Some((size, count)) => (Some(size.parse::<PageMode>()?), count),
+            None => (None, text.as_str()),
+        };
+        let is_pool = size.is_none_or(|size| matches!(size, PageMode::HugeTlb2M | PageMode::HugeTlb1G));
+        let pool = match (count, size) {
+            ("auto", _) => Pool::Auto,
+            ("none", None) => Pool::Leave,
+            (count, Some(_)) => match count.parse() {
+                Ok(pages) if (1..=1 << 24).contains(&pages) => Pool::Pages(pages),
+                _ => return Err(format!("'{count}' is no number of pages, and not auto")),
+            },
+            _ => return Err("auto, none, hugetlb-2m:COUNT or hugetlb-1g:COUNT".to_string()),
+        };
+        if !is_pool {
+            return Err("only hugetlb-2m and hugetlb-1g have pools".to_string());
+        }
+        Ok(Pages { text, size, pool })
+    }
+}
+
+fn blocks(text: &str) -> Result<usize, String> {
+    let count = text.parse().ok().filter(|count| (2..=BLOCKS_MAX).contains(count));
+    count.ok_or_else(|| format!("from 2 to {BLOCKS_MAX}"))
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.trim_end_matches('%').trim().parse().ok();
+    number.filter(|number| *number > 0.0 && *number < 100.0).ok_or_else(|| "above 0, below 100".to_string())
+}
+
+fn warm_up(text: &str) -> Result<WarmUp, String> {
+    match text {
+        "auto" => Ok(WarmUp::Found),
+        _ => text.parse().map(WarmUp::Blocks).map_err(|_| "a number of blocks, or auto".to_string()),
+    }
+}
+
+pub fn run(args: &CompareArgs) -> anyhow::Result<u8> {
+    // From here on a signal to end waits until the host is as it was.
+    let _blocked = Blocked::start();
+    let state = state_folder(args.state.as_deref())?;
+    let ready = ready::all(&args.arm, &args.command, args.pages.size, args.pages.pool, &state)?;
+    let (mut store, head, trials) = match (args.dry_run, args.resume) {
+        (true, _) => (None, head(args, &ready, args.seed.unwrap_or(0))?, Vec::new()),
+        (_, true) => resumed(args, &ready)?,
+        (_, false) => {
+            let head = head(args, &ready, args.seed.unwrap_or_else(|| fastrand::u64(..)))?;
+            (Some(Store::create(args.save.as_deref(), &head)?), head, Vec::new())
+        }
+    };
+    let rules = rules(args, head.seed);
+    let mut design = design(args, &head, &ready, &rules);
+    design.resumed = trials.len();
+    let Some(mut store) = store.take() else { return told(args, &design) };
+    if !args.json {
+        show::head(&mut stdout().lock(), &design)?;
+    }
+    let setup = one::Setup {
+        command: &args.command,
+        pool: args.pages.pool,
+        state,
+        limit: args.time_limit,
+        metrics: &args.metric,
+        load: args.load.as_ref(),
+    };
+    let features = vec![None; ready.len()];
+    let runner = Runner { setup: &setup, arms: &ready, rules, store: &mut store, trials, features };
+    let mut bar = Bar::new(rules.blocks_max * ready.len());
+    let outcome = runner.run(&mut bar);
+    bar.0.finish_and_clear();
+    match outcome {
+        Ok(outcome) => finish(args, design, outcome, store),
+        Err(error) => Err(store.abandoned(error)),
+    }
+}
+
+fn rules(args: &CompareArgs, seed: u64) -> Rules {
+    let default = if args.until_margin.is_some() { BLOCKS_UNTIL_MARGIN } else { BLOCKS };
+    Rules {
+        blocks_max: args.runs.unwrap_or(default),
+        margin_percent: args.until_margin,
+        total: args.total_time,
+        warm_up: args.warm_up,
+        worth_percent: args.worth,
+        seed,
+    }
+}
+
+fn head(args: &CompareArgs, ready: &[Ready], seed: u64) -> anyhow::Result<Head> {
+    let identity = identity::here();
+    let folder = std::env::current_dir().map(|folder| folder.display().to_string()).unwrap_or_default();
+    let own = Process::own().map_err(|error| Failure::target(error.to_string()))?;
+    let value = |name: &str| Some((name.to_string(), std::env::var(name).ok()?));
+    Ok(Head {
+        schema: resume::SCHEMA.to_string(),
+        made_at: rfc3339(SystemTime::now()),
+        made_by: format!("marusa {}", env!("CARGO_PKG_VERSION")),
+        arms: args.arm.clone(),
+        command: args.command.clone(),
+        folder,
+        jvms: ready.iter().map(Ready::jvm).collect(),
+        host: HostFacts {
+            machine: identity.machine,
+            kernel: identity.kernel,
+            memory_bytes: identity.memory_bytes,
+            cpus: cpus::of(&own, true).map_or(0, |cpus| cpus.count()),
+            thp: host::thp_mode().unwrap_or_default(),
+        },
+        pages: args.pages.text.clone(),
+        metrics: args
+            .metric
+            .iter()
+            .map(|metric| format!("{metric:?}"))
+            .chain(args.load.iter().map(|load| load.arguments.join(" ")))
+            .collect(),
+        environment: VARIABLES.iter().filter_map(|name| value(name)).collect(),
+        seed,
+    })
+}
+
+type Begun = (Option<Store>, Head, Vec<Trial>);
+
+fn resumed(args: &CompareArgs, ready: &[Ready]) -> anyhow::Result<Begun> {
+    let folder = args.save.clone().unwrap_or_default();
+    let (store, was, trials) = Store::resume(&folder)?;
+    let now = head(args, ready, args.seed.unwrap_or(was.seed))?;
+    let differs = was.differs(&now);
+    if !differs.is_empty() {
+        return Err(Failure::usage(format!(
+            "--resume: this is not the comparison in {}: {}; begin a new one in another folder",
+            folder.display(),
+            differs.join("; ")
+        )));
+    }
+    Ok((Some(store), was, trials))
+}
+
+fn design(args: &CompareArgs, head: &Head, ready: &[Ready], rules: &Rules) -> show::Design {
+    let arm = |ready: &Ready| show::ArmDesign {
+        name: ready.arm.name.clone(),
+        text: ready.arm.text(),
+        command: ready.command.clone(),
+        placed: ready.placed,
+        jvm: ready.jvm(),
+        mode: ready.mode,
+        steps: ready.steps.clone(),
+    };
+    let first = |block: usize| {
+        let order = order::block(rules.seed, block, ready.len());
+        order.into_iter().map(|index| ready[index].arm.name.clone()).collect()
+    };
+    show::Design {
+        head: head.clone(),
+        arms: ready.iter().map(arm).collect(),
+        blocks_max: rules.blocks_max,
+        until_margin_percent: rules.margin_percent,
+        worth_percent: rules.worth_percent,
+        time_limit_seconds: args.time_limit.as_secs_f64(),
+        first_blocks: (1..=3.min(rules.blocks_max)).map(first).collect(),
+        resumed: 0,
+    }
+}
+
+fn told(args: &CompareArgs, design: &show::Design) -> anyhow::Result<u8> {
+    let mut out = stdout().lock();
+    match args.json {
+        true => writeln!(out, "{:#}", show::json::dry_run(design))?,
+        false => show::dry_run(&mut out, design)?,
+    }
+    Ok(0)
+}
+
+fn finish(args: &CompareArgs, design: show::Design, outcome: Outcome, store: Store) -> anyhow::Result<u8> {
+    let goes_on = outcome.early.as_ref().is_some_and(Early::goes_on) && !outcome.trials.is_empty();
+    let is_kept = !store.is_temporary || goes_on;
+    let result = show::Result {
+        design,
+        comparison: outcome.comparison,
+        trials: outcome.trials,
+        early: outcome.early.as_ref().map(|early| words(early, &store)),
+        given_up: outcome.given_up,
+        saved: is_kept.then(|| store.folder.display().to_string()),
+    };
+    let mut out = stdout().lock();
+    match args.json {
+        true => writeln!(out, "{:#}", show::json::result(&result))?,
+        false => show::result(&mut out, &result)?,
+    }
+    out.flush()?;
+    if let Some(path) = &args.html {
+        let written = std::fs::write(path, show::html::page(&result));
+        written.map_err(|error| {
+            let (path, folder) = (path.display(), store.folder.display());
+            Failure::usage(format!("--html {path}: {error}; the runs are kept in {folder}"))
+        })?;
+    }
+    if !is_kept {
+        store.remove();
+    }
+    if outcome.early == Some(Early::Signal) {
+        // It may have come between two runs, where nobody waited for it.
+        signals::take_pending();
+    }
+    Ok(u8::from(outcome.early.is_some_and(|early| early != Early::Total)))
+}
+
+fn words(early: &Early, store: &Store) -> String {
+    let again = match store.is_temporary {
+        true => format!("the same command with --save {} --resume goes on", store.folder.display()),
+        false => "the same command with --resume goes on".to_string(),
+    };
+    match early {
+        Early::Signal => format!(
+            "ended early, as asked; the host is as it was, and the runs that were done are kept: {again}"
+        ),
+        Early::Total => format!("--total-time is over: {again}"),
+        Early::GivenUp(why) if store.is_temporary => {
+            format!("given up: {why}; --save FOLDER keeps what the runs print")
+        }
+        Early::GivenUp(why) => format!("given up: {why}"),
+        Early::NotSaved(why) => {
+            format!(
+                "the last run could not be saved ({why}) and does not count; those before it are kept: make room, then {again}"
+            )
+        }
+    }
+}
+
+/// A bar on a terminal, nothing elsewhere but what does not count.
+struct Bar(ProgressBar);
+
+impl Bar {
+    fn new(runs: usize) -> Bar {
+        let bar = ProgressBar::with_draw_target(Some(runs as u64), ProgressDrawTarget::stderr());
+        if let Ok(style) = ProgressStyle::with_template("{msg} [{wide_bar:.}] run {pos} of {len}, {eta} left")
+        {
+            bar.set_style(style.progress_chars("##-"));
+        }
+        bar.enable_steady_tick(Duration::from_millis(500));
+        Bar(bar)
+    }
+}
+
+impl Watcher for Bar {
+    fn begun(&mut self, block: usize, arm: &str) {
+        self.0.set_message(format!("block {block}, {arm}"));
+    }
+
+    fn ended(&mut self, trial: &Trial) {
+        self.0.inc(1);
+        if let Some(why) = &trial.left_out {
+            let line = format!("marusa: run {} ({}) does not count: {why}", trial.number, trial.arm);
+            self.0.suspend(|| drop(writeln!(stderr(), "{line}")));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_as_people_write_them() {
+        let parse = |text: &str| Pages::parse(text).map(|pages| (pages.size, pages.pool));
+        assert_eq!(parse("auto"), Ok((None, Pool::Auto)));
+        assert_eq!(parse("none"), Ok((None, Pool::Leave)));
+        assert_eq!(parse("hugetlb-2m:auto"), Ok((Some(PageMode::HugeTlb2M), Pool::Auto)));
+        assert_eq!(parse("hugetlb-1g:4"), Ok((Some(PageMode::HugeTlb1G), Pool::Pages(4))));
+        for bad in ["", "4", "thp:4", "hugetlb-2m:0", "hugetlb-2m:-1", "hugetlb-2m:none", "x:auto"] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+        assert_eq!((warm_up("auto"), warm_up("2")), (Ok(WarmUp::Found), Ok(WarmUp::Blocks(2))));
+        assert!(blocks("1").is_err() && percent("0").is_err() && percent("2 %").is_ok());
+    }
+}

@@ -1,0 +1,192 @@
+//! Where a comparison is kept: `compare.json` says what it is, `trials.jsonl` gets a line after each trial, on the disk before the
+//! next one starts. A line that a crash or a full disk cut is dropped when it is read again; nothing before it is lost.
+
+use crate::act::file_lock;
+use crate::cmd::Failure;
+use crate::experiment::resume::{self, Head};
+use crate::experiment::trial_record::{SCHEMA, Trial};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+const HEAD: &str = "compare.json";
+const TRIALS: &str = "trials.jsonl";
+const OUTPUT: &str = "output";
+/// A file that is longer is none of ours.
+const BYTES_MAX: u64 = 1 << 30;
+
+pub struct Store {
+    pub folder: PathBuf,
+    file: File,
+    bytes: u64,
+    /// Made by us for this session, and not asked for.
+    pub is_temporary: bool,
+}
+
+impl Store {
+    /// A new comparison; in a folder of its own where the user names none.
+    pub fn create(folder: Option<&Path>, head: &Head) -> anyhow::Result<Store> {
+        let is_temporary = folder.is_none();
+        let folder = match folder {
+            Some(folder) => absolute(folder)?,
+            None => std::env::temp_dir().join(format!(
+                "marusa-compare-{}-{:08x}",
+                std::process::id(),
+                fastrand::u32(..)
+            )),
+        };
+        let made = fs::create_dir_all(folder.join(OUTPUT));
+        made.map_err(|error| unwritten(&folder, &error))?;
+        if fs::metadata(folder.join(TRIALS)).is_ok_and(|facts| facts.len() > 0) {
+            return Err(Failure::usage(format!(
+                "--save {}: a comparison is there already; go on with it by --resume, or take another folder",
+                folder.display()
+            )));
+        }
+        write_head(&folder, head).map_err(|error| unwritten(&folder, &error))?;
+        Store::open(folder, is_temporary)
+    }
+
+    /// One that was begun, with what it is and its trials.
+    pub fn resume(folder: &Path) -> anyhow::Result<(Store, Head, Vec<Trial>)> {
+        let folder = absolute(folder)?;
+        let no = |why: String| Failure::usage(format!("--resume: {}: {why}", folder.display()));
+        let head =
+            read(&folder.join(HEAD)).map_err(|error| no(format!("no comparison is there: {error}")))?;
+        let value: serde_json::Value =
+            serde_json::from_slice(&head).map_err(|error| no(format!("{HEAD} is damaged: {error}")))?;
+        if value["schema"] != resume::SCHEMA {
+            return Err(no(format!("{HEAD} has the format {}, not {}", value["schema"], resume::SCHEMA)));
+        }
+        let head: Head =
+            serde_json::from_value(value).map_err(|error| no(format!("{HEAD} is damaged: {error}")))?;
+        let mut store = Store::open(folder.clone(), false)?;
+        let (trials, whole) = parse(&read(&folder.join(TRIALS)).unwrap_or_default()).map_err(no)?;
+        store.file.set_len(whole).map_err(|error| unwritten(&folder, &error))?;
+        store.bytes = whole;
+        Ok((store, head, trials))
+    }
+
+    fn open(folder: PathBuf, is_temporary: bool) -> anyhow::Result<Store> {
+        let path = folder.join(TRIALS);
+        let opened = OpenOptions::new().create(true).read(true).append(true).open(&path);
+        let file = opened.map_err(|error| unwritten(&folder, &error))?;
+        if !file_lock::try_lock(&file).map_err(|error| unwritten(&folder, &error))? {
+            let folder = folder.display();
+            return Err(Failure::usage(format!(
+                "--save {folder}: another marusa works on this comparison now"
+            )));
+        }
+        let bytes = file.metadata().map_or(0, |facts| facts.len());
+        Ok(Store { folder, file, bytes, is_temporary })
+    }
+
+    /// On the disk when it returns. What is written in part is taken back.
+    pub fn append(&mut self, trial: &Trial) -> io::Result<()> {
+        let mut line = serde_json::to_vec(trial)?;
+        line.push(b'\n');
+        let written = self.file.write_all(&line).and_then(|()| self.file.sync_data());
+        if written.is_err() {
+            // Cutting a file needs no room.
+            let _ = self.file.set_len(self.bytes).and_then(|()| self.file.seek(SeekFrom::End(0)));
+        } else {
+            self.bytes += line.len() as u64;
+        }
+        written
+    }
+
+    /// For what a trial prints: "output/0007-thp.out" and its place.
+    pub fn output(&self, number: usize, arm: &str, kind: &str) -> PathBuf {
+        self.folder.join(OUTPUT).join(format!("{number:04}-{arm}.{kind}"))
+    }
+
+    /// After a failure that ends it: runs that were done are kept, and it is said where; without any, nothing stays.
+    pub fn abandoned(self, error: anyhow::Error) -> anyhow::Error {
+        match self.bytes {
+            0 => {
+                self.remove();
+                error
+            }
+            _ if self.is_temporary => {
+                eprintln!("marusa: the runs before that are kept in {}", self.folder.display());
+                error
+            }
+            _ => error,
+        }
+    }
+
+    /// Nothing stays of a comparison that nobody asked to keep.
+    pub fn remove(self) {
+        if self.is_temporary {
+            let _ = fs::remove_dir_all(&self.folder);
+        }
+    }
+}
+
+fn absolute(folder: &Path) -> anyhow::Result<PathBuf> {
+    std::path::absolute(folder).map_err(|error| Failure::usage(format!("{}: {error}", folder.display())))
+}
+
+pub fn unwritten(folder: &Path, error: &io::Error) -> anyhow::Error {
+    let message = format!("{} can not be written: {error}; --save names another folder", folder.display());
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => Failure::rights(message),
+        _ => Failure::target(message),
+    }
+}
+
+fn write_head(folder: &Path, head: &Head) -> io::Result<()> {
+    let draft = folder.join(format!("{HEAD}.draft"));
+    let mut file = File::create(&draft)?;
+    file.write_all(&serde_json::to_vec_pretty(head)?)?;
+    file.sync_all()?;
+    fs::rename(&draft, folder.join(HEAD))?;
+    File::open(folder)?.sync_all()
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(BYTES_MAX).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The trials, and how many bytes they take; a last line without its end is left out.
+fn parse(bytes: &[u8]) -> Result<(Vec<Trial>, u64), String> {
+    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+    let mut trials = Vec::new();
+    for (index, line) in bytes[..whole].split(|byte| *byte == b'\n').enumerate() {
+        if line.is_empty() {
+            continue;
+        }
+        let damaged = |why: String| format!("line {} of {TRIALS} is damaged: {why}", index + 1);
+        let trial: Trial = serde_json::from_slice(line).map_err(|error| damaged(error.to_string()))?;
+        if trial.schema != SCHEMA {
+            return Err(damaged(format!("its format is {}, not {SCHEMA}", trial.schema)));
+        }
+        trials.push(trial);
+    }
+    Ok((trials, whole as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_was_cut_is_dropped_and_one_that_is_wrong_is_told() {
+        let line = r#"{"schema":"marusa/compare-trial/1","number":1,"block":1,"arm":"a","started":"","left_out":null,
+            "figures":{"wall_seconds":1.5},"own":[],"ended":null,"heap_pages":null,"account_end":null,"account_peak":null,
+            "output":null,"notes":[],"gaps":[]}"#
+            .replace('\n', "")
+            + "\n";
+        let cut = format!("{line}{}", &line[..40]);
+        let (trials, whole) = parse(cut.as_bytes()).expect("one whole line");
+        assert_eq!((trials.len(), whole), (1, line.len() as u64));
+        assert_eq!(trials[0].figure("wall_seconds"), Some(1.5));
+        assert!(parse(b"{}\n").is_err());
+        assert!(
+            parse(line.replace("trial/1", "trial/9").as_bytes()).expect_err("another").contains("trial/9")
+        );
+        assert_eq!(parse(b"").expect("nothing"), (Vec::new(), 0));
+    }
+}

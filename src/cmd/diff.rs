@@ -1,0 +1,95 @@
+//! `marusa diff A B`: what grew between two moments, wherever they come from.
+
+pub mod moment;
+pub mod source;
+
+use super::amount;
+use crate::base::Bytes;
+use crate::map::Area;
+use crate::map::diff::{self, Diff};
+use crate::show::diff as show;
+use crate::show::units::{human, human_signed};
+use std::io::{BufWriter, Write, stdout};
+
+#[derive(clap::Args, Debug)]
+pub struct DiffArgs {
+    /// A frozen file, a core dump, the JSON of `marusa map`, a recording (FILE or FILE@TIME), or a running JVM
+    #[arg(value_name = "A")]
+    before: String,
+    /// The same; not needed for the start and the end of a recording
+    #[arg(value_name = "B")]
+    now: Option<String>,
+    /// Which JVM of a recording, where it has several: a pid, or a part of its name
+    #[arg(long, value_name = "PID|NAME")]
+    jvm: Option<String>,
+    /// What the rows are: areas and their parts, if nothing else is said
+    #[arg(long, value_enum, default_value_t = show::By::Area)]
+    by: show::By,
+    /// Exit status 1 where resident memory, or that of an area (malloc_freed=64M), grew by more; may be repeated
+    #[arg(long, value_name = "[AREA=]SIZE", value_parser = limit)]
+    fail_if_grown: Vec<Limit>,
+    /// Machine-readable, schema marusa/diff/1: all tables
+    #[arg(long)]
+    json: bool,
+}
+
+/// How much more there may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Limit {
+    area: Option<Area>,
+    bytes: Bytes,
+}
+
+fn limit(text: &str) -> Result<Limit, String> {
+    let Some((name, size)) = text.split_once('=') else {
+        return Ok(Limit { area: None, bytes: amount::bytes(text)? });
+    };
+    let area = Area::ALL.iter().copied().find(|area| area.name() == name).ok_or_else(|| {
+        let names: Vec<&str> = Area::ALL.iter().map(|area| area.name()).collect();
+        format!("'{name}' is no area: {}", names.join(", "))
+    })?;
+    Ok(Limit { area: Some(area), bytes: amount::bytes(size)? })
+}
+
+pub fn run(args: &DiffArgs) -> anyhow::Result<u8> {
+    let jvm = args.jvm.as_deref();
+    let (before, now) = match &args.now {
+        Some(now) => {
+            (source::side(&args.before, jvm, source::End::Start)?, source::side(now, jvm, source::End::End)?)
+        }
+        None => source::both_ends(&args.before, jvm)?,
+    };
+    let diff = diff::diff(&before.sums, &now.sums);
+    let mut out = BufWriter::new(stdout().lock());
+    if args.json {
+        serde_json::to_writer_pretty(&mut out, &show::json::json(&before.taken, &now.taken, &diff))?;
+        writeln!(out)?;
+    } else {
+        show::text(&mut out, &before.taken, &now.taken, &diff, args.by)?;
+    }
+    out.flush()?;
+    let broken: Vec<&Limit> = args.fail_if_grown.iter().filter(|limit| is_broken(&diff, limit)).collect();
+    for limit in &broken {
+        let name = limit.area.map_or("resident memory", Area::title);
+        let (grown, limit) = (human_signed(diff.grown(limit.area)), human(limit.bytes));
+        eprintln!("marusa: {name} grew by {grown}, more than {limit}");
+    }
+    Ok(u8::from(!broken.is_empty()))
+}
+
+fn is_broken(diff: &Diff, limit: &Limit) -> bool {
+    u64::try_from(diff.grown(limit.area)).is_ok_and(|grown| grown > limit.bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_of_all_or_of_an_area() {
+        assert_eq!(limit("64M"), Ok(Limit { area: None, bytes: 64 << 20 }));
+        assert_eq!(limit("malloc_freed=1G"), Ok(Limit { area: Some(Area::MallocFreed), bytes: 1 << 30 }));
+        assert!(limit("heap=1G").is_err_and(|error| error.contains("java_heap")));
+        assert!(limit("java_heap=").is_err() && limit("").is_err());
+    }
+}

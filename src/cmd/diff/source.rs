@@ -1,0 +1,179 @@
+//! One side of a comparison, from what the user wrote: a file of any kind, a moment of a recording, or a running JVM.
+
+use super::moment::{self, When};
+use crate::cmd::record::file;
+use crate::cmd::{Failure, map};
+use crate::map::sums::{Sums, json};
+use crate::map::{self as account};
+use crate::record::{History, Recording, figures};
+use crate::show::diff::Taken;
+use crate::snapshot::{self, Snapshot, Want};
+use serde_json::Value;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// What is compared, and what it is called.
+pub struct Side {
+    pub taken: Taken,
+    pub sums: Sums,
+}
+
+/// What of a recording is meant where no moment is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    Start,
+    End,
+}
+
+/// JSON is read up to so much: that of an account has some hundreds of kilobytes.
+const JSON_BYTES_MAX: u64 = 256 << 20;
+
+pub fn side(text: &str, jvm: Option<&str>, end: End) -> anyhow::Result<Side> {
+    if Path::new(text).is_file() {
+        return of_file(text, None, jvm, end);
+    }
+    if let Some((path, when)) = text.rsplit_once('@')
+        && Path::new(path).is_file()
+    {
+        let when = moment::parse(when).map_err(Failure::usage)?;
+        return of_file(path, Some(when), jvm, end);
+    }
+    if text.contains('/') {
+        return Err(Failure::target(format!("{text}: there is no such file")));
+    }
+    of_target(text)
+}
+
+/// Start and end of a recording; or, of what was a running JVM once, then and now.
+pub fn both_ends(text: &str, jvm: Option<&str>) -> anyhow::Result<(Side, Side)> {
+    if !file::is_one(Path::new(text)) {
+        return Err(Failure::usage(format!(
+            "{text} is no recording, so a second one is needed: marusa diff {text} TARGET"
+        )));
+    }
+    let recording = file::load(Path::new(text))?;
+    let history = choose(&recording, jvm, text)?;
+    if history.accounts().len() == 1 {
+        eprintln!("marusa: {text}: only one account of {} is in it", safe(&history.title()));
+    }
+    Ok((of_history(history, When::Start, text)?, of_history(history, When::End, text)?))
+}
+
+fn of_file(path: &str, when: Option<When>, jvm: Option<&str>, end: End) -> anyhow::Result<Side> {
+    let file = Path::new(path);
+    if file::is_one(file) {
+        let recording = file::load(file)?;
+        let history = choose(&recording, jvm, path)?;
+        let default = if end == End::Start { When::Start } else { When::End };
+        return of_history(history, when.unwrap_or(default), path);
+    }
+    if when.is_some() {
+        return Err(Failure::usage(format!("{path} is of one moment: leave the @TIME out")));
+    }
+    if is_json(file) {
+        return of_json(path);
+    }
+    let snapshot = map::thaw(file)?;
+    Ok(of_snapshot(&snapshot, path))
+}
+
+fn of_target(target: &str) -> anyhow::Result<Side> {
+    let process = map::open(target)?;
+    let snapshot =
+        snapshot::take(&process, Want::default()).map_err(|gap| map::unreadable(&process, &gap))?;
+    Ok(of_snapshot(&snapshot, "now"))
+}
+
+fn of_snapshot(snapshot: &Snapshot, from: &str) -> Side {
+    let sums = Sums::of(snapshot, &account::join(snapshot));
+    let process = &snapshot.os.process;
+    let taken = Taken {
+        from: from.to_string(),
+        at: Some(snapshot.taken.at.clone()).filter(|at| !at.is_empty()),
+        pid: Some(process.pid),
+        command: Some(process.command.clone()).filter(|command| !command.is_empty()),
+        account_age_ms: None,
+    };
+    Side { taken, sums }
+}
+
+/// An account begins with a brace; neither a frozen file nor a core does.
+fn is_json(path: &Path) -> bool {
+    let mut start = [0; 64];
+    let read = File::open(path).and_then(|mut file| file.read(&mut start));
+    let first = |length: usize| start[..length].iter().find(|byte| !byte.is_ascii_whitespace()).copied();
+    read.is_ok_and(|length| first(length) == Some(b'{'))
+}
+
+fn of_json(path: &str) -> anyhow::Result<Side> {
+    let failed = |error: &dyn std::fmt::Display| Failure::target(format!("{path}: {error}"));
+    let mut text = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(JSON_BYTES_MAX).read_to_end(&mut text))
+        .map_err(|error| failed(&error))?;
+    let value: Value = serde_json::from_slice(&text).map_err(|error| failed(&error))?;
+    let sums = json::sums(&value).map_err(|error| failed(&error))?;
+    let text = |value: &Value| value.as_str().map(str::to_string);
+    let taken = Taken {
+        from: path.to_string(),
+        at: text(&value["taken"]["at"]),
+        pid: value["process"]["pid"].as_i64().and_then(|pid| pid.try_into().ok()),
+        command: text(&value["process"]["command"]),
+        account_age_ms: None,
+    };
+    Ok(Side { taken, sums })
+}
+
+fn of_history(history: &History, when: When, path: &str) -> anyhow::Result<Side> {
+    let none = || Failure::target(format!("{path}: no account of {} is in it", safe(&history.title())));
+    let at = moment::find(history, when).ok_or_else(none)?;
+    let sums = figures::sums(history, at).ok_or_else(none)?;
+    let taken = Taken {
+        from: path.to_string(),
+        at: history.moments.get(at).map(|moment| moment.wall()),
+        pid: Some(history.facts.pid),
+        command: history.facts.main.clone(),
+        account_age_ms: history.account_age_ms(at).filter(|age| *age > 0),
+    };
+    Ok(Side { taken, sums })
+}
+
+/// The JVM that is meant: the one that there is, or the one that is named.
+pub fn choose<'a>(recording: &'a Recording, jvm: Option<&str>, path: &str) -> anyhow::Result<&'a History> {
+    let is_named = |history: &&History| match jvm {
+        None => true,
+        Some(jvm) => match jvm.parse::<i32>() {
+            Ok(pid) => history.facts.pid == pid,
+            Err(_) => {
+                let names = [&history.facts.main, &history.facts.container];
+                names.into_iter().flatten().any(|name| name.contains(jvm))
+            }
+        },
+    };
+    let named: Vec<&History> = recording.jvms.iter().filter(is_named).collect();
+    match named[..] {
+        [one] => Ok(one),
+        [] if jvm.is_none() => Err(Failure::target(format!("{path}: no JVM is in it"))),
+        [] => Err(Failure::target(format!("{path}: none of its JVMs is meant:{}", listed(&recording.jvms)))),
+        _ => {
+            let several: Vec<History> = named.into_iter().cloned().collect();
+            let which = if jvm.is_some() { "a longer part" } else { "--jvm PID" };
+            Err(Failure::usage(format!(
+                "{path} has {} JVMs; give {which}:{}",
+                several.len(),
+                listed(&several)
+            )))
+        }
+    }
+}
+
+fn listed(histories: &[History]) -> String {
+    let lines = histories.iter().take(30).map(|history| format!("\n  {}", history.title()));
+    safe(&lines.collect::<String>())
+}
+
+/// It goes to a terminal.
+fn safe(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() && letter != '\n' { '?' } else { letter }).collect()
+}

@@ -1,0 +1,198 @@
+//! `marusa doctor [TARGET]`: what is wrong with the memory of a JVM, of all JVMs, or of their host.
+
+use super::{Failure, amount, calibrate, map};
+use crate::act::fork_price;
+use crate::base::{Gap, Why};
+use crate::doctor::facts::gather::{self, Gathered, Who};
+use crate::doctor::{self, CATALOG, Finding, Level, Subject, rules};
+use crate::os::process::Process;
+use crate::show::doctor as show;
+use crate::snapshot::{Snapshot, Want, discover};
+use std::io::{BufWriter, Write, stdout};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+#[derive(clap::Args, Debug)]
+pub struct DoctorArgs {
+    /// A pid, or a part of the main class, jar or container name; without it the host and all its JVMs
+    #[arg(conflicts_with_all = ["host", "from"])]
+    target: Option<String>,
+    /// Only the host
+    #[arg(long, conflicts_with = "from")]
+    host: bool,
+    /// A file that `marusa freeze` wrote, or a core dump: what is wrong within that JVM
+    #[arg(long, value_name = "FILE")]
+    from: Option<PathBuf>,
+    /// How long the counters of the host are watched
+    #[arg(long, value_name = "TIME", value_parser = amount::duration, default_value = "1s")]
+    watch: Duration,
+    /// Exit with 1 when something is found that is as bad as this, or worse
+    #[arg(long, value_enum, value_name = "LEVEL")]
+    fail_on: Option<LevelArg>,
+    /// Leave out what has this id; as often as needed
+    #[arg(long, value_name = "ID")]
+    ignore: Vec<String>,
+    /// Machine-readable, schema marusa/doctor/1
+    #[arg(long, conflicts_with = "sarif")]
+    json: bool,
+    /// Machine-readable, SARIF 2.1.0
+    #[arg(long)]
+    sarif: bool,
+    /// All that is looked for: id, levels, and what it is
+    #[arg(long, conflicts_with_all = ["target", "host", "from", "sarif"])]
+    list: bool,
+    /// What a finding means, when it is one, and what to do
+    #[arg(long, value_name = "ID", conflicts_with_all = ["target", "host", "from", "sarif", "json", "list"])]
+    explain: Option<String>,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum LevelArg {
+    Info,
+    Warn,
+    Critical,
+}
+
+impl LevelArg {
+    fn level(self) -> Level {
+        match self {
+            LevelArg::Info => Level::Info,
+            LevelArg::Warn => Level::Warn,
+            LevelArg::Critical => Level::Critical,
+        }
+    }
+}
+
+pub fn run(args: &DoctorArgs) -> anyhow::Result<u8> {
+    let mut out = BufWriter::new(stdout().lock());
+    if let Some(id) = &args.explain {
+        let entry = CATALOG.iter().find(|entry| entry.rule.id == id).ok_or_else(|| unknown(id))?;
+        write!(out, "{}", entry.page)?;
+        out.flush()?;
+        return Ok(0);
+    }
+    if let Some(id) = args.ignore.iter().find(|id| CATALOG.iter().all(|entry| entry.rule.id != **id)) {
+        return Err(unknown(id));
+    }
+    if args.list {
+        match args.json {
+            true => json(&mut out, &show::list_json(CATALOG))?,
+            false => show::list(&mut out, CATALOG)?,
+        }
+        out.flush()?;
+        return Ok(0);
+    }
+    examine(args, &mut out)
+}
+
+fn examine(args: &DoctorArgs, out: &mut dyn Write) -> anyhow::Result<u8> {
+    let started = Instant::now();
+    let gathered = gathered(args)?;
+    let mut findings = doctor::examine(&gathered.facts, &args.ignore).findings;
+    if args.from.is_some() {
+        findings.retain(|finding| finding.subject != Subject::Host);
+    }
+    let shown = show::Shown {
+        gathered: &gathered,
+        findings: &findings,
+        ignored: &args.ignore,
+        catalog: CATALOG,
+        has_host: args.from.is_none(),
+        took_ms: started.elapsed().as_secs_f64() * 1e3,
+    };
+    match (args.json, args.sarif) {
+        (true, _) => json(out, &show::json(&shown))?,
+        (_, true) => json(out, &show::sarif(&shown))?,
+        _ => show::text(out, &shown)?,
+    }
+    out.flush()?;
+    if gathered.hidden > 0 {
+        let hint = discover::HINT;
+        eprintln!(
+            "marusa: {} processes of others may not be looked at, and may be JVMs too: {hint}",
+            gathered.hidden
+        );
+    }
+    status(args, &gathered, &findings)
+}
+
+fn gathered(args: &DoctorArgs) -> anyhow::Result<Gathered> {
+    if let Some(path) = &args.from {
+        let mut snapshot = map::thaw(path)?;
+        snapshot.keep_only(Want { page_sizes: true, smaps: true });
+        return Ok(gather::kept(snapshot));
+    }
+    let who = match &args.target {
+        None if args.host => Who::Nobody,
+        None => Who::All,
+        Some(target) => Who::One(target_of(target)?),
+    };
+    let me = Process::open(std::process::id() as i32).map_err(|error| Failure::target(error.to_string()))?;
+    let mut gathered = gather::gather(who, args.watch, &me);
+    gathered.facts.host.is_splintered = calibrate::is_splintered();
+    // Measured only where somebody asks: it takes some 20 ms.
+    if rules::is_forking(&gathered.facts) {
+        gathered.facts.host.fork_ms_per_gib = fork_price::ms_per_gib();
+    }
+    Ok(gathered)
+}
+
+/// What is found of one JVM and its host, for a page.
+pub(super) fn of_one(process: Process, watch: Duration) -> Vec<Finding> {
+    let Ok(me) = Process::open(std::process::id() as i32) else { return Vec::new() };
+    let mut gathered = gather::gather(Who::One(process), watch, &me);
+    gathered.facts.host.is_splintered = calibrate::is_splintered();
+    doctor::examine(&gathered.facts, &[]).findings
+}
+
+/// What is found of a JVM in a snapshot that was kept.
+pub(super) fn of_kept(mut snapshot: Snapshot) -> Vec<Finding> {
+    snapshot.keep_only(Want { page_sizes: true, smaps: true });
+    let mut findings = doctor::examine(&gather::kept(snapshot).facts, &[]).findings;
+    findings.retain(|finding| finding.subject != Subject::Host);
+    findings
+}
+
+/// A JVM that may not be read is one all the same: what there is to say of its host is said.
+fn target_of(target: &str) -> anyhow::Result<Process> {
+    let process = map::open_any(target)?;
+    match process.mappings() {
+        Ok(mappings) => map::check_jvm(&process, &mappings)?,
+        Err(gap) if gap.why == Why::Denied => {}
+        Err(gap) => return Err(map::unreadable(&process, &gap)),
+    }
+    Ok(process)
+}
+
+/// 4: JVMs were to be examined, and none of them could be, for lack of rights. 3: the one that was to be is gone.
+fn status(args: &DoctorArgs, gathered: &Gathered, findings: &[Finding]) -> anyhow::Result<u8> {
+    let unread: Vec<&Gap> = gathered.patients.iter().filter_map(|patient| patient.unread.as_ref()).collect();
+    let all_unread = gathered.facts.jvms.is_empty() && !unread.is_empty();
+    if let Some(gap) = gathered.unlisted.as_ref() {
+        return Err(failed("the JVMs of this host can not be listed", gap));
+    }
+    if all_unread && unread.iter().any(|gap| gap.why == Why::Denied) {
+        return Err(Failure::rights("no JVM could be read: only what is said of the host was examined"));
+    }
+    if let (true, Some(_), Some(gap)) = (all_unread, &args.target, unread.first()) {
+        return Err(failed("the JVM could not be read", gap));
+    }
+    let is_bad = |finding: &Finding| args.fail_on.is_some_and(|level| finding.level >= level.level());
+    Ok(if findings.iter().any(is_bad) { 1 } else { 0 })
+}
+
+fn failed(what: &str, gap: &Gap) -> anyhow::Error {
+    let message = format!("{what}: {gap}");
+    if gap.why == Why::Denied { Failure::rights(message) } else { Failure::target(message) }
+}
+
+fn unknown(id: &str) -> anyhow::Error {
+    let ids: Vec<&str> = CATALOG.iter().map(|entry| entry.rule.id).collect();
+    Failure::usage(format!("'{id}' is no finding; these are: {}", ids.join(", ")))
+}
+
+fn json(out: &mut dyn Write, value: &serde_json::Value) -> anyhow::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, value)?;
+    writeln!(out)?;
+    Ok(())
+}

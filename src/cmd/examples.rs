@@ -1,0 +1,220 @@
+//! Examples below the help of each command and in its man page. Lines that begin with `marusa` are parsed by a test, so that
+//! none of them can be out of date.
+
+/// Below `marusa --help`: where to begin.
+pub const FIRST: &str = "\
+Examples:
+  What runs here, and who has the memory of one of them:
+    marusa list
+    marusa map 4711
+  TARGET is a pid, or a part of the main class, jar or container name:
+    marusa map catalina --by page-size
+  Something is wrong, but what:
+    marusa doctor 4711
+  As it changes:
+    marusa top
+  Over time, and a page of it that opens in any browser:
+    marusa record 4711 -o orders.marusa
+    marusa report orders.marusa -o orders.html";
+
+/// Of every command.
+pub const EXIT_STATUS: &str = "\
+0  done
+1  the answer is \"no\": a check failed, something was found
+2  usage
+3  the target can not be read, or is gone
+4  rights are missing";
+
+const EXAMPLES: &[(&str, &str)] = &[
+    ("list", "    marusa list\n    marusa list --json"),
+    (
+        "map",
+        "  Areas and their biggest parts:\n    marusa map 4711\n  Which page sizes, and why not larger ones:\n    \
+         marusa map catalina --by page-size\n  Is all of the heap on huge pages (exit status 1: no):\n    \
+         marusa map 4711 --require 'heap>=95%@2M'\n  A page to look at, and to send: treemap, page grid, tables, findings:\n    \
+         marusa map 4711 --html account.html\n  The table of the paper, of a file that `marusa freeze` wrote:\n    \
+         marusa map --from app.frozen --taxonomy paper",
+    ),
+    (
+        "top",
+        "  All JVMs of the host; Enter goes into one, m sets a mark, ? is the help:\n    marusa top\n  One of them, \
+         every five seconds:\n    marusa top catalina --every 5s",
+    ),
+    (
+        "report",
+        "  A recording, as one page that needs no network:\n    marusa report app.marusa -o report.html\n  What a frozen file or \
+         a core dump holds:\n    marusa report app.frozen -o report.html",
+    ),
+    (
+        "diff",
+        "  What grew since a file was made; a frozen file, a core dump, or the JSON of an account:\n    \
+         marusa diff morning.frozen 4711\n  A recording, from its start to its end, and between two moments of it:\n    \
+         marusa diff orders.marusa\n    marusa diff orders.marusa@+10m orders.marusa@-5m --by arena\n  \
+         For CI (exit status 1: it grew by more):\n    \
+         marusa diff before.json 4711 --fail-if-grown 64M --fail-if-grown class_metadata=16M",
+    ),
+    (
+        "record",
+        "  Until Ctrl-C, or until it ends:\n    marusa record 4711 -o orders.marusa\n  The last hour of all JVMs of this \
+         host:\n    marusa record --all -o host.marusa --every 5s --keep 1h\n  What became of it: `leak`, `diff`, `report` and \
+         `export` take the file, also while it is written",
+    ),
+    (
+        "leak",
+        "  What of it grows without bound:\n    marusa leak orders.marusa\n  In full, without the first half hour:\n    \
+         marusa leak orders.marusa --from +30m --parts\n  After a test that ran for hours (exit status 1: it leaks):\n    \
+         marusa leak soak.marusa --fail-if-grows",
+    ),
+    (
+        "export",
+        "  For DuckDB, pandas and Spark:\n    marusa export orders.marusa --parquet orders.parquet\n  For everything \
+         else:\n    marusa export orders.marusa --csv - | head",
+    ),
+    (
+        "audit",
+        "  Our account against the JVM's own figures:\n    marusa audit 4711\n    marusa audit catalina --json",
+    ),
+    (
+        "trim",
+        "  What would come back:\n    marusa trim 4711 --dry-run\n  Every ten minutes, when it is worth it:\n    \
+         marusa trim 4711 --every 10m --above 100m",
+    ),
+    (
+        "tlb",
+        "  Five seconds, once:\n    marusa tlb 4711 5s 1\n  What a walk costs on this machine, measured once:\n    \
+         marusa tlb --calibrate",
+    ),
+    (
+        "doctor",
+        "  The host and all its JVMs:\n    marusa doctor\n  One JVM, for a probe (exit status 1: something is wrong):\n    \
+         marusa doctor 4711 --fail-on warn --json\n  What a finding means:\n    marusa doctor --explain thp-bloat",
+    ),
+    (
+        "stalls",
+        "  Who waits for memory to be compacted or reclaimed:\n    marusa stalls\n  One JVM, ten times a second each:\n    \
+         marusa stalls 4711 1s 10",
+    ),
+    (
+        "pages",
+        "  What large pages for this JVM need, as a plan; make it so; was it so; and back:\n    \
+         marusa pages plan 4711 -o plan.json\n    marusa pages apply plan.json --dry-run\n    \
+         marusa pages verify 4711 plan.json\n    marusa pages undo --list\n  A running JVM, without a restart:\n    \
+         marusa pages collapse 4711 --dry-run",
+    ),
+    (
+        "bench",
+        "  What would be run, and what would change on the host:\n    marusa bench fork --dry-run\n  What starting a process \
+         costs, by page size, and kept:\n    marusa bench fork --heaps 1g --pages 4k,thp --save fork.json",
+    ),
+    (
+        "bench fork",
+        "  What would be run:\n    marusa bench fork --dry-run\n  Three sizes of heap, kept, and gone on with when it was \
+         ended:\n    marusa bench fork --jdk 17 --heaps 512m,1g,2g --pages 4k,thp --save fork.json",
+    ),
+    (
+        "bench touch",
+        "  4 KiB against 2 MiB pages, by a program of ours, not by a JVM:\n    \
+         marusa bench touch --bytes 512m --by own --pages 4k,thp-2m --rounds 3",
+    ),
+    (
+        "bench reflection",
+        "  One JVM of each kind:\n    marusa bench reflection --runs 1\n  The native accessor against the generated one:\n    \
+         marusa bench reflection --jdk 17 --calls 10,2000 --accessors native,generated",
+    ),
+    (
+        "bench direct-buffers",
+        "  As the paper measured, with a page more for each buffer:\n    marusa bench direct-buffers --page-aligned\n  \
+         What many arenas of malloc hold:\n    marusa bench direct-buffers --threads 1,8,32 --runs 5",
+    ),
+    (
+        "bench trim",
+        "  Only the part that needs no root:\n    marusa bench trim --part jit\n  What the part with swapping would change on \
+         the host:\n    marusa bench trim --part swap --dry-run",
+    ),
+    (
+        "bench throughput",
+        "  Brings the server once, and measures one heap on two kinds of pages:\n    \
+         marusa bench throughput --fetch --heaps 1g --pages 4k,thp --save throughput.json",
+    ),
+    (
+        "bench gc",
+        "  Two collectors, pages of 4 KiB and of 2 MiB:\n    \
+         marusa bench gc --gc g1,zgc --pages 4k,thp --live 256m --gc-threads own",
+    ),
+    (
+        "bench account",
+        "  The server alone, with its areas over time as a page:\n    \
+         marusa bench account --fetch --program daytrader --duration 5m --html account.html",
+    ),
+    (
+        "pages plan",
+        "  For a JVM that runs, as it was started:\n    marusa pages plan 4711 -o plan.json\n  For one that is only planned, as \
+         settings of systemd:\n    marusa pages plan --jdk hotspot-21 --gc g1 --heap 6g --emit systemd",
+    ),
+    (
+        "pages apply",
+        "  What would be changed, and then that:\n    marusa pages apply plan.json --dry-run\n    \
+         marusa pages apply plan.json --persist",
+    ),
+    ("pages undo", "    marusa pages undo --list\n    marusa pages undo plan.json"),
+    (
+        "pages verify",
+        "  Did it get what it asked for (exit status 1: no):\n    marusa pages verify 4711\n  And what the plan promised:\n    \
+         marusa pages verify 4711 plan.json",
+    ),
+    (
+        "pages collapse",
+        "  What could be put on pages of 2 MiB, and what that would cost:\n    marusa pages collapse 4711 --dry-run\n  Only the \
+         heap, with threads waiting 2 ms at most:\n    marusa pages collapse 4711 --area java_heap --stall-budget 2ms",
+    ),
+    ("pages split", "    marusa pages split 4711\n    marusa pages split 4711 --area java_heap --dry-run"),
+    (
+        "pages prove",
+        "  By the counters of the processor:\n    marusa pages prove 4711\n  By a figure of the program's own:\n    \
+         marusa pages prove 4711 --metric-url http://127.0.0.1:8080/metrics --series requests_total --better higher",
+    ),
+    (
+        "compare",
+        "  Does it run faster with transparent huge pages:\n    \
+         marusa compare --arm plain='' --arm thp='-XX:+UseTransparentHugePages' -- java -jar app.jar\n  What would be run:\n    \
+         marusa compare --arm g1='-XX:+UseG1GC' --arm z='-XX:+UseZGC' --dry-run -- java -jar app.jar",
+    ),
+    (
+        "freeze",
+        "  For a bug report; holds no text of the program but names of threads and files:\n    marusa freeze 4711 -o app.frozen",
+    ),
+    (
+        "man",
+        "  One page:\n    marusa man map | man -l -\n  All of them:\n    marusa man -o /usr/local/share/man/man1",
+    ),
+    (
+        "completions",
+        "    marusa completions bash > /etc/bash_completion.d/marusa\n    \
+         marusa completions zsh > /usr/local/share/zsh/site-functions/_marusa\n    \
+         marusa completions fish > /etc/fish/completions/marusa.fish",
+    ),
+];
+
+/// What stands below the help of a command: "map", "pages plan".
+pub fn of(name: &str) -> String {
+    text(name).map_or(String::new(), |text| format!("Examples:\n{text}"))
+}
+
+pub fn text(name: &str) -> Option<&'static str> {
+    EXAMPLES.iter().find(|(of, _)| *of == name).map(|(_, text)| *text)
+}
+
+/// Below the help of the program itself.
+pub fn of_all() -> String {
+    let status: String = EXIT_STATUS.lines().map(|line| format!("  {line}\n")).collect();
+    format!("{FIRST}\n\nExit status:\n{}", status.trim_end())
+}
+
+/// The commands among the examples, up to where a shell takes over.
+pub fn lines(name: &str) -> impl Iterator<Item = &'static str> {
+    let commands =
+        text(name).unwrap_or_default().lines().map(str::trim).filter(|line| line.starts_with("marusa "));
+    commands
+        .map(|line| line.split(" | ").next().unwrap_or(line))
+        .map(|line| line.split(" > ").next().unwrap_or(line))
+}

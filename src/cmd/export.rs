@@ -1,0 +1,99 @@
+//! `marusa export FILE`: a recording for other tools.
+
+use super::Failure;
+use super::diff::source;
+use super::record::file;
+use crate::record::Recording;
+use crate::show::rows;
+use crate::show::units::human;
+use std::fs::File;
+use std::io::{self, BufWriter, Write, stdout};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+#[derive(clap::Args, Debug)]
+pub struct ExportArgs {
+    /// A recording (`marusa record`); it may still be written to
+    file: PathBuf,
+    /// Apache Parquet: DuckDB, pandas, Spark
+    #[arg(long, value_name = "OUT", required_unless_present_any = ["csv", "json_lines"])]
+    parquet: Option<PathBuf>,
+    /// Comma-separated values; - is standard output
+    #[arg(long, value_name = "OUT")]
+    csv: Option<PathBuf>,
+    /// One JSON object a line; - is standard output
+    #[arg(long, value_name = "OUT")]
+    json_lines: Option<PathBuf>,
+    /// One JVM only, where it has several: a pid, or a part of its name
+    #[arg(long, value_name = "PID|NAME")]
+    jvm: Option<String>,
+}
+
+pub fn run(args: &ExportArgs) -> anyhow::Result<u8> {
+    let mut recording = file::load(&args.file)?;
+    if let Some(jvm) = &args.jvm {
+        let path = args.file.display().to_string();
+        let history = source::choose(&recording, Some(jvm), &path)?.clone();
+        recording.jvms = vec![history];
+    }
+    if recording.jvms.is_empty() {
+        return Err(Failure::target(format!("{}: no JVM is in it", args.file.display())));
+    }
+    for out in [&args.parquet, &args.csv, &args.json_lines].into_iter().flatten() {
+        if is_same(out, &args.file) {
+            return Err(Failure::usage(format!(
+                "{} is the recording itself: give another name",
+                out.display()
+            )));
+        }
+    }
+    if let Some(path) = &args.parquet {
+        // It has its table of contents at its end: no pipe takes that late.
+        written(path, |file| rows::parquet::write(file, &recording))?;
+    }
+    if let Some(path) = &args.csv {
+        lines(path, &recording, rows::csv)?;
+    }
+    if let Some(path) = &args.json_lines {
+        lines(path, &recording, rows::json_lines)?;
+    }
+    Ok(0)
+}
+
+/// Whether two names are of one file.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let identity = |path: &Path| std::fs::metadata(path).map(|facts| (facts.dev(), facts.ino())).ok();
+    identity(one).is_some_and(|one| Some(one) == identity(other))
+}
+
+fn lines(
+    path: &Path,
+    recording: &Recording,
+    write: fn(&mut dyn Write, &Recording) -> io::Result<()>,
+) -> anyhow::Result<()> {
+    if path == Path::new("-") {
+        let mut out = BufWriter::new(stdout().lock());
+        write(&mut out, recording)?;
+        return Ok(out.flush()?);
+    }
+    written(path, |file| {
+        let mut out = BufWriter::new(file);
+        write(&mut out, recording)?;
+        out.flush()
+    })
+}
+
+/// A file that could not be written to its end is no file.
+fn written(path: &Path, write: impl FnOnce(File) -> io::Result<()>) -> anyhow::Result<()> {
+    let failed = |error: io::Error| Failure::usage(format!("{}: {error}", path.display()));
+    let file = File::create(path).map_err(failed)?;
+    if let Err(error) = write(file) {
+        // What is no regular file (/dev/full) is not ours to remove.
+        if path.is_file() {
+            let _ = std::fs::remove_file(path);
+        }
+        return Err(failed(error));
+    }
+    eprintln!("marusa: {}: {}", path.display(), human(super::record::bytes_of(path)));
+    Ok(())
+}

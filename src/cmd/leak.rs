@@ -1,0 +1,76 @@
+//! `marusa leak FILE`: what of a recording grows without bound, what levels off, and what can not be told yet.
+
+use super::Failure;
+use super::diff::{moment, source};
+use super::record::file;
+use crate::measure::growth::Verdict;
+use crate::record::{History, leaks};
+use crate::show::leaks as show;
+use std::io::{BufWriter, Write, stdout};
+use std::path::PathBuf;
+
+#[derive(clap::Args, Debug)]
+pub struct LeakArgs {
+    /// A recording (`marusa record`); it may still be written to
+    file: PathBuf,
+    /// Only this JVM: a pid, or a part of its name
+    #[arg(long, value_name = "PID|NAME")]
+    jvm: Option<String>,
+    /// From when on: +10m, -1h (before the end), 14:00, 2026-11-21T14:00:00Z; the warm-up is left out by itself
+    #[arg(long, value_name = "TIME", value_parser = moment::parse, allow_hyphen_values = true)]
+    from: Option<moment::When>,
+    /// Until when
+    #[arg(long, value_name = "TIME", value_parser = moment::parse, allow_hyphen_values = true)]
+    to: Option<moment::When>,
+    /// The parts of areas, too
+    #[arg(long)]
+    parts: bool,
+    /// Exit status 1 where something grows without bound
+    #[arg(long)]
+    fail_if_grows: bool,
+    /// Machine-readable, schema marusa/leak/1
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &LeakArgs) -> anyhow::Result<u8> {
+    let path = args.file.display().to_string();
+    let recording = file::load(&args.file)?;
+    let histories: Vec<&History> = match &args.jvm {
+        Some(jvm) => vec![source::choose(&recording, Some(jvm), &path)?],
+        None => recording.jvms.iter().collect(),
+    };
+    if histories.is_empty() {
+        return Err(Failure::target(format!("{path}: no JVM is in it")));
+    }
+    let mut judged = Vec::new();
+    for history in histories {
+        judged.push((history, judge(args, history)?));
+    }
+    let mut out = BufWriter::new(stdout().lock());
+    match args.json {
+        true => {
+            serde_json::to_writer_pretty(&mut out, &show::json(&judged))?;
+            writeln!(out)?;
+        }
+        false => show::text(&mut out, &judged)?,
+    }
+    out.flush()?;
+    let grows =
+        judged.iter().flat_map(|(_, rows)| rows).any(|row| row.growth.verdict == Verdict::GrowsWithoutBound);
+    Ok(u8::from(args.fail_if_grows && grows))
+}
+
+/// One that has no account has no moment either, and nothing that could be judged.
+fn judge(args: &LeakArgs, history: &History) -> anyhow::Result<Vec<leaks::Row>> {
+    let at = |when: Option<moment::When>| when.and_then(|when| seconds(history, when));
+    let (from, to) = (at(args.from).unwrap_or(0.0), at(args.to).unwrap_or(f64::INFINITY));
+    if from > to {
+        return Err(Failure::usage("--from lies behind --to"));
+    }
+    Ok(leaks::judge(history, from, to, args.parts))
+}
+
+fn seconds(history: &History, when: moment::When) -> Option<f64> {
+    Some(history.seconds(moment::find(history, when)?))
+}

@@ -1,0 +1,81 @@
+//! One offline page, written to a file: `map --html` and `report`.
+
+use super::{Failure, doctor};
+use crate::base::rfc3339;
+use crate::map::{self, MemoryMap};
+use crate::os::process::Process;
+use crate::show::html::{self, Account, Findings, Page};
+use crate::snapshot::Snapshot;
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write, stdout};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+/// How long the counters of the host are watched for the findings of a page, as by `doctor`.
+pub(super) const WATCH: Duration = Duration::from_secs(1);
+
+/// The page of one account; `live`: the process, if it still runs, for the findings of its host.
+pub fn of_account(
+    path: &Path,
+    snapshot: &Snapshot,
+    map: &MemoryMap,
+    live: Option<Process>,
+) -> anyhow::Result<()> {
+    let title = title(snapshot, live.as_ref());
+    let findings = match live {
+        Some(process) => doctor::of_one(process, WATCH),
+        None => doctor::of_kept(snapshot.clone()),
+    };
+    let grid = map::grid::grid(snapshot, map);
+    let page = Page {
+        title,
+        made_at: rfc3339(SystemTime::now()),
+        account: Some(Account { snapshot, map, grid: grid.as_ref() }),
+        histories: &[],
+        growth: &[],
+        findings: Some(Findings { list: &findings, looked_at: "" }),
+        gaps: &map.gaps,
+        nonce: nonce(),
+    };
+    write(path, &page)
+}
+
+/// The main class or jar says most. A frozen file has no command; that of a core has lost where its words end.
+fn title(snapshot: &Snapshot, live: Option<&Process>) -> String {
+    let process = &snapshot.os.process;
+    let parted = || process.command.split(' ').map(str::to_string).collect::<Vec<String>>();
+    let words = live.and_then(|live| live.arguments().ok()).unwrap_or_else(parted);
+    match crate::jvm::command_line::parse(&words).main {
+        Some(main) => format!("{main}, pid {}", process.pid),
+        None => format!("pid {}", process.pid),
+    }
+}
+
+/// "-": standard output.
+pub fn write(path: &Path, page: &Page) -> anyhow::Result<()> {
+    if path == Path::new("-") {
+        let mut out = BufWriter::new(stdout().lock());
+        html::page(&mut out, page)?;
+        return Ok(out.flush()?);
+    }
+    let written = || -> io::Result<u64> {
+        let mut out = BufWriter::new(File::create(path)?);
+        html::page(&mut out, page)?;
+        out.flush()?;
+        Ok(out.get_ref().metadata()?.len())
+    };
+    let failed = |error| Failure::usage(format!("{} can not be written: {error}", path.display()));
+    let bytes = written().map_err(failed)?;
+    eprintln!("marusa: {} written, {}: open it in a browser", path.display(), crate::base::human(bytes));
+    Ok(())
+}
+
+/// 128 bits of the kernel's own chance.
+pub fn nonce() -> String {
+    let mut bytes = [0_u8; 16];
+    let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
+    if read.is_err() {
+        bytes.iter_mut().for_each(|byte| *byte = fastrand::u8(..));
+    }
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

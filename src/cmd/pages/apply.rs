@@ -1,0 +1,165 @@
+//! `marusa pages apply PLAN`: shows what would change, asks, changes it behind a journal, and says the way back.
+
+use super::door::{failure, state_folder};
+use crate::act::door::identity::{self, Identity};
+use crate::act::door::journal::PlanMark;
+use crate::act::door::{self, Linux, Outcome, Request, Store};
+use crate::act::signals::Blocked;
+use crate::base::limits::{DOOR_PLAN_BYTES_MAX, DOOR_STEPS_MAX};
+use crate::cmd::Failure;
+use crate::pages::types::{Plan, SCHEMA, Step};
+use crate::show::pages::apply as show;
+use std::io::{IsTerminal, Read, Write, stderr, stdin, stdout};
+use std::path::{Path, PathBuf};
+
+#[derive(clap::Args, Debug)]
+pub struct ApplyArgs {
+    /// A plan of `marusa pages plan`
+    plan: PathBuf,
+    /// Show each step with what is there now and whether it can be made; nothing is written
+    #[arg(long)]
+    dry_run: bool,
+    /// Also write the files that make it stay over a restart of the host
+    #[arg(long)]
+    persist: bool,
+    /// Do not ask. Without a terminal to ask on, nothing is done unless this is given
+    #[arg(long, short)]
+    yes: bool,
+    /// Let the kernel forget cached files where it finds too few huge pages
+    #[arg(long)]
+    drop_caches: bool,
+    /// Apply it once more on top where it is applied already
+    #[arg(long)]
+    again: bool,
+    /// Where the journals are kept [default: $MARUSA_STATE, or /var/lib/marusa]
+    #[arg(long, value_name = "FOLDER")]
+    state: Option<PathBuf>,
+    /// Machine-readable, schema marusa/pages-apply/1
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &ApplyArgs) -> anyhow::Result<u8> {
+    let text = read_plan(&args.plan)?;
+    let plan = parse(&args.plan, &text)?;
+    same_host(&plan)?;
+    let mut steps: Vec<Step> = plan.steps.clone();
+    if args.persist {
+        steps.extend(plan.persist.iter().cloned());
+    }
+    let (machine, store) = (Linux::default(), Store::new(state_folder(args.state.as_deref())?));
+    let steps = door::with_own_folder(&machine, steps);
+    if steps.len() > DOOR_STEPS_MAX {
+        return Err(Failure::usage(format!("the plan has more than {DOOR_STEPS_MAX} steps")));
+    }
+    let path = args.plan.display().to_string();
+    let given = show::Given {
+        plan: &path,
+        steps: &steps,
+        persist: args.persist,
+        boot: &plan.boot,
+        jvm_options: &plan.jvm_options,
+    };
+    let previews = door::preview(&machine, &steps, &store.folder.display().to_string());
+    let mut out = stdout().lock();
+    if args.dry_run || steps.is_empty() {
+        match args.json {
+            true => writeln!(out, "{:#}", show::preview_json(&given, &previews))?,
+            false => show::preview(&mut out, &given, &previews)?,
+        }
+        return Ok(u8::from(previews.iter().any(|preview| preview.hindrance.is_some())));
+    }
+    if let Some(why) = previews.iter().find_map(|preview| preview.hindrance.clone()) {
+        return Err(failure(why));
+    }
+    if !args.yes && !agreed(&given, &previews)? {
+        writeln!(stderr(), "nothing was done")?;
+        return Ok(1);
+    }
+    let request = Request {
+        plan: PlanMark::of(&absolute(&args.plan), &text),
+        steps: steps.clone(),
+        persist: args.persist,
+        drop_caches: args.drop_caches,
+        again: args.again,
+        made_by: format!("marusa {}", env!("CARGO_PKG_VERSION")),
+    };
+    // A signal to end waits until the step is made, and then takes all of them back.
+    let _blocked = Blocked::start();
+    let receipt = door::apply(&machine, &store, &request).map_err(failure)?;
+    match args.json {
+        true => writeln!(out, "{:#}", show::receipt_json(&given, &receipt))?,
+        false => show::receipt(&mut out, &given, &receipt)?,
+    }
+    Ok(match &receipt.outcome {
+        Outcome::Applied => 0,
+        Outcome::AlreadyApplied { lost } => u8::from(!lost.is_empty()),
+        Outcome::TakenBack { .. } => 1,
+    })
+}
+
+/// Also the plan that `undo` is given.
+pub fn read_plan(path: &Path) -> anyhow::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    let read =
+        std::fs::File::open(path).and_then(|file| file.take(DOOR_PLAN_BYTES_MAX + 1).read_to_end(&mut text));
+    match read {
+        Err(error) => Err(Failure::usage(format!("{}: {error}", path.display()))),
+        Ok(length) if length as u64 > DOOR_PLAN_BYTES_MAX => {
+            Err(Failure::usage(format!("{} is too long for a plan", path.display())))
+        }
+        Ok(_) => Ok(text),
+    }
+}
+
+fn parse(path: &Path, text: &[u8]) -> anyhow::Result<Plan> {
+    let no_plan = |why: String| {
+        let why: String = why.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect();
+        Failure::usage(format!("{} is no plan: {why}", path.display()))
+    };
+    let value: serde_json::Value =
+        serde_json::from_slice(text).map_err(|error| no_plan(error.to_string()))?;
+    match value["schema"].as_str() {
+        Some(SCHEMA) => {}
+        Some(other) if other.starts_with("marusa/pages-plan/") => {
+            return Err(no_plan(format!(
+                "it has the format {other}, and this version of Marusa reads {SCHEMA}"
+            )));
+        }
+        _ => return Err(no_plan(format!("it does not say that its format is {SCHEMA}"))),
+    }
+    serde_json::from_value(value).map_err(|error| no_plan(error.to_string()))
+}
+
+fn same_host(plan: &Plan) -> anyhow::Result<()> {
+    let there = Identity {
+        machine: plan.host.machine.clone(),
+        kernel: plan.host.kernel.clone(),
+        memory_bytes: plan.host.memory_bytes,
+    };
+    match identity::here().differs(&there) {
+        None => Ok(()),
+        Some(why) => Err(Failure::usage(format!(
+            "the plan was made for another host, or before this one changed: {why}; make it again here"
+        ))),
+    }
+}
+
+fn absolute(path: &Path) -> String {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf()).display().to_string()
+}
+
+fn agreed(given: &show::Given, previews: &[door::Preview]) -> anyhow::Result<bool> {
+    if !stdin().is_terminal() {
+        return Err(Failure::usage(
+            "nothing was done: there is no terminal to ask on; --yes applies, --dry-run shows the steps",
+        ));
+    }
+    let mut err = stderr().lock();
+    show::preview(&mut err, given, previews)?;
+    write!(err, "\nmake these changes? [y/N] ")?;
+    err.flush()?;
+    let mut answer = String::new();
+    stdin().read_line(&mut answer)?;
+    Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
+}

@@ -1,0 +1,85 @@
+//! `marusa pages plan --code --jdk PATH`: the code of an unmodified JDK on huge pages.
+
+use crate::act::ask_jdk;
+use crate::base::limits::{DOOR_COPIED_DEPTH_MAX, DOOR_COPIED_FILES_MAX};
+use crate::base::rfc3339;
+use crate::cmd::Failure;
+use crate::jvm::Gc;
+use crate::os::elf_file;
+use crate::os::host_memory::HostMemory;
+use crate::os::process::Process;
+use crate::pages::code::{self, Entry, Request, Tree};
+use crate::pages::{HostId, Plan, Subject, subject};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// Where a JDK has its libraries; those below `jre` and by machine are of JDK 8.
+const LIBRARIES: [&str; 5] = ["lib", "jre/lib/amd64", "jre/lib/aarch64", "lib/amd64", "lib/aarch64"];
+
+/// The plan for the JDK at `path`; `name` is that of the mount, too.
+pub fn plan(path: &Path, name: Option<String>, host_id: HostId) -> anyhow::Result<Plan> {
+    let home = ask_jdk::home(path).map_err(|error| Failure::usage(error.to_string()))?;
+    let home = home.canonicalize().unwrap_or(home);
+    let tree = tree(&home)?;
+    let myself =
+        Process::open(std::process::id() as i32).map_err(|error| Failure::target(error.to_string()))?;
+    let host = HostMemory::read(&myself).map_err(|gap| Failure::target(gap.to_string()))?;
+    let subject = of_release(&home)?;
+    let name = name.unwrap_or_else(|| format!("code-{}", subject.feature));
+    let (made_at, made_by) = (rfc3339(SystemTime::now()), format!("marusa {}", env!("CARGO_PKG_VERSION")));
+    Ok(code::plan(Request { tree: &tree, subject, name, host: &host, host_id, made_at, made_by }))
+}
+
+/// What is known without starting it; a plan for its code holds for every heap and collector.
+fn of_release(home: &Path) -> anyhow::Result<Subject> {
+    let unknown = || Failure::usage(format!("{}: which JDK this is can not be told", home.display()));
+    let known = subject::release_of(ask_jdk::release(home).as_deref(), "");
+    let known = match known {
+        Some(known) => Some(known),
+        None => ask_jdk::flags(home, &[]).ok().and_then(|said| subject::release_of(None, &said.version)),
+    };
+    let (vm, feature, version) = known.ok_or_else(unknown)?;
+    Ok(Subject {
+        vm,
+        feature,
+        version,
+        java_home: None,
+        gc: Gc::G1,
+        heap_initial_bytes: 0,
+        heap_max_bytes: 0,
+        cpus: 0,
+        flags: Default::default(),
+    })
+}
+
+fn tree(home: &Path) -> anyhow::Result<Tree> {
+    let failed = |error: std::io::Error| Failure::usage(format!("{}: {error}", home.display()));
+    let is_there = |folder: &&&str| home.join(folder).join("server/libjvm.so").is_file();
+    let Some(folder) = LIBRARIES.iter().find(is_there) else {
+        let places = LIBRARIES.join(", ");
+        return Err(Failure::usage(format!("{}: no server/libjvm.so in {places} below it", home.display())));
+    };
+    let libjvm = format!("{folder}/server/libjvm.so");
+    let mut entries = Vec::new();
+    walk(home, &PathBuf::new(), 0, &mut entries).map_err(failed)?;
+    let segments = elf_file::segments(&home.join(&libjvm)).map_err(failed)?;
+    Ok(Tree { home: home.display().to_string(), entries, libjvm, segments })
+}
+
+fn walk(home: &Path, below: &Path, depth: usize, entries: &mut Vec<Entry>) -> std::io::Result<()> {
+    if depth > DOOR_COPIED_DEPTH_MAX || entries.len() > DOOR_COPIED_FILES_MAX {
+        return Err(std::io::Error::other("more files or folders than a JDK has"));
+    }
+    for entry in std::fs::read_dir(home.join(below))? {
+        let entry = entry?;
+        let path = below.join(entry.file_name());
+        let facts = entry.metadata()?;
+        let text = path.to_str().ok_or(std::io::ErrorKind::InvalidData)?.to_string();
+        let (is_folder, is_file) = (facts.is_dir(), facts.is_file());
+        entries.push(Entry { path: text, is_folder, is_file, bytes: if is_file { facts.len() } else { 0 } });
+        if is_folder {
+            walk(home, &path, depth + 1, entries)?;
+        }
+    }
+    Ok(())
+}

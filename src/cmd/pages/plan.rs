@@ -1,0 +1,358 @@
+//! `marusa pages plan`: from a JVM that runs, is installed or is only named to a plan. It changes nothing.
+
+use super::code;
+use crate::act::ask_jdk::{self, AskError};
+use crate::act::door::identity::{self, Identity};
+use crate::base::{Gap, PAGE, Why, rfc3339};
+use crate::cmd::{Failure, amount, map as map_command};
+use crate::os::cpus;
+use crate::os::host;
+use crate::os::host_memory::HostMemory;
+use crate::os::process::Process;
+use crate::pages::emit::Emit;
+use crate::pages::feasible::Preference;
+use crate::pages::plan::{self, Request, Running};
+use crate::pages::subject::{self, Wanted};
+use crate::pages::{Feasible, HostId, Mode, Plan, Subject, Vm, persist};
+use crate::show::pages::{code as show_code, plan as show};
+use crate::snapshot::{self, Snapshot, Want};
+use std::io::{Write, stdout};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+#[derive(clap::Args, Debug)]
+pub struct PlanArgs {
+    /// A running JVM: a pid, or a part of the main class, jar or container name
+    #[arg(required_unless_present = "jdk", conflicts_with = "jdk")]
+    target: Option<String>,
+    /// A JVM that does not run yet: the folder of a JDK, or hotspot-8 to -25, openj9-8 to -25
+    #[arg(long, value_name = "PATH|NAME")]
+    jdk: Option<String>,
+    /// Not the heap but the code of the JDK at --jdk PATH: its libraries on a tmpfs with huge pages
+    #[arg(long, requires = "jdk", conflicts_with_all = ["gc", "heap", "mode", "unit", "emit"])]
+    code: bool,
+    /// serial, parallel, cms, g1, zgc, zgc-generational, shenandoah, shenandoah-generational, epsilon
+    #[arg(long, requires = "jdk")]
+    gc: Option<String>,
+    /// As -Xmx: 6g
+    #[arg(long, requires = "jdk", required_unless_present_any = ["target", "code"], value_parser = amount::bytes)]
+    heap: Option<u64>,
+    /// As -Xms; as --heap if not given
+    #[arg(long, requires = "jdk", value_parser = amount::bytes)]
+    initial_heap: Option<u64>,
+    /// As -XX:ReservedCodeCacheSize; the JDK's default if not given
+    #[arg(long, requires = "jdk", value_parser = amount::bytes)]
+    code_cache: Option<u64>,
+    /// CPUs that the JVM is to count; those of this process if not given
+    #[arg(long, requires = "jdk", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    cpus: Option<u32>,
+    /// A further option that the JVM starts with; as often as needed
+    #[arg(long, requires = "jdk", value_name = "OPTION", allow_hyphen_values = true)]
+    jvm_option: Vec<String>,
+    /// Which pages; auto says by which rule it chose
+    #[arg(long, value_enum, default_value_t = ModeArg::Auto)]
+    mode: ModeArg,
+    /// JVMs like this one that are to run at the same time
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=4096))]
+    instances: u64,
+    /// Let the kernel take the pages when the JVM starts: gentle, but not guaranteed
+    #[arg(long, conflicts_with = "pool")]
+    overcommit: bool,
+    /// Take the pages now and keep them
+    #[arg(long)]
+    pool: bool,
+    /// Shared memory of System V (-XX:+UseSHM, JDK 8 to 21)
+    #[arg(long)]
+    shm: bool,
+    /// The group of the JVM's user, for huge pages of shared memory (OpenJ9, --shm)
+    #[arg(long, value_name = "GID")]
+    group: Option<u32>,
+    /// The systemd service that starts the JVM: `apply --persist` adds the options to it
+    #[arg(long, value_name = "SERVICE")]
+    unit: Option<String>,
+    /// Of the plan, and of the files that it makes
+    #[arg(long)]
+    name: Option<String>,
+    /// Where the plan is written to, for apply, verify and undo
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// The plan itself, schema marusa/pages-plan/1
+    #[arg(long, conflicts_with = "emit")]
+    json: bool,
+    /// The plan in the words of other tools
+    #[arg(long, value_enum)]
+    emit: Option<EmitArg>,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum ModeArg {
+    #[value(name = "hugetlb-2m")]
+    HugeTlb2M,
+    #[value(name = "hugetlb-1g")]
+    HugeTlb1G,
+    Thp,
+    Auto,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum EmitArg {
+    Sysctl,
+    Tmpfiles,
+    Limits,
+    Systemd,
+    Cmdline,
+    Docker,
+    Kubernetes,
+    Jvm,
+    All,
+}
+
+pub fn run(args: &PlanArgs) -> anyhow::Result<u8> {
+    let plan = match (args.code, &args.jdk) {
+        (true, Some(jdk)) => {
+            code::plan(Path::new(jdk), args.name.as_deref().map(plan::clean_name), host_id())?
+        }
+        _ => make(args)?,
+    };
+    if let Some(path) = &args.output {
+        save(path, &plan)?;
+    }
+    let mut out = stdout().lock();
+    match (args.emit, args.json) {
+        (Some(kind), _) => emit(&mut out, kind, &plan)?,
+        (None, true) => {
+            serde_json::to_writer_pretty(&mut out, &plan)?;
+            writeln!(out)?;
+        }
+        (None, false) if args.code => {
+            show_code::text(&mut out, &plan, args.output.as_deref().and_then(Path::to_str))?
+        }
+        (None, false) => show::text(&mut out, &plan, args.output.as_deref().and_then(Path::to_str))?,
+    }
+    out.flush()?;
+    Ok(if plan.outlook.feasible == Feasible::No { 1 } else { 0 })
+}
+
+fn save(path: &Path, plan: &Plan) -> anyhow::Result<()> {
+    let text = serde_json::to_string_pretty(plan)? + "\n";
+    std::fs::write(path, text)
+        .map_err(|error| Failure::usage(format!("{} can not be written: {error}", path.display())))
+}
+
+fn emit(out: &mut dyn Write, kind: EmitArg, plan: &Plan) -> std::io::Result<()> {
+    let wanted = Emit::ALL.iter().zip(EMITS).filter(|(_, arg)| kind == EmitArg::All || kind == *arg);
+    for (at, (one, _)) in wanted.enumerate() {
+        if kind == EmitArg::All {
+            let gap = if at > 0 { "\n" } else { "" };
+            writeln!(out, "{gap}# === {} ===", one.name())?;
+        }
+        out.write_all(one.text(plan).as_bytes())?;
+    }
+    Ok(())
+}
+
+/// In the order of `Emit::ALL`.
+const EMITS: [EmitArg; 8] = [
+    EmitArg::Sysctl,
+    EmitArg::Tmpfiles,
+    EmitArg::Limits,
+    EmitArg::Systemd,
+    EmitArg::Cmdline,
+    EmitArg::Docker,
+    EmitArg::Kubernetes,
+    EmitArg::Jvm,
+];
+
+/// The JVM, and what is known of it.
+struct Found {
+    subject: Subject,
+    process: Process,
+    launch: Vec<String>,
+    running: Option<Running>,
+    gaps: Vec<Gap>,
+}
+
+fn make(args: &PlanArgs) -> anyhow::Result<Plan> {
+    let found = match (&args.target, &args.jdk) {
+        (Some(target), _) => of_target(target)?,
+        (None, Some(jdk)) => of_jdk(args, jdk)?,
+        (None, None) => return Err(Failure::usage("a TARGET or --jdk is needed")),
+    };
+    let host = HostMemory::read(&found.process).map_err(|gap| Failure::target(gap.to_string()))?;
+    fits(found.subject.heap_max_bytes, args.instances, host.meminfo.total_bytes)?;
+    let unit = args.unit.as_deref().map(|unit| {
+        persist::unit_name(unit).ok_or_else(|| Failure::usage(format!("'{unit}' is no name of a service")))
+    });
+    let request = Request {
+        subject: found.subject,
+        mode: match args.mode {
+            ModeArg::HugeTlb2M => Some(Mode::HugeTlb2M),
+            ModeArg::HugeTlb1G => Some(Mode::HugeTlb1G),
+            ModeArg::Thp => Some(Mode::Thp),
+            ModeArg::Auto => None,
+        },
+        preference: match (args.pool, args.overcommit) {
+            (true, _) => Preference::Pool,
+            (_, true) => Preference::Overcommit,
+            _ => Preference::Auto,
+        },
+        instances: args.instances,
+        name: args.name.as_deref().map(plan::clean_name),
+        host: &host,
+        host_id: host_id(),
+        made_at: rfc3339(SystemTime::now()),
+        made_by: format!("marusa {}", env!("CARGO_PKG_VERSION")),
+        launch: found.launch,
+        running: found.running,
+        shm: args.shm,
+        group: args.group,
+        unit: unit.transpose()?,
+        gaps: found.gaps,
+    };
+    plan::make(&request).map_err(|error| Failure::usage(error.to_string()))
+}
+
+fn fits(heap: u64, instances: u64, total: u64) -> anyhow::Result<()> {
+    if heap.saturating_mul(instances) < total {
+        return Ok(());
+    }
+    let times = if instances > 1 { format!("{instances} times ") } else { String::new() };
+    Err(Failure::usage(format!(
+        "{times}a heap of {} MiB does not fit into this host's memory of {} MiB",
+        heap >> 20,
+        total >> 20
+    )))
+}
+
+/// As `apply` looks at it.
+fn host_id() -> HostId {
+    let Identity { machine, kernel, memory_bytes } = identity::here();
+    HostId { machine, kernel, memory_bytes }
+}
+
+fn of_target(target: &str) -> anyhow::Result<Found> {
+    let process = map_command::open(target)?;
+    let snapshot =
+        snapshot::take(&process, Want::default()).map_err(|gap| map_command::unreadable(&process, &gap))?;
+    let jvm = snapshot.jvm.as_ref().map_err(|gap| not_planned(&process, gap))?;
+    let above = jvm.major.as_ref().is_ok_and(|major| *major >= 24);
+    let mut gaps = Vec::new();
+    let cpus = cpus::of(&process, above).map(|cpus| cpus.count()).unwrap_or_else(|gap| {
+        gaps.push(gap);
+        1
+    });
+    let subject = subject::of_jvm(jvm, cpus).map_err(|gap| not_planned(&process, &gap))?;
+    let running = Some(running(&snapshot));
+    Ok(Found { subject, process, launch: Vec::new(), running, gaps })
+}
+
+fn not_planned(process: &Process, gap: &Gap) -> anyhow::Error {
+    let message = format!(
+        "pid {} can not be planned for: {gap}; --jdk PATH --gc .. --heap .. plans without it",
+        process.pid
+    );
+    if gap.why == Why::Denied { Failure::rights(message) } else { Failure::target(message) }
+}
+
+/// What it gives back before its successor starts.
+fn running(snapshot: &Snapshot) -> Running {
+    let status = &snapshot.os.status;
+    let mut held: Vec<(u64, u64)> = Vec::new();
+    let huge = |name: &str| name.contains("hugepage") || name.contains("hugetlb");
+    for mapping in snapshot.os.mappings.iter().filter(|mapping| huge(&mapping.path)) {
+        // HotSpot's are anonymous to the JVM, and "/anon_hugepage (deleted)" to the kernel.
+        let page_bytes = snapshot.os.pages.iter().flatten().find(|run| mapping.range.has(run.range.start));
+        let page_bytes = page_bytes.map_or(2 << 20, |run| u64::from(run.page_bytes)).max(2 << 20);
+        match held.iter_mut().find(|(bytes, _)| *bytes == page_bytes) {
+            Some((_, pages)) => *pages += mapping.range.bytes() / page_bytes,
+            None => held.push((page_bytes, mapping.range.bytes() / page_bytes)),
+        }
+    }
+    let anonymous =
+        status.resident_anon_bytes.unwrap_or(0).saturating_add(status.resident_shmem_bytes.unwrap_or(0));
+    Running { held, released_bytes: anonymous, thp_enabled: status.thp_enabled }
+}
+
+fn of_jdk(args: &PlanArgs, jdk: &str) -> anyhow::Result<Found> {
+    let process =
+        Process::open(std::process::id() as i32).map_err(|error| Failure::target(error.to_string()))?;
+    let own = || cpus::of(&process, true).map(|cpus| cpus.count());
+    let cpus = match args.cpus {
+        Some(cpus) => cpus,
+        None => own().map_err(|gap| Failure::usage(gap.to_string()))?,
+    };
+    let wanted = Wanted {
+        gc: args.gc.clone(),
+        heap_bytes: args.heap.unwrap_or(0).checked_next_multiple_of(PAGE).unwrap_or(u64::MAX),
+        initial_bytes: args.initial_heap,
+        code_cache_bytes: args.code_cache,
+        cpus,
+        cpus_given: args.cpus.is_some(),
+        options: args.jvm_option.clone(),
+    };
+    if wanted.heap_bytes == 0 || args.initial_heap.is_some_and(|initial| initial > wanted.heap_bytes) {
+        return Err(Failure::usage(
+            "the heap must be more than nothing, and --initial-heap no more than --heap",
+        ));
+    }
+    fits(wanted.heap_bytes, args.instances, memory_bytes())?;
+    let path = Path::new(jdk);
+    let (subject, gaps) = match path.exists() {
+        true => installed(path, &wanted)?,
+        false => (by_name(jdk, &wanted)?, Vec::new()),
+    };
+    let launch = wanted.launch(subject.vm, subject.feature).map_err(Failure::usage)?;
+    Ok(Found { subject, process, launch, running: None, gaps })
+}
+
+fn by_name(jdk: &str, wanted: &Wanted) -> anyhow::Result<Subject> {
+    if jdk.contains('/') {
+        return Err(Failure::usage(format!("there is no {jdk}")));
+    }
+    let (vm, feature) = subject::named(jdk).map_err(Failure::usage)?;
+    wanted.by_name(vm, feature, memory_bytes()).map_err(Failure::usage)
+}
+
+fn memory_bytes() -> u64 {
+    let host = crate::os::meminfo::parse(&host::text("/proc/meminfo").unwrap_or_default());
+    host.map_or(0, |host| host.total_bytes)
+}
+
+/// A JDK in a folder: asked for its flags where it runs here, else known by its release.
+fn installed(path: &Path, wanted: &Wanted) -> anyhow::Result<(Subject, Vec<Gap>)> {
+    let home = ask_jdk::home(path).map_err(|error| Failure::usage(error.to_string()))?;
+    let release = ask_jdk::release(&home);
+    let text = home.display().to_string();
+    let known = subject::release_of(release.as_deref(), "");
+    // Without the file `release` the JDK must say itself which it is, before it can be given options.
+    let known = match known {
+        Some(known) => known,
+        None => {
+            let said = ask_jdk::flags(&home, &[]).map_err(|error| Failure::usage(error.to_string()))?;
+            subject::release_of(None, &said.version)
+                .ok_or_else(|| Failure::usage(format!("{text}: which JDK this is can not be told")))?
+        }
+    };
+    let (vm, feature, version) = known;
+    let launch = wanted.launch(vm, feature).map_err(Failure::usage)?;
+    let unasked = |version| -> anyhow::Result<Subject> {
+        let subject = wanted.by_name(vm, feature, memory_bytes()).map_err(Failure::usage)?;
+        Ok(Subject { version, java_home: Some(text.clone()), ..subject })
+    };
+    if vm == Vm::OpenJ9 {
+        return Ok((unasked(version)?, Vec::new()));
+    }
+    match ask_jdk::flags(&home, &launch) {
+        Ok(answer) => {
+            let version = subject::release_of(release.as_deref(), &answer.version).and_then(|found| found.2);
+            let asked = subject::of_flags(&answer.flags, feature, version, text.clone(), wanted.cpus);
+            Ok((asked.map_err(|gap| Failure::usage(gap.to_string()))?, Vec::new()))
+        }
+        Err(error @ (AskError::NotRun { .. } | AskError::TooSlow { .. })) => {
+            let gap = Gap::new(format!("the flags of {text}: {error}"), Why::NotMeasured)
+                .hint("the defaults of its release are taken");
+            Ok((unasked(version)?, vec![gap]))
+        }
+        Err(error) => Err(Failure::usage(error.to_string())),
+    }
+}

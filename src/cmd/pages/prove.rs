@@ -1,0 +1,319 @@
+//! `marusa pages prove TARGET`: what pages of 2 MiB gain on the running program. They are given and taken back, period by
+//! period, while the processor or the program itself says how fast it is; then the memory is left as it was found.
+
+use super::metric::{Better, Metric, MetricArgs};
+use super::target::{self, Areas};
+use crate::act::promote::{self, Block, Done, Pace, Stopped};
+use crate::act::signals::{Waiting, Woken};
+use crate::base::{Gap, Known, PAGE, Why};
+use crate::cmd::{Failure, amount, map as map_command, predicted};
+use crate::experiment::abab::{self, End, Measured, Outcome, Period, World};
+use crate::experiment::design::Arm;
+use crate::experiment::verdict::Rule;
+use crate::measure::predict::Prediction;
+use crate::os::look::look;
+use crate::os::process::{self, Process};
+use crate::show::pages::prove::{self as show, Aftermath, Subject};
+
+use std::fs::File;
+use std::io::{Write, stdout};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+#[derive(clap::Args, Debug)]
+pub struct ProveArgs {
+    /// A pid, or a part of the main class, jar or container name
+    target: String,
+    #[command(flatten)]
+    areas: Areas,
+    #[command(flatten)]
+    metric: MetricArgs,
+    /// How long one period is measured
+    #[arg(long, value_name = "TIME", value_parser = amount::duration, default_value = "2s")]
+    period: Duration,
+    /// How long the program may settle after each change
+    #[arg(long, value_name = "TIME", value_parser = amount::duration, default_value = "500ms")]
+    settle: Duration,
+    /// At most so many blocks of four periods
+    #[arg(long, value_name = "COUNT", default_value_t = Rule::default().blocks_max, value_parser = blocks_max)]
+    blocks: usize,
+    /// A gain or loss below this is not worth a change
+    #[arg(long, value_name = "PERCENT", default_value_t = Rule::default().margin_percent, value_parser = margin)]
+    margin: f64,
+    /// Of one CPU, what the changes of pages may use
+    #[arg(long, value_name = "PERCENT", default_value = "100%", value_parser = target::cpu_share)]
+    cpu_budget: f64,
+    /// Makes the order of the arms the same again
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Append each period to this file as it ends, a line of JSON each
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
+    /// Say what would be measured on which memory, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Machine-readable, schema marusa/pages-prove/1
+    #[arg(long)]
+    json: bool,
+}
+
+fn blocks_max(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|count| (2..=1000).contains(count)).ok_or_else(|| "from 2 to 1000".to_string())
+}
+
+fn margin(text: &str) -> Result<f64, String> {
+    let number = text.trim_end_matches('%').trim().parse().ok();
+    number.filter(|number| *number > 0.0 && *number < 100.0).ok_or_else(|| "above 0, below 100".to_string())
+}
+
+pub fn run(args: &ProveArgs) -> anyhow::Result<u8> {
+    let process = map_command::open(&args.target)?;
+    let chosen = target::choose(&process, &args.areas)?;
+    if chosen.bytes() == 0 {
+        return Err(Failure::target(format!(
+            "pid {} has no block of 2 MiB in {} whose pages can change; `marusa pages collapse {} --dry-run` says why",
+            process.pid,
+            args.areas.names().join(", "),
+            process.pid
+        )));
+    }
+    let (metric, better) = args.metric.open(&process)?;
+    let rule = Rule { margin_percent: args.margin, blocks_max: args.blocks, ..Rule::default() };
+    let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
+    let subject = Subject {
+        pid: process.pid,
+        command: process.arguments().unwrap_or_default().join(" "),
+        measure: metric.name(),
+        lower_is_better: better == Better::Lower,
+        areas: args.areas.names().iter().map(|name| name.to_string()).collect(),
+        bytes: chosen.bytes(),
+        blocks: chosen.small.len() + chosen.huge.len(),
+        found_huge: chosen.huge.len(),
+        rule,
+        period_seconds: args.period.as_secs_f64(),
+        settle_seconds: args.settle.as_secs_f64(),
+        seed,
+    };
+    if !args.json {
+        show::head(&mut stdout().lock(), &subject)?;
+    }
+    if args.dry_run {
+        return told(args, &subject);
+    }
+    promote::allowed(&process).map_err(target::refused)?;
+    let mut live = Live::new(args, &process, metric, chosen.small, chosen.huge)?;
+    let predicted = match live.predict() {
+        Ok(predicted) => predicted,
+        Err(End::TargetGone) => {
+            return Err(Failure::target(format!("pid {} ended before anything was measured", process.pid)));
+        }
+        Err(_) => return Ok(1),
+    };
+    if !args.json {
+        show::predicted(&mut stdout().lock(), &predicted)?;
+        show::table_head(&mut stdout().lock())?;
+    }
+    let mut coins = fastrand::Rng::with_seed(seed);
+    let outcome = abab::run(&mut live, &rule, subject.lower_is_better, || coins.bool());
+    let after = live.put_back();
+    finish(args, &subject, &predicted, &outcome, &after)
+}
+
+fn told(args: &ProveArgs, subject: &Subject) -> anyhow::Result<u8> {
+    let mut out = stdout().lock();
+    match args.json {
+        true => writeln!(out, "{:#}", show::dry_run_json(subject))?,
+        false => writeln!(out, "dry run: nothing was measured or changed")?,
+    }
+    Ok(0)
+}
+
+fn finish(
+    args: &ProveArgs,
+    subject: &Subject,
+    predicted: &Known<Prediction>,
+    outcome: &Outcome,
+    after: &Aftermath,
+) -> anyhow::Result<u8> {
+    use crate::experiment::verdict::Verdict;
+    let mut out = stdout().lock();
+    match args.json {
+        true => writeln!(out, "{:#}", show::json(subject, predicted, outcome, after))?,
+        false => show::result(&mut out, subject, predicted, outcome, after)?,
+    }
+    match (&outcome.end, outcome.verdict) {
+        (Some(End::TargetGone), verdict) if verdict != Verdict::Gain => Ok(3),
+        (_, Verdict::Gain) => Ok(0),
+        _ => Ok(1),
+    }
+}
+
+/// The running program, as the loop sees it.
+struct Live<'a> {
+    args: &'a ProveArgs,
+    process: &'a Process,
+    metric: Metric<'a>,
+    waiting: Waiting,
+    pagemap: File,
+    /// All blocks; those that were found on small pages come first.
+    blocks: Vec<Block>,
+    found_small: usize,
+    arm: Option<Arm>,
+    after: Aftermath,
+    save: Option<File>,
+    is_gone: bool,
+}
+
+impl<'a> Live<'a> {
+    fn new(
+        args: &'a ProveArgs,
+        process: &'a Process,
+        metric: Metric<'a>,
+        small: Vec<Block>,
+        huge: Vec<Block>,
+    ) -> anyhow::Result<Live<'a>> {
+        let failed = |error| Failure::target(format!("pid {} can not be watched: {error}", process.pid));
+        let waiting = Waiting::on(process).map_err(failed)?;
+        let pagemap = process.open_file("pagemap").map_err(failed)?;
+        let open = |path: &PathBuf| File::options().create(true).append(true).open(path);
+        let save = args.save.as_ref().map(open).transpose();
+        let save = save.map_err(|error| Failure::usage(format!("--save: {error}")))?;
+        let after = Aftermath {
+            saved: args.save.as_ref().map(|path| path.display().to_string()),
+            ..Default::default()
+        };
+        let found_small = small.len();
+        let blocks = small.into_iter().chain(huge).collect();
+        let (arm, is_gone) = (None, false);
+        Ok(Live { args, process, metric, waiting, pagemap, blocks, found_small, arm, after, save, is_gone })
+    }
+
+    /// Before anything changes, from as long as one period.
+    fn predict(&mut self) -> Result<Known<Prediction>, End> {
+        predicted::transparent(self.process, &self.waiting, self.args.period)
+            .map_err(|woken| self.woken(woken))
+    }
+
+    fn change(&mut self, arm: Arm, blocks: &[Block]) -> Result<Done, End> {
+        let started = Instant::now();
+        let pace = Pace { cpu_share: self.args.cpu_budget, ..self.args.areas.pace() };
+        let done = match arm {
+            Arm::Huge => promote::collapse(self.process, blocks, pace, None, &mut ()),
+            Arm::Small => promote::split(self.process, blocks, pace, None, &mut ()),
+        };
+        self.after.switches += 1;
+        self.after.switch_seconds += started.elapsed().as_secs_f64();
+        match done {
+            Ok(done) => Ok(done),
+            Err(error) if error.is_gone() => Err(self.gone()),
+            Err(error) => Err(End::Failed(Gap::new(error.to_string(), Why::Denied))),
+        }
+    }
+
+    fn gone(&mut self) -> End {
+        self.is_gone = true;
+        End::TargetGone
+    }
+
+    fn woken(&mut self, woken: Woken) -> End {
+        match woken {
+            Woken::Ended => self.gone(),
+            _ => End::Signal,
+        }
+    }
+
+    /// Of what is resident of the blocks now, the share on huge pages.
+    fn huge_share(&mut self) -> Result<f64, End> {
+        let (mut huge, mut resident) = (0, 0);
+        for block in &self.blocks {
+            match look(&self.pagemap, block.range) {
+                Ok(now) => {
+                    huge += now.huge.unwrap_or(0);
+                    resident += now.resident;
+                }
+                Err(Gap { why: Why::Gone, .. }) => return Err(self.gone()),
+                Err(gap) => return Err(End::Failed(gap)),
+            }
+        }
+        Ok(if resident == 0 { 0.0 } else { huge as f64 / resident as f64 })
+    }
+
+    /// As it was found: what was huge is huge again, what was small is small.
+    fn put_back(mut self) -> Aftermath {
+        let (small, huge) = self.blocks.split_at(self.found_small);
+        let (small, huge) = (small.to_vec(), huge.to_vec());
+        let mut as_found = 0;
+        for (arm, blocks) in [(Arm::Small, small), (Arm::Huge, huge)] {
+            if blocks.is_empty() || self.is_gone {
+                continue;
+            }
+            match self.change(arm, &blocks) {
+                Ok(done) => as_found += blocks.len() - done.not_tried - done.refused.values().sum::<usize>(),
+                Err(End::Failed(gap)) => self.after.gaps.push(gap),
+                Err(_) => {}
+            }
+        }
+        self.after.as_found = (!self.is_gone).then_some(as_found);
+        self.after
+    }
+}
+
+impl World for Live<'_> {
+    fn switch(&mut self, arm: Arm) -> Result<(), End> {
+        if self.arm == Some(arm) {
+            return Ok(());
+        }
+        let blocks = self.blocks.clone();
+        let done = self.change(arm, &blocks)?;
+        match done.stopped {
+            Some(Stopped::Signal) => return Err(End::Signal),
+            Some(Stopped::TargetEnded) => return Err(self.gone()),
+            Some(Stopped::Refused(refusal)) => {
+                return Err(End::Failed(Gap::new(refusal.words(), Why::Denied)));
+            }
+            // Pages that were not had are seen when the period is measured.
+            _ => {}
+        }
+        if arm == Arm::Huge {
+            // A split takes shared memory out of the page table until it is used again (docs/pages-collapse.md). What was a
+            // huge page of ours once takes no more memory when it is one again.
+            let is_ours = |block: &Block| done.reached.iter().any(|range| range.covers(block.range));
+            self.blocks.iter_mut().filter(|block| is_ours(block)).for_each(|block| block.resident_min = PAGE);
+        }
+        self.arm = Some(arm);
+        match self.waiting.until(Instant::now() + self.args.settle) {
+            Woken::Time => Ok(()),
+            woken => Err(self.woken(woken)),
+        }
+    }
+
+    fn measure(&mut self) -> Result<Measured, End> {
+        let before = self.huge_share()?;
+        let started = Instant::now();
+        let figure: Known<f64> = match self.metric.period(&self.waiting, self.args.period) {
+            Ok(figure) => figure,
+            Err(woken) => return Err(self.woken(woken)),
+        };
+        let seconds = started.elapsed().as_secs_f64();
+        let after = self.huge_share()?;
+        let huge_share = if self.arm == Some(Arm::Huge) { before.min(after) } else { before.max(after) };
+        let (value, gap) = match figure {
+            Ok(value) => (Some(value), None),
+            Err(gap) => (None, Some(gap)),
+        };
+        Ok(Measured { value, huge_share, seconds, gap })
+    }
+
+    fn done(&mut self, period: &Period) {
+        if !self.args.json {
+            // That it can not be printed is seen when the result is.
+            let _ = show::period(&mut stdout().lock(), period);
+        }
+        let Some(file) = &mut self.save else { return };
+        let line = serde_json::to_string(period).unwrap_or_default();
+        if let Err(error) = writeln!(file, "{line}").and_then(|()| file.sync_data()) {
+            self.after.gaps.push(process::gap("--save", &error));
+            self.save = None;
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! `marusa pages split TARGET`: takes `collapse` back: what a receipt names, or all transparent huge pages of the areas.
+
+use super::collapse::{Measure, tell};
+use super::target::{self, Areas, Bar, Chosen, Look};
+use crate::act::promote::{self, Pace, Receipt, receipt};
+use crate::cmd::{Failure, amount, map as map_command};
+use crate::os::process::Process;
+use crate::pages::blocks::PlannedBlock;
+use crate::show::pages::collapse::{self as show, Asked, Direction};
+use std::collections::HashSet;
+use std::io::{Write, stdout};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+#[derive(clap::Args, Debug)]
+pub struct SplitArgs {
+    /// A pid, or a part of the main class, jar or container name
+    target: String,
+    /// Which areas, with commas, as `marusa map --json` names them; or all
+    #[arg(long, value_name = "AREAS", value_parser = target::areas, default_value = target::DEFAULT_AREAS)]
+    area: Chosen,
+    /// Exactly what this receipt of `collapse` names, whatever its area
+    #[arg(long, value_name = "FILE", conflicts_with = "area")]
+    receipt: Option<PathBuf>,
+    /// How long a thread of the JVM may wait for one block; a call that takes longer is followed by a rest, many end it
+    #[arg(long, value_name = "TIME", value_parser = amount::duration, default_value = target::STALL_BUDGET)]
+    stall_budget: Duration,
+    /// Of one CPU, what this may use
+    #[arg(long, value_name = "PERCENT", value_parser = target::cpu_share, default_value = "10%")]
+    cpu_budget: f64,
+    /// Say what would be done; nothing changes
+    #[arg(long)]
+    dry_run: bool,
+    /// Machine-readable, schema marusa/pages-split/1
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &SplitArgs) -> anyhow::Result<u8> {
+    let process = map_command::open(&args.target)?;
+    let area = if args.receipt.is_some() { &Chosen::all() } else { &args.area };
+    let areas = Areas::to_split(area, args.stall_budget);
+    let mut before = Look::now(&process, &areas.wanted())?;
+    if let Some(path) = &args.receipt {
+        keep_only(&mut before.plan.on_2m, path, &process)?;
+    }
+    let pace = Pace { cpu_share: args.cpu_budget, ..areas.pace() };
+    let asked = Asked {
+        direction: Direction::Split,
+        areas: areas.names(),
+        wanted: areas.wanted(),
+        pace,
+        dry_run: args.dry_run,
+    };
+    let hindrance = promote::may_split(&process).map_err(target::refused);
+    let blocks = target::to_change(&before.plan.on_2m);
+    if !args.json {
+        show::before(
+            &mut stdout().lock(),
+            &before.snapshot,
+            &before.map,
+            &before.plan,
+            &asked,
+            blocks.len(),
+        )?;
+    }
+    if args.dry_run || blocks.is_empty() || hindrance.is_err() {
+        return nothing_done(args, &asked, &before, hindrance);
+    }
+    let mut kept = args.receipt.as_deref().map(Receipt::reopen).transpose().map_err(unread)?;
+    let measure = Measure::start(&process);
+    let done = promote::split(&process, &blocks, pace, kept.as_mut(), &mut Bar::new("splitting"))
+        .map_err(target::refused)?;
+    let mut after =
+        measure.end(&process, &areas, args.receipt.as_ref().map(|path| path.display().to_string()));
+    after.note = target::khugepaged_note(&before.snapshot, &before.plan.on_2m);
+    tell(args.json, &asked, &before, &done, &after)
+}
+
+/// Of the huge pages that there are now, those that a receipt names.
+fn keep_only(on_2m: &mut Vec<PlannedBlock>, path: &Path, process: &Process) -> anyhow::Result<()> {
+    let named: HashSet<_> = receipt::blocks(path, process).map_err(unread)?.into_iter().collect();
+    on_2m.retain(|block| named.contains(&block.range));
+    Ok(())
+}
+
+fn unread(error: receipt::ReceiptError) -> anyhow::Error {
+    let message = error.to_string();
+    match error {
+        receipt::ReceiptError::OtherProcess { .. } => Failure::target(message),
+        _ => Failure::usage(message),
+    }
+}
+
+fn nothing_done(
+    args: &SplitArgs,
+    asked: &Asked,
+    before: &Look,
+    hindrance: anyhow::Result<()>,
+) -> anyhow::Result<u8> {
+    let mut out = stdout().lock();
+    if args.json {
+        let why = hindrance.as_ref().err().map(|error| format!("{error:#}"));
+        writeln!(out, "{:#}", show::json(&before.snapshot, &before.plan, asked, None, why.as_deref()))?;
+    } else {
+        match (args.dry_run, &hindrance) {
+            (_, Err(_)) => writeln!(out, "\nnothing was done")?,
+            (true, _) => writeln!(out, "\ndry run, nothing was done")?,
+            (false, _) => writeln!(out, "\nnothing was done: nothing of it is on transparent huge pages")?,
+        }
+    }
+    out.flush()?;
+    hindrance.map(|()| 0)
+}

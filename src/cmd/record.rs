@@ -1,0 +1,131 @@
+//! `marusa record TARGET|--all -o FILE`: the account over time, in a file that survives whatever ends the recorder.
+
+pub mod file;
+mod found;
+mod output;
+mod watch;
+mod watched;
+
+use super::{Failure, amount, map};
+use crate::act::signals::Waiting;
+use crate::base::Bytes;
+use crate::os::host;
+use crate::os::process::Process;
+use crate::show::record as show;
+use output::{Keep, Output};
+use std::io::{Write, stdout};
+use std::path::PathBuf;
+use std::time::Duration;
+use watch::{Asked, Watch};
+
+#[derive(clap::Args, Debug)]
+pub struct RecordArgs {
+    /// A pid, or a part of the main class, jar or container name
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    target: Option<String>,
+    /// All JVMs of this host, those that start later, too
+    #[arg(long)]
+    all: bool,
+    /// Where to write it; what is there is never written over
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// How often it is looked at; near a limit of memory up to ten times as often
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = amount::duration)]
+    every: Duration,
+    /// How old the account may be while nothing moves; what moves is looked at sooner
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = amount::duration)]
+    account_every: Duration,
+    /// How much of one core we may use, but for near a limit: 1 % for one JVM, 10 % for all
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    cpu: Option<f64>,
+    /// The last of it only: a time (1h) or a size (64M); the file becomes a ring of files
+    #[arg(long, value_name = "TIME|SIZE", value_parser = keep)]
+    keep: Option<Keep>,
+    /// How long; else until Ctrl-C
+    #[arg(long = "for", value_name = "TIME", value_parser = amount::duration)]
+    length: Option<Duration>,
+    /// Goes on with a file that is there
+    #[arg(long)]
+    append: bool,
+    /// What was recorded, in the end, machine-readable, schema marusa/recorded/1
+    #[arg(long)]
+    json: bool,
+}
+
+const CPU_OF_ONE: f64 = 1.0;
+const CPU_OF_ALL: f64 = 10.0;
+
+fn percent(text: &str) -> Result<f64, String> {
+    let number =
+        text.trim_end_matches('%').trim().parse::<f64>().map_err(|_| "it must be a number".to_string())?;
+    (number > 0.0 && number <= 1000.0)
+        .then_some(number)
+        .ok_or_else(|| "it must be more than 0 and at most 1000".to_string())
+}
+
+/// "5m" is a time, "5M" a size, and "5" could be either.
+fn keep(text: &str) -> Result<Keep, String> {
+    if text.ends_with(|last: char| last.is_ascii_digit()) {
+        return Err("it needs a unit: 1h, or 64M".to_string());
+    }
+    amount::duration(text)
+        .map(Keep::Time)
+        .or_else(|_| amount::bytes(text).map(Keep::Bytes))
+        .map_err(|_| "it is neither a time (30m, 1h) nor a size (64M, 1G)".to_string())
+}
+
+pub fn run(args: &RecordArgs) -> anyhow::Result<u8> {
+    let target = args.target.as_deref().map(map::open).transpose()?;
+    let me = Process::open(std::process::id() as i32)
+        .map_err(|error| Failure::target(format!("/proc can not be read: {error}")))?;
+    let watched = target.as_ref().unwrap_or(&me);
+    let waiting = Waiting::on(watched)
+        .map_err(|error| Failure::target(format!("pid {} can not be waited for: {error}", watched.pid)))?;
+    let cpu = args.cpu.unwrap_or(if args.all { CPU_OF_ALL } else { CPU_OF_ONE });
+    let asked = Asked {
+        every: args.every,
+        account_every: args.account_every.max(args.every),
+        cpu_share: cpu / 100.0,
+        length: args.length,
+        is_all: args.all,
+    };
+    if args.all {
+        // Three for each JVM.
+        host::allow_open_files();
+    }
+    let output = Output::open(&args.output, args.keep, args.append)?;
+    let mut watch = Watch::start(asked, output, target)?;
+    eprintln!("marusa: {}", show::begun(&args.output.display().to_string(), args.every, args.all));
+    let ended = watch.run(&waiting);
+    let recorded = watch.recorded();
+    match args.json {
+        true => {
+            let mut out = stdout().lock();
+            serde_json::to_writer_pretty(&mut out, &show::json(&recorded))?;
+            writeln!(out)?;
+        }
+        false => show::text(&mut std::io::stderr().lock(), &recorded)?,
+    }
+    ended?;
+    Ok(0)
+}
+
+/// What the file takes of the disk, for the summary.
+pub(super) fn bytes_of(path: &std::path::Path) -> Bytes {
+    std::fs::metadata(path).map_or(0, |facts| facts.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_a_time_or_a_size() {
+        assert_eq!(keep("5m"), Ok(Keep::Time(Duration::from_secs(300))));
+        assert_eq!(keep("5M"), Ok(Keep::Bytes(5 << 20)));
+        assert_eq!(keep("1h"), Ok(Keep::Time(Duration::from_secs(3600))));
+        assert!(keep("5").is_err() && keep("x").is_err() && keep("").is_err());
+        assert_eq!((percent("1%"), percent("0.5")), (Ok(1.0), Ok(0.5)));
+        assert!(percent("0").is_err() && percent("-1").is_err() && percent("NaN").is_err());
+    }
+}

@@ -1,0 +1,110 @@
+//! Reads a recording: FILE, and where it is a ring, the files before it.
+
+use crate::cmd::Failure;
+use crate::record::{Recording, frame, reader};
+use crate::show::units::human;
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Digits behind the name of a file of a ring.
+const DIGITS: usize = 6;
+
+/// "FILE.000007".
+pub fn numbered(path: &Path, number: u64) -> PathBuf {
+    with_ending(path, &format!("{number:0DIGITS$}"))
+}
+
+/// Where the next file of a ring is put together.
+pub fn beside(path: &Path) -> PathBuf {
+    with_ending(path, "new")
+}
+
+fn with_ending(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(ending);
+    PathBuf::from(name)
+}
+
+/// The files of a ring before FILE, in their order.
+pub fn older(path: &Path) -> Vec<(u64, PathBuf)> {
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return Vec::new() };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let number = |entry: &fs::DirEntry| {
+        let entry = entry.file_name();
+        let digits = entry.to_str()?.strip_prefix(name)?.strip_prefix('.')?;
+        let is_number = digits.len() >= DIGITS && digits.bytes().all(|digit| digit.is_ascii_digit());
+        digits.parse::<u64>().ok().filter(|_| is_number)
+    };
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut older: Vec<(u64, PathBuf)> =
+        entries.filter_map(|entry| Some((number(&entry)?, entry.path()))).collect();
+    older.sort();
+    older
+}
+
+/// Whether a file begins as a recording does.
+pub fn is_one(path: &Path) -> bool {
+    let mut start = [0; frame::MAGIC.len()];
+    let read = fs::File::open(path).and_then(|mut file| file.read(&mut start));
+    read.is_ok_and(|length| frame::begins_like_one(&start[..length]))
+}
+
+/// All of it, and what is torn at its end is said.
+pub fn load(path: &Path) -> anyhow::Result<Recording> {
+    let failed =
+        |path: &Path, error: &dyn std::fmt::Display| Failure::target(format!("{}: {error}", path.display()));
+    let newest = match path.exists() {
+        true => path.to_path_buf(),
+        // A recorder was killed in the moment in which the next file takes its place.
+        false if beside(path).exists() => beside(path),
+        false => path.to_path_buf(),
+    };
+    let facts = fs::metadata(&newest).map_err(|error| failed(path, &error))?;
+    let mut paths: Vec<PathBuf> = older(path).into_iter().map(|(_, path)| path).collect();
+    // In that moment a file has two names.
+    paths.retain(|path| {
+        fs::metadata(path).is_ok_and(|other| (other.dev(), other.ino()) != (facts.dev(), facts.ino()))
+    });
+    paths.push(newest);
+    let mut files = Vec::new();
+    for path in &paths {
+        files.push(fs::read(path).map_err(|error| failed(path, &error))?);
+    }
+    let bytes: Vec<&[u8]> = files.iter().map(Vec::as_slice).collect();
+    let recording = reader::read(&bytes).map_err(|error| failed(path, &error))?;
+    for torn in &recording.torn {
+        let dropped = human(torn.dropped_bytes);
+        eprintln!("marusa: {}: {}: its last {dropped} are left out", path.display(), torn.why);
+    }
+    Ok(recording)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_files_of_a_ring_are_told_by_their_names() {
+        let folder = std::env::temp_dir().join(format!("marusa-ring-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let path = folder.join("a.marusa");
+        for name in [
+            "a.marusa",
+            "a.marusa.000010",
+            "a.marusa.000009",
+            "a.marusa.1234567",
+            "a.marusa.new",
+            "a.marusa.00x009",
+            "b.000001",
+        ] {
+            fs::write(folder.join(name), b"").expect("ours");
+        }
+        let numbers: Vec<u64> = older(&path).into_iter().map(|(number, _)| number).collect();
+        assert_eq!(numbers, [9, 10, 1_234_567]);
+        assert_eq!(numbered(&path, 9), folder.join("a.marusa.000009"));
+        fs::remove_dir_all(&folder).expect("ours");
+    }
+}

@@ -1,0 +1,88 @@
+//! The JVMs of this host as they come: each process is looked at when it is new, and again as long as it may still become a JVM.
+
+use crate::base::{Known, Why};
+use crate::os::host;
+use crate::os::process::{Process, gap};
+use crate::record::writer::JvmFacts;
+use crate::snapshot::discover::{self, Jvm};
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+/// A process that was none is looked at again after so long: it may load a VM late, or run another program.
+const AGAIN: Duration = Duration::from_secs(30);
+/// One that is young may be about to start one.
+const YOUNG: Duration = Duration::from_secs(10);
+
+/// What is known of the processes of the host.
+#[derive(Default)]
+pub struct Found {
+    known: HashMap<i32, Seen>,
+    /// Processes that may not be looked at; they may be JVMs.
+    pub hidden: usize,
+}
+
+struct Seen {
+    first: Instant,
+    last: Instant,
+    is_jvm: bool,
+    /// It may not be looked at; it may be a JVM.
+    is_hidden: bool,
+}
+
+impl Found {
+    /// JVMs that were not known before. Of what is known nothing is read: there may be thousands of processes.
+    pub fn new_ones(&mut self) -> Known<Vec<Process>> {
+        let pids = host::pids().map_err(|error| gap("/proc", &error))?;
+        let now = Instant::now();
+        self.known.retain(|pid, _| pids.binary_search(pid).is_ok());
+        let found = pids.into_iter().filter_map(|pid| self.look(pid, now)).collect();
+        self.hidden = self.known.values().filter(|seen| seen.is_hidden).count();
+        Ok(found)
+    }
+
+    /// A JVM ended: whoever has its number next is new.
+    pub fn forget(&mut self, pid: i32) {
+        self.known.remove(&pid);
+    }
+
+    fn look(&mut self, pid: i32, now: Instant) -> Option<Process> {
+        let before = self.known.get(&pid);
+        let is_known = before.is_some_and(|seen| {
+            let is_young = now.duration_since(seen.first) < YOUNG;
+            seen.is_jvm || !is_young && now.duration_since(seen.last) < AGAIN
+        });
+        if is_known {
+            return None;
+        }
+        let first = before.map_or(now, |seen| seen.first);
+        let process = Process::open(pid).ok()?;
+        let vm = discover::vm_of(&process);
+        let is_jvm = matches!(vm, Ok(Some(_)));
+        // A process that just ends is no secret.
+        let is_hidden = vm.is_err_and(|gap| gap.why == Why::Denied);
+        self.known.insert(pid, Seen { first, last: now, is_jvm, is_hidden });
+        is_jvm.then_some(process)
+    }
+}
+
+/// Who a JVM is, as far as it tells by now; of one that just starts, that is little.
+pub fn facts(process: &Process) -> JvmFacts {
+    match discover::one(process.pid).filter(|jvm| jvm.process.start_ticks == process.start_ticks) {
+        Some(jvm) => of(jvm),
+        None => JvmFacts { pid: process.pid, start_ticks: process.start_ticks, ..JvmFacts::default() },
+    }
+}
+
+fn of(jvm: Jvm) -> JvmFacts {
+    JvmFacts {
+        pid: jvm.process.pid,
+        start_ticks: jvm.process.start_ticks,
+        started: jvm.process.started,
+        main: jvm.main.ok(),
+        user: jvm.process.user,
+        container: jvm.container_name.or(jvm.process.container),
+        version: jvm.version.ok(),
+        gc: jvm.gc.ok(),
+        max_heap_bytes: jvm.max_heap_bytes.ok(),
+    }
+}

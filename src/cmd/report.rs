@@ -1,0 +1,92 @@
+//! `marusa report FILE -o report.html`: one offline page of what a file holds.
+
+use super::record::file;
+use super::{Failure, doctor, map, page_file};
+use crate::base::rfc3339;
+use crate::doctor::{Finding, recorded};
+use crate::map as accounts;
+use crate::os::process::Process;
+use crate::record::history::Recording;
+use crate::record::{leaks, over_time};
+use crate::show::html::{Findings, Page};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+#[derive(clap::Args, Debug)]
+pub struct ReportArgs {
+    /// A recording, a file that `marusa freeze` wrote, or a core dump
+    file: PathBuf,
+    /// Where the page goes; - is standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Of a recording the leak verdicts of parts of areas, too
+    #[arg(long)]
+    parts: bool,
+}
+
+pub fn run(args: &ReportArgs) -> anyhow::Result<u8> {
+    match file::is_one(&args.file) {
+        true => of_recording(args)?,
+        false => of_snapshot(&args.file, &args.output)?,
+    }
+    Ok(0)
+}
+
+fn of_recording(args: &ReportArgs) -> anyhow::Result<()> {
+    let recording = file::load(&args.file)?;
+    let recorded = over_time::of(&recording);
+    if recorded.histories.iter().all(|history| history.times.is_empty()) {
+        return Err(Failure::target(format!(
+            "{}: the recording holds not one moment; record for longer",
+            args.file.display()
+        )));
+    }
+    let judge = |jvm| leaks::judge(jvm, 0.0, f64::INFINITY, args.parts);
+    let growth: Vec<Vec<leaks::Row>> = recording.jvms.iter().map(judge).collect();
+    let title = match &recorded.histories[..] {
+        [history] => format!("{}, pid {}", history.name, history.pid),
+        several => format!("{} JVMs", several.len()),
+    };
+    let (findings, looked_at) = found(&recording);
+    let page = Page {
+        title,
+        made_at: rfc3339(SystemTime::now()),
+        account: None,
+        histories: &recorded.histories,
+        growth: &growth,
+        findings: Some(Findings { list: &findings, looked_at: &looked_at }),
+        gaps: &recorded.gaps,
+        nonce: page_file::nonce(),
+    };
+    page_file::write(&args.output, &page)
+}
+
+/// Of what was recorded; and, where it is one JVM that still runs, of it and its host as they are now.
+fn found(recording: &Recording) -> (Vec<Finding>, String) {
+    let mut found: Vec<Finding> = recording.jvms.iter().flat_map(recorded::find).collect();
+    let mut looked_at = "In what was recorded: a kill for want of memory, a limit that came near, freed memory that malloc holds, \
+                         memory without an owner."
+        .to_string();
+    let running = match &recording.jvms[..] {
+        [one] => {
+            Process::open(one.facts.pid).ok().filter(|process| process.start_ticks == one.facts.start_ticks)
+        }
+        _ => None,
+    };
+    if let Some(process) = running {
+        let now = doctor::of_one(process, page_file::WATCH);
+        found.retain(|one| now.iter().all(|other| other.id != one.id));
+        found.extend(now);
+        looked_at += " And of the JVM and its host as they were when this page was made, by marusa doctor.";
+    } else {
+        looked_at += " On a JVM that runs, marusa doctor looks for much more.";
+    }
+    found.sort_by_key(|finding| (std::cmp::Reverse(finding.level), finding.subject, finding.id));
+    (found, looked_at)
+}
+
+fn of_snapshot(path: &Path, output: &Path) -> anyhow::Result<()> {
+    let snapshot = map::thaw(path)?;
+    let account = accounts::join(&snapshot);
+    page_file::of_account(output, &snapshot, &account, None)
+}

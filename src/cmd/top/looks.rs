@@ -1,0 +1,131 @@
+//! The thread that looks at JVMs, round by round, and tells what it saw.
+
+use crate::base::{Gap, Why};
+use crate::map;
+use crate::measure::look::{Account, Look};
+use crate::os::cpu_time;
+use crate::os::process::Process;
+use crate::show::tui::News;
+use crate::snapshot::discover::{self, Jvm};
+use crate::snapshot::{self, Want};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+/// What the view asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// Now, without waiting for the interval.
+    Look,
+    Pause(bool),
+    /// Only this one is shown: the others need not be read.
+    Only(Option<i32>),
+}
+
+/// Who watches many JVMs must not be the one that keeps the host busy: of a core, reading takes a fifth at the most, and the
+/// rounds come more seldom instead.
+const REST_PER_CPU: u32 = 4;
+
+/// Whom, and how often.
+pub struct Looking {
+    /// `None`: all.
+    pub pid: Option<i32>,
+    pub every: Duration,
+}
+
+impl Looking {
+    /// Until nobody listens.
+    pub fn run(&self, news: &Sender<News>, wishes: &Receiver<Wish>) {
+        let since = Instant::now();
+        let (mut only, mut is_paused) = (None, false);
+        loop {
+            let (started, cpu_before) = (Instant::now(), cpu_time::own());
+            if !is_paused && self.round(only, since, news).is_err() {
+                return;
+            }
+            let rest = cpu_time::own().saturating_sub(cpu_before) * REST_PER_CPU;
+            let mut left = self.every.saturating_sub(started.elapsed()).max(rest);
+            loop {
+                let waited = Instant::now();
+                match wishes.recv_timeout(left) {
+                    Ok(Wish::Look) => {
+                        is_paused = false;
+                        break;
+                    }
+                    Ok(Wish::Pause(pause)) => is_paused = pause,
+                    Ok(Wish::Only(pid)) => {
+                        only = pid;
+                        break;
+                    }
+                    Err(RecvTimeoutError::Timeout) => break,
+                    Err(RecvTimeoutError::Disconnected) => return,
+                }
+                left = left.saturating_sub(waited.elapsed());
+            }
+        }
+    }
+
+    /// `Err`: nobody listens.
+    fn round(&self, only: Option<i32>, since: Instant, news: &Sender<News>) -> Result<(), ()> {
+        let started = Instant::now();
+        let tell = |one: News| news.send(one).map_err(|_| ());
+        let jvms = match self.pid {
+            Some(pid) => discover::one(pid).into_iter().collect(),
+            None => match discover::list_names() {
+                Ok(jvms) => jvms,
+                Err(gap) => {
+                    return tell(News::Failed(format!("the JVMs of this host can not be listed: {gap}")));
+                }
+            },
+        };
+        let mut pids = Vec::new();
+        for jvm in &jvms {
+            pids.push(jvm.process.pid);
+            if only.is_none_or(|pid| pid == jvm.process.pid)
+                && let Some(look) = look(jvm, since)
+            {
+                tell(News::Looked(Box::new(look)))?;
+            }
+        }
+        tell(News::Round { pids, took_ms: started.elapsed().as_secs_f64() * 1e3 })
+    }
+}
+
+/// `None`: it has ended.
+fn look(jvm: &Jvm, since: Instant) -> Option<Look> {
+    let started = Instant::now();
+    let facts = &jvm.process;
+    let unnamed = || facts.command.split(' ').next().unwrap_or_default().to_string();
+    let mut look = Look {
+        pid: facts.pid,
+        start_ticks: facts.start_ticks,
+        name: jvm.main.clone().unwrap_or_else(|_| unnamed()),
+        runtime: String::new(),
+        at: since.elapsed().as_secs_f64(),
+        took_ms: 0.0,
+        kernel_resident_bytes: jvm.resident_bytes.clone().ok(),
+        account: Err(Gap::new("the account", Why::NotRead)),
+    };
+    let process = match Process::open(facts.pid) {
+        Ok(process) => process,
+        Err(_) => return discover::one(facts.pid).map(|_| look),
+    };
+    match snapshot::take_once(&process, Want::default()) {
+        Ok(snapshot) => {
+            let map = map::join(&snapshot);
+            look.runtime = runtime(&snapshot);
+            look.kernel_resident_bytes = map.balance.kernel_resident.or(look.kernel_resident_bytes);
+            look.account = Ok(Account::of(&snapshot, &map));
+        }
+        Err(gap) if gap.why == Why::Gone => return None,
+        Err(gap) => look.account = Err(gap),
+    }
+    look.took_ms = started.elapsed().as_secs_f64() * 1e3;
+    Some(look)
+}
+
+fn runtime(snapshot: &snapshot::Snapshot) -> String {
+    let Ok(jvm) = &snapshot.jvm else { return String::new() };
+    let version = jvm.version.as_deref().unwrap_or("version unknown");
+    let gc = jvm.gc.as_ref().map_or("collector unknown", |gc| gc.name());
+    format!("{version}, {gc}")
+}

@@ -1,0 +1,157 @@
+//! One JVM: the snapshot and the account, and what limits it.
+
+use super::Bounds;
+use crate::base::{Bytes, Gap, Known, Why};
+use crate::jvm::hotspot::report::large_pages::{self, Logged};
+use crate::jvm::hotspot::version;
+use crate::jvm::{Gc, JvmView, log_options};
+use crate::map::bloat::Bloat;
+use crate::map::{self, Area, Figures, MemoryMap};
+use crate::os::cpus::{self, Cpus};
+use crate::os::group_memory::{self, GroupMemory};
+use crate::os::process::Process;
+use crate::os::{numa, output, zeros};
+use crate::snapshot::{self, Snapshot, Want};
+use std::collections::BTreeMap;
+
+#[derive(Clone, Debug)]
+pub struct JvmFacts {
+    pub pid: i32,
+    /// With page sizes, smaps and settings (`Want`).
+    pub snapshot: Snapshot,
+    pub map: MemoryMap,
+    /// By area, all of the account.
+    pub areas: BTreeMap<Area, Figures>,
+    pub cpus: Known<Cpus>,
+    /// Nodes of memory that it may use (Mems_allowed_list of /proc/PID/status).
+    pub allowed_nodes: Known<Vec<u32>>,
+    /// What it logged of its pages when it started (-Xlog:pagesize), where its output or log is a file.
+    pub logged: Vec<Logged>,
+    /// The limit of memory that leaves least; `None`: there is none.
+    pub group: Known<Option<GroupMemory>>,
+    /// Variables of the environment that rules look at (MALLOC_*, GLIBC_TUNABLES, LD_PRELOAD, JAVA_TOOL_OPTIONS, ...).
+    pub environment: Known<BTreeMap<String, String>>,
+    /// Pages of zeros in large pages and stacks; never of a file, which does not keep what memory holds.
+    pub bloat: Known<Bloat>,
+    pub bounds: Bounds,
+    pub gaps: Vec<Gap>,
+}
+
+impl JvmFacts {
+    /// Reads one JVM, with all that rules ask for.
+    pub fn read(process: &Process) -> Known<JvmFacts> {
+        let want = Want { page_sizes: true, smaps: true };
+        let mut snapshot = snapshot::take(process, want)?;
+        snapshot.taken.page_settings = Some(snapshot::page_settings::read(process, &snapshot));
+        let found = zeros::read(process, &snapshot.os, &snapshot.stacks(), zeros::Effort::default());
+        let mut facts = JvmFacts::of(process.pid, snapshot, Some(process));
+        facts.bloat = found.map(|found| Bloat::of(&facts.snapshot.taken.kernel, &facts.map, &found));
+        match &facts.bloat {
+            Ok(bloat) => facts.gaps.extend(bloat.gaps.iter().cloned()),
+            Err(gap) => facts.gaps.push(gap.clone()),
+        }
+        Ok(facts)
+    }
+
+    /// From a snapshot that was taken or kept; without a process the kernel's own limits are gaps.
+    pub fn of(pid: i32, snapshot: Snapshot, process: Option<&Process>) -> JvmFacts {
+        let map = map::join(&snapshot);
+        let mut areas: BTreeMap<Area, Figures> = BTreeMap::new();
+        for (owner, share) in map.shares() {
+            areas.entry(owner.area).or_default().add(&share.figures);
+        }
+        let absent = |what: &str| Gap::new(what, Why::NotRecorded);
+        let above = snapshot.jvm.as_ref().is_ok_and(sees_groups_above);
+        let cpus = process.map_or_else(|| Err(absent("CPUs")), |process| cpus::of(process, above));
+        let mut gaps = map.gaps.clone();
+        gaps.extend(cpus.as_ref().err().cloned());
+        let status = &snapshot.os.status;
+        let (threads, uid) = (status.threads.unwrap_or(0), status.uid.unwrap_or(0));
+        let bounds = process.map(|process| Bounds::read(process, threads, uid, &mut gaps));
+        let group = process.map_or_else(|| Err(absent("control group")), group_memory::of);
+        gaps.extend(group.as_ref().err().cloned());
+        JvmFacts {
+            pid,
+            snapshot,
+            map,
+            areas,
+            cpus,
+            allowed_nodes: process.map_or_else(|| Err(absent("nodes of memory")), allowed_nodes),
+            logged: process.map_or_else(Vec::new, logged),
+            group,
+            environment: process.map_or_else(|| Err(absent("environment")), environment),
+            bloat: Err(absent("pages of zeros")),
+            bounds: bounds.unwrap_or_default(),
+            gaps,
+        }
+    }
+
+    pub fn jvm(&self) -> Option<&JvmView> {
+        self.snapshot.jvm.as_ref().ok()
+    }
+    pub fn major(&self) -> Option<u32> {
+        self.jvm()?.major.clone().ok()
+    }
+    pub fn gc(&self) -> Option<Gc> {
+        self.jvm()?.gc.clone().ok()
+    }
+    /// A flag of the VM, in the text of -XX:+PrintFlagsFinal.
+    pub fn flag(&self, name: &str) -> Option<&str> {
+        self.jvm()?.flags.get(name).map(String::as_str)
+    }
+    pub fn is_on(&self, name: &str) -> bool {
+        self.flag(name) == Some("true")
+    }
+    pub fn number(&self, name: &str) -> Option<u64> {
+        self.flag(name)?.parse().ok()
+    }
+    /// Sums of an area; nothing of it: zeros.
+    pub fn area(&self, area: Area) -> Figures {
+        self.areas.get(&area).cloned().unwrap_or_default()
+    }
+    pub fn resident_bytes(&self) -> Bytes {
+        self.map.balance.total.resident
+    }
+}
+
+fn allowed_nodes(process: &Process) -> Known<Vec<u32>> {
+    let status =
+        process.text("status").map_err(|error| crate::os::process::gap("/proc/PID/status", &error))?;
+    let list = status.lines().find_map(|line| line.strip_prefix("Mems_allowed_list:"));
+    list.map(numa::list).ok_or_else(|| Gap::new("nodes of memory", Why::NotInThisKernel))
+}
+
+fn logged(process: &Process) -> Vec<Logged> {
+    let names = log_options::log_files(&process.arguments().unwrap_or_default());
+    output::all(process, &names).iter().flat_map(|log| large_pages::logged(&log.text)).collect()
+}
+
+/// Whether the limits of the groups above its own count for the JVM too: JDK 24 and later, and 21.0.9 (JDK-8322420).
+fn sees_groups_above(view: &JvmView) -> bool {
+    let update = || version::update(view.version.as_ref().ok()?);
+    match view.major {
+        Ok(21) => update().is_some_and(|update| update >= 9),
+        Ok(major) => major >= 24,
+        Err(_) => false,
+    }
+}
+
+const ENVIRONMENT: [&str; 7] = [
+    "MALLOC_ARENA_MAX",
+    "MALLOC_TRIM_THRESHOLD_",
+    "MALLOC_MMAP_THRESHOLD_",
+    "MALLOC_TOP_PAD_",
+    "GLIBC_TUNABLES",
+    "LD_PRELOAD",
+    "JAVA_TOOL_OPTIONS",
+];
+
+/// Only those that rules look at: an environment holds secrets.
+fn environment(process: &Process) -> Known<BTreeMap<String, String>> {
+    let bytes =
+        process.bytes("environ").map_err(|error| crate::os::process::gap("/proc/PID/environ", &error))?;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let pairs = text.split('\0').filter_map(|pair| pair.split_once('='));
+    let wanted = pairs.filter(|(name, _)| ENVIRONMENT.contains(name));
+    Ok(wanted.map(|(name, value)| (name.to_string(), value.to_string())).collect())
+}

@@ -1,0 +1,236 @@
+//! What a recording tells of a JVM that may be gone: the few rules that need only areas over time and the control group. They have
+//! the ids and the thresholds of the rules of a running JVM, so `marusa doctor --explain ID` tells of them too.
+
+use super::facts::percent;
+use super::rules::{container_limit, malloc_freed_held, unattributed_large};
+use super::{Cost, Evidence, Finding, Level, Remedy, Subject};
+use crate::base::{Bytes, human};
+use crate::map::Area;
+use crate::record::history::History;
+use crate::record::key::{Key, Measure, Subject as Of};
+use crate::record::writer::Ending;
+
+/// How long before its end a killed JVM is looked at for who took the memory.
+const BEFORE_MS: u64 = 60_000;
+
+pub fn find(history: &History) -> Vec<Finding> {
+    let limit = killed(history).or_else(|| near(history));
+    [limit, freed(history), unattributed(history)].into_iter().flatten().collect()
+}
+
+fn killed(history: &History) -> Option<Finding> {
+    let Some((_, Ending::KilledForMemory)) = history.ending else { return None };
+    let last = history.len().checked_sub(1)?;
+    let process = |measure| history.process(measure, last);
+    let resident = process(Measure::KernelResident);
+    let had =
+        resident.map_or(String::new(), |bytes| format!("; it had {} when last looked at", human(bytes)));
+    let mut evidence: Vec<Evidence> = [
+        ("in memory, at the last look", resident, "/proc/PID/status"),
+        ("limit of its control group", process(Measure::GroupLimit), "memory.max"),
+        ("used of it, by all", process(Measure::GroupCurrent), "memory.current"),
+    ]
+    .into_iter()
+    .filter_map(|(what, bytes, source)| Some(Evidence::bytes(what, bytes?, source)))
+    .collect();
+    let since = history.at_or_before(history.moments[last].steady_ms.saturating_sub(BEFORE_MS))?;
+    for (area, grown) in grown(history, since, last).into_iter().take(3) {
+        evidence.push(Evidence::bytes(
+            format!(
+                "{}, grown in the {:.0} s before",
+                area.title(),
+                history.seconds(last) - history.seconds(since)
+            ),
+            grown,
+            "the recording",
+        ));
+    }
+    Some(Finding {
+        id: container_limit::RULE.id,
+        level: Level::Critical,
+        subject: Subject::Jvm(history.facts.pid),
+        title: format!("the kernel killed in its control group for want of memory, and it ended{had}"),
+        evidence,
+        cost: Cost::default(),
+        remedies: vec![Remedy::Advice(
+            "a smaller heap (-Xmx) or a larger limit: who took the memory stands above, and in the chart of the last minute"
+                .to_string(),
+        )],
+    })
+}
+
+/// The areas that grew, the most first.
+fn grown(history: &History, since: usize, last: usize) -> Vec<(Area, Bytes)> {
+    let grown = |area: &Area| {
+        let key = Key { subject: Of::Area(*area), measure: Measure::Resident };
+        let (before, after) = (history.value(&key, since).unwrap_or(0), history.value(&key, last)?);
+        Some((*area, after.checked_sub(before).filter(|bytes| *bytes > 0)?))
+    };
+    let mut all: Vec<(Area, Bytes)> = Area::ALL.iter().filter_map(grown).collect();
+    all.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
+    all
+}
+
+/// What can not be reclaimed came near to the limit.
+fn near(history: &History) -> Option<Finding> {
+    let held = |at: usize| {
+        let current = history.process(Measure::GroupCurrent, at)?;
+        Some(current.saturating_sub(history.process(Measure::GroupReclaimable, at)?))
+    };
+    let of_limit = |at: usize| {
+        let limit = history.process(Measure::GroupLimit, at).filter(|limit| *limit > 0)?;
+        Some((at, held(at)?, limit))
+    };
+    let (at, held, limit) = (0..history.len())
+        .filter_map(of_limit)
+        .max_by(|one, other| percent(one.1, one.2).total_cmp(&percent(other.1, other.2)))?;
+    let share = percent(held, limit);
+    (share >= container_limit::NEAR_PERCENT).then(|| Finding {
+        id: container_limit::RULE.id,
+        level: Level::Warn,
+        subject: Subject::Jvm(history.facts.pid),
+        title: format!(
+            "{share:.0} % of its control group's limit of {} were taken, {:.0} s after the first look",
+            human(limit),
+            history.seconds(at)
+        ),
+        evidence: vec![
+            Evidence::bytes("taken, without what can be reclaimed", held, "memory.current, memory.stat"),
+            Evidence::bytes("limit", limit, "memory.max"),
+        ],
+        cost: Cost::default(),
+        remedies: vec![Remedy::Advice("a smaller heap (-Xmx) or a larger limit".to_string())],
+    })
+}
+
+/// An area at the last account, and its share of what was in memory.
+fn last_of(history: &History, area: Area) -> Option<(Bytes, f64)> {
+    let last = *history.accounts().last()?;
+    let of = |area: Area| history.value(&Key { subject: Of::Area(area), measure: Measure::Resident }, last);
+    let total = Area::ALL.iter().filter_map(|area| of(*area)).fold(0, Bytes::saturating_add);
+    let bytes = of(area)?;
+    Some((bytes, percent(bytes, total)))
+}
+
+fn freed(history: &History) -> Option<Finding> {
+    let (bytes, share) = last_of(history, Area::MallocFreed)?;
+    if bytes < malloc_freed_held::WORTH_BYTES || share < malloc_freed_held::INFO_PERCENT {
+        return None;
+    }
+    let level = if share >= malloc_freed_held::WARN_PERCENT { Level::Warn } else { Level::Info };
+    Some(Finding {
+        id: malloc_freed_held::RULE.id,
+        level,
+        subject: Subject::Jvm(history.facts.pid),
+        title: format!(
+            "malloc held {} that the program freed, {share:.0} % of what was in memory",
+            human(bytes)
+        ),
+        evidence: vec![Evidence::bytes("freed, yet in memory", bytes, "the last account")],
+        cost: Cost::bytes(bytes),
+        remedies: vec![match history.ending {
+            Some((_, Ending::Ended | Ending::KilledForMemory)) => malloc_freed_held::interval(false),
+            _ => Remedy::Command(format!("marusa trim {} --dry-run", history.facts.pid)),
+        }],
+    })
+}
+
+fn unattributed(history: &History) -> Option<Finding> {
+    let (bytes, share) = last_of(history, Area::Unattributed)?;
+    let is_large = bytes >= unattributed_large::WORTH_BYTES && share >= unattributed_large::WORTH_PERCENT;
+    is_large.then(|| Finding {
+        id: unattributed_large::RULE.id,
+        level: Level::Info,
+        subject: Subject::Jvm(history.facts.pid),
+        title: format!(
+            "of {}, {share:.0} % of what was in memory, it is not known whose they were",
+            human(bytes)
+        ),
+        evidence: vec![Evidence::bytes("unattributed, in memory", bytes, "the last account")],
+        cost: Cost::bytes(bytes),
+        remedies: Vec::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::writer::{JvmFacts, Scope, Session, Writer};
+    use crate::record::{Moment, reader};
+
+    const MIB: Bytes = 1 << 20;
+
+    /// Two minutes of a JVM: what an area and the group had at first and at last, of a limit of 1 GiB.
+    fn recorded(area: Area, bytes: [Bytes; 2], group: Bytes, ending: Option<Ending>) -> Vec<Finding> {
+        recorded_of_group(area, bytes, group, Some(0), ending)
+    }
+
+    fn recorded_of_group(
+        area: Area,
+        bytes: [Bytes; 2],
+        group: Bytes,
+        reclaimable: Option<Bytes>,
+        ending: Option<Ending>,
+    ) -> Vec<Finding> {
+        let mut writer = Writer::new(&Session::default());
+        let jvm = writer.jvm(JvmFacts { pid: 7, ..JvmFacts::default() });
+        let key = |area, measure| Key { subject: Of::Area(area), measure };
+        let at = |steady_ms: u64| Moment { steady_ms, wall_ms: steady_ms as i64 };
+        for (steady_ms, bytes) in [(0, bytes[0]), (119_000, bytes[1])] {
+            let figures = [
+                (Key::process(Measure::AccountAt), Some(steady_ms)),
+                (Key::process(Measure::KernelResident), Some(400 * MIB + bytes)),
+                (Key::process(Measure::GroupLimit), Some(1024 * MIB)),
+                (Key::process(Measure::GroupCurrent), Some(group)),
+                (Key::process(Measure::GroupReclaimable), reclaimable),
+                (key(Area::JavaHeap, Measure::Resident), Some(400 * MIB)),
+                (key(area, Measure::Resident), Some(bytes)),
+            ];
+            writer.sample(jvm, at(steady_ms), Scope::Account, &figures);
+        }
+        if let Some(ending) = ending {
+            writer.ended(jvm, at(120_000), ending);
+        }
+        let recording = reader::read(&[&writer.take()]).expect("a recording");
+        recording.jvms.iter().flat_map(find).collect()
+    }
+
+    #[test]
+    fn a_quiet_recording_has_no_findings() {
+        assert_eq!(recorded(Area::Stack, [MIB, MIB], 500 * MIB, Some(Ending::Ended)), []);
+    }
+
+    #[test]
+    fn who_grew_before_a_kill_is_named() {
+        let found =
+            recorded(Area::DirectBuffers, [MIB, 301 * MIB], 1020 * MIB, Some(Ending::KilledForMemory));
+        let [killed] = &found[..] else { panic!("one finding, not the limit once more: {found:?}") };
+        assert_eq!((killed.id, killed.level), ("container-limit", Level::Critical));
+        let grown = killed.evidence.last().expect("evidence");
+        assert!(grown.what.starts_with("direct buffers, grown"), "{grown:?}");
+        assert_eq!(grown.number, Some(300.0 * MIB as f64));
+    }
+
+    #[test]
+    fn a_limit_that_came_near_and_memory_that_malloc_held() {
+        let found = recorded(Area::Stack, [MIB, MIB], 1000 * MIB, None);
+        assert_eq!(
+            found.iter().map(|one| (one.id, one.level)).collect::<Vec<_>>(),
+            [("container-limit", Level::Warn)]
+        );
+        let of_group =
+            |reclaimable| recorded_of_group(Area::Stack, [MIB, MIB], 1000 * MIB, reclaimable, None).len();
+        assert_eq!(
+            (of_group(Some(600 * MIB)), of_group(None)),
+            (0, 0),
+            "page cache; or nobody knows how much"
+        );
+        let held = |bytes| recorded(Area::MallocFreed, [0, bytes], 0, None).first().map(|one| one.level);
+        assert_eq!(
+            (held(47 * MIB), held(50 * MIB), held(100 * MIB)),
+            (None, Some(Level::Info), Some(Level::Warn))
+        );
+        let unknown = recorded(Area::Unattributed, [0, 100 * MIB], 0, None);
+        assert_eq!(unknown.first().map(|one| one.id), Some("unattributed-large"));
+    }
+}

@@ -1,0 +1,127 @@
+//! The limit of memory of the control group (a container, a service) against the account: whether the JVM fits in it when its
+//! heap is full, and which limit or heap would.
+
+use crate::base::human;
+use crate::doctor::budget::Budget;
+use crate::doctor::facts::{GroupMemory, percent};
+use crate::doctor::{Cost, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject};
+
+pub const RULE: Rule = Rule {
+    id: "container-limit",
+    title: "the limit of memory against what the JVM needs with a full heap",
+    find: |facts: &Facts| facts.jvms.iter().filter_map(find).collect(),
+};
+
+/// Of the limit: from here on the next burst of buffers or code brings the killer.
+pub const NEAR_PERCENT: f64 = 95.0;
+
+fn find(jvm: &JvmFacts) -> Option<Finding> {
+    let group = jvm.group.as_ref().ok()?.as_ref().filter(|group| group.limit_bytes > 0)?;
+    let budget = Budget::of(jvm, group)?;
+    let (full, limit, held) = (budget.full_bytes(), group.limit_bytes, group.held_bytes());
+    let killed = group.events.get("oom_kill").copied().unwrap_or(0);
+    let (is_near, does_not_fit) = (percent(held, limit) >= NEAR_PERCENT, full > limit);
+    let level = match () {
+        () if is_near || killed > 0 && does_not_fit => Level::Critical,
+        () if does_not_fit || killed > 0 => Level::Warn,
+        () => Level::Info,
+    };
+    Some(Finding {
+        id: RULE.id,
+        level,
+        subject: Subject::Jvm(jvm.pid),
+        title: title(&budget, group, is_near, killed),
+        evidence: budget.evidence(jvm, group),
+        cost: Cost::default(),
+        remedies: remedies(&budget, group, level),
+    })
+}
+
+fn title(budget: &Budget, group: &GroupMemory, is_near: bool, killed: u64) -> String {
+    let (full, limit) = (human(budget.full_bytes()), human(group.limit_bytes));
+    let before = if killed > 0 {
+        format!("the kernel killed {killed} processes here before; ")
+    } else {
+        String::new()
+    };
+    match budget.heap_when_killed(group.limit_bytes) {
+        _ if is_near => format!(
+            "{before}{} of the limit of {limit} are taken now: the kernel kills when nothing is left",
+            human(group.held_bytes())
+        ),
+        Some(heap) => format!(
+            "{before}with its heap full it needs {full}, the limit is {limit}: it will be killed at {} of {} of heap",
+            human(heap),
+            human(budget.heap_max_bytes)
+        ),
+        None => format!(
+            "{before}fits in {full} with its heap full, and the limit is {limit}; {} are taken now",
+            human(group.held_bytes())
+        ),
+    }
+}
+
+fn remedies(budget: &Budget, group: &GroupMemory, level: Level) -> Vec<Remedy> {
+    let limit = budget.limit_bytes();
+    let assumed = "as measured, heap full, and a tenth (64 MiB at least) for what grows beside the heap";
+    let mut remedies = Vec::new();
+    if level > Level::Info {
+        if let Some(heap) = budget.heap_for(group.limit_bytes).filter(|heap| *heap < budget.heap_max_bytes) {
+            remedies.push(Remedy::JvmOption(format!("-Xmx{}m", heap >> 20)));
+        }
+        if limit > group.limit_bytes {
+            remedies.push(Remedy::Setting(format!("echo {limit} > {}", group.limit_file)));
+        }
+    }
+    remedies.push(Remedy::Advice(format!("a limit of {} would do for this -Xmx: {assumed}", human(limit))));
+    remedies
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Bytes;
+    use crate::doctor::facts::made_up::{G, M, healthy_jvm};
+
+    /// The healthy JVM has -Xmx2g and 1.2 GiB in memory.
+    fn with(limit: Bytes, current: Bytes, killed: u64) -> JvmFacts {
+        let mut jvm = healthy_jvm();
+        jvm.group = Ok(Some(GroupMemory {
+            path: "/sys/fs/cgroup/app".to_string(),
+            limit_file: "/sys/fs/cgroup/app/memory.max".to_string(),
+            limit_bytes: limit,
+            current_bytes: current,
+            events: [("oom_kill".to_string(), killed)].into(),
+            ..GroupMemory::default()
+        }));
+        jvm
+    }
+
+    fn level(limit: Bytes, current: Bytes, killed: u64) -> Option<Level> {
+        find(&with(limit, current, killed)).map(|finding| finding.level)
+    }
+
+    #[test]
+    fn no_limit_no_word() {
+        assert_eq!(find(&healthy_jvm()), None);
+        assert_eq!(level(0, G, 0), None);
+    }
+
+    #[test]
+    fn what_fits_what_will_not_and_what_is_about_to_be_killed() {
+        let current = 1250 * M;
+        assert_eq!(level(4 * G, current, 0), Some(Level::Info));
+        assert_eq!(level(4 * G, current, 1), Some(Level::Warn));
+        assert_eq!(level(2 * G, current, 0), Some(Level::Warn));
+        assert_eq!(level(2 * G, current, 1), Some(Level::Critical));
+        assert_eq!(level(1280 * M, current, 0), Some(Level::Critical), "97 %");
+        let finding = find(&with(2 * G, current, 0)).expect("limited");
+        assert!(finding.title.ends_with("of 2.0 GiB of heap"), "{}", finding.title);
+        let texts: Vec<&str> = finding.remedies.iter().map(Remedy::text).collect();
+        assert!(texts[0].starts_with("-Xmx14"), "{texts:?}");
+        assert!(texts[1].ends_with("> /sys/fs/cgroup/app/memory.max"), "{texts:?}");
+        let fits = find(&with(4 * G, current, 0)).expect("limited");
+        assert!(fits.title.starts_with("fits in 2.4 GiB"), "{}", fits.title);
+        assert_eq!(fits.remedies.len(), 1);
+    }
+}

@@ -1,0 +1,104 @@
+//! The quota of the control group stops the JVM: no thread of it runs until the next period, also none that is in a GC pause.
+
+use super::gc_threads::quota_of;
+use crate::doctor::{Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject, types::Cost};
+use crate::os::cpu_stat::CpuStat;
+
+pub const RULE: Rule =
+    Rule { id: "cpu-throttled", title: "the CPU quota of the control group stops the JVM", find };
+
+/// Of the periods in which the group ran.
+const WARN_PERCENT: f64 = 10.0;
+/// Half a second at the usual period of 100 ms: of fewer nothing can be said.
+const PERIODS_MIN: u64 = 5;
+/// What happened before anybody watched may be over, as the start of a JVM is: it is said, not held against it.
+const PAST_PERCENT: f64 = 25.0;
+const PAST_PERIODS_MIN: u64 = 100;
+
+fn find(facts: &Facts) -> Vec<Finding> {
+    facts.jvms.iter().filter_map(of).collect()
+}
+
+fn percent(stat: &CpuStat) -> f64 {
+    if stat.periods == 0 { 0.0 } else { stat.throttled as f64 * 100.0 / stat.periods as f64 }
+}
+
+fn of(jvm: &JvmFacts) -> Option<Finding> {
+    let watched = jvm.bounds.throttled().filter(|stat| stat.periods >= PERIODS_MIN);
+    if let Some(stat) = watched {
+        return (percent(&stat) >= WARN_PERCENT)
+            .then(|| finding(jvm, Level::Warn, &stat, "while it was watched"));
+    }
+    let past = jvm.bounds.cpu_stat.as_ref().filter(|_| jvm.bounds.cpu_stat_first.is_none())?;
+    (past.periods >= PAST_PERIODS_MIN && percent(past) >= PAST_PERCENT)
+        .then(|| finding(jvm, Level::Info, past, "since the control group was made"))
+}
+
+fn finding(jvm: &JvmFacts, level: Level, stat: &CpuStat, when: &str) -> Finding {
+    let share = percent(stat);
+    let stopped_ms = stat.throttled_us as f64 / 1000.0;
+    let mut evidence = vec![
+        Evidence::percent(format!("periods at whose end the JVM was stopped, {when}"), share, &stat.path),
+        Evidence::count("periods in which it ran", stat.periods, &stat.path),
+        Evidence::ms("time that it was stopped, summed over CPUs", stopped_ms, &stat.path),
+    ];
+    evidence.extend(jvm.cpus.as_ref().ok().and_then(|cpus| cpus.quota).map(quota_of));
+    Finding {
+        id: RULE.id,
+        level,
+        subject: Subject::Jvm(jvm.pid),
+        title: format!("the CPU quota stopped the JVM in {share:.0} % of its periods {when}"),
+        evidence,
+        cost: Cost { stall_ms: (level == Level::Warn).then_some(stopped_ms), ..Cost::default() },
+        remedies: vec![
+            Remedy::Advice(
+                "raise the quota of the control group, or leave it out and set a weight only".to_string(),
+            ),
+            Remedy::JvmOption(
+                "-XX:+UseSerialGC, where the quota is below two CPUs: a pause of one thread spends it slower"
+                    .to_string(),
+            ),
+        ],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::facts::made_up;
+
+    fn stat(periods: u64, throttled: u64) -> Option<CpuStat> {
+        Some(CpuStat {
+            path: "/a/cpu.stat".to_string(),
+            periods,
+            throttled,
+            throttled_us: throttled * 40_000,
+        })
+    }
+    fn found(first: Option<CpuStat>, last: Option<CpuStat>) -> Option<Finding> {
+        let mut facts = made_up::healthy();
+        facts.jvms[0].bounds.cpu_stat_first = first;
+        facts.jvms[0].bounds.cpu_stat = last;
+        find(&facts).pop()
+    }
+
+    #[test]
+    fn what_happens_now_is_a_warning_and_what_is_past_is_not() {
+        let finding = found(stat(1000, 900), stat(1010, 904)).expect("4 of 10 periods");
+        assert_eq!((finding.level, finding.cost.stall_ms), (Level::Warn, Some(160.0)));
+        assert!(finding.title.contains("40 %"), "{}", finding.title);
+        assert_eq!(found(stat(1000, 900), stat(1010, 900)), None, "the start is over");
+        assert_eq!(found(None, stat(1000, 250)).map(|finding| finding.level), Some(Level::Info));
+    }
+
+    #[test]
+    fn the_edges() {
+        assert!(found(stat(0, 0), stat(100, 10)).is_some());
+        assert_eq!(found(stat(0, 0), stat(100, 9)), None);
+        assert_eq!(found(stat(0, 0), stat(4, 4)), None, "too short to say");
+        assert_eq!(
+            (found(None, stat(99, 99)), found(None, stat(1000, 249)), found(None, None)),
+            (None, None, None)
+        );
+    }
+}

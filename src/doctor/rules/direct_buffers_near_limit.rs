@@ -1,0 +1,101 @@
+//! Direct buffers near the limit that java.nio has for them: past it, allocateDirect collects, waits and throws.
+
+use crate::base::{Bytes, human};
+use crate::doctor::facts::percent;
+use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject};
+use crate::jvm::Kind;
+use crate::map::malloc;
+
+pub const RULE: Rule = Rule {
+    id: "direct-buffers-near-limit",
+    title: "direct buffers are near their limit",
+    find: |facts: &Facts| facts.jvms.iter().filter_map(find).collect(),
+};
+
+/// From here on a burst of buffers meets the limit.
+const WARN_PERCENT: f64 = 90.0;
+/// From here on most allocations do: each first runs System.gc() and sleeps up to half a second (java.nio.Bits).
+const CRITICAL_PERCENT: f64 = 98.0;
+const ROUND_BYTES: Bytes = 16 << 20;
+
+fn find(jvm: &JvmFacts) -> Option<Finding> {
+    let (limit, limit_of) = match jvm.number("MaxDirectMemorySize")? {
+        0 => (jvm.heap_max_bytes()?, "-Xmx, as -XX:MaxDirectMemorySize is not set"),
+        bytes => (bytes, "-XX:MaxDirectMemorySize"),
+    };
+    let (buffers, held) = held(jvm)?;
+    let used = percent(held, limit);
+    if used < WARN_PERCENT {
+        return None;
+    }
+    let level = if used >= CRITICAL_PERCENT { Level::Critical } else { Level::Warn };
+    let more = (limit + limit / 2).next_multiple_of(ROUND_BYTES) >> 20;
+    Some(Finding {
+        id: RULE.id,
+        level,
+        subject: Subject::Jvm(jvm.pid),
+        title: format!(
+            "direct buffers hold {} of the {} that they may, {used:.0} %: past it each allocation runs a full collection, waits, \
+             and may throw OutOfMemoryError",
+            human(held),
+            human(limit)
+        ),
+        evidence: vec![
+            Evidence::bytes("in direct buffers", held, "blocks of malloc that are known to be direct buffers'"),
+            Evidence::count("blocks", buffers, "blocks of malloc that are known to be direct buffers'"),
+            Evidence::bytes("limit", limit, limit_of),
+            Evidence::percent("of the limit", used, "both"),
+        ],
+        cost: Cost::default(),
+        remedies: vec![
+            Remedy::JvmOption(format!("-XX:MaxDirectMemorySize={more}m")),
+            Remedy::Advice(
+                "find who keeps them: a cache without a bound, or buffers that wait for a collection that a large heap seldom runs"
+                    .to_string(),
+            ),
+        ],
+    })
+}
+
+/// Blocks and bytes of direct buffers. With Native Memory Tracking these are all of its tag "Other", so memory of
+/// Unsafe.allocateMemory is among them; where nothing is known of them, `None`.
+fn held(jvm: &JvmFacts) -> Option<(u64, Bytes)> {
+    let sum = malloc::sum(&jvm.snapshot, &jvm.map)?;
+    let of_buffers =
+        sum.owners.iter().filter(|sum| sum.owner.is_some_and(|owner| owner.kind == Kind::DirectBuffers));
+    let add = |(blocks, bytes): (u64, Bytes), sum: &malloc::OwnerSum| {
+        (blocks.saturating_add(sum.count.blocks), bytes.saturating_add(sum.count.bytes))
+    };
+    Some(of_buffers.fold((0, 0), add)).filter(|(blocks, _)| *blocks > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::facts::made_up::{G, M, alloc, healthy_jvm, set_flags, view};
+
+    fn with_buffers(bytes: Bytes) -> JvmFacts {
+        let mut jvm = healthy_jvm();
+        view(&mut jvm).block_owners[0].kind = Kind::DirectBuffers;
+        alloc(&mut jvm).in_use[1].bytes = bytes;
+        jvm
+    }
+
+    fn level(jvm: &JvmFacts) -> Option<Level> {
+        find(jvm).map(|finding| finding.level)
+    }
+
+    #[test]
+    fn against_the_option_or_else_the_largest_heap() {
+        assert_eq!(level(&healthy_jvm()), None);
+        assert_eq!(level(&with_buffers(G)), None);
+        assert_eq!(level(&with_buffers(2 * G - 2 * G / 10 - M)), None);
+        assert_eq!(level(&with_buffers(2 * G - 2 * G / 11)), Some(Level::Warn));
+        assert_eq!(level(&with_buffers(2 * G)), Some(Level::Critical));
+        let mut jvm = with_buffers(61 * M);
+        set_flags(&mut jvm, &[("MaxDirectMemorySize", "67108864")]);
+        let finding = find(&jvm).expect("95 %");
+        assert_eq!(finding.level, Level::Warn);
+        assert_eq!(finding.remedies[0].text(), "-XX:MaxDirectMemorySize=96m");
+    }
+}

@@ -1,0 +1,135 @@
+//! `jdk.lang.Process.launchMechanism=FORK`: each process that the JVM starts begins with a copy of the page tables of its private
+//! memory, while which the thread that starts it waits; and afterwards each first write to a page is a fault.
+
+use crate::base::Bytes;
+use crate::doctor::{Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject, types::Cost};
+use crate::jvm::command_line::{self, CommandLine};
+
+pub const RULE: Rule = Rule {
+    id: "fork-large-heap",
+    title: "the JVM starts processes by fork, which copies its page tables",
+    find,
+};
+
+/// Of private memory on small pages: 15 to 40 ms for each fork on the machines that were measured.
+const WARN_BYTES: Bytes = 512 << 20;
+
+fn find(facts: &Facts) -> Vec<Finding> {
+    facts.jvms.iter().filter_map(|jvm| of(facts, jvm)).collect()
+}
+
+/// Whether some JVM starts processes so: only then what a fork costs here is worth measuring.
+pub fn is_forking(facts: &Facts) -> bool {
+    facts.jvms.iter().any(|jvm| mechanism(jvm).is_some_and(|(name, _)| name == "FORK"))
+}
+
+/// What was said last: JAVA_TOOL_OPTIONS come before those of the command.
+pub fn mechanism(jvm: &JvmFacts) -> Option<(String, &'static str)> {
+    let parse = |text: &str| -> CommandLine {
+        command_line::parse(&text.split_ascii_whitespace().map(str::to_string).collect::<Vec<_>>())
+    };
+    let said = parse(&jvm.snapshot.os.process.command).launch_mechanism;
+    if let Some(name) = said {
+        return Some((name, "/proc/PID/cmdline"));
+    }
+    let options = jvm.environment.as_ref().ok()?.get("JAVA_TOOL_OPTIONS")?;
+    Some((parse(&format!("java {options}")).launch_mechanism?, "environment: JAVA_TOOL_OPTIONS"))
+}
+
+/// Private pages that have an entry of 4 KiB each in the page tables: fork copies those entries one by one. Shared memory (the
+/// heap of ZGC) is not copied, a huge page is one entry (mm/memory.c, `copy_page_range`).
+fn copied_bytes(jvm: &JvmFacts) -> Bytes {
+    let of = |figures: &crate::map::Figures| {
+        let small: Bytes = figures.by_page_size.range(..2 << 20).map(|(_, bytes)| *bytes).sum();
+        small.min(figures.anonymous)
+    };
+    jvm.map.shares().map(|(_, share)| of(&share.figures)).sum()
+}
+
+fn of(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
+    let (name, source) = mechanism(jvm).filter(|(name, _)| name == "FORK")?;
+    let copied = copied_bytes(jvm);
+    let mut evidence = vec![
+        Evidence::state("jdk.lang.Process.launchMechanism", name, source),
+        Evidence::bytes(
+            "private memory on pages of 4 KiB, whose entries a fork copies",
+            copied,
+            "account: page sizes",
+        ),
+        Evidence::bytes(
+            "page-table entries that a fork copies",
+            copied / 512,
+            "8 bytes for each page of 4 KiB",
+        ),
+    ];
+    let tables = jvm.snapshot.os.status.page_table_bytes;
+    evidence.extend(tables.map(|bytes| Evidence::bytes("page tables now", bytes, "/proc/PID/status: VmPTE")));
+    let price = facts.host.fork_ms_per_gib.map(|price| price * copied as f64 / (1_u64 << 30) as f64);
+    let source = "a fork of our own, timed on this host";
+    evidence.extend(price.map(|ms| Evidence::ms("one process, at least", ms, source)));
+    let title = match price {
+        Some(ms) => {
+            format!("processes are started by fork: at least {ms:.0} ms each for the page tables of this JVM")
+        }
+        None => "processes are started by fork, which copies the page tables of this JVM".to_string(),
+    };
+    Some(Finding {
+        id: RULE.id,
+        level: if copied >= WARN_BYTES { Level::Warn } else { Level::Info },
+        subject: Subject::Jvm(jvm.pid),
+        title,
+        evidence,
+        cost: Cost::default(),
+        remedies: vec![
+            Remedy::JvmOption("-Djdk.lang.Process.launchMechanism=POSIX_SPAWN".to_string()),
+            Remedy::Command(format!("marusa pages plan {}", jvm.pid)),
+        ],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::facts::made_up;
+    use crate::map::Area;
+
+    fn forking(option: &str) -> Facts {
+        let mut facts = made_up::healthy();
+        facts.jvms[0].snapshot.os.process.command = format!("java -Xmx2g {option} -jar /srv/app.jar");
+        facts
+    }
+
+    #[test]
+    fn it_is_a_warning_from_half_a_gibibyte_of_small_pages_on() {
+        let mut facts = forking("-Djdk.lang.Process.launchMechanism=fork");
+        made_up::set_resident(&mut facts.jvms[0], Area::JavaHeap, 300 << 20);
+        assert_eq!(find(&facts).pop().map(|finding| finding.level), Some(Level::Info), "300 MiB of heap");
+        assert!(is_forking(&facts) && !is_forking(&made_up::healthy()));
+        made_up::set_resident(&mut facts.jvms[0], Area::JavaHeap, 4 << 30);
+        facts.host.fork_ms_per_gib = Some(60.0);
+        let finding = find(&facts).pop().expect("4 GiB of heap");
+        assert_eq!(finding.level, Level::Warn);
+        let ms = finding
+            .evidence
+            .iter()
+            .find(|evidence| evidence.unit == "ms")
+            .and_then(|evidence| evidence.number);
+        assert!(ms.is_some_and(|ms| (240.0..260.0).contains(&ms)), "{ms:?}");
+        assert!(
+            !finding.evidence.iter().any(|evidence| evidence.number.is_none() && !evidence.unit.is_empty())
+        );
+    }
+
+    #[test]
+    fn where_it_was_said() {
+        assert_eq!(find(&forking("")), []);
+        assert_eq!(find(&forking("-Djdk.lang.Process.launchMechanism=POSIX_SPAWN")), []);
+        let mut facts = forking("");
+        let options = "-Dx=y -Djdk.lang.Process.launchMechanism=FORK".to_string();
+        facts.jvms[0].environment = Ok([("JAVA_TOOL_OPTIONS".to_string(), options)].into());
+        assert_eq!(find(&facts).len(), 1);
+        let command = "java -Djdk.lang.Process.launchMechanism=VFORK -jar /srv/app.jar";
+        facts.jvms[0].snapshot.os.process.command = command.to_string();
+        assert_eq!(find(&facts), [], "the command's own option counts");
+    }
+}

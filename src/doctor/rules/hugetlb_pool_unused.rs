@@ -1,0 +1,154 @@
+//! Pages of hugetlb that are set aside, in nobody's use and promised to nobody. The kernel gives such memory to nothing else,
+//! not even before it kills a process for want of memory.
+
+use crate::base::{Bytes, human};
+use crate::doctor::facts::{Facts, JvmFacts};
+use crate::doctor::promise::{self, Kind};
+use crate::doctor::types::{Cost, Evidence, Finding, Level, Remedy, Rule, Subject};
+use crate::map::why::size;
+use crate::os::hugetlb::{FOLDER, Pool};
+
+pub const RULE: Rule =
+    Rule { id: "hugetlb-pool-unused", title: "pages of hugetlb are set aside and nobody uses them", find };
+
+const WARN_BYTES_MIN: Bytes = 64 << 20;
+/// Of the host's memory.
+const WARN_PERCENT_MIN: u64 = 1;
+const INFO_BYTES_MIN: Bytes = 16 << 20;
+
+fn find(facts: &Facts) -> Vec<Finding> {
+    facts.host.pages.pools.iter().filter_map(|pool| of(facts, pool)).collect()
+}
+
+fn of(facts: &Facts, pool: &Pool) -> Option<Finding> {
+    let lacking = lacking(facts, pool.page_bytes);
+    // What a control group keeps from a JVM is not unused, and that JVM's own finding says it.
+    let kept_away = lacking.iter().filter(|it| it.kind == Kind::GroupLimit).map(|it| it.bytes);
+    let kept_away = kept_away.fold(0, u64::saturating_add) / pool.page_bytes.max(1);
+    let idle = pool.free.saturating_sub(pool.reserved).saturating_sub(kept_away);
+    let bytes = idle.saturating_mul(pool.page_bytes);
+    let memory = facts.host.memory_bytes();
+    let is_large =
+        |memory: Bytes| u128::from(bytes) * 100 >= u128::from(memory) * u128::from(WARN_PERCENT_MIN);
+    let level = match bytes {
+        WARN_BYTES_MIN.. if memory.is_some_and(is_large) => Level::Warn,
+        INFO_BYTES_MIN.. => Level::Info,
+        _ => return None,
+    };
+    let page = size(pool.page_bytes);
+    let title = format!(
+        "{idle} pages of {page} ({}) are set aside and nobody uses or has reserved them",
+        human(bytes)
+    );
+    let folder = format!("{FOLDER}/hugepages-{}kB", pool.page_bytes >> 10);
+    let count = |what: &str, pages, file: &str| Evidence::count(what, pages, format!("{folder}/{file}"));
+    let mut evidence = vec![
+        Evidence::bytes("idle", bytes, format!("{folder}: free_hugepages less resv_hugepages")),
+        count("pages in the pool", pool.pages, "nr_hugepages"),
+        count("free", pool.free, "free_hugepages"),
+        count("promised, not touched yet", pool.reserved, "resv_hugepages"),
+        Evidence::state("idle since", "not known: the kernel keeps no time", folder.clone()),
+    ];
+    evidence.extend(memory.map(|memory| Evidence::bytes("memory of the host", memory, "/proc/meminfo")));
+    if kept_away > 0 {
+        let what = "free, and kept from JVMs by control groups: not counted";
+        evidence.push(count(what, kept_away, "free_hugepages"));
+    }
+    let mut remedies = Vec::new();
+    for Lack { pid, bytes, .. } in lacking.iter().filter(|it| it.kind != Kind::GroupLimit) {
+        let text = format!("restart pid {pid}, which asked for such pages and lacks {}", human(*bytes));
+        remedies.push(Remedy::Advice(text));
+        let what = format!("lacking in pid {pid}, which asked for such pages");
+        evidence.push(Evidence::bytes(what, *bytes, "/proc/PID/pagemap"));
+    }
+    let kept = pool.pages.saturating_sub(pool.surplus).saturating_sub(idle);
+    remedies.push(Remedy::Setting(format!("echo {kept} > {folder}/nr_hugepages")));
+    let (subject, cost) = (Subject::Host, Cost::bytes(bytes));
+    Some(Finding { id: RULE.id, level, subject, title, evidence, cost, remedies })
+}
+
+/// A JVM that asked for pages of this pool and lacks some.
+struct Lack {
+    pid: i32,
+    bytes: Bytes,
+    kind: Kind,
+}
+
+fn lacking(facts: &Facts, page_bytes: Bytes) -> Vec<Lack> {
+    let of = |jvm: &JvmFacts| {
+        let broken = promise::broken(jvm)?;
+        let is_of_pool = [Kind::Pool, Kind::SwitchedOff, Kind::GroupLimit].contains(&broken.kind);
+        let is_size = broken.promise.needs.iter().any(|need| need.page_bytes == page_bytes);
+        (is_of_pool && is_size).then_some(Lack {
+            pid: jvm.pid,
+            bytes: broken.missing_bytes,
+            kind: broken.kind,
+        })
+    };
+    facts.jvms.iter().filter_map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::facts::made_up::{G, M, healthy};
+    use crate::doctor::rules::page_cases;
+    use crate::os::hugetlb::Limit;
+
+    fn host(memory: Bytes, pages: u64, free: u64, reserved: u64) -> Facts {
+        let mut facts = healthy();
+        facts.host.meminfo.insert("MemTotal".to_string(), memory);
+        let pool = Pool { page_bytes: 2 * M, pages, free, reserved, surplus: 0, overcommit: 0 };
+        facts.host.pages.pools = vec![pool];
+        facts
+    }
+
+    fn level(facts: &Facts) -> Option<Level> {
+        find(facts).first().map(|found| found.level)
+    }
+
+    #[test]
+    fn pages_that_are_used_or_promised_are_no_matter() {
+        assert_eq!(level(&host(16 * G, 512, 0, 0)), None);
+        assert_eq!(level(&host(16 * G, 512, 300, 300)), None);
+        assert_eq!(level(&host(16 * G, 512, 300, 293)), None, "14 MiB");
+        assert_eq!(level(&host(16 * G, 512, 300, 292)), Some(Level::Info));
+    }
+
+    #[test]
+    fn one_percent_of_memory_and_64_mib_are_worth_a_warning() {
+        assert_eq!(level(&host(2 * G, 512, 31, 0)), Some(Level::Info), "62 MiB of 2 GiB");
+        assert_eq!(level(&host(2 * G, 512, 32, 0)), Some(Level::Warn));
+        assert_eq!(level(&host(200 * M * 100, 512, 99, 0)), Some(Level::Info));
+        assert_eq!(level(&host(200 * M * 100, 512, 100, 0)), Some(Level::Warn));
+    }
+
+    #[test]
+    fn what_to_do_with_them() {
+        let mut facts = host(16 * G, 512, 300, 44);
+        let found = find(&facts);
+        let file = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
+        assert_eq!(found[0].remedies, [Remedy::Setting(format!("echo 256 > {file}"))]);
+        assert_eq!(found[0].cost, Cost::bytes(512 * M));
+        facts.jvms = vec![page_cases::asks_hugetlb()];
+        assert!(find(&facts)[0].remedies[0].text().contains("restart pid 4711"), "{found:#?}");
+    }
+
+    #[test]
+    fn what_a_group_keeps_from_a_jvm_is_the_jvms_finding_alone() {
+        let mut jvm = page_cases::asks_hugetlb();
+        let missing = promise::broken(&jvm).expect("all is on small pages").missing_bytes / (2 * M);
+        page_cases::pools(&mut jvm)[0] =
+            Pool { page_bytes: 2 * M, pages: missing, free: missing, ..Pool::default() };
+        let file = "/sys/fs/cgroup/app/hugetlb.2MB.max".to_string();
+        page_cases::settings(&mut jvm).limits =
+            vec![Limit { page_bytes: 2 * M, limit_bytes: 4 * M, used_bytes: Some(0), file }];
+        let mut facts = host(16 * G, missing, missing, 0);
+        facts.jvms = vec![jvm];
+        assert_eq!(find(&facts), []);
+        (facts.host.pages.pools[0].pages, facts.host.pages.pools[0].free) = (missing + 100, missing + 100);
+        let found = find(&facts);
+        assert_eq!(found[0].cost, Cost::bytes(200 * M), "the rest is nobody's");
+        assert!(found[0].remedies.iter().all(|remedy| !remedy.text().contains("restart")), "{found:#?}");
+    }
+}

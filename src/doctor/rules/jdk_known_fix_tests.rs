@@ -1,0 +1,148 @@
+//! Each known fault where it holds, and where it just does not.
+
+use super::*;
+use crate::doctor::facts::GroupMemory;
+use crate::doctor::facts::made_up::{self, G, M};
+use crate::jvm::Gc;
+use crate::map::Area;
+use crate::os::cpus::Cpus;
+
+/// The healthy JVM, of another release.
+fn of_release(major: u32, version: &str) -> Facts {
+    let mut facts = made_up::healthy();
+    let view = made_up::view(&mut facts.jvms[0]);
+    view.major = Ok(major);
+    view.version = Ok(version.to_string());
+    facts
+}
+
+fn bugs(facts: &Facts) -> Vec<String> {
+    let bug = |finding: &Finding| finding.title.split(':').next().unwrap_or("").to_string();
+    find(facts).iter().map(bug).collect()
+}
+
+fn without(facts: &mut Facts, flag: &str) {
+    made_up::view(&mut facts.jvms[0]).flags.remove(flag);
+}
+
+#[test]
+fn a_release_alone_is_no_finding() {
+    for (major, version) in
+        [(8, "25.181-b13"), (11, "11.0.13+8"), (17, "17.0.1+12"), (21, "21+35"), (25, "25+36")]
+    {
+        assert_eq!(bugs(&of_release(major, version)), [] as [&str; 0], "{version}");
+    }
+    assert_eq!(bugs(&of_release(17, "internal")), [] as [&str; 0]);
+}
+
+#[test]
+fn stacks_that_are_resident_as_a_whole() {
+    let stacks = |version: &str, mode: &str, bytes| {
+        let mut facts = of_release(17, version);
+        without(&mut facts, "THPStackMitigation");
+        made_up::set_resident(&mut facts.jvms[0], Area::Stack, bytes);
+        if let Some(thp) = &mut facts.host.pages.thp {
+            thp.enabled = mode.to_string();
+        }
+        bugs(&facts)
+    };
+    assert_eq!(stacks("17.0.9+9", "always", 64 * M), ["JDK-8312182"]);
+    assert_eq!(stacks("17.0.10+7", "always", 64 * M), [] as [&str; 0]);
+    assert_eq!(stacks("17.0.9+9", "madvise", 64 * M), [] as [&str; 0]);
+    assert_eq!(stacks("17.0.9+9", "always", 63 * M), [] as [&str; 0]);
+}
+
+fn group(limit_bytes: u64) -> GroupMemory {
+    GroupMemory {
+        path: "/sys/fs/cgroup/app".to_string(),
+        limit_bytes,
+        current_bytes: G,
+        ..GroupMemory::default()
+    }
+}
+
+#[test]
+fn limits_that_the_jvm_does_not_see() {
+    let mut facts = of_release(11, "11.0.13+8");
+    facts.jvms[0].group = Ok(Some(group(2 * G)));
+    assert_eq!(bugs(&facts), [] as [&str; 0], "version 1 it sees");
+    facts.jvms[0].bounds.is_unified = true;
+    assert_eq!(bugs(&facts), ["JDK-8230305"]);
+    made_up::view(&mut facts.jvms[0]).version = Ok("11.0.16+8".to_string());
+    assert_eq!(bugs(&facts), [] as [&str; 0]);
+    let mut facts = of_release(8, "25.181-b13");
+    facts.jvms[0].cpus = Ok(Cpus { allowed: 4, quota: Some(1.0) });
+    without(&mut facts, "UseContainerSupport");
+    assert_eq!(bugs(&facts), ["JDK-8146115"]);
+    facts.jvms[0].cpus = Ok(Cpus { allowed: 4, quota: Some(4.0) });
+    assert_eq!(bugs(&facts), [] as [&str; 0], "nothing is taken from it");
+}
+
+#[test]
+fn cpus_that_the_jvm_counts_wrong() {
+    let mut facts = of_release(17, "17.0.4+8");
+    facts.jvms[0].bounds.cpu_shares = Some(512);
+    assert_eq!(bugs(&facts), ["JDK-8281181"]);
+    facts.jvms[0].bounds.cpu_shares = Some(1024);
+    assert_eq!(bugs(&facts), [] as [&str; 0], "as at birth");
+    facts.jvms[0].bounds.cpu_shares = Some(3073);
+    assert_eq!(bugs(&facts), [] as [&str; 0], "4 CPUs of 4");
+    facts.jvms[0].bounds.inner_cpus = Some(Cpus { allowed: 4, quota: None });
+    facts.jvms[0].bounds.outer_cpus = Some(Cpus { allowed: 4, quota: Some(1.5) });
+    assert_eq!(bugs(&facts), ["JDK-8322420"]);
+    made_up::set_flags(&mut facts.jvms[0], &[("ActiveProcessorCount", "2")]);
+    assert_eq!(bugs(&facts), [] as [&str; 0], "it was told");
+}
+
+#[test]
+fn memory_that_is_not_given_back() {
+    let mut facts = of_release(11, "11.0.13+8");
+    without(&mut facts, "TrimNativeHeapInterval");
+    made_up::set_resident(&mut facts.jvms[0], Area::MallocFreed, 256 * M);
+    assert_eq!(bugs(&facts), ["JDK-8293114"]);
+    made_up::set_resident(&mut facts.jvms[0], Area::MallocFreed, 255 * M);
+    assert_eq!(bugs(&facts), [] as [&str; 0]);
+    made_up::set_resident(&mut facts.jvms[0], Area::JavaHeap, 1200 * M);
+    assert_eq!(bugs(&facts), ["JEP 346"], "600 MiB of 1200 are used");
+    made_up::set_resident(&mut facts.jvms[0], Area::JavaHeap, 1100 * M);
+    made_up::set_resident(&mut facts.jvms[0], Area::ClassMetadata, (46 + 64) * M);
+    assert_eq!(bugs(&facts), ["JEP 387"]);
+    made_up::set_resident(&mut facts.jvms[0], Area::ClassMetadata, (46 + 63) * M);
+    assert_eq!(bugs(&facts), [] as [&str; 0]);
+}
+
+#[test]
+fn tables_symbols_and_compilers() {
+    let mut facts = of_release(17, "17.0.8+7");
+    made_up::set_resident(&mut facts.jvms[0], Area::JitWork, 512 * M);
+    assert_eq!(bugs(&facts), ["JDK-8318016"]);
+    made_up::set_resident(&mut facts.jvms[0], Area::JitWork, 511 * M);
+    let named = |facts: &mut Facts, area, bytes, part: &str| {
+        made_up::set_resident(&mut facts.jvms[0], area, bytes);
+        if let Some(owner) = facts.jvms[0].map.owners.last_mut() {
+            owner.part = part.to_string();
+        }
+        bugs(facts)
+    };
+    assert_eq!(named(&mut facts, Area::Gc, 128 * M, "mark bitmap"), ["JDK-8210708"]);
+    assert_eq!(named(&mut facts, Area::Gc, 127 * M, "mark bitmap"), [] as [&str; 0]);
+    assert_eq!(named(&mut facts, Area::JvmWork, 256 * M, "symbols"), ["JDK-8313678"]);
+    assert_eq!(named(&mut facts, Area::JvmWork, 255 * M, "symbols"), [] as [&str; 0]);
+}
+
+#[test]
+fn zgc_and_pretouching() {
+    let mut facts = of_release(17, "17.0.15+6");
+    made_up::view(&mut facts.jvms[0]).gc = Ok(Gc::Z);
+    facts.jvms[0].map.balance.total.aliased = 2 * G;
+    assert_eq!(bugs(&facts), ["JEP 439"]);
+    facts.jvms[0].map.balance.total.aliased = 0;
+    assert_eq!(bugs(&facts), [] as [&str; 0]);
+    let mut facts = of_release(21, "21.0.4+7");
+    made_up::set_flags(&mut facts.jvms[0], &[("AlwaysPreTouch", "true")]);
+    assert_eq!(bugs(&facts), [] as [&str; 0], "nobody asked for huge pages");
+    made_up::set_flags(&mut facts.jvms[0], &[("UseTransparentHugePages", "true")]);
+    assert_eq!(bugs(&facts), ["JDK-8315923"]);
+    made_up::view(&mut facts.jvms[0]).version = Ok("21.0.5+11".to_string());
+    assert_eq!(bugs(&facts), [] as [&str; 0]);
+}

@@ -1,0 +1,224 @@
+//! Whether a fault of `known_fixes` shows on a JVM now. Sizes are such that to lose them matters: small ones are not worth a change
+//! of the JDK.
+
+use super::known_fixes::Held;
+use crate::base::Bytes;
+use crate::doctor::{Evidence, Facts, JvmFacts};
+use crate::jvm::Gc;
+use crate::map::Area;
+
+const M: Bytes = 1 << 20;
+
+fn held(bytes: impl Into<Option<Bytes>>, evidence: Vec<Evidence>) -> Option<Held> {
+    Some(Held { evidence, bytes: bytes.into() })
+}
+fn is_half(part: Bytes, whole: Bytes) -> bool {
+    part.saturating_mul(2) >= whole
+}
+
+/// The flag that the fix came with is not there, and most of the stacks is resident.
+pub fn stacks_resident(facts: &Facts, jvm: &JvmFacts) -> Option<Held> {
+    let stacks = jvm.area(Area::Stack);
+    let is_bad = facts.host.thp_mode() == "always" && jvm.flag("THPStackMitigation").is_none();
+    let is_large = stacks.resident >= 64 * M && is_half(stacks.resident, stacks.committed);
+    if !is_bad || !is_large {
+        return None;
+    }
+    let threads = jvm.snapshot.os.status.threads.unwrap_or(0);
+    held(
+        stacks.resident,
+        vec![
+            Evidence::bytes("stacks, resident", stacks.resident, "account: stack"),
+            Evidence::bytes("stacks, committed", stacks.committed, "account: stack"),
+            Evidence::count("threads", threads, "/proc/PID/status"),
+            Evidence::state(
+                "transparent huge pages",
+                "always",
+                "/sys/kernel/mm/transparent_hugepage/enabled",
+            ),
+        ],
+    )
+}
+
+/// What limits it: memory that is less than the host's, or CPUs fewer than it may run on.
+fn limits(facts: &Facts, jvm: &JvmFacts) -> Vec<Evidence> {
+    let mut evidence = Vec::new();
+    let group = jvm.group.as_ref().ok().and_then(Option::as_ref);
+    let smaller = group.filter(|group| facts.host.memory_bytes().is_none_or(|host| group.limit_bytes < host));
+    if let Some(group) = smaller {
+        evidence.push(Evidence::bytes(
+            "memory that the control group may use",
+            group.limit_bytes,
+            &group.path,
+        ));
+        let heap = jvm.number("MaxHeapSize");
+        evidence.extend(heap.map(|heap| Evidence::bytes("largest heap", heap, "flag MaxHeapSize")));
+    }
+    if let Some(quota) =
+        jvm.cpus.as_ref().ok().filter(|cpus| cpus.count() < cpus.allowed).and_then(|cpus| cpus.quota)
+    {
+        evidence.push(super::gc_threads::quota_of(quota));
+    }
+    evidence
+}
+
+pub fn limits_unseen(facts: &Facts, jvm: &JvmFacts) -> Option<Held> {
+    let evidence = limits(facts, jvm);
+    (jvm.flag("UseContainerSupport").is_none() && !evidence.is_empty())
+        .then_some(Held { evidence, bytes: None })
+}
+
+pub fn unified_limits_unseen(facts: &Facts, jvm: &JvmFacts) -> Option<Held> {
+    let mut evidence = limits(facts, jvm);
+    if !jvm.bounds.is_unified || evidence.is_empty() || jvm.flag("UseContainerSupport").is_none() {
+        return None;
+    }
+    evidence.push(Evidence::state("control groups", "version 2", "/proc/PID/cgroup"));
+    held(None, evidence)
+}
+
+/// 1024 shares were a CPU, and 1024 itself no limit (osContainer_linux.cpp, `OSContainer::active_processor_count`).
+pub fn shares_taken_for_cpus(_: &Facts, jvm: &JvmFacts) -> Option<Held> {
+    let cpus = jvm.cpus.as_ref().ok().filter(|cpus| cpus.quota.is_none())?;
+    let shares = jvm.bounds.cpu_shares.filter(|shares| *shares != 1024)?;
+    let is_said = jvm.number("ActiveProcessorCount").is_some_and(|count| count > 0 && count < 1 << 31);
+    let counted = shares.div_ceil(1024).max(1);
+    if is_said || !jvm.is_on("UseContainerSupport") || counted >= u64::from(cpus.allowed) {
+        return None;
+    }
+    held(
+        None,
+        vec![
+            Evidence::count("cpu.shares", shares, "control group"),
+            Evidence::count("CPUs that the JVM makes of it", counted, "osContainer_linux.cpp"),
+            Evidence::count("CPUs that it may run on", cpus.allowed.into(), "/proc/PID/status: Cpus_allowed"),
+        ],
+    )
+}
+
+pub fn outer_quota_unseen(_: &Facts, jvm: &JvmFacts) -> Option<Held> {
+    let (inner, outer) = (jvm.bounds.inner_cpus?, jvm.bounds.outer_cpus?);
+    let is_said = jvm.number("ActiveProcessorCount").is_some_and(|count| count > 0 && count < 1 << 31);
+    if outer.count() >= inner.count() || is_said {
+        return None;
+    }
+    held(
+        None,
+        vec![
+            Evidence::count(
+                "CPUs by the control group of the JVM, which it sees",
+                inner.count().into(),
+                "cpu.max",
+            ),
+            Evidence::count("CPUs by a group above it", outer.count().into(), "cpu.max of the groups above"),
+        ],
+    )
+}
+
+pub fn freed_memory_kept(_: &Facts, jvm: &JvmFacts) -> Option<Held> {
+    let freed = jvm.area(Area::MallocFreed).resident;
+    let is_large = freed >= 256 * M && freed.saturating_mul(10) >= jvm.resident_bytes();
+    if jvm.flag("TrimNativeHeapInterval").is_some() || !is_large {
+        return None;
+    }
+    held(freed, vec![Evidence::bytes("malloc-then-freed, resident", freed, "account: malloc_freed")])
+}
+
+pub fn heap_not_returned(_: &Facts, jvm: &JvmFacts) -> Option<Held> {
+    let used = jvm.jvm()?.heap.as_ref().ok()?.used_bytes.clone().ok()?;
+    let resident = jvm.area(Area::JavaHeap).resident;
+    // No release gives back what -Xms asks for.
+    let unused = resident.saturating_sub(used.max(jvm.number("InitialHeapSize").unwrap_or(0)));
+    if jvm.gc()? != Gc::G1 || unused < 512 * M || !is_half(unused, resident) {
+        return None;
+    }
+    held(
+        unused,
+        vec![
+            Evidence::bytes("heap, resident", resident, "account: java_heap"),
+            Evidence::bytes("heap that objects use", used, "the collector's own sums"),
+        ],
+    )
+}
+
+pub fn metaspace_not_returned(_: &Facts, jvm: &JvmFacts) -> Option<Held> {
+    let used = jvm.jvm()?.classes.as_ref().ok()?.metaspace_used_bytes.clone().ok()?;
+    let resident = jvm.area(Area::ClassMetadata).resident;
+    let unused = resident.saturating_sub(used);
+    if unused < 64 * M || unused.saturating_mul(3) < resident {
+        return None;
+    }
+    held(
+        unused,
+        vec![
+            Evidence::bytes("class metadata, resident", resident, "account: class_metadata"),
+            Evidence::bytes("class metadata in use", used, "perf memory: sun.gc.metaspace.used"),
+        ],
+    )
+}
+
+/// Resident bytes of the parts of an area whose name says what they are.
+fn part(jvm: &JvmFacts, area: Area, name: &str) -> Bytes {
+    let shares = jvm.map.shares().filter(|(owner, _)| owner.area == area && owner.part.contains(name));
+    shares.map(|(_, share)| share.figures.resident).sum()
+}
+
+pub fn two_bitmaps(_: &Facts, jvm: &JvmFacts) -> Option<Held> {
+    let bitmaps = part(jvm, Area::Gc, "bitmap");
+    if jvm.gc()? != Gc::G1 || bitmaps < 128 * M {
+        return None;
+    }
+    held(
+        bitmaps / 2,
+        vec![Evidence::bytes("both mark bitmaps, resident", bitmaps, "account: gc, mark bitmap")],
+    )
+}
+
+pub fn heap_counted_thrice(_: &Facts, jvm: &JvmFacts) -> Option<Held> {
+    let total = &jvm.map.balance.total;
+    if jvm.gc()? != Gc::Z || total.aliased < 256 * M {
+        return None;
+    }
+    held(
+        None,
+        vec![
+            Evidence::bytes("counted again by RSS", total.aliased, "account: aliased"),
+            Evidence::bytes("really resident", total.resident, "account"),
+        ],
+    )
+}
+
+pub fn many_symbols(_: &Facts, jvm: &JvmFacts) -> Option<Held> {
+    let symbols = part(jvm, Area::JvmWork, "symbols");
+    (symbols >= 256 * M).then(|| Held {
+        evidence: vec![Evidence::bytes("symbols, resident", symbols, "account: jvm_work, symbols")],
+        bytes: Some(symbols),
+    })
+}
+
+pub fn large_compilation(_: &Facts, jvm: &JvmFacts) -> Option<Held> {
+    let work = jvm.area(Area::JitWork).resident;
+    (work >= 512 * M).then(|| Held {
+        evidence: vec![Evidence::bytes("work of the compilers, resident", work, "account: jit_work")],
+        bytes: Some(work),
+    })
+}
+
+/// Pre-touching by a read before the write left small pages where one of 2 MiB could have been.
+pub fn pretouched_small(facts: &Facts, jvm: &JvmFacts) -> Option<Held> {
+    let heap = jvm.area(Area::JavaHeap);
+    let huge: Bytes = heap.by_page_size.range(2 << 20..).map(|(_, bytes)| *bytes).sum();
+    let small = heap.resident.saturating_sub(huge);
+    let asked = jvm.is_on("UseTransparentHugePages") || facts.host.thp_mode() == "always";
+    if !jvm.is_on("AlwaysPreTouch") || !asked || small < 256 * M || !is_half(small, heap.resident) {
+        return None;
+    }
+    held(
+        None,
+        vec![
+            Evidence::bytes("heap on small pages", small, "account: page sizes"),
+            Evidence::bytes("heap on huge pages", huge, "account: page sizes"),
+            Evidence::state("AlwaysPreTouch", "true", "flag of the VM"),
+        ],
+    )
+}

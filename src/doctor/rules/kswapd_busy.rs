@@ -1,0 +1,66 @@
+//! kswapd frees memory in the background: where it is busy all the time, the host has too little, or one node of it has.
+
+use super::kcompactd_busy::busy;
+use crate::doctor::{Evidence, Facts, Finding, Remedy, Rule, Subject, types::Cost};
+
+pub const RULE: Rule =
+    Rule { id: "kswapd-busy", title: "the kernel spends CPU time on finding memory to take back", find };
+
+fn find(facts: &Facts) -> Vec<Finding> {
+    of(facts).into_iter().collect()
+}
+
+fn of(facts: &Facts) -> Option<Finding> {
+    let (level, percent, mut evidence) = busy(facts, "kswapd")?;
+    let available = facts.host.meminfo.get("MemAvailable");
+    evidence.extend(
+        available
+            .map(|bytes| Evidence::bytes("memory that is available", *bytes, "/proc/meminfo: MemAvailable")),
+    );
+    for counter in ["pgscan_kswapd", "pgsteal_kswapd", "pgscan_direct", "pswpout"] {
+        let grown = facts.host.grown(counter);
+        evidence.extend(
+            grown.map(|grown| Evidence::count(format!("{counter} while watched"), grown, "/proc/vmstat")),
+        );
+    }
+    let mut remedies = vec![Remedy::Advice(
+        "take memory from somebody: `marusa doctor` names what each JVM could give back, `marusa trim` returns what malloc keeps"
+            .to_string(),
+    )];
+    // Direct reclaim means that kswapd starts too late: a wider gap between the watermarks starts it earlier.
+    if facts.host.grown("pgscan_direct").is_some_and(|grown| grown > 0) {
+        remedies.push(Remedy::Setting("sysctl vm.watermark_scale_factor=100".to_string()));
+    }
+    Some(Finding {
+        id: RULE.id,
+        level,
+        subject: Subject::Host,
+        title: format!("kswapd took {percent:.0} % of a CPU to find memory"),
+        evidence,
+        cost: Cost { cpu_percent: Some(percent), ..Cost::default() },
+        remedies,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::Level;
+    use crate::doctor::facts::{Daemon, made_up};
+
+    #[test]
+    fn busy_and_late() {
+        let mut facts = made_up::healthy();
+        let mut found = |watched_ms: f64| {
+            facts.host.daemons = vec![Daemon { name: "kswapd0".to_string(), cpu_ms: 5_000.0, watched_ms }];
+            facts.host.vmstat_first.insert("pgscan_direct".to_string(), 10);
+            facts.host.vmstat.insert("pgscan_direct".to_string(), 900);
+            find(&facts).pop()
+        };
+        let finding = found(120.0).expect("12 %");
+        assert_eq!(finding.level, Level::Warn);
+        assert!(finding.remedies.iter().any(|remedy| remedy.text().contains("watermark_scale_factor")));
+        assert_eq!(found(500.0).map(|finding| finding.level), Some(Level::Critical));
+        assert_eq!(found(90.0), None);
+    }
+}

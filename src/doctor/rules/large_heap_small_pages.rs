@@ -1,0 +1,87 @@
+//! A large heap on 4 KiB pages, on a host that would give it larger ones: nobody asked. Whether it gains is a matter of the
+//! program, and can be measured on the running JVM.
+
+use crate::base::{Bytes, human};
+use crate::doctor::facts::{Facts, JvmFacts};
+use crate::doctor::promise;
+use crate::doctor::types::{Cost, Evidence, Finding, Level, Remedy, Rule, Subject};
+use crate::map::Area;
+use crate::map::page_claims::Asked;
+use crate::os::thp::Thp;
+
+pub const RULE: Rule = Rule {
+    id: "large-heap-small-pages",
+    title: "a large heap is on small pages, and nothing was asked for",
+    find,
+};
+
+/// A million small pages. From here the page tables of the heap alone (8 MiB) fill the caches that a walk reads from.
+const HEAP_BYTES_MIN: Bytes = 4 << 30;
+const LARGE_PERCENT_MAX: u64 = 10;
+
+fn find(facts: &Facts) -> Vec<Finding> {
+    let Some(thp) = &facts.host.pages.thp else { return Vec::new() };
+    facts.jvms.iter().filter_map(|jvm| of(jvm, thp)).collect()
+}
+
+fn of(jvm: &JvmFacts, thp: &Thp) -> Option<Finding> {
+    let heap = promise::area_use(jvm, Area::JavaHeap);
+    let large = promise::large_bytes(&heap);
+    let is_small = u128::from(large) * 100 <= u128::from(heap.resident_bytes) * u128::from(LARGE_PERCENT_MAX);
+    let is_off = jvm.snapshot.os.status.thp_enabled == Some(false);
+    if heap.resident_bytes < HEAP_BYTES_MIN || !is_small || is_off || Asked::of(&jvm.snapshot).is_for_large()
+    {
+        return None;
+    }
+    let is_shared = promise::has_shared_heap(jvm);
+    let policy = if is_shared { thp.shared(thp.pmd_bytes) } else { thp.private(thp.pmd_bytes) };
+    if !["always", "madvise", "advise", "within_size", "force"].contains(&policy.mode.as_str()) {
+        return None;
+    }
+    let title = format!(
+        "a Java heap of {} is on {}, and huge pages are to be had: {}",
+        human(heap.resident_bytes),
+        heap.text(),
+        policy.text()
+    );
+    let evidence = vec![
+        Evidence::bytes("Java heap in memory", heap.resident_bytes, "account: java_heap"),
+        Evidence::bytes("of it on pages of 2 MiB or more", large, "/proc/PID/pagemap"),
+        Evidence::state("asked for", "nothing", "flags of the JVM, command line"),
+        Evidence::state("policy", policy.text(), "/sys/kernel/mm/transparent_hugepage"),
+    ];
+    let remedies = vec![
+        Remedy::Command(format!("marusa pages prove {}", jvm.pid)),
+        Remedy::Command(format!("marusa pages plan {}", jvm.pid)),
+        Remedy::JvmOption("-XX:+UseTransparentHugePages".to_string()),
+    ];
+    let (subject, cost) = (Subject::Jvm(jvm.pid), Cost::default());
+    Some(Finding { id: RULE.id, level: Level::Info, subject, title, evidence, cost, remedies })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::facts::made_up::{G, healthy_jvm, set_resident};
+    use crate::doctor::rules::page_cases;
+
+    #[test]
+    fn four_gib_of_which_nothing_was_asked() {
+        let of = |bytes: Bytes| {
+            let mut jvm = healthy_jvm();
+            set_resident(&mut jvm, Area::JavaHeap, bytes);
+            page_cases::alone(jvm)
+        };
+        let found = find(&of(4 * G));
+        assert!(found[0].title.contains("4.0 GiB is on 4K 100 %"), "{found:#?}");
+        assert_eq!(found[0].remedies[0].text(), "marusa pages prove 4711");
+        assert_eq!(find(&of(4 * G - 4096)), []);
+        let mut never = of(8 * G);
+        never.host.pages.thp.as_mut().expect("a kernel with THP").enabled = "never".to_string();
+        never.host.pages.thp.as_mut().expect("a kernel with THP").sizes.clear();
+        assert_eq!(find(&never), [], "not to be had");
+        let mut asked = of(8 * G);
+        page_cases::flag(&mut asked.jvms[0], "UseTransparentHugePages", "true");
+        assert_eq!(find(&asked), [], "another finding");
+    }
+}

@@ -1,0 +1,98 @@
+//! Metaspace that is committed and holds nothing: holes that unloaded classes left, and ends of loaders' chunks.
+
+use crate::base::{Bytes, human};
+use crate::doctor::facts::percent;
+use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject};
+
+pub const RULE: Rule = Rule {
+    id: "metaspace-fragmentation",
+    title: "much of the metaspace is committed and unused",
+    find: |facts: &Facts| facts.jvms.iter().filter_map(find).collect(),
+};
+
+const INFO_BYTES: Bytes = 32 << 20;
+const WARN_BYTES: Bytes = 64 << 20;
+/// A JVM that only loads classes commits less than a tenth more than it uses.
+const LOST_PERCENT: f64 = 25.0;
+/// JEP 387: chunks are split and merged, and whole free granules of 64 KiB are given back.
+const ELASTIC_SINCE: u32 = 16;
+const COUNTERS: &str = "performance counters of the VM, as of the last collection";
+
+fn find(jvm: &JvmFacts) -> Option<Finding> {
+    let classes = jvm.jvm()?.classes.as_ref().ok()?;
+    // Of the same moment, or they could not be compared: classes may have been loaded since.
+    let committed = *classes.metaspace_committed_bytes.as_ref().ok()?;
+    let used = *classes.metaspace_used_bytes.as_ref().ok()?;
+    let lost = committed.saturating_sub(used);
+    let share = percent(lost, committed);
+    if lost < INFO_BYTES || share < LOST_PERCENT {
+        return None;
+    }
+    let mut evidence = vec![
+        Evidence::bytes("committed", committed, COUNTERS),
+        Evidence::bytes("used", used, COUNTERS),
+        Evidence::percent("committed and unused", share, COUNTERS),
+    ];
+    evidence.extend(
+        classes
+            .loaders
+            .clone()
+            .ok()
+            .map(|count| Evidence::count("class loaders", count, "ClassLoaderDataGraph")),
+    );
+    evidence.extend(
+        classes.classes.clone().ok().map(|count| Evidence::count("classes", count, "ClassLoaderDataGraph")),
+    );
+    let mut remedies = vec![Remedy::Advice(
+        "look for what makes and drops class loaders: scripts and proxies that are compiled anew, frameworks that reload"
+            .to_string(),
+    )];
+    if jvm.major().is_some_and(|major| major < ELASTIC_SINCE) {
+        remedies.push(Remedy::Advice("JDK 16 and later give such memory back (JEP 387)".to_string()));
+    }
+    Some(Finding {
+        id: RULE.id,
+        level: if lost >= WARN_BYTES { Level::Warn } else { Level::Info },
+        subject: Subject::Jvm(jvm.pid),
+        title: format!(
+            "{} of {} of the metaspace, {share:.0} %, are committed and hold nothing",
+            human(lost),
+            human(committed)
+        ),
+        evidence,
+        cost: Cost::bytes(lost),
+        remedies,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::facts::made_up::{M, healthy_jvm, view};
+
+    fn with(committed: Bytes, used: Bytes) -> JvmFacts {
+        let mut jvm = healthy_jvm();
+        let classes = view(&mut jvm).classes.as_mut().expect("made up");
+        (classes.metaspace_committed_bytes, classes.metaspace_used_bytes) = (Ok(committed), Ok(used));
+        jvm
+    }
+
+    #[test]
+    fn both_the_share_and_the_bytes_must_be_large() {
+        let level = |committed, used| find(&with(committed, used)).map(|finding| finding.level);
+        assert_eq!(find(&healthy_jvm()), None);
+        assert_eq!(level(400 * M, 330 * M), None, "70 MiB, but a sixth");
+        assert_eq!(level(40 * M, 9 * M), None, "most, but 31 MiB");
+        assert_eq!(level(64 * M, 32 * M), Some(Level::Info));
+        assert_eq!(level(256 * M, 192 * M), Some(Level::Warn));
+        assert_eq!(level(10 * M, 20 * M), None, "counters that make no sense");
+    }
+
+    #[test]
+    fn only_old_jdks_are_told_of_new_ones() {
+        let mut jvm = with(256 * M, 100 * M);
+        assert_eq!(find(&jvm).map(|finding| finding.remedies.len()), Some(1));
+        view(&mut jvm).major = Ok(11);
+        assert_eq!(find(&jvm).map(|finding| finding.remedies.len()), Some(2));
+    }
+}

@@ -1,0 +1,84 @@
+//! A large heap on a host with several nodes of memory, and a collector that was not told of them.
+
+use crate::doctor::{Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject, types::Cost};
+use crate::jvm::Gc;
+
+pub const RULE: Rule =
+    Rule { id: "numa-off", title: "a large heap spans nodes of memory, and UseNUMA is off", find };
+
+/// A heap that takes a quarter of a node is likely to lie on two.
+const SHARE_OF_NODE: u64 = 4;
+
+fn find(facts: &Facts) -> Vec<Finding> {
+    facts.jvms.iter().filter_map(|jvm| of(facts, jvm)).collect()
+}
+
+/// ZGC spreads its heap by itself (UseNUMA is on there); Serial and Epsilon do nothing with it; G1 since JDK 14 (JEP 345).
+fn knows_nodes(jvm: &JvmFacts) -> bool {
+    match jvm.gc() {
+        Some(Gc::Parallel) => true,
+        Some(Gc::G1) => jvm.major().is_some_and(|major| major >= 14),
+        _ => false,
+    }
+}
+
+fn of(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
+    let nodes = facts.host.nodes.iter().filter(|node| node.total_bytes > 0);
+    let smallest = nodes.clone().map(|node| node.total_bytes).min()?;
+    let heap = jvm.number("MaxHeapSize")?;
+    let is_off = jvm.flag("UseNUMA") == Some("false");
+    // A JVM whose CPUs are fewer than the host's may be bound to one node on purpose.
+    let is_bound = jvm.cpus.as_ref().map_or(true, |cpus| cpus.allowed < facts.host.cpus);
+    if nodes.clone().count() < 2
+        || !is_off
+        || is_bound
+        || heap < smallest / SHARE_OF_NODE
+        || !knows_nodes(jvm)
+    {
+        return None;
+    }
+    Some(Finding {
+        id: RULE.id,
+        level: Level::Info,
+        subject: Subject::Jvm(jvm.pid),
+        title: format!("the heap may span {} nodes of memory, and UseNUMA is off", nodes.clone().count()),
+        evidence: vec![
+            Evidence::bytes("largest heap", heap, "flag MaxHeapSize"),
+            Evidence::bytes("memory of the smallest node", smallest, "/sys/devices/system/node"),
+            Evidence::state("UseNUMA", "false", "flag of the VM"),
+        ],
+        cost: Cost::default(),
+        remedies: vec![
+            Remedy::JvmOption("-XX:+UseNUMA".to_string()),
+            Remedy::Advice("bind the JVM to one node with numactl, where its memory fits there".to_string()),
+        ],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::facts::made_up::{self, G};
+    use crate::os::cpus::Cpus;
+    use crate::os::numa::Node;
+
+    #[test]
+    fn a_heap_of_a_quarter_of_a_node_on_two_of_them() {
+        let mut facts = made_up::healthy();
+        let node = |number| Node { number, total_bytes: 8 * G, free_bytes: 4 * G, pools: Vec::new() };
+        assert_eq!(find(&facts), [], "one node");
+        facts.host.nodes = vec![node(0), node(1)];
+        assert_eq!(find(&facts).pop().map(|finding| finding.level), Some(Level::Info));
+        made_up::set_flags(&mut facts.jvms[0], &[("MaxHeapSize", "2147483647")]);
+        assert_eq!(find(&facts), [], "below a quarter");
+        made_up::set_flags(&mut facts.jvms[0], &[("MaxHeapSize", "2147483648")]);
+        facts.jvms[0].cpus = Ok(Cpus { allowed: 2, quota: None });
+        assert_eq!(find(&facts), [], "bound to half of the CPUs");
+        facts.jvms[0].cpus = Ok(Cpus { allowed: 4, quota: None });
+        made_up::view(&mut facts.jvms[0]).gc = Ok(Gc::Serial);
+        assert_eq!(find(&facts), [], "which could not use it");
+        made_up::view(&mut facts.jvms[0]).gc = Ok(Gc::G1);
+        made_up::set_flags(&mut facts.jvms[0], &[("UseNUMA", "true")]);
+        assert_eq!(find(&facts), []);
+    }
+}

@@ -1,0 +1,97 @@
+//! Java heap that is swapped out: the collector touches all that lives, so each collection reads it back.
+
+use crate::base::{Bytes, human};
+use crate::doctor::facts::percent;
+use crate::doctor::{Cost, Evidence, Facts, Finding, HostFacts, JvmFacts, Level, Remedy, Rule, Subject};
+use crate::map::Area;
+
+pub const RULE: Rule = Rule {
+    id: "swap-heap",
+    title: "part of the Java heap is swapped out",
+    find: |facts: &Facts| facts.jvms.iter().filter_map(|jvm| find(&facts.host, jvm)).collect(),
+};
+
+/// A few pages of a class loader's garbage harm nobody.
+const WARN_BYTES: Bytes = 8 << 20;
+const WARN_PERCENT: f64 = 1.0;
+/// A disk reads some 100 MB a second in pages: a collection then stands for a second or more.
+const CRITICAL_BYTES: Bytes = 128 << 20;
+const CRITICAL_PERCENT: f64 = 10.0;
+const PAGES: &str = "/proc/PID/pagemap";
+
+fn find(host: &HostFacts, jvm: &JvmFacts) -> Option<Finding> {
+    let heap = jvm.area(Area::JavaHeap);
+    let share = percent(heap.swapped, heap.swapped.saturating_add(heap.resident));
+    if heap.swapped < WARN_BYTES || share < WARN_PERCENT {
+        return None;
+    }
+    let is_critical = heap.swapped >= CRITICAL_BYTES && share >= CRITICAL_PERCENT;
+    let mut evidence = vec![
+        Evidence::bytes("heap, swapped out", heap.swapped, PAGES),
+        Evidence::bytes("heap, in memory", heap.resident, PAGES),
+        Evidence::bytes("all of the process, swapped out", jvm.map.balance.total.swapped, PAGES),
+    ];
+    let mut areas: Vec<(&Area, Bytes)> =
+        jvm.areas.iter().map(|(area, figures)| (area, figures.swapped)).collect();
+    areas.retain(|(area, bytes)| **area != Area::JavaHeap && *bytes > 0);
+    areas.sort_by_key(|(area, bytes)| (std::cmp::Reverse(*bytes), **area));
+    evidence.extend(
+        areas
+            .into_iter()
+            .take(3)
+            .map(|(area, bytes)| Evidence::bytes(format!("{}, swapped out", area.title()), bytes, PAGES)),
+    );
+    let swappiness = host.sysctl.get("vm/swappiness");
+    evidence
+        .extend(swappiness.map(|value| Evidence::state("vm.swappiness", value, "/proc/sys/vm/swappiness")));
+    let mut remedies = vec![Remedy::Advice(
+        "make room: a smaller -Xmx, or more memory for the host; a heap that does not fit is not helped by swap".to_string(),
+    )];
+    if swappiness.and_then(|value| value.parse::<u32>().ok()).is_some_and(|value| value > 1) {
+        remedies.push(Remedy::Setting("sysctl -w vm.swappiness=1".to_string()));
+    }
+    if let Ok(Some(group)) = &jvm.group
+        && group.swap_limit_bytes != Some(0)
+    {
+        remedies.push(Remedy::Setting(format!("echo 0 > {}/memory.swap.max", group.path)));
+    }
+    Some(Finding {
+        id: RULE.id,
+        level: if is_critical { Level::Critical } else { Level::Warn },
+        subject: Subject::Jvm(jvm.pid),
+        title: format!(
+            "{} of the Java heap, {share:.0} %, are swapped out: each full collection reads them back",
+            human(heap.swapped)
+        ),
+        evidence,
+        cost: Cost::bytes(heap.swapped),
+        remedies,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::facts::made_up::{M, healthy, healthy_host, healthy_jvm};
+
+    fn with_swapped(swapped: Bytes, resident: Bytes) -> JvmFacts {
+        let mut jvm = healthy_jvm();
+        let heap = jvm.areas.entry(Area::JavaHeap).or_default();
+        (heap.swapped, heap.resident) = (swapped, resident);
+        jvm
+    }
+
+    #[test]
+    fn a_few_pages_are_none_and_a_tenth_is_an_alarm() {
+        assert!((RULE.find)(&healthy()).is_empty());
+        let level = |swapped, resident| {
+            find(&healthy_host(), &with_swapped(swapped, resident)).map(|finding| finding.level)
+        };
+        assert_eq!(level(7 * M, 100 * M), None);
+        assert_eq!(level(8 * M, 1000 * M), None, "under a hundredth");
+        assert_eq!(level(8 * M, 700 * M), Some(Level::Warn));
+        assert_eq!(level(127 * M, 127 * M), Some(Level::Warn));
+        assert_eq!(level(128 * M, 2000 * M), Some(Level::Warn), "6 %");
+        assert_eq!(level(128 * M, 1000 * M), Some(Level::Critical));
+    }
+}

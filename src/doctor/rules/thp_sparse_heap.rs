@@ -1,0 +1,145 @@
+//! With THP at always and `max_ptes_none` at 511 khugepaged makes a huge page of 2 MiB in which a single page was ever touched.
+//! A heap that is touched here and there then grows by its holes, without the JVM doing anything.
+
+use crate::base::{Addr, Bytes, PAGE, Range, human};
+use crate::doctor::facts::{Facts, JvmFacts};
+use crate::doctor::types::{Cost, Evidence, Finding, Level, Remedy, Rule, Subject};
+use crate::map::Area;
+use crate::map::page_use::percent;
+use crate::os::thp::Thp;
+
+pub const RULE: Rule =
+    Rule { id: "thp-sparse-heap", title: "khugepaged may fill the holes of a sparse heap", find };
+
+const HOLES_BYTES_MIN: Bytes = 64 << 20;
+/// Of what the heap has in memory.
+const HOLES_PERCENT_MIN: u64 = 10;
+
+fn find(facts: &Facts) -> Vec<Finding> {
+    let Some(thp) = &facts.host.pages.thp else { return Vec::new() };
+    facts.jvms.iter().filter_map(|jvm| of(jvm, thp)).collect()
+}
+
+fn of(jvm: &JvmFacts, thp: &Thp) -> Option<Finding> {
+    let allowed = *thp.khugepaged.get("max_ptes_none")?;
+    if thp.private(thp.pmd_bytes).mode != "always" || jvm.snapshot.os.status.thp_enabled == Some(false) {
+        return None;
+    }
+    let (holes, heap) = (holes(jvm, thp.pmd_bytes, allowed), jvm.area(Area::JavaHeap).resident);
+    let is_much = u128::from(holes) * 100 >= u128::from(heap) * u128::from(HOLES_PERCENT_MIN);
+    if holes < HOLES_BYTES_MIN || !is_much {
+        return None;
+    }
+    let title = format!(
+        "khugepaged may make the Java heap {} larger ({} of what it has in memory): so much lies untouched between its pages",
+        human(holes),
+        percent(holes, heap)
+    );
+    let folder = "/sys/kernel/mm/transparent_hugepage";
+    let evidence = vec![
+        Evidence::bytes("holes in huge pages that khugepaged may fill", holes, "/proc/PID/pagemap"),
+        Evidence::bytes("Java heap in memory", heap, "account: java_heap"),
+        Evidence::state("THP enabled", &thp.enabled, format!("{folder}/enabled")),
+        Evidence::count("max_ptes_none", allowed, format!("{folder}/khugepaged/max_ptes_none")),
+    ];
+    let remedies = vec![
+        Remedy::Setting(format!("echo 0 > {folder}/khugepaged/max_ptes_none")),
+        Remedy::Setting(format!("echo madvise > {folder}/enabled")),
+    ];
+    let (subject, cost) = (Subject::Jvm(jvm.pid), Cost::bytes(holes));
+    Some(Finding { id: RULE.id, level: Level::Info, subject, title, evidence, cost, remedies })
+}
+
+/// What is not in memory of whole huge pages of private heap of which some is, where at most `allowed` pages lack.
+fn holes(jvm: &JvmFacts, huge: Bytes, allowed: u64) -> Bytes {
+    let mut found = 0u64;
+    for mapping in
+        jvm.snapshot.os.mappings.iter().filter(|mapping| mapping.is_anonymous() && mapping.rights.write)
+    {
+        let spans = &jvm.map.spans;
+        let at = spans.partition_point(|span| span.range.end <= mapping.range.start);
+        let is_heap = spans.get(at).is_some_and(|span| {
+            span.shares.iter().any(|share| jvm.map.owners[share.owner].area == Area::JavaHeap)
+        });
+        if is_heap {
+            let whole = Range::new(mapping.range.start.up_to(huge), mapping.range.end.down_to(huge));
+            found =
+                found.saturating_add(holes_within(&jvm.snapshot.os.resident_ranges(whole), huge, allowed));
+        }
+    }
+    found
+}
+
+/// Of resident ranges in the order of addresses. Huge pages that a range fills are passed over.
+fn holes_within(resident: &[Range], huge: Bytes, allowed: u64) -> Bytes {
+    let hole = |(_, filled): (Addr, Bytes)| {
+        let hole = huge.saturating_sub(filled);
+        if hole / PAGE <= allowed { hole } else { 0 }
+    };
+    let (mut sum, mut last): (Bytes, Option<(Addr, Bytes)>) = (0, None);
+    for range in resident {
+        let mut at = range.start;
+        while at < range.end {
+            let block = at.down_to(huge);
+            let whole_until = range.end.down_to(huge);
+            if at == block && whole_until > at {
+                at = whole_until;
+                continue;
+            }
+            let end = block.plus(huge).min(range.end);
+            let bytes = Range::new(at, end).bytes();
+            last = match last {
+                Some((same, filled)) if same == block => Some((block, filled.saturating_add(bytes))),
+                other => {
+                    sum = sum.saturating_add(other.map_or(0, hole));
+                    Some((block, bytes))
+                }
+            };
+            at = end;
+        }
+    }
+    sum.saturating_add(last.map_or(0, hole))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::rules::page_cases::{self, M};
+
+    fn sum(resident: &[(u64, u64)], allowed: u64) -> Bytes {
+        let ranges: Vec<Range> = resident.iter().map(|(start, end)| Range::of(*start, *end)).collect();
+        holes_within(&ranges, 2 * M, allowed)
+    }
+
+    #[test]
+    fn what_lies_between_touched_pages() {
+        assert_eq!(sum(&[(0, 4 * M)], 511), 0);
+        assert_eq!(sum(&[(0, PAGE), (M, M + PAGE)], 511), 2 * M - 2 * PAGE);
+        assert_eq!(sum(&[(0, PAGE)], 511), 2 * M - PAGE);
+        assert_eq!(sum(&[(0, PAGE)], 510), 0, "one page of 512: 511 lack");
+        assert_eq!(sum(&[(M, 5 * M)], 511), 2 * M, "half at both ends");
+        assert_eq!(sum(&[], 511), 0);
+    }
+
+    /// One MiB of each of so many huge pages.
+    fn sparse(huge_pages: u64) -> Facts {
+        let mut jvm = crate::doctor::facts::made_up::healthy_jvm();
+        page_cases::touch_each(&mut jvm, huge_pages, M);
+        let mut facts = page_cases::alone(jvm);
+        facts.host = page_cases::with_modes(facts.host, "always", "madvise");
+        facts
+    }
+
+    #[test]
+    fn a_heap_with_64_mib_of_holes() {
+        let found = find(&sparse(64));
+        assert!(found[0].title.contains("64.0 MiB larger (100 %"), "{found:#?}");
+        assert_eq!(find(&sparse(63)), []);
+        let mut kept = sparse(200);
+        kept.host.pages.thp.as_mut().expect("THP").khugepaged.insert("max_ptes_none".to_string(), 255);
+        assert_eq!(find(&kept), [], "256 pages lack in each");
+        let mut asked = sparse(200);
+        asked.host = page_cases::with_modes(asked.host, "madvise", "madvise");
+        assert_eq!(find(&asked), []);
+    }
+}

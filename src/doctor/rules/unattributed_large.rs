@@ -1,0 +1,115 @@
+//! Memory of which nobody knows whose it is: neither the VM, nor malloc's owners, nor a library that points to it.
+
+use crate::base::{Bytes, Range, human};
+use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject};
+use crate::map::Area;
+use crate::map::malloc::owners::OWNER_UNKNOWN;
+use std::collections::BTreeMap;
+
+pub const RULE: Rule = Rule {
+    id: "unattributed-large",
+    title: "much memory has no known owner",
+    find: |facts: &Facts| facts.jvms.iter().filter_map(find).collect(),
+};
+
+pub const WORTH_BYTES: Bytes = 64 << 20;
+pub const WORTH_PERCENT: f64 = 5.0;
+/// Blocks of malloc whose owner is not known are mostly libraries': a tenth of what is resident is no surprise there.
+const BLOCKS_PERCENT: f64 = 10.0;
+const SHOWN: usize = 3;
+
+fn find(jvm: &JvmFacts) -> Option<Finding> {
+    let unattributed = jvm.area(Area::Unattributed).resident;
+    let parts = jvm.parts(Area::JvmWork);
+    let blocks =
+        parts.iter().find(|(part, _)| part == OWNER_UNKNOWN).map_or(0, |(_, figures)| figures.resident);
+    let is_large = |bytes, least| bytes >= WORTH_BYTES && jvm.percent_of_resident(bytes) >= least;
+    let (mappings, malloc) = (is_large(unattributed, WORTH_PERCENT), is_large(blocks, BLOCKS_PERCENT));
+    if !mappings && !malloc {
+        return None;
+    }
+    let bytes = if mappings { unattributed } else { 0 } + if malloc { blocks } else { 0 };
+    let mut evidence = vec![
+        Evidence::bytes("unattributed, in memory", unattributed, "the account: unattributed"),
+        Evidence::bytes(format!("{OWNER_UNKNOWN}, in memory"), blocks, "the account: jvm_work"),
+    ];
+    evidence.extend(largest(jvm).into_iter().take(SHOWN).map(|(range, bytes)| {
+        Evidence::bytes(
+            format!("unattributed, in the mapping {:x}-{:x}", range.start.0, range.end.0),
+            bytes,
+            "/proc/PID/maps",
+        )
+    }));
+    let mut remedies = vec![Remedy::Advice(
+        "memory of a native library, most likely: see which are loaded (`marusa map PID --by library`), and whether it grows"
+            .to_string(),
+    )];
+    let is_tracked = jvm.jvm().is_some_and(|view| view.nmt.as_deref().is_ok_and(|level| level != "off"));
+    if malloc && !is_tracked {
+        remedies.push(Remedy::JvmOption("-XX:NativeMemoryTracking=summary".to_string()));
+    }
+    Some(Finding {
+        id: RULE.id,
+        level: Level::Info,
+        subject: Subject::Jvm(jvm.pid),
+        title: format!(
+            "of {}, {:.0} % of what is resident, it is not known whose they are",
+            human(bytes),
+            jvm.percent_of_resident(bytes)
+        ),
+        evidence,
+        cost: Cost::bytes(bytes),
+        remedies,
+    })
+}
+
+/// The mappings that hold the most of it.
+fn largest(jvm: &JvmFacts) -> Vec<(Range, Bytes)> {
+    let mut sums: BTreeMap<usize, Bytes> = BTreeMap::new();
+    for span in &jvm.map.spans {
+        let shares =
+            span.shares.iter().filter(|share| jvm.map.owners[share.owner].area == Area::Unattributed);
+        let bytes: Bytes = shares.map(|share| share.figures.resident).fold(0, Bytes::saturating_add);
+        if bytes > 0 {
+            *sums.entry(span.mapping).or_default() += bytes;
+        }
+    }
+    let range = |(index, bytes): (usize, Bytes)| Some((jvm.snapshot.os.mappings.get(index)?.range, bytes));
+    let mut sums: Vec<(Range, Bytes)> = sums.into_iter().filter_map(range).collect();
+    sums.sort_by_key(|(range, bytes)| (std::cmp::Reverse(*bytes), *range));
+    sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::facts::made_up::{M, healthy_jvm, joined, set_resident, view};
+
+    #[test]
+    fn mappings_without_an_owner() {
+        assert_eq!(find(&healthy_jvm()), None);
+        let with = |bytes| {
+            let mut jvm = healthy_jvm();
+            set_resident(&mut jvm, Area::Unattributed, bytes);
+            find(&jvm).map(|finding| finding.level)
+        };
+        assert_eq!(with(50 * M), None);
+        assert_eq!(with(100 * M), Some(Level::Info));
+        let mut large = healthy_jvm();
+        set_resident(&mut large, Area::Unattributed, 64 * M);
+        large.map.balance.total.resident = 64 * M * 21;
+        assert_eq!(find(&large), None, "under a twentieth");
+    }
+
+    #[test]
+    fn blocks_without_an_owner_ask_for_tracking() {
+        let mut jvm = healthy_jvm();
+        view(&mut jvm).block_owners.clear();
+        let mut jvm = joined(&jvm);
+        assert_eq!(find(&jvm), None, "50 MiB");
+        jvm.map.spans.extend(jvm.map.spans.clone());
+        jvm.map.balance.total.resident = 900 * M;
+        let finding = find(&jvm).expect("100 MiB");
+        assert_eq!(finding.remedies[1].text(), "-XX:NativeMemoryTracking=summary");
+    }
+}

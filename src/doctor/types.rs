@@ -1,0 +1,170 @@
+//! A finding, and the rule that makes it.
+
+use super::facts::Facts;
+use crate::base::Bytes;
+use serde::Serialize;
+
+/// How bad it is. `Info`: good to know, nothing is lost now. `Warn`: memory or time is lost, or will be. `Critical`: the JVM
+/// or the host is being harmed now, or will be killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    Info,
+    Warn,
+    Critical,
+}
+
+impl Level {
+    pub fn word(self) -> &'static str {
+        match self {
+            Level::Info => "info",
+            Level::Warn => "warn",
+            Level::Critical => "critical",
+        }
+    }
+}
+
+/// Of whom it is said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Subject {
+    Host,
+    /// The pid.
+    Jvm(i32),
+}
+
+/// One figure or state, and where it was read.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Evidence {
+    /// "malloc-then-freed, resident".
+    pub what: String,
+    /// For people: "412.3 MiB, 31 % of what is resident".
+    pub value: String,
+    /// For programs, in the unit that `unit` names; `None`: a state, no figure.
+    pub number: Option<f64>,
+    /// "bytes", "pages", "percent", "ms", "count"; empty for a state.
+    pub unit: &'static str,
+    /// A file, an interface, or a part of the account: "/proc/PID/smaps", "account: malloc_freed".
+    pub source: String,
+}
+
+impl Evidence {
+    /// A state, in words.
+    pub fn state(what: impl Into<String>, value: impl Into<String>, source: impl Into<String>) -> Evidence {
+        Evidence { what: what.into(), value: value.into(), number: None, unit: "", source: source.into() }
+    }
+    /// A number of things.
+    pub fn count(what: impl Into<String>, count: u64, source: impl Into<String>) -> Evidence {
+        let value = count.to_string();
+        Evidence {
+            what: what.into(),
+            value,
+            number: Some(count as f64),
+            unit: "count",
+            source: source.into(),
+        }
+    }
+    /// Bytes; people see them as whoever shows them writes bytes.
+    pub fn bytes(what: impl Into<String>, bytes: Bytes, source: impl Into<String>) -> Evidence {
+        let value = String::new();
+        Evidence {
+            what: what.into(),
+            value,
+            number: Some(bytes as f64),
+            unit: "bytes",
+            source: source.into(),
+        }
+    }
+    /// Of a hundred.
+    pub fn percent(what: impl Into<String>, percent: f64, source: impl Into<String>) -> Evidence {
+        let value = format!("{percent:.1} %");
+        Evidence { what: what.into(), value, number: Some(percent), unit: "percent", source: source.into() }
+    }
+    /// Milliseconds.
+    pub fn ms(what: impl Into<String>, ms: f64, source: impl Into<String>) -> Evidence {
+        let value = format!("{ms:.1} ms");
+        Evidence { what: what.into(), value, number: Some(ms), unit: "ms", source: source.into() }
+    }
+}
+
+/// What it costs, as far as that was measured. `None` is not known, never nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Cost {
+    pub bytes: Option<Bytes>,
+    /// Of one CPU.
+    pub cpu_percent: Option<f64>,
+    /// Threads waited so long, in the interval that was watched.
+    pub stall_ms: Option<f64>,
+}
+
+impl Cost {
+    pub fn bytes(bytes: Bytes) -> Cost {
+        Cost { bytes: Some(bytes), ..Cost::default() }
+    }
+}
+
+/// What to do about it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "kind", content = "text")]
+pub enum Remedy {
+    /// A command that can be run as it stands.
+    Command(String),
+    /// An option for the next start of the JVM.
+    JvmOption(String),
+    /// A variable of the environment of the next start: "MALLOC_ARENA_MAX=2".
+    Environment(String),
+    /// A setting of the host: "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled".
+    Setting(String),
+    /// What people must do or decide.
+    Advice(String),
+}
+
+impl Remedy {
+    pub fn text(&self) -> &str {
+        match self {
+            Remedy::Command(text)
+            | Remedy::JvmOption(text)
+            | Remedy::Environment(text)
+            | Remedy::Setting(text)
+            | Remedy::Advice(text) => text,
+        }
+    }
+}
+
+/// One thing that is so, with all that is needed to believe it and to change it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Finding {
+    /// Stable: programs and people ignore findings by it.
+    pub id: &'static str,
+    pub level: Level,
+    pub subject: Subject,
+    /// One sentence with the figures that matter.
+    pub title: String,
+    pub evidence: Vec<Evidence>,
+    pub cost: Cost,
+    pub remedies: Vec<Remedy>,
+}
+
+/// One kind of finding.
+pub struct Rule {
+    pub id: &'static str,
+    /// What it looks for, in a line: for lists and SARIF.
+    pub title: &'static str,
+    pub find: fn(&Facts) -> Vec<Finding>,
+}
+
+impl Rule {
+    /// The page that explains it, from the root of the repository.
+    pub fn page(&self) -> String {
+        format!("docs/findings/{}.md", self.id)
+    }
+}
+
+/// A rule in the list of them (`rules::CATALOG`).
+pub struct Entry {
+    pub rule: &'static Rule,
+    /// Those that it may find, the least first.
+    pub levels: &'static [Level],
+    /// The text of its page.
+    pub page: &'static str,
+}

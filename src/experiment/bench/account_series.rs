@@ -1,0 +1,399 @@
+//! The account over time: what of it is steady, how far two runs of the same program differ, and whether the memory of the JIT
+//! compiler and what malloc holds after it was freed mirror each other.
+//!
+//! Source: "A Study of Java's Non-Java Memory" (OOPSLA 2010): Apache DayTrader on WebSphere under 30 client threads for 10 minutes,
+//! heap at most 256 MB; DaCapo bloat with a heap of 13 MB.
+
+use super::Machine;
+use super::http_load::HttpLoad;
+use crate::base::{Bytes, Gap};
+use crate::map::area::{Area, PaperArea};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+/// What is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Program {
+    /// The server under load.
+    DayTrader,
+    /// Scala's compiler, again and again: in place of DaCapo, which no registry has.
+    Compiler,
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, into: &mut fmt::Formatter) -> fmt::Result {
+        into.write_str(match self {
+            Program::DayTrader => "daytrader",
+            Program::Compiler => "compiler",
+        })
+    }
+}
+
+impl FromStr for Program {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Program, String> {
+        let found = [Program::DayTrader, Program::Compiler].into_iter().find(|one| one.to_string() == text);
+        found.ok_or_else(|| format!("'{text}' is neither daytrader nor compiler"))
+    }
+}
+
+/// What was asked for, and where.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Settings {
+    pub machine: Machine,
+    pub jdk: String,
+    pub programs: Vec<Program>,
+    pub runs: usize,
+    pub seconds: f64,
+    pub interval_seconds: f64,
+    pub heap_bytes: Bytes,
+    pub batch_heap_bytes: Bytes,
+    pub clients: u32,
+    pub options: Vec<String>,
+}
+
+/// The account at one moment, in resident bytes.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Sample {
+    /// Since the load, or the program, began.
+    pub seconds: f64,
+    pub took_ms: f64,
+    pub areas: BTreeMap<Area, Bytes>,
+    pub kernel_resident_bytes: Option<Bytes>,
+    pub threads: usize,
+    /// The target changed while it was read, and reading it again did not help.
+    pub is_torn: bool,
+}
+
+impl Sample {
+    fn of(&self, row: Row) -> Bytes {
+        let areas = self.areas.iter().filter(|(area, _)| Row::of(**area) == row);
+        areas.map(|(_, bytes)| *bytes).sum()
+    }
+}
+
+/// One run of a program.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Run {
+    pub program: Program,
+    /// From 1.
+    pub run: usize,
+    pub interval_seconds: f64,
+    /// How long it was to be looked at; less where the program ended, or we were told to end.
+    pub wanted_seconds: f64,
+    pub is_complete: bool,
+    pub jvm_options: Vec<String>,
+    pub samples: Vec<Sample>,
+    pub load: Option<HttpLoad>,
+    /// Of one CPU, over the whole time; `None`: it was not known.
+    pub cpu_share: Option<f64>,
+    /// What the program says it did: "12 runs in 57.1 s".
+    pub said: Option<String>,
+    pub gaps: Vec<Gap>,
+}
+
+/// A row of the paper's table, and what stands beside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Row {
+    JavaHeap,
+    Paper(PaperArea),
+    Unattributed,
+}
+
+impl Row {
+    pub fn of(area: Area) -> Row {
+        match area.paper() {
+            Some(paper) => Row::Paper(paper),
+            None if area == Area::JavaHeap => Row::JavaHeap,
+            None => Row::Unattributed,
+        }
+    }
+
+    pub fn title(self) -> &'static str {
+        match self {
+            Row::JavaHeap => "Java heap",
+            Row::Paper(area) => area.title(),
+            Row::Unattributed => "unattributed",
+        }
+    }
+
+    /// The key in JSON and CSV.
+    pub fn name(self) -> &'static str {
+        match self {
+            Row::JavaHeap => "java_heap",
+            Row::Paper(PaperArea::Code) => "code",
+            Row::Paper(PaperArea::JvmWork) => "jvm_work",
+            Row::Paper(PaperArea::ClassMetadata) => "class_metadata",
+            Row::Paper(PaperArea::JitCode) => "jit_code",
+            Row::Paper(PaperArea::JitWork) => "jit_work",
+            Row::Paper(PaperArea::MallocFreed) => "malloc_freed",
+            Row::Paper(PaperArea::Overhead) => "overhead",
+            Row::Paper(PaperArea::Stack) => "stack",
+            Row::Unattributed => "unattributed",
+        }
+    }
+
+    /// The Java heap first, what is unattributed last.
+    pub fn all() -> Vec<Row> {
+        let paper = PaperArea::ALL.iter().map(|area| Row::Paper(*area));
+        std::iter::once(Row::JavaHeap).chain(paper).chain([Row::Unattributed]).collect()
+    }
+
+    /// What the paper says of it for DayTrader on WebSphere; its figures are in pictures, so the words are all there is.
+    pub fn published(self) -> &'static str {
+        match self {
+            Row::Paper(PaperArea::ClassMetadata) => "largest from the start",
+            Row::Paper(PaperArea::JvmWork) => "large; up at 30 s (direct buffers)",
+            Row::Paper(PaperArea::MallocFreed) => "third largest",
+            Row::Paper(PaperArea::JitWork) => "jumps at times",
+            _ => "",
+        }
+    }
+}
+
+/// All but the Java heap after 9 minutes of DayTrader, and the threads there were.
+pub const PUBLISHED_NON_JAVA_MB: u64 = 210;
+pub const PUBLISHED_THREADS: usize = 155;
+
+impl Run {
+    pub fn seconds(&self) -> Vec<f64> {
+        self.samples.iter().map(|sample| sample.seconds).collect()
+    }
+
+    /// In bytes, one number a sample.
+    pub fn series(&self, row: Row) -> Vec<f64> {
+        self.samples.iter().map(|sample| sample.of(row) as f64).collect()
+    }
+
+    fn non_java(&self) -> Vec<f64> {
+        let of = |sample: &Sample| -> Bytes {
+            sample.areas.iter().filter(|(area, _)| **area != Area::JavaHeap).map(|(_, bytes)| *bytes).sum()
+        };
+        self.samples.iter().map(|sample| of(sample) as f64).collect()
+    }
+
+    pub fn took_ms_median(&self) -> Option<f64> {
+        let mut took: Vec<f64> = self.samples.iter().map(|sample| sample.took_ms).collect();
+        took.sort_by(f64::total_cmp);
+        took.get(took.len() / 2).copied()
+    }
+}
+
+/// One row of the steady state.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Steady {
+    /// `None`: all but the Java heap.
+    pub row: Option<Row>,
+    /// The mean of the last tenth of the time.
+    pub late_bytes: f64,
+    pub low_bytes: f64,
+    pub high_bytes: f64,
+    pub mean_bytes: f64,
+}
+
+/// What is the first tenth of the time, in which the program gets warm, is left out; the rest is the steady state.
+pub const WARM_UP_SHARE: f64 = 0.1;
+pub const LATE_SHARE: f64 = 0.9;
+
+/// Each row, and the sum without the Java heap last; empty where nothing was seen after the warm-up.
+pub fn steady(run: &Run) -> Vec<Steady> {
+    let of = |row: Option<Row>| {
+        let series = row.map_or_else(|| run.non_java(), |row| run.series(row));
+        let from = |share: f64| {
+            let begin = share * run.wanted_seconds;
+            let first = run.samples.partition_point(|sample| sample.seconds < begin);
+            series[first..].to_vec()
+        };
+        let (steady, late) = (from(WARM_UP_SHARE), from(LATE_SHARE));
+        // A run that ended early has no last tenth: its last moment stands for it.
+        let late = if late.is_empty() { steady.last().copied().into_iter().collect() } else { late };
+        Some(Steady {
+            row,
+            late_bytes: mean(&late)?,
+            low_bytes: steady.iter().copied().reduce(f64::min)?,
+            high_bytes: steady.iter().copied().reduce(f64::max)?,
+            mean_bytes: mean(&steady)?,
+        })
+    };
+    Row::all().into_iter().map(Some).chain([None]).filter_map(of).collect()
+}
+
+/// How far two runs of the same program differ in one row, moment by moment.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Difference {
+    pub row: Row,
+    pub mean_first_bytes: f64,
+    pub mean_second_bytes: f64,
+    /// The mean of the distances at each moment.
+    pub distance_bytes: f64,
+    pub distance_max_bytes: f64,
+    /// The distance in parts of the mean of both; `None`: both are 0.
+    pub relative: Option<f64>,
+}
+
+/// Moments that both runs have, in the order of samples; empty where there is none.
+pub fn differences(first: &Run, second: &Run) -> Vec<Difference> {
+    let moments = first.samples.len().min(second.samples.len());
+    let of = |row: Row| {
+        let (one, other) = (first.series(row), second.series(row));
+        let (one, other) = (&one[..moments], &other[..moments]);
+        let distances: Vec<f64> = one.iter().zip(other).map(|(a, b)| (a - b).abs()).collect();
+        let (mean_first, mean_second) = (mean(one)?, mean(other)?);
+        let middle = (mean_first + mean_second) / 2.0;
+        let distance = mean(&distances)?;
+        Some(Difference {
+            row,
+            mean_first_bytes: mean_first,
+            mean_second_bytes: mean_second,
+            distance_bytes: distance,
+            distance_max_bytes: distances.iter().copied().fold(0.0, f64::max),
+            relative: (middle > 0.0).then(|| distance / middle),
+        })
+    };
+    Row::all().into_iter().filter_map(of).collect()
+}
+
+/// How JIT work and malloc-then-freed go together: 1 alike, -1 as a mirror, 0 not at all.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+pub struct Mirror {
+    /// Of what there is at each moment.
+    pub levels: Option<f64>,
+    /// Of what changes from one moment to the next: here a mirror shows even while both grow.
+    pub changes: Option<f64>,
+}
+
+pub fn mirror(run: &Run) -> Mirror {
+    let work = run.series(Row::Paper(PaperArea::JitWork));
+    let freed = run.series(Row::Paper(PaperArea::MallocFreed));
+    let changes = |series: &[f64]| series.windows(2).map(|pair| pair[1] - pair[0]).collect::<Vec<f64>>();
+    Mirror { levels: correlation(&work, &freed), changes: correlation(&changes(&work), &changes(&freed)) }
+}
+
+/// Pearson's; `None`: fewer than three pairs, or one of them never changes.
+fn correlation(one: &[f64], other: &[f64]) -> Option<f64> {
+    if one.len() < 3 || one.len() != other.len() {
+        return None;
+    }
+    let (mean_one, mean_other) = (mean(one)?, mean(other)?);
+    let sum = |of: &dyn Fn(f64, f64) -> f64| {
+        one.iter().zip(other).map(|(a, b)| of(a - mean_one, b - mean_other)).sum::<f64>()
+    };
+    let spread = (sum(&|a, _| a * a) * sum(&|_, b| b * b)).sqrt();
+    (spread > 0.0).then(|| sum(&|a, b| a * b) / spread)
+}
+
+fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// All samples of all runs, a line each: what a spreadsheet reads.
+pub fn csv(runs: &[Run]) -> String {
+    let mut text = "program,run,seconds,threads".to_string();
+    Row::all().iter().for_each(|row| text.push_str(&format!(",{}_bytes", row.name())));
+    text.push('\n');
+    for run in runs {
+        for sample in &run.samples {
+            text.push_str(&format!("{},{},{:.3},{}", run.program, run.run, sample.seconds, sample.threads));
+            Row::all().iter().for_each(|row| text.push_str(&format!(",{}", sample.of(*row))));
+            text.push('\n');
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// JIT work and malloc-then-freed in MB, one pair a second; 100 MB of heap and 10 of class metadata beside.
+    fn run(pairs: &[(u64, u64)]) -> Run {
+        let sample = |(at, (work, freed)): (usize, &(u64, u64))| Sample {
+            seconds: at as f64,
+            took_ms: 10.0 + at as f64,
+            areas: [
+                (Area::JavaHeap, 100),
+                (Area::ClassMetadata, 4),
+                (Area::CdsArchive, 6),
+                (Area::JitWork, *work),
+                (Area::MallocFreed, *freed),
+            ]
+            .into_iter()
+            .map(|(area, mb)| (area, mb * 1_000_000))
+            .collect(),
+            kernel_resident_bytes: None,
+            threads: 20,
+            is_torn: false,
+        };
+        Run {
+            program: Program::Compiler,
+            run: 1,
+            interval_seconds: 1.0,
+            wanted_seconds: pairs.len() as f64,
+            is_complete: true,
+            jvm_options: Vec::new(),
+            samples: pairs.iter().enumerate().map(sample).collect(),
+            load: None,
+            cpu_share: None,
+            said: None,
+            gaps: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_steady_state_leaves_the_warm_up_out() {
+        let mut pairs = vec![(50, 0)];
+        pairs.extend([(5, 7); 8]);
+        pairs.push((5, 9));
+        let rows = steady(&run(&pairs));
+        let of = |row: Option<Row>| rows.iter().find(|one| one.row == row).expect("a row");
+        let freed = of(Some(Row::Paper(PaperArea::MallocFreed)));
+        assert_eq!((freed.low_bytes, freed.high_bytes, freed.late_bytes), (7e6, 9e6, 9e6));
+        assert_eq!(of(Some(Row::Paper(PaperArea::JitWork))).high_bytes, 5e6);
+        assert_eq!(
+            of(Some(Row::Paper(PaperArea::ClassMetadata))).mean_bytes,
+            10e6,
+            "the archive is metadata"
+        );
+        assert_eq!(of(None).late_bytes, 24e6, "all but the heap");
+        assert_eq!(rows.len(), Row::all().len() + 1);
+        assert!(steady(&run(&[])).is_empty());
+    }
+
+    #[test]
+    fn a_mirror_shows_in_the_changes_even_while_both_grow() {
+        let pairs: Vec<(u64, u64)> =
+            (0..20).map(|at| (10 * at + 4 * (at % 2), 10 * at + 4 * (1 - at % 2))).collect();
+        let found = mirror(&run(&pairs));
+        assert!(found.levels.expect("they change") > 0.9, "{found:?}");
+        assert!(found.changes.expect("they change") < -0.9, "{found:?}");
+        let flat = mirror(&run(&[(1, 1); 5]));
+        assert_eq!((flat.levels, flat.changes), (None, None));
+    }
+
+    #[test]
+    fn two_runs_differ_moment_by_moment() {
+        let found = differences(&run(&[(1, 10), (1, 30)]), &run(&[(1, 20), (1, 20), (9, 9)]));
+        let freed = found.iter().find(|one| one.row == Row::Paper(PaperArea::MallocFreed)).expect("a row");
+        assert_eq!((freed.mean_first_bytes, freed.mean_second_bytes), (20e6, 20e6), "the means agree");
+        assert_eq!((freed.distance_bytes, freed.relative), (10e6, Some(0.5)), "the moments do not");
+        let stack = found.iter().find(|one| one.row == Row::Paper(PaperArea::Stack)).expect("a row");
+        assert_eq!(stack.relative, None);
+        assert!(differences(&run(&[]), &run(&[(1, 1)])).is_empty());
+    }
+
+    #[test]
+    fn a_line_a_sample() {
+        let text = csv(&[run(&[(1, 2), (3, 4)])]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(
+            lines[0].starts_with("program,run,seconds,threads,java_heap_bytes,code_bytes"),
+            "{}",
+            lines[0]
+        );
+        assert!(lines[2].starts_with("compiler,1,1.000,20,100000000,0,"), "{}", lines[2]);
+        assert_eq!(lines.len(), 3);
+    }
+}

@@ -1,0 +1,298 @@
+//! A Java EE server's throughput by heap and page size: the claims of 2008 beside what this machine gives.
+//!
+//! Source: the post of a performance engineer after JBoss World 2008. An EJB 3 application, throughput tuned by more than 3 times,
+//! of it 60 to 70 % from large pages with a heap of 3.5 GB; the same heap without large pages brought nothing over smaller ones;
+//! collections a third as often, their total time down by about two thirds, each pause much shorter.
+
+use super::Machine;
+use super::gc_work::GcWork;
+use super::http_load::HttpLoad;
+use super::rounds::{Mean, Ratio};
+use super::trials::{self, OfArm, ratio};
+use crate::base::Bytes;
+use crate::experiment::arm_pages::PageMode;
+use crate::pages::subject;
+
+/// What was asked for, and where.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Settings {
+    pub machine: Machine,
+    pub jdk: String,
+    pub heaps: Vec<Bytes>,
+    pub pages: Vec<PageMode>,
+    pub gc: String,
+    pub clients: u32,
+    pub warm_up_seconds: f64,
+    pub seconds: f64,
+    pub rounds: usize,
+    pub seed: u64,
+}
+
+/// One way to run the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Arm {
+    pub heap_bytes: Bytes,
+    pub pages: PageMode,
+}
+
+impl trials::Arm for Arm {
+    /// "256m 4k".
+    fn name(&self) -> String {
+        format!("{} {}", subject::size(self.heap_bytes), self.pages)
+    }
+}
+
+/// All of them, small heaps first.
+pub fn arms(heaps: &[Bytes], pages: &[PageMode]) -> Vec<Arm> {
+    let of =
+        |heap: &Bytes| pages.iter().map(|pages| Arm { heap_bytes: *heap, pages: *pages }).collect::<Vec<_>>();
+    heaps.iter().flat_map(of).collect()
+}
+
+pub type Trial = trials::Trial<Arm, Figures>;
+
+/// What one run of the server gave.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Figures {
+    pub ready_seconds: Option<f64>,
+    /// Of the warm-up: how far it was from the measured rate.
+    pub warm_up_requests_per_second: Option<f64>,
+    pub load: Option<HttpLoad>,
+    pub gc: Option<GcWork>,
+    /// Of the JVM while it was measured, in CPU seconds.
+    pub user_seconds: Option<f64>,
+    pub system_seconds: Option<f64>,
+    pub minor_faults: Option<u64>,
+    pub resident_bytes: Option<Bytes>,
+    pub page_table_bytes: Option<Bytes>,
+}
+
+impl Figures {
+    fn of_load(&self, of: fn(&HttpLoad) -> f64) -> Option<f64> {
+        self.load.as_ref().map(of)
+    }
+
+    fn of_gc(&self, of: fn(&GcWork) -> Option<f64>) -> Option<f64> {
+        self.gc.as_ref().and_then(of)
+    }
+
+    fn collections_per_request(&self) -> Option<f64> {
+        Some(self.gc.as_ref()?.collections as f64 / self.load.as_ref()?.requests as f64)
+    }
+
+    fn stopped_ms_per_request(&self) -> Option<f64> {
+        Some(self.gc.as_ref()?.stopped_ms / self.load.as_ref()?.requests as f64)
+    }
+
+    fn cpu_ms_per_request(&self) -> Option<f64> {
+        let cpu = self.user_seconds? + self.system_seconds?;
+        Some(cpu * 1000.0 / self.load.as_ref()?.requests as f64)
+    }
+}
+
+/// What the trials of an arm come to.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct ArmFigures {
+    pub arm: Arm,
+    pub trials: usize,
+    pub counted: usize,
+    pub requests_per_second: Option<Mean>,
+    pub p50_ms: Option<Mean>,
+    pub p99_ms: Option<Mean>,
+    pub p999_ms: Option<Mean>,
+    pub errors: Option<u64>,
+    pub collections_per_minute: Option<Mean>,
+    pub collections_per_1000_requests: Option<Mean>,
+    /// Of each second of the run.
+    pub gc_stopped_ms_per_second: Option<Mean>,
+    pub mean_stop_ms: Option<Mean>,
+    pub longest_stop_ms: Option<f64>,
+    pub cpu_ms_per_request: Option<Mean>,
+    /// Of the heap on the wanted pages, in the worst trial that counts.
+    pub page_share_min: Option<f64>,
+    pub resident_bytes: Option<Mean>,
+    pub page_table_bytes: Option<Mean>,
+}
+
+/// Two arms, and by what factor the second differs.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Comparison {
+    pub base: Arm,
+    pub arm: Arm,
+    pub throughput: Option<Ratio>,
+    /// These three are a request: other programs at work change them less than the throughput.
+    pub cpu_per_request: Option<Ratio>,
+    pub collections_per_request: Option<Ratio>,
+    pub gc_stopped_per_request: Option<Ratio>,
+    pub mean_stop: Option<Ratio>,
+}
+
+pub struct Report {
+    pub arms: Vec<ArmFigures>,
+    /// Each arm against 4k of the same heap.
+    pub by_pages: Vec<Comparison>,
+    /// The largest heap against the smallest, on each kind of pages, and on large pages against the smallest on 4k.
+    pub by_heap: Vec<Comparison>,
+    /// The table has a figure of each kind for each arm, from trials whose pages were verified.
+    pub is_complete: bool,
+}
+
+pub fn report(arms: &[Arm], trials: &[Trial]) -> Report {
+    let figures: Vec<ArmFigures> = arms.iter().map(|arm| figures(*arm, trials)).collect();
+    let is_complete = figures.iter().all(ArmFigures::is_complete);
+    Report { arms: figures, by_pages: by_pages(arms, trials), by_heap: by_heap(arms, trials), is_complete }
+}
+
+impl ArmFigures {
+    fn is_complete(&self) -> bool {
+        self.counted > 0
+            && self.requests_per_second.is_some()
+            && self.collections_per_minute.is_some()
+            && self.gc_stopped_ms_per_second.is_some()
+            && self.page_share_min.is_some()
+    }
+}
+
+fn figures(arm: Arm, trials: &[Trial]) -> ArmFigures {
+    let of_arm = OfArm::among(trials, &arm);
+    let load = |of| of_arm.mean(&|figures: &Figures| figures.of_load(of));
+    let gc = |of| of_arm.mean(&|figures: &Figures| figures.of_gc(of));
+    let bytes = |of: fn(&Figures) -> Option<Bytes>| of_arm.mean(&|figures| Some(of(figures)? as f64));
+    let errors = of_arm.counted.iter().filter_map(|trial| Some(trial.figures.load.as_ref()?.errors));
+    ArmFigures {
+        arm,
+        trials: of_arm.all.len(),
+        counted: of_arm.counted.len(),
+        requests_per_second: load(|load| load.requests_per_second),
+        p50_ms: load(|load| load.p50_ms),
+        p99_ms: load(|load| load.p99_ms),
+        p999_ms: load(|load| load.p999_ms),
+        errors: (!of_arm.counted.is_empty()).then(|| errors.sum()),
+        collections_per_minute: gc(|gc| Some(gc.collections_per_minute())),
+        collections_per_1000_requests: of_arm.mean(&|figures| Some(figures.collections_per_request()? * 1e3)),
+        gc_stopped_ms_per_second: gc(|gc| Some(gc.stopped_ms_per_second())),
+        mean_stop_ms: gc(GcWork::mean_stop_ms),
+        longest_stop_ms: of_arm.highest(&|figures| figures.of_gc(|gc| gc.longest_stop_ms)),
+        cpu_ms_per_request: of_arm.mean(&Figures::cpu_ms_per_request),
+        page_share_min: of_arm.page_share_min(),
+        resident_bytes: bytes(|figures| figures.resident_bytes),
+        page_table_bytes: bytes(|figures| figures.page_table_bytes),
+    }
+}
+
+fn by_pages(arms: &[Arm], trials: &[Trial]) -> Vec<Comparison> {
+    let small = |arm: &Arm| Arm { pages: PageMode::Small, ..*arm };
+    let others = arms.iter().filter(|arm| arm.pages != PageMode::Small && arms.contains(&small(arm)));
+    others.map(|arm| compared(small(arm), *arm, trials)).collect()
+}
+
+fn by_heap(arms: &[Arm], trials: &[Trial]) -> Vec<Comparison> {
+    let heaps = arms.iter().map(|arm| arm.heap_bytes);
+    let (Some(smallest), Some(largest)) = (heaps.clone().min(), heaps.max()) else { return Vec::new() };
+    if smallest == largest {
+        return Vec::new();
+    }
+    let base = Arm { heap_bytes: smallest, pages: PageMode::Small };
+    let of_largest = arms.iter().filter(|arm| arm.heap_bytes == largest && arms.contains(&base));
+    of_largest.map(|arm| compared(base, *arm, trials)).collect()
+}
+
+fn compared(base: Arm, arm: Arm, trials: &[Trial]) -> Comparison {
+    let by = |of: &dyn Fn(&Figures) -> Option<f64>| ratio(trials, &base, &arm, of);
+    Comparison {
+        throughput: by(&|figures| figures.of_load(|load| load.requests_per_second)),
+        cpu_per_request: by(&Figures::cpu_ms_per_request),
+        collections_per_request: by(&Figures::collections_per_request),
+        gc_stopped_per_request: by(&Figures::stopped_ms_per_request),
+        mean_stop: by(&|figures| figures.of_gc(GcWork::mean_stop_ms)),
+        base,
+        arm,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::arm_pages::Verified;
+    use crate::experiment::bench::trials::Arm as _;
+
+    fn load(rate: f64) -> HttpLoad {
+        HttpLoad {
+            requests: (rate * 10.0) as u64,
+            seconds: 10.0,
+            requests_per_second: rate,
+            errors: 1,
+            mean_ms: 1.0,
+            p50_ms: 1.0,
+            p90_ms: 1.0,
+            p99_ms: 2.0,
+            p999_ms: 3.0,
+            max_ms: 4.0,
+        }
+    }
+
+    fn trial(round: usize, arm: Arm, rate: f64, collections: u64) -> Trial {
+        let gc = GcWork {
+            window_seconds: 10.0,
+            collections,
+            stops: collections,
+            full_collections: 0,
+            stopped_ms: 5.0 * collections as f64,
+            longest_stop_ms: Some(9.0),
+            concurrent_ms: Some(0.0),
+        };
+        let (heap_resident_bytes, heap_wanted_bytes) = (1000, 990);
+        let (text, why) = (String::new(), None);
+        let seen = Verified { mode: arm.pages, heap_resident_bytes, heap_wanted_bytes, text, met: true, why };
+        let figures = Figures {
+            load: Some(load(rate)),
+            gc: Some(gc),
+            user_seconds: Some(8.0),
+            system_seconds: Some(2.0),
+            ..Figures::default()
+        };
+        Trial { figures, pages: vec![seen], ..Trial::of(round, arm) }
+    }
+
+    #[test]
+    fn arms_are_compared_by_pages_and_by_heap_round_by_round() {
+        let arms = arms(&[256 << 20, 3584 << 20], &[PageMode::Small, PageMode::Thp]);
+        assert_eq!(
+            arms.iter().map(Arm::name).collect::<Vec<_>>(),
+            ["256m 4k", "256m thp", "3584m 4k", "3584m thp"]
+        );
+        let mut trials = Vec::new();
+        for round in 0..3 {
+            // The whole machine is slower in each further round.
+            let slow = 1.0 / (round + 1) as f64;
+            let rates = [100.0, 110.0, 100.0, 150.0];
+            let counts = [30, 30, 3, 1];
+            trials.extend((0..4).map(|arm| trial(round, arms[arm], rates[arm] * slow, counts[arm])));
+        }
+        let found = report(&arms, &trials);
+        assert!(found.is_complete);
+        assert_eq!(found.by_pages.len(), 2);
+        let large = &found.by_pages[1];
+        assert_eq!((large.base, large.arm), (arms[2], arms[3]));
+        let throughput = large.throughput.expect("three rounds");
+        assert!((throughput.ratio - 1.5).abs() < 1e-9 && throughput.is_shown(), "{throughput:?}");
+        // A third of the collections in the same time, for half as many requests more, which are whole ones.
+        assert!((large.collections_per_request.expect("both").ratio - 2.0 / 9.0).abs() < 1e-3);
+        assert_eq!(found.by_heap.iter().map(|one| one.arm).collect::<Vec<_>>(), [arms[2], arms[3]]);
+        assert!((found.by_heap[0].throughput.expect("rounds").ratio - 1.0).abs() < 1e-9);
+        assert_eq!((found.arms[0].errors, found.arms[0].page_share_min), (Some(3), Some(0.99)));
+        assert_eq!(found.arms[0].cpu_ms_per_request.expect("a mean").trials, 3);
+    }
+
+    #[test]
+    fn a_trial_that_does_not_count_leaves_the_table_open() {
+        let arms = arms(&[256 << 20], &[PageMode::Small, PageMode::HugeTlb2M]);
+        let refused =
+            Trial { not_counted: Some("the pool has no pages".to_string()), ..trial(0, arms[1], 9.0, 9) };
+        let found = report(&arms, &[trial(0, arms[0], 5.0, 1), refused]);
+        assert!(!found.is_complete);
+        assert_eq!((found.arms[1].trials, found.arms[1].counted, found.arms[1].errors), (1, 0, None));
+        assert_eq!(found.by_pages[0].throughput, None);
+        assert!(found.by_heap.is_empty(), "one heap");
+    }
+}

@@ -1,0 +1,194 @@
+//! `marusa bench touch`: what the first touch of memory costs, by page size and number of threads, and how many bytes of page
+//! tables it leaves. By memory of our own, where the zeroing can be told apart from the rest, and by JVMs that touch their heap
+//! when they start (-XX:+AlwaysPreTouch).
+
+use super::Machine;
+use super::fork::Spread;
+use crate::base::{Bytes, PAGE};
+use serde::{Deserialize, Serialize};
+
+/// Who touches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    /// Memory of our own.
+    Own,
+    /// The heap of a JVM, when it starts.
+    Jvm,
+}
+
+/// Pages that memory is touched on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pages {
+    Small,
+    Transparent(Bytes),
+    HugeTlb(Bytes),
+}
+
+impl Pages {
+    pub fn bytes(self) -> Bytes {
+        match self {
+            Pages::Small => PAGE,
+            Pages::Transparent(bytes) | Pages::HugeTlb(bytes) => bytes,
+        }
+    }
+
+    /// "4k", "thp-64k", "thp-2m", "hugetlb-1g".
+    pub fn name(self) -> String {
+        let size = crate::os::page_kind::size_name(self.bytes());
+        match self {
+            Pages::Small => size,
+            Pages::Transparent(_) => format!("thp-{size}"),
+            Pages::HugeTlb(_) => format!("hugetlb-{size}"),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct Arm {
+    pub by: By,
+    pub pages: Pages,
+    pub threads: usize,
+}
+
+/// What was asked for.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Settings {
+    pub machine: Machine,
+    /// `None`: no JVM is measured.
+    pub jdk: Option<String>,
+    pub bytes: Bytes,
+    pub arms: Vec<Arm>,
+    pub rounds: usize,
+    pub seed: u64,
+}
+
+/// One touch.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Trial {
+    pub round: usize,
+    pub arm: Arm,
+    pub left_out: Option<String>,
+    pub figures: Option<Figures>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Figures {
+    /// Memory that was touched.
+    pub bytes: Bytes,
+    /// Of it, on pages of the arm's size.
+    pub share: f64,
+    /// Until the last thread was done.
+    pub touch_ns: f64,
+    /// On processors, all threads together: what others took meanwhile is not in it.
+    pub touch_cpu_ns: Option<f64>,
+    /// Writing the same bytes once more; only of our own memory.
+    pub fill_cpu_ns: Option<f64>,
+    pub faults: Option<u64>,
+    pub page_table_bytes: Option<Bytes>,
+}
+
+impl Figures {
+    fn pages(&self) -> f64 {
+        self.bytes as f64 / PAGE as f64
+    }
+    pub fn ns_per_4k(&self) -> f64 {
+        self.touch_ns / self.pages()
+    }
+    pub fn cpu_ns_per_4k(&self) -> Option<f64> {
+        Some(self.touch_cpu_ns? / self.pages())
+    }
+    pub fn fill_ns_per_4k(&self) -> Option<f64> {
+        Some(self.fill_cpu_ns? / self.pages())
+    }
+    /// What is not zeroing: the faults themselves, taking pages, page tables. Not below nothing: it is a difference.
+    pub fn rest_ns_per_4k(&self) -> Option<f64> {
+        Some((self.cpu_ns_per_4k()? - self.fill_ns_per_4k()?).max(0.0))
+    }
+    /// Bytes a nanosecond are 10^9 bytes a second.
+    pub fn gb_per_second(&self) -> f64 {
+        self.bytes as f64 / self.touch_ns
+    }
+    pub fn tables_per_gib(&self) -> Option<f64> {
+        Some(self.page_table_bytes? as f64 * (1_u64 << 30) as f64 / self.bytes as f64)
+    }
+}
+
+/// Every round has every arm once, in an order by chance.
+pub fn order(rounds: usize, arms: &[Arm], random: &mut fastrand::Rng) -> Vec<(usize, Arm)> {
+    let mut all = Vec::new();
+    for round in 0..rounds {
+        let mut these = arms.to_vec();
+        random.shuffle(&mut these);
+        all.extend(these.into_iter().map(|arm| (round, arm)));
+    }
+    all
+}
+
+/// What the rounds of an arm say.
+pub fn spread(trials: &[Trial], arm: &Arm, figure: &dyn Fn(&Figures) -> Option<f64>) -> Option<Spread> {
+    let counted = trials.iter().filter(|trial| trial.arm == *arm && trial.left_out.is_none());
+    let numbers: Vec<f64> = counted.filter_map(|trial| figure(trial.figures.as_ref()?)).collect();
+    Spread::of(&numbers)
+}
+
+/// A fault that maps the zero page, which is neither taken nor zeroed: what a fault alone costs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ZeroFault {
+    pub ns_per_fault: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figures(touch_ns: f64, fill_cpu_ns: Option<f64>) -> Figures {
+        Figures {
+            bytes: 1 << 30,
+            share: 1.0,
+            touch_ns,
+            touch_cpu_ns: Some(touch_ns / 2.0),
+            fill_cpu_ns,
+            faults: Some(262_144),
+            page_table_bytes: Some(2 << 20),
+        }
+    }
+
+    #[test]
+    fn figures_by_page() {
+        let found = figures(262_144_000.0, Some(100_000_000.0));
+        assert_eq!((found.ns_per_4k(), found.cpu_ns_per_4k()), (1000.0, Some(500.0)));
+        assert!((found.gb_per_second() - 4.096).abs() < 1e-9);
+        assert!((found.fill_ns_per_4k().expect("own") - 381.47).abs() < 0.01);
+        assert!((found.rest_ns_per_4k().expect("own") - 118.53).abs() < 0.01);
+        assert_eq!(found.tables_per_gib(), Some(2097152.0));
+        assert_eq!(figures(1.0, Some(2.0)).rest_ns_per_4k(), Some(0.0));
+        assert_eq!(figures(1.0, None).rest_ns_per_4k(), None);
+    }
+
+    #[test]
+    fn rounds_are_whole_and_what_does_not_count_is_left_out() {
+        let arms: Vec<Arm> = [Pages::Small, Pages::Transparent(64 << 10), Pages::HugeTlb(2 << 20)]
+            .map(|pages| Arm { by: By::Own, pages, threads: 1 })
+            .to_vec();
+        let names: Vec<String> = arms.iter().map(|arm| arm.pages.name()).collect();
+        assert_eq!(names, ["4k", "thp-64k", "hugetlb-2m"]);
+        let order = order(4, &arms, &mut fastrand::Rng::with_seed(3));
+        assert_eq!(order.len(), 12);
+        for arm in &arms {
+            let rounds: Vec<usize> = order.iter().filter(|(_, one)| one == arm).map(|(at, _)| *at).collect();
+            assert_eq!(rounds, [0, 1, 2, 3]);
+        }
+        let trial = |round, ns, left_out: Option<&str>| Trial {
+            round,
+            arm: arms[0].clone(),
+            left_out: left_out.map(str::to_string),
+            figures: Some(figures(ns, None)),
+        };
+        let trials = [trial(0, 10.0, None), trial(1, 30.0, None), trial(2, 900.0, Some("on 2M pages"))];
+        let found = spread(&trials, &arms[0], &|figures| Some(figures.touch_ns)).expect("two");
+        assert_eq!((found.middle, found.from, found.to, found.rounds), (20.0, 10.0, 30.0, 2));
+        assert_eq!(spread(&trials, &arms[1], &|_| Some(1.0)), None);
+    }
+}

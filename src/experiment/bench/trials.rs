@@ -1,0 +1,124 @@
+//! Trials of arms that take turns, whatever is measured in them: which of them say something about their arm, and what those come
+//! to. An arm gets its pages or its trial does not count.
+
+use super::rounds::{Mean, Ratio};
+use crate::base::{Gap, Known};
+use crate::experiment::arm_pages::Verified;
+use serde::{Deserialize, Serialize};
+
+/// One way to run what is measured.
+pub trait Arm: PartialEq + Clone {
+    fn name(&self) -> String;
+}
+
+/// One run of an arm, with its figures.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Trial<A, F> {
+    pub round: usize,
+    pub arm: A,
+    /// Why it says nothing about its arm; `None`: it counts.
+    pub not_counted: Option<String>,
+    #[serde(flatten)]
+    pub figures: F,
+    /// Before and after what is measured: the worse of both counts.
+    pub pages: Vec<Verified>,
+    pub gaps: Vec<Gap>,
+}
+
+impl<A, F: Default> Trial<A, F> {
+    pub fn of(round: usize, arm: A) -> Trial<A, F> {
+        let figures = F::default();
+        Trial { round, arm, not_counted: None, figures, pages: Vec::new(), gaps: Vec::new() }
+    }
+}
+
+impl<A, F> Trial<A, F> {
+    /// The first reason is the one that is told.
+    pub fn discount(&mut self, why: impl Into<String>) {
+        self.not_counted.get_or_insert_with(|| why.into());
+    }
+
+    /// A look at the page tables: an arm that did not get its pages says nothing about them.
+    pub fn saw(&mut self, seen: Known<Verified>) {
+        match seen {
+            Ok(seen) => {
+                if !seen.met {
+                    self.discount(seen.why.clone().unwrap_or_else(|| seen.text.clone()));
+                }
+                self.pages.push(seen);
+            }
+            Err(gap) => {
+                self.discount(format!("its pages can not be verified: {gap}"));
+                self.gaps.push(gap);
+            }
+        }
+    }
+
+    /// The share of the heap that lay on the wanted pages, at worst.
+    fn page_share(&self) -> Option<f64> {
+        self.pages.iter().filter_map(Verified::share).reduce(f64::min)
+    }
+}
+
+/// What would be done for an arm.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Planned<A> {
+    pub arm: A,
+    pub options: Vec<String>,
+    /// On the host.
+    pub steps: Vec<String>,
+    pub why_not: Option<String>,
+}
+
+impl<A> Planned<A> {
+    pub fn impossible(arm: A, why: String) -> Planned<A> {
+        Planned { arm, options: Vec::new(), steps: Vec::new(), why_not: Some(why) }
+    }
+}
+
+/// The trials of one arm, and among them those that say something about it.
+pub struct OfArm<'a, A, F> {
+    pub all: Vec<&'a Trial<A, F>>,
+    pub counted: Vec<&'a Trial<A, F>>,
+}
+
+impl<'a, A: Arm, F> OfArm<'a, A, F> {
+    pub fn among(trials: &'a [Trial<A, F>], arm: &A) -> OfArm<'a, A, F> {
+        let all: Vec<_> = trials.iter().filter(|trial| trial.arm == *arm).collect();
+        let counted = all.iter().copied().filter(|trial| trial.not_counted.is_none()).collect();
+        OfArm { all, counted }
+    }
+
+    pub fn mean(&self, of: &dyn Fn(&F) -> Option<f64>) -> Option<Mean> {
+        Mean::of(self.counted.iter().filter_map(|trial| of(&trial.figures)))
+    }
+
+    pub fn highest(&self, of: &dyn Fn(&F) -> Option<f64>) -> Option<f64> {
+        self.counted.iter().filter_map(|trial| of(&trial.figures)).reduce(f64::max)
+    }
+
+    /// Of the heap on the wanted pages, in the worst trial that counts.
+    pub fn page_share_min(&self) -> Option<f64> {
+        self.counted.iter().filter_map(|trial| trial.page_share()).reduce(f64::min)
+    }
+
+    /// The first reason why a trial does not count.
+    pub fn why_not(&self) -> Option<String> {
+        self.all.iter().find_map(|trial| trial.not_counted.clone())
+    }
+}
+
+/// By what factor a figure of one arm differs from that of another, round by round.
+pub fn ratio<A: Arm, F>(
+    trials: &[Trial<A, F>],
+    base: &A,
+    arm: &A,
+    of: &dyn Fn(&F) -> Option<f64>,
+) -> Option<Ratio> {
+    let others = OfArm::among(trials, arm).counted;
+    let pairs = OfArm::among(trials, base).counted.into_iter().filter_map(|one| {
+        let other = others.iter().find(|other| other.round == one.round)?;
+        Some((of(&one.figures)?, of(&other.figures)?))
+    });
+    Ratio::of(pairs)
+}

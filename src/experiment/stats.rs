@@ -1,0 +1,99 @@
+//! From blocks to an interval. Figures of speed are compared as ratios, so all is done on logarithms; one block gives one
+//! number, the blocks are independent of each other, and Student's t over them is the interval. Nothing is assumed of the
+//! periods within a block, which are not independent.
+//!
+//! `two_arms` compares any two samples, in blocks or apart, with a second method that assumes no distribution (`ranks`);
+//! `several` shares the doubt among more than two arms; `needed` says how many runs a difference takes.
+
+pub mod needed;
+pub mod ranks;
+pub mod sample;
+pub mod several;
+pub mod two_arms;
+
+#[cfg(test)]
+mod coverage;
+
+pub use needed::{Needed, blocks_for};
+pub use sample::{Effect, Sample};
+pub use two_arms::{Claim, Comparison, Interval, Method, Scale, compare_apart, compare_blocks};
+
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// What blocks say of the ratio of the two arms.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// Gain in percent: how much faster (or cheaper) the program is with the change. Negative: slower.
+    pub gain_percent: f64,
+    /// The interval that holds the true gain with the confidence asked for, in percent.
+    pub low_percent: f64,
+    pub high_percent: f64,
+    /// Standard deviation of one block, in percent.
+    pub block_deviation_percent: f64,
+    pub blocks: usize,
+}
+
+/// Of the logarithm of (speed with the change / speed without), one number a block. `None`: fewer than two blocks, or a
+/// number that is none. `doubt`: the probability that the interval misses, as 0.05.
+pub fn estimate(logs: &[f64], doubt: f64) -> Option<Estimate> {
+    let count = logs.len();
+    if count < 2 || logs.iter().any(|log| !log.is_finite()) || !(doubt > 0.0 && doubt < 1.0) {
+        return None;
+    }
+    let mean = logs.iter().sum::<f64>() / count as f64;
+    let squares: f64 = logs.iter().map(|log| (log - mean).powi(2)).sum();
+    let deviation = (squares / (count - 1) as f64).sqrt();
+    let t = StudentsT::new(0.0, 1.0, (count - 1) as f64).ok()?.inverse_cdf(1.0 - doubt / 2.0);
+    let half = t * deviation / (count as f64).sqrt();
+    let percent = |log: f64| log.exp_m1() * 100.0;
+    Some(Estimate {
+        gain_percent: percent(mean),
+        low_percent: percent(mean - half),
+        high_percent: percent(mean + half),
+        block_deviation_percent: percent(deviation),
+        blocks: count,
+    })
+}
+
+/// How many blocks it would take until an interval of this doubt is no wider than `margin_percent` to each side.
+pub fn blocks_needed(estimate: &Estimate, margin_percent: f64, doubt: f64) -> Option<usize> {
+    let deviation = (estimate.block_deviation_percent / 100.0).ln_1p();
+    let margin = (margin_percent / 100.0).ln_1p();
+    let wide_enough = |count: usize| {
+        let t = StudentsT::new(0.0, 1.0, (count - 1) as f64).ok()?.inverse_cdf(1.0 - doubt / 2.0);
+        Some(t * deviation / (count as f64).sqrt() <= margin)
+    };
+    (2..=BLOCKS_MAX).find(|count| wide_enough(*count) == Some(true))
+}
+
+/// More than anybody would wait for.
+const BLOCKS_MAX: usize = 10_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interval_of_a_known_sample() {
+        // Mean 0.1, deviation 0.1, four blocks: t(3, 97.5 %) is 3.182446.
+        let logs = [0.0, 0.1, 0.1, 0.2];
+        let deviation = (0.02_f64 / 3.0).sqrt();
+        let found = estimate(&logs, 0.05).expect("four blocks");
+        let half = 3.182_446 * deviation / 2.0;
+        assert!((found.gain_percent - 10.517).abs() < 1e-3, "{found:?}");
+        assert!((found.low_percent - ((0.1 - half).exp() - 1.0) * 100.0).abs() < 1e-3);
+        assert!((found.high_percent - ((0.1 + half).exp() - 1.0) * 100.0).abs() < 1e-3);
+        assert_eq!(found.blocks, 4);
+        assert_eq!(estimate(&[0.1], 0.05), None);
+        assert_eq!(estimate(&[0.1, f64::NAN], 0.05), None);
+    }
+
+    #[test]
+    fn a_narrower_interval_needs_more_blocks() {
+        let found = estimate(&[0.0, 0.1, 0.1, 0.2], 0.05).expect("four blocks");
+        let wide = blocks_needed(&found, 20.0, 0.05).expect("some");
+        let narrow = blocks_needed(&found, 2.0, 0.05).expect("some");
+        assert!((3..=6).contains(&wide), "{wide}");
+        assert!(narrow > 50, "{narrow}");
+    }
+}

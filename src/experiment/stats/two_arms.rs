@@ -1,0 +1,285 @@
+//! Two arms compared. Which method judges is fixed by the design and the number of figures, never by what the figures look
+//! like:
+//!
+//! | figures | judged by | beside it |
+//! | --- | --- | --- |
+//! | in blocks, fewer than 8 | Student's t over the blocks' differences | signed ranks from 6 blocks on |
+//! | in blocks, 8 and more | signed ranks (`ranks`) | Student's t |
+//! | apart, fewer than 8 in an arm | Welch's t | Mann-Whitney |
+//! | apart, 8 and more | Mann-Whitney | Welch's t |
+//!
+//! Ranks judge where they can, for one disturbed run in twenty is usual and moves a mean. Where all figures are above 0 the
+//! logarithms are compared, and the answer is a ratio; else the figures themselves.
+
+use super::ranks::{self, Ranked};
+use super::sample::{Effect, Sample, mean, variance};
+use crate::base::{Gap, Known, Why};
+use serde::Serialize;
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// From so many blocks, or figures of the smaller arm, ranks judge.
+pub const RANKS_FROM: usize = 8;
+
+/// An estimate, and what holds the true value with the confidence asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Interval {
+    pub estimate: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+impl Interval {
+    pub fn excludes_0(&self) -> bool {
+        self.low > 0.0 || self.high < 0.0
+    }
+
+    fn map(self, change: impl Fn(f64) -> f64) -> Interval {
+        Interval { estimate: change(self.estimate), low: change(self.low), high: change(self.high) }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Method {
+    /// Student's t over the differences within blocks.
+    PairedT,
+    /// Hodges and Lehmann with signed ranks over the differences within blocks.
+    SignedRank,
+    /// Welch's t: arms of unlike noise.
+    Welch,
+    /// Hodges and Lehmann with Mann and Whitney's ranks.
+    MannWhitney,
+}
+
+impl Method {
+    pub fn words(self) -> &'static str {
+        match self {
+            Method::PairedT => "Student's t over blocks",
+            Method::SignedRank => "signed ranks over blocks",
+            Method::Welch => "Welch's t",
+            Method::MannWhitney => "Mann-Whitney ranks",
+        }
+    }
+}
+
+/// In what a difference is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scale {
+    /// Percent of the first arm.
+    Percent,
+    /// The figures' own unit, for some are 0 or below.
+    Unit,
+}
+
+/// What one method says of the second arm against the first.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Claim {
+    pub method: Method,
+    /// On the comparison's scale.
+    pub interval: Interval,
+    /// The probability of a difference as large by chance alone.
+    pub p: f64,
+}
+
+/// All that is said of two arms.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    pub base: Sample,
+    pub arm: Sample,
+    /// Blocks that have both; `None`: not compared in blocks.
+    pub blocks: Option<usize>,
+    pub scale: Scale,
+    pub judged: Claim,
+    /// The other method, where there are enough figures for it.
+    pub beside: Option<Claim>,
+    /// Difference of the means in the figures' unit, by t.
+    pub difference: Interval,
+    pub effect: Effect,
+    /// Standard deviation of one block's difference (in blocks), or of one difference between figures (apart), on the scale
+    /// on which it is judged: of logarithms for `Percent`.
+    pub noise: f64,
+    pub doubt: f64,
+}
+
+impl Comparison {
+    /// Whether a difference is shown.
+    pub fn is_shown(&self) -> bool {
+        self.judged.interval.excludes_0()
+    }
+}
+
+/// `base[i]` and `arm[i]` are of one block. `doubt`: the probability that the interval misses, as 0.05.
+pub fn compare_blocks(base: &[f64], arm: &[f64], doubt: f64) -> Known<Comparison> {
+    if base.len() != arm.len() {
+        return Err(few("blocks have a figure of one arm only"));
+    }
+    let (samples, scale) = checked(base, arm, doubt)?;
+    let on_scale = |value: f64| if scale == Scale::Percent { value.ln() } else { value };
+    let differences: Vec<f64> =
+        base.iter().zip(arm).map(|(base, arm)| on_scale(*arm) - on_scale(*base)).collect();
+    let plain: Vec<f64> = base.iter().zip(arm).map(|(base, arm)| arm - base).collect();
+    let t = paired_t(&differences, doubt).ok_or_else(|| few("two blocks at least"))?;
+    let difference = paired_t(&plain, doubt).ok_or_else(|| few("two blocks at least"))?.interval;
+    let ranked = ranks::signed_rank(&differences, doubt).map(|found| claim(Method::SignedRank, found));
+    let noise = variance(&differences).sqrt();
+    let chosen = choose(t, ranked, differences.len(), scale);
+    Ok(whole(samples, (base, arm), Some(differences.len()), scale, chosen, difference, noise, doubt))
+}
+
+/// Figures of runs that are not in blocks.
+pub fn compare_apart(base: &[f64], arm: &[f64], doubt: f64) -> Known<Comparison> {
+    let (samples, scale) = checked(base, arm, doubt)?;
+    let on_scale = |values: &[f64]| -> Vec<f64> {
+        values.iter().map(|value| if scale == Scale::Percent { value.ln() } else { *value }).collect()
+    };
+    let (one, other) = (on_scale(base), on_scale(arm));
+    let t = welch(&one, &other, doubt).ok_or_else(|| few("two figures of each arm at least"))?;
+    let difference = welch(base, arm, doubt).ok_or_else(|| few("two figures of each arm at least"))?.interval;
+    let ranked = ranks::mann_whitney(&one, &other, doubt).map(|found| claim(Method::MannWhitney, found));
+    let noise = (variance(&one) + variance(&other)).sqrt();
+    let chosen = choose(t, ranked, base.len().min(arm.len()), scale);
+    Ok(whole(samples, (base, arm), None, scale, chosen, difference, noise, doubt))
+}
+
+fn few(hint: &str) -> Gap {
+    Gap::new("difference of two arms", Why::NotMeasured).hint(hint)
+}
+
+fn checked(base: &[f64], arm: &[f64], doubt: f64) -> Known<((Sample, Sample), Scale)> {
+    if !(doubt > 0.0 && doubt < 1.0) {
+        return Err(few("the doubt must be between 0 and 1"));
+    }
+    let (Some(one), Some(other)) = (Sample::of(base), Sample::of(arm)) else {
+        return Err(few("an arm has no figure, or one that is no number"));
+    };
+    if one.count < 2 || other.count < 2 {
+        return Err(few("two figures of each arm at least"));
+    }
+    let scale = if one.min > 0.0 && other.min > 0.0 { Scale::Percent } else { Scale::Unit };
+    Ok(((one, other), scale))
+}
+
+/// The method that judges, and the other.
+fn choose(t: Claim, ranked: Option<Claim>, count: usize, scale: Scale) -> (Claim, Option<Claim>) {
+    let shown = |claim: Claim| match scale {
+        Scale::Percent => Claim { interval: claim.interval.map(|log| log.exp_m1() * 100.0), ..claim },
+        Scale::Unit => claim,
+    };
+    match ranked {
+        Some(ranked) if count >= RANKS_FROM => (shown(ranked), Some(shown(t))),
+        _ => (shown(t), ranked.map(shown)),
+    }
+}
+
+#[expect(clippy::too_many_arguments, reason = "each is one field")]
+fn whole(
+    (base, arm): (Sample, Sample),
+    figures: (&[f64], &[f64]),
+    blocks: Option<usize>,
+    scale: Scale,
+    (judged, beside): (Claim, Option<Claim>),
+    difference: Interval,
+    noise: f64,
+    doubt: f64,
+) -> Comparison {
+    let effect = Effect::of(figures.0, figures.1).unwrap_or(Effect { hedges_g: None, cliffs_delta: 0.0 });
+    Comparison { base, arm, blocks, scale, judged, beside, difference, effect, noise, doubt }
+}
+
+fn claim(method: Method, found: Ranked) -> Claim {
+    Claim { method, interval: found.interval, p: found.p }
+}
+
+fn paired_t(differences: &[f64], doubt: f64) -> Option<Claim> {
+    if differences.len() < 2 {
+        return None;
+    }
+    let count = differences.len() as f64;
+    let error = (variance(differences) / count).sqrt();
+    by_t(Method::PairedT, mean(differences), error, count - 1.0, doubt)
+}
+
+/// Welch (1947), with Satterthwaite's degrees of freedom.
+fn welch(base: &[f64], arm: &[f64], doubt: f64) -> Option<Claim> {
+    if base.len() < 2 || arm.len() < 2 {
+        return None;
+    }
+    let (one, other) = (variance(base) / base.len() as f64, variance(arm) / arm.len() as f64);
+    let sum = one + other;
+    let freedom = match sum > 0.0 {
+        true => {
+            sum.powi(2) / (one.powi(2) / (base.len() - 1) as f64 + other.powi(2) / (arm.len() - 1) as f64)
+        }
+        false => (base.len() + arm.len() - 2) as f64,
+    };
+    by_t(Method::Welch, mean(arm) - mean(base), sum.sqrt(), freedom, doubt)
+}
+
+fn by_t(method: Method, estimate: f64, error: f64, freedom: f64, doubt: f64) -> Option<Claim> {
+    let t = StudentsT::new(0.0, 1.0, freedom).ok()?;
+    let half = t.inverse_cdf(1.0 - doubt / 2.0) * error;
+    // Without any noise a difference is certain, and none is none.
+    let p = match error > 0.0 {
+        true => 2.0 * t.cdf(-(estimate / error).abs()),
+        false => f64::from(u8::from(estimate == 0.0)),
+    };
+    Some(Claim { method, interval: Interval { estimate, low: estimate - half, high: estimate + half }, p })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn welch_as_r_has_it() {
+        // R: t.test(c(30.02, 29.99, 30.11, 29.97, 30.01, 29.99), c(29.89, 29.93, 29.72, 29.98, 30.02, 29.98)):
+        // t = 1.959, df = 7.0306, p = 0.09077, interval -0.01956910 to 0.20956910 (of the first minus the second).
+        let one = [30.02, 29.99, 30.11, 29.97, 30.01, 29.99];
+        let other = [29.89, 29.93, 29.72, 29.98, 30.02, 29.98];
+        let found = welch(&other, &one, 0.05).expect("six each");
+        assert!((found.interval.low + 0.019_569).abs() < 1e-4, "{found:?}");
+        assert!((found.interval.high - 0.209_569).abs() < 1e-4, "{found:?}");
+        assert!((found.p - 0.090_77).abs() < 1e-4, "{found:?}");
+    }
+
+    #[test]
+    fn ratios_where_all_is_above_0_and_differences_else() {
+        let base = [100.0, 110.0, 90.0, 105.0];
+        let slower: Vec<f64> = base.iter().map(|value| value * 1.05).collect();
+        let found = compare_blocks(&base, &slower, 0.05).expect("four blocks");
+        assert_eq!(
+            (found.scale, found.judged.method, found.blocks),
+            (Scale::Percent, Method::PairedT, Some(4))
+        );
+        assert!((found.judged.interval.estimate - 5.0).abs() < 1e-9, "{found:?}");
+        assert!(found.is_shown() && found.judged.p < 1e-9 && found.beside.is_none());
+        let zeros = compare_apart(&[0.0, 1.0, 2.0], &[3.0, 4.0, 5.0], 0.05).expect("three each");
+        assert_eq!((zeros.scale, zeros.judged.interval.estimate), (Scale::Unit, 3.0));
+        assert_eq!(zeros.difference.estimate, 3.0);
+    }
+
+    #[test]
+    fn ranks_judge_from_eight_on_and_a_disturbed_run_does_not_move_them() {
+        let base: Vec<f64> = (0..14).map(|at| 100.0 + f64::from(at % 3)).collect();
+        let mut arm: Vec<f64> =
+            base.iter().enumerate().map(|(at, value)| value * (0.95 + 0.001 * at as f64)).collect();
+        arm[4] = 1000.0;
+        let found = compare_blocks(&base, &arm, 0.05).expect("14 blocks");
+        assert_eq!(found.judged.method, Method::SignedRank);
+        assert!(found.is_shown() && found.judged.interval.high < 0.0, "{found:?}");
+        assert!(!found.beside.expect("t too").interval.excludes_0(), "one run hides it from t");
+    }
+
+    #[test]
+    fn what_can_not_be_compared_is_a_gap() {
+        for (base, arm) in
+            [(&[1.0][..], &[1.0][..]), (&[], &[]), (&[1.0, 2.0], &[1.0]), (&[1.0, f64::NAN], &[1.0, 2.0])]
+        {
+            assert!(compare_blocks(base, arm, 0.05).is_err(), "{base:?} {arm:?}");
+        }
+        assert!(compare_apart(&[1.0, 2.0], &[1.0, 2.0], 0.0).is_err());
+        let same = compare_apart(&[2.0, 2.0], &[2.0, 2.0], 0.05).expect("figures");
+        assert_eq!((same.is_shown(), same.judged.p), (false, 1.0));
+    }
+}

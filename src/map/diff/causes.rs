@@ -1,0 +1,106 @@
+//! The few causes that say most of what changed: areas first, each named by what in it did it, where one thing did: the arena that
+//! holds freed memory, the part, the threads.
+
+use super::{Diff, Row};
+use crate::map::area::Area;
+
+/// Causes that are named, and how much of what goes their way they must say.
+const CAUSES_MAX: usize = 4;
+const SAID_PERCENT: i64 = 97;
+/// What is less than this share of the change is crumbs.
+const CRUMB_PERCENT: i64 = 2;
+/// One part, or one arena, is the cause where it alone makes this share of its area's change.
+const ALONE_PERCENT: i64 = 60;
+/// What goes the other way is told from this share on.
+const AGAINST_PERCENT: i64 = 10;
+
+/// What did it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    Area(Area),
+    Part(Area, String),
+    /// Freed memory that one arena of malloc holds.
+    FreedInArena(u64),
+    /// Freed memory in so many arenas.
+    FreedInArenas(usize),
+    /// Stacks of threads of one name, and how many threads more.
+    Threads(String, i64),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cause {
+    pub bytes: i64,
+    pub what: What,
+}
+
+/// "of +412 MB: 380 MB ..., 32 MB ..."
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Causes {
+    /// Resident bytes more, of all.
+    pub total: i64,
+    /// In the direction of the total, biggest first.
+    pub causes: Vec<Cause>,
+    /// Of what goes that way, what the causes do not say.
+    pub rest: i64,
+    /// The biggest that goes the other way, where it is worth a word.
+    pub against: Option<Cause>,
+}
+
+pub fn causes(diff: &Diff) -> Causes {
+    let total = diff.resident();
+    // Nothing in all may still be much each way: then what grew is told first.
+    let sign = if total < 0 { -1 } else { 1 };
+    let mut along: Vec<&Row<Area>> = diff.areas.iter().filter(|row| row.resident * sign > 0).collect();
+    along.sort_by_key(|row| -row.resident * sign);
+    let sum: i64 = along.iter().map(|row| row.resident).sum();
+    let mut causes = Causes { total, rest: sum, ..Causes::default() };
+    for row in along {
+        let is_crumb = row.resident.saturating_mul(100 * sign) < sum.saturating_mul(CRUMB_PERCENT * sign);
+        let is_said =
+            causes.rest.saturating_mul(100 * sign) <= sum.saturating_mul((100 - SAID_PERCENT) * sign);
+        if causes.causes.len() == CAUSES_MAX || is_crumb || is_said {
+            break;
+        }
+        causes.rest -= row.resident;
+        causes.causes.push(Cause { bytes: row.resident, what: what(diff, row, sign) });
+    }
+    let against =
+        diff.areas.iter().filter(|row| row.resident * sign < 0).max_by_key(|row| -row.resident * sign);
+    causes.against = against
+        .filter(|row| {
+            -row.resident.saturating_mul(100 * sign) >= total.saturating_mul(AGAINST_PERCENT * sign).max(1)
+        })
+        .map(|row| Cause { bytes: row.resident, what: what(diff, row, -sign) });
+    causes
+}
+
+/// The one thing in an area that did it, or the area.
+fn what(diff: &Diff, row: &Row<Area>, sign: i64) -> What {
+    let alone =
+        |bytes: i64| bytes.saturating_mul(100 * sign) >= row.resident.saturating_mul(ALONE_PERCENT * sign);
+    let area = row.key;
+    if area == Area::MallocFreed {
+        let freed = |row: &super::ArenaRow| row.freed.unwrap_or(0) * sign;
+        let grown = diff.arenas.iter().filter(|arena| freed(arena) > 0);
+        return match grown.clone().max_by_key(|arena| freed(arena)) {
+            Some(arena) if alone(freed(arena) * sign) => What::FreedInArena(arena.row.key.number),
+            Some(_) => What::FreedInArenas(grown.count()),
+            None => What::Area(area),
+        };
+    }
+    if area == Area::Stack {
+        let grown = diff.threads.iter().max_by_key(|thread| thread.row.resident * sign);
+        return match grown {
+            Some(thread) if alone(thread.row.resident) => What::Threads(
+                thread.row.key.clone(),
+                super::difference(thread.threads_before, thread.threads_now),
+            ),
+            _ => What::Area(area),
+        };
+    }
+    let parts = diff.parts.iter().filter(|part| part.key.0 == area);
+    match parts.max_by_key(|part| part.resident * sign) {
+        Some(part) if alone(part.resident) => What::Part(area, part.key.1.clone()),
+        _ => What::Area(area),
+    }
+}

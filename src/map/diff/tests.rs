@@ -1,0 +1,96 @@
+use super::*;
+use crate::map::sums::{ArenaSum, ThreadSum};
+
+const MB: u64 = 1 << 20;
+
+fn sums(areas: &[(Area, &[(&str, u64)])]) -> Sums {
+    let mut sums = Sums::default();
+    for (area, parts) in areas {
+        let of = |resident: u64| Sum { resident, committed: resident, ..Sum::default() };
+        sums.areas.insert(*area, of(parts.iter().map(|(_, bytes)| bytes).sum()));
+        for (part, bytes) in *parts {
+            sums.parts.insert((*area, part.to_string()), of(*bytes));
+        }
+    }
+    sums
+}
+
+fn arena(number: u64, freed: u64) -> ArenaSum {
+    ArenaSum { number, resident: freed + MB, freed: Some(freed), in_use: Some(MB) }
+}
+
+#[test]
+fn freed_memory_is_named_by_its_arena_though_the_arena_got_another_number() {
+    let mut before = sums(&[
+        (Area::MallocFreed, &[("unsorted", 10 * MB)]),
+        (Area::ClassMetadata, &[("metaspace", 50 * MB)]),
+    ]);
+    before.arenas = [(0x10, arena(0, 5 * MB)), (0x20, arena(1, 5 * MB))].into();
+    let mut now = sums(&[
+        (Area::MallocFreed, &[("unsorted", 390 * MB)]),
+        (Area::ClassMetadata, &[("metaspace", 82 * MB)]),
+    ]);
+    now.arenas = [(0x10, arena(0, 5 * MB)), (0x30, arena(1, 0)), (0x20, arena(2, 385 * MB))].into();
+    let diff = diff(&before, &now);
+    assert_eq!(diff.resident(), 412 * MB as i64);
+    assert_eq!(diff.grown(Some(Area::ClassMetadata)), 32 * MB as i64);
+    let named: Vec<(i64, What)> = diff.causes.causes.iter().map(|it| (it.bytes, it.what.clone())).collect();
+    let metaspace = What::Part(Area::ClassMetadata, "metaspace".to_string());
+    assert_eq!(named, [(380 * MB as i64, What::FreedInArena(2)), (32 * MB as i64, metaspace)]);
+    assert_eq!(diff.causes.rest, 0);
+    assert_eq!(diff.arenas[0].row.key, ArenaKey { at: 0x20, number: 2 });
+    assert_eq!(diff.arenas[0].freed, Some(380 * MB as i64));
+}
+
+#[test]
+fn freed_memory_in_many_arenas_and_parts_that_share_an_area() {
+    let before = sums(&[(Area::JvmWork, &[("symbols", MB), ("internal", MB)])]);
+    let mut now = sums(&[
+        (Area::JvmWork, &[("symbols", 11 * MB), ("internal", 10 * MB)]),
+        (Area::MallocFreed, &[("unsorted", 20 * MB)]),
+    ]);
+    now.arenas = (0..4).map(|number| (number, arena(number, 5 * MB))).collect();
+    let found = diff(&before, &now).causes;
+    let named: Vec<What> = found.causes.into_iter().map(|cause| cause.what).collect();
+    assert_eq!(named, [What::FreedInArenas(4), What::Area(Area::JvmWork)]);
+    assert_eq!((found.rest, found.against), (0, None));
+}
+
+#[test]
+fn threads_are_named_and_what_went_the_other_way_is_told() {
+    let mut before = sums(&[(Area::Stack, &[("stack", MB)]), (Area::JavaHeap, &[("eden", 40 * MB)])]);
+    before.threads.insert("pool-#".to_string(), ThreadSum { threads: 1, reserved: MB, resident: MB });
+    let mut now = sums(&[(Area::Stack, &[("stack", 101 * MB)]), (Area::JavaHeap, &[("eden", 20 * MB)])]);
+    now.threads
+        .insert("pool-#".to_string(), ThreadSum { threads: 101, reserved: 101 * MB, resident: 101 * MB });
+    let found = diff(&before, &now);
+    assert_eq!(found.causes.total, 80 * MB as i64);
+    assert_eq!(found.causes.causes[0].what, What::Threads("pool-#".to_string(), 100));
+    let against = found.causes.against.expect("a fifth went away");
+    assert_eq!(
+        (against.bytes, against.what),
+        (-20 * MB as i64, What::Part(Area::JavaHeap, "eden".to_string()))
+    );
+    assert_eq!((found.threads[0].threads_before, found.threads[0].threads_now), (1, 101));
+}
+
+#[test]
+fn what_shrank_is_said_as_such_and_what_is_alike_has_no_row() {
+    let large = sums(&[(Area::JavaHeap, &[("old", 90 * MB)]), (Area::Code, &[("text", MB)])]);
+    let small = sums(&[(Area::JavaHeap, &[("old", 30 * MB)]), (Area::Code, &[("text", MB)])]);
+    let found = diff(&large, &small);
+    assert_eq!(found.areas.len(), 1, "code did not change");
+    assert_eq!(found.causes.causes[0].bytes, -60 * MB as i64);
+    let nothing = diff(&large, &large);
+    assert!(nothing.areas.is_empty() && nothing.causes.causes.is_empty() && nothing.causes.against.is_none());
+}
+
+#[test]
+fn what_is_not_known_at_one_moment_has_no_difference() {
+    let mut before = sums(&[(Area::Gc, &[("cards", MB)])]);
+    let mut now = sums(&[(Area::Gc, &[("cards", 2 * MB)])]);
+    (before.kernel_resident, now.kernel_resident) = (Some(MB), None);
+    let found = diff(&before, &now);
+    assert_eq!((found.kernel_resident, found.areas[0].in_use), (None, None));
+    assert_eq!(difference(u64::MAX, 0), -(1 << 55));
+}

@@ -1,0 +1,247 @@
+//! Every page of the address space in a row: whose it is, and whether and how it is in memory. What a picture of pages is drawn
+//! from. Pages in a row that are alike are one run, so that a heap of a hundred gigabytes on huge pages is a few of them.
+
+use super::area::Area;
+use super::types::{MemoryMap, Owner, Span};
+use crate::base::{Bytes, PAGE, Range};
+use crate::os::page_kind::{PageKind, SizeRun};
+use crate::os::pagemap::PageRun;
+use crate::snapshot::Snapshot;
+use std::collections::HashMap;
+
+/// What one block of a picture has.
+pub const BLOCK: Bytes = 2 << 20;
+/// Runs that a picture keeps; of more, the blocks tell only how many of their pages are in memory.
+pub const RUNS_MAX: usize = 150_000;
+
+/// How pages are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum State {
+    /// Reserved, not in memory.
+    Absent,
+    Swapped,
+    /// In memory, on pages of this kind.
+    Present(PageKind),
+    /// So many of the run's pages are in memory, but not told which: the picture would have too many runs.
+    Some(u64),
+}
+
+/// Pages in a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    pub range: Range,
+    /// Index into `Grid::owners`.
+    pub owner: usize,
+    pub state: State,
+}
+
+/// Whose pages are.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PageOwner {
+    pub area: Area,
+    /// Of several owners, the one that has the most of them.
+    pub part: String,
+    /// malloc's pages hold blocks of many.
+    pub is_shared: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grid {
+    /// Sorted, disjoint; between them nothing is mapped.
+    pub runs: Vec<Run>,
+    pub owners: Vec<PageOwner>,
+    /// Whether some runs are `State::Some`, because there would be too many.
+    pub is_coarse: bool,
+    /// Whether it is known where in its mapping each page lies; where not, they stand at its start.
+    pub is_placed: bool,
+    /// Whether the sizes are those of folios; else what one entry of the page table maps.
+    pub has_folios: bool,
+}
+
+/// `None` where nothing is known of the pages.
+pub fn grid(snapshot: &Snapshot, map: &MemoryMap) -> Option<Grid> {
+    grid_of(snapshot, map, RUNS_MAX)
+}
+
+fn grid_of(snapshot: &Snapshot, map: &MemoryMap, runs_max: usize) -> Option<Grid> {
+    let pages = snapshot.os.pages.as_ref().ok()?;
+    let sizes = snapshot.os.page_sizes.as_ref().and_then(|sizes| sizes.as_ref().ok());
+    let mut owners = Owners::default();
+    let mut runs = Vec::new();
+    let mut cursor = Cursor { pages, sizes: sizes.map_or(&[], |sizes| &sizes.runs) };
+    for span in &map.spans {
+        let owner = owners.of(&map.owners, span);
+        let mapping = &snapshot.os.mappings[span.mapping];
+        let kind = |run: &PageRun| match sizes {
+            Some(sizes) => sizes.kind_of_run(run, mapping),
+            None => plain(run),
+        };
+        cursor.each(span.range, kind, |range, state| push(&mut runs, Run { range, owner, state }));
+    }
+    let is_coarse = runs.len() > runs_max;
+    if is_coarse {
+        runs = coarse(&runs);
+    }
+    let is_placed = pages.iter().all(PageRun::is_placed);
+    Some(Grid { runs, owners: owners.list, is_coarse, is_placed, has_folios: sizes.is_some() })
+}
+
+/// Without what was asked of folios: files, and all else by the entries of the page table.
+fn plain(run: &PageRun) -> PageKind {
+    use crate::os::page_kind::Backing;
+    let bytes = Bytes::from(run.page_bytes);
+    let backing = if run.is_file() { Backing::File } else { Backing::Anonymous };
+    PageKind { backing, folio_bytes: bytes, entry_bytes: bytes }
+}
+
+/// Each owner once.
+#[derive(Default)]
+struct Owners {
+    list: Vec<PageOwner>,
+    known: HashMap<PageOwner, usize>,
+}
+
+impl Owners {
+    fn of(&mut self, all: &[Owner], span: &Span) -> usize {
+        let biggest = span.shares.iter().max_by_key(|share| share.figures.reserved);
+        let owner = biggest.map(|share| &all[share.owner]);
+        let key = PageOwner {
+            area: owner.map_or(Area::Unattributed, |owner| owner.area),
+            part: owner.map(|owner| owner.part.clone()).unwrap_or_default(),
+            is_shared: span.shares.len() > 1,
+        };
+        *self.known.entry(key).or_insert_with_key(|key| {
+            self.list.push(key.clone());
+            self.list.len() - 1
+        })
+    }
+}
+
+/// The runs of pages and of folios that are not behind us.
+struct Cursor<'a> {
+    pages: &'a [PageRun],
+    sizes: &'a [SizeRun],
+}
+
+impl Cursor<'_> {
+    /// Cuts `range` where the state of its pages changes. Ranges come in the order of addresses.
+    fn each(
+        &mut self,
+        range: Range,
+        kind: impl Fn(&PageRun) -> PageKind,
+        mut visit: impl FnMut(Range, State),
+    ) {
+        let passed = self.pages.partition_point(|run| run.range.end <= range.start);
+        self.pages = &self.pages[passed..];
+        let mut at = range.start;
+        for run in self.pages.iter().take_while(|run| run.range.start < range.end) {
+            let piece = run.range.intersect(range);
+            if at < piece.start {
+                visit(Range::new(at, piece.start), State::Absent);
+            }
+            match (run.is_present(), run.is_swapped()) {
+                (true, _) => present(&mut self.sizes, piece, run, kind(run), &mut visit),
+                (false, true) => visit(piece, State::Swapped),
+                (false, false) => visit(piece, State::Absent),
+            }
+            at = piece.end;
+        }
+        if at < range.end {
+            visit(Range::new(at, range.end), State::Absent);
+        }
+    }
+}
+
+/// A run is cut where larger folios begin and end.
+fn present(
+    sizes: &mut &[SizeRun],
+    piece: Range,
+    run: &PageRun,
+    plain: PageKind,
+    visit: &mut impl FnMut(Range, State),
+) {
+    let passed = sizes.partition_point(|size| size.range.end <= piece.start);
+    *sizes = &sizes[passed..];
+    let is_small = Bytes::from(run.page_bytes) == PAGE;
+    let mut at = piece.start;
+    for size in sizes.iter().take_while(|size| is_small && size.range.start < piece.end) {
+        let here = size.range.intersect(piece);
+        if at < here.start {
+            visit(Range::new(at, here.start), State::Present(plain));
+        }
+        visit(here, State::Present(size.kind));
+        at = here.end;
+    }
+    if at < piece.end {
+        visit(Range::new(at, piece.end), State::Present(plain));
+    }
+}
+
+/// What touches and is alike is one.
+fn push(runs: &mut Vec<Run>, run: Run) {
+    match runs.last_mut() {
+        Some(last)
+            if last.range.end == run.range.start && last.owner == run.owner && last.state == run.state =>
+        {
+            last.range.end = run.range.end;
+        }
+        _ if run.range.is_empty() => {}
+        _ => runs.push(run),
+    }
+}
+
+/// Of each block and owner, how many pages are in memory. What fills whole blocks stays as it is.
+fn coarse(runs: &[Run]) -> Vec<Run> {
+    let mut out: Vec<Run> = Vec::new();
+    for run in runs {
+        let mut rest = run.range;
+        while !rest.is_empty() {
+            let is_block = rest.start.is_aligned(BLOCK) && rest.bytes() >= BLOCK;
+            let end = if is_block { rest.end.down_to(BLOCK) } else { rest.start.plus(1).up_to(BLOCK) };
+            let piece = rest.intersect(Range::new(rest.start, end));
+            add_coarse(&mut out, Run { range: piece, ..*run }, is_block);
+            rest = Range::new(piece.end, rest.end);
+        }
+    }
+    out
+}
+
+fn add_coarse(out: &mut Vec<Run>, run: Run, is_whole: bool) {
+    if is_whole {
+        return push(out, run);
+    }
+    let pages = |run: &Run| match run.state {
+        State::Absent | State::Swapped => 0,
+        State::Present(_) => run.range.bytes() / PAGE,
+        State::Some(pages) => pages,
+    };
+    let counted = Run { state: State::Some(pages(&run)), ..run };
+    match out.last_mut() {
+        Some(last)
+            if last.range.end == run.range.start
+                && !run.range.start.is_aligned(BLOCK)
+                && last.owner == run.owner
+                && matches!(last.state, State::Some(_)) =>
+        {
+            last.state = State::Some(pages(last) + pages(&run));
+            last.range.end = run.range.end;
+        }
+        _ => out.push(counted),
+    }
+}
+
+impl Grid {
+    /// Bytes in memory by the runs; a law of the tests: it is what the kernel's runs of pages say.
+    pub fn resident_bytes(&self) -> Bytes {
+        let of = |run: &Run| match run.state {
+            State::Absent | State::Swapped => 0,
+            State::Present(_) => run.range.bytes(),
+            State::Some(pages) => pages * PAGE,
+        };
+        self.runs.iter().map(of).sum()
+    }
+}
+
+#[cfg(test)]
+#[path = "grid_tests.rs"]
+mod tests;

@@ -1,0 +1,297 @@
+//! The account of JVMs over time, in the form that a page, a table or a test of growth takes it: one row of figures for each area
+//! and part, as long as the times. Whoever keeps accounts (a recording, a loop) fills it moment by moment.
+
+use crate::base::{Bytes, Gap};
+use crate::map::account::AreaSum;
+use crate::map::area::Area;
+use std::collections::HashMap;
+
+/// Seconds between two moments that a clock gave the same time.
+const STEP_MIN: f64 = 0.001;
+
+/// All JVMs of one recording.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Recorded {
+    pub histories: Vec<History>,
+    /// What the recording can not tell: a torn tail, a time in which nobody looked.
+    pub gaps: Vec<Gap>,
+}
+
+/// One JVM.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct History {
+    pub pid: i32,
+    /// "com.example.Main", or the command where there is no main class.
+    pub name: String,
+    /// "21.0.8+9, g1".
+    pub runtime: String,
+    /// Seconds since 1970, rising.
+    pub times: Vec<f64>,
+    /// VmRSS and HugetlbPages; as long as `times`.
+    pub kernel_resident_bytes: Vec<Option<Bytes>>,
+    /// In the order in which they were met first.
+    pub rows: Vec<Row>,
+    pub events: Vec<Event>,
+    /// What is drawn beside the areas: a limit, what the runtime says of itself.
+    pub lines: Vec<Line>,
+    /// Who else is told apart beside parts: arenas, libraries, threads. Their bytes are in the rows, too.
+    pub details: Vec<Detail>,
+    /// Of `rows`, by area and part.
+    known: HashMap<(Area, String), usize>,
+}
+
+/// The resident bytes of one part of an area.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    pub area: Area,
+    pub part: String,
+    /// As long as the times. `None`: not known at that moment; 0: it had nothing.
+    pub resident_bytes: Vec<Option<Bytes>>,
+}
+
+/// A figure over time that is no part of the sum.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    pub title: &'static str,
+    /// Without being asked for: else it would make all others small.
+    pub is_shown: bool,
+    pub bytes: Vec<Option<Bytes>>,
+}
+
+/// The resident bytes of one of many.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Detail {
+    /// "arena", "library", "threads".
+    pub kind: &'static str,
+    pub name: String,
+    pub resident_bytes: Vec<Option<Bytes>>,
+}
+
+/// Something that happened: an OOM kill, a start, an interval that was made shorter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// Seconds since 1970.
+    pub at: f64,
+    pub text: String,
+}
+
+impl History {
+    pub fn new(pid: i32, name: impl Into<String>, runtime: impl Into<String>) -> History {
+        History { pid, name: name.into(), runtime: runtime.into(), ..History::default() }
+    }
+
+    /// From whole rows. A time that does not rise is put right behind the one before.
+    pub fn of_rows(
+        pid: i32,
+        name: String,
+        runtime: String,
+        mut times: Vec<f64>,
+        kernel_resident_bytes: Vec<Option<Bytes>>,
+        rows: Vec<Row>,
+        events: Vec<Event>,
+    ) -> History {
+        for at in 1..times.len() {
+            if times[at] <= times[at - 1] {
+                times[at] = times[at - 1] + STEP_MIN;
+            }
+        }
+        let known = rows.iter().enumerate().map(|(at, row)| ((row.area, row.part.clone()), at)).collect();
+        History {
+            pid,
+            name,
+            runtime,
+            times,
+            kernel_resident_bytes,
+            rows,
+            events,
+            known,
+            ..History::default()
+        }
+    }
+
+    /// One moment more. A time that does not rise, as after a clock was set back, is put right behind the last one, and is said.
+    pub fn push(&mut self, at: f64, kernel_resident: Option<Bytes>, areas: &[AreaSum]) {
+        let parts = areas.iter().flat_map(|area| area.parts.iter().map(move |part| (area.area, part)));
+        let figures: Vec<(Area, &str, Bytes)> =
+            parts.map(|(area, part)| (area, part.part.as_str(), part.figures.resident)).collect();
+        self.push_parts(at, kernel_resident, &figures);
+    }
+
+    /// The same from what a file keeps of an account.
+    pub fn push_parts(&mut self, at: f64, kernel_resident: Option<Bytes>, parts: &[(Area, &str, Bytes)]) {
+        let at = match self.times.last() {
+            Some(last) if at <= *last => {
+                self.events.push(Event { at: *last, text: "the clock was set back".to_string() });
+                last + STEP_MIN
+            }
+            _ => at,
+        };
+        let before = self.times.len();
+        self.times.push(at);
+        self.kernel_resident_bytes.push(kernel_resident);
+        self.rows.iter_mut().for_each(|row| row.resident_bytes.push(Some(0)));
+        for (area, part, bytes) in parts {
+            let index = self.row(*area, part, before);
+            if let Some(Some(last)) = self.rows[index].resident_bytes.last_mut() {
+                *last = last.saturating_add(*bytes);
+            }
+        }
+    }
+
+    /// A moment at which the JVM was there, and could not be read.
+    pub fn push_unknown(&mut self, at: f64, kernel_resident: Option<Bytes>) {
+        self.push_parts(at, kernel_resident, &[]);
+        self.rows.iter_mut().for_each(|row| {
+            if let Some(last) = row.resident_bytes.last_mut() {
+                *last = None;
+            }
+        });
+    }
+
+    fn row(&mut self, area: Area, part: &str, before: usize) -> usize {
+        if let Some(index) = self.known.get(&(area, part.to_string())) {
+            return *index;
+        }
+        let resident_bytes = vec![Some(0); before + 1];
+        self.rows.push(Row { area, part: part.to_string(), resident_bytes });
+        self.known.insert((area, part.to_string()), self.rows.len() - 1);
+        self.rows.len() - 1
+    }
+
+    /// The areas that ever had a byte, in the order of `Area::ALL`, each with its sum at each moment.
+    pub fn areas(&self) -> Vec<(Area, Vec<Option<Bytes>>)> {
+        let of = |area: Area| {
+            let rows: Vec<&Row> = self.rows.iter().filter(|row| row.area == area).collect();
+            let at = |moment: usize| rows.iter().map(|row| row.resident_bytes[moment]).sum::<Option<Bytes>>();
+            (area, (0..self.times.len()).map(at).collect::<Vec<_>>())
+        };
+        let has_any = |(_, sums): &(Area, Vec<Option<Bytes>>)| sums.iter().flatten().any(|bytes| *bytes > 0);
+        Area::ALL.iter().map(|area| of(*area)).filter(has_any).collect()
+    }
+
+    /// All areas together; `None` where one is not known.
+    pub fn totals(&self) -> Vec<Option<Bytes>> {
+        let at = |moment: usize| self.rows.iter().map(|row| row.resident_bytes[moment]).sum();
+        (0..self.times.len()).map(at).collect()
+    }
+
+    /// At most `most` moments that tell the same story: of every stretch of moments the one with the most and the one with the
+    /// least in all, the first, the last, and those around events. Sums stay exact, since whole moments are kept or left out.
+    pub fn told(&self, most: usize) -> Vec<usize> {
+        let count = self.times.len();
+        if count <= most.max(2) {
+            return (0..count).collect();
+        }
+        // The kernel's figure is of each moment, an account may be older.
+        let kernel = self.kernel_resident_bytes.iter().copied().chain(std::iter::repeat(None));
+        let highs: Vec<Option<Bytes>> =
+            kernel.zip(self.totals()).map(|(kernel, total)| kernel.or(total)).collect();
+        let stretches = (most.saturating_sub(2 + 2 * self.events.len()) / 2).max(1);
+        let mut kept = vec![0, count - 1];
+        for stretch in 0..stretches {
+            let (first, end) = (stretch * count / stretches, (stretch + 1) * count / stretches);
+            kept.extend((first..end).max_by_key(|at| highs[*at]));
+            kept.extend((first..end).min_by_key(|at| highs[*at]));
+        }
+        for event in &self.events {
+            let after = self.times.partition_point(|time| *time < event.at);
+            kept.extend([after.saturating_sub(1), after.min(count - 1)]);
+        }
+        kept.sort_unstable();
+        kept.dedup();
+        kept
+    }
+
+    /// Only these moments.
+    pub fn only(&self, moments: &[usize]) -> History {
+        let of = |bytes: &[Option<Bytes>]| -> Vec<Option<Bytes>> {
+            moments.iter().map(|at| bytes.get(*at).copied().flatten()).collect()
+        };
+        let row = |row: &Row| Row {
+            resident_bytes: of(&row.resident_bytes),
+            area: row.area,
+            part: row.part.clone(),
+        };
+        let line = |line: &Line| Line { bytes: of(&line.bytes), ..*line };
+        let detail = |detail: &Detail| Detail {
+            kind: detail.kind,
+            name: detail.name.clone(),
+            resident_bytes: of(&detail.resident_bytes),
+        };
+        History {
+            pid: self.pid,
+            name: self.name.clone(),
+            runtime: self.runtime.clone(),
+            times: moments.iter().map(|at| self.times[*at]).collect(),
+            kernel_resident_bytes: of(&self.kernel_resident_bytes),
+            rows: self.rows.iter().map(row).collect(),
+            events: self.events.clone(),
+            lines: self.lines.iter().map(line).collect(),
+            details: self.details.iter().map(detail).collect(),
+            known: self.known.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    /// A saw-tooth of 60 moments with one peak, and a part that comes late.
+    fn sawtooth(count: usize) -> History {
+        let mut history = History::new(7, "Main", "21, g1");
+        for at in 0..count {
+            let eden = if at == count / 2 { 900 * MIB } else { (10 + at as u64 % 10) * MIB };
+            let mut parts = vec![(Area::JavaHeap, "eden", eden), (Area::Stack, "Java thread stack", MIB)];
+            if at >= 5 {
+                parts.push((Area::JavaHeap, "old", MIB));
+            }
+            history.push_parts(1000.0 + at as f64, Some(eden + 2 * MIB), &parts);
+        }
+        history
+    }
+
+    #[test]
+    fn rows_are_as_long_as_the_times_and_sum_to_the_areas() {
+        let history = sawtooth(60);
+        assert!(history.rows.iter().all(|row| row.resident_bytes.len() == 60));
+        let areas = history.areas();
+        assert_eq!(areas.iter().map(|(area, _)| *area).collect::<Vec<_>>(), [Area::JavaHeap, Area::Stack]);
+        assert_eq!((areas[0].1[0], areas[0].1[5]), (Some(10 * MIB), Some(16 * MIB)));
+        assert_eq!(history.totals()[0], Some(11 * MIB));
+    }
+
+    #[test]
+    fn what_is_not_known_is_not_nothing() {
+        let mut history = sawtooth(3);
+        history.push_unknown(2000.0, None);
+        history.push_parts(2001.0, None, &[(Area::JavaHeap, "eden", MIB)]);
+        assert_eq!(history.totals()[3], None);
+        assert_eq!(history.totals()[4], Some(MIB), "what is gone has nothing");
+        assert_eq!(history.areas()[0].1[3], None);
+    }
+
+    #[test]
+    fn fewer_moments_keep_the_peaks_the_ends_and_the_events() {
+        let mut history = sawtooth(6000);
+        history.events.push(Event { at: 1777.5, text: "the interval is shorter".to_string() });
+        let kept = history.told(400);
+        assert!(kept.len() <= 400, "{}", kept.len());
+        for at in [0, 777, 778, 3000, 5999] {
+            assert!(kept.contains(&at), "moment {at}");
+        }
+        let short = history.only(&kept);
+        assert_eq!(short.totals().iter().max(), history.totals().iter().max());
+        assert_eq!(sawtooth(50).told(400).len(), 50);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_is_said() {
+        let mut history = sawtooth(3);
+        history.push_parts(500.0, None, &[]);
+        assert!(history.times.is_sorted() && history.times.windows(2).all(|pair| pair[0] < pair[1]));
+        assert_eq!(history.events.len(), 1);
+    }
+}

@@ -1,0 +1,111 @@
+//! Why the kernel refuses a look at a process (kernel/ptrace.c, `__ptrace_may_access`; fs/proc/base.c, `has_pid_permissions`),
+//! from what everybody may read: "run as root" is no help to who is root.
+
+use super::process::Process;
+use super::{host, users};
+
+const CAP_SYS_PTRACE: u64 = 1 << 19;
+/// What /proc/self/uid_map holds in the first user namespace: every user, as it is.
+const ALL_USERS: [&str; 3] = ["0", "0", "4294967295"];
+
+/// Of a /proc/PID/status, what the kernel's check looks at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Rights {
+    uid: Option<u32>,
+    effective: u64,
+    permitted: u64,
+}
+
+impl Rights {
+    fn parse(status: &str) -> Rights {
+        let value = |key: &str| status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
+        let set = |key: &str| value(key).and_then(|text| u64::from_str_radix(text.trim(), 16).ok());
+        Rights {
+            uid: value("Uid").and_then(|text| text.split_ascii_whitespace().nth(1)?.parse().ok()),
+            effective: set("CapEff").unwrap_or(0),
+            permitted: set("CapPrm").unwrap_or(0),
+        }
+    }
+}
+
+/// What stands in the way, and what would help.
+pub fn refused(process: &Process) -> String {
+    let own = Rights::parse(&host::text("/proc/self/status").unwrap_or_default());
+    let target = Rights::parse(&process.text("status").unwrap_or_default());
+    let map = host::text("/proc/self/uid_map").unwrap_or_default();
+    let is_nested = !map.is_empty() && map.split_ascii_whitespace().take(3).ne(ALL_USERS);
+    why(own, target, is_nested)
+}
+
+fn why(own: Rights, target: Rights, is_nested: bool) -> String {
+    let name = |uid: Option<u32>| uid.map_or("another user".to_string(), users::name);
+    match own.uid {
+        _ if own.effective & CAP_SYS_PTRACE != 0 && is_nested => {
+            "marusa's rights end at its user namespace, and this process is of another: run marusa outside, on the host".into()
+        }
+        _ if own.effective & CAP_SYS_PTRACE != 0 => {
+            "marusa has CAP_SYS_PTRACE, so it is a security module (SELinux, AppArmor, Landlock) or another user namespace that \
+             keeps this process apart: run marusa outside of the sandbox that it is in"
+                .into()
+        }
+        Some(0) => "marusa runs as root, but without CAP_SYS_PTRACE, as in most containers: start its container with \
+                    --cap-add=SYS_PTRACE, or run it on the host"
+            .into(),
+        _ if own.uid != target.uid || own.uid.is_none() => format!(
+            "marusa runs as {}, the process as {}: run marusa as root or as the process' own user, or give it CAP_SYS_PTRACE",
+            name(own.uid),
+            name(target.uid)
+        ),
+        _ if target.permitted & !own.permitted != 0 => {
+            "the process has capabilities that marusa has not: run marusa as root, or give it CAP_SYS_PTRACE".into()
+        }
+        _ => "the process hides itself even from its own user (PR_SET_DUMPABLE), or a security module does: run marusa as root, \
+              or give it CAP_SYS_PTRACE"
+            .into(),
+    }
+}
+
+/// Whether there is a process that /proc does not show: it is mounted with hidepid (proc(5)). A signal that is not sent tells.
+pub fn is_hidden(pid: i32) -> bool {
+    // SAFETY: signal 0 sends nothing and touches no memory.
+    pid > 0
+        && unsafe { libc::kill(pid, 0) } != 0
+        && std::io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rights(uid: u32, effective: u64) -> Rights {
+        Rights { uid: Some(uid), effective, permitted: effective }
+    }
+
+    #[test]
+    fn the_rights_of_a_status() {
+        let text = "Name:\tjava\nUid:\t1000\t1001\t1000\t1000\nCapPrm:\t000001ffffffffff\nCapEff:\t0000000000080000\n";
+        let parsed = Rights::parse(text);
+        assert_eq!((parsed.uid, parsed.effective), (Some(1001), CAP_SYS_PTRACE));
+        assert_eq!(Rights::parse(""), Rights::default());
+    }
+
+    #[test]
+    fn each_refusal_has_its_own_reason() {
+        let all = u64::MAX >> 23;
+        let of = |own, target, is_nested| why(own, target, is_nested);
+        assert!(of(rights(0, all), rights(0, all), false).contains("Landlock"));
+        assert!(of(rights(0, all), rights(0, all), true).contains("user namespace"));
+        assert!(of(rights(0, 0), rights(0, all), false).contains("--cap-add=SYS_PTRACE"));
+        assert!(
+            of(rights(70007, 0), rights(70008, 0), false).contains("runs as 70007, the process as 70008")
+        );
+        assert!(of(rights(70007, 0), rights(70007, 1), false).contains("capabilities that marusa has not"));
+        assert!(of(rights(70007, 0), rights(70007, 0), false).contains("PR_SET_DUMPABLE"));
+    }
+
+    #[test]
+    fn what_is_not_there_is_not_hidden() {
+        assert!(!is_hidden(0) && !is_hidden(-1) && !is_hidden(4_194_304));
+        assert!(!is_hidden(std::process::id() as i32));
+    }
+}

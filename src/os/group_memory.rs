@@ -1,0 +1,299 @@
+//! The limit of memory under which a process lives: of its control group and of those above, the one that leaves least.
+//!
+//! Documentation/admin-guide/cgroup-v2.rst ("Memory") and cgroup-v1/memory.rst. What a process may still take is not the limit
+//! less the usage: the page cache counts too, and is dropped before anything is killed. Where the files lie follows from
+//! /proc/PID/cgroup, which is relative to our own cgroup namespace, and from where the hierarchy is mounted for us, which may be
+//! a part of it (/proc/self/mountinfo, field "root"): a container that has the host's namespace sees its own group that way.
+
+use super::host::text;
+use super::process::{Process, gap};
+use super::vmstat::parse as numbers;
+use crate::base::limits::GROUP_DEPTH_MAX;
+use crate::base::{Bytes, Gap, Known, Why};
+use std::collections::BTreeMap;
+
+/// The files of one group, and its limit.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GroupMemory {
+    /// The folder.
+    pub path: String,
+    /// The file that says the limit.
+    pub limit_file: String,
+    pub limit_bytes: Bytes,
+    /// memory.high: above it the kernel slows the group down, and kills nothing. Version 2 only.
+    pub high_bytes: Option<Bytes>,
+    pub current_bytes: Bytes,
+    /// Of `current_bytes`, what could be dropped at once: pages of files that nobody used lately (inactive_file), as Kubernetes
+    /// takes them off, too.
+    pub reclaimable_bytes: Bytes,
+    /// What may be swapped out; `None`: no limit of its own, or the kernel does not count swap.
+    pub swap_limit_bytes: Option<Bytes>,
+    /// memory.events: "oom_kill", "max", "high". Of version 1: "oom_kill", and "max" as memory.failcnt counts it.
+    pub events: BTreeMap<String, u64>,
+}
+
+impl GroupMemory {
+    /// Counted, and not to be dropped at once: what Kubernetes calls the working set.
+    pub fn held_bytes(&self) -> Bytes {
+        self.current_bytes.saturating_sub(self.reclaimable_bytes)
+    }
+    /// What may still be taken before something must be reclaimed that is used.
+    pub fn left_bytes(&self) -> Bytes {
+        self.limit_bytes.saturating_sub(self.held_bytes())
+    }
+}
+
+/// How often the kernel killed in a group for want of memory, by the group's folder: for when the process is gone.
+pub fn oom_kills(folder: &str) -> Option<u64> {
+    let events = ["memory.events", "memory.oom_control"].map(|name| text(format!("{folder}/{name}")));
+    events.iter().flatten().find_map(|text| numbers(text).get("oom_kill").copied())
+}
+
+type Reads<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// The tightest limit of a process; `None`: no group that can be seen has one.
+pub fn of(process: &Process) -> Known<Option<GroupMemory>> {
+    let groups = process.text("cgroup").map_err(|error| gap("/proc/PID/cgroup", &error))?;
+    let mounts = text("/proc/self/mountinfo").map_err(|error| gap("/proc/self/mountinfo", &error))?;
+    let read = |file: &str| text(file).ok();
+    match place(&groups, &mounts)? {
+        Some(place) => tightest(&place, &read),
+        None => Ok(None),
+    }
+}
+
+/// Where the files of a process' group lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Place {
+    version: u8,
+    /// Where the hierarchy is mounted for us.
+    mount: String,
+    /// Below it.
+    path: String,
+}
+
+/// `None`: this kernel has no controller for memory. Where version 1 has it, version 2 has not.
+fn place(groups: &str, mounts: &str) -> Known<Option<Place>> {
+    let line = |wanted: &str| {
+        groups.lines().find_map(|line| {
+            let mut fields = line.splitn(3, ':').skip(1);
+            let names = fields.next()?;
+            names.split(',').any(|name| name == wanted).then(|| fields.next())?
+        })
+    };
+    let (version, path) = match (line("memory"), line("")) {
+        (Some(path), _) => (1, path),
+        (None, Some(path)) => (2, path),
+        (None, None) => return Ok(None),
+    };
+    // "/../other": above the root of our cgroup namespace.
+    if path.split('/').any(|name| name == "..") {
+        return Err(Gap::new(
+            "limit of memory: the control group of the process lies outside of ours",
+            Why::NotRead,
+        )
+        .hint("run marusa on the host, outside of its container"));
+    }
+    let unseen = || {
+        Gap::new("limit of memory: the control groups are not mounted here", Why::NotRead)
+            .hint("mount cgroup2 or cgroup at /sys/fs/cgroup, or run marusa on the host")
+    };
+    let mounted = mounts.lines().filter_map(Mounted::parse).filter(|mounted| mounted.has_memory(version));
+    // The whole hierarchy before a part of it.
+    let mut places: Vec<Place> = mounted
+        .filter_map(|mounted| {
+            let path = mounted.below(path)?;
+            Some(Place { version, mount: mounted.at, path })
+        })
+        .collect();
+    places.sort_by_key(|place| std::cmp::Reverse(place.path.len()));
+    places.into_iter().next().map(Some).ok_or_else(unseen)
+}
+
+/// One line of mountinfo (proc_pid_mountinfo(5)).
+struct Mounted {
+    root: String,
+    at: String,
+    kind: String,
+    options: String,
+}
+
+impl Mounted {
+    fn parse(line: &str) -> Option<Mounted> {
+        let (fields, kinds) = line.split_once(" - ")?;
+        let mut fields = fields.split(' ').skip(3);
+        let (root, at) = (fields.next()?.to_string(), fields.next()?.replace("\\040", " "));
+        let mut kinds = kinds.split(' ');
+        let kind = kinds.next()?.to_string();
+        let options = kinds.nth(1).unwrap_or_default().to_string();
+        Some(Mounted { root, at, kind, options })
+    }
+
+    fn has_memory(&self, version: u8) -> bool {
+        match version {
+            1 => self.kind == "cgroup" && self.options.split(',').any(|option| option == "memory"),
+            _ => self.kind == "cgroup2",
+        }
+    }
+
+    /// The rest of a group's path, where it lies in what is mounted.
+    fn below(&self, path: &str) -> Option<String> {
+        let rest = path.strip_prefix(self.root.trim_end_matches('/'))?;
+        (rest.is_empty() || rest.starts_with('/')).then(|| rest.trim_end_matches('/').to_string())
+    }
+}
+
+fn tightest(place: &Place, read: Reads) -> Known<Option<GroupMemory>> {
+    let mut path = place.path.as_str();
+    let mut found: Vec<GroupMemory> = Vec::new();
+    for depth in 0..GROUP_DEPTH_MAX {
+        let folder = format!("{}{path}", place.mount);
+        let has = |name: &str| read(&format!("{folder}/{name}")).is_some();
+        if depth == 0 && !has("cgroup.procs") {
+            return Err(Gap::new(
+                "limit of memory: the control group is not in what is mounted here",
+                Why::Gone,
+            ));
+        }
+        // A group of version 1 may leave those below to themselves; kernels since 5.11 have no such groups.
+        let is_apart = depth > 0
+            && read(&format!("{folder}/memory.use_hierarchy")).is_some_and(|text| text.trim() == "0");
+        if is_apart {
+            break;
+        }
+        found.extend(if place.version == 1 { version_1(&folder, read) } else { version_2(&folder, read) });
+        match path.rfind('/') {
+            Some(at) => path = &path[..at],
+            None => break,
+        }
+    }
+    Ok(found.into_iter().min_by_key(GroupMemory::left_bytes))
+}
+
+/// `None`: no limit is set there ("max"), or the root, which has no such file.
+fn version_2(folder: &str, read: Reads) -> Option<GroupMemory> {
+    let text = |name: &str| read(&format!("{folder}/{name}"));
+    let number = |name: &str| text(name)?.trim().parse::<u64>().ok();
+    let stat = numbers(&text("memory.stat").unwrap_or_default());
+    Some(GroupMemory {
+        path: folder.to_string(),
+        limit_file: format!("{folder}/memory.max"),
+        limit_bytes: number("memory.max")?,
+        high_bytes: number("memory.high"),
+        current_bytes: number("memory.current")?,
+        reclaimable_bytes: stat.get("inactive_file").copied().unwrap_or(0),
+        swap_limit_bytes: number("memory.swap.max"),
+        events: numbers(&text("memory.events").unwrap_or_default()),
+    })
+}
+
+/// Without a limit there is one of nearly 2^63 bytes.
+fn version_1(folder: &str, read: Reads) -> Option<GroupMemory> {
+    let text = |name: &str| read(&format!("{folder}/{name}"));
+    let number = |name: &str| text(name)?.trim().parse::<u64>().ok();
+    let limit = |name: &str| number(name).filter(|bytes| *bytes < 1 << 60);
+    let limit_bytes = limit("memory.limit_in_bytes")?;
+    let stat = numbers(&text("memory.stat").unwrap_or_default());
+    let events = numbers(&text("memory.oom_control").unwrap_or_default());
+    let mut events: BTreeMap<String, u64> =
+        events.into_iter().filter(|(name, _)| name == "oom_kill").collect();
+    events.extend(number("memory.failcnt").map(|times| ("max".to_string(), times)));
+    Some(GroupMemory {
+        path: folder.to_string(),
+        limit_file: format!("{folder}/memory.limit_in_bytes"),
+        limit_bytes,
+        high_bytes: None,
+        current_bytes: number("memory.usage_in_bytes")?,
+        reclaimable_bytes: stat.get("total_inactive_file").copied().unwrap_or(0),
+        swap_limit_bytes: limit("memory.memsw.limit_in_bytes").map(|both| both.saturating_sub(limit_bytes)),
+        events,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VERSION_1: &str = "35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n\
+                             41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n";
+    const VERSION_2: &str =
+        "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n";
+
+    fn files<'a>(files: &'a [(&'a str, &'a str)]) -> impl Fn(&str) -> Option<String> + 'a {
+        |file| files.iter().find(|(name, _)| *name == file).map(|(_, text)| text.to_string())
+    }
+
+    #[test]
+    fn the_place_of_a_group() {
+        let of = |groups, mounts| {
+            place(groups, mounts).expect("seen").map(|it| format!("{}{}", it.mount, it.path))
+        };
+        assert_eq!(of("4:memory:/a/b\n0::/x\n", VERSION_1).as_deref(), Some("/sys/fs/cgroup/memory/a/b"));
+        assert_eq!(of("0::/a.slice/b.scope\n", VERSION_2).as_deref(), Some("/sys/fs/cgroup/a.slice/b.scope"));
+        assert_eq!(of("0::/\n", VERSION_2).as_deref(), Some("/sys/fs/cgroup"));
+        assert_eq!(of("", VERSION_2), None);
+        // A container of version 1 that shares the host's namespace: its own group is all that is mounted.
+        let part = "35 31 0:32 /docker/ab /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n";
+        assert_eq!(of("4:memory:/docker/ab\n", part).as_deref(), Some("/sys/fs/cgroup/memory"));
+        assert_eq!(of("4:memory:/docker/ab/c\n", part).as_deref(), Some("/sys/fs/cgroup/memory/c"));
+        assert_eq!(place("4:memory:/docker/abc\n", part).expect_err("another's").why, Why::NotRead);
+        assert_eq!(place("0::/../b\n", VERSION_2).expect_err("outside").why, Why::NotRead);
+        assert_eq!(place("0::/a\n", "").expect_err("not mounted").why, Why::NotRead);
+    }
+
+    #[test]
+    fn the_limit_that_leaves_least_counts() {
+        let read = files(&[
+            ("/c/a/b/cgroup.procs", ""),
+            ("/c/a/b/memory.max", "max\n"),
+            ("/c/a/b/memory.current", "100\n"),
+            ("/c/a/memory.max", "1000\n"),
+            ("/c/a/memory.high", "900\n"),
+            ("/c/a/memory.current", "800\n"),
+            ("/c/a/memory.swap.max", "0\n"),
+            ("/c/a/memory.stat", "anon 500\ninactive_file 300\n"),
+            ("/c/a/memory.events", "low 0\nhigh 7\nmax 3\noom_kill 1\n"),
+        ]);
+        let place = Place { version: 2, mount: "/c".to_string(), path: "/a/b".to_string() };
+        let group = tightest(&place, &read).expect("seen").expect("limited");
+        assert_eq!((group.path.as_str(), group.limit_bytes, group.high_bytes), ("/c/a", 1000, Some(900)));
+        assert_eq!((group.held_bytes(), group.left_bytes()), (500, 500));
+        assert_eq!((group.swap_limit_bytes, group.events["oom_kill"]), (Some(0), 1));
+        assert_eq!(group.limit_file, "/c/a/memory.max");
+        let gone = Place { path: "/gone".to_string(), ..place };
+        assert_eq!(tightest(&gone, &read).expect_err("gone").why, Why::Gone);
+    }
+
+    #[test]
+    fn version_1_and_a_group_that_leaves_those_below_to_themselves() {
+        let read = files(&[
+            ("/m/a/b/cgroup.procs", ""),
+            ("/m/a/b/memory.limit_in_bytes", "2000\n"),
+            ("/m/a/b/memory.memsw.limit_in_bytes", "2500\n"),
+            ("/m/a/b/memory.usage_in_bytes", "1500\n"),
+            ("/m/a/b/memory.failcnt", "12\n"),
+            ("/m/a/b/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n"),
+            ("/m/a/b/memory.stat", "inactive_file 1\ntotal_inactive_file 400\n"),
+            ("/m/a/memory.use_hierarchy", "0\n"),
+            ("/m/a/memory.limit_in_bytes", "10\n"),
+            ("/m/a/memory.usage_in_bytes", "5\n"),
+            ("/m/memory.limit_in_bytes", "9223372036854771712\n"),
+        ]);
+        let place = Place { version: 1, mount: "/m".to_string(), path: "/a/b".to_string() };
+        let group = tightest(&place, &read).expect("seen").expect("limited");
+        assert_eq!((group.limit_bytes, group.held_bytes(), group.swap_limit_bytes), (2000, 1100, Some(500)));
+        assert_eq!((group.events["max"], group.events["oom_kill"]), (12, 2));
+        assert_eq!(group.limit_file, "/m/a/b/memory.limit_in_bytes");
+        let root = Place { path: String::new(), ..place };
+        let read = files(&[("/m/cgroup.procs", ""), ("/m/memory.limit_in_bytes", "9223372036854771712\n")]);
+        assert_eq!(tightest(&root, &read), Ok(None));
+    }
+
+    #[test]
+    fn this_process() {
+        let me = Process::open(std::process::id() as i32).expect("myself");
+        if let Ok(Some(group)) = of(&me) {
+            assert!(group.limit_bytes > 0 && !group.path.is_empty());
+        }
+    }
+}

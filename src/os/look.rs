@@ -1,0 +1,102 @@
+//! One look at a few pages at this very moment, cheap enough to be taken before and after each change of them: what is in
+//! memory, and whether it is one huge page.
+//!
+//! PAGEMAP_SCAN answers both. Before Linux 6.7 there are the words of /proc/PID/pagemap, which know no huge pages.
+
+use super::pagemap_scan::each_now;
+use super::pagemap_words::Word;
+use super::process::gap;
+use crate::base::{Bytes, Gap, Known, PAGE, Range, Why};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+/// More is not looked at by words: one block of the largest huge page that `act` makes.
+const WORD_BYTES_MAX: Bytes = 32 << 20;
+
+/// The pages of a range.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Look {
+    /// In memory, without those that are the zero page.
+    pub resident: Bytes,
+    /// Mapped to the zero page: read, never written, or found to be all zeros.
+    pub zero: Bytes,
+    pub swapped: Bytes,
+    /// Of `resident`, mapped by entries of 2 MiB; `None` where this kernel does not say.
+    pub huge: Option<Bytes>,
+}
+
+/// By an open /proc/PID/pagemap.
+pub fn look(pagemap: &File, range: Range) -> Known<Look> {
+    let mut look = Look { huge: Some(0), ..Look::default() };
+    let scanned = each_now(pagemap, range, |piece, now| {
+        let bytes = piece.intersect(range).bytes();
+        match now {
+            now if now.is_swapped => look.swapped += bytes,
+            now if now.is_zero_page => look.zero += bytes,
+            now => {
+                look.resident += bytes;
+                look.huge = look.huge.map(|huge| huge + if now.is_huge { bytes } else { 0 });
+            }
+        }
+        0
+    });
+    match scanned {
+        Err(Gap { why: Why::NotInThisKernel, .. }) => by_words(pagemap, range),
+        scanned => scanned.map(|()| look),
+    }
+}
+
+/// A page that is not exclusive is the zero page, or shared with a forked process, which is taken for it.
+fn by_words(pagemap: &File, range: Range) -> Known<Look> {
+    if range.bytes() > WORD_BYTES_MAX {
+        return Err(Gap::new("/proc/PID/pagemap", Why::OverLimit));
+    }
+    let mut bytes = vec![0; (range.bytes() / PAGE * 8) as usize];
+    pagemap
+        .read_exact_at(&mut bytes, range.start.0 / PAGE * 8)
+        .map_err(|error| gap("/proc/PID/pagemap", &error))?;
+    let mut look = Look::default();
+    for word in bytes.as_chunks::<8>().0.iter().map(|bytes| Word(u64::from_le_bytes(*bytes))) {
+        if word.is_swapped() {
+            look.swapped += PAGE;
+        } else if word.is_present() && (word.is_exclusive() || word.is_file()) {
+            look.resident += PAGE;
+        } else if word.is_present() {
+            look.zero += PAGE;
+        }
+    }
+    Ok(look)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Addr;
+
+    #[test]
+    fn pages_that_were_written_are_there_and_others_are_not() {
+        let pages = 8;
+        let length = pages * PAGE as usize;
+        let (rights, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: a new mapping, of which three pages are written or read.
+        let at = unsafe {
+            let at = libc::mmap(std::ptr::null_mut(), length, rights, kind, -1, 0).cast::<u8>();
+            assert!(!at.is_null() && at as isize != -1);
+            libc::madvise(at.cast(), length, libc::MADV_NOHUGEPAGE);
+            at.write(1);
+            at.add(2 * PAGE as usize).write(1);
+            // Only read: the zero page.
+            assert_eq!(at.add(4 * PAGE as usize).read_volatile(), 0);
+            at
+        };
+        let range = Range::sized(Addr(at as u64), length as u64);
+        let pagemap = File::open("/proc/self/pagemap").expect("my own");
+        let found = look(&pagemap, range).expect("a kernel with pagemap");
+        assert_eq!((found.resident, found.zero, found.swapped), (2 * PAGE, PAGE, 0));
+        assert!(found.huge.is_none_or(|huge| huge == 0));
+        let by_words = by_words(&pagemap, range).expect("words");
+        assert_eq!((by_words.resident, by_words.zero, by_words.huge), (2 * PAGE, PAGE, None));
+        // SAFETY: the mapping made above; nothing refers to it.
+        unsafe { libc::munmap(at.cast(), length) };
+    }
+}

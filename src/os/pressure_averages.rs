@@ -1,0 +1,58 @@
+//! Pressure stall information as the kernel averages it itself: which share of the last 10 and 60 seconds some tasks, or all of
+//! them, waited for memory or for input and output. Unlike its totals this needs no watching.
+//!
+//! Documentation/accounting/psi.rst.
+
+use super::host::text;
+use super::process::gap;
+use crate::base::{Gap, Known, Why};
+
+/// Percent of the time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Averages {
+    pub some_60: f64,
+    pub full_60: f64,
+    pub some_10: f64,
+    pub full_10: f64,
+}
+
+/// Of the host; `resource`: "memory" or "io".
+pub fn host(resource: &str) -> Known<Averages> {
+    let path = format!("/proc/pressure/{resource}");
+    let off = || {
+        Gap::new(&path, Why::NotInThisKernel)
+            .hint("PSI is off or not built in; psi=1 on the kernel's command line")
+    };
+    let text = text(&path).map_err(|error| match error.raw_os_error() {
+        Some(libc::ENOENT | libc::EOPNOTSUPP) => off(),
+        _ => gap(&path, &error),
+    })?;
+    parse(&text).ok_or_else(off)
+}
+
+fn parse(text: &str) -> Option<Averages> {
+    let field = |word: &str, name: &str| {
+        let line = text.lines().find(|line| line.split(' ').next() == Some(word))?;
+        line.split(' ').find_map(|field| field.strip_prefix(name))?.parse::<f64>().ok()
+    };
+    Some(Averages {
+        some_60: field("some", "avg60=")?,
+        full_60: field("full", "avg60=")?,
+        some_10: field("some", "avg10=")?,
+        full_10: field("full", "avg10=")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_lines_and_one() {
+        let text = "some avg10=1.50 avg60=0.12 avg300=0.30 total=42900555\nfull avg10=0.70 avg60=0.05 avg300=0.00 total=1\n";
+        let now = Averages { some_60: 0.12, full_60: 0.05, some_10: 1.5, full_10: 0.7 };
+        assert_eq!(parse(text), Some(now));
+        assert_eq!(parse("some avg10=2.00 avg60=1.00 avg300=0.30 total=42900555\n"), None);
+        assert_eq!(parse("nonsense"), None);
+    }
+}

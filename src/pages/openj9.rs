@@ -1,0 +1,48 @@
+//! What OpenJ9 needs, by its documentation: the object heap and the JIT code cache. It lays both into shared memory of System V
+//! (eclipse-omr/omr, port/linux/omrvmem.c, `shmget(SHM_HUGETLB)`) of the default huge page size. Not held against a running OpenJ9.
+
+use super::options::page_bytes;
+use super::types::{Mode, Need, Subject, Without};
+use crate::base::{Bytes, Gap, PAGE, Why};
+use crate::map::Area;
+
+/// -Xcodecachetotal of a 64-bit VM: docs/xcodecachetotal.md.
+const CODE_CACHE_BYTES: Bytes = 256 << 20;
+
+pub fn needs(subject: &Subject, mode: Mode) -> Vec<Need> {
+    let page = page_bytes(mode);
+    let given = subject.flags.get("ReservedCodeCacheSize").and_then(|text| text.parse().ok());
+    let code = given.unwrap_or(CODE_CACHE_BYTES);
+    // "If the configured large page size is greater than the size of the total JIT code cache", a smaller one is taken, and
+    // shmget gives the default size only.
+    let code_page = if code < page { PAGE } else { page };
+    vec![
+        need(Area::JavaHeap, "object heap", subject.heap_max_bytes, page, "-Xmx (docs/xlpobjectheap.md)"),
+        need(
+            Area::JitCode,
+            "JIT code cache",
+            code,
+            code_page,
+            "-Xcodecachetotal, 256 MiB (docs/xlpcodecache.md)",
+        ),
+    ]
+}
+
+fn need(area: Area, part: &str, bytes: Bytes, page_bytes: Bytes, rule: &str) -> Need {
+    let pages = bytes.div_ceil(page_bytes);
+    Need {
+        area,
+        part: part.to_string(),
+        bytes,
+        page_bytes,
+        pages,
+        pages_at_least: pages,
+        without: Without::SmallPages,
+        rule: rule.to_string(),
+    }
+}
+
+pub fn gap() -> Gap {
+    Gap::new("reservations of OpenJ9", Why::NotMeasured)
+        .hint("computed from its documentation; -verbose:gc says pageSize and requestedPageSize")
+}

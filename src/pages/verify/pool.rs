@@ -1,0 +1,108 @@
+//! Why reservations have no pages of hugetlb: there was no pool, it was too small by so many pages, or a control group
+//! allows less. A reservation gets all its pages or none, in the order in which the JVM makes them, so that one page too few
+//! puts a whole heap on small pages.
+
+use super::causes::Cause;
+use super::{Look, Promise, Row, Verdict, name, sum};
+use crate::base::Bytes;
+use crate::map::page_claims::Asked;
+use crate::map::why::size;
+use crate::os::hugetlb::{FOLDER, Pool};
+
+/// For one size of pages: the rows that lack some.
+pub fn cause(promise: &Promise, look: &Look, rows: &[Row], page_bytes: Bytes) -> Option<Cause> {
+    let of_size = |row: &&Row| row.need.page_bytes == page_bytes && row.verdict != Verdict::Small;
+    let missing = sum(rows.iter().filter(of_size).map(|row| row.missing_pages));
+    let bytes = missing.saturating_mul(page_bytes);
+    let host = &look.snapshot.taken.page_settings.as_ref()?.host;
+    if missing == 0 {
+        return None;
+    }
+    let limited = host.tightest(page_bytes).filter(|limit| limit.left_bytes() < bytes);
+    if let Some(limit) = limited {
+        let what = format!(
+            "a control group allows {} of {} pages, of which {} are left: {missing} pages are missing",
+            size(limit.limit_bytes),
+            size(page_bytes),
+            size(limit.left_bytes())
+        );
+        let next = format!("at least {} more in {}, then restart the JVM", size(bytes), limit.file);
+        return Some(Cause::new("cgroup_limit", what).next(next).bytes(bytes));
+    }
+    let cause = match host.pool(page_bytes) {
+        None => Cause::new("no_hugetlb", format!("this kernel has no pages of {}", size(page_bytes)))
+            .next(boot(page_bytes)),
+        Some(pool) if pool.is_off() => {
+            let what =
+                format!("the pool of {} pages is empty; {}", size(page_bytes), order(rows, page_bytes));
+            Cause::new("pool_empty", what).next(more(promise, pool, missing))
+        }
+        Some(pool) => short(promise, look, rows, pool, missing),
+    };
+    Some(cause.bytes(bytes))
+}
+
+/// There is a pool, and it was too small when the JVM started. What is free now tells by how many pages, as far as nobody
+/// else has taken or given back any meanwhile.
+fn short(promise: &Promise, look: &Look, rows: &[Row], pool: &Pool, missing: u64) -> Cause {
+    let page = size(pool.page_bytes);
+    let lacking = missing.saturating_sub(pool.available());
+    let refused = Asked::of(look.snapshot).refused;
+    if lacking == 0 {
+        let why = match refused {
+            true => format!("not one {page} page was free when the JVM started, and it gave up on them"),
+            false => format!("too few {page} pages were free when the JVM started"),
+        };
+        let what = format!("{why}; now {} are; {}", pool.available(), order(rows, pool.page_bytes));
+        let overcommit = pool.overcommit > pool.surplus && pool.free <= pool.reserved;
+        let next = match overcommit {
+            true => {
+                "restart the JVM; if that does not help, memory has too few free blocks of this size: a pool that is set \
+                     aside (nr_hugepages) early after the start of the host"
+            }
+            false => "restart the JVM",
+        };
+        return Cause::new("pool_short", what).next(next.to_string());
+    }
+    let what = format!(
+        "the pool of {page} pages was too small by {lacking} ({missing} missing, {} free); {}",
+        pool.available(),
+        order(rows, pool.page_bytes)
+    );
+    Cause::new("pool_short", what).next(more(promise, pool, lacking))
+}
+
+/// "in the order of the reservations: CodeCache 24 of 24, Java heap 0 of 32": which came first, and which fell.
+fn order(rows: &[Row], page_bytes: Bytes) -> String {
+    let of_size = rows.iter().filter(|row| row.need.page_bytes == page_bytes);
+    let got = |row: &Row| match row.verdict {
+        Verdict::Met | Verdict::InTheSum => row.need.pages,
+        _ => row.need.pages.saturating_sub(row.missing_pages),
+    };
+    let list: Vec<String> =
+        of_size.map(|row| format!("{} {} of {}", name(&row.need), got(row), row.need.pages)).collect();
+    format!("in the order of the reservations: {}", list.join(", "))
+}
+
+/// What to do for so many more pages.
+fn more(promise: &Promise, pool: &Pool, pages: u64) -> String {
+    let folder = format!("{FOLDER}/hugepages-{}kB", pool.page_bytes >> 10);
+    let set_aside = pool.pages.saturating_sub(pool.surplus);
+    let (file, now) = match set_aside {
+        0 if pool.overcommit > 0 => ("nr_overcommit_hugepages", pool.overcommit),
+        _ => ("nr_hugepages", set_aside),
+    };
+    let by_hand = format!("{} in {folder}/{file} (now {now})", now.saturating_add(pages));
+    let way = match &promise.plan {
+        Some(plan) => format!("`marusa pages apply {plan}`, or {by_hand}"),
+        None => format!("{by_hand}, or `marusa pages plan`"),
+    };
+    match pool.page_bytes {
+        1_073_741_824.. => format!("{way}; at the latest {}; then restart the JVM", boot(pool.page_bytes)),
+        _ => format!("{way}; then restart the JVM"),
+    }
+}
+
+fn boot(page_bytes: Bytes) -> String {
+    format!("on the kernel's command line: hugepagesz={} hugepages=N", size(page_bytes))
+}

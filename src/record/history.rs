@@ -1,0 +1,168 @@
+//! What a recording says: the histories of JVMs, each a list of moments and, for each series, what it was from which moment on.
+
+use super::key::{Key, Measure};
+use super::moment::Moment;
+use super::writer::{Ending, JvmFacts, Session};
+use std::collections::HashMap;
+
+/// All that was read of a recording.
+#[derive(Clone, Debug, Default)]
+pub struct Recording {
+    pub sessions: Vec<Session>,
+    pub jvms: Vec<History>,
+    pub notes: Vec<(Moment, String)>,
+    /// Ends of files that hold no whole record.
+    pub torn: Vec<Torn>,
+    /// The last recorder ended as it should; else it was killed, or it is still at it.
+    pub is_closed: bool,
+    pub bytes: u64,
+}
+
+/// Bytes at the end of a file that were left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Torn {
+    pub segment: u64,
+    pub dropped_bytes: u64,
+    pub why: &'static str,
+}
+
+/// One JVM over time.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    pub facts: JvmFacts,
+    /// In the order of the steady clock, which counts from the start of the recording's first file.
+    pub moments: Vec<Moment>,
+    pub ending: Option<(Moment, Ending)>,
+    index: HashMap<Key, usize>,
+    keys: Vec<Key>,
+    /// Of each key, the moments at which it changed and what it became.
+    changes: Vec<Vec<(u32, Option<u64>)>>,
+}
+
+impl History {
+    /// The names of all series, in the order in which they first came.
+    pub fn keys(&self) -> &[Key] {
+        &self.keys
+    }
+
+    pub fn len(&self) -> usize {
+        self.moments.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.moments.is_empty()
+    }
+
+    /// What a series was at a moment; `None`: not known then, or gone.
+    pub fn value(&self, key: &Key, at: usize) -> Option<u64> {
+        let changes = &self.changes[*self.index.get(key)?];
+        let after = changes.partition_point(|(from, _)| *from as usize <= at);
+        changes[after.checked_sub(1)?].1
+    }
+
+    pub fn process(&self, measure: Measure, at: usize) -> Option<u64> {
+        self.value(&Key::process(measure), at)
+    }
+
+    /// One figure a moment.
+    pub fn series(&self, key: &Key) -> Vec<Option<u64>> {
+        let mut series = vec![None; self.moments.len()];
+        let Some(changes) = self.index.get(key).map(|at| &self.changes[*at]) else { return series };
+        for (place, (from, value)) in changes.iter().enumerate() {
+            let end = changes.get(place + 1).map_or(series.len(), |(next, _)| *next as usize);
+            if let Some(stretch) = series.get_mut(*from as usize..end) {
+                stretch.fill(*value);
+            }
+        }
+        series
+    }
+
+    /// The moments at which a series changed.
+    pub fn changes(&self, key: &Key) -> &[(u32, Option<u64>)] {
+        self.index.get(key).map_or(&[], |at| &self.changes[*at])
+    }
+
+    /// The moments at which the account was read anew; at the others it is as old as `account_age_ms` says.
+    pub fn accounts(&self) -> Vec<usize> {
+        let read = self.changes(&Key::process(Measure::AccountAt)).iter();
+        read.filter(|(_, value)| value.is_some()).map(|(at, _)| *at as usize).collect()
+    }
+
+    pub fn account_age_ms(&self, at: usize) -> Option<u64> {
+        let read_at = self.process(Measure::AccountAt, at)?;
+        Some(self.moments.get(at)?.steady_ms.saturating_sub(read_at))
+    }
+
+    /// The last moment at or before this one; the first, where it is earlier than all.
+    pub fn at_or_before(&self, steady_ms: u64) -> Option<usize> {
+        let after = self.moments.partition_point(|moment| moment.steady_ms <= steady_ms);
+        (!self.moments.is_empty()).then(|| after.saturating_sub(1))
+    }
+
+    /// By the clock on the wall, which may have been set: the moment that is nearest.
+    pub fn nearest_wall(&self, wall_ms: i64) -> Option<usize> {
+        let away = |moment: &Moment| moment.wall_ms.abs_diff(wall_ms);
+        self.moments.iter().enumerate().min_by_key(|(_, moment)| away(moment)).map(|(at, _)| at)
+    }
+
+    /// Seconds since the first moment of this JVM.
+    pub fn seconds(&self, at: usize) -> f64 {
+        let first = self.moments.first().map_or(0, |moment| moment.steady_ms);
+        self.moments.get(at).map_or(0.0, |moment| moment.steady_ms.saturating_sub(first) as f64 / 1e3)
+    }
+
+    /// "pid 7 com.example.Main", with nothing that a terminal would take for an order: that is the faces' business.
+    pub fn title(&self) -> String {
+        match &self.facts.main {
+            Some(main) => format!("pid {}  {main}", self.facts.pid),
+            None => format!("pid {}", self.facts.pid),
+        }
+    }
+
+    pub(super) fn is(&self, facts: &JvmFacts) -> bool {
+        (self.facts.pid, self.facts.start_ticks) == (facts.pid, facts.start_ticks)
+    }
+
+    /// The place of a series; made where it is new.
+    pub(super) fn place(&mut self, key: Key) -> usize {
+        if let Some(at) = self.index.get(&key) {
+            return *at;
+        }
+        self.index.insert(key.clone(), self.keys.len());
+        self.keys.push(key);
+        self.changes.push(Vec::new());
+        self.keys.len() - 1
+    }
+
+    /// The place of a moment among those that there are. Clocks of files may be anything: the order is kept.
+    pub(super) fn moment(&mut self, at: Moment) -> usize {
+        match self.moments.last() {
+            Some(last) if *last == at => {}
+            Some(last) => {
+                let steady_ms = at.steady_ms.max(last.steady_ms);
+                self.moments.push(Moment { steady_ms, ..at });
+            }
+            None => self.moments.push(at),
+        }
+        self.moments.len() - 1
+    }
+
+    pub(super) fn note(&mut self, place: usize, at: usize, value: Option<u64>) {
+        let changes = &mut self.changes[place];
+        match changes.last_mut() {
+            Some((from, last)) if *from as usize == at => *last = value,
+            Some((_, last)) if *last == value => {}
+            None if value.is_none() => {}
+            _ => changes.push((at as u32, value)),
+        }
+    }
+
+    /// What is not among `named` is gone from here on.
+    pub(super) fn forget_others(&mut self, named: &[usize], at: usize) {
+        let mut is_named = vec![false; self.keys.len()];
+        named.iter().for_each(|place| is_named[*place] = true);
+        for place in (0..self.keys.len()).filter(|place| !is_named[*place]) {
+            self.note(place, at, None);
+        }
+    }
+}

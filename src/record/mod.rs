@@ -1,0 +1,24 @@
+//! The account over time: what of each moment is kept, the form of the file, and the histories that are read back from it.
+//!
+//! Nothing here opens a file: the writer makes bytes (`writer`), the reader takes bytes (`reader`), so that any end of a file
+//! can be tried, and `cmd` does the rest. `key` names a series, `varint` and `frame` are the bytes, `figures` goes from an
+//! account to series and back, `history` is what is known of one JVM over time, `pace` decides how often it is looked at how
+//! closely.
+
+pub mod figures;
+pub mod frame;
+pub mod glance;
+pub mod history;
+pub mod key;
+pub mod leaks;
+pub mod moment;
+pub mod over_time;
+pub mod pace;
+pub mod reader;
+pub mod rows;
+pub mod varint;
+pub mod writer;
+
+pub use history::{History, Recording};
+pub use key::{Key, Measure, Subject};
+pub use moment::Moment;

@@ -1,0 +1,160 @@
+//! A recording in the form that charts and tables take: rows of resident bytes, as long as the times.
+
+use super::history::{History, Recording};
+use super::key::{Key, Measure, Subject};
+use super::writer::Ending;
+use crate::base::{Bytes, Gap, Why};
+use crate::map::Area;
+use crate::measure::history::{self, Detail, Event, Line, Recorded, Row};
+use std::collections::BTreeMap;
+
+/// A limit is drawn where it is at most so many times what the JVM has.
+const NEAR: u64 = 3;
+/// What an area has beside its parts, where a recording keeps only some of them.
+const REST: &str = "other parts";
+
+pub fn of(recording: &Recording) -> Recorded {
+    let mut histories: Vec<history::History> = recording.jvms.iter().map(one).collect();
+    for (index, history) in histories.iter_mut().enumerate() {
+        history.events.extend(recording.notes.iter().filter_map(|(at, text)| {
+            let of = &recording.jvms[index];
+            let (first, last) = (of.moments.first()?, of.moments.last()?);
+            let is_within = (first.steady_ms..=last.steady_ms).contains(&at.steady_ms);
+            is_within.then(|| Event { at: seconds(of, at.steady_ms), text: text.clone() })
+        }));
+        history.events.sort_by(|one, other| one.at.total_cmp(&other.at));
+    }
+    Recorded { histories, gaps: gaps(recording) }
+}
+
+fn gaps(recording: &Recording) -> Vec<Gap> {
+    let torn = recording.torn.iter().map(|torn| {
+        Gap::new(
+            format!("the last {} bytes of file {} of the recording", torn.dropped_bytes, torn.segment),
+            Why::Torn,
+        )
+        .hint(format!("{}: the recorder was killed, or still writes", torn.why))
+    });
+    torn.collect()
+}
+
+/// By the clock that never jumps, from where the wall's stood at the first moment.
+fn seconds(history: &History, steady_ms: u64) -> f64 {
+    let first = history.moments.first().copied().unwrap_or_default();
+    first.wall_ms as f64 / 1e3 + (steady_ms as f64 - first.steady_ms as f64) / 1e3
+}
+
+fn one(history: &History) -> history::History {
+    let facts = &history.facts;
+    let runtime =
+        [facts.version.as_deref(), facts.gc.as_deref()].into_iter().flatten().collect::<Vec<_>>().join(", ");
+    let name = facts.main.clone().unwrap_or_else(|| "a JVM".to_string());
+    let times = history.moments.iter().map(|moment| seconds(history, moment.steady_ms)).collect();
+    let kernel = history.series(&Key::process(Measure::KernelResident));
+    let mut events = Vec::new();
+    if let Some((at, ending)) = history.ending {
+        let text = match ending {
+            Ending::Ended => "it ended",
+            Ending::KilledForMemory => {
+                "it ended, and the kernel killed for want of memory in its control group"
+            }
+            Ending::NotWatched => "nobody looked any more",
+        };
+        events.push(Event { at: seconds(history, at.steady_ms), text: text.to_string() });
+    }
+    let lines = lines(history, &kernel);
+    let rows = rows(history);
+    let mut made = history::History::of_rows(facts.pid, name, runtime, times, kernel, rows, events);
+    made.lines = lines;
+    made.details = details(history);
+    made
+}
+
+/// The limit of the control group, where it is near enough to be a line in the same picture; and what can be asked for.
+fn lines(history: &History, kernel: &[Option<Bytes>]) -> Vec<Line> {
+    let most = kernel.iter().flatten().max().copied().unwrap_or(0);
+    let line = |(measure, title, is_wanted): (Measure, &'static str, bool)| {
+        let bytes = history.series(&Key::process(measure));
+        let largest = bytes.iter().flatten().max().copied()?;
+        let is_near = largest <= most.saturating_mul(NEAR);
+        Some(Line { title, is_shown: is_wanted && is_near, bytes })
+    };
+    let measures = [
+        (Measure::GroupLimit, "limit of the control group", true),
+        (Measure::GroupCurrent, "used of that limit, by all", false),
+        (Measure::HeapUsed, "Java heap in use", false),
+        (Measure::HeapCapacity, "Java heap committed", false),
+        (Measure::KernelSwapped, "swapped", false),
+    ];
+    measures.into_iter().filter_map(line).collect()
+}
+
+fn details(history: &History) -> Vec<Detail> {
+    let detail = |key: &Key| {
+        let name = match &key.subject {
+            Subject::Arena(at) => format!("arena at {at:#x}"),
+            Subject::Library(name) | Subject::Threads(name) => name.clone(),
+            Subject::Process | Subject::Area(_) | Subject::Part(..) => return None,
+        };
+        Some(Detail { kind: key.subject.word(), name, resident_bytes: history.series(key) })
+    };
+    history.keys().iter().filter(|key| key.measure == Measure::Resident).filter_map(detail).collect()
+}
+
+/// The parts of each area that has parts, and what is left of the area.
+fn rows(history: &History) -> Vec<Row> {
+    let mut areas: BTreeMap<Area, (Vec<Option<Bytes>>, Vec<Row>)> = BTreeMap::new();
+    for key in history.keys().iter().filter(|key| key.measure == Measure::Resident) {
+        match &key.subject {
+            Subject::Area(area) => areas.entry(*area).or_default().0 = history.series(key),
+            Subject::Part(area, part) => {
+                let row = Row { area: *area, part: part.clone(), resident_bytes: history.series(key) };
+                areas.entry(*area).or_default().1.push(row);
+            }
+            _ => {}
+        }
+    }
+    // Where an account is known, what it does not name has nothing.
+    let is_known: Vec<bool> =
+        history.series(&Key::process(Measure::AccountAt)).iter().map(Option::is_some).collect();
+    let filled = |bytes: &[Option<Bytes>]| -> Vec<Option<Bytes>> {
+        is_known
+            .iter()
+            .enumerate()
+            .map(|(at, known)| known.then(|| bytes.get(at).copied().flatten().unwrap_or(0)))
+            .collect()
+    };
+    let mut all = Vec::new();
+    for (area, (sums, parts)) in areas {
+        let mut rest = filled(&sums);
+        for part in parts {
+            let resident_bytes = filled(&part.resident_bytes);
+            for (rest, bytes) in rest.iter_mut().zip(&resident_bytes) {
+                *rest = rest.zip(*bytes).map(|(rest, bytes)| rest.saturating_sub(bytes));
+            }
+            all.push(Row { resident_bytes, ..part });
+        }
+        if rest.iter().flatten().any(|bytes| *bytes > 0) {
+            all.push(Row { area, part: REST.to_string(), resident_bytes: rest });
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::rows::tests::small;
+
+    #[test]
+    fn parts_and_what_is_left_of_their_area_sum_to_it() {
+        let recorded = of(&small());
+        let [history] = &recorded.histories[..] else { panic!("one JVM") };
+        assert_eq!(history.times, [1.0, 2.0]);
+        assert_eq!(history.kernel_resident_bytes, [Some(500), Some(510)]);
+        let rows: Vec<(&str, &[Option<Bytes>])> =
+            history.rows.iter().map(|row| (row.part.as_str(), &row.resident_bytes[..])).collect();
+        assert_eq!(rows, [("eden", &[Some(200), Some(200)][..]), (REST, &[Some(100), Some(100)][..])]);
+        assert_eq!(history.totals(), [Some(300), Some(300)]);
+    }
+}

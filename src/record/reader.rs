@@ -1,0 +1,202 @@
+//! Reads the files of a recording, whatever moment they end at. A file is as hostile as the target: every number is checked,
+//! and from the first record on that makes no sense the rest of its file is dropped, and that is said.
+
+use super::frame::{self, FormError, Kind, Next};
+use super::history::{History, Recording, Torn};
+use super::key::{Key, Measure};
+use super::moment::Moment;
+use super::varint;
+use super::writer::{Ending, JvmFacts, Session};
+use std::collections::HashMap;
+
+/// Who recorded a file: its first record. A file that ends before it has none.
+pub fn session(file: &[u8]) -> Result<Option<Session>, FormError> {
+    let mut body = frame::body(file)?;
+    Ok(match frame::next(&mut body) {
+        Next::Record(Kind::Session, payload) => serde_json::from_slice(&payload).ok(),
+        _ => None,
+    })
+}
+
+/// Bytes of a file up to the end of its last whole record: who goes on with it begins there.
+pub fn whole_bytes(file: &[u8]) -> Result<usize, FormError> {
+    let mut body = frame::body(file)?;
+    while let Next::Record(..) = frame::next(&mut body) {}
+    Ok(file.len() - body.len())
+}
+
+/// All files of a recording, in their order.
+pub fn read(files: &[&[u8]]) -> Result<Recording, FormError> {
+    let mut reader = Reader::default();
+    for file in files {
+        reader.file(file)?;
+    }
+    Ok(reader.recording)
+}
+
+#[derive(Default)]
+struct Reader {
+    recording: Recording,
+    /// Of each recording, how far its steady clock is behind the first one's.
+    offsets: HashMap<String, u64>,
+    now: Clock,
+    /// By the number that the file gives them.
+    jvms: HashMap<u64, Local>,
+}
+
+/// The clocks as the file has them, and what is added to the steady one.
+#[derive(Clone, Copy, Default)]
+struct Clock {
+    file: Moment,
+    offset: u64,
+}
+
+/// A JVM as this file names it.
+struct Local {
+    history: usize,
+    /// Where each of its series is in the history; `None`: a key that this version does not know.
+    places: Vec<Option<usize>>,
+    values: Vec<Option<u64>>,
+    /// No sample has come since it was named: what the sample does not name is gone.
+    is_new: bool,
+    /// The place of the one series that counts on the file's clock.
+    account_at: Option<usize>,
+}
+
+impl Reader {
+    fn file(&mut self, file: &[u8]) -> Result<(), FormError> {
+        let mut body = frame::body(file)?;
+        self.recording.bytes += file.len() as u64;
+        loop {
+            let before = body.len();
+            let why = match frame::next(&mut body) {
+                Next::Record(kind, payload) => match self.record(kind, &payload) {
+                    Some(()) => continue,
+                    None => "a record makes no sense",
+                },
+                Next::End => return Ok(()),
+                Next::Torn(why) => why,
+            };
+            let segment = self.recording.sessions.last().map_or(0, |session| session.segment);
+            self.recording.torn.push(Torn { segment, dropped_bytes: before as u64, why });
+            return Ok(());
+        }
+    }
+
+    /// `None`: it makes no sense.
+    fn record(&mut self, kind: Kind, payload: &[u8]) -> Option<()> {
+        self.recording.is_closed = kind == Kind::Close;
+        let mut rest = payload;
+        match kind {
+            Kind::Session => self.session(serde_json::from_slice(payload).ok()?),
+            Kind::Jvm => {
+                let number = varint::take(&mut rest)?;
+                self.jvm(number, serde_json::from_slice(rest).ok()?);
+            }
+            Kind::Keys => self.keys(&mut rest)?,
+            Kind::Sample => self.sample(&mut rest)?,
+            Kind::End => {
+                let number = varint::take(&mut rest)?;
+                let at = self.moment(&mut rest)?;
+                let ending: Ending = serde_json::from_slice(rest).ok()?;
+                let local = self.jvms.remove(&number)?;
+                self.recording.jvms[local.history].ending = Some((at, ending));
+            }
+            Kind::Note => {
+                let at = self.moment(&mut rest)?;
+                self.recording.notes.push((at, String::from_utf8_lossy(rest).into_owned()));
+            }
+            Kind::Close => {
+                self.moment(&mut rest)?;
+            }
+            Kind::Unknown => {}
+        }
+        Some(())
+    }
+
+    fn session(&mut self, session: Session) {
+        let first = self.recording.sessions.first().map_or(session.started_ms, |first| first.started_ms);
+        // A recorder that went on with a file comes after all that is there, whatever the clocks say.
+        let latest =
+            self.recording.jvms.iter().filter_map(|jvm| jvm.moments.last()).map(|at| at.steady_ms).max();
+        let behind =
+            u64::try_from(session.started_ms.saturating_sub(first)).unwrap_or(0).max(latest.unwrap_or(0));
+        let offset = *self.offsets.entry(session.recording.clone()).or_insert(behind);
+        self.now = Clock { file: Moment { steady_ms: 0, wall_ms: session.started_ms }, offset };
+        self.jvms.clear();
+        self.recording.sessions.push(session);
+    }
+
+    fn jvm(&mut self, number: u64, facts: JvmFacts) {
+        let known = self.recording.jvms.iter().position(|history| history.is(&facts));
+        let history = known.unwrap_or_else(|| {
+            self.recording.jvms.push(History::default());
+            self.recording.jvms.len() - 1
+        });
+        let named = &mut self.recording.jvms[history];
+        (named.facts, named.ending) = (facts, None);
+        let local = Local { history, places: Vec::new(), values: Vec::new(), is_new: true, account_at: None };
+        self.jvms.insert(number, local);
+    }
+
+    fn keys(&mut self, rest: &mut &[u8]) -> Option<()> {
+        let local = self.jvms.get_mut(&varint::take(rest)?)?;
+        let (first, count) = (varint::take(rest)?, varint::take(rest)?);
+        if first != local.places.len() as u64 {
+            return None;
+        }
+        let history = &mut self.recording.jvms[local.history];
+        for _ in 0..count {
+            let key = Key::take(rest)?;
+            let is_clock = key.as_ref().is_some_and(|key| key.measure == Measure::AccountAt);
+            local.places.push(key.map(|key| history.place(key)));
+            local.values.push(None);
+            if is_clock {
+                local.account_at = Some(local.places.len() - 1);
+            }
+        }
+        Some(())
+    }
+
+    fn sample(&mut self, rest: &mut &[u8]) -> Option<()> {
+        let number = varint::take(rest)?;
+        let at = self.moment(rest)?;
+        let local = self.jvms.get_mut(&number)?;
+        let history = &mut self.recording.jvms[local.history];
+        let count = varint::take(rest)?;
+        let at = history.moment(at);
+        if std::mem::take(&mut local.is_new) {
+            let named: Vec<usize> = local.places.iter().flatten().copied().collect();
+            history.forget_others(&named, at);
+        }
+        let mut next = 0_usize;
+        for _ in 0..count {
+            let step = varint::take(rest)?;
+            let index = next.checked_add(usize::try_from(step >> 1).ok()?)?;
+            let value = local.values.get_mut(index)?;
+            *value = match step & 1 {
+                1 => None,
+                _ => Some(value.unwrap_or(0).wrapping_add(varint::take_signed(rest)? as u64)),
+            };
+            let offset = if local.account_at == Some(index) { self.now.offset } else { 0 };
+            if let Some(place) = local.places[index] {
+                history.note(place, at, value.map(|value| value.saturating_add(offset)));
+            }
+            next = index + 1;
+        }
+        Some(())
+    }
+
+    /// The next moment, on the recording's steady clock.
+    fn moment(&mut self, rest: &mut &[u8]) -> Option<Moment> {
+        let (step, drift) = (varint::take_signed(rest)?, varint::take_signed(rest)?);
+        let file = &mut self.now.file;
+        file.steady_ms = file.steady_ms.checked_add_signed(step)?;
+        file.wall_ms = file.wall_ms.wrapping_add(step).wrapping_add(drift);
+        Some(Moment { steady_ms: file.steady_ms.saturating_add(self.now.offset), wall_ms: file.wall_ms })
+    }
+}
+
+#[cfg(test)]
+#[path = "reader_tests.rs"]
+mod tests;

@@ -1,0 +1,151 @@
+//! A recording as one flat table: a line for the process at each moment, and for each area, part, arena, library and group of
+//! threads at each moment at which the account was read anew. What is exported are these lines, whatever the form of the
+//! file.
+
+use super::history::{History, Recording};
+use super::key::{Key, Measure, Subject};
+use std::collections::BTreeMap;
+
+/// One line. What a subject does not have is `None`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row<'a> {
+    /// By the clock on the wall, since 1970.
+    pub time_ms: i64,
+    /// By the one that never jumps, since the recording began.
+    pub steady_ms: u64,
+    pub pid: i32,
+    pub main: Option<&'a str>,
+    /// "process", "area", "part", "arena", "library", "threads".
+    pub subject: &'static str,
+    pub area: Option<&'static str>,
+    pub name: Option<String>,
+    pub account_age_ms: Option<u64>,
+    /// In the order of `columns`.
+    pub values: Vec<Option<u64>>,
+}
+
+/// The measures that are columns, after the first eight.
+pub fn columns() -> Vec<Measure> {
+    Measure::ALL.iter().copied().filter(|measure| *measure != Measure::AccountAt).collect()
+}
+
+/// The names of the columns before those of `columns`.
+pub const FIRST: [&str; 8] =
+    ["time", "steady_ms", "pid", "main", "subject", "area", "name", "account_age_ms"];
+
+/// Hands on each line, JVM after JVM, in the order of time.
+pub fn each<E>(recording: &Recording, mut visit: impl FnMut(&Row) -> Result<(), E>) -> Result<(), E> {
+    let columns = columns();
+    for history in &recording.jvms {
+        let mut subjects: BTreeMap<&Subject, Vec<(usize, &Key)>> = BTreeMap::new();
+        for key in history.keys() {
+            if let Some(column) = columns.iter().position(|measure| *measure == key.measure) {
+                subjects.entry(&key.subject).or_default().push((column, key));
+            }
+        }
+        let accounts = history.accounts();
+        let mut next = 0;
+        for at in 0..history.len() {
+            let is_new = accounts.get(next) == Some(&at);
+            next += usize::from(is_new);
+            for (subject, keys) in &subjects {
+                if !is_new && **subject != Subject::Process {
+                    continue;
+                }
+                let row = row(history, at, subject, keys, columns.len());
+                if row.values.iter().any(Option::is_some) {
+                    visit(&row)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn row<'a>(
+    history: &'a History,
+    at: usize,
+    subject: &Subject,
+    keys: &[(usize, &Key)],
+    columns: usize,
+) -> Row<'a> {
+    let mut values = vec![None; columns];
+    for (column, key) in keys {
+        values[*column] = history.value(key, at);
+    }
+    let moment = history.moments[at];
+    let (area, name) = match subject {
+        Subject::Process => (None, None),
+        Subject::Area(area) => (Some(area.name()), None),
+        Subject::Part(area, part) => (Some(area.name()), Some(part.clone())),
+        Subject::Arena(at) => (None, Some(format!("{at:#x}"))),
+        Subject::Library(name) | Subject::Threads(name) => (None, Some(name.clone())),
+    };
+    Row {
+        time_ms: moment.wall_ms,
+        steady_ms: moment.steady_ms,
+        pid: history.facts.pid,
+        main: history.facts.main.as_deref(),
+        subject: subject.word(),
+        area,
+        name,
+        account_age_ms: history.account_age_ms(at),
+        values,
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use crate::map::Area;
+    use crate::record::Moment;
+    use crate::record::reader;
+    use crate::record::writer::{JvmFacts, Scope, Session, Writer};
+
+    /// Two moments of one JVM; only the first has an account. A name is what people fear in one.
+    pub fn small() -> Recording {
+        let mut writer = Writer::new(&Session::default());
+        let main = Some("<b>\"x\",\n\u{1b}[2J".to_string());
+        let jvm = writer.jvm(JvmFacts { pid: 7, main, ..JvmFacts::default() });
+        let key = |subject: Subject, measure| Key { subject, measure };
+        writer.sample(
+            jvm,
+            Moment { steady_ms: 0, wall_ms: 1000 },
+            Scope::Account,
+            &[
+                (Key::process(Measure::AccountAt), Some(0)),
+                (Key::process(Measure::KernelResident), Some(500)),
+                (key(Subject::Area(Area::JavaHeap), Measure::Resident), Some(300)),
+                (key(Subject::Part(Area::JavaHeap, "eden".to_string()), Measure::Resident), Some(200)),
+                (key(Subject::Arena(0x30), Measure::Freed), Some(9)),
+            ],
+        );
+        let figures = [(Key::process(Measure::KernelResident), Some(510))];
+        writer.sample(jvm, Moment { steady_ms: 1000, wall_ms: 2000 }, Scope::Glance, &figures);
+        reader::read(&[&writer.take()]).expect("a recording")
+    }
+
+    #[test]
+    fn a_line_a_subject_where_the_account_is_new_and_one_of_the_process_elsewhere() {
+        let recording = small();
+        let mut lines = Vec::new();
+        let resident = columns().iter().position(|measure| *measure == Measure::Resident).expect("a column");
+        let walked: Result<(), ()> = each(&recording, |row| {
+            lines.push((row.time_ms, row.subject, row.area, row.name.clone(), row.values[resident]));
+            Ok(())
+        });
+        assert_eq!(walked, Ok(()));
+        let heap = Some("java_heap");
+        assert_eq!(
+            lines,
+            [
+                (1000, "process", None, None, None),
+                (1000, "area", heap, None, Some(300)),
+                (1000, "part", heap, Some("eden".to_string()), Some(200)),
+                (1000, "arena", None, Some("0x30".to_string()), None),
+                (2000, "process", None, None, None),
+            ]
+        );
+        assert_eq!(each(&recording, |_| Err(3)), Err(3), "a full disk ends it");
+    }
+}

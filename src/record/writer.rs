@@ -1,0 +1,275 @@
+//! Makes the bytes of a recording. Of a sample only what changed is written, as the difference to what was before; what a
+//! file needs to be read alone (who records, which JVMs, the names of their series, all their figures) is written at its
+//! start.
+
+use super::frame::{self, Kind, MAGIC};
+use super::key::{Key, Subject};
+use super::moment::Moment;
+use super::varint;
+use crate::base::Bytes;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap};
+
+/// Who records, and how.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Session {
+    pub schema: String,
+    /// The same in all files of one recording.
+    pub recording: String,
+    /// From 0, in the order of the files.
+    pub segment: u64,
+    pub marusa: String,
+    pub kernel: String,
+    /// When the steady clock stood at 0, by the wall.
+    pub started_ms: i64,
+    pub every_ms: u64,
+    /// How seldom the account is read at the most.
+    pub account_every_ms: u64,
+}
+
+pub const SCHEMA: &str = "marusa/record/1";
+
+/// Who a JVM is. Neither its arguments nor its environment: they hold secrets, and files are passed on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct JvmFacts {
+    pub pid: i32,
+    /// Clock ticks after boot: with the pid, the identity.
+    pub start_ticks: u64,
+    /// RFC 3339.
+    pub started: Option<String>,
+    /// The main class, jar or module.
+    pub main: Option<String>,
+    pub user: String,
+    pub container: Option<String>,
+    pub version: Option<String>,
+    pub gc: Option<String>,
+    pub max_heap_bytes: Option<Bytes>,
+}
+
+/// How a JVM ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// It is gone; its exit status is its parent's to know.
+    Ended,
+    /// It is gone, and the kernel killed in its control group for want of memory since the sample before.
+    KilledForMemory,
+    /// The recorder looked away first.
+    NotWatched,
+}
+
+/// Which figures a sample has: those that are not given are as before, or gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Only what is read each time. The account stays as it was.
+    Glance,
+    /// All: what the account does not have any more is gone.
+    Account,
+}
+
+/// Makes the bytes, and remembers what was written.
+pub struct Writer {
+    pending: Vec<u8>,
+    last: Moment,
+    jvms: BTreeMap<u64, Jvm>,
+    next_jvm: u64,
+    samples: u64,
+}
+
+struct Jvm {
+    facts: JvmFacts,
+    index: HashMap<Key, usize>,
+    keys: Vec<Key>,
+    values: Vec<Option<u64>>,
+    last: Option<Moment>,
+}
+
+impl Writer {
+    /// The bytes of a new file.
+    pub fn new(session: &Session) -> Writer {
+        let mut writer = Writer {
+            pending: Vec::new(),
+            last: Moment::default(),
+            jvms: BTreeMap::new(),
+            next_jvm: 0,
+            samples: 0,
+        };
+        writer.pending.extend_from_slice(MAGIC);
+        writer.session(session);
+        writer
+    }
+
+    /// The bytes that go on with a file whose first line is there.
+    pub fn append(session: &Session) -> Writer {
+        let mut writer = Writer::new(session);
+        writer.pending.drain(..MAGIC.len());
+        writer
+    }
+
+    fn session(&mut self, session: &Session) {
+        self.last = Moment { steady_ms: 0, wall_ms: session.started_ms };
+        let json = serde_json::to_vec(session).unwrap_or_default();
+        frame::put(&mut self.pending, Kind::Session, &json);
+    }
+
+    /// What was made since the last call; to be written at once, in one piece.
+    pub fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.pending)
+    }
+
+    pub fn samples(&self) -> u64 {
+        self.samples
+    }
+
+    /// A JVM, and its number.
+    pub fn jvm(&mut self, facts: JvmFacts) -> u64 {
+        let number = self.next_jvm;
+        self.next_jvm += 1;
+        let jvm = Jvm { facts, index: HashMap::new(), keys: Vec::new(), values: Vec::new(), last: None };
+        put_jvm(&mut self.pending, number, &jvm.facts);
+        self.jvms.insert(number, jvm);
+        number
+    }
+
+    /// Its facts are known better now.
+    pub fn learn(&mut self, number: u64, facts: JvmFacts) {
+        if let Some(jvm) = self.jvms.get_mut(&number).filter(|jvm| jvm.facts != facts) {
+            jvm.facts = facts;
+            put_jvm(&mut self.pending, number, &jvm.facts);
+            // The reader begins a JVM anew where it is named again.
+            put_all(&mut self.pending, number, jvm, &mut self.last);
+        }
+    }
+
+    pub fn sample(&mut self, number: u64, at: Moment, scope: Scope, figures: &[(Key, Option<u64>)]) {
+        let Some(jvm) = self.jvms.get_mut(&number) else { return };
+        let known = jvm.keys.len();
+        let mut now = jvm.values.clone();
+        if scope == Scope::Account {
+            for (key, value) in jvm.keys.iter().zip(&mut now) {
+                let is_accounts = key.subject != Subject::Process || key.measure.is_of_account();
+                *value = value.filter(|_| !is_accounts);
+            }
+        }
+        for (key, value) in figures {
+            let at = match jvm.index.get(key) {
+                Some(at) => *at,
+                // What is not known yet and has no figure needs no name.
+                None if value.is_none() => continue,
+                None => {
+                    jvm.index.insert(key.clone(), jvm.keys.len());
+                    jvm.keys.push(key.clone());
+                    now.push(None);
+                    jvm.keys.len() - 1
+                }
+            };
+            now[at] = *value;
+        }
+        jvm.values.resize(now.len(), None);
+        put_keys(&mut self.pending, number, known, &jvm.keys[known..]);
+        put_sample(&mut self.pending, number, self.last, at, &jvm.values, &now);
+        jvm.values = now;
+        (jvm.last, self.last) = (Some(at), at);
+        self.samples += 1;
+    }
+
+    pub fn ended(&mut self, number: u64, at: Moment, ending: Ending) {
+        if self.jvms.remove(&number).is_some() {
+            let mut payload = Vec::new();
+            varint::put(&mut payload, number);
+            put_moment(&mut payload, self.last, at);
+            payload.extend(serde_json::to_vec(&ending).unwrap_or_default());
+            frame::put(&mut self.pending, Kind::End, &payload);
+            self.last = at;
+        }
+    }
+
+    /// What people should know.
+    pub fn note(&mut self, at: Moment, text: &str) {
+        let mut payload = Vec::new();
+        put_moment(&mut payload, self.last, at);
+        payload.extend_from_slice(text.as_bytes());
+        frame::put(&mut self.pending, Kind::Note, &payload);
+        self.last = at;
+    }
+
+    pub fn close(&mut self, at: Moment) {
+        let mut payload = Vec::new();
+        put_moment(&mut payload, self.last, at);
+        frame::put(&mut self.pending, Kind::Close, &payload);
+        self.last = at;
+    }
+
+    /// Goes on in a new file, whose start has all that is needed to read it alone. Call it with nothing pending.
+    pub fn next_segment(&mut self, session: &Session) {
+        self.pending.clear();
+        self.pending.extend_from_slice(MAGIC);
+        self.session(session);
+        for (number, jvm) in &self.jvms {
+            put_jvm(&mut self.pending, *number, &jvm.facts);
+            put_all(&mut self.pending, *number, jvm, &mut self.last);
+        }
+    }
+}
+
+fn put_jvm(into: &mut Vec<u8>, number: u64, facts: &JvmFacts) {
+    let mut payload = Vec::new();
+    varint::put(&mut payload, number);
+    payload.extend(serde_json::to_vec(facts).unwrap_or_default());
+    frame::put(into, Kind::Jvm, &payload);
+}
+
+/// All names and figures of a JVM as they are, at the moment of its last sample.
+fn put_all(into: &mut Vec<u8>, number: u64, jvm: &Jvm, last: &mut Moment) {
+    put_keys(into, number, 0, &jvm.keys);
+    if let Some(at) = jvm.last {
+        let nothing = vec![None; jvm.values.len()];
+        put_sample(into, number, *last, at, &nothing, &jvm.values);
+        *last = at;
+    }
+}
+
+fn put_keys(into: &mut Vec<u8>, number: u64, first: usize, keys: &[Key]) {
+    if keys.is_empty() {
+        return;
+    }
+    let mut payload = Vec::new();
+    varint::put(&mut payload, number);
+    varint::put(&mut payload, first as u64);
+    varint::put(&mut payload, keys.len() as u64);
+    keys.iter().for_each(|key| key.put(&mut payload));
+    frame::put(into, Kind::Keys, &payload);
+}
+
+/// How far the steady clock went, and how far the wall's differs from that; the JVMs of one round come in any order.
+fn put_moment(into: &mut Vec<u8>, before: Moment, at: Moment) {
+    varint::put_signed(into, at.steady_ms.wrapping_sub(before.steady_ms) as i64);
+    varint::put_signed(into, at.drift_since(before));
+}
+
+fn put_sample(
+    into: &mut Vec<u8>,
+    number: u64,
+    last: Moment,
+    at: Moment,
+    before: &[Option<u64>],
+    now: &[Option<u64>],
+) {
+    let changed = || before.iter().zip(now).enumerate().filter(|(_, (before, now))| before != now);
+    let mut payload = Vec::new();
+    varint::put(&mut payload, number);
+    put_moment(&mut payload, last, at);
+    varint::put(&mut payload, changed().count() as u64);
+    let mut next = 0;
+    for (at, (before, now)) in changed() {
+        // How many series did not change, and whether there is a figure.
+        varint::put(&mut payload, ((at - next) as u64) << 1 | u64::from(now.is_none()));
+        if let Some(now) = now {
+            varint::put_signed(&mut payload, now.wrapping_sub(before.unwrap_or(0)) as i64);
+        }
+        next = at + 1;
+    }
+    frame::put(into, Kind::Sample, &payload);
+}

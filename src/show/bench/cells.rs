@@ -1,0 +1,74 @@
+//! How figures of trials are written in tables: three digits that count, a mean with its interval, a factor with its own.
+
+use crate::experiment::bench::rounds::{Mean, Ratio};
+use crate::show::units::wrapped;
+use crate::show::width::width;
+use std::io::{self, Write};
+
+/// "1623", "16.2", "1.62", "0.016".
+pub fn number(value: f64) -> String {
+    match value.abs() {
+        100.0.. => format!("{value:.0}"),
+        10.0..100.0 => format!("{value:.1}"),
+        0.1..10.0 => format!("{value:.2}"),
+        0.0 => "0".to_string(),
+        _ => format!("{value:.3}"),
+    }
+}
+
+/// "1623 ±31"; one trial has no interval.
+pub fn mean(mean: Option<Mean>) -> String {
+    match mean {
+        None => "-".to_string(),
+        Some(Mean { mean, plus_minus: None, .. }) => number(mean),
+        Some(Mean { mean, plus_minus: Some(half), .. }) => format!("{} ±{}", number(mean), number(half)),
+    }
+}
+
+/// Without the interval, where columns are narrow.
+pub fn middle(mean: Option<Mean>) -> String {
+    mean.map_or("-".to_string(), |mean| number(mean.mean))
+}
+
+/// "1.31 (1.20 to 1.43)", "1.31".
+pub fn ratio(ratio: Option<Ratio>) -> String {
+    match ratio {
+        None => "-".to_string(),
+        Some(Ratio { ratio, low: Some(low), high: Some(high), .. }) => {
+            format!("{} ({} to {})", number(ratio), number(low), number(high))
+        }
+        Some(Ratio { ratio, .. }) => number(ratio),
+    }
+}
+
+/// "99.8 %".
+pub fn percent(share: Option<f64>) -> String {
+    share.map_or("-".to_string(), |share| match share * 100.0 {
+        percent if percent >= 99.95 => "100 %".to_string(),
+        // What is not all must not look so.
+        percent => format!("{:.1} %", (percent * 10.0).floor() / 10.0),
+    })
+}
+
+/// Wrapped to the width of the terminal, further lines indented.
+pub fn lines(out: &mut dyn Write, text: &str, indent: usize) -> io::Result<()> {
+    let columns = width().saturating_sub(indent).max(20);
+    wrapped(text, columns).iter().try_for_each(|line| writeln!(out, "{:indent$}{line}", ""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_digits_that_count() {
+        assert_eq!([1623.4, 16.24, 1.624, 0.0162, 0.0].map(number), ["1623", "16.2", "1.62", "0.016", "0"]);
+        assert_eq!(mean(Mean::of([7.0])), "7.00");
+        assert_eq!(mean(None), "-");
+        assert_eq!(percent(Some(0.9999)), "100 %");
+        assert_eq!(percent(Some(0.9991)), "99.9 %");
+        let found = Ratio { ratio: 1.5, low: Some(1.25), high: Some(1.75), rounds: 3 };
+        assert_eq!(ratio(Some(found)), "1.50 (1.25 to 1.75)");
+        assert_eq!(ratio(Some(Ratio { low: None, high: None, ..found })), "1.50");
+    }
+}

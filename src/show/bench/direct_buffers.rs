@@ -1,0 +1,203 @@
+//! `marusa bench direct-buffers`: the account at each step, what was freed and where it is, and the published figures.
+
+use super::figures::{lines, mib, off, range};
+use crate::base::Bytes;
+use crate::experiment::bench::account::{Account, Spread};
+use crate::experiment::bench::direct_buffers::{
+    Buffers, OFF_MAX, PUBLISHED_BUFFERS, PUBLISHED_FREED_JVM_WORK, PUBLISHED_FREED_MALLOC,
+    PUBLISHED_JVM_WORK, Run, Step,
+};
+use crate::map::Area;
+use crate::show::units::{human, wrapped};
+use crate::show::width::width;
+use serde_json::{Value, json};
+use std::io::{self, Write};
+
+/// What was asked for, and where.
+pub struct Setup {
+    pub machine: String,
+    pub options: String,
+    pub jdks: Vec<String>,
+    pub runs: u64,
+    pub threads: Vec<u64>,
+    pub buffers: u64,
+    pub size: Bytes,
+    pub page_aligned: bool,
+}
+
+const STEPS: [Step; 4] = [Step::Before, Step::Allocated, Step::Freed, Step::Trimmed];
+/// The areas of the table; what else there is, is one column.
+const COLUMNS: [(&str, &[Area]); 5] = [
+    ("JAVA HEAP", &[Area::JavaHeap]),
+    ("DIRECT", &[Area::DirectBuffers]),
+    ("JVM WORK", &[Area::JvmWork]),
+    ("FREED", &[Area::MallocFreed]),
+    ("OVERHEAD", &[Area::Overhead]),
+];
+
+pub fn dry_run(out: &mut dyn Write, setup: &Setup) -> io::Result<()> {
+    head(out, setup)?;
+    lines(
+        out,
+        &format!("dry run: nothing was started. It would be, for each of {}:", setup.jdks.join(", ")),
+    )?;
+    lines(out, &format!("java {}", setup.options))
+}
+
+fn head(out: &mut dyn Write, setup: &Setup) -> io::Result<()> {
+    let each =
+        if setup.page_aligned { format!("{} and a page", human(setup.size)) } else { human(setup.size) };
+    lines(
+        out,
+        &format!("{} direct buffers of {each}, taken, freed, trimmed; {}", setup.buffers, setup.options),
+    )?;
+    lines(
+        out,
+        &format!("{}; {} JVMs of each kind; MiB resident, the middle of them", setup.machine, setup.runs),
+    )?;
+    writeln!(out)
+}
+
+pub fn text(out: &mut dyn Write, setup: &Setup, runs: &[Run], ended: Option<&str>) -> io::Result<()> {
+    head(out, setup)?;
+    for ((jdk, threads), runs) in kinds(runs) {
+        writeln!(out, "JDK {jdk}, {threads} {}", if threads == 1 { "thread" } else { "threads" })?;
+        write!(out, "  {:<10} {:>8}", "STEP", "RSS")?;
+        COLUMNS.iter().try_for_each(|(title, _)| write!(out, " {title:>9}"))?;
+        writeln!(out, " {:>9} {:>10}", "THE REST", "TRIMMABLE")?;
+        for step in STEPS {
+            row(out, step, &runs)?;
+        }
+        verdict(out, &runs)?;
+        writeln!(out)?;
+    }
+    published(out, setup)?;
+    ended.map_or(Ok(()), |why| writeln!(out, "\nnot complete: {why}"))
+}
+
+/// By JDK and threads, in the order in which they ran.
+fn kinds(runs: &[Run]) -> Vec<((&str, u64), Vec<&Run>)> {
+    let mut kinds: Vec<((&str, u64), Vec<&Run>)> = Vec::new();
+    for run in runs {
+        let key = (run.jdk.as_str(), run.buffers.threads);
+        match kinds.iter_mut().find(|(one, _)| *one == key) {
+            Some((_, runs)) => runs.push(run),
+            None => kinds.push((key, vec![run])),
+        }
+    }
+    kinds
+}
+
+fn row(out: &mut dyn Write, step: Step, runs: &[&Run]) -> io::Result<()> {
+    let accounts: Vec<&Account> = runs.iter().filter_map(|run| run.at(step)).collect();
+    if accounts.is_empty() {
+        return writeln!(out, "  {:<10} {:>8}", step.word(), "-");
+    }
+    let spread = |figure: &dyn Fn(&Account) -> Option<Bytes>| {
+        mib(Spread::of(accounts.iter().map(|account| figure(account).map(|bytes| bytes as f64))))
+    };
+    write!(out, "  {:<10} {:>8}", step.word(), spread(&|account| Some(account.rss_bytes())))?;
+    for (_, areas) in COLUMNS {
+        write!(out, " {:>9}", spread(&|account| account.sum(areas)))?;
+    }
+    let rest = spread(&rest);
+    writeln!(out, " {rest:>9} {:>10}", spread(&|account| account.trimmable_bytes))
+}
+
+fn rest(account: &Account) -> Option<Bytes> {
+    let shown: Option<Bytes> = COLUMNS.iter().map(|(_, areas)| account.sum(areas)).sum();
+    Some(account.total_bytes.saturating_sub(shown?))
+}
+
+fn verdict(out: &mut dyn Write, runs: &[&Run]) -> io::Result<()> {
+    let worst = |figure: &dyn Fn(&Run) -> Option<f64>| {
+        Spread::of(runs.iter().map(|run| figure(run).map(f64::abs))).map(|spread| spread.max)
+    };
+    let signed = |bytes: Option<i64>| bytes.map(|bytes| bytes as f64);
+    let spread = |figure: &dyn Fn(&Run) -> Option<f64>| range(Spread::of(runs.iter().map(|run| figure(run))));
+    let expected = runs.first().map_or(0, |run| run.buffers.expected_bytes());
+    let lines = [
+        format!(
+            "direct buffers against the {} that the program took: off by {} at most",
+            human(expected),
+            off(worst(&Run::direct_off))
+        ),
+        format!(
+            "freed: {} held as malloc-then-freed, {} returned by itself; together off by {} at most",
+            spread(&|run| signed(run.held_bytes())),
+            spread(&|run| signed(run.returned_bytes())),
+            off(worst(&Run::freed_off))
+        ),
+        match runs.iter().find_map(|run| run.trimmed.as_ref().err()) {
+            Some(why) => format!("not trimmed: {why}"),
+            None => format!("trimming gave {} back", spread(&|run| signed(run.trimmed_bytes()))),
+        },
+    ];
+    for line in lines {
+        wrapped(&line, width() - 2).iter().try_for_each(|line| writeln!(out, "  {line}"))?;
+    }
+    if runs.iter().any(|run| run.survivors().is_some_and(|left| left > 0)) {
+        writeln!(out, "  some buffers outlived System.gc()")?;
+    }
+    let broken = runs.iter().filter(|run| !run.holds()).count();
+    if broken > 0 {
+        writeln!(out, "  {broken} of {} are off by more than {}", runs.len(), off(Some(OFF_MAX)))?;
+    }
+    Ok(())
+}
+
+fn published(out: &mut dyn Write, setup: &Setup) -> io::Result<()> {
+    let page = Buffers { count: 10_000, bytes: 32 << 10, threads: 1, page_aligned: true };
+    let text = format!(
+        "published (OOPSLA 2010; 10,000 x 32 KB, heap 8 MB, 32-bit J9 Java 6, x86): JVM work {PUBLISHED_JVM_WORK} MB, of it \
+         buffers {PUBLISHED_BUFFERS}; after freeing and System.gc() JVM work {PUBLISHED_FREED_JVM_WORK} and malloc-then-freed \
+         +{PUBLISHED_FREED_MALLOC}. Before JDK 7 a buffer took a page more than its bytes: 10,000 x 36 KiB are {} MiB{}",
+        page.expected_bytes() as f64 / 1048576.0,
+        if setup.page_aligned { "" } else { " (--page-aligned measures that)" }
+    );
+    wrapped(&text, width()).iter().try_for_each(|line| writeln!(out, "{line}"))
+}
+
+pub fn json(setup: &Setup, runs: &[Run], ended: Option<&str>) -> Value {
+    json!({
+        "schema": "marusa/bench-direct-buffers/1",
+        "machine": setup.machine,
+        "jdks": setup.jdks,
+        "options": setup.options,
+        "buffers": setup.buffers,
+        "buffer_bytes": setup.size,
+        "page_aligned": setup.page_aligned,
+        "published": {
+            "jvm_work_mib": PUBLISHED_JVM_WORK,
+            "buffers_mib": PUBLISHED_BUFFERS,
+            "freed_jvm_work_growth_mib": PUBLISHED_FREED_JVM_WORK,
+            "freed_malloc_growth_mib": PUBLISHED_FREED_MALLOC,
+        },
+        "runs": runs.iter().map(run_json).collect::<Vec<_>>(),
+        "ended": ended,
+        "gaps": super::figures::gaps(runs.iter().flat_map(|run| run.steps.iter().map(|(_, account)| account))),
+    })
+}
+
+fn run_json(run: &Run) -> Value {
+    let steps = run.steps.iter().map(|(step, account)| {
+        let mut value = super::figures::account_json(account);
+        value["step"] = step.word().into();
+        value
+    });
+    json!({
+        "jdk": run.jdk,
+        "run": run.run,
+        "threads": run.buffers.threads,
+        "expected_bytes": run.buffers.expected_bytes(),
+        "steps": steps.collect::<Vec<_>>(),
+        "direct_off_share": run.direct_off(),
+        "held_bytes": run.held_bytes(),
+        "returned_bytes": run.returned_bytes(),
+        "freed_off_share": run.freed_off(),
+        "surviving_buffers": run.survivors(),
+        "trimmed_bytes": run.trimmed_bytes(),
+        "trimmed_by": run.trimmed.as_ref().ok(),
+        "not_trimmed": run.trimmed.as_ref().err(),
+    })
+}

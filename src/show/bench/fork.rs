@@ -1,0 +1,360 @@
+//! `marusa bench fork`: the tables, with the published one beside ours.
+
+mod json;
+
+use crate::base::Bytes;
+use crate::experiment::bench::Machine;
+use crate::experiment::bench::fork::{
+    Arm, Figures, Mechanism, PUBLISHED, Planned, Ratio, Results, Settings, Spread, Support,
+};
+use crate::show::units::{human, wrapped};
+use crate::show::width::width;
+pub use json::{dry_run_json, json};
+use std::io::{self, Write};
+
+/// Everything that was found.
+pub struct Report {
+    pub at: String,
+    pub settings: Settings,
+    pub support: Vec<Support>,
+    pub results: Results,
+    /// A signal ended it before its time.
+    pub stopped: bool,
+}
+
+impl Report {
+    /// Whether every arm that there is has a figure.
+    pub fn is_complete(&self) -> bool {
+        !self.stopped && self.arms().iter().all(|arm| self.results.spread(arm, &|_| Some(1.0)).is_some())
+    }
+
+    fn arms(&self) -> Vec<Arm> {
+        let mut arms = Vec::new();
+        for support in &self.support {
+            for mechanism in support.had() {
+                for pages in &self.settings.pages {
+                    arms.extend(self.of_heaps(&support.jdk, pages, mechanism));
+                }
+            }
+        }
+        arms
+    }
+
+    fn of_heaps(&self, jdk: &str, pages: &str, mechanism: Mechanism) -> Vec<Arm> {
+        let arm = |heap_bytes: &Bytes| Arm {
+            jdk: jdk.to_string(),
+            heap_bytes: *heap_bytes,
+            pages: pages.to_string(),
+            mechanism,
+        };
+        self.settings.heaps.iter().map(arm).collect()
+    }
+
+    /// The pages that are compared: small ones by the largest that were measured.
+    fn compared(&self) -> Option<(&str, &str)> {
+        let has = |name: &str| self.settings.pages.iter().any(|pages| pages == name);
+        let large = ["hugetlb-2m", "hugetlb-1g", "thp"].into_iter().find(|name| has(name))?;
+        has("4k").then_some(("4k", large))
+    }
+}
+
+/// The middle child, from its start to its end.
+fn total(threads: usize) -> impl Fn(&Figures) -> Option<f64> {
+    move |figures| Some(figures.children.iter().find(|one| one.threads == threads)?.total_ms)
+}
+
+/// Start to end of all children, by their number: as published.
+fn each(threads: usize) -> impl Fn(&Figures) -> Option<f64> {
+    move |figures| Some(figures.children.iter().find(|one| one.threads == threads)?.ms_each)
+}
+
+/// `ProcessBuilder.start()` alone.
+fn start(threads: usize) -> impl Fn(&Figures) -> Option<f64> {
+    move |figures| Some(figures.children.iter().find(|one| one.threads == threads)?.start_ms)
+}
+
+/// `ProcessBuilder.start()` of the fastest child.
+fn fastest(threads: usize) -> impl Fn(&Figures) -> Option<f64> {
+    move |figures| Some(figures.children.iter().find(|one| one.threads == threads)?.start_ms_min)
+}
+
+pub fn text(out: &mut dyn Write, report: &Report) -> io::Result<()> {
+    head(out, &report.settings)?;
+    support(out, &report.support)?;
+    for jdk in &report.support {
+        for mechanism in jdk.had() {
+            for threads in &report.settings.threads {
+                by_heap(out, report, &jdk.jdk, mechanism, *threads)?;
+            }
+        }
+        afterwards(out, report, &jdk.jdk)?;
+    }
+    published(out, report)?;
+    left_out(out, report.results.left_out(), report.stopped)
+}
+
+fn head(out: &mut dyn Write, settings: &Settings) -> io::Result<()> {
+    let title = format!(
+        "what it costs a JVM to start a process: /bin/false, {} children a figure, {} rounds, seed {}",
+        settings.children, settings.rounds, settings.seed
+    );
+    lines(out, &title)?;
+    lines(out, &machine(&settings.machine))
+}
+
+pub fn machine(machine: &Machine) -> String {
+    let kind = match machine.is_virtual {
+        Some(true) => ", virtual",
+        Some(false) => ", bare metal",
+        None => "",
+    };
+    let Machine { processor, processors, memory_bytes, kernel, .. } = machine;
+    format!("{processor}, {processors} processors, {}, Linux {kernel}{kind}", human(*memory_bytes))
+}
+
+/// What does not fit into a line goes on below, set in.
+pub fn lines(out: &mut dyn Write, text: &str) -> io::Result<()> {
+    for (at, line) in wrapped(text, width() - 2).iter().enumerate() {
+        writeln!(out, "{}{line}", if at == 0 { "" } else { "  " })?;
+    }
+    Ok(())
+}
+
+fn support(out: &mut dyn Write, support: &[Support]) -> io::Result<()> {
+    for one in support {
+        let had: Vec<&str> = one.had().into_iter().map(Mechanism::name).collect();
+        writeln!(
+            out,
+            "JDK {} has {}",
+            one.jdk,
+            if had.is_empty() { "none".to_string() } else { had.join(", ") }
+        )?;
+        for tried in &one.mechanisms {
+            let words = match (&tried.why_not, &tried.said) {
+                (Some(why), _) => format!("not {}: {why}", tried.mechanism.name()),
+                (None, Some(said)) => format!("{} says: {}", tried.mechanism.name(), said.replace('\n', " ")),
+                (None, None) => continue,
+            };
+            wrapped(&words, width() - 2).iter().try_for_each(|line| writeln!(out, "  {line}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// "12.1 (11.0 to 13.2)".
+fn spread(spread: Option<Spread>) -> String {
+    match spread {
+        None => "-".to_string(),
+        Some(Spread { middle, from, to, .. }) => format!("{} ({} to {})", ms(middle), ms(from), ms(to)),
+    }
+}
+
+/// Three digits that count.
+fn ms(number: f64) -> String {
+    match number.abs() {
+        100.0.. => format!("{number:.0}"),
+        10.0..100.0 => format!("{number:.1}"),
+        _ => format!("{number:.2}"),
+    }
+}
+
+fn times(number: f64) -> String {
+    match number {
+        1000.0.. => "over 999".to_string(),
+        100.0.. => format!("{number:.0}"),
+        _ => format!("{number:.1}"),
+    }
+}
+
+fn ratio(ratio: Option<Ratio>) -> String {
+    match ratio {
+        None => "-".to_string(),
+        Some(Ratio { ratio, low, high, .. }) => {
+            format!("{} ({} to {})", times(ratio), times(low), times(high))
+        }
+    }
+}
+
+const HEAP: usize = 10;
+const COLUMN: usize = 22;
+
+/// Heaps are whole MiB.
+fn heap_name(bytes: Bytes) -> String {
+    match bytes.is_multiple_of(1 << 30) {
+        true => format!("{} GiB", bytes >> 30),
+        false => format!("{} MiB", bytes >> 20),
+    }
+}
+
+fn by_heap(
+    out: &mut dyn Write,
+    report: &Report,
+    jdk: &str,
+    mechanism: Mechanism,
+    threads: usize,
+) -> io::Result<()> {
+    let by = if threads == 1 { "one thread".to_string() } else { format!("{threads} threads") };
+    writeln!(
+        out,
+        "\nJDK {jdk}, {}, {by}: ms from start to end, the middle child (of all rounds)",
+        mechanism.name()
+    )?;
+    let compared = report.compared();
+    // More kinds of pages than have room: without the last column.
+    let pages: Vec<&String> = report.settings.pages.iter().take((width() - HEAP) / COLUMN).collect();
+    let compared = compared.filter(|_| HEAP + (pages.len() + 1) * COLUMN <= width());
+    write!(out, "{:<HEAP$}", "heap")?;
+    pages.iter().try_for_each(|pages| write!(out, "{pages:>COLUMN$}"))?;
+    if let Some((small, large)) = compared {
+        write!(out, "{:>COLUMN$}", format!("{small} / {large}"))?;
+    }
+    writeln!(out)?;
+    for heap in &report.settings.heaps {
+        let arm = |pages: &str| Arm {
+            jdk: jdk.to_string(),
+            heap_bytes: *heap,
+            pages: pages.to_string(),
+            mechanism,
+        };
+        write!(out, "{:<HEAP$}", heap_name(*heap))?;
+        for pages in &pages {
+            write!(out, "{:>COLUMN$}", spread(report.results.spread(&arm(pages), &total(threads))))?;
+        }
+        if let Some((small, large)) = compared {
+            let found = report.results.ratio(&arm(small), &arm(large), &total(threads));
+            write!(out, "{:>COLUMN$}", ratio(found))?;
+        }
+        writeln!(out)?;
+    }
+    if report.settings.heaps.len() > 1 {
+        write!(out, "{:<HEAP$}", "by GiB")?;
+        for pages in &pages {
+            let arms = report.of_heaps(jdk, pages, mechanism);
+            let slope = report.results.ms_per_gib(&arms, &total(threads));
+            write!(out, "{:>COLUMN$}", slope.map_or("-".to_string(), |ms| format!("{ms:+.2} ms")))?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+/// What fork leaves behind: pages that the next write must make writable again.
+fn afterwards(out: &mut dyn Write, report: &Report, jdk: &str) -> io::Result<()> {
+    let had = report.support.iter().find(|one| one.jdk == jdk).map(Support::had).unwrap_or_default();
+    if !had.contains(&Mechanism::Fork) {
+        return Ok(());
+    }
+    writeln!(out, "\nJDK {jdk}, FORK: writing once into each page of 3/4 of the heap")?;
+    writeln!(
+        out,
+        "{:<HEAP$}{:<11}{:>12}{:>11}{:>11}{:>12}{:>13}{:>15}",
+        "heap", "pages", "page tables", "before", "after", "faults", "while", "faults a child"
+    )?;
+    for heap in &report.settings.heaps {
+        for pages in &report.settings.pages {
+            let arm = Arm {
+                jdk: jdk.to_string(),
+                heap_bytes: *heap,
+                pages: pages.clone(),
+                mechanism: Mechanism::Fork,
+            };
+            let of = |figure: &dyn Fn(&Figures) -> Option<f64>| {
+                report.results.spread(&arm, figure).map(|spread| spread.middle)
+            };
+            let cell = |number: Option<f64>, unit: &str| {
+                number.map_or("-".into(), |one| format!("{}{unit}", ms(one)))
+            };
+            let count = |number: Option<f64>| number.map_or("-".into(), |one| format!("{one:.0}"));
+            let tables =
+                of(&|figures| Some(figures.page_table_bytes? as f64)).map(|bytes| human(bytes as Bytes));
+            writeln!(
+                out,
+                "{:<HEAP$}{:<11}{:>12}{:>11}{:>11}{:>12}{:>13}{:>15}",
+                heap_name(*heap),
+                pages,
+                tables.unwrap_or("-".into()),
+                cell(of(&|figures| Some(figures.sweep.as_ref()?.before_ms)), " ms"),
+                cell(of(&|figures| Some(figures.sweep.as_ref()?.after_ms)), " ms"),
+                count(of(&|figures| Some(figures.sweep.as_ref()?.more_faults()? as f64))),
+                cell(of(&|figures| Some(figures.sweep_while.as_ref()?.sweep_ms)), " ms"),
+                count(of(&|figures| figures.sweep_while.as_ref()?.faults_per_child)),
+            )?;
+        }
+    }
+    lines(
+        out,
+        "page tables: the parent's, of which fork copies those of private memory; before and after the children; while: \
+         another thread writes all the time",
+    )
+}
+
+/// Seconds there, milliseconds a child here: how many children those of 2008 were is not known.
+fn published(out: &mut dyn Write, report: &Report) -> io::Result<()> {
+    let Some((small, large)) = report.compared() else { return Ok(()) };
+    let forking: Vec<&Support> =
+        report.support.iter().filter(|one| one.had().contains(&Mechanism::Fork)).collect();
+    let Some(jdk) = forking.last() else { return Ok(()) };
+    let threads = report.settings.threads.first().copied().unwrap_or(1);
+    writeln!(out, "\npublished in 2008 (RHEL 5.2, 4 GB, JDK 1.6.0_10) beside JDK {}, FORK", jdk.jdk)?;
+    writeln!(
+        out,
+        "{:<HEAP$}{:>12}{:>12}{:>8}  |{:>14}{:>14}{:>22}",
+        "heap", "large", "normal", "ratio", large, small, "ratio (interval)"
+    )?;
+    for (mib, large_s, normal_s) in PUBLISHED {
+        let arm = |pages: &str| Arm {
+            jdk: jdk.jdk.clone(),
+            heap_bytes: mib << 20,
+            pages: pages.to_string(),
+            mechanism: Mechanism::Fork,
+        };
+        let of = |pages: &str| {
+            let found = report.results.spread(&arm(pages), &total(threads));
+            found.map_or("-".to_string(), |found| format!("{} ms", ms(found.middle)))
+        };
+        writeln!(
+            out,
+            "{:<HEAP$}{:>12}{:>12}{:>8}  |{:>14}{:>14}{:>22}",
+            heap_name(mib << 20),
+            format!("{large_s} s"),
+            format!("{normal_s} s"),
+            format!("{:.2}", normal_s / large_s),
+            of(large),
+            of(small),
+            ratio(report.results.ratio(&arm(small), &arm(large), &total(threads))),
+        )?;
+    }
+    Ok(())
+}
+
+/// Why trials do not count, and whether there are fewer than there were to be.
+pub fn left_out(out: &mut dyn Write, reasons: Vec<(String, usize)>, stopped: bool) -> io::Result<()> {
+    if !reasons.is_empty() {
+        writeln!(out, "\ntrials that do not count")?;
+    }
+    for (why, count) in reasons {
+        let words = format!("{count} of {why}");
+        wrapped(&words, width() - 2).iter().try_for_each(|line| writeln!(out, "  {line}"))?;
+    }
+    if stopped {
+        writeln!(out, "\nended by a signal before its time; the host is as it was")?;
+    }
+    Ok(())
+}
+
+pub fn dry_run(out: &mut dyn Write, settings: &Settings, planned: &[Planned]) -> io::Result<()> {
+    head(out, settings)?;
+    let names: Vec<&str> = settings.mechanisms.iter().map(|one| one.name()).collect();
+    let trials = planned.len() * names.len() * settings.rounds;
+    lines(out, &format!("{trials} trials at most, a JVM each, by {}", names.join(", ")))?;
+    for one in planned {
+        let Planned { jdk, pages, heap_bytes, steps, why_not } = one;
+        let what = match (why_not, steps.as_slice()) {
+            (Some(why), _) => format!("can not be: {why}"),
+            (None, []) => "the host stays as it is".to_string(),
+            (None, steps) => format!("for as long as its trials take: {}", steps.join("; ")),
+        };
+        lines(out, &format!("JDK {jdk}, {}, {pages}: {what}", heap_name(*heap_bytes)))?;
+    }
+    writeln!(out, "dry run: nothing was started or changed")
+}

@@ -1,0 +1,168 @@
+//! `marusa bench gc`: the table of the arms, and what pages and threads change.
+
+use super::cells::{lines, mean, middle, number, percent, ratio};
+use super::fork::machine;
+use super::trials;
+use crate::experiment::bench::gc::{
+    Arm, ArmFigures, Comparison, Planned, Settings, ThreadCounts, Trial, report,
+};
+use crate::experiment::bench::trials::Arm as _;
+use crate::pages::subject::size;
+use serde_json::{Value, json as value};
+use std::io::{self, Write};
+
+pub const SCHEMA: &str = "marusa/bench-gc/1";
+
+pub struct Results<'a> {
+    pub settings: &'a Settings,
+    pub arms: &'a [Arm],
+    /// Collectors that a JDK does not have, and why.
+    pub lacking: &'a [String],
+    pub trials: &'a [Trial],
+    /// A signal ended it before its time.
+    pub stopped: bool,
+    pub at: String,
+}
+
+const PUBLISHED: &str = "published (UltraSPARC T1, 32 virtual processors, parallel collector): system CPU above 20 % with \
+    the 32 GC threads that the JVM took, until -XX:ParallelGCThreads limited them";
+
+pub fn text(out: &mut dyn Write, results: &Results) -> io::Result<()> {
+    head(out, results.settings)?;
+    let found = report(results.arms, results.trials);
+    table(out, &found.arms)?;
+    if !found.by_threads.is_empty() {
+        comparisons(out, "against the JVM's own threads", &found.by_threads)?;
+    }
+    if !found.by_pages.is_empty() {
+        comparisons(out, "against 4k pages", &found.by_pages)?;
+    }
+    writeln!(out)?;
+    lines(out, PUBLISHED, 0)?;
+    trials::not_counted(out, results.trials)?;
+    results.lacking.iter().try_for_each(|why| lines(out, &format!("left out: {why}"), 0))?;
+    match results.stopped {
+        true => writeln!(out, "ended by a signal: the trials above are all that there are"),
+        false => Ok(()),
+    }
+}
+
+fn head(out: &mut dyn Write, settings: &Settings) -> io::Result<()> {
+    let what = format!(
+        "collectors at work: {} alive of a heap of {}, {} threads that allocate, {} s after {} s of warm-up, {} rounds, seed {}",
+        size(settings.live_bytes),
+        size(settings.heap_bytes),
+        settings.workers,
+        settings.seconds,
+        settings.warm_up_seconds,
+        settings.rounds,
+        settings.seed
+    );
+    lines(out, &what, 0)?;
+    lines(out, &format!("JDK {}; {}", settings.jdks.join(", "), machine(&settings.machine)), 0)
+}
+
+/// "23/6 (2/1)": those that it has, and by the formula here.
+fn threads(threads: &ThreadCounts) -> String {
+    let count = |count: Option<u32>| count.map_or("-".to_string(), |count| count.to_string());
+    match (threads.parallel, threads.concurrent) {
+        (None, None) => "1".to_string(),
+        (parallel, concurrent) => {
+            let formula = (count(threads.parallel_by_formula), count(threads.concurrent_by_formula));
+            format!("{}/{} ({}/{})", count(parallel), count(concurrent), formula.0, formula.1)
+        }
+    }
+}
+
+fn table(out: &mut dyn Write, arms: &[ArmFigures]) -> io::Result<()> {
+    writeln!(out)?;
+    writeln!(
+        out,
+        "{:<4} {:<10} {:<10} {:<12} {:>13} {:>7} {:>8} {:>7} {:>8} {:>7} {:>6}",
+        "JDK",
+        "collector",
+        "pages",
+        "GC threads",
+        "operations/s",
+        "GCs/min",
+        "stop ms",
+        "longest",
+        "beside",
+        "system",
+        "pages"
+    )?;
+    for one in arms {
+        writeln!(
+            out,
+            "{:<4} {:<10} {:<10} {:<12} {:>13} {:>7} {:>8} {:>7} {:>8} {:>7} {:>6}",
+            one.arm.jdk,
+            one.arm.gc,
+            one.arm.pages.name(),
+            threads(&one.threads),
+            mean(one.operations_per_second),
+            middle(one.collections_per_minute),
+            middle(one.mean_stop_ms),
+            one.longest_stop_ms.map_or("-".to_string(), number),
+            middle(one.concurrent_ms_per_second),
+            percent(one.system_share.map(|share| share.mean)),
+            percent(one.page_share_min).replace(" %", "%"),
+        )?;
+    }
+    lines(
+        out,
+        "GC threads: for stops / beside the program, in parentheses by the JVM's formula for this machine. beside: ms of each \
+         second in which it worked beside the program. system: of the CPU time. pages: of the heap in memory on them, at worst.",
+        0,
+    )
+}
+
+fn comparisons(out: &mut dyn Write, title: &str, all: &[Comparison]) -> io::Result<()> {
+    writeln!(out)?;
+    writeln!(out, "{:<31} {:>22} {:>22} {:>22}", title, "operations", "mean stop", "system share")?;
+    for one in all {
+        let [operations, stop, system] = [one.operations, one.mean_stop, one.system_share].map(ratio);
+        writeln!(out, "{:<31} {operations:>22} {stop:>22} {system:>22}", one.arm.name())?;
+    }
+    Ok(())
+}
+
+pub fn json(results: &Results) -> Value {
+    let found = report(results.arms, results.trials);
+    let mut gaps = trials::gaps(results.trials);
+    gaps.extend(
+        results.lacking.iter().map(|why| value!({"what": why, "why": "not in this runtime", "hint": null})),
+    );
+    value!({
+        "schema": SCHEMA,
+        "at": results.at,
+        "settings": results.settings,
+        "stopped": results.stopped,
+        "arms": found.arms,
+        "against_own_threads": found.by_threads,
+        "against_small_pages": found.by_pages,
+        "published": PUBLISHED,
+        "trials": results.trials,
+        "gaps": gaps,
+    })
+}
+
+pub fn dry_run(
+    out: &mut dyn Write,
+    settings: &Settings,
+    planned: &[Planned],
+    lacking: &[String],
+) -> io::Result<()> {
+    head(out, settings)?;
+    let seconds = settings.seconds + settings.warm_up_seconds + SECONDS_BESIDE;
+    trials::length(out, settings.rounds * planned.len(), seconds)?;
+    planned.iter().try_for_each(|one| trials::planned(out, &one.planned))?;
+    lacking.iter().try_for_each(|why| lines(out, &format!("left out: {why}"), 0))?;
+    writeln!(out, "\ndry run: nothing was started or changed")
+}
+
+/// To ask the JDK, to start, to build the live set, and for two looks at the pages.
+const SECONDS_BESIDE: f64 = 4.0;
+
+pub fn dry_run_json(settings: &Settings, planned: &[Planned], lacking: &[String]) -> Value {
+    value!({"schema": SCHEMA, "dry_run": true, "settings": settings, "arms": planned, "lacking": lacking, "gaps": []})
+}

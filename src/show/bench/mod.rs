@@ -1,0 +1,13 @@
+//! The results of the experiments, one file each: text of at most 100 columns, and JSON with a schema of its own.
+
+pub mod account;
+mod cells;
+pub mod direct_buffers;
+pub mod figures;
+pub mod fork;
+pub mod gc;
+pub mod reflection;
+pub mod throughput;
+pub mod touch;
+mod trials;
+pub mod trim;

@@ -1,0 +1,168 @@
+//! `marusa bench reflection`: the account after so many calls, by JDK and by how it calls, and the published figures.
+
+use super::figures::{account_json, gaps, lines, mib, plain, spread_json};
+use crate::experiment::bench::reflection::{
+    COLUMNS, PUBLISHED, PUBLISHED_MORE, PUBLISHED_MORE_SHARE, Point, more,
+};
+use crate::show::units::wrapped;
+use crate::show::width::width;
+use serde_json::{Value, json};
+use std::io::{self, Write};
+
+/// What was asked for, and where.
+pub struct Setup {
+    pub machine: String,
+    pub options: String,
+    pub fields: u32,
+    pub classes: u32,
+    pub runs: u64,
+}
+
+fn head(out: &mut dyn Write, setup: &Setup) -> io::Result<()> {
+    let (fields, classes) = (setup.fields, setup.classes);
+    lines(
+        out,
+        &format!(
+            "the getters and setters of {fields} fields in {classes} classes, by Method.invoke; {}",
+            setup.options
+        ),
+    )?;
+    lines(
+        out,
+        &format!("{}; {} JVMs of each kind; MiB resident, the middle of them", setup.machine, setup.runs),
+    )?;
+    writeln!(out)
+}
+
+pub fn dry_run(out: &mut dyn Write, setup: &Setup, points: &[Point]) -> io::Result<()> {
+    head(out, setup)?;
+    writeln!(out, "dry run: nothing was started. It would be:")?;
+    for point in points {
+        let options = point.accessors.options(point.feature).unwrap_or_default().join(" ");
+        writeln!(out, "  JDK {}, {} calls {options}", point.jdk, point.calls)?;
+    }
+    Ok(())
+}
+
+pub fn text(out: &mut dyn Write, setup: &Setup, points: &[Point], ended: Option<&str>) -> io::Result<()> {
+    head(out, setup)?;
+    for points in kinds(points) {
+        let Some(first) = points.first() else { continue };
+        writeln!(out, "JDK {}, {}", first.jdk, first.accessors.story(first.feature))?;
+        write!(out, "  {:>6} {:>8}", "CALLS", "CLASSES")?;
+        COLUMNS.iter().try_for_each(|column| {
+            let title = if column.key == "class_metadata" { "METADATA" } else { column.title };
+            write!(out, " {title:>9}")
+        })?;
+        writeln!(out, " {:>9} {:>9} {:>8} {:>8}", "REST", "JAVA HEAP", "RSS", "TIME ms")?;
+        points.iter().try_for_each(|point| row(out, point))?;
+        if let (Some(few), Some(many)) = (points.first(), points.last())
+            && few.calls < many.calls
+            && let Some((bytes, share)) = more(few, many)
+        {
+            writeln!(
+                out,
+                "  {} calls take {:.1} MiB more than {} in metadata and JIT code: {:.0} % of all but the Java heap",
+                many.calls,
+                bytes / 1048576.0,
+                few.calls,
+                share * 100.0
+            )?;
+        }
+        let unsettled: usize = points.iter().map(|point| point.unsettled()).sum();
+        if unsettled > 0 {
+            writeln!(out, "  {unsettled} JVMs were looked at before their compilers came to rest")?;
+        }
+        writeln!(out)?;
+    }
+    published(out)?;
+    ended.map_or(Ok(()), |why| writeln!(out, "\nnot complete: {why}"))
+}
+
+/// By JDK and accessors.
+fn kinds(points: &[Point]) -> Vec<Vec<&Point>> {
+    let mut kinds: Vec<Vec<&Point>> = Vec::new();
+    for point in points {
+        let same = |kind: &&mut Vec<&Point>| {
+            kind.first().is_some_and(|one| one.jdk == point.jdk && one.accessors == point.accessors)
+        };
+        match kinds.iter_mut().find(same) {
+            Some(kind) => kind.push(point),
+            None => kinds.push(vec![point]),
+        }
+    }
+    kinds
+}
+
+fn row(out: &mut dyn Write, point: &Point) -> io::Result<()> {
+    write!(out, "  {:>6} {:>8}", point.calls, plain(point.classes(), 0))?;
+    COLUMNS.iter().try_for_each(|column| write!(out, " {:>9}", mib(point.column(column))))?;
+    writeln!(
+        out,
+        " {:>9} {:>9} {:>8} {:>8}",
+        mib(point.rest()),
+        mib(point.java_heap()),
+        mib(point.total()),
+        plain(point.call_ms(), 0)
+    )
+}
+
+fn published(out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "published (OOPSLA 2010; 6,000 fields, 32-bit J9 Java 6, x86; MB)")?;
+    writeln!(out, "  {:>6} {:>8} {:>9} {:>9}", "CALLS", "", "METADATA", "JIT CODE")?;
+    for (calls, metadata, code) in PUBLISHED {
+        writeln!(out, "  {calls:>6} {:>8} {metadata:>9.1} {code:>9.1}", "")?;
+    }
+    let text = format!(
+        "2000 calls took {PUBLISHED_MORE} MB more than 10, {:.0} % of all memory in use",
+        PUBLISHED_MORE_SHARE * 100.0
+    );
+    wrapped(&text, width() - 2).iter().try_for_each(|line| writeln!(out, "  {line}"))
+}
+
+pub fn json(setup: &Setup, points: &[Point], ended: Option<&str>) -> Value {
+    let published = PUBLISHED.map(|(calls, metadata, code)| {
+        json!({"calls": calls, "class_metadata_mib": metadata, "jit_code_mib": code})
+    });
+    let accounts =
+        points.iter().flat_map(|point| &point.samples).flat_map(|sample| [&sample.loaded, &sample.called]);
+    json!({
+        "schema": "marusa/bench-reflection/1",
+        "machine": setup.machine,
+        "options": setup.options,
+        "fields": setup.fields,
+        "classes": setup.classes,
+        "published": published,
+        "points": points.iter().map(point_json).collect::<Vec<_>>(),
+        "ended": ended,
+        "gaps": gaps(accounts),
+    })
+}
+
+fn point_json(point: &Point) -> Value {
+    let samples = point.samples.iter().map(|sample| {
+        json!({
+            "loaded": account_json(&sample.loaded),
+            "called": account_json(&sample.called),
+            "call_ms": sample.call_ms,
+            "at_rest": sample.at_rest,
+        })
+    });
+    let mut value = json!({
+        "jdk": point.jdk,
+        "accessors": point.accessors.word(),
+        "does": point.accessors.story(point.feature),
+        "options": point.accessors.options(point.feature),
+        "calls": point.calls,
+        "classes": spread_json(point.classes()),
+        "rest_bytes": spread_json(point.rest()),
+        "java_heap_bytes": spread_json(point.java_heap()),
+        "resident_bytes": spread_json(point.total()),
+        "call_ms": spread_json(point.call_ms()),
+        "samples": samples.collect::<Vec<_>>(),
+    });
+    for column in &COLUMNS {
+        value[format!("{}_bytes", column.key)] = spread_json(point.column(column));
+    }
+    value
+}

@@ -1,0 +1,210 @@
+//! `marusa bench throughput`: the table of the arms, and what large pages and a large heap give beside what was said of them in
+//! 2008.
+
+use super::cells::{lines, mean, middle, percent, ratio};
+use super::fork::machine;
+use super::trials;
+use crate::experiment::bench::throughput::{Arm, ArmFigures, Comparison, Settings, Trial, report};
+use crate::experiment::bench::trials::{Arm as _, Planned};
+use crate::pages::subject::size;
+use serde_json::{Value, json as value};
+use std::io::{self, Write};
+
+pub const SCHEMA: &str = "marusa/bench-throughput/1";
+
+/// Everything that was found.
+pub struct Results<'a> {
+    pub settings: &'a Settings,
+    pub arms: &'a [Arm],
+    pub trials: &'a [Trial],
+    /// A signal ended it before its time.
+    pub stopped: bool,
+    pub at: String,
+}
+
+/// What was said of large pages with 3.5 GB, and of that heap without them.
+const PUBLISHED: [(&str, &str); 2] = [
+    (
+        "2008, 3.5 GB on large pages",
+        "throughput more than 3 times in all, 60 to 70 % of it from this; a third of the collections; a third of their time; \
+         each stop much shorter",
+    ),
+    ("2008, 3.5 GB on small pages", "nothing gained over smaller heaps"),
+];
+
+pub fn text(out: &mut dyn Write, results: &Results) -> io::Result<()> {
+    head(out, results.settings)?;
+    let found = report(results.arms, results.trials);
+    table(out, &found.arms)?;
+    if !found.by_pages.is_empty() {
+        comparisons(out, "against 4k pages, same heap", &found.by_pages)?;
+    }
+    if !found.by_heap.is_empty() {
+        comparisons(out, "against the smallest heap on 4k", &found.by_heap)?;
+    }
+    if !found.by_pages.is_empty() || !found.by_heap.is_empty() {
+        lines(
+            out,
+            "CPU, collections and stopped time are a request: they do not hang on how much of the processors others left.",
+            0,
+        )?;
+    }
+    writeln!(out)?;
+    for (what, said) in PUBLISHED {
+        lines(out, &format!("{what}: {said}"), 0)?;
+    }
+    trials::not_counted(out, results.trials)?;
+    match found.is_complete {
+        _ if results.stopped => {
+            writeln!(out, "NOT complete: a signal ended it; the trials above are all that there are")
+        }
+        true => {
+            writeln!(out, "complete: every arm has its figures, on pages that were verified in each trial")
+        }
+        false => writeln!(out, "NOT complete: an arm above lacks a figure"),
+    }
+}
+
+fn head(out: &mut dyn Write, settings: &Settings) -> io::Result<()> {
+    let what = format!(
+        "DayTrader on TomEE with Derby, JDK {}, {} collector, {} clients, {} s after {} s of warm-up, {} rounds, seed {}",
+        settings.jdk,
+        settings.gc,
+        settings.clients,
+        settings.seconds,
+        settings.warm_up_seconds,
+        settings.rounds,
+        settings.seed
+    );
+    lines(out, &what, 0)?;
+    lines(out, &machine(&settings.machine), 0)
+}
+
+fn table(out: &mut dyn Write, arms: &[ArmFigures]) -> io::Result<()> {
+    writeln!(out)?;
+    writeln!(
+        out,
+        "{:<6} {:<10} {:>5} {:>14} {:>6} {:>6} {:>6} {:>6} {:>7} {:>8} {:>7}",
+        "heap",
+        "pages",
+        "runs",
+        "requests/s",
+        "p50 ms",
+        "p99",
+        "p99.9",
+        "errors",
+        "CPU ms",
+        "on pages",
+        "RSS MiB"
+    )?;
+    for one in arms {
+        writeln!(
+            out,
+            "{:<6} {:<10} {:>5} {:>14} {:>6} {:>6} {:>6} {:>6} {:>7} {:>8} {:>7}",
+            size(one.arm.heap_bytes),
+            one.arm.pages.name(),
+            format!("{}/{}", one.counted, one.trials),
+            mean(one.requests_per_second),
+            middle(one.p50_ms),
+            middle(one.p99_ms),
+            middle(one.p999_ms),
+            one.errors.map_or("-".to_string(), |errors| errors.to_string()),
+            middle(one.cpu_ms_per_request),
+            percent(one.page_share_min),
+            one.resident_bytes.map_or("-".to_string(), |bytes| format!("{:.0}", bytes.mean / 1048576.0)),
+        )?;
+    }
+    writeln!(out)?;
+    writeln!(
+        out,
+        "{:<6} {:<10} {:>15} {:>17} {:>20} {:>14} {:>11}",
+        "heap",
+        "pages",
+        "collections/min",
+        "a 1000 requests",
+        "stopped, ms a second",
+        "mean stop, ms",
+        "longest, ms"
+    )?;
+    for one in arms {
+        writeln!(
+            out,
+            "{:<6} {:<10} {:>15} {:>17} {:>20} {:>14} {:>11}",
+            size(one.arm.heap_bytes),
+            one.arm.pages.name(),
+            mean(one.collections_per_minute),
+            mean(one.collections_per_1000_requests),
+            mean(one.gc_stopped_ms_per_second),
+            mean(one.mean_stop_ms),
+            one.longest_stop_ms.map_or("-".to_string(), super::cells::number),
+        )?;
+    }
+    lines(
+        out,
+        "CPU ms: of the server, a request. on pages: of the heap in memory, in the worst trial that counts.",
+        0,
+    )
+}
+
+fn comparisons(out: &mut dyn Write, title: &str, all: &[Comparison]) -> io::Result<()> {
+    writeln!(out, "\n{title}")?;
+    let row = |out: &mut dyn Write, name: &str, [a, b, c, d, e]: [&str; 5]| {
+        writeln!(out, "{name:<16} {a:>15} {b:>15} {c:>15} {d:>15} {e:>15}")
+    };
+    row(out, "", ["throughput", "CPU", "collections", "stopped time", "mean stop"])?;
+    for one in all {
+        let (cpu, collections) = (one.cpu_per_request, one.collections_per_request);
+        let cells = [one.throughput, cpu, collections, one.gc_stopped_per_request, one.mean_stop].map(ratio);
+        // Intervals are wide: then each row has two lines.
+        let parts = cells.each_ref().map(|cell| match cell.find(" (") {
+            Some(at) => (&cell[..at], &cell[at + 1..]),
+            None => (cell.as_str(), ""),
+        });
+        row(out, &one.arm.name(), parts.map(|(ratio, _)| ratio))?;
+        if parts.iter().any(|(_, interval)| !interval.is_empty()) {
+            row(out, "", parts.map(|(_, interval)| interval))?;
+        }
+    }
+    Ok(())
+}
+
+pub fn json(results: &Results) -> Value {
+    let found = report(results.arms, results.trials);
+    value!({
+        "schema": SCHEMA,
+        "at": results.at,
+        "settings": results.settings,
+        "complete": found.is_complete,
+        "stopped": results.stopped,
+        "arms": found.arms,
+        "against_small_pages": found.by_pages,
+        "against_the_smallest_heap": found.by_heap,
+        "published": PUBLISHED.map(|(what, said)| value!({"what": what, "said": said})),
+        "trials": results.trials,
+        "gaps": trials::gaps(results.trials),
+    })
+}
+
+pub fn dry_run(
+    out: &mut dyn Write,
+    settings: &Settings,
+    planned: &[Planned<Arm>],
+    missing: Option<&str>,
+) -> io::Result<()> {
+    head(out, settings)?;
+    let seconds = settings.seconds + settings.warm_up_seconds + SECONDS_BESIDE;
+    trials::length(out, settings.rounds * planned.len(), seconds)?;
+    planned.iter().try_for_each(|one| trials::planned(out, one))?;
+    if let Some(missing) = missing {
+        writeln!(out)?;
+        lines(out, missing, 0)?;
+    }
+    writeln!(out, "\ndry run: nothing was started or changed")
+}
+
+/// To start the server, fill its database, look at its pages and end it.
+const SECONDS_BESIDE: f64 = 25.0;
+
+pub fn dry_run_json(settings: &Settings, planned: &[Planned<Arm>], missing: Option<&str>) -> Value {
+    value!({"schema": SCHEMA, "dry_run": true, "settings": settings, "arms": planned, "missing": missing, "gaps": []})
+}

@@ -1,0 +1,216 @@
+//! What grew between two moments: the answer in one sentence, then the table that was asked for. At most 100 columns.
+
+pub mod json;
+#[cfg(test)]
+mod tests;
+
+use super::units::{human, human_signed, shorten, wrapped};
+use super::width::width;
+use crate::base::Bytes;
+use crate::map::Area;
+use crate::map::diff::{Cause, Causes, Diff, Row, What};
+use std::io::{self, Write};
+
+/// What a side is and where it comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// The file, or "now".
+    pub from: String,
+    pub at: Option<String>,
+    pub pid: Option<i32>,
+    pub command: Option<String>,
+    /// Of a recording: how old the account was at that moment.
+    pub account_age_ms: Option<u64>,
+}
+
+/// Which table.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    Area,
+    Part,
+    Arena,
+    Library,
+    Thread,
+}
+
+const ROWS_MAX: usize = 40;
+const NAME_MAX: usize = 42;
+const FIGURE: usize = 11;
+/// Below it there is no room for what was before.
+const ALL_FIGURES_MIN: usize = 75;
+/// A part is shown below its area from this share of its area's change on.
+const PART_PERCENT: u64 = 5;
+
+pub fn text(out: &mut dyn Write, before: &Taken, now: &Taken, diff: &Diff, by: By) -> io::Result<()> {
+    head(out, before, now, diff)?;
+    for line in wrapped(&sentence(&diff.causes), width()) {
+        writeln!(out, "{}", shorten(&line, width()))?;
+    }
+    writeln!(out)?;
+    match by {
+        By::Area => areas(out, diff),
+        By::Part => {
+            let rows =
+                diff.parts.iter().map(|row| (format!("{} / {}", row.key.0.title(), row.key.1), figures(row)));
+            table(out, "AREA / PART", rows.collect())
+        }
+        By::Arena => {
+            let rows = diff.arenas.iter().map(|arena| {
+                let freed = arena.freed.map_or("unknown".to_string(), human_signed);
+                (format!("arena {}  freed {freed}", arena.row.key.number), figures(&arena.row))
+            });
+            table(out, "ARENA OF MALLOC", rows.collect())
+        }
+        By::Library => {
+            let rows = diff.libraries.iter().map(|row| (row.key.clone(), figures(row)));
+            table(out, "LIBRARY OR FILE", rows.collect())
+        }
+        By::Thread => {
+            let rows = diff.threads.iter().map(|thread| {
+                (
+                    format!("{} ({} -> {})", thread.row.key, thread.threads_before, thread.threads_now),
+                    figures(&thread.row),
+                )
+            });
+            table(out, "THREADS (HOW MANY), THEIR STACKS", rows.collect())
+        }
+    }
+}
+
+fn head(out: &mut dyn Write, before: &Taken, now: &Taken, diff: &Diff) -> io::Result<()> {
+    let who = |taken: &Taken| {
+        let pid = taken.pid.map_or("unknown pid".to_string(), |pid| format!("pid {pid}"));
+        format!("{pid}  {}", taken.command.as_deref().unwrap_or(""))
+    };
+    writeln!(out, "{}", shorten(who(now).trim_end(), width()))?;
+    // One side may have its arguments, and the other only its main class.
+    if before.pid != now.pid {
+        writeln!(out, "{}", shorten(&format!("against {}", who(before)), width()))?;
+    }
+    let when = |taken: &Taken| {
+        let at = taken.at.as_deref().unwrap_or("an unknown time");
+        let age =
+            taken.account_age_ms.map_or(String::new(), |age| format!(", then {:.1} s old", age as f64 / 1e3));
+        format!("{at} ({}{age})", taken.from)
+    };
+    for line in wrapped(&format!("from {} to {}", when(before), when(now)), width()) {
+        writeln!(out, "{}", shorten(&line, width()))?;
+    }
+    let kernel = diff.kernel_resident.map_or("unknown".to_string(), human_signed);
+    let tables = diff.page_tables.map_or("unknown".to_string(), human_signed);
+    let (resident, before, now) = (human_signed(diff.resident()), human(diff.before), human(diff.now));
+    let sums =
+        format!("resident {resident} ({before} -> {now}), by the kernel {kernel}, page tables {tables}");
+    writeln!(out)?;
+    for line in wrapped(&sums, width()) {
+        writeln!(out, "{line}")?;
+    }
+    writeln!(out)
+}
+
+/// "Of +412 MiB: 380 MiB freed memory that arena 7 of malloc holds, 32 MiB class metadata (metaspace)."
+pub fn sentence(causes: &Causes) -> String {
+    let total = human_signed(causes.total);
+    if causes.causes.is_empty() {
+        return match causes.total {
+            0 => "Nothing grew and nothing shrank.".to_string(),
+            _ => format!("{total} in all, in pieces too small to name."),
+        };
+    }
+    let mut named: Vec<String> =
+        causes.causes.iter().map(|cause| cause_words(cause, causes.total < 0)).collect();
+    if causes.rest != 0 {
+        named.push(format!("{} elsewhere", amount(causes.rest, causes.total < 0)));
+    }
+    let against = causes.against.as_ref().map(|cause| {
+        let verb = if cause.bytes < 0 { "less" } else { "more" };
+        format!("; against it {} {verb} {}", human(cause.bytes.unsigned_abs()), what_words(&cause.what))
+    });
+    format!("Of {total}: {}{}.", named.join(", "), against.unwrap_or_default())
+}
+
+fn cause_words(cause: &Cause, is_less: bool) -> String {
+    format!("{} {}", amount(cause.bytes, is_less), what_words(&cause.what))
+}
+
+/// In a sentence that tells what became less, an amount has no sign.
+fn amount(bytes: i64, is_less: bool) -> String {
+    match (bytes < 0, is_less) {
+        (true, false) => human_signed(bytes),
+        _ => human(bytes.unsigned_abs()),
+    }
+}
+
+fn what_words(what: &What) -> String {
+    match what {
+        What::Area(area) => area.title().to_string(),
+        What::Part(area, part) if part == area.title() => part.clone(),
+        What::Part(area, part) => format!("{} ({part})", area.title()),
+        What::FreedInArena(0) => "freed memory held in malloc's main arena".to_string(),
+        What::FreedInArena(number) => format!("freed memory held in malloc's arena {number}"),
+        What::FreedInArenas(count) => format!("freed memory held in {count} arenas of malloc"),
+        What::Threads(name, 0) => format!("stacks of threads '{name}'"),
+        What::Threads(name, more @ 1..) => format!("stacks of {more} more threads '{name}'"),
+        What::Threads(name, less) => format!("stacks of {} fewer threads '{name}'", less.unsigned_abs()),
+    }
+}
+
+/// What a line has beside its name.
+struct Figures {
+    resident: i64,
+    before: Option<Bytes>,
+    now: Option<Bytes>,
+    committed: i64,
+    in_use: Option<i64>,
+}
+
+fn figures<K>(row: &Row<K>) -> Figures {
+    Figures {
+        resident: row.resident,
+        before: row.before,
+        now: row.now,
+        committed: row.committed,
+        in_use: row.in_use,
+    }
+}
+
+fn areas(out: &mut dyn Write, diff: &Diff) -> io::Result<()> {
+    let mut rows = Vec::new();
+    for area in &diff.areas {
+        rows.push((area.key.title().to_string(), figures(area)));
+        let parts = diff.parts.iter().filter(|part| part.key.0 == area.key && is_shown(area, part.resident));
+        rows.extend(parts.map(|part| (format!("  {}", part.key.1), figures(part))));
+    }
+    table(out, "AREA", rows)
+}
+
+fn is_shown(area: &Row<Area>, part: i64) -> bool {
+    part.unsigned_abs().saturating_mul(100) >= area.resident.unsigned_abs().saturating_mul(PART_PERCENT)
+        && part != 0
+}
+
+fn table(out: &mut dyn Write, title: &str, rows: Vec<(String, Figures)>) -> io::Result<()> {
+    if rows.is_empty() {
+        return writeln!(out, "nothing of this kind changed");
+    }
+    cells(out, title, ["RESIDENT", "BEFORE", "NOW", "COMMITTED", "IN USE"].map(str::to_string))?;
+    for (name, figures) in rows.iter().take(ROWS_MAX) {
+        let bytes = |bytes: Option<Bytes>| bytes.map_or("-".to_string(), human);
+        let in_use = figures.in_use.map_or("-".to_string(), human_signed);
+        let committed = human_signed(figures.committed);
+        let resident = human_signed(figures.resident);
+        cells(out, name, [resident, bytes(figures.before), bytes(figures.now), committed, in_use])?;
+    }
+    match rows.len().saturating_sub(ROWS_MAX) {
+        0 => Ok(()),
+        more => writeln!(out, "and {more} more (--json lists all)"),
+    }
+}
+
+fn cells(out: &mut dyn Write, name: &str, figures: [String; 5]) -> io::Result<()> {
+    let shown = if width() < ALL_FIGURES_MIN { 3 } else { figures.len() };
+    let room = width().saturating_sub(shown * FIGURE).min(NAME_MAX);
+    let mut line = format!("{:<room$}", shorten(name, room));
+    figures.iter().take(shown).for_each(|figure| line.push_str(&format!(" {figure:>10}")));
+    writeln!(out, "{line}")
+}

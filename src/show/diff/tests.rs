@@ -1,0 +1,77 @@
+use super::*;
+use crate::map::diff::diff;
+use crate::map::sums::{ArenaSum, Sum, Sums};
+use crate::show::width::within;
+
+const MIB: u64 = 1 << 20;
+
+fn sums(freed: u64, metaspace: u64) -> Sums {
+    let of = |resident| Sum { resident, committed: resident, ..Sum::default() };
+    let arena = ArenaSum { number: 7, resident: freed, freed: Some(freed), in_use: Some(0) };
+    Sums {
+        areas: [(Area::MallocFreed, of(freed)), (Area::ClassMetadata, of(metaspace))].into(),
+        parts: [
+            ((Area::MallocFreed, "unsorted\u{1b}[2J".to_string()), of(freed)),
+            ((Area::ClassMetadata, "metaspace".to_string()), of(metaspace)),
+        ]
+        .into(),
+        arenas: [(0x7f00_0000_0030, arena)].into(),
+        ..Sums::default()
+    }
+}
+
+fn shown(by: By) -> String {
+    let before =
+        Taken { from: "a.marusa".to_string(), pid: Some(7), account_age_ms: Some(1500), ..Taken::default() };
+    let now = Taken {
+        from: "now".to_string(),
+        pid: Some(7),
+        command: Some("Main".to_string()),
+        ..Taken::default()
+    };
+    let mut out = Vec::new();
+    text(&mut out, &before, &now, &diff(&sums(20 * MIB, 8 * MIB), &sums(400 * MIB, 40 * MIB)), by)
+        .expect("memory");
+    String::from_utf8(out).expect("text")
+}
+
+#[test]
+fn the_answer_in_one_sentence() {
+    let text = shown(By::Area);
+    let answer = "Of +412.0 MiB: 380.0 MiB freed memory held in malloc's arena 7, 32.0 MiB class metadata (metaspace).";
+    assert!(text.replace('\n', " ").contains(answer), "{text}");
+    assert!(text.contains("then 1.5 s old"), "{text}");
+    assert!(!text.contains('\u{1b}'), "names are shown, not obeyed");
+}
+
+#[test]
+fn every_table_fits_its_width() {
+    for columns in [60, 80, 100] {
+        for by in [By::Area, By::Part, By::Arena, By::Library, By::Thread] {
+            let text = within(columns, || shown(by));
+            assert!(text.lines().all(|line| line.chars().count() <= columns), "{columns}: {text}");
+        }
+    }
+}
+
+#[test]
+fn nothing_less_and_the_other_way() {
+    let same = diff(&sums(MIB, MIB), &sums(MIB, MIB));
+    assert_eq!(sentence(&same.causes), "Nothing grew and nothing shrank.");
+    let less = diff(&sums(400 * MIB, 40 * MIB), &sums(20 * MIB, 100 * MIB));
+    assert_eq!(
+        sentence(&less.causes),
+        "Of -320.0 MiB: 380.0 MiB freed memory held in malloc's arena 7; against it 60.0 MiB more class metadata (metaspace)."
+    );
+}
+
+#[test]
+fn the_json_has_all_tables_and_says_what_is_not_known() {
+    let found = diff(&sums(20 * MIB, 8 * MIB), &sums(400 * MIB, 40 * MIB));
+    let value = json::json(&Taken::default(), &Taken::default(), &found);
+    assert_eq!(value["schema"], "marusa/diff/1");
+    assert_eq!(value["causes"][0]["arena"], 7);
+    assert_eq!(value["arenas"][0]["freed_grown_bytes"], 380 * MIB);
+    assert!(value["kernel_resident_grown_bytes"].is_null());
+    assert!(value["gaps"].as_array().is_some_and(|gaps| gaps.len() >= 2), "{value}");
+}

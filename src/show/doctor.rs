@@ -1,0 +1,340 @@
+//! Findings for people: the count by level, then each with its evidence, its cost and its remedies, the worst first; and what
+//! could not be judged, since no finding is not the same as healthy.
+
+mod json;
+mod sarif;
+#[cfg(test)]
+mod tests;
+
+pub use json::json;
+pub use sarif::sarif;
+
+use super::units::{human, shorten, wrapped};
+use super::width::width;
+use crate::base::Gap;
+use crate::doctor::facts::gather::{Gathered, Patient};
+use crate::doctor::{Cost, Entry, Evidence, Finding, Level, Remedy, Subject};
+use serde_json::{Value, json};
+use std::io::{self, Write};
+
+/// What is shown whole of a host with hundreds of JVMs; JSON has all.
+const FINDINGS_SHOWN_MAX: usize = 50;
+const GAPS_SHOWN_MAX: usize = 12;
+/// Pids that a gap names.
+const PIDS_SHOWN_MAX: usize = 4;
+/// Columns of the evidence: what, and its value. What is left is the source's, if that is enough.
+const WHAT_COLUMNS_MAX: usize = 44;
+const VALUE_COLUMNS_MAX: usize = 30;
+const SOURCE_COLUMNS_MIN: usize = 16;
+
+/// What was examined and found.
+pub struct Shown<'a> {
+    pub gathered: &'a Gathered,
+    /// The worst first.
+    pub findings: &'a [Finding],
+    pub ignored: &'a [String],
+    pub catalog: &'a [Entry],
+    /// Whether the host was examined.
+    pub has_host: bool,
+    pub took_ms: f64,
+}
+
+impl Shown<'_> {
+    fn rules(&self) -> usize {
+        self.catalog.iter().filter(|entry| !self.ignored.iter().any(|id| id == entry.rule.id)).count()
+    }
+    fn count(&self, level: Level) -> usize {
+        self.findings.iter().filter(|finding| finding.level == level).count()
+    }
+    fn patient(&self, pid: i32) -> Option<&Patient> {
+        self.gathered.patients.iter().find(|patient| patient.pid == pid)
+    }
+    fn examined(&self) -> usize {
+        self.gathered.patients.iter().filter(|patient| patient.unread.is_none()).count()
+    }
+    /// Once each, with the pid of the JVM that it is about.
+    fn gaps(&self) -> Vec<(Option<i32>, &Gap)> {
+        let facts = &self.gathered.facts;
+        let of_host = facts.host.gaps.iter().chain(&self.gathered.unlisted).map(|gap| (None, gap));
+        let unread = self.gathered.patients.iter().filter_map(|it| Some((Some(it.pid), it.unread.as_ref()?)));
+        let of_jvms = facts.jvms.iter().flat_map(|jvm| jvm.gaps.iter().map(|gap| (Some(jvm.pid), gap)));
+        let mut gaps: Vec<(Option<i32>, &Gap)> = Vec::new();
+        for gap in of_host.chain(unread).chain(of_jvms) {
+            if !gaps.contains(&gap) {
+                gaps.push(gap);
+            }
+        }
+        gaps
+    }
+}
+
+pub fn text(out: &mut dyn Write, shown: &Shown) -> io::Result<()> {
+    lines(out, "", &headline(shown))?;
+    for finding in shown.findings.iter().take(FINDINGS_SHOWN_MAX) {
+        writeln!(out)?;
+        one(out, shown, finding)?;
+    }
+    if shown.findings.len() > FINDINGS_SHOWN_MAX {
+        let more = shown.findings.len() - FINDINGS_SHOWN_MAX;
+        writeln!(out, "\nand {more} more (--json lists all)")?;
+    }
+    if let Some(view) = view(shown) {
+        writeln!(out)?;
+        lines(out, "", &view)?;
+    }
+    gaps(out, shown)?;
+    match shown.findings.first() {
+        Some(worst) => lines(out, "\n", &format!("marusa doctor --explain {} says more", worst.id)),
+        None => Ok(()),
+    }
+}
+
+/// "1 critical, 2 warn: the host and 3 JVMs, 31 rules, watched for 1.0 s"
+fn headline(shown: &Shown) -> String {
+    let counts = [Level::Critical, Level::Warn, Level::Info]
+        .into_iter()
+        .filter(|level| shown.count(*level) > 0)
+        .map(|level| format!("{} {}", shown.count(level), level.word()));
+    let counts: Vec<String> = counts.collect();
+    let found = if counts.is_empty() { "nothing found".to_string() } else { counts.join(", ") };
+    let ignored = match shown.ignored.len() {
+        0 => String::new(),
+        count => format!(" ({count} ignored)"),
+    };
+    let seconds = shown.gathered.facts.host.seconds;
+    let watched = if shown.has_host { format!(", watched for {seconds:.1} s") } else { String::new() };
+    let gaps = shown.gaps().len();
+    let judged = match gaps {
+        0 => "; nothing was left unjudged".to_string(),
+        1 => "; 1 thing could not be judged".to_string(),
+        _ => format!("; {gaps} things could not be judged"),
+    };
+    let rules = match shown.rules() {
+        1 => "1 rule".to_string(),
+        count => format!("{count} rules"),
+    };
+    format!("{found}: {} examined by {rules}{ignored}{watched}{judged}", who(shown))
+}
+
+fn who(shown: &Shown) -> String {
+    let examined = shown.examined();
+    let unread = shown.gathered.patients.len() - examined;
+    let jvms = match (examined, shown.gathered.patients.as_slice()) {
+        (1, [patient]) => name(patient),
+        (1, _) => "1 JVM".to_string(),
+        (count, _) => format!("{count} JVMs"),
+    };
+    let others = if unread > 0 { format!(" ({unread} more could not be read)") } else { String::new() };
+    match (shown.has_host, shown.gathered.patients.len()) {
+        (true, 0) => "the host".to_string(),
+        (true, _) => format!("the host and {jvms}{others}"),
+        (false, _) => jvms,
+    }
+}
+
+/// "pid 4711 com.example.Main".
+fn name(patient: &Patient) -> String {
+    let main = patient.main.as_deref().unwrap_or_default();
+    // The end of a class or a path tells more than its start.
+    let short = main.rsplit('/').next().unwrap_or(main);
+    format!("pid {} {}", patient.pid, shorten(short, 48)).trim_end().to_string()
+}
+
+fn subject(shown: &Shown, subject: Subject) -> String {
+    match subject {
+        Subject::Host => "the host".to_string(),
+        Subject::Jvm(pid) => shown.patient(pid).map_or_else(|| format!("pid {pid}"), name),
+    }
+}
+
+fn one(out: &mut dyn Write, shown: &Shown, finding: &Finding) -> io::Result<()> {
+    let level = finding.level.word().to_uppercase();
+    let head = format!("{level:<8}  {}  {}", finding.id, subject(shown, finding.subject));
+    writeln!(out, "{}", shorten(&head, width()))?;
+    lines(out, "  ", &finding.title)?;
+    evidence(out, &finding.evidence)?;
+    if let Some(cost) = cost(&finding.cost) {
+        lines(out, "  ", &format!("costs {cost}"))?;
+    }
+    for remedy in &finding.remedies {
+        let (label, is_command) = label(remedy);
+        let text = remedy.text();
+        match is_command {
+            // Not wrapped: it is there to be pasted.
+            true => text.lines().try_for_each(|line| writeln!(out, "  {label:<10}  {}", clean(line)))?,
+            false => {
+                for (index, line) in wrapped(text, width() - 14).iter().enumerate() {
+                    let label = if index == 0 { label } else { "" };
+                    writeln!(out, "  {label:<10}  {line}")?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn evidence(out: &mut dyn Write, evidence: &[Evidence]) -> io::Result<()> {
+    let rows: Vec<(String, String, &str)> = evidence
+        .iter()
+        .map(|it| (shorten(&it.what, WHAT_COLUMNS_MAX), value(it), it.source.as_str()))
+        .collect();
+    let longest = |column: fn(&(String, String, &str)) -> usize, most: usize| {
+        rows.iter().map(column).filter(|columns| *columns <= most).max().unwrap_or(0)
+    };
+    let what_columns = longest(|row| row.0.chars().count(), WHAT_COLUMNS_MAX);
+    let value_columns = longest(|row| row.1.chars().count(), VALUE_COLUMNS_MAX);
+    for ((what, value, source), evidence) in rows.iter().zip(evidence) {
+        let value = clean(value);
+        // Figures stand to the right, words to the left.
+        let value = match evidence.number {
+            Some(_) => format!("{value:>value_columns$}"),
+            None => format!("{value:<value_columns$}"),
+        };
+        let line = format!("    {what:<what_columns$}  {value}");
+        let left = width().saturating_sub(line.chars().count() + 2);
+        match left >= SOURCE_COLUMNS_MIN {
+            true => writeln!(out, "{line}  {}", shorten(source, left))?,
+            false => long(out, what, what_columns, value.trim())?,
+        }
+    }
+    Ok(())
+}
+
+/// A value that leaves no room for its source: in full, over as many lines as it takes.
+fn long(out: &mut dyn Write, what: &str, what_columns: usize, value: &str) -> io::Result<()> {
+    let start = what_columns + 6;
+    let room = width().saturating_sub(start).max(SOURCE_COLUMNS_MIN);
+    for (index, piece) in wrapped(value, room).iter().enumerate() {
+        let what = if index == 0 { what } else { "" };
+        writeln!(out, "{}", shorten(&format!("    {what:<what_columns$}  {piece}"), width()))?;
+    }
+    Ok(())
+}
+
+/// For people; bytes are written as everywhere else.
+pub(super) fn value(evidence: &Evidence) -> String {
+    match (evidence.unit, evidence.number) {
+        ("bytes", Some(bytes)) if evidence.value.is_empty() => human(bytes.max(0.0) as u64),
+        _ => evidence.value.clone(),
+    }
+}
+
+/// `None`: not known.
+pub(super) fn cost(cost: &Cost) -> Option<String> {
+    let parts = [
+        cost.bytes.map(human),
+        cost.cpu_percent.map(|percent| format!("{percent:.1} % of a CPU")),
+        cost.stall_ms.map(|ms| format!("{ms:.1} ms of waiting while it was watched")),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// What a remedy is, and whether it stands on a line of its own.
+pub(super) fn label(remedy: &Remedy) -> (&'static str, bool) {
+    match remedy {
+        Remedy::Command(_) => ("run", true),
+        Remedy::JvmOption(_) => ("JVM option", true),
+        Remedy::Environment(_) => ("variable", true),
+        Remedy::Setting(_) => ("as root", true),
+        Remedy::Advice(_) => ("or", false),
+    }
+}
+
+fn kind(remedy: &Remedy) -> &'static str {
+    match remedy {
+        Remedy::Command(_) => "command",
+        Remedy::JvmOption(_) => "jvm_option",
+        Remedy::Environment(_) => "environment",
+        Remedy::Setting(_) => "setting",
+        Remedy::Advice(_) => "advice",
+    }
+}
+
+/// Which figures are not of what the user may think.
+fn view(shown: &Shown) -> Option<String> {
+    let view = &shown.gathered.facts.host.view;
+    if !shown.has_host || !view.is_container {
+        return None;
+    }
+    let own = match view.covered.as_slice() {
+        [] => String::new(),
+        files => format!("; {} may be the container's", files.join(", ")),
+    };
+    Some(format!(
+        "marusa runs in a container: it sees the JVMs of this container only; memory, vmstat, pressure, pools and settings of \
+         pages are the host's{own}"
+    ))
+}
+
+fn gaps(out: &mut dyn Write, shown: &Shown) -> io::Result<()> {
+    let mut merged: Vec<(&Gap, Vec<i32>)> = Vec::new();
+    for (pid, gap) in shown.gaps() {
+        match merged.iter_mut().find(|(known, _)| *known == gap) {
+            Some((_, pids)) => pids.extend(pid),
+            None => merged.push((gap, pid.into_iter().collect())),
+        }
+    }
+    if !merged.is_empty() {
+        writeln!(out, "\nnot judged, since it could not be read:")?;
+    }
+    for (gap, pids) in merged.iter().take(GAPS_SHOWN_MAX) {
+        let named: Vec<String> = pids.iter().take(PIDS_SHOWN_MAX).map(i32::to_string).collect();
+        let more = match pids.len().saturating_sub(PIDS_SHOWN_MAX) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let of = if pids.is_empty() { String::new() } else { format!("pid {}{more}: ", named.join(", ")) };
+        lines(out, "  ", &format!("{of}{}: {}", gap.what, gap.why))?;
+        gap.hint.iter().try_for_each(|hint| lines(out, "    ", hint))?;
+    }
+    match merged.len().checked_sub(GAPS_SHOWN_MAX + 1) {
+        Some(more) => writeln!(out, "  and {} more (--json lists all)", more + 1),
+        None => Ok(()),
+    }
+}
+
+/// All that is looked for.
+pub fn list(out: &mut dyn Write, catalog: &[Entry]) -> io::Result<()> {
+    let ids = catalog.iter().map(|entry| entry.rule.id.len()).max().unwrap_or(0);
+    for entry in catalog {
+        let head = format!("{:<ids$}  {:<14}  ", entry.rule.id, levels(entry));
+        let indent = head.chars().count();
+        let room = width().saturating_sub(indent).max(20);
+        for (index, line) in wrapped(entry.rule.title, room).iter().enumerate() {
+            match index {
+                0 => writeln!(out, "{head}{line}")?,
+                _ => writeln!(out, "{:indent$}{line}", "")?,
+            }
+        }
+    }
+    lines(out, "\n", &format!("{} rules; marusa doctor --explain ID prints the page of one", catalog.len()))
+}
+
+/// "warn", "info, critical", "info..critical".
+fn levels(entry: &Entry) -> String {
+    match entry.levels {
+        [Level::Info, Level::Warn, Level::Critical] => "info..critical".to_string(),
+        levels => levels.iter().map(|level| level.word()).collect::<Vec<_>>().join(", "),
+    }
+}
+
+pub fn list_json(catalog: &[Entry]) -> Value {
+    let rule = |entry: &Entry| {
+        let levels: Vec<&str> = entry.levels.iter().map(|level| level.word()).collect();
+        json!({"id": entry.rule.id, "title": entry.rule.title, "levels": levels, "page": entry.rule.page()})
+    };
+    json!({"schema": "marusa/doctor-rules/1", "rules": catalog.iter().map(rule).collect::<Vec<Value>>()})
+}
+
+/// Text of a target may stand in a remedy: no control characters reach the terminal.
+fn clean(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
+}
+
+/// Wrapped and indented.
+fn lines(out: &mut dyn Write, indent: &str, text: &str) -> io::Result<()> {
+    let (before, indent) = indent.strip_prefix('\n').map_or(("", indent), |indent| ("\n", indent));
+    write!(out, "{before}")?;
+    wrapped(text, width() - indent.len()).iter().try_for_each(|line| writeln!(out, "{indent}{line}"))
+}

@@ -1,0 +1,39 @@
+//! Which areas grow without bound, level off, or can not be told yet, over a recording.
+
+use super::over_time::each;
+use super::safe::escaped;
+use super::table::{Cell, name, number, table};
+use crate::measure::growth::Verdict;
+use crate::measure::history::History;
+use crate::record::leaks::Row;
+use crate::show::leaks::{answer, title, words};
+
+pub fn section(histories: &[History], growth: &[Vec<Row>]) -> Option<String> {
+    let one = |index: usize, _: &History| {
+        let rows = growth.get(index).filter(|rows| !rows.is_empty())?;
+        let cells: Vec<Vec<Cell>> = rows.iter().map(row).collect();
+        let columns =
+            [name("WHAT"), name("VERDICT"), number("BY THE HOUR"), number("LEVEL NOW"), name("WHY")];
+        let table = table(&format!("growth-{index}"), "By area", &columns, &cells, 0);
+        Some(format!("<p>{}</p>\n{table}", escaped(&answer(rows))))
+    };
+    let html = each(histories, 1, one);
+    (!html.is_empty()).then_some(html)
+}
+
+fn row(row: &Row) -> Vec<Cell> {
+    // Told by a shape too, not by a place in a list alone.
+    let verdict = match row.growth.verdict {
+        Verdict::GrowsWithoutBound => "▲ grows without bound",
+        Verdict::LevelsOff => "levels off",
+        Verdict::CannotTellYet => "can not be told yet",
+    };
+    let rate = row.growth.rate.map_or(Cell::Bytes(None), |rate| Cell::Signed(rate.bytes_per_hour as i64));
+    vec![
+        Cell::Text(title(&row.what)),
+        Cell::Text(verdict.to_string()),
+        rate,
+        Cell::Bytes(Some(row.growth.level_bytes)),
+        Cell::Text(words(&row.growth)),
+    ]
+}

@@ -1,0 +1,217 @@
+//! One offline page: what a JVM has, page by page and over time. Nothing is loaded: styles, scripts and data are in the file, and
+//! its policy forbids the browser to ask for anything. Whatever can be drawn here is (treemap, tables, first and last moment), so
+//! that the page tells its story without scripts and on paper; scripts add zooming, sorting and choosing.
+//!
+//! Names of threads, classes, files and commands are the target's words: they are escaped wherever they stand, and scripts put
+//! them in as text, never as markup.
+
+mod account;
+mod data;
+mod encode;
+mod findings;
+mod growth;
+mod over_time;
+mod palette;
+mod safe;
+mod table;
+mod treemap;
+
+use crate::base::Gap;
+use crate::doctor::Finding;
+use crate::map::MemoryMap;
+use crate::map::grid::Grid;
+use crate::measure::history::History;
+use crate::record::leaks;
+use crate::show::plot;
+use crate::snapshot::Snapshot;
+use safe::escaped;
+use std::io::{self, Write};
+
+/// Moments of one history that a page has at most; of more, those that tell the same story (`History::told`).
+const MOMENTS_MAX: usize = 7_200;
+/// Numbers of all histories together: some ten megabytes of page, where all of them change all the time.
+const NUMBERS_MAX: usize = 1_500_000;
+/// What each history keeps, however many there are.
+const MOMENTS_MIN: usize = 120;
+
+/// What a page is made of. What is not there has no section.
+pub struct Page<'a> {
+    /// "com.example.Main, pid 4711".
+    pub title: String,
+    /// RFC 3339.
+    pub made_at: String,
+    pub account: Option<Account<'a>>,
+    pub histories: &'a [History],
+    /// Of each history, what of it grows.
+    pub growth: &'a [Vec<leaks::Row>],
+    /// `None`: nobody looked, which is not the same as healthy.
+    pub findings: Option<Findings<'a>>,
+    pub gaps: &'a [Gap],
+    /// Letters and digits that nobody can guess: scripts without it are not run, whoever smuggled them in.
+    pub nonce: String,
+}
+
+/// What was found, and what was looked at for it.
+#[derive(Clone, Copy)]
+pub struct Findings<'a> {
+    pub list: &'a [Finding],
+    /// A sentence; may be empty.
+    pub looked_at: &'a str,
+}
+
+/// One moment in full.
+pub struct Account<'a> {
+    pub snapshot: &'a Snapshot,
+    pub map: &'a MemoryMap,
+    pub grid: Option<&'a Grid>,
+}
+
+const STYLES: [&str; 2] =
+    [include_str!("../../../web/vendor/uPlot.min.css"), include_str!("../../../web/report.css")];
+/// In the order in which they are run; each keeps to itself but for `marusa`, which the first makes.
+const SCRIPTS: [&str; 7] = [
+    include_str!("../../../web/base.js"),
+    include_str!("../../../web/theme.js"),
+    include_str!("../../../web/tables.js"),
+    include_str!("../../../web/chart.js"),
+    include_str!("../../../web/diff.js"),
+    include_str!("../../../web/pages.js"),
+    include_str!("../../../web/start.js"),
+];
+const CHART_LIBRARY: &str = include_str!("../../../web/vendor/uPlot.iife.min.js");
+const CHART_LICENSE: &str = include_str!("../../../web/vendor/uPlot.LICENSE");
+
+/// Writes the page.
+pub fn page(out: &mut dyn Write, page: &Page) -> io::Result<()> {
+    let sections = sections(page);
+    head(out, page)?;
+    header(out, page, &sections)?;
+    writeln!(out, "<main id=\"main\">")?;
+    for section in &sections {
+        let (id, title) = (section.id, escaped(section.title));
+        writeln!(
+            out,
+            "<section id=\"{id}\" aria-labelledby=\"{id}-title\"><h2 id=\"{id}-title\">{title}</h2>"
+        )?;
+        out.write_all(section.body.as_bytes())?;
+        writeln!(out, "</section>")?;
+    }
+    writeln!(out, "</main>")?;
+    footer(out, page)?;
+    scripts(out, page)?;
+    writeln!(out, "</body></html>")
+}
+
+/// Moments that each history has room for.
+fn moments_max(histories: &[History]) -> usize {
+    let rows: usize = histories.iter().map(|history| history.rows.len() + history.details.len()).sum();
+    (NUMBERS_MAX / rows.max(1)).clamp(MOMENTS_MIN, MOMENTS_MAX)
+}
+
+struct Section {
+    id: &'static str,
+    title: &'static str,
+    body: String,
+}
+
+fn sections(page: &Page) -> Vec<Section> {
+    let mut sections = Vec::new();
+    let mut add = |id, title, body: Option<String>| {
+        if let Some(body) = body {
+            sections.push(Section { id, title, body });
+        }
+    };
+    add("findings", "Findings", page.findings.map(findings::section));
+    add("time", "Over time", (!page.histories.is_empty()).then(|| over_time::section(page.histories)));
+    add("growth", "A leak or not", growth::section(page.histories, page.growth));
+    add("account", "The account", account::treemap(page));
+    add("pages", "Pages", page.account.as_ref().and_then(account::pages));
+    add("diff", "What changed between two moments", over_time::diff(page.histories));
+    add("tables", "Tables", page.account.as_ref().map(account::tables));
+    add("gaps", "Not known", gaps(page.gaps));
+    sections
+}
+
+fn head(out: &mut dyn Write, page: &Page) -> io::Result<()> {
+    writeln!(out, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">")?;
+    // Styles of elements are set by scripts and in the drawings; nothing else is allowed, from nowhere.
+    writeln!(
+        out,
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:; \
+         script-src 'nonce-{}'; base-uri 'none'; form-action 'none'\">",
+        escaped(&page.nonce)
+    )?;
+    writeln!(out, "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">")?;
+    writeln!(
+        out,
+        "<meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">"
+    )?;
+    writeln!(out, "<title>{} · marusa</title>", escaped(&page.title))?;
+    writeln!(out, "<style>{}\n{}", plot::STYLE, palette::style())?;
+    STYLES.iter().try_for_each(|style| writeln!(out, "{style}"))?;
+    writeln!(out, "</style></head>")
+}
+
+fn header(out: &mut dyn Write, page: &Page, sections: &[Section]) -> io::Result<()> {
+    writeln!(out, "<body><a class=\"skip\" href=\"#main\">To the content</a><header>")?;
+    writeln!(out, "<h1>{}</h1>", escaped(&page.title))?;
+    if let Some(account) = &page.account {
+        out.write_all(account::summary(account).as_bytes())?;
+    }
+    if let Some(text) = over_time::summary(page.histories) {
+        writeln!(out, "<p class=\"dim\">{}</p>", escaped(&text))?;
+    }
+    writeln!(out, "<nav aria-label=\"Sections\"><ul>")?;
+    for section in sections {
+        writeln!(out, "<li><a href=\"#{}\">{}</a></li>", section.id, escaped(section.title))?;
+    }
+    writeln!(
+        out,
+        "</ul><button type=\"button\" id=\"theme\" class=\"needs-script\" hidden>Theme: as the system</button></nav></header>"
+    )
+}
+
+fn gaps(gaps: &[Gap]) -> Option<String> {
+    if gaps.is_empty() {
+        return None;
+    }
+    let mut text = String::from("<p>Absent is not zero: these could not be read.</p><dl class=\"gaps\">");
+    for gap in gaps {
+        text += &format!("<dt>{}: {}</dt>", escaped(&gap.what), escaped(&gap.why.to_string()));
+        if let Some(hint) = &gap.hint {
+            text += &format!("<dd>{}</dd>", escaped(hint));
+        }
+    }
+    Some(text + "</dl>")
+}
+
+fn footer(out: &mut dyn Write, page: &Page) -> io::Result<()> {
+    writeln!(
+        out,
+        "<footer class=\"dim\"><p>Made {} by marusa {}. This page is one file: it loads nothing and sends nothing.</p>",
+        escaped(&page.made_at),
+        env!("CARGO_PKG_VERSION")
+    )?;
+    if page.histories.is_empty() {
+        return writeln!(out, "</footer>");
+    }
+    let license = escaped(CHART_LICENSE);
+    writeln!(out, "<details><summary>Charts by uPlot 1.6.32</summary><pre>{license}</pre></details></footer>")
+}
+
+fn scripts(out: &mut dyn Write, page: &Page) -> io::Result<()> {
+    writeln!(
+        out,
+        "<script type=\"application/json\" id=\"data\">{}</script>",
+        safe::json(&data::data(page))
+    )?;
+    let nonce = escaped(&page.nonce);
+    let library = (!page.histories.is_empty()).then_some(CHART_LIBRARY);
+    library
+        .into_iter()
+        .chain(SCRIPTS)
+        .try_for_each(|script| writeln!(out, "<script nonce=\"{nonce}\">{script}</script>"))
+}
+
+#[cfg(test)]
+mod tests;

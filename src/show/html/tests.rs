@@ -1,0 +1,137 @@
+use super::*;
+use crate::base::Why;
+use crate::doctor::{Cost, Evidence, Level, Remedy, Subject};
+use crate::jvm::Kind;
+use crate::map::join;
+use crate::map::join::tests::{extent, run, snapshot};
+use crate::map::{Area, grid};
+use crate::measure::history::Row;
+
+const HOSTILE: &str = "</script><img src=x onerror=alert(1)>\u{1b}[2J\u{202e}";
+
+fn history(moments: usize) -> History {
+    let mut history = History::new(4711, HOSTILE, "21, g1");
+    for at in 0..moments {
+        let eden = (10 + at as u64 % 10) << 20;
+        let parts = [(Area::JavaHeap, "eden", eden), (Area::NativeLibrary, HOSTILE, 1 << 20)];
+        history.push_parts(1.7e9 + at as f64, Some(eden + (1 << 20)), &parts);
+    }
+    history
+}
+
+fn rendered(made: &Page) -> String {
+    let mut out = Vec::new();
+    page(&mut out, made).expect("memory takes all");
+    String::from_utf8(out).expect("UTF-8")
+}
+
+fn with_histories(histories: &[History]) -> String {
+    rendered(&Page {
+        title: HOSTILE.to_string(),
+        made_at: "2026-01-01T00:00:00Z".to_string(),
+        account: None,
+        histories,
+        growth: &[],
+        findings: None,
+        gaps: &[Gap::new(HOSTILE, Why::Torn).hint(HOSTILE)],
+        nonce: "abc".to_string(),
+    })
+}
+
+/// What is neither ours nor data: no script, image or link of the target's.
+fn assert_harmless(html: &str) {
+    assert!(!html.contains("<img"), "markup of a name");
+    assert!(!html.contains('\u{1b}') && !html.contains('\u{202e}'), "characters that act");
+    let scripts = html.matches("<script").count();
+    assert_eq!(html.matches("<script nonce=\"abc\">").count() + 1, scripts, "all but the data are ours");
+    assert_eq!(html.matches("</script>").count(), scripts);
+    for word in ["http://", "https://"] {
+        let is_foreign = |at: &usize| !html[*at..].starts_with("https://github.com/leeoniya/uPlot");
+        let foreign: Vec<usize> = html.match_indices(word).map(|(at, _)| at).filter(is_foreign).collect();
+        assert!(foreign.is_empty(), "an address at {foreign:?}");
+    }
+}
+
+#[test]
+fn a_recording_has_charts_a_still_for_paper_and_two_moments() {
+    let html = with_histories(&[history(120)]);
+    assert_harmless(&html);
+    for wanted in [
+        "data-history=\"0\"",
+        "class=\"still\"><svg",
+        "uPlot",
+        "data-moment=\"from\"",
+        "id=\"gaps\"",
+        "class=\"treemap\"",
+    ] {
+        assert!(html.contains(wanted), "{wanted}");
+    }
+    assert!(!html.contains("id=\"pages\""), "a recording has no pages");
+}
+
+#[test]
+fn an_hour_each_second_is_a_file_that_opens() {
+    let html = with_histories(&[history(3600)]);
+    assert!(html.len() < 1 << 20, "{} bytes", html.len());
+}
+
+#[test]
+fn many_jvms_share_the_room_of_a_page() {
+    let rows = |count: usize| {
+        let row =
+            |part: usize| Row { area: Area::JvmWork, part: part.to_string(), resident_bytes: Vec::new() };
+        let (times, kernel, events) = (Vec::new(), Vec::new(), Vec::new());
+        History::of_rows(
+            1,
+            String::new(),
+            String::new(),
+            times,
+            kernel,
+            (0..count).map(row).collect(),
+            events,
+        )
+    };
+    assert_eq!(moments_max(&[]), MOMENTS_MAX);
+    assert_eq!(moments_max(&[rows(75)]), MOMENTS_MAX);
+    assert_eq!(moments_max(&vec![rows(75); 50]), NUMBERS_MAX / (75 * 50));
+    assert_eq!(moments_max(&vec![rows(1000); 100]), MOMENTS_MIN);
+}
+
+#[test]
+fn one_account_has_its_pages_tables_and_findings() {
+    let maps = format!(
+        "10000000-10800000 rw-p 00000000 00:00 0 \n20000000-20001000 r--p 00000000 00:01 7 /tmp/{}\n",
+        "<b>x</b>"
+    );
+    let pages = vec![run(0x1000_0000, 0x1000_4000, 1), run(0x2000_0000, 0x2000_1000, 1)];
+    let snapshot =
+        snapshot(&maps, pages, vec![extent(0x1000_0000, 0x1080_0000, Kind::JavaHeap, HOSTILE, None)]);
+    let map = join(&snapshot);
+    let grid = grid::grid(&snapshot, &map);
+    let finding = Finding {
+        id: "thp-bloat",
+        level: Level::Warn,
+        subject: Subject::Jvm(1),
+        title: HOSTILE.to_string(),
+        evidence: vec![Evidence::bytes(HOSTILE, 4096, HOSTILE)],
+        cost: Cost::bytes(8192),
+        remedies: vec![Remedy::Command(HOSTILE.to_string()), Remedy::Advice(HOSTILE.to_string())],
+    };
+    let html = rendered(&Page {
+        title: "x".to_string(),
+        made_at: String::new(),
+        account: Some(Account { snapshot: &snapshot, map: &map, grid: grid.as_ref() }),
+        histories: &[],
+        growth: &[],
+        findings: Some(Findings { list: &[finding], looked_at: HOSTILE }),
+        gaps: &[],
+        nonce: "abc".to_string(),
+    });
+    assert_harmless(&html);
+    for wanted in
+        ["id=\"grid\"", "id=\"parts\"", "id=\"mappings\"", "data-n=\"16384\">16 KiB", "warn</span>", "8 KiB"]
+    {
+        assert!(html.contains(wanted), "{wanted}");
+    }
+    assert!(!html.contains("uPlot.iife") && !html.contains("id=\"gaps\""));
+}

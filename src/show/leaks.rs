@@ -1,0 +1,289 @@
+//! A leak or not, in words: what grows without bound first, then what can not be told yet and when it can, then what levels off.
+
+use super::units::{human, human_signed, shorten, wrapped};
+use super::width::width;
+use crate::measure::growth::{Growth, Rate, Verdict};
+use crate::record::History;
+use crate::record::leaks::{Row, What};
+use serde_json::{Value, json};
+use std::io::{self, Write};
+
+pub const SCHEMA: &str = "marusa/leak/1";
+
+/// A JVM and what is said of it.
+pub type Judged<'a> = (&'a History, Vec<Row>);
+
+/// One JVM with all of its rows; of several, the answer to each.
+pub fn text(out: &mut dyn Write, judged: &[Judged]) -> io::Result<()> {
+    if let [(history, rows)] = judged {
+        return one(out, history, rows);
+    }
+    for (history, rows) in judged {
+        writeln!(out, "{}", shorten(&history.title(), width()))?;
+        for line in wrapped(&answer(rows), width() - 2) {
+            writeln!(out, "  {line}")?;
+        }
+    }
+    writeln!(out, "\n--jvm PID shows one of them in full")
+}
+
+fn one(out: &mut dyn Write, history: &History, rows: &[Row]) -> io::Result<()> {
+    writeln!(out, "{}", shorten(&history.title(), width()))?;
+    if let (Some(first), Some(last)) = (history.moments.first(), history.moments.last()) {
+        let (from, to) = (first.wall(), last.wall());
+        writeln!(out, "{from} to {to}, {} looks, {} accounts", history.len(), history.accounts().len())?;
+    }
+    writeln!(out)?;
+    for line in wrapped(&answer(rows), width()) {
+        writeln!(out, "{line}")?;
+    }
+    for (verdict, title) in [
+        (Verdict::GrowsWithoutBound, "grows without bound"),
+        (Verdict::CannotTellYet, "can not be told yet"),
+        (Verdict::LevelsOff, "levels off"),
+    ] {
+        let of_it: Vec<&Row> = rows.iter().filter(|row| row.growth.verdict == verdict).collect();
+        if of_it.is_empty() {
+            continue;
+        }
+        let said: Vec<String> = of_it.iter().map(|row| words(&row.growth)).collect();
+        // Of a short recording all says the same.
+        let is_one = said.len() > 2 && said.iter().all(|words| *words == said[0]);
+        writeln!(out, "\n{title}{}", if is_one { format!(", {}:", said[0]) } else { ":".to_string() })?;
+        for (row, words) in of_it.iter().zip(&said) {
+            line(out, row, Some(words).filter(|_| !is_one))?;
+        }
+    }
+    Ok(())
+}
+
+/// The answer in one sentence.
+pub fn answer(rows: &[Row]) -> String {
+    let of = |verdict: Verdict| rows.iter().filter(move |row| row.growth.verdict == verdict);
+    // The whole says that, not where.
+    let grows: Vec<String> =
+        of(Verdict::GrowsWithoutBound).filter(|row| row.what != What::All).map(grown).collect();
+    let later = of(Verdict::CannotTellYet).filter_map(|row| row.growth.needs_minutes).reduce(f64::max);
+    match (grows.is_empty(), rows.is_empty()) {
+        (_, true) => "Nothing is in it that could be judged.".to_string(),
+        (false, _) => format!("Grows without bound: {}.", grows.join(", ")),
+        (true, _) if of(Verdict::GrowsWithoutBound).next().is_some() => {
+            "What is beside the Java heap grows without bound, but no one area does for sure yet.".to_string()
+        }
+        (true, _) => match later {
+            Some(minutes) => {
+                format!("Nothing grows without bound so far; {} more may tell the rest.", time(minutes))
+            }
+            None if of(Verdict::CannotTellYet).next().is_some() => {
+                "Nothing grows without bound as far as can be told.".to_string()
+            }
+            None => "Nothing grows without bound.".to_string(),
+        },
+    }
+}
+
+fn grown(row: &Row) -> String {
+    let rate = row.growth.rate.map_or(String::new(), |rate| format!(" ({}/h)", signed(rate.bytes_per_hour)));
+    format!("{}{rate}", title(&row.what))
+}
+
+fn line(out: &mut dyn Write, row: &Row, words: Option<&String>) -> io::Result<()> {
+    const NAME: usize = 34;
+    let name = format!("{:<NAME$}", shorten(&title(&row.what), NAME));
+    let words = words.map_or(String::new(), |words| format!(": {words}"));
+    let text = format!("{}{words}", human(row.growth.level_bytes));
+    for (index, line) in wrapped(&text, width().saturating_sub(NAME + 3)).iter().enumerate() {
+        let name = if index == 0 { name.as_str() } else { "" };
+        writeln!(out, "  {name:<NAME$} {line}")?;
+    }
+    Ok(())
+}
+
+pub(super) fn words(growth: &Growth) -> String {
+    let seen = time(growth.steady_seconds / 60.0);
+    let rate = growth.rate.map(|rate| range(&rate));
+    match growth.verdict {
+        Verdict::GrowsWithoutBound => format!("{}, seen for {seen}", rate.unwrap_or_default()),
+        Verdict::LevelsOff => match growth.rate {
+            Some(rate) if rate.high_bytes_per_hour > 0.0 => {
+                format!("at most {}/h more, seen for {seen}", human(rate.high_bytes_per_hour as u64))
+            }
+            _ => format!("it does not grow, seen for {seen}"),
+        },
+        Verdict::CannotTellYet => {
+            let why = growth.doubt.map_or("", |doubt| doubt.words());
+            let later = growth
+                .needs_minutes
+                .map_or(String::new(), |minutes| format!("; needs {} more", time(minutes)));
+            let rate = rate.map_or(String::new(), |rate| format!(" ({rate})"));
+            format!("{why}{rate}{later}")
+        }
+    }
+}
+
+fn range(rate: &Rate) -> String {
+    let (low, high) = (signed(rate.low_bytes_per_hour), signed(rate.high_bytes_per_hour));
+    format!("{}/h ({low} to {high})", signed(rate.bytes_per_hour))
+}
+
+fn signed(bytes: f64) -> String {
+    human_signed(bytes as i64)
+}
+
+/// "40 s", "12 min", "3.5 h", "2 d".
+fn time(minutes: f64) -> String {
+    match minutes {
+        minutes if minutes < 2.0 => format!("{:.0} s", (minutes * 60.0).ceil()),
+        minutes if minutes < 120.0 => format!("{:.0} min", minutes.ceil()),
+        minutes if minutes < 48.0 * 60.0 => format!("{:.1} h", minutes / 60.0),
+        minutes => format!("{:.0} d", (minutes / 1440.0).ceil()),
+    }
+}
+
+pub(super) fn title(what: &What) -> String {
+    match what {
+        What::All => "all but the Java heap".to_string(),
+        What::HeapInUse => "Java heap after collections".to_string(),
+        What::Area(area) => area.title().to_string(),
+        What::Part(area, part) => format!("{} / {part}", area.title()),
+    }
+}
+
+pub fn json(judged: &[Judged]) -> Value {
+    json!({"schema": SCHEMA, "jvms": judged.iter().map(jvm).collect::<Vec<_>>()})
+}
+
+fn jvm((history, rows): &Judged) -> Value {
+    let facts = &history.facts;
+    json!({
+        "process": {
+            "pid": facts.pid,
+            "main": facts.main,
+            "user": facts.user,
+            "container": facts.container,
+            "started": facts.started,
+        },
+        "from": history.moments.first().map(|moment| moment.wall()),
+        "to": history.moments.last().map(|moment| moment.wall()),
+        "ended": history.ending.map(|(_, ending)| ending),
+        "looks": history.len(),
+        "accounts": history.accounts().len(),
+        "answer": answer(rows),
+        "rows": rows.iter().map(row).collect::<Vec<_>>(),
+    })
+}
+
+fn row(row: &Row) -> Value {
+    let (kind, area, part) = match &row.what {
+        What::All => ("all_but_java_heap", None, None),
+        What::HeapInUse => ("heap_after_collections", None, None),
+        What::Area(area) => ("area", Some(area.name()), None),
+        What::Part(area, part) => ("part", Some(area.name()), Some(part)),
+    };
+    let growth = &row.growth;
+    let rate = |get: fn(&Rate) -> f64| growth.rate.as_ref().map(|rate| get(rate).round());
+    json!({
+        "kind": kind,
+        "area": area,
+        "part": part,
+        "verdict": growth.verdict,
+        "doubt": growth.doubt,
+        "needs_minutes": growth.needs_minutes,
+        "level_bytes": growth.level_bytes,
+        "grows_bytes_per_hour": rate(|rate| rate.bytes_per_hour),
+        "grows_low_bytes_per_hour": rate(|rate| rate.low_bytes_per_hour),
+        "grows_high_bytes_per_hour": rate(|rate| rate.high_bytes_per_hour),
+        "steady_from_seconds": growth.steady_from_seconds,
+        "steady_seconds": growth.steady_seconds,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::map::Area;
+    use crate::measure::growth::Doubt;
+
+    fn row(what: What, verdict: Verdict, needs_minutes: Option<f64>) -> Row {
+        let mib = 1024.0 * 1024.0;
+        let rate = Rate {
+            bytes_per_hour: 60.0 * mib,
+            low_bytes_per_hour: 58.0 * mib,
+            high_bytes_per_hour: 61.0 * mib,
+        };
+        let growth = Growth {
+            verdict,
+            doubt: (verdict == Verdict::CannotTellYet).then_some(Doubt::Noise),
+            needs_minutes,
+            rate: Some(rate),
+            level_bytes: 300 << 20,
+            steady_from_seconds: 60.0,
+            steady_seconds: 3000.0,
+        };
+        Row { what, growth }
+    }
+
+    fn rows() -> Vec<Row> {
+        let part = What::Part(
+            Area::JvmWork,
+            "a part with a name of more letters than there is room for\u{1b}[1m".to_string(),
+        );
+        vec![
+            row(What::All, Verdict::GrowsWithoutBound, None),
+            row(What::Area(Area::MallocFreed), Verdict::GrowsWithoutBound, None),
+            row(part, Verdict::CannotTellYet, Some(12.0)),
+            row(What::HeapInUse, Verdict::LevelsOff, None),
+        ]
+    }
+
+    #[test]
+    fn the_three_verdicts_in_words() {
+        let mut out = Vec::new();
+        text(&mut out, &[(&History::default(), rows())]).expect("memory");
+        let text = String::from_utf8(out).expect("text");
+        assert!(text.contains("Grows without bound: malloc-then-freed (+60.0 MiB/h)."), "{text}");
+        assert!(
+            text.contains("needs 12 min more") && text.contains("at most 61.0 MiB/h more, seen for 50 min"),
+            "{text}"
+        );
+        assert!(text.lines().all(|line| line.chars().count() <= 100) && !text.contains('\u{1b}'), "{text}");
+    }
+
+    #[test]
+    fn of_several_jvms_the_answer_to_each() {
+        let history = History::default();
+        let mut out = Vec::new();
+        text(&mut out, &[(&history, rows()), (&history, Vec::new())]).expect("memory");
+        let text = String::from_utf8(out).expect("text");
+        assert!(
+            text.contains("malloc-then-freed") && text.contains("could be judged") && text.contains("--jvm"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn an_answer_to_each_case() {
+        let all = rows();
+        assert!(answer(&all[..1]).contains("no one area"));
+        assert!(answer(&all[2..]).contains("12 min more"));
+        assert_eq!(answer(&all[3..]), "Nothing grows without bound.");
+        assert!(answer(&[]).contains("could be judged"));
+        assert_eq!([0.5, 60.0, 240.0, 5000.0].map(time), ["30 s", "60 min", "4.0 h", "4 d"]);
+    }
+
+    #[test]
+    fn the_json() {
+        let history = History::default();
+        let value = json(&[(&history, rows()), (&history, Vec::new())]);
+        assert_eq!(value["schema"], "marusa/leak/1");
+        let value = &value["jvms"][0];
+        assert_eq!(
+            (&value["rows"][1]["area"], &value["rows"][1]["verdict"]),
+            (&json!("malloc_freed"), &json!("grows_without_bound"))
+        );
+        assert_eq!(
+            (&value["rows"][2]["doubt"], &value["rows"][2]["needs_minutes"]),
+            (&json!("noise"), &json!(12.0))
+        );
+    }
+}

@@ -1,0 +1,51 @@
+//! `marusa pages plan --code` as text: what is copied and what is linked, what it costs, and the way on.
+
+use crate::pages::{Change, Feasible, Plan};
+use crate::show::units::{human, shorten, wrapped};
+use crate::show::width::width;
+use std::io::{self, Write};
+
+/// `file`: where the plan was written to.
+pub fn text(out: &mut dyn Write, plan: &Plan, file: Option<&str>) -> io::Result<()> {
+    writeln!(out, "plan {}", shorten(&plan.outlook.name, width() - 5))?;
+    let version = plan.subject.version.clone().unwrap_or_else(|| plan.subject.feature.to_string());
+    writeln!(out, "for  the code of JDK {}", shorten(&version, width() - 25))?;
+    let word = if plan.outlook.feasible == Feasible::No { "NO" } else { "YES" };
+    writeln!(out, "now? {word}, {}", shorten(&plan.outlook.feasible_why, width() - 10))?;
+    for need in &plan.needs {
+        let bytes = human(need.pages.saturating_mul(need.page_bytes));
+        writeln!(out, "\n{}: {} of {} on {} pages of 2M", need.part, bytes, human(need.bytes), need.pages)?;
+    }
+    writeln!(out, "\nsteps")?;
+    for (index, step) in plan.steps.iter().enumerate() {
+        paragraph(out, &format!("{:>3}  ", index + 1), &step.what)?;
+        if let Change::CopyTree { linked, .. } = &step.change {
+            paragraph(out, "       links: ", &linked.join(", "))?;
+        }
+    }
+    for cost in &plan.costs {
+        paragraph(out, "cost: ", cost)?;
+    }
+    for risk in &plan.risks {
+        paragraph(out, "risk: ", risk)?;
+    }
+    let name = file.unwrap_or("PLAN");
+    writeln!(out, "\nnext")?;
+    if file.is_none() {
+        writeln!(out, "  marusa pages plan ... -o PLAN   keeps it")?;
+    }
+    writeln!(out, "  marusa pages apply {name}")?;
+    for program in &plan.jvm_options {
+        writeln!(out, "  {program} ...   starts the program from there, with the options that it has now")?;
+    }
+    writeln!(out, "  marusa pages verify TARGET {name}")?;
+    writeln!(out, "  marusa pages undo {name}")
+}
+
+fn paragraph(out: &mut dyn Write, first: &str, text: &str) -> io::Result<()> {
+    for (index, line) in wrapped(text, width().saturating_sub(first.len())).into_iter().enumerate() {
+        let start = if index == 0 { first.to_string() } else { " ".repeat(first.len()) };
+        writeln!(out, "{start}{line}")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,347 @@
+//! A plan as text: what it is for and whether it can be had, the need by reservation, what the host has, what changes, how the JVM
+//! is started, what it costs, and how it is applied, held against the JVM, and undone.
+
+use crate::base::PAGE;
+use crate::pages::feasible::size_name;
+use crate::pages::subject::size;
+use crate::pages::{Change, Feasible, How, Mode, Need, Plan, Step, Vm};
+use crate::show::units::{human, shorten, wrapped};
+use crate::show::width::width;
+use std::io::{self, Write};
+
+/// What a reservation's name and its rule have room in.
+const NAME_COLUMNS: usize = 44;
+const RULE_COLUMNS: usize = 28;
+/// From here on the table of the host says how.
+const HOW_COLUMNS: usize = 86;
+/// What a command leaves for the file of the plan.
+const FILE_COLUMNS: usize = 60;
+
+/// `file`: where the plan was written to.
+pub fn text(out: &mut dyn Write, plan: &Plan, file: Option<&str>) -> io::Result<()> {
+    head(out, plan)?;
+    needs(out, plan)?;
+    host(out, plan)?;
+    changes(out, plan)?;
+    jvm(out, plan)?;
+    list(out, "costs", &plan.costs)?;
+    list(out, "risks", &plan.risks)?;
+    let gaps: Vec<String> = plan.gaps.iter().map(|gap| gap.to_string()).collect();
+    list(out, "not known", &gaps)?;
+    next(out, plan, file)
+}
+
+fn head(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
+    let subject = &plan.subject;
+    let (vm, gc) = match subject.vm {
+        Vm::HotSpot => ("HotSpot", subject.gc.name()),
+        Vm::OpenJ9 => ("OpenJ9", subject.flags.get("Xgcpolicy").map_or("gencon", String::as_str)),
+    };
+    let version = subject.version.clone().unwrap_or_else(|| subject.feature.to_string());
+    let times =
+        if plan.outlook.instances > 1 { format!("{} x ", plan.outlook.instances) } else { String::new() };
+    let initial = match subject.heap_initial_bytes == subject.heap_max_bytes {
+        true => String::new(),
+        false => format!(" (starts with {})", human(subject.heap_initial_bytes)),
+    };
+    let who = format!(
+        "{times}{vm} {version}, {gc}, heap {}{initial}, {} CPUs",
+        human(subject.heap_max_bytes),
+        subject.cpus
+    );
+    writeln!(out, "plan {}", shorten(&plan.outlook.name, width() - 5))?;
+    writeln!(out, "for  {}", shorten(&who, width() - 5))?;
+    if let Some(home) = &subject.java_home {
+        writeln!(out, "     {}", shorten(home, width() - 5))?;
+    }
+    led(out, "mode ", mode_name(plan.mode))?;
+    if let Some(why) = &plan.outlook.mode_why {
+        indented(out, "     ", why)?;
+    }
+    let word = match plan.outlook.feasible {
+        Feasible::Yes => "YES",
+        Feasible::Perhaps => "PERHAPS",
+        Feasible::No => "NO",
+    };
+    let answer = format!("{word}, {}", plan.outlook.feasible_why);
+    led(out, "now? ", &answer)
+}
+
+/// Wrapped, with a word before the first line.
+fn led(out: &mut dyn Write, first: &str, text: &str) -> io::Result<()> {
+    let blank = " ".repeat(first.len());
+    let lines = wrapped(text, width() - first.len());
+    let mut lines = lines.iter().enumerate();
+    lines.try_for_each(|(at, line)| writeln!(out, "{}{line}", if at == 0 { first } else { &blank }))
+}
+
+pub fn mode_name(mode: Mode) -> &'static str {
+    match mode {
+        Mode::HugeTlb2M => "hugetlb-2m: pages of 2M that are set aside",
+        Mode::HugeTlb1G => "hugetlb-1g: pages of 1G for the heap, of 2M for the rest, set aside",
+        Mode::Thp => "thp: transparent huge pages, taken as memory is used",
+    }
+}
+
+fn needs(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
+    // Where the terminal is narrow, the rule is left out before the names are cut.
+    let has_rule = width() >= NAME_COLUMNS + 28 + RULE_COLUMNS;
+    let name_columns = NAME_COLUMNS.min(width() - 28);
+    let head = if has_rule { "  RULE" } else { "" };
+    let title = shorten("NEED, AS THE JVM RESERVES", name_columns);
+    writeln!(out, "\n{title:<name_columns$} {:>10} {:>8} {:>5}{head}", "BYTES", "PAGES", "OF")?;
+    for need in plan.needs.iter().filter(|need| need.page_bytes > PAGE) {
+        let name = shorten(&format!("{} ({})", need.part, need.area.title()), name_columns);
+        let (bytes, size) = (human(need.bytes), size_name(need.page_bytes));
+        let rule = if has_rule { format!("  {}", rule(&need.rule)) } else { String::new() };
+        writeln!(out, "{name:<name_columns$} {bytes:>10} {:>8} {size:>5}{rule}", need.pages)?;
+    }
+    let small: Vec<&Need> = plan.needs.iter().filter(|need| need.page_bytes <= PAGE).collect();
+    if !small.is_empty() {
+        let bytes = small.iter().map(|need| need.bytes).fold(0, u64::saturating_add);
+        let names: Vec<&str> = small.iter().map(|need| need.part.as_str()).collect();
+        let text = format!("on 4K, since the JVM asks for no more: {} ({})", names.join(", "), human(bytes));
+        indented(out, "", &text)?;
+    }
+    Ok(())
+}
+
+/// The rule without its source, which --json has, as far as there is room.
+fn rule(text: &str) -> String {
+    let text = text.split(" (").next().unwrap_or(text);
+    let cut = text.split(", ").next().unwrap_or(text);
+    let text = if text.chars().count() > RULE_COLUMNS { cut } else { text };
+    shorten(text, RULE_COLUMNS)
+}
+
+fn host(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
+    let cells = ["THE HOST", "NEEDED", "FREE", "TO ADD", "AT ONCE", "AT MOST", "HOW"];
+    writeln!(out)?;
+    host_row(out, &cells.map(str::to_string))?;
+    for pool in &plan.pools {
+        let size = plan.outlook.sizes.iter().find(|size| size.page_bytes == pool.page_bytes);
+        let (once, most) = size.map_or((0, 0), |size| (size.at_once_pages, size.at_most_pages));
+        let numbers =
+            [pool.pages, pool.free_pages, pool.add_pages, once, most].map(|number| number.to_string());
+        let [pages, free, add, once, most] = numbers;
+        let (name, how) = (format!("{} pages", size_name(pool.page_bytes)), how_name(pool.how).to_string());
+        host_row(out, &[name, pages, free, add, once, most, how])?;
+        if let (Some(limit), Some(file)) =
+            (size.and_then(|size| size.limit_pages), size.and_then(|size| size.limit_file.as_deref()))
+        {
+            indented(out, "         ", &format!("limit of the control group: {limit} ({file})"))?;
+        }
+        if pool.why != plan.outlook.feasible_why {
+            indented(out, "         ", &pool.why)?;
+        }
+    }
+    if plan.mode == Mode::Thp {
+        for size in &plan.outlook.sizes {
+            let wanted: u64 =
+                plan.needs.iter().filter(|need| need.page_bytes > PAGE).map(|need| need.pages).sum();
+            let name = format!("{} pages", size_name(size.page_bytes));
+            let wanted = wanted.saturating_mul(plan.outlook.instances);
+            let numbers = [wanted, size.at_once_pages, size.at_most_pages].map(|number| number.to_string());
+            let [wanted, once, most] = numbers;
+            let none = || "-".to_string();
+            host_row(out, &[name, wanted, none(), none(), once, most, "as used".to_string()])?;
+        }
+    }
+    let memory = &plan.outlook.memory;
+    let line = format!(
+        "memory {}, available {}, taken now {}, left {} (at least {} stays with the host)",
+        human(memory.total_bytes),
+        human(memory.available_bytes),
+        human(memory.taken_bytes),
+        human(memory.left_bytes),
+        human(memory.reserve_bytes)
+    );
+    indented(out, "", &line)?;
+    if memory.nodes.len() > 1 {
+        for node in &memory.nodes {
+            let free = human(node.free_bytes);
+            writeln!(
+                out,
+                "node {:<3} free {free:>10}, pages of 2M at once {:>8}",
+                node.node, node.at_once_pages
+            )?;
+        }
+    }
+    Ok(())
+}
+
+fn host_row(out: &mut dyn Write, cells: &[String; 7]) -> io::Result<()> {
+    let [name, pages, free, add, once, most, how] = cells;
+    let how = if width() >= HOW_COLUMNS { format!("  {how}") } else { String::new() };
+    writeln!(out, "{name:<8} {pages:>8} {free:>8} {add:>8} {once:>10} {most:>10}{how}")
+}
+
+fn how_name(how: How) -> &'static str {
+    match how {
+        How::Free => "there already",
+        How::Pool => "pool, taken now",
+        How::Overcommit => "overcommit, taken at start",
+        How::Boot => "at boot only",
+    }
+}
+
+fn changes(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
+    writeln!(out, "\nCHANGES NOW")?;
+    if plan.steps.is_empty() {
+        let none = match plan.outlook.feasible {
+            Feasible::No => "none: it can not be had now",
+            _ => "none: the host is set as it must be",
+        };
+        writeln!(out, "  {none}")?;
+    }
+    for step in &plan.steps {
+        one_step(out, step)?;
+    }
+    if !plan.boot.is_empty() {
+        indented(
+            out,
+            "  ",
+            &format!("kernel command line, at the next start of the host: {}", plan.boot.join(" ")),
+        )?;
+    }
+    if !plan.persist.is_empty() {
+        writeln!(out, "WITH --persist ALSO, FOR THE NEXT START OF THE HOST")?;
+        for step in &plan.persist {
+            one_step(out, step)?;
+        }
+    }
+    Ok(())
+}
+
+fn one_step(out: &mut dyn Write, step: &Step) -> io::Result<()> {
+    let change = match &step.change {
+        Change::Add { file, by } => format!("{file} +{by}"),
+        Change::Choose { file, word } => format!("{file} {word}"),
+        Change::Set { file, value } => format!("{file} {value}"),
+        Change::Create { file, .. } => format!("new file {file}"),
+        Change::Folder { path } => format!("new folder {path}"),
+        Change::MountTmpfs { at, options } => format!("tmpfs {at} ({options})"),
+        Change::CopyTree { from, to, .. } => format!("copy {from} to {to}"),
+        Change::SwapFile { file, bytes } => format!("swap to {file}, {}", human(*bytes)),
+        Change::MemoryGroup { path, limit_bytes } => {
+            format!("make the group {path} with {}", human(*limit_bytes))
+        }
+    };
+    indented(out, "  ", &step.what)?;
+    writeln!(out, "    {}", shorten(&change, width() - 4))?;
+    match &step.risk {
+        Some(risk) => indented(out, "    ", risk),
+        None => Ok(()),
+    }
+}
+
+fn jvm(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
+    writeln!(out, "\nSTART THE JVM WITH")?;
+    indented(out, "  ", &plan.jvm_options.join(" "))?;
+    if plan.jvm_options.iter().all(|option| !option.starts_with("-Xmx")) {
+        let subject = &plan.subject;
+        let text = format!(
+            "beside what it is started with now (-Xmx{} -Xms{})",
+            size(subject.heap_max_bytes),
+            size(subject.heap_initial_bytes)
+        );
+        indented(out, "  ", &text)?;
+    }
+    if let Some(threads) = &plan.gc_threads {
+        let concurrent = threads.concurrent.map_or(String::new(), |number| format!(", concurrent {number}"));
+        let text = format!(
+            "GC threads: parallel {}{concurrent}, on {} CPUs. {}",
+            threads.parallel,
+            threads.cpus,
+            threads.advice.as_deref().unwrap_or("")
+        );
+        indented(out, "  ", &text)?;
+    }
+    Ok(())
+}
+
+fn list(out: &mut dyn Write, title: &str, lines: &[String]) -> io::Result<()> {
+    if lines.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n{}", title.to_uppercase())?;
+    lines.iter().try_for_each(|line| led(out, "  - ", line))
+}
+
+fn next(out: &mut dyn Write, plan: &Plan, file: Option<&str>) -> io::Result<()> {
+    writeln!(out, "\nNEXT")?;
+    let name = file.map_or("plan.json".to_string(), |file| shorten(file, FILE_COLUMNS));
+    if file.is_none() {
+        writeln!(out, "  keep    -o plan.json")?;
+    }
+    if plan.outlook.feasible == Feasible::No {
+        let what = if plan.boot.is_empty() {
+            "see above what would help"
+        } else {
+            "start the host with the words above"
+        };
+        return writeln!(out, "  {what}, then plan again");
+    }
+    if plan.steps.is_empty() && plan.persist.is_empty() {
+        writeln!(out, "  start the JVM with the options above")?;
+        return writeln!(out, "  verify  marusa pages verify PID {name}");
+    }
+    writeln!(out, "  try     marusa pages apply {name} --dry-run")?;
+    writeln!(out, "  apply   marusa pages apply {name}")?;
+    writeln!(out, "  start the JVM with the options above")?;
+    writeln!(out, "  verify  marusa pages verify PID {name}")?;
+    writeln!(out, "  undo    marusa pages undo")
+}
+
+fn indented(out: &mut dyn Write, indent: &str, text: &str) -> io::Result<()> {
+    wrapped(text, width() - indent.len()).iter().try_for_each(|line| writeln!(out, "{indent}{line}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jvm::Gc;
+    use crate::pages::feasible::tests::host;
+    use crate::pages::plan::tests::request;
+    use crate::pages::plan::{Request, make};
+    use crate::show::width::within;
+
+    fn shown(vm: Vm, mode: Option<Mode>, gc: Gc, heap: u64) -> String {
+        let host = host();
+        let plan = make(&Request { mode, ..request(&host, vm, 21, gc, heap) }).expect("a plan");
+        let mut out = Vec::new();
+        text(&mut out, &plan, None).expect("written");
+        String::from_utf8(out).expect("UTF-8")
+    }
+
+    #[test]
+    fn no_line_is_longer_than_a_screen() {
+        for (vm, mode, gc) in [
+            (Vm::HotSpot, Some(Mode::HugeTlb2M), Gc::G1),
+            (Vm::HotSpot, Some(Mode::HugeTlb1G), Gc::Parallel),
+            (Vm::HotSpot, Some(Mode::Thp), Gc::Z),
+            (Vm::HotSpot, None, Gc::Serial),
+            (Vm::OpenJ9, Some(Mode::HugeTlb2M), Gc::Parallel),
+        ] {
+            for heap in [512 << 20, 8 << 30] {
+                for columns in [100, 80, 60] {
+                    let text = within(columns, || shown(vm, mode, gc, heap));
+                    for line in text.lines() {
+                        assert!(line.chars().count() <= columns, "{columns}: {line}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_answer_comes_first() {
+        let text = shown(Vm::HotSpot, Some(Mode::HugeTlb2M), Gc::G1, 2 << 30);
+        let first: Vec<&str> = text.lines().take(4).collect();
+        assert_eq!(first[0], "plan hotspot-21-g1-2g");
+        assert!(text.contains("\nnow? YES, "), "{text}");
+        assert!(text.contains("nr_hugepages +1164"), "{text}");
+        let text = shown(Vm::HotSpot, Some(Mode::HugeTlb2M), Gc::G1, 9 << 30);
+        assert!(text.contains("\nnow? NO, ") && text.contains("hugepagesz=2M hugepages="), "{text}");
+    }
+}

@@ -1,0 +1,336 @@
+//! `marusa pages prove` as text and JSON: each period as it comes, and then the one sentence that it was done for.
+
+use crate::base::{Bytes, Gap, Known};
+use crate::experiment::abab::{End, Outcome, Period};
+use crate::experiment::design::Arm;
+use crate::experiment::stats::{self, Estimate};
+use crate::experiment::verdict::{Rule, Verdict};
+use crate::measure::predict::{Interval, Prediction};
+use crate::show::predict as larger_pages;
+use crate::show::units::{human, wrapped};
+use crate::show::width::width;
+use serde_json::{Value, json};
+use std::io::{self, Write};
+
+/// What is measured, and on which memory.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    pub pid: i32,
+    pub command: String,
+    pub measure: String,
+    pub lower_is_better: bool,
+    pub areas: Vec<String>,
+    /// Memory that changes its pages.
+    pub bytes: Bytes,
+    pub blocks: usize,
+    /// Of `blocks`, those that were on huge pages when it was begun.
+    pub found_huge: usize,
+    pub rule: Rule,
+    pub period_seconds: f64,
+    pub settle_seconds: f64,
+    pub seed: u64,
+}
+
+/// What switching cost, and how the memory was left.
+#[derive(Clone, Debug, Default)]
+pub struct Aftermath {
+    pub switches: u64,
+    pub switch_seconds: f64,
+    /// Blocks that are again as they were found; `None`: the target is gone.
+    pub as_found: Option<usize>,
+    pub saved: Option<String>,
+    pub gaps: Vec<Gap>,
+}
+
+pub fn head(out: &mut dyn Write, subject: &Subject) -> io::Result<()> {
+    let better = if subject.lower_is_better { "lower" } else { "higher" };
+    let found = match subject.found_huge {
+        0 => "all on 4 KiB pages now".to_string(),
+        huge => format!("{huge} of them on 2 MiB pages now"),
+    };
+    let lines = [
+        format!("pid {}  {}", subject.pid, subject.command),
+        format!("measure: {} ({better} is better)", subject.measure),
+        format!(
+            "memory: {}, {} in {} blocks of 2 MiB, {found}",
+            subject.areas.join(", "),
+            human(subject.bytes),
+            subject.blocks
+        ),
+        format!(
+            "design: blocks of four periods of {} s (4K 2M 2M 4K, or the reverse by a coin), {} s to settle after each change; at \
+             most {} blocks; stops when a gain or loss above {} % is shown, or shown to be smaller; {} % confidence over all looks",
+            subject.period_seconds,
+            subject.settle_seconds,
+            subject.rule.blocks_max,
+            subject.rule.margin_percent,
+            (1.0 - subject.rule.doubt) * 100.0
+        ),
+    ];
+    lines.iter().flat_map(|line| wrapped(line, width())).try_for_each(|line| writeln!(out, "{line}"))
+}
+
+/// What is expected, before anything is changed.
+pub fn predicted(out: &mut dyn Write, prediction: &Known<Prediction>) -> io::Result<()> {
+    let expected = match faster(prediction) {
+        Ok((low, high)) => {
+            format!("predicted: {low:.1} to {high:.1} % faster, by what is lost in translation now")
+        }
+        Err(gap) => format!("predicted: nothing. {gap}"),
+    };
+    let notes = prediction.as_ref().map_or(&[][..], |prediction| &prediction.notes);
+    let lines = std::iter::once(&expected).chain(notes);
+    lines.flat_map(|line| wrapped(line, width())).try_for_each(|line| writeln!(out, "{line}"))
+}
+
+/// CPU time that is saved, as a gain in speed, in percent: who needs half of the time is twice as fast.
+fn faster(prediction: &Known<Prediction>) -> Known<Interval> {
+    let gain = prediction.as_ref().map_err(Gap::clone)?.gain.as_ref().map_err(Gap::clone)?;
+    // Nobody saves all of the time.
+    let speed = |saved: f64| 100.0 * saved / (100.0 - saved.clamp(0.0, 99.9));
+    Ok((speed(gain.percent.0), speed(gain.percent.1)))
+}
+
+/// The prediction beside what was measured.
+fn compared(prediction: &Known<Prediction>, found: &Estimate) -> Option<String> {
+    let (low, high) = faster(prediction).ok()?;
+    let said = match found {
+        found if found.low_percent > high => "more was measured",
+        found if found.high_percent < low => "less was measured",
+        _ => "what was measured does not speak against it",
+    };
+    Some(format!("predicted were {low:.1} to {high:.1} %: {said}"))
+}
+
+pub fn table_head(out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "\n{:>5}  {:<5}  {:>14}  {:>8}  {:>7}", "BLOCK", "PAGES", "MEASURE", "ON 2 MiB", "SECONDS")
+}
+
+pub fn period(out: &mut dyn Write, period: &Period) -> io::Result<()> {
+    let pages = if period.arm == Arm::Huge { "2M" } else { "4K" };
+    let value = period.value.map_or("-".to_string(), figure);
+    let left_out = period.left_out.as_ref().map_or(String::new(), |why| format!("  left out: {why}"));
+    writeln!(
+        out,
+        "{:>5}  {pages:<5}  {value:>14}  {:>6.0} %  {:>7.1}{left_out}",
+        period.block + 1,
+        period.huge_share * 100.0,
+        period.seconds
+    )?;
+    out.flush()
+}
+
+/// Six digits, whatever the size.
+fn figure(value: f64) -> String {
+    match value.abs() {
+        size if size >= 1e6 => format!("{value:.0}"),
+        size if size >= 100.0 => format!("{value:.1}"),
+        size if size >= 1.0 => format!("{value:.3}"),
+        _ => format!("{value:.6}"),
+    }
+}
+
+pub fn result(
+    out: &mut dyn Write,
+    subject: &Subject,
+    predicted: &Known<Prediction>,
+    outcome: &Outcome,
+    after: &Aftermath,
+) -> io::Result<()> {
+    let mut lines = vec![sentence(outcome, &subject.rule)];
+    lines.extend(outcome.estimate.as_ref().and_then(|found| compared(predicted, found)));
+    lines.extend(more_blocks(outcome, &subject.rule));
+    lines.extend(outcome.end.as_ref().map(end));
+    lines.push(cost(after, subject.blocks));
+    lines.extend(after.gaps.iter().map(|gap| format!("not done: {gap}")));
+    lines.extend(after.saved.as_ref().map(|path| format!("periods: {path}")));
+    writeln!(out)?;
+    lines.iter().flat_map(|line| wrapped(line, width())).try_for_each(|line| writeln!(out, "{line}"))
+}
+
+/// "gain shown: 12.1 % faster on 2 MiB pages (9.8 to 14.5 %, 95 % confidence, 6 blocks)".
+pub fn sentence(outcome: &Outcome, rule: &Rule) -> String {
+    let Some(found) = &outcome.estimate else {
+        return format!("no gain shown: {} whole blocks are too few for an interval", outcome.blocks);
+    };
+    let of = format!(
+        "({:.1} to {:.1} %, {} % confidence, {} blocks)",
+        found.low_percent,
+        found.high_percent,
+        (1.0 - rule.doubt) * 100.0,
+        found.blocks
+    );
+    match outcome.verdict {
+        Verdict::Gain => format!("gain shown: {:.1} % faster on 2 MiB pages {of}", found.gain_percent),
+        Verdict::Loss => format!("loss shown: {:.1} % slower on 2 MiB pages {of}", -found.gain_percent),
+        Verdict::TooSmall => {
+            format!("no gain shown, and none above {} % is possible {of}", rule.margin_percent)
+        }
+        Verdict::NotShown => format!("no gain shown: the interval holds 0 {of}"),
+    }
+}
+
+fn more_blocks(outcome: &Outcome, rule: &Rule) -> Option<String> {
+    let found = outcome.estimate.as_ref().filter(|_| outcome.verdict == Verdict::NotShown)?;
+    let wanted = found.gain_percent.abs().max(rule.margin_percent);
+    let needed = stats::blocks_needed(found, wanted, rule.doubt)?;
+    Some(format!(
+        "blocks differ by {:.1} %: some {needed} would be needed to tell {wanted:.1} % from nothing, or longer periods",
+        found.block_deviation_percent
+    ))
+}
+
+fn end(end: &End) -> String {
+    match end {
+        End::Signal => "ended early, as asked; what was measured until then counts".to_string(),
+        End::TargetGone => "the target ended; what was measured until then counts".to_string(),
+        End::Failed(gap) => format!("ended early: {gap}"),
+    }
+}
+
+fn cost(after: &Aftermath, blocks: usize) -> String {
+    let left = match after.as_found {
+        None => "the target is gone, and its pages with it".to_string(),
+        Some(all) if all >= blocks => "its memory is on the pages again that it was found on".to_string(),
+        Some(some) => format!("{some} of {blocks} blocks are on the pages again that they were found on"),
+    };
+    format!("{} changes took {:.1} s in all; {left}", after.switches, after.switch_seconds)
+}
+
+/// What would be measured.
+pub fn dry_run_json(subject: &Subject) -> Value {
+    let mut json = subject_json(subject);
+    json["dry_run"] = true.into();
+    json
+}
+
+pub fn json(subject: &Subject, predicted: &Known<Prediction>, outcome: &Outcome, after: &Aftermath) -> Value {
+    let mut json = subject_json(subject);
+    let results = json!({
+        "dry_run": false,
+        "predicted_percent": faster(predicted).ok().map(|(low, high)| json!({"low": low, "high": high})),
+        "prediction": predicted.as_ref().ok().map(larger_pages::one_json),
+        "verdict": outcome.verdict,
+        "text": sentence(outcome, &subject.rule),
+        "gain_percent": outcome.estimate.as_ref().map(interval),
+        "blocks": outcome.blocks,
+        "ended_early": outcome.end.as_ref().map(end),
+        "periods": outcome.periods,
+        "changes": after.switches,
+        "changes_seconds": after.switch_seconds,
+        "blocks_2m_as_found": after.as_found,
+        "saved": after.saved,
+        "gaps": after.gaps,
+    });
+    if let (Some(json), Value::Object(results)) = (json.as_object_mut(), results) {
+        json.extend(results);
+    }
+    json
+}
+
+fn subject_json(subject: &Subject) -> Value {
+    let Subject { rule, .. } = subject;
+    json!({
+        "schema": "marusa/pages-prove/1",
+        "process": {"pid": subject.pid, "command": subject.command},
+        "measure": subject.measure,
+        "lower_is_better": subject.lower_is_better,
+        "areas": subject.areas,
+        "memory_bytes": subject.bytes,
+        "blocks_2m": subject.blocks,
+        "blocks_2m_found_huge": subject.found_huge,
+        "design": {
+            "confidence_percent": (1.0 - rule.doubt) * 100.0,
+            "margin_percent": rule.margin_percent,
+            "blocks_max": rule.blocks_max,
+            "looks": rule.looks(),
+            "period_seconds": subject.period_seconds,
+            "settle_seconds": subject.settle_seconds,
+            "seed": subject.seed,
+        },
+    })
+}
+
+fn interval(found: &Estimate) -> Value {
+    json!({
+        "middle": found.gain_percent,
+        "low": found.low_percent,
+        "high": found.high_percent,
+        "block_deviation": found.block_deviation_percent,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Why;
+    use crate::measure::predict::Gain;
+
+    fn outcome(verdict: Verdict, low_percent: f64, high_percent: f64) -> Outcome {
+        let estimate = Estimate {
+            gain_percent: (low_percent + high_percent) / 2.0,
+            low_percent,
+            high_percent,
+            block_deviation_percent: 3.0,
+            blocks: 6,
+        };
+        Outcome { periods: Vec::new(), estimate: Some(estimate), verdict, blocks: 6, end: None }
+    }
+
+    #[test]
+    fn each_verdict_in_a_sentence() {
+        let rule = Rule::default();
+        let said = |verdict, low, high| sentence(&outcome(verdict, low, high), &rule);
+        assert_eq!(
+            said(Verdict::Gain, 10.0, 14.0),
+            "gain shown: 12.0 % faster on 2 MiB pages (10.0 to 14.0 %, 95 % confidence, 6 blocks)"
+        );
+        assert!(said(Verdict::Loss, -14.0, -10.0).starts_with("loss shown: 12.0 % slower"));
+        assert!(said(Verdict::TooSmall, -1.0, 1.0).contains("none above 2 % is possible"));
+        assert!(said(Verdict::NotShown, -4.0, 8.0).starts_with("no gain shown: the interval holds 0"));
+        assert!(more_blocks(&outcome(Verdict::NotShown, -4.0, 8.0), &rule).is_some());
+        let choice = crate::measure::predict::Choice::Transparent;
+        let gain = Ok(Gain { percent: (5.0, 50.0), by_kind: Vec::new() });
+        let prediction = Ok(Prediction {
+            choice,
+            gain,
+            areas: Vec::new(),
+            price_gap: None,
+            pool: None,
+            notes: Vec::new(),
+        });
+        let (low, high) = faster(&prediction).expect("an interval");
+        assert!((low - 5.263).abs() < 1e-3 && (high - 100.0).abs() < 1e-9, "{low} {high}");
+        let beside = |low, high| compared(&prediction, &outcome(Verdict::Gain, low, high).estimate.unwrap());
+        assert!(beside(10.0, 14.0).is_some_and(|text| text.ends_with("does not speak against it")));
+        assert!(beside(1.0, 2.0).is_some_and(|text| text.ends_with("less was measured")));
+        assert!(beside(101.0, 120.0).is_some_and(|text| text.ends_with("more was measured")));
+        let unknown = Err(Gap::new("counters", Why::NotInThisKernel));
+        assert_eq!(compared(&unknown, &outcome(Verdict::Gain, 10.0, 14.0).estimate.unwrap()), None);
+        let none = Outcome { estimate: None, blocks: 1, ..outcome(Verdict::NotShown, 0.0, 0.0) };
+        assert!(sentence(&none, &rule).contains("1 whole blocks are too few"));
+    }
+
+    #[test]
+    fn a_row_and_an_end_fit() {
+        let left_out = Some("only 12 % were on 2 MiB pages".to_string());
+        let row = Period {
+            block: 0,
+            arm: Arm::Huge,
+            value: Some(74.1234),
+            huge_share: 0.12,
+            seconds: 2.0,
+            left_out,
+        };
+        let mut out = Vec::new();
+        period(&mut out, &row).expect("written");
+        let text = String::from_utf8(out).expect("UTF-8");
+        assert_eq!(
+            text,
+            "    1  2M             74.123      12 %      2.0  left out: only 12 % were on 2 MiB pages\n"
+        );
+        let failed = end(&End::Failed(Gap::new("x", Why::Gone)));
+        assert_eq!(failed, "ended early: x: gone");
+        assert_eq!((figure(1234567.8), figure(0.01234567)), ("1234568".to_string(), "0.012346".to_string()));
+    }
+}

@@ -1,0 +1,304 @@
+//! `marusa pages verify` as text of at most 100 columns, and as JSON `marusa/pages-verify/1`: what was promised, what was
+//! found, and where they differ, why and what to do.
+
+use crate::base::{Bytes, Gap};
+use crate::map::MemoryMap;
+use crate::map::page_use::{PageUse, Provider};
+use crate::map::why::size;
+use crate::pages::types::Mode;
+use crate::pages::verify::{Cause, Promise, Report, Row, Said, Total, Verdict};
+use crate::show::json;
+use crate::show::units::{human, shorten, wrapped};
+use crate::show::width::width;
+use crate::snapshot::Snapshot;
+use serde_json::{Value, json};
+use std::io::{self, Write};
+
+const SCHEMA: &str = "marusa/pages-verify/1";
+/// Messages of logs that are shown.
+const SAID_SHOWN_MAX: usize = 8;
+
+/// All that is shown.
+pub struct Shown<'a> {
+    pub snapshot: &'a Snapshot,
+    pub map: &'a MemoryMap,
+    pub promise: &'a Promise,
+    pub report: &'a Report,
+    pub said: &'a [Said],
+    pub gaps: &'a [Gap],
+}
+
+pub fn text(out: &mut dyn Write, shown: &Shown) -> io::Result<()> {
+    head(out, shown)?;
+    table(out, shown)?;
+    writeln!(out)?;
+    lines(out, "", &verdict(shown.report))?;
+    causes(out, "why", &shown.report.causes)?;
+    causes(out, "note", &shown.report.notes)?;
+    said(out, shown)?;
+    crate::show::text::gaps(out, shown.gaps)
+}
+
+/// For a JVM that asks for nothing, and without a plan.
+pub fn nothing_promised(out: &mut dyn Write, snapshot: &Snapshot) -> io::Result<()> {
+    who(out, snapshot)?;
+    let text = "This JVM asks for no large pages, and no plan was named: nothing was promised. -XX:+UseLargePages asks for pages \
+                of a pool, -XX:+UseTransparentHugePages for those that the kernel gives by itself.";
+    lines(out, "", text)
+}
+
+fn who(out: &mut dyn Write, snapshot: &Snapshot) -> io::Result<()> {
+    let process = &snapshot.os.process;
+    writeln!(out, "{}", shorten(&format!("pid {}  {}", process.pid, process.command), width()))?;
+    if let Ok(jvm) = &snapshot.jvm {
+        let version = jvm.version.as_deref().unwrap_or("version unknown");
+        let gc = jvm.gc.as_ref().map_or("collector unknown", |gc| gc.name());
+        let heap = jvm.flags.get("MaxHeapSize").and_then(|text| text.parse().ok());
+        let heap = heap.map_or("unknown".to_string(), human);
+        writeln!(out, "{} {version}, {gc}, -Xmx {heap}; {}", jvm.vm, snapshot.taken.at)?;
+    }
+    writeln!(out)
+}
+
+fn head(out: &mut dyn Write, shown: &Shown) -> io::Result<()> {
+    who(out, shown.snapshot)?;
+    let promise = shown.promise;
+    let by = match &promise.plan {
+        Some(plan) => format!("promised by {plan}"),
+        None => "asked for by the JVM's own flags".to_string(),
+    };
+    lines(out, "", &format!("{by}: {}", mode(promise.mode)))?;
+    writeln!(out)
+}
+
+fn mode(mode: Mode) -> &'static str {
+    match mode {
+        Mode::HugeTlb2M => "HugeTLB pages of 2M",
+        Mode::HugeTlb1G => "HugeTLB pages of 1G and 2M",
+        Mode::Thp => "transparent huge pages",
+    }
+}
+
+fn table(out: &mut dyn Write, shown: &Shown) -> io::Result<()> {
+    writeln!(out, "{:<26}{:<17} {:>11} {:<31} {:>11}", "AREA", "PROMISED", "BYTES", "FOUND", "VERDICT")?;
+    let (small, rows): (Vec<&Row>, Vec<&Row>) =
+        shown.report.rows.iter().partition(|row| row.verdict == Verdict::Small);
+    for row in rows {
+        let name = match row.need.part.to_lowercase() == row.need.area.title().to_lowercase() {
+            true => row.need.area.title().to_string(),
+            false => row.need.part.clone(),
+        };
+        let promised = format!("{} x {}", row.need.pages, size(row.need.page_bytes));
+        writeln!(
+            out,
+            "{:<26}{promised:<17} {:>11} {:<31} {:>11}",
+            shorten(&name, 25),
+            human(row.need.bytes),
+            shorten(&found(shown.promise.mode, row), 31),
+            row.verdict.word()
+        )?;
+    }
+    for total in &shown.report.totals {
+        let promised = total.promised_pages.saturating_mul(total.page_bytes);
+        let pages = |pages: u64| format!("{pages} x {}", size(total.page_bytes));
+        let promise = pages(total.promised_pages);
+        let found = match shown.promise.mode {
+            Mode::Thp => format!("{} of {} in memory", pages(total.found_pages), human(total.resident_bytes)),
+            _ => pages(total.found_pages),
+        };
+        writeln!(out, "{:<26}{promise:<17} {:>11} {found}", "all", human(promised))?;
+    }
+    match small.len() {
+        0 => Ok(()),
+        many => {
+            let bytes = small.iter().fold(0, |sum: Bytes, row| sum.saturating_add(row.need.bytes));
+            writeln!(out, "and {many} reservations too small for large pages, {} in all", human(bytes))
+        }
+    }
+}
+
+/// "24 x 2M, 2.0 MiB touched"; "4K 98.2 %, 2M 1.8 %".
+fn found(mode: Mode, row: &Row) -> String {
+    if mode == Mode::Thp {
+        return match row.used.resident_bytes {
+            0 => "not in memory".to_string(),
+            bytes => format!("{} of {}", shares(&row.used), human(bytes)),
+        };
+    }
+    let taken: Vec<String> =
+        row.taken.pages.iter().rev().map(|(bytes, pages)| format!("{pages} x {}", size(*bytes))).collect();
+    let resident = row.used.resident_bytes;
+    match (taken.is_empty(), resident) {
+        (true, 0) => "none".to_string(),
+        (true, _) => format!("{} of {}", shares(&row.used), human(resident)),
+        (false, _) => format!("{}, {} touched", taken.join(" + "), human(resident)),
+    }
+}
+
+/// The two largest shares, short enough for a column.
+fn shares(used: &PageUse) -> String {
+    let mut by: Vec<_> = used.by.iter().filter(|(_, bytes)| **bytes > 0).collect();
+    by.sort_by_key(|(_, bytes)| std::cmp::Reverse(**bytes));
+    let share = |((provider, page), bytes): &(&(Provider, Bytes), &Bytes)| {
+        let name = if *provider == Provider::Hugetlb { " pool" } else { "" };
+        let share = **bytes as f64 * 100.0 / used.resident_bytes.max(1) as f64;
+        format!("{}{name} {share:.0}%", size(*page))
+    };
+    by.iter().take(2).map(share).collect::<Vec<_>>().join(", ")
+}
+
+fn verdict(report: &Report) -> String {
+    let missing = |total: &Total| {
+        (total.missing_pages > 0).then(|| {
+            format!("{} of {} pages of {}", total.missing_pages, total.promised_pages, size(total.page_bytes))
+        })
+    };
+    let all: Vec<String> = report.totals.iter().filter_map(missing).collect();
+    match (report.met, all.is_empty()) {
+        (true, _) if report.rows.iter().any(|row| row.verdict == Verdict::NotTouched) => {
+            "MET, as far as memory was touched".to_string()
+        }
+        (true, _) => "MET: everything that was promised is there".to_string(),
+        (false, false) => format!("NOT MET: {} are missing", all.join(" and ")),
+        (false, true) => "NOT MET: this is not the JVM that the promise was made to".to_string(),
+    }
+}
+
+fn causes(out: &mut dyn Write, title: &str, causes: &[Cause]) -> io::Result<()> {
+    for cause in causes {
+        lines(out, &format!("{title}: "), &cause.what)?;
+        if !cause.next.is_empty() {
+            lines(out, "  -> ", &cause.next)?;
+        }
+    }
+    Ok(())
+}
+
+/// Words in lines, those after the first one set in.
+fn lines(out: &mut dyn Write, first: &str, text: &str) -> io::Result<()> {
+    for (index, line) in wrapped(text, width() - first.len()).into_iter().enumerate() {
+        let start = if index == 0 { first.to_string() } else { " ".repeat(first.len()) };
+        writeln!(out, "{start}{line}")?;
+    }
+    Ok(())
+}
+
+fn said(out: &mut dyn Write, shown: &Shown) -> io::Result<()> {
+    if shown.said.is_empty() || shown.report.met {
+        return Ok(());
+    }
+    writeln!(out, "\nthe JVM has said:")?;
+    for said in shown.said.iter().take(SAID_SHOWN_MAX) {
+        let times =
+            if said.found.times > 1 { format!(" ({} times)", said.found.times) } else { String::new() };
+        let older = if said.may_be_older { "; the file is older than the process" } else { "" };
+        let place = format!("{}, line {}{times}{older}", said.log, said.found.line);
+        writeln!(out, "  {}", shorten(&place, width() - 2))?;
+        lines(out, "    ", &said.found.text)?;
+        let about = about(shown.report, said).map_or(String::new(), |row| format!("{}: ", row.need.part));
+        lines(out, "    = ", &format!("{about}{}", said.found.message.means))?;
+    }
+    match shown.said.len().checked_sub(SAID_SHOWN_MAX + 1) {
+        Some(more) => writeln!(out, "  and {} more (--json lists all)", more + 1),
+        None => Ok(()),
+    }
+}
+
+/// The reservation of which a message tells, by its bytes.
+fn about<'a>(report: &'a Report, said: &Said) -> Option<&'a Row> {
+    let bytes = said.found.bytes.filter(|_| said.found.is_reservation())?;
+    let fits = |row: &&Row| {
+        row.need.bytes == bytes || row.need.pages.checked_mul(row.need.page_bytes) == Some(bytes)
+    };
+    let lacking = report.rows.iter().filter(|row| row.verdict == Verdict::NotMet);
+    lacking.chain(&report.rows).find(fits)
+}
+
+pub fn json(shown: &Shown) -> Value {
+    let account = json::map(shown.snapshot, shown.map);
+    let (promise, report) = (shown.promise, shown.report);
+    json!({
+        "schema": SCHEMA,
+        "taken": account["taken"],
+        "process": account["process"],
+        "jvm": account["jvm"],
+        "promise": {
+            "plan": promise.plan,
+            "mode": promise.mode,
+            "jvm_options": promise.jvm_options,
+        },
+        "met": report.met,
+        "rows": report.rows.iter().map(row).collect::<Vec<Value>>(),
+        "totals": report.totals.iter().map(total).collect::<Vec<Value>>(),
+        "causes": report.causes.iter().map(cause).collect::<Vec<Value>>(),
+        "notes": report.notes.iter().map(cause).collect::<Vec<Value>>(),
+        "messages": shown.said.iter().map(|said| message(report, said)).collect::<Vec<Value>>(),
+        "gaps": shown.gaps.iter().map(json::gap).collect::<Vec<Value>>(),
+    })
+}
+
+pub fn nothing_promised_json(snapshot: &Snapshot, map: &MemoryMap) -> Value {
+    let account = json::map(snapshot, map);
+    json!({
+        "schema": SCHEMA,
+        "taken": account["taken"],
+        "process": account["process"],
+        "jvm": account["jvm"],
+        "promise": null,
+        "met": true,
+        "rows": [],
+        "totals": [],
+        "causes": [],
+        "notes": [],
+        "messages": [],
+        "gaps": [],
+    })
+}
+
+fn row(row: &Row) -> Value {
+    let taken: Vec<Value> = row
+        .taken
+        .pages
+        .iter()
+        .map(|(page_bytes, pages)| json!({"page_bytes": page_bytes, "pages": pages}))
+        .collect();
+    json!({
+        "area": row.need.area.name(),
+        "part": row.need.part,
+        "bytes": row.need.bytes,
+        "page_bytes": row.need.page_bytes,
+        "pages": row.need.pages,
+        "rule": row.need.rule,
+        "hugetlb_mapped": taken,
+        "in_memory": json::pages::used(&row.used),
+        "missing_pages": row.missing_pages,
+        "verdict": row.verdict.name(),
+    })
+}
+
+fn total(total: &Total) -> Value {
+    json!({
+        "page_bytes": total.page_bytes,
+        "promised_pages": total.promised_pages,
+        "found_pages": total.found_pages,
+        "missing_pages": total.missing_pages,
+        "resident_bytes": total.resident_bytes,
+    })
+}
+
+fn cause(cause: &Cause) -> Value {
+    json!({"code": cause.code, "what": cause.what, "next": cause.next, "bytes": cause.bytes})
+}
+
+fn message(report: &Report, said: &Said) -> Value {
+    json!({
+        "log": said.log,
+        "line": said.found.line,
+        "id": said.found.message.id,
+        "text": said.found.text,
+        "times": said.found.times,
+        "means": said.found.message.means,
+        "part": about(report, said).map(|row| row.need.part.as_str()),
+        "may_be_of_an_earlier_process": said.may_be_older,
+    })
+}

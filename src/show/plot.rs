@@ -1,0 +1,111 @@
+//! Plots as static SVG, for pages that are one offline file: nothing is loaded, nothing is run, and they print. A page sets
+//! `STYLE` once; colours follow the reader's light or dark setting. Colours are those of Okabe and Ito ("Color Universal
+//! Design", 2008), which people with any kind of colour vision tell apart; marks have shapes too, so that a black and white
+//! print does.
+
+mod axis;
+mod lines;
+mod rows;
+mod stacked;
+
+pub use axis::Axis;
+pub use lines::{Series, lines};
+pub use rows::{Dot, Room, Row, Span, rows};
+pub use stacked::{Layer, stacked};
+
+/// Width of every plot in its own units; a page scales it.
+const WIDTH: f64 = 760.0;
+/// Colours before they come again, lighter.
+const COLOURS: usize = 8;
+
+/// What a page that has plots puts into its `<style>`.
+pub const STYLE: &str = "\
+:root { color-scheme: light dark; --ink: #1a1a1a; --dim: #5f6368; --rule: #d8dadd; --paper: #ffffff; --soft: #f4f5f6;
+  --c0: #0072b2; --c1: #d55e00; --c2: #009e73; --c3: #cc79a7; --c4: #e69f00; --c5: #56b4e9; --c6: #b8a800; --c7: #6e6e6e;
+  --good: #007a59; --bad: #b34700; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e8e8e8; --dim: #a3a8ae; --rule: #3c4045; --paper: #17191c; --soft: #212428;
+  --c0: #4aa3df; --c1: #f08a3c; --c2: #2fc79a; --c3: #dd9bc0; --c4: #f0b429; --c5: #8fd0f5; --c6: #f0e442; --c7: #b0b0b0;
+  --good: #2fc79a; --bad: #f08a3c; } }
+@media print { :root { color-scheme: light; --ink: #000; --dim: #444; --rule: #bbb; --paper: #fff; --soft: #fff;
+  --c0: #0072b2; --c1: #d55e00; --c2: #009e73; --c3: #cc79a7; --c4: #e69f00; --c5: #56b4e9; --c6: #b8a800; --c7: #6e6e6e;
+  --good: #007a59; --bad: #b34700; } }
+svg.plot { display: block; width: 100%; max-width: 760px; height: auto; font: 12px system-ui, sans-serif; break-inside: avoid; }
+svg.plot text { fill: var(--ink); } svg.plot .dim { fill: var(--dim); } svg.plot .end { text-anchor: end; }
+svg.plot .middle { text-anchor: middle; } svg.plot .title { font-weight: 600; font-size: 13px; }
+svg.plot .grid { stroke: var(--rule); stroke-width: 1; } svg.plot .zero { stroke: var(--dim); stroke-width: 1.5; }
+svg.plot .join { fill: none; stroke-width: 1.5; } svg.plot .span { stroke-width: 4; stroke-linecap: round; opacity: 0.75; }
+svg.plot .hollow { fill: var(--paper) !important; }
+svg.plot .layer { stroke: var(--paper); stroke-width: 0.6; } svg.plot .again { opacity: 0.55; }
+";
+
+/// Text within HTML and SVG, also within quotation marks. Control characters, which XML forbids, are shown as '?'.
+pub fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            letter if letter.is_control() && letter != '\n' => safe.push('?'),
+            letter => safe.push(letter),
+        }
+    }
+    safe
+}
+
+/// The start of a plot of this height: what it is, for readers that see none, and its title.
+fn open(title: &str, width: f64, height: f64) -> String {
+    let title = escaped(title);
+    format!(
+        "<svg class=\"plot\" viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" aria-label=\"{title}\">\
+         <text class=\"title\" x=\"0\" y=\"14\">{title}</text>\n"
+    )
+}
+
+fn colour(index: usize) -> String {
+    format!("var(--c{})", index % COLOURS)
+}
+
+/// A mark at a place: circle, square, triangle, diamond, and again.
+fn mark(index: usize, x: f64, y: f64, is_hollow: bool, tip: &str) -> String {
+    let colour = colour(index);
+    let class = if is_hollow { " class=\"hollow\"" } else { "" };
+    let paint = format!("fill=\"{colour}\" stroke=\"{colour}\" stroke-width=\"1.2\"{class}");
+    let tip = if tip.is_empty() { String::new() } else { format!("<title>{}</title>", escaped(tip)) };
+    match index % 4 {
+        0 => format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.4\" {paint}>{tip}</circle>"),
+        1 => format!(
+            "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"6.2\" height=\"6.2\" {paint}>{tip}</rect>",
+            x - 3.1,
+            y - 3.1
+        ),
+        2 => format!("<path d=\"M{x:.1} {:.1}l3.9 6.8h-7.8z\" {paint}>{tip}</path>", y - 3.9),
+        _ => format!("<path d=\"M{x:.1} {:.1}l4.2 4.2l-4.2 4.2l-4.2 -4.2z\" {paint}>{tip}</path>", y - 4.2),
+    }
+}
+
+/// Names with their marks, wrapped; and the height that they take.
+fn legend(names: &[(usize, String)], top: f64) -> (String, f64) {
+    let (mut text, mut x, mut y) = (String::new(), 0.0, top + 12.0);
+    for (index, name) in names {
+        let name = crate::show::units::shorten(name, 40);
+        let width = 26.0 + 6.8 * name.chars().count() as f64;
+        if x > 0.0 && x + width > WIDTH {
+            (x, y) = (0.0, y + 18.0);
+        }
+        text += &format!(
+            "{}<text x=\"{:.0}\" y=\"{:.0}\">{}</text>\n",
+            mark(*index, x + 5.0, y - 4.0, false, ""),
+            x + 14.0,
+            y,
+            escaped(&name)
+        );
+        x += width;
+    }
+    (text, y + 8.0 - top)
+}
+
+#[cfg(test)]
+mod tests;

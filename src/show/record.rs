@@ -1,0 +1,135 @@
+//! What a recorder says when it begins, and what it recorded when it ends.
+
+use super::units::human;
+use crate::base::Bytes;
+use serde_json::{Value, json};
+use std::io::{self, Write};
+use std::time::Duration;
+
+/// What was recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Recorded {
+    pub seconds: f64,
+    pub jvms: usize,
+    /// JVMs that the kernel killed for want of memory.
+    pub killed_for_memory: usize,
+    /// Processes that might not be looked at.
+    pub hidden: usize,
+    pub samples: u64,
+    pub accounts: u64,
+    /// Looks at which the account was more than twice as old as was asked for.
+    pub late: u64,
+    /// What of a core might be used.
+    pub cpu_share: f64,
+    pub bytes: Bytes,
+    pub files: usize,
+    /// Files that the ring let go.
+    pub files_dropped: u64,
+    pub cpu_seconds: f64,
+}
+
+pub fn begun(path: &str, every: Duration, is_all: bool) -> String {
+    let whom = if is_all { "all JVMs, " } else { "" };
+    format!("recording {whom}each {} s, into {path}; Ctrl-C ends it", every.as_secs_f64())
+}
+
+impl Recorded {
+    fn cpu_percent(&self) -> Option<f64> {
+        (self.seconds > 0.0).then(|| self.cpu_seconds / self.seconds * 100.0)
+    }
+
+    fn sample_bytes(&self) -> Option<f64> {
+        // Of a ring, only the last part is there.
+        (self.samples > 0 && self.files_dropped == 0).then(|| self.bytes as f64 / self.samples as f64)
+    }
+}
+
+pub fn text(out: &mut dyn Write, recorded: &Recorded) -> io::Result<()> {
+    let each = recorded.sample_bytes().map_or(String::new(), |bytes| format!(", {bytes:.0} bytes each"));
+    let files = if recorded.files > 1 { format!(" in {} files", recorded.files) } else { String::new() };
+    let jvms = if recorded.jvms == 1 { "1 JVM".to_string() } else { format!("{} JVMs", recorded.jvms) };
+    writeln!(
+        out,
+        "marusa: {jvms}, {:.0} s: {} samples, {} of them with the account anew; {}{files}{each}; {:.1} % of a core",
+        recorded.seconds,
+        recorded.samples,
+        recorded.accounts,
+        human(recorded.bytes),
+        recorded.cpu_percent().unwrap_or(0.0)
+    )?;
+    // A few are a busy machine's.
+    if recorded.late > recorded.samples / 10 {
+        writeln!(
+            out,
+            "marusa: accounts came more seldom than asked for, within {} % of a core: --cpu {} gives them more",
+            recorded.cpu_share * 100.0,
+            recorded.cpu_share * 300.0
+        )?;
+    }
+    if recorded.killed_for_memory > 0 {
+        writeln!(
+            out,
+            "marusa: the kernel killed {} of them for want of memory: `marusa diff FILE` says what grew until then",
+            recorded.killed_for_memory
+        )?;
+    }
+    if recorded.hidden > 0 {
+        writeln!(
+            out,
+            "marusa: {} processes of others may not be looked at, and may be JVMs too: run as root or with CAP_SYS_PTRACE",
+            recorded.hidden
+        )?;
+    }
+    Ok(())
+}
+
+pub fn json(recorded: &Recorded) -> Value {
+    json!({
+        "schema": "marusa/recorded/1",
+        "seconds": recorded.seconds,
+        "jvms": recorded.jvms,
+        "killed_for_memory": recorded.killed_for_memory,
+        "processes_not_seen": recorded.hidden,
+        "samples": recorded.samples,
+        "accounts": recorded.accounts,
+        "samples_with_a_late_account": recorded.late,
+        "bytes": recorded.bytes,
+        "files": recorded.files,
+        "files_dropped": recorded.files_dropped,
+        "sample_bytes_mean": recorded.sample_bytes(),
+        "cpu_seconds": recorded.cpu_seconds,
+        "cpu_percent_of_a_core": recorded.cpu_percent(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_line_and_its_figures() {
+        let recorded = Recorded {
+            seconds: 100.0,
+            jvms: 1,
+            samples: 100,
+            accounts: 10,
+            bytes: 30_000,
+            files: 1,
+            cpu_seconds: 0.5,
+            ..Recorded::default()
+        };
+        let mut out = Vec::new();
+        text(&mut out, &recorded).expect("memory");
+        let text = String::from_utf8(out).expect("text");
+        assert!(
+            text.contains("1 JVM, 100 s: 100 samples, 10 of them") && text.contains("300 bytes each; 0.5 %"),
+            "{text}"
+        );
+        assert!(!text.contains("--cpu"), "{text}");
+        let mut out = Vec::new();
+        super::text(&mut out, &Recorded { late: 20, cpu_share: 0.01, ..recorded }).expect("memory");
+        assert!(String::from_utf8_lossy(&out).contains("within 1 % of a core: --cpu 3 gives"), "{out:?}");
+        let of_ring = json(&Recorded { files_dropped: 2, ..recorded });
+        assert_eq!((&of_ring["sample_bytes_mean"], &of_ring["samples"]), (&Value::Null, &json!(100)));
+    }
+}

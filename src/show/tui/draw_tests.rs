@@ -1,0 +1,99 @@
+use super::*;
+use crate::show::tui::model::tests::{look, model};
+use crate::show::tui::{Key, News};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+
+const PLAIN: Style = Style { has_colour: false };
+const COLOURED: Style = Style { has_colour: true };
+
+/// The screen as lines.
+fn screen(model: &mut Model, width: u16, height: u16, style: Style) -> Vec<String> {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a screen");
+    terminal.draw(|frame| draw(frame, model, style)).expect("drawn");
+    let buffer = terminal.backend().buffer().clone();
+    let line = |y: u16| (0..width).map(|x| buffer[(x, y)].symbol().to_string()).collect::<String>();
+    (0..height).map(|y| line(y).trim_end().to_string()).collect()
+}
+
+#[test]
+fn all_jvms_at_80_by_24() {
+    let mut model = model(View::All, [look(1, 0.0, 100), look(2, 0.0, 300)]);
+    model.press(Key::Char('m'));
+    model.learn(News::Looked(Box::new(look(2, 1.0, 302))));
+    let lines = screen(&mut model, 80, 24, PLAIN);
+    assert!(lines[0].starts_with("2 JVMs  422.0 MiB in memory  mark 1 s ago"), "{lines:#?}");
+    assert!(
+        lines[1].starts_with("PID     JVM") && lines[1].contains("RATE") && lines[1].contains("MARK"),
+        "{lines:#?}"
+    );
+    assert!(lines[2].starts_with("2       com.example.Main") && lines[2].contains("312.0 MiB"), "{lines:#?}");
+    assert!(lines[2].contains("+2.0 MiB/s") && lines[2].contains("+2.0 MiB"), "{lines:#?}");
+    assert!(
+        lines[2].contains("HHHH") && lines[22].contains("H Java heap"),
+        "letters without colour: {lines:#?}"
+    );
+    assert!(lines[23].contains("? help") && lines[23].contains("q quit"), "{lines:#?}");
+    assert!(lines.iter().all(|line| line.chars().count() <= 80));
+}
+
+#[test]
+fn one_jvm_and_its_tabs() {
+    let mut model = model(View::One(1), [look(1, 0.0, 100)]);
+    model.press(Key::Enter);
+    let lines = screen(&mut model, 80, 24, COLOURED);
+    assert!(lines[0].starts_with("1 com.example.Main1  21.0.8, g1  110.0 MiB"), "{lines:#?}");
+    assert!(lines[1].starts_with(" 1 areas  2 page sizes  3 arenas  4 threads"), "{lines:#?}");
+    assert!(lines[3].starts_with("- Java heap") && lines[4].trim_start().starts_with("eden"), "{lines:#?}");
+    assert!(lines[23].contains("Esc back") && lines[23].ends_with("? help  q quit"), "{lines:#?}");
+    model.press(Key::Char('2'));
+    let lines = screen(&mut model, 80, 24, PLAIN);
+    assert!(lines[3].starts_with("pages of 4 KiB") && lines[4].starts_with("    Java heap"), "{lines:#?}");
+    model.press(Key::Char('4'));
+    let lines = screen(&mut model, 80, 24, COLOURED);
+    assert!(lines[2].starts_with("THREADS"), "{lines:#?}");
+    let all = lines.concat();
+    assert!(all.contains("http?[2J-nio"), "escapes are shown, not sent: {lines:#?}");
+}
+
+#[test]
+fn every_size_of_screen_shows_something_and_none_panics() {
+    for style in [PLAIN, COLOURED] {
+        for width in [1, 19, 20, 39, 40, 41, 57, 64, 80, 132, 300] {
+            for height in [1, 2, 5, 6, 7, 24, 100] {
+                let mut model = model(View::All, (1..=40).map(|pid| look(pid, 0.0, 100 + pid as u64)));
+                for keys in
+                    [&[][..], &[Key::Char('m')], &[Key::Char('?')], &[Key::Char('x'), Key::End, Key::Enter]]
+                {
+                    keys.iter().for_each(|key| {
+                        model.press(*key);
+                    });
+                    screen(&mut model, width, height, style);
+                }
+            }
+        }
+    }
+    let mut model = model(View::All, [look(1, 0.0, 100)]);
+    let lines = screen(&mut model, 20, 24, PLAIN);
+    assert!(lines.join(" ").contains("is too small"), "{lines:#?}");
+}
+
+#[test]
+fn an_empty_host_and_a_help() {
+    let mut model = model(View::All, []);
+    assert!(screen(&mut model, 80, 24, PLAIN).concat().contains("no JVM runs"));
+    model.press(Key::Char('?'));
+    let lines = screen(&mut model, 80, 24, PLAIN);
+    assert!(lines.concat().contains("set the mark"), "{lines:#?}");
+    model.press(Key::Char('x'));
+    assert!(!screen(&mut model, 80, 24, PLAIN).concat().contains("set the mark"));
+}
+
+#[test]
+fn bars_are_as_long_as_their_share_of_the_largest() {
+    let mut model = model(View::All, [look(1, 0.0, 90), look(2, 0.0, 190)]);
+    let lines = screen(&mut model, 120, 24, PLAIN);
+    let bar = |line: &str| line.chars().rev().take_while(|letter| "HM".contains(*letter)).count();
+    let (large, small) = (bar(&lines[2]), bar(&lines[3]));
+    assert!(large >= 20 && (large / 2).abs_diff(small) <= 1, "{large} and {small}: {lines:#?}");
+}

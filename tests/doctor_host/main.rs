@@ -1,0 +1,67 @@
+//! `marusa doctor` on a host whose memory is in small pieces, short or waited for: faults that take the whole host, made one
+//! after the other. What they are, and the test that docs/doctor.md lists them, is in tests/doctor.
+
+#[path = "../doctor/busy.rs"]
+mod busy;
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../doctor/faults_of_memory.rs"]
+mod faults_of_memory;
+#[allow(dead_code, reason = "tests/doctor uses the rest")]
+#[path = "../doctor/group.rs"]
+mod group;
+#[allow(dead_code, reason = "tests/doctor uses the rest")]
+#[path = "../doctor/made.rs"]
+mod made;
+#[allow(dead_code, reason = "tests/doctor uses the rest")]
+#[path = "../doctor/swap.rs"]
+mod swap;
+
+use common::fragments::Fragments;
+use common::host::Host;
+use common::{is_root, skip};
+use made::Fault;
+use std::time::{Duration, Instant};
+
+const CALM_MAX: Duration = Duration::from_secs(180);
+
+/// `MARUSA_FAULT=name` makes only those whose name contains it.
+fn is_wanted(fault: &&Fault) -> bool {
+    std::env::var("MARUSA_FAULT").map_or(true, |name| fault.name.contains(&name))
+}
+
+fn check(faults: &[Fault], host: &mut Host) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for fault in faults.iter().filter(is_wanted) {
+        let started = Instant::now();
+        let checked = fault.check_on(host);
+        println!("{:<60} {:4.1} s {checked:?}", fault.name, started.elapsed().as_secs_f64());
+        wrong.extend(checked.err().map(|why| format!("{}: {why}", fault.name)));
+    }
+    wrong
+}
+
+/// What tasks waited for before, in other tests, is seen for a minute, and is nothing that is made here.
+fn wait_for_calm() {
+    let percent = |which| busy::pressure("memory", which).unwrap_or(0.0);
+    let started = Instant::now();
+    while (percent("some") >= 5.0 || percent("full") >= 0.5) && started.elapsed() < CALM_MAX {
+        std::thread::sleep(Duration::from_secs(1));
+    }
+}
+
+#[test]
+fn each_fault_of_the_host_is_found_and_nothing_else_at_its_level() {
+    if !is_root() {
+        return skip("only root may change the host's settings");
+    }
+    let mut host = Host::lock();
+    wait_for_calm();
+    let mut wrong = check(faults_of_memory::WHOLE, &mut host);
+    if let Some(mut fragments) = Fragments::make(&mut host) {
+        println!("{}", fragments.told);
+        wrong.extend(check(faults_of_memory::IN_PIECES, &mut host));
+        assert!(fragments.are_there(), "memory became short");
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

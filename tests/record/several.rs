@@ -1,0 +1,73 @@
+//! All JVMs of the host, those that start and end meanwhile, and a ring of files.
+
+use super::*;
+
+#[test]
+fn jvms_that_start_and_end_are_followed() {
+    let Some(first) = grow(&[], &[]) else { return };
+    let folder = Folder::new("all");
+    let path = folder.file("host.marusa");
+    let recorder = Recorder::start(&["--all", "-o", &path, "--every", "500ms", "--cpu", "50"]);
+    wait_for_bytes(&path, 1000);
+    let Some(second) = grow(&[], &[]) else { return };
+    let (one, other) = (first.pid, second.pid);
+    let moments = |pid: i32| -> Vec<u64> {
+        let (lines, _) = exported(&path);
+        let of_it = of(&lines, "process").into_iter().filter(|line| line["pid"] == pid);
+        of_it.map(|line| number(&line["steady_ms"])).collect()
+    };
+    let wait_for = |pid: i32, count: usize| {
+        let started = Instant::now();
+        while moments(pid).len() < count {
+            assert!(started.elapsed() < Duration::from_secs(100), "pid {pid} has only {:?}", moments(pid));
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    };
+    wait_for(one, 4);
+    wait_for(other, 3);
+    drop(first);
+    wait_for(other, 3 + moments(other).len());
+    let output = recorder.stop();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let (one_at, other_at) = (moments(one), moments(other));
+    assert!(one_at.last() < other_at.last(), "the first ended");
+    assert!(other_at.first() > one_at.first(), "the second came later");
+    // Other JVMs may run on this host, so which one is meant must be said.
+    let leak = marusa(&["leak", &path, "--jvm", &other.to_string(), "--json"]);
+    assert!(leak.status.success(), "{}", text(&leak.stderr));
+    let all = marusa(&["leak", &path]);
+    assert!(
+        all.status.success() && text(&all.stdout).contains(&format!("pid {one}")),
+        "{}",
+        text(&all.stderr)
+    );
+    let two = marusa(&["diff", &path]);
+    assert_eq!(two.status.code(), Some(2), "{}", text(&two.stderr));
+    assert!(text(&two.stderr).contains(&format!("pid {one}")), "{}", text(&two.stderr));
+}
+
+#[test]
+fn a_ring_has_the_last_of_it_and_no_more_than_was_asked_for() {
+    let Some(jvm) = grow(&[], &["churn=10m/s"]) else { return };
+    let folder = Folder::new("ring");
+    let path = folder.file("a.marusa");
+    let pid = jvm.pid.to_string();
+    let arguments = [pid.as_str(), "-o", &path, "--every", "20ms", "--account-every", "20ms", "--cpu", "100"];
+    let output =
+        Recorder::start(&[&arguments[..], &["--keep", "512K", "--for", "15s", "--json"]].concat()).wait();
+    let recorded: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let names: Vec<_> = std::fs::read_dir(&folder.0).expect("ours").flatten().collect();
+    let bytes: u64 = names.iter().map(|entry| entry.metadata().map_or(0, |facts| facts.len())).sum();
+    assert_eq!(names.len() as u64, number(&recorded["files"]));
+    assert!(bytes <= (512 << 10) + (96 << 10), "{bytes}");
+    if number(&recorded["files_dropped"]) == 0 {
+        return println!("the machine was too slow for the ring to come round: {recorded}");
+    }
+    let (lines, said) = exported(&path);
+    let process = of(&lines, "process");
+    assert!(said.is_empty() && process.is_sorted_by_key(|line| number(&line["steady_ms"])));
+    assert!(number(&process[0]["steady_ms"]) > 0, "the start is gone");
+    assert!(process.last().is_some_and(|line| number(&line["steady_ms"]) > 13_000), "the end is there");
+    assert_eq!(process[0]["subject"], "process");
+    assert!(of(&lines, "part").len() > 10, "each file names its series");
+}
