@@ -215,6 +215,13 @@ pub fn pressure(of: &str, which: &str) -> Option<f64> {
     line.split(' ').find_map(|word| word.strip_prefix("avg60=")?.parse().ok())
 }
 
+/// Direct compactions so far.
+pub fn compactions() -> f64 {
+    let text = read_to_string("/proc/vmstat").unwrap_or_default();
+    let count = text.lines().find_map(|line| line.strip_prefix("compact_stall ")?.parse().ok());
+    count.unwrap_or(0.0)
+}
+
 /// CPU time of the kernel's threads whose names begin so, so far.
 pub fn cpu_ms(name: &str) -> f64 {
     let stats = read_dir("/proc").into_iter().flatten().flatten();

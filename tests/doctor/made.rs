@@ -10,10 +10,15 @@ use std::collections::BTreeSet;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// How often doctor is asked of a fault that comes and goes.
+const LOOKS_MAX: usize = 20;
 
 pub struct Fault {
     pub name: &'static str,
-    /// Ids, each with its level, or the levels that it may have ("warn or critical") where how bad it is depends on the machine.
+    /// Ids, each with its level, or the levels that it may have ("warn or critical", "warn or none") where how bad it is depends
+    /// on the machine.
     /// The worst of them is that at which nothing else may be found.
     pub expects: &'static [(&'static str, &'static str)],
     /// `None`: it can not be made on this machine, and why was said.
@@ -28,7 +33,12 @@ pub struct Made {
     pub watch: &'static str,
     /// Where doctor looks for what was measured of this machine; `None`: where it does so for everybody.
     cache: Option<PathBuf>,
+    /// What the kernel counts of a fault that comes and goes, and how much of it in a second is well above what doctor names.
+    counted: Option<(Counter, f64)>,
 }
+
+/// Since the host was started.
+pub type Counter = fn() -> f64;
 
 impl Made {
     pub fn jvm(jvm: Jvm) -> Made {
@@ -36,7 +46,7 @@ impl Made {
     }
     /// A fault of the host alone.
     pub fn host() -> Made {
-        Made { jvm: None, rest: Vec::new(), watch: "200ms", cache: None }
+        Made { jvm: None, rest: Vec::new(), watch: "200ms", cache: None, counted: None }
     }
     pub fn within(self, group: Group) -> Made {
         self.with(group)
@@ -55,8 +65,31 @@ impl Made {
     pub fn watched(self, watch: &'static str) -> Made {
         Made { watch, ..self }
     }
+    /// It is there while `counter` grows by so much in a second, and only then doctor must find it.
+    pub fn while_grows(self, counter: Counter, per_second: f64) -> Made {
+        Made { counted: Some((counter, per_second)), ..self }
+    }
     pub fn looking_in(self, cache: PathBuf) -> Made {
         Made { cache: Some(cache), ..self }
+    }
+}
+
+impl Made {
+    /// `None`: it was not there while doctor looked, however often.
+    fn found(&self) -> Option<BTreeSet<Found>> {
+        let pid = self.jvm.as_ref().map_or("--host".to_string(), |jvm| jvm.pid.to_string());
+        let look = || Examined::run_with(&[&pid, "--watch", self.watch], self.cache.as_deref()).found();
+        let Some((counter, per_second)) = self.counted else { return Some(look()) };
+        (0..LOOKS_MAX).find_map(|_| {
+            let before = counter();
+            std::thread::sleep(Duration::from_millis(500));
+            if counter() - before < per_second / 2.0 {
+                return None;
+            }
+            let (before, started) = (counter(), Instant::now());
+            let found = look();
+            (counter() - before >= per_second * started.elapsed().as_secs_f64()).then_some(found)
+        })
     }
 }
 
@@ -117,13 +150,17 @@ impl Fault {
         let before: BTreeSet<String> = Examined::host("200ms").found().into_iter().map(|it| it.id).collect();
         let changes = host.changes();
         let made = (self.make)(host);
-        let found = made.as_ref().map(|made| {
-            let pid = made.jvm.as_ref().map_or("--host".to_string(), |jvm| jvm.pid.to_string());
-            Examined::run_with(&[&pid, "--watch", made.watch], made.cache.as_deref()).found()
-        });
+        let found = made.as_ref().map(Made::found);
         drop(made);
         host.undo_to(changes);
-        found.map_or(Ok(false), |found| self.judge(&found, &before).map(|()| true))
+        match found {
+            None => Ok(false),
+            Some(None) => {
+                skip("it does not stay as it was made");
+                Ok(false)
+            }
+            Some(Some(found)) => self.judge(&found, &before).map(|()| true),
+        }
     }
 
     /// What the host is found to have before the fault is made is not the fault's.
@@ -133,6 +170,9 @@ impl Fault {
         for (id, levels) in self.expects {
             let is_it = |it: &&Found| it.id == *id && levels.split(" or ").any(|level| it.level == level);
             let Some(it) = found.iter().find(is_it) else {
+                if levels.ends_with(" or none") && found.iter().all(|it| it.id != *id) {
+                    continue;
+                }
                 return Err(format!("{id} {levels} is not found, but {found:?}"));
             };
             worst = worst.max(rank(&it.level));
