@@ -1,14 +1,14 @@
 # The two commands of the README; each sets up what it needs on a fresh Debian or Ubuntu.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: demo test build install java setup jdks glibcs readers server bench fuzz clean
+.PHONY: demo test build install java setup jdks glibcs readers server tracefs bench fuzz clean
 
 # Build, start a real Java program, show its account.
 demo: build java
 	scripts/demo
 
 # Everything that CI checks; every test must run.
-test: setup jdks glibcs readers java server
+test: setup jdks glibcs readers java server tracefs
 	cargo fmt --check
 	cargo clippy --all-targets --locked -- -D warnings
 	MARUSA_ALL_TESTS=1 cargo test --locked --no-fail-fast --lib --tests -- --test-threads=1
@@ -44,6 +44,10 @@ readers: setup
 # The server of `marusa bench throughput`, and the load for it.
 server: setup
 	scripts/workloads fetch daytrader
+
+# What the tests of `marusa stalls` read.
+tracefs:
+	scripts/tracefs
 
 setup:
 	scripts/setup

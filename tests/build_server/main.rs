@@ -47,7 +47,7 @@ fn the_oracle_adds_up_the_text_by_thread() {
 /// What is needed of the machine.
 fn may_run() -> Option<Work> {
     if !is_root() || !raw_trace::is_possible() {
-        skip("needs root and the kernel's trace events of compaction");
+        skip("needs root and the kernel's trace events of compaction (scripts/tracefs)");
         return None;
     }
     Some(work(java("17")?, STEPS))

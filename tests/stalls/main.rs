@@ -20,7 +20,7 @@ fn may_trace() -> bool {
         .iter()
         .any(|folder| std::fs::read_dir(format!("{folder}/instances")).is_ok());
     if !may || !is_root() {
-        println!("skipped: tracefs can not be read here");
+        skip("tracefs can not be read here: it takes root and scripts/tracefs");
     }
     may && is_root()
 }
