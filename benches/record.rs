@@ -1,24 +1,30 @@
 //! What `marusa record` costs: CPU time, memory of its own and bytes on disk, of one large JVM that rests, of one that allocates, and of
-//! fifty small ones at once; and by what it slows down a JVM that works. `cargo bench --bench record`; `-- quick` takes short turns.
+//! fifty small ones at once; and by what it slows down a JVM that works. `cargo bench --bench record`; `-- quick` takes short turns,
+//! `-- slower` measures the last alone.
 //!
 //! Limits: 1 % of a core, 60 MB and 600 bytes a sample for a JVM of 4 GB with 200 threads each second; 10 % of a core for 50 JVMs
 //! each 5 seconds; 0.5 % of the speed of the JVM. `cargo bench --bench record -- 10`: ten minutes of each instead of thirty.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
+#[path = "../tests/pages_collapse/steady.rs"]
+mod steady;
 
-use common::work::{cpu_seconds, rounds};
-use common::{Jvm, java, root, signal, text};
+use common::work::cpu_seconds;
+use common::{Jvm, java, row, signal, text};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use steady::Steady;
 
 /// Half an hour of the steady state.
 const LENGTH: Duration = Duration::from_secs(1800);
 const LENGTH_QUICK: Duration = Duration::from_secs(60);
-const TURNS: usize = 21;
-const TURN: Duration = Duration::from_secs(10);
+const WARM: Duration = Duration::from_secs(20);
+const TURNS: usize = 100;
+/// Three looks.
+const TURN: Duration = Duration::from_secs(3);
 const SMALL_JVMS: usize = 50;
 
 fn main() {
@@ -33,6 +39,9 @@ fn main() {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("record");
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).expect("a folder");
+    if std::env::args().any(|argument| argument == "slower") {
+        return slower_each(&folder, is_quick);
+    }
     let large = |more: &[&str]| {
         let program =
             [&["marusa.Load", "heap=3600m", "threads=200", "classes=3000", "deflate=1"][..], more].concat();
@@ -57,8 +66,14 @@ fn main() {
         .collect();
     several(&folder.join("all"), length.min(Duration::from_secs(300)));
     drop(small);
-    slower(&folder, if is_quick { 3 } else { TURNS });
+    slower_each(&folder, is_quick);
     let _ = std::fs::remove_dir_all(&folder);
+}
+
+fn slower_each(folder: &Path, is_quick: bool) {
+    for threads in [1, 2] {
+        slower(folder, if is_quick { 3 } else { TURNS }, threads);
+    }
 }
 
 fn record(arguments: &[&str]) -> Child {
@@ -101,38 +116,35 @@ fn told(what: &str, child: Child, length: Duration) {
     );
 }
 
-/// A JVM that compiles again and again, with and without, in turns whose order changes.
-fn slower(folder: &Path, turns: usize) {
-    let Some(javac) = javac() else { return println!("skipped: no javac on the path") };
-    let (file, classes) = (folder.join("rounds"), folder.join("classes"));
-    std::fs::create_dir_all(&classes).expect("a folder");
-    let source = root().join("java/marusa/Load.java").display().to_string();
-    let (rounds_file, classes) = (file.display().to_string(), classes.display().to_string());
-    let program = ["marusa.CompileAgain", &rounds_file, &classes, "-nowarn", &source];
-    let jvm = Jvm::start(&javac.with_file_name("java"), &["-Xmx256m"], &program);
-    std::thread::sleep(Duration::from_secs(20));
-    let turn = |number: usize, is_watched: bool| {
-        let path = folder.join(format!("turn-{number}-{is_watched}")).display().to_string();
-        let child = is_watched.then(|| record(&[&jvm.pid.to_string(), "-o", &path]));
-        std::thread::sleep(Duration::from_secs(1));
-        let (count, cpu, clock) = (rounds(&file), cpu_seconds(jvm.pid), Instant::now());
+/// A JVM of the same size that works on its memory. The recorder beside it is stopped and let go on, in short turns whose order
+/// changes: whatever else the machine does in a minute is in both turns of a pair.
+fn slower(folder: &Path, turns: usize, threads: usize) {
+    let program = [&format!("threads={threads}"), "data=3600m", "churn=50m/s", "idle=200"];
+    let Some(mut jvm) = Steady::start(&row("17", "g1"), &["-Xmx5g"], &program) else { return };
+    let path = folder.join(format!("slower-{threads}")).display().to_string();
+    let mut recorder = record(&[&jvm.pid.to_string(), "-o", &path]);
+    std::thread::sleep(WARM);
+    let mut turn = |is_watched: bool| {
+        signal(recorder.id() as i32, if is_watched { libc::SIGCONT } else { libc::SIGSTOP });
+        let cpu = cpu_seconds(jvm.pid);
+        jvm.begin();
         std::thread::sleep(TURN);
-        let done = rounds(&file) - count;
-        let rate = (done / clock.elapsed().as_secs_f64(), done / (cpu_seconds(jvm.pid) - cpu));
-        if let Some(mut child) = child {
-            signal(child.id() as i32, libc::SIGINT);
-            child.wait().expect("it ends");
-        }
-        rate
+        let figures = jvm.figures();
+        let cpu = cpu_seconds(jvm.pid) - cpu;
+        (figures["ops_per_s"], figures["ops_per_s"] * figures["seconds"] / cpu)
     };
     let mut ratios = Vec::new();
     for number in 0..turns {
         let mut pair = [(0.0, 0.0); 2];
         for is_watched in [number % 2 == 0, number % 2 != 0] {
-            pair[usize::from(is_watched)] = turn(number, is_watched);
+            pair[usize::from(is_watched)] = turn(is_watched);
         }
         ratios.push(((pair[0].0 / pair[1].0).ln(), (pair[0].1 / pair[1].1).ln()));
     }
+    signal(recorder.id() as i32, libc::SIGCONT);
+    signal(recorder.id() as i32, libc::SIGINT);
+    recorder.wait().expect("it ends");
+    println!("4 GB, 200 threads that wait, {threads} that work:");
     for (name, get) in [
         ("a second", (|ratio| ratio.0) as fn(&(f64, f64)) -> f64),
         ("a second of its CPU time", |ratio| ratio.1),
@@ -140,16 +152,10 @@ fn slower(folder: &Path, turns: usize) {
         let logs: Vec<f64> = ratios.iter().map(get).collect();
         match marusa::experiment::stats::estimate(&logs, 0.05) {
             Some(found) => println!(
-                "slower by {:.2} % ({:.2} to {:.2}) in {name}, {} turns of {TURN:?} each",
+                "  slower by {:.2} % ({:.2} to {:.2}) in {name}, {} pairs of turns of {TURN:?}",
                 found.gain_percent, found.low_percent, found.high_percent, found.blocks
             ),
             None => println!("{name}: too few turns"),
         }
     }
-}
-
-/// That of the JDK that java/build uses: the test JDKs have none.
-fn javac() -> Option<PathBuf> {
-    let folders = std::env::var_os("PATH")?;
-    std::env::split_paths(&folders).find_map(|folder| folder.join("javac").canonicalize().ok())
 }

@@ -15,6 +15,7 @@ import java.util.concurrent.locks.LockSupport;
  * data=800m      bytes that are worked on; each number holds what it must be, and a counter
  * threads=1      that work
  * churn=10m/s    bytes that are allocated and dropped
+ * idle=200       threads that wait
  * </pre>
  *
  * It takes lines on its standard input and answers each with one line: {@code start} begins to record; {@code stop} tells, as
@@ -37,7 +38,7 @@ public final class Steady {
     private static volatile Object dropped;
 
     public static void main(String[] arguments) throws Exception {
-        Options options = new Options(arguments, "data", "threads", "churn");
+        Options options = new Options(arguments, "data", "threads", "churn", "idle");
         longs = options.bytes("data") / 8;
         pieces = new long[(int) (longs / PIECE)][PIECE];
         longs = (long) pieces.length * PIECE;
@@ -47,6 +48,13 @@ public final class Steady {
         for (int i = 0; i < Math.max(1, options.number("threads")); i++) {
             int seed = i;
             start(() -> work(seed));
+        }
+        for (int i = 0; i < options.number("idle"); i++) {
+            start(() -> {
+                while (true) {
+                    LockSupport.park();
+                }
+            });
         }
         start(Steady::sleep);
         start(Steady::watch);
