@@ -127,7 +127,7 @@ fn a_target_that_ends_ends_the_table() {
     let Some(java) = java("21") else { return };
     let jvm = Jvm::start(&java, &["-Xmx16m", "-XX:+UseSerialGC"], &["marusa.Idle"]);
     let child = begin(&[&jvm.pid.to_string(), "60s", "--json"]);
-    until_open(child.id() as i32, "/instances/");
+    until_traced(child.id());
     std::thread::sleep(Duration::from_millis(1500));
     drop(jvm);
     let (output, tables) = end(child);
@@ -146,7 +146,7 @@ fn ctrl_c_ends_with_the_table_of_what_was_watched() {
         return;
     }
     let child = begin(&["60s", "--json"]);
-    until_open(child.id() as i32, "/instances/");
+    until_traced(child.id());
     std::thread::sleep(Duration::from_millis(1500));
     signal(child.id() as i32, libc::SIGINT);
     let (output, tables) = end(child);

@@ -88,6 +88,20 @@ fn check_schema(table: &Value) {
     }
 }
 
+/// Waits until a process of ours traces.
+fn until_traced(pid: u32) {
+    let started = Instant::now();
+    let is_on = |name: &String| {
+        let folders = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"].iter();
+        let mut states = folders.map(|folder| format!("{folder}/instances/{name}/tracing_on"));
+        states.any(|path| std::fs::read_to_string(path).is_ok_and(|text| text.trim() == "1"))
+    };
+    while !instances(pid).iter().any(is_on) {
+        assert!(started.elapsed() < Duration::from_secs(60), "pid {pid} does not trace");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
 /// Instances of tracefs that a process of ours made.
 fn instances(pid: u32) -> Vec<String> {
     let ours = format!("marusa-{pid}-");

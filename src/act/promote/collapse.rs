@@ -1,7 +1,8 @@
 //! Small pages become one huge page.
 
 use super::advise::Advice;
-use super::run::{Change, Done, Run, Wanted, Watch};
+use super::done::{Done, Watch};
+use super::run::{Change, Run, Wanted};
 use super::{BLOCK_BYTES, Block, Pace, PromoteError, Receipt};
 use crate::base::Range;
 use crate::os::look::Look;
@@ -41,5 +42,8 @@ impl Change for Collapse {
     }
     fn is_reached(&self, now: &Look) -> Option<bool> {
         now.huge.map(|huge| huge >= BLOCK_BYTES)
+    }
+    fn may_come_back(&self) -> bool {
+        false
     }
 }

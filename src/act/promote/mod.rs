@@ -12,6 +12,7 @@
 
 mod advise;
 mod collapse;
+mod done;
 mod pace;
 mod price;
 pub mod receipt;
@@ -21,10 +22,10 @@ mod warm;
 
 pub use advise::{Refusal, allowed, may_split};
 pub use collapse::collapse;
+pub use done::{Done, Stopped, Watch};
 pub use pace::Pace;
 pub use price::{CallTimes, Price};
 pub use receipt::Receipt;
-pub use run::{Done, Stopped, Watch};
 pub use split::split;
 
 use crate::base::{Bytes, Range};

@@ -2,8 +2,9 @@
 //! ends, or when the host has nothing left to give.
 
 use super::advise::{Advice, Advisor, Refusal, opened};
+use super::done::{Done, Stopped, Watch};
 use super::pace::{Next, Pacer};
-use super::price::{Histogram, Price, own_cpu};
+use super::price::{Histogram, own_cpu};
 use super::warm::Warm;
 use super::{BLOCK_BYTES, Block, Pace, PromoteError, Receipt};
 use crate::act::signals::{Waiting, Woken};
@@ -12,7 +13,6 @@ use crate::os::look::{Look, look};
 use crate::os::priority::Eager;
 use crate::os::process::Process;
 use crate::os::{free_blocks, free_memory};
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::time::{Duration, Instant};
 
@@ -21,69 +21,14 @@ const BATCH_BLOCKS: usize = 16;
 /// How often a block is tried whose refusal may be for now, and the rest after the first time; it doubles.
 const TRIES_MAX: u32 = 5;
 const TRY_REST: Duration = Duration::from_millis(1);
+/// How often all blocks are looked at again, and the rest before: the target touches a block that it uses within it.
+const PASSES_MAX: u32 = 100;
+const PASS_REST: Duration = Duration::from_millis(5);
 /// Blocks in a row that are refused for want of memory.
 const SHORT_IN_A_ROW_MAX: u32 = 4;
 /// What must be left to others.
 const FREE_BYTES_MIN: Bytes = 128 << 20;
 const FREE_HUGE_BYTES_MIN: Bytes = 8 * BLOCK_BYTES;
-
-/// What is told while it goes on.
-pub trait Watch {
-    /// Of `blocks`, so many have had their turn, and so many are now as wanted.
-    fn step(&mut self, seen: usize, reached: usize, blocks: usize);
-}
-
-/// For callers that show nothing.
-impl Watch for () {
-    fn step(&mut self, _seen: usize, _reached: usize, _blocks: usize) {}
-}
-
-/// What was done.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Done {
-    /// Changed by us; sorted, joined.
-    pub reached: Vec<Range>,
-    /// Blocks that were so already.
-    pub were_so: usize,
-    /// Blocks that are no longer what they were when they were chosen: the target unmapped, freed or swapped pages of them.
-    pub no_longer: usize,
-    pub refused: BTreeMap<Refusal, usize>,
-    /// Blocks that had no turn.
-    pub not_tried: usize,
-    pub stopped: Option<Stopped>,
-    pub price: Price,
-}
-
-impl Done {
-    pub fn reached_bytes(&self) -> Bytes {
-        self.reached.iter().map(|range| range.bytes()).sum()
-    }
-    /// Whether every block that could be changed was.
-    pub fn is_all(&self) -> bool {
-        self.stopped.is_none() && self.refused.is_empty() && self.not_tried == 0
-    }
-}
-
-/// Why it ended before the last block.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Stopped {
-    Signal,
-    TargetEnded,
-    /// Calls took too long for the stall budget.
-    SlowCalls,
-    LittleMemory {
-        available_bytes: Bytes,
-    },
-    /// The host has so much in free pieces of 2 MiB.
-    NoPieces {
-        free_bytes: Bytes,
-    },
-    /// It would be refused for every other block, too.
-    Refused(Refusal),
-    /// What can not be noted can not be taken back.
-    Receipt(String),
-    Unreadable(String),
-}
 
 /// There, or back.
 pub(super) trait Change {
@@ -93,6 +38,8 @@ pub(super) trait Change {
     /// What the kernel is told.
     fn range(&self, block: &Block) -> Range;
     fn is_reached(&self, now: &Look) -> Option<bool>;
+    /// Whether what was changed can be found as it was a moment later.
+    fn may_come_back(&self) -> bool;
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -103,6 +50,7 @@ pub(super) enum Wanted {
 }
 
 /// What became of a block.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     Reached,
     IsSo,
@@ -122,8 +70,10 @@ pub(super) struct Run<'a> {
     /// When the pacer was asked last, and our CPU time then.
     mark: (Instant, Duration),
     short_in_a_row: u32,
-    reached: Vec<Range>,
-    done: Done,
+    /// Of the blocks, in their order, as far as they had their turn.
+    outcomes: Vec<Outcome>,
+    retries: u64,
+    rested: Duration,
 }
 
 impl<'a> Run<'a> {
@@ -144,8 +94,9 @@ impl<'a> Run<'a> {
             histogram: Histogram::new(),
             mark: (Instant::now(), own_cpu()),
             short_in_a_row: 0,
-            reached: Vec::new(),
-            done: Done::default(),
+            outcomes: Vec::new(),
+            retries: 0,
+            rested: Duration::ZERO,
         })
     }
 
@@ -158,21 +109,27 @@ impl<'a> Run<'a> {
     ) -> Result<Done, PromoteError> {
         let _eager = Eager::start();
         let (started, cpu_started) = (Instant::now(), own_cpu());
-        let mut seen = 0;
         watch.step(0, 0, blocks.len());
-        for batch in blocks.chunks(BATCH_BLOCKS) {
-            if let Err(stopped) = self.batch(batch, receipt.as_deref_mut(), &mut seen, watch, blocks.len()) {
-                self.done.stopped = Some(stopped);
-                break;
+        let all = blocks.chunks(BATCH_BLOCKS);
+        let ended = all.map(|batch| self.batch(batch, receipt.as_deref_mut(), watch, blocks.len()));
+        let ended = ended.collect::<Result<(), Stopped>>().and_then(|()| self.those_that_came_back(blocks));
+        let mut done = Done { stopped: ended.err(), ..Done::default() };
+        done.not_tried = blocks.len() - self.outcomes.len();
+        for (block, outcome) in blocks.iter().zip(&self.outcomes) {
+            match outcome {
+                Outcome::Reached => done.reached.push(block.range),
+                Outcome::IsSo => done.were_so += 1,
+                Outcome::NoLonger => done.no_longer += 1,
+                Outcome::Refused(refusal) => *done.refused.entry(*refusal).or_default() += 1,
             }
         }
-        let mut done = self.done;
-        done.not_tried = blocks.len() - seen;
-        done.reached = joined(self.reached);
+        done.reached = joined(done.reached);
         done.price.wall_ms = started.elapsed().as_secs_f64() * 1e3;
         done.price.cpu_ms = own_cpu().saturating_sub(cpu_started).as_secs_f64() * 1e3;
+        done.price.rested_ms = self.rested.as_secs_f64() * 1e3;
         done.price.calls = self.histogram.times();
         done.price.over_budget = self.pacer.over_budget;
+        done.price.retries = self.retries;
         Ok(done)
     }
 
@@ -180,7 +137,6 @@ impl<'a> Run<'a> {
         &mut self,
         batch: &[Block],
         mut receipt: Option<&mut Receipt>,
-        seen: &mut usize,
         watch: &mut dyn Watch,
         of: usize,
     ) -> Result<(), Stopped> {
@@ -189,19 +145,66 @@ impl<'a> Run<'a> {
         if let Some(receipt) = receipt.as_mut() {
             receipt.going(batch.iter().map(|block| block.range)).map_err(failed)?;
         }
-        let first = self.reached.len();
+        let first = self.outcomes.len();
         let mut ended = Ok(());
         for block in batch {
-            ended = self.turn(block, seen);
-            watch.step(*seen, self.reached.len(), of);
+            ended = self.turn(block);
+            watch.step(self.outcomes.len(), self.reached(), of);
             if ended.is_err() {
                 break;
             }
         }
         if let Some(receipt) = receipt {
-            receipt.reached(&self.reached[first..]).map_err(failed)?;
+            let turns = batch.iter().zip(&self.outcomes[first..]);
+            let reached = turns.filter(|(_, outcome)| **outcome == Outcome::Reached);
+            let reached: Vec<Range> = reached.map(|(block, _)| block.range).collect();
+            receipt.reached(&reached).map_err(failed)?;
         }
         ended
+    }
+
+    fn reached(&self) -> usize {
+        self.outcomes.iter().filter(|outcome| **outcome == Outcome::Reached).count()
+    }
+
+    /// More turns, for what is as before when it is looked at again; what does not stay in any of them is told.
+    fn those_that_came_back(&mut self, blocks: &[Block]) -> Result<(), Stopped> {
+        let mut left: Vec<usize> = (0..blocks.len()).collect();
+        for pass in 1..=PASSES_MAX {
+            if !self.change.may_come_back() {
+                break;
+            }
+            self.rest_until(Instant::now() + PASS_REST)?;
+            let looks = left.iter().map(|at| Ok((*at, self.look(&blocks[*at])?)));
+            let looks = looks.collect::<Result<Vec<(usize, Look)>, Stopped>>()?;
+            let is_back = |at: usize, now: &Look| self.change.wanted(&blocks[at], now) == Wanted::Yes;
+            let back: Vec<usize> =
+                looks.iter().filter(|(at, now)| is_back(*at, now)).map(|(at, _)| *at).collect();
+            if back.is_empty() {
+                break;
+            }
+            // What is mapped nowhere can not be told yet.
+            left = looks
+                .iter()
+                .filter(|(at, now)| now.resident == 0 || is_back(*at, now))
+                .map(|it| it.0)
+                .collect();
+            for at in back {
+                self.outcomes[at] = match pass {
+                    PASSES_MAX => Outcome::Refused(Refusal::NoEffect),
+                    _ => self.again(&blocks[at])?,
+                };
+            }
+        }
+        Ok(())
+    }
+
+    fn again(&mut self, block: &Block) -> Result<Outcome, Stopped> {
+        let mut longest = Duration::ZERO;
+        let outcome = self.change(block, &mut longest)?;
+        self.retries += 1;
+        self.keep_pace(longest)?;
+        Ok(outcome)
     }
 
     fn is_memory_left(&self) -> Result<(), Stopped> {
@@ -211,17 +214,11 @@ impl<'a> Run<'a> {
         is_enough(free_memory::available_bytes().ok(), free_blocks::free_huge_bytes().ok(), self.pace.compact)
     }
 
-    fn turn(&mut self, block: &Block, seen: &mut usize) -> Result<(), Stopped> {
+    fn turn(&mut self, block: &Block) -> Result<(), Stopped> {
         self.rest_until(Instant::now())?;
         let mut longest = Duration::ZERO;
         let outcome = self.change(block, &mut longest)?;
-        *seen += 1;
-        match outcome {
-            Outcome::Reached => self.reached.push(block.range),
-            Outcome::IsSo => self.done.were_so += 1,
-            Outcome::NoLonger => self.done.no_longer += 1,
-            Outcome::Refused(refusal) => *self.done.refused.entry(refusal).or_default() += 1,
-        }
+        self.outcomes.push(outcome);
         match outcome {
             Outcome::Refused(refusal @ (Refusal::NoHugePage | Refusal::GroupLimit)) => {
                 self.short_in_a_row += 1;
@@ -274,7 +271,7 @@ impl<'a> Run<'a> {
                 Wanted::IsSo => return Ok(Outcome::Reached),
                 Wanted::NoLonger => return Ok(Outcome::NoLonger),
             }
-            self.done.price.retries += 1;
+            self.retries += 1;
             self.rest_until(Instant::now() + rest)?;
             rest *= 2;
         }
@@ -303,7 +300,7 @@ impl<'a> Run<'a> {
         let started = Instant::now();
         let woken = self.waiting.until(deadline);
         if deadline > started {
-            self.done.price.rested_ms += started.elapsed().as_secs_f64() * 1e3;
+            self.rested += started.elapsed();
         }
         match woken {
             Woken::Time => Ok(()),
@@ -371,7 +368,12 @@ mod tests {
         );
         // SAFETY: the mapping made above.
         unsafe { libc::madvise(mapping.cast(), length, libc::MADV_HUGEPAGE) };
-        let done = there(whole);
+        // The first advice wakes khugepaged, which may be there before us; it comes again in ten seconds.
+        let mut done = there(whole);
+        if done.were_so == 1 {
+            super::super::split(&me, &[whole], pace, None, &mut ()).expect("it may");
+            done = there(Block { fills_zeros: true, ..whole });
+        }
         assert_eq!((done.reached_bytes(), done.is_all()), (BLOCK_BYTES, true), "{done:?}");
         assert_eq!(there(whole).were_so, 1);
         let back = super::super::split(&me, &[whole], pace, None, &mut ()).expect("it may");

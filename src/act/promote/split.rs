@@ -2,10 +2,12 @@
 //!
 //! Pages of it that hold nothing but zeros become the zero page (mm/huge_memory.c, `try_to_map_unused_to_zeropage`, Linux
 //! 6.12): they no longer count as resident, and the next write to each takes a fault. Pages of shared memory are unmapped
-//! by the split and come back with the next access.
+//! by the split and come back with the next access. Where a thread touches one while it is split, the split fails and the next
+//! access maps the huge page again: so blocks that are in use all the time take several turns.
 
 use super::advise::Advice;
-use super::run::{Change, Done, Run, Wanted, Watch};
+use super::done::{Done, Watch};
+use super::run::{Change, Run, Wanted};
 use super::{Block, Pace, PromoteError, Receipt};
 use crate::base::{PAGE, Range};
 use crate::os::look::Look;
@@ -45,5 +47,10 @@ impl Change for Split {
     }
     fn is_reached(&self, now: &Look) -> Option<bool> {
         now.huge.map(|huge| huge == 0)
+    }
+    /// The page is unmapped before it is known whether it can be split (mm/huge_memory.c, `unmap_folio`); a fault that waits for
+    /// it holds a reference, and `folio_ref_freeze` fails.
+    fn may_come_back(&self) -> bool {
+        true
     }
 }

@@ -1,0 +1,64 @@
+//! What becomes of a list of blocks: how many are changed, which were refused, and why it ended before the last.
+
+use super::advise::Refusal;
+use super::price::Price;
+use crate::base::{Bytes, Range};
+use std::collections::BTreeMap;
+
+/// What is told while it goes on.
+pub trait Watch {
+    /// Of `blocks`, so many have had their turn, and so many are now as wanted.
+    fn step(&mut self, seen: usize, reached: usize, blocks: usize);
+}
+
+/// For callers that show nothing.
+impl Watch for () {
+    fn step(&mut self, _seen: usize, _reached: usize, _blocks: usize) {}
+}
+
+/// What was done.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Done {
+    /// Changed by us; sorted, joined.
+    pub reached: Vec<Range>,
+    /// Blocks that were so already.
+    pub were_so: usize,
+    /// Blocks that are no longer what they were when they were chosen: the target unmapped, freed or swapped pages of them.
+    pub no_longer: usize,
+    pub refused: BTreeMap<Refusal, usize>,
+    /// Blocks that had no turn.
+    pub not_tried: usize,
+    pub stopped: Option<Stopped>,
+    pub price: Price,
+}
+
+impl Done {
+    pub fn reached_bytes(&self) -> Bytes {
+        self.reached.iter().map(|range| range.bytes()).sum()
+    }
+    /// Whether every block that could be changed was.
+    pub fn is_all(&self) -> bool {
+        self.stopped.is_none() && self.refused.is_empty() && self.not_tried == 0
+    }
+}
+
+/// Why it ended before the last block.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Stopped {
+    Signal,
+    TargetEnded,
+    /// Calls took too long for the stall budget.
+    SlowCalls,
+    LittleMemory {
+        available_bytes: Bytes,
+    },
+    /// The host has so much in free pieces of 2 MiB.
+    NoPieces {
+        free_bytes: Bytes,
+    },
+    /// It would be refused for every other block, too.
+    Refused(Refusal),
+    /// What can not be noted can not be taken back.
+    Receipt(String),
+    Unreadable(String),
+}
