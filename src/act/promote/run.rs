@@ -72,6 +72,7 @@ pub(super) struct Run<'a> {
     short_in_a_row: u32,
     /// Of the blocks, in their order, as far as they had their turn.
     outcomes: Vec<Outcome>,
+    reached: usize,
     retries: u64,
     rested: Duration,
 }
@@ -95,6 +96,7 @@ impl<'a> Run<'a> {
             mark: (Instant::now(), own_cpu()),
             short_in_a_row: 0,
             outcomes: Vec::new(),
+            reached: 0,
             retries: 0,
             rested: Duration::ZERO,
         })
@@ -149,7 +151,7 @@ impl<'a> Run<'a> {
         let mut ended = Ok(());
         for block in batch {
             ended = self.turn(block);
-            watch.step(self.outcomes.len(), self.reached(), of);
+            watch.step(self.outcomes.len(), self.reached, of);
             if ended.is_err() {
                 break;
             }
@@ -161,10 +163,6 @@ impl<'a> Run<'a> {
             receipt.reached(&reached).map_err(failed)?;
         }
         ended
-    }
-
-    fn reached(&self) -> usize {
-        self.outcomes.iter().filter(|outcome| **outcome == Outcome::Reached).count()
     }
 
     /// More turns, for what is as before when it is looked at again; what does not stay in any of them is told.
@@ -219,6 +217,7 @@ impl<'a> Run<'a> {
         let mut longest = Duration::ZERO;
         let outcome = self.change(block, &mut longest)?;
         self.outcomes.push(outcome);
+        self.reached += usize::from(outcome == Outcome::Reached);
         match outcome {
             Outcome::Refused(refusal @ (Refusal::NoHugePage | Refusal::GroupLimit)) => {
                 self.short_in_a_row += 1;
