@@ -2,6 +2,7 @@ package marusa;
 
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 
 /**
@@ -12,24 +13,29 @@ import java.util.List;
  * buffers=10000    how many
  * bytes=32k        each
  * threads=1        that allocate them, each in its own arena of malloc
+ * kept=0           of each thread's last ones, until the next round: malloc gives what is free at an arena's end back by
+ *                  itself, and a buffer that lies there keeps all that is below it with malloc
  * </pre>
  *
  * Prints {@code READY pid} when all buffers were freed. Each line on standard input repeats the experiment, and is
  * answered with {@code FREED}; the program ends when the input closes.
  */
 public final class FreedBuffers {
+    private static final List<ByteBuffer> KEPT = Collections.synchronizedList(new ArrayList<>());
+
     private FreedBuffers() {
     }
 
     public static void main(String[] arguments) throws Exception {
-        Options options = new Options(arguments, "buffers", "bytes", "threads");
+        Options options = new Options(arguments, "buffers", "bytes", "threads", "kept");
         int buffers = options.number("buffers") == 0 ? 10_000 : options.number("buffers");
         int bytes = options.number("bytes") == 0 ? 32 << 10 : options.number("bytes");
         int threads = Math.max(1, options.number("threads"));
-        run(buffers, bytes, threads);
+        int kept = options.number("kept");
+        run(buffers, bytes, threads, kept);
         Options.ready("");
         while (nextLine()) {
-            run(buffers, bytes, threads);
+            run(buffers, bytes, threads, kept);
             System.out.println("FREED");
         }
         System.exit(0);
@@ -43,10 +49,11 @@ public final class FreedBuffers {
         return letter >= 0;
     }
 
-    private static void run(int buffers, int bytes, int threads) throws Exception {
+    private static void run(int buffers, int bytes, int threads, int kept) throws Exception {
+        KEPT.clear();
         List<Thread> workers = new ArrayList<>();
         for (int i = 0; i < threads; i++) {
-            Thread worker = new Thread(() -> fill(buffers / threads, bytes), "buffers-" + i);
+            Thread worker = new Thread(() -> fill(buffers / threads, bytes, kept), "buffers-" + i);
             worker.start();
             workers.add(worker);
         }
@@ -60,7 +67,7 @@ public final class FreedBuffers {
         }
     }
 
-    private static void fill(int buffers, int bytes) {
+    private static void fill(int buffers, int bytes, int kept) {
         List<ByteBuffer> held = new ArrayList<>();
         for (int i = 0; i < buffers; i++) {
             ByteBuffer buffer = ByteBuffer.allocateDirect(bytes);
@@ -69,5 +76,6 @@ public final class FreedBuffers {
             }
             held.add(buffer);
         }
+        KEPT.addAll(held.subList(buffers - Math.min(kept, buffers), buffers));
     }
 }

@@ -246,7 +246,12 @@ fn arenas_of_malloc_on_huge_pages() {
         let mut command = Command::new(&java);
         command.env("GLIBC_TUNABLES", format!("glibc.malloc.arena_max=1:{tunable}"));
         command.args(["-Xmx64m", "-XX:+UseSerialGC", "-XX:MaxDirectMemorySize=400m", "-cp"]);
-        command.arg(root().join("java/build-out")).args(["marusa.FreedBuffers", "buffers=6000", "bytes=32k"]);
+        command.arg(root().join("java/build-out")).args([
+            "marusa.FreedBuffers",
+            "buffers=6000",
+            "bytes=32k",
+            "kept=4",
+        ]);
         Jvm::of(command)
     };
     let jvm = start("glibc.malloc.hugetlb=1");

@@ -18,13 +18,13 @@ pub const FAULTS: &[Fault] = &[
     Fault {
         name: "300 MiB of direct buffers freed by one thread",
         expects: &[("malloc-freed-held", "warn"), ("no-trim-set", "info")],
-        make: |_| jvm("21", FREEING, &["marusa.FreedBuffers", "buffers=10000", "bytes=32k"]),
+        make: |_| jvm("21", FREEING, &["marusa.FreedBuffers", "buffers=10000", "bytes=32k", "kept=4"]),
     },
     Fault {
         name: "the same by eight threads, each in an arena of its own",
         expects: &[("malloc-arenas", "warn")],
         make: |_| {
-            let program = &["marusa.FreedBuffers", "buffers=10000", "bytes=32k", "threads=8"];
+            let program = &["marusa.FreedBuffers", "buffers=10000", "bytes=32k", "kept=4", "threads=8"];
             jvm("17", FREEING, program)
         },
     },

@@ -97,7 +97,7 @@ pub const FAULTS: &[Fault] = &[
         expects: &[("thp-malloc-arenas", "warn"), ("malloc-freed-held", "warn")],
         make: |host| {
             set(host, &[(&thp("enabled"), "madvise"), (&thp("defrag"), "madvise")])?;
-            let program = &["marusa.FreedBuffers", "buffers=10000", "bytes=32k"];
+            let program = &["marusa.FreedBuffers", "buffers=10000", "bytes=32k", "kept=4"];
             let options = &[SERIAL, "-Xmx64m", "-XX:MaxDirectMemorySize=400m"];
             let program = Program::new("17", options, program);
             // glibc 2.36 advises the main arena only.
