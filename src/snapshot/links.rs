@@ -7,10 +7,10 @@
 
 use super::types::{Link, LoadedImage};
 use crate::base::limits::{LINK_OBJECTS_MAX, LINK_WORDS_MAX};
-use crate::base::{Addr, PAGE, Range};
+use crate::base::{Addr, PAGE, Range, joined};
 use crate::os::Target;
 use crate::os::maps::Mapping;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Words of an object that are looked at; malloc's blocks for such bookkeeping are small.
 const OBJECT_WORDS: usize = 32;
@@ -50,10 +50,11 @@ impl Strength {
     }
 }
 
-/// `owned`: ranges that have an owner already, sorted and disjoint.
-pub fn read(target: &Target, images: &[LoadedImage], owned: &[Range]) -> Vec<Link> {
+/// `owners`: ranges that have an owner already, as each owner has them.
+pub fn read(target: &Target, images: &[LoadedImage], owners: &[Range]) -> Vec<Link> {
+    let owned = &joined(owners.to_vec())[..];
     let pieces = unclaimed(target, owned);
-    let mut search = Search { target, pieces: &pieces, found: BTreeMap::new(), within: HashMap::new() };
+    let mut search = Search::new(target, &pieces, owners);
     let mut objects: Vec<(Addr, usize)> = Vec::new();
     let mut left = LINK_WORDS_MAX;
     for (library, image) in images.iter().enumerate() {
@@ -79,8 +80,10 @@ pub fn read(target: &Target, images: &[LoadedImage], owned: &[Range]) -> Vec<Lin
             }
         }
     }
+    search.settle(Strength::Start);
     if search.needs_objects() {
         search.objects(objects);
+        search.settle(Strength::StartFromObject);
     }
     search.links(images)
 }
@@ -128,12 +131,47 @@ struct Search<'a> {
     found: BTreeMap<Addr, (Strength, usize)>,
     /// By the start of a piece: how often each library points into it.
     within: HashMap<Addr, HashMap<usize, usize>>,
+    borders: Vec<Border>,
 }
 
-impl Search<'_> {
+/// Where a piece starts at the end of owned memory, and the libraries that point there and to the owned memory's start.
+struct Border {
+    at: Addr,
+    owned_starts: Vec<Addr>,
+    pointing: BTreeSet<usize>,
+    holding: BTreeSet<usize>,
+}
+
+impl Border {
+    fn new(owned: Range) -> Border {
+        let owned_starts = vec![owned.start];
+        Border { at: owned.end, owned_starts, pointing: BTreeSet::new(), holding: BTreeSet::new() }
+    }
+}
+
+impl<'a> Search<'a> {
+    fn new(target: &'a Target<'a>, pieces: &'a [Range], owners: &[Range]) -> Search<'a> {
+        let is_start = |at: &Addr| pieces.binary_search_by_key(at, |piece| piece.start).is_ok();
+        let mut borders: Vec<Border> = Vec::new();
+        for owner in owners.iter().filter(|owner| !owner.is_empty() && is_start(&owner.end)) {
+            match borders.iter_mut().find(|border| border.at == owner.end) {
+                Some(border) => border.owned_starts.push(owner.start),
+                None => borders.push(Border::new(*owner)),
+            }
+        }
+        Search { target, pieces, found: BTreeMap::new(), within: HashMap::new(), borders }
+    }
+
     fn word(&mut self, at: Addr, library: usize, from_object: bool) {
+        for border in self.borders.iter_mut().filter(|border| border.owned_starts.contains(&at)) {
+            border.holding.insert(library);
+        }
         let after = self.pieces.partition_point(|piece| piece.end <= at);
         let Some(piece) = self.pieces.get(after).filter(|piece| piece.has(at)) else { return };
+        if let Some(border) = self.borders.iter_mut().find(|border| border.at == at) {
+            border.pointing.insert(library);
+            return;
+        }
         match Strength::of(at, *piece, from_object) {
             Some(Strength::Within) => {
                 *self.within.entry(piece.start).or_default().entry(library).or_default() += 1;
@@ -143,6 +181,16 @@ impl Search<'_> {
                 *best = (*best).min((strength, library));
             }
             None => {}
+        }
+    }
+
+    /// Of the libraries that point to a border since the last time, those that do not hold the memory that ends there.
+    fn settle(&mut self, strength: Strength) {
+        for border in &mut self.borders {
+            for library in std::mem::take(&mut border.pointing).difference(&border.holding) {
+                let best = self.found.entry(border.at).or_insert((strength, *library));
+                *best = (*best).min((strength, *library));
+            }
         }
     }
 
@@ -232,6 +280,25 @@ mod tests {
         let links = read(&target, &images, &[Range::of(0x4000, 0x5000)]);
         let found: Vec<_> = links.iter().map(|link| (link.range, link.library.as_str())).collect();
         assert_eq!(found, [(Range::of(0x8000, 0xb000), "/a.so"), (Range::of(0xd000, 0xe000), "/b.so")]);
+    }
+
+    /// `/a.so` has the start and the end of what ends where the mapping begins; `/b.so` has the mapping's start alone.
+    #[test]
+    fn an_end_of_owned_memory_is_no_start_of_the_next() {
+        let text = b"1000-2000 rw-p 0 00:01 7 /a.so\n2000-3000 rw-p 0 00:01 8 /b.so\n\
+                     4000-6000 rw-s 0 00:01 9 /perf\n6000-9000 rw-p 0 00:00 0\n";
+        let owners = [Range::of(0x3800, 0x4000), Range::of(0x4000, 0x6000)];
+        for (of_b, expected) in [(0_u64, None), (0x6000, Some("/b.so"))] {
+            let mut memory = Pieces::default();
+            memory.put_words(Addr(0x1000), &[[0x6000_u64, 0x4000].as_slice(), &[0; 510]].concat());
+            memory.put_words(Addr(0x2000), &[[of_b].as_slice(), &[0; 511]].concat());
+            let view = view(maps::parse(text).0);
+            let target = Target { view: &view, memory: &memory, symbols: &NoSymbols };
+            let images =
+                [image("/a.so", Range::of(0x1000, 0x2000)), image("/b.so", Range::of(0x2000, 0x3000))];
+            let links = read(&target, &images, &owners);
+            assert_eq!(links.first().map(|link| link.library.as_str()), expected);
+        }
     }
 
     /// Only an object of the library's points to the mapping.

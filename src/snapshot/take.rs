@@ -298,7 +298,6 @@ impl Views {
         let heap = heap(&target, &mut runtime, &joined(owned.clone()));
         owned.extend(heap.iter().flat_map(|heap| heap.held()));
         owned.extend(images.iter().flat_map(|image| image.segments.iter().map(|(range, _)| *range)));
-        let owned = joined(owned);
         let other = memory.another();
         let (alloc, links) = std::thread::scope(|scope| {
             let linking = other.map(|memory| {

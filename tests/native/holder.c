@@ -6,14 +6,17 @@
 #include <sys/mman.h>
 
 #define HELD_BYTES (160UL << 20)
+#define GUARD_BYTES 4096UL
 
 static void *held;
 
 __attribute__((constructor)) static void hold(void) {
-    void *memory = mmap(NULL, HELD_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return;
+    // A page without rights on either side keeps the kernel from joining it with its neighbours.
+    char *reserved = mmap(NULL, HELD_BYTES + 2 * GUARD_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (reserved == MAP_FAILED) return;
+    char *memory = reserved + GUARD_BYTES;
+    if (mprotect(memory, HELD_BYTES, PROT_READ | PROT_WRITE) != 0) return;
     memset(memory, 7, HELD_BYTES);
-    // A mapping of its own rights on either side keeps the kernel from joining it with its neighbours.
     if (getenv("HOLDER_FORGETS") == NULL) held = memory;
 }
 
