@@ -10,7 +10,6 @@ mod common;
 #[path = "../tests/pages_collapse/steady.rs"]
 mod steady;
 
-use common::work::cpu_seconds;
 use common::{Jvm, java, row, signal, text};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -22,9 +21,11 @@ use steady::Steady;
 const LENGTH: Duration = Duration::from_secs(1800);
 const LENGTH_QUICK: Duration = Duration::from_secs(60);
 const WARM: Duration = Duration::from_secs(20);
-const TURNS: usize = 100;
-/// Three looks.
-const TURN: Duration = Duration::from_secs(3);
+const LOOKS: usize = 400;
+const WINDOW: Duration = Duration::from_millis(150);
+const WINDOWS_A_LOOK: usize = 6;
+/// CPU time of the recorder's first thread in a window in which it looked; a look takes it some 0.4 ms.
+const LOOK_MIN: Duration = Duration::from_micros(100);
 const SMALL_JVMS: usize = 50;
 
 fn main() {
@@ -72,7 +73,7 @@ fn main() {
 
 fn slower_each(folder: &Path, is_quick: bool) {
     for threads in [1, 2] {
-        slower(folder, if is_quick { 3 } else { TURNS }, threads);
+        slower(folder, if is_quick { 20 } else { LOOKS }, threads);
     }
 }
 
@@ -116,46 +117,55 @@ fn told(what: &str, child: Child, length: Duration) {
     );
 }
 
-/// A JVM of the same size that works on its memory. The recorder beside it is stopped and let go on, in short turns whose order
-/// changes: whatever else the machine does in a minute is in both turns of a pair.
-fn slower(folder: &Path, turns: usize, threads: usize) {
+/// A JVM of the same size that works on its memory, in short windows one after the other: those in which the recorder looked
+/// against the two beside them. Nothing else of the recorder's runs between its looks, and a second of this machine is a fifth slower
+/// than the next by itself, so turns with and without a recorder tell nothing finer.
+fn slower(folder: &Path, looks: usize, threads: usize) {
     let program = [&format!("threads={threads}"), "data=3600m", "churn=50m/s", "idle=200"];
-    let Some(mut jvm) = Steady::start(&row("17", "g1"), &["-Xmx5g"], &program) else { return };
+    let Some(mut jvm) = Steady::start(&row("17", "g1"), &["-Xmx6g"], &program) else { return };
     let path = folder.join(format!("slower-{threads}")).display().to_string();
     let mut recorder = record(&[&jvm.pid.to_string(), "-o", &path]);
     std::thread::sleep(WARM);
-    let mut turn = |is_watched: bool| {
-        signal(recorder.id() as i32, if is_watched { libc::SIGCONT } else { libc::SIGSTOP });
-        let cpu = cpu_seconds(jvm.pid);
-        jvm.begin();
-        std::thread::sleep(TURN);
-        let figures = jvm.figures();
-        let cpu = cpu_seconds(jvm.pid) - cpu;
-        (figures["ops_per_s"], figures["ops_per_s"] * figures["seconds"] / cpu)
-    };
-    let mut ratios = Vec::new();
-    for number in 0..turns {
-        let mut pair = [(0.0, 0.0); 2];
-        for is_watched in [number % 2 == 0, number % 2 != 0] {
-            pair[usize::from(is_watched)] = turn(is_watched);
-        }
-        ratios.push(((pair[0].0 / pair[1].0).ln(), (pair[0].1 / pair[1].1).ln()));
-    }
-    signal(recorder.id() as i32, libc::SIGCONT);
+    let windows: Vec<(f64, bool)> = (0..looks * WINDOWS_A_LOOK)
+        .map(|_| {
+            let before = ran(&recorder);
+            jvm.begin();
+            std::thread::sleep(WINDOW);
+            (jvm.figures()["ops_per_s"], ran(&recorder) - before > LOOK_MIN)
+        })
+        .collect();
     signal(recorder.id() as i32, libc::SIGINT);
     recorder.wait().expect("it ends");
-    println!("4 GB, 200 threads that wait, {threads} that work:");
-    for (name, get) in [
-        ("a second", (|ratio| ratio.0) as fn(&(f64, f64)) -> f64),
-        ("a second of its CPU time", |ratio| ratio.1),
-    ] {
-        let logs: Vec<f64> = ratios.iter().map(get).collect();
-        match marusa::experiment::stats::estimate(&logs, 0.05) {
-            Some(found) => println!(
-                "  slower by {:.2} % ({:.2} to {:.2}) in {name}, {} pairs of turns of {TURN:?}",
-                found.gain_percent, found.low_percent, found.high_percent, found.blocks
-            ),
-            None => println!("{name}: too few turns"),
-        }
+    let logs: Vec<f64> = seconds_lost(&windows).iter().map(|lost| -(1.0 - lost).ln()).collect();
+    print!("4 GB, 200 threads that wait, {threads} that work: ");
+    match marusa::experiment::stats::estimate(&logs, 0.05) {
+        Some(found) => println!(
+            "slower by {:.2} % ({:.2} to {:.2}), {} looks of one a second, windows of {WINDOW:?}",
+            found.gain_percent, found.low_percent, found.high_percent, found.blocks
+        ),
+        None => println!("too few looks"),
     }
+}
+
+/// CPU time so far of the recorder's first thread, which waits between looks; the threads that help it end with each look.
+fn ran(recorder: &Child) -> Duration {
+    let text = std::fs::read_to_string(format!("/proc/{}/schedstat", recorder.id())).expect("schedstat");
+    let nanos = text.split(' ').next().and_then(|word| word.parse().ok()).expect("nanoseconds");
+    Duration::from_nanos(nanos)
+}
+
+/// Of each look, what the JVM did less than the windows on either side have of one window, in seconds of its work.
+fn seconds_lost(windows: &[(f64, bool)]) -> Vec<f64> {
+    let mut lost = Vec::new();
+    let mut from = 0;
+    for run in windows.chunk_by(|a, b| a.1 == b.1) {
+        let next = from + run.len();
+        if run[0].1 && from > 0 && next < windows.len() {
+            let usual = (windows[from - 1].0 * windows[next].0).sqrt();
+            let done: f64 = run.iter().map(|(rate, _)| rate / usual).sum();
+            lost.push((run.len() as f64 - done) * WINDOW.as_secs_f64());
+        }
+        from = next;
+    }
+    lost
 }
