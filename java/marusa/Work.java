@@ -10,7 +10,7 @@ import java.util.Arrays;
  * <pre>
  * data=1k        bytes of the heap that are worked on
  * rounds=0       passes over them, each with a megabyte that is allocated and dropped
- * spin=0         percent: after each pass, so much of a pass is done once more
+ * spin=0         percent: after each pass, so much of a pass is done once more, of its allocation too
  * fail=1         end with exit status 3 when done
  * fork=1         leave a process behind that sleeps
  * wait=0         milliseconds to sleep when done
@@ -38,6 +38,7 @@ public final class Work {
             sum += pass(data, round, data.length);
             dropped = new byte[1 << 20];
             sum += pass(data, round, (int) (data.length * spin / 100));
+            dropped = new byte[(int) ((1 << 20) * spin / 100)];
             cpu[(int) round] = threads.getCurrentThreadCpuTime() - cpuBegun;
             System.out.printf("took %.3f ms%n", (System.nanoTime() - begun) / 1e6);
         }
