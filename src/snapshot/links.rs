@@ -131,44 +131,37 @@ struct Search<'a> {
     found: BTreeMap<Addr, (Strength, usize)>,
     /// By the start of a piece: how often each library points into it.
     within: HashMap<Addr, HashMap<usize, usize>>,
-    borders: Vec<Border>,
+    borders: BTreeMap<Addr, Border>,
+    /// By the start of owned memory: the borders at which it ends.
+    border_of: HashMap<Addr, Vec<Addr>>,
 }
 
-/// Where a piece starts at the end of owned memory, and the libraries that point there and to the owned memory's start.
+/// Where a piece starts at the end of owned memory: the libraries that point there and to the owned memory's start.
+#[derive(Default)]
 struct Border {
-    at: Addr,
-    owned_starts: Vec<Addr>,
     pointing: BTreeSet<usize>,
     holding: BTreeSet<usize>,
-}
-
-impl Border {
-    fn new(owned: Range) -> Border {
-        let owned_starts = vec![owned.start];
-        Border { at: owned.end, owned_starts, pointing: BTreeSet::new(), holding: BTreeSet::new() }
-    }
 }
 
 impl<'a> Search<'a> {
     fn new(target: &'a Target<'a>, pieces: &'a [Range], owners: &[Range]) -> Search<'a> {
         let is_start = |at: &Addr| pieces.binary_search_by_key(at, |piece| piece.start).is_ok();
-        let mut borders: Vec<Border> = Vec::new();
+        let mut borders: BTreeMap<Addr, Border> = BTreeMap::new();
+        let mut border_of: HashMap<Addr, Vec<Addr>> = HashMap::new();
         for owner in owners.iter().filter(|owner| !owner.is_empty() && is_start(&owner.end)) {
-            match borders.iter_mut().find(|border| border.at == owner.end) {
-                Some(border) => border.owned_starts.push(owner.start),
-                None => borders.push(Border::new(*owner)),
-            }
+            borders.entry(owner.end).or_default();
+            border_of.entry(owner.start).or_default().push(owner.end);
         }
-        Search { target, pieces, found: BTreeMap::new(), within: HashMap::new(), borders }
+        Search { target, pieces, found: BTreeMap::new(), within: HashMap::new(), borders, border_of }
     }
 
     fn word(&mut self, at: Addr, library: usize, from_object: bool) {
-        for border in self.borders.iter_mut().filter(|border| border.owned_starts.contains(&at)) {
-            border.holding.insert(library);
+        for end in self.border_of.get(&at).into_iter().flatten() {
+            self.borders.entry(*end).or_default().holding.insert(library);
         }
         let after = self.pieces.partition_point(|piece| piece.end <= at);
         let Some(piece) = self.pieces.get(after).filter(|piece| piece.has(at)) else { return };
-        if let Some(border) = self.borders.iter_mut().find(|border| border.at == at) {
+        if let Some(border) = self.borders.get_mut(&at) {
             border.pointing.insert(library);
             return;
         }
@@ -186,9 +179,9 @@ impl<'a> Search<'a> {
 
     /// Of the libraries that point to a border since the last time, those that do not hold the memory that ends there.
     fn settle(&mut self, strength: Strength) {
-        for border in &mut self.borders {
+        for (at, border) in &mut self.borders {
             for library in std::mem::take(&mut border.pointing).difference(&border.holding) {
-                let best = self.found.entry(border.at).or_insert((strength, *library));
+                let best = self.found.entry(*at).or_insert((strength, *library));
                 *best = (*best).min((strength, *library));
             }
         }
