@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 /// More than any cache holds.
 const HOLES_BYTES: u64 = 1 << 40;
 const WAIT_MAX: Duration = Duration::from_secs(30);
+const CALM_MAX: Duration = Duration::from_secs(180);
 /// More than the memory that is left: what is mapped at once is not given back in time.
 const PIECE_BYTES: u64 = 64 << 30;
 const HASTE: i32 = -15;
@@ -213,6 +214,21 @@ pub fn pressure(of: &str, which: &str) -> Option<f64> {
     let text = read_to_string(format!("/proc/pressure/{of}")).ok()?;
     let line = text.lines().find(|line| line.starts_with(which))?;
     line.split(' ').find_map(|word| word.strip_prefix("avg60=")?.parse().ok())
+}
+
+/// The kernel brings its averages up to date once in 2 s (kernel/sched/psi.c, `PSI_FREQ`): what was waited for by now is in them
+/// when this returns.
+pub fn await_averages() {
+    std::thread::sleep(Duration::from_millis(2100));
+}
+
+/// What tasks waited for before is seen for a minute, and is nothing of a fault that is yet to be made.
+pub fn wait_for_calm() {
+    let percent = |which| pressure("memory", which).unwrap_or(0.0);
+    let started = Instant::now();
+    while (percent("some") >= 5.0 || percent("full") >= 0.5) && started.elapsed() < CALM_MAX {
+        std::thread::sleep(Duration::from_secs(1));
+    }
 }
 
 /// Direct compactions so far.

@@ -1,5 +1,6 @@
 //! A fault: how it is made, and what doctor must say of it. Whatever is made is gone when the test ends, however it ends.
 
+use crate::busy;
 use crate::common::host::Host;
 use crate::common::*;
 use crate::group::Group;
@@ -14,6 +15,8 @@ use std::time::{Duration, Instant};
 
 /// How often doctor is asked of a fault that comes and goes.
 const LOOKS_MAX: usize = 20;
+/// Of a minute it is a tenth of what doctor names.
+const WAITED_MS: f64 = 60.0;
 
 pub struct Fault {
     pub name: &'static str,
@@ -142,17 +145,23 @@ impl Fault {
     /// `Ok(false)`: not made.
     pub fn check(&self) -> Result<bool, String> {
         // Others that change settings of this host wait.
-        self.check_on(&mut Host::lock())
+        let mut host = Host::lock();
+        busy::wait_for_calm();
+        self.check_on(&mut host)
     }
 
     /// Settings are as they were before when it returns.
     pub fn check_on(&self, host: &mut Host) -> Result<bool, String> {
+        let waited = busy::waited_ms("memory");
         let before: BTreeSet<String> = Examined::host("200ms").found().into_iter().map(|it| it.id).collect();
         let changes = host.changes();
         let made = (self.make)(host);
         let found = made.as_ref().map(Made::found);
         drop(made);
         host.undo_to(changes);
+        if busy::waited_ms("memory") > waited + WAITED_MS {
+            busy::await_averages();
+        }
         match found {
             None => Ok(false),
             Some(None) => {

@@ -21,9 +21,7 @@ use common::fragments::Fragments;
 use common::host::Host;
 use common::{is_root, skip};
 use made::Fault;
-use std::time::{Duration, Instant};
-
-const CALM_MAX: Duration = Duration::from_secs(180);
+use std::time::Instant;
 
 /// `MARUSA_FAULT=name` makes only those whose name contains it.
 fn is_wanted(fault: &&Fault) -> bool {
@@ -41,22 +39,14 @@ fn check(faults: &[Fault], host: &mut Host) -> Vec<String> {
     wrong
 }
 
-/// What tasks waited for before, in other tests, is seen for a minute, and is nothing that is made here.
-fn wait_for_calm() {
-    let percent = |which| busy::pressure("memory", which).unwrap_or(0.0);
-    let started = Instant::now();
-    while (percent("some") >= 5.0 || percent("full") >= 0.5) && started.elapsed() < CALM_MAX {
-        std::thread::sleep(Duration::from_secs(1));
-    }
-}
-
 #[test]
 fn each_fault_of_the_host_is_found_and_nothing_else_at_its_level() {
     if !is_root() {
         return skip("only root may change the host's settings");
     }
     let mut host = Host::lock();
-    wait_for_calm();
+    busy::await_averages();
+    busy::wait_for_calm();
     let mut wrong = check(faults_of_memory::WHOLE, &mut host);
     if let Some(mut fragments) = Fragments::make(&mut host) {
         println!("{}", fragments.told);
