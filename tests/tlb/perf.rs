@@ -9,7 +9,8 @@ use marusa::os::perf::Mode;
 use marusa::os::process::Process;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -17,6 +18,9 @@ use std::time::{Duration, Instant};
 const SECONDS: u64 = 5;
 /// Where the machine does other work, a switch may come late for one of both. What is lost or counted twice is so each time.
 const TRIES: usize = 3;
+/// perf gives up where a thread ends between its list and its counter (6.1: "No such process"), so it is started anew.
+const STARTS_MAX: usize = 20;
+const ANSWER_MAX: Duration = Duration::from_secs(30);
 
 /// Event -> (count, scaled already by perf; the share of the time that it ran, in percent).
 type Theirs = BTreeMap<String, (f64, f64)>;
@@ -37,6 +41,17 @@ impl Perf {
         if !tried.is_ok_and(|output| output.status.success()) {
             return None;
         }
+        for _ in 0..STARTS_MAX {
+            let mut perf = Perf::spawn(pid, events)?;
+            match perf.say("ping") {
+                Ok(()) => return Some(perf),
+                Err(why) => assert!(why.contains("No such process"), "{why}"),
+            }
+        }
+        panic!("perf met a thread that had ended, {STARTS_MAX} times");
+    }
+
+    fn spawn(pid: i32, events: &str) -> Option<Perf> {
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("perf-{pid}"));
         std::fs::create_dir_all(&folder).expect("a folder");
         let (tell, told) = (folder.join("tell"), folder.join("told"));
@@ -51,26 +66,40 @@ impl Perf {
         command.args(["stat", "-x,", "-D", "-1", &control, "-e", events, "-p", &pid.to_string()]);
         let child = command.stdout(Stdio::null()).stderr(output).stdin(Stdio::null()).spawn().ok()?;
         // Read and write, so that neither opening waits for the other side.
-        let open = |path| File::options().read(true).write(true).open(path).expect("a pipe");
-        Some(Perf { child, tell: open(tell), told: open(told), folder })
+        let open = |path, flags| {
+            File::options().read(true).write(true).custom_flags(flags).open(path).expect("a pipe")
+        };
+        Some(Perf { child, tell: open(tell, 0), told: open(told, libc::O_NONBLOCK), folder })
     }
 
-    fn say(&mut self, word: &str) {
-        writeln!(self.tell, "{word}").expect("perf listens");
+    /// Fails where perf ended meanwhile, with what it said, or does not answer.
+    fn say(&mut self, word: &str) -> Result<(), String> {
+        writeln!(self.tell, "{word}").expect("a pipe");
+        let started = Instant::now();
         // Some versions send the zero byte of their string, too, so a line begins with the one of the last answer.
         let mut answer = Vec::new();
         while !answer.ends_with(b"\n") {
             let mut byte = [0];
-            self.told.read_exact(&mut byte).expect("perf answers");
-            answer.extend(byte);
+            match self.told.read(&mut byte) {
+                Ok(_) => answer.extend(byte),
+                Err(why) if why.kind() != ErrorKind::WouldBlock => return Err(why.to_string()),
+                Err(_) if self.child.try_wait().expect("a child").is_some() => return Err(self.output()),
+                Err(_) if started.elapsed() > ANSWER_MAX => return Err(format!("no answer to {word}")),
+                Err(_) => std::thread::sleep(Duration::from_micros(200)),
+            }
         }
         assert_eq!(String::from_utf8_lossy(&answer).trim_matches(['\0', '\n']), "ack");
+        Ok(())
+    }
+
+    fn output(&self) -> String {
+        std::fs::read_to_string(self.folder.join("counts")).expect("perf's output")
     }
 
     fn end(mut self) -> Theirs {
         signal(self.child.id() as i32, libc::SIGINT);
         self.child.wait().expect("perf ends");
-        let text = std::fs::read_to_string(self.folder.join("counts")).expect("perf's counts");
+        let text = self.output();
         let _ = std::fs::remove_dir_all(&self.folder);
         let counts = text.lines().filter_map(|line| {
             let columns: Vec<&str> = line.split(',').collect();
@@ -95,16 +124,15 @@ fn both(pid: i32, set: EventSet, modes: &[Mode], events: &str) -> Option<Both> {
         println!("skipped: no perf that works: apt-get install linux-perf");
         return None;
     };
-    perf.say("ping");
     let process = Process::open(pid).expect("the JVM");
     let started = Instant::now();
-    perf.say("enable");
+    perf.say("enable").expect("perf listens");
     let mut counters = Counters::open(&process, set, modes).expect("root may count");
     let names = counters.slots().iter().map(|slot| slot.event.name.to_string()).collect();
     let start_lag = started.elapsed();
     std::thread::sleep(Duration::from_secs(SECONDS));
     let ended = Instant::now();
-    perf.say("disable");
+    perf.say("disable").expect("perf listens");
     let interval = counters.turn();
     let apart = apart([start_lag, ended.elapsed()]);
     Some(Both { interval, names, theirs: perf.end(), apart })
@@ -195,10 +223,9 @@ fn turns(pid: i32) -> Option<(Vec<Pair>, f64)> {
         println!("skipped: no perf that works: apt-get install linux-perf");
         return None;
     };
-    perf.say("ping");
     let process = Process::open(pid).expect("the JVM");
     let started = Instant::now();
-    perf.say("enable");
+    perf.say("enable").expect("perf listens");
     let mut counters = Counters::open(&process, events::software(), &[Mode::All]).expect("root may count");
     let start_lag = started.elapsed();
     let until = Instant::now() + Duration::from_secs(SECONDS);
@@ -216,7 +243,7 @@ fn turns(pid: i32) -> Option<(Vec<Pair>, f64)> {
         faults += scaled(&interval, fault);
         turns += 1;
     }
-    perf.say("disable");
+    perf.say("disable").expect("perf listens");
     let apart = apart([start_lag, ended.elapsed()]);
     let theirs = perf.end();
     println!("{turns} turns");
