@@ -219,6 +219,7 @@ impl<'a> Counters<'a> {
             _ => None,
         };
         let mut threads = std::mem::take(&mut self.threads);
+        rename(&mut threads, &tasks);
         let mut torn = 0;
         for (tid, thread) in &mut threads {
             if let Some(new) = new_threads.and_then(|new| new.get(tid)) {
@@ -240,7 +241,11 @@ impl<'a> Counters<'a> {
         interval.seconds = started.duration_since(self.since).as_secs_f64();
         self.since = started;
         self.threads = match fresh.take() {
-            None => self.without_ended(threads, &tasks),
+            None => {
+                let alive: BTreeSet<i32> = tasks.iter().map(|task| task.tid).collect();
+                threads.retain(|tid, _| alive.contains(tid));
+                threads
+            }
             Some(Ok((new, missed))) => {
                 self.missed = missed;
                 new
@@ -254,19 +259,6 @@ impl<'a> Counters<'a> {
         interval
     }
 
-    fn without_ended(&self, mut threads: BTreeMap<i32, Thread>, tasks: &[Task]) -> BTreeMap<i32, Thread> {
-        let alive: BTreeSet<i32> = tasks.iter().map(|task| task.tid).collect();
-        threads.retain(|tid, _| alive.contains(tid));
-        for task in tasks {
-            if let Some(thread) = threads.get_mut(&task.tid)
-                && thread.name != task.name
-            {
-                thread.name.clone_from(&task.name);
-            }
-        }
-        threads
-    }
-
     fn reopened(&mut self, tasks: &[Task]) -> BTreeMap<i32, Thread> {
         let before = Instant::now();
         let (threads, mut missed) = self.open_all(tasks, true).unwrap_or_default();
@@ -278,6 +270,17 @@ impl<'a> Counters<'a> {
         );
         self.missed = missed;
         threads
+    }
+}
+
+/// A thread bears its parent's name until it gives itself its own.
+fn rename(threads: &mut BTreeMap<i32, Thread>, tasks: &[Task]) {
+    for task in tasks {
+        if let Some(thread) = threads.get_mut(&task.tid)
+            && thread.name != task.name
+        {
+            thread.name.clone_from(&task.name);
+        }
     }
 }
 

@@ -29,6 +29,8 @@ impl Kind {
 #[derive(Clone, Debug, Default)]
 pub struct Kinds {
     by_tid: HashMap<i32, (Kind, String)>,
+    /// The kernel's name of the first thread, which all others bear until they give themselves their own.
+    inherited: Option<String>,
 }
 
 impl Kinds {
@@ -41,14 +43,19 @@ impl Kinds {
             ThreadKind::Compiler => Kind::Compiler,
             ThreadKind::Vm | ThreadKind::Primordial => Kind::Vm,
         };
-        Kinds {
-            by_tid: threads.iter().map(|thread| (thread.tid, (of(thread), thread.name.clone()))).collect(),
-        }
+        let by_tid = threads.iter().map(|thread| (thread.tid, (of(thread), thread.name.clone()))).collect();
+        let first = threads.iter().find(|thread| thread.kind == ThreadKind::Primordial);
+        Kinds { by_tid, inherited: first.map(|thread| thread.name.clone()) }
     }
 
     /// The kind, and the longest name that is known; `comm` is the kernel's.
     pub fn of<'a>(&'a self, tid: i32, comm: &'a str) -> (Kind, &'a str) {
+        let is_inherited = |name: &str| self.inherited.as_deref() == Some(name);
         match self.by_tid.get(&tid) {
+            // It was just born at that look, so that not even its kind was told by its name.
+            Some((Kind::Application, name)) if is_inherited(name) && !is_inherited(comm) => {
+                (kind_of_name(comm), comm)
+            }
             Some((kind, name)) if !name.is_empty() => (*kind, name),
             Some((kind, _)) => (*kind, comm),
             None => (kind_of_name(comm), comm),
@@ -106,10 +113,16 @@ mod tests {
             thread(7, "G1 is what I call my thread", ThreadKind::Java),
             thread(8, "", ThreadKind::Compiler),
             thread(14, "C1 CompilerThre", ThreadKind::Foreign),
+            thread(15, "java", ThreadKind::Primordial),
+            thread(16, "java", ThreadKind::Java),
         ]);
         assert_eq!(kinds.of(7, "G1 is what I ca"), (Kind::Application, "G1 is what I call my thread"));
         assert_eq!(kinds.of(8, "java"), (Kind::Compiler, "java"));
         assert_eq!(kinds.of(14, "C1 CompilerThre").0, Kind::Compiler);
+        assert_eq!(kinds.of(15, "java"), (Kind::Vm, "java"));
+        assert_eq!(kinds.of(16, "java"), (Kind::Application, "java"));
+        assert_eq!(kinds.of(16, "worker"), (Kind::Application, "worker"), "it was just born at the look");
+        assert_eq!(kinds.of(16, "C1 CompilerThre"), (Kind::Compiler, "C1 CompilerThre"));
         assert_eq!(kinds.of(9, "C2 CompilerThre"), (Kind::Compiler, "C2 CompilerThre"));
         assert_eq!(kinds.of(10, "ZWorkerYoung#1").0, Kind::Gc);
         assert_eq!(kinds.of(11, "VM Thread").0, Kind::Vm);

@@ -41,6 +41,11 @@ fn total(table: &Value, event: &str, mode: &str) -> Option<f64> {
     count["scaled"].as_f64()
 }
 
+fn who(rows: &[Value]) -> String {
+    let lines = rows.iter().map(|row| format!("{} {} {}\n", row["tid"], row["kind"], row["name"]));
+    lines.collect()
+}
+
 fn has_gap(table: &Value, words: &str) -> bool {
     let gaps = table["gaps"].as_array().expect("gaps");
     gaps.iter().any(|gap| format!("{} {} {}", gap["what"], gap["why"], gap["hint"]).contains(words))
@@ -96,9 +101,15 @@ fn as_many_tables_as_asked_for_each_of_its_interval() {
         assert!((0.4..2.0).contains(&seconds), "{seconds}");
         assert!(total(table, "task-clock", "user").is_some_and(|time| time > 1e6), "{table}");
         let rows = table["rows"].as_array().expect("rows");
-        assert!(rows.iter().any(|row| row["name"] == "storm" && row["kind"] == "application"));
         assert!(
-            rows.iter().any(|row| row["kind"] == "vm") && rows.iter().any(|row| row["kind"] == "compiler")
+            rows.iter().any(|row| row["name"] == "storm" && row["kind"] == "application"),
+            "{}",
+            who(rows)
+        );
+        assert!(
+            rows.iter().any(|row| row["kind"] == "vm") && rows.iter().any(|row| row["kind"] == "compiler"),
+            "{}",
+            who(rows)
         );
         assert!(table["total"]["time_share"].is_null(), "these counts tell nothing of translation");
         assert!(table["mapped_by_page_size"]["4096"].as_u64().is_some_and(|bytes| bytes > 10 << 20));

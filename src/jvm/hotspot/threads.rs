@@ -5,8 +5,8 @@
 
 use super::stacks::{self, Block, Blocks, Seed};
 use super::thread_names::ThreadNames;
-use super::{Found, Hotspot};
-use crate::base::limits::{C_STRING_BYTES_MAX, THREADS_MAX};
+use super::{Found, Hotspot, thread_list};
+use crate::base::limits::C_STRING_BYTES_MAX;
 use crate::base::{Addr, Gap, Known, Range, Why};
 use crate::jvm::types::{How, JvmThread, Kind, ThreadKind};
 use std::collections::HashMap;
@@ -25,8 +25,8 @@ pub struct JavaThread {
 
 /// Claims every stack and names every thread.
 pub fn read(vm: &Hotspot, found: &mut Found) -> Vec<JvmThread> {
-    let java = java_threads(vm);
-    let java = found.note(java).unwrap_or_default();
+    let objects = thread_list::objects(vm, found).into_iter();
+    let java: Vec<JavaThread> = objects.filter_map(|object| java_thread(vm, object).ok()).collect();
     let seeds: Vec<Seed> = java.iter().map(seed).collect();
     let blocks = stacks::read(vm.memory(), &seeds);
     let blocks = found.note(blocks).unwrap_or_default();
@@ -48,40 +48,6 @@ pub fn read(vm: &Hotspot, found: &mut Found) -> Vec<JvmThread> {
 
 fn seed(thread: &JavaThread) -> Seed {
     Seed { block: thread.pthread, tid: thread.tid, object: thread.object, stack_base: thread.stack.end }
-}
-
-/// JDK 8 to 11 chain the threads; since 17 (10, but vmStructs kept the chain) they are in a list that is replaced whole:
-/// src/hotspot/share/runtime/threadSMR.hpp, `ThreadsList`.
-fn java_threads(vm: &Hotspot) -> Known<Vec<JavaThread>> {
-    let objects = match vm.static_addr("ThreadsSMRSupport", "_java_thread_list") {
-        Ok(list) => listed(vm, list)?,
-        Err(_) => chained(vm)?,
-    };
-    Ok(objects.into_iter().filter_map(|object| java_thread(vm, object).ok()).collect())
-}
-
-fn listed(vm: &Hotspot, list: Addr) -> Known<Vec<Addr>> {
-    let gap = |fault: crate::os::Fault| fault.gap("ThreadsList");
-    let length = vm.structs.offset("ThreadsList", "_length")?;
-    let length = vm.memory().u32(list.plus(length)).map_err(gap)? as usize;
-    if length > THREADS_MAX {
-        return Err(Gap::new("ThreadsList", Why::OverLimit));
-    }
-    let table = vm.addr(list, "ThreadsList", "_threads")?;
-    Ok(vm.memory().words(table, length).map_err(gap)?.into_iter().map(Addr).collect())
-}
-
-fn chained(vm: &Hotspot) -> Known<Vec<Addr>> {
-    let mut objects = Vec::new();
-    let mut object = Addr(vm.structs.read_static(vm.memory(), "Threads", "_thread_list")?);
-    while !object.is_null() {
-        if objects.len() == THREADS_MAX {
-            return Err(Gap::new("Threads::_thread_list", Why::OverLimit));
-        }
-        objects.push(object);
-        object = vm.addr(object, "JavaThread", "_next")?;
-    }
-    Ok(objects)
 }
 
 fn java_thread(vm: &Hotspot, object: Addr) -> Known<JavaThread> {
