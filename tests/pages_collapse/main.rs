@@ -145,7 +145,7 @@ fn holes_of_zgc_are_not_filled() {
         return;
     }
     for (jdk, gc) in [("17", "z"), ("25", "z-generational")] {
-        // It collects once within the first seconds because it has nothing else to do, else.
+        // With ZProactive it also collects once within the first seconds, for no need.
         let options = ["-Xms64m", "-Xmx1g", "-XX:-UseTransparentHugePages", "-XX:-ZProactive"];
         let Some(mut jvm) = Steady::start(&row(jdk, gc), &options, &["data=400m"]) else {
             return;
@@ -184,7 +184,7 @@ fn holes_of_zgc_are_not_filled() {
     }
 }
 
-/// Until the workers of ZGC used no CPU time for a second: it looks for a reason to begin every 100 ms (zDirector.cpp).
+/// Until the workers of ZGC used no CPU time for a second, in which it looks many times for a reason to begin (zDirector.cpp).
 fn wait_for_rest(pid: i32) {
     let started = Instant::now();
     let mut before = worker_ticks(pid);
