@@ -152,6 +152,48 @@ fn unsafe_code_lives_in_os_and_act_and_says_why_it_is_safe() {
 }
 
 #[test]
+fn no_file_is_mapped() {
+    // A page of a file that its owner has cut off raises SIGBUS, and who maps libjvm.so is taken for a JVM. `os::file_bytes`
+    // reads instead.
+    let words = ["Mmap::map(", ".map_copy", ".map_mut(", ".map_exec(", ".map_raw", "MAP_FILE"];
+    let mut broken = Vec::new();
+    for (path, text) in sources() {
+        for word in words.iter().filter(|word| text.contains(**word)) {
+            broken.push(format!("{} uses {word}", path.display()));
+        }
+        // mmap(2) itself: without a descriptor only.
+        let calls = text.split("libc::mmap").skip(1).map(|call| call.split(';').next().unwrap_or_default());
+        if calls.into_iter().any(|call| !call.contains(" -1,")) {
+            broken.push(format!("{} maps a descriptor", path.display()));
+        }
+    }
+    assert!(broken.is_empty(), "{broken:#?}");
+}
+
+#[test]
+fn what_a_process_links_to_is_opened_in_one_place() {
+    // A link below /proc/PID leads to what the target names: `os::foreign` refuses what is no regular file.
+    let links = ["\"root", "\"cwd", "\"exe", "\"fd/", "&format!(\"fd/", "map_files"];
+    let mut broken = Vec::new();
+    for (path, text) in sources() {
+        // The attach protocol opens directories of the target, through helpers of its own.
+        let is_elsewhere =
+            ["os/foreign", "act/attach"].iter().any(|room| path.to_string_lossy().contains(room));
+        let calls = without_tests(&text)
+            .split("open_file(")
+            .skip(1)
+            .chain(without_tests(&text).split(".path(").skip(1));
+        for call in calls {
+            let start: String = call.chars().take(24).collect();
+            if !is_elsewhere && links.iter().any(|link| start.starts_with(link)) {
+                broken.push(format!("{}: {start}", path.display()));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{broken:#?}");
+}
+
+#[test]
 fn every_module_opens_with_why_it_exists_and_stays_short() {
     let mut broken = Vec::new();
     for (path, text) in sources() {

@@ -3,7 +3,8 @@
 //!
 //! Options of the environment are left out: they are our shell's, not those of the service that the plan is for.
 
-use crate::base::limits::{FLAGS_TEXT_BYTES_MAX, FLAGS_TEXT_SECONDS_MAX};
+use crate::base::limits::{FLAGS_TEXT_BYTES_MAX, FLAGS_TEXT_SECONDS_MAX, RELEASE_BYTES_MAX};
+use crate::os::foreign;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -48,7 +49,8 @@ pub fn home(path: &Path) -> Result<PathBuf, AskError> {
 
 /// The file `release` of a JDK; `None`: it has none.
 pub fn release(home: &Path) -> Option<String> {
-    crate::os::host::text(home.join("release")).ok()
+    let file = foreign::open(&home.join("release")).ok()?;
+    Some(String::from_utf8_lossy(&foreign::start(file, RELEASE_BYTES_MAX).ok()?).into_owned())
 }
 
 /// Runs it. A JVM that hangs is ended with all that it started.

@@ -192,3 +192,19 @@ pub const TRACE_CPU_BUFFER_BYTES_MIN: u64 = 64 << 10;
 /// Threads whose process is remembered, 40 bytes each; and instances of tracefs that are looked at.
 pub const TRACE_THREADS_MAX: usize = 1_000_000;
 pub const TRACE_INSTANCES_MAX: usize = 10_000;
+/// A path that the target names (PATH_MAX), the links on its way (MAXSYMLINKS, as the kernel has it), and the directories above
+/// each other, each of which is held open while the path is walked.
+pub const FOREIGN_PATH_BYTES_MAX: usize = 4_096;
+pub const FOREIGN_LINKS_MAX: usize = 40;
+pub const FOREIGN_PATH_DEPTH_MAX: usize = 128;
+/// The list of mounts of one process; the kernel allows 100,000 in a namespace (fs.mount-max).
+pub const FOREIGN_MOUNTS_BYTES_MAX: u64 = 64 << 20;
+pub const FOREIGN_MOUNTS_MAX: usize = 200_000;
+/// The file `release` of a JDK: GraalVM 21 has the longest, 2 KB.
+pub const RELEASE_BYTES_MAX: u64 = 64 << 10;
+/// The symbols and their names that are read of one file, each: a debug build of libjvm.so has 20 MB of names. And the file itself,
+/// where it is searched whole.
+pub const SYMBOL_BYTES_MAX: u64 = 64 << 20;
+pub const SEARCHED_FILE_BYTES_MAX: u64 = 1 << 30;
+/// One note of a core. The kernel's own longest is the list of mapped files, 16 MiB at most (kernel.core_file_note_size_limit).
+pub const CORE_ONE_NOTE_BYTES_MAX: u64 = 64 << 20;

@@ -7,6 +7,7 @@ use crate::jvm::hotspot::find;
 use crate::map;
 use crate::os::access;
 use crate::os::core::Core;
+use crate::os::host;
 use crate::os::maps::Mapping;
 use crate::os::process::{OpenError, Process};
 use crate::show::units::human;
@@ -187,6 +188,8 @@ pub(super) fn thaw(path: &Path) -> anyhow::Result<Snapshot> {
 
 fn of_core(path: &Path) -> anyhow::Result<Snapshot> {
     let failed = |error: String| Failure::target(format!("{}: {error}", path.display()));
+    // Some programs map thousands of files.
+    host::allow_open_files();
     let core = Core::open(path).map_err(|error| failed(error.to_string()))?;
     snapshot::core::read(&core).map_err(|error| failed(error.to_string()))
 }

@@ -4,7 +4,7 @@
 //! bundle's config.json, containerd `pkg/cri/annotations`. podman: containers.json of its storage, "names".
 
 use super::cgroup::Container;
-use super::host::read_start;
+use super::foreign;
 use serde_json::Value;
 use std::path::Path;
 
@@ -28,7 +28,8 @@ pub fn name(container: &Container) -> Option<String> {
 }
 
 fn json(path: impl AsRef<Path>) -> Option<Value> {
-    serde_json::from_slice(&read_start(path, FILE_BYTES_MAX).ok()?).ok()
+    let bytes = foreign::open(path.as_ref()).and_then(|file| foreign::start(file, FILE_BYTES_MAX)).ok()?;
+    serde_json::from_slice(&bytes).ok()
 }
 
 fn docker(config: &Value) -> Option<String> {

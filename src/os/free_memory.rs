@@ -31,7 +31,9 @@ fn kilobytes(text: &str, key: &str) -> Option<Bytes> {
 fn folders(line: &str) -> Vec<PathBuf> {
     let mut fields = line.splitn(3, ':').skip(1);
     let (names, path) = (fields.next().unwrap_or(""), fields.next().unwrap_or(""));
-    let Some(path) = path.strip_prefix('/') else { return Vec::new() };
+    // "/../other": above the root of our cgroup namespace, so it is none of the directories that we see.
+    let is_outside = path.split('/').any(|name| name == "..");
+    let Some(path) = path.strip_prefix('/').filter(|_| !is_outside) else { return Vec::new() };
     let root = match names {
         "" => Path::new("/sys/fs/cgroup"),
         names if names.split(',').any(|name| name == "memory") => Path::new("/sys/fs/cgroup/memory"),
@@ -62,6 +64,7 @@ mod tests {
         assert_eq!(names("0::/a/b"), ["/sys/fs/cgroup/a/b", "/sys/fs/cgroup/a", "/sys/fs/cgroup/"]);
         assert_eq!(names("5:memory:/"), ["/sys/fs/cgroup/memory/"]);
         assert!(names("4:cpu,cpuacct:/x").is_empty() && names("").is_empty());
+        assert!(names("0::/../../tmp/a").is_empty(), "above the root of our namespace");
     }
 
     #[test]

@@ -89,14 +89,21 @@ pub fn keep_freed_memory() {
 
 /// Lets this process have as many open files as it may: the limit that programs start with is for those that use select(2).
 pub fn allow_open_files() {
+    let Some(mut limit) = open_files() else { return };
+    limit.rlim_cur = limit.rlim_max;
+    // SAFETY: the struct outlives the call, which changes nothing but our own limit.
+    unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) };
+}
+
+/// How many files this process may have open.
+pub fn open_files_max() -> usize {
+    open_files().map_or(0, |limit| usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX))
+}
+
+fn open_files() -> Option<libc::rlimit> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the struct outlives both calls, which change nothing but our own limit.
-    unsafe {
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
-            limit.rlim_cur = limit.rlim_max;
-            libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
-        }
-    }
+    // SAFETY: the struct outlives the call, which fills it in.
+    (unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } == 0).then_some(limit)
 }
 
 #[cfg(test)]

@@ -91,7 +91,9 @@ pub fn group(cgroup: &str, mounts: &str) -> Option<Group> {
         cgroup.lines().find_map(|line| {
             let mut fields = line.splitn(3, ':').skip(1);
             let names = fields.next()?;
-            names.split(',').any(|name| name == wanted).then(|| fields.next().map(str::to_string))?
+            let path = names.split(',').any(|name| name == wanted).then(|| fields.next())??;
+            // "/../other": above the root of our cgroup namespace, so it is none of the directories that we see.
+            (!path.split('/').any(|name| name == "..")).then(|| path.to_string())
         })
     };
     let first = || Some(Group { mount: mounted("cgroup", "hugetlb")?, path: path("hugetlb")?, version: 1 });
@@ -179,6 +181,11 @@ mod tests {
         let unified = group("0::/a.slice\n", "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n").expect("version 2");
         assert_eq!(unified.folders(), ["/sys/fs/cgroup/a.slice", "/sys/fs/cgroup"]);
         assert_eq!(group("nonsense", MOUNTS), None);
+        assert_eq!(
+            group("0::/../../tmp/a\n", "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n"),
+            None,
+            "not ours to see"
+        );
     }
 
     #[test]

@@ -5,7 +5,8 @@
 //! Absent pages of mapped files are read from the file instead; other absent pages are faults. Pages that were read are
 //! kept until the snapshot is done, so that one snapshot sees one state.
 
-use super::maps::{Mapping, find_mapping};
+use super::foreign;
+use super::maps::find_mapping;
 use super::memory::{Bulk, Fault, Memory};
 use super::page_cache::{PageCache, Windows};
 use super::pagemap;
@@ -17,7 +18,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 /// Reads this long go past the cache.
@@ -101,7 +102,7 @@ impl<'a> Live<'a> {
         }
         let key = (mapping.device.clone(), mapping.inode);
         let mut files = self.files.borrow_mut();
-        let file = files.entry(key).or_insert_with(|| open_mapped(self.process, mapping));
+        let file = files.entry(key).or_insert_with(|| foreign::mapped(self.process, mapping));
         let offset = mapping.offset + (at.0 - mapping.range.start.0);
         file.as_ref().ok_or(absent)?.read_exact_at(into, offset).map_err(|_| absent)
     }
@@ -215,19 +216,4 @@ impl Memory for Live<'_> {
         }
         Ok(())
     }
-}
-
-/// Opens the file behind a mapping: by /proc/PID/map_files (works for deleted files and other roots, needs
-/// CAP_CHECKPOINT_RESTORE), else by its path below the process's root or ours, if the inode is the same.
-pub fn open_mapped(process: &Process, mapping: &Mapping) -> Option<File> {
-    let link = format!("map_files/{:x}-{:x}", mapping.range.start.0, mapping.range.end.0);
-    if let Ok(file) = process.open_file(&link) {
-        return Some(file);
-    }
-    let path = mapping.file_path();
-    let in_root = process.path("root").join(path.trim_start_matches('/'));
-    [in_root, path.into()].into_iter().find_map(|path| {
-        let file = File::open(path).ok()?;
-        (file.metadata().ok()?.ino() == mapping.inode).then_some(file)
-    })
 }

@@ -1,11 +1,12 @@
 //! What a process has said of itself: its standard output and errors where they go to regular files, and logs that it has
 //! open. A terminal, a pipe, or a file that may not be read is left alone: opening those could do something.
 
+use super::foreign;
 use super::host;
 use super::process::Process;
 use crate::base::limits::{OPEN_FILES_MAX, OUTPUT_BYTES_MAX};
 use std::collections::HashSet;
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -16,10 +17,7 @@ const OLDER_BY: Duration = Duration::from_secs(10);
 
 /// The start of the standard output.
 pub fn start(process: &Process) -> Option<String> {
-    let is_file = std::fs::metadata(process.path("fd/1")).is_ok_and(|facts| facts.is_file());
-    let file = is_file.then(|| process.open_file("fd/1").ok()).flatten()?;
-    let mut bytes = Vec::new();
-    file.take(OUTPUT_BYTES_MAX).read_to_end(&mut bytes).ok()?;
+    let bytes = foreign::start(foreign::open_link(process, "fd/1").ok()?, OUTPUT_BYTES_MAX).ok()?;
     process.is_same().then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -41,18 +39,14 @@ pub fn all(process: &Process, logs: &[String]) -> Vec<Said> {
     let mut seen = HashSet::new();
     let mut said = Vec::new();
     let mut take = |number: &str, name: &str| {
-        let path = process.path(&format!("fd/{number}"));
-        let Some(facts) = std::fs::metadata(&path).ok().filter(Metadata::is_file) else { return };
+        let Ok(file) = foreign::open_link(process, &format!("fd/{number}")) else { return };
+        let Ok(facts) = file.metadata() else { return };
         if !seen.insert((facts.dev(), facts.ino())) {
             return;
         }
         let link = process.link(&format!("fd/{number}")).unwrap_or_default();
         let name = format!("{name} ({})", link.display());
-        let Ok(mut one) =
-            process.open_file(&format!("fd/{number}")).and_then(|file| read(file, name, process))
-        else {
-            return;
-        };
+        let Ok(mut one) = read(file, name, process) else { return };
         // One that does not append began with an empty file, or writes over what there was.
         one.is_older &= appends(process, number);
         said.push(one);
@@ -106,10 +100,7 @@ fn fits(name: &str, pattern: &str) -> bool {
 
 /// A file that the user names; regular ones only.
 pub fn file(path: &Path, process: &Process) -> io::Result<Said> {
-    if !std::fs::metadata(path)?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "no regular file"));
-    }
-    read(File::open(path)?, path.display().to_string(), process)
+    read(foreign::open(path)?, path.display().to_string(), process)
 }
 
 fn read(mut file: File, name: String, process: &Process) -> io::Result<Said> {

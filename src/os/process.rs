@@ -81,9 +81,14 @@ impl Process {
         Process::open(std::process::id() as i32)
     }
 
-    /// Opens a file below /proc/PID for reading.
+    /// Opens a file below /proc/PID for reading: the kernel's own, never a link to what the target names (`foreign::open_link`).
     pub fn open_file(&self, name: &str) -> io::Result<File> {
         open_below(&self.directory, name)
+    }
+
+    /// A reference (O_PATH) to a file below /proc/PID, or to what a link there leads to: it opens nothing.
+    pub fn reference(&self, name: &str) -> io::Result<OwnedFd> {
+        open_with(&self.directory, name, libc::O_PATH | libc::O_CLOEXEC)
     }
 
     /// A file below /proc/PID, whole.
@@ -179,14 +184,18 @@ impl Process {
 }
 
 fn open_below(directory: &impl AsRawFd, name: &str) -> io::Result<File> {
+    open_with(directory, name, libc::O_RDONLY | libc::O_CLOEXEC).map(File::from)
+}
+
+fn open_with(directory: &impl AsRawFd, name: &str, flags: libc::c_int) -> io::Result<OwnedFd> {
     let name = CString::new(name).map_err(|_| io::ErrorKind::InvalidInput)?;
     // SAFETY: the directory is open, and `name` is a NUL-terminated string that outlives the call.
-    let fd = unsafe { libc::openat(directory.as_raw_fd(), name.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+    let fd = unsafe { libc::openat(directory.as_raw_fd(), name.as_ptr(), flags) };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: `fd` was just opened and belongs to nobody else.
-    Ok(unsafe { File::from_raw_fd(fd) })
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 /// The gap that a failed read of a /proc file leaves.

@@ -1,26 +1,30 @@
 //! Symbols of the files that a process maps, local ones too, from `.symtab`. A bonus, never a need: many builds ship
-//! without it.
+//! without it. Layouts: elf(5).
 
-use super::live::open_mapped;
+use super::file_bytes::FileBytes;
+use super::foreign;
 use super::maps::Mapping;
 use super::process::Process;
 use super::target::Symbols;
 use crate::base::Addr;
-use object::read::elf::{ElfFile64, FileHeader};
-use object::{LittleEndian, Object, ObjectSegment, ObjectSymbol, ObjectSymbolTable};
+use crate::base::limits::SYMBOL_BYTES_MAX;
 use std::cell::RefCell;
 use std::collections::HashMap;
+
+/// Headers are few and near each other.
+const WINDOWS: usize = 4;
+const HEADER_BYTES: u64 = 64;
+const SEGMENT_BYTES: u64 = 56;
+const SECTION_BYTES: u64 = 64;
+const SYMBOL_BYTES: usize = 24;
+/// Names of a file that end alike.
+const SAME_ENDINGS_MAX: usize = 64;
 
 /// Reads a mapped file's symbol table at the first question about it.
 pub struct LiveSymbols<'a> {
     process: &'a Process,
     mappings: &'a [Mapping],
     tables: RefCell<HashMap<String, Option<Table>>>,
-}
-
-struct Table {
-    file: memmap2::Mmap,
-    bias: u64,
 }
 
 impl<'a> LiveSymbols<'a> {
@@ -30,45 +34,176 @@ impl<'a> LiveSymbols<'a> {
 
     fn open(&self, object: &str) -> Option<Table> {
         let first = self.mappings.iter().find(|mapping| mapping.path == object && mapping.offset == 0)?;
-        let file = open_mapped(self.process, first)?;
-        // SAFETY: the map is read only and private to us. A file truncated meanwhile would raise SIGBUS: libraries are
-        // replaced by rename, not truncated, and their inode was checked.
-        let file = unsafe { memmap2::Mmap::map(&file) }.ok()?;
-        Some(Table { bias: bias(&file, first.range.start)?, file })
+        let file = FileBytes::of(foreign::mapped(self.process, first)?, WINDOWS).ok()?;
+        Table::read(&file, first.range.start)
     }
-}
-
-impl Table {
-    fn find(&self, name: &str) -> Option<Addr> {
-        find_biased(&self.file, self.bias, name)
-    }
-}
-
-/// What is added to the addresses in `file`, which is mapped from `start` on.
-fn bias(file: &[u8], start: Addr) -> Option<u64> {
-    let elf = ElfFile64::<LittleEndian>::parse(file).ok()?;
-    if !elf.elf_header().is_type_64() {
-        return None;
-    }
-    let lowest = elf.segments().map(|segment| segment.address()).min()? & !0xfff;
-    Some(start.0.wrapping_sub(lowest))
-}
-
-fn find_biased(file: &[u8], bias: u64, name: &str) -> Option<Addr> {
-    let elf = ElfFile64::<LittleEndian>::parse(file).ok()?;
-    let symbols = elf.symbol_table()?;
-    let found = symbols.symbols().find(|symbol| symbol.name_bytes() == Ok(name.as_bytes()))?;
-    Some(Addr(found.address().wrapping_add(bias)))
-}
-
-/// Where the symbol `name` of `file` lies in the target, if the file is mapped from `start` on.
-pub fn find_in(file: &[u8], start: Addr, name: &str) -> Option<Addr> {
-    find_biased(file, bias(file, start)?, name)
 }
 
 impl Symbols for LiveSymbols<'_> {
     fn find(&self, object: &str, name: &str) -> Option<Addr> {
         let mut tables = self.tables.borrow_mut();
         tables.entry(object.to_string()).or_insert_with(|| self.open(object)).as_ref()?.find(name)
+    }
+}
+
+/// The symbol table of one file, copied.
+pub struct Table {
+    symbols: Vec<u8>,
+    names: Vec<u8>,
+    /// What is added to the addresses in the file.
+    bias: u64,
+}
+
+impl Table {
+    /// Of a file that is mapped from `start` on. `None`: it is no 64-bit little-endian ELF file, or it has no such table.
+    pub fn read(file: &FileBytes, start: Addr) -> Option<Table> {
+        const SHT_SYMTAB: u64 = 2;
+        let header = file.copy(0, HEADER_BYTES, HEADER_BYTES)?;
+        if header[..6] != [0x7f, b'E', b'L', b'F', 2, 1] {
+            return None;
+        }
+        let bias = start.0.wrapping_sub(lowest_address(file, &header)?);
+        let (at, count) = (number(&header, 40, 8), number(&header, 60, 2));
+        if number(&header, 58, 2) != SECTION_BYTES {
+            return None;
+        }
+        let sections = file.copy(at, count * SECTION_BYTES, u64::from(u16::MAX) * SECTION_BYTES)?;
+        let sections: Vec<&[u8]> = sections.chunks_exact(SECTION_BYTES as usize).collect();
+        let symbols = sections.iter().find(|section| number(section, 4, 4) == SHT_SYMTAB)?;
+        let names = sections.get(usize::try_from(number(symbols, 40, 4)).ok()?)?;
+        let bytes =
+            |section: &[u8]| file.copy(number(section, 24, 8), number(section, 32, 8), SYMBOL_BYTES_MAX);
+        Some(Table { symbols: bytes(symbols)?, names: bytes(names)?, bias })
+    }
+
+    /// The names are searched first, at the speed of memory, then the symbols for the places of the name: linkers let a name end
+    /// another one, so it may begin anywhere.
+    pub fn find(&self, name: &str) -> Option<Addr> {
+        let ended = [name.as_bytes(), b"\0"].concat();
+        let found = memchr::memmem::find_iter(&self.names, &ended).take(SAME_ENDINGS_MAX);
+        let places: Vec<[u8; 4]> =
+            found.filter_map(|at| Some(u32::try_from(at).ok()?.to_le_bytes())).collect();
+        // The first entry stands for no symbol.
+        let symbols = self.symbols.as_chunks::<SYMBOL_BYTES>().0.get(1..)?;
+        let found = symbols.iter().find(|symbol| places.iter().any(|place| symbol[..4] == *place))?;
+        Some(Addr(number(found, 8, 8).wrapping_add(self.bias)))
+    }
+}
+
+/// The start of the page of the first loadable segment.
+fn lowest_address(file: &FileBytes, header: &[u8]) -> Option<u64> {
+    const PT_LOAD: u64 = 1;
+    let (at, count) = (number(header, 32, 8), number(header, 56, 2));
+    if number(header, 54, 2) != SEGMENT_BYTES {
+        return None;
+    }
+    let segments = file.copy(at, count * SEGMENT_BYTES, u64::from(u16::MAX) * SEGMENT_BYTES)?;
+    let loads =
+        segments.chunks_exact(SEGMENT_BYTES as usize).filter(|segment| number(segment, 0, 4) == PT_LOAD);
+    Some(loads.map(|segment| number(segment, 16, 8)).min()? & !0xfff)
+}
+
+fn number(bytes: &[u8], at: usize, length: usize) -> u64 {
+    bytes[at..at + length].iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use object::{Object, ObjectSymbol};
+    use std::fs::File;
+    use std::os::unix::fs::FileExt;
+
+    #[test]
+    fn a_function_of_this_program_is_where_it_is() {
+        let me = Process::own().expect("myself");
+        let mappings = me.mappings().expect("mine");
+        let own = std::env::current_exe().expect("this program");
+        let path = own.to_str().expect("UTF-8");
+        let start = mappings.iter().find(|it| it.path == path && it.offset == 0).expect("mapped").range.start;
+        let bytes = std::fs::read(&own).expect("readable");
+        let elf = object::File::parse(&bytes[..]).expect("an ELF file");
+        let symbols = LiveSymbols::new(&me, &mappings);
+        assert_eq!(symbols.find(path, "no such symbol"), None);
+        assert_eq!(symbols.find("/no/such/file", "main"), None);
+        let main = elf.symbols().find(|symbol| symbol.name() == Ok("main")).expect("main");
+        assert_eq!(symbols.find(path, "main"), Some(start.plus(main.address())));
+    }
+
+    /// A segment from 0x1000 on, and the symbols `a_main` at 0x1111 and `main`, whose name ends the other's, at 0x1234.
+    fn small() -> Vec<u8> {
+        let words = |words: &[(u64, usize)]| -> Vec<u8> {
+            words.iter().flat_map(|(word, length)| word.to_le_bytes()[..*length].to_vec()).collect()
+        };
+        let mut file = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
+        // Program headers at 64, section headers at 120.
+        file.extend(words(&[(3, 2), (62, 2), (1, 4), (0, 8), (64, 8), (120, 8), (0, 4)]));
+        file.extend(words(&[(64, 2), (56, 2), (1, 2), (64, 2), (2, 2), (0, 2)]));
+        file.extend(words(&[(1, 4), (4, 4), (0, 8), (0x1000, 8), (0, 8), (0x400, 8), (0x400, 8), (4096, 8)]));
+        // The symbols at 248, of which the second section has the names, at 320.
+        file.extend(words(&[(0, 4), (2, 4), (0, 16), (248, 8), (72, 8), (1, 4), (0, 4), (8, 8), (24, 8)]));
+        file.extend(words(&[(0, 4), (3, 4), (0, 16), (320, 8), (8, 8), (0, 4), (0, 4), (1, 8), (0, 8)]));
+        file.extend(words(&[
+            (0, 24),
+            (1, 4),
+            (0x12, 4),
+            (0x1111, 8),
+            (8, 8),
+            (3, 4),
+            (0x12, 4),
+            (0x1234, 8),
+            (8, 8),
+        ]));
+        file.extend(b"\0a_main\0");
+        assert_eq!(file.len(), 328);
+        file
+    }
+
+    fn main_of(file: &FileBytes) -> Option<Addr> {
+        Table::read(file, Addr(0x7000))?.find("main")
+    }
+
+    #[test]
+    fn a_name_may_be_the_end_of_another_one() {
+        let table = Table::read(&FileBytes::given(small()), Addr(0x7000)).expect("a table");
+        assert_eq!(table.find("main"), Some(Addr(0x7234)));
+        assert_eq!(table.find("a_main"), Some(Addr(0x7111)));
+        assert_eq!((table.find("ain"), table.find("_mai")), (None, None));
+    }
+
+    #[test]
+    fn a_file_that_is_cut_or_damaged_anywhere_has_no_symbols_or_others() {
+        let whole = small();
+        for length in 0..whole.len() {
+            assert_eq!(main_of(&FileBytes::given(whole[..length].to_vec())), None, "{length}");
+        }
+        for at in 0..whole.len() {
+            let mut damaged = whole.clone();
+            damaged[at] = 0xff;
+            let _ = main_of(&FileBytes::given(damaged));
+        }
+    }
+
+    #[test]
+    fn truncation_while_symbols_are_read_ends_nothing() {
+        let whole = small();
+        let path = tempfile::NamedTempFile::new().expect("a file");
+        let writer = path.reopen().expect("open");
+        writer.write_all_at(&whole, 0).expect("written");
+        let end = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let cutting = scope.spawn(|| {
+                while !end.load(std::sync::atomic::Ordering::Relaxed) {
+                    writer.set_len(0).expect("cut");
+                    writer.write_all_at(&whole, 0).expect("written");
+                }
+            });
+            for _ in 0..2_000 {
+                let file = FileBytes::of(File::open(path.path()).expect("there"), WINDOWS).expect("read");
+                assert!(main_of(&file).is_none_or(|at| at == Addr(0x7234)));
+            }
+            end.store(true, std::sync::atomic::Ordering::Relaxed);
+            cutting.join().expect("no panic");
+        });
     }
 }

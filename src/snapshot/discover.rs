@@ -2,6 +2,7 @@
 //! and in whatever container it runs. A process that may not be read is still listed if its command is `java`, with what
 //! everybody may know.
 
+use crate::base::limits::RELEASE_BYTES_MAX;
 use crate::base::{Bytes, Gap, Known, Why};
 use crate::jvm::command_line::{self, CommandLine};
 use crate::jvm::hotspot::summary::{self, Summary};
@@ -10,7 +11,7 @@ use crate::os::maps::Mapping;
 use crate::os::process::Process;
 use crate::os::status::Status;
 use crate::os::target::{NoSymbols, OsView, ProcessFacts, Target};
-use crate::os::{cgroup, containers, facts, host, live, pagemap};
+use crate::os::{cgroup, containers, facts, foreign, host, live, pagemap};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vm {
@@ -99,22 +100,23 @@ fn find_all() -> Known<(Vec<Found>, usize)> {
 }
 
 fn find(process: Process, hidden: &mut usize) -> Option<Found> {
-    let arguments = process.arguments().unwrap_or_default();
-    match process.mappings() {
+    let gap = match process.mappings() {
         Ok(mappings) => {
             let vm = Ok(mappings.iter().find_map(vm_of_mapping)?);
-            Some(Found { process, mappings: Ok(mappings), vm, arguments })
+            let arguments = process.arguments().unwrap_or_default();
+            return Some(Found { process, mappings: Ok(mappings), vm, arguments });
         }
-        Err(gap) if gap.why == Why::Denied && command_line::is_launcher(&arguments) => {
-            let gap = Gap::new("memory of the VM", Why::Denied).hint(HINT);
-            Some(Found { process, mappings: Err(gap.clone()), vm: Err(gap), arguments })
-        }
-        Err(gap) => {
-            // A thread of the kernel has no command.
-            *hidden += usize::from(gap.why == Why::Denied && !arguments.is_empty());
-            None
-        }
+        Err(gap) => gap,
+    };
+    // They are read from the memory of the process, which its owner may make slow to read: not of every process.
+    let arguments = process.arguments().unwrap_or_default();
+    if gap.why == Why::Denied && command_line::is_launcher(&arguments) {
+        let gap = Gap::new("memory of the VM", Why::Denied).hint(HINT);
+        return Some(Found { process, mappings: Err(gap.clone()), vm: Err(gap), arguments });
     }
+    // A thread of the kernel has no command.
+    *hidden += usize::from(gap.why == Why::Denied && !arguments.is_empty());
+    None
 }
 
 fn vm_of_mapping(mapping: &Mapping) -> Option<Vm> {
@@ -250,21 +252,24 @@ fn page_mode(summary: &Known<Summary>, line: &CommandLine, status: &Status, gc: 
     })
 }
 
-/// The version by the file `release` of the JDK: JAVA_RUNTIME_VERSION, or JAVA_VERSION before JDK 9.
+/// The version by the file `release` of the JDK: JAVA_RUNTIME_VERSION, or JAVA_VERSION before JDK 9. Only within the root of the
+/// process: a file of that name elsewhere is that of another JDK.
 fn release(found: &Found) -> Known<String> {
     let denied = Gap::new("version", Why::Denied).hint(HINT);
     let library = found.mappings.as_ref().ok().and_then(|mappings| {
         mappings.iter().find(|mapping| vm_of_mapping(mapping).is_some()).map(|it| it.file_path().to_string())
     });
     let launcher = || found.arguments.first().filter(|path| path.starts_with('/')).cloned();
-    let from = library.or_else(launcher).ok_or(denied.clone())?;
-    // lib/server/libjvm.so, jre/lib/amd64/server/libjvm.so, bin/java: the home is two to five folders up.
+    let from = library.or_else(launcher).ok_or_else(|| denied.clone())?;
+    let root = foreign::Root::of(&found.process).map_err(|_| denied)?;
+    // lib/server/libjvm.so, jre/lib/amd64/server/libjvm.so, bin/java: the home is two to five directories up.
     let homes = std::path::Path::new(&from).ancestors().skip(2).take(5);
     let text = homes.filter_map(|home| home.join("release").to_str().map(str::to_string)).find_map(|path| {
-        let in_root = found.process.path("root").join(path.trim_start_matches('/'));
-        host::text(in_root).or_else(|_| host::text(&path)).ok()
+        let file = root.open(&path).ok()?;
+        Some(String::from_utf8_lossy(&foreign::start(file, RELEASE_BYTES_MAX).ok()?).into_owned())
     });
-    release_version(&text.ok_or(denied)?).ok_or_else(|| Gap::new("version", Why::NotInThisRuntime))
+    let unknown = || Gap::new("version", Why::NotInThisRuntime);
+    release_version(&text.ok_or_else(unknown)?).ok_or_else(unknown)
 }
 
 fn release_version(text: &str) -> Option<String> {

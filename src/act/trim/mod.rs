@@ -9,8 +9,10 @@ pub mod library;
 pub mod place;
 
 use super::attach::{self, AttachError, Attached};
+use crate::base::limits::SEARCHED_FILE_BYTES_MAX;
 use crate::base::rfc3339;
-use crate::os::live::open_mapped;
+use crate::os::file_bytes::FileBytes;
+use crate::os::foreign;
 use crate::os::process::Process;
 use place::PlaceError;
 use serde::Serialize;
@@ -81,14 +83,8 @@ impl TrimError {
 pub fn has_command(process: &Process) -> Option<bool> {
     let mappings = process.mappings().ok()?;
     let first = mappings.iter().find(|mapping| mapping.file_name() == "libjvm.so" && mapping.offset == 0)?;
-    let file = open_mapped(process, first)?;
-    // SAFETY: the map is read only and private to us. A file truncated meanwhile would raise SIGBUS: libraries are replaced by
-    // rename, not truncated, and their inode was checked.
-    let bytes = unsafe { memmap2::Mmap::map(&file) }.ok()?;
-    // SAFETY: both stretches are live for the call, and the lengths are theirs.
-    let found =
-        unsafe { libc::memmem(bytes.as_ptr().cast(), bytes.len(), COMMAND.as_ptr().cast(), COMMAND.len()) };
-    Some(!found.is_null())
+    let file = FileBytes::of(foreign::mapped(process, first)?, 0).ok()?;
+    file.contains(COMMAND.as_bytes(), SEARCHED_FILE_BYTES_MAX)
 }
 
 /// Trims the native heap of a JVM that listens. `keeps_libraries`: this JVM unloads no agent library (up to 15), so one that is

@@ -1,9 +1,11 @@
 //! The library as a file that the target can load: in a folder of the target's own root, so that a container needs no
-//! entering, readable by the target's user alone, and removed as soon as the JVM has answered.
+//! entering, readable by the target's user alone, and removed as soon as the JVM has answered. It is made with the rights of the
+//! target's user: a directory of that name may be another one in the target's own mount namespace, such as the host's /etc.
 
 use super::library;
 use crate::act::attach::connect::open_within;
 use crate::act::signals::Blocked;
+use crate::os::foreign::with_rights_of;
 use crate::os::process::Process;
 use std::ffi::CString;
 use std::fs::File;
@@ -38,10 +40,10 @@ pub fn place(process: &Process, owner: (u32, u32)) -> Result<Placed, PlaceError>
     let bytes = library::bytes().ok_or(PlaceError::NoCode)?;
     let blocked = Blocked::start();
     let failed = |error| PlaceError::NoFolder { pid: process.pid, error };
-    let root = process.open_file("root").map_err(failed)?;
+    let root = File::from(process.reference("root").map_err(failed)?);
     let mut last = io::Error::from(io::ErrorKind::NotFound);
     for folder in FOLDERS {
-        match place_in(&root, folder, &bytes, owner) {
+        match with_rights_of(owner, || place_in(&root, folder, &bytes, owner)) {
             Ok((opened, name, path)) => return Ok(Placed { folder: opened, name, path, _blocked: blocked }),
             Err(error) => last = error,
         }

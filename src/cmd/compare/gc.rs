@@ -4,8 +4,7 @@ use super::ready::Ready;
 use crate::base::{Gap, Known, Why};
 use crate::experiment::trial_record::{GC_PAUSE_MAX, GC_PAUSE_P99, GC_PAUSE_TIME, GC_PAUSES, Trial};
 use crate::measure::gc_log;
-use std::fs::File;
-use std::io::Read;
+use crate::os::foreign;
 use std::path::{Path, PathBuf};
 
 /// More is not read of a log.
@@ -69,10 +68,8 @@ fn elsewhere(wanted: &Path) -> PathBuf {
 }
 
 fn read(path: &Path) -> Known<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(LOG_BYTES_MAX).read_to_end(&mut bytes));
-    match read {
-        Ok(_) => Ok(bytes),
+    match foreign::open(path).and_then(|file| foreign::start(file, LOG_BYTES_MAX)) {
+        Ok(bytes) => Ok(bytes),
         Err(error) => {
             let hint = format!("the JVM was to write {}: {error}", path.display());
             Err(Gap::new(WHAT, Why::NotMeasured).hint(hint))

@@ -5,31 +5,37 @@
 use super::headers::Headers;
 use super::memory::CoreMemory;
 use crate::base::limits::CORE_FILES_MAX;
-use crate::base::{Gap, PAGE, Range, Why};
+use crate::base::{Addr, Gap, PAGE, Range, Why};
 use crate::os::elf::Image;
+use crate::os::file_bytes::FileBytes;
+use crate::os::foreign;
+use crate::os::host;
 use crate::os::maps::Mapping;
-use crate::os::memory::Memory;
+use crate::os::memory::{Fault, Memory};
+use crate::os::process;
+use crate::os::symbols::Table;
 use crate::os::target::OsView;
-use object::Object;
-use object::read::elf::ElfFile64;
 use std::collections::HashMap;
-use std::fs::{File, Metadata};
-use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::sync::OnceLock;
 use std::time::SystemTime;
 
 const NAMES_SHOWN_MAX: usize = 4;
 
 /// A file that is the same as when the process had it mapped.
 pub struct Found {
-    map: memmap2::Mmap,
+    pub bytes: FileBytes,
+    symbols: OnceLock<Option<Table>>,
 }
 
 impl Found {
-    pub fn bytes(&self) -> &[u8] {
-        &self.map
+    /// Its symbol table, for a process that had the file mapped from `start` on.
+    pub fn symbols(&self, start: Addr) -> Option<&Table> {
+        self.symbols.get_or_init(|| Table::read(&self.bytes, start)).as_ref()
     }
 }
+
+/// Windows of one file that are kept: 256 KiB.
+const WINDOWS: usize = 4;
 
 /// All files of one core.
 #[derive(Default)]
@@ -46,9 +52,18 @@ impl Files {
     pub fn look(held: &CoreMemory, view: &OsView, headers: &Headers, written: Option<SystemTime>) -> Files {
         let mut files = Files::default();
         let mut others = Vec::new();
+        let root = match foreign::Root::own() {
+            Ok(root) => root,
+            Err(error) => {
+                files.gaps.push(process::gap("the files that the core names", &error));
+                return files;
+            }
+        };
+        // Each is held open, and others want to open files, too.
+        let files_max = CORE_FILES_MAX.min(host::open_files_max() / 2);
         for mapping in view.mappings.iter().filter(|mapping| mapping.is_file()) {
             let place = mapping.inode as usize - 1;
-            if place >= CORE_FILES_MAX || files.found.get(place).is_some_and(Option::is_some) {
+            if place >= files_max || files.found.get(place).is_some_and(Option::is_some) {
                 continue;
             }
             if files.found.len() <= place {
@@ -57,7 +72,7 @@ impl Files {
             if files.troubles.contains_key(&mapping.path) {
                 continue;
             }
-            match check(held, mapping, written) {
+            match check(&root, held, mapping, written) {
                 Ok(found) => files.found[place] = Some(found),
                 Err(gap) => {
                     files.troubles.insert(mapping.path.clone(), gap);
@@ -101,41 +116,38 @@ fn is_needed(view: &OsView, headers: &Headers, path: &str) -> bool {
 }
 
 /// The file behind the first mapping of a path, if it is provably the same.
-fn check(held: &CoreMemory, first: &Mapping, written: Option<SystemTime>) -> Result<Found, Gap> {
+fn check(
+    root: &foreign::Root,
+    held: &CoreMemory,
+    first: &Mapping,
+    written: Option<SystemTime>,
+) -> Result<Found, Gap> {
     let path = first.file_path();
     let gap = |what: &str| Gap::new(format!("{path}: {what}"), Why::NotRecorded);
-    let (metadata, file) = open(path).map_err(|error| {
-        gap(&format!("the file can not be read ({error})"))
+    if !path.starts_with('/') {
+        return Err(gap("the core names no file"));
+    }
+    let opened = root.open(path).and_then(|file| Ok((file.metadata()?, FileBytes::of(file, WINDOWS)?)));
+    let (metadata, bytes) = opened.map_err(|error| {
+        gap(&format!("cannot read the file ({error})"))
             .hint("a core leaves unchanged pages of files out: put the same file there")
     })?;
-    // SAFETY: the map is read only and private to us. A file truncated meanwhile would raise SIGBUS: libraries are replaced
-    // by rename, not truncated.
-    let map = unsafe { memmap2::Mmap::map(&file) }.map_err(|error| gap(&error.to_string()))?;
     let mut page = [0; PAGE as usize];
     let has_start = first.offset == 0 && held.read(first.range.start, &mut page).is_ok();
+    let found = |bytes| Ok(Found { bytes, symbols: OnceLock::new() });
     if has_start {
-        let there = &map[..map.len().min(page.len())];
-        if is_same_start(&page[..there.len()], there) {
-            return Ok(Found { map });
+        let start = bytes.copy(0, bytes.length().min(PAGE), PAGE).unwrap_or_default();
+        if is_same_start(&page[..start.len()], &start) && !start.is_empty() {
+            return found(bytes);
         }
-        let (theirs, ours) = (id_in_core(held, first), id_in_file(&map));
+        let (theirs, ours) = (id_in_core(held, first), id_in_file(&bytes, first));
         let is_same = theirs.is_some() && theirs == ours;
-        return if is_same { Ok(Found { map }) } else { Err(another(path, theirs, ours)) };
+        return if is_same { found(bytes) } else { Err(another(path, theirs, ours)) };
     }
     match (metadata.modified().ok(), written) {
-        (Some(changed), Some(written)) if changed <= written => Ok(Found { map }),
+        (Some(changed), Some(written)) if changed <= written => found(bytes),
         _ => Err(gap("the file was changed after the core was written")),
     }
-}
-
-/// A core may name anything: only plain files are opened, and no open waits.
-fn open(path: &str) -> io::Result<(Metadata, File)> {
-    let metadata = std::fs::metadata(path)?;
-    if !path.starts_with('/') || !metadata.is_file() || metadata.len() == 0 {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "no plain file with bytes"));
-    }
-    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
-    Ok((file.metadata()?, file))
 }
 
 /// Whether two first pages of an ELF file are the same but for the place and number of the sections, which strip(1) changes
@@ -150,9 +162,23 @@ fn id_in_core(held: &CoreMemory, first: &Mapping) -> Option<String> {
     Image::read(held, first).ok()?.build_id(held)
 }
 
-fn id_in_file(file: &[u8]) -> Option<String> {
-    let elf = ElfFile64::<object::LittleEndian>::parse(file).ok()?;
-    Some(elf.build_id().ok()??.iter().map(|byte| format!("{byte:02x}")).collect())
+/// The headers and the notes of a library lie in its first segment, which the loader maps from the start of the file on.
+fn id_in_file(bytes: &FileBytes, first: &Mapping) -> Option<String> {
+    let file = AsMapped { bytes, start: first.range.start };
+    Image::read(&file, first).ok()?.build_id(&file)
+}
+
+/// A file as memory that has it from `start` on.
+struct AsMapped<'a> {
+    bytes: &'a FileBytes,
+    start: Addr,
+}
+
+impl Memory for AsMapped<'_> {
+    fn read(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
+        let inside = at.0.checked_sub(self.start.0);
+        inside.and_then(|inside| self.bytes.read(inside, into)).ok_or(Fault { at, why: Why::BadData(at) })
+    }
 }
 
 fn another(path: &str, theirs: Option<String>, ours: Option<String>) -> Gap {

@@ -1,4 +1,4 @@
-//! The head of a core file: what it is, and where in it the memory and the notes lie. Pure: bytes in, places out; every
+//! The head of a core file: what it is, and where in it the memory and the notes lie. Every
 //! place is checked against the length of the file, for a core is often cut short (ulimit, a full disk).
 //!
 //! Layouts: elf(5); which mappings the kernel writes, and with which flags: fs/coredump.c (`vma_dump_size`) and
@@ -7,6 +7,7 @@
 use super::CoreError;
 use crate::base::limits::{CORE_NOTE_BYTES_MAX, MAPPINGS_MAX};
 use crate::base::{Addr, PAGE, Range};
+use crate::os::file_bytes::FileBytes;
 use crate::os::maps::Rights;
 
 const HEADER_BYTES: usize = 64;
@@ -47,17 +48,18 @@ pub struct Headers {
 }
 
 impl Headers {
-    /// `bytes` is the whole file.
-    pub fn parse(bytes: &[u8]) -> Result<Headers, CoreError> {
-        let count = check(bytes)?;
-        let table = u64_at(bytes, 32).unwrap_or_default();
+    pub fn parse(file: &FileBytes) -> Result<Headers, CoreError> {
+        let start =
+            file.copy(0, file.length().min(HEADER_BYTES as u64), HEADER_BYTES as u64).unwrap_or_default();
+        let count = check(&start, file)?;
+        let table = u64_at(&start, 32).unwrap_or_default();
         let mut headers = Headers { is_by_gdb: true, ..Headers::default() };
         for index in 0..count {
             let at = table.checked_add(index * PROGRAM_HEADER_BYTES as u64);
-            let header = at.and_then(|at| slice(bytes, at, PROGRAM_HEADER_BYTES as u64));
-            let header = header
+            let mut header = [0; PROGRAM_HEADER_BYTES];
+            at.and_then(|at| file.read(at, &mut header))
                 .ok_or_else(|| CoreError::Damaged(format!("it ends within its {count} program headers")))?;
-            headers.add(header, bytes.len() as u64);
+            headers.add(&header, file.length());
         }
         headers.is_by_gdb &= !headers.loads.is_empty();
         headers.sort();
@@ -111,7 +113,7 @@ impl Headers {
 }
 
 /// Whether this is a core that this program can read; the number of its program headers.
-fn check(bytes: &[u8]) -> Result<u64, CoreError> {
+fn check(bytes: &[u8], file: &FileBytes) -> Result<u64, CoreError> {
     const CORE: u16 = 4;
     if let Some(tool) = packer(bytes) {
         return Err(CoreError::Packed(tool));
@@ -137,7 +139,7 @@ fn check(bytes: &[u8]) -> Result<u64, CoreError> {
         return Err(CoreError::Damaged("its program headers have no known size".to_string()));
     }
     let count = match u16_at(bytes, 56).unwrap_or_default() {
-        MANY_HEADERS => u64::from(headers_in_section(bytes)?),
+        MANY_HEADERS => u64::from(headers_in_section(bytes, file)?),
         count => u64::from(count),
     };
     if count == 0 || count > MAPPINGS_MAX as u64 {
@@ -147,10 +149,10 @@ fn check(bytes: &[u8]) -> Result<u64, CoreError> {
 }
 
 /// `sh_info` of the first section header.
-fn headers_in_section(bytes: &[u8]) -> Result<u32, CoreError> {
-    let section = u64_at(bytes, 40).and_then(|at| slice(bytes, at, SECTION_HEADER_BYTES));
+fn headers_in_section(bytes: &[u8], file: &FileBytes) -> Result<u32, CoreError> {
+    let section = u64_at(bytes, 40).and_then(|at| file.copy(at, SECTION_HEADER_BYTES, SECTION_HEADER_BYTES));
     section
-        .and_then(|section| u32_at(section, 44))
+        .and_then(|section| u32_at(&section, 44))
         .ok_or_else(|| CoreError::Damaged("the number of its program headers is missing".to_string()))
 }
 
@@ -197,6 +199,10 @@ pub fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
 pub mod tests {
     use super::*;
 
+    fn parse(bytes: &[u8]) -> Result<Headers, CoreError> {
+        Headers::parse(&FileBytes::given(bytes.to_vec()))
+    }
+
     /// A core of this machine: (type, flags, offset, address, bytes in the file, bytes) of each program header, then what
     /// follows them.
     pub fn core(headers: &[(u32, u32, u64, u64, u64, u64)], rest: &[u8]) -> Vec<u8> {
@@ -225,13 +231,13 @@ pub mod tests {
             &[(1, 6, 0x100, 0x9000, 0x2000, 0x3000), (1, 4, 0, 0x5000, 0, 0x1000), (4, 0, 0xb0, 0, 0x40, 0)],
             &[7; 0x400],
         );
-        let headers = Headers::parse(&file).unwrap();
+        let headers = parse(&file).unwrap();
         assert_eq!(headers.loads.iter().map(|load| load.range.start.0).collect::<Vec<_>>(), [0x5000, 0x9000]);
         let load = headers.loads[1];
         assert_eq!((load.dumped, load.held), (0x2000, file.len() as u64 - 0x100));
         assert_eq!((load.rights.text().as_str(), headers.is_by_gdb), ("rw-p", false));
         assert_eq!((headers.notes, headers.notes_are_cut), (vec![(0xb0, 0x40)], false));
-        let shorter = Headers::parse(&file[..0xe8]).unwrap();
+        let shorter = parse(&file[..0xe8]).unwrap();
         assert_eq!((shorter.notes, shorter.notes_are_cut), (vec![(0xb0, 0x38)], true));
     }
 
@@ -241,7 +247,7 @@ pub mod tests {
         let with = |at: usize, byte: u8| {
             let mut file = good.clone();
             file[at] = byte;
-            Headers::parse(&file).unwrap_err()
+            parse(&file).unwrap_err()
         };
         assert!(matches!(with(0, 0), CoreError::Foreign));
         assert!(matches!(with(4, 1), CoreError::Machine(_)));
@@ -249,10 +255,10 @@ pub mod tests {
         assert!(matches!(with(18, 8), CoreError::Machine(name) if name.contains("number 8")));
         assert!(matches!(with(56, 9), CoreError::Damaged(_)));
         assert!(matches!(with(56, 0), CoreError::Damaged(_)));
-        let packed = Headers::parse(&[0x28, 0xb5, 0x2f, 0xfd, 0]).unwrap_err();
+        let packed = parse(&[0x28, 0xb5, 0x2f, 0xfd, 0]).unwrap_err();
         assert!(matches!(packed, CoreError::Packed("zstd -d")));
         for length in 0..good.len() {
-            assert!(Headers::parse(&good[..length]).is_err(), "{length}");
+            assert!(parse(&good[..length]).is_err(), "{length}");
         }
     }
 
@@ -267,7 +273,7 @@ pub mod tests {
             ],
             &[],
         );
-        let headers = Headers::parse(&file).unwrap();
+        let headers = parse(&file).unwrap();
         assert_eq!((headers.loads.len(), headers.strange), (1, 3));
         assert_eq!(headers.loads[0].held, 0);
     }

@@ -1,16 +1,16 @@
 //! The bytes of a dead process: from the core, and, for pages of files that the core leaves out, from the files.
 
 use super::files::Found;
-use super::headers::{Load, slice};
+use super::headers::Load;
 use crate::base::{Addr, Range, Why};
+use crate::os::file_bytes::FileBytes;
 use crate::os::maps::{Mapping, find_mapping};
 use crate::os::memory::{Bulk, Fault, Memory};
-use crate::os::symbols;
 use crate::os::target::Symbols;
 
-/// Several threads may read at once: nothing is kept.
+/// Several threads may read at once.
 pub struct CoreMemory<'a> {
-    bytes: &'a [u8],
+    bytes: &'a FileBytes,
     loads: &'a [Load],
     mappings: &'a [Mapping],
     /// By the number in a mapping's inode, less one.
@@ -22,7 +22,7 @@ pub struct CoreMemory<'a> {
 
 impl<'a> CoreMemory<'a> {
     pub fn of(
-        bytes: &'a [u8],
+        bytes: &'a FileBytes,
         loads: &'a [Load],
         mappings: &'a [Mapping],
         files: &'a [Option<Found>],
@@ -31,15 +31,14 @@ impl<'a> CoreMemory<'a> {
         CoreMemory { bytes, loads, mappings, files, has_changed }
     }
 
-    /// What lies at `at`, at most `length` bytes: as much as is in one piece.
-    fn piece(&self, at: Addr, length: u64) -> Result<&'a [u8], Fault> {
+    /// Where the bytes at `at` lie: the file, the place in it, and how many of `length` are in one piece.
+    fn piece(&self, at: Addr, length: u64) -> Result<(&'a FileBytes, u64, u64), Fault> {
         let missing = Fault { at, why: Why::NotRecorded };
         let load = self.loads.get(self.loads.partition_point(|load| load.range.end <= at));
         let load = load.filter(|load| load.range.has(at)).ok_or(Fault { at, why: Why::BadData(at) })?;
         let inside = at.0 - load.range.start.0;
         if inside < load.held {
-            let length = length.min(load.held - inside);
-            return slice(self.bytes, load.offset.saturating_add(inside), length).ok_or(missing);
+            return Ok((self.bytes, load.offset.saturating_add(inside), length.min(load.held - inside)));
         }
         // What was to be dumped and is cut off had been changed, perhaps.
         let mapping = find_mapping(self.mappings, at).ok_or(missing)?;
@@ -49,7 +48,7 @@ impl<'a> CoreMemory<'a> {
         let length = length.min(mapping.range.end.0 - at.0);
         let offset = mapping.offset.checked_add(at.0 - mapping.range.start.0).ok_or(missing)?;
         let file = file_of(self.files, mapping).ok_or(missing)?;
-        slice(file.bytes(), offset, length).ok_or(missing)
+        Ok((&file.bytes, offset, length))
     }
 
     fn read_all(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
@@ -59,12 +58,13 @@ impl<'a> CoreMemory<'a> {
         let mut done = 0;
         while done < into.len() {
             let here = at.plus(done as u64);
-            let piece = self.piece(here, (into.len() - done) as u64)?;
-            if piece.is_empty() {
-                return Err(Fault { at: here, why: Why::NotRecorded });
-            }
-            into[done..done + piece.len()].copy_from_slice(piece);
-            done += piece.len();
+            let (file, place, length) = self.piece(here, (into.len() - done) as u64)?;
+            let step = &mut into[done..done + length as usize];
+            // The file may have been cut since its headers were read.
+            file.read(place, step)
+                .filter(|()| length > 0)
+                .ok_or(Fault { at: here, why: Why::NotRecorded })?;
+            done += length as usize;
         }
         Ok(())
     }
@@ -102,6 +102,6 @@ pub struct CoreSymbols<'a> {
 impl Symbols for CoreSymbols<'_> {
     fn find(&self, object: &str, name: &str) -> Option<Addr> {
         let first = self.mappings.iter().find(|mapping| mapping.path == object && mapping.offset == 0)?;
-        symbols::find_in(file_of(self.files, first)?.bytes(), first.range.start, name)
+        file_of(self.files, first)?.symbols(first.range.start)?.find(name)
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! A core is not the process. It holds no residency (the pages that were written stand for the resident ones), none of the
 //! kernel's sums, and by default no pages of files that were not changed: those come from the files themselves where they
-//! are the same. All that is missing is said. The file may be many gigabytes and cut short anywhere: it is mapped, never
-//! read whole, and every place in it is checked.
+//! are the same. All that is missing is said. The file may be many gigabytes and cut short anywhere, also while it is read: it
+//! is never read whole, and every place in it is checked.
 
 pub mod arguments;
 pub mod extents;
@@ -15,13 +15,14 @@ pub mod view;
 
 pub use memory::{CoreMemory, CoreSymbols};
 
+use super::file_bytes::FileBytes;
+use super::foreign;
 use super::target::OsView;
 use crate::base::{Gap, PAGE, rfc3339};
 use extents::Extents;
 use files::Files;
 use headers::Headers;
 use notes::Notes;
-use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::time::SystemTime;
@@ -45,7 +46,7 @@ pub enum CoreError {
 
 /// An open core.
 pub struct Core {
-    bytes: Bytes,
+    bytes: FileBytes,
     headers: Headers,
     notes: Notes,
     files: Files,
@@ -54,19 +55,8 @@ pub struct Core {
     pub written: Option<String>,
 }
 
-enum Bytes {
-    Mapped(memmap2::Mmap),
-    Given(Vec<u8>),
-}
-
-impl Bytes {
-    fn all(&self) -> &[u8] {
-        match self {
-            Bytes::Mapped(map) => map,
-            Bytes::Given(bytes) => bytes,
-        }
-    }
-}
+/// Windows of the core that are kept: 16 MiB.
+const WINDOWS: usize = 256;
 
 impl Core {
     /// Whether a file with these first bytes is to be opened as a core: an ELF file, or something packed.
@@ -75,34 +65,31 @@ impl Core {
     }
 
     pub fn open(path: &Path) -> Result<Core, CoreError> {
-        let file = File::open(path)?;
+        let file = foreign::open(path)?;
         let metadata = file.metadata()?;
         if metadata.len() == 0 {
             return Err(CoreError::Damaged("it is empty".to_string()));
         }
-        // SAFETY: the map is read only and private to us. A core that is cut while it is read would raise SIGBUS; the
-        // kernel and gdb only ever add to it.
-        let map = unsafe { memmap2::Mmap::map(&file) }?;
         let extents = Extents::of_file(&file, metadata.len());
-        Core::build(Bytes::Mapped(map), extents, metadata.modified().ok(), true)
+        Core::build(FileBytes::of(file, WINDOWS)?, extents, metadata.modified().ok(), true)
     }
 
     /// A core of literal bytes. The files that it names are not looked for.
     pub fn of_bytes(bytes: Vec<u8>) -> Result<Core, CoreError> {
         let extents = Extents::whole(bytes.len() as u64);
-        Core::build(Bytes::Given(bytes), extents, None, false)
+        Core::build(FileBytes::given(bytes), extents, None, false)
     }
 
     fn build(
-        bytes: Bytes,
+        bytes: FileBytes,
         extents: Extents,
         written: Option<SystemTime>,
         look_for_files: bool,
     ) -> Result<Core, CoreError> {
-        let headers = Headers::parse(bytes.all())?;
+        let headers = Headers::parse(&bytes)?;
         let mut notes = Notes::default();
         for (at, length) in &headers.notes {
-            notes.add(headers::slice(bytes.all(), *at, *length).unwrap_or(&[]));
+            notes.add(&bytes, *at, *length);
         }
         if notes.auxiliary_value(notes::AT_PAGESZ).is_some_and(|bytes| bytes != PAGE) {
             return Err(CoreError::Machine("a machine with another page size".to_string()));
@@ -110,8 +97,8 @@ impl Core {
         if headers.loads.is_empty() {
             return Err(CoreError::Damaged("it has no memory".to_string()));
         }
-        let mut view = view::build(bytes.all(), &headers, &notes, &extents);
-        let held = CoreMemory::of(bytes.all(), &headers.loads, &[], &[]);
+        let mut view = view::build(&bytes, &headers, &notes, &extents);
+        let held = CoreMemory::of(&bytes, &headers.loads, &[], &[]);
         let files = match look_for_files {
             true => Files::look(&held, &view, &headers, written),
             false => Files::default(),
@@ -131,7 +118,7 @@ impl Core {
     }
 
     pub fn memory(&self) -> CoreMemory<'_> {
-        CoreMemory::of(self.bytes.all(), &self.headers.loads, &self.view.mappings, &self.files.found)
+        CoreMemory::of(&self.bytes, &self.headers.loads, &self.view.mappings, &self.files.found)
     }
 
     pub fn symbols(&self) -> CoreSymbols<'_> {

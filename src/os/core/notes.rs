@@ -5,8 +5,9 @@
 //! those inside the pid namespace of the process.
 
 use super::headers::{slice, u32_at, u64_at};
-use crate::base::limits::{MAPPINGS_MAX, THREADS_MAX};
+use crate::base::limits::{CORE_ONE_NOTE_BYTES_MAX, MAPPINGS_MAX, THREADS_MAX};
 use crate::base::{PAGE, Range};
+use crate::os::file_bytes::FileBytes;
 use std::collections::HashMap;
 
 /// A mapped file, one stretch of it.
@@ -48,22 +49,31 @@ pub const AT_RANDOM: u64 = 25;
 pub const AT_SYSINFO_EHDR: u64 = 33;
 
 impl Notes {
-    /// Reads every note of one segment; `self` gathers over several.
-    pub fn add(&mut self, mut bytes: &[u8]) {
+    /// Reads every note of one segment, which lies at `at` in the file; `self` gathers over several. The registers of each
+    /// thread, most of the bytes, are passed over.
+    pub fn add(&mut self, file: &FileBytes, at: u64, bytes: u64) {
         const NT_PRSTATUS: u32 = 1;
         const NT_PRPSINFO: u32 = 3;
         const NT_AUXV: u32 = 6;
         const NT_SIGINFO: u32 = 0x5349_4749;
         const NT_FILE: u32 = 0x4649_4c45;
-        while bytes.len() >= 12 {
-            let Some((Note { owner, kind, value }, rest)) = next(bytes) else {
+        let end = at.saturating_add(bytes).min(file.length());
+        let mut at = at;
+        while end.saturating_sub(at) >= 12 {
+            let Some(Note { is_cores, kind, value: (value_at, value_bytes), next }) = note(file, at, end)
+            else {
                 self.damaged += 1;
                 return;
             };
-            bytes = rest;
-            if owner != b"CORE\0" {
+            at = next;
+            if !is_cores || ![NT_PRSTATUS, NT_PRPSINFO, NT_AUXV, NT_SIGINFO, NT_FILE].contains(&kind) {
                 continue;
             }
+            let Some(value) = file.copy(value_at, value_bytes, CORE_ONE_NOTE_BYTES_MAX) else {
+                self.damaged += 1;
+                continue;
+            };
+            let value = &value[..];
             let understood = match kind {
                 NT_PRSTATUS => self.thread(value),
                 NT_PRPSINFO => self.process(value),
@@ -72,8 +82,7 @@ impl Notes {
                     self.signal = u32_at(value, 0).map(|number| number as i32).filter(|number| *number != 0);
                     Some(())
                 }
-                NT_FILE => self.files(value),
-                _ => Some(()),
+                _ => self.files(value),
             };
             self.damaged += usize::from(understood.is_none());
         }
@@ -140,20 +149,28 @@ impl Notes {
     }
 }
 
-struct Note<'a> {
-    owner: &'a [u8],
+struct Note {
+    /// "CORE": the kernel's own notes about the process, not those of an architecture ("LINUX").
+    is_cores: bool,
     kind: u32,
-    value: &'a [u8],
+    /// Where it lies in the file, and its length.
+    value: (u64, u64),
+    next: u64,
 }
 
-/// The first note, and what follows it; each part is padded to 4 bytes.
-fn next(bytes: &[u8]) -> Option<(Note<'_>, &[u8])> {
-    let (owner_bytes, value_bytes) = (u64::from(u32_at(bytes, 0)?), u64::from(u32_at(bytes, 4)?));
-    let owner = slice(bytes, 12, owner_bytes)?;
-    let value_at = 12 + owner_bytes.next_multiple_of(4);
-    let value = slice(bytes, value_at, value_bytes)?;
-    let rest = usize::try_from(value_at + value_bytes.next_multiple_of(4)).ok()?;
-    Some((Note { owner, kind: u32_at(bytes, 8)?, value }, bytes.get(rest..).unwrap_or(&[])))
+/// The note at `at`; each part is padded to 4 bytes. `None`: it does not end before `end`.
+fn note(file: &FileBytes, at: u64, end: u64) -> Option<Note> {
+    let mut head = [0; 12];
+    file.read(at, &mut head)?;
+    let (owner_bytes, value_bytes) = (u64::from(u32_at(&head, 0)?), u64::from(u32_at(&head, 4)?));
+    let mut owner = [0; 5];
+    let is_cores = owner_bytes == 5 && file.read(at + 12, &mut owner).is_some() && &owner == b"CORE\0";
+    let value_at = at + 12 + owner_bytes.next_multiple_of(4);
+    if value_at + value_bytes > end {
+        return None;
+    }
+    let next = value_at + value_bytes.next_multiple_of(4);
+    Some(Note { is_cores, kind: u32_at(&head, 8)?, value: (value_at, value_bytes), next })
 }
 
 #[cfg(test)]
@@ -171,6 +188,10 @@ pub mod tests {
 
     pub fn words(words: &[u64]) -> Vec<u8> {
         words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    fn add(notes: &mut Notes, bytes: &[u8]) {
+        notes.add(&FileBytes::given(bytes.to_vec()), 0, bytes.len() as u64);
     }
 
     fn all() -> Vec<u8> {
@@ -194,7 +215,7 @@ pub mod tests {
     #[test]
     fn a_process_with_one_thread_and_two_files() {
         let mut notes = Notes::default();
-        notes.add(&all());
+        add(&mut notes, &all());
         assert_eq!((notes.pid, notes.uid, notes.signal, notes.damaged), (Some(41), Some(7), Some(6), 0));
         assert_eq!((notes.arguments.as_str(), &notes.threads[..]), ("java -jar", &[42][..]));
         assert_eq!(notes.auxiliary_value(AT_SYSINFO_EHDR), Some(0xf000));
@@ -207,12 +228,12 @@ pub mod tests {
         let whole = all();
         for length in 0..whole.len() - 3 {
             let mut notes = Notes::default();
-            notes.add(&whole[..length]);
+            add(&mut notes, &whole[..length]);
             assert!(notes.files.is_empty() && notes.damaged <= 1, "{length}");
         }
         let mut notes = Notes::default();
-        notes.add(&note(0x4649_4c45, &words(&[u64::MAX / 24, 4096, 1, 2, 3])));
-        notes.add(&[0xff; 64]);
+        add(&mut notes, &note(0x4649_4c45, &words(&[u64::MAX / 24, 4096, 1, 2, 3])));
+        add(&mut notes, &[0xff; 64]);
         assert_eq!((notes.files.len(), notes.damaged), (0, 2));
     }
 }

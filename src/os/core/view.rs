@@ -2,10 +2,11 @@
 //! file holds. What is not in a core is a gap, never a figure.
 
 use super::extents::Extents;
-use super::headers::{Headers, Load, slice};
+use super::headers::{Headers, Load};
 use super::notes::{AT_ENTRY, AT_RANDOM, AT_SYSINFO_EHDR, MappedFile, Notes};
 use crate::base::limits::{CORE_ZERO_BYTES_MAX, MAPPINGS_MAX, PAGE_RUNS_MAX};
 use crate::base::{Addr, Gap, PAGE, Range, Why};
+use crate::os::file_bytes::FileBytes;
 use crate::os::maps::{Mapping, Rights, find_mapping};
 use crate::os::pagemap::PageRun;
 use crate::os::status::Status;
@@ -13,12 +14,14 @@ use crate::os::target::{OsView, ProcessFacts, Task};
 use crate::os::users;
 
 const ZEROS: [u8; PAGE as usize] = [0; PAGE as usize];
+/// What is searched for pages of zeros at a time.
+const ZEROS_PIECE_BYTES: u64 = 1 << 20;
 /// The kernel's page for old programs on x86-64: asm/vsyscall.h, `VSYSCALL_ADDR`.
 const VSYSCALL: Addr = Addr(0xffff_ffff_ff60_0000);
 /// The kernel's time pages lie right below the vDSO: 16 KiB and 8 KiB in Linux 6.13 on, 16 KiB before.
 const VVAR_BYTES_MAX: u64 = 64 << 10;
 
-pub fn build(bytes: &[u8], headers: &Headers, notes: &Notes, extents: &Extents) -> OsView {
+pub fn build(bytes: &FileBytes, headers: &Headers, notes: &Notes, extents: &Extents) -> OsView {
     let mut mappings = mappings(headers, notes);
     name_special(&mut mappings, notes);
     let mut gaps = Vec::new();
@@ -125,7 +128,7 @@ fn name_special(mappings: &mut [Mapping], notes: &Notes) {
 /// The pages that the file holds, as runs. A hole is a page that was never touched. In a file without holes (a copy, or
 /// gdb's) a page of zeros may be one, and counts as one.
 fn pages(
-    bytes: &[u8],
+    bytes: &FileBytes,
     headers: &Headers,
     mappings: &mut [Mapping],
     extents: &Extents,
@@ -136,7 +139,7 @@ fn pages(
         headers.loads.iter().all(|load| extents.covers(load.offset, load.offset.saturating_add(load.held)));
     let is_doubtful = is_full || headers.is_by_gdb;
     // In a true core no two mappings lie at one place of the file.
-    let can_look = held <= CORE_ZERO_BYTES_MAX.min(bytes.len() as u64);
+    let can_look = held <= CORE_ZERO_BYTES_MAX.min(bytes.length());
     let mut finder = Finder { bytes, extents, is_doubtful, can_look, zeros: 0, of_files: 0 };
     let mut runs = Vec::new();
     let mut loads = headers.loads.iter().peekable();
@@ -163,7 +166,7 @@ fn pages(
 }
 
 struct Finder<'a> {
-    bytes: &'a [u8],
+    bytes: &'a FileBytes,
     extents: &'a Extents,
     /// Private memory without a file may have zeros that were never touched.
     is_doubtful: bool,
@@ -199,14 +202,25 @@ impl Finder<'_> {
 
     /// `from`: where in the file the mapping begins.
     fn without_zeros(&mut self, range: Range, from: u64, mapping: &Mapping, runs: &mut Vec<PageRun>) {
+        let mut piece = vec![0; range.bytes().min(ZEROS_PIECE_BYTES) as usize];
         let mut at = range.start;
         while at < range.end {
-            let page = Range::sized(at, PAGE);
-            match slice(self.bytes, from.saturating_add(at.0 - mapping.range.start.0), PAGE) {
-                Some(bytes) if bytes == ZEROS => self.zeros += PAGE,
-                _ => push(runs, page, mapping),
+            let inside = from.saturating_add(at.0 - mapping.range.start.0);
+            let mut piece = &mut piece[..(range.end.0 - at.0).min(ZEROS_PIECE_BYTES) as usize];
+            let mut is_there = self.bytes.read(inside, piece).is_some();
+            if !is_there {
+                // The file ends within it.
+                piece = &mut piece[..PAGE as usize];
+                is_there = self.bytes.read(inside, piece).is_some();
             }
-            at = page.end;
+            for bytes in piece.chunks(PAGE as usize) {
+                let page = Range::sized(at, PAGE);
+                match is_there && bytes == ZEROS {
+                    true => self.zeros += PAGE,
+                    false => push(runs, page, mapping),
+                }
+                at = page.end;
+            }
         }
     }
 }

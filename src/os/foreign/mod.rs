@@ -1,0 +1,139 @@
+//! The one way to open a file that somebody else names: the target by its mappings, its command line or its open files, or a
+//! core by its list of mapped files. Such a name may be a symbolic link out of a container, a FIFO whose open never returns,
+//! a device whose open does something, or a file that only root may read.
+//!
+//! A name is therefore resolved below the target's own root, with the rights of the target's user, on file systems that hold
+//! files (`mounts`). The result is first a mere reference (O_PATH), which touches nothing; only a regular file is then opened,
+//! with O_NONBLOCK, so that a lease (fcntl(2), F_SETLEASE) does not hold us up either. Nothing here is mapped into our
+//! memory: its owner could truncate it, and a read of the missing page would end us with SIGBUS.
+
+mod mounts;
+mod resolve;
+mod rights;
+
+use super::maps::Mapping;
+use super::process::Process;
+use mounts::{Checked, Mounts};
+pub use rights::with_rights_of;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+/// A root directory below which names are resolved.
+pub struct Root {
+    directory: OwnedFd,
+    /// As seen from our own root; "/" in a container, whose root has no name here.
+    path: String,
+    mounts: Mounts,
+    /// The user and group with whose rights files are opened, where we could take more.
+    ids: Option<(u32, u32)>,
+}
+
+impl Root {
+    /// The root of a process. Its files are opened with the rights of its user.
+    pub fn of(process: &Process) -> io::Result<Root> {
+        let directory = process.reference("root")?;
+        let mounts = Mounts::of(process);
+        mounts.check(&directory)?;
+        let status = process.status().map_err(|gap| io::Error::other(gap.to_string()))?;
+        let ids = status
+            .uid
+            .zip(status.gid)
+            .ok_or_else(|| io::Error::other("the user of the process is unknown"))?;
+        let path = process.link("root")?.to_string_lossy().into_owned();
+        Ok(Root { directory, path, mounts, ids: Some(ids) })
+    }
+
+    /// Our own root, with our own rights: for names that come from a file.
+    pub fn own() -> io::Result<Root> {
+        let directory =
+            File::options().read(true).custom_flags(libc::O_PATH | libc::O_DIRECTORY).open("/")?;
+        Ok(Root { directory: directory.into(), path: "/".to_string(), mounts: Mounts::own(), ids: None })
+    }
+
+    /// Opens the regular file at `path`, as the kernel prints it for us.
+    pub fn open(&self, path: &str) -> io::Result<File> {
+        let opened = || {
+            let found = resolve::below(&self.directory, self.inside(path), &self.mounts)?;
+            regular(&found)
+        };
+        match self.ids {
+            Some(ids) => with_rights_of(ids, opened),
+            None => opened(),
+        }
+    }
+
+    /// The file behind a mapping, if the file at its path is still that one.
+    fn open_mapped(&self, mapping: &Mapping) -> io::Result<File> {
+        let file = self.open(mapping.file_path())?;
+        let facts = file.metadata()?;
+        let device = |number: u64| format!("{:02x}:{:02x}", libc::major(number), libc::minor(number));
+        let is_same = facts.ino() == mapping.inode
+            && (device(facts.dev()) == mapping.device || self.mounts.is_on(&file, &mapping.device));
+        match is_same {
+            true => Ok(file),
+            false => Err(io::Error::new(io::ErrorKind::NotFound, "another file has this name now")),
+        }
+    }
+
+    /// The kernel prints paths from our root; those of a process in a chroot begin with the path of its own root.
+    fn inside<'a>(&self, path: &'a str) -> &'a str {
+        let below = path.strip_prefix(self.path.trim_end_matches('/'));
+        below.filter(|rest| rest.starts_with('/')).unwrap_or(path)
+    }
+}
+
+/// The file behind a mapping: by /proc/PID/map_files, which finds deleted files and those outside of the root too but needs
+/// CAP_CHECKPOINT_RESTORE, else by its path. `None`: there is no such regular file.
+pub fn mapped(process: &Process, mapping: &Mapping) -> Option<File> {
+    let link = format!("map_files/{:x}-{:x}", mapping.range.start.0, mapping.range.end.0);
+    match open_link(process, &link) {
+        Ok(file) => Some(file),
+        Err(_) => Root::of(process).ok()?.open_mapped(mapping).ok(),
+    }
+}
+
+/// The regular file that a link below /proc/PID leads to: `fd/1`, an entry of `map_files`. The target has it open already.
+pub fn open_link(process: &Process, name: &str) -> io::Result<File> {
+    let found = process.reference(name)?;
+    Mounts::of(process).check(&found)?;
+    regular(&found)
+}
+
+/// A regular file that the user names, but whose directory or contents may belong to somebody else: a log.
+pub fn open(path: &Path) -> io::Result<File> {
+    regular(&File::options().read(true).custom_flags(libc::O_PATH).open(path)?.into())
+}
+
+/// The file whole, or its start if it is longer than `bytes_max`, also where it grows while it is read.
+pub fn start(file: File, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(bytes_max).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Opens what a reference refers to, if that is a regular file. The reference pins it, so nothing can take its place.
+fn regular(found: &OwnedFd) -> io::Result<File> {
+    if resolve::kind(found)? != libc::S_IFREG {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+    let path = format!("/proc/self/fd/{}", found.as_raw_fd());
+    File::options().read(true).custom_flags(flags).open(path)
+}
+
+/// A new descriptor, or the error of the call that was to make it.
+fn owned(fd: libc::c_long) -> io::Result<OwnedFd> {
+    let fd = libc::c_int::try_from(fd).unwrap_or(-1);
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just made this descriptor, and it belongs to nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

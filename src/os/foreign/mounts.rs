@@ -1,0 +1,216 @@
+//! Which mounts may be looked into on behalf of a process, told by its mountinfo, without a question to the file system.
+//!
+//! Refused are the file systems of the kernel itself, some of whose files do something or wait when they are read (/proc/kmsg,
+//! trace_pipe); for root autofs, which would mount what the target names; and FUSE that another user serves: its program may leave any question
+//! unanswered, and a process that waits for the answer cannot be killed (fs/fuse/dev.c, `request_wait_answer`). FUSE is open to
+//! others only with `allow_other` and only within the user namespace that mounted it (fs/fuse/dir.c,
+//! `fuse_allow_current_process`), so the id 0 that a mount of another namespace shows is never taken for root's.
+//!
+//! Not recognised: an overlay that a user mounted, in a user namespace of theirs, over a FUSE file system of theirs.
+
+use crate::base::limits::{FOREIGN_MOUNTS_BYTES_MAX, FOREIGN_MOUNTS_MAX};
+use crate::os::host;
+use crate::os::process::Process;
+use std::cell::OnceCell;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+/// File systems whose files are no stored bytes: fs/, kernel/, Documentation/filesystems/.
+const REFUSED: [&str; 17] = [
+    "autofs",
+    "binder",
+    "binfmt_misc",
+    "bpf",
+    "cgroup",
+    "cgroup2",
+    "configfs",
+    "debugfs",
+    "devpts",
+    "efivarfs",
+    "functionfs",
+    "mqueue",
+    "proc",
+    "pstore",
+    "securityfs",
+    "sysfs",
+    "tracefs",
+];
+
+/// Says whether what was found lies where files may be opened.
+pub trait Checked {
+    fn check(&self, found: &OwnedFd) -> io::Result<()>;
+}
+
+/// The mounts of a process and our own, read when the first is asked for.
+pub struct Mounts {
+    text: String,
+    known: OnceCell<HashMap<u64, Mount>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Mount {
+    /// "major:minor", decimal, of the superblock: what /proc/PID/maps prints, whatever stat(2) says of a file (btrfs).
+    device: String,
+    kind: String,
+    /// The id of the user who serves a FUSE file system.
+    user: Option<u32>,
+}
+
+impl Mounts {
+    pub fn of(process: &Process) -> Mounts {
+        let text =
+            process.open_file("mountinfo").and_then(|file| super::start(file, FOREIGN_MOUNTS_BYTES_MAX));
+        Mounts {
+            text: String::from_utf8_lossy(&text.unwrap_or_default()).into_owned(),
+            known: OnceCell::new(),
+        }
+    }
+
+    pub fn own() -> Mounts {
+        Mounts { text: String::new(), known: OnceCell::new() }
+    }
+
+    fn known(&self) -> &HashMap<u64, Mount> {
+        self.known.get_or_init(|| {
+            let own = host::read_start("/proc/self/mountinfo", FOREIGN_MOUNTS_BYTES_MAX).unwrap_or_default();
+            let own = String::from_utf8_lossy(&own);
+            own.lines().chain(self.text.lines()).take(FOREIGN_MOUNTS_MAX).filter_map(parse).collect()
+        })
+    }
+
+    fn mount(&self, found: BorrowedFd) -> Option<&Mount> {
+        self.known().get(&mount_id(found)?)
+    }
+
+    /// Whether a file lies on the file system of `device`, as /proc/PID/maps prints it, hexadecimal. Kernels before 6.8 print
+    /// the device of a layer for a file of an overlay (fs/proc/task_mmu.c, `file_user_inode`): there only the inode can be
+    /// compared.
+    pub fn is_on(&self, file: &File, device: &str) -> bool {
+        let Some(mount) = self.mount(file.as_fd()) else { return false };
+        let numbers = mount.device.split_once(':');
+        let numbers = numbers.and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
+        let printed = numbers.map(|(major, minor): (u32, u32)| format!("{major:02x}:{minor:02x}"));
+        mount.kind == "overlay" || printed.as_deref() == Some(device)
+    }
+}
+
+impl Checked for Mounts {
+    fn check(&self, found: &OwnedFd) -> io::Result<()> {
+        let refused = |why: &str| Err(io::Error::new(io::ErrorKind::PermissionDenied, why.to_string()));
+        match self.mount(found.as_fd()) {
+            Some(mount) => match mount.refused(own_uid()) {
+                Some(why) => refused(&why),
+                None => Ok(()),
+            },
+            // memfd_create(2) and shared memory lie on a mount that nobody sees.
+            None if is_shared_memory(found)? => Ok(()),
+            None => refused("it is on a mount that is in no list of mounts"),
+        }
+    }
+}
+
+impl Mount {
+    fn refused(&self, own: u32) -> Option<String> {
+        if self.kind == "autofs" && own != 0 {
+            return None;
+        }
+        let is_fuse = self.kind == "fuse" || self.kind == "fuseblk" || self.kind.starts_with("fuse.");
+        match self.user {
+            Some(user) if is_fuse && user != 0 && user != own => {
+                Some(format!("it is on a FUSE file system that user {user} serves"))
+            }
+            None if is_fuse => Some("it is on a FUSE file system that nobody is named for".to_string()),
+            _ => {
+                REFUSED.contains(&self.kind.as_str()).then(|| format!("it is on a {} file system", self.kind))
+            }
+        }
+    }
+}
+
+/// proc_pid_mountinfo(5): "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue".
+fn parse(line: &str) -> Option<(u64, Mount)> {
+    let (place, source) = line.split_once(" - ")?;
+    let mut place = place.split(' ');
+    let id = place.next()?.parse().ok()?;
+    let device = place.nth(1)?.to_string();
+    let mut source = source.split(' ');
+    let kind = source.next()?.to_string();
+    let user = source.nth(1).into_iter().flat_map(|options| options.split(','));
+    let user = user.filter_map(|option| option.strip_prefix("user_id=")).find_map(|id| id.parse().ok());
+    Some((id, Mount { device, kind, user }))
+}
+
+/// proc_pid_fdinfo(5), since Linux 3.15. Answered by the kernel from what it holds.
+fn mount_id(found: BorrowedFd) -> Option<u64> {
+    let text = host::text(format!("/proc/thread-self/fdinfo/{}", found.as_raw_fd())).ok()?;
+    text.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim().parse().ok()
+}
+
+fn own_uid() -> u32 {
+    // SAFETY: geteuid takes nothing and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+/// All shared memory without a file system of its own lies on one device: that of a memfd of ours.
+fn is_shared_memory(found: &OwnedFd) -> io::Result<bool> {
+    // SAFETY: the name is a NUL-terminated string that outlives the call.
+    let ours = super::owned(unsafe { libc::memfd_create(c"marusa".as_ptr(), libc::MFD_CLOEXEC) }.into())?;
+    Ok(device(found)? == device(&ours)?)
+}
+
+/// The device as the kernel knows it, without a question to the file system.
+fn device(file: &OwnedFd) -> io::Result<(u32, u32)> {
+    let flags = libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC;
+    // SAFETY: an all-zero statx is a valid one.
+    let mut facts: libc::statx = unsafe { std::mem::zeroed() };
+    // SAFETY: the descriptor is open, the name is NUL-terminated, and `facts` outlives the call.
+    match unsafe { libc::statx(file.as_raw_fd(), c"".as_ptr(), flags, 0, &mut facts) } {
+        0 => Ok((facts.stx_dev_major, facts.stx_dev_minor)),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(line: &str) -> bool {
+        parse(line).expect("a line").1.refused(1000).is_some()
+    }
+
+    #[test]
+    fn which_mounts_hold_files() {
+        assert!(!refused("36 35 98:0 / / rw,noatime master:1 - ext4 /dev/root rw"));
+        assert!(!refused("40 36 0:38 / /srv rw - nfs4 server:/srv rw,vers=4.2"));
+        assert!(!refused("41 36 0:39 / /a rw - overlay overlay rw,lowerdir=/x"));
+        assert!(refused("42 36 0:5 / /proc rw - proc proc rw"));
+        let autofs = parse("44 36 0:50 / /home rw - autofs systemd-1 rw,fd=40").expect("a line").1;
+        assert!(autofs.refused(0).is_some() && autofs.refused(1000).is_none());
+        assert!(refused("43 36 0:12 / /sys/kernel/tracing rw shared:4 - tracefs tracefs rw"));
+    }
+
+    #[test]
+    fn fuse_only_of_root_and_of_ourselves() {
+        let fuse = |options: &str| format!("50 36 0:60 / /mnt rw - fuse.sshfs a:/ rw,{options}");
+        assert!(!refused(&fuse("user_id=1000,group_id=0,allow_other")));
+        assert!(!refused(&fuse("user_id=0,group_id=0,allow_other")));
+        assert!(refused(&fuse("user_id=1001,group_id=0,allow_other")));
+        assert!(refused(&fuse("group_id=0")) && refused("50 36 0:60 / /mnt rw - fuse a rw,user_id=7"));
+    }
+
+    #[test]
+    fn a_file_of_ours_is_on_its_device_and_a_memfd_on_none_that_is_listed() {
+        let mounts = Mounts::own();
+        let file = File::open(std::env::current_exe().expect("this program")).expect("readable");
+        assert!(mounts.mount(file.as_fd()).is_some());
+        assert!(mounts.check(&file.into()).is_ok());
+        // SAFETY: the name is a NUL-terminated string that outlives the call.
+        let memory =
+            super::super::owned(unsafe { libc::memfd_create(c"a".as_ptr(), 0) }.into()).expect("a memfd");
+        assert!(mounts.mount(memory.as_fd()).is_none() && mounts.check(&memory).is_ok());
+        let status = File::open("/proc/self/status").expect("readable");
+        assert!(mounts.check(&status.into()).is_err());
+    }
+}

@@ -1,0 +1,58 @@
+//! The rights of another user for one call: what root opens for a process it opens as that process could, so that a name
+//! never gives a process a file that it may not read itself, nor has root create one where the process could not.
+
+use std::io;
+
+/// Runs `call` with the user and group `ids` for access to files, on this thread alone (setfsuid(2)). Without root's rights,
+/// or where these ids are ours, nothing changes. The thread keeps its supplementary groups, which are root's.
+pub fn with_rights_of<T>(ids: (u32, u32), call: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    let _taken = Taken::start(ids)?;
+    call()
+}
+
+/// Ids that were taken; dropped, the thread has its own again.
+struct Taken {
+    own: Option<(u32, u32)>,
+    /// A change of ids clears this flag of the process (kernel/cred.c, `commit_creds`), which guards /proc/self.
+    dumpable: libc::c_int,
+}
+
+impl Taken {
+    fn start((uid, gid): (u32, u32)) -> io::Result<Taken> {
+        // SAFETY: these calls take nothing and cannot fail.
+        let own = unsafe { (libc::geteuid(), libc::getegid()) };
+        // SAFETY: reads one flag of this process.
+        let dumpable = unsafe { libc::prctl(libc::PR_GET_DUMPABLE) };
+        if own.0 != 0 || own == (uid, gid) {
+            return Ok(Taken { own: None, dumpable });
+        }
+        let taken = Taken { own: Some(own), dumpable };
+        set((uid, gid));
+        // The calls report no error: a second one returns the id in force (setfsuid(2)).
+        match set((uid, gid)) {
+            in_force if in_force == (uid, gid) => Ok(taken),
+            _ => Err(io::Error::new(io::ErrorKind::PermissionDenied, "cannot take the user's rights")),
+        }
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        let Some((uid, gid)) = self.own else { return };
+        set((uid, gid));
+        if self.dumpable == 1 {
+            // SAFETY: sets one flag of this process.
+            unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 1) };
+        }
+    }
+}
+
+/// Returns the ids before the call. CAP_SETGID and CAP_SETUID are not among the rights that come and go with the user
+/// (capabilities(7), "Effect of user ID changes"), so the way back is open.
+fn set((uid, gid): (u32, u32)) -> (u32, u32) {
+    // SAFETY: system calls of one number each, which change this thread's credentials alone.
+    unsafe {
+        let gid = libc::setfsgid(gid);
+        (libc::setfsuid(uid) as u32, gid as u32)
+    }
+}
