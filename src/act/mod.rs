@@ -18,3 +18,4 @@ pub mod staged;
 pub mod tracing;
 pub mod trial;
 pub mod trim;
+pub mod watchdog;

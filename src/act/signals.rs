@@ -1,13 +1,11 @@
 //! What is changed is changed whole: while a signal to end is blocked it waits, and a loop that waits for it ends between two
 //! rounds, not in one.
 
+use crate::os::budget::ENDING_SIGNALS as ENDING;
 use crate::os::process::Process;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
-
-/// The signals by which people and systems end a program.
-const ENDING: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
 /// While it lives, this thread gets none of the signals that end a program; threads that it starts, neither.
 pub struct Blocked {
@@ -47,12 +45,35 @@ fn ending() -> libc::sigset_t {
 
 /// Whether a signal to end waits while it is blocked.
 pub fn pending() -> bool {
+    crate::os::budget::is_signal_pending()
+}
+
+/// Waits for a signal to end that is blocked, and leaves it to whoever answers it.
+pub fn until_pending() {
+    let ending = ending();
+    // SAFETY: the set outlives the call.
+    let signals = owned(|| unsafe { libc::signalfd(-1, &ending, libc::SFD_CLOEXEC) });
+    while !pending() {
+        match &signals {
+            Ok(signals) => {
+                let mut watched = libc::pollfd { fd: signals.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+                // SAFETY: the one element outlives the call.
+                unsafe { libc::poll(&mut watched, 1, -1) };
+            }
+            Err(_) => std::thread::sleep(Duration::from_millis(100)),
+        }
+    }
+}
+
+/// Ends this process at once, with the status that a shell gives one that the pending signal ended.
+pub fn exit_as_ended() {
     // SAFETY: an all-zero set is one to write to.
     let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
     // SAFETY: the set outlives the calls.
-    unsafe {
-        libc::sigpending(&mut set) == 0 && ENDING.iter().any(|signal| libc::sigismember(&set, *signal) == 1)
-    }
+    let mut is = |signal| unsafe { libc::sigpending(&mut set) == 0 && libc::sigismember(&set, signal) == 1 };
+    let signal = ENDING.into_iter().find(|signal| is(*signal)).unwrap_or(libc::SIGTERM);
+    // SAFETY: ends the process without running anything of it.
+    unsafe { libc::_exit(128 + signal) };
 }
 
 /// Takes away what `pending` saw, by a program that ends in its own way: it would end us as soon as it is no longer blocked.

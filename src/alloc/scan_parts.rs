@@ -6,6 +6,7 @@ use super::glibc::window::Source;
 use super::scan::{Marked, Piece, Scan};
 use crate::base::blocks::Witness;
 use crate::base::{Addr, Range, Why};
+use crate::os::budget;
 use crate::os::memory::{Bulk, Fault};
 use crate::os::target::OsView;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -93,7 +94,7 @@ fn by_threads(parts: &[Part], search: &(dyn Fn(&Part) -> Vec<Marked> + Sync)) ->
         }
     };
     let done = std::thread::scope(|scope| {
-        let helpers: Vec<_> = (1..THREADS.min(parts.len())).map(|_| scope.spawn(work)).collect();
+        let helpers: Vec<_> = (1..THREADS.min(parts.len())).map(|_| scope.spawn(budget::inherit(work))).collect();
         let mut done = work();
         for helper in helpers {
             done.extend(helper.join().unwrap_or_default());

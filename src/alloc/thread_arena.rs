@@ -4,6 +4,7 @@
 use super::Arena;
 use crate::base::{Addr, Range};
 use crate::os::memory::Memory;
+use std::collections::HashMap;
 
 /// How much of a stack's upper end is looked at: `struct pthread` has 2.3 KB, the locals of the libraries of a JVM less.
 const LOCALS_BYTES: u64 = 16 << 10;
@@ -11,15 +12,24 @@ const LOCALS_BYTES: u64 = 16 << 10;
 /// The number of the arena of the thread with this stack. The first word from above that is an arena's address is taken:
 /// frames further down may hold others.
 pub fn of(memory: &dyn Memory, stack: Range, arenas: &[Arena]) -> Option<usize> {
+    let place = place(memory, stack, &places(arenas))?;
+    arenas.get(place).map(|arena| arena.number)
+}
+
+/// Each arena's place in the list, by its address: a target may have tens of thousands of arenas, and of threads.
+fn places(arenas: &[Arena]) -> HashMap<u64, usize> {
+    arenas.iter().enumerate().rev().map(|(place, arena)| (arena.at.0, place)).collect()
+}
+
+fn place(memory: &dyn Memory, stack: Range, places: &HashMap<u64, usize>) -> Option<usize> {
     const PIECE: u64 = 4096;
     let mut end = stack.end;
     while end.0 > stack.start.0.max(stack.end.0.saturating_sub(LOCALS_BYTES)) {
         let start = Addr((end.0 - 1) & !(PIECE - 1));
         // An absent page is one that the thread never wrote to: no local lies there.
         let words = memory.scan(start, (end.0 - start.0) as usize / 8).unwrap_or_default();
-        let found = |word: &u64| arenas.iter().find(|arena| arena.at.0 == *word);
-        if let Some(arena) = words.iter().rev().filter(|word| **word != 0).find_map(found) {
-            return Some(arena.number);
+        if let Some(place) = words.iter().rev().filter(|word| **word != 0).find_map(|word| places.get(word)) {
+            return Some(*place);
         }
         end = start;
     }
@@ -28,11 +38,9 @@ pub fn of(memory: &dyn Memory, stack: Range, arenas: &[Arena]) -> Option<usize> 
 
 /// Notes the threads of each arena: (id, stack).
 pub fn note(memory: &dyn Memory, stacks: impl Iterator<Item = (i32, Range)>, arenas: &mut [Arena]) {
+    let places = places(arenas);
     for (tid, stack) in stacks {
-        // Numbers are places in the ring; an arena that could not be read is missing.
-        if let Some(number) = of(memory, stack, arenas)
-            && let Some(arena) = arenas.iter_mut().find(|arena| arena.number == number)
-        {
+        if let Some(arena) = place(memory, stack, &places).and_then(|place| arenas.get_mut(place)) {
             arena.threads.push(tid);
         }
     }

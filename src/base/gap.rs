@@ -32,6 +32,12 @@ pub enum Why {
     Torn,
     /// A walk reached its limit (`base::limits`).
     OverLimit,
+    /// The target had used up its time (`os::budget`).
+    OverDeadline,
+    /// What was read of the target took too much memory here (`os::budget`).
+    OverMemory,
+    /// A signal to end arrived.
+    Interrupted,
     /// The page is not in memory, and reading it would have brought it in.
     NotResident(Addr),
     /// The target's bytes make no sense at this address.
@@ -45,6 +51,11 @@ pub enum Why {
 }
 
 impl Why {
+    /// Whether reading was given up as a whole, so that what is missing says nothing about the target.
+    pub fn is_given_up(self) -> bool {
+        matches!(self, Why::OverDeadline | Why::OverMemory | Why::Interrupted)
+    }
+
     pub fn word(self) -> &'static str {
         match self {
             Why::Denied => "denied",
@@ -53,6 +64,9 @@ impl Why {
             Why::NotInThisRuntime => "not in this runtime",
             Why::Torn => "changed while read",
             Why::OverLimit => "over the limit",
+            Why::OverDeadline => "over the deadline",
+            Why::OverMemory => "over the memory bound",
+            Why::Interrupted => "interrupted",
             Why::NotResident(_) => "not resident",
             Why::BadData(_) => "bad data",
             Why::NotRead => "not read by this version",

@@ -1,6 +1,61 @@
 //! Every bound of every walk, named in one place. The target's bytes are hostile: a list may be cyclic, a count may be
 //! 2^63. A walk that reaches its bound ends with `Why::OverLimit`, never with a hang or with the machine's memory gone.
 
+use super::Bytes;
+use std::time::Duration;
+
+/// What one target may take of us, whatever its memory looks like (`os::budget`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TargetLimits {
+    pub time: Duration,
+    /// Memory of our own, beyond what was there when the target was begun.
+    pub bytes: Bytes,
+}
+
+const fn target(seconds: u64, mib: u64) -> TargetLimits {
+    TargetLimits { time: Duration::from_secs(seconds), bytes: mib << 20 }
+}
+
+/// A JVM that the user named: map, freeze, diff, audit, trim, doctor TARGET, pages. A JVM of 200 GB with millions of runs of
+/// pages takes 2 to 10 s and 3 GiB.
+pub const TARGET_ALONE: TargetLimits = target(60, 8 << 10);
+/// One of all JVMs, read whole: doctor without TARGET.
+pub const TARGET_OF_MANY: TargetLimits = target(15, 4 << 10);
+/// One of all JVMs, of which a few facts are read: list, and the search for a TARGET by name. 5 ms are usual.
+pub const TARGET_LISTED: TargetLimits = target(3, 256);
+/// One that is read again and again: top, record TARGET. The next reading comes soon.
+pub const TARGET_WATCHED: TargetLimits = target(20, 4 << 10);
+/// A file that was made before: frozen files, cores, recordings. A core without holes is searched at the speed of the disk.
+pub const TARGET_FILE: TargetLimits = target(600, 16 << 10);
+/// What the slow ones of all JVMs share, and what each gets when that is used up: of list, doctor and top.
+pub const LIST_SLOW: (Duration, Duration) = (Duration::from_secs(20), Duration::from_millis(100));
+pub const DOCTOR_SLOW: (Duration, Duration) = (Duration::from_secs(60), Duration::from_millis(500));
+pub const TOP_SLOW: (Duration, Duration) = (Duration::from_secs(10), Duration::from_millis(250));
+/// `record --all`: the first reading of a JVM, of which nothing is known, and the longest one. A JVM that could not be read in
+/// its time is read again later, each time with four times as much, up to the last.
+pub const RECORD_FIRST: TargetLimits =
+    TargetLimits { time: Duration::from_secs(2), bytes: 512 << 20 };
+pub const RECORD_MOST: TargetLimits = target(8, 4 << 10);
+/// Who a JVM is that `record --all` has just found.
+pub const RECORD_FACTS: TargetLimits =
+    TargetLimits { time: Duration::from_millis(500), bytes: 128 << 20 };
+/// The last account of a recording, after a signal to end.
+pub const RECORD_LAST: TargetLimits =
+    TargetLimits { time: Duration::from_millis(700), bytes: 4 << 30 };
+/// JVMs that `record --all` watches at once; how long it looks for new ones at a time, and the shortest part of it for one.
+pub const RECORD_JVMS_MAX: usize = 5_000;
+pub const RECORD_FIND: (Duration, Duration) = (Duration::from_secs(1), Duration::from_millis(50));
+
+/// What one target may take, by command; a command that reads files, or all JVMs, says so when it runs.
+pub fn of_command(name: &str) -> TargetLimits {
+    match name {
+        "list" => TARGET_LISTED,
+        "top" | "record" | "stalls" | "tlb" => TARGET_WATCHED,
+        "report" | "leak" | "export" => TARGET_FILE,
+        _ => TARGET_ALONE,
+    }
+}
+
 /// Mappings of one process. The kernel's default `vm.max_map_count` is 65,530; hosts that raise it stay below this.
 pub const MAPPINGS_MAX: usize = 4_000_000;
 /// Runs of alike pages that are kept for one process: 64 bytes each.
@@ -11,6 +66,10 @@ pub const THREADS_MAX: usize = 200_000;
 pub const MEMORY_CACHE_BYTES_MAX: usize = 256 << 20;
 /// Entries of each vmStructs table; JDK 11 has the most, 838 fields.
 pub const VMSTRUCTS_ENTRIES_MAX: usize = 20_000;
+/// Length of a name in those tables, and bytes of all names and texts of one VM. The longest name is 78 bytes long, all
+/// names of JDK 8 take 90 KB; texts of flags may be longer.
+pub const VM_NAME_BYTES_MAX: usize = 512;
+pub const VM_TEXTS_BYTES_MAX: usize = 16 << 20;
 /// Length of a C string of the target, in bytes.
 pub const C_STRING_BYTES_MAX: usize = 4_096;
 /// `-XX` flags; JDK 8 has the most, 1,449.

@@ -1,7 +1,9 @@
 //! The one definition of the commands: the program, its help, the man pages and the completions of shells are made of it.
 
 use super::examples;
+use crate::base::limits;
 use crate::cmd;
+use crate::os::budget;
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 
 /// One line a command: its name, its arguments, what it does, what runs it. The options of a command are only put together
@@ -31,6 +33,7 @@ macro_rules! commands {
             match matches.subcommand() {
                 $(Some(($name, matches)) => {
                     let args = <$args>::from_arg_matches(matches);
+                    budget::set_limits(limits::of_command($name));
                     $run(&args.unwrap_or_else(|error| error.format(&mut command()).exit()))
                 })*
                 _ => unreachable!("clap knows no other command"),

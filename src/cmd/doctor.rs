@@ -1,7 +1,9 @@
 //! `marusa doctor [TARGET]`: what is wrong with the memory of a JVM, of all JVMs, or of their host.
 
+use super::deadline::DeadlineArgs;
 use super::{Failure, amount, calibrate, map};
 use crate::act::fork_price;
+use crate::base::limits::{TARGET_ALONE, TARGET_FILE, TARGET_OF_MANY};
 use crate::base::{Gap, Why};
 use crate::doctor::facts::gather::{self, Gathered, Who};
 use crate::doctor::{self, CATALOG, Finding, Level, Subject, rules};
@@ -44,6 +46,8 @@ pub struct DoctorArgs {
     /// What a finding means, when it is one, and what to do
     #[arg(long, value_name = "ID", conflicts_with_all = ["target", "host", "from", "sarif", "json", "list"])]
     explain: Option<String>,
+    #[command(flatten)]
+    deadline: DeadlineArgs,
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,6 +121,11 @@ fn examine(args: &DoctorArgs, out: &mut dyn Write) -> anyhow::Result<u8> {
 }
 
 fn gathered(args: &DoctorArgs) -> anyhow::Result<Gathered> {
+    args.deadline.set(match (&args.from, &args.target) {
+        (Some(_), _) => TARGET_FILE,
+        (None, Some(_)) => TARGET_ALONE,
+        (None, None) => TARGET_OF_MANY,
+    });
     if let Some(path) = &args.from {
         let mut snapshot = map::thaw(path)?;
         snapshot.keep_only(Want { page_sizes: true, smaps: true });

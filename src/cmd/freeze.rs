@@ -1,6 +1,8 @@
 //! `marusa freeze TARGET -o FILE`: the snapshot plus the bytes it was read from: a bug report, a golden test.
 
+use super::deadline::DeadlineArgs;
 use super::{Failure, map};
+use crate::base::limits::TARGET_ALONE;
 use crate::show::units::human;
 use crate::snapshot::{Want, file, take};
 use std::fs::File;
@@ -17,9 +19,12 @@ pub struct FreezeArgs {
     /// Machine-readable, schema marusa/freeze/1
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    deadline: DeadlineArgs,
 }
 
 pub fn run(args: &FreezeArgs) -> anyhow::Result<u8> {
+    args.deadline.set(TARGET_ALONE);
     let process = map::open(&args.target)?;
     let frozen = take::with_target(&process, |mut taking, memory, symbols| {
         taking.want = Want { page_sizes: true, smaps: true };

@@ -1,9 +1,12 @@
 //! `marusa list`: the JVMs of this host.
 
 use super::Failure;
+use super::deadline::DeadlineArgs;
 use crate::base::Why;
+use crate::base::limits::TARGET_LISTED;
+use crate::os::budget;
 use crate::show::list;
-use crate::snapshot::discover;
+use crate::snapshot::discover::{self, Listing};
 use std::io::{BufWriter, IsTerminal, Write, stdout};
 
 #[derive(clap::Args, Debug)]
@@ -11,10 +14,13 @@ pub struct ListArgs {
     /// Machine-readable, schema marusa/list/1
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    deadline: DeadlineArgs,
 }
 
 pub fn run(args: &ListArgs) -> anyhow::Result<u8> {
-    let (jvms, hidden) = discover::list().map_err(|gap| match gap.why {
+    args.deadline.set(TARGET_LISTED);
+    let Listing { jvms, hidden, given_up } = discover::list(budget::limits()).map_err(|gap| match gap.why {
         Why::Denied => Failure::rights(gap.to_string()),
         _ => Failure::target(gap.to_string()),
     })?;
@@ -27,6 +33,9 @@ pub fn run(args: &ListArgs) -> anyhow::Result<u8> {
         false => list::text(&mut out, &jvms, !stdout().is_terminal())?,
     }
     out.flush()?;
+    for (pid, gap) in &given_up {
+        eprintln!("marusa: pid {pid} was not read whole: {gap}");
+    }
     if hidden > 0 {
         let hint = discover::HINT;
         eprintln!("marusa: {hidden} processes of others may not be looked at, and may be JVMs too: {hint}");

@@ -1,11 +1,14 @@
 //! `marusa map TARGET`: the account of one JVM.
 
 use super::map_pages::{self, PageArgs, Read};
+use super::deadline::DeadlineArgs;
 use super::{Failure, page_file};
+use crate::base::limits::{TARGET_ALONE, TARGET_FILE};
 use crate::base::{Gap, Why};
 use crate::jvm::hotspot::find;
 use crate::map;
 use crate::os::access;
+use crate::os::budget;
 use crate::os::core::Core;
 use crate::os::host;
 use crate::os::maps::Mapping;
@@ -44,6 +47,8 @@ pub struct MapArgs {
     html: Option<PathBuf>,
     #[command(flatten)]
     pages: PageArgs,
+    #[command(flatten)]
+    deadline: DeadlineArgs,
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +69,11 @@ enum Taxonomy {
 }
 
 pub fn run(args: &MapArgs) -> anyhow::Result<u8> {
+    args.deadline.set(if args.from.is_some() { TARGET_FILE } else { TARGET_ALONE });
+    budget::within(budget::limits(), || account(args))
+}
+
+fn account(args: &MapArgs) -> anyhow::Result<u8> {
     let by = args.by.unwrap_or(By::Area);
     if args.taxonomy == Taxonomy::Paper && by != By::Area {
         return Err(Failure::usage("--taxonomy paper has areas only: leave --by out"));

@@ -7,6 +7,7 @@ pub mod calibrate;
 pub mod commands;
 pub mod compare;
 pub mod completions;
+mod deadline;
 pub mod diff;
 pub mod doctor;
 pub mod examples;

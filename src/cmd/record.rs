@@ -8,6 +8,7 @@ mod watched;
 
 use super::{Failure, amount, map};
 use crate::act::signals::Waiting;
+use crate::act::watchdog;
 use crate::base::Bytes;
 use crate::os::host;
 use crate::os::process::Process;
@@ -81,6 +82,7 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<u8> {
     let watched = target.as_ref().unwrap_or(&me);
     let waiting = Waiting::on(watched)
         .map_err(|error| Failure::target(format!("pid {} can not be waited for: {error}", watched.pid)))?;
+    watchdog::start();
     let cpu = args.cpu.unwrap_or(if args.all { CPU_OF_ALL } else { CPU_OF_ONE });
     let asked = Asked {
         every: args.every,

@@ -5,6 +5,7 @@ mod watch;
 
 use super::{amount, map as map_command};
 use crate::act::signals::Waiting;
+use crate::act::watchdog;
 use crate::act::tracing::Wanted;
 use crate::base::Why;
 use crate::measure::kinds::Kinds;
@@ -122,6 +123,8 @@ pub fn run(args: &StallsArgs) -> anyhow::Result<u8> {
     let (kernel, pages, namespaces) = (host::kernel_release(), HostPages::read(&me), Namespaces::ours());
     let mut watch =
         Watch::start(target.as_ref(), by, kinds, cpu_time::daemons(), pages.pmd_bytes(), args.tracing());
+    // After the guardian of the trace was forked: it needs no thread.
+    watchdog::start();
     let subject = Subject {
         target: target.as_ref().map(|target| target.pid).zip(command.as_deref()),
         kernel: &kernel,

@@ -4,6 +4,7 @@
 use super::predicted::{Look, look, walk_costs};
 use super::{Failure, amount, calibrate, map as map_command};
 use crate::act::signals::{Waiting, Woken};
+use crate::act::watchdog;
 use crate::base::{Bytes, Gap, Known, Why};
 use crate::measure::counters::Counters;
 use crate::measure::events::{self, EventSet};
@@ -100,6 +101,7 @@ fn watch(target: &str, args: &TlbArgs) -> anyhow::Result<u8> {
     let context = Context { costs: walk_costs(&set, &mapped), mapped, has_hypervisor: cpu.has_hypervisor };
     let waiting = Waiting::on(&process)
         .map_err(|error| Failure::target(format!("pid {} can not be watched: {error}", process.pid)))?;
+    watchdog::start();
     let counters = match Counters::open(&process, set.clone(), &[Mode::User, Mode::Kernel]) {
         Ok(counters) => counters,
         Err(gap) => return uncounted(gap),

@@ -9,6 +9,7 @@ use crate::alloc::{AllocView, Arena, ArenaFigures, BlockCount};
 use crate::base::{Bytes, Gap, Known, Why};
 use crate::jvm::BlockOwner;
 use crate::snapshot::Snapshot;
+use std::collections::HashMap;
 
 /// How memory of malloc divides. The parts sum to `whole`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -88,10 +89,12 @@ pub fn sum<'a>(snapshot: &'a Snapshot, map: &MemoryMap) -> Option<MallocSum<'a>>
         owners: owners(snapshot, alloc),
         figures: Ok(Totals::default()),
     };
+    let numbers = alloc.arenas.iter().map(|arena| arena.number);
+    let places: HashMap<usize, usize> = numbers.enumerate().map(|(place, number)| (number, place)).collect();
     for (owner, share) in map.shares() {
         match owner.instance {
             Instance::Arena(number) => {
-                let arena = sum.arenas.iter_mut().find(|arena| arena.arena.number == number);
+                let arena = places.get(&number).and_then(|place| sum.arenas.get_mut(*place));
                 arena.into_iter().for_each(|arena| arena.divided.add(owner, &share.figures));
             }
             Instance::Mmapped => sum.mmapped.add(owner, &share.figures),

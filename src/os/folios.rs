@@ -4,6 +4,7 @@
 //! Three ways, from the cheapest: what the host counts proves that there is nothing to find (`os::host_folios`); every page
 //! is looked at (`os::folio_look`); blocks of them are, where there are too many (`os::folio_sample`).
 
+use super::budget;
 use super::folio_look::{self, Seen};
 use super::folio_sample::{self, Cell, cells};
 use super::host_folios::HostFolios;
@@ -259,7 +260,7 @@ impl Work<'_> {
             Ok(done)
         };
         let done: Known<Vec<(usize, usize, Seen)>> = std::thread::scope(|scope| {
-            let helper = is_large.then(|| scope.spawn(work));
+            let helper = is_large.then(|| scope.spawn(budget::inherit(work)));
             let mut done = work()?;
             if let Some(helper) = helper {
                 let failed = |_| Gap::new("sizes of folios", Why::Torn);

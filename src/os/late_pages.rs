@@ -2,7 +2,7 @@
 //! a gigabyte, and the way to what the runtime and malloc know of themselves does not lead through the pages of a heap. Who
 //! asks for one of them before all are looked at helps, and waits.
 
-use super::maps::Mapping;
+use super::maps::{Mapping, find_mapping};
 use super::pagemap::{PageRun, push_run};
 use super::pagemap_scan::{Scanner, cut, is_alike, is_large};
 use super::process::Process;
@@ -73,7 +73,7 @@ impl LatePages {
     pub fn runs(&self) -> Known<Vec<PageRun>> {
         let mut runs = Vec::new();
         for piece in &self.pieces {
-            let within = self.mappings.iter().find(|mapping| mapping.range.has(piece.range.start));
+            let within = find_mapping(&self.mappings, piece.range.start);
             let within = within.map_or(piece.range, |mapping| mapping.range);
             let found = piece.runs.wait().as_ref().map_err(Gap::clone)?;
             found.iter().for_each(|run| push_run(&mut runs, *run, within));

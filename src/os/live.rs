@@ -5,8 +5,8 @@
 //! Absent pages of mapped files are read from the file instead; other absent pages are faults. Pages that were read are
 //! kept until the snapshot is done, so that one snapshot sees one state.
 
-use super::foreign;
 use super::maps::find_mapping;
+use super::{budget, foreign};
 use super::memory::{Bulk, Fault, Memory};
 use super::page_cache::{PageCache, Windows};
 use super::pagemap;
@@ -95,6 +95,7 @@ impl<'a> Live<'a> {
 
     /// Reads an absent page of a file mapping from the file.
     fn read_file(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
+        budget::check_now().map_err(|why| Fault { at, why })?;
         let absent = Fault { at, why: Why::NotResident(at) };
         let mapping = find_mapping(&self.view.mappings, at).ok_or(Fault { at, why: Why::BadData(at) })?;
         if !mapping.is_file() || mapping.range.end < at.plus(into.len() as u64) {
@@ -109,6 +110,7 @@ impl<'a> Live<'a> {
 }
 
 pub(super) fn read_memory(memory: &File, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
+    budget::check_now().map_err(|why| Fault { at, why })?;
     memory.read_exact_at(into, at.0).map_err(|error| {
         let why = match error.raw_os_error() {
             Some(libc::EACCES | libc::EPERM) => Why::Denied,
@@ -160,6 +162,8 @@ impl Memory for Live<'_> {
         if at.0.checked_add(into.len() as u64).is_none() {
             return Err(Fault { at, why: Why::BadData(at) });
         }
+        // What is kept costs no call, but a walk in a circle ends here, too.
+        budget::check().map_err(|why| Fault { at, why })?;
         let mut pages = self.pages.borrow_mut();
         let mut done = 0;
         while done < into.len() {
@@ -201,6 +205,7 @@ impl Memory for Live<'_> {
     }
 
     fn read_among_many(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
+        budget::check().map_err(|why| Fault { at, why })?;
         let mut windows = self.windows.borrow_mut();
         let mut done = 0;
         while done < into.len() {

@@ -13,7 +13,7 @@ use crate::base::limits::MEMORY_CACHE_BYTES_MAX;
 use crate::base::{Addr, PAGE, Range};
 use memmap2::{Advice, MmapMut, MmapOptions};
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ops::{Deref, DerefMut};
 
 const PAGE_BYTES: usize = PAGE as usize;
@@ -73,14 +73,34 @@ impl DerefMut for Slab {
     }
 }
 
-/// Page numbers need no hash that withstands an attacker who chooses them freely: at worst a snapshot of a hostile process
-/// is slow, and the number of pages is bounded. Multiplication by 2^64 divided by the golden ratio spreads them.
-#[derive(Default)]
-struct PageHasher(u64);
+/// Page numbers are the target's choice, so their hash has keys that the target does not know. The two halves of a product
+/// with a secret factor, folded together, spread every bit (wyhash, foldhash); SipHash would take as long as the copy of what
+/// is looked up.
+#[derive(Clone)]
+struct PageKeys(u64, u64);
+
+impl Default for PageKeys {
+    fn default() -> PageKeys {
+        let random = RandomState::new();
+        PageKeys(random.hash_one(0), random.hash_one(1) | 1)
+    }
+}
+
+impl BuildHasher for PageKeys {
+    type Hasher = PageHasher;
+    fn build_hasher(&self) -> PageHasher {
+        PageHasher { keys: self.clone(), hash: 0 }
+    }
+}
+
+struct PageHasher {
+    keys: PageKeys,
+    hash: u64,
+}
 
 impl Hasher for PageHasher {
     fn finish(&self) -> u64 {
-        self.0
+        self.hash
     }
     fn write(&mut self, bytes: &[u8]) {
         for byte in bytes {
@@ -88,13 +108,12 @@ impl Hasher for PageHasher {
         }
     }
     fn write_u64(&mut self, word: u64) {
-        let spread = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        // The table takes its place from the low bits and its tag from the high ones.
-        self.0 = spread ^ (spread >> 32);
+        let product = u128::from(self.hash ^ word ^ self.keys.0) * u128::from(self.keys.1);
+        self.hash = product as u64 ^ (product >> 64) as u64;
     }
 }
 
-type PageMap<T> = HashMap<u64, T, BuildHasherDefault<PageHasher>>;
+type PageMap<T> = HashMap<u64, T, PageKeys>;
 
 /// Reads resident memory of the target.
 pub type ReadResident<'a> = &'a dyn Fn(Addr, &mut [u8]) -> Result<(), Fault>;

@@ -1,5 +1,6 @@
 //! PAGEMAP_SCAN: ranges of alike pages in one pass of the kernel (include/uapi/linux/fs.h; Linux 6.7).
 
+use super::budget;
 use super::maps::{Mapping, find_mapping};
 use super::pagemap::{HUGE_BYTES, PageRun, push_run};
 use super::process::{Process, gap};
@@ -133,6 +134,7 @@ pub(super) fn each_now(
     let mut regions = [PageRegion::default(); REGIONS_PER_SMALL_CALL];
     let mut from = range.start;
     while from < range.end {
+        budget::checked("PAGEMAP_SCAN")?;
         let rest = Range::new(from, range.end);
         let asked = Asked::Resident { files: false };
         let found = scan_once(pagemap, rest, asked, RETURNED, &mut regions)
@@ -176,7 +178,7 @@ fn scan_segments(process: &Process, mappings: &[Mapping], segments: &[(Range, bo
     };
     let done = match pieces.len() > segments.len() {
         true => std::thread::scope(|scope| {
-            let helper = scope.spawn(work);
+            let helper = scope.spawn(budget::inherit(work));
             let mut done = work()?;
             let failed = |_| Gap::new("PAGEMAP_SCAN", Why::NotInThisKernel);
             done.extend(helper.join().map_err(failed)??);
@@ -276,16 +278,16 @@ impl<'a> Scanner<'a> {
     fn each(&mut self, range: Range, asked: Asked, visit: &mut dyn FnMut(&PageRegion) -> usize) -> Known<()> {
         let mut from = range.start;
         while from < range.end {
+            budget::checked("PAGEMAP_SCAN")?;
             let rest = Range::new(from, range.end);
-            let called = match scan_once(self.file, rest, asked, self.categories, &mut self.regions) {
+            let found = match scan_once(self.file, rest, asked, self.categories, &mut self.regions) {
                 // A kernel that does not know a category refuses the whole call.
                 Err(error) if error.raw_os_error() == Some(libc::EINVAL) && self.categories != RETURNED => {
                     self.categories = RETURNED;
                     continue;
                 }
-                called => called.map_err(|error| gap("PAGEMAP_SCAN", &error)),
+                called => called.map_err(|error| gap("PAGEMAP_SCAN", &error))?,
             };
-            let found = called?;
             for region in &self.regions[..found] {
                 if visit(region) > PAGE_RUNS_MAX {
                     return Err(Gap::new("page runs", Why::OverLimit));

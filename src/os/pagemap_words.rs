@@ -8,6 +8,7 @@
 //! The zero page shows as present, private and not exclusive, as does a page shared with a forked child. smaps counts the
 //! one and not the other; where a mapping has both, /proc/kpageflags decides.
 
+use super::budget;
 use super::maps::Mapping;
 use super::pagemap::{HUGE_BYTES, Method, PageRun, Pages, push_run, size_hugetlb};
 use super::process::{Process, gap};
@@ -98,6 +99,7 @@ impl Words {
     }
 
     fn read_bytes(&self, at: Addr, bytes: &mut [u8]) -> Known<()> {
+        budget::checked("/proc/PID/pagemap")?;
         self.file.read_exact_at(bytes, at.0 / PAGE * 8).map_err(|error| gap("/proc/PID/pagemap", &error))
     }
 

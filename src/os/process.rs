@@ -1,7 +1,7 @@
 //! One process, pinned: the directory /proc/PID is held open, so a pid that is used again by another process is never
 //! read by mistake (reads through the old directory fail with ESRCH), and the start time says which process it was.
 
-use super::access;
+use super::{access, budget};
 use super::maps::{self, Mapping};
 use super::status::{self, Status};
 use super::target::Task;
@@ -15,6 +15,9 @@ use std::path::{Path, PathBuf};
 
 /// Largest /proc file that is read whole, in bytes: 4 million mappings of 100 bytes.
 const PROC_FILE_BYTES_MAX: u64 = MAPPINGS_MAX as u64 * 100;
+
+/// Bytes of one that are read between two looks at the budget.
+const PROC_PIECE_BYTES: u64 = 64 << 10;
 
 /// An open process.
 pub struct Process {
@@ -93,10 +96,14 @@ impl Process {
 
     /// A file below /proc/PID, whole.
     pub fn bytes(&self, name: &str) -> io::Result<Vec<u8>> {
+        let mut file = self.open_file(name)?;
         let mut bytes = Vec::new();
-        let read = self.open_file(name)?.take(PROC_FILE_BYTES_MAX).read_to_end(&mut bytes)?;
-        if read as u64 == PROC_FILE_BYTES_MAX {
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "over the limit"));
+        // The kernel gives a page or so at a time, and may look at every page of a mapping for it.
+        while (&mut file).take(PROC_PIECE_BYTES).read_to_end(&mut bytes)? > 0 {
+            budget::check_now().map_err(ended)?;
+            if bytes.len() as u64 >= PROC_FILE_BYTES_MAX {
+                return Err(io::Error::new(io::ErrorKind::FileTooLarge, "over the limit"));
+            }
         }
         Ok(bytes)
     }
@@ -165,6 +172,7 @@ impl Process {
         let directory = self.open_file("task").map_err(failed)?;
         let mut tasks = Vec::new();
         for entry in entries.flatten() {
+            budget::check().map_err(|why| Gap::new("/proc/PID/task", why))?;
             let Some(tid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
             if tasks.len() == THREADS_MAX {
                 return Err(Gap::new("/proc/PID/task", Why::OverLimit));
@@ -198,14 +206,30 @@ fn open_with(directory: &impl AsRawFd, name: &str, flags: libc::c_int) -> io::Re
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
+/// The end of a target's budget, as an error of the reading of a file.
+fn ended(why: Why) -> io::Error {
+    let kind = match why {
+        Why::OverMemory => io::ErrorKind::OutOfMemory,
+        Why::Interrupted => io::ErrorKind::Interrupted,
+        _ => io::ErrorKind::TimedOut,
+    };
+    io::Error::new(kind, why.word())
+}
+
 /// The gap that a failed read of a /proc file leaves.
 pub fn gap(what: &str, error: &io::Error) -> Gap {
     let why = match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => Why::Denied,
         Some(libc::ESRCH | libc::ENOENT) => Why::Gone,
         Some(libc::ENOTTY | libc::EINVAL | libc::ENOSYS) => Why::NotInThisKernel,
-        _ if error.kind() == io::ErrorKind::FileTooLarge => Why::OverLimit,
-        _ => Why::Gone,
+        Some(_) => Why::Gone,
+        None => match error.kind() {
+            io::ErrorKind::FileTooLarge => Why::OverLimit,
+            io::ErrorKind::TimedOut => Why::OverDeadline,
+            io::ErrorKind::OutOfMemory => Why::OverMemory,
+            io::ErrorKind::Interrupted => Why::Interrupted,
+            _ => Why::Gone,
+        },
     };
     Gap::new(what, why)
 }

@@ -2,6 +2,7 @@
 //! the replay. Only bytes that were read are kept, never whole pages: the rest may hold the target's secrets. For the same
 //! reason, of memory that was only searched for pointers nothing is kept that may be text.
 
+use super::budget;
 use super::maps::{Mapping, find_mapping};
 use super::memory::{Fault, Memory};
 use super::target::Symbols;
@@ -46,6 +47,7 @@ impl Sparse {
 
     /// `bytes` bytes from `at`, or those up to the page's end; all must be known.
     fn known_in_page(&self, at: Addr, bytes: usize) -> Result<&[u8], Fault> {
+        budget::check().map_err(|why| Fault { at, why })?;
         let page = self.pages.get(&at.down_to(PAGE).0).ok_or(not_recorded(at))?;
         let from = (at.0 % PAGE) as usize;
         let end = (from + bytes).min(PAGE_BYTES);

@@ -6,7 +6,7 @@
 //! and only then all of them are read. The sample looks at 512 pages, evenly apart: it misses no stretch longer than a
 //! 512th of private memory, and of shared pages strewn over it 1 % in one of 170 cases.
 
-use super::aliases;
+use super::{aliases, budget};
 use super::maps::Mapping;
 use super::pagemap::{PageRun, push_run};
 use super::pagemap_words::{Buffer, WORDS_PER_READ, Word, Words};
@@ -73,6 +73,9 @@ fn collect(words: &Words, runs: &mut [PageRun], gaps: &mut Vec<Gap>) -> (Vec<Sha
     let mut over_limit = false;
     let mut window = Window { words, start: Addr(0), buffer: Buffer::default() };
     for index in 0..runs.len() {
+        if budget::check().is_err() {
+            break;
+        }
         if !is_wanted(&runs[index]) {
             continue;
         }
@@ -201,6 +204,9 @@ fn count(file: &File, shared: &mut [Shared]) {
         rest = after;
         bytes.resize((group[near].0 - first + 1) as usize * 8, 0);
         // Frames of a device have no entry: a short read leaves them out.
+        if budget::check_now().is_err() {
+            return;
+        }
         if file.read_exact_at(&mut bytes, first.saturating_mul(8)).is_err() {
             continue;
         }

@@ -14,6 +14,7 @@
 //!
 //! Nothing that is read is kept but whether it is zeros.
 
+use super::budget;
 use super::pagemap_scan::each_now;
 use super::pagemap_words::Word;
 use super::process::{Process, gap};
@@ -155,6 +156,7 @@ impl Reader {
     fn part(&mut self, part: Range, seen: &mut Seen) -> Known<()> {
         let mut at = part.start;
         while at < part.end {
+            budget::checked("pages of zeros")?;
             let here = Range::new(at, at.plus(READ_BYTES).min(part.end));
             at = here.end;
             let words = &mut self.buffer[..(here.bytes() / 8) as usize];

@@ -49,6 +49,11 @@ impl Budget {
         self.saved_seconds -= used.as_secs_f64();
     }
 
+    /// Whether all that was used is paid.
+    pub fn is_paid(&self) -> bool {
+        self.saved_seconds > 0.0
+    }
+
     fn allows(&self, cost: Duration) -> bool {
         // Looks cost a little, too: all that can be saved is never quite there.
         self.saved_seconds >= cost.as_secs_f64().min(SAVED_SECONDS_MAX * 0.9)
@@ -66,6 +71,9 @@ pub struct State {
     pub resident_then: Bytes,
     pub resident_now: Bytes,
     pub is_near: bool,
+    /// Its last reading was given up, or nothing is known of it and those of its user were: how long the next one waits
+    /// (`trust`). Its budget is that of all such JVMs.
+    pub suspect: Option<Duration>,
 }
 
 impl State {
@@ -76,6 +84,9 @@ impl State {
 
     /// How much an account is wanted, at least 1 where it is due; higher comes first.
     pub fn urgency(&self, account_every: Duration) -> f64 {
+        if self.suspect.is_some() {
+            return 0.0;
+        }
         let Some(since) = self.since else { return f64::INFINITY };
         let age = since.as_secs_f64() / account_every.as_secs_f64().max(1e-3);
         match () {
@@ -87,11 +98,14 @@ impl State {
 
     /// Whether the account is twice as old as it may be: the budget does not do.
     pub fn is_late(&self, account_every: Duration) -> bool {
-        self.since.is_some_and(|since| since > 2 * account_every)
+        self.suspect.is_none() && self.since.is_some_and(|since| since > 2 * account_every)
     }
 
     /// Whether the account is read now.
     pub fn is_due(&self, account_every: Duration, budget: &Budget) -> bool {
+        if let Some(wait) = self.suspect {
+            return budget.is_paid() && self.since.is_none_or(|since| since >= wait);
+        }
         let cost = self.cost.unwrap_or(COST_FIRST);
         let Some(since) = self.since else { return true };
         if self.is_near {
@@ -141,7 +155,21 @@ mod tests {
             resident_then: 1 << 32,
             resident_now: 1 << 32,
             is_near: false,
+            suspect: None,
         }
+    }
+
+    #[test]
+    fn one_that_was_given_up_waits_and_takes_nothing_from_the_others() {
+        let mut shared = Budget::new(0.01);
+        let suspect = State { suspect: Some(20 * SECOND), is_near: true, ..state() };
+        assert!(!suspect.is_due(SECOND, &shared), "3 s ago");
+        let old = State { since: Some(30 * SECOND), ..suspect };
+        assert!(old.is_due(SECOND, &shared) && !old.is_late(SECOND));
+        assert!(old.urgency(SECOND) < state().urgency(SECOND));
+        shared.spend(SECOND);
+        assert!(!old.is_due(SECOND, &shared), "others like it have used what there was");
+        assert!(!State { since: None, ..old }.is_due(SECOND, &shared), "of a user with such JVMs");
     }
 
     /// Seconds of CPU time that accounts of one JVM take in an hour of looks each second.

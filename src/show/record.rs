@@ -17,6 +17,8 @@ pub struct Recorded {
     pub hidden: usize,
     pub samples: u64,
     pub accounts: u64,
+    /// Accounts that took too long or too much, and were given up.
+    pub given_up: u64,
     /// Looks at which the account was more than twice as old as was asked for.
     pub late: u64,
     /// What of a core might be used.
@@ -66,6 +68,13 @@ pub fn text(out: &mut dyn Write, recorded: &Recorded) -> io::Result<()> {
             recorded.cpu_share * 300.0
         )?;
     }
+    if recorded.given_up > 0 {
+        writeln!(
+            out,
+            "marusa: {} accounts were given up because they took too long or too much memory: the notes of the recording name them",
+            recorded.given_up
+        )?;
+    }
     if recorded.killed_for_memory > 0 {
         writeln!(
             out,
@@ -92,6 +101,7 @@ pub fn json(recorded: &Recorded) -> Value {
         "processes_not_seen": recorded.hidden,
         "samples": recorded.samples,
         "accounts": recorded.accounts,
+        "accounts_given_up": recorded.given_up,
         "samples_with_a_late_account": recorded.late,
         "bytes": recorded.bytes,
         "files": recorded.files,

@@ -2,7 +2,7 @@
 //! and in whatever container it runs. A process that may not be read is still listed if its command is `java`, with what
 //! everybody may know.
 
-use crate::base::limits::RELEASE_BYTES_MAX;
+use crate::base::limits::{LIST_SLOW, RELEASE_BYTES_MAX, TARGET_LISTED, TargetLimits};
 use crate::base::{Bytes, Gap, Known, Why};
 use crate::jvm::command_line::{self, CommandLine};
 use crate::jvm::hotspot::summary::{self, Summary};
@@ -11,7 +11,7 @@ use crate::os::maps::Mapping;
 use crate::os::process::Process;
 use crate::os::status::Status;
 use crate::os::target::{NoSymbols, OsView, ProcessFacts, Target};
-use crate::os::{cgroup, containers, facts, foreign, host, live, pagemap};
+use crate::os::{budget, cgroup, containers, facts, foreign, host, live, pagemap};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vm {
@@ -66,37 +66,54 @@ struct Found {
     arguments: Vec<String>,
 }
 
-/// The JVMs that run now, by pid; those that end meanwhile are left out. And how many processes could not be looked at,
-/// which may be JVMs too.
-pub fn list() -> Known<(Vec<Jvm>, usize)> {
-    let (found, hidden) = find_all()?;
-    Ok((found.into_iter().filter_map(describe).collect(), hidden))
+/// The JVMs of the host, and what could not be read.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// By pid; those that end meanwhile are left out.
+    pub jvms: Vec<Jvm>,
+    /// Processes that may not be looked at, and may be JVMs too.
+    pub hidden: usize,
+    /// Processes that took more than their time or memory, and why they were given up. A JVM among them is in `jvms` too.
+    pub given_up: Vec<(i32, Gap)>,
+}
+
+/// The JVMs that run now; each is read within `limits`.
+pub fn list(limits: TargetLimits) -> Known<Listing> {
+    list_with(limits, describe)
 }
 
 /// The same without reading memory: what the command and the container tell.
-pub fn list_names() -> Known<Vec<Jvm>> {
-    let shallow = |found: Found| {
+pub fn list_names() -> Known<Listing> {
+    list_with(TARGET_LISTED, |found: Found| {
         let mappings = Err(Gap::new("memory", Why::NotRecorded));
         describe(Found { mappings, ..found })
-    };
-    Ok(find_all()?.0.into_iter().filter_map(shallow).collect())
+    })
 }
 
 /// One process, if it is a JVM.
 pub fn one(pid: i32) -> Option<Jvm> {
-    describe(find(Process::open(pid).ok()?, &mut 0)?)
+    budget::within(TARGET_LISTED, || describe(find(Process::open(pid).ok()?, &mut 0)?))
+}
+
+/// Each process has its own budget, and the slow ones share what is left of a common one.
+fn list_with(limits: TargetLimits, describe: impl Fn(Found) -> Option<Jvm>) -> Known<Listing> {
+    let pids = host::pids().map_err(|error| crate::os::process::gap("/proc", &error))?;
+    let mut listing = Listing::default();
+    let mut pool = budget::Pool::new(LIST_SLOW.0.max(limits.time), LIST_SLOW.1.min(limits.time));
+    for pid in pids {
+        let Ok(process) = Process::open(pid) else { continue };
+        pool.within(limits, || {
+            let found = find(process, &mut listing.hidden);
+            listing.jvms.extend(found.and_then(&describe));
+            listing.given_up.extend(budget::ended().map(|gap| (pid, gap)));
+        });
+    }
+    Ok(listing)
 }
 
 /// Whether the process maps a VM. `Why::Denied` when that may not be known.
 pub fn vm_of(process: &Process) -> Known<Option<Vm>> {
     Ok(process.mappings()?.iter().find_map(vm_of_mapping))
-}
-
-fn find_all() -> Known<(Vec<Found>, usize)> {
-    let pids = host::pids().map_err(|error| crate::os::process::gap("/proc", &error))?;
-    let mut hidden = 0;
-    let found = pids.into_iter().filter_map(|pid| find(Process::open(pid).ok()?, &mut hidden)).collect();
-    Ok((found, hidden))
 }
 
 fn find(process: Process, hidden: &mut usize) -> Option<Found> {

@@ -58,7 +58,7 @@ pub fn resolve(text: &str) -> Result<i32, ResolveError> {
         };
     }
     let running: Vec<Choice> =
-        discover::list_names().map_err(ResolveError::Unlisted)?.iter().map(Choice::of).collect();
+        discover::list_names().map_err(ResolveError::Unlisted)?.jvms.iter().map(Choice::of).collect();
     choose(text, running)
 }
 

@@ -8,6 +8,7 @@ use crate::base::blocks::NoWitness;
 use crate::base::{Bytes, Gap, Known, Range, Why, joined, rfc3339};
 use crate::jvm::JvmView;
 use crate::jvm::hotspot::{self, Hotspot};
+use crate::os::budget;
 use crate::os::facts::process_facts;
 use crate::os::folios;
 use crate::os::host;
@@ -33,11 +34,15 @@ const TAKES_MAX: usize = 3;
 ///
 /// A busy target changes while it is read: a list may be caught half linked, an arena may be newer than the look at the
 /// pages. Reading it again mostly cures that, so a torn snapshot is taken again, `TAKES_MAX` times at most; the one with
-/// the fewest tears is kept.
+/// the fewest tears is kept. All of it shares one budget (`os::budget`); what was not read when that ended is a gap.
 pub fn take(process: &Process, want: Want) -> Known<Snapshot> {
+    budget::within(budget::limits(), || take_best(process, want))
+}
+
+fn take_best(process: &Process, want: Want) -> Known<Snapshot> {
     let mut best = take_once(process, want)?;
     for _ in 1..TAKES_MAX {
-        if tears(&best) == 0 || !process.is_same() {
+        if tears(&best) == 0 || budget::ended().is_some() || !process.is_same() {
             break;
         }
         // A process that ends meanwhile leaves what was read before.
@@ -51,10 +56,12 @@ pub fn take(process: &Process, want: Want) -> Known<Snapshot> {
 
 /// One look, whatever moved meanwhile: for who looks again and again, and must not be much of a load himself.
 pub fn take_once(process: &Process, want: Want) -> Known<Snapshot> {
-    let _eager = Eager::start();
-    let taking = Taking::start(process, true)?;
-    with_memory(process, taking, |taking, memory, symbols| {
-        Taking { want, ..taking }.finish(process, memory, symbols)
+    budget::within(budget::limits(), || {
+        let _eager = Eager::start();
+        let taking = Taking::start(process, true)?;
+        with_memory(process, taking, |taking, memory, symbols| {
+            Taking { want, ..taking }.finish(process, memory, symbols)
+        })
     })
 }
 
@@ -76,8 +83,10 @@ pub fn with_target<T>(
     process: &Process,
     run: impl FnOnce(Taking, &dyn Memory, &dyn Symbols) -> Known<T>,
 ) -> Known<T> {
-    let _eager = Eager::start();
-    with_memory(process, Taking::start(process, false)?, run)
+    budget::within(budget::limits(), || {
+        let _eager = Eager::start();
+        with_memory(process, Taking::start(process, false)?, run)
+    })
 }
 
 fn with_memory<T>(
@@ -160,7 +169,14 @@ impl Taking {
         os.page_sizes = counted.page_sizes;
         os.smaps = counted.smaps;
         let mut snapshot = views.into_snapshot(os, taken);
+        match budget::ended() {
+            // Whoever ends does not want a part of an account.
+            Some(gap) if gap.why == Why::Interrupted => return Err(gap),
+            Some(gap) => snapshot.os.gaps.push(gap),
+            None => {}
+        }
         match process.maps_text() {
+            Err(gap) if gap.why.is_given_up() => {}
             Ok(now) if process.is_same() => {
                 if now != self.maps_text {
                     note_moved(&mut snapshot, &maps::parse(&now).0);
@@ -215,9 +231,9 @@ fn read_while_counting(
         folios::read(process, &os.mappings, runs, &os.status)
     };
     std::thread::scope(|scope| {
-        let counting = scope.spawn(count);
-        let sizing = want.page_sizes.then(|| scope.spawn(size));
-        let smaps = want.smaps.then(|| scope.spawn(|| smaps::read(process)));
+        let counting = scope.spawn(budget::inherit(count));
+        let sizing = want.page_sizes.then(|| scope.spawn(budget::inherit(size)));
+        let smaps = want.smaps.then(|| scope.spawn(budget::inherit(|| smaps::read(process))));
         let views = Views::read(os, memory, symbols);
         let (pages, kernel_resident_bytes, gaps) = match counting.join() {
             Ok(Ok((runs, resident, gaps))) => (Ok(runs), resident, gaps),
@@ -235,7 +251,7 @@ fn read_while_counting(
 fn looked_at_beside(late: LatePages) -> Arc<LatePages> {
     let late = Arc::new(late);
     let shared = late.clone();
-    if std::thread::Builder::new().spawn(move || shared.work()).is_err() {
+    if std::thread::Builder::new().spawn(budget::inherit(move || shared.work())).is_err() {
         late.work();
     }
     late
@@ -302,10 +318,10 @@ impl Views {
         let (alloc, links) = std::thread::scope(|scope| {
             let linking = other.map(|memory| {
                 let (images, owned) = (&images, &owned);
-                scope.spawn(move || {
+                scope.spawn(budget::inherit(move || {
                     let target = Target { view: os, memory: memory.as_ref(), symbols: &NoSymbols };
                     links::read(&target, images, owned)
-                })
+                }))
             });
             let mut alloc = heap.map(|heap| labelled(heap, &mut runtime));
             if let (Ok(alloc), Some((_, view))) = (&mut alloc, &runtime) {

@@ -3,6 +3,7 @@
 
 pub mod fragments;
 pub mod host;
+pub mod hostile;
 pub mod work;
 
 use serde_json::Value;

@@ -5,6 +5,7 @@ use super::region::Region;
 use super::walker::{CHUNK_BYTES_MIN, FENCE_BYTES, FLAGS, PREVIOUS_IN_USE, Walker, is_size};
 use crate::base::limits::RESYNC_CHUNKS_MAX;
 use crate::base::{Addr, Range};
+use crate::os::budget;
 
 /// Chunks in a row that prove that a walk has found back.
 const PROOF_CHUNKS: usize = 1000;
@@ -28,6 +29,7 @@ impl Walker<'_> {
         let mut chunks = 0;
         let mut at = search.start.up_to(16);
         while at.plus(CHUNK_BYTES_MIN) <= search.end && chunks < RESYNC_CHUNKS_MAX {
+            budget::check().ok()?;
             let Ok(size) = self.probe.word(at.plus(8)) else {
                 // The size field may lie on the page after that of the start.
                 at = self.probe.next_resident(at.plus(9))?.up_to(16).max(at.plus(16));
@@ -47,6 +49,9 @@ impl Walker<'_> {
     fn is_chain(&mut self, mut at: Addr, end: Addr, chunks: &mut usize) -> bool {
         for index in 0..PROOF_CHUNKS {
             *chunks += 1;
+            if budget::check().is_err() {
+                return false;
+            }
             let Ok(size) = self.window.word(at.plus(8)) else { return false };
             if size & !FLAGS == FENCE_BYTES && index >= PROOF_CHUNKS_TO_FENCE {
                 return true;

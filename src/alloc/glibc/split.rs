@@ -7,6 +7,7 @@ use super::region::Region;
 use super::walker::Walker;
 use super::window::{Source, Window};
 use crate::base::{Addr, Bytes, Range};
+use crate::os::budget;
 
 /// Below this one thread is nearly as quick.
 const SPLIT_BYTES_MIN: Bytes = if cfg!(any(test, fuzzing)) { 64 << 10 } else { 8 << 20 };
@@ -30,11 +31,11 @@ impl Common<'_> {
         let second = region.second_part(middle, join);
         let (is_first_walked, second) = std::thread::scope(|scope| {
             // On its own stack: two threads that write to one line of the cache wait for each other.
-            let other = scope.spawn(move || {
+            let other = scope.spawn(budget::inherit(move || {
                 let mut second = second;
                 let is_walked = self.walker(source).walk_part(&mut second);
                 (second, is_walked)
-            });
+            }));
             walker.join = Some(join);
             (walker.walk(region, false).is_ok(), other.join().ok())
         });

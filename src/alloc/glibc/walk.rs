@@ -16,6 +16,7 @@ use crate::alloc::types::Arena;
 use crate::base::blocks::{Head, Look, Witness};
 use crate::base::{Addr, Bytes, Range, Why};
 use crate::os::Target;
+use crate::os::budget;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -149,7 +150,7 @@ fn in_parallel(
         return work(&queue);
     }
     std::thread::scope(|scope| {
-        let helpers: Vec<_> = (1..threads).map(|_| scope.spawn(|| work(&queue))).collect();
+        let helpers: Vec<_> = (1..threads).map(|_| scope.spawn(budget::inherit(|| work(&queue)))).collect();
         let mut done = work(&queue);
         done.extend(helpers.into_iter().filter_map(|helper| helper.join().ok()).flatten());
         done
@@ -285,7 +286,7 @@ impl Common<'_> {
             }
         };
         let left = std::thread::scope(|scope| {
-            let helpers: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+            let helpers: Vec<_> = (1..threads).map(|_| scope.spawn(budget::inherit(work))).collect();
             let mine = work();
             helpers.into_iter().fold(mine, |left, helper| left | helper.join().unwrap_or(true))
         });
@@ -350,7 +351,7 @@ impl Walked {
             }
         };
         let mut done = std::thread::scope(|scope| {
-            let helpers: Vec<_> = (1..THREADS).map(|_| scope.spawn(work)).collect();
+            let helpers: Vec<_> = (1..THREADS).map(|_| scope.spawn(budget::inherit(work))).collect();
             let mut done = work();
             done.extend(helpers.into_iter().filter_map(|helper| helper.join().ok()).flatten());
             done

@@ -10,6 +10,7 @@ use super::window::{BODY_BYTES, Window};
 use crate::base::blocks::{Head, Look, Witness};
 use crate::base::limits::RESYNCS_MAX;
 use crate::base::{Addr, Range, Why};
+use crate::os::budget;
 
 pub const PREVIOUS_IN_USE: u64 = 1;
 pub const IS_MMAPPED: u64 = 2;
@@ -119,6 +120,10 @@ impl<'a> Walker<'a> {
                 },
                 Err(broken) => broken,
             };
+            if let Err(why) = budget::check_now() {
+                region.map.put(broken.at, Code::UNRESOLVED);
+                return Err(Broken { at: broken.at, why });
+            }
             // What changed since its window was read is read again, from further and further back.
             let now = self.window.source().resident(range).filter(|_| rewinds < REWINDS_MAX);
             if let Some(resident) = now {

@@ -1,6 +1,8 @@
 //! The JVMs of this host as they come: each process is looked at when it is new, and again as long as it may still become a JVM.
 
+use crate::base::limits::{RECORD_FACTS, RECORD_FIND};
 use crate::base::{Known, Why};
+use crate::os::budget::{self, Pool};
 use crate::os::host;
 use crate::os::process::{Process, gap};
 use crate::record::writer::JvmFacts;
@@ -19,6 +21,8 @@ pub struct Found {
     known: HashMap<i32, Seen>,
     /// Processes that may not be looked at; they may be JVMs.
     pub hidden: usize,
+    /// The pid to go on with.
+    next: i32,
 }
 
 struct Seen {
@@ -30,14 +34,28 @@ struct Seen {
 }
 
 impl Found {
-    /// JVMs that were not known before. Of what is known nothing is read: there may be thousands of processes.
-    pub fn new_ones(&mut self) -> Known<Vec<Process>> {
-        let pids = host::pids().map_err(|error| gap("/proc", &error))?;
+    /// Hands on JVMs that were not known before. Of what is known nothing is read: there may be thousands of processes. When
+    /// the time is over, or `add` says so, the rest waits for the next time, which begins where this one ended.
+    pub fn new_ones(&mut self, mut add: impl FnMut(Process) -> bool) -> Known<()> {
+        let mut pids = host::pids().map_err(|error| gap("/proc", &error))?;
         let now = Instant::now();
         self.known.retain(|pid, _| pids.binary_search(pid).is_ok());
-        let found = pids.into_iter().filter_map(|pid| self.look(pid, now)).collect();
+        let first = pids.partition_point(|pid| *pid < self.next);
+        pids.rotate_left(first);
+        self.next = 0;
+        let mut pool = Pool::new(RECORD_FIND.0, RECORD_FIND.1);
+        for pid in pids {
+            if now.elapsed() > RECORD_FIND.0 || budget::is_signal_pending() {
+                self.next = pid;
+                break;
+            }
+            let found = pool.within(RECORD_FACTS, || self.look(pid, now));
+            if found.is_some_and(|process| !add(process)) {
+                break;
+            }
+        }
         self.hidden = self.known.values().filter(|seen| seen.is_hidden).count();
-        Ok(found)
+        Ok(())
     }
 
     /// A JVM ended: whoever has its number next is new.
@@ -67,7 +85,8 @@ impl Found {
 
 /// Who a JVM is, as far as it tells by now; of one that just starts, that is little.
 pub fn facts(process: &Process) -> JvmFacts {
-    match discover::one(process.pid).filter(|jvm| jvm.process.start_ticks == process.start_ticks) {
+    let one = budget::within(RECORD_FACTS, || discover::one(process.pid));
+    match one.filter(|jvm| jvm.process.start_ticks == process.start_ticks) {
         Some(jvm) => of(jvm),
         None => JvmFacts { pid: process.pid, start_ticks: process.start_ticks, ..JvmFacts::default() },
     }

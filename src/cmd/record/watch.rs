@@ -5,17 +5,25 @@ use super::output::Output;
 use super::watched::Watched;
 use crate::act::signals::{Waiting, Woken};
 use crate::cmd::Failure;
+use crate::base::limits::{RECORD_JVMS_MAX, RECORD_LAST, TargetLimits};
+use crate::base::{Gap, Why};
 use crate::os::process::Process;
-use crate::os::{cpu_time, host};
+use crate::os::{budget, cpu_time, host};
 use crate::record::Moment;
 use crate::record::figures::Figures;
-use crate::record::pace::{self, Budget};
+use crate::record::pace::{self, Budget, State};
+use crate::record::trust::Users;
 use crate::record::writer::{Ending, SCHEMA, Scope, Session, Writer};
 use crate::show::record::Recorded;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How often is looked for JVMs that started, at the least and at the most.
 const FIND_EVERY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(5));
+
+/// Looking for them rests this many times as long as it took.
+const FIND_REST: u32 = 9;
+/// What JVMs whose reading was given up may use together, as a part of what the others may.
+const SUSPECTS_SHARE: f64 = 0.1;
 
 /// What was asked for.
 #[derive(Clone, Copy, Debug)]
@@ -37,12 +45,18 @@ pub struct Watch {
     found: Found,
     next_find: Instant,
     budget: Budget,
+    /// What JVMs share whose reading was given up, and the users they belong to.
+    suspects: Budget,
+    users: Users,
     started: Instant,
     last: Moment,
     /// JVMs in all, those that the kernel killed for want of memory, and accounts.
     seen: usize,
     killed: usize,
     accounts: u64,
+    /// Accounts that took too long or too much.
+    given_up: u64,
+    is_full_said: bool,
     /// Looks at which the account was much older than was asked for.
     late: u64,
     cpu_before: Duration,
@@ -75,11 +89,15 @@ impl Watch {
             found: Found::default(),
             next_find: started,
             budget: Budget::new(asked.cpu_share),
+            suspects: Budget::new(asked.cpu_share * SUSPECTS_SHARE),
+            users: Users::default(),
             started,
             last: Moment { steady_ms: 0, wall_ms: started_ms },
             seen: 0,
             killed: 0,
             accounts: 0,
+            given_up: 0,
+            is_full_said: false,
             late: 0,
             cpu_before: cpu_time::own(),
             earned_at: started,
@@ -103,7 +121,7 @@ impl Watch {
         loop {
             self.round()?;
             if !self.asked.is_all && self.jvms.is_empty() {
-                return self.close();
+                return self.close(Woken::Ended);
             }
             let next =
                 self.jvms.iter().map(|jvm| jvm.next).chain(self.asked.is_all.then_some(self.next_find)).min();
@@ -111,7 +129,7 @@ impl Watch {
             let until = end.map_or(next, |end| next.min(end));
             let woken = waiting.until(until);
             if woken == Woken::Signal || end.is_some_and(|end| Instant::now() >= end) {
-                return self.close();
+                return self.close(woken);
             }
             if woken == Woken::Ended {
                 // The next look sees that it is gone.
@@ -143,16 +161,21 @@ impl Watch {
                 // It may be read again later; until then nothing is known, and nothing is said.
                 Err(_) => {}
             }
+            if budget::is_signal_pending() {
+                break;
+            }
             let interval = pace::interval(self.asked.every, jvm.is_near);
             // A round that came late does not make up for the lost ones.
             jvm.next = (jvm.next + interval).max(now + interval / 2);
         }
         // Who needs it most first: the budget may not do for all.
         let account_every = self.asked.account_every;
-        let urgency = |index: usize| self.jvms[index].state().urgency(account_every);
+        let urgency = |index: usize| self.state(index).urgency(account_every);
         looks.sort_by(|(one, ..), (other, ..)| urgency(*other).total_cmp(&urgency(*one)));
         for (index, at, figures) in looks {
-            self.sample(index, at, figures, false);
+            // What was seen is written, whatever comes; no account is begun any more.
+            let limits = (!budget::is_signal_pending()).then(|| self.limits(index));
+            self.sample(index, at, figures, limits, false);
         }
         for index in gone.into_iter().rev() {
             let jvm = self.jvms.remove(index);
@@ -165,45 +188,100 @@ impl Watch {
     }
 
     /// What a look saw at a moment, and the account, where it is due.
-    fn sample(&mut self, index: usize, at: Moment, mut figures: Figures, is_last: bool) {
+    fn sample(
+        &mut self,
+        index: usize,
+        at: Moment,
+        mut figures: Figures,
+        limits: Option<TargetLimits>,
+        is_last: bool,
+    ) {
         let read_at = moment(self.started);
-        let jvm = &mut self.jvms[index];
         let mut scope = Scope::Glance;
-        let state = jvm.state();
+        let state = self.state(index);
         self.late += u64::from(state.is_late(self.asked.account_every));
-        if is_last || state.is_due(self.asked.account_every, &self.budget) {
+        let shared = if state.suspect.is_some() { &self.suspects } else { &self.budget };
+        let is_due = is_last || state.is_due(self.asked.account_every, shared);
+        if let Some(limits) = limits.filter(|_| is_due) {
             let before = cpu_time::own();
-            if let Some(account) = jvm.account(read_at.steady_ms) {
-                figures.extend(account);
-                scope = Scope::Account;
-                self.accounts += 1;
+            let jvm = &mut self.jvms[index];
+            match jvm.account(read_at.steady_ms, limits) {
+                Ok(account) => {
+                    figures.extend(account);
+                    scope = Scope::Account;
+                    self.accounts += 1;
+                }
+                Err(gap) => self.note_given_up(index, at, &gap),
             }
+            let jvm = &mut self.jvms[index];
+            let is_suspect = state.suspect.is_some() || jvm.trust.failures > 0;
             if let Some(facts) = jvm.learn() {
                 self.writer.learn(jvm.number, facts);
             }
             // The next of this round is to know it.
             let used = cpu_time::own().saturating_sub(before);
-            self.budget.spend(used);
+            if is_suspect { self.suspects.spend(used) } else { self.budget.spend(used) }
             self.cpu_before += used;
         }
-        let number = jvm.number;
-        self.writer.sample(number, at, scope, &figures);
+        self.writer.sample(self.jvms[index].number, at, scope, &figures);
+    }
+
+    fn state(&self, index: usize) -> State {
+        let jvm = &self.jvms[index];
+        let state = jvm.state();
+        let of_user = jvm.uid.map_or(0, |uid| self.users.failures(uid));
+        let is_unknown = state.since.is_none() && self.asked.is_all && of_user > 0;
+        State { suspect: state.suspect.or(is_unknown.then_some(Duration::ZERO)), ..state }
+    }
+
+    fn limits(&self, index: usize) -> TargetLimits {
+        if self.asked.is_all { self.jvms[index].trust.limits() } else { budget::limits() }
+    }
+
+    /// A JVM whose account took too long or too much is named, with when it is tried again.
+    fn note_given_up(&mut self, index: usize, at: Moment, gap: &Gap) {
+        let jvm = &self.jvms[index];
+        if !gap.why.is_given_up() || gap.why == Why::Interrupted {
+            return;
+        }
+        if let Some(uid) = jvm.uid {
+            self.users.failed(uid);
+        }
+        let again = jvm.trust.wait().as_secs();
+        let text = format!("pid {}: no account: {gap}; the next attempt is in {again} s", jvm.process.pid);
+        self.given_up += 1;
+        eprintln!("marusa: {text}");
+        self.writer.note(at, &text);
     }
 
     /// Time that went by earns, and CPU time that was used since the last round is paid.
     fn earn(&mut self) {
         let (now, cpu) = (Instant::now(), cpu_time::own());
-        self.budget.earn(now.duration_since(self.earned_at));
+        let passed = now.duration_since(self.earned_at);
+        self.budget.earn(passed);
+        self.suspects.earn(passed);
         self.budget.spend(cpu.saturating_sub(self.cpu_before));
         (self.earned_at, self.cpu_before) = (now, cpu);
     }
 
     fn find(&mut self) {
         // What can not be listed now is listed the next time.
-        for process in self.found.new_ones().unwrap_or_default() {
+        let started = Instant::now();
+        let mut found = std::mem::take(&mut self.found);
+        let _ = found.new_ones(|process| {
             self.add(process);
+            self.jvms.len() < RECORD_JVMS_MAX
+        });
+        self.found = found;
+        if self.jvms.len() >= RECORD_JVMS_MAX && !self.is_full_said {
+            self.is_full_said = true;
+            let text = format!("{RECORD_JVMS_MAX} JVMs are recorded at once; others are left out while these run");
+            eprintln!("marusa: {text}");
+            self.writer.note(moment(self.started), &text);
         }
-        self.next_find = Instant::now() + self.asked.every.clamp(FIND_EVERY.0, FIND_EVERY.1);
+        // However many processes come: looking for JVMs takes a tenth of the time.
+        let rest = started.elapsed() * FIND_REST;
+        self.next_find = Instant::now() + self.asked.every.clamp(FIND_EVERY.0, FIND_EVERY.1).max(rest);
     }
 
     fn note_jump(&mut self, at: Moment) {
@@ -231,13 +309,15 @@ impl Watch {
         if bytes.is_empty() { Ok(()) } else { self.output.write(bytes).map_err(stopped) }
     }
 
-    fn close(&mut self) -> anyhow::Result<()> {
+    /// After a signal the last account is read only if that is quick.
+    fn close(&mut self, woken: Woken) -> anyhow::Result<()> {
+        let limits = if woken == Woken::Signal { RECORD_LAST } else { budget::limits() };
         // What it came to: of all JVMs of a host it would take too long.
         if !self.asked.is_all {
             for index in 0..self.jvms.len() {
                 let at = moment(self.started);
                 if let Ok(figures) = self.jvms[index].look() {
-                    self.sample(index, at, figures, true);
+                    self.sample(index, at, figures, Some(limits), true);
                 }
             }
         }
@@ -258,6 +338,7 @@ impl Watch {
             hidden: self.found.hidden,
             samples: self.writer.samples(),
             accounts: self.accounts,
+            given_up: self.given_up,
             late: self.late,
             cpu_share: self.asked.cpu_share,
             bytes: self.output.bytes(),

@@ -1,8 +1,10 @@
 //! One JVM that is recorded: what is kept open of it, what was seen last, and what a look at it gives.
 
 use super::found;
+use crate::base::limits::TargetLimits;
 use crate::base::{Bytes, Gap, Known, Range, Why, human};
 use crate::map::{self, Sums};
+use crate::os::budget;
 use crate::os::group_memory::{self, GroupMemory};
 use crate::os::peek::Peek;
 use crate::os::process::Process;
@@ -10,6 +12,7 @@ use crate::os::{cpu_time, pressure};
 use crate::record::figures::{self, Figures};
 use crate::record::glance;
 use crate::record::pace::{self, Limit, State};
+use crate::record::trust::Trust;
 use crate::record::writer::{Ending, JvmFacts};
 use crate::snapshot::{Want, take};
 use std::time::{Duration, Instant};
@@ -38,6 +41,8 @@ pub struct Watched {
     limit: Option<(Limit, Instant)>,
     pub is_near: bool,
     is_near_said: bool,
+    pub uid: Option<u32>,
+    pub trust: Trust,
 }
 
 #[derive(Clone, Copy)]
@@ -65,6 +70,8 @@ impl Watched {
             limit: None,
             is_near: false,
             is_near_said: false,
+            uid: None,
+            trust: Trust::default(),
         }
     }
 
@@ -75,6 +82,7 @@ impl Watched {
         if glance.status.resident_bytes.is_none() && !self.process.is_same() {
             return Err(Gap::new("the process", Why::Gone));
         }
+        self.uid = glance.status.uid.or(self.uid);
         self.resident = glance.status.resident_with_hugetlb_bytes().unwrap_or(self.resident);
         let mut seen = figures::of_status(&glance.status);
         // What can not be read now is not what it was.
@@ -122,23 +130,36 @@ impl Watched {
             resident_then: self.account.map_or(0, |account| account.resident),
             resident_now: self.resident,
             is_near: self.is_near,
+            suspect: (self.trust.failures > 0).then(|| self.trust.wait()),
         }
     }
 
-    /// The account. `None`: it could not be read; the look stays.
-    pub fn account(&mut self, at_ms: u64) -> Option<Figures> {
+    /// The account. Without one the look stays.
+    pub fn account(&mut self, at_ms: u64, limits: TargetLimits) -> Known<Figures> {
         let (start, cpu) = (Instant::now(), cpu_time::own());
-        // Torn or not: the next one comes soon.
-        let read = take::take_once(&self.process, Want::default()).ok().map(|snapshot| {
-            let account = map::join(&snapshot);
-            let counters = snapshot.jvm.as_ref().ok().and_then(glance::counters_of);
-            (Sums::of(&snapshot, &account), account.gaps.len(), counters)
-        });
+        let read = budget::within(limits, || self.read());
         let cost = cpu_time::own().saturating_sub(cpu);
-        self.account = Some(Account { at: start, cost, resident: self.resident });
+        self.account = Some(Account { at: Instant::now(), cost, resident: self.resident });
+        match &read {
+            Ok(_) => self.trust.succeeded(),
+            Err(gap) if gap.why.is_given_up() && gap.why != Why::Interrupted => self.trust.failed(),
+            Err(_) => {}
+        }
         let (sums, gaps, counters) = read?;
         self.counters = counters;
-        Some(figures::of_account(&sums, at_ms, start.elapsed().as_micros() as u64, gaps))
+        Ok(figures::of_account(&sums, at_ms, start.elapsed().as_micros() as u64, gaps))
+    }
+
+    fn read(&self) -> Known<(Sums, usize, Option<Range>)> {
+        // Torn or not: the next one comes soon.
+        let snapshot = take::take_once(&self.process, Want::default())?;
+        // A part of an account looks as if areas had shrunk.
+        if let Some(gap) = snapshot.os.gaps.iter().find(|gap| gap.why.is_given_up()) {
+            return Err(gap.clone());
+        }
+        let account = map::join(&snapshot);
+        let counters = snapshot.jvm.as_ref().ok().and_then(glance::counters_of);
+        Ok((Sums::of(&snapshot, &account), account.gaps.len(), counters))
     }
 
     /// Who it is, where that is better known now.

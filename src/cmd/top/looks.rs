@@ -1,8 +1,10 @@
 //! The thread that looks at JVMs, round by round, and tells what it saw.
 
+use crate::base::limits::TOP_SLOW;
 use crate::base::{Gap, Why};
 use crate::map;
 use crate::measure::look::{Account, Look};
+use crate::os::budget::{self, Pool};
 use crate::os::cpu_time;
 use crate::os::process::Process;
 use crate::show::tui::News;
@@ -71,17 +73,18 @@ impl Looking {
         let jvms = match self.pid {
             Some(pid) => discover::one(pid).into_iter().collect(),
             None => match discover::list_names() {
-                Ok(jvms) => jvms,
+                Ok(listing) => listing.jvms,
                 Err(gap) => {
                     return tell(News::Failed(format!("the JVMs of this host can not be listed: {gap}")));
                 }
             },
         };
         let mut pids = Vec::new();
+        let mut pool = Pool::new(TOP_SLOW.0, TOP_SLOW.1);
         for jvm in &jvms {
             pids.push(jvm.process.pid);
             if only.is_none_or(|pid| pid == jvm.process.pid)
-                && let Some(look) = look(jvm, since)
+                && let Some(look) = pool.within(budget::limits(), || look(jvm, since))
             {
                 tell(News::Looked(Box::new(look)))?;
             }
@@ -111,6 +114,10 @@ fn look(jvm: &Jvm, since: Instant) -> Option<Look> {
     };
     match snapshot::take_once(&process, Want::default()) {
         Ok(snapshot) => {
+            if let Some(gap) = snapshot.os.gaps.iter().find(|gap| gap.why.is_given_up()) {
+                look.account = Err(gap.clone());
+                return Some(look);
+            }
             let map = map::join(&snapshot);
             look.runtime = runtime(&snapshot);
             look.kernel_resident_bytes = map.balance.kernel_resident.or(look.kernel_resident_bytes);

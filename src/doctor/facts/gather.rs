@@ -2,11 +2,12 @@
 //! others as they are: it is noted with the JVM's pid.
 
 use super::{Facts, HostFacts, JvmFacts};
-use crate::base::limits::DOCTOR_JVMS_MAX;
+use crate::base::limits::{DOCTOR_JVMS_MAX, DOCTOR_SLOW, TARGET_LISTED};
 use crate::base::{Bytes, Gap, Known, Why};
 use crate::os::access;
+use crate::os::budget::{self, Pool};
 use crate::os::process::{OpenError, Process};
-use crate::snapshot::discover::{self, Jvm};
+use crate::snapshot::discover::{self, Jvm, Listing};
 use crate::snapshot::{Snapshot, page_settings::PageSettings};
 use std::time::{Duration, Instant};
 
@@ -86,7 +87,8 @@ pub fn gather(who: Who, watch: Duration, me: &Process) -> Gathered {
         Who::Nobody => {}
         Who::One(process) => {
             let patient = discover::one(process.pid).as_ref().map(Patient::of);
-            gathered.read(patient.unwrap_or_else(|| unknown(process.pid)), Ok(process));
+            let mut alone = Pool::new(budget::limits().time, budget::limits().time);
+            gathered.read(patient.unwrap_or_else(|| unknown(process.pid)), Ok(process), &mut alone);
         }
         Who::All => gathered.read_all(),
     }
@@ -114,15 +116,20 @@ pub fn kept(snapshot: Snapshot) -> Gathered {
 
 impl Gathered {
     fn read_all(&mut self) {
-        let (jvms, hidden) = discover::list().unwrap_or_else(|gap| {
+        let listing = discover::list(TARGET_LISTED).unwrap_or_else(|gap| {
             self.unlisted = Some(gap);
-            (Vec::new(), 0)
+            Listing::default()
         });
-        self.hidden = hidden;
-        self.read_listed(&jvms);
+        self.hidden = listing.hidden;
+        self.read_listed(&listing.jvms);
+        // Whether it is a JVM was not found out.
+        let is_listed = |pid: i32| listing.jvms.binary_search_by_key(&pid, |jvm| jvm.process.pid).is_ok();
+        let unlisted = listing.given_up.into_iter().filter(|(pid, _)| !is_listed(*pid));
+        self.patients.extend(unlisted.map(|(pid, gap)| Patient { unread: Some(gap), ..unknown(pid) }));
     }
 
     fn read_listed(&mut self, jvms: &[Jvm]) {
+        let mut pool = Pool::new(DOCTOR_SLOW.0, DOCTOR_SLOW.1);
         for (index, jvm) in jvms.iter().enumerate() {
             let opened = match index < DOCTOR_JVMS_MAX {
                 true => Process::open(jvm.process.pid).map_err(|error| unopened(&error)),
@@ -134,13 +141,18 @@ impl Gathered {
                 true => Ok(process),
                 false => Err(Gap::new("the JVM", Why::Gone)),
             });
-            self.read(Patient::of(jvm), same);
+            self.read(Patient::of(jvm), same, &mut pool);
         }
     }
 
-    fn read(&mut self, patient: Patient, process: Known<Process>) {
+    fn read(&mut self, patient: Patient, process: Known<Process>, pool: &mut Pool) {
         let read = process.and_then(|process| {
-            JvmFacts::read(&process).map_err(|gap| match gap.why {
+            let read = pool.within(budget::limits(), || {
+                let facts = JvmFacts::read(&process)?;
+                // A rule must not judge what was read in part.
+                budget::ended().map_or(Ok(facts), Err)
+            });
+            read.map_err(|gap| match gap.why {
                 Why::Denied => gap.hint(access::refused(&process)),
                 _ => gap,
             })
@@ -229,8 +241,9 @@ mod tests {
     fn one_that_ended_is_said_and_the_others_are_read() {
         let me = || Process::open(std::process::id() as i32).expect("myself");
         let mut gathered = Gathered::default();
-        gathered.read(unknown(7), Err(unopened(&OpenError::None(7))));
-        gathered.read(unknown(me().pid), Ok(me()));
+        let mut pool = Pool::new(DOCTOR_SLOW.0, DOCTOR_SLOW.1);
+        gathered.read(unknown(7), Err(unopened(&OpenError::None(7))), &mut pool);
+        gathered.read(unknown(me().pid), Ok(me()), &mut pool);
         assert_eq!(gathered.patients[0].unread.as_ref().map(|gap| gap.why), Some(Why::Gone));
         assert_eq!((gathered.patients[1].unread.clone(), gathered.facts.jvms.len()), (None, 1));
     }

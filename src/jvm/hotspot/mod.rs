@@ -31,6 +31,7 @@ pub mod window;
 
 use super::types::{CodeHeapView, Extent, How, JvmView, Kind};
 use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
+use crate::os::budget;
 use crate::os::elf::Image;
 use crate::os::target::NoSymbols;
 use crate::os::{Memory, Target};
@@ -163,10 +164,10 @@ fn while_code_is_walked<T>(
     };
     let (code, rest) = match vm.memory().another() {
         Some(other) => std::thread::scope(|scope| {
-            let walking = scope.spawn(|| {
+            let walking = scope.spawn(budget::inherit(|| {
                 let other = other;
                 walk(other.as_ref())
-            });
+            }));
             let rest = rest(vm, found);
             (walking.join().ok(), rest)
         }),

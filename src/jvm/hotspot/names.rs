@@ -1,11 +1,13 @@
 //! Thousands of names, read from the target and looked up by a few: the fields, types, constants and flags of the VM.
 //!
 //! All texts lie in one string and each table in one vector, found by a hash in open addressing: a `HashMap` of `String`s
-//! costs an allocation and a slow hash for each name, and took most of the time of opening a VM.
+//! costs an allocation for each name. The names are the target's, so the hash has a key that the target does not know
+//! (SipHash, as `HashMap` uses it): with a fixed one, 20,000 names of one hash took minutes. Texts have a bound in all.
 
-use crate::base::limits::C_STRING_BYTES_MAX;
-use crate::base::{Addr, PAGE};
-use crate::os::{Fault, Memory};
+use crate::base::limits::{C_STRING_BYTES_MAX, VM_TEXTS_BYTES_MAX};
+use crate::base::{Addr, PAGE, Why};
+use crate::os::{Fault, Memory, budget};
+use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// Few names are longer.
 const PIECE_BYTES: u64 = 96;
@@ -33,15 +35,24 @@ impl Texts {
         self.0.get(text.start as usize..text.end as usize).unwrap_or_default()
     }
 
-    /// Takes the C string at `at` over, as `Memory::c_string` gives it.
+    /// Copies the C string at `at`, as `Memory::c_string` gives it.
     pub fn read(&mut self, memory: &dyn Memory, at: Addr) -> Result<Text, Fault> {
+        self.read_at_most(memory, at, C_STRING_BYTES_MAX)
+    }
+
+    /// As `read`, for a string that is at most `bytes_max` long.
+    pub fn read_at_most(&mut self, memory: &dyn Memory, at: Addr, bytes_max: usize) -> Result<Text, Fault> {
+        budget::check().map_err(|why| Fault { at, why })?;
+        if self.0.len() > VM_TEXTS_BYTES_MAX {
+            return Err(Fault { at, why: Why::OverLimit });
+        }
         let mut piece = [0; PIECE_BYTES as usize];
         // Never past the end of a page, the next one may be absent.
         let piece = &mut piece[..(PAGE - at.0 % PAGE).min(PIECE_BYTES) as usize];
         let is_read = !memory.keeps_what_is_read() && memory.read(at, piece).is_ok();
         match piece.iter().position(|byte| *byte == 0).filter(|_| is_read) {
             Some(end) => Ok(self.push(&String::from_utf8_lossy(&piece[..end]))),
-            None => Ok(self.push(&memory.c_string(at, C_STRING_BYTES_MAX)?)),
+            None => Ok(self.push(&memory.c_string(at, bytes_max)?)),
         }
     }
 }
@@ -52,6 +63,7 @@ pub struct Table<T> {
     entries: Vec<Entry<T>>,
     /// A power of two of them, at most half in use: the place in `entries` plus one, or 0.
     slots: Vec<u32>,
+    key: RandomState,
 }
 
 #[derive(Debug)]
@@ -64,7 +76,7 @@ struct Entry<T> {
 
 impl<T> Default for Table<T> {
     fn default() -> Table<T> {
-        Table { entries: Vec::new(), slots: vec![0; SLOTS_MIN] }
+        Table { entries: Vec::new(), slots: vec![0; SLOTS_MIN], key: RandomState::new() }
     }
 }
 
@@ -78,7 +90,7 @@ impl<T> Table<T> {
         if self.entries.len() * 2 >= self.slots.len() {
             self.grow();
         }
-        let hash = hash(texts.get(owner), texts.get(name));
+        let hash = self.hash(texts.get(owner), texts.get(name));
         let slot = self.slot(texts, hash, texts.get(owner), texts.get(name));
         let entry = Entry { hash, owner, name, value };
         match self.slots[slot] {
@@ -91,7 +103,7 @@ impl<T> Table<T> {
     }
 
     pub fn get(&self, texts: &Texts, owner: &str, name: &str) -> Option<&T> {
-        let place = self.slots[self.slot(texts, hash(owner, name), owner, name)] as usize;
+        let place = self.slots[self.slot(texts, self.hash(owner, name), owner, name)] as usize;
         self.entries.get(place.checked_sub(1)?).map(|entry| &entry.value)
     }
 
@@ -113,6 +125,15 @@ impl<T> Table<T> {
         slot
     }
 
+    fn hash(&self, owner: &str, name: &str) -> u64 {
+        let mut hasher = self.key.build_hasher();
+        hasher.write(owner.as_bytes());
+        // No byte of UTF-8: "a" and "bc" are not "ab" and "c".
+        hasher.write_u8(0xff);
+        hasher.write(name.as_bytes());
+        hasher.finish()
+    }
+
     fn grow(&mut self) {
         self.slots = vec![0; self.slots.len() * 4];
         let last = self.slots.len() - 1;
@@ -124,22 +145,6 @@ impl<T> Table<T> {
             self.slots[slot] = index as u32 + 1;
         }
     }
-}
-
-/// Multiplication by 2^64 divided by the golden ratio spreads what 8 bytes say. It need not withstand an attacker: a
-/// hostile process can make the look-ups slow at worst, and the number of names is bounded.
-fn hash(owner: &str, name: &str) -> u64 {
-    let mix = |hash: u64, word: u64| {
-        let spread = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        spread ^ (spread >> 32)
-    };
-    let mut hash = owner.len() as u64;
-    for text in [owner, name] {
-        let (words, rest) = text.as_bytes().as_chunks::<8>();
-        hash = words.iter().fold(hash, |hash, word| mix(hash, u64::from_le_bytes(*word)));
-        hash = mix(hash, rest.iter().fold(1, |word, byte| word << 8 | u64::from(*byte)));
-    }
-    hash
 }
 
 #[cfg(test)]
@@ -164,6 +169,44 @@ mod tests {
         assert!((0..1000).all(is_found));
         assert_eq!(table.get(&texts, "C", &name(1)), None);
         assert_eq!(table.iter(&texts).count(), 1000);
+    }
+
+    /// What each name had as hash when the hash had no key: multiplication by 2^64 divided by the golden ratio.
+    fn mix(hash: u64, word: u64) -> u64 {
+        let spread = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        spread ^ (spread >> 32)
+    }
+
+    #[test]
+    fn names_that_were_made_to_collide_lie_apart() {
+        let (mut texts, mut table) = (Texts::default(), Table::default());
+        let is_text = |word: &u64| word.to_le_bytes().iter().all(|byte| (1..128).contains(byte));
+        let words = (0..).map(|number: u64| number | 0x0101_0101_0101_0101).filter(is_text);
+        // The second word makes up for what the first did, as in tests/native/hostile_jvm.c.
+        let pairs = words.filter_map(|first| Some((first, mix(0, first) ^ 0x5a5a)).filter(|(_, word)| is_text(word)));
+        let mut longest = 0;
+        for (first, second) in pairs.take(500) {
+            assert_eq!(mix(mix(0, first), second), mix(0, 0x5a5a));
+            let bytes = [first.to_le_bytes(), second.to_le_bytes()].concat();
+            let name = texts.push(std::str::from_utf8(&bytes).expect("ASCII"));
+            let hash = table.hash("", texts.get(name));
+            let home = hash as usize & (table.slots.len() - 1);
+            table.insert(&texts, Text::default(), name, ());
+            let place = table.slot(&texts, hash, "", texts.get(name));
+            longest = longest.max(place.saturating_sub(home.min(place)));
+        }
+        assert!(longest < 100, "{longest} slots were looked at for one of 500 names");
+    }
+
+    #[test]
+    fn texts_have_a_bound_in_all() {
+        let mut memory = Pieces::default();
+        memory.put(Addr(0x1000), &[vec![b'x'; 4000], vec![0]].concat());
+        let mut texts = Texts::default();
+        let most = VM_TEXTS_BYTES_MAX / 4000 + 2;
+        let read = (0..2 * most).map_while(|_| texts.read(&memory, Addr(0x1000)).ok()).count();
+        assert!((most - 2..=most).contains(&read), "{read}");
+        assert!(texts.read_at_most(&memory, Addr(0x1000), 100).is_err());
     }
 
     #[test]

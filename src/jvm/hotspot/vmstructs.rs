@@ -5,7 +5,7 @@
 //! many entries, so every look-up may end in a gap that names what is missing.
 
 use super::names::{Table, Text, Texts};
-use crate::base::limits::VMSTRUCTS_ENTRIES_MAX;
+use crate::base::limits::{VM_NAME_BYTES_MAX, VMSTRUCTS_ENTRIES_MAX};
 use crate::base::{Addr, Gap, Known, Why};
 use crate::os::elf::{Exports, Image};
 use crate::os::{Fault, Memory};
@@ -186,7 +186,7 @@ impl Entry<'_> {
     }
     /// The text that the pointer at `offset` points to.
     fn text(&self, offset: u64, texts: &mut Texts) -> Result<Text, Fault> {
-        texts.read(self.memory, self.addr(offset)?)
+        texts.read_at_most(self.memory, self.addr(offset)?, VM_NAME_BYTES_MAX)
     }
 }
 
@@ -209,7 +209,7 @@ impl Reader<'_> {
             let owner_at = entry.addr(type_name)?;
             let owner = match last {
                 Some((at, owner)) if at == owner_at => owner,
-                _ => texts.read(self.memory, owner_at)?,
+                _ => texts.read_at_most(self.memory, owner_at, VM_NAME_BYTES_MAX)?,
             };
             last = Some((owner_at, owner));
             let name = entry.text(field_name, texts)?;
@@ -230,7 +230,7 @@ impl Reader<'_> {
         self.each("gHotSpotVMTypes", "gHotSpotVMTypeEntryArrayStride", name, |entry| {
             let superclass = match entry.addr(superclass)? {
                 Addr::NULL => None,
-                at => Some(texts.read(self.memory, at)?),
+                at => Some(texts.read_at_most(self.memory, at, VM_NAME_BYTES_MAX)?),
             };
             let bytes = entry.u64(size)?;
             let name = entry.text(name, texts)?;

@@ -3,6 +3,7 @@
 use super::files::Found;
 use super::headers::Load;
 use crate::base::{Addr, Range, Why};
+use crate::os::budget;
 use crate::os::file_bytes::FileBytes;
 use crate::os::maps::{Mapping, find_mapping};
 use crate::os::memory::{Bulk, Fault, Memory};
@@ -52,6 +53,7 @@ impl<'a> CoreMemory<'a> {
     }
 
     fn read_all(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
+        budget::check().map_err(|why| Fault { at, why })?;
         if at.0.checked_add(into.len() as u64).is_none() {
             return Err(Fault { at, why: Why::BadData(at) });
         }
