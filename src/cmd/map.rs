@@ -7,6 +7,7 @@ use crate::jvm::hotspot::find;
 use crate::map;
 use crate::os::access;
 use crate::os::core::Core;
+use crate::os::input_file;
 use crate::os::maps::Mapping;
 use crate::os::process::{OpenError, Process};
 use crate::show::units::human;
@@ -14,7 +15,6 @@ use crate::show::{json, text};
 use crate::snapshot::file::{FileError, Frozen};
 use crate::snapshot::resolve::{self, ResolveError};
 use crate::snapshot::{self, Snapshot, Want};
-use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write, stdout};
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
@@ -177,8 +177,9 @@ fn take(args: &MapArgs) -> anyhow::Result<(Snapshot, Read)> {
 
 /// The snapshot that a file keeps: a frozen one, or a core, which is what begins as an ELF file or a packed one does.
 pub(super) fn thaw(path: &Path) -> anyhow::Result<Snapshot> {
-    let unreadable = |error: FileError| Failure::target(format!("{}: {error}", path.display()));
-    let mut file = BufReader::new(File::open(path).map_err(|error| unreadable(error.into()))?);
+    let unreadable = |error: FileError| Failure::target(format!("cannot read {}: {error}", path.display()));
+    let opened = input_file::open(path);
+    let mut file = BufReader::new(opened.map_err(|error| unreadable(error.into()))?);
     if Core::begins_like_one(file.fill_buf().map_err(|error| unreadable(error.into()))?) {
         return of_core(path);
     }
@@ -186,7 +187,7 @@ pub(super) fn thaw(path: &Path) -> anyhow::Result<Snapshot> {
 }
 
 fn of_core(path: &Path) -> anyhow::Result<Snapshot> {
-    let failed = |error: String| Failure::target(format!("{}: {error}", path.display()));
+    let failed = |error: String| Failure::target(format!("cannot read {}: {error}", path.display()));
     let core = Core::open(path).map_err(|error| failed(error.to_string()))?;
     snapshot::core::read(&core).map_err(|error| failed(error.to_string()))
 }

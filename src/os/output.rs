@@ -2,6 +2,7 @@
 //! open. A terminal, a pipe, or a file that may not be read is left alone: opening those could do something.
 
 use super::host;
+use super::input_file;
 use super::process::Process;
 use crate::base::limits::{OPEN_FILES_MAX, OUTPUT_BYTES_MAX};
 use std::collections::HashSet;
@@ -106,10 +107,7 @@ fn fits(name: &str, pattern: &str) -> bool {
 
 /// A file that the user names; regular ones only.
 pub fn file(path: &Path, process: &Process) -> io::Result<Said> {
-    if !std::fs::metadata(path)?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "no regular file"));
-    }
-    read(File::open(path)?, path.display().to_string(), process)
+    read(input_file::open(path)?, path.display().to_string(), process)
 }
 
 fn read(mut file: File, name: String, process: &Process) -> io::Result<Said> {

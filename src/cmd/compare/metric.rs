@@ -6,9 +6,7 @@ use crate::experiment::metrics::series::{self, Series};
 use crate::experiment::metrics::{Better, Source, Spec, jmh, lines};
 use crate::experiment::trial_record::{Figure, Trial};
 use crate::experiment::warm_up;
-use crate::os::http;
-use std::fs::File;
-use std::io::Read;
+use crate::os::{http, input_file};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -130,7 +128,6 @@ fn of_jmh(file: &Path, started: SystemTime, trial: &mut Trial) -> Known<()> {
 }
 
 pub fn text(path: &Path) -> String {
-    let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(OUTPUT_BYTES_MAX).read_to_end(&mut bytes));
-    read.map(|_| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+    let bytes = input_file::start(path, OUTPUT_BYTES_MAX).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
 }

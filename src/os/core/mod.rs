@@ -15,13 +15,13 @@ pub mod view;
 
 pub use memory::{CoreMemory, CoreSymbols};
 
+use super::input_file;
 use super::target::OsView;
 use crate::base::{Gap, PAGE, rfc3339};
 use extents::Extents;
 use files::Files;
 use headers::Headers;
 use notes::Notes;
-use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::time::SystemTime;
@@ -29,7 +29,7 @@ use std::time::SystemTime;
 /// Why a file can not be asked.
 #[derive(Debug, thiserror::Error)]
 pub enum CoreError {
-    #[error("it can not be read: {0}")]
+    #[error("{0}")]
     Io(#[from] io::Error),
     #[error("it is packed: unpack it first, with `{0} FILE` or `coredumpctl dump PID -o FILE`")]
     Packed(&'static str),
@@ -75,7 +75,7 @@ impl Core {
     }
 
     pub fn open(path: &Path) -> Result<Core, CoreError> {
-        let file = File::open(path)?;
+        let file = input_file::open(path)?;
         let metadata = file.metadata()?;
         if metadata.len() == 0 {
             return Err(CoreError::Damaged("it is empty".to_string()));
@@ -101,14 +101,27 @@ impl Core {
     ) -> Result<Core, CoreError> {
         let headers = Headers::parse(bytes.all())?;
         let mut notes = Notes::default();
+        let mut done = 0;
         for (at, length) in &headers.notes {
-            notes.add(headers::slice(bytes.all(), *at, *length).unwrap_or(&[]));
+            // Headers may name the same bytes a thousand times: what was read is not read again.
+            let end = at.saturating_add(*length);
+            let from = done.max(*at);
+            if from == *at {
+                notes.add(headers::slice(bytes.all(), from, end - from).unwrap_or(&[]));
+            } else {
+                notes.damaged += 1;
+            }
+            done = done.max(end);
         }
+        notes.sort();
         if notes.auxiliary_value(notes::AT_PAGESZ).is_some_and(|bytes| bytes != PAGE) {
             return Err(CoreError::Machine("a machine with another page size".to_string()));
         }
         if headers.loads.is_empty() {
             return Err(CoreError::Damaged("it has no memory".to_string()));
+        }
+        if headers.overlap_in_file(bytes.all().len() as u64) {
+            return Err(CoreError::Damaged("its segments claim more bytes than it has".to_string()));
         }
         let mut view = view::build(bytes.all(), &headers, &notes, &extents);
         let held = CoreMemory::of(bytes.all(), &headers.loads, &[], &[]);
