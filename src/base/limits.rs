@@ -196,6 +196,8 @@ pub const COUNTERS_MAX: usize = 4_000_000;
 /// A receipt of `pages collapse`: its length, and the blocks of 2 MiB that it may name (8 TiB).
 pub const RECEIPT_BYTES_MAX: u64 = 256 << 20;
 pub const RECEIPT_BLOCKS_MAX: usize = 4 << 20;
+/// Blocks that all lines of a receipt name together: each block when it is begun, when it is done and when it is split again.
+pub const RECEIPT_BLOCKS_NAMED_MAX: u64 = 8 * RECEIPT_BLOCKS_MAX as u64;
 /// Lines of a JVM's log that are searched for messages, and different messages that are kept.
 pub const LOG_LINES_MAX: usize = 200_000;
 pub const LOG_MESSAGES_MAX: usize = 64;
@@ -267,3 +269,41 @@ pub const SYMBOL_BYTES_MAX: u64 = 64 << 20;
 pub const SEARCHED_FILE_BYTES_MAX: u64 = 1 << 30;
 /// One note of a core. The kernel's own longest is the list of mapped files, 16 MiB at most (kernel.core_file_note_size_limit).
 pub const CORE_ONE_NOTE_BYTES_MAX: u64 = 64 << 20;
+/// Files that the user names, which may come from a stranger. What is unpacked of one, and the memory that what was read of it
+/// takes, is at most `INPUT_FACTOR` times its length and `INPUT_BYTES_FREE` more, each. A frozen JVM unpacks to 8 times its
+/// file, the series of a recording take some 20 times theirs; deflate alone reaches 1,030.
+pub const INPUT_FACTOR: u64 = 64;
+pub const INPUT_BYTES_FREE: u64 = 32 << 20;
+/// The whole process, while it reads such a file and prints what is in it: at most `INPUT_PROCESS_FACTOR` times the length of
+/// the file and `INPUT_PROCESS_BYTES_FREE`, its own program included. tests/strangers measures this.
+pub const INPUT_PROCESS_FACTOR: u64 = 2_048;
+pub const INPUT_PROCESS_BYTES_FREE: u64 = 512 << 20;
+/// A frozen file: its unpacked bytes. Each mapping takes more than 4 bytes of a packed file and each run of pages more than 1:
+/// their addresses differ.
+pub const FROZEN_UNPACKED_BYTES_MAX: u64 = 2 << 30;
+pub const FROZEN_PIECE_BYTES_MAX: u64 = 1 << 20;
+pub const FROZEN_MAPPINGS_FREE: u64 = 65_536;
+pub const FROZEN_BYTES_PER_MAPPING: u64 = 4;
+pub const FROZEN_RUNS_FREE: u64 = 262_144;
+/// Devices whose files are shared memory; a host has a handful. And the largest page: aarch64 has 16 GiB with pages of 64 KiB.
+pub const FROZEN_SHMEM_DEVICES_MAX: usize = 256;
+pub const PAGE_BYTES_MAX: u64 = 16 << 30;
+/// Files of one recording together.
+pub const RECORDING_BYTES_MAX: u64 = 16 << 30;
+/// Series of a JVM times its moments: readers look at each series at each moment. A file that claims more than this many, and
+/// this many for each of its bytes, is refused: a recorder writes some 10 bytes for a moment of 300 series.
+pub const RECORDING_FIGURES_FREE: u64 = 1 << 32;
+pub const RECORDING_FIGURES_PER_BYTE: u64 = 16_384;
+/// Figures of a recording that a report draws, 16 bytes each; of more, it draws every second moment, every third, and so on.
+/// And notes of the recorder that it draws, for all JVMs together.
+pub const REPORT_FIGURES_MAX: usize = 8 << 20;
+pub const REPORT_NOTES_MAX: usize = 1 << 20;
+/// The account of `marusa map --json` has some hundreds of kilobytes; 65,530 mappings listed make 30 MB.
+pub const ACCOUNT_JSON_BYTES_MAX: u64 = 256 << 20;
+/// A log of collections: a line takes some 100 bytes, a busy JVM writes 100 MB a day.
+pub const GC_LOG_BYTES_MAX: u64 = 256 << 20;
+/// What a comparison or a bench saved, and the trials in it: some kilobytes each.
+pub const SAVED_BYTES_MAX: u64 = 256 << 20;
+pub const SAVED_HEAD_BYTES_MAX: u64 = 16 << 20;
+/// A core: bytes of paths of mapped files, which one name may give to many mappings; the longest path has 4,096.
+pub const CORE_PATH_BYTES_MAX: usize = 4_096;

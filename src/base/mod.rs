@@ -3,6 +3,7 @@
 //! Nothing here does any input or output, and nothing here knows Java or malloc.
 
 mod addr;
+mod allowance;
 pub mod blocks;
 mod clock;
 mod covered;
@@ -11,6 +12,7 @@ pub mod limits;
 mod units;
 
 pub use addr::{Addr, Range, joined};
+pub use allowance::Allowance;
 pub use clock::rfc3339;
 pub use covered::Covered;
 pub use gap::{Gap, Known, Why};

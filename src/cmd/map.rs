@@ -11,6 +11,7 @@ use crate::os::access;
 use crate::os::budget;
 use crate::os::core::Core;
 use crate::os::host;
+use crate::os::input_file;
 use crate::os::maps::Mapping;
 use crate::os::process::{OpenError, Process};
 use crate::show::units::human;
@@ -18,7 +19,6 @@ use crate::show::{json, text};
 use crate::snapshot::file::{FileError, Frozen};
 use crate::snapshot::resolve::{self, ResolveError};
 use crate::snapshot::{self, Snapshot, Want};
-use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write, stdout};
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
@@ -188,8 +188,9 @@ fn take(args: &MapArgs) -> anyhow::Result<(Snapshot, Read)> {
 
 /// The snapshot that a file keeps: a frozen one, or a core, which is what begins as an ELF file or a packed one does.
 pub(super) fn thaw(path: &Path) -> anyhow::Result<Snapshot> {
-    let unreadable = |error: FileError| Failure::target(format!("{}: {error}", path.display()));
-    let mut file = BufReader::new(File::open(path).map_err(|error| unreadable(error.into()))?);
+    let unreadable = |error: FileError| Failure::target(format!("cannot read {}: {error}", path.display()));
+    let opened = input_file::open(path);
+    let mut file = BufReader::new(opened.map_err(|error| unreadable(error.into()))?);
     if Core::begins_like_one(file.fill_buf().map_err(|error| unreadable(error.into()))?) {
         return of_core(path);
     }
@@ -197,7 +198,7 @@ pub(super) fn thaw(path: &Path) -> anyhow::Result<Snapshot> {
 }
 
 fn of_core(path: &Path) -> anyhow::Result<Snapshot> {
-    let failed = |error: String| Failure::target(format!("{}: {error}", path.display()));
+    let failed = |error: String| Failure::target(format!("cannot read {}: {error}", path.display()));
     // Some programs map thousands of files.
     host::allow_open_files();
     let core = Core::open(path).map_err(|error| failed(error.to_string()))?;

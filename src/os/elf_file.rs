@@ -1,6 +1,6 @@
 //! The loadable segments of an ELF file on disk: what the loader will map of it, before anything is mapped. Layout: elf(5).
 
-use super::foreign;
+use super::input_file;
 use crate::base::Bytes;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -23,7 +23,7 @@ pub struct Segment {
 }
 
 pub fn segments(path: &Path) -> io::Result<Vec<Segment>> {
-    let mut file = foreign::open(path)?;
+    let mut file = input_file::open(path)?;
     let mut header = [0; HEADER_BYTES];
     file.read_exact(&mut header)?;
     let number = |bytes: &[u8], at: usize, length: usize| {

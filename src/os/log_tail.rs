@@ -1,7 +1,7 @@
 //! The lines that a program writes to a file from now on: its own log, which may say how fast it is. The program may put a
 //! FIFO or a device in its place at any time, so only a regular file is opened.
 
-use super::foreign;
+use super::input_file;
 use crate::base::{Gap, Known};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -25,7 +25,7 @@ impl LogTail {
     /// From the end of what is there.
     pub fn open(path: &Path) -> Known<LogTail> {
         let open = || -> io::Result<LogTail> {
-            let file = foreign::open(path)?;
+            let file = input_file::open(path)?;
             let facts = file.metadata()?;
             Ok(LogTail { path: path.into(), file, inode: facts.ino(), at: facts.len(), rest: Vec::new() })
         };
@@ -44,7 +44,7 @@ impl LogTail {
         self.take()?;
         let Ok(now) = std::fs::metadata(&self.path) else { return Ok(()) };
         if now.ino() != self.inode {
-            (self.file, self.inode, self.at) = (foreign::open(&self.path)?, now.ino(), 0);
+            (self.file, self.inode, self.at) = (input_file::open(&self.path)?, now.ino(), 0);
             self.rest.clear();
             self.take()?;
         }

@@ -3,6 +3,7 @@
 
 use super::foreign;
 use super::host;
+use super::input_file;
 use super::process::Process;
 use crate::base::limits::{OPEN_FILES_MAX, OUTPUT_BYTES_MAX};
 use std::collections::HashSet;
@@ -100,7 +101,7 @@ fn fits(name: &str, pattern: &str) -> bool {
 
 /// A file that the user names; regular ones only.
 pub fn file(path: &Path, process: &Process) -> io::Result<Said> {
-    read(foreign::open(path)?, path.display().to_string(), process)
+    read(input_file::open(path)?, path.display().to_string(), process)
 }
 
 fn read(mut file: File, name: String, process: &Process) -> io::Result<Said> {

@@ -3,6 +3,7 @@
 //! reason, of memory that was only searched for pointers nothing is kept that may be text.
 
 use super::budget;
+use super::flat::Flat;
 use super::maps::{Mapping, find_mapping};
 use super::memory::{Fault, Memory};
 use super::target::Symbols;
@@ -26,10 +27,28 @@ struct PartPage {
 #[derive(Default)]
 pub struct Sparse {
     pages: BTreeMap<u64, PartPage>,
+    /// In place of the pages, where all of it came from a file.
+    flat: Flat,
 }
 
 impl Sparse {
+    /// What a file holds.
+    pub fn of_file(flat: Flat) -> Sparse {
+        Sparse { pages: BTreeMap::new(), flat }
+    }
+
+    /// What came from a file is put into pages before it is changed.
+    fn unfold(&mut self) {
+        let flat = std::mem::take(&mut self.flat);
+        flat.pieces_from(Addr::NULL).for_each(|(at, bytes)| self.put_in_pages(at, bytes));
+    }
+
     pub fn put(&mut self, at: Addr, bytes: &[u8]) {
+        self.unfold();
+        self.put_in_pages(at, bytes);
+    }
+
+    fn put_in_pages(&mut self, at: Addr, bytes: &[u8]) {
         let mut done = 0;
         while done < bytes.len() {
             let Some(here) = at.0.checked_add(done as u64) else { return };
@@ -48,6 +67,10 @@ impl Sparse {
     /// `bytes` bytes from `at`, or those up to the page's end; all must be known.
     fn known_in_page(&self, at: Addr, bytes: usize) -> Result<&[u8], Fault> {
         budget::check().map_err(|why| Fault { at, why })?;
+        if !self.flat.is_empty() {
+            let needed = bytes.min((PAGE - at.0 % PAGE) as usize);
+            return self.flat.known(at).get(..needed).ok_or(not_recorded(at));
+        }
         let page = self.pages.get(&at.down_to(PAGE).0).ok_or(not_recorded(at))?;
         let from = (at.0 % PAGE) as usize;
         let end = (from + bytes).min(PAGE_BYTES);
@@ -64,6 +87,10 @@ impl Sparse {
 
     /// As `pieces`, from an address on.
     pub fn pieces_from(&self, from: Addr) -> impl Iterator<Item = (Addr, &[u8])> {
+        self.flat.pieces_from(from).chain(self.pieces_of_pages(from))
+    }
+
+    fn pieces_of_pages(&self, from: Addr) -> impl Iterator<Item = (Addr, &[u8])> {
         self.pages.range(from.down_to(PAGE).0..).flat_map(move |(start, page)| {
             let mut at = from.0.saturating_sub(*start) as usize;
             let mut pieces = Vec::new();
@@ -87,6 +114,7 @@ impl Sparse {
 
     /// Replaces what is known of `bytes` bytes from `at` by zeros.
     pub fn blank(&mut self, at: Addr, bytes: u64) {
+        self.unfold();
         for offset in 0..bytes {
             let Some(here) = at.0.checked_add(offset) else { return };
             if let Some(page) = self.pages.get_mut(&(here - here % PAGE)) {
@@ -111,6 +139,10 @@ impl Memory for Sparse {
     /// What is not known is 0: nothing there mattered, or it would have been noted. A fault would say more than that: what
     /// lies beside it in the same read could not be had either.
     fn read_once(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
+        if !self.flat.is_empty() {
+            self.flat.read_or_zeros(at, into);
+            return Ok(());
+        }
         let mut done = 0;
         while done < into.len() {
             let here = at.plus(done as u64);
@@ -127,6 +159,9 @@ impl Memory for Sparse {
 
     /// As the trait's, a page at once.
     fn c_string(&self, at: Addr, max_bytes: usize) -> Result<String, Fault> {
+        if !self.flat.is_empty() {
+            return self.flat.c_string(at, max_bytes);
+        }
         let mut found = Vec::new();
         while found.len() < max_bytes {
             let here = at.plus(found.len() as u64);
@@ -144,8 +179,11 @@ impl Memory for Sparse {
         Err(Fault { at, why: Why::BadData(at) })
     }
 
-    /// In one known piece; a page's end ends a piece too.
+    /// In one known piece; a page's end ends a piece too, except where all came from a file.
     fn find(&self, range: Range, needle: &[u8]) -> Option<Addr> {
+        if !self.flat.is_empty() {
+            return self.flat.find(range, needle);
+        }
         let first = range.start.down_to(PAGE).0;
         for (start, page) in self.pages.range(first..range.end.0) {
             for (offset, window) in page.bytes.windows(needle.len().max(1)).enumerate() {

@@ -6,6 +6,8 @@
 //! that is not known is skipped; a form that is not known is refused.
 
 use super::varint;
+use crate::base::Allowance;
+use crate::base::limits::INPUT_FACTOR;
 use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
 use flate2::{Compression, Crc};
@@ -62,6 +64,12 @@ pub enum FormError {
         "it is a recording of form {0}, and this marusa reads form 1: a newer marusa wrote it; read it with that one"
     )]
     Newer(u64),
+    #[error("its records unpack to more than {INPUT_FACTOR} times its length")]
+    Packed,
+    #[error("what its records describe takes more than {INPUT_FACTOR} times its length")]
+    Large,
+    #[error("it describes {keys} series at {moments} moments, more than its length allows")]
+    Figures { keys: usize, moments: usize },
 }
 
 /// Takes the first line off.
@@ -105,10 +113,12 @@ pub enum Next<'a> {
     End,
     /// No whole record: why.
     Torn(&'static str),
+    /// It unpacks to more than is allowed.
+    TooLarge,
 }
 
-/// Takes a record off the front; of a torn one, nothing is taken.
-pub fn next<'a>(from: &mut &'a [u8]) -> Next<'a> {
+/// Takes a record off the front; of a torn one, nothing is taken. What is unpacked is taken off the allowance of the file.
+pub fn next<'a>(from: &mut &'a [u8], allowance: &mut Allowance) -> Next<'a> {
     let start = *from;
     let mut rest = start;
     let Some((first, after)) = rest.split_first() else { return Next::End };
@@ -129,9 +139,10 @@ pub fn next<'a>(from: &mut &'a [u8]) -> Next<'a> {
     }
     let payload = match first & DEFLATED {
         0 => Cow::Borrowed(payload),
-        _ => match inflated(payload) {
+        _ => match inflated(payload, allowance) {
             Some(payload) => Cow::Owned(payload),
-            None => return Next::Torn("a record can not be unpacked"),
+            None if allowance.is_spent() => return Next::TooLarge,
+            None => return Next::Torn("a record cannot be unpacked"),
         },
     };
     *from = rest;
@@ -155,9 +166,11 @@ fn deflated(payload: &[u8]) -> Option<Vec<u8>> {
     packed.finish().ok().filter(|packed| packed.len() < payload.len())
 }
 
-fn inflated(payload: &[u8]) -> Option<Vec<u8>> {
+fn inflated(payload: &[u8], allowance: &mut Allowance) -> Option<Vec<u8>> {
     let mut plain = Vec::new();
-    DeflateDecoder::new(payload).take(PAYLOAD_BYTES_MAX + 1).read_to_end(&mut plain).ok()?;
+    let bytes_max = PAYLOAD_BYTES_MAX.min(allowance.left());
+    DeflateDecoder::new(payload).take(bytes_max + 1).read_to_end(&mut plain).ok()?;
+    allowance.take(plain.len() as u64)?;
     (plain.len() as u64 <= PAYLOAD_BYTES_MAX).then_some(plain)
 }
 
@@ -174,12 +187,12 @@ mod tests {
     }
 
     fn kinds(mut bytes: &[u8]) -> (Vec<(Kind, usize)>, bool) {
-        let mut found = Vec::new();
+        let (mut found, mut allowance) = (Vec::new(), Allowance::of(bytes.len() as u64));
         loop {
-            match next(&mut bytes) {
+            match next(&mut bytes, &mut allowance) {
                 Next::Record(kind, payload) => found.push((kind, payload.len())),
                 Next::End => return (found, false),
-                Next::Torn(_) => return (found, true),
+                Next::Torn(_) | Next::TooLarge => return (found, true),
             }
         }
     }
@@ -196,7 +209,7 @@ mod tests {
         let bytes = file();
         let mut ends = vec![0];
         let mut rest = &bytes[..];
-        while let Next::Record(..) = next(&mut rest) {
+        while let Next::Record(..) = next(&mut rest, &mut Allowance::of(0)) {
             ends.push(bytes.len() - rest.len());
         }
         for length in 0..=bytes.len() {
@@ -217,6 +230,17 @@ mod tests {
     }
 
     #[test]
+    fn a_record_that_unpacks_to_more_than_the_file_may_is_too_large() {
+        let mut bytes = Vec::new();
+        put(&mut bytes, Kind::Note, &vec![0; 60 << 20]);
+        assert!(bytes.len() < 400_000, "{}", bytes.len());
+        let mut allowance = Allowance::of(bytes.len() as u64);
+        let more = (60 << 20) - 1;
+        allowance.take(allowance.left() - more).expect("there is more");
+        assert_eq!(next(&mut &bytes[..], &mut allowance), Next::TooLarge);
+    }
+
+    #[test]
     fn another_form_is_refused_by_its_number() {
         assert_eq!(body(MAGIC), Ok(&b""[..]));
         assert_eq!(body(b"marusa-record 2\nxyz"), Err(FormError::Newer(2)));
@@ -230,6 +254,10 @@ mod tests {
         let mut bytes = vec![0x55, 1, 9];
         let sum = checksum(&bytes);
         bytes.extend(sum.to_le_bytes());
-        assert_eq!(next(&mut &bytes[..]), Next::Record(Kind::Unknown, Cow::Borrowed(&[9][..])));
+        let mut allowance = Allowance::of(0);
+        assert_eq!(
+            next(&mut &bytes[..], &mut allowance),
+            Next::Record(Kind::Unknown, Cow::Borrowed(&[9][..]))
+        );
     }
 }

@@ -37,6 +37,12 @@ pub struct History {
     keys: Vec<Key>,
     /// Of each key, the moments at which it changed and what it became.
     changes: Vec<Vec<(u32, Option<u64>)>>,
+    /// The places of keys that have a figure since they were last forgotten; each once.
+    live: Vec<usize>,
+    /// Of each key, whether it is in `live`, and by which call of `forget_others` it was named last.
+    is_live: Vec<bool>,
+    named_by: Vec<u32>,
+    calls: u32,
 }
 
 impl History {
@@ -75,6 +81,19 @@ impl History {
             }
         }
         series
+    }
+
+    /// The figures of some moments, which are in their order.
+    pub fn series_at(&self, key: &Key, moments: &[usize]) -> Vec<Option<u64>> {
+        let mut changes = self.changes(key).iter().peekable();
+        let mut value = None;
+        let figure = |at: &usize| {
+            while let Some((_, next)) = changes.next_if(|(from, _)| *from as usize <= *at) {
+                value = *next;
+            }
+            value
+        };
+        moments.iter().map(figure).collect()
     }
 
     /// The moments at which a series changed.
@@ -119,10 +138,6 @@ impl History {
         }
     }
 
-    pub(super) fn is(&self, facts: &JvmFacts) -> bool {
-        (self.facts.pid, self.facts.start_ticks) == (facts.pid, facts.start_ticks)
-    }
-
     /// The place of a series; made where it is new.
     pub(super) fn place(&mut self, key: Key) -> usize {
         if let Some(at) = self.index.get(&key) {
@@ -131,6 +146,8 @@ impl History {
         self.index.insert(key.clone(), self.keys.len());
         self.keys.push(key);
         self.changes.push(Vec::new());
+        self.is_live.push(false);
+        self.named_by.push(0);
         self.keys.len() - 1
     }
 
@@ -148,6 +165,9 @@ impl History {
     }
 
     pub(super) fn note(&mut self, place: usize, at: usize, value: Option<u64>) {
+        if value.is_some() && !std::mem::replace(&mut self.is_live[place], true) {
+            self.live.push(place);
+        }
         let changes = &mut self.changes[place];
         match changes.last_mut() {
             Some((from, last)) if *from as usize == at => *last = value,
@@ -157,12 +177,18 @@ impl History {
         }
     }
 
-    /// What is not among `named` is gone from here on.
+    /// What is not among `named` is gone from here on. Looks at those that are there and those that are named, not at all that
+    /// ever were: a file may name a JVM again with each record.
     pub(super) fn forget_others(&mut self, named: &[usize], at: usize) {
-        let mut is_named = vec![false; self.keys.len()];
-        named.iter().for_each(|place| is_named[*place] = true);
-        for place in (0..self.keys.len()).filter(|place| !is_named[*place]) {
-            self.note(place, at, None);
+        self.calls += 1;
+        named.iter().for_each(|place| self.named_by[*place] = self.calls);
+        for place in std::mem::take(&mut self.live) {
+            if self.named_by[place] == self.calls {
+                self.live.push(place);
+            } else {
+                self.is_live[place] = false;
+                self.note(place, at, None);
+            }
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::history::{History, Recording};
 use super::key::{Key, Measure, Subject};
 use super::writer::Ending;
+use crate::base::limits::{REPORT_FIGURES_MAX, REPORT_NOTES_MAX};
 use crate::base::{Bytes, Gap, Why};
 use crate::map::Area;
 use crate::measure::history::{self, Detail, Event, Line, Recorded, Row};
@@ -12,11 +13,15 @@ use std::collections::BTreeMap;
 const NEAR: u64 = 3;
 /// What an area has beside its parts, where a recording keeps only some of them.
 const REST: &str = "other parts";
+/// Lines beside the areas, that of the kernel's sum included.
+const LINES: usize = 8;
 
 pub fn of(recording: &Recording) -> Recorded {
-    let mut histories: Vec<history::History> = recording.jvms.iter().map(one).collect();
+    let step = step(recording, REPORT_FIGURES_MAX);
+    let mut histories: Vec<history::History> = recording.jvms.iter().map(|jvm| one(jvm, step)).collect();
+    let notes_max = REPORT_NOTES_MAX / recording.jvms.len().max(1);
     for (index, history) in histories.iter_mut().enumerate() {
-        history.events.extend(recording.notes.iter().filter_map(|(at, text)| {
+        history.events.extend(recording.notes.iter().take(notes_max).filter_map(|(at, text)| {
             let of = &recording.jvms[index];
             let (first, last) = (of.moments.first()?, of.moments.last()?);
             let is_within = (first.steady_ms..=last.steady_ms).contains(&at.steady_ms);
@@ -24,7 +29,46 @@ pub fn of(recording: &Recording) -> Recorded {
         }));
         history.events.sort_by(|one, other| one.at.total_cmp(&other.at));
     }
-    Recorded { histories, gaps: gaps(recording) }
+    let mut gaps = gaps(recording);
+    if step > 1 {
+        let what = format!("moments of the recording between each {step}th one");
+        gaps.push(
+            Gap::new(what, Why::OverLimit).hint("the page would be too large; marusa export has them all"),
+        );
+    }
+    Recorded { histories, gaps }
+}
+
+/// Which moments are drawn: each one, each second one, and so on, so that all figures together stay below the limit.
+fn step(recording: &Recording, figures_max: usize) -> usize {
+    let figures = |jvm: &History| {
+        let series = jvm.keys().iter().filter(|key| key.measure == Measure::Resident).count() + LINES;
+        series.saturating_mul(jvm.len())
+    };
+    let all = recording.jvms.iter().map(figures).fold(0, usize::saturating_add);
+    all.div_ceil(figures_max).max(1)
+}
+
+/// A history at each `step`th of its moments, and at the last.
+struct Drawn<'a> {
+    history: &'a History,
+    moments: Vec<usize>,
+}
+
+impl Drawn<'_> {
+    fn of(history: &History, step: usize) -> Drawn<'_> {
+        let mut moments: Vec<usize> = (0..history.len()).step_by(step).collect();
+        if let Some(last) = history.len().checked_sub(1)
+            && moments.last() != Some(&last)
+        {
+            moments.push(last);
+        }
+        Drawn { history, moments }
+    }
+
+    fn series(&self, key: &Key) -> Vec<Option<u64>> {
+        self.history.series_at(key, &self.moments)
+    }
 }
 
 fn gaps(recording: &Recording) -> Vec<Gap> {
@@ -44,13 +88,14 @@ fn seconds(history: &History, steady_ms: u64) -> f64 {
     first.wall_ms as f64 / 1e3 + (steady_ms as f64 - first.steady_ms as f64) / 1e3
 }
 
-fn one(history: &History) -> history::History {
+fn one(history: &History, step: usize) -> history::History {
+    let drawn = Drawn::of(history, step);
     let facts = &history.facts;
     let runtime =
         [facts.version.as_deref(), facts.gc.as_deref()].into_iter().flatten().collect::<Vec<_>>().join(", ");
     let name = facts.main.clone().unwrap_or_else(|| "a JVM".to_string());
-    let times = history.moments.iter().map(|moment| seconds(history, moment.steady_ms)).collect();
-    let kernel = history.series(&Key::process(Measure::KernelResident));
+    let times = drawn.moments.iter().map(|at| seconds(history, history.moments[*at].steady_ms)).collect();
+    let kernel = drawn.series(&Key::process(Measure::KernelResident));
     let mut events = Vec::new();
     if let Some((at, ending)) = history.ending {
         let text = match ending {
@@ -62,19 +107,19 @@ fn one(history: &History) -> history::History {
         };
         events.push(Event { at: seconds(history, at.steady_ms), text: text.to_string() });
     }
-    let lines = lines(history, &kernel);
-    let rows = rows(history);
+    let lines = lines(&drawn, &kernel);
+    let rows = rows(&drawn);
     let mut made = history::History::of_rows(facts.pid, name, runtime, times, kernel, rows, events);
     made.lines = lines;
-    made.details = details(history);
+    made.details = details(&drawn);
     made
 }
 
 /// The limit of the control group, where it is near enough to be a line in the same picture; and what can be asked for.
-fn lines(history: &History, kernel: &[Option<Bytes>]) -> Vec<Line> {
+fn lines(drawn: &Drawn, kernel: &[Option<Bytes>]) -> Vec<Line> {
     let most = kernel.iter().flatten().max().copied().unwrap_or(0);
     let line = |(measure, title, is_wanted): (Measure, &'static str, bool)| {
-        let bytes = history.series(&Key::process(measure));
+        let bytes = drawn.series(&Key::process(measure));
         let largest = bytes.iter().flatten().max().copied()?;
         let is_near = largest <= most.saturating_mul(NEAR);
         Some(Line { title, is_shown: is_wanted && is_near, bytes })
@@ -89,26 +134,26 @@ fn lines(history: &History, kernel: &[Option<Bytes>]) -> Vec<Line> {
     measures.into_iter().filter_map(line).collect()
 }
 
-fn details(history: &History) -> Vec<Detail> {
+fn details(drawn: &Drawn) -> Vec<Detail> {
     let detail = |key: &Key| {
         let name = match &key.subject {
             Subject::Arena(at) => format!("arena at {at:#x}"),
             Subject::Library(name) | Subject::Threads(name) => name.clone(),
             Subject::Process | Subject::Area(_) | Subject::Part(..) => return None,
         };
-        Some(Detail { kind: key.subject.word(), name, resident_bytes: history.series(key) })
+        Some(Detail { kind: key.subject.word(), name, resident_bytes: drawn.series(key) })
     };
-    history.keys().iter().filter(|key| key.measure == Measure::Resident).filter_map(detail).collect()
+    drawn.history.keys().iter().filter(|key| key.measure == Measure::Resident).filter_map(detail).collect()
 }
 
 /// The parts of each area that has parts, and what is left of the area.
-fn rows(history: &History) -> Vec<Row> {
+fn rows(drawn: &Drawn) -> Vec<Row> {
     let mut areas: BTreeMap<Area, (Vec<Option<Bytes>>, Vec<Row>)> = BTreeMap::new();
-    for key in history.keys().iter().filter(|key| key.measure == Measure::Resident) {
+    for key in drawn.history.keys().iter().filter(|key| key.measure == Measure::Resident) {
         match &key.subject {
-            Subject::Area(area) => areas.entry(*area).or_default().0 = history.series(key),
+            Subject::Area(area) => areas.entry(*area).or_default().0 = drawn.series(key),
             Subject::Part(area, part) => {
-                let row = Row { area: *area, part: part.clone(), resident_bytes: history.series(key) };
+                let row = Row { area: *area, part: part.clone(), resident_bytes: drawn.series(key) };
                 areas.entry(*area).or_default().1.push(row);
             }
             _ => {}
@@ -116,7 +161,7 @@ fn rows(history: &History) -> Vec<Row> {
     }
     // Where an account is known, what it does not name has nothing.
     let is_known: Vec<bool> =
-        history.series(&Key::process(Measure::AccountAt)).iter().map(Option::is_some).collect();
+        drawn.series(&Key::process(Measure::AccountAt)).iter().map(Option::is_some).collect();
     let filled = |bytes: &[Option<Bytes>]| -> Vec<Option<Bytes>> {
         is_known
             .iter()
@@ -156,5 +201,20 @@ mod tests {
             history.rows.iter().map(|row| (row.part.as_str(), &row.resident_bytes[..])).collect();
         assert_eq!(rows, [("eden", &[Some(200), Some(200)][..]), (REST, &[Some(100), Some(100)][..])]);
         assert_eq!(history.totals(), [Some(300), Some(300)]);
+    }
+
+    #[test]
+    fn of_too_many_moments_some_are_drawn_and_the_last_one_always_is() {
+        let recording = small();
+        assert_eq!(step(&recording, usize::MAX), 1);
+        let figures = 2 * (2 + LINES);
+        assert_eq!(step(&recording, figures), 1, "it fits");
+        let jvm = &recording.jvms[0];
+        let resident = jvm.keys().iter().filter(|key| key.measure == Measure::Resident).count();
+        assert_eq!(step(&recording, figures / 4), 2 * (resident + LINES) / (figures / 4));
+        let drawn = one(jvm, 7);
+        assert_eq!(drawn.times, [1.0, 2.0], "the first and the last");
+        assert_eq!(drawn.kernel_resident_bytes, [Some(500), Some(510)]);
+        assert!(drawn.rows.iter().all(|row| row.resident_bytes.len() == 2));
     }
 }

@@ -1,5 +1,6 @@
 //! Reads the files of a recording, whatever moment they end at. A file is as hostile as the target: every number is checked,
-//! and from the first record on that makes no sense the rest of its file is dropped, and that is said.
+//! and from the first record on that makes no sense the rest of its file is dropped, and that is said. Memory is in proportion
+//! to the files (`limits::INPUT_FACTOR`), and no record costs more time than its bytes: a file that asks for more is refused.
 
 use super::frame::{self, FormError, Kind, Next};
 use super::history::{History, Recording, Torn};
@@ -7,12 +8,21 @@ use super::key::{Key, Measure};
 use super::moment::Moment;
 use super::varint;
 use super::writer::{Ending, JvmFacts, Session};
+use crate::base::Allowance;
+use crate::base::limits::{RECORDING_FIGURES_FREE, RECORDING_FIGURES_PER_BYTE};
 use std::collections::HashMap;
+
+/// What is kept beside the bytes of a record, in tables and lists: of a JVM, a series, a moment, a change, a text.
+const JVM_BYTES: u64 = 768;
+const KEY_BYTES: u64 = 320;
+const MOMENT_BYTES: u64 = 16;
+const CHANGE_BYTES: u64 = 24;
+const TEXT_BYTES: u64 = 256;
 
 /// Who recorded a file: its first record. A file that ends before it has none.
 pub fn session(file: &[u8]) -> Result<Option<Session>, FormError> {
     let mut body = frame::body(file)?;
-    Ok(match frame::next(&mut body) {
+    Ok(match frame::next(&mut body, &mut Allowance::of(file.len() as u64)) {
         Next::Record(Kind::Session, payload) => serde_json::from_slice(&payload).ok(),
         _ => None,
     })
@@ -21,8 +31,14 @@ pub fn session(file: &[u8]) -> Result<Option<Session>, FormError> {
 /// Bytes of a file up to the end of its last whole record: who goes on with it begins there.
 pub fn whole_bytes(file: &[u8]) -> Result<usize, FormError> {
     let mut body = frame::body(file)?;
-    while let Next::Record(..) = frame::next(&mut body) {}
-    Ok(file.len() - body.len())
+    let mut allowance = Allowance::of(file.len() as u64);
+    loop {
+        match frame::next(&mut body, &mut allowance) {
+            Next::Record(..) => {}
+            Next::TooLarge => return Err(FormError::Packed),
+            Next::End | Next::Torn(_) => return Ok(file.len() - body.len()),
+        }
+    }
 }
 
 /// All files of a recording, in their order.
@@ -31,12 +47,18 @@ pub fn read(files: &[&[u8]]) -> Result<Recording, FormError> {
     for file in files {
         reader.file(file)?;
     }
-    Ok(reader.recording)
+    reader.finish()
 }
 
-#[derive(Default)]
-struct Reader {
+/// Reads one file after the other, so that they need not all be in memory.
+pub struct Reader {
     recording: Recording,
+    /// For what is kept, of all files.
+    allowance: Allowance,
+    /// By pid and start.
+    known: HashMap<(i32, u64), usize>,
+    /// The latest moment of all JVMs, on the recording's steady clock.
+    latest_ms: u64,
     /// Of each recording, how far its steady clock is behind the first one's.
     offsets: HashMap<String, u64>,
     now: Clock,
@@ -63,17 +85,35 @@ struct Local {
     account_at: Option<usize>,
 }
 
+impl Default for Reader {
+    fn default() -> Reader {
+        Reader {
+            recording: Recording::default(),
+            allowance: Allowance::of(0),
+            known: HashMap::new(),
+            latest_ms: 0,
+            offsets: HashMap::new(),
+            now: Clock::default(),
+            jvms: HashMap::new(),
+        }
+    }
+}
+
 impl Reader {
-    fn file(&mut self, file: &[u8]) -> Result<(), FormError> {
+    pub fn file(&mut self, file: &[u8]) -> Result<(), FormError> {
         let mut body = frame::body(file)?;
         self.recording.bytes += file.len() as u64;
+        self.allowance.grow(file.len() as u64);
+        let mut to_unpack = Allowance::of(file.len() as u64);
         loop {
             let before = body.len();
-            let why = match frame::next(&mut body) {
+            let why = match frame::next(&mut body, &mut to_unpack) {
                 Next::Record(kind, payload) => match self.record(kind, &payload) {
                     Some(()) => continue,
+                    None if self.allowance.is_spent() => return Err(FormError::Large),
                     None => "a record makes no sense",
                 },
+                Next::TooLarge => return Err(FormError::Packed),
                 Next::End => return Ok(()),
                 Next::Torn(why) => why,
             };
@@ -83,14 +123,32 @@ impl Reader {
         }
     }
 
-    /// `None`: it makes no sense.
+    /// What was read; whoever looks at it looks at each series at each moment.
+    pub fn finish(self) -> Result<Recording, FormError> {
+        let of_bytes = self.recording.bytes.saturating_mul(RECORDING_FIGURES_PER_BYTE);
+        let mut left = RECORDING_FIGURES_FREE.saturating_add(of_bytes);
+        for history in &self.recording.jvms {
+            let (keys, moments) = (history.keys().len(), history.len());
+            left = (keys as u64)
+                .checked_mul(moments as u64)
+                .and_then(|figures| left.checked_sub(figures))
+                .ok_or(FormError::Figures { keys, moments })?;
+        }
+        Ok(self.recording)
+    }
+
+    /// `None`: it makes no sense, or the allowance is spent.
     fn record(&mut self, kind: Kind, payload: &[u8]) -> Option<()> {
         self.recording.is_closed = kind == Kind::Close;
         let mut rest = payload;
         match kind {
-            Kind::Session => self.session(serde_json::from_slice(payload).ok()?),
+            Kind::Session => {
+                self.allowance.take(TEXT_BYTES + 2 * payload.len() as u64)?;
+                self.session(serde_json::from_slice(payload).ok()?);
+            }
             Kind::Jvm => {
                 let number = varint::take(&mut rest)?;
+                self.allowance.take(JVM_BYTES + payload.len() as u64)?;
                 self.jvm(number, serde_json::from_slice(rest).ok()?);
             }
             Kind::Keys => self.keys(&mut rest)?,
@@ -104,6 +162,8 @@ impl Reader {
             }
             Kind::Note => {
                 let at = self.moment(&mut rest)?;
+                // A byte that is no UTF-8 becomes three.
+                self.allowance.take(TEXT_BYTES + 3 * payload.len() as u64)?;
                 self.recording.notes.push((at, String::from_utf8_lossy(rest).into_owned()));
             }
             Kind::Close => {
@@ -117,10 +177,7 @@ impl Reader {
     fn session(&mut self, session: Session) {
         let first = self.recording.sessions.first().map_or(session.started_ms, |first| first.started_ms);
         // A recorder that went on with a file comes after all that is there, whatever the clocks say.
-        let latest =
-            self.recording.jvms.iter().filter_map(|jvm| jvm.moments.last()).map(|at| at.steady_ms).max();
-        let behind =
-            u64::try_from(session.started_ms.saturating_sub(first)).unwrap_or(0).max(latest.unwrap_or(0));
+        let behind = u64::try_from(session.started_ms.saturating_sub(first)).unwrap_or(0).max(self.latest_ms);
         let offset = *self.offsets.entry(session.recording.clone()).or_insert(behind);
         self.now = Clock { file: Moment { steady_ms: 0, wall_ms: session.started_ms }, offset };
         self.jvms.clear();
@@ -128,8 +185,7 @@ impl Reader {
     }
 
     fn jvm(&mut self, number: u64, facts: JvmFacts) {
-        let known = self.recording.jvms.iter().position(|history| history.is(&facts));
-        let history = known.unwrap_or_else(|| {
+        let history = *self.known.entry((facts.pid, facts.start_ticks)).or_insert_with(|| {
             self.recording.jvms.push(History::default());
             self.recording.jvms.len() - 1
         });
@@ -147,7 +203,10 @@ impl Reader {
         }
         let history = &mut self.recording.jvms[local.history];
         for _ in 0..count {
+            let before = rest.len();
             let key = Key::take(rest)?;
+            // The name is kept twice.
+            self.allowance.take(KEY_BYTES + 2 * 3 * (before - rest.len()) as u64)?;
             let is_clock = key.as_ref().is_some_and(|key| key.measure == Measure::AccountAt);
             local.places.push(key.map(|key| history.place(key)));
             local.values.push(None);
@@ -164,7 +223,9 @@ impl Reader {
         let local = self.jvms.get_mut(&number)?;
         let history = &mut self.recording.jvms[local.history];
         let count = varint::take(rest)?;
+        self.allowance.take(MOMENT_BYTES)?;
         let at = history.moment(at);
+        self.latest_ms = self.latest_ms.max(history.moments[at].steady_ms);
         if std::mem::take(&mut local.is_new) {
             let named: Vec<usize> = local.places.iter().flatten().copied().collect();
             history.forget_others(&named, at);
@@ -180,6 +241,7 @@ impl Reader {
             };
             let offset = if local.account_at == Some(index) { self.now.offset } else { 0 };
             if let Some(place) = local.places[index] {
+                self.allowance.take(CHANGE_BYTES)?;
                 history.note(place, at, value.map(|value| value.saturating_add(offset)));
             }
             next = index + 1;

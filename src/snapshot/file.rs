@@ -3,28 +3,29 @@
 //!
 //! Form: a magic line, then gzip of: length of the header (u64, little endian), the header (JSON), and the pieces of
 //! memory: how far behind the end of the piece before it, length (both LEB128: most pieces are one word of malloc's), bytes.
-//! In form 1 a piece has its address (u64) and its length (u32). The file is as hostile as the target: every length is checked.
+//! In form 1 a piece has its address (u64) and its length (u32). The file is as hostile as the target: every length is checked, and
+//! what is unpacked is bounded by the bytes of the file (`os::unpacked`).
 
 use super::anonymise;
+use super::frozen_check;
 use super::page_settings;
 use super::take::{Taking, interpret};
 use super::types::{Snapshot, Source, Taken};
-use crate::base::{Addr, Known, Range};
+use crate::base::limits::FROZEN_PIECE_BYTES_MAX;
+use crate::base::{Addr, Known};
 use crate::os::Symbols;
+use crate::os::flat::Flat;
 use crate::os::memory::Memory;
 use crate::os::process::Process;
 use crate::os::recording::{Recording, RecordingSymbols, Sparse, SymbolTable};
 use crate::os::target::OsView;
-use flate2::{Compression, read::GzDecoder, write::GzEncoder};
+use crate::os::unpacked::Unpacked;
+use flate2::{Compression, write::GzEncoder};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 
 const MAGIC: &[u8; 16] = b"marusa-frozen 2\n";
 const MAGIC_OF_FORM_1: &[u8; 16] = b"marusa-frozen 1\n";
-/// Unpacked size that is read at most, in bytes.
-const UNPACKED_BYTES_MAX: u64 = 2 << 30;
-const HEADER_BYTES_MAX: u64 = 1 << 30;
-const PIECE_BYTES_MAX: u64 = 1 << 20;
 
 /// Everything that is needed to read the runtime again.
 pub struct Frozen {
@@ -45,7 +46,7 @@ struct Header {
 /// Why a file is no frozen snapshot.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    #[error("it can not be read: {0}")]
+    #[error("{0}")]
     Io(#[from] io::Error),
     #[error(
         "it is no frozen snapshot (its first bytes would be \"marusa-frozen\") and no core dump (an ELF file)"
@@ -118,10 +119,10 @@ impl Frozen {
             MAGIC_OF_FORM_1 => next_piece_of_form_1,
             _ => return Err(FileError::Foreign),
         };
-        let mut unpacked = GzDecoder::new(input).take(UNPACKED_BYTES_MAX);
+        let mut unpacked = Unpacked::of(input);
         let header = load_header(&mut unpacked)?;
         let memory = load_memory(&mut unpacked, next_piece)?;
-        check(&header.os)?;
+        frozen_check::check(&header.os, unpacked.packed_bytes()).map_err(FileError::Damaged)?;
         let symbols = header.symbols.into_iter().map(|(object, name, at)| ((object, name), at)).collect();
         Ok(Frozen { taken: header.taken, os: header.os, memory, symbols })
     }
@@ -131,10 +132,8 @@ fn load_header(unpacked: &mut dyn Read) -> Result<Header, FileError> {
     let mut length = [0; 8];
     unpacked.read_exact(&mut length).map_err(damaged)?;
     let length = u64::from_le_bytes(length);
-    if length > HEADER_BYTES_MAX {
-        return Err(FileError::Damaged(format!("its header claims {length} bytes")));
-    }
     let mut header = Vec::new();
+    // A length that is not true costs nothing: only what is there is read.
     unpacked.take(length).read_to_end(&mut header).map_err(damaged)?;
     if header.len() as u64 != length {
         return Err(FileError::Damaged("it ends within its header".to_string()));
@@ -146,24 +145,27 @@ fn load_header(unpacked: &mut dyn Read) -> Result<Header, FileError> {
 type NextPiece = fn(&mut dyn Read, Addr) -> Result<Option<(Addr, u64)>, FileError>;
 
 fn load_memory(unpacked: &mut dyn Read, next_piece: NextPiece) -> Result<Sparse, FileError> {
-    let mut memory = Sparse::default();
+    let mut memory = Flat::default();
     let (mut piece, mut end) = (Vec::new(), Addr::NULL);
     while let Some((at, length)) = next_piece(unpacked, end)? {
-        if length > PIECE_BYTES_MAX {
+        if length > FROZEN_PIECE_BYTES_MAX {
             return Err(FileError::Damaged(format!("a piece of memory claims {length} bytes")));
         }
         piece.resize(length as usize, 0);
         unpacked.read_exact(&mut piece).map_err(damaged)?;
-        memory.put(at, &piece);
+        let is_behind = memory.push(at, &piece);
+        is_behind.ok_or_else(|| FileError::Damaged("its pieces of memory are not sorted".to_string()))?;
         end = at.plus(length);
     }
-    Ok(memory)
+    Ok(Sparse::of_file(memory))
 }
 
 fn next_piece(unpacked: &mut dyn Read, end: Addr) -> Result<Option<(Addr, u64)>, FileError> {
     let Some(step) = read_number(unpacked)? else { return Ok(None) };
     let length = read_number(unpacked)?.ok_or_else(cut_short)?;
-    Ok(Some((Addr(end.0.wrapping_add(step)), length)))
+    let at = end.0.checked_add(step);
+    let at = at.ok_or_else(|| FileError::Damaged("a piece of memory has no address".to_string()))?;
+    Ok(Some((Addr(at), length)))
 }
 
 fn next_piece_of_form_1(unpacked: &mut dyn Read, _end: Addr) -> Result<Option<(Addr, u64)>, FileError> {
@@ -219,33 +221,6 @@ fn read_or_end(input: &mut dyn Read, into: &mut [u8]) -> io::Result<usize> {
     Ok(done)
 }
 
-/// The readers rely on sorted, disjoint mappings, and on runs that stay within them.
-fn check(os: &OsView) -> Result<(), FileError> {
-    if !is_sorted(os.mappings.iter().map(|mapping| mapping.range)) {
-        return Err(FileError::Damaged("its mappings are not sorted".to_string()));
-    }
-    if let Ok(pages) = &os.pages {
-        let inside = pages.iter().all(|run| {
-            crate::os::maps::find_mapping(&os.mappings, run.range.start)
-                .is_some_and(|mapping| mapping.range.covers(run.range))
-        });
-        if !inside || !is_sorted(pages.iter().map(|run| run.range)) {
-            return Err(FileError::Damaged("its runs of pages do not fit its mappings".to_string()));
-        }
-    }
-    Ok(())
-}
-
-/// Whether the ranges are sorted, disjoint and not empty.
-fn is_sorted(mut ranges: impl Iterator<Item = Range>) -> bool {
-    let mut end = Addr::NULL;
-    ranges.all(|range| {
-        let good = range.start >= end && range.start < range.end;
-        end = range.end;
-        good
-    })
-}
-
 fn damaged(error: io::Error) -> FileError {
     FileError::Damaged(error.to_string())
 }
@@ -253,6 +228,7 @@ fn damaged(error: io::Error) -> FileError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flate2::read::GzDecoder;
 
     fn small() -> Frozen {
         let (mappings, _) = crate::os::maps::parse(b"1000-3000 rw-p 00000000 00:00 0 \n");

@@ -6,6 +6,7 @@ pub mod anonymise;
 pub mod core;
 pub mod discover;
 pub mod file;
+mod frozen_check;
 pub mod images;
 pub mod links;
 pub mod page_settings;

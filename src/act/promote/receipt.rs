@@ -7,9 +7,10 @@
 //! lines; a crash of the host ends the target too.
 
 use super::BLOCK_BYTES;
-use crate::base::limits::{RECEIPT_BLOCKS_MAX, RECEIPT_BYTES_MAX};
+use crate::base::limits::{RECEIPT_BLOCKS_MAX, RECEIPT_BLOCKS_NAMED_MAX, RECEIPT_BYTES_MAX};
 use crate::base::{Addr, Range, joined, rfc3339};
 use crate::os::host;
+use crate::os::input_file;
 use crate::os::process::Process;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -144,7 +145,7 @@ fn texts(blocks: impl Iterator<Item = Range>) -> Vec<String> {
 /// The blocks that a receipt says are on huge pages of this process; sorted.
 pub fn blocks(path: &Path, process: &Process) -> Result<Vec<Range>, ReceiptError> {
     let failed = |error| ReceiptError::Io { path: path.to_path_buf(), error };
-    let bytes = host::read_start(path, RECEIPT_BYTES_MAX).map_err(failed)?;
+    let bytes = input_file::start(path, RECEIPT_BYTES_MAX).map_err(failed)?;
     if bytes.len() as u64 == RECEIPT_BYTES_MAX {
         return Err(ReceiptError::TooLarge(path.to_path_buf()));
     }
@@ -163,6 +164,8 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<(Identity, BTreeSet<u64>), Receipt
     let target = head.ok_or_else(|| ReceiptError::NoReceipt(path.to_path_buf()))?.target;
     let mut on_2m = BTreeSet::new();
     let mut going = BTreeSet::new();
+    // A range of a few bytes names millions of blocks, and a file may do so in each line.
+    let mut left = RECEIPT_BLOCKS_NAMED_MAX;
     for (index, line) in lines.enumerate() {
         // A line that a full disk cut short was the last.
         if !line.ends_with(b"\n") {
@@ -173,15 +176,15 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<(Identity, BTreeSet<u64>), Receipt
         match &line {
             Line::Going(ranges) => {
                 on_2m.append(&mut going);
-                going = starts(ranges).ok_or_else(damaged)?;
+                going = starts(ranges, &mut left).ok_or_else(damaged)?;
             }
             Line::On2M(ranges) => {
                 going.clear();
-                on_2m.append(&mut starts(ranges).ok_or_else(damaged)?);
+                on_2m.append(&mut starts(ranges, &mut left).ok_or_else(damaged)?);
             }
             Line::Split(ranges) => {
                 on_2m.append(&mut going);
-                starts(ranges).ok_or_else(damaged)?.iter().for_each(|start| {
+                starts(ranges, &mut left).ok_or_else(damaged)?.iter().for_each(|start| {
                     on_2m.remove(start);
                 });
             }
@@ -194,16 +197,17 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<(Identity, BTreeSet<u64>), Receipt
     Ok((target, on_2m))
 }
 
-/// The blocks of ranges in hexadecimal. `None`: one makes no sense.
-fn starts(ranges: &[String]) -> Option<BTreeSet<u64>> {
+/// The blocks of ranges in hexadecimal. `None`: one makes no sense, or there are more than are left to be named.
+fn starts(ranges: &[String], left: &mut u64) -> Option<BTreeSet<u64>> {
     let mut starts = BTreeSet::new();
     for range in ranges {
         let (start, end) = range.split_once('-')?;
         let (start, end) = (u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?);
         let is_whole = start < end && start.is_multiple_of(BLOCK_BYTES) && end.is_multiple_of(BLOCK_BYTES);
-        if !is_whole || (end - start) / BLOCK_BYTES > RECEIPT_BLOCKS_MAX as u64 {
+        if !is_whole {
             return None;
         }
+        *left = left.checked_sub((end - start) / BLOCK_BYTES)?;
         starts.extend((start..end).step_by(BLOCK_BYTES as usize));
     }
     Some(starts)

@@ -1,17 +1,16 @@
 //! The file of `--save`, whatever the experiment: the settings in its first line, then a line a trial, written as each ends. Given
 //! again, the trials in it are not made again.
 
+use crate::base::limits::SAVED_BYTES_MAX;
 use crate::cmd::Failure;
+use crate::os::input_file;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
-
-/// Far more than any run writes.
-const BYTES_MAX: u64 = 1 << 30;
 
 /// What an experiment was told, and where. Trials of other settings, or of another machine, are no trials of this one.
 pub trait Settings: Serialize + DeserializeOwned + PartialEq + Clone {
@@ -35,11 +34,12 @@ impl<T: Serialize + DeserializeOwned> Saved<T> {
     ) -> anyhow::Result<Saved<T>> {
         let Some(path) = path else { return Ok(Saved { to: None, before: Vec::new(), of: PhantomData }) };
         let failed = |why: String| Failure::usage(format!("--save {}: {why}", path.display()));
-        let opened = File::options().create(true).truncate(false).read(true).append(true).open(path);
+        let mut options = File::options();
+        options.create(true).truncate(false).read(true).append(true);
+        let opened = input_file::open_with(path, &mut options);
         let mut file = opened.map_err(|error| failed(error.to_string()))?;
-        let mut text = String::new();
-        let read = (&mut file).take(BYTES_MAX).read_to_string(&mut text);
-        read.map_err(|error| failed(error.to_string()))?;
+        let read = input_file::read_all(&mut file, SAVED_BYTES_MAX);
+        let text = read.and_then(input_file::as_text).map_err(|error| failed(error.to_string()))?;
         // A last line without its end was cut by a crash: it is cut off, or the next would be written behind it.
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
         if whole == 0 && !text.is_empty() && !text.starts_with("{\"schema\":\"marusa/") {

@@ -1,14 +1,13 @@
 //! The log of collections of each run: the option that has the JVM write one, and what it says when the run is over.
 
 use super::ready::Ready;
+use crate::base::limits::GC_LOG_BYTES_MAX;
 use crate::base::{Gap, Known, Why};
 use crate::experiment::trial_record::{GC_PAUSE_MAX, GC_PAUSE_P99, GC_PAUSE_TIME, GC_PAUSES, Trial};
 use crate::measure::gc_log;
-use crate::os::foreign;
+use crate::os::input_file;
 use std::path::{Path, PathBuf};
 
-/// More is not read of a log.
-const LOG_BYTES_MAX: u64 = 1 << 30;
 const WHAT: &str = "stops of the garbage collector";
 
 /// The log of one run.
@@ -68,11 +67,8 @@ fn elsewhere(wanted: &Path) -> PathBuf {
 }
 
 fn read(path: &Path) -> Known<Vec<u8>> {
-    match foreign::open(path).and_then(|file| foreign::start(file, LOG_BYTES_MAX)) {
-        Ok(bytes) => Ok(bytes),
-        Err(error) => {
-            let hint = format!("the JVM was to write {}: {error}", path.display());
-            Err(Gap::new(WHAT, Why::NotMeasured).hint(hint))
-        }
-    }
+    input_file::start(path, GC_LOG_BYTES_MAX).map_err(|error| {
+        let hint = format!("the JVM was to write {}: {error}", path.display());
+        Gap::new(WHAT, Why::NotMeasured).hint(hint)
+    })
 }

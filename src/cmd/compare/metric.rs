@@ -6,7 +6,7 @@ use crate::experiment::metrics::series::{self, Series};
 use crate::experiment::metrics::{Better, Source, Spec, jmh, lines};
 use crate::experiment::trial_record::{Figure, Trial};
 use crate::experiment::warm_up;
-use crate::os::{foreign, http};
+use crate::os::{http, input_file};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -128,6 +128,6 @@ fn of_jmh(file: &Path, started: SystemTime, trial: &mut Trial) -> Known<()> {
 }
 
 pub fn text(path: &Path) -> String {
-    let read = foreign::open(path).and_then(|file| foreign::start(file, OUTPUT_BYTES_MAX));
-    read.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+    let bytes = input_file::start(path, OUTPUT_BYTES_MAX).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
 }

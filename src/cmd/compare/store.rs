@@ -2,18 +2,25 @@
 //! next one starts. A line that a crash or a full disk cut is dropped when it is read again; nothing before it is lost.
 
 use crate::act::file_lock;
+use crate::base::limits::{SAVED_BYTES_MAX, SAVED_HEAD_BYTES_MAX};
 use crate::cmd::Failure;
 use crate::experiment::resume::{self, Head};
 use crate::experiment::trial_record::{SCHEMA, Trial};
+use crate::os::input_file;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 const HEAD: &str = "compare.json";
 const TRIALS: &str = "trials.jsonl";
 const OUTPUT: &str = "output";
-/// A file that is longer is none of ours.
-const BYTES_MAX: u64 = 1 << 30;
+
+/// What a file says first: its other keys are not looked at.
+#[derive(serde::Deserialize)]
+struct Format {
+    #[serde(default)]
+    schema: String,
+}
 
 pub struct Store {
     pub folder: PathBuf,
@@ -51,17 +58,19 @@ impl Store {
     pub fn resume(folder: &Path) -> anyhow::Result<(Store, Head, Vec<Trial>)> {
         let folder = absolute(folder)?;
         let no = |why: String| Failure::usage(format!("--resume: {}: {why}", folder.display()));
-        let head =
-            read(&folder.join(HEAD)).map_err(|error| no(format!("no comparison is there: {error}")))?;
-        let value: serde_json::Value =
-            serde_json::from_slice(&head).map_err(|error| no(format!("{HEAD} is damaged: {error}")))?;
-        if value["schema"] != resume::SCHEMA {
-            return Err(no(format!("{HEAD} has the format {}, not {}", value["schema"], resume::SCHEMA)));
+        let head = input_file::read(folder.join(HEAD), SAVED_HEAD_BYTES_MAX)
+            .map_err(|error| no(format!("no comparison is there: {error}")))?;
+        let damaged = |error: serde_json::Error| no(format!("{HEAD} is damaged: {error}"));
+        let Format { schema } = serde_json::from_slice(&head).map_err(damaged)?;
+        if schema != resume::SCHEMA {
+            return Err(no(format!("{HEAD} has the format {schema:?}, not {}", resume::SCHEMA)));
         }
-        let head: Head =
-            serde_json::from_value(value).map_err(|error| no(format!("{HEAD} is damaged: {error}")))?;
+        let head: Head = serde_json::from_slice(&head).map_err(damaged)?;
         let mut store = Store::open(folder.clone(), false)?;
-        let (trials, whole) = parse(&read(&folder.join(TRIALS)).unwrap_or_default()).map_err(no)?;
+        let (trials, whole) = match input_file::read(folder.join(TRIALS), SAVED_BYTES_MAX) {
+            Ok(bytes) => parse(&bytes).map_err(no)?,
+            Err(error) => return Err(no(format!("cannot read {TRIALS}: {error}"))),
+        };
         store.file.set_len(whole).map_err(|error| unwritten(&folder, &error))?;
         store.bytes = whole;
         Ok((store, head, trials))
@@ -69,7 +78,7 @@ impl Store {
 
     fn open(folder: PathBuf, is_temporary: bool) -> anyhow::Result<Store> {
         let path = folder.join(TRIALS);
-        let opened = OpenOptions::new().create(true).read(true).append(true).open(&path);
+        let opened = input_file::open_with(&path, OpenOptions::new().create(true).read(true).append(true));
         let file = opened.map_err(|error| unwritten(&folder, &error))?;
         if !file_lock::try_lock(&file).map_err(|error| unwritten(&folder, &error))? {
             let folder = folder.display();
@@ -142,12 +151,6 @@ fn write_head(folder: &Path, head: &Head) -> io::Result<()> {
     file.sync_all()?;
     fs::rename(&draft, folder.join(HEAD))?;
     File::open(folder)?.sync_all()
-}
-
-fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::open(path)?.take(BYTES_MAX).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 /// The trials, and how many bytes they take; a last line without its end is left out.

@@ -1,16 +1,15 @@
 //! One side of a comparison, from what the user wrote: a file of any kind, a moment of a recording, or a running JVM.
 
 use super::moment::{self, When};
+use crate::base::limits::ACCOUNT_JSON_BYTES_MAX;
 use crate::cmd::record::file;
 use crate::cmd::{Failure, map};
 use crate::map::sums::{Sums, json};
 use crate::map::{self as account};
+use crate::os::input_file;
 use crate::record::{History, Recording, figures};
 use crate::show::diff::Taken;
 use crate::snapshot::{self, Snapshot, Want};
-use serde_json::Value;
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 /// What is compared, and what it is called.
@@ -26,9 +25,6 @@ pub enum End {
     End,
 }
 
-/// JSON is read up to so much: that of an account has some hundreds of kilobytes.
-const JSON_BYTES_MAX: u64 = 256 << 20;
-
 pub fn side(text: &str, jvm: Option<&str>, end: End) -> anyhow::Result<Side> {
     if Path::new(text).is_file() {
         return of_file(text, None, jvm, end);
@@ -40,7 +36,9 @@ pub fn side(text: &str, jvm: Option<&str>, end: End) -> anyhow::Result<Side> {
         return of_file(path, Some(when), jvm, end);
     }
     if text.contains('/') {
-        return Err(Failure::target(format!("{text}: there is no such file")));
+        let error =
+            input_file::open(text).err().map_or("it has changed".to_string(), |error| error.to_string());
+        return Err(Failure::target(format!("cannot read {text}: {error}")));
     }
     of_target(text)
 }
@@ -100,29 +98,22 @@ fn of_snapshot(snapshot: &Snapshot, from: &str) -> Side {
 
 /// An account begins with a brace; neither a frozen file nor a core does.
 fn is_json(path: &Path) -> bool {
-    let mut start = [0; 64];
-    let read = File::open(path).and_then(|mut file| file.read(&mut start));
-    let first = |length: usize| start[..length].iter().find(|byte| !byte.is_ascii_whitespace()).copied();
-    read.is_ok_and(|length| first(length) == Some(b'{'))
+    let start = input_file::start(path, 64).unwrap_or_default();
+    start.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{')
 }
 
 fn of_json(path: &str) -> anyhow::Result<Side> {
-    let failed = |error: &dyn std::fmt::Display| Failure::target(format!("{path}: {error}"));
-    let mut text = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(JSON_BYTES_MAX).read_to_end(&mut text))
-        .map_err(|error| failed(&error))?;
-    let value: Value = serde_json::from_slice(&text).map_err(|error| failed(&error))?;
-    let sums = json::sums(&value).map_err(|error| failed(&error))?;
-    let text = |value: &Value| value.as_str().map(str::to_string);
+    let failed = |error: &dyn std::fmt::Display| Failure::target(format!("cannot read {path}: {error}"));
+    let text = input_file::read(path, ACCOUNT_JSON_BYTES_MAX).map_err(|error| failed(&error))?;
+    let account = json::parse(&text).map_err(|error| failed(&error))?;
     let taken = Taken {
         from: path.to_string(),
-        at: text(&value["taken"]["at"]),
-        pid: value["process"]["pid"].as_i64().and_then(|pid| pid.try_into().ok()),
-        command: text(&value["process"]["command"]),
+        at: account.at,
+        pid: account.pid,
+        command: account.command,
         account_age_ms: None,
     };
-    Ok(Side { taken, sums })
+    Ok(Side { taken, sums: account.sums })
 }
 
 fn of_history(history: &History, when: When, path: &str) -> anyhow::Result<Side> {
@@ -155,21 +146,23 @@ pub fn choose<'a>(recording: &'a Recording, jvm: Option<&str>, path: &str) -> an
     match named[..] {
         [one] => Ok(one),
         [] if jvm.is_none() => Err(Failure::target(format!("{path}: no JVM is in it"))),
-        [] => Err(Failure::target(format!("{path}: none of its JVMs is meant:{}", listed(&recording.jvms)))),
+        [] => Err(Failure::target(format!(
+            "{path}: none of its JVMs is meant:{}",
+            listed(recording.jvms.iter())
+        ))),
         _ => {
-            let several: Vec<History> = named.into_iter().cloned().collect();
             let which = if jvm.is_some() { "a longer part" } else { "--jvm PID" };
             Err(Failure::usage(format!(
                 "{path} has {} JVMs; give {which}:{}",
-                several.len(),
-                listed(&several)
+                named.len(),
+                listed(named.iter().copied())
             )))
         }
     }
 }
 
-fn listed(histories: &[History]) -> String {
-    let lines = histories.iter().take(30).map(|history| format!("\n  {}", history.title()));
+fn listed<'a>(histories: impl Iterator<Item = &'a History>) -> String {
+    let lines = histories.take(30).map(|history| format!("\n  {}", history.title()));
     safe(&lines.collect::<String>())
 }
 

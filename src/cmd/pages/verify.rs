@@ -7,14 +7,13 @@ use crate::jvm::log_options;
 use crate::map::page_claims;
 use crate::map::{self, why};
 use crate::os::process::Process;
-use crate::os::{cpus, output};
+use crate::os::{cpus, input_file, output};
 use crate::pages::messages;
 use crate::pages::types::{Plan, SCHEMA};
 use crate::pages::verify::{self, Look, Promise, Said};
 use crate::show::pages::verify as show;
 use crate::snapshot::{self, Snapshot, Want};
-use std::fs::File;
-use std::io::{BufWriter, Read, Write, stdout};
+use std::io::{BufWriter, Write, stdout};
 use std::path::{Path, PathBuf};
 
 /// A plan that is larger is no plan.
@@ -109,9 +108,8 @@ fn json_to(out: &mut dyn Write, value: &serde_json::Value) -> anyhow::Result<()>
 /// The plan in a file, whole and of this schema.
 pub fn read_plan(path: &Path) -> anyhow::Result<Plan> {
     let bad = |why: String| Failure::usage(format!("{}: {why}", path.display()));
-    let mut text = String::new();
-    let read = File::open(path).and_then(|file| file.take(PLAN_BYTES_MAX).read_to_string(&mut text));
-    read.map_err(|error| bad(error.to_string()))?;
+    let read = input_file::text(path, PLAN_BYTES_MAX);
+    let text = read.map_err(|error| bad(error.to_string()))?;
     let value: serde_json::Value =
         serde_json::from_str(&text).map_err(|error| bad(format!("no plan: {error}")))?;
     let schema = value["schema"].as_str().unwrap_or("none");

@@ -1,10 +1,12 @@
 //! Reads a recording: FILE, and where it is a ring, the files before it.
 
+use crate::base::limits::RECORDING_BYTES_MAX;
 use crate::cmd::Failure;
-use crate::record::{Recording, frame, reader};
+use crate::os::input_file;
+use crate::record::reader::Reader;
+use crate::record::{Recording, frame};
 use crate::show::units::human;
 use std::fs;
-use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -47,15 +49,15 @@ pub fn older(path: &Path) -> Vec<(u64, PathBuf)> {
 
 /// Whether a file begins as a recording does.
 pub fn is_one(path: &Path) -> bool {
-    let mut start = [0; frame::MAGIC.len()];
-    let read = fs::File::open(path).and_then(|mut file| file.read(&mut start));
-    read.is_ok_and(|length| frame::begins_like_one(&start[..length]))
+    let start = input_file::start(path, frame::MAGIC.len() as u64);
+    start.is_ok_and(|start| frame::begins_like_one(&start))
 }
 
 /// All of it, and what is torn at its end is said.
 pub fn load(path: &Path) -> anyhow::Result<Recording> {
-    let failed =
-        |path: &Path, error: &dyn std::fmt::Display| Failure::target(format!("{}: {error}", path.display()));
+    let failed = |path: &Path, error: &dyn std::fmt::Display| {
+        Failure::target(format!("cannot read {}: {error}", path.display()))
+    };
     let newest = match path.exists() {
         true => path.to_path_buf(),
         // A recorder was killed in the moment in which the next file takes its place.
@@ -69,12 +71,13 @@ pub fn load(path: &Path) -> anyhow::Result<Recording> {
         fs::metadata(path).is_ok_and(|other| (other.dev(), other.ino()) != (facts.dev(), facts.ino()))
     });
     paths.push(newest);
-    let mut files = Vec::new();
+    let (mut reader, mut left) = (Reader::default(), RECORDING_BYTES_MAX);
     for path in &paths {
-        files.push(fs::read(path).map_err(|error| failed(path, &error))?);
+        let bytes = input_file::read(path, left).map_err(|error| failed(path, &error))?;
+        left -= bytes.len() as u64;
+        reader.file(&bytes).map_err(|error| failed(path, &error))?;
     }
-    let bytes: Vec<&[u8]> = files.iter().map(Vec::as_slice).collect();
-    let recording = reader::read(&bytes).map_err(|error| failed(path, &error))?;
+    let recording = reader.finish().map_err(|error| failed(path, &error))?;
     for torn in &recording.torn {
         let dropped = human(torn.dropped_bytes);
         eprintln!("marusa: {}: {}: its last {dropped} are left out", path.display(), torn.why);

@@ -4,7 +4,9 @@
 
 use super::file;
 use crate::base::Bytes;
+use crate::base::limits::RECORDING_BYTES_MAX;
 use crate::cmd::Failure;
+use crate::os::input_file;
 use crate::record::reader;
 use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
@@ -179,10 +181,11 @@ fn without_second_name(path: &Path, mut older: Vec<(u64, PathBuf)>) -> Vec<(u64,
 /// A recording that is there, without what is torn at its end.
 fn reopen(path: &Path) -> anyhow::Result<(File, Bytes)> {
     let failed = |error: &dyn std::fmt::Display| Failure::usage(format!("{}: {error}", path.display()));
-    let bytes = fs::read(path).map_err(|error| failed(&error))?;
+    let bytes = input_file::read(path, RECORDING_BYTES_MAX).map_err(|error| failed(&error))?;
     let whole =
         if bytes.is_empty() { 0 } else { reader::whole_bytes(&bytes).map_err(|error| failed(&error))? };
-    let file = OpenOptions::new().append(true).open(path).map_err(|error| failed(&error))?;
+    let opened = input_file::open_with(path, OpenOptions::new().append(true));
+    let file = opened.map_err(|error| failed(&error))?;
     if whole < bytes.len() {
         eprintln!(
             "marusa: {}: its last {} bytes are no whole record and are cut off",

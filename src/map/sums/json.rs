@@ -1,10 +1,11 @@
 //! The sums of an account out of its JSON, `marusa/map/1`: what `marusa map --json` said once can be compared with what is now.
-//! The text may be anybody's, so every key may be missing.
+//! The text may be anybody's, so most keys may be missing. Only the keys that are looked at become values: whatever else a text
+//! holds is passed over without memory for it, and an entry of a list needs a name that is longer than what is made of it.
 
 use super::{ArenaSum, Sum, Sums, ThreadSum, group_of};
 use crate::base::Bytes;
 use crate::map::Area;
-use serde_json::Value;
+use serde::Deserialize;
 
 const SCHEMA: &str = "marusa/map/1";
 
@@ -15,65 +16,159 @@ pub enum JsonError {
     Schema(String),
     #[error("it has no areas: it is damaged")]
     NoAreas,
+    #[error("it is no account, or a damaged one: {0}")]
+    Damaged(String),
 }
 
-pub fn sums(value: &Value) -> Result<Sums, JsonError> {
-    match value["schema"].as_str() {
-        Some(SCHEMA) => {}
-        other => return Err(JsonError::Schema(other.unwrap_or("not told").to_string())),
+/// What a text says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Account {
+    /// RFC 3339, UTC.
+    pub at: Option<String>,
+    pub pid: Option<i32>,
+    pub command: Option<String>,
+    pub sums: Sums,
+}
+
+#[derive(Deserialize)]
+struct Format {
+    schema: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Document {
+    taken: Option<Taken>,
+    process: Option<Process>,
+    totals: Option<Totals>,
+    areas: Option<Vec<AreaRow>>,
+    libraries: Option<Vec<LibraryRow>>,
+    malloc: Option<Malloc>,
+    threads: Option<Vec<ThreadRow>>,
+}
+
+#[derive(Deserialize)]
+struct Taken {
+    at: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Process {
+    pid: Option<i32>,
+    command: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+struct Totals {
+    kernel_resident_bytes: Option<u64>,
+    page_table_bytes: Option<u64>,
+}
+
+/// Structs with the figures that areas, parts, threads and libraries share. Written out: `serde(flatten)` would keep every key that
+/// it does not know.
+macro_rules! with_figures {
+    ($($name:ident { $($key:ident: $type:ty),* })*) => { $(
+        #[derive(Deserialize)]
+        struct $name {
+            $($key: $type,)*
+            reserved_bytes: Option<u64>,
+            committed_bytes: Option<u64>,
+            resident_bytes: Option<u64>,
+            in_use_bytes: Option<u64>,
+            swapped_bytes: Option<u64>,
+        }
+
+        impl $name {
+            fn sum(&self) -> Sum {
+                Sum {
+                    reserved: self.reserved_bytes.unwrap_or(0),
+                    committed: self.committed_bytes.unwrap_or(0),
+                    resident: self.resident_bytes.unwrap_or(0),
+                    in_use: self.in_use_bytes,
+                    swapped: self.swapped_bytes,
+                }
+            }
+        }
+    )* };
+}
+
+with_figures! {
+    AreaRow { area: String, parts: Option<Vec<PartRow>> }
+    PartRow { part: String }
+    LibraryRow { path: String }
+    Stack {}
+}
+
+#[derive(Deserialize)]
+struct Malloc {
+    arenas: Option<Vec<ArenaRow>>,
+}
+
+#[derive(Deserialize)]
+struct ArenaRow {
+    arena: u64,
+    address: Option<String>,
+    resident_bytes: Option<u64>,
+    free_resident_bytes: Option<u64>,
+    in_use_resident_bytes: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct ThreadRow {
+    name: String,
+    stack: Option<Stack>,
+}
+
+pub fn parse(text: &[u8]) -> Result<Account, JsonError> {
+    let damaged = |error: serde_json::Error| JsonError::Damaged(error.to_string());
+    let format: Format = serde_json::from_slice(text).map_err(damaged)?;
+    match format.schema {
+        Some(schema) if schema == SCHEMA => {}
+        other => return Err(JsonError::Schema(other.unwrap_or("not told".to_string()))),
     }
-    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let areas = value["areas"].as_array().ok_or(JsonError::NoAreas)?;
+    let document: Document = serde_json::from_slice(text).map_err(damaged)?;
+    let process = document.process.as_ref();
+    Ok(Account {
+        at: document.taken.as_ref().and_then(|taken| taken.at.clone()),
+        pid: process.and_then(|process| process.pid),
+        command: process.and_then(|process| process.command.clone()),
+        sums: sums(document)?,
+    })
+}
+
+fn sums(document: Document) -> Result<Sums, JsonError> {
+    let totals = document.totals.unwrap_or_default();
     let mut sums = Sums {
-        kernel_resident: value["totals"]["kernel_resident_bytes"].as_u64(),
-        page_tables: value["totals"]["page_table_bytes"].as_u64(),
+        kernel_resident: totals.kernel_resident_bytes,
+        page_tables: totals.page_table_bytes,
         ..Sums::default()
     };
-    for area in areas {
+    for area in document.areas.ok_or(JsonError::NoAreas)? {
         // An area that a later version has is what this one does not know.
-        let name = area["area"].as_str().unwrap_or_default();
-        let of = Area::ALL.iter().copied().find(|area| area.name() == name).unwrap_or(Area::Unattributed);
-        add(
-            sums.areas.entry(of).or_insert(Sum { in_use: Some(0), swapped: Some(0), ..Sum::default() }),
-            area,
-        );
-        for part in list(&area["parts"]) {
-            let name = part["part"].as_str().unwrap_or_default().to_string();
-            sums.parts.insert((of, name), sum(&part));
+        let of = Area::ALL.iter().copied().find(|of| of.name() == area.area).unwrap_or(Area::Unattributed);
+        let none = Sum { in_use: Some(0), swapped: Some(0), ..Sum::default() };
+        add(sums.areas.entry(of).or_insert(none), area.sum());
+        for part in area.parts.into_iter().flatten() {
+            let sum = part.sum();
+            sums.parts.insert((of, part.part), sum);
         }
     }
-    for library in list(&value["libraries"]) {
-        sums.libraries.insert(library["path"].as_str().unwrap_or_default().to_string(), sum(&library));
+    for library in document.libraries.into_iter().flatten() {
+        let sum = library.sum();
+        sums.libraries.insert(library.path, sum);
     }
-    for arena in list(&value["malloc"]["arenas"]) {
-        if let Some((at, arena)) = self::arena(&arena) {
-            sums.arenas.insert(at, arena);
-        }
-    }
-    for thread in list(&value["threads"]) {
-        let group: &mut ThreadSum =
-            sums.threads.entry(group_of(thread["name"].as_str().unwrap_or_default())).or_default();
+    let arenas = document.malloc.and_then(|malloc| malloc.arenas);
+    sums.arenas = arenas.iter().flatten().filter_map(arena).collect();
+    for thread in document.threads.into_iter().flatten() {
+        let group: &mut ThreadSum = sums.threads.entry(group_of(&thread.name)).or_default();
         group.threads += 1;
-        let stack = sum(&thread["stack"]);
+        let stack = thread.stack.map(|stack| stack.sum()).unwrap_or_default();
         group.reserved = group.reserved.saturating_add(stack.reserved);
         group.resident = group.resident.saturating_add(stack.resident);
     }
     Ok(sums)
 }
 
-fn sum(value: &Value) -> Sum {
-    let bytes = |key: &str| value[key].as_u64();
-    Sum {
-        reserved: bytes("reserved_bytes").unwrap_or(0),
-        committed: bytes("committed_bytes").unwrap_or(0),
-        resident: bytes("resident_bytes").unwrap_or(0),
-        in_use: bytes("in_use_bytes"),
-        swapped: bytes("swapped_bytes"),
-    }
-}
-
-fn add(to: &mut Sum, value: &Value) {
-    let more = sum(value);
+fn add(to: &mut Sum, more: Sum) {
     let both = |one: Option<Bytes>, other: Option<Bytes>| Some(one?.saturating_add(other?));
     to.reserved = to.reserved.saturating_add(more.reserved);
     to.committed = to.committed.saturating_add(more.committed);
@@ -83,13 +178,13 @@ fn add(to: &mut Sum, value: &Value) {
 }
 
 /// Its address, and the resident bytes: the JSON has those of an arena as a whole, of what is in use and of what is free.
-fn arena(value: &Value) -> Option<(u64, ArenaSum)> {
-    let at = u64::from_str_radix(value["address"].as_str()?.trim_start_matches("0x"), 16).ok()?;
+fn arena(row: &ArenaRow) -> Option<(u64, ArenaSum)> {
+    let at = u64::from_str_radix(row.address.as_ref()?.trim_start_matches("0x"), 16).ok()?;
     let arena = ArenaSum {
-        number: value["arena"].as_u64()?,
-        resident: value["resident_bytes"].as_u64().unwrap_or(0),
-        freed: value["free_resident_bytes"].as_u64(),
-        in_use: value["in_use_resident_bytes"].as_u64(),
+        number: row.arena,
+        resident: row.resident_bytes.unwrap_or(0),
+        freed: row.free_resident_bytes,
+        in_use: row.in_use_resident_bytes,
     };
     Some((at, arena))
 }
@@ -97,7 +192,11 @@ fn arena(value: &Value) -> Option<(u64, ArenaSum)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
+
+    fn sums(value: &Value) -> Result<Sums, JsonError> {
+        parse(value.to_string().as_bytes()).map(|account| account.sums)
+    }
 
     #[test]
     fn the_keys_of_an_account() {
@@ -136,7 +235,16 @@ mod tests {
             sums(&json!({"schema": "marusa/list/1"})),
             Err(JsonError::Schema("marusa/list/1".to_string()))
         );
-        assert_eq!(sums(&json!([1, 2])), Err(JsonError::Schema("not told".to_string())));
+        assert_eq!(sums(&json!({})), Err(JsonError::Schema("not told".to_string())));
+        assert!(matches!(sums(&json!([1, 2])), Err(JsonError::Damaged(_))));
         assert_eq!(sums(&json!({"schema": SCHEMA})), Err(JsonError::NoAreas));
+    }
+
+    #[test]
+    fn what_is_nested_deeply_or_named_twice_is_refused() {
+        let deep = format!("{{\"schema\":\"{SCHEMA}\",\"areas\":[],\"x\":{}", "[".repeat(100_000));
+        assert!(matches!(parse(deep.as_bytes()), Err(JsonError::Damaged(_))));
+        let twice = format!("{{\"schema\":\"{SCHEMA}\",\"areas\":[],\"areas\":[]}}");
+        assert!(matches!(parse(twice.as_bytes()), Err(JsonError::Damaged(_))));
     }
 }

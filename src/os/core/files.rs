@@ -15,7 +15,7 @@ use crate::os::memory::{Fault, Memory};
 use crate::os::process;
 use crate::os::symbols::Table;
 use crate::os::target::OsView;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 use std::time::SystemTime;
 
@@ -79,8 +79,9 @@ impl Files {
                 }
             }
         }
+        let needed = needed(view, headers);
         let mut troubles: Vec<(&String, &Gap)> =
-            files.troubles.iter().filter(|(path, _)| is_needed(view, headers, path)).collect();
+            files.troubles.iter().filter(|(path, _)| needed.contains(path.as_str())).collect();
         troubles.sort_by_key(|(path, _)| *path);
         for (path, gap) in troubles {
             if path.contains("libjvm.so") || path.contains("/libc") {
@@ -106,13 +107,14 @@ fn summary(mut others: Vec<String>) -> Option<Gap> {
     })
 }
 
-/// Whether the core leaves out bytes of the file that a reader may want.
-fn is_needed(view: &OsView, headers: &Headers, path: &str) -> bool {
+/// The files of which the core leaves out bytes that a reader may want.
+fn needed<'a>(view: &'a OsView, headers: &Headers) -> HashSet<&'a str> {
     let is_out = |range: Range| {
         let after = headers.loads.partition_point(|load| load.range.end <= range.start);
         headers.loads.get(after).is_some_and(|load| load.range.start.plus(load.dumped) < range.end)
     };
-    view.mappings.iter().any(|mapping| mapping.path == path && mapping.rights.read && is_out(mapping.range))
+    let wanted = view.mappings.iter().filter(|mapping| mapping.rights.read && is_out(mapping.range));
+    wanted.map(|mapping| mapping.path.as_str()).collect()
 }
 
 /// The file behind the first mapping of a path, if it is provably the same.

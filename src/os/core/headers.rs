@@ -66,6 +66,17 @@ impl Headers {
         Ok(headers)
     }
 
+    /// Bytes of the file that describe its memory: the length of the file says nothing, for it may have holes.
+    pub fn described_bytes(&self) -> u64 {
+        let notes = self.notes.iter().map(|(_, bytes)| *bytes);
+        notes.fold(self.loads.len() as u64 * PROGRAM_HEADER_BYTES as u64, u64::saturating_add)
+    }
+
+    /// Whether segments lie over each other in the file. No writer does that, and a small file would be a large memory.
+    pub fn overlap_in_file(&self, file_bytes: u64) -> bool {
+        self.loads.iter().map(|load| load.held).fold(0, u64::saturating_add) > file_bytes
+    }
+
     fn add(&mut self, header: &[u8], file_bytes: u64) {
         const PT_LOAD: u32 = 1;
         const PT_NOTE: u32 = 4;
@@ -109,6 +120,7 @@ impl Headers {
             is_apart
         });
         self.strange += before - self.loads.len();
+        self.notes.sort_unstable();
     }
 }
 

@@ -16,7 +16,7 @@ pub mod view;
 pub use memory::{CoreMemory, CoreSymbols};
 
 use super::file_bytes::FileBytes;
-use super::foreign;
+use super::input_file;
 use super::target::OsView;
 use crate::base::{Gap, PAGE, rfc3339};
 use extents::Extents;
@@ -30,7 +30,7 @@ use std::time::SystemTime;
 /// Why a file can not be asked.
 #[derive(Debug, thiserror::Error)]
 pub enum CoreError {
-    #[error("it can not be read: {0}")]
+    #[error("{0}")]
     Io(#[from] io::Error),
     #[error("it is packed: unpack it first, with `{0} FILE` or `coredumpctl dump PID -o FILE`")]
     Packed(&'static str),
@@ -65,7 +65,7 @@ impl Core {
     }
 
     pub fn open(path: &Path) -> Result<Core, CoreError> {
-        let file = foreign::open(path)?;
+        let file = input_file::open(path)?;
         let metadata = file.metadata()?;
         if metadata.len() == 0 {
             return Err(CoreError::Damaged("it is empty".to_string()));
@@ -88,14 +88,25 @@ impl Core {
     ) -> Result<Core, CoreError> {
         let headers = Headers::parse(&bytes)?;
         let mut notes = Notes::default();
+        let mut done = 0;
         for (at, length) in &headers.notes {
-            notes.add(&bytes, *at, *length);
+            // Headers may name the same bytes a thousand times: what was read is not read again.
+            if *at >= done {
+                notes.add(&bytes, *at, *length);
+            } else {
+                notes.damaged += 1;
+            }
+            done = done.max(at.saturating_add(*length));
         }
+        notes.sort();
         if notes.auxiliary_value(notes::AT_PAGESZ).is_some_and(|bytes| bytes != PAGE) {
             return Err(CoreError::Machine("a machine with another page size".to_string()));
         }
         if headers.loads.is_empty() {
             return Err(CoreError::Damaged("it has no memory".to_string()));
+        }
+        if headers.overlap_in_file(bytes.length()) {
+            return Err(CoreError::Damaged("its segments claim more bytes than it has".to_string()));
         }
         let mut view = view::build(&bytes, &headers, &notes, &extents);
         let held = CoreMemory::of(&bytes, &headers.loads, &[], &[]);

@@ -5,7 +5,7 @@
 //! those inside the pid namespace of the process.
 
 use super::headers::{slice, u32_at, u64_at};
-use crate::base::limits::{CORE_ONE_NOTE_BYTES_MAX, MAPPINGS_MAX, THREADS_MAX};
+use crate::base::limits::{CORE_ONE_NOTE_BYTES_MAX, CORE_PATH_BYTES_MAX, MAPPINGS_MAX, THREADS_MAX};
 use crate::base::{PAGE, Range};
 use crate::os::file_bytes::FileBytes;
 use std::collections::HashMap;
@@ -40,6 +40,8 @@ pub struct Notes {
     pub paths: Vec<String>,
     /// Notes that end before they should.
     pub damaged: usize,
+    /// Where in `paths` each path is.
+    places: HashMap<String, usize>,
 }
 
 /// Keys of the auxiliary vector: include/uapi/linux/auxvec.h.
@@ -123,29 +125,32 @@ impl Notes {
     fn files(&mut self, value: &[u8]) -> Option<()> {
         let (count, unit) = (u64_at(value, 0)?, u64_at(value, 8)?);
         let names = slice(value, 16, count.checked_mul(24)?).map(|table| &value[16 + table.len()..])?;
-        if count > MAPPINGS_MAX as u64 {
+        if count > MAPPINGS_MAX.saturating_sub(self.files.len()) as u64 {
             return None;
         }
         let mut names = names.split(|byte| *byte == 0);
-        let mut places: HashMap<String, usize> =
-            self.paths.iter().cloned().enumerate().map(|(place, path)| (path, place)).collect();
         for index in 0..count as usize {
             let word = |nth: usize| u64_at(value, 16 + index * 24 + nth * 8);
             let (start, end, offset) = (word(0)?, word(1)?, word(2)?);
-            let path = String::from_utf8_lossy(names.next()?).into_owned();
+            let name = names.next().filter(|name| name.len() <= CORE_PATH_BYTES_MAX)?;
+            let path = String::from_utf8_lossy(name).into_owned();
             let is_aligned = start.is_multiple_of(PAGE) && end.is_multiple_of(PAGE);
             if start >= end || !is_aligned || path.is_empty() {
                 continue;
             }
-            let path = *places.entry(path.clone()).or_insert_with(|| {
+            let path = *self.places.entry(path.clone()).or_insert_with(|| {
                 self.paths.push(path);
                 self.paths.len() - 1
             });
             let offset = offset.saturating_mul(unit);
             self.files.push(MappedFile { range: Range::of(start, end), offset, path });
         }
-        self.files.sort_by_key(|file| file.range.start);
         Some(())
+    }
+
+    /// To be called when all segments are added.
+    pub fn sort(&mut self) {
+        self.files.sort_by_key(|file| file.range.start);
     }
 }
 

@@ -5,7 +5,7 @@ use super::extents::Extents;
 use super::headers::{Headers, Load};
 use super::notes::{AT_ENTRY, AT_RANDOM, AT_SYSINFO_EHDR, MappedFile, Notes};
 use crate::base::limits::{CORE_ZERO_BYTES_MAX, MAPPINGS_MAX, PAGE_RUNS_MAX};
-use crate::base::{Addr, Gap, PAGE, Range, Why};
+use crate::base::{Addr, Allowance, Gap, PAGE, Range, Why};
 use crate::os::file_bytes::FileBytes;
 use crate::os::maps::{Mapping, Rights, find_mapping};
 use crate::os::pagemap::PageRun;
@@ -51,6 +51,8 @@ pub fn build(bytes: &FileBytes, headers: &Headers, notes: &Notes, extents: &Exte
 /// The segments, cut where a mapped file begins or ends: the kernel and gdb write one for each mapping.
 fn mappings(headers: &Headers, notes: &Notes) -> Vec<Mapping> {
     let mut mappings = Vec::new();
+    // One path may be that of many mappings, and each mapping keeps it.
+    let mut allowance = Allowance::of(headers.described_bytes());
     let mut files = notes.files.iter().peekable();
     for load in &headers.loads {
         let mut at = load.range.start;
@@ -66,6 +68,10 @@ fn mappings(headers: &Headers, notes: &Notes) -> Vec<Mapping> {
                 (None, None) => load.range.end,
             };
             let range = Range::new(at, end.min(load.range.end));
+            let file = file.filter(|file| {
+                let path_bytes = notes.paths.get(file.path).map_or(0, String::len);
+                allowance.take(path_bytes as u64).is_some()
+            });
             mappings.push(mapping(load, range, file, notes));
             at = range.end;
         }

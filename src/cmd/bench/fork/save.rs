@@ -1,16 +1,16 @@
 //! The file of `--save`: the settings in its first line, then a line a trial, written as each ends. Given again, the trials in it
 //! are not made again.
 
+use crate::base::limits::SAVED_BYTES_MAX;
 use crate::cmd::Failure;
 use crate::experiment::bench::fork::{Settings, Trial};
+use crate::os::input_file;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 const SCHEMA: &str = "marusa/bench-fork-trials/1";
-/// Far more than any run writes.
-const BYTES_MAX: u64 = 1 << 28;
 
 #[derive(Serialize, Deserialize)]
 struct Head {
@@ -28,10 +28,11 @@ impl Save {
     /// Takes over what is there; the seed of the file counts, so that the order is the same.
     pub fn open(path: &Path, settings: &mut Settings) -> anyhow::Result<Save> {
         let failed = |error: std::io::Error| Failure::usage(format!("--save {}: {error}", path.display()));
-        let opened = File::options().create(true).truncate(false).read(true).append(true).open(path);
-        let mut file = opened.map_err(failed)?;
-        let mut text = String::new();
-        (&mut file).take(BYTES_MAX).read_to_string(&mut text).map_err(failed)?;
+        let mut options = File::options();
+        options.create(true).truncate(false).read(true).append(true);
+        let mut file = input_file::open_with(path, &mut options).map_err(failed)?;
+        let read = input_file::read_all(&mut file, SAVED_BYTES_MAX);
+        let text = read.and_then(input_file::as_text).map_err(failed)?;
         let mut save = Save { file, path: path.to_path_buf(), trials: Vec::new() };
         if text.is_empty() {
             let head = Head { schema: SCHEMA.to_string(), settings: settings.clone() };
