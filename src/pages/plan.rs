@@ -99,7 +99,7 @@ pub fn make(request: &Request) -> Result<Plan, NoPlan> {
             ..Outlook::default()
         },
     };
-    persist::complete(&mut plan, request);
+    persist::complete(&mut plan, request)?;
     plan.costs = notes::costs(&plan, request);
     plan.risks = notes::risks(&plan, request);
     Ok(plan)

@@ -70,7 +70,7 @@ fn a_running_jvm_and_its_jdk_give_the_same_plan() {
             for key in ["vm", "feature", "version", "gc", "cpus", "heap_max_bytes", "heap_initial_bytes"] {
                 assert_eq!(of_pid["subject"][key], of_jdk["subject"][key], "{key} of jdk {jdk} {gc}");
             }
-            assert_eq!(of_pid["schema"], "marusa/pages-plan/1");
+            assert_eq!(of_pid["schema"], "marusa/pages-plan/2");
         }
     }
 }

@@ -76,7 +76,7 @@ pub struct PlanArgs {
     /// Where the plan is written to, for apply, verify and undo
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// The plan itself, schema marusa/pages-plan/1
+    /// The plan itself, schema marusa/pages-plan/2
     #[arg(long, conflicts_with = "emit")]
     json: bool,
     /// The plan in the words of other tools

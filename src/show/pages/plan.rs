@@ -1,10 +1,11 @@
 //! A plan as text: what it is for and whether it can be had, the need by reservation, what the host has, what changes, how the JVM
 //! is started, what it costs, and how it is applied, held against the JVM, and undone.
 
+use super::steps;
 use crate::base::PAGE;
 use crate::pages::feasible::size_name;
 use crate::pages::subject::size;
-use crate::pages::{Change, Feasible, How, Mode, Need, Plan, Step, Vm};
+use crate::pages::{Feasible, How, Mode, Need, Plan, Step, Vm};
 use crate::show::units::{human, shorten, wrapped};
 use crate::show::width::width;
 use std::io::{self, Write};
@@ -214,21 +215,11 @@ fn changes(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
 }
 
 fn one_step(out: &mut dyn Write, step: &Step) -> io::Result<()> {
-    let change = match &step.change {
-        Change::Add { file, by } => format!("{file} +{by}"),
-        Change::Choose { file, word } => format!("{file} {word}"),
-        Change::Set { file, value } => format!("{file} {value}"),
-        Change::Create { file, .. } => format!("new file {file}"),
-        Change::Folder { path } => format!("new folder {path}"),
-        Change::MountTmpfs { at, options } => format!("tmpfs {at} ({options})"),
-        Change::CopyTree { from, to, .. } => format!("copy {from} to {to}"),
-        Change::SwapFile { file, bytes } => format!("swap to {file}, {}", human(*bytes)),
-        Change::MemoryGroup { path, limit_bytes } => {
-            format!("make the group {path} with {}", human(*limit_bytes))
-        }
-    };
     indented(out, "  ", &step.what)?;
-    writeln!(out, "    {}", shorten(&change, width() - 4))?;
+    writeln!(out, "    {}", shorten(&steps::described(&step.change), width() - 4))?;
+    for line in steps::file_text(&step.change) {
+        writeln!(out, "    {line}")?;
+    }
     match &step.risk {
         Some(risk) => indented(out, "    ", risk),
         None => Ok(()),
