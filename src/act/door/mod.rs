@@ -39,6 +39,7 @@ pub use store::Store;
 pub use take_back::TakenBack;
 pub use undo::{UndoReceipt, undo};
 
+use crate::os::rights::{self, Capability};
 use std::io;
 
 /// Why a change is not made.
@@ -62,7 +63,11 @@ pub enum DoorError {
 pub fn denied(what: &str, error: &io::Error) -> DoorError {
     match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => DoorError::Rights(format!(
-            "{what}: {error}; run marusa as root of the host (CAP_SYS_ADMIN, CAP_DAC_OVERRIDE)"
+            "{what}: {error}; {}",
+            rights::hint(
+                &[Capability::SysAdmin, Capability::DacOverride],
+                "run marusa as root of the host (CAP_SYS_ADMIN, CAP_DAC_OVERRIDE)"
+            )
         )),
         Some(libc::EROFS) => DoorError::Rights(format!(
             "{what} is read only here, as in a container without the host's settings; run marusa on the host"

@@ -21,11 +21,11 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 #[derive(clap::Args, Debug)]
+#[command(group = clap::ArgGroup::new("which").required(true).args(["target", "jdk"]))]
 pub struct PlanArgs {
     /// A running JVM: a pid, or a part of the main class, jar or container name
-    #[arg(required_unless_present = "jdk", conflicts_with = "jdk")]
     target: Option<String>,
-    /// A JVM that does not run yet: the folder of a JDK, or hotspot-8 to -25, openj9-8 to -25
+    /// A JVM that does not run yet: the folder of a JDK, or hotspot-8 to -25, openj9-8 to -25; with --heap
     #[arg(long, value_name = "PATH|NAME")]
     jdk: Option<String>,
     /// Not the heap but the code of the JDK at --jdk PATH: its libraries on a tmpfs with huge pages
@@ -35,7 +35,7 @@ pub struct PlanArgs {
     #[arg(long, requires = "jdk")]
     gc: Option<String>,
     /// As -Xmx: 6g
-    #[arg(long, requires = "jdk", required_unless_present_any = ["target", "code"], value_parser = amount::bytes)]
+    #[arg(long, requires = "jdk", value_parser = amount::bytes)]
     heap: Option<u64>,
     /// As -Xms; as --heap if not given
     #[arg(long, requires = "jdk", value_parser = amount::bytes)]
@@ -281,9 +281,14 @@ fn of_jdk(args: &PlanArgs, jdk: &str) -> anyhow::Result<Found> {
         Some(cpus) => cpus,
         None => own().map_err(|gap| Failure::usage(gap.to_string()))?,
     };
+    let Some(heap) = args.heap else {
+        return Err(Failure::usage(
+            "cannot plan for --jdk without a heap; give --heap SIZE, as -Xmx has it (6g)",
+        ));
+    };
     let wanted = Wanted {
         gc: args.gc.clone(),
-        heap_bytes: args.heap.unwrap_or(0).checked_next_multiple_of(PAGE).unwrap_or(u64::MAX),
+        heap_bytes: heap.checked_next_multiple_of(PAGE).unwrap_or(u64::MAX),
         initial_bytes: args.initial_heap,
         code_cache_bytes: args.code_cache,
         cpus,

@@ -4,7 +4,6 @@
 use super::steps;
 use crate::base::PAGE;
 use crate::pages::feasible::size_name;
-use crate::pages::subject::size;
 use crate::pages::{Feasible, How, Mode, Need, Plan, Step, Vm};
 use crate::show::units::{human, shorten, wrapped};
 use crate::show::width::width;
@@ -231,10 +230,11 @@ fn jvm(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
     indented(out, "  ", &plan.jvm_options.join(" "))?;
     if plan.jvm_options.iter().all(|option| !option.starts_with("-Xmx")) {
         let subject = &plan.subject;
+        // No options: whether it was started with -Xms, or starts with what the JVM chose, is not told by its flags.
         let text = format!(
-            "beside what it is started with now (-Xmx{} -Xms{})",
-            size(subject.heap_max_bytes),
-            size(subject.heap_initial_bytes)
+            "beside what it is started with now: a heap of at most {} that starts with {}",
+            human(subject.heap_max_bytes),
+            human(subject.heap_initial_bytes)
         );
         indented(out, "  ", &text)?;
     }
@@ -323,6 +323,20 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// A heap that starts with 256 MiB is the JVM's own choice where only -Xmx was given.
+    #[test]
+    fn a_running_jvm_is_said_to_have_no_option_that_nobody_gave() {
+        let host = host();
+        let mut wanted = Request { launch: Vec::new(), ..request(&host, Vm::HotSpot, 21, Gc::G1, 4 << 30) };
+        wanted.subject.heap_initial_bytes = 256 << 20;
+        let plan = make(&wanted).expect("a plan");
+        let mut out = Vec::new();
+        within(100, || text(&mut out, &plan, None)).expect("written");
+        let text = String::from_utf8(out).expect("UTF-8");
+        assert!(!text.contains("-Xms256m") && !text.contains("(-Xm"), "{text}");
+        assert!(text.contains("a heap of at most 4.00 GiB that starts with 256"), "{text}");
     }
 
     #[test]
