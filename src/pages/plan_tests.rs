@@ -22,6 +22,7 @@ pub fn request<'a>(host: &'a HostMemory, vm: Vm, feature: u32, gc: Gc, heap: Byt
         made_at: "2026-01-01T00:00:00Z".into(),
         made_by: "marusa 0.1.0".into(),
         launch: vec!["-Xmx1g".into()],
+        recommended: Vec::new(),
         running: None,
         shm: false,
         group: None,

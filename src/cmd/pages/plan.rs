@@ -168,6 +168,7 @@ struct Found {
     subject: Subject,
     process: Process,
     launch: Vec<String>,
+    recommended: Vec<String>,
     running: Option<Running>,
     gaps: Vec<Gap>,
 }
@@ -203,6 +204,7 @@ fn make(args: &PlanArgs) -> anyhow::Result<Plan> {
         made_at: rfc3339(SystemTime::now()),
         made_by: format!("marusa {}", env!("CARGO_PKG_VERSION")),
         launch: found.launch,
+        recommended: found.recommended,
         running: found.running,
         shm: args.shm,
         group: args.group,
@@ -243,7 +245,7 @@ fn of_target(target: &str) -> anyhow::Result<Found> {
     });
     let subject = subject::of_jvm(jvm, cpus).map_err(|gap| not_planned(&process, &gap))?;
     let running = Some(running(&snapshot));
-    Ok(Found { subject, process, launch: Vec::new(), running, gaps })
+    Ok(Found { subject, process, launch: Vec::new(), recommended: Vec::new(), running, gaps })
 }
 
 fn not_planned(process: &Process, gap: &Gap) -> anyhow::Error {
@@ -307,7 +309,10 @@ fn of_jdk(args: &PlanArgs, jdk: &str) -> anyhow::Result<Found> {
         false => (by_name(jdk, &wanted)?, Vec::new()),
     };
     let launch = wanted.launch(subject.vm, subject.feature).map_err(Failure::usage)?;
-    Ok(Found { subject, process, launch, running: None, gaps })
+    let is_given = |option: &String| args.initial_heap.is_some() || args.jvm_option.contains(option);
+    let is_own = |option: &&String| option.starts_with("-Xms") && !is_given(option);
+    let recommended = launch.iter().filter(is_own).cloned().collect();
+    Ok(Found { subject, process, launch, recommended, running: None, gaps })
 }
 
 fn by_name(jdk: &str, wanted: &Wanted) -> anyhow::Result<Subject> {

@@ -131,6 +131,9 @@ fn jvm(plan: &Plan) -> String {
     };
     let mut text = format!("# {vm} {}: one a line, as for java @FILE (9 and later)\n", plan.subject.feature);
     for option in &plan.jvm_options {
+        if plan.outlook.recommended.contains(option) {
+            text.push_str("# not given, a recommendation:\n");
+        }
         text.push_str(option);
         text.push('\n');
     }

@@ -228,6 +228,14 @@ fn one_step(out: &mut dyn Write, step: &Step) -> io::Result<()> {
 fn jvm(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
     writeln!(out, "\nSTART THE JVM WITH")?;
     indented(out, "  ", &plan.jvm_options.join(" "))?;
+    if !plan.outlook.recommended.is_empty() {
+        let text = format!(
+            "{} was not given and is a recommendation: a heap that starts whole needs no pages later (--initial-heap \
+             sets another)",
+            plan.outlook.recommended.join(" ")
+        );
+        indented(out, "  ", &text)?;
+    }
     if plan.jvm_options.iter().all(|option| !option.starts_with("-Xmx")) {
         let subject = &plan.subject;
         // No options: whether it was started with -Xms, or starts with what the JVM chose, is not told by its flags.
@@ -337,6 +345,21 @@ mod tests {
         let text = String::from_utf8(out).expect("UTF-8");
         assert!(!text.contains("-Xms256m") && !text.contains("(-Xm"), "{text}");
         assert!(text.contains("a heap of at most 4.00 GiB that starts with 256"), "{text}");
+    }
+
+    #[test]
+    fn an_option_that_nobody_gave_is_called_a_recommendation() {
+        let host = host();
+        let shown = |recommended: &[&str]| {
+            let launch = vec!["-Xmx1g".to_string(), "-Xms1g".to_string()];
+            let recommended = recommended.iter().map(|one| one.to_string()).collect();
+            let wanted = Request { launch, recommended, ..request(&host, Vm::HotSpot, 21, Gc::G1, 1 << 30) };
+            let mut out = Vec::new();
+            within(100, || text(&mut out, &make(&wanted).expect("a plan"), None)).expect("written");
+            String::from_utf8(out).expect("UTF-8")
+        };
+        assert!(shown(&["-Xms1g"]).contains("-Xms1g was not given and is a recommendation"));
+        assert!(!shown(&[]).contains("recommendation"));
     }
 
     #[test]
