@@ -210,10 +210,10 @@ pub const MEMORY_ORDERS_MAX: usize = 32;
 /// What a JDK may print when it is asked for its flags, and how long it may take: JDK 8 prints 1,449 lines.
 pub const FLAGS_TEXT_BYTES_MAX: usize = 4 << 20;
 pub const FLAGS_TEXT_SECONDS_MAX: u64 = 30;
-/// The door: a path and a text of a plan's step, the steps of a plan, a plan's file and a journal; and what is read of a file
-/// of the kernel's.
+/// The door: a path of a plan's step, the values of a file that a step makes, the steps of a plan, a plan's file and a journal;
+/// and what is read of a file of the kernel's.
 pub const DOOR_PATH_BYTES_MAX: usize = 1_024;
-pub const DOOR_TEXT_BYTES_MAX: usize = 64 << 10;
+pub const DOOR_VALUES_MAX: usize = 64;
 pub const DOOR_STEPS_MAX: usize = 1_000;
 pub const DOOR_PLAN_BYTES_MAX: u64 = 16 << 20;
 pub const DOOR_JOURNAL_BYTES_MAX: u64 = 64 << 20;

@@ -111,7 +111,7 @@ fn examine(args: &DoctorArgs, out: &mut dyn Write) -> anyhow::Result<u8> {
     }
     out.flush()?;
     if gathered.hidden > 0 {
-        let hint = discover::HINT;
+        let hint = discover::hint();
         eprintln!(
             "marusa: {} processes of others may not be looked at, and may be JVMs too: {hint}",
             gathered.hidden

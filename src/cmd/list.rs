@@ -37,7 +37,7 @@ pub fn run(args: &ListArgs) -> anyhow::Result<u8> {
         eprintln!("marusa: pid {pid} was not read whole: {gap}");
     }
     if hidden > 0 {
-        let hint = discover::HINT;
+        let hint = discover::hint();
         eprintln!("marusa: {hidden} processes of others may not be looked at, and may be JVMs too: {hint}");
     }
     Ok(0)

@@ -124,7 +124,8 @@ impl Budget {
         evidence.extend(direct.into_iter().chain(freed));
         for name in ["oom_kill", "max"] {
             let times = group.events.get(name).copied().filter(|times| *times > 0);
-            let event = |times| Evidence::count(format!("memory.events: {name}"), times, &group.path);
+            let event =
+                |times| Evidence::count(format!("{}: {name}", group.events_file(name)), times, &group.path);
             evidence.extend(times.map(event));
         }
         evidence

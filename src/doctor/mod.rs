@@ -34,6 +34,7 @@ pub fn examine(facts: &Facts, ignored: &[String]) -> Examination {
     let is_wanted = |rule: &&&Rule| !ignored.iter().any(|id| id == rule.id);
     let mut findings: Vec<Finding> =
         RULES.iter().filter(is_wanted).flat_map(|rule| (rule.find)(facts)).collect();
+    findings.iter_mut().for_each(Finding::name_its_process);
     findings.sort_by_key(|finding| (std::cmp::Reverse(finding.level), finding.subject, finding.id));
     let mut gaps: Vec<Gap> = Vec::new();
     for gap in facts.gaps() {

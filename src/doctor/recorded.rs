@@ -15,7 +15,10 @@ const BEFORE_MS: u64 = 60_000;
 
 pub fn find(history: &History) -> Vec<Finding> {
     let limit = killed(history).or_else(|| near(history));
-    [limit, freed(history), unattributed(history)].into_iter().flatten().collect()
+    let mut findings: Vec<Finding> =
+        [limit, freed(history), unattributed(history)].into_iter().flatten().collect();
+    findings.iter_mut().for_each(Finding::name_its_process);
+    findings
 }
 
 fn killed(history: &History) -> Option<Finding> {
@@ -27,8 +30,8 @@ fn killed(history: &History) -> Option<Finding> {
         resident.map_or(String::new(), |bytes| format!("; it had {} when last looked at", human(bytes)));
     let mut evidence: Vec<Evidence> = [
         ("in memory, at the last look", resident, "/proc/PID/status"),
-        ("limit of its control group", process(Measure::GroupLimit), "memory.max"),
-        ("used of it, by all", process(Measure::GroupCurrent), "memory.current"),
+        ("limit of its control group", process(Measure::GroupLimit), "the recording"),
+        ("used of it, by all", process(Measure::GroupCurrent), "the recording"),
     ]
     .into_iter()
     .filter_map(|(what, bytes, source)| Some(Evidence::bytes(what, bytes?, source)))
@@ -95,8 +98,8 @@ fn near(history: &History) -> Option<Finding> {
             history.seconds(at)
         ),
         evidence: vec![
-            Evidence::bytes("taken, without what can be reclaimed", held, "memory.current, memory.stat"),
-            Evidence::bytes("limit", limit, "memory.max"),
+            Evidence::bytes("taken, without what can be reclaimed", held, "the recording"),
+            Evidence::bytes("limit", limit, "the recording"),
         ],
         cost: Cost::default(),
         remedies: vec![Remedy::Advice("a smaller heap (-Xmx) or a larger limit".to_string())],

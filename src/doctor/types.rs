@@ -145,6 +145,40 @@ pub struct Finding {
     pub remedies: Vec<Remedy>,
 }
 
+impl Finding {
+    /// Puts the pid into the places that a rule names for any process: "/proc/PID/maps", "marusa map PID". Who reads a finding
+    /// must be able to run its remedies as they stand.
+    pub fn name_its_process(&mut self) {
+        let Subject::Jvm(pid) = self.subject else { return };
+        for evidence in &mut self.evidence {
+            evidence.source = named(&evidence.source, pid);
+        }
+        for remedy in &mut self.remedies {
+            let text = match remedy {
+                Remedy::Command(text)
+                | Remedy::JvmOption(text)
+                | Remedy::Environment(text)
+                | Remedy::Setting(text)
+                | Remedy::Advice(text) => text,
+            };
+            *text = named(text, pid);
+        }
+    }
+}
+
+/// The word PID becomes the number.
+fn named(text: &str, pid: i32) -> String {
+    let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let mut parts = text.split("PID");
+    let mut whole = parts.next().unwrap_or_default().to_string();
+    for part in parts {
+        let inside = whole.ends_with(is_word) || part.starts_with(is_word);
+        whole.push_str(&if inside { "PID".to_string() } else { pid.to_string() });
+        whole.push_str(part);
+    }
+    whole
+}
+
 /// One kind of finding.
 pub struct Rule {
     pub id: &'static str,
@@ -167,4 +201,34 @@ pub struct Entry {
     pub levels: &'static [Level],
     /// The text of its page.
     pub page: &'static str,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_of_a_jvm_has_its_pid_where_a_rule_says_pid() {
+        let advice =
+            "see `marusa map PID --by library` (jcmd PID GC.run), PIDFILE and RAPID stay".to_string();
+        let mut finding = Finding {
+            id: "x",
+            level: Level::Info,
+            subject: Subject::Jvm(4711),
+            title: String::new(),
+            evidence: vec![Evidence::state("a", "b", "/proc/PID/maps, /proc/PID/status")],
+            cost: Cost::default(),
+            remedies: vec![Remedy::Advice(advice)],
+        };
+        let of_host = Finding { subject: Subject::Host, ..finding.clone() };
+        finding.name_its_process();
+        assert_eq!(finding.evidence[0].source, "/proc/4711/maps, /proc/4711/status");
+        assert_eq!(
+            finding.remedies[0].text(),
+            "see `marusa map 4711 --by library` (jcmd 4711 GC.run), PIDFILE and RAPID stay"
+        );
+        let mut same = of_host.clone();
+        same.name_its_process();
+        assert_eq!(same, of_host, "threads of the kernel have pids of their own");
+    }
 }

@@ -2,11 +2,9 @@
 //! from what everybody may read: "run as root" is no help to who is root.
 
 use super::process::Process;
-use super::{host, users};
+use super::{host, rights, users};
 
 const CAP_SYS_PTRACE: u64 = 1 << 19;
-/// What /proc/self/uid_map holds in the first user namespace: every user, as it is.
-const ALL_USERS: [&str; 3] = ["0", "0", "4294967295"];
 
 /// Of a /proc/PID/status, what the kernel's check looks at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,9 +30,7 @@ impl Rights {
 pub fn refused(process: &Process) -> String {
     let own = Rights::parse(&host::text("/proc/self/status").unwrap_or_default());
     let target = Rights::parse(&process.text("status").unwrap_or_default());
-    let map = host::text("/proc/self/uid_map").unwrap_or_default();
-    let is_nested = !map.is_empty() && map.split_ascii_whitespace().take(3).ne(ALL_USERS);
-    why(own, target, is_nested)
+    why(own, target, rights::is_nested())
 }
 
 fn why(own: Rights, target: Rights, is_nested: bool) -> String {

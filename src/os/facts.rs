@@ -1,6 +1,7 @@
 //! Who a process is: its command, user, container, start. All of it may be read of any process, save the executable.
 
 use super::process::{Process, gap};
+use super::rights::{self, Capability};
 use super::status::Status;
 use super::target::ProcessFacts;
 use super::{cgroup, host, users};
@@ -15,7 +16,10 @@ pub fn process_facts(process: &Process, status: &Status) -> (ProcessFacts, Vec<G
     });
     let executable = process.link("exe").map(|path| path.to_string_lossy().into_owned());
     let executable = executable.unwrap_or_else(|error| {
-        gaps.push(gap("/proc/PID/exe", &error).hint("run as root or as the JVM's user"));
+        gaps.push(
+            gap("/proc/PID/exe", &error)
+                .hint(rights::hint(&[Capability::SysPtrace], "run as root or as the JVM's user")),
+        );
         String::new()
     });
     let container = process.text("cgroup").map(|text| cgroup::parse(&text).label());

@@ -14,6 +14,7 @@ use super::page_kind::{Backing, Contiguous, How, Look, PageKind, PageSizes, Size
 use super::pagemap::PageRun;
 use super::pagemap_words::Words;
 use super::process::Process;
+use super::rights::{self, Capability};
 use super::smaps;
 use super::status::Status;
 use crate::base::limits::{CONTIGUITY_BYTES_READ_MAX, FOLIO_BYTES_READ_MAX, SIZE_RUNS_MAX};
@@ -27,8 +28,13 @@ const BLOCKS: usize = 128;
 const ALONE_BYTES: Bytes = 320 << 20;
 /// Bytes of one piece of work where all is read.
 const PIECE_BYTES: Bytes = 32 << 20;
-const HINT: &str =
-    "which folio a page is of is told to CAP_SYS_ADMIN only: run as root; pages count as mapped, 4 KiB each";
+/// What would help where folios are not known.
+fn hint() -> String {
+    let help = rights::hint(&[Capability::SysAdmin], "run as root");
+    format!(
+        "which folio a page is of is told to CAP_SYS_ADMIN only: {help}; pages count as mapped, 4 KiB each"
+    )
+}
 
 /// How much is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +96,7 @@ pub fn read_with(
     let hidden: Bytes = found.iter().flatten().map(|seen| seen.hidden_bytes).sum();
     sizes.contiguous = match hidden {
         0 => Ok(contiguity.sum()),
-        _ => Err(Gap::new("contiguous pages", Why::Denied).hint(HINT)),
+        _ => Err(Gap::new("contiguous pages", Why::Denied).hint(hint())),
     };
     let unknown: Bytes =
         sizes.looks.iter().filter(|look| look.how == How::Hidden).map(|look| look.resident_bytes).sum();
@@ -98,7 +104,7 @@ pub fn read_with(
         let why = flags.as_ref().err().map_or(Why::Denied, |gap| gap.why);
         sizes
             .gaps
-            .push(Gap::new(format!("folios of {} KiB in 4 KiB entries", unknown >> 10), why).hint(HINT));
+            .push(Gap::new(format!("folios of {} KiB in 4 KiB entries", unknown >> 10), why).hint(hint()));
     }
     sizes.runs.sort_unstable_by_key(|run| run.range.start);
     sizes.runs = folio_look::joined(std::mem::take(&mut sizes.runs));

@@ -33,6 +33,23 @@ pub struct GroupMemory {
 }
 
 impl GroupMemory {
+    /// Whether it is of version 1 of the control groups, whose files have other names.
+    pub fn is_version_1(&self) -> bool {
+        self.limit_file.ends_with("/memory.limit_in_bytes")
+    }
+    /// The file into which a 0 keeps its memory from being swapped out. In version 1 a swappiness of 0 "really prevents from any
+    /// swapping even if there is a swap storage available" (Documentation/admin-guide/cgroup-v1/memory.rst, 5.3).
+    pub fn no_swap_file(&self) -> String {
+        format!("{}/{}", self.path, if self.is_version_1() { "memory.swappiness" } else { "memory.swap.max" })
+    }
+    /// The file that counts an event: "oom_kill", "max".
+    pub fn events_file(&self, event: &str) -> &'static str {
+        match (self.is_version_1(), event) {
+            (false, _) => "memory.events",
+            (true, "oom_kill") => "memory.oom_control",
+            (true, _) => "memory.failcnt",
+        }
+    }
     /// Counted, and not to be dropped at once: what Kubernetes calls the working set.
     pub fn held_bytes(&self) -> Bytes {
         self.current_bytes.saturating_sub(self.reclaimable_bytes)
@@ -260,6 +277,7 @@ mod tests {
         assert_eq!((group.held_bytes(), group.left_bytes()), (500, 500));
         assert_eq!((group.swap_limit_bytes, group.events["oom_kill"]), (Some(0), 1));
         assert_eq!(group.limit_file, "/c/a/memory.max");
+        assert_eq!(group.events_file("oom_kill"), "memory.events");
         let gone = Place { path: "/gone".to_string(), ..place };
         assert_eq!(tightest(&gone, &read).expect_err("gone").why, Why::Gone);
     }
@@ -284,6 +302,10 @@ mod tests {
         assert_eq!((group.limit_bytes, group.held_bytes(), group.swap_limit_bytes), (2000, 1100, Some(500)));
         assert_eq!((group.events["max"], group.events["oom_kill"]), (12, 2));
         assert_eq!(group.limit_file, "/m/a/b/memory.limit_in_bytes");
+        assert_eq!(
+            (group.events_file("oom_kill"), group.events_file("max")),
+            ("memory.oom_control", "memory.failcnt")
+        );
         let root = Place { path: String::new(), ..place };
         let read = files(&[("/m/cgroup.procs", ""), ("/m/memory.limit_in_bytes", "9223372036854771712\n")]);
         assert_eq!(tightest(&root, &read), Ok(None));

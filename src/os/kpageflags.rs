@@ -6,6 +6,7 @@
 //! A call costs 0.5 us, a frame 0.1 to 0.2 us: frames are sorted and read in stretches.
 
 use super::process::gap;
+use super::rights::{self, Capability};
 use crate::base::{Bytes, Gap, Known, PAGE};
 use std::collections::HashMap;
 use std::fs::File;
@@ -108,7 +109,10 @@ pub struct FrameFlags {
 impl FrameFlags {
     pub fn open() -> Known<FrameFlags> {
         let file = File::open(FILE).map_err(|error| {
-            gap(FILE, &error).hint("which folio a page is of is told to CAP_SYS_ADMIN only: run as root")
+            gap(FILE, &error).hint(format!(
+                "which folio a page is of is told to CAP_SYS_ADMIN only: {}",
+                rights::hint(&[Capability::SysAdmin], "run as root")
+            ))
         })?;
         Ok(FrameFlags { file })
     }

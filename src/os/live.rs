@@ -11,6 +11,7 @@ use super::memory::{Bulk, Fault, Memory};
 use super::page_cache::{PageCache, Windows};
 use super::pagemap;
 use super::process::{Process, gap};
+use super::rights::{self, Capability};
 use super::target::OsView;
 use crate::base::limits::{FETCHED_MAPPINGS_MAX, MEMORY_CACHE_BYTES_MAX};
 use crate::base::{Addr, Known, PAGE, Range, Why};
@@ -42,9 +43,10 @@ impl<'a> Live<'a> {
     /// Needs the right to ptrace the process: the same user and Yama's ptrace_scope 0, or CAP_SYS_PTRACE.
     pub fn open(process: &'a Process, view: &'a OsView) -> Known<Live<'a>> {
         let memory = process.open_file("mem").map_err(|error| {
-            gap("/proc/PID/mem", &error).hint(
+            gap("/proc/PID/mem", &error).hint(rights::hint(
+                &[Capability::SysPtrace],
                 "run as root, or with CAP_SYS_PTRACE, or as the JVM's user with kernel.yama.ptrace_scope=0",
-            )
+            ))
         })?;
         let live = Live::of(process, memory, view).map_err(|error| gap("/proc/PID/mem", &error))?;
         live.fetch_starts();

@@ -59,6 +59,7 @@ pub mod pressure_averages;
 pub mod priority;
 pub mod process;
 pub mod recording;
+pub mod rights;
 pub mod series;
 pub mod sharing;
 pub mod smaps;

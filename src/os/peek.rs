@@ -4,6 +4,7 @@
 use super::live::read_memory;
 use super::look::look;
 use super::process::{Process, gap};
+use super::rights::{self, Capability};
 use crate::base::{Gap, Known, PAGE, Range, Why};
 use std::fs::File;
 
@@ -19,8 +20,10 @@ impl Peek {
     pub fn open(process: &Process) -> Known<Peek> {
         let open = |name: &str| {
             process.open_file(name).map_err(|error| {
-                gap(&format!("/proc/PID/{name}"), &error)
-                    .hint("run as root, or with CAP_SYS_PTRACE, or as the JVM's user")
+                gap(&format!("/proc/PID/{name}"), &error).hint(rights::hint(
+                    &[Capability::SysPtrace],
+                    "run as root, or with CAP_SYS_PTRACE, or as the JVM's user",
+                ))
             })
         };
         Ok(Peek { memory: open("mem")?, pagemap: open("pagemap")? })

@@ -1,6 +1,7 @@
 //! perf_event_open(2): counting what the processor and the kernel count for one thread. Only counting: no sampling, no
 //! buffers. A counter is read as the value and the two times that say for which share of the time it really counted.
 
+use super::rights::{self, Capability};
 use crate::base::{Gap, Why};
 use std::fs::File;
 use std::io::{self, Read};
@@ -167,12 +168,14 @@ fn denied(mode: Mode, paranoid: Option<i32>) -> String {
     let enough = if mode == Mode::User { 2 } else { 1 };
     match paranoid {
         Some(level_now) if level_now <= enough => {
-            "run as root or as the JVM's user; in a container allow perf_event_open (CAP_PERFMON, seccomp)"
-                .to_string()
+            let advice = "run as root or as the JVM's user; in a container allow perf_event_open (CAP_PERFMON, seccomp)";
+            rights::hint(&[Capability::Perfmon], advice)
         }
-        _ => format!(
-            "kernel.perf_event_paranoid is {level}: run as root, with CAP_PERFMON, or set it to {enough} or below"
-        ),
+        _ => {
+            let advice = format!("run as root, with CAP_PERFMON, or set it to {enough} or below");
+            let hint = rights::hint(&[Capability::Perfmon], &advice);
+            format!("kernel.perf_event_paranoid is {level}: {hint}")
+        }
     }
 }
 

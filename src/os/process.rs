@@ -3,6 +3,7 @@
 
 use super::{access, budget};
 use super::maps::{self, Mapping};
+use super::rights::{self, Capability};
 use super::status::{self, Status};
 use super::target::Task;
 use crate::base::limits::{MAPPINGS_MAX, THREADS_MAX};
@@ -27,14 +28,16 @@ pub struct Process {
     directory: OwnedFd,
 }
 
+const HIDDEN_HELP: &str = "run marusa as root, or in the group that the mount option gid= names";
+
 /// Why a process can not be opened: the one early failure.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     #[error("no process with pid {0}")]
     None(i32),
     #[error(
-        "pid {0} is another user's, and /proc is mounted so that it hides those (hidepid): run marusa as root, or in the group \
-         that the mount option gid= names"
+        "pid {0} is another user's, and /proc is mounted so that it hides those (hidepid): {help}",
+        help = rights::hint(&[Capability::SysPtrace], HIDDEN_HELP)
     )]
     Hidden(i32),
     #[error("pid {0} has no memory: it is ending just now, or it has not begun to run its program")]

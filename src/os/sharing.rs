@@ -11,6 +11,7 @@ use super::maps::Mapping;
 use super::pagemap::{PageRun, push_run};
 use super::pagemap_words::{Buffer, WORDS_PER_READ, Word, Words};
 use super::process::{Process, gap};
+use super::rights::{self, Capability};
 use crate::base::limits::{SHARED_PAGES_MAX, SHARING_RUNS_MAX};
 use crate::base::{Addr, Bytes, Gap, Known, PAGE, Range, Why};
 use std::fs::File;
@@ -23,7 +24,11 @@ const RUN_GAP: u64 = 32;
 /// Counts of frames that lie this close are read at once: a call costs 0.4 us, the count of a frame 0.1 us.
 const FRAME_GAP: u64 = 4;
 const FRAMES_PER_READ: u64 = 8192;
-const HINT: &str = "how many processes share a page is told to CAP_SYS_ADMIN only: run as root";
+/// What would help where that is not known.
+fn hint() -> String {
+    let help = rights::hint(&[Capability::SysAdmin], "run as root");
+    format!("how many processes share a page is told to CAP_SYS_ADMIN only: {help}")
+}
 
 /// A page that is not mapped once.
 struct Shared {
@@ -55,11 +60,11 @@ pub fn fill(process: &Process, mappings: &[Mapping], runs: &mut Vec<PageRun>) ->
     let mut gaps = Vec::new();
     let (mut shared, hidden) = collect(&words, runs, &mut gaps);
     if hidden {
-        gaps.push(Gap::new("/proc/kpagecount", Why::Denied).hint(HINT));
+        gaps.push(Gap::new("/proc/kpagecount", Why::Denied).hint(hint()));
     } else {
         match counts {
             Ok(file) => count(&file, &mut shared),
-            Err(error) => gaps.push(gap("/proc/kpagecount", &error).hint(HINT)),
+            Err(error) => gaps.push(gap("/proc/kpagecount", &error).hint(hint())),
         }
     }
     gaps.extend(cut(runs, &shared));
@@ -257,7 +262,7 @@ pub fn proportional_bytes(runs: &[PageRun]) -> Known<Bytes> {
     let mut sum = 0_u128;
     for run in runs.iter().filter(|run| run.is_present()) {
         if run.mapped_times == 0 {
-            return Err(Gap::new("proportional bytes", Why::Denied).hint(HINT));
+            return Err(Gap::new("proportional bytes", Why::Denied).hint(hint()));
         }
         sum += ((run.range.bytes() as u128) << 12) / run.mapped_times as u128;
     }

@@ -8,6 +8,7 @@
 
 use super::host::text;
 use super::process::gap;
+use super::rights::{self, Capability};
 use crate::base::{Gap, Known, Why};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -155,9 +156,10 @@ impl Taskstats {
 
 fn refused(error: &io::Error) -> Gap {
     match error.raw_os_error() {
-        Some(libc::EPERM | libc::EACCES) => {
-            Gap::new(WHAT, Why::Denied).hint("taskstats asks for CAP_NET_ADMIN: run as root")
-        }
+        Some(libc::EPERM | libc::EACCES) => Gap::new(WHAT, Why::Denied).hint(format!(
+            "taskstats asks for CAP_NET_ADMIN: {}",
+            rights::hint(&[Capability::NetAdmin], "run as root")
+        )),
         Some(libc::ENOENT | libc::EPROTONOSUPPORT | libc::EAFNOSUPPORT) => {
             Gap::new(WHAT, Why::NotInThisKernel).hint("CONFIG_TASKSTATS")
         }

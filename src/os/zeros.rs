@@ -18,6 +18,7 @@ use super::budget;
 use super::pagemap_scan::each_now;
 use super::pagemap_words::Word;
 use super::process::{Process, gap};
+use super::rights::{self, Capability};
 use super::target::OsView;
 use super::thp_shrinker::Shrinker;
 use super::zero_stretches::{Piece, Sort, pieces, stretches};
@@ -126,10 +127,11 @@ struct Reader {
 
 impl Reader {
     fn open(process: &Process) -> Known<Reader> {
-        let hint =
+        let advice =
             "run as root, or with CAP_SYS_PTRACE, or as the JVM's user with kernel.yama.ptrace_scope=0";
+        let hint = || rights::hint(&[Capability::SysPtrace], advice);
         let open = |name: &str| {
-            process.open_file(name).map_err(|error| gap(&format!("/proc/PID/{name}"), &error).hint(hint))
+            process.open_file(name).map_err(|error| gap(&format!("/proc/PID/{name}"), &error).hint(hint()))
         };
         let buffer = vec![0; READ_BYTES as usize / 8];
         Ok(Reader { memory: open("mem")?, pagemap: open("pagemap")?, buffer, unread_bytes: 0 })

@@ -1,5 +1,6 @@
 //! The receipts of changes of the host, for those rooms that show them.
 
+pub use crate::act::door::content;
 pub use crate::act::door::journal::{Goal, How, Seen};
 pub use crate::act::door::step::{Change, Step};
 pub use crate::act::door::store::{Kept, State};

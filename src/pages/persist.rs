@@ -2,116 +2,114 @@
 //! sums, not differences, since at boot there is nothing yet to add to.
 
 use super::feasible::size_name;
-use super::plan::Request;
+use super::plan::{NoPlan, Request};
 use super::types::{Change, How, Mode, Plan, PoolNeed, Step};
 use super::{openj9, options};
+use crate::act::door::content::{self, Content, MEMLOCK_BYTES_MIN, Memlock, Put, Value};
+use crate::act::door::{allowed, settings};
 use crate::base::{Bytes, PAGE};
 use crate::os::thp::FOLDER;
 
 /// Fills in the persistent steps, and what shared memory needs besides.
-pub fn complete(plan: &mut Plan, request: &Request) {
+pub fn complete(plan: &mut Plan, request: &Request) -> Result<(), NoPlan> {
     if plan.subject.vm == super::types::Vm::OpenJ9 {
         plan.gaps.push(openj9::gap());
     }
-    let shm = options::uses_shm(&plan.subject, plan.mode, request.shm);
-    if shm {
-        plan.outlook.sysctl = sysctl_of_steps(&plan.steps);
+    if options::uses_shm(&plan.subject, plan.mode, request.shm) {
+        plan.outlook.shm = puts_of_steps(&plan.steps);
         if request.group.is_none() && request.host.shm.huge_group.unwrap_or(0) == 0 {
-            plan.outlook.limits = vec![format!("@java - memlock {}", pool_bytes(&plan.pools) >> 10)];
+            let bytes = pool_bytes(&plan.pools).max(MEMLOCK_BYTES_MIN);
+            plan.outlook.memlock = vec![Memlock { who: "@java".to_string(), kib: bytes.div_ceil(1024) }];
         }
     }
     let mut persist = Vec::new();
     let name = plan.outlook.name.clone();
-    let mut create = |folder: &str, lines: Vec<String>, what: &str, why: &str| {
-        if lines.is_empty() {
+    let mut create = |folder: &str, content: Content, what: &str, why: &str| {
+        if content.is_empty() {
             return;
         }
-        let head = format!("# Made by marusa for the plan {name}; `marusa pages undo` removes it.\n");
         persist.push(Step {
             what: what.to_string(),
             why: why.to_string(),
             risk: None,
-            change: Change::Create {
-                file: format!("{folder}/marusa-{name}.conf"),
-                text: head + &lines.join("\n") + "\n",
-                mode: 0o644,
-            },
+            change: Change::Create { file: format!("{folder}/marusa-{name}.conf"), content },
         });
     };
     create(
-        "/etc/sysctl.d",
-        sysctl(plan, request),
+        content::SYSCTLS,
+        Content::Sysctl { settings: sysctl(plan, request) },
         "the pool and limits at boot",
         "sysctl knows the default size",
     );
     create(
-        "/etc/tmpfiles.d",
-        tmpfiles(plan, request),
+        content::TMPFILES,
+        Content::Tmpfiles { settings: tmpfiles(plan, request) },
         "settings of /sys at boot",
         "sysctl does not reach /sys",
     );
     create(
-        "/etc/security/limits.d",
-        plan.outlook.limits.clone(),
+        content::LIMITS,
+        Content::Limits { memlock: plan.outlook.memlock.clone() },
         "locked memory for the group java",
         "large pages of shared memory count as locked where no group is set",
     );
     if let Some(unit) = &request.unit {
         let folder = format!("/etc/systemd/system/{unit}.d");
-        persist.extend(unit_steps(plan, &folder));
+        persist.extend(unit_steps(plan, &folder)?);
     }
     plan.persist = persist;
+    Ok(())
 }
 
-/// "tomcat.service" of "tomcat"; `None` where it is no name of a service.
+/// "tomcat.service" of "tomcat"; `None` where it is no name of one service.
 pub fn unit_name(text: &str) -> Option<String> {
     let name = text.strip_suffix(".service").unwrap_or(text);
-    let fits = |letter: char| letter.is_ascii_alphanumeric() || "_-.@:\\".contains(letter);
-    let good = !name.is_empty() && !name.starts_with('.') && name.chars().all(fits);
-    good.then(|| format!("{name}.service"))
+    allowed::unit_name(name).then(|| format!("{name}.service"))
 }
 
-fn unit_steps(plan: &Plan, folder: &str) -> Vec<Step> {
+fn unit_steps(plan: &Plan, folder: &str) -> Result<Vec<Step>, NoPlan> {
     let step = |what: &str, change| Step {
         what: what.to_string(),
         why: "the service starts the JVM with the options of the plan".to_string(),
         risk: Some("it takes the place of a JAVA_TOOL_OPTIONS that the service sets itself".to_string()),
         change,
     };
-    let text = unit_text(plan);
+    let content =
+        Content::Unit { memlock_bytes: memlock_bytes(plan), java_options: plan.jvm_options.clone() };
     let file = format!("{folder}/marusa-{}.conf", plan.outlook.name);
-    vec![
+    content::check(&file, &content).map_err(|why| {
+        NoPlan(format!(
+            "cannot add the options to the service: {why}; leave --unit out and put them there yourself"
+        ))
+    })?;
+    Ok(vec![
         step("a folder for additions to the service", Change::Folder { path: folder.to_string() }),
-        step("options of the service", Change::Create { file, text, mode: 0o644 }),
-    ]
+        step("options of the service", Change::Create { file, content }),
+    ])
+}
+
+fn memlock_bytes(plan: &Plan) -> Option<Bytes> {
+    (!plan.outlook.memlock.is_empty()).then(|| pool_bytes(&plan.pools).max(MEMLOCK_BYTES_MIN))
 }
 
 /// The addition to a service: options, and locked memory where it is needed.
 pub fn unit_text(plan: &Plan) -> String {
-    let mut text = "[Service]\n".to_string();
-    if !plan.outlook.limits.is_empty() {
-        text.push_str(&format!("LimitMEMLOCK={}\n", pool_bytes(&plan.pools)));
-    }
-    text.push_str(&format!("Environment=\"JAVA_TOOL_OPTIONS={}\"\n", plan.jvm_options.join(" ")));
-    text
+    content::unit_lines(memlock_bytes(plan), &plan.jvm_options).join("\n") + "\n"
 }
 
 fn pool_bytes(pools: &[PoolNeed]) -> Bytes {
     pools.iter().map(|pool| pool.pages.saturating_mul(pool.page_bytes)).fold(0, u64::saturating_add)
 }
 
-/// Lines of sysctl: pools of the default size, as sums, and what shared memory needs.
-pub fn sysctl(plan: &Plan, request: &Request) -> Vec<String> {
+/// For sysctl: pools of the default size, as sums, and what shared memory needs.
+fn sysctl(plan: &Plan, request: &Request) -> Vec<Put> {
     let default = request.host.meminfo.default_huge_bytes;
     let of_default = plan.pools.iter().filter(|pool| Some(pool.page_bytes) == default);
-    let mut lines: Vec<String> = of_default
-        .filter_map(|need| {
-            let (file, sum) = sum(need, request)?;
-            Some(format!("vm.{file} = {sum}"))
-        })
-        .collect();
-    lines.extend(plan.outlook.sysctl.iter().cloned());
-    lines
+    let pools = of_default.filter_map(|need| {
+        let (file, sum) = sum(need, request)?;
+        Some(Put { file: format!("/proc/sys/vm/{file}"), value: Value::Number(sum) })
+    });
+    pools.chain(plan.outlook.shm.iter().cloned()).collect()
 }
 
 /// The file of a pool and what it holds with the plan made.
@@ -128,26 +126,22 @@ fn sum(need: &PoolNeed, request: &Request) -> Option<(&'static str, u64)> {
     }
 }
 
-/// Lines of systemd-tmpfiles: pools of other sizes, and the words of transparent huge pages. "w" writes at every boot.
-pub fn tmpfiles(plan: &Plan, request: &Request) -> Vec<String> {
+/// For systemd-tmpfiles: pools of other sizes, and the words of transparent huge pages.
+fn tmpfiles(plan: &Plan, request: &Request) -> Vec<Put> {
     let default = request.host.meminfo.default_huge_bytes;
     let other = plan.pools.iter().filter(|pool| Some(pool.page_bytes) != default);
-    let mut lines: Vec<String> = other
-        .filter_map(|need| {
-            let (file, sum) = sum(need, request)?;
-            let folder = format!("/sys/kernel/mm/hugepages/hugepages-{}kB", need.page_bytes >> 10);
-            Some(format!("w {folder}/{file} - - - - {sum}"))
-        })
-        .collect();
-    if plan.mode == Mode::Thp {
-        lines.extend(plan.steps.iter().filter_map(|step| match &step.change {
-            Change::Choose { file, word } if file.starts_with(FOLDER) => {
-                Some(format!("w {file} - - - - {word}"))
-            }
-            _ => None,
-        }));
-    }
-    lines
+    let pools = other.filter_map(|need| {
+        let (file, sum) = sum(need, request)?;
+        let folder = format!("/sys/kernel/mm/hugepages/hugepages-{}kB", need.page_bytes >> 10);
+        Some(Put { file: format!("{folder}/{file}"), value: Value::Number(sum) })
+    });
+    let words = plan.steps.iter().filter(|_| plan.mode == Mode::Thp).filter_map(|step| match &step.change {
+        Change::Choose { file, word } if file.starts_with(FOLDER) => {
+            Some(Put { file: file.clone(), value: Value::Word(word.clone()) })
+        }
+        _ => None,
+    });
+    pools.chain(words).collect()
 }
 
 /// What shared memory of System V needs: the group, and room in its limits (ipc/shm.c, `newseg`; mm/hugetlb: `can_do_hugetlb_shm`).
@@ -167,26 +161,21 @@ pub fn shm_steps(request: &Request, pools: &[PoolNeed]) -> Vec<Step> {
     }
     if shm.max_bytes.is_some_and(|max| max < bytes) {
         let what = format!("segments of shared memory up to {} pages of {}", bytes >> 21, size_name(2 << 20));
+        let bytes = settings::raised_to("/proc/sys/kernel/shmmax", bytes);
         steps.push(set(what, "the heap is one segment", "kernel/shmmax", bytes));
     }
     if shm.all_bytes.is_some_and(|all| all < bytes) {
         let what = "room for all shared memory".to_string();
-        steps.push(set(what, "the limit is less than the heap", "kernel/shmall", bytes.div_ceil(PAGE)));
+        let pages = settings::raised_to("/proc/sys/kernel/shmall", bytes.div_ceil(PAGE));
+        steps.push(set(what, "the limit is less than the heap", "kernel/shmall", pages));
     }
     steps
 }
 
-fn sysctl_of_steps(steps: &[Step]) -> Vec<String> {
-    let line = |step: &Step| match &step.change {
-        Change::Set { file, value } => {
-            Some(format!("{} = {value}", file.strip_prefix("/proc/sys/")?.replace('/', ".")))
-        }
+fn puts_of_steps(steps: &[Step]) -> Vec<Put> {
+    let put = |step: &Step| match &step.change {
+        Change::Set { file, value } => Some(Put { file: file.clone(), value: Value::Number(*value) }),
         _ => None,
     };
-    steps.iter().filter_map(line).collect()
-}
-
-/// Lines of limits.d; empty where a group or nothing at all is needed.
-pub fn limits_of(plan: &Plan) -> &[String] {
-    &plan.outlook.limits
+    steps.iter().filter_map(put).collect()
 }

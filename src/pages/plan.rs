@@ -28,6 +28,8 @@ pub struct Request<'a> {
     pub made_by: String,
     /// How the JVM is started but for its pages; empty for one that runs.
     pub launch: Vec<String>,
+    /// Those of them that nobody gave: the plan's own recommendation.
+    pub recommended: Vec<String>,
     /// The running JVM, if it is one.
     pub running: Option<Running>,
     /// HotSpot's UseSHM.
@@ -94,12 +96,13 @@ pub fn make(request: &Request) -> Result<Plan, NoPlan> {
             feasible_why: answer.why,
             mode_why,
             instances: request.instances,
+            recommended: request.recommended.clone(),
             memory: answer.memory,
             sizes: answer.sizes,
             ..Outlook::default()
         },
     };
-    persist::complete(&mut plan, request);
+    persist::complete(&mut plan, request)?;
     plan.costs = notes::costs(&plan, request);
     plan.risks = notes::risks(&plan, request);
     Ok(plan)

@@ -1,4 +1,5 @@
 use super::*;
+use crate::act::door::{allowed, content};
 use crate::jvm::Gc;
 use crate::pages::feasible::tests::host;
 use crate::pages::subject::Wanted;
@@ -21,6 +22,7 @@ pub fn request<'a>(host: &'a HostMemory, vm: Vm, feature: u32, gc: Gc, heap: Byt
         made_at: "2026-01-01T00:00:00Z".into(),
         made_by: "marusa 0.1.0".into(),
         launch: vec!["-Xmx1g".into()],
+        recommended: Vec::new(),
         running: None,
         shm: false,
         group: None,
@@ -53,7 +55,7 @@ fn a_pool_for_g1_and_nothing_that_is_not_needed() {
         ]
     );
     assert_eq!(plan.jvm_options, ["-XX:+UseLargePages", "-Xmx1g"]);
-    assert!(plan.outlook.limits.is_empty() && plan.outlook.sysctl.is_empty());
+    assert!(plan.outlook.memlock.is_empty() && plan.outlook.shm.is_empty());
     let text = serde_json::to_string(&plan).expect("JSON");
     assert_eq!(serde_json::from_str::<Plan>(&text).expect("the same"), plan);
 }
@@ -63,7 +65,8 @@ fn the_file_of_sysctl_has_the_sum() {
     let mut host = host();
     host.pages.pools[0].pages = 100;
     let plan = make(&request(&host, Vm::HotSpot, 17, Gc::G1, 512 << 20)).expect("a plan");
-    let Change::Create { text, .. } = &plan.persist[0].change else { panic!("a file") };
+    let Change::Create { content, .. } = &plan.persist[0].change else { panic!("a file") };
+    let text = content::text(content);
     assert!(text.ends_with("vm.nr_hugepages = 484\n"), "{text}");
 }
 
@@ -120,10 +123,12 @@ fn shared_memory_needs_a_group_or_locked_memory() {
     host.shm.max_bytes = Some(1 << 20);
     let wanted = |group| Request { group, ..request(&host, Vm::OpenJ9, 21, Gc::Parallel, 1 << 30) };
     let plan = make(&wanted(None)).expect("a plan");
-    assert_eq!(plan.outlook.limits, ["@java - memlock 1310720"], "512 pages of heap and 128 of code, in KiB");
+    let limit = content::limit_line(&plan.outlook.memlock[0]);
+    assert_eq!(limit, "@java - memlock 1310720", "512 pages of heap and 128 of code, in KiB");
     let plan = make(&wanted(Some(1001))).expect("a plan");
-    assert!(plan.outlook.limits.is_empty());
-    assert_eq!(plan.outlook.sysctl, ["vm.hugetlb_shm_group = 1001", "kernel.shmmax = 1342177280"]);
+    assert!(plan.outlook.memlock.is_empty());
+    let lines: Vec<String> = plan.outlook.shm.iter().map(content::sysctl_line).collect();
+    assert_eq!(lines, ["vm.hugetlb_shm_group = 1001", "kernel.shmmax = 1342177280"]);
 }
 
 #[test]
@@ -171,4 +176,40 @@ fn the_door_makes_every_step_of_every_plan() {
             }
         }
     }
+}
+
+/// Every step of every plan is one that the door makes, and its files are made of values.
+#[test]
+fn what_is_planned_is_what_the_door_makes() {
+    let mut host = host();
+    host.shm.max_bytes = Some(1 << 20);
+    host.shm.all_bytes = Some(1);
+    for (vm, gc) in [(Vm::HotSpot, Gc::G1), (Vm::HotSpot, Gc::Z), (Vm::OpenJ9, Gc::Parallel)] {
+        for mode in [Mode::HugeTlb2M, Mode::HugeTlb1G, Mode::Thp] {
+            for group in [None, Some(1001)] {
+                let unit = Some("tomcat.service".to_string());
+                let wanted =
+                    Request { mode: Some(mode), group, unit, ..request(&host, vm, 21, gc, 64 << 20) };
+                let Ok(plan) = make(&wanted) else { continue };
+                for step in plan.steps.iter().chain(&plan.persist) {
+                    assert_eq!(allowed::check(&step.change, "/state"), Ok(()), "{step:?}");
+                }
+                let text = serde_json::to_string(&plan).expect("JSON");
+                assert!(!text.contains("\"text\""), "{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_service_gets_only_options_that_a_plan_may_give() {
+    let host = host();
+    let with = |option: &str| Request {
+        unit: Some("tomcat.service".into()),
+        launch: vec!["-Xmx1g".into(), option.into()],
+        ..request(&host, Vm::HotSpot, 17, Gc::G1, 1 << 30)
+    };
+    assert!(make(&with("-XX:ParallelGCThreads=4")).is_ok());
+    let why = make(&with("-javaagent:/tmp/x.jar")).expect_err("refused").to_string();
+    assert!(why.contains("-javaagent") && why.contains("--unit"), "{why}");
 }

@@ -1,5 +1,6 @@
 //! The plan: a file that a person can read before it is applied, and that `verify` holds the JVM against afterwards.
 
+use crate::act::door::content::{Memlock, Put};
 pub use crate::act::door::step::{Change, Step};
 use crate::base::{Bytes, Gap};
 use crate::jvm::Gc;
@@ -7,7 +8,7 @@ use crate::map::Area;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-pub const SCHEMA: &str = "marusa/pages-plan/1";
+pub const SCHEMA: &str = "marusa/pages-plan/2";
 
 /// Which pages are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -177,12 +178,17 @@ pub struct Outlook {
     pub mode_why: Option<String>,
     /// JVMs of this kind that are to run at the same time.
     pub instances: u64,
+    /// Of `jvm_options`, those that the user did not give.
+    #[serde(default)]
+    pub recommended: Vec<String>,
     pub memory: MemoryOutlook,
     pub sizes: Vec<SizeOutlook>,
-    /// Text that belongs into /etc/security/limits.d; empty where nothing is needed.
-    pub limits: Vec<String>,
-    /// Further lines for sysctl that `apply` does not make: a group and limits of shared memory.
-    pub sysctl: Vec<String>,
+    /// What belongs into /etc/security/limits.d; empty where nothing is needed.
+    #[serde(default)]
+    pub memlock: Vec<Memlock>,
+    /// The group and the limits of shared memory that the steps set.
+    #[serde(default)]
+    pub shm: Vec<Put>,
 }
 
 /// The memory of the host before and after.

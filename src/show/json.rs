@@ -136,8 +136,9 @@ fn totals(map: &MemoryMap, gaps: &mut Vec<Gap>) -> Value {
     let balance = &map.balance;
     if balance.proportional.is_none() {
         gaps.push(
-            Gap::new("totals.proportional_bytes", Why::Denied)
-                .hint("how often pages are mapped is in /proc/kpagecount: run as root or with CAP_SYS_ADMIN"),
+            Gap::new("totals.proportional_bytes", Why::Denied).hint(
+                "how often pages are mapped is in /proc/kpagecount, which is told to CAP_SYS_ADMIN only",
+            ),
         );
     }
     json!({

@@ -85,8 +85,9 @@ pub fn text(out: &mut dyn Write, recorded: &Recorded) -> io::Result<()> {
     if recorded.hidden > 0 {
         writeln!(
             out,
-            "marusa: {} processes of others may not be looked at, and may be JVMs too: run as root or with CAP_SYS_PTRACE",
-            recorded.hidden
+            "marusa: {} processes of others may not be looked at, and may be JVMs too: {}",
+            recorded.hidden,
+            crate::snapshot::discover::hint()
         )?;
     }
     Ok(())

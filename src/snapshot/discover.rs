@@ -9,6 +9,7 @@ use crate::jvm::hotspot::summary::{self, Summary};
 use crate::jvm::types::Gc;
 use crate::os::maps::Mapping;
 use crate::os::process::Process;
+use crate::os::rights::{self, Capability};
 use crate::os::status::Status;
 use crate::os::target::{NoSymbols, OsView, ProcessFacts, Target};
 use crate::os::{budget, cgroup, containers, facts, foreign, host, live, pagemap};
@@ -56,7 +57,10 @@ pub struct Jvm {
     pub main: Known<String>,
 }
 
-pub const HINT: &str = "run as root or as the JVM's user, or with CAP_SYS_PTRACE";
+/// What would help where a process may not be looked at.
+pub fn hint() -> String {
+    rights::hint(&[Capability::SysPtrace], "run as root or as the JVM's user, or with CAP_SYS_PTRACE")
+}
 
 /// A process that is a JVM, before its memory is read.
 struct Found {
@@ -128,7 +132,7 @@ fn find(process: Process, hidden: &mut usize) -> Option<Found> {
     // They are read from the memory of the process, which its owner may make slow to read: not of every process.
     let arguments = process.arguments().unwrap_or_default();
     if gap.why == Why::Denied && command_line::is_launcher(&arguments) {
-        let gap = Gap::new("memory of the VM", Why::Denied).hint(HINT);
+        let gap = Gap::new("memory of the VM", Why::Denied).hint(hint());
         return Some(Found { process, mappings: Err(gap.clone()), vm: Err(gap), arguments });
     }
     // A thread of the kernel has no command.
@@ -272,7 +276,7 @@ fn page_mode(summary: &Known<Summary>, line: &CommandLine, status: &Status, gc: 
 /// The version by the file `release` of the JDK: JAVA_RUNTIME_VERSION, or JAVA_VERSION before JDK 9. Only within the root of the
 /// process: a file of that name elsewhere is that of another JDK.
 fn release(found: &Found) -> Known<String> {
-    let denied = Gap::new("version", Why::Denied).hint(HINT);
+    let denied = Gap::new("version", Why::Denied).hint(hint());
     let library = found.mappings.as_ref().ok().and_then(|mappings| {
         mappings.iter().find(|mapping| vm_of_mapping(mapping).is_some()).map(|it| it.file_path().to_string())
     });

@@ -2,7 +2,9 @@
 
 use super::common::text;
 use super::host::{self, OVERCOMMIT, POOL, SHMEM, differences, look, mounts};
-use super::plans::{Bench, SYSCTL, add, choose, create, everything, exists, expect, plan, step};
+use super::plans::{
+    Bench, SYSCTL, add, choose, create, everything, exists, expect, plan, pool_at_boot, step,
+};
 use serde_json::{Value, json};
 use std::os::fd::AsRawFd;
 use std::process::Command;
@@ -18,7 +20,7 @@ fn what_others_changed_between_apply_and_undo_stays_and_is_said() {
     let bench = Bench::new("between");
     let before = look();
     let steps = vec![add(POOL, 4), add(OVERCOMMIT, 3), choose(SHMEM, "advise")];
-    bench.write(&plan(steps, vec![create(SYSCTL, "vm.nr_hugepages = 6\n")]));
+    bench.write(&plan(steps, vec![create(SYSCTL, pool_at_boot(6))]));
     expect(&bench.apply(), 0, &[]);
     assert_eq!((host::number(POOL), host::number(OVERCOMMIT)), (6, 4));
     host::set(POOL, "9");

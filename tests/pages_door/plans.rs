@@ -83,15 +83,25 @@ pub fn choose(file: &str, word: &str) -> Value {
     step(json!({"kind": "choose", "file": file, "word": word}))
 }
 
-pub fn create(file: &str, text: &str) -> Value {
-    step(json!({"kind": "create", "file": file, "text": text, "mode": 0o644}))
+pub fn create(file: &str, content: Value) -> Value {
+    step(json!({"kind": "create", "file": file, "content": content}))
+}
+
+/// The pool at the start of the host.
+pub fn pool_at_boot(pages: u64) -> Value {
+    json!({"of": "sysctl", "settings": [{"file": POOL, "value": pages}]})
+}
+
+/// The text of that file.
+pub fn pool_text(pages: u64) -> String {
+    format!("# Made by marusa; `marusa pages undo` removes this file.\nvm.nr_hugepages = {pages}\n")
 }
 
 /// For this very host.
 pub fn plan(steps: Vec<Value>, persist: Vec<Value>) -> Value {
     let here = identity::here();
     json!({
-        "schema": "marusa/pages-plan/1", "made_at": "2026-01-01T00:00:00Z", "made_by": "a test",
+        "schema": "marusa/pages-plan/2", "made_at": "2026-01-01T00:00:00Z", "made_by": "a test",
         "host": {"machine": here.machine, "kernel": here.kernel, "memory_bytes": here.memory_bytes},
         "subject": {"vm": "hot_spot", "feature": 17, "version": null, "java_home": null, "gc": "g1",
             "heap_initial_bytes": 1, "heap_max_bytes": 1, "cpus": 2, "flags": {}},
@@ -117,9 +127,12 @@ pub fn everything(bench: &Bench, random: &mut impl FnMut(u64) -> u64) -> Value {
     ];
     steps[..4].rotate_left(random(4) as usize);
     let persist = vec![
-        create(SYSCTL, "# a test\nvm.nr_hugepages = 5\n"),
+        create(SYSCTL, pool_at_boot(5)),
         step(json!({"kind": "folder", "path": UNIT})),
-        create(&format!("{UNIT}/marusa.conf"), "[Service]\nLimitMEMLOCK=infinity\n"),
+        create(
+            &format!("{UNIT}/marusa.conf"),
+            json!({"of": "unit", "memlock_bytes": 1 << 26, "java_options": ["-XX:+UseLargePages", "-Xmx64m"]}),
+        ),
     ];
     plan(steps, persist)
 }

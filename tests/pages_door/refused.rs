@@ -2,10 +2,14 @@
 
 use super::common::{is_root, skip, text};
 use super::host::{self, OVERCOMMIT, POOL, SHMEM, differences, look};
-use super::plans::{Bench, SYSCTL, add, choose, create, everything, exists, expect, plan, step};
+use super::plans::{
+    Bench, SYSCTL, UNIT, add, choose, create, everything, exists, expect, plan, pool_at_boot, pool_text, step,
+};
 use serde_json::{Value, json};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output};
+
+const MAP_COUNT: &str = "/proc/sys/vm/max_map_count";
 
 /// Runs in a namespace of its own where `prepare` was run first.
 fn prepared(bench: &Bench, prepare: &str) -> Output {
@@ -58,8 +62,17 @@ fn plans_that_do_not_fit_exit_with_2() {
         *plan.pointer_mut(path).expect("a key of a plan") = value;
         plan
     };
+    // What lay behind a carriage return in a comment was a line of its own to systemd, and none to the filter of text.
+    let text = "# x\r[Service]\rExecStartPre=/bin/sh -c id\r\n";
+    let unit_file = format!("{UNIT}/marusa.conf");
+    let old_text = step(json!({"kind": "create", "file": unit_file, "text": text, "mode": 0o644}));
+    let hidden =
+        json!({"of": "unit", "memlock_bytes": null, "java_options": ["-Xmx1g\rExecStartPre=/bin/sh -c id"]});
+    let pattern =
+        json!({"of": "sysctl", "settings": [{"file": "/proc/sys/kernel/core_pattern", "value": "|/x"}]});
+    let maps_at_boot = json!({"of": "sysctl", "settings": [{"file": MAP_COUNT, "value": 1}]});
     let cases = [
-        (changed("/schema", json!("marusa/pages-plan/2")), "marusa/pages-plan/2"),
+        (changed("/schema", json!("marusa/pages-plan/1")), "make it again"),
         (changed("/schema", json!("x")), "is no plan"),
         (changed("/host/machine", json!("0123")), "another host"),
         (changed("/host/kernel", json!("5.4.0")), "kernel \"5.4.0\" there"),
@@ -67,8 +80,20 @@ fn plans_that_do_not_fit_exit_with_2() {
         (changed("/steps", json!([step(json!({"kind": "run", "command": "x"}))])), "is no plan"),
         (changed("/steps", json!([add("/etc/passwd", 1)])), "none of the places"),
         (changed("/steps", json!([add("/proc/sys/vm/../vm/nr_hugepages", 1)])), "no plain absolute path"),
-        (changed("/steps", json!([create("/etc/cron.d/marusa.conf", "x")])), "none of the places"),
-        (changed("/steps", json!([create(SYSCTL, "kernel.core_pattern=|/x")])), "may not write the line"),
+        (
+            changed("/steps", json!([create("/etc/cron.d/marusa.conf", pool_at_boot(5))])),
+            "none of the places",
+        ),
+        (changed("/steps", json!([old_text])), "is no plan"),
+        (changed("/steps", json!([create(SYSCTL, pattern)])), "no setting that a plan may change"),
+        (changed("/steps", json!([create(&unit_file, hidden)])), "range that a plan may set"),
+        (
+            changed("/steps", json!([step(json!({"kind": "set", "file": MAP_COUNT, "value": 1}))])),
+            "outside of 65530",
+        ),
+        (changed("/steps", json!([create(SYSCTL, maps_at_boot)])), "outside of 65530"),
+        (changed("/steps", json!([choose(SHMEM, "madvise")])), "none of its words"),
+        (changed("/boot", json!(["init=/bin/sh"])), "init=/bin/sh"),
         (
             changed(
                 "/steps",
@@ -81,7 +106,7 @@ fn plans_that_do_not_fit_exit_with_2() {
         bench.write(&plan);
         expect(&bench.apply(), 2, &[words]);
     }
-    for bytes in [&b""[..], b"{", b"[]", b"\xff\xfe", b"{\"schema\": \"marusa/pages-plan/1\"}"] {
+    for bytes in [&b""[..], b"{", b"[]", b"\xff\xfe", b"{\"schema\": \"marusa/pages-plan/2\"}"] {
         std::fs::write(&bench.plan, bytes).expect("written");
         expect(&bench.apply(), 2, &["is no plan"]);
     }
@@ -130,12 +155,12 @@ fn a_damaged_journal_exits_with_3_and_undoes_nothing_by_itself() {
 fn a_foreign_file_is_not_overwritten_and_the_same_file_is_not_ours() {
     let Some(_host) = super::host() else { return };
     let bench = Bench::new("foreign");
-    bench.write(&plan(vec![add(OVERCOMMIT, 1)], vec![create(SYSCTL, "vm.nr_hugepages = 5\n")]));
+    bench.write(&plan(vec![add(OVERCOMMIT, 1)], vec![create(SYSCTL, pool_at_boot(5))]));
     std::fs::write(SYSCTL, "vm.nr_hugepages = 6\n").expect("written");
     let before = look();
     expect(&bench.apply(), 1, &["is not overwritten"]);
     assert_eq!(differences(&before, &look()), [""; 0]);
-    std::fs::write(SYSCTL, "vm.nr_hugepages = 5\n").expect("written");
+    std::fs::write(SYSCTL, pool_text(5)).expect("written");
     let receipt = bench.json(&["apply", bench.plan(), "--yes", "--persist", "--json"]);
     assert_eq!(
         (receipt["schema"].as_str(), receipt["state"].as_str()),
@@ -146,6 +171,66 @@ fn a_foreign_file_is_not_overwritten_and_the_same_file_is_not_ours() {
     assert_eq!(bench.json(&["undo", bench.plan(), "--json"])["complete"], true);
     assert!(exists(SYSCTL), "it was there before");
     assert_eq!(host::number(OVERCOMMIT), 1);
+}
+
+/// Before anything is asked or done, and in the JSON.
+#[test]
+fn a_dry_run_shows_the_whole_text_of_each_file() {
+    if !is_root() {
+        return skip("only root may look at every place");
+    }
+    let bench = Bench::new("text");
+    bench.write(&plan(Vec::new(), vec![create(SYSCTL, pool_at_boot(1 << 4))]));
+    let dry = ["apply", bench.plan(), "--dry-run", "--persist"];
+    let shown = text(&bench.run(&dry).stdout);
+    for line in pool_text(1 << 4).lines() {
+        assert!(shown.contains(&format!("| {line}\n")), "{shown}");
+    }
+    let json = bench.json(&[&dry[..], &["--json"]].concat());
+    assert_eq!(json["steps"][0]["text"], pool_text(1 << 4));
+}
+
+/// `undo` writes what a journal says was there before: it may say only what a plan may set.
+#[test]
+fn a_journal_that_was_written_by_hand_changes_nothing() {
+    let Some(_host) = super::host() else { return };
+    let (before, count) = (look(), host::number(MAP_COUNT));
+    let seen = |value: u64| format!(r#""before":{{"is":"number","text":"{value}\n","value":{value}}}"#);
+    for (from, to) in [
+        (seen(count), seen(1)),
+        (
+            r#""file":"/proc/sys/vm/max_map_count""#.to_string(),
+            r#""file":"/proc/sys/vm/panic_on_oom""#.to_string(),
+        ),
+        (r#""kind":"set""#.to_string(), r#""kind":"set","text":"x""#.to_string()),
+    ] {
+        let bench = Bench::new("forged");
+        bench.write(&plan(
+            vec![step(json!({"kind": "set", "file": MAP_COUNT, "value": count + 1}))],
+            Vec::new(),
+        ));
+        expect(&bench.apply(), 0, &[]);
+        let applied = look();
+        let journal = bench.journals().remove(0);
+        let good = std::fs::read(&journal).expect("a journal");
+        let lines = text(&good).lines().map(|line| forged(&line.replace(&from, &to))).collect::<String>();
+        assert_ne!(lines.as_bytes(), good, "{from} is in a journal");
+        std::fs::write(&journal, lines).expect("written");
+        let undone = bench.run(&["undo", "--all"]);
+        assert!([Some(2), Some(3)].contains(&undone.status.code()), "{}", text(&undone.stderr));
+        assert_eq!(differences(&applied, &look()), [""; 0], "{to}");
+        std::fs::write(&journal, good).expect("written");
+        expect(&bench.run(&["undo", "--all"]), 0, &[]);
+        assert_eq!(differences(&before, &look()), [""; 0]);
+    }
+}
+
+/// A line of a journal with the checksum and the length that its record has.
+fn forged(line: &str) -> String {
+    let record = line.split_once("\"record\":").expect("a record").1.strip_suffix('}').expect("its end");
+    let mut crc = flate2::Crc::new();
+    crc.update(record.as_bytes());
+    format!("{{\"crc32\":\"{:08x}\",\"length\":{:>6},\"record\":{record}}}\n", crc.sum(), record.len())
 }
 
 #[test]

@@ -47,6 +47,21 @@ impl Drop for Folder {
     }
 }
 
+/// One of the two is needed, and a heap only for a JVM that does not run.
+#[test]
+fn without_arguments_a_target_or_a_jdk_is_asked_for() {
+    let asked = |arguments: &[&str]| {
+        let output = plan(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        text(&output.stderr).to_string()
+    };
+    let none = asked(&[]);
+    let missing: String = none.lines().take_while(|line| !line.starts_with("Usage")).collect();
+    assert!(missing.contains("TARGET|--jdk") && !missing.contains("--heap"), "{none}");
+    assert!(asked(&["--jdk", "hotspot-21"]).contains("give --heap SIZE"));
+    assert!(asked(&["1", "--jdk", "hotspot-21"]).contains("cannot be used with"));
+}
+
 #[test]
 fn a_running_jvm_and_its_jdk_give_the_same_plan() {
     for (jdk, gc) in [("11", "g1"), ("17", "parallel"), ("21", "g1"), ("25", "shenandoah")] {
@@ -70,7 +85,7 @@ fn a_running_jvm_and_its_jdk_give_the_same_plan() {
             for key in ["vm", "feature", "version", "gc", "cpus", "heap_max_bytes", "heap_initial_bytes"] {
                 assert_eq!(of_pid["subject"][key], of_jdk["subject"][key], "{key} of jdk {jdk} {gc}");
             }
-            assert_eq!(of_pid["schema"], "marusa/pages-plan/1");
+            assert_eq!(of_pid["schema"], "marusa/pages-plan/2");
         }
     }
 }

@@ -125,7 +125,7 @@ impl Plan {
     pub fn write(&self, name: &str) -> String {
         let option = if self.mode == "thp" { "-XX:+UseTransparentHugePages" } else { "-XX:+UseLargePages" };
         let plan = json!({
-            "schema": "marusa/pages-plan/1", "made_at": "2026-01-01T00:00:00Z", "made_by": "a test",
+            "schema": "marusa/pages-plan/2", "made_at": "2026-01-01T00:00:00Z", "made_by": "a test",
             "host": {"machine": "", "kernel": "", "memory_bytes": 0},
             "subject": self.subject, "mode": self.mode, "needs": self.needs, "pools": [], "steps": [], "persist": [],
             "boot": [], "jvm_options": [option], "gc_threads": null, "costs": [], "risks": [], "gaps": [],

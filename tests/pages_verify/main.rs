@@ -295,7 +295,7 @@ fn files_that_are_no_plans() {
         ("{", Some(2)),
         ("[]", Some(2)),
         ("{\"schema\": \"marusa/map/1\"}", Some(2)),
-        ("{\"schema\": \"marusa/pages-plan/1\"}", Some(2)),
+        ("{\"schema\": \"marusa/pages-plan/2\"}", Some(2)),
         (&whole[..whole.len() / 2], Some(2)),
         (&huge, Some(1)),
     ] {

@@ -5,10 +5,10 @@ use super::history;
 use super::journal::{Begin, Beside, Entry, Goal, PlanMark, SCHEMA, Seen};
 use super::look::{self, Preview, kernel_text, reached, see};
 use super::machine::{Lies, Machine};
-use super::step::{Change, Step};
+use super::step::{Change, FILE_MODE, Step};
 use super::store::{Journal, Kept, State, Store};
 use super::take_back::{self, TakenBack};
-use super::{DoorError, add, allowed, denied};
+use super::{DoorError, add, allowed, content, denied, journal_check};
 use std::path::PathBuf;
 
 /// What is asked for.
@@ -92,7 +92,7 @@ pub fn apply(machine: &dyn Machine, store: &Store, request: &Request) -> Result<
     unhindered(look::preview(machine, &request.steps, &folder))?;
     let lock = store.lock()?;
     let kept = store.list()?;
-    if let Some(done) = before_this(&kept, machine, request)? {
+    if let Some(done) = before_this(&kept, machine, request, &folder)? {
         return Ok(done);
     }
     unhindered(look::preview(machine, &request.steps, &folder))?;
@@ -135,6 +135,7 @@ fn before_this(
     kept: &[Kept],
     machine: &dyn Machine,
     request: &Request,
+    state_folder: &str,
 ) -> Result<Option<Receipt>, DoorError> {
     if let Some(open) = kept.iter().find(|one| one.state() == State::Interrupted) {
         return Err(DoorError::No(format!(
@@ -156,6 +157,8 @@ fn before_this(
         )));
     }
     let journal = same.path.clone();
+    journal_check::check(&same.parsed.records, state_folder, journal_check::memory_kib(machine))
+        .map_err(|why| DoorError::Refused(format!("the journal {}: {why}", journal.display())))?;
     let asked = same.begin().map(|begin| begin.steps.clone()).unwrap_or_default();
     let steps = made(&same.parsed.records, asked.len());
     let notes = damaged(kept);
@@ -281,7 +284,9 @@ impl Run<'_> {
             Change::Add { .. } => Ok(Vec::new()),
             Change::Choose { file, word } => machine.write(file, word).map(none),
             Change::Set { file, value } => machine.write(file, &value.to_string()).map(none),
-            Change::Create { file, text, mode } => machine.create(file, text, *mode).map(none),
+            Change::Create { file, content } => {
+                machine.create(file, &content::text(content), FILE_MODE).map(none)
+            }
             Change::Folder { path } => machine.make_folder(path).map(none),
             Change::MountTmpfs { at, options } => {
                 machine.mount_tmpfs(at, &mount_source(&self.journal.id, step), options).map(none)

@@ -1,161 +1,224 @@
-//! What a file that a plan makes below /etc may say. The host's programs act on such files as root, so a plan that could
-//! write any line of them could do anything: only lines about pages, locked memory and a JVM's options pass.
+//! The files that a plan makes below /etc. The host's programs act on such files as root, so a plan carries no text of them: it
+//! carries values, each of which is looked up in a table, and the text is made of them here, comments included.
+//!
+//! Why no text: each reader ends lines, quotes and expands in its own way, and a filter of text would have to know them
+//! all. systemd, systemd-tmpfiles and systemd-sysctl end lines at \n, \r and NUL (src/basic/fileio.c,
+//! `read_line_full` and `categorize_eol`); systemd continues a line that ends with a backslash and
+//! expands `%` and C escapes in Environment= (systemd.exec(5)); tmpfiles.d expands `%` and globs (tmpfiles.d(5));
+//! sysctl.d has globs and a leading "-" (sysctl.d(5)). Nothing that is generated here has any of that in it.
 
-use super::allowed;
-use super::step::Change;
+use super::settings::{self, Takes};
+use super::{allowed, jvm_option};
+use crate::base::Bytes;
+use crate::base::limits::DOOR_VALUES_MAX;
+use serde::{Deserialize, Serialize};
 
-/// Settings that /etc/sysctl.d may carry.
-const SYSCTLS: [&str; 8] = [
-    "vm.nr_hugepages",
-    "vm.nr_overcommit_hugepages",
-    "vm.hugetlb_shm_group",
-    "vm.hugetlb_optimize_vmemmap",
-    "vm.max_map_count",
-    "kernel.shmmax",
-    "kernel.shmall",
-    "kernel.shmmni",
-];
-/// Variables through which a JVM takes options.
-const VARIABLES: [&str; 4] = ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "JAVA_OPTS", "CATALINA_OPTS"];
+/// What a file says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "of", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Content {
+    /// sysctl.d(5): files of /proc/sys.
+    Sysctl { settings: Vec<Put> },
+    /// tmpfiles.d(5): files of /sys, written at each start of the host.
+    Tmpfiles { settings: Vec<Put> },
+    /// limits.d, limits.conf(5): memory that a group or a user may lock.
+    Limits { memlock: Vec<Memlock> },
+    /// An addition to a systemd service. The options come to the JVM in JAVA_TOOL_OPTIONS.
+    Unit { memlock_bytes: Option<Bytes>, java_options: Vec<String> },
+}
 
-pub fn check(file: &str, text: &str) -> Result<(), String> {
-    let line_fits = match () {
-        () if file.starts_with("/etc/sysctl.d/") => sysctl,
-        () if file.starts_with("/etc/security/limits.d/") => limit,
-        () if file.starts_with("/etc/tmpfiles.d/") => tmpfile,
-        () => unit,
+/// A setting at the start of the host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Put {
+    /// Of /proc/sys or /sys.
+    pub file: String,
+    pub value: Value,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Value {
+    Number(u64),
+    Word(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Memlock {
+    /// A user, or a group with "@" before it.
+    pub who: String,
+    pub kib: u64,
+}
+
+pub const SYSCTLS: &str = "/etc/sysctl.d";
+pub const LIMITS: &str = "/etc/security/limits.d";
+pub const TMPFILES: &str = "/etc/tmpfiles.d";
+
+const HEAD: &str = "# Made by marusa; `marusa pages undo` removes this file.\n";
+/// What every process may lock since Linux 5.16 (include/uapi/linux/resource.h, MLOCK_LIMIT); less would take from it.
+pub const MEMLOCK_BYTES_MIN: Bytes = 8 << 20;
+/// More than any host has.
+const MEMLOCK_BYTES_MAX: Bytes = 1 << 46;
+/// useradd(8): "Usernames may only be up to 32 characters long".
+const NAME_LETTERS_MAX: usize = 32;
+
+/// Whether a plan may make this file with these values; else why not.
+pub fn check(file: &str, content: &Content) -> Result<(), String> {
+    let (folder, _) = file.rsplit_once('/').unwrap_or_default();
+    let (is_place, values) = match content {
+        Content::Sysctl { settings } => (folder == SYSCTLS, settings.len()),
+        Content::Tmpfiles { settings } => (folder == TMPFILES, settings.len()),
+        Content::Limits { memlock } => (folder == LIMITS, memlock.len()),
+        Content::Unit { java_options, .. } => (allowed::unit_folder(folder), java_options.len()),
     };
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-    for line in lines {
-        // A line that goes on in the next could hide what it says.
-        if line.ends_with('\\')
-            || line.chars().any(|letter| letter.is_control() && letter != '\t')
-            || !line_fits(line)
-        {
-            return Err(format!("{file}: a plan may not write the line {line:?} there"));
+    if !is_place {
+        return Err(format!("{file} is no place for a file of this kind"));
+    }
+    if values > DOOR_VALUES_MAX {
+        return Err(format!("{file}: more than {DOOR_VALUES_MAX} values"));
+    }
+    let fits = match content {
+        Content::Sysctl { settings } => all(settings, "/proc/sys/"),
+        Content::Tmpfiles { settings } => all(settings, "/sys/"),
+        Content::Limits { memlock } => memlock.iter().try_for_each(limit),
+        Content::Unit { memlock_bytes, java_options } => memlock_bytes
+            .map_or(Ok(()), locked)
+            .and_then(|()| java_options.iter().try_for_each(|option| jvm_option::check(option))),
+    };
+    fits.map_err(|why| format!("{file}: {why}"))?;
+    let text = text(content);
+    match text.bytes().all(|letter| letter == b'\n' || (b' '..=b'~').contains(&letter)) {
+        true => Ok(()),
+        false => Err(format!("{file}: its values are no plain text")),
+    }
+}
+
+fn all(settings: &[Put], below: &str) -> Result<(), String> {
+    for (at, put) in settings.iter().enumerate() {
+        let setting = settings::of(&put.file).filter(|_| put.file.starts_with(below));
+        let setting =
+            setting.ok_or_else(|| format!("{:?} is no setting that a plan may change", put.file))?;
+        match &put.value {
+            Value::Number(value) => setting.takes_number(&put.file, *value)?,
+            Value::Word(word) => setting.takes_word(&put.file, word)?,
+        }
+        if settings[..at].iter().any(|earlier| earlier.file == put.file) {
+            return Err(format!("{} is there twice", put.file));
         }
     }
     Ok(())
 }
 
-/// "vm.nr_hugepages = 12"
-fn sysctl(line: &str) -> bool {
-    line.split_once('=').is_some_and(|(name, value)| SYSCTLS.contains(&name.trim()) && number(value.trim()))
+fn limit(limit: &Memlock) -> Result<(), String> {
+    let name = limit.who.strip_prefix('@').unwrap_or(&limit.who);
+    let mut letters = name.bytes();
+    let plain = name.len() <= NAME_LETTERS_MAX
+        && letters.next().is_some_and(|first| first.is_ascii_lowercase() || first == b'_')
+        && letters.all(|one| one.is_ascii_lowercase() || one.is_ascii_digit() || b"_-".contains(&one));
+    match plain {
+        true => locked(limit.kib.saturating_mul(1024)),
+        false => Err(format!("{:?} is no name of a user or @group", limit.who)),
+    }
 }
 
-/// "tomcat - memlock 1048576"
-fn limit(line: &str) -> bool {
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let [who, kind, "memlock", value] = words[..] else { return false };
-    let name = |letter: char| letter.is_ascii_alphanumeric() || "_-.@%:*".contains(letter);
-    who.chars().all(name) && ["soft", "hard", "-"].contains(&kind) && (number(value) || value == "unlimited")
+fn locked(bytes: Bytes) -> Result<(), String> {
+    match (MEMLOCK_BYTES_MIN..=MEMLOCK_BYTES_MAX).contains(&bytes) {
+        true => Ok(()),
+        false => Err(format!(
+            "{bytes} bytes of locked memory are outside of {MEMLOCK_BYTES_MIN} to {MEMLOCK_BYTES_MAX}, the range that a plan \
+             may set"
+        )),
+    }
+}
+
+/// The file, byte for byte.
+pub fn text(content: &Content) -> String {
+    let lines = match content {
+        Content::Sysctl { settings } => settings.iter().map(sysctl_line).collect(),
+        Content::Tmpfiles { settings } => settings.iter().map(tmpfiles_line).collect(),
+        Content::Limits { memlock } => memlock.iter().map(limit_line).collect(),
+        Content::Unit { memlock_bytes, java_options } => unit_lines(*memlock_bytes, java_options),
+    };
+    lines.iter().fold(HEAD.to_string(), |text, line| text + line + "\n")
+}
+
+/// "vm.nr_hugepages = 12"
+pub fn sysctl_line(put: &Put) -> String {
+    let name = put.file.trim_start_matches("/proc/sys/").replace('/', ".");
+    format!("{name} = {}", put.value)
 }
 
 /// "w /sys/kernel/mm/transparent_hugepage/enabled - - - - madvise"
-fn tmpfile(line: &str) -> bool {
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let ["w" | "w!" | "w-" | "w!-", file, "-", "-", "-", "-", value] = words[..] else { return false };
-    let change = match value.parse() {
-        Ok(value) => Change::Set { file: file.to_string(), value },
-        Err(_) => Change::Choose { file: file.to_string(), word: value.to_string() },
-    };
-    let sum = value.parse().is_ok_and(|by| {
-        allowed::check(&Change::Add { file: file.to_string(), by }, "/var/lib/marusa").is_ok()
-    });
-    sum || allowed::check(&change, "/var/lib/marusa").is_ok()
+fn tmpfiles_line(put: &Put) -> String {
+    format!("w {} - - - - {}", put.file, put.value)
 }
 
-/// "[Service]", "LimitMEMLOCK=infinity", "Environment=JAVA_TOOL_OPTIONS=-XX:+UseLargePages"
-fn unit(line: &str) -> bool {
-    match line.split_once('=') {
-        None => line == "[Service]",
-        Some(("LimitMEMLOCK", value)) => {
-            value == "infinity" || number(value.trim_end_matches(['K', 'M', 'G']))
+/// "@java - memlock 1048576"
+pub fn limit_line(limit: &Memlock) -> String {
+    format!("{} - memlock {}", limit.who, limit.kib)
+}
+
+/// Lines of a unit; what `check` does not let pass is quoted as systemd.exec(5) asks, for those who copy them.
+pub fn unit_lines(memlock_bytes: Option<Bytes>, java_options: &[String]) -> Vec<String> {
+    let quoted = java_options.join(" ").replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%");
+    let mut lines = vec!["[Service]".to_string()];
+    lines.extend(memlock_bytes.map(|bytes| format!("LimitMEMLOCK={bytes}")));
+    lines.push(format!("Environment=\"JAVA_TOOL_OPTIONS={quoted}\""));
+    lines
+}
+
+impl std::fmt::Display for Value {
+    fn fmt(&self, into: &mut std::fmt::Formatter) -> std::fmt::Result {
+        match self {
+            Value::Number(value) => write!(into, "{value}"),
+            Value::Word(word) => write!(into, "{word}"),
         }
-        Some(("Environment", value)) => variable(value),
-        Some(_) => false,
     }
 }
 
-fn variable(text: &str) -> bool {
-    let text = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
-    let Some((name, options)) = text.split_once('=') else { return false };
-    VARIABLES.contains(&name) && options.split_whitespace().all(jvm_option)
-}
+impl Content {
+    /// Nothing to write.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Content::Sysctl { settings } | Content::Tmpfiles { settings } => settings.is_empty(),
+            Content::Limits { memlock } => memlock.is_empty(),
+            Content::Unit { memlock_bytes, java_options } => {
+                memlock_bytes.is_none() && java_options.is_empty()
+            }
+        }
+    }
 
-/// An option that sets a size, a switch or a number; none that runs a program or loads a library.
-fn jvm_option(option: &str) -> bool {
-    let size = |text: &str| number(text.trim_end_matches(['k', 'm', 'g', 'K', 'M', 'G', 't', 'T']));
-    let name = |text: &str| !text.is_empty() && text.chars().all(|letter| letter.is_ascii_alphanumeric());
-    if let Some(flag) = option.strip_prefix("-XX:") {
-        return match flag.split_once('=') {
-            Some(("ShenandoahGCMode", mode)) => name(mode),
-            Some((flag, value)) => name(flag) && size(value),
-            None => flag.strip_prefix(['+', '-']).is_some_and(name),
+    /// The settings of /proc/sys and /sys in it.
+    pub fn settings(&self) -> &[Put] {
+        match self {
+            Content::Sysctl { settings } | Content::Tmpfiles { settings } => settings,
+            Content::Limits { .. } | Content::Unit { .. } => &[],
+        }
+    }
+
+    /// Bytes of memory that each of its lines lets somebody lock.
+    pub fn locked_bytes(&self) -> impl Iterator<Item = Bytes> + '_ {
+        let (lines, unit) = match self {
+            Content::Limits { memlock } => (memlock.as_slice(), None),
+            Content::Unit { memlock_bytes, .. } => (&[][..], *memlock_bytes),
+            _ => (&[][..], None),
         };
+        lines.iter().map(|line| line.kib.saturating_mul(1024)).chain(unit)
     }
-    ["-Xmx", "-Xms", "-Xmn", "-Xss"].iter().any(|start| option.strip_prefix(start).is_some_and(size))
-        || ["-Xlp", "-Xlp:objectheap:pagesize=", "-Xlp:codecache:pagesize="]
-            .iter()
-            .any(|start| option.strip_prefix(start).is_some_and(|rest| rest.is_empty() || size(rest)))
 }
 
-fn number(text: &str) -> bool {
-    !text.is_empty() && text.len() <= 20 && text.bytes().all(|letter| letter.is_ascii_digit())
+impl Put {
+    /// Huge pages that it sets aside.
+    pub fn pages(&self) -> Option<u64> {
+        let is_pages = settings::of(&self.file).is_some_and(|setting| setting.takes == Takes::Pages);
+        match self.value {
+            Value::Number(pages) if is_pages => Some(pages),
+            _ => None,
+        }
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn fits(file: &str, text: &str) -> bool {
-        check(file, text).is_ok()
-    }
-
-    #[test]
-    fn settings_of_pages_pass_and_those_that_run_programs_do_not() {
-        let file = "/etc/sysctl.d/60-marusa.conf";
-        assert!(fits(file, "# why\n\nvm.nr_hugepages = 12\nkernel.shmmax=1\n"));
-        assert!(!fits(file, "kernel.core_pattern = |/tmp/x\n"));
-        assert!(!fits(file, "vm.nr_hugepages = 1\\\n"));
-        assert!(!fits(file, "-vm.nr_hugepages = 1\n"));
-        assert!(!fits(file, "vm.nr_hugepages = $(x)\n"));
-    }
-
-    #[test]
-    fn limits_and_boot_time_words() {
-        assert!(fits(
-            "/etc/security/limits.d/marusa.conf",
-            "@java - memlock unlimited\ntomcat soft memlock 1024\n"
-        ));
-        assert!(!fits("/etc/security/limits.d/marusa.conf", "* hard nproc 0\n"));
-        let file = "/etc/tmpfiles.d/marusa.conf";
-        assert!(fits(file, "w /sys/kernel/mm/transparent_hugepage/enabled - - - - madvise\n"));
-        assert!(fits(file, "w! /sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages - - - - 4\n"));
-        assert!(fits(file, "w /sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none - - - - 0\n"));
-        assert!(!fits(file, "w /etc/passwd - - - - x\n"));
-        assert!(!fits(file, "f /sys/kernel/mm/transparent_hugepage/enabled - - - - madvise\n"));
-    }
-
-    #[test]
-    fn a_unit_sets_limits_and_options_and_starts_nothing() {
-        let file = "/etc/systemd/system/tomcat.service.d/marusa.conf";
-        assert!(fits(
-            file,
-            "[Service]\nLimitMEMLOCK=infinity\nEnvironment=\"JAVA_TOOL_OPTIONS=-XX:+UseLargePages -Xmx6g\"\n"
-        ));
-        assert!(fits(file, "[Service]\nEnvironment=JAVA_OPTS=-XX:LargePageSizeInBytes=1g\n"));
-        for line in [
-            "ExecStartPre=/bin/x",
-            "User=root",
-            "[Install]",
-            "Environment=LD_PRELOAD=/tmp/x.so",
-            "Environment=JAVA_OPTS=-XX:OnError=/tmp/x",
-            "Environment=JAVA_OPTS=-javaagent:/tmp/x.jar",
-            "Environment=JAVA_OPTS=-XX:Flags=/tmp/x",
-            "Environment=\"JAVA_OPTS=-Xmx1g\" LD_PRELOAD=/tmp/x",
-        ] {
-            assert!(!fits(file, line), "{line}");
-        }
-    }
-}
+#[path = "content_tests.rs"]
+mod tests;

@@ -8,7 +8,7 @@ use super::step::Step;
 use crate::base::limits::DOOR_STEPS_MAX;
 use serde::{Deserialize, Serialize};
 
-pub const SCHEMA: &str = "marusa/pages-journal/1";
+pub const SCHEMA: &str = "marusa/pages-journal/2";
 const HEAD_BYTES: usize = r#"{"crc32":"00000000","length":123456,"record":"#.len();
 
 /// What is at the place of a step.

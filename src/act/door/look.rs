@@ -3,8 +3,9 @@
 use super::allowed;
 use super::journal::{Goal, Seen};
 use super::machine::{Lies, Machine};
+use super::settings::Takes;
 use super::step::{Change, Step};
-use super::{DoorError, denied, number};
+use super::{DoorError, content, denied, number, room, settings};
 use crate::base::limits::DOOR_KERNEL_FILE_BYTES_MAX;
 use std::io;
 
@@ -30,7 +31,8 @@ pub fn preview(machine: &dyn Machine, steps: &[Step], state_folder: &str) -> Vec
         }
         let (earlier, change) = (&steps[..index], &step.change);
         if prepared(change, earlier) {
-            return Preview { before: None, goal: Some(Goal::There), already: false, hindrance: None };
+            let hindrance = room::check(machine, change, earlier).err();
+            return Preview { before: None, goal: Some(Goal::There), already: false, hindrance };
         }
         match see(machine, change) {
             // The door itself makes the state folder.
@@ -94,8 +96,18 @@ pub fn goal(change: &Change, seen: &Seen) -> Result<Goal, DoorError> {
             Some(value) if value <= number::VALUE_MAX => Ok(Goal::Number { value }),
             _ => Err(DoorError::Refused(format!("{place} is {value} and can not become larger by {by}"))),
         },
-        (Change::Set { value, .. }, Seen::Number { .. }) => Ok(Goal::Number { value: *value }),
+        (Change::Set { value, .. }, Seen::Number { value: now, .. }) => {
+            can_be_put_back(change, seen)?;
+            let is_limit = settings::of(place).is_some_and(|one| matches!(one.takes, Takes::Limit { .. }));
+            match is_limit && value < now {
+                true => Err(DoorError::Refused(format!(
+                    "{place} is {now}, and a plan may only raise this limit: {value} is less"
+                ))),
+                false => Ok(Goal::Number { value: *value }),
+            }
+        }
         (Change::Choose { word, .. }, Seen::Word { text, .. }) => {
+            can_be_put_back(change, seen)?;
             if text.split_whitespace().any(|one| one.trim_matches(['[', ']']) == word) {
                 return Ok(Goal::Word { word: word.clone() });
             }
@@ -125,6 +137,22 @@ pub fn goal(change: &Change, seen: &Seen) -> Result<Goal, DoorError> {
     }
 }
 
+/// `undo` writes nothing that the table of settings does not have, so what is there now must be in it.
+fn can_be_put_back(change: &Change, seen: &Seen) -> Result<(), DoorError> {
+    was_before(change, seen)
+        .map_err(|why| DoorError::No(format!("{why}; it is so now, and undo could not put it back")))
+}
+
+/// Whether a setting may have been so before a step changed it.
+pub fn was_before(change: &Change, seen: &Seen) -> Result<(), String> {
+    let file = change.place();
+    match (settings::of(file), seen) {
+        (Some(setting), Seen::Number { value, .. }) => setting.takes_number(file, *value),
+        (Some(setting), Seen::Word { word, .. }) => setting.takes_word(file, word),
+        _ => Err(format!("{file} is no setting that a step changes")),
+    }
+}
+
 /// Whether there is nothing to do.
 pub fn reached(goal: &Goal, seen: &Seen) -> bool {
     match (goal, seen) {
@@ -144,17 +172,19 @@ fn can_be_made(
     let place = change.place();
     let asked = |result: io::Result<()>| result.map_err(|error| denied(place, &error));
     match change {
-        Change::Add { by, .. } => {
+        Change::Add { .. } | Change::Set { .. } | Change::Choose { .. } => {
             asked(machine.may_write(place))?;
-            number::memory_is_there(machine, place, *by)
+            room::check(machine, change, earlier)
         }
-        Change::Set { .. } | Change::Choose { .. } => asked(machine.may_write(place)),
         Change::Folder { .. } if matches!(seen, Seen::Folder { .. }) => Ok(()),
-        Change::Create { .. }
-        | Change::Folder { .. }
-        | Change::SwapFile { .. }
-        | Change::MemoryGroup { .. } => asked(machine.may_create(place)),
-        Change::MountTmpfs { .. } => Ok(()),
+        Change::Folder { .. } | Change::SwapFile { .. } | Change::MemoryGroup { .. } => {
+            asked(machine.may_create(place))
+        }
+        Change::Create { .. } => {
+            asked(machine.may_create(place))?;
+            room::check(machine, change, earlier)
+        }
+        Change::MountTmpfs { .. } => room::check(machine, change, earlier),
         Change::CopyTree { .. } if on_own_mount(change, earlier) => Ok(()),
         Change::CopyTree { .. } => Err(DoorError::Refused(format!(
             "{place} is on no tmpfs that an earlier step of the plan mounts; a copy is taken back with its tmpfs"
@@ -174,7 +204,7 @@ pub fn see(machine: &dyn Machine, change: &Change) -> io::Result<Seen> {
             let word = crate::os::thp::chosen(&text).ok_or(io::ErrorKind::InvalidData)?;
             Ok(Seen::Word { text, word })
         }
-        Change::Create { file, text, .. } => see_file(machine, file, text),
+        Change::Create { file, content } => see_file(machine, file, &content::text(content)),
         Change::Folder { path } => see_folder(machine, path),
         Change::MountTmpfs { at, .. } => match machine.mounted(at)? {
             Some(source) => Ok(Seen::Mount { source }),

@@ -7,17 +7,21 @@
 mod add;
 pub mod allowed;
 mod apply;
-mod content;
+pub mod content;
 mod copy;
 mod history;
 pub mod identity;
 pub mod journal;
+pub mod journal_check;
+mod jvm_option;
 mod linux;
 mod look;
 pub mod machine;
 mod memory;
 mod mount;
 mod number;
+mod room;
+pub mod settings;
 pub mod step;
 pub mod store;
 mod take_back;
@@ -35,6 +39,7 @@ pub use store::Store;
 pub use take_back::TakenBack;
 pub use undo::{UndoReceipt, undo};
 
+use crate::os::rights::{self, Capability};
 use std::io;
 
 /// Why a change is not made.
@@ -58,7 +63,11 @@ pub enum DoorError {
 pub fn denied(what: &str, error: &io::Error) -> DoorError {
     match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => DoorError::Rights(format!(
-            "{what}: {error}; run marusa as root of the host (CAP_SYS_ADMIN, CAP_DAC_OVERRIDE)"
+            "{what}: {error}; {}",
+            rights::hint(
+                &[Capability::SysAdmin, Capability::DacOverride],
+                "run marusa as root of the host (CAP_SYS_ADMIN, CAP_DAC_OVERRIDE)"
+            )
         )),
         Some(libc::EROFS) => DoorError::Rights(format!(
             "{what} is read only here, as in a container without the host's settings; run marusa on the host"

@@ -53,7 +53,8 @@ pub fn lent(machine: &dyn Machine, file: &str) -> Option<u64> {
     }
 }
 
-fn meminfo(machine: &dyn Machine, name: &str) -> Option<u64> {
+/// In KiB, but for counts of pages.
+pub fn meminfo(machine: &dyn Machine, name: &str) -> Option<u64> {
     let text = String::from_utf8(machine.read("/proc/meminfo", 64 << 10).ok()?).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     line.split_whitespace().next()?.parse().ok()
@@ -65,22 +66,6 @@ pub fn page_bytes(machine: &dyn Machine, file: &str) -> Option<Bytes> {
         Some(bytes) => Some(bytes),
         None => meminfo(machine, "Hugepagesize")?.checked_mul(1024),
     }
-}
-
-/// A pool of more than all memory that is available would only drive every program out of memory.
-pub fn memory_is_there(machine: &dyn Machine, file: &str, by: u64) -> Result<(), DoorError> {
-    let (Some(page), Some(available)) = (page_bytes(machine, file), meminfo(machine, "MemAvailable")) else {
-        return Ok(());
-    };
-    let asked = by.saturating_mul(page) / 1024;
-    if !is_pool(file) || asked <= available {
-        return Ok(());
-    }
-    Err(DoorError::No(format!(
-        "{file}: {by} pages more would take {} MiB, and {} MiB are available on this host now",
-        asked / 1024,
-        available / 1024
-    )))
 }
 
 /// The parameters by which the kernel takes the pages when it starts, before memory is in pieces.

@@ -1,9 +1,14 @@
 //! One change of the host, as data: a plan is a list of them that a person can read.
 
+use super::content::Content;
 use serde::{Deserialize, Serialize};
+
+/// Of each file that a plan makes: programs of the host read it, and only root writes it.
+pub const FILE_MODE: u32 = 0o644;
 
 /// A change, and what a person needs to agree to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Step {
     /// "12 more huge pages of 2 MiB".
     pub what: String,
@@ -15,7 +20,7 @@ pub struct Step {
 
 /// What is changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Change {
     /// The number in a file of /proc/sys or /sys becomes larger by this much, so that what others have put there stays.
     Add { file: String, by: u64 },
@@ -23,8 +28,8 @@ pub enum Change {
     Choose { file: String, word: String },
     /// A file of /proc/sys or /sys that holds one number which is no sum: a group, a limit.
     Set { file: String, value: u64 },
-    /// A file that is not there yet.
-    Create { file: String, text: String, mode: u32 },
+    /// A file that is not there yet. Its text is made of these values when the step is made, and of nothing else.
+    Create { file: String, content: Content },
     /// A folder that is not there yet.
     Folder { path: String },
     /// A tmpfs on an empty folder; `options` as mount(8) takes them: "huge=always,size=600m".

@@ -370,29 +370,3 @@ fn text(seen: &Seen) -> String {
         _ => String::new(),
     }
 }
-
-/// A journal is a file like any other: what it names must be what a plan may name.
-pub fn check(journal: &Journal, state_folder: &str) -> Result<(), DoorError> {
-    let Some(Entry::Begin(begin)) = journal.records.first().map(|record| &record.entry) else {
-        return Ok(());
-    };
-    let beside = journal.records.iter().filter_map(|record| match &record.entry {
-        Entry::Intent { beside, step, .. } | Entry::UndoIntent { beside, step, .. } => {
-            Some((*step, beside.as_ref()?))
-        }
-        _ => None,
-    });
-    for (step, beside) in beside {
-        let place = begin.steps.get(step).map_or("", |step| step.change.place());
-        if allowed::moves_with(place) != Some(beside.file.as_str()) {
-            return Err(DoorError::Refused(format!(
-                "{}: {} does not move with {place}",
-                journal.id, beside.file
-            )));
-        }
-    }
-    begin.steps.iter().try_for_each(|step| {
-        allowed::check(&step.change, state_folder)
-            .map_err(|why| DoorError::Refused(format!("{}: {why}", journal.id)))
-    })
-}

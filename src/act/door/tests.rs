@@ -1,3 +1,4 @@
+use super::content::{Content, Put, Value};
 use super::fake::{Fake, NODE_POOL, OVERCOMMIT, POOL, RESERVE, SCAN, SHMEM, World};
 use super::journal::{How, PlanMark};
 use super::machine::Machine;
@@ -47,18 +48,21 @@ fn request(changes: Vec<Change>) -> Request {
     Request { plan, steps, persist: true, drop_caches: false, again: false, made_by }
 }
 
+fn pool_at_boot(pages: u64) -> Content {
+    Content::Sysctl { settings: vec![Put { file: POOL.into(), value: Value::Number(pages) }] }
+}
+
 fn everything() -> Request {
-    let text = "vm.nr_hugepages = 5\n".to_string();
-    let unit = "[Service]\nLimitMEMLOCK=infinity\n".to_string();
+    let unit = Content::Unit { memlock_bytes: Some(1 << 30), java_options: vec!["-Xmx1g".to_string()] };
     request(vec![
         add(POOL, 8),
         add(NODE_POOL, 4),
         add(OVERCOMMIT, 2),
         Change::Choose { file: SHMEM.into(), word: "advise".into() },
         Change::Set { file: SCAN.into(), value: 100 },
-        Change::Create { file: FILE.into(), text, mode: 0o644 },
+        Change::Create { file: FILE.into(), content: pool_at_boot(5) },
         Change::Folder { path: UNITS.into() },
-        Change::Create { file: format!("{UNITS}/marusa.conf"), text: unit, mode: 0o644 },
+        Change::Create { file: format!("{UNITS}/marusa.conf"), content: unit },
         Change::Folder { path: MOUNT.into() },
         Change::MountTmpfs { at: MOUNT.into(), options: "huge=always".into() },
         Change::CopyTree { from: "/usr/lib/jvm/x".into(), to: MOUNT.into(), linked: Vec::new() },
@@ -119,6 +123,13 @@ fn moments(work: impl FnOnce(&Fake)) -> u64 {
     machine.done.get()
 }
 
+/// A moment at which some of the steps are made and others are not.
+fn midway() -> u64 {
+    let total =
+        moments(|machine| drop(apply(machine, &Folder::new().store(), &everything()).expect("applied")));
+    total * 2 / 3
+}
+
 #[test]
 fn a_crash_at_any_moment_of_apply_leaves_what_undo_needs() {
     let total =
@@ -176,7 +187,7 @@ fn only_journal(folder: &Folder) -> PathBuf {
 #[test]
 fn a_journal_whose_last_line_is_torn_undoes_what_was_done() {
     let (machine, folder) = (Fake::default(), Folder::new());
-    machine.left.set(Some(60));
+    machine.left.set(Some(midway()));
     apply(&machine, &folder.store(), &everything()).expect_err("it died");
     machine.left.set(None);
     let (path, world) = (only_journal(&folder), machine.world.borrow().clone());
@@ -340,12 +351,16 @@ fn nothing_is_done_where_a_step_can_not_be_made() {
         assert!(!folder.0.exists(), "not even the state folder was made");
         why.expect_err("refused")
     };
-    let file = |text: &str| Change::Create { file: FILE.into(), text: text.into(), mode: 0o644 };
-    let foreign = refuses(file("vm.nr_hugepages = 5\n"), |world| {
+    let file = |content: Content| Change::Create { file: FILE.into(), content };
+    let foreign = refuses(file(pool_at_boot(5)), |world| {
         world.files.insert(FILE.into(), "vm.nr_hugepages = 6\n".into());
     });
     assert!(matches!(&foreign, DoorError::No(why) if why.contains("not overwritten")), "{foreign}");
-    assert!(matches!(refuses(file("kernel.core_pattern = |/x\n"), |_| ()), DoorError::Refused(_)));
+    let less = refuses(file(pool_at_boot(1)), |_| ());
+    assert!(matches!(&less, DoorError::No(why) if why.contains("it is 2 now")), "{less}");
+    let pattern = Put { file: "/proc/sys/kernel/core_pattern".into(), value: Value::Word("|/x".into()) };
+    let pattern = Content::Sysctl { settings: vec![pattern] };
+    assert!(matches!(refuses(file(pattern), |_| ()), DoorError::Refused(_)));
     assert!(matches!(refuses(add("/etc/passwd", 1), |_| ()), DoorError::Refused(_)));
     let missing = add("/sys/kernel/mm/hugepages/hugepages-64kB/nr_hugepages", 1);
     assert!(matches!(refuses(missing, |_| ()), DoorError::Rights(why) if why.contains("container")));
@@ -433,7 +448,7 @@ fn one_run_at_a_time_and_none_over_an_interrupted_one() {
     let busy = apply(&machine, &store, &everything()).expect_err("locked");
     assert!(busy.to_string().contains(&format!("pid {}", std::process::id())), "{busy}");
     drop(lock);
-    machine.left.set(Some(70));
+    machine.left.set(Some(midway()));
     apply(&machine, &store, &everything()).expect_err("it died");
     machine.left.set(None);
     let open = apply(&machine, &store, &request(vec![add(OVERCOMMIT, 1)])).expect_err("interrupted");

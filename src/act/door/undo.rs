@@ -4,7 +4,7 @@ use super::journal::Begin;
 use super::machine::Machine;
 use super::store::{Kept, State, Store};
 use super::take_back::{self, TakenBack};
-use super::{DoorError, history};
+use super::{DoorError, history, journal_check};
 use std::path::PathBuf;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +67,12 @@ pub fn undo(machine: &dyn Machine, store: &Store, id: &str, damaged: bool) -> Re
         return Ok(receipt(Vec::new(), true, true, notes));
     }
     let mut journal = store.open(&kept, &lock)?;
-    take_back::check(&journal, &store.folder.display().to_string())?;
+    journal_check::check(
+        &journal.records,
+        &store.folder.display().to_string(),
+        journal_check::memory_kib(machine),
+    )
+    .map_err(|why| DoorError::Refused(format!("the journal {}: {why}", journal.path.display())))?;
     let boot = machine.boot_id();
     let drift = |file: &str, since_ns: u64| -> i128 {
         let others =

@@ -6,6 +6,7 @@
 use super::PromoteError;
 use crate::base::Range;
 use crate::os::process::Process;
+use crate::os::rights::{self, Capability};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
@@ -57,6 +58,9 @@ pub enum Refusal {
     Other(i32),
 }
 
+/// What process_madvise(2) asks for.
+const BOTH: [Capability; 2] = [Capability::SysNice, Capability::SysPtrace];
+
 impl Refusal {
     fn of(error: &io::Error) -> Refusal {
         match error.raw_os_error() {
@@ -89,8 +93,8 @@ impl Refusal {
         name.to_string()
     }
 
-    pub fn words(self) -> &'static str {
-        match self {
+    pub fn words(self) -> String {
+        let words = match self {
             Refusal::NoCall => {
                 "this kernel has no process_madvise (Linux 5.10 brought it), or a filter of system calls hides it \
                  (containers: allow process_madvise in the seccomp profile)"
@@ -99,12 +103,13 @@ impl Refusal {
                 "this kernel can not do that: MADV_COLLAPSE came with Linux 6.1, and needs CONFIG_TRANSPARENT_HUGEPAGE"
             }
             Refusal::NoRights => {
-                "the kernel asks for CAP_SYS_NICE: run marusa as root, or with that capability; as another user than the \
-                 JVM's, CAP_SYS_PTRACE too"
+                let advice = "run marusa as root, or with that capability; as another user than the JVM's, CAP_SYS_PTRACE too";
+                return format!("the kernel asks for CAP_SYS_NICE: {}", rights::hint(&BOTH, advice));
             }
             Refusal::OtherUser => {
-                "the process belongs to another user, or hides its memory: run marusa as root, or with CAP_SYS_PTRACE and \
-                 CAP_SYS_NICE"
+                let advice = "run marusa as root, or with CAP_SYS_PTRACE and CAP_SYS_NICE";
+                let hint = rights::hint(&BOTH, advice);
+                return format!("the process belongs to another user, or hides its memory: {hint}");
             }
             Refusal::Gone => "the process has ended",
             Refusal::InUse => {
@@ -122,7 +127,8 @@ impl Refusal {
                 "the kernel said yes, and the pages stayed as they were: shared with another process, or pinned"
             }
             Refusal::Other(_) => "an answer that is not documented for this call",
-        }
+        };
+        words.to_string()
     }
 
     /// Whether other rights would have helped.

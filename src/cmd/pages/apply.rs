@@ -3,7 +3,7 @@
 use super::door::{failure, state_folder};
 use crate::act::door::identity::{self, Identity};
 use crate::act::door::journal::PlanMark;
-use crate::act::door::{self, Linux, Outcome, Request, Store};
+use crate::act::door::{self, Linux, Outcome, Request, Store, settings};
 use crate::act::signals::Blocked;
 use crate::base::limits::{DOOR_PLAN_BYTES_MAX, DOOR_STEPS_MAX};
 use crate::cmd::Failure;
@@ -123,12 +123,14 @@ fn parse(path: &Path, text: &[u8]) -> anyhow::Result<Plan> {
         Some(SCHEMA) => {}
         Some(other) if other.starts_with("marusa/pages-plan/") => {
             return Err(no_plan(format!(
-                "it has the format {other}, and this version of Marusa reads {SCHEMA}"
+                "it has the format {other}, and this version of Marusa reads {SCHEMA}; make it again with `marusa pages plan`"
             )));
         }
         _ => return Err(no_plan(format!("it does not say that its format is {SCHEMA}"))),
     }
-    serde_json::from_value(value).map_err(|error| no_plan(error.to_string()))
+    let plan: Plan = serde_json::from_value(value).map_err(|error| no_plan(error.to_string()))?;
+    plan.boot.iter().try_for_each(|word| settings::boot_word(word)).map_err(no_plan)?;
+    Ok(plan)
 }
 
 fn same_host(plan: &Plan) -> anyhow::Result<()> {

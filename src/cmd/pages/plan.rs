@@ -21,11 +21,11 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 #[derive(clap::Args, Debug)]
+#[command(group = clap::ArgGroup::new("which").required(true).args(["target", "jdk"]))]
 pub struct PlanArgs {
     /// A running JVM: a pid, or a part of the main class, jar or container name
-    #[arg(required_unless_present = "jdk", conflicts_with = "jdk")]
     target: Option<String>,
-    /// A JVM that does not run yet: the folder of a JDK, or hotspot-8 to -25, openj9-8 to -25
+    /// A JVM that does not run yet: the folder of a JDK, or hotspot-8 to -25, openj9-8 to -25; with --heap
     #[arg(long, value_name = "PATH|NAME")]
     jdk: Option<String>,
     /// Not the heap but the code of the JDK at --jdk PATH: its libraries on a tmpfs with huge pages
@@ -35,7 +35,7 @@ pub struct PlanArgs {
     #[arg(long, requires = "jdk")]
     gc: Option<String>,
     /// As -Xmx: 6g
-    #[arg(long, requires = "jdk", required_unless_present_any = ["target", "code"], value_parser = amount::bytes)]
+    #[arg(long, requires = "jdk", value_parser = amount::bytes)]
     heap: Option<u64>,
     /// As -Xms; as --heap if not given
     #[arg(long, requires = "jdk", value_parser = amount::bytes)]
@@ -76,7 +76,7 @@ pub struct PlanArgs {
     /// Where the plan is written to, for apply, verify and undo
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// The plan itself, schema marusa/pages-plan/1
+    /// The plan itself, schema marusa/pages-plan/2
     #[arg(long, conflicts_with = "emit")]
     json: bool,
     /// The plan in the words of other tools
@@ -168,6 +168,7 @@ struct Found {
     subject: Subject,
     process: Process,
     launch: Vec<String>,
+    recommended: Vec<String>,
     running: Option<Running>,
     gaps: Vec<Gap>,
 }
@@ -203,6 +204,7 @@ fn make(args: &PlanArgs) -> anyhow::Result<Plan> {
         made_at: rfc3339(SystemTime::now()),
         made_by: format!("marusa {}", env!("CARGO_PKG_VERSION")),
         launch: found.launch,
+        recommended: found.recommended,
         running: found.running,
         shm: args.shm,
         group: args.group,
@@ -243,7 +245,7 @@ fn of_target(target: &str) -> anyhow::Result<Found> {
     });
     let subject = subject::of_jvm(jvm, cpus).map_err(|gap| not_planned(&process, &gap))?;
     let running = Some(running(&snapshot));
-    Ok(Found { subject, process, launch: Vec::new(), running, gaps })
+    Ok(Found { subject, process, launch: Vec::new(), recommended: Vec::new(), running, gaps })
 }
 
 fn not_planned(process: &Process, gap: &Gap) -> anyhow::Error {
@@ -281,9 +283,14 @@ fn of_jdk(args: &PlanArgs, jdk: &str) -> anyhow::Result<Found> {
         Some(cpus) => cpus,
         None => own().map_err(|gap| Failure::usage(gap.to_string()))?,
     };
+    let Some(heap) = args.heap else {
+        return Err(Failure::usage(
+            "cannot plan for --jdk without a heap; give --heap SIZE, as -Xmx has it (6g)",
+        ));
+    };
     let wanted = Wanted {
         gc: args.gc.clone(),
-        heap_bytes: args.heap.unwrap_or(0).checked_next_multiple_of(PAGE).unwrap_or(u64::MAX),
+        heap_bytes: heap.checked_next_multiple_of(PAGE).unwrap_or(u64::MAX),
         initial_bytes: args.initial_heap,
         code_cache_bytes: args.code_cache,
         cpus,
@@ -302,7 +309,10 @@ fn of_jdk(args: &PlanArgs, jdk: &str) -> anyhow::Result<Found> {
         false => (by_name(jdk, &wanted)?, Vec::new()),
     };
     let launch = wanted.launch(subject.vm, subject.feature).map_err(Failure::usage)?;
-    Ok(Found { subject, process, launch, running: None, gaps })
+    let is_given = |option: &String| args.initial_heap.is_some() || args.jvm_option.contains(option);
+    let is_own = |option: &&String| option.starts_with("-Xms") && !is_given(option);
+    let recommended = launch.iter().filter(is_own).cloned().collect();
+    Ok(Found { subject, process, launch, recommended, running: None, gaps })
 }
 
 fn by_name(jdk: &str, wanted: &Wanted) -> anyhow::Result<Subject> {

@@ -18,6 +18,8 @@ pub struct Bounds {
     pub outer_cpus: Option<Cpus>,
     /// Whether its memory is limited through version 2 of the control groups.
     pub is_unified: bool,
+    /// Whether the CPU controller is one of version 1, whose files have other names.
+    pub has_cpu_of_version_1: bool,
     pub files: Option<Ceiling>,
     pub threads: Vec<Ceiling>,
     /// Bytes of its pages that ksmd has merged with others (`/proc/PID/ksm_merging_pages`, Linux 5.19).
@@ -45,10 +47,16 @@ impl Bounds {
             inner_cpus: cpus::of(process, false).ok(),
             outer_cpus: cpus::of(process, true).ok(),
             is_unified: is_unified(&groups),
+            has_cpu_of_version_1: has_controller(&groups, "cpu"),
             files: files.ok(),
             threads: ceilings::threads(process, threads, uid),
             ksm_merged_bytes: merged.map(|pages| pages.saturating_mul(PAGE)),
         }
+    }
+
+    /// The files of its control group that hold the quota of CPU time.
+    pub fn quota_files(&self) -> &'static str {
+        if self.has_cpu_of_version_1 { "cpu.cfs_quota_us, cpu.cfs_period_us" } else { "cpu.max" }
     }
 
     /// Ends the watching that began when this was read.
@@ -66,14 +74,28 @@ impl Bounds {
 
 /// No hierarchy of version 1 has the memory controller.
 fn is_unified(groups: &str) -> bool {
+    groups.lines().any(|line| line.starts_with("0::")) && !has_controller(groups, "memory")
+}
+
+/// Whether a hierarchy of version 1 has this controller.
+fn has_controller(groups: &str, name: &str) -> bool {
     let names = |line: &str| line.split(':').nth(1).unwrap_or("").to_string();
-    let has = |name: &str| groups.lines().any(|line| names(line).split(',').any(|word| word == name));
-    groups.lines().any(|line| line.starts_with("0::")) && !has("memory")
+    groups.lines().any(|line| names(line).split(',').any(|word| word == name))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_files_of_a_quota_are_those_of_its_version() {
+        let files = |groups: &str| {
+            let bounds = Bounds { has_cpu_of_version_1: has_controller(groups, "cpu"), ..Bounds::default() };
+            bounds.quota_files()
+        };
+        assert_eq!(files("0::/a.service\n"), "cpu.max");
+        assert_eq!(files("4:memory:/a\n1:cpu,cpuacct:/\n0::/\n"), "cpu.cfs_quota_us, cpu.cfs_period_us");
+    }
 
     #[test]
     fn version_2_is_what_no_hierarchy_of_version_1_has() {

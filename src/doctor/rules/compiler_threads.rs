@@ -47,7 +47,7 @@ fn of(jvm: &JvmFacts) -> Option<Finding> {
             "/proc/PID/status: Cpus_allowed",
         ),
     ];
-    evidence.extend(cpus.quota.map(quota_of));
+    evidence.extend(cpus.quota.map(|quota| quota_of(quota, &jvm.bounds)));
     evidence.extend(why(jvm, count));
     Some(Finding {
         id: RULE.id,

@@ -31,7 +31,7 @@ fn of(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
         limits.push("memory");
     }
     if let Some(cpus) = cpus {
-        evidence.extend(cpus.quota.map(quota_of));
+        evidence.extend(cpus.quota.map(|quota| quota_of(quota, &jvm.bounds)));
         let allowed = u64::from(cpus.allowed);
         evidence.push(Evidence::count("CPUs that the JVM counts", allowed, "/proc/PID/status: Cpus_allowed"));
         limits.push("CPU");

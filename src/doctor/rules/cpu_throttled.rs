@@ -42,7 +42,8 @@ fn finding(jvm: &JvmFacts, level: Level, stat: &CpuStat, when: &str) -> Finding 
         Evidence::count("periods in which it ran", stat.periods, &stat.path),
         Evidence::ms("time that it was stopped, summed over CPUs", stopped_ms, &stat.path),
     ];
-    evidence.extend(jvm.cpus.as_ref().ok().and_then(|cpus| cpus.quota).map(quota_of));
+    evidence
+        .extend(jvm.cpus.as_ref().ok().and_then(|cpus| cpus.quota).map(|quota| quota_of(quota, &jvm.bounds)));
     Finding {
         id: RULE.id,
         level,

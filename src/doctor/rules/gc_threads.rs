@@ -1,6 +1,7 @@
 //! GC threads against the CPUs that the process may use, by the JVM's own formula: more of them than CPUs wait for each other in
 //! every pause, and spend a quota that the program needs.
 
+use crate::doctor::facts::Bounds;
 use crate::doctor::{Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject, types::Cost};
 use crate::jvm::ThreadKind;
 use crate::pages::gc_threads::{by_formula, derived};
@@ -57,7 +58,7 @@ fn of(jvm: &JvmFacts) -> Option<Finding> {
         Evidence::count("GC threads that exist now", now as u64, "the VM's threads"),
     ];
     if let Some(quota) = cpus.quota {
-        evidence.push(quota_of(quota));
+        evidence.push(quota_of(quota, &jvm.bounds));
     }
     evidence.extend(why(jvm, count));
     let (level, meaning) = match many {
@@ -80,13 +81,13 @@ fn of(jvm: &JvmFacts) -> Option<Finding> {
     })
 }
 
-pub fn quota_of(quota: f64) -> Evidence {
+pub fn quota_of(quota: f64, bounds: &Bounds) -> Evidence {
     Evidence {
         what: "CPU time that the control group may use".to_string(),
         value: format!("{quota:.2} CPUs"),
         number: Some(quota),
         unit: "count",
-        source: "cpu.max, or cpu.cfs_quota_us / cpu.cfs_period_us".to_string(),
+        source: bounds.quota_files().to_string(),
     }
 }
 

@@ -59,7 +59,7 @@ fn of(facts: &Facts, pool: &Pool) -> Option<Finding> {
         let text = format!("restart pid {pid}, which asked for such pages and lacks {}", human(*bytes));
         remedies.push(Remedy::Advice(text));
         let what = format!("lacking in pid {pid}, which asked for such pages");
-        evidence.push(Evidence::bytes(what, *bytes, "/proc/PID/pagemap"));
+        evidence.push(Evidence::bytes(what, *bytes, format!("/proc/{pid}/pagemap")));
     }
     let kept = pool.pages.saturating_sub(pool.surplus).saturating_sub(idle);
     remedies.push(Remedy::Setting(format!("echo {kept} > {folder}/nr_hugepages")));

@@ -57,7 +57,7 @@ fn limits(facts: &Facts, jvm: &JvmFacts) -> Vec<Evidence> {
     if let Some(quota) =
         jvm.cpus.as_ref().ok().filter(|cpus| cpus.count() < cpus.allowed).and_then(|cpus| cpus.quota)
     {
-        evidence.push(super::gc_threads::quota_of(quota));
+        evidence.push(super::gc_threads::quota_of(quota, &jvm.bounds));
     }
     evidence
 }
@@ -108,9 +108,13 @@ pub fn outer_quota_unseen(_: &Facts, jvm: &JvmFacts) -> Option<Held> {
             Evidence::count(
                 "CPUs by the control group of the JVM, which it sees",
                 inner.count().into(),
-                "cpu.max",
+                jvm.bounds.quota_files(),
             ),
-            Evidence::count("CPUs by a group above it", outer.count().into(), "cpu.max of the groups above"),
+            Evidence::count(
+                "CPUs by a group above it",
+                outer.count().into(),
+                format!("{} of the groups above", jvm.bounds.quota_files()),
+            ),
         ],
     )
 }

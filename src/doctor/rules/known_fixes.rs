@@ -94,7 +94,7 @@ pub const FIXES: &[Fix] = &[
         fixed: "17.0.9, 21.0.1, 22 (a product flag since 17.0.12, 21.0.3)",
         level: Level::Info,
         holds: holds::freed_memory_kept,
-        meanwhile: "marusa trim, or MALLOC_ARENA_MAX in its environment",
+        meanwhile: "marusa trim PID, or MALLOC_ARENA_MAX in its environment",
     },
     Fix {
         bug: "JEP 346",
@@ -157,7 +157,7 @@ pub const FIXES: &[Fix] = &[
         fixed: "21 with -XX:+ZGenerational, 23 by default",
         level: Level::Info,
         holds: holds::heap_counted_thrice,
-        meanwhile: "judge the JVM by `marusa map` or by its control group, not by RSS",
+        meanwhile: "judge the JVM by `marusa map PID` or by its control group, not by RSS",
     },
     Fix {
         bug: "JDK-8313678",
@@ -184,7 +184,7 @@ pub const FIXES: &[Fix] = &[
         fixed: "21.0.5 and later feature releases",
         level: Level::Info,
         holds: holds::pretouched_small,
-        meanwhile: "marusa pages collapse",
+        meanwhile: "marusa pages collapse PID",
     },
 ];
 

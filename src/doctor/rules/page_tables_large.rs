@@ -64,11 +64,9 @@ fn of_host(host: &HostFacts, jvms: &[JvmFacts]) -> Option<Finding> {
     let mut most: Vec<(Bytes, i32)> =
         jvms.iter().filter_map(|jvm| Some((jvm.snapshot.os.status.page_table_bytes?, jvm.pid))).collect();
     most.sort_unstable_by(|one, other| other.cmp(one));
-    evidence.extend(
-        most.into_iter()
-            .take(5)
-            .map(|(bytes, pid)| Evidence::bytes(format!("of pid {pid}"), bytes, "/proc/PID/status: VmPTE")),
-    );
+    evidence.extend(most.into_iter().take(5).map(|(bytes, pid)| {
+        Evidence::bytes(format!("of pid {pid}"), bytes, format!("/proc/{pid}/status: VmPTE"))
+    }));
     let remedies = vec![Remedy::Advice(
         "put memory that many processes share on HugeTLB pages, whose tables they share too".to_string(),
     )];

@@ -53,7 +53,7 @@ fn find(host: &HostFacts, jvm: &JvmFacts) -> Option<Finding> {
     if let Ok(Some(group)) = &jvm.group
         && group.swap_limit_bytes != Some(0)
     {
-        remedies.push(Remedy::Setting(format!("echo 0 > {}/memory.swap.max", group.path)));
+        remedies.push(Remedy::Setting(format!("echo 0 > {}", group.no_swap_file())));
     }
     Some(Finding {
         id: RULE.id,
@@ -72,6 +72,7 @@ fn find(host: &HostFacts, jvm: &JvmFacts) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::doctor::facts::GroupMemory;
     use crate::doctor::facts::made_up::{M, healthy, healthy_host, healthy_jvm};
 
     fn with_swapped(swapped: Bytes, resident: Bytes) -> JvmFacts {
@@ -79,6 +80,23 @@ mod tests {
         let heap = jvm.areas.entry(Area::JavaHeap).or_default();
         (heap.swapped, heap.resident) = (swapped, resident);
         jvm
+    }
+
+    #[test]
+    fn the_file_of_the_remedy_is_one_that_the_group_has() {
+        let remedy = |limit_file: &str| {
+            let mut jvm = with_swapped(128 * M, 1000 * M);
+            let path = "/sys/fs/cgroup/x".to_string();
+            let limit_file = format!("{path}/{limit_file}");
+            jvm.group =
+                Ok(Some(GroupMemory { path, limit_file, limit_bytes: 2048 * M, ..GroupMemory::default() }));
+            let found = find(&healthy_host(), &jvm).expect("a finding");
+            found.remedies.iter().map(|remedy| remedy.text().to_string()).collect::<Vec<_>>().join("\n")
+        };
+        assert!(remedy("memory.max").contains("echo 0 > /sys/fs/cgroup/x/memory.swap.max"));
+        let first = remedy("memory.limit_in_bytes");
+        assert!(first.contains("echo 0 > /sys/fs/cgroup/x/memory.swappiness"), "{first}");
+        assert!(!first.contains("swap.max"), "{first}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::base::limits::{TRACE_FILE_BYTES_MAX, TRACE_INSTANCES_MAX};
 use crate::base::{Gap, Known, Why};
 use crate::os::host;
+use crate::os::rights::{self, Capability};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -87,7 +88,8 @@ pub fn refused(path: &Path, error: &io::Error) -> Gap {
             "the kernel is locked down (/sys/kernel/security/lockdown is confidentiality), which forbids tracing",
         ),
         Some(libc::EACCES | libc::EPERM) => {
-            gap(Why::Denied, "run marusa as root, on the host or in a container with --privileged")
+            let advice = "run marusa as root, on the host or in a container with --privileged";
+            gap(Why::Denied, &rights::hint(&[Capability::SysAdmin, Capability::DacOverride], advice))
         }
         Some(libc::EROFS) => gap(
             Why::Denied,

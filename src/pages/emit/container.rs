@@ -4,8 +4,8 @@
 //! overcommit, memory or CPU requested besides. Anonymous MAP_HUGETLB, which HotSpot uses, needs no volume; shmget(SHM_HUGETLB)
 //! needs the group of vm.hugetlb_shm_group.
 
+use crate::act::door::content::limit_line;
 use crate::base::Bytes;
-use crate::pages::persist;
 use crate::pages::types::{How, Mode, Plan, Vm};
 
 /// What a JVM has beside its heap, until it is measured: half a GiB and an eighth of the heap.
@@ -26,8 +26,8 @@ fn pages(plan: &Plan) -> impl Iterator<Item = (Bytes, u64)> + '_ {
 }
 
 fn group(plan: &Plan) -> Option<String> {
-    let line = plan.outlook.sysctl.iter().find_map(|line| line.strip_prefix("vm.hugetlb_shm_group = "));
-    line.map(str::to_string)
+    let put = plan.outlook.shm.iter().find(|put| put.file == "/proc/sys/vm/hugetlb_shm_group");
+    put.map(|put| put.value.to_string())
 }
 
 fn uses_shm(plan: &Plan) -> bool {
@@ -124,8 +124,8 @@ fn node(plan: &Plan) -> String {
         }
         line("no volume of medium HugePages is needed: the JVM maps the pages itself");
     }
-    for limit in persist::limits_of(plan) {
-        line(&format!("locked memory for the JVM, which Kubernetes can not set: {limit}"));
+    for limit in &plan.outlook.memlock {
+        line(&format!("locked memory for the JVM, which Kubernetes cannot set: {}", limit_line(limit)));
     }
     text
 }

@@ -6,6 +6,7 @@ mod container;
 use super::feasible::size_name;
 use super::persist;
 use super::types::{Change, How, Mode, Plan, Vm};
+use crate::act::door::content;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Emit {
@@ -62,7 +63,9 @@ impl Emit {
 /// The file that the plan makes in this folder.
 fn created(plan: &Plan, folder: &str) -> Option<String> {
     plan.persist.iter().find_map(|step| match &step.change {
-        Change::Create { file, text, .. } if file.starts_with(folder) => Some(format!("# {file}\n{text}")),
+        Change::Create { file, content } if file.starts_with(folder) => {
+            Some(format!("# {file}\n{}", content::text(content)))
+        }
         _ => None,
     })
 }
@@ -128,6 +131,9 @@ fn jvm(plan: &Plan) -> String {
     };
     let mut text = format!("# {vm} {}: one a line, as for java @FILE (9 and later)\n", plan.subject.feature);
     for option in &plan.jvm_options {
+        if plan.outlook.recommended.contains(option) {
+            text.push_str("# not given, a recommendation:\n");
+        }
         text.push_str(option);
         text.push('\n');
     }

@@ -20,7 +20,7 @@ pub struct Given<'a> {
 /// Each step as it is and as it would be.
 pub fn preview(out: &mut dyn Write, given: &Given, previews: &[Preview]) -> io::Result<()> {
     let row = |(index, (step, preview)): (usize, (&Step, &Preview))| {
-        let mut notes = vec![step.what.clone()];
+        let mut notes = vec![steps::described(&step.change), format!("the plan says: {}", step.what)];
         notes.extend(step.risk.iter().map(|risk| format!("risk: {risk}")));
         notes.extend(preview.hindrance.iter().map(|why| format!("NOT POSSIBLE: {why}")));
         Row {
@@ -30,6 +30,7 @@ pub fn preview(out: &mut dyn Write, given: &Given, previews: &[Preview]) -> io::
             after: steps::goal(preview.goal.as_ref()),
             back: steps::way_back(&step.change, preview.before.as_ref(), preview.already),
             notes,
+            text: steps::file_text(&step.change),
         }
     };
     let rows: Vec<Row> = given.steps.iter().zip(previews).enumerate().map(row).collect();
@@ -63,6 +64,7 @@ pub fn receipt(out: &mut dyn Write, given: &Given, receipt: &Receipt) -> io::Res
         after: if made.already { "so already".to_string() } else { steps::seen(made.after.as_ref()) },
         back: steps::way_back(&step.change, made.before.as_ref(), made.already),
         notes: made.notes.clone(),
+        text: steps::file_text(&step.change),
     };
     let rows: Vec<Row> = receipt.asked.iter().zip(&receipt.steps).enumerate().map(row).collect();
     if !rows.is_empty() {

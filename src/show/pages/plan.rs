@@ -1,10 +1,10 @@
 //! A plan as text: what it is for and whether it can be had, the need by reservation, what the host has, what changes, how the JVM
 //! is started, what it costs, and how it is applied, held against the JVM, and undone.
 
+use super::steps;
 use crate::base::PAGE;
 use crate::pages::feasible::size_name;
-use crate::pages::subject::size;
-use crate::pages::{Change, Feasible, How, Mode, Need, Plan, Step, Vm};
+use crate::pages::{Feasible, How, Mode, Need, Plan, Step, Vm};
 use crate::show::units::{human, shorten, wrapped};
 use crate::show::width::width;
 use std::io::{self, Write};
@@ -214,21 +214,11 @@ fn changes(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
 }
 
 fn one_step(out: &mut dyn Write, step: &Step) -> io::Result<()> {
-    let change = match &step.change {
-        Change::Add { file, by } => format!("{file} +{by}"),
-        Change::Choose { file, word } => format!("{file} {word}"),
-        Change::Set { file, value } => format!("{file} {value}"),
-        Change::Create { file, .. } => format!("new file {file}"),
-        Change::Folder { path } => format!("new folder {path}"),
-        Change::MountTmpfs { at, options } => format!("tmpfs {at} ({options})"),
-        Change::CopyTree { from, to, .. } => format!("copy {from} to {to}"),
-        Change::SwapFile { file, bytes } => format!("swap to {file}, {}", human(*bytes)),
-        Change::MemoryGroup { path, limit_bytes } => {
-            format!("make the group {path} with {}", human(*limit_bytes))
-        }
-    };
     indented(out, "  ", &step.what)?;
-    writeln!(out, "    {}", shorten(&change, width() - 4))?;
+    writeln!(out, "    {}", shorten(&steps::described(&step.change), width() - 4))?;
+    for line in steps::file_text(&step.change) {
+        writeln!(out, "    {line}")?;
+    }
     match &step.risk {
         Some(risk) => indented(out, "    ", risk),
         None => Ok(()),
@@ -238,12 +228,21 @@ fn one_step(out: &mut dyn Write, step: &Step) -> io::Result<()> {
 fn jvm(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
     writeln!(out, "\nSTART THE JVM WITH")?;
     indented(out, "  ", &plan.jvm_options.join(" "))?;
+    if !plan.outlook.recommended.is_empty() {
+        let text = format!(
+            "{} was not given and is a recommendation: a heap that starts whole needs no pages later (--initial-heap \
+             sets another)",
+            plan.outlook.recommended.join(" ")
+        );
+        indented(out, "  ", &text)?;
+    }
     if plan.jvm_options.iter().all(|option| !option.starts_with("-Xmx")) {
         let subject = &plan.subject;
+        // No options: whether it was started with -Xms, or starts with what the JVM chose, is not told by its flags.
         let text = format!(
-            "beside what it is started with now (-Xmx{} -Xms{})",
-            size(subject.heap_max_bytes),
-            size(subject.heap_initial_bytes)
+            "beside what it is started with now: a heap of at most {} that starts with {}",
+            human(subject.heap_max_bytes),
+            human(subject.heap_initial_bytes)
         );
         indented(out, "  ", &text)?;
     }
@@ -332,6 +331,35 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// A heap that starts with 256 MiB is the JVM's own choice where only -Xmx was given.
+    #[test]
+    fn a_running_jvm_is_said_to_have_no_option_that_nobody_gave() {
+        let host = host();
+        let mut wanted = Request { launch: Vec::new(), ..request(&host, Vm::HotSpot, 21, Gc::G1, 4 << 30) };
+        wanted.subject.heap_initial_bytes = 256 << 20;
+        let plan = make(&wanted).expect("a plan");
+        let mut out = Vec::new();
+        within(100, || text(&mut out, &plan, None)).expect("written");
+        let text = String::from_utf8(out).expect("UTF-8");
+        assert!(!text.contains("-Xms256m") && !text.contains("(-Xm"), "{text}");
+        assert!(text.contains("a heap of at most 4.00 GiB that starts with 256"), "{text}");
+    }
+
+    #[test]
+    fn an_option_that_nobody_gave_is_called_a_recommendation() {
+        let host = host();
+        let shown = |recommended: &[&str]| {
+            let launch = vec!["-Xmx1g".to_string(), "-Xms1g".to_string()];
+            let recommended = recommended.iter().map(|one| one.to_string()).collect();
+            let wanted = Request { launch, recommended, ..request(&host, Vm::HotSpot, 21, Gc::G1, 1 << 30) };
+            let mut out = Vec::new();
+            within(100, || text(&mut out, &make(&wanted).expect("a plan"), None)).expect("written");
+            String::from_utf8(out).expect("UTF-8")
+        };
+        assert!(shown(&["-Xms1g"]).contains("-Xms1g was not given and is a recommendation"));
+        assert!(!shown(&[]).contains("recommendation"));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The table of steps that `apply` and `undo` share: what was there, what is, and the way back.
 
-use crate::pages::changes::{Change, Goal, How, Seen, Step};
-use crate::show::units::{shorten, wrapped};
+use crate::pages::changes::{Change, Goal, How, Seen, Step, content};
+use crate::show::units::{human, shorten, wrapped};
 use crate::show::width::width as line_width;
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -19,6 +19,8 @@ pub struct Row {
     pub after: String,
     pub back: String,
     pub notes: Vec<String>,
+    /// Lines of the file that it makes, as they are.
+    pub text: Vec<String>,
 }
 
 pub fn table(out: &mut dyn Write, last: &str, rows: &[Row]) -> io::Result<()> {
@@ -41,6 +43,9 @@ pub fn table(out: &mut dyn Write, last: &str, rows: &[Row]) -> io::Result<()> {
         for note in &row.notes {
             indented(out, note)?;
         }
+        for line in &row.text {
+            writeln!(out, "      {line}")?;
+        }
     }
     Ok(())
 }
@@ -48,6 +53,39 @@ pub fn table(out: &mut dyn Write, last: &str, rows: &[Row]) -> io::Result<()> {
 /// A plan's texts are anybody's: none of them moves the cursor.
 pub fn plain(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
+}
+
+/// What a step does, in words that are made of the step itself: what its author says of it may be anything.
+pub fn described(change: &Change) -> String {
+    let words = match change {
+        Change::Add { file, by } => format!("{file} +{by}"),
+        Change::Choose { file, word } => format!("{file} {word}"),
+        Change::Set { file, value } => format!("{file} {value}"),
+        Change::Create { file, .. } => format!("new file {file}"),
+        Change::Folder { path } => format!("new folder {path}"),
+        Change::MountTmpfs { at, options } => format!("tmpfs {at} ({options})"),
+        Change::CopyTree { from, to, linked } if linked.is_empty() => format!("copy {from} to {to}"),
+        Change::CopyTree { from, to, linked } => {
+            format!("copy {from} to {to}, with links to {}", linked.join(", "))
+        }
+        Change::SwapFile { file, bytes } => format!("swap to {file}, {}", human(*bytes)),
+        Change::MemoryGroup { path, limit_bytes } => {
+            format!("make the group {path} with {}", human(*limit_bytes))
+        }
+    };
+    plain(&words)
+}
+
+/// The whole text of the file that a step makes, line by line; long lines go on in the next, further in.
+pub fn file_text(change: &Change) -> Vec<String> {
+    let Change::Create { content, .. } = change else { return Vec::new() };
+    let text = content::text(content);
+    let line = |line: &str| {
+        let parts = wrapped(&plain(line), line_width().saturating_sub(16));
+        let marked = |(at, part): (usize, String)| format!("{}{part}", if at == 0 { "| " } else { "|     " });
+        parts.into_iter().enumerate().map(marked).collect::<Vec<String>>()
+    };
+    text.split_terminator('\n').flat_map(line).collect()
 }
 
 /// A remark below its step.
@@ -119,12 +157,17 @@ pub fn json(index: usize, step: &Step) -> Value {
         "risk": step.risk,
         "place": step.change.place(),
         "change": step.change,
+        "text": match &step.change {
+            Change::Create { content, .. } => Value::from(content::text(content)),
+            _ => Value::Null,
+        },
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pages::changes::content::Content;
 
     #[test]
     fn the_table_fits_and_a_plan_moves_no_cursor() {
@@ -135,11 +178,29 @@ mod tests {
             after: "always".into(),
             back: "always unless changed and so on".into(),
             notes: vec!["risk: \x1b[2Jgone ".repeat(30)],
+            text: Vec::new(),
         };
         let mut out = Vec::new();
         table(&mut out, "WAY BACK", &[row("/sys/\x1b[2J", "nev\r"), row("/a", "1")]).expect("written");
         let text = String::from_utf8(out).expect("UTF-8");
         assert!(text.lines().all(|line| line.chars().count() <= line_width()), "{text}");
         assert!(text.chars().all(|letter| letter == '\n' || !letter.is_control()), "{text:?}");
+    }
+
+    #[test]
+    fn the_whole_text_of_a_file_is_shown() {
+        let java_options: Vec<String> = (1..40).map(|number| format!("-Xmx{number}g")).collect();
+        let content = Content::Unit { memlock_bytes: None, java_options };
+        let change = Change::Create { file: "/etc/systemd/system/a.service.d/marusa.conf".into(), content };
+        let lines = file_text(&change);
+        assert!(lines.iter().all(|line| line.chars().count() + 6 <= line_width()), "{lines:#?}");
+        let shown = lines.join(" ").replace('|', "");
+        let words = |text: &str| text.split_whitespace().map(str::to_string).collect::<Vec<String>>();
+        let Change::Create { content, .. } = &change else { unreachable!() };
+        assert_eq!(words(&shown), words(&content::text(content)));
+        assert_eq!(
+            json(0, &Step { what: "w".into(), why: "y".into(), risk: None, change: change.clone() })["text"],
+            content::text(content)
+        );
     }
 }

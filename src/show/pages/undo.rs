@@ -22,6 +22,7 @@ pub fn receipt(out: &mut dyn Write, receipt: &UndoReceipt) -> io::Result<()> {
         after: steps::seen(one.now.as_ref()),
         back: steps::how(one.how).to_string(),
         notes: one.notes.clone(),
+        text: Vec::new(),
     };
     let rows: Vec<Row> = receipt.steps.iter().map(row).collect();
     if !rows.is_empty() {

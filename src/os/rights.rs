@@ -1,0 +1,121 @@
+//! What would help where the kernel refuses something. "Run as root" is no help to who is root: then it is a capability that
+//! is missing, a user namespace, a kernel that is locked down, or a security module, and that is what is said.
+
+use super::host;
+
+/// A right of capabilities(7), by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Capability {
+    DacOverride = 1,
+    NetAdmin = 12,
+    SysPtrace = 19,
+    SysAdmin = 21,
+    SysNice = 23,
+    Perfmon = 38,
+}
+
+impl Capability {
+    /// "SYS_PTRACE", as `docker run --cap-add` takes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Capability::DacOverride => "DAC_OVERRIDE",
+            Capability::NetAdmin => "NET_ADMIN",
+            Capability::SysPtrace => "SYS_PTRACE",
+            Capability::SysAdmin => "SYS_ADMIN",
+            Capability::SysNice => "SYS_NICE",
+            Capability::Perfmon => "PERFMON",
+        }
+    }
+}
+
+/// What /proc/self/uid_map holds in the first user namespace: every user, as it is.
+const ALL_USERS: [&str; 3] = ["0", "0", "4294967295"];
+
+/// Of this thread, what the kernel looks at.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Own {
+    uid: Option<u32>,
+    effective: u64,
+    is_nested: bool,
+    /// The word of /sys/kernel/security/lockdown, but for "none".
+    lockdown: Option<String>,
+}
+
+/// `advice`: what helps who is not root. `needed`: the rights that the kernel asks for.
+pub fn hint(needed: &[Capability], advice: &str) -> String {
+    let status = host::text("/proc/thread-self/status").unwrap_or_default();
+    let value = |key: &str| status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
+    let lockdown = host::text("/sys/kernel/security/lockdown").unwrap_or_default();
+    let word = lockdown.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word);
+    let own = Own {
+        uid: value("Uid").and_then(|text| text.split_ascii_whitespace().nth(1)?.parse().ok()),
+        effective: value("CapEff").and_then(|text| u64::from_str_radix(text.trim(), 16).ok()).unwrap_or(0),
+        is_nested: is_nested(),
+        lockdown: word.filter(|word| *word != "none").map(str::to_string),
+    };
+    words(&own, needed, advice)
+}
+
+/// Whether this process is in a user namespace of its own, where its rights end.
+pub fn is_nested() -> bool {
+    let map = host::text("/proc/self/uid_map").unwrap_or_default();
+    !map.is_empty() && map.split_ascii_whitespace().take(3).ne(ALL_USERS)
+}
+
+fn words(own: &Own, needed: &[Capability], advice: &str) -> String {
+    if own.uid != Some(0) {
+        return advice.to_string();
+    }
+    let lacks = |one: &&Capability| own.effective & (1 << **one as u64) == 0;
+    let missing: Vec<&str> = needed.iter().filter(lacks).map(|one| one.name()).collect();
+    if !missing.is_empty() {
+        let names: Vec<String> = missing.iter().map(|name| format!("CAP_{name}")).collect();
+        let adds: Vec<String> = missing.iter().map(|name| format!("--cap-add={name}")).collect();
+        return format!(
+            "marusa runs as root, but without {}, as in most containers: start its container with {}, or run it on the host",
+            names.join(" and "),
+            adds.join(" ")
+        );
+    }
+    if own.is_nested {
+        return "marusa is root in its own user namespace only, and its rights end there: run it outside, on the host"
+            .to_string();
+    }
+    let module = "a security module (SELinux, AppArmor, Landlock) or a filter of system calls (seccomp)";
+    match &own.lockdown {
+        Some(word) => format!(
+            "marusa runs as root with the rights that this takes, so it is the kernel's lockdown \
+             (/sys/kernel/security/lockdown is {word}), {module} that forbids it"
+        ),
+        None => format!(
+            "marusa runs as root with the rights that this takes, so it is {module} that forbids it: run marusa outside of the \
+             sandbox that it is in"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_is_never_told_to_run_as_root() {
+        let needed = [Capability::SysPtrace, Capability::SysAdmin];
+        let advice = "run as root, or with CAP_SYS_PTRACE and CAP_SYS_ADMIN";
+        let user = Own { uid: Some(1000), ..Own::default() };
+        assert_eq!(words(&user, &needed, advice), advice);
+        assert_eq!(words(&Own::default(), &needed, advice), advice, "nobody knows who it is");
+        let root = |effective, is_nested, lockdown: Option<&str>| {
+            let own = Own { uid: Some(0), effective, is_nested, lockdown: lockdown.map(str::to_string) };
+            let text = words(&own, &needed, advice);
+            assert!(!text.contains("run as root") && !text.contains("run marusa as root"), "{text}");
+            text
+        };
+        assert!(root(0, false, None).contains("--cap-add=SYS_PTRACE --cap-add=SYS_ADMIN"));
+        let some = root(1 << 19, true, None);
+        assert!(some.contains("without CAP_SYS_ADMIN,") && !some.contains("SYS_PTRACE"), "{some}");
+        assert!(root(u64::MAX, true, None).contains("user namespace"));
+        assert!(root(u64::MAX, false, Some("integrity")).contains("lockdown is integrity"));
+        assert!(root(u64::MAX, false, None).contains("SELinux"));
+    }
+}
