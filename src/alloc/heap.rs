@@ -7,7 +7,7 @@ use super::glibc::mmapped::Mapped;
 use super::glibc::region::Region;
 use super::glibc::walk::Walked;
 use super::types::{AllocView, BlockCount};
-use crate::base::blocks::{Block, Blocks, LABELS_MAX, Label};
+use crate::base::blocks::{Block, Blocks, LABELS_MAX, Label, Move};
 use crate::base::{Addr, Range};
 
 pub struct Heap {
@@ -113,6 +113,21 @@ impl Blocks for Heap {
             let place = starts.binary_search(&mapped.payload().start.0).ok();
             if let Some(label) = place.and_then(|place| labels.get(place)) {
                 mapped.label = Code::in_use(*label).label().unwrap_or_default();
+            }
+        }
+    }
+
+    fn hand_over(&mut self, from: Label, moves: &[Move]) {
+        for region in &mut self.walked.regions {
+            let range = region.map.range();
+            let first = moves.partition_point(|one| one.payload < range.start);
+            let behind = moves.partition_point(|one| one.payload < range.end);
+            region.hand_over(from, &moves[first..behind.max(first)]);
+        }
+        for mapped in self.walked.mapped.iter_mut().filter(|mapped| mapped.label == from) {
+            let at = mapped.payload().start;
+            if let Ok(place) = moves.binary_search_by_key(&at, |one| one.payload) {
+                mapped.label = Code::in_use(moves[place].to).label().unwrap_or_default();
             }
         }
     }

@@ -63,6 +63,16 @@ pub struct Mark {
     pub footer: [u8; 2],
 }
 
+/// A block that goes to another owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Move {
+    /// Where the payload starts.
+    pub payload: Addr,
+    pub to: Label,
+    /// Bytes of the payload that the program did not ask for.
+    pub slack: Bytes,
+}
+
 /// A witness that knows nobody.
 pub struct NoWitness;
 
@@ -80,6 +90,12 @@ pub trait Blocks {
     fn each(&self, visit: &mut dyn FnMut(Block) -> bool);
     /// Gives the block whose payload starts at `payload` to an owner.
     fn label(&mut self, payload: Addr, label: Label);
+    /// Gives blocks of one owner to others. An allocator that knows what blocks were rounded up by moves that along with them.
+    fn hand_over(&mut self, _from: Label, moves: &[Move]) {
+        for one in moves {
+            self.label(one.payload, one.to);
+        }
+    }
     /// Gives each of the blocks whose payloads start at `starts`, in rising order, its label. An allocator that can do better
     /// than one search a block says how.
     fn relabel(&mut self, starts: &[u64], labels: &[Label]) {

@@ -37,6 +37,13 @@ pub struct JvmView {
     pub gaps: Vec<Gap>,
 }
 
+impl JvmView {
+    /// Whether blocks of the VM have headers of Native Memory Tracking that could be read.
+    pub fn is_tracked(&self) -> bool {
+        self.block_owners.iter().any(|owner| owner.how == How::NmtHeader)
+    }
+}
+
 /// One owner of blocks of malloc.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockOwner {
@@ -123,8 +130,13 @@ pub enum Kind {
     VmWork,
     /// Arenas of the compilers, code stubs' descriptions, profiles that are not metadata.
     JitWork,
-    /// `java.nio` direct buffers and other memory of `Unsafe.allocateMemory`.
+    /// `java.nio` direct buffers.
     DirectBuffers,
+    /// Memory of `Unsafe.allocateMemory` and `java.lang.foreign`. Where direct buffers cannot be told apart from it, they are
+    /// part of it.
+    UnsafeMemory,
+    /// Blocks that may be the VM's or the program's.
+    Unknown,
     /// Memory of JNI libraries.
     NativeLibrary,
     /// What Native Memory Tracking keeps about the rest.

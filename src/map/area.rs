@@ -1,5 +1,9 @@
 //! The areas of the account, and the area of the 2010 paper that each falls in.
 //!
+//! Blocks of malloc whose owner is not known are an area of their own, `malloc_unknown`: they may be the JVM's, a native
+//! library's or the program's (`Unsafe.allocateMemory`). The paper counts them in its JVM work area, and so do we under its
+//! taxonomy.
+//!
 //! The paper: "A Study of Java's Non-Java Memory" (OOPSLA 2010), which counts eight areas beside the Java heap.
 
 use crate::jvm::Kind;
@@ -43,6 +47,7 @@ areas! {
     NativeLibrary, "native_library", "native libraries' memory", Some(PaperArea::JvmWork);
     Code, "code", "executables and libraries", Some(PaperArea::Code);
     MappedFile, "mapped_file", "mapped files", Some(PaperArea::JvmWork);
+    MallocUnknown, "malloc_unknown", "malloc, owner unknown", Some(PaperArea::JvmWork);
     MallocFreed, "malloc_freed", "malloc-then-freed", Some(PaperArea::MallocFreed);
     Overhead, "overhead", "overhead", Some(PaperArea::Overhead);
     Unattributed, "unattributed", "unattributed", None;
@@ -101,8 +106,9 @@ pub fn of_kind(kind: Kind) -> Area {
         Kind::Stack => Area::Stack,
         Kind::VmWork => Area::JvmWork,
         Kind::JitWork => Area::JitWork,
-        Kind::DirectBuffers => Area::DirectBuffers,
+        Kind::DirectBuffers | Kind::UnsafeMemory => Area::DirectBuffers,
         Kind::NativeLibrary => Area::NativeLibrary,
         Kind::Tracking => Area::Overhead,
+        Kind::Unknown => Area::MallocUnknown,
     }
 }

@@ -120,7 +120,7 @@ impl Divided {
         self.whole.add(figures);
         let part = match owner.area {
             _ if owners::WHOLE.contains(&owner.part.as_str()) => &mut self.unwalked,
-            Area::NativeLibrary if owner.part.ends_with(owners::NOT_WALKED) => &mut self.unwalked,
+            Area::MallocUnknown if owner.part.ends_with(owners::NOT_WALKED) => &mut self.unwalked,
             Area::MallocFreed if owner.part == owners::BEYOND => &mut self.beyond,
             Area::MallocFreed => &mut self.freed,
             // Blocks of the VM's own tracking of memory are overhead to the account, but in use to malloc.

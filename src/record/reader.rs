@@ -6,6 +6,7 @@ use super::frame::{self, FormError, Kind, Next};
 use super::history::{History, Recording, Torn};
 use super::key::{Key, Measure};
 use super::moment::Moment;
+use super::note::Note;
 use super::varint;
 use super::writer::{Ending, JvmFacts, Session};
 use crate::base::Allowance;
@@ -164,7 +165,7 @@ impl Reader {
                 let at = self.moment(&mut rest)?;
                 // A byte that is no UTF-8 becomes three.
                 self.allowance.take(TEXT_BYTES + 3 * payload.len() as u64)?;
-                self.recording.notes.push((at, String::from_utf8_lossy(rest).into_owned()));
+                self.recording.notes.push(Note::read(at, &String::from_utf8_lossy(rest)));
             }
             Kind::Close => {
                 self.moment(&mut rest)?;

@@ -10,4 +10,5 @@ mod larger_pages;
 mod nmt;
 mod owners;
 mod trim;
+mod unsafe_memory;
 mod zero_touch;

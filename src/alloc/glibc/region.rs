@@ -1,10 +1,11 @@
 //! One heap of an arena: what is to be walked, and what the walk found in it.
 
-use super::chunk_map::ChunkMap;
+use super::chunk_map::{ChunkMap, Code};
+use super::figures::HEADER_BYTES;
 use super::known_links::KnownLinks;
 use super::links::Linking;
 use crate::alloc::types::ArenaHeap;
-use crate::base::blocks::Label;
+use crate::base::blocks::{Label, Move};
 use crate::base::{Addr, Bytes, Range, Why};
 
 /// How far apart the places are to which a broken walk goes back.
@@ -146,6 +147,42 @@ impl Region {
                 None => self.slack.push(Slack { piece: index as u32, label, bytes }),
             }
             index += 1;
+        }
+    }
+
+    /// Gives blocks of `from` to other owners, with what each was rounded up by. `moves` are in rising order.
+    pub fn hand_over(&mut self, from: Label, moves: &[Move]) {
+        let mut moved: Vec<Slack> = Vec::new();
+        for one in moves {
+            let chunk = one.payload.minus(2 * HEADER_BYTES);
+            if self.map.get(chunk).and_then(Code::label) != Some(from) {
+                continue;
+            }
+            let end = self.map.end_of(chunk);
+            self.map.relabel(chunk, Code::in_use(one.to));
+            let start = Addr(end.0.saturating_sub(one.slack)).max(chunk);
+            self.move_slack(Range::new(start, end), from, one.to, &mut moved);
+        }
+        self.slack.extend(moved);
+        self.slack.retain(|slack| slack.bytes > 0);
+        self.slack.sort_by_key(|slack| slack.piece);
+    }
+
+    /// Takes the slack in `range` from one owner and adds it to `moved` for another.
+    fn move_slack(&mut self, range: Range, from: Label, to: Label, moved: &mut Vec<Slack>) {
+        let first = self.pieces.partition_point(|piece| piece.range.end <= range.start);
+        let pieces = self.pieces[first..].iter().take_while(|piece| piece.range.start < range.end);
+        for (index, piece) in (first..).zip(pieces) {
+            let start = self.slack.partition_point(|slack| (slack.piece as usize) < index);
+            let mut here = self.slack[start..].iter_mut().take_while(|slack| slack.piece as usize == index);
+            let Some(slack) = here.find(|slack| slack.label == from) else { continue };
+            let bytes = piece.range.intersect(range).bytes().min(slack.bytes);
+            slack.bytes -= bytes;
+            let mut last = moved.iter_mut().rev().take_while(|slack| slack.piece as usize == index);
+            match last.find(|slack| slack.label == to) {
+                Some(slack) => slack.bytes += bytes,
+                None => moved.push(Slack { piece: index as u32, label: to, bytes }),
+            }
         }
     }
 }

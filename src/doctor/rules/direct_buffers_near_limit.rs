@@ -57,8 +57,8 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
     })
 }
 
-/// Blocks and bytes of direct buffers. With Native Memory Tracking these are all of its tag "Other", so memory of
-/// Unsafe.allocateMemory is among them; where nothing is known of them, `None`.
+/// Blocks and bytes that are known to belong to direct buffers; `None`: none are known. Memory of `Unsafe.allocateMemory` does
+/// not count against the limit. That of `java.lang.foreign` arenas does, but cannot be told from it, so this is the least.
 fn held(jvm: &JvmFacts) -> Option<(u64, Bytes)> {
     let sum = malloc::sum(&jvm.snapshot, &jvm.map)?;
     let of_buffers =

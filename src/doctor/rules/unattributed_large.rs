@@ -20,7 +20,7 @@ const SHOWN: usize = 3;
 
 fn find(jvm: &JvmFacts) -> Option<Finding> {
     let unattributed = jvm.area(Area::Unattributed).resident;
-    let parts = jvm.parts(Area::JvmWork);
+    let parts = jvm.parts(Area::MallocUnknown);
     let blocks =
         parts.iter().find(|(part, _)| part == OWNER_UNKNOWN).map_or(0, |(_, figures)| figures.resident);
     let is_large = |bytes, least| bytes >= WORTH_BYTES && jvm.percent_of_resident(bytes) >= least;
@@ -31,7 +31,7 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
     let bytes = if mappings { unattributed } else { 0 } + if malloc { blocks } else { 0 };
     let mut evidence = vec![
         Evidence::bytes("unattributed, in memory", unattributed, "the account: unattributed"),
-        Evidence::bytes(format!("{OWNER_UNKNOWN}, in memory"), blocks, "the account: jvm_work"),
+        Evidence::bytes(format!("{OWNER_UNKNOWN}, in memory"), blocks, "the account: malloc_unknown"),
     ];
     evidence.extend(largest(jvm).into_iter().take(SHOWN).map(|(range, bytes)| {
         Evidence::bytes(

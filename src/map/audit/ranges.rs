@@ -54,7 +54,7 @@ pub struct Disagreement {
     pub bytes: Bytes,
     /// "CODE,GC"; empty where the JVM has no label.
     pub theirs: String,
-    /// "jvm_work/malloc main arena".
+    /// "malloc_unknown/malloc main arena".
     pub ours: String,
 }
 

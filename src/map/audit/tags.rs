@@ -36,7 +36,7 @@ pub const TAGS: &[Tag] = &[
     tag("Compiler", "mtCompiler", &[Area::JitWork]),
     tag("JVMCI", "mtJVMCI", &[Area::JitWork]),
     tag("Internal", "INTERN", WORK),
-    tag("Other", "JDK", &[Area::DirectBuffers, Area::NativeLibrary, Area::JvmWork]),
+    tag("Other", "JDK", &[Area::DirectBuffers, Area::NativeLibrary, Area::JvmWork, Area::MallocUnknown]),
     tag("Symbol", "mtSymbol", WORK),
     tag("Native Memory Tracking", "mtNMT", &[Area::Overhead, Area::JvmWork]),
     tag("Shared class space", "CDS", &[Area::CdsArchive]),

@@ -66,7 +66,7 @@ fn a_mapping_with_several_tags_agrees_with_any_of_them() {
 #[test]
 fn a_block_of_malloc_in_a_merged_mapping_is_no_disagreement_but_a_whole_mapping_of_it_is() {
     let map = account(&[
-        (0x1000, 0x3000, Area::JvmWork, "malloc mmapped chunks", 0x2000),
+        (0x1000, 0x3000, Area::MallocUnknown, "malloc mmapped chunks", 0x2000),
         (0x3000, 0x4000, Area::Gc, "card table", 0x1000),
     ]);
     let merged = ranges::compare(&map, &labels("0x1000-0x4000 12288 rw-p 12288 0 4K com GC -\n"));
@@ -98,7 +98,7 @@ fn the_summary_is_held_against_areas() {
         (0x300000, 0x301000, Area::JitWork, "segment map", 0x1000),
         (0x301000, 0x311000, Area::JitCode, "code heap", 0x1000),
         (0x400000, 0x500000, Area::Stack, "java thread", 0x3000),
-        (0x500000, 0x600000, Area::JvmWork, "malloc main arena", 0x9000),
+        (0x500000, 0x600000, Area::MallocUnknown, "malloc main arena", 0x9000),
     ]);
     let nmt = nmt::summary(
         "Total: reserved=1, committed=1\n\

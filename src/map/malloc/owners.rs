@@ -9,12 +9,13 @@ use crate::map::claims::{Claim, ClaimShare, Claims, RANK_ALLOC, RANK_STRETCH, ho
 use crate::map::types::{Instance, Owner};
 use std::collections::HashMap;
 
-/// In use, but whose is not known.
+/// Blocks in use with no known owner.
 pub const OWNER_UNKNOWN: &str = "malloc, owner unknown";
 pub const BEYOND: &str = "malloc arenas, not in use yet";
 /// Of an allocator that is not walked, behind its name.
 pub const NOT_WALKED: &str = ": free, its own tables, other libraries'";
-const HEADERS: &str = "malloc, chunk headers and rounding";
+/// There is some of it wherever chunks were walked.
+pub const HEADERS: &str = "malloc, chunk headers and rounding";
 const NMT_HEADERS: &str = "NMT headers of blocks";
 pub const OVERHEAD: [&str; 2] = [HEADERS, NMT_HEADERS];
 const UNRESOLVED: &str = "malloc, unresolved";
@@ -24,9 +25,14 @@ const THREAD_ARENAS: &str = "malloc thread arenas";
 const MMAPPED: &str = "malloc mmapped chunks";
 pub const WHOLE: [&str; 3] = [MAIN_ARENA, THREAD_ARENAS, MMAPPED];
 
+/// Whether a part is memory of malloc without a known owner.
+pub fn is_unknown(part: &str) -> bool {
+    part == OWNER_UNKNOWN || WHOLE.contains(&part) || part.ends_with(NOT_WALKED)
+}
+
 /// What [heap] is where no arena claims it.
 pub fn unwalked_main_arena(how: &str) -> Owner {
-    owner(Area::JvmWork, MAIN_ARENA, Instance::Arena(0), how)
+    owner(Area::MallocUnknown, MAIN_ARENA, Instance::Arena(0), how)
 }
 
 /// malloc's claims: its memory as a whole, and stronger, what the walk found in it.
@@ -84,14 +90,14 @@ fn of_whole(alloc: &AllocView, claims: &mut Claims) {
         let part = if arena.number == 0 { MAIN_ARENA } else { THREAD_ARENAS };
         for heap in &arena.heaps {
             let instance = Instance::Arena(arena.number);
-            claim(heap.in_arena, owner(Area::JvmWork, part, instance.clone(), "arena ring"));
+            claim(heap.in_arena, owner(Area::MallocUnknown, part, instance.clone(), "arena ring"));
             if heap.reserved != heap.in_arena {
                 claim(heap.reserved, owner(Area::MallocFreed, BEYOND, instance, "arena ring"));
             }
         }
     }
     for range in &alloc.mmapped {
-        claim(*range, owner(Area::JvmWork, MMAPPED, Instance::Mmapped, "chunk header"));
+        claim(*range, owner(Area::MallocUnknown, MMAPPED, Instance::Mmapped, "chunk header"));
     }
 }
 
@@ -124,14 +130,14 @@ fn not_walked(instance: Instance, alloc: &AllocView) -> Owner {
         Some(other) => (other.title(), other.how.as_str()),
         None => (alloc.allocator.clone(), "no claim"),
     };
-    owner(Area::NativeLibrary, &format!("{title}{NOT_WALKED}"), instance, how)
+    owner(Area::MallocUnknown, &format!("{title}{NOT_WALKED}"), instance, how)
 }
 
 /// The owner that the runtime gave a label to.
 fn in_use_by(label: Label, instance: Instance, jvm: Option<&JvmView>) -> Owner {
     match jvm.and_then(|jvm| labelled(jvm, label)) {
         Some(by) => Owner { area: of_kind(by.kind), part: by.part.clone(), instance, how: how(&by.how) },
-        None => owner(Area::JvmWork, OWNER_UNKNOWN, instance, "chunk header"),
+        None => owner(Area::MallocUnknown, OWNER_UNKNOWN, instance, "chunk header"),
     }
 }
 

@@ -100,7 +100,7 @@ fn every_state_is_an_owner_and_all_bytes_are_somebodys() {
     let snapshot = everything(vec![run(0x10_0000, 0x11_0000, 1), run(0x20_0000, 0x20_4000, 1)]);
     let map = join(&snapshot);
     law::check(&map, &snapshot).expect("the laws hold");
-    assert_eq!(part(&map, Area::JvmWork, "malloc, owner unknown"), (0x1001, 0x1001));
+    assert_eq!(part(&map, Area::MallocUnknown, "malloc, owner unknown"), (0x1001, 0x1001));
     assert_eq!(part(&map, Area::JitWork, "C2 arenas"), (0x5fe5, 0x5fe5));
     assert_eq!(part(&map, Area::MallocFreed, "in thread caches"), (7, 7));
     assert_eq!(part(&map, Area::MallocFreed, "in large bins"), (0x2fff, 0x2fff));
@@ -170,8 +170,8 @@ fn an_arena_that_was_not_walked_stays_whole_and_has_no_sums() {
     snapshot.alloc = Ok(view(vec![arena(1, unknown())], vec![chunk], Vec::new()));
     let map = join(&snapshot);
     law::check(&map, &snapshot).expect("the laws hold");
-    assert_eq!(part(&map, Area::JvmWork, "malloc thread arenas"), (0x8000, 0x8000));
-    assert_eq!(part(&map, Area::JvmWork, "malloc mmapped chunks"), (0x4000, 0));
+    assert_eq!(part(&map, Area::MallocUnknown, "malloc thread arenas"), (0x8000, 0x8000));
+    assert_eq!(part(&map, Area::MallocUnknown, "malloc mmapped chunks"), (0x4000, 0));
     assert_eq!(part(&map, Area::MallocFreed, "malloc arenas, not in use yet"), (0x8000, 0));
     let sum = sum(&snapshot, &map).expect("malloc");
     assert!(sum.figures.is_err());
@@ -205,6 +205,6 @@ fn memory_of_another_allocator_is_told_apart_and_is_not_in_glibcs_sums() {
     let sum = sum(&snapshot, &map).expect("an allocator");
     assert_eq!((sum.other.in_use.resident, sum.other.overhead.resident), (0x1000, 0x12));
     assert_eq!((sum.other.unwalked.resident, sum.total.whole.resident), (0x2fee, 0));
-    let libraries = by_area(&map).into_iter().find(|area| area.area == Area::NativeLibrary).expect("there");
-    assert_eq!(libraries.parts[0].part, "jemalloc 5.3.0: free, its own tables, other libraries'");
+    let unknown = by_area(&map).into_iter().find(|area| area.area == Area::MallocUnknown).expect("there");
+    assert_eq!(unknown.parts[0].part, "jemalloc 5.3.0: free, its own tables, other libraries'");
 }

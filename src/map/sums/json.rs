@@ -2,7 +2,7 @@
 //! The text may be anybody's, so most keys may be missing. Only the keys that are looked at become values: whatever else a text
 //! holds is passed over without memory for it, and an entry of a list needs a name that is longer than what is made of it.
 
-use super::{ArenaSum, Sum, Sums, ThreadSum, group_of};
+use super::{ArenaSum, Sum, Sums, ThreadSum, group_of, old};
 use crate::base::Bytes;
 use crate::map::Area;
 use serde::Deserialize;
@@ -165,6 +165,7 @@ fn sums(document: Document) -> Result<Sums, JsonError> {
         group.reserved = group.reserved.saturating_add(stack.reserved);
         group.resident = group.resident.saturating_add(stack.resident);
     }
+    old::renew(&mut sums);
     Ok(sums)
 }
 

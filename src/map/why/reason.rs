@@ -304,6 +304,7 @@ fn is_mallocs(area: Area) -> bool {
         area,
         Area::DirectBuffers
             | Area::JvmWork
+            | Area::MallocUnknown
             | Area::JitWork
             | Area::MallocFreed
             | Area::Overhead

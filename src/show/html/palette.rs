@@ -1,5 +1,5 @@
 //! The colours of areas, for a light page and for a dark one, defined once; and what is written on them. Chosen by a search for
-//! fifteen colours that are far apart for people with any kind of colour vision; a test keeps them so. A name stands beside each
+//! sixteen colours that are far apart for people with any kind of colour vision; a test keeps them so. A name stands beside each
 //! colour everywhere, so nothing is told by colour alone.
 
 use crate::map::Area;
@@ -20,6 +20,7 @@ pub fn colours(area: Area) -> (u32, u32) {
         Area::NativeLibrary => (0x59260b, 0xae8546),
         Area::Code => (0x6b4e5e, 0x8ba49b),
         Area::MappedFile => (0xb1b4ab, 0x583c55),
+        Area::MallocUnknown => (0x7512f3, 0xab12fc),
         Area::MallocFreed => (0x1f1f1f, 0xf4f4f4),
         Area::Overhead => (0xd1e7ff, 0x5d4ba2),
         Area::Unattributed => (0xff3b4d, 0xda496a),

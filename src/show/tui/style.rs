@@ -36,7 +36,8 @@ impl Style {
     }
 }
 
-/// The colours that every terminal has, bright ones beside dark ones, so that neighbours differ in brightness too.
+/// The colours that every terminal has, bright ones next to dark ones so that neighbours differ in brightness too, and one of
+/// the 256 colours.
 fn colour(area: Area) -> Color {
     match area {
         Area::JavaHeap => Color::Blue,
@@ -51,6 +52,8 @@ fn colour(area: Area) -> Color {
         Area::NativeLibrary => Color::LightCyan,
         Area::Code => Color::Gray,
         Area::MappedFile => Color::DarkGray,
+        // Orange: all the colours that every terminal has, except black, are taken.
+        Area::MallocUnknown => Color::Indexed(208),
         Area::MallocFreed => Color::Red,
         Area::Overhead => Color::LightRed,
         Area::Unattributed => Color::White,
@@ -72,6 +75,7 @@ pub fn letter(area: Area) -> char {
         Area::NativeLibrary => 'N',
         Area::Code => 'C',
         Area::MappedFile => 'f',
+        Area::MallocUnknown => 'U',
         Area::MallocFreed => 'F',
         Area::Overhead => 'o',
         Area::Unattributed => '?',

@@ -3,14 +3,15 @@
 
 mod counters;
 mod header;
-mod tags;
+pub mod tags;
 
 use super::Hotspot;
 use crate::base::blocks::{Head, LABELS_MAX, Label, Look, Mark, UNKNOWN, Witness};
 use crate::base::limits::{IMAGE_DATA_BYTES_MAX, NMT_TAGS_MAX};
 use crate::base::{Addr, Bytes, Gap, Known, PAGE, Range, Why};
 use crate::jvm::types::{JvmView, NmtCount};
-use header::{FOOTER, HEADER_BYTES, Layout};
+pub use header::HEADER_BYTES;
+use header::{FOOTER, Layout};
 
 /// `mtThread`: 2 in every release.
 const THREAD_TAG: u8 = 2;

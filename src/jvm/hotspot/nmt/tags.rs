@@ -80,6 +80,29 @@ fn firsts(vm: &Hotspot, range: Range) -> Vec<u64> {
     found.map(|(at, _)| range.start.plus(at as u64).0).take(FIRSTS_MAX).collect()
 }
 
+/// Parts where direct buffers could not be told from other memory of the tag.
+const INTERNAL_MIXED: &str = "internal work, direct buffers and Unsafe memory";
+const OTHER_MIXED: &str = "direct buffers, Unsafe and FFM memory";
+
+/// The tag of memory of `Unsafe.allocateMemory`, direct buffers included: up to JDK 10 "Internal", which the VM's own work has
+/// too; from 11 on "Other", which nothing else has (prims/unsafe.cpp, `Unsafe_AllocateMemory0`).
+pub fn unsafe_tag(major: Option<u32>) -> &'static str {
+    if major.is_some_and(|major| major < 11) { "Internal" } else { "Other" }
+}
+
+/// What blocks of that tag are which no direct buffer names.
+pub fn without_buffers(major: Option<u32>) -> BlockOwner {
+    match unsafe_tag(major) {
+        "Internal" => own(Kind::Unknown, "internal work and Unsafe memory".to_string(), "Internal"),
+        tag => own(Kind::UnsafeMemory, "Unsafe and FFM memory".to_string(), tag),
+    }
+}
+
+/// What blocks of that tag are which a direct buffer names.
+pub fn buffers(major: Option<u32>) -> BlockOwner {
+    own(Kind::DirectBuffers, "direct buffers".to_string(), unsafe_tag(major))
+}
+
 /// Whose the blocks of a tag are. Two choices want saying. Structures about classes that lie in malloc (dictionaries,
 /// loader data, the metaspace manager's lists) are the VM's work, as class metadata is metaspace here; and chunks of
 /// HotSpot's arenas are JIT work, as all but a few KB a thread are the compilers'.
@@ -97,10 +120,10 @@ pub fn owner(tag: &str, major: Option<u32>) -> BlockOwner {
         "Compiler" => (Kind::JitWork, "compilers' structures"),
         "JVMCI" => (Kind::JitWork, "JVMCI"),
         "Arena Chunk" => (Kind::JitWork, "arena chunks"),
-        // JDK 8 tags the memory of Unsafe.allocateMemory "Internal" like much else (prims/unsafe.cpp).
-        "Internal" if major == Some(8) => (Kind::VmWork, "internal work and direct buffers"),
+        // Whose blocks of these are, the Java heap may tell: `owners::unsafe_memory`.
+        "Internal" if unsafe_tag(major) == tag => (Kind::Unknown, INTERNAL_MIXED),
         "Internal" => (Kind::VmWork, "internal work"),
-        "Other" => (Kind::DirectBuffers, "direct buffers and Unsafe memory"),
+        "Other" => (Kind::UnsafeMemory, OTHER_MIXED),
         "Native Memory Tracking" => (Kind::Tracking, "native memory tracking"),
         other => return own(Kind::VmWork, other.to_lowercase(), other),
     };

@@ -14,7 +14,7 @@ use crate::base::limits::DIRECT_BUFFERS_MAX;
 use crate::base::{Addr, PAGE, Range};
 use crate::jvm::hotspot::Hotspot;
 use crate::jvm::hotspot::window::Windows;
-use crate::jvm::types::{JvmView, Kind};
+use crate::jvm::types::{Gc, JvmView, Kind};
 use crate::os::memory::Bulk;
 use std::collections::{HashMap, HashSet};
 
@@ -37,16 +37,42 @@ pub fn buffers(vm: &Hotspot, view: &JvmView, classes: &[SmallClass], given: &mut
     }
     let windows = Windows::new(vm.target);
     let Some(mut search) = Search::new(vm, view, &windows, vm.target.memory.bulk(), classes) else { return };
-    for at in search.buffers() {
+    for at in search.buffers().at {
         given.give(at, Owner::DirectBuffers);
     }
     // A collection between two reads leaves the list in two pieces, of which one is not found. In one go there is hardly one.
     if search.now.is_some() && unowned_bytes(given) >= WORTH_BYTES {
         search.is_all_now = true;
-        for at in search.buffers() {
+        for at in search.buffers().at {
             given.give(at, Owner::DirectBuffers);
         }
     }
+}
+
+/// What the Java heap says of direct buffers.
+#[derive(Default)]
+pub struct Named {
+    /// Every word of every `Deallocator`: the addresses of the buffers' memory are among them.
+    pub at: Vec<u64>,
+    /// The list of Cleaners was followed to its ends, so memory that is not named belongs to no direct buffer.
+    pub is_all: bool,
+}
+
+/// The direct buffers of this JVM; `None`: they cannot be looked for (other classes or flags than in JDK 8 to 25, ZGC).
+pub fn named(vm: &Hotspot, view: &JvmView, classes: &[SmallClass]) -> Option<Named> {
+    let windows = Windows::new(vm.target);
+    let mut search = Search::new(vm, view, &windows, vm.target.memory.bulk(), classes)?;
+    let mut named = search.buffers();
+    // Nothing found may be an empty list, or a first Cleaner that moved.
+    if search.now.is_some() && (!named.is_all || named.at.is_empty()) {
+        search.is_all_now = true;
+        let again = search.buffers();
+        named.at.extend(again.at);
+        named.is_all = again.is_all;
+    }
+    // Pointers of generational ZGC have their colour in their low bits, so they lead nowhere: that is no empty list.
+    let is_coloured = matches!(view.gc, Ok(Gc::Z | Gc::ZGenerational));
+    Some(named).filter(|named| !is_coloured || !named.at.is_empty())
 }
 
 fn unowned_bytes(given: &Given) -> u64 {
@@ -79,6 +105,52 @@ struct Object {
     is_new: bool,
 }
 
+/// What a word of an object may point to.
+#[derive(Clone, Copy)]
+enum Slot {
+    Null,
+    To(Object),
+    /// A number, or an object of another class.
+    Other,
+}
+
+impl Slot {
+    fn object(self) -> Option<Object> {
+        match self {
+            Slot::To(object) => Some(object),
+            Slot::Null | Slot::Other => None,
+        }
+    }
+}
+
+/// Whether the list of Cleaners was followed to its ends. The slots that lead to Cleaners (`next` and `prev`) lead to one or
+/// are null in every Cleaner; in one that a collection moved while the list was read, they lead nowhere.
+#[derive(Default)]
+struct Ends {
+    /// Bit n: in some Cleaner slot n leads to a Cleaner.
+    links: u64,
+    /// Of each Cleaner, the slots that lead elsewhere.
+    others: HashSet<u64>,
+}
+
+impl Ends {
+    fn note(&mut self, slots: &[Slot], cleaner: u64) {
+        let mut others = 0;
+        for (index, slot) in slots.iter().enumerate().take(64) {
+            match slot {
+                Slot::Null => {}
+                Slot::To(object) if object.class == cleaner => self.links |= 1 << index,
+                Slot::To(_) | Slot::Other => others |= 1 << index,
+            }
+        }
+        self.others.insert(others);
+    }
+
+    fn are_all(&self) -> bool {
+        self.others.iter().all(|others| others & self.links == 0)
+    }
+}
+
 /// How an object names its class.
 #[derive(Clone, Copy)]
 enum ClassWord {
@@ -97,7 +169,7 @@ impl<'a> Search<'a> {
         now: Option<&'a dyn Bulk>,
         classes: &[SmallClass],
     ) -> Option<Search<'a>> {
-        let named = named(vm, windows, classes);
+        let named = classes_by_name(vm, windows, classes);
         let cleaner = CLEANERS.iter().find_map(|name| named.get(name)).copied()?;
         let deallocator = named.get(DEALLOCATOR).copied()?;
         let coding = |owners: &[(&str, &str)]| {
@@ -155,12 +227,15 @@ impl<'a> Search<'a> {
     }
 
     /// Every word of every `Deallocator` that may be an address.
-    fn buffers(&self) -> Vec<u64> {
-        let (mut seen, mut found) = (HashSet::new(), Vec::new());
+    fn buffers(&self) -> Named {
+        let (mut seen, mut named, mut ends) = (HashSet::new(), Named::default(), Ends::default());
         let mut last_new = 0;
-        let mut todo = self.objects_in(self.mirror.0, self.mirror.1, true, true);
+        let Some(mirror) = self.slots(self.mirror.0, self.mirror.1, true, true) else { return named };
+        let mut todo: Vec<Object> = mirror.into_iter().filter_map(Slot::object).collect();
+        let mut is_cut = false;
         while let Some(object) = todo.pop() {
             if seen.len() == if self.is_all_now { ALL_NOW_MAX } else { DIRECT_BUFFERS_MAX } {
+                is_cut = true;
                 break;
             }
             if !seen.insert(object.at) {
@@ -171,15 +246,24 @@ impl<'a> Search<'a> {
             }
             if object.class == self.cleaner.0 {
                 let may_be_new = seen.len() < last_new + OLD_MIN;
-                todo.extend(self.objects_in(object.at, self.cleaner.1, object.is_new, may_be_new));
+                match self.slots(object.at, self.cleaner.1, object.is_new, may_be_new) {
+                    Some(slots) => {
+                        ends.note(&slots, self.cleaner.0);
+                        todo.extend(slots.into_iter().filter_map(Slot::object));
+                    }
+                    None => is_cut = true,
+                }
             } else {
                 let mut bytes = vec![0; self.deallocator.1];
                 if self.read(object.at, &mut bytes, object.is_new) {
-                    found.extend(bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)));
+                    named.at.extend(bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)));
+                } else {
+                    is_cut = true;
                 }
             }
         }
-        found
+        named.is_all = !is_cut && ends.are_all();
+        named
     }
 
     /// Reads as it is now, or as other walks may have read it before.
@@ -193,30 +277,36 @@ impl<'a> Search<'a> {
         is_resident && now.read(at, into).is_ok()
     }
 
-    /// Objects of the two classes to which an object points.
-    fn objects_in(&self, object: Addr, bytes: usize, is_new: bool, may_be_new: bool) -> Vec<Object> {
+    /// What each slot of an object holds; `None`: the object cannot be read.
+    fn slots(&self, object: Addr, bytes: usize, is_new: bool, may_be_new: bool) -> Option<Vec<Slot>> {
         let mut buffer = vec![0; bytes];
         if !self.read(object, &mut buffer, is_new) && !self.read(object, &mut buffer, false) {
-            return Vec::new();
+            return None;
         }
         let addresses: Vec<u64> = match self.narrow {
             Some((base, shift)) => {
                 let narrow =
                     buffer.as_chunks::<4>().0.iter().map(|slot| u64::from(u32::from_le_bytes(*slot)));
-                narrow.filter(|slot| *slot != 0).map(|slot| base.wrapping_add(slot << shift)).collect()
+                narrow.map(|slot| if slot == 0 { 0 } else { base.wrapping_add(slot << shift) }).collect()
             }
             None => buffer.as_chunks::<8>().0.iter().map(|slot| u64::from_le_bytes(*slot)).collect(),
         };
-        let objects = addresses.into_iter().map(Addr).filter(|at| at.is_aligned(8));
-        let objects = objects.filter(|at| self.heap.iter().any(|range| range.has(*at)));
-        let found = objects.filter_map(|at| {
-            if self.is_all_now {
-                return self.class_of(at, true).map(|class| Object { at, class, is_new: true });
-            }
-            let of = |is_new| self.class_of(at, is_new).map(|class| Object { at, class, is_new });
-            of(false).or_else(|| if may_be_new && self.now.is_some() { of(true) } else { None })
-        });
-        found.collect()
+        let slot = |at: u64| match at {
+            0 => Slot::Null,
+            at => self.object_at(Addr(at), may_be_new).map_or(Slot::Other, Slot::To),
+        };
+        Some(addresses.into_iter().map(slot).collect())
+    }
+
+    fn object_at(&self, at: Addr, may_be_new: bool) -> Option<Object> {
+        if !at.is_aligned(8) || !self.heap.iter().any(|range| range.has(at)) {
+            return None;
+        }
+        if self.is_all_now {
+            return self.class_of(at, true).map(|class| Object { at, class, is_new: true });
+        }
+        let of = |is_new| self.class_of(at, is_new).map(|class| Object { at, class, is_new });
+        of(false).or_else(|| if may_be_new && self.now.is_some() { of(true) } else { None })
     }
 
     /// The class of the object at `at`, if it is one of the two.
@@ -235,7 +325,11 @@ impl<'a> Search<'a> {
 }
 
 /// The classes of the boot loader that have one of the names.
-fn named(vm: &Hotspot, windows: &Windows, classes: &[SmallClass]) -> HashMap<&'static str, (u64, usize)> {
+fn classes_by_name(
+    vm: &Hotspot,
+    windows: &Windows,
+    classes: &[SmallClass],
+) -> HashMap<&'static str, (u64, usize)> {
     let mut found = HashMap::new();
     let offset = |owner, name| vm.structs.offset(owner, name);
     let (Ok(loader), Ok(length)) = (offset("ClassLoaderData", "_class_loader"), offset("Symbol", "_length"))
@@ -265,4 +359,30 @@ fn named(vm: &Hotspot, windows: &Windows, classes: &[SmallClass]) -> HashMap<&'s
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLEANER: u64 = 7;
+
+    #[test]
+    fn a_list_is_whole_where_each_link_leads_to_a_cleaner_or_nowhere() {
+        let to = |class| Slot::To(Object { at: Addr(0x1000), class, is_new: false });
+        let number = Slot::Other;
+        let (first, middle, last) = (
+            [number, to(CLEANER), Slot::Null, to(8)],
+            [number, to(CLEANER), to(CLEANER), to(8)],
+            [number, Slot::Null, to(CLEANER), number],
+        );
+        let of = |cleaners: &[[Slot; 4]]| {
+            let mut ends = Ends::default();
+            cleaners.iter().for_each(|slots| ends.note(slots, CLEANER));
+            ends.are_all()
+        };
+        assert!(of(&[]) && of(&[first, middle, last]));
+        let moved_on = [number, Slot::Other, to(CLEANER), to(8)];
+        assert!(!of(&[first, middle, moved_on]), "what followed the last one was not there any more");
+    }
 }

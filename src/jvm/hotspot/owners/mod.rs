@@ -17,20 +17,29 @@ mod seen;
 mod shapes;
 mod symbol;
 mod tables;
+mod unsafe_memory;
 mod zones;
 
 use super::Hotspot;
 use crate::base::blocks::{Block, Blocks, Label, SEEN, UNKNOWN};
 use crate::base::{Gap, Why};
-use crate::jvm::types::{How, JvmView};
+use crate::jvm::types::JvmView;
 use given::Given;
 use index::Index;
+use leads::Leads;
 use owner::Owner;
 pub use seen::ChunkWitness;
 use shapes::Shapes;
 
 /// Gives owners to the blocks that have none.
 pub fn label(vm: &Hotspot, view: &mut JvmView, blocks: &mut dyn Blocks) {
+    let leads = vm.leads.take();
+    by_structure(vm, view, &leads, blocks);
+    unsafe_memory::tell_apart(vm, view, &leads.small_classes, blocks);
+}
+
+/// Gives owners to blocks without a header.
+fn by_structure(vm: &Hotspot, view: &mut JvmView, leads: &Leads, blocks: &mut dyn Blocks) {
     let index = Index::of(blocks);
     if index.len() == 0 {
         return;
@@ -41,7 +50,7 @@ pub fn label(vm: &Hotspot, view: &mut JvmView, blocks: &mut dyn Blocks) {
         view.gaps.push(Gap::new("owners of malloc's blocks", Why::OverLimit));
     }
     let mut given = Given::by_shape(vm.memory(), &index, &contents);
-    roots::spread(vm, view, &mut given);
+    roots::spread(vm, view, leads, &mut given);
     evidence::note(vm.memory(), &shapes, &given);
     let labels = labels(view, vm.major, &given);
     let given: Vec<Label> =
@@ -67,7 +76,7 @@ fn labels(view: &mut JvmView, major: Option<u32>, given: &Given) -> Vec<Label> {
     let mut is_used = [false; Owner::COUNT];
     given.owners.iter().flatten().for_each(|owner| is_used[*owner as usize] = true);
     // Where Native Memory Tracking is on, each block of HotSpot says so: one without a header is not, whatever it looks like.
-    let is_tracked = view.block_owners.iter().any(|owner| owner.how == How::NmtHeader);
+    let is_tracked = view.is_tracked();
     let mut label = |owner: Owner| {
         let described = owner.describe(major);
         let is_refused = is_tracked && described.nmt_tag.is_some();

@@ -17,22 +17,24 @@ const TASK_QUEUE_BYTES: u64 = 1 << 20;
 const TASK_QUEUE_ENTRY_BYTES: [u64; 2] = [8, 16];
 
 /// Gives owners to what is reached from each root, the surest first.
-pub fn spread(vm: &Hotspot, view: &JvmView, given: &mut Given) {
+pub fn spread(vm: &Hotspot, view: &JvmView, leads: &Leads, given: &mut Given) {
     tables::handles(vm, given);
     tables::nodes(given);
     tables::buckets(given);
     tables::locks(given);
     libraries::zlib(given);
     monitors(vm, given);
-    let leads = vm.leads.take();
-    let classes = lead(&leads, given);
+    let classes = lead(leads, given);
     threads(vm, view, given);
     let loaders = loaders::loaders(vm, given);
     gc(vm, given);
     given.spread(loaders, Owner::LoaderBranch);
     given.spread(classes, Owner::ClassBranch);
     task_queues(given);
-    direct::buffers(vm, view, &leads.small_classes, given);
+    // With Native Memory Tracking on, direct buffers have headers: `unsafe_memory` looks for them.
+    if !view.is_tracked() {
+        direct::buffers(vm, view, &leads.small_classes, given);
+    }
 }
 
 /// What the code cache and the classes point to. Gives the blocks of the classes.

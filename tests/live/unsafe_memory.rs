@@ -1,0 +1,89 @@
+//! Memory of `Unsafe.allocateMemory` and `java.lang.foreign`: never among the direct buffers, and never the JVM's work, whether
+//! Native Memory Tracking is on or off.
+
+use crate::common::*;
+use serde_json::Value;
+
+const SIZE: f64 = 32.0 * 1024.0;
+const BUFFERS: f64 = 1_000.0;
+const BLOCKS: f64 = 3_000.0;
+const SEGMENTS: f64 = 1_000.0;
+/// Other direct buffers and Unsafe memory of the JDK's own libraries.
+const OFF_MAX: f64 = 0.02;
+/// All that a JVM with so small a program needs for its own work.
+const WORK_BYTES_MAX: u64 = 40 << 20;
+
+/// A JVM with buffers and blocks, and on JDK 22 and later segments; and the bytes that are no direct buffers.
+fn start(jdk: &str, more: &[&str]) -> Option<(Jvm, f64)> {
+    let has_segments = jdk.parse::<u32>().is_ok_and(|major| major >= 22);
+    let segments = if has_segments { SEGMENTS } else { 0.0 };
+    let options: Vec<&str> =
+        ["-Xmx64m", "-XX:MaxDirectMemorySize=400m"].into_iter().chain(more.iter().copied()).collect();
+    let segments_option = format!("segments={segments}");
+    let program = ["marusa.OffHeap", "buffers=1000", "blocks=3000", &segments_option, "size=32k"];
+    let jvm = Jvm::start(&java(jdk)?, &options, &program);
+    Some((jvm, (BLOCKS + segments) * SIZE))
+}
+
+fn part(map: &Value, of: &str, name: &str) -> f64 {
+    let parts = area(map, of)["parts"].as_array().cloned().unwrap_or_default();
+    let part = parts.iter().find(|part| part["part"] == name);
+    part.and_then(|part| part["in_use_bytes"].as_u64()).unwrap_or(0) as f64
+}
+
+fn is_near(bytes: f64, wanted: f64) -> bool {
+    (bytes - wanted).abs() <= wanted * OFF_MAX
+}
+
+#[test]
+fn it_is_no_direct_buffer_with_tracking_on() {
+    for jdk in ["11", "17", "21", "25"] {
+        let Some((jvm, unsafe_bytes)) = start(jdk, &["-XX:NativeMemoryTracking=summary"]) else { continue };
+        let map = map_json(jvm.pid);
+        let (buffers, others) = (
+            part(&map, "direct_buffers", "direct buffers"),
+            part(&map, "direct_buffers", "Unsafe and FFM memory"),
+        );
+        println!("jdk {jdk}: {buffers} in direct buffers, {others} of Unsafe and FFM");
+        let parts = &area(&map, "direct_buffers")["parts"];
+        assert!(is_near(buffers, BUFFERS * SIZE), "jdk {jdk}: {buffers} of direct buffers: {parts:#}");
+        assert!(is_near(others, unsafe_bytes), "jdk {jdk}: {others} of Unsafe: {parts:#}");
+    }
+}
+
+#[test]
+fn jdk_8_tracks_it_as_internal_and_it_is_not_shown_as_the_vms_work() {
+    let Some((jvm, unsafe_bytes)) = start("8", &["-XX:NativeMemoryTracking=summary"]) else { return };
+    let map = map_json(jvm.pid);
+    let buffers = part(&map, "direct_buffers", "direct buffers");
+    let others = part(&map, "malloc_unknown", "internal work and Unsafe memory");
+    assert!(is_near(buffers, BUFFERS * SIZE), "{buffers}: {:#}", area(&map, "direct_buffers"));
+    assert!(others >= unsafe_bytes, "{others}: {:#}", area(&map, "malloc_unknown"));
+    assert!(number(&area(&map, "jvm_work")["in_use_bytes"]) < WORK_BYTES_MAX, "{:#}", area(&map, "jvm_work"));
+}
+
+#[test]
+fn without_tracking_its_owner_is_unknown_and_not_the_vm() {
+    for jdk in ["8", "11", "17", "21", "25"] {
+        let Some((jvm, unsafe_bytes)) = start(jdk, &[]) else { continue };
+        let map = map_json(jvm.pid);
+        let buffers = part(&map, "direct_buffers", "direct buffers");
+        let unknown = part(&map, "malloc_unknown", "malloc, owner unknown");
+        let work = number(&area(&map, "jvm_work")["in_use_bytes"]);
+        println!("jdk {jdk}: {buffers} in direct buffers, {unknown} of unknown owners, {work} of the VM");
+        assert!(is_near(buffers, BUFFERS * SIZE), "jdk {jdk}: {buffers}: {:#}", map["malloc"]["owners"]);
+        assert!(unknown >= unsafe_bytes, "jdk {jdk}: {unknown}: {:#}", map["malloc"]["owners"]);
+        assert!(work < WORK_BYTES_MAX, "jdk {jdk}: {work} of the VM: {:#}", area(&map, "jvm_work"));
+    }
+}
+
+/// Pointers of generational ZGC are coloured, so its heap is not followed: what cannot be told apart has a name that says so.
+#[test]
+fn where_buffers_cannot_be_followed_the_part_says_so() {
+    let options = ["-XX:NativeMemoryTracking=summary", "-XX:+UseZGC"];
+    let Some((jvm, unsafe_bytes)) = start("25", &options) else { return };
+    let map = map_json(jvm.pid);
+    let mixed = part(&map, "direct_buffers", "direct buffers, Unsafe and FFM memory");
+    assert!(is_near(mixed, unsafe_bytes + BUFFERS * SIZE), "{mixed}: {:#}", area(&map, "direct_buffers"));
+    assert_eq!(part(&map, "direct_buffers", "direct buffers"), 0.0);
+}
