@@ -94,7 +94,8 @@ fn by_threads(parts: &[Part], search: &(dyn Fn(&Part) -> Vec<Marked> + Sync)) ->
         }
     };
     let done = std::thread::scope(|scope| {
-        let helpers: Vec<_> = (1..THREADS.min(parts.len())).map(|_| scope.spawn(budget::inherit(work))).collect();
+        let helpers: Vec<_> =
+            (1..THREADS.min(parts.len())).map(|_| scope.spawn(budget::inherit(work))).collect();
         let mut done = work();
         for helper in helpers {
             done.extend(helper.join().unwrap_or_default());

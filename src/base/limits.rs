@@ -33,15 +33,12 @@ pub const DOCTOR_SLOW: (Duration, Duration) = (Duration::from_secs(60), Duration
 pub const TOP_SLOW: (Duration, Duration) = (Duration::from_secs(10), Duration::from_millis(250));
 /// `record --all`: the first reading of a JVM, of which nothing is known, and the longest one. A JVM that could not be read in
 /// its time is read again later, each time with four times as much, up to the last.
-pub const RECORD_FIRST: TargetLimits =
-    TargetLimits { time: Duration::from_secs(2), bytes: 512 << 20 };
+pub const RECORD_FIRST: TargetLimits = TargetLimits { time: Duration::from_secs(2), bytes: 512 << 20 };
 pub const RECORD_MOST: TargetLimits = target(8, 4 << 10);
 /// Who a JVM is that `record --all` has just found.
-pub const RECORD_FACTS: TargetLimits =
-    TargetLimits { time: Duration::from_millis(500), bytes: 128 << 20 };
+pub const RECORD_FACTS: TargetLimits = TargetLimits { time: Duration::from_millis(500), bytes: 128 << 20 };
 /// The last account of a recording, after a signal to end.
-pub const RECORD_LAST: TargetLimits =
-    TargetLimits { time: Duration::from_millis(700), bytes: 4 << 30 };
+pub const RECORD_LAST: TargetLimits = TargetLimits { time: Duration::from_millis(500), bytes: 4 << 30 };
 /// JVMs that `record --all` watches at once; how long it looks for new ones at a time, and the shortest part of it for one.
 pub const RECORD_JVMS_MAX: usize = 5_000;
 pub const RECORD_FIND: (Duration, Duration) = (Duration::from_secs(1), Duration::from_millis(50));

@@ -20,10 +20,11 @@ pub struct ListArgs {
 
 pub fn run(args: &ListArgs) -> anyhow::Result<u8> {
     args.deadline.set(TARGET_LISTED);
-    let Listing { jvms, hidden, given_up } = discover::list(budget::limits()).map_err(|gap| match gap.why {
-        Why::Denied => Failure::rights(gap.to_string()),
-        _ => Failure::target(gap.to_string()),
-    })?;
+    let Listing { jvms, hidden, given_up } =
+        discover::list(budget::limits()).map_err(|gap| match gap.why {
+            Why::Denied => Failure::rights(gap.to_string()),
+            _ => Failure::target(gap.to_string()),
+        })?;
     let mut out = BufWriter::new(stdout().lock());
     match args.json {
         true => {

@@ -1,7 +1,7 @@
 //! `marusa map TARGET`: the account of one JVM.
 
-use super::map_pages::{self, PageArgs, Read};
 use super::deadline::DeadlineArgs;
+use super::map_pages::{self, PageArgs, Read};
 use super::{Failure, page_file};
 use crate::base::limits::{TARGET_ALONE, TARGET_FILE};
 use crate::base::{Gap, Why};
@@ -236,11 +236,17 @@ pub(super) fn check_jvm(process: &Process, mappings: &[Mapping]) -> anyhow::Resu
     )))
 }
 
+/// What a shell gives a program that SIGINT ended, for a command that blocks signals and was interrupted while it read.
+const INTERRUPTED: u8 = 130;
+
 /// The failure that a gap in the kernel's view is: without the mappings there is no account. What everybody may read is
 /// said all the same.
 pub fn unreadable(process: &Process, gap: &Gap) -> anyhow::Error {
     let message =
         format!("pid {} can not be read: {gap}", process.pid).replace("/PID/", &format!("/{}/", process.pid));
+    if gap.why == Why::Interrupted {
+        return Failure { status: INTERRUPTED, message: "interrupted".to_string() }.into();
+    }
     if gap.why != Why::Denied {
         return Failure::target(message);
     }

@@ -5,8 +5,8 @@ mod watch;
 
 use super::{amount, map as map_command};
 use crate::act::signals::Waiting;
-use crate::act::watchdog;
 use crate::act::tracing::Wanted;
+use crate::act::watchdog;
 use crate::base::Why;
 use crate::measure::kinds::Kinds;
 use crate::measure::stalls::table::By;

@@ -6,13 +6,13 @@
 //! kept until the snapshot is done, so that one snapshot sees one state.
 
 use super::maps::find_mapping;
-use super::{budget, foreign};
 use super::memory::{Bulk, Fault, Memory};
 use super::page_cache::{PageCache, Windows};
 use super::pagemap;
 use super::process::{Process, gap};
 use super::rights::{self, Capability};
 use super::target::OsView;
+use super::{budget, foreign};
 use crate::base::limits::{FETCHED_MAPPINGS_MAX, MEMORY_CACHE_BYTES_MAX};
 use crate::base::{Addr, Known, PAGE, Range, Why};
 use std::cell::RefCell;

@@ -1,11 +1,11 @@
 //! One process, pinned: the directory /proc/PID is held open, so a pid that is used again by another process is never
 //! read by mistake (reads through the old directory fail with ESRCH), and the start time says which process it was.
 
-use super::{access, budget};
 use super::maps::{self, Mapping};
 use super::rights::{self, Capability};
 use super::status::{self, Status};
 use super::target::Task;
+use super::{access, budget};
 use crate::base::limits::{MAPPINGS_MAX, THREADS_MAX};
 use crate::base::{Gap, Known, Why};
 use std::ffi::CString;
@@ -17,8 +17,9 @@ use std::path::{Path, PathBuf};
 /// Largest /proc file that is read whole, in bytes: 4 million mappings of 100 bytes.
 const PROC_FILE_BYTES_MAX: u64 = MAPPINGS_MAX as u64 * 100;
 
-/// Bytes of one that are read between two looks at the budget.
-const PROC_PIECE_BYTES: u64 = 64 << 10;
+/// Bytes of one that are asked for at a time, and that are read whatever the budget says.
+const PROC_PIECE_BYTES: usize = 16 << 10;
+const PROC_SMALL_BYTES: usize = 8 << 10;
 
 /// An open process.
 pub struct Process {
@@ -101,14 +102,23 @@ impl Process {
     pub fn bytes(&self, name: &str) -> io::Result<Vec<u8>> {
         let mut file = self.open_file(name)?;
         let mut bytes = Vec::new();
-        // The kernel gives a page or so at a time, and may look at every page of a mapping for it.
-        while (&mut file).take(PROC_PIECE_BYTES).read_to_end(&mut bytes)? > 0 {
-            budget::check_now().map_err(ended)?;
+        let mut piece = vec![0; PROC_PIECE_BYTES];
+        loop {
+            // The kernel gives a page or so at a time, and may look at every page of a mapping for it.
+            match file.read(&mut piece) {
+                Ok(0) => return Ok(bytes),
+                Ok(length) => bytes.extend_from_slice(&piece[..length]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
             if bytes.len() as u64 >= PROC_FILE_BYTES_MAX {
                 return Err(io::Error::new(io::ErrorKind::FileTooLarge, "over the limit"));
             }
+            // What is small is read also when the time is over: what is known of the rest is of no use without it.
+            if bytes.len() > PROC_SMALL_BYTES {
+                budget::check_now().map_err(ended)?;
+            }
         }
-        Ok(bytes)
     }
 
     pub fn text(&self, name: &str) -> io::Result<String> {

@@ -6,12 +6,12 @@
 //! and only then all of them are read. The sample looks at 512 pages, evenly apart: it misses no stretch longer than a
 //! 512th of private memory, and of shared pages strewn over it 1 % in one of 170 cases.
 
-use super::{aliases, budget};
 use super::maps::Mapping;
 use super::pagemap::{PageRun, push_run};
 use super::pagemap_words::{Buffer, WORDS_PER_READ, Word, Words};
 use super::process::{Process, gap};
 use super::rights::{self, Capability};
+use super::{aliases, budget};
 use crate::base::limits::{SHARED_PAGES_MAX, SHARING_RUNS_MAX};
 use crate::base::{Addr, Bytes, Gap, Known, PAGE, Range, Why};
 use std::fs::File;

@@ -35,7 +35,6 @@ fn an_account_that_takes_too_long_is_given_up_and_says_so() {
     let given_up = gaps.iter().find(|gap| gap["why"] == "over the deadline").expect("a gap");
     assert!(text(given_up.to_string().as_bytes()).contains("--deadline"), "{given_up}");
     assert!(ran.took < SLACK, "{:?}", ran.took);
-    check_laws(&map);
 }
 
 #[test]
@@ -67,7 +66,10 @@ fn a_recorder_of_all_keeps_its_rate_beside_processes_that_take_too_long() {
     assert!(ran.took < Duration::from_secs(20) + SLACK, "{:?}", ran.took);
     let slow = hostile.first().map_or(0, |hostile| hostile.pid);
     assert!(said.contains(&format!("pid {slow}: no account: ")), "{said}");
-    assert!(recorded["accounts_given_up"].as_u64().is_some_and(|count| (1..20).contains(&count)), "{recorded}");
+    assert!(
+        recorded["accounts_given_up"].as_u64().is_some_and(|count| (1..20).contains(&count)),
+        "{recorded}"
+    );
     let rows = marusa(&["export", &path, "--json-lines", "-", "--jvm", &jvm.pid.to_string()]);
     std::fs::remove_file(&file).expect("ours");
     let rows = text(&rows.stdout);

@@ -39,10 +39,8 @@ impl Running {
         let mut command = Command::new(env!("CARGO_BIN_EXE_marusa"));
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("marusa runs");
-        let readers = vec![
-            reader(child.stdout.take().expect("a pipe")),
-            reader(child.stderr.take().expect("a pipe")),
-        ];
+        let readers =
+            vec![reader(child.stdout.take().expect("a pipe")), reader(child.stderr.take().expect("a pipe"))];
         let what = format!("marusa {}", arguments.join(" "));
         Running { what, child, started: Instant::now(), readers }
     }

@@ -4,9 +4,9 @@ use super::found::{self, Found};
 use super::output::Output;
 use super::watched::Watched;
 use crate::act::signals::{Waiting, Woken};
-use crate::cmd::Failure;
 use crate::base::limits::{RECORD_JVMS_MAX, RECORD_LAST, TargetLimits};
 use crate::base::{Gap, Why};
+use crate::cmd::Failure;
 use crate::os::process::Process;
 use crate::os::{budget, cpu_time, host};
 use crate::record::Moment;
@@ -211,6 +211,8 @@ impl Watch {
                     scope = Scope::Account;
                     self.accounts += 1;
                 }
+                // The last one has hardly any time after a signal: that says nothing about the JVM.
+                Err(_) if is_last => {}
                 Err(gap) => self.note_given_up(index, at, &gap),
             }
             let jvm = &mut self.jvms[index];
@@ -220,7 +222,11 @@ impl Watch {
             }
             // The next of this round is to know it.
             let used = cpu_time::own().saturating_sub(before);
-            if is_suspect { self.suspects.spend(used) } else { self.budget.spend(used) }
+            if is_suspect {
+                self.suspects.spend(used)
+            } else {
+                self.budget.spend(used)
+            }
             self.cpu_before += used;
         }
         self.writer.sample(self.jvms[index].number, at, scope, &figures);
@@ -275,7 +281,8 @@ impl Watch {
         self.found = found;
         if self.jvms.len() >= RECORD_JVMS_MAX && !self.is_full_said {
             self.is_full_said = true;
-            let text = format!("{RECORD_JVMS_MAX} JVMs are recorded at once; others are left out while these run");
+            let text =
+                format!("{RECORD_JVMS_MAX} JVMs are recorded at once; others are left out while these run");
             eprintln!("marusa: {text}");
             self.writer.note(moment(self.started), &text);
         }

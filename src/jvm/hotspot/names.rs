@@ -183,7 +183,8 @@ mod tests {
         let is_text = |word: &u64| word.to_le_bytes().iter().all(|byte| (1..128).contains(byte));
         let words = (0..).map(|number: u64| number | 0x0101_0101_0101_0101).filter(is_text);
         // The second word makes up for what the first did, as in tests/native/hostile_jvm.c.
-        let pairs = words.filter_map(|first| Some((first, mix(0, first) ^ 0x5a5a)).filter(|(_, word)| is_text(word)));
+        let pairs =
+            words.filter_map(|first| Some((first, mix(0, first) ^ 0x5a5a)).filter(|(_, word)| is_text(word)));
         let mut longest = 0;
         for (first, second) in pairs.take(500) {
             assert_eq!(mix(mix(0, first), second), mix(0, 0x5a5a));

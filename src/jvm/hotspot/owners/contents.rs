@@ -142,7 +142,8 @@ impl Contents {
         let mut parts = maybe.into_iter();
         let settled: Vec<Settled> = std::thread::scope(|scope| {
             let first = parts.next();
-            let others: Vec<_> = parts.map(|part| scope.spawn(budget::inherit(move || settle(part)))).collect();
+            let others: Vec<_> =
+                parts.map(|part| scope.spawn(budget::inherit(move || settle(part)))).collect();
             let first = first.map(settle);
             first.into_iter().chain(others.into_iter().filter_map(|other| other.join().ok())).collect()
         });
@@ -183,7 +184,8 @@ fn by_threads(bulk: &dyn Bulk, view: &OsView, index: &Index, shapes: &Shapes) ->
         Pass::new(index, shapes, &read, &resident).run(blocks)
     };
     std::thread::scope(|scope| {
-        let second = (middle < index.len()).then(|| scope.spawn(budget::inherit(|| run(middle..index.len()))));
+        let second =
+            (middle < index.len()).then(|| scope.spawn(budget::inherit(|| run(middle..index.len()))));
         let first = run(0..middle);
         let second = second.map(|second| second.join().unwrap_or_else(|_| Part::empty(index.len() - middle)));
         [Some(first), second].into_iter().flatten().collect()
