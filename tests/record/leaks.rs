@@ -1,6 +1,6 @@
-//! Eight programs that leak in eight ways, and three that do not, recorded together: the headline of `leak` at each cut of the recording
-//! names what leaks, or nothing. With `MARUSA_LONG_TESTS=1` as users would see it, at every minute from 2 to 20; else the programs leak
-//! ten times as fast, and all cuts are too early for a verdict.
+//! Eight programs that leak in eight ways, and three that do not, recorded together: whenever one asks, the headline of `leak` names what
+//! leaks, or nothing. With `MARUSA_LONG_TESTS=1` as users would see it, at every minute from 2 to 20, with the verdicts; else the
+//! programs leak faster, it is asked every few seconds until each leak was named, and no verdict is due yet.
 
 use super::*;
 use std::collections::BTreeSet;
@@ -12,10 +12,12 @@ struct Program {
     leaks: &'static [&'static str],
     /// Named by the end.
     is_certain: bool,
+    /// By this factor in the short test.
+    faster: u64,
 }
 
 const fn leak(arguments: &'static str, leaks: &'static [&'static str]) -> Program {
-    Program { arguments, jvm: "-Xmx512m -XX:+UseSerialGC", leaks, is_certain: true }
+    Program { arguments, jvm: "-Xmx512m -XX:+UseSerialGC", leaks, is_certain: true, faster: 8 }
 }
 
 /// Where an account counts malloc's blocks depends on what the JVM's symbols and Native Memory Tracking say of their owners.
@@ -23,7 +25,8 @@ const MALLOC: &[&str] = &["jvm_work", "native_library", "direct_buffers", "unatt
 
 fn programs() -> [Program; 11] {
     [
-        leak("kind=loader rate=300k/s", &["class_metadata"]),
+        // Loaders that come too fast cannot be walked.
+        Program { faster: 2, ..leak("kind=loader rate=300k/s", &["class_metadata"]) },
         Program {
             jvm: "-Xmx500m -XX:+UseSerialGC -XX:MinHeapFreeRatio=5 -XX:MaxHeapFreeRatio=10",
             // Until whole collections were seen, nobody knows.
@@ -47,21 +50,26 @@ fn programs() -> [Program; 11] {
     ]
 }
 
-/// How the recording is made and asked.
+/// How long is asked, and how often.
 struct Length {
-    seconds: u64,
-    faster: u64,
-    cuts: Vec<u64>,
-    /// From this cut on, each leak that is certain has its verdict.
-    known_by: u64,
+    is_long: bool,
+    ask_every: Duration,
+    end: Duration,
+    /// From here on, each leak that is certain has its verdict.
+    known_by: Duration,
 }
 
 fn length() -> Length {
-    if std::env::var_os("MARUSA_LONG_TESTS").is_some() {
-        let cuts = (2..=20).map(|minute| minute * 60).collect();
-        return Length { seconds: 1215, faster: 1, cuts, known_by: 15 * 60 };
+    let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
+    match std::env::var_os("MARUSA_LONG_TESTS") {
+        Some(_) => Length { is_long: true, ask_every: minutes(1), end: minutes(20), known_by: minutes(15) },
+        None => Length {
+            is_long: false,
+            ask_every: Duration::from_secs(8),
+            end: minutes(3),
+            known_by: minutes(4),
+        },
     }
-    Length { seconds: 100, faster: 10, cuts: vec![30, 45, 60, 75, 90, 100], known_by: u64::MAX }
 }
 
 /// "rate=200k/s" times a factor.
@@ -84,57 +92,68 @@ fn named(jvm: &Value) -> Option<(bool, String)> {
     Some((headline["kind"] == "grows", name))
 }
 
+/// What one answer got wrong, of each program; those that it names rightly are added to `certain`.
+fn asked(
+    length: &Length,
+    after: Duration,
+    path: &str,
+    jvms: &[Jvm],
+    certain: &mut BTreeSet<&str>,
+) -> Vec<String> {
+    let leak = marusa(&["leak", path, "--json"]);
+    assert!(leak.status.success(), "{}", text(&leak.stderr));
+    let leak: Value = serde_json::from_slice(&leak.stdout).expect("JSON");
+    let all = leak["jvms"].as_array().expect("a list");
+    let mut wrong = Vec::new();
+    for (program, jvm) in programs().iter().zip(jvms) {
+        let Some(judged) = all.iter().find(|judged| judged["process"]["pid"] == jvm.pid) else { continue };
+        let said = format!("{:>4} s  {:<34} {}", after.as_secs(), program.arguments, judged["answer"]);
+        println!("{said}");
+        let named = named(judged);
+        let is_right = match &named {
+            Some((_, name)) if program.leaks.contains(&name.as_str()) => {
+                certain.insert(program.arguments);
+                true
+            }
+            // What grew by how much is true whatever comes. But of a leak it must be the leak.
+            Some((is_verdict, _)) => !is_verdict && program.leaks.is_empty(),
+            None => true,
+        };
+        let is_known = named.is_some_and(|(is_verdict, _)| is_verdict) || !program.is_certain;
+        if !is_right || after >= length.known_by && !is_known {
+            wrong.push(said);
+        }
+    }
+    wrong
+}
+
 #[test]
 fn eight_leaks_recorded_together_are_named_or_nothing_is() {
     let Some(java) = java("17") else { return };
-    let folder = Folder::new("leaks");
-    let length = length();
+    let (folder, length) = (Folder::new("leaks"), length());
+    let start = |program: &Program| {
+        let options: Vec<&str> = program.jvm.split(' ').collect();
+        let words = arguments(program, if length.is_long { 1 } else { program.faster }, &folder);
+        Jvm::start(&java, &options, &words.iter().map(String::as_str).collect::<Vec<_>>())
+    };
     let programs = programs();
-    let jvms: Vec<Jvm> = programs
-        .iter()
-        .map(|program| {
-            let options: Vec<&str> = program.jvm.split(' ').collect();
-            let words = arguments(program, length.faster, &folder);
-            Jvm::start(&java, &options, &words.iter().map(String::as_str).collect::<Vec<_>>())
-        })
-        .collect();
+    let jvms: Vec<Jvm> = programs.iter().map(start).collect();
     let path = folder.file("all.marusa");
-    let seconds = format!("{}s", length.seconds);
-    let mut recorder = Recorder::start(&["--all", "-o", &path, "--for", &seconds, "--cpu", "60"]);
-    while recorder.0.try_wait().expect("ours").is_none() {
-        std::thread::sleep(Duration::from_millis(200));
+    let recorder = Recorder::start(&["--all", "-o", &path, "--cpu", "60"]);
+    let started = Instant::now();
+    let leaks = programs.iter().filter(|program| program.is_certain).count();
+    let (mut certain, mut wrong) = (BTreeSet::new(), Vec::new());
+    let mut next = if length.is_long { Duration::from_secs(120) } else { length.ask_every };
+    while next <= length.end && (length.is_long || certain.len() < leaks) {
+        std::thread::sleep(next.saturating_sub(started.elapsed()));
+        wrong.extend(asked(&length, next, &path, &jvms, &mut certain));
+        next = (next + length.ask_every).max(started.elapsed());
     }
-    assert!(recorder.wait().status.success());
-    let mut certain = BTreeSet::new();
-    let mut wrong = Vec::new();
-    for cut in &length.cuts {
-        let leak = marusa(&["leak", &path, "--to", &format!("+{cut}s"), "--json"]);
-        assert!(leak.status.success(), "{}", text(&leak.stderr));
-        let leak: Value = serde_json::from_slice(&leak.stdout).expect("JSON");
-        for (program, jvm) in programs.iter().zip(&jvms) {
-            let all = leak["jvms"].as_array().expect("a list");
-            let Some(judged) = all.iter().find(|judged| judged["process"]["pid"] == jvm.pid) else {
-                continue;
-            };
-            println!("{cut:>5} s  {:<40} {}", program.arguments, judged["answer"]);
-            let is_right = match named(judged) {
-                Some((_, name)) if program.leaks.contains(&name.as_str()) => {
-                    certain.insert(program.arguments);
-                    true
-                }
-                // It has grown by so much: true, whatever comes. Of a leak it must be the leak.
-                Some((is_verdict, _)) => !is_verdict && program.leaks.is_empty(),
-                None => true,
-            };
-            let is_known = matches!(named(judged), Some((true, _))) || !program.is_certain;
-            if !is_right || *cut >= length.known_by && !is_known {
-                wrong.push(format!("{cut} s, {}: {}", program.arguments, judged["answer"]));
-            }
-        }
-    }
+    assert!(recorder.stop().status.success());
+    let is_named = |program: &&Program| certain.contains(program.arguments);
     let missing: Vec<&str> = programs
         .iter()
-        .filter(|program| program.is_certain && !certain.contains(program.arguments))
+        .filter(|program| program.is_certain && !is_named(program))
         .map(|program| program.arguments)
         .collect();
     assert!(wrong.is_empty() && missing.is_empty(), "wrong:\n{}\nnever named: {missing:?}", wrong.join("\n"));
