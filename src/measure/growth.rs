@@ -1,5 +1,5 @@
-//! Leak or not: whether an area of memory grows without bound, grows towards a known bound, levels off, or cannot be judged yet. Pure:
-//! from a series of moments and bytes.
+//! Leak or not: whether an area of memory grows without bound, grows towards a known bound, levels off, or cannot be judged
+//! yet. Pure: from a series of moments and bytes.
 //!
 //! A straight line through such a series is noise: a collector makes a sawtooth, a program that starts warms up, caches fill in one
 //! step, accounts come seldom and irregularly. So the series is first reduced to its floor, the minima of windows longer than a

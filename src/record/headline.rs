@@ -1,5 +1,6 @@
-//! The answer of `leak` in one sentence, as data: only what will stand when more is recorded. What grows fastest comes first. As long as
-//! there is no verdict on it, nothing slower is blamed: what it grew by and the time that took are true whatever comes.
+//! The answer of `leak` in one sentence, as data: only what will stand when more is recorded. What grows fastest comes first.
+//! As long as there is no verdict on it, nothing slower is blamed: what it grew by and the time that took are true whatever
+//! comes.
 
 use super::leaks::{Row, What};
 use crate::map::Area;

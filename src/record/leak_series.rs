@@ -1,5 +1,6 @@
-//! The figures of a recording as they were really read. A recording carries each figure on until it changes, so a figure at a moment may
-//! be minutes old; here a series has one point for each reading, at the time of that reading, and none where nothing was read.
+//! The figures of a recording as they were really read. A recording carries each figure on until it changes, so a figure at a
+//! moment may be minutes old; here a series has one point for each reading, at the time of that reading, and none where nothing
+//! was read.
 
 use super::history::History;
 use super::key::{Key, Measure, Subject};

@@ -31,8 +31,8 @@ pub struct Row {
 /// Parts smaller than this are crumbs.
 const PART_BYTES_MIN: u64 = 1 << 20;
 
-/// Areas that cannot exceed their address space unless that grows. In others, resident bytes come and go within address space that says
-/// nothing of a bound: arenas of malloc, nodes of metaspace.
+/// Areas that cannot exceed their address space unless that grows. In others, resident bytes come and go within address space
+/// that says nothing of a bound: arenas of malloc, nodes of metaspace.
 const BOUNDED: [Area; 8] = [
     Area::JavaHeap,
     Area::Gc,
@@ -44,8 +44,8 @@ const BOUNDED: [Area; 8] = [
     Area::MappedFile,
 ];
 
-/// All but the heap, the heap after collections, each area, and with `parts` each part of a mebibyte and more; what grows comes first,
-/// the fastest at the top. `from_seconds`, `to_seconds`: since the JVM's first moment.
+/// All but the heap, the heap after collections, each area, and with `parts` each part of a mebibyte and more; what grows comes
+/// first, the fastest at the top. `from_seconds`, `to_seconds`: since the JVM's first moment.
 pub fn judge(history: &History, from_seconds: f64, to_seconds: f64, parts: bool) -> Vec<Row> {
     let is_within = |at: usize| (from_seconds..=to_seconds).contains(&history.seconds(at));
     let accounts = Accounts::of(history, is_within);

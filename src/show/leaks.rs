@@ -1,5 +1,5 @@
-//! Leak or not, in words: first what grows without bound or towards its bound, then what cannot be judged yet and when it can, then what
-//! levels off.
+//! Leak or not, in words: first what grows without bound or towards its bound, then what cannot be judged yet and when it can,
+//! then what levels off.
 
 use super::units::{human, human_signed, shorten, wrapped};
 use super::width::width;

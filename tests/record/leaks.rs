@@ -1,6 +1,6 @@
-//! Eight programs that leak in eight ways, and three that do not, recorded together: whenever one asks, the headline of `leak` names what
-//! leaks, or nothing. With `MARUSA_LONG_TESTS=1` as users would see it, at every minute from 2 to 20, with the verdicts; else the
-//! programs leak faster, it is asked every few seconds until each leak was named, and no verdict is due yet.
+//! Eight programs that leak in eight ways, and three that do not, recorded together: whenever one asks, the headline of `leak`
+//! names what leaks, or nothing. With `MARUSA_LONG_TESTS=1` as users would see it, at every minute from 2 to 20, with the
+//! verdicts; else the programs leak faster, it is asked every few seconds until each leak was named, and no verdict is due yet.
 
 use super::*;
 use std::collections::BTreeSet;
@@ -72,7 +72,7 @@ fn length() -> Length {
     }
 }
 
-/// "rate=200k/s" times a factor.
+/// The arguments of a program, with "rate=200k/s" times a factor.
 fn arguments(program: &Program, faster: u64, folder: &Folder) -> Vec<String> {
     let of = |word: &str| match word.strip_prefix("rate=").and_then(|rate| rate.strip_suffix("k/s")) {
         Some(rate) => format!("rate={}k/s", rate.parse::<u64>().expect("a number") * faster),
@@ -92,7 +92,7 @@ fn named(jvm: &Value) -> Option<(bool, String)> {
     Some((headline["kind"] == "grows", name))
 }
 
-/// What one answer got wrong, of each program; those that it names rightly are added to `certain`.
+/// Asks once: what is wrong, per program. The programs that are named correctly are added to `certain`.
 fn asked(
     length: &Length,
     after: Duration,
@@ -115,7 +115,7 @@ fn asked(
                 certain.insert(program.arguments);
                 true
             }
-            // What grew by how much is true whatever comes. But of a leak it must be the leak.
+            // By how much something grew is true whatever comes, but with a leak it must be the leak.
             Some((is_verdict, _)) => !is_verdict && program.leaks.is_empty(),
             None => true,
         };

@@ -1,5 +1,6 @@
-//! A verdict of growth holds while the growth goes on. A rate that varies, or a step on top of a leak, looks like a change of regime:
-//! the time since then is short, and without this module a leak that was known at minute 8 would be unknown again at minute 12.
+//! A verdict of growth holds while the growth goes on. A rate that varies, or a step on top of a leak, looks like a change of
+//! regime: the time since then is short, and without this module a leak that was known at minute 8 would be unknown again at
+//! minute 12.
 
 use super::decide::SECONDS_MIN;
 use super::regime::Tail;

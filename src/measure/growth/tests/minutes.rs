@@ -1,5 +1,5 @@
-//! Histories of twenty minutes, each judged at every minute from 2 to 20 as a user would who cannot wait: what is said must be right or
-//! "cannot tell yet" each time, and right by the minute that the history states.
+//! Histories of twenty minutes, each judged at every minute from 2 to 20 as a user would who cannot wait: what is said must be
+//! right or "cannot tell yet" each time, and right by the minute that the history states.
 
 use super::*;
 use crate::base::Bytes;
