@@ -1,4 +1,4 @@
-//! `marusa leak FILE`: what of a recording grows without bound, what levels off, and what can not be told yet.
+//! `marusa leak FILE`: what grows without bound in a recording, what levels off, and what cannot be judged yet.
 
 use super::Failure;
 use super::diff::{moment, source};
@@ -19,13 +19,13 @@ pub struct LeakArgs {
     /// From when on: +10m, -1h (before the end), 14:00, 2026-11-21T14:00:00Z; the warm-up is left out by itself
     #[arg(long, value_name = "TIME", value_parser = moment::parse, allow_hyphen_values = true)]
     from: Option<moment::When>,
-    /// Until when
+    /// Until when: the answer as it was at that time
     #[arg(long, value_name = "TIME", value_parser = moment::parse, allow_hyphen_values = true)]
     to: Option<moment::When>,
-    /// The parts of areas, too
+    /// Also the parts of areas
     #[arg(long)]
     parts: bool,
-    /// Exit status 1 where something grows without bound
+    /// Exit status 1 where something grows without bound, or the live bytes of the heap grow towards its maximum
     #[arg(long)]
     fail_if_grows: bool,
     /// Machine-readable, schema marusa/leak/1
@@ -56,9 +56,14 @@ pub fn run(args: &LeakArgs) -> anyhow::Result<u8> {
         false => show::text(&mut out, &judged)?,
     }
     out.flush()?;
-    let grows =
-        judged.iter().flat_map(|(_, rows)| rows).any(|row| row.growth.verdict == Verdict::GrowsWithoutBound);
-    Ok(u8::from(args.fail_if_grows && grows))
+    let leaks = judged.iter().flat_map(|(_, rows)| rows).any(is_leak);
+    Ok(u8::from(args.fail_if_grows && leaks))
+}
+
+/// Live bytes of the heap that grow end in an OutOfMemoryError, though the heap has a bound.
+fn is_leak(row: &leaks::Row) -> bool {
+    let is_live_heap = row.what == leaks::What::HeapInUse && row.growth.verdict == Verdict::GrowsToBound;
+    row.growth.verdict == Verdict::GrowsWithoutBound || is_live_heap
 }
 
 /// One that has no account has no moment either, and nothing that could be judged.

@@ -1,13 +1,15 @@
-//! A leak or not: whether an area of memory grows without bound, levels off, or can not be told yet. Pure: from a series of
-//! moments and bytes.
+//! Leak or not: whether an area of memory grows without bound, grows towards a known bound, levels off, or cannot be judged
+//! yet. Pure: from a series of moments and bytes.
 //!
-//! A straight line through such a series is noise: a collector makes saw-teeth, a program that starts warms up, caches fill
-//! in one step. So the series is made a floor first, the minima of stretches that are longer than a tooth (`floor`); what
-//! lies before the last change of the floor's ways is warm-up and is left out (`regime`); what is left is asked for a trend
-//! by Mann and Kendall's test, with the correction of Hamed and Rao for neighbours that are alike, and for its rate by Sen's
-//! slope (`trend`). A rate that becomes less is no growth without bound, and a few steps are none either.
+//! A straight line through such a series is noise: a collector makes a sawtooth, a program that starts warms up, caches fill in one
+//! step, accounts come seldom and irregularly. So the series is first reduced to its floor, the minima of windows longer than a
+//! tooth (`floor`). What lies before the last change of regime is warm-up and is left out (`regime`). The rest is tested for a
+//! trend with the Mann-Kendall test, corrected for autocorrelation by Hamed and Rao, and its rate is Sen's slope (`trend`).
+//! `decide` has the rules for a verdict, and `hold` keeps a verdict that was reached while the growth goes on.
 
+mod decide;
 mod floor;
+mod hold;
 mod regime;
 #[cfg(test)]
 mod tests;
@@ -19,14 +21,14 @@ use regime::Tail;
 use serde::Serialize;
 use trend::Trend;
 
-/// One moment.
+/// A figure and when it was read.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
     pub seconds: f64,
     pub bytes: f64,
 }
 
-/// Bytes an hour, and the interval that holds the true rate in 95 of 100 cases.
+/// Bytes per hour, with the 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Rate {
     pub bytes_per_hour: f64,
@@ -38,23 +40,27 @@ pub struct Rate {
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     GrowsWithoutBound,
+    /// It grows steadily, but cannot exceed a bound that is known, such as the maximum of a heap.
+    GrowsToBound,
     LevelsOff,
     CannotTellYet,
 }
 
-/// Why it is not told yet.
+/// Why there is no verdict yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Doubt {
-    /// Too few moments, or too short since the warm-up or the last step.
+    /// Too few figures, or too short since the warm-up or the last step.
     TooShort,
-    /// A collector's floor is known only after it collected.
+    /// The floor of a heap is known only after a collection.
     NoCollectionSeen,
-    /// It may be chance.
+    /// The change may be chance.
     Noise,
-    /// It grows, ever more slowly.
+    /// It grows, but more and more slowly.
     StillSlowing,
-    /// It grew, but hardly.
+    /// Few steps make most of the growth.
+    Steps,
+    /// It grew, but little.
     HardlyAny,
 }
 
@@ -63,148 +69,109 @@ impl Doubt {
         match self {
             Doubt::TooShort => "too short since the warm-up or the last step",
             Doubt::NoCollectionSeen => {
-                "no collection was seen that gave memory back, so its floor is not known"
+                "no collection of the whole heap has been seen, so its floor is unknown"
             }
-            Doubt::Noise => "what it moves may be chance",
-            Doubt::StillSlowing => "it grows, ever more slowly",
-            Doubt::HardlyAny => "it grew, but hardly",
+            Doubt::Noise => "the change may be chance",
+            Doubt::StillSlowing => "it grows, but more and more slowly",
+            Doubt::Steps => "it grew in a few steps",
+            Doubt::HardlyAny => "it grew, but little",
         }
     }
 }
 
-/// What a series says.
+/// The judgement on a series.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Growth {
     pub verdict: Verdict,
     pub doubt: Option<Doubt>,
-    /// Minutes more of recording, by which it can probably be told; `None` where it is told, or nobody can say.
+    /// Minutes of recording that are probably still needed; `None` where the verdict is given, or the time cannot be estimated.
     pub needs_minutes: Option<f64>,
-    /// Of what is left when the warm-up is left out.
+    /// Since the warm-up.
     pub rate: Option<Rate>,
     /// The floor at the end.
     pub level_bytes: Bytes,
-    /// Before it was warm-up.
+    /// What comes before is warm-up.
     pub steady_from_seconds: f64,
-    /// How long was looked at since then.
+    /// The time observed since then.
     pub steady_seconds: f64,
+    /// From the first floor to the last, warm-up included.
+    pub grown_bytes: i64,
+    pub grown_seconds: f64,
+    /// Whether it grew by too little to matter (`decide::small`), warm-up included.
+    pub is_small: bool,
+    /// What it cannot exceed.
+    pub bound_bytes: Option<Bytes>,
 }
 
-/// What is known of the series beside its figures.
+/// What is known of the series besides its figures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Nature {
-    /// It rises until somebody cleans up, as a heap: a rise without a fall says nothing.
+    /// It rises until something cleans up, like a heap: a rise without a fall says nothing.
     pub is_collected: bool,
+    /// Each figure is a floor, as the live bytes after a collection of the whole heap.
+    pub is_floor: bool,
+    /// The resident bytes of the whole process: growth that is small next to them does not matter.
+    pub process_bytes: Bytes,
+    /// What the figure cannot exceed.
+    pub bound_bytes: Option<Bytes>,
 }
 
-const DAY: f64 = 86_400.0;
-/// Fewer stretches are no series: Mann and Kendall's test needs some ten (Hamed and Rao used 10 and more).
-const STRETCHES_MIN: usize = 12;
-/// One in a thousand, one side: there are some fifteen areas, and a false alarm is worse than a late one.
-const SIGNIFICANT: f64 = 3.09;
-/// Below it nothing points upwards.
-const NO_SIGN: f64 = 1.0;
-/// What may still be added a day, as a share of the level, or in bytes where there is little, to say that it levels off.
-const ALLOWED_SHARE: f64 = 0.20;
-const ALLOWED_BYTES: f64 = 8.0 * 1024.0 * 1024.0;
-/// A rate of at least so much a day is growth that matters.
-const MATTERS_SHARE: f64 = 0.02;
-const MATTERS_BYTES: f64 = 2.0 * 1024.0 * 1024.0;
-/// And it must have been seen: so much since the warm-up.
-const SEEN_SHARE: f64 = 0.002;
-const SEEN_BYTES: f64 = 512.0 * 1024.0;
-/// And it must be more than what comes and goes: so many deviations of what the slope leaves. Noise that wanders slowly has
-/// trends of its own for a while, but they stay within its spread.
-const SPREADS: f64 = 5.0;
-/// A step is cut off, and what is behind it looked at, so often at most.
-const CUTS_MAX: usize = 4;
-
-/// Judges a series; moments in the order of time. Those that are no numbers are left out.
+/// Judges a series in the order of time. Points that are not finite are left out.
 pub fn judge(points: &[Point], nature: Nature) -> Growth {
     let points: Vec<Point> =
         points.iter().copied().filter(|point| point.seconds.is_finite() && point.bytes.is_finite()).collect();
-    let Some(floor) = floor::of(&points) else { return short(&points, None) };
-    if nature.is_collected && floor.falls < 2 && floor.rises() {
-        return Growth { doubt: Some(Doubt::NoCollectionSeen), ..short(&points, Some(&floor)) };
+    let mut growth = now(&points, nature);
+    if growth.verdict == Verdict::CannotTellYet {
+        growth = hold::earlier(&points, nature, &growth).unwrap_or(growth);
     }
-    if floor.points.len() < STRETCHES_MIN {
-        return short(&points, Some(&floor));
+    if growth.verdict == Verdict::GrowsWithoutBound && nature.bound_bytes.is_some() {
+        growth.verdict = Verdict::GrowsToBound;
     }
-    let mut tail = regime::after_warm_up(&floor.points);
-    for _ in 0..CUTS_MAX {
-        let Some(later) = regime::after_steps(tail) else { break };
-        tail = later;
-    }
-    of_tail(tail, &floor)
+    growth
 }
 
-fn of_tail(tail: Tail, floor: &Floor) -> Growth {
+/// The judgement by all points, without regard to earlier ones.
+fn now(points: &[Point], nature: Nature) -> Growth {
+    let Some(floor) = floor::of(points, nature.is_floor) else { return short(points, None, nature) };
+    if nature.is_collected && floor.falls < 2 && floor.rises() {
+        return Growth {
+            doubt: Some(Doubt::NoCollectionSeen),
+            needs_minutes: None,
+            ..short(points, Some(&floor), nature)
+        };
+    }
+    if floor.points.len() < decide::FIGURES_MIN {
+        return short(points, Some(&floor), nature);
+    }
+    of_tail(regime::after_warm_up_and_steps(&floor.points), &floor, nature)
+}
+
+fn of_tail(tail: Tail, floor: &Floor, nature: Nature) -> Growth {
     let mut growth = Growth {
         verdict: Verdict::CannotTellYet,
         doubt: Some(Doubt::TooShort),
         needs_minutes: None,
-        rate: None,
+        rate: trend::of(tail).as_ref().map(rate),
         level_bytes: level(tail),
-        steady_from_seconds: tail[0].seconds - floor.stretch_seconds / 2.0,
-        steady_seconds: tail.len() as f64 * floor.stretch_seconds,
+        steady_from_seconds: tail[0].seconds,
+        steady_seconds: tail[tail.len() - 1].seconds - tail[0].seconds,
+        ..grown(&floor.points, nature)
     };
-    let Some(trend) = trend::of(tail).filter(|_| tail.len() >= STRETCHES_MIN) else {
-        let missing = STRETCHES_MIN.saturating_sub(tail.len()).max(1);
-        growth.needs_minutes = Some(missing as f64 * floor.stretch_seconds / 60.0);
+    let missing = decide::missing_seconds(tail, floor.window_seconds);
+    let Some(trend) = trend::of(tail).filter(|_| missing <= 0.0) else {
+        growth.needs_minutes = Some(missing.max(floor.window_seconds) / 60.0);
         return growth;
     };
-    growth.rate = Some(rate(&trend));
     let before = &floor.points[..floor.points.len() - tail.len()];
-    let (verdict, doubt, factor) = decide(&trend, before, tail, growth.level_bytes as f64);
-    growth.verdict = verdict;
-    growth.doubt = doubt;
-    growth.needs_minutes = factor.map(|factor| {
-        // No less than one stretch more: a minute that changes nothing helps nobody.
+    let decision = decide::decide(&trend, before, tail, nature);
+    growth.verdict = decision.verdict;
+    growth.doubt = decision.doubt;
+    growth.needs_minutes = decision.longer.map(|factor| {
+        // At least one more window: a minute that changes nothing helps nobody.
         let more = growth.steady_seconds * (factor - 1.0);
-        more.max(floor.stretch_seconds) / 60.0
+        more.max(floor.window_seconds) / 60.0
     });
     growth
-}
-
-/// The verdict, why it is none, and by what the time that was looked at must grow until there probably is one.
-fn decide(trend: &Trend, before: Tail, tail: Tail, level: f64) -> (Verdict, Option<Doubt>, Option<f64>) {
-    let allowed = (level * ALLOWED_SHARE).max(ALLOWED_BYTES) / DAY;
-    let matters = (level * MATTERS_SHARE).max(MATTERS_BYTES) / DAY;
-    let seconds = tail[tail.len() - 1].seconds - tail[0].seconds;
-    let levels_off = (Verdict::LevelsOff, None, None);
-    let doubt = |doubt, factor: f64| (Verdict::CannotTellYet, Some(doubt), Some(factor));
-    // The doubt of a slope falls with the time looked at to the power of 3/2.
-    let power = |ratio: f64| ratio.max(1.0).powf(2.0 / 3.0);
-    if trend.z < SIGNIFICANT || trend.low <= 0.0 {
-        return match trend.z {
-            z if z < NO_SIGN && trend.high <= allowed => levels_off,
-            z if z < NO_SIGN => doubt(Doubt::Noise, power(trend.high / allowed)),
-            z => doubt(Doubt::Noise, power(1.1 * SIGNIFICANT / z)),
-        };
-    }
-    if trend.high * 4.0 <= allowed {
-        return levels_off;
-    }
-    if let Some(late) = trend::slows(tail) {
-        return match late.z < SIGNIFICANT && late.high <= allowed {
-            true => levels_off,
-            false => doubt(Doubt::StillSlowing, 2.0),
-        };
-    }
-    if trend::was_faster(before, trend, tail.len()) {
-        return doubt(Doubt::StillSlowing, 2.0);
-    }
-    let seen = (level * SEEN_SHARE).max(SEEN_BYTES);
-    if trend.slope * seconds < seen {
-        return doubt(Doubt::HardlyAny, seen / (trend.slope * seconds).max(1.0));
-    }
-    let spreads = trend.slope * seconds / trend.spread.max(1.0);
-    if spreads < SPREADS {
-        return doubt(Doubt::Noise, SPREADS / spreads);
-    }
-    if trend.low >= matters {
-        return (Verdict::GrowsWithoutBound, None, None);
-    }
-    doubt(Doubt::HardlyAny, 1.5)
 }
 
 fn rate(trend: &Trend) -> Rate {
@@ -216,33 +183,46 @@ fn rate(trend: &Trend) -> Rate {
     }
 }
 
-/// The middle of the last floors.
+/// The median of the last floors.
 fn level(tail: Tail) -> Bytes {
     let mut last: Vec<f64> = tail.iter().rev().take(5).map(|point| point.bytes).collect();
     last.sort_by(f64::total_cmp);
     last.get(last.len() / 2).map_or(0, |bytes| bytes.max(0.0) as Bytes)
 }
 
-/// Nothing can be told of so little.
-fn short(points: &[Point], floor: Option<&Floor>) -> Growth {
-    let seconds = points.last().zip(points.first()).map_or(0.0, |(last, first)| last.seconds - first.seconds);
-    let stretch = floor.map(|floor| floor.stretch_seconds);
-    // One figure alone does not say when the next ones come.
-    let apart = (points.len() > 1).then(|| seconds / (points.len() - 1) as f64);
-    let figures = (STRETCHES_MIN * floor::FIGURES_MIN - 1) as f64;
-    let wanted = match (stretch, apart) {
-        (Some(stretch), _) => Some(stretch * STRETCHES_MIN as f64),
-        (None, apart) => apart.map(|apart| (apart * figures).max(floor::SECONDS_MIN)),
-    };
-    // A heap whose first collection is to come: nobody knows when.
-    let missing = wanted.map(|wanted| (wanted - seconds).max(stretch.unwrap_or(0.0)));
+/// What is known of any series: how far it moved since its first figure.
+fn grown(points: &[Point], nature: Nature) -> Growth {
+    let (first, last) = (points.first().copied(), points.last().copied());
+    let ends = first.zip(last);
+    let bytes = ends.map_or(0.0, |(first, last)| last.bytes - first.bytes);
+    let seconds = ends.map_or(0.0, |(first, last)| last.seconds - first.seconds);
     Growth {
         verdict: Verdict::CannotTellYet,
         doubt: Some(Doubt::TooShort),
-        needs_minutes: missing.map(|seconds| seconds / 60.0).filter(|minutes| *minutes > 0.0),
+        needs_minutes: None,
         rate: None,
-        level_bytes: points.last().map_or(0, |point| point.bytes.max(0.0) as Bytes),
-        steady_from_seconds: points.first().map_or(0.0, |point| point.seconds),
+        level_bytes: last.map_or(0, |point| point.bytes.max(0.0) as Bytes),
+        steady_from_seconds: first.map_or(0.0, |point| point.seconds),
         steady_seconds: seconds,
+        grown_bytes: bytes as i64,
+        grown_seconds: seconds,
+        is_small: bytes < decide::small(first.map_or(0.0, |point| point.bytes), seconds, nature),
+        bound_bytes: nature.bound_bytes,
     }
+}
+
+/// The judgement where there are too few figures for any.
+fn short(points: &[Point], floor: Option<&Floor>, nature: Nature) -> Growth {
+    let floors = floor.map_or(points, |floor| &floor.points);
+    let mut growth = grown(floors, nature);
+    growth.rate = trend::of(floors).as_ref().map(rate);
+    let seconds = points.last().zip(points.first()).map_or(0.0, |(last, first)| last.seconds - first.seconds);
+    growth.steady_seconds = seconds;
+    // A single figure does not say when the next ones come.
+    let apart = (points.len() > 1).then(|| seconds / (points.len() - 1) as f64);
+    let window = floor.map(|floor| floor.window_seconds).or(apart);
+    let wanted = window.map(|window| (window * decide::FIGURES_MIN as f64).max(decide::SECONDS_MIN));
+    let missing = wanted.map(|wanted| (wanted - seconds).max(window.unwrap_or(0.0)));
+    growth.needs_minutes = missing.map(|seconds| seconds / 60.0).filter(|minutes| *minutes > 0.0);
+    growth
 }

@@ -86,6 +86,7 @@ pub fn of_counters(counters: &Counters) -> Figures {
         of(Measure::ClassesLoaded, counters.classes_loaded),
         of(Measure::ClassesUnloaded, counters.classes_unloaded),
         of(Measure::Collections, counters.collections),
+        of(Measure::OldCollections, counters.old_collections),
         of(Measure::CollectionTime, counters.collection_time_us),
         of(Measure::JavaThreads, counters.java_threads),
     ]

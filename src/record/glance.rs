@@ -26,6 +26,8 @@ pub struct Counters {
     pub classes_loaded: Option<u64>,
     pub classes_unloaded: Option<u64>,
     pub collections: Option<u64>,
+    /// Those of all collectors except the first, which collects the young generation where there are generations.
+    pub old_collections: Option<u64>,
     pub collection_time_us: Option<u64>,
     pub java_threads: Option<u64>,
 }
@@ -87,6 +89,7 @@ impl Counters {
             classes_loaded: number("java.cls.loadedClasses"),
             classes_unloaded: number("java.cls.unloadedClasses"),
             collections: sum(&mut collectors("invocations")),
+            old_collections: sum(&mut collectors("invocations").skip(1)),
             collection_time_us: sum(&mut collectors("time")).and_then(microseconds),
             java_threads: number("java.threads.live"),
         }

@@ -79,6 +79,7 @@ measures! {
     46 Collections "collections";
     47 CollectionTime "collection_time_us";
     48 JavaThreads "java_threads";
+    49 OldCollections "old_collections";
     // Of the control group whose limit is nearest, each time.
     60 GroupLimit "group_limit_bytes";
     61 GroupCurrent "group_current_bytes";

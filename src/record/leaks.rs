@@ -1,10 +1,15 @@
-//! Which areas of a JVM grow without bound, by its recording: each area's figures, where it was read anew, go to `measure::growth`.
+//! Which areas of a JVM grow without bound, by its recording: the figures of each area as they were read (`leak_series`) go to
+//! `measure::growth`, with the bound of the area, where it has one.
 
+use super::headline;
 use super::history::History;
 use super::key::{Key, Measure, Subject};
+use super::leak_series::{self, Accounts};
 use super::writer::Ending;
+use crate::base::Bytes;
 use crate::map::Area;
 use crate::measure::growth::{self, Growth, Nature, Point, Verdict};
+use std::cmp::Reverse;
 
 /// What is looked at.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,37 +31,59 @@ pub struct Row {
 /// Parts smaller than this are crumbs.
 const PART_BYTES_MIN: u64 = 1 << 20;
 
-/// All but the heap, the heap after collections, each area, and with `parts` each part of a mebibyte and more; what grows
-/// first, and among alike what is larger. `from_seconds`, `to_seconds`: since the JVM's first moment.
+/// Areas that cannot exceed their address space unless that grows. In others, resident bytes come and go within address space
+/// that says nothing of a bound: arenas of malloc, nodes of metaspace.
+const BOUNDED: [Area; 8] = [
+    Area::JavaHeap,
+    Area::Gc,
+    Area::JitCode,
+    Area::CdsArchive,
+    Area::Stack,
+    Area::NativeLibrary,
+    Area::Code,
+    Area::MappedFile,
+];
+
+/// All but the heap, the heap after collections, each area, and with `parts` each part of a mebibyte and more; what grows comes
+/// first, the fastest at the top. `from_seconds`, `to_seconds`: since the JVM's first moment.
 pub fn judge(history: &History, from_seconds: f64, to_seconds: f64, parts: bool) -> Vec<Row> {
-    let is_within = |at: &usize| (from_seconds..=to_seconds).contains(&history.seconds(*at));
-    let accounts: Vec<usize> = history.accounts().into_iter().filter(is_within).collect();
-    let all: Vec<usize> = (0..history.len()).filter(is_within).collect();
-    let of = |key: &Key, moments: &[usize], nature: Nature| {
-        let series = history.series(key);
-        judged(history, moments, nature, |at| series[at])
-    };
+    let is_within = |at: usize| (from_seconds..=to_seconds).contains(&history.seconds(at));
+    let accounts = Accounts::of(history, is_within);
+    let process_bytes = leak_series::process_bytes(history, is_within);
+    let plain = Nature { process_bytes, ..Nature::default() };
     let mut rows = Vec::new();
-    let mut add = |what: What, growth: Option<Growth>| rows.extend(growth.map(|growth| Row { what, growth }));
-    let beside = beside_heap(history);
-    add(What::All, judged(history, &accounts, Nature::default(), |at| beside[at]));
-    let collected = Nature { is_collected: true };
-    add(What::HeapInUse, of(&Key::process(Measure::HeapUsed), &collections(history, &all), collected));
+    let mut add = |what: What, points: &[Point], nature: Nature| {
+        if !points.is_empty() {
+            rows.push(Row { what, growth: growth::judge(points, nature) });
+        }
+    };
+    add(What::All, &accounts.sums(Some(Area::JavaHeap)), plain);
+    let (heap, is_floor) = leak_series::heap_after_collections(history, is_within);
+    let bound_bytes = heap_bound(history, &accounts);
+    add(What::HeapInUse, &heap, Nature { is_collected: !is_floor, is_floor, bound_bytes, ..plain });
     for area in Area::ALL {
-        let key = Key::of(&Subject::Area(*area), Measure::Resident);
-        add(What::Area(*area), of(&key, &accounts, nature(*area)));
+        let subject = Subject::Area(*area);
+        let points = accounts.series(&Key::of(&subject, Measure::Resident));
+        add(What::Area(*area), &points, nature(history, &accounts, *area, &subject, &points, plain));
     }
     for key in history.keys().iter().filter(|key| parts && key.measure == Measure::Resident) {
         let Subject::Part(area, part) = &key.subject else { continue };
-        let growth = of(key, &accounts, nature(*area));
-        add(What::Part(*area, part.clone()), growth.filter(|growth| growth.level_bytes >= PART_BYTES_MIN));
+        let points = accounts.series(key);
+        if points.last().is_some_and(|last| last.bytes >= PART_BYTES_MIN as f64) {
+            let nature = nature(history, &accounts, *area, &key.subject, &points, plain);
+            add(What::Part(*area, part.clone()), &points, nature);
+        }
     }
     if is_gone(history) {
         // Nobody can record more of it.
         rows.iter_mut().for_each(|row| row.growth.needs_minutes = None);
     }
-    rows.sort_by_key(|row| {
-        (order(row.growth.verdict), std::cmp::Reverse(row.growth.level_bytes), row.what.clone())
+    rows.sort_by(|one, other| {
+        let place =
+            |row: &Row| (order(row.growth.verdict), Reverse(row.growth.level_bytes), row.what.clone());
+        let grows = order(one.growth.verdict) == order(other.growth.verdict) && order(one.growth.verdict) < 2;
+        let faster = headline::pace(other).total_cmp(&headline::pace(one));
+        if grows { faster.then_with(|| place(one).cmp(&place(other))) } else { place(one).cmp(&place(other)) }
     });
     rows
 }
@@ -65,54 +92,50 @@ fn is_gone(history: &History) -> bool {
     matches!(history.ending, Some((_, Ending::Ended | Ending::KilledForMemory)))
 }
 
-/// What is resident of a heap grows to its maximum and mostly stays there: only what falls has a floor.
-fn nature(area: Area) -> Nature {
-    Nature { is_collected: area == Area::JavaHeap }
-}
-
-fn judged(
+fn nature(
     history: &History,
-    moments: &[usize],
-    nature: Nature,
-    of: impl Fn(usize) -> Option<u64>,
-) -> Option<Growth> {
-    let point = |at: &usize| Some(Point { seconds: history.seconds(*at), bytes: of(*at)? as f64 });
-    let points: Vec<Point> = moments.iter().filter_map(point).collect();
-    (!points.is_empty()).then(|| growth::judge(&points, nature))
+    accounts: &Accounts,
+    area: Area,
+    subject: &Subject,
+    points: &[Point],
+    plain: Nature,
+) -> Nature {
+    let bound_bytes = match area {
+        Area::JavaHeap if *subject == Subject::Area(area) => heap_bound(history, accounts),
+        area if BOUNDED.contains(&area) => address_space(accounts, subject, points),
+        _ => None,
+    };
+    // What is resident of a heap grows to its maximum and mostly stays there: only what falls has a floor.
+    Nature { is_collected: area == Area::JavaHeap, bound_bytes, ..plain }
 }
 
-/// Resident bytes of all areas but the Java heap, at each moment that has an account.
-fn beside_heap(history: &History) -> Vec<Option<u64>> {
-    let mut sums: Vec<Option<u64>> = vec![None; history.len()];
-    for area in Area::ALL.iter().filter(|area| **area != Area::JavaHeap) {
-        let series = history.series(&Key::of(&Subject::Area(*area), Measure::Resident));
-        for (sum, bytes) in sums.iter_mut().zip(series) {
-            *sum = match (*sum, bytes) {
-                (Some(sum), Some(bytes)) => Some(sum.saturating_add(bytes)),
-                (sum, bytes) => sum.or(bytes),
-            };
-        }
-    }
-    sums
+fn heap_bound(history: &History, accounts: &Accounts) -> Option<Bytes> {
+    let reserved = || accounts.series(&Key::of(&Subject::Area(Area::JavaHeap), Measure::Reserved));
+    history.facts.max_heap_bytes.or_else(|| reserved().last().map(|point| point.bytes as Bytes))
+}
+
+/// The address space that what is resident lies in, where that did not grow with it.
+fn address_space(accounts: &Accounts, subject: &Subject, points: &[Point]) -> Option<Bytes> {
+    let reserved = accounts.series(&Key::of(subject, Measure::Reserved));
+    let grown = |points: &[Point]| Some(points.last()?.bytes - points.first()?.bytes);
+    let (space, bytes) = (grown(&reserved)?, grown(points)?);
+    let has_room = reserved.last()?.bytes >= points.last()?.bytes;
+    (has_room && space < bytes.max(0.0) / 2.0 || space <= 0.0 && has_room)
+        .then(|| reserved.last().map(|last| last.bytes as Bytes))?
 }
 
 fn order(verdict: Verdict) -> u8 {
     match verdict {
         Verdict::GrowsWithoutBound => 0,
-        Verdict::CannotTellYet => 1,
-        Verdict::LevelsOff => 2,
+        Verdict::GrowsToBound => 1,
+        Verdict::CannotTellYet => 2,
+        Verdict::LevelsOff => 3,
     }
 }
 
-/// The moments right after a collection: only then the VM's figure is new. All moments, where it does not count them.
-fn collections(history: &History, within: &[usize]) -> Vec<usize> {
-    let counted = history.changes(&Key::process(Measure::Collections));
-    if counted.is_empty() {
-        return within.to_vec();
-    }
-    let new: Vec<usize> = counted.iter().map(|(at, _)| *at as usize).collect();
-    within.iter().copied().filter(|at| new.binary_search(at).is_ok()).collect()
-}
+#[cfg(test)]
+#[path = "leak_tests.rs"]
+mod minutes;
 
 #[cfg(test)]
 mod tests {

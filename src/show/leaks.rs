@@ -1,9 +1,11 @@
-//! A leak or not, in words: what grows without bound first, then what can not be told yet and when it can, then what levels off.
+//! Leak or not, in words: first what grows without bound or towards its bound, then what cannot be judged yet and when it can,
+//! then what levels off.
 
 use super::units::{human, human_signed, shorten, wrapped};
 use super::width::width;
-use crate::measure::growth::{Growth, Rate, Verdict};
+use crate::measure::growth::{Doubt, Growth, Rate, Verdict};
 use crate::record::History;
+use crate::record::headline::{self, Headline};
 use crate::record::leaks::{Row, What};
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -39,7 +41,8 @@ fn one(out: &mut dyn Write, history: &History, rows: &[Row]) -> io::Result<()> {
     }
     for (verdict, title) in [
         (Verdict::GrowsWithoutBound, "grows without bound"),
-        (Verdict::CannotTellYet, "can not be told yet"),
+        (Verdict::GrowsToBound, "grows towards its bound"),
+        (Verdict::CannotTellYet, "cannot be judged yet"),
         (Verdict::LevelsOff, "levels off"),
     ] {
         let of_it: Vec<&Row> = rows.iter().filter(|row| row.growth.verdict == verdict).collect();
@@ -59,32 +62,73 @@ fn one(out: &mut dyn Write, history: &History, rows: &[Row]) -> io::Result<()> {
 
 /// The answer in one sentence.
 pub fn answer(rows: &[Row]) -> String {
-    let of = |verdict: Verdict| rows.iter().filter(move |row| row.growth.verdict == verdict);
-    // The whole says that, not where.
-    let grows: Vec<String> =
-        of(Verdict::GrowsWithoutBound).filter(|row| row.what != What::All).map(grown).collect();
-    let later = of(Verdict::CannotTellYet).filter_map(|row| row.growth.needs_minutes).reduce(f64::max);
-    match (grows.is_empty(), rows.is_empty()) {
-        (_, true) => "Nothing is in it that could be judged.".to_string(),
-        (false, _) => format!("Grows without bound: {}.", grows.join(", ")),
-        (true, _) if of(Verdict::GrowsWithoutBound).next().is_some() => {
-            "What is beside the Java heap grows without bound, but no one area does for sure yet.".to_string()
+    let (headline, named) = headline::of(rows);
+    let later = rows.iter().filter_map(|row| row.growth.needs_minutes).reduce(f64::max);
+    match headline {
+        Headline::Grows => grown(&named),
+        Headline::Early => named.first().map_or(String::new(), |row| early(row)),
+        Headline::OnlyTogether => {
+            "All memory except the Java heap, taken together, grows without bound, but no single area \
+                                   certainly does yet."
+                .to_string()
         }
-        (true, _) => match later {
+        Headline::NothingYet => match later {
             Some(minutes) => {
-                format!("Nothing grows without bound so far; {} more may tell the rest.", time(minutes))
+                format!("Nothing grows without bound so far; {} more may settle the rest.", time(minutes))
             }
-            None if of(Verdict::CannotTellYet).next().is_some() => {
-                "Nothing grows without bound as far as can be told.".to_string()
-            }
-            None => "Nothing grows without bound.".to_string(),
+            None => "Nothing grows without bound as far as can be judged.".to_string(),
         },
+        Headline::Nothing => "Nothing grows without bound.".to_string(),
+        Headline::NothingJudged => "The recording contains nothing that could be judged.".to_string(),
     }
 }
 
-fn grown(row: &Row) -> String {
-    let rate = row.growth.rate.map_or(String::new(), |rate| format!(" ({}/h)", signed(rate.bytes_per_hour)));
-    format!("{}{rate}", title(&row.what))
+/// What has a verdict: first what has no bound, then what has one.
+fn grown(named: &[&Row]) -> String {
+    let unbounded: Vec<String> = named
+        .iter()
+        .filter(|row| row.growth.verdict == Verdict::GrowsWithoutBound)
+        .map(|row| format!("{} ({}/h)", title(&row.what), signed(headline::pace(row))))
+        .collect();
+    let bounded = named.iter().filter(|row| row.growth.verdict == Verdict::GrowsToBound);
+    let mut sentences: Vec<String> = bounded.map(|row| towards_bound(row)).collect();
+    if !unbounded.is_empty() {
+        sentences.insert(0, format!("Grows without bound: {}.", unbounded.join(", ")));
+    }
+    sentences.join(" ")
+}
+
+fn towards_bound(row: &Row) -> String {
+    let (pace, bound) = (headline::pace(row), row.growth.bound_bytes.unwrap_or(0));
+    let left = bound.saturating_sub(row.growth.level_bytes) as f64;
+    let when = time(left / pace.max(1.0) * 60.0);
+    let name = capitalized(&title(&row.what));
+    format!("{name}: grows by {}/h towards its bound of {}, reached in {when}.", signed(pace), human(bound))
+}
+
+/// What will stand, whatever is recorded later.
+fn early(row: &Row) -> String {
+    let growth = &row.growth;
+    let but = match growth.doubt {
+        Some(Doubt::StillSlowing) => "more and more slowly",
+        Some(Doubt::Steps) => "in a few steps",
+        _ => "",
+    };
+    let but = if but.is_empty() { String::new() } else { format!(" {but}") };
+    let later = growth
+        .needs_minutes
+        .map_or(String::new(), |minutes| format!("; {} more may settle it", time(minutes)));
+    let grown = human_signed(growth.grown_bytes);
+    let name = capitalized(&title(&row.what));
+    format!(
+        "{name}: {grown} in {}{but}, too early to call it unbounded{later}.",
+        time(growth.grown_seconds / 60.0)
+    )
+}
+
+fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
 fn line(out: &mut dyn Write, row: &Row, words: Option<&String>) -> io::Result<()> {
@@ -104,6 +148,10 @@ pub(super) fn words(growth: &Growth) -> String {
     let rate = growth.rate.map(|rate| range(&rate));
     match growth.verdict {
         Verdict::GrowsWithoutBound => format!("{}, seen for {seen}", rate.unwrap_or_default()),
+        Verdict::GrowsToBound => {
+            let bound = human(growth.bound_bytes.unwrap_or(0));
+            format!("{}, at most to {bound}, seen for {seen}", rate.unwrap_or_default())
+        }
         Verdict::LevelsOff => match growth.rate {
             Some(rate) if rate.high_bytes_per_hour > 0.0 => {
                 format!("at most {}/h more, seen for {seen}", human(rate.high_bytes_per_hour as u64))
@@ -169,17 +217,32 @@ fn jvm((history, rows): &Judged) -> Value {
         "looks": history.len(),
         "accounts": history.accounts().len(),
         "answer": answer(rows),
+        "headline": headline_json(rows),
         "rows": rows.iter().map(row).collect::<Vec<_>>(),
     })
 }
 
-fn row(row: &Row) -> Value {
-    let (kind, area, part) = match &row.what {
+/// What the answer names, the fastest first.
+fn headline_json(rows: &[Row]) -> Value {
+    let (headline, named) = headline::of(rows);
+    let one = |row: &&Row| {
+        let (kind, area, _) = names(&row.what);
+        json!({"kind": kind, "area": area, "verdict": row.growth.verdict})
+    };
+    json!({"kind": headline, "named": named.iter().map(one).collect::<Vec<_>>()})
+}
+
+fn names(what: &What) -> (&'static str, Option<&'static str>, Option<&String>) {
+    match what {
         What::All => ("all_but_java_heap", None, None),
         What::HeapInUse => ("heap_after_collections", None, None),
         What::Area(area) => ("area", Some(area.name()), None),
         What::Part(area, part) => ("part", Some(area.name()), Some(part)),
-    };
+    }
+}
+
+fn row(row: &Row) -> Value {
+    let (kind, area, part) = names(&row.what);
     let growth = &row.growth;
     let rate = |get: fn(&Rate) -> f64| growth.rate.as_ref().map(|rate| get(rate).round());
     json!({
@@ -193,6 +256,10 @@ fn row(row: &Row) -> Value {
         "grows_bytes_per_hour": rate(|rate| rate.bytes_per_hour),
         "grows_low_bytes_per_hour": rate(|rate| rate.low_bytes_per_hour),
         "grows_high_bytes_per_hour": rate(|rate| rate.high_bytes_per_hour),
+        "grown_bytes": growth.grown_bytes,
+        "grown_seconds": growth.grown_seconds,
+        "is_small": growth.is_small,
+        "bound_bytes": growth.bound_bytes,
         "steady_from_seconds": growth.steady_from_seconds,
         "steady_seconds": growth.steady_seconds,
     })
@@ -202,7 +269,6 @@ fn row(row: &Row) -> Value {
 mod tests {
     use super::*;
     use crate::map::Area;
-    use crate::measure::growth::Doubt;
 
     fn row(what: What, verdict: Verdict, needs_minutes: Option<f64>) -> Row {
         let mib = 1024.0 * 1024.0;
@@ -219,6 +285,10 @@ mod tests {
             level_bytes: 300 << 20,
             steady_from_seconds: 60.0,
             steady_seconds: 3000.0,
+            grown_bytes: 50 << 20,
+            grown_seconds: 3060.0,
+            is_small: false,
+            bound_bytes: (verdict == Verdict::GrowsToBound).then_some(600 << 20),
         };
         Row { what, growth }
     }
@@ -264,8 +334,18 @@ mod tests {
     #[test]
     fn an_answer_to_each_case() {
         let all = rows();
-        assert!(answer(&all[..1]).contains("no one area"));
+        assert!(answer(&all[..1]).contains("no single area"));
         assert!(answer(&all[2..]).contains("12 min more"));
+        let early = row(What::Area(Area::ClassMetadata), Verdict::CannotTellYet, Some(7.0));
+        assert_eq!(
+            answer(&[early]),
+            "Class metadata: +50.0 MiB in 51 min, too early to call it unbounded; 7 min more may settle it."
+        );
+        let heap = row(What::HeapInUse, Verdict::GrowsToBound, None);
+        assert_eq!(
+            answer(&[heap]),
+            "Java heap after collections: grows by +60.0 MiB/h towards its bound of 600.0 MiB, reached in 5.0 h."
+        );
         assert_eq!(answer(&all[3..]), "Nothing grows without bound.");
         assert!(answer(&[]).contains("could be judged"));
         assert_eq!([0.5, 60.0, 240.0, 5000.0].map(time), ["30 s", "60 min", "4.0 h", "4 d"]);
@@ -277,6 +357,8 @@ mod tests {
         let value = json(&[(&history, rows()), (&history, Vec::new())]);
         assert_eq!(value["schema"], "marusa/leak/1");
         let value = &value["jvms"][0];
+        assert_eq!(value["headline"]["kind"], "grows");
+        assert_eq!(value["headline"]["named"][0]["area"], "malloc_freed");
         assert_eq!(
             (&value["rows"][1]["area"], &value["rows"][1]["verdict"]),
             (&json!("malloc_freed"), &json!("grows_without_bound"))

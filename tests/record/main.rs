@@ -10,6 +10,7 @@ mod diff;
 #[path = "../stalls/group.rs"]
 mod group;
 mod killed;
+mod leaks;
 mod out_of_memory;
 mod parquet;
 mod several;

@@ -1,21 +1,21 @@
-//! The floor of a series: the lowest figure of each stretch of time, where a stretch is longer than a tooth of the saw. What
-//! a collector or a trim could give back is not growth.
+//! The floor of a series: the lowest figure of each window of time, where a window is longer than a tooth of the saw. What
+//! a collector or a trim could give back is not growth. A series that never falls has no teeth: each of its figures is a floor.
 
 use super::Point;
 
-/// Shorter than that nothing is looked at.
-pub const SECONDS_MIN: f64 = 60.0;
-/// Stretches that a series is cut into at most, and figures in each at least.
-const STRETCHES_MAX: usize = 48;
-pub const FIGURES_MIN: usize = 2;
+/// A shorter series has no floor.
+const SECONDS_MIN: f64 = 60.0;
+/// The most windows that a series is cut into, and the fewest figures in each where there are teeth.
+const WINDOWS_MAX: usize = 48;
+const FIGURES_MIN: usize = 2;
 /// A fall of this share of what the series spans is a tooth's.
 const FALL_SHARE: f64 = 0.25;
-/// A stretch is so many teeth long.
+/// A window is this many teeth long.
 const TEETH: f64 = 1.5;
 
 pub struct Floor {
     pub points: Vec<Point>,
-    pub stretch_seconds: f64,
+    pub window_seconds: f64,
     /// Teeth that ended.
     pub falls: usize,
 }
@@ -28,32 +28,35 @@ impl Floor {
     }
 }
 
-/// `None`: too few figures, or too short.
-pub fn of(points: &[Point]) -> Option<Floor> {
+/// `None`: too few figures, or too short. `is_floor`: each figure is a floor.
+pub fn of(points: &[Point], is_floor: bool) -> Option<Floor> {
     let (first, last) = (points.first()?.seconds, points.last()?.seconds);
     let seconds = last - first;
     if seconds < SECONDS_MIN || points.len() < 2 * FIGURES_MIN {
         return None;
     }
-    let (falls, period) = teeth(points);
-    let count = (points.len() / FIGURES_MIN).clamp(1, STRETCHES_MAX);
-    let wanted = (seconds / count as f64).max(period.map_or(0.0, |period| period * TEETH));
-    // Whole stretches only: half a tooth at the end has no floor of its own.
-    let count = ((seconds / wanted + 1e-9).floor() as usize).max(1);
-    let stretch_seconds = seconds / count as f64;
-    let mut floors: Vec<Option<f64>> = vec![None; count];
-    for point in points {
-        let at = (((point.seconds - first) / stretch_seconds) as usize).min(count - 1);
-        let floor = &mut floors[at];
-        *floor = Some(floor.map_or(point.bytes, |floor: f64| floor.min(point.bytes)));
+    if is_floor {
+        let window_seconds = seconds / (points.len() - 1) as f64;
+        return Some(Floor { points: points.to_vec(), window_seconds, falls: 0 });
     }
-    let middle = |at: usize| first + (at as f64 + 0.5) * stretch_seconds;
-    // A stretch without a figure is left out: the recorder was away.
-    let kept = floors
-        .into_iter()
-        .enumerate()
-        .filter_map(|(at, floor)| Some(Point { seconds: middle(at), bytes: floor? }));
-    Some(Floor { points: kept.collect(), stretch_seconds, falls })
+    let (falls, period) = teeth(points);
+    let figures = if falls == 0 { 1 } else { FIGURES_MIN };
+    let count = (points.len() / figures).clamp(1, WINDOWS_MAX);
+    let wanted = (seconds / count as f64).max(period.map_or(0.0, |period| period * TEETH));
+    // Whole windows only: half a tooth at the end has no floor of its own.
+    let count = ((seconds / wanted + 1e-9).floor() as usize).max(1);
+    let window_seconds = seconds / count as f64;
+    let mut floors: Vec<Option<Point>> = vec![None; count];
+    for point in points {
+        let at = (((point.seconds - first) / window_seconds) as usize).min(count - 1);
+        let floor = floors[at].get_or_insert(*point);
+        if point.bytes < floor.bytes {
+            *floor = *point;
+        }
+    }
+    // At the time at which it was read: the middle of its window would bend the series where figures come irregularly. A window
+    // without a figure is left out: the recorder was away.
+    Some(Floor { points: floors.into_iter().flatten().collect(), window_seconds, falls })
 }
 
 /// How often it fell from a peak by a good part of what it spans, and how far apart these falls are.
@@ -80,7 +83,7 @@ fn teeth(points: &[Point]) -> (usize, Option<f64>) {
     }
     let mut apart: Vec<f64> = falls.windows(2).map(|pair| pair[1] - pair[0]).collect();
     apart.sort_by(f64::total_cmp);
-    // Not the middle one: a stretch is to hold the longer teeth, too.
+    // Not the middle one: a window is to hold the longer teeth, too.
     let longer = apart.get(apart.len().saturating_sub(1) * 3 / 4).copied();
     (falls.len(), longer)
 }

@@ -2,6 +2,7 @@
 //! lies before the last cut is left out. What rose in one or two steps and is flat between them is cut behind the last step.
 
 use super::Point;
+use super::trend;
 
 /// A part of the floor, up to its end.
 pub type Tail<'a> = &'a [Point];
@@ -14,19 +15,44 @@ const END_SHARE: f64 = 0.2;
 /// any change (Andrews 1993, two parameters), more often where neighbours are alike.
 const RATIO: f64 = 15.0;
 const CUTS_MAX: usize = 3;
+/// Steps are cut off this often at the most.
+const STEP_CUTS_MAX: usize = 4;
+/// Growth whose rate before a change has this share of the rate after it, and the other way round, is one growth at a rate that
+/// varies, not a warm-up and what follows.
+const SAME_BEFORE: f64 = 0.25;
+const SAME_AFTER: f64 = 0.8;
+/// Unless a step lies between, of this share of what the longer side grew.
+const JUMP_SHARE: f64 = 0.25;
 /// Steps that are no trend, and the share of the rise that they must make.
 const STEPS: usize = 2;
 const STEPS_SHARE: f64 = 0.8;
 /// What a page's rounding makes of a straight line, in bytes squared.
 const ROUNDING: f64 = 4096.0 * 4096.0 / 12.0;
 
-pub fn after_warm_up(floor: Tail) -> Tail {
+/// The last regime.
+pub fn after_warm_up_and_steps(floor: Tail) -> Tail {
     let mut tail = floor;
     for _ in 0..CUTS_MAX {
-        let Some(cut) = cut(tail) else { break };
+        let Some(cut) = cut(tail).filter(|cut| !is_one_growth(&tail[..*cut], &tail[*cut..])) else { break };
         tail = &tail[cut..];
     }
+    for _ in 0..STEP_CUTS_MAX {
+        let Some(later) = after_steps(tail) else { break };
+        tail = later;
+    }
     tail
+}
+
+fn is_one_growth(before: Tail, after: Tail) -> bool {
+    let Some((early, late)) = trend::of(before).zip(trend::of(after)) else { return false };
+    let grown = |tail: Tail, slope: f64| slope * (tail[tail.len() - 1].seconds - tail[0].seconds);
+    let (end, start) = (before[before.len() - 1], after[0]);
+    let expected = (early.slope + late.slope) / 2.0 * (start.seconds - end.seconds);
+    let jump = (start.bytes - end.bytes - expected).abs();
+    early.slope > 0.0
+        && early.slope >= SAME_BEFORE * late.slope
+        && late.slope >= SAME_AFTER * early.slope
+        && jump <= JUMP_SHARE * grown(before, early.slope).max(grown(after, late.slope))
 }
 
 /// The first point of the second line, where two are much better than one.
@@ -62,7 +88,7 @@ fn mean(points: Tail, get: fn(&Point) -> f64) -> f64 {
 }
 
 /// What lies behind the last step, where one or two steps make nearly all of the rise. `None`: it is no staircase.
-pub fn after_steps(tail: Tail) -> Option<Tail> {
+fn after_steps(tail: Tail) -> Option<Tail> {
     let rise = tail.last()?.bytes - tail.first()?.bytes;
     // Three times what the places between the steps move is a step; else it is noise.
     let mut jumps: Vec<(usize, f64)> =

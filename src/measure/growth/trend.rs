@@ -9,10 +9,13 @@ use super::regime::Tail;
 
 /// Two sides, 95 of 100.
 const TWO_SIDED: f64 = 1.959_964;
-/// A later half is slower where it has less than this share of the earlier half's slope.
+/// A later half is slower where it has less than this share of the earlier half's slope by more than chance.
 const SLOWER: f64 = 0.85;
+/// Or less than this share at all. After SECONDS_MIN of `decide`, the halves of a warm-up with a time constant of up to 18 minutes
+/// differ by more than that: exp(-240 s / 1080 s) = 0.80.
+const MUCH_SLOWER: f64 = 0.8;
 /// A half has a slope from so many points on.
-const HALF_MIN: usize = 6;
+const HALF_MIN: usize = 4;
 
 /// A trend in bytes a second.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -62,23 +65,37 @@ fn deviation_of(values: &[f64]) -> f64 {
     (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / count).sqrt()
 }
 
-/// Where what was cut off is longer than what is left (`kept` points), a curve that gets flatter may have been cut into
-/// lines: whether the last of what was cut off had more of a slope than what is left.
-pub fn was_faster(before: Tail, now: &Trend, kept: usize) -> bool {
-    let Some(start) = before.len().checked_sub(kept) else { return false };
-    let Some(earlier) = of(&before[start..]).filter(|earlier| earlier.slope > 0.0) else { return false };
-    slower(&earlier, now)
+/// The deviation of a figure from its neighbours, whatever the trend and however high a few steps.
+pub fn noise(points: Tail) -> f64 {
+    let mut steps: Vec<f64> = points.windows(2).map(|pair| pair[1].bytes - pair[0].bytes).collect();
+    steps.sort_by(f64::total_cmp);
+    let Some(usual) = middle(&steps) else { return 0.0 };
+    let mut away: Vec<f64> = steps.iter().map(|step| (step - usual).abs()).collect();
+    away.sort_by(f64::total_cmp);
+    // 1.4826 deviations per median deviation of a normal distribution, and a step has the noise of two figures.
+    middle(&away).map_or(0.0, |away| away * 1.4826 / 2.0_f64.sqrt())
 }
 
-/// Whether the later slope is less by more than chance.
+/// Where what was cut off is at least half as long as what is left (`kept` points), a curve that flattens may have been cut into
+/// lines: whether any part of what was cut off, half as long as what is left, grew faster than what is left.
+pub fn was_faster(before: Tail, now: &Trend, kept: usize) -> bool {
+    let part = (kept / 2).max(HALF_MIN);
+    let faster = |part: Tail| of(part).is_some_and(|earlier| earlier.slope > 0.0 && slower(&earlier, now));
+    before.chunks_exact(part).any(faster) || before.rchunks_exact(part).any(faster)
+}
+
+/// Whether the later slope is much less, or less by more than chance.
 fn slower(early: &Trend, late: &Trend) -> bool {
     let error = |trend: &Trend| (trend.high - trend.low) / (2.0 * TWO_SIDED);
+    if early.slope > 0.0 && late.slope < MUCH_SLOWER * early.slope {
+        return true;
+    }
     let apart = SLOWER * early.slope - late.slope;
     let doubt = ((SLOWER * error(early)).powi(2) + error(late).powi(2)).sqrt();
     apart > 0.0 && apart >= 2.0 * doubt
 }
 
-/// The trend of the later half, where it is slower than that of the earlier one by more than chance.
+/// The trend of the later half, where it is slower than that of the earlier one.
 pub fn slows(points: Tail) -> Option<Trend> {
     let half = points.len() / 2;
     if half < HALF_MIN {

@@ -25,8 +25,9 @@ fn row(row: &Row) -> Vec<Cell> {
     // Told by a shape too, not by a place in a list alone.
     let verdict = match row.growth.verdict {
         Verdict::GrowsWithoutBound => "▲ grows without bound",
+        Verdict::GrowsToBound => "grows towards its bound",
         Verdict::LevelsOff => "levels off",
-        Verdict::CannotTellYet => "can not be told yet",
+        Verdict::CannotTellYet => "cannot be judged yet",
     };
     let rate = row.growth.rate.map_or(Cell::Bytes(None), |rate| Cell::Signed(rate.bytes_per_hour as i64));
     vec![

@@ -1,4 +1,6 @@
-//! Prepared histories: each must be told right or not at all, whatever the noise, and the plain ones must be told.
+//! Prepared histories: each must be judged correctly or not at all, whatever the noise, and the plain ones must be judged.
+
+mod minutes;
 
 use super::*;
 
@@ -86,7 +88,7 @@ fn leaks_of_several_speeds() {
 
 #[test]
 fn saw_teeth_with_and_without_a_leak() {
-    let heap = Nature { is_collected: true };
+    let heap = Nature { is_collected: true, ..Nature::default() };
     let flat = |seed| history(HOUR, 1.0, (MB, 0.0), seed, |at| 200.0 * MB + 100.0 * MB * tooth(at, 47.0));
     let leak = |seed| {
         history(HOUR, 1.0, (MB, 0.0), seed, |at| {
@@ -144,7 +146,7 @@ fn flat_ones_with_and_without_noise_and_with_noise_that_wanders() {
 fn what_is_short_says_how_long_is_missing() {
     let growth = judge(&history(30.0, 1.0, (0.0, 0.0), 1, |at| at * MB), plain());
     assert_eq!((growth.verdict, growth.doubt), (Verdict::CannotTellYet, Some(Doubt::TooShort)));
-    assert!(growth.needs_minutes.is_some_and(|minutes| (0.4..1.0).contains(&minutes)), "{growth:?}");
+    assert!(growth.needs_minutes.is_some_and(|minutes| (7.0..8.0).contains(&minutes)), "{growth:?}");
     let seldom = judge(&history(60.0, 20.0, (0.0, 0.0), 1, |at| at * MB), plain());
     assert!(seldom.needs_minutes.is_some_and(|minutes| (6.0..8.0).contains(&minutes)), "{seldom:?}");
     assert_eq!(judge(&history(10.0, 10.0, (0.0, 0.0), 1, |_| MB), plain()).needs_minutes, None);

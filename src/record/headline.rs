@@ -1,0 +1,93 @@
+//! The answer of `leak` in one sentence, as data: only what will stand when more is recorded. What grows fastest comes first.
+//! As long as there is no verdict on it, nothing slower is blamed: what it grew by and the time that took are true whatever
+//! comes.
+
+use super::leaks::{Row, What};
+use crate::map::Area;
+use crate::measure::growth::{Doubt, Verdict};
+use serde::Serialize;
+
+/// What grows at less than this share of the fastest is not named.
+const NAMED_SHARE: f64 = 0.10;
+/// What has no verdict yet comes before what has one where it grows this many times as fast.
+const FASTER: f64 = 2.0;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Headline {
+    /// Rows with a verdict of growth, the fastest first.
+    Grows,
+    /// It grew most, but there is no verdict on it yet.
+    Early,
+    /// All areas together grow, but no single one does.
+    OnlyTogether,
+    /// No growth so far, and some areas cannot be judged yet.
+    NothingYet,
+    Nothing,
+    NothingJudged,
+}
+
+/// The headline, and the rows that it names.
+pub fn of(rows: &[Row]) -> (Headline, Vec<&Row>) {
+    let fastest = |is: &dyn Fn(&Row) -> bool| {
+        let mut of: Vec<&Row> = rows.iter().filter(|row| is(row) && pace(row) > 0.0).collect();
+        of.sort_by(|one, other| pace(other).total_cmp(&pace(one)));
+        of
+    };
+    let mut grows = fastest(&|row| is_named(row) && is_growth(row.growth.verdict));
+    let early = fastest(&|row| is_named(row) && is_early(row));
+    let top = grows.first().map_or(0.0, |row| pace(row));
+    if let Some(first) = early.first().filter(|row| pace(row) > top * FASTER) {
+        return (Headline::Early, vec![first]);
+    }
+    grows.retain(|row| pace(row) >= top * NAMED_SHARE);
+    let together = rows.iter().find(|row| is_unbounded_whole(row, rows));
+    let headline = match (grows.is_empty(), together, rows.is_empty()) {
+        (false, ..) => Headline::Grows,
+        (_, Some(whole), _) => return (Headline::OnlyTogether, vec![whole]),
+        (.., true) => Headline::NothingJudged,
+        _ if rows.iter().any(|row| row.growth.verdict == Verdict::CannotTellYet) => Headline::NothingYet,
+        _ => Headline::Nothing,
+    };
+    (headline, grows)
+}
+
+fn is_growth(verdict: Verdict) -> bool {
+    matches!(verdict, Verdict::GrowsWithoutBound | Verdict::GrowsToBound)
+}
+
+/// How fast it grows now, in bytes per hour.
+pub fn pace(row: &Row) -> f64 {
+    row.growth.rate.map_or(0.0, |rate| rate.bytes_per_hour)
+}
+
+/// The whole does not say where, parts are in their areas, and how much of its heap and its tables a collector touches is its own
+/// business: both are bounded by the maximum of the heap.
+fn is_named(row: &Row) -> bool {
+    match (&row.what, row.growth.bound_bytes) {
+        (What::All | What::Part(..) | What::Area(Area::JavaHeap), _) | (What::Area(Area::Gc), Some(_)) => {
+            false
+        }
+        (What::HeapInUse | What::Area(_), _) => true,
+    }
+}
+
+fn is_early(row: &Row) -> bool {
+    let growth = &row.growth;
+    let may_be_nothing = matches!(growth.doubt, Some(Doubt::NoCollectionSeen | Doubt::HardlyAny));
+    // Not even the lowest rate that the figures allow is a fall.
+    let is_rising = growth.rate.is_some_and(|rate| rate.low_bytes_per_hour > 0.0);
+    growth.verdict == Verdict::CannotTellYet && !growth.is_small && !may_be_nothing && is_rising
+}
+
+/// Whether the whole grows, and not just what is bounded in it.
+fn is_unbounded_whole(row: &Row, rows: &[Row]) -> bool {
+    let bounded: f64 = rows
+        .iter()
+        .filter(|row| {
+            row.growth.bound_bytes.is_some() && matches!(row.what, What::Area(area) if area != Area::JavaHeap)
+        })
+        .map(|row| pace(row).max(0.0))
+        .sum();
+    row.what == What::All && row.growth.verdict == Verdict::GrowsWithoutBound && bounded < pace(row) / 2.0
+}
