@@ -1,7 +1,6 @@
 //! SIGINT and SIGTERM end a command that is in the middle of a long reading.
 
 use super::*;
-use std::os::unix::process::ExitStatusExt;
 
 /// Starts a command, waits until it has the target's memory or pages open, sends the signal, and waits for the end.
 fn interrupted(arguments: &[&str], word: &str, signal_number: i32) -> Output {
