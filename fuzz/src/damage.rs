@@ -11,6 +11,7 @@
 use crate::recorded::Recorded;
 use marusa::base::{Addr, PAGE, Range, Why};
 use marusa::os::memory::{Fault, Memory};
+use marusa::os::pagemap::PageRun;
 use marusa::os::recording::Sparse;
 use marusa::os::target::OsView;
 use std::collections::{BTreeMap, BTreeSet};
@@ -103,7 +104,8 @@ pub fn apply(
             12 => drop(memory.gone.insert(at - at % PAGE)),
             13 => shrink_mapping(os, at, step[4]),
             14 => drop_mapping(os, at),
-            _ => drop_pages(os, at),
+            _ if step[4] & 1 == 0 => drop_pages(os, at),
+            _ => grow_mapping(os, at, step[5]),
         }
     }
 }
@@ -164,6 +166,21 @@ fn shrink_mapping(os: &mut OsView, at: u64, how: u8) {
             }
             !run.range.is_empty()
         });
+    }
+}
+
+/// As far as the next mapping, all of it in memory: what a process can have that reserves terabytes, at no cost of its own.
+fn grow_mapping(os: &mut OsView, at: u64, how: u8) {
+    let Some(index) = mapping_at(os, at) else { return };
+    let range = os.mappings[index].range;
+    let next = os.mappings.get(index + 1).map_or(1 << 47, |next| next.range.start.0);
+    let grown = Range::of(range.start.0, range.end.0.max(next));
+    os.mappings[index].range = grown;
+    if let Ok(pages) = &mut os.pages {
+        pages.retain(|run| !range.covers(run.range));
+        let place = pages.partition_point(|run| run.range.start < grown.start);
+        let bits = if how & 1 == 0 { PageRun::PRESENT } else { PageRun::SWAPPED };
+        pages.insert(place, PageRun { range: grown, bits, page_bytes: PAGE as u32, mapped_times: 1 });
     }
 }
 

@@ -5,9 +5,14 @@ use libfuzzer_sys::fuzz_target;
 use marusa::os::core::Core;
 use marusa::snapshot::Taken;
 use marusa::snapshot::take::interpret;
+use marusa_fuzz::{allowed, bound};
 use std::hint::black_box;
 
 fuzz_target!(|bytes: &[u8]| {
+    bound::within(allowed(bytes.len()), || check(bytes));
+});
+
+fn check(bytes: &[u8]) {
     let Ok(core) = Core::of_bytes(bytes.to_vec()) else { return };
     let mappings = &core.view().mappings;
     assert!(mappings.windows(2).all(|pair| pair[0].range.end <= pair[1].range.start));
@@ -17,4 +22,4 @@ fuzz_target!(|bytes: &[u8]| {
     let _ = black_box(marusa::snapshot::core::read(&core));
     let view = core.view().clone();
     marusa_fuzz::account(&interpret(view, Taken::default(), &core.memory(), &core.symbols()));
-});
+}

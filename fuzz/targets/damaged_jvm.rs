@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use marusa::snapshot::take::interpret;
 use marusa_fuzz::damage::{self, Damaged};
-use marusa_fuzz::{account, recorded};
+use marusa_fuzz::{account, allowed, bound, recorded};
 
 fuzz_target!(|bytes: &[u8]| {
     let [choice, steps @ ..] = bytes else { return };
@@ -13,5 +13,8 @@ fuzz_target!(|bytes: &[u8]| {
     let mut memory = Damaged::of(&frozen.memory);
     let mut os = frozen.os.clone();
     damage::apply(steps, recorded, &recorded.pieces, &mut memory, &mut os);
-    account(&interpret(os, frozen.taken.clone(), &memory, &frozen.symbols));
+    // A recorded JVM has half a megabyte in its file.
+    bound::within(allowed(512 << 10), || {
+        account(&interpret(os, frozen.taken.clone(), &memory, &frozen.symbols))
+    });
 });

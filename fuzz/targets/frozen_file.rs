@@ -5,6 +5,7 @@
 use flate2::{Compression, write::GzEncoder};
 use libfuzzer_sys::fuzz_target;
 use marusa::snapshot::file::Frozen;
+use marusa_fuzz::{allowed, bound};
 use std::io::Write;
 
 const MAGIC: &[u8] = b"marusa-frozen 2\n";
@@ -27,7 +28,9 @@ fuzz_target!(|bytes: &[u8]| {
         [_, inside @ ..] => packed(inside),
         [] => return,
     };
-    if let Ok(frozen) = Frozen::load(&mut &file[..]) {
-        marusa_fuzz::account(&frozen.snapshot());
-    }
+    bound::within(allowed(file.len()), || {
+        if let Ok(frozen) = Frozen::load(&mut &file[..]) {
+            marusa_fuzz::account(&frozen.snapshot());
+        }
+    });
 });

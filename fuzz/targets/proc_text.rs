@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use marusa::os::process::Stat;
 use marusa::os::kpageflags::{Flags, folio_of};
+use marusa::os::process::Stat;
 use marusa::os::{cgroup, host_folios, maps, smaps, status};
 use std::hint::black_box;
 
@@ -17,7 +17,11 @@ fuzz_target!(|bytes: &[u8]| {
         black_box((smap.hugetlb_bytes(), smap.present_bytes(), smap.huge_bytes()));
     }
     let counters = host_folios::parse(&text, &text);
-    black_box((counters.has_no_small_anon_folio(), counters.maps_all_huge_whole(), counters.has_no_shmem_folio()));
+    black_box((
+        counters.has_no_small_anon_folio(),
+        counters.maps_all_huge_whole(),
+        counters.has_no_shmem_folio(),
+    ));
     // Flags that may contradict each other, of frames at the end of what there can be.
     let mut flags = |frame: u64| {
         let byte = bytes.get(frame.wrapping_add(64) as usize % bytes.len().max(1))?;

@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use marusa::jvm::hotspot::flags::Flags;
 use marusa::jvm::hotspot::find;
+use marusa::jvm::hotspot::flags::Flags;
 use marusa::jvm::hotspot::vmstructs::VmStructs;
 use marusa::os::Target;
 use marusa::os::memory::Memory;

@@ -270,7 +270,7 @@ pub const CORE_ONE_NOTE_BYTES_MAX: u64 = 64 << 20;
 /// takes, is at most `INPUT_FACTOR` times its length and `INPUT_BYTES_FREE` more, each. A frozen JVM unpacks to 8 times its
 /// file, the series of a recording take some 20 times theirs; deflate alone reaches 1,030.
 pub const INPUT_FACTOR: u64 = 64;
-pub const INPUT_BYTES_FREE: u64 = 32 << 20;
+pub const INPUT_BYTES_FREE: u64 = 16 << 20;
 /// The whole process, while it reads such a file and prints what is in it: at most `INPUT_PROCESS_FACTOR` times the length of
 /// the file and `INPUT_PROCESS_BYTES_FREE`, its own program included. tests/strangers measures this.
 pub const INPUT_PROCESS_FACTOR: u64 = 2_048;

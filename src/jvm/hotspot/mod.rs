@@ -14,7 +14,7 @@ pub mod heap;
 pub mod metaspace;
 mod metaspace_lists;
 pub mod metaspace_nodes;
-mod names;
+pub mod names;
 pub mod nmt;
 pub mod owners;
 pub mod perf_memory;
