@@ -77,11 +77,11 @@ fn without_tracking_its_owner_is_unknown_and_not_the_vm() {
     }
 }
 
-/// ZGC's pointers are coloured, so the Java heap is not followed: what cannot be told apart has a name that says so.
+/// Pointers of generational ZGC are coloured, so its heap is not followed: what cannot be told apart has a name that says so.
 #[test]
 fn where_buffers_cannot_be_followed_the_part_says_so() {
     let options = ["-XX:NativeMemoryTracking=summary", "-XX:+UseZGC"];
-    let Some((jvm, unsafe_bytes)) = start("21", &options) else { return };
+    let Some((jvm, unsafe_bytes)) = start("25", &options) else { return };
     let map = map_json(jvm.pid);
     let mixed = part(&map, "direct_buffers", "direct buffers, Unsafe and FFM memory");
     assert!(is_near(mixed, unsafe_bytes + BUFFERS * SIZE), "{mixed}: {:#}", area(&map, "direct_buffers"));

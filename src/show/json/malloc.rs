@@ -3,12 +3,12 @@
 use super::known;
 use crate::alloc::{ArenaFigures, ChunkCount};
 use crate::base::Gap;
-use crate::map::MemoryMap;
 use crate::map::area::of_kind;
 use crate::map::audit;
 use crate::map::claims::how;
 use crate::map::malloc::owners::OWNER_UNKNOWN;
 use crate::map::malloc::{self, ArenaSum, Divided, OwnerSum, Totals};
+use crate::map::{Area, MemoryMap};
 use crate::snapshot::Snapshot;
 use serde_json::{Value, json};
 
@@ -105,7 +105,7 @@ fn chunks(figures: &ArenaFigures) -> Value {
 fn owner(sum: &OwnerSum) -> Value {
     json!({
         "part": sum.owner.map_or(OWNER_UNKNOWN, |owner| owner.part.as_str()),
-        "area": sum.owner.map(|owner| of_kind(owner.kind).name()),
+        "area": sum.owner.map_or(Area::MallocUnknown, |owner| of_kind(owner.kind)).name(),
         "nmt_tag": sum.owner.and_then(|owner| owner.nmt_tag.as_ref()),
         "how": sum.owner.map(|owner| how(&owner.how)),
         "blocks": sum.count.blocks,

@@ -14,7 +14,7 @@ use crate::base::limits::DIRECT_BUFFERS_MAX;
 use crate::base::{Addr, PAGE, Range};
 use crate::jvm::hotspot::Hotspot;
 use crate::jvm::hotspot::window::Windows;
-use crate::jvm::types::{JvmView, Kind};
+use crate::jvm::types::{Gc, JvmView, Kind};
 use crate::os::memory::Bulk;
 use std::collections::{HashMap, HashSet};
 
@@ -70,7 +70,9 @@ pub fn named(vm: &Hotspot, view: &JvmView, classes: &[SmallClass]) -> Option<Nam
         named.at.extend(again.at);
         named.is_all = again.is_all;
     }
-    Some(named)
+    // Pointers of generational ZGC have their colour in their low bits, so they lead nowhere: that is no empty list.
+    let is_coloured = matches!(view.gc, Ok(Gc::Z | Gc::ZGenerational));
+    Some(named).filter(|named| !is_coloured || !named.at.is_empty())
 }
 
 fn unowned_bytes(given: &Given) -> u64 {
