@@ -2,6 +2,7 @@
 
 use super::key::{Key, Measure};
 use super::moment::Moment;
+use super::note::Note;
 use super::writer::{Ending, JvmFacts, Session};
 use std::collections::HashMap;
 
@@ -10,7 +11,7 @@ use std::collections::HashMap;
 pub struct Recording {
     pub sessions: Vec<Session>,
     pub jvms: Vec<History>,
-    pub notes: Vec<(Moment, String)>,
+    pub notes: Vec<Note>,
     /// Ends of files that hold no whole record.
     pub torn: Vec<Torn>,
     /// The last recorder ended as it should; else it was killed, or it is still at it.

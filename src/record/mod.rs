@@ -3,7 +3,7 @@
 //! Nothing here opens a file: the writer makes bytes (`writer`), the reader takes bytes (`reader`), so that any end of a file
 //! can be tried, and `cmd` does the rest. `key` names a series, `varint` and `frame` are the bytes, `figures` goes from an
 //! account to series and back, `history` is what is known of one JVM over time, `pace` decides how often it is looked at how
-//! closely.
+//! closely, and `note` has what no series says.
 
 pub mod figures;
 pub mod frame;
@@ -12,6 +12,7 @@ pub mod history;
 pub mod key;
 pub mod leaks;
 pub mod moment;
+pub mod note;
 pub mod over_time;
 pub mod pace;
 pub mod reader;

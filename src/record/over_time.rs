@@ -5,6 +5,7 @@ use super::key::{Key, Measure, Subject};
 use super::writer::Ending;
 use crate::base::{Bytes, Gap, Why};
 use crate::map::Area;
+use crate::map::malloc::owners::HEADERS;
 use crate::measure::history::{self, Detail, Event, Line, Recorded, Row};
 use std::collections::BTreeMap;
 
@@ -16,11 +17,12 @@ const REST: &str = "other parts";
 pub fn of(recording: &Recording) -> Recorded {
     let mut histories: Vec<history::History> = recording.jvms.iter().map(one).collect();
     for (index, history) in histories.iter_mut().enumerate() {
-        history.events.extend(recording.notes.iter().filter_map(|(at, text)| {
-            let of = &recording.jvms[index];
+        let of = &recording.jvms[index];
+        let notes = recording.notes.iter().filter(|note| note.concerns(of.facts.pid));
+        history.events.extend(notes.filter_map(|note| {
             let (first, last) = (of.moments.first()?, of.moments.last()?);
-            let is_within = (first.steady_ms..=last.steady_ms).contains(&at.steady_ms);
-            is_within.then(|| Event { at: seconds(of, at.steady_ms), text: text.clone() })
+            let is_within = (first.steady_ms..=last.steady_ms).contains(&note.at.steady_ms);
+            is_within.then(|| Event { at: seconds(of, note.at.steady_ms), text: note.text.clone() })
         }));
         history.events.sort_by(|one, other| one.at.total_cmp(&other.at));
     }
@@ -62,12 +64,35 @@ fn one(history: &History) -> history::History {
         };
         events.push(Event { at: seconds(history, at.steady_ms), text: text.to_string() });
     }
+    events.extend(depth_events(history));
     let lines = lines(history, &kernel);
     let rows = rows(history);
     let mut made = history::History::of_rows(facts.pid, name, runtime, times, kernel, rows, events);
     made.lines = lines;
     made.details = details(history);
     made
+}
+
+/// When a part of the process could not be read any more, or could again: its bytes are then in other areas, and did not move.
+fn depth_events(history: &History) -> Vec<Event> {
+    let heap = Subject::Area(Area::JavaHeap);
+    let chunks = Subject::Part(Area::Overhead, HEADERS.to_string());
+    let mut events = Vec::new();
+    for (subject, what) in [(heap, "the Java heap"), (chunks, "the chunks of malloc")] {
+        let changes = history.changes(&Key::of(&subject, Measure::Resident));
+        for pair in changes.windows(2) {
+            let text = match (pair[0].1, pair[1].1) {
+                (Some(_), None) => {
+                    format!("{what} could not be read: its bytes are in other areas from here")
+                }
+                (None, Some(_)) => format!("{what} could be read again"),
+                _ => continue,
+            };
+            let Some(moment) = history.moments.get(pair[1].0 as usize) else { continue };
+            events.push(Event { at: seconds(history, moment.steady_ms), text });
+        }
+    }
+    events
 }
 
 /// The limit of the control group, where it is near enough to be a line in the same picture; and what can be asked for.
@@ -145,6 +170,52 @@ fn rows(history: &History) -> Vec<Row> {
 mod tests {
     use super::*;
     use crate::record::rows::tests::small;
+    use crate::record::writer::{JvmFacts, Scope, Session, Writer};
+    use crate::record::{Moment, note, reader};
+
+    /// Two JVMs at the same time; the first comes near its limit, and a clock is set.
+    #[test]
+    fn a_note_about_one_jvm_is_no_event_of_another() {
+        let mut writer = Writer::new(&Session::default());
+        let jvms = [7, 8].map(|pid| writer.jvm(JvmFacts { pid, ..JvmFacts::default() }));
+        let at = |steady_ms: u64| Moment { steady_ms, wall_ms: steady_ms as i64 };
+        for second in 0..3 {
+            for jvm in jvms {
+                let figures = [(Key::process(Measure::KernelResident), Some(500))];
+                writer.sample(jvm, at(second * 1000), Scope::Glance, &figures);
+            }
+            if second == 1 {
+                writer.note(at(1000), &note::about(7, "near its memory limit"));
+                writer.note(at(1000), "the clock was set");
+            }
+        }
+        let recorded = of(&reader::read(&[&writer.take()]).expect("a recording"));
+        let texts = |index: usize| -> Vec<&str> {
+            recorded.histories[index].events.iter().map(|event| event.text.as_str()).collect()
+        };
+        assert_eq!(texts(0), ["near its memory limit", "the clock was set"]);
+        assert_eq!(texts(1), ["the clock was set"]);
+    }
+
+    #[test]
+    fn an_account_that_lost_depth_is_an_event() {
+        let mut writer = Writer::new(&Session::default());
+        let jvm = writer.jvm(JvmFacts { pid: 7, ..JvmFacts::default() });
+        let chunks = Key::of(&Subject::Part(Area::Overhead, HEADERS.to_string()), Measure::Resident);
+        for second in 0..3 {
+            let at = Moment { steady_ms: second * 1000, wall_ms: second as i64 * 1000 };
+            let account = (Key::process(Measure::AccountAt), Some(at.steady_ms));
+            let figures = [account, (chunks.clone(), (second != 1).then_some(50 + second))];
+            writer.sample(jvm, at, Scope::Account, &figures);
+        }
+        let recorded = of(&reader::read(&[&writer.take()]).expect("a recording"));
+        let events: Vec<(f64, &str)> =
+            recorded.histories[0].events.iter().map(|event| (event.at, event.text.as_str())).collect();
+        assert_eq!(events.len(), 2, "{events:?}");
+        assert_eq!(events[0].0, 1.0);
+        assert!(events[0].1.starts_with("the chunks of malloc could not be read"), "{events:?}");
+        assert!(events[1].1.ends_with("again"), "{events:?}");
+    }
 
     #[test]
     fn parts_and_what_is_left_of_their_area_sum_to_it() {

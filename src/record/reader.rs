@@ -5,6 +5,7 @@ use super::frame::{self, FormError, Kind, Next};
 use super::history::{History, Recording, Torn};
 use super::key::{Key, Measure};
 use super::moment::Moment;
+use super::note::Note;
 use super::varint;
 use super::writer::{Ending, JvmFacts, Session};
 use std::collections::HashMap;
@@ -104,7 +105,7 @@ impl Reader {
             }
             Kind::Note => {
                 let at = self.moment(&mut rest)?;
-                self.recording.notes.push((at, String::from_utf8_lossy(rest).into_owned()));
+                self.recording.notes.push(Note::read(at, &String::from_utf8_lossy(rest)));
             }
             Kind::Close => {
                 self.moment(&mut rest)?;

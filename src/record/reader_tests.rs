@@ -81,7 +81,7 @@ fn what_is_written_is_read() {
     assert_eq!([0, 1, 2, 3].map(|at| jvm.account_age_ms(at)), [Some(0), Some(1000), Some(0), Some(1000)]);
     assert_eq!(jvm.moments[3].wall_ms, 1_003_000);
     assert_eq!(jvm.ending.map(|(at, ending)| (at.steady_ms, ending)), Some((3500, Ending::KilledForMemory)));
-    assert_eq!(recording.notes[0].1, "something");
+    assert_eq!(recording.notes[0].text, "something");
     assert_eq!(
         (jvm.at_or_before(2999), jvm.at_or_before(0), jvm.nearest_wall(1_000_900)),
         (Some(2), Some(0), Some(1))

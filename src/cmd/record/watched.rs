@@ -9,6 +9,7 @@ use crate::os::process::Process;
 use crate::os::{cpu_time, pressure};
 use crate::record::figures::{self, Figures};
 use crate::record::glance;
+use crate::record::note;
 use crate::record::pace::{self, Limit, State};
 use crate::record::writer::{Ending, JvmFacts};
 use crate::snapshot::{Want, take};
@@ -112,7 +113,8 @@ impl Watched {
         self.is_near_said = self.is_near;
         let (limit, _) = self.limit.filter(|_| is_new)?;
         let (left, of) = (human(limit.left_bytes), human(limit.limit_bytes));
-        Some(format!("pid {}: near its limit of memory, {left} of {of} left", self.process.pid))
+        let text = format!("near its memory limit, {left} of {of} left");
+        Some(note::about(self.process.pid, &text))
     }
 
     pub fn state(&self) -> State {

@@ -14,7 +14,8 @@ pub const OWNER_UNKNOWN: &str = "malloc, owner unknown";
 pub const BEYOND: &str = "malloc arenas, not in use yet";
 /// Of an allocator that is not walked, behind its name.
 pub const NOT_WALKED: &str = ": free, its own tables, other libraries'";
-const HEADERS: &str = "malloc, chunk headers and rounding";
+/// There is some of it wherever chunks were walked.
+pub const HEADERS: &str = "malloc, chunk headers and rounding";
 const NMT_HEADERS: &str = "NMT headers of blocks";
 pub const OVERHEAD: [&str; 2] = [HEADERS, NMT_HEADERS];
 const UNRESOLVED: &str = "malloc, unresolved";
@@ -23,6 +24,11 @@ const MAIN_ARENA: &str = "malloc main arena";
 const THREAD_ARENAS: &str = "malloc thread arenas";
 const MMAPPED: &str = "malloc mmapped chunks";
 pub const WHOLE: [&str; 3] = [MAIN_ARENA, THREAD_ARENAS, MMAPPED];
+
+/// Whether a part is memory of malloc without a known owner.
+pub fn is_unknown(part: &str) -> bool {
+    part == OWNER_UNKNOWN || WHOLE.contains(&part) || part.ends_with(NOT_WALKED)
+}
 
 /// What [heap] is where no arena claims it.
 pub fn unwalked_main_arena(how: &str) -> Owner {
