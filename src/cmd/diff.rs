@@ -3,7 +3,7 @@
 pub mod moment;
 pub mod source;
 
-use super::amount;
+use super::{Failure, amount};
 use crate::base::Bytes;
 use crate::map::Area;
 use crate::map::diff::{self, Diff};
@@ -68,17 +68,24 @@ pub fn run(args: &DiffArgs) -> anyhow::Result<u8> {
         show::text(&mut out, &before.taken, &now.taken, &diff, args.by)?;
     }
     out.flush()?;
-    let broken: Vec<&Limit> = args.fail_if_grown.iter().filter(|limit| is_broken(&diff, limit)).collect();
-    for limit in &broken {
-        let name = limit.area.map_or("resident memory", Area::title);
-        let (grown, limit) = (human_signed(diff.grown(limit.area)), human(limit.bytes));
-        eprintln!("marusa: {name} grew by {grown}, more than {limit}");
-    }
-    Ok(u8::from(!broken.is_empty()))
+    verdict(&diff, &args.fail_if_grown)
 }
 
-fn is_broken(diff: &Diff, limit: &Limit) -> bool {
-    u64::try_from(diff.grown(limit.area)).is_ok_and(|grown| grown > limit.bytes)
+/// Whether what there is more stays within the limits. What cannot be compared is no success.
+fn verdict(diff: &Diff, limits: &[Limit]) -> anyhow::Result<u8> {
+    let mut is_broken = false;
+    for limit in limits {
+        let name = limit.area.map_or("resident memory", Area::title);
+        let grown = diff.grown(limit.area).map_err(|lost| {
+            Failure::target(format!("cannot compare {name}: {}; choose another moment", lost.why))
+        })?;
+        if u64::try_from(grown).is_ok_and(|grown| grown > limit.bytes) {
+            let (grown, limit) = (human_signed(grown), human(limit.bytes));
+            eprintln!("marusa: {name} grew by {grown}, more than {limit}");
+            is_broken = true;
+        }
+    }
+    Ok(u8::from(is_broken))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! the sums of both moments alone, wherever they come from.
 
 mod causes;
+mod depth;
 #[cfg(test)]
 mod tests;
 
@@ -11,6 +12,7 @@ use crate::base::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use causes::{Cause, Causes, What};
+pub use depth::{Lost, NOT_TOLD_APART};
 
 /// One line: what there was, and what there is. `None`: it was not there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,6 +64,8 @@ pub struct Diff {
     pub libraries: Vec<Row<String>>,
     pub threads: Vec<ThreadRow>,
     pub causes: Causes,
+    /// What only one of the two accounts tells apart, and is therefore compared as one sum.
+    pub lost: Vec<Lost>,
 }
 
 impl Diff {
@@ -70,16 +74,26 @@ impl Diff {
         difference(self.before, self.now)
     }
 
-    /// Of one area, or of all.
-    pub fn grown(&self, area: Option<Area>) -> i64 {
-        match area {
-            None => self.resident(),
-            Some(area) => self.areas.iter().find(|row| row.key == area).map_or(0, |row| row.resident),
+    /// Of one area, or of all; `Err`: one of the accounts does not tell that area apart.
+    pub fn grown(&self, area: Option<Area>) -> Result<i64, &Lost> {
+        let Some(area) = area else { return Ok(self.resident()) };
+        match self.lost.iter().find(|lost| lost.areas.contains(&area)) {
+            Some(lost) => Err(lost),
+            None => Ok(self.areas.iter().find(|row| row.key == area).map_or(0, |row| row.resident)),
         }
     }
 }
 
 pub fn diff(before: &Sums, now: &Sums) -> Diff {
+    let lost = depth::lost(before, now);
+    if lost.is_empty() {
+        return of(before, now);
+    }
+    let (before, now) = depth::alike(before, now, &lost);
+    Diff { lost, ..of(&before, &now) }
+}
+
+fn of(before: &Sums, now: &Sums) -> Diff {
     let known = |one: Option<Bytes>, other: Option<Bytes>| Some(difference(one?, other?));
     let mut diff = Diff {
         before: before.resident(),
@@ -92,6 +106,7 @@ pub fn diff(before: &Sums, now: &Sums) -> Diff {
         libraries: rows(&before.libraries, &now.libraries),
         threads: threads(before, now),
         causes: Causes::default(),
+        lost: Vec::new(),
     };
     diff.causes = causes::causes(&diff);
     diff

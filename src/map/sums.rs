@@ -6,6 +6,7 @@
 //! new numbers, so those of alike names are one: "http-nio-#-exec-#".
 
 pub mod json;
+pub mod old;
 
 use super::account::{by_area, by_library, by_thread};
 use super::area::Area;

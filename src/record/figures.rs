@@ -5,7 +5,7 @@ use super::history::History;
 use super::key::{Key, Measure, Subject};
 use crate::base::Bytes;
 use crate::map::Area;
-use crate::map::sums::{ArenaSum, Sum, Sums, ThreadSum};
+use crate::map::sums::{ArenaSum, Sum, Sums, ThreadSum, old};
 use crate::os::group_memory::GroupMemory;
 use crate::os::pressure::Pressure;
 use crate::os::status::Status;
@@ -134,6 +134,7 @@ pub fn sums(history: &History, at: usize) -> Option<Sums> {
             }
         }
     }
+    old::renew(&mut sums);
     Some(sums)
 }
 

@@ -8,7 +8,7 @@ use super::units::{human, human_signed, shorten, wrapped};
 use super::width::width;
 use crate::base::Bytes;
 use crate::map::Area;
-use crate::map::diff::{Cause, Causes, Diff, Row, What};
+use crate::map::diff::{Cause, Causes, Diff, Lost, Row, What};
 use std::io::{self, Write};
 
 /// What a side is and where it comes from.
@@ -105,7 +105,16 @@ fn head(out: &mut dyn Write, before: &Taken, now: &Taken, diff: &Diff) -> io::Re
     for line in wrapped(&sums, width()) {
         writeln!(out, "{line}")?;
     }
+    for line in diff.lost.iter().flat_map(|lost| wrapped(&not_compared(lost), width())) {
+        writeln!(out, "{line}")?;
+    }
     writeln!(out)
+}
+
+/// "malloc's chunks could not be read at the first moment: ... are compared as one sum"
+fn not_compared(lost: &Lost) -> String {
+    let areas: Vec<&str> = lost.areas.iter().map(|area| area.title()).collect();
+    format!("{}: {} are compared as one sum, not one by one", lost.why, areas.join(", "))
 }
 
 /// "Of +412 MiB: 380 MiB freed memory that arena 7 of malloc holds, 32 MiB class metadata (metaspace)."

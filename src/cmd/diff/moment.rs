@@ -3,7 +3,8 @@
 
 use crate::base::Bytes;
 use crate::cmd::amount;
-use crate::record::History;
+use crate::map::Area;
+use crate::record::{History, Key, Measure, Subject};
 use std::time::Duration;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +72,7 @@ pub fn find(history: &History, when: When) -> Option<usize> {
     let (first, last) = (history.moments.first()?, history.moments.last()?);
     let milliseconds = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(Bytes::MAX);
     let at = match when {
-        When::Start => Some(0),
+        When::Start => Some(first_told(history)),
         When::End => Some(history.len() - 1),
         When::After(step) => history.at_or_before(first.steady_ms.saturating_add(milliseconds(step))),
         When::Before(step) => history.at_or_before(last.steady_ms.saturating_sub(milliseconds(step))),
@@ -91,12 +92,18 @@ pub fn find(history: &History, when: When) -> Option<usize> {
     accounts.get(after.saturating_sub(1)).copied()
 }
 
+/// The first account that knows the Java heap: one that was read while the JVM was just starting tells too little to be compared.
+fn first_told(history: &History) -> usize {
+    let heap = Key::of(&Subject::Area(Area::JavaHeap), Measure::Resident);
+    let knows = |at: &usize| history.value(&heap, *at).is_some();
+    history.accounts().into_iter().find(knows).unwrap_or(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::key::Key;
     use crate::record::writer::{JvmFacts, Scope, Session, Writer};
-    use crate::record::{Measure, Moment, reader};
+    use crate::record::{Moment, reader};
 
     #[test]
     fn every_form_of_a_moment() {

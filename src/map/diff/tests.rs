@@ -33,7 +33,7 @@ fn freed_memory_is_named_by_its_arena_though_the_arena_got_another_number() {
     now.arenas = [(0x10, arena(0, 5 * MB)), (0x30, arena(1, 0)), (0x20, arena(2, 385 * MB))].into();
     let diff = diff(&before, &now);
     assert_eq!(diff.resident(), 412 * MB as i64);
-    assert_eq!(diff.grown(Some(Area::ClassMetadata)), 32 * MB as i64);
+    assert_eq!(diff.grown(Some(Area::ClassMetadata)), Ok(32 * MB as i64));
     let named: Vec<(i64, What)> = diff.causes.causes.iter().map(|it| (it.bytes, it.what.clone())).collect();
     let metaspace = What::Part(Area::ClassMetadata, "metaspace".to_string());
     assert_eq!(named, [(380 * MB as i64, What::FreedInArena(2)), (32 * MB as i64, metaspace)]);
@@ -93,4 +93,77 @@ fn what_is_not_known_at_one_moment_has_no_difference() {
     let found = diff(&before, &now);
     assert_eq!((found.kernel_resident, found.areas[0].in_use), (None, None));
     assert_eq!(difference(u64::MAX, 0), -(1 << 55));
+}
+
+/// What a JVM has whose runtime and malloc were read.
+fn deep(heap: u64, freed: u64, unknown: u64) -> Sums {
+    let mut sums = sums(&[
+        (Area::JavaHeap, &[("eden", heap)]),
+        (Area::ClassMetadata, &[("metaspace", 50 * MB)]),
+        (Area::JitCode, &[("code", 10 * MB)]),
+        (Area::Stack, &[("stack", 5 * MB)]),
+        (Area::Code, &[("text", 20 * MB)]),
+        (Area::MallocFreed, &[("unsorted", freed)]),
+        (Area::MallocUnknown, &[("malloc, owner unknown", unknown)]),
+        (Area::Overhead, &[("malloc, chunk headers and rounding", MB)]),
+    ]);
+    sums.arenas = [(0x10, arena(0, freed))].into();
+    sums.threads = [("pool-#".to_string(), ThreadSum { threads: 1, reserved: MB, resident: MB })].into();
+    sums
+}
+
+#[test]
+fn what_malloc_has_is_one_sum_where_its_chunks_were_read_at_one_moment_only() {
+    let before = deep(100 * MB, 200 * MB, 100 * MB);
+    // The same memory, of which nobody knows what is freed; and 30 MiB more of heap.
+    let mut now = deep(130 * MB, 0, 0);
+    for area in [Area::MallocFreed, Area::MallocUnknown, Area::Overhead] {
+        now.areas.remove(&area);
+        now.parts.retain(|(of, _), _| *of != area);
+    }
+    let whole = sums(&[(Area::MallocUnknown, &[("malloc thread arenas", 301 * MB)])]);
+    now.areas.extend(whole.areas);
+    now.parts.extend(whole.parts);
+    now.arenas.get_mut(&0x10).expect("an arena").freed = None;
+    let found = diff(&before, &now);
+    let [lost] = &found.lost[..] else { panic!("{:?}", found.lost) };
+    assert_eq!(lost.why, "malloc's chunks could not be read at the second moment");
+    let rows: Vec<(Area, i64)> = found.areas.iter().map(|row| (row.key, row.resident)).collect();
+    assert_eq!(rows, [(Area::JavaHeap, 30 * MB as i64)], "nothing else moved");
+    assert_eq!((found.resident(), found.causes.causes.len()), (30 * MB as i64, 1));
+    assert_eq!(found.grown(Some(Area::JavaHeap)), Ok(30 * MB as i64));
+    assert!(found.grown(Some(Area::MallocFreed)).is_err(), "it is not known, and not 0");
+    assert_eq!((found.arenas[0].freed, found.threads.len()), (None, 0));
+    assert!(diff(&before, &before).lost.is_empty() && diff(&now, &now).lost.is_empty());
+}
+
+#[test]
+fn without_the_runtime_at_one_moment_only_the_sum_and_the_code_are_compared() {
+    let now = deep(130 * MB, 20 * MB, 10 * MB);
+    let before = sums(&[
+        (Area::Code, &[("text", 19 * MB)]),
+        (Area::Unattributed, &[("anonymous memory", 200 * MB)]),
+        (Area::Overhead, &[("malloc, chunk headers and rounding", MB)]),
+    ]);
+    let found = diff(&before, &now);
+    assert!(found.lost[0].why.contains("the Java runtime could not be read at the first moment"));
+    let rows: Vec<(Area, i64)> = found.areas.iter().map(|row| (row.key, row.resident)).collect();
+    assert_eq!(rows, [(Area::Unattributed, 25 * MB as i64), (Area::Code, MB as i64)]);
+    assert_eq!(found.parts[0].key.1, NOT_TOLD_APART);
+    assert!(found.threads.is_empty() && found.libraries.is_empty());
+}
+
+#[test]
+fn an_area_that_could_not_be_read_did_not_shrink() {
+    let before = deep(100 * MB, MB, MB);
+    let mut now = deep(100 * MB, MB, MB);
+    now.areas.remove(&Area::JavaHeap);
+    now.parts.retain(|(of, _), _| *of != Area::JavaHeap);
+    let whole = sums(&[(Area::Unattributed, &[("anonymous memory", 101 * MB)])]);
+    now.areas.extend(whole.areas);
+    now.parts.extend(whole.parts);
+    let found = diff(&before, &now);
+    let rows: Vec<(Area, i64)> = found.areas.iter().map(|row| (row.key, row.resident)).collect();
+    assert_eq!(rows, [(Area::Unattributed, MB as i64)]);
+    assert!(found.lost[0].why.contains("'Java heap'"), "{:?}", found.lost);
 }

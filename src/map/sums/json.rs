@@ -1,7 +1,7 @@
 //! The sums of an account out of its JSON, `marusa/map/1`: what `marusa map --json` said once can be compared with what is now.
 //! The text may be anybody's, so every key may be missing.
 
-use super::{ArenaSum, Sum, Sums, ThreadSum, group_of};
+use super::{ArenaSum, Sum, Sums, ThreadSum, group_of, old};
 use crate::base::Bytes;
 use crate::map::Area;
 use serde_json::Value;
@@ -58,6 +58,7 @@ pub fn sums(value: &Value) -> Result<Sums, JsonError> {
         group.reserved = group.reserved.saturating_add(stack.reserved);
         group.resident = group.resident.saturating_add(stack.resident);
     }
+    old::renew(&mut sums);
     Ok(sums)
 }
 

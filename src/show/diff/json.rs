@@ -19,6 +19,11 @@ pub fn json(before: &Taken, now: &Taken, diff: &Diff) -> Value {
     note("page_table_grown_bytes", diff.page_tables.is_some());
     note("in_use_grown_bytes of some areas", diff.areas.iter().all(|row| row.in_use.is_some()));
     note("freed_grown_bytes of some arenas", diff.arenas.iter().all(|row| row.freed.is_some()));
+    for lost in &diff.lost {
+        gaps.push(gap(
+            &Gap::new("areas that only one of the two tells apart", Why::NotRecorded).hint(lost.why.clone())
+        ));
+    }
     json!({
         "schema": SCHEMA,
         "before": taken(before),
@@ -49,6 +54,9 @@ pub fn json(before: &Taken, now: &Taken, diff: &Diff) -> Value {
                 "threads_now": thread.threads_now,
             });
             named(&thread.row, name)
+        }).collect::<Vec<_>>(),
+        "not_compared": diff.lost.iter().map(|lost| {
+            json!({"areas": lost.areas.iter().map(|area| area.name()).collect::<Vec<_>>(), "why": lost.why})
         }).collect::<Vec<_>>(),
         "gaps": gaps,
     })
