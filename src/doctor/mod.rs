@@ -8,6 +8,7 @@ mod arenas;
 mod budget;
 mod compaction;
 pub mod facts;
+mod filled;
 mod promise;
 pub mod recorded;
 pub mod rules;

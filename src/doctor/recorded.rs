@@ -2,6 +2,7 @@
 //! the ids and the thresholds of the rules of a running JVM, so `marusa doctor --explain ID` tells of them too.
 
 use super::facts::percent;
+use super::filled::Filled;
 use super::rules::{container_limit, malloc_freed_held, unattributed_large};
 use super::{Cost, Evidence, Finding, Level, Remedy, Subject};
 use crate::base::{Bytes, human};
@@ -52,17 +53,36 @@ fn killed(history: &History) -> Option<Finding> {
         title: format!("the kernel killed in its control group for want of memory, and it ended{had}"),
         evidence,
         cost: Cost::default(),
-        remedies: vec![Remedy::Advice(
-            "a smaller heap (-Xmx) or a larger limit: who took the memory stands above, and in the chart of the last minute"
-                .to_string(),
-        )],
+        remedies: filled(history, last).remedies(),
     })
+}
+
+/// What was known at a moment of a limit and of who holds memory under it.
+fn filled(history: &History, at: usize) -> Filled {
+    let process = |measure| history.process(measure, at);
+    let area = |area: &Area| {
+        let key = Key { subject: Of::Area(*area), measure: Measure::Resident };
+        Some((*area, history.value(&key, at)?))
+    };
+    let lately = history.moments.get(at).map_or(0, |moment| moment.steady_ms.saturating_sub(BEFORE_MS));
+    let first = history.accounts().first().copied().unwrap_or(0);
+    let held = |current: Bytes| current.saturating_sub(process(Measure::GroupReclaimable).unwrap_or(0));
+    Filled {
+        limit: process(Measure::GroupLimit).unwrap_or(0),
+        held: process(Measure::GroupCurrent).map(held),
+        resident: process(Measure::KernelResident),
+        areas: Area::ALL.iter().filter_map(area).collect(),
+        grown_lately: history.at_or_before(lately).map_or(Vec::new(), |since| grown(history, since, at)),
+        grown_in_all: grown(history, first, at),
+    }
 }
 
 /// The areas that grew, the most first.
 fn grown(history: &History, since: usize, last: usize) -> Vec<(Area, Bytes)> {
     let grown = |area: &Area| {
         let key = Key { subject: Of::Area(*area), measure: Measure::Resident };
+        // Before the first account nothing is known: that is no growth from 0.
+        history.process(Measure::AccountAt, since)?;
         let (before, after) = (history.value(&key, since).unwrap_or(0), history.value(&key, last)?);
         Some((*area, after.checked_sub(before).filter(|bytes| *bytes > 0)?))
     };
@@ -99,7 +119,7 @@ fn near(history: &History) -> Option<Finding> {
             Evidence::bytes("limit", limit, "memory.max"),
         ],
         cost: Cost::default(),
-        remedies: vec![Remedy::Advice("a smaller heap (-Xmx) or a larger limit".to_string())],
+        remedies: filled(history, at).remedies(),
     })
 }
 
@@ -209,6 +229,25 @@ mod tests {
         let grown = killed.evidence.last().expect("evidence");
         assert!(grown.what.starts_with("direct buffers, grown"), "{grown:?}");
         assert_eq!(grown.number, Some(300.0 * MIB as f64));
+    }
+
+    #[test]
+    fn a_native_leak_is_not_told_to_use_a_smaller_heap() {
+        let remedy = |found: Vec<Finding>| found[0].remedies[0].text().to_string();
+        let killed = Some(Ending::KilledForMemory);
+        let leak = [MIB, 590 * MIB];
+        for ending in [killed, None] {
+            let text = remedy(recorded(Area::MallocUnknown, leak, 1020 * MIB, ending));
+            assert!(text.contains("'malloc, owner unknown' grew by 589.0 MiB"), "{text}");
+            assert!(!text.starts_with("a smaller heap"), "{text}");
+        }
+        let quiet = remedy(recorded(Area::Stack, [90 * MIB, 90 * MIB], 900 * MIB, killed));
+        assert!(
+            quiet.starts_with("a smaller heap (-Xmx) or a larger limit: the Java heap had 400.0 MiB"),
+            "{quiet}"
+        );
+        let others = remedy(recorded(Area::Stack, [MIB, MIB], 1020 * MIB, killed));
+        assert!(others.contains("it had 401.0 MiB of the 1020 MiB"), "{others}");
     }
 
     #[test]

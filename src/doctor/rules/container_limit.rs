@@ -1,10 +1,12 @@
 //! The limit of memory of the control group (a container, a service) against the account: whether the JVM fits in it when its
 //! heap is full, and which limit or heap would.
 
-use crate::base::human;
+use crate::base::{Bytes, human};
 use crate::doctor::budget::Budget;
 use crate::doctor::facts::{GroupMemory, percent};
+use crate::doctor::filled;
 use crate::doctor::{Cost, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject};
+use crate::map::Area;
 
 pub const RULE: Rule = Rule {
     id: "container-limit",
@@ -33,7 +35,7 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
         title: title(&budget, group, is_near, killed),
         evidence: budget.evidence(jvm, group),
         cost: Cost::default(),
-        remedies: remedies(&budget, group, level),
+        remedies: remedies(jvm, &budget, group, level),
     })
 }
 
@@ -61,12 +63,22 @@ fn title(budget: &Budget, group: &GroupMemory, is_near: bool, killed: u64) -> St
     }
 }
 
-fn remedies(budget: &Budget, group: &GroupMemory, level: Level) -> Vec<Remedy> {
+fn remedies(jvm: &JvmFacts, budget: &Budget, group: &GroupMemory, level: Level) -> Vec<Remedy> {
     let limit = budget.limit_bytes();
     let assumed = "as measured, heap full, and a tenth (64 MiB at least) for what grows beside the heap";
     let mut remedies = Vec::new();
     if level > Level::Info {
-        if let Some(heap) = budget.heap_for(group.limit_bytes).filter(|heap| *heap < budget.heap_max_bytes) {
+        // A smaller heap does not make room that something else takes.
+        let is_native = budget.beside_bytes > group.limit_bytes / 2;
+        if let Some((area, bytes)) = largest_beside_heap(jvm).filter(|_| is_native) {
+            remedies.extend(filled::of_area(
+                area,
+                &format!("has {}, the most of all beside the heap", human(bytes)),
+            ));
+        }
+        let is_enough =
+            |heap: &Bytes| *heap < budget.heap_max_bytes && (!is_native || *heap >= budget.heap_bytes);
+        if let Some(heap) = budget.heap_for(group.limit_bytes).filter(is_enough) {
             remedies.push(Remedy::JvmOption(format!("-Xmx{}m", heap >> 20)));
         }
         if limit > group.limit_bytes {
@@ -77,10 +89,15 @@ fn remedies(budget: &Budget, group: &GroupMemory, level: Level) -> Vec<Remedy> {
     remedies
 }
 
+/// By private memory, as the limit counts it.
+fn largest_beside_heap(jvm: &JvmFacts) -> Option<(Area, Bytes)> {
+    let others = jvm.areas.iter().filter(|(area, _)| **area != Area::JavaHeap);
+    others.map(|(area, figures)| (*area, figures.anonymous)).max_by_key(|(_, bytes)| *bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::Bytes;
     use crate::doctor::facts::made_up::{G, M, healthy_jvm};
 
     /// The healthy JVM has -Xmx2g and 1.2 GiB in memory.
@@ -120,6 +137,12 @@ mod tests {
         let texts: Vec<&str> = finding.remedies.iter().map(Remedy::text).collect();
         assert!(texts[0].starts_with("-Xmx14"), "{texts:?}");
         assert!(texts[1].ends_with("> /sys/fs/cgroup/app/memory.max"), "{texts:?}");
+        let mut native = with(2 * G, 1950 * M, 1);
+        native.areas.entry(Area::MallocUnknown).or_default().anonymous = 1100 * M;
+        let texts: Vec<String> =
+            find(&native).expect("limited").remedies.iter().map(|remedy| remedy.text().to_string()).collect();
+        assert!(texts[0].contains("'malloc, owner unknown' has 1.1 GiB"), "{texts:?}");
+        assert!(!texts.iter().any(|text| text.starts_with("-Xmx")), "the heap has more already: {texts:?}");
         let fits = find(&with(4 * G, current, 0)).expect("limited");
         assert!(fits.title.starts_with("fits in 2.4 GiB"), "{}", fits.title);
         assert_eq!(fits.remedies.len(), 1);
