@@ -250,7 +250,7 @@ mod tests {
             "{quiet}"
         );
         let others = remedy(recorded(Area::Stack, [MIB, MIB], 1020 * MIB, killed));
-        assert!(others.contains("it had 401.0 MiB of the 1020.0 MiB"), "{others}");
+        assert!(others.contains("it had 401.0 MiB of the 1020 MiB"), "{others}");
     }
 
     #[test]
