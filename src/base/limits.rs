@@ -192,3 +192,5 @@ pub const TRACE_CPU_BUFFER_BYTES_MIN: u64 = 64 << 10;
 /// Threads whose process is remembered, 40 bytes each; and instances of tracefs that are looked at.
 pub const TRACE_THREADS_MAX: usize = 1_000_000;
 pub const TRACE_INSTANCES_MAX: usize = 10_000;
+/// How long a FIFO that the user names for output may be without a reader.
+pub const FIFO_READER_WAIT: std::time::Duration = std::time::Duration::from_secs(10);
