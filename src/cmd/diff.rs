@@ -7,9 +7,10 @@ use super::amount;
 use crate::base::Bytes;
 use crate::map::Area;
 use crate::map::diff::{self, Diff};
+use crate::os::terminal::stdout;
 use crate::show::diff as show;
 use crate::show::units::{human, human_signed};
-use std::io::{BufWriter, Write, stdout};
+use std::io::{BufWriter, Write};
 
 #[derive(clap::Args, Debug)]
 pub struct DiffArgs {
@@ -72,7 +73,7 @@ pub fn run(args: &DiffArgs) -> anyhow::Result<u8> {
     for limit in &broken {
         let name = limit.area.map_or("resident memory", Area::title);
         let (grown, limit) = (human_signed(diff.grown(limit.area)), human(limit.bytes));
-        eprintln!("marusa: {name} grew by {grown}, more than {limit}");
+        crate::say!("marusa: {name} grew by {grown}, more than {limit}");
     }
     Ok(u8::from(!broken.is_empty()))
 }

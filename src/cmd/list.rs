@@ -2,9 +2,10 @@
 
 use super::Failure;
 use crate::base::Why;
+use crate::os::terminal::stdout;
 use crate::show::list;
 use crate::snapshot::discover;
-use std::io::{BufWriter, IsTerminal, Write, stdout};
+use std::io::{BufWriter, Write};
 
 #[derive(clap::Args, Debug)]
 pub struct ListArgs {
@@ -29,7 +30,7 @@ pub fn run(args: &ListArgs) -> anyhow::Result<u8> {
     out.flush()?;
     if hidden > 0 {
         let hint = discover::HINT;
-        eprintln!("marusa: {hidden} processes of others may not be looked at, and may be JVMs too: {hint}");
+        crate::say!("marusa: {hidden} processes of others may not be looked at, and may be JVMs too: {hint}");
     }
     Ok(0)
 }

@@ -7,7 +7,8 @@ use crate::base::limits::{OPEN_FILES_MAX, OUTPUT_BYTES_MAX};
 use std::collections::HashSet;
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::MetadataExt;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::Duration;
 
@@ -16,8 +17,7 @@ const OLDER_BY: Duration = Duration::from_secs(10);
 
 /// The start of the standard output.
 pub fn start(process: &Process) -> Option<String> {
-    let is_file = std::fs::metadata(process.path("fd/1")).is_ok_and(|facts| facts.is_file());
-    let file = is_file.then(|| process.open_file("fd/1").ok()).flatten()?;
+    let file = process.pin("fd/1").and_then(|pinned| reopen(&pinned)).ok()?;
     let mut bytes = Vec::new();
     file.take(OUTPUT_BYTES_MAX).read_to_end(&mut bytes).ok()?;
     process.is_same().then(|| String::from_utf8_lossy(&bytes).into_owned())
@@ -41,18 +41,14 @@ pub fn all(process: &Process, logs: &[String]) -> Vec<Said> {
     let mut seen = HashSet::new();
     let mut said = Vec::new();
     let mut take = |number: &str, name: &str| {
-        let path = process.path(&format!("fd/{number}"));
-        let Some(facts) = std::fs::metadata(&path).ok().filter(Metadata::is_file) else { return };
+        let Ok(pinned) = process.pin(&format!("fd/{number}")) else { return };
+        let Some(facts) = pinned.metadata().ok().filter(Metadata::is_file) else { return };
         if !seen.insert((facts.dev(), facts.ino())) {
             return;
         }
         let link = process.link(&format!("fd/{number}")).unwrap_or_default();
         let name = format!("{name} ({})", link.display());
-        let Ok(mut one) =
-            process.open_file(&format!("fd/{number}")).and_then(|file| read(file, name, process))
-        else {
-            return;
-        };
+        let Ok(mut one) = reopen(&pinned).and_then(|file| read(file, name, process)) else { return };
         // One that does not append began with an empty file, or writes over what there was.
         one.is_older &= appends(process, number);
         said.push(one);
@@ -106,10 +102,18 @@ fn fits(name: &str, pattern: &str) -> bool {
 
 /// A file that the user names; regular ones only.
 pub fn file(path: &Path, process: &Process) -> io::Result<Said> {
-    if !std::fs::metadata(path)?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "no regular file"));
+    let pinned = File::options().read(true).custom_flags(libc::O_PATH).open(path)?;
+    read(reopen(&pinned)?, path.display().to_string(), process)
+}
+
+/// Opens a pinned file for reading if it is a regular one. The number or the path may lead to a FIFO by now, which would be waited
+/// for; the pinned file cannot change.
+fn reopen(pinned: &File) -> io::Result<File> {
+    if !pinned.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
     }
-    read(File::open(path)?, path.display().to_string(), process)
+    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+    File::options().read(true).custom_flags(flags).open(format!("/proc/self/fd/{}", pinned.as_raw_fd()))
 }
 
 fn read(mut file: File, name: String, process: &Process) -> io::Result<Said> {
@@ -141,6 +145,27 @@ mod tests {
         assert!(fits("gc.log", "gc.log") && fits("gc-7.log", "gc-*.log") && fits("gc-7-x.log", "gc-*-*.log"));
         assert!(!fits("gc.log.0", "gc.log") && !fits("gc-7.txt", "gc-*.log") && !fits("g", "gc*"));
         assert!(fits("anything", "*") && !fits("gc", ""));
+    }
+
+    #[test]
+    fn a_fifo_that_takes_the_place_of_a_log_is_not_waited_for() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let fifo = folder.path().join("fifo");
+        let name = std::ffi::CString::new(fifo.as_os_str().as_encoded_bytes()).expect("no NUL");
+        // SAFETY: the name is a NUL-terminated string that outlives the call.
+        assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+        let mut log = tempfile::tempfile().expect("a file");
+        log.write_all(b"said").expect("room");
+        let me = Process::own().expect("myself");
+        let pinned = me.pin(&format!("fd/{}", log.as_raw_fd())).expect("open");
+        let held = File::options().read(true).write(true).open(&fifo).expect("a FIFO");
+        // SAFETY: both are open files of ours.
+        assert!(unsafe { libc::dup2(held.as_raw_fd(), log.as_raw_fd()) } >= 0);
+        let mut text = String::new();
+        reopen(&pinned).and_then(|mut file| file.read_to_string(&mut text)).expect("what was looked at");
+        assert_eq!(text, "said");
+        let swapped = me.pin(&format!("fd/{}", log.as_raw_fd())).expect("open");
+        assert!(reopen(&swapped).is_err() && file(&fifo, &me).is_err(), "at once, without a writer");
     }
 
     #[test]

@@ -86,6 +86,19 @@ impl Process {
         open_below(&self.directory, name)
     }
 
+    /// Holds what a link below /proc/PID leads to (fd/1, cwd) without opening it: what it is can be asked first.
+    pub fn pin(&self, name: &str) -> io::Result<File> {
+        let name = CString::new(name).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let flags = libc::O_PATH | libc::O_CLOEXEC;
+        // SAFETY: the directory is open, and `name` is a NUL-terminated string that outlives the call.
+        let fd = unsafe { libc::openat(self.directory.as_raw_fd(), name.as_ptr(), flags) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: `fd` was just opened and belongs to nobody else.
+        Ok(unsafe { File::from_raw_fd(fd) })
+    }
+
     /// A file below /proc/PID, whole.
     pub fn bytes(&self, name: &str) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();

@@ -1,6 +1,6 @@
 //! A leak or not, in words: what grows without bound first, then what can not be told yet and when it can, then what levels off.
 
-use super::units::{human, human_signed, shorten, wrapped};
+use super::units::{fitted, human, human_signed, shorten, wrapped};
 use super::width::width;
 use crate::measure::growth::{Growth, Rate, Verdict};
 use crate::record::History;
@@ -89,7 +89,7 @@ fn grown(row: &Row) -> String {
 
 fn line(out: &mut dyn Write, row: &Row, words: Option<&String>) -> io::Result<()> {
     const NAME: usize = 34;
-    let name = format!("{:<NAME$}", shorten(&title(&row.what), NAME));
+    let name = fitted(&title(&row.what), NAME);
     let words = words.map_or(String::new(), |words| format!(": {words}"));
     let text = format!("{}{words}", human(row.growth.level_bytes));
     for (index, line) in wrapped(&text, width().saturating_sub(NAME + 3)).iter().enumerate() {

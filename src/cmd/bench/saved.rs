@@ -2,6 +2,8 @@
 //! again, the trials in it are not made again.
 
 use crate::cmd::Failure;
+use crate::os::output_file::PRIVATE;
+use crate::os::place::Place;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -35,7 +37,7 @@ impl<T: Serialize + DeserializeOwned> Saved<T> {
     ) -> anyhow::Result<Saved<T>> {
         let Some(path) = path else { return Ok(Saved { to: None, before: Vec::new(), of: PhantomData }) };
         let failed = |why: String| Failure::usage(format!("--save {}: {why}", path.display()));
-        let opened = File::options().create(true).truncate(false).read(true).append(true).open(path);
+        let opened = Place::of(path).and_then(|place| place.open_log(PRIVATE));
         let mut file = opened.map_err(|error| failed(error.to_string()))?;
         let mut text = String::new();
         let read = (&mut file).take(BYTES_MAX).read_to_string(&mut text);

@@ -5,8 +5,11 @@ use crate::act::file_lock;
 use crate::cmd::Failure;
 use crate::experiment::resume::{self, Head};
 use crate::experiment::trial_record::{SCHEMA, Trial};
-use std::fs::{self, File, OpenOptions};
+use crate::os::output_file::{OutputFile, PRIVATE};
+use crate::os::place::Place;
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 const HEAD: &str = "compare.json";
@@ -35,7 +38,9 @@ impl Store {
                 fastrand::u32(..)
             )),
         };
-        let made = fs::create_dir_all(folder.join(OUTPUT));
+        // One in /tmp is made by us, or somebody else could have put links into it.
+        let own = if is_temporary { DirBuilder::new().mode(0o700).create(&folder) } else { Ok(()) };
+        let made = own.and_then(|()| fs::create_dir_all(folder.join(OUTPUT)));
         made.map_err(|error| unwritten(&folder, &error))?;
         if fs::metadata(folder.join(TRIALS)).is_ok_and(|facts| facts.len() > 0) {
             return Err(Failure::usage(format!(
@@ -69,7 +74,7 @@ impl Store {
 
     fn open(folder: PathBuf, is_temporary: bool) -> anyhow::Result<Store> {
         let path = folder.join(TRIALS);
-        let opened = OpenOptions::new().create(true).read(true).append(true).open(&path);
+        let opened = Place::of(&path).and_then(|place| place.open_log(PRIVATE));
         let file = opened.map_err(|error| unwritten(&folder, &error))?;
         if !file_lock::try_lock(&file).map_err(|error| unwritten(&folder, &error))? {
             let folder = folder.display();
@@ -108,7 +113,7 @@ impl Store {
                 error
             }
             _ if self.is_temporary => {
-                eprintln!("marusa: the runs before that are kept in {}", self.folder.display());
+                crate::say!("marusa: the runs before that are kept in {}", self.folder.display());
                 error
             }
             _ => error,
@@ -136,11 +141,10 @@ pub fn unwritten(folder: &Path, error: &io::Error) -> anyhow::Error {
 }
 
 fn write_head(folder: &Path, head: &Head) -> io::Result<()> {
-    let draft = folder.join(format!("{HEAD}.draft"));
-    let mut file = File::create(&draft)?;
+    let mut file = OutputFile::create(&folder.join(HEAD), PRIVATE)?;
     file.write_all(&serde_json::to_vec_pretty(head)?)?;
-    file.sync_all()?;
-    fs::rename(&draft, folder.join(HEAD))?;
+    file.sync()?;
+    file.finish()?;
     File::open(folder)?.sync_all()
 }
 

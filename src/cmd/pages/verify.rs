@@ -7,6 +7,7 @@ use crate::jvm::log_options;
 use crate::map::page_claims;
 use crate::map::{self, why};
 use crate::os::process::Process;
+use crate::os::terminal::stdout;
 use crate::os::{cpus, output};
 use crate::pages::messages;
 use crate::pages::types::{Plan, SCHEMA};
@@ -14,7 +15,7 @@ use crate::pages::verify::{self, Look, Promise, Said};
 use crate::show::pages::verify as show;
 use crate::snapshot::{self, Snapshot, Want};
 use std::fs::File;
-use std::io::{BufWriter, Read, Write, stdout};
+use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// A plan that is larger is no plan.

@@ -3,6 +3,8 @@
 
 use crate::cmd::Failure;
 use crate::experiment::bench::fork::{Settings, Trial};
+use crate::os::output_file::PRIVATE;
+use crate::os::place::Place;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{Read, Write};
@@ -28,8 +30,7 @@ impl Save {
     /// Takes over what is there; the seed of the file counts, so that the order is the same.
     pub fn open(path: &Path, settings: &mut Settings) -> anyhow::Result<Save> {
         let failed = |error: std::io::Error| Failure::usage(format!("--save {}: {error}", path.display()));
-        let opened = File::options().create(true).truncate(false).read(true).append(true).open(path);
-        let mut file = opened.map_err(failed)?;
+        let mut file = Place::of(path).and_then(|place| place.open_log(PRIVATE)).map_err(failed)?;
         let mut text = String::new();
         (&mut file).take(BYTES_MAX).read_to_string(&mut text).map_err(failed)?;
         let mut save = Save { file, path: path.to_path_buf(), trials: Vec::new() };
