@@ -11,6 +11,7 @@ demo: build java
 test: setup jdks glibcs readers java server tracefs
 	cargo fmt --check
 	cargo clippy --all-targets --locked -- -D warnings
+	scripts/deny
 	MARUSA_ALL_TESTS=1 cargo test --locked --no-fail-fast --lib --tests -- --test-threads=1
 	fuzz/run 10
 

@@ -2,15 +2,20 @@ use marusa::cmd::{Failure, commands};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    marusa::os::terminal::escape_panics();
     marusa::os::host::keep_freed_memory();
     if let Some(columns) = marusa::os::terminal::columns() {
         marusa::show::width::set(columns);
     }
-    match commands::run(&commands::command().get_matches()) {
+    let outcome = match commands::command().try_get_matches() {
+        Ok(matches) => commands::run(&matches),
+        Err(answer) => Ok(commands::answer(&answer)),
+    };
+    match outcome {
         Ok(status) => ExitCode::from(status),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("marusa: {error:#}");
+            marusa::say!("marusa: {error:#}");
             ExitCode::from(error.downcast_ref::<Failure>().map_or(3, |failure| failure.status))
         }
     }

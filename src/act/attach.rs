@@ -11,6 +11,7 @@ pub(super) mod connect;
 mod options;
 mod wake;
 
+use crate::act::as_target::User;
 use crate::base::limits::{ATTACH_ANSWER_BYTES_MAX, ATTACH_ANSWER_SECONDS_MAX, ATTACH_OPEN_SECONDS_MAX};
 use crate::os::process::Process;
 use crate::os::rights;
@@ -40,7 +41,7 @@ pub struct Receipt {
     pub listener_started: bool,
     /// "SIGQUIT", when it was sent.
     pub signal_sent: Option<&'static str>,
-    /// The file that told the JVM what the signal meant, as the target names it; it is removed again.
+    /// The file that told the JVM what the signal means, as the target names it; it is removed again.
     pub trigger_file: Option<String>,
     /// The user and group that we connected as, where they are not our own.
     pub connected_as: Option<(u32, u32)>,
@@ -86,6 +87,12 @@ pub enum AttachError {
         "the socket {socket} belongs to pid {other}, not to {pid}: it was left alone; remove it if it is stale"
     )]
     Stranger { pid: i32, socket: String, other: i32 },
+    #[error(
+        "the socket {socket} of pid {pid} is not its own: {why}; nothing was sent to it; remove it, or find out who put it there"
+    )]
+    NotItsSocket { pid: i32, socket: String, why: String },
+    #[error("pid {pid}: {tried}: {error} (no signal was sent)")]
+    Unsafe { pid: i32, tried: String, error: io::Error },
     #[error("pid {pid}: {tried}: {error}")]
     Io { pid: i32, tried: String, error: io::Error },
     #[error("the answer of pid {pid} to '{line}' is longer than {ATTACH_ANSWER_BYTES_MAX} bytes")]
@@ -191,8 +198,8 @@ impl Attached {
     }
 
     /// The user and group that own the target, as we name them.
-    pub fn owner(&self) -> (u32, u32) {
-        (self.door.uid, self.door.gid)
+    pub fn owner(&self) -> User {
+        self.door.user()
     }
 
     fn negotiate(&self) -> Result<Protocol, AttachError> {

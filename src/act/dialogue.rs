@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 
 /// Most bytes of one answer: 100,000 numbers.
 const LINE_BYTES_MAX: u64 = 2 << 20;
+/// Lines that it may be ahead of us; it waits then, so that a flood of them does not fill our memory.
+const LINES_WAITING_MAX: usize = 1024;
 /// Of what it complains about, so much is told.
 const SAID_BYTES_MAX: usize = 1000;
 
@@ -142,7 +144,7 @@ pub(super) fn end(child: &mut Child) {
 }
 
 pub(super) fn lines_of(output: impl Read + Send + 'static) -> Receiver<String> {
-    let (sender, receiver) = mpsc::channel();
+    let (sender, receiver) = mpsc::sync_channel(LINES_WAITING_MAX);
     thread::spawn(move || {
         let mut output = BufReader::new(output);
         loop {

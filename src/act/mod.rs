@@ -1,6 +1,7 @@
 //! The one door by which a target is asked to do something. What goes through it leaves a receipt. Beside it, what puts our
 //! own process to work so as to learn what this machine can do (`calibrate`).
 
+pub mod as_target;
 pub mod ask_jdk;
 pub mod attach;
 pub mod calibrate;

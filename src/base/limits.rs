@@ -304,3 +304,5 @@ pub const SAVED_BYTES_MAX: u64 = 256 << 20;
 pub const SAVED_HEAD_BYTES_MAX: u64 = 16 << 20;
 /// A core: bytes of paths of mapped files, which one name may give to many mappings; the longest path has 4,096.
 pub const CORE_PATH_BYTES_MAX: usize = 4_096;
+/// How long a FIFO that the user names for output may be without a reader.
+pub const FIFO_READER_WAIT: std::time::Duration = std::time::Duration::from_secs(10);

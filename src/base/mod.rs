@@ -9,6 +9,7 @@ mod clock;
 mod covered;
 mod gap;
 pub mod limits;
+pub mod printable;
 mod units;
 
 pub use addr::{Addr, Range, joined};

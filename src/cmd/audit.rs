@@ -7,9 +7,10 @@ use crate::base::{Gap, Why};
 use crate::jvm::hotspot::report::{self, ReportError};
 use crate::map;
 use crate::map::audit::{self, Label, Said};
+use crate::os::terminal::stdout;
 use crate::show;
 use crate::snapshot::{self, Want};
-use std::io::{BufWriter, Write, stdout};
+use std::io::{BufWriter, Write};
 
 /// Of the resident bytes that the JVM labels, the share on which we must agree for exit status 0.
 const AGREEMENT_MIN: f64 = 0.995;
@@ -43,7 +44,7 @@ pub fn run(args: &AuditArgs) -> anyhow::Result<u8> {
     } else {
         show::audit::text(&mut out, &snapshot, &map, &audit, &gaps)?;
         if attached.receipt.listener_started {
-            eprintln!("marusa: the JVM has one thread more now, the Attach Listener, until it ends");
+            crate::say!("marusa: the JVM has one thread more now, the Attach Listener, until it ends");
         }
     }
     out.flush()?;

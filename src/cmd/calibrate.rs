@@ -7,8 +7,9 @@ mod walks;
 use super::Failure;
 use crate::base::Bytes;
 use crate::measure::calibration::Calibration;
+use crate::os::terminal::stdout;
 use crate::show::calibrate as show;
-use std::io::{Write, stdout};
+use std::io::Write;
 
 pub use cache::cached;
 

@@ -4,7 +4,9 @@ use super::examples;
 use crate::base::limits;
 use crate::cmd;
 use crate::os::budget;
+use crate::os::terminal::{has_colours, raw_stdout, stderr, stdout};
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
+use std::io::Write;
 
 /// One line a command: its name, its arguments, what it does, what runs it. The options of a command are only put together
 /// when it is asked for: those of all take a millisecond, a twentieth of a `map`.
@@ -33,13 +35,34 @@ macro_rules! commands {
             match matches.subcommand() {
                 $(Some(($name, matches)) => {
                     let args = <$args>::from_arg_matches(matches);
-                    budget::set_limits(limits::of_command($name));
-                    $run(&args.unwrap_or_else(|error| error.format(&mut command()).exit()))
+                    match args {
+                        Ok(args) => {
+                            budget::set_limits(limits::of_command($name));
+                            $run(&args)
+                        }
+                        Err(error) => Ok(answer(&error.format(&mut command()))),
+                    }
                 })*
                 _ => unreachable!("clap knows no other command"),
             }
         }
     };
+}
+
+/// Prints what clap has to say instead of a command: help, in its colours, or what is wrong with the words, which may be anybody's
+/// and are escaped. Returns the exit status.
+pub fn answer(said: &clap::Error) -> u8 {
+    use clap::error::ErrorKind::{DisplayHelp, DisplayVersion};
+    let text = said.render();
+    // Nobody reads what cannot be written.
+    let _ = match (said.use_stderr(), said.kind()) {
+        (true, _) => stderr().write_all(text.to_string().as_bytes()),
+        (false, DisplayHelp | DisplayVersion) if stdout().is_terminal() && has_colours() => {
+            raw_stdout().write_all(text.ansi().to_string().as_bytes())
+        }
+        (false, _) => stdout().write_all(text.to_string().as_bytes()),
+    };
+    said.exit_code().try_into().unwrap_or(2)
 }
 
 commands! {

@@ -15,6 +15,7 @@ use crate::act::door::identity;
 use crate::act::signals::{self, Blocked};
 use crate::base::rfc3339;
 use crate::cmd::pages::door::state_folder;
+use crate::cmd::progress;
 use crate::experiment::arm_pages::{PageMode, Pool};
 use crate::experiment::arms::Arm;
 use crate::experiment::compare_result::WarmUp;
@@ -23,12 +24,13 @@ use crate::experiment::metrics::Spec;
 use crate::experiment::order;
 use crate::experiment::resume::{self, Head, HostFacts};
 use crate::experiment::trial_record::Trial;
-use crate::os::{cpus, host, process::Process};
+use crate::os::terminal::{stderr, stdout};
+use crate::os::{cpus, host, output_file, process::Process};
 use crate::show::compare as show;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 use ready::Ready;
 use runner::{Early, Outcome, Rules, Runner, Watcher};
-use std::io::{Write, stderr, stdout};
+use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 use store::Store;
@@ -305,7 +307,8 @@ fn finish(args: &CompareArgs, design: show::Design, outcome: Outcome, store: Sto
     }
     out.flush()?;
     if let Some(path) = &args.html {
-        let written = std::fs::write(path, show::html::page(&result));
+        let page = show::html::page(&result);
+        let written = output_file::write(path, output_file::PRIVATE, page.as_bytes());
         written.map_err(|error| {
             let (path, folder) = (path.display(), store.folder.display());
             Failure::usage(format!("--html {path}: {error}; the runs are kept in {folder}"))
@@ -348,7 +351,7 @@ struct Bar(ProgressBar);
 
 impl Bar {
     fn new(runs: usize) -> Bar {
-        let bar = ProgressBar::with_draw_target(Some(runs as u64), ProgressDrawTarget::stderr());
+        let bar = ProgressBar::with_draw_target(Some(runs as u64), progress::target());
         if let Ok(style) = ProgressStyle::with_template("{msg} [{wide_bar:.}] run {pos} of {len}, {eta} left")
         {
             bar.set_style(style.progress_chars("##-"));

@@ -1,8 +1,9 @@
 //! `marusa completions SHELL`: what a shell needs to complete our commands and options, made of their one definition.
 
 use super::commands;
+use crate::os::terminal::raw_stdout;
 use clap_complete::Shell;
-use std::io::{Write, stdout};
+use std::io::Write;
 
 #[derive(clap::Args, Debug)]
 pub struct CompletionsArgs {
@@ -12,7 +13,7 @@ pub struct CompletionsArgs {
 }
 
 pub fn run(args: &CompletionsArgs) -> anyhow::Result<u8> {
-    let mut out = stdout().lock();
+    let mut out = raw_stdout();
     out.write_all(&script(args.shell))?;
     out.flush()?;
     Ok(0)

@@ -7,9 +7,10 @@ use super::{Failure, amount};
 use crate::base::Bytes;
 use crate::map::Area;
 use crate::map::diff::{self, Diff};
+use crate::os::terminal::stdout;
 use crate::show::diff as show;
 use crate::show::units::{human, human_signed};
-use std::io::{BufWriter, Write, stdout};
+use std::io::{BufWriter, Write};
 
 #[derive(clap::Args, Debug)]
 pub struct DiffArgs {
@@ -81,7 +82,7 @@ fn verdict(diff: &Diff, limits: &[Limit]) -> anyhow::Result<u8> {
         })?;
         if u64::try_from(grown).is_ok_and(|grown| grown > limit.bytes) {
             let (grown, limit) = (human_signed(grown), human(limit.bytes));
-            eprintln!("marusa: {name} grew by {grown}, more than {limit}");
+            crate::say!("marusa: {name} grew by {grown}, more than {limit}");
             is_broken = true;
         }
     }

@@ -8,9 +8,10 @@ use crate::base::{Gap, Why};
 use crate::doctor::facts::gather::{self, Gathered, Who};
 use crate::doctor::{self, CATALOG, Finding, Level, Subject, rules};
 use crate::os::process::Process;
+use crate::os::terminal::stdout;
 use crate::show::doctor as show;
 use crate::snapshot::{Snapshot, Want, discover};
-use std::io::{BufWriter, Write, stdout};
+use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -112,7 +113,7 @@ fn examine(args: &DoctorArgs, out: &mut dyn Write) -> anyhow::Result<u8> {
     out.flush()?;
     if gathered.hidden > 0 {
         let hint = discover::hint();
-        eprintln!(
+        crate::say!(
             "marusa: {} processes of others may not be looked at, and may be JVMs too: {hint}",
             gathered.hidden
         );

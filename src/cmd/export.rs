@@ -3,11 +3,12 @@
 use super::Failure;
 use super::diff::source;
 use super::record::file;
+use crate::os::output_file::{self, OutputFile};
+use crate::os::terminal::stdout;
 use crate::record::Recording;
 use crate::show::rows;
 use crate::show::units::human;
-use std::fs::File;
-use std::io::{self, BufWriter, Write, stdout};
+use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -83,17 +84,11 @@ fn lines(
     })
 }
 
-/// A file that could not be written to its end is no file.
-fn written(path: &Path, write: impl FnOnce(File) -> io::Result<()>) -> anyhow::Result<()> {
-    let failed = |error: io::Error| Failure::usage(format!("{}: {error}", path.display()));
-    let file = File::create(path).map_err(failed)?;
-    if let Err(error) = write(file) {
-        // What is no regular file (/dev/full) is not ours to remove.
-        if path.is_file() {
-            let _ = std::fs::remove_file(path);
-        }
-        return Err(failed(error));
-    }
-    eprintln!("marusa: {}: {}", path.display(), human(super::record::bytes_of(path)));
+fn written(path: &Path, write: impl FnOnce(&mut OutputFile) -> io::Result<()>) -> anyhow::Result<()> {
+    let failed = |error: io::Error| Failure::usage(format!("cannot write {}: {error}", path.display()));
+    let mut file = OutputFile::create(path, output_file::PRIVATE).map_err(failed)?;
+    write(&mut file).map_err(failed)?;
+    let bytes = file.finish().map_err(failed)?;
+    crate::say!("marusa: {}: {}", path.display(), human(bytes));
     Ok(())
 }

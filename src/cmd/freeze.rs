@@ -3,10 +3,11 @@
 use super::deadline::DeadlineArgs;
 use super::{Failure, map};
 use crate::base::limits::TARGET_ALONE;
+use crate::os::output_file::{self, OutputFile};
+use crate::os::terminal::stdout;
 use crate::show::units::human;
 use crate::snapshot::{Want, file, take};
-use std::fs::File;
-use std::io::BufWriter;
+use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
 #[derive(clap::Args, Debug)]
@@ -31,15 +32,21 @@ pub fn run(args: &FreezeArgs) -> anyhow::Result<u8> {
         file::freeze(taking, &process, memory, symbols)
     });
     let (_, frozen) = frozen.map_err(|gap| map::unreadable(&process, &gap))?;
-    let unwritable = |error: std::io::Error| Failure::usage(format!("{}: {error}", args.output.display()));
-    let mut out = BufWriter::new(File::create(&args.output).map_err(unwritable)?);
-    frozen.save(&mut out).map_err(unwritable)?;
-    let bytes = std::fs::metadata(&args.output).map_or(0, |metadata| metadata.len());
+    let unwritable =
+        |error: std::io::Error| Failure::usage(format!("cannot write {}: {error}", args.output.display()));
+    let mut out = BufWriter::new(OutputFile::create(&args.output, output_file::PRIVATE).map_err(unwritable)?);
+    frozen.save(&mut out).and_then(|()| out.flush()).map_err(unwritable)?;
+    let written = out.into_inner().map_err(|error| unwritable(error.into_error()))?;
+    let bytes = written.finish().map_err(unwritable)?;
     if args.json {
         let file = args.output.display().to_string();
-        println!("{}", serde_json::json!({"schema": "marusa/freeze/1", "file": file, "bytes": bytes}));
+        writeln!(
+            stdout(),
+            "{}",
+            serde_json::json!({"schema": "marusa/freeze/1", "file": file, "bytes": bytes})
+        )?;
     } else {
-        eprintln!(
+        crate::say!(
             "{}: {}; no command line, environment, user or home directory is in it; names of threads and \
              paths of mapped files are",
             args.output.display(),

@@ -4,9 +4,10 @@ use super::Failure;
 use super::diff::{moment, source};
 use super::record::file;
 use crate::measure::growth::Verdict;
+use crate::os::terminal::stdout;
 use crate::record::{History, leaks};
 use crate::show::leaks as show;
-use std::io::{BufWriter, Write, stdout};
+use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
 #[derive(clap::Args, Debug)]

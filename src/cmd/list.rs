@@ -5,9 +5,10 @@ use super::deadline::DeadlineArgs;
 use crate::base::Why;
 use crate::base::limits::TARGET_LISTED;
 use crate::os::budget;
+use crate::os::terminal::stdout;
 use crate::show::list;
 use crate::snapshot::discover::{self, Listing};
-use std::io::{BufWriter, IsTerminal, Write, stdout};
+use std::io::{BufWriter, Write};
 
 #[derive(clap::Args, Debug)]
 pub struct ListArgs {
@@ -35,11 +36,11 @@ pub fn run(args: &ListArgs) -> anyhow::Result<u8> {
     }
     out.flush()?;
     for (pid, gap) in &given_up {
-        eprintln!("marusa: pid {pid} was not read whole: {gap}");
+        crate::say!("marusa: pid {pid} was not read whole: {gap}");
     }
     if hidden > 0 {
         let hint = discover::hint();
-        eprintln!("marusa: {hidden} processes of others may not be looked at, and may be JVMs too: {hint}");
+        crate::say!("marusa: {hidden} processes of others may not be looked at, and may be JVMs too: {hint}");
     }
     Ok(0)
 }

@@ -1,9 +1,11 @@
 //! `marusa man`: the manual, made of the one definition of the commands, so that it can not say anything else than `--help`.
 
 use super::{Failure, commands, examples};
+use crate::os::output_file;
+use crate::os::terminal::raw_stdout;
 use clap::Command;
 use clap_mangen::Man;
-use std::io::{BufWriter, Write, stdout};
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 #[derive(clap::Args, Debug)]
@@ -25,7 +27,7 @@ pub fn run(args: &ManArgs) -> anyhow::Result<u8> {
             all(&root, &[], folder)?;
         }
         None => {
-            let mut out = BufWriter::new(stdout().lock());
+            let mut out = BufWriter::new(raw_stdout());
             out.write_all(&page(find(&root, &args.command)?, &args.command)?)?;
             out.flush()?;
         }
@@ -52,10 +54,13 @@ fn find<'a>(root: &'a Command, words: &[String]) -> anyhow::Result<&'a Command> 
     Ok(at)
 }
 
+/// Everybody may read a manual.
+const MODE: u32 = 0o644;
+
 /// Pages of the commands that have pages of their own too.
 fn all(command: &Command, words: &[String], folder: &Path) -> anyhow::Result<()> {
     let path = folder.join(format!("{}.1", name_of(words)));
-    std::fs::write(&path, page(command, words)?).map_err(|error| unwritten(&path, &error))?;
+    output_file::write(&path, MODE, &page(command, words)?).map_err(|error| unwritten(&path, &error))?;
     for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
         all(sub, &[words, &[sub.get_name().to_string()]].concat(), folder)?;
     }
@@ -99,7 +104,7 @@ fn section(title: &str, text: &str) -> String {
 }
 
 fn unwritten(path: &Path, error: &std::io::Error) -> anyhow::Error {
-    Failure::usage(format!("{} can not be written: {error}", path.display()))
+    Failure::usage(format!("cannot write {}: {error}", path.display()))
 }
 
 #[cfg(test)]

@@ -14,12 +14,13 @@ use crate::os::host;
 use crate::os::input_file;
 use crate::os::maps::Mapping;
 use crate::os::process::{OpenError, Process};
+use crate::os::terminal::stdout;
 use crate::show::units::human;
 use crate::show::{json, text};
 use crate::snapshot::file::{FileError, Frozen};
 use crate::snapshot::resolve::{self, ResolveError};
 use crate::snapshot::{self, Snapshot, Want};
-use std::io::{BufRead, BufReader, BufWriter, Write, stdout};
+use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 
@@ -89,7 +90,7 @@ fn account(args: &MapArgs) -> anyhow::Result<u8> {
     let (snapshot, read) = &*taken;
     let map = ManuallyDrop::new(map::join(snapshot));
     if let Err(broken) = map::law::check(&map, snapshot) {
-        eprintln!("marusa: the books do not balance, please report this: {broken}");
+        crate::say!("marusa: the books do not balance, please report this: {broken}");
     }
     if let Some(path) = &args.html {
         // One that ended meanwhile has an account, but no findings of its host.
@@ -170,7 +171,7 @@ fn take(args: &MapArgs) -> anyhow::Result<(Snapshot, Read)> {
         snapshot.taken.attached = attached.is_some();
     }
     if attached.is_some_and(|attached| attached.receipt.listener_started) {
-        eprintln!("marusa: the JVM has one thread more now, the Attach Listener, until it ends");
+        crate::say!("marusa: the JVM has one thread more now, the Attach Listener, until it ends");
     }
     // Looked at here: reading the mappings once more before would take a sixth of the time where there are many.
     check_jvm(&process, &snapshot.os.mappings)?;

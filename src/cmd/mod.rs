@@ -21,6 +21,7 @@ mod map_pages;
 mod page_file;
 pub mod pages;
 mod predicted;
+mod progress;
 pub mod record;
 pub mod report;
 pub mod stalls;

@@ -3,11 +3,13 @@
 use super::{Failure, doctor};
 use crate::base::rfc3339;
 use crate::map::{self, MemoryMap};
+use crate::os::output_file::{self, OutputFile};
 use crate::os::process::Process;
+use crate::os::terminal;
 use crate::show::html::{self, Account, Findings, Page};
 use crate::snapshot::Snapshot;
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Write, stdout};
+use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -54,19 +56,18 @@ fn title(snapshot: &Snapshot, live: Option<&Process>) -> String {
 /// "-": standard output.
 pub fn write(path: &Path, page: &Page) -> anyhow::Result<()> {
     if path == Path::new("-") {
-        let mut out = BufWriter::new(stdout().lock());
+        let mut out = BufWriter::new(terminal::document());
         html::page(&mut out, page)?;
         return Ok(out.flush()?);
     }
     let written = || -> io::Result<u64> {
-        let mut out = BufWriter::new(File::create(path)?);
+        let mut out = BufWriter::new(OutputFile::create(path, output_file::PRIVATE)?);
         html::page(&mut out, page)?;
-        out.flush()?;
-        Ok(out.get_ref().metadata()?.len())
+        out.into_inner().map_err(io::IntoInnerError::into_error)?.finish()
     };
-    let failed = |error| Failure::usage(format!("{} can not be written: {error}", path.display()));
+    let failed = |error| Failure::usage(format!("cannot write {}: {error}", path.display()));
     let bytes = written().map_err(failed)?;
-    eprintln!("marusa: {} written, {}: open it in a browser", path.display(), crate::base::human(bytes));
+    crate::say!("marusa: {} written, {}: open it in a browser", path.display(), crate::base::human(bytes));
     Ok(())
 }
 

@@ -12,9 +12,10 @@ use crate::act::watchdog;
 use crate::base::Bytes;
 use crate::os::host;
 use crate::os::process::Process;
+use crate::os::terminal::{stderr, stdout};
 use crate::show::record as show;
 use output::{Keep, Output};
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 use watch::{Asked, Watch};
@@ -97,7 +98,7 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<u8> {
     }
     let output = Output::open(&args.output, args.keep, args.append)?;
     let mut watch = Watch::start(asked, output, target)?;
-    eprintln!("marusa: {}", show::begun(&args.output.display().to_string(), args.every, args.all));
+    crate::say!("marusa: {}", show::begun(&args.output.display().to_string(), args.every, args.all));
     let ended = watch.run(&waiting);
     let recorded = watch.recorded();
     match args.json {
@@ -106,7 +107,7 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<u8> {
             serde_json::to_writer_pretty(&mut out, &show::json(&recorded))?;
             writeln!(out)?;
         }
-        false => show::text(&mut std::io::stderr().lock(), &recorded)?,
+        false => show::text(&mut stderr(), &recorded)?,
     }
     ended?;
     Ok(0)

@@ -13,10 +13,10 @@ use crate::measure::stalls::table::By;
 use crate::os::host_pages::HostPages;
 use crate::os::namespaces::Namespaces;
 use crate::os::process::Process;
+use crate::os::terminal::stdout;
 use crate::os::{cpu_time, host};
 use crate::show::stalls::{self as show, Subject};
 use crate::snapshot::{self, Want};
-use std::io::stdout;
 use std::time::Duration;
 use watch::Watch;
 
@@ -142,7 +142,7 @@ pub fn run(args: &StallsArgs) -> anyhow::Result<u8> {
         Some(_) if args.no_trace => 0,
         Some(gap) => {
             if args.json {
-                eprintln!("marusa: stalls can not be traced, these are counters: {gap}");
+                crate::say!("marusa: stalls can not be traced, these are counters: {gap}");
             }
             if gap.why == Why::Denied { 4 } else { 1 }
         }

@@ -15,9 +15,10 @@ use crate::os::cpu::{self, Cpu};
 use crate::os::host;
 use crate::os::perf::Mode;
 use crate::os::process::Process;
+use crate::os::terminal::stdout;
 use crate::show::predict as larger_pages;
 use crate::show::tlb::{self as show, Subject};
-use std::io::{BufWriter, Write, stdout};
+use std::io::{BufWriter, Write};
 use std::time::{Duration, Instant, SystemTime};
 
 const STATUS: &str = "\
@@ -131,7 +132,7 @@ fn uncounted(
             1 => writeln!(out, "{json:#}")?,
             _ => writeln!(out, "{json}")?,
         }
-        eprintln!("marusa: {message}");
+        crate::say!("marusa: {message}");
     } else {
         let command = process.arguments().unwrap_or_default().join(" ");
         let kernel = host::kernel_release();

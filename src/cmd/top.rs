@@ -6,13 +6,14 @@ mod looks;
 use super::{Failure, amount, map};
 use crate::act::signals::{self, Blocked};
 use crate::os::terminal;
+use crate::os::terminal::stdout;
 use crate::show::tui::model::View;
 use crate::show::tui::{self, Action, Key, Model, News, Style};
 use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use looks::{Looking, Wish};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm;
-use std::io::{IsTerminal, Write, stdin, stdout};
+use std::io::{IsTerminal, Write, stdin};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
@@ -171,7 +172,7 @@ fn json(args: &TopArgs, pid: Option<i32>) -> anyhow::Result<u8> {
                 writeln!(out, "{}", crate::show::look::json(&look))?;
                 out.flush()?;
             }
-            News::Failed(message) => eprintln!("marusa: {message}"),
+            News::Failed(message) => crate::say!("marusa: {message}"),
             News::Round { pids, .. } => {
                 rounds += 1;
                 if pids.is_empty() && pid.is_some() {

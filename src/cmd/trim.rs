@@ -11,11 +11,12 @@ use crate::map::trim::{self, Outcome, Prediction};
 use crate::os::live::Live;
 use crate::os::process::Process;
 use crate::os::smaps;
+use crate::os::terminal::stdout;
 use crate::show::trim::{self as show, Price};
 use crate::show::units::human;
 use crate::snapshot::{self, Snapshot, Want};
 use serde_json::Value;
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 /// How long the target is watched after it was trimmed.
@@ -291,7 +292,7 @@ fn repeat(process: &Process, args: &TrimArgs, every: Duration) -> anyhow::Result
             Ok(()) => {}
             Err(_) if !process.is_same() => return ended(process),
             Err(error) if is_for_now(&error) => {
-                eprintln!("marusa: {error:#}");
+                crate::say!("marusa: {error:#}");
                 attached = None;
             }
             Err(error) => return Err(error),
@@ -307,7 +308,7 @@ fn repeat(process: &Process, args: &TrimArgs, every: Duration) -> anyhow::Result
 }
 
 fn ended(process: &Process) -> anyhow::Result<u8> {
-    eprintln!("marusa: pid {} ended", process.pid);
+    crate::say!("marusa: pid {} ended", process.pid);
     Ok(0)
 }
 

@@ -127,12 +127,26 @@ fn read(mut file: File, name: String, process: &Process) -> io::Result<Said> {
 mod tests {
     use super::*;
     use std::io::Write;
+    use std::os::fd::AsRawFd;
 
     #[test]
     fn names_of_logs_with_what_varies() {
         assert!(fits("gc.log", "gc.log") && fits("gc-7.log", "gc-*.log") && fits("gc-7-x.log", "gc-*-*.log"));
         assert!(!fits("gc.log.0", "gc.log") && !fits("gc-7.txt", "gc-*.log") && !fits("g", "gc*"));
         assert!(fits("anything", "*") && !fits("gc", ""));
+    }
+
+    #[test]
+    fn a_fifo_that_takes_the_place_of_a_log_is_not_waited_for() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let fifo = folder.path().join("fifo");
+        let name = std::ffi::CString::new(fifo.as_os_str().as_encoded_bytes()).expect("no NUL");
+        // SAFETY: the name is a NUL-terminated string that outlives the call.
+        assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+        let me = Process::own().expect("myself");
+        let held = File::options().read(true).write(true).open(&fifo).expect("a FIFO");
+        let link = format!("fd/{}", held.as_raw_fd());
+        assert!(foreign::open_link(&me, &link).is_err() && file(&fifo, &me).is_err(), "at once, without a writer");
     }
 
     #[test]

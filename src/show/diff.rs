@@ -4,7 +4,7 @@ pub mod json;
 #[cfg(test)]
 mod tests;
 
-use super::units::{human, human_signed, shorten, wrapped};
+use super::units::{fitted, human, human_signed, shorten, wrapped};
 use super::width::width;
 use crate::base::Bytes;
 use crate::map::Area;
@@ -219,7 +219,7 @@ fn table(out: &mut dyn Write, title: &str, rows: Vec<(String, Figures)>) -> io::
 fn cells(out: &mut dyn Write, name: &str, figures: [String; 5]) -> io::Result<()> {
     let shown = if width() < ALL_FIGURES_MIN { 3 } else { figures.len() };
     let room = width().saturating_sub(shown * FIGURE).min(NAME_MAX);
-    let mut line = format!("{:<room$}", shorten(name, room));
+    let mut line = fitted(name, room);
     figures.iter().take(shown).for_each(|figure| line.push_str(&format!(" {figure:>10}")));
     writeln!(out, "{line}")
 }

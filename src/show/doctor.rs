@@ -329,7 +329,7 @@ pub fn list_json(catalog: &[Entry]) -> Value {
 
 /// Text of a target may stand in a remedy: no control characters reach the terminal.
 fn clean(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
+    crate::base::printable::escaped(text).into_owned()
 }
 
 /// Wrapped and indented.

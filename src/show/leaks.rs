@@ -1,7 +1,7 @@
 //! Leak or not, in words: first what grows without bound or towards its bound, then what cannot be judged yet and when it can,
 //! then what levels off.
 
-use super::units::{human, human_signed, shorten, wrapped};
+use super::units::{fitted, human, human_signed, shorten, wrapped};
 use super::width::width;
 use crate::measure::growth::{Doubt, Growth, Rate, Verdict};
 use crate::record::History;
@@ -133,7 +133,7 @@ fn capitalized(text: &str) -> String {
 
 fn line(out: &mut dyn Write, row: &Row, words: Option<&String>) -> io::Result<()> {
     const NAME: usize = 34;
-    let name = format!("{:<NAME$}", shorten(&title(&row.what), NAME));
+    let name = fitted(&title(&row.what), NAME);
     let words = words.map_or(String::new(), |words| format!(": {words}"));
     let text = format!("{}{words}", human(row.growth.level_bytes));
     for (index, line) in wrapped(&text, width().saturating_sub(NAME + 3)).iter().enumerate() {

@@ -1,8 +1,9 @@
 //! The JVMs of a host, one a line, without the columns that a narrow terminal has no room for, and whole where it is no terminal;
 //! and the same as JSON, schema marusa/list/1.
 
-use super::units::{human, shorten, wrapped};
+use super::units::{columns, fitted, human, shorten, shorten_start, wrapped};
 use super::width::width;
+use crate::base::printable::escaped;
 use crate::base::{Gap, Known};
 use crate::snapshot::discover::{Jvm, PageMode, Vm};
 use serde_json::{Value, json};
@@ -26,7 +27,7 @@ pub fn text(out: &mut dyn Write, jvms: &[Jvm], is_whole: bool) -> io::Result<()>
     let is_used = |column: usize| column != 2 || rows.iter().any(|row| !row[2].is_empty());
     let mut widths: Vec<usize> = (0..HEADS.len())
         .map(|column| {
-            let longest = rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+            let longest = rows.iter().map(|row| columns(&escaped(&row[column]))).max().unwrap_or(0);
             let most = if is_whole { usize::MAX } else { WIDTHS_MAX[column] };
             if is_used(column) { longest.max(HEADS[column].len()).min(most) } else { 0 }
         })
@@ -69,8 +70,11 @@ fn leave_out(widths: &mut [usize]) -> Vec<&'static str> {
 
 fn line(out: &mut dyn Write, cells: &[String; 8], widths: &[usize], main: &str) -> io::Result<()> {
     for ((cell, width), right) in cells.iter().zip(widths).zip(RIGHT).filter(|((_, width), _)| **width > 0) {
-        let cell = shorten(cell, *width);
-        if right { write!(out, "{cell:>width$}  ")? } else { write!(out, "{cell:<width$}  ")? }
+        if right {
+            write!(out, "{:>width$}  ", shorten(cell, *width))?;
+        } else {
+            write!(out, "{}  ", fitted(cell, *width))?;
+        }
     }
     writeln!(out, "{main}")
 }
@@ -108,16 +112,6 @@ fn row(jvm: &Jvm) -> [String; 8] {
         bytes(&jvm.resident_bytes),
         jvm.page_mode.as_ref().map_or("?", |mode| pages(*mode)).to_string(),
     ]
-}
-
-/// The end of a class or a path tells more than its start.
-fn shorten_start(main: &str, columns: usize) -> String {
-    let letters = main.chars().count();
-    let clean = shorten(main, letters);
-    match letters > columns {
-        true => "…".chars().chain(clean.chars().skip(letters + 1 - columns)).collect(),
-        false => clean,
-    }
 }
 
 /// "17.0.15+6" of "17.0.15+6-Debian-1deb12u1"; "8u442" of "25.442-b06", as the VM of JDK 8 calls itself.

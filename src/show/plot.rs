@@ -13,6 +13,8 @@ pub use lines::{Series, lines};
 pub use rows::{Dot, Room, Row, Span, rows};
 pub use stacked::{Layer, stacked};
 
+use crate::base::printable::escaped_lines;
+
 /// Width of every plot in its own units; a page scales it.
 const WIDTH: f64 = 760.0;
 /// Colours before they come again, lighter.
@@ -38,17 +40,16 @@ svg.plot .hollow { fill: var(--paper) !important; }
 svg.plot .layer { stroke: var(--paper); stroke-width: 0.6; } svg.plot .again { opacity: 0.55; }
 ";
 
-/// Text within HTML and SVG, also within quotation marks. Control characters, which XML forbids, are shown as '?'.
+/// Text within HTML and SVG, also within quotation marks. Control characters, which XML forbids, are made visible.
 pub fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
-    for letter in text.chars() {
+    for letter in escaped_lines(text).chars() {
         match letter {
             '&' => safe.push_str("&amp;"),
             '<' => safe.push_str("&lt;"),
             '>' => safe.push_str("&gt;"),
             '"' => safe.push_str("&quot;"),
             '\'' => safe.push_str("&#39;"),
-            letter if letter.is_control() && letter != '\n' => safe.push('?'),
             letter => safe.push(letter),
         }
     }

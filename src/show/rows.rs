@@ -4,6 +4,7 @@ pub mod parquet;
 #[cfg(test)]
 mod tests;
 
+use crate::base::printable::{Escaping, escaped_lines};
 use crate::record::rows::{FIRST, Row, columns, each};
 use crate::record::{Moment, Recording};
 use serde_json::{Map, Value};
@@ -38,13 +39,12 @@ pub fn csv(out: &mut dyn Write, recording: &Recording) -> io::Result<()> {
     })
 }
 
-/// What a terminal would take for an order is no part of a name: `cat` may follow.
+/// A field as RFC 4180 writes it. What acts on a terminal is escaped: `cat` may follow.
 fn quoted(text: &str) -> String {
-    let is_order = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\r' | '\t');
-    let text = text.replace(is_order, "?");
-    match text.contains([',', '"', '\n', '\r']) {
+    let text = escaped_lines(text);
+    match text.contains([',', '"', '\n']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text,
+        false => text.into_owned(),
     }
 }
 
@@ -67,7 +67,7 @@ pub fn json_lines(out: &mut dyn Write, recording: &Recording) -> io::Result<()> 
                 add(measure.name(), (*value).into());
             }
         }
-        serde_json::to_writer(&mut *out, &object)?;
+        serde_json::to_writer(Escaping::new(&mut *out), &object)?;
         writeln!(out)
     })
 }

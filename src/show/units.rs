@@ -1,6 +1,8 @@
 //! Bytes and shares for people.
 
 pub use crate::base::human;
+use crate::base::printable::escaped;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// "+1.4 MiB", "-12 KiB", "0".
 pub fn human_signed(bytes: i64) -> String {
@@ -19,19 +21,52 @@ pub fn percent(part: u64, whole: u64) -> String {
     }
 }
 
-/// At most `width` characters; the middle is left out, since paths differ at both ends.
+/// Columns of a terminal that a text takes: a Chinese character has two, a combining accent none (Unicode Standard Annex 11).
+pub fn columns(text: &str) -> usize {
+    text.width()
+}
+
+/// One line of at most `width` columns, with nothing in it that acts on a terminal; the middle is left out, since paths differ at
+/// both ends.
 pub fn shorten(text: &str, width: usize) -> String {
-    let letters: Vec<char> =
-        text.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect();
-    if letters.len() <= width {
-        return letters.into_iter().collect();
+    let text = escaped(text);
+    if columns(&text) <= width {
+        return text.into_owned();
     }
     let tail = width.saturating_sub(1) * 2 / 3;
     let head = width.saturating_sub(1) - tail;
-    let mut short: String = letters[..head].iter().collect();
+    let mut short: String = within(text.chars(), head).collect();
+    let end: Vec<char> = within(text.chars().rev(), tail).collect();
     short.push('…');
-    short.extend(&letters[letters.len() - tail..]);
+    short.extend(end.iter().rev());
     short
+}
+
+/// The last `width` columns of a text that is longer: the end of a class or a path tells more than its start.
+pub fn shorten_start(text: &str, width: usize) -> String {
+    let text = escaped(text);
+    if columns(&text) <= width {
+        return text.into_owned();
+    }
+    let end: Vec<char> = within(text.chars().rev(), width.saturating_sub(1)).collect();
+    std::iter::once('…').chain(end.into_iter().rev()).collect()
+}
+
+/// `shorten`, and blanks up to that width: `{:<width$}` counts characters, not columns.
+pub fn fitted(text: &str, width: usize) -> String {
+    let mut text = shorten(text, width);
+    let blanks = width.saturating_sub(columns(&text));
+    text.extend(std::iter::repeat_n(' ', blanks));
+    text
+}
+
+/// As many characters as there are columns for.
+fn within(letters: impl Iterator<Item = char>, width: usize) -> impl Iterator<Item = char> {
+    let mut used = 0;
+    letters.take_while(move |letter| {
+        used += letter.width().unwrap_or(0);
+        used <= width
+    })
 }
 
 /// Words in lines of at most `width` columns; a number stays with its unit.
@@ -41,7 +76,7 @@ pub fn wrapped(text: &str, width: usize) -> Vec<String> {
         // Without control letters, whoever the text is of.
         let word = shorten(word, width);
         match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+            Some(line) if columns(line) + 1 + columns(&word) <= width => {
                 line.push(' ');
                 line.push_str(&word);
             }
@@ -95,6 +130,22 @@ mod tests {
     #[test]
     fn a_long_path_keeps_both_ends_and_no_control_characters() {
         assert_eq!(shorten("/usr/lib/jvm/java-17/lib/libjvm.so", 16), "/usr/…/libjvm.so");
-        assert_eq!(shorten("a\x1b[2J", 10), "a?[2J");
+        assert_eq!(shorten("a\x1b[2J\u{202e}", 20), "a\\u001b[2J\\u202e");
+        assert_eq!(shorten("a\nb", 20), "a\\u000ab", "a name is one line");
+    }
+
+    #[test]
+    fn what_is_wide_or_has_no_width_is_counted_as_a_terminal_shows_it() {
+        assert_eq!((columns("日本"), columns("e\u{301}")), (4, 1));
+        assert_eq!(shorten("日本語日本語", 7), "日…本語");
+        assert_eq!(
+            (fitted("日本", 6), fitted("e\u{301}", 3)),
+            ("日本  ".to_string(), "e\u{301}  ".to_string())
+        );
+        assert_eq!(shorten_start("org.例.Main", 8), "…例.Main");
+        for width in 0..12 {
+            let short = shorten("日e\u{301}本\u{9b}abc語", width);
+            assert!(columns(&short) <= width.max(1), "{width}: {short}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 //! `jcmd` takes it. Two matches are an error that lists them; guessing would account for the wrong JVM.
 
 use super::discover::{self, Jvm};
+use crate::base::printable::escaped;
 use crate::base::{Gap, Why};
 use crate::os::process::{OpenError, Process};
 use std::fmt;
@@ -13,9 +14,14 @@ pub enum ResolveError {
     Open(#[from] OpenError),
     #[error("pid {0} is no JVM: it maps neither libjvm.so nor libj9vm")]
     NoJvm(i32),
-    #[error("no JVM is named by \"{text}\"{}", Listing("; these run:", running))]
+    #[error("no JVM is named by \"{}\"{}", escaped(text), Listing("; these run:", running))]
     None { text: String, running: Vec<Choice> },
-    #[error("\"{text}\" names {} JVMs; give a pid or a longer part:{}", matches.len(), Listing("", matches))]
+    #[error(
+        "\"{}\" names {} JVMs; give a pid or a longer part:{}",
+        escaped(text),
+        matches.len(),
+        Listing("", matches)
+    )]
     Several { text: String, matches: Vec<Choice> },
     #[error("the JVMs of this host can not be listed: {0}")]
     Unlisted(Gap),
@@ -38,9 +44,10 @@ impl fmt::Display for Listing<'_> {
         }
         f.write_str(self.0)?;
         for choice in self.1 {
-            write!(f, "\n  {:>7}  {}", choice.pid, choice.main)?;
+            // A name of several lines would forge JVMs in this list.
+            write!(f, "\n  {:>7}  {}", choice.pid, escaped(&choice.main))?;
             if let Some(container) = &choice.container {
-                write!(f, "  ({container})")?;
+                write!(f, "  ({})", escaped(container))?;
             }
         }
         Ok(())
@@ -120,6 +127,15 @@ mod tests {
         assert!(none.contains("these run:") && none.contains("Bootstrap  (shop/web)"), "{none}");
         let empty = choose("", Vec::new()).expect_err("none").to_string();
         assert!(empty.ends_with("none runs that may be seen"), "{empty}");
+    }
+
+    #[test]
+    fn a_name_of_several_lines_forges_no_choice() {
+        let mut running = running();
+        running[0].main = "Orders\n        1  safe\u{1b}[2J".to_string();
+        let several = choose("rders", running).expect_err("two").to_string();
+        assert_eq!(several.lines().count(), 3, "{several}");
+        assert!(several.contains("Orders\\u000a        1  safe\\u001b[2J"), "{several}");
     }
 
     #[test]

@@ -6,12 +6,14 @@
 //! connects (the kernel notes the credentials at that moment), and ends.
 
 use super::AttachError;
+use crate::act::as_target::{User, directory};
 use crate::base::limits::ATTACH_ANSWER_BYTES_MAX;
+use crate::os::place::facts_of;
 use crate::os::process::Process;
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
@@ -37,15 +39,15 @@ impl Door {
         let denied =
             |tried: &str, error| AttachError::NoRights { pid, tried: tried.to_string(), error, uid, gid };
         check_runtime(process, &denied)?;
-        let ours = our_ids();
-        if ours.0 != 0 && ours.0 != uid {
+        let ours = User::own();
+        if ours.uid != 0 && ours.uid != uid {
             let error = io::Error::from_raw_os_error(libc::EPERM);
             return Err(denied("the JVM belongs to another user", error));
         }
         let tmp = process
             .open_file("root")
-            .and_then(|root| open_within(&root, c"tmp"))
-            .map_err(|error| denied("/tmp of the process can not be opened", error))?;
+            .and_then(|root| directory(&root, c"tmp"))
+            .map_err(|error| denied("cannot open its /tmp", error))?;
         let own_pid = status.namespace_pids.last().copied().unwrap_or(pid);
         let door = Door { pid, own_pid, uid, gid, tmp };
         if !process.is_same() {
@@ -54,7 +56,7 @@ impl Door {
         if matches!(status.state, Some('T' | 't')) {
             return Err(AttachError::Stopped { pid });
         }
-        let found = door.is_open();
+        let found = door.is_open()?;
         Ok((door, found))
     }
 
@@ -66,35 +68,52 @@ impl Door {
         format!(".attach_pid{}", self.own_pid)
     }
 
+    pub fn user(&self) -> User {
+        User { uid: self.uid, gid: self.gid }
+    }
+
     /// The ids to connect with, where they are not our own and we may take them.
     pub fn other_user(&self) -> Option<(u32, u32)> {
-        let ours = our_ids();
-        (ours.0 == 0 && ours != (self.uid, self.gid)).then_some((self.uid, self.gid))
+        let ours = User::own();
+        (ours.uid == 0 && ours != self.user()).then_some((self.uid, self.gid))
     }
 
     /// Whether somebody listens. A socket file may be left of a process that had this pid before; the JVM, once asked,
     /// puts its own in its place.
-    pub fn is_open(&self) -> bool {
-        let at_once = Instant::now();
-        self.has_socket()
-            && !self.connect(at_once).is_err_and(|error| error.raw_os_error() == Some(libc::ECONNREFUSED))
+    pub fn is_open(&self) -> Result<bool, AttachError> {
+        let Some(socket) = self.socket()? else { return Ok(false) };
+        let refused = |error: io::Error| error.raw_os_error() == Some(libc::ECONNREFUSED);
+        Ok(!self.connect(&socket, Instant::now()).is_err_and(refused))
     }
 
-    fn has_socket(&self) -> bool {
-        let Ok(name) = CString::new(self.socket_name()) else { return false };
-        // SAFETY: an all-zero stat is a valid one.
-        let mut stat: libc::stat = unsafe { std::mem::zeroed() };
-        // SAFETY: the directory is open, the name is NUL-terminated, and `stat` outlives the call.
-        let failed = unsafe {
-            libc::fstatat(self.tmp.as_raw_fd(), name.as_ptr(), &mut stat, libc::AT_SYMLINK_NOFOLLOW)
+    /// The socket file, pinned; what stands in its place and is not the JVM's own is an error. HotSpot's own client checks the
+    /// same (VirtualMachineImpl.c of JDK 8 to 24, `checkPermissions`: owner, and nothing for group and others).
+    fn socket(&self) -> Result<Option<File>, AttachError> {
+        let unreadable = |error| self.failure(error, "the socket", Instant::now());
+        let name = CString::new(self.socket_name()).map_err(|error| unreadable(error.into()))?;
+        let socket = match pinned(&self.tmp, &name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            socket => socket.map_err(unreadable)?,
         };
-        failed == 0 && stat.st_mode & libc::S_IFMT == libc::S_IFSOCK
+        let facts = facts_of(&socket).map_err(unreadable)?;
+        let why = match facts.kind() {
+            libc::S_IFSOCK if facts.uid != self.uid => format!("it belongs to user {}", facts.uid),
+            libc::S_IFSOCK if facts.mode & 0o066 != 0 => {
+                format!("others may use it (mode {:o})", facts.mode & 0o777)
+            }
+            libc::S_IFSOCK => return Ok(Some(socket)),
+            libc::S_IFLNK => "it is a symbolic link".to_string(),
+            _ => "it is not a socket".to_string(),
+        };
+        Err(AttachError::NotItsSocket { pid: self.pid, socket: format!("/tmp/{}", self.socket_name()), why })
     }
 
     /// One request and its whole answer, over a connection of its own.
     pub fn exchange(&self, request: &[u8], line: &str, deadline: Instant) -> Result<Vec<u8>, AttachError> {
         let start = Instant::now();
-        let mut stream = self.connect(deadline).map_err(|error| self.failure(error, line, start))?;
+        let gone = || self.failure(io::ErrorKind::NotFound.into(), line, start);
+        let socket = self.socket()?.ok_or_else(gone)?;
+        let mut stream = self.connect(&socket, deadline).map_err(|error| self.failure(error, line, start))?;
         self.check_peer(&stream)?;
         let mut bytes = Vec::new();
         match converse(&mut stream, request, &mut bytes, deadline) {
@@ -137,17 +156,10 @@ impl Door {
         status.is_some_and(|status| matches!(status.state, Some('T' | 't')))
     }
 
-    fn connect(&self, deadline: Instant) -> io::Result<UnixStream> {
-        // Through our own open directory the path is short enough for a socket address, and can not be exchanged.
-        let path = format!("/proc/self/fd/{}/{}", self.tmp.as_raw_fd(), self.socket_name());
-        let Some((uid, gid)) = self.other_user() else { return connect(&path, deadline) };
-        std::thread::scope(|scope| {
-            let one = scope.spawn(|| {
-                take_ids(uid, gid);
-                connect(&path, deadline)
-            });
-            one.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
-        })
+    /// Connects to the very file that was looked at: a path could lead elsewhere by now.
+    fn connect(&self, socket: &File, deadline: Instant) -> io::Result<UnixStream> {
+        let path = format!("/proc/self/fd/{}", socket.as_raw_fd());
+        self.user().does_or_we_do(|| connect(&path, deadline))
     }
 
     /// Whether the process that listens is the one that was asked for. It sees as pid 0 one that our pid namespace does
@@ -174,8 +186,20 @@ impl Door {
     }
 }
 
+/// A name in a directory, opened to be looked at, not followed.
+fn pinned(directory: &OwnedFd, name: &CStr) -> io::Result<File> {
+    let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+    // SAFETY: the directory is open, and `name` is a NUL-terminated string that outlives the call.
+    let fd = unsafe { libc::openat(directory.as_raw_fd(), name.as_ptr(), flags) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: `fd` was just opened and belongs to nobody else.
+    Ok(unsafe { File::from_raw_fd(fd) })
+}
+
 /// Only HotSpot speaks this protocol. Others catch SIGQUIT too: OpenJ9 writes a javacore, a Go program ends.
-fn check_runtime(
+pub(super) fn check_runtime(
     process: &Process,
     denied: &impl Fn(&str, io::Error) -> AttachError,
 ) -> Result<(), AttachError> {
@@ -194,45 +218,6 @@ fn check_runtime(
         (false, true) => return Ok(()),
     };
     Err(AttachError::NotHotspot { pid: process.pid, found: found.to_string() })
-}
-
-fn our_ids() -> (u32, u32) {
-    // SAFETY: these calls take nothing and can not fail.
-    unsafe { (libc::geteuid(), libc::getegid()) }
-}
-
-/// Gives the calling thread, and it alone, other effective ids. Where that is forbidden (root without CAP_SETUID) it
-/// goes on as root, which JDK 11 and later take.
-fn take_ids(uid: u32, gid: u32) {
-    const KEEP: libc::c_long = -1;
-    // SAFETY: system calls with three numbers each, which change nothing but this thread's credentials.
-    unsafe {
-        libc::syscall(libc::SYS_setresgid, KEEP, libc::c_long::from(gid), KEEP);
-        libc::syscall(libc::SYS_setresuid, KEEP, libc::c_long::from(uid), KEEP);
-    }
-}
-
-/// A folder of the target below its root. A link in it may be the target's trap, so it is resolved as the target would.
-pub fn open_within(root: &File, name: &std::ffi::CStr) -> io::Result<OwnedFd> {
-    // SAFETY: `open_how` is three numbers, for which 0 is a valid value.
-    let mut how: libc::open_how = unsafe { std::mem::zeroed() };
-    how.flags = (libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC) as u64;
-    how.resolve = libc::RESOLVE_IN_ROOT;
-    // SAFETY: the directory is open; `name` and `how` outlive the call, and the size is that of `how`.
-    let fd = unsafe {
-        libc::syscall(
-            libc::SYS_openat2,
-            root.as_raw_fd(),
-            name.as_ptr(),
-            &how as *const libc::open_how,
-            size_of::<libc::open_how>(),
-        )
-    };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: `fd` was just opened and belongs to nobody else.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
 }
 
 /// Connects, and waits while the queue of the listener is full.

@@ -1,10 +1,15 @@
-//! Asks a JVM to open its socket: a file .attach_pidN in its /tmp or working directory, owned by its user, then SIGQUIT.
-//! Without the file the same signal means a thread dump on the JVM's standard output; without a handler it means death.
-//! So the order is: check everything that can be checked, make the file, signal through a pidfd (a pid that was given to
-//! another process meanwhile is never hit), wait, remove the file whatever happened.
+//! Asks a JVM to open its socket: a file .attach_pidN in its /tmp, owned by its user, then SIGQUIT. Without the file the same
+//! signal means a thread dump on the JVM's standard output; without a handler it means death. So the order is: check everything
+//! that can be checked, make the file, check again, signal through a pidfd (a process that was given the pid since is never hit),
+//! wait, remove the file whatever happened.
+//!
+//! The JVM also looks in its working directory (attachListener_posix.cpp, `is_init_trigger`), which may be anywhere, /etc
+//! included. It is not used: a JVM that cannot write to /tmp cannot make its socket there either.
 
-use super::connect::Door;
+use super::connect::{Door, check_runtime};
 use super::{AttachError, Receipt, options};
+use crate::act::as_target::OwnFile;
+use crate::os::place::facts_at;
 use crate::os::process::Process;
 use std::ffi::CString;
 use std::io;
@@ -22,29 +27,42 @@ pub fn wake(
     limit: Duration,
 ) -> Result<(), AttachError> {
     let pid = process.pid;
-    let status = process.status().map_err(|_| AttachError::Gone { pid })?;
-    if status.signals_caught.is_none_or(|signals| signals & SIGQUIT_BIT == 0) {
-        return Err(AttachError::SignalNotCaught { pid });
-    }
+    prove(process, door)?;
     let words = |name| process.bytes(name).unwrap_or_default();
     if options::forbid_attachment(&words("cmdline"), &words("environ")) {
         return Err(AttachError::Disabled { pid, option: "-XX:+DisableAttachMechanism".to_string() });
     }
     let handle = pin(process)?;
-    let trigger = Trigger::make(process, door)?;
-    receipt.trigger_file = Some(trigger.shown.clone());
-    quit(&handle).map_err(|error| failure(door, "SIGQUIT", error))?;
+    let trigger = trigger(door)?;
+    receipt.trigger_file = Some(format!("/tmp/{}", door.trigger_name()));
+    // It may have run another program since.
+    prove(process, door)?;
+    door.user().does(|| quit(&handle)).map_err(|error| failure(door, "SIGQUIT", error))?;
     receipt.signal_sent = Some("SIGQUIT");
     wait(process, door, limit)?;
+    drop(trigger);
     receipt.listener_started = true;
     Ok(())
+}
+
+/// Whether this is still the process that was meant, of the same user, and a HotSpot JVM that catches SIGQUIT: any other would
+/// end by it.
+fn prove(process: &Process, door: &Door) -> Result<(), AttachError> {
+    let pid = process.pid;
+    let status = process.status().map_err(|_| AttachError::Gone { pid })?;
+    check_runtime(process, &|tried: &str, error| failure(door, tried, error))?;
+    if status.signals_caught.is_none_or(|signals| signals & SIGQUIT_BIT == 0) {
+        return Err(AttachError::SignalNotCaught { pid });
+    }
+    let is_its_user = status.uid == Some(door.uid) && status.gid == Some(door.gid);
+    if is_its_user && process.is_same() { Ok(()) } else { Err(AttachError::Gone { pid }) }
 }
 
 fn wait(process: &Process, door: &Door, limit: Duration) -> Result<(), AttachError> {
     let pid = process.pid;
     let deadline = Instant::now() + limit;
     while Instant::now() < deadline {
-        if door.is_open() {
+        if door.is_open()? {
             return Ok(());
         }
         if !process.is_same() {
@@ -71,6 +89,9 @@ fn failure(door: &Door, tried: &str, error: io::Error) -> AttachError {
         Some(libc::ESRCH) => AttachError::Gone { pid },
         Some(libc::EPERM | libc::EACCES) => {
             AttachError::NoRights { pid, tried: tried.to_string(), error, uid: door.uid, gid: door.gid }
+        }
+        _ if error.kind() == io::ErrorKind::PermissionDenied => {
+            AttachError::Unsafe { pid, tried: tried.to_string(), error }
         }
         _ => AttachError::Io { pid, tried: tried.to_string(), error },
     }
@@ -102,62 +123,21 @@ fn quit(handle: &OwnedFd) -> io::Result<()> {
     if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// The file that tells the JVM what the signal means. Removed when dropped, if we made it.
-struct Trigger {
-    folder: OwnedFd,
-    name: CString,
-    /// As the target names it.
-    shown: String,
-    ours: bool,
-}
-
-impl Trigger {
-    /// In /tmp, where the socket will be too; else in the working directory, where the JVM looks first.
-    fn make(process: &Process, door: &Door) -> Result<Trigger, AttachError> {
-        let tmp = door.tmp.try_clone().map(|folder| ("/tmp/", folder));
-        let here = process.open_file("cwd").map(|folder| ("./", OwnedFd::from(folder)));
-        let mut last = io::Error::from(io::ErrorKind::NotFound);
-        for place in [tmp, here] {
-            let made = place.and_then(|(place, folder)| Trigger::make_in(folder, place, door));
-            match made {
-                Ok(trigger) => return Ok(trigger),
-                Err(error) => last = error,
-            }
-        }
-        let tried = format!("{} can be made neither in its /tmp nor in its folder", door.trigger_name());
-        Err(failure(door, &tried, last))
-    }
-
-    fn make_in(folder: OwnedFd, place: &str, door: &Door) -> io::Result<Trigger> {
-        let name = CString::new(door.trigger_name())?;
-        let flags = libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_WRONLY;
-        // SAFETY: the directory is open, and `name` is a NUL-terminated string that outlives the call.
-        let fd = unsafe { libc::openat(folder.as_raw_fd(), name.as_ptr(), flags, 0o600) };
-        let shown = format!("{place}{}", door.trigger_name());
-        if fd < 0 {
-            let error = io::Error::last_os_error();
-            // Another tool is attaching now, or died doing so: its file serves as well, and is not ours to remove.
-            let exists = error.raw_os_error() == Some(libc::EEXIST);
-            return if exists { Ok(Trigger { folder, name, shown, ours: false }) } else { Err(error) };
-        }
-        // SAFETY: `fd` was just opened and belongs to nobody else.
-        let file = unsafe { OwnedFd::from_raw_fd(fd) };
-        let trigger = Trigger { folder, name, shown, ours: true };
-        // The JVM heeds it only if its own user owns it (JDK 11 and on: or root).
-        // SAFETY: the file is open.
-        let failed = unsafe { libc::fchown(file.as_raw_fd(), door.uid, door.gid) };
-        if failed != 0 && door.other_user().is_some() {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(trigger)
+/// The file that tells the JVM what the signal means, where its socket will be too. Removed when dropped, if we made it.
+fn trigger(door: &Door) -> Result<Option<OwnFile>, AttachError> {
+    let tried = format!("cannot create /tmp/{}", door.trigger_name());
+    let made = door.tmp.try_clone().and_then(|tmp| OwnFile::create(tmp, &door.trigger_name(), door.user()));
+    match made {
+        Ok((_, file)) => Ok(Some(file)),
+        // Another tool is attaching now, or died doing so: its file serves as well, and is not ours to remove.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && is_heeded(door) => Ok(None),
+        Err(error) => Err(failure(door, &tried, error)),
     }
 }
 
-impl Drop for Trigger {
-    fn drop(&mut self) {
-        if self.ours {
-            // SAFETY: the directory is open, and `name` is a NUL-terminated string that outlives the call.
-            unsafe { libc::unlinkat(self.folder.as_raw_fd(), self.name.as_ptr(), 0) };
-        }
-    }
+/// Whether the JVM heeds the file that is there: only if its own user owns it (JDK 11 and on: or root). It answers the signal with
+/// a thread dump otherwise.
+fn is_heeded(door: &Door) -> bool {
+    let name = CString::new(door.trigger_name()).unwrap_or_default();
+    facts_at(&door.tmp, &name).is_ok_and(|facts| facts.kind() == libc::S_IFREG && facts.uid == door.uid)
 }

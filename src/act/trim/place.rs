@@ -3,15 +3,14 @@
 //! target's user: a directory of that name may be another one in the target's own mount namespace, such as the host's /etc.
 
 use super::library;
-use crate::act::attach::connect::open_within;
+use crate::act::as_target::{OwnFile, User, directory};
 use crate::act::signals::Blocked;
-use crate::os::foreign::with_rights_of;
 use crate::os::process::Process;
 use std::ffi::CString;
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 
 /// Folders of the target that are tried in this order. /tmp is where the attach socket is; it may be mounted noexec.
 const FOLDERS: [&str; 3] = ["tmp", "var/tmp", "dev/shm"];
@@ -19,8 +18,7 @@ const NAME: &str = ".marusa-trim-";
 
 /// A file in the target's root. Removed when dropped, whatever happened; no signal ends us meanwhile.
 pub struct Placed {
-    folder: OwnedFd,
-    name: CString,
+    _file: OwnFile,
     /// As the target names it.
     pub path: String,
     _blocked: Blocked,
@@ -35,60 +33,32 @@ pub enum PlaceError {
     NoFolder { pid: i32, error: io::Error },
 }
 
-/// Puts the library where the target can load it; `owner` is its user and group.
-pub fn place(process: &Process, owner: (u32, u32)) -> Result<Placed, PlaceError> {
+/// Puts the library where the target can load it, as its own user would.
+pub fn place(process: &Process, user: User) -> Result<Placed, PlaceError> {
     let bytes = library::bytes().ok_or(PlaceError::NoCode)?;
     let blocked = Blocked::start();
     let failed = |error| PlaceError::NoFolder { pid: process.pid, error };
     let root = File::from(process.reference("root").map_err(failed)?);
     let mut last = io::Error::from(io::ErrorKind::NotFound);
     for folder in FOLDERS {
-        match with_rights_of(owner, || place_in(&root, folder, &bytes, owner)) {
-            Ok((opened, name, path)) => return Ok(Placed { folder: opened, name, path, _blocked: blocked }),
+        match place_in(&root, folder, &bytes, user) {
+            Ok((file, path)) => return Ok(Placed { _file: file, path, _blocked: blocked }),
             Err(error) => last = error,
         }
     }
     Err(failed(last))
 }
 
-fn place_in(
-    root: &File,
-    folder: &str,
-    bytes: &[u8],
-    owner: (u32, u32),
-) -> io::Result<(OwnedFd, CString, String)> {
-    let opened = open_within(root, &CString::new(folder)?)?;
+fn place_in(root: &File, folder: &str, bytes: &[u8], user: User) -> io::Result<(OwnFile, String)> {
+    let opened = directory(root, &CString::new(folder)?)?;
     if is_noexec(&opened)? {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it is mounted noexec"));
     }
     // A name that nobody can have made before.
     let file_name = format!("{NAME}{:016x}.so", RandomState::new().hash_one(bytes));
-    let path = format!("/{folder}/{file_name}");
-    let name = CString::new(file_name)?;
-    let flags = libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_WRONLY;
-    // SAFETY: the directory is open, and `name` is a NUL-terminated string that outlives the call.
-    let fd = unsafe { libc::openat(opened.as_raw_fd(), name.as_ptr(), flags, 0o600) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: `fd` was just opened and belongs to nobody else.
-    let mut file = unsafe { File::from_raw_fd(fd) };
-    let written = fill(&mut file, bytes, owner);
-    if written.is_err() {
-        remove(&opened, &name);
-    }
-    written.map(|()| (opened, name, path))
-}
-
-fn fill(file: &mut File, bytes: &[u8], (uid, gid): (u32, u32)) -> io::Result<()> {
+    let (mut file, made) = OwnFile::create(opened, &file_name, user)?;
     file.write_all(bytes)?;
-    // SAFETY: these calls take nothing and can not fail.
-    let ours = unsafe { (libc::geteuid(), libc::getegid()) };
-    // SAFETY: the file is open.
-    if ours != (uid, gid) && unsafe { libc::fchown(file.as_raw_fd(), uid, gid) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
+    Ok((made, format!("/{folder}/{file_name}")))
 }
 
 fn is_noexec(folder: &OwnedFd) -> io::Result<bool> {
@@ -99,17 +69,6 @@ fn is_noexec(folder: &OwnedFd) -> io::Result<bool> {
         return Err(io::Error::last_os_error());
     }
     Ok(facts.f_flag & libc::ST_NOEXEC != 0)
-}
-
-fn remove(folder: &OwnedFd, name: &CString) {
-    // SAFETY: the directory is open, and `name` is a NUL-terminated string that outlives the call.
-    unsafe { libc::unlinkat(folder.as_raw_fd(), name.as_ptr(), 0) };
-}
-
-impl Drop for Placed {
-    fn drop(&mut self) {
-        remove(&self.folder, &self.name);
-    }
 }
 
 /// The path by which the target knows a library of ours that it has mapped already. The dynamic linker compares names before
@@ -150,9 +109,7 @@ mod tests {
     fn a_placed_file_is_whole_private_and_goes() {
         use std::os::unix::fs::PermissionsExt;
         let me = Process::open(std::process::id() as i32).expect("myself");
-        // SAFETY: these calls take nothing and can not fail.
-        let owner = unsafe { (libc::geteuid(), libc::getegid()) };
-        let placed = place(&me, owner).expect("placed");
+        let placed = place(&me, User::own()).expect("placed");
         let path = placed.path.clone();
         let mode = std::fs::metadata(&path).expect("it is there").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);

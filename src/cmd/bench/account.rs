@@ -14,6 +14,7 @@ use crate::act::signals::{self, Blocked};
 use crate::base::{Bytes, rfc3339};
 use crate::cmd::{Failure, amount};
 use crate::experiment::bench::account_series::{self as experiment, Program, Run, Settings};
+use crate::os::output_file;
 use crate::show::bench::account as show;
 use live::Live;
 use std::path::{Path, PathBuf};
@@ -186,5 +187,7 @@ fn measure(
 }
 
 fn written(path: &Path, text: &str) -> anyhow::Result<()> {
-    std::fs::write(path, text).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
+    output_file::write(path, output_file::PRIVATE, text.as_bytes())
+        .map_err(|error| Failure::usage(format!("cannot write {}: {error}", path.display())))?;
+    Ok(())
 }

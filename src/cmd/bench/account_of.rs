@@ -6,13 +6,14 @@ use super::machine;
 use crate::act::attach;
 use crate::act::staged::StageError;
 use crate::act::trim::{self as act, Way};
+use crate::cmd::progress;
 use crate::cmd::{Failure, map as map_command, trim as trim_command};
 use crate::experiment::bench::account::Account;
 use crate::map;
 use crate::os::cpu_time::ProcessTime;
 use crate::os::process::Process;
 use crate::snapshot::{self, Want};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 use std::time::{Duration, Instant};
 
 /// How often it is looked whether a program is at rest, how long it must be, and the most that is waited for it.
@@ -42,7 +43,7 @@ pub fn look(pid: i32) -> anyhow::Result<Account> {
         snapshot::take(&process, Want::default()).map_err(|gap| map_command::unreadable(&process, &gap))?;
     let map = map::join(&snapshot);
     if let Err(broken) = map::law::check(&map, &snapshot) {
-        eprintln!("marusa: the books do not balance, please report this: {broken}");
+        crate::say!("marusa: the books do not balance, please report this: {broken}");
     }
     Ok(Account::of(&snapshot, &map))
 }
@@ -122,7 +123,7 @@ pub struct Progress(ProgressBar);
 
 impl Progress {
     pub fn new(steps: usize) -> Progress {
-        let bar = ProgressBar::with_draw_target(Some(steps as u64), ProgressDrawTarget::stderr());
+        let bar = ProgressBar::with_draw_target(Some(steps as u64), progress::target());
         if let Ok(style) = ProgressStyle::with_template("[{wide_bar:.}] {pos}/{len} {msg}, {eta} left") {
             bar.set_style(style.progress_chars("##-"));
         }

@@ -1,8 +1,9 @@
 //! What an experiment prints, and the status that it ends with.
 
 use super::account_of::is_stopped;
+use crate::os::terminal::stdout;
 use serde_json::Value;
-use std::io::{self, Write, stdout};
+use std::io::{self, Write};
 
 /// As JSON or as text, whole before anything else is done.
 pub fn print(

@@ -4,10 +4,11 @@
 use super::saved::Saved;
 use crate::act::signals;
 use crate::cmd::pages::door;
+use crate::cmd::progress;
 use crate::experiment::arm_pages::PageMode;
 use crate::experiment::bench::trials::{Arm, Trial};
 use crate::experiment::order;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::PathBuf;
@@ -92,7 +93,7 @@ impl<A: Arm + Serialize + DeserializeOwned> Plan<'_, A> {
 
 /// A bar on a terminal, nothing elsewhere.
 pub fn bar(what: &'static str, trials: usize) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(trials as u64), ProgressDrawTarget::stderr());
+    let bar = ProgressBar::with_draw_target(Some(trials as u64), progress::target());
     let style = ProgressStyle::with_template("{prefix} [{wide_bar:.}] {pos}/{len} trials, {eta} left {msg}");
     let bar = match style {
         Ok(style) => bar.with_style(style.progress_chars("##-")),

@@ -4,6 +4,8 @@
 use crate::base::limits::SAVED_BYTES_MAX;
 use crate::cmd::Failure;
 use crate::os::input_file;
+use crate::os::output_file::PRIVATE;
+use crate::os::place::Place;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -34,9 +36,7 @@ impl<T: Serialize + DeserializeOwned> Saved<T> {
     ) -> anyhow::Result<Saved<T>> {
         let Some(path) = path else { return Ok(Saved { to: None, before: Vec::new(), of: PhantomData }) };
         let failed = |why: String| Failure::usage(format!("--save {}: {why}", path.display()));
-        let mut options = File::options();
-        options.create(true).truncate(false).read(true).append(true);
-        let opened = input_file::open_with(path, &mut options);
+        let opened = Place::of(path).and_then(|place| place.open_log(PRIVATE));
         let mut file = opened.map_err(|error| failed(error.to_string()))?;
         let read = input_file::read_all(&mut file, SAVED_BYTES_MAX);
         let text = read.and_then(input_file::as_text).map_err(|error| failed(error.to_string()))?;

@@ -3,11 +3,11 @@
 
 use crate::base::{Gap, Known, Why};
 use crate::measure::calibration::Calibration;
-use crate::os::{cpu, host, process};
+use crate::os::{cpu, host, output_file, process};
 use crate::show::calibrate::Kept;
 use std::env;
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
 
 /// What this machine's last calibration found. A gap says how to get one.
@@ -55,15 +55,8 @@ pub fn keep(calibration: &Calibration, is_chosen: bool) -> Known<Kept> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
         }
-        // Beside it and moved, so that who reads meanwhile sees the old one or the new.
-        let part = path.with_extension(format!("{}.part", std::process::id()));
-        let mut file = fs::File::create(&part)?;
-        let written =
-            file.write_all(serde_json::to_string_pretty(calibration).map_err(io::Error::other)?.as_bytes());
-        let moved = written.and_then(|()| fs::rename(&part, &path));
-        moved.inspect_err(|_| {
-            let _ = fs::remove_file(&part);
-        })
+        let text = serde_json::to_string_pretty(calibration).map_err(io::Error::other)?;
+        output_file::write(&path, output_file::PRIVATE, text.as_bytes()).map(|_| ())
     };
     write()
         .map_err(|error| gap(error).hint("the calibration was not kept: the next `marusa tlb` has none"))?;

@@ -7,8 +7,9 @@ use crate::base::{Bytes, Gap, Known, Why, rfc3339};
 use crate::cmd::Failure;
 use crate::measure::Side;
 use crate::measure::calibration::{Calibration, Machine, Nodes, SCHEMA, Timing};
+use crate::os::terminal::{self, stderr};
 use crate::os::{cpu, free_memory, host};
-use std::io::{IsTerminal, Write, stderr};
+use std::io::Write;
 use std::time::{Instant, SystemTime};
 
 const ROUNDS: usize = 7;
@@ -210,7 +211,7 @@ impl Progress {
     fn draw(&self, text: &str) {
         if self.is_shown {
             // A bar that can not be drawn is no reason to end.
-            let _ = stderr().write_all(text.as_bytes());
+            let _ = terminal::raw_stderr().write_all(text.as_bytes());
         }
     }
 }

@@ -5,7 +5,7 @@
 use crate::act::trial::{self, Running, Start, Turn};
 use crate::experiment::http_load::{self, Load, Served, WRK_SCRIPT};
 use crate::experiment::trial_record::{Figure, Trial};
-use crate::os::http;
+use crate::os::{http, output_file};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -37,7 +37,8 @@ pub fn run(
     ready(load, running, &mut look)?;
     let script = output.with_extension("lua");
     if load.takes_script() {
-        std::fs::write(&script, WRK_SCRIPT).map_err(|error| format!("{}: {error}", script.display()))?;
+        output_file::write(&script, output_file::PRIVATE, WRK_SCRIPT.as_bytes())
+            .map_err(|error| format!("{}: {error}", script.display()))?;
     }
     let script = script.to_str().filter(|_| load.takes_script());
     let mut before: Option<f64> = None;

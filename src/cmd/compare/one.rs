@@ -9,6 +9,7 @@ use super::store::Store;
 use super::translation::Translation;
 use crate::act::signals;
 use crate::act::trial::{self, Ended, Running, Start, Stop, Turn};
+use crate::base::printable::escaped;
 use crate::base::{Gap, Known, Why, rfc3339};
 use crate::cmd::Failure;
 use crate::experiment::arm_pages::{self, PageMode, Pool};
@@ -185,7 +186,7 @@ fn last_line(text: &str) -> Option<String> {
         ["Error: Could not create", "Error: A fatal exception", "Picked up JAVA_TOOL_OPTIONS"];
     let says = |line: &&str| !line.trim().is_empty() && !ALWAYS.iter().any(|start| line.starts_with(start));
     let line = text.lines().rev().find(says)?.trim();
-    Some(line.chars().take(200).map(|letter| if letter.is_control() { '?' } else { letter }).collect())
+    Some(escaped(&line.chars().take(200).collect::<String>()).into_owned())
 }
 
 fn figures(ended: &Ended, seen: &Watched, translation: Known<f64>, is_under_load: bool, trial: &mut Trial) {

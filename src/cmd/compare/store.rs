@@ -7,8 +7,11 @@ use crate::cmd::Failure;
 use crate::experiment::resume::{self, Head};
 use crate::experiment::trial_record::{SCHEMA, Trial};
 use crate::os::input_file;
-use std::fs::{self, File, OpenOptions};
+use crate::os::output_file::{OutputFile, PRIVATE};
+use crate::os::place::Place;
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, Seek, SeekFrom, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 const HEAD: &str = "compare.json";
@@ -42,7 +45,9 @@ impl Store {
                 fastrand::u32(..)
             )),
         };
-        let made = fs::create_dir_all(folder.join(OUTPUT));
+        // One in /tmp is made by us, or somebody else could have put links into it.
+        let own = if is_temporary { DirBuilder::new().mode(0o700).create(&folder) } else { Ok(()) };
+        let made = own.and_then(|()| fs::create_dir_all(folder.join(OUTPUT)));
         made.map_err(|error| unwritten(&folder, &error))?;
         if fs::metadata(folder.join(TRIALS)).is_ok_and(|facts| facts.len() > 0) {
             return Err(Failure::usage(format!(
@@ -78,7 +83,7 @@ impl Store {
 
     fn open(folder: PathBuf, is_temporary: bool) -> anyhow::Result<Store> {
         let path = folder.join(TRIALS);
-        let opened = input_file::open_with(&path, OpenOptions::new().create(true).read(true).append(true));
+        let opened = Place::of(&path).and_then(|place| place.open_log(PRIVATE));
         let file = opened.map_err(|error| unwritten(&folder, &error))?;
         if !file_lock::try_lock(&file).map_err(|error| unwritten(&folder, &error))? {
             let folder = folder.display();
@@ -117,7 +122,7 @@ impl Store {
                 error
             }
             _ if self.is_temporary => {
-                eprintln!("marusa: the runs before that are kept in {}", self.folder.display());
+                crate::say!("marusa: the runs before that are kept in {}", self.folder.display());
                 error
             }
             _ => error,
@@ -145,11 +150,10 @@ pub fn unwritten(folder: &Path, error: &io::Error) -> anyhow::Error {
 }
 
 fn write_head(folder: &Path, head: &Head) -> io::Result<()> {
-    let draft = folder.join(format!("{HEAD}.draft"));
-    let mut file = File::create(&draft)?;
+    let mut file = OutputFile::create(&folder.join(HEAD), PRIVATE)?;
     file.write_all(&serde_json::to_vec_pretty(head)?)?;
-    file.sync_all()?;
-    fs::rename(&draft, folder.join(HEAD))?;
+    file.sync()?;
+    file.finish()?;
     File::open(folder)?.sync_all()
 }
 

@@ -2,6 +2,7 @@
 
 use super::moment::{self, When};
 use crate::base::limits::ACCOUNT_JSON_BYTES_MAX;
+use crate::base::printable::escaped;
 use crate::cmd::record::file;
 use crate::cmd::{Failure, map};
 use crate::map::sums::{Sums, json};
@@ -53,7 +54,7 @@ pub fn both_ends(text: &str, jvm: Option<&str>) -> anyhow::Result<(Side, Side)> 
     let recording = file::load(Path::new(text))?;
     let history = choose(&recording, jvm, text)?;
     if history.accounts().len() == 1 {
-        eprintln!("marusa: {text}: only one account of {} is in it", safe(&history.title()));
+        crate::say!("marusa: {text}: only one account of {} is in it", escaped(&history.title()));
     }
     Ok((of_history(history, When::Start, text)?, of_history(history, When::End, text)?))
 }
@@ -117,7 +118,7 @@ fn of_json(path: &str) -> anyhow::Result<Side> {
 }
 
 fn of_history(history: &History, when: When, path: &str) -> anyhow::Result<Side> {
-    let none = || Failure::target(format!("{path}: no account of {} is in it", safe(&history.title())));
+    let none = || Failure::target(format!("{path}: no account of {} is in it", escaped(&history.title())));
     let at = moment::find(history, when).ok_or_else(none)?;
     let sums = figures::sums(history, at).ok_or_else(none)?;
     let taken = Taken {
@@ -162,11 +163,6 @@ pub fn choose<'a>(recording: &'a Recording, jvm: Option<&str>, path: &str) -> an
 }
 
 fn listed<'a>(histories: impl Iterator<Item = &'a History>) -> String {
-    let lines = histories.take(30).map(|history| format!("\n  {}", history.title()));
-    safe(&lines.collect::<String>())
-}
-
-/// It goes to a terminal.
-fn safe(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() && letter != '\n' { '?' } else { letter }).collect()
+    let lines = histories.take(30).map(|history| format!("\n  {}", escaped(&history.title())));
+    lines.collect()
 }

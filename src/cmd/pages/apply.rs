@@ -6,10 +6,12 @@ use crate::act::door::journal::PlanMark;
 use crate::act::door::{self, Linux, Outcome, Request, Store, settings};
 use crate::act::signals::Blocked;
 use crate::base::limits::{DOOR_PLAN_BYTES_MAX, DOOR_STEPS_MAX};
+use crate::base::printable::escaped;
 use crate::cmd::Failure;
+use crate::os::terminal::{stderr, stdout};
 use crate::pages::types::{Plan, SCHEMA, Step};
 use crate::show::pages::apply as show;
-use std::io::{IsTerminal, Read, Write, stderr, stdin, stdout};
+use std::io::{IsTerminal, Read, Write, stdin};
 use std::path::{Path, PathBuf};
 
 #[derive(clap::Args, Debug)]
@@ -114,7 +116,7 @@ pub fn read_plan(path: &Path) -> anyhow::Result<Vec<u8>> {
 
 fn parse(path: &Path, text: &[u8]) -> anyhow::Result<Plan> {
     let no_plan = |why: String| {
-        let why: String = why.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect();
+        let why = escaped(&why);
         Failure::usage(format!("{} is no plan: {why}", path.display()))
     };
     let value: serde_json::Value =

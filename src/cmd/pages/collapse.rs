@@ -7,8 +7,9 @@ use crate::act::promote::{self, Done, Pace, Receipt, Stopped, receipt::ReceiptEr
 use crate::base::Bytes;
 use crate::cmd::{Failure, map as map_command};
 use crate::os::process::Process;
+use crate::os::terminal::stdout;
 use crate::show::pages::collapse::{self as show, After, Asked, Direction};
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::path::PathBuf;
 
 #[derive(clap::Args, Debug)]

@@ -8,7 +8,9 @@ use crate::cmd::{Failure, amount, map as map_command};
 use crate::os::cpus;
 use crate::os::host;
 use crate::os::host_memory::HostMemory;
+use crate::os::output_file;
 use crate::os::process::Process;
+use crate::os::terminal::stdout;
 use crate::pages::emit::Emit;
 use crate::pages::feasible::Preference;
 use crate::pages::plan::{self, Request, Running};
@@ -16,7 +18,7 @@ use crate::pages::subject::{self, Wanted};
 use crate::pages::{Feasible, HostId, Mode, Plan, Subject, Vm, persist};
 use crate::show::pages::{code as show_code, plan as show};
 use crate::snapshot::{self, Snapshot, Want};
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -135,8 +137,9 @@ pub fn run(args: &PlanArgs) -> anyhow::Result<u8> {
 
 fn save(path: &Path, plan: &Plan) -> anyhow::Result<()> {
     let text = serde_json::to_string_pretty(plan)? + "\n";
-    std::fs::write(path, text)
-        .map_err(|error| Failure::usage(format!("{} can not be written: {error}", path.display())))
+    output_file::write(path, output_file::PRIVATE, text.as_bytes())
+        .map_err(|error| Failure::usage(format!("cannot write {}: {error}", path.display())))?;
+    Ok(())
 }
 
 fn emit(out: &mut dyn Write, kind: EmitArg, plan: &Plan) -> std::io::Result<()> {

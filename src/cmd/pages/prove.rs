@@ -12,11 +12,14 @@ use crate::experiment::design::Arm;
 use crate::experiment::verdict::Rule;
 use crate::measure::predict::Prediction;
 use crate::os::look::look;
+use crate::os::output_file::PRIVATE;
+use crate::os::place::Place;
 use crate::os::process::{self, Process};
+use crate::os::terminal::stdout;
 use crate::show::pages::prove::{self as show, Aftermath, Subject};
 
 use std::fs::File;
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -175,7 +178,7 @@ impl<'a> Live<'a> {
         let failed = |error| Failure::target(format!("pid {} can not be watched: {error}", process.pid));
         let waiting = Waiting::on(process).map_err(failed)?;
         let pagemap = process.open_file("pagemap").map_err(failed)?;
-        let open = |path: &PathBuf| File::options().create(true).append(true).open(path);
+        let open = |path: &PathBuf| Place::of(path).and_then(|place| place.open_log(PRIVATE));
         let save = args.save.as_ref().map(open).transpose();
         let save = save.map_err(|error| Failure::usage(format!("--save: {error}")))?;
         let after = Aftermath {

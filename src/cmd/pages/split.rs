@@ -5,10 +5,11 @@ use super::target::{self, Areas, Bar, Chosen, Look};
 use crate::act::promote::{self, Pace, Receipt, receipt};
 use crate::cmd::{Failure, amount, map as map_command};
 use crate::os::process::Process;
+use crate::os::terminal::stdout;
 use crate::pages::blocks::PlannedBlock;
 use crate::show::pages::collapse::{self as show, Asked, Direction};
 use std::collections::HashSet;
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

@@ -2,6 +2,7 @@
 
 use crate::act::promote::{Block, Pace, PromoteError, Watch};
 use crate::base::{Bytes, Gap};
+use crate::cmd::progress;
 use crate::cmd::{Failure, amount, map as map_command};
 use crate::map::{self, Area, MemoryMap};
 use crate::os::host;
@@ -9,7 +10,7 @@ use crate::os::process::Process;
 use crate::os::smaps;
 use crate::pages::blocks::{self, BlockPlan, PlannedBlock, Wanted};
 use crate::snapshot::{self, Snapshot, Want};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 use std::time::Duration;
 
 pub const DEFAULT_AREAS: &str = "java_heap,jit_code,gc";
@@ -183,7 +184,7 @@ pub struct Bar(ProgressBar);
 
 impl Bar {
     pub fn new(what: &'static str) -> Bar {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        let bar = ProgressBar::with_draw_target(None, progress::target());
         let style = "{msg} [{wide_bar:.}] {pos}/{len} blocks of 2 MiB, {eta} left";
         if let Ok(style) = ProgressStyle::with_template(style) {
             bar.set_style(style.progress_chars("##-"));

@@ -8,8 +8,9 @@ use crate::act::door::store::{Kept, State};
 use crate::act::door::{self, DoorError, Linux, Store};
 use crate::act::signals::Blocked;
 use crate::cmd::Failure;
+use crate::os::terminal::stdout;
 use crate::show::pages::undo as show;
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 #[derive(clap::Args, Debug)]

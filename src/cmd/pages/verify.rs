@@ -7,13 +7,14 @@ use crate::jvm::log_options;
 use crate::map::page_claims;
 use crate::map::{self, why};
 use crate::os::process::Process;
+use crate::os::terminal::stdout;
 use crate::os::{cpus, input_file, output};
 use crate::pages::messages;
 use crate::pages::types::{Plan, SCHEMA};
 use crate::pages::verify::{self, Look, Promise, Said};
 use crate::show::pages::verify as show;
 use crate::snapshot::{self, Snapshot, Want};
-use std::io::{BufWriter, Write, stdout};
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// A plan that is larger is no plan.

@@ -80,7 +80,7 @@ pub fn load(path: &Path) -> anyhow::Result<Recording> {
     let recording = reader.finish().map_err(|error| failed(path, &error))?;
     for torn in &recording.torn {
         let dropped = human(torn.dropped_bytes);
-        eprintln!("marusa: {}: {}: its last {dropped} are left out", path.display(), torn.why);
+        crate::say!("marusa: {}: {}: its last {dropped} are left out", path.display(), torn.why);
     }
     Ok(recording)
 }

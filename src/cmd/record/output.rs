@@ -7,9 +7,11 @@ use crate::base::Bytes;
 use crate::base::limits::RECORDING_BYTES_MAX;
 use crate::cmd::Failure;
 use crate::os::input_file;
+use crate::os::output_file::PRIVATE;
+use crate::os::place::Place;
 use crate::record::reader;
 use std::collections::VecDeque;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -29,6 +31,7 @@ const FILE_TIME_MIN: Duration = Duration::from_secs(5);
 
 pub struct Output {
     path: PathBuf,
+    place: Place,
     file: File,
     keep: Option<Keep>,
     /// Bytes of the newest file up to the end of its last whole record.
@@ -44,8 +47,17 @@ pub struct Output {
 
 impl Output {
     pub fn open(path: &Path, keep: Option<Keep>, append: bool) -> anyhow::Result<Output> {
-        let unwritable = |error: io::Error| Failure::usage(format!("{}: {error}", path.display()));
-        let is_there = path.exists();
+        let unwritable =
+            |error: io::Error| Failure::usage(format!("cannot write {}: {error}", path.display()));
+        if path.is_symlink() {
+            return Err(Failure::usage(format!(
+                "cannot write {}: it is a symbolic link, and the files of a ring lie next to their newest; give the path that \
+                 it points to",
+                path.display()
+            )));
+        }
+        let place = Place::of(path).map_err(unwritable)?;
+        let is_there = place.facts().map_err(unwritable)?.is_some();
         if is_there && !append {
             return Err(Failure::usage(format!(
                 "{} is there already: give another name, or --append to go on with it",
@@ -61,8 +73,8 @@ impl Output {
         }
         let older = without_second_name(path, older);
         let (file, whole_bytes) = match is_there {
-            true => reopen(path)?,
-            false => (OpenOptions::new().write(true).create_new(true).open(path).map_err(unwritable)?, 0),
+            true => reopen(&place)?,
+            false => (place.create_new(PRIVATE).map_err(unwritable)?, 0),
         };
         let begun = Instant::now();
         let segment = older.last().map_or(0, |(number, _)| number + 1);
@@ -70,6 +82,7 @@ impl Output {
         let is_append = whole_bytes > 0;
         Ok(Output {
             path: path.to_path_buf(),
+            place,
             file,
             keep,
             whole_bytes,
@@ -130,23 +143,30 @@ impl Output {
 
     /// Goes on in a new file that begins with `start`, and lets go of what is too old or too much.
     pub fn next(&mut self, start: &[u8]) -> io::Result<()> {
-        let beside = file::beside(&self.path);
-        let mut file = File::create(&beside)?;
+        let beside = self.near(&file::beside(&self.path))?;
+        // A killed recorder may have left one.
+        let mut file = beside.create_afresh(PRIVATE)?;
         if let Err(error) = file.write_all(start) {
-            let _ = fs::remove_file(&beside);
+            let _ = beside.remove();
             return Err(error);
         }
         let old = file::numbered(&self.path, self.segment);
+        let numbered = self.near(&old)?;
         // A second name first, so that no moment is without FILE; where there are no second names, the gap is a moment.
-        if fs::hard_link(&self.path, &old).is_err() {
-            fs::rename(&self.path, &old)?;
+        if self.place.link_to(&numbered).is_err() {
+            self.place.rename_to(&numbered)?;
         }
-        fs::rename(&beside, &self.path)?;
+        beside.rename_to(&self.place)?;
         self.full.push_back((old, self.whole_bytes, Instant::now()));
         (self.file, self.whole_bytes, self.begun) = (file, start.len() as Bytes, Instant::now());
         self.segment += 1;
         self.let_go();
         Ok(())
+    }
+
+    /// A file of the ring, by its place in the directory that is open.
+    fn near(&self, path: &Path) -> io::Result<Place> {
+        self.place.beside(path.file_name().unwrap_or_default())
     }
 
     fn let_go(&mut self) {
@@ -157,9 +177,8 @@ impl Output {
                 Some(Keep::Bytes(keep)) => self.bytes() - bytes >= keep,
             };
             // One that somebody took away is gone all the same.
-            if !is_too_much
-                || fs::remove_file(path).is_err_and(|error| error.kind() != io::ErrorKind::NotFound)
-            {
+            let removed = || self.near(path).and_then(|place| place.remove());
+            if !is_too_much || removed().is_err_and(|error| error.kind() != io::ErrorKind::NotFound) {
                 break;
             }
             self.full.pop_front();
@@ -179,15 +198,15 @@ fn without_second_name(path: &Path, mut older: Vec<(u64, PathBuf)>) -> Vec<(u64,
 }
 
 /// A recording that is there, without what is torn at its end.
-fn reopen(path: &Path) -> anyhow::Result<(File, Bytes)> {
+fn reopen(place: &Place) -> anyhow::Result<(File, Bytes)> {
+    let path = place.shown();
     let failed = |error: &dyn std::fmt::Display| Failure::usage(format!("{}: {error}", path.display()));
-    let bytes = input_file::read(path, RECORDING_BYTES_MAX).map_err(|error| failed(&error))?;
+    let mut file = place.open_own(libc::O_RDWR | libc::O_APPEND).map_err(|error| failed(&error))?;
+    let bytes = input_file::read_all(&mut file, RECORDING_BYTES_MAX).map_err(|error| failed(&error))?;
     let whole =
         if bytes.is_empty() { 0 } else { reader::whole_bytes(&bytes).map_err(|error| failed(&error))? };
-    let opened = input_file::open_with(path, OpenOptions::new().append(true));
-    let file = opened.map_err(|error| failed(&error))?;
     if whole < bytes.len() {
-        eprintln!(
+        crate::say!(
             "marusa: {}: its last {} bytes are no whole record and are cut off",
             path.display(),
             bytes.len() - whole
@@ -275,10 +294,12 @@ mod tests {
 
     #[test]
     fn a_full_disk_leaves_whole_records() {
-        let Ok(file) = OpenOptions::new().write(true).open("/dev/full") else { return };
+        let Ok(file) = File::options().write(true).open("/dev/full") else { return };
         let path = PathBuf::from("/dev/full");
+        let place = Place::of(&path).expect("it is there");
         let mut output = Output {
             path,
+            place,
             file,
             keep: None,
             whole_bytes: 0,

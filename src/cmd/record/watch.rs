@@ -256,7 +256,7 @@ impl Watch {
         let again = jvm.trust.wait().as_secs();
         let text = format!("pid {}: no account: {gap}; the next attempt is in {again} s", jvm.process.pid);
         self.given_up += 1;
-        eprintln!("marusa: {text}");
+        crate::say!("marusa: {text}");
         self.writer.note(at, &text);
     }
 
@@ -283,7 +283,7 @@ impl Watch {
             self.is_full_said = true;
             let text =
                 format!("{RECORD_JVMS_MAX} JVMs are recorded at once; others are left out while these run");
-            eprintln!("marusa: {text}");
+            crate::say!("marusa: {text}");
             self.writer.note(moment(self.started), &text);
         }
         // However many processes come: looking for JVMs takes a tenth of the time.

@@ -17,10 +17,11 @@ use crate::os::cpu_time::Daemon;
 use crate::os::namespaces::Namespaces;
 use crate::os::process::Process;
 use crate::os::taskstats::{Delays, Of, Taskstats};
+use crate::os::terminal::stdout;
 use crate::os::{host, taskstats};
 use crate::show::stalls::{self as show, Subject};
 use std::collections::BTreeMap;
-use std::io::{BufWriter, Write, stdout};
+use std::io::{BufWriter, Write};
 use std::time::{Duration, Instant, SystemTime};
 
 /// How often the trace is read.

@@ -1,5 +1,6 @@
 //! Stacks of very many threads: each holds what it once needed at its deepest, until the thread ends.
 
+use crate::base::printable::escaped;
 use crate::base::{Bytes, human};
 use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject};
 use crate::map::Area;
@@ -72,7 +73,7 @@ fn groups(jvm: &JvmFacts) -> Vec<(String, u64)> {
     let mut groups: BTreeMap<String, u64> = BTreeMap::new();
     for task in &jvm.snapshot.os.tasks {
         let mut name = String::new();
-        for letter in task.name.chars().filter(|letter| !letter.is_control()) {
+        for letter in escaped(&task.name).chars() {
             match letter {
                 '0'..='9' if name.ends_with('#') => {}
                 '0'..='9' => name.push('#'),

@@ -114,7 +114,7 @@ fn virtual_space(vm: &Hotspot, at: Addr) -> Known<(Range, Range)> {
 /// `_next_segment` is in no table. It follows `_log2_segment_size` (JDK 8 to 25), and the words before that,
 /// `_number_of_committed_segments`, `_number_of_reserved_segments` and the segment's size, prove the place.
 fn blocks_end(memory: &dyn Memory, log2_at: Addr, log2: u32, committed: Range) -> Option<Addr> {
-    let next_at = Addr(log2_at.0.checked_add(4)?.next_multiple_of(8));
+    let next_at = Addr(log2_at.0.checked_add(4)?.checked_next_multiple_of(8)?);
     let next = memory.u64(next_at).ok()?;
     // The size is a size_t in JDK 8 and an int right before the logarithm after.
     let counts = [24, 20].into_iter().any(|back| {

@@ -6,7 +6,7 @@ use crate::base::Bytes;
 use crate::experiment::compare_result::{ArmCount, Cell, Comparison, Row, Verdict};
 use crate::experiment::trial_record::Account;
 use crate::map::Area;
-use crate::show::units::{human, shorten};
+use crate::show::units::{fitted, human, shorten};
 use crate::show::width::width;
 use std::io::{self, Write};
 
@@ -57,7 +57,7 @@ pub fn figures(out: &mut dyn Write, comparison: &Comparison) -> io::Result<()> {
 }
 
 fn row_text(row: &Row, group: &[usize]) -> String {
-    let mut line = format!("{:<NAME$}", shorten(&row.figure.name, NAME));
+    let mut line = fitted(&row.figure.name, NAME);
     for index in group {
         let cell = &row.cells[*index];
         let mean = cell
@@ -122,7 +122,7 @@ pub fn accounts(out: &mut dyn Write, comparison: &Comparison) -> io::Result<()> 
 }
 
 fn bytes_text(name: &str, bytes: &[Option<Bytes>], group: &[usize]) -> String {
-    let mut line = format!("{:<NAME$}", shorten(name, NAME));
+    let mut line = fitted(name, NAME);
     for (at, index) in group.iter().enumerate() {
         line += &format!("  {:>VALUE$}", bytes[at].map_or("-".to_string(), human));
         if *index > 0 {

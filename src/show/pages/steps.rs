@@ -52,7 +52,7 @@ pub fn table(out: &mut dyn Write, last: &str, rows: &[Row]) -> io::Result<()> {
 
 /// A plan's texts are anybody's: none of them moves the cursor.
 pub fn plain(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
+    crate::base::printable::escaped(text).into_owned()
 }
 
 /// What a step does, in words that are made of the step itself: what its author says of it may be anything.

@@ -59,7 +59,7 @@ fn every_plot_is_well_formed_whatever_it_is_given() {
 
 #[test]
 fn text_can_not_leave_its_place() {
-    assert_eq!(escaped("<b a='x' c=\"y\">&\x1b"), "&lt;b a=&#39;x&#39; c=&quot;y&quot;&gt;&amp;?");
+    assert_eq!(escaped("<b a='x' c=\"y\">&\x1b"), "&lt;b a=&#39;x&#39; c=&quot;y&quot;&gt;&amp;\\u001b");
     let plot = rows(Room::HALF, "</svg><script>alert(1)</script>", "\" onload=\"x", &[], None);
     assert!(!plot.contains("<script") && !plot.contains("onload=\"x\""), "{plot}");
 }

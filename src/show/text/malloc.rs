@@ -3,7 +3,7 @@
 use super::{gaps, head};
 use crate::map::MemoryMap;
 use crate::map::malloc::{self, ArenaSum, Divided, MallocSum};
-use crate::show::units::{human, shorten, wrapped};
+use crate::show::units::{fitted, human, shorten, wrapped};
 use crate::show::width::width;
 use crate::snapshot::Snapshot;
 use std::collections::HashMap;
@@ -150,7 +150,7 @@ fn row(
 }
 
 fn line(out: &mut dyn Write, name: &str, counts: [&str; 2], cells: [&str; 6]) -> io::Result<()> {
-    write!(out, "{:<14} {:>8} {:>6}", shorten(name, 14), counts[0], counts[1])?;
+    write!(out, "{} {:>8} {:>6}", fitted(name, 14), counts[0], counts[1])?;
     let room = width().saturating_sub(30) / 11;
     for cell in cells.into_iter().take(room) {
         write!(out, " {cell:>10}")?;

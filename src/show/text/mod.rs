@@ -7,7 +7,7 @@ mod tables;
 mod why;
 mod zeros;
 
-use super::units::{human, human_signed, percent, shorten, wrapped};
+use super::units::{fitted, human, human_signed, percent, shorten, wrapped};
 use super::width::width;
 use crate::base::Gap;
 use crate::map::account::{AreaSum, PartSum, by_area, by_paper_area};
@@ -182,7 +182,7 @@ fn cells(
     [committed, reserved, in_use]: [String; 3],
 ) -> io::Result<()> {
     let room = name_width();
-    write!(out, "{:<room$} {resident:>10}", shorten(name, room))?;
+    write!(out, "{} {resident:>10}", fitted(name, room))?;
     if width() >= SHARES_MIN {
         write!(out, " {share:>5} ")?;
     }

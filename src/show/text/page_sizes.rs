@@ -5,7 +5,7 @@ use crate::base::PAGE;
 use crate::map::account::by_area;
 use crate::map::{Figures, MemoryMap};
 use crate::os::page_kind::{Backing, Contiguous, HUGE, How, Look, PageKind, PageSizes, size_name};
-use crate::show::units::{human, percent, shorten, wrapped};
+use crate::show::units::{self, human, percent, shorten, wrapped};
 use crate::show::width::width;
 use crate::snapshot::Snapshot;
 use std::collections::BTreeSet;
@@ -144,7 +144,7 @@ fn row(out: &mut dyn Write, width: usize, name: &str, sum: &Figures, columns: &[
     let cell = |bytes: u64| if bytes == 0 { "-".to_string() } else { human(bytes) };
     let cells: String =
         columns.iter().map(|column| format!("{:>COLUMN$}", cell(bytes(sum, *column)))).collect();
-    writeln!(out, "{:<width$}{:>COLUMN$}{cells}", shorten(name, width - 1), human(sum.resident))
+    writeln!(out, "{} {:>COLUMN$}{cells}", units::fitted(name, width - 1), human(sum.resident))
 }
 
 /// Pieces of huge folios, contiguity, and how all is known.

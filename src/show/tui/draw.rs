@@ -4,8 +4,9 @@
 use super::model::{Model, Tab, View};
 use super::rows::Row;
 use super::style::{Style, letter};
+use crate::base::printable::escaped;
 use crate::map::Area;
-use crate::show::units::{human, human_signed, shorten};
+use crate::show::units::{columns, fitted, human, human_signed, shorten};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -51,6 +52,7 @@ pub fn draw(frame: &mut Frame, model: &mut Model, style: Style) {
     lines.resize(head + model.page, Line::default());
     lines.push(legend(model, style, usize::from(screen.width)));
     lines.push(foot(model, style, usize::from(screen.width)));
+    let lines: Vec<Line> = lines.into_iter().map(safe).collect();
     frame.render_widget(Paragraph::new(lines), screen);
     if model.is_help {
         help(frame, screen);
@@ -190,7 +192,7 @@ impl Columns {
         let mark = take(FIGURE, model.marked_at.is_some());
         let rate = take(FIGURE + 2, true);
         let freed = take(FIGURE, !pid && model.tab == Tab::Arenas);
-        let longest = rows.iter().map(|row| row.name.chars().count() + 4).max().unwrap_or(0);
+        let longest = rows.iter().map(|row| columns(&escaped(&row.name)) + 4).max().unwrap_or(0);
         let both = left + NAME_MIN;
         let name_max = if left > BAR_MIN { (both * NAME_PERCENT / 100).max(NAME_MIN) } else { both };
         let name = longest.clamp(NAME_MIN, name_max);
@@ -292,14 +294,15 @@ fn rate(bytes: f64) -> String {
     }
 }
 
-/// Control characters are shown as '?', so that a name can not move the cursor.
+/// The name, and at least one blank.
 fn padded(text: &str, columns: usize) -> String {
-    let short = shorten(text, columns.saturating_sub(1));
-    let used = Line::raw(short.as_str()).width();
-    // Letters of two columns make a text wider than it is long.
-    let short = if used >= columns { shorten(text, columns.saturating_sub(1) / 2) } else { short };
-    let used = Line::raw(short.as_str()).width();
-    short + &" ".repeat(columns.saturating_sub(used))
+    fitted(text, columns.saturating_sub(1)) + " "
+}
+
+/// What crossterm writes does not pass `os/terminal.rs`, so whatever a line is made of is escaped here.
+fn safe(line: Line<'static>) -> Line<'static> {
+    let safe = |span: Span<'static>| Span::styled(escaped(&span.content).into_owned(), span.style);
+    Line { spans: line.spans.into_iter().map(safe).collect(), ..line }
 }
 
 const HELP: &[(&str, &str)] = &[

@@ -53,7 +53,7 @@ fn one_jvm_and_its_tabs() {
     let lines = screen(&mut model, 80, 24, COLOURED);
     assert!(lines[2].starts_with("THREADS"), "{lines:#?}");
     let all = lines.concat();
-    assert!(all.contains("http?[2J-nio"), "escapes are shown, not sent: {lines:#?}");
+    assert!(all.contains("http\\u001b[2J-nio"), "escapes are shown, not sent: {lines:#?}");
 }
 
 #[test]

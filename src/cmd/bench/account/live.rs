@@ -9,6 +9,7 @@ use crate::base::{Gap, Why};
 use crate::cmd::Failure;
 use crate::cmd::bench::jdk::Jdk;
 use crate::cmd::bench::throughput::failed;
+use crate::cmd::progress;
 use crate::experiment::bench::account_series::{Program, Run, Sample, Settings};
 use crate::experiment::bench::http_load;
 use crate::map::account::by_area;
@@ -17,7 +18,7 @@ use crate::os::cpu_time::ProcessTime;
 use crate::os::process::Process;
 use crate::pages::subject::size;
 use crate::snapshot::{self, Want};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -239,7 +240,7 @@ fn look(process: &Process) -> Result<Sample, Gap> {
 
 /// On a terminal, nothing elsewhere.
 fn bar(run: &Run, settings: &Settings) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(settings.seconds as u64), ProgressDrawTarget::stderr());
+    let bar = ProgressBar::with_draw_target(Some(settings.seconds as u64), progress::target());
     let bar = match ProgressStyle::with_template("{prefix} [{wide_bar:.}] {pos}/{len} s") {
         Ok(style) => bar.with_style(style.progress_chars("##-")),
         Err(_) => bar,

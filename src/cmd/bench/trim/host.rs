@@ -122,8 +122,8 @@ impl Drop for Scarce {
             return;
         }
         match self.take_back() {
-            Ok(left) => left.iter().for_each(|line| eprintln!("marusa: {line}")),
-            Err(error) => eprintln!("marusa: {error:#}; `marusa pages undo {}` tries again", self.id),
+            Ok(left) => left.iter().for_each(|line| crate::say!("marusa: {line}")),
+            Err(error) => crate::say!("marusa: {error:#}; `marusa pages undo {}` tries again", self.id),
         }
     }
 }

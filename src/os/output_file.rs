@@ -1,0 +1,194 @@
+//! A file that the user asked for (`-o`, `--html`, `--csv`): whole or absent, private, and never written through a link or
+//! into a file that somebody else prepared (`place.rs`).
+//!
+//! The bytes go to a file without a name, which gets one when all of them are there; who reads meanwhile sees the earlier
+//! file. What is not a regular file is written to as it is: /dev/stdout, /dev/null, a FIFO of ours.
+
+use super::place::{Facts, Found, Place, check_own, facts_of, find, open_at, own_uid, refused};
+use crate::base::limits::FIFO_READER_WAIT;
+use std::ffi::{CString, OsString};
+use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// The mode of what is written where the user did not ask for another: names, paths and arguments of a process are its
+/// owner's business.
+pub const PRIVATE: u32 = 0o600;
+
+/// How often a FIFO without a reader is asked again.
+const FIFO_POLL: Duration = Duration::from_millis(10);
+
+/// A file that is being written. Without `finish`, nothing of it stays.
+#[derive(Debug)]
+pub struct OutputFile {
+    file: File,
+    bytes: u64,
+    /// A regular file gets its name at the end.
+    place: Option<Place>,
+    /// Its name until then, where the file system has no files without one.
+    draft: Option<Place>,
+}
+
+impl OutputFile {
+    /// `mode`: `PRIVATE`, unless the user asked for another; the umask applies.
+    pub fn create(path: &Path, mode: u32) -> io::Result<OutputFile> {
+        let place = match find(path)? {
+            Found::Descriptor(number) => return Ok(OutputFile::stream(duplicate(number)?)),
+            Found::Place(place) => place,
+        };
+        if let Some(facts) = place.facts()? {
+            match facts.kind() {
+                libc::S_IFIFO | libc::S_IFCHR => return Ok(OutputFile::stream(open_stream(&place)?)),
+                _ => check_own(&facts)?,
+            }
+        }
+        let (file, draft) = match unnamed(&place, mode) {
+            Ok(file) => (file, None),
+            Err(error) if has_no_unnamed(&error) => {
+                let draft = draft_of(&place)?;
+                (draft.create_new(mode)?, Some(draft))
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(OutputFile { file, bytes: 0, place: Some(place), draft })
+    }
+
+    fn stream(file: File) -> OutputFile {
+        OutputFile { file, bytes: 0, place: None, draft: None }
+    }
+
+    /// Waits until the disk has what was written so far.
+    pub fn sync(&self) -> io::Result<()> {
+        self.file.sync_all()
+    }
+
+    /// Gives the file its name. Returns the number of bytes written.
+    pub fn finish(mut self) -> io::Result<u64> {
+        self.file.flush()?;
+        let Some(place) = &self.place else { return Ok(self.bytes) };
+        if self.draft.is_none() {
+            let draft = draft_of(place)?;
+            name(&self.file, &draft)?;
+            self.draft = Some(draft);
+        }
+        if let Some(draft) = &self.draft {
+            draft.rename_to(place)?;
+        }
+        self.draft = None;
+        Ok(self.bytes)
+    }
+}
+
+impl Write for OutputFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.bytes += written as u64;
+        Ok(written)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for OutputFile {
+    fn drop(&mut self) {
+        if let Some(draft) = &self.draft {
+            let _ = draft.remove();
+        }
+    }
+}
+
+/// A whole file at once.
+pub fn write(path: &Path, mode: u32, bytes: &[u8]) -> io::Result<u64> {
+    let mut file = OutputFile::create(path, mode)?;
+    file.write_all(bytes)?;
+    file.finish()
+}
+
+/// A file without a name in the directory of `place`.
+fn unnamed(place: &Place, mode: u32) -> io::Result<File> {
+    open_at(place.directory(), c".", libc::O_WRONLY | libc::O_TMPFILE, mode)
+}
+
+/// O_TMPFILE is not for every file system (open(2)); a kernel that does not know it sees O_DIRECTORY for writing.
+fn has_no_unnamed(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR | libc::ENOENT | libc::EINVAL))
+}
+
+fn name(file: &File, draft: &Place) -> io::Result<()> {
+    let own = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+    let name = CString::new(draft.name().as_encoded_bytes())?;
+    let (fd, flags) = (draft.directory().as_raw_fd(), libc::AT_SYMLINK_FOLLOW);
+    // SAFETY: the directory is open, and both names are NUL-terminated strings that outlive the call.
+    match unsafe { libc::linkat(libc::AT_FDCWD, own.as_ptr(), fd, name.as_ptr(), flags) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// A name beside the file that nobody can foresee.
+fn draft_of(place: &Place) -> io::Result<Place> {
+    let chance = RandomState::new().hash_one(place.name());
+    place.beside(&OsString::from(format!(".marusa-{chance:016x}.part")))
+}
+
+fn duplicate(number: RawFd) -> io::Result<File> {
+    // SAFETY: a system call with three numbers.
+    let fd = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 0) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: `fd` was just made and belongs to nobody else.
+    Ok(File::from(unsafe { OwnedFd::from_raw_fd(fd) }))
+}
+
+/// A FIFO or a character device of ours or of root's: opened without waiting, and only if it is still what was looked at.
+fn open_stream(place: &Place) -> io::Result<File> {
+    let name = CString::new(place.name().as_encoded_bytes())?;
+    let pinned = open_at(place.directory(), &name, libc::O_PATH, 0)?;
+    let facts = facts_of(&pinned)?;
+    if !is_ours_to_write(&facts) {
+        return Err(refused(format!("user {} owns this device or FIFO; give another name", facts.uid)));
+    }
+    let end = Instant::now() + FIFO_READER_WAIT;
+    let file = loop {
+        match reopen(&pinned) {
+            Err(error) if error.raw_os_error() == Some(libc::ENXIO) && Instant::now() < end => {
+                std::thread::sleep(FIFO_POLL);
+            }
+            Err(error) if error.raw_os_error() == Some(libc::ENXIO) => {
+                return Err(io::Error::new(
+                    io::ErrorKind::TimedOut,
+                    "no process reads from it; start one first",
+                ));
+            }
+            opened => break opened?,
+        }
+    };
+    // SAFETY: a system call with three numbers.
+    unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, libc::O_WRONLY) };
+    Ok(file)
+}
+
+fn is_ours_to_write(facts: &Facts) -> bool {
+    matches!(facts.kind(), libc::S_IFIFO | libc::S_IFCHR) && (facts.uid == 0 || facts.uid == own_uid())
+}
+
+fn reopen(pinned: &File) -> io::Result<File> {
+    let path = CString::new(format!("/proc/self/fd/{}", pinned.as_raw_fd()))?;
+    let flags = libc::O_WRONLY | libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC;
+    // SAFETY: `path` is a NUL-terminated string that outlives the call.
+    let fd = unsafe { libc::open(path.as_ptr(), flags) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: `fd` was just opened and belongs to nobody else.
+    Ok(unsafe { File::from_raw_fd(fd) })
+}
+
+#[cfg(test)]
+#[path = "output_file_tests.rs"]
+mod tests;

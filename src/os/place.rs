@@ -1,0 +1,334 @@
+//! A name in a directory, found without following a link that somebody else could have planted.
+//!
+//! Root writes `-o /tmp/report.html`; whoever put a symbolic link of that name there would choose the file that root
+//! overwrites. The kernel's `fs.protected_symlinks` guards sticky, world-writable directories only, and may be off
+//! (Documentation/admin-guide/sysctl/fs.rst), so the path is walked here one component at a time, with O_NOFOLLOW.
+//! A link is followed only if we or root own both it and its directory. From then on the name is used through the open
+//! directory: nobody can exchange a component between the check and the use.
+
+use std::collections::VecDeque;
+use std::ffi::{CStr, CString, OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Component, Path, PathBuf};
+
+/// Links in one path: the kernel's own limit, MAXSYMLINKS (include/linux/namei.h).
+const LINKS_MAX: usize = 40;
+/// File system type of /proc (statfs(2)).
+const PROC_SUPER_MAGIC: u64 = 0x9fa0;
+
+/// What a path leads to.
+#[derive(Debug)]
+pub enum Found {
+    /// A name in an open directory; the file itself may be absent.
+    Place(Place),
+    /// A file that we have open already: /dev/stdout, /dev/fd/3.
+    Descriptor(RawFd),
+}
+
+/// A name in an open directory.
+#[derive(Debug)]
+pub struct Place {
+    directory: OwnedFd,
+    name: CString,
+    /// As the user wrote it.
+    shown: PathBuf,
+}
+
+/// What is there, without a link being followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Facts {
+    pub mode: u32,
+    pub uid: u32,
+    pub device: u64,
+    pub inode: u64,
+}
+
+impl Facts {
+    pub fn kind(&self) -> u32 {
+        self.mode & libc::S_IFMT
+    }
+    /// Whether we or root own it.
+    fn is_trusted(&self) -> bool {
+        self.uid == 0 || self.uid == own_uid()
+    }
+}
+
+/// The effective user id of this process.
+pub fn own_uid() -> u32 {
+    // SAFETY: the call takes nothing and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+impl Place {
+    /// The place of a regular file; what else the path may lead to is refused.
+    pub fn of(path: &Path) -> io::Result<Place> {
+        match find(path)? {
+            Found::Place(place) => Ok(place),
+            Found::Descriptor(_) => {
+                Err(refused("it is an open file of this process, not a place for a new one"))
+            }
+        }
+    }
+
+    /// Another name in the same directory.
+    pub fn beside(&self, name: &OsStr) -> io::Result<Place> {
+        let shown = self.shown.with_file_name(name);
+        Ok(Place { directory: self.directory.try_clone()?, name: CString::new(name.as_bytes())?, shown })
+    }
+
+    pub fn shown(&self) -> &Path {
+        &self.shown
+    }
+
+    pub fn name(&self) -> &OsStr {
+        OsStr::from_bytes(self.name.to_bytes())
+    }
+
+    pub(super) fn directory(&self) -> &OwnedFd {
+        &self.directory
+    }
+
+    pub fn facts(&self) -> io::Result<Option<Facts>> {
+        match facts_at(&self.directory, &self.name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            facts => facts.map(Some),
+        }
+    }
+
+    /// A new file. Fails where something has this name, whatever it is.
+    pub fn create_new(&self, mode: u32) -> io::Result<File> {
+        self.create_with(0, mode)
+    }
+
+    /// A new file, in place of one that has this name.
+    pub fn create_afresh(&self, mode: u32) -> io::Result<File> {
+        match self.create_new(mode) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                self.remove()?;
+                self.create_new(mode)
+            }
+            made => made,
+        }
+    }
+
+    /// A file that is added to: ours that is there, or a new one.
+    pub fn open_log(&self, mode: u32) -> io::Result<File> {
+        match self.create_with(libc::O_APPEND, mode) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                self.open_own(libc::O_RDWR | libc::O_APPEND)
+            }
+            made => made,
+        }
+    }
+
+    fn create_with(&self, flags: libc::c_int, mode: u32) -> io::Result<File> {
+        let flags = flags | libc::O_RDWR | libc::O_CREAT | libc::O_EXCL;
+        open_at(&self.directory, &self.name, flags, mode)
+    }
+
+    /// A regular file of ours that is there. `flags`: O_RDONLY, O_RDWR, O_WRONLY | O_APPEND.
+    pub fn open_own(&self, flags: libc::c_int) -> io::Result<File> {
+        let file = open_at(&self.directory, &self.name, flags | libc::O_NONBLOCK | libc::O_NOCTTY, 0)?;
+        check_own(&facts_of(&file)?)?;
+        Ok(file)
+    }
+
+    /// Gives the file this name instead; what has it already is replaced.
+    pub fn rename_to(&self, to: &Place) -> io::Result<()> {
+        let (from_fd, to_fd) = (self.directory.as_raw_fd(), to.directory.as_raw_fd());
+        // SAFETY: both directories are open, and both names are NUL-terminated strings that outlive the call.
+        done(unsafe { libc::renameat(from_fd, self.name.as_ptr(), to_fd, to.name.as_ptr()) })
+    }
+
+    /// A second name of the same file.
+    pub fn link_to(&self, to: &Place) -> io::Result<()> {
+        let (from_fd, to_fd) = (self.directory.as_raw_fd(), to.directory.as_raw_fd());
+        // SAFETY: both directories are open, and both names are NUL-terminated strings that outlive the call.
+        done(unsafe { libc::linkat(from_fd, self.name.as_ptr(), to_fd, to.name.as_ptr(), 0) })
+    }
+
+    pub fn remove(&self) -> io::Result<()> {
+        // SAFETY: the directory is open, and the name is a NUL-terminated string that outlives the call.
+        done(unsafe { libc::unlinkat(self.directory.as_raw_fd(), self.name.as_ptr(), 0) })
+    }
+}
+
+/// A new file that only we may read, in place of one that has this name.
+pub fn private(path: &Path) -> io::Result<File> {
+    Place::of(path)?.create_afresh(0o600)
+}
+
+/// A regular file of ours may be written to or replaced; nothing else.
+pub(super) fn check_own(facts: &Facts) -> io::Result<()> {
+    match facts.kind() {
+        libc::S_IFREG if facts.uid == own_uid() => Ok(()),
+        libc::S_IFREG => Err(refused(format!(
+            "it belongs to user {}, not to us; give another name or remove it",
+            facts.uid
+        ))),
+        libc::S_IFLNK => Err(refused("it is a symbolic link now; give the path that it points to")),
+        _ => Err(refused("it is not a regular file; give another name")),
+    }
+}
+
+/// Walks `path`.
+pub fn find(path: &Path) -> io::Result<Found> {
+    let mut at = open_directory(if path.is_absolute() { c"/" } else { c"." })?;
+    let mut rest = parts(path);
+    let mut links = 0;
+    while let Some(part) = rest.pop_front() {
+        let name = CString::new(part.as_bytes())?;
+        let here = match open_at(&at, &name, libc::O_PATH | libc::O_NOFOLLOW, 0) {
+            Ok(here) => here,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && rest.is_empty() => {
+                return Ok(Found::Place(Place { directory: at, name, shown: path.to_path_buf() }));
+            }
+            Err(error) => return Err(error),
+        };
+        let facts = facts_of(&here)?;
+        match facts.kind() {
+            libc::S_IFLNK => {
+                if let Some(number) = descriptor(&at, &part)? {
+                    return Ok(Found::Descriptor(number));
+                }
+                check_link(&at, &facts, &part)?;
+                links += 1;
+                if links > LINKS_MAX {
+                    return Err(io::Error::from_raw_os_error(libc::ELOOP));
+                }
+                let target = read_link(&here)?;
+                if target.is_absolute() {
+                    at = open_directory(c"/")?;
+                }
+                parts(&target).into_iter().rev().for_each(|part| rest.push_front(part));
+            }
+            libc::S_IFDIR => at = OwnedFd::from(here),
+            _ if rest.is_empty() => {
+                return Ok(Found::Place(Place { directory: at, name, shown: path.to_path_buf() }));
+            }
+            _ => return Err(io::Error::from_raw_os_error(libc::ENOTDIR)),
+        }
+    }
+    Err(io::Error::from_raw_os_error(libc::EISDIR))
+}
+
+/// The names to walk; a `..` is walked too, in the directory that was reached.
+fn parts(path: &Path) -> VecDeque<OsString> {
+    let named = path.components().filter_map(|part| match part {
+        Component::Normal(name) => Some(name.to_os_string()),
+        Component::ParentDir => Some(OsString::from("..")),
+        _ => None,
+    });
+    named.collect()
+}
+
+/// Whether this link may be followed.
+fn check_link(directory: &OwnedFd, link: &Facts, name: &OsStr) -> io::Result<()> {
+    let name = name.display();
+    if is_proc(directory)?
+        && !["self", "thread-self", "mounts", "net"].iter().any(|known| *known == name.to_string())
+    {
+        return Err(refused(format!("{name} in /proc leads into another process; give the path itself")));
+    }
+    let holder = facts_of(directory)?;
+    for facts in [link, &holder] {
+        if !facts.is_trusted() {
+            return Err(refused(format!(
+                "user {} controls the symbolic link {name} in it; give the path that it points to",
+                facts.uid
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The number of our own open file, where `directory` is /proc/self/fd: such a link holds no path to walk.
+fn descriptor(directory: &OwnedFd, name: &OsStr) -> io::Result<Option<RawFd>> {
+    let Some(number) = name.to_str().and_then(|name| name.parse::<RawFd>().ok()) else { return Ok(None) };
+    if !is_proc(directory)? {
+        return Ok(None);
+    }
+    let own = facts_of(&open_directory(c"/proc/self/fd")?)?;
+    let here = facts_of(directory)?;
+    Ok(((own.device, own.inode) == (here.device, here.inode)).then_some(number))
+}
+
+fn is_proc(directory: &OwnedFd) -> io::Result<bool> {
+    // SAFETY: an all-zero statfs is a valid one.
+    let mut facts: libc::statfs = unsafe { std::mem::zeroed() };
+    // SAFETY: the directory is open, and `facts` outlives the call.
+    done(unsafe { libc::fstatfs(directory.as_raw_fd(), &mut facts) })?;
+    Ok(facts.f_type as u64 == PROC_SUPER_MAGIC)
+}
+
+fn read_link(link: &File) -> io::Result<PathBuf> {
+    let mut bytes = vec![0_u8; libc::PATH_MAX as usize];
+    // SAFETY: the link is open, the empty name is NUL-terminated, and `bytes` has the room that is named.
+    let length =
+        unsafe { libc::readlinkat(link.as_raw_fd(), c"".as_ptr(), bytes.as_mut_ptr().cast(), bytes.len()) };
+    if length < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    bytes.truncate(length as usize);
+    Ok(PathBuf::from(OsString::from_vec(bytes)))
+}
+
+fn open_directory(path: &CStr) -> io::Result<OwnedFd> {
+    // SAFETY: `path` is a NUL-terminated string that outlives the call.
+    let fd = unsafe { libc::open(path.as_ptr(), libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: `fd` was just opened and belongs to nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Opens a name in a directory, never through a link.
+pub(super) fn open_at(directory: &OwnedFd, name: &CStr, flags: libc::c_int, mode: u32) -> io::Result<File> {
+    let flags = flags | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+    // SAFETY: the directory is open, and `name` is a NUL-terminated string that outlives the call.
+    let fd = unsafe { libc::openat(directory.as_raw_fd(), name.as_ptr(), flags, mode) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: `fd` was just opened and belongs to nobody else.
+    Ok(unsafe { File::from_raw_fd(fd) })
+}
+
+/// Of an open file, also of one opened with O_PATH.
+pub fn facts_of(file: &impl AsRawFd) -> io::Result<Facts> {
+    // SAFETY: an all-zero stat is a valid one.
+    let mut stat: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: the file is open, and `stat` outlives the call.
+    done(unsafe { libc::fstat(file.as_raw_fd(), &mut stat) })?;
+    Ok(facts(&stat))
+}
+
+/// Of a name in a directory, without following a link.
+pub fn facts_at(directory: &impl AsRawFd, name: &CStr) -> io::Result<Facts> {
+    // SAFETY: an all-zero stat is a valid one.
+    let mut stat: libc::stat = unsafe { std::mem::zeroed() };
+    let (fd, flags) = (directory.as_raw_fd(), libc::AT_SYMLINK_NOFOLLOW);
+    // SAFETY: the directory is open, the name is NUL-terminated, and `stat` outlives the call.
+    done(unsafe { libc::fstatat(fd, name.as_ptr(), &mut stat, flags) })?;
+    Ok(facts(&stat))
+}
+
+fn facts(stat: &libc::stat) -> Facts {
+    Facts { mode: stat.st_mode, uid: stat.st_uid, device: stat.st_dev, inode: stat.st_ino }
+}
+
+fn done(result: libc::c_int) -> io::Result<()> {
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+pub(super) fn refused(why: impl Into<String>) -> io::Error {
+    io::Error::new(io::ErrorKind::PermissionDenied, why.into())
+}
+
+#[cfg(test)]
+#[path = "place_tests.rs"]
+mod tests;
