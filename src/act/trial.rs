@@ -13,6 +13,7 @@
 mod family;
 
 use super::signals::{Waiting, Woken};
+use crate::os::file_mode;
 use family::{Family, Usage};
 use std::fs::File;
 use std::io;
@@ -192,10 +193,10 @@ pub fn start(wanted: &Start) -> Result<Running, TrialError> {
         Some(path) => Stdio::from(opened(path, File::open(path))?),
         None => Stdio::null(),
     };
-    let output = opened(&wanted.output, File::create(&wanted.output))?;
+    let output = opened(&wanted.output, file_mode::create(&wanted.output))?;
     let errors = match wanted.errors == wanted.output {
         true => opened(&wanted.output, output.try_clone())?,
-        false => opened(&wanted.errors, File::create(&wanted.errors))?,
+        false => opened(&wanted.errors, file_mode::create(&wanted.errors))?,
     };
     command.stdin(input).stdout(output).stderr(errors);
     // SAFETY: between fork and exec only async-signal-safe calls are made.

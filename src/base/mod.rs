@@ -8,6 +8,7 @@ mod clock;
 mod covered;
 mod gap;
 pub mod limits;
+pub mod redact;
 mod units;
 
 pub use addr::{Addr, Range, joined};

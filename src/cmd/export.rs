@@ -3,6 +3,7 @@
 use super::Failure;
 use super::diff::source;
 use super::record::file;
+use crate::os::file_mode;
 use crate::record::Recording;
 use crate::show::rows;
 use crate::show::units::human;
@@ -86,7 +87,7 @@ fn lines(
 /// A file that could not be written to its end is no file.
 fn written(path: &Path, write: impl FnOnce(File) -> io::Result<()>) -> anyhow::Result<()> {
     let failed = |error: io::Error| Failure::usage(format!("{}: {error}", path.display()));
-    let file = File::create(path).map_err(failed)?;
+    let file = file_mode::create(path).map_err(failed)?;
     if let Err(error) = write(file) {
         // What is no regular file (/dev/full) is not ours to remove.
         if path.is_file() {

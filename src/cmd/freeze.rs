@@ -1,9 +1,9 @@
 //! `marusa freeze TARGET -o FILE`: the snapshot plus the bytes it was read from: a bug report, a golden test.
 
 use super::{Failure, map};
+use crate::os::file_mode;
 use crate::show::units::human;
 use crate::snapshot::{Want, file, take};
-use std::fs::File;
 use std::io::BufWriter;
 use std::path::PathBuf;
 
@@ -27,7 +27,7 @@ pub fn run(args: &FreezeArgs) -> anyhow::Result<u8> {
     });
     let (_, frozen) = frozen.map_err(|gap| map::unreadable(&process, &gap))?;
     let unwritable = |error: std::io::Error| Failure::usage(format!("{}: {error}", args.output.display()));
-    let mut out = BufWriter::new(File::create(&args.output).map_err(unwritable)?);
+    let mut out = BufWriter::new(file_mode::create(&args.output).map_err(unwritable)?);
     frozen.save(&mut out).map_err(unwritable)?;
     let bytes = std::fs::metadata(&args.output).map_or(0, |metadata| metadata.len());
     if args.json {

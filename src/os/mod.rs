@@ -16,6 +16,7 @@ pub mod elf;
 pub mod elf_file;
 pub mod extfrag;
 pub mod facts;
+pub mod file_mode;
 mod folio_look;
 pub mod folio_sample;
 pub mod folios;

@@ -14,6 +14,7 @@ use crate::act::signals::{self, Blocked};
 use crate::base::{Bytes, rfc3339};
 use crate::cmd::{Failure, amount};
 use crate::experiment::bench::account_series::{self as experiment, Program, Run, Settings};
+use crate::os::file_mode;
 use crate::show::bench::account as show;
 use live::Live;
 use std::path::{Path, PathBuf};
@@ -186,5 +187,5 @@ fn measure(
 }
 
 fn written(path: &Path, text: &str) -> anyhow::Result<()> {
-    std::fs::write(path, text).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
+    file_mode::write(path, text).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
 }

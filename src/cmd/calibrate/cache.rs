@@ -3,6 +3,7 @@
 
 use crate::base::{Gap, Known, Why};
 use crate::measure::calibration::Calibration;
+use crate::os::file_mode;
 use crate::os::{cpu, host, process};
 use crate::show::calibrate::Kept;
 use std::env;
@@ -57,7 +58,7 @@ pub fn keep(calibration: &Calibration, is_chosen: bool) -> Known<Kept> {
         }
         // Beside it and moved, so that who reads meanwhile sees the old one or the new.
         let part = path.with_extension(format!("{}.part", std::process::id()));
-        let mut file = fs::File::create(&part)?;
+        let mut file = file_mode::create(&part)?;
         let written =
             file.write_all(serde_json::to_string_pretty(calibration).map_err(io::Error::other)?.as_bytes());
         let moved = written.and_then(|()| fs::rename(&part, &path));

@@ -3,8 +3,10 @@
 //! is all rounds but the last.
 
 use crate::act::trial::{self, Running, Start, Turn};
+use crate::base::redact;
 use crate::experiment::http_load::{self, Load, Served, WRK_SCRIPT};
 use crate::experiment::trial_record::{Figure, Trial};
+use crate::os::file_mode;
 use crate::os::http;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -37,7 +39,7 @@ pub fn run(
     ready(load, running, &mut look)?;
     let script = output.with_extension("lua");
     if load.takes_script() {
-        std::fs::write(&script, WRK_SCRIPT).map_err(|error| format!("{}: {error}", script.display()))?;
+        file_mode::write(&script, WRK_SCRIPT).map_err(|error| format!("{}: {error}", script.display()))?;
     }
     let script = script.to_str().filter(|_| load.takes_script());
     let mut before: Option<f64> = None;
@@ -74,7 +76,8 @@ fn ready(
         let answer = http::get(&load.url);
         let Err(gap) = answer else { return Ok(()) };
         if started.elapsed() > READY_MAX {
-            return Err(format!("{} did not answer within {} s: {gap}", load.url, READY_MAX.as_secs()));
+            let url = redact::url(&load.url);
+            return Err(format!("{url} did not answer within {} s: {gap}", READY_MAX.as_secs()));
         }
         match running.until(Instant::now() + ASK_EVERY) {
             Turn::Time => look(running),

@@ -5,7 +5,8 @@ use crate::act::file_lock;
 use crate::cmd::Failure;
 use crate::experiment::resume::{self, Head};
 use crate::experiment::trial_record::{SCHEMA, Trial};
-use std::fs::{self, File, OpenOptions};
+use crate::os::file_mode;
+use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -35,7 +36,9 @@ impl Store {
                 fastrand::u32(..)
             )),
         };
-        let made = fs::create_dir_all(folder.join(OUTPUT));
+        // The JVM writes its own log there, with a mode of its own.
+        let output = folder.join(OUTPUT);
+        let made = fs::create_dir_all(&output).and_then(|()| file_mode::fit_directory(&output));
         made.map_err(|error| unwritten(&folder, &error))?;
         if fs::metadata(folder.join(TRIALS)).is_ok_and(|facts| facts.len() > 0) {
             return Err(Failure::usage(format!(
@@ -69,7 +72,7 @@ impl Store {
 
     fn open(folder: PathBuf, is_temporary: bool) -> anyhow::Result<Store> {
         let path = folder.join(TRIALS);
-        let opened = OpenOptions::new().create(true).read(true).append(true).open(&path);
+        let opened = file_mode::options().create(true).read(true).append(true).open(&path);
         let file = opened.map_err(|error| unwritten(&folder, &error))?;
         if !file_lock::try_lock(&file).map_err(|error| unwritten(&folder, &error))? {
             let folder = folder.display();
@@ -137,8 +140,8 @@ pub fn unwritten(folder: &Path, error: &io::Error) -> anyhow::Error {
 
 fn write_head(folder: &Path, head: &Head) -> io::Result<()> {
     let draft = folder.join(format!("{HEAD}.draft"));
-    let mut file = File::create(&draft)?;
-    file.write_all(&serde_json::to_vec_pretty(head)?)?;
+    let mut file = file_mode::create(&draft)?;
+    file.write_all(&serde_json::to_vec_pretty(&head.shown())?)?;
     file.sync_all()?;
     fs::rename(&draft, folder.join(HEAD))?;
     File::open(folder)?.sync_all()

@@ -6,6 +6,7 @@ use crate::act::door::identity::{self, Identity};
 use crate::base::{Gap, PAGE, Why, rfc3339};
 use crate::cmd::{Failure, amount, map as map_command};
 use crate::os::cpus;
+use crate::os::file_mode;
 use crate::os::host;
 use crate::os::host_memory::HostMemory;
 use crate::os::process::Process;
@@ -135,8 +136,8 @@ pub fn run(args: &PlanArgs) -> anyhow::Result<u8> {
 
 fn save(path: &Path, plan: &Plan) -> anyhow::Result<()> {
     let text = serde_json::to_string_pretty(plan)? + "\n";
-    std::fs::write(path, text)
-        .map_err(|error| Failure::usage(format!("{} can not be written: {error}", path.display())))
+    file_mode::write(path, text)
+        .map_err(|error| Failure::usage(format!("cannot write {}: {error}", path.display())))
 }
 
 fn emit(out: &mut dyn Write, kind: EmitArg, plan: &Plan) -> std::io::Result<()> {

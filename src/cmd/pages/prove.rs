@@ -5,6 +5,7 @@ use super::metric::{Better, Metric, MetricArgs};
 use super::target::{self, Areas};
 use crate::act::promote::{self, Block, Done, Pace, Stopped};
 use crate::act::signals::{Waiting, Woken};
+use crate::base::redact;
 use crate::base::{Gap, Known, PAGE, Why};
 use crate::cmd::{Failure, amount, map as map_command, predicted};
 use crate::experiment::abab::{self, End, Measured, Outcome, Period, World};
@@ -82,7 +83,7 @@ pub fn run(args: &ProveArgs) -> anyhow::Result<u8> {
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
     let subject = Subject {
         pid: process.pid,
-        command: process.arguments().unwrap_or_default().join(" "),
+        command: redact::command(&process.arguments().unwrap_or_default()),
         measure: metric.name(),
         lower_is_better: better == Better::Lower,
         areas: args.areas.names().iter().map(|name| name.to_string()).collect(),

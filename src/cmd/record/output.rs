@@ -5,6 +5,7 @@
 use super::file;
 use crate::base::Bytes;
 use crate::cmd::Failure;
+use crate::os::file_mode;
 use crate::record::reader;
 use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
@@ -60,7 +61,7 @@ impl Output {
         let older = without_second_name(path, older);
         let (file, whole_bytes) = match is_there {
             true => reopen(path)?,
-            false => (OpenOptions::new().write(true).create_new(true).open(path).map_err(unwritable)?, 0),
+            false => (create_new(path).map_err(unwritable)?, 0),
         };
         let begun = Instant::now();
         let segment = older.last().map_or(0, |(number, _)| number + 1);
@@ -129,7 +130,7 @@ impl Output {
     /// Goes on in a new file that begins with `start`, and lets go of what is too old or too much.
     pub fn next(&mut self, start: &[u8]) -> io::Result<()> {
         let beside = file::beside(&self.path);
-        let mut file = File::create(&beside)?;
+        let mut file = file_mode::create(&beside)?;
         if let Err(error) = file.write_all(start) {
             let _ = fs::remove_file(&beside);
             return Err(error);
@@ -177,6 +178,12 @@ fn without_second_name(path: &Path, mut older: Vec<(u64, PathBuf)>) -> Vec<(u64,
 }
 
 /// A recording that is there, without what is torn at its end.
+fn create_new(path: &Path) -> io::Result<File> {
+    let file = file_mode::options().write(true).create_new(true).open(path)?;
+    file_mode::fit(&file)?;
+    Ok(file)
+}
+
 fn reopen(path: &Path) -> anyhow::Result<(File, Bytes)> {
     let failed = |error: &dyn std::fmt::Display| Failure::usage(format!("{}: {error}", path.display()));
     let bytes = fs::read(path).map_err(|error| failed(&error))?;
