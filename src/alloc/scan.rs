@@ -164,12 +164,23 @@ impl<'a> Scan<'a> {
         if found != mark.footer {
             return None;
         }
-        self.source.used(start, self.bytes.get(mark.at..mark.at + mark.header_bytes as usize)?);
-        self.source.used(payload.end, &found);
+        if self.source.keeps() {
+            self.source.used(start, self.evidence(mark.at).map(u64::to_le_bytes).as_flattened());
+            self.source.used(payload.end, &found);
+        }
         Some(Marked { range: Range::new(start, footer), payload, label: mark.label })
     }
 
-    /// Zeros stand for what can not be read.
+    /// What told that a block begins `at` bytes from the start of the window.
+    fn evidence(&self, at: usize) -> [u64; 2] {
+        let mut head = [0; 4];
+        for (word, bytes) in head.iter_mut().zip(self.bytes[at..].as_chunks::<8>().0) {
+            *word = u64::from_le_bytes(*bytes);
+        }
+        self.witness.evidence(&head)
+    }
+
+    /// Zeros stand for what cannot be read.
     fn load(&mut self, window: Range) {
         self.window = window;
         self.bytes.resize(window.bytes() as usize, 0);

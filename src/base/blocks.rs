@@ -39,6 +39,11 @@ pub struct Look {
 pub trait Witness: Sync {
     fn look(&self, payload: Range, head: &Head) -> Look;
 
+    /// What of the head `look` goes by, the first words of it: a recording keeps this and nothing else of the block.
+    fn evidence(&self, head: &Head) -> [u64; 2] {
+        [head[0], head[1]]
+    }
+
     /// Whether the runtime marks its blocks so well that they are found without knowing the allocator.
     fn marks_blocks(&self) -> bool {
         false

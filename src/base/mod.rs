@@ -10,6 +10,7 @@ mod covered;
 mod gap;
 pub mod limits;
 pub mod printable;
+pub mod redact;
 mod units;
 
 pub use addr::{Addr, Range, joined};

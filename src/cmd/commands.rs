@@ -1,11 +1,11 @@
 //! The one definition of the commands: the program, its help, the man pages and the completions of shells are made of it.
 
 use super::examples;
-use crate::base::limits;
+use crate::base::{limits, redact};
 use crate::cmd;
-use crate::os::budget;
 use crate::os::terminal::{has_colours, raw_stdout, stderr, stdout};
-use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
+use crate::os::{budget, file_mode};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use std::io::Write;
 
 /// One line a command: its name, its arguments, what it does, what runs it. The options of a command are only put together
@@ -20,6 +20,7 @@ macro_rules! commands {
                 .max_term_width(100)
                 .subcommand_required(true)
                 .arg_required_else_help(true)
+                .args(for_all())
                 $(.subcommand(Command::new($name).about($about).defer(|command| {
                     let command = $augment(command).about($about).after_help(examples::of($name));
                     let is_group = command.has_subcommands();
@@ -32,6 +33,7 @@ macro_rules! commands {
         }
 
         pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
+            apply(matches);
             match matches.subcommand() {
                 $(Some(($name, matches)) => {
                     let args = <$args>::from_arg_matches(matches);
@@ -63,6 +65,39 @@ pub fn answer(said: &clap::Error) -> u8 {
         (false, _) => stdout().write_all(text.to_string().as_bytes()),
     };
     said.exit_code().try_into().unwrap_or(2)
+}
+
+const SHOW_ARGUMENTS: &str = "show-arguments";
+const FILE_MODE: &str = "file-mode";
+
+/// The options that every command takes.
+fn for_all() -> [Arg; 2] {
+    [
+        Arg::new(SHOW_ARGUMENTS)
+            .long(SHOW_ARGUMENTS)
+            .global(true)
+            .action(ArgAction::SetTrue)
+            .help_heading(PRIVACY)
+            .help("Show the values of arguments, in what is printed and in what is saved: they may hold passwords"),
+        Arg::new(FILE_MODE)
+            .long(FILE_MODE)
+            .global(true)
+            .value_name("MODE")
+            .value_parser(file_mode::parse)
+            .help_heading(PRIVACY)
+            .help("Mode of the files that are written, in octal; without it 0600, whatever the umask is"),
+    ]
+}
+
+const PRIVACY: &str = "Privacy";
+
+fn apply(matches: &ArgMatches) {
+    if matches.get_flag(SHOW_ARGUMENTS) {
+        redact::show_arguments();
+    }
+    if let Some(mode) = matches.get_one::<u32>(FILE_MODE) {
+        file_mode::set(*mode);
+    }
 }
 
 commands! {
@@ -133,6 +168,21 @@ mod tests {
                 assert!(parsed.is_ok(), "{line}: {}", parsed.map(|_| ()).unwrap_err());
             }
         }
+    }
+
+    #[test]
+    fn the_options_of_all_commands_stand_before_or_behind_a_command_and_one_within_a_group() {
+        for line in [
+            "--show-arguments --file-mode 0640 map 1",
+            "map 1 --show-arguments --file-mode 640",
+            "pages plan 1 --file-mode 0640 --show-arguments",
+        ] {
+            let words = ["marusa"].into_iter().chain(line.split(' '));
+            let matches = command().try_get_matches_from(words).expect(line);
+            assert!(matches.get_flag(SHOW_ARGUMENTS), "{line}");
+            assert_eq!(matches.get_one::<u32>(FILE_MODE), Some(&0o640), "{line}");
+        }
+        assert!(command().try_get_matches_from(["marusa", "list", "--file-mode", "0044"]).is_err());
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod translation;
 use super::{Failure, amount};
 use crate::act::door::identity;
 use crate::act::signals::{self, Blocked};
+use crate::base::redact;
 use crate::base::rfc3339;
 use crate::cmd::pages::door::state_folder;
 use crate::cmd::progress;
@@ -25,7 +26,7 @@ use crate::experiment::order;
 use crate::experiment::resume::{self, Head, HostFacts};
 use crate::experiment::trial_record::Trial;
 use crate::os::terminal::{stderr, stdout};
-use crate::os::{cpus, host, output_file, process::Process};
+use crate::os::{cpus, file_mode, host, output_file, process::Process};
 use crate::show::compare as show;
 use indicatif::{ProgressBar, ProgressStyle};
 use ready::Ready;
@@ -234,6 +235,7 @@ fn head(args: &CompareArgs, ready: &[Ready], seed: u64) -> anyhow::Result<Head> 
             .collect(),
         environment: VARIABLES.iter().filter_map(|name| value(name)).collect(),
         seed,
+        marks: None,
     })
 }
 
@@ -257,8 +259,8 @@ fn resumed(args: &CompareArgs, ready: &[Ready]) -> anyhow::Result<Begun> {
 fn design(args: &CompareArgs, head: &Head, ready: &[Ready], rules: &Rules) -> show::Design {
     let arm = |ready: &Ready| show::ArmDesign {
         name: ready.arm.name.clone(),
-        text: ready.arm.text(),
-        command: ready.command.clone(),
+        text: ready.arm.shown().text(),
+        command: redact::command_words(&ready.command),
         placed: ready.placed,
         jvm: ready.jvm(),
         mode: ready.mode,
@@ -269,7 +271,7 @@ fn design(args: &CompareArgs, head: &Head, ready: &[Ready], rules: &Rules) -> sh
         order.into_iter().map(|index| ready[index].arm.name.clone()).collect()
     };
     show::Design {
-        head: head.clone(),
+        head: head.shown(),
         arms: ready.iter().map(arm).collect(),
         blocks_max: rules.blocks_max,
         until_margin_percent: rules.margin_percent,
@@ -308,7 +310,7 @@ fn finish(args: &CompareArgs, design: show::Design, outcome: Outcome, store: Sto
     out.flush()?;
     if let Some(path) = &args.html {
         let page = show::html::page(&result);
-        let written = output_file::write(path, output_file::PRIVATE, page.as_bytes());
+        let written = output_file::write(path, file_mode::wanted(), page.as_bytes());
         written.map_err(|error| {
             let (path, folder) = (path.display(), store.folder.display());
             Failure::usage(format!("--html {path}: {error}; the runs are kept in {folder}"))

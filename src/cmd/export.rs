@@ -3,7 +3,8 @@
 use super::Failure;
 use super::diff::source;
 use super::record::file;
-use crate::os::output_file::{self, OutputFile};
+use crate::os::file_mode;
+use crate::os::output_file::OutputFile;
 use crate::os::terminal::stdout;
 use crate::record::Recording;
 use crate::show::rows;
@@ -86,7 +87,7 @@ fn lines(
 
 fn written(path: &Path, write: impl FnOnce(&mut OutputFile) -> io::Result<()>) -> anyhow::Result<()> {
     let failed = |error: io::Error| Failure::usage(format!("cannot write {}: {error}", path.display()));
-    let mut file = OutputFile::create(path, output_file::PRIVATE).map_err(failed)?;
+    let mut file = OutputFile::create(path, file_mode::wanted()).map_err(failed)?;
     write(&mut file).map_err(failed)?;
     let bytes = file.finish().map_err(failed)?;
     crate::say!("marusa: {}: {}", path.display(), human(bytes));

@@ -3,7 +3,8 @@
 use super::deadline::DeadlineArgs;
 use super::{Failure, map};
 use crate::base::limits::TARGET_ALONE;
-use crate::os::output_file::{self, OutputFile};
+use crate::os::file_mode;
+use crate::os::output_file::OutputFile;
 use crate::os::terminal::stdout;
 use crate::show::units::human;
 use crate::snapshot::{Want, file, take};
@@ -34,7 +35,7 @@ pub fn run(args: &FreezeArgs) -> anyhow::Result<u8> {
     let (_, frozen) = frozen.map_err(|gap| map::unreadable(&process, &gap))?;
     let unwritable =
         |error: std::io::Error| Failure::usage(format!("cannot write {}: {error}", args.output.display()));
-    let mut out = BufWriter::new(OutputFile::create(&args.output, output_file::PRIVATE).map_err(unwritable)?);
+    let mut out = BufWriter::new(OutputFile::create(&args.output, file_mode::wanted()).map_err(unwritable)?);
     frozen.save(&mut out).and_then(|()| out.flush()).map_err(unwritable)?;
     let written = out.into_inner().map_err(|error| unwritable(error.into_error()))?;
     let bytes = written.finish().map_err(unwritable)?;

@@ -3,7 +3,8 @@
 use super::{Failure, doctor};
 use crate::base::rfc3339;
 use crate::map::{self, MemoryMap};
-use crate::os::output_file::{self, OutputFile};
+use crate::os::file_mode;
+use crate::os::output_file::OutputFile;
 use crate::os::process::Process;
 use crate::os::terminal;
 use crate::show::html::{self, Account, Findings, Page};
@@ -23,7 +24,7 @@ pub fn of_account(
     map: &MemoryMap,
     live: Option<Process>,
 ) -> anyhow::Result<()> {
-    let title = title(snapshot, live.as_ref());
+    let title = title(snapshot);
     let findings = match live {
         Some(process) => doctor::of_one(process, WATCH),
         None => doctor::of_kept(snapshot.clone()),
@@ -42,12 +43,11 @@ pub fn of_account(
     write(path, &page)
 }
 
-/// The main class or jar says most. A frozen file has no command; that of a core has lost where its words end.
-fn title(snapshot: &Snapshot, live: Option<&Process>) -> String {
+/// The main class or jar says most. A frozen file has no command.
+fn title(snapshot: &Snapshot) -> String {
     let process = &snapshot.os.process;
-    let parted = || process.command.split(' ').map(str::to_string).collect::<Vec<String>>();
-    let words = live.and_then(|live| live.arguments().ok()).unwrap_or_else(parted);
-    match crate::jvm::command_line::parse(&words).main {
+    let line = crate::jvm::command_line::parse(&process.arguments);
+    match line.main.filter(|_| !line.may_be_in_file) {
         Some(main) => format!("{main}, pid {}", process.pid),
         None => format!("pid {}", process.pid),
     }
@@ -61,7 +61,7 @@ pub fn write(path: &Path, page: &Page) -> anyhow::Result<()> {
         return Ok(out.flush()?);
     }
     let written = || -> io::Result<u64> {
-        let mut out = BufWriter::new(OutputFile::create(path, output_file::PRIVATE)?);
+        let mut out = BufWriter::new(OutputFile::create(path, file_mode::wanted())?);
         html::page(&mut out, page)?;
         out.into_inner().map_err(io::IntoInnerError::into_error)?.finish()
     };

@@ -8,6 +8,7 @@ use crate::act::signals::Waiting;
 use crate::act::tracing::Wanted;
 use crate::act::watchdog;
 use crate::base::Why;
+use crate::base::redact;
 use crate::measure::kinds::Kinds;
 use crate::measure::stalls::table::By;
 use crate::os::host_pages::HostPages;
@@ -119,7 +120,7 @@ pub fn run(args: &StallsArgs) -> anyhow::Result<u8> {
         Rows::Thread => By::Thread,
         Rows::Kind => By::Kind,
     });
-    let command = target.as_ref().map(|target| target.arguments().unwrap_or_default().join(" "));
+    let command = target.as_ref().map(|target| redact::command(&target.arguments().unwrap_or_default()));
     let (kernel, pages, namespaces) = (host::kernel_release(), HostPages::read(&me), Namespaces::ours());
     let mut watch =
         Watch::start(target.as_ref(), by, kinds, cpu_time::daemons(), pages.pmd_bytes(), args.tracing());

@@ -5,6 +5,7 @@ use super::predicted::{Look, look, walk_costs};
 use super::{Failure, amount, calibrate, map as map_command};
 use crate::act::signals::{Waiting, Woken};
 use crate::act::watchdog;
+use crate::base::redact;
 use crate::base::{Bytes, Gap, Known, Why};
 use crate::measure::counters::Counters;
 use crate::measure::events::{self, EventSet};
@@ -134,7 +135,7 @@ fn uncounted(
         }
         crate::say!("marusa: {message}");
     } else {
-        let command = process.arguments().unwrap_or_default().join(" ");
+        let command = redact::command(&process.arguments().unwrap_or_default());
         let kernel = host::kernel_release();
         show::head(&mut out, &Subject { pid: process.pid, command: &command, cpu, kernel: &kernel })?;
         writeln!(out)?;
@@ -158,7 +159,7 @@ impl Watch<'_> {
     fn run(&self, waiting: &Waiting, mut counters: Counters) -> anyhow::Result<u8> {
         let interval = self.args.interval.unwrap_or(INTERVAL);
         let tables = self.args.tables();
-        let command = self.process.arguments().unwrap_or_default().join(" ");
+        let command = redact::command(&self.process.arguments().unwrap_or_default());
         let kernel = host::kernel_release();
         let subject = Subject { pid: self.process.pid, command: &command, cpu: self.cpu, kernel: &kernel };
         if !self.args.json {

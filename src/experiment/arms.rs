@@ -10,6 +10,7 @@
 //!    a build tool); JDK_JAVA_OPTIONS is read by `java` of 9 and later only. Options that the script itself gives come after it and
 //!    win (src/hotspot/share/runtime/arguments.cpp, `Arguments::parse`: JAVA_TOOL_OPTIONS, command line, _JAVA_OPTIONS).
 
+use crate::base::redact;
 use crate::jvm::command_line;
 use serde::{Deserialize, Serialize};
 
@@ -95,6 +96,16 @@ impl Arm {
             into_tool_options(&mut environment, tool_options, &options);
         }
         Launch { command: whole, environment, placed: placed(Placed::ToolOptions), jvm_options: None }
+    }
+
+    /// As it may be shown.
+    pub fn shown(&self) -> Arm {
+        let value = |(name, value): &(String, String)| (name.clone(), redact::variable(name, value));
+        Arm {
+            name: self.name.clone(),
+            environment: self.environment.iter().map(value).collect(),
+            options: redact::options(&self.options),
+        }
     }
 
     /// As a person reads it.

@@ -1,8 +1,11 @@
 //! What a comparison is, as it is saved before the first trial: a later session goes on with it only where nothing changed that the
 //! figures hang on.
+//!
+//! Values of arguments and variables are saved only if the user asks for them. Otherwise a mark of each stays behind: 32
+//! bits with a salt, enough to notice a change and too few to find a password by.
 
 use super::arms::Arm;
-use crate::base::Bytes;
+use crate::base::{Bytes, redact};
 use serde::{Deserialize, Serialize};
 
 pub const SCHEMA: &str = "marusa/compare-head/1";
@@ -26,6 +29,45 @@ pub struct Head {
     /// JAVA_TOOL_OPTIONS and such, as the user has them.
     pub environment: Vec<(String, String)>,
     pub seed: u64,
+    /// Where the values of arguments are left out: what tells whether they changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub marks: Option<Marks>,
+}
+
+/// Marks of what was left out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Marks {
+    salt: u64,
+    arms: u32,
+    command: u32,
+    metrics: u32,
+    environment: u32,
+}
+
+impl Marks {
+    fn of(head: &Head, salt: u64) -> Marks {
+        let mark = |words: &[String]| mark(salt, words);
+        let arms: Vec<String> = head.arms.iter().map(Head::arm_line).collect();
+        let environment: Vec<String> =
+            head.environment.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        Marks {
+            salt,
+            arms: mark(&arms),
+            command: mark(&head.command),
+            metrics: mark(&head.metrics),
+            environment: mark(&environment),
+        }
+    }
+}
+
+/// FNV-1a of 64 bits, folded. Lengths keep the words apart.
+fn mark(salt: u64, words: &[String]) -> u32 {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+    let mut hash = salt.to_le_bytes().into_iter().fold(0xcbf2_9ce4_8422_2325, step);
+    for word in words {
+        hash = (word.len() as u64).to_le_bytes().into_iter().chain(word.bytes()).fold(hash, step);
+    }
+    (hash >> 32) as u32 ^ hash as u32
 }
 
 /// What of a host the figures hang on.
@@ -40,8 +82,51 @@ pub struct HostFacts {
 }
 
 impl Head {
-    /// What is not as it was; nothing: the comparison may go on.
+    fn arm_line(arm: &Arm) -> String {
+        format!("{}={}", arm.name, arm.text())
+    }
+
+    /// As it may be shown and saved.
+    pub fn shown(&self) -> Head {
+        if redact::are_arguments_shown() { self.clone() } else { self.redacted(fastrand::u64(..)) }
+    }
+
+    fn redacted(&self, salt: u64) -> Head {
+        let value = |(name, value): &(String, String)| (name.clone(), redact::variable(name, value));
+        Head {
+            arms: self.arms.iter().map(Arm::shown).collect(),
+            command: redact::command_words(&self.command),
+            environment: self.environment.iter().map(value).collect(),
+            metrics: self.metrics.iter().map(|metric| redact::line(metric)).collect(),
+            marks: self.marks.clone().or_else(|| Some(Marks::of(self, salt))),
+            ..self.clone()
+        }
+    }
+
+    /// What is not as it was; nothing: the comparison may go on. `now` has all values.
     pub fn differs(&self, now: &Head) -> Vec<String> {
+        match &self.marks {
+            None => self.differing(now),
+            Some(was) => {
+                let is = Marks::of(now, was.salt);
+                let mut found = self.differing(&Head { marks: Some(was.clone()), ..now.redacted(was.salt) });
+                let hidden = [
+                    ("the list of arms", was.arms != is.arms),
+                    ("the command", was.command != is.command),
+                    ("the list of metrics", was.metrics != is.metrics),
+                    ("the environment", was.environment != is.environment),
+                ];
+                for (what, _) in hidden.into_iter().filter(|(_, differs)| *differs) {
+                    if !found.iter().any(|line| line.starts_with(what)) {
+                        found.push(format!("{what} has other values"));
+                    }
+                }
+                found
+            }
+        }
+    }
+
+    fn differing(&self, now: &Head) -> Vec<String> {
         let mut found = Vec::new();
         let mut differs = |what: &str, was: String, now: String| {
             if was != now {
@@ -49,8 +134,7 @@ impl Head {
             }
         };
         let arms = |head: &Head| {
-            let arms: Vec<String> =
-                head.arms.iter().map(|arm| format!("{}={}", arm.name, arm.text())).collect();
+            let arms: Vec<String> = head.arms.iter().map(Head::arm_line).collect();
             arms.join("; ")
         };
         differs("the format", self.schema.clone(), now.schema.clone());
@@ -75,9 +159,8 @@ impl Head {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_changed_arm_command_or_host_is_told() {
-        let head = |option: &str, kernel: &str| Head {
+    fn head(option: &str, kernel: &str) -> Head {
+        Head {
             schema: SCHEMA.into(),
             made_at: String::new(),
             made_by: String::new(),
@@ -94,13 +177,44 @@ mod tests {
             },
             pages: "auto".into(),
             metrics: vec![],
-            environment: vec![],
+            environment: vec![("JAVA_TOOL_OPTIONS".into(), "-Dtoken=hunter2".into())],
             seed: 1,
-        };
+            marks: None,
+        }
+    }
+
+    #[test]
+    fn a_changed_arm_command_or_host_is_told() {
         let later = Head { made_at: "later".into(), ..head("a=-Xmx1g", "6.1") };
         assert!(head("a=-Xmx1g", "6.1").differs(&later).is_empty());
         let found = head("a=-Xmx1g", "6.1").differs(&head("a=-Xmx2g", "6.2"));
         assert_eq!(found.len(), 2, "{found:?}");
         assert_eq!(found[1], "the kernel was 6.1, and is 6.2");
+    }
+
+    #[test]
+    fn what_is_saved_has_no_values_and_still_tells_a_change() {
+        let with = |option: &str, argument: &str| Head {
+            command: ["java", "-Dpassword=hunter2", "Main", argument].map(String::from).to_vec(),
+            ..head(option, "6.1")
+        };
+        let first = with("a=-Xmx1g -Dkey=hunter2", "hunter2");
+        let saved = first.redacted(7);
+        let text = serde_json::to_string(&saved).expect("JSON");
+        assert!(
+            !text.contains("hunter2") && text.contains("-Dpassword=…") && text.contains("-Xmx1g"),
+            "{text}"
+        );
+        let loaded: Head = serde_json::from_str(&text).expect("a head");
+        assert_eq!(loaded.differs(&first), Vec::<String>::new());
+        assert_eq!(
+            loaded.differs(&with("a=-Xmx1g -Dkey=hunter2", "hunter3")),
+            ["the command has other values"]
+        );
+        let found = loaded.differs(&with("a=-Xmx1g -Dkey=hunter3", "hunter2"));
+        assert_eq!(found, ["the list of arms has other values"]);
+        let found = loaded.differs(&with("a=-Xmx2g -Dkey=hunter2", "hunter2"));
+        assert!(found.len() == 1 && found[0].contains("-Xmx2g"), "{found:?}");
+        assert_eq!(first.differs(&first), Vec::<String>::new(), "one that was saved with all values");
     }
 }

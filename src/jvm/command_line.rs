@@ -1,28 +1,9 @@
 //! What the arguments of a `java` command tell: the main class, jar or module, as `jcmd` names it, and the options that
 //! stand in for the VM's own flags when its memory may not be read. Options of JAVA_TOOL_OPTIONS and of @files are not
 //! seen.
-//!
-//! Which options take their value from the next argument: src/java.base/share/native/libjli/java.c (`IsWhiteSpaceOption`,
-//! `IsLauncherOption`, JDK 25).
 
+use crate::base::redact::{self, JAVA_OPTIONS_WITH_VALUE as OPTIONS_WITH_VALUE};
 use crate::base::{Bytes, bytes_of};
-
-const OPTIONS_WITH_VALUE: &[&str] = &[
-    "-cp",
-    "-classpath",
-    "--class-path",
-    "-p",
-    "--module-path",
-    "--upgrade-module-path",
-    "--add-modules",
-    "--limit-modules",
-    "--add-exports",
-    "--add-opens",
-    "--add-reads",
-    "--patch-module",
-    "--enable-native-access",
-    "--source",
-];
 
 /// The collectors by the option that chooses them.
 const COLLECTORS: &[(&str, &str)] = &[
@@ -40,6 +21,8 @@ const COLLECTORS: &[(&str, &str)] = &[
 pub struct CommandLine {
     /// "com.example.Main", "/opt/app.jar", "module/com.example.Main".
     pub main: Option<String>,
+    /// An @file stands before it, which may name the true main class: then `main` is an argument of the program.
+    pub may_be_in_file: bool,
     pub max_heap_bytes: Option<Bytes>,
     pub gc: Option<String>,
     pub transparent_huge_pages: bool,
@@ -50,8 +33,7 @@ pub struct CommandLine {
 
 /// Whether the command is a Java launcher, so that its arguments are a launcher's.
 pub fn is_launcher(arguments: &[String]) -> bool {
-    let name = arguments.first().and_then(|path| path.rsplit('/').next());
-    matches!(name, Some("java" | "javaw"))
+    arguments.first().is_some_and(|word| redact::is_java(word))
 }
 
 /// Reads the arguments, the command's own name first.
@@ -72,7 +54,7 @@ pub fn parse(arguments: &[String]) -> CommandLine {
                 break;
             }
             option if option.starts_with('-') => line.add(option),
-            file if file.starts_with('@') => {}
+            file if file.starts_with('@') => line.may_be_in_file = true,
             main => {
                 line.main = Some(main.to_string());
                 break;

@@ -40,7 +40,7 @@ impl Asked {
         let flag = |name: &str| flags.and_then(|flags| flags.get(name)).map(String::as_str);
         let is_on = |name: &str| flag(name) == Some("true");
         let last = |name: &str| {
-            let words = snapshot.os.process.command.split(' ').rev();
+            let words = snapshot.os.process.arguments.iter().rev();
             words
                 .filter_map(|word| word.strip_prefix("-XX:")?.split_at_checked(1))
                 .find(|(_, rest)| *rest == name)

@@ -10,7 +10,7 @@ use crate::base::{Gap, Why, rfc3339};
 /// The facts, and what could not be read of them.
 pub fn process_facts(process: &Process, status: &Status) -> (ProcessFacts, Vec<Gap>) {
     let mut gaps = Vec::new();
-    let command = process.arguments().unwrap_or_else(|error| {
+    let arguments = process.arguments().unwrap_or_else(|error| {
         gaps.push(gap("/proc/PID/cmdline", &error));
         Vec::new()
     });
@@ -34,17 +34,18 @@ pub fn process_facts(process: &Process, status: &Status) -> (ProcessFacts, Vec<G
     if status.uid.is_none() {
         gaps.push(Gap::new("user", Why::NotInThisKernel));
     }
-    let facts = ProcessFacts {
+    let mut facts = ProcessFacts {
         pid: process.pid,
         namespace_pid: status.namespace_pids.last().copied().unwrap_or(process.pid),
-        command: command.join(" "),
         user: status.uid.map(users::name).unwrap_or_default(),
         uid: status.uid.unwrap_or_default(),
         container,
         started,
         start_ticks: process.start_ticks,
         executable,
+        ..ProcessFacts::default()
     };
+    facts.set_arguments(arguments);
     (facts, gaps)
 }
 

@@ -1,6 +1,7 @@
 //! One page by HTTP: where programs give their figures. Without TLS, which such pages seldom have, and which would be most of
 //! this program.
 
+use crate::base::redact;
 use crate::base::{Gap, Known, Why};
 use std::time::Duration;
 
@@ -22,7 +23,8 @@ pub fn get_within(url: &str, limit: Duration) -> Known<String> {
         .and_then(|mut answer| answer.body_mut().with_config().limit(PAGE_BYTES_MAX).read_to_string());
     page.map_err(|error| {
         let why = if matches!(error, ureq::Error::BodyExceedsLimit(_)) { Why::OverLimit } else { Why::Gone };
-        Gap::new(url, why).hint(format!("{error}; what needs https can be read by a command of yours"))
+        Gap::new(redact::url(url), why)
+            .hint(format!("{error}; what needs https can be read by a command of yours"))
     })
 }
 

@@ -43,7 +43,25 @@ pub trait Memory {
         self.read(at, into)
     }
 
-    /// Notes that `bytes`, which `read_once` or `Bulk` gave at `at`, mattered: a recording keeps them.
+    /// As `read`, for a look at what may be anybody's data. Not recorded: the reader says with `used` what it relied on. A
+    /// replay gives zeros for what was not recorded.
+    fn peek(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
+        self.read(at, into)
+    }
+
+    /// As `peek`, `count` words of 8 bytes.
+    fn peek_words(&self, at: Addr, count: usize) -> Result<Vec<u64>, Fault> {
+        let mut bytes = vec![0; count * 8];
+        self.peek(at, &mut bytes)?;
+        Ok(bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect())
+    }
+
+    /// As `read`, for a name that the account shows: a recording keeps it though it is text.
+    fn read_text(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
+        self.read(at, into)
+    }
+
+    /// Notes that `bytes`, which `read_once`, `peek` or `Bulk` gave at `at`, mattered: a recording keeps them.
     fn used(&self, _at: Addr, _bytes: &[u8]) {}
 
     /// Notes that `bytes` do as well as those at `at`, which may be text of the target: a recording keeps them in their place,

@@ -18,6 +18,7 @@ pub mod elf_file;
 pub mod extfrag;
 pub mod facts;
 pub mod file_bytes;
+pub mod file_mode;
 pub mod flat;
 mod folio_look;
 pub mod folio_sample;

@@ -146,7 +146,10 @@ mod tests {
         let me = Process::own().expect("myself");
         let held = File::options().read(true).write(true).open(&fifo).expect("a FIFO");
         let link = format!("fd/{}", held.as_raw_fd());
-        assert!(foreign::open_link(&me, &link).is_err() && file(&fifo, &me).is_err(), "at once, without a writer");
+        assert!(
+            foreign::open_link(&me, &link).is_err() && file(&fifo, &me).is_err(),
+            "at once, without a writer"
+        );
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! The bytes go to a file without a name, which gets one when all of them are there; who reads meanwhile sees the earlier
 //! file. What is not a regular file is written to as it is: /dev/stdout, /dev/null, a FIFO of ours.
 
-use super::place::{Facts, Found, Place, check_own, facts_of, find, open_at, own_uid, refused};
+use super::place::{Facts, Found, Place, check_own, facts_of, find, give_mode, open_at, own_uid, refused};
 use crate::base::limits::FIFO_READER_WAIT;
 use std::ffi::{CString, OsString};
 use std::fs::File;
@@ -13,10 +13,6 @@ use std::io::{self, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
-
-/// The mode of what is written where the user did not ask for another: names, paths and arguments of a process are its
-/// owner's business.
-pub const PRIVATE: u32 = 0o600;
 
 /// How often a FIFO without a reader is asked again.
 const FIFO_POLL: Duration = Duration::from_millis(10);
@@ -33,7 +29,7 @@ pub struct OutputFile {
 }
 
 impl OutputFile {
-    /// `mode`: `PRIVATE`, unless the user asked for another; the umask applies.
+    /// `mode`: `file_mode::wanted()`, whatever the umask is.
     pub fn create(path: &Path, mode: u32) -> io::Result<OutputFile> {
         let place = match find(path)? {
             Found::Descriptor(number) => return Ok(OutputFile::stream(duplicate(number)?)),
@@ -110,7 +106,9 @@ pub fn write(path: &Path, mode: u32, bytes: &[u8]) -> io::Result<u64> {
 
 /// A file without a name in the directory of `place`.
 fn unnamed(place: &Place, mode: u32) -> io::Result<File> {
-    open_at(place.directory(), c".", libc::O_WRONLY | libc::O_TMPFILE, mode)
+    let file = open_at(place.directory(), c".", libc::O_WRONLY | libc::O_TMPFILE, mode)?;
+    give_mode(&file, mode)?;
+    Ok(file)
 }
 
 /// O_TMPFILE is not for every file system (open(2)); a kernel that does not know it sees O_DIRECTORY for writing.

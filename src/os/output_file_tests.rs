@@ -14,19 +14,19 @@ fn names(folder: &Path) -> Vec<String> {
 fn a_file_is_whole_and_private_or_not_there() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("out");
-    let mut file = OutputFile::create(&path, PRIVATE).expect("a place");
+    let mut file = OutputFile::create(&path, 0o600).expect("a place");
     file.write_all(b"half").expect("room");
     assert!(!path.exists(), "not before it is whole");
     drop(file);
     assert_eq!(names(folder.path()), [] as [&str; 0], "nothing of it stays");
-    assert_eq!(write(&path, PRIVATE, b"first").expect("room"), 5);
+    assert_eq!(write(&path, 0o600, b"first").expect("room"), 5);
     assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
-    let mut file = OutputFile::create(&path, PRIVATE).expect("ours");
+    let mut file = OutputFile::create(&path, 0o600).expect("ours");
     file.write_all(b"second").expect("room");
     assert_eq!(fs::read(&path).expect("there"), b"first", "the earlier file stays until then");
     assert_eq!(file.finish().expect("room"), 6);
     assert_eq!((fs::read(&path).expect("there"), names(folder.path()).len()), (b"second".to_vec(), 1));
-    assert!(write(folder.path(), PRIVATE, b"x").is_err(), "a folder");
+    assert!(write(folder.path(), 0o600, b"x").is_err(), "a folder");
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn a_draft_with_a_name_goes_too() {
     let folder = tempfile::tempdir().expect("a folder");
     let place = Place::of(&folder.path().join("out")).expect("a place");
     let draft = draft_of(&place).expect("a place");
-    let file = draft.create_new(PRIVATE).expect("new");
+    let file = draft.create_new(0o600).expect("new");
     drop(OutputFile { file, bytes: 0, place: Some(place), draft: Some(draft) });
     assert_eq!(names(folder.path()), [] as [&str; 0]);
 }
@@ -53,7 +53,7 @@ fn links_and_files_of_strangers_are_refused_and_left_as_they_are() {
     fs::write(at("his"), "his").expect("a file");
     chown(at("his"), Some(STRANGER), None).expect("root");
     for name in ["trap", "his"] {
-        let error = write(&at(name), PRIVATE, b"secret").expect_err("a stranger's");
+        let error = write(&at(name), 0o600, b"secret").expect_err("a stranger's");
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "{name}: {error}");
     }
     assert_eq!(fs::read(at("victim")).expect("there"), b"root's");
@@ -62,7 +62,7 @@ fn links_and_files_of_strangers_are_refused_and_left_as_they_are() {
 
 #[test]
 fn a_fifo_of_ours_and_devices_are_written_to_and_a_strangers_fifo_is_not() {
-    assert_eq!(write(Path::new("/dev/null"), PRIVATE, b"away").expect("it takes all"), 4);
+    assert_eq!(write(Path::new("/dev/null"), 0o600, b"away").expect("it takes all"), 4);
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("fifo");
     let name = CString::new(path.as_os_str().as_encoded_bytes()).expect("no NUL");
@@ -75,11 +75,11 @@ fn a_fifo_of_ours_and_devices_are_written_to_and_a_strangers_fifo_is_not() {
             File::open(path).and_then(|mut file| file.read_to_string(&mut text)).map(|_| text)
         })
     };
-    assert_eq!(write(&path, PRIVATE, b"through").expect("a reader"), 7);
+    assert_eq!(write(&path, 0o600, b"through").expect("a reader"), 7);
     assert_eq!(reader.join().expect("ended").expect("read"), "through");
     if super::super::place::own_uid() == 0 {
         chown(&path, Some(STRANGER), None).expect("root");
-        assert!(write(&path, PRIVATE, b"x").is_err());
+        assert!(write(&path, 0o600, b"x").is_err());
     }
 }
 
@@ -87,7 +87,7 @@ fn a_fifo_of_ours_and_devices_are_written_to_and_a_strangers_fifo_is_not() {
 fn an_open_file_of_ours_is_written_to_by_its_number() {
     let mut behind = tempfile::tempfile().expect("a file");
     let path = format!("/proc/self/fd/{}", behind.as_raw_fd());
-    assert_eq!(write(Path::new(&path), PRIVATE, b"here").expect("ours"), 4);
+    assert_eq!(write(Path::new(&path), 0o600, b"here").expect("ours"), 4);
     let mut text = String::new();
     io::Seek::rewind(&mut behind).and_then(|()| behind.read_to_string(&mut text)).expect("read");
     assert_eq!(text, "here");

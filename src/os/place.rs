@@ -8,10 +8,11 @@
 
 use std::collections::VecDeque;
 use std::ffi::{CStr, CString, OsStr, OsString};
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
 /// Links in one path: the kernel's own limit, MAXSYMLINKS (include/linux/namei.h).
@@ -126,7 +127,9 @@ impl Place {
 
     fn create_with(&self, flags: libc::c_int, mode: u32) -> io::Result<File> {
         let flags = flags | libc::O_RDWR | libc::O_CREAT | libc::O_EXCL;
-        open_at(&self.directory, &self.name, flags, mode)
+        let file = open_at(&self.directory, &self.name, flags, mode)?;
+        give_mode(&file, mode)?;
+        Ok(file)
     }
 
     /// A regular file of ours that is there. `flags`: O_RDONLY, O_RDWR, O_WRONLY | O_APPEND.
@@ -156,9 +159,13 @@ impl Place {
     }
 }
 
-/// A new file that only we may read, in place of one that has this name.
-pub fn private(path: &Path) -> io::Result<File> {
-    Place::of(path)?.create_afresh(0o600)
+/// Gives a new file its mode, whatever the umask took from it.
+pub(super) fn give_mode(file: &File, mode: u32) -> io::Result<()> {
+    if facts_of(file)?.mode & 0o7777 == mode {
+        Ok(())
+    } else {
+        file.set_permissions(Permissions::from_mode(mode))
+    }
 }
 
 /// A regular file of ours may be written to or replaced; nothing else.

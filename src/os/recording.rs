@@ -1,6 +1,8 @@
 //! Memory and symbols that remember what was asked of them, so that a snapshot can be replayed without the process; and
 //! the replay. Only bytes that were read are kept, never whole pages: the rest may hold the target's secrets. For the same
-//! reason, of memory that was only searched for pointers nothing is kept that may be text.
+//! reason no text is kept of writable memory, except where the reader asked for a text.
+
+mod scrub;
 
 use super::budget;
 use super::flat::Flat;
@@ -14,6 +16,8 @@ use std::collections::BTreeMap;
 const PAGE_BYTES: usize = PAGE as usize;
 /// A word below this is a number: three letters at most.
 const NUMBER_END: u64 = 1 << 24;
+/// User addresses end at 2^48 at the latest.
+const ADDRESS_END: u64 = 1 << 48;
 
 static ALL_KNOWN: [bool; PAGE_BYTES] = [true; PAGE_BYTES];
 
@@ -62,6 +66,10 @@ impl Sparse {
             page.known[from..from + step].fill(true);
             done += step;
         }
+    }
+
+    fn put_all(&mut self, others: &Sparse) {
+        others.pieces().into_iter().for_each(|(at, bytes)| self.put(at, bytes));
     }
 
     /// `bytes` bytes from `at`, or those up to the page's end; all must be known.
@@ -157,6 +165,10 @@ impl Memory for Sparse {
         Ok(())
     }
 
+    fn peek(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
+        self.read_once(at, into)
+    }
+
     /// As the trait's, a page at once.
     fn c_string(&self, at: Addr, max_bytes: usize) -> Result<String, Fault> {
         if !self.flat.is_empty() {
@@ -213,29 +225,49 @@ pub struct Recording<'a> {
     seen: RefCell<Sparse>,
     scanned: RefCell<Sparse>,
     stand_ins: RefCell<Sparse>,
+    /// What a reader said that mattered, as it was.
+    used: RefCell<Sparse>,
+    /// What was asked for as a text.
+    texts: RefCell<Sparse>,
 }
 
 impl<'a> Recording<'a> {
     /// `mappings`: sorted; what an address is.
     pub fn of(inner: &'a dyn Memory, mappings: &'a [Mapping]) -> Recording<'a> {
-        let (seen, scanned, stand_ins) = Default::default();
-        Recording { inner, mappings, seen, scanned, stand_ins }
+        let (seen, scanned, stand_ins, used, texts) = Default::default();
+        Recording { inner, mappings, seen, scanned, stand_ins, used, texts }
     }
 
     pub fn into_seen(self) -> Sparse {
-        let mut all = self.scanned.into_inner();
-        for better in [self.stand_ins, self.seen] {
-            better.into_inner().pieces().into_iter().for_each(|(at, bytes)| all.put(at, bytes));
+        let (mappings, mut seen) = (self.mappings, self.seen.into_inner());
+        let may_hold_text = |at| may_hold_text(mappings, at);
+        let scrubbed = scrub::scrub(&mut seen, may_hold_text, |word| is_kept(mappings, word));
+        let [mut all, stand_ins, used, texts] =
+            [self.scanned, self.stand_ins, self.used, self.texts].map(RefCell::into_inner);
+        all.put_all(&stand_ins);
+        all.put_all(&seen);
+        for at in scrubbed.into_iter().flat_map(|range| (range.start.0..range.end.0).map(Addr)) {
+            if let Ok(byte) = stand_ins.u8(at) {
+                all.put(at, &[byte]);
+            }
         }
+        all.put_all(&used);
+        all.put_all(&texts);
         all
     }
+}
 
-    /// What is kept of a word that was searched: an address, the end of a mapping included, a small number, or whole pages.
-    fn kept(&self, word: u64) -> u64 {
-        let is_mapped = |at: u64| find_mapping(self.mappings, Addr(at)).is_some();
-        let is_number = word < NUMBER_END || word.is_multiple_of(PAGE);
-        if is_number || is_mapped(word) || is_mapped(word - 1) { word } else { 0 }
-    }
+/// Whether a word that was searched is kept: an address, the end of a mapping included, a small number, or whole pages. A
+/// larger number in whole pages has room for a text, an address of user memory for five letters.
+fn is_kept(mappings: &[Mapping], word: u64) -> bool {
+    let is_mapped = |at: u64| find_mapping(mappings, Addr(at)).is_some();
+    let is_number = word < NUMBER_END || word.is_multiple_of(PAGE) && word < ADDRESS_END;
+    is_number || is_mapped(word) || is_mapped(word - 1)
+}
+
+/// What cannot be written holds what its file holds.
+fn may_hold_text(mappings: &[Mapping], at: Addr) -> bool {
+    find_mapping(mappings, at).is_none_or(|mapping| mapping.rights.write || !mapping.is_file())
 }
 
 impl Memory for Recording<'_> {
@@ -247,14 +279,15 @@ impl Memory for Recording<'_> {
 
     fn scan(&self, at: Addr, count: usize) -> Result<Vec<u64>, Fault> {
         let words = self.inner.scan(at, count)?;
-        let kept: Vec<u8> = words.iter().flat_map(|word| self.kept(*word).to_le_bytes()).collect();
+        let kept = |word: &u64| if is_kept(self.mappings, *word) { *word } else { 0 };
+        let kept: Vec<u8> = words.iter().flat_map(|word| kept(word).to_le_bytes()).collect();
         self.scanned.borrow_mut().put(at, &kept);
         Ok(words)
     }
 
     fn find(&self, range: Range, needle: &[u8]) -> Option<Addr> {
         let found = self.inner.find(range, needle)?;
-        self.seen.borrow_mut().put(found, needle);
+        self.texts.borrow_mut().put(found, needle);
         Some(found)
     }
 
@@ -267,7 +300,32 @@ impl Memory for Recording<'_> {
     }
 
     fn used(&self, at: Addr, bytes: &[u8]) {
-        self.seen.borrow_mut().put(at, bytes);
+        self.used.borrow_mut().put(at, bytes);
+    }
+
+    fn peek(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
+        self.inner.peek(at, into)
+    }
+
+    fn read_text(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
+        self.inner.read_text(at, into)?;
+        self.texts.borrow_mut().put(at, into);
+        Ok(())
+    }
+
+    /// A text that does not end within the bound is not kept.
+    fn c_string(&self, at: Addr, max_bytes: usize) -> Result<String, Fault> {
+        let mut found = Vec::new();
+        while found.len() < max_bytes {
+            let mut byte = [0];
+            self.inner.read(at.plus(found.len() as u64), &mut byte)?;
+            found.extend(byte);
+            if byte == [0] {
+                self.texts.borrow_mut().put(at, &found);
+                return Ok(String::from_utf8_lossy(&found[..found.len() - 1]).into_owned());
+            }
+        }
+        Err(Fault { at, why: Why::BadData(at) })
     }
 
     fn stands_for(&self, at: Addr, bytes: &[u8]) {
@@ -314,74 +372,4 @@ impl Symbols for SymbolTable {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::os::memory::Pieces;
-
-    #[test]
-    fn a_replay_gives_the_bytes_that_were_read_and_no_others() {
-        let mut live = Pieces::default();
-        live.put(Addr(0xff0), &(0..64).collect::<Vec<u8>>());
-        let recording = Recording::of(&live, &[]);
-        assert_eq!(recording.u64(Addr(0xffc)), Ok(0x13121110_0f0e0d0c));
-        let replay = recording.into_seen();
-        assert_eq!(replay.u64(Addr(0xffc)), Ok(0x13121110_0f0e0d0c));
-        assert_eq!(replay.u8(Addr(0xffb)).map_err(|fault| fault.why), Err(Why::NotRecorded));
-        let pieces: Vec<(Addr, usize)> =
-            replay.pieces().iter().map(|(at, bytes)| (*at, bytes.len())).collect();
-        assert_eq!(pieces, [(Addr(0xffc), 4), (Addr(0x1000), 4)]);
-    }
-
-    #[test]
-    fn of_searched_words_only_addresses_and_small_numbers_are_kept() {
-        let (mappings, _) = crate::os::maps::parse(b"7000-9000 rw-p 0 00:00 0 \n");
-        let mut live = Pieces::default();
-        let secret = u64::from_le_bytes(*b"hunter2!");
-        live.put_words(Addr(0x1000), &[0x7008, secret, 0x9000, 17, 0xabcd_ef01]);
-        let recording = Recording::of(&live, &mappings);
-        assert_eq!(recording.scan(Addr(0x1000), 2), Ok(vec![0x7008, secret]), "the caller sees all");
-        assert!(recording.scan(Addr(0x1000), 5).is_ok());
-        assert_eq!(recording.u64(Addr(0x1020)), Ok(0xabcd_ef01), "read, not only searched");
-        let replay = recording.into_seen();
-        assert_eq!(replay.scan(Addr(0x1000), 5), Ok(vec![0x7008, 0, 0x9000, 17, 0xabcd_ef01]));
-    }
-
-    #[test]
-    fn a_text_is_kept_up_to_its_nul_and_a_needle_alone() {
-        let mut live = Pieces::default();
-        live.put(Addr(0x1000), &[b"shown\0hidden\0".to_vec(), vec![7; 128]].concat());
-        let recording = Recording::of(&live, &[]);
-        let range = Range::of(0x1000, 0x1040);
-        assert_eq!(recording.find(range, b"dde"), Some(Addr(0x1008)));
-        assert_eq!(recording.c_string(Addr(0x1000), 100), Ok("shown".to_string()));
-        let replay = recording.into_seen();
-        assert_eq!(replay.c_string(Addr(0x1000), 100), Ok("shown".to_string()));
-        assert_eq!(replay.find(range, b"dde"), Some(Addr(0x1008)));
-        let known: usize = replay.pieces().iter().map(|(_, bytes)| bytes.len()).sum();
-        assert_eq!(known, 6 + 3);
-    }
-
-    #[test]
-    fn what_stands_for_text_never_covers_what_was_read() {
-        let mut live = Pieces::default();
-        live.put(Addr(0x1000), b"hidden..shown...");
-        let recording = Recording::of(&live, &[]);
-        assert!(recording.u64(Addr(0x1008)).is_ok());
-        recording.stands_for(Addr(0x1000), b"x");
-        recording.stands_for(Addr(0x1008), b"x");
-        let replay = recording.into_seen();
-        let mut bytes = [9; 16];
-        assert_eq!(replay.read_once(Addr(0x1000), &mut bytes), Ok(()));
-        assert_eq!(&bytes, b"x\0\0\0\0\0\0\0shown...");
-        assert_eq!(replay.read_once(Addr(0x9000), &mut bytes), Ok(()), "nothing there mattered");
-        assert_eq!(bytes, [0; 16]);
-    }
-
-    #[test]
-    fn blanked_bytes_stay_known_and_are_zero() {
-        let mut sparse = Sparse::default();
-        sparse.put(Addr(0x1000), b"secret!!");
-        sparse.blank(Addr(0x1000), 100);
-        assert_eq!(sparse.u64(Addr(0x1000)), Ok(0));
-    }
-}
+mod tests;

@@ -9,6 +9,7 @@ use super::pagemap::PageRun;
 use super::smaps::Smap;
 use super::status::Status;
 use crate::base::limits::IMAGE_DATA_BYTES_MAX;
+use crate::base::redact;
 use crate::base::{Addr, Gap, Known, Range};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -42,8 +43,12 @@ pub struct ProcessFacts {
     pub pid: i32,
     /// The pid in the innermost pid namespace; equals `pid` outside containers.
     pub namespace_pid: i32,
-    /// The arguments, NUL bytes as spaces; empty in an anonymised frozen file.
+    /// The command as it may be shown: without the values of its arguments, unless the user asked for them. Empty in an
+    /// anonymised frozen file.
     pub command: String,
+    /// The arguments as they are, for readers that go by them. Never printed, never saved.
+    #[serde(skip)]
+    pub arguments: Vec<String>,
     pub user: String,
     pub uid: u32,
     /// Container id or cgroup path when it is not the root's.
@@ -53,6 +58,14 @@ pub struct ProcessFacts {
     /// Start time in clock ticks after boot (/proc/PID/stat field 22): identity together with the pid.
     pub start_ticks: u64,
     pub executable: String,
+}
+
+impl ProcessFacts {
+    /// Sets what the process was started with.
+    pub fn set_arguments(&mut self, arguments: Vec<String>) {
+        self.command = redact::command(&arguments);
+        self.arguments = arguments;
+    }
 }
 
 /// One thread, from /proc/PID/task.

@@ -15,7 +15,7 @@ const HOME: &str = "/home/";
 
 pub fn anonymise(frozen: &mut Frozen, snapshot: &Snapshot) {
     let process = &mut frozen.os.process;
-    process.command = String::new();
+    process.set_arguments(Vec::new());
     process.user = String::new();
     process.container = None;
     process.executable = without_user(&process.executable);
@@ -86,10 +86,12 @@ fn known_from(memory: &Sparse, at: Addr, bytes_max: usize) -> Vec<u8> {
 
 fn blank_flags(memory: &mut Sparse, texts: Vec<(String, Addr)>) {
     for (name, at) in texts {
-        let Ok(text) = memory.c_string(at, C_STRING_BYTES_MAX) else { continue };
         if !flags::KEPT.contains(&name.as_str()) {
             memory.blank_text(at, C_STRING_BYTES_MAX as u64);
-        } else if let Some((alice, _)) = text.strip_prefix(HOME).and_then(|rest| rest.split_once('/')) {
+            continue;
+        }
+        let Ok(text) = memory.c_string(at, C_STRING_BYTES_MAX) else { continue };
+        if let Some((alice, _)) = text.strip_prefix(HOME).and_then(|rest| rest.split_once('/')) {
             memory.put(at.plus(HOME.len() as u64), "x".repeat(alice.len()).as_bytes());
         }
     }

@@ -243,7 +243,9 @@ fn main(summary: &Known<Summary>, line: &CommandLine, arguments: &[String]) -> K
         let is_own = !command_line::is_launcher(arguments);
         arguments.first().filter(|_| is_own).and_then(|path| path.rsplit('/').next()).map(str::to_string)
     };
-    line.main.clone().or_else(from_memory).or_else(own_name).ok_or_else(|| {
+    // A word behind an @file may be an argument of the program, which is nobody's business.
+    let from_line = line.main.clone().filter(|_| !line.may_be_in_file);
+    from_line.or_else(from_memory).or_else(own_name).ok_or_else(|| {
         Gap::new("main class", Why::NotInThisRuntime).hint("the command line does not tell it")
     })
 }

@@ -1,6 +1,7 @@
 //! The real binary against bad input: each gets a clear error with its exit status, or an account with a gap; never a
 //! panic, a hang or a wrong zero.
 
+mod arguments;
 mod calibrate;
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,66 +1,106 @@
-//! A frozen file is sent to strangers: nothing of the command line, of the environment or of the user is in it.
+//! A frozen file is sent to strangers: nothing of the command line, of the environment, of the program's data or of the
+//! user is in it.
 
 use crate::common::*;
 use flate2::read::GzDecoder;
 use marusa::snapshot::file::Frozen;
 use std::collections::HashSet;
 use std::io::Read;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-const SECRET: &str = "hZ7uQnJt3kXe9rW2";
+/// What is planted: on the command line, in the environment, in the heap and in malloc, in a file that is read, and as a
+/// user whose home directory holds a mapped file and the class path.
+const OPTION: &str = "hZ7uQnJt3kXe9rW2";
+const VARIABLE: &str = "Lw5vTbYc8sPg4mRd";
+const DATA: &str = "Xk2jHf6nVq9zCa3u";
+const LINE: &str = "Gy8eMo1iSw7dBx5t";
+const HOME: &str = "rN4pKz0fUc6hJl9v";
+const ALL: [&str; 5] = [OPTION, VARIABLE, DATA, LINE, HOME];
 const MAGIC_BYTES: usize = 16;
-/// A word that was searched for pointers may keep a small number, of three letters at most.
-const FRAGMENT_BYTES: usize = 5;
+const FRAGMENT_BYTES: usize = 6;
 
 /// Every few letters in a row, as bytes and as UTF-16.
-fn fragments() -> Vec<Vec<u8>> {
-    let narrow = SECRET.as_bytes().windows(FRAGMENT_BYTES);
+fn fragments() -> HashSet<Vec<u8>> {
+    let narrow = ALL.iter().flat_map(|secret| secret.as_bytes().windows(FRAGMENT_BYTES));
     narrow.flat_map(|bytes| [bytes.to_vec(), bytes.iter().flat_map(|byte| [*byte, 0]).collect()]).collect()
 }
 
-fn assert_clean(bytes: &[u8], fragments: &HashSet<Vec<u8>>, what: &str) {
-    let is_first = |byte: u8| SECRET.as_bytes().contains(&byte);
-    for length in [FRAGMENT_BYTES, FRAGMENT_BYTES * 2] {
-        for (at, window) in bytes.windows(length).enumerate() {
-            if is_first(window[0]) && fragments.contains(window) {
-                let around = &bytes[at.saturating_sub(64)..(at + 64).min(bytes.len())];
-                panic!("{what}: a piece of the secret in {:?}", String::from_utf8_lossy(around));
-            }
-        }
+/// The first fragment in `bytes`, with what is around it.
+fn found(bytes: &[u8], fragments: &HashSet<Vec<u8>>) -> Option<String> {
+    let mut is_first = [false; 256];
+    ALL.iter().flat_map(|secret| secret.bytes()).for_each(|byte| is_first[usize::from(byte)] = true);
+    [FRAGMENT_BYTES, FRAGMENT_BYTES * 2].into_iter().find_map(|length| {
+        let mut windows = bytes.windows(length).enumerate();
+        let (at, _) =
+            windows.find(|(_, window)| is_first[usize::from(window[0])] && fragments.contains(*window))?;
+        let around = &bytes[at.saturating_sub(64)..(at + 64).min(bytes.len())];
+        Some(format!("at {at} of {}: {:?}", bytes.len(), String::from_utf8_lossy(around)))
+    })
+}
+
+fn assert_clean(file: &Path, fragments: &HashSet<Vec<u8>>, what: &str) {
+    let packed = std::fs::read(file).expect("the file");
+    assert_eq!(found(&packed, fragments), None, "{what}, packed");
+    let mut unpacked = Vec::new();
+    GzDecoder::new(&packed[MAGIC_BYTES..]).read_to_end(&mut unpacked).expect("gzip");
+    assert_eq!(found(&unpacked, fragments), None, "{what}, unpacked");
+    // What is in two pieces of the file may be one text in memory.
+    let frozen = Frozen::load(&mut &packed[..]).expect("a frozen file");
+    let known: Vec<u8> = frozen.memory.pieces().iter().flat_map(|(_, bytes)| bytes.to_vec()).collect();
+    assert!(known.len() > 100_000, "there is something to look at");
+    assert_eq!(found(&known, fragments), None, "{what}, memory");
+}
+
+/// A JVM in which all of them are.
+fn jvm(java: &Path, options: &[String], folder: &Path) -> Jvm {
+    let home = folder.join("home").join(HOME);
+    std::fs::create_dir_all(&home).expect("a folder");
+    let (read, mapped) = (folder.join("read"), home.join("mapped.bin"));
+    std::fs::write(&read, format!("alice:x:1000:1000:{LINE}:/:/bin/sh\n").repeat(1000)).expect("written");
+    std::fs::write(&mapped, LINE.repeat(1000)).expect("written");
+    if !home.join("classes").exists() {
+        std::os::unix::fs::symlink(root().join("java/build-out"), home.join("classes")).expect("a link");
     }
+    let mut command = Command::new(java);
+    command.args(options).arg("-Xmx100m").arg(format!("-Dpassword={OPTION}"));
+    command.arg(format!("-XX:OnOutOfMemoryError=echo {OPTION}")).arg(format!("-XX:ErrorFile=/tmp/{OPTION}"));
+    command.arg("-cp").arg(home.join("classes")).arg("marusa.Secrets").args([&read, &mapped]);
+    command.args([&format!("--token={OPTION}"), "--key", OPTION]);
+    command.env("SECRETS", format!("{DATA},{DATA}{DATA}")).env("SECRET", VARIABLE).stderr(Stdio::null());
+    let jvm = Jvm::of(command);
+    let arguments = std::fs::read_to_string(format!("/proc/{}/cmdline", jvm.pid)).expect("its own");
+    assert!(arguments.contains(OPTION), "the test works");
+    jvm
 }
 
 #[test]
-fn a_frozen_file_has_no_secret_of_the_command_line_or_the_environment() {
-    let folder = crate::folder("secrets");
+fn a_frozen_file_has_no_secret_of_the_command_line_the_environment_or_the_program() {
+    // Below the target folder, which the root of JDK 8 has too.
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("secrets-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
     let file = folder.join("a.frozen");
-    let path = file.to_str().expect("UTF-8");
-    let fragments: HashSet<Vec<u8>> = fragments().into_iter().collect();
-    for (jdk, gc) in [("8", "parallel"), ("11", "g1"), ("17", "serial"), ("25", "g1"), ("25", "shenandoah")] {
+    let fragments = fragments();
+    let tracking = ["off", "summary", "detail"];
+    let vms = [("8", "parallel"), ("11", "g1"), ("17", "serial"), ("21", "z-generational"), ("25", "g1")];
+    let with = |(jdk, gc): (&'static str, &'static str)| tracking.map(|level| (jdk, gc, level));
+    let others = [("25", "shenandoah", "off"), ("17", "g1", "detail")];
+    for (jdk, gc, level) in vms.into_iter().flat_map(with).chain(others) {
         let Some(java) = java(jdk) else { continue };
-        let mut command = Command::new(java);
-        command.args(row(jdk, gc).options).arg("-Xmx100m");
-        command.arg(format!("-Dpassword={SECRET}")).arg(format!("-XX:OnOutOfMemoryError=echo {SECRET}"));
-        command.arg(format!("-XX:ErrorFile=/tmp/{SECRET}"));
-        command.arg("-cp").arg(root().join("java/build-out"));
-        command.args(["marusa.Load", "heap=20m", "threads=5", "classes=100", "deflate=1", "quiet=1"]);
-        // Not used without a mapped file; but a part of sun.java.command, in the VM and in Java.
-        command.arg(format!("dir=/tmp/{SECRET}"));
-        command.env("SECRET", SECRET).stderr(Stdio::null());
-        let jvm = Jvm::of(command);
-        let arguments = std::fs::read_to_string(format!("/proc/{}/cmdline", jvm.pid)).expect("its own");
-        assert!(arguments.contains(SECRET), "the test works");
-        assert!(marusa(&["freeze", &jvm.pid.to_string(), "-o", path]).status.success());
-
-        let packed = std::fs::read(&file).expect("the file");
-        let mut unpacked = Vec::new();
-        GzDecoder::new(&packed[MAGIC_BYTES..]).read_to_end(&mut unpacked).expect("gzip");
-        assert_clean(&unpacked, &fragments, &format!("JDK {jdk} {gc}"));
-        // What is in two pieces of the file may be one text in memory.
-        let frozen = Frozen::load(&mut &packed[..]).expect("a frozen file");
-        let known: Vec<u8> = frozen.memory.pieces().iter().flat_map(|(_, bytes)| bytes.to_vec()).collect();
-        assert!(known.len() > 100_000, "there is something to look at");
-        assert_clean(&known, &fragments, &format!("memory of JDK {jdk} {gc}"));
+        let mut options = row(jdk, gc).options;
+        options.push(format!("-XX:NativeMemoryTracking={level}"));
+        let jvm = jvm(&java, &options, &folder);
+        let frozen = marusa(&["freeze", &jvm.pid.to_string(), "-o", file.to_str().expect("UTF-8")]);
+        assert!(frozen.status.success(), "{}", text(&frozen.stderr));
+        let what = format!("JDK {jdk} {gc}, tracking {level}");
+        assert_clean(&file, &fragments, &what);
+        assert_eq!(found(&frozen.stderr, &fragments), None, "{what}");
+        // What was left out is nothing that the account hangs on.
+        let replay = marusa(&["map", "--from", file.to_str().expect("UTF-8"), "--json"]);
+        assert!(replay.status.success(), "{}", text(&replay.stderr));
+        let replay: serde_json::Value = serde_json::from_slice(&replay.stdout).expect("JSON");
+        check_laws(&replay);
+        assert!(area(&replay, "jvm_work")["resident_bytes"].as_u64() > Some(1 << 20), "{what}");
     }
     std::fs::remove_dir_all(folder).expect("removed");
 }

@@ -28,10 +28,10 @@ fn ctrl_c_keeps_the_runs_and_resume_goes_on_in_the_same_order() {
 
     let changed = ["--arm", "base=", "--arm", "other=Y=2", "--seed", "3", "--resume"];
     let refused = compare(&folder, &[&changed[..], &program].concat());
-    assert_refused(&refused, 2, &["the list of arms was", "Y=2"]);
+    assert_refused(&refused, 2, &["the list of arms has other values"]);
     let other =
         [&ARMS[..], &["--resume", "--save", &save, "--runs", "5", "--", "sh", "-c", "sleep 0.5"]].concat();
-    assert_refused(&compare(&folder, &other), 2, &["the command was"]);
+    assert_refused(&compare(&folder, &other), 2, &["the command has other values"]);
     assert_refused(
         &compare(&folder, &[&ARMS[..], &program].concat()),
         2,

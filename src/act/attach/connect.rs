@@ -45,8 +45,8 @@ impl Door {
             return Err(denied("the JVM belongs to another user", error));
         }
         let tmp = process
-            .open_file("root")
-            .and_then(|root| directory(&root, c"tmp"))
+            .reference("root")
+            .and_then(|root| directory(&File::from(root), c"tmp"))
             .map_err(|error| denied("cannot open its /tmp", error))?;
         let own_pid = status.namespace_pids.last().copied().unwrap_or(pid);
         let door = Door { pid, own_pid, uid, gid, tmp };

@@ -81,7 +81,7 @@ pub fn data(target: &Target, libc: &Image) -> Vec<(Addr, Vec<u64>)> {
         for piece in target.resident(segment.widened(8)) {
             let piece = Range::sized(piece.start, piece.bytes().min(left));
             left -= piece.bytes();
-            if let Ok(words) = target.memory.words(piece.start, piece.bytes() as usize / 8) {
+            if let Ok(words) = target.memory.scan(piece.start, piece.bytes() as usize / 8) {
                 found.push((piece.start, words));
             }
         }

@@ -154,8 +154,9 @@ impl Search<'_> {
         if range.is_empty() || !range.start.is_aligned(PAGE) || !self.target.is_resident(range.start) {
             return None;
         }
-        let words = self.target.memory.words(range.start, 2).ok()?;
+        let words = self.target.memory.peek_words(range.start, 2).ok()?;
         let first = chunk_bytes(words[0], words[1])?;
+        self.used(range.start, [words[0], words[1]]);
         let aligned = self.looks_within.then(|| self.aligned(range)).flatten();
         let bytes = aligned.unwrap_or(first);
         (bytes <= range.bytes()).then(|| Range::sized(range.start, bytes))
@@ -167,7 +168,7 @@ impl Search<'_> {
     fn aligned(&self, range: Range) -> Option<u64> {
         let memory = self.target.memory;
         // What is aligned to more than half a page begins right behind the end of a page.
-        let first_page = memory.words(range.start, PAGE as usize / 8).ok()?;
+        let first_page = memory.peek_words(range.start, PAGE as usize / 8).ok()?;
         let in_first =
             (2..first_page.len()).step_by(2).map(|at| (at as u64 * 8, [first_page[at], first_page[at + 1]]));
         let limit = Range::sized(range.start, range.bytes().min(ALIGNED_BYTES_MAX));
@@ -178,10 +179,19 @@ impl Search<'_> {
                 .map(|page| Addr(page).plus(PAGE - 16))
         });
         let in_later = page_ends.filter_map(|at| {
-            let words = memory.words(at, 2).ok()?;
+            let words = memory.peek_words(at, 2).ok()?;
             Some((at.offset_from(range.start)?, [words[0], words[1]]))
         });
-        in_first.chain(in_later).find_map(|(offset, [before, size])| aligned_bytes(offset, before, size))
+        in_first.chain(in_later).find_map(|(offset, [before, size])| {
+            let bytes = aligned_bytes(offset, before, size)?;
+            self.used(range.start.plus(offset), [before, size]);
+            Some(bytes)
+        })
+    }
+
+    /// The header of a chunk that was found, for a recording: what else was looked at is the program's data.
+    fn used(&self, at: Addr, header: [u64; 2]) {
+        self.target.memory.used(at, header.map(u64::to_le_bytes).as_flattened());
     }
 }
 

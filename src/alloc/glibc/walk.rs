@@ -307,7 +307,7 @@ impl Common<'_> {
                 .for_each(|(word, raw)| *word = u64::from_le_bytes(*raw));
             look = self.witness.look(payload, &head);
             if look.label != 0 {
-                source.used(payload.start, &raw[..if look.requested_bytes.is_some() { 32 } else { 16 }]);
+                source.used(payload.start, self.witness.evidence(&head).map(u64::to_le_bytes).as_flattened());
             }
         }
         let slack = look.requested_bytes.map_or(0, |requested| payload.bytes().saturating_sub(requested));

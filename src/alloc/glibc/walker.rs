@@ -23,6 +23,8 @@ pub(super) const FENCE_BYTES: u64 = 16;
 const LARGE_CHUNK_BYTES_MIN: u64 = 1024;
 /// `MAX_FAST_SIZE` as a chunk: the last of ten fastbins.
 const FAST_CHUNK_BYTES_MAX: u64 = 176;
+/// No chunk is so large; a word at or above it may be text.
+const SIZE_END: u64 = 1 << 40;
 /// How often a broken walk goes back, by twice as many checkpoints each time.
 const REWINDS_MAX: u32 = 6;
 
@@ -263,7 +265,7 @@ impl<'a> Walker<'a> {
     fn size(&mut self, at: Addr) -> Result<u64, Broken> {
         let field = at.plus(8);
         let size = self.window.word(field).map_err(|fault| Broken { at, why: fault.why })?;
-        if self.window.keeps() {
+        if self.window.keeps() && size < SIZE_END {
             self.window.source().used(field, &size.to_le_bytes());
         }
         Ok(size)
@@ -303,7 +305,7 @@ impl<'a> Walker<'a> {
         }
         match self.key {
             Some(key) if head[1] == key => {
-                self.keep(chunk, head, 2);
+                self.keep(chunk, [head[0], head[1]]);
                 return Code::TCACHE;
             }
             None if tcache::has_size(chunk.bytes()) => region.caches.push(chunk.start),
@@ -315,22 +317,17 @@ impl<'a> Walker<'a> {
             let slack = payload.bytes().saturating_sub(requested);
             region.round_up(Range::new(chunk.end.minus(slack), chunk.end), label);
         }
-        if label != 0 {
-            self.keep(chunk, head, if requested_bytes.is_some() { 4 } else { 2 });
+        if label != 0 && self.window.keeps() {
+            self.keep(chunk, self.witness.evidence(head));
         }
         Code::in_use(label)
     }
 
     /// What told whose the block is, for a recording.
     #[inline]
-    fn keep(&self, chunk: Range, head: &Head, words: usize) {
-        let source = self.window.source();
+    fn keep(&self, chunk: Range, words: [u64; 2]) {
         if self.window.keeps() {
-            // Behind the smallest block the size of the next chunk stands.
-            let words = words.min((chunk.bytes() / 8 - 1) as usize);
-            for (index, word) in head[..words].iter().enumerate() {
-                source.used(chunk.start.plus(16 + index as u64 * 8), &word.to_le_bytes());
-            }
+            self.window.source().used(chunk.start.plus(16), words.map(u64::to_le_bytes).as_flattened());
         }
     }
 

@@ -14,7 +14,7 @@ use crate::act::signals::{self, Blocked};
 use crate::base::{Bytes, rfc3339};
 use crate::cmd::{Failure, amount};
 use crate::experiment::bench::account_series::{self as experiment, Program, Run, Settings};
-use crate::os::output_file;
+use crate::os::{file_mode, output_file};
 use crate::show::bench::account as show;
 use live::Live;
 use std::path::{Path, PathBuf};
@@ -187,7 +187,7 @@ fn measure(
 }
 
 fn written(path: &Path, text: &str) -> anyhow::Result<()> {
-    output_file::write(path, output_file::PRIVATE, text.as_bytes())
+    output_file::write(path, file_mode::wanted(), text.as_bytes())
         .map_err(|error| Failure::usage(format!("cannot write {}: {error}", path.display())))?;
     Ok(())
 }

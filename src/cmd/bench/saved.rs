@@ -3,8 +3,8 @@
 
 use crate::base::limits::SAVED_BYTES_MAX;
 use crate::cmd::Failure;
+use crate::os::file_mode;
 use crate::os::input_file;
-use crate::os::output_file::PRIVATE;
 use crate::os::place::Place;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -36,7 +36,7 @@ impl<T: Serialize + DeserializeOwned> Saved<T> {
     ) -> anyhow::Result<Saved<T>> {
         let Some(path) = path else { return Ok(Saved { to: None, before: Vec::new(), of: PhantomData }) };
         let failed = |why: String| Failure::usage(format!("--save {}: {why}", path.display()));
-        let opened = Place::of(path).and_then(|place| place.open_log(PRIVATE));
+        let opened = Place::of(path).and_then(|place| place.open_log(file_mode::wanted()));
         let mut file = opened.map_err(|error| failed(error.to_string()))?;
         let read = input_file::read_all(&mut file, SAVED_BYTES_MAX);
         let text = read.and_then(input_file::as_text).map_err(|error| failed(error.to_string()))?;

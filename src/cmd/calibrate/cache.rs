@@ -3,7 +3,7 @@
 
 use crate::base::{Gap, Known, Why};
 use crate::measure::calibration::Calibration;
-use crate::os::{cpu, host, output_file, process};
+use crate::os::{cpu, file_mode, host, output_file, process};
 use crate::show::calibrate::Kept;
 use std::env;
 use std::fs;
@@ -56,7 +56,7 @@ pub fn keep(calibration: &Calibration, is_chosen: bool) -> Known<Kept> {
             fs::create_dir_all(folder)?;
         }
         let text = serde_json::to_string_pretty(calibration).map_err(io::Error::other)?;
-        output_file::write(&path, output_file::PRIVATE, text.as_bytes()).map(|_| ())
+        output_file::write(&path, file_mode::wanted(), text.as_bytes()).map(|_| ())
     };
     write()
         .map_err(|error| gap(error).hint("the calibration was not kept: the next `marusa tlb` has none"))?;

@@ -3,9 +3,10 @@
 //! is all rounds but the last.
 
 use crate::act::trial::{self, Running, Start, Turn};
+use crate::base::redact;
 use crate::experiment::http_load::{self, Load, Served, WRK_SCRIPT};
 use crate::experiment::trial_record::{Figure, Trial};
-use crate::os::{http, output_file};
+use crate::os::{file_mode, http, output_file};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -37,7 +38,7 @@ pub fn run(
     ready(load, running, &mut look)?;
     let script = output.with_extension("lua");
     if load.takes_script() {
-        output_file::write(&script, output_file::PRIVATE, WRK_SCRIPT.as_bytes())
+        output_file::write(&script, file_mode::wanted(), WRK_SCRIPT.as_bytes())
             .map_err(|error| format!("{}: {error}", script.display()))?;
     }
     let script = script.to_str().filter(|_| load.takes_script());
@@ -75,7 +76,8 @@ fn ready(
         let answer = http::get(&load.url);
         let Err(gap) = answer else { return Ok(()) };
         if started.elapsed() > READY_MAX {
-            return Err(format!("{} did not answer within {} s: {gap}", load.url, READY_MAX.as_secs()));
+            let url = redact::url(&load.url);
+            return Err(format!("{url} did not answer within {} s: {gap}", READY_MAX.as_secs()));
         }
         match running.until(Instant::now() + ASK_EVERY) {
             Turn::Time => look(running),

@@ -6,9 +6,9 @@ use crate::base::limits::{SAVED_BYTES_MAX, SAVED_HEAD_BYTES_MAX};
 use crate::cmd::Failure;
 use crate::experiment::resume::{self, Head};
 use crate::experiment::trial_record::{SCHEMA, Trial};
-use crate::os::input_file;
-use crate::os::output_file::{OutputFile, PRIVATE};
+use crate::os::output_file::OutputFile;
 use crate::os::place::Place;
+use crate::os::{file_mode, input_file};
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::os::unix::fs::DirBuilderExt;
@@ -47,7 +47,10 @@ impl Store {
         };
         // One in /tmp is made by us, or somebody else could have put links into it.
         let own = if is_temporary { DirBuilder::new().mode(0o700).create(&folder) } else { Ok(()) };
-        let made = own.and_then(|()| fs::create_dir_all(folder.join(OUTPUT)));
+        // The JVM writes its own log there, with a mode of its own.
+        let output = folder.join(OUTPUT);
+        let made =
+            own.and_then(|()| fs::create_dir_all(&output)).and_then(|()| file_mode::fit_directory(&output));
         made.map_err(|error| unwritten(&folder, &error))?;
         if fs::metadata(folder.join(TRIALS)).is_ok_and(|facts| facts.len() > 0) {
             return Err(Failure::usage(format!(
@@ -83,7 +86,7 @@ impl Store {
 
     fn open(folder: PathBuf, is_temporary: bool) -> anyhow::Result<Store> {
         let path = folder.join(TRIALS);
-        let opened = Place::of(&path).and_then(|place| place.open_log(PRIVATE));
+        let opened = Place::of(&path).and_then(|place| place.open_log(file_mode::wanted()));
         let file = opened.map_err(|error| unwritten(&folder, &error))?;
         if !file_lock::try_lock(&file).map_err(|error| unwritten(&folder, &error))? {
             let folder = folder.display();
@@ -150,8 +153,8 @@ pub fn unwritten(folder: &Path, error: &io::Error) -> anyhow::Error {
 }
 
 fn write_head(folder: &Path, head: &Head) -> io::Result<()> {
-    let mut file = OutputFile::create(&folder.join(HEAD), PRIVATE)?;
-    file.write_all(&serde_json::to_vec_pretty(head)?)?;
+    let mut file = OutputFile::create(&folder.join(HEAD), file_mode::wanted())?;
+    file.write_all(&serde_json::to_vec_pretty(&head.shown())?)?;
     file.sync()?;
     file.finish()?;
     File::open(folder)?.sync_all()

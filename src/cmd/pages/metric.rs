@@ -2,6 +2,7 @@
 
 use crate::act::command;
 use crate::act::signals::{Waiting, Woken};
+use crate::base::redact;
 use crate::base::{Gap, Known, Why};
 use crate::cmd::{Failure, amount};
 pub use crate::experiment::metrics::Better;
@@ -110,7 +111,10 @@ impl Metric<'_> {
                 Some(by) => format!("growth of {} by that of {}", series.of.name, by.name),
                 None => series.of.name.clone(),
             },
-            Metric::Command { command, .. } => format!("last number of `{command}`"),
+            Metric::Command { command, .. } => {
+                let words = shlex::split(command).unwrap_or_else(|| vec![command.clone()]);
+                format!("last number of `{}`", redact::command(&words))
+            }
         }
     }
 

@@ -6,6 +6,7 @@ use crate::act::door::identity::{self, Identity};
 use crate::base::{Gap, PAGE, Why, rfc3339};
 use crate::cmd::{Failure, amount, map as map_command};
 use crate::os::cpus;
+use crate::os::file_mode;
 use crate::os::host;
 use crate::os::host_memory::HostMemory;
 use crate::os::output_file;
@@ -137,7 +138,7 @@ pub fn run(args: &PlanArgs) -> anyhow::Result<u8> {
 
 fn save(path: &Path, plan: &Plan) -> anyhow::Result<()> {
     let text = serde_json::to_string_pretty(plan)? + "\n";
-    output_file::write(path, output_file::PRIVATE, text.as_bytes())
+    output_file::write(path, file_mode::wanted(), text.as_bytes())
         .map_err(|error| Failure::usage(format!("cannot write {}: {error}", path.display())))?;
     Ok(())
 }

@@ -5,14 +5,15 @@ use super::metric::{Better, Metric, MetricArgs};
 use super::target::{self, Areas};
 use crate::act::promote::{self, Block, Done, Pace, Stopped};
 use crate::act::signals::{Waiting, Woken};
+use crate::base::redact;
 use crate::base::{Gap, Known, PAGE, Why};
 use crate::cmd::{Failure, amount, map as map_command, predicted};
 use crate::experiment::abab::{self, End, Measured, Outcome, Period, World};
 use crate::experiment::design::Arm;
 use crate::experiment::verdict::Rule;
 use crate::measure::predict::Prediction;
+use crate::os::file_mode;
 use crate::os::look::look;
-use crate::os::output_file::PRIVATE;
 use crate::os::place::Place;
 use crate::os::process::{self, Process};
 use crate::os::terminal::stdout;
@@ -85,7 +86,7 @@ pub fn run(args: &ProveArgs) -> anyhow::Result<u8> {
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
     let subject = Subject {
         pid: process.pid,
-        command: process.arguments().unwrap_or_default().join(" "),
+        command: redact::command(&process.arguments().unwrap_or_default()),
         measure: metric.name(),
         lower_is_better: better == Better::Lower,
         areas: args.areas.names().iter().map(|name| name.to_string()).collect(),
@@ -178,7 +179,7 @@ impl<'a> Live<'a> {
         let failed = |error| Failure::target(format!("pid {} can not be watched: {error}", process.pid));
         let waiting = Waiting::on(process).map_err(failed)?;
         let pagemap = process.open_file("pagemap").map_err(failed)?;
-        let open = |path: &PathBuf| Place::of(path).and_then(|place| place.open_log(PRIVATE));
+        let open = |path: &PathBuf| Place::of(path).and_then(|place| place.open_log(file_mode::wanted()));
         let save = args.save.as_ref().map(open).transpose();
         let save = save.map_err(|error| Failure::usage(format!("--save: {error}")))?;
         let after = Aftermath {

@@ -6,9 +6,8 @@ use super::file;
 use crate::base::Bytes;
 use crate::base::limits::RECORDING_BYTES_MAX;
 use crate::cmd::Failure;
-use crate::os::input_file;
-use crate::os::output_file::PRIVATE;
 use crate::os::place::Place;
+use crate::os::{file_mode, input_file};
 use crate::record::reader;
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -74,7 +73,7 @@ impl Output {
         let older = without_second_name(path, older);
         let (file, whole_bytes) = match is_there {
             true => reopen(&place)?,
-            false => (place.create_new(PRIVATE).map_err(unwritable)?, 0),
+            false => (place.create_new(file_mode::wanted()).map_err(unwritable)?, 0),
         };
         let begun = Instant::now();
         let segment = older.last().map_or(0, |(number, _)| number + 1);
@@ -145,7 +144,7 @@ impl Output {
     pub fn next(&mut self, start: &[u8]) -> io::Result<()> {
         let beside = self.near(&file::beside(&self.path))?;
         // A killed recorder may have left one.
-        let mut file = beside.create_afresh(PRIVATE)?;
+        let mut file = beside.create_afresh(file_mode::wanted())?;
         if let Err(error) = file.write_all(start) {
             let _ = beside.remove();
             return Err(error);

@@ -28,7 +28,7 @@ pub fn mechanism(jvm: &JvmFacts) -> Option<(String, &'static str)> {
     let parse = |text: &str| -> CommandLine {
         command_line::parse(&text.split_ascii_whitespace().map(str::to_string).collect::<Vec<_>>())
     };
-    let said = parse(&jvm.snapshot.os.process.command).launch_mechanism;
+    let said = command_line::parse(&jvm.snapshot.os.process.arguments).launch_mechanism;
     if let Some(name) = said {
         return Some((name, "/proc/PID/cmdline"));
     }
@@ -95,7 +95,11 @@ mod tests {
 
     fn forking(option: &str) -> Facts {
         let mut facts = made_up::healthy();
-        facts.jvms[0].snapshot.os.process.command = format!("java -Xmx2g {option} -jar /srv/app.jar");
+        facts.jvms[0]
+            .snapshot
+            .os
+            .process
+            .set_arguments(crate::base::redact::words_of(&format!("java -Xmx2g {option} -jar /srv/app.jar")));
         facts
     }
 
@@ -129,7 +133,7 @@ mod tests {
         facts.jvms[0].environment = Ok([("JAVA_TOOL_OPTIONS".to_string(), options)].into());
         assert_eq!(find(&facts).len(), 1);
         let command = "java -Djdk.lang.Process.launchMechanism=VFORK -jar /srv/app.jar";
-        facts.jvms[0].snapshot.os.process.command = command.to_string();
+        facts.jvms[0].snapshot.os.process.set_arguments(crate::base::redact::words_of(command));
         assert_eq!(find(&facts), [], "the command's own option counts");
     }
 }

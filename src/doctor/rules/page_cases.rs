@@ -26,7 +26,10 @@ pub fn flag(jvm: &mut JvmFacts, name: &str, value: &str) {
 pub fn asks_hugetlb() -> JvmFacts {
     let mut jvm = healthy_jvm();
     flag(&mut jvm, "UseLargePages", "true");
-    jvm.snapshot.os.process.command = "java -Xmx2g -XX:+UseLargePages -jar /srv/app.jar".to_string();
+    jvm.snapshot
+        .os
+        .process
+        .set_arguments(crate::base::redact::words_of("java -Xmx2g -XX:+UseLargePages -jar /srv/app.jar"));
     jvm
 }
 
@@ -34,8 +37,9 @@ pub fn asks_hugetlb() -> JvmFacts {
 pub fn asks_transparent() -> JvmFacts {
     let mut jvm = healthy_jvm();
     set_flags(&mut jvm, &[("UseLargePages", "true"), ("UseTransparentHugePages", "true")]);
-    jvm.snapshot.os.process.command =
-        "java -Xmx2g -XX:+UseTransparentHugePages -jar /srv/app.jar".to_string();
+    jvm.snapshot.os.process.set_arguments(crate::base::redact::words_of(
+        "java -Xmx2g -XX:+UseTransparentHugePages -jar /srv/app.jar",
+    ));
     jvm
 }
 

@@ -44,11 +44,11 @@ mod tests {
     fn from_jdk_25_on() {
         let mut facts = made_up::healthy();
         let command = "java -Djdk.lang.Process.launchMechanism=VFORK Main";
-        facts.jvms[0].snapshot.os.process.command = command.to_string();
+        facts.jvms[0].snapshot.os.process.set_arguments(crate::base::redact::words_of(command));
         assert_eq!(find(&facts), [], "21 takes it as it is");
         made_up::view(&mut facts.jvms[0]).major = Ok(25);
         assert_eq!(find(&facts).pop().map(|finding| finding.level), Some(Level::Info));
-        facts.jvms[0].snapshot.os.process.command = "java Main".to_string();
+        facts.jvms[0].snapshot.os.process.set_arguments(crate::base::redact::words_of("java Main"));
         assert_eq!(find(&facts), []);
     }
 }

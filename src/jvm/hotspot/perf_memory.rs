@@ -24,7 +24,8 @@ impl PerfMemory {
     pub fn read(memory: &dyn Memory, structs: &VmStructs) -> Known<PerfMemory> {
         let range = range(memory, structs)?;
         let mut block = vec![0; range.bytes() as usize];
-        memory.read(range.start, &mut block).map_err(|fault| fault.gap("performance counters"))?;
+        // Names and texts; the texts do not leave with a frozen file (snapshot/anonymise.rs).
+        memory.read_text(range.start, &mut block).map_err(|fault| fault.gap("performance counters"))?;
         parse(&block).ok_or_else(|| Gap::new("performance counters", Why::BadData(range.start)))
     }
 

@@ -104,6 +104,9 @@ impl Layout {
         }
         let object = (2..words).find(|at| all(&|sample| sample.words[*at] == sample.seed.object.0));
         let (list, embedded) = list.ok_or_else(|| missing("list of threads"))?;
+        let learned =
+            [tid.map(|half| half / 2), stack, stack.map(|at| at + 1), Some(list), Some(list + 1), object];
+        samples.iter().for_each(|sample| sample.note(memory, learned.into_iter().flatten()));
         Ok(Layout {
             tid: tid.ok_or_else(|| missing("thread id"))? as u64 * 4,
             list: list as u64 * 8,
@@ -137,7 +140,16 @@ impl Sample {
         if bytes < 64 || !is_near || memory.u64(seed.block).ok()? != seed.block.0 {
             return None;
         }
-        Some(Sample { seed: *seed, words: memory.words(seed.block, bytes as usize / 8).ok()? })
+        Some(Sample { seed: *seed, words: memory.peek_words(seed.block, bytes as usize / 8).ok()? })
+    }
+    /// Notes the words that the layout was learned from. Others are the C library's: `struct pthread` holds the state of the
+    /// resolver with names of domains (nptl/descr.h, `res`).
+    fn note(&self, memory: &dyn Memory, words: impl IntoIterator<Item = usize>) {
+        for at in words {
+            if let Some(word) = self.words.get(at) {
+                memory.used(self.seed.block.plus(at as u64 * 8), &word.to_le_bytes());
+            }
+        }
     }
     fn half(&self, index: usize) -> u32 {
         (self.words[index / 2] >> (32 * (index % 2))) as u32

@@ -57,7 +57,7 @@ impl<'a> ThreadNames<'a> {
         let bytes =
             length.checked_mul(if is_wide { 2 } else { 1 }).filter(|bytes| *bytes <= NAME_BYTES_MAX)?;
         let mut text = vec![0; bytes as usize];
-        self.vm.memory().read(start, &mut text).ok()?;
+        self.vm.memory().read_text(start, &mut text).ok()?;
         Some(decoded(&text, is_wide))
     }
 
@@ -98,7 +98,7 @@ impl<'a> ThreadNames<'a> {
         let symbol = memory.addr(klass.plus(self.klass_name)).ok()?;
         let length = memory.u16(symbol.plus(self.symbol_length)).ok()?;
         let mut text = vec![0; usize::from(length).min(NAME_BYTES_MAX as usize)];
-        memory.read(symbol.plus(self.symbol_body), &mut text).ok()?;
+        memory.read_text(symbol.plus(self.symbol_body), &mut text).ok()?;
         String::from_utf8(text).ok()
     }
 }

@@ -178,7 +178,7 @@ fn hugetlb_that_was_asked_for_and_not_given() {
     // A JVM that got none at all has switched its flag off.
     flags(&mut taken, &[("UseTransparentHugePages", "false"), ("UseLargePages", "false")]);
     assert_eq!(reasons(&taken), [("not_advised", 16 * MIB)]);
-    taken.os.process.command = "java -XX:+UseLargePages Main".to_string();
+    taken.os.process.set_arguments(crate::base::redact::words_of("java -XX:+UseLargePages Main"));
     assert_eq!(reasons(&taken), [("cgroup_limit", 16 * MIB)]);
 }
 

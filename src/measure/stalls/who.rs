@@ -37,7 +37,10 @@ impl Named {
             Ok(vm) => vm.is_some(),
             Err(_) => is_launcher,
         };
-        let main = is_launcher.then(|| command_line::parse(&arguments).main).flatten();
+        let main = is_launcher
+            .then(|| command_line::parse(&arguments))
+            .filter(|line| !line.may_be_in_file)
+            .and_then(|line| line.main);
         let name = main.unwrap_or_else(|| time.name.clone());
         Named { name, is_jvm, is_kernel: false, time }
     }

@@ -14,7 +14,7 @@ const ARGUMENTS_MAX: usize = 4_096;
 /// Above the vector lie the texts of the arguments and of the environment: 6 MiB at most (fs/exec.c, `bprm_stack_limits`).
 const STACK_END_BYTES: u64 = 8 << 20;
 
-pub fn read(memory: &dyn Memory, view: &OsView, notes: &Notes) -> Result<String, Gap> {
+pub fn read(memory: &dyn Memory, view: &OsView, notes: &Notes) -> Result<Vec<String>, Gap> {
     let missing = || {
         Gap::new("the end of the command", Why::NotRecorded)
             .hint("the first stack is not in the core: the command has at most 79 bytes")
@@ -23,7 +23,7 @@ pub fn read(memory: &dyn Memory, view: &OsView, notes: &Notes) -> Result<String,
     let bytes = &notes.auxiliary_bytes;
     let end = Range::new(stack.range.start.max(stack.range.end.minus(STACK_END_BYTES)), stack.range.end);
     let vector = (bytes.len() >= 32).then(|| memory.find(end, bytes)).flatten().ok_or_else(missing)?;
-    pointers(memory, stack.range, vector).and_then(|pointers| text(memory, &pointers)).ok_or_else(missing)
+    pointers(memory, stack.range, vector).and_then(|pointers| words(memory, &pointers)).ok_or_else(missing)
 }
 
 /// `argv`, from the number of arguments before it up to the 0 behind it.
@@ -53,10 +53,8 @@ fn pointers(memory: &dyn Memory, stack: Range, vector: Addr) -> Option<Vec<Addr>
     None
 }
 
-fn text(memory: &dyn Memory, pointers: &[Addr]) -> Option<String> {
-    let words: Option<Vec<String>> =
-        pointers.iter().map(|at| memory.c_string(*at, C_STRING_BYTES_MAX * 32).ok()).collect();
-    Some(words?.join(" "))
+fn words(memory: &dyn Memory, pointers: &[Addr]) -> Option<Vec<String>> {
+    pointers.iter().map(|at| memory.c_string(*at, C_STRING_BYTES_MAX * 32).ok()).collect()
 }
 
 #[cfg(test)]
@@ -71,7 +69,7 @@ mod tests {
         memory.put_words(Addr(0x7100), &[2, 0x7f00, 0x7f05, 0, 0x7f0a, 0, 6, 4096]);
         memory.put(Addr(0x7f00), b"java\0-jar\0A=B\0");
         let found = pointers(&memory, stack, Addr(0x7130)).unwrap();
-        assert_eq!(text(&memory, &found).as_deref(), Some("java -jar"));
+        assert_eq!(words(&memory, &found), Some(vec!["java".to_string(), "-jar".to_string()]));
         memory.put_words(Addr(0x7100), &[3, 0x7f00, 0x7f05, 0, 0x7f0a, 0, 6, 4096]);
         assert_eq!(pointers(&memory, stack, Addr(0x7130)), None, "the number does not fit");
     }

@@ -18,6 +18,7 @@ pub use memory::{CoreMemory, CoreSymbols};
 use super::file_bytes::FileBytes;
 use super::input_file;
 use super::target::OsView;
+use crate::base::redact;
 use crate::base::{Gap, PAGE, rfc3339};
 use extents::Extents;
 use files::Files;
@@ -115,10 +116,13 @@ impl Core {
             false => Files::default(),
         };
         view.gaps.extend(files.gaps.iter().cloned());
-        view.process.command = arguments::read(&held, &view, &notes).unwrap_or_else(|gap| {
-            view.gaps.push(gap);
-            notes.arguments.clone()
-        });
+        match arguments::read(&held, &view, &notes) {
+            Ok(arguments) => view.process.set_arguments(arguments),
+            Err(gap) => {
+                view.gaps.push(gap);
+                view.process.command = redact::line(&notes.arguments);
+            }
+        }
         let written = written.map(rfc3339);
         Ok(Core { bytes, headers, notes, files, view, written })
     }

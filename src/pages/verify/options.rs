@@ -89,7 +89,7 @@ fn other_java(promise: &Promise, jvm: &JvmView) -> Option<Cause> {
 
 fn other_options(promise: &Promise, look: &Look, jvm: &JvmView) -> Vec<Cause> {
     let asked = Asked::of(look.snapshot);
-    let words: Vec<&str> = look.snapshot.os.process.command.split(' ').collect();
+    let words: Vec<&str> = look.snapshot.os.process.arguments.iter().map(String::as_str).collect();
     let (mut missing, mut differing) = (Vec::new(), Vec::new());
     for option in &promise.jvm_options {
         match state(option, &words, jvm, &asked) {

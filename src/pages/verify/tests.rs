@@ -53,7 +53,7 @@ fn jvm(heap_has: bool, code_has: bool, heap_is_touched: bool) -> Snapshot {
         ..HostPages::default()
     };
     taken.taken.page_settings = Some(PageSettings { host, advice: None });
-    taken.os.process.command = "java -XX:+UseLargePages Main".to_string();
+    taken.os.process.set_arguments(crate::base::redact::words_of("java -XX:+UseLargePages Main"));
     flags(&mut taken, &[("UseLargePages", "true"), ("MaxHeapSize", "16777216")]);
     let view = taken.jvm.as_mut().expect("a JVM");
     (view.major, view.gc) = (Ok(25), Ok(Gc::Serial));
@@ -198,7 +198,7 @@ fn a_plan_for_another_jvm() {
 fn options_that_are_missing_or_differ() {
     let mut taken = jvm(false, false, true);
     flags(&mut taken, &[("UseLargePages", "false"), ("LargePageSizeInBytes", "0")]);
-    taken.os.process.command = "java Main".to_string();
+    taken.os.process.set_arguments(crate::base::redact::words_of("java Main"));
     let mut promise = plan(Mode::HugeTlb2M);
     promise.jvm_options.push("-XX:LargePageSizeInBytes=1g".to_string());
     promise.jvm_options.push("-XX:+AlwaysPreTouch".to_string());
@@ -235,7 +235,7 @@ fn transparent_pages_count_where_memory_is() {
 fn a_jvm_without_the_plans_flag_is_told_once() {
     let mut taken = jvm(false, false, true);
     flags(&mut taken, &[("UseLargePages", "false"), ("UseTransparentHugePages", "false")]);
-    taken.os.process.command = "java Main".to_string();
+    taken.os.process.set_arguments(crate::base::redact::words_of("java Main"));
     let report = report(&plan(Mode::Thp), &taken);
     assert_eq!(codes(&report.causes), ["options_missing"]);
     assert_eq!(verdicts(&report), [(Verdict::NotMet, 1), (Verdict::NotMet, 8)]);

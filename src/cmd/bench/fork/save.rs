@@ -4,8 +4,8 @@
 use crate::base::limits::SAVED_BYTES_MAX;
 use crate::cmd::Failure;
 use crate::experiment::bench::fork::{Settings, Trial};
+use crate::os::file_mode;
 use crate::os::input_file;
-use crate::os::output_file::PRIVATE;
 use crate::os::place::Place;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -30,7 +30,8 @@ impl Save {
     /// Takes over what is there; the seed of the file counts, so that the order is the same.
     pub fn open(path: &Path, settings: &mut Settings) -> anyhow::Result<Save> {
         let failed = |error: std::io::Error| Failure::usage(format!("--save {}: {error}", path.display()));
-        let mut file = Place::of(path).and_then(|place| place.open_log(PRIVATE)).map_err(failed)?;
+        let mut file =
+            Place::of(path).and_then(|place| place.open_log(file_mode::wanted())).map_err(failed)?;
         let read = input_file::read_all(&mut file, SAVED_BYTES_MAX);
         let text = read.and_then(input_file::as_text).map_err(failed)?;
         let mut save = Save { file, path: path.to_path_buf(), trials: Vec::new() };

@@ -200,6 +200,7 @@ pub fn snapshot() -> Snapshot {
             pid: PID,
             namespace_pid: PID,
             command: "java -Xmx2g -jar /srv/app.jar".to_string(),
+            arguments: crate::base::redact::words_of("java -Xmx2g -jar /srv/app.jar"),
             user: "app".to_string(),
             uid: 1000,
             executable: "/opt/jdk-21/bin/java".to_string(),

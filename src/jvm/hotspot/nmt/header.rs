@@ -56,6 +56,16 @@ impl Layout {
         }
     }
 
+    /// The words of a header without what it is not known by: where the block was allocated, and in a plain header that was
+    /// written without details what the memory held before.
+    pub fn evidence(self, words: [u64; 2]) -> [u64; 2] {
+        let [size, marks] = words;
+        match self {
+            Layout::Plain => [size, marks & 0xff],
+            Layout::Marked => [size, marks & !u64::from(u32::MAX)],
+        }
+    }
+
     /// The header at the start of a block that malloc says is in use.
     pub fn of_block(self, payload: Range, head: &Head) -> Option<Header> {
         let header = self.header([head[0], head[1]])?;
@@ -123,6 +133,17 @@ mod tests {
         let head = |size| Layout::Plain.of_block(mapped, &[size, 8, 0, 0]).is_some();
         assert!(head(0x20_000) && head(0x20_fe0) && !head(0x1_f000));
         assert_eq!(Layout::Plain.of_block(payload, &[u64::MAX, 1, 0, 0]), None);
+    }
+
+    #[test]
+    fn of_a_header_only_size_tag_and_canary_are_evidence() {
+        let stale = u64::from_le_bytes(*b"\x02secret!");
+        assert_eq!(Layout::Plain.evidence([0xe0, stale]), [0xe0, 2]);
+        let marks = 0xe99e_0002_0000_0000;
+        assert_eq!(Layout::Marked.evidence([0xc8, marks | 0x7465_7274]), [0xc8, marks]);
+        for (layout, words) in [(Layout::Plain, [0xe0, stale]), (Layout::Marked, [0xc8, marks | 7])] {
+            assert_eq!(layout.header(layout.evidence(words)), layout.header(words));
+        }
     }
 
     #[test]

@@ -64,8 +64,14 @@ fn layout(vm: &Hotspot, view: &JvmView) -> Known<Layout> {
     let (mut plain, mut marked, mut bare) = (0, 0, 0);
     for object in objects {
         let Ok(block) = vm.addr(object, "JavaThread", "_osthread") else { continue };
-        let Ok(words) = vm.memory().words(block.minus(HEADER_BYTES), 2) else { continue };
-        match Layout::of([words[0], words[1]], bytes, THREAD_TAG) {
+        let header = block.minus(HEADER_BYTES);
+        let Ok(words) = vm.memory().peek_words(header, 2) else { continue };
+        let found = Layout::of([words[0], words[1]], bytes, THREAD_TAG);
+        if let Some(layout) = found {
+            let evidence = layout.evidence([words[0], words[1]]);
+            vm.memory().used(header, evidence.map(u64::to_le_bytes).as_flattened());
+        }
+        match found {
             Some(Layout::Plain) => plain += 1,
             Some(Layout::Marked) => marked += 1,
             None => bare += 1,
@@ -137,6 +143,10 @@ impl Witness for NmtWitness {
             return Look::default();
         }
         Look { label, requested_bytes: Some(header.requested_bytes) }
+    }
+
+    fn evidence(&self, head: &Head) -> [u64; 2] {
+        self.layout.evidence([head[0], head[1]])
     }
 
     fn marks_blocks(&self) -> bool {

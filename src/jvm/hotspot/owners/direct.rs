@@ -350,7 +350,9 @@ fn classes_by_name(
         let length = usize::from(u16::from_le_bytes(bytes));
         for name in CLEANERS.into_iter().chain([DEALLOCATOR]).filter(|name| name.len() == length) {
             let mut text = vec![0; length];
-            if windows.read(class.name.plus(body), &mut text).is_ok() && text == name.as_bytes() {
+            let at = class.name.plus(body);
+            if vm.memory().peek(at, &mut text).is_ok() && text == name.as_bytes() {
+                vm.memory().used(at, &text);
                 found.insert(name, (class.class.0, class.bytes));
             }
         }

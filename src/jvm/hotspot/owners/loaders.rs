@@ -88,12 +88,17 @@ fn chunk_headers(given: &mut Given, arenas: &[usize]) {
     let mut slabs = Vec::new();
     for arena in arenas.iter().rev().take(ARENAS_MAX) {
         let payload = given.index.payload(*arena);
-        let words = given.memory.words(payload.start, (payload.bytes() / 8) as usize).unwrap_or_default();
-        for word in words.into_iter().filter(|word| given.index.at_start(*word).is_none()) {
+        let words =
+            given.memory.peek_words(payload.start, (payload.bytes() / 8) as usize).unwrap_or_default();
+        let inner = words.into_iter().enumerate().filter(|(_, word)| given.index.at_start(*word).is_none());
+        for (place, word) in inner {
             let holding = given
                 .index
                 .holding(word)
                 .filter(|block| SLAB_BYTES.contains(&given.index.payload(*block).bytes()));
+            if holding.is_some() {
+                given.memory.used(payload.start.plus(place as u64 * 8), &word.to_le_bytes());
+            }
             slabs.extend(holding.filter(|block| given.take(*block, Owner::MetaspaceHeaders)));
         }
     }

@@ -170,14 +170,23 @@ impl Shapes {
         let Ok(()) = memory.read_once(start, header) else { return Vec::new() };
         let text = start.plus((skip + symbol.body) as u64);
         let last = text.plus(u64::from(half(header, skip + symbol.length)).saturating_sub(1));
-        vec![(start, skip + symbol.body, false), (text, 1, true), (last, 1, true)]
+        // `_hash_and_refcount` has more in it than the count.
+        let field = |offset| (start.plus((skip + offset) as u64), size_of::<u16>(), false);
+        vec![
+            (start, skip, false),
+            field(symbol.length),
+            field(symbol.references),
+            (text, 1, true),
+            (last, 1, true),
+        ]
     }
 
     /// The pieces of any other block that made its shape: (offset, bytes).
     pub fn evidence(&self, memory: &dyn Memory, payload: Range, shape: Shape) -> Vec<(u64, usize)> {
         let start = payload.start;
         match shape {
-            Shape::Chunk | Shape::InnerNode | Shape::ClassNode | Shape::Monitor => vec![(0, 16)],
+            Shape::Chunk | Shape::InnerNode | Shape::ClassNode => vec![(0, 16)],
+            Shape::Monitor => vec![(8, 8)],
             Shape::OopMaps => {
                 let count = {
                     let mut bytes = [0; 4];
@@ -191,8 +200,12 @@ impl Shapes {
             }
             Shape::Buffer => {
                 let last = self.buffers.iter().filter(|entries| fits(payload, 16 + 8 * **entries));
-                let last = last.map(|entries| (8 + 8 * entries, 8));
-                [(0, 16)].into_iter().chain(last).collect()
+                // An empty buffer holds what the memory held before.
+                let last = last.map(|entries| 8 + 8 * entries).filter(|offset| {
+                    let word = memory.peek_words(start.plus(*offset), 1);
+                    word.is_ok_and(|word| has(&self.zones.heap, word[0]))
+                });
+                [(0, 16)].into_iter().chain(last.map(|offset| (offset, 8))).collect()
             }
             Shape::HandleBlock => {
                 let fields =

@@ -3,9 +3,10 @@
 
 use super::given::Given;
 use super::owner::Owner;
-use super::shapes::{Shape, word};
+use super::shapes::Shape;
 use crate::base::Addr;
 use crate::jvm::hotspot::Hotspot;
+use crate::os::Memory;
 use std::collections::HashMap;
 
 /// `OopStorage::Block`: 64 oops, the bitmap of those in use, the storage.
@@ -54,12 +55,29 @@ pub fn handles(vm: &Hotspot, given: &mut Given) {
 
 /// `OopStorage::_name` is its first word, or its second where the class has a virtual table.
 fn storage_owner(vm: &Hotspot, storage: Addr) -> Option<Owner> {
-    let mut bytes = [0; 16];
-    vm.memory().read(storage, &mut bytes).ok()?;
-    let names = [word(&bytes, 0), word(&bytes, 8)].into_iter().filter(|at| *at > 4096);
-    names
-        .filter_map(|at| vm.memory().c_string(Addr(at), NAME_BYTES_MAX).ok())
-        .find_map(|name| owner_named(&name))
+    let words = vm.memory().peek_words(storage, 2).ok()?;
+    let names = words.into_iter().enumerate().filter(|(_, at)| *at > 4096);
+    names.into_iter().find_map(|(index, at)| {
+        let name = name_at(vm.memory(), Addr(at))?;
+        let owner = owner_named(&name)?;
+        vm.memory().used(storage.plus(index as u64 * 8), &at.to_le_bytes());
+        vm.memory().used(Addr(at), &[name.as_bytes(), &[0]].concat());
+        Some(owner)
+    })
+}
+
+/// What may be the name of a storage: another's text is none of ours to keep.
+fn name_at(memory: &dyn Memory, at: Addr) -> Option<String> {
+    let mut name = Vec::new();
+    while name.len() < NAME_BYTES_MAX {
+        let mut byte = [0];
+        memory.peek(at.plus(name.len() as u64), &mut byte).ok()?;
+        match byte {
+            [0] => return String::from_utf8(name).ok(),
+            [byte] => name.push(byte),
+        }
+    }
+    None
 }
 
 /// Names and tags of the storages: src/hotspot/share, `OopStorageSet::create_strong` and `create_weak`, JDK 11 to 25.

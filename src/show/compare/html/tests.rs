@@ -36,6 +36,7 @@ fn head(names: &[&str]) -> Head {
         metrics: Vec::new(),
         environment: Vec::new(),
         seed: 7,
+        marks: None,
     }
 }
 
