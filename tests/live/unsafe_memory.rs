@@ -86,4 +86,6 @@ fn where_buffers_cannot_be_followed_the_part_says_so() {
     let mixed = part(&map, "direct_buffers", "direct buffers, Unsafe and FFM memory");
     assert!(is_near(mixed, unsafe_bytes + BUFFERS * SIZE), "{mixed}: {:#}", area(&map, "direct_buffers"));
     assert_eq!(part(&map, "direct_buffers", "direct buffers"), 0.0);
+    let shown = text(&marusa(&["map", &jvm.pid.to_string()]).stdout);
+    assert!(shown.contains("  direct buffers, Unsafe and FFM memory "), "the only part, and named: {shown}");
 }

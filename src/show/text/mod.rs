@@ -70,7 +70,10 @@ fn is_big(bytes: u64, total: u64) -> bool {
 fn is_shown(area: &AreaSum, part: &PartSum, total: u64) -> bool {
     let in_full = area.area == Area::MallocFreed && is_big(area.figures.resident, total);
     let is_crumb = part.figures.resident < total / 1000;
-    area.parts.len() > 1 && (is_big(part.figures.resident, total) || in_full && !is_crumb)
+    // The only part of these areas may be something else than the name of the area says.
+    let has_own_name = matches!(area.area, Area::DirectBuffers | Area::MallocUnknown);
+    let is_told = area.parts.len() > 1 || has_own_name && part.part != area.area.title();
+    is_told && (is_big(part.figures.resident, total) || in_full && !is_crumb)
 }
 
 /// `--taxonomy paper`: the eight areas of the 2010 paper and the Java heap.
