@@ -114,7 +114,7 @@ commands! {
     "record" cmd::record::RecordArgs, cmd::record::RecordArgs::augment_args, cmd::record::run:
         "The account over time, of one JVM or of all, in a file that survives whatever ends the recorder";
     "leak" cmd::leak::LeakArgs, cmd::leak::LeakArgs::augment_args, cmd::leak::run:
-        "Whether what was recorded grows without bound, levels off, or can not be told yet";
+        "Whether what was recorded grows without bound, levels off, or cannot be judged yet";
     "export" cmd::export::ExportArgs, cmd::export::ExportArgs::augment_args, cmd::export::run:
         "A recording as Parquet, CSV or JSON lines";
     "audit" cmd::audit::AuditArgs, cmd::audit::AuditArgs::augment_args, cmd::audit::run:

@@ -67,7 +67,7 @@ fn is_leak(row: &leaks::Row) -> bool {
     row.growth.verdict == Verdict::GrowsWithoutBound || is_live_heap
 }
 
-/// One that has no account has no moment either, and nothing that could be judged.
+/// A JVM without an account has no moment and nothing to judge.
 fn judge(args: &LeakArgs, history: &History) -> anyhow::Result<Vec<leaks::Row>> {
     let at = |when: Option<moment::When>| when.and_then(|when| seconds(history, when));
     let (from, to) = (at(args.from).unwrap_or(0.0), at(args.to).unwrap_or(f64::INFINITY));

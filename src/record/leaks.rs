@@ -118,10 +118,10 @@ fn heap_bound(history: &History, accounts: &Accounts) -> Option<Bytes> {
 fn address_space(accounts: &Accounts, subject: &Subject, points: &[Point]) -> Option<Bytes> {
     let reserved = accounts.series(&Key::of(subject, Measure::Reserved));
     let grown = |points: &[Point]| Some(points.last()?.bytes - points.first()?.bytes);
-    let (space, bytes) = (grown(&reserved)?, grown(points)?);
-    let has_room = reserved.last()?.bytes >= points.last()?.bytes;
-    (has_room && space < bytes.max(0.0) / 2.0 || space <= 0.0 && has_room)
-        .then(|| reserved.last().map(|last| last.bytes as Bytes))?
+    let (space, bytes) = (grown(&reserved)?, grown(points)?.max(0.0));
+    let last = reserved.last()?.bytes;
+    let is_fixed = space <= 0.0 || space < bytes / 2.0;
+    (is_fixed && last >= points.last()?.bytes).then_some(last as Bytes)
 }
 
 fn order(verdict: Verdict) -> u8 {

@@ -37,6 +37,7 @@ fn programs() -> [Program; 11] {
         leak("kind=unsafe rate=200k/s", MALLOC),
         leak("kind=inflater rate=200k/s", MALLOC),
         leak("kind=threads rate=150k/s", &["stack"]),
+        // Not on a host that is short of memory: there the kernel reclaims the pages.
         leak("kind=mapped rate=200k/s", &["mapped_file"]),
         leak("kind=freed rate=200k/s", &["malloc_freed"]),
         // A pool that fills, garbage only, and a heap of fixed size that is touched step by step.

@@ -1,4 +1,4 @@
-//! Which areas grow without bound, level off, or can not be told yet, over a recording.
+//! Which areas grow without bound or towards their bound, level off, or cannot be judged yet, over a recording.
 
 use super::over_time::each;
 use super::safe::escaped;
