@@ -191,8 +191,8 @@ mod tests {
             let bytes = [first.to_le_bytes(), second.to_le_bytes()].concat();
             let name = texts.push(std::str::from_utf8(&bytes).expect("ASCII"));
             let hash = table.hash("", texts.get(name));
-            let home = hash as usize & (table.slots.len() - 1);
             table.insert(&texts, Text::default(), name, ());
+            let home = hash as usize & (table.slots.len() - 1);
             let place = table.slot(&texts, hash, "", texts.get(name));
             longest = longest.max(place.saturating_sub(home.min(place)));
         }
