@@ -14,7 +14,7 @@ mod wake;
 use crate::act::as_target::User;
 use crate::base::limits::{ATTACH_ANSWER_BYTES_MAX, ATTACH_ANSWER_SECONDS_MAX, ATTACH_OPEN_SECONDS_MAX};
 use crate::os::process::Process;
-use crate::os::rights;
+use crate::os::rights::{self, Capability};
 use connect::Door;
 use serde::Serialize;
 use std::io;
@@ -54,12 +54,18 @@ enum Protocol {
     Two { streaming: bool },
 }
 
+/// A JVM takes commands from root and from its own user.
+fn rights_of(uid: u32, gid: u32) -> String {
+    let advice = format!("run as root, or as the JVM's user {uid} and group {gid}");
+    rights::hint(&[Capability::DacOverride], &advice)
+}
+
 /// Why a JVM could not be asked: what was tried, what failed, and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
     #[error("pid {pid} is no HotSpot JVM: {found}")]
     NotHotspot { pid: i32, found: String },
-    #[error("pid {pid}: {tried}: {error}; {}", rights::hint(&[], &format!("run as root, or as the JVM's user {uid} and group {gid}")))]
+    #[error("pid {pid}: {tried}: {error}; {}", rights_of(*uid, *gid))]
     NoRights { pid: i32, tried: String, error: io::Error, uid: u32, gid: u32 },
     #[error(
         "pid {pid} refuses attachment: {option} is set; start the JVM without it (nothing was done to the process)"

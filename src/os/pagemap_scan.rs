@@ -4,7 +4,7 @@ use super::budget;
 use super::maps::{Mapping, find_mapping};
 use super::pagemap::{HUGE_BYTES, PageRun, push_run};
 use super::process::{Process, gap};
-use super::rights::{self, Capability};
+use super::rights;
 use crate::base::limits::PAGE_RUNS_MAX;
 use crate::base::{Addr, Gap, Known, PAGE, Range, Why};
 use std::fs::File;
@@ -162,12 +162,9 @@ pub(super) fn each_now(
 /// The kernel looks at each page, some 3 ms for a gigabyte of small ones: large mappings are looked at by two threads, each
 /// of which takes the next piece that nobody has taken.
 fn scan_segments(process: &Process, mappings: &[Mapping], segments: &[(Range, bool)]) -> Known<Vec<PageRun>> {
-    let file = process.open_file("pagemap").map_err(|error| {
-        gap("/proc/PID/pagemap", &error).hint(rights::hint(
-            &[Capability::SysPtrace],
-            "run as root or as the JVM's user, or with CAP_SYS_PTRACE",
-        ))
-    })?;
+    let file = process
+        .open_file("pagemap")
+        .map_err(|error| gap("/proc/PID/pagemap", &error).hint(rights::to_look()))?;
     let pieces: Vec<(Range, bool)> =
         segments.iter().flat_map(|(range, ask)| cut(*range, !ask).map(|piece| (piece, *ask))).collect();
     let next = AtomicUsize::new(0);

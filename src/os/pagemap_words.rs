@@ -12,7 +12,7 @@ use super::budget;
 use super::maps::Mapping;
 use super::pagemap::{HUGE_BYTES, Method, PageRun, Pages, push_run, size_hugetlb};
 use super::process::{Process, gap};
-use super::rights::{self, Capability};
+use super::rights;
 use super::smaps::{self, Smap};
 use crate::base::limits::{PAGE_RUNS_MAX, PAGEMAP_MAPPING_BYTES_MAX};
 use crate::base::{Addr, Gap, Known, PAGE, Range, Why};
@@ -75,12 +75,9 @@ impl Buffer {
 
 impl Words {
     pub fn open(process: &Process) -> Known<Words> {
-        let file = process.open_file("pagemap").map_err(|error| {
-            gap("/proc/PID/pagemap", &error).hint(rights::hint(
-                &[Capability::SysPtrace],
-                "run as root or as the JVM's user, or with CAP_SYS_PTRACE",
-            ))
-        })?;
+        let file = process
+            .open_file("pagemap")
+            .map_err(|error| gap("/proc/PID/pagemap", &error).hint(rights::to_look()))?;
         Ok(Words { file })
     }
 

@@ -172,9 +172,8 @@ fn denied(mode: Mode, paranoid: Option<i32>) -> String {
             rights::hint(&[Capability::Perfmon], advice)
         }
         _ => {
-            let advice = format!("run as root, with CAP_PERFMON, or set it to {enough} or below");
-            let hint = rights::hint(&[Capability::Perfmon], &advice);
-            format!("kernel.perf_event_paranoid is {level}: {hint}")
+            let hint = rights::hint(&[Capability::Perfmon], "run as root, or with CAP_PERFMON");
+            format!("kernel.perf_event_paranoid is {level}: {hint}; or set it to {enough} or below")
         }
     }
 }

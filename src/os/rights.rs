@@ -56,6 +56,11 @@ pub fn hint(needed: &[Capability], advice: &str) -> String {
     words(&own, needed, advice)
 }
 
+/// The same for a look at another process.
+pub fn to_look() -> String {
+    hint(&[Capability::SysPtrace], "run as root or as the JVM's user, or with CAP_SYS_PTRACE")
+}
+
 /// Whether this process is in a user namespace of its own, where its rights end.
 pub fn is_nested() -> bool {
     let map = host::text("/proc/self/uid_map").unwrap_or_default();

@@ -35,7 +35,7 @@ pub fn costs(plan: &Plan, request: &Request) -> Vec<String> {
             costs.push("they can not be swapped, reclaimed or used by anybody else".to_string());
             if growing && subject.vm == Vm::HotSpot && !is_z(plan) {
                 costs.push(format!(
-                    "-Xms is less than -Xmx, but all of -Xmx ({}) is taken at the start and never given back",
+                    "the heap starts with less than -Xmx, but all of -Xmx ({}) is taken at the start and never given back",
                     mib(subject.heap_max_bytes)
                 ));
             }

@@ -9,7 +9,7 @@ use crate::jvm::hotspot::summary::{self, Summary};
 use crate::jvm::types::Gc;
 use crate::os::maps::Mapping;
 use crate::os::process::Process;
-use crate::os::rights::{self, Capability};
+use crate::os::rights;
 use crate::os::status::Status;
 use crate::os::target::{NoSymbols, OsView, ProcessFacts, Target};
 use crate::os::{budget, cgroup, containers, facts, foreign, host, live, pagemap};
@@ -59,7 +59,7 @@ pub struct Jvm {
 
 /// What would help where a process may not be looked at.
 pub fn hint() -> String {
-    rights::hint(&[Capability::SysPtrace], "run as root or as the JVM's user, or with CAP_SYS_PTRACE")
+    rights::to_look()
 }
 
 /// A process that is a JVM, before its memory is read.

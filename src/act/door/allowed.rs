@@ -21,8 +21,8 @@ const SWAP_BYTES_MIN: u64 = 1 << 20;
 const SWAP_BYTES_MAX: u64 = 64 << 30;
 /// What `huge=` of a tmpfs takes (Documentation/filesystems/tmpfs.rst).
 const TMPFS_HUGE: [&str; 4] = ["never", "always", "within_size", "advise"];
-/// A page of directory at least, and more than the largest JDK.
-const TMPFS_BYTES_MIN: Bytes = 1 << 20;
+/// A few pages at least; more than the largest JDK.
+const TMPFS_BYTES_MIN: Bytes = 64 << 10;
 const TMPFS_BYTES_MAX: Bytes = 64 << 30;
 const TMPFS_FILES_MAX: u64 = 10_000_000;
 /// Nobody but its owner writes into it.
