@@ -228,7 +228,7 @@ fn no_file_is_mapped() {
             broken.push(format!("{} uses {word}", path.display()));
         }
         // mmap(2) itself: without a descriptor only.
-        let calls = text.split("libc::mmap").skip(1).map(|call| call.split(';').next().unwrap_or_default());
+        let calls = text.split("libc::mmap(").skip(1).map(|call| call.split(';').next().unwrap_or_default());
         if calls.into_iter().any(|call| !call.contains(" -1,")) {
             broken.push(format!("{} maps a descriptor", path.display()));
         }

@@ -132,8 +132,13 @@ mod tests {
 
     /// A segment from 0x1000 on, and the symbols `a_main` at 0x1111 and `main`, whose name ends the other's, at 0x1234.
     fn small() -> Vec<u8> {
-        let words = |words: &[(u64, usize)]| -> Vec<u8> {
-            words.iter().flat_map(|(word, length)| word.to_le_bytes()[..*length].to_vec()).collect()
+        let words = |words: &[(u64, usize)]| {
+            let padded = |(word, length): &(u64, usize)| {
+                let mut bytes = word.to_le_bytes().to_vec();
+                bytes.resize(*length, 0);
+                bytes
+            };
+            words.iter().flat_map(padded).collect::<Vec<u8>>()
         };
         let mut file = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
         // Program headers at 64, section headers at 120.

@@ -1,10 +1,10 @@
 //! Which mounts may be looked into on behalf of a process, told by its mountinfo, without a question to the file system.
 //!
 //! Refused are the file systems of the kernel itself, some of whose files do something or wait when they are read (/proc/kmsg,
-//! trace_pipe); for root autofs, which would mount what the target names; and FUSE that another user serves: its program may leave any question
-//! unanswered, and a process that waits for the answer cannot be killed (fs/fuse/dev.c, `request_wait_answer`). FUSE is open to
-//! others only with `allow_other` and only within the user namespace that mounted it (fs/fuse/dir.c,
-//! `fuse_allow_current_process`), so the id 0 that a mount of another namespace shows is never taken for root's.
+//! trace_pipe); for root autofs, which would mount what the target names; and FUSE that another user serves: its program may
+//! leave any question unanswered, and a process that waits for the answer cannot be killed (fs/fuse/dev.c,
+//! `request_wait_answer`). FUSE is open to others only with `allow_other` and only within the user namespace that mounted it
+//! (fs/fuse/dir.c, `fuse_allow_current_process`), so the id 0 that a mount of another namespace shows is never taken for root's.
 //!
 //! Not recognised: an overlay that a user mounted, in a user namespace of theirs, over a FUSE file system of theirs.
 
