@@ -2,6 +2,7 @@
 //! next one starts. A line that a crash or a full disk cut is dropped when it is read again; nothing before it is lost.
 
 use crate::act::file_lock;
+use crate::base::printable::escaped_lines;
 use crate::cmd::Failure;
 use crate::experiment::resume::{self, Head};
 use crate::experiment::trial_record::{SCHEMA, Trial};
@@ -88,9 +89,9 @@ impl Store {
 
     /// On the disk when it returns. What is written in part is taken back.
     pub fn append(&mut self, trial: &Trial) -> io::Result<()> {
-        let mut line = serde_json::to_vec(trial)?;
-        line.push(b'\n');
-        let written = self.file.write_all(&line).and_then(|()| self.file.sync_data());
+        let line = serde_json::to_string(trial)? + "\n";
+        let line = escaped_lines(&line);
+        let written = self.file.write_all(line.as_bytes()).and_then(|()| self.file.sync_data());
         if written.is_err() {
             // Cutting a file needs no room.
             let _ = self.file.set_len(self.bytes).and_then(|()| self.file.seek(SeekFrom::End(0)));
@@ -142,7 +143,7 @@ pub fn unwritten(folder: &Path, error: &io::Error) -> anyhow::Error {
 
 fn write_head(folder: &Path, head: &Head) -> io::Result<()> {
     let mut file = OutputFile::create(&folder.join(HEAD), PRIVATE)?;
-    file.write_all(&serde_json::to_vec_pretty(head)?)?;
+    file.write_all(escaped_lines(&serde_json::to_string_pretty(head)?).as_bytes())?;
     file.sync()?;
     file.finish()?;
     File::open(folder)?.sync_all()

@@ -1,6 +1,7 @@
 //! The file of `--save`: the settings in its first line, then a line a trial, written as each ends. Given again, the trials in it
 //! are not made again.
 
+use crate::base::printable::escaped_lines;
 use crate::cmd::Failure;
 use crate::experiment::bench::fork::{Settings, Trial};
 use crate::os::output_file::PRIVATE;
@@ -65,8 +66,10 @@ impl Save {
     }
 
     fn line(&mut self, line: &str) -> anyhow::Result<()> {
-        let written =
-            self.file.write_all(format!("{line}\n").as_bytes()).and_then(|()| self.file.sync_data());
+        let written = self
+            .file
+            .write_all(format!("{}\n", escaped_lines(line)).as_bytes())
+            .and_then(|()| self.file.sync_data());
         written.map_err(|error| {
             Failure::usage(format!(
                 "--save {}: {error}; the trials before this one are kept: give the same file again to go on",
