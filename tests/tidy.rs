@@ -148,7 +148,6 @@ fn reaches_the_terminal(line: &str) -> bool {
         "io::stdout",
         "io::stderr",
         "/dev/tty",
-        "libc::write(",
         "ProgressDrawTarget::stderr",
         "ProgressDrawTarget::stdout",
     ];

@@ -59,10 +59,12 @@ fn a_target_of_hostile_names_sends_nothing_to_the_terminal() {
 #[test]
 fn what_the_user_or_a_script_names_is_escaped_in_every_error() {
     let path = format!("/nowhere/{HOSTILE}");
+    // Not the name of the JVM that another test starts.
+    let name = format!("nobody{HOSTILE}");
     let option = format!("--{HOSTILE}");
     for command in [
-        &["map", HOSTILE][..],
-        &["doctor", HOSTILE],
+        &["map", &name][..],
+        &["doctor", &name],
         &["map", &option],
         &[HOSTILE],
         &["map", "--by", HOSTILE, "1"],
@@ -70,7 +72,7 @@ fn what_the_user_or_a_script_names_is_escaped_in_every_error() {
         &["diff", &path, &path],
         &["leak", &path],
         &["report", &path, "-o", &path],
-        &["freeze", HOSTILE, "-o", &path],
+        &["freeze", &name, "-o", &path],
         &["record", "-o", &path, "--all", "--for", "1s"],
         &["pages", "apply", &path],
         &["pages", "undo", HOSTILE],

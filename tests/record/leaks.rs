@@ -21,7 +21,8 @@ const fn leak(arguments: &'static str, leaks: &'static [&'static str]) -> Progra
 }
 
 /// Where an account counts malloc's blocks depends on what the JVM's symbols and Native Memory Tracking say of their owners.
-const MALLOC: &[&str] = &["jvm_work", "native_library", "direct_buffers", "unattributed", "malloc"];
+const MALLOC: &[&str] =
+    &["jvm_work", "native_library", "direct_buffers", "malloc_unknown", "unattributed", "malloc"];
 
 fn programs() -> [Program; 11] {
     [

@@ -2,6 +2,7 @@
 //! again, the trials in it are not made again.
 
 use crate::base::limits::SAVED_BYTES_MAX;
+use crate::base::printable::escaped_lines;
 use crate::cmd::Failure;
 use crate::os::file_mode;
 use crate::os::input_file;
@@ -67,7 +68,8 @@ impl<T: Serialize + DeserializeOwned> Saved<T> {
 
     fn line(&mut self, line: &str) -> anyhow::Result<()> {
         let Some((file, path)) = &mut self.to else { return Ok(()) };
-        let written = file.write_all(format!("{line}\n").as_bytes()).and_then(|()| file.sync_data());
+        let written =
+            file.write_all(format!("{}\n", escaped_lines(line)).as_bytes()).and_then(|()| file.sync_data());
         written.map_err(|error| {
             Failure::usage(format!(
                 "--save {}: {error}; the trials before this one are kept: give the same file again to go on",

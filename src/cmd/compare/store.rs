@@ -3,6 +3,7 @@
 
 use crate::act::file_lock;
 use crate::base::limits::{SAVED_BYTES_MAX, SAVED_HEAD_BYTES_MAX};
+use crate::base::printable::escaped_lines;
 use crate::cmd::Failure;
 use crate::experiment::resume::{self, Head};
 use crate::experiment::trial_record::{SCHEMA, Trial};
@@ -100,9 +101,9 @@ impl Store {
 
     /// On the disk when it returns. What is written in part is taken back.
     pub fn append(&mut self, trial: &Trial) -> io::Result<()> {
-        let mut line = serde_json::to_vec(trial)?;
-        line.push(b'\n');
-        let written = self.file.write_all(&line).and_then(|()| self.file.sync_data());
+        let line = serde_json::to_string(trial)? + "\n";
+        let line = escaped_lines(&line);
+        let written = self.file.write_all(line.as_bytes()).and_then(|()| self.file.sync_data());
         if written.is_err() {
             // Cutting a file needs no room.
             let _ = self.file.set_len(self.bytes).and_then(|()| self.file.seek(SeekFrom::End(0)));
@@ -154,7 +155,7 @@ pub fn unwritten(folder: &Path, error: &io::Error) -> anyhow::Error {
 
 fn write_head(folder: &Path, head: &Head) -> io::Result<()> {
     let mut file = OutputFile::create(&folder.join(HEAD), file_mode::wanted())?;
-    file.write_all(&serde_json::to_vec_pretty(&head.shown())?)?;
+    file.write_all(escaped_lines(&serde_json::to_string_pretty(&head.shown())?).as_bytes())?;
     file.sync()?;
     file.finish()?;
     File::open(folder)?.sync_all()

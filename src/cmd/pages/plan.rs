@@ -3,6 +3,7 @@
 use super::code;
 use crate::act::ask_jdk::{self, AskError};
 use crate::act::door::identity::{self, Identity};
+use crate::base::printable::escaped_lines;
 use crate::base::{Gap, PAGE, Why, rfc3339};
 use crate::cmd::{Failure, amount, map as map_command};
 use crate::os::cpus;
@@ -138,7 +139,7 @@ pub fn run(args: &PlanArgs) -> anyhow::Result<u8> {
 
 fn save(path: &Path, plan: &Plan) -> anyhow::Result<()> {
     let text = serde_json::to_string_pretty(plan)? + "\n";
-    output_file::write(path, file_mode::wanted(), text.as_bytes())
+    output_file::write(path, file_mode::wanted(), escaped_lines(&text).as_bytes())
         .map_err(|error| Failure::usage(format!("cannot write {}: {error}", path.display())))?;
     Ok(())
 }

@@ -5,6 +5,7 @@ use super::metric::{Better, Metric, MetricArgs};
 use super::target::{self, Areas};
 use crate::act::promote::{self, Block, Done, Pace, Stopped};
 use crate::act::signals::{Waiting, Woken};
+use crate::base::printable::escaped_lines;
 use crate::base::redact;
 use crate::base::{Gap, Known, PAGE, Why};
 use crate::cmd::{Failure, amount, map as map_command, predicted};
@@ -315,7 +316,7 @@ impl World for Live<'_> {
         }
         let Some(file) = &mut self.save else { return };
         let line = serde_json::to_string(period).unwrap_or_default();
-        if let Err(error) = writeln!(file, "{line}").and_then(|()| file.sync_data()) {
+        if let Err(error) = writeln!(file, "{}", escaped_lines(&line)).and_then(|()| file.sync_data()) {
             self.after.gaps.push(process::gap("--save", &error));
             self.save = None;
         }

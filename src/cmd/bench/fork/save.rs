@@ -2,6 +2,7 @@
 //! are not made again.
 
 use crate::base::limits::SAVED_BYTES_MAX;
+use crate::base::printable::escaped_lines;
 use crate::cmd::Failure;
 use crate::experiment::bench::fork::{Settings, Trial};
 use crate::os::file_mode;
@@ -66,8 +67,10 @@ impl Save {
     }
 
     fn line(&mut self, line: &str) -> anyhow::Result<()> {
-        let written =
-            self.file.write_all(format!("{line}\n").as_bytes()).and_then(|()| self.file.sync_data());
+        let written = self
+            .file
+            .write_all(format!("{}\n", escaped_lines(line)).as_bytes())
+            .and_then(|()| self.file.sync_data());
         written.map_err(|error| {
             Failure::usage(format!(
                 "--save {}: {error}; the trials before this one are kept: give the same file again to go on",
