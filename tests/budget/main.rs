@@ -27,6 +27,7 @@ struct Ran {
     peak_bytes: u64,
 }
 
+#[allow(clippy::zombie_processes, reason = "wait4 waits for it, and says what it used")]
 fn run(arguments: &[&str]) -> Ran {
     let started = Instant::now();
     let mut command = Command::new(env!("CARGO_BIN_EXE_marusa"));
