@@ -1,4 +1,4 @@
-//! The crowd: many processes of tests/native/hostile.c of each kind, all of a user that no account of the host has.
+//! The crowd: many processes of tests/native/crowd.c of each kind, all of a user that no account of the host has.
 
 use super::common::{root, skip};
 use std::io::{BufRead, BufReader};
@@ -66,7 +66,7 @@ fn start(program: &Path, kind: &str, folder: &Path) -> Child {
 }
 
 fn compiled(folder: &Path) -> Option<PathBuf> {
-    let (source, program) = (root().join("tests/native/hostile.c"), folder.join("hostile"));
+    let (source, program) = (root().join("tests/native/crowd.c"), folder.join("crowd"));
     let built = Command::new("cc").args(["-O2", "-pthread", "-o"]).arg(&program).arg(&source).status();
     match built {
         Ok(status) => assert!(status.success(), "{} does not compile", source.display()),

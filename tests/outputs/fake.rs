@@ -1,4 +1,4 @@
-//! A hostile process that looks like a JVM (tests/native/hostile_jvm.c), and how it is started: as another user, in namespaces of its
+//! A hostile process that looks like a JVM (tests/native/answering_jvm.c), and how it is started: as another user, in namespaces of its
 //! own.
 
 use std::io::{BufRead, BufReader};
@@ -20,11 +20,11 @@ fn program() -> &'static Path {
     PROGRAM.get_or_init(|| {
         let folder = std::env::temp_dir().join(format!("marusa-fake-jvm-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
-        let program = folder.join("hostile_jvm");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/native/hostile_jvm.c");
+        let program = folder.join("answering_jvm");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/native/answering_jvm.c");
         let built =
             Command::new("cc").arg("-O1").arg("-o").arg(&program).arg(source).status().expect("cc runs");
-        assert!(built.success(), "hostile_jvm.c");
+        assert!(built.success(), "answering_jvm.c");
         program
     })
 }

@@ -1,6 +1,6 @@
 /* One hostile process, which does as an unprivileged user what could harm a privileged reader.
  *
- *     hostile KIND DIRECTORY UID
+ *     crowd KIND DIRECTORY UID
  *
  * DIRECTORY belongs to UID and becomes the working directory. The process maps DIRECTORY/lib/server/libjvm.so, so that it
  * looks like a JVM from outside, prints READY, and goes on until it is killed or its parent ends.
@@ -173,7 +173,7 @@ static void flooding(void) {
 
 int main(int argc, char **argv) {
     if (argc != 4) {
-        fprintf(stderr, "usage: hostile KIND DIRECTORY UID\n");
+        fprintf(stderr, "usage: crowd KIND DIRECTORY UID\n");
         return 2;
     }
     const char *kind = argv[1];
