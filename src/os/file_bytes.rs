@@ -112,7 +112,7 @@ fn places(count: usize) -> Mutex<Vec<Option<Window>>> {
 fn window<'a>(file: &File, kept: &'a mut [Option<Window>], start: u64) -> Option<&'a [u8]> {
     let place = usize::try_from(start / WINDOW_BYTES % kept.len().max(1) as u64).ok()?;
     let place = kept.get_mut(place)?;
-    if !place.as_ref().is_some_and(|window| window.start == start) {
+    if place.as_ref().is_none_or(|window| window.start != start) {
         let mut bytes = place.take().map(|window| window.bytes).unwrap_or_default();
         bytes.resize(WINDOW_BYTES as usize, 0);
         let length = read_up_to(file, start, &mut bytes)?;
