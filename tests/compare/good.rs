@@ -82,8 +82,18 @@ fn options_reach_the_jvm_of_a_script_and_the_place_in_a_command() {
     let found = json(&folder, 0, &[&arms[..], &program].concat());
     let has_log = |run: &serde_json::Value| run["figures"]["gc_pauses"].is_number();
     assert!(runs(&found).len() == 4 && runs(&found).iter().all(has_log), "{found:#}");
-    let place =
-        ["--show-arguments", "--arm", "a=", "--arm", "b='x y'", "--runs", "2", "--save", &folder.path("place")].map(String::from);
+    let place = [
+        "--show-arguments",
+        "--arm",
+        "a=",
+        "--arm",
+        "b='x y'",
+        "--runs",
+        "2",
+        "--save",
+        &folder.path("place"),
+    ]
+    .map(String::from);
     let place: Vec<&str> = place.iter().map(String::as_str).collect();
     let found = json(&folder, 0, &[&place[..], &["--", "sh", "-c", "echo got:$1", "sh", "{}"]].concat());
     assert_eq!(found["arms"][1]["command"][4], "x y");
