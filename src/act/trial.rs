@@ -13,7 +13,7 @@
 mod family;
 
 use super::signals::{Waiting, Woken};
-use crate::os::{file_mode, place::Place};
+use crate::os::{file_mode, place};
 use family::{Family, Usage};
 use std::fs::File;
 use std::io;
@@ -193,11 +193,10 @@ pub fn start(wanted: &Start) -> Result<Running, TrialError> {
         Some(path) => Stdio::from(opened(path, File::open(path))?),
         None => Stdio::null(),
     };
-    let created = |path: &std::path::Path| Place::of(path)?.create_afresh(file_mode::wanted());
-    let output = opened(&wanted.output, created(&wanted.output))?;
+    let output = opened(&wanted.output, place::afresh(&wanted.output, file_mode::wanted()))?;
     let errors = match wanted.errors == wanted.output {
         true => opened(&wanted.output, output.try_clone())?,
-        false => opened(&wanted.errors, created(&wanted.errors))?,
+        false => opened(&wanted.errors, place::afresh(&wanted.errors, file_mode::wanted()))?,
     };
     command.stdin(input).stdout(output).stderr(errors);
     // SAFETY: between fork and exec only async-signal-safe calls are made.

@@ -1,10 +1,9 @@
 //! PAGEMAP_SCAN: ranges of alike pages in one pass of the kernel (include/uapi/linux/fs.h; Linux 6.7).
 
-use super::budget;
 use super::maps::{Mapping, find_mapping};
 use super::pagemap::{HUGE_BYTES, PageRun, push_run};
 use super::process::{Process, gap};
-use super::rights;
+use super::{budget, rights};
 use crate::base::limits::PAGE_RUNS_MAX;
 use crate::base::{Addr, Gap, Known, PAGE, Range, Why};
 use std::fs::File;

@@ -159,6 +159,11 @@ impl Place {
     }
 }
 
+/// A new file in place of one that has this name.
+pub fn afresh(path: &Path, mode: u32) -> io::Result<File> {
+    Place::of(path)?.create_afresh(mode)
+}
+
 /// Gives a new file its mode, whatever the umask took from it.
 pub(super) fn give_mode(file: &File, mode: u32) -> io::Result<()> {
     if facts_of(file)?.mode & 0o7777 == mode {
