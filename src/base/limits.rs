@@ -289,12 +289,12 @@ pub const PAGE_BYTES_MAX: u64 = 16 << 30;
 pub const RECORDING_BYTES_MAX: u64 = 16 << 30;
 /// Series of a JVM times its moments: readers look at each series at each moment. A file that claims more than this many, and
 /// this many for each of its bytes, is refused: a recorder writes some 10 bytes for a moment of 300 series.
-pub const RECORDING_FIGURES_FREE: u64 = 1 << 32;
-pub const RECORDING_FIGURES_PER_BYTE: u64 = 16_384;
+pub const RECORDING_FIGURES_FREE: u64 = 1 << 30;
+pub const RECORDING_FIGURES_PER_BYTE: u64 = 1_024;
 /// Figures of a recording that a report draws, 16 bytes each; of more, it draws every second moment, every third, and so on.
 /// And notes of the recorder that it draws, for all JVMs together.
 pub const REPORT_FIGURES_MAX: usize = 8 << 20;
-pub const REPORT_NOTES_MAX: usize = 1 << 20;
+pub const REPORT_NOTES_MAX: usize = 1 << 16;
 /// The account of `marusa map --json` has some hundreds of kilobytes; 65,530 mappings listed make 30 MB.
 pub const ACCOUNT_JSON_BYTES_MAX: u64 = 256 << 20;
 /// A log of collections: a line takes some 100 bytes, a busy JVM writes 100 MB a day.

@@ -21,17 +21,24 @@ pub fn of(recording: &Recording) -> Recorded {
     let step = step(recording, REPORT_FIGURES_MAX);
     let mut histories: Vec<history::History> = recording.jvms.iter().map(|jvm| one(jvm, step)).collect();
     let notes_max = REPORT_NOTES_MAX / recording.jvms.len().max(1);
+    let mut has_more = false;
     for (index, history) in histories.iter_mut().enumerate() {
         let of = &recording.jvms[index];
-        let notes = recording.notes.iter().filter(|note| note.concerns(of.facts.pid)).take(notes_max);
-        history.events.extend(notes.filter_map(|note| {
+        let before = history.events.len();
+        let notes = recording.notes.iter().filter(|note| note.concerns(of.facts.pid)).filter_map(|note| {
             let (first, last) = (of.moments.first()?, of.moments.last()?);
             let is_within = (first.steady_ms..=last.steady_ms).contains(&note.at.steady_ms);
             is_within.then(|| Event { at: seconds(of, note.at.steady_ms), text: note.text.clone() })
-        }));
+        });
+        history.events.extend(notes.take(notes_max));
+        has_more |= history.events.len() - before == notes_max;
         history.events.sort_by(|one, other| one.at.total_cmp(&other.at));
     }
     let mut gaps = gaps(recording);
+    if has_more {
+        let what = format!("notes of the recorder after the first {notes_max} of a JVM");
+        gaps.push(Gap::new(what, Why::OverLimit).hint("the page would be too large"));
+    }
     if step > 1 {
         let what = format!("moments of the recording between each {step}th one");
         gaps.push(
