@@ -168,8 +168,8 @@ fn denied(mode: Mode, paranoid: Option<i32>) -> String {
     let enough = if mode == Mode::User { 2 } else { 1 };
     match paranoid {
         Some(level_now) if level_now <= enough => {
-            let advice = "run as root or as the JVM's user; in a container allow perf_event_open (CAP_PERFMON, seccomp)";
-            rights::hint(&[Capability::Perfmon], advice)
+            let hint = rights::hint(&[Capability::Perfmon], "run as root or as the JVM's user");
+            format!("{hint}; in a container allow perf_event_open (CAP_PERFMON, seccomp)")
         }
         _ => {
             let hint = rights::hint(&[Capability::Perfmon], "run as root, or with CAP_PERFMON");
