@@ -161,7 +161,7 @@ fn truncated_and_foreign_frozen_files_exit_with_3() {
     let folder = folder("frozen");
     let file = folder.join("a.frozen");
     let path = file.to_str().expect("UTF-8");
-    assert_fails(&marusa(&["map", "--from", path]), 3, &["can not be read"]);
+    assert_fails(&marusa(&["map", "--from", path]), 3, &["cannot read"]);
     std::fs::write(&file, b"GIF89a, or anything else").expect("written");
     assert_fails(&marusa(&["map", "--from", path]), 3, &["no frozen snapshot"]);
     let Some(jvm) = Jvm::under_load(&row("17", "g1"), &["-Xmx100m"], LOAD) else { return };

@@ -68,8 +68,7 @@ fn a_path_that_thousands_of_mappings_have_is_kept_no_more_often_than_the_file_al
     let folder = Folder::new();
     let count = 60_000;
     let mut value = words(&[1, 1, 0x10_0000, 0x10_0000 + (count << 13), 0]);
-    value.extend([b'/'].repeat(1).iter().chain(&[b'a'].repeat(4_000)));
-    value.push(0);
+    value.extend(format!("/{}\0", "a".repeat(4_000)).bytes());
     let note = note(&value);
     let mut headers = vec![(PT_NOTE, rest_at(count as usize + 1), 0, note.len() as u64, 0)];
     headers.extend((0..count).map(|at| (PT_LOAD, 0, 0x10_0000 + (at << 13), 0, 4096)));

@@ -20,19 +20,19 @@ const ADDRESS_SPACE_BYTES: u64 = 24 << 30;
 /// Far more than a debug build on a busy machine needs; what is quadratic takes hours.
 const SECONDS_MAX: u64 = 300;
 
-pub struct Folder(tempfile::TempDir);
+struct Folder(tempfile::TempDir);
 
 impl Folder {
-    pub fn new() -> Folder {
+    fn new() -> Folder {
         Folder(tempfile::tempdir().expect("a folder"))
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
     /// A file with these bytes.
-    pub fn file(&self, name: &str, bytes: &[u8]) -> String {
+    fn file(&self, name: &str, bytes: &[u8]) -> String {
         let path = self.path(name);
         std::fs::write(&path, bytes).expect("ours");
         path.display().to_string()
@@ -40,17 +40,16 @@ impl Folder {
 }
 
 /// How a command ended, what it said, and what it took.
-pub struct Ended {
-    pub status: Option<i32>,
-    pub stdout: String,
-    pub stderr: String,
-    pub peak_bytes: u64,
-    pub cpu: Duration,
+struct Ended {
+    status: Option<i32>,
+    stderr: String,
+    peak_bytes: u64,
+    cpu: Duration,
 }
 
 /// Runs marusa on a file and waits for it; outputs go to files, so that nobody has to empty pipes. The kernel counts the peak of the
 /// process that called exec too (fs/exec.c, `exec_mmap`), so the files are made without much memory of ours.
-pub fn marusa(folder: &Folder, arguments: &[&str]) -> Ended {
+fn marusa(folder: &Folder, arguments: &[&str]) -> Ended {
     let out = |name: &str| File::create(folder.path(name)).expect("ours");
     let mut command = Command::new(env!("CARGO_BIN_EXE_marusa"));
     command.args(arguments).stdin(std::process::Stdio::null()).stdout(out("stdout")).stderr(out("stderr"));
@@ -62,6 +61,7 @@ pub fn marusa(folder: &Folder, arguments: &[&str]) -> Ended {
             Ok(())
         });
     }
+    #[allow(clippy::zombie_processes, reason = "wait4 below waits for it: only that call says what it took")]
     let child = command.spawn().expect("marusa runs");
     let (status, usage) = wait(child.id() as i32, arguments);
     let text = |name: &str| {
@@ -74,7 +74,6 @@ pub fn marusa(folder: &Folder, arguments: &[&str]) -> Ended {
     let system = Duration::new(usage.ru_stime.tv_sec as u64, usage.ru_stime.tv_usec as u32 * 1000);
     Ended {
         status: libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)),
-        stdout: text("stdout"),
         stderr: text("stderr"),
         peak_bytes: usage.ru_maxrss as u64 * 1024,
         cpu: user + system,
@@ -103,7 +102,7 @@ fn wait(pid: i32, arguments: &[&str]) -> (i32, libc::rusage) {
 }
 
 /// What every command on a file of a stranger keeps: an exit status of its own, no panic, and the bound on its memory.
-pub fn bounded(folder: &Folder, arguments: &[&str], file: &str) -> Ended {
+fn bounded(folder: &Folder, arguments: &[&str], file: &str) -> Ended {
     let ended = marusa(folder, arguments);
     let length = std::fs::metadata(file).expect("ours").len();
     let bound = INPUT_PROCESS_BYTES_FREE + INPUT_PROCESS_FACTOR * length;
@@ -116,12 +115,12 @@ pub fn bounded(folder: &Folder, arguments: &[&str], file: &str) -> Ended {
 }
 
 /// As `bounded`, and it is refused for this reason.
-pub fn refused(folder: &Folder, arguments: &[&str], file: &str, words: &str) {
+fn refused(folder: &Folder, arguments: &[&str], file: &str, words: &str) {
     let ended = bounded(folder, arguments, file);
     assert_eq!(ended.status, Some(3), "{arguments:?}: {}", ended.stderr);
     assert!(ended.stderr.contains(words), "{arguments:?}: {}", ended.stderr);
 }
 
-pub fn root() -> &'static Path {
+fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
