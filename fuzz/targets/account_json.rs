@@ -13,7 +13,8 @@ const BYTES_FREE: u64 = 1 << 20;
 fuzz_target!(|bytes: &[u8]| {
     let read = bound::within(BYTES_FREE + FACTOR * bytes.len() as u64, || json::parse(bytes));
     let Ok(account) = read else { return };
-    let value: Value = serde_json::from_slice(bytes).expect("what is an account is JSON");
+    // Text that is passed over need not be Unicode; a value needs it.
+    let Ok(value) = serde_json::from_slice::<Value>(bytes) else { return };
     if !value.is_object() {
         return;
     }

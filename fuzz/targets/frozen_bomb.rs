@@ -18,6 +18,8 @@ use std::io::{Read, Write};
 const MAGIC_BYTES: usize = 16;
 const STEP_BYTES: usize = 6;
 const STEPS_MAX: usize = 24;
+/// To pack as well as `save` does takes time.
+const SAVED_AGAIN_BYTES_MAX: usize = 64 << 10;
 
 fn number(into: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
@@ -38,7 +40,7 @@ fn damage(os: &mut OsView, [how, at, a, b, c, _]: [u8; STEP_BYTES]) {
     match how % 8 {
         0 => {
             let start = mapping.range.start.0;
-            mapping.range = Range::of(start, start + (u64::from(a) + 1) * (1 << (12 + b % 35)));
+            mapping.range = Range::of(start, start.saturating_add((u64::from(a) + 1) << (12 + b % 35)));
         }
         1 => mapping.path = "[heap]".to_string(),
         2 => mapping.path = "x".repeat(usize::from(a) * 16),
@@ -46,8 +48,11 @@ fn damage(os: &mut OsView, [how, at, a, b, c, _]: [u8; STEP_BYTES]) {
         4 => {
             let copy = mapping.clone();
             let copies = (0..u64::from(a) * 16).map(|at| {
-                let start = copy.range.start.0 + at * PAGE * (1 + u64::from(b));
-                marusa::os::maps::Mapping { range: Range::of(start, start + PAGE), ..copy.clone() }
+                let start = copy.range.start.0.saturating_add(at * PAGE * (1 + u64::from(b)));
+                marusa::os::maps::Mapping {
+                    range: Range::of(start, start.saturating_add(PAGE)),
+                    ..copy.clone()
+                }
             });
             os.mappings.splice(index..=index, copies.collect::<Vec<_>>());
         }
@@ -59,9 +64,11 @@ fn damage(os: &mut OsView, [how, at, a, b, c, _]: [u8; STEP_BYTES]) {
             let bits =
                 [PageRun::PRESENT, PageRun::SWAPPED, PageRun::PRESENT | PageRun::FILE][usize::from(b % 3)];
             let page_bytes = [4096, 2 << 20, 1 << 30, 5][usize::from(c % 4)];
-            let runs =
-                (0..64).map(|at| (range.start.0 + at * step * 2, bits)).filter(|(at, _)| *at < range.end.0);
-            let end = |at: u64| if c & 16 == 0 { (at + step).min(range.end.0) } else { range.end.0 };
+            let runs = (0..64)
+                .map(|at| (range.start.0.saturating_add(at * step * 2), bits))
+                .filter(|(at, _)| *at < range.end.0);
+            let end =
+                |at: u64| if c & 16 == 0 { at.saturating_add(step).min(range.end.0) } else { range.end.0 };
             let runs: Vec<PageRun> = runs
                 .take(if c & 16 == 0 { 64 } else { 1 })
                 .map(|(at, bits)| PageRun {
@@ -91,11 +98,11 @@ fn file(bytes: &[u8]) -> Option<Vec<u8>> {
         let length = u64::from(step[3] % 32);
         number(&mut piece, length);
         piece.resize(piece.len() + length as usize, step[4]);
-        pieces.extend(piece.repeat(1 << (step[5] % 20)));
+        pieces.extend(piece.repeat(1 << (step[5] % 17)));
         pieces.truncate(64 << 20);
     }
     let mut memory = Sparse::default();
-    if kept & 7 == 0 {
+    if kept & 0x3f == 0 {
         recorded.memory.pieces().iter().for_each(|(at, bytes)| memory.put(*at, bytes));
     }
     let frozen = Frozen { taken: recorded.taken.clone(), os, memory, symbols: recorded.symbols.clone() };
@@ -113,6 +120,10 @@ fuzz_target!(|bytes: &[u8]| {
     let Some(file) = file(bytes) else { return };
     bound::within(allowed(file.len()), || {
         let Ok(frozen) = Frozen::load(&mut &file[..]) else { return };
+        let pieces: usize = frozen.memory.pieces().iter().map(|(_, bytes)| bytes.len()).sum();
+        if pieces > SAVED_AGAIN_BYTES_MAX {
+            return marusa_fuzz::account(&frozen.snapshot());
+        }
         let mut saved = Vec::new();
         frozen.save(&mut saved).expect("a Vec takes everything");
         let again = Frozen::load(&mut &saved[..]);

@@ -10,7 +10,7 @@ use std::hint::black_box;
 
 const STEP_BYTES: usize = 5;
 const STEPS_MAX: usize = 32;
-const FILE_BYTES_MAX: usize = 1 << 20;
+const FILE_BYTES_MAX: usize = 128 << 10;
 
 fn numbers(numbers: &[u64]) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -44,7 +44,7 @@ fn sample(jvm: u64, step: u8, count: u64) -> Vec<u8> {
 fn file(bytes: &[u8]) -> Vec<u8> {
     let mut file = frame::MAGIC.to_vec();
     for [what, jvm, a, b, often] in bytes.as_chunks::<STEP_BYTES>().0.iter().take(STEPS_MAX) {
-        let (jvm, count) = (u64::from(*jvm), u64::from(*a) << (b % 12));
+        let (jvm, count) = (u64::from(*jvm), u64::from(*a) << (b % 8));
         for turn in 0..1_u64 << (often % 13) {
             if file.len() > FILE_BYTES_MAX {
                 return file;
@@ -62,7 +62,7 @@ fn file(bytes: &[u8]) -> Vec<u8> {
                 3 => (Kind::Keys, keys(number, 0, *b, count.min(200_000))),
                 4 | 5 => (Kind::Sample, sample(number, *b, count.min(200_000))),
                 6 => (Kind::Note, [&[0, 0][..], &vec![b'x'; (count as usize).min(4 << 20)]].concat()),
-                _ => (Kind::Keys, vec![*a; (count as usize * 1024).min(48 << 20)]),
+                _ => (Kind::Keys, vec![*a; (count as usize * 1024).min(8 << 20)]),
             };
             frame::put(&mut file, kind, &payload);
         }
