@@ -72,7 +72,7 @@ pub fn run(args: &DiffArgs) -> anyhow::Result<u8> {
     verdict(&diff, &args.fail_if_grown)
 }
 
-/// Whether what there is more stays within the limits. What cannot be compared is no success.
+/// Whether what there is more stays within the limits. What cannot be compared is not a success.
 fn verdict(diff: &Diff, limits: &[Limit]) -> anyhow::Result<u8> {
     let mut is_broken = false;
     for limit in limits {

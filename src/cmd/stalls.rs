@@ -143,7 +143,7 @@ pub fn run(args: &StallsArgs) -> anyhow::Result<u8> {
         Some(_) if args.no_trace => 0,
         Some(gap) => {
             if args.json {
-                crate::say!("marusa: stalls can not be traced, these are counters: {gap}");
+                crate::say!("marusa: stalls cannot be traced; these are counters: {gap}");
             }
             if gap.why == Why::Denied { 4 } else { 1 }
         }

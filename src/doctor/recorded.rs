@@ -84,7 +84,7 @@ fn filled(history: &History, at: usize) -> Filled {
 fn grown(history: &History, since: usize, last: usize) -> Vec<(Area, Bytes)> {
     let grown = |area: &Area| {
         let key = Key { subject: Of::Area(*area), measure: Measure::Resident };
-        // Before the first account nothing is known: that is no growth from 0.
+        // Before the first account nothing is known: that is not growth from 0.
         history.process(Measure::AccountAt, since)?;
         let (before, after) = (history.value(&key, since).unwrap_or(0), history.value(&key, last)?);
         Some((*area, after.checked_sub(before).filter(|bytes| *bytes > 0)?))

@@ -262,7 +262,7 @@ mod tests {
         let gap = within(limits, || {
             assert_eq!(until_ended(), Why::OverDeadline);
             assert_eq!(check(), Err(Why::OverDeadline), "for good");
-            // An inner one is no way around it.
+            // An inner budget does not extend an outer one.
             assert_eq!(within(SOME, check_now), Err(Why::OverDeadline));
             ended()
         });

@@ -32,7 +32,7 @@ const PIECE_BYTES: Bytes = 32 << 20;
 fn hint() -> String {
     let help = rights::hint(&[Capability::SysAdmin], "run as root");
     format!(
-        "which folio a page is of is told to CAP_SYS_ADMIN only: {help}; pages count as mapped, 4 KiB each"
+        "which folio a page is of is visible only with CAP_SYS_ADMIN: {help}; pages count as mapped, 4 KiB each"
     )
 }
 

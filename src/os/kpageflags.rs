@@ -110,7 +110,7 @@ impl FrameFlags {
     pub fn open() -> Known<FrameFlags> {
         let file = File::open(FILE).map_err(|error| {
             gap(FILE, &error).hint(format!(
-                "which folio a page is of is told to CAP_SYS_ADMIN only: {}",
+                "which folio a page is of is visible only with CAP_SYS_ADMIN: {}",
                 rights::hint(&[Capability::SysAdmin], "run as root")
             ))
         })?;

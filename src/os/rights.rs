@@ -1,4 +1,4 @@
-//! What would help where the kernel refuses something. "Run as root" is no help to who is root: then it is a capability that
+//! What would help where the kernel refuses something. "Run as root" does not help someone who is root: then it is a capability that
 //! is missing, a user namespace, a kernel that is locked down, or a security module, and that is what is said.
 
 use super::host;

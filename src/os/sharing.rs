@@ -27,7 +27,7 @@ const FRAMES_PER_READ: u64 = 8192;
 /// What would help where that is not known.
 fn hint() -> String {
     let help = rights::hint(&[Capability::SysAdmin], "run as root");
-    format!("how many processes share a page is told to CAP_SYS_ADMIN only: {help}")
+    format!("how many processes share a page is visible only with CAP_SYS_ADMIN: {help}")
 }
 
 /// A page that is not mapped once.

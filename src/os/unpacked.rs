@@ -1,4 +1,4 @@
-//! Unpacks a gzip stream of a stranger: what comes out is bounded by what went in, so a small file can not fill the memory.
+//! Unpacks a gzip stream of a stranger: what comes out is bounded by what went in, so a small file cannot fill the memory.
 
 use crate::base::limits::{FROZEN_UNPACKED_BYTES_MAX, INPUT_BYTES_FREE, INPUT_FACTOR};
 use flate2::read::GzDecoder;

@@ -135,11 +135,9 @@ fn known<T: serde::Serialize>(value: &Known<T>) -> Option<&T> {
 fn totals(map: &MemoryMap, gaps: &mut Vec<Gap>) -> Value {
     let balance = &map.balance;
     if balance.proportional.is_none() {
-        gaps.push(
-            Gap::new("totals.proportional_bytes", Why::Denied).hint(
-                "how often pages are mapped is in /proc/kpagecount, which is told to CAP_SYS_ADMIN only",
-            ),
-        );
+        gaps.push(Gap::new("totals.proportional_bytes", Why::Denied).hint(
+            "how often pages are mapped is in /proc/kpagecount, which is visible only with CAP_SYS_ADMIN",
+        ));
     }
     json!({
         "reserved_bytes": balance.total.reserved,

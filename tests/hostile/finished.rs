@@ -75,7 +75,8 @@ impl Running {
             std::thread::sleep(Duration::from_millis(5));
         };
         let took = since.elapsed();
-        let mut outputs = self.readers.drain(..).map(|reader| reader.join().expect("a reader"));
+        let readers = std::mem::take(&mut self.readers);
+        let mut outputs = readers.into_iter().map(|reader| reader.join().expect("a reader"));
         Finished {
             pid: i64::from(self.child.id()),
             status: libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)),
@@ -86,8 +87,15 @@ impl Running {
             resident_kb: usage.ru_maxrss,
             stdout: outputs.next().unwrap_or_default(),
             stderr: outputs.next().unwrap_or_default(),
-            what: self.what,
+            what: std::mem::take(&mut self.what),
         }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Only a test that failed leaves it running.
+        let _ = self.child.kill();
     }
 }
 

@@ -4,30 +4,14 @@
 //! Options in a file (@arguments, -XX:Flags, JDK_JAVA_OPTIONS with a file) are not seen here. A caller that read the
 //! VM's flags out of its memory knows better and need not come this far.
 
+use crate::base::redact::JAVA_OPTIONS_WITH_VALUE;
+
 /// The variables that HotSpot and the launcher read, in the order in which later ones win over earlier ones.
 const BEFORE: [&str; 2] = ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS"];
 const AFTER: &str = "_JAVA_OPTIONS";
 
 const ON: &str = "-XX:+DisableAttachMechanism";
 const OFF: &str = "-XX:-DisableAttachMechanism";
-
-/// Launcher options whose value is the next word.
-const WITH_VALUE: [&str; 14] = [
-    "-cp",
-    "-classpath",
-    "--class-path",
-    "-p",
-    "--module-path",
-    "--upgrade-module-path",
-    "--add-modules",
-    "--limit-modules",
-    "--add-exports",
-    "--add-opens",
-    "--add-reads",
-    "--patch-module",
-    "--enable-native-access",
-    "--source",
-];
 
 /// Whether attachment is forbidden, by the contents of /proc/PID/cmdline and /proc/PID/environ.
 pub fn forbid_attachment(command_line: &[u8], environment: &[u8]) -> bool {
@@ -58,7 +42,7 @@ fn vm_options(command_line: &[u8]) -> Vec<String> {
         {
             break;
         }
-        if WITH_VALUE.contains(&word.as_ref()) {
+        if JAVA_OPTIONS_WITH_VALUE.contains(&word.as_ref()) {
             words.next();
         } else {
             options.push(word.into_owned());

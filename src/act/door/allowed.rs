@@ -139,7 +139,7 @@ fn tmpfs_options(options: &str) -> Result<bool, String> {
         _ => false,
     };
     if let Some(option) = options.split(',').find(|option| !fits(option)) {
-        return Err(format!("{option:?} is no option of tmpfs that a plan may give"));
+        return Err(format!("{option:?} is not a tmpfs option that a plan may set"));
     }
     let mut names: Vec<&str> = options.split(',').filter_map(|one| Some(one.split_once('=')?.0)).collect();
     names.sort_unstable();

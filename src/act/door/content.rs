@@ -73,7 +73,7 @@ pub fn check(file: &str, content: &Content) -> Result<(), String> {
         Content::Unit { java_options, .. } => (allowed::unit_folder(folder), java_options.len()),
     };
     if !is_place {
-        return Err(format!("{file} is no place for a file of this kind"));
+        return Err(format!("{file} is not a place for a file of this kind"));
     }
     if values > DOOR_VALUES_MAX {
         return Err(format!("{file}: more than {DOOR_VALUES_MAX} values"));
@@ -98,7 +98,7 @@ fn all(settings: &[Put], below: &str) -> Result<(), String> {
     for (at, put) in settings.iter().enumerate() {
         let setting = settings::of(&put.file).filter(|_| put.file.starts_with(below));
         let setting =
-            setting.ok_or_else(|| format!("{:?} is no setting that a plan may change", put.file))?;
+            setting.ok_or_else(|| format!("{:?} is not a setting that a plan may change", put.file))?;
         match &put.value {
             Value::Number(value) => setting.takes_number(&put.file, *value)?,
             Value::Word(word) => setting.takes_word(&put.file, word)?,
@@ -118,7 +118,7 @@ fn limit(limit: &Memlock) -> Result<(), String> {
         && letters.all(|one| one.is_ascii_lowercase() || one.is_ascii_digit() || b"_-".contains(&one));
     match plain {
         true => locked(limit.kib.saturating_mul(1024)),
-        false => Err(format!("{:?} is no name of a user or @group", limit.who)),
+        false => Err(format!("{:?} is not the name of a user or @group", limit.who)),
     }
 }
 

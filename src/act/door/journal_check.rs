@@ -1,5 +1,5 @@
 //! What a journal may make `undo` write. A journal is a file like any other, and `undo` writes as root what stands in it:
-//! it may name only what a plan may name, put back only values that the table of settings has, and of a sum take back no more
+//! it may name only what a plan may name, restore only values that the table of settings has, and of a sum take back no more
 //! than its own step gave. Whoever could write a journal gains nothing that a plan could not do.
 
 use super::journal::{Beside, Entry, Goal, Record, Seen};
@@ -87,7 +87,7 @@ fn beside_fits(step: &Step, beside: Option<&Beside>, memory_kib: Option<u64>) ->
     }
     let digits = beside.text.strip_suffix('\n').unwrap_or(&beside.text);
     let kib = digits.parse().ok().filter(|_| digits.bytes().all(|one| one.is_ascii_digit()));
-    let kib = kib.ok_or_else(|| format!("{:?} is no number of {}", beside.text, beside.file))?;
+    let kib = kib.ok_or_else(|| format!("{:?} is not a number of {}", beside.text, beside.file))?;
     room::reserve_fits(kib, memory_kib)
 }
 

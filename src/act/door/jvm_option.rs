@@ -101,7 +101,7 @@ pub fn check(option: &str) -> Result<(), String> {
     }
     match flag.and_then(|flag| flag.strip_prefix(['+', '-'])) {
         Some(name) if SWITCHES.contains(&name) => Ok(()),
-        _ => Err(format!("{option:?} is no option that a plan may put into a service")),
+        _ => Err(format!("{option:?} is not an option that a plan may put into a service")),
     }
 }
 

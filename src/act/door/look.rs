@@ -149,7 +149,7 @@ pub fn was_before(change: &Change, seen: &Seen) -> Result<(), String> {
     match (settings::of(file), seen) {
         (Some(setting), Seen::Number { value, .. }) => setting.takes_number(file, *value),
         (Some(setting), Seen::Word { word, .. }) => setting.takes_word(file, word),
-        _ => Err(format!("{file} is no setting that a step changes")),
+        _ => Err(format!("{file} is not a setting that a step changes")),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The one table of settings that a plan may change, each with the values that it may take. A plan is a file that anybody may
 //! have written, and a journal is read again as root: whether a value is written at once, at the next start of the host by
-//! a file below /etc, or put back by `undo`, it is looked up here first.
+//! a file below /etc, or restored by `undo`, it is looked up here first.
 //!
 //! Sources are files of Linux 6.18. Where the kernel itself takes more than is sensible, the range here is the narrower one.
 
@@ -76,7 +76,7 @@ pub const SETTINGS: [Setting; 26] = [
     // A group's number; the kernel keeps it as an int (mm/hugetlb.c: sysctl_hugetlb_shm_group).
     setting("/proc/sys/vm/hugetlb_shm_group", number(0, i32::MAX as u64), "mm/hugetlb.c: hugetlb_table"),
     setting("/proc/sys/vm/hugetlb_optimize_vmemmap", SWITCH, "mm/hugetlb_vmemmap.c: hugetlb_vmemmap_sysctls"),
-    // The least is the default, DEFAULT_MAX_MAP_COUNT: with fewer, programs can not map what they are built to map.
+    // The least is the default, DEFAULT_MAX_MAP_COUNT: with fewer, programs cannot map what they are built to map.
     setting(
         "/proc/sys/vm/max_map_count",
         Takes::Limit { least: 65_530, most: i32::MAX as u64 },
@@ -243,7 +243,7 @@ pub fn boot_word(word: &str) -> Result<(), String> {
     };
     match fits {
         true => Ok(()),
-        false => Err(format!("{word:?} is no word of huge pages for the kernel's command line")),
+        false => Err(format!("{word:?} is not a huge page option of the kernel's command line")),
     }
 }
 

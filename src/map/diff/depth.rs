@@ -13,7 +13,7 @@ pub const NOT_TOLD_APART: &str = "not told apart at one of the two moments";
 
 /// Each JVM has these, once its runtime can be read.
 const OF_RUNTIME: [Area; 4] = [Area::JavaHeap, Area::ClassMetadata, Area::JitCode, Area::Stack];
-/// Where memory lies of which nobody says whose it is.
+/// Areas of resident memory with no known owner.
 const UNCLAIMED: [Area; 3] = [Area::NativeLibrary, Area::MappedFile, Area::Unattributed];
 /// Areas that have memory of malloc.
 const OF_MALLOC: [Area; 9] = [

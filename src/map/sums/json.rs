@@ -16,7 +16,7 @@ pub enum JsonError {
     Schema(String),
     #[error("it has no areas: it is damaged")]
     NoAreas,
-    #[error("it is no account, or a damaged one: {0}")]
+    #[error("not an account, or a damaged one: {0}")]
     Damaged(String),
 }
 

@@ -62,7 +62,7 @@ fn word_around(known: &Sparse, at: Addr) -> u64 {
     let mut word = [0; 8];
     match known.read(at.down_to(8), &mut word) {
         Ok(()) => u64::from_le_bytes(word),
-        // Half a word is no address.
+        // Half a word is not an address.
         Err(_) => u64::MAX,
     }
 }

@@ -70,7 +70,7 @@ pub fn named(vm: &Hotspot, view: &JvmView, classes: &[SmallClass]) -> Option<Nam
         named.at.extend(again.at);
         named.is_all = again.is_all;
     }
-    // Pointers of generational ZGC have their colour in their low bits, so they lead nowhere: that is no empty list.
+    // Pointers of generational ZGC have their colour in their low bits, so they lead nowhere: the list is not empty.
     let is_coloured = matches!(view.gc, Ok(Gc::Z | Gc::ZGenerational));
     Some(named).filter(|named| !is_coloured || !named.at.is_empty())
 }
