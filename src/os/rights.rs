@@ -1,5 +1,5 @@
-//! What would help where the kernel refuses something. "Run as root" does not help someone who is root: then it is a capability that
-//! is missing, a user namespace, a kernel that is locked down, or a security module, and that is what is said.
+//! What would help where the kernel refuses something. "Run as root" does not help someone who is root: then a capability is
+//! missing, a user namespace or a locked-down kernel is in the way, or a security module, and the hint names it.
 
 use super::host;
 
