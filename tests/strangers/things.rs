@@ -38,7 +38,9 @@ fn what_is_no_regular_file_is_refused_by_every_command() {
         let ended = marusa(&folder, &["record", "--all", "-o", thing, "--append"]);
         assert_eq!(ended.status, Some(2), "{}", ended.stderr);
         // A file that is written may not be a link either.
-        let is_refused = ["not a regular file", "symbolic link", "Is a directory"].iter().any(|why| ended.stderr.contains(why));
+        let is_refused = ["not a regular file", "symbolic link", "Is a directory"]
+            .iter()
+            .any(|why| ended.stderr.contains(why));
         assert!(is_refused, "{}", ended.stderr);
     }
 }
