@@ -85,7 +85,7 @@ fn plans_that_do_not_fit_exit_with_2() {
             "none of the places",
         ),
         (changed("/steps", json!([old_text])), "is no plan"),
-        (changed("/steps", json!([create(SYSCTL, pattern)])), "no setting that a plan may change"),
+        (changed("/steps", json!([create(SYSCTL, pattern)])), "not a setting that a plan may change"),
         (changed("/steps", json!([create(&unit_file, hidden)])), "range that a plan may set"),
         (
             changed("/steps", json!([step(json!({"kind": "set", "file": MAP_COUNT, "value": 1}))])),

@@ -51,7 +51,7 @@ fn without_tracefs_the_counters_are_there_and_say_so() {
         return skip("nothing may be mounted here");
     }
     assert!(matches!(output.status.code(), Some(1 | 4)), "{:?}: {}", output.status, text(&output.stderr));
-    assert!(text(&output.stderr).contains("can not be traced"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("cannot be traced"), "{}", text(&output.stderr));
     assert_eq!(tables.len(), 2);
     for table in &tables {
         check_schema(table);
