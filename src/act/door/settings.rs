@@ -8,7 +8,7 @@ use crate::base::{Bytes, PAGE};
 
 pub const THP: &str = "/sys/kernel/mm/transparent_hugepage";
 
-/// More pages of one size than this no host has: 64 TiB, what four levels of page tables map for the kernel
+/// The most memory that a pool of one page size may take: 64 TiB, what four levels of page tables map for the kernel
 /// (Documentation/arch/x86/x86_64/mm.rst).
 const POOL_BYTES_MAX: Bytes = 1 << 46;
 /// The smallest huge page of any architecture that Linux has (arch/arm64/mm/hugetlbpage.c: contiguous pages of 64 KiB).
@@ -229,7 +229,7 @@ fn page_bytes(file: &str) -> Result<Option<Bytes>, String> {
     }
 }
 
-/// Whether a plan may name a word for the kernel's command line, which the user is told to add
+/// Whether a plan may suggest a word for the kernel's command line, which the user then adds
 /// (Documentation/admin-guide/kernel-parameters.txt).
 pub fn boot_word(word: &str) -> Result<(), String> {
     let number =
