@@ -4,7 +4,7 @@
 use std::io;
 
 /// Runs `call` with the user and group `ids` for access to files, on this thread alone (setfsuid(2)). Without root's rights,
-/// or where these ids are ours, nothing changes. The thread keeps its supplementary groups, which are root's.
+/// or where these ids are ours, nothing changes. The call has no supplementary groups: neither root's nor the user's.
 pub fn with_rights_of<T>(ids: (u32, u32), call: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let _taken = Taken::start(ids)?;
     call()
@@ -12,7 +12,7 @@ pub fn with_rights_of<T>(ids: (u32, u32), call: impl FnOnce() -> io::Result<T>) 
 
 /// Ids that were taken; dropped, the thread has its own again.
 struct Taken {
-    own: Option<(u32, u32)>,
+    own: Option<((u32, u32), Vec<libc::gid_t>)>,
     /// A change of ids clears this flag of the process (kernel/cred.c, `commit_creds`), which guards /proc/self.
     dumpable: libc::c_int,
 }
@@ -26,7 +26,9 @@ impl Taken {
         if own.0 != 0 || own == (uid, gid) {
             return Ok(Taken { own: None, dumpable });
         }
-        let taken = Taken { own: Some(own), dumpable };
+        let groups = groups()?;
+        set_groups(&[])?;
+        let taken = Taken { own: Some((own, groups)), dumpable };
         set((uid, gid));
         // The calls report no error: a second one returns the id in force (setfsuid(2)).
         match set((uid, gid)) {
@@ -38,8 +40,10 @@ impl Taken {
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        let Some((uid, gid)) = self.own else { return };
-        set((uid, gid));
+        let Some((ids, groups)) = &self.own else { return };
+        set(*ids);
+        // A thread that keeps none of its groups has fewer rights, not more.
+        let _ = set_groups(groups);
         if self.dumpable == 1 {
             // SAFETY: sets one flag of this process.
             unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 1) };
@@ -54,5 +58,25 @@ fn set((uid, gid): (u32, u32)) -> (u32, u32) {
     unsafe {
         let gid = libc::setfsgid(gid);
         (libc::setfsuid(uid) as u32, gid as u32)
+    }
+}
+
+/// The supplementary groups of this thread.
+pub(super) fn groups() -> io::Result<Vec<libc::gid_t>> {
+    // SAFETY: with no room for groups the call only counts them.
+    let count = unsafe { libc::getgroups(0, std::ptr::null_mut()) };
+    let mut groups = vec![0; usize::try_from(count).map_err(|_| io::Error::last_os_error())?];
+    // SAFETY: `groups` has the room that is named.
+    let count = unsafe { libc::getgroups(count, groups.as_mut_ptr()) };
+    groups.truncate(usize::try_from(count).map_err(|_| io::Error::last_os_error())?);
+    Ok(groups)
+}
+
+/// By a system call of its own: libc's changes all threads (setgroups(2), "C library/kernel differences").
+pub(super) fn set_groups(groups: &[libc::gid_t]) -> io::Result<()> {
+    // SAFETY: the list outlives the call and has the length that is named.
+    match unsafe { libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
 }

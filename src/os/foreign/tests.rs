@@ -175,6 +175,14 @@ fn what_only_root_may_read_is_not_opened_for_another_user() {
     let error = root(Some(nobody)).open("/secret").expect_err("not nobody's");
     assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
     assert!(fs::read(&secret).is_ok(), "our own rights are back");
+    // The file is for a group that we belong to.
+    let before = rights::groups().expect("our groups");
+    rights::set_groups(&[0]).expect("root may");
+    fs::set_permissions(&secret, std::os::unix::fs::PermissionsExt::from_mode(0o640)).expect("mode");
+    let opened = root(Some(nobody)).open("/secret");
+    assert_eq!(rights::groups().expect("our groups"), [0], "they are back");
+    rights::set_groups(&before).expect("root may");
+    assert!(opened.is_err(), "nor by a group of ours");
     fs::set_permissions(&secret, std::os::unix::fs::PermissionsExt::from_mode(0o644)).expect("mode");
     assert!(root(Some(nobody)).open("/secret").is_ok());
 }
