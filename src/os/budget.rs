@@ -48,6 +48,8 @@ const ENDS: [Option<Why>; 4] = [None, Some(Why::OverDeadline), Some(Why::OverMem
 thread_local! {
     static CURRENT: RefCell<Option<Arc<Budget>>> = const { RefCell::new(None) };
     static CHECKS: Cell<u32> = const { Cell::new(0) };
+    /// A check of this thread has failed within this budget, and all later ones do.
+    static HAS_FAILED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Whether hints name `--deadline`.
@@ -90,15 +92,16 @@ pub fn inherit<T>(read: impl FnOnce() -> T) -> impl FnOnce() -> T {
 pub fn check() -> Result<(), Why> {
     let count = CHECKS.get().wrapping_add(1);
     CHECKS.set(count);
-    CURRENT.with_borrow(|budget| match budget {
-        Some(budget) => budget.check(count.is_multiple_of(CHECKS_PER_LOOK)),
-        None => Ok(()),
-    })
+    match count.is_multiple_of(CHECKS_PER_LOOK) || HAS_FAILED.get() {
+        true => check_now(),
+        false => Ok(()),
+    }
 }
 
 /// As `check`, for steps that may take long: system calls and reads of files.
 pub fn check_now() -> Result<(), Why> {
-    CURRENT.with_borrow(|budget| budget.as_ref().map_or(Ok(()), |budget| budget.check(true)))
+    let checked = CURRENT.with_borrow(|budget| budget.as_ref().map_or(Ok(()), |budget| budget.check(true)));
+    checked.inspect_err(|_| HAS_FAILED.set(true))
 }
 
 /// Why the rest of the target is not read any more; `None` while it is.
@@ -120,13 +123,18 @@ struct Installed(Option<Arc<Budget>>);
 
 impl Drop for Installed {
     fn drop(&mut self) {
-        let before = self.0.take();
-        CURRENT.with_borrow_mut(|current| *current = before);
+        replace(self.0.take());
     }
 }
 
+/// Puts a budget in place of the current one, which it gives.
+fn replace(budget: Option<Arc<Budget>>) -> Option<Arc<Budget>> {
+    HAS_FAILED.set(budget.as_ref().is_some_and(|budget| budget.check(false).is_err()));
+    CURRENT.replace(budget)
+}
+
 fn with<T>(budget: Option<Arc<Budget>>, read: impl FnOnce() -> T) -> T {
-    let _installed = Installed(CURRENT.replace(budget));
+    let _installed = Installed(replace(budget));
     read()
 }
 

@@ -112,7 +112,7 @@ impl<'a> Live<'a> {
 }
 
 pub(super) fn read_memory(memory: &File, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
-    budget::check_now().map_err(|why| Fault { at, why })?;
+    budget::check().map_err(|why| Fault { at, why })?;
     memory.read_exact_at(into, at.0).map_err(|error| {
         let why = match error.raw_os_error() {
             Some(libc::EACCES | libc::EPERM) => Why::Denied,

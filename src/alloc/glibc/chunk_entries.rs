@@ -30,10 +30,11 @@ impl Places {
         if self.bits == 0 {
             self.fill(map)?;
         }
-        let granule = self.base + self.bits.trailing_zeros() as usize;
-        self.bits &= self.bits - 1;
+        // An index into the map's bytes, so nothing here wraps; whether it does is not looked at a million times.
+        let granule = self.base.wrapping_add(self.bits.trailing_zeros() as usize);
+        self.bits &= self.bits.wrapping_sub(1);
         if self.bits == 0 {
-            self.base = (granule / SUMMARY_GRANULES + 1) * SUMMARY_GRANULES;
+            self.base = (granule / SUMMARY_GRANULES).wrapping_add(1).wrapping_mul(SUMMARY_GRANULES);
         }
         Some(granule)
     }

@@ -122,9 +122,11 @@ impl ChunkMap {
         }
     }
 
+    #[inline(always)]
     pub(super) fn start(&self, granule: usize) -> Addr {
-        let half = (self.bytes[granule] & 1) as u64 * 16;
-        self.range.start.plus(granule as u64 * GRANULE + half)
+        let half = u64::from(self.bytes[granule] & 1) << 4;
+        // Of an index into `bytes`: it does not wrap.
+        self.range.start.plus((granule as u64).wrapping_mul(GRANULE) | half)
     }
 
     pub(super) fn entry(&self, granule: usize, end: Addr) -> Entry {

@@ -29,7 +29,7 @@ impl SymbolFields {
     /// `Symbol::byte_size`: the body has room for two bytes in any case; in whole words before the nodes held symbols. In the
     /// blocks of 21.0.8 it is counted twice, in those of 25.0.2 once. The text is modified UTF-8, in which
     /// no byte is 0; its first and last are looked at.
-    #[inline]
+    #[inline(always)]
     pub fn is_at(&self, payload: Range, bytes: &[u8], skip: usize) -> bool {
         let length = usize::from(half(bytes, skip + self.length));
         let end = skip + self.body + length;
