@@ -76,6 +76,8 @@ impl Why {
     }
 }
 
+impl std::error::Error for Why {}
+
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {

@@ -7,6 +7,7 @@ use crate::base::limits::{TARGET_ALONE, TARGET_FILE, TARGET_OF_MANY};
 use crate::base::{Gap, Why};
 use crate::doctor::facts::gather::{self, Gathered, Who};
 use crate::doctor::{self, CATALOG, Finding, Level, Subject, rules};
+use crate::os::budget;
 use crate::os::process::Process;
 use crate::os::terminal::stdout;
 use crate::show::doctor as show;
@@ -128,7 +129,7 @@ fn gathered(args: &DoctorArgs) -> anyhow::Result<Gathered> {
         (None, None) => TARGET_OF_MANY,
     });
     if let Some(path) = &args.from {
-        let mut snapshot = map::thaw(path)?;
+        let mut snapshot = map::thaw(path, budget::limits())?;
         snapshot.keep_only(Want { page_sizes: true, smaps: true });
         return Ok(gather::kept(snapshot));
     }

@@ -3,7 +3,7 @@
 use super::deadline::DeadlineArgs;
 use super::map_pages::{self, PageArgs, Read};
 use super::{Failure, page_file};
-use crate::base::limits::{TARGET_ALONE, TARGET_FILE};
+use crate::base::limits::{TARGET_ALONE, TARGET_FILE, TargetLimits};
 use crate::base::{Gap, Why};
 use crate::jvm::hotspot::find;
 use crate::map;
@@ -154,7 +154,7 @@ fn want(args: &MapArgs) -> Want {
 
 fn take(args: &MapArgs) -> anyhow::Result<(Snapshot, Read)> {
     if let Some(path) = &args.from {
-        let mut snapshot = thaw(path)?;
+        let mut snapshot = thaw(path, budget::limits())?;
         snapshot.keep_only(want(args));
         return Ok((snapshot, Read::default()));
     }
@@ -188,7 +188,11 @@ fn take(args: &MapArgs) -> anyhow::Result<(Snapshot, Read)> {
 }
 
 /// The snapshot that a file keeps: a frozen one, or a core, which is what begins as an ELF file or a packed one does.
-pub(super) fn thaw(path: &Path) -> anyhow::Result<Snapshot> {
+pub(super) fn thaw(path: &Path, limits: TargetLimits) -> anyhow::Result<Snapshot> {
+    budget::within(limits, || thaw_within(path))
+}
+
+fn thaw_within(path: &Path) -> anyhow::Result<Snapshot> {
     let unreadable = |error: FileError| Failure::target(format!("cannot read {}: {error}", path.display()));
     let opened = input_file::open(path);
     let mut file = BufReader::new(opened.map_err(|error| unreadable(error.into()))?);

@@ -2,6 +2,7 @@
 
 use super::record::file;
 use super::{Failure, doctor, map, page_file};
+use crate::base::limits::TARGET_FILE;
 use crate::base::rfc3339;
 use crate::doctor::{Finding, recorded};
 use crate::map as accounts;
@@ -86,7 +87,7 @@ fn found(recording: &Recording) -> (Vec<Finding>, String) {
 }
 
 fn of_snapshot(path: &Path, output: &Path) -> anyhow::Result<()> {
-    let snapshot = map::thaw(path)?;
+    let snapshot = map::thaw(path, TARGET_FILE)?;
     let account = accounts::join(&snapshot);
     page_file::of_account(output, &snapshot, &account, None)
 }

@@ -1,5 +1,6 @@
 //! Unpacks a gzip stream of a stranger: what comes out is bounded by what went in, so a small file cannot fill the memory.
 
+use super::budget;
 use crate::base::limits::{FROZEN_UNPACKED_BYTES_MAX, INPUT_BYTES_FREE, INPUT_FACTOR};
 use flate2::read::GzDecoder;
 use std::cell::Cell;
@@ -41,6 +42,7 @@ impl<'a> Unpacked<'a> {
 
 impl Read for Unpacked<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        budget::check_now().map_err(io::Error::other)?;
         let read = self.decoder.read(into)?;
         self.bytes = self.bytes.saturating_add(read as u64);
         let allowed = INPUT_BYTES_FREE.saturating_add(self.packed.get().saturating_mul(INPUT_FACTOR));

@@ -6,8 +6,8 @@
 //! that is not known is skipped; a form that is not known is refused.
 
 use super::varint;
-use crate::base::Allowance;
 use crate::base::limits::INPUT_FACTOR;
+use crate::base::{Allowance, Why};
 use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
 use flate2::{Compression, Crc};
@@ -70,6 +70,8 @@ pub enum FormError {
     Large,
     #[error("it describes {keys} series at {moments} moments, more than its length allows")]
     Figures { keys: usize, moments: usize },
+    #[error("reading it was given up: {0}")]
+    GivenUp(Why),
 }
 
 /// Takes the first line off.

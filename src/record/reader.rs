@@ -11,6 +11,7 @@ use super::varint;
 use super::writer::{Ending, JvmFacts, Session};
 use crate::base::Allowance;
 use crate::base::limits::{RECORDING_FIGURES_FREE, RECORDING_FIGURES_PER_BYTE};
+use crate::os::budget;
 use std::collections::HashMap;
 
 /// What is kept beside the bytes of a record, in tables and lists: of a JVM, a series, a moment, a change, a text.
@@ -107,6 +108,7 @@ impl Reader {
         self.allowance.grow(file.len() as u64);
         let mut to_unpack = Allowance::of(file.len() as u64);
         loop {
+            budget::check_now().map_err(FormError::GivenUp)?;
             let before = body.len();
             let why = match frame::next(&mut body, &mut to_unpack) {
                 Next::Record(kind, payload) => match self.record(kind, &payload) {

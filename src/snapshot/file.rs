@@ -12,7 +12,7 @@ use super::page_settings;
 use super::take::{Taking, interpret};
 use super::types::{Snapshot, Source, Taken};
 use crate::base::limits::FROZEN_PIECE_BYTES_MAX;
-use crate::base::{Addr, Known};
+use crate::base::{Addr, Known, Why};
 use crate::os::Symbols;
 use crate::os::flat::Flat;
 use crate::os::memory::Memory;
@@ -54,6 +54,8 @@ pub enum FileError {
     Foreign,
     #[error("it is truncated or damaged: {0}")]
     Damaged(String),
+    #[error("reading it was given up: {0}")]
+    GivenUp(Why),
 }
 
 /// Takes a snapshot of a live process and keeps what was read for it.
@@ -222,7 +224,10 @@ fn read_or_end(input: &mut dyn Read, into: &mut [u8]) -> io::Result<usize> {
 }
 
 fn damaged(error: io::Error) -> FileError {
-    FileError::Damaged(error.to_string())
+    match error.get_ref().and_then(|inner| inner.downcast_ref::<Why>()) {
+        Some(why) => FileError::GivenUp(*why),
+        None => FileError::Damaged(error.to_string()),
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! One side of a comparison, from what the user wrote: a file of any kind, a moment of a recording, or a running JVM.
 
 use super::moment::{self, When};
-use crate::base::limits::ACCOUNT_JSON_BYTES_MAX;
+use crate::base::limits::{ACCOUNT_JSON_BYTES_MAX, TARGET_FILE};
 use crate::base::printable::escaped;
 use crate::cmd::record::file;
 use crate::cmd::{Failure, map};
@@ -73,7 +73,7 @@ fn of_file(path: &str, when: Option<When>, jvm: Option<&str>, end: End) -> anyho
     if is_json(file) {
         return of_json(path);
     }
-    let snapshot = map::thaw(file)?;
+    let snapshot = map::thaw(file, TARGET_FILE)?;
     Ok(of_snapshot(&snapshot, path))
 }
 

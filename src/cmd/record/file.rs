@@ -2,7 +2,7 @@
 
 use crate::base::limits::RECORDING_BYTES_MAX;
 use crate::cmd::Failure;
-use crate::os::input_file;
+use crate::os::{budget, input_file};
 use crate::record::reader::Reader;
 use crate::record::{Recording, frame};
 use crate::show::units::human;
@@ -55,6 +55,10 @@ pub fn is_one(path: &Path) -> bool {
 
 /// All of it, and what is torn at its end is said.
 pub fn load(path: &Path) -> anyhow::Result<Recording> {
+    budget::within(budget::limits(), || load_within(path))
+}
+
+fn load_within(path: &Path) -> anyhow::Result<Recording> {
     let failed = |path: &Path, error: &dyn std::fmt::Display| {
         Failure::target(format!("cannot read {}: {error}", path.display()))
     };
