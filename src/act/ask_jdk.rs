@@ -3,26 +3,32 @@
 //!
 //! Options of the environment are left out: they are our shell's, not those of the service that the plan is for.
 
+use super::{signals, trial};
 use crate::base::limits::{FLAGS_TEXT_BYTES_MAX, FLAGS_TEXT_SECONDS_MAX, RELEASE_BYTES_MAX};
 use crate::os::foreign;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 pub(super) const OF_THE_SHELL: [&str; 4] =
     ["JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "OPENJ9_JAVA_OPTIONS"];
+
+/// How often it is looked whether it has ended, and whether we are told to end (where that is blocked: act/signals.rs).
+const LOOK: Duration = Duration::from_millis(5);
 
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
     #[error("{0} is no JDK: it has no bin/java")]
     NoJdk(PathBuf),
     #[error("{java} does not run: {error}")]
-    NotRun { java: PathBuf, error: std::io::Error },
+    NotRun { java: PathBuf, error: io::Error },
     #[error("{java} did not answer within {FLAGS_TEXT_SECONDS_MAX} seconds")]
     TooSlow { java: PathBuf },
+    #[error("{java} was ended before it answered: a signal to end arrived")]
+    Interrupted { java: PathBuf },
     /// In the JVM's own words.
     #[error("{java} refuses these options: {said}")]
     Refused { java: PathBuf, said: String },
@@ -53,7 +59,7 @@ pub fn release(home: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&foreign::start(file, RELEASE_BYTES_MAX).ok()?).into_owned())
 }
 
-/// Runs it. A JVM that hangs is ended with all that it started.
+/// Runs it. A JVM that hangs is ended with all that it started, and so is one that runs when a signal tells us to end.
 pub fn flags(home: &Path, options: &[String]) -> Result<Answer, AskError> {
     let java = home.join("bin/java");
     let mut command = Command::new(&java);
@@ -63,30 +69,50 @@ pub fn flags(home: &Path, options: &[String]) -> Result<Answer, AskError> {
         command.env_remove(name);
     }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    // SAFETY: between fork and exec only async-signal-safe calls are made.
+    unsafe { command.pre_exec(trial::in_the_child) };
     let mut child = command.spawn().map_err(|error| AskError::NotRun { java: java.clone(), error })?;
     let (out, err) = (drained(child.stdout.take()), drained(child.stderr.take()));
     let end = Instant::now() + Duration::from_secs(FLAGS_TEXT_SECONDS_MAX);
-    let left = || end.saturating_duration_since(Instant::now());
-    let texts = out.recv_timeout(left()).and_then(|out| Ok((out, err.recv_timeout(left())?)));
-    let Ok((flags, said)) = texts else {
-        end_group(&mut child);
-        return Err(AskError::TooSlow { java });
+    let goes_on = || Instant::now() < end && !signals::pending();
+    let texts = text_of(&out, goes_on).zip(text_of(&err, goes_on));
+    let status = match &texts {
+        Some(_) => status_of(&mut child, goes_on),
+        None => Ok(None),
     };
-    let status = loop {
-        match child.try_wait() {
-            Ok(None) if left().is_zero() => {
-                end_group(&mut child);
-                return Err(AskError::TooSlow { java });
-            }
-            Ok(None) => std::thread::sleep(Duration::from_millis(5)),
-            Ok(Some(status)) => break status,
-            Err(error) => return Err(AskError::NotRun { java, error }),
-        }
+    let status = status.map_err(|error| AskError::NotRun { java: java.clone(), error })?;
+    let Some(((flags, said), status)) = texts.zip(status) else {
+        end_group(&mut child);
+        return Err(match signals::pending() {
+            true => AskError::Interrupted { java },
+            false => AskError::TooSlow { java },
+        });
     };
     if status.success() && !flags.is_empty() {
         return Ok(Answer { flags, version: said });
     }
     Err(AskError::Refused { java, said: first_words(&said, &flags) })
+}
+
+/// What was read of a pipe; `None`: it was not to its end while `goes_on`.
+fn text_of(pipe: &mpsc::Receiver<String>, goes_on: impl Fn() -> bool) -> Option<String> {
+    loop {
+        match pipe.recv_timeout(LOOK) {
+            Ok(text) => return Some(text),
+            Err(RecvTimeoutError::Timeout) if goes_on() => {}
+            Err(_) => return None,
+        }
+    }
+}
+
+/// `None`: it had not ended while `goes_on`.
+fn status_of(child: &mut Child, goes_on: impl Fn() -> bool) -> io::Result<Option<ExitStatus>> {
+    loop {
+        match child.try_wait()? {
+            None if goes_on() => std::thread::sleep(LOOK),
+            status => return Ok(status),
+        }
+    }
 }
 
 /// What a pipe gives until its end, at most `FLAGS_TEXT_BYTES_MAX`; the rest is thrown away so that the writer does not hang.
@@ -96,7 +122,7 @@ fn drained(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<String> {
         let mut bytes = Vec::new();
         if let Some(mut pipe) = pipe {
             let _ = pipe.by_ref().take(FLAGS_TEXT_BYTES_MAX as u64).read_to_end(&mut bytes);
-            let _ = std::io::copy(&mut pipe, &mut std::io::sink());
+            let _ = io::copy(&mut pipe, &mut io::sink());
         }
         let _ = sender.send(String::from_utf8_lossy(&bytes).into_owned());
     });
@@ -155,6 +181,14 @@ mod tests {
         let found = home(&home_of.join("bin/java")).expect("by its java");
         assert_eq!(found, std::fs::canonicalize(&home_of).expect("there"));
         assert!(matches!(home(Path::new("/etc")), Err(AskError::NoJdk(_))));
+        std::fs::remove_dir_all(home_of).expect("removed");
+    }
+
+    #[test]
+    fn a_signal_to_end_ends_a_jvm_that_is_asked() {
+        let home_of = fake("signal", "exec sleep 600");
+        let asked = crate::act::signals::with_one_pending(|| flags(&home_of, &[]));
+        assert!(matches!(asked, Err(AskError::Interrupted { .. })), "{asked:?}");
         std::fs::remove_dir_all(home_of).expect("removed");
     }
 }

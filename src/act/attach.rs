@@ -101,6 +101,8 @@ pub enum AttachError {
     Unsafe { pid: i32, tried: String, error: io::Error },
     #[error("pid {pid}: {tried}: {error}")]
     Io { pid: i32, tried: String, error: io::Error },
+    #[error("pid {pid} was not waited for: a signal to end arrived")]
+    Interrupted { pid: i32 },
     #[error("the answer of pid {pid} to '{line}' is longer than {ATTACH_ANSWER_BYTES_MAX} bytes")]
     OverLimit { pid: i32, line: String },
     #[error("'{line}' can not be sent: {why}")]

@@ -1,5 +1,6 @@
 //! A command of the user's that measures his program: it is run, and the last number that it prints is the figure.
 
+use super::{signals, trial};
 use crate::base::{Gap, Known, Why};
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
@@ -12,7 +13,7 @@ const OUTPUT_BYTES_MAX: u64 = 1 << 20;
 /// How often it is looked whether it has ended.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// What it printed last that is a number. It is ended, with all that it started, after `limit`.
+/// What it printed last that is a number. It is ended, with all that it started, after `limit`, and when we are told to end.
 pub fn number(command: &str, limit: Duration) -> Known<f64> {
     let gap = |why: Why, hint: String| Gap::new(format!("the command `{command}`"), why).hint(hint);
     let failed = |error: io::Error| gap(Why::Gone, error.to_string());
@@ -25,6 +26,9 @@ pub fn number(command: &str, limit: Duration) -> Known<f64> {
     });
     let status = wait(&mut child, limit).map_err(failed)?;
     let Some(status) = status else {
+        if signals::pending() {
+            return Err(gap(Why::Interrupted, "it was ended".to_string()));
+        }
         return Err(gap(
             Why::OverLimit,
             format!("it ran for more than {} s and was ended", limit.as_secs_f64()),
@@ -43,15 +47,7 @@ fn start(command: &str) -> io::Result<Child> {
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0);
     // SAFETY: between fork and exec only async-signal-safe calls are made.
-    unsafe {
-        shell.pre_exec(|| {
-            // What is blocked here (act/signals.rs) would stay blocked there.
-            let mut none: libc::sigset_t = std::mem::zeroed();
-            libc::sigemptyset(&mut none);
-            libc::pthread_sigmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
-            Ok(())
-        });
-    }
+    unsafe { shell.pre_exec(trial::in_the_child) };
     shell.spawn()
 }
 
@@ -62,7 +58,7 @@ fn wait(child: &mut Child, limit: Duration) -> io::Result<Option<std::process::E
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status));
         }
-        if started.elapsed() > limit {
+        if started.elapsed() > limit || signals::pending() {
             // SAFETY: a system call with two numbers; the group is that of the child, which was not waited for yet.
             unsafe { libc::kill(-(child.id() as libc::pid_t), libc::SIGKILL) };
             child.wait()?;
@@ -101,5 +97,11 @@ mod tests {
         let endless = number("sleep 60 & sleep 60", Duration::from_millis(100));
         assert!(endless.is_err_and(|gap| gap.why == Why::OverLimit));
         assert!(started.elapsed() < Duration::from_secs(30));
+    }
+
+    #[test]
+    fn a_signal_to_end_ends_it() {
+        let ended = signals::with_one_pending(|| number("sleep 600; echo 1", Duration::from_secs(600)));
+        assert!(ended.is_err_and(|gap| gap.why == Why::Interrupted));
     }
 }

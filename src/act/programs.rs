@@ -1,6 +1,7 @@
 //! The experiments' own Java programs: the build compiles java/bench into the binary (build.rs), and they are unpacked into a
 //! private folder for as long as an experiment runs. Nothing needs to be installed but the JDK that is measured.
 
+use super::signals::Blocked;
 use crate::base::{Gap, Known, Why};
 use std::fs;
 use std::io;
@@ -18,6 +19,8 @@ mod embedded {
 #[derive(Debug)]
 pub struct Programs {
     folder: TempDir,
+    /// Dropped after the folder is gone: a signal to end leaves nothing behind.
+    _blocked: Blocked,
 }
 
 impl Programs {
@@ -36,6 +39,7 @@ impl Programs {
             );
             Gap::new(WHAT, Why::Denied).hint(hint)
         };
+        let blocked = Blocked::start();
         let mut builder = tempfile::Builder::new();
         builder.prefix("marusa-bench-").permissions(fs::Permissions::from_mode(0o700));
         let folder = builder.tempdir_in(&place).map_err(failed)?;
@@ -44,7 +48,7 @@ impl Programs {
             let parent = path.parent().unwrap_or(folder.path());
             fs::create_dir_all(parent).and_then(|()| fs::write(&path, bytes)).map_err(failed)?;
         }
-        Ok(Programs { folder })
+        Ok(Programs { folder, _blocked: blocked })
     }
 
     pub fn folder(&self) -> &Path {

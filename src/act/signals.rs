@@ -3,30 +3,49 @@
 
 use crate::os::budget::ENDING_SIGNALS as ENDING;
 use crate::os::process::Process;
+use std::cell::Cell;
 use std::io;
+use std::marker::PhantomData;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// While it lives, this thread gets none of the signals that end a program; threads that it starts, neither.
+/// While it lives, this thread gets none of the signals that end a program; threads that it starts, neither. Several may live
+/// at once, and end in any order: the last one lets the signals through again.
+#[derive(Debug)]
 pub struct Blocked {
-    before: libc::sigset_t,
+    /// The mask is that of a thread.
+    _stays: PhantomData<*const ()>,
+}
+
+thread_local! {
+    /// How many live, and the mask from before the first.
+    static BLOCKED: Cell<(usize, Option<libc::sigset_t>)> = const { Cell::new((0, None)) };
 }
 
 impl Blocked {
     pub fn start() -> Blocked {
-        let ending = ending();
-        // SAFETY: an all-zero set is one to write to.
-        let mut before: libc::sigset_t = unsafe { std::mem::zeroed() };
-        // SAFETY: both sets outlive the call.
-        unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &ending, &mut before) };
-        Blocked { before }
+        let (count, mut before) = BLOCKED.get();
+        if count == 0 {
+            let ending = ending();
+            // SAFETY: an all-zero set is one to write to.
+            let mut mask: libc::sigset_t = unsafe { std::mem::zeroed() };
+            // SAFETY: both sets outlive the call.
+            unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &ending, &mut mask) };
+            before = Some(mask);
+        }
+        BLOCKED.set((count + 1, before));
+        Blocked { _stays: PhantomData }
     }
 }
 
 impl Drop for Blocked {
     fn drop(&mut self) {
-        // SAFETY: the set is the one that the kernel gave.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, std::ptr::null_mut()) };
+        let (count, before) = BLOCKED.get();
+        BLOCKED.set((count.saturating_sub(1), before));
+        if let (1, Some(before)) = (count, before) {
+            // SAFETY: the set is the one that the kernel gave.
+            unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut()) };
+        }
     }
 }
 
@@ -186,9 +205,43 @@ fn owned(open: impl FnOnce() -> libc::c_int) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
+/// Runs `work` while a signal to end is pending for this thread; the signal is taken away afterwards.
+#[cfg(test)]
+pub(crate) fn with_one_pending<T>(work: impl FnOnce() -> T) -> T {
+    let _blocked = Blocked::start();
+    // To this thread alone: the other tests go on.
+    // SAFETY: the thread is this one, and the signal is blocked.
+    unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGINT) };
+    let result = work();
+    take_pending();
+    result
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn is_blocked() -> bool {
+        // SAFETY: an all-zero set is one to write to, and it outlives the calls.
+        unsafe {
+            let mut now: libc::sigset_t = std::mem::zeroed();
+            libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &mut now);
+            ENDING.iter().all(|signal| libc::sigismember(&now, *signal) == 1)
+        }
+    }
+
+    #[test]
+    fn signals_come_through_when_the_last_one_who_blocks_them_ends() {
+        assert!(!is_blocked());
+        let (first, second) = (Blocked::start(), Blocked::start());
+        drop(first);
+        assert!(is_blocked());
+        assert!(std::thread::spawn(is_blocked).join().expect("no panic"));
+        drop(second);
+        assert!(!is_blocked());
+        drop(Blocked::start());
+        assert!(!is_blocked());
+    }
 
     #[test]
     fn a_wait_ends_with_the_time_with_the_target_or_with_a_signal() {

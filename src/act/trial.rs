@@ -28,6 +28,8 @@ pub use family::Left;
 
 /// How long a program may take to end when it is asked to (SIGTERM): a JVM runs its shutdown hooks and closes its logs.
 const GRACE: Duration = Duration::from_secs(5);
+/// The same when we were told to end: its figures are thrown away, and whoever pressed Ctrl-C waits.
+const GRACE_AFTER_SIGNAL: Duration = Duration::from_millis(400);
 /// How long what it started may live on after it, as the rest of a pipe does.
 const LINGER: Duration = Duration::from_millis(250);
 /// Most bytes that it may print before it is ended.
@@ -350,7 +352,8 @@ impl Running {
     fn ask_to_end(&mut self) {
         self.family.look();
         self.family.signal(libc::SIGTERM);
-        let deadline = Instant::now() + GRACE;
+        let grace = if self.stop == Stop::Signal { GRACE_AFTER_SIGNAL } else { GRACE };
+        let deadline = Instant::now() + grace;
         while !self.waiting.has_ended() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(5));
         }

@@ -317,7 +317,10 @@ fn is_for_now(error: &anyhow::Error) -> bool {
     matches!(
         error.downcast_ref::<TrimError>(),
         Some(TrimError::Attach(
-            AttachError::NoAnswer { .. } | AttachError::Stopped { .. } | AttachError::Io { .. }
+            AttachError::NoAnswer { .. }
+                | AttachError::Stopped { .. }
+                | AttachError::Io { .. }
+                | AttachError::Interrupted { .. }
         ))
     )
 }

@@ -1,21 +1,45 @@
 //! One page by HTTP: where programs give their figures. Without TLS, which such pages seldom have, and which would be most of
 //! this program.
 
+use super::budget;
 use crate::base::redact;
 use crate::base::{Gap, Known, Why};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 /// Largest page that is read, in bytes.
 const PAGE_BYTES_MAX: u64 = 64 << 20;
 const WAIT_MAX: Duration = Duration::from_secs(10);
+/// How often it is looked whether we are told to end, where that is blocked (`budget::is_signal_pending`).
+const LOOK: Duration = Duration::from_millis(20);
 
 /// The text at `url`.
 pub fn get(url: &str) -> Known<String> {
     get_within(url, WAIT_MAX)
 }
 
-/// As `get`, of a page that may take its time.
+/// As `get`, of a page that may take its time. A signal to end does not wait for it: the request then stays with a thread that
+/// nobody waits for.
 pub fn get_within(url: &str, limit: Duration) -> Known<String> {
+    let (sender, page) = mpsc::sync_channel(1);
+    let asked = url.to_string();
+    let asking = std::thread::Builder::new().name("http".to_string());
+    let failed = |why: Why, hint: &str| Gap::new(redact::url(url), why).hint(hint);
+    let started = asking.spawn(move || sender.send(ask(&asked, limit)));
+    started.map_err(|error| failed(Why::Gone, &error.to_string()))?;
+    loop {
+        match page.recv_timeout(LOOK) {
+            Ok(page) => return page,
+            Err(RecvTimeoutError::Timeout) if !budget::is_signal_pending() => {}
+            Err(RecvTimeoutError::Timeout) => return Err(failed(Why::Interrupted, "the page had not come")),
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(failed(Why::Gone, "the request was not finished"));
+            }
+        }
+    }
+}
+
+fn ask(url: &str, limit: Duration) -> Known<String> {
     let agent = ureq::Agent::config_builder().timeout_global(Some(limit)).build().new_agent();
     let page = agent
         .get(url)
@@ -48,5 +72,13 @@ mod tests {
         assert!(serving.join().expect("served").starts_with("GET /metrics "));
         assert!(get(&url).is_err_and(|gap| gap.why == Why::Gone), "nobody listens any more");
         assert!(get("https://localhost/").is_err());
+    }
+
+    #[test]
+    fn a_signal_to_end_does_not_wait_for_an_answer() {
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}/", silent.local_addr().expect("its address"));
+        let answer = crate::act::signals::with_one_pending(|| get_within(&url, Duration::from_secs(600)));
+        assert!(answer.is_err_and(|gap| gap.why == Why::Interrupted));
     }
 }

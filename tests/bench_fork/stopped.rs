@@ -74,3 +74,31 @@ fn ctrl_c_puts_the_host_back_and_keeps_what_was_done() {
         std::fs::read_dir(&temporary).expect("there").flatten().map(|one| one.path()).collect();
     assert!(left.is_empty(), "{left:?}");
 }
+
+/// Before: the signal came through again before the folder was removed.
+#[test]
+fn a_signal_leaves_no_programs_of_ours_behind() {
+    let Some(jdk) = home("21") else { return };
+    let place = Place::new("programs");
+    let temporary = place.path("tmp");
+    std::fs::create_dir(&temporary).expect("a folder");
+    let entries = || std::fs::read_dir(&temporary).expect("there").count();
+    for experiment in ["reflection", "direct-buffers"] {
+        let child = Command::new(env!("CARGO_BIN_EXE_marusa"))
+            .args(["bench", experiment, "--jdk", &jdk, "--runs", "100"])
+            .env("TMPDIR", &temporary)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("marusa starts");
+        let started = Instant::now();
+        while entries() == 0 {
+            assert!(started.elapsed() < PATIENCE, "{experiment}: nothing was unpacked");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        signal(child.id() as i32, libc::SIGTERM);
+        let output = child.wait_with_output().expect("it ends");
+        assert!(!output.status.success(), "{experiment}");
+        assert_eq!(entries(), 0, "{experiment}: {}", text(&output.stderr));
+    }
+}

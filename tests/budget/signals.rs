@@ -38,6 +38,7 @@ fn a_signal_ends_a_command_that_reads() {
         &["stalls", &pid],
         &["trim", &pid, "--dry-run"],
         &["pages", "verify", &pid],
+        &["audit", &pid],
         &["pages", "collapse", &pid, "--dry-run"],
     ];
     let pages = format!("/proc/{pid}/pagemap");
@@ -67,4 +68,51 @@ fn a_signal_ends_a_recorder_that_reads_and_its_file_is_whole() {
         }
     }
     std::fs::remove_file(&file).expect("ours");
+}
+
+/// The recording is that of a small JVM, and its CSV does not fit into a pipe that nobody reads.
+#[test]
+fn a_signal_ends_a_command_whose_output_nobody_takes() {
+    let Some(java) = java("21") else { return };
+    let jvm = Jvm::start(&java, &["-Xmx32m", "-XX:+UseSerialGC"], &["marusa.Idle"]);
+    let pid = jvm.pid.to_string();
+    let file = std::env::temp_dir().join(format!("marusa-untaken-{}.marusa", std::process::id()));
+    let path = file.display().to_string();
+    let recorded = marusa(&["record", &pid, "-o", &path, "--every", "100ms", "--for", "5s"]);
+    assert!(recorded.status.success(), "{}", text(&recorded.stderr));
+    for arguments in [&["export", &path, "--csv", "-"][..], &["map", &pid, "--json", "--by", "mapping"][..]] {
+        for number in [libc::SIGINT, libc::SIGTERM] {
+            let mut child = Command::new(env!("CARGO_BIN_EXE_marusa"))
+                .args(arguments)
+                .stdout(Stdio::piped())
+                .stderr(Stdio::null())
+                .spawn()
+                .expect("marusa runs");
+            let untaken = child.stdout.take().expect("a pipe");
+            until_full(&untaken);
+            signal(child.id() as i32, number);
+            let status = child.wait().expect("it ends");
+            assert_eq!(status.signal(), Some(number), "{arguments:?}: {status}");
+        }
+    }
+    std::fs::remove_file(&file).expect("ours");
+}
+
+/// Waits until a pipe takes no page more.
+fn until_full(pipe: &std::process::ChildStdout) {
+    use std::os::fd::AsRawFd;
+    let started = Instant::now();
+    let waiting = || {
+        let mut bytes: libc::c_int = 0;
+        // SAFETY: the number outlives the call.
+        let asked = unsafe { libc::ioctl(pipe.as_raw_fd(), libc::FIONREAD, &mut bytes) };
+        assert_eq!(asked, 0, "FIONREAD");
+        bytes
+    };
+    // SAFETY: a system call with numbers.
+    let capacity = unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_GETPIPE_SZ) };
+    while waiting() <= capacity - 4096 {
+        assert!(started.elapsed() < Duration::from_secs(60), "only {} of {capacity} bytes came", waiting());
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }

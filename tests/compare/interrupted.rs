@@ -109,3 +109,24 @@ fn a_full_disk_keeps_what_was_saved_and_resume_goes_on_when_there_is_room() {
     let found = json(&folder, 0, &[&ARMS[..], &["--resume"], &program].concat());
     assert_eq!((runs(&found).len(), found["design"]["resumed_runs"].as_u64()), (16, Some(kept as u64)));
 }
+
+#[test]
+fn a_program_that_does_not_end_when_asked_is_gone_after_a_signal() {
+    let folder = Folder::new("stubborn");
+    let script = "trap '' TERM INT; echo $$ > pid; while :; do sleep 1; done";
+    let arguments = [&["--json"], &ARMS[..], &["--runs", "2", "--", "sh", "-c", script]].concat();
+    let child = begun(&folder, &arguments);
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let pid = loop {
+        let found = std::fs::read_to_string(folder.0.join("pid")).unwrap_or_default();
+        if let Ok(pid) = found.trim().parse::<i32>() {
+            break pid;
+        }
+        assert!(Instant::now() < deadline, "the program does not start");
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    signal(child.id() as i32, libc::SIGTERM);
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
+}

@@ -3,10 +3,12 @@
 use crate::common;
 use crate::fake::{self, STRANGER, library, start};
 use marusa::act::attach::{self, AttachError};
+use marusa::act::signals::{self, Blocked};
 use marusa::os::process::Process;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::Path;
+use std::time::Duration;
 
 /// Another user, in user and mount namespaces of its own.
 const NAMESPACES: &str =
@@ -191,4 +193,32 @@ fn a_jvm_of_another_user_is_attached_to_and_its_trigger_goes() {
         (receipt.signal_sent, receipt.connected_as),
         (Some("SIGQUIT"), Some((fake::STRANGER, fake::STRANGER)))
     );
+}
+
+/// Before: the default action of the signal, and the file stayed.
+#[test]
+fn a_signal_does_not_wait_for_a_jvm_and_leaves_no_trigger_file() {
+    if !can_run_here() {
+        return;
+    }
+    let library = library("");
+    let fake = start(&library.path, "", "main", None, &[]);
+    let trigger = format!("/tmp/.attach_pid{}", fake.pid);
+    let _blocked = Blocked::start();
+    // SAFETY: asks for the number of this thread.
+    let me = unsafe { libc::pthread_self() } as usize;
+    let error = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !Path::new(&trigger).exists() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            // SAFETY: the thread waits below, and blocks the signal.
+            unsafe { libc::pthread_kill(me as libc::pthread_t, libc::SIGTERM) };
+        });
+        error_of(fake.pid)
+    });
+    assert!(signals::pending());
+    signals::take_pending();
+    assert!(matches!(error, AttachError::Interrupted { .. }), "{error}");
+    assert!(!Path::new(&trigger).exists());
 }

@@ -10,7 +10,7 @@ use program::{Program, json};
 use serde_json::Value;
 use std::process::Stdio;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const QUICK: [&str; 6] = ["--period", "300ms", "--settle", "200ms", "--blocks", "14"];
 const SEARCHES_MAX: usize = 3;
@@ -106,6 +106,31 @@ fn ctrl_c_and_the_end_of_the_target_leave_nothing_behind() {
     let ended = json(&output);
     assert_eq!(output.status.code(), Some(3), "{ended:#}");
     assert!(ended["blocks_2m_as_found"].is_null());
+}
+
+/// Before: the command was waited for, for its ten minutes.
+#[test]
+fn a_signal_ends_the_command_that_measures() {
+    if !may_collapse() {
+        return;
+    }
+    let Some(program) = Program::random_access("21", "64m", "192m") else { return };
+    let begun = program.log.with_extension("begun");
+    let metric = format!("touch {}; sleep 600; echo 1", begun.display());
+    let mut prove = program.command(&["--better", "higher", "--metric-command", &metric]);
+    let prove = prove.stdout(Stdio::piped()).spawn().expect("marusa runs");
+    while !begun.exists() {
+        sleep(Duration::from_millis(5));
+    }
+    let started = Instant::now();
+    signal(prove.id() as i32, libc::SIGTERM);
+    let output = prove.wait_with_output().expect("it ends");
+    assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
+    let ended = json(&output);
+    assert_eq!(output.status.code(), Some(1), "{ended:#}");
+    assert!(ended["ended_early"].as_str().is_some_and(|text| text.contains("as asked")), "{ended:#}");
+    assert_eq!(huge_bytes(&program), 0);
+    std::fs::remove_file(&begun).expect("ours");
 }
 
 #[test]

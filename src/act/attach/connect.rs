@@ -7,6 +7,7 @@
 
 use super::AttachError;
 use crate::act::as_target::{User, directory};
+use crate::act::signals;
 use crate::base::limits::ATTACH_ANSWER_BYTES_MAX;
 use crate::os::place::facts_of;
 use crate::os::process::Process;
@@ -16,6 +17,9 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
+
+/// How often it is looked whether we are told to end, where that is blocked (act/signals.rs).
+const LOOK: Duration = Duration::from_millis(10);
 
 /// Where a JVM is to be met.
 #[derive(Debug)]
@@ -144,6 +148,7 @@ impl Door {
                 seconds: start.elapsed().as_secs(),
                 hint: "the JVM may be stopped or frozen, hang at a safepoint, or be busy with another command",
             },
+            io::ErrorKind::Interrupted => AttachError::Interrupted { pid },
             io::ErrorKind::PermissionDenied => {
                 AttachError::NoRights { pid, tried, error, uid: self.uid, gid: self.gid }
             }
@@ -253,37 +258,49 @@ fn connect(path: &str, deadline: Instant) -> io::Result<UnixStream> {
         }
         let error = io::Error::last_os_error();
         match error.kind() {
+            _ if signals::pending() => return Err(io::ErrorKind::Interrupted.into()),
             io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted if Instant::now() < deadline => {
-                std::thread::sleep(Duration::from_millis(10));
+                std::thread::sleep(LOOK);
             }
             _ => return Err(error),
         }
     }
 }
 
-/// Writes the request and reads to the end, or to the bound, or to the deadline.
+/// Writes the request and reads to the end, or to the bound, or to the deadline, or until we are told to end.
 fn converse(
     stream: &mut UnixStream,
     request: &[u8],
     into: &mut Vec<u8>,
     deadline: Instant,
 ) -> io::Result<()> {
-    let left = || match deadline.saturating_duration_since(Instant::now()) {
+    let turn = || match deadline.saturating_duration_since(Instant::now()) {
+        _ if signals::pending() => Err(io::Error::from(io::ErrorKind::Interrupted)),
         Duration::ZERO => Err(io::Error::from(io::ErrorKind::TimedOut)),
-        left => Ok(left),
+        left => Ok(left.min(LOOK)),
     };
-    stream.set_write_timeout(Some(left()?))?;
-    stream.write_all(request)?;
+    let is_for_now =
+        |error: &io::Error| matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock);
+    let mut rest = request;
+    while !rest.is_empty() {
+        stream.set_write_timeout(Some(turn()?))?;
+        match stream.write(rest) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => rest = &rest[written..],
+            Err(error) if is_for_now(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
     let mut chunk = vec![0; 64 << 10];
     loop {
-        stream.set_read_timeout(Some(left()?))?;
+        stream.set_read_timeout(Some(turn()?))?;
         match stream.read(&mut chunk) {
             Ok(0) => return Ok(()),
             Ok(read) if into.len() + read > ATTACH_ANSWER_BYTES_MAX => {
                 return Err(io::ErrorKind::FileTooLarge.into());
             }
             Ok(read) => into.extend_from_slice(&chunk[..read]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if is_for_now(&error) => {}
             Err(error) => return Err(error),
         }
     }

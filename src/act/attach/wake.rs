@@ -9,6 +9,7 @@
 use super::connect::{Door, check_runtime};
 use super::{AttachError, Receipt, options};
 use crate::act::as_target::OwnFile;
+use crate::act::signals::{self, Blocked};
 use crate::os::place::facts_at;
 use crate::os::process::Process;
 use std::ffi::CString;
@@ -33,6 +34,8 @@ pub fn wake(
         return Err(AttachError::Disabled { pid, option: "-XX:+DisableAttachMechanism".to_string() });
     }
     let handle = pin(process)?;
+    // A signal to end waits until the file is gone.
+    let _blocked = Blocked::start();
     let trigger = trigger(door)?;
     receipt.trigger_file = Some(format!("/tmp/{}", door.trigger_name()));
     // It may have run another program since.
@@ -67,6 +70,9 @@ fn wait(process: &Process, door: &Door, limit: Duration) -> Result<(), AttachErr
         }
         if !process.is_same() {
             return Err(AttachError::Gone { pid });
+        }
+        if signals::pending() {
+            return Err(AttachError::Interrupted { pid });
         }
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -7,6 +7,7 @@
 pub mod load;
 pub mod recipe;
 
+use super::signals;
 use super::trial::{self, Running, Start, TrialError, Turn};
 use crate::base::Gap;
 use crate::os::http;
@@ -173,6 +174,9 @@ impl Server {
     }
 
     fn not_ready(&self, why: &str) -> ServerError {
+        if signals::pending() {
+            return ServerError::Signal;
+        }
         let log = self.log();
         let is_telling = |line: &&str| {
             ["Error", "error", "Exception", "SEVERE", "warning"].iter().any(|word| line.contains(word))

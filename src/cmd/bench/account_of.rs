@@ -45,6 +45,8 @@ pub fn look(pid: i32) -> anyhow::Result<Account> {
     if let Err(broken) = map::law::check(&map, &snapshot) {
         crate::say!("marusa: the books do not balance, please report this: {broken}");
     }
+    // A reading that a signal cut short is no figure.
+    not_told_to_end().map_err(failed)?;
     Ok(Account::of(&snapshot, &map))
 }
 
@@ -71,6 +73,10 @@ pub fn rest(pid: i32) -> Result<bool, StageError> {
 /// Sleeps, unless somebody wants us to end.
 pub fn pause(time: Duration) -> Result<(), StageError> {
     std::thread::sleep(time);
+    not_told_to_end()
+}
+
+fn not_told_to_end() -> Result<(), StageError> {
     if crate::act::signals::pending() { Err(StageError::Stopped) } else { Ok(()) }
 }
 

@@ -147,7 +147,7 @@ fn not_had(arm: &str, error: ArmError) -> anyhow::Error {
     let message = format!("arm '{arm}': {error}");
     match error {
         ArmError::Door(error) => failure(error).context(format!("arm '{arm}'")),
-        ArmError::Jdk(AskError::TooSlow { .. }) => Failure::target(message),
+        ArmError::Jdk(AskError::TooSlow { .. } | AskError::Interrupted { .. }) => Failure::target(message),
         ArmError::Jdk(_) => Failure::usage(message),
         ArmError::NoPlan(_) => Failure { status: 1, message }.into(),
         ArmError::Read(_) => Failure::target(message),

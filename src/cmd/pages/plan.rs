@@ -363,7 +363,7 @@ fn installed(path: &Path, wanted: &Wanted) -> anyhow::Result<(Subject, Vec<Gap>)
             let asked = subject::of_flags(&answer.flags, feature, version, text.clone(), wanted.cpus);
             Ok((asked.map_err(|gap| Failure::usage(gap.to_string()))?, Vec::new()))
         }
-        Err(error @ (AskError::NotRun { .. } | AskError::TooSlow { .. })) => {
+        Err(error @ (AskError::NotRun { .. } | AskError::TooSlow { .. } | AskError::Interrupted { .. })) => {
             let gap = Gap::new(format!("the flags of {text}: {error}"), Why::NotMeasured)
                 .hint("the defaults of its release are taken");
             Ok((unasked(version)?, vec![gap]))

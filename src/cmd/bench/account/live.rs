@@ -4,6 +4,7 @@ use crate::act::dialogue;
 use crate::act::programs::Programs;
 use crate::act::server::load::Load;
 use crate::act::server::{Server, Wanted};
+use crate::act::signals;
 use crate::act::trial::{self, Running, Start, Stop, Turn};
 use crate::base::{Gap, Why};
 use crate::cmd::Failure;
@@ -121,9 +122,16 @@ impl Live<'_> {
         // The JDK 8 of a small root sees of the temporary folder only what it is started in.
         start.folder = Some(self.programs.folder().to_path_buf());
         let mut running = trial::start(&start).map_err(|error| Failure::target(error.to_string()))?;
-        let Some(pid) = the_jvm(&mut running) else {
-            let said = std::fs::read_to_string(&output).unwrap_or_default();
-            return Err(Failure::target(format!("the batch program did not start: {}", said.trim())));
+        let pid = match the_jvm(&mut running) {
+            Ok(pid) => pid,
+            Err(Turn::Signal) => {
+                run.gaps.push(told_to_end());
+                return Ok(());
+            }
+            Err(_) => {
+                let said = std::fs::read_to_string(&output).unwrap_or_default();
+                return Err(Failure::target(format!("the batch program did not start: {}", said.trim())));
+            }
         };
         let turn = self.watch(run, pid, |deadline| running.until(deadline))?;
         let ended = running.end();
@@ -163,6 +171,8 @@ impl Live<'_> {
                 break;
             }
             match sample(&process, started) {
+                // It was cut short.
+                _ if signals::pending() => {}
                 Ok(sample) => run.samples.push(sample),
                 // It ended while it was read; how is seen by who waits for it.
                 Err(_) if !process.is_same() => break,
@@ -189,17 +199,19 @@ fn told_to_end() -> Gap {
     Gap::new(TOLD_TO_END, Why::NotMeasured).hint("a signal ended it before its time")
 }
 
-fn the_jvm(running: &mut Running) -> Option<i32> {
+/// Or what happened before it was there.
+fn the_jvm(running: &mut Running) -> Result<i32, Turn> {
     let deadline = Instant::now() + READY_MAX;
     while Instant::now() < deadline {
         if let Some(pid) = dialogue::jvm_below(running.pid()) {
-            return Some(pid);
+            return Ok(pid);
         }
-        if running.until(Instant::now() + LOOK) != Turn::Time {
-            return None;
+        match running.until(Instant::now() + LOOK) {
+            Turn::Time => {}
+            turn => return Err(turn),
         }
     }
-    None
+    Err(Turn::Time)
 }
 
 /// A busy program changes while it is read. A look at which more was lost by that than an area may be is done again.

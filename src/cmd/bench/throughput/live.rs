@@ -3,6 +3,7 @@
 use super::failed;
 use crate::act::server::load::Load;
 use crate::act::server::{Server, ServerError, Wanted};
+use crate::act::signals;
 use crate::base::{Gap, Known};
 use crate::cmd::bench::jdk::Jdk;
 use crate::experiment::arm_pages::{self, ArmError, Pool};
@@ -125,6 +126,9 @@ impl Live<'_> {
             before.faults.zip(after.faults).map(|(before, after)| after.saturating_sub(before));
         self.look(trial, &server);
         if let Err(gap) = server.can_log_in() {
+            if signals::pending() {
+                return Err(ServerError::Signal);
+            }
             trial.discount(format!("after the load nobody can log in: {gap}"));
         }
         let (ended, folder) = server.end();
