@@ -38,7 +38,6 @@ fn a_signal_ends_a_command_that_reads() {
         &["stalls", &pid],
         &["trim", &pid, "--dry-run"],
         &["pages", "verify", &pid],
-        &["audit", &pid],
         &["pages", "collapse", &pid, "--dry-run"],
     ];
     let pages = format!("/proc/{pid}/pagemap");
@@ -70,7 +69,7 @@ fn a_signal_ends_a_recorder_that_reads_and_its_file_is_whole() {
     std::fs::remove_file(&file).expect("ours");
 }
 
-/// The recording is that of a small JVM, and its CSV does not fit into a pipe that nobody reads.
+/// The recording is that of a small JVM; its lines do not fit into a pipe that nobody reads.
 #[test]
 fn a_signal_ends_a_command_whose_output_nobody_takes() {
     let Some(java) = java("21") else { return };
@@ -80,7 +79,9 @@ fn a_signal_ends_a_command_whose_output_nobody_takes() {
     let path = file.display().to_string();
     let recorded = marusa(&["record", &pid, "-o", &path, "--every", "100ms", "--for", "5s"]);
     assert!(recorded.status.success(), "{}", text(&recorded.stderr));
-    for arguments in [&["export", &path, "--csv", "-"][..], &["map", &pid, "--json", "--by", "mapping"][..]] {
+    for arguments in
+        [&["export", &path, "--json-lines", "-"][..], &["map", &pid, "--json", "--by", "mapping"][..]]
+    {
         for number in [libc::SIGINT, libc::SIGTERM] {
             let mut child = Command::new(env!("CARGO_BIN_EXE_marusa"))
                 .args(arguments)

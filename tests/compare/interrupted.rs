@@ -113,12 +113,13 @@ fn a_full_disk_keeps_what_was_saved_and_resume_goes_on_when_there_is_room() {
 #[test]
 fn a_program_that_does_not_end_when_asked_is_gone_after_a_signal() {
     let folder = Folder::new("stubborn");
-    let script = "trap '' TERM INT; echo $$ > pid; while :; do sleep 1; done";
-    let arguments = [&["--json"], &ARMS[..], &["--runs", "2", "--", "sh", "-c", script]].concat();
+    let path = folder.path("pid");
+    let script = format!("trap '' TERM INT; echo $$ > {path}; while :; do sleep 1; done");
+    let arguments = [&["--json"], &ARMS[..], &["--runs", "2", "--", "sh", "-c", &script]].concat();
     let child = begun(&folder, &arguments);
     let deadline = Instant::now() + Duration::from_secs(60);
     let pid = loop {
-        let found = std::fs::read_to_string(folder.0.join("pid")).unwrap_or_default();
+        let found = std::fs::read_to_string(&path).unwrap_or_default();
         if let Ok(pid) = found.trim().parse::<i32>() {
             break pid;
         }

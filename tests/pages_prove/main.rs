@@ -117,9 +117,15 @@ fn a_signal_ends_the_command_that_measures() {
     let Some(program) = Program::random_access("21", "64m", "192m") else { return };
     let begun = program.log.with_extension("begun");
     let metric = format!("touch {}; sleep 600; echo 1", begun.display());
-    let mut prove = program.command(&["--better", "higher", "--metric-command", &metric]);
-    let prove = prove.stdout(Stdio::piped()).spawn().expect("marusa runs");
+    let prove = std::process::Command::new(env!("CARGO_BIN_EXE_marusa"))
+        .args(["pages", "prove", &program.child.id().to_string(), "--json", "--better", "higher"])
+        .args(["--metric-command", &metric])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("marusa runs");
+    let started = Instant::now();
     while !begun.exists() {
+        assert!(started.elapsed() < Duration::from_secs(120), "the command was not started");
         sleep(Duration::from_millis(5));
     }
     let started = Instant::now();
