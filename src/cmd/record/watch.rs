@@ -22,7 +22,7 @@ const FIND_EVERY: (Duration, Duration) = (Duration::from_millis(500), Duration::
 
 /// Looking for them rests this many times as long as it took.
 const FIND_REST: u32 = 9;
-/// What JVMs whose reading was given up may use together, as a part of what the others may.
+/// What JVMs whose reading was given up may use together, as a part of the budget.
 const SUSPECTS_SHARE: f64 = 0.1;
 
 /// What was asked for.
@@ -88,7 +88,8 @@ impl Watch {
             jvms: Vec::new(),
             found: Found::default(),
             next_find: started,
-            budget: Budget::new(asked.cpu_share),
+            // One JVM alone is a suspect or not.
+            budget: Budget::new(asked.cpu_share * if asked.is_all { 1.0 - SUSPECTS_SHARE } else { 1.0 }),
             suspects: Budget::new(asked.cpu_share * SUSPECTS_SHARE),
             users: Users::default(),
             started,
