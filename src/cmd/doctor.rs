@@ -112,12 +112,8 @@ fn examine(args: &DoctorArgs, out: &mut dyn Write) -> anyhow::Result<u8> {
         _ => show::text(out, &shown)?,
     }
     out.flush()?;
-    if gathered.hidden > 0 {
-        let hint = discover::hint();
-        crate::say!(
-            "marusa: {} processes of others may not be looked at, and may be JVMs too: {hint}",
-            gathered.hidden
-        );
+    if let Some(text) = discover::of_hidden(gathered.hidden) {
+        crate::say!("marusa: {text}");
     }
     status(args, &gathered, &findings)
 }

@@ -29,7 +29,7 @@ pub fn run(args: &ListArgs) -> anyhow::Result<u8> {
     let mut out = BufWriter::new(stdout().lock());
     match args.json {
         true => {
-            serde_json::to_writer_pretty(&mut out, &list::json(&jvms))?;
+            serde_json::to_writer_pretty(&mut out, &list::json(&jvms, &given_up, hidden))?;
             writeln!(out)?;
         }
         false => list::text(&mut out, &jvms, !stdout().is_terminal())?,
@@ -38,9 +38,8 @@ pub fn run(args: &ListArgs) -> anyhow::Result<u8> {
     for (pid, gap) in &given_up {
         crate::say!("marusa: pid {pid} was not read whole: {gap}");
     }
-    if hidden > 0 {
-        let hint = discover::hint();
-        crate::say!("marusa: {hidden} processes of others may not be looked at, and may be JVMs too: {hint}");
+    if let Some(text) = discover::of_hidden(hidden) {
+        crate::say!("marusa: {text}");
     }
     Ok(0)
 }

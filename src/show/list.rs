@@ -161,7 +161,8 @@ fn gaps(jvm: &Jvm) -> Vec<&Gap> {
 }
 
 /// Unknown is null, with an entry in `gaps` that names the pid.
-pub fn json(jvms: &[Jvm]) -> Value {
+/// `given_up`: processes that were not read whole, by pid; one that is no JVM for all that is known is only among the gaps.
+pub fn json(jvms: &[Jvm], given_up: &[(i32, Gap)], hidden: usize) -> Value {
     let one = |jvm: &Jvm| {
         json!({
             "pid": jvm.process.pid,
@@ -182,13 +183,20 @@ pub fn json(jvms: &[Jvm]) -> Value {
             "main": jvm.main.as_ref().ok(),
         })
     };
-    let gap = |jvm: &Jvm, gap: &Gap| {
-        let (pid, why) = (jvm.process.pid, gap.why.word());
-        json!({"pid": pid, "what": gap.what, "why": why, "hint": gap.hint})
-    };
-    let gaps: Vec<Value> =
-        jvms.iter().flat_map(|jvm| gaps(jvm).into_iter().map(move |it| gap(jvm, it))).collect();
-    json!({"schema": "marusa/list/1", "jvms": jvms.iter().map(one).collect::<Vec<_>>(), "gaps": gaps})
+    let of_jvms = jvms.iter().flat_map(|jvm| gaps(jvm).into_iter().map(|gap| (jvm.process.pid, gap)));
+    let mut all: Vec<(i32, &Gap)> = of_jvms.collect();
+    for (pid, gap) in given_up {
+        if !all.contains(&(*pid, gap)) {
+            all.push((*pid, gap));
+        }
+    }
+    let gap = |(pid, gap): &(i32, &Gap)| json!({"pid": pid, "what": gap.what, "why": gap.why.word(), "hint": gap.hint});
+    json!({
+        "schema": "marusa/list/1",
+        "jvms": jvms.iter().map(one).collect::<Vec<_>>(),
+        "gaps": all.iter().map(gap).collect::<Vec<_>>(),
+        "hidden_processes": hidden,
+    })
 }
 
 #[cfg(test)]
@@ -259,7 +267,7 @@ mod tests {
 
     #[test]
     fn unknown_is_null_with_a_gap() {
-        let value = json(&[denied(9)]);
+        let value = json(&[denied(9)], &[], 0);
         assert_eq!(value["jvms"][0]["version"], Value::Null);
         assert_eq!(
             value["gaps"][0],

@@ -82,13 +82,8 @@ pub fn text(out: &mut dyn Write, recorded: &Recorded) -> io::Result<()> {
             recorded.killed_for_memory
         )?;
     }
-    if recorded.hidden > 0 {
-        writeln!(
-            out,
-            "marusa: {} processes of others may not be looked at, and may be JVMs too: {}",
-            recorded.hidden,
-            crate::snapshot::discover::hint()
-        )?;
+    if let Some(text) = crate::snapshot::discover::of_hidden(recorded.hidden) {
+        writeln!(out, "marusa: {text}")?;
     }
     Ok(())
 }

@@ -57,9 +57,14 @@ pub struct Jvm {
     pub main: Known<String>,
 }
 
-/// What would help where a process may not be looked at.
-pub fn hint() -> String {
-    rights::to_look()
+/// What is said of so many processes that may not be looked at, and what would help.
+pub fn of_hidden(hidden: usize) -> Option<String> {
+    let who = match hidden {
+        0 => return None,
+        1 => "1 other process may not be looked at, and may be a JVM too".to_string(),
+        _ => format!("{hidden} other processes may not be looked at, and may be JVMs too"),
+    };
+    Some(format!("{who}: {}", rights::to_look()))
 }
 
 /// A process that is a JVM, before its memory is read.
@@ -132,7 +137,7 @@ fn find(process: Process, hidden: &mut usize) -> Option<Found> {
     // They are read from the memory of the process, which its owner may make slow to read: not of every process.
     let arguments = process.arguments().unwrap_or_default();
     if gap.why == Why::Denied && command_line::is_launcher(&arguments) {
-        let gap = Gap::new("memory of the VM", Why::Denied).hint(hint());
+        let gap = Gap::new("memory of the VM", Why::Denied).hint(rights::to_look());
         return Some(Found { process, mappings: Err(gap.clone()), vm: Err(gap), arguments });
     }
     // A thread of the kernel has no command.
@@ -278,7 +283,7 @@ fn page_mode(summary: &Known<Summary>, line: &CommandLine, status: &Status, gc: 
 /// The version by the file `release` of the JDK: JAVA_RUNTIME_VERSION, or JAVA_VERSION before JDK 9. Only within the root of the
 /// process: a file of that name elsewhere is that of another JDK.
 fn release(found: &Found) -> Known<String> {
-    let denied = Gap::new("version", Why::Denied).hint(hint());
+    let denied = Gap::new("version", Why::Denied).hint(rights::to_look());
     let library = found.mappings.as_ref().ok().and_then(|mappings| {
         mappings.iter().find(|mapping| vm_of_mapping(mapping).is_some()).map(|it| it.file_path().to_string())
     });

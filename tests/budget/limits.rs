@@ -47,6 +47,10 @@ fn a_process_that_list_gives_up_is_named() {
     let said = text(&output.stderr);
     assert!(output.status.success() && said.contains(&format!("pid {} ", hostile.pid)), "{said}");
     assert!(said.contains("over the deadline"), "{said}");
+    let listed = json(&marusa(&["list", "--json", "--deadline", "1ms"]));
+    let gaps = listed["gaps"].as_array().expect("gaps");
+    let is_it = |gap: &Value| gap["pid"] == hostile.pid && gap["why"] == "over the deadline";
+    assert!(gaps.iter().any(is_it), "{listed:#}");
 }
 
 /// A healthy neighbour gets its accounts, the others are named and waited for.
