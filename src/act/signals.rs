@@ -259,4 +259,12 @@ mod tests {
         unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGINT) };
         assert_eq!(waiting.until(now + Duration::from_secs(60)), Woken::Signal);
     }
+
+    #[test]
+    fn a_signal_to_end_does_not_wait_for_a_page() {
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}/", silent.local_addr().expect("its address"));
+        let page = with_one_pending(|| crate::os::http::get_within(&url, Duration::from_secs(600)));
+        assert!(page.is_err_and(|gap| gap.why == crate::base::Why::Interrupted));
+    }
 }

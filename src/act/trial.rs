@@ -26,9 +26,9 @@ use std::time::{Duration, Instant};
 
 pub use family::Left;
 
-/// How long a program may take to end when it is asked to (SIGTERM): a JVM runs its shutdown hooks and closes its logs.
+/// How long a program may take to end when it is asked to (SIGTERM): a JVM runs its shutdown hooks and closes its logs. And when
+/// we were told to end: its figures are thrown away, and whoever pressed Ctrl-C waits.
 const GRACE: Duration = Duration::from_secs(5);
-/// The same when we were told to end: its figures are thrown away, and whoever pressed Ctrl-C waits.
 const GRACE_AFTER_SIGNAL: Duration = Duration::from_millis(400);
 /// How long what it started may live on after it, as the rest of a pipe does.
 const LINGER: Duration = Duration::from_millis(250);
@@ -219,8 +219,7 @@ pub fn start(wanted: &Start) -> Result<Running, TrialError> {
     };
     let mut outputs = vec![wanted.output.clone(), wanted.errors.clone()];
     outputs.dedup();
-    let watcher = Some(watcher);
-    let (limit, stop) = (wanted.limit, Stop::ByItself);
+    let (watcher, limit, stop) = (Some(watcher), wanted.limit, Stop::ByItself);
     Ok(Running { pid, waiting, started, limit, outputs, watcher, family, stop, how: None, _reaper: reaper })
 }
 
@@ -352,8 +351,7 @@ impl Running {
     fn ask_to_end(&mut self) {
         self.family.look();
         self.family.signal(libc::SIGTERM);
-        let grace = if self.stop == Stop::Signal { GRACE_AFTER_SIGNAL } else { GRACE };
-        let deadline = Instant::now() + grace;
+        let deadline = Instant::now() + if self.stop == Stop::Signal { GRACE_AFTER_SIGNAL } else { GRACE };
         while !self.waiting.has_ended() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -366,8 +364,7 @@ impl Running {
         let at_the_end = self.watcher.take().and_then(|watcher| watcher.join().ok());
         let wall = at_the_end.unwrap_or_else(Instant::now).saturating_duration_since(self.started);
         // The program is not waited for yet, so its pid is its own and that of its group.
-        let linger = if self.stop == Stop::ByItself { LINGER } else { Duration::ZERO };
-        let left = self.family.end_all(linger);
+        let left = self.family.end_all(if self.stop == Stop::ByItself { LINGER } else { Duration::ZERO });
         let (how, own) =
             family::wait(self.pid, true).unwrap_or((How::Signal(libc::SIGKILL), Usage::default()));
         self.how = Some(how);

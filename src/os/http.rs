@@ -73,12 +73,4 @@ mod tests {
         assert!(get(&url).is_err_and(|gap| gap.why == Why::Gone), "nobody listens any more");
         assert!(get("https://localhost/").is_err());
     }
-
-    #[test]
-    fn a_signal_to_end_does_not_wait_for_an_answer() {
-        let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-        let url = format!("http://{}/", silent.local_addr().expect("its address"));
-        let answer = crate::act::signals::with_one_pending(|| get_within(&url, Duration::from_secs(600)));
-        assert!(answer.is_err_and(|gap| gap.why == Why::Interrupted));
-    }
 }

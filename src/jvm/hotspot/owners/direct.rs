@@ -10,13 +10,13 @@
 use super::given::Given;
 use super::leads::SmallClass;
 use super::owner::Owner;
+use super::resident_now::ResidentNow;
 use crate::base::limits::DIRECT_BUFFERS_MAX;
 use crate::base::{Addr, PAGE, Range};
 use crate::jvm::hotspot::Hotspot;
 use crate::jvm::hotspot::window::Windows;
 use crate::jvm::types::{Gc, JvmView, Kind};
 use crate::os::memory::Bulk;
-use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
 const CLEANERS: [&str; 2] = ["jdk/internal/ref/Cleaner", "sun/misc/Cleaner"];
@@ -31,8 +31,6 @@ const MIRROR_BYTES_MAX: usize = 512;
 const OLD_MIN: usize = 16;
 /// Objects that are read one by one, some microseconds each.
 const ALL_NOW_MAX: usize = 32_768;
-/// What is resident is asked for so much at once: an object costs one call instead of two.
-const ASKED_BYTES: u64 = 1 << 20;
 
 pub fn buffers(vm: &Hotspot, view: &JvmView, classes: &[SmallClass], given: &mut Given) {
     if unowned_bytes(given) < WORTH_BYTES {
@@ -87,8 +85,7 @@ struct Search<'a> {
     windows: &'a Windows<'a>,
     /// The memory as it is now. `None`: what is read is recorded or replayed.
     now: Option<&'a dyn Bulk>,
-    /// What was resident when it was asked for, by the number of its `ASKED_BYTES`.
-    resident: RefCell<HashMap<u64, Vec<Range>>>,
+    resident: ResidentNow,
     /// Every object is read as it is now, one by one.
     is_all_now: bool,
     heap: Vec<Range>,
@@ -221,7 +218,7 @@ impl<'a> Search<'a> {
         Some(Search {
             windows,
             now,
-            resident: RefCell::default(),
+            resident: ResidentNow::default(),
             is_all_now: false,
             heap,
             narrow,
@@ -235,7 +232,7 @@ impl<'a> Search<'a> {
     /// From now on every object is read as it is now.
     fn all_now(&mut self) {
         self.is_all_now = true;
-        self.resident = RefCell::default();
+        self.resident = ResidentNow::default();
     }
 
     /// Every word of every `Deallocator` that may be an address.
@@ -284,21 +281,7 @@ impl<'a> Search<'a> {
         let end = at.0.saturating_add(into.len() as u64).saturating_add(PAGE - 1);
         let pages = Range::new(Addr(at.0 & !(PAGE - 1)), Addr(end & !(PAGE - 1)));
         // A page that is absent must not come by being read.
-        self.is_resident(now, pages) && now.read(at, into).is_ok()
-    }
-
-    fn is_resident(&self, now: &dyn Bulk, pages: Range) -> bool {
-        let around = pages.widened(ASKED_BYTES);
-        let covers = |resident: &[Range]| {
-            let behind = resident.partition_point(|range| range.start <= pages.start);
-            resident[..behind].last().is_some_and(|range| range.covers(pages))
-        };
-        if around.bytes() > ASKED_BYTES {
-            return now.resident(pages).is_some_and(|resident| covers(&resident));
-        }
-        let mut asked = self.resident.borrow_mut();
-        let ask = || now.resident(around).unwrap_or_default();
-        covers(asked.entry(around.start.0 / ASKED_BYTES).or_insert_with(ask))
+        self.resident.covers(now, pages) && now.read(at, into).is_ok()
     }
 
     /// What each slot of an object holds; `None`: the object cannot be read.

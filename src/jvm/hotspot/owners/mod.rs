@@ -12,6 +12,7 @@ pub mod leads;
 mod libraries;
 mod loaders;
 mod owner;
+mod resident_now;
 mod roots;
 mod seen;
 mod shapes;
