@@ -2,8 +2,17 @@
 
 use super::*;
 
+/// A shell has its jobs in the background ignore SIGINT, and what they start inherits that.
+fn let_signals_end_what_is_started() {
+    for number in [libc::SIGINT, libc::SIGTERM] {
+        // SAFETY: no handler of ours is replaced.
+        unsafe { libc::signal(number, libc::SIG_DFL) };
+    }
+}
+
 /// Starts a command, waits until it has the target's memory or pages open, sends the signal, and waits for the end.
 fn interrupted(arguments: &[&str], word: &str, signal_number: i32) -> Output {
+    let_signals_end_what_is_started();
     let child = Command::new(env!("CARGO_BIN_EXE_marusa"))
         .args(arguments)
         .stdout(Stdio::piped())
@@ -73,6 +82,7 @@ fn a_signal_ends_a_recorder_that_reads_and_its_file_is_whole() {
 #[test]
 fn a_signal_ends_a_command_whose_output_nobody_takes() {
     let Some(java) = java("21") else { return };
+    let_signals_end_what_is_started();
     let jvm = Jvm::start(&java, &["-Xmx32m", "-XX:+UseSerialGC"], &["marusa.Idle"]);
     let pid = jvm.pid.to_string();
     let file = std::env::temp_dir().join(format!("marusa-untaken-{}.marusa", std::process::id()));
