@@ -11,7 +11,7 @@ use super::memory::{Fault, Memory};
 use super::target::Symbols;
 use crate::base::{Addr, PAGE, Range, Why};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 const PAGE_BYTES: usize = PAGE as usize;
 /// A word below this is a number: three letters at most.
@@ -240,7 +240,8 @@ impl<'a> Recording<'a> {
 
     pub fn into_seen(self) -> Sparse {
         let (mappings, mut seen) = (self.mappings, self.seen.into_inner());
-        let may_hold_text = |at| may_hold_text(mappings, at);
+        let programs = programs(mappings);
+        let may_hold_text = |at| may_hold_text(mappings, &programs, at);
         let scrubbed = scrub::scrub(&mut seen, may_hold_text, |word| is_kept(mappings, word));
         let [mut all, stand_ins, used, texts] =
             [self.scanned, self.stand_ins, self.used, self.texts].map(RefCell::into_inner);
@@ -265,9 +266,18 @@ fn is_kept(mappings: &[Mapping], word: u64) -> bool {
     is_number || is_mapped(word) || is_mapped(word - 1)
 }
 
-/// What cannot be written holds what its file holds.
-fn may_hold_text(mappings: &[Mapping], at: Addr) -> bool {
-    find_mapping(mappings, at).is_none_or(|mapping| mapping.rights.write || !mapping.is_file())
+/// The files, by device and inode, of which some part is executable: programs and libraries.
+fn programs(mappings: &[Mapping]) -> HashSet<(&str, u64)> {
+    let programs = mappings.iter().filter(|mapping| mapping.is_file() && mapping.rights.execute);
+    programs.map(|mapping| (mapping.device.as_str(), mapping.inode)).collect()
+}
+
+/// What cannot be written holds what its file holds, and only that of a program is known to be nobody's data.
+fn may_hold_text(mappings: &[Mapping], programs: &HashSet<(&str, u64)>, at: Addr) -> bool {
+    let is_program = |mapping: &Mapping| {
+        !mapping.rights.write && mapping.is_file() && programs.contains(&(&*mapping.device, mapping.inode))
+    };
+    !find_mapping(mappings, at).is_some_and(is_program)
 }
 
 impl Memory for Recording<'_> {

@@ -102,3 +102,23 @@ fn blanked_bytes_stay_known_and_are_zero() {
     sparse.blank(Addr(0x1000), 100);
     assert_eq!(sparse.u64(Addr(0x1000)), Ok(0));
 }
+
+/// A file that a program maps to read it may be anybody's data; a library's constants are nobody's.
+#[test]
+fn of_a_mapped_file_that_is_no_program_no_text_is_kept() {
+    let (mappings, _) = crate::os::maps::parse(
+        b"4000-5000 r--s 00000000 fe:00 17 /home/alice/data\n\
+          8000-9000 r--p 00000000 fe:00 18 /usr/lib/libx.so\n\
+          9000-a000 r-xp 00001000 fe:00 18 /usr/lib/libx.so\n",
+    );
+    let mut live = Pieces::default();
+    live.put(Addr(0x4000), b"hunter2!");
+    live.put(Addr(0x8000), b"constant");
+    let recording = Recording::of(&live, &mappings);
+    for at in [0x4000, 0x8000] {
+        recording.u64(Addr(at)).expect("read");
+    }
+    let replay = recording.into_seen();
+    assert_eq!(replay.u64(Addr(0x4000)), Ok(0));
+    assert_eq!(replay.u64(Addr(0x8000)), Ok(u64::from_le_bytes(*b"constant")));
+}

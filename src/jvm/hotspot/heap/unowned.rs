@@ -1,7 +1,7 @@
 //! Which memory of the process is nobody's yet, so that a table of the collector may lie there: anonymous, not claimed by
 //! another part of the VM, and not malloc's. The rooms of malloc are above this one, so its memory is told by its shape.
 
-use crate::base::{PAGE, Range};
+use crate::base::{Addr, PAGE, Range};
 use crate::jvm::types::Extent;
 use crate::os::Target;
 use crate::os::maps::Mapping;
@@ -60,14 +60,15 @@ impl<'a> Unowned<'a> {
     /// follows the `heap_info` of its first heap; the heap before; the length in use (malloc/arena.c).
     fn is_arena(&self, range: Range) -> bool {
         let start = range.start.down_to(ARENA_BYTES);
-        let Ok(words) = self.target.memory.words(start, 3) else { return false };
+        let Ok(words) = self.target.memory.peek_words(start, 3) else { return false };
         let arena_offset = words[0] % ARENA_BYTES;
         let length = words[2];
-        words[0] != 0
+        let is_arena = words[0] != 0
             && (16..256).contains(&arena_offset)
             && words[1].is_multiple_of(ARENA_BYTES)
             && (1..=ARENA_BYTES).contains(&length)
-            && length.is_multiple_of(PAGE)
+            && length.is_multiple_of(PAGE);
+        is_arena && self.used(start, &words)
     }
 
     /// Whether the range lies in memory that malloc mapped for one block: 0 or padding, then the length with the bit
@@ -76,14 +77,22 @@ impl<'a> Unowned<'a> {
         let mapping_start =
             self.target.mapping(range.start).map_or(range.start, |mapping| mapping.range.start);
         [range.start, mapping_start].into_iter().any(|start| {
-            let Ok(words) = self.target.memory.words(start, 2) else { return false };
+            let Ok(words) = self.target.memory.peek_words(start, 2) else { return false };
             let bytes = words[1] & !7;
-            words[0] == 0
+            let is_chunk = words[0] == 0
                 && words[1] & 7 == 2
                 && bytes.is_multiple_of(PAGE)
                 && bytes > 0
-                && Range::sized(start, bytes).has(range.start)
+                && Range::sized(start, bytes).has(range.start);
+            is_chunk && self.used(start, &words)
         })
+    }
+
+    /// A header that was found, for a recording: what else was looked at may be the program's data.
+    fn used(&self, at: Addr, words: &[u64]) -> bool {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        self.target.memory.used(at, &bytes);
+        true
     }
 }
 
