@@ -7,7 +7,7 @@
 use super::Hotspot;
 use super::window::Windows;
 use crate::base::limits::{CLASSES_MAX, LOADERS_MAX};
-use crate::base::{Addr, Gap, Known, Why};
+use crate::base::{Addr, Gap, Known, PAGE, Range, Why};
 use crate::os::Fault;
 
 /// How far into a `ClassLoaderData` the first class is looked for, and in how many of them.
@@ -73,20 +73,38 @@ fn loaders(vm: &Hotspot, layout: &Layout) -> Known<Loaders> {
             return Ok(Loaders { found, torn: Some(Gap::new("class loaders", Why::OverLimit)) });
         }
         let read = || {
-            let memory = vm.memory();
-            let first_class = layout.klasses.map(|offset| memory.addr(at.plus(offset))).transpose()?;
-            Ok((memory.addr(at.plus(layout.next))?, first_class))
+            let first_class = layout.klasses.map(|offset| addr_now(vm, at.plus(offset))).transpose()?;
+            Ok((addr_now(vm, at.plus(layout.next))?, first_class))
         };
         let (next, first_class) = match read() {
             Ok(read) => read,
             Err(fault @ Fault { .. }) => {
-                return Ok(Loaders { found, torn: Some(fault.gap("class loaders")) });
+                // Reading all of it again mostly finds the rest.
+                let torn = Gap { why: Why::Torn, ..fault.gap("class loaders") };
+                return Ok(Loaders { found, torn: Some(torn) });
             }
         };
         found.push(Loader { at, first_class });
         at = next;
     }
     Ok(Loaders { found, torn: None })
+}
+
+/// A word of a loader. The list begins with the newest, which may lie in a page that came after the pages were looked at: it is
+/// read as it is now, or all that follows would be lost.
+fn addr_now(vm: &Hotspot, at: Addr) -> Result<Addr, Fault> {
+    vm.memory().addr(at).or_else(|fault| {
+        let now = vm.memory().bulk().ok_or(fault)?;
+        let pages = Range::sized(at, 8).widened(PAGE);
+        let resident = now.resident(pages).unwrap_or_default();
+        // A page that is absent must not come by being read.
+        if !resident.iter().any(|range| range.covers(pages)) {
+            return Err(fault);
+        }
+        let mut bytes = [0; 8];
+        now.read(at, &mut bytes)?;
+        Ok(Addr(u64::from_le_bytes(bytes)))
+    })
 }
 
 /// Offsets, in bytes.

@@ -75,7 +75,10 @@ pub fn read(vm: &Hotspot, found: &mut Found) -> Known<ClassView> {
         metadata.extend(counters.map(|mark| (mark.at.0 / GRANULE_BYTES, mark)));
     }
     claim(vm, classes, metadata, found);
-    found.note(counts.classes.as_ref().map_err(Gap::clone));
+    found.note(counts.loaders.as_ref().map_err(Gap::clone));
+    if counts.classes.as_ref().err() != counts.loaders.as_ref().err() {
+        found.note(counts.classes.as_ref().map_err(Gap::clone));
+    }
     let perf = PerfMemory::read(vm.memory(), vm.structs);
     let counter = |name: &str| {
         let value = perf.as_ref().map_err(Gap::clone)?.number(name).filter(|value| *value >= 0);
