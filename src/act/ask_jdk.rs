@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 pub(super) const OF_THE_SHELL: [&str; 4] =
     ["JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "OPENJ9_JAVA_OPTIONS"];
 
-/// How often it is looked whether it has ended, and whether we are told to end (where that is blocked: act/signals.rs).
+/// Interval between checks for its end, and for a pending signal to end where those are blocked (act/signals.rs).
 const LOOK: Duration = Duration::from_millis(5);
 
 #[derive(Debug, thiserror::Error)]

@@ -13,7 +13,7 @@ const OUTPUT_BYTES_MAX: u64 = 1 << 20;
 /// How often it is looked whether it has ended.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// What it printed last that is a number. It is ended, with all that it started, after `limit`, and when we are told to end.
+/// What it printed last that is a number. It is ended, with all that it started, after `limit`, and when a signal to end arrives.
 pub fn number(command: &str, limit: Duration) -> Known<f64> {
     let gap = |why: Why, hint: String| Gap::new(format!("the command `{command}`"), why).hint(hint);
     let failed = |error: io::Error| gap(Why::Gone, error.to_string());

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 /// What one entry of the second level maps.
 const HUGE: Bytes = 2 << 20;
-/// Between two looks whether we are told to end: some 20 ms on pages of 4 KiB.
+/// Bytes touched between two checks for a signal to end: some 20 ms on pages of 4 KiB.
 const LOOK_BYTES: Bytes = 64 << 20;
 const WHAT: &str = "memory to touch";
 
@@ -193,7 +193,7 @@ impl Field {
     }
 }
 
-/// Pieces between two looks whether we are told to end.
+/// Pieces of `LOOK_BYTES`: between two of them a signal to end is noticed.
 fn cut(range: Range) -> impl Iterator<Item = Range> {
     let starts = (range.start.0..range.end.0).step_by(LOOK_BYTES as usize);
     starts.map(move |start| Range::sized(Addr(start), LOOK_BYTES.min(range.end.0 - start)))

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Largest page that is read, in bytes.
 const PAGE_BYTES_MAX: u64 = 64 << 20;
 const WAIT_MAX: Duration = Duration::from_secs(10);
-/// How often it is looked whether we are told to end, where that is blocked (`budget::is_signal_pending`).
+/// Interval between checks for a pending signal to end, where those are blocked (`budget::is_signal_pending`).
 const LOOK: Duration = Duration::from_millis(20);
 
 /// The text at `url`.
@@ -18,8 +18,8 @@ pub fn get(url: &str) -> Known<String> {
     get_within(url, WAIT_MAX)
 }
 
-/// As `get`, of a page that may take its time. A signal to end does not wait for it: the request then stays with a thread that
-/// nobody waits for.
+/// As `get`, of a page that may take its time. On a signal to end it returns at once and leaves the request to its
+/// thread.
 pub fn get_within(url: &str, limit: Duration) -> Known<String> {
     let (sender, page) = mpsc::sync_channel(1);
     let asked = url.to_string();

@@ -18,7 +18,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// How often it is looked whether we are told to end, where that is blocked (act/signals.rs).
+/// Interval between checks for a pending signal to end, where those are blocked (act/signals.rs).
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Where a JVM is to be met.
