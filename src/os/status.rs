@@ -25,6 +25,8 @@ pub struct Status {
     pub thp_enabled: Option<bool>,
     /// `SigCgt`: signals that have a handler, bit 0 is signal 1.
     pub signals_caught: Option<u64>,
+    /// `ShdPnd`: signals to the process that nobody took yet, bit 0 is signal 1.
+    pub signals_pending: Option<u64>,
     pub voluntary_switches: Option<u64>,
 }
 
@@ -32,6 +34,13 @@ impl Status {
     /// VmRSS does not count hugetlb pages; the account does.
     pub fn resident_with_hugetlb_bytes(&self) -> Option<u64> {
         Some(self.resident_bytes? + self.hugetlb_bytes.unwrap_or(0))
+    }
+
+    /// Whether it was killed, or has given its memory back. A SIGKILL stays in `ShdPnd` until nothing is left of the
+    /// process: each thread takes its own copy (kernel/signal.c, get_signal and __exit_signal, Linux 6.18).
+    pub fn is_ending(&self) -> bool {
+        const KILL: u64 = 1 << (libc::SIGKILL - 1);
+        self.resident_bytes.is_none() || self.signals_pending.is_some_and(|set| set & KILL != 0)
     }
 }
 
@@ -60,6 +69,7 @@ pub fn parse(text: &str) -> Status {
             "NSpid" => status.namespace_pids = value.split_ascii_whitespace().flat_map(str::parse).collect(),
             "THP_enabled" => status.thp_enabled = number().map(|flag| flag == 1),
             "SigCgt" => status.signals_caught = u64::from_str_radix(first, 16).ok(),
+            "ShdPnd" => status.signals_pending = u64::from_str_radix(first, 16).ok(),
             "voluntary_ctxt_switches" => status.voluntary_switches = number(),
             _ => {}
         }
@@ -83,5 +93,18 @@ mod tests {
         assert_eq!(status.resident_bytes, Some(90032 * 1024));
         assert_eq!(status.swapped_bytes, None, "absent is not zero");
         assert_eq!(status.signals_caught.map(|set| set & 4), Some(4));
+        assert!(!status.is_ending());
+        assert!(parse(&text.replace("SigCgt", "ShdPnd:\t0000000000000100\nSigCgt")).is_ending());
+    }
+
+    #[test]
+    fn a_killed_process_is_ending_until_it_is_collected() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("sleep");
+        let path = format!("/proc/{}/status", child.id());
+        let read = || parse(&std::fs::read_to_string(&path).expect("its status"));
+        assert!(!read().is_ending());
+        child.kill().expect("a signal");
+        assert!(read().is_ending());
+        child.wait().expect("its end");
     }
 }

@@ -36,7 +36,7 @@ pub struct Watched {
     account: Option<Account>,
     resident: Bytes,
     group: Option<GroupMemory>,
-    /// As its group counted at the look before the last: the last may have come after the kill, while the process went.
+    /// As its group counted at the look before the last: a kill is counted before it is sent (mm/oom_kill.c).
     kills_before: Option<u64>,
     group_at: Option<Instant>,
     limit: Option<(Limit, Instant)>,
@@ -101,8 +101,12 @@ impl Watched {
             return;
         }
         self.group_at = Some(now);
-        // A group that can not be seen now is the one that was seen last: it may be going.
         let Ok(group) = group_memory::of(&self.process) else { return };
+        // Of one that is killed, the kernel counted the kill already, and of one that exits, it says in version 1 that
+        // its group is the root (kernel/cgroup/cgroup.c, proc_cgroup_show): what was seen while it ran stays.
+        if !self.process.status().is_ok_and(|status| !status.is_ending()) {
+            return;
+        }
         self.kills_before = self.group.as_ref().and_then(kills);
         self.group = group;
         let limit = self.group.as_ref().map(|group| Limit {
