@@ -130,6 +130,8 @@ impl Drop for Jvm {
         signal(self.pid, libc::SIGKILL);
         let _ = self.child.kill();
         let _ = self.child.wait();
+        // A killed JVM leaves the socket that it listened on, and its pid comes again.
+        let _ = std::fs::remove_file(format!("/tmp/.java_pid{}", self.pid));
         // The file that `marusa.Load mapped=` leaves when it is killed.
         for entry in std::fs::read_dir(env!("CARGO_TARGET_TMPDIR")).into_iter().flatten().flatten() {
             if entry.file_name().to_string_lossy().starts_with("load-") {

@@ -43,6 +43,10 @@ static void fail(const char *what) {
 static void become(const char *uid_text) {
     uid_t uid = (uid_t)strtoul(uid_text, NULL, 10);
     if (geteuid() != 0) return; /* an exec of ourselves */
+    /* A JVM that was killed leaves its socket, which may be root's, and pids come again. */
+    char socket[64];
+    snprintf(socket, sizeof socket, "/tmp/.java_pid%d", getpid());
+    unlink(socket);
     if (setgroups(0, NULL) || setgid(uid) || setuid(uid)) fail("setuid");
     /* Otherwise /proc/PID belongs to root after the change, and the process would be no other user's. */
     prctl(PR_SET_DUMPABLE, 1);
