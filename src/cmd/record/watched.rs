@@ -102,9 +102,10 @@ impl Watched {
         }
         self.group_at = Some(now);
         let Ok(group) = group_memory::of(&self.process) else { return };
-        // Of one that is killed, the kernel counted the kill already, and of one that exits, it says in version 1 that
-        // its group is the root (kernel/cgroup/cgroup.c, proc_cgroup_show): what was seen while it ran stays.
-        if !self.process.status().is_ok_and(|status| !status.is_ending()) {
+        // Keep what was read while the process ran: once it is killed, the kernel has counted the kill, and while it
+        // exits, cgroup v1 reports the root as its group (kernel/cgroup/cgroup.c, proc_cgroup_show).
+        let is_running = self.process.status().is_ok_and(|status| !status.is_ending());
+        if !is_running {
             return;
         }
         self.kills_before = self.group.as_ref().and_then(kills);
