@@ -1,22 +1,35 @@
 # The two commands of the README; each sets up what it needs on a fresh Debian or Ubuntu.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: demo test build install java setup jdks glibcs readers server tracefs bench fuzz clean
+.PHONY: demo check test test-long build dist install java bench fuzz clean
 
 # Build, start a real Java program, show its account.
-demo: build java
+demo: java
+	cargo build --locked
 	scripts/demo
 
-# Everything that CI checks; every test must run.
-test: setup jdks glibcs readers java server tracefs
-	cargo fmt --check
-	cargo clippy --all-targets --locked -- -D warnings
-	scripts/deny
-	MARUSA_ALL_TESTS=1 cargo test --locked --no-fail-fast --lib --tests -- --test-threads=1
-	fuzz/run 10
+# While you work: format, lints, and every test that needs neither root nor a JDK.
+check:
+	scripts/test check
 
-build: setup
+# Before a landing, and what CI runs. It installs the test JDKs and what else the tests need; a test that can not run is a failure,
+# but with MARUSA_ALL_TESTS= it is listed at the end.
+test test-long: export MARUSA_ALL_TESTS ?= 1
+test:
+	scripts/test test
+
+# Everything in full, for hours. It may be stopped, and goes on where it was.
+test-long:
+	scripts/test long
+
+build:
+	scripts/setup demo
 	cargo build --release --locked
+
+# What is released: fat LTO.
+dist:
+	scripts/setup demo
+	cargo build --profile dist --locked
 
 # The program, its manual and what shells need to complete its commands: make install PREFIX=/usr/local
 PREFIX ?= /usr/local
@@ -29,36 +42,17 @@ install: build
 	target/release/marusa completions zsh > $(share)/zsh/site-functions/_marusa
 	target/release/marusa completions fish > $(share)/fish/vendor_completions.d/marusa.fish
 
-java: setup
+java:
+	scripts/setup demo
 	java/build
-
-jdks: setup
-	scripts/jdks
-
-glibcs: setup
-	scripts/glibcs
-
-# DuckDB and pandas, which read what `marusa export` writes.
-readers: setup
-	scripts/readers
-
-# The server of `marusa bench throughput`, and the load for it.
-server: setup
-	scripts/workloads fetch daytrader
-
-# What the tests of `marusa stalls` read.
-tracefs:
-	scripts/tracefs
-
-setup:
-	scripts/setup
 
 # The fuzzers for as long as you like: make fuzz SECONDS=600
 fuzz:
 	fuzz/run $(or $(SECONDS),60)
 
 # The figures of the README and of docs/benchmarks.md.
-bench: build java jdks
+bench: build java
+	scripts/jdks
 	cargo bench --locked
 
 clean:

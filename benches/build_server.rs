@@ -4,11 +4,11 @@
 
 #[path = "../tests/common/mod.rs"]
 mod common;
-#[path = "../tests/build_server/raw_trace.rs"]
+#[path = "../tests/host/build_server/raw_trace.rs"]
 mod raw_trace;
-#[path = "../tests/build_server/scene.rs"]
+#[path = "../tests/host/build_server/scene.rs"]
 mod scene;
-#[path = "../tests/build_server/stalls.rs"]
+#[path = "../tests/host/build_server/stalls.rs"]
 mod stalls;
 
 use common::{fragments::Fragments, host::Host, is_root, java};

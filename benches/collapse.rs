@@ -6,7 +6,7 @@
 
 #[path = "../tests/common/mod.rs"]
 mod common;
-#[path = "../tests/pages_collapse/steady.rs"]
+#[path = "../tests/host/pages_collapse/steady.rs"]
 mod steady;
 
 use common::{Row, is_root, java, row};

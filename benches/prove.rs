@@ -4,7 +4,7 @@
 
 #[path = "../tests/common/mod.rs"]
 mod common;
-#[path = "../tests/pages_prove/program.rs"]
+#[path = "../tests/host/pages_prove/program.rs"]
 mod program;
 
 use program::{Program, json};

@@ -7,7 +7,7 @@
 
 #[path = "../tests/common/mod.rs"]
 mod common;
-#[path = "../tests/pages_collapse/steady.rs"]
+#[path = "../tests/host/pages_collapse/steady.rs"]
 mod steady;
 
 use common::{Jvm, java, row, signal, text};

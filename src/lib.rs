@@ -1,6 +1,6 @@
 //! Marusa accounts for every byte of a running JVM on Linux, from outside.
 //!
-//! The rooms of the house, and who may name whom (`tests/tidy.rs` keeps it):
+//! The rooms of the house, and who may name whom (`tests/fast/tidy.rs` keeps it):
 //!
 //! ```text
 //! cmd ──> show ──> { experiment | doctor | record } ──> pages ──> measure ──> map ──> snapshot ──> { jvm | alloc } ──> os ──> base

@@ -29,7 +29,7 @@ fn load(path: &Path) -> Recorded {
 
 /// `$MARUSA_FROZEN/*.frozen`, sorted by name.
 fn files() -> Vec<PathBuf> {
-    let folder = std::env::var("MARUSA_FROZEN").unwrap_or_else(|_| "tests/frozen/data".to_string());
+    let folder = std::env::var("MARUSA_FROZEN").unwrap_or_else(|_| "tests/data/frozen".to_string());
     let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)
         .into_iter()
         .flatten()

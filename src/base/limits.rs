@@ -272,7 +272,7 @@ pub const CORE_ONE_NOTE_BYTES_MAX: u64 = 64 << 20;
 pub const INPUT_FACTOR: u64 = 64;
 pub const INPUT_BYTES_FREE: u64 = 16 << 20;
 /// The whole process, while it reads such a file and prints what is in it: at most `INPUT_PROCESS_FACTOR` times the length of
-/// the file and `INPUT_PROCESS_BYTES_FREE`, its own program included. tests/strangers measures this.
+/// the file and `INPUT_PROCESS_BYTES_FREE`, its own program included. tests/fast/strangers measures this.
 pub const INPUT_PROCESS_FACTOR: u64 = 2_048;
 pub const INPUT_PROCESS_BYTES_FREE: u64 = 512 << 20;
 /// A frozen file: its unpacked bytes. Each mapping takes more than 4 bytes of a packed file and each run of pages more than 1:

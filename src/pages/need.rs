@@ -1,7 +1,7 @@
 //! The exact need: every reservation of a HotSpot JVM that can come to lie on large pages, in the order in which the JVM
 //! makes them. Heap / 2M alone is the classic mistake: the code cache is reserved first, so a pool of just the heap's size
 //! leaves the heap, of all things, on 4K. The rules follow OpenJDK's sources by version; docs/large-pages-need.md has the
-//! table, tests/pages_need holds them against real JVMs.
+//! table, tests/host/pages_need holds them against real JVMs.
 
 mod code;
 mod flags;

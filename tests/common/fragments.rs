@@ -3,10 +3,9 @@
 //! hugetlb meanwhile, which nobody touches.
 
 use super::host::{HUGETLB, Host, THP};
-use super::{root, skip};
+use super::{native, skip};
 use std::fs::read_to_string;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 /// What is left available, for JVMs and everybody else; of more than five times that, a fifth. Of it, what is free in small
@@ -55,7 +54,7 @@ pub struct Fragments {
 impl Fragments {
     /// `None`: not on this machine, and why was said.
     pub fn make(host: &mut Host) -> Option<Fragments> {
-        let program = fragmenter()?;
+        let program = native::program("fragment")?;
         let available = available_mib();
         let leave = LEFT_MIB_LEAST.max(available / 5);
         if available < leave + HELD_MIB {
@@ -120,18 +119,4 @@ fn mib(key: &str) -> u64 {
     let text = read_to_string("/proc/meminfo").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix(key));
     line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) >> 10
-}
-
-/// tests/native/fragment.c, compiled. `None`: there is no compiler.
-fn fragmenter() -> Option<PathBuf> {
-    let source = root().join("tests/native/fragment.c");
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fragment");
-    let compiled =
-        Command::new("cc").args(["-O1", "-Wall", "-Werror", "-o"]).arg(&program).arg(source).status();
-    let Ok(status) = compiled else {
-        skip("no C compiler");
-        return None;
-    };
-    assert!(status.success(), "fragment.c does not compile");
-    Some(program)
 }

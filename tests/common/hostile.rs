@@ -1,8 +1,8 @@
 //! Processes that look like JVMs and are made to be slow or large to read: tests/native/hostile_jvm.c, compiled.
 
-use super::{root, skip};
+use super::native;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 /// One such process, ended when dropped.
@@ -39,24 +39,10 @@ impl Drop for Hostile {
 
 /// The program, and the libjvm.so that it loads.
 fn compiled() -> Option<(PathBuf, PathBuf)> {
-    let source = root().join("tests/native/hostile_jvm.c");
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("hostile-{}", std::process::id()));
-    let (program, library) = (folder.join("hostile_jvm"), folder.join("libjvm.so"));
-    if program.exists() {
-        return Some((program, library));
-    }
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let cc = |options: &[&str], into: &Path| {
-        let mut command = Command::new("cc");
-        command.args(["-O1", "-Wall", "-Werror"]).args(options).arg("-o").arg(into).arg(&source).arg("-ldl");
-        command.status()
-    };
-    let built = cc(&["-DLIBRARY", "-shared", "-fPIC"], &library);
-    if built.is_err() {
-        skip("no C compiler");
-        return None;
-    }
-    assert!(built.is_ok_and(|status| status.success()), "cc compiles the library");
-    assert!(cc(&[], &program).is_ok_and(|status| status.success()), "cc compiles the program");
-    Some((program, library))
+    let libraries = ["-ldl".to_string()];
+    let library = ["-DLIBRARY", "-shared", "-fPIC"];
+    Some((
+        native::compiled("hostile_jvm", "hostile_jvm", &[], &libraries)?,
+        native::compiled("hostile_jvm", "hostile/libjvm.so", &library, &libraries)?,
+    ))
 }

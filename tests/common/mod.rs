@@ -4,6 +4,8 @@
 pub mod fragments;
 pub mod host;
 pub mod hostile;
+pub mod native;
+pub mod small_group;
 pub mod work;
 
 use serde_json::Value;
@@ -43,6 +45,25 @@ pub fn rows() -> Vec<Row> {
         .collect()
 }
 
+/// Every JDK and every collector at least once; all rows in `make test-long`.
+pub fn chosen_rows() -> Vec<Row> {
+    const CHOSEN: [(&str, &str); 11] = [
+        ("8", "parallel"),
+        ("11", "cms"),
+        ("11", "z"),
+        ("17", "g1"),
+        ("21", "z"),
+        ("25", "serial"),
+        ("25", "parallel"),
+        ("25", "g1"),
+        ("25", "z-generational"),
+        ("25", "shenandoah"),
+        ("25", "shenandoah-generational"),
+    ];
+    let is_chosen = |row: &Row| is_long() || CHOSEN.contains(&(row.jdk.as_str(), row.gc.as_str()));
+    rows().into_iter().filter(is_chosen).collect()
+}
+
 pub fn row(jdk: &str, gc: &str) -> Row {
     rows().into_iter().find(|row| row.jdk == jdk && row.gc == gc).expect("a row of tests/data/jdk-gc.tsv")
 }
@@ -66,8 +87,17 @@ pub fn java(jdk: &str) -> Option<PathBuf> {
 
 /// Says why a test does not run. Where every test must run (`make test`), that is a failure.
 pub fn skip(why: &str) {
-    assert!(std::env::var("MARUSA_ALL_TESTS").is_err(), "this test may not be skipped here: {why}");
+    assert!(!is_set("MARUSA_ALL_TESTS"), "this test may not be skipped here: {why}");
     println!("skipped: {why}");
+}
+
+fn is_set(variable: &str) -> bool {
+    std::env::var_os(variable).is_some_and(|value| !value.is_empty())
+}
+
+/// Whether this is `make test-long`, where every case of a test runs; `make test` has the cases that differ most.
+pub fn is_long() -> bool {
+    is_set("MARUSA_LONG_TESTS")
 }
 
 pub fn is_root() -> bool {

@@ -1,14 +1,25 @@
-//! Real JVMs, every JDK and collector that installs here: the account closes, agrees with what the JVM itself says, and
-//! leaves no trace in the target.
-
-#[path = "../common/mod.rs"]
-mod common;
+//! Real JVMs, every JDK and collector that installs here. Each test looks at JVMs and files of its own and changes nothing on the host,
+//! so two run at a time.
 
 mod account;
 mod audit;
+mod bench_account;
+mod budget;
+mod cli;
+#[path = "../common/mod.rs"]
+mod common;
+mod compare;
+mod foreign_files;
+mod gc_log;
+mod hostile;
 mod larger_pages;
+mod malloc;
 mod nmt;
+mod outputs;
 mod owners;
+mod pages_plan;
+mod record;
+mod report;
 mod trim;
 mod unsafe_memory;
 mod zero_touch;

@@ -1,0 +1,172 @@
+//! Recorded JVMs of every JDK and collector, read again and compared with the accounts that were found good
+//! (`tests/data/frozen/NAME.json`). `scripts/record-frozen` records them; `MARUSA_BLESS=1` writes the accounts anew.
+
+use marusa::base::Gap;
+use marusa::map::{self, Balance};
+use marusa::show;
+use marusa::snapshot::Snapshot;
+use marusa::snapshot::file::Frozen;
+use serde_json::{Map, Value};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const FILE_BYTES_MAX: u64 = 512 << 10;
+/// Of all resident bytes, at most this many per thousand may have no owner.
+const UNATTRIBUTED_PER_MILLE_MAX: u64 = 5;
+/// Differences that are shown of one recording.
+const DIFFERENCES_SHOWN_MAX: usize = 10;
+/// What of the account is compared: not when and by whom it was taken.
+const COMPARED: &[&str] = &["totals", "jvm", "areas", "malloc"];
+
+fn recordings() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/frozen");
+    let entries = fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut files: Vec<PathBuf> =
+        entries.filter(|path| path.extension().is_some_and(|extension| extension == "frozen")).collect();
+    files.sort();
+    assert!(!files.is_empty(), "no recordings in {}: run scripts/record-frozen", folder.display());
+    files
+}
+
+fn name(path: &Path) -> String {
+    path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+fn load(path: &Path) -> Frozen {
+    let mut file = fs::File::open(path).expect("a recording");
+    Frozen::load(&mut file).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The account with the parts that are compared. Flags depend on the machine that recorded (CPUs, memory), but are
+/// recorded, so they are compared too.
+fn account(path: &Path) -> (Value, Balance, Vec<Gap>) {
+    let snapshot: Snapshot = load(path).snapshot();
+    let joined = map::join(&snapshot);
+    if let Err(broken) = map::law::check(&joined, &snapshot) {
+        panic!("{}: {broken}", path.display());
+    }
+    let whole = show::json::map(&snapshot, &joined);
+    let compared: Map<String, Value> =
+        COMPARED.iter().map(|key| (key.to_string(), whole[*key].clone())).collect();
+    (Value::Object(compared), joined.balance, joined.gaps)
+}
+
+/// What lists are made of, by name: a difference names the part, not its number.
+fn key_of(value: &Value) -> Option<String> {
+    let number = || Some(value["arena"].as_u64()?.to_string());
+    // One part of malloc's blocks may be told in several ways.
+    let owner = || Some(format!("{} by {}", value["part"].as_str()?, value["how"].as_str()?));
+    let name = || ["area", "part", "name"].iter().find_map(|key| value[*key].as_str()).map(str::to_string);
+    number().or_else(owner).or_else(name)
+}
+
+/// Every place at which the two differ: "areas.java_heap.parts.eden.resident_bytes: 4096 was 8192".
+fn differences(path: &str, now: &Value, golden: &Value, found: &mut Vec<String>) {
+    match (now, golden) {
+        (Value::Object(now), Value::Object(golden)) => {
+            for key in golden.keys().chain(now.keys().filter(|key| !golden.contains_key(*key))) {
+                let of = |object: &Map<String, Value>| object.get(key).cloned().unwrap_or(Value::Null);
+                differences(&format!("{path}.{key}"), &of(now), &of(golden), found);
+            }
+        }
+        (Value::Array(now), Value::Array(golden))
+            if now.iter().chain(golden).all(|v| key_of(v).is_some()) =>
+        {
+            let of = |list: &[Value], key: &Option<String>| {
+                list.iter().find(|value| key_of(value) == *key).cloned()
+            };
+            for key in golden
+                .iter()
+                .map(key_of)
+                .chain(now.iter().map(key_of).filter(|key| of(golden, key).is_none()))
+            {
+                let path = format!("{path}.{}", key.as_deref().unwrap_or_default());
+                let (now, golden) = (of(now, &key), of(golden, &key));
+                differences(&path, &now.unwrap_or_default(), &golden.unwrap_or_default(), found);
+            }
+        }
+        _ if now != golden => found.push(format!("{}: {now} was {golden}", path.trim_start_matches('.'))),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_recorded_jvm_has_its_golden_account() {
+    let bless = std::env::var_os("MARUSA_BLESS").is_some();
+    let mut broken = Vec::new();
+    for path in recordings() {
+        let (account, _, _) = account(&path);
+        let golden_path = path.with_extension("json");
+        if bless {
+            let text = serde_json::to_string_pretty(&account).expect("JSON");
+            fs::write(&golden_path, text + "\n").expect("written");
+            continue;
+        }
+        let Ok(text) = fs::read_to_string(&golden_path) else {
+            broken.push(format!("{}: no golden account; MARUSA_BLESS=1 writes it", name(&path)));
+            continue;
+        };
+        let golden: Value = serde_json::from_str(&text).expect("a golden account is JSON");
+        let mut found = Vec::new();
+        differences("", &account, &golden, &mut found);
+        let more = found.len().saturating_sub(DIFFERENCES_SHOWN_MAX);
+        found.truncate(DIFFERENCES_SHOWN_MAX);
+        broken.extend(found.into_iter().map(|difference| format!("{}: {difference}", name(&path))));
+        if more > 0 {
+            broken.push(format!("{}: and {more} more", name(&path)));
+        }
+    }
+    assert!(
+        broken.is_empty(),
+        "{}\nIf this is meant: MARUSA_BLESS=1, and read the difference",
+        broken.join("\n")
+    );
+}
+
+#[test]
+fn every_recorded_byte_has_an_owner() {
+    for path in recordings() {
+        let (account, balance, gaps) = account(&path);
+        let (resident, unattributed) = (balance.total.resident, balance.unattributed);
+        let name = name(&path);
+        assert!(resident > 40 << 20, "{name}: {resident} bytes is no real load");
+        assert!(
+            unattributed * 1000 <= resident * UNATTRIBUTED_PER_MILLE_MAX,
+            "{name}: {unattributed} of {resident} bytes unattributed; {gaps:?}"
+        );
+        for key in ["heap", "code_heaps", "classes", "major", "gc", "nmt"] {
+            assert!(!account["jvm"][key].is_null(), "{name}: jvm.{key} is unknown; {gaps:?}");
+        }
+    }
+}
+
+#[test]
+fn recordings_are_small_and_anonymous_and_of_every_row() {
+    let table = include_str!("../data/jdk-gc.tsv").lines().skip(1).filter(|line| !line.starts_with('#'));
+    let mut wanted: Vec<String> = table
+        .filter_map(|line| {
+            let mut columns = line.split('\t');
+            Some(format!("jdk{}-{}", columns.next()?, columns.next()?))
+        })
+        .collect();
+    for path in recordings() {
+        wanted.retain(|row| *row != name(&path));
+        let bytes = fs::metadata(&path).expect("a recording").len();
+        assert!(bytes < FILE_BYTES_MAX, "{} has {bytes} bytes", path.display());
+        let process = load(&path).os.process;
+        assert_eq!((process.command.as_str(), process.user.as_str()), ("", ""), "{}", path.display());
+        assert_eq!(process.container, None, "{}", path.display());
+    }
+    assert!(wanted.is_empty(), "no recording of {wanted:?}: run scripts/record-frozen");
+}
+
+#[test]
+fn a_difference_names_the_part_and_both_values() {
+    let text = |bytes| {
+        format!(r#"{{"areas": [{{"area": "code", "parts": [{{"part": "libc", "bytes": {bytes}}}]}}]}}"#)
+    };
+    let value = |bytes| -> Value { serde_json::from_str(&text(bytes)).expect("JSON") };
+    let mut found = Vec::new();
+    differences("", &value(1), &value(2), &mut found);
+    assert_eq!(found, ["areas.code.parts.libc.bytes: 1 was 2"]);
+}

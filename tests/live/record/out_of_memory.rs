@@ -1,0 +1,51 @@
+//! A JVM that the kernel kills for want of memory: the last moments before are in the file, and why it ended.
+
+use super::*;
+use crate::common::small_group::Group;
+
+const LIMIT: u64 = 160 << 20;
+
+#[test]
+fn the_last_account_before_the_kill_is_there() {
+    if !is_root() {
+        return skip("only root may make a control group");
+    }
+    let Some(java) = java("17") else { return };
+    let Some(group) = Group::with_bytes(LIMIT) else { return skip("no control group can be made here") };
+    let folder = Folder::new("oom");
+    let path = folder.file("a.marusa");
+    let mut command = group.command(&java.display().to_string());
+    command.args(["-Xmx48m", "-XX:+UseSerialGC", "-XX:MaxDirectMemorySize=1g", "-cp"]);
+    command.arg(root().join("java/build-out")).args(["marusa.Grow", "direct=5m/s"]);
+    let jvm = Jvm::of(command);
+    let output =
+        Recorder::start(&[&jvm.pid.to_string(), "-o", &path, "--every", "1s", "--keep", "10m"]).wait();
+    drop(jvm);
+    drop(group);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("killed"), "{}", text(&output.stderr));
+    let (lines, _) = exported(&path);
+    let process = of(&lines, "process");
+    let last = process.last().expect("a look");
+    let accounts: Vec<&&Value> = process.iter().filter(|line| line["account_age_ms"] == 0).collect();
+    let account = accounts.last().expect("an account");
+    // Near a limit accounts may take a tenth of a core, so on a slow machine they come each ten times as long as one takes.
+    let apart = 1500 + number(&account["account_took_us"]) / 100;
+    assert!(
+        number(&account["steady_ms"]) + apart >= number(&last["steady_ms"]),
+        "it is of the end: {account} {last}"
+    );
+    let direct =
+        of(&lines, "area").into_iter().rfind(|line| line["area"] == "direct_buffers").expect("an area");
+    assert!(number(&direct["resident_bytes"]) > 50 << 20, "{direct}");
+    assert!(number(&last["group_limit_bytes"]) == LIMIT, "{last}");
+    // Near the limit it was looked at more often than each second.
+    let apart: Vec<u64> = process
+        .windows(2)
+        .map(|pair| number(&pair[1]["steady_ms"]) - number(&pair[0]["steady_ms"]))
+        .collect();
+    assert!(apart.iter().any(|apart| *apart < 500), "{apart:?}");
+    let diff = marusa(&["diff", &path, "--json"]);
+    let diff: Value = serde_json::from_slice(&diff.stdout).expect("JSON");
+    assert_eq!(diff["causes"][0]["area"], "direct_buffers", "{}", diff["answer"]);
+}
