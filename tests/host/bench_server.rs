@@ -124,7 +124,7 @@ fn the_account_of_a_server_under_load_until_a_signal() {
         std::thread::sleep(Duration::from_millis(200));
     }
     // Not even a busy machine looks at it only once in this time.
-    std::thread::sleep(Duration::from_secs(10));
+    std::thread::sleep(Duration::from_secs(5));
     crate::common::signal(pid, libc::SIGINT);
     let output = child.wait_with_output().expect("it ends");
     let found = json(&output);

@@ -18,7 +18,7 @@ const SMALL: [&str; 14] = [
     "--burst",
     "48M",
     "--bursts",
-    "3",
+    "2",
     "--arms",
     "marusa",
     "--every",

@@ -8,7 +8,6 @@ use crate::doctor::{Entry, Finding, Level, Subject};
 use serde_json::{Value, json};
 
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json";
-const HOME: &str = env!("CARGO_PKG_REPOSITORY");
 
 pub fn sarif(shown: &Shown) -> Value {
     let gaps = shown.gaps();
@@ -27,7 +26,6 @@ pub fn sarif(shown: &Shown) -> Value {
                 "driver": {
                     "name": "marusa",
                     "semanticVersion": env!("CARGO_PKG_VERSION"),
-                    "informationUri": HOME,
                     "rules": shown.catalog.iter().map(rule).collect::<Vec<Value>>(),
                 }
             },
@@ -54,7 +52,6 @@ fn rule(entry: &Entry) -> Value {
     json!({
         "id": entry.rule.id,
         "shortDescription": {"text": entry.rule.title},
-        "helpUri": format!("{HOME}/blob/main/{}", entry.rule.page()),
         "help": {"text": entry.page, "markdown": entry.page},
         "defaultConfiguration": {"level": level(worst)},
     })

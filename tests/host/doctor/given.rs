@@ -115,7 +115,10 @@ fn programs_get_sarif_and_a_status() {
         assert!(["note", "warning", "error"].iter().any(|level| result["level"] == *level));
         assert!(!result["message"]["text"].as_str().unwrap_or_default().is_empty());
     }
-    assert!(rules.iter().all(|rule| rule["helpUri"].as_str().is_some_and(|uri| uri.starts_with("https://"))));
+    assert!(rules.iter().all(|rule| {
+        let page = rule["help"]["markdown"].as_str().unwrap_or_default();
+        rule["id"].as_str().is_some_and(|id| page.starts_with("# ") && page.contains(id))
+    }));
     let found = Examined::jvm(jvm.pid, "100ms").of_jvm(jvm.pid);
     assert!(found.iter().any(|it| it.id == "nmt-on"), "{found:?}");
     assert_eq!(status(&run(&[])), Some(0));

@@ -10,7 +10,7 @@ use std::process::Stdio;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-const QUICK: [&str; 6] = ["--period", "300ms", "--settle", "200ms", "--blocks", "14"];
+const QUICK: [&str; 6] = ["--period", "200ms", "--settle", "100ms", "--blocks", "14"];
 const SEARCHES_MAX: usize = 3;
 
 fn may_collapse() -> bool {

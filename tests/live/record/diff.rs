@@ -13,7 +13,7 @@ fn what_leaks_is_named_from_frozen_files_json_recordings_and_now() {
     let (frozen, json, recording) = (folder.file("a.frozen"), folder.file("a.json"), folder.file("a.marusa"));
     assert!(marusa(&["freeze", &pid, "-o", &frozen]).status.success());
     std::fs::write(&json, marusa(&["map", &pid, "--json"]).stdout).expect("ours");
-    let options = ["--every", "250ms", "--account-every", "500ms", "--cpu", "50", "--for", "10s"];
+    let options = ["--every", "250ms", "--account-every", "500ms", "--cpu", "50", "--for", "4s"];
     Recorder::start(&[&[pid.as_str(), "-o", &recording][..], &options[..]].concat()).wait();
     let end = format!("{recording}@end");
     for pair in [[&frozen, &pid], [&json, &pid], [&recording, &pid], [&recording, &end], [&json, &end]] {
@@ -46,7 +46,11 @@ fn a_limit_that_was_passed_is_status_1() {
     let folder = Folder::new("limit");
     let (pid, json) = (jvm.pid.to_string(), folder.file("a.json"));
     std::fs::write(&json, marusa(&["map", &pid, "--json"]).stdout).expect("ours");
-    std::thread::sleep(Duration::from_secs(5));
+    let direct = || number(&area(&map_json(jvm.pid), "direct_buffers")["resident_bytes"]);
+    let (before, started) = (direct(), Instant::now());
+    while direct() < before + (32 << 20) {
+        assert!(started.elapsed() < Duration::from_secs(60), "it does not grow");
+    }
     let broken = marusa(&["diff", &json, &pid, "--fail-if-grown", "16M"]);
     assert_eq!(broken.status.code(), Some(1), "{}", text(&broken.stderr));
     assert!(text(&broken.stderr).contains("more than 16.0 MiB"), "{}", text(&broken.stderr));

@@ -16,7 +16,7 @@ fn the_last_account_before_the_kill_is_there() {
     let path = folder.file("a.marusa");
     let mut command = group.command(&java.display().to_string());
     command.args(["-Xmx48m", "-XX:+UseSerialGC", "-XX:MaxDirectMemorySize=1g", "-cp"]);
-    command.arg(root().join("java/build-out")).args(["marusa.Grow", "direct=5m/s"]);
+    command.arg(root().join("java/build-out")).args(["marusa.Grow", "direct=10m/s"]);
     let jvm = Jvm::of(command);
     let output =
         Recorder::start(&[&jvm.pid.to_string(), "-o", &path, "--every", "1s", "--keep", "10m"]).wait();

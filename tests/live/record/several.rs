@@ -46,6 +46,7 @@ fn jvms_that_start_and_end_are_followed() {
     assert!(text(&two.stderr).contains(&format!("pid {one}")), "{}", text(&two.stderr));
 }
 
+/// A ring comes round after half a minute at the earliest: in `make test-long` only. Else it stays within what was asked for.
 #[test]
 fn a_ring_has_the_last_of_it_and_no_more_than_was_asked_for() {
     let Some(jvm) = grow(&[], &["churn=10m/s"]) else { return };
@@ -53,21 +54,24 @@ fn a_ring_has_the_last_of_it_and_no_more_than_was_asked_for() {
     let path = folder.file("a.marusa");
     let pid = jvm.pid.to_string();
     let arguments = [pid.as_str(), "-o", &path, "--every", "20ms", "--account-every", "20ms", "--cpu", "100"];
+    let (keep, seconds) = if is_long() { ("10s", 40) } else { ("512K", 4) };
+    let length = format!("{seconds}s");
     let output =
-        Recorder::start(&[&arguments[..], &["--keep", "512K", "--for", "15s", "--json"]].concat()).wait();
+        Recorder::start(&[&arguments[..], &["--keep", keep, "--for", &length, "--json"]].concat()).wait();
     let recorded: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let names: Vec<_> = std::fs::read_dir(&folder.0).expect("ours").flatten().collect();
     let bytes: u64 = names.iter().map(|entry| entry.metadata().map_or(0, |facts| facts.len())).sum();
     assert_eq!(names.len() as u64, number(&recorded["files"]));
     assert!(bytes <= (512 << 10) + (96 << 10), "{bytes}");
-    if number(&recorded["files_dropped"]) == 0 {
-        return println!("the machine was too slow for the ring to come round: {recorded}");
-    }
     let (lines, said) = exported(&path);
     let process = of(&lines, "process");
     assert!(said.is_empty() && process.is_sorted_by_key(|line| number(&line["steady_ms"])));
-    assert!(number(&process[0]["steady_ms"]) > 0, "the start is gone");
-    assert!(process.last().is_some_and(|line| number(&line["steady_ms"]) > 13_000), "the end is there");
+    if is_long() {
+        assert!(number(&recorded["files_dropped"]) > 0, "it came round: {recorded}");
+        assert!(number(&process[0]["steady_ms"]) > 10_000, "the start is gone");
+    }
+    let last = process.last().map(|line| number(&line["steady_ms"]));
+    assert!(last.is_some_and(|last| last > (seconds - 2) * 1000), "the end is there: {last:?}");
     assert_eq!(process[0]["subject"], "process");
     assert!(of(&lines, "part").len() > 10, "each file names its series");
 }
