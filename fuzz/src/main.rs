@@ -23,7 +23,9 @@ pub fn account(snapshot: &Snapshot) {
     if let Err(broken) = map::law::check(&joined, snapshot) {
         panic!("a law is broken: {broken}");
     }
-    std::hint::black_box(show::json::map(snapshot, &joined).to_string());
+    let account = map::Account::of(snapshot, &joined);
+    std::hint::black_box(serde_json::to_string(&account)).expect("the model is JSON");
+    show::text::by_part(&mut std::io::sink(), &account).expect("a sink takes all");
 }
 
 fn chosen() -> targets::Reader {

@@ -6,7 +6,8 @@ use super::{Failure, page_file};
 use crate::base::limits::{TARGET_ALONE, TARGET_FILE, TargetLimits};
 use crate::base::{Gap, Why};
 use crate::jvm::hotspot::find;
-use crate::map;
+use crate::map::model::MappingAccount;
+use crate::map::{self, Account};
 use crate::os::access;
 use crate::os::budget;
 use crate::os::core::Core;
@@ -15,8 +16,9 @@ use crate::os::input_file;
 use crate::os::maps::Mapping;
 use crate::os::process::{OpenError, Process};
 use crate::os::terminal::stdout;
+use crate::show::json::MapDocument;
+use crate::show::text;
 use crate::show::units::human;
-use crate::show::{json, text};
 use crate::snapshot::file::{FileError, Frozen};
 use crate::snapshot::resolve::{self, ResolveError};
 use crate::snapshot::{self, Snapshot, Want};
@@ -101,35 +103,31 @@ fn account(args: &MapArgs) -> anyhow::Result<u8> {
     }
     let wanted = wants_pages(args);
     let pages = if wanted { Some(map_pages::report(&args.pages, snapshot, &map, read)?) } else { None };
+    let account = ManuallyDrop::new(Account::of(snapshot, &map));
     let mut out = BufWriter::new(stdout().lock());
     match (args.json, args.taxonomy, by) {
         (true, _, by) => {
-            let mut json = ManuallyDrop::new(json::map(snapshot, &map));
-            if by == By::Mapping {
-                let mut mappings = json::mappings(snapshot, &map);
-                json::pages::why_of_mappings(&mut mappings, &map::why::by_span(snapshot, &map));
-                json["mappings"] = mappings.into();
-            }
-            if let Some(pages) = &pages {
-                pages.json(snapshot, &mut json);
-            }
-            serde_json::to_writer_pretty(&mut out, &*json)?;
+            let mappings = (by == By::Mapping)
+                .then(|| MappingAccount::all(snapshot, &map, &map::why::by_span(snapshot, &map)));
+            let pages = pages.as_ref().map(|pages| pages.model(snapshot));
+            let document = ManuallyDrop::new(MapDocument { account: &account, mappings, pages });
+            serde_json::to_writer_pretty(&mut out, &*document)?;
             writeln!(out)?;
         }
         // A probe wants its answer, not the account.
         _ if args.by.is_none() && args.taxonomy == Taxonomy::Marusa && !args.pages.require.is_empty() => {}
-        (_, Taxonomy::Paper, _) => text::by_paper(&mut out, snapshot, &map)?,
-        (_, _, By::Area) => text::by_area_and_part(&mut out, snapshot, &map)?,
-        (_, _, By::Part) => text::by_part(&mut out, snapshot, &map)?,
-        (_, _, By::Mapping) => text::by_mapping(&mut out, snapshot, &map)?,
-        (_, _, By::Thread) => text::by_thread(&mut out, snapshot, &map)?,
-        (_, _, By::Library) => text::by_library(&mut out, snapshot, &map)?,
+        (_, Taxonomy::Paper, _) => text::by_paper(&mut out, &account)?,
+        (_, _, By::Area) => text::by_area_and_part(&mut out, &account)?,
+        (_, _, By::Part) => text::by_part(&mut out, &account)?,
+        (_, _, By::Mapping) => text::by_mapping(&mut out, &account, snapshot, &map)?,
+        (_, _, By::Thread) => text::by_thread(&mut out, &account)?,
+        (_, _, By::Library) => text::by_library(&mut out, &account)?,
         (_, _, By::PageSize) => {
-            text::by_page_size(&mut out, snapshot, &map)?;
+            text::by_page_size(&mut out, &account)?;
             pages.iter().try_for_each(|pages| pages.text(&mut out))?;
-            text::gaps(&mut out, &map.gaps)?;
+            text::gap_rows(&mut out, &account.gaps)?;
         }
-        (_, _, By::Arena) => text::by_arena(&mut out, snapshot, &map)?,
+        (_, _, By::Arena) => text::by_arena(&mut out, &account)?,
     }
     if let (Some(pages), false) = (&pages, args.json) {
         pages.requirements(&mut out)?;

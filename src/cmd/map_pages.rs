@@ -6,15 +6,15 @@ use crate::base::{Gap, Known, Why};
 use crate::jvm::hotspot::report::{large_pages, system_map};
 use crate::map::MemoryMap;
 use crate::map::bloat::Bloat;
+use crate::map::model;
 use crate::map::page_claims::{self, Claim, Said};
 use crate::map::require::{self, Answer, Requirement};
 use crate::map::why::{self, Finding};
 use crate::os::output;
 use crate::os::process::Process;
 use crate::os::zeros::{self, Zeros};
-use crate::show::{json, text};
+use crate::show::text;
 use crate::snapshot::{Snapshot, page_settings};
-use serde_json::Value;
 use std::io::{self, Write};
 
 /// What the user asked for.
@@ -123,15 +123,7 @@ impl PageReport {
         text::requirements(out, &self.answers)
     }
 
-    pub fn json(&self, snapshot: &Snapshot, value: &mut Value) {
-        value["page_findings"] = json::pages::findings(&self.findings).into();
-        value["page_claims"] = json::pages::claims(&self.claims).into();
-        value["host_pages"] = json::pages::host(snapshot);
-        if let Some(bloat) = &self.bloat {
-            value["zeros"] = json::zeros(bloat);
-        }
-        if !self.answers.is_empty() {
-            value["requirements"] = json::pages::requirements(&self.answers).into();
-        }
+    pub fn model(&self, snapshot: &Snapshot) -> model::PageReport {
+        model::PageReport::of(snapshot, &self.findings, &self.claims, &self.answers, self.bloat.as_ref())
     }
 }

@@ -2,12 +2,12 @@
 
 use super::{Failure, doctor};
 use crate::base::rfc3339;
-use crate::map::{self, MemoryMap};
+use crate::map::{self, Account, MemoryMap};
 use crate::os::file_mode;
 use crate::os::output_file::OutputFile;
 use crate::os::process::Process;
 use crate::os::terminal;
-use crate::show::html::{self, Account, Findings, Page};
+use crate::show::html::{self, Findings, Moment, Page};
 use crate::snapshot::Snapshot;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
@@ -29,15 +29,16 @@ pub fn of_account(
         Some(process) => doctor::of_one(process, WATCH),
         None => doctor::of_kept(snapshot.clone()),
     };
+    let account = Account::of(snapshot, map);
     let grid = map::grid::grid(snapshot, map);
     let page = Page {
         title,
         made_at: rfc3339(SystemTime::now()),
-        account: Some(Account { snapshot, map, grid: grid.as_ref() }),
+        moment: Some(Moment { account: &account, snapshot, map, grid: grid.as_ref() }),
         histories: &[],
         growth: &[],
         findings: Some(Findings { list: &findings, looked_at: "" }),
-        gaps: &map.gaps,
+        gaps: &account.gaps,
         nonce: nonce(),
     };
     write(path, &page)

@@ -6,6 +6,7 @@ use crate::base::limits::TARGET_FILE;
 use crate::base::rfc3339;
 use crate::doctor::{Finding, recorded};
 use crate::map as accounts;
+use crate::map::model::GapRow;
 use crate::os::process::Process;
 use crate::record::history::Recording;
 use crate::record::{leaks, over_time};
@@ -52,11 +53,11 @@ fn of_recording(args: &ReportArgs) -> anyhow::Result<()> {
     let page = Page {
         title,
         made_at: rfc3339(SystemTime::now()),
-        account: None,
+        moment: None,
         histories: &recorded.histories,
         growth: &growth,
         findings: Some(Findings { list: &findings, looked_at: &looked_at }),
-        gaps: &recorded.gaps,
+        gaps: &recorded.gaps.iter().map(GapRow::from).collect::<Vec<_>>(),
         nonce: page_file::nonce(),
     };
     page_file::write(&args.output, &page)

@@ -7,6 +7,7 @@ use super::{Failure, amount, map};
 use crate::act::signals::{self, Blocked};
 use crate::os::terminal;
 use crate::os::terminal::stdout;
+use crate::show::look::TopDocument;
 use crate::show::tui::model::View;
 use crate::show::tui::{self, Action, Key, Model, News, Style};
 use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -169,7 +170,8 @@ fn json(args: &TopArgs, pid: Option<i32>) -> anyhow::Result<u8> {
         match one {
             News::Looked(look) => {
                 let mut out = stdout().lock();
-                writeln!(out, "{}", crate::show::look::json(&look))?;
+                serde_json::to_writer(&mut out, &TopDocument::of(&look))?;
+                writeln!(out)?;
                 out.flush()?;
             }
             News::Failed(message) => crate::say!("marusa: {message}"),

@@ -253,6 +253,20 @@ impl JvmView {
     }
 }
 
+impl ThreadKind {
+    /// The word in tables and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            ThreadKind::Java => "java",
+            ThreadKind::Compiler => "compiler",
+            ThreadKind::Gc => "gc",
+            ThreadKind::Vm => "vm",
+            ThreadKind::Primordial => "primordial",
+            ThreadKind::Foreign => "foreign",
+        }
+    }
+}
+
 impl JvmThread {
     /// Whether it runs Java code: compiler threads and the like are Java threads to HotSpot, but not to people.
     pub fn is_java(&self) -> bool {

@@ -12,6 +12,7 @@ pub mod grid;
 pub mod join;
 pub mod law;
 pub mod malloc;
+pub mod model;
 pub mod page_claims;
 pub mod page_use;
 pub mod require;
@@ -24,5 +25,6 @@ pub mod why;
 
 pub use area::{Area, PaperArea};
 pub use join::join;
+pub use model::Account;
 pub use sums::Sums;
 pub use types::*;

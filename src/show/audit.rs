@@ -2,15 +2,13 @@
 
 mod malloc;
 
-pub use malloc::tag_json;
-
 use super::json;
 use super::text::{gaps as show_gaps, head};
 use super::units::{human, human_signed, shorten, wrapped};
 use super::width::{WIDEST, width};
 use crate::base::Gap;
-use crate::map::MemoryMap;
 use crate::map::audit::{Agreement, Audit, AuditRow};
+use crate::map::{Account, MemoryMap};
 use crate::snapshot::Snapshot;
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -27,7 +25,7 @@ pub fn text(
     audit: &Audit,
     gaps: &[Gap],
 ) -> io::Result<()> {
-    head(out, snapshot, map)?;
+    head(out, &Account::of(snapshot, map))?;
     if let Some(agreement) = &audit.agreement {
         agreement_text(out, agreement)?;
     }
@@ -110,13 +108,13 @@ fn row_text(out: &mut dyn Write, row: &AuditRow, note: Option<usize>) -> io::Res
 }
 
 pub fn json(snapshot: &Snapshot, map: &MemoryMap, audit: &Audit, gaps: &[Gap]) -> Value {
-    let account = json::map(snapshot, map);
+    let account = Account::of(snapshot, map);
     json!({
         "schema": SCHEMA,
-        "taken": account["taken"],
-        "process": account["process"],
-        "jvm": account["jvm"],
-        "totals": account["totals"],
+        "taken": account.taken,
+        "process": account.process,
+        "jvm": account.jvm,
+        "totals": account.totals,
         "rows": audit.rows.iter().map(row_json).collect::<Vec<_>>(),
         "malloc": audit.malloc.as_ref().map(malloc::json),
         "labels": audit.agreement.as_ref().map(agreement_json),

@@ -1,54 +1,119 @@
 //! One look at a JVM for programs: a line of JSON, schema marusa/top/1.
 
-use crate::measure::look::{Figure, Look};
-use crate::show::json::gap;
-use serde_json::{Value, json};
+use crate::base::Bytes;
+use crate::map::Area;
+use crate::map::model::{Account, AreaAccount, GapRow};
+use crate::measure::look::Look;
+use serde::Serialize;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
-pub fn json(look: &Look) -> Value {
-    let account = look.account.as_ref().ok();
-    let figures = |figures: &[Figure], key: &str| -> Vec<Value> {
-        figures
-            .iter()
-            .map(|figure| json!({key: figure.name, "resident_bytes": figure.resident_bytes}))
-            .collect()
+#[derive(Serialize)]
+pub struct TopDocument<'a> {
+    schema: &'static str,
+    pid: i32,
+    name: &'a str,
+    runtime: &'a str,
+    at_seconds: f64,
+    took_ms: f64,
+    kernel_resident_bytes: Option<Bytes>,
+    resident_bytes: Option<Bytes>,
+    swapped_bytes: Option<Bytes>,
+    areas: Option<Vec<AreaLine<'a>>>,
+    page_sizes: Option<Vec<SizeLine>>,
+    threads: Option<usize>,
+    arenas: Option<Vec<ArenaLine>>,
+    gaps: Vec<GapRow>,
+}
+
+#[derive(Serialize)]
+struct AreaLine<'a> {
+    area: Area,
+    resident_bytes: Bytes,
+    in_use_bytes: Option<Bytes>,
+    parts: Vec<PartLine<'a>>,
+}
+
+#[derive(Serialize)]
+struct PartLine<'a> {
+    part: &'a str,
+    resident_bytes: Bytes,
+}
+
+#[derive(Serialize)]
+struct SizeLine {
+    page_bytes: Bytes,
+    resident_bytes: Bytes,
+    resident_bytes_by_area: BTreeMap<&'static str, Bytes>,
+}
+
+#[derive(Serialize)]
+struct ArenaLine {
+    arena: String,
+    resident_bytes: Bytes,
+}
+
+impl<'a> TopDocument<'a> {
+    pub fn of(look: &'a Look) -> TopDocument<'a> {
+        let account = look.account.as_ref().ok();
+        TopDocument {
+            schema: "marusa/top/1",
+            pid: look.pid,
+            name: &look.name,
+            runtime: &look.runtime,
+            at_seconds: look.at,
+            took_ms: look.took_ms,
+            kernel_resident_bytes: look.kernel_resident_bytes,
+            resident_bytes: account.map(|account| account.totals.resident_bytes),
+            swapped_bytes: account.and_then(|account| account.totals.swapped_bytes),
+            areas: account.map(areas),
+            page_sizes: account.map(page_sizes),
+            threads: account.map(|account| account.stacks().len()),
+            arenas: account.map(arenas),
+            gaps: match &look.account {
+                Ok(account) => account.gaps.clone(),
+                Err(gap) => vec![GapRow::from(gap)],
+            },
+        }
+    }
+}
+
+/// Those that have something, the largest first.
+fn areas(account: &Account) -> Vec<AreaLine<'_>> {
+    let is_there = |area: &&AreaAccount| area.amounts.resident_bytes > 0;
+    let mut areas: Vec<&AreaAccount> = account.areas.iter().filter(is_there).collect();
+    areas.sort_by_key(|area| Reverse(area.amounts.resident_bytes));
+    areas.into_iter().map(AreaLine::of).collect()
+}
+
+impl<'a> AreaLine<'a> {
+    fn of(area: &'a AreaAccount) -> AreaLine<'a> {
+        let parts = area.parts.iter();
+        AreaLine {
+            area: area.area,
+            resident_bytes: area.amounts.resident_bytes,
+            in_use_bytes: area.amounts.in_use_bytes,
+            parts: parts
+                .map(|part| PartLine { part: &part.part, resident_bytes: part.amounts.resident_bytes })
+                .collect(),
+        }
+    }
+}
+
+fn page_sizes(account: &Account) -> Vec<SizeLine> {
+    let on = |area: &AreaAccount, size: Bytes| {
+        let bytes = area.amounts.by_page_size.get(&size).copied().filter(|bytes| *bytes > 0)?;
+        Some((area.area.name(), bytes))
     };
-    let areas = account.map(|account| {
-        let area = |area: &crate::measure::look::AreaLook| {
-            json!({
-                "area": area.area.name(),
-                "resident_bytes": area.resident_bytes,
-                "in_use_bytes": area.in_use_bytes,
-                "parts": figures(&area.parts, "part"),
-            })
-        };
-        account.areas.iter().map(area).collect::<Vec<_>>()
-    });
-    let page_sizes = account.map(|account| {
-        let size = |size: &crate::measure::look::SizeLook| {
-            let areas: serde_json::Map<String, Value> =
-                size.areas.iter().map(|area| (area.key.clone(), area.resident_bytes.into())).collect();
-            json!({
-                "page_bytes": size.page_bytes,
-                "resident_bytes": size.figure.resident_bytes,
-                "resident_bytes_by_area": areas,
-            })
-        };
-        account.page_sizes.iter().map(size).collect::<Vec<_>>()
-    });
-    json!({
-        "schema": "marusa/top/1",
-        "pid": look.pid,
-        "name": look.name,
-        "runtime": look.runtime,
-        "at_seconds": look.at,
-        "took_ms": look.took_ms,
-        "kernel_resident_bytes": look.kernel_resident_bytes,
-        "resident_bytes": account.map(|account| account.resident_bytes),
-        "swapped_bytes": account.map(|account| account.swapped_bytes),
-        "areas": areas,
-        "page_sizes": page_sizes,
-        "threads": account.map(|account| account.threads.len()),
-        "arenas": account.map(|account| figures(&account.arenas, "arena")),
-        "gaps": look.account.as_ref().err().map(gap).into_iter().collect::<Vec<_>>(),
-    })
+    let line = |(size, bytes): (Bytes, Bytes)| SizeLine {
+        page_bytes: size,
+        resident_bytes: bytes,
+        resident_bytes_by_area: account.areas.iter().filter_map(|area| on(area, size)).collect(),
+    };
+    account.whole().by_page_size.into_iter().map(line).collect()
+}
+
+fn arenas(account: &Account) -> Vec<ArenaLine> {
+    let arenas = account.malloc.iter().flat_map(|malloc| &malloc.arenas);
+    arenas.map(|arena| ArenaLine { arena: arena.title(), resident_bytes: arena.resident_bytes }).collect()
 }

@@ -8,8 +8,8 @@ use super::text::{gaps as show_gaps, head};
 use super::units::{human, human_signed, wrapped};
 use super::width::width;
 use crate::base::{Bytes, Gap, Known};
-use crate::map::MemoryMap;
 use crate::map::trim::{Advice, ArenaPrediction, Held, Outcome, Prediction};
+use crate::map::{Account, MemoryMap};
 use crate::snapshot::Snapshot;
 use std::io::{self, Write};
 
@@ -35,7 +35,7 @@ pub fn before(
     map: &MemoryMap,
     prediction: &Known<Prediction>,
 ) -> io::Result<()> {
-    head(out, snapshot, map)?;
+    head(out, &Account::of(snapshot, map))?;
     if let Ok(prediction) = prediction {
         prediction_text(out, prediction)?;
     }

@@ -30,7 +30,8 @@ pub struct Want {
 }
 
 /// What a snapshot was read from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Source {
     #[default]
     Live,

@@ -1,13 +1,14 @@
 //! Recorded JVMs of every JDK and collector, read again and compared with the accounts that were found good
-//! (`tests/data/frozen/NAME.json`). `scripts/record-frozen` records them; `MARUSA_BLESS=1` writes the accounts anew.
+//! (`tests/data/frozen/NAME.json`), and some of them with what every table of `map` prints (`NAME.txt`).
+//! `scripts/record-frozen` records them; `MARUSA_BLESS=1` writes the accounts and the tables anew.
 
-use marusa::base::Gap;
-use marusa::map::{self, Balance};
-use marusa::show;
+use marusa::map::{self, Account, MemoryMap};
+use marusa::show::text;
 use marusa::snapshot::Snapshot;
 use marusa::snapshot::file::Frozen;
 use serde_json::{Map, Value};
 use std::fs;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 const FILE_BYTES_MAX: u64 = 512 << 10;
@@ -15,8 +16,8 @@ const FILE_BYTES_MAX: u64 = 512 << 10;
 const UNATTRIBUTED_PER_MILLE_MAX: u64 = 5;
 /// Differences that are shown of one recording.
 const DIFFERENCES_SHOWN_MAX: usize = 10;
-/// What of the account is compared: not when and by whom it was taken.
-const COMPARED: &[&str] = &["totals", "jvm", "areas", "malloc"];
+/// Recordings whose tables are compared: malloc with NMT headers, regions of G1, and a heap that is mapped several times.
+const PRINTED: [&str; 3] = ["jdk8-parallel", "jdk17-g1", "jdk25-z-generational"];
 
 fn recordings() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/frozen");
@@ -37,26 +38,57 @@ fn load(path: &Path) -> Frozen {
     Frozen::load(&mut file).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The account with the parts that are compared. Flags depend on the machine that recorded (CPUs, memory), but are
-/// recorded, so they are compared too.
-fn account(path: &Path) -> (Value, Balance, Vec<Gap>) {
+/// One recording, joined; the laws hold.
+fn joined(path: &Path) -> (Snapshot, MemoryMap) {
     let snapshot: Snapshot = load(path).snapshot();
     let joined = map::join(&snapshot);
     if let Err(broken) = map::law::check(&joined, &snapshot) {
         panic!("{}: {broken}", path.display());
     }
-    let whole = show::json::map(&snapshot, &joined);
-    let compared: Map<String, Value> =
-        COMPARED.iter().map(|key| (key.to_string(), whole[*key].clone())).collect();
-    (Value::Object(compared), joined.balance, joined.gaps)
+    (snapshot, joined)
+}
+
+/// The whole account. Flags depend on the machine that recorded (CPUs, memory), but are recorded, so they are compared too.
+fn account(path: &Path) -> Value {
+    let (snapshot, joined) = joined(path);
+    serde_json::to_value(Account::of(&snapshot, &joined)).expect("JSON")
+}
+
+/// Every table of `map`, each behind its name.
+fn tables(path: &Path) -> String {
+    type Table = fn(&mut dyn Write, &Account) -> io::Result<()>;
+    let (snapshot, joined) = joined(path);
+    let account = Account::of(&snapshot, &joined);
+    let tables: [(&str, Table); 7] = [
+        ("area", text::by_area_and_part),
+        ("paper", text::by_paper),
+        ("part", text::by_part),
+        ("page-size", text::by_page_size),
+        ("thread", text::by_thread),
+        ("library", text::by_library),
+        ("arena", text::by_arena),
+    ];
+    let mut out = Vec::new();
+    for (name, table) in tables {
+        writeln!(out, "==== {name}").and_then(|()| table(&mut out, &account)).expect("a vector takes all");
+    }
+    writeln!(out, "==== mapping")
+        .and_then(|()| text::by_mapping(&mut out, &account, &snapshot, &joined))
+        .expect("a vector takes all");
+    String::from_utf8(out).expect("UTF-8")
 }
 
 /// What lists are made of, by name: a difference names the part, not its number.
 fn key_of(value: &Value) -> Option<String> {
-    let number = || Some(value["arena"].as_u64()?.to_string());
+    let number = || ["arena", "tid"].iter().find_map(|key| value[*key].as_u64()).map(|key| key.to_string());
     // One part of malloc's blocks may be told in several ways.
     let owner = || Some(format!("{} by {}", value["part"].as_str()?, value["how"].as_str()?));
-    let name = || ["area", "part", "name"].iter().find_map(|key| value[*key].as_str()).map(str::to_string);
+    let name = || {
+        ["area", "part", "name", "path", "what"]
+            .iter()
+            .find_map(|key| value[*key].as_str())
+            .map(str::to_string)
+    };
     number().or_else(owner).or_else(name)
 }
 
@@ -95,7 +127,7 @@ fn every_recorded_jvm_has_its_golden_account() {
     let bless = std::env::var_os("MARUSA_BLESS").is_some();
     let mut broken = Vec::new();
     for path in recordings() {
-        let (account, _, _) = account(&path);
+        let account = account(&path);
         let golden_path = path.with_extension("json");
         if bless {
             let text = serde_json::to_string_pretty(&account).expect("JSON");
@@ -124,18 +156,35 @@ fn every_recorded_jvm_has_its_golden_account() {
 }
 
 #[test]
+fn every_table_of_a_recorded_jvm_is_as_it_was() {
+    let bless = std::env::var_os("MARUSA_BLESS").is_some();
+    for path in recordings().into_iter().filter(|path| PRINTED.contains(&name(path).as_str())) {
+        let (now, golden_path) = (tables(&path), path.with_extension("txt"));
+        if bless {
+            fs::write(&golden_path, &now).expect("written");
+        }
+        let golden = fs::read_to_string(&golden_path).expect("MARUSA_BLESS=1 writes it");
+        let lines = now.lines().map(Some).chain(std::iter::repeat(None));
+        let differs = lines.zip(golden.lines().map(Some).chain([None])).find(|(now, golden)| now != golden);
+        assert_eq!(differs, None, "{}, now and before: MARUSA_BLESS=1 if it is meant", name(&path));
+    }
+}
+
+#[test]
 fn every_recorded_byte_has_an_owner() {
     for path in recordings() {
-        let (account, balance, gaps) = account(&path);
-        let (resident, unattributed) = (balance.total.resident, balance.unattributed);
+        let account = account(&path);
+        let gaps = &account["gaps"];
+        let number = |key: &str| account["totals"][key].as_u64().expect("bytes");
+        let (resident, unattributed) = (number("resident_bytes"), number("unattributed_bytes"));
         let name = name(&path);
         assert!(resident > 40 << 20, "{name}: {resident} bytes is no real load");
         assert!(
             unattributed * 1000 <= resident * UNATTRIBUTED_PER_MILLE_MAX,
-            "{name}: {unattributed} of {resident} bytes unattributed; {gaps:?}"
+            "{name}: {unattributed} of {resident} bytes unattributed; {gaps}"
         );
         for key in ["heap", "code_heaps", "classes", "major", "gc", "nmt"] {
-            assert!(!account["jvm"][key].is_null(), "{name}: jvm.{key} is unknown; {gaps:?}");
+            assert!(!account["jvm"][key].is_null(), "{name}: jvm.{key} is unknown; {gaps}");
         }
     }
 }

@@ -1,6 +1,8 @@
 //! What needs neither root nor a JDK: the walls of the house, recorded JVMs, files of strangers. `make check` runs it.
 
+mod faces;
 mod frozen;
 mod page_readers;
+mod ratchets;
 mod strangers;
 mod tidy;

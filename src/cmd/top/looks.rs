@@ -2,8 +2,8 @@
 
 use crate::base::limits::TOP_SLOW;
 use crate::base::{Gap, Why};
-use crate::map;
-use crate::measure::look::{Account, Look};
+use crate::map::{self, Account};
+use crate::measure::look::Look;
 use crate::os::budget::{self, Pool};
 use crate::os::cpu_time;
 use crate::os::process::Process;

@@ -2,6 +2,7 @@
 
 use crate::base::Bytes;
 use crate::map::audit::malloc::{ArenaRow, MallocAudit, TagRow, difference};
+use crate::map::model::TagAccount;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 
@@ -92,8 +93,8 @@ fn apart(ours: Option<Bytes>, theirs: Option<Bytes>) -> String {
 
 pub fn json(audit: &MallocAudit) -> Value {
     json!({
-        "tags": audit.tags.iter().map(tag_json).collect::<Vec<_>>(),
-        "total": tag_json(&audit.total()),
+        "tags": audit.tags.iter().map(TagAccount::from).collect::<Vec<_>>(),
+        "total": TagAccount::from(&audit.total()),
         "arenas": audit.arenas.iter().map(arena_json).collect::<Vec<_>>(),
         "mmapped": audit.mmapped.map(|row| json!({
             "ours_chunks": row.ours_chunks,
@@ -102,23 +103,6 @@ pub fn json(audit: &MallocAudit) -> Value {
             "malloc_info_bytes": row.said_bytes,
         })),
     })
-}
-
-pub fn tag_json(row: &TagRow) -> Value {
-    let mut value = json!({
-        "tag": row.tag,
-        "ours_blocks": row.ours_blocks,
-        "ours_bytes": row.ours_bytes,
-        "counter_blocks": row.counted_blocks,
-        "counter_bytes": row.counted_bytes,
-        "counter_difference_bytes": difference(row.ours_bytes, row.counted_bytes),
-    });
-    // Where the JVM was not asked there is no report.
-    if let Some(said) = row.said_bytes {
-        value["report_bytes"] = said.into();
-        value["report_difference_bytes"] = difference(row.ours_bytes, row.said_bytes).into();
-    }
-    value
 }
 
 fn arena_json(row: &ArenaRow) -> Value {

@@ -3,26 +3,24 @@
 use super::safe::escaped;
 use super::table::{Cell, Column, name, number, table};
 use super::treemap::{self, Node};
-use super::{Account, Page};
-use crate::map::account::{by_area, by_library, by_thread};
-use crate::map::malloc;
-use crate::map::{Area, Figures, Instance};
+use super::{Moment, Page};
+use crate::map::model::{Amounts, ArenaAccount};
+use crate::map::{Account, Area, Instance};
 use crate::show::units::{human, percent};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 /// Rows of one table: the largest. The JSON of `map` has all.
 const ROWS_MAX: usize = 3_000;
 
 /// Who, when, and the sums that everything else divides.
 pub fn summary(account: &Account) -> String {
-    let (process, taken) = (&account.snapshot.os.process, &account.snapshot.taken);
-    let balance = &account.map.balance;
+    let Account { process, taken, totals, .. } = account;
     let mut html = format!("<p class=\"command\"><code>{}</code></p>", escaped(&process.command));
     let mut facts: Vec<String> = vec![format!("pid {}", process.pid), format!("user {}", process.user)];
     facts.extend(process.container.iter().map(|container| format!("container {container}")));
-    if let Ok(jvm) = &account.snapshot.jvm {
+    if let Some(jvm) = &account.jvm {
         facts.push(format!("{} {}", jvm.vm, jvm.version.as_deref().unwrap_or("version unknown")));
-        facts.push(jvm.gc.as_ref().map_or("collector unknown", |gc| gc.name()).to_string());
+        facts.push(jvm.gc.unwrap_or("collector unknown").to_string());
     }
     facts.push(if taken.at.is_empty() {
         "taken at an unknown time".to_string()
@@ -30,19 +28,18 @@ pub fn summary(account: &Account) -> String {
         format!("taken {}", taken.at)
     });
     html += &format!("<p class=\"dim\">{}</p>\n<dl class=\"sums\">", escaped(&facts.join(" · ")));
-    let kernel = balance.kernel_resident.map_or("not known".to_string(), human);
-    let tables = balance.page_tables.map_or("not known".to_string(), human);
+    let known = |bytes: Option<u64>| bytes.map_or("not known".to_string(), human);
     let unattributed = format!(
         "{} ({} %)",
-        human(balance.unattributed),
-        percent(balance.unattributed, balance.total.resident)
+        human(totals.unattributed_bytes),
+        percent(totals.unattributed_bytes, totals.resident_bytes)
     );
     for (what, figure) in [
-        ("in memory", human(balance.total.resident)),
-        ("the kernel's figure", kernel),
-        ("reserved", human(balance.total.reserved)),
-        ("swapped", human(balance.total.swapped)),
-        ("page tables", tables),
+        ("in memory", human(totals.resident_bytes)),
+        ("the kernel's figure", known(totals.kernel_resident_bytes)),
+        ("reserved", human(totals.reserved_bytes)),
+        ("swapped", known(totals.swapped_bytes)),
+        ("page tables", known(totals.page_table_bytes)),
         ("unattributed", unattributed),
     ] {
         html += &format!("<div><dt>{what}</dt><dd>{}</dd></div>", escaped(&figure));
@@ -52,15 +49,14 @@ pub fn summary(account: &Account) -> String {
 
 /// Of the account, or else of the last moment of each history.
 pub fn treemap(page: &Page) -> Option<String> {
-    let mut areas: Vec<Node> = match &page.account {
-        Some(account) => by_area(account.map)
+    let mut areas: Vec<Node> = match &page.moment {
+        Some(moment) => moment
+            .account
+            .areas
             .iter()
-            .map(|sum| {
-                area(
-                    sum.area,
-                    sum.figures.resident,
-                    sum.parts.iter().map(|part| (part.part.as_str(), part.figures.resident)),
-                )
+            .map(|of| {
+                let parts = of.parts.iter().map(|part| (part.part.as_str(), part.amounts.resident_bytes));
+                area(of.area, of.amounts.resident_bytes, parts)
             })
             .collect(),
         None => last_moment(page)?,
@@ -93,8 +89,8 @@ fn area<'a>(area: Area, bytes: u64, parts: impl Iterator<Item = (&'a str, u64)>)
 }
 
 /// The place for the picture that scripts draw, what can be chosen, and what is to be known of it.
-pub fn pages(account: &Account) -> Option<String> {
-    let grid = account.grid?;
+pub fn pages(moment: &Moment) -> Option<String> {
+    let grid = moment.grid?;
     let mut html = String::from(
         "<p class=\"needs-script\">Each cell is a block of 2 MiB; a block opens into its pages of 4 KiB. Stretches with nothing in \
          memory are folded. Arrow keys move, Enter opens a block, Escape closes it.</p>\n\
@@ -122,25 +118,26 @@ pub fn pages(account: &Account) -> Option<String> {
     Some(html + "<noscript><p>The picture of pages needs scripts; the tables below do not.</p></noscript>\n")
 }
 
-pub fn tables(account: &Account) -> String {
+pub fn tables(moment: &Moment) -> String {
+    let account = moment.account;
     let mut html = parts(account);
     html += &page_sizes(account);
     html += &arenas(account).unwrap_or_default();
     html += &threads(account);
     html += &libraries(account);
-    html + &mappings(account)
+    html + &mappings(moment)
 }
 
 const FIGURES: [Column; 5] =
     [number("IN MEMORY"), number("%"), number("COMMITTED"), number("RESERVED"), number("SWAPPED")];
 
-fn figures(figures: &Figures, total: u64) -> [Cell; 5] {
+fn figures(amounts: &Amounts, total: u64) -> [Cell; 5] {
     [
-        Cell::Bytes(Some(figures.resident)),
-        Cell::Share(figures.resident, total),
-        Cell::Bytes(Some(figures.committed)),
-        Cell::Bytes(Some(figures.reserved)),
-        Cell::Bytes(Some(figures.swapped)),
+        Cell::Bytes(Some(amounts.resident_bytes)),
+        Cell::Share(amounts.resident_bytes, total),
+        Cell::Bytes(Some(amounts.committed_bytes)),
+        Cell::Bytes(Some(amounts.reserved_bytes)),
+        Cell::Bytes(amounts.swapped_bytes),
     ]
 }
 
@@ -157,14 +154,13 @@ fn largest(mut rows: Vec<(u64, Vec<Cell>)>) -> (Vec<Vec<Cell>>, usize) {
 }
 
 fn parts(account: &Account) -> String {
-    let total = account.map.balance.total.resident;
-    let areas = by_area(account.map);
-    let rows = areas.iter().flat_map(|area| area.parts.iter().map(move |part| (area, part)));
+    let total = account.totals.resident_bytes;
+    let rows = account.areas.iter().flat_map(|area| area.parts.iter().map(move |part| (area, part)));
     let rows = rows.map(|(area, part)| {
         let names = [Cell::Text(area.area.title().to_string()), Cell::Text(part.part.clone())];
-        let rest = [Cell::Bytes(part.in_use), Cell::Text(part.how.join(", "))];
-        let cells = names.into_iter().chain(figures(&part.figures, total)).chain(rest).collect();
-        (part.figures.resident, cells)
+        let rest = [Cell::Bytes(part.amounts.in_use_bytes), Cell::Text(part.how.join(", "))];
+        let cells = names.into_iter().chain(figures(&part.amounts, total)).chain(rest).collect();
+        (part.amounts.resident_bytes, cells)
     });
     let (rows, left_out) = largest(rows.collect());
     let mut columns = columns([name("AREA"), name("PART")]);
@@ -174,13 +170,13 @@ fn parts(account: &Account) -> String {
 
 fn page_sizes(account: &Account) -> String {
     const KIND: &str = "KIND OF PAGE";
-    let total = account.map.balance.total.resident;
+    let total = account.totals.resident_bytes;
     let mut rows = Vec::new();
-    for area in by_area(account.map) {
-        let by_kind = area.figures.by_page_kind.iter().map(|(kind, bytes)| (kind.name(), *bytes));
-        let by_size = area.figures.by_page_size.iter().map(|(size, bytes)| (human(*size), *bytes));
-        let has_kinds = !area.figures.by_page_kind.is_empty();
-        let sizes: Vec<(String, u64)> = if has_kinds { by_kind.collect() } else { by_size.collect() };
+    for area in &account.areas {
+        let sizes: Vec<(String, u64)> = match &area.amounts.by_page_kind {
+            Some(kinds) => kinds.iter().map(|(kind, bytes)| (kind.name(), *bytes)).collect(),
+            None => area.amounts.by_page_size.iter().map(|(size, bytes)| (human(*size), *bytes)).collect(),
+        };
         for (size, bytes) in sizes.into_iter().filter(|(_, bytes)| *bytes > 0) {
             let cells = vec![
                 Cell::Text(area.area.title().to_string()),
@@ -202,25 +198,19 @@ fn page_sizes(account: &Account) -> String {
 }
 
 fn arenas(account: &Account) -> Option<String> {
-    let sum = malloc::sum(account.snapshot, account.map)?;
-    let row = |arena: &malloc::ArenaSum| {
-        let trimmable = arena.arena.figures.as_ref().ok().map(|figures| figures.trimmable_bytes);
-        let title = match arena.arena.number {
-            0 => "main arena".to_string(),
-            number => format!("arena {number}"),
-        };
+    let row = |arena: &ArenaAccount| {
         let cells = vec![
-            Cell::Text(title),
-            Cell::Count(arena.arena.attached_threads),
-            Cell::Bytes(Some(arena.divided.whole.resident)),
-            Cell::Bytes(Some(arena.divided.in_use.resident)),
-            Cell::Bytes(Some(arena.divided.held_bytes())),
-            Cell::Bytes(trimmable),
-            Cell::Bytes(Some(arena.divided.overhead.resident)),
+            Cell::Text(arena.title()),
+            Cell::Count(arena.attached_threads),
+            Cell::Bytes(Some(arena.resident_bytes)),
+            Cell::Bytes(arena.sums.in_use_resident_bytes),
+            Cell::Bytes(arena.sums.held_resident_bytes),
+            Cell::Bytes(arena.sums.trimmable_bytes),
+            Cell::Bytes(arena.sums.overhead_resident_bytes),
         ];
-        (arena.divided.whole.resident, cells)
+        (arena.resident_bytes, cells)
     };
-    let (rows, left_out) = largest(sum.arenas.iter().map(row).collect());
+    let (rows, left_out) = largest(account.malloc.as_ref()?.arenas.iter().map(row).collect());
     let columns = [
         name("ARENA"),
         number("THREADS"),
@@ -234,19 +224,14 @@ fn arenas(account: &Account) -> Option<String> {
 }
 
 fn threads(account: &Account) -> String {
-    let total = account.map.balance.total.resident;
-    let known = account.snapshot.jvm.iter().flat_map(|jvm| &jvm.threads);
-    let names: HashMap<i32, (&str, String)> = known
-        .map(|thread| (thread.tid, (thread.name.as_str(), format!("{:?}", thread.kind).to_lowercase())))
-        .collect();
-    let rows = by_thread(account.map).into_iter().map(|(tid, _, sum)| {
-        let (thread, kind) = names.get(&tid).map_or(("?", "?"), |(name, kind)| (name, kind));
+    let total = account.totals.resident_bytes;
+    let rows = account.stacks().into_iter().map(|(thread, stack)| {
         let first = [
-            Cell::Text(thread.to_string()),
-            Cell::Text(kind.to_string()),
-            Cell::Count(u64::try_from(tid).ok()),
+            Cell::Text(thread.name.clone()),
+            Cell::Text(thread.kind.name().to_string()),
+            Cell::Count(u64::try_from(thread.tid).ok()),
         ];
-        (sum.resident, first.into_iter().chain(figures(&sum, total)).collect())
+        (stack.resident_bytes, first.into_iter().chain(figures(stack, total)).collect())
     });
     let (rows, left_out) = largest(rows.collect());
     table(
@@ -259,20 +244,22 @@ fn threads(account: &Account) -> String {
 }
 
 fn libraries(account: &Account) -> String {
-    let total = account.map.balance.total.resident;
-    let rows = by_library(account.map).into_iter().map(|(path, _, sum)| {
-        let cells = [Cell::Code(path.to_string())].into_iter().chain(figures(&sum, total)).collect();
-        (sum.resident, cells)
+    let total = account.totals.resident_bytes;
+    let rows = account.libraries.iter().map(|library| {
+        let figures = figures(&library.amounts, total);
+        let cells = [Cell::Code(library.path.clone())].into_iter().chain(figures).collect();
+        (library.amounts.resident_bytes, cells)
     });
     let (rows, left_out) = largest(rows.collect());
     table("libraries", "Libraries and files", &columns([name("LIBRARY OR FILE")]), &rows, left_out)
 }
 
-fn mappings(account: &Account) -> String {
-    let total = account.map.balance.total.resident;
-    let rows = account.map.spans.iter().map(|span| {
-        let mapping = &account.snapshot.os.mappings[span.mapping];
-        let owners: BTreeSet<String> = span.shares.iter().map(|share| owner(account, share.owner)).collect();
+fn mappings(moment: &Moment) -> String {
+    let total = moment.account.totals.resident_bytes;
+    let is_swap_known = moment.account.totals.swapped_bytes.is_some();
+    let rows = moment.map.spans.iter().map(|span| {
+        let mapping = &moment.snapshot.os.mappings[span.mapping];
+        let owners: BTreeSet<String> = span.shares.iter().map(|share| owner(moment, share.owner)).collect();
         let owners: Vec<String> = owners.into_iter().collect();
         let owners = match &owners[..] {
             [first, _, rest @ ..] => format!("{first} and {} more", rest.len() + 1),
@@ -285,15 +272,16 @@ fn mappings(account: &Account) -> String {
             Cell::Text(owners),
             Cell::Code(mapping.path.clone()),
         ];
-        (sum.resident, first.into_iter().chain(figures(&sum, total)).collect())
+        let sum = Amounts::of(sum, None, is_swap_known);
+        (sum.resident_bytes, first.into_iter().chain(figures(&sum, total)).collect())
     });
     let (rows, left_out) = largest(rows.collect());
     let first = [name("ADDRESSES"), name("RIGHTS"), name("OWNER"), name("FILE")];
     table("mappings", "Stretches of the address space", &columns(first), &rows, left_out)
 }
 
-fn owner(account: &Account, index: usize) -> String {
-    let owner = &account.map.owners[index];
+fn owner(moment: &Moment, index: usize) -> String {
+    let owner = &moment.map.owners[index];
     match owner.instance {
         Instance::Thread(tid) => format!("{} ({tid})", owner.part),
         _ => owner.part.clone(),

@@ -20,7 +20,7 @@ pub fn data(page: &Page) -> Value {
         "schema": "marusa/page/1",
         "areas": Area::ALL.iter().map(area).collect::<Vec<_>>(),
         "histories": page.histories.iter().map(|one| history(one, moments)).collect::<Vec<_>>(),
-        "grid": page.account.as_ref().and_then(|account| account.grid).map(grid),
+        "grid": page.moment.as_ref().and_then(|moment| moment.grid).map(grid),
     })
 }
 

@@ -16,10 +16,10 @@ mod safe;
 mod table;
 mod treemap;
 
-use crate::base::Gap;
 use crate::doctor::Finding;
-use crate::map::MemoryMap;
 use crate::map::grid::Grid;
+use crate::map::model::GapRow;
+use crate::map::{Account, MemoryMap};
 use crate::measure::history::History;
 use crate::record::leaks;
 use crate::show::plot;
@@ -40,13 +40,13 @@ pub struct Page<'a> {
     pub title: String,
     /// RFC 3339.
     pub made_at: String,
-    pub account: Option<Account<'a>>,
+    pub moment: Option<Moment<'a>>,
     pub histories: &'a [History],
     /// Of each history, what of it grows.
     pub growth: &'a [Vec<leaks::Row>],
     /// `None`: nobody looked, which is not the same as healthy.
     pub findings: Option<Findings<'a>>,
-    pub gaps: &'a [Gap],
+    pub gaps: &'a [GapRow],
     /// Letters and digits that nobody can guess: scripts without it are not run, whoever smuggled them in.
     pub nonce: String,
 }
@@ -60,7 +60,8 @@ pub struct Findings<'a> {
 }
 
 /// One moment in full.
-pub struct Account<'a> {
+pub struct Moment<'a> {
+    pub account: &'a Account,
     pub snapshot: &'a Snapshot,
     pub map: &'a MemoryMap,
     pub grid: Option<&'a Grid>,
@@ -125,9 +126,9 @@ fn sections(page: &Page) -> Vec<Section> {
     add("time", "Over time", (!page.histories.is_empty()).then(|| over_time::section(page.histories)));
     add("growth", "A leak or not", growth::section(page.histories, page.growth));
     add("account", "The account", account::treemap(page));
-    add("pages", "Pages", page.account.as_ref().and_then(account::pages));
+    add("pages", "Pages", page.moment.as_ref().and_then(account::pages));
     add("diff", "What changed between two moments", over_time::diff(page.histories));
-    add("tables", "Tables", page.account.as_ref().map(account::tables));
+    add("tables", "Tables", page.moment.as_ref().map(account::tables));
     add("gaps", "Not known", gaps(page.gaps));
     sections
 }
@@ -155,8 +156,8 @@ fn head(out: &mut dyn Write, page: &Page) -> io::Result<()> {
 fn header(out: &mut dyn Write, page: &Page, sections: &[Section]) -> io::Result<()> {
     writeln!(out, "<body><a class=\"skip\" href=\"#main\">To the content</a><header>")?;
     writeln!(out, "<h1>{}</h1>", escaped(&page.title))?;
-    if let Some(account) = &page.account {
-        out.write_all(account::summary(account).as_bytes())?;
+    if let Some(moment) = &page.moment {
+        out.write_all(account::summary(moment.account).as_bytes())?;
     }
     if let Some(text) = over_time::summary(page.histories) {
         writeln!(out, "<p class=\"dim\">{}</p>", escaped(&text))?;
@@ -171,13 +172,13 @@ fn header(out: &mut dyn Write, page: &Page, sections: &[Section]) -> io::Result<
     )
 }
 
-fn gaps(gaps: &[Gap]) -> Option<String> {
+fn gaps(gaps: &[GapRow]) -> Option<String> {
     if gaps.is_empty() {
         return None;
     }
     let mut text = String::from("<p>Absent is not zero: these could not be read.</p><dl class=\"gaps\">");
     for gap in gaps {
-        text += &format!("<dt>{}: {}</dt>", escaped(&gap.what), escaped(&gap.why.to_string()));
+        text += &format!("<dt>{}: {}</dt>", escaped(&gap.what), escaped(&gap.why));
         if let Some(hint) = &gap.hint {
             text += &format!("<dd>{}</dd>", escaped(hint));
         }

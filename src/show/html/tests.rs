@@ -1,5 +1,5 @@
 use super::*;
-use crate::base::Why;
+use crate::base::{Gap, Why};
 use crate::doctor::{Cost, Evidence, Level, Remedy, Subject};
 use crate::jvm::Kind;
 use crate::map::join;
@@ -29,11 +29,11 @@ fn with_histories(histories: &[History]) -> String {
     rendered(&Page {
         title: HOSTILE.to_string(),
         made_at: "2026-01-01T00:00:00Z".to_string(),
-        account: None,
+        moment: None,
         histories,
         growth: &[],
         findings: None,
-        gaps: &[Gap::new(HOSTILE, Why::Torn).hint(HOSTILE)],
+        gaps: &[GapRow::from(&Gap::new(HOSTILE, Why::Torn).hint(HOSTILE))],
         nonce: "abc".to_string(),
     })
 }
@@ -107,6 +107,7 @@ fn one_account_has_its_pages_tables_and_findings() {
     let snapshot =
         snapshot(&maps, pages, vec![extent(0x1000_0000, 0x1080_0000, Kind::JavaHeap, HOSTILE, None)]);
     let map = join(&snapshot);
+    let account = Account::of(&snapshot, &map);
     let grid = grid::grid(&snapshot, &map);
     let finding = Finding {
         id: "thp-bloat",
@@ -120,7 +121,7 @@ fn one_account_has_its_pages_tables_and_findings() {
     let html = rendered(&Page {
         title: "x".to_string(),
         made_at: String::new(),
-        account: Some(Account { snapshot: &snapshot, map: &map, grid: grid.as_ref() }),
+        moment: Some(Moment { account: &account, snapshot: &snapshot, map: &map, grid: grid.as_ref() }),
         histories: &[],
         growth: &[],
         findings: Some(Findings { list: &[finding], looked_at: HOSTILE }),

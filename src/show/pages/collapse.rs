@@ -5,7 +5,7 @@ mod json;
 pub use json::json;
 
 use crate::base::Bytes;
-use crate::map::MemoryMap;
+use crate::map::{Account, MemoryMap};
 use crate::pages::blocks::{AreaBlocks, BlockPlan, Done, Left, Pace, Refusal, Stopped, Wanted};
 use crate::show::text::head;
 use crate::show::units::{human, human_signed, percent, wrapped};
@@ -70,7 +70,7 @@ pub fn before(
     asked: &Asked,
     blocks: usize,
 ) -> io::Result<()> {
-    head(out, snapshot, map)?;
+    head(out, &Account::of(snapshot, map))?;
     match asked.direction {
         Direction::Collapse => fit(out, plan, blocks),
         Direction::Split => {

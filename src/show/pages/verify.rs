@@ -2,9 +2,10 @@
 //! found, and where they differ, why and what to do.
 
 use crate::base::{Bytes, Gap};
-use crate::map::MemoryMap;
+use crate::map::model::PageUseAccount;
 use crate::map::page_use::{PageUse, Provider};
 use crate::map::why::size;
+use crate::map::{Account, MemoryMap};
 use crate::pages::types::Mode;
 use crate::pages::verify::{Cause, Promise, Report, Row, Said, Total, Verdict};
 use crate::show::json;
@@ -215,13 +216,13 @@ fn about<'a>(report: &'a Report, said: &Said) -> Option<&'a Row> {
 }
 
 pub fn json(shown: &Shown) -> Value {
-    let account = json::map(shown.snapshot, shown.map);
+    let account = Account::of(shown.snapshot, shown.map);
     let (promise, report) = (shown.promise, shown.report);
     json!({
         "schema": SCHEMA,
-        "taken": account["taken"],
-        "process": account["process"],
-        "jvm": account["jvm"],
+        "taken": account.taken,
+        "process": account.process,
+        "jvm": account.jvm,
         "promise": {
             "plan": promise.plan,
             "mode": promise.mode,
@@ -238,12 +239,12 @@ pub fn json(shown: &Shown) -> Value {
 }
 
 pub fn nothing_promised_json(snapshot: &Snapshot, map: &MemoryMap) -> Value {
-    let account = json::map(snapshot, map);
+    let account = Account::of(snapshot, map);
     json!({
         "schema": SCHEMA,
-        "taken": account["taken"],
-        "process": account["process"],
-        "jvm": account["jvm"],
+        "taken": account.taken,
+        "process": account.process,
+        "jvm": account.jvm,
         "promise": null,
         "met": true,
         "rows": [],
@@ -270,7 +271,7 @@ fn row(row: &Row) -> Value {
         "pages": row.need.pages,
         "rule": row.need.rule,
         "hugetlb_mapped": taken,
-        "in_memory": json::pages::used(&row.used),
+        "in_memory": PageUseAccount::from(&row.used),
         "missing_pages": row.missing_pages,
         "verdict": row.verdict.name(),
     })

@@ -1,11 +1,10 @@
 //! malloc for people: one line of sums for the head of every table, and the table of arenas.
 
-use super::{gaps, head};
-use crate::map::MemoryMap;
-use crate::map::malloc::{self, ArenaSum, Divided, MallocSum};
+use super::{gap_rows, head};
+use crate::map::Account;
+use crate::map::model::{ArenaAccount, MallocAccount, MallocSums};
 use crate::show::units::{fitted, human, shorten, wrapped};
 use crate::show::width::width;
-use crate::snapshot::Snapshot;
 use std::collections::HashMap;
 use std::io::{self, Write};
 
@@ -14,82 +13,94 @@ const UNRESOLVED_SHOWN_MAX: usize = 4;
 
 /// "malloc: 61 MiB in use, 38 MiB freed yet resident (31 MiB trimmable), 2 MiB overhead". Nothing where the chunks are not
 /// known.
-pub fn summary(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMap) -> io::Result<()> {
-    let Some(sum) = malloc::sum(snapshot, map) else { return Ok(()) };
-    let other = snapshot.alloc.as_ref().ok().and_then(|alloc| alloc.other.as_ref());
-    if let Some(other) = other.filter(|_| sum.other.whole.reserved > 0) {
-        write!(out, "{}: {} not walked", other.title(), human(sum.other.unwalked.resident))?;
-        match sum.other.in_use.resident {
+pub fn summary(out: &mut dyn Write, account: &Account) -> io::Result<()> {
+    let Some(malloc) = &account.malloc else { return Ok(()) };
+    if let Some(other) = malloc.other.as_ref().filter(|other| other.reserved_bytes > 0) {
+        write!(out, "{}: {} not walked", other.title(), human(other.not_walked_resident_bytes))?;
+        match other.in_use_by_vm_resident_bytes {
             0 => writeln!(out)?,
             bytes => writeln!(out, ", beside {} in blocks of the VM", human(bytes))?,
         }
     }
-    let MallocSum { total, figures: Ok(figures), .. } = sum else { return Ok(()) };
+    let MallocSums {
+        in_use_resident_bytes: Some(in_use),
+        held_resident_bytes: Some(held),
+        trimmable_bytes: Some(trimmable),
+        overhead_resident_bytes: Some(overhead),
+        unresolved_bytes: Some(unresolved),
+        ..
+    } = malloc.sums
+    else {
+        return Ok(());
+    };
     let mut text = format!(
         "malloc: {} in use, {} freed yet resident ({} trimmable), {} overhead",
-        human(total.in_use.resident),
-        human(total.held_bytes()),
-        human(figures.trimmable_bytes),
-        human(total.overhead.resident)
+        human(in_use),
+        human(held),
+        human(trimmable),
+        human(overhead)
     );
-    if total.unresolved.reserved > 0 {
-        text.push_str(&format!(", {} unresolved", human(total.unresolved.reserved)));
-    }
-    if total.unwalked.resident > 0 {
-        text.push_str(&format!(", {} not walked", human(total.unwalked.resident)));
+    for (bytes, what) in [(unresolved, "unresolved"), (malloc.not_walked_resident_bytes, "not walked")] {
+        if bytes > 0 {
+            text.push_str(&format!(", {} {what}", human(bytes)));
+        }
     }
     wrapped(&text, width()).iter().try_for_each(|line| writeln!(out, "{line}"))
 }
 
-/// Resident bytes that malloc_trim(0) would give back now.
-pub fn trimmable_bytes(snapshot: &Snapshot, map: &MemoryMap) -> Option<u64> {
-    Some(malloc::sum(snapshot, map)?.figures.ok()?.trimmable_bytes)
-}
-
 /// The arenas of malloc, the biggest first. Every figure is of resident bytes.
-pub fn by_arena(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMap) -> io::Result<()> {
-    head(out, snapshot, map)?;
-    let Some(sum) = malloc::sum(snapshot, map) else { return gaps(out, &map.gaps) };
+pub fn by_arena(out: &mut dyn Write, account: &Account) -> io::Result<()> {
+    head(out, account)?;
+    let Some(malloc) = &account.malloc else { return gap_rows(out, &account.gaps) };
     let titles = ["RESIDENT", "IN USE", "FREED", "TRIMMABLE", "TOP KEPT", "OVERHEAD"];
     line(out, "ARENA", ["THREADS", "HEAPS"], titles)?;
-    let mut arenas: Vec<&ArenaSum> = sum.arenas.iter().collect();
-    arenas.sort_by_key(|arena| (std::cmp::Reverse(arena.divided.whole.resident), arena.arena.number));
+    let mut arenas: Vec<&ArenaAccount> = malloc.arenas.iter().collect();
+    arenas.sort_by_key(|arena| (std::cmp::Reverse(arena.resident_bytes), arena.arena));
     for arena in &arenas {
-        let counts = [count(arena.arena.attached_threads), arena.arena.heaps.len().to_string()];
-        row(out, &name(arena.arena.number), counts, &arena.divided, trim_of(arena))?;
+        let counts = [count(arena.attached_threads), arena.heaps.to_string()];
+        row(out, &arena.title(), counts, cells(arena.resident_bytes, &arena.sums))?;
     }
-    if sum.mmapped.whole.reserved > 0 {
-        let walked = sum.mmapped.unwalked.reserved == 0;
-        row(out, "mapped chunks", [String::new(), String::new()], &sum.mmapped, walked.then_some((0, 0)))?;
+    if malloc.mmapped_resident_bytes > 0 {
+        row(out, "mapped chunks", [String::new(), String::new()], mapped_chunks(malloc))?;
     }
-    let threads: Option<u64> = arenas.iter().map(|arena| arena.arena.attached_threads).sum();
-    let heaps: usize = arenas.iter().map(|arena| arena.arena.heaps.len()).sum();
-    let trim = sum.figures.as_ref().ok().map(|totals| (totals.trimmable_bytes, totals.top_kept_bytes));
-    row(out, "total", [count(threads), heaps.to_string()], &sum.total, trim)?;
+    let threads: Option<u64> = arenas.iter().map(|arena| arena.attached_threads).sum();
+    let heaps: usize = arenas.iter().map(|arena| arena.heaps).sum();
+    row(out, "total", [count(threads), heaps.to_string()], cells(malloc.resident_bytes, &malloc.sums))?;
     notes(out, &arenas)?;
-    users(out, snapshot, &arenas)?;
-    gaps(out, &map.gaps)
-}
-
-fn name(number: usize) -> String {
-    if number == 0 { "main arena".to_string() } else { format!("arena {number}") }
+    users(out, account, &arenas)?;
+    gap_rows(out, &account.gaps)
 }
 
 fn count(count: Option<u64>) -> String {
     count.map_or("-".to_string(), |count| count.to_string())
 }
 
-/// What a trim would give back and what it would leave; `None` where the chunks were not read.
-fn trim_of(arena: &ArenaSum) -> Option<(u64, u64)> {
-    let figures = arena.arena.figures.as_ref().ok()?;
-    Some((figures.trimmable_bytes, figures.top_kept_bytes))
+type Cells = [Option<u64>; 6];
+
+fn cells(resident_bytes: u64, sums: &MallocSums) -> Cells {
+    [
+        Some(resident_bytes),
+        sums.in_use_resident_bytes,
+        sums.held_resident_bytes,
+        sums.trimmable_bytes,
+        sums.top_kept_bytes,
+        sums.overhead_resident_bytes,
+    ]
 }
 
-fn notes(out: &mut dyn Write, arenas: &[&ArenaSum]) -> io::Result<()> {
-    let unresolved: Vec<_> = arenas.iter().filter(|arena| arena.divided.unresolved.reserved > 0).collect();
-    for arena in unresolved.iter().take(UNRESOLVED_SHOWN_MAX) {
-        let bytes = human(arena.divided.unresolved.reserved);
-        writeln!(out, "{}: {bytes} unresolved: not walked to the end", name(arena.arena.number))?;
+/// They are unmapped when they are freed, so nothing of them is held.
+fn mapped_chunks(malloc: &MallocAccount) -> Cells {
+    let (in_use, overhead) = (malloc.mmapped_in_use_resident_bytes, malloc.mmapped_overhead_resident_bytes);
+    let none = in_use.map(|_| 0);
+    [Some(malloc.mmapped_resident_bytes), in_use, none, none, none, overhead]
+}
+
+fn notes(out: &mut dyn Write, arenas: &[&ArenaAccount]) -> io::Result<()> {
+    let of = |arena: &&ArenaAccount| arena.sums.unresolved_bytes.filter(|bytes| *bytes > 0);
+    let unresolved: Vec<(String, u64)> =
+        arenas.iter().filter_map(|arena| Some((arena.title(), of(arena)?))).collect();
+    for (title, bytes) in unresolved.iter().take(UNRESOLVED_SHOWN_MAX) {
+        writeln!(out, "{title}: {} unresolved: not walked to the end", human(*bytes))?;
     }
     if unresolved.len() > UNRESOLVED_SHOWN_MAX {
         writeln!(out, "and {} arenas more (--json lists all)", unresolved.len() - UNRESOLVED_SHOWN_MAX)?;
@@ -101,22 +112,21 @@ fn notes(out: &mut dyn Write, arenas: &[&ArenaSum]) -> io::Result<()> {
 }
 
 /// Who allocates from which arena, as many names as a line holds.
-fn users(out: &mut dyn Write, snapshot: &Snapshot, arenas: &[&ArenaSum]) -> io::Result<()> {
-    let Ok(jvm) = &snapshot.jvm else { return Ok(()) };
+fn users(out: &mut dyn Write, account: &Account, arenas: &[&ArenaAccount]) -> io::Result<()> {
     let names: HashMap<i32, &str> =
-        jvm.threads.iter().map(|thread| (thread.tid, thread.name.as_str())).collect();
-    if arenas.iter().all(|arena| arena.arena.threads.is_empty()) {
+        account.threads.iter().map(|thread| (thread.tid, thread.name.as_str())).collect();
+    if account.jvm.is_none() || arenas.iter().all(|arena| arena.threads.is_empty()) {
         return Ok(());
     }
     writeln!(out, "\nTHREADS THAT ALLOCATE FROM EACH")?;
-    for arena in arenas.iter().filter(|arena| !arena.arena.threads.is_empty()) {
-        let mut text = format!("{:<14} ", name(arena.arena.number));
-        for (index, tid) in arena.arena.threads.iter().enumerate() {
+    for arena in arenas.iter().filter(|arena| !arena.threads.is_empty()) {
+        let mut text = format!("{:<14} ", arena.title());
+        for (index, tid) in arena.threads.iter().enumerate() {
             let next = match names.get(tid) {
                 Some(name) if !name.is_empty() => shorten(name, 32),
                 _ => tid.to_string(),
             };
-            let rest = format!(" and {} more", arena.arena.threads.len() - index);
+            let rest = format!(" and {} more", arena.threads.len() - index);
             if text.chars().count() + next.chars().count() + 2 + rest.len() > width() {
                 text.push_str(&rest);
                 break;
@@ -129,23 +139,8 @@ fn users(out: &mut dyn Write, snapshot: &Snapshot, arenas: &[&ArenaSum]) -> io::
     Ok(())
 }
 
-fn row(
-    out: &mut dyn Write,
-    name: &str,
-    counts: [String; 2],
-    sum: &Divided,
-    trim: Option<(u64, u64)>,
-) -> io::Result<()> {
-    let walked = |bytes: u64| trim.map_or("-".to_string(), |_| human(bytes));
-    let (trimmable, kept) = trim.unwrap_or_default();
-    let cells = [
-        human(sum.whole.resident),
-        walked(sum.in_use.resident),
-        walked(sum.held_bytes()),
-        walked(trimmable),
-        walked(kept),
-        walked(sum.overhead.resident),
-    ];
+fn row(out: &mut dyn Write, name: &str, counts: [String; 2], cells: Cells) -> io::Result<()> {
+    let cells = cells.map(|bytes| bytes.map_or("-".to_string(), human));
     line(out, name, counts.each_ref().map(String::as_str), cells.each_ref().map(String::as_str))
 }
 
@@ -161,22 +156,27 @@ fn line(out: &mut dyn Write, name: &str, counts: [&str; 2], cells: [&str; 6]) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::map::MemoryMap;
     use crate::map::join;
     use crate::map::malloc::tests::everything;
     use crate::show::text::{by_area_and_part, by_mapping, by_paper};
     use crate::show::width::within;
+    use crate::snapshot::Snapshot;
 
-    type Table = fn(&mut dyn Write, &Snapshot, &MemoryMap) -> io::Result<()>;
+    fn text(table: fn(&mut dyn Write, &Account) -> io::Result<()>) -> String {
+        text_of(|out, account, _, _| table(out, account))
+    }
 
-    fn text(table: Table) -> String {
+    fn text_of(table: impl Fn(&mut dyn Write, &Account, &Snapshot, &MemoryMap) -> io::Result<()>) -> String {
         let snapshot = everything(vec![
             crate::map::join::tests::run(0x10_0000, 0x11_0000, 1),
             crate::map::join::tests::run(0x20_0000, 0x20_4000, 1),
         ]);
         let map = join(&snapshot);
+        let account = Account::of(&snapshot, &map);
         let written = || {
             let mut out = Vec::new();
-            table(&mut out, &snapshot, &map).expect("written");
+            table(&mut out, &account, &snapshot, &map).expect("written");
             String::from_utf8(out).expect("UTF-8")
         };
         for columns in [60, 80, 100] {
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn a_span_of_several_owners_names_the_biggest() {
-        let text = text(by_mapping);
+        let text = text_of(by_mapping);
         let line =
             text.lines().find(|line| line.contains(" 99 % freed: ")).unwrap_or_else(|| panic!("{text}"));
         assert!(line.ends_with(" +1"), "{text}");

@@ -1,7 +1,7 @@
 //! `map --by mapping`: every span in the order of addresses, in the form of Solaris `pmap -sx`, with owners.
 
-use super::{gaps, head, indented};
-use crate::map::{Area, MemoryMap, Owner, Share, Span};
+use super::{gap_rows, head, indented};
+use crate::map::{Account, Area, MemoryMap, Owner, Share, Span};
 use crate::os::maps::Mapping;
 use crate::os::page_kind::size_name;
 use crate::os::smaps::{self, Smap};
@@ -31,8 +31,13 @@ impl Room {
     }
 }
 
-pub fn by_mapping(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMap) -> io::Result<()> {
-    head(out, snapshot, map)?;
+pub fn by_mapping(
+    out: &mut dyn Write,
+    account: &Account,
+    snapshot: &Snapshot,
+    map: &MemoryMap,
+) -> io::Result<()> {
+    head(out, account)?;
     let room = Room::of(width());
     let titles = ["RESERVED", "RESIDENT", "ANON", "LOCKED"].map(str::to_string);
     writeln!(out, "{:<12}{} {:<7} {:<8} OWNER", "ADDRESS", figures(room, titles), "PGSZ", "MODE")?;
@@ -50,7 +55,7 @@ pub fn by_mapping(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMap) -> 
             0,
         )?;
     }
-    gaps(out, &map.gaps)
+    gap_rows(out, &account.gaps)
 }
 
 fn figures(room: Room, [reserved, resident, anonymous, locked]: [String; 4]) -> String {

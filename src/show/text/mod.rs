@@ -10,9 +10,9 @@ mod zeros;
 use super::units::{fitted, human, human_signed, percent, shorten, wrapped};
 use super::width::width;
 use crate::base::Gap;
-use crate::map::account::{AreaSum, PartSum, by_area, by_paper_area};
-use crate::map::{Area, Figures, MemoryMap, PaperArea};
-use crate::snapshot::{Snapshot, Source, Taken};
+use crate::map::model::{Amounts, AreaAccount, GapRow, PartAccount, Taken};
+use crate::map::{Account, Area, PaperArea};
+use crate::snapshot::Source;
 use std::io::{self, Write};
 
 pub use malloc::by_arena;
@@ -35,22 +35,25 @@ const PART_SHOWN_PERCENT: u64 = 1;
 const GAPS_SHOWN_MAX: usize = 12;
 
 /// `marusa map`: areas, and below each its biggest parts.
-pub fn by_area_and_part(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMap) -> io::Result<()> {
-    head(out, snapshot, map)?;
-    let total = map.balance.total.resident;
-    let mut areas = by_area(map);
-    areas.retain(|area| area.figures.resident > 0 || area.figures.swapped > 0 || area.area == Area::JavaHeap);
-    areas.sort_by(|a, b| {
-        (a.area == Area::Unattributed, b.figures.resident)
-            .cmp(&(b.area == Area::Unattributed, a.figures.resident))
+pub fn by_area_and_part(out: &mut dyn Write, account: &Account) -> io::Result<()> {
+    head(out, account)?;
+    let total = account.totals.resident_bytes;
+    let is_there = |area: &&AreaAccount| {
+        area.amounts.resident_bytes > 0
+            || area.amounts.swapped_bytes.is_some_and(|bytes| bytes > 0)
+            || area.area == Area::JavaHeap
+    };
+    let mut areas: Vec<&AreaAccount> = account.areas.iter().filter(is_there).collect();
+    areas.sort_by_key(|area| {
+        (area.area == Area::Unattributed, std::cmp::Reverse(area.amounts.resident_bytes))
     });
     table_head(out, "AREA")?;
     for area in &areas {
-        row(out, area.area.title(), &area.figures, in_use(area, snapshot), total)?;
+        row(out, area.area.title(), &area.amounts, total)?;
         for part in area.parts.iter().filter(|part| is_shown(area, part, total)) {
-            row(out, &format!("  {}", part.part), &part.figures, part.in_use, total)?;
+            row(out, &format!("  {}", part.part), &part.amounts, total)?;
         }
-        if let (Area::MallocFreed, Some(bytes)) = (area.area, malloc::trimmable_bytes(snapshot, map))
+        if let (Area::MallocFreed, Some(bytes)) = (area.area, trimmable_bytes(account))
             && is_big(bytes, total)
         {
             let (name, share) = (name_width(), percent(bytes, total));
@@ -58,8 +61,19 @@ pub fn by_area_and_part(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMa
             writeln!(out, "{:<name$} {:>10}{share}", "  of it trimmable now", human(bytes))?;
         }
     }
-    row(out, "total", &map.balance.total, None, total)?;
-    gaps(out, &map.gaps)
+    total_row(out, account)?;
+    gap_rows(out, &account.gaps)
+}
+
+/// Resident bytes that malloc_trim(0) would give back now.
+fn trimmable_bytes(account: &Account) -> Option<u64> {
+    account.malloc.as_ref()?.sums.trimmable_bytes
+}
+
+/// What all areas use is not told: it would be the sum of those that know.
+fn total_row(out: &mut dyn Write, account: &Account) -> io::Result<()> {
+    let whole = Amounts { in_use_bytes: None, ..account.whole() };
+    row(out, "total", &whole, account.totals.resident_bytes)
 }
 
 fn is_big(bytes: u64, total: u64) -> bool {
@@ -67,72 +81,69 @@ fn is_big(bytes: u64, total: u64) -> bool {
 }
 
 /// Where much was freed and is still held, all of it is told but for crumbs below a thousandth of the process.
-fn is_shown(area: &AreaSum, part: &PartSum, total: u64) -> bool {
-    let in_full = area.area == Area::MallocFreed && is_big(area.figures.resident, total);
-    let is_crumb = part.figures.resident < total / 1000;
+fn is_shown(area: &AreaAccount, part: &PartAccount, total: u64) -> bool {
+    let in_full = area.area == Area::MallocFreed && is_big(area.amounts.resident_bytes, total);
+    let is_crumb = part.amounts.resident_bytes < total / 1000;
     // The only part of these areas may be something else than the name of the area says.
     let has_own_name = matches!(area.area, Area::DirectBuffers | Area::MallocUnknown);
     let is_told = area.parts.len() > 1 || has_own_name && part.part != area.area.title();
-    is_told && (is_big(part.figures.resident, total) || in_full && !is_crumb)
+    is_told && (is_big(part.amounts.resident_bytes, total) || in_full && !is_crumb)
 }
 
 /// `--taxonomy paper`: the eight areas of the 2010 paper and the Java heap.
-pub fn by_paper(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMap) -> io::Result<()> {
-    head(out, snapshot, map)?;
-    let total = map.balance.total.resident;
-    let account = by_paper_area(map);
-    let walked = malloc::trimmable_bytes(snapshot, map).is_some();
+pub fn by_paper(out: &mut dyn Write, account: &Account) -> io::Result<()> {
+    head(out, account)?;
+    let total = account.totals.resident_bytes;
+    let walked = trimmable_bytes(account).is_some();
     table_head(out, "AREA (OOPSLA 2010)")?;
-    row(out, "Java heap", &account.java_heap, None, total)?;
-    for (area, figures) in &account.areas {
+    row(out, "Java heap", &account.sum_of(|area| area == Area::JavaHeap), total)?;
+    for area in PaperArea::ALL {
+        let sum = account.sum_of(|of| of.paper() == Some(area));
         match area {
             // Where malloc's chunks were not read, these are not known, not 0.
-            PaperArea::MallocFreed | PaperArea::Overhead if !walked && figures.resident == 0 => {
+            PaperArea::MallocFreed | PaperArea::Overhead if !walked && sum.resident_bytes == 0 => {
                 let name = name_width();
                 writeln!(out, "{:<name$} {:>10}        (within JVM work area)", area.title(), "-")?;
             }
-            _ => row(out, area.title(), figures, None, total)?,
+            _ => row(out, area.title(), &sum, total)?,
         }
     }
-    row(out, "unattributed", &account.unattributed, None, total)?;
-    row(out, "total", &map.balance.total, None, total)?;
-    gaps(out, &map.gaps)
-}
-
-fn in_use(area: &AreaSum, snapshot: &Snapshot) -> Option<u64> {
-    let heap_used = || snapshot.jvm.as_ref().ok()?.heap.as_ref().ok()?.used_bytes.clone().ok();
-    if area.area == Area::JavaHeap { heap_used().or(area.in_use) } else { area.in_use }
+    let is_left = |area: Area| area != Area::JavaHeap && area.paper().is_none();
+    row(out, "unattributed", &account.sum_of(is_left), total)?;
+    total_row(out, account)?;
+    gap_rows(out, &account.gaps)
 }
 
 /// Who, when, and the sum against the kernel's.
-pub fn head(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMap) -> io::Result<()> {
-    let (process, taken) = (&snapshot.os.process, &snapshot.taken);
+pub fn head(out: &mut dyn Write, account: &Account) -> io::Result<()> {
+    let (process, taken) = (&account.process, &account.taken);
     let who = format!("pid {}  {}", process.pid, process.command);
     writeln!(out, "{}", shorten(&who, width()))?;
-    if let Ok(jvm) = &snapshot.jvm {
+    if let Some(jvm) = &account.jvm {
         let version = jvm.version.as_deref().unwrap_or("version unknown");
-        let gc = jvm.gc.as_ref().map_or("collector unknown", |gc| gc.name());
+        let gc = jvm.gc.unwrap_or("collector unknown");
         let nmt = jvm.nmt.as_deref().unwrap_or("unknown");
-        let threads = snapshot.os.tasks.len();
+        let threads = process.threads;
         indented(out, &format!("{} {version}, {gc}, NMT {nmt}, {threads} threads", jvm.vm), 0)?;
     }
     indented(out, &when(taken), 0)?;
     writeln!(out)?;
-    let balance = &map.balance;
-    let kernel = balance.kernel_resident.map_or("unknown".to_string(), human);
-    let difference = balance.difference().map_or("unknown".to_string(), human_signed);
-    let mut sums = vec![match balance.total.aliased {
-        0 => format!("resident {}", human(balance.total.resident)),
-        more => format!("resident {} (and {} mapped again)", human(balance.total.resident), human(more)),
+    let totals = &account.totals;
+    let or_unknown = |bytes: Option<u64>| bytes.map_or("unknown".to_string(), human);
+    let kernel = or_unknown(totals.kernel_resident_bytes);
+    let difference = totals.difference_bytes.map_or("unknown".to_string(), human_signed);
+    let mut sums = vec![match totals.aliased_bytes {
+        0 => format!("resident {}", human(totals.resident_bytes)),
+        more => format!("resident {} (and {} mapped again)", human(totals.resident_bytes), human(more)),
     }];
     sums.push(format!("kernel {kernel} ({difference})"));
-    sums.push(format!("unattributed {} %", percent(balance.unattributed, balance.total.resident)));
-    if balance.total.swapped > 0 {
-        sums.push(format!("swapped {}", human(balance.total.swapped)));
+    sums.push(format!("unattributed {} %", percent(totals.unattributed_bytes, totals.resident_bytes)));
+    if totals.swapped_bytes != Some(0) {
+        sums.push(format!("swapped {}", or_unknown(totals.swapped_bytes)));
     }
-    sums.push(format!("page tables {}", balance.page_tables.map_or("unknown".to_string(), human)));
+    sums.push(format!("page tables {}", or_unknown(totals.page_table_bytes)));
     side_by_side(out, &sums)?;
-    malloc::summary(out, snapshot, map)?;
+    malloc::summary(out, account)?;
     writeln!(out)
 }
 
@@ -170,10 +181,10 @@ fn table_head(out: &mut dyn Write, first: &str) -> io::Result<()> {
     cells(out, first, "RESIDENT", "%", ["COMMITTED", "RESERVED", "IN USE"].map(str::to_string))
 }
 
-fn row(out: &mut dyn Write, name: &str, sum: &Figures, in_use: Option<u64>, total: u64) -> io::Result<()> {
-    let in_use = in_use.map_or("-".to_string(), human);
-    let figures = [human(sum.committed), human(sum.reserved), in_use];
-    cells(out, name, &human(sum.resident), &percent(sum.resident, total), figures)
+fn row(out: &mut dyn Write, name: &str, sum: &Amounts, total: u64) -> io::Result<()> {
+    let in_use = sum.in_use_bytes.map_or("-".to_string(), human);
+    let figures = [human(sum.committed_bytes), human(sum.reserved_bytes), in_use];
+    cells(out, name, &human(sum.resident_bytes), &percent(sum.resident_bytes, total), figures)
 }
 
 /// A line of a table; where there is no room, without its share, then without what is committed and reserved.
@@ -197,6 +208,11 @@ fn cells(
 
 /// What could not be read, and what would help.
 pub fn gaps(out: &mut dyn Write, gaps: &[Gap]) -> io::Result<()> {
+    gap_rows(out, &gaps.iter().map(GapRow::from).collect::<Vec<_>>())
+}
+
+pub fn gap_rows(out: &mut dyn Write, gaps: &[GapRow]) -> io::Result<()> {
+    let gaps: Vec<&GapRow> = gaps.iter().filter(|gap| !is_said_by_the_table(gap)).collect();
     if gaps.is_empty() {
         return Ok(());
     }
@@ -209,6 +225,11 @@ pub fn gaps(out: &mut dyn Write, gaps: &[Gap]) -> io::Result<()> {
         writeln!(out, "  and {} more (--json lists all)", gaps.len() - GAPS_SHOWN_MAX)?;
     }
     Ok(())
+}
+
+/// Where an area has no figure for what is in use, its "-" says so.
+fn is_said_by_the_table(gap: &GapRow) -> bool {
+    gap.what.starts_with("areas.") && gap.what.ends_with(".in_use_bytes")
 }
 
 fn indented(out: &mut dyn Write, text: &str, indent: usize) -> io::Result<()> {

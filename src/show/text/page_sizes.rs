@@ -1,13 +1,12 @@
 //! `map --by page-size`: areas and their big parts against the page sizes that are in use, and how sure that is.
 
-use super::{PART_SHOWN_PERCENT, head};
+use super::{PART_SHOWN_PERCENT, head, is_big};
 use crate::base::PAGE;
-use crate::map::account::by_area;
-use crate::map::{Figures, MemoryMap};
-use crate::os::page_kind::{Backing, Contiguous, HUGE, How, Look, PageKind, PageSizes, size_name};
+use crate::map::Account;
+use crate::map::model::{Amounts, AreaAccount, PageSizesAccount};
+use crate::os::page_kind::{Backing, Contiguous, HUGE, How, Look, PageKind, size_name};
 use crate::show::units::{self, human, percent, shorten, wrapped};
 use crate::show::width::width;
-use crate::snapshot::Snapshot;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
@@ -27,56 +26,53 @@ struct Column {
 }
 
 /// Areas, and below each its biggest parts. The reasons, and what is not known, come after it.
-pub fn by_page_size(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMap) -> io::Result<()> {
-    head(out, snapshot, map)?;
-    let total = &map.balance.total;
+pub fn by_page_size(out: &mut dyn Write, account: &Account) -> io::Result<()> {
+    head(out, account)?;
+    let total = &account.whole();
     let columns = fitted(columns(total), total);
     let width = name_width(columns.len());
     let titles: String = columns.iter().map(|column| format!("{:>COLUMN$}", column.title())).collect();
     writeln!(out, "{:<width$}{:>COLUMN$}{titles}", "AREA", "RESIDENT")?;
-    let mut areas = by_area(map);
-    areas.retain(|area| area.figures.resident > 0);
-    areas.sort_by_key(|area| std::cmp::Reverse(area.figures.resident));
+    let mut areas: Vec<&AreaAccount> =
+        account.areas.iter().filter(|area| area.amounts.resident_bytes > 0).collect();
+    areas.sort_by_key(|area| std::cmp::Reverse(area.amounts.resident_bytes));
     for area in &areas {
-        row(out, width, area.area.title(), &area.figures, &columns)?;
-        let is_big =
-            |bytes: u64| bytes.saturating_mul(100) >= total.resident.saturating_mul(PART_SHOWN_PERCENT);
-        let shown = area.parts.iter().filter(|part| area.parts.len() > 1 && is_big(part.figures.resident));
-        for part in shown {
-            row(out, width, &format!("  {}", part.part), &part.figures, &columns)?;
+        row(out, width, area.area.title(), &area.amounts, &columns)?;
+        let parts = area.parts.iter().filter(|_| area.parts.len() > 1);
+        for part in parts.filter(|part| is_big(part.amounts.resident_bytes, total.resident_bytes)) {
+            row(out, width, &format!("  {}", part.part), &part.amounts, &columns)?;
         }
     }
     row(out, width, "total", total, &columns)?;
     let shares: String = columns
         .iter()
         .map(|column| {
-            let share = percent(bytes(total, *column), total.resident);
+            let share = percent(bytes(total, *column), total.resident_bytes);
             format!("{:>COLUMN$}", format!("{share} %"))
         })
         .collect();
     writeln!(out, "{:<width$}{:>COLUMN$}{shares}", "", "100 %")?;
-    if let Some(Ok(sizes)) = &snapshot.os.page_sizes {
+    if let Some(sizes) = &account.page_sizes {
         writeln!(out)?;
         notes(out, sizes, total)?;
     }
     Ok(())
 }
 
-fn columns(total: &Figures) -> Vec<Column> {
-    let mut columns: BTreeSet<Column> = BTreeSet::new();
-    for (kind, _) in total.by_page_kind.iter().filter(|(_, bytes)| **bytes > 0) {
-        columns.insert(Column::of(kind.page_bytes(), kind.backing == Backing::Hugetlb));
-    }
-    if total.by_page_kind.is_empty() {
-        columns.extend(total.by_page_size.keys().map(|size| Column::of(*size, false)));
-    }
+fn columns(total: &Amounts) -> Vec<Column> {
+    let columns: BTreeSet<Column> = match &total.by_page_kind {
+        Some(kinds) => {
+            kinds.keys().map(|kind| Column::of(kind.page_bytes(), kind.backing == Backing::Hugetlb)).collect()
+        }
+        None => total.by_page_size.keys().map(|size| Column::of(*size, false)).collect(),
+    };
     columns.into_iter().collect()
 }
 
 /// With so few columns that they fit: of neighbouring sizes between a base page and a huge one, those that have the least are
 /// told together. Names are cut before sizes of some weight are.
-fn fitted(mut columns: Vec<Column>, total: &Figures) -> Vec<Column> {
-    let little = total.resident.saturating_mul(PART_SHOWN_PERCENT) / 100;
+fn fitted(mut columns: Vec<Column>, total: &Amounts) -> Vec<Column> {
+    let little = total.resident_bytes.saturating_mul(PART_SHOWN_PERCENT) / 100;
     for (name, bytes_max) in [(NAME_GOOD, little), (NAME_MIN, u64::MAX)] {
         while (columns.len() + 1) * COLUMN + name > width() {
             let sum = |pair: &[Column]| pair.iter().map(|column| bytes(total, *column)).sum::<u64>();
@@ -121,43 +117,39 @@ impl Column {
     }
 }
 
-fn bytes(figures: &Figures, column: Column) -> u64 {
-    if figures.by_page_kind.is_empty() {
-        return figures
-            .by_page_size
-            .iter()
-            .filter(|(size, _)| column.has(**size))
-            .map(|(_, bytes)| bytes)
-            .sum();
-    }
+fn bytes(amounts: &Amounts, column: Column) -> u64 {
+    let Some(kinds) = &amounts.by_page_kind else {
+        let sizes = amounts.by_page_size.iter().filter(|(size, _)| column.has(**size));
+        return sizes.map(|(_, bytes)| bytes).sum();
+    };
     let counts = |kind: &PageKind| {
         column.has(kind.page_bytes()) && (kind.backing == Backing::Hugetlb) == column.is_hugetlb
     };
-    figures.by_page_kind.iter().filter(|(kind, _)| counts(kind)).map(|(_, bytes)| bytes).sum()
+    kinds.iter().filter(|(kind, _)| counts(kind)).map(|(_, bytes)| bytes).sum()
 }
 
 fn name_width(columns: usize) -> usize {
     width().saturating_sub((columns + 1) * COLUMN).clamp(NAME_MIN, NAME_MAX)
 }
 
-fn row(out: &mut dyn Write, width: usize, name: &str, sum: &Figures, columns: &[Column]) -> io::Result<()> {
+fn row(out: &mut dyn Write, width: usize, name: &str, sum: &Amounts, columns: &[Column]) -> io::Result<()> {
     let cell = |bytes: u64| if bytes == 0 { "-".to_string() } else { human(bytes) };
     let cells: String =
         columns.iter().map(|column| format!("{:>COLUMN$}", cell(bytes(sum, *column)))).collect();
-    writeln!(out, "{} {:>COLUMN$}{cells}", units::fitted(name, width - 1), human(sum.resident))
+    writeln!(out, "{} {:>COLUMN$}{cells}", units::fitted(name, width - 1), human(sum.resident_bytes))
 }
 
 /// Pieces of huge folios, contiguity, and how all is known.
-fn notes(out: &mut dyn Write, sizes: &PageSizes, total: &Figures) -> io::Result<()> {
+fn notes(out: &mut dyn Write, sizes: &PageSizesAccount, total: &Amounts) -> io::Result<()> {
     let in_pieces = |(kind, _): &(&PageKind, &u64)| kind.folio_bytes >= HUGE && kind.entry_bytes < HUGE;
-    let pieces: u64 = total.by_page_kind.iter().filter(in_pieces).map(|(_, bytes)| bytes).sum();
+    let pieces: u64 = total.by_page_kind.iter().flatten().filter(in_pieces).map(|(_, bytes)| bytes).sum();
     if pieces > 0 {
         line(
             out,
             &format!("{} of the 4K are parts of 2 MiB folios that are mapped page by page", human(pieces)),
         )?;
     }
-    if let Ok(found) = &sizes.contiguous {
+    if let Some(found) = &sizes.contiguous {
         line(out, &contiguity(found))?;
     }
     for look in sizes.looks.iter().filter(|look| look.resident_bytes > 0) {
@@ -228,7 +220,7 @@ mod tests {
     fn sizes_that_have_no_room_share_a_column() {
         let sizes = [(4, 900), (16, 5), (32, 3), (64, 40), (128, 2), (256, 1), (2048, 300)];
         let by_page_size = sizes.into_iter().map(|(kib, mib)| (kib << 10, mib << 20)).collect();
-        let total = Figures { by_page_size, resident: 1251 << 20, ..Figures::default() };
+        let total = Amounts { by_page_size, resident_bytes: 1251 << 20, ..Amounts::default() };
         let titles = |width| {
             let columns = within(width, || fitted(columns(&total), &total));
             assert_eq!(columns.iter().map(|column| bytes(&total, *column)).sum::<u64>(), 1251 << 20);

@@ -1,51 +1,43 @@
 //! The longer tables of `map --by ...`.
 
-use super::{gaps, head, row, table_head};
-use crate::map::MemoryMap;
-use crate::map::account::{self, by_area};
-use crate::snapshot::Snapshot;
-use std::collections::HashMap;
+use super::{gap_rows, head, row, table_head};
+use crate::map::Account;
+use crate::map::model::ThreadAccount;
 use std::io::{self, Write};
 
 /// Every part of every area.
-pub fn by_part(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMap) -> io::Result<()> {
-    head(out, snapshot, map)?;
-    let total = map.balance.total.resident;
+pub fn by_part(out: &mut dyn Write, account: &Account) -> io::Result<()> {
+    head(out, account)?;
+    let total = account.totals.resident_bytes;
     table_head(out, "AREA / PART")?;
-    for area in by_area(map) {
-        row(out, area.area.title(), &area.figures, area.in_use, total)?;
+    for area in &account.areas {
+        row(out, area.area.title(), &area.amounts, total)?;
         for part in &area.parts {
-            row(out, &format!("  {}", part.part), &part.figures, part.in_use, total)?;
+            row(out, &format!("  {}", part.part), &part.amounts, total)?;
         }
     }
-    gaps(out, &map.gaps)
+    gap_rows(out, &account.gaps)
 }
 
-/// The stack of each thread.
-pub fn by_thread(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMap) -> io::Result<()> {
-    head(out, snapshot, map)?;
-    let names: HashMap<i32, (&str, String)> = snapshot
-        .jvm
-        .iter()
-        .flat_map(|jvm| &jvm.threads)
-        .map(|thread| (thread.tid, (thread.name.as_str(), format!("{:?}", thread.kind).to_lowercase())))
-        .collect();
-    let total = map.balance.total.resident;
+/// The stack of each thread, the largest first.
+pub fn by_thread(out: &mut dyn Write, account: &Account) -> io::Result<()> {
+    head(out, account)?;
+    let total = account.totals.resident_bytes;
     table_head(out, &format!("{:<7} {:<10} {}", "THREAD", "KIND", "NAME (its stack)"))?;
-    for (tid, _, figures) in account::by_thread(map) {
-        let (name, kind) = names.get(&tid).map_or(("?", "?"), |(name, kind)| (name, kind));
-        row(out, &format!("{tid:<7} {kind:<10} {name}"), &figures, None, total)?;
+    for (thread, stack) in account.stacks() {
+        let ThreadAccount { tid, name, kind, .. } = thread;
+        row(out, &format!("{tid:<7} {:<10} {name}", kind.name()), stack, total)?;
     }
-    gaps(out, &map.gaps)
+    gap_rows(out, &account.gaps)
 }
 
 /// Text, data and mapped memory of each library.
-pub fn by_library(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMap) -> io::Result<()> {
-    head(out, snapshot, map)?;
-    let total = map.balance.total.resident;
+pub fn by_library(out: &mut dyn Write, account: &Account) -> io::Result<()> {
+    head(out, account)?;
+    let total = account.totals.resident_bytes;
     table_head(out, "LIBRARY OR FILE")?;
-    for (path, _, figures) in account::by_library(map) {
-        row(out, path, &figures, None, total)?;
+    for library in &account.libraries {
+        row(out, &library.path, &library.amounts, total)?;
     }
-    gaps(out, &map.gaps)
+    gap_rows(out, &account.gaps)
 }

@@ -2,8 +2,8 @@
 
 use super::{Price, gaps, words};
 use crate::base::Known;
-use crate::map::MemoryMap;
 use crate::map::trim::{Advice, ArenaPrediction, Held, Outcome, Prediction};
+use crate::map::{Account, MemoryMap};
 use crate::show::json;
 use crate::snapshot::Snapshot;
 use serde_json::{Value, json};
@@ -17,14 +17,14 @@ pub fn json(
     prediction: &Known<Prediction>,
     advice: &[Advice],
 ) -> Value {
-    let account = json::map(snapshot, map);
+    let account = Account::of(snapshot, map);
     let gaps = gaps(snapshot, prediction);
     json!({
         "schema": SCHEMA,
-        "taken": account["taken"],
-        "process": account["process"],
-        "jvm": account["jvm"],
-        "totals": account["totals"],
+        "taken": account.taken,
+        "process": account.process,
+        "jvm": account.jvm,
+        "totals": account.totals,
         "predicted": prediction.as_ref().ok().map(prediction_json),
         "dry_run": false,
         "way": null,

@@ -133,7 +133,7 @@ fn of_area(model: &Model, area: Area) -> u64 {
     let shown = looks.filter(|look| model.view == View::All || model.view == View::One(look.pid));
     shown
         .filter_map(|look| look.account.as_ref().ok())
-        .fold(0, |sum, account| sum.saturating_add(account.area(area)))
+        .fold(0, |sum, account| sum.saturating_add(account.resident_bytes_of(area)))
 }
 
 fn foot(model: &Model, style: Style, width: usize) -> Line<'static> {
@@ -257,7 +257,10 @@ impl Columns {
             pid.and_then(|pid| model.jvms.get(&pid)).and_then(|kept| kept.now.account.as_ref().ok());
         let pieces: Vec<(Area, u64)> = match (account, row.shade, pid) {
             (Some(account), ..) => {
-                account.areas.iter().map(|area| (area.area, area.resident_bytes)).collect()
+                let areas = account.areas.iter().map(|area| (area.area, area.amounts.resident_bytes));
+                let mut areas: Vec<(Area, u64)> = areas.collect();
+                areas.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
+                areas
             }
             (None, Some(area), _) => vec![(area, row.resident_bytes.unwrap_or(0))],
             (None, None, Some(_)) => Vec::new(),

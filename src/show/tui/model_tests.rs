@@ -1,38 +1,46 @@
 use super::*;
 use crate::base::{Gap, Why};
+use crate::jvm::ThreadKind;
 use crate::map::Area;
-use crate::measure::look::{Account, AreaLook, Figure, SizeLook};
+use crate::map::model::{
+    Account, Amounts, AreaAccount, ArenaAccount, MallocAccount, PartAccount, ThreadAccount, Totals,
+};
 
 const MIB: u64 = 1 << 20;
 
-fn figure(name: &str, mib: u64) -> Figure {
-    Figure { key: name.to_string(), name: name.to_string(), resident_bytes: mib * MIB, freed_bytes: None }
+fn amounts(mib: u64) -> Amounts {
+    Amounts { resident_bytes: mib * MIB, by_page_size: [(4096, mib * MIB)].into(), ..Amounts::default() }
+}
+
+fn area(area: Area, parts: &[(&str, u64)]) -> AreaAccount {
+    let part = |(name, mib): &(&str, u64)| PartAccount {
+        amounts: amounts(*mib),
+        part: name.to_string(),
+        how: Vec::new(),
+    };
+    AreaAccount {
+        amounts: amounts(parts.iter().map(|(_, mib)| mib).sum()),
+        area,
+        paper_area: None,
+        parts: parts.iter().map(part).collect(),
+    }
+}
+
+fn thread(tid: i32, name: &str) -> ThreadAccount {
+    ThreadAccount { tid, name: name.to_string(), kind: ThreadKind::Java, stack: Some(amounts(tid as u64)) }
 }
 
 /// A JVM whose heap has so much, and 10 MiB of class metadata.
 pub fn look(pid: i32, at: f64, heap_mib: u64) -> Look {
-    let heap = AreaLook {
-        area: Area::JavaHeap,
-        resident_bytes: heap_mib * MIB,
-        in_use_bytes: None,
-        parts: vec![figure("eden", heap_mib - 5), figure("old", 5)],
-    };
-    let classes = AreaLook {
-        area: Area::ClassMetadata,
-        resident_bytes: 10 * MIB,
-        in_use_bytes: None,
-        parts: vec![figure("class space", 10)],
-    };
+    let arena = ArenaAccount { resident_bytes: 3 * MIB, ..ArenaAccount::default() };
     let account = Account {
-        resident_bytes: (heap_mib + 10) * MIB,
-        areas: vec![heap, classes],
-        page_sizes: vec![SizeLook {
-            page_bytes: 4096,
-            figure: figure("pages of 4 KiB", heap_mib + 10),
-            areas: vec![figure("Java heap", heap_mib), figure("class metadata", 10)],
-        }],
-        arenas: vec![figure("main arena", 3)],
-        threads: vec![figure("main", 1), figure("http\u{1b}[2J-nio", 2)],
+        totals: Totals { resident_bytes: (heap_mib + 10) * MIB, ..Totals::default() },
+        areas: vec![
+            area(Area::JavaHeap, &[("eden", heap_mib - 5), ("old", 5)]),
+            area(Area::ClassMetadata, &[("class space", 10)]),
+        ],
+        malloc: Some(MallocAccount { arenas: vec![arena], ..MallocAccount::default() }),
+        threads: vec![thread(1, "main"), thread(2, "http\u{1b}[2J-nio")],
         ..Account::default()
     };
     Look {

@@ -3,7 +3,8 @@
 use super::model::{Kept, Model, Sort, Tab, View};
 use crate::base::Bytes;
 use crate::map::Area;
-use crate::measure::look::{Account, Figure, Look, SizeLook};
+use crate::map::model::{Account, Amounts, AreaAccount, ArenaAccount};
+use crate::measure::look::{Look, growth, rate};
 use std::cmp::Ordering;
 
 /// One row of whatever is shown.
@@ -38,9 +39,9 @@ impl Model {
         match self.tab {
             Tab::Areas => self.areas(kept),
             Tab::PageSizes => self.page_sizes(kept),
-            Tab::Arenas => self.sorted(figures(kept, |account| &account.arenas)),
+            Tab::Arenas => self.sorted(rows(kept, arenas)),
             Tab::Threads => {
-                let stacks = figures(kept, |account| &account.threads).into_iter();
+                let stacks = rows(kept, stacks).into_iter();
                 self.sorted(stacks.map(|row| Row { shade: Some(Area::Stack), ..row }).collect())
             }
         }
@@ -50,27 +51,24 @@ impl Model {
     fn areas(&self, kept: &Kept) -> Vec<Row> {
         let Ok(account) = &kept.now.account else { return Vec::new() };
         let mut groups: Vec<(Row, Vec<Row>)> = Vec::new();
-        for area in &account.areas {
-            let of = |look: &Look| look.account.as_ref().ok().map(|account| account.area(area.area));
+        for area in account.areas.iter().filter(|area| area.amounts.resident_bytes > 0) {
+            let of =
+                |look: &Look| look.account.as_ref().ok().map(|account| account.resident_bytes_of(area.area));
             let head = Row {
                 name: area.area.title().to_string(),
                 pid: None,
                 area: Some(area.area.name()),
                 is_part: false,
                 shade: Some(area.area),
-                resident_bytes: Some(area.resident_bytes),
+                resident_bytes: Some(area.amounts.resident_bytes),
                 freed_bytes: None,
                 rate: kept.rate(of),
                 since_mark: kept.growth(of),
                 note: None,
             };
-            let parts = |account: &Account| {
-                let area = account.areas.iter().find(|it| it.area == area.area);
-                area.map(|area| area.parts.clone()).unwrap_or_default()
-            };
             let is_asked = self.open.contains(&area.area.name());
             let fits = |row: &Row| !self.filter.is_empty() && self.fits(&row.name);
-            let mut parts: Vec<Row> = figures(kept, parts)
+            let mut parts: Vec<Row> = rows(kept, |account| parts(account, area.area))
                 .into_iter()
                 .filter(|row| is_asked && self.fits_either(&head.name, &row.name) || fits(row))
                 .map(|row| Row { is_part: true, shade: Some(area.area), ..row })
@@ -86,25 +84,18 @@ impl Model {
     /// Sizes, each with the areas that are on it.
     fn page_sizes(&self, kept: &Kept) -> Vec<Row> {
         let Ok(account) = &kept.now.account else { return Vec::new() };
-        let heads = figures(kept, |account| {
-            account.page_sizes.iter().map(|size| size.figure.clone()).collect::<Vec<Figure>>()
-        });
-        let group = |(head, size): (Row, &SizeLook)| {
-            let areas = figures(kept, |account| {
-                let same = account.page_sizes.iter().find(|it| it.page_bytes == size.page_bytes);
-                same.map_or_else(Vec::new, |size| size.areas.clone())
-            });
-            let shade = |key: &str| Area::ALL.iter().copied().find(|area| area.name() == key);
-            let mut parts: Vec<Row> = areas
+        let group = |(head, size): (Row, Bytes)| {
+            let shade = |title: &str| Area::ALL.iter().copied().find(|area| area.title() == title);
+            let mut parts: Vec<Row> = rows(kept, |account| areas_on(account, size))
                 .into_iter()
-                .zip(&size.areas)
-                .map(|(row, area)| Row { is_part: true, shade: shade(&area.key), ..row })
+                .map(|row| Row { is_part: true, shade: shade(&row.name), ..row })
                 .filter(|row| self.fits_either(&head.name, &row.name))
                 .collect();
             parts.sort_by(|one, other| self.order(one, other));
             (self.fits(&head.name) || !parts.is_empty()).then_some((head, parts))
         };
-        self.laid(heads.into_iter().zip(&account.page_sizes).filter_map(group).collect())
+        let sizes = account.whole().by_page_size.into_keys();
+        self.laid(rows(kept, page_sizes).into_iter().zip(sizes).filter_map(group).collect())
     }
 
     fn laid(&self, mut groups: Vec<(Row, Vec<Row>)>) -> Vec<Row> {
@@ -166,30 +157,76 @@ fn jvm(kept: &Kept) -> Row {
     }
 }
 
+/// A figure of an account that becomes a row.
+struct Figure {
+    /// Tells it apart from others: names of threads need not.
+    key: String,
+    name: String,
+    resident_bytes: Bytes,
+    freed_bytes: Option<Bytes>,
+}
+
+impl Figure {
+    fn new(key: impl ToString, name: impl Into<String>, resident_bytes: Bytes) -> Figure {
+        Figure { key: key.to_string(), name: name.into(), resident_bytes, freed_bytes: None }
+    }
+}
+
+fn parts(account: &Account, area: Area) -> Vec<Figure> {
+    let parts = account.area(area).into_iter().flat_map(|area| &area.parts);
+    parts.map(|part| Figure::new(&part.part, &part.part, part.amounts.resident_bytes)).collect()
+}
+
+fn arenas(account: &Account) -> Vec<Figure> {
+    let arenas = account.malloc.iter().flat_map(|malloc| &malloc.arenas);
+    let figure = |arena: &ArenaAccount| Figure {
+        freed_bytes: arena.sums.held_resident_bytes,
+        ..Figure::new(&arena.address, arena.title(), arena.resident_bytes)
+    };
+    arenas.map(figure).collect()
+}
+
+fn stacks(account: &Account) -> Vec<Figure> {
+    let stacks = account.stacks().into_iter();
+    stacks.map(|(thread, stack)| Figure::new(thread.tid, &thread.name, stack.resident_bytes)).collect()
+}
+
+/// The smallest first.
+fn page_sizes(account: &Account) -> Vec<Figure> {
+    let title = |size: Bytes| format!("pages of {}", crate::base::human(size));
+    let sizes = account.whole().by_page_size.into_iter();
+    sizes.map(|(size, bytes)| Figure::new(size, title(size), bytes)).collect()
+}
+
+/// What areas have on pages of one size.
+fn areas_on(account: &Account, size: Bytes) -> Vec<Figure> {
+    let on = |amounts: &Amounts| amounts.by_page_size.get(&size).copied().filter(|bytes| *bytes > 0);
+    let figure =
+        |area: &AreaAccount| Some(Figure::new(area.area.name(), area.area.title(), on(&area.amounts)?));
+    account.areas.iter().filter_map(figure).collect()
+}
+
 /// A row for each figure; what has one now but had none before, grew from nothing.
-fn figures<'a, F>(kept: &'a Kept, of: impl Fn(&'a Account) -> F) -> Vec<Row>
-where
-    F: AsRef<[Figure]>,
-{
+fn rows(kept: &Kept, of: impl Fn(&Account) -> Vec<Figure>) -> Vec<Row> {
     let Ok(account) = &kept.now.account else { return Vec::new() };
-    let before = |look: Option<&'a Look>| look.and_then(|look| look.account.as_ref().ok()).map(&of);
+    let before = |look: Option<&Look>| look.and_then(|look| look.account.as_ref().ok()).map(&of);
     let (last, mark) = (before(kept.before.as_ref()), before(kept.mark.as_ref()));
-    let find = |figures: &Option<F>, key: &str| {
-        let figures = figures.as_ref()?.as_ref();
-        Some(figures.iter().find(|figure| figure.key == key).map_or(0, |figure| figure.resident_bytes))
+    let find = |figures: &Option<Vec<Figure>>, key: &str| {
+        let mut figures = figures.as_ref()?.iter();
+        Some(figures.find(|figure| figure.key == key).map_or(0, |figure| figure.resident_bytes))
     };
     let seconds = kept.before.as_ref().map_or(0.0, |before| kept.now.at - before.at);
-    let row = |figure: &Figure| Row {
-        name: figure.name.clone(),
+    let row = |figure: Figure| Row {
+        rate: rate(find(&last, &figure.key), Some(figure.resident_bytes), seconds),
+        since_mark: growth(find(&mark, &figure.key), Some(figure.resident_bytes)),
+        name: figure.name,
         pid: None,
         area: None,
         is_part: false,
         shade: None,
         resident_bytes: Some(figure.resident_bytes),
         freed_bytes: figure.freed_bytes,
-        rate: crate::measure::look::rate(find(&last, &figure.key), Some(figure.resident_bytes), seconds),
-        since_mark: crate::measure::look::growth(find(&mark, &figure.key), Some(figure.resident_bytes)),
         note: None,
     };
-    of(account).as_ref().iter().map(row).collect()
+    of(account).into_iter().map(row).collect()
 }

@@ -13,8 +13,11 @@ fn what_leaks_is_named_from_frozen_files_json_recordings_and_now() {
     let (frozen, json, recording) = (folder.file("a.frozen"), folder.file("a.json"), folder.file("a.marusa"));
     assert!(marusa(&["freeze", &pid, "-o", &frozen]).status.success());
     std::fs::write(&json, marusa(&["map", &pid, "--json"]).stdout).expect("ours");
-    let options = ["--every", "250ms", "--account-every", "500ms", "--cpu", "50", "--for", "4s"];
-    Recorder::start(&[&[pid.as_str(), "-o", &recording][..], &options[..]].concat()).wait();
+    let options = ["--every", "250ms", "--account-every", "500ms", "--cpu", "50"];
+    let recorder = Recorder::start(&[&[pid.as_str(), "-o", &recording][..], &options[..]].concat());
+    until_step_is_there(jvm.pid);
+    // It ends with an account.
+    recorder.stop();
     let end = format!("{recording}@end");
     for pair in [[&frozen, &pid], [&json, &pid], [&recording, &pid], [&recording, &end], [&json, &end]] {
         let output = marusa(&["diff", pair[0], pair[1], "--json"]);
@@ -36,6 +39,20 @@ fn what_leaks_is_named_from_frozen_files_json_recordings_and_now() {
     );
     for by in ["part", "arena", "library", "thread"] {
         assert!(marusa(&["diff", &recording, "--by", by]).status.success(), "{by}");
+    }
+}
+
+/// The last of the threads that `marusa.Grow` starts after five seconds.
+fn until_step_is_there(pid: i32) {
+    let started = Instant::now();
+    let is_there = || {
+        let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).expect("it runs").flatten();
+        let names = tasks.map(|task| std::fs::read_to_string(task.path().join("comm")).unwrap_or_default());
+        names.into_iter().any(|name| name.trim() == "step-39")
+    };
+    while !is_there() {
+        assert!(started.elapsed() < Duration::from_secs(60), "it starts no threads");
+        std::thread::sleep(Duration::from_millis(50));
     }
 }
 

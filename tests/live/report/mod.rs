@@ -39,7 +39,7 @@ fn page_of(histories: &[History]) -> String {
     let page = Page {
         title: HOSTILE.to_string(),
         made_at: "2026-01-01T00:00:00Z".to_string(),
-        account: None,
+        moment: None,
         histories,
         growth: &[],
         findings: None,

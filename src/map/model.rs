@@ -1,0 +1,314 @@
+//! The account of one moment as every face shows it: owned, without addresses of spans, serialised as `marusa/map/1`.
+//!
+//! `Account::of` is the only place that decides a figure: what the collector says of the heap's use, whether swap is known, and
+//! which gaps follow from others. Text, JSON, HTML and the live view read fields and compute nothing.
+
+mod amounts;
+mod jvm;
+mod malloc;
+mod mappings;
+mod page_report;
+mod pages;
+mod zeros;
+
+pub use amounts::Amounts;
+pub use jvm::{CodeHeap, Heap, Jvm};
+pub use malloc::{ArenaAccount, MallocAccount, MallocSums, OwnerAccount, TagAccount};
+pub use mappings::MappingAccount;
+pub use page_report::{PageReport, PageUseAccount};
+pub use pages::PageSizesAccount;
+
+use super::account::{AreaSum, PartSum, by_area, by_library, by_thread};
+use super::{Area, Figures, MemoryMap, PaperArea};
+use crate::base::{Bytes, Gap, Why};
+use crate::jvm::ThreadKind;
+use crate::snapshot::{Snapshot, Source};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+pub const SCHEMA: &str = "marusa/map/1";
+
+/// The whole account. What is not known is `None`, with an entry in `gaps`; never 0.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Account {
+    pub schema: &'static str,
+    pub taken: Taken,
+    pub process: Process,
+    /// `None`: no runtime could be read.
+    pub jvm: Option<Jvm>,
+    pub totals: Totals,
+    /// Every area that has a byte of address space, in the order of `Area::ALL`.
+    pub areas: Vec<AreaAccount>,
+    /// `None`: the allocator could not be read.
+    pub malloc: Option<MallocAccount>,
+    pub threads: Vec<ThreadAccount>,
+    /// The largest first.
+    pub libraries: Vec<LibraryAccount>,
+    pub gaps: Vec<GapRow>,
+    /// Where the sizes of folios were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub page_sizes: Option<PageSizesAccount>,
+}
+
+/// When and how the snapshot was taken.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Taken {
+    /// RFC 3339, UTC; empty where a file does not tell.
+    pub at: String,
+    pub source: Source,
+    pub took_ms: f64,
+    pub target_stopped_ms: u64,
+    pub attached: bool,
+    pub kernel: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Process {
+    pub pid: i32,
+    pub namespace_pid: i32,
+    pub command: String,
+    pub user: String,
+    pub container: Option<String>,
+    pub started: Option<String>,
+    /// Of the kernel: Java threads, the VM's, and others.
+    pub threads: usize,
+}
+
+/// Our sum against the kernel's.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Totals {
+    pub reserved_bytes: Bytes,
+    pub committed_bytes: Bytes,
+    pub resident_bytes: Bytes,
+    pub aliased_bytes: Bytes,
+    pub kernel_resident_bytes: Option<Bytes>,
+    /// The kernel's figure less `resident_bytes` and `aliased_bytes`.
+    pub difference_bytes: Option<i64>,
+    pub changed_while_reading_bytes: Option<Bytes>,
+    pub proportional_bytes: Option<Bytes>,
+    pub swapped_bytes: Option<Bytes>,
+    pub unattributed_bytes: Bytes,
+    pub page_table_bytes: Option<Bytes>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct AreaAccount {
+    #[serde(flatten)]
+    pub amounts: Amounts,
+    pub area: Area,
+    pub paper_area: Option<PaperArea>,
+    /// The largest first.
+    pub parts: Vec<PartAccount>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PartAccount {
+    #[serde(flatten)]
+    pub amounts: Amounts,
+    pub part: String,
+    /// How the label was got; several ways.
+    pub how: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ThreadAccount {
+    pub tid: i32,
+    pub name: String,
+    pub kind: ThreadKind,
+    pub stack: Option<Amounts>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LibraryAccount {
+    #[serde(flatten)]
+    pub amounts: Amounts,
+    pub path: String,
+}
+
+/// A gap in words, as all documents have it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct GapRow {
+    pub what: String,
+    /// With the address, if any.
+    pub why: String,
+    pub hint: Option<String>,
+}
+
+impl From<&Gap> for GapRow {
+    fn from(gap: &Gap) -> GapRow {
+        GapRow { what: gap.what.clone(), why: gap.why.to_string(), hint: gap.hint.clone() }
+    }
+}
+
+impl Account {
+    pub fn of(snapshot: &Snapshot, map: &MemoryMap) -> Account {
+        let mut gaps: Vec<Gap> = map.gaps.clone();
+        let known = Knowledge::of(snapshot);
+        let areas: Vec<AreaAccount> =
+            by_area(map).into_iter().map(|sum| area(sum, known, &mut gaps)).collect();
+        if map.balance.proportional.is_none() {
+            gaps.push(Gap::new("totals.proportional_bytes", Why::Denied).hint(
+                "how often pages are mapped is in /proc/kpagecount, which is visible only with CAP_SYS_ADMIN",
+            ));
+        }
+        let malloc = malloc::malloc(snapshot, map, &mut gaps);
+        if !known.is_swap_known {
+            gaps.push(Gap::new("swapped_bytes", Why::NotRecorded));
+        }
+        let page_sizes = snapshot.os.page_sizes.as_ref().and_then(|sizes| sizes.as_ref().ok());
+        Account {
+            schema: SCHEMA,
+            taken: Taken::of(snapshot),
+            process: Process::of(snapshot),
+            jvm: snapshot.jvm.as_ref().ok().map(Jvm::of),
+            totals: Totals::of(map, known),
+            malloc,
+            threads: threads(snapshot, map, known),
+            libraries: libraries(map, known),
+            gaps: gaps.iter().map(GapRow::from).collect(),
+            page_sizes: page_sizes.map(|sizes| PageSizesAccount::of(sizes, whole(&areas))),
+            areas,
+        }
+    }
+
+    /// `None`: it has no byte of address space.
+    pub fn area(&self, area: Area) -> Option<&AreaAccount> {
+        self.areas.iter().find(|it| it.area == area)
+    }
+
+    pub fn resident_bytes_of(&self, area: Area) -> Bytes {
+        self.area(area).map_or(0, |area| area.amounts.resident_bytes)
+    }
+
+    /// Threads whose stack was found, the largest first.
+    pub fn stacks(&self) -> Vec<(&ThreadAccount, &Amounts)> {
+        let found = self.threads.iter().filter_map(|thread| Some((thread, thread.stack.as_ref()?)));
+        let mut stacks: Vec<_> = found.collect();
+        stacks.sort_by_key(|(thread, stack)| (std::cmp::Reverse(stack.resident_bytes), thread.tid));
+        stacks
+    }
+
+    /// All areas together.
+    pub fn whole(&self) -> Amounts {
+        whole(&self.areas)
+    }
+
+    /// The areas for which `is_it` holds together.
+    pub fn sum_of(&self, is_it: impl Fn(Area) -> bool) -> Amounts {
+        Amounts::sum(self.areas.iter().filter(|area| is_it(area.area)).map(|area| &area.amounts))
+    }
+}
+
+fn whole(areas: &[AreaAccount]) -> Amounts {
+    Amounts::sum(areas.iter().map(|area| &area.amounts))
+}
+
+/// What a figure is known by, besides its spans.
+#[derive(Clone, Copy)]
+struct Knowledge {
+    heap_used: Option<Bytes>,
+    is_swap_known: bool,
+}
+
+impl Knowledge {
+    fn of(snapshot: &Snapshot) -> Knowledge {
+        let heap = snapshot.jvm.as_ref().ok().and_then(|jvm| jvm.heap.as_ref().ok());
+        Knowledge {
+            heap_used: heap.and_then(|heap| heap.used_bytes.clone().ok()),
+            is_swap_known: snapshot.os.status.swapped_bytes.is_some(),
+        }
+    }
+
+    fn amounts(self, figures: Figures, in_use: Option<Bytes>) -> Amounts {
+        Amounts::of(figures, in_use, self.is_swap_known)
+    }
+}
+
+impl Taken {
+    fn of(snapshot: &Snapshot) -> Taken {
+        let taken = &snapshot.taken;
+        Taken {
+            at: taken.at.clone(),
+            source: taken.source,
+            took_ms: (taken.took_ms * 100.0).round() / 100.0,
+            target_stopped_ms: 0,
+            attached: taken.attached,
+            kernel: taken.kernel.clone(),
+        }
+    }
+}
+
+impl Process {
+    fn of(snapshot: &Snapshot) -> Process {
+        let process = &snapshot.os.process;
+        Process {
+            pid: process.pid,
+            namespace_pid: process.namespace_pid,
+            command: process.command.clone(),
+            user: process.user.clone(),
+            container: process.container.clone(),
+            started: process.started.clone(),
+            threads: snapshot.os.tasks.len(),
+        }
+    }
+}
+
+impl Totals {
+    fn of(map: &MemoryMap, known: Knowledge) -> Totals {
+        let (balance, total) = (&map.balance, &map.balance.total);
+        Totals {
+            reserved_bytes: total.reserved,
+            committed_bytes: total.committed,
+            resident_bytes: total.resident,
+            aliased_bytes: total.aliased,
+            kernel_resident_bytes: balance.kernel_resident,
+            difference_bytes: balance.difference(),
+            changed_while_reading_bytes: balance.changed_while_reading,
+            proportional_bytes: balance.proportional,
+            swapped_bytes: known.is_swap_known.then_some(total.swapped),
+            unattributed_bytes: balance.unattributed,
+            page_table_bytes: balance.page_tables,
+        }
+    }
+}
+
+fn area(sum: AreaSum, known: Knowledge, gaps: &mut Vec<Gap>) -> AreaAccount {
+    // What the collector counts, since objects are not in pages of their own.
+    let heap_used = known.heap_used.filter(|_| sum.area == Area::JavaHeap);
+    let in_use = heap_used.or(sum.in_use);
+    if in_use.is_none() {
+        gaps.push(Gap::new(format!("areas.{}.in_use_bytes", sum.area.name()), Why::NotInThisRuntime));
+    }
+    let part = |part: PartSum| PartAccount {
+        amounts: known.amounts(part.figures, part.in_use),
+        part: part.part,
+        how: part.how,
+    };
+    AreaAccount {
+        amounts: known.amounts(sum.figures, in_use),
+        area: sum.area,
+        paper_area: sum.area.paper(),
+        parts: sum.parts.into_iter().map(part).collect(),
+    }
+}
+
+fn threads(snapshot: &Snapshot, map: &MemoryMap, known: Knowledge) -> Vec<ThreadAccount> {
+    let Ok(jvm) = &snapshot.jvm else { return Vec::new() };
+    let mut stacks: BTreeMap<i32, Figures> =
+        by_thread(map).into_iter().map(|(tid, _, figures)| (tid, figures)).collect();
+    let thread = |thread: &crate::jvm::JvmThread| ThreadAccount {
+        tid: thread.tid,
+        name: thread.name.clone(),
+        kind: thread.kind,
+        stack: stacks.remove(&thread.tid).map(|stack| known.amounts(stack, None)),
+    };
+    jvm.threads.iter().map(thread).collect()
+}
+
+fn libraries(map: &MemoryMap, known: Knowledge) -> Vec<LibraryAccount> {
+    let library = |(path, _, figures): (&str, _, Figures)| LibraryAccount {
+        amounts: known.amounts(figures, None),
+        path: path.to_string(),
+    };
+    by_library(map).into_iter().map(library).collect()
+}

@@ -1,0 +1,87 @@
+//! Bytes of one owner, the keys that areas, parts, threads and libraries share.
+
+use crate::base::Bytes;
+use crate::map::Figures;
+use crate::os::page_kind::PageKind;
+use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
+
+/// All in bytes. What is not known is `None`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Amounts {
+    pub reserved_bytes: Bytes,
+    /// In mappings with any right of access; memory that is mapped twice counts once.
+    pub committed_bytes: Bytes,
+    /// In memory; memory that is mapped twice counts once.
+    pub resident_bytes: Bytes,
+    /// In memory, but already counted at another address.
+    pub aliased_bytes: Bytes,
+    pub in_use_bytes: Option<Bytes>,
+    pub swapped_bytes: Option<Bytes>,
+    /// `resident_bytes`, each page divided by the number of page tables that map it.
+    pub proportional_bytes: Option<Bytes>,
+    /// `resident_bytes` by bytes of a mapped page; by those of its folio where the snapshot has the page sizes.
+    pub by_page_size: BTreeMap<Bytes, Bytes>,
+    /// `resident_bytes` by kind of page; `None` where the snapshot has no page sizes.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "by_kind")]
+    pub by_page_kind: Option<BTreeMap<PageKind, Bytes>>,
+}
+
+impl Amounts {
+    pub fn of(figures: Figures, in_use: Option<Bytes>, is_swap_known: bool) -> Amounts {
+        let has_kinds = !figures.by_page_kind.is_empty();
+        let kinds = || figures.by_page_kind.into_iter().filter(|(_, bytes)| *bytes > 0).collect();
+        Amounts {
+            reserved_bytes: figures.reserved,
+            committed_bytes: figures.committed,
+            resident_bytes: figures.resident,
+            aliased_bytes: figures.aliased,
+            in_use_bytes: in_use,
+            swapped_bytes: is_swap_known.then_some(figures.swapped),
+            proportional_bytes: (figures.sharing_unknown == 0).then_some(figures.proportional),
+            by_page_size: figures.by_page_size,
+            by_page_kind: has_kinds.then(kinds),
+        }
+    }
+
+    /// What is not known of one is not known of all.
+    pub fn sum<'a>(all: impl IntoIterator<Item = &'a Amounts>) -> Amounts {
+        let none = Amounts {
+            in_use_bytes: Some(0),
+            swapped_bytes: Some(0),
+            proportional_bytes: Some(0),
+            ..Amounts::default()
+        };
+        all.into_iter().fold(none, |mut sum, amounts| {
+            sum.add(amounts);
+            sum
+        })
+    }
+
+    fn add(&mut self, other: &Amounts) {
+        let both = |one: &mut Option<Bytes>, other: Option<Bytes>| {
+            *one = one.zip(other).map(|(one, other)| one.saturating_add(other));
+        };
+        self.reserved_bytes += other.reserved_bytes;
+        self.committed_bytes += other.committed_bytes;
+        self.resident_bytes += other.resident_bytes;
+        self.aliased_bytes += other.aliased_bytes;
+        both(&mut self.in_use_bytes, other.in_use_bytes);
+        both(&mut self.swapped_bytes, other.swapped_bytes);
+        both(&mut self.proportional_bytes, other.proportional_bytes);
+        for (size, bytes) in &other.by_page_size {
+            *self.by_page_size.entry(*size).or_default() += bytes;
+        }
+        for (kind, bytes) in other.by_page_kind.iter().flatten() {
+            *self.by_page_kind.get_or_insert_default().entry(*kind).or_default() += bytes;
+        }
+    }
+}
+
+/// "4k", "mthp_64k", "thp_2m_pmd" and so on.
+pub(super) fn by_kind<S: Serializer>(
+    kinds: &Option<BTreeMap<PageKind, Bytes>>,
+    out: S,
+) -> Result<S::Ok, S::Error> {
+    out.collect_map(kinds.iter().flatten().map(|(kind, bytes)| (kind.name(), bytes)))
+}
