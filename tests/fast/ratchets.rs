@@ -1,5 +1,6 @@
 //! Counts that may only fall (`tests/data/ratchets.tsv`): JSON that is put together by hand, unsafe blocks, lines of the product, and
-//! phrases that native readers stumble over. `MARUSA_BLESS=1` writes down what fell; what rose stays a failure.
+//! phrases that native readers stumble over. `MARUSA_BLESS=1` writes down what fell; what rose stays a failure. A capability that
+//! needs more lines than it makes superfluous raises that line of the file by hand, with the reason in the commit.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -49,6 +50,10 @@ fn product<'a>(path: &Path, text: &'a str) -> &'a str {
     }
 }
 
+fn lines_of_code(text: &str) -> usize {
+    text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")).count()
+}
+
 fn counted() -> BTreeMap<String, usize> {
     let mut sources = Vec::new();
     texts(&root().join("src"), "rs", &mut sources);
@@ -63,7 +68,7 @@ fn counted() -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::from([
         ("json! of the product".to_string(), of("json!(")),
         ("unsafe blocks of the product".to_string(), of("unsafe {")),
-        ("lines of the product".to_string(), product.iter().map(|text| text.lines().count()).sum()),
+        ("lines of code of the product".to_string(), product.iter().map(|text| lines_of_code(text)).sum()),
     ]);
     for phrase in PHRASES {
         let count = prose.iter().map(|text| text.matches(phrase).count()).sum();
