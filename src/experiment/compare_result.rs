@@ -8,7 +8,7 @@
 mod power;
 
 use super::stats::{self, Claim, Effect, Method, Needed, Sample, Scale, several};
-use super::trial_record::{Account, Figure, Trial};
+use super::trial_record::{Figure, ResidentAreas, Trial};
 use serde::Serialize;
 
 /// The chance that any arm is wrongly told to differ in the figure that the comparison is about.
@@ -83,8 +83,8 @@ pub struct ArmCount {
     /// Why others do not, and how often.
     pub left_out: Vec<(String, usize)>,
     /// Means over the trials that count.
-    pub account_end: Option<Account>,
-    pub account_peak: Option<Account>,
+    pub account_end: Option<ResidentAreas>,
+    pub account_peak: Option<ResidentAreas>,
     /// Of the last trial that counts.
     pub heap_pages: Option<String>,
 }
@@ -175,8 +175,8 @@ fn count(trials: &[Trial], arm: &str, skipped: usize) -> ArmCount {
         counted: counted.len(),
         warm_up: good().filter(|trial| trial.block <= skipped).count(),
         left_out,
-        account_end: Account::mean(counted.iter().filter_map(|trial| trial.account_end.as_ref())),
-        account_peak: Account::mean(counted.iter().filter_map(|trial| trial.account_peak.as_ref())),
+        account_end: ResidentAreas::mean(counted.iter().filter_map(|trial| trial.account_end.as_ref())),
+        account_peak: ResidentAreas::mean(counted.iter().filter_map(|trial| trial.account_peak.as_ref())),
         heap_pages: last.map(|pages| pages.text.clone()),
     }
 }

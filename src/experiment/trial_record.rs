@@ -28,8 +28,8 @@ pub struct Trial {
     /// `None`: the program did not start.
     pub ended: Option<Ended>,
     pub heap_pages: Option<Verified>,
-    pub account_end: Option<Account>,
-    pub account_peak: Option<Account>,
+    pub account_end: Option<ResidentAreas>,
+    pub account_peak: Option<ResidentAreas>,
     /// Where its output went, beside the file of the trials.
     pub output: Option<String>,
     pub notes: Vec<String>,
@@ -79,7 +79,7 @@ impl Trial {
 
 /// The account of the trial's JVM at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Account {
+pub struct ResidentAreas {
     /// After the program was started.
     pub at_ms: u64,
     /// With pages of hugetlb.
@@ -94,21 +94,21 @@ pub struct AreaBytes {
     pub resident_bytes: Bytes,
 }
 
-impl Account {
+impl ResidentAreas {
     /// The mean of several, area by area.
-    pub fn mean<'a>(accounts: impl Iterator<Item = &'a Account>) -> Option<Account> {
-        let all: Vec<&Account> = accounts.collect();
+    pub fn mean<'a>(accounts: impl Iterator<Item = &'a ResidentAreas>) -> Option<ResidentAreas> {
+        let all: Vec<&ResidentAreas> = accounts.collect();
         let count = all.len() as u64;
         if count == 0 {
             return None;
         }
-        let mean = |of: &dyn Fn(&Account) -> u64| all.iter().map(|one| of(one)).sum::<u64>() / count;
+        let mean = |of: &dyn Fn(&ResidentAreas) -> u64| all.iter().map(|one| of(one)).sum::<u64>() / count;
         let areas = Area::ALL
             .iter()
             .map(|area| AreaBytes { area: *area, resident_bytes: mean(&|one| one.of(*area)) });
         let areas: Vec<AreaBytes> = areas.filter(|one| one.resident_bytes > 0).collect();
         let resident_bytes = areas.iter().map(|one| one.resident_bytes).sum();
-        Some(Account { at_ms: mean(&|one| one.at_ms), resident_bytes, areas })
+        Some(ResidentAreas { at_ms: mean(&|one| one.at_ms), resident_bytes, areas })
     }
 
     pub fn of(&self, area: Area) -> Bytes {

@@ -7,7 +7,7 @@
 //! When the JVM will end nobody knows, so what counts as its end is the last account; the account says when it was taken.
 
 use super::arm_pages::{self, PageMode, Verified};
-use super::trial_record::{Account, AreaBytes};
+use super::trial_record::{AreaBytes, ResidentAreas};
 use crate::act::trial::Running;
 use crate::base::{Bytes, Gap};
 use crate::map::{self, MemoryMap, account};
@@ -28,8 +28,8 @@ const BUDGET: u32 = 50;
 pub struct Watched {
     /// With pages of hugetlb, all processes of the trial together, at the looks.
     pub peak_resident_bytes: Option<Bytes>,
-    pub end: Option<Account>,
-    pub peak: Option<Account>,
+    pub end: Option<ResidentAreas>,
+    pub peak: Option<ResidentAreas>,
     /// Of the last account with a heap.
     pub pages: Option<Verified>,
     /// JVMs that were seen.
@@ -150,14 +150,14 @@ impl Watch {
     }
 }
 
-fn sums(map: &MemoryMap, at_ms: u64) -> Account {
+fn sums(map: &MemoryMap, at_ms: u64) -> ResidentAreas {
     let areas: Vec<AreaBytes> = account::by_area(map)
         .iter()
         .map(|sum| AreaBytes { area: sum.area, resident_bytes: sum.figures.resident })
         .filter(|one| one.resident_bytes > 0)
         .collect();
     let resident_bytes = areas.iter().map(|one| one.resident_bytes).sum();
-    Account { at_ms, resident_bytes, areas }
+    ResidentAreas { at_ms, resident_bytes, areas }
 }
 
 fn resident(process: &Process) -> Option<Bytes> {

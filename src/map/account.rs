@@ -1,6 +1,6 @@
 //! The sums over spans that the faces show: by area and part, by mapping, by thread, by library.
 
-use super::area::{Area, PaperArea};
+use super::area::Area;
 use super::types::{Figures, Instance, MemoryMap, Owner};
 use crate::base::Bytes;
 use std::collections::BTreeMap;
@@ -61,34 +61,6 @@ pub fn by_area(map: &MemoryMap) -> Vec<AreaSum> {
         area.parts.sort_by(|a, b| b.figures.resident.cmp(&a.figures.resident).then(a.part.cmp(&b.part)));
     }
     areas
-}
-
-/// The eight areas of the paper, the Java heap (`None`, first), and what is unattributed beside.
-pub struct PaperAccount {
-    pub java_heap: Figures,
-    pub areas: Vec<(PaperArea, Figures)>,
-    pub unattributed: Figures,
-}
-
-pub fn by_paper_area(map: &MemoryMap) -> PaperAccount {
-    let mut account = PaperAccount {
-        java_heap: Figures::default(),
-        areas: PaperArea::ALL.iter().map(|area| (*area, Figures::default())).collect(),
-        unattributed: Figures::default(),
-    };
-    for (Owner { area, .. }, share) in map.shares() {
-        let sum = match area.paper() {
-            Some(paper) => {
-                account.areas.iter_mut().find(|(area, _)| *area == paper).map(|(_, figures)| figures)
-            }
-            None if *area == Area::JavaHeap => Some(&mut account.java_heap),
-            None => Some(&mut account.unattributed),
-        };
-        if let Some(sum) = sum {
-            sum.add(&share.figures);
-        }
-    }
-    account
 }
 
 /// Sums of the spans whose owner `key` names, with one of the owners; biggest resident sum first.

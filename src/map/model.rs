@@ -9,6 +9,7 @@ mod malloc;
 mod mappings;
 mod page_report;
 mod pages;
+mod read;
 mod zeros;
 
 pub use amounts::Amounts;
@@ -17,33 +18,40 @@ pub use malloc::{ArenaAccount, MallocAccount, MallocSums, OwnerAccount, TagAccou
 pub use mappings::MappingAccount;
 pub use page_report::{PageReport, PageUseAccount};
 pub use pages::PageSizesAccount;
+pub use read::{ReadError, parse};
 
 use super::account::{AreaSum, PartSum, by_area, by_library, by_thread};
 use super::{Area, Figures, MemoryMap, PaperArea};
 use crate::base::{Bytes, Gap, Why};
 use crate::jvm::ThreadKind;
 use crate::snapshot::{Snapshot, Source};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 pub const SCHEMA: &str = "marusa/map/1";
 
 /// The whole account. What is not known is `None`, with an entry in `gaps`; never 0.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Account {
-    pub schema: &'static str,
+    pub schema: String,
+    #[serde(default)]
     pub taken: Taken,
+    #[serde(default)]
     pub process: Process,
     /// `None`: no runtime could be read.
     pub jvm: Option<Jvm>,
+    #[serde(default)]
     pub totals: Totals,
     /// Every area that has a byte of address space, in the order of `Area::ALL`.
     pub areas: Vec<AreaAccount>,
     /// `None`: the allocator could not be read.
     pub malloc: Option<MallocAccount>,
+    #[serde(default)]
     pub threads: Vec<ThreadAccount>,
     /// The largest first.
+    #[serde(default)]
     pub libraries: Vec<LibraryAccount>,
+    #[serde(default)]
     pub gaps: Vec<GapRow>,
     /// Where the sizes of folios were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,7 +59,8 @@ pub struct Account {
 }
 
 /// When and how the snapshot was taken.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Taken {
     /// RFC 3339, UTC; empty where a file does not tell.
     pub at: String,
@@ -62,7 +71,8 @@ pub struct Taken {
     pub kernel: String,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Process {
     pub pid: i32,
     pub namespace_pid: i32,
@@ -75,7 +85,8 @@ pub struct Process {
 }
 
 /// Our sum against the kernel's.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Totals {
     pub reserved_bytes: Bytes,
     pub committed_bytes: Bytes,
@@ -91,7 +102,8 @@ pub struct Totals {
     pub page_table_bytes: Option<Bytes>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "amounts::AreaWire")]
 pub struct AreaAccount {
     #[serde(flatten)]
     pub amounts: Amounts,
@@ -101,7 +113,8 @@ pub struct AreaAccount {
     pub parts: Vec<PartAccount>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "amounts::PartWire")]
 pub struct PartAccount {
     #[serde(flatten)]
     pub amounts: Amounts,
@@ -110,7 +123,7 @@ pub struct PartAccount {
     pub how: Vec<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ThreadAccount {
     pub tid: i32,
     pub name: String,
@@ -118,7 +131,8 @@ pub struct ThreadAccount {
     pub stack: Option<Amounts>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "amounts::LibraryWire")]
 pub struct LibraryAccount {
     #[serde(flatten)]
     pub amounts: Amounts,
@@ -126,7 +140,7 @@ pub struct LibraryAccount {
 }
 
 /// A gap in words, as all documents have it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GapRow {
     pub what: String,
     /// With the address, if any.
@@ -157,7 +171,7 @@ impl Account {
         }
         let page_sizes = snapshot.os.page_sizes.as_ref().and_then(|sizes| sizes.as_ref().ok());
         Account {
-            schema: SCHEMA,
+            schema: SCHEMA.to_string(),
             taken: Taken::of(snapshot),
             process: Process::of(snapshot),
             jvm: snapshot.jvm.as_ref().ok().map(Jvm::of),
@@ -180,6 +194,30 @@ impl Account {
         self.area(area).map_or(0, |area| area.amounts.resident_bytes)
     }
 
+    /// `None`: malloc-then-freed where the chunks of malloc were not read.
+    pub fn known_resident_bytes_of(&self, area: Area) -> Option<Bytes> {
+        (area != Area::MallocFreed || self.trimmable_bytes().is_some()).then(|| self.resident_bytes_of(area))
+    }
+
+    /// Of these areas; `None`: one of them is not known.
+    pub fn known_sum(&self, areas: &[Area]) -> Option<Bytes> {
+        areas.iter().map(|area| self.known_resident_bytes_of(*area)).sum()
+    }
+
+    /// What malloc_trim(0) would give back now; `None`: the chunks of malloc were not read.
+    pub fn trimmable_bytes(&self) -> Option<Bytes> {
+        self.malloc.as_ref()?.sums.trimmable_bytes
+    }
+
+    pub fn classes(&self) -> Option<u64> {
+        self.jvm.as_ref()?.classes.as_ref()?.classes
+    }
+
+    /// The kernel's figure where it is known, else ours.
+    pub fn kernel_or_resident_bytes(&self) -> Bytes {
+        self.totals.kernel_resident_bytes.unwrap_or(self.totals.resident_bytes)
+    }
+
     /// Threads whose stack was found, the largest first.
     pub fn stacks(&self) -> Vec<(&ThreadAccount, &Amounts)> {
         let found = self.threads.iter().filter_map(|thread| Some((thread, thread.stack.as_ref()?)));
@@ -196,6 +234,28 @@ impl Account {
     /// The areas for which `is_it` holds together.
     pub fn sum_of(&self, is_it: impl Fn(Area) -> bool) -> Amounts {
         Amounts::sum(self.areas.iter().filter(|area| is_it(area.area)).map(|area| &area.amounts))
+    }
+}
+
+#[cfg(test)]
+impl Account {
+    /// Of these areas alone; malloc was read if it has freed memory.
+    pub fn made_up(figures: &[(Area, Bytes)]) -> Account {
+        let area = |(area, resident_bytes): &(Area, Bytes)| AreaAccount {
+            amounts: Amounts { resident_bytes: *resident_bytes, ..Amounts::default() },
+            area: *area,
+            paper_area: None,
+            parts: Vec::new(),
+        };
+        let resident_bytes = figures.iter().map(|(_, bytes)| bytes).sum();
+        let sums = MallocSums { trimmable_bytes: Some(0), ..MallocSums::default() };
+        let is_walked = figures.iter().any(|(area, _)| *area == Area::MallocFreed);
+        Account {
+            malloc: is_walked.then(|| MallocAccount { sums, ..MallocAccount::default() }),
+            totals: Totals { resident_bytes, ..Totals::default() },
+            areas: figures.iter().map(area).collect(),
+            ..Account::default()
+        }
     }
 }
 

@@ -5,15 +5,11 @@
 //! when another one is made (malloc/arena.c, `_int_new_arena`, puts the new one behind the first). Threads come and go under
 //! new numbers, so those of alike names are one: "http-nio-#-exec-#".
 
-pub mod json;
 pub mod old;
 
-use super::account::{by_area, by_library, by_thread};
 use super::area::Area;
-use super::malloc;
-use super::types::{Figures, MemoryMap};
+use super::model::{Account, Amounts, ArenaAccount};
 use crate::base::Bytes;
-use crate::snapshot::Snapshot;
 use std::collections::BTreeMap;
 
 /// Bytes of one owner. What is not known is `None`, never 0.
@@ -62,31 +58,25 @@ pub struct Sums {
 }
 
 impl Sums {
-    pub fn of(snapshot: &Snapshot, map: &MemoryMap) -> Sums {
-        let is_swap_known = snapshot.os.status.swapped_bytes.is_some();
-        let sum = |figures: &Figures, in_use: Option<Bytes>| Sum {
-            swapped: is_swap_known.then_some(figures.swapped),
-            ..Sum::of(figures, in_use)
-        };
+    pub fn of(account: &Account) -> Sums {
         let mut sums = Sums {
-            kernel_resident: map.balance.kernel_resident,
-            page_tables: map.balance.page_tables,
+            kernel_resident: account.totals.kernel_resident_bytes,
+            page_tables: account.totals.page_table_bytes,
+            arenas: account.malloc.iter().flat_map(|malloc| &malloc.arenas).filter_map(arena).collect(),
+            threads: threads(account),
             ..Sums::default()
         };
-        for area in by_area(map) {
-            let heap_used = heap_used(snapshot).filter(|_| area.area == Area::JavaHeap);
-            sums.areas.insert(area.area, sum(&area.figures, heap_used.or(area.in_use)));
-            for part in area.parts {
-                let figures = sum(&part.figures, part.in_use);
-                sums.parts.insert((area.area, part.part), figures);
+        for area in &account.areas {
+            // Areas of a later version are one here.
+            let none = Sum { in_use: Some(0), swapped: Some(0), ..Sum::default() };
+            sums.areas.entry(area.area).or_insert(none).add(&Sum::of(&area.amounts));
+            for part in &area.parts {
+                sums.parts.insert((area.area, part.part.clone()), Sum::of(&part.amounts));
             }
         }
-        sums.libraries = by_library(map)
-            .into_iter()
-            .map(|(path, _, figures)| (path.to_string(), sum(&figures, None)))
-            .collect();
-        sums.arenas = arenas(snapshot, map);
-        sums.threads = threads(snapshot, map);
+        for library in &account.libraries {
+            sums.libraries.insert(library.path.clone(), Sum::of(&library.amounts));
+        }
         sums
     }
 
@@ -97,48 +87,45 @@ impl Sums {
 }
 
 impl Sum {
-    fn of(figures: &Figures, in_use: Option<Bytes>) -> Sum {
+    fn add(&mut self, more: &Sum) {
+        let both = |one: Option<Bytes>, other: Option<Bytes>| Some(one?.saturating_add(other?));
+        self.reserved = self.reserved.saturating_add(more.reserved);
+        self.committed = self.committed.saturating_add(more.committed);
+        self.resident = self.resident.saturating_add(more.resident);
+        self.in_use = both(self.in_use, more.in_use);
+        self.swapped = both(self.swapped, more.swapped);
+    }
+
+    fn of(amounts: &Amounts) -> Sum {
         Sum {
-            reserved: figures.reserved,
-            committed: figures.committed,
-            resident: figures.resident,
-            in_use,
-            swapped: Some(figures.swapped),
+            reserved: amounts.reserved_bytes,
+            committed: amounts.committed_bytes,
+            resident: amounts.resident_bytes,
+            in_use: amounts.in_use_bytes,
+            swapped: amounts.swapped_bytes,
         }
     }
 }
 
-/// What the collector says is used, as everywhere that the heap is shown.
-fn heap_used(snapshot: &Snapshot) -> Option<Bytes> {
-    snapshot.jvm.as_ref().ok()?.heap.as_ref().ok()?.used_bytes.clone().ok()
-}
-
-fn arenas(snapshot: &Snapshot, map: &MemoryMap) -> BTreeMap<u64, ArenaSum> {
-    let Some(sum) = malloc::sum(snapshot, map) else { return BTreeMap::new() };
-    let of = |arena: &malloc::ArenaSum| {
-        let is_walked = arena.arena.figures.is_ok();
-        let figures = ArenaSum {
-            number: arena.arena.number as u64,
-            resident: arena.divided.whole.resident,
-            freed: is_walked.then(|| arena.divided.held_bytes()),
-            in_use: is_walked.then_some(arena.divided.in_use.resident),
-        };
-        (arena.arena.at.0, figures)
+/// `None`: without its address it cannot be followed.
+fn arena(arena: &ArenaAccount) -> Option<(u64, ArenaSum)> {
+    let sum = ArenaSum {
+        number: arena.arena as u64,
+        resident: arena.resident_bytes,
+        freed: arena.sums.held_resident_bytes,
+        in_use: arena.sums.in_use_resident_bytes,
     };
-    sum.arenas.iter().map(of).collect()
+    (!arena.address.is_null()).then_some((arena.address.0, sum))
 }
 
-fn threads(snapshot: &Snapshot, map: &MemoryMap) -> BTreeMap<String, ThreadSum> {
-    let Ok(jvm) = &snapshot.jvm else { return BTreeMap::new() };
-    let stacks: BTreeMap<i32, Figures> =
-        by_thread(map).into_iter().map(|(tid, _, figures)| (tid, figures)).collect();
+fn threads(account: &Account) -> BTreeMap<String, ThreadSum> {
     let mut threads: BTreeMap<String, ThreadSum> = BTreeMap::new();
-    for thread in &jvm.threads {
+    for thread in &account.threads {
         let sum = threads.entry(group_of(&thread.name)).or_default();
         sum.threads += 1;
-        if let Some(stack) = stacks.get(&thread.tid) {
-            sum.reserved += stack.reserved;
-            sum.resident += stack.resident;
+        if let Some(stack) = &thread.stack {
+            sum.reserved = sum.reserved.saturating_add(stack.reserved_bytes);
+            sum.resident = sum.resident.saturating_add(stack.resident_bytes);
         }
     }
     threads

@@ -69,6 +69,40 @@ impl PageKind {
     }
 }
 
+impl PageKind {
+    /// The kind with this name.
+    pub fn named(name: &str) -> Option<PageKind> {
+        let (rest, entries) = match (name.strip_suffix("_pmd"), name.strip_suffix("_pte")) {
+            (Some(rest), _) => (rest, true),
+            (_, Some(rest)) => (rest, false),
+            _ => (name, false),
+        };
+        let (word, size) = rest.split_once('_').unwrap_or(("", rest));
+        let folio_bytes = size_named(size)?;
+        let backing = match word {
+            "" | "mthp" | "thp" => Backing::Anonymous,
+            "file" => Backing::File,
+            "shmem" => Backing::Shmem,
+            "hugetlb" => Backing::Hugetlb,
+            _ => return None,
+        };
+        let is_whole = entries || backing == Backing::Hugetlb;
+        let kind = PageKind { backing, folio_bytes, entry_bytes: if is_whole { folio_bytes } else { PAGE } };
+        (kind.name() == name).then_some(kind)
+    }
+}
+
+fn size_named(name: &str) -> Option<Bytes> {
+    let (digits, unit) = name.split_at_checked(name.len().checked_sub(1)?)?;
+    let shift = match unit {
+        "k" => 10,
+        "m" => 20,
+        "g" => 30,
+        _ => return None,
+    };
+    digits.parse::<Bytes>().ok()?.checked_mul(1 << shift)
+}
+
 /// "4k", "64k", "2m", "1g".
 pub fn size_name(bytes: Bytes) -> String {
     match bytes {

@@ -48,10 +48,18 @@ fn joined(path: &Path) -> (Snapshot, MemoryMap) {
     (snapshot, joined)
 }
 
-/// The whole account. Flags depend on the machine that recorded (CPUs, memory), but are recorded, so they are compared too.
+/// The whole account, which is read back as it was. Flags depend on the machine that recorded (CPUs, memory), but are recorded, so
+/// they are compared too.
 fn account(path: &Path) -> Value {
     let (snapshot, joined) = joined(path);
-    serde_json::to_value(Account::of(&snapshot, &joined)).expect("JSON")
+    let account = Account::of(&snapshot, &joined);
+    let text = serde_json::to_vec(&account).expect("JSON");
+    assert!(
+        map::model::parse(&text).as_ref() == Ok(&account),
+        "{}: what was written is read",
+        path.display()
+    );
+    serde_json::from_slice(&text).expect("JSON")
 }
 
 /// Every table of `map`, each behind its name.

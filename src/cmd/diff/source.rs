@@ -4,9 +4,9 @@ use super::moment::{self, When};
 use crate::base::limits::{ACCOUNT_JSON_BYTES_MAX, TARGET_FILE};
 use crate::base::printable::escaped;
 use crate::cmd::record::file;
-use crate::cmd::{Failure, map};
-use crate::map::sums::{Sums, json};
-use crate::map::{self as account};
+use crate::cmd::{self, Failure};
+use crate::map::sums::{Sums, old};
+use crate::map::{self, Account, model};
 use crate::os::input_file;
 use crate::record::{History, Recording, figures};
 use crate::show::diff::Taken;
@@ -73,28 +73,31 @@ fn of_file(path: &str, when: Option<When>, jvm: Option<&str>, end: End) -> anyho
     if is_json(file) {
         return of_json(path);
     }
-    let snapshot = map::thaw(file, TARGET_FILE)?;
+    let snapshot = cmd::map::thaw(file, TARGET_FILE)?;
     Ok(of_snapshot(&snapshot, path))
 }
 
 fn of_target(target: &str) -> anyhow::Result<Side> {
-    let process = map::open(target)?;
+    let process = cmd::map::open(target)?;
     let snapshot =
-        snapshot::take(&process, Want::default()).map_err(|gap| map::unreadable(&process, &gap))?;
+        snapshot::take(&process, Want::default()).map_err(|gap| cmd::map::unreadable(&process, &gap))?;
     Ok(of_snapshot(&snapshot, "now"))
 }
 
 fn of_snapshot(snapshot: &Snapshot, from: &str) -> Side {
-    let sums = Sums::of(snapshot, &account::join(snapshot));
-    let process = &snapshot.os.process;
+    of_account(&Account::of(snapshot, &map::join(snapshot)), from)
+}
+
+fn of_account(account: &Account, from: &str) -> Side {
+    let (process, at) = (&account.process, &account.taken.at);
     let taken = Taken {
         from: from.to_string(),
-        at: Some(snapshot.taken.at.clone()).filter(|at| !at.is_empty()),
+        at: Some(at.clone()).filter(|at| !at.is_empty()),
         pid: Some(process.pid),
         command: Some(process.command.clone()).filter(|command| !command.is_empty()),
         account_age_ms: None,
     };
-    Side { taken, sums }
+    Side { taken, sums: Sums::of(account) }
 }
 
 /// An account begins with a brace; neither a frozen file nor a core does.
@@ -106,15 +109,10 @@ fn is_json(path: &Path) -> bool {
 fn of_json(path: &str) -> anyhow::Result<Side> {
     let failed = |error: &dyn std::fmt::Display| Failure::target(format!("cannot read {path}: {error}"));
     let text = input_file::read(path, ACCOUNT_JSON_BYTES_MAX).map_err(|error| failed(&error))?;
-    let account = json::parse(&text).map_err(|error| failed(&error))?;
-    let taken = Taken {
-        from: path.to_string(),
-        at: account.at,
-        pid: account.pid,
-        command: account.command,
-        account_age_ms: None,
-    };
-    Ok(Side { taken, sums: account.sums })
+    let account = model::parse(&text).map_err(|error| failed(&error))?;
+    let mut side = of_account(&account, path);
+    old::renew(&mut side.sums);
+    Ok(side)
 }
 
 fn of_history(history: &History, when: When, path: &str) -> anyhow::Result<Side> {

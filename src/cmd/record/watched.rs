@@ -33,7 +33,7 @@ pub struct Watched {
     peek: Known<Peek>,
     counters: Option<Range>,
     asked: u32,
-    account: Option<Account>,
+    account: Option<LastAccount>,
     resident: Bytes,
     group: Option<GroupMemory>,
     /// As its group counted at the look before the last: a kill is counted before it is sent (mm/oom_kill.c).
@@ -47,7 +47,7 @@ pub struct Watched {
 }
 
 #[derive(Clone, Copy)]
-struct Account {
+struct LastAccount {
     at: Instant,
     cost: Duration,
     resident: Bytes,
@@ -146,7 +146,7 @@ impl Watched {
         let (start, cpu) = (Instant::now(), cpu_time::own());
         let read = budget::within(limits, || self.read());
         let cost = cpu_time::own().saturating_sub(cpu);
-        self.account = Some(Account { at: Instant::now(), cost, resident: self.resident });
+        self.account = Some(LastAccount { at: Instant::now(), cost, resident: self.resident });
         match &read {
             Ok(_) => self.trust.succeeded(),
             Err(gap) if gap.why.is_given_up() && gap.why != Why::Interrupted => self.trust.failed(),
@@ -164,9 +164,9 @@ impl Watched {
         if let Some(gap) = snapshot.os.gaps.iter().find(|gap| gap.why.is_given_up()) {
             return Err(gap.clone());
         }
-        let account = map::join(&snapshot);
+        let map = map::join(&snapshot);
         let counters = snapshot.jvm.as_ref().ok().and_then(glance::counters_of);
-        Ok((Sums::of(&snapshot, &account), account.gaps.len(), counters))
+        Ok((Sums::of(&map::Account::of(&snapshot, &map)), map.gaps.len(), counters))
     }
 
     /// Who it is, where that is better known now.

@@ -1,8 +1,9 @@
 //! `marusa bench direct-buffers`: what the account must say of buffers that are taken, freed and trimmed, and what the paper of
 //! 2010 published.
 
-use super::account::{Account, growth};
+use super::spread::growth;
 use crate::base::{Bytes, PAGE};
+use crate::map::Account;
 use crate::map::Area;
 
 /// The published figures in MiB: 10,000 buffers of 32 KB, heap of 8 MB, 32-bit J9 Java 6 on x86.
@@ -68,7 +69,7 @@ impl Run {
     }
 
     fn direct(&self, step: Step) -> Option<Bytes> {
-        self.at(step)?.resident(Area::DirectBuffers)
+        Some(self.at(step)?.resident_bytes_of(Area::DirectBuffers))
     }
 
     /// How far the account's direct buffers are from what the program took, as a share of that.
@@ -80,7 +81,7 @@ impl Run {
 
     /// What of the freed memory is still resident, as malloc-then-freed.
     pub fn held_bytes(&self) -> Option<i64> {
-        let freed = |step| self.at(step)?.resident(Area::MallocFreed);
+        let freed = |step| self.at(step)?.known_resident_bytes_of(Area::MallocFreed);
         growth(freed(Step::Allocated), freed(Step::Freed))
     }
 
@@ -88,7 +89,7 @@ impl Run {
     pub fn returned_bytes(&self) -> Option<i64> {
         let beside_heap = |step| {
             let account = self.at(step)?;
-            account.rss_bytes().checked_sub(account.resident(Area::JavaHeap)?)
+            account.kernel_or_resident_bytes().checked_sub(account.resident_bytes_of(Area::JavaHeap))
         };
         growth(beside_heap(Step::Freed), beside_heap(Step::Allocated))
     }
@@ -111,7 +112,10 @@ impl Run {
 
     /// What trimming gave back, by the kernel's sums.
     pub fn trimmed_bytes(&self) -> Option<i64> {
-        growth(Some(self.at(Step::Trimmed)?.rss_bytes()), Some(self.at(Step::Freed)?.rss_bytes()))
+        growth(
+            Some(self.at(Step::Trimmed)?.kernel_or_resident_bytes()),
+            Some(self.at(Step::Freed)?.kernel_or_resident_bytes()),
+        )
     }
 
     /// Both figures within what they may be off.

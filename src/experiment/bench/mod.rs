@@ -1,7 +1,6 @@
 //! What the experiments compute, apart from what they do to the machine: which arms there are, in which order they take turns,
 //! and what their figures say. One file an experiment, tested without any JVM.
 
-pub mod account;
 pub mod account_series;
 pub mod direct_buffers;
 pub mod fork;
@@ -10,6 +9,7 @@ pub mod gc_work;
 pub mod http_load;
 pub mod reflection;
 pub mod rounds;
+pub mod spread;
 pub mod throughput;
 pub mod touch;
 pub mod trials;

@@ -1,8 +1,9 @@
 //! `marusa bench reflection`: getters and setters of many fields called through java.lang.reflect.Method, and what the paper of
 //! 2010 published.
 
-use super::account::{Account, Spread};
+use super::spread::Spread;
 use crate::base::Bytes;
+use crate::map::Account;
 use crate::map::Area;
 
 /// Calls of each accessor, and in MiB class metadata and JIT-compiled code: J9 Java 6 on x86, 6,000 fields.
@@ -101,26 +102,26 @@ impl Point {
     }
 
     pub fn column(&self, column: &Column) -> Option<Spread> {
-        self.spread(|sample| sample.called.sum(column.areas).map(|bytes| bytes as f64))
+        self.spread(|sample| sample.called.known_sum(column.areas).map(|bytes| bytes as f64))
     }
 
     /// What is resident, without the Java heap and without what the columns have.
     pub fn rest(&self) -> Option<Spread> {
         self.spread(|sample| {
-            let columns: Option<Bytes> = COLUMNS.iter().map(|one| sample.called.sum(one.areas)).sum();
-            let heap = sample.called.resident(Area::JavaHeap)?;
-            Some(sample.called.total_bytes.saturating_sub(columns?).saturating_sub(heap) as f64)
+            let columns: Option<Bytes> = COLUMNS.iter().map(|one| sample.called.known_sum(one.areas)).sum();
+            let heap = sample.called.resident_bytes_of(Area::JavaHeap);
+            Some(sample.called.totals.resident_bytes.saturating_sub(columns?).saturating_sub(heap) as f64)
         })
     }
 
     pub fn java_heap(&self) -> Option<Spread> {
-        self.spread(|sample| sample.called.resident(Area::JavaHeap).map(|bytes| bytes as f64))
+        self.spread(|sample| Some(sample.called.resident_bytes_of(Area::JavaHeap) as f64))
     }
     pub fn total(&self) -> Option<Spread> {
-        self.spread(|sample| Some(sample.called.total_bytes as f64))
+        self.spread(|sample| Some(sample.called.totals.resident_bytes as f64))
     }
     pub fn classes(&self) -> Option<Spread> {
-        self.spread(|sample| sample.called.classes.map(|classes| classes as f64))
+        self.spread(|sample| sample.called.classes().map(|classes| classes as f64))
     }
     pub fn call_ms(&self) -> Option<Spread> {
         self.spread(|sample| sample.call_ms.map(|ms| ms as f64))
@@ -129,7 +130,7 @@ impl Point {
     /// Class metadata and JIT code together: what the paper sums.
     pub fn published_sum(&self) -> Option<f64> {
         let sum = |sample: &Sample| {
-            sample.called.sum(&[Area::ClassMetadata, Area::JitCode]).map(|bytes| bytes as f64)
+            sample.called.known_sum(&[Area::ClassMetadata, Area::JitCode]).map(|bytes| bytes as f64)
         };
         self.spread(sample_of(sum)).map(|spread| spread.median)
     }

@@ -1,9 +1,10 @@
 //! `marusa bench trim`: what it costs to give freed memory back, and what it brings where memory is scarce; and what the paper of
 //! 2010 published of its own way, madvise on each block that the JIT compilers free.
 
-use super::account::{Account, Spread};
+use super::spread::Spread;
 use crate::base::{Bytes, Known};
 use crate::experiment::stats::{self, Estimate};
+use crate::map::Account;
 use std::time::Duration;
 
 /// What giving back cost on average: x86 and POWER, in percent.

@@ -1,13 +1,16 @@
 //! Bytes of one owner, the keys that areas, parts, threads and libraries share.
 
+use super::{AreaAccount, LibraryAccount, PartAccount};
 use crate::base::Bytes;
-use crate::map::Figures;
+use crate::map::{Area, Figures, PaperArea};
 use crate::os::page_kind::PageKind;
-use serde::{Serialize, Serializer};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 
 /// All in bytes. What is not known is `None`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Amounts {
     pub reserved_bytes: Bytes,
     /// In mappings with any right of access; memory that is mapped twice counts once.
@@ -23,7 +26,7 @@ pub struct Amounts {
     /// `resident_bytes` by bytes of a mapped page; by those of its folio where the snapshot has the page sizes.
     pub by_page_size: BTreeMap<Bytes, Bytes>,
     /// `resident_bytes` by kind of page; `None` where the snapshot has no page sizes.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "by_kind")]
+    #[serde(skip_serializing_if = "Option::is_none", with = "by_kind")]
     pub by_page_kind: Option<BTreeMap<PageKind, Bytes>>,
 }
 
@@ -79,9 +82,79 @@ impl Amounts {
 }
 
 /// "4k", "mthp_64k", "thp_2m_pmd" and so on.
-pub(super) fn by_kind<S: Serializer>(
-    kinds: &Option<BTreeMap<PageKind, Bytes>>,
-    out: S,
-) -> Result<S::Ok, S::Error> {
-    out.collect_map(kinds.iter().flatten().map(|(kind, bytes)| (kind.name(), bytes)))
+pub(super) mod by_kind {
+    use super::*;
+
+    type Kinds = Option<BTreeMap<PageKind, Bytes>>;
+
+    pub fn serialize<S: Serializer>(kinds: &Kinds, out: S) -> Result<S::Ok, S::Error> {
+        out.collect_map(kinds.iter().flatten().map(|(kind, bytes)| (kind.name(), bytes)))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Kinds, D::Error> {
+        let names: BTreeMap<String, Bytes> = BTreeMap::deserialize(from)?;
+        let kind = |(name, bytes): (String, Bytes)| match PageKind::named(&name) {
+            Some(kind) => Ok((kind, bytes)),
+            None => Err(D::Error::custom(format!("no kind of page is named {name}"))),
+        };
+        names.into_iter().map(kind).collect::<Result<_, _>>().map(Some)
+    }
+}
+
+/// Structs that have amounts among their keys, read back. Written out: `serde(flatten)` would keep every key that it does not know.
+macro_rules! read_with_amounts {
+    ($($of:ident, $wire:ident { $($(#[$attribute:meta])* $key:ident: $type:ty),* $(,)? })*) => { $(
+        #[derive(serde::Deserialize)]
+        pub(super) struct $wire {
+            #[serde(default)]
+            reserved_bytes: Bytes,
+            #[serde(default)]
+            committed_bytes: Bytes,
+            #[serde(default)]
+            resident_bytes: Bytes,
+            #[serde(default)]
+            aliased_bytes: Bytes,
+            in_use_bytes: Option<Bytes>,
+            swapped_bytes: Option<Bytes>,
+            proportional_bytes: Option<Bytes>,
+            #[serde(default)]
+            by_page_size: BTreeMap<Bytes, Bytes>,
+            #[serde(default, with = "by_kind")]
+            by_page_kind: Option<BTreeMap<PageKind, Bytes>>,
+            $($(#[$attribute])* $key: $type,)*
+        }
+
+        impl From<$wire> for $of {
+            fn from(read: $wire) -> $of {
+                let amounts = Amounts {
+                    reserved_bytes: read.reserved_bytes,
+                    committed_bytes: read.committed_bytes,
+                    resident_bytes: read.resident_bytes,
+                    aliased_bytes: read.aliased_bytes,
+                    in_use_bytes: read.in_use_bytes,
+                    swapped_bytes: read.swapped_bytes,
+                    proportional_bytes: read.proportional_bytes,
+                    by_page_size: read.by_page_size,
+                    by_page_kind: read.by_page_kind,
+                };
+                $of { amounts, $($key: read.$key),* }
+            }
+        }
+    )* };
+}
+
+read_with_amounts! {
+    AreaAccount, AreaWire {
+        #[serde(deserialize_with = "area")] area: Area,
+        paper_area: Option<PaperArea>,
+        #[serde(default)] parts: Vec<PartAccount>,
+    }
+    PartAccount, PartWire { part: String, #[serde(default)] how: Vec<String> }
+    LibraryAccount, LibraryWire { path: String }
+}
+
+/// An area that a later version has is what this one does not know.
+fn area<'de, D: Deserializer<'de>>(from: D) -> Result<Area, D::Error> {
+    let name = String::deserialize(from)?;
+    Ok(Area::ALL.iter().copied().find(|area| area.name() == name).unwrap_or(Area::Unattributed))
 }

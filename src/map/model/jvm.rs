@@ -2,16 +2,16 @@
 
 use crate::base::{Bytes, Known};
 use crate::jvm::{BlobCount, ClassView, CodeHeapView, HeapView, JvmView};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The runtime. `None`: not known, and why is in the account's gaps.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Jvm {
     pub vm: String,
     pub version: Option<String>,
     pub major: Option<u32>,
-    pub gc: Option<&'static str>,
+    pub gc: Option<String>,
     pub nmt: Option<String>,
     pub java_threads: Option<usize>,
     pub library: String,
@@ -22,7 +22,7 @@ pub struct Jvm {
     pub classes: Option<Classes>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Heap {
     pub reserved: Vec<String>,
     pub max_bytes: Option<Bytes>,
@@ -31,7 +31,7 @@ pub struct Heap {
     pub region_bytes: Option<Bytes>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CodeHeap {
     pub name: String,
     pub reserved_bytes: Bytes,
@@ -40,7 +40,7 @@ pub struct CodeHeap {
     pub blobs: BTreeMap<String, BlobCount>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Classes {
     pub loaders: Option<u64>,
     pub classes: Option<u64>,
@@ -55,7 +55,7 @@ impl Jvm {
             vm: jvm.vm.clone(),
             version: known(&jvm.version),
             major: known(&jvm.major),
-            gc: jvm.gc.as_ref().ok().map(|gc| gc.name()),
+            gc: jvm.gc.as_ref().ok().map(|gc| gc.name().to_string()),
             nmt: known(&jvm.nmt),
             java_threads: (!jvm.threads.is_empty()).then_some(java_threads),
             library: jvm.library.clone(),

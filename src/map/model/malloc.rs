@@ -4,8 +4,9 @@
 //! resident memory come from the account's spans, so they sum to it (`in_use_resident_bytes`, `held_resident_bytes`), but for
 //! `free_resident_bytes`, `free_whole_page_bytes`, `trimmable_bytes` and `top_kept_bytes`, which the walk of the chunks counted.
 
+use super::read;
 use crate::alloc::{ArenaFigures, ChunkCount};
-use crate::base::{Bytes, Gap};
+use crate::base::{Addr, Bytes, Gap};
 use crate::map::area::of_kind;
 use crate::map::audit::{self, malloc::TagRow, malloc::difference};
 use crate::map::claims::how;
@@ -13,9 +14,10 @@ use crate::map::malloc::owners::OWNER_UNKNOWN;
 use crate::map::malloc::{self, ArenaSum, Divided, MallocSum, OwnerSum, Totals};
 use crate::map::{Area, MemoryMap};
 use crate::snapshot::Snapshot;
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize};
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "read::MallocWire")]
 pub struct MallocAccount {
     /// "glibc 2.36".
     pub allocator: String,
@@ -56,12 +58,14 @@ pub struct MallocSums {
     pub overhead_resident_bytes: Option<Bytes>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "read::ArenaWire")]
 pub struct ArenaAccount {
     /// 0 is the main arena, then in the order of the ring.
     pub arena: usize,
     /// Of its `malloc_state`.
-    pub address: String,
+    #[serde(serialize_with = "read::as_text")]
+    pub address: Addr,
     pub heaps: usize,
     pub attached_threads: Option<u64>,
     pub threads: Vec<i32>,
@@ -75,7 +79,7 @@ pub struct ArenaAccount {
 }
 
 /// Whole chunks, headers included, as malloc_info(3) counts them.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Chunks {
     pub in_use: ChunkCount,
     pub tcache: ChunkCount,
@@ -87,7 +91,7 @@ pub struct Chunks {
     pub top: ChunkCount,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OtherAccount {
     pub allocator: String,
     pub version: Option<String>,
@@ -101,7 +105,7 @@ pub struct OtherAccount {
 }
 
 /// Blocks of one owner.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OwnerAccount {
     pub part: String,
     pub area: Area,
@@ -112,7 +116,7 @@ pub struct OwnerAccount {
 }
 
 /// Blocks of one tag of Native Memory Tracking: ours, its counters, and its report where the JVM was asked.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TagAccount {
     pub tag: String,
     pub ours_blocks: Option<u64>,
@@ -122,8 +126,13 @@ pub struct TagAccount {
     pub counter_difference_bytes: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub report_bytes: Option<Bytes>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "some")]
     pub report_difference_bytes: Option<Option<i64>>,
+}
+
+/// A key that is there, with a figure or without.
+fn some<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<i64>>, D::Error> {
+    Option::<i64>::deserialize(from).map(Some)
 }
 
 impl From<&TagRow> for TagAccount {
@@ -208,7 +217,7 @@ fn arena(sum: &ArenaSum, snapshot: &Snapshot) -> ArenaAccount {
     let heaps = || arena.heaps.iter().map(|heap| heap.reserved);
     ArenaAccount {
         arena: arena.number,
-        address: arena.at.to_string(),
+        address: arena.at,
         heaps: arena.heaps.len(),
         attached_threads: arena.attached_threads,
         threads: arena.threads.clone(),

@@ -3,13 +3,13 @@
 use super::amounts::{Amounts, by_kind};
 use crate::base::Bytes;
 use crate::os::page_kind::{Contiguous, Look, PageKind, PageSizes};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PageSizesAccount {
     pub by_page_size: BTreeMap<Bytes, Bytes>,
-    #[serde(serialize_with = "by_kind")]
+    #[serde(default, with = "by_kind")]
     pub by_page_kind: Option<BTreeMap<PageKind, Bytes>>,
     pub estimated: bool,
     /// By page size, what the estimates may be off by.

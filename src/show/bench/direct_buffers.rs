@@ -2,11 +2,12 @@
 
 use super::figures::{lines, mib, off, range};
 use crate::base::Bytes;
-use crate::experiment::bench::account::{Account, Spread};
 use crate::experiment::bench::direct_buffers::{
     Buffers, OFF_MAX, PUBLISHED_BUFFERS, PUBLISHED_FREED_JVM_WORK, PUBLISHED_FREED_MALLOC,
     PUBLISHED_JVM_WORK, Run, Step,
 };
+use crate::experiment::bench::spread::Spread;
+use crate::map::Account;
 use crate::map::Area;
 use crate::show::units::{human, wrapped};
 use crate::show::width::width;
@@ -96,17 +97,17 @@ fn row(out: &mut dyn Write, step: Step, runs: &[&Run]) -> io::Result<()> {
     let spread = |figure: &dyn Fn(&Account) -> Option<Bytes>| {
         mib(Spread::of(accounts.iter().map(|account| figure(account).map(|bytes| bytes as f64))))
     };
-    write!(out, "  {:<10} {:>8}", step.word(), spread(&|account| Some(account.rss_bytes())))?;
+    write!(out, "  {:<10} {:>8}", step.word(), spread(&|account| Some(account.kernel_or_resident_bytes())))?;
     for (_, areas) in COLUMNS {
-        write!(out, " {:>9}", spread(&|account| account.sum(areas)))?;
+        write!(out, " {:>9}", spread(&|account| account.known_sum(areas)))?;
     }
     let rest = spread(&rest);
-    writeln!(out, " {rest:>9} {:>10}", spread(&|account| account.trimmable_bytes))
+    writeln!(out, " {rest:>9} {:>10}", spread(&|account| account.trimmable_bytes()))
 }
 
 fn rest(account: &Account) -> Option<Bytes> {
-    let shown: Option<Bytes> = COLUMNS.iter().map(|(_, areas)| account.sum(areas)).sum();
-    Some(account.total_bytes.saturating_sub(shown?))
+    let shown: Option<Bytes> = COLUMNS.iter().map(|(_, areas)| account.known_sum(areas)).sum();
+    Some(account.totals.resident_bytes.saturating_sub(shown?))
 }
 
 fn verdict(out: &mut dyn Write, runs: &[&Run]) -> io::Result<()> {

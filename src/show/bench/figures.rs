@@ -1,9 +1,9 @@
 //! Figures of several runs as the tables of the experiments show them, and an account as their JSON has it.
 
-use crate::base::Gap;
-use crate::experiment::bench::account::{Account, Spread};
+use crate::experiment::bench::spread::Spread;
 use crate::experiment::bench::trim::Ratio;
-use crate::map::Area;
+use crate::map::model::GapRow;
+use crate::map::{Account, Area};
 use crate::show::units::wrapped;
 use crate::show::width::width;
 use serde_json::{Value, json};
@@ -62,21 +62,23 @@ pub fn spread_json(spread: Option<Spread>) -> Value {
 pub fn account_json(account: &Account) -> Value {
     let areas: serde_json::Map<String, Value> = Area::ALL
         .iter()
-        .map(|area| (format!("{}_resident_bytes", area.name()), json!(account.resident(*area))))
+        .map(|area| {
+            (format!("{}_resident_bytes", area.name()), json!(account.known_resident_bytes_of(*area)))
+        })
         .collect();
     json!({
-        "resident_bytes": account.total_bytes,
-        "kernel_resident_bytes": account.kernel_resident_bytes,
-        "swapped_bytes": account.swapped_bytes,
-        "trimmable_bytes": account.trimmable_bytes,
-        "classes": account.classes,
+        "resident_bytes": account.totals.resident_bytes,
+        "kernel_resident_bytes": account.totals.kernel_resident_bytes,
+        "swapped_bytes": account.totals.swapped_bytes,
+        "trimmable_bytes": account.trimmable_bytes(),
+        "classes": account.classes(),
         "areas": areas,
     })
 }
 
 /// What was not known, once each.
-pub fn gaps<'a>(accounts: impl Iterator<Item = &'a Account>) -> Vec<&'a Gap> {
-    let mut gaps: Vec<&Gap> = Vec::new();
+pub fn gaps<'a>(accounts: impl Iterator<Item = &'a Account>) -> Vec<&'a GapRow> {
+    let mut gaps: Vec<&GapRow> = Vec::new();
     for gap in accounts.flat_map(|account| &account.gaps) {
         if !gaps.iter().any(|one| one.what == gap.what) {
             gaps.push(gap);

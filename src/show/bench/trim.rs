@@ -2,7 +2,7 @@
 
 use super::figures::{account_json, gaps, lines, mib, plain, ratio, ratio_json, spread_json};
 use crate::base::Bytes;
-use crate::experiment::bench::account::Spread;
+use crate::experiment::bench::spread::Spread;
 use crate::experiment::bench::trim::{
     self as experiment, Arm, Compiled, PUBLISHED_COST_PERCENT, Pressed, Ratio, Round,
 };
@@ -123,7 +123,7 @@ fn cpu(one: &Compiled) -> Option<f64> {
 }
 
 fn freed(one: &Compiled) -> Option<f64> {
-    one.end.resident(Area::MallocFreed).map(|bytes| bytes as f64)
+    one.end.known_resident_bytes_of(Area::MallocFreed).map(|bytes| bytes as f64)
 }
 
 fn swap(out: &mut dyn Write, setup: &Setup, rounds: &[Round<Pressed>]) -> io::Result<()> {
@@ -278,7 +278,7 @@ fn swap_json(rounds: &[Round<Pressed>], arm: usize) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::bench::account::Account;
+    use crate::map::Account;
     use std::time::Duration;
 
     #[test]

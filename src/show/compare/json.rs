@@ -4,7 +4,7 @@ use super::{Design, Result, sentence};
 use crate::base::Gap;
 use crate::experiment::compare_result::{Against, ArmCount, Cell, Row};
 use crate::experiment::stats::Scale;
-use crate::experiment::trial_record::Account;
+use crate::experiment::trial_record::ResidentAreas;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -90,7 +90,7 @@ fn count_json(count: &ArmCount) -> Value {
 }
 
 /// Means over the runs that count.
-fn account(account: &Account) -> Value {
+fn account(account: &ResidentAreas) -> Value {
     let areas: Map<String, Value> =
         account.areas.iter().map(|one| (one.area.name().to_string(), one.resident_bytes.into())).collect();
     json!({"at_ms": account.at_ms, "resident_bytes": account.resident_bytes, "areas_resident_bytes": areas})

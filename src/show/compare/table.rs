@@ -4,7 +4,7 @@
 use super::figure;
 use crate::base::Bytes;
 use crate::experiment::compare_result::{ArmCount, Cell, Comparison, Row, Verdict};
-use crate::experiment::trial_record::Account;
+use crate::experiment::trial_record::ResidentAreas;
 use crate::map::Area;
 use crate::show::units::{fitted, human, shorten};
 use crate::show::width::width;
@@ -85,7 +85,7 @@ pub fn accounts(out: &mut dyn Write, comparison: &Comparison) -> io::Result<()> 
     let none = arms.iter().all(|arm| arm.account_end.is_none());
     for group in groups(arms.len()).into_iter().filter(|_| !none) {
         heading(out, "IN MEMORY", arms, &group)?;
-        let row = |of: &dyn Fn(&Account) -> Bytes, at_peak: bool| -> Vec<Option<Bytes>> {
+        let row = |of: &dyn Fn(&ResidentAreas) -> Bytes, at_peak: bool| -> Vec<Option<Bytes>> {
             let account =
                 |arm: &ArmCount| if at_peak { arm.account_peak.clone() } else { arm.account_end.clone() };
             group.iter().map(|index| account(&arms[*index]).map(|account| of(&account))).collect()

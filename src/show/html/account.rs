@@ -20,7 +20,7 @@ pub fn summary(account: &Account) -> String {
     facts.extend(process.container.iter().map(|container| format!("container {container}")));
     if let Some(jvm) = &account.jvm {
         facts.push(format!("{} {}", jvm.vm, jvm.version.as_deref().unwrap_or("version unknown")));
-        facts.push(jvm.gc.unwrap_or("collector unknown").to_string());
+        facts.push(jvm.gc.as_deref().unwrap_or("collector unknown").to_string());
     }
     facts.push(if taken.at.is_empty() {
         "taken at an unknown time".to_string()

@@ -53,7 +53,7 @@ pub fn by_area_and_part(out: &mut dyn Write, account: &Account) -> io::Result<()
         for part in area.parts.iter().filter(|part| is_shown(area, part, total)) {
             row(out, &format!("  {}", part.part), &part.amounts, total)?;
         }
-        if let (Area::MallocFreed, Some(bytes)) = (area.area, trimmable_bytes(account))
+        if let (Area::MallocFreed, Some(bytes)) = (area.area, account.trimmable_bytes())
             && is_big(bytes, total)
         {
             let (name, share) = (name_width(), percent(bytes, total));
@@ -63,11 +63,6 @@ pub fn by_area_and_part(out: &mut dyn Write, account: &Account) -> io::Result<()
     }
     total_row(out, account)?;
     gap_rows(out, &account.gaps)
-}
-
-/// Resident bytes that malloc_trim(0) would give back now.
-fn trimmable_bytes(account: &Account) -> Option<u64> {
-    account.malloc.as_ref()?.sums.trimmable_bytes
 }
 
 /// What all areas use is not told: it would be the sum of those that know.
@@ -94,7 +89,7 @@ fn is_shown(area: &AreaAccount, part: &PartAccount, total: u64) -> bool {
 pub fn by_paper(out: &mut dyn Write, account: &Account) -> io::Result<()> {
     head(out, account)?;
     let total = account.totals.resident_bytes;
-    let walked = trimmable_bytes(account).is_some();
+    let walked = account.trimmable_bytes().is_some();
     table_head(out, "AREA (OOPSLA 2010)")?;
     row(out, "Java heap", &account.sum_of(|area| area == Area::JavaHeap), total)?;
     for area in PaperArea::ALL {
@@ -121,7 +116,7 @@ pub fn head(out: &mut dyn Write, account: &Account) -> io::Result<()> {
     writeln!(out, "{}", shorten(&who, width()))?;
     if let Some(jvm) = &account.jvm {
         let version = jvm.version.as_deref().unwrap_or("version unknown");
-        let gc = jvm.gc.unwrap_or("collector unknown");
+        let gc = jvm.gc.as_deref().unwrap_or("collector unknown");
         let nmt = jvm.nmt.as_deref().unwrap_or("unknown");
         let threads = process.threads;
         indented(out, &format!("{} {version}, {gc}, NMT {nmt}, {threads} threads", jvm.vm), 0)?;

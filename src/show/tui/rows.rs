@@ -181,7 +181,7 @@ fn arenas(account: &Account) -> Vec<Figure> {
     let arenas = account.malloc.iter().flat_map(|malloc| &malloc.arenas);
     let figure = |arena: &ArenaAccount| Figure {
         freed_bytes: arena.sums.held_resident_bytes,
-        ..Figure::new(&arena.address, arena.title(), arena.resident_bytes)
+        ..Figure::new(arena.address, arena.title(), arena.resident_bytes)
     };
     arenas.map(figure).collect()
 }

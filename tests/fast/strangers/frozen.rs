@@ -40,7 +40,7 @@ fn scattered(out: &mut dyn Write, count: usize) {
 fn what_unpacks_a_thousandfold_is_refused() {
     let folder = Folder::new();
     let (header, _) = recorded();
-    let file = folder.file("bomb", &packed(&header.to_string(), |out| scattered(out, 4 << 20)));
+    let file = folder.file("bomb", &packed(&header.to_string(), |out| scattered(out, 8 << 20)));
     refused(&folder, &map(&file), &file, "unpacks to more than 64 times its length");
     refused(&folder, &["diff", &file, &file], &file, "unpacks to more than 64 times its length");
     let page = folder.path("page.html").display().to_string();

@@ -4,7 +4,7 @@ use super::class;
 use crate::base::Bytes;
 use crate::experiment::compare_result::{ArmCount, Cell, Row};
 use crate::experiment::stats::Scale;
-use crate::experiment::trial_record::{Account, Trial, Unit};
+use crate::experiment::trial_record::{ResidentAreas, Trial, Unit};
 use crate::map::Area;
 use crate::show::compare::Result;
 use crate::show::compare::figure;
@@ -238,8 +238,9 @@ pub fn accounts(result: &Result) -> String {
     }
 }
 
-fn account(arms: &[ArmCount], when: &str, of: impl Fn(&ArmCount) -> Option<&Account>) -> String {
-    let known: Vec<(&ArmCount, &Account)> = arms.iter().filter_map(|arm| Some((arm, of(arm)?))).collect();
+fn account(arms: &[ArmCount], when: &str, of: impl Fn(&ArmCount) -> Option<&ResidentAreas>) -> String {
+    let known: Vec<(&ArmCount, &ResidentAreas)> =
+        arms.iter().filter_map(|arm| Some((arm, of(arm)?))).collect();
     if known.is_empty() {
         return String::new();
     }

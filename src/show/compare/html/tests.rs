@@ -5,7 +5,7 @@ use crate::experiment::arm_pages::{PageMode, Verified};
 use crate::experiment::arms::{Arm, Placed};
 use crate::experiment::compare_result::{self, Ask, WarmUp};
 use crate::experiment::resume::{self, Head, HostFacts};
-use crate::experiment::trial_record::{self, Account, AreaBytes, Trial, Unit, all_figures};
+use crate::experiment::trial_record::{self, AreaBytes, ResidentAreas, Trial, Unit, all_figures};
 use crate::map::Area;
 use crate::show::compare::{ArmDesign, Design};
 
@@ -71,7 +71,7 @@ fn trials(names: &[&str]) -> Vec<Trial> {
                 (Area::Stack, 1 << 20),
             ];
             let areas = areas.map(|(area, resident_bytes)| AreaBytes { area, resident_bytes }).to_vec();
-            trial.account_end = Some(Account { at_ms: 9000, resident_bytes: 361 << 20, areas });
+            trial.account_end = Some(ResidentAreas { at_ms: 9000, resident_bytes: 361 << 20, areas });
             let met = !(index == 2 && block == 5);
             let text = if met { "2M hugetlb 100.0 %" } else { "4K 100.0 %" }.to_string();
             let why = (!met).then(|| "the pool had 12 of 256 pages & no more".to_string());

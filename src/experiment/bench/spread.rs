@@ -1,0 +1,48 @@
+//! Figures of several runs of an experiment: the middle one, how far they spread, and what grew.
+
+use crate::base::Bytes;
+
+/// `later` less `earlier`.
+pub fn growth(earlier: Option<Bytes>, later: Option<Bytes>) -> Option<i64> {
+    let signed = |bytes: Bytes| i64::try_from(bytes).unwrap_or(i64::MAX);
+    Some(signed(later?).saturating_sub(signed(earlier?)))
+}
+
+/// Some figures of the same kind: the middle one, and how far they spread.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    pub median: f64,
+    pub min: f64,
+    pub max: f64,
+    pub count: usize,
+}
+
+impl Spread {
+    /// `None`: there are none, or one of them is not known.
+    pub fn of(figures: impl IntoIterator<Item = Option<f64>>) -> Option<Spread> {
+        let mut all: Vec<f64> = figures.into_iter().collect::<Option<_>>()?;
+        all.sort_by(f64::total_cmp);
+        let (min, max) = (*all.first()?, *all.last()?);
+        let median = (all[(all.len() - 1) / 2] + all[all.len() / 2]) / 2.0;
+        Some(Spread { median, min, max, count: all.len() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_known_does_not_grow() {
+        assert_eq!(growth(Some(7), Some(5)), Some(-2));
+        assert_eq!(growth(None, Some(5)), None);
+    }
+
+    #[test]
+    fn the_middle_and_the_ends() {
+        let spread = Spread::of([3.0, 1.0, 2.0, 10.0].map(Some)).expect("four");
+        assert_eq!((spread.median, spread.min, spread.max, spread.count), (2.5, 1.0, 10.0, 4));
+        assert_eq!(Spread::of([Some(1.0), None]), None);
+        assert_eq!(Spread::of([]), None);
+    }
+}
