@@ -63,7 +63,7 @@ fn page(histories: &[History]) -> Vec<u8> {
     let page = Page {
         title: "an hour".to_string(),
         made_at: String::new(),
-        account: None,
+        moment: None,
         histories,
         growth: &[],
         findings: None,

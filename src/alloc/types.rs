@@ -2,6 +2,7 @@
 
 use crate::base::blocks::{LABELS_MAX, Label};
 use crate::base::{Addr, Bytes, Gap, Known, Range};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The process's malloc.
@@ -110,7 +111,7 @@ pub enum State {
 }
 
 /// Bytes and number of chunks in one state; whole chunks, headers included, as malloc_info(3) counts them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct ChunkCount {
     pub chunks: u64,
     pub bytes: Bytes,

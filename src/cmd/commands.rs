@@ -135,6 +135,8 @@ commands! {
         "Which of several ways to run your own program is better: blocks of random order, intervals, verified pages";
     "freeze" cmd::freeze::FreezeArgs, cmd::freeze::FreezeArgs::augment_args, cmd::freeze::run:
         "Keep a snapshot with the bytes it was read from, anonymised: a bug report, a golden test";
+    "schema" cmd::schema::SchemaArgs, cmd::schema::SchemaArgs::augment_args, cmd::schema::run:
+        "The JSON Schema of a document that --json prints";
     "man" cmd::man::ManArgs, cmd::man::ManArgs::augment_args, cmd::man::run:
         "The manual: pages for man(1), made of the same words as --help";
     "completions" cmd::completions::CompletionsArgs, cmd::completions::CompletionsArgs::augment_args, cmd::completions::run:

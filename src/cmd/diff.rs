@@ -63,7 +63,10 @@ pub fn run(args: &DiffArgs) -> anyhow::Result<u8> {
     let diff = diff::diff(&before.sums, &now.sums);
     let mut out = BufWriter::new(stdout().lock());
     if args.json {
-        serde_json::to_writer_pretty(&mut out, &show::json::json(&before.taken, &now.taken, &diff))?;
+        serde_json::to_writer_pretty(
+            &mut out,
+            &show::json::DiffDocument::of(&before.taken, &now.taken, &diff),
+        )?;
         writeln!(out)?;
     } else {
         show::text(&mut out, &before.taken, &now.taken, &diff, args.by)?;

@@ -82,7 +82,7 @@ pub fn run(args: &DoctorArgs) -> anyhow::Result<u8> {
     }
     if args.list {
         match args.json {
-            true => json(&mut out, &show::list_json(CATALOG))?,
+            true => json(&mut out, &show::RulesDocument::of(CATALOG))?,
             false => show::list(&mut out, CATALOG)?,
         }
         out.flush()?;
@@ -107,7 +107,7 @@ fn examine(args: &DoctorArgs, out: &mut dyn Write) -> anyhow::Result<u8> {
         took_ms: started.elapsed().as_secs_f64() * 1e3,
     };
     match (args.json, args.sarif) {
-        (true, _) => json(out, &show::json(&shown))?,
+        (true, _) => json(out, &show::DoctorDocument::of(&shown))?,
         (_, true) => json(out, &show::sarif(&shown))?,
         _ => show::text(out, &shown)?,
     }
@@ -198,7 +198,7 @@ fn unknown(id: &str) -> anyhow::Error {
     Failure::usage(format!("'{id}' is no finding; these are: {}", ids.join(", ")))
 }
 
-fn json(out: &mut dyn Write, value: &serde_json::Value) -> anyhow::Result<()> {
+fn json(out: &mut dyn Write, value: &impl serde::Serialize) -> anyhow::Result<()> {
     serde_json::to_writer_pretty(&mut *out, value)?;
     writeln!(out)?;
     Ok(())

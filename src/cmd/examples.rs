@@ -183,6 +183,7 @@ const EXAMPLES: &[(&str, &str)] = &[
         "freeze",
         "  For a bug report; holds no text of the program but names of threads and files:\n    marusa freeze 4711 -o app.frozen",
     ),
+    ("schema", "  Types for a program that reads accounts:\n    marusa schema map > map.schema.json"),
     (
         "man",
         "  One page:\n    marusa man map | man -l -\n  All of them:\n    marusa man -o /usr/local/share/man/man1",

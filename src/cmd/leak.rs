@@ -51,7 +51,7 @@ pub fn run(args: &LeakArgs) -> anyhow::Result<u8> {
     let mut out = BufWriter::new(stdout().lock());
     match args.json {
         true => {
-            serde_json::to_writer_pretty(&mut out, &show::json(&judged))?;
+            serde_json::to_writer_pretty(&mut out, &show::LeakDocument::of(&judged))?;
             writeln!(out)?;
         }
         false => show::text(&mut out, &judged)?,

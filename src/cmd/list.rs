@@ -29,7 +29,7 @@ pub fn run(args: &ListArgs) -> anyhow::Result<u8> {
     let mut out = BufWriter::new(stdout().lock());
     match args.json {
         true => {
-            serde_json::to_writer_pretty(&mut out, &list::json(&jvms, &given_up, hidden))?;
+            serde_json::to_writer_pretty(&mut out, &list::ListDocument::of(&jvms, &given_up, hidden))?;
             writeln!(out)?;
         }
         false => list::text(&mut out, &jvms, !stdout().is_terminal())?,

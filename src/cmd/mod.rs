@@ -24,6 +24,7 @@ mod predicted;
 mod progress;
 pub mod record;
 pub mod report;
+pub mod schema;
 pub mod stalls;
 pub mod tlb;
 pub mod top;

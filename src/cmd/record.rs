@@ -104,7 +104,7 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<u8> {
     match args.json {
         true => {
             let mut out = stdout().lock();
-            serde_json::to_writer_pretty(&mut out, &show::json(&recorded))?;
+            serde_json::to_writer_pretty(&mut out, &show::RecordedDocument::from(&recorded))?;
             writeln!(out)?;
         }
         false => show::text(&mut stderr(), &recorded)?,

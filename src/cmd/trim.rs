@@ -15,7 +15,6 @@ use crate::os::terminal::stdout;
 use crate::show::trim::{self as show, Price};
 use crate::show::units::human;
 use crate::snapshot::{self, Snapshot, Want};
-use serde_json::Value;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
@@ -99,9 +98,9 @@ fn once(process: &Process, args: &TrimArgs) -> anyhow::Result<u8> {
     let advice =
         before.prediction.as_ref().map(|one| trim::advice(&before.snapshot, one)).unwrap_or_default();
     let map = map::join(&before.snapshot);
-    let mut json = show::json(&before.snapshot, &map, &before.prediction, &advice);
-    json["dry_run"] = args.dry_run.into();
-    json["way"] = serde_json::to_value(way.as_ref().ok())?;
+    let mut document = show::TrimDocument::of(&before.snapshot, &map, &before.prediction, &advice);
+    document.dry_run = args.dry_run;
+    document.way = way.as_ref().ok().copied();
     let mut out = stdout().lock();
     if !args.json {
         show::before(&mut out, &before.snapshot, &map, &before.prediction)?;
@@ -112,27 +111,32 @@ fn once(process: &Process, args: &TrimArgs) -> anyhow::Result<u8> {
         (Ok(_), None) => (0, None),
     };
     if let Some(why) = &not_done {
-        json["not_done"] = why.as_str().into();
+        document.not_done = Some(why.clone());
         say(&mut out, args, &format!("not trimmed: {why}"))?;
     } else if let (true, Ok(way)) = (args.dry_run, &way) {
         say(&mut out, args, &format!("dry run, nothing was done; {}", would(*way)))?;
     } else if let Ok(way) = way {
         out.flush()?;
         let done = Done::now(process, way, &mut None, &mut before, WATCHED_SECONDS)?;
-        json["receipt"] = serde_json::to_value(&done.receipt)?;
-        json["outcome"] = show::outcome_json(&done.outcome, &done.price);
+        document.outcome = Some(show::OutcomeRow::of(&done.outcome, &done.price));
         if !args.json {
             writeln!(out, "\n{}", did(&done.receipt))?;
             show::after(&mut out, &done.outcome, &done.price)?;
         }
+        document.receipt = Some(done.receipt);
     }
-    finish(&mut out, args, &json, &advice)?;
+    finish(&mut out, args, &document, &advice)?;
     Ok(status)
 }
 
-fn finish(out: &mut dyn Write, args: &TrimArgs, json: &Value, advice: &[trim::Advice]) -> anyhow::Result<()> {
+fn finish(
+    out: &mut dyn Write,
+    args: &TrimArgs,
+    document: &show::TrimDocument<Way, Receipt>,
+    advice: &[trim::Advice],
+) -> anyhow::Result<()> {
     if args.json {
-        serde_json::to_writer_pretty(&mut *out, json)?;
+        serde_json::to_writer_pretty(&mut *out, document)?;
         writeln!(out)?;
     } else {
         show::advice_text(out, advice)?;
@@ -342,12 +346,10 @@ fn round(
     };
     let mut out = stdout().lock();
     if args.json {
-        let mut json = show::round_json(&before.snapshot, &before.prediction);
-        if let Some(done) = &done {
-            json["receipt"] = serde_json::to_value(&done.receipt)?;
-            json["outcome"] = show::outcome_json(&done.outcome, &done.price);
-        }
-        serde_json::to_writer(&mut out, &json)?;
+        let mut document = show::RoundDocument::of(&before.snapshot, &before.prediction);
+        document.receipt = done.as_ref().map(|done| &done.receipt);
+        document.outcome = done.as_ref().map(|done| show::OutcomeRow::of(&done.outcome, &done.price));
+        serde_json::to_writer(&mut out, &document)?;
         writeln!(out)?;
     } else {
         let shown = done.as_ref().map(|done| (&done.outcome, &done.price));

@@ -1,6 +1,7 @@
 //! What the readers of a runtime hand upwards. Plain data; every part that can fail is `Known`.
 
 use crate::base::{Addr, Bytes, Gap, Known, Range};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -187,7 +188,7 @@ pub struct CodeHeapView {
     pub blobs: BTreeMap<String, BlobCount>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, JsonSchema, Serialize, Deserialize)]
 pub struct BlobCount {
     pub count: u64,
     pub bytes: Bytes,
@@ -219,7 +220,7 @@ pub struct JvmThread {
     pub object: Option<Addr>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ThreadKind {
     Java,

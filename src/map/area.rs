@@ -7,12 +7,13 @@
 //! The paper: "A Study of Java's Non-Java Memory" (OOPSLA 2010), which counts eight areas beside the Java heap.
 
 use crate::jvm::Kind;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 macro_rules! areas {
     ($($variant:ident, $name:literal, $title:literal, $paper:expr;)*) => {
         /// Who owns a byte, coarsely.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
         pub enum Area { $($variant),* }
 
@@ -54,7 +55,7 @@ areas! {
 }
 
 /// The eight areas of the paper.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PaperArea {
     Code,

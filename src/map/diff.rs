@@ -7,6 +7,7 @@ mod depth;
 mod tests;
 
 use super::area::Area;
+use super::rows::Named;
 use super::sums::{Sum, Sums};
 use crate::base::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,6 +64,8 @@ pub struct Diff {
     pub arenas: Vec<ArenaRow>,
     pub libraries: Vec<Row<String>>,
     pub threads: Vec<ThreadRow>,
+    /// Of kinds that both moments have.
+    pub named: Vec<Row<(Named, String)>>,
     pub causes: Causes,
     /// What only one of the two accounts tells apart, and is therefore compared as one sum.
     pub lost: Vec<Lost>,
@@ -105,6 +108,7 @@ fn of(before: &Sums, now: &Sums) -> Diff {
         arenas: arenas(before, now),
         libraries: rows(&before.libraries, &now.libraries),
         threads: threads(before, now),
+        named: named(before, now),
         causes: Causes::default(),
         lost: Vec::new(),
     };
@@ -148,6 +152,14 @@ fn rows<K: Ord + Clone>(before: &BTreeMap<K, Sum>, now: &BTreeMap<K, Sum>) -> Ve
     let rows = keys.into_iter().map(|key| row(key.clone(), before.get(key), now.get(key)));
     let mut rows: Vec<Row<K>> = rows.filter(Row::is_changed).collect();
     rows.sort_by_key(|row| std::cmp::Reverse((row.resident, row.committed, row.reserved)));
+    rows
+}
+
+/// A kind that one of the moments has nothing of was not recorded there.
+fn named(before: &Sums, now: &Sums) -> Vec<Row<(Named, String)>> {
+    let has = |sums: &Sums, kind: Named| sums.named.keys().any(|(of, _)| *of == kind);
+    let mut rows = rows(&before.named, &now.named);
+    rows.retain(|row| has(before, row.key.0) && has(now, row.key.0));
     rows
 }
 

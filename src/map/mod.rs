@@ -17,6 +17,7 @@ pub mod page_claims;
 pub mod page_use;
 pub mod require;
 pub mod residency;
+pub mod rows;
 pub mod split;
 pub mod sums;
 pub mod trim;

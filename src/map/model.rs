@@ -25,13 +25,14 @@ use super::{Area, Figures, MemoryMap, PaperArea};
 use crate::base::{Bytes, Gap, Why};
 use crate::jvm::ThreadKind;
 use crate::snapshot::{Snapshot, Source};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 pub const SCHEMA: &str = "marusa/map/1";
 
 /// The whole account. What is not known is `None`, with an entry in `gaps`; never 0.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Account {
     pub schema: String,
     #[serde(default)]
@@ -59,7 +60,7 @@ pub struct Account {
 }
 
 /// When and how the snapshot was taken.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Taken {
     /// RFC 3339, UTC; empty where a file does not tell.
@@ -71,7 +72,7 @@ pub struct Taken {
     pub kernel: String,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Process {
     pub pid: i32,
@@ -85,7 +86,7 @@ pub struct Process {
 }
 
 /// Our sum against the kernel's.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Totals {
     pub reserved_bytes: Bytes,
@@ -102,7 +103,7 @@ pub struct Totals {
     pub page_table_bytes: Option<Bytes>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(from = "amounts::AreaWire")]
 pub struct AreaAccount {
     #[serde(flatten)]
@@ -113,7 +114,7 @@ pub struct AreaAccount {
     pub parts: Vec<PartAccount>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(from = "amounts::PartWire")]
 pub struct PartAccount {
     #[serde(flatten)]
@@ -123,7 +124,7 @@ pub struct PartAccount {
     pub how: Vec<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct ThreadAccount {
     pub tid: i32,
     pub name: String,
@@ -131,7 +132,7 @@ pub struct ThreadAccount {
     pub stack: Option<Amounts>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(from = "amounts::LibraryWire")]
 pub struct LibraryAccount {
     #[serde(flatten)]
@@ -140,7 +141,7 @@ pub struct LibraryAccount {
 }
 
 /// A gap in words, as all documents have it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct GapRow {
     pub what: String,
     /// With the address, if any.

@@ -8,7 +8,8 @@
 pub mod old;
 
 use super::area::Area;
-use super::model::{Account, Amounts, ArenaAccount};
+use super::model::Account;
+use super::rows::{Measure, Named, Subject};
 use crate::base::Bytes;
 use std::collections::BTreeMap;
 
@@ -55,6 +56,8 @@ pub struct Sums {
     /// By path.
     pub libraries: BTreeMap<String, Sum>,
     pub threads: BTreeMap<String, ThreadSum>,
+    /// What only has a name; empty: nothing of it was recorded.
+    pub named: BTreeMap<(Named, String), Sum>,
 }
 
 impl Sums {
@@ -62,22 +65,32 @@ impl Sums {
         let mut sums = Sums {
             kernel_resident: account.totals.kernel_resident_bytes,
             page_tables: account.totals.page_table_bytes,
-            arenas: account.malloc.iter().flat_map(|malloc| &malloc.arenas).filter_map(arena).collect(),
-            threads: threads(account),
             ..Sums::default()
         };
-        for area in &account.areas {
-            // Areas of a later version are one here.
-            let none = Sum { in_use: Some(0), swapped: Some(0), ..Sum::default() };
-            sums.areas.entry(area.area).or_insert(none).add(&Sum::of(&area.amounts));
-            for part in &area.parts {
-                sums.parts.insert((area.area, part.part.clone()), Sum::of(&part.amounts));
+        // Areas of a later version are one here, so figures of one name add up.
+        let known = account
+            .rows()
+            .into_iter()
+            .filter_map(|(subject, measure, value)| Some((subject, measure, value?)));
+        known.for_each(|(subject, measure, value)| sums.add(&subject, measure, value));
+        sums
+    }
+
+    /// One figure more.
+    pub fn add(&mut self, subject: &Subject, measure: Measure, value: u64) {
+        match subject {
+            Subject::Process => {}
+            Subject::Area(area) => self.areas.entry(*area).or_default().add(measure, value),
+            Subject::Part(area, part) => {
+                self.parts.entry((*area, part.clone())).or_default().add(measure, value);
+            }
+            Subject::Library(path) => self.libraries.entry(path.clone()).or_default().add(measure, value),
+            Subject::Arena(at) => self.arenas.entry(*at).or_default().set(measure, value),
+            Subject::Threads(name) => self.threads.entry(name.clone()).or_default().set(measure, value),
+            Subject::Named(kind, name) => {
+                self.named.entry((*kind, name.clone())).or_default().add(measure, value);
             }
         }
-        for library in &account.libraries {
-            sums.libraries.insert(library.path.clone(), Sum::of(&library.amounts));
-        }
-        sums
     }
 
     /// The sum of all areas.
@@ -87,48 +100,40 @@ impl Sums {
 }
 
 impl Sum {
-    fn add(&mut self, more: &Sum) {
-        let both = |one: Option<Bytes>, other: Option<Bytes>| Some(one?.saturating_add(other?));
-        self.reserved = self.reserved.saturating_add(more.reserved);
-        self.committed = self.committed.saturating_add(more.committed);
-        self.resident = self.resident.saturating_add(more.resident);
-        self.in_use = both(self.in_use, more.in_use);
-        self.swapped = both(self.swapped, more.swapped);
-    }
-
-    fn of(amounts: &Amounts) -> Sum {
-        Sum {
-            reserved: amounts.reserved_bytes,
-            committed: amounts.committed_bytes,
-            resident: amounts.resident_bytes,
-            in_use: amounts.in_use_bytes,
-            swapped: amounts.swapped_bytes,
+    fn add(&mut self, measure: Measure, value: Bytes) {
+        let more = |sum: &mut Bytes| *sum = sum.saturating_add(value);
+        match measure {
+            Measure::Reserved => more(&mut self.reserved),
+            Measure::Committed => more(&mut self.committed),
+            Measure::Resident => more(&mut self.resident),
+            Measure::InUse => more(self.in_use.get_or_insert_default()),
+            Measure::Swapped => more(self.swapped.get_or_insert_default()),
+            _ => {}
         }
     }
 }
 
-/// `None`: without its address it cannot be followed.
-fn arena(arena: &ArenaAccount) -> Option<(u64, ArenaSum)> {
-    let sum = ArenaSum {
-        number: arena.arena as u64,
-        resident: arena.resident_bytes,
-        freed: arena.sums.held_resident_bytes,
-        in_use: arena.sums.in_use_resident_bytes,
-    };
-    (!arena.address.is_null()).then_some((arena.address.0, sum))
-}
-
-fn threads(account: &Account) -> BTreeMap<String, ThreadSum> {
-    let mut threads: BTreeMap<String, ThreadSum> = BTreeMap::new();
-    for thread in &account.threads {
-        let sum = threads.entry(group_of(&thread.name)).or_default();
-        sum.threads += 1;
-        if let Some(stack) = &thread.stack {
-            sum.reserved = sum.reserved.saturating_add(stack.reserved_bytes);
-            sum.resident = sum.resident.saturating_add(stack.resident_bytes);
+impl ArenaSum {
+    fn set(&mut self, measure: Measure, value: u64) {
+        match measure {
+            Measure::Number => self.number = value,
+            Measure::Resident => self.resident = value,
+            Measure::Freed => self.freed = Some(value),
+            Measure::InUse => self.in_use = Some(value),
+            _ => {}
         }
     }
-    threads
+}
+
+impl ThreadSum {
+    fn set(&mut self, measure: Measure, value: u64) {
+        match measure {
+            Measure::Threads => self.threads = value,
+            Measure::Reserved => self.reserved = value,
+            Measure::Resident => self.resident = value,
+            _ => {}
+        }
+    }
 }
 
 /// The name without its numbers: "pool-3-thread-17" is "pool-#-thread-#". The first word of "G1 Conc#0" and "C2 CompilerThread1" is

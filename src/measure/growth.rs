@@ -18,6 +18,7 @@ mod trend;
 use crate::base::Bytes;
 use floor::Floor;
 use regime::Tail;
+use schemars::JsonSchema;
 use serde::Serialize;
 use trend::Trend;
 
@@ -36,7 +37,7 @@ pub struct Rate {
     pub high_bytes_per_hour: f64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     GrowsWithoutBound,
@@ -47,7 +48,7 @@ pub enum Verdict {
 }
 
 /// Why there is no verdict yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Doubt {
     /// Too few figures, or too short since the warm-up or the last step.

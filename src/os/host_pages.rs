@@ -7,6 +7,7 @@ use super::process::Process;
 use super::thp::{self, Thp};
 use super::{host, kernel_config, vmstat};
 use crate::base::Bytes;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -24,7 +25,7 @@ const COUNTERS: [&str; 9] = [
 ];
 
 /// The settings of the moment of the snapshot; a JVM asks for hugetlb when it starts, and they may have changed since.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct HostPages {
     /// `None`: this kernel has no transparent huge pages.
     pub thp: Option<Thp>,

@@ -5,12 +5,13 @@
 //! `rsvd` one those that are promised; each control group above limits too.
 
 use crate::base::Bytes;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub const FOLDER: &str = "/sys/kernel/mm/hugepages";
 
 /// One size of pages. All but the first are numbers of pages.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Pool {
     pub page_bytes: Bytes,
     pub pages: u64,
@@ -48,7 +49,7 @@ impl Pool {
 }
 
 /// A limit of the target's control group, or of one above it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Limit {
     pub page_bytes: Bytes,
     pub limit_bytes: Bytes,

@@ -5,6 +5,7 @@
 use super::maps::Mapping;
 use super::pagemap::PageRun;
 use crate::base::{Addr, Bytes, Gap, Known, PAGE, Range};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -12,7 +13,7 @@ use std::collections::BTreeMap;
 pub const HUGE: Bytes = 2 << 20;
 
 /// Where the bytes of a page come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Backing {
     Anonymous,
@@ -123,7 +124,7 @@ pub struct SizeRun {
 }
 
 /// How the folios of one backing are known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum How {
     /// The kernel counts no folio of more than a page on the whole host, but those that one entry maps.
@@ -137,7 +138,7 @@ pub enum How {
 }
 
 /// What was looked at of the pages of one backing that are mapped by entries of 4 KiB.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Look {
     pub backing: Backing,
     pub how: How,
@@ -150,7 +151,7 @@ pub struct Look {
 }
 
 /// Bytes in runs that lie in memory as they lie in the address space, aligned to their size in both.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Contiguous {
     /// Of so many bytes in pages mapped by entries of 4 KiB.
     pub resident_bytes: Bytes,

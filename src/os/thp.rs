@@ -6,6 +6,7 @@
 //! `THP_enabled` whether it asked for or against them.
 
 use crate::base::Bytes;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -27,7 +28,7 @@ const KHUGEPAGED: [&str; 8] = [
 ];
 
 /// The settings, in the kernel's own words.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Thp {
     /// "always", "madvise", "never": private memory.
     pub enabled: String,
@@ -44,7 +45,7 @@ pub struct Thp {
 }
 
 /// One `hugepages-<size>kB` folder.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct ThpSize {
     pub bytes: Bytes,
     pub enabled: Option<String>,

@@ -5,7 +5,9 @@ use super::history::History;
 use super::key::{Key, Measure, Subject};
 use crate::base::Bytes;
 use crate::map::Area;
-use crate::map::sums::{ArenaSum, Sum, Sums, ThreadSum, old};
+use crate::map::Sums;
+use crate::map::rows::{Named, Row};
+use crate::map::sums::old;
 use crate::os::group_memory::GroupMemory;
 use crate::os::pressure::Pressure;
 use crate::os::status::Status;
@@ -14,49 +16,14 @@ use crate::os::status::Status;
 pub type Figures = Vec<(Key, Option<u64>)>;
 
 /// An account that was read at `at_ms` of the steady clock.
-pub fn of_account(sums: &Sums, at_ms: u64, took_us: u64, gaps: usize) -> Figures {
-    let mut figures = vec![
+pub fn of_account(rows: Vec<Row>, at_ms: u64, took_us: u64, gaps: usize) -> Figures {
+    let of_it = [
         (Key::process(Measure::AccountAt), Some(at_ms)),
         (Key::process(Measure::AccountTook), Some(took_us)),
         (Key::process(Measure::AccountGaps), Some(gaps as u64)),
     ];
-    for (area, sum) in &sums.areas {
-        add_sum(&mut figures, Subject::Area(*area), sum);
-    }
-    for ((area, part), sum) in &sums.parts {
-        add_sum(&mut figures, Subject::Part(*area, part.clone()), sum);
-    }
-    for (path, sum) in &sums.libraries {
-        add_sum(&mut figures, Subject::Library(path.clone()), sum);
-    }
-    for (at, arena) in &sums.arenas {
-        let subject = Subject::Arena(*at);
-        let mut add = |measure, value| figures.push((Key::of(&subject, measure), value));
-        add(Measure::Number, Some(arena.number));
-        add(Measure::Resident, Some(arena.resident));
-        add(Measure::Freed, arena.freed);
-        add(Measure::InUse, arena.in_use);
-    }
-    for (name, threads) in &sums.threads {
-        let subject = Subject::Threads(name.clone());
-        let mut add = |measure, value| figures.push((Key::of(&subject, measure), Some(value)));
-        add(Measure::Threads, threads.threads);
-        add(Measure::Reserved, threads.reserved);
-        add(Measure::Resident, threads.resident);
-    }
-    figures
-}
-
-fn add_sum(figures: &mut Figures, subject: Subject, sum: &Sum) {
-    for (measure, value) in [
-        (Measure::Reserved, Some(sum.reserved)),
-        (Measure::Committed, Some(sum.committed)),
-        (Measure::Resident, Some(sum.resident)),
-        (Measure::InUse, sum.in_use),
-        (Measure::Swapped, sum.swapped),
-    ] {
-        figures.push((Key::of(&subject, measure), value));
-    }
+    let rows = rows.into_iter().map(|(subject, measure, value)| (Key { subject, measure }, value));
+    of_it.into_iter().chain(rows).collect()
 }
 
 /// The kernel's own sums.
@@ -108,6 +75,15 @@ pub fn of_group(group: Option<&GroupMemory>, pressure: Option<&Pressure>) -> Fig
     ]
 }
 
+/// What fills the cgroup whose limit is nearest, with the account.
+pub fn of_group_rows(group: Option<&GroupMemory>) -> Figures {
+    let row = |(name, bytes): (&String, &Bytes)| {
+        let subject = Subject::Named(Named::CgroupRow, name.clone());
+        (Key { subject, measure: Measure::Resident }, Some(*bytes))
+    };
+    group.iter().flat_map(|group| &group.rows).map(row).collect()
+}
+
 /// The account of one moment, as old as it was then. `None`: none had been read.
 pub fn sums(history: &History, at: usize) -> Option<Sums> {
     history.process(Measure::AccountAt, at)?;
@@ -117,56 +93,12 @@ pub fn sums(history: &History, at: usize) -> Option<Sums> {
         ..Sums::default()
     };
     for key in history.keys() {
-        let Some(value) = history.value(key, at) else { continue };
-        match &key.subject {
-            Subject::Process => {}
-            Subject::Area(area) => set_sum(sums.areas.entry(*area).or_default(), key.measure, value),
-            Subject::Part(area, part) => {
-                set_sum(sums.parts.entry((*area, part.clone())).or_default(), key.measure, value);
-            }
-            Subject::Library(path) => {
-                set_sum(sums.libraries.entry(path.clone()).or_default(), key.measure, value);
-            }
-            Subject::Arena(address) => {
-                set_arena(sums.arenas.entry(*address).or_default(), key.measure, value);
-            }
-            Subject::Threads(name) => {
-                set_threads(sums.threads.entry(name.clone()).or_default(), key.measure, value);
-            }
+        if let Some(value) = history.value(key, at) {
+            sums.add(&key.subject, key.measure, value);
         }
     }
     old::renew(&mut sums);
     Some(sums)
-}
-
-fn set_sum(sum: &mut Sum, measure: Measure, value: Bytes) {
-    match measure {
-        Measure::Reserved => sum.reserved = value,
-        Measure::Committed => sum.committed = value,
-        Measure::Resident => sum.resident = value,
-        Measure::InUse => sum.in_use = Some(value),
-        Measure::Swapped => sum.swapped = Some(value),
-        _ => {}
-    }
-}
-
-fn set_arena(arena: &mut ArenaSum, measure: Measure, value: u64) {
-    match measure {
-        Measure::Number => arena.number = value,
-        Measure::Resident => arena.resident = value,
-        Measure::Freed => arena.freed = Some(value),
-        Measure::InUse => arena.in_use = Some(value),
-        _ => {}
-    }
-}
-
-fn set_threads(threads: &mut ThreadSum, measure: Measure, value: u64) {
-    match measure {
-        Measure::Threads => threads.threads = value,
-        Measure::Reserved => threads.reserved = value,
-        Measure::Resident => threads.resident = value,
-        _ => {}
-    }
 }
 
 /// The resident bytes of each area, one figure a moment: what is drawn.
@@ -185,17 +117,30 @@ mod tests {
     use crate::record::reader;
     use crate::record::writer::{JvmFacts, Scope, Session, Writer};
 
+    fn rows() -> Vec<Row> {
+        let (heap, gc) = (Subject::Area(Area::JavaHeap), Subject::Area(Area::Gc));
+        let anon = Subject::Named(Named::CgroupRow, "anon".to_string());
+        vec![
+            (heap.clone(), Measure::Resident, Some(7)),
+            (heap, Measure::InUse, None),
+            (gc, Measure::Resident, Some(7)),
+            (Subject::Part(Area::JavaHeap, "eden".to_string()), Measure::Swapped, Some(0)),
+            (Subject::Arena(0x30), Measure::Number, Some(2)),
+            (Subject::Arena(0x30), Measure::Freed, None),
+            (Subject::Library("/lib/libc.so.6".to_string()), Measure::Reserved, Some(9)),
+            (Subject::Threads("pool-#".to_string()), Measure::Threads, Some(4)),
+            (anon, Measure::Resident, Some(5)),
+        ]
+    }
+
     fn account() -> Sums {
-        let sum = Sum { reserved: 9, committed: 8, resident: 7, in_use: None, swapped: Some(0) };
-        Sums {
-            kernel_resident: Some(70),
-            page_tables: Some(3),
-            areas: [(Area::JavaHeap, Sum { in_use: Some(5), ..sum }), (Area::Gc, sum)].into(),
-            parts: [((Area::JavaHeap, "eden".to_string()), sum)].into(),
-            arenas: [(0x30, ArenaSum { number: 2, resident: 6, freed: None, in_use: Some(1) })].into(),
-            libraries: [("/lib/libc.so.6".to_string(), sum)].into(),
-            threads: [("pool-#".to_string(), ThreadSum { threads: 4, reserved: 40, resident: 12 })].into(),
+        let mut sums = Sums { kernel_resident: Some(70), page_tables: Some(3), ..Sums::default() };
+        for (subject, measure, value) in rows() {
+            value.into_iter().for_each(|value| sums.add(&subject, measure, value));
         }
+        assert_eq!(sums.areas[&Area::JavaHeap].in_use, None);
+        assert_eq!((sums.arenas[&0x30].freed, sums.named.len()), (None, 1));
+        sums
     }
 
     #[test]
@@ -208,7 +153,7 @@ mod tests {
         };
         let mut writer = Writer::new(&Session::default());
         let jvm = writer.jvm(JvmFacts::default());
-        let figures = [of_account(&account(), 40, 17_000, 2), of_status(&status)].concat();
+        let figures = [of_account(rows(), 40, 17_000, 2), of_status(&status)].concat();
         writer.sample(jvm, Moment { steady_ms: 50, wall_ms: 50 }, Scope::Account, &figures);
         let recording = reader::read(&[&writer.take()]).expect("a recording");
         let history = &recording.jvms[0];

@@ -5,6 +5,7 @@
 use super::leaks::{Row, What};
 use crate::map::Area;
 use crate::measure::growth::{Doubt, Verdict};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What grows at less than this share of the fastest is not named.
@@ -12,7 +13,7 @@ const NAMED_SHARE: f64 = 0.10;
 /// What has no verdict yet comes before what has one where it grows this many times as fast.
 const FASTER: f64 = 2.0;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Headline {
     /// Rows with a verdict of growth, the fastest first.
@@ -65,9 +66,8 @@ pub fn pace(row: &Row) -> f64 {
 /// business: both are bounded by the maximum of the heap.
 fn is_named(row: &Row) -> bool {
     match (&row.what, row.growth.bound_bytes) {
-        (What::All | What::Part(..) | What::Area(Area::JavaHeap), _) | (What::Area(Area::Gc), Some(_)) => {
-            false
-        }
+        (What::All | What::Part(..) | What::Named(..) | What::Area(Area::JavaHeap), _)
+        | (What::Area(Area::Gc), Some(_)) => false,
         (What::HeapInUse | What::Area(_), _) => true,
     }
 }

@@ -3,7 +3,7 @@
 
 use super::headline;
 use super::history::History;
-use super::key::{Key, Measure, Subject};
+use super::key::{Key, Measure, Named, Subject};
 use super::leak_series::{self, Accounts};
 use super::writer::Ending;
 use crate::base::Bytes;
@@ -20,6 +20,7 @@ pub enum What {
     HeapInUse,
     Area(Area),
     Part(Area, String),
+    Named(Named, String),
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -44,8 +45,8 @@ const BOUNDED: [Area; 8] = [
     Area::MappedFile,
 ];
 
-/// All but the heap, the heap after collections, each area, and with `parts` each part of a mebibyte and more; what grows comes
-/// first, the fastest at the top. `from_seconds`, `to_seconds`: since the JVM's first moment.
+/// All but the heap, the heap after collections, each area, and with `parts` each part and named subject of a mebibyte and more;
+/// what grows comes first, the fastest at the top. `from_seconds`, `to_seconds`: since the JVM's first moment.
 pub fn judge(history: &History, from_seconds: f64, to_seconds: f64, parts: bool) -> Vec<Row> {
     let is_within = |at: usize| (from_seconds..=to_seconds).contains(&history.seconds(at));
     let accounts = Accounts::of(history, is_within);
@@ -67,11 +68,17 @@ pub fn judge(history: &History, from_seconds: f64, to_seconds: f64, parts: bool)
         add(What::Area(*area), &points, nature(history, &accounts, *area, &subject, &points, plain));
     }
     for key in history.keys().iter().filter(|key| parts && key.measure == Measure::Resident) {
-        let Subject::Part(area, part) = &key.subject else { continue };
         let points = accounts.series(key);
-        if points.last().is_some_and(|last| last.bytes >= PART_BYTES_MIN as f64) {
-            let nature = nature(history, &accounts, *area, &key.subject, &points, plain);
-            add(What::Part(*area, part.clone()), &points, nature);
+        if points.last().is_none_or(|last| last.bytes < PART_BYTES_MIN as f64) {
+            continue;
+        }
+        match &key.subject {
+            Subject::Part(area, part) => {
+                let nature = nature(history, &accounts, *area, &key.subject, &points, plain);
+                add(What::Part(*area, part.clone()), &points, nature);
+            }
+            Subject::Named(kind, name) => add(What::Named(*kind, name.clone()), &points, plain),
+            _ => {}
         }
     }
     if is_gone(history) {

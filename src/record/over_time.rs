@@ -169,9 +169,9 @@ fn lines(drawn: &Drawn, kernel: &[Option<Bytes>]) -> Vec<Line> {
 fn details(drawn: &Drawn) -> Vec<Detail> {
     let detail = |key: &Key| {
         let name = match &key.subject {
-            Subject::Arena(at) => format!("arena at {at:#x}"),
-            Subject::Library(name) | Subject::Threads(name) => name.clone(),
             Subject::Process | Subject::Area(_) | Subject::Part(..) => return None,
+            Subject::Arena(at) => format!("arena at {at:#x}"),
+            other => other.name()?,
         };
         Some(Detail { kind: key.subject.word(), name, resident_bytes: drawn.series(key) })
     };

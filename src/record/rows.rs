@@ -4,6 +4,7 @@
 
 use super::history::{History, Recording};
 use super::key::{Key, Measure, Subject};
+use crate::map::Area;
 use std::collections::BTreeMap;
 
 /// One line. What a subject does not have is `None`.
@@ -15,7 +16,7 @@ pub struct Row<'a> {
     pub steady_ms: u64,
     pub pid: i32,
     pub main: Option<&'a str>,
-    /// "process", "area", "part", "arena", "library", "threads".
+    /// "process", "area", "part", "arena", "library", "threads", and the words of `Named`.
     pub subject: &'static str,
     pub area: Option<&'static str>,
     pub name: Option<String>,
@@ -74,21 +75,14 @@ fn row<'a>(
         values[*column] = history.value(key, at);
     }
     let moment = history.moments[at];
-    let (area, name) = match subject {
-        Subject::Process => (None, None),
-        Subject::Area(area) => (Some(area.name()), None),
-        Subject::Part(area, part) => (Some(area.name()), Some(part.clone())),
-        Subject::Arena(at) => (None, Some(format!("{at:#x}"))),
-        Subject::Library(name) | Subject::Threads(name) => (None, Some(name.clone())),
-    };
     Row {
         time_ms: moment.wall_ms,
         steady_ms: moment.steady_ms,
         pid: history.facts.pid,
         main: history.facts.main.as_deref(),
         subject: subject.word(),
-        area,
-        name,
+        area: subject.area().map(Area::name),
+        name: subject.name(),
         account_age_ms: history.account_age_ms(at),
         values,
     }
@@ -97,7 +91,6 @@ fn row<'a>(
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use crate::map::Area;
     use crate::record::Moment;
     use crate::record::reader;
     use crate::record::writer::{JvmFacts, Scope, Session, Writer};

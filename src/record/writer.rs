@@ -7,6 +7,7 @@ use super::key::{Key, Subject};
 use super::moment::Moment;
 use super::varint;
 use crate::base::Bytes;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 
@@ -49,7 +50,7 @@ pub struct JvmFacts {
 }
 
 /// How a JVM ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
     /// It is gone; its exit status is its parent's to know.

@@ -9,7 +9,9 @@ use super::width::width;
 use crate::base::Bytes;
 use crate::map::Area;
 use crate::map::diff::{Cause, Causes, Diff, Lost, Row, What};
+use crate::map::rows::Named;
 use std::io::{self, Write};
+use std::sync::LazyLock;
 
 /// What a side is and where it comes from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,13 +26,35 @@ pub struct Taken {
 }
 
 /// Which table.
-#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     Area,
     Part,
     Arena,
     Library,
     Thread,
+    Named(Named),
+}
+
+impl clap::ValueEnum for By {
+    fn value_variants<'a>() -> &'a [By] {
+        static ALL: LazyLock<Vec<By>> = LazyLock::new(|| {
+            let fixed = [By::Area, By::Part, By::Arena, By::Library, By::Thread];
+            fixed.into_iter().chain(Named::ALL.iter().copied().map(By::Named)).collect()
+        });
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
+        Some(clap::builder::PossibleValue::new(match self {
+            By::Area => "area",
+            By::Part => "part",
+            By::Arena => "arena",
+            By::Library => "library",
+            By::Thread => "thread",
+            By::Named(kind) => kind.word(),
+        }))
+    }
 }
 
 const ROWS_MAX: usize = 40;
@@ -73,6 +97,11 @@ pub fn text(out: &mut dyn Write, before: &Taken, now: &Taken, diff: &Diff, by: B
                 )
             });
             table(out, "THREADS (HOW MANY), THEIR STACKS", rows.collect())
+        }
+        By::Named(kind) => {
+            let rows = diff.named.iter().filter(|row| row.key.0 == kind);
+            let rows = rows.map(|row| (row.key.1.clone(), figures(row)));
+            table(out, &kind.title().to_uppercase(), rows.collect())
         }
     }
 }

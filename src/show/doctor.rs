@@ -6,7 +6,7 @@ mod sarif;
 #[cfg(test)]
 mod tests;
 
-pub use json::json;
+pub use json::{DoctorDocument, RulesDocument};
 pub use sarif::sarif;
 
 use super::units::{human, shorten, wrapped};
@@ -14,7 +14,6 @@ use super::width::width;
 use crate::base::Gap;
 use crate::doctor::facts::gather::{Gathered, Patient};
 use crate::doctor::{Cost, Entry, Evidence, Finding, Level, Remedy, Subject};
-use serde_json::{Value, json};
 use std::io::{self, Write};
 
 /// What is shown whole of a host with hundreds of JVMs; JSON has all.
@@ -317,14 +316,6 @@ fn levels(entry: &Entry) -> String {
         [Level::Info, Level::Warn, Level::Critical] => "info..critical".to_string(),
         levels => levels.iter().map(|level| level.word()).collect::<Vec<_>>().join(", "),
     }
-}
-
-pub fn list_json(catalog: &[Entry]) -> Value {
-    let rule = |entry: &Entry| {
-        let levels: Vec<&str> = entry.levels.iter().map(|level| level.word()).collect();
-        json!({"id": entry.rule.id, "title": entry.rule.title, "levels": levels, "page": entry.rule.page()})
-    };
-    json!({"schema": "marusa/doctor-rules/1", "rules": catalog.iter().map(rule).collect::<Vec<Value>>()})
 }
 
 /// Text of a target may stand in a remedy: no control characters reach the terminal.

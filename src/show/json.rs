@@ -4,11 +4,12 @@
 use crate::base::Gap;
 use crate::map::Account;
 use crate::map::model::{GapRow, MappingAccount, PageReport};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 /// `marusa map --json`.
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 pub struct MapDocument<'a> {
     #[serde(flatten)]
     pub account: &'a Account,

@@ -1,13 +1,16 @@
 //! Leak or not, in words: first what grows without bound or towards its bound, then what cannot be judged yet and when it can,
 //! then what levels off.
 
+mod json;
+
+pub use json::LeakDocument;
+
 use super::units::{fitted, human, human_signed, shorten, wrapped};
 use super::width::width;
 use crate::measure::growth::{Doubt, Growth, Rate, Verdict};
 use crate::record::History;
 use crate::record::headline::{self, Headline};
 use crate::record::leaks::{Row, What};
-use serde_json::{Value, json};
 use std::io::{self, Write};
 
 pub const SCHEMA: &str = "marusa/leak/1";
@@ -194,81 +197,15 @@ pub(super) fn title(what: &What) -> String {
         What::HeapInUse => "Java heap after collections".to_string(),
         What::Area(area) => area.title().to_string(),
         What::Part(area, part) => format!("{} / {part}", area.title()),
+        What::Named(kind, name) => format!("{} / {name}", kind.word()),
     }
-}
-
-pub fn json(judged: &[Judged]) -> Value {
-    json!({"schema": SCHEMA, "jvms": judged.iter().map(jvm).collect::<Vec<_>>()})
-}
-
-fn jvm((history, rows): &Judged) -> Value {
-    let facts = &history.facts;
-    json!({
-        "process": {
-            "pid": facts.pid,
-            "main": facts.main,
-            "user": facts.user,
-            "container": facts.container,
-            "started": facts.started,
-        },
-        "from": history.moments.first().map(|moment| moment.wall()),
-        "to": history.moments.last().map(|moment| moment.wall()),
-        "ended": history.ending.map(|(_, ending)| ending),
-        "looks": history.len(),
-        "accounts": history.accounts().len(),
-        "answer": answer(rows),
-        "headline": headline_json(rows),
-        "rows": rows.iter().map(row).collect::<Vec<_>>(),
-    })
-}
-
-/// What the answer names, the fastest first.
-fn headline_json(rows: &[Row]) -> Value {
-    let (headline, named) = headline::of(rows);
-    let one = |row: &&Row| {
-        let (kind, area, _) = names(&row.what);
-        json!({"kind": kind, "area": area, "verdict": row.growth.verdict})
-    };
-    json!({"kind": headline, "named": named.iter().map(one).collect::<Vec<_>>()})
-}
-
-fn names(what: &What) -> (&'static str, Option<&'static str>, Option<&String>) {
-    match what {
-        What::All => ("all_but_java_heap", None, None),
-        What::HeapInUse => ("heap_after_collections", None, None),
-        What::Area(area) => ("area", Some(area.name()), None),
-        What::Part(area, part) => ("part", Some(area.name()), Some(part)),
-    }
-}
-
-fn row(row: &Row) -> Value {
-    let (kind, area, part) = names(&row.what);
-    let growth = &row.growth;
-    let rate = |get: fn(&Rate) -> f64| growth.rate.as_ref().map(|rate| get(rate).round());
-    json!({
-        "kind": kind,
-        "area": area,
-        "part": part,
-        "verdict": growth.verdict,
-        "doubt": growth.doubt,
-        "needs_minutes": growth.needs_minutes,
-        "level_bytes": growth.level_bytes,
-        "grows_bytes_per_hour": rate(|rate| rate.bytes_per_hour),
-        "grows_low_bytes_per_hour": rate(|rate| rate.low_bytes_per_hour),
-        "grows_high_bytes_per_hour": rate(|rate| rate.high_bytes_per_hour),
-        "grown_bytes": growth.grown_bytes,
-        "grown_seconds": growth.grown_seconds,
-        "is_small": growth.is_small,
-        "bound_bytes": growth.bound_bytes,
-        "steady_from_seconds": growth.steady_from_seconds,
-        "steady_seconds": growth.steady_seconds,
-    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::map::Area;
+    use serde_json::json;
 
     fn row(what: What, verdict: Verdict, needs_minutes: Option<f64>) -> Row {
         let mib = 1024.0 * 1024.0;
@@ -354,7 +291,8 @@ mod tests {
     #[test]
     fn the_json() {
         let history = History::default();
-        let value = json(&[(&history, rows()), (&history, Vec::new())]);
+        let judged = [(&history, rows()), (&history, Vec::new())];
+        let value = serde_json::to_value(LeakDocument::of(&judged)).expect("JSON");
         assert_eq!(value["schema"], "marusa/leak/1");
         let value = &value["jvms"][0];
         assert_eq!(value["headline"]["kind"], "grows");

@@ -4,9 +4,10 @@
 use super::units::{columns, fitted, human, shorten, shorten_start, wrapped};
 use super::width::width;
 use crate::base::printable::escaped;
-use crate::base::{Gap, Known};
+use crate::base::{Bytes, Gap, Known};
 use crate::snapshot::discover::{Jvm, PageMode, Vm};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::io::{self, Write};
 
 /// The widest that a column may get: pid, user, container, JVM, collector, heap, resident, pages. What is left is main's.
@@ -161,42 +162,85 @@ fn gaps(jvm: &Jvm) -> Vec<&Gap> {
 }
 
 /// Unknown is null, with an entry in `gaps` that names the pid.
-/// `given_up`: processes that were not read whole, by pid; one that is no JVM for all that is known is only among the gaps.
-pub fn json(jvms: &[Jvm], given_up: &[(i32, Gap)], hidden: usize) -> Value {
-    let one = |jvm: &Jvm| {
-        json!({
-            "pid": jvm.process.pid,
-            "namespace_pid": jvm.process.namespace_pid,
-            "user": jvm.process.user,
-            "container": jvm.process.container,
-            "container_name": jvm.container_name,
-            "started": jvm.process.started,
-            "vm": jvm.vm.as_ref().ok().map(|vm| match vm {
+#[derive(JsonSchema, Serialize)]
+pub struct ListDocument<'a> {
+    schema: &'static str,
+    jvms: Vec<JvmRow<'a>>,
+    gaps: Vec<PidGap<'a>>,
+    hidden_processes: usize,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct JvmRow<'a> {
+    pid: i32,
+    namespace_pid: i32,
+    user: &'a str,
+    container: Option<&'a str>,
+    container_name: Option<&'a str>,
+    started: Option<&'a str>,
+    vm: Option<&'static str>,
+    version: Option<&'a str>,
+    gc: Option<&'a str>,
+    max_heap_bytes: Option<Bytes>,
+    resident_bytes: Option<Bytes>,
+    page_mode: Option<&'static str>,
+    main: Option<&'a str>,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct PidGap<'a> {
+    pid: i32,
+    what: &'a str,
+    why: &'static str,
+    hint: Option<&'a str>,
+}
+
+impl<'a> ListDocument<'a> {
+    /// `given_up`: processes that were not read whole, by pid; one that is no JVM for all that is known is only among the gaps.
+    pub fn of(jvms: &'a [Jvm], given_up: &'a [(i32, Gap)], hidden: usize) -> ListDocument<'a> {
+        let of_jvms = jvms.iter().flat_map(|jvm| gaps(jvm).into_iter().map(|gap| (jvm.process.pid, gap)));
+        let mut all: Vec<(i32, &Gap)> = of_jvms.collect();
+        for (pid, gap) in given_up {
+            if !all.contains(&(*pid, gap)) {
+                all.push((*pid, gap));
+            }
+        }
+        let gap = |(pid, gap): (i32, &'a Gap)| PidGap {
+            pid,
+            what: &gap.what,
+            why: gap.why.word(),
+            hint: gap.hint.as_deref(),
+        };
+        ListDocument {
+            schema: "marusa/list/1",
+            jvms: jvms.iter().map(JvmRow::of).collect(),
+            gaps: all.into_iter().map(gap).collect(),
+            hidden_processes: hidden,
+        }
+    }
+}
+
+impl<'a> JvmRow<'a> {
+    fn of(jvm: &'a Jvm) -> JvmRow<'a> {
+        JvmRow {
+            pid: jvm.process.pid,
+            namespace_pid: jvm.process.namespace_pid,
+            user: &jvm.process.user,
+            container: jvm.process.container.as_deref(),
+            container_name: jvm.container_name.as_deref(),
+            started: jvm.process.started.as_deref(),
+            vm: jvm.vm.as_ref().ok().map(|vm| match vm {
                 Vm::HotSpot => "hotspot",
                 Vm::OpenJ9 => "openj9",
             }),
-            "version": jvm.version.as_ref().ok(),
-            "gc": jvm.gc.as_ref().ok(),
-            "max_heap_bytes": jvm.max_heap_bytes.as_ref().ok(),
-            "resident_bytes": jvm.resident_bytes.as_ref().ok(),
-            "page_mode": jvm.page_mode.as_ref().ok().map(|mode| mode.word()),
-            "main": jvm.main.as_ref().ok(),
-        })
-    };
-    let of_jvms = jvms.iter().flat_map(|jvm| gaps(jvm).into_iter().map(|gap| (jvm.process.pid, gap)));
-    let mut all: Vec<(i32, &Gap)> = of_jvms.collect();
-    for (pid, gap) in given_up {
-        if !all.contains(&(*pid, gap)) {
-            all.push((*pid, gap));
+            version: jvm.version.as_deref().ok(),
+            gc: jvm.gc.as_deref().ok(),
+            max_heap_bytes: jvm.max_heap_bytes.as_ref().ok().copied(),
+            resident_bytes: jvm.resident_bytes.as_ref().ok().copied(),
+            page_mode: jvm.page_mode.as_ref().ok().map(|mode| mode.word()),
+            main: jvm.main.as_deref().ok(),
         }
     }
-    let gap = |(pid, gap): &(i32, &Gap)| json!({"pid": pid, "what": gap.what, "why": gap.why.word(), "hint": gap.hint});
-    json!({
-        "schema": "marusa/list/1",
-        "jvms": jvms.iter().map(one).collect::<Vec<_>>(),
-        "gaps": all.iter().map(gap).collect::<Vec<_>>(),
-        "hidden_processes": hidden,
-    })
 }
 
 #[cfg(test)]
@@ -204,6 +248,7 @@ mod tests {
     use super::*;
     use crate::base::Why;
     use crate::os::target::ProcessFacts;
+    use serde_json::{Value, json};
 
     fn jvm(pid: i32, main: &str) -> Jvm {
         Jvm {
@@ -267,7 +312,8 @@ mod tests {
 
     #[test]
     fn unknown_is_null_with_a_gap() {
-        let value = json(&[denied(9)], &[], 0);
+        let jvms = [denied(9)];
+        let value = serde_json::to_value(ListDocument::of(&jvms, &[], 0)).expect("JSON");
         assert_eq!(value["jvms"][0]["version"], Value::Null);
         assert_eq!(
             value["gaps"][0],

@@ -4,11 +4,12 @@ use crate::base::Bytes;
 use crate::map::Area;
 use crate::map::model::{Account, AreaAccount, GapRow};
 use crate::measure::look::Look;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 pub struct TopDocument<'a> {
     schema: &'static str,
     pid: i32,
@@ -26,7 +27,7 @@ pub struct TopDocument<'a> {
     gaps: Vec<GapRow>,
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct AreaLine<'a> {
     area: Area,
     resident_bytes: Bytes,
@@ -34,20 +35,20 @@ struct AreaLine<'a> {
     parts: Vec<PartLine<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct PartLine<'a> {
     part: &'a str,
     resident_bytes: Bytes,
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct SizeLine {
     page_bytes: Bytes,
     resident_bytes: Bytes,
     resident_bytes_by_area: BTreeMap<&'static str, Bytes>,
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct ArenaLine {
     arena: String,
     resident_bytes: Bytes,

@@ -16,6 +16,7 @@ pub mod plot;
 pub mod predict;
 pub mod record;
 pub mod rows;
+pub mod schemas;
 pub mod stalls;
 pub mod text;
 pub mod tlb;

@@ -2,7 +2,8 @@
 
 use super::units::human;
 use crate::base::Bytes;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -88,24 +89,46 @@ pub fn text(out: &mut dyn Write, recorded: &Recorded) -> io::Result<()> {
     Ok(())
 }
 
-pub fn json(recorded: &Recorded) -> Value {
-    json!({
-        "schema": "marusa/recorded/1",
-        "seconds": recorded.seconds,
-        "jvms": recorded.jvms,
-        "killed_for_memory": recorded.killed_for_memory,
-        "processes_not_seen": recorded.hidden,
-        "samples": recorded.samples,
-        "accounts": recorded.accounts,
-        "accounts_given_up": recorded.given_up,
-        "samples_with_a_late_account": recorded.late,
-        "bytes": recorded.bytes,
-        "files": recorded.files,
-        "files_dropped": recorded.files_dropped,
-        "sample_bytes_mean": recorded.sample_bytes(),
-        "cpu_seconds": recorded.cpu_seconds,
-        "cpu_percent_of_a_core": recorded.cpu_percent(),
-    })
+/// What was recorded, for programs.
+#[derive(JsonSchema, Serialize)]
+pub struct RecordedDocument {
+    schema: &'static str,
+    seconds: f64,
+    jvms: usize,
+    killed_for_memory: usize,
+    processes_not_seen: usize,
+    samples: u64,
+    accounts: u64,
+    accounts_given_up: u64,
+    samples_with_a_late_account: u64,
+    bytes: u64,
+    files: usize,
+    files_dropped: u64,
+    sample_bytes_mean: Option<f64>,
+    cpu_seconds: f64,
+    cpu_percent_of_a_core: Option<f64>,
+}
+
+impl From<&Recorded> for RecordedDocument {
+    fn from(recorded: &Recorded) -> RecordedDocument {
+        RecordedDocument {
+            schema: "marusa/recorded/1",
+            seconds: recorded.seconds,
+            jvms: recorded.jvms,
+            killed_for_memory: recorded.killed_for_memory,
+            processes_not_seen: recorded.hidden,
+            samples: recorded.samples,
+            accounts: recorded.accounts,
+            accounts_given_up: recorded.given_up,
+            samples_with_a_late_account: recorded.late,
+            bytes: recorded.bytes,
+            files: recorded.files,
+            files_dropped: recorded.files_dropped,
+            sample_bytes_mean: recorded.sample_bytes(),
+            cpu_seconds: recorded.cpu_seconds,
+            cpu_percent_of_a_core: recorded.cpu_percent(),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -135,7 +158,7 @@ mod tests {
         let mut out = Vec::new();
         super::text(&mut out, &Recorded { late: 20, cpu_share: 0.01, ..recorded }).expect("memory");
         assert!(String::from_utf8_lossy(&out).contains("within 1 % of a core: --cpu 3 gives"), "{out:?}");
-        let of_ring = json(&Recorded { files_dropped: 2, ..recorded });
-        assert_eq!((&of_ring["sample_bytes_mean"], &of_ring["samples"]), (&Value::Null, &json!(100)));
+        let of_ring = RecordedDocument::from(&Recorded { files_dropped: 2, ..recorded });
+        assert_eq!((of_ring.sample_bytes_mean, of_ring.samples), (None, 100));
     }
 }

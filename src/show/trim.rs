@@ -2,7 +2,7 @@
 
 mod json;
 
-pub use json::{json, outcome_json, round_json};
+pub use json::{OutcomeRow, RoundDocument, TrimDocument};
 
 use super::text::{gaps as show_gaps, head};
 use super::units::{human, human_signed, wrapped};
@@ -303,6 +303,7 @@ mod tests {
             "\nresident 100.0 MiB -> 40.0 MiB: +60.0 MiB came back\n\
              price: 12.3 ms for the call, 3 page faults meanwhile\n"
         );
-        assert!(outcome_json(&outcome, &price)["predicted_bytes"].is_null());
+        let row = serde_json::to_value(OutcomeRow::of(&outcome, &price)).expect("JSON");
+        assert!(row["predicted_bytes"].is_null());
     }
 }

@@ -5,6 +5,7 @@ use crate::alloc::AllocView;
 use crate::base::{Bytes, Gap, Known, Range, Why};
 use crate::jvm::JvmView;
 use crate::os::OsView;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Everything that one pass read.
@@ -30,7 +31,7 @@ pub struct Want {
 }
 
 /// What a snapshot was read from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
     #[default]

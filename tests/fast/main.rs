@@ -4,5 +4,6 @@ mod faces;
 mod frozen;
 mod page_readers;
 mod ratchets;
+mod schemas;
 mod strangers;
 mod tidy;

@@ -20,6 +20,7 @@ mod owners;
 mod pages_plan;
 mod record;
 mod report;
+mod schemas;
 mod trim;
 mod unsafe_memory;
 mod zero_touch;

@@ -3,7 +3,8 @@
 use super::found;
 use crate::base::limits::TargetLimits;
 use crate::base::{Bytes, Gap, Known, Range, Why, human};
-use crate::map::{self, Sums};
+use crate::map::rows::Row;
+use crate::map::{self, Account};
 use crate::os::budget;
 use crate::os::group_memory::{self, GroupMemory};
 use crate::os::peek::Peek;
@@ -152,12 +153,14 @@ impl Watched {
             Err(gap) if gap.why.is_given_up() && gap.why != Why::Interrupted => self.trust.failed(),
             Err(_) => {}
         }
-        let (sums, gaps, counters) = read?;
+        let (rows, gaps, counters) = read?;
         self.counters = counters;
-        Ok(figures::of_account(&sums, at_ms, start.elapsed().as_micros() as u64, gaps))
+        let mut account = figures::of_account(rows, at_ms, start.elapsed().as_micros() as u64, gaps);
+        account.extend(figures::of_group_rows(self.group.as_ref()));
+        Ok(account)
     }
 
-    fn read(&self) -> Known<(Sums, usize, Option<Range>)> {
+    fn read(&self) -> Known<(Vec<Row>, usize, Option<Range>)> {
         // Torn or not: the next one comes soon.
         let snapshot = take::take_once(&self.process, Want::default())?;
         // A part of an account looks as if areas had shrunk.
@@ -166,7 +169,7 @@ impl Watched {
         }
         let map = map::join(&snapshot);
         let counters = snapshot.jvm.as_ref().ok().and_then(glance::counters_of);
-        Ok((Sums::of(&map::Account::of(&snapshot, &map)), map.gaps.len(), counters))
+        Ok((Account::of(&snapshot, &map).rows(), map.gaps.len(), counters))
     }
 
     /// Who it is, where that is better known now.

@@ -4,12 +4,13 @@ use super::{AreaAccount, LibraryAccount, PartAccount};
 use crate::base::Bytes;
 use crate::map::{Area, Figures, PaperArea};
 use crate::os::page_kind::PageKind;
+use schemars::JsonSchema;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 
 /// All in bytes. What is not known is `None`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Amounts {
     pub reserved_bytes: Bytes,
@@ -27,6 +28,7 @@ pub struct Amounts {
     pub by_page_size: BTreeMap<Bytes, Bytes>,
     /// `resident_bytes` by kind of page; `None` where the snapshot has no page sizes.
     #[serde(skip_serializing_if = "Option::is_none", with = "by_kind")]
+    #[schemars(with = "Option<BTreeMap<String, Bytes>>")]
     pub by_page_kind: Option<BTreeMap<PageKind, Bytes>>,
 }
 
@@ -104,7 +106,7 @@ pub(super) mod by_kind {
 /// Structs that have amounts among their keys, read back. Written out: `serde(flatten)` would keep every key that it does not know.
 macro_rules! read_with_amounts {
     ($($of:ident, $wire:ident { $($(#[$attribute:meta])* $key:ident: $type:ty),* $(,)? })*) => { $(
-        #[derive(serde::Deserialize)]
+        #[derive(schemars::JsonSchema, serde::Deserialize)]
         pub(super) struct $wire {
             #[serde(default)]
             reserved_bytes: Bytes,
@@ -120,6 +122,7 @@ macro_rules! read_with_amounts {
             #[serde(default)]
             by_page_size: BTreeMap<Bytes, Bytes>,
             #[serde(default, with = "by_kind")]
+            #[schemars(with = "Option<BTreeMap<String, Bytes>>")]
             by_page_kind: Option<BTreeMap<PageKind, Bytes>>,
             $($(#[$attribute])* $key: $type,)*
         }

@@ -2,11 +2,12 @@
 
 use crate::base::{Bytes, Known};
 use crate::jvm::{BlobCount, ClassView, CodeHeapView, HeapView, JvmView};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The runtime. `None`: not known, and why is in the account's gaps.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Jvm {
     pub vm: String,
     pub version: Option<String>,
@@ -22,7 +23,7 @@ pub struct Jvm {
     pub classes: Option<Classes>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Heap {
     pub reserved: Vec<String>,
     pub max_bytes: Option<Bytes>,
@@ -31,7 +32,7 @@ pub struct Heap {
     pub region_bytes: Option<Bytes>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct CodeHeap {
     pub name: String,
     pub reserved_bytes: Bytes,
@@ -40,7 +41,7 @@ pub struct CodeHeap {
     pub blobs: BTreeMap<String, BlobCount>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Classes {
     pub loaders: Option<u64>,
     pub classes: Option<u64>,

@@ -14,9 +14,10 @@ use crate::map::malloc::owners::OWNER_UNKNOWN;
 use crate::map::malloc::{self, ArenaSum, Divided, MallocSum, OwnerSum, Totals};
 use crate::map::{Area, MemoryMap};
 use crate::snapshot::Snapshot;
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(from = "read::MallocWire")]
 pub struct MallocAccount {
     /// "glibc 2.36".
@@ -42,7 +43,7 @@ pub struct MallocAccount {
 }
 
 /// What is in use, free, and malloc's own, of an arena or of all; `None` where the chunks were not read.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]
 pub struct MallocSums {
     pub in_use_bytes: Option<Bytes>,
     pub in_use_resident_bytes: Option<Bytes>,
@@ -58,13 +59,14 @@ pub struct MallocSums {
     pub overhead_resident_bytes: Option<Bytes>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(from = "read::ArenaWire")]
 pub struct ArenaAccount {
     /// 0 is the main arena, then in the order of the ring.
     pub arena: usize,
     /// Of its `malloc_state`.
     #[serde(serialize_with = "read::as_text")]
+    #[schemars(with = "String")]
     pub address: Addr,
     pub heaps: usize,
     pub attached_threads: Option<u64>,
@@ -79,7 +81,7 @@ pub struct ArenaAccount {
 }
 
 /// Whole chunks, headers included, as malloc_info(3) counts them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Chunks {
     pub in_use: ChunkCount,
     pub tcache: ChunkCount,
@@ -91,7 +93,7 @@ pub struct Chunks {
     pub top: ChunkCount,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct OtherAccount {
     pub allocator: String,
     pub version: Option<String>,
@@ -105,7 +107,7 @@ pub struct OtherAccount {
 }
 
 /// Blocks of one owner.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct OwnerAccount {
     pub part: String,
     pub area: Area,
@@ -116,7 +118,7 @@ pub struct OwnerAccount {
 }
 
 /// Blocks of one tag of Native Memory Tracking: ours, its counters, and its report where the JVM was asked.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct TagAccount {
     pub tag: String,
     pub ours_blocks: Option<u64>,

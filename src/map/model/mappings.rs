@@ -7,9 +7,10 @@ use crate::map::{Area, MemoryMap, Owner, Share, Span};
 use crate::os::maps::Mapping;
 use crate::os::smaps::{self, Smap};
 use crate::snapshot::Snapshot;
+use schemars::JsonSchema;
 use serde::Serialize;
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct MappingAccount {
     #[serde(flatten)]
     pub amounts: Amounts,
@@ -31,14 +32,14 @@ pub struct MappingAccount {
 }
 
 /// Where smaps was read.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct OfSmaps {
     pub anonymous_bytes: Bytes,
     pub mapping: Option<WholeMapping>,
 }
 
 /// What the kernel says of the whole mapping that a span lies in.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct WholeMapping {
     pub start: String,
     pub end: String,
@@ -47,7 +48,7 @@ pub struct WholeMapping {
     pub flags: Vec<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct ShareAccount {
     #[serde(flatten)]
     pub amounts: Amounts,

@@ -10,10 +10,11 @@ use crate::map::require::Answer;
 use crate::map::why::{Finding, Reason};
 use crate::os::host_pages::HostPages;
 use crate::snapshot::Snapshot;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// All that is known of the pages besides their sizes.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct PageReport {
     /// One for each part and reason; `bytes` of a part sum to what it has on small pages, but for "never_touched".
     pub page_findings: Vec<FindingAccount>,
@@ -26,7 +27,7 @@ pub struct PageReport {
     pub requirements: Vec<RequirementAccount>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct FindingAccount {
     pub area: Area,
     pub part: String,
@@ -38,7 +39,7 @@ pub struct FindingAccount {
 }
 
 /// What the JVM says and what is.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct ClaimAccount {
     pub about: String,
     pub source: String,
@@ -47,13 +48,13 @@ pub struct ClaimAccount {
     pub is: PageUseAccount,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct PageUseAccount {
     pub resident_bytes: Bytes,
     pub pages: Vec<PagesAccount>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct PagesAccount {
     pub provider: &'static str,
     pub page_bytes: Bytes,
@@ -61,7 +62,7 @@ pub struct PagesAccount {
 }
 
 /// One --require.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct RequirementAccount {
     pub requirement: String,
     pub met: bool,
@@ -70,14 +71,14 @@ pub struct RequirementAccount {
     pub reasons: Vec<ReasonAccount>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct ReasonAccount {
     pub reason: &'static str,
     pub evidence: String,
     pub bytes: Bytes,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct HostAccount {
     #[serde(flatten)]
     pub host: HostPages,

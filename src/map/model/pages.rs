@@ -3,13 +3,15 @@
 use super::amounts::{Amounts, by_kind};
 use crate::base::Bytes;
 use crate::os::page_kind::{Contiguous, Look, PageKind, PageSizes};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct PageSizesAccount {
     pub by_page_size: BTreeMap<Bytes, Bytes>,
     #[serde(default, with = "by_kind")]
+    #[schemars(with = "BTreeMap<String, Bytes>")]
     pub by_page_kind: Option<BTreeMap<PageKind, Bytes>>,
     pub estimated: bool,
     /// By page size, what the estimates may be off by.

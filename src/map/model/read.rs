@@ -35,7 +35,7 @@ pub fn parse(text: &[u8]) -> Result<Account, ReadError> {
 /// Structs that have malloc's sums among their keys. Written out: `serde(flatten)` would keep every key that it does not know.
 macro_rules! read_with_sums {
     ($($of:ident, $wire:ident { $($(#[$attribute:meta])* $key:ident: $type:ty),* $(,)? })*) => { $(
-        #[derive(Deserialize)]
+        #[derive(schemars::JsonSchema, Deserialize)]
         pub(super) struct $wire {
             in_use_bytes: Option<Bytes>,
             in_use_resident_bytes: Option<Bytes>,
@@ -91,7 +91,7 @@ read_with_sums! {
     }
     ArenaAccount, ArenaWire {
         arena: usize,
-        #[serde(default, deserialize_with = "of_text")] address: Addr,
+        #[serde(default, deserialize_with = "of_text")] #[schemars(with = "String")] address: Addr,
         #[serde(default)] heaps: usize,
         attached_threads: Option<u64>,
         #[serde(default)] threads: Vec<i32>,

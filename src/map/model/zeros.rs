@@ -3,10 +3,11 @@
 use crate::base::Bytes;
 use crate::map::Area;
 use crate::map::bloat::{Bloat, Sums, ZeroSum};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct ZerosAccount {
     pub sampled: bool,
     pub read_bytes: Bytes,
@@ -21,7 +22,7 @@ pub struct ZerosAccount {
     pub areas: Vec<AreaZeros>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Shrinker {
     /// `None`: this kernel has none, or hides it.
     pub enabled: Option<bool>,
@@ -29,7 +30,7 @@ pub struct Shrinker {
 }
 
 /// Bytes on pages larger than 4 KiB, and zeros in them.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Zeros {
     pub large_bytes: Bytes,
     pub zero_bytes: Bytes,
@@ -40,7 +41,7 @@ pub struct Zeros {
     pub by_sort: BTreeMap<&'static str, SortZeros>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct SortZeros {
     pub resident_bytes: Bytes,
     pub read_bytes: Bytes,
@@ -51,7 +52,7 @@ pub struct SortZeros {
     pub all_zero_bytes: Bytes,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct AreaZeros {
     #[serde(flatten)]
     pub zeros: Zeros,
@@ -59,7 +60,7 @@ pub struct AreaZeros {
     pub parts: Vec<PartZeros>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct PartZeros {
     #[serde(flatten)]
     pub zeros: Zeros,

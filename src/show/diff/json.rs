@@ -1,101 +1,221 @@
-//! What grew, in JSON: `marusa/diff/1`. Unknown is `null` with an entry in `gaps`, never 0.
+//! What grew, for programs: schema marusa/diff/1.
 
 use super::{Taken, sentence};
-use crate::base::{Gap, Why};
+use crate::base::{Bytes, Gap, Why};
+use crate::map::Area;
 use crate::map::diff::{Cause, Diff, Row, What};
-use crate::show::json::gap;
-use serde_json::{Value, json};
+use crate::map::model::GapRow;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 pub const SCHEMA: &str = "marusa/diff/1";
 
-pub fn json(before: &Taken, now: &Taken, diff: &Diff) -> Value {
-    let mut gaps = Vec::new();
-    let mut note = |what: &str, is_known: bool| {
-        if !is_known {
-            gaps.push(gap(&Gap::new(what, Why::NotRecorded).hint("one of the two does not have it")));
+#[derive(JsonSchema, Serialize)]
+pub struct DiffDocument<'a> {
+    schema: &'static str,
+    before: Side<'a>,
+    now: Side<'a>,
+    answer: String,
+    resident_before_bytes: Bytes,
+    resident_now_bytes: Bytes,
+    resident_grown_bytes: i64,
+    kernel_resident_grown_bytes: Option<i64>,
+    page_table_grown_bytes: Option<i64>,
+    causes: Vec<CauseRow<'a>>,
+    rest_grown_bytes: i64,
+    against: Option<CauseRow<'a>>,
+    areas: Vec<Grown<AreaName>>,
+    parts: Vec<Grown<PartName<'a>>>,
+    arenas: Vec<Grown<ArenaName>>,
+    libraries: Vec<Grown<LibraryName<'a>>>,
+    threads: Vec<Grown<ThreadsName<'a>>>,
+    named: Vec<Grown<NamedName<'a>>>,
+    not_compared: Vec<NotCompared<'a>>,
+    gaps: Vec<GapRow>,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct Side<'a> {
+    from: &'a str,
+    at: Option<&'a str>,
+    pid: Option<i32>,
+    command: Option<&'a str>,
+    account_age_ms: u64,
+}
+
+/// What a row is of, and how it changed.
+#[derive(JsonSchema, Serialize)]
+struct Grown<N> {
+    #[serde(flatten)]
+    name: N,
+    resident_before_bytes: Option<Bytes>,
+    resident_now_bytes: Option<Bytes>,
+    resident_grown_bytes: i64,
+    committed_grown_bytes: i64,
+    reserved_grown_bytes: i64,
+    in_use_grown_bytes: Option<i64>,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct AreaName {
+    area: Area,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct PartName<'a> {
+    area: Area,
+    part: &'a str,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct ArenaName {
+    arena: u64,
+    address: String,
+    freed_grown_bytes: Option<i64>,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct LibraryName<'a> {
+    path: &'a str,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct ThreadsName<'a> {
+    threads_named: &'a str,
+    threads_before: u64,
+    threads_now: u64,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct NamedName<'a> {
+    subject: &'static str,
+    name: &'a str,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct NotCompared<'a> {
+    areas: Vec<Area>,
+    why: &'a str,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct CauseRow<'a> {
+    #[serde(flatten)]
+    what: CauseKind<'a>,
+    resident_grown_bytes: i64,
+}
+
+#[derive(JsonSchema, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+enum CauseKind<'a> {
+    Area { area: Area },
+    Part { area: Area, part: &'a str },
+    FreedInArena { area: Area, arena: u64 },
+    FreedInArenas { area: Area, arenas: usize },
+    Threads { area: Area, threads_named: &'a str, threads_grown: i64 },
+}
+
+impl<'a> DiffDocument<'a> {
+    pub fn of(before: &'a Taken, now: &'a Taken, diff: &'a Diff) -> DiffDocument<'a> {
+        let arena = |arena: &crate::map::diff::ArenaRow| {
+            let key = arena.row.key;
+            let address = format!("{:#x}", key.at);
+            grown(&arena.row, ArenaName { arena: key.number, address, freed_grown_bytes: arena.freed })
+        };
+        DiffDocument {
+            schema: SCHEMA,
+            before: side(before),
+            now: side(now),
+            answer: sentence(&diff.causes),
+            resident_before_bytes: diff.before,
+            resident_now_bytes: diff.now,
+            resident_grown_bytes: diff.resident(),
+            kernel_resident_grown_bytes: diff.kernel_resident,
+            page_table_grown_bytes: diff.page_tables,
+            causes: diff.causes.causes.iter().map(cause).collect(),
+            rest_grown_bytes: diff.causes.rest,
+            against: diff.causes.against.as_ref().map(cause),
+            areas: diff.areas.iter().map(|row| grown(row, AreaName { area: row.key })).collect(),
+            parts: diff.parts.iter().map(|row| grown(row, part(&row.key))).collect(),
+            arenas: diff.arenas.iter().map(arena).collect(),
+            libraries: diff.libraries.iter().map(|row| grown(row, LibraryName { path: &row.key })).collect(),
+            threads: diff.threads.iter().map(threads).collect(),
+            named: diff.named.iter().map(|row| grown(row, named(&row.key))).collect(),
+            not_compared: diff.lost.iter().map(not_compared).collect(),
+            gaps: gaps(diff),
         }
-    };
-    note("kernel_resident_grown_bytes", diff.kernel_resident.is_some());
-    note("page_table_grown_bytes", diff.page_tables.is_some());
-    note("in_use_grown_bytes of some areas", diff.areas.iter().all(|row| row.in_use.is_some()));
-    note("freed_grown_bytes of some arenas", diff.arenas.iter().all(|row| row.freed.is_some()));
-    for lost in &diff.lost {
-        gaps.push(gap(
-            &Gap::new("areas that only one of the two tells apart", Why::NotRecorded).hint(lost.why.clone())
-        ));
     }
-    json!({
-        "schema": SCHEMA,
-        "before": taken(before),
-        "now": taken(now),
-        "answer": sentence(&diff.causes),
-        "resident_before_bytes": diff.before,
-        "resident_now_bytes": diff.now,
-        "resident_grown_bytes": diff.resident(),
-        "kernel_resident_grown_bytes": diff.kernel_resident,
-        "page_table_grown_bytes": diff.page_tables,
-        "causes": diff.causes.causes.iter().map(cause).collect::<Vec<_>>(),
-        "rest_grown_bytes": diff.causes.rest,
-        "against": diff.causes.against.as_ref().map(cause),
-        "areas": diff.areas.iter().map(|area| named(area, json!({"area": area.key.name()}))).collect::<Vec<_>>(),
-        "parts": diff.parts.iter().map(|part| {
-            named(part, json!({"area": part.key.0.name(), "part": part.key.1}))
-        }).collect::<Vec<_>>(),
-        "arenas": diff.arenas.iter().map(|arena| {
-            let address = format!("{:#x}", arena.row.key.at);
-            let name = json!({"arena": arena.row.key.number, "address": address, "freed_grown_bytes": arena.freed});
-            named(&arena.row, name)
-        }).collect::<Vec<_>>(),
-        "libraries": diff.libraries.iter().map(|row| named(row, json!({"path": row.key}))).collect::<Vec<_>>(),
-        "threads": diff.threads.iter().map(|thread| {
-            let name = json!({
-                "threads_named": thread.row.key,
-                "threads_before": thread.threads_before,
-                "threads_now": thread.threads_now,
-            });
-            named(&thread.row, name)
-        }).collect::<Vec<_>>(),
-        "not_compared": diff.lost.iter().map(|lost| {
-            json!({"areas": lost.areas.iter().map(|area| area.name()).collect::<Vec<_>>(), "why": lost.why})
-        }).collect::<Vec<_>>(),
-        "gaps": gaps,
-    })
 }
 
-fn taken(taken: &Taken) -> Value {
-    json!({
-        "from": taken.from,
-        "at": taken.at,
-        "pid": taken.pid,
-        "command": taken.command,
-        "account_age_ms": taken.account_age_ms.unwrap_or(0),
-    })
+fn side(taken: &Taken) -> Side<'_> {
+    Side {
+        from: &taken.from,
+        at: taken.at.as_deref(),
+        pid: taken.pid,
+        command: taken.command.as_deref(),
+        account_age_ms: taken.account_age_ms.unwrap_or(0),
+    }
 }
 
-fn named<K>(row: &Row<K>, mut value: Value) -> Value {
-    value["resident_before_bytes"] = json!(row.before);
-    value["resident_now_bytes"] = json!(row.now);
-    value["resident_grown_bytes"] = json!(row.resident);
-    value["committed_grown_bytes"] = json!(row.committed);
-    value["reserved_grown_bytes"] = json!(row.reserved);
-    value["in_use_grown_bytes"] = json!(row.in_use);
-    value
+fn grown<K, N>(row: &Row<K>, name: N) -> Grown<N> {
+    Grown {
+        name,
+        resident_before_bytes: row.before,
+        resident_now_bytes: row.now,
+        resident_grown_bytes: row.resident,
+        committed_grown_bytes: row.committed,
+        reserved_grown_bytes: row.reserved,
+        in_use_grown_bytes: row.in_use,
+    }
 }
 
-fn cause(cause: &Cause) -> Value {
-    let mut value = match &cause.what {
-        What::Area(area) => json!({"kind": "area", "area": area.name()}),
-        What::Part(area, part) => json!({"kind": "part", "area": area.name(), "part": part}),
-        What::FreedInArena(arena) => {
-            json!({"kind": "freed_in_arena", "area": "malloc_freed", "arena": arena})
-        }
-        What::FreedInArenas(arenas) => {
-            json!({"kind": "freed_in_arenas", "area": "malloc_freed", "arenas": arenas})
-        }
+fn part((area, part): &(Area, String)) -> PartName<'_> {
+    PartName { area: *area, part }
+}
+
+fn named((kind, name): &(crate::map::rows::Named, String)) -> NamedName<'_> {
+    NamedName { subject: kind.word(), name }
+}
+
+fn threads(threads: &crate::map::diff::ThreadRow) -> Grown<ThreadsName<'_>> {
+    let name = ThreadsName {
+        threads_named: &threads.row.key,
+        threads_before: threads.threads_before,
+        threads_now: threads.threads_now,
+    };
+    grown(&threads.row, name)
+}
+
+fn not_compared(lost: &crate::map::diff::Lost) -> NotCompared<'_> {
+    NotCompared { areas: lost.areas.iter().copied().collect(), why: &lost.why }
+}
+
+fn cause(cause: &Cause) -> CauseRow<'_> {
+    let what = match &cause.what {
+        What::Area(area) => CauseKind::Area { area: *area },
+        What::Part(area, part) => CauseKind::Part { area: *area, part },
+        What::FreedInArena(arena) => CauseKind::FreedInArena { area: Area::MallocFreed, arena: *arena },
+        What::FreedInArenas(arenas) => CauseKind::FreedInArenas { area: Area::MallocFreed, arenas: *arenas },
         What::Threads(name, more) => {
-            json!({"kind": "threads", "area": "stack", "threads_named": name, "threads_grown": more})
+            CauseKind::Threads { area: Area::Stack, threads_named: name, threads_grown: *more }
         }
     };
-    value["resident_grown_bytes"] = json!(cause.bytes);
-    value
+    CauseRow { what, resident_grown_bytes: cause.bytes }
+}
+
+fn gaps(diff: &Diff) -> Vec<GapRow> {
+    let missing = [
+        ("kernel_resident_grown_bytes", diff.kernel_resident.is_some()),
+        ("page_table_grown_bytes", diff.page_tables.is_some()),
+        ("in_use_grown_bytes of some areas", diff.areas.iter().all(|row| row.in_use.is_some())),
+        ("freed_grown_bytes of some arenas", diff.arenas.iter().all(|row| row.freed.is_some())),
+    ];
+    let missing = missing
+        .into_iter()
+        .filter(|(_, is_known)| !is_known)
+        .map(|(what, _)| Gap::new(what, Why::NotRecorded).hint("one of the two does not have it"));
+    let lost = diff.lost.iter().map(|lost| {
+        Gap::new("areas that only one of the two tells apart", Why::NotRecorded).hint(lost.why.clone())
+    });
+    missing.chain(lost).map(|gap| GapRow::from(&gap)).collect()
 }

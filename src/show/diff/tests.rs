@@ -68,7 +68,8 @@ fn nothing_less_and_the_other_way() {
 #[test]
 fn the_json_has_all_tables_and_says_what_is_not_known() {
     let found = diff(&sums(20 * MIB, 8 * MIB), &sums(400 * MIB, 40 * MIB));
-    let value = json::json(&Taken::default(), &Taken::default(), &found);
+    let (before, now) = (Taken::default(), Taken::default());
+    let value = serde_json::to_value(json::DiffDocument::of(&before, &now, &found)).expect("JSON");
     assert_eq!(value["schema"], "marusa/diff/1");
     assert_eq!(value["causes"][0]["arena"], 7);
     assert_eq!(value["arenas"][0]["freed_grown_bytes"], 380 * MIB);

@@ -78,7 +78,7 @@ fn result(shown: &Shown, finding: &Finding) -> Value {
         "properties": {
             "level": finding.level.word(),
             "pid": pid,
-            "evidence": finding.evidence.iter().map(evidence).collect::<Vec<Value>>(),
+            "evidence": finding.evidence.iter().map(evidence).collect::<Vec<_>>(),
             "cost": cost(finding),
             "remedies": remedies(finding),
         },

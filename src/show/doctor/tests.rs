@@ -2,6 +2,7 @@ use super::*;
 use crate::base::Why;
 use crate::doctor::facts::made_up::healthy;
 use crate::doctor::{Cost, Facts, Rule};
+use serde_json::{Value, json};
 
 fn nothing(_: &Facts) -> Vec<Finding> {
     Vec::new()
@@ -105,7 +106,7 @@ fn nothing_found_says_what_was_examined_and_what_was_not() {
 #[test]
 fn programs_get_figures_and_subjects() {
     let (gathered, findings) = (gathered(None), [finding()]);
-    let json = json(&shown(&gathered, &findings));
+    let json = serde_json::to_value(DoctorDocument::of(&shown(&gathered, &findings))).expect("JSON");
     assert_eq!((&json["schema"], &json["counts"]["warn"]), (&json!("marusa/doctor/1"), &json!(1)));
     let found = &json["findings"][0];
     assert_eq!(found["subject"], json!({"kind": "jvm", "pid": 4711, "main": "com.example.Main"}));
@@ -119,7 +120,8 @@ fn programs_get_figures_and_subjects() {
         (&json!("warning"), &json!(0))
     );
     assert_eq!(run["tool"]["driver"]["rules"][0]["id"], "malloc-freed");
-    assert_eq!(list_json(CATALOG)["rules"][0]["levels"], json!(["info", "warn"]));
+    let rules = serde_json::to_value(RulesDocument::of(CATALOG)).expect("JSON");
+    assert_eq!(rules["rules"][0]["levels"], json!(["info", "warn"]));
 }
 
 #[test]

@@ -1,108 +1,219 @@
-//! `marusa trim` in JSON: `marusa/trim/1`. Unknown is `null` with an entry in `gaps`, never 0.
+//! `marusa trim` for programs: `marusa/trim/1`. Unknown is `null` with an entry in `gaps`, never 0.
 
 use super::{Price, gaps, words};
-use crate::base::Known;
-use crate::map::trim::{Advice, ArenaPrediction, Held, Outcome, Prediction};
+use crate::base::{Bytes, Known};
+use crate::map::model::{GapRow, Jvm, Process, Taken, Totals};
+use crate::map::trim::{Advice, ArenaOutcome, ArenaPrediction, Held, Outcome, Prediction};
 use crate::map::{Account, MemoryMap};
-use crate::show::json;
 use crate::snapshot::Snapshot;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 const SCHEMA: &str = "marusa/trim/1";
 
-/// What is known before, with `null` where the rest is filled in.
-pub fn json(
-    snapshot: &Snapshot,
-    map: &MemoryMap,
-    prediction: &Known<Prediction>,
-    advice: &[Advice],
-) -> Value {
-    let account = Account::of(snapshot, map);
-    let gaps = gaps(snapshot, prediction);
-    json!({
-        "schema": SCHEMA,
-        "taken": account.taken,
-        "process": account.process,
-        "jvm": account.jvm,
-        "totals": account.totals,
-        "predicted": prediction.as_ref().ok().map(prediction_json),
-        "dry_run": false,
-        "way": null,
-        "not_done": null,
-        "receipt": null,
-        "outcome": null,
-        "advice": advice.iter().map(advice_json).collect::<Vec<_>>(),
-        "gaps": gaps.iter().map(json::gap).collect::<Vec<_>>(),
-    })
+/// `W` and `R`: the way and the receipt of whoever trims.
+#[derive(JsonSchema, Serialize)]
+pub struct TrimDocument<W, R> {
+    schema: &'static str,
+    taken: Taken,
+    process: Process,
+    jvm: Option<Jvm>,
+    totals: Totals,
+    predicted: Option<PredictedRow>,
+    pub dry_run: bool,
+    pub way: Option<W>,
+    /// Why not.
+    pub not_done: Option<String>,
+    pub receipt: Option<R>,
+    pub outcome: Option<OutcomeRow>,
+    advice: Vec<AdviceRow>,
+    gaps: Vec<GapRow>,
 }
 
 /// One round of `--every`, on one line: the arenas are left out.
-pub fn round_json(snapshot: &Snapshot, prediction: &Known<Prediction>) -> Value {
-    json!({
-        "schema": SCHEMA,
-        "taken": {"at": snapshot.taken.at, "took_ms": snapshot.taken.took_ms},
-        "process": {"pid": snapshot.os.process.pid},
-        "predicted": prediction.as_ref().ok().map(|prediction| held_json(&prediction.total)),
-        "receipt": null,
-        "outcome": null,
-    })
+#[derive(JsonSchema, Serialize)]
+pub struct RoundDocument<R> {
+    schema: &'static str,
+    taken: RoundTaken,
+    process: RoundProcess,
+    predicted: Option<HeldRow>,
+    pub receipt: Option<R>,
+    pub outcome: Option<OutcomeRow>,
 }
 
-fn prediction_json(prediction: &Prediction) -> Value {
-    let mut value = held_json(&prediction.total);
-    value["allocator"] = json!(prediction.allocator);
-    value["answer_buffer_bytes"] = json!(prediction.answer_buffer_bytes);
-    value["arenas_not_read"] = json!(prediction.unread);
-    value["arenas"] = prediction.arenas.iter().map(arena_json).collect();
-    value
+#[derive(JsonSchema, Serialize)]
+struct RoundTaken {
+    at: String,
+    took_ms: f64,
 }
 
-fn arena_json(arena: &ArenaPrediction) -> Value {
-    let mut value = match &arena.held {
-        Ok(held) => held_json(held),
-        Err(gap) => json!({"gap": json::gap(gap)}),
-    };
-    value["number"] = json!(arena.number);
-    value["at"] = json!(arena.at.to_string());
-    value["attached_threads"] = json!(arena.attached_threads);
-    value["system_bytes"] = json!(arena.system_bytes);
-    value
+#[derive(JsonSchema, Serialize)]
+struct RoundProcess {
+    pid: i32,
 }
 
-fn held_json(held: &Held) -> Value {
-    json!({
-        "in_use_bytes": held.in_use_bytes,
-        "free_bytes": held.free_bytes,
-        "free_resident_bytes": held.free_resident_bytes,
-        "trimmable_bytes": held.trimmable_bytes,
-        "top_kept_bytes": held.top_kept_bytes,
-        "scattered_bytes": held.scattered_bytes(),
-    })
+#[derive(JsonSchema, Serialize)]
+struct HeldRow {
+    in_use_bytes: Bytes,
+    free_bytes: Bytes,
+    free_resident_bytes: Bytes,
+    trimmable_bytes: Bytes,
+    top_kept_bytes: Bytes,
+    scattered_bytes: Bytes,
 }
 
-pub fn outcome_json(outcome: &Outcome, price: &Price) -> Value {
-    json!({
-        "predicted_bytes": outcome.predicted_bytes.as_ref().ok(),
-        "returned_bytes": outcome.returned_bytes(),
-        "error_share": outcome.error_share(),
-        "resident_before_bytes": outcome.resident_before_bytes,
-        "resident_after_bytes": outcome.resident_after_bytes,
-        "resident_later_bytes": price.resident_later_bytes,
-        "call_ms": price.call_ms,
-        "page_faults_during": price.faults_during,
-        "page_faults_after": price.faults_after,
-        "watched_seconds": price.watched_seconds,
-        "arenas": outcome.arenas.iter().map(|arena| json!({
-            "number": arena.number,
-            "predicted_bytes": arena.predicted_bytes,
-            "returned_bytes": arena.returned_bytes(),
-            "free_resident_before_bytes": arena.free_resident_before_bytes,
-            "free_resident_after_bytes": arena.free_resident_after_bytes,
-        })).collect::<Vec<_>>(),
-    })
+#[derive(JsonSchema, Serialize)]
+struct PredictedRow {
+    #[serde(flatten)]
+    held: HeldRow,
+    allocator: String,
+    answer_buffer_bytes: Bytes,
+    arenas_not_read: usize,
+    arenas: Vec<ArenaRow>,
 }
 
-fn advice_json(advice: &Advice) -> Value {
-    let (option, why) = words(advice);
-    json!({"option": option, "why": why})
+#[derive(JsonSchema, Serialize)]
+struct ArenaRow {
+    #[serde(flatten)]
+    held: Option<HeldRow>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gap: Option<GapRow>,
+    number: usize,
+    at: String,
+    attached_threads: Option<u64>,
+    system_bytes: Bytes,
+}
+
+#[derive(JsonSchema, Serialize)]
+pub struct OutcomeRow {
+    predicted_bytes: Option<Bytes>,
+    returned_bytes: i64,
+    error_share: Option<f64>,
+    resident_before_bytes: Bytes,
+    resident_after_bytes: Bytes,
+    resident_later_bytes: Option<Bytes>,
+    call_ms: f64,
+    page_faults_during: Option<u64>,
+    page_faults_after: Option<u64>,
+    watched_seconds: u64,
+    arenas: Vec<ArenaOutcomeRow>,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct ArenaOutcomeRow {
+    number: usize,
+    predicted_bytes: Bytes,
+    returned_bytes: i64,
+    free_resident_before_bytes: Bytes,
+    free_resident_after_bytes: Bytes,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct AdviceRow {
+    option: Option<String>,
+    why: String,
+}
+
+impl<W, R> TrimDocument<W, R> {
+    /// What is known before.
+    pub fn of(
+        snapshot: &Snapshot,
+        map: &MemoryMap,
+        prediction: &Known<Prediction>,
+        advice: &[Advice],
+    ) -> TrimDocument<W, R> {
+        let Account { taken, process, jvm, totals, .. } = Account::of(snapshot, map);
+        let advice = advice.iter().map(words).map(|(option, why)| AdviceRow { option, why });
+        TrimDocument {
+            schema: SCHEMA,
+            taken,
+            process,
+            jvm,
+            totals,
+            predicted: prediction.as_ref().ok().map(PredictedRow::from),
+            dry_run: false,
+            way: None,
+            not_done: None,
+            receipt: None,
+            outcome: None,
+            advice: advice.collect(),
+            gaps: gaps(snapshot, prediction).iter().map(GapRow::from).collect(),
+        }
+    }
+}
+
+impl<R> RoundDocument<R> {
+    pub fn of(snapshot: &Snapshot, prediction: &Known<Prediction>) -> RoundDocument<R> {
+        RoundDocument {
+            schema: SCHEMA,
+            taken: RoundTaken { at: snapshot.taken.at.clone(), took_ms: snapshot.taken.took_ms },
+            process: RoundProcess { pid: snapshot.os.process.pid },
+            predicted: prediction.as_ref().ok().map(|prediction| HeldRow::from(&prediction.total)),
+            receipt: None,
+            outcome: None,
+        }
+    }
+}
+
+impl From<&Prediction> for PredictedRow {
+    fn from(prediction: &Prediction) -> PredictedRow {
+        PredictedRow {
+            held: HeldRow::from(&prediction.total),
+            allocator: prediction.allocator.clone(),
+            answer_buffer_bytes: prediction.answer_buffer_bytes,
+            arenas_not_read: prediction.unread,
+            arenas: prediction.arenas.iter().map(ArenaRow::from).collect(),
+        }
+    }
+}
+
+impl From<&ArenaPrediction> for ArenaRow {
+    fn from(arena: &ArenaPrediction) -> ArenaRow {
+        ArenaRow {
+            held: arena.held.as_ref().ok().map(HeldRow::from),
+            gap: arena.held.as_ref().err().map(GapRow::from),
+            number: arena.number,
+            at: arena.at.to_string(),
+            attached_threads: arena.attached_threads,
+            system_bytes: arena.system_bytes,
+        }
+    }
+}
+
+impl From<&Held> for HeldRow {
+    fn from(held: &Held) -> HeldRow {
+        HeldRow {
+            in_use_bytes: held.in_use_bytes,
+            free_bytes: held.free_bytes,
+            free_resident_bytes: held.free_resident_bytes,
+            trimmable_bytes: held.trimmable_bytes,
+            top_kept_bytes: held.top_kept_bytes,
+            scattered_bytes: held.scattered_bytes(),
+        }
+    }
+}
+
+impl OutcomeRow {
+    pub fn of(outcome: &Outcome, price: &Price) -> OutcomeRow {
+        let arena = |arena: &ArenaOutcome| ArenaOutcomeRow {
+            number: arena.number,
+            predicted_bytes: arena.predicted_bytes,
+            returned_bytes: arena.returned_bytes(),
+            free_resident_before_bytes: arena.free_resident_before_bytes,
+            free_resident_after_bytes: arena.free_resident_after_bytes,
+        };
+        OutcomeRow {
+            predicted_bytes: outcome.predicted_bytes.as_ref().ok().copied(),
+            returned_bytes: outcome.returned_bytes(),
+            error_share: outcome.error_share(),
+            resident_before_bytes: outcome.resident_before_bytes,
+            resident_after_bytes: outcome.resident_after_bytes,
+            resident_later_bytes: price.resident_later_bytes,
+            call_ms: price.call_ms,
+            page_faults_during: price.faults_during,
+            page_faults_after: price.faults_after,
+            watched_seconds: price.watched_seconds,
+            arenas: outcome.arenas.iter().map(arena).collect(),
+        }
+    }
 }

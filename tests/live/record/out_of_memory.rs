@@ -45,7 +45,29 @@ fn the_last_account_before_the_kill_is_there() {
         .map(|pair| number(&pair[1]["steady_ms"]) - number(&pair[0]["steady_ms"]))
         .collect();
     assert!(apart.iter().any(|apart| *apart < 500), "{apart:?}");
+    what_filled_the_group_is_in_every_face(&path, &lines);
     let diff = marusa(&["diff", &path, "--json"]);
     let diff: Value = serde_json::from_slice(&diff.stdout).expect("JSON");
     assert_eq!(diff["causes"][0]["area"], "direct_buffers", "{}", diff["answer"]);
+}
+
+/// The rows of memory.stat, by their names in either version of control groups.
+fn what_filled_the_group_is_in_every_face(path: &str, lines: &[Value]) {
+    let is_anonymous = |row: &Value| row["name"] == "anon" || row["name"] == "rss";
+    let rows: Vec<&Value> = of(lines, "cgroup").into_iter().filter(|row| is_anonymous(row)).collect();
+    let bytes = |row: Option<&&Value>| number(&row.expect("a row")["resident_bytes"]);
+    assert!(bytes(rows.last()) > bytes(rows.first()) + (50 << 20), "{rows:?}");
+    let diff = marusa(&["diff", path, "--json"]);
+    let diff: Value = serde_json::from_slice(&diff.stdout).expect("JSON");
+    let named = diff["named"].as_array().expect("rows");
+    let grown = named.iter().find(|row| row["subject"] == "cgroup" && is_anonymous(row)).expect("a row");
+    assert!(grown["resident_grown_bytes"].as_i64().is_some_and(|bytes| bytes > 50 << 20), "{grown}");
+    let table = text(&marusa(&["diff", path, "--by", "cgroup"]).stdout);
+    assert!(table.contains("MEMORY.STAT OF THE CGROUP"), "{table}");
+    let leak = marusa(&["leak", path, "--parts", "--json"]);
+    let leak: Value = serde_json::from_slice(&leak.stdout).expect("JSON");
+    let rows = leak["jvms"][0]["rows"].as_array().expect("rows");
+    assert!(rows.iter().any(|row| row["kind"] == "cgroup"), "{rows:#?}");
+    let page = marusa(&["report", path, "-o", "-"]);
+    assert!(text(&page.stdout).contains("<option value=\"cgroup\">by cgroup</option>"));
 }

@@ -1,0 +1,28 @@
+//! `marusa schema [NAME]`: the JSON Schema of a document that `--json` prints.
+
+use super::Failure;
+use crate::os::terminal::stdout;
+use crate::show::schemas;
+use std::io::{BufWriter, Write};
+
+#[derive(clap::Args, Debug)]
+pub struct SchemaArgs {
+    /// The document: "map" of schema marusa/map/1; without it, the names
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+}
+
+pub fn run(args: &SchemaArgs) -> anyhow::Result<u8> {
+    let mut out = BufWriter::new(stdout().lock());
+    let names: Vec<&str> = schemas::ALL.iter().map(|(name, _)| *name).collect();
+    let Some(name) = &args.name else {
+        names.iter().try_for_each(|name| writeln!(out, "{name}"))?;
+        return Ok(out.flush().map(|()| 0)?);
+    };
+    let (_, schema) = schemas::ALL.iter().find(|(known, _)| known == name).ok_or_else(|| {
+        Failure::usage(format!("no document is named {name}: choose one of {}", names.join(", ")))
+    })?;
+    serde_json::to_writer_pretty(&mut out, &schema())?;
+    writeln!(out)?;
+    Ok(out.flush().map(|()| 0)?)
+}

@@ -1,0 +1,139 @@
+//! Leak or not, for programs: schema marusa/leak/1.
+
+use super::{Judged, answer};
+use crate::base::Bytes;
+use crate::map::Area;
+use crate::measure::growth::{Doubt, Rate, Verdict};
+use crate::record::headline::{self, Headline};
+use crate::record::leaks::{Row, What};
+use crate::record::writer::Ending;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+#[derive(JsonSchema, Serialize)]
+pub struct LeakDocument<'a> {
+    schema: &'static str,
+    jvms: Vec<JvmLeaks<'a>>,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct JvmLeaks<'a> {
+    process: Process<'a>,
+    from: Option<String>,
+    to: Option<String>,
+    ended: Option<Ending>,
+    looks: usize,
+    accounts: usize,
+    answer: String,
+    headline: HeadlineRow,
+    rows: Vec<LeakRow<'a>>,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct Process<'a> {
+    pid: i32,
+    main: Option<&'a str>,
+    user: &'a str,
+    container: Option<&'a str>,
+    started: Option<&'a str>,
+}
+
+/// What the answer names, the fastest first.
+#[derive(JsonSchema, Serialize)]
+struct HeadlineRow {
+    kind: Headline,
+    named: Vec<NamedRow>,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct NamedRow {
+    kind: &'static str,
+    area: Option<Area>,
+    verdict: Verdict,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct LeakRow<'a> {
+    kind: &'static str,
+    area: Option<Area>,
+    part: Option<&'a str>,
+    verdict: Verdict,
+    doubt: Option<Doubt>,
+    needs_minutes: Option<f64>,
+    level_bytes: Bytes,
+    grows_bytes_per_hour: Option<f64>,
+    grows_low_bytes_per_hour: Option<f64>,
+    grows_high_bytes_per_hour: Option<f64>,
+    grown_bytes: i64,
+    grown_seconds: f64,
+    is_small: bool,
+    bound_bytes: Option<Bytes>,
+    steady_from_seconds: f64,
+    steady_seconds: f64,
+}
+
+impl<'a> LeakDocument<'a> {
+    pub fn of(judged: &'a [Judged]) -> LeakDocument<'a> {
+        LeakDocument { schema: super::SCHEMA, jvms: judged.iter().map(jvm).collect() }
+    }
+}
+
+fn jvm<'a>((history, rows): &'a Judged) -> JvmLeaks<'a> {
+    let facts = &history.facts;
+    let (kind, named) = headline::of(rows);
+    let name = |row: &&Row| {
+        let (kind, area, _) = names(&row.what);
+        NamedRow { kind, area, verdict: row.growth.verdict }
+    };
+    JvmLeaks {
+        process: Process {
+            pid: facts.pid,
+            main: facts.main.as_deref(),
+            user: &facts.user,
+            container: facts.container.as_deref(),
+            started: facts.started.as_deref(),
+        },
+        from: history.moments.first().map(|moment| moment.wall()),
+        to: history.moments.last().map(|moment| moment.wall()),
+        ended: history.ending.map(|(_, ending)| ending),
+        looks: history.len(),
+        accounts: history.accounts().len(),
+        answer: answer(rows),
+        headline: HeadlineRow { kind, named: named.iter().map(name).collect() },
+        rows: rows.iter().map(row).collect(),
+    }
+}
+
+fn names(what: &What) -> (&'static str, Option<Area>, Option<&str>) {
+    match what {
+        What::All => ("all_but_java_heap", None, None),
+        What::HeapInUse => ("heap_after_collections", None, None),
+        What::Area(area) => ("area", Some(*area), None),
+        What::Part(area, part) => ("part", Some(*area), Some(part)),
+        What::Named(kind, name) => (kind.word(), None, Some(name)),
+    }
+}
+
+fn row(row: &Row) -> LeakRow<'_> {
+    let (kind, area, part) = names(&row.what);
+    let growth = &row.growth;
+    let rate = |get: fn(&Rate) -> f64| growth.rate.as_ref().map(|rate| get(rate).round());
+    LeakRow {
+        kind,
+        area,
+        part,
+        verdict: growth.verdict,
+        doubt: growth.doubt,
+        needs_minutes: growth.needs_minutes,
+        level_bytes: growth.level_bytes,
+        grows_bytes_per_hour: rate(|rate| rate.bytes_per_hour),
+        grows_low_bytes_per_hour: rate(|rate| rate.low_bytes_per_hour),
+        grows_high_bytes_per_hour: rate(|rate| rate.high_bytes_per_hour),
+        grown_bytes: growth.grown_bytes,
+        grown_seconds: growth.grown_seconds,
+        is_small: growth.is_small,
+        bound_bytes: growth.bound_bytes,
+        steady_from_seconds: growth.steady_from_seconds,
+        steady_seconds: growth.steady_seconds,
+    }
+}

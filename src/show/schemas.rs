@@ -1,0 +1,31 @@
+//! JSON Schemas of the documents that `--json` prints, made of their types (draft 2020-12). `docs/schema` has them as files.
+
+use super::diff::json::DiffDocument;
+use super::doctor::{DoctorDocument, RulesDocument};
+use super::json::MapDocument;
+use super::leaks::LeakDocument;
+use super::list::ListDocument;
+use super::look::TopDocument;
+use super::record::RecordedDocument;
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema};
+
+/// "map", and what makes its schema.
+pub type Named = (&'static str, fn() -> Schema);
+
+/// By the middle of "marusa/map/1".
+pub const ALL: [Named; 8] = [
+    ("diff", of::<DiffDocument>),
+    ("doctor", of::<DoctorDocument>),
+    ("doctor-rules", of::<RulesDocument>),
+    ("leak", of::<LeakDocument>),
+    ("list", of::<ListDocument>),
+    ("map", of::<MapDocument>),
+    ("recorded", of::<RecordedDocument>),
+    ("top", of::<TopDocument>),
+];
+
+/// As it is written, which may have keys that are not needed to read it.
+fn of<T: JsonSchema>() -> Schema {
+    SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<T>()
+}
