@@ -5,7 +5,8 @@ use crate::base::{limits, redact};
 use crate::cmd;
 use crate::os::terminal::{has_colours, raw_stdout, stderr, stdout};
 use crate::os::{budget, file_mode};
-use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand};
+use crate::show::width;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand, value_parser};
 use std::io::Write;
 
 /// One line a command: its name, its arguments, what it does, what runs it. The options of a command are only put together
@@ -69,9 +70,10 @@ pub fn answer(said: &clap::Error) -> u8 {
 
 const SHOW_ARGUMENTS: &str = "show-arguments";
 const FILE_MODE: &str = "file-mode";
+const WIDTH: &str = "width";
 
 /// The options that every command takes.
-fn for_all() -> [Arg; 2] {
+fn for_all() -> [Arg; 3] {
     [
         Arg::new(SHOW_ARGUMENTS)
             .long(SHOW_ARGUMENTS)
@@ -86,6 +88,13 @@ fn for_all() -> [Arg; 2] {
             .value_parser(file_mode::parse)
             .help_heading(PRIVACY)
             .help("Mode of the files that are written, in octal; without it 0600, whatever the umask is"),
+        Arg::new(WIDTH)
+            .long(WIDTH)
+            .global(true)
+            .value_name("COLUMNS")
+            .value_parser(value_parser!(u16).range(1..))
+            .help_heading("Output")
+            .help("Columns of tables, from 60 to 100; else COLUMNS, the terminal, or 100"),
     ]
 }
 
@@ -97,6 +106,9 @@ fn apply(matches: &ArgMatches) {
     }
     if let Some(mode) = matches.get_one::<u32>(FILE_MODE) {
         file_mode::set(*mode);
+    }
+    if let Some(columns) = matches.get_one::<u16>(WIDTH) {
+        width::set(usize::from(*columns));
     }
 }
 

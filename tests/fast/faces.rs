@@ -147,3 +147,22 @@ fn swap_that_is_not_known_is_0_in_no_face() {
         assert!(table(&faces.html, table_id).iter().all(|row| row[at] == "-"), "{table_id}");
     }
 }
+
+#[test]
+fn a_table_has_as_many_columns_as_are_asked_for() {
+    let recording = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/frozen/jdk17-g1.frozen");
+    let widest = |arguments: &[&str], columns: Option<&str>| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_marusa"));
+        command.args(["map", "--from"]).arg(&recording).args(arguments).env_remove("COLUMNS");
+        let output = command.envs(columns.map(|columns| ("COLUMNS", columns))).output().expect("marusa runs");
+        assert!(output.status.success());
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        text.lines().map(|line| line.chars().count()).max().unwrap_or(0)
+    };
+    for by in ["area", "part", "mapping", "library", "arena", "page-size"] {
+        assert!((61..=100).contains(&widest(&["--by", by], None)), "{by}");
+        assert!(widest(&["--by", by, "--width", "60"], None) <= 60, "{by}");
+        assert!(widest(&["--by", by], Some("60")) <= 60, "{by}, by COLUMNS");
+        assert!(widest(&["--by", by, "--width", "80"], Some("60")) > 60, "{by}: the option goes first");
+    }
+}

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-const SECONDS: u64 = 5;
+const SECONDS: u64 = 3;
 /// Where the machine does other work, a switch may come late for one of both. What is lost or counted twice is so each time.
 const TRIES: usize = 3;
 /// perf gives up where a thread ends between its list and its counter (6.1: "No such process"), so it is started anew.

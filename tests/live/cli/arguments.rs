@@ -58,9 +58,15 @@ fn mode(path: &Path) -> u32 {
     std::fs::metadata(path).unwrap_or_else(|error| panic!("{}: {error}", path.display())).mode() & 0o777
 }
 
+/// The oldest, whose command line is read from another root, and the newest; one between in `make test-long`.
+fn chosen_jvms() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let all = [("8", "parallel"), ("25", "serial"), ("17", "g1")];
+    all.into_iter().take(if is_long() { 3 } else { 2 })
+}
+
 #[test]
 fn no_face_shows_the_values_of_arguments_unless_it_is_asked_to() {
-    for (jdk, gc) in [("8", "parallel"), ("17", "g1"), ("25", "serial")] {
+    for (jdk, gc) in chosen_jvms() {
         let Some(jvm) = jvm(jdk, gc) else { continue };
         let pid = jvm.pid.to_string();
         for arguments in [
@@ -115,7 +121,7 @@ fn no_face_shows_the_values_of_arguments_unless_it_is_asked_to() {
 fn recordings_and_what_is_made_of_them_have_no_arguments() {
     let folder = folder("arguments-record");
     let path = |name: &str| folder.join(name).display().to_string();
-    for (jdk, gc) in [("8", "parallel"), ("17", "g1"), ("25", "serial")] {
+    for (jdk, gc) in chosen_jvms() {
         let Some(jvm) = jvm(jdk, gc) else { continue };
         let pid = jvm.pid.to_string();
         let (recording, frozen) = (path("a.marusa"), path("a.frozen"));
