@@ -155,6 +155,13 @@ impl From<&Gap> for GapRow {
     }
 }
 
+impl GapRow {
+    /// Of an area's use: the "-" of a table says so where the area has a row.
+    pub fn is_said_by_a_table(&self) -> bool {
+        self.what.starts_with("areas.") && self.what.ends_with(".in_use_bytes")
+    }
+}
+
 impl Account {
     pub fn of(snapshot: &Snapshot, map: &MemoryMap) -> Account {
         let mut gaps: Vec<Gap> = map.gaps.clone();

@@ -207,7 +207,7 @@ pub fn gaps(out: &mut dyn Write, gaps: &[Gap]) -> io::Result<()> {
 }
 
 pub fn gap_rows(out: &mut dyn Write, gaps: &[GapRow]) -> io::Result<()> {
-    let gaps: Vec<&GapRow> = gaps.iter().filter(|gap| !is_said_by_the_table(gap)).collect();
+    let gaps: Vec<&GapRow> = gaps.iter().filter(|gap| !gap.is_said_by_a_table()).collect();
     if gaps.is_empty() {
         return Ok(());
     }
@@ -220,11 +220,6 @@ pub fn gap_rows(out: &mut dyn Write, gaps: &[GapRow]) -> io::Result<()> {
         writeln!(out, "  and {} more (--json lists all)", gaps.len() - GAPS_SHOWN_MAX)?;
     }
     Ok(())
-}
-
-/// Where an area has no figure for what is in use, its "-" says so.
-fn is_said_by_the_table(gap: &GapRow) -> bool {
-    gap.what.starts_with("areas.") && gap.what.ends_with(".in_use_bytes")
 }
 
 fn indented(out: &mut dyn Write, text: &str, indent: usize) -> io::Result<()> {
