@@ -12,7 +12,7 @@ demo: java
 check:
 	scripts/test check
 
-# Before a landing, and what CI runs. It installs the test JDKs and what else the tests need; a test that can not run is a failure,
+# Before a landing, and what CI runs. It installs the test JDKs and what else the tests need; a test that cannot run is a failure,
 # but with MARUSA_ALL_TESTS= it is listed at the end.
 test test-long: export MARUSA_ALL_TESTS ?= 1
 test:

@@ -1,7 +1,7 @@
-//! malloc in the account: the sums, each arena, and whose the blocks in use are.
+//! malloc in the account: the sums, each arena, and the owners of blocks in use.
 //!
 //! Two views of one heap stand side by side. Figures in whole bytes (`free_bytes`) are those of chunks, resident or not. Those of
-//! resident memory come from the account's spans, so they sum to it (`in_use_resident_bytes`, `held_resident_bytes`), but for
+//! resident memory come from the account's spans, so they sum to it (`in_use_resident_bytes`, `held_resident_bytes`), except
 //! `free_resident_bytes`, `free_whole_page_bytes`, `trimmable_bytes` and `top_kept_bytes`, which the walk of the chunks counted.
 
 use super::read;
@@ -26,7 +26,7 @@ pub struct MallocAccount {
     pub arenas: Vec<ArenaAccount>,
     /// An allocator that is recognised, but not walked.
     pub other: Option<OtherAccount>,
-    /// Native Memory Tracking's own counters beside what was walked; `None` where it is off.
+    /// Native Memory Tracking's own counters next to what was walked; `None` where it is off.
     pub nmt_tags: Option<Vec<TagAccount>>,
     pub owners: Option<Vec<OwnerAccount>>,
     pub mmapped_chunks: usize,

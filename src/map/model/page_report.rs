@@ -16,7 +16,7 @@ use serde::Serialize;
 /// All that is known of the pages besides their sizes.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct PageReport {
-    /// One for each part and reason; `bytes` of a part sum to what it has on small pages, but for "never_touched".
+    /// One for each part and reason; `bytes` of a part sum to what it has on small pages, except "never_touched".
     pub page_findings: Vec<FindingAccount>,
     pub page_claims: Vec<ClaimAccount>,
     /// `None`: the settings of the host were not read.

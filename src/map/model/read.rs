@@ -8,10 +8,10 @@ use crate::base::{Addr, Bytes};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serializer};
 
-/// Why a text is no account.
+/// Why a text is not an account.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    #[error("its schema is {0}, not {SCHEMA}: it is no output of `marusa map --json`, or of a newer marusa")]
+    #[error("its schema is {0}, not {SCHEMA}: it is not from `marusa map --json`, or from a newer marusa")]
     Schema(String),
     #[error("not an account, or a damaged one: {0}")]
     Damaged(String),
@@ -26,7 +26,7 @@ pub fn parse(text: &[u8]) -> Result<Account, ReadError> {
     let format: Format = serde_json::from_slice(text).map_err(damaged)?;
     match format.schema {
         Some(schema) if schema == SCHEMA => {}
-        other => return Err(ReadError::Schema(other.unwrap_or("not told".to_string()))),
+        other => return Err(ReadError::Schema(other.unwrap_or("missing".to_string()))),
     }
     let mut text = serde_json::Deserializer::from_slice(text);
     serde_path_to_error::deserialize(&mut text).map_err(|error| ReadError::Damaged(error.to_string()))
@@ -173,7 +173,7 @@ mod tests {
     fn another_json_is_refused_with_its_schema() {
         let other = Err(ReadError::Schema("marusa/list/1".to_string()));
         assert_eq!(read(&json!({"schema": "marusa/list/1"})), other);
-        assert_eq!(read(&json!({})), Err(ReadError::Schema("not told".to_string())));
+        assert_eq!(read(&json!({})), Err(ReadError::Schema("missing".to_string())));
         assert!(matches!(read(&json!([1, 2])), Err(ReadError::Damaged(_))));
     }
 

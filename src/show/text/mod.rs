@@ -65,7 +65,7 @@ pub fn by_area_and_part(out: &mut dyn Write, account: &Account) -> io::Result<()
     gap_rows(out, &account.gaps)
 }
 
-/// What all areas use is not told: it would be the sum of those that know.
+/// Without a figure for what is in use: the sum would be that of the areas that know theirs.
 fn total_row(out: &mut dyn Write, account: &Account) -> io::Result<()> {
     let whole = Amounts { in_use_bytes: None, ..account.whole() };
     row(out, "total", &whole, account.totals.resident_bytes)
