@@ -114,8 +114,9 @@ impl Tasks {
     }
 }
 
-/// The tables of virtual functions that only compilers' threads have: `CompilerThread` is a class of its own. A core has no names
-/// of the kernel, and of a name that a collector is just moving the heap has none either.
+/// The virtual tables that only compiler threads have: `CompilerThread` is a class of its own. A core has none of the kernel's thread
+/// names, and the heap lacks a name while a collector moves it. libjvm's symbol table names the virtual table where the library
+/// ships one; else the compiler threads that have a name show it.
 struct CompilerTables(Vec<Addr>);
 
 impl CompilerTables {
@@ -133,6 +134,7 @@ impl CompilerTables {
         };
         let (mut compilers, others) = (tables(compilers), tables(others));
         compilers.retain(|table| !others.contains(table));
+        compilers.extend(vm.symbol("_ZTV14CompilerThread").map(|table| table.plus(VTABLE_HEADER_BYTES)));
         CompilerTables(compilers)
     }
 
@@ -140,6 +142,9 @@ impl CompilerTables {
         !self.0.is_empty() && table_of(vm, object).is_some_and(|table| self.0.contains(&table))
     }
 }
+
+/// What precedes the functions of a virtual table: the offset to the top and the type (Itanium C++ ABI 2.5.2).
+const VTABLE_HEADER_BYTES: u64 = 16;
 
 /// Its first word.
 fn table_of(vm: &Hotspot, object: Addr) -> Option<Addr> {

@@ -118,7 +118,7 @@ fn is_near(ours: &Value, theirs: &Value) -> bool {
 
 /// A compiler that wakes up between the look and the end takes or gives back arenas, and a collector may be moving the name of every
 /// compiler: then another JVM is asked.
-const JVMS_MAX: usize = 3;
+const JVMS_MAX: usize = 6;
 
 /// On a busy machine they rest only when they get no processor.
 const CORES_MAX: usize = 8;
