@@ -114,9 +114,9 @@ impl Tasks {
     }
 }
 
-/// The virtual tables that only compiler threads have: `CompilerThread` is a class of its own. A core has none of the kernel's thread
-/// names, and the heap lacks a name while a collector moves it. libjvm's symbol table names the virtual table where the library
-/// ships one; else the compiler threads that have a name show it.
+/// The virtual tables that only compiler threads have: `CompilerThread` is a class of its own. A core has none of the kernel's
+/// thread names, and the heap lacks a name while a collector moves it. libjvm's symbol table names the virtual table where the
+/// library ships one; else the compiler threads that have a name show it.
 struct CompilerTables(Vec<Addr>);
 
 impl CompilerTables {
