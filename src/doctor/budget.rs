@@ -7,7 +7,8 @@
 
 use super::{Evidence, JvmFacts};
 use crate::base::Bytes;
-use crate::map::{Area, Figures};
+use crate::map::Area;
+use crate::map::model::Amounts;
 use crate::os::group_memory::GroupMemory;
 
 /// Collectors' tables take no more of a heap than this: bitmaps of a 64th, two of them, and cards.
@@ -42,13 +43,13 @@ impl Budget {
         let heap = jvm.area(Area::JavaHeap);
         let (heap_bytes, heap_max_bytes) = match jvm.has_pool_heap() {
             true => (0, 0),
-            false => (heap.resident, jvm.heap_max_bytes()?.max(heap.resident)),
+            false => (heap.resident_bytes, jvm.heap_max_bytes()?.max(heap.resident_bytes)),
         };
         // ZGC's heap is shared memory, which counts as a file to the page tables and as private to the group.
-        let other_private = jvm.areas.iter().filter(|(area, _)| **area != Area::JavaHeap);
-        let beside = other_private.map(|(_, figures)| figures.anonymous).fold(0, Bytes::saturating_add);
+        let beside: Bytes =
+            jvm.areas_outside_the_heap().filter_map(|area| area.amounts.anonymous_bytes).sum();
         let page_tables =
-            jvm.map.balance.page_tables.or(jvm.snapshot.os.status.page_table_bytes).unwrap_or(0);
+            jvm.account.totals.page_table_bytes.or(jvm.snapshot.os.status.page_table_bytes).unwrap_or(0);
         let beside_bytes = beside.saturating_add(page_tables);
         let others_bytes = group.held_bytes().saturating_sub(heap_bytes.saturating_add(beside_bytes));
         let code = jvm.area(Area::JitCode);
@@ -58,7 +59,7 @@ impl Budget {
             tables_growth_bytes: tables_growth(&jvm.area(Area::Gc), heap_bytes, heap_max_bytes),
             beside_bytes,
             others_bytes,
-            code_growth_bytes: code.reserved.saturating_sub(code.resident),
+            code_growth_bytes: code.reserved_bytes.saturating_sub(code.resident_bytes),
             direct_growth_bytes: direct_growth(jvm),
         })
     }
@@ -136,19 +137,19 @@ fn reserve(bytes: Bytes) -> Bytes {
     (bytes / RESERVE_PART).max(RESERVE_BYTES_MIN)
 }
 
-fn tables_growth(tables: &Figures, heap: Bytes, heap_max: Bytes) -> Bytes {
+fn tables_growth(tables: &Amounts, heap: Bytes, heap_max: Bytes) -> Bytes {
     let growth = heap_max.saturating_sub(heap);
     let as_now = match heap {
         0 => Bytes::MAX,
-        _ => Bytes::try_from(u128::from(tables.resident) * u128::from(growth) / u128::from(heap))
+        _ => Bytes::try_from(u128::from(tables.resident_bytes) * u128::from(growth) / u128::from(heap))
             .unwrap_or(Bytes::MAX),
     };
-    as_now.min(growth / TABLES_PART).min(tables.reserved.saturating_sub(tables.resident))
+    as_now.min(growth / TABLES_PART).min(tables.reserved_bytes.saturating_sub(tables.resident_bytes))
 }
 
 fn direct_growth(jvm: &JvmFacts) -> Option<Bytes> {
     let limit = jvm.number("MaxDirectMemorySize").filter(|bytes| *bytes > 0)?;
-    Some(limit.saturating_sub(jvm.area(Area::DirectBuffers).resident))
+    Some(limit.saturating_sub(jvm.area(Area::DirectBuffers).resident_bytes))
 }
 
 #[cfg(test)]

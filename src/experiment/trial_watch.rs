@@ -10,7 +10,7 @@ use super::arm_pages::{self, PageMode, Verified};
 use super::trial_record::{AreaBytes, ResidentAreas};
 use crate::act::trial::Running;
 use crate::base::{Bytes, Gap};
-use crate::map::{self, MemoryMap, account};
+use crate::map::{self, Account};
 use crate::os::process::Process;
 use crate::snapshot::{self, Want, page_settings};
 use memchr::memmem;
@@ -136,7 +136,7 @@ impl Watch {
         if !jvm.is_same() {
             return;
         }
-        let account = sums(&map, at_ms);
+        let account = sums(&Account::of(&snapshot, &map), at_ms);
         self.seen.feature = snapshot.jvm.as_ref().ok().and_then(|jvm| jvm.major.as_ref().ok().copied());
         self.account_bytes = all;
         self.seen.gap = None;
@@ -150,14 +150,11 @@ impl Watch {
     }
 }
 
-fn sums(map: &MemoryMap, at_ms: u64) -> ResidentAreas {
-    let areas: Vec<AreaBytes> = account::by_area(map)
-        .iter()
-        .map(|sum| AreaBytes { area: sum.area, resident_bytes: sum.figures.resident })
-        .filter(|one| one.resident_bytes > 0)
-        .collect();
-    let resident_bytes = areas.iter().map(|one| one.resident_bytes).sum();
-    ResidentAreas { at_ms, resident_bytes, areas }
+fn sums(account: &Account, at_ms: u64) -> ResidentAreas {
+    let areas = account.areas.iter();
+    let areas = areas.map(|sum| AreaBytes { area: sum.area, resident_bytes: sum.amounts.resident_bytes });
+    let areas = areas.filter(|one| one.resident_bytes > 0).collect();
+    ResidentAreas { at_ms, resident_bytes: account.totals.resident_bytes, areas }
 }
 
 fn resident(process: &Process) -> Option<Bytes> {

@@ -6,7 +6,8 @@ use crate::jvm::hotspot::report::large_pages::{self, Logged};
 use crate::jvm::hotspot::version;
 use crate::jvm::{Gc, JvmView, log_options};
 use crate::map::bloat::Bloat;
-use crate::map::{self, Area, Figures, MemoryMap};
+use crate::map::model::{Amounts, AreaAccount};
+use crate::map::{self, Account, Area, MemoryMap};
 use crate::os::cpus::{self, Cpus};
 use crate::os::group_memory::{self, GroupMemory};
 use crate::os::process::Process;
@@ -20,8 +21,7 @@ pub struct JvmFacts {
     /// With page sizes, smaps and settings (`Want`).
     pub snapshot: Snapshot,
     pub map: MemoryMap,
-    /// By area, all of the account.
-    pub areas: BTreeMap<Area, Figures>,
+    pub account: Account,
     pub cpus: Known<Cpus>,
     /// Nodes of memory that it may use (Mems_allowed_list of /proc/PID/status).
     pub allowed_nodes: Known<Vec<u32>>,
@@ -56,10 +56,6 @@ impl JvmFacts {
     /// From a snapshot that was taken or kept; without a process the kernel's own limits are gaps.
     pub fn of(pid: i32, snapshot: Snapshot, process: Option<&Process>) -> JvmFacts {
         let map = map::join(&snapshot);
-        let mut areas: BTreeMap<Area, Figures> = BTreeMap::new();
-        for (owner, share) in map.shares() {
-            areas.entry(owner.area).or_default().add(&share.figures);
-        }
         let absent = |what: &str| Gap::new(what, Why::NotRecorded);
         let above = snapshot.jvm.as_ref().is_ok_and(sees_groups_above);
         let cpus = process.map_or_else(|| Err(absent("CPUs")), |process| cpus::of(process, above));
@@ -72,9 +68,9 @@ impl JvmFacts {
         gaps.extend(group.as_ref().err().cloned());
         JvmFacts {
             pid,
+            account: Account::of(&snapshot, &map),
             snapshot,
             map,
-            areas,
             cpus,
             allowed_nodes: process.map_or_else(|| Err(absent("nodes of memory")), allowed_nodes),
             logged: process.map_or_else(Vec::new, logged),
@@ -105,12 +101,16 @@ impl JvmFacts {
     pub fn number(&self, name: &str) -> Option<u64> {
         self.flag(name)?.parse().ok()
     }
-    /// Sums of an area; nothing of it: zeros.
-    pub fn area(&self, area: Area) -> Figures {
-        self.areas.get(&area).cloned().unwrap_or_default()
+    /// Zeros where the area has no byte of address space.
+    pub fn area(&self, area: Area) -> Amounts {
+        self.account.area(area).map_or_else(|| Amounts::sum([]), |area| area.amounts.clone())
+    }
+    /// All areas but the Java heap.
+    pub fn areas_outside_the_heap(&self) -> impl Iterator<Item = &AreaAccount> {
+        self.account.areas.iter().filter(|area| area.area != Area::JavaHeap)
     }
     pub fn resident_bytes(&self) -> Bytes {
-        self.map.balance.total.resident
+        self.account.totals.resident_bytes
     }
 }
 

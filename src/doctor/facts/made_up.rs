@@ -15,7 +15,7 @@ use super::{Facts, JvmFacts};
 use crate::alloc::AllocView;
 use crate::base::{Addr, Bytes, Range};
 use crate::jvm::JvmView;
-use crate::map::{Area, Figures, Instance, Owner, Share, Span};
+use crate::map::{Account, Area, Figures, Instance, Owner, Share, Span};
 use crate::os::cpus::Cpus;
 use std::collections::BTreeMap;
 
@@ -41,10 +41,10 @@ pub fn healthy_jvm() -> JvmFacts {
 /// The account of a snapshot that was changed; what is not in the snapshot stays.
 pub fn joined(jvm: &JvmFacts) -> JvmFacts {
     let new = JvmFacts::of(jvm.pid, jvm.snapshot.clone(), None);
-    JvmFacts { map: new.map, areas: new.areas, ..jvm.clone() }
+    JvmFacts { map: new.map, account: new.account, ..jvm.clone() }
 }
 
-/// Has so much of an area resident, on small pages, as one part more or less in `map` and `areas`.
+/// Has that many bytes of an area resident, on small pages, as one part more in `map` and `account`.
 pub fn set_resident(jvm: &mut JvmFacts, area: Area, bytes: Bytes) {
     for span in &mut jvm.map.spans {
         for share in span.shares.iter_mut().filter(|share| jvm.map.owners[share.owner].area == area) {
@@ -70,11 +70,16 @@ pub fn set_resident(jvm: &mut JvmFacts, area: Area, bytes: Bytes) {
     let mapping = jvm.map.spans.last().map_or(0, |span| span.mapping);
     let shares = vec![Share { owner, figures: resident(bytes) }];
     jvm.map.spans.push(Span { range: Range::sized(end, bytes), mapping, shares });
-    jvm.areas.insert(area, resident(bytes));
     let mut total = Figures::default();
     jvm.map.spans.iter().flat_map(|span| &span.shares).for_each(|share| total.add(&share.figures));
     jvm.map.balance.kernel_resident = Some(total.resident);
     jvm.map.balance.total = total;
+    recount(jvm);
+}
+
+/// The account of a changed `map`.
+pub fn recount(jvm: &mut JvmFacts) {
+    jvm.account = Account::of(&jvm.snapshot, &jvm.map);
 }
 
 /// Sets flags of the VM: `set_flags(&mut jvm, &[("UseLargePages", "true")])`.
@@ -114,11 +119,11 @@ mod tests {
         assert_eq!(jvm.map.balance.difference(), Some(0));
         assert_eq!(jvm.map.balance.unattributed, 0);
         assert!(jvm.map.gaps.is_empty(), "{:?}", jvm.map.gaps);
-        assert_eq!(jvm.area(Area::JavaHeap).resident, 900 * M);
-        assert_eq!(jvm.area(Area::MallocFreed).resident, 8 * M);
+        assert_eq!(jvm.area(Area::JavaHeap).resident_bytes, 900 * M);
+        assert_eq!(jvm.area(Area::MallocFreed).resident_bytes, 8 * M);
         let mut larger = healthy_jvm();
         set_resident(&mut larger, Area::DirectBuffers, 64 * M);
         assert_eq!(larger.resident_bytes(), jvm.resident_bytes() + 64 * M);
-        assert_eq!(joined(&larger).area(Area::DirectBuffers).resident, 0);
+        assert_eq!(joined(&larger).area(Area::DirectBuffers).resident_bytes, 0);
     }
 }

@@ -2,9 +2,8 @@
 
 use super::JvmFacts;
 use crate::base::{Bytes, Gap, Known};
+use crate::map::Area;
 use crate::map::trim::{self, Prediction};
-use crate::map::{Area, Figures};
-use std::collections::BTreeMap;
 
 impl JvmFacts {
     /// Of all that is resident, in percent; 0 where nothing is known to be.
@@ -18,16 +17,10 @@ impl JvmFacts {
         trim::predict(&self.snapshot).ok()
     }
 
-    /// The parts of an area, the largest in memory first.
-    pub fn parts(&self, area: Area) -> Vec<(String, Figures)> {
-        let mut parts: BTreeMap<&str, Figures> = BTreeMap::new();
-        for (owner, share) in self.map.shares().filter(|(owner, _)| owner.area == area) {
-            parts.entry(&owner.part).or_default().add(&share.figures);
-        }
-        let mut parts: Vec<(String, Figures)> =
-            parts.into_iter().map(|(part, figures)| (part.to_string(), figures)).collect();
-        parts.sort_by(|(a, one), (b, other)| other.resident.cmp(&one.resident).then(a.cmp(b)));
-        parts
+    /// Resident bytes of the parts of an area whose name contains `name`.
+    pub fn resident_bytes_of_parts(&self, area: Area, name: &str) -> Bytes {
+        let parts = self.account.area(area).into_iter().flat_map(|area| &area.parts);
+        parts.filter(|part| part.part.contains(name)).map(|part| part.amounts.resident_bytes).sum()
     }
 
     /// Bytes of the heap that HotSpot may use: -Xmx.
@@ -69,7 +62,7 @@ mod tests {
             (8 * M, 4 * M, 3 * M)
         );
         assert_eq!(jvm.heap_max_bytes(), Some(2 << 30));
-        assert_eq!(jvm.parts(Area::JavaHeap)[0].0, "old");
+        assert_eq!(jvm.resident_bytes_of_parts(Area::MallocFreed, ""), 8 * M);
         assert!(!jvm.has_pool_heap());
         assert_eq!((percent(1, 0), percent(1, 4)), (0.0, 25.0));
     }

@@ -7,6 +7,7 @@ use crate::doctor::facts::{GroupMemory, percent};
 use crate::doctor::filled;
 use crate::doctor::{Cost, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject};
 use crate::map::Area;
+use crate::map::model::AreaAccount;
 
 pub const RULE: Rule = Rule {
     id: "container-limit",
@@ -91,14 +92,14 @@ fn remedies(jvm: &JvmFacts, budget: &Budget, group: &GroupMemory, level: Level) 
 
 /// By private memory, as the limit counts it.
 fn largest_beside_heap(jvm: &JvmFacts) -> Option<(Area, Bytes)> {
-    let others = jvm.areas.iter().filter(|(area, _)| **area != Area::JavaHeap);
-    others.map(|(area, figures)| (*area, figures.anonymous)).max_by_key(|(_, bytes)| *bytes)
+    let private = |area: &AreaAccount| Some((area.area, area.amounts.anonymous_bytes?));
+    jvm.areas_outside_the_heap().filter_map(private).max_by_key(|(_, bytes)| *bytes)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::facts::made_up::{G, M, healthy_jvm};
+    use crate::doctor::facts::made_up::{G, M, healthy_jvm, set_resident};
 
     /// The healthy JVM has -Xmx2g and 1.2 GiB in memory.
     fn with(limit: Bytes, current: Bytes, killed: u64) -> JvmFacts {
@@ -138,7 +139,7 @@ mod tests {
         assert!(texts[0].starts_with("-Xmx14"), "{texts:?}");
         assert!(texts[1].ends_with("> /sys/fs/cgroup/app/memory.max"), "{texts:?}");
         let mut native = with(2 * G, 1950 * M, 1);
-        native.areas.entry(Area::MallocUnknown).or_default().anonymous = 1100 * M;
+        set_resident(&mut native, Area::MallocUnknown, 1100 * M);
         let texts: Vec<String> =
             find(&native).expect("limited").remedies.iter().map(|remedy| remedy.text().to_string()).collect();
         assert!(texts[0].contains("'malloc, owner unknown' has 1.1 GiB"), "{texts:?}");

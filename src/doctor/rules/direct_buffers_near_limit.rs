@@ -3,8 +3,7 @@
 use crate::base::{Bytes, human};
 use crate::doctor::facts::percent;
 use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject};
-use crate::jvm::Kind;
-use crate::map::malloc;
+use crate::map::Area;
 
 pub const RULE: Rule = Rule {
     id: "direct-buffers-near-limit",
@@ -60,25 +59,23 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
 /// Blocks and bytes that are known to belong to direct buffers; `None`: none are known. Memory of `Unsafe.allocateMemory` does
 /// not count against the limit. That of `java.lang.foreign` arenas does, but cannot be told from it, so this is the least.
 fn held(jvm: &JvmFacts) -> Option<(u64, Bytes)> {
-    let sum = malloc::sum(&jvm.snapshot, &jvm.map)?;
-    let of_buffers =
-        sum.owners.iter().filter(|sum| sum.owner.is_some_and(|owner| owner.kind == Kind::DirectBuffers));
-    let add = |(blocks, bytes): (u64, Bytes), sum: &malloc::OwnerSum| {
-        (blocks.saturating_add(sum.count.blocks), bytes.saturating_add(sum.count.bytes))
-    };
-    Some(of_buffers.fold((0, 0), add)).filter(|(blocks, _)| *blocks > 0)
+    let owners = jvm.account.malloc.as_ref()?.owners.as_ref()?;
+    let of_buffers = owners.iter().filter(|owner| owner.area == Area::DirectBuffers);
+    let sum = of_buffers.fold((0, 0), |(blocks, bytes), owner| (blocks + owner.blocks, bytes + owner.bytes));
+    Some(sum).filter(|(blocks, _)| *blocks > 0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::facts::made_up::{G, M, alloc, healthy_jvm, set_flags, view};
+    use crate::doctor::facts::made_up::{G, M, alloc, healthy_jvm, joined, set_flags, view};
+    use crate::jvm::Kind;
 
     fn with_buffers(bytes: Bytes) -> JvmFacts {
         let mut jvm = healthy_jvm();
         view(&mut jvm).block_owners[0].kind = Kind::DirectBuffers;
         alloc(&mut jvm).in_use[1].bytes = bytes;
-        jvm
+        joined(&jvm)
     }
 
     fn level(jvm: &JvmFacts) -> Option<Level> {

@@ -20,7 +20,7 @@ const G1_GIVES_BACK_SINCE: u32 = 12;
 
 fn find(jvm: &JvmFacts) -> Option<Finding> {
     let used = *jvm.jvm()?.heap.as_ref().ok()?.used_bytes.as_ref().ok()?;
-    let resident = jvm.area(Area::JavaHeap).resident;
+    let resident = jvm.area(Area::JavaHeap).resident_bytes;
     let free = resident.saturating_sub(used);
     let is_worth = free >= WORTH_BYTES && percent(free, resident) >= WORTH_PERCENT;
     // Who asks for all of it at the start wants to keep it.

@@ -17,7 +17,7 @@ const WORTH_PERCENT: f64 = 25.0;
 fn find(jvm: &JvmFacts) -> Option<Finding> {
     let committed = *jvm.jvm()?.heap.as_ref().ok()?.committed_bytes.as_ref().ok()?;
     let heap = jvm.area(Area::JavaHeap);
-    let present = heap.resident.saturating_add(heap.swapped);
+    let present = heap.resident_bytes.saturating_add(heap.swapped_bytes.unwrap_or(0));
     let untouched = committed.saturating_sub(present);
     let is_worth = untouched >= WORTH_BYTES && percent(untouched, committed) >= WORTH_PERCENT;
     // The kernel's pool gave a heap on HugeTLB pages all of them at the start.

@@ -122,6 +122,7 @@ fn tables_symbols_and_compilers() {
         if let Some(owner) = facts.jvms[0].map.owners.last_mut() {
             owner.part = part.to_string();
         }
+        made_up::recount(&mut facts.jvms[0]);
         bugs(facts)
     };
     assert_eq!(named(&mut facts, Area::Gc, 128 * M, "mark bitmap"), ["JDK-8210708"]);
@@ -134,9 +135,9 @@ fn tables_symbols_and_compilers() {
 fn zgc_and_pretouching() {
     let mut facts = of_release(17, "17.0.15+6");
     made_up::view(&mut facts.jvms[0]).gc = Ok(Gc::Z);
-    facts.jvms[0].map.balance.total.aliased = 2 * G;
+    facts.jvms[0].account.totals.aliased_bytes = 2 * G;
     assert_eq!(bugs(&facts), ["JEP 439"]);
-    facts.jvms[0].map.balance.total.aliased = 0;
+    facts.jvms[0].account.totals.aliased_bytes = 0;
     assert_eq!(bugs(&facts), [] as [&str; 0]);
     let mut facts = of_release(21, "21.0.4+7");
     made_up::set_flags(&mut facts.jvms[0], &[("AlwaysPreTouch", "true")]);

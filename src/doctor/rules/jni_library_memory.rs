@@ -16,7 +16,7 @@ const WORTH_PERCENT: f64 = 10.0;
 const SHOWN: usize = 3;
 
 fn find(jvm: &JvmFacts) -> Option<Finding> {
-    let all = jvm.area(Area::NativeLibrary).resident;
+    let all = jvm.area(Area::NativeLibrary).resident_bytes;
     let percent = jvm.percent_of_resident(all);
     if all < WORTH_BYTES || percent < WORTH_PERCENT {
         return None;
@@ -85,10 +85,10 @@ mod tests {
         let finding = find(&jvm).expect("400 MiB");
         assert!(finding.title.ends_with("librocks.so has 400.0 MiB"), "{}", finding.title);
         assert_eq!(finding.level, Level::Info);
-        jvm.map.balance.total.resident = 5000 * M;
+        jvm.account.totals.resident_bytes = 5000 * M;
         assert_eq!(find(&jvm), None, "8 %");
         set_resident(&mut jvm, Area::NativeLibrary, 63 * M);
-        jvm.map.balance.total.resident = 100 * M;
+        jvm.account.totals.resident_bytes = 100 * M;
         assert_eq!(find(&jvm), None);
     }
 }

@@ -20,16 +20,16 @@ fn is_half(part: Bytes, whole: Bytes) -> bool {
 pub fn stacks_resident(facts: &Facts, jvm: &JvmFacts) -> Option<Held> {
     let stacks = jvm.area(Area::Stack);
     let is_bad = facts.host.thp_mode() == "always" && jvm.flag("THPStackMitigation").is_none();
-    let is_large = stacks.resident >= 64 * M && is_half(stacks.resident, stacks.committed);
+    let is_large = stacks.resident_bytes >= 64 * M && is_half(stacks.resident_bytes, stacks.committed_bytes);
     if !is_bad || !is_large {
         return None;
     }
     let threads = jvm.snapshot.os.status.threads.unwrap_or(0);
     held(
-        stacks.resident,
+        stacks.resident_bytes,
         vec![
-            Evidence::bytes("stacks, resident", stacks.resident, "account: stack"),
-            Evidence::bytes("stacks, committed", stacks.committed, "account: stack"),
+            Evidence::bytes("stacks, resident", stacks.resident_bytes, "account: stack"),
+            Evidence::bytes("stacks, committed", stacks.committed_bytes, "account: stack"),
             Evidence::count("threads", threads, "/proc/PID/status"),
             Evidence::state(
                 "transparent huge pages",
@@ -120,7 +120,7 @@ pub fn outer_quota_unseen(_: &Facts, jvm: &JvmFacts) -> Option<Held> {
 }
 
 pub fn freed_memory_kept(_: &Facts, jvm: &JvmFacts) -> Option<Held> {
-    let freed = jvm.area(Area::MallocFreed).resident;
+    let freed = jvm.area(Area::MallocFreed).resident_bytes;
     let is_large = freed >= 256 * M && freed.saturating_mul(10) >= jvm.resident_bytes();
     if jvm.flag("TrimNativeHeapInterval").is_some() || !is_large {
         return None;
@@ -130,7 +130,7 @@ pub fn freed_memory_kept(_: &Facts, jvm: &JvmFacts) -> Option<Held> {
 
 pub fn heap_not_returned(_: &Facts, jvm: &JvmFacts) -> Option<Held> {
     let used = jvm.jvm()?.heap.as_ref().ok()?.used_bytes.clone().ok()?;
-    let resident = jvm.area(Area::JavaHeap).resident;
+    let resident = jvm.area(Area::JavaHeap).resident_bytes;
     // No release gives back what -Xms asks for.
     let unused = resident.saturating_sub(used.max(jvm.number("InitialHeapSize").unwrap_or(0)));
     if jvm.gc()? != Gc::G1 || unused < 512 * M || !is_half(unused, resident) {
@@ -147,7 +147,7 @@ pub fn heap_not_returned(_: &Facts, jvm: &JvmFacts) -> Option<Held> {
 
 pub fn metaspace_not_returned(_: &Facts, jvm: &JvmFacts) -> Option<Held> {
     let used = jvm.jvm()?.classes.as_ref().ok()?.metaspace_used_bytes.clone().ok()?;
-    let resident = jvm.area(Area::ClassMetadata).resident;
+    let resident = jvm.area(Area::ClassMetadata).resident_bytes;
     let unused = resident.saturating_sub(used);
     if unused < 64 * M || unused.saturating_mul(3) < resident {
         return None;
@@ -161,14 +161,8 @@ pub fn metaspace_not_returned(_: &Facts, jvm: &JvmFacts) -> Option<Held> {
     )
 }
 
-/// Resident bytes of the parts of an area whose name says what they are.
-fn part(jvm: &JvmFacts, area: Area, name: &str) -> Bytes {
-    let shares = jvm.map.shares().filter(|(owner, _)| owner.area == area && owner.part.contains(name));
-    shares.map(|(_, share)| share.figures.resident).sum()
-}
-
 pub fn two_bitmaps(_: &Facts, jvm: &JvmFacts) -> Option<Held> {
-    let bitmaps = part(jvm, Area::Gc, "bitmap");
+    let bitmaps = jvm.resident_bytes_of_parts(Area::Gc, "bitmap");
     if jvm.gc()? != Gc::G1 || bitmaps < 128 * M {
         return None;
     }
@@ -179,21 +173,21 @@ pub fn two_bitmaps(_: &Facts, jvm: &JvmFacts) -> Option<Held> {
 }
 
 pub fn heap_counted_thrice(_: &Facts, jvm: &JvmFacts) -> Option<Held> {
-    let total = &jvm.map.balance.total;
-    if jvm.gc()? != Gc::Z || total.aliased < 256 * M {
+    let totals = &jvm.account.totals;
+    if jvm.gc()? != Gc::Z || totals.aliased_bytes < 256 * M {
         return None;
     }
     held(
         None,
         vec![
-            Evidence::bytes("counted again by RSS", total.aliased, "account: aliased"),
-            Evidence::bytes("really resident", total.resident, "account"),
+            Evidence::bytes("counted again by RSS", totals.aliased_bytes, "account: aliased"),
+            Evidence::bytes("really resident", totals.resident_bytes, "account"),
         ],
     )
 }
 
 pub fn many_symbols(_: &Facts, jvm: &JvmFacts) -> Option<Held> {
-    let symbols = part(jvm, Area::JvmWork, "symbols");
+    let symbols = jvm.resident_bytes_of_parts(Area::JvmWork, "symbols");
     (symbols >= 256 * M).then(|| Held {
         evidence: vec![Evidence::bytes("symbols, resident", symbols, "account: jvm_work, symbols")],
         bytes: Some(symbols),
@@ -201,7 +195,7 @@ pub fn many_symbols(_: &Facts, jvm: &JvmFacts) -> Option<Held> {
 }
 
 pub fn large_compilation(_: &Facts, jvm: &JvmFacts) -> Option<Held> {
-    let work = jvm.area(Area::JitWork).resident;
+    let work = jvm.area(Area::JitWork).resident_bytes;
     (work >= 512 * M).then(|| Held {
         evidence: vec![Evidence::bytes("work of the compilers, resident", work, "account: jit_work")],
         bytes: Some(work),
@@ -212,9 +206,9 @@ pub fn large_compilation(_: &Facts, jvm: &JvmFacts) -> Option<Held> {
 pub fn pretouched_small(facts: &Facts, jvm: &JvmFacts) -> Option<Held> {
     let heap = jvm.area(Area::JavaHeap);
     let huge: Bytes = heap.by_page_size.range(2 << 20..).map(|(_, bytes)| *bytes).sum();
-    let small = heap.resident.saturating_sub(huge);
+    let small = heap.resident_bytes.saturating_sub(huge);
     let asked = jvm.is_on("UseTransparentHugePages") || facts.host.thp_mode() == "always";
-    if !jvm.is_on("AlwaysPreTouch") || !asked || small < 256 * M || !is_half(small, heap.resident) {
+    if !jvm.is_on("AlwaysPreTouch") || !asked || small < 256 * M || !is_half(small, heap.resident_bytes) {
         return None;
     }
     held(

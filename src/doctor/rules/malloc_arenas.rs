@@ -90,7 +90,7 @@ mod tests {
         assert_eq!((finding.level, finding.cost.bytes), (Level::Warn, Some(240 * M)));
         assert_eq!(finding.remedies[0], Remedy::Environment("MALLOC_ARENA_MAX=2".to_string()));
         assert!(warns(&jvm));
-        jvm.map.balance.total.resident = 100 << 30;
+        jvm.account.totals.resident_bytes = 100 << 30;
         assert_eq!(level(&jvm), None, "nothing beside what is resident");
     }
 

@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(find(&healthy_jvm()), None);
         let level = |freed, resident| {
             let mut jvm = with_freed(freed);
-            jvm.map.balance.total.resident = resident;
+            jvm.account.totals.resident_bytes = resident;
             find(&jvm).map(|finding| finding.level)
         };
         assert_eq!(level(WORTH_BYTES - 1, 100 * M), None);

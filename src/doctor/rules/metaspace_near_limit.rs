@@ -76,9 +76,7 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
 fn class_space(jvm: &JvmFacts) -> Option<Kind> {
     let classes = jvm.jvm()?.classes.as_ref().ok()?;
     let limit = jvm.number("CompressedClassSpaceSize").filter(|_| jvm.is_on("UseCompressedClassPointers"))?;
-    let parts = jvm.parts(Area::ClassMetadata);
-    let resident =
-        parts.iter().find(|(part, _)| part == CLASS_SPACE).map_or(0, |(_, figures)| figures.resident);
+    let resident = jvm.resident_bytes_of_parts(Area::ClassMetadata, CLASS_SPACE);
     let committed = classes.class_space_committed_bytes.as_ref().map_or(0, |bytes| *bytes).max(resident);
     let used = classes.class_space_used_bytes.as_ref().map_or(0, |bytes| *bytes);
     Some(Kind { name: CLASS_SPACE, option: "CompressedClassSpaceSize", committed, used, limit })
@@ -87,7 +85,7 @@ fn class_space(jvm: &JvmFacts) -> Option<Kind> {
 fn metaspace(jvm: &JvmFacts) -> Option<Kind> {
     let classes = jvm.jvm()?.classes.as_ref().ok()?;
     let limit = jvm.number("MaxMetaspaceSize").filter(|bytes| *bytes < NO_LIMIT)?;
-    let resident = jvm.area(Area::ClassMetadata).resident;
+    let resident = jvm.area(Area::ClassMetadata).resident_bytes;
     let committed = classes.metaspace_committed_bytes.as_ref().map_or(0, |bytes| *bytes).max(resident);
     let used = classes.metaspace_used_bytes.as_ref().map_or(0, |bytes| *bytes);
     Some(Kind { name: "metaspace", option: "MaxMetaspaceSize", committed, used, limit })

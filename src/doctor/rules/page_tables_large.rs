@@ -82,7 +82,7 @@ mod tests {
     fn level(tables: Bytes, resident: Bytes) -> Option<Level> {
         let mut facts = healthy();
         facts.jvms[0].snapshot.os.status.page_table_bytes = Some(tables);
-        facts.jvms[0].map.balance.total.resident = resident;
+        facts.jvms[0].account.totals.resident_bytes = resident;
         find(&facts).first().map(|found| found.level)
     }
 

@@ -4,6 +4,7 @@ use crate::base::{Bytes, human};
 use crate::doctor::facts::percent;
 use crate::doctor::{Cost, Evidence, Facts, Finding, HostFacts, JvmFacts, Level, Remedy, Rule, Subject};
 use crate::map::Area;
+use crate::map::model::AreaAccount;
 
 pub const RULE: Rule = Rule {
     id: "swap-heap",
@@ -21,20 +22,21 @@ const PAGES: &str = "/proc/PID/pagemap";
 
 fn find(host: &HostFacts, jvm: &JvmFacts) -> Option<Finding> {
     let heap = jvm.area(Area::JavaHeap);
-    let share = percent(heap.swapped, heap.swapped.saturating_add(heap.resident));
-    if heap.swapped < WARN_BYTES || share < WARN_PERCENT {
+    let swapped = heap.swapped_bytes?;
+    let share = percent(swapped, swapped.saturating_add(heap.resident_bytes));
+    if swapped < WARN_BYTES || share < WARN_PERCENT {
         return None;
     }
-    let is_critical = heap.swapped >= CRITICAL_BYTES && share >= CRITICAL_PERCENT;
+    let is_critical = swapped >= CRITICAL_BYTES && share >= CRITICAL_PERCENT;
     let mut evidence = vec![
-        Evidence::bytes("heap, swapped out", heap.swapped, PAGES),
-        Evidence::bytes("heap, in memory", heap.resident, PAGES),
-        Evidence::bytes("all of the process, swapped out", jvm.map.balance.total.swapped, PAGES),
+        Evidence::bytes("heap, swapped out", swapped, PAGES),
+        Evidence::bytes("heap, in memory", heap.resident_bytes, PAGES),
     ];
-    let mut areas: Vec<(&Area, Bytes)> =
-        jvm.areas.iter().map(|(area, figures)| (area, figures.swapped)).collect();
-    areas.retain(|(area, bytes)| **area != Area::JavaHeap && *bytes > 0);
-    areas.sort_by_key(|(area, bytes)| (std::cmp::Reverse(*bytes), **area));
+    let all = jvm.account.totals.swapped_bytes;
+    evidence.extend(all.map(|all| Evidence::bytes("all of the process, swapped out", all, PAGES)));
+    let of_area = |area: &AreaAccount| Some((area.area, area.amounts.swapped_bytes.filter(|it| *it > 0)?));
+    let mut areas: Vec<(Area, Bytes)> = jvm.areas_outside_the_heap().filter_map(of_area).collect();
+    areas.sort_by_key(|(area, bytes)| (std::cmp::Reverse(*bytes), *area));
     evidence.extend(
         areas
             .into_iter()
@@ -61,10 +63,10 @@ fn find(host: &HostFacts, jvm: &JvmFacts) -> Option<Finding> {
         subject: Subject::Jvm(jvm.pid),
         title: format!(
             "{} of the Java heap, {share:.0} %, are swapped out: each full collection reads them back",
-            human(heap.swapped)
+            human(swapped)
         ),
         evidence,
-        cost: Cost::bytes(heap.swapped),
+        cost: Cost::bytes(swapped),
         remedies,
     })
 }
@@ -77,8 +79,9 @@ mod tests {
 
     fn with_swapped(swapped: Bytes, resident: Bytes) -> JvmFacts {
         let mut jvm = healthy_jvm();
-        let heap = jvm.areas.entry(Area::JavaHeap).or_default();
-        (heap.swapped, heap.resident) = (swapped, resident);
+        let heap = jvm.account.areas.iter_mut().find(|area| area.area == Area::JavaHeap);
+        let amounts = &mut heap.expect("it was made up").amounts;
+        (amounts.swapped_bytes, amounts.resident_bytes) = (Some(swapped), resident);
         jvm
     }
 

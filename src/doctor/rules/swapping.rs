@@ -30,8 +30,7 @@ fn of(facts: &Facts) -> Option<Finding> {
         Evidence::ms("time that was watched", seconds * 1000.0, "our clock"),
     ];
     for jvm in &facts.jvms {
-        let swapped = jvm.map.balance.total.swapped;
-        if swapped > 0 {
+        if let Some(swapped @ 1..) = jvm.account.totals.swapped_bytes {
             evidence.push(Evidence::bytes(
                 format!("of JVM {} in swap", jvm.pid),
                 swapped,

@@ -7,10 +7,10 @@
 
 use crate::base::Bytes;
 use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject, thp_remedies};
-use crate::map::{Area, Figures};
-use crate::os::page_kind::{Backing, HUGE};
+use crate::map::Area;
+use crate::os::page_kind::{Backing, HUGE, PageKind};
 use crate::os::zero_stretches::Sort;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub const RULE: Rule = Rule {
     id: "thp-malloc-arenas",
@@ -65,17 +65,16 @@ fn of_jvm(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
     })
 }
 
-fn huge(figures: &Figures) -> Bytes {
-    let kinds = figures.by_page_kind.iter();
+fn huge(kinds: &BTreeMap<PageKind, Bytes>) -> Bytes {
     kinds
+        .iter()
         .filter(|(kind, _)| kind.backing == Backing::Anonymous && kind.entry_bytes >= HUGE)
         .map(|(_, bytes)| bytes)
         .sum()
 }
 
 fn freed_on_huge(jvm: &JvmFacts) -> Bytes {
-    let freed = jvm.map.shares().filter(|(owner, _)| owner.area == Area::MallocFreed);
-    freed.map(|(_, share)| huge(&share.figures)).sum()
+    jvm.area(Area::MallocFreed).by_page_kind.as_ref().map_or(0, huge)
 }
 
 /// "glibc.malloc.hugetlb=1", where it is set.
@@ -88,8 +87,10 @@ fn remedies(facts: &Facts, jvm: &JvmFacts, split_gives_back: bool) -> Vec<Remedy
     let mut remedies = Vec::new();
     if split_gives_back {
         // Every area that has blocks there: a huge page is split only where all of it is asked for.
-        let of_malloc =
-            jvm.map.shares().filter(|(owner, share)| owner.instance.is_mallocs() && huge(&share.figures) > 0);
+        let of_malloc = jvm
+            .map
+            .shares()
+            .filter(|(owner, share)| owner.instance.is_mallocs() && huge(&share.figures.by_page_kind) > 0);
         let areas: BTreeSet<Area> = of_malloc.map(|(owner, _)| owner.area).collect();
         let names: Vec<&str> = areas.into_iter().map(Area::name).collect();
         if !names.is_empty() {
@@ -112,7 +113,7 @@ fn remedies(facts: &Facts, jvm: &JvmFacts, split_gives_back: bool) -> Vec<Remedy
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::facts::made_up::{M, healthy, set_resident};
+    use crate::doctor::facts::made_up::{M, healthy, recount, set_resident};
     use crate::map::bloat::{Bloat, Estimate, Sums, ZeroSum};
     use crate::os::page_kind::PageKind;
 
@@ -130,6 +131,7 @@ mod tests {
                 }
             }
         }
+        recount(jvm);
         let sum = ZeroSum { resident_bytes: 300 * M, zero: Estimate::exactly(zero), ..ZeroSum::default() };
         let malloc = Sums([(Sort::Thp, sum)].into());
         jvm.bloat = Ok(Bloat { malloc, split_gives_back: true, ..Bloat::default() });

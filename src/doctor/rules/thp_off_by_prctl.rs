@@ -26,7 +26,7 @@ fn of(jvm: &JvmFacts) -> Option<Finding> {
     if !is_off || !Asked::of(&jvm.snapshot).is_for_transparent() {
         return None;
     }
-    let heap = jvm.area(Area::JavaHeap).resident;
+    let heap = jvm.area(Area::JavaHeap).resident_bytes;
     let title = format!(
         "-XX:+UseTransparentHugePages can have no effect: they are off for this process (THP_enabled: 0); the heap has {} on {}",
         human(heap),

@@ -25,7 +25,7 @@ fn of(jvm: &JvmFacts, thp: &Thp) -> Option<Finding> {
     if thp.private(thp.pmd_bytes).mode != "always" || jvm.snapshot.os.status.thp_enabled == Some(false) {
         return None;
     }
-    let (holes, heap) = (holes(jvm, thp.pmd_bytes, allowed), jvm.area(Area::JavaHeap).resident);
+    let (holes, heap) = (holes(jvm, thp.pmd_bytes, allowed), jvm.area(Area::JavaHeap).resident_bytes);
     let is_much = u128::from(holes) * 100 >= u128::from(heap) * u128::from(HOLES_PERCENT_MIN);
     if holes < HOLES_BYTES_MIN || !is_much {
         return None;

@@ -35,7 +35,7 @@ fn of_jvm(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
         return None;
     }
     let threads = bloat.threads_on_large;
-    let resident = jvm.area(Area::Stack).resident;
+    let resident = jvm.area(Area::Stack).resident_bytes;
     let each = (large / threads.max(1) as u64) >> 10;
     let evidence = vec![
         Evidence::count("threads with stacks on large pages", threads as u64, "account: stack"),

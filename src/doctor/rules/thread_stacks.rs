@@ -28,7 +28,7 @@ const VIRTUAL_SINCE: u32 = 21;
 fn find(jvm: &JvmFacts) -> Option<Finding> {
     let threads = jvm.snapshot.os.tasks.len() as u64;
     let stacks = jvm.area(Area::Stack);
-    let (held, percent) = (stacks.resident, jvm.percent_of_resident(stacks.resident));
+    let (held, percent) = (stacks.resident_bytes, jvm.percent_of_resident(stacks.resident_bytes));
     let level = match held {
         WARN_BYTES.. if percent >= WARN_PERCENT => Level::Warn,
         INFO_BYTES.. if percent >= INFO_PERCENT => Level::Info,
@@ -39,7 +39,7 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
         Evidence::count("threads", threads, "/proc/PID/task"),
         Evidence::bytes("their stacks, in memory", held, "the account: stack"),
         Evidence::bytes("a stack, on average", held / threads.max(1), "both"),
-        Evidence::bytes("address space of the stacks", stacks.reserved, "the account: stack"),
+        Evidence::bytes("address space of the stacks", stacks.reserved_bytes, "the account: stack"),
     ];
     evidence.extend(
         groups(jvm).into_iter().take(GROUPS_SHOWN).map(|(name, count)| {
@@ -100,7 +100,7 @@ mod tests {
         let level = |stacks, resident| {
             let mut jvm = healthy_jvm();
             set_resident(&mut jvm, Area::Stack, stacks);
-            jvm.map.balance.total.resident = resident;
+            jvm.account.totals.resident_bytes = resident;
             find(&jvm).map(|finding| finding.level)
         };
         assert_eq!(level(95 * M, 1000 * M), None);

@@ -19,10 +19,8 @@ const BLOCKS_PERCENT: f64 = 10.0;
 const SHOWN: usize = 3;
 
 fn find(jvm: &JvmFacts) -> Option<Finding> {
-    let unattributed = jvm.area(Area::Unattributed).resident;
-    let parts = jvm.parts(Area::MallocUnknown);
-    let blocks =
-        parts.iter().find(|(part, _)| part == OWNER_UNKNOWN).map_or(0, |(_, figures)| figures.resident);
+    let unattributed = jvm.area(Area::Unattributed).resident_bytes;
+    let blocks = jvm.resident_bytes_of_parts(Area::MallocUnknown, OWNER_UNKNOWN);
     let is_large = |bytes, least| bytes >= WORTH_BYTES && jvm.percent_of_resident(bytes) >= least;
     let (mappings, malloc) = (is_large(unattributed, WORTH_PERCENT), is_large(blocks, BLOCKS_PERCENT));
     if !mappings && !malloc {
@@ -83,7 +81,7 @@ fn largest(jvm: &JvmFacts) -> Vec<(Range, Bytes)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::facts::made_up::{M, healthy_jvm, joined, set_resident, view};
+    use crate::doctor::facts::made_up::{M, healthy_jvm, joined, recount, set_resident, view};
 
     #[test]
     fn mappings_without_an_owner() {
@@ -97,7 +95,7 @@ mod tests {
         assert_eq!(with(100 * M), Some(Level::Info));
         let mut large = healthy_jvm();
         set_resident(&mut large, Area::Unattributed, 64 * M);
-        large.map.balance.total.resident = 64 * M * 21;
+        large.account.totals.resident_bytes = 64 * M * 21;
         assert_eq!(find(&large), None, "under a twentieth");
     }
 
@@ -108,7 +106,8 @@ mod tests {
         let mut jvm = joined(&jvm);
         assert_eq!(find(&jvm), None, "50 MiB");
         jvm.map.spans.extend(jvm.map.spans.clone());
-        jvm.map.balance.total.resident = 900 * M;
+        recount(&mut jvm);
+        jvm.account.totals.resident_bytes = 900 * M;
         let finding = find(&jvm).expect("100 MiB");
         assert_eq!(finding.remedies[1].text(), "-XX:NativeMemoryTracking=summary");
     }

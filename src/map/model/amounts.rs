@@ -22,6 +22,8 @@ pub struct Amounts {
     pub aliased_bytes: Bytes,
     pub in_use_bytes: Option<Bytes>,
     pub swapped_bytes: Option<Bytes>,
+    /// Of `resident_bytes`, in pages that belong to no file: private memory, and private copies of a file's pages.
+    pub anonymous_bytes: Option<Bytes>,
     /// `resident_bytes`, each page divided by the number of page tables that map it.
     pub proportional_bytes: Option<Bytes>,
     /// `resident_bytes` by bytes of a mapped page; by those of its folio where the snapshot has the page sizes.
@@ -41,6 +43,7 @@ impl Amounts {
             committed_bytes: figures.committed,
             resident_bytes: figures.resident,
             aliased_bytes: figures.aliased,
+            anonymous_bytes: Some(figures.anonymous),
             in_use_bytes: in_use,
             swapped_bytes: is_swap_known.then_some(figures.swapped),
             proportional_bytes: (figures.sharing_unknown == 0).then_some(figures.proportional),
@@ -53,6 +56,7 @@ impl Amounts {
     pub fn sum<'a>(all: impl IntoIterator<Item = &'a Amounts>) -> Amounts {
         let none = Amounts {
             in_use_bytes: Some(0),
+            anonymous_bytes: Some(0),
             swapped_bytes: Some(0),
             proportional_bytes: Some(0),
             ..Amounts::default()
@@ -73,6 +77,7 @@ impl Amounts {
         self.aliased_bytes += other.aliased_bytes;
         both(&mut self.in_use_bytes, other.in_use_bytes);
         both(&mut self.swapped_bytes, other.swapped_bytes);
+        both(&mut self.anonymous_bytes, other.anonymous_bytes);
         both(&mut self.proportional_bytes, other.proportional_bytes);
         for (size, bytes) in &other.by_page_size {
             *self.by_page_size.entry(*size).or_default() += bytes;
@@ -117,6 +122,7 @@ macro_rules! read_with_amounts {
             #[serde(default)]
             aliased_bytes: Bytes,
             in_use_bytes: Option<Bytes>,
+            anonymous_bytes: Option<Bytes>,
             swapped_bytes: Option<Bytes>,
             proportional_bytes: Option<Bytes>,
             #[serde(default)]
@@ -135,6 +141,7 @@ macro_rules! read_with_amounts {
                     resident_bytes: read.resident_bytes,
                     aliased_bytes: read.aliased_bytes,
                     in_use_bytes: read.in_use_bytes,
+                    anonymous_bytes: read.anonymous_bytes,
                     swapped_bytes: read.swapped_bytes,
                     proportional_bytes: read.proportional_bytes,
                     by_page_size: read.by_page_size,

@@ -13,8 +13,7 @@ use crate::cmd::bench::throughput::failed;
 use crate::cmd::progress;
 use crate::experiment::bench::account_series::{Program, Run, Sample, Settings};
 use crate::experiment::bench::http_load;
-use crate::map::account::by_area;
-use crate::map::{self, Area};
+use crate::map::{self, Account, Area};
 use crate::os::cpu_time::ProcessTime;
 use crate::os::process::Process;
 use crate::pages::subject::size;
@@ -240,12 +239,13 @@ fn unattributed(sample: &Sample) -> f64 {
 fn look(process: &Process) -> Result<Sample, Gap> {
     let snapshot = snapshot::take_once(process, Want::default())?;
     let map = map::join(&snapshot);
+    let account = Account::of(&snapshot, &map);
     Ok(Sample {
         seconds: 0.0,
         took_ms: 0.0,
-        areas: by_area(&map).into_iter().map(|sum| (sum.area, sum.figures.resident)).collect(),
-        kernel_resident_bytes: map.balance.kernel_resident,
-        threads: snapshot.os.tasks.len(),
+        areas: account.areas.iter().map(|area| (area.area, area.amounts.resident_bytes)).collect(),
+        kernel_resident_bytes: account.totals.kernel_resident_bytes,
+        threads: account.process.threads,
         is_torn: map.gaps.iter().any(|gap| gap.why == Why::Torn),
     })
 }
