@@ -82,7 +82,7 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
     drop(live);
     drop(programs);
     let report = show::Report { settings, support, results, stopped, at: rfc3339(SystemTime::now()) };
-    answer::print(args.json, || show::json(&report), |out| show::text(out, &report))?;
+    answer::print(args.json, || show::BenchForkDocument::of(&report), |out| show::text(out, &report))?;
     drop(blocked);
     Ok(if report.is_complete() { 0 } else { 1 })
 }
@@ -142,7 +142,7 @@ fn dry_run(args: &Args, settings: &Settings, jdks: &[Jdk]) -> anyhow::Result<u8>
     }
     answer::print(
         args.json,
-        || show::dry_run_json(settings, &changes),
+        || show::BenchForkDocument::dry_run(settings, &changes),
         |out| show::dry_run(out, settings, &changes),
     )?;
     Ok(0)

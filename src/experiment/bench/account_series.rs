@@ -13,7 +13,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// What is looked at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, schemars::JsonSchema, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Program {
     /// The server under load.
@@ -40,7 +40,7 @@ impl FromStr for Program {
 }
 
 /// What was asked for, and where.
-#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, schemars::JsonSchema, serde::Serialize, serde::Deserialize)]
 pub struct Settings {
     pub machine: Machine,
     pub jdk: String,
@@ -55,7 +55,7 @@ pub struct Settings {
 }
 
 /// The account at one moment, in resident bytes.
-#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, schemars::JsonSchema, serde::Serialize, serde::Deserialize)]
 pub struct Sample {
     /// Since the load, or the program, began.
     pub seconds: f64,
@@ -75,7 +75,7 @@ impl Sample {
 }
 
 /// One run of a program.
-#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, schemars::JsonSchema, serde::Serialize, serde::Deserialize)]
 pub struct Run {
     pub program: Program,
     /// From 1.
@@ -95,7 +95,7 @@ pub struct Run {
 }
 
 /// A row of the paper's table, and what stands beside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, schemars::JsonSchema, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Row {
     JavaHeap,
@@ -183,7 +183,7 @@ impl Run {
 }
 
 /// One row of the steady state.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, schemars::JsonSchema, serde::Serialize)]
 pub struct Steady {
     /// `None`: all but the Java heap.
     pub row: Option<Row>,
@@ -222,7 +222,7 @@ pub fn steady(run: &Run) -> Vec<Steady> {
 }
 
 /// How far two runs of the same program differ in one row, moment by moment.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, schemars::JsonSchema, serde::Serialize)]
 pub struct Difference {
     pub row: Row,
     pub mean_first_bytes: f64,
@@ -257,7 +257,7 @@ pub fn differences(first: &Run, second: &Run) -> Vec<Difference> {
 }
 
 /// How JIT work and malloc-then-freed go together: 1 alike, -1 as a mirror, 0 not at all.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, schemars::JsonSchema, serde::Serialize)]
 pub struct Mirror {
     /// Of what there is at each moment.
     pub levels: Option<f64>,
