@@ -153,11 +153,14 @@ pub struct Comparison {
     pub system_share: Option<Ratio>,
 }
 
+#[derive(JsonSchema, serde::Serialize)]
 pub struct Report {
     pub arms: Vec<ArmFigures>,
     /// Against 4k pages with the same threads.
+    #[serde(rename = "against_small_pages")]
     pub by_pages: Vec<Comparison>,
     /// Against the threads that the JVM takes itself, on the same pages.
+    #[serde(rename = "against_own_threads")]
     pub by_threads: Vec<Comparison>,
 }
 

@@ -127,13 +127,17 @@ pub struct Comparison {
     pub mean_stop: Option<Ratio>,
 }
 
+#[derive(schemars::JsonSchema, serde::Serialize)]
 pub struct Report {
     pub arms: Vec<ArmFigures>,
     /// Each arm against 4k of the same heap.
+    #[serde(rename = "against_small_pages")]
     pub by_pages: Vec<Comparison>,
     /// The largest heap against the smallest, on each kind of pages, and on large pages against the smallest on 4k.
+    #[serde(rename = "against_the_smallest_heap")]
     pub by_heap: Vec<Comparison>,
     /// The table has a figure of each kind for each arm, from trials whose pages were verified.
+    #[serde(rename = "complete")]
     pub is_complete: bool,
 }
 
