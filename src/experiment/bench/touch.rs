@@ -116,9 +116,11 @@ pub struct Planned {
     pub why_not: Option<String>,
 }
 
+type Figure = fn(&Figures) -> Option<f64>;
+
 impl Figures {
     /// Those that are shown for an arm.
-    pub const ALL: [(&str, fn(&Figures) -> Option<f64>); 8] = [
+    pub const ALL: [(&str, Figure); 8] = [
         ("ns_per_4k", |figures| Some(figures.ns_per_4k())),
         ("cpu_ns_per_4k", Figures::cpu_ns_per_4k),
         ("zeroing_ns_per_4k", Figures::fill_ns_per_4k),

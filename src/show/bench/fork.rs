@@ -64,16 +64,18 @@ impl Report {
     }
 }
 
+type OfChildren = fn(&Children) -> f64;
+
 /// Of the children that some threads start: wall time of all by their number, as published; the middle child from its start to
 /// its end; `ProcessBuilder.start()` alone, of the middle child and of the fastest.
-const OF_CHILDREN: [(&str, fn(&Children) -> f64); 4] = [
+const OF_CHILDREN: [(&str, OfChildren); 4] = [
     ("each", |one| one.ms_each),
     ("total", |one| one.total_ms),
     ("start", |one| one.start_ms),
     ("start_fastest", |one| one.start_ms_min),
 ];
 
-fn of_children(threads: usize, of: fn(&Children) -> f64) -> impl Fn(&Figures) -> Option<f64> {
+fn of_children(threads: usize, of: OfChildren) -> impl Fn(&Figures) -> Option<f64> {
     move |figures| figures.children.iter().find(|one| one.threads == threads).map(of)
 }
 
