@@ -8,7 +8,7 @@ use crate::jvm::hotspot::report::{self, ReportError};
 use crate::map;
 use crate::map::audit::{self, Label, Said};
 use crate::os::terminal::stdout;
-use crate::show;
+use crate::show::{self, audit::AuditDocument};
 use crate::snapshot::{self, Want};
 use std::io::{BufWriter, Write};
 
@@ -35,14 +35,14 @@ pub fn run(args: &AuditArgs) -> anyhow::Result<u8> {
     let map = map::join(&snapshot);
     let mut audit = audit::audit(&map, &said);
     audit.malloc = Some(audit::malloc::compare(&snapshot, &said));
+    let account = map::Account::of(&snapshot, &map);
     let mut out = BufWriter::new(stdout().lock());
     if args.json {
-        let mut json = show::audit::json(&snapshot, &map, &audit, &gaps);
-        json["receipt"] = serde_json::to_value(&attached.receipt)?;
-        serde_json::to_writer_pretty(&mut out, &json)?;
+        let document = AuditDocument::of(account, &audit, &gaps, &attached.receipt);
+        serde_json::to_writer_pretty(&mut out, &document)?;
         writeln!(out)?;
     } else {
-        show::audit::text(&mut out, &snapshot, &map, &audit, &gaps)?;
+        show::audit::text(&mut out, &account, &audit, &gaps)?;
         if attached.receipt.listener_started {
             crate::say!("marusa: the JVM has one thread more now, the Attach Listener, until it ends");
         }

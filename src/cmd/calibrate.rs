@@ -37,7 +37,7 @@ pub fn run(footprints: &[Bytes], json: bool) -> anyhow::Result<u8> {
     let mut out = stdout().lock();
     match json {
         true => {
-            serde_json::to_writer_pretty(&mut out, &show::json(&calibration, &kept))?;
+            serde_json::to_writer_pretty(&mut out, &show::CalibrationDocument::of(&calibration, &kept))?;
             writeln!(out)?;
         }
         false => show::text(&mut out, &calibration, &kept)?,

@@ -130,9 +130,10 @@ fn uncounted(
     if args.json {
         let json = larger_pages::alone(&predictions, gap);
         match args.tables() {
-            1 => writeln!(out, "{json:#}")?,
-            _ => writeln!(out, "{json}")?,
+            1 => serde_json::to_writer_pretty(&mut out, &json)?,
+            _ => serde_json::to_writer(&mut out, &json)?,
         }
+        writeln!(out)?;
         crate::say!("marusa: {message}");
     } else {
         let command = redact::command(&process.arguments().unwrap_or_default());
@@ -207,7 +208,8 @@ impl Watch<'_> {
         let at = SystemTime::now();
         if self.args.json {
             let mut json = show::json(report, subject, &self.context, at);
-            json["larger_pages"] = predictions.ok().map(|all| larger_pages::json(&all)).into();
+            let larger_pages = predictions.as_ref().ok().map(|all| larger_pages::json(all));
+            json["larger_pages"] = serde_json::to_value(larger_pages)?;
             match is_one_of_many {
                 true => serde_json::to_writer(&mut out, &json)?,
                 false => serde_json::to_writer_pretty(&mut out, &json)?,

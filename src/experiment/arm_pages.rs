@@ -19,6 +19,7 @@ use crate::pages::feasible::{Preference, size_name};
 use crate::pages::plan::{self, Request as PlanRequest};
 use crate::pages::types::{Change, Feasible, HostId, Mode, Step, Subject, Vm};
 use crate::pages::{options as page_options, subject};
+use schemars::JsonSchema;
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
@@ -27,7 +28,9 @@ use std::time::SystemTime;
 pub use look::{Verified, verified, verify};
 
 /// Which pages the heap of an arm is to lie on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, JsonSchema, serde::Serialize, serde::Deserialize,
+)]
 pub enum PageMode {
     /// As it comes: nothing is asked for, nothing is demanded.
     #[serde(rename = "as-is")]
@@ -161,7 +164,7 @@ pub fn options(subject: &Subject, mode: PageMode) -> Result<Vec<String>, ArmErro
 }
 
 /// How the pool of an arm comes about.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pool {
     /// What the reservations of the JVM need, exactly.

@@ -17,6 +17,8 @@ use crate::base::Bytes;
 use crate::jvm::hotspot::report::heap_info::HeapInfo;
 use crate::jvm::hotspot::report::malloc_info::MallocInfo;
 use crate::jvm::hotspot::report::nmt::Summary;
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
 
 /// What the JVM said; the parts that it could not or was not asked to say are `None`.
 #[derive(Clone, Debug, Default)]
@@ -38,9 +40,11 @@ pub struct Audit {
 }
 
 /// One figure, ours and theirs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct AuditRow {
     /// `None`: memory that we see only as malloc's, whole.
+    #[serde(serialize_with = "area_or_malloc")]
+    #[schemars(with = "String")]
     pub area: Option<Area>,
     pub ours: Figure,
     pub ours_bytes: Option<Bytes>,
@@ -49,17 +53,24 @@ pub struct AuditRow {
     pub theirs_figure: Figure,
     pub theirs_bytes: Bytes,
     /// The unit that theirs was printed in: no difference below it means anything.
+    #[serde(skip)]
     pub unit_bytes: Bytes,
     /// Why the two need not be equal.
     pub reason: Option<&'static str>,
 }
 
+fn area_or_malloc<S: Serializer>(area: &Option<Area>, into: S) -> Result<S::Ok, S::Error> {
+    into.serialize_str(area.map_or("malloc", |area| area.name()))
+}
+
 /// What a figure counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Figure {
     Reserved,
     Committed,
     Resident,
+    #[serde(rename = "in use")]
     InUse,
     /// Blocks got from malloc.
     Malloc,

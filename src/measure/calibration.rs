@@ -7,6 +7,7 @@
 
 use super::walk_costs::{Side, WalkCost, WalkCosts};
 use crate::base::{Bytes, Gap};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -39,7 +40,7 @@ pub struct Calibration {
 }
 
 /// What the costs hold for: another CPU, microcode or kernel has its own.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Machine {
     /// "AMD EPYC 7763 64-Core Processor".
     pub model: String,
@@ -51,7 +52,7 @@ pub struct Machine {
 }
 
 /// How the nodes that were visited lay.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Nodes {
     /// Packed line by line: hardly any walks.
@@ -61,7 +62,7 @@ pub enum Nodes {
 }
 
 /// The times of one field, a figure for each round.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Timing {
     pub side: Side,
     pub nodes: Nodes,
@@ -90,7 +91,7 @@ impl Timing {
 }
 
 /// The middle one of all rounds, and the middle half of them.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Figure {
     pub middle: f64,
     pub from: f64,
@@ -98,14 +99,16 @@ pub struct Figure {
 }
 
 /// The cost of one walk for one footprint. Where a step took no more than a packed one, 0.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Cost {
     pub side: Side,
     pub page_bytes: Bytes,
     pub footprint_bytes: Bytes,
     /// Independent steps. On the instruction side as `high_ns`: there is one figure.
+    #[serde(rename = "independent_ns")]
     pub low_ns: Figure,
     /// Dependent steps.
+    #[serde(rename = "dependent_ns")]
     pub high_ns: Figure,
 }
 

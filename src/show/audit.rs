@@ -2,30 +2,24 @@
 
 mod malloc;
 
-use super::json;
 use super::text::{gaps as show_gaps, head};
 use super::units::{human, human_signed, shorten, wrapped};
 use super::width::{WIDEST, width};
 use crate::base::Gap;
+use crate::map::Account;
 use crate::map::audit::{Agreement, Audit, AuditRow};
-use crate::map::{Account, MemoryMap};
-use crate::snapshot::Snapshot;
-use serde_json::{Value, json};
+use crate::map::model::{GapRow, Jvm, Process, Taken, Totals};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::io::{self, Write};
 
-pub const SCHEMA: &str = "marusa/audit/1";
+const SCHEMA: &str = "marusa/audit/1";
 const DISAGREEMENTS_SHOWN_MAX: usize = 10;
 /// Figures further apart than this share, for no known reason, are marked.
 const APART_MAX: f64 = 0.02;
 
-pub fn text(
-    out: &mut dyn Write,
-    snapshot: &Snapshot,
-    map: &MemoryMap,
-    audit: &Audit,
-    gaps: &[Gap],
-) -> io::Result<()> {
-    head(out, &Account::of(snapshot, map))?;
+pub fn text(out: &mut dyn Write, account: &Account, audit: &Audit, gaps: &[Gap]) -> io::Result<()> {
+    head(out, account)?;
     if let Some(agreement) = &audit.agreement {
         agreement_text(out, agreement)?;
     }
@@ -107,46 +101,51 @@ fn row_text(out: &mut dyn Write, row: &AuditRow, note: Option<usize>) -> io::Res
     )
 }
 
-pub fn json(snapshot: &Snapshot, map: &MemoryMap, audit: &Audit, gaps: &[Gap]) -> Value {
-    let account = Account::of(snapshot, map);
-    json!({
-        "schema": SCHEMA,
-        "taken": account.taken,
-        "process": account.process,
-        "jvm": account.jvm,
-        "totals": account.totals,
-        "rows": audit.rows.iter().map(row_json).collect::<Vec<_>>(),
-        "malloc": audit.malloc.as_ref().map(malloc::json),
-        "labels": audit.agreement.as_ref().map(agreement_json),
-        "gaps": gaps.iter().map(json::gap).collect::<Vec<_>>(),
-    })
+/// `marusa audit --json`.
+#[derive(JsonSchema, Serialize)]
+pub struct AuditDocument<'a, R> {
+    schema: &'static str,
+    taken: Taken,
+    process: Process,
+    jvm: Option<Jvm>,
+    totals: Totals,
+    rows: Vec<Row<'a>>,
+    malloc: Option<malloc::MallocRow<'a>>,
+    labels: Option<Labels<'a>>,
+    gaps: Vec<GapRow>,
+    /// How the JVM was asked.
+    receipt: &'a R,
 }
 
-fn row_json(row: &AuditRow) -> Value {
-    json!({
-        "area": row.area.map_or("malloc", |area| area.name()),
-        "ours": row.ours.name(),
-        "ours_bytes": row.ours_bytes,
-        "theirs": row.theirs,
-        "theirs_figure": row.theirs_figure.name(),
-        "theirs_bytes": row.theirs_bytes,
-        "difference_bytes": row.difference(),
-        "reason": row.reason,
-    })
+#[derive(JsonSchema, Serialize)]
+struct Row<'a> {
+    #[serde(flatten)]
+    row: &'a AuditRow,
+    difference_bytes: Option<i64>,
 }
 
-fn agreement_json(agreement: &Agreement) -> Value {
-    json!({
-        "labelled_bytes": agreement.labelled_bytes,
-        "agreed_bytes": agreement.agreed_bytes,
-        "agreed_share": agreement.share(),
-        "merged_bytes": agreement.merged_bytes,
-        "ours_alone_bytes": agreement.ours_alone_bytes,
-        "disagreements": agreement.disagreements.iter().map(|one| json!({
-            "range": one.range.to_string(),
-            "resident_bytes": one.bytes,
-            "theirs": one.theirs,
-            "ours": one.ours,
-        })).collect::<Vec<_>>(),
-    })
+#[derive(JsonSchema, Serialize)]
+struct Labels<'a> {
+    #[serde(flatten)]
+    agreement: &'a Agreement,
+    agreed_share: Option<f64>,
+}
+
+impl<'a, R> AuditDocument<'a, R> {
+    pub fn of(account: Account, audit: &'a Audit, gaps: &[Gap], receipt: &'a R) -> AuditDocument<'a, R> {
+        let Account { taken, process, jvm, totals, .. } = account;
+        let labels = |agreement| Labels { agreement, agreed_share: Agreement::share(agreement) };
+        AuditDocument {
+            schema: SCHEMA,
+            taken,
+            process,
+            jvm,
+            totals,
+            rows: audit.rows.iter().map(|row| Row { row, difference_bytes: row.difference() }).collect(),
+            malloc: audit.malloc.as_ref().map(malloc::MallocRow::from),
+            labels: audit.agreement.as_ref().map(labels),
+            gaps: gaps.iter().map(GapRow::from).collect(),
+            receipt,
+        }
+    }
 }

@@ -1,11 +1,12 @@
 //! What a self-test found, for people and for programs: the cost of one walk by page size and footprint.
 
-use super::json::gap;
 use super::units::{human, wrapped};
 use super::width::width;
+use crate::map::model::GapRow;
 use crate::measure::Side;
-use crate::measure::calibration::{Calibration, Cost, Figure};
-use serde_json::{Value, json};
+use crate::measure::calibration::{Calibration, Cost, Figure, Machine, SCHEMA, Timing};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::io::{self, Write};
 
 /// Narrower tables have no column for cycles.
@@ -51,37 +52,59 @@ impl Kept {
     }
 }
 
-pub fn json(calibration: &Calibration, kept: &Kept) -> Value {
-    let figure = |figure: &Figure| json!({"middle": figure.middle, "from": figure.from, "to": figure.to});
-    let rate = calibration.reference_cycles_per_ns;
-    let cycles = |figure: &Figure| rate.map(|rate| figure.middle * rate);
-    let cost = |cost: &Cost| {
-        json!({
-            "side": cost.side,
-            "page_bytes": cost.page_bytes,
-            "footprint_bytes": cost.footprint_bytes,
-            "independent_ns": figure(&cost.low_ns),
-            "dependent_ns": figure(&cost.high_ns),
-            "independent_reference_cycles": cycles(&cost.low_ns),
-            "dependent_reference_cycles": cycles(&cost.high_ns),
-        })
-    };
-    json!({
-        "schema": calibration.schema,
-        "at": calibration.at,
-        "took_ms": (calibration.took_ms * 10.0).round() / 10.0,
-        "machine": calibration.machine,
-        "reference_cycles_per_ns": rate,
-        "walks_per_step": if calibration.is_counted() { "counted" } else { "assumed 1" },
-        "waited_percent": calibration.waited_share.map(|share| share * 100.0),
-        "spread_percent": calibration.spread().map(|spread| spread * 100.0),
-        "large_pages_splintered": calibration.is_splintered(),
-        "costs": calibration.costs().iter().map(cost).collect::<Vec<_>>(),
-        "timings": calibration.timings,
-        "kept": kept.path(),
-        "not_kept": kept.why_not(),
-        "gaps": calibration.gaps.iter().map(gap).collect::<Vec<_>>(),
-    })
+/// `marusa tlb --calibrate --json`.
+#[derive(JsonSchema, Serialize)]
+pub struct CalibrationDocument<'a> {
+    schema: &'static str,
+    at: &'a str,
+    took_ms: f64,
+    machine: &'a Machine,
+    reference_cycles_per_ns: Option<f64>,
+    walks_per_step: &'static str,
+    waited_percent: Option<f64>,
+    spread_percent: Option<f64>,
+    large_pages_splintered: Option<bool>,
+    costs: Vec<CostRow>,
+    timings: &'a [Timing],
+    kept: Option<&'a str>,
+    not_kept: Option<String>,
+    gaps: Vec<GapRow>,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct CostRow {
+    #[serde(flatten)]
+    cost: Cost,
+    independent_reference_cycles: Option<f64>,
+    dependent_reference_cycles: Option<f64>,
+}
+
+impl<'a> CalibrationDocument<'a> {
+    pub fn of(calibration: &'a Calibration, kept: &'a Kept) -> CalibrationDocument<'a> {
+        let rate = calibration.reference_cycles_per_ns;
+        let percent = |share: f64| share * 100.0;
+        let row = |cost: Cost| CostRow {
+            independent_reference_cycles: rate.map(|rate| cost.low_ns.middle * rate),
+            dependent_reference_cycles: rate.map(|rate| cost.high_ns.middle * rate),
+            cost,
+        };
+        CalibrationDocument {
+            schema: SCHEMA,
+            at: &calibration.at,
+            took_ms: (calibration.took_ms * 10.0).round() / 10.0,
+            machine: &calibration.machine,
+            reference_cycles_per_ns: rate,
+            walks_per_step: if calibration.is_counted() { "counted" } else { "assumed 1" },
+            waited_percent: calibration.waited_share.map(percent),
+            spread_percent: calibration.spread().map(percent),
+            large_pages_splintered: calibration.is_splintered(),
+            costs: calibration.costs().into_iter().map(row).collect(),
+            timings: &calibration.timings,
+            kept: kept.path(),
+            not_kept: kept.why_not(),
+            gaps: calibration.gaps.iter().map(GapRow::from).collect(),
+        }
+    }
 }
 
 pub fn text(out: &mut dyn Write, calibration: &Calibration, kept: &Kept) -> io::Result<()> {
@@ -231,7 +254,8 @@ mod tests {
         text(&mut out, &calibration, &stays).expect("written");
         let said = "not kept: /x holds a calibration of other footprints, and it stays";
         assert!(String::from_utf8(out).expect("UTF-8").contains(said));
-        let json = json(&calibration, &stays);
+        let document = CalibrationDocument::of(&calibration, &stays);
+        let json = serde_json::to_value(document).expect("JSON");
         assert_eq!(json["schema"], "marusa/calibration/1");
         assert!(json["costs"][0]["dependent_reference_cycles"].is_null() && json["kept"].is_null());
         assert_eq!(json["costs"][0]["dependent_ns"]["middle"], 56.0);

@@ -1,57 +1,108 @@
 //! What larger pages would give and take, for people and for programs. Intervals everywhere; what is not known says why.
 
-use super::json::gap;
 use super::units::{human, wrapped};
 use super::width::width;
-use crate::base::{Gap, Why};
+use crate::base::{Bytes, Gap, Why};
 use crate::map::Area;
+use crate::map::model::GapRow;
 use crate::measure::predict::{Choice, Interval, Prediction};
 use crate::measure::price::AreaPrice;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::io::{self, Write};
 
 /// A table of these columns fits 100; a narrower one has less between them, and nothing of what is on small pages.
 const WIDE: usize = 100;
 
-pub fn json(predictions: &[Prediction]) -> Value {
+#[derive(JsonSchema, Serialize)]
+pub struct PredictionRow<'a> {
+    choice: &'static str,
+    cpu_saved_percent: Option<Ends<f64>>,
+    cpu_saved_by_kind: Option<Vec<KindRow<'a>>>,
+    memory_more_low_bytes: Option<Bytes>,
+    memory_more_high_bytes: Option<Bytes>,
+    areas: Option<Vec<AreaRow>>,
+    pages_2m: Option<Ends<u64>>,
+    pages_1g: Option<Ends<u64>>,
+    notes: &'a [String],
+    gaps: Vec<GapRow>,
+}
+
+/// At least, at most.
+#[derive(JsonSchema, Serialize)]
+struct Ends<T> {
+    low: T,
+    high: T,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct KindRow<'a> {
+    kind: &'a str,
+    percent: Ends<f64>,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct AreaRow {
+    area: Area,
+    resident_bytes: Bytes,
+    on_small_pages_bytes: Bytes,
+    after_low_bytes: Bytes,
+    after_high_bytes: Bytes,
+}
+
+/// Where nothing could be counted, and the price is all there is: a document of `marusa tlb --json`.
+#[derive(JsonSchema, Serialize)]
+pub struct PriceDocument<'a> {
+    schema: &'static str,
+    /// Always null.
+    total: (),
+    larger_pages: Vec<PredictionRow<'a>>,
+    gaps: [GapRow; 1],
+}
+
+pub fn json(predictions: &[Prediction]) -> Vec<PredictionRow<'_>> {
     predictions.iter().map(one_json).collect()
 }
 
-pub fn one_json(prediction: &Prediction) -> Value {
-    let interval = |(low, high): &Interval| json!({"low": low, "high": high});
-    let area = |(area, price): &(Area, AreaPrice)| {
-        json!({
-            "area": area.name(),
-            "resident_bytes": price.now,
-            "on_small_pages_bytes": price.on_small,
-            "after_low_bytes": price.after.0,
-            "after_high_bytes": price.after.1,
-        })
-    };
-    let gain = prediction.gain.as_ref().ok();
-    let kinds = gain.map(|gain| {
-        let kind = |(kind, percent): &(String, Interval)| json!({"kind": kind, "percent": interval(percent)});
-        gain.by_kind.iter().map(kind).collect::<Vec<_>>()
-    });
-    let is_priced = prediction.price_gap.is_none();
-    let gaps = prediction.gain.as_ref().err().into_iter().chain(&prediction.price_gap);
-    json!({
-        "choice": prediction.choice.name(),
-        "cpu_saved_percent": gain.map(|gain| interval(&gain.percent)),
-        "cpu_saved_by_kind": kinds,
-        "memory_more_low_bytes": is_priced.then(|| prediction.lost().0),
-        "memory_more_high_bytes": is_priced.then(|| prediction.lost().1),
-        "areas": is_priced.then(|| prediction.areas.iter().map(area).collect::<Vec<_>>()),
-        "pages_2m": prediction.pool.map(|pool| json!({"low": pool[0].0, "high": pool[0].1})),
-        "pages_1g": prediction.pool.map(|pool| json!({"low": pool[1].0, "high": pool[1].1})),
-        "notes": prediction.notes,
-        "gaps": gaps.map(gap).collect::<Vec<_>>(),
-    })
+pub fn one_json(prediction: &Prediction) -> PredictionRow<'_> {
+    let gain = prediction.gain.as_ref();
+    let lost = prediction.price_gap.is_none().then(|| prediction.lost());
+    let gaps = gain.err().into_iter().chain(&prediction.price_gap);
+    PredictionRow {
+        choice: prediction.choice.name(),
+        cpu_saved_percent: gain.ok().map(|gain| ends(gain.percent)),
+        cpu_saved_by_kind: gain.ok().map(|gain| gain.by_kind.iter().map(kind_row).collect()),
+        memory_more_low_bytes: lost.map(|(low, _)| low),
+        memory_more_high_bytes: lost.map(|(_, high)| high),
+        areas: lost.map(|_| prediction.areas.iter().map(area_row).collect()),
+        pages_2m: prediction.pool.map(|pool| ends(pool[0])),
+        pages_1g: prediction.pool.map(|pool| ends(pool[1])),
+        notes: &prediction.notes,
+        gaps: gaps.map(GapRow::from).collect(),
+    }
 }
 
-/// Where nothing could be counted, and the price is all there is.
-pub fn alone(predictions: &[Prediction], why: &Gap) -> Value {
-    json!({"schema": "marusa/tlb/1", "total": null, "larger_pages": json(predictions), "gaps": [gap(why)]})
+fn ends<T>((low, high): (T, T)) -> Ends<T> {
+    Ends { low, high }
+}
+
+fn kind_row((kind, percent): &(String, Interval)) -> KindRow<'_> {
+    KindRow { kind, percent: ends(*percent) }
+}
+
+fn area_row((area, price): &(Area, AreaPrice)) -> AreaRow {
+    AreaRow {
+        area: *area,
+        resident_bytes: price.now,
+        on_small_pages_bytes: price.on_small,
+        after_low_bytes: price.after.0,
+        after_high_bytes: price.after.1,
+    }
+}
+
+pub fn alone<'a>(predictions: &'a [Prediction], why: &Gap) -> PriceDocument<'a> {
+    let (larger_pages, gaps) = (json(predictions), [GapRow::from(why)]);
+    PriceDocument { schema: "marusa/tlb/1", total: (), larger_pages, gaps }
 }
 
 /// The same for people: first what was asked for, and why there is no answer.
@@ -230,7 +281,7 @@ mod tests {
         );
         assert_eq!(narrow.matches("counters: denied").count(), 1, "{narrow}");
 
-        let json = json(&predictions);
+        let json = serde_json::to_value(json(&predictions)).expect("JSON");
         assert_eq!(json[0]["cpu_saved_percent"]["high"], 3.5);
         assert!(json[1]["cpu_saved_percent"].is_null() && json[1]["memory_more_high_bytes"] == 3 << 20);
         assert!(json[2]["memory_more_high_bytes"].is_null() && json[2]["areas"].is_null());

@@ -1,5 +1,15 @@
 //! JSON Schemas of the documents that `--json` prints, made of their types (draft 2020-12). `docs/schema` has them as files.
 
+use super::audit::AuditDocument;
+use super::bench::account::BenchAccountDocument;
+use super::bench::direct_buffers::BenchDirectBuffersDocument;
+use super::bench::fork::BenchForkDocument;
+use super::bench::gc::BenchGcDocument;
+use super::bench::reflection::BenchReflectionDocument;
+use super::bench::throughput::BenchThroughputDocument;
+use super::bench::touch::BenchTouchDocument;
+use super::bench::trim::BenchTrimDocument;
+use super::calibrate::CalibrationDocument;
 use super::diff::json::DiffDocument;
 use super::doctor::{DoctorDocument, RulesDocument};
 use super::json::MapDocument;
@@ -9,12 +19,23 @@ use super::look::TopDocument;
 use super::record::RecordedDocument;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
+use serde_json::Value;
 
 /// "map", and what makes its schema.
 pub type Named = (&'static str, fn() -> Schema);
 
 /// By the middle of "marusa/map/1".
-pub const ALL: [Named; 8] = [
+pub const ALL: [Named; 18] = [
+    ("audit", of::<AuditDocument<Value>>),
+    ("bench-account", of::<BenchAccountDocument>),
+    ("bench-direct-buffers", of::<BenchDirectBuffersDocument>),
+    ("bench-fork", of::<BenchForkDocument>),
+    ("bench-gc", of::<BenchGcDocument>),
+    ("bench-reflection", of::<BenchReflectionDocument>),
+    ("bench-throughput", of::<BenchThroughputDocument>),
+    ("bench-touch", of::<BenchTouchDocument>),
+    ("bench-trim", of::<BenchTrimDocument>),
+    ("calibration", of::<CalibrationDocument>),
     ("diff", of::<DiffDocument>),
     ("doctor", of::<DoctorDocument>),
     ("doctor-rules", of::<RulesDocument>),

@@ -101,7 +101,7 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
     if let Some(path) = &args.html {
         written(path, &show::html(&results))?;
     }
-    answer::print(args.json, || show::json(&results), |out| show::text(out, &results))?;
+    answer::print(args.json, || show::BenchAccountDocument::of(&results), |out| show::text(out, &results))?;
     drop(blocked);
     Ok(if !stopped && runs.iter().all(|run| run.is_complete) { 0 } else { 1 })
 }
@@ -153,7 +153,7 @@ fn dry_run(
         installed.iter().filter_map(|(_, folder)| folder.as_ref().err().map(String::as_str)).collect();
     answer::print(
         args.json,
-        || show::dry_run_json(settings, &missing),
+        || show::BenchAccountDocument::dry_run(settings, &missing),
         |out| show::dry_run(out, settings, &missing),
     )?;
     Ok(0)

@@ -60,7 +60,11 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
         page_aligned: args.page_aligned,
     };
     if args.of.dry_run {
-        answer::print(args.of.json, || show::json(&setup, &[], None), |out| show::dry_run(out, &setup))?;
+        answer::print(
+            args.of.json,
+            || show::BenchDirectBuffersDocument::of(&setup, &[], None),
+            |out| show::dry_run(out, &setup),
+        )?;
         return Ok(0);
     }
     let programs = Programs::unpack().map_err(|gap| Failure::target(gap.to_string()))?;
@@ -72,7 +76,7 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
     let why = why.as_deref();
     answer::print(
         args.of.json,
-        || show::json(&setup, &runs, why),
+        || show::BenchDirectBuffersDocument::of(&setup, &runs, why),
         |out| show::text(out, &setup, &runs, why),
     )?;
     answer::status(ended, u8::from(!runs.iter().all(Run::holds)))

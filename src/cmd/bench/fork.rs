@@ -2,21 +2,20 @@
 //! launch mechanism that the JDK has.
 
 mod live;
-mod save;
 
 use super::answer;
 use super::jdk::{Jdk, JdkArgs};
 use super::machine;
 use super::rounds::{ArmsArgs, bar};
+use super::saved::{self, Saved};
 use crate::act::programs::Programs;
 use crate::act::signals::{self, Blocked};
 use crate::base::{Bytes, rfc3339};
 use crate::cmd::{Failure, amount};
-use crate::experiment::bench::fork::{self as experiment, Group, Mechanism, Results, Settings};
+use crate::experiment::bench::fork::{self as experiment, Group, Mechanism, Results, Settings, Trial};
 use crate::os::{host, meminfo};
 use crate::show::bench::fork as show;
 use live::Live;
-use save::Save;
 use std::time::SystemTime;
 
 #[derive(clap::Args, Debug)]
@@ -47,6 +46,7 @@ pub struct Args {
     json: bool,
 }
 
+const TRIALS_SCHEMA: &str = "marusa/bench-fork-trials/1";
 /// As published, and on.
 const HEAPS: [Bytes; 7] = [128 << 20, 256 << 20, 512 << 20, 1 << 30, 2 << 30, 4 << 30, 8 << 30];
 /// Beside the heap: the JVM itself and what everybody else needs.
@@ -71,20 +71,30 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
     // Held to the end: what is changed is put back before a signal ends us.
     let blocked = Blocked::start();
     let programs = Programs::unpack().map_err(|gap| Failure::usage(gap.to_string()))?;
-    let mut save = args.arms.save.as_ref().map(|path| Save::open(path, &mut settings)).transpose()?;
+    let mut saved = Saved::open(args.arms.save.as_deref(), TRIALS_SCHEMA, &mut settings)?;
     random.seed(settings.seed);
     let mut live = Live::new(&jdks, &programs, state, &settings);
     let support = live.support();
     let had: Vec<Vec<Mechanism>> = support.iter().map(|one| one.had()).collect();
     let groups = experiment::order(settings.rounds, &heaps, settings.pages.len(), &had, &mut random);
-    let mut results = Results { trials: save.as_mut().map(|save| save.take()).unwrap_or_default() };
-    let stopped = measure(&mut live, &groups, &mut results, save.as_mut())?;
+    let mut results = Results { trials: saved.take() };
+    let stopped = measure(&mut live, &groups, &mut results, &mut saved)?;
     drop(live);
     drop(programs);
     let report = show::Report { settings, support, results, stopped, at: rfc3339(SystemTime::now()) };
-    answer::print(args.json, || show::json(&report), |out| show::text(out, &report))?;
+    answer::print(args.json, || show::BenchForkDocument::of(&report), |out| show::text(out, &report))?;
     drop(blocked);
     Ok(if report.is_complete() { 0 } else { 1 })
+}
+
+impl saved::Settings for Settings {
+    fn take_seed(&mut self, of: &Settings) {
+        self.seed = of.seed;
+    }
+
+    fn goes_on(&self, was: &Settings) -> bool {
+        was.goes_on(self)
+    }
 }
 
 fn settings(args: &Args, jdks: &[Jdk], heaps: &[Bytes], seed: u64) -> Settings {
@@ -142,7 +152,7 @@ fn dry_run(args: &Args, settings: &Settings, jdks: &[Jdk]) -> anyhow::Result<u8>
     }
     answer::print(
         args.json,
-        || show::dry_run_json(settings, &changes),
+        || show::BenchForkDocument::dry_run(settings, &changes),
         |out| show::dry_run(out, settings, &changes),
     )?;
     Ok(0)
@@ -153,7 +163,7 @@ fn measure(
     live: &mut Live,
     groups: &[Group],
     results: &mut Results,
-    mut save: Option<&mut Save>,
+    saved: &mut Saved<Trial>,
 ) -> anyhow::Result<bool> {
     let bar = bar("bench fork", groups.iter().map(|group| group.mechanisms.len()).sum());
     for group in groups {
@@ -164,9 +174,7 @@ fn measure(
         }
         for trial in live.group(&left) {
             bar.inc(1);
-            if let Some(save) = &mut save {
-                save.add(&trial)?;
-            }
+            saved.add(&trial)?;
             results.trials.push(trial);
         }
         if signals::pending() {

@@ -91,7 +91,7 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
     let at = rfc3339(SystemTime::now());
     let results =
         show::Results { settings: &settings, arms: &arms, lacking: &lacking, trials: &trials, stopped, at };
-    answer::print(args.json, || show::json(&results), |out| show::text(out, &results))?;
+    answer::print(args.json, || show::BenchGcDocument::of(&results), |out| show::text(out, &results))?;
     drop(programs);
     drop(blocked);
     let is_complete = experiment::report(&arms, &trials).arms.iter().all(|arm| arm.counted > 0);
@@ -169,7 +169,7 @@ fn dry_run(args: &Args, live: &Live, arms: &[Arm], lacking: &[String]) -> anyhow
     let planned: Vec<experiment::Planned> = arms.iter().map(|arm| live.planned(arm)).collect();
     answer::print(
         args.json,
-        || show::dry_run_json(live.settings, &planned, lacking),
+        || show::BenchGcDocument::dry_run(live.settings, &planned, lacking),
         |out| show::dry_run(out, live.settings, &planned, lacking),
     )?;
     Ok(0)

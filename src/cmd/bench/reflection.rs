@@ -67,7 +67,7 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
     if args.of.dry_run {
         answer::print(
             args.of.json,
-            || show::json(&setup, &points, None),
+            || show::BenchReflectionDocument::of(&setup, &points, None),
             |out| show::dry_run(out, &setup, &points),
         )?;
         return Ok(0);
@@ -79,7 +79,7 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
     let why = why.as_deref();
     answer::print(
         args.of.json,
-        || show::json(&setup, &points, why),
+        || show::BenchReflectionDocument::of(&setup, &points, why),
         |out| show::text(out, &setup, &points, why),
     )?;
     answer::status(ended, 0)

@@ -7,9 +7,9 @@ use crate::cmd::Failure;
 use crate::os::file_mode;
 use crate::os::input_file;
 use crate::os::place::Place;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::fs::File;
 use std::io::Write;
 use std::marker::PhantomData;
@@ -19,6 +19,18 @@ use std::path::{Path, PathBuf};
 pub trait Settings: Serialize + DeserializeOwned + PartialEq + Clone {
     /// That of the file counts, so that the order is the same; an experiment without chance has none.
     fn take_seed(&mut self, of: &Self);
+
+    /// Whether trials of `was` are trials of these.
+    fn goes_on(&self, was: &Self) -> bool {
+        self == was
+    }
+}
+
+/// The first line.
+#[derive(Deserialize, Serialize)]
+struct Head<S> {
+    schema: String,
+    settings: S,
 }
 
 pub struct Saved<T> {
@@ -49,7 +61,7 @@ impl<T: Serialize + DeserializeOwned> Saved<T> {
         file.set_len(whole as u64).map_err(|error| failed(error.to_string()))?;
         let mut saved = Saved { to: Some((file, path.to_path_buf())), before: Vec::new(), of: PhantomData };
         if whole == 0 {
-            saved.line(&json!({"schema": schema, "settings": settings}).to_string())?;
+            saved.line(&serde_json::to_string(&Head { schema: schema.to_string(), settings })?)?;
             return Ok(saved);
         }
         saved.before = parsed(&text[..whole], schema, settings)
@@ -85,12 +97,12 @@ fn parsed<S: Settings, T: DeserializeOwned>(
     settings: &mut S,
 ) -> Result<Vec<T>, String> {
     let mut lines = text.lines();
-    let head: Option<Value> = lines.next().and_then(|line| serde_json::from_str(line).ok());
-    let head = head.filter(|head| head["schema"] == schema).ok_or(format!("it holds no {schema}"))?;
-    let was: Option<S> = serde_json::from_value(head["settings"].clone()).ok();
+    let head: Option<Head<Value>> = lines.next().and_then(|line| serde_json::from_str(line).ok());
+    let head = head.filter(|head| head.schema == schema).ok_or(format!("it holds no {schema}"))?;
+    let was: Option<S> = serde_json::from_value(head.settings).ok();
     let was = was.ok_or("its settings are of another release")?;
     settings.take_seed(&was);
-    if was != *settings {
+    if !settings.goes_on(&was) {
         return Err(
             "its trials were made with other settings, on another machine or by another JDK".to_string()
         );

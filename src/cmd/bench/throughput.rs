@@ -82,7 +82,11 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
     })?;
     let at = rfc3339(SystemTime::now());
     let results = show::Results { settings: &settings, arms: &arms, trials: &trials, stopped, at };
-    answer::print(args.json, || show::json(&results), |out| show::text(out, &results))?;
+    answer::print(
+        args.json,
+        || show::BenchThroughputDocument::of(&results),
+        |out| show::text(out, &results),
+    )?;
     drop(blocked);
     Ok(if experiment::report(&arms, &trials).is_complete && !stopped { 0 } else { 1 })
 }
@@ -147,7 +151,7 @@ fn dry_run(args: &Args, settings: &Settings, jdk: &Jdk, arms: &[Arm]) -> anyhow:
         Recipe::DayTrader.folder(args.server.as_deref(), false).err().map(|error| error.to_string());
     answer::print(
         args.json,
-        || show::dry_run_json(settings, &planned, missing.as_deref()),
+        || show::BenchThroughputDocument::dry_run(settings, &planned, missing.as_deref()),
         |out| show::dry_run(out, settings, &planned, missing.as_deref()),
     )?;
     Ok(0)

@@ -12,7 +12,9 @@ use crate::act::signals::{self, Blocked};
 use crate::base::{Bytes, Gap, Known, rfc3339};
 use crate::cmd::{Failure, amount};
 use crate::experiment::arm_pages::{self, ArmError};
-use crate::experiment::bench::touch::{self as experiment, Arm, By, Figures, Pages, Settings, Trial};
+use crate::experiment::bench::touch::{
+    self as experiment, Arm, By, Figures, Pages, Planned, Settings, Trial,
+};
 use crate::os::host_memory::HostMemory;
 use crate::os::process::Process;
 use crate::os::thp;
@@ -95,7 +97,7 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
     drop(programs);
     let at = rfc3339(SystemTime::now());
     let report = show::Report { at, settings, zero_fault, trials, stopped };
-    answer::print(args.json, || show::json(&report), |out| show::text(out, &report))?;
+    answer::print(args.json, || show::BenchTouchDocument::of(&report), |out| show::text(out, &report))?;
     drop(blocked);
     Ok(if report.is_complete() { 0 } else { 1 })
 }
@@ -193,13 +195,14 @@ fn dry_run(args: &Args, settings: &Settings, jdk: Option<&super::jdk::Jdk>) -> a
             (By::Jvm, Some(jdk)) => jvm::steps(jdk, arm, settings.bytes),
             _ => own_steps(arm.pages, settings.bytes),
         };
-        let steps = steps.map(|steps| steps.into_iter().map(|step| step.what).collect());
-        (arm.clone(), steps.map_err(|error: ArmError| error.to_string()))
+        let why_not = steps.as_ref().err().map(ArmError::to_string);
+        let steps = steps.ok().map(|steps| steps.into_iter().map(|step| step.what).collect());
+        Planned { arm: arm.clone(), steps, why_not }
     };
-    let planned: Vec<(Arm, Result<Vec<String>, String>)> = settings.arms.iter().map(one).collect();
+    let planned: Vec<Planned> = settings.arms.iter().map(one).collect();
     answer::print(
         args.json,
-        || show::dry_run_json(settings, &planned),
+        || show::BenchTouchDocument::dry_run(settings, &planned),
         |out| show::dry_run(out, settings, &planned),
     )?;
     Ok(0)

@@ -127,7 +127,11 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
 }
 
 fn say(args: &Args, setup: &show::Setup, results: &show::Results) -> anyhow::Result<()> {
-    answer::print(args.json, || show::json(setup, results), |out| show::text(out, setup, results))?;
+    answer::print(
+        args.json,
+        || show::BenchTrimDocument::of(setup, results),
+        |out| show::text(out, setup, results),
+    )?;
     Ok(())
 }
 

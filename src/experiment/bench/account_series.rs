@@ -13,7 +13,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// What is looked at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, schemars::JsonSchema, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Program {
     /// The server under load.
@@ -40,7 +40,7 @@ impl FromStr for Program {
 }
 
 /// What was asked for, and where.
-#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, schemars::JsonSchema, serde::Serialize, serde::Deserialize)]
 pub struct Settings {
     pub machine: Machine,
     pub jdk: String,
@@ -55,7 +55,7 @@ pub struct Settings {
 }
 
 /// The account at one moment, in resident bytes.
-#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, schemars::JsonSchema, serde::Serialize, serde::Deserialize)]
 pub struct Sample {
     /// Since the load, or the program, began.
     pub seconds: f64,
@@ -75,7 +75,7 @@ impl Sample {
 }
 
 /// One run of a program.
-#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, schemars::JsonSchema, serde::Serialize, serde::Deserialize)]
 pub struct Run {
     pub program: Program,
     /// From 1.
@@ -95,12 +95,13 @@ pub struct Run {
 }
 
 /// A row of the paper's table, and what stands beside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, schemars::JsonSchema, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Row {
     JavaHeap,
-    Paper(PaperArea),
     Unattributed,
+    #[serde(untagged)]
+    Paper(PaperArea),
 }
 
 impl Row {
@@ -154,9 +155,15 @@ impl Row {
     }
 }
 
-/// All but the Java heap after 9 minutes of DayTrader, and the threads there were.
-pub const PUBLISHED_NON_JAVA_MB: u64 = 210;
-pub const PUBLISHED_THREADS: usize = 155;
+/// Of DayTrader, all but the Java heap among it.
+#[derive(Clone, Copy, Debug, schemars::JsonSchema, serde::Serialize)]
+pub struct Published {
+    pub non_java_mb_after_9_minutes: u64,
+    pub threads: usize,
+    pub clients: u32,
+}
+
+pub const PUBLISHED: Published = Published { non_java_mb_after_9_minutes: 210, threads: 155, clients: 30 };
 
 impl Run {
     pub fn seconds(&self) -> Vec<f64> {
@@ -183,15 +190,21 @@ impl Run {
 }
 
 /// One row of the steady state.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, schemars::JsonSchema, serde::Serialize)]
 pub struct Steady {
     /// `None`: all but the Java heap.
+    #[serde(rename = "area", serialize_with = "area")]
+    #[schemars(with = "String")]
     pub row: Option<Row>,
     /// The mean of the last tenth of the time.
     pub late_bytes: f64,
     pub low_bytes: f64,
     pub high_bytes: f64,
     pub mean_bytes: f64,
+}
+
+fn area<S: serde::Serializer>(row: &Option<Row>, into: S) -> Result<S::Ok, S::Error> {
+    into.serialize_str(row.map_or("all_but_java_heap", Row::name))
 }
 
 /// What is the first tenth of the time, in which the program gets warm, is left out; the rest is the steady state.
@@ -222,8 +235,9 @@ pub fn steady(run: &Run) -> Vec<Steady> {
 }
 
 /// How far two runs of the same program differ in one row, moment by moment.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, schemars::JsonSchema, serde::Serialize)]
 pub struct Difference {
+    #[serde(rename = "area")]
     pub row: Row,
     pub mean_first_bytes: f64,
     pub mean_second_bytes: f64,
@@ -257,7 +271,7 @@ pub fn differences(first: &Run, second: &Run) -> Vec<Difference> {
 }
 
 /// How JIT work and malloc-then-freed go together: 1 alike, -1 as a mirror, 0 not at all.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, schemars::JsonSchema, serde::Serialize)]
 pub struct Mirror {
     /// Of what there is at each moment.
     pub levels: Option<f64>,
@@ -305,95 +319,5 @@ pub fn csv(runs: &[Run]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// JIT work and malloc-then-freed in MB, one pair a second; 100 MB of heap and 10 of class metadata beside.
-    fn run(pairs: &[(u64, u64)]) -> Run {
-        let sample = |(at, (work, freed)): (usize, &(u64, u64))| Sample {
-            seconds: at as f64,
-            took_ms: 10.0 + at as f64,
-            areas: [
-                (Area::JavaHeap, 100),
-                (Area::ClassMetadata, 4),
-                (Area::CdsArchive, 6),
-                (Area::JitWork, *work),
-                (Area::MallocFreed, *freed),
-            ]
-            .into_iter()
-            .map(|(area, mb)| (area, mb * 1_000_000))
-            .collect(),
-            kernel_resident_bytes: None,
-            threads: 20,
-            is_torn: false,
-        };
-        Run {
-            program: Program::Compiler,
-            run: 1,
-            interval_seconds: 1.0,
-            wanted_seconds: pairs.len() as f64,
-            is_complete: true,
-            jvm_options: Vec::new(),
-            samples: pairs.iter().enumerate().map(sample).collect(),
-            load: None,
-            cpu_share: None,
-            said: None,
-            gaps: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn the_steady_state_leaves_the_warm_up_out() {
-        let mut pairs = vec![(50, 0)];
-        pairs.extend([(5, 7); 8]);
-        pairs.push((5, 9));
-        let rows = steady(&run(&pairs));
-        let of = |row: Option<Row>| rows.iter().find(|one| one.row == row).expect("a row");
-        let freed = of(Some(Row::Paper(PaperArea::MallocFreed)));
-        assert_eq!((freed.low_bytes, freed.high_bytes, freed.late_bytes), (7e6, 9e6, 9e6));
-        assert_eq!(of(Some(Row::Paper(PaperArea::JitWork))).high_bytes, 5e6);
-        assert_eq!(
-            of(Some(Row::Paper(PaperArea::ClassMetadata))).mean_bytes,
-            10e6,
-            "the archive is metadata"
-        );
-        assert_eq!(of(None).late_bytes, 24e6, "all but the heap");
-        assert_eq!(rows.len(), Row::all().len() + 1);
-        assert!(steady(&run(&[])).is_empty());
-    }
-
-    #[test]
-    fn a_mirror_shows_in_the_changes_even_while_both_grow() {
-        let pairs: Vec<(u64, u64)> =
-            (0..20).map(|at| (10 * at + 4 * (at % 2), 10 * at + 4 * (1 - at % 2))).collect();
-        let found = mirror(&run(&pairs));
-        assert!(found.levels.expect("they change") > 0.9, "{found:?}");
-        assert!(found.changes.expect("they change") < -0.9, "{found:?}");
-        let flat = mirror(&run(&[(1, 1); 5]));
-        assert_eq!((flat.levels, flat.changes), (None, None));
-    }
-
-    #[test]
-    fn two_runs_differ_moment_by_moment() {
-        let found = differences(&run(&[(1, 10), (1, 30)]), &run(&[(1, 20), (1, 20), (9, 9)]));
-        let freed = found.iter().find(|one| one.row == Row::Paper(PaperArea::MallocFreed)).expect("a row");
-        assert_eq!((freed.mean_first_bytes, freed.mean_second_bytes), (20e6, 20e6), "the means agree");
-        assert_eq!((freed.distance_bytes, freed.relative), (10e6, Some(0.5)), "the moments do not");
-        let stack = found.iter().find(|one| one.row == Row::Paper(PaperArea::Stack)).expect("a row");
-        assert_eq!(stack.relative, None);
-        assert!(differences(&run(&[]), &run(&[(1, 1)])).is_empty());
-    }
-
-    #[test]
-    fn a_line_a_sample() {
-        let text = csv(&[run(&[(1, 2), (3, 4)])]);
-        let lines: Vec<&str> = text.lines().collect();
-        assert!(
-            lines[0].starts_with("program,run,seconds,threads,java_heap_bytes,code_bytes"),
-            "{}",
-            lines[0]
-        );
-        assert!(lines[2].starts_with("compiler,1,1.000,20,100000000,0,"), "{}", lines[2]);
-        assert_eq!(lines.len(), 3);
-    }
-}
+#[path = "account_series_tests.rs"]
+mod tests;

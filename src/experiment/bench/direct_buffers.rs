@@ -5,12 +5,24 @@ use super::spread::growth;
 use crate::base::{Bytes, PAGE};
 use crate::map::Account;
 use crate::map::Area;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// The published figures in MiB: 10,000 buffers of 32 KB, heap of 8 MB, 32-bit J9 Java 6 on x86.
-pub const PUBLISHED_JVM_WORK: f64 = 354.3;
-pub const PUBLISHED_BUFFERS: f64 = 351.7;
-pub const PUBLISHED_FREED_JVM_WORK: f64 = -352.0;
-pub const PUBLISHED_FREED_MALLOC: f64 = 350.0;
+#[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
+pub struct Published {
+    pub jvm_work_mib: f64,
+    pub buffers_mib: f64,
+    pub freed_jvm_work_growth_mib: f64,
+    pub freed_malloc_growth_mib: f64,
+}
+
+pub const PUBLISHED: Published = Published {
+    jvm_work_mib: 354.3,
+    buffers_mib: 351.7,
+    freed_jvm_work_growth_mib: -352.0,
+    freed_malloc_growth_mib: 350.0,
+};
 
 /// What the figures may be off, as a share.
 pub const OFF_MAX: f64 = 0.01;
@@ -33,7 +45,8 @@ impl Buffers {
 }
 
 /// Where the program was when it was looked at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Step {
     Before,
     Allocated,

@@ -7,10 +7,11 @@
 use super::Machine;
 use crate::base::Bytes;
 use crate::experiment::stats::{self, Estimate};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How a JDK starts a process on Linux: the system property jdk.lang.Process.launchMechanism (`ProcessImpl.LaunchMechanism`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Mechanism {
     Fork,
@@ -31,7 +32,7 @@ impl Mechanism {
 }
 
 /// What was asked for.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Settings {
     pub machine: Machine,
     /// Versions.
@@ -54,7 +55,7 @@ impl Settings {
 }
 
 /// Which mechanisms a JDK has.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Support {
     pub jdk: String,
     pub mechanisms: Vec<Tried>,
@@ -67,7 +68,7 @@ impl Support {
 }
 
 /// One mechanism, tried once.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Tried {
     pub mechanism: Mechanism,
     /// In the JVM's own words.
@@ -77,7 +78,7 @@ pub struct Tried {
 }
 
 /// What would change on the host for an arm.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Planned {
     pub jdk: String,
     pub pages: String,
@@ -87,7 +88,7 @@ pub struct Planned {
 }
 
 /// One arm at one size of heap.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize)]
 pub struct Arm {
     /// The version of the JDK.
     pub jdk: String,
@@ -134,7 +135,7 @@ pub fn order(
 }
 
 /// What one trial gave.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Trial {
     pub round: usize,
     pub arm: Arm,
@@ -143,7 +144,7 @@ pub struct Trial {
     pub figures: Option<Figures>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Figures {
     /// Of the heap, what lies on pages of the arm's size, before and after the children.
     pub pages_share_before: f64,
@@ -157,7 +158,7 @@ pub struct Figures {
 }
 
 /// Children that were started by some number of threads.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Children {
     pub threads: usize,
     pub children: usize,
@@ -172,7 +173,7 @@ pub struct Children {
 
 /// Writing into each page of the live heap once, before children and after them: fork has made every private page
 /// read-only, and each first write to one afterwards is a fault.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Sweep {
     pub pages: u64,
     pub before_ms: f64,
@@ -191,7 +192,7 @@ impl Sweep {
 }
 
 /// The same by another thread all the time while children are started.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct SweepWhile {
     pub children: usize,
     pub sweep_ms: f64,
@@ -252,7 +253,7 @@ pub fn middle(numbers: &[f64]) -> Option<f64> {
 }
 
 /// Rounds of one arm: the middle of them, and the least and the most.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Spread {
     pub middle: f64,
     pub from: f64,
@@ -269,7 +270,7 @@ impl Spread {
 }
 
 /// A ratio of two arms and its interval of 95 %.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Ratio {
     pub ratio: f64,
     pub low: f64,
@@ -294,7 +295,7 @@ impl Ratio {
 }
 
 /// All trials that were made.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, JsonSchema, Serialize)]
 pub struct Results {
     pub trials: Vec<Trial>,
 }

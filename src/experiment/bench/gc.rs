@@ -9,10 +9,11 @@ use super::rounds::{Mean, Ratio};
 use super::trials::{self, OfArm, ratio};
 use crate::base::Bytes;
 use crate::experiment::arm_pages::PageMode;
+use schemars::JsonSchema;
 use std::fmt;
 
 /// What was asked for, and where.
-#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, serde::Serialize, serde::Deserialize)]
 pub struct Settings {
     pub machine: Machine,
     pub jdks: Vec<String>,
@@ -27,7 +28,7 @@ pub struct Settings {
 }
 
 /// What would be done for an arm.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, serde::Serialize)]
 pub struct Planned {
     #[serde(flatten)]
     pub planned: trials::Planned<Arm>,
@@ -35,7 +36,7 @@ pub struct Planned {
 }
 
 /// How many threads the collector gets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Threads {
     /// What the JVM takes itself.
@@ -73,7 +74,7 @@ impl std::str::FromStr for Threads {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, serde::Serialize, serde::Deserialize)]
 pub struct Arm {
     /// As "17".
     pub jdk: u32,
@@ -90,7 +91,7 @@ impl trials::Arm for Arm {
 }
 
 /// The threads of an arm: as the JVM has them, and as its formula has them for this machine.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, serde::Serialize, serde::Deserialize)]
 pub struct ThreadCounts {
     pub parallel: Option<u32>,
     pub concurrent: Option<u32>,
@@ -101,7 +102,7 @@ pub struct ThreadCounts {
 pub type Trial = trials::Trial<Arm, Figures>;
 
 /// What one run of the program gave.
-#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, serde::Serialize, serde::Deserialize)]
 pub struct Figures {
     pub threads: ThreadCounts,
     pub operations_per_second: Option<f64>,
@@ -123,7 +124,7 @@ impl Figures {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, serde::Serialize)]
 pub struct ArmFigures {
     pub arm: Arm,
     pub trials: usize,
@@ -142,7 +143,7 @@ pub struct ArmFigures {
 }
 
 /// An arm against another of the same JDK and collector.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, serde::Serialize)]
 pub struct Comparison {
     pub base: Arm,
     pub arm: Arm,
@@ -152,11 +153,14 @@ pub struct Comparison {
     pub system_share: Option<Ratio>,
 }
 
+#[derive(JsonSchema, serde::Serialize)]
 pub struct Report {
     pub arms: Vec<ArmFigures>,
     /// Against 4k pages with the same threads.
+    #[serde(rename = "against_small_pages")]
     pub by_pages: Vec<Comparison>,
     /// Against the threads that the JVM takes itself, on the same pages.
+    #[serde(rename = "against_own_threads")]
     pub by_threads: Vec<Comparison>,
 }
 

@@ -5,7 +5,7 @@ use crate::measure::gc_log::{GcLog, Kind};
 use std::collections::BTreeSet;
 
 /// How often it stopped the program, and for how long.
-#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, schemars::JsonSchema, serde::Serialize, serde::Deserialize)]
 pub struct GcWork {
     pub window_seconds: f64,
     /// A cycle of a concurrent collector counts once, with all its stops.

@@ -3,7 +3,7 @@
 use crate::base::{Gap, Known, Why};
 
 /// Clients that ask again as soon as they are answered.
-#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, schemars::JsonSchema, serde::Serialize, serde::Deserialize)]
 pub struct HttpLoad {
     pub requests: u64,
     pub seconds: f64,

@@ -1,6 +1,7 @@
 //! What the experiments compute, apart from what they do to the machine: which arms there are, in which order they take turns,
 //! and what their figures say. One file an experiment, tested without any JVM.
 
+pub mod account_row;
 pub mod account_series;
 pub mod direct_buffers;
 pub mod fork;
@@ -16,10 +17,11 @@ pub mod trials;
 pub mod trim;
 
 use crate::base::Bytes;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Without which no figure is worth anything.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Machine {
     pub processor: String,
     pub processors: u32,

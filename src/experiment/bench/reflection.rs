@@ -1,19 +1,34 @@
 //! `marusa bench reflection`: getters and setters of many fields called through java.lang.reflect.Method, and what the paper of
 //! 2010 published.
 
+use super::account_row::{self, AccountRow};
 use super::spread::Spread;
 use crate::base::Bytes;
 use crate::map::Account;
 use crate::map::Area;
+use schemars::JsonSchema;
+use serde::Serialize;
 
-/// Calls of each accessor, and in MiB class metadata and JIT-compiled code: J9 Java 6 on x86, 6,000 fields.
-pub const PUBLISHED: [(u64, f64, f64); 3] = [(10, 3.9, 0.8), (100, 21.8, 0.8), (2000, 21.8, 12.3)];
+/// Calls of each accessor, and what they took: J9 Java 6 on x86, 6,000 fields.
+#[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
+pub struct Published {
+    pub calls: u64,
+    pub class_metadata_mib: f64,
+    pub jit_code_mib: f64,
+}
+
+pub const PUBLISHED: [Published; 3] = [
+    Published { calls: 10, class_metadata_mib: 3.9, jit_code_mib: 0.8 },
+    Published { calls: 100, class_metadata_mib: 21.8, jit_code_mib: 0.8 },
+    Published { calls: 2000, class_metadata_mib: 21.8, jit_code_mib: 12.3 },
+];
 /// What 2,000 calls took more than 10 in MiB, and as a share of all memory in use.
 pub const PUBLISHED_MORE: f64 = 29.2;
 pub const PUBLISHED_MORE_SHARE: f64 = 0.43;
 
 /// By what Method.invoke gets to the method.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Accessors {
     /// As the JDK does it when nobody says anything.
     Default,
@@ -59,10 +74,14 @@ impl Accessors {
 }
 
 /// One JVM.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Sample {
     /// Classes and Method objects are there, nothing was called.
+    #[serde(serialize_with = "account_row::serialize")]
+    #[schemars(with = "AccountRow")]
     pub loaded: Account,
+    #[serde(serialize_with = "account_row::serialize")]
+    #[schemars(with = "AccountRow")]
     pub called: Account,
     pub call_ms: Option<u64>,
     /// The compilers had come to rest when it was looked at.
@@ -70,9 +89,10 @@ pub struct Sample {
 }
 
 /// The JVMs of one JDK, one kind of accessors and one number of calls.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Point {
     pub jdk: String,
+    #[serde(skip)]
     pub feature: u32,
     pub accessors: Accessors,
     pub calls: u64,

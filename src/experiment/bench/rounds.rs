@@ -9,7 +9,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 pub const DOUBT: f64 = 0.05;
 
 /// A mean of several trials.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, schemars::JsonSchema, serde::Serialize)]
 pub struct Mean {
     pub mean: f64,
     /// Half the width of the 95 % interval; `None`: one trial has none.
@@ -36,7 +36,7 @@ impl Mean {
 }
 
 /// By what factor one arm differs from another.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, schemars::JsonSchema, serde::Serialize)]
 pub struct Ratio {
     pub ratio: f64,
     /// The 95 % interval; `None`: one round has none.

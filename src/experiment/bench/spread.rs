@@ -9,7 +9,7 @@ pub fn growth(earlier: Option<Bytes>, later: Option<Bytes>) -> Option<i64> {
 }
 
 /// Some figures of the same kind: the middle one, and how far they spread.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, schemars::JsonSchema, serde::Serialize)]
 pub struct Spread {
     pub median: f64,
     pub min: f64,

@@ -14,7 +14,7 @@ use crate::experiment::arm_pages::PageMode;
 use crate::pages::subject;
 
 /// What was asked for, and where.
-#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, schemars::JsonSchema, serde::Serialize, serde::Deserialize)]
 pub struct Settings {
     pub machine: Machine,
     pub jdk: String,
@@ -29,7 +29,7 @@ pub struct Settings {
 }
 
 /// One way to run the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, schemars::JsonSchema, serde::Serialize, serde::Deserialize)]
 pub struct Arm {
     pub heap_bytes: Bytes,
     pub pages: PageMode,
@@ -52,7 +52,7 @@ pub fn arms(heaps: &[Bytes], pages: &[PageMode]) -> Vec<Arm> {
 pub type Trial = trials::Trial<Arm, Figures>;
 
 /// What one run of the server gave.
-#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, schemars::JsonSchema, serde::Serialize, serde::Deserialize)]
 pub struct Figures {
     pub ready_seconds: Option<f64>,
     /// Of the warm-up: how far it was from the measured rate.
@@ -91,7 +91,7 @@ impl Figures {
 }
 
 /// What the trials of an arm come to.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, schemars::JsonSchema, serde::Serialize)]
 pub struct ArmFigures {
     pub arm: Arm,
     pub trials: usize,
@@ -115,7 +115,7 @@ pub struct ArmFigures {
 }
 
 /// Two arms, and by what factor the second differs.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, schemars::JsonSchema, serde::Serialize)]
 pub struct Comparison {
     pub base: Arm,
     pub arm: Arm,
@@ -127,13 +127,17 @@ pub struct Comparison {
     pub mean_stop: Option<Ratio>,
 }
 
+#[derive(schemars::JsonSchema, serde::Serialize)]
 pub struct Report {
     pub arms: Vec<ArmFigures>,
     /// Each arm against 4k of the same heap.
+    #[serde(rename = "against_small_pages")]
     pub by_pages: Vec<Comparison>,
     /// The largest heap against the smallest, on each kind of pages, and on large pages against the smallest on 4k.
+    #[serde(rename = "against_the_smallest_heap")]
     pub by_heap: Vec<Comparison>,
     /// The table has a figure of each kind for each arm, from trials whose pages were verified.
+    #[serde(rename = "complete")]
     pub is_complete: bool,
 }
 

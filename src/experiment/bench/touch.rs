@@ -5,10 +5,11 @@
 use super::Machine;
 use super::fork::Spread;
 use crate::base::{Bytes, PAGE};
-use serde::{Deserialize, Serialize};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// Who touches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum By {
     /// Memory of our own.
@@ -18,12 +19,25 @@ pub enum By {
 }
 
 /// Pages that memory is touched on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
+#[serde(into = "PagesRow")]
 pub enum Pages {
     Small,
     Transparent(Bytes),
     HugeTlb(Bytes),
+}
+
+/// Pages as the results have them.
+#[derive(JsonSchema, Serialize)]
+struct PagesRow {
+    pages: String,
+    page_bytes: Bytes,
+}
+
+impl From<Pages> for PagesRow {
+    fn from(pages: Pages) -> PagesRow {
+        PagesRow { pages: pages.name(), page_bytes: pages.bytes() }
+    }
 }
 
 impl Pages {
@@ -45,35 +59,38 @@ impl Pages {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
 pub struct Arm {
     pub by: By,
+    #[serde(flatten)]
     pub pages: Pages,
     pub threads: usize,
 }
 
 /// What was asked for.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Settings {
     pub machine: Machine,
     /// `None`: no JVM is measured.
     pub jdk: Option<String>,
     pub bytes: Bytes,
+    #[serde(skip)]
     pub arms: Vec<Arm>,
     pub rounds: usize,
     pub seed: u64,
 }
 
 /// One touch.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Trial {
     pub round: usize,
+    #[serde(flatten)]
     pub arm: Arm,
     pub left_out: Option<String>,
     pub figures: Option<Figures>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Figures {
     /// Memory that was touched.
     pub bytes: Bytes,
@@ -89,7 +106,31 @@ pub struct Figures {
     pub page_table_bytes: Option<Bytes>,
 }
 
+/// What would change on the host for an arm.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+pub struct Planned {
+    #[serde(flatten)]
+    pub arm: Arm,
+    /// `None`: the arm is impossible.
+    pub steps: Option<Vec<String>>,
+    pub why_not: Option<String>,
+}
+
+type Figure = fn(&Figures) -> Option<f64>;
+
 impl Figures {
+    /// Those that are shown for an arm.
+    pub const ALL: [(&str, Figure); 8] = [
+        ("ns_per_4k", |figures| Some(figures.ns_per_4k())),
+        ("cpu_ns_per_4k", Figures::cpu_ns_per_4k),
+        ("zeroing_ns_per_4k", Figures::fill_ns_per_4k),
+        ("rest_ns_per_4k", Figures::rest_ns_per_4k),
+        ("gb_per_second", |figures| Some(figures.gb_per_second())),
+        ("faults", |figures| Some(figures.faults? as f64)),
+        ("page_table_bytes_per_gib", Figures::tables_per_gib),
+        ("share", |figures| Some(figures.share)),
+    ];
+
     fn pages(&self) -> f64 {
         self.bytes as f64 / PAGE as f64
     }
@@ -134,7 +175,7 @@ pub fn spread(trials: &[Trial], arm: &Arm, figure: &dyn Fn(&Figures) -> Option<f
 }
 
 /// A fault that maps the zero page, which is neither taken nor zeroed: what a fault alone costs.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ZeroFault {
     pub ns_per_fault: f64,
 }

@@ -4,6 +4,7 @@
 use super::rounds::{Mean, Ratio};
 use crate::base::{Gap, Known};
 use crate::experiment::arm_pages::Verified;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One way to run what is measured.
@@ -12,7 +13,7 @@ pub trait Arm: PartialEq + Clone {
 }
 
 /// One run of an arm, with its figures.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Trial<A, F> {
     pub round: usize,
     pub arm: A,
@@ -61,7 +62,7 @@ impl<A, F> Trial<A, F> {
 }
 
 /// What would be done for an arm.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Planned<A> {
     pub arm: A,
     pub options: Vec<String>,

@@ -1,27 +1,50 @@
 //! `marusa bench trim`: what it costs to give freed memory back, and what it brings where memory is scarce; and what the paper of
 //! 2010 published of its own way, madvise on each block that the JIT compilers free.
 
+use super::account_row::{self, AccountRow};
 use super::spread::Spread;
-use crate::base::{Bytes, Known};
+use crate::base::{Bytes, Known, or_null};
 use crate::experiment::stats::{self, Estimate};
 use crate::map::Account;
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
 use std::time::Duration;
 
-/// What giving back cost on average: x86 and POWER, in percent.
-pub const PUBLISHED_COST_PERCENT: [f64; 2] = [1.0, 1.8];
+/// What giving back cost on average.
+#[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
+pub struct Published {
+    pub cost_x86_percent: f64,
+    pub cost_power_percent: f64,
+}
+
+pub const PUBLISHED: Published = Published { cost_x86_percent: 1.0, cost_power_percent: 1.8 };
 
 /// The doubt of every interval here.
 pub const DOUBT: f64 = 0.05;
 
 /// A way to give memory back, or none.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Arm {
+    #[serde(rename = "arm")]
     pub name: &'static str,
     pub what: String,
     pub options: Vec<String>,
+    #[serde(serialize_with = "as_text")]
+    #[schemars(with = "Vec<String>")]
     pub environment: Vec<(String, String)>,
-    /// `marusa trim --every` beside it.
+    /// `marusa trim --every` at the same time.
+    #[serde(rename = "trimmed_every_seconds", serialize_with = "as_seconds")]
+    #[schemars(with = "Option<f64>")]
     pub trimmed_every: Option<Duration>,
+}
+
+/// "NAME=value".
+fn as_text<S: Serializer>(all: &[(String, String)], into: S) -> Result<S::Ok, S::Error> {
+    into.collect_seq(all.iter().map(|(name, value)| format!("{name}={value}")))
+}
+
+fn as_seconds<S: Serializer>(every: &Option<Duration>, into: S) -> Result<S::Ok, S::Error> {
+    every.map(|every| every.as_secs_f64()).serialize(into)
 }
 
 /// The name of the arm that the others are held against.
@@ -83,17 +106,22 @@ pub fn arms(interval: bool, every: Duration, can_trim: Result<(), String>) -> (V
 }
 
 /// One JVM that compiled a lot.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Compiled {
     pub work_ms: f64,
     /// User and system, of the JVM.
     pub cpu_ms: Option<f64>,
     /// User and system, of `marusa trim`.
     pub helper_cpu_ms: Option<f64>,
+    #[serde(rename = "minor_faults")]
     pub faults: Option<u64>,
     /// Resident, looked at all the time.
+    #[serde(rename = "mean_resident_bytes")]
     pub mean_bytes: Option<f64>,
+    #[serde(rename = "peak_resident_bytes")]
     pub peak_bytes: Option<Bytes>,
+    #[serde(serialize_with = "account_row::serialize")]
+    #[schemars(with = "AccountRow")]
     pub end: Account,
 }
 
@@ -101,7 +129,7 @@ pub struct Compiled {
 pub type Round<T> = Vec<Option<T>>;
 
 /// How many times as long, or as much, as the first arm: by pairs of the same round.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Ratio {
     pub ratio: f64,
     pub low: f64,
@@ -142,14 +170,20 @@ pub fn spread<T>(rounds: &[Round<T>], arm: usize, figure: impl Fn(&T) -> Option<
 }
 
 /// Two JVMs that shared too little memory.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Pressed {
     pub work_ms: f64,
     /// Objects visited between the bursts, by both.
+    #[serde(rename = "objects_visited")]
     pub visits: u64,
+    #[serde(rename = "bursts_ms")]
     pub burst_ms: f64,
     /// Of the whole host; nothing else is to swap meanwhile.
+    #[serde(serialize_with = "or_null")]
+    #[schemars(with = "Option<Bytes>")]
     pub swapped_out_bytes: Known<Bytes>,
+    #[serde(serialize_with = "or_null")]
+    #[schemars(with = "Option<Bytes>")]
     pub swapped_in_bytes: Known<Bytes>,
     /// Faults of both that had to wait for a disk.
     pub major_faults: Option<u64>,

@@ -8,6 +8,8 @@ use crate::jvm::hotspot::report::malloc_info::ArenaInfo;
 use crate::jvm::hotspot::report::nmt::Summary;
 use crate::jvm::{BlockOwner, How, JvmView};
 use crate::snapshot::Snapshot;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// Chunks of arenas have one tag, and the report takes what arenas use of them off it.
 const CHUNKS: &str = "Arena Chunk";
@@ -34,20 +36,25 @@ pub struct TagRow {
 }
 
 /// One arena: what it has from the system, and what of it is free; caches of threads count as in use.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct ArenaRow {
+    #[serde(rename = "arena")]
     pub number: usize,
     pub ours_system_bytes: Option<Bytes>,
+    #[serde(rename = "malloc_info_system_bytes")]
     pub said_system_bytes: Option<Bytes>,
     pub ours_free_bytes: Option<Bytes>,
+    #[serde(rename = "malloc_info_free_bytes")]
     pub said_free_bytes: Option<Bytes>,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct MmappedRow {
     pub ours_chunks: u64,
     pub ours_bytes: Bytes,
+    #[serde(rename = "malloc_info_chunks")]
     pub said_chunks: u64,
+    #[serde(rename = "malloc_info_bytes")]
     pub said_bytes: Bytes,
 }
 

@@ -6,6 +6,8 @@ use crate::jvm::hotspot::report::nmt::Region;
 use crate::jvm::hotspot::report::system_map::Row;
 use crate::map::area::Area;
 use crate::map::types::{Figures, MemoryMap, Share};
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
 
 /// Disagreements that are listed; all are counted.
 const LISTED_MAX: usize = 200;
@@ -34,8 +36,12 @@ impl From<&Region> for Label {
     }
 }
 
+fn as_text<S: Serializer>(range: &Range, into: S) -> Result<S::Ok, S::Error> {
+    into.collect_str(range)
+}
+
 /// How far both labels go together. All bytes are resident ones, aliases included, as the kernel counts them by mapping.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Agreement {
     /// Bytes that the JVM labels and our account knows.
     pub labelled_bytes: Bytes,
@@ -48,9 +54,12 @@ pub struct Agreement {
     pub disagreements: Vec<Disagreement>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Disagreement {
+    #[serde(serialize_with = "as_text")]
+    #[schemars(with = "String")]
     pub range: Range,
+    #[serde(rename = "resident_bytes")]
     pub bytes: Bytes,
     /// "CODE,GC"; empty where the JVM has no label.
     pub theirs: String,

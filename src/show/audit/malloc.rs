@@ -1,9 +1,10 @@
 //! Malloc's part of the audit: to the byte, as both sides count blocks.
 
 use crate::base::Bytes;
-use crate::map::audit::malloc::{ArenaRow, MallocAudit, TagRow, difference};
+use crate::map::audit::malloc::{ArenaRow, MallocAudit, MmappedRow, TagRow, difference};
 use crate::map::model::TagAccount;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::io::{self, Write};
 
 pub fn text(out: &mut dyn Write, audit: &MallocAudit) -> io::Result<()> {
@@ -91,26 +92,21 @@ fn apart(ours: Option<Bytes>, theirs: Option<Bytes>) -> String {
     }
 }
 
-pub fn json(audit: &MallocAudit) -> Value {
-    json!({
-        "tags": audit.tags.iter().map(TagAccount::from).collect::<Vec<_>>(),
-        "total": TagAccount::from(&audit.total()),
-        "arenas": audit.arenas.iter().map(arena_json).collect::<Vec<_>>(),
-        "mmapped": audit.mmapped.map(|row| json!({
-            "ours_chunks": row.ours_chunks,
-            "ours_bytes": row.ours_bytes,
-            "malloc_info_chunks": row.said_chunks,
-            "malloc_info_bytes": row.said_bytes,
-        })),
-    })
+#[derive(JsonSchema, Serialize)]
+pub struct MallocRow<'a> {
+    tags: Vec<TagAccount>,
+    total: TagAccount,
+    arenas: &'a [ArenaRow],
+    mmapped: Option<MmappedRow>,
 }
 
-fn arena_json(row: &ArenaRow) -> Value {
-    json!({
-        "arena": row.number,
-        "ours_system_bytes": row.ours_system_bytes,
-        "malloc_info_system_bytes": row.said_system_bytes,
-        "ours_free_bytes": row.ours_free_bytes,
-        "malloc_info_free_bytes": row.said_free_bytes,
-    })
+impl<'a> From<&'a MallocAudit> for MallocRow<'a> {
+    fn from(audit: &'a MallocAudit) -> MallocRow<'a> {
+        MallocRow {
+            tags: audit.tags.iter().map(TagAccount::from).collect(),
+            total: TagAccount::from(&audit.total()),
+            arenas: &audit.arenas,
+            mmapped: audit.mmapped,
+        }
+    }
 }

@@ -4,20 +4,25 @@ mod html;
 
 use super::cells::lines;
 use super::fork::machine;
+use crate::base::Bytes;
 use crate::experiment::bench::account_series::{
-    self as experiment, LATE_SHARE, Mirror, PUBLISHED_NON_JAVA_MB, PUBLISHED_THREADS, Program, Row, Run,
-    Settings, WARM_UP_SHARE,
+    self as experiment, LATE_SHARE, Mirror, PUBLISHED, Program, Published, Row, Run, Settings, WARM_UP_SHARE,
 };
+use crate::experiment::bench::http_load::HttpLoad;
+use crate::map::model::GapRow;
 use crate::pages::subject::size;
-use crate::show::json::gap;
 pub use html::html;
-use serde_json::{Map, Value, json as value};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-pub const SCHEMA: &str = "marusa/bench-account/1";
+const SCHEMA: &str = "marusa/bench-account/1";
 
+#[derive(JsonSchema, Serialize)]
 pub struct Results<'a> {
     pub settings: &'a Settings,
+    #[serde(skip)]
     pub runs: &'a [Run],
     /// A signal ended it before its time.
     pub stopped: bool,
@@ -97,7 +102,10 @@ fn one_run(out: &mut dyn Write, run: &Run, settings: &Settings) -> io::Result<()
     for row in &rows {
         let (name, said) = match row.row {
             Some(one) => (one.title(), one.published().to_string()),
-            None => ("all but the Java heap", format!("{PUBLISHED_NON_JAVA_MB} MB after 9 minutes")),
+            None => (
+                "all but the Java heap",
+                format!("{} MB after 9 minutes", PUBLISHED.non_java_mb_after_9_minutes),
+            ),
         };
         let said = if run.program == Program::DayTrader { said } else { String::new() };
         let share = match row.row {
@@ -115,7 +123,7 @@ fn one_run(out: &mut dyn Write, run: &Run, settings: &Settings) -> io::Result<()
     }
     if let Some(last) = run.samples.last() {
         let beside = match run.program {
-            Program::DayTrader => format!(" (2010: {PUBLISHED_THREADS})"),
+            Program::DayTrader => format!(" (2010: {})", PUBLISHED.threads),
             Program::Compiler => String::new(),
         };
         writeln!(out, "{:<24} {:>9}{beside}", "threads", last.threads)?;
@@ -191,81 +199,114 @@ fn side_by_side(out: &mut dyn Write, first: &Run, second: &Run) -> io::Result<()
     Ok(())
 }
 
-pub fn json(results: &Results) -> Value {
-    let runs: Vec<Value> = results.runs.iter().map(run_json).collect();
-    let pairs = results.settings.programs.iter().filter_map(|program| {
-        let runs = results.of(*program);
-        let [first, second, ..] = runs.as_slice() else { return None };
-        Some(value!({
-            "program": program,
-            "first_run": first.run,
-            "second_run": second.run,
-            "rows": experiment::differences(first, second).iter().map(difference).collect::<Vec<_>>(),
-        }))
-    });
-    let gaps: Vec<Value> = results.runs.iter().flat_map(|run| run.gaps.iter().map(gap)).collect();
-    value!({
-        "schema": SCHEMA,
-        "at": results.at,
-        "settings": results.settings,
-        "stopped": results.stopped,
-        "published": {"non_java_mb_after_9_minutes": PUBLISHED_NON_JAVA_MB, "threads": PUBLISHED_THREADS, "clients": 30},
-        "runs": runs,
-        "side_by_side": pairs.collect::<Vec<_>>(),
-        "gaps": gaps,
-    })
+/// `marusa bench account --json`.
+#[derive(JsonSchema, Serialize)]
+#[serde(untagged)]
+pub enum BenchAccountDocument<'a> {
+    Measured {
+        schema: &'static str,
+        #[serde(flatten)]
+        results: &'a Results<'a>,
+        published: Published,
+        runs: Vec<RunRow<'a>>,
+        side_by_side: Vec<Pair>,
+        gaps: Vec<GapRow>,
+    },
+    DryRun {
+        schema: &'static str,
+        dry_run: bool,
+        settings: &'a Settings,
+        missing: &'a [&'a str],
+        gaps: [GapRow; 0],
+    },
 }
 
-fn difference(one: &experiment::Difference) -> Value {
-    value!({
-        "area": one.row.name(),
-        "mean_first_bytes": one.mean_first_bytes,
-        "mean_second_bytes": one.mean_second_bytes,
-        "distance_bytes": one.distance_bytes,
-        "distance_max_bytes": one.distance_max_bytes,
-        "relative": one.relative,
-    })
+/// Two runs of a program.
+#[derive(JsonSchema, Serialize)]
+pub struct Pair {
+    program: Program,
+    first_run: usize,
+    second_run: usize,
+    rows: Vec<experiment::Difference>,
 }
 
-fn run_json(run: &Run) -> Value {
-    let steady: Vec<Value> = experiment::steady(run)
-        .iter()
-        .map(|row| {
-            value!({
-                "area": row.row.map_or("all_but_java_heap", Row::name),
-                "late_bytes": row.late_bytes,
-                "mean_bytes": row.mean_bytes,
-                "low_bytes": row.low_bytes,
-                "high_bytes": row.high_bytes,
-            })
-        })
-        .collect();
-    let series: Map<String, Value> = Row::all()
-        .into_iter()
-        .map(|row| (format!("{}_bytes", row.name()), value!(run.series(row))))
-        .collect();
-    let of =
-        |figure: fn(&experiment::Sample) -> Value| run.samples.iter().map(figure).collect::<Vec<Value>>();
-    value!({
-        "program": run.program,
-        "run": run.run,
-        "complete": run.is_complete,
-        "jvm_options": run.jvm_options,
-        "load": run.load,
-        "cpu_share": run.cpu_share,
-        "said": run.said,
-        "late_from_seconds": run.wanted_seconds * LATE_SHARE,
-        "steady_from_seconds": run.wanted_seconds * WARM_UP_SHARE,
-        "steady": steady,
-        "jit_work_and_malloc_freed": experiment::mirror(run),
-        "seconds": run.seconds(),
-        "took_ms": of(|sample| value!(sample.took_ms)),
-        "threads": of(|sample| value!(sample.threads)),
-        "kernel_resident_bytes": of(|sample| value!(sample.kernel_resident_bytes)),
-        "torn": of(|sample| value!(sample.is_torn)),
-        "series": series,
-        "gaps": run.gaps.iter().map(gap).collect::<Vec<_>>(),
-    })
+/// A run, with a figure a look in each list.
+#[derive(JsonSchema, Serialize)]
+pub struct RunRow<'a> {
+    program: Program,
+    run: usize,
+    complete: bool,
+    jvm_options: &'a [String],
+    load: &'a Option<HttpLoad>,
+    cpu_share: Option<f64>,
+    said: &'a Option<String>,
+    late_from_seconds: f64,
+    steady_from_seconds: f64,
+    steady: Vec<experiment::Steady>,
+    jit_work_and_malloc_freed: Mirror,
+    seconds: Vec<f64>,
+    took_ms: Vec<f64>,
+    threads: Vec<usize>,
+    kernel_resident_bytes: Vec<Option<Bytes>>,
+    torn: Vec<bool>,
+    /// By "jit_code_bytes".
+    series: BTreeMap<String, Vec<f64>>,
+    gaps: Vec<GapRow>,
+}
+
+impl<'a> BenchAccountDocument<'a> {
+    pub fn of(results: &'a Results) -> BenchAccountDocument<'a> {
+        let pair = |program: &Program| match results.of(*program).as_slice() {
+            [first, second, ..] => Some(Pair {
+                program: *program,
+                first_run: first.run,
+                second_run: second.run,
+                rows: experiment::differences(first, second),
+            }),
+            _ => None,
+        };
+        BenchAccountDocument::Measured {
+            schema: SCHEMA,
+            results,
+            published: PUBLISHED,
+            runs: results.runs.iter().map(RunRow::of).collect(),
+            side_by_side: results.settings.programs.iter().filter_map(pair).collect(),
+            gaps: results.runs.iter().flat_map(|run| &run.gaps).map(GapRow::from).collect(),
+        }
+    }
+
+    pub fn dry_run(settings: &'a Settings, missing: &'a [&'a str]) -> BenchAccountDocument<'a> {
+        BenchAccountDocument::DryRun { schema: SCHEMA, dry_run: true, settings, missing, gaps: [] }
+    }
+}
+
+impl RunRow<'_> {
+    fn of(run: &Run) -> RunRow<'_> {
+        fn each<T>(run: &Run, figure: fn(&experiment::Sample) -> T) -> Vec<T> {
+            run.samples.iter().map(figure).collect()
+        }
+        let series = |row: Row| (format!("{}_bytes", row.name()), run.series(row));
+        RunRow {
+            program: run.program,
+            run: run.run,
+            complete: run.is_complete,
+            jvm_options: &run.jvm_options,
+            load: &run.load,
+            cpu_share: run.cpu_share,
+            said: &run.said,
+            late_from_seconds: run.wanted_seconds * LATE_SHARE,
+            steady_from_seconds: run.wanted_seconds * WARM_UP_SHARE,
+            steady: experiment::steady(run),
+            jit_work_and_malloc_freed: experiment::mirror(run),
+            seconds: run.seconds(),
+            took_ms: each(run, |sample| sample.took_ms),
+            threads: each(run, |sample| sample.threads),
+            kernel_resident_bytes: each(run, |sample| sample.kernel_resident_bytes),
+            torn: each(run, |sample| sample.is_torn),
+            series: Row::all().into_iter().map(series).collect(),
+            gaps: run.gaps.iter().map(GapRow::from).collect(),
+        }
+    }
 }
 
 pub fn dry_run(out: &mut dyn Write, settings: &Settings, missing: &[&str]) -> io::Result<()> {
@@ -288,7 +329,3 @@ pub fn dry_run(out: &mut dyn Write, settings: &Settings, missing: &[&str]) -> io
 
 /// To start the server and to fill its database.
 const SECONDS_BESIDE: f64 = 20.0;
-
-pub fn dry_run_json(settings: &Settings, missing: &[&str]) -> Value {
-    value!({"schema": SCHEMA, "dry_run": true, "settings": settings, "missing": missing, "gaps": []})
-}

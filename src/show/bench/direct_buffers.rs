@@ -1,27 +1,30 @@
 //! `marusa bench direct-buffers`: the account at each step, what was freed and where it is, and the published figures.
 
-use super::figures::{lines, mib, off, range};
+use super::figures::{gaps, lines, mib, off, range};
 use crate::base::Bytes;
-use crate::experiment::bench::direct_buffers::{
-    Buffers, OFF_MAX, PUBLISHED_BUFFERS, PUBLISHED_FREED_JVM_WORK, PUBLISHED_FREED_MALLOC,
-    PUBLISHED_JVM_WORK, Run, Step,
-};
+use crate::experiment::bench::account_row::{self, AccountRow};
+use crate::experiment::bench::direct_buffers::{Buffers, OFF_MAX, PUBLISHED, Published, Run, Step};
 use crate::experiment::bench::spread::Spread;
-use crate::map::Account;
-use crate::map::Area;
+use crate::map::model::GapRow;
+use crate::map::{Account, Area};
 use crate::show::units::{human, wrapped};
 use crate::show::width::width;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::io::{self, Write};
 
 /// What was asked for, and where.
+#[derive(JsonSchema, Serialize)]
 pub struct Setup {
     pub machine: String,
     pub options: String,
     pub jdks: Vec<String>,
+    #[serde(skip)]
     pub runs: u64,
+    #[serde(skip)]
     pub threads: Vec<u64>,
     pub buffers: u64,
+    #[serde(rename = "buffer_bytes")]
     pub size: Bytes,
     pub page_aligned: bool,
 }
@@ -148,57 +151,85 @@ fn verdict(out: &mut dyn Write, runs: &[&Run]) -> io::Result<()> {
 }
 
 fn published(out: &mut dyn Write, setup: &Setup) -> io::Result<()> {
+    let Published { jvm_work_mib, buffers_mib, freed_jvm_work_growth_mib, freed_malloc_growth_mib } =
+        PUBLISHED;
     let page = Buffers { count: 10_000, bytes: 32 << 10, threads: 1, page_aligned: true };
     let text = format!(
-        "published (OOPSLA 2010; 10,000 x 32 KB, heap 8 MB, 32-bit J9 Java 6, x86): JVM work {PUBLISHED_JVM_WORK} MB, of it \
-         buffers {PUBLISHED_BUFFERS}; after freeing and System.gc() JVM work {PUBLISHED_FREED_JVM_WORK} and malloc-then-freed \
-         +{PUBLISHED_FREED_MALLOC}. Before JDK 7 a buffer took a page more than its bytes: 10,000 x 36 KiB are {} MiB{}",
+        "published (OOPSLA 2010; 10,000 x 32 KB, heap 8 MB, 32-bit J9 Java 6, x86): JVM work {jvm_work_mib} MB, of it \
+         buffers {buffers_mib}; after freeing and System.gc() JVM work {freed_jvm_work_growth_mib} and malloc-then-freed \
+         +{freed_malloc_growth_mib}. Before JDK 7 a buffer took a page more than its bytes: 10,000 x 36 KiB are {} MiB{}",
         page.expected_bytes() as f64 / 1048576.0,
         if setup.page_aligned { "" } else { " (--page-aligned measures that)" }
     );
     wrapped(&text, width()).iter().try_for_each(|line| writeln!(out, "{line}"))
 }
 
-pub fn json(setup: &Setup, runs: &[Run], ended: Option<&str>) -> Value {
-    json!({
-        "schema": "marusa/bench-direct-buffers/1",
-        "machine": setup.machine,
-        "jdks": setup.jdks,
-        "options": setup.options,
-        "buffers": setup.buffers,
-        "buffer_bytes": setup.size,
-        "page_aligned": setup.page_aligned,
-        "published": {
-            "jvm_work_mib": PUBLISHED_JVM_WORK,
-            "buffers_mib": PUBLISHED_BUFFERS,
-            "freed_jvm_work_growth_mib": PUBLISHED_FREED_JVM_WORK,
-            "freed_malloc_growth_mib": PUBLISHED_FREED_MALLOC,
-        },
-        "runs": runs.iter().map(run_json).collect::<Vec<_>>(),
-        "ended": ended,
-        "gaps": super::figures::gaps(runs.iter().flat_map(|run| run.steps.iter().map(|(_, account)| account))),
-    })
+/// `marusa bench direct-buffers --json`.
+#[derive(JsonSchema, Serialize)]
+pub struct BenchDirectBuffersDocument<'a> {
+    schema: &'static str,
+    #[serde(flatten)]
+    setup: &'a Setup,
+    published: Published,
+    runs: Vec<RunRow<'a>>,
+    ended: Option<&'a str>,
+    gaps: Vec<&'a GapRow>,
 }
 
-fn run_json(run: &Run) -> Value {
-    let steps = run.steps.iter().map(|(step, account)| {
-        let mut value = super::figures::account_json(account);
-        value["step"] = step.word().into();
-        value
-    });
-    json!({
-        "jdk": run.jdk,
-        "run": run.run,
-        "threads": run.buffers.threads,
-        "expected_bytes": run.buffers.expected_bytes(),
-        "steps": steps.collect::<Vec<_>>(),
-        "direct_off_share": run.direct_off(),
-        "held_bytes": run.held_bytes(),
-        "returned_bytes": run.returned_bytes(),
-        "freed_off_share": run.freed_off(),
-        "surviving_buffers": run.survivors(),
-        "trimmed_bytes": run.trimmed_bytes(),
-        "trimmed_by": run.trimmed.as_ref().ok(),
-        "not_trimmed": run.trimmed.as_ref().err(),
-    })
+#[derive(JsonSchema, Serialize)]
+struct RunRow<'a> {
+    jdk: &'a str,
+    run: usize,
+    threads: u64,
+    expected_bytes: Bytes,
+    steps: Vec<StepRow<'a>>,
+    direct_off_share: Option<f64>,
+    held_bytes: Option<i64>,
+    returned_bytes: Option<i64>,
+    freed_off_share: Option<f64>,
+    surviving_buffers: Option<u64>,
+    trimmed_bytes: Option<i64>,
+    trimmed_by: Option<&'a str>,
+    not_trimmed: Option<&'a str>,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct StepRow<'a> {
+    #[serde(flatten, serialize_with = "account_row::serialize")]
+    #[schemars(with = "AccountRow")]
+    account: &'a Account,
+    step: Step,
+}
+
+impl<'a> BenchDirectBuffersDocument<'a> {
+    pub fn of(setup: &'a Setup, runs: &'a [Run], ended: Option<&'a str>) -> BenchDirectBuffersDocument<'a> {
+        BenchDirectBuffersDocument {
+            schema: "marusa/bench-direct-buffers/1",
+            setup,
+            published: PUBLISHED,
+            runs: runs.iter().map(RunRow::of).collect(),
+            ended,
+            gaps: gaps(runs.iter().flat_map(|run| run.steps.iter().map(|(_, account)| account))),
+        }
+    }
+}
+
+impl RunRow<'_> {
+    fn of(run: &Run) -> RunRow<'_> {
+        RunRow {
+            jdk: &run.jdk,
+            run: run.run,
+            threads: run.buffers.threads,
+            expected_bytes: run.buffers.expected_bytes(),
+            steps: run.steps.iter().map(|(step, account)| StepRow { account, step: *step }).collect(),
+            direct_off_share: run.direct_off(),
+            held_bytes: run.held_bytes(),
+            returned_bytes: run.returned_bytes(),
+            freed_off_share: run.freed_off(),
+            surviving_buffers: run.survivors(),
+            trimmed_bytes: run.trimmed_bytes(),
+            trimmed_by: run.trimmed.as_deref().ok(),
+            not_trimmed: run.trimmed.as_ref().err().map(String::as_str),
+        }
+    }
 }

@@ -1,12 +1,11 @@
-//! Figures of several runs as the tables of the experiments show them, and an account as their JSON has it.
+//! Figures of several runs as the tables of the experiments show them.
 
 use crate::experiment::bench::spread::Spread;
 use crate::experiment::bench::trim::Ratio;
+use crate::map::Account;
 use crate::map::model::GapRow;
-use crate::map::{Account, Area};
 use crate::show::units::wrapped;
 use crate::show::width::width;
-use serde_json::{Value, json};
 use std::io::{self, Write};
 
 const MIB: f64 = 1048576.0;
@@ -47,35 +46,6 @@ pub fn ratio(ratio: Option<Ratio>) -> String {
     ratio.map_or("-".to_string(), |one| format!("{:.3} ({:.3} to {:.3})", one.ratio, one.low, one.high))
 }
 
-pub fn ratio_json(ratio: Option<Ratio>) -> Value {
-    let value =
-        |one: Ratio| json!({"ratio": one.ratio, "low": one.low, "high": one.high, "pairs": one.pairs});
-    ratio.map_or(Value::Null, value)
-}
-
-pub fn spread_json(spread: Option<Spread>) -> Value {
-    let value =
-        |one: Spread| json!({"median": one.median, "min": one.min, "max": one.max, "count": one.count});
-    spread.map_or(Value::Null, value)
-}
-
-pub fn account_json(account: &Account) -> Value {
-    let areas: serde_json::Map<String, Value> = Area::ALL
-        .iter()
-        .map(|area| {
-            (format!("{}_resident_bytes", area.name()), json!(account.known_resident_bytes_of(*area)))
-        })
-        .collect();
-    json!({
-        "resident_bytes": account.totals.resident_bytes,
-        "kernel_resident_bytes": account.totals.kernel_resident_bytes,
-        "swapped_bytes": account.totals.swapped_bytes,
-        "trimmable_bytes": account.trimmable_bytes(),
-        "classes": account.classes(),
-        "areas": areas,
-    })
-}
-
 /// What was not known, once each.
 pub fn gaps<'a>(accounts: impl Iterator<Item = &'a Account>) -> Vec<&'a GapRow> {
     let mut gaps: Vec<&GapRow> = Vec::new();
@@ -99,9 +69,5 @@ mod tests {
         assert_eq!((mib(None).as_str(), range(None).as_str(), off(None).as_str()), ("-", "-", "?"));
         assert_eq!(off(Some(0.00123)), "0.12 %");
         assert_eq!(ratio(None), "-");
-        let account = Account::made_up(&[(Area::JitCode, 5)]);
-        let value = account_json(&account);
-        assert_eq!(value["areas"]["jit_code_resident_bytes"], 5);
-        assert!(value["areas"]["malloc_freed_resident_bytes"].is_null());
     }
 }

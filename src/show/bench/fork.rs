@@ -2,21 +2,27 @@
 
 mod json;
 
-use crate::base::Bytes;
+use crate::base::{Bytes, Gap, Why};
 use crate::experiment::bench::Machine;
 use crate::experiment::bench::fork::{
-    Arm, Figures, Mechanism, PUBLISHED, Planned, Ratio, Results, Settings, Spread, Support,
+    Arm, Children, Figures, Mechanism, PUBLISHED, Planned, Ratio, Results, Settings, Spread, Support,
 };
+use crate::map::model::GapRow;
 use crate::show::units::{human, wrapped};
 use crate::show::width::width;
-pub use json::{dry_run_json, json};
+pub use json::BenchForkDocument;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::io::{self, Write};
 
 /// Everything that was found.
+#[derive(JsonSchema, Serialize)]
 pub struct Report {
     pub at: String,
     pub settings: Settings,
+    #[serde(rename = "jdks")]
     pub support: Vec<Support>,
+    #[serde(flatten)]
     pub results: Results,
     /// A signal ended it before its time.
     pub stopped: bool,
@@ -58,24 +64,23 @@ impl Report {
     }
 }
 
-/// The middle child, from its start to its end.
+type OfChildren = fn(&Children) -> f64;
+
+/// Of the children that some threads start: wall time of all by their number, as published; the middle child from its start to
+/// its end; `ProcessBuilder.start()` alone, of the middle child and of the fastest.
+const OF_CHILDREN: [(&str, OfChildren); 4] = [
+    ("each", |one| one.ms_each),
+    ("total", |one| one.total_ms),
+    ("start", |one| one.start_ms),
+    ("start_fastest", |one| one.start_ms_min),
+];
+
+fn of_children(threads: usize, of: OfChildren) -> impl Fn(&Figures) -> Option<f64> {
+    move |figures| figures.children.iter().find(|one| one.threads == threads).map(of)
+}
+
 fn total(threads: usize) -> impl Fn(&Figures) -> Option<f64> {
-    move |figures| Some(figures.children.iter().find(|one| one.threads == threads)?.total_ms)
-}
-
-/// Start to end of all children, by their number: as published.
-fn each(threads: usize) -> impl Fn(&Figures) -> Option<f64> {
-    move |figures| Some(figures.children.iter().find(|one| one.threads == threads)?.ms_each)
-}
-
-/// `ProcessBuilder.start()` alone.
-fn start(threads: usize) -> impl Fn(&Figures) -> Option<f64> {
-    move |figures| Some(figures.children.iter().find(|one| one.threads == threads)?.start_ms)
-}
-
-/// `ProcessBuilder.start()` of the fastest child.
-fn fastest(threads: usize) -> impl Fn(&Figures) -> Option<f64> {
-    move |figures| Some(figures.children.iter().find(|one| one.threads == threads)?.start_ms_min)
+    of_children(threads, |one| one.total_ms)
 }
 
 pub fn text(out: &mut dyn Write, report: &Report) -> io::Result<()> {
@@ -340,6 +345,14 @@ pub fn left_out(out: &mut dyn Write, reasons: Vec<(String, usize)>, stopped: boo
         writeln!(out, "\nended by a signal before its time; the host is as it was")?;
     }
     Ok(())
+}
+
+/// The same in documents.
+pub fn gaps_of(reasons: Vec<(String, usize)>) -> Vec<GapRow> {
+    let gap = |(why, count): (String, usize)| {
+        GapRow::from(&Gap::new(why, Why::NotMeasured).hint(format!("{count} trials do not count")))
+    };
+    reasons.into_iter().map(gap).collect()
 }
 
 pub fn dry_run(out: &mut dyn Write, settings: &Settings, planned: &[Planned]) -> io::Result<()> {

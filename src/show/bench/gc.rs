@@ -3,20 +3,26 @@
 use super::cells::{lines, mean, middle, number, percent, ratio};
 use super::fork::machine;
 use super::trials;
+use crate::base::{Gap, Why};
 use crate::experiment::bench::gc::{
-    Arm, ArmFigures, Comparison, Planned, Settings, ThreadCounts, Trial, report,
+    Arm, ArmFigures, Comparison, Planned, Report, Settings, ThreadCounts, Trial, report,
 };
 use crate::experiment::bench::trials::Arm as _;
+use crate::map::model::GapRow;
 use crate::pages::subject::size;
-use serde_json::{Value, json as value};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::io::{self, Write};
 
-pub const SCHEMA: &str = "marusa/bench-gc/1";
+const SCHEMA: &str = "marusa/bench-gc/1";
 
+#[derive(JsonSchema, Serialize)]
 pub struct Results<'a> {
     pub settings: &'a Settings,
+    #[serde(skip)]
     pub arms: &'a [Arm],
     /// Collectors that a JDK does not have, and why.
+    #[serde(skip)]
     pub lacking: &'a [String],
     pub trials: &'a [Trial],
     /// A signal ended it before its time.
@@ -126,24 +132,48 @@ fn comparisons(out: &mut dyn Write, title: &str, all: &[Comparison]) -> io::Resu
     Ok(())
 }
 
-pub fn json(results: &Results) -> Value {
-    let found = report(results.arms, results.trials);
-    let mut gaps = trials::gaps(results.trials);
-    gaps.extend(
-        results.lacking.iter().map(|why| value!({"what": why, "why": "not in this runtime", "hint": null})),
-    );
-    value!({
-        "schema": SCHEMA,
-        "at": results.at,
-        "settings": results.settings,
-        "stopped": results.stopped,
-        "arms": found.arms,
-        "against_own_threads": found.by_threads,
-        "against_small_pages": found.by_pages,
-        "published": PUBLISHED,
-        "trials": results.trials,
-        "gaps": gaps,
-    })
+/// `marusa bench gc --json`.
+#[derive(JsonSchema, Serialize)]
+#[serde(untagged)]
+pub enum BenchGcDocument<'a> {
+    Measured {
+        schema: &'static str,
+        #[serde(flatten)]
+        results: &'a Results<'a>,
+        #[serde(flatten)]
+        report: Report,
+        published: &'static str,
+        gaps: Vec<GapRow>,
+    },
+    DryRun {
+        schema: &'static str,
+        dry_run: bool,
+        settings: &'a Settings,
+        arms: &'a [Planned],
+        lacking: &'a [String],
+        gaps: [GapRow; 0],
+    },
+}
+
+impl<'a> BenchGcDocument<'a> {
+    pub fn of(results: &'a Results) -> BenchGcDocument<'a> {
+        let lacking = results.lacking.iter().map(|why| GapRow::from(&Gap::new(why, Why::NotInThisRuntime)));
+        BenchGcDocument::Measured {
+            schema: SCHEMA,
+            results,
+            report: report(results.arms, results.trials),
+            published: PUBLISHED,
+            gaps: trials::gaps(results.trials).into_iter().chain(lacking).collect(),
+        }
+    }
+
+    pub fn dry_run(
+        settings: &'a Settings,
+        arms: &'a [Planned],
+        lacking: &'a [String],
+    ) -> BenchGcDocument<'a> {
+        BenchGcDocument::DryRun { schema: SCHEMA, dry_run: true, settings, arms, lacking, gaps: [] }
+    }
 }
 
 pub fn dry_run(
@@ -162,7 +192,3 @@ pub fn dry_run(
 
 /// To ask the JDK, to start, to build the live set, and for two looks at the pages.
 const SECONDS_BESIDE: f64 = 4.0;
-
-pub fn dry_run_json(settings: &Settings, planned: &[Planned], lacking: &[String]) -> Value {
-    value!({"schema": SCHEMA, "dry_run": true, "settings": settings, "arms": planned, "lacking": lacking, "gaps": []})
-}

@@ -1,20 +1,26 @@
 //! `marusa bench reflection`: the account after so many calls, by JDK and by how it calls, and the published figures.
 
-use super::figures::{account_json, gaps, lines, mib, plain, spread_json};
+use super::figures::{gaps, lines, mib, plain};
 use crate::experiment::bench::reflection::{
-    COLUMNS, PUBLISHED, PUBLISHED_MORE, PUBLISHED_MORE_SHARE, Point, more,
+    COLUMNS, PUBLISHED, PUBLISHED_MORE, PUBLISHED_MORE_SHARE, Point, Published, more,
 };
+use crate::experiment::bench::spread::Spread;
+use crate::map::model::GapRow;
 use crate::show::units::wrapped;
 use crate::show::width::width;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 /// What was asked for, and where.
+#[derive(JsonSchema, Serialize)]
 pub struct Setup {
     pub machine: String,
     pub options: String,
     pub fields: u32,
     pub classes: u32,
+    #[serde(skip)]
     pub runs: u64,
 }
 
@@ -110,7 +116,7 @@ fn row(out: &mut dyn Write, point: &Point) -> io::Result<()> {
 fn published(out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "published (OOPSLA 2010; 6,000 fields, 32-bit J9 Java 6, x86; MB)")?;
     writeln!(out, "  {:>6} {:>8} {:>9} {:>9}", "CALLS", "", "METADATA", "JIT CODE")?;
-    for (calls, metadata, code) in PUBLISHED {
+    for Published { calls, class_metadata_mib: metadata, jit_code_mib: code } in PUBLISHED {
         writeln!(out, "  {calls:>6} {:>8} {metadata:>9.1} {code:>9.1}", "")?;
     }
     let text = format!(
@@ -120,49 +126,58 @@ fn published(out: &mut dyn Write) -> io::Result<()> {
     wrapped(&text, width() - 2).iter().try_for_each(|line| writeln!(out, "  {line}"))
 }
 
-pub fn json(setup: &Setup, points: &[Point], ended: Option<&str>) -> Value {
-    let published = PUBLISHED.map(|(calls, metadata, code)| {
-        json!({"calls": calls, "class_metadata_mib": metadata, "jit_code_mib": code})
-    });
-    let accounts =
-        points.iter().flat_map(|point| &point.samples).flat_map(|sample| [&sample.loaded, &sample.called]);
-    json!({
-        "schema": "marusa/bench-reflection/1",
-        "machine": setup.machine,
-        "options": setup.options,
-        "fields": setup.fields,
-        "classes": setup.classes,
-        "published": published,
-        "points": points.iter().map(point_json).collect::<Vec<_>>(),
-        "ended": ended,
-        "gaps": gaps(accounts),
-    })
+/// `marusa bench reflection --json`.
+#[derive(JsonSchema, Serialize)]
+pub struct BenchReflectionDocument<'a> {
+    schema: &'static str,
+    #[serde(flatten)]
+    setup: &'a Setup,
+    published: [Published; 3],
+    points: Vec<PointRow<'a>>,
+    ended: Option<&'a str>,
+    gaps: Vec<&'a GapRow>,
 }
 
-fn point_json(point: &Point) -> Value {
-    let samples = point.samples.iter().map(|sample| {
-        json!({
-            "loaded": account_json(&sample.loaded),
-            "called": account_json(&sample.called),
-            "call_ms": sample.call_ms,
-            "at_rest": sample.at_rest,
-        })
-    });
-    let mut value = json!({
-        "jdk": point.jdk,
-        "accessors": point.accessors.word(),
-        "does": point.accessors.story(point.feature),
-        "options": point.accessors.options(point.feature),
-        "calls": point.calls,
-        "classes": spread_json(point.classes()),
-        "rest_bytes": spread_json(point.rest()),
-        "java_heap_bytes": spread_json(point.java_heap()),
-        "resident_bytes": spread_json(point.total()),
-        "call_ms": spread_json(point.call_ms()),
-        "samples": samples.collect::<Vec<_>>(),
-    });
-    for column in &COLUMNS {
-        value[format!("{}_bytes", column.key)] = spread_json(point.column(column));
+#[derive(JsonSchema, Serialize)]
+struct PointRow<'a> {
+    #[serde(flatten)]
+    point: &'a Point,
+    does: &'static str,
+    options: Option<Vec<String>>,
+    classes: Option<Spread>,
+    resident_bytes: Option<Spread>,
+    call_ms: Option<Spread>,
+    /// By "jit_code_bytes": those of some areas, of the Java heap, and of the rest.
+    #[serde(flatten)]
+    areas: BTreeMap<String, Option<Spread>>,
+}
+
+impl<'a> BenchReflectionDocument<'a> {
+    pub fn of(setup: &'a Setup, points: &'a [Point], ended: Option<&'a str>) -> BenchReflectionDocument<'a> {
+        let samples = points.iter().flat_map(|point| &point.samples);
+        BenchReflectionDocument {
+            schema: "marusa/bench-reflection/1",
+            setup,
+            published: PUBLISHED,
+            points: points.iter().map(PointRow::of).collect(),
+            ended,
+            gaps: gaps(samples.flat_map(|sample| [&sample.loaded, &sample.called])),
+        }
     }
-    value
+}
+
+impl PointRow<'_> {
+    fn of(point: &Point) -> PointRow<'_> {
+        let areas = COLUMNS.iter().map(|column| (column.key, point.column(column)));
+        let others = [("rest", point.rest()), ("java_heap", point.java_heap())];
+        PointRow {
+            point,
+            does: point.accessors.story(point.feature),
+            options: point.accessors.options(point.feature),
+            classes: point.classes(),
+            resident_bytes: point.total(),
+            call_ms: point.call_ms(),
+            areas: areas.chain(others).map(|(key, bytes)| (format!("{key}_bytes"), bytes)).collect(),
+        }
+    }
 }

@@ -4,17 +4,21 @@
 use super::cells::{lines, mean, middle, percent, ratio};
 use super::fork::machine;
 use super::trials;
-use crate::experiment::bench::throughput::{Arm, ArmFigures, Comparison, Settings, Trial, report};
+use crate::experiment::bench::throughput::{Arm, ArmFigures, Comparison, Report, Settings, Trial, report};
 use crate::experiment::bench::trials::{Arm as _, Planned};
+use crate::map::model::GapRow;
 use crate::pages::subject::size;
-use serde_json::{Value, json as value};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::io::{self, Write};
 
-pub const SCHEMA: &str = "marusa/bench-throughput/1";
+const SCHEMA: &str = "marusa/bench-throughput/1";
 
 /// Everything that was found.
+#[derive(JsonSchema, Serialize)]
 pub struct Results<'a> {
     pub settings: &'a Settings,
+    #[serde(skip)]
     pub arms: &'a [Arm],
     pub trials: &'a [Trial],
     /// A signal ended it before its time.
@@ -23,13 +27,19 @@ pub struct Results<'a> {
 }
 
 /// What was said of large pages with 3.5 GB, and of that heap without them.
-const PUBLISHED: [(&str, &str); 2] = [
-    (
-        "2008, 3.5 GB on large pages",
-        "throughput more than 3 times in all, 60 to 70 % of it from this; a third of the collections; a third of their time; \
+#[derive(Clone, Copy, JsonSchema, Serialize)]
+pub struct Published {
+    what: &'static str,
+    said: &'static str,
+}
+
+const PUBLISHED: [Published; 2] = [
+    Published {
+        what: "2008, 3.5 GB on large pages",
+        said: "throughput more than 3 times in all, 60 to 70 % of it from this; a third of the collections; a third of their time; \
          each stop much shorter",
-    ),
-    ("2008, 3.5 GB on small pages", "nothing gained over smaller heaps"),
+    },
+    Published { what: "2008, 3.5 GB on small pages", said: "nothing gained over smaller heaps" },
 ];
 
 pub fn text(out: &mut dyn Write, results: &Results) -> io::Result<()> {
@@ -50,7 +60,7 @@ pub fn text(out: &mut dyn Write, results: &Results) -> io::Result<()> {
         )?;
     }
     writeln!(out)?;
-    for (what, said) in PUBLISHED {
+    for Published { what, said } in PUBLISHED {
         lines(out, &format!("{what}: {said}"), 0)?;
     }
     trials::not_counted(out, results.trials)?;
@@ -168,21 +178,47 @@ fn comparisons(out: &mut dyn Write, title: &str, all: &[Comparison]) -> io::Resu
     Ok(())
 }
 
-pub fn json(results: &Results) -> Value {
-    let found = report(results.arms, results.trials);
-    value!({
-        "schema": SCHEMA,
-        "at": results.at,
-        "settings": results.settings,
-        "complete": found.is_complete,
-        "stopped": results.stopped,
-        "arms": found.arms,
-        "against_small_pages": found.by_pages,
-        "against_the_smallest_heap": found.by_heap,
-        "published": PUBLISHED.map(|(what, said)| value!({"what": what, "said": said})),
-        "trials": results.trials,
-        "gaps": trials::gaps(results.trials),
-    })
+/// `marusa bench throughput --json`.
+#[derive(JsonSchema, Serialize)]
+#[serde(untagged)]
+pub enum BenchThroughputDocument<'a> {
+    Measured {
+        schema: &'static str,
+        #[serde(flatten)]
+        results: &'a Results<'a>,
+        #[serde(flatten)]
+        report: Report,
+        published: [Published; 2],
+        gaps: Vec<GapRow>,
+    },
+    DryRun {
+        schema: &'static str,
+        dry_run: bool,
+        settings: &'a Settings,
+        arms: &'a [Planned<Arm>],
+        missing: Option<&'a str>,
+        gaps: [GapRow; 0],
+    },
+}
+
+impl<'a> BenchThroughputDocument<'a> {
+    pub fn of(results: &'a Results) -> BenchThroughputDocument<'a> {
+        BenchThroughputDocument::Measured {
+            schema: SCHEMA,
+            results,
+            report: report(results.arms, results.trials),
+            published: PUBLISHED,
+            gaps: trials::gaps(results.trials),
+        }
+    }
+
+    pub fn dry_run(
+        settings: &'a Settings,
+        arms: &'a [Planned<Arm>],
+        missing: Option<&'a str>,
+    ) -> BenchThroughputDocument<'a> {
+        BenchThroughputDocument::DryRun { schema: SCHEMA, dry_run: true, settings, arms, missing, gaps: [] }
+    }
 }
 
 pub fn dry_run(
@@ -204,7 +240,3 @@ pub fn dry_run(
 
 /// To start the server, fill its database, look at its pages and end it.
 const SECONDS_BESIDE: f64 = 25.0;
-
-pub fn dry_run_json(settings: &Settings, planned: &[Planned<Arm>], missing: Option<&str>) -> Value {
-    value!({"schema": SCHEMA, "dry_run": true, "settings": settings, "arms": planned, "missing": missing, "gaps": []})
-}

@@ -1,21 +1,25 @@
 //! `marusa bench touch`: what the first touch costs by page size, and the page tables that it leaves.
 
-use super::fork::{left_out, lines, machine};
-use crate::base::{Bytes, Gap, Known, Why};
+use super::fork::{gaps_of, left_out, lines, machine};
+use crate::base::{Bytes, Known};
 use crate::experiment::bench::fork::Spread;
-use crate::experiment::bench::touch::{Arm, By, Figures, Settings, Trial, ZeroFault, spread};
-use crate::show::json::gap;
+use crate::experiment::bench::touch::{Arm, By, Figures, Planned, Settings, Trial, ZeroFault, spread};
+use crate::map::model::GapRow;
 use crate::show::units::human;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 const SCHEMA: &str = "marusa/bench-touch/1";
 
 /// Everything that was found.
+#[derive(JsonSchema, Serialize)]
 pub struct Report {
     pub at: String,
     pub settings: Settings,
     /// `Ok(None)`: our own memory was not asked for.
+    #[serde(skip)]
     pub zero_fault: Known<Option<ZeroFault>>,
     pub trials: Vec<Trial>,
     /// A signal ended it before its time.
@@ -137,93 +141,67 @@ fn notes(out: &mut dyn Write, report: &Report) -> io::Result<()> {
     lines(out, &note)
 }
 
-pub fn dry_run(
-    out: &mut dyn Write,
-    settings: &Settings,
-    planned: &[(Arm, Result<Vec<String>, String>)],
-) -> io::Result<()> {
+pub fn dry_run(out: &mut dyn Write, settings: &Settings, planned: &[Planned]) -> io::Result<()> {
     head(out, settings)?;
-    for (arm, steps) in planned {
-        let what = match steps.as_deref() {
-            Err(why) => format!("can not be: {why}"),
-            Ok([]) => "the host stays as it is".to_string(),
-            Ok(steps) => format!("for as long as it takes: {}", steps.join("; ")),
+    for Planned { arm, steps, why_not } in planned {
+        let what = match (why_not, steps.as_deref().unwrap_or_default()) {
+            (Some(why), _) => format!("can not be: {why}"),
+            (None, []) => "the host stays as it is".to_string(),
+            (None, steps) => format!("for as long as it takes: {}", steps.join("; ")),
         };
         lines(out, &format!("{}, {}, threads {}: {what}", who(arm.by), arm.pages.name(), arm.threads))?;
     }
     writeln!(out, "dry run: nothing was touched or changed")
 }
 
-pub fn json(report: &Report) -> Value {
-    let arms: Vec<Value> = report.settings.arms.iter().map(|one| arm(report, one)).collect();
-    let left_out = report.left_out();
-    let mut gaps: Vec<Value> = left_out
-        .iter()
-        .map(|(why, count)| {
-            let hint = format!("{count} trials do not count");
-            gap(&Gap::new(why.clone(), Why::NotMeasured).hint(hint))
-        })
-        .collect();
-    gaps.extend(report.zero_fault.as_ref().err().map(gap));
-    let zero = report.zero_fault.as_ref().ok().and_then(|zero| zero.as_ref());
-    json!({
-        "schema": SCHEMA,
-        "at": report.at,
-        "stopped": report.stopped,
-        "complete": report.is_complete(),
-        "settings": settings(&report.settings),
-        "zero_fault_ns": zero.map(|zero| zero.ns_per_fault),
-        "arms": arms,
-        "trials": report.trials.iter().map(trial).collect::<Vec<_>>(),
-        "gaps": gaps,
-    })
+/// `marusa bench touch --json`.
+#[derive(JsonSchema, Serialize)]
+#[serde(untagged)]
+pub enum BenchTouchDocument<'a> {
+    Measured {
+        schema: &'static str,
+        #[serde(flatten)]
+        report: &'a Report,
+        complete: bool,
+        zero_fault_ns: Option<f64>,
+        arms: Vec<ArmRow<'a>>,
+        gaps: Vec<GapRow>,
+    },
+    DryRun {
+        schema: &'static str,
+        dry_run: bool,
+        settings: &'a Settings,
+        planned: &'a [Planned],
+    },
 }
 
-fn settings(settings: &Settings) -> Value {
-    let Settings { machine, jdk, bytes, rounds, seed, .. } = settings;
-    json!({"machine": machine, "jdk": jdk, "bytes": bytes, "rounds": rounds, "seed": seed})
+#[derive(JsonSchema, Serialize)]
+pub struct ArmRow<'a> {
+    #[serde(flatten)]
+    arm: &'a Arm,
+    #[serde(flatten)]
+    figures: BTreeMap<&'static str, Option<Spread>>,
 }
 
-fn name(arm: &Arm) -> Value {
-    json!({
-        "by": arm.by,
-        "pages": arm.pages.name(),
-        "page_bytes": arm.pages.bytes(),
-        "threads": arm.threads,
-    })
-}
+impl<'a> BenchTouchDocument<'a> {
+    pub fn of(report: &'a Report) -> BenchTouchDocument<'a> {
+        let arm = |arm| ArmRow {
+            arm,
+            figures: Figures::ALL.map(|(name, figure)| (name, report.of(arm, &figure))).into(),
+        };
+        let zero = report.zero_fault.as_ref();
+        let left_out = gaps_of(report.left_out());
+        BenchTouchDocument::Measured {
+            schema: SCHEMA,
+            report,
+            complete: report.is_complete(),
+            zero_fault_ns: zero.ok().and_then(|zero| Some(zero.as_ref()?.ns_per_fault)),
+            arms: report.settings.arms.iter().map(arm).collect(),
+            gaps: left_out.into_iter().chain(zero.err().map(GapRow::from)).collect(),
+        }
+    }
 
-fn arm(report: &Report, arm: &Arm) -> Value {
-    let of = |figure: &dyn Fn(&Figures) -> Option<f64>| report.of(arm, figure);
-    let mut value = name(arm);
-    value["ns_per_4k"] = json!(of(&|figures| Some(figures.ns_per_4k())));
-    value["cpu_ns_per_4k"] = json!(of(&Figures::cpu_ns_per_4k));
-    value["zeroing_ns_per_4k"] = json!(of(&Figures::fill_ns_per_4k));
-    value["rest_ns_per_4k"] = json!(of(&Figures::rest_ns_per_4k));
-    value["gb_per_second"] = json!(of(&|figures| Some(figures.gb_per_second())));
-    value["faults"] = json!(of(&|figures| Some(figures.faults? as f64)));
-    value["page_table_bytes_per_gib"] = json!(of(&Figures::tables_per_gib));
-    value["share"] = json!(of(&|figures| Some(figures.share)));
-    value
-}
-
-fn trial(trial: &Trial) -> Value {
-    let mut value = name(&trial.arm);
-    value["round"] = json!(trial.round);
-    value["left_out"] = json!(trial.left_out);
-    value["figures"] = json!(trial.figures);
-    value
-}
-
-pub fn dry_run_json(settings_given: &Settings, planned: &[(Arm, Result<Vec<String>, String>)]) -> Value {
-    let planned: Vec<Value> = planned
-        .iter()
-        .map(|(arm, steps)| {
-            let mut value = name(arm);
-            value["steps"] = json!(steps.as_ref().ok());
-            value["why_not"] = json!(steps.as_ref().err());
-            value
-        })
-        .collect();
-    json!({"schema": SCHEMA, "dry_run": true, "settings": settings(settings_given), "planned": planned})
+    pub fn dry_run(settings: &'a Settings, planned: &'a [Planned]) -> BenchTouchDocument<'a> {
+        BenchTouchDocument::DryRun { schema: SCHEMA, dry_run: true, settings, planned }
+    }
 }

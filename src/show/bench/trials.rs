@@ -2,9 +2,9 @@
 //! of an arm.
 
 use super::cells::lines;
+use crate::base::{Gap, Why};
 use crate::experiment::bench::trials::{Arm, Planned, Trial};
-use crate::show::json::gap;
-use serde_json::{Value, json};
+use crate::map::model::GapRow;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
@@ -24,16 +24,14 @@ pub fn not_counted<A: Arm, F>(out: &mut dyn Write, trials: &[Trial<A, F>]) -> io
 }
 
 /// What was not known, and trials that do not count.
-pub fn gaps<A: Arm, F>(trials: &[Trial<A, F>]) -> Vec<Value> {
-    let mut gaps: Vec<Value> = Vec::new();
-    for trial in trials {
-        gaps.extend(trial.gaps.iter().map(gap));
-        if let Some(why) = &trial.not_counted {
-            let what = format!("{}, round {}", trial.arm.name(), trial.round + 1);
-            gaps.push(json!({"what": what, "why": "not measured yet", "hint": why}));
-        }
-    }
-    gaps
+pub fn gaps<A: Arm, F>(trials: &[Trial<A, F>]) -> Vec<GapRow> {
+    let of_trial = |trial: &Trial<A, F>| {
+        let what = format!("{}, round {}", trial.arm.name(), trial.round + 1);
+        let not_counted = trial.not_counted.as_ref().map(|why| Gap::new(what, Why::NotMeasured).hint(why));
+        let gaps = trial.gaps.iter().map(GapRow::from);
+        gaps.chain(not_counted.as_ref().map(GapRow::from)).collect::<Vec<_>>()
+    };
+    trials.iter().flat_map(of_trial).collect()
 }
 
 /// How many trials it would be, and how long they would take.

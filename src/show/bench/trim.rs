@@ -1,21 +1,25 @@
 //! `marusa bench trim`: what each way of giving memory back costs and brings, against none.
 
-use super::figures::{account_json, gaps, lines, mib, plain, ratio, ratio_json, spread_json};
-use crate::base::Bytes;
+use super::figures::{gaps, lines, mib, plain, ratio};
+use crate::base::{Bytes, Gap};
 use crate::experiment::bench::spread::Spread;
 use crate::experiment::bench::trim::{
-    self as experiment, Arm, Compiled, PUBLISHED_COST_PERCENT, Pressed, Ratio, Round,
+    self as experiment, Arm, Compiled, PUBLISHED, Pressed, Published, Ratio, Round,
 };
 use crate::map::Area;
+use crate::map::model::GapRow;
 use crate::show::units::{human, wrapped};
 use crate::show::width::width;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::io::{self, Write};
 
 /// What was asked for, and where.
+#[derive(JsonSchema, Serialize)]
 pub struct Setup {
     pub machine: String,
     pub jdk: String,
+    #[serde(skip)]
     pub arms: Vec<Arm>,
     /// Ways that there are not here, and why.
     pub missing: Vec<String>,
@@ -29,13 +33,18 @@ pub struct Setup {
     pub bursts: u32,
     pub memory_bytes: Bytes,
     /// What is changed on the host for the part with swap.
+    #[serde(rename = "host_changes")]
     pub steps: Vec<String>,
+    #[serde(rename = "dry_run")]
     pub is_dry_run: bool,
 }
 
 /// What was measured, as far as it came.
+#[derive(JsonSchema, Serialize)]
 pub struct Results {
+    #[serde(skip)]
     pub jit: Vec<Round<Compiled>>,
+    #[serde(skip)]
     pub swap: Vec<Round<Pressed>>,
     pub notes: Vec<String>,
     pub ended: Option<String>,
@@ -144,7 +153,6 @@ fn swap(out: &mut dyn Write, setup: &Setup, rounds: &[Round<Pressed>]) -> io::Re
     )?;
     for (index, arm) in setup.arms.iter().enumerate() {
         let spread = |figure: &dyn Fn(&Pressed) -> Option<f64>| experiment::spread(rounds, index, figure);
-        let visits = |one: &Pressed| Some(one.visits as f64);
         writeln!(
             out,
             "  {:<13} {:>8} {:>8} {:>10} {:>8} {:>9} {:>9} {:>22}",
@@ -167,12 +175,16 @@ fn out_bytes(one: &Pressed) -> Option<f64> {
     one.swapped_out_bytes.as_ref().ok().map(|bytes| *bytes as f64)
 }
 
+fn visits(one: &Pressed) -> Option<f64> {
+    Some(one.visits as f64)
+}
+
 fn in_bytes(one: &Pressed) -> Option<f64> {
     one.swapped_in_bytes.as_ref().ok().map(|bytes| *bytes as f64)
 }
 
 fn published(out: &mut dyn Write) -> io::Result<()> {
-    let [x86, power] = PUBLISHED_COST_PERCENT;
+    let Published { cost_x86_percent: x86, cost_power_percent: power } = PUBLISHED;
     let text = format!(
         "published (OOPSLA 2010): madvise(MADV_DONTNEED) on each block that the JIT compiler's work area frees cost \
          {x86} % of time on x86 and {power} % on POWER on average; with two servers under memory pressure far fewer \
@@ -182,97 +194,115 @@ fn published(out: &mut dyn Write) -> io::Result<()> {
     wrapped(&text, width()).iter().try_for_each(|line| writeln!(out, "{line}"))
 }
 
-pub fn json(setup: &Setup, results: &Results) -> Value {
-    let arms = setup.arms.iter().enumerate().map(|(index, arm)| {
-        json!({
-            "arm": arm.name,
-            "what": arm.what,
-            "options": arm.options,
-            "environment": arm.environment.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>(),
-            "trimmed_every_seconds": arm.trimmed_every.map(|every| every.as_secs_f64()),
-            "jit": (!results.jit.is_empty()).then(|| jit_json(&results.jit, index)),
-            "swap": (!results.swap.is_empty()).then(|| swap_json(&results.swap, index)),
-        })
-    });
-    let accounts = results.jit.iter().flatten().flatten().map(|one| &one.end);
-    let mut gaps: Vec<Value> = gaps(accounts).into_iter().map(|gap| json!(gap)).collect();
-    let of_swap = results.swap.iter().flatten().flatten();
-    gaps.extend(of_swap.filter_map(|one| one.swapped_out_bytes.as_ref().err()).take(1).map(|gap| json!(gap)));
-    json!({
-        "schema": "marusa/bench-trim/1",
-        "machine": setup.machine,
-        "jdk": setup.jdk,
-        "dry_run": setup.is_dry_run,
-        "every_seconds": setup.every_seconds,
-        "seed": setup.seed,
-        "jit_options": setup.jit_options,
-        "swap_options": setup.swap_options,
-        "classes": setup.classes,
-        "live_bytes": setup.live_bytes,
-        "burst_bytes": setup.burst_bytes,
-        "bursts": setup.bursts,
-        "memory_bytes": setup.memory_bytes,
-        "host_changes": setup.steps,
-        "missing": setup.missing,
-        "published": {"cost_x86_percent": PUBLISHED_COST_PERCENT[0], "cost_power_percent": PUBLISHED_COST_PERCENT[1]},
-        "arms": arms.collect::<Vec<_>>(),
-        "notes": results.notes,
-        "ended": results.ended,
-        "gaps": gaps,
-    })
+/// `marusa bench trim --json`.
+#[derive(JsonSchema, Serialize)]
+pub struct BenchTrimDocument<'a> {
+    schema: &'static str,
+    #[serde(flatten)]
+    setup: &'a Setup,
+    #[serde(flatten)]
+    results: &'a Results,
+    published: Published,
+    arms: Vec<ArmRow<'a>>,
+    gaps: Vec<AnyGap<'a>>,
 }
 
-fn jit_json(rounds: &[Round<Compiled>], arm: usize) -> Value {
-    let against = |figure: &dyn Fn(&Compiled) -> Option<f64>| -> Option<Ratio> {
-        (arm > 0).then(|| experiment::ratio(rounds, arm, figure)).flatten()
-    };
-    let spread = |figure: &dyn Fn(&Compiled) -> Option<f64>| -> Option<Spread> {
-        experiment::spread(rounds, arm, figure)
-    };
-    let runs = rounds.iter().filter_map(|round| round.get(arm)?.as_ref()).map(|one| {
-        json!({
-            "work_ms": one.work_ms,
-            "cpu_ms": one.cpu_ms,
-            "helper_cpu_ms": one.helper_cpu_ms,
-            "minor_faults": one.faults,
-            "mean_resident_bytes": one.mean_bytes,
-            "peak_resident_bytes": one.peak_bytes,
-            "end": account_json(&one.end),
-        })
-    });
-    json!({
-        "time_ratio": ratio_json(against(&|one| Some(one.work_ms))),
-        "cpu_ratio": ratio_json(against(&cpu)),
-        "work_ms": spread_json(spread(&|one| Some(one.work_ms))),
-        "mean_resident_bytes": spread_json(spread(&|one| one.mean_bytes)),
-        "malloc_freed_bytes": spread_json(spread(&freed)),
-        "runs": runs.collect::<Vec<_>>(),
-    })
+/// Reasons of an account's gaps are words, those of the host's are names.
+#[derive(JsonSchema, Serialize)]
+#[serde(untagged)]
+enum AnyGap<'a> {
+    Account(&'a GapRow),
+    Host(&'a Gap),
 }
 
-fn swap_json(rounds: &[Round<Pressed>], arm: usize) -> Value {
-    let spread = |figure: &dyn Fn(&Pressed) -> Option<f64>| -> Option<Spread> {
-        experiment::spread(rounds, arm, figure)
-    };
-    let runs = rounds.iter().filter_map(|round| round.get(arm)?.as_ref()).map(|one| {
-        json!({
-            "work_ms": one.work_ms,
-            "objects_visited": one.visits,
-            "bursts_ms": one.burst_ms,
-            "swapped_out_bytes": one.swapped_out_bytes.as_ref().ok(),
-            "swapped_in_bytes": one.swapped_in_bytes.as_ref().ok(),
-            "io_bytes_per_second": one.io_rate(),
-            "major_faults": one.major_faults,
-            "peak_swap_bytes": one.peak_swap_bytes,
-        })
-    });
-    let visits = (arm > 0).then(|| experiment::ratio(rounds, arm, |one| Some(one.visits as f64))).flatten();
-    json!({
-        "swapped_out_bytes": spread_json(spread(&out_bytes)),
-        "swapped_in_bytes": spread_json(spread(&in_bytes)),
-        "visits_ratio": ratio_json(visits),
-        "runs": runs.collect::<Vec<_>>(),
-    })
+#[derive(JsonSchema, Serialize)]
+struct ArmRow<'a> {
+    #[serde(flatten)]
+    arm: &'a Arm,
+    /// `None`: this part was not run.
+    jit: Option<JitRow<'a>>,
+    swap: Option<SwapRow<'a>>,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct JitRow<'a> {
+    time_ratio: Option<Ratio>,
+    cpu_ratio: Option<Ratio>,
+    work_ms: Option<Spread>,
+    mean_resident_bytes: Option<Spread>,
+    malloc_freed_bytes: Option<Spread>,
+    runs: Vec<&'a Compiled>,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct SwapRow<'a> {
+    swapped_out_bytes: Option<Spread>,
+    swapped_in_bytes: Option<Spread>,
+    visits_ratio: Option<Ratio>,
+    runs: Vec<PressedRow<'a>>,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct PressedRow<'a> {
+    #[serde(flatten)]
+    pressed: &'a Pressed,
+    io_bytes_per_second: Option<f64>,
+}
+
+impl<'a> BenchTrimDocument<'a> {
+    pub fn of(setup: &'a Setup, results: &'a Results) -> BenchTrimDocument<'a> {
+        let Results { jit, swap, .. } = results;
+        let arm = |(index, arm)| ArmRow {
+            arm,
+            jit: (!jit.is_empty()).then(|| JitRow::of(jit, index)),
+            swap: (!swap.is_empty()).then(|| SwapRow::of(swap, index)),
+        };
+        let of_accounts = gaps(jit.iter().flatten().flatten().map(|one| &one.end));
+        let of_host = swap.iter().flatten().flatten().find_map(|one| one.swapped_out_bytes.as_ref().err());
+        BenchTrimDocument {
+            schema: "marusa/bench-trim/1",
+            setup,
+            results,
+            published: PUBLISHED,
+            arms: setup.arms.iter().enumerate().map(arm).collect(),
+            gaps: of_accounts.into_iter().map(AnyGap::Account).chain(of_host.map(AnyGap::Host)).collect(),
+        }
+    }
+}
+
+/// Those of an arm that did not fail.
+fn runs<T>(rounds: &[Round<T>], arm: usize) -> impl Iterator<Item = &T> {
+    rounds.iter().filter_map(move |round| round.get(arm)?.as_ref())
+}
+
+/// Against the first arm, which has no ratio.
+fn against<T>(rounds: &[Round<T>], arm: usize, figure: impl Fn(&T) -> Option<f64>) -> Option<Ratio> {
+    (arm > 0).then(|| experiment::ratio(rounds, arm, figure)).flatten()
+}
+
+impl JitRow<'_> {
+    fn of(rounds: &[Round<Compiled>], arm: usize) -> JitRow<'_> {
+        JitRow {
+            time_ratio: against(rounds, arm, |one| Some(one.work_ms)),
+            cpu_ratio: against(rounds, arm, cpu),
+            work_ms: experiment::spread(rounds, arm, |one| Some(one.work_ms)),
+            mean_resident_bytes: experiment::spread(rounds, arm, |one| one.mean_bytes),
+            malloc_freed_bytes: experiment::spread(rounds, arm, freed),
+            runs: runs(rounds, arm).collect(),
+        }
+    }
+}
+
+impl SwapRow<'_> {
+    fn of(rounds: &[Round<Pressed>], arm: usize) -> SwapRow<'_> {
+        let row = |pressed| PressedRow { pressed, io_bytes_per_second: Pressed::io_rate(pressed) };
+        SwapRow {
+            swapped_out_bytes: experiment::spread(rounds, arm, out_bytes),
+            swapped_in_bytes: experiment::spread(rounds, arm, in_bytes),
+            visits_ratio: against(rounds, arm, visits),
+            runs: runs(rounds, arm).map(row).collect(),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -336,7 +366,7 @@ mod tests {
         let broad: Vec<&str> = out.lines().filter(|line| line.chars().count() > 100).collect();
         assert!(broad.is_empty(), "{broad:#?}");
         assert!(out.contains("not complete: stopped") && out.contains("dry run"), "{out}");
-        let value = json(&setup, &results);
+        let value = serde_json::to_value(BenchTrimDocument::of(&setup, &results)).expect("JSON");
         assert_eq!(value["arms"][1]["jit"]["time_ratio"]["pairs"], 3);
         assert!(value["arms"][0]["jit"]["time_ratio"].is_null());
     }
