@@ -1,11 +1,12 @@
 //! Addresses of the target and half-open ranges of them. The target's words are hostile, so arithmetic never wraps: it
 //! saturates, and a range can only be made with its start at or below its end.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// An address in the target's address space.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, JsonSchema, Serialize, Deserialize)]
 pub struct Addr(pub u64);
 
 impl Addr {

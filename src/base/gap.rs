@@ -2,14 +2,20 @@
 //! reason and with what would help. A figure of type `Known<T>` can not be mistaken for 0.
 
 use super::Addr;
-use serde::{Deserialize, Serialize};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
 
 /// A figure, or why there is none.
 pub type Known<T> = Result<T, Gap>;
 
+/// For `serialize_with`: null where it is not known.
+pub fn or_null<T: Serialize, S: Serializer>(known: &Known<T>, to: S) -> Result<S::Ok, S::Error> {
+    known.as_ref().ok().serialize(to)
+}
+
 /// One thing that could not be read or known.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Gap {
     /// What is missing: "pagemap", "G1CollectedHeap::_hrm".
     pub what: String,
@@ -19,7 +25,7 @@ pub struct Gap {
 }
 
 /// Why something is not known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
     /// The kernel refused: a right or a setting is missing.

@@ -17,7 +17,7 @@ pub use addr::{Addr, Range, joined};
 pub use allowance::Allowance;
 pub use clock::rfc3339;
 pub use covered::Covered;
-pub use gap::{Gap, Known, Why};
+pub use gap::{Gap, Known, Why, or_null};
 pub use units::{bytes_of, human};
 
 /// A number of bytes.

@@ -5,6 +5,7 @@ use super::design::{self, Arm};
 use super::stats::Estimate;
 use super::verdict::{Rule, Verdict};
 use crate::base::Gap;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What the loop needs of the world. An `Err(End)` ends it, and what was measured until then counts.
@@ -36,7 +37,7 @@ pub struct Measured {
 }
 
 /// One period of one block.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Period {
     pub block: usize,
     pub arm: Arm,

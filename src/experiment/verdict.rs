@@ -4,6 +4,7 @@
 //! like).
 
 use super::stats::{self, Estimate};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The rule, fixed before the first period.
@@ -26,7 +27,7 @@ impl Default for Rule {
 const BLOCKS_MIN: usize = 4;
 
 /// What the blocks show.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     Gain,

@@ -13,6 +13,7 @@ use crate::os::pagemap::PageRun;
 use crate::os::smaps::{self, Smap};
 use crate::os::thp::PMD_BYTES;
 use crate::snapshot::Snapshot;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 
@@ -27,7 +28,7 @@ pub struct Wanted {
 }
 
 /// Why resident memory is left as it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Left {
     /// Outside of whole blocks of its mapping.
@@ -79,7 +80,7 @@ pub struct PlannedBlock {
 }
 
 /// One area, in resident bytes: `resident` is the sum of the others.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct AreaBlocks {
     pub area: Area,
     pub resident: Bytes,

@@ -7,6 +7,7 @@ use crate::map::model::{GapRow, MappingAccount, PageReport};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
+use std::io::{self, Write};
 
 /// `marusa map --json`.
 #[derive(JsonSchema, Serialize)]
@@ -19,6 +20,12 @@ pub struct MapDocument<'a> {
     /// `--by page-size` and `--require`.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub pages: Option<PageReport>,
+}
+
+/// A document, and the end of its last line.
+pub fn print(out: &mut dyn Write, document: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, document)?;
+    writeln!(out)
 }
 
 /// One gap, with the reason as a word and the address, if any, in the text.

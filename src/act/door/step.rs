@@ -1,13 +1,14 @@
 //! One change of the host, as data: a plan is a list of them that a person can read.
 
 use super::content::Content;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Of each file that a plan makes: programs of the host read it, and only root writes it.
 pub const FILE_MODE: u32 = 0o644;
 
 /// A change, and what a person needs to agree to it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
     /// "12 more huge pages of 2 MiB".
@@ -19,7 +20,7 @@ pub struct Step {
 }
 
 /// What is changed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Change {
     /// The number in a file of /proc/sys or /sys becomes larger by this much, so that what others have put there stays.
