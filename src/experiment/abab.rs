@@ -55,13 +55,15 @@ const SMALL_SHARE_MAX: f64 = 0.1;
 const LEFT_OUT_MAX: usize = 3;
 
 /// All that was measured.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Outcome {
     pub periods: Vec<Period>,
+    #[serde(rename = "gain_percent")]
     pub estimate: Option<Estimate>,
     pub verdict: Verdict,
     /// Blocks of which all four periods count.
     pub blocks: usize,
+    #[serde(skip)]
     pub end: Option<End>,
 }
 

@@ -8,9 +8,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The rule, fixed before the first period.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Rule {
     /// The probability of a claim that is wrong, over all looks.
+    #[serde(skip)]
     pub doubt: f64,
     /// A gain smaller than this is not worth a change: an interval within it ends the search.
     pub margin_percent: f64,

@@ -18,7 +18,7 @@ use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 
 /// What is wanted.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Wanted {
     pub areas: Vec<Area>,
     /// Of a block of private memory, the share that must be in memory.
@@ -83,10 +83,14 @@ pub struct PlannedBlock {
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct AreaBlocks {
     pub area: Area,
+    #[serde(rename = "resident_bytes")]
     pub resident: Bytes,
     /// On transparent huge pages.
+    #[serde(rename = "on_2m_bytes")]
     pub on_2m: Bytes,
+    #[serde(rename = "fit_bytes")]
     pub planned: Bytes,
+    #[serde(skip)]
     pub left: BTreeMap<Left, Bytes>,
 }
 

@@ -22,6 +22,13 @@ pub struct MapDocument<'a> {
     pub pages: Option<PageReport>,
 }
 
+/// Whose document it is, in short.
+#[derive(JsonSchema, Serialize)]
+pub struct Subject<'a> {
+    pub pid: i32,
+    pub command: &'a str,
+}
+
 /// A document, and the end of its last line.
 pub fn print(out: &mut dyn Write, document: &impl Serialize) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *out, document)?;

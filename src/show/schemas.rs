@@ -6,7 +6,13 @@ use super::json::MapDocument;
 use super::leaks::LeakDocument;
 use super::list::ListDocument;
 use super::look::TopDocument;
+use super::pages::apply::ApplyDocument;
+use super::pages::collapse::CollapseDocument;
+use super::pages::prove::ProveDocument;
+use super::pages::undo::UndoDocument;
+use super::pages::verify::VerifyDocument;
 use super::record::RecordedDocument;
+use crate::pages::Plan;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 
@@ -14,13 +20,20 @@ use schemars::{JsonSchema, Schema};
 pub type Named = (&'static str, fn() -> Schema);
 
 /// By the middle of "marusa/map/1".
-pub const ALL: [Named; 8] = [
+pub const ALL: [Named; 15] = [
     ("diff", of::<DiffDocument>),
     ("doctor", of::<DoctorDocument>),
     ("doctor-rules", of::<RulesDocument>),
     ("leak", of::<LeakDocument>),
     ("list", of::<ListDocument>),
     ("map", of::<MapDocument>),
+    ("pages-apply", of::<ApplyDocument>),
+    ("pages-collapse", of::<CollapseDocument>),
+    ("pages-plan", of::<Plan>),
+    ("pages-prove", of::<ProveDocument>),
+    ("pages-split", of::<CollapseDocument>),
+    ("pages-undo", of::<UndoDocument>),
+    ("pages-verify", of::<VerifyDocument>),
     ("recorded", of::<RecordedDocument>),
     ("top", of::<TopDocument>),
 ];
