@@ -27,7 +27,19 @@ use std::time::SystemTime;
 pub use look::{Verified, verified, verify};
 
 /// Which pages the heap of an arm is to lie on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    schemars::JsonSchema,
+    serde::Serialize,
+    serde::Deserialize,
+)]
 pub enum PageMode {
     /// As it comes: nothing is asked for, nothing is demanded.
     #[serde(rename = "as-is")]
@@ -161,7 +173,9 @@ pub fn options(subject: &Subject, mode: PageMode) -> Result<Vec<String>, ArmErro
 }
 
 /// How the pool of an arm comes about.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, schemars::JsonSchema, serde::Serialize, serde::Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Pool {
     /// What the reservations of the JVM need, exactly.

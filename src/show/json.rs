@@ -1,13 +1,14 @@
 //! Documents about one process: what `map::model` holds, and what was asked for besides. Unknown is `null` with an entry in `gaps`,
 //! never 0.
 
-use crate::base::Gap;
+use crate::base::{Gap, rfc3339};
 use crate::map::Account;
 use crate::map::model::{GapRow, MappingAccount, PageReport};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use std::io::{self, Write};
+use std::time::SystemTime;
 
 /// `marusa map --json`.
 #[derive(JsonSchema, Serialize)]
@@ -29,9 +30,38 @@ pub struct Subject<'a> {
     pub command: &'a str,
 }
 
+/// One interval of a command that watches; the target never stops for it.
+#[derive(JsonSchema, Serialize)]
+pub struct IntervalTaken<'a> {
+    at: String,
+    interval_seconds: f64,
+    target_ended: bool,
+    target_stopped_ms: u64,
+    attached: bool,
+    kernel: &'a str,
+}
+
+impl<'a> IntervalTaken<'a> {
+    pub fn of(
+        at: SystemTime,
+        interval_seconds: f64,
+        target_ended: bool,
+        kernel: &'a str,
+    ) -> IntervalTaken<'a> {
+        let at = rfc3339(at);
+        IntervalTaken { at, interval_seconds, target_ended, target_stopped_ms: 0, attached: false, kernel }
+    }
+}
+
 /// A document, and the end of its last line.
 pub fn print(out: &mut dyn Write, document: &impl Serialize) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *out, document)?;
+    writeln!(out)
+}
+
+/// A document on one line, where more follow.
+pub fn print_line(out: &mut dyn Write, document: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, document)?;
     writeln!(out)
 }
 

@@ -1,5 +1,6 @@
 //! JSON Schemas of the documents that `--json` prints, made of their types (draft 2020-12). `docs/schema` has them as files.
 
+use super::compare::json::CompareDocument;
 use super::diff::json::DiffDocument;
 use super::doctor::{DoctorDocument, RulesDocument};
 use super::json::MapDocument;
@@ -12,6 +13,8 @@ use super::pages::prove::ProveDocument;
 use super::pages::undo::UndoDocument;
 use super::pages::verify::VerifyDocument;
 use super::record::RecordedDocument;
+use super::stalls::StallsDocument;
+use super::tlb::TlbDocument;
 use crate::pages::Plan;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
@@ -20,7 +23,8 @@ use schemars::{JsonSchema, Schema};
 pub type Named = (&'static str, fn() -> Schema);
 
 /// By the middle of "marusa/map/1".
-pub const ALL: [Named; 15] = [
+pub const ALL: [Named; 18] = [
+    ("compare", of::<CompareDocument>),
     ("diff", of::<DiffDocument>),
     ("doctor", of::<DoctorDocument>),
     ("doctor-rules", of::<RulesDocument>),
@@ -35,6 +39,8 @@ pub const ALL: [Named; 15] = [
     ("pages-undo", of::<UndoDocument>),
     ("pages-verify", of::<VerifyDocument>),
     ("recorded", of::<RecordedDocument>),
+    ("stalls", of::<StallsDocument>),
+    ("tlb", of::<TlbDocument>),
     ("top", of::<TopDocument>),
 ];
 

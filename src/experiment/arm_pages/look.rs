@@ -18,7 +18,7 @@ const HUGETLB_SHARE_MIN: f64 = 0.99;
 const SMALL_SHARE_MIN: f64 = 0.99;
 
 /// On which pages the heap of a JVM lies.
-#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, schemars::JsonSchema, serde::Serialize, serde::Deserialize)]
 pub struct Verified {
     pub mode: PageMode,
     pub heap_resident_bytes: Bytes,
