@@ -1,13 +1,14 @@
 //! Documents about one process: what `map::model` holds, and what was asked for besides. Unknown is `null` with an entry in `gaps`,
 //! never 0.
 
-use crate::base::{Gap, rfc3339};
+use crate::base::{Bytes, Gap, rfc3339};
 use crate::map::Account;
 use crate::map::model::{GapRow, MappingAccount, PageReport};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use std::io::{self, Write};
+use std::path::Path;
 use std::time::SystemTime;
 
 /// `marusa map --json`.
@@ -28,6 +29,28 @@ pub struct MapDocument<'a> {
 pub struct Subject<'a> {
     pub pid: i32,
     pub command: &'a str,
+}
+
+/// `marusa freeze --json`.
+#[derive(JsonSchema, Serialize)]
+pub struct FreezeDocument {
+    schema: &'static str,
+    file: String,
+    bytes: Bytes,
+}
+
+impl FreezeDocument {
+    pub fn of(file: &Path, bytes: Bytes) -> FreezeDocument {
+        FreezeDocument { schema: "marusa/freeze/1", file: file.display().to_string(), bytes }
+    }
+}
+
+/// A gap of one process, or of the host where there is no pid.
+#[derive(JsonSchema, Serialize)]
+pub struct PidGap<P> {
+    pub pid: P,
+    #[serde(flatten)]
+    pub gap: GapRow,
 }
 
 /// One interval of a command that watches; the target never stops for it.

@@ -3,7 +3,7 @@
 use super::compare::json::CompareDocument;
 use super::diff::json::DiffDocument;
 use super::doctor::{DoctorDocument, RulesDocument};
-use super::json::MapDocument;
+use super::json::{FreezeDocument, MapDocument};
 use super::leaks::LeakDocument;
 use super::list::ListDocument;
 use super::look::TopDocument;
@@ -15,6 +15,8 @@ use super::pages::verify::VerifyDocument;
 use super::record::RecordedDocument;
 use super::stalls::StallsDocument;
 use super::tlb::TlbDocument;
+use super::trim::TrimDocument;
+use crate::act::trim::{Receipt, Way};
 use crate::pages::Plan;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
@@ -23,11 +25,12 @@ use schemars::{JsonSchema, Schema};
 pub type Named = (&'static str, fn() -> Schema);
 
 /// By the middle of "marusa/map/1".
-pub const ALL: [Named; 18] = [
+pub const ALL: [Named; 20] = [
     ("compare", of::<CompareDocument>),
     ("diff", of::<DiffDocument>),
     ("doctor", of::<DoctorDocument>),
     ("doctor-rules", of::<RulesDocument>),
+    ("freeze", of::<FreezeDocument>),
     ("leak", of::<LeakDocument>),
     ("list", of::<ListDocument>),
     ("map", of::<MapDocument>),
@@ -42,6 +45,7 @@ pub const ALL: [Named; 18] = [
     ("stalls", of::<StallsDocument>),
     ("tlb", of::<TlbDocument>),
     ("top", of::<TopDocument>),
+    ("trim", of::<TrimDocument<Way, Receipt>>),
 ];
 
 /// As it is written, which may have keys that are not needed to read it.

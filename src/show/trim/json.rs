@@ -11,7 +11,7 @@ use serde::Serialize;
 
 const SCHEMA: &str = "marusa/trim/1";
 
-/// `W` and `R`: the way and the receipt of whoever trims.
+/// `marusa trim --json`. `W` and `R`: the way and the receipt of whoever trims.
 #[derive(JsonSchema, Serialize)]
 pub struct TrimDocument<W, R> {
     schema: &'static str,
@@ -54,11 +54,8 @@ struct RoundProcess {
 
 #[derive(JsonSchema, Serialize)]
 struct HeldRow {
-    in_use_bytes: Bytes,
-    free_bytes: Bytes,
-    free_resident_bytes: Bytes,
-    trimmable_bytes: Bytes,
-    top_kept_bytes: Bytes,
+    #[serde(flatten)]
+    held: Held,
     scattered_bytes: Bytes,
 }
 
@@ -86,26 +83,20 @@ struct ArenaRow {
 
 #[derive(JsonSchema, Serialize)]
 pub struct OutcomeRow {
-    predicted_bytes: Option<Bytes>,
+    #[serde(flatten)]
+    outcome: Outcome,
+    #[serde(flatten)]
+    price: Price,
     returned_bytes: i64,
     error_share: Option<f64>,
-    resident_before_bytes: Bytes,
-    resident_after_bytes: Bytes,
-    resident_later_bytes: Option<Bytes>,
-    call_ms: f64,
-    page_faults_during: Option<u64>,
-    page_faults_after: Option<u64>,
-    watched_seconds: u64,
     arenas: Vec<ArenaOutcomeRow>,
 }
 
 #[derive(JsonSchema, Serialize)]
 struct ArenaOutcomeRow {
-    number: usize,
-    predicted_bytes: Bytes,
+    #[serde(flatten)]
+    outcome: ArenaOutcome,
     returned_bytes: i64,
-    free_resident_before_bytes: Bytes,
-    free_resident_after_bytes: Bytes,
 }
 
 #[derive(JsonSchema, Serialize)]
@@ -182,37 +173,21 @@ impl From<&ArenaPrediction> for ArenaRow {
 
 impl From<&Held> for HeldRow {
     fn from(held: &Held) -> HeldRow {
-        HeldRow {
-            in_use_bytes: held.in_use_bytes,
-            free_bytes: held.free_bytes,
-            free_resident_bytes: held.free_resident_bytes,
-            trimmable_bytes: held.trimmable_bytes,
-            top_kept_bytes: held.top_kept_bytes,
-            scattered_bytes: held.scattered_bytes(),
-        }
+        HeldRow { held: *held, scattered_bytes: held.scattered_bytes() }
     }
 }
 
 impl OutcomeRow {
     pub fn of(outcome: &Outcome, price: &Price) -> OutcomeRow {
         let arena = |arena: &ArenaOutcome| ArenaOutcomeRow {
-            number: arena.number,
-            predicted_bytes: arena.predicted_bytes,
+            outcome: *arena,
             returned_bytes: arena.returned_bytes(),
-            free_resident_before_bytes: arena.free_resident_before_bytes,
-            free_resident_after_bytes: arena.free_resident_after_bytes,
         };
         OutcomeRow {
-            predicted_bytes: outcome.predicted_bytes.as_ref().ok().copied(),
+            outcome: outcome.clone(),
+            price: *price,
             returned_bytes: outcome.returned_bytes(),
             error_share: outcome.error_share(),
-            resident_before_bytes: outcome.resident_before_bytes,
-            resident_after_bytes: outcome.resident_after_bytes,
-            resident_later_bytes: price.resident_later_bytes,
-            call_ms: price.call_ms,
-            page_faults_during: price.faults_during,
-            page_faults_after: price.faults_after,
-            watched_seconds: price.watched_seconds,
             arenas: outcome.arenas.iter().map(arena).collect(),
         }
     }
