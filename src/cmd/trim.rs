@@ -133,7 +133,7 @@ fn once(process: &Process, args: &TrimArgs) -> anyhow::Result<u8> {
 fn finish(
     out: &mut dyn Write,
     args: &TrimArgs,
-    document: &show::TrimDocument<Way, Receipt>,
+    document: &show::TrimDocument,
     advice: &[trim::Advice],
 ) -> anyhow::Result<()> {
     if args.json {

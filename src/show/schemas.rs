@@ -16,7 +16,6 @@ use super::record::RecordedDocument;
 use super::stalls::StallsDocument;
 use super::tlb::TlbDocument;
 use super::trim::TrimDocument;
-use crate::act::trim::{Receipt, Way};
 use crate::pages::Plan;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
@@ -45,7 +44,7 @@ pub const ALL: [Named; 20] = [
     ("stalls", of::<StallsDocument>),
     ("tlb", of::<TlbDocument>),
     ("top", of::<TopDocument>),
-    ("trim", of::<TrimDocument<Way, Receipt>>),
+    ("trim", of::<TrimDocument>),
 ];
 
 /// As it is written, which may have keys that are not needed to read it.

@@ -7,6 +7,7 @@ use super::{Shown, subject};
 use crate::base::Gap;
 use crate::doctor::{Cost, Entry, Finding, Level, Remedy, Subject};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json";
 
@@ -18,16 +19,14 @@ pub struct Sarif<'a> {
     runs: [Run<'a>; 1],
 }
 
-#[derive(Serialize)]
-struct Run<'a> {
-    tool: Tool,
-    invocations: [Invocation; 1],
-    results: Vec<Result<'a>>,
-}
+/// An object of one or two keys.
+type Map<T> = BTreeMap<&'static str, T>;
 
 #[derive(Serialize)]
-struct Tool {
-    driver: Driver,
+struct Run<'a> {
+    tool: Map<Driver>,
+    invocations: [Invocation; 1],
+    results: Vec<Result<'a>>,
 }
 
 #[derive(Serialize)]
@@ -42,20 +41,9 @@ struct Driver {
 #[serde(rename_all = "camelCase")]
 struct Rule {
     id: &'static str,
-    short_description: Text<&'static str>,
-    help: Help,
-    default_configuration: Configuration,
-}
-
-#[derive(Serialize)]
-struct Help {
-    text: &'static str,
-    markdown: &'static str,
-}
-
-#[derive(Serialize)]
-struct Configuration {
-    level: &'static str,
+    short_description: Map<&'static str>,
+    help: Map<&'static str>,
+    default_configuration: Map<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -68,12 +56,7 @@ struct Invocation {
 #[derive(Serialize)]
 struct Notification {
     level: &'static str,
-    message: Text<String>,
-}
-
-#[derive(Serialize)]
-struct Text<T> {
-    text: T,
+    message: Map<String>,
 }
 
 #[derive(Serialize)]
@@ -82,29 +65,10 @@ struct Result<'a> {
     rule_id: &'static str,
     rule_index: i64,
     level: &'static str,
-    message: Text<&'a str>,
-    locations: [Location; 1],
-    partial_fingerprints: Fingerprints,
+    message: Map<&'a str>,
+    locations: [Map<[Map<String>; 1]>; 1],
+    partial_fingerprints: Map<String>,
     properties: Properties<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Location {
-    logical_locations: [Logical; 1],
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Logical {
-    fully_qualified_name: String,
-    kind: &'static str,
-}
-
-#[derive(Serialize)]
-struct Fingerprints {
-    #[serde(rename = "marusa/1")]
-    first: String,
 }
 
 /// As in `marusa doctor --json`.
@@ -120,7 +84,7 @@ struct Properties<'a> {
 pub fn sarif<'a>(shown: &'a Shown) -> Sarif<'a> {
     let notification = |(pid, gap): (Option<i32>, &Gap)| {
         let of = pid.map_or(String::new(), |pid| format!("pid {pid}: "));
-        Notification { level: "note", message: Text { text: format!("{of}{gap}") } }
+        Notification { level: "note", message: [("text", format!("{of}{gap}"))].into() }
     };
     let driver = Driver {
         name: "marusa",
@@ -132,7 +96,7 @@ pub fn sarif<'a>(shown: &'a Shown) -> Sarif<'a> {
         tool_execution_notifications: shown.gaps().into_iter().map(notification).collect(),
     };
     let results = shown.findings.iter().map(|it| result(shown, it)).collect();
-    let run = Run { tool: Tool { driver }, invocations: [invocation], results };
+    let run = Run { tool: [("driver", driver)].into(), invocations: [invocation], results };
     Sarif { schema: SCHEMA, version: "2.1.0", runs: [run] }
 }
 
@@ -149,9 +113,9 @@ fn rule(entry: &Entry) -> Rule {
     let worst = entry.levels.last().copied().unwrap_or(Level::Warn);
     Rule {
         id: entry.rule.id,
-        short_description: Text { text: entry.rule.title },
-        help: Help { text: entry.page, markdown: entry.page },
-        default_configuration: Configuration { level: level(worst) },
+        short_description: [("text", entry.rule.title)].into(),
+        help: [("text", entry.page), ("markdown", entry.page)].into(),
+        default_configuration: [("level", level(worst))].into(),
     }
 }
 
@@ -165,15 +129,15 @@ fn result<'a>(shown: &'a Shown, finding: &'a Finding) -> Result<'a> {
         }
     };
     let index = shown.catalog.iter().position(|entry| entry.rule.id == finding.id);
+    let name = subject(shown, finding.subject);
+    let place = [("fullyQualifiedName", name), ("kind", kind.to_string())].into();
     Result {
         rule_id: finding.id,
         rule_index: index.map_or(-1, |index| index as i64),
         level: level(finding.level),
-        message: Text { text: &finding.title },
-        locations: [Location {
-            logical_locations: [Logical { fully_qualified_name: subject(shown, finding.subject), kind }],
-        }],
-        partial_fingerprints: Fingerprints { first: format!("{} {fixed}", finding.id) },
+        message: [("text", finding.title.as_str())].into(),
+        locations: [[("logicalLocations", [place])].into()],
+        partial_fingerprints: [("marusa/1", format!("{} {fixed}", finding.id))].into(),
         properties: Properties {
             level: finding.level,
             pid,

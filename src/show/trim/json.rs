@@ -5,15 +5,16 @@ use crate::base::{Bytes, Known};
 use crate::map::model::{GapRow, Jvm, Process, Taken, Totals};
 use crate::map::trim::{Advice, ArenaOutcome, ArenaPrediction, Held, Outcome, Prediction};
 use crate::map::{Account, MemoryMap};
+use crate::pages::changes::{TrimReceipt, TrimWay};
 use crate::snapshot::Snapshot;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 const SCHEMA: &str = "marusa/trim/1";
 
-/// `marusa trim --json`. `W` and `R`: the way and the receipt of whoever trims.
+/// `marusa trim --json`.
 #[derive(JsonSchema, Serialize)]
-pub struct TrimDocument<W, R> {
+pub struct TrimDocument {
     schema: &'static str,
     taken: Taken,
     process: Process,
@@ -21,10 +22,10 @@ pub struct TrimDocument<W, R> {
     totals: Totals,
     predicted: Option<PredictedRow>,
     pub dry_run: bool,
-    pub way: Option<W>,
+    pub way: Option<TrimWay>,
     /// Why not.
     pub not_done: Option<String>,
-    pub receipt: Option<R>,
+    pub receipt: Option<TrimReceipt>,
     pub outcome: Option<OutcomeRow>,
     advice: Vec<AdviceRow>,
     gaps: Vec<GapRow>,
@@ -32,12 +33,12 @@ pub struct TrimDocument<W, R> {
 
 /// One round of `--every`, on one line: the arenas are left out.
 #[derive(JsonSchema, Serialize)]
-pub struct RoundDocument<R> {
+pub struct RoundDocument<'a> {
     schema: &'static str,
     taken: RoundTaken,
     process: RoundProcess,
     predicted: Option<HeldRow>,
-    pub receipt: Option<R>,
+    pub receipt: Option<&'a TrimReceipt>,
     pub outcome: Option<OutcomeRow>,
 }
 
@@ -105,14 +106,14 @@ struct AdviceRow {
     why: String,
 }
 
-impl<W, R> TrimDocument<W, R> {
+impl TrimDocument {
     /// What is known before.
     pub fn of(
         snapshot: &Snapshot,
         map: &MemoryMap,
         prediction: &Known<Prediction>,
         advice: &[Advice],
-    ) -> TrimDocument<W, R> {
+    ) -> TrimDocument {
         let Account { taken, process, jvm, totals, .. } = Account::of(snapshot, map);
         let advice = advice.iter().map(words).map(|(option, why)| AdviceRow { option, why });
         TrimDocument {
@@ -133,8 +134,8 @@ impl<W, R> TrimDocument<W, R> {
     }
 }
 
-impl<R> RoundDocument<R> {
-    pub fn of(snapshot: &Snapshot, prediction: &Known<Prediction>) -> RoundDocument<R> {
+impl<'a> RoundDocument<'a> {
+    pub fn of(snapshot: &Snapshot, prediction: &Known<Prediction>) -> RoundDocument<'a> {
         RoundDocument {
             schema: SCHEMA,
             taken: RoundTaken { at: snapshot.taken.at.clone(), took_ms: snapshot.taken.took_ms },
