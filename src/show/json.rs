@@ -24,7 +24,7 @@ pub struct MapDocument<'a> {
     pub pages: Option<PageReport>,
 }
 
-/// Whose document it is, in short.
+/// The process, in short.
 #[derive(JsonSchema, Serialize)]
 pub struct Subject<'a> {
     pub pid: i32,

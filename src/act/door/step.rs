@@ -31,11 +31,11 @@ pub enum Change {
     Set { file: String, value: u64 },
     /// A file that is not there yet. Its text is made of these values when the step is made, and of nothing else.
     Create { file: String, content: Content },
-    /// A folder that is not there yet.
+    /// A directory that is not there yet.
     Folder { path: String },
-    /// A tmpfs on an empty folder; `options` as mount(8) takes them: "huge=always,size=600m".
+    /// A tmpfs on an empty directory; `options` as mount(8) takes them: "huge=always,size=600m".
     MountTmpfs { at: String, options: String },
-    /// What is in one folder, copied into another, which is empty and on a tmpfs that an earlier step mounted.
+    /// What is in one directory, copied into another, which is empty and on a tmpfs that an earlier step mounted.
     /// `linked`: files and folders below `from` that are not copied: links in the copy lead to them.
     CopyTree {
         from: String,

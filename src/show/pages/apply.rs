@@ -128,7 +128,7 @@ pub struct ApplyDocument<'a> {
     journal: Option<&'a str>,
     #[serde(flatten)]
     given: &'a Given<'a>,
-    /// It was taken back.
+    /// Why it was taken back.
     why: Option<String>,
     steps: Vec<ApplyRow<'a>>,
     notes: &'a [String],
