@@ -32,7 +32,7 @@ pub struct Attached {
 }
 
 /// What was done to the target.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, schemars::JsonSchema, Serialize)]
 pub struct Receipt {
     pub pid: i32,
     /// The socket, as the target names it.

@@ -106,7 +106,7 @@ pub enum Turn {
 }
 
 /// How the program ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, schemars::JsonSchema, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum How {
     Exit(i32),
@@ -114,7 +114,7 @@ pub enum How {
 }
 
 /// Why it had to end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, schemars::JsonSchema, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
     ByItself,
@@ -127,7 +127,7 @@ pub enum Stop {
 }
 
 /// What a run took.
-#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, schemars::JsonSchema, serde::Serialize, serde::Deserialize)]
 pub struct Ended {
     pub stop: Stop,
     pub how: How,

@@ -27,7 +27,8 @@ use crate::experiment::resume::{self, Head, HostFacts};
 use crate::experiment::trial_record::Trial;
 use crate::os::terminal::{stderr, stdout};
 use crate::os::{cpus, file_mode, host, output_file, process::Process};
-use crate::show::compare as show;
+use crate::show::compare::{self as show, json::CompareDocument};
+use crate::show::json::print;
 use indicatif::{ProgressBar, ProgressStyle};
 use ready::Ready;
 use runner::{Early, Outcome, Rules, Runner, Watcher};
@@ -285,7 +286,7 @@ fn design(args: &CompareArgs, head: &Head, ready: &[Ready], rules: &Rules) -> sh
 fn told(args: &CompareArgs, design: &show::Design) -> anyhow::Result<u8> {
     let mut out = stdout().lock();
     match args.json {
-        true => writeln!(out, "{:#}", show::json::dry_run(design))?,
+        true => print(&mut out, &CompareDocument::dry_run(design))?,
         false => show::dry_run(&mut out, design)?,
     }
     Ok(0)
@@ -304,7 +305,7 @@ fn finish(args: &CompareArgs, design: show::Design, outcome: Outcome, store: Sto
     };
     let mut out = stdout().lock();
     match args.json {
-        true => writeln!(out, "{:#}", show::json::result(&result))?,
+        true => print(&mut out, &CompareDocument::of(&result))?,
         false => show::result(&mut out, &result)?,
     }
     out.flush()?;

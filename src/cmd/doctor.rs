@@ -11,6 +11,7 @@ use crate::os::budget;
 use crate::os::process::Process;
 use crate::os::terminal::stdout;
 use crate::show::doctor as show;
+use crate::show::json::print;
 use crate::snapshot::{Snapshot, Want, discover};
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
@@ -82,7 +83,7 @@ pub fn run(args: &DoctorArgs) -> anyhow::Result<u8> {
     }
     if args.list {
         match args.json {
-            true => json(&mut out, &show::RulesDocument::of(CATALOG))?,
+            true => print(&mut out, &show::RulesDocument::of(CATALOG))?,
             false => show::list(&mut out, CATALOG)?,
         }
         out.flush()?;
@@ -107,8 +108,8 @@ fn examine(args: &DoctorArgs, out: &mut dyn Write) -> anyhow::Result<u8> {
         took_ms: started.elapsed().as_secs_f64() * 1e3,
     };
     match (args.json, args.sarif) {
-        (true, _) => json(out, &show::DoctorDocument::of(&shown))?,
-        (_, true) => json(out, &show::sarif(&shown))?,
+        (true, _) => print(out, &show::DoctorDocument::of(&shown))?,
+        (_, true) => print(out, &show::sarif(&shown))?,
         _ => show::text(out, &shown)?,
     }
     out.flush()?;
@@ -196,10 +197,4 @@ fn failed(what: &str, gap: &Gap) -> anyhow::Error {
 fn unknown(id: &str) -> anyhow::Error {
     let ids: Vec<&str> = CATALOG.iter().map(|entry| entry.rule.id).collect();
     Failure::usage(format!("'{id}' is no finding; these are: {}", ids.join(", ")))
-}
-
-fn json(out: &mut dyn Write, value: &impl serde::Serialize) -> anyhow::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, value)?;
-    writeln!(out)?;
-    Ok(())
 }

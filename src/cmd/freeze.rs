@@ -6,6 +6,7 @@ use crate::base::limits::TARGET_ALONE;
 use crate::os::file_mode;
 use crate::os::output_file::OutputFile;
 use crate::os::terminal::stdout;
+use crate::show::json::{FreezeDocument, print_line};
 use crate::show::units::human;
 use crate::snapshot::{Want, file, take};
 use std::io::{BufWriter, Write};
@@ -40,12 +41,7 @@ pub fn run(args: &FreezeArgs) -> anyhow::Result<u8> {
     let written = out.into_inner().map_err(|error| unwritable(error.into_error()))?;
     let bytes = written.finish().map_err(unwritable)?;
     if args.json {
-        let file = args.output.display().to_string();
-        writeln!(
-            stdout(),
-            "{}",
-            serde_json::json!({"schema": "marusa/freeze/1", "file": file, "bytes": bytes})
-        )?;
+        print_line(&mut stdout(), &FreezeDocument::of(&args.output, bytes))?;
     } else {
         crate::say!(
             "{}: {}; no command line, environment, user or home directory is in it; names of threads and \

@@ -17,6 +17,7 @@ use crate::os::host;
 use crate::os::perf::Mode;
 use crate::os::process::Process;
 use crate::os::terminal::stdout;
+use crate::show::json::{print, print_line};
 use crate::show::predict as larger_pages;
 use crate::show::tlb::{self as show, Subject};
 use std::io::{BufWriter, Write};
@@ -207,14 +208,12 @@ impl Watch<'_> {
         let mut out = BufWriter::new(stdout().lock());
         let at = SystemTime::now();
         if self.args.json {
-            let mut json = show::json(report, subject, &self.context, at);
-            let larger_pages = predictions.as_ref().ok().map(|all| larger_pages::json(all));
-            json["larger_pages"] = serde_json::to_value(larger_pages)?;
+            let mut json = show::TlbDocument::of(report, subject, &self.context, at);
+            json.larger_pages = predictions.as_ref().ok().map(|all| larger_pages::json(all));
             match is_one_of_many {
-                true => serde_json::to_writer(&mut out, &json)?,
-                false => serde_json::to_writer_pretty(&mut out, &json)?,
+                true => print_line(&mut out, &json)?,
+                false => print(&mut out, &json)?,
             }
-            writeln!(out)?;
         } else {
             show::table(&mut out, report, at)?;
             if let (true, Ok(predictions)) = (is_end, predictions) {

@@ -12,6 +12,7 @@ use crate::os::live::Live;
 use crate::os::process::Process;
 use crate::os::smaps;
 use crate::os::terminal::stdout;
+use crate::show::json::{print, print_line};
 use crate::show::trim::{self as show, Price};
 use crate::show::units::human;
 use crate::snapshot::{self, Snapshot, Want};
@@ -132,12 +133,11 @@ fn once(process: &Process, args: &TrimArgs) -> anyhow::Result<u8> {
 fn finish(
     out: &mut dyn Write,
     args: &TrimArgs,
-    document: &show::TrimDocument<Way, Receipt>,
+    document: &show::TrimDocument,
     advice: &[trim::Advice],
 ) -> anyhow::Result<()> {
     if args.json {
-        serde_json::to_writer_pretty(&mut *out, document)?;
-        writeln!(out)?;
+        print(out, document)?;
     } else {
         show::advice_text(out, advice)?;
     }
@@ -349,8 +349,7 @@ fn round(
         let mut document = show::RoundDocument::of(&before.snapshot, &before.prediction);
         document.receipt = done.as_ref().map(|done| &done.receipt);
         document.outcome = done.as_ref().map(|done| show::OutcomeRow::of(&done.outcome, &done.price));
-        serde_json::to_writer(&mut out, &document)?;
-        writeln!(out)?;
+        print_line(&mut out, &document)?;
     } else {
         let shown = done.as_ref().map(|done| (&done.outcome, &done.price));
         show::round(&mut out, &before.snapshot.taken.at, &before.prediction, shown)?;

@@ -2,11 +2,12 @@
 
 use super::facts::Facts;
 use crate::base::Bytes;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// How bad it is. `Info`: good to know, nothing is lost now. `Warn`: memory or time is lost, or will be. `Critical`: the JVM
 /// or the host is being harmed now, or will be killed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
     Info,
@@ -25,7 +26,7 @@ impl Level {
 }
 
 /// Of whom it is said.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Subject {
     Host,
@@ -34,11 +35,12 @@ pub enum Subject {
 }
 
 /// One figure or state, and where it was read.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Evidence {
     /// "malloc-then-freed, resident".
     pub what: String,
     /// For people: "412.3 MiB, 31 % of what is resident".
+    #[serde(skip)]
     pub value: String,
     /// For programs, in the unit that `unit` names; `None`: a state, no figure.
     pub number: Option<f64>,
@@ -88,7 +90,7 @@ impl Evidence {
 }
 
 /// What it costs, as far as that was measured. `None` is not known, never nothing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize)]
 pub struct Cost {
     pub bytes: Option<Bytes>,
     /// Of one CPU.
@@ -104,7 +106,7 @@ impl Cost {
 }
 
 /// What to do about it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case", tag = "kind", content = "text")]
 pub enum Remedy {
     /// A command that can be run as it stands.
@@ -132,14 +134,16 @@ impl Remedy {
 }
 
 /// One thing that is so, with all that is needed to believe it and to change it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Finding {
     /// Stable: programs and people ignore findings by it.
     pub id: &'static str,
     pub level: Level,
+    #[serde(skip)]
     pub subject: Subject,
     /// One sentence with the figures that matter.
     pub title: String,
+    #[serde(skip)]
     pub evidence: Vec<Evidence>,
     pub cost: Cost,
     pub remedies: Vec<Remedy>,

@@ -5,6 +5,7 @@ use super::design::{self, Arm};
 use super::stats::Estimate;
 use super::verdict::{Rule, Verdict};
 use crate::base::Gap;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What the loop needs of the world. An `Err(End)` ends it, and what was measured until then counts.
@@ -36,7 +37,7 @@ pub struct Measured {
 }
 
 /// One period of one block.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Period {
     pub block: usize,
     pub arm: Arm,
@@ -54,13 +55,15 @@ const SMALL_SHARE_MAX: f64 = 0.1;
 const LEFT_OUT_MAX: usize = 3;
 
 /// All that was measured.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Outcome {
     pub periods: Vec<Period>,
+    #[serde(rename = "gain_percent")]
     pub estimate: Option<Estimate>,
     pub verdict: Verdict,
     /// Blocks of which all four periods count.
     pub blocks: usize,
+    #[serde(skip)]
     pub end: Option<End>,
 }
 

@@ -12,6 +12,7 @@
 
 use crate::base::redact;
 use crate::jvm::command_line;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The variable that every JVM reads.
@@ -21,7 +22,7 @@ const PLACE: &str = "{}";
 pub const ARMS_MAX: usize = 16;
 
 /// One arm, as the user wrote it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Arm {
     pub name: String,
     /// VARIABLE and value.
@@ -30,7 +31,7 @@ pub struct Arm {
 }
 
 /// Where an arm's options went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Placed {
     Nowhere,

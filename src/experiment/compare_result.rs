@@ -9,6 +9,7 @@ mod power;
 
 use super::stats::{self, Claim, Effect, Method, Needed, Sample, Scale, several};
 use super::trial_record::{Figure, ResidentAreas, Trial};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The chance that any arm is wrongly told to differ in the figure that the comparison is about.
@@ -44,7 +45,7 @@ pub enum WarmUp {
     Blocks(usize),
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Comparison {
     pub arms: Vec<ArmCount>,
     pub rows: Vec<Row>,
@@ -74,7 +75,7 @@ impl Comparison {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct ArmCount {
     pub name: String,
     /// Trials that count.
@@ -89,14 +90,14 @@ pub struct ArmCount {
     pub heap_pages: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Row {
     pub figure: Figure,
     /// One for each arm.
     pub cells: Vec<Cell>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]
 pub struct Cell {
     pub trials: usize,
     pub sample: Option<Sample>,
@@ -107,23 +108,27 @@ pub struct Cell {
 }
 
 /// An arm beside the first, over the blocks that have both.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Against {
     pub blocks: usize,
     /// In what the claim's interval is: percent of the first arm, or the unit of the figure.
+    #[serde(skip)]
     pub scale: Scale,
+    #[serde(flatten)]
     pub claim: Claim,
     /// The probability that the interval misses.
+    #[serde(skip)]
     pub doubt: f64,
     pub effect: Effect,
     pub verdict: Verdict,
     /// A difference of this size would be shown by as many blocks nine times of ten.
     pub visible_percent: Option<f64>,
     /// Blocks that it takes to show a difference of the size that is worth it, nine times of ten.
+    #[serde(rename = "runs_needed")]
     pub needed: Option<Needed>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     Less,

@@ -3,7 +3,7 @@
 //! coin keeps anything that comes and goes in step with the blocks from favouring one.
 
 /// The two arms: memory as it is without us, and on pages of 2 MiB.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, schemars::JsonSchema, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Arm {
     Small,

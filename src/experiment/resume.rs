@@ -6,11 +6,12 @@
 
 use super::arms::Arm;
 use crate::base::{Bytes, redact};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub const SCHEMA: &str = "marusa/compare-head/1";
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Head {
     pub schema: String,
     pub made_at: String,
@@ -35,7 +36,7 @@ pub struct Head {
 }
 
 /// Marks of what was left out.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Marks {
     salt: u64,
     arms: u32,
@@ -71,7 +72,7 @@ fn mark(salt: u64, words: &[String]) -> u32 {
 }
 
 /// What of a host the figures hang on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct HostFacts {
     pub machine: String,
     pub kernel: String,

@@ -21,15 +21,20 @@ pub use two_arms::{Claim, Comparison, Interval, Method, Scale, compare_apart, co
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// What blocks say of the ratio of the two arms.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, schemars::JsonSchema, serde::Serialize)]
 pub struct Estimate {
     /// Gain in percent: how much faster (or cheaper) the program is with the change. Negative: slower.
+    #[serde(rename = "middle")]
     pub gain_percent: f64,
     /// The interval that holds the true gain with the confidence asked for, in percent.
+    #[serde(rename = "low")]
     pub low_percent: f64,
+    #[serde(rename = "high")]
     pub high_percent: f64,
     /// Standard deviation of one block, in percent.
+    #[serde(rename = "block_deviation")]
     pub block_deviation_percent: f64,
+    #[serde(skip)]
     pub blocks: usize,
 }
 

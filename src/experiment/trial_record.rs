@@ -5,12 +5,13 @@ use super::arm_pages::Verified;
 use crate::act::trial::Ended;
 use crate::base::{Bytes, Gap};
 use crate::map::Area;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 pub const SCHEMA: &str = "marusa/compare-trial/1";
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Trial {
     pub schema: String,
     /// From 1, over all arms.
@@ -78,7 +79,7 @@ impl Trial {
 }
 
 /// The account of the trial's JVM at one moment.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct ResidentAreas {
     /// After the program was started.
     pub at_ms: u64,
@@ -88,7 +89,7 @@ pub struct ResidentAreas {
     pub areas: Vec<AreaBytes>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct AreaBytes {
     pub area: Area,
     pub resident_bytes: Bytes,
@@ -117,7 +118,7 @@ impl ResidentAreas {
 }
 
 /// What a figure is a number of.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     Seconds,
@@ -130,7 +131,7 @@ pub enum Unit {
 }
 
 /// One figure that trials have.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Figure {
     /// In `Trial::figures`.
     pub key: String,

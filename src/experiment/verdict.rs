@@ -4,12 +4,14 @@
 //! like).
 
 use super::stats::{self, Estimate};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The rule, fixed before the first period.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Rule {
     /// The probability of a claim that is wrong, over all looks.
+    #[serde(skip)]
     pub doubt: f64,
     /// A gain smaller than this is not worth a change: an interval within it ends the search.
     pub margin_percent: f64,
@@ -26,7 +28,7 @@ impl Default for Rule {
 const BLOCKS_MIN: usize = 4;
 
 /// What the blocks show.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     Gain,

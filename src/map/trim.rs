@@ -33,7 +33,7 @@ pub struct ArenaPrediction {
 }
 
 /// Free memory that an arena holds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, schemars::JsonSchema, serde::Serialize)]
 pub struct Held {
     pub in_use_bytes: Bytes,
     pub free_bytes: Bytes,
@@ -174,17 +174,20 @@ fn listener_arena(snapshot: &Snapshot, memory: &dyn Memory) -> Option<usize> {
 }
 
 /// What came back, against what was predicted.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, schemars::JsonSchema, serde::Serialize)]
 pub struct Outcome {
+    #[serde(serialize_with = "crate::base::or_null")]
+    #[schemars(with = "Option<Bytes>")]
     pub predicted_bytes: Known<Bytes>,
     /// The kernel's sums for the process right before and right after the call.
     pub resident_before_bytes: Bytes,
     pub resident_after_bytes: Bytes,
     /// Arenas that were walked before and after.
+    #[serde(skip)]
     pub arenas: Vec<ArenaOutcome>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, schemars::JsonSchema, serde::Serialize)]
 pub struct ArenaOutcome {
     pub number: usize,
     pub predicted_bytes: Bytes,

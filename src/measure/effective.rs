@@ -16,14 +16,15 @@ const RELOADS_SMALL_MAX: f64 = 0.8;
 const RELOADS_MIN: f64 = 10_000.0;
 
 /// Bytes on each page size, as shares of what is mapped, and reloads as shares of what was reloaded.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, schemars::JsonSchema, serde::Serialize)]
 pub struct Effective {
     pub mapped_large_share: f64,
     pub reloaded_small_share: f64,
     pub verdict: Verdict,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, schemars::JsonSchema, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// Mapped large, reloaded small, and a hypervisor is below.
     HostSplinters,

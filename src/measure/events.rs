@@ -45,15 +45,19 @@ pub struct Event {
 }
 
 /// How counts become time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, schemars::JsonSchema, serde::Serialize)]
 pub enum Model {
     /// Cycles with a walk under way: an upper bound of the stall, for the core goes on with other work.
+    #[serde(rename = "upper_bound_walk_active_cycles")]
     WalkActive,
     /// Cycles stalled by a miss.
+    #[serde(rename = "stalled_cycles")]
     Stall,
     /// Walks, and what one costs by calibration: an interval.
+    #[serde(rename = "interval_by_calibration")]
     Calibrated,
     /// Counts only.
+    #[serde(skip)]
     None,
 }
 

@@ -30,7 +30,7 @@ pub struct Point {
 }
 
 /// Bytes per hour, with the 95 % confidence interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
     pub bytes_per_hour: f64,
     pub low_bytes_per_hour: f64,
@@ -81,13 +81,14 @@ impl Doubt {
 }
 
 /// The judgement on a series.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Growth {
     pub verdict: Verdict,
     pub doubt: Option<Doubt>,
     /// Minutes of recording that are probably still needed; `None` where the verdict is given, or the time cannot be estimated.
     pub needs_minutes: Option<f64>,
     /// Since the warm-up.
+    #[serde(skip)]
     pub rate: Option<Rate>,
     /// The floor at the end.
     pub level_bytes: Bytes,

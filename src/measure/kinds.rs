@@ -3,7 +3,10 @@
 use crate::jvm::types::{JvmThread, ThreadKind};
 use std::collections::HashMap;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, schemars::JsonSchema, serde::Serialize,
+)]
+#[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// Java threads, and threads of native libraries.
     Application,

@@ -43,7 +43,10 @@ pub const RAW: u32 = 4;
 pub const CYCLES: u64 = 0;
 
 /// In which of its modes a thread is counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, schemars::JsonSchema, serde::Serialize,
+)]
+#[serde(rename_all = "snake_case")]
 pub enum Mode {
     User,
     Kernel,

@@ -16,8 +16,9 @@ const SIZES_MAX: usize = 64;
 const COUNTERS_MAX: usize = 64;
 
 /// The counters of one size.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, schemars::JsonSchema, Serialize, Deserialize)]
 pub struct SizeStats {
+    #[serde(rename = "page_bytes")]
     pub bytes: Bytes,
     /// By the kernel's own names: "anon_fault_alloc". Those that begin with "nr_" are how many there are now.
     pub counters: BTreeMap<String, u64>,

@@ -13,11 +13,12 @@ use crate::os::pagemap::PageRun;
 use crate::os::smaps::{self, Smap};
 use crate::os::thp::PMD_BYTES;
 use crate::snapshot::Snapshot;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 
 /// What is wanted.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Wanted {
     pub areas: Vec<Area>,
     /// Of a block of private memory, the share that must be in memory.
@@ -27,7 +28,7 @@ pub struct Wanted {
 }
 
 /// Why resident memory is left as it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Left {
     /// Outside of whole blocks of its mapping.
@@ -79,13 +80,17 @@ pub struct PlannedBlock {
 }
 
 /// One area, in resident bytes: `resident` is the sum of the others.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct AreaBlocks {
     pub area: Area,
+    #[serde(rename = "resident_bytes")]
     pub resident: Bytes,
     /// On transparent huge pages.
+    #[serde(rename = "on_2m_bytes")]
     pub on_2m: Bytes,
+    #[serde(rename = "fit_bytes")]
     pub planned: Bytes,
+    #[serde(skip)]
     pub left: BTreeMap<Left, Bytes>,
 }
 

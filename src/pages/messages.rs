@@ -7,17 +7,21 @@
 use crate::base::limits::{LOG_LINES_MAX, LOG_MESSAGES_MAX};
 use crate::base::{Addr, Bytes};
 use crate::jvm::hotspot::report::large_pages;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// Of a line, this much is kept.
 const TEXT_MAX: usize = 200;
 
 /// One line that JVMs print.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Message {
     /// The key in JSON.
     pub id: &'static str,
+    #[serde(skip)]
     pub text: &'static str,
     /// The releases that have it.
+    #[serde(skip)]
     pub jdks: &'static str,
     pub means: &'static str,
 }
@@ -201,15 +205,19 @@ pub const MESSAGES: &[Message] = &[
 ];
 
 /// One message of a log. The same one in the same words is counted, not repeated.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Found {
+    #[serde(flatten)]
     pub message: &'static Message,
     /// Counted from 1.
     pub line: usize,
     pub text: String,
     pub times: usize,
+    #[serde(skip)]
     pub bytes: Option<Bytes>,
+    #[serde(skip)]
     pub at: Option<Addr>,
+    #[serde(skip)]
     pub errno: Option<u32>,
 }
 

@@ -5,13 +5,14 @@ pub use crate::act::door::step::{Change, Step};
 use crate::base::{Bytes, Gap};
 use crate::jvm::Gc;
 use crate::map::Area;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 pub const SCHEMA: &str = "marusa/pages-plan/2";
 
 /// Which pages are wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
     #[serde(rename = "hugetlb-2m")]
@@ -22,7 +23,7 @@ pub enum Mode {
 }
 
 /// The implementation of the VM.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Vm {
     HotSpot,
@@ -30,7 +31,7 @@ pub enum Vm {
 }
 
 /// The JVM that the plan is for: all that the sizes of its reservations follow from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Subject {
     pub vm: Vm,
     /// 8, 11, 17, 21, 25.
@@ -49,7 +50,7 @@ pub struct Subject {
 }
 
 /// One reservation of the JVM, and the pages that it takes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Need {
     pub area: Area,
     /// As the account names it: "CodeHeap 'non-nmethods'", "mark bitmap".
@@ -68,7 +69,7 @@ pub struct Need {
 }
 
 /// What becomes of a reservation for which the pool has too few pages. A reservation gets all of them or none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Without {
     /// It comes to lie on 4K pages.
@@ -82,7 +83,7 @@ pub enum Without {
 }
 
 /// One size of pages: what is needed and how the host gives it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct PoolNeed {
     pub page_bytes: Bytes,
     pub pages: u64,
@@ -96,7 +97,7 @@ pub struct PoolNeed {
 }
 
 /// By which way pages come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum How {
     /// They are there.
@@ -110,7 +111,7 @@ pub enum How {
 }
 
 /// Threads of the collector, where they are out of proportion to the CPUs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct GcThreads {
     pub cpus: u32,
     pub parallel: u32,
@@ -122,7 +123,7 @@ pub struct GcThreads {
 }
 
 /// The host that the plan was made on: `apply` refuses another.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct HostId {
     /// sha-free: the text of /etc/machine-id, or the boot id where there is none.
     pub machine: String,
@@ -130,7 +131,7 @@ pub struct HostId {
     pub memory_bytes: Bytes,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Plan {
     pub schema: String,
     pub made_at: String,
@@ -157,7 +158,7 @@ pub struct Plan {
 }
 
 /// Whether something can be had now.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Feasible {
     No,
@@ -168,7 +169,7 @@ pub enum Feasible {
 }
 
 /// What the host can give now, beside what is asked of it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Outlook {
     /// Of the plan and of the files that `--persist` makes: letters, digits and dashes.
     pub name: String,
@@ -192,7 +193,7 @@ pub struct Outlook {
 }
 
 /// The memory of the host before and after.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct MemoryOutlook {
     pub total_bytes: Bytes,
     /// What programs may take now without harm (MemAvailable).
@@ -205,7 +206,7 @@ pub struct MemoryOutlook {
     pub nodes: Vec<NodeOutlook>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct NodeOutlook {
     pub node: u32,
     pub free_bytes: Bytes,
@@ -214,7 +215,7 @@ pub struct NodeOutlook {
 }
 
 /// How many pages of one size can be had.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct SizeOutlook {
     pub page_bytes: Bytes,
     /// Lower bound: free blocks that are large enough, above the watermarks.

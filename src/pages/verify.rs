@@ -24,19 +24,23 @@ use crate::snapshot::Snapshot;
 pub use by_flags::by_flags;
 pub use causes::Cause;
 use found::Taken;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// Of what is in memory, this share on large pages keeps a promise of transparent ones, in per mille: a kernel takes one back
 /// here and there (reclaim, a fork).
 const KEPT_PER_MILLE: u128 = 990;
 
 /// What was promised.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Promise {
     /// The file of the plan; `None`: the JVM's own flags.
     pub plan: Option<String>,
     pub mode: Mode,
+    #[serde(skip)]
     pub needs: Vec<Need>,
     /// What the plan was made for.
+    #[serde(skip)]
     pub subject: Option<Subject>,
     pub jvm_options: Vec<String>,
 }
@@ -82,11 +86,13 @@ pub struct Look<'a> {
 }
 
 /// A message in a log.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Said {
     pub log: String,
     /// The log is older than the process: the line may be of an earlier one.
+    #[serde(rename = "may_be_of_an_earlier_process")]
     pub may_be_older: bool,
+    #[serde(flatten)]
     pub found: messages::Found,
 }
 
@@ -105,13 +111,15 @@ pub struct Row {
     pub verdict: Verdict,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Verdict {
     Met,
     /// Transparent pages, and nothing of it is in memory yet.
     NotTouched,
     NotMet,
     /// The account does not tell it apart; the sums say that all pages are there.
+    #[serde(rename = "met_in_sum")]
     InTheSum,
     /// The account does not tell it apart, or the JVM does not have it.
     NotFound,
@@ -130,21 +138,10 @@ impl Verdict {
             Verdict::Small => "small",
         }
     }
-    /// The key in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Verdict::Met => "met",
-            Verdict::NotTouched => "not_touched",
-            Verdict::NotMet => "not_met",
-            Verdict::InTheSum => "met_in_sum",
-            Verdict::NotFound => "not_found",
-            Verdict::Small => "small",
-        }
-    }
 }
 
 /// Pages of one size, promised and there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Total {
     pub page_bytes: Bytes,
     pub promised_pages: u64,

@@ -15,33 +15,43 @@ use crate::experiment::trial_record::{Figure, Trial};
 use crate::pages::types::Step;
 use crate::show::units::{shorten, wrapped};
 use crate::show::width::width;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 /// What is compared, and how.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Design {
+    #[serde(skip)]
     pub head: Head,
+    #[serde(skip)]
     pub arms: Vec<ArmDesign>,
     pub blocks_max: usize,
     pub until_margin_percent: Option<f64>,
     pub worth_percent: f64,
     pub time_limit_seconds: f64,
     /// The order of the arms in the first blocks.
+    #[serde(skip)]
     pub first_blocks: Vec<Vec<String>>,
     /// Runs that an earlier session did.
+    #[serde(rename = "resumed_runs")]
     pub resumed: usize,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct ArmDesign {
+    #[serde(rename = "arm")]
     pub name: String,
     pub text: String,
     pub command: Vec<String>,
     pub placed: Placed,
+    #[serde(skip)]
     pub jvm: String,
+    #[serde(rename = "pages")]
     pub mode: PageMode,
     /// What changes on the host for each of its runs.
+    #[serde(skip)]
     pub steps: Vec<Step>,
 }
 

@@ -240,16 +240,6 @@ pub(super) fn label(remedy: &Remedy) -> (&'static str, bool) {
     }
 }
 
-fn kind(remedy: &Remedy) -> &'static str {
-    match remedy {
-        Remedy::Command(_) => "command",
-        Remedy::JvmOption(_) => "jvm_option",
-        Remedy::Environment(_) => "environment",
-        Remedy::Setting(_) => "setting",
-        Remedy::Advice(_) => "advice",
-    }
-}
-
 /// Which figures are not of what the user may think.
 fn view(shown: &Shown) -> Option<String> {
     let view = &shown.gathered.facts.host.view;

@@ -1,10 +1,12 @@
 //! The JVMs of a host, one a line, without the columns that a narrow terminal has no room for, and whole where it is no terminal;
 //! and the same as JSON, schema marusa/list/1.
 
+use super::json::PidGap;
 use super::units::{columns, fitted, human, shorten, shorten_start, wrapped};
 use super::width::width;
 use crate::base::printable::escaped;
 use crate::base::{Bytes, Gap, Known};
+use crate::map::model::GapRow;
 use crate::snapshot::discover::{Jvm, PageMode, Vm};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -166,7 +168,7 @@ fn gaps(jvm: &Jvm) -> Vec<&Gap> {
 pub struct ListDocument<'a> {
     schema: &'static str,
     jvms: Vec<JvmRow<'a>>,
-    gaps: Vec<PidGap<'a>>,
+    gaps: Vec<PidGap<i32>>,
     hidden_processes: usize,
 }
 
@@ -187,14 +189,6 @@ struct JvmRow<'a> {
     main: Option<&'a str>,
 }
 
-#[derive(JsonSchema, Serialize)]
-struct PidGap<'a> {
-    pid: i32,
-    what: &'a str,
-    why: &'static str,
-    hint: Option<&'a str>,
-}
-
 impl<'a> ListDocument<'a> {
     /// `given_up`: processes that were not read whole, by pid; one that is no JVM for all that is known is only among the gaps.
     pub fn of(jvms: &'a [Jvm], given_up: &'a [(i32, Gap)], hidden: usize) -> ListDocument<'a> {
@@ -205,16 +199,12 @@ impl<'a> ListDocument<'a> {
                 all.push((*pid, gap));
             }
         }
-        let gap = |(pid, gap): (i32, &'a Gap)| PidGap {
-            pid,
-            what: &gap.what,
-            why: gap.why.word(),
-            hint: gap.hint.as_deref(),
-        };
+        // The reason without its address: so is the word in the table.
+        let row = |gap: &Gap| GapRow { why: gap.why.word().to_string(), ..GapRow::from(gap) };
         ListDocument {
             schema: "marusa/list/1",
             jvms: jvms.iter().map(JvmRow::of).collect(),
-            gaps: all.into_iter().map(gap).collect(),
+            gaps: all.into_iter().map(|(pid, gap)| PidGap { pid, gap: row(gap) }).collect(),
             hidden_processes: hidden,
         }
     }

@@ -10,13 +10,23 @@ use super::bench::throughput::BenchThroughputDocument;
 use super::bench::touch::BenchTouchDocument;
 use super::bench::trim::BenchTrimDocument;
 use super::calibrate::CalibrationDocument;
+use super::compare::json::CompareDocument;
 use super::diff::json::DiffDocument;
 use super::doctor::{DoctorDocument, RulesDocument};
-use super::json::MapDocument;
+use super::json::{FreezeDocument, MapDocument};
 use super::leaks::LeakDocument;
 use super::list::ListDocument;
 use super::look::TopDocument;
+use super::pages::apply::ApplyDocument;
+use super::pages::collapse::CollapseDocument;
+use super::pages::prove::ProveDocument;
+use super::pages::undo::UndoDocument;
+use super::pages::verify::VerifyDocument;
 use super::record::RecordedDocument;
+use super::stalls::StallsDocument;
+use super::tlb::TlbDocument;
+use super::trim::TrimDocument;
+use crate::pages::Plan;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde_json::Value;
@@ -25,7 +35,7 @@ use serde_json::Value;
 pub type Named = (&'static str, fn() -> Schema);
 
 /// By the middle of "marusa/map/1".
-pub const ALL: [Named; 18] = [
+pub const ALL: [Named; 30] = [
     ("audit", of::<AuditDocument<Value>>),
     ("bench-account", of::<BenchAccountDocument>),
     ("bench-direct-buffers", of::<BenchDirectBuffersDocument>),
@@ -36,14 +46,26 @@ pub const ALL: [Named; 18] = [
     ("bench-touch", of::<BenchTouchDocument>),
     ("bench-trim", of::<BenchTrimDocument>),
     ("calibration", of::<CalibrationDocument>),
+    ("compare", of::<CompareDocument>),
     ("diff", of::<DiffDocument>),
     ("doctor", of::<DoctorDocument>),
     ("doctor-rules", of::<RulesDocument>),
+    ("freeze", of::<FreezeDocument>),
     ("leak", of::<LeakDocument>),
     ("list", of::<ListDocument>),
     ("map", of::<MapDocument>),
+    ("pages-apply", of::<ApplyDocument>),
+    ("pages-collapse", of::<CollapseDocument>),
+    ("pages-plan", of::<Plan>),
+    ("pages-prove", of::<ProveDocument>),
+    ("pages-split", of::<CollapseDocument>),
+    ("pages-undo", of::<UndoDocument>),
+    ("pages-verify", of::<VerifyDocument>),
     ("recorded", of::<RecordedDocument>),
+    ("stalls", of::<StallsDocument>),
+    ("tlb", of::<TlbDocument>),
     ("top", of::<TopDocument>),
+    ("trim", of::<TrimDocument>),
 ];
 
 /// As it is written, which may have keys that are not needed to read it.

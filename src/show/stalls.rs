@@ -16,7 +16,7 @@ use std::io::{self, Write};
 use std::time::SystemTime;
 
 pub use histogram::histogram;
-pub use json::json;
+pub use json::StallsDocument;
 
 const ROWS_SHOWN_MAX: usize = 25;
 /// From how many columns on a table has all of its columns, and from how many the shares of time.

@@ -15,7 +15,7 @@ use crate::os::perf::Mode;
 use std::io::{self, Write};
 use std::time::SystemTime;
 
-pub use json::json;
+pub use json::TlbDocument;
 
 /// Columns of the wide table: names, rates, times.
 const WIDE: Columns = Columns { name: 22, rate: 11, time: 11 };

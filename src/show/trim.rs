@@ -17,11 +17,13 @@ use std::io::{self, Write};
 const ARENAS_SHOWN_MAX: usize = 16;
 
 /// What a call cost the target.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, schemars::JsonSchema, serde::Serialize)]
 pub struct Price {
     pub call_ms: f64,
     /// Page faults without input or output, while it was called and in the seconds after.
+    #[serde(rename = "page_faults_during")]
     pub faults_during: Option<u64>,
+    #[serde(rename = "page_faults_after")]
     pub faults_after: Option<u64>,
     pub watched_seconds: u64,
     /// The kernel's sum when the watch ended.

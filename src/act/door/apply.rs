@@ -9,7 +9,6 @@ use super::step::{Change, FILE_MODE, Step};
 use super::store::{Journal, Kept, State, Store};
 use super::take_back::{self, TakenBack};
 use super::{DoorError, add, allowed, content, denied, journal_check};
-use std::path::PathBuf;
 
 /// What is asked for.
 #[derive(Clone, Debug)]
@@ -51,7 +50,7 @@ pub enum Outcome {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receipt {
     pub id: String,
-    pub journal: PathBuf,
+    pub journal: String,
     pub outcome: Outcome,
     /// What was to be made.
     pub asked: Vec<Step>,
@@ -156,9 +155,9 @@ fn before_this(
             same.id
         )));
     }
-    let journal = same.path.clone();
+    let journal = same.path.display().to_string();
     journal_check::check(&same.parsed.records, state_folder, journal_check::memory_kib(machine))
-        .map_err(|why| DoorError::Refused(format!("the journal {}: {why}", journal.display())))?;
+        .map_err(|why| DoorError::Refused(format!("the journal {journal}: {why}")))?;
     let asked = same.begin().map(|begin| begin.steps.clone()).unwrap_or_default();
     let steps = made(&same.parsed.records, asked.len());
     let notes = damaged(kept);
@@ -219,7 +218,7 @@ fn receipt(journal: Journal, outcome: Outcome, notes: Vec<String>) -> Receipt {
         _ => Vec::new(),
     };
     let steps = made(&journal.records, asked.len());
-    Receipt { id: journal.id, journal: journal.path, outcome, asked, steps, notes }
+    Receipt { id: journal.id, journal: journal.path.display().to_string(), outcome, asked, steps, notes }
 }
 
 /// How a tmpfs of ours is known again.

@@ -11,10 +11,11 @@ use super::settings::{self, Takes};
 use super::{allowed, jvm_option};
 use crate::base::Bytes;
 use crate::base::limits::DOOR_VALUES_MAX;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a file says.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(tag = "of", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Content {
     /// sysctl.d(5): files of /proc/sys.
@@ -28,7 +29,7 @@ pub enum Content {
 }
 
 /// A setting at the start of the host.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Put {
     /// Of /proc/sys or /sys.
@@ -36,14 +37,14 @@ pub struct Put {
     pub value: Value,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Value {
     Number(u64),
     Word(String),
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Memlock {
     /// A user, or a group with "@" before it.

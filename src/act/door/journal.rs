@@ -6,13 +6,14 @@
 
 use super::step::Step;
 use crate::base::limits::DOOR_STEPS_MAX;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub const SCHEMA: &str = "marusa/pages-journal/2";
 const HEAD_BYTES: usize = r#"{"crc32":"00000000","length":123456,"record":"#.len();
 
 /// What is at the place of a step.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub enum Seen {
     Absent,
@@ -43,7 +44,7 @@ pub enum Seen {
 }
 
 /// What a step makes of its place.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(tag = "to", rename_all = "snake_case")]
 pub enum Goal {
     Number { value: u64 },
@@ -60,7 +61,7 @@ pub struct Beside {
 }
 
 /// How a step was taken back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum How {
     /// What was there before is there again, or our part of it is gone.

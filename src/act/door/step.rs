@@ -1,13 +1,14 @@
 //! One change of the host, as data: a plan is a list of them that a person can read.
 
 use super::content::Content;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Of each file that a plan makes: programs of the host read it, and only root writes it.
 pub const FILE_MODE: u32 = 0o644;
 
 /// A change, and what a person needs to agree to it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
     /// "12 more huge pages of 2 MiB".
@@ -19,7 +20,7 @@ pub struct Step {
 }
 
 /// What is changed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Change {
     /// The number in a file of /proc/sys or /sys becomes larger by this much, so that what others have put there stays.
@@ -30,11 +31,11 @@ pub enum Change {
     Set { file: String, value: u64 },
     /// A file that is not there yet. Its text is made of these values when the step is made, and of nothing else.
     Create { file: String, content: Content },
-    /// A folder that is not there yet.
+    /// A directory that is not there yet.
     Folder { path: String },
-    /// A tmpfs on an empty folder; `options` as mount(8) takes them: "huge=always,size=600m".
+    /// A tmpfs on an empty directory; `options` as mount(8) takes them: "huge=always,size=600m".
     MountTmpfs { at: String, options: String },
-    /// What is in one folder, copied into another, which is empty and on a tmpfs that an earlier step mounted.
+    /// What is in one directory, copied into another, which is empty and on a tmpfs that an earlier step mounted.
     /// `linked`: files and folders below `from` that are not copied: links in the copy lead to them.
     CopyTree {
         from: String,

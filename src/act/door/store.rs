@@ -245,7 +245,7 @@ impl Journal {
 }
 
 /// Where a run is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, schemars::JsonSchema, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
     /// Something of it is there, and the run did not come to its end.

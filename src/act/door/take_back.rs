@@ -15,10 +15,12 @@ use std::io;
 use std::time::Duration;
 
 /// A step that was taken back, or why not.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, schemars::JsonSchema, serde::Serialize)]
 pub struct TakenBack {
+    #[serde(skip)]
     pub step: usize,
     pub before: Option<Seen>,
+    #[serde(rename = "after")]
     pub now: Option<Seen>,
     pub how: How,
     pub notes: Vec<String>,

@@ -5,13 +5,14 @@ use super::machine::Machine;
 use super::store::{Kept, State, Store};
 use super::take_back::{self, TakenBack};
 use super::{DoorError, history, journal_check};
-use std::path::PathBuf;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, schemars::JsonSchema, serde::Serialize)]
 pub struct UndoReceipt {
     pub id: String,
-    pub journal: PathBuf,
+    pub journal: String,
+    #[serde(skip)]
     pub begin: Begin,
+    #[serde(skip)]
     pub steps: Vec<TakenBack>,
     /// Nothing of the run is left.
     pub complete: bool,
@@ -56,7 +57,7 @@ pub fn undo(machine: &dyn Machine, store: &Store, id: &str, damaged: bool) -> Re
     }
     let receipt = |steps, complete, nothing_left, notes| UndoReceipt {
         id: kept.id.clone(),
-        journal: kept.path.clone(),
+        journal: kept.path.display().to_string(),
         begin: begin.clone(),
         steps,
         complete,

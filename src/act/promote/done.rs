@@ -17,17 +17,23 @@ impl Watch for () {
 }
 
 /// What was done.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, schemars::JsonSchema, serde::Serialize)]
 pub struct Done {
     /// Changed by us; sorted, joined.
+    #[serde(skip)]
     pub reached: Vec<Range>,
     /// Blocks that were so already.
+    #[serde(rename = "blocks_were_so")]
     pub were_so: usize,
     /// Blocks that are no longer what they were when they were chosen: the target unmapped, freed or swapped pages of them.
+    #[serde(rename = "blocks_no_longer_fit")]
     pub no_longer: usize,
+    #[serde(skip)]
     pub refused: BTreeMap<Refusal, usize>,
     /// Blocks that had no turn.
+    #[serde(rename = "blocks_not_tried")]
     pub not_tried: usize,
+    #[serde(skip)]
     pub stopped: Option<Stopped>,
     pub price: Price,
 }

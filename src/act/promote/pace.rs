@@ -18,11 +18,18 @@ const CREDIT_MAX: f64 = 0.1;
 /// Sleeping less is not worth it.
 const REST_MIN: Duration = Duration::from_millis(1);
 
+fn in_ms<S: serde::Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_f64(time.as_secs_f64() * 1e3)
+}
+
 /// What is asked for.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, schemars::JsonSchema, serde::Serialize)]
 pub struct Pace {
     /// Of one CPU, above 0; 1 is no limit.
+    #[serde(rename = "cpu_budget")]
     pub cpu_share: f64,
+    #[serde(rename = "stall_budget_ms", serialize_with = "in_ms")]
+    #[schemars(with = "f64")]
     pub stall_budget: Duration,
     /// Whether the kernel may move others' memory where the host has no free piece of 2 MiB left.
     pub compact: bool,

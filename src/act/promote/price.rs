@@ -1,5 +1,6 @@
 //! What it cost: times of the calls, our own CPU time, rests.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use std::time::Duration;
 const CLASSES: usize = 8 * 40;
 
 /// What a run took.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]
 pub struct Price {
     pub wall_ms: f64,
     /// Of our own thread: the kernel charges it with the copying.
@@ -21,7 +22,7 @@ pub struct Price {
 }
 
 /// The times of single calls: each is a bound of how long a thread of the target waited.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]
 pub struct CallTimes {
     pub count: u64,
     pub median_ms: f64,

@@ -18,7 +18,7 @@ const EXEC_LOOKS_MAX: usize = 20;
 const EXEC_PAUSE: Duration = Duration::from_millis(1);
 
 /// A process that outlived the program.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, schemars::JsonSchema, serde::Serialize, serde::Deserialize)]
 pub struct Left {
     pub pid: i32,
     pub name: String,

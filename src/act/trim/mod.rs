@@ -22,7 +22,7 @@ use std::time::{Instant, SystemTime};
 pub const COMMAND: &str = "System.trim_native_heap";
 
 /// How malloc_trim is called in the target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, schemars::JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Way {
     /// `COMMAND`, over the attach protocol.
@@ -32,7 +32,7 @@ pub enum Way {
 }
 
 /// What was done, when, and how.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, schemars::JsonSchema, Serialize)]
 pub struct Receipt {
     pub way: Way,
     pub at: String,

@@ -10,7 +10,8 @@ use crate::base::printable::escaped;
 use crate::cmd::Failure;
 use crate::os::terminal::{stderr, stdout};
 use crate::pages::types::{Plan, SCHEMA, Step};
-use crate::show::pages::apply as show;
+use crate::show::json::print;
+use crate::show::pages::apply::{self as show, ApplyDocument};
 use std::io::{IsTerminal, Read, Write, stdin};
 use std::path::{Path, PathBuf};
 
@@ -66,7 +67,7 @@ pub fn run(args: &ApplyArgs) -> anyhow::Result<u8> {
     let mut out = stdout().lock();
     if args.dry_run || steps.is_empty() {
         match args.json {
-            true => writeln!(out, "{:#}", show::preview_json(&given, &previews))?,
+            true => print(&mut out, &ApplyDocument::dry_run(&given, &previews))?,
             false => show::preview(&mut out, &given, &previews)?,
         }
         return Ok(u8::from(previews.iter().any(|preview| preview.hindrance.is_some())));
@@ -90,7 +91,7 @@ pub fn run(args: &ApplyArgs) -> anyhow::Result<u8> {
     let _blocked = Blocked::start();
     let receipt = door::apply(&machine, &store, &request).map_err(failure)?;
     match args.json {
-        true => writeln!(out, "{:#}", show::receipt_json(&given, &receipt))?,
+        true => print(&mut out, &ApplyDocument::of(&given, &receipt))?,
         false => show::receipt(&mut out, &given, &receipt)?,
     }
     Ok(match &receipt.outcome {

@@ -8,7 +8,8 @@ use crate::base::Bytes;
 use crate::cmd::{Failure, map as map_command};
 use crate::os::process::Process;
 use crate::os::terminal::stdout;
-use crate::show::pages::collapse::{self as show, After, Asked, Direction};
+use crate::show::json::print;
+use crate::show::pages::collapse::{self as show, After, Asked, CollapseDocument, Direction};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -37,13 +38,8 @@ pub fn run(args: &CollapseArgs) -> anyhow::Result<u8> {
     let before = Look::now(&process, &args.areas.wanted())?;
     let hindrance = hindrance(&process, &before);
     let pace = Pace { cpu_share: args.cpu_budget, ..args.areas.pace() };
-    let asked = Asked {
-        direction: Direction::Collapse,
-        areas: args.areas.names(),
-        wanted: args.areas.wanted(),
-        pace,
-        dry_run: args.dry_run,
-    };
+    let asked =
+        Asked { direction: Direction::Collapse, wanted: args.areas.wanted(), pace, dry_run: args.dry_run };
     let blocks = target::to_change(&before.plan.blocks);
     if !args.json {
         show::before(
@@ -90,8 +86,7 @@ fn nothing_done(
     let mut out = stdout().lock();
     if args.json {
         let why = hindrance.as_ref().err().map(|error| format!("{error:#}"));
-        let json = show::json(&before.snapshot, &before.plan, asked, None, why.as_deref());
-        writeln!(out, "{json:#}")?;
+        print(&mut out, &CollapseDocument::of(&before.snapshot, &before.plan, asked, None, why.as_deref()))?;
     } else {
         match (args.dry_run, &hindrance) {
             (_, Err(_)) => writeln!(out, "\nnothing was done")?,
@@ -139,8 +134,10 @@ pub(super) fn tell(
 ) -> anyhow::Result<u8> {
     let mut out = stdout().lock();
     if json {
-        let json = show::json(&before.snapshot, &before.plan, asked, Some((done, after)), None);
-        writeln!(out, "{json:#}")?;
+        print(
+            &mut out,
+            &CollapseDocument::of(&before.snapshot, &before.plan, asked, Some((done, after)), None),
+        )?;
     } else {
         show::after(&mut out, &before.snapshot, &before.plan, asked, done, after)?;
     }

@@ -18,7 +18,8 @@ use crate::os::look::look;
 use crate::os::place::Place;
 use crate::os::process::{self, Process};
 use crate::os::terminal::stdout;
-use crate::show::pages::prove::{self as show, Aftermath, Subject};
+use crate::show::json::print;
+use crate::show::pages::prove::{self as show, Aftermath, ProveDocument, Subject};
 
 use std::fs::File;
 use std::io::Write;
@@ -127,7 +128,7 @@ pub fn run(args: &ProveArgs) -> anyhow::Result<u8> {
 fn told(args: &ProveArgs, subject: &Subject) -> anyhow::Result<u8> {
     let mut out = stdout().lock();
     match args.json {
-        true => writeln!(out, "{:#}", show::dry_run_json(subject))?,
+        true => print(&mut out, &ProveDocument::dry_run(subject))?,
         false => writeln!(out, "dry run: nothing was measured or changed")?,
     }
     Ok(0)
@@ -143,7 +144,7 @@ fn finish(
     use crate::experiment::verdict::Verdict;
     let mut out = stdout().lock();
     match args.json {
-        true => writeln!(out, "{:#}", show::json(subject, predicted, outcome, after))?,
+        true => print(&mut out, &ProveDocument::of(subject, predicted, outcome, after))?,
         false => show::result(&mut out, subject, predicted, outcome, after)?,
     }
     match (&outcome.end, outcome.verdict) {

@@ -7,7 +7,8 @@ use crate::cmd::{Failure, amount, map as map_command};
 use crate::os::process::Process;
 use crate::os::terminal::stdout;
 use crate::pages::blocks::PlannedBlock;
-use crate::show::pages::collapse::{self as show, Asked, Direction};
+use crate::show::json::print;
+use crate::show::pages::collapse::{self as show, Asked, CollapseDocument, Direction};
 use std::collections::HashSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -46,13 +47,7 @@ pub fn run(args: &SplitArgs) -> anyhow::Result<u8> {
         keep_only(&mut before.plan.on_2m, path, &process)?;
     }
     let pace = Pace { cpu_share: args.cpu_budget, ..areas.pace() };
-    let asked = Asked {
-        direction: Direction::Split,
-        areas: areas.names(),
-        wanted: areas.wanted(),
-        pace,
-        dry_run: args.dry_run,
-    };
+    let asked = Asked { direction: Direction::Split, wanted: areas.wanted(), pace, dry_run: args.dry_run };
     let hindrance = promote::may_split(&process).map_err(target::refused);
     let blocks = target::to_change(&before.plan.on_2m);
     if !args.json {
@@ -102,7 +97,7 @@ fn nothing_done(
     let mut out = stdout().lock();
     if args.json {
         let why = hindrance.as_ref().err().map(|error| format!("{error:#}"));
-        writeln!(out, "{:#}", show::json(&before.snapshot, &before.plan, asked, None, why.as_deref()))?;
+        print(&mut out, &CollapseDocument::of(&before.snapshot, &before.plan, asked, None, why.as_deref()))?;
     } else {
         match (args.dry_run, &hindrance) {
             (_, Err(_)) => writeln!(out, "\nnothing was done")?,

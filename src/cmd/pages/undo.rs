@@ -5,11 +5,12 @@ use super::door::{failure, state_folder};
 use crate::act::door::journal::PlanMark;
 use crate::act::door::machine::Machine;
 use crate::act::door::store::{Kept, State};
-use crate::act::door::{self, DoorError, Linux, Store};
+use crate::act::door::{self, Linux, Store};
 use crate::act::signals::Blocked;
 use crate::cmd::Failure;
 use crate::os::terminal::stdout;
-use crate::show::pages::undo as show;
+use crate::show::json::print;
+use crate::show::pages::undo::{self as show, UndoDocument};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -42,7 +43,7 @@ pub fn run(args: &UndoArgs) -> anyhow::Result<u8> {
     if args.list {
         let open: Vec<Kept> = runs.into_iter().filter(is_open).collect();
         match args.json {
-            true => writeln!(out, "{:#}", show::list_json(&open, &machine.boot_id()))?,
+            true => print(&mut out, &UndoDocument::list(&open, &machine.boot_id()))?,
             false => show::list(&mut out, &open)?,
         }
         return Ok(0);
@@ -58,8 +59,7 @@ pub fn run(args: &UndoArgs) -> anyhow::Result<u8> {
         }
     }
     if args.json {
-        let errors: Vec<String> = errors.iter().map(DoorError::to_string).collect();
-        writeln!(out, "{:#}", show::receipts_json(&receipts, &errors))?;
+        print(&mut out, &UndoDocument::of(&receipts, &errors))?;
     } else if ids.is_empty() {
         writeln!(out, "nothing to undo")?;
     } else {

@@ -12,7 +12,8 @@ use crate::os::{cpus, input_file, output};
 use crate::pages::messages;
 use crate::pages::types::{Plan, SCHEMA};
 use crate::pages::verify::{self, Look, Promise, Said};
-use crate::show::pages::verify as show;
+use crate::show::json::print;
+use crate::show::pages::verify::{self as show, VerifyDocument};
 use crate::snapshot::{self, Snapshot, Want};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -72,7 +73,7 @@ fn answer(
     };
     let Some((promise, unknown)) = promise else {
         match args.json {
-            true => json_to(&mut out, &show::nothing_promised_json(snapshot, &map))?,
+            true => print(&mut out, &VerifyDocument::nothing_promised(snapshot, &map))?,
             false => show::nothing_promised(&mut out, snapshot)?,
         }
         out.flush()?;
@@ -94,16 +95,11 @@ fn answer(
     let shown =
         show::Shown { snapshot, map: &map, promise: &promise, report: &report, said: &said, gaps: &gaps };
     match args.json {
-        true => json_to(&mut out, &show::json(&shown))?,
+        true => print(&mut out, &VerifyDocument::of(&shown))?,
         false => show::text(&mut out, &shown)?,
     }
     out.flush()?;
     Ok(if report.met { 0 } else { 1 })
-}
-
-fn json_to(out: &mut dyn Write, value: &serde_json::Value) -> anyhow::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, value)?;
-    Ok(writeln!(out)?)
 }
 
 /// The plan in a file, whole and of this schema.

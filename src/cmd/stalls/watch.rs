@@ -19,7 +19,8 @@ use crate::os::process::Process;
 use crate::os::taskstats::{Delays, Of, Taskstats};
 use crate::os::terminal::stdout;
 use crate::os::{host, taskstats};
-use crate::show::stalls::{self as show, Subject};
+use crate::show::json::{print, print_line};
+use crate::show::stalls::{self as show, StallsDocument, Subject};
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
 use std::time::{Duration, Instant, SystemTime};
@@ -253,8 +254,8 @@ impl<'a> Watch<'a> {
         let mut out = BufWriter::new(stdout().lock());
         let at = SystemTime::now();
         match (is_json, is_one_of_many) {
-            (true, true) => writeln!(out, "{}", show::json(report, subject, at))?,
-            (true, false) => writeln!(out, "{:#}", show::json(report, subject, at))?,
+            (true, true) => print_line(&mut out, &StallsDocument::of(report, subject, at))?,
+            (true, false) => print(&mut out, &StallsDocument::of(report, subject, at))?,
             (false, _) => {
                 show::table(&mut out, report, subject, at)?;
                 if is_end {

@@ -32,7 +32,7 @@ pub struct Gathered {
 }
 
 /// A JVM, by what people know it by.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, schemars::JsonSchema, serde::Serialize)]
 pub struct Patient {
     pub pid: i32,
     /// The main class, the jar or the module.
@@ -44,6 +44,7 @@ pub struct Patient {
     pub gc: Option<String>,
     pub resident_bytes: Option<Bytes>,
     /// Why nothing was read of it.
+    #[serde(skip)]
     pub unread: Option<Gap>,
 }
 

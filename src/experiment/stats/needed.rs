@@ -3,6 +3,7 @@
 //! for pilot studies).
 
 use super::two_arms::{Comparison, Method, RANKS_FROM};
+use schemars::JsonSchema;
 use serde::Serialize;
 use statrs::distribution::{ChiSquared, ContinuousCDF, StudentsT};
 
@@ -14,7 +15,7 @@ const NOISE_CONFIDENCE: f64 = 0.8;
 const RANKS_COST: f64 = std::f64::consts::PI / 3.0;
 
 /// Runs of each arm (blocks, where it is in blocks); `None`: more than 10,000.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Needed {
     pub likely: Option<usize>,
     /// Enough in four of five cases, for the noise was estimated from few runs.

@@ -1,9 +1,10 @@
 //! One arm's figures on their own, and how far two arms are apart in units of their own noise.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What is said of one arm.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Sample {
     pub count: usize,
     pub mean: f64,
@@ -50,7 +51,7 @@ pub(super) fn median_of_sorted(sorted: &[f64]) -> f64 {
 }
 
 /// How far the second arm is from the first.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Effect {
     /// Hedges' g: the difference of the means in pooled standard deviations, with the correction for few figures (Hedges
     /// 1981). `None`: no noise at all, or a single figure.

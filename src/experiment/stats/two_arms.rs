@@ -14,6 +14,7 @@
 use super::ranks::{self, Ranked};
 use super::sample::{Effect, Sample, mean, variance};
 use crate::base::{Gap, Known, Why};
+use schemars::JsonSchema;
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -21,7 +22,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 pub const RANKS_FROM: usize = 8;
 
 /// An estimate, and what holds the true value with the confidence asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Interval {
     pub estimate: f64,
     pub low: f64,
@@ -38,7 +39,7 @@ impl Interval {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
     /// Student's t over the differences within blocks.
@@ -63,7 +64,7 @@ impl Method {
 }
 
 /// In what a difference is given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scale {
     /// Percent of the first arm.
@@ -73,17 +74,18 @@ pub enum Scale {
 }
 
 /// What one method says of the second arm against the first.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Claim {
     pub method: Method,
     /// On the comparison's scale.
+    #[serde(skip)]
     pub interval: Interval,
     /// The probability of a difference as large by chance alone.
     pub p: f64,
 }
 
 /// All that is said of two arms.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Comparison {
     pub base: Sample,
     pub arm: Sample,

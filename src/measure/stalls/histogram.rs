@@ -14,7 +14,7 @@ pub struct Histogram {
 }
 
 /// One bar: stalls of at least `from_ns` and less than twice that.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, schemars::JsonSchema, serde::Serialize)]
 pub struct Bar {
     pub from_ns: u64,
     pub count: u64,

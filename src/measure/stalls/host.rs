@@ -143,14 +143,19 @@ impl HostFigures {
 }
 
 /// Free memory now, and in how large blocks.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, schemars::JsonSchema, serde::Serialize)]
 pub struct Free {
+    #[serde(rename = "free_bytes")]
     pub bytes: Bytes,
     /// In blocks of at least a huge page.
+    #[serde(rename = "free_huge_bytes")]
     pub huge_bytes: Bytes,
     /// Blocks of 2^n base pages, of all zones but that for devices.
+    #[serde(rename = "blocks_by_order")]
     pub by_order: Vec<u64>,
     /// Why a huge page could not be had: -1 it could, towards 0 memory is short, towards 1 it is in pieces.
+    #[serde(rename = "fragmentation_index", serialize_with = "crate::base::or_null")]
+    #[schemars(with = "Option<f64>")]
     pub index: Known<f64>,
 }
 

@@ -37,13 +37,16 @@ impl Figures {
 }
 
 /// What else a thread did.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, schemars::JsonSchema, serde::Serialize)]
 pub struct Counts {
     /// Pages of 2^order base pages: got, and asked for without getting any.
+    #[serde(skip)]
     pub allocations: BTreeMap<u32, (u64, u64)>,
     /// Zones that were not compacted since that failed lately.
+    #[serde(rename = "compaction_deferred")]
     pub deferred: u64,
     /// Huge pages that it spoiled for others, by taking a small one out of a free block of another mobility.
+    #[serde(rename = "huge_pages_broken")]
     pub spoiled: u64,
 }
 
@@ -64,14 +67,19 @@ pub struct Seen {
 }
 
 /// What is missing. As soon as one of them is not 0, all sums are at least so much.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, schemars::JsonSchema, serde::Serialize)]
 pub struct Missing {
+    #[serde(rename = "lost_events")]
     pub lost: u64,
     /// By CPU: holes in its events.
+    #[serde(skip)]
     pub holes: BTreeMap<u32, u64>,
+    #[serde(rename = "undecoded_events")]
     pub undecoded: u64,
     /// Begins whose end was not seen, and ends without a begin: after a loss, or since it began before us.
+    #[serde(rename = "begins_without_end")]
     pub begins: u64,
+    #[serde(rename = "ends_without_begin")]
     pub ends: u64,
 }
 

@@ -18,11 +18,12 @@ use host::HostFigures;
 use table::Traced;
 
 /// What the kernel counted of one process, where nothing could be traced.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, schemars::JsonSchema, serde::Serialize)]
 pub struct Delayed {
     pub pid: i32,
     pub name: String,
     pub is_jvm: bool,
+    #[serde(skip)]
     pub delays: Delays,
 }
 

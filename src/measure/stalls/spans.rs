@@ -4,13 +4,17 @@ use super::interval::Figures;
 use crate::os::cpu_time::Daemon;
 
 /// In which way time was lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, schemars::JsonSchema, serde::Serialize,
+)]
+#[serde(rename_all = "snake_case")]
 pub enum Stall {
     /// The thread moved others' pages until a large enough block was free.
     DirectCompaction,
     /// It freed others' pages, since the host had none left.
     DirectReclaim,
     /// It freed pages of its control group, which was at its limit.
+    #[serde(rename = "cgroup_reclaim")]
     GroupReclaim,
     /// It zeroed the huge page that it touched first: work that small pages need as well, but at once.
     HugeFault,

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::iter::Sum;
 
 /// From at least to at most; both the same where it is known.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, schemars::JsonSchema, serde::Serialize)]
 pub struct Bracket {
     pub low: f64,
     pub high: f64,

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 const REASONS_MAX: usize = 4;
 
 /// One cause, or one thing that is worth knowing.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, schemars::JsonSchema, serde::Serialize)]
 pub struct Cause {
     /// The key in JSON.
     pub code: &'static str,
@@ -22,6 +22,7 @@ pub struct Cause {
     /// On pages other than promised for this; 0 where that makes no sense.
     pub bytes: Bytes,
     /// The promise was made to another JVM: it is not kept, whatever the pages are.
+    #[serde(skip)]
     pub breaks_promise: bool,
 }
 

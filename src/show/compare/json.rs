@@ -1,168 +1,256 @@
 //! Schema marusa/compare/1.
 
-use super::{Design, Result, sentence};
-use crate::base::Gap;
-use crate::experiment::compare_result::{Against, ArmCount, Cell, Row};
-use crate::experiment::stats::Scale;
-use crate::experiment::trial_record::ResidentAreas;
-use serde_json::{Map, Value, json};
+use super::{ArmDesign, Design, Result, sentence};
+use crate::base::{Bytes, Gap};
+use crate::experiment::compare_result::{Against, ArmCount, Cell, Row, Verdict};
+use crate::experiment::resume::HostFacts;
+use crate::experiment::stats::{Sample, Scale};
+use crate::experiment::trial_record::{ResidentAreas, Trial, Unit};
+use crate::map::Area;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::BTreeMap;
 
-pub fn dry_run(design: &Design) -> Value {
-    let mut json = design_json(design);
-    json["dry_run"] = true.into();
-    json["first_blocks"] = design.first_blocks.clone().into();
-    json
+/// `marusa compare --json`.
+#[derive(JsonSchema, Serialize)]
+pub struct CompareDocument<'a> {
+    schema: &'static str,
+    dry_run: bool,
+    /// Of a dry run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first_blocks: Option<&'a [Vec<String>]>,
+    made_at: &'a str,
+    command: &'a [String],
+    folder: &'a str,
+    host: &'a HostFacts,
+    design: DesignRow<'a>,
+    arms: Vec<ArmRow<'a>>,
+    #[serde(flatten)]
+    results: Option<Results<'a>>,
 }
 
-fn design_json(design: &Design) -> Value {
-    let arms = design.arms.iter().map(|arm| {
-        json!({
-            "arm": arm.name,
-            "text": arm.text,
-            "command": arm.command,
-            "placed": arm.placed,
-            "jvm": Some(&arm.jvm).filter(|jvm| !jvm.is_empty()),
-            "pages": arm.mode,
-            "host_changes": arm.steps.iter().map(|step| &step.what).collect::<Vec<_>>(),
-        })
-    });
-    json!({
-        "schema": "marusa/compare/1",
-        "dry_run": false,
-        "made_at": design.head.made_at,
-        "command": design.head.command,
-        "folder": design.head.folder,
-        "host": design.head.host,
-        "design": {
-            "blocks_max": design.blocks_max,
-            "until_margin_percent": design.until_margin_percent,
-            "worth_percent": design.worth_percent,
-            "time_limit_seconds": design.time_limit_seconds,
-            "pages": design.head.pages,
-            "seed": design.head.seed,
-            "resumed_runs": design.resumed,
-        },
-        "arms": arms.collect::<Vec<_>>(),
-    })
+#[derive(JsonSchema, Serialize)]
+struct DesignRow<'a> {
+    #[serde(flatten)]
+    design: &'a Design,
+    pages: &'a str,
+    seed: u64,
 }
 
-pub fn result(result: &Result) -> Value {
-    let comparison = &result.comparison;
-    let mut json = design_json(&result.design);
-    let arms = json["arms"].as_array_mut().map(|arms| arms.iter_mut()).into_iter().flatten();
-    for (arm, count) in arms.zip(&comparison.arms) {
-        if let (Some(arm), Value::Object(more)) = (arm.as_object_mut(), count_json(count)) {
-            arm.extend(more);
-        }
-    }
-    let about = comparison.main_row();
-    let results = json!({
-        "about": about.map(|row| &row.figure.key),
-        "confidence_percent": comparison.confidence_percent,
-        "blocks": comparison.blocks,
-        "warm_up_blocks": comparison.warm_up_blocks,
-        "verdicts": about.map(|row| verdicts(result, row)).unwrap_or_default(),
-        "figures": comparison.rows.iter().map(|row| row_json(result, row)).collect::<Vec<_>>(),
-        "ended_early": result.early,
-        "given_up": result.given_up.iter().map(|(arm, why)| json!({"arm": arm, "why": why})).collect::<Vec<_>>(),
-        "saved": result.saved,
-        "runs": result.trials,
-        "gaps": gaps(result),
-    });
-    if let (Some(json), Value::Object(results)) = (json.as_object_mut(), results) {
-        json.extend(results);
-    }
-    json
+#[derive(JsonSchema, Serialize)]
+struct ArmRow<'a> {
+    #[serde(flatten)]
+    design: &'a ArmDesign,
+    jvm: Option<&'a str>,
+    host_changes: Vec<&'a str>,
+    #[serde(flatten)]
+    count: Option<CountRow<'a>>,
 }
 
-fn count_json(count: &ArmCount) -> Value {
-    let left_out: Vec<Value> =
-        count.left_out.iter().map(|(why, runs)| json!({"why": why, "runs": runs})).collect();
-    json!({
-        "counted_runs": count.counted,
-        "warm_up_runs": count.warm_up,
-        "left_out": left_out,
-        "heap_pages": count.heap_pages,
-        "account_end": count.account_end.as_ref().map(account),
-        "account_peak": count.account_peak.as_ref().map(account),
-    })
+#[derive(JsonSchema, Serialize)]
+struct CountRow<'a> {
+    counted_runs: usize,
+    warm_up_runs: usize,
+    left_out: Vec<LeftOutRow<'a>>,
+    heap_pages: Option<&'a str>,
+    account_end: Option<AccountRow>,
+    account_peak: Option<AccountRow>,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct LeftOutRow<'a> {
+    why: &'a str,
+    runs: usize,
 }
 
 /// Means over the runs that count.
-fn account(account: &ResidentAreas) -> Value {
-    let areas: Map<String, Value> =
-        account.areas.iter().map(|one| (one.area.name().to_string(), one.resident_bytes.into())).collect();
-    json!({"at_ms": account.at_ms, "resident_bytes": account.resident_bytes, "areas_resident_bytes": areas})
+#[derive(JsonSchema, Serialize)]
+struct AccountRow {
+    at_ms: u64,
+    resident_bytes: Bytes,
+    areas_resident_bytes: BTreeMap<Area, Bytes>,
 }
 
-fn verdicts(result: &Result, row: &Row) -> Vec<Value> {
+#[derive(JsonSchema, Serialize)]
+struct Results<'a> {
+    about: Option<&'a str>,
+    confidence_percent: f64,
+    blocks: usize,
+    warm_up_blocks: usize,
+    verdicts: Vec<VerdictRow<'a>>,
+    figures: Vec<FigureRow<'a>>,
+    ended_early: Option<&'a str>,
+    given_up: Vec<GivenUpRow<'a>>,
+    saved: Option<&'a str>,
+    runs: &'a [Trial],
+    gaps: Vec<GapRow<'a>>,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct VerdictRow<'a> {
+    arm: &'a str,
+    against: &'a str,
+    verdict: Option<Verdict>,
+    text: Option<String>,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct FigureRow<'a> {
+    figure: &'a str,
+    name: &'a str,
+    unit: &'a Unit,
+    lower_is_better: bool,
+    arms: Vec<CellRow<'a>>,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct CellRow<'a> {
+    arm: &'a str,
+    runs: usize,
+    sample: Option<Sample>,
+    difference: Option<DifferenceRow<'a>>,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct DifferenceRow<'a> {
+    #[serde(flatten)]
+    against: &'a Against,
+    #[serde(flatten)]
+    ends: Ends,
+    confidence_percent: f64,
+    effect_word: &'static str,
+}
+
+#[derive(JsonSchema, Serialize)]
+#[serde(untagged)]
+enum Ends {
+    Percent { percent: f64, low_percent: f64, high_percent: f64 },
+    Unit { of_unit: f64, low_of_unit: f64, high_of_unit: f64 },
+}
+
+#[derive(JsonSchema, Serialize)]
+struct GivenUpRow<'a> {
+    arm: &'a str,
+    why: &'a str,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct GapRow<'a> {
+    #[serde(flatten)]
+    gap: &'a Gap,
+    runs: usize,
+}
+
+impl<'a> CompareDocument<'a> {
+    pub fn dry_run(design: &'a Design) -> CompareDocument<'a> {
+        let head = &design.head;
+        let arm = |design: &'a ArmDesign| ArmRow {
+            design,
+            jvm: Some(design.jvm.as_str()).filter(|jvm| !jvm.is_empty()),
+            host_changes: design.steps.iter().map(|step| step.what.as_str()).collect(),
+            count: None,
+        };
+        CompareDocument {
+            schema: "marusa/compare/1",
+            dry_run: true,
+            first_blocks: Some(&design.first_blocks),
+            made_at: &head.made_at,
+            command: &head.command,
+            folder: &head.folder,
+            host: &head.host,
+            design: DesignRow { design, pages: &head.pages, seed: head.seed },
+            arms: design.arms.iter().map(arm).collect(),
+            results: None,
+        }
+    }
+
+    pub fn of(result: &'a Result) -> CompareDocument<'a> {
+        let comparison = &result.comparison;
+        let mut document = CompareDocument::dry_run(&result.design);
+        for (arm, of_arm) in document.arms.iter_mut().zip(&comparison.arms) {
+            arm.count = Some(count(of_arm));
+        }
+        let about = comparison.main_row();
+        let given_up = result.given_up.iter().map(|(arm, why)| GivenUpRow { arm, why });
+        let results = Results {
+            about: about.map(|row| row.figure.key.as_str()),
+            confidence_percent: comparison.confidence_percent,
+            blocks: comparison.blocks,
+            warm_up_blocks: comparison.warm_up_blocks,
+            verdicts: about.map(|row| verdicts(result, row)).unwrap_or_default(),
+            figures: comparison.rows.iter().map(|row| figure(result, row)).collect(),
+            ended_early: result.early.as_deref(),
+            given_up: given_up.collect(),
+            saved: result.saved.as_deref(),
+            runs: &result.trials,
+            gaps: gaps(result),
+        };
+        CompareDocument { dry_run: false, first_blocks: None, results: Some(results), ..document }
+    }
+}
+
+fn count(count: &ArmCount) -> CountRow<'_> {
+    CountRow {
+        counted_runs: count.counted,
+        warm_up_runs: count.warm_up,
+        left_out: count.left_out.iter().map(|(why, runs)| LeftOutRow { why, runs: *runs }).collect(),
+        heap_pages: count.heap_pages.as_deref(),
+        account_end: count.account_end.as_ref().map(account),
+        account_peak: count.account_peak.as_ref().map(account),
+    }
+}
+
+fn account(account: &ResidentAreas) -> AccountRow {
+    AccountRow {
+        at_ms: account.at_ms,
+        resident_bytes: account.resident_bytes,
+        areas_resident_bytes: account.areas.iter().map(|one| (one.area, one.resident_bytes)).collect(),
+    }
+}
+
+fn verdicts<'a>(result: &'a Result, row: &Row) -> Vec<VerdictRow<'a>> {
     let comparison = &result.comparison;
     let base = comparison.arms.first().map_or("", |arm| arm.name.as_str());
-    let one = |(arm, cell): (&ArmCount, &Cell)| {
+    let one = |(arm, cell): (&'a ArmCount, &Cell)| {
         let against = cell.against.as_ref();
         let text = against.map(|one| sentence(&row.figure, base, one, comparison.worth_percent));
-        json!({
-            "arm": arm.name,
-            "against": base,
-            "verdict": against.map(|one| one.verdict),
-            "text": text,
-        })
+        VerdictRow { arm: &arm.name, against: base, verdict: against.map(|one| one.verdict), text }
     };
     comparison.arms.iter().zip(&row.cells).skip(1).map(one).collect()
 }
 
-fn row_json(result: &Result, row: &Row) -> Value {
-    let cell = |(arm, cell): (&ArmCount, &Cell)| {
-        json!({
-            "arm": arm.name,
-            "runs": cell.trials,
-            "sample": cell.sample,
-            "difference": cell.against.as_ref().map(against),
-        })
+fn figure<'a>(result: &'a Result, row: &'a Row) -> FigureRow<'a> {
+    let cell = |(arm, cell): (&'a ArmCount, &'a Cell)| CellRow {
+        arm: &arm.name,
+        runs: cell.trials,
+        sample: cell.sample,
+        difference: cell.against.as_ref().map(difference),
     };
-    json!({
-        "figure": row.figure.key,
-        "name": row.figure.name.trim(),
-        "unit": row.figure.unit,
-        "lower_is_better": row.figure.lower_is_better,
-        "arms": result.comparison.arms.iter().zip(&row.cells).map(cell).collect::<Vec<_>>(),
-    })
+    FigureRow {
+        figure: &row.figure.key,
+        name: row.figure.name.trim(),
+        unit: &row.figure.unit,
+        lower_is_better: row.figure.lower_is_better,
+        arms: result.comparison.arms.iter().zip(&row.cells).map(cell).collect(),
+    }
 }
 
-fn against(one: &Against) -> Value {
-    let interval = one.claim.interval;
-    let ends = match one.scale {
-        Scale::Percent => json!({
-            "percent": interval.estimate, "low_percent": interval.low, "high_percent": interval.high,
-        }),
-        Scale::Unit => {
-            json!({"of_unit": interval.estimate, "low_of_unit": interval.low, "high_of_unit": interval.high})
-        }
+fn difference(against: &Against) -> DifferenceRow<'_> {
+    let interval = against.claim.interval;
+    let (middle, low, high) = (interval.estimate, interval.low, interval.high);
+    let ends = match against.scale {
+        Scale::Percent => Ends::Percent { percent: middle, low_percent: low, high_percent: high },
+        Scale::Unit => Ends::Unit { of_unit: middle, low_of_unit: low, high_of_unit: high },
     };
-    let mut json = json!({
-        "verdict": one.verdict,
-        "blocks": one.blocks,
-        "confidence_percent": (1.0 - one.doubt) * 100.0,
-        "method": one.claim.method,
-        "p": one.claim.p,
-        "effect": one.effect,
-        "effect_word": one.effect.word(),
-        "visible_percent": one.visible_percent,
-        "runs_needed": one.needed,
-    });
-    if let (Some(json), Value::Object(ends)) = (json.as_object_mut(), ends) {
-        json.extend(ends);
-    }
-    json
+    let confidence_percent = (1.0 - against.doubt) * 100.0;
+    DifferenceRow { against, ends, confidence_percent, effect_word: against.effect.word() }
 }
 
 /// Each once, with the number of runs that have it.
-fn gaps(result: &Result) -> Vec<Value> {
-    let mut counts: BTreeMap<String, (&Gap, usize)> = BTreeMap::new();
+fn gaps(result: &Result) -> Vec<GapRow<'_>> {
+    let mut counts: BTreeMap<String, GapRow> = BTreeMap::new();
     for gap in result.trials.iter().flat_map(|trial| &trial.gaps) {
-        counts.entry(gap.to_string()).or_insert((gap, 0)).1 += 1;
+        counts.entry(gap.to_string()).or_insert(GapRow { gap, runs: 0 }).runs += 1;
     }
-    let one = |(gap, runs): (&Gap, usize)| json!({"what": gap.what, "why": gap.why, "hint": gap.hint, "runs": runs});
-    counts.into_values().map(one).collect()
+    counts.into_values().collect()
 }

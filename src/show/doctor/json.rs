@@ -1,12 +1,15 @@
 //! Findings for programs, schema marusa/doctor/1. What is not known is null, with an entry in `gaps`.
 
-use super::{Shown, kind, value};
+use super::super::json::PidGap;
+use super::{Shown, value};
 use crate::base::{Bytes, Gap};
 use crate::doctor::facts::gather::Patient;
 use crate::doctor::{Entry, Evidence, Finding, Level, Subject};
+use crate::map::model::GapRow;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+/// `marusa doctor --json`.
 #[derive(JsonSchema, Serialize)]
 pub struct DoctorDocument<'a> {
     schema: &'static str,
@@ -18,7 +21,7 @@ pub struct DoctorDocument<'a> {
     ignored: &'a [String],
     counts: Counts,
     findings: Vec<FindingRow<'a>>,
-    gaps: Vec<PidGap<'a>>,
+    gaps: Vec<PidGap<Option<i32>>>,
 }
 
 #[derive(JsonSchema, Serialize)]
@@ -33,13 +36,8 @@ struct HostRow<'a> {
 
 #[derive(JsonSchema, Serialize)]
 struct PatientRow<'a> {
-    pid: i32,
-    main: Option<&'a str>,
-    user: &'a str,
-    container: Option<&'a str>,
-    version: Option<&'a str>,
-    gc: Option<&'a str>,
-    resident_bytes: Option<Bytes>,
+    #[serde(flatten)]
+    patient: &'a Patient,
     examined: bool,
 }
 
@@ -52,13 +50,10 @@ struct Counts {
 
 #[derive(JsonSchema, Serialize)]
 struct FindingRow<'a> {
-    id: &'static str,
-    level: &'static str,
+    #[serde(flatten)]
+    finding: &'a Finding,
     subject: SubjectRow<'a>,
-    title: &'a str,
     evidence: Vec<EvidenceRow<'a>>,
-    cost: CostRow,
-    remedies: Vec<RemedyRow<'a>>,
     page: String,
 }
 
@@ -71,37 +66,16 @@ struct SubjectRow<'a> {
 
 #[derive(JsonSchema, Serialize)]
 pub(super) struct EvidenceRow<'a> {
-    what: &'a str,
+    #[serde(flatten)]
+    evidence: &'a Evidence,
     value: String,
-    number: Option<f64>,
-    unit: &'a str,
-    source: &'a str,
-}
-
-#[derive(JsonSchema, Serialize)]
-pub(super) struct CostRow {
-    bytes: Option<Bytes>,
-    cpu_percent: Option<f64>,
-    stall_ms: Option<f64>,
-}
-
-#[derive(JsonSchema, Serialize)]
-pub(super) struct RemedyRow<'a> {
-    kind: &'static str,
-    text: &'a str,
-}
-
-#[derive(JsonSchema, Serialize)]
-struct PidGap<'a> {
-    pid: Option<i32>,
-    what: &'a str,
-    why: String,
-    hint: Option<&'a str>,
 }
 
 impl<'a> DoctorDocument<'a> {
     pub fn of(shown: &'a Shown) -> DoctorDocument<'a> {
         let host = &shown.gathered.facts.host;
+        let patients = shown.gathered.patients.iter();
+        let gap = |(pid, gap): (Option<i32>, &Gap)| PidGap { pid, gap: GapRow::from(gap) };
         DoctorDocument {
             schema: "marusa/doctor/1",
             took_ms: shown.took_ms,
@@ -113,7 +87,9 @@ impl<'a> DoctorDocument<'a> {
                 seen_from_a_container: host.view.is_container,
                 may_be_the_containers: &host.view.covered,
             }),
-            jvms: shown.gathered.patients.iter().map(patient).collect(),
+            jvms: patients
+                .map(|patient| PatientRow { patient, examined: patient.unread.is_none() })
+                .collect(),
             hidden_processes: shown.gathered.hidden,
             rules: shown.rules(),
             ignored: shown.ignored,
@@ -128,19 +104,6 @@ impl<'a> DoctorDocument<'a> {
     }
 }
 
-fn patient(patient: &Patient) -> PatientRow<'_> {
-    PatientRow {
-        pid: patient.pid,
-        main: patient.main.as_deref(),
-        user: &patient.user,
-        container: patient.container.as_deref(),
-        version: patient.version.as_deref(),
-        gc: patient.gc.as_deref(),
-        resident_bytes: patient.resident_bytes,
-        examined: patient.unread.is_none(),
-    }
-}
-
 fn finding<'a>(shown: &'a Shown, finding: &'a Finding) -> FindingRow<'a> {
     let subject = match finding.subject {
         Subject::Host => SubjectRow { kind: "host", pid: None, main: None },
@@ -149,42 +112,12 @@ fn finding<'a>(shown: &'a Shown, finding: &'a Finding) -> FindingRow<'a> {
             SubjectRow { kind: "jvm", pid: Some(pid), main }
         }
     };
-    FindingRow {
-        id: finding.id,
-        level: finding.level.word(),
-        subject,
-        title: &finding.title,
-        evidence: finding.evidence.iter().map(evidence).collect(),
-        cost: cost(finding),
-        remedies: remedies(finding),
-        page: format!("docs/findings/{}.md", finding.id),
-    }
+    let evidence = finding.evidence.iter().map(evidence).collect();
+    FindingRow { finding, subject, evidence, page: format!("docs/findings/{}.md", finding.id) }
 }
 
 pub(super) fn evidence(evidence: &Evidence) -> EvidenceRow<'_> {
-    EvidenceRow {
-        what: &evidence.what,
-        value: value(evidence),
-        number: evidence.number,
-        unit: evidence.unit,
-        source: &evidence.source,
-    }
-}
-
-pub(super) fn cost(finding: &Finding) -> CostRow {
-    CostRow {
-        bytes: finding.cost.bytes,
-        cpu_percent: finding.cost.cpu_percent,
-        stall_ms: finding.cost.stall_ms,
-    }
-}
-
-pub(super) fn remedies(finding: &Finding) -> Vec<RemedyRow<'_>> {
-    finding.remedies.iter().map(|remedy| RemedyRow { kind: kind(remedy), text: remedy.text() }).collect()
-}
-
-fn gap((pid, gap): (Option<i32>, &Gap)) -> PidGap<'_> {
-    PidGap { pid, what: &gap.what, why: gap.why.to_string(), hint: gap.hint.as_deref() }
+    EvidenceRow { evidence, value: value(evidence) }
 }
 
 /// All that is looked for, schema marusa/doctor-rules/1.
@@ -198,7 +131,7 @@ pub struct RulesDocument {
 struct RuleRow {
     id: &'static str,
     title: &'static str,
-    levels: Vec<&'static str>,
+    levels: &'static [Level],
     page: String,
 }
 
@@ -207,7 +140,7 @@ impl RulesDocument {
         let rule = |entry: &Entry| RuleRow {
             id: entry.rule.id,
             title: entry.rule.title,
-            levels: entry.levels.iter().map(|level| level.word()).collect(),
+            levels: entry.levels,
             page: entry.rule.page(),
         };
         RulesDocument { schema: "marusa/doctor-rules/1", rules: catalog.iter().map(rule).collect() }

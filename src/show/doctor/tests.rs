@@ -113,7 +113,7 @@ fn programs_get_figures_and_subjects() {
     assert_eq!(found["evidence"][0]["value"], "412.3 MiB");
     assert_eq!(found["cost"]["cpu_percent"], Value::Null);
     assert_eq!(found["remedies"][1]["kind"], "jvm_option");
-    let sarif = sarif(&shown(&gathered, &findings));
+    let sarif = serde_json::to_value(sarif(&shown(&gathered, &findings))).expect("JSON");
     let run = &sarif["runs"][0];
     assert_eq!(
         (&run["results"][0]["level"], &run["results"][0]["ruleIndex"]),

@@ -1,15 +1,15 @@
 //! Leak or not, for programs: schema marusa/leak/1.
 
 use super::{Judged, answer};
-use crate::base::Bytes;
 use crate::map::Area;
-use crate::measure::growth::{Doubt, Rate, Verdict};
+use crate::measure::growth::{Growth, Rate, Verdict};
 use crate::record::headline::{self, Headline};
 use crate::record::leaks::{Row, What};
 use crate::record::writer::Ending;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+/// `marusa leak --json`.
 #[derive(JsonSchema, Serialize)]
 pub struct LeakDocument<'a> {
     schema: &'static str,
@@ -57,19 +57,11 @@ struct LeakRow<'a> {
     kind: &'static str,
     area: Option<Area>,
     part: Option<&'a str>,
-    verdict: Verdict,
-    doubt: Option<Doubt>,
-    needs_minutes: Option<f64>,
-    level_bytes: Bytes,
+    #[serde(flatten)]
+    growth: Growth,
     grows_bytes_per_hour: Option<f64>,
     grows_low_bytes_per_hour: Option<f64>,
     grows_high_bytes_per_hour: Option<f64>,
-    grown_bytes: i64,
-    grown_seconds: f64,
-    is_small: bool,
-    bound_bytes: Option<Bytes>,
-    steady_from_seconds: f64,
-    steady_seconds: f64,
 }
 
 impl<'a> LeakDocument<'a> {
@@ -116,24 +108,15 @@ fn names(what: &What) -> (&'static str, Option<Area>, Option<&str>) {
 
 fn row(row: &Row) -> LeakRow<'_> {
     let (kind, area, part) = names(&row.what);
-    let growth = &row.growth;
+    let growth = row.growth;
     let rate = |get: fn(&Rate) -> f64| growth.rate.as_ref().map(|rate| get(rate).round());
     LeakRow {
         kind,
         area,
         part,
-        verdict: growth.verdict,
-        doubt: growth.doubt,
-        needs_minutes: growth.needs_minutes,
-        level_bytes: growth.level_bytes,
+        growth,
         grows_bytes_per_hour: rate(|rate| rate.bytes_per_hour),
         grows_low_bytes_per_hour: rate(|rate| rate.low_bytes_per_hour),
         grows_high_bytes_per_hour: rate(|rate| rate.high_bytes_per_hour),
-        grown_bytes: growth.grown_bytes,
-        grown_seconds: growth.grown_seconds,
-        is_small: growth.is_small,
-        bound_bytes: growth.bound_bytes,
-        steady_from_seconds: growth.steady_from_seconds,
-        steady_seconds: growth.steady_seconds,
     }
 }

@@ -1,15 +1,18 @@
 //! `marusa pages apply`: what would change, what did, and the way back. As text and as `marusa/pages-apply/1`.
 
-use super::steps::{self, Row};
-use crate::pages::changes::{Made, Outcome, Preview, Receipt, Step, TakenBack};
-use serde_json::{Value, json};
+use super::steps::{self, Row, StepRow};
+use crate::pages::changes::{Goal, How, Made, Outcome, Preview, Receipt, Seen, Step, TakenBack};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::io::{self, Write};
 
 pub const SCHEMA: &str = "marusa/pages-apply/1";
 
 /// What the reader needs of the plan and the command.
+#[derive(JsonSchema, Serialize)]
 pub struct Given<'a> {
     pub plan: &'a str,
+    #[serde(skip)]
     pub steps: &'a [Step],
     pub persist: bool,
     /// What only the kernel's command line can do.
@@ -70,7 +73,7 @@ pub fn receipt(out: &mut dyn Write, given: &Given, receipt: &Receipt) -> io::Res
     if !rows.is_empty() {
         steps::table(out, "WAY BACK", &rows)?;
     }
-    let (id, journal) = (&receipt.id, receipt.journal.display());
+    let (id, journal) = (&receipt.id, &receipt.journal);
     match &receipt.outcome {
         Outcome::Applied => {
             writeln!(out, "\napplied as {id}; receipt: {journal}\nway back: marusa pages undo {id}")?
@@ -113,70 +116,113 @@ fn taken_back(
         true => steps::remark(out, "nothing of it is left on the host")?,
         false => steps::remark(out, &format!("something is left; once it is free: marusa pages undo {id}"))?,
     }
-    writeln!(out, "receipt: {}", receipt.journal.display())
+    writeln!(out, "receipt: {}", receipt.journal)
 }
 
-fn head(given: &Given, state: &str) -> Value {
-    json!({
-        "schema": SCHEMA,
-        "state": state,
-        "id": null,
-        "journal": null,
-        "plan": given.plan,
-        "persist": given.persist,
-        "why": null,
-        "steps": [],
-        "boot": given.boot,
-        "jvm_options": given.jvm_options,
-        "notes": [],
-    })
+/// `marusa pages apply --json`.
+#[derive(JsonSchema, Serialize)]
+pub struct ApplyDocument<'a> {
+    schema: &'static str,
+    state: &'static str,
+    id: Option<&'a str>,
+    journal: Option<&'a str>,
+    #[serde(flatten)]
+    given: &'a Given<'a>,
+    /// Why it was taken back.
+    why: Option<String>,
+    steps: Vec<ApplyRow<'a>>,
+    notes: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost: Option<&'a [String]>,
 }
 
-pub fn preview_json(given: &Given, previews: &[Preview]) -> Value {
-    let one = |(index, (step, preview)): (usize, (&Step, &Preview))| {
-        let mut value = steps::json(index, step);
-        value["before"] = json!(preview.before);
-        value["after"] = json!(preview.goal);
-        value["already"] = preview.already.into();
-        value["feasible"] = preview.hindrance.is_none().into();
-        value["why_not"] = json!(preview.hindrance.as_ref().map(ToString::to_string));
-        value["way_back"] = steps::way_back(&step.change, preview.before.as_ref(), preview.already).into();
-        value
-    };
-    let mut value = head(given, "dry_run");
-    value["steps"] = given.steps.iter().zip(previews).enumerate().map(one).collect();
-    value
+#[derive(JsonSchema, Serialize)]
+struct ApplyRow<'a> {
+    #[serde(flatten)]
+    step: StepRow<'a>,
+    before: Option<&'a Seen>,
+    already: Option<bool>,
+    way_back: Option<String>,
+    #[serde(flatten)]
+    fate: Fate<'a>,
 }
 
-pub fn receipt_json(given: &Given, receipt: &Receipt) -> Value {
-    let (state, why, back) = match &receipt.outcome {
-        Outcome::Applied => ("applied", None, &[][..]),
-        Outcome::AlreadyApplied { .. } => ("already_applied", None, &[][..]),
-        Outcome::TakenBack { why, steps, complete: true } => ("taken_back", Some(why), &steps[..]),
-        Outcome::TakenBack { why, steps, complete: false } => ("partly_taken_back", Some(why), &steps[..]),
-    };
-    let one = |(index, step): (usize, &Step)| {
-        let mut value = steps::json(index, step);
-        let made = receipt.steps.get(index);
-        let undone = back.iter().find(|one| one.step == index);
-        value["before"] = json!(made.map(|made| &made.before));
-        value["after"] = json!(made.map(|made| &made.after));
-        value["already"] = json!(made.map(|made| made.already));
-        value["way_back"] =
-            json!(made.map(|made| steps::way_back(&step.change, made.before.as_ref(), made.already)));
-        value["notes"] = json!(made.map_or(&[][..], |made| &made.notes));
-        value["undone"] =
-            json!(undone.map(|one| json!({"how": one.how, "now": one.now, "notes": one.notes})));
-        value
-    };
-    let mut value = head(given, state);
-    value["id"] = receipt.id.as_str().into();
-    value["journal"] = receipt.journal.display().to_string().into();
-    value["why"] = json!(why.map(ToString::to_string));
-    value["steps"] = receipt.asked.iter().enumerate().map(one).collect();
-    value["notes"] = json!(receipt.notes);
-    if let Outcome::AlreadyApplied { lost } = &receipt.outcome {
-        value["lost"] = json!(lost);
+#[derive(JsonSchema, Serialize)]
+#[serde(untagged)]
+enum Fate<'a> {
+    DryRun { after: &'a Option<Goal>, feasible: bool, why_not: Option<String> },
+    Made { after: Option<&'a Seen>, notes: &'a [String], undone: Option<Undone<'a>> },
+}
+
+#[derive(JsonSchema, Serialize)]
+struct Undone<'a> {
+    how: How,
+    now: &'a Option<Seen>,
+    notes: &'a [String],
+}
+
+impl<'a> ApplyDocument<'a> {
+    pub fn dry_run(given: &'a Given, previews: &'a [Preview]) -> ApplyDocument<'a> {
+        let one = |((index, step), preview): ((usize, &'a Step), &'a Preview)| {
+            let Preview { before, goal, already, hindrance } = preview;
+            let (feasible, why_not) = (hindrance.is_none(), hindrance.as_ref().map(ToString::to_string));
+            ApplyRow {
+                step: StepRow::of((index, step)),
+                before: before.as_ref(),
+                already: Some(*already),
+                way_back: Some(steps::way_back(&step.change, before.as_ref(), *already)),
+                fate: Fate::DryRun { after: goal, feasible, why_not },
+            }
+        };
+        let steps = given.steps.iter().enumerate().zip(previews).map(one).collect();
+        ApplyDocument {
+            schema: SCHEMA,
+            state: "dry_run",
+            id: None,
+            journal: None,
+            given,
+            why: None,
+            steps,
+            notes: &[],
+            lost: None,
+        }
     }
-    value
+
+    pub fn of(given: &'a Given, receipt: &'a Receipt) -> ApplyDocument<'a> {
+        let (state, why, back, lost) = match &receipt.outcome {
+            Outcome::Applied => ("applied", None, &[][..], None),
+            Outcome::AlreadyApplied { lost } => ("already_applied", None, &[][..], Some(&lost[..])),
+            Outcome::TakenBack { why, steps, complete } => {
+                let state = if *complete { "taken_back" } else { "partly_taken_back" };
+                (state, Some(why.to_string()), &steps[..], None)
+            }
+        };
+        let undone = |one: &'a TakenBack| Undone { how: one.how, now: &one.now, notes: &one.notes };
+        let one = |(index, step): (usize, &'a Step)| {
+            let made = receipt.steps.get(index);
+            let before = made.and_then(|made| made.before.as_ref());
+            ApplyRow {
+                step: StepRow::of((index, step)),
+                before,
+                already: made.map(|made| made.already),
+                way_back: made.map(|made| steps::way_back(&step.change, before, made.already)),
+                fate: Fate::Made {
+                    after: made.and_then(|made| made.after.as_ref()),
+                    notes: made.map_or(&[], |made| &made.notes),
+                    undone: back.iter().find(|one| one.step == index).map(undone),
+                },
+            }
+        };
+        ApplyDocument {
+            schema: SCHEMA,
+            state,
+            id: Some(&receipt.id),
+            journal: Some(&receipt.journal),
+            given,
+            why,
+            steps: receipt.asked.iter().enumerate().map(one).collect(),
+            notes: &receipt.notes,
+            lost,
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 mod json;
 
-pub use json::json;
+pub use json::CollapseDocument;
 
 use crate::base::Bytes;
 use crate::map::{Account, MemoryMap};
@@ -11,6 +11,8 @@ use crate::show::text::head;
 use crate::show::units::{human, human_signed, percent, wrapped};
 use crate::show::width::width;
 use crate::snapshot::Snapshot;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
@@ -33,22 +35,29 @@ impl Direction {
 }
 
 /// What the user wants.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Asked {
+    #[serde(skip)]
     pub direction: Direction,
-    pub areas: Vec<&'static str>,
+    #[serde(flatten)]
     pub wanted: Wanted,
+    #[serde(flatten)]
     pub pace: Pace,
+    #[serde(skip)]
     pub dry_run: bool,
 }
 
 /// What a second look found.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct After {
     /// `None`: it could not be looked at again.
+    #[serde(skip)]
     pub areas: Option<Vec<AreaBlocks>>,
+    #[serde(rename = "resident_before_bytes")]
     pub resident_before: Option<Bytes>,
+    #[serde(rename = "resident_after_bytes")]
     pub resident_after: Option<Bytes>,
+    #[serde(rename = "page_faults")]
     pub faults: Option<u64>,
     pub receipt: Option<String>,
     pub note: Option<String>,
@@ -259,7 +268,7 @@ mod tests {
     fn asked() -> Asked {
         let wanted = Wanted { areas: vec![Area::JavaHeap], density: 0.9, growth: 0.01 };
         let pace = Pace { stall_budget: Duration::from_millis(5), ..Pace::default() };
-        Asked { direction: Direction::Collapse, areas: vec!["java_heap"], wanted, pace, dry_run: false }
+        Asked { direction: Direction::Collapse, wanted, pace, dry_run: false }
     }
 
     fn stops() -> Vec<Stopped> {

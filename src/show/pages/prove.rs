@@ -6,37 +6,52 @@ use crate::experiment::design::Arm;
 use crate::experiment::stats::{self, Estimate};
 use crate::experiment::verdict::{Rule, Verdict};
 use crate::measure::predict::{Interval, Prediction};
-use crate::show::predict as larger_pages;
+use crate::measure::tlb::Bracket;
+use crate::show::json;
+use crate::show::predict::{self as larger_pages, PredictionRow};
 use crate::show::units::{human, wrapped};
 use crate::show::width::width;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::io::{self, Write};
 
 /// What is measured, and on which memory.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Subject {
+    #[serde(skip)]
     pub pid: i32,
+    #[serde(skip)]
     pub command: String,
     pub measure: String,
     pub lower_is_better: bool,
     pub areas: Vec<String>,
     /// Memory that changes its pages.
+    #[serde(rename = "memory_bytes")]
     pub bytes: Bytes,
+    #[serde(rename = "blocks_2m")]
     pub blocks: usize,
     /// Of `blocks`, those that were on huge pages when it was begun.
+    #[serde(rename = "blocks_2m_found_huge")]
     pub found_huge: usize,
+    #[serde(skip)]
     pub rule: Rule,
+    #[serde(skip)]
     pub period_seconds: f64,
+    #[serde(skip)]
     pub settle_seconds: f64,
+    #[serde(skip)]
     pub seed: u64,
 }
 
 /// What switching cost, and how the memory was left.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, JsonSchema, Serialize)]
 pub struct Aftermath {
+    #[serde(rename = "changes")]
     pub switches: u64,
+    #[serde(rename = "changes_seconds")]
     pub switch_seconds: f64,
     /// Blocks that are again as they were found; `None`: the target is gone.
+    #[serde(rename = "blocks_2m_as_found")]
     pub as_found: Option<usize>,
     pub saved: Option<String>,
     pub gaps: Vec<Gap>,
@@ -197,67 +212,79 @@ fn cost(after: &Aftermath, blocks: usize) -> String {
     format!("{} changes took {:.1} s in all; {left}", after.switches, after.switch_seconds)
 }
 
-/// What would be measured.
-pub fn dry_run_json(subject: &Subject) -> Value {
-    let mut json = subject_json(subject);
-    json["dry_run"] = true.into();
-    json
+/// `marusa pages prove --json`.
+#[derive(JsonSchema, Serialize)]
+pub struct ProveDocument<'a> {
+    schema: &'static str,
+    process: json::Subject<'a>,
+    #[serde(flatten)]
+    subject: &'a Subject,
+    design: Design<'a>,
+    dry_run: bool,
+    #[serde(flatten)]
+    results: Option<Results<'a>>,
 }
 
-pub fn json(subject: &Subject, predicted: &Known<Prediction>, outcome: &Outcome, after: &Aftermath) -> Value {
-    let mut json = subject_json(subject);
-    let results = json!({
-        "dry_run": false,
-        "predicted_percent": faster(predicted).ok().map(|(low, high)| json!({"low": low, "high": high})),
-        "prediction": predicted.as_ref().ok().map(larger_pages::one_json),
-        "verdict": outcome.verdict,
-        "text": sentence(outcome, &subject.rule),
-        "gain_percent": outcome.estimate.as_ref().map(interval),
-        "blocks": outcome.blocks,
-        "ended_early": outcome.end.as_ref().map(end),
-        "periods": outcome.periods,
-        "changes": after.switches,
-        "changes_seconds": after.switch_seconds,
-        "blocks_2m_as_found": after.as_found,
-        "saved": after.saved,
-        "gaps": after.gaps,
-    });
-    if let (Some(json), Value::Object(results)) = (json.as_object_mut(), results) {
-        json.extend(results);
+#[derive(JsonSchema, Serialize)]
+struct Design<'a> {
+    confidence_percent: f64,
+    #[serde(flatten)]
+    rule: &'a Rule,
+    looks: Vec<usize>,
+    period_seconds: f64,
+    settle_seconds: f64,
+    seed: u64,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct Results<'a> {
+    predicted_percent: Option<Bracket>,
+    prediction: Option<PredictionRow<'a>>,
+    text: String,
+    #[serde(flatten)]
+    outcome: &'a Outcome,
+    ended_early: Option<String>,
+    #[serde(flatten)]
+    after: &'a Aftermath,
+}
+
+impl<'a> ProveDocument<'a> {
+    /// What would be measured.
+    pub fn dry_run(subject: &'a Subject) -> ProveDocument<'a> {
+        let rule = &subject.rule;
+        ProveDocument {
+            schema: "marusa/pages-prove/1",
+            process: json::Subject { pid: subject.pid, command: &subject.command },
+            subject,
+            design: Design {
+                confidence_percent: (1.0 - rule.doubt) * 100.0,
+                rule,
+                looks: rule.looks(),
+                period_seconds: subject.period_seconds,
+                settle_seconds: subject.settle_seconds,
+                seed: subject.seed,
+            },
+            dry_run: true,
+            results: None,
+        }
     }
-    json
-}
 
-fn subject_json(subject: &Subject) -> Value {
-    let Subject { rule, .. } = subject;
-    json!({
-        "schema": "marusa/pages-prove/1",
-        "process": {"pid": subject.pid, "command": subject.command},
-        "measure": subject.measure,
-        "lower_is_better": subject.lower_is_better,
-        "areas": subject.areas,
-        "memory_bytes": subject.bytes,
-        "blocks_2m": subject.blocks,
-        "blocks_2m_found_huge": subject.found_huge,
-        "design": {
-            "confidence_percent": (1.0 - rule.doubt) * 100.0,
-            "margin_percent": rule.margin_percent,
-            "blocks_max": rule.blocks_max,
-            "looks": rule.looks(),
-            "period_seconds": subject.period_seconds,
-            "settle_seconds": subject.settle_seconds,
-            "seed": subject.seed,
-        },
-    })
-}
-
-fn interval(found: &Estimate) -> Value {
-    json!({
-        "middle": found.gain_percent,
-        "low": found.low_percent,
-        "high": found.high_percent,
-        "block_deviation": found.block_deviation_percent,
-    })
+    pub fn of(
+        subject: &'a Subject,
+        predicted: &'a Known<Prediction>,
+        outcome: &'a Outcome,
+        after: &'a Aftermath,
+    ) -> ProveDocument<'a> {
+        let results = Results {
+            predicted_percent: faster(predicted).ok().map(|(low, high)| Bracket { low, high }),
+            prediction: predicted.as_ref().ok().map(larger_pages::one_json),
+            text: sentence(outcome, &subject.rule),
+            outcome,
+            ended_early: outcome.end.as_ref().map(end),
+            after,
+        };
+        ProveDocument { dry_run: false, results: Some(results), ..ProveDocument::dry_run(subject) }
+    }
 }
 
 #[cfg(test)]

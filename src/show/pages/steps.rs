@@ -3,7 +3,8 @@
 use crate::pages::changes::{Change, Goal, How, Seen, Step, content};
 use crate::show::units::{human, shorten, wrapped};
 use crate::show::width::width as line_width;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::io::{self, Write};
 
 const STATE_COLUMNS: usize = 11;
@@ -149,19 +150,24 @@ pub fn how(how: How) -> &'static str {
 }
 
 /// A step of a plan in JSON; what happened to it is added to that.
-pub fn json(index: usize, step: &Step) -> Value {
-    json!({
-        "step": index + 1,
-        "what": step.what,
-        "why": step.why,
-        "risk": step.risk,
-        "place": step.change.place(),
-        "change": step.change,
-        "text": match &step.change {
-            Change::Create { content, .. } => Value::from(content::text(content)),
-            _ => Value::Null,
-        },
-    })
+#[derive(JsonSchema, Serialize)]
+pub struct StepRow<'a> {
+    step: usize,
+    place: &'a str,
+    /// Of the file that it makes.
+    text: Option<String>,
+    #[serde(flatten)]
+    of: &'a Step,
+}
+
+impl<'a> StepRow<'a> {
+    pub fn of((index, of): (usize, &'a Step)) -> StepRow<'a> {
+        let text = match &of.change {
+            Change::Create { content, .. } => Some(content::text(content)),
+            _ => None,
+        };
+        StepRow { step: index + 1, place: of.change.place(), text, of }
+    }
 }
 
 #[cfg(test)]
@@ -198,9 +204,8 @@ mod tests {
         let words = |text: &str| text.split_whitespace().map(str::to_string).collect::<Vec<String>>();
         let Change::Create { content, .. } = &change else { unreachable!() };
         assert_eq!(words(&shown), words(&content::text(content)));
-        assert_eq!(
-            json(0, &Step { what: "w".into(), why: "y".into(), risk: None, change: change.clone() })["text"],
-            content::text(content)
-        );
+        let step = Step { what: "w".into(), why: "y".into(), risk: None, change: change.clone() };
+        let row = serde_json::to_value(StepRow::of((0, &step))).expect("JSON");
+        assert_eq!((&row["text"], &row["what"]), (&content::text(content).into(), &"w".into()));
     }
 }

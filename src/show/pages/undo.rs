@@ -1,8 +1,9 @@
 //! `marusa pages undo`: what went back, what was left and why, and what is applied. As text and as `marusa/pages-undo/1`.
 
-use super::steps::{self, Row};
-use crate::pages::changes::{Kept, State, TakenBack, UndoReceipt};
-use serde_json::{Value, json};
+use super::steps::{self, Row, StepRow};
+use crate::pages::changes::{DoorError, Kept, State, TakenBack, UndoReceipt};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::io::{self, Write};
 
 pub const SCHEMA: &str = "marusa/pages-undo/1";
@@ -29,42 +30,92 @@ pub fn receipt(out: &mut dyn Write, receipt: &UndoReceipt) -> io::Result<()> {
         steps::table(out, "HOW", &rows)?;
     }
     match receipt.complete {
-        true => writeln!(out, "\n{id} is undone; receipt: {}", receipt.journal.display()),
+        true => writeln!(out, "\n{id} is undone; receipt: {}", receipt.journal),
         false => writeln!(
             out,
             "\n{id} is undone but for what is LEFT; undo goes on with that when it is asked again; receipt: {}",
-            receipt.journal.display()
+            receipt.journal
         ),
     }
 }
 
-pub fn receipts_json(receipts: &[UndoReceipt], errors: &[String]) -> Value {
-    let step = |receipt: &UndoReceipt, one: &TakenBack| {
-        let mut value =
-            receipt.begin.steps.get(one.step).map_or(json!({}), |step| steps::json(one.step, step));
-        value["before"] = json!(one.before);
-        value["after"] = json!(one.now);
-        value["how"] = json!(one.how);
-        value["notes"] = json!(one.notes);
-        value
-    };
-    let run = |receipt: &UndoReceipt| {
-        json!({
-            "id": receipt.id,
-            "journal": receipt.journal.display().to_string(),
-            "plan": receipt.begin.plan.path,
-            "complete": receipt.complete,
-            "nothing_left": receipt.nothing_left,
-            "steps": receipt.steps.iter().map(|one| step(receipt, one)).collect::<Vec<_>>(),
-            "notes": receipt.notes,
-        })
-    };
-    json!({
-        "schema": SCHEMA,
-        "complete": errors.is_empty() && receipts.iter().all(|receipt| receipt.complete),
-        "runs": receipts.iter().map(run).collect::<Vec<_>>(),
-        "errors": errors,
-    })
+/// `marusa pages undo --json`, with `--list` the second one.
+#[derive(JsonSchema, Serialize)]
+#[serde(untagged)]
+pub enum UndoDocument<'a> {
+    Runs { schema: &'static str, complete: bool, runs: Vec<RunRow<'a>>, errors: Vec<String> },
+    List { schema: &'static str, applied: Vec<AppliedRow<'a>> },
+}
+
+#[derive(JsonSchema, Serialize)]
+pub struct RunRow<'a> {
+    #[serde(flatten)]
+    receipt: &'a UndoReceipt,
+    plan: &'a str,
+    steps: Vec<UndoneRow<'a>>,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct UndoneRow<'a> {
+    #[serde(flatten)]
+    step: Option<StepRow<'a>>,
+    #[serde(flatten)]
+    done: &'a TakenBack,
+}
+
+#[derive(JsonSchema, Serialize)]
+pub struct AppliedRow<'a> {
+    id: &'a str,
+    at: Option<&'a str>,
+    state: State,
+    plan: Option<&'a str>,
+    persist: Option<bool>,
+    this_boot: Option<bool>,
+    journal: String,
+    damage: Option<String>,
+    steps: Vec<StepRow<'a>>,
+}
+
+impl<'a> UndoDocument<'a> {
+    pub fn of(receipts: &'a [UndoReceipt], errors: &[DoorError]) -> UndoDocument<'a> {
+        let step = |receipt: &'a UndoReceipt, done: &'a TakenBack| UndoneRow {
+            step: receipt.begin.steps.get(done.step).map(|step| StepRow::of((done.step, step))),
+            done,
+        };
+        let run = |receipt: &'a UndoReceipt| RunRow {
+            receipt,
+            plan: &receipt.begin.plan.path,
+            steps: receipt.steps.iter().map(|one| step(receipt, one)).collect(),
+        };
+        UndoDocument::Runs {
+            schema: SCHEMA,
+            complete: errors.is_empty() && receipts.iter().all(|receipt| receipt.complete),
+            runs: receipts.iter().map(run).collect(),
+            errors: errors.iter().map(DoorError::to_string).collect(),
+        }
+    }
+
+    /// What is applied on this host.
+    pub fn list(runs: &'a [Kept], boot: &str) -> UndoDocument<'a> {
+        let run = |run: &'a Kept| {
+            let begin = run.begin();
+            AppliedRow {
+                id: &run.id,
+                at: begin.map(|begin| begin.since.as_str()),
+                state: run.state(),
+                plan: begin.map(|begin| begin.plan.path.as_str()),
+                persist: begin.map(|begin| begin.persist),
+                this_boot: begin.map(|begin| begin.boot == boot),
+                journal: run.path.display().to_string(),
+                damage: (run.state() == State::Damaged).then(|| run.damage()),
+                steps: begin
+                    .iter()
+                    .flat_map(|begin| begin.steps.iter().enumerate().map(StepRow::of))
+                    .collect(),
+            }
+        };
+        UndoDocument::List { schema: SCHEMA, applied: runs.iter().map(run).collect() }
+    }
 }
 
 fn state(state: State) -> &'static str {
@@ -97,23 +148,4 @@ pub fn list(out: &mut dyn Write, runs: &[Kept]) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-pub fn list_json(runs: &[Kept], boot: &str) -> Value {
-    let run = |run: &Kept| {
-        let begin = run.begin();
-        let steps = begin.iter().flat_map(|begin| begin.steps.iter().enumerate());
-        json!({
-            "id": run.id,
-            "at": begin.map(|begin| &begin.since),
-            "state": run.state(),
-            "plan": begin.map(|begin| &begin.plan.path),
-            "persist": begin.map(|begin| begin.persist),
-            "this_boot": begin.map(|begin| begin.boot == boot),
-            "journal": run.path.display().to_string(),
-            "damage": (run.state() == State::Damaged).then(|| run.damage()),
-            "steps": steps.map(|(index, step)| steps::json(index, step)).collect::<Vec<_>>(),
-        })
-    };
-    json!({"schema": SCHEMA, "applied": runs.iter().map(run).collect::<Vec<_>>()})
 }

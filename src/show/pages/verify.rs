@@ -2,17 +2,17 @@
 //! found, and where they differ, why and what to do.
 
 use crate::base::{Bytes, Gap};
-use crate::map::model::PageUseAccount;
+use crate::map::model::{GapRow, Jvm, PageUseAccount, Process, Taken};
 use crate::map::page_use::{PageUse, Provider};
 use crate::map::why::size;
-use crate::map::{Account, MemoryMap};
+use crate::map::{Account, Area, MemoryMap};
 use crate::pages::types::Mode;
 use crate::pages::verify::{Cause, Promise, Report, Row, Said, Total, Verdict};
-use crate::show::json;
 use crate::show::units::{human, shorten, wrapped};
 use crate::show::width::width;
 use crate::snapshot::Snapshot;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::io::{self, Write};
 
 const SCHEMA: &str = "marusa/pages-verify/1";
@@ -215,91 +215,100 @@ fn about<'a>(report: &'a Report, said: &Said) -> Option<&'a Row> {
     lacking.chain(&report.rows).find(fits)
 }
 
-pub fn json(shown: &Shown) -> Value {
-    let account = Account::of(shown.snapshot, shown.map);
-    let (promise, report) = (shown.promise, shown.report);
-    json!({
-        "schema": SCHEMA,
-        "taken": account.taken,
-        "process": account.process,
-        "jvm": account.jvm,
-        "promise": {
-            "plan": promise.plan,
-            "mode": promise.mode,
-            "jvm_options": promise.jvm_options,
-        },
-        "met": report.met,
-        "rows": report.rows.iter().map(row).collect::<Vec<Value>>(),
-        "totals": report.totals.iter().map(total).collect::<Vec<Value>>(),
-        "causes": report.causes.iter().map(cause).collect::<Vec<Value>>(),
-        "notes": report.notes.iter().map(cause).collect::<Vec<Value>>(),
-        "messages": shown.said.iter().map(|said| message(report, said)).collect::<Vec<Value>>(),
-        "gaps": shown.gaps.iter().map(json::gap).collect::<Vec<Value>>(),
-    })
+/// `marusa pages verify --json`.
+#[derive(JsonSchema, Serialize)]
+pub struct VerifyDocument<'a> {
+    schema: &'static str,
+    taken: Taken,
+    process: Process,
+    jvm: Option<Jvm>,
+    /// `None`: nothing was promised.
+    promise: Option<&'a Promise>,
+    met: bool,
+    rows: Vec<NeedRow<'a>>,
+    totals: &'a [Total],
+    causes: &'a [Cause],
+    notes: &'a [Cause],
+    messages: Vec<MessageRow<'a>>,
+    gaps: Vec<GapRow>,
 }
 
-pub fn nothing_promised_json(snapshot: &Snapshot, map: &MemoryMap) -> Value {
-    let account = Account::of(snapshot, map);
-    json!({
-        "schema": SCHEMA,
-        "taken": account.taken,
-        "process": account.process,
-        "jvm": account.jvm,
-        "promise": null,
-        "met": true,
-        "rows": [],
-        "totals": [],
-        "causes": [],
-        "notes": [],
-        "messages": [],
-        "gaps": [],
-    })
+#[derive(JsonSchema, Serialize)]
+struct NeedRow<'a> {
+    area: Area,
+    part: &'a str,
+    bytes: Bytes,
+    page_bytes: Bytes,
+    pages: u64,
+    rule: &'a str,
+    hugetlb_mapped: Vec<PagesRow>,
+    in_memory: PageUseAccount,
+    missing_pages: u64,
+    verdict: Verdict,
 }
 
-fn row(row: &Row) -> Value {
-    let taken: Vec<Value> = row
-        .taken
-        .pages
-        .iter()
-        .map(|(page_bytes, pages)| json!({"page_bytes": page_bytes, "pages": pages}))
-        .collect();
-    json!({
-        "area": row.need.area.name(),
-        "part": row.need.part,
-        "bytes": row.need.bytes,
-        "page_bytes": row.need.page_bytes,
-        "pages": row.need.pages,
-        "rule": row.need.rule,
-        "hugetlb_mapped": taken,
-        "in_memory": PageUseAccount::from(&row.used),
-        "missing_pages": row.missing_pages,
-        "verdict": row.verdict.name(),
-    })
+#[derive(JsonSchema, Serialize)]
+struct PagesRow {
+    page_bytes: Bytes,
+    pages: u64,
 }
 
-fn total(total: &Total) -> Value {
-    json!({
-        "page_bytes": total.page_bytes,
-        "promised_pages": total.promised_pages,
-        "found_pages": total.found_pages,
-        "missing_pages": total.missing_pages,
-        "resident_bytes": total.resident_bytes,
-    })
+#[derive(JsonSchema, Serialize)]
+struct MessageRow<'a> {
+    #[serde(flatten)]
+    said: &'a Said,
+    part: Option<&'a str>,
 }
 
-fn cause(cause: &Cause) -> Value {
-    json!({"code": cause.code, "what": cause.what, "next": cause.next, "bytes": cause.bytes})
+impl<'a> VerifyDocument<'a> {
+    pub fn of(shown: &'a Shown) -> VerifyDocument<'a> {
+        let Shown { promise, report, said, gaps, .. } = shown;
+        let message = |said| MessageRow { said, part: about(report, said).map(|row| row.need.part.as_str()) };
+        VerifyDocument {
+            promise: Some(promise),
+            met: report.met,
+            rows: report.rows.iter().map(row).collect(),
+            totals: &report.totals,
+            causes: &report.causes,
+            notes: &report.notes,
+            messages: said.iter().map(message).collect(),
+            gaps: gaps.iter().map(GapRow::from).collect(),
+            ..VerifyDocument::nothing_promised(shown.snapshot, shown.map)
+        }
+    }
+
+    pub fn nothing_promised(snapshot: &Snapshot, map: &MemoryMap) -> VerifyDocument<'a> {
+        let Account { taken, process, jvm, .. } = Account::of(snapshot, map);
+        VerifyDocument {
+            schema: SCHEMA,
+            taken,
+            process,
+            jvm,
+            promise: None,
+            met: true,
+            rows: Vec::new(),
+            totals: &[],
+            causes: &[],
+            notes: &[],
+            messages: Vec::new(),
+            gaps: Vec::new(),
+        }
+    }
 }
 
-fn message(report: &Report, said: &Said) -> Value {
-    json!({
-        "log": said.log,
-        "line": said.found.line,
-        "id": said.found.message.id,
-        "text": said.found.text,
-        "times": said.found.times,
-        "means": said.found.message.means,
-        "part": about(report, said).map(|row| row.need.part.as_str()),
-        "may_be_of_an_earlier_process": said.may_be_older,
-    })
+fn row(row: &Row) -> NeedRow<'_> {
+    let taken =
+        row.taken.pages.iter().map(|(page_bytes, pages)| PagesRow { page_bytes: *page_bytes, pages: *pages });
+    NeedRow {
+        area: row.need.area,
+        part: &row.need.part,
+        bytes: row.need.bytes,
+        page_bytes: row.need.page_bytes,
+        pages: row.need.pages,
+        rule: &row.need.rule,
+        hugetlb_mapped: taken.collect(),
+        in_memory: PageUseAccount::from(&row.used),
+        missing_pages: row.missing_pages,
+        verdict: row.verdict,
+    }
 }

@@ -118,6 +118,10 @@ fn text_of(report: &Report, columns: usize) -> String {
     })
 }
 
+fn json(report: &Report, subject: &Subject) -> serde_json::Value {
+    serde_json::to_value(StallsDocument::of(report, subject, SystemTime::UNIX_EPOCH)).expect("JSON")
+}
+
 #[test]
 fn the_table_fits_every_width_and_says_what_is_missing() {
     for columns in [100, 80, 60] {
@@ -171,7 +175,7 @@ fn without_a_trace_it_says_so_and_has_the_counters() {
     ] {
         assert!(text.contains(wanted), "{wanted} is not in\n{text}");
     }
-    let json = json(&report, &subject(), SystemTime::UNIX_EPOCH);
+    let json = json(&report, &subject());
     assert_eq!((&json["rows"], &json["total"]), (&serde_json::Value::Null, &serde_json::Value::Null));
     assert_eq!(json["taken"]["source"], "counters");
     assert_eq!(json["delays"][0]["compaction_ms"], 7.0);
@@ -183,7 +187,7 @@ fn without_a_trace_it_says_so_and_has_the_counters() {
 
 #[test]
 fn the_json_has_the_same_figures() {
-    let json = json(&report(), &subject(), SystemTime::UNIX_EPOCH);
+    let json = json(&report(), &subject());
     assert_eq!((&json["schema"], &json["process"]["pid"]), (&"marusa/stalls/1".into(), &4711.into()));
     let row = &json["rows"][0];
     assert_eq!((&row["who"], &row["kind"]), (&"kind".into(), &"application".into()));
@@ -207,5 +211,5 @@ fn from_a_container_the_head_says_whose_figures_they_are() {
     head(&mut out, &subject).expect("written");
     let text = String::from_utf8(out).expect("text");
     assert!(text.starts_with("all processes of this host\n") && text.contains("in a container"), "{text}");
-    assert_eq!(json(&report(), &subject, SystemTime::UNIX_EPOCH)["host"]["is_seen_from_container"], true);
+    assert_eq!(json(&report(), &subject)["host"]["is_seen_from_container"], true);
 }

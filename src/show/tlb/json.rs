@@ -1,143 +1,198 @@
 //! `marusa/tlb/1`: one object an interval, with the counts as they were and as they were scaled.
 
-use super::super::json::gap;
-use super::{Subject, mode_word};
-use crate::base::{Known, rfc3339};
+use super::super::json::{IntervalTaken, Subject as Process};
+use super::Subject;
+use crate::base::Known;
+use crate::map::model::GapRow;
 use crate::measure::counters::Slot;
-use crate::measure::effective::Verdict;
+use crate::measure::effective::Effective;
 use crate::measure::events::Model;
 use crate::measure::interval::Count;
+use crate::measure::kinds::Kind;
 use crate::measure::tlb::{Bracket, Context, ModeFigures, PageFigures, Report, Row, SideFigures, Who};
-use serde_json::{Value, json};
+use crate::measure::walk_costs::Side;
+use crate::os::perf::Mode;
+use crate::show::predict::PredictionRow;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 const SCHEMA: &str = "marusa/tlb/1";
 
-pub fn json(report: &Report, subject: &Subject, context: &Context, at: SystemTime) -> Value {
-    let mapped = context.mapped.as_ref().ok().map(|sizes| {
-        sizes.iter().map(|(size, bytes)| (size.to_string(), *bytes)).collect::<BTreeMap<String, u64>>()
-    });
-    json!({
-        "schema": SCHEMA,
-        "taken": {
-            "at": rfc3339(at),
-            "interval_seconds": report.seconds,
-            "target_ended": report.is_last,
-            "target_stopped_ms": 0,
-            "attached": false,
-            "kernel": subject.kernel,
-        },
-        "process": {"pid": subject.pid, "command": subject.command},
-        "cpu": {
-            "name": subject.cpu.name,
-            "description": subject.cpu.describe(),
-            "has_hypervisor": subject.cpu.has_hypervisor,
-        },
-        "events": report.set,
-        "time_is": model(report.model),
-        "walk_costs_source": report.costs_source,
-        "notes": report.notes,
-        "rows": report.rows.iter().map(|it| row(it, report)).collect::<Vec<_>>(),
-        "total": row(&report.total, report),
-        "mapped_by_page_size": mapped,
-        "effective_page_size": report.effective.as_ref().map(|effective| json!({
-            "verdict": verdict(effective.verdict),
-            "mapped_large_share": effective.mapped_large_share,
-            "reloaded_small_share": effective.reloaded_small_share,
-            "sentence": effective.sentence(),
-        })),
-        "gaps": report.gaps.iter().map(gap).collect::<Vec<_>>(),
-    })
+/// `marusa tlb --json`, one an interval.
+#[derive(JsonSchema, Serialize)]
+pub struct TlbDocument<'a> {
+    schema: &'static str,
+    taken: IntervalTaken<'a>,
+    process: Process<'a>,
+    cpu: CpuRow<'a>,
+    events: &'static str,
+    time_is: Option<Model>,
+    walk_costs_source: Option<&'a str>,
+    notes: &'a [&'static str],
+    rows: Vec<TlbRow<'a>>,
+    total: TlbRow<'a>,
+    mapped_by_page_size: Option<&'a BTreeMap<u64, u64>>,
+    effective_page_size: Option<EffectiveRow<'a>>,
+    gaps: Vec<GapRow>,
+    pub larger_pages: Option<Vec<PredictionRow<'a>>>,
 }
 
-fn model(model: Model) -> Option<&'static str> {
-    match model {
-        Model::WalkActive => Some("upper_bound_walk_active_cycles"),
-        Model::Stall => Some("stalled_cycles"),
-        Model::Calibrated => Some("interval_by_calibration"),
-        Model::None => None,
+#[derive(JsonSchema, Serialize)]
+struct CpuRow<'a> {
+    name: &'a str,
+    description: String,
+    has_hypervisor: Option<bool>,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct EffectiveRow<'a> {
+    #[serde(flatten)]
+    effective: &'a Effective,
+    sentence: String,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct TlbRow<'a> {
+    kind: Option<Kind>,
+    tid: Option<i32>,
+    name: Option<&'a str>,
+    threads: usize,
+    cycles: Option<f64>,
+    time_share: Option<Bracket>,
+    least_running_share: Option<f64>,
+    modes: Vec<ModeRow>,
+    counts: Vec<CountRow>,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct ModeRow {
+    mode: Mode,
+    cycles: Option<f64>,
+    sides: Vec<SideRow>,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct SideRow {
+    side: Side,
+    #[serde(flatten)]
+    walks: Walks,
+    cycles_per_walk: Option<f64>,
+    by_reload_size: Vec<PageRow>,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct PageRow {
+    page_bytes: Option<u64>,
+    #[serde(flatten)]
+    walks: Walks,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct Walks {
+    walks: Option<f64>,
+    walks_per_second: Option<f64>,
+    time_share: Option<Bracket>,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct CountRow {
+    event: &'static str,
+    mode: Mode,
+    group: usize,
+    raw: Option<u64>,
+    scaled: Option<f64>,
+    enabled_ns: Option<u64>,
+    running_ns: Option<u64>,
+    running_share: Option<f64>,
+}
+
+impl<'a> TlbDocument<'a> {
+    pub fn of(
+        report: &'a Report,
+        subject: &Subject<'a>,
+        context: &'a Context,
+        at: SystemTime,
+    ) -> TlbDocument<'a> {
+        let Subject { pid, command, cpu, kernel } = *subject;
+        let effective = |effective: &'a Effective| EffectiveRow { effective, sentence: effective.sentence() };
+        TlbDocument {
+            schema: SCHEMA,
+            taken: IntervalTaken::of(at, report.seconds, report.is_last, kernel),
+            process: Process { pid, command },
+            cpu: CpuRow { name: &cpu.name, description: cpu.describe(), has_hypervisor: cpu.has_hypervisor },
+            events: report.set,
+            time_is: Some(report.model).filter(|model| *model != Model::None),
+            walk_costs_source: report.costs_source.as_deref(),
+            notes: &report.notes,
+            rows: report.rows.iter().map(|it| row(it, report)).collect(),
+            total: row(&report.total, report),
+            mapped_by_page_size: context.mapped.as_ref().ok(),
+            effective_page_size: report.effective.as_ref().map(effective),
+            gaps: report.gaps.iter().map(GapRow::from).collect(),
+            larger_pages: None,
+        }
     }
 }
 
-fn verdict(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::HostSplinters => "host_splinters",
-        Verdict::SmallElsewhere => "small_elsewhere",
-        Verdict::AsMapped => "as_mapped",
-        Verdict::MappedSmall => "mapped_small",
-    }
-}
-
-fn row(row: &Row, report: &Report) -> Value {
+fn row<'a>(row: &'a Row, report: &Report) -> TlbRow<'a> {
     let (kind, tid, name) = match &row.who {
-        Who::Kind(kind) => (Some(kind.word()), None, None),
-        Who::Thread { tid, name, kind } => (Some(kind.word()), Some(tid), Some(name)),
+        Who::Kind(kind) => (Some(*kind), None, None),
+        Who::Thread { tid, name, kind } => (Some(*kind), Some(*tid), Some(name.as_str())),
         Who::Total => (None, None, None),
     };
     let counts = report.slots.iter().zip(&row.counts).map(|(slot, count)| counted(slot, *count));
-    json!({
-        "kind": kind,
-        "tid": tid,
-        "name": name,
-        "threads": row.threads,
-        "cycles": known(&row.cycles),
-        "time_share": bracket(&row.time),
-        "least_running_share": row.running_share,
-        "modes": row.modes.iter().map(|mode| figures(mode, report.seconds)).collect::<Vec<_>>(),
-        "counts": counts.collect::<Vec<_>>(),
-    })
+    TlbRow {
+        kind,
+        tid,
+        name,
+        threads: row.threads,
+        cycles: known(&row.cycles),
+        time_share: known(&row.time),
+        least_running_share: row.running_share,
+        modes: row.modes.iter().map(|mode| figures(mode, report.seconds)).collect(),
+        counts: counts.collect(),
+    }
 }
 
-fn figures(mode: &ModeFigures, seconds: f64) -> Value {
-    json!({
-        "mode": mode_word(mode.mode),
-        "cycles": known(&mode.cycles),
-        "sides": mode.sides.iter().map(|it| side(it, seconds)).collect::<Vec<_>>(),
-    })
+fn figures(figures: &ModeFigures, seconds: f64) -> ModeRow {
+    let page = |page: &PageFigures| PageRow {
+        page_bytes: page.page_bytes,
+        walks: walks(&page.walks, &page.time, seconds),
+    };
+    let side = |side: &SideFigures| SideRow {
+        side: side.side,
+        walks: walks(&side.walks, &side.time, seconds),
+        cycles_per_walk: side.cycles_each,
+        by_reload_size: side.pages.iter().map(page).collect(),
+    };
+    ModeRow {
+        mode: figures.mode,
+        cycles: known(&figures.cycles),
+        sides: figures.sides.iter().map(side).collect(),
+    }
 }
 
-fn side(side: &SideFigures, seconds: f64) -> Value {
-    json!({
-        "side": side.side,
-        "walks": known(&side.walks),
-        "walks_per_second": rate(&side.walks, seconds),
-        "time_share": bracket(&side.time),
-        "cycles_per_walk": side.cycles_each,
-        "by_reload_size": side.pages.iter().map(|it| page(it, seconds)).collect::<Vec<_>>(),
-    })
+fn counted(slot: &Slot, count: Option<Count>) -> CountRow {
+    CountRow {
+        event: slot.event.name,
+        mode: slot.mode,
+        group: slot.group,
+        raw: count.map(|count| count.raw),
+        scaled: count.and_then(Count::scaled),
+        enabled_ns: count.map(|count| count.enabled_ns),
+        running_ns: count.map(|count| count.running_ns),
+        running_share: count.and_then(Count::running_share),
+    }
 }
 
-fn page(page: &PageFigures, seconds: f64) -> Value {
-    json!({
-        "page_bytes": page.page_bytes,
-        "walks": known(&page.walks),
-        "walks_per_second": rate(&page.walks, seconds),
-        "time_share": bracket(&page.time),
-    })
-}
-
-fn counted(slot: &Slot, count: Option<Count>) -> Value {
-    json!({
-        "event": slot.event.name,
-        "mode": mode_word(slot.mode),
-        "group": slot.group,
-        "raw": count.map(|count| count.raw),
-        "scaled": count.and_then(Count::scaled),
-        "enabled_ns": count.map(|count| count.enabled_ns),
-        "running_ns": count.map(|count| count.running_ns),
-        "running_share": count.and_then(Count::running_share),
-    })
-}
-
-fn known(value: &Known<f64>) -> Option<f64> {
+fn known<T: Copy>(value: &Known<T>) -> Option<T> {
     value.as_ref().ok().copied()
 }
 
-fn rate(walks: &Known<f64>, seconds: f64) -> Option<f64> {
-    known(walks).filter(|_| seconds > 0.0).map(|walks| walks / seconds)
-}
-
-fn bracket(time: &Known<Bracket>) -> Option<Value> {
-    time.as_ref().ok().map(|time| json!({"low": time.low, "high": time.high}))
+fn walks(walks: &Known<f64>, time: &Known<Bracket>, seconds: f64) -> Walks {
+    let walks = known(walks);
+    let walks_per_second = walks.filter(|_| seconds > 0.0).map(|walks| walks / seconds);
+    Walks { walks, walks_per_second, time_share: known(time) }
 }

@@ -112,7 +112,9 @@ fn json_has_raw_and_scaled_counts_and_null_where_nothing_is_known() {
     let report = of(By::Kind, &["main"]);
     let cpu = zen();
     let subject = Subject { pid: 7, command: "java", cpu: &cpu, kernel: "6.18" };
-    let value = json(&report, &subject, &context(), SystemTime::UNIX_EPOCH);
+    let context = context();
+    let document = TlbDocument::of(&report, &subject, &context, SystemTime::UNIX_EPOCH);
+    let value = serde_json::to_value(document).expect("JSON");
     assert_eq!(
         (&value["schema"], &value["time_is"]),
         (&"marusa/tlb/1".into(), &"interval_by_calibration".into())

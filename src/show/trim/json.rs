@@ -5,15 +5,16 @@ use crate::base::{Bytes, Known};
 use crate::map::model::{GapRow, Jvm, Process, Taken, Totals};
 use crate::map::trim::{Advice, ArenaOutcome, ArenaPrediction, Held, Outcome, Prediction};
 use crate::map::{Account, MemoryMap};
+use crate::pages::changes::{TrimReceipt, TrimWay};
 use crate::snapshot::Snapshot;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 const SCHEMA: &str = "marusa/trim/1";
 
-/// `W` and `R`: the way and the receipt of whoever trims.
+/// `marusa trim --json`.
 #[derive(JsonSchema, Serialize)]
-pub struct TrimDocument<W, R> {
+pub struct TrimDocument {
     schema: &'static str,
     taken: Taken,
     process: Process,
@@ -21,10 +22,10 @@ pub struct TrimDocument<W, R> {
     totals: Totals,
     predicted: Option<PredictedRow>,
     pub dry_run: bool,
-    pub way: Option<W>,
+    pub way: Option<TrimWay>,
     /// Why not.
     pub not_done: Option<String>,
-    pub receipt: Option<R>,
+    pub receipt: Option<TrimReceipt>,
     pub outcome: Option<OutcomeRow>,
     advice: Vec<AdviceRow>,
     gaps: Vec<GapRow>,
@@ -32,12 +33,12 @@ pub struct TrimDocument<W, R> {
 
 /// One round of `--every`, on one line: the arenas are left out.
 #[derive(JsonSchema, Serialize)]
-pub struct RoundDocument<R> {
+pub struct RoundDocument<'a> {
     schema: &'static str,
     taken: RoundTaken,
     process: RoundProcess,
     predicted: Option<HeldRow>,
-    pub receipt: Option<R>,
+    pub receipt: Option<&'a TrimReceipt>,
     pub outcome: Option<OutcomeRow>,
 }
 
@@ -54,11 +55,8 @@ struct RoundProcess {
 
 #[derive(JsonSchema, Serialize)]
 struct HeldRow {
-    in_use_bytes: Bytes,
-    free_bytes: Bytes,
-    free_resident_bytes: Bytes,
-    trimmable_bytes: Bytes,
-    top_kept_bytes: Bytes,
+    #[serde(flatten)]
+    held: Held,
     scattered_bytes: Bytes,
 }
 
@@ -86,26 +84,20 @@ struct ArenaRow {
 
 #[derive(JsonSchema, Serialize)]
 pub struct OutcomeRow {
-    predicted_bytes: Option<Bytes>,
+    #[serde(flatten)]
+    outcome: Outcome,
+    #[serde(flatten)]
+    price: Price,
     returned_bytes: i64,
     error_share: Option<f64>,
-    resident_before_bytes: Bytes,
-    resident_after_bytes: Bytes,
-    resident_later_bytes: Option<Bytes>,
-    call_ms: f64,
-    page_faults_during: Option<u64>,
-    page_faults_after: Option<u64>,
-    watched_seconds: u64,
     arenas: Vec<ArenaOutcomeRow>,
 }
 
 #[derive(JsonSchema, Serialize)]
 struct ArenaOutcomeRow {
-    number: usize,
-    predicted_bytes: Bytes,
+    #[serde(flatten)]
+    outcome: ArenaOutcome,
     returned_bytes: i64,
-    free_resident_before_bytes: Bytes,
-    free_resident_after_bytes: Bytes,
 }
 
 #[derive(JsonSchema, Serialize)]
@@ -114,14 +106,14 @@ struct AdviceRow {
     why: String,
 }
 
-impl<W, R> TrimDocument<W, R> {
+impl TrimDocument {
     /// What is known before.
     pub fn of(
         snapshot: &Snapshot,
         map: &MemoryMap,
         prediction: &Known<Prediction>,
         advice: &[Advice],
-    ) -> TrimDocument<W, R> {
+    ) -> TrimDocument {
         let Account { taken, process, jvm, totals, .. } = Account::of(snapshot, map);
         let advice = advice.iter().map(words).map(|(option, why)| AdviceRow { option, why });
         TrimDocument {
@@ -142,8 +134,8 @@ impl<W, R> TrimDocument<W, R> {
     }
 }
 
-impl<R> RoundDocument<R> {
-    pub fn of(snapshot: &Snapshot, prediction: &Known<Prediction>) -> RoundDocument<R> {
+impl<'a> RoundDocument<'a> {
+    pub fn of(snapshot: &Snapshot, prediction: &Known<Prediction>) -> RoundDocument<'a> {
         RoundDocument {
             schema: SCHEMA,
             taken: RoundTaken { at: snapshot.taken.at.clone(), took_ms: snapshot.taken.took_ms },
@@ -182,37 +174,21 @@ impl From<&ArenaPrediction> for ArenaRow {
 
 impl From<&Held> for HeldRow {
     fn from(held: &Held) -> HeldRow {
-        HeldRow {
-            in_use_bytes: held.in_use_bytes,
-            free_bytes: held.free_bytes,
-            free_resident_bytes: held.free_resident_bytes,
-            trimmable_bytes: held.trimmable_bytes,
-            top_kept_bytes: held.top_kept_bytes,
-            scattered_bytes: held.scattered_bytes(),
-        }
+        HeldRow { held: *held, scattered_bytes: held.scattered_bytes() }
     }
 }
 
 impl OutcomeRow {
     pub fn of(outcome: &Outcome, price: &Price) -> OutcomeRow {
         let arena = |arena: &ArenaOutcome| ArenaOutcomeRow {
-            number: arena.number,
-            predicted_bytes: arena.predicted_bytes,
+            outcome: *arena,
             returned_bytes: arena.returned_bytes(),
-            free_resident_before_bytes: arena.free_resident_before_bytes,
-            free_resident_after_bytes: arena.free_resident_after_bytes,
         };
         OutcomeRow {
-            predicted_bytes: outcome.predicted_bytes.as_ref().ok().copied(),
+            outcome: outcome.clone(),
+            price: *price,
             returned_bytes: outcome.returned_bytes(),
             error_share: outcome.error_share(),
-            resident_before_bytes: outcome.resident_before_bytes,
-            resident_after_bytes: outcome.resident_after_bytes,
-            resident_later_bytes: price.resident_later_bytes,
-            call_ms: price.call_ms,
-            page_faults_during: price.faults_during,
-            page_faults_after: price.faults_after,
-            watched_seconds: price.watched_seconds,
             arenas: outcome.arenas.iter().map(arena).collect(),
         }
     }

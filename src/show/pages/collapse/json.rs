@@ -1,10 +1,12 @@
 //! `marusa/pages-collapse/1` and `marusa/pages-split/1`. Unknown is `null`, never 0.
 
 use super::{After, Asked, Direction, refused_words, stopped_words};
-use crate::pages::blocks::{AreaBlocks, BlockPlan, Done, Left, Stopped};
-use crate::show::json;
+use crate::base::Bytes;
+use crate::map::model::GapRow;
+use crate::pages::blocks::{AreaBlocks, BlockPlan, Done, Left, Refusal, Stopped};
 use crate::snapshot::Snapshot;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 impl Direction {
     fn schema(self) -> &'static str {
@@ -15,82 +17,146 @@ impl Direction {
     }
 }
 
-/// `why_not`: what kept it from being done.
-pub fn json(
-    snapshot: &Snapshot,
-    plan: &BlockPlan,
-    asked: &Asked,
-    done: Option<(&Done, &After)>,
-    why_not: Option<&str>,
-) -> Value {
-    let process = &snapshot.os.process;
-    let is_split = asked.direction == Direction::Split;
-    let blocks = if is_split { &plan.on_2m } else { &plan.blocks };
-    let bytes: u64 = blocks.iter().map(|block| block.range.bytes()).sum();
-    json!({
-        "schema": asked.direction.schema(),
-        "taken": {"at": snapshot.taken.at, "took_ms": snapshot.taken.took_ms, "kernel": snapshot.taken.kernel},
-        "process": {"pid": process.pid, "command": process.command, "start_ticks": process.start_ticks},
-        "dry_run": asked.dry_run,
-        "asked": {
-            "areas": asked.areas,
-            "density": asked.wanted.density,
-            "growth": asked.wanted.growth,
-            "cpu_budget": asked.pace.cpu_share,
-            "stall_budget_ms": asked.pace.stall_budget.as_secs_f64() * 1e3,
-            "compact": asked.pace.compact,
-        },
-        "planned": {
-            "blocks": blocks.len(),
-            "bytes": bytes,
-            "growth_bytes": if is_split { 0 } else { plan.growth },
-        },
-        "areas": plan.areas.iter().map(|area| self::area(area, done.map(|(_, after)| after))).collect::<Vec<_>>(),
-        "not_done": why_not,
-        "done": done.map(|(done, after)| self::done(asked, done, after)),
-        "gaps": snapshot.os.gaps.iter().map(json::gap).collect::<Vec<_>>(),
-    })
+/// `marusa pages collapse --json` and `marusa pages split --json`.
+#[derive(JsonSchema, Serialize)]
+pub struct CollapseDocument<'a> {
+    schema: &'static str,
+    taken: Taken<'a>,
+    process: Process<'a>,
+    dry_run: bool,
+    asked: &'a Asked,
+    planned: Planned,
+    areas: Vec<AreaRow<'a>>,
+    /// Why it was not done.
+    not_done: Option<&'a str>,
+    done: Option<DoneRow<'a>>,
+    gaps: Vec<GapRow>,
 }
 
-fn area(area: &AreaBlocks, after: Option<&After>) -> Value {
+#[derive(JsonSchema, Serialize)]
+struct Taken<'a> {
+    at: &'a str,
+    took_ms: f64,
+    kernel: &'a str,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct Process<'a> {
+    pid: i32,
+    command: &'a str,
+    start_ticks: u64,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct Planned {
+    blocks: usize,
+    bytes: Bytes,
+    growth_bytes: Bytes,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct AreaRow<'a> {
+    #[serde(flatten)]
+    before: &'a AreaBlocks,
+    left: Vec<LeftRow>,
+    resident_after_bytes: Option<Bytes>,
+    on_2m_after_bytes: Option<Bytes>,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct LeftRow {
+    why: Left,
+    words: &'static str,
+    bytes: Bytes,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct DoneRow<'a> {
+    is_all: bool,
+    changed_bytes: Bytes,
+    #[serde(flatten)]
+    done: &'a Done,
+    refused: Vec<RefusedRow>,
+    stopped: Option<StoppedRow>,
+    #[serde(flatten)]
+    after: &'a After,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct RefusedRow {
+    error: String,
+    blocks: usize,
+    words: String,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct StoppedRow {
+    why: &'static str,
+    words: String,
+}
+
+impl<'a> CollapseDocument<'a> {
+    pub fn of(
+        snapshot: &'a Snapshot,
+        plan: &'a BlockPlan,
+        asked: &'a Asked,
+        done: Option<(&'a Done, &'a After)>,
+        not_done: Option<&'a str>,
+    ) -> CollapseDocument<'a> {
+        let (process, taken) = (&snapshot.os.process, &snapshot.taken);
+        let (blocks, growth_bytes) = match asked.direction {
+            Direction::Collapse => (&plan.blocks, plan.growth),
+            Direction::Split => (&plan.on_2m, 0),
+        };
+        let bytes = blocks.iter().map(|block| block.range.bytes()).sum();
+        CollapseDocument {
+            schema: asked.direction.schema(),
+            taken: Taken { at: &taken.at, took_ms: taken.took_ms, kernel: &taken.kernel },
+            process: Process {
+                pid: process.pid,
+                command: &process.command,
+                start_ticks: process.start_ticks,
+            },
+            dry_run: asked.dry_run,
+            asked,
+            planned: Planned { blocks: blocks.len(), bytes, growth_bytes },
+            areas: plan.areas.iter().map(|area| self::area(area, done.map(|(_, after)| after))).collect(),
+            not_done,
+            done: done.map(|(done, after)| self::done(asked, done, after)),
+            gaps: snapshot.os.gaps.iter().map(GapRow::from).collect(),
+        }
+    }
+}
+
+fn area<'a>(before: &'a AreaBlocks, after: Option<&After>) -> AreaRow<'a> {
     let second = after.and_then(|after| after.areas.as_ref());
-    let now = second.map(|areas| areas.iter().find(|one| one.area == area.area));
-    let figure = |get: fn(&AreaBlocks) -> u64| now.map(|now| now.map_or(0, get));
-    let left = |(why, bytes): (&Left, &u64)| json!({"why": why, "words": why.words(), "bytes": bytes});
-    json!({
-        "area": area.area.name(),
-        "resident_bytes": area.resident,
-        "on_2m_bytes": area.on_2m,
-        "fit_bytes": area.planned,
-        "left": area.left.iter().map(left).collect::<Vec<_>>(),
-        "resident_after_bytes": figure(|now| now.resident),
-        "on_2m_after_bytes": figure(|now| now.on_2m),
-    })
+    let now = second.map(|areas| areas.iter().find(|one| one.area == before.area));
+    let figure = |get: fn(&AreaBlocks) -> Bytes| now.map(|now| now.map_or(0, get));
+    let left = |(why, bytes): (&Left, &Bytes)| LeftRow { why: *why, words: why.words(), bytes: *bytes };
+    AreaRow {
+        before,
+        left: before.left.iter().map(left).collect(),
+        resident_after_bytes: figure(|now| now.resident),
+        on_2m_after_bytes: figure(|now| now.on_2m),
+    }
 }
 
-fn done(asked: &Asked, done: &Done, after: &After) -> Value {
-    let refused = done.refused.iter().map(|(refusal, blocks)| {
-        json!({"error": refusal.name(), "blocks": blocks, "words": refused_words(*refusal, *blocks)})
-    });
-    let stopped = done
-        .stopped
-        .as_ref()
-        .map(|stopped| json!({"why": stop_name(stopped), "words": stopped_words(stopped, &asked.pace)}));
-    json!({
-        "is_all": done.is_all(),
-        "changed_bytes": done.reached_bytes(),
-        "blocks_were_so": done.were_so,
-        "blocks_no_longer_fit": done.no_longer,
-        "blocks_not_tried": done.not_tried,
-        "refused": refused.collect::<Vec<_>>(),
-        "stopped": stopped,
-        "price": done.price,
-        "resident_before_bytes": after.resident_before,
-        "resident_after_bytes": after.resident_after,
-        "page_faults": after.faults,
-        "receipt": after.receipt,
-        "note": after.note,
-    })
+fn done<'a>(asked: &Asked, done: &'a Done, after: &'a After) -> DoneRow<'a> {
+    let refused = |(refusal, blocks): (&Refusal, &usize)| RefusedRow {
+        error: refusal.name(),
+        blocks: *blocks,
+        words: refused_words(*refusal, *blocks),
+    };
+    let stopped =
+        |stopped| StoppedRow { why: stop_name(stopped), words: stopped_words(stopped, &asked.pace) };
+    DoneRow {
+        is_all: done.is_all(),
+        changed_bytes: done.reached_bytes(),
+        done,
+        refused: done.refused.iter().map(refused).collect(),
+        stopped: done.stopped.as_ref().map(stopped),
+        after,
+    }
 }
 
 fn stop_name(stopped: &Stopped) -> &'static str {
