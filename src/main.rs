@@ -2,6 +2,7 @@ use marusa::cmd::{Failure, commands};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    std::sync::LazyLock::force(&marusa::show::json::STARTED);
     marusa::os::terminal::escape_panics();
     marusa::os::host::keep_freed_memory();
     if let Some(columns) = marusa::os::terminal::columns() {

@@ -261,9 +261,7 @@ fn set_clock(instance: &Instance) -> Known<()> {
 
 /// Those that have a buffer now: the kernel makes one for each of the others when it comes.
 fn online_cpus() -> u64 {
-    // SAFETY: sysconf reads a number and touches no memory of ours.
-    let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
-    u64::try_from(online).unwrap_or(1).max(1)
+    host::sysconf(libc::_SC_NPROCESSORS_ONLN).unwrap_or(1)
 }
 
 /// The same for each CPU, so that all of them together stay below `TRACE_BUFFER_BYTES` up to 512 CPUs.

@@ -139,8 +139,6 @@ pub const RESYNC_CHUNKS_MAX: usize = 4_000_000;
 /// Chunks that are looked at along one list of free chunks, and bytes of one read past every window for all lists.
 pub const LIST_CHUNKS_MAX: usize = 100_000_000;
 pub const LIST_FAR_READS_MAX: usize = 2_000_000;
-/// Structures of thread caches, and chunks that have the size of one.
-pub const CACHES_MAX: usize = 1_000_000;
 /// The search for an allocator's memory by what points into it: loaded files, and bytes that are looked at.
 pub const POINTED_IMAGES_MAX: usize = 4_096;
 pub const POINTED_BYTES_MAX: u64 = 128 << 20;

@@ -19,7 +19,7 @@ const AGREEMENT_MIN: f64 = 0.995;
 pub struct AuditArgs {
     /// A pid, or a part of the main class, jar or container name
     target: String,
-    /// Machine-readable, schema marusa/audit/1
+    /// Machine-readable, schema marusa/audit/2
     #[arg(long)]
     json: bool,
 }

@@ -99,7 +99,7 @@ pub struct CompareArgs {
     /// Where the journal of changes of the host is kept [default: $MARUSA_STATE, or /var/lib/marusa]
     #[arg(long, value_name = "FOLDER")]
     state: Option<PathBuf>,
-    /// Machine-readable, schema marusa/compare/1
+    /// Machine-readable, schema marusa/compare/2
     #[arg(long)]
     json: bool,
     /// The program and its arguments

@@ -29,7 +29,7 @@ pub struct DiffArgs {
     /// Exit status 1 where resident memory, or that of an area (malloc_freed=64M), grew by more; may be repeated
     #[arg(long, value_name = "[AREA=]SIZE", value_parser = limit)]
     fail_if_grown: Vec<Limit>,
-    /// Machine-readable, schema marusa/diff/1: all tables
+    /// Machine-readable, schema marusa/diff/2: all tables
     #[arg(long)]
     json: bool,
 }

@@ -15,7 +15,7 @@ use crate::show::json::print;
 use crate::snapshot::{Snapshot, Want, discover};
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 #[derive(clap::Args, Debug)]
 pub struct DoctorArgs {
@@ -37,7 +37,7 @@ pub struct DoctorArgs {
     /// Leave out what has this id; as often as needed
     #[arg(long, value_name = "ID")]
     ignore: Vec<String>,
-    /// Machine-readable, schema marusa/doctor/1
+    /// Machine-readable, schema marusa/doctor/2
     #[arg(long, conflicts_with = "sarif")]
     json: bool,
     /// Machine-readable, SARIF 2.1.0
@@ -93,7 +93,6 @@ pub fn run(args: &DoctorArgs) -> anyhow::Result<u8> {
 }
 
 fn examine(args: &DoctorArgs, out: &mut dyn Write) -> anyhow::Result<u8> {
-    let started = Instant::now();
     let gathered = gathered(args)?;
     let mut findings = doctor::examine(&gathered.facts, &args.ignore).findings;
     if args.from.is_some() {
@@ -105,7 +104,6 @@ fn examine(args: &DoctorArgs, out: &mut dyn Write) -> anyhow::Result<u8> {
         ignored: &args.ignore,
         catalog: CATALOG,
         has_host: args.from.is_none(),
-        took_ms: started.elapsed().as_secs_f64() * 1e3,
     };
     match (args.json, args.sarif) {
         (true, _) => print(out, &show::DoctorDocument::of(&shown))?,

@@ -19,7 +19,7 @@ pub struct FreezeArgs {
     /// Where to write it
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Machine-readable, schema marusa/freeze/1
+    /// Machine-readable, schema marusa/freeze/2
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -29,7 +29,7 @@ pub struct LeakArgs {
     /// Exit status 1 where something grows without bound, or the live bytes of the heap grow towards its maximum
     #[arg(long)]
     fail_if_grows: bool,
-    /// Machine-readable, schema marusa/leak/1
+    /// Machine-readable, schema marusa/leak/2
     #[arg(long)]
     json: bool,
 }

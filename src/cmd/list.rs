@@ -12,7 +12,7 @@ use std::io::{BufWriter, Write};
 
 #[derive(clap::Args, Debug)]
 pub struct ListArgs {
-    /// Machine-readable, schema marusa/list/1
+    /// Machine-readable, schema marusa/list/2
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -40,7 +40,7 @@ pub struct MapArgs {
     /// The account of a file that `marusa freeze` wrote, or of a core dump
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
-    /// Machine-readable, schema marusa/map/1: the whole account; with --by page-size or --require also page_sizes,
+    /// Machine-readable, schema marusa/map/2: the whole account; with --by page-size or --require also page_sizes,
     /// page_findings (why not larger), page_claims and host_pages; with --zeros zeros; with --by mapping page_sizes and
     /// mappings; with --require requirements
     #[arg(long)]

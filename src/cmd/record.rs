@@ -49,7 +49,7 @@ pub struct RecordArgs {
     /// Goes on with a file that is there
     #[arg(long)]
     append: bool,
-    /// What was recorded, in the end, machine-readable, schema marusa/recorded/1
+    /// What was recorded, in the end, machine-readable, schema marusa/recorded/2
     #[arg(long)]
     json: bool,
 }

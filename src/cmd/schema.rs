@@ -7,7 +7,7 @@ use std::io::{BufWriter, Write};
 
 #[derive(clap::Args, Debug)]
 pub struct SchemaArgs {
-    /// The document: "map" of schema marusa/map/1; without it, the names
+    /// The document: "map" of schema marusa/map/2; without it, the names
     #[arg(value_name = "NAME")]
     name: Option<String>,
 }

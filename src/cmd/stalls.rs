@@ -40,7 +40,7 @@ pub struct StallsArgs {
     /// What the rows are; without it kinds of threads of a target, and else processes
     #[arg(long, value_enum)]
     by: Option<Rows>,
-    /// Machine-readable, schema marusa/stalls/1; one line a table where there are several
+    /// Machine-readable, schema marusa/stalls/2; one line a table where there are several
     #[arg(long)]
     json: bool,
     /// Leaves allocations untraced: faults of small pages cost nothing more, and huge pages that are zeroed and collapses that

@@ -60,7 +60,7 @@ pub struct TlbArgs {
         conflicts_with = "target"
     )]
     footprint: Vec<Bytes>,
-    /// Machine-readable, schema marusa/tlb/1; one line a table where there are several
+    /// Machine-readable, schema marusa/tlb/2; one line a table where there are several
     #[arg(long)]
     json: bool,
 }

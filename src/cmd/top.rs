@@ -25,7 +25,7 @@ pub struct TopArgs {
     /// How often they are looked at
     #[arg(long, value_name = "TIME", value_parser = amount::duration, default_value = "2s")]
     every: Duration,
-    /// No terminal: one line of JSON for each look at a JVM, schema marusa/top/1
+    /// No terminal: one line of JSON for each look at a JVM, schema marusa/top/2
     #[arg(long)]
     json: bool,
     /// With --json: end after so many rounds

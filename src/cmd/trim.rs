@@ -39,7 +39,7 @@ pub struct TrimArgs {
     /// command (8, 11, 17 before 17.0.9), and where no safepoint may wait for the call. JVMs of 21 on warn of it
     #[arg(long)]
     load_agent: bool,
-    /// Machine-readable, schema marusa/trim/1; one line a round with --every
+    /// Machine-readable, schema marusa/trim/2; one line a round with --every
     #[arg(long)]
     json: bool,
 }

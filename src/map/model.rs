@@ -1,4 +1,4 @@
-//! The account of one moment as every face shows it: owned, without addresses of spans, serialised as `marusa/map/1`.
+//! The account of one moment as every face shows it: owned, without addresses of spans, serialised as `marusa/map/2`.
 //!
 //! `Account::of` is the only place that decides a figure: what the collector says of the heap's use, whether swap is known, and
 //! which gaps follow from others. Text, JSON, HTML and the live view read fields and compute nothing.
@@ -24,12 +24,13 @@ use super::account::{AreaSum, PartSum, by_area, by_library, by_thread};
 use super::{Area, Figures, MemoryMap, PaperArea};
 use crate::base::{Bytes, Gap, Why};
 use crate::jvm::ThreadKind;
+use crate::os::host::Host;
 use crate::snapshot::{Snapshot, Source};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-pub const SCHEMA: &str = "marusa/map/1";
+pub const SCHEMA: &str = "marusa/map/2";
 
 /// The whole account. What is not known is `None`, with an entry in `gaps`; never 0.
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
@@ -37,6 +38,8 @@ pub struct Account {
     pub schema: String,
     #[serde(default)]
     pub taken: Taken,
+    /// `None`: the file does not have it.
+    pub host: Option<Host>,
     #[serde(default)]
     pub process: Process,
     /// `None`: no runtime could be read.
@@ -156,9 +159,9 @@ impl From<&Gap> for GapRow {
 }
 
 impl GapRow {
-    /// Of an area's use: the "-" of a table says so where the area has a row.
-    pub fn is_said_by_a_table(&self) -> bool {
-        self.what.starts_with("areas.") && self.what.ends_with(".in_use_bytes")
+    /// Of a key that only JSON has, or of an area's use, which the "-" of a table shows.
+    pub fn is_for_json(&self) -> bool {
+        self.what == "host" || self.what.starts_with("areas.") && self.what.ends_with(".in_use_bytes")
     }
 }
 
@@ -177,10 +180,14 @@ impl Account {
         if !known.is_swap_known {
             gaps.push(Gap::new("swapped_bytes", Why::NotRecorded));
         }
+        if snapshot.taken.host.is_none() {
+            gaps.push(Gap::new("host", Why::NotRecorded));
+        }
         let page_sizes = snapshot.os.page_sizes.as_ref().and_then(|sizes| sizes.as_ref().ok());
         Account {
             schema: SCHEMA.to_string(),
             taken: Taken::of(snapshot),
+            host: snapshot.taken.host.clone(),
             process: Process::of(snapshot),
             jvm: snapshot.jvm.as_ref().ok().map(Jvm::of),
             totals: Totals::of(map, known),
@@ -293,7 +300,7 @@ impl Knowledge {
 }
 
 impl Taken {
-    fn of(snapshot: &Snapshot) -> Taken {
+    pub fn of(snapshot: &Snapshot) -> Taken {
         let taken = &snapshot.taken;
         Taken {
             at: taken.at.clone(),

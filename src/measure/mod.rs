@@ -8,7 +8,6 @@ pub mod events;
 pub mod gc_log;
 pub mod growth;
 pub mod history;
-pub mod ibs;
 pub mod interval;
 pub mod kinds;
 pub mod layout;

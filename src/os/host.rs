@@ -1,6 +1,9 @@
 //! What the host says of itself: its kernel, its boot time, its setting of transparent huge pages.
 
 use super::thp::chosen;
+use crate::base::Bytes;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -34,10 +37,40 @@ pub fn started(start_ticks: u64) -> Option<SystemTime> {
     SystemTime::UNIX_EPOCH.checked_add(second)
 }
 
+/// A positive figure of sysconf(3).
+pub fn sysconf(name: libc::c_int) -> Option<u64> {
+    // SAFETY: sysconf takes a number and touches no memory of ours.
+    let value = unsafe { libc::sysconf(name) };
+    u64::try_from(value).ok().filter(|value| *value > 0)
+}
+
+/// The machine, in the words of every document. `None`: not known.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+pub struct Host {
+    /// "x86_64".
+    pub architecture: Option<String>,
+    /// Online.
+    pub cpus: Option<u64>,
+    pub memory_bytes: Option<Bytes>,
+    /// Of the smallest page.
+    pub page_bytes: Option<Bytes>,
+}
+
+impl Host {
+    pub fn here() -> Host {
+        let page_bytes = sysconf(libc::_SC_PAGESIZE);
+        let memory = sysconf(libc::_SC_PHYS_PAGES).zip(page_bytes);
+        Host {
+            architecture: Some(std::env::consts::ARCH.to_string()),
+            cpus: sysconf(libc::_SC_NPROCESSORS_ONLN),
+            memory_bytes: memory.and_then(|(pages, bytes)| pages.checked_mul(bytes)),
+            page_bytes,
+        }
+    }
+}
+
 pub fn ticks_per_second() -> u64 {
-    // SAFETY: sysconf reads a constant and touches no memory of ours.
-    let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
-    u64::try_from(ticks).ok().filter(|ticks| *ticks > 0).unwrap_or(100)
+    sysconf(libc::_SC_CLK_TCK).unwrap_or(100)
 }
 
 /// The mode of transparent huge pages that is chosen for private memory: "always", "madvise", "never". `None`: a kernel

@@ -28,11 +28,6 @@ impl View {
             covered: covered(&text("/proc/self/mountinfo").unwrap_or_default()),
         }
     }
-
-    /// Whether this file is the host's own.
-    pub fn is_hosts(&self, file: &str) -> bool {
-        !self.covered.iter().any(|covered| covered == file)
-    }
 }
 
 /// Single files below /proc; folders that are masked or read-only (as container runtimes do) hide nothing that is read here.
@@ -76,7 +71,6 @@ mod tests {
                       24 22 0:41 / /proc/acpi ro - tmpfs tmpfs ro\n";
         let view = View { is_container: true, covered: covered(mounts) };
         assert_eq!(view.covered, ["/proc/meminfo"]);
-        assert!(!view.is_hosts("/proc/meminfo") && view.is_hosts("/proc/vmstat"));
     }
 
     #[test]

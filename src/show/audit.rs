@@ -3,17 +3,19 @@
 mod malloc;
 
 use super::text::{gaps as show_gaps, head};
-use super::units::{human, human_signed, shorten, wrapped};
-use super::width::{WIDEST, width};
+use super::width::WIDEST;
 use crate::base::Gap;
 use crate::map::Account;
 use crate::map::audit::{Agreement, Audit, AuditRow};
 use crate::map::model::{GapRow, Jvm, Process, Taken, Totals};
+use crate::os::host::Host;
+use crate::show::table::Table;
+use crate::show::units::{human, human_signed, led, shorten};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
 
-const SCHEMA: &str = "marusa/audit/1";
+const SCHEMA: &str = "marusa/audit/2";
 const DISAGREEMENTS_SHOWN_MAX: usize = 10;
 /// Figures further apart than this share, for no known reason, are marked.
 const APART_MAX: f64 = 0.02;
@@ -23,11 +25,7 @@ pub fn text(out: &mut dyn Write, account: &Account, audit: &Audit, gaps: &[Gap])
     if let Some(agreement) = &audit.agreement {
         agreement_text(out, agreement)?;
     }
-    writeln!(
-        out,
-        "{:<15} {:<10} {:>10}   {:<24} {:<9} {:>10} {:>10}",
-        "AREA", "OURS", "", "THE JVM'S", "", "", "DIFFERENCE"
-    )?;
+    let mut table = Table::new(["AREA", "OURS", ">", "THE JVM'S", "", ">", ">DIFFERENCE", ""]);
     let mut reasons: Vec<&str> = Vec::new();
     for row in &audit.rows {
         let note = row.reason.map(|reason| match reasons.iter().position(|known| *known == reason) {
@@ -37,16 +35,14 @@ pub fn text(out: &mut dyn Write, account: &Account, audit: &Audit, gaps: &[Gap])
                 reasons.len()
             }
         });
-        row_text(out, row, note)?;
+        table.row(cells(row, note));
     }
+    table.write(out)?;
     for (index, reason) in reasons.iter().enumerate() {
         if index == 0 {
             writeln!(out)?;
         }
-        for (line, text) in wrapped(reason, width() - 5).iter().enumerate() {
-            let number = if line == 0 { (index + 1).to_string() } else { String::new() };
-            writeln!(out, "{number:>3}  {text}")?;
-        }
+        led(out, &format!("{:>3}  ", index + 1), reason)?;
     }
     if let Some(audit) = &audit.malloc {
         malloc::text(out, audit)?;
@@ -82,29 +78,28 @@ fn agreement_text(out: &mut dyn Write, agreement: &Agreement) -> io::Result<()> 
     Ok(())
 }
 
-fn row_text(out: &mut dyn Write, row: &AuditRow, note: Option<usize>) -> io::Result<()> {
-    let mark = match (note, row.agrees(APART_MAX)) {
-        (Some(note), _) => format!("[{note}]"),
-        (None, Some(false)) => "!".to_string(),
-        _ => String::new(),
-    };
-    writeln!(
-        out,
-        "{:<15} {:<10} {:>10}   {:<24} {:<9} {:>10} {:>10} {mark}",
-        row.area.map_or("malloc", |area| area.name()),
-        row.ours.name(),
+fn cells(row: &AuditRow, note: Option<usize>) -> [String; 8] {
+    [
+        row.area.map_or("malloc", |area| area.name()).to_string(),
+        row.ours.name().to_string(),
         row.ours_bytes.map_or("-".to_string(), human),
         shorten(&row.theirs, 24),
-        row.theirs_figure.name(),
+        row.theirs_figure.name().to_string(),
         human(row.theirs_bytes),
         row.difference().map_or("-".to_string(), human_signed),
-    )
+        match (note, row.agrees(APART_MAX)) {
+            (Some(note), _) => format!("[{note}]"),
+            (None, Some(false)) => "!".to_string(),
+            _ => String::new(),
+        },
+    ]
 }
 
 /// `marusa audit --json`.
 #[derive(JsonSchema, Serialize)]
 pub struct AuditDocument<'a, R> {
     schema: &'static str,
+    host: Host,
     taken: Taken,
     process: Process,
     jvm: Option<Jvm>,
@@ -137,6 +132,7 @@ impl<'a, R> AuditDocument<'a, R> {
         let labels = |agreement| Labels { agreement, agreed_share: Agreement::share(agreement) };
         AuditDocument {
             schema: SCHEMA,
+            host: Host::here(),
             taken,
             process,
             jvm,

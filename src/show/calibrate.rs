@@ -1,10 +1,11 @@
 //! What a self-test found, for people and for programs: the cost of one walk by page size and footprint.
 
-use super::units::{human, wrapped};
 use super::width::width;
 use crate::map::model::GapRow;
 use crate::measure::Side;
 use crate::measure::calibration::{Calibration, Cost, Figure, Machine, SCHEMA, Timing};
+use crate::show::json::Head;
+use crate::show::units::{hanging, human, paragraph};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -55,7 +56,8 @@ impl Kept {
 /// `marusa tlb --calibrate --json`.
 #[derive(JsonSchema, Serialize)]
 pub struct CalibrationDocument<'a> {
-    schema: &'static str,
+    #[serde(flatten)]
+    head: Head,
     at: &'a str,
     took_ms: f64,
     machine: &'a Machine,
@@ -89,7 +91,7 @@ impl<'a> CalibrationDocument<'a> {
             cost,
         };
         CalibrationDocument {
-            schema: SCHEMA,
+            head: Head::now(SCHEMA),
             at: &calibration.at,
             took_ms: (calibration.took_ms * 10.0).round() / 10.0,
             machine: &calibration.machine,
@@ -123,11 +125,11 @@ pub fn text(out: &mut dyn Write, calibration: &Calibration, kept: &Kept) -> io::
         let title =
             "Cost of one walk of the page tables; the middle of the rounds, and the middle half of them";
         writeln!(out)?;
-        wrapped(title, width()).iter().try_for_each(|line| writeln!(out, "{line}"))?;
+        paragraph(out, "", "", title)?;
         table(out, &costs, calibration.reference_cycles_per_ns)?;
         writeln!(out)?;
-        for paragraph in notes(calibration, &costs) {
-            wrapped(&paragraph, width()).iter().try_for_each(|line| writeln!(out, "{line}"))?;
+        for text in notes(calibration, &costs) {
+            paragraph(out, "", "", &text)?;
         }
     }
     let seconds = calibration.took_ms / 1e3;
@@ -136,14 +138,12 @@ pub fn text(out: &mut dyn Write, calibration: &Calibration, kept: &Kept) -> io::
     }
     if let Some(why) = kept.why_not() {
         let text = format!("took {seconds:.1} s; not kept: {why}");
-        wrapped(&text, width()).iter().try_for_each(|line| writeln!(out, "{line}"))?;
+        paragraph(out, "", "", &text)?;
     }
     if !calibration.gaps.is_empty() {
         writeln!(out, "\nnot known:")?;
         for gap in &calibration.gaps {
-            for (index, line) in wrapped(&gap.to_string(), width() - 2).iter().enumerate() {
-                writeln!(out, "{}{line}", if index == 0 { "  " } else { "    " })?;
-            }
+            hanging(out, &gap.to_string(), 2)?;
         }
     }
     Ok(())

@@ -13,7 +13,7 @@ use crate::experiment::compare_result::{Against, Comparison, Verdict};
 use crate::experiment::resume::Head;
 use crate::experiment::trial_record::{Figure, Trial};
 use crate::pages::types::Step;
-use crate::show::units::{shorten, wrapped};
+use crate::show::units::{led, paragraph, shorten};
 use crate::show::width::width;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -68,17 +68,12 @@ pub struct Result {
 }
 
 fn lines(out: &mut dyn Write, all: &[String]) -> io::Result<()> {
-    all.iter().flat_map(|line| wrapped(line, width())).try_for_each(|line| writeln!(out, "{line}"))
+    all.iter().try_for_each(|line| paragraph(out, "", "", line))
 }
 
 /// Lines after the first are indented, so that names stay visible.
 fn hanging(out: &mut dyn Write, name: &str, name_width: usize, text: &str) -> io::Result<()> {
-    let room = width().saturating_sub(name_width + 4);
-    for (index, line) in wrapped(text, room).iter().enumerate() {
-        let name = if index == 0 { name } else { "" };
-        writeln!(out, "  {name:<name_width$}  {line}")?;
-    }
-    Ok(())
+    led(out, &format!("  {name:<name_width$}  "), text)
 }
 
 fn name_width<'a>(names: impl Iterator<Item = &'a str>) -> usize {

@@ -4,12 +4,12 @@ pub mod json;
 #[cfg(test)]
 mod tests;
 
-use super::units::{fitted, human, human_signed, shorten, wrapped};
-use super::width::width;
 use crate::base::Bytes;
 use crate::map::Area;
 use crate::map::diff::{Cause, Causes, Diff, Lost, Row, What};
 use crate::map::rows::Named;
+use crate::show::units::{fitted, human, human_signed, paragraph, shorten};
+use crate::show::width::width;
 use std::io::{self, Write};
 use std::sync::LazyLock;
 
@@ -67,9 +67,7 @@ const PART_PERCENT: u64 = 5;
 
 pub fn text(out: &mut dyn Write, before: &Taken, now: &Taken, diff: &Diff, by: By) -> io::Result<()> {
     head(out, before, now, diff)?;
-    for line in wrapped(&sentence(&diff.causes), width()) {
-        writeln!(out, "{}", shorten(&line, width()))?;
-    }
+    paragraph(out, "", "", &sentence(&diff.causes))?;
     writeln!(out)?;
     match by {
         By::Area => areas(out, diff),
@@ -122,21 +120,15 @@ fn head(out: &mut dyn Write, before: &Taken, now: &Taken, diff: &Diff) -> io::Re
             taken.account_age_ms.map_or(String::new(), |age| format!(", then {:.1} s old", age as f64 / 1e3));
         format!("{at} ({}{age})", taken.from)
     };
-    for line in wrapped(&format!("from {} to {}", when(before), when(now)), width()) {
-        writeln!(out, "{}", shorten(&line, width()))?;
-    }
+    paragraph(out, "", "", &format!("from {} to {}", when(before), when(now)))?;
     let kernel = diff.kernel_resident.map_or("unknown".to_string(), human_signed);
     let tables = diff.page_tables.map_or("unknown".to_string(), human_signed);
     let (resident, before, now) = (human_signed(diff.resident()), human(diff.before), human(diff.now));
     let sums =
         format!("resident {resident} ({before} -> {now}), by the kernel {kernel}, page tables {tables}");
     writeln!(out)?;
-    for line in wrapped(&sums, width()) {
-        writeln!(out, "{line}")?;
-    }
-    for line in diff.lost.iter().flat_map(|lost| wrapped(&not_compared(lost), width())) {
-        writeln!(out, "{line}")?;
-    }
+    paragraph(out, "", "", &sums)?;
+    diff.lost.iter().try_for_each(|lost| paragraph(out, "", "", &not_compared(lost)))?;
     writeln!(out)
 }
 

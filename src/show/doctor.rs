@@ -9,11 +9,11 @@ mod tests;
 pub use json::{DoctorDocument, RulesDocument};
 pub use sarif::sarif;
 
-use super::units::{human, shorten, wrapped};
-use super::width::width;
 use crate::base::Gap;
 use crate::doctor::facts::gather::{Gathered, Patient};
 use crate::doctor::{Cost, Entry, Evidence, Finding, Level, Remedy, Subject};
+use crate::show::units::{human, led, shorten, wrapped};
+use crate::show::width::width;
 use std::io::{self, Write};
 
 /// What is shown whole of a host with hundreds of JVMs; JSON has all.
@@ -35,7 +35,6 @@ pub struct Shown<'a> {
     pub catalog: &'a [Entry],
     /// Whether the host was examined.
     pub has_host: bool,
-    pub took_ms: f64,
 }
 
 impl Shown<'_> {
@@ -161,12 +160,7 @@ fn one(out: &mut dyn Write, shown: &Shown, finding: &Finding) -> io::Result<()> 
         match is_command {
             // Not wrapped: it is there to be pasted.
             true => text.lines().try_for_each(|line| writeln!(out, "  {label:<10}  {}", clean(line)))?,
-            false => {
-                for (index, line) in wrapped(text, width() - 14).iter().enumerate() {
-                    let label = if index == 0 { label } else { "" };
-                    writeln!(out, "  {label:<10}  {line}")?;
-                }
-            }
+            false => led(out, &format!("  {label:<10}  "), text)?,
         }
     }
     Ok(())
@@ -288,14 +282,7 @@ pub fn list(out: &mut dyn Write, catalog: &[Entry]) -> io::Result<()> {
     let ids = catalog.iter().map(|entry| entry.rule.id.len()).max().unwrap_or(0);
     for entry in catalog {
         let head = format!("{:<ids$}  {:<14}  ", entry.rule.id, levels(entry));
-        let indent = head.chars().count();
-        let room = width().saturating_sub(indent).max(20);
-        for (index, line) in wrapped(entry.rule.title, room).iter().enumerate() {
-            match index {
-                0 => writeln!(out, "{head}{line}")?,
-                _ => writeln!(out, "{:indent$}{line}", "")?,
-            }
-        }
+        led(out, &head, entry.rule.title)?;
     }
     lines(out, "\n", &format!("{} rules; marusa doctor --explain ID prints the page of one", catalog.len()))
 }
@@ -317,5 +304,5 @@ fn clean(text: &str) -> String {
 fn lines(out: &mut dyn Write, indent: &str, text: &str) -> io::Result<()> {
     let (before, indent) = indent.strip_prefix('\n').map_or(("", indent), |indent| ("\n", indent));
     write!(out, "{before}")?;
-    wrapped(text, width() - indent.len()).iter().try_for_each(|line| writeln!(out, "{indent}{line}"))
+    led(out, indent, text)
 }

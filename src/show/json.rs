@@ -1,15 +1,16 @@
 //! Documents about one process: what `map::model` holds, and what was asked for besides. Unknown is `null` with an entry in `gaps`,
 //! never 0.
 
-use crate::base::{Bytes, Gap, rfc3339};
+use crate::base::{Bytes, rfc3339};
 use crate::map::Account;
 use crate::map::model::{GapRow, MappingAccount, PageReport};
+use crate::os::host::{self, Host};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 use std::io::{self, Write};
 use std::path::Path;
-use std::time::SystemTime;
+use std::sync::LazyLock;
+use std::time::{Instant, SystemTime};
 
 /// `marusa map --json`.
 #[derive(JsonSchema, Serialize)]
@@ -24,6 +25,46 @@ pub struct MapDocument<'a> {
     pub pages: Option<PageReport>,
 }
 
+/// Of this program.
+pub static STARTED: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+/// How a document starts.
+#[derive(JsonSchema, Serialize)]
+pub struct Head {
+    schema: &'static str,
+    taken: Here,
+    host: Host,
+}
+
+impl Head {
+    /// "marusa/list/2".
+    pub fn now(schema: &'static str) -> Head {
+        Head { schema, taken: Here::now(), host: Host::here() }
+    }
+}
+
+/// When a document was made, where it is not of one snapshot.
+#[derive(JsonSchema, Serialize)]
+pub struct Here {
+    /// RFC 3339, UTC.
+    at: String,
+    /// Since this program started; of a table, its interval.
+    took_ms: f64,
+    attached: bool,
+    kernel: String,
+}
+
+impl Here {
+    pub fn now() -> Here {
+        Here::of(SystemTime::now(), STARTED.elapsed().as_secs_f64() * 1e3)
+    }
+
+    fn of(at: SystemTime, took_ms: f64) -> Here {
+        let took_ms = (took_ms * 100.0).round() / 100.0;
+        Here { at: rfc3339(at), took_ms, attached: false, kernel: host::kernel_release() }
+    }
+}
+
 /// The process, in short.
 #[derive(JsonSchema, Serialize)]
 pub struct Subject<'a> {
@@ -34,14 +75,15 @@ pub struct Subject<'a> {
 /// `marusa freeze --json`.
 #[derive(JsonSchema, Serialize)]
 pub struct FreezeDocument {
-    schema: &'static str,
+    #[serde(flatten)]
+    head: Head,
     file: String,
     bytes: Bytes,
 }
 
 impl FreezeDocument {
     pub fn of(file: &Path, bytes: Bytes) -> FreezeDocument {
-        FreezeDocument { schema: "marusa/freeze/1", file: file.display().to_string(), bytes }
+        FreezeDocument { head: Head::now("marusa/freeze/2"), file: file.display().to_string(), bytes }
     }
 }
 
@@ -55,24 +97,18 @@ pub struct PidGap<P> {
 
 /// One interval of a command that watches; the target never stops for it.
 #[derive(JsonSchema, Serialize)]
-pub struct IntervalTaken<'a> {
-    at: String,
+pub struct IntervalTaken {
+    #[serde(flatten)]
+    here: Here,
     interval_seconds: f64,
     target_ended: bool,
     target_stopped_ms: u64,
-    attached: bool,
-    kernel: &'a str,
 }
 
-impl<'a> IntervalTaken<'a> {
-    pub fn of(
-        at: SystemTime,
-        interval_seconds: f64,
-        target_ended: bool,
-        kernel: &'a str,
-    ) -> IntervalTaken<'a> {
-        let at = rfc3339(at);
-        IntervalTaken { at, interval_seconds, target_ended, target_stopped_ms: 0, attached: false, kernel }
+impl IntervalTaken {
+    pub fn of(at: SystemTime, interval_seconds: f64, target_ended: bool) -> IntervalTaken {
+        let here = Here::of(at, interval_seconds * 1e3);
+        IntervalTaken { here, interval_seconds, target_ended, target_stopped_ms: 0 }
     }
 }
 
@@ -86,15 +122,4 @@ pub fn print(out: &mut dyn Write, document: &impl Serialize) -> io::Result<()> {
 pub fn print_line(out: &mut dyn Write, document: &impl Serialize) -> io::Result<()> {
     serde_json::to_writer(&mut *out, document)?;
     writeln!(out)
-}
-
-/// One gap, with the reason as a word and the address, if any, in the text.
-pub fn gap(gap: &Gap) -> Value {
-    value(&GapRow::from(gap))
-}
-
-/// What a hand-made document takes from the model.
-pub fn value(part: &impl Serialize) -> Value {
-    // The model has no keys that are no texts.
-    serde_json::to_value(part).unwrap_or_default()
 }

@@ -5,15 +5,15 @@ mod json;
 
 pub use json::LeakDocument;
 
-use super::units::{fitted, human, human_signed, shorten, wrapped};
 use super::width::width;
 use crate::measure::growth::{Doubt, Growth, Rate, Verdict};
 use crate::record::History;
 use crate::record::headline::{self, Headline};
 use crate::record::leaks::{Row, What};
+use crate::show::units::{fitted, human, human_signed, led, paragraph, shorten};
 use std::io::{self, Write};
 
-pub const SCHEMA: &str = "marusa/leak/1";
+pub const SCHEMA: &str = "marusa/leak/2";
 
 /// A JVM and what is said of it.
 pub type Judged<'a> = (&'a History, Vec<Row>);
@@ -25,9 +25,7 @@ pub fn text(out: &mut dyn Write, judged: &[Judged]) -> io::Result<()> {
     }
     for (history, rows) in judged {
         writeln!(out, "{}", shorten(&history.title(), width()))?;
-        for line in wrapped(&answer(rows), width() - 2) {
-            writeln!(out, "  {line}")?;
-        }
+        paragraph(out, "  ", "  ", &answer(rows))?;
     }
     writeln!(out, "\n--jvm PID shows one of them in full")
 }
@@ -39,9 +37,7 @@ fn one(out: &mut dyn Write, history: &History, rows: &[Row]) -> io::Result<()> {
         writeln!(out, "{from} to {to}, {} looks, {} accounts", history.len(), history.accounts().len())?;
     }
     writeln!(out)?;
-    for line in wrapped(&answer(rows), width()) {
-        writeln!(out, "{line}")?;
-    }
+    paragraph(out, "", "", &answer(rows))?;
     for (verdict, title) in [
         (Verdict::GrowsWithoutBound, "grows without bound"),
         (Verdict::GrowsToBound, "grows towards its bound"),
@@ -139,11 +135,7 @@ fn line(out: &mut dyn Write, row: &Row, words: Option<&String>) -> io::Result<()
     let name = fitted(&title(&row.what), NAME);
     let words = words.map_or(String::new(), |words| format!(": {words}"));
     let text = format!("{}{words}", human(row.growth.level_bytes));
-    for (index, line) in wrapped(&text, width().saturating_sub(NAME + 3)).iter().enumerate() {
-        let name = if index == 0 { name.as_str() } else { "" };
-        writeln!(out, "  {name:<NAME$} {line}")?;
-    }
-    Ok(())
+    led(out, &format!("  {name} "), &text)
 }
 
 pub(super) fn words(growth: &Growth) -> String {
@@ -293,7 +285,7 @@ mod tests {
         let history = History::default();
         let judged = [(&history, rows()), (&history, Vec::new())];
         let value = serde_json::to_value(LeakDocument::of(&judged)).expect("JSON");
-        assert_eq!(value["schema"], "marusa/leak/1");
+        assert_eq!(value["schema"], "marusa/leak/2");
         let value = &value["jvms"][0];
         assert_eq!(value["headline"]["kind"], "grows");
         assert_eq!(value["headline"]["named"][0]["area"], "malloc_freed");

@@ -1,85 +1,34 @@
 //! The JVMs of a host, one a line, without the columns that a narrow terminal has no room for, and whole where it is no terminal;
-//! and the same as JSON, schema marusa/list/1.
+//! and the same as JSON, schema marusa/list/2.
 
 use super::json::PidGap;
-use super::units::{columns, fitted, human, shorten, shorten_start, wrapped};
+use super::table::Table;
+use super::units::{human, shorten, wrapped};
 use super::width::width;
-use crate::base::printable::escaped;
 use crate::base::{Bytes, Gap, Known};
 use crate::map::model::GapRow;
+use crate::show::json::Head;
 use crate::snapshot::discover::{Jvm, PageMode, Vm};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// The widest that a column may get: pid, user, container, JVM, collector, heap, resident, pages. What is left is main's.
-const WIDTHS_MAX: [usize; 8] = [8, 9, 12, 14, 11, 9, 9, 11];
+/// What is left is main's.
 const MAIN_COLUMNS_MIN: usize = 12;
+const HEADS: [&str; 9] = [">PID", "USER", "CONTAINER", "JVM", "GC", ">MAX HEAP", ">RSS", "PAGES", "MAIN"];
 /// Left out first where there is no room: pages, heap, collector.
 const DISPENSABLE: [usize; 3] = [7, 5, 4];
-const HEADS: [&str; 8] = ["PID", "USER", "CONTAINER", "JVM", "GC", "MAX HEAP", "RSS", "PAGES"];
-/// Numbers stand to the right.
-const RIGHT: [bool; 8] = [true, false, false, false, false, true, true, false];
 
 /// `is_whole`: nothing is shortened, for a program that reads it.
 pub fn text(out: &mut dyn Write, jvms: &[Jvm], is_whole: bool) -> io::Result<()> {
     if jvms.is_empty() {
         return writeln!(out, "no JVM runs on this host that may be seen");
     }
-    let rows: Vec<[String; 8]> = jvms.iter().map(row).collect();
-    let is_used = |column: usize| column != 2 || rows.iter().any(|row| !row[2].is_empty());
-    let mut widths: Vec<usize> = (0..HEADS.len())
-        .map(|column| {
-            let longest = rows.iter().map(|row| columns(&escaped(&row[column]))).max().unwrap_or(0);
-            let most = if is_whole { usize::MAX } else { WIDTHS_MAX[column] };
-            if is_used(column) { longest.max(HEADS[column].len()).min(most) } else { 0 }
-        })
-        .collect();
-    let left_out = if is_whole { Vec::new() } else { leave_out(&mut widths) };
-    let line_columns = if is_whole { usize::MAX } else { width() };
-    let main_columns = line_columns.saturating_sub(taken(&widths)).max(MAIN_COLUMNS_MIN);
-    line(out, &HEADS.map(str::to_string), &widths, "MAIN")?;
-    for (jvm, row) in jvms.iter().zip(&rows) {
-        let main = jvm.main.as_deref().unwrap_or("?");
-        line(out, row, &widths, &shorten_start(main, main_columns))?;
-    }
-    if !left_out.is_empty() {
-        let text = format!(
-            "no room in {} columns for {}: COLUMNS=100 or --json has all",
-            width(),
-            left_out.join(", ")
-        );
-        wrapped(&text, width()).iter().try_for_each(|line| writeln!(out, "{line}"))?;
-    }
-    hints(out, jvms, line_columns)
-}
-
-fn taken(widths: &[usize]) -> usize {
-    widths.iter().filter(|width| **width > 0).map(|width| width + 2).sum()
-}
-
-/// Takes columns away until the main class has its room; the titles of those.
-fn leave_out(widths: &mut [usize]) -> Vec<&'static str> {
-    let mut left_out = Vec::new();
-    for column in DISPENSABLE {
-        if taken(widths) + MAIN_COLUMNS_MIN <= width() {
-            break;
-        }
-        widths[column] = 0;
-        left_out.push(HEADS[column]);
-    }
-    left_out
-}
-
-fn line(out: &mut dyn Write, cells: &[String; 8], widths: &[usize], main: &str) -> io::Result<()> {
-    for ((cell, width), right) in cells.iter().zip(widths).zip(RIGHT).filter(|((_, width), _)| **width > 0) {
-        if right {
-            write!(out, "{:>width$}  ", shorten(cell, *width))?;
-        } else {
-            write!(out, "{}  ", fitted(cell, *width))?;
-        }
-    }
-    writeln!(out, "{main}")
+    let table = Table::new(HEADS).without_room(&DISPENSABLE).ends_kept(8, MAIN_COLUMNS_MIN);
+    let mut table = table.whole(is_whole);
+    jvms.iter().for_each(|jvm| table.row(row(jvm, is_whole)));
+    table.write(out)?;
+    hints(out, jvms, if is_whole { usize::MAX } else { width() })
 }
 
 /// What was not known, once each, with what would help.
@@ -98,22 +47,25 @@ fn hints(out: &mut dyn Write, jvms: &[Jvm], columns: usize) -> io::Result<()> {
     Ok(())
 }
 
-fn row(jvm: &Jvm) -> [String; 8] {
+fn row(jvm: &Jvm, is_whole: bool) -> [String; 9] {
+    let short = |text: &str, columns| if is_whole { text.to_string() } else { shorten(text, columns) };
     let known = |known: &Known<String>| known.clone().unwrap_or_else(|_| "?".to_string());
     let bytes = |known: &Known<u64>| known.as_ref().map_or("?".to_string(), |bytes| human(*bytes));
     let version = jvm.version.as_deref().map_or("?".to_string(), short_version);
+    let version = match jvm.vm {
+        Ok(Vm::OpenJ9) => format!("j9 {version}"),
+        _ => version,
+    };
     [
         jvm.process.pid.to_string(),
-        jvm.process.user.clone(),
-        container(jvm),
-        match jvm.vm {
-            Ok(Vm::OpenJ9) => format!("j9 {version}"),
-            _ => version,
-        },
+        short(&jvm.process.user, 9),
+        short(&container(jvm), 12),
+        short(&version, 14),
         known(&jvm.gc).replace("generational", "gen"),
         bytes(&jvm.max_heap_bytes),
         bytes(&jvm.resident_bytes),
         jvm.page_mode.as_ref().map_or("?", |mode| pages(*mode)).to_string(),
+        jvm.main.clone().unwrap_or_else(|_| "?".to_string()),
     ]
 }
 
@@ -166,7 +118,8 @@ fn gaps(jvm: &Jvm) -> Vec<&Gap> {
 /// Unknown is null, with an entry in `gaps` that names the pid.
 #[derive(JsonSchema, Serialize)]
 pub struct ListDocument<'a> {
-    schema: &'static str,
+    #[serde(flatten)]
+    head: Head,
     jvms: Vec<JvmRow<'a>>,
     gaps: Vec<PidGap<i32>>,
     hidden_processes: usize,
@@ -202,7 +155,7 @@ impl<'a> ListDocument<'a> {
         // The reason without its address: so is the word in the table.
         let row = |gap: &Gap| GapRow { why: gap.why.word().to_string(), ..GapRow::from(gap) };
         ListDocument {
-            schema: "marusa/list/1",
+            head: Head::now("marusa/list/2"),
             jvms: jvms.iter().map(JvmRow::of).collect(),
             gaps: all.into_iter().map(|(pid, gap)| PidGap { pid, gap: row(gap) }).collect(),
             hidden_processes: hidden,

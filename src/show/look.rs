@@ -1,9 +1,10 @@
-//! One look at a JVM for programs: a line of JSON, schema marusa/top/1.
+//! One look at a JVM for programs: a line of JSON, schema marusa/top/2.
 
 use crate::base::Bytes;
 use crate::map::Area;
 use crate::map::model::{Account, AreaAccount, GapRow};
 use crate::measure::look::Look;
+use crate::show::json::Head;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -11,7 +12,8 @@ use std::collections::BTreeMap;
 
 #[derive(JsonSchema, Serialize)]
 pub struct TopDocument<'a> {
-    schema: &'static str,
+    #[serde(flatten)]
+    head: Head,
     pid: i32,
     name: &'a str,
     runtime: &'a str,
@@ -58,7 +60,7 @@ impl<'a> TopDocument<'a> {
     pub fn of(look: &'a Look) -> TopDocument<'a> {
         let account = look.account.as_ref().ok();
         TopDocument {
-            schema: "marusa/top/1",
+            head: Head::now("marusa/top/2"),
             pid: look.pid,
             name: &look.name,
             runtime: &look.runtime,

@@ -18,6 +18,7 @@ pub mod record;
 pub mod rows;
 pub mod schemas;
 pub mod stalls;
+pub mod table;
 pub mod text;
 pub mod tlb;
 pub mod trim;

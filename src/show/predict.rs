@@ -1,12 +1,13 @@
 //! What larger pages would give and take, for people and for programs. Intervals everywhere; what is not known says why.
 
-use super::units::{human, wrapped};
 use super::width::width;
 use crate::base::{Bytes, Gap, Why};
 use crate::map::Area;
 use crate::map::model::GapRow;
 use crate::measure::predict::{Choice, Interval, Prediction};
 use crate::measure::price::AreaPrice;
+use crate::show::json::Head;
+use crate::show::units::{human, led, paragraph};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -53,7 +54,8 @@ struct AreaRow {
 /// Where nothing could be counted, and the price is all there is: a document of `marusa tlb --json`.
 #[derive(JsonSchema, Serialize)]
 pub struct PriceDocument<'a> {
-    schema: &'static str,
+    #[serde(flatten)]
+    head: Head,
     /// Always null.
     total: (),
     larger_pages: Vec<PredictionRow<'a>>,
@@ -102,13 +104,13 @@ fn area_row((area, price): &(Area, AreaPrice)) -> AreaRow {
 
 pub fn alone<'a>(predictions: &'a [Prediction], why: &Gap) -> PriceDocument<'a> {
     let (larger_pages, gaps) = (json(predictions), [GapRow::from(why)]);
-    PriceDocument { schema: "marusa/tlb/1", total: (), larger_pages, gaps }
+    PriceDocument { head: Head::now("marusa/tlb/2"), total: (), larger_pages, gaps }
 }
 
 /// The same for people: first what was asked for, and why there is no answer.
 pub fn alone_text(out: &mut dyn Write, predictions: &[Prediction], why: &Gap) -> io::Result<()> {
     let answer = format!("CPU time lost in address translation: not known. {why}");
-    wrapped(&answer, width()).iter().try_for_each(|line| writeln!(out, "{line}"))?;
+    paragraph(out, "", "", &answer)?;
     writeln!(out)?;
     said(out, predictions, Some(why))
 }
@@ -182,9 +184,7 @@ fn said_once(out: &mut dyn Write, sentences: impl Iterator<Item = String>) -> io
         if said.is_empty() {
             writeln!(out)?;
         }
-        for (index, line) in wrapped(&sentence, width() - 2).iter().enumerate() {
-            writeln!(out, "{}{line}", if index == 0 { "- " } else { "  " })?;
-        }
+        led(out, "- ", &sentence)?;
         said.push(sentence);
     }
     Ok(())

@@ -2,6 +2,7 @@
 
 use super::units::human;
 use crate::base::Bytes;
+use crate::show::json::Head;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -92,7 +93,8 @@ pub fn text(out: &mut dyn Write, recorded: &Recorded) -> io::Result<()> {
 /// What was recorded, for programs.
 #[derive(JsonSchema, Serialize)]
 pub struct RecordedDocument {
-    schema: &'static str,
+    #[serde(flatten)]
+    head: Head,
     seconds: f64,
     jvms: usize,
     killed_for_memory: usize,
@@ -112,7 +114,7 @@ pub struct RecordedDocument {
 impl From<&Recorded> for RecordedDocument {
     fn from(recorded: &Recorded) -> RecordedDocument {
         RecordedDocument {
-            schema: "marusa/recorded/1",
+            head: Head::now("marusa/recorded/2"),
             seconds: recorded.seconds,
             jvms: recorded.jvms,
             killed_for_memory: recorded.killed_for_memory,

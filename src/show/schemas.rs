@@ -22,6 +22,7 @@ use super::pages::collapse::CollapseDocument;
 use super::pages::prove::ProveDocument;
 use super::pages::undo::UndoDocument;
 use super::pages::verify::VerifyDocument;
+use super::predict::PriceDocument;
 use super::record::RecordedDocument;
 use super::stalls::StallsDocument;
 use super::tlb::TlbDocument;
@@ -29,12 +30,13 @@ use super::trim::TrimDocument;
 use crate::pages::Plan;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
+use serde::Serialize;
 use serde_json::Value;
 
 /// "map", and what makes its schema.
 pub type Named = (&'static str, fn() -> Schema);
 
-/// By the middle of "marusa/map/1".
+/// By the middle of "marusa/map/2".
 pub const ALL: [Named; 30] = [
     ("audit", of::<AuditDocument<Value>>),
     ("bench-account", of::<BenchAccountDocument>),
@@ -63,10 +65,18 @@ pub const ALL: [Named; 30] = [
     ("pages-verify", of::<VerifyDocument>),
     ("recorded", of::<RecordedDocument>),
     ("stalls", of::<StallsDocument>),
-    ("tlb", of::<TlbDocument>),
+    ("tlb", of::<AnyTlb>),
     ("top", of::<TopDocument>),
     ("trim", of::<TrimDocument>),
 ];
+
+/// `tlb --json` where something could be counted, and where nothing could.
+#[derive(JsonSchema, Serialize)]
+#[serde(untagged)]
+pub enum AnyTlb<'a> {
+    Counted(Box<TlbDocument<'a>>),
+    Price(Box<PriceDocument<'a>>),
+}
 
 /// As it is written, which may have keys that are not needed to read it.
 fn of<T: JsonSchema>() -> Schema {

@@ -5,13 +5,13 @@ mod histogram;
 mod host;
 mod json;
 
-use super::units::{shorten, wrapped};
 use super::width::width;
 use crate::base::{Gap, rfc3339};
 use crate::measure::stalls::interval::{Figures, Missing};
 use crate::measure::stalls::table::{By, Line, Row, Traced, Who, share};
 use crate::measure::stalls::{Report, Stall};
 use crate::os::thp::Thp;
+use crate::show::units::{hanging, shorten};
 use std::io::{self, Write};
 use std::time::SystemTime;
 
@@ -49,7 +49,7 @@ pub fn head(out: &mut dyn Write, subject: &Subject) -> io::Result<()> {
     });
     writeln!(out, "{}", shorten(&format!("Linux {}, {thp}", subject.kernel), width()))?;
     if !subject.is_host {
-        paragraph(out, CONTAINER, 0)?;
+        hanging(out, CONTAINER, 0)?;
     }
     Ok(())
 }
@@ -92,11 +92,11 @@ fn rows(out: &mut dyn Write, traced: &Traced, subject: &Subject) -> io::Result<(
         row(out, &traced.total, traced.seconds)?;
     }
     if !traced.rows.is_empty() {
-        paragraph(out, LEGEND, 0)?;
+        hanging(out, LEGEND, 0)?;
     }
     if let Some(elsewhere) = traced.elsewhere.as_ref().filter(|figures| !figures.is_empty()) {
         let (count, ms) = (elsewhere.count, milliseconds(elsewhere.ns));
-        paragraph(out, &format!("other processes of the host waited {ms} ms for memory, {count} times"), 0)?;
+        hanging(out, &format!("other processes of the host waited {ms} ms for memory, {count} times"), 0)?;
     }
     causes(out, &traced.total)?;
     missing(out, traced)
@@ -122,12 +122,12 @@ fn causes(out: &mut dyn Write, total: &Row) -> io::Result<()> {
     if total.counts.deferred > 0 {
         parts.push(format!("compaction was put off {} times after it had failed", total.counts.deferred));
     }
-    if parts.is_empty() { Ok(()) } else { paragraph(out, &parts.join("; "), 0) }
+    if parts.is_empty() { Ok(()) } else { hanging(out, &parts.join("; "), 0) }
 }
 
 fn missing(out: &mut dyn Write, traced: &Traced) -> io::Result<()> {
     if let Some(text) = missing_text(&traced.missing) {
-        paragraph(out, &text, 0)?;
+        hanging(out, &text, 0)?;
     }
     Ok(())
 }
@@ -318,10 +318,10 @@ fn milliseconds(ns: u64) -> String {
 /// Without a trace there are no rows: only what the kernel counts of each process, where it does.
 fn untraced(out: &mut dyn Write, report: &Report, gap: &Gap) -> io::Result<()> {
     writeln!(out)?;
-    paragraph(out, &format!("who stalled, and for how long, is not known: {gap}"), 0)?;
+    hanging(out, &format!("who stalled, and for how long, is not known: {gap}"), 0)?;
     match &report.delayed {
         Some(Ok(delayed)) if delayed.is_empty() => {
-            paragraph(out, "by the kernel's own accounting (taskstats) no process waited for memory", 0)
+            hanging(out, "by the kernel's own accounting (taskstats) no process waited for memory", 0)
         }
         Some(Ok(delayed)) => {
             writeln!(out, "waited by the kernel's own accounting (taskstats), without sizes or lengths:")?;
@@ -337,11 +337,11 @@ fn untraced(out: &mut dyn Write, report: &Report, gap: &Gap) -> io::Result<()> {
                     milliseconds(delays.reclaim_ns),
                     delays.reclaim_count
                 );
-                paragraph(out, &text, 2)?;
+                hanging(out, &text, 2)?;
             }
             Ok(())
         }
-        Some(Err(gap)) => paragraph(out, &format!("nor by the kernel's own accounting: {gap}"), 0),
+        Some(Err(gap)) => hanging(out, &format!("nor by the kernel's own accounting: {gap}"), 0),
         None => Ok(()),
     }
 }
@@ -351,15 +351,7 @@ fn gaps(out: &mut dyn Write, gaps: &[Gap]) -> io::Result<()> {
         return Ok(());
     }
     writeln!(out, "\nnot known:")?;
-    gaps.iter().try_for_each(|gap| paragraph(out, &gap.to_string(), 2))
-}
-
-pub(super) fn paragraph(out: &mut dyn Write, text: &str, indent: usize) -> io::Result<()> {
-    for (index, line) in wrapped(text, width().saturating_sub(2 * indent)).iter().enumerate() {
-        let indent = if index == 0 { indent } else { 2 * indent };
-        writeln!(out, "{:indent$}{line}", "")?;
-    }
-    Ok(())
+    gaps.iter().try_for_each(|gap| hanging(out, &gap.to_string(), 2))
 }
 
 /// The lines of the daemons, for those that read the table: which did anything.

@@ -3,7 +3,6 @@
 
 mod json;
 
-use super::units::{shorten, wrapped};
 use super::width::width;
 use crate::base::{Gap, Known, rfc3339};
 use crate::measure::events::Model;
@@ -12,6 +11,7 @@ use crate::measure::tlb::{Bracket, ModeFigures, Report, Row, SideFigures, Who};
 use crate::measure::walk_costs::Side;
 use crate::os::cpu::Cpu;
 use crate::os::perf::Mode;
+use crate::show::units::{hanging, shorten};
 use std::io::{self, Write};
 use std::time::SystemTime;
 
@@ -64,8 +64,8 @@ pub fn table(out: &mut dyn Write, report: &Report, at: SystemTime) -> io::Result
     };
     let threads = report.total.threads;
     writeln!(out)?;
-    paragraph(out, &format!("{}: {:.2} s, {threads} threads, {ran}", rfc3339(at), report.seconds), 0)?;
-    paragraph(out, model(report), 0)?;
+    hanging(out, &format!("{}: {:.2} s, {threads} threads, {ran}", rfc3339(at), report.seconds), 0)?;
+    hanging(out, model(report), 0)?;
     writeln!(out)?;
     if report.model == Model::None {
         counts(out, report)?;
@@ -111,9 +111,9 @@ fn after(out: &mut dyn Write, report: &Report) -> io::Result<()> {
     }
     if let Some(effective) = &report.effective {
         writeln!(out)?;
-        paragraph(out, &effective.sentence(), 0)?;
+        hanging(out, &effective.sentence(), 0)?;
     }
-    report.notes.iter().try_for_each(|note| paragraph(out, note, 0))?;
+    report.notes.iter().try_for_each(|note| hanging(out, note, 0))?;
     gaps(out, &report.gaps)
 }
 
@@ -122,15 +122,7 @@ fn gaps(out: &mut dyn Write, gaps: &[Gap]) -> io::Result<()> {
         return Ok(());
     }
     writeln!(out, "\nnot known:")?;
-    gaps.iter().try_for_each(|gap| paragraph(out, &gap.to_string(), 2))
-}
-
-fn paragraph(out: &mut dyn Write, text: &str, indent: usize) -> io::Result<()> {
-    for (index, line) in wrapped(text, width() - 2 * indent).iter().enumerate() {
-        let indent = if index == 0 { indent } else { 2 * indent };
-        writeln!(out, "{:indent$}{line}", "")?;
-    }
-    Ok(())
+    gaps.iter().try_for_each(|gap| hanging(out, &gap.to_string(), 2))
 }
 
 /// What %tim is.

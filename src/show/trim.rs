@@ -5,11 +5,11 @@ mod json;
 pub use json::{OutcomeRow, RoundDocument, TrimDocument};
 
 use super::text::{gaps as show_gaps, head};
-use super::units::{human, human_signed, wrapped};
-use super::width::width;
 use crate::base::{Bytes, Gap, Known};
 use crate::map::trim::{Advice, ArenaPrediction, Held, Outcome, Prediction};
 use crate::map::{Account, MemoryMap};
+use crate::show::table::Table;
+use crate::show::units::{human, human_signed, paragraph};
 use crate::snapshot::Snapshot;
 use std::io::{self, Write};
 
@@ -52,11 +52,16 @@ fn gaps(snapshot: &Snapshot, prediction: &Known<Prediction>) -> Vec<Gap> {
 }
 
 fn prediction_text(out: &mut dyn Write, prediction: &Prediction) -> io::Result<()> {
-    writeln!(
-        out,
-        "{:<10} {:>7} {:>11} {:>11} {:>11} {:>13} {:>13} {:>11}",
-        "ARENA", "THREADS", "FROM SYSTEM", "CHUNKS USED", "FREE", "FREE RESIDENT", "COMES BACK", "TOP STAYS"
-    )?;
+    let mut table = Table::new([
+        "ARENA",
+        ">THREADS",
+        ">FROM SYSTEM",
+        ">CHUNKS USED",
+        ">FREE",
+        ">FREE RESIDENT",
+        ">COMES BACK",
+        ">TOP STAYS",
+    ]);
     let mut arenas: Vec<&ArenaPrediction> = prediction.arenas.iter().collect();
     arenas.sort_by_key(|arena| {
         std::cmp::Reverse(arena.held.as_ref().map_or(0, |held| held.free_resident_bytes))
@@ -64,13 +69,14 @@ fn prediction_text(out: &mut dyn Write, prediction: &Prediction) -> io::Result<(
     for arena in arenas.iter().take(ARENAS_SHOWN_MAX) {
         let threads = arena.attached_threads.map_or("-".to_string(), |threads| threads.to_string());
         let name = if arena.number == 0 { "main".to_string() } else { arena.number.to_string() };
-        arena_row(out, &name, &threads, arena.system_bytes, &arena.held)?;
+        arena_row(&mut table, &name, &threads, arena.system_bytes, &arena.held);
     }
     if let Some(more) = arenas.len().checked_sub(ARENAS_SHOWN_MAX + 1) {
-        writeln!(out, "and {} more (--json lists all)", more + 1)?;
+        table.note(format!("and {} more (--json lists all)", more + 1));
     }
     let system = arenas.iter().fold(0, |sum: Bytes, arena| sum.saturating_add(arena.system_bytes));
-    arena_row(out, "all", "", system, &Ok(prediction.total))?;
+    arena_row(&mut table, "all", "", system, &Ok(prediction.total));
+    table.write(out)?;
     if prediction.unread > 0 {
         writeln!(out, "{} arenas could not be read: what they give back comes on top", prediction.unread)?;
     }
@@ -89,24 +95,17 @@ fn prediction_text(out: &mut dyn Write, prediction: &Prediction) -> io::Result<(
     Ok(())
 }
 
-fn arena_row(
-    out: &mut dyn Write,
-    name: &str,
-    threads: &str,
-    system: Bytes,
-    held: &Known<Held>,
-) -> io::Result<()> {
-    let figure = |get: fn(&Held) -> Bytes| held.as_ref().map_or("-".to_string(), |held| human(get(held)));
-    writeln!(
-        out,
-        "{name:<10} {threads:>7} {:>11} {:>11} {:>11} {:>13} {:>13} {:>11}",
-        human(system),
-        figure(|held| held.in_use_bytes),
-        figure(|held| held.free_bytes),
-        figure(|held| held.free_resident_bytes),
-        figure(|held| held.trimmable_bytes),
-        figure(|held| held.top_kept_bytes),
-    )
+fn arena_row(table: &mut Table, name: &str, threads: &str, system: Bytes, held: &Known<Held>) {
+    let figures: [fn(&Held) -> Bytes; 5] = [
+        |held| held.in_use_bytes,
+        |held| held.free_bytes,
+        |held| held.free_resident_bytes,
+        |held| held.trimmable_bytes,
+        |held| held.top_kept_bytes,
+    ];
+    let of = |figure: fn(&Held) -> Bytes| held.as_ref().map_or("-".to_string(), |held| human(figure(held)));
+    let start = [name.to_string(), threads.to_string(), human(system)];
+    table.row(start.into_iter().chain(figures.map(of)));
 }
 
 fn kept_text(out: &mut dyn Write, total: &Held) -> io::Result<()> {
@@ -119,7 +118,7 @@ fn kept_text(out: &mut dyn Write, total: &Held) -> io::Result<()> {
         human(total.scattered_bytes())
     );
     writeln!(out)?;
-    wrapped(&text, width()).into_iter().try_for_each(|line| writeln!(out, "{line}"))
+    paragraph(out, "", "", &text)
 }
 
 /// What came back, and its price.
@@ -168,7 +167,7 @@ fn price_text(out: &mut dyn Write, outcome: &Outcome, price: &Price) -> io::Resu
             i64::try_from(later).unwrap_or(i64::MAX).saturating_sub_unsigned(outcome.resident_after_bytes);
         text += &format!(" (resident {} then, {})", human(later), human_signed(grown));
     }
-    wrapped(&text, width()).into_iter().try_for_each(|line| writeln!(out, "{line}"))
+    paragraph(out, "", "", &text)
 }
 
 /// The options that would help after the next start.
@@ -182,9 +181,7 @@ pub fn advice_text(out: &mut dyn Write, advice: &[Advice]) -> io::Result<()> {
         if let Some(option) = option {
             writeln!(out, "  {option}")?;
         }
-        for line in wrapped(&why, width() - 4) {
-            writeln!(out, "    {line}")?;
-        }
+        paragraph(out, "    ", "    ", &why)?;
     }
     Ok(())
 }
@@ -262,6 +259,7 @@ pub fn round(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::show::width::width;
 
     #[test]
     fn advice_fits_the_width_and_names_its_figures() {

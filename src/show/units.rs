@@ -2,6 +2,8 @@
 
 pub use crate::base::human;
 use crate::base::printable::escaped;
+use crate::show::width::width;
+use std::io::{self, Write};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// "+1.4 MiB", "-12 KiB", "0".
@@ -84,6 +86,30 @@ pub fn wrapped(text: &str, width: usize) -> Vec<String> {
         }
     }
     lines
+}
+
+/// Words in lines as wide as the terminal; `first` starts the first line, `next` each other.
+pub fn paragraph(out: &mut dyn Write, first: &str, next: &str, text: &str) -> io::Result<()> {
+    let room = width().saturating_sub(columns(first).max(columns(next)));
+    for (index, line) in wrapped(text, room).iter().enumerate() {
+        writeln!(out, "{}{line}", if index == 0 { first } else { next })?;
+    }
+    Ok(())
+}
+
+/// `paragraph` whose lines are set in below the text of the first.
+pub fn led(out: &mut dyn Write, first: &str, text: &str) -> io::Result<()> {
+    paragraph(out, first, &" ".repeat(columns(first)), text)
+}
+
+/// `text` with each line set in.
+pub fn indented(out: &mut dyn Write, text: &str, indent: usize) -> io::Result<()> {
+    led(out, &" ".repeat(indent), text)
+}
+
+/// The first line is set in, and each other twice as far.
+pub fn hanging(out: &mut dyn Write, text: &str, indent: usize) -> io::Result<()> {
+    paragraph(out, &" ".repeat(indent), &" ".repeat(2 * indent), text)
 }
 
 fn words(text: &str) -> Vec<&str> {

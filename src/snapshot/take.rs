@@ -11,7 +11,7 @@ use crate::jvm::hotspot::{self, Hotspot};
 use crate::os::budget;
 use crate::os::facts::process_facts;
 use crate::os::folios;
-use crate::os::host;
+use crate::os::host::{self, Host};
 use crate::os::late_pages::LatePages;
 use crate::os::live::Live;
 use crate::os::maps::{self, Mapping};
@@ -147,6 +147,7 @@ impl Taking {
             at,
             kernel_resident_bytes: status.resident_with_hugetlb_bytes(),
             kernel: host::kernel_release(),
+            host: Some(Host::here()),
             ..Taken::default()
         };
         let resident_before = before.resident_with_hugetlb_bytes();

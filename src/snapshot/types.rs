@@ -5,6 +5,7 @@ use crate::alloc::AllocView;
 use crate::base::{Bytes, Gap, Known, Range, Why};
 use crate::jvm::JvmView;
 use crate::os::OsView;
+use crate::os::host::Host;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -58,6 +59,9 @@ pub struct Taken {
     pub changed_while_reading_bytes: Option<Bytes>,
     /// Release of the kernel: "6.18.44".
     pub kernel: String,
+    /// `None`: a file of an earlier version, or a core.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<Host>,
     /// What decides the size of pages, where it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_settings: Option<PageSettings>,

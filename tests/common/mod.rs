@@ -222,7 +222,7 @@ pub fn map_json(pid: i32) -> Value {
 
 /// The laws that hold for every account.
 pub fn check_laws(map: &Value) {
-    assert_eq!(map["schema"], "marusa/map/1");
+    assert_eq!(map["schema"], "marusa/map/2");
     let total = number(&map["totals"]["resident_bytes"]);
     let areas = map["areas"].as_array().expect("areas");
     let sum: u64 = areas.iter().map(|area| number(&area["resident_bytes"])).sum();

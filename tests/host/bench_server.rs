@@ -88,7 +88,7 @@ fn a_server_on_small_and_on_huge_pages_and_what_is_saved_is_not_done_again() {
     arguments.extend(["--save", &save, "--state", &state]);
     let output = scene.bench(&arguments);
     let found = json(&output);
-    assert_eq!(found["schema"], "marusa/bench-throughput/1");
+    assert_eq!(found["schema"], "marusa/bench-throughput/2");
     assert_eq!((&found["complete"], output.status.code()), (&Value::Bool(true), Some(0)), "{found:#}");
     for arm in found["arms"].as_array().expect("arms") {
         assert!(arm["requests_per_second"]["mean"].as_f64().expect("a rate") > 1.0, "{arm:#}");
@@ -166,7 +166,7 @@ fn collectors_with_their_own_threads_and_with_more() {
     ]);
     let output = scene.bench(&arguments);
     let found = json(&output);
-    assert_eq!((&found["schema"], output.status.code()), (&"marusa/bench-gc/1".into(), Some(0)), "{found:#}");
+    assert_eq!((&found["schema"], output.status.code()), (&"marusa/bench-gc/2".into(), Some(0)), "{found:#}");
     let arms = found["arms"].as_array().expect("arms");
     let names: Vec<String> =
         arms.iter().map(|arm| format!("{} {}", arm["arm"]["gc"], arm["arm"]["threads"])).collect();

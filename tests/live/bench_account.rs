@@ -25,7 +25,7 @@ fn direct_buffers_are_what_the_program_took_and_freed_ones_are_held_or_returned(
     for (jdk, threads) in &all[..if is_long() { all.len() } else { 3 }] {
         let Some(home) = home(jdk) else { continue };
         let (status, json) = bench(&["direct-buffers", "--jdk", &home, "--runs", "1", "--threads", threads]);
-        assert_eq!(json["schema"], "marusa/bench-direct-buffers/1");
+        assert_eq!(json["schema"], "marusa/bench-direct-buffers/2");
         for run in json["runs"].as_array().expect("runs") {
             let share = |key: &str| run[key].as_f64().unwrap_or(f64::INFINITY);
             let (direct, freed) = (share("direct_off_share"), share("freed_off_share"));
@@ -75,7 +75,7 @@ fn accessors_that_are_called_often_become_classes_where_the_jdk_makes_them() {
     if let Some(home) = home("17") {
         let jdk = 17;
         let (status, json) = bench(&[&["reflection", "--jdk", &home][..], &SMALL].concat());
-        assert_eq!((status, &json["schema"]), (Some(0), &"marusa/bench-reflection/1".into()));
+        assert_eq!((status, &json["schema"]), (Some(0), &"marusa/bench-reflection/2".into()));
         let more = classes(&json, "default", 100) - classes(&json, "default", 10);
         assert!((1200.0..1300.0).contains(&more), "JDK {jdk}: {more} classes more for 1,200 accessors");
         let none = classes(&json, "native", 100) - classes(&json, "native", 10);
@@ -98,7 +98,7 @@ fn what_giving_back_costs_is_a_ratio_with_an_interval() {
     let arguments =
         ["--part", "jit", "--rounds", "2", "--classes", "2", "--arms", "marusa,jdk interval,unmapped"];
     let (status, json) = bench(&[&["trim", "--jdk", &home, "--every", "500ms"][..], &arguments].concat());
-    assert_eq!((status, &json["schema"]), (Some(0), &"marusa/bench-trim/1".into()));
+    assert_eq!((status, &json["schema"]), (Some(0), &"marusa/bench-trim/2".into()));
     let arms = json["arms"].as_array().expect("arms");
     assert_eq!(arms.len(), 4);
     let peak = |arm: &Value| number(&arm["jit"]["runs"][0]["peak_resident_bytes"]);

@@ -103,7 +103,7 @@ fn a_dry_run_changes_nothing() {
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
         if option == "--json" {
             let json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-            assert_eq!((&json["schema"], &json["way"]), (&"marusa/trim/1".into(), &"jvm_command".into()));
+            assert_eq!((&json["schema"], &json["way"]), (&"marusa/trim/2".into(), &"jvm_command".into()));
             assert!(json["dry_run"] == true && json["receipt"].is_null() && json["outcome"].is_null());
             let arenas = json["predicted"]["arenas"].as_array().expect("arenas");
             let sum: u64 = arenas.iter().map(|arena| number(&arena["trimmable_bytes"])).sum();

@@ -108,11 +108,6 @@ impl Layout {
         memory.u64(arena.plus(at)).ok()
     }
 
-    /// `max_system_mem` of an arena.
-    pub fn system_bytes_max(&self, memory: &dyn Memory, arena: Addr) -> Option<Bytes> {
-        memory.u64(arena.plus(self.system_bytes + 8)).ok()
-    }
-
     pub fn system_bytes(&self, memory: &dyn Memory, arena: Addr) -> Known<Bytes> {
         memory.u64(arena.plus(self.system_bytes)).map_err(|fault| fault.gap("system_mem of an arena"))
     }

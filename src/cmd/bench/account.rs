@@ -69,7 +69,7 @@ pub struct Args {
     /// Say what would be run; do nothing
     #[arg(long)]
     dry_run: bool,
-    /// Machine-readable, schema marusa/bench-account/1
+    /// Machine-readable, schema marusa/bench-account/2
     #[arg(long)]
     json: bool,
 }

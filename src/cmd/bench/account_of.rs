@@ -31,7 +31,7 @@ pub struct AccountArgs {
     /// Say what would be run, and run nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Machine-readable, schema marusa/bench-EXPERIMENT/1
+    /// Machine-readable, schema marusa/bench-EXPERIMENT/2
     #[arg(long)]
     pub json: bool,
 }

@@ -10,13 +10,12 @@ use super::rounds::{ArmsArgs, bar};
 use super::saved::{self, Saved};
 use crate::act::programs::Programs;
 use crate::act::signals::{self, Blocked};
-use crate::base::{Bytes, rfc3339};
+use crate::base::Bytes;
 use crate::cmd::{Failure, amount};
 use crate::experiment::bench::fork::{self as experiment, Group, Mechanism, Results, Settings, Trial};
 use crate::os::{host, meminfo};
 use crate::show::bench::fork as show;
 use live::Live;
-use std::time::SystemTime;
 
 #[derive(clap::Args, Debug)]
 pub struct Args {
@@ -41,7 +40,7 @@ pub struct Args {
     rounds: u32,
     #[command(flatten)]
     arms: ArmsArgs,
-    /// Machine-readable, schema marusa/bench-fork/1
+    /// Machine-readable, schema marusa/bench-fork/2
     #[arg(long)]
     json: bool,
 }
@@ -81,7 +80,7 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
     let stopped = measure(&mut live, &groups, &mut results, &mut saved)?;
     drop(live);
     drop(programs);
-    let report = show::Report { settings, support, results, stopped, at: rfc3339(SystemTime::now()) };
+    let report = show::Report { settings, support, results, stopped };
     answer::print(args.json, || show::BenchForkDocument::of(&report), |out| show::text(out, &report))?;
     drop(blocked);
     Ok(if report.is_complete() { 0 } else { 1 })

@@ -9,14 +9,14 @@ use super::rounds::{ArmsArgs, Plan};
 use super::saved::{self, Saved};
 use crate::act::programs::Programs;
 use crate::act::signals::{self, Blocked};
-use crate::base::{Bytes, rfc3339};
+use crate::base::Bytes;
 use crate::cmd::{Failure, amount};
 use crate::experiment::arm_pages::PageMode;
 use crate::experiment::bench::gc::{self as experiment, Arm, Settings, Threads, Trial};
 use crate::pages::Vm;
 use crate::show::bench::gc as show;
 use live::Live;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 #[derive(clap::Args, Debug)]
 pub struct Args {
@@ -53,7 +53,7 @@ pub struct Args {
     rounds: u32,
     #[command(flatten)]
     arms: ArmsArgs,
-    /// Machine-readable, schema marusa/bench-gc/1
+    /// Machine-readable, schema marusa/bench-gc/2
     #[arg(long)]
     json: bool,
 }
@@ -88,9 +88,8 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
         // One that a signal cut has no log.
         Ok((trial.figures.gc.is_some() || !signals::pending()).then_some(trial))
     })?;
-    let at = rfc3339(SystemTime::now());
     let results =
-        show::Results { settings: &settings, arms: &arms, lacking: &lacking, trials: &trials, stopped, at };
+        show::Results { settings: &settings, arms: &arms, lacking: &lacking, trials: &trials, stopped };
     answer::print(args.json, || show::BenchGcDocument::of(&results), |out| show::text(out, &results))?;
     drop(programs);
     drop(blocked);

@@ -11,14 +11,14 @@ use super::saved::{self, Saved};
 use crate::act::server::ServerError;
 use crate::act::server::recipe::Recipe;
 use crate::act::signals::Blocked;
-use crate::base::{Bytes, rfc3339};
+use crate::base::Bytes;
 use crate::cmd::{Failure, amount};
 use crate::experiment::bench::throughput::{self as experiment, Arm, Settings, Trial};
 use crate::experiment::bench::trials::Planned;
 use crate::show::bench::throughput as show;
 use live::{Live, Stop};
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 #[derive(clap::Args, Debug)]
 pub struct Args {
@@ -50,7 +50,7 @@ pub struct Args {
     fetch: bool,
     #[command(flatten)]
     arms: ArmsArgs,
-    /// Machine-readable, schema marusa/bench-throughput/1
+    /// Machine-readable, schema marusa/bench-throughput/2
     #[arg(long)]
     json: bool,
 }
@@ -80,8 +80,7 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
         Err(Stop::Signal) => Ok(None),
         Err(Stop::Failed(error)) => Err(error),
     })?;
-    let at = rfc3339(SystemTime::now());
-    let results = show::Results { settings: &settings, arms: &arms, trials: &trials, stopped, at };
+    let results = show::Results { settings: &settings, arms: &arms, trials: &trials, stopped };
     answer::print(
         args.json,
         || show::BenchThroughputDocument::of(&results),

@@ -9,7 +9,7 @@ use super::machine;
 use super::rounds::RoundsArgs;
 use crate::act::programs::Programs;
 use crate::act::signals::{self, Blocked};
-use crate::base::{Bytes, Gap, Known, rfc3339};
+use crate::base::{Bytes, Gap, Known};
 use crate::cmd::{Failure, amount};
 use crate::experiment::arm_pages::{self, ArmError};
 use crate::experiment::bench::touch::{
@@ -21,7 +21,6 @@ use crate::os::thp;
 use crate::pages::{Change, Step};
 use crate::show::bench::touch as show;
 use std::path::Path;
-use std::time::SystemTime;
 
 #[derive(clap::Args, Debug)]
 pub struct Args {
@@ -45,7 +44,7 @@ pub struct Args {
     rounds: u32,
     #[command(flatten)]
     turns: RoundsArgs,
-    /// Machine-readable, schema marusa/bench-touch/1
+    /// Machine-readable, schema marusa/bench-touch/2
     #[arg(long)]
     json: bool,
 }
@@ -95,8 +94,7 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
     let zero_fault = args.by.contains(&By::Own).then(|| own::zero_fault(args.bytes)).transpose();
     let (trials, stopped) = measure(&settings, jvm.as_ref(), &state);
     drop(programs);
-    let at = rfc3339(SystemTime::now());
-    let report = show::Report { at, settings, zero_fault, trials, stopped };
+    let report = show::Report { settings, zero_fault, trials, stopped };
     answer::print(args.json, || show::BenchTouchDocument::of(&report), |out| show::text(out, &report))?;
     drop(blocked);
     Ok(if report.is_complete() { 0 } else { 1 })

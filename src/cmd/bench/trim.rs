@@ -62,7 +62,7 @@ pub struct Args {
     /// Say what would be run and changed, and do nothing
     #[arg(long)]
     dry_run: bool,
-    /// Machine-readable, schema marusa/bench-trim/1
+    /// Machine-readable, schema marusa/bench-trim/2
     #[arg(long)]
     json: bool,
 }

@@ -37,7 +37,7 @@ pub struct ApplyArgs {
     /// Where the journals are kept [default: $MARUSA_STATE, or /var/lib/marusa]
     #[arg(long, value_name = "FOLDER")]
     state: Option<PathBuf>,
-    /// Machine-readable, schema marusa/pages-apply/1
+    /// Machine-readable, schema marusa/pages-apply/2
     #[arg(long)]
     json: bool,
 }

@@ -28,7 +28,7 @@ pub struct CollapseArgs {
     /// Where the receipt is kept [default: $MARUSA_STATE, or /var/lib/marusa]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
-    /// Machine-readable, schema marusa/pages-collapse/1
+    /// Machine-readable, schema marusa/pages-collapse/2
     #[arg(long)]
     json: bool,
 }

@@ -58,7 +58,7 @@ pub struct ProveArgs {
     /// Say what would be measured on which memory, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Machine-readable, schema marusa/pages-prove/1
+    /// Machine-readable, schema marusa/pages-prove/2
     #[arg(long)]
     json: bool,
 }

@@ -33,7 +33,7 @@ pub struct SplitArgs {
     /// Say what would be done; nothing changes
     #[arg(long)]
     dry_run: bool,
-    /// Machine-readable, schema marusa/pages-split/1
+    /// Machine-readable, schema marusa/pages-split/2
     #[arg(long)]
     json: bool,
 }

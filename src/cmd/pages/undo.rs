@@ -31,7 +31,7 @@ pub struct UndoArgs {
     /// Where the journals are kept [default: $MARUSA_STATE, or /var/lib/marusa]
     #[arg(long, value_name = "FOLDER")]
     state: Option<PathBuf>,
-    /// Machine-readable, schema marusa/pages-undo/1
+    /// Machine-readable, schema marusa/pages-undo/2
     #[arg(long)]
     json: bool,
 }

@@ -30,7 +30,7 @@ pub struct VerifyArgs {
     /// Search this log too for what the JVM said when it started; its own output and logs are searched where they are files
     #[arg(long, value_name = "FILE")]
     log: Vec<PathBuf>,
-    /// Machine-readable, schema marusa/pages-verify/1
+    /// Machine-readable, schema marusa/pages-verify/2
     #[arg(long)]
     json: bool,
 }

@@ -183,9 +183,6 @@ pub struct Sweep {
 }
 
 impl Sweep {
-    pub fn more_ms(&self) -> f64 {
-        self.after_ms - self.before_ms
-    }
     pub fn more_faults(&self) -> Option<u64> {
         Some(self.after_faults?.saturating_sub(self.before_faults?))
     }

@@ -1,6 +1,6 @@
-//! An account out of its JSON, `marusa/map/1`: what `marusa map --json` said once can be compared with what is now. The text may be
-//! anybody's: keys that are missing are unknown or empty, others are passed over without memory for them, and an entry of a list is
-//! made of more letters than it takes bytes, up to a small factor (`limits::INPUT_FACTOR`).
+//! An account out of its JSON, `marusa/map/2` or `/1`: what `marusa map --json` printed once can be compared with a later account.
+//! The text may be anybody's: keys that are missing are unknown or empty, others are passed over without memory for them, and an
+//! entry of a list is made of more letters than it takes bytes, up to a small factor (`limits::INPUT_FACTOR`).
 
 use super::malloc::{Chunks, OtherAccount};
 use super::{Account, ArenaAccount, MallocAccount, MallocSums, OwnerAccount, SCHEMA, TagAccount};
@@ -8,10 +8,15 @@ use crate::base::{Addr, Bytes};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serializer};
 
+/// Has every key of today but `host` and `anonymous_bytes`.
+const OLDER: &str = "marusa/map/1";
+
 /// Why a text is not an account.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    #[error("its schema is {0}, not {SCHEMA}: it is not from `marusa map --json`, or from a newer marusa")]
+    #[error(
+        "its schema is {0}, not {SCHEMA} or {OLDER}: it is not from `marusa map --json`, or from a newer marusa"
+    )]
     Schema(String),
     #[error("not an account, or a damaged one: {0}")]
     Damaged(String),
@@ -25,7 +30,7 @@ pub fn parse(text: &[u8]) -> Result<Account, ReadError> {
     let damaged = |error: serde_json::Error| ReadError::Damaged(error.to_string());
     let format: Format = serde_json::from_slice(text).map_err(damaged)?;
     match format.schema {
-        Some(schema) if schema == SCHEMA => {}
+        Some(schema) if [SCHEMA, OLDER].contains(&schema.as_str()) => {}
         other => return Err(ReadError::Schema(other.unwrap_or("missing".to_string()))),
     }
     let mut text = serde_json::Deserializer::from_slice(text);
@@ -171,8 +176,8 @@ mod tests {
 
     #[test]
     fn another_json_is_refused_with_its_schema() {
-        let other = Err(ReadError::Schema("marusa/list/1".to_string()));
-        assert_eq!(read(&json!({"schema": "marusa/list/1"})), other);
+        let other = Err(ReadError::Schema("marusa/list/2".to_string()));
+        assert_eq!(read(&json!({"schema": "marusa/list/2"})), other);
         assert_eq!(read(&json!({})), Err(ReadError::Schema("missing".to_string())));
         assert!(matches!(read(&json!([1, 2])), Err(ReadError::Damaged(_))));
     }

@@ -3,7 +3,7 @@
 
 use super::interval::{Counts, Figures, Interval, Key, Missing, Seen};
 use super::spans::Stall;
-use super::who::{CpuTime, Processes, daemon_of};
+use super::who::{CpuTime, Processes};
 use crate::base::{Gap, Known, Why};
 use crate::measure::kinds::{Kind, Kinds};
 use std::collections::{BTreeMap, BTreeSet};
@@ -303,17 +303,6 @@ impl Whole {
             self.stalls.entry(line.stall).or_default().merge(&line.figures);
         }
     }
-}
-
-/// Which daemons did anything that was traced.
-pub fn daemon_lines(traced: &Traced) -> BTreeMap<crate::os::cpu_time::Daemon, Figures> {
-    let mut sums: BTreeMap<_, Figures> = BTreeMap::new();
-    for line in &traced.daemons {
-        if let Some(daemon) = daemon_of(line.stall) {
-            sums.entry(daemon).or_default().merge(&line.figures);
-        }
-    }
-    sums
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Whose a thread is: the names of processes and whether they are JVMs, looked at once each and as soon as they stall, since builds
 //! start processes that live for seconds; and the CPU time that all of them used meanwhile.
 
-use super::spans::Stall;
 use crate::base::limits::STALL_PROCESSES_MAX;
 use crate::jvm::command_line;
 use crate::measure::kinds::Kinds;
@@ -151,16 +150,6 @@ impl CpuLook {
             processes: self.processes.iter().map(process).collect(),
             threads: self.threads.iter().map(thread).collect(),
         }
-    }
-}
-
-/// Which daemon's row a kind of stall goes to.
-pub fn daemon_of(stall: Stall) -> Option<cpu_time::Daemon> {
-    match stall {
-        Stall::Khugepaged => Some(cpu_time::Daemon::Khugepaged),
-        Stall::Kcompactd => Some(cpu_time::Daemon::Kcompactd),
-        Stall::Kswapd => Some(cpu_time::Daemon::Kswapd),
-        _ => None,
     }
 }
 

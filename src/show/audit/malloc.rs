@@ -3,20 +3,19 @@
 use crate::base::Bytes;
 use crate::map::audit::malloc::{ArenaRow, MallocAudit, MmappedRow, TagRow, difference};
 use crate::map::model::TagAccount;
+use crate::show::table::Table;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
 
 pub fn text(out: &mut dyn Write, audit: &MallocAudit) -> io::Result<()> {
     if !audit.tags.is_empty() {
-        writeln!(
-            out,
-            "\n{:<24} {:>8} {:>12} {:>12} {:>9} {:>12} {:>9}",
-            "BLOCKS BY NMT'S TAG", "BLOCKS", "OURS", "ITS COUNTERS", "", "ITS REPORT", ""
-        )?;
-        for row in audit.tags.iter().chain([&audit.total()]) {
-            tag(out, row)?;
-        }
+        let titles =
+            ["BLOCKS BY NMT'S TAG", ">BLOCKS", ">OURS", ">ITS COUNTERS", ">APART", ">ITS REPORT", ">APART"];
+        let mut table = Table::new(titles);
+        audit.tags.iter().chain([&audit.total()]).for_each(|row| table.row(tag(row)));
+        writeln!(out)?;
+        table.write(out)?;
         writeln!(
             out,
             "bytes. Counters: NMT's own, in the JVM's memory. Report: VM.native_memory, asked before; it counts"
@@ -27,16 +26,11 @@ pub fn text(out: &mut dyn Write, audit: &MallocAudit) -> io::Result<()> {
         )?;
     }
     if !audit.arenas.is_empty() {
-        writeln!(
-            out,
-            "\n{:<24} {:>13} {:>13} {:>9} {:>12} {:>9}",
-            "ARENAS", "FROM SYSTEM", "MALLOC_INFO", "FREE", "MALLOC_INFO", ""
-        )?;
-        for row in &audit.arenas {
-            arena(out, row)?;
-        }
-    }
-    if !audit.arenas.is_empty() {
+        let titles = ["ARENAS", ">FROM SYSTEM", ">MALLOC_INFO", ">FREE", ">MALLOC_INFO", ">APART"];
+        let mut table = Table::new(titles);
+        audit.arenas.iter().for_each(|row| table.row(arena(row)));
+        writeln!(out)?;
+        table.write(out)?;
         writeln!(
             out,
             "malloc_info was written while the arena of the asked thread held the answer before it"
@@ -52,31 +46,27 @@ pub fn text(out: &mut dyn Write, audit: &MallocAudit) -> io::Result<()> {
     Ok(())
 }
 
-fn tag(out: &mut dyn Write, row: &TagRow) -> io::Result<()> {
-    writeln!(
-        out,
-        "{:<24} {:>8} {:>12} {:>12} {:>9} {:>12} {:>9}",
-        row.tag,
+fn tag(row: &TagRow) -> [String; 7] {
+    [
+        row.tag.clone(),
         number(row.ours_blocks),
         number(row.ours_bytes),
         number(row.counted_bytes),
         apart(row.ours_bytes, row.counted_bytes),
         number(row.said_bytes),
         apart(row.ours_bytes, row.said_bytes),
-    )
+    ]
 }
 
-fn arena(out: &mut dyn Write, row: &ArenaRow) -> io::Result<()> {
-    writeln!(
-        out,
-        "{:<24} {:>13} {:>13} {:>9} {:>12} {:>9}",
+fn arena(row: &ArenaRow) -> [String; 6] {
+    [
         if row.number == 0 { "main arena".to_string() } else { format!("arena {}", row.number) },
         number(row.ours_system_bytes),
         number(row.said_system_bytes),
         number(row.ours_free_bytes),
         number(row.said_free_bytes),
         apart(row.ours_free_bytes, row.said_free_bytes),
-    )
+    ]
 }
 
 fn number(figure: Option<u64>) -> String {

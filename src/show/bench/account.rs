@@ -11,13 +11,15 @@ use crate::experiment::bench::account_series::{
 use crate::experiment::bench::http_load::HttpLoad;
 use crate::map::model::GapRow;
 use crate::pages::subject::size;
+use crate::show::json::Head;
+use crate::show::table::Table;
 pub use html::html;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-const SCHEMA: &str = "marusa/bench-account/1";
+const SCHEMA: &str = "marusa/bench-account/2";
 
 #[derive(JsonSchema, Serialize)]
 pub struct Results<'a> {
@@ -26,6 +28,7 @@ pub struct Results<'a> {
     pub runs: &'a [Run],
     /// A signal ended it before its time.
     pub stopped: bool,
+    #[serde(skip)]
     pub at: String,
 }
 
@@ -179,24 +182,19 @@ fn side_by_side(out: &mut dyn Write, first: &Run, second: &Run) -> io::Result<()
         "\n{}: runs {} and {} side by side, moment by moment",
         first.program, first.run, second.run
     )?;
-    writeln!(
-        out,
-        "{:<24} {:>10} {:>10} {:>14} {:>14} {:>10}",
-        "MiB resident", "first", "second", "mean distance", "most", "of both"
-    )?;
+    let titles = ["MiB resident", ">first", ">second", ">mean distance", ">most", ">of both"];
+    let mut table = Table::new(titles);
     for one in experiment::differences(first, second) {
-        writeln!(
-            out,
-            "{:<24} {:>10} {:>10} {:>14} {:>14} {:>10}",
-            one.row.title(),
+        table.row([
+            one.row.title().to_string(),
             mib(one.mean_first_bytes),
             mib(one.mean_second_bytes),
             mib(one.distance_bytes),
             mib(one.distance_max_bytes),
-            one.relative.map_or("-".to_string(), |share| format!("{:.1} %", share * 100.0))
-        )?;
+            one.relative.map_or("-".to_string(), |share| format!("{:.1} %", share * 100.0)),
+        ]);
     }
-    Ok(())
+    table.write(out)
 }
 
 /// `marusa bench account --json`.
@@ -204,7 +202,8 @@ fn side_by_side(out: &mut dyn Write, first: &Run, second: &Run) -> io::Result<()
 #[serde(untagged)]
 pub enum BenchAccountDocument<'a> {
     Measured {
-        schema: &'static str,
+        #[serde(flatten)]
+        head: Head,
         #[serde(flatten)]
         results: &'a Results<'a>,
         published: Published,
@@ -213,7 +212,8 @@ pub enum BenchAccountDocument<'a> {
         gaps: Vec<GapRow>,
     },
     DryRun {
-        schema: &'static str,
+        #[serde(flatten)]
+        head: Head,
         dry_run: bool,
         settings: &'a Settings,
         missing: &'a [&'a str],
@@ -266,7 +266,7 @@ impl<'a> BenchAccountDocument<'a> {
             _ => None,
         };
         BenchAccountDocument::Measured {
-            schema: SCHEMA,
+            head: Head::now(SCHEMA),
             results,
             published: PUBLISHED,
             runs: results.runs.iter().map(RunRow::of).collect(),
@@ -276,7 +276,7 @@ impl<'a> BenchAccountDocument<'a> {
     }
 
     pub fn dry_run(settings: &'a Settings, missing: &'a [&'a str]) -> BenchAccountDocument<'a> {
-        BenchAccountDocument::DryRun { schema: SCHEMA, dry_run: true, settings, missing, gaps: [] }
+        BenchAccountDocument::DryRun { head: Head::now(SCHEMA), dry_run: true, settings, missing, gaps: [] }
     }
 }
 

@@ -1,9 +1,6 @@
 //! How figures of trials are written in tables: three digits that count, a mean with its interval, a factor with its own.
 
 use crate::experiment::bench::rounds::{Mean, Ratio};
-use crate::show::units::wrapped;
-use crate::show::width::width;
-use std::io::{self, Write};
 
 /// "1623", "16.2", "1.62", "0.016".
 pub fn number(value: f64) -> String {
@@ -50,11 +47,7 @@ pub fn percent(share: Option<f64>) -> String {
     })
 }
 
-/// Wrapped to the width of the terminal, further lines indented.
-pub fn lines(out: &mut dyn Write, text: &str, indent: usize) -> io::Result<()> {
-    let columns = width().saturating_sub(indent).max(20);
-    wrapped(text, columns).iter().try_for_each(|line| writeln!(out, "{:indent$}{line}", ""))
-}
+pub use crate::show::units::indented as lines;
 
 #[cfg(test)]
 mod tests {

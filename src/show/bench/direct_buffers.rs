@@ -7,8 +7,9 @@ use crate::experiment::bench::direct_buffers::{Buffers, OFF_MAX, PUBLISHED, Publ
 use crate::experiment::bench::spread::Spread;
 use crate::map::model::GapRow;
 use crate::map::{Account, Area};
-use crate::show::units::{human, wrapped};
-use crate::show::width::width;
+use crate::show::json::Head;
+use crate::show::table::Table;
+use crate::show::units::{human, paragraph};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -66,12 +67,12 @@ pub fn text(out: &mut dyn Write, setup: &Setup, runs: &[Run], ended: Option<&str
     head(out, setup)?;
     for ((jdk, threads), runs) in kinds(runs) {
         writeln!(out, "JDK {jdk}, {threads} {}", if threads == 1 { "thread" } else { "threads" })?;
-        write!(out, "  {:<10} {:>8}", "STEP", "RSS")?;
-        COLUMNS.iter().try_for_each(|(title, _)| write!(out, " {title:>9}"))?;
-        writeln!(out, " {:>9} {:>10}", "THE REST", "TRIMMABLE")?;
-        for step in STEPS {
-            row(out, step, &runs)?;
-        }
+        let of_columns = COLUMNS.iter().map(|(title, _)| format!(">{title}"));
+        let titles = ["STEP", ">RSS"].map(str::to_string).into_iter().chain(of_columns);
+        let rest = [">THE REST", ">TRIMMABLE"].map(str::to_string);
+        let mut table = Table::new(titles.chain(rest)).indented(2);
+        STEPS.iter().for_each(|step| table.row(row(*step, &runs)));
+        table.write(out)?;
         verdict(out, &runs)?;
         writeln!(out)?;
     }
@@ -92,20 +93,16 @@ fn kinds(runs: &[Run]) -> Vec<((&str, u64), Vec<&Run>)> {
     kinds
 }
 
-fn row(out: &mut dyn Write, step: Step, runs: &[&Run]) -> io::Result<()> {
+fn row(step: Step, runs: &[&Run]) -> Vec<String> {
     let accounts: Vec<&Account> = runs.iter().filter_map(|run| run.at(step)).collect();
-    if accounts.is_empty() {
-        return writeln!(out, "  {:<10} {:>8}", step.word(), "-");
-    }
     let spread = |figure: &dyn Fn(&Account) -> Option<Bytes>| {
         mib(Spread::of(accounts.iter().map(|account| figure(account).map(|bytes| bytes as f64))))
     };
-    write!(out, "  {:<10} {:>8}", step.word(), spread(&|account| Some(account.kernel_or_resident_bytes())))?;
-    for (_, areas) in COLUMNS {
-        write!(out, " {:>9}", spread(&|account| account.known_sum(areas)))?;
-    }
-    let rest = spread(&rest);
-    writeln!(out, " {rest:>9} {:>10}", spread(&|account| account.trimmable_bytes()))
+    let mut cells =
+        vec![step.word().to_string(), spread(&|account| Some(account.kernel_or_resident_bytes()))];
+    cells.extend(COLUMNS.iter().map(|(_, areas)| spread(&|account| account.known_sum(areas))));
+    cells.extend([spread(&rest), spread(&|account| account.trimmable_bytes())]);
+    cells
 }
 
 fn rest(account: &Account) -> Option<Bytes> {
@@ -138,7 +135,7 @@ fn verdict(out: &mut dyn Write, runs: &[&Run]) -> io::Result<()> {
         },
     ];
     for line in lines {
-        wrapped(&line, width() - 2).iter().try_for_each(|line| writeln!(out, "  {line}"))?;
+        paragraph(out, "  ", "  ", &line)?;
     }
     if runs.iter().any(|run| run.survivors().is_some_and(|left| left > 0)) {
         writeln!(out, "  some buffers outlived System.gc()")?;
@@ -161,13 +158,14 @@ fn published(out: &mut dyn Write, setup: &Setup) -> io::Result<()> {
         page.expected_bytes() as f64 / 1048576.0,
         if setup.page_aligned { "" } else { " (--page-aligned measures that)" }
     );
-    wrapped(&text, width()).iter().try_for_each(|line| writeln!(out, "{line}"))
+    paragraph(out, "", "", &text)
 }
 
 /// `marusa bench direct-buffers --json`.
 #[derive(JsonSchema, Serialize)]
 pub struct BenchDirectBuffersDocument<'a> {
-    schema: &'static str,
+    #[serde(flatten)]
+    head: Head,
     #[serde(flatten)]
     setup: &'a Setup,
     published: Published,
@@ -204,7 +202,7 @@ struct StepRow<'a> {
 impl<'a> BenchDirectBuffersDocument<'a> {
     pub fn of(setup: &'a Setup, runs: &'a [Run], ended: Option<&'a str>) -> BenchDirectBuffersDocument<'a> {
         BenchDirectBuffersDocument {
-            schema: "marusa/bench-direct-buffers/1",
+            head: Head::now("marusa/bench-direct-buffers/2"),
             setup,
             published: PUBLISHED,
             runs: runs.iter().map(RunRow::of).collect(),

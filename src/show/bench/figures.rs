@@ -4,15 +4,14 @@ use crate::experiment::bench::spread::Spread;
 use crate::experiment::bench::trim::Ratio;
 use crate::map::Account;
 use crate::map::model::GapRow;
-use crate::show::units::wrapped;
-use crate::show::width::width;
+use crate::show::units::paragraph;
 use std::io::{self, Write};
 
 const MIB: f64 = 1048576.0;
 
 /// As many lines as it takes.
 pub fn lines(out: &mut dyn Write, text: &str) -> io::Result<()> {
-    wrapped(text, width()).iter().try_for_each(|line| writeln!(out, "{line}"))
+    paragraph(out, "", "", text)
 }
 
 /// The middle in MiB, "-" where it is not known.

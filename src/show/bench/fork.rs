@@ -8,7 +8,8 @@ use crate::experiment::bench::fork::{
     Arm, Children, Figures, Mechanism, PUBLISHED, Planned, Ratio, Results, Settings, Spread, Support,
 };
 use crate::map::model::GapRow;
-use crate::show::units::{human, wrapped};
+use crate::show::table::Table;
+use crate::show::units::{human, paragraph};
 use crate::show::width::width;
 pub use json::BenchForkDocument;
 use schemars::JsonSchema;
@@ -18,7 +19,6 @@ use std::io::{self, Write};
 /// Everything that was found.
 #[derive(JsonSchema, Serialize)]
 pub struct Report {
-    pub at: String,
     pub settings: Settings,
     #[serde(rename = "jdks")]
     pub support: Vec<Support>,
@@ -119,10 +119,7 @@ pub fn machine(machine: &Machine) -> String {
 
 /// What does not fit into a line goes on below, set in.
 pub fn lines(out: &mut dyn Write, text: &str) -> io::Result<()> {
-    for (at, line) in wrapped(text, width() - 2).iter().enumerate() {
-        writeln!(out, "{}{line}", if at == 0 { "" } else { "  " })?;
-    }
-    Ok(())
+    paragraph(out, "", "  ", text)
 }
 
 fn support(out: &mut dyn Write, support: &[Support]) -> io::Result<()> {
@@ -140,7 +137,7 @@ fn support(out: &mut dyn Write, support: &[Support]) -> io::Result<()> {
                 (None, Some(said)) => format!("{} says: {}", tried.mechanism.name(), said.replace('\n', " ")),
                 (None, None) => continue,
             };
-            wrapped(&words, width() - 2).iter().try_for_each(|line| writeln!(out, "  {line}"))?;
+            paragraph(out, "  ", "  ", &words)?;
         }
     }
     Ok(())
@@ -250,11 +247,16 @@ fn afterwards(out: &mut dyn Write, report: &Report, jdk: &str) -> io::Result<()>
         return Ok(());
     }
     writeln!(out, "\nJDK {jdk}, FORK: writing once into each page of 3/4 of the heap")?;
-    writeln!(
-        out,
-        "{:<HEAP$}{:<11}{:>12}{:>11}{:>11}{:>12}{:>13}{:>15}",
-        "heap", "pages", "page tables", "before", "after", "faults", "while", "faults a child"
-    )?;
+    let mut table = Table::new([
+        "heap",
+        "pages",
+        ">page tables",
+        ">before",
+        ">after",
+        ">faults",
+        ">while",
+        ">faults a child",
+    ]);
     for heap in &report.settings.heaps {
         for pages in &report.settings.pages {
             let arm = Arm {
@@ -272,20 +274,19 @@ fn afterwards(out: &mut dyn Write, report: &Report, jdk: &str) -> io::Result<()>
             let count = |number: Option<f64>| number.map_or("-".into(), |one| format!("{one:.0}"));
             let tables =
                 of(&|figures| Some(figures.page_table_bytes? as f64)).map(|bytes| human(bytes as Bytes));
-            writeln!(
-                out,
-                "{:<HEAP$}{:<11}{:>12}{:>11}{:>11}{:>12}{:>13}{:>15}",
+            table.row([
                 heap_name(*heap),
-                pages,
+                pages.clone(),
                 tables.unwrap_or("-".into()),
                 cell(of(&|figures| Some(figures.sweep.as_ref()?.before_ms)), " ms"),
                 cell(of(&|figures| Some(figures.sweep.as_ref()?.after_ms)), " ms"),
                 count(of(&|figures| Some(figures.sweep.as_ref()?.more_faults()? as f64))),
                 cell(of(&|figures| Some(figures.sweep_while.as_ref()?.sweep_ms)), " ms"),
                 count(of(&|figures| figures.sweep_while.as_ref()?.faults_per_child)),
-            )?;
+            ]);
         }
     }
+    table.write(out)?;
     lines(
         out,
         "page tables: the parent's, of which fork copies those of private memory; before and after the children; while: \
@@ -301,11 +302,16 @@ fn published(out: &mut dyn Write, report: &Report) -> io::Result<()> {
     let Some(jdk) = forking.last() else { return Ok(()) };
     let threads = report.settings.threads.first().copied().unwrap_or(1);
     writeln!(out, "\npublished in 2008 (RHEL 5.2, 4 GB, JDK 1.6.0_10) beside JDK {}, FORK", jdk.jdk)?;
-    writeln!(
-        out,
-        "{:<HEAP$}{:>12}{:>12}{:>8}  |{:>14}{:>14}{:>22}",
-        "heap", "large", "normal", "ratio", large, small, "ratio (interval)"
-    )?;
+    let titles = [
+        "heap",
+        ">large",
+        ">normal",
+        ">ratio",
+        &format!(">{large}"),
+        &format!(">{small}"),
+        ">ratio (interval)",
+    ];
+    let mut table = Table::new(titles);
     for (mib, large_s, normal_s) in PUBLISHED {
         let arm = |pages: &str| Arm {
             jdk: jdk.jdk.clone(),
@@ -317,9 +323,7 @@ fn published(out: &mut dyn Write, report: &Report) -> io::Result<()> {
             let found = report.results.spread(&arm(pages), &total(threads));
             found.map_or("-".to_string(), |found| format!("{} ms", ms(found.middle)))
         };
-        writeln!(
-            out,
-            "{:<HEAP$}{:>12}{:>12}{:>8}  |{:>14}{:>14}{:>22}",
+        table.row([
             heap_name(mib << 20),
             format!("{large_s} s"),
             format!("{normal_s} s"),
@@ -327,9 +331,9 @@ fn published(out: &mut dyn Write, report: &Report) -> io::Result<()> {
             of(large),
             of(small),
             ratio(report.results.ratio(&arm(small), &arm(large), &total(threads))),
-        )?;
+        ]);
     }
-    Ok(())
+    table.write(out)
 }
 
 /// Why trials do not count, and whether there are fewer than there were to be.
@@ -339,7 +343,7 @@ pub fn left_out(out: &mut dyn Write, reasons: Vec<(String, usize)>, stopped: boo
     }
     for (why, count) in reasons {
         let words = format!("{count} of {why}");
-        wrapped(&words, width() - 2).iter().try_for_each(|line| writeln!(out, "  {line}"))?;
+        paragraph(out, "  ", "  ", &words)?;
     }
     if stopped {
         writeln!(out, "\nended by a signal before its time; the host is as it was")?;

@@ -10,11 +10,13 @@ use crate::experiment::bench::gc::{
 use crate::experiment::bench::trials::Arm as _;
 use crate::map::model::GapRow;
 use crate::pages::subject::size;
+use crate::show::json::Head;
+use crate::show::table::Table;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
 
-const SCHEMA: &str = "marusa/bench-gc/1";
+const SCHEMA: &str = "marusa/bench-gc/2";
 
 #[derive(JsonSchema, Serialize)]
 pub struct Results<'a> {
@@ -27,7 +29,6 @@ pub struct Results<'a> {
     pub trials: &'a [Trial],
     /// A signal ended it before its time.
     pub stopped: bool,
-    pub at: String,
 }
 
 const PUBLISHED: &str = "published (UltraSPARC T1, 32 virtual processors, parallel collector): system CPU above 20 % with \
@@ -82,28 +83,24 @@ fn threads(threads: &ThreadCounts) -> String {
 
 fn table(out: &mut dyn Write, arms: &[ArmFigures]) -> io::Result<()> {
     writeln!(out)?;
-    writeln!(
-        out,
-        "{:<4} {:<10} {:<10} {:<12} {:>13} {:>7} {:>8} {:>7} {:>8} {:>7} {:>6}",
+    let mut table = Table::new([
         "JDK",
         "collector",
         "pages",
         "GC threads",
-        "operations/s",
-        "GCs/min",
-        "stop ms",
-        "longest",
-        "beside",
-        "system",
-        "pages"
-    )?;
+        ">operations/s",
+        ">GCs/min",
+        ">stop ms",
+        ">longest",
+        ">beside",
+        ">system",
+        ">pages",
+    ]);
     for one in arms {
-        writeln!(
-            out,
-            "{:<4} {:<10} {:<10} {:<12} {:>13} {:>7} {:>8} {:>7} {:>8} {:>7} {:>6}",
-            one.arm.jdk,
-            one.arm.gc,
-            one.arm.pages.name(),
+        table.row([
+            one.arm.jdk.to_string(),
+            one.arm.gc.to_string(),
+            one.arm.pages.name().to_string(),
             threads(&one.threads),
             mean(one.operations_per_second),
             middle(one.collections_per_minute),
@@ -112,8 +109,9 @@ fn table(out: &mut dyn Write, arms: &[ArmFigures]) -> io::Result<()> {
             middle(one.concurrent_ms_per_second),
             percent(one.system_share.map(|share| share.mean)),
             percent(one.page_share_min).replace(" %", "%"),
-        )?;
+        ]);
     }
+    table.write(out)?;
     lines(
         out,
         "GC threads: for stops / beside the program, in parentheses by the JVM's formula for this machine. beside: ms of each \
@@ -124,12 +122,12 @@ fn table(out: &mut dyn Write, arms: &[ArmFigures]) -> io::Result<()> {
 
 fn comparisons(out: &mut dyn Write, title: &str, all: &[Comparison]) -> io::Result<()> {
     writeln!(out)?;
-    writeln!(out, "{:<31} {:>22} {:>22} {:>22}", title, "operations", "mean stop", "system share")?;
+    let mut table = Table::new([title, ">operations", ">mean stop", ">system share"]);
     for one in all {
         let [operations, stop, system] = [one.operations, one.mean_stop, one.system_share].map(ratio);
-        writeln!(out, "{:<31} {operations:>22} {stop:>22} {system:>22}", one.arm.name())?;
+        table.row([one.arm.name(), operations, stop, system]);
     }
-    Ok(())
+    table.write(out)
 }
 
 /// `marusa bench gc --json`.
@@ -137,7 +135,8 @@ fn comparisons(out: &mut dyn Write, title: &str, all: &[Comparison]) -> io::Resu
 #[serde(untagged)]
 pub enum BenchGcDocument<'a> {
     Measured {
-        schema: &'static str,
+        #[serde(flatten)]
+        head: Head,
         #[serde(flatten)]
         results: &'a Results<'a>,
         #[serde(flatten)]
@@ -146,7 +145,8 @@ pub enum BenchGcDocument<'a> {
         gaps: Vec<GapRow>,
     },
     DryRun {
-        schema: &'static str,
+        #[serde(flatten)]
+        head: Head,
         dry_run: bool,
         settings: &'a Settings,
         arms: &'a [Planned],
@@ -159,7 +159,7 @@ impl<'a> BenchGcDocument<'a> {
     pub fn of(results: &'a Results) -> BenchGcDocument<'a> {
         let lacking = results.lacking.iter().map(|why| GapRow::from(&Gap::new(why, Why::NotInThisRuntime)));
         BenchGcDocument::Measured {
-            schema: SCHEMA,
+            head: Head::now(SCHEMA),
             results,
             report: report(results.arms, results.trials),
             published: PUBLISHED,
@@ -172,7 +172,7 @@ impl<'a> BenchGcDocument<'a> {
         arms: &'a [Planned],
         lacking: &'a [String],
     ) -> BenchGcDocument<'a> {
-        BenchGcDocument::DryRun { schema: SCHEMA, dry_run: true, settings, arms, lacking, gaps: [] }
+        BenchGcDocument::DryRun { head: Head::now(SCHEMA), dry_run: true, settings, arms, lacking, gaps: [] }
     }
 }
 

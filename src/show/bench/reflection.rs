@@ -6,8 +6,9 @@ use crate::experiment::bench::reflection::{
 };
 use crate::experiment::bench::spread::Spread;
 use crate::map::model::GapRow;
-use crate::show::units::wrapped;
-use crate::show::width::width;
+use crate::show::json::Head;
+use crate::show::table::Table;
+use crate::show::units::paragraph;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -55,13 +56,15 @@ pub fn text(out: &mut dyn Write, setup: &Setup, points: &[Point], ended: Option<
     for points in kinds(points) {
         let Some(first) = points.first() else { continue };
         writeln!(out, "JDK {}, {}", first.jdk, first.accessors.story(first.feature))?;
-        write!(out, "  {:>6} {:>8}", "CALLS", "CLASSES")?;
-        COLUMNS.iter().try_for_each(|column| {
-            let title = if column.key == "class_metadata" { "METADATA" } else { column.title };
-            write!(out, " {title:>9}")
-        })?;
-        writeln!(out, " {:>9} {:>9} {:>8} {:>8}", "REST", "JAVA HEAP", "RSS", "TIME ms")?;
-        points.iter().try_for_each(|point| row(out, point))?;
+        let of_columns = COLUMNS.iter().map(|column| match column.key {
+            "class_metadata" => ">METADATA".to_string(),
+            _ => format!(">{}", column.title),
+        });
+        let titles = [">CALLS", ">CLASSES"].map(str::to_string).into_iter().chain(of_columns);
+        let rest = [">REST", ">JAVA HEAP", ">RSS", ">TIME ms"].map(str::to_string);
+        let mut table = Table::new(titles.chain(rest)).indented(2);
+        points.iter().for_each(|point| table.row(row(point)));
+        table.write(out)?;
         if let (Some(few), Some(many)) = (points.first(), points.last())
             && few.calls < many.calls
             && let Some((bytes, share)) = more(few, many)
@@ -100,36 +103,33 @@ fn kinds(points: &[Point]) -> Vec<Vec<&Point>> {
     kinds
 }
 
-fn row(out: &mut dyn Write, point: &Point) -> io::Result<()> {
-    write!(out, "  {:>6} {:>8}", point.calls, plain(point.classes(), 0))?;
-    COLUMNS.iter().try_for_each(|column| write!(out, " {:>9}", mib(point.column(column))))?;
-    writeln!(
-        out,
-        " {:>9} {:>9} {:>8} {:>8}",
-        mib(point.rest()),
-        mib(point.java_heap()),
-        mib(point.total()),
-        plain(point.call_ms(), 0)
-    )
+fn row(point: &Point) -> Vec<String> {
+    let mut cells = vec![point.calls.to_string(), plain(point.classes(), 0)];
+    cells.extend(COLUMNS.iter().map(|column| mib(point.column(column))));
+    cells.extend([point.rest(), point.java_heap(), point.total()].map(mib));
+    cells.push(plain(point.call_ms(), 0));
+    cells
 }
 
 fn published(out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "published (OOPSLA 2010; 6,000 fields, 32-bit J9 Java 6, x86; MB)")?;
-    writeln!(out, "  {:>6} {:>8} {:>9} {:>9}", "CALLS", "", "METADATA", "JIT CODE")?;
+    let mut table = Table::new([">CALLS", ">METADATA", ">JIT CODE"]).indented(2);
     for Published { calls, class_metadata_mib: metadata, jit_code_mib: code } in PUBLISHED {
-        writeln!(out, "  {calls:>6} {:>8} {metadata:>9.1} {code:>9.1}", "")?;
+        table.row([calls.to_string(), format!("{metadata:.1}"), format!("{code:.1}")]);
     }
+    table.write(out)?;
     let text = format!(
         "2000 calls took {PUBLISHED_MORE} MB more than 10, {:.0} % of all memory in use",
         PUBLISHED_MORE_SHARE * 100.0
     );
-    wrapped(&text, width() - 2).iter().try_for_each(|line| writeln!(out, "  {line}"))
+    paragraph(out, "  ", "  ", &text)
 }
 
 /// `marusa bench reflection --json`.
 #[derive(JsonSchema, Serialize)]
 pub struct BenchReflectionDocument<'a> {
-    schema: &'static str,
+    #[serde(flatten)]
+    head: Head,
     #[serde(flatten)]
     setup: &'a Setup,
     published: [Published; 3],
@@ -156,7 +156,7 @@ impl<'a> BenchReflectionDocument<'a> {
     pub fn of(setup: &'a Setup, points: &'a [Point], ended: Option<&'a str>) -> BenchReflectionDocument<'a> {
         let samples = points.iter().flat_map(|point| &point.samples);
         BenchReflectionDocument {
-            schema: "marusa/bench-reflection/1",
+            head: Head::now("marusa/bench-reflection/2"),
             setup,
             published: PUBLISHED,
             points: points.iter().map(PointRow::of).collect(),

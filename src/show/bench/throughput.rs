@@ -8,11 +8,13 @@ use crate::experiment::bench::throughput::{Arm, ArmFigures, Comparison, Report, 
 use crate::experiment::bench::trials::{Arm as _, Planned};
 use crate::map::model::GapRow;
 use crate::pages::subject::size;
+use crate::show::json::Head;
+use crate::show::table::Table;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
 
-const SCHEMA: &str = "marusa/bench-throughput/1";
+const SCHEMA: &str = "marusa/bench-throughput/2";
 
 /// Everything that was found.
 #[derive(JsonSchema, Serialize)]
@@ -23,7 +25,6 @@ pub struct Results<'a> {
     pub trials: &'a [Trial],
     /// A signal ended it before its time.
     pub stopped: bool,
-    pub at: String,
 }
 
 /// What was said of large pages with 3.5 GB, and of that heap without them.
@@ -92,27 +93,23 @@ fn head(out: &mut dyn Write, settings: &Settings) -> io::Result<()> {
 
 fn table(out: &mut dyn Write, arms: &[ArmFigures]) -> io::Result<()> {
     writeln!(out)?;
-    writeln!(
-        out,
-        "{:<6} {:<10} {:>5} {:>14} {:>6} {:>6} {:>6} {:>6} {:>7} {:>8} {:>7}",
+    let mut table = Table::new([
         "heap",
         "pages",
-        "runs",
-        "requests/s",
-        "p50 ms",
-        "p99",
-        "p99.9",
-        "errors",
-        "CPU ms",
-        "on pages",
-        "RSS MiB"
-    )?;
+        ">runs",
+        ">requests/s",
+        ">p50 ms",
+        ">p99",
+        ">p99.9",
+        ">errors",
+        ">CPU ms",
+        ">on pages",
+        ">RSS MiB",
+    ]);
     for one in arms {
-        writeln!(
-            out,
-            "{:<6} {:<10} {:>5} {:>14} {:>6} {:>6} {:>6} {:>6} {:>7} {:>8} {:>7}",
+        table.row([
             size(one.arm.heap_bytes),
-            one.arm.pages.name(),
+            one.arm.pages.name().to_string(),
             format!("{}/{}", one.counted, one.trials),
             mean(one.requests_per_second),
             middle(one.p50_ms),
@@ -122,33 +119,31 @@ fn table(out: &mut dyn Write, arms: &[ArmFigures]) -> io::Result<()> {
             middle(one.cpu_ms_per_request),
             percent(one.page_share_min),
             one.resident_bytes.map_or("-".to_string(), |bytes| format!("{:.0}", bytes.mean / 1048576.0)),
-        )?;
+        ]);
     }
+    table.write(out)?;
     writeln!(out)?;
-    writeln!(
-        out,
-        "{:<6} {:<10} {:>15} {:>17} {:>20} {:>14} {:>11}",
+    let mut table = Table::new([
         "heap",
         "pages",
-        "collections/min",
-        "a 1000 requests",
-        "stopped, ms a second",
-        "mean stop, ms",
-        "longest, ms"
-    )?;
+        ">collections/min",
+        ">a 1000 requests",
+        ">stopped, ms a second",
+        ">mean stop, ms",
+        ">longest, ms",
+    ]);
     for one in arms {
-        writeln!(
-            out,
-            "{:<6} {:<10} {:>15} {:>17} {:>20} {:>14} {:>11}",
+        table.row([
             size(one.arm.heap_bytes),
-            one.arm.pages.name(),
+            one.arm.pages.name().to_string(),
             mean(one.collections_per_minute),
             mean(one.collections_per_1000_requests),
             mean(one.gc_stopped_ms_per_second),
             mean(one.mean_stop_ms),
             one.longest_stop_ms.map_or("-".to_string(), super::cells::number),
-        )?;
+        ]);
     }
+    table.write(out)?;
     lines(
         out,
         "CPU ms: of the server, a request. on pages: of the heap in memory, in the worst trial that counts.",
@@ -158,10 +153,7 @@ fn table(out: &mut dyn Write, arms: &[ArmFigures]) -> io::Result<()> {
 
 fn comparisons(out: &mut dyn Write, title: &str, all: &[Comparison]) -> io::Result<()> {
     writeln!(out, "\n{title}")?;
-    let row = |out: &mut dyn Write, name: &str, [a, b, c, d, e]: [&str; 5]| {
-        writeln!(out, "{name:<16} {a:>15} {b:>15} {c:>15} {d:>15} {e:>15}")
-    };
-    row(out, "", ["throughput", "CPU", "collections", "stopped time", "mean stop"])?;
+    let mut table = Table::new(["", ">throughput", ">CPU", ">collections", ">stopped time", ">mean stop"]);
     for one in all {
         let (cpu, collections) = (one.cpu_per_request, one.collections_per_request);
         let cells = [one.throughput, cpu, collections, one.gc_stopped_per_request, one.mean_stop].map(ratio);
@@ -170,12 +162,12 @@ fn comparisons(out: &mut dyn Write, title: &str, all: &[Comparison]) -> io::Resu
             Some(at) => (&cell[..at], &cell[at + 1..]),
             None => (cell.as_str(), ""),
         });
-        row(out, &one.arm.name(), parts.map(|(ratio, _)| ratio))?;
+        table.row([one.arm.name().as_str()].into_iter().chain(parts.map(|(ratio, _)| ratio)));
         if parts.iter().any(|(_, interval)| !interval.is_empty()) {
-            row(out, "", parts.map(|(_, interval)| interval))?;
+            table.row([""].into_iter().chain(parts.map(|(_, interval)| interval)));
         }
     }
-    Ok(())
+    table.write(out)
 }
 
 /// `marusa bench throughput --json`.
@@ -183,7 +175,8 @@ fn comparisons(out: &mut dyn Write, title: &str, all: &[Comparison]) -> io::Resu
 #[serde(untagged)]
 pub enum BenchThroughputDocument<'a> {
     Measured {
-        schema: &'static str,
+        #[serde(flatten)]
+        head: Head,
         #[serde(flatten)]
         results: &'a Results<'a>,
         #[serde(flatten)]
@@ -192,7 +185,8 @@ pub enum BenchThroughputDocument<'a> {
         gaps: Vec<GapRow>,
     },
     DryRun {
-        schema: &'static str,
+        #[serde(flatten)]
+        head: Head,
         dry_run: bool,
         settings: &'a Settings,
         arms: &'a [Planned<Arm>],
@@ -204,7 +198,7 @@ pub enum BenchThroughputDocument<'a> {
 impl<'a> BenchThroughputDocument<'a> {
     pub fn of(results: &'a Results) -> BenchThroughputDocument<'a> {
         BenchThroughputDocument::Measured {
-            schema: SCHEMA,
+            head: Head::now(SCHEMA),
             results,
             report: report(results.arms, results.trials),
             published: PUBLISHED,
@@ -217,7 +211,14 @@ impl<'a> BenchThroughputDocument<'a> {
         arms: &'a [Planned<Arm>],
         missing: Option<&'a str>,
     ) -> BenchThroughputDocument<'a> {
-        BenchThroughputDocument::DryRun { schema: SCHEMA, dry_run: true, settings, arms, missing, gaps: [] }
+        BenchThroughputDocument::DryRun {
+            head: Head::now(SCHEMA),
+            dry_run: true,
+            settings,
+            arms,
+            missing,
+            gaps: [],
+        }
     }
 }
 

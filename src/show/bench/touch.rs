@@ -5,18 +5,19 @@ use crate::base::{Bytes, Known};
 use crate::experiment::bench::fork::Spread;
 use crate::experiment::bench::touch::{Arm, By, Figures, Planned, Settings, Trial, ZeroFault, spread};
 use crate::map::model::GapRow;
+use crate::show::json::Head;
+use crate::show::table::Table;
 use crate::show::units::human;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-const SCHEMA: &str = "marusa/bench-touch/1";
+const SCHEMA: &str = "marusa/bench-touch/2";
 
 /// Everything that was found.
 #[derive(JsonSchema, Serialize)]
 pub struct Report {
-    pub at: String,
     pub settings: Settings,
     /// `Ok(None)`: our own memory was not asked for.
     #[serde(skip)]
@@ -85,19 +86,17 @@ fn table(out: &mut dyn Write, report: &Report, by: By, arms: &[&Arm]) -> io::Res
         _ => "memory of our own".to_string(),
     };
     writeln!(out, "\n{title}")?;
-    writeln!(
-        out,
-        "{:<11}{:>8}{:>9}{:>24}{:>9}{:>8}{:>8}{:>10}{:>13}",
+    let mut table = Table::new([
         "ns a 4 KiB",
-        "threads",
-        "wall",
-        "CPU (least to most)",
-        "zeroing",
-        "rest",
-        "GB/s",
-        "faults",
-        "tables/GiB"
-    )?;
+        ">threads",
+        ">wall",
+        ">CPU (least to most)",
+        ">zeroing",
+        ">rest",
+        ">GB/s",
+        ">faults",
+        ">tables/GiB",
+    ]);
     for arm in arms {
         let middle = |figure: &dyn Fn(&Figures) -> Option<f64>| report.of(arm, figure).map(|one| one.middle);
         let cell = |number: Option<f64>, digits: usize| {
@@ -109,11 +108,9 @@ fn table(out: &mut dyn Write, report: &Report, by: By, arms: &[&Arm]) -> io::Res
                 format!("{middle:.0} ({from:.0} to {to:.0})")
             });
         let tables = middle(&Figures::tables_per_gib).map_or("-".to_string(), |bytes| human(bytes as Bytes));
-        writeln!(
-            out,
-            "{:<11}{:>8}{:>9}{:>24}{:>9}{:>8}{:>8}{:>10}{:>13}",
-            arm.pages.name(),
-            arm.threads,
+        table.row([
+            arm.pages.name().to_string(),
+            arm.threads.to_string(),
             cell(middle(&|figures| Some(figures.ns_per_4k())), 0),
             cpu,
             cell(middle(&Figures::fill_ns_per_4k), 0),
@@ -121,9 +118,9 @@ fn table(out: &mut dyn Write, report: &Report, by: By, arms: &[&Arm]) -> io::Res
             cell(middle(&|figures| Some(figures.gb_per_second())), 2),
             cell(middle(&|figures| Some(figures.faults? as f64)), 0),
             tables,
-        )?;
+        ]);
     }
-    Ok(())
+    table.write(out)
 }
 
 fn notes(out: &mut dyn Write, report: &Report) -> io::Result<()> {
@@ -159,7 +156,8 @@ pub fn dry_run(out: &mut dyn Write, settings: &Settings, planned: &[Planned]) ->
 #[serde(untagged)]
 pub enum BenchTouchDocument<'a> {
     Measured {
-        schema: &'static str,
+        #[serde(flatten)]
+        head: Head,
         #[serde(flatten)]
         report: &'a Report,
         complete: bool,
@@ -168,7 +166,8 @@ pub enum BenchTouchDocument<'a> {
         gaps: Vec<GapRow>,
     },
     DryRun {
-        schema: &'static str,
+        #[serde(flatten)]
+        head: Head,
         dry_run: bool,
         settings: &'a Settings,
         planned: &'a [Planned],
@@ -192,7 +191,7 @@ impl<'a> BenchTouchDocument<'a> {
         let zero = report.zero_fault.as_ref();
         let left_out = gaps_of(report.left_out());
         BenchTouchDocument::Measured {
-            schema: SCHEMA,
+            head: Head::now(SCHEMA),
             report,
             complete: report.is_complete(),
             zero_fault_ns: zero.ok().and_then(|zero| Some(zero.as_ref()?.ns_per_fault)),
@@ -202,6 +201,6 @@ impl<'a> BenchTouchDocument<'a> {
     }
 
     pub fn dry_run(settings: &'a Settings, planned: &'a [Planned]) -> BenchTouchDocument<'a> {
-        BenchTouchDocument::DryRun { schema: SCHEMA, dry_run: true, settings, planned }
+        BenchTouchDocument::DryRun { head: Head::now(SCHEMA), dry_run: true, settings, planned }
     }
 }

@@ -8,8 +8,9 @@ use crate::experiment::bench::trim::{
 };
 use crate::map::Area;
 use crate::map::model::GapRow;
-use crate::show::units::{human, wrapped};
-use crate::show::width::width;
+use crate::show::json::Head;
+use crate::show::table::Table;
+use crate::show::units::{human, paragraph};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -72,7 +73,7 @@ pub fn text(out: &mut dyn Write, setup: &Setup, results: &Results) -> io::Result
         published(out)?;
     }
     for note in &results.notes {
-        wrapped(note, width()).iter().try_for_each(|line| writeln!(out, "{line}"))?;
+        paragraph(out, "", "", note)?;
     }
     results.ended.as_ref().map_or(Ok(()), |why| writeln!(out, "\nnot complete: {why}"))
 }
@@ -85,7 +86,7 @@ fn dry_run(out: &mut dyn Write, setup: &Setup) -> io::Result<()> {
         writeln!(out, "  and for these, taken back at the end:")?;
     }
     for step in &setup.steps {
-        wrapped(step, width() - 4).iter().try_for_each(|line| writeln!(out, "    {line}"))?;
+        paragraph(out, "    ", "    ", step)?;
     }
     Ok(())
 }
@@ -98,32 +99,28 @@ fn jit(out: &mut dyn Write, setup: &Setup, rounds: &[Round<Compiled>]) -> io::Re
         setup.jit_options,
         rounds.len()
     )?;
-    writeln!(
-        out,
-        "  {:<13} {:>8} {:>22} {:>22} {:>8} {:>8} {:>8}",
-        "WAY", "TIME ms", "TIME RATIO", "CPU RATIO", "MEAN MiB", "PEAK", "FREED"
-    )?;
+    let titles = ["WAY", ">TIME ms", ">TIME RATIO", ">CPU RATIO", ">MEAN MiB", ">PEAK", ">FREED"];
+    let mut table = Table::new(titles).indented(2);
     for (index, arm) in setup.arms.iter().enumerate() {
         let against = |figure: &dyn Fn(&Compiled) -> Option<f64>| match index {
             0 => "1".to_string(),
             _ => ratio(experiment::ratio(rounds, index, figure)),
         };
         let spread = |figure: &dyn Fn(&Compiled) -> Option<f64>| experiment::spread(rounds, index, figure);
-        writeln!(
-            out,
-            "  {:<13} {:>8} {:>22} {:>22} {:>8} {:>8} {:>8}",
-            arm.name,
+        table.row([
+            arm.name.to_string(),
             plain(spread(&|one| Some(one.work_ms)), 0),
             against(&|one| Some(one.work_ms)),
             against(&cpu),
             mib(spread(&|one| one.mean_bytes)),
             mib(spread(&|one| one.peak_bytes.map(|bytes| bytes as f64))),
             mib(spread(&freed)),
-        )?;
+        ]);
     }
+    table.write(out)?;
     let text = "ratios to the first way, with the interval that holds the true one in 19 of 20 cases; CPU: user and system of the \
                 JVM and of marusa; MEAN and PEAK: resident while it worked; FREED: malloc-then-freed at the end";
-    wrapped(text, width() - 2).iter().try_for_each(|line| writeln!(out, "  {line}"))
+    paragraph(out, "  ", "  ", text)
 }
 
 /// Of the JVM, and of who helps it.
@@ -145,18 +142,22 @@ fn swap(out: &mut dyn Write, setup: &Setup, rounds: &[Round<Pressed>]) -> io::Re
         rounds.len()
     );
     writeln!(out)?;
-    wrapped(&text, width()).iter().try_for_each(|line| writeln!(out, "{line}"))?;
-    writeln!(
-        out,
-        "  {:<13} {:>8} {:>8} {:>10} {:>8} {:>9} {:>9} {:>22}",
-        "WAY", "OUT MiB", "IN MiB", "I/O MiB/s", "FAULTS", "PEAK SWAP", "BURSTS ms", "OBJECTS VISITED"
-    )?;
+    paragraph(out, "", "", &text)?;
+    let titles = [
+        "WAY",
+        ">OUT MiB",
+        ">IN MiB",
+        ">I/O MiB/s",
+        ">FAULTS",
+        ">PEAK SWAP",
+        ">BURSTS ms",
+        ">OBJECTS VISITED",
+    ];
+    let mut table = Table::new(titles).indented(2);
     for (index, arm) in setup.arms.iter().enumerate() {
         let spread = |figure: &dyn Fn(&Pressed) -> Option<f64>| experiment::spread(rounds, index, figure);
-        writeln!(
-            out,
-            "  {:<13} {:>8} {:>8} {:>10} {:>8} {:>9} {:>9} {:>22}",
-            arm.name,
+        table.row([
+            arm.name.to_string(),
             mib(spread(&out_bytes)),
             mib(spread(&in_bytes)),
             mib(spread(&Pressed::io_rate)),
@@ -164,11 +165,12 @@ fn swap(out: &mut dyn Write, setup: &Setup, rounds: &[Round<Pressed>]) -> io::Re
             mib(spread(&|one| one.peak_swap_bytes.map(|bytes| bytes as f64))),
             plain(spread(&|one| Some(one.burst_ms)), 0),
             if index == 0 { "1".to_string() } else { ratio(experiment::ratio(rounds, index, visits)) },
-        )?;
+        ]);
     }
+    table.write(out)?;
     let text = "swapped out and in by the whole host while they worked; FAULTS: of both, that waited for the disk; \
                 OBJECTS: between the bursts, against the first way";
-    wrapped(text, width() - 2).iter().try_for_each(|line| writeln!(out, "  {line}"))
+    paragraph(out, "  ", "  ", text)
 }
 
 fn out_bytes(one: &Pressed) -> Option<f64> {
@@ -191,13 +193,14 @@ fn published(out: &mut dyn Write) -> io::Result<()> {
          pages were swapped"
     );
     writeln!(out)?;
-    wrapped(&text, width()).iter().try_for_each(|line| writeln!(out, "{line}"))
+    paragraph(out, "", "", &text)
 }
 
 /// `marusa bench trim --json`.
 #[derive(JsonSchema, Serialize)]
 pub struct BenchTrimDocument<'a> {
-    schema: &'static str,
+    #[serde(flatten)]
+    head: Head,
     #[serde(flatten)]
     setup: &'a Setup,
     #[serde(flatten)]
@@ -260,7 +263,7 @@ impl<'a> BenchTrimDocument<'a> {
         let of_accounts = gaps(jit.iter().flatten().flatten().map(|one| &one.end));
         let of_host = swap.iter().flatten().flatten().find_map(|one| one.swapped_out_bytes.as_ref().err());
         BenchTrimDocument {
-            schema: "marusa/bench-trim/1",
+            head: Head::now("marusa/bench-trim/2"),
             setup,
             results,
             published: PUBLISHED,

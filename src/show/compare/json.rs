@@ -1,4 +1,4 @@
-//! Schema marusa/compare/1.
+//! Schema marusa/compare/2.
 
 use super::{ArmDesign, Design, Result, sentence};
 use crate::base::{Bytes, Gap};
@@ -7,6 +7,7 @@ use crate::experiment::resume::HostFacts;
 use crate::experiment::stats::{Sample, Scale};
 use crate::experiment::trial_record::{ResidentAreas, Trial, Unit};
 use crate::map::Area;
+use crate::show::json::Here;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ use std::collections::BTreeMap;
 #[derive(JsonSchema, Serialize)]
 pub struct CompareDocument<'a> {
     schema: &'static str,
+    taken: Here,
     dry_run: bool,
     /// Of a dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -151,7 +153,8 @@ impl<'a> CompareDocument<'a> {
             count: None,
         };
         CompareDocument {
-            schema: "marusa/compare/1",
+            schema: "marusa/compare/2",
+            taken: Here::now(),
             dry_run: true,
             first_blocks: Some(&design.first_blocks),
             made_at: &head.made_at,

@@ -1,18 +1,20 @@
-//! What grew, for programs: schema marusa/diff/1.
+//! What grew, for programs: schema marusa/diff/2.
 
 use super::{Taken, sentence};
 use crate::base::{Bytes, Gap, Why};
 use crate::map::Area;
 use crate::map::diff::{Cause, Diff, Row, What};
 use crate::map::model::GapRow;
+use crate::show::json::Head;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-pub const SCHEMA: &str = "marusa/diff/1";
+pub const SCHEMA: &str = "marusa/diff/2";
 
 #[derive(JsonSchema, Serialize)]
 pub struct DiffDocument<'a> {
-    schema: &'static str,
+    #[serde(flatten)]
+    head: Head,
     before: Side<'a>,
     now: Side<'a>,
     answer: String,
@@ -123,7 +125,7 @@ impl<'a> DiffDocument<'a> {
             grown(&arena.row, ArenaName { arena: key.number, address, freed_grown_bytes: arena.freed })
         };
         DiffDocument {
-            schema: SCHEMA,
+            head: Head::now(SCHEMA),
             before: side(before),
             now: side(now),
             answer: sentence(&diff.causes),

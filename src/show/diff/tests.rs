@@ -70,7 +70,7 @@ fn the_json_has_all_tables_and_says_what_is_not_known() {
     let found = diff(&sums(20 * MIB, 8 * MIB), &sums(400 * MIB, 40 * MIB));
     let (before, now) = (Taken::default(), Taken::default());
     let value = serde_json::to_value(json::DiffDocument::of(&before, &now, &found)).expect("JSON");
-    assert_eq!(value["schema"], "marusa/diff/1");
+    assert_eq!(value["schema"], "marusa/diff/2");
     assert_eq!(value["causes"][0]["arena"], 7);
     assert_eq!(value["arenas"][0]["freed_grown_bytes"], 380 * MIB);
     assert!(value["kernel_resident_grown_bytes"].is_null());

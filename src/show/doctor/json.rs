@@ -1,4 +1,4 @@
-//! Findings for programs, schema marusa/doctor/1. What is not known is null, with an entry in `gaps`.
+//! Findings for programs, schema marusa/doctor/2. What is not known is null, with an entry in `gaps`.
 
 use super::super::json::PidGap;
 use super::{Shown, value};
@@ -6,6 +6,8 @@ use crate::base::{Bytes, Gap};
 use crate::doctor::facts::gather::Patient;
 use crate::doctor::{Entry, Evidence, Finding, Level, Subject};
 use crate::map::model::GapRow;
+use crate::show::json::Head;
+use crate::show::json::Here;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -13,7 +15,7 @@ use serde::Serialize;
 #[derive(JsonSchema, Serialize)]
 pub struct DoctorDocument<'a> {
     schema: &'static str,
-    took_ms: f64,
+    taken: Here,
     host: Option<HostRow<'a>>,
     jvms: Vec<PatientRow<'a>>,
     hidden_processes: usize,
@@ -77,8 +79,8 @@ impl<'a> DoctorDocument<'a> {
         let patients = shown.gathered.patients.iter();
         let gap = |(pid, gap): (Option<i32>, &Gap)| PidGap { pid, gap: GapRow::from(gap) };
         DoctorDocument {
-            schema: "marusa/doctor/1",
-            took_ms: shown.took_ms,
+            schema: "marusa/doctor/2",
+            taken: Here::now(),
             host: shown.has_host.then(|| HostRow {
                 kernel: &host.kernel,
                 cpus: host.cpus,
@@ -120,10 +122,11 @@ pub(super) fn evidence(evidence: &Evidence) -> EvidenceRow<'_> {
     EvidenceRow { evidence, value: value(evidence) }
 }
 
-/// All that is looked for, schema marusa/doctor-rules/1.
+/// All that is looked for, schema marusa/doctor-rules/2.
 #[derive(JsonSchema, Serialize)]
 pub struct RulesDocument {
-    schema: &'static str,
+    #[serde(flatten)]
+    head: Head,
     rules: Vec<RuleRow>,
 }
 
@@ -143,6 +146,6 @@ impl RulesDocument {
             levels: entry.levels,
             page: entry.rule.page(),
         };
-        RulesDocument { schema: "marusa/doctor-rules/1", rules: catalog.iter().map(rule).collect() }
+        RulesDocument { head: Head::now("marusa/doctor-rules/2"), rules: catalog.iter().map(rule).collect() }
     }
 }

@@ -173,7 +173,7 @@ fn header(out: &mut dyn Write, page: &Page, sections: &[Section]) -> io::Result<
 }
 
 fn gaps(gaps: &[GapRow]) -> Option<String> {
-    let gaps: Vec<&GapRow> = gaps.iter().filter(|gap| !gap.is_said_by_a_table()).collect();
+    let gaps: Vec<&GapRow> = gaps.iter().filter(|gap| !gap.is_for_json()).collect();
     if gaps.is_empty() {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Leak or not, for programs: schema marusa/leak/1.
+//! Leak or not, for programs: schema marusa/leak/2.
 
 use super::{Judged, answer};
 use crate::map::Area;
@@ -6,13 +6,15 @@ use crate::measure::growth::{Growth, Rate, Verdict};
 use crate::record::headline::{self, Headline};
 use crate::record::leaks::{Row, What};
 use crate::record::writer::Ending;
+use crate::show::json::Head;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 /// `marusa leak --json`.
 #[derive(JsonSchema, Serialize)]
 pub struct LeakDocument<'a> {
-    schema: &'static str,
+    #[serde(flatten)]
+    head: Head,
     jvms: Vec<JvmLeaks<'a>>,
 }
 
@@ -66,7 +68,7 @@ struct LeakRow<'a> {
 
 impl<'a> LeakDocument<'a> {
     pub fn of(judged: &'a [Judged]) -> LeakDocument<'a> {
-        LeakDocument { schema: super::SCHEMA, jvms: judged.iter().map(jvm).collect() }
+        LeakDocument { head: Head::now(super::SCHEMA), jvms: judged.iter().map(jvm).collect() }
     }
 }
 

@@ -1,12 +1,13 @@
-//! `marusa pages apply`: what would change, what did, and the way back. As text and as `marusa/pages-apply/1`.
+//! `marusa pages apply`: what would change, what did, and the way back. As text and as `marusa/pages-apply/2`.
 
 use super::steps::{self, Row, StepRow};
 use crate::pages::changes::{Goal, How, Made, Outcome, Preview, Receipt, Seen, Step, TakenBack};
+use crate::show::json::Head;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
 
-pub const SCHEMA: &str = "marusa/pages-apply/1";
+pub const SCHEMA: &str = "marusa/pages-apply/2";
 
 /// What the reader needs of the plan and the command.
 #[derive(JsonSchema, Serialize)]
@@ -122,7 +123,8 @@ fn taken_back(
 /// `marusa pages apply --json`.
 #[derive(JsonSchema, Serialize)]
 pub struct ApplyDocument<'a> {
-    schema: &'static str,
+    #[serde(flatten)]
+    head: Head,
     state: &'static str,
     id: Option<&'a str>,
     journal: Option<&'a str>,
@@ -176,7 +178,7 @@ impl<'a> ApplyDocument<'a> {
         };
         let steps = given.steps.iter().enumerate().zip(previews).map(one).collect();
         ApplyDocument {
-            schema: SCHEMA,
+            head: Head::now(SCHEMA),
             state: "dry_run",
             id: None,
             journal: None,
@@ -214,7 +216,7 @@ impl<'a> ApplyDocument<'a> {
             }
         };
         ApplyDocument {
-            schema: SCHEMA,
+            head: Head::now(SCHEMA),
             state,
             id: Some(&receipt.id),
             journal: Some(&receipt.journal),

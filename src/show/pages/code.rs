@@ -1,7 +1,7 @@
 //! `marusa pages plan --code` as text: what is copied and what is linked, what it costs, and the way on.
 
 use crate::pages::{Change, Feasible, Plan};
-use crate::show::units::{human, shorten, wrapped};
+use crate::show::units::{human, led, shorten};
 use crate::show::width::width;
 use std::io::{self, Write};
 
@@ -18,16 +18,16 @@ pub fn text(out: &mut dyn Write, plan: &Plan, file: Option<&str>) -> io::Result<
     }
     writeln!(out, "\nsteps")?;
     for (index, step) in plan.steps.iter().enumerate() {
-        paragraph(out, &format!("{:>3}  ", index + 1), &step.what)?;
+        led(out, &format!("{:>3}  ", index + 1), &step.what)?;
         if let Change::CopyTree { linked, .. } = &step.change {
-            paragraph(out, "       links: ", &linked.join(", "))?;
+            led(out, "       links: ", &linked.join(", "))?;
         }
     }
     for cost in &plan.costs {
-        paragraph(out, "cost: ", cost)?;
+        led(out, "cost: ", cost)?;
     }
     for risk in &plan.risks {
-        paragraph(out, "risk: ", risk)?;
+        led(out, "risk: ", risk)?;
     }
     let name = file.unwrap_or("PLAN");
     writeln!(out, "\nnext")?;
@@ -40,12 +40,4 @@ pub fn text(out: &mut dyn Write, plan: &Plan, file: Option<&str>) -> io::Result<
     }
     writeln!(out, "  marusa pages verify TARGET {name}")?;
     writeln!(out, "  marusa pages undo {name}")
-}
-
-fn paragraph(out: &mut dyn Write, first: &str, text: &str) -> io::Result<()> {
-    for (index, line) in wrapped(text, width().saturating_sub(first.len())).into_iter().enumerate() {
-        let start = if index == 0 { first.to_string() } else { " ".repeat(first.len()) };
-        writeln!(out, "{start}{line}")?;
-    }
-    Ok(())
 }

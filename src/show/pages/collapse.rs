@@ -7,9 +7,9 @@ pub use json::CollapseDocument;
 use crate::base::Bytes;
 use crate::map::{Account, MemoryMap};
 use crate::pages::blocks::{AreaBlocks, BlockPlan, Done, Left, Pace, Refusal, Stopped, Wanted};
+use crate::show::table::Table;
 use crate::show::text::head;
-use crate::show::units::{human, human_signed, percent, wrapped};
-use crate::show::width::width;
+use crate::show::units::{human, human_signed, paragraph, percent};
 use crate::snapshot::Snapshot;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -83,35 +83,25 @@ pub fn before(
     match asked.direction {
         Direction::Collapse => fit(out, plan, blocks),
         Direction::Split => {
-            writeln!(out, "{:<26} {:>12} {:>14}", "AREA", "RESIDENT", "ON 2 MIB NOW")?;
+            let mut table = Table::new(["AREA", ">RESIDENT", ">ON 2 MIB NOW"]);
             for area in &plan.areas {
-                let (resident, huge) = (human(area.resident), human(area.on_2m));
-                writeln!(out, "{:<26} {resident:>12} {huge:>14}", area.area.title())?;
+                table.row([area.area.title(), &human(area.resident), &human(area.on_2m)]);
             }
+            table.write(out)?;
             writeln!(out, "\nto split: {blocks} huge pages of 2 MiB")
         }
     }
 }
 
 fn fit(out: &mut dyn Write, plan: &BlockPlan, blocks: usize) -> io::Result<()> {
-    writeln!(
-        out,
-        "{:<26} {:>12} {:>14} {:>12} {:>12}",
-        "AREA", "RESIDENT", "ON 2 MIB NOW", "FIT FOR IT", "LEFT"
-    )?;
+    let mut table = Table::new(["AREA", ">RESIDENT", ">ON 2 MIB NOW", ">FIT FOR IT", ">LEFT"]);
     for area in &plan.areas {
         let left: Bytes = area.left.values().sum();
-        writeln!(
-            out,
-            "{:<26} {:>12} {:>14} {:>12} {:>12}",
-            area.area.title(),
-            human(area.resident),
-            human(area.on_2m),
-            human(area.planned),
-            human(left)
-        )?;
-        reasons(out, &area.left)?;
+        let figures = [area.resident, area.on_2m, area.planned, left].map(human);
+        table.row([area.area.title().to_string()].into_iter().chain(figures));
+        reasons(&mut table, &area.left);
     }
+    table.write(out)?;
     writeln!(
         out,
         "\nto be put on 2 MiB: {blocks} blocks; what they lack adds at most {} ({} % of the process)",
@@ -120,13 +110,12 @@ fn fit(out: &mut dyn Write, plan: &BlockPlan, blocks: usize) -> io::Result<()> {
     )
 }
 
-fn reasons(out: &mut dyn Write, left: &BTreeMap<Left, Bytes>) -> io::Result<()> {
+fn reasons(table: &mut Table, left: &BTreeMap<Left, Bytes>) {
     let mut left: Vec<_> = left.iter().collect();
     left.sort_by_key(|(_, bytes)| std::cmp::Reverse(**bytes));
     for (why, bytes) in left.iter().take(REASONS_SHOWN_MAX) {
-        writeln!(out, "  {:>10}  {}", human(**bytes), why.words())?;
+        table.note(format!("  {:>10}  {}", human(**bytes), why.words()));
     }
-    Ok(())
 }
 
 /// What was done, and what it cost.
@@ -140,35 +129,31 @@ pub fn after(
 ) -> io::Result<()> {
     writeln!(out)?;
     if let Some(areas) = &after.areas {
-        writeln!(
-            out,
-            "{:<26} {:>12} {:>16} {:>14} {:>10}",
-            "AREA", "RESIDENT NOW", "ON 2 MIB BEFORE", "ON 2 MIB NOW", "SHARE"
-        )?;
+        let titles = ["AREA", ">RESIDENT NOW", ">ON 2 MIB BEFORE", ">ON 2 MIB NOW", ">SHARE"];
+        let mut table = Table::new(titles);
         for area in areas {
             let before = plan.areas.iter().find(|one| one.area == area.area);
-            writeln!(
-                out,
-                "{:<26} {:>12} {:>16} {:>14} {:>8} %",
-                area.area.title(),
+            table.row([
+                area.area.title().to_string(),
                 human(area.resident),
                 human(before.map_or(0, |area| area.on_2m)),
                 human(area.on_2m),
-                percent(area.on_2m, area.resident)
-            )?;
+                format!("{} %", percent(area.on_2m, area.resident)),
+            ]);
         }
+        table.write(out)?;
         writeln!(out)?;
     }
-    say(out, &done_words(asked, done))?;
+    paragraph(out, "", "", &done_words(asked, done))?;
     for (refusal, blocks) in &done.refused {
-        say(out, &format!("refused: {}", refused_words(*refusal, *blocks)))?;
+        paragraph(out, "", "", &format!("refused: {}", refused_words(*refusal, *blocks)))?;
     }
     if let Some(stopped) = &done.stopped {
-        say(out, &format!("stopped before the end: {}", stopped_words(stopped, &asked.pace)))?;
+        paragraph(out, "", "", &format!("stopped before the end: {}", stopped_words(stopped, &asked.pace)))?;
     }
-    say(out, &price_words(asked, done))?;
-    say(out, &memory_words(after))?;
-    after.note.iter().try_for_each(|note| say(out, note))?;
+    paragraph(out, "", "", &price_words(asked, done))?;
+    paragraph(out, "", "", &memory_words(after))?;
+    after.note.iter().try_for_each(|note| paragraph(out, "", "", note))?;
     match (&after.receipt, asked.direction) {
         (Some(path), Direction::Collapse) if done.reached_bytes() > 0 => {
             let pid = snapshot.os.process.pid;
@@ -176,10 +161,6 @@ pub fn after(
         }
         _ => Ok(()),
     }
-}
-
-fn say(out: &mut dyn Write, text: &str) -> io::Result<()> {
-    wrapped(text, width()).iter().try_for_each(|line| writeln!(out, "{line}"))
 }
 
 fn done_words(asked: &Asked, done: &Done) -> String {
@@ -263,6 +244,7 @@ mod tests {
     use crate::base::{Addr, Range};
     use crate::map::Area;
     use crate::pages::blocks::Price;
+    use crate::show::width::width;
     use std::time::Duration;
 
     fn asked() -> Asked {

@@ -5,7 +5,7 @@ use super::steps;
 use crate::base::PAGE;
 use crate::pages::feasible::size_name;
 use crate::pages::{Feasible, How, Mode, Need, Plan, Step, Vm};
-use crate::show::units::{human, shorten, wrapped};
+use crate::show::units::{human, led, shorten};
 use crate::show::width::width;
 use std::io::{self, Write};
 
@@ -56,7 +56,7 @@ fn head(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
     }
     led(out, "mode ", mode_name(plan.mode))?;
     if let Some(why) = &plan.outlook.mode_why {
-        indented(out, "     ", why)?;
+        led(out, "     ", why)?;
     }
     let word = match plan.outlook.feasible {
         Feasible::Yes => "YES",
@@ -65,14 +65,6 @@ fn head(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
     };
     let answer = format!("{word}, {}", plan.outlook.feasible_why);
     led(out, "now? ", &answer)
-}
-
-/// Wrapped, with a word before the first line.
-fn led(out: &mut dyn Write, first: &str, text: &str) -> io::Result<()> {
-    let blank = " ".repeat(first.len());
-    let lines = wrapped(text, width() - first.len());
-    let mut lines = lines.iter().enumerate();
-    lines.try_for_each(|(at, line)| writeln!(out, "{}{line}", if at == 0 { first } else { &blank }))
 }
 
 pub fn mode_name(mode: Mode) -> &'static str {
@@ -101,7 +93,7 @@ fn needs(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
         let bytes = small.iter().map(|need| need.bytes).fold(0, u64::saturating_add);
         let names: Vec<&str> = small.iter().map(|need| need.part.as_str()).collect();
         let text = format!("on 4K, since the JVM asks for no more: {} ({})", names.join(", "), human(bytes));
-        indented(out, "", &text)?;
+        led(out, "", &text)?;
     }
     Ok(())
 }
@@ -129,10 +121,10 @@ fn host(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
         if let (Some(limit), Some(file)) =
             (size.and_then(|size| size.limit_pages), size.and_then(|size| size.limit_file.as_deref()))
         {
-            indented(out, "         ", &format!("limit of the control group: {limit} ({file})"))?;
+            led(out, "         ", &format!("limit of the control group: {limit} ({file})"))?;
         }
         if pool.why != plan.outlook.feasible_why {
-            indented(out, "         ", &pool.why)?;
+            led(out, "         ", &pool.why)?;
         }
     }
     if plan.mode == Mode::Thp {
@@ -156,7 +148,7 @@ fn host(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
         human(memory.left_bytes),
         human(memory.reserve_bytes)
     );
-    indented(out, "", &line)?;
+    led(out, "", &line)?;
     if memory.nodes.len() > 1 {
         for node in &memory.nodes {
             let free = human(node.free_bytes);
@@ -198,7 +190,7 @@ fn changes(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
         one_step(out, step)?;
     }
     if !plan.boot.is_empty() {
-        indented(
+        led(
             out,
             "  ",
             &format!("kernel command line, at the next start of the host: {}", plan.boot.join(" ")),
@@ -214,27 +206,27 @@ fn changes(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
 }
 
 fn one_step(out: &mut dyn Write, step: &Step) -> io::Result<()> {
-    indented(out, "  ", &step.what)?;
+    led(out, "  ", &step.what)?;
     writeln!(out, "    {}", shorten(&steps::described(&step.change), width() - 4))?;
     for line in steps::file_text(&step.change) {
         writeln!(out, "    {line}")?;
     }
     match &step.risk {
-        Some(risk) => indented(out, "    ", risk),
+        Some(risk) => led(out, "    ", risk),
         None => Ok(()),
     }
 }
 
 fn jvm(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
     writeln!(out, "\nSTART THE JVM WITH")?;
-    indented(out, "  ", &plan.jvm_options.join(" "))?;
+    led(out, "  ", &plan.jvm_options.join(" "))?;
     if !plan.outlook.recommended.is_empty() {
         let text = format!(
             "{} was not given and is a recommendation: a heap that starts whole needs no pages later (--initial-heap \
              sets another)",
             plan.outlook.recommended.join(" ")
         );
-        indented(out, "  ", &text)?;
+        led(out, "  ", &text)?;
     }
     if plan.jvm_options.iter().all(|option| !option.starts_with("-Xmx")) {
         let subject = &plan.subject;
@@ -244,7 +236,7 @@ fn jvm(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
             human(subject.heap_max_bytes),
             human(subject.heap_initial_bytes)
         );
-        indented(out, "  ", &text)?;
+        led(out, "  ", &text)?;
     }
     if let Some(threads) = &plan.gc_threads {
         let concurrent = threads.concurrent.map_or(String::new(), |number| format!(", concurrent {number}"));
@@ -254,7 +246,7 @@ fn jvm(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
             threads.cpus,
             threads.advice.as_deref().unwrap_or("")
         );
-        indented(out, "  ", &text)?;
+        led(out, "  ", &text)?;
     }
     Ok(())
 }
@@ -290,10 +282,6 @@ fn next(out: &mut dyn Write, plan: &Plan, file: Option<&str>) -> io::Result<()> 
     writeln!(out, "  start the JVM with the options above")?;
     writeln!(out, "  verify  marusa pages verify PID {name}")?;
     writeln!(out, "  undo    marusa pages undo")
-}
-
-fn indented(out: &mut dyn Write, indent: &str, text: &str) -> io::Result<()> {
-    wrapped(text, width() - indent.len()).iter().try_for_each(|line| writeln!(out, "{indent}{line}"))
 }
 
 #[cfg(test)]

@@ -8,9 +8,9 @@ use crate::experiment::verdict::{Rule, Verdict};
 use crate::measure::predict::{Interval, Prediction};
 use crate::measure::tlb::Bracket;
 use crate::show::json;
+use crate::show::json::Head;
 use crate::show::predict::{self as larger_pages, PredictionRow};
-use crate::show::units::{human, wrapped};
-use crate::show::width::width;
+use crate::show::units::{human, paragraph};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -82,7 +82,7 @@ pub fn head(out: &mut dyn Write, subject: &Subject) -> io::Result<()> {
             (1.0 - subject.rule.doubt) * 100.0
         ),
     ];
-    lines.iter().flat_map(|line| wrapped(line, width())).try_for_each(|line| writeln!(out, "{line}"))
+    lines.iter().try_for_each(|line| paragraph(out, "", "", line))
 }
 
 /// What is expected, before anything is changed.
@@ -94,8 +94,7 @@ pub fn predicted(out: &mut dyn Write, prediction: &Known<Prediction>) -> io::Res
         Err(gap) => format!("predicted: nothing. {gap}"),
     };
     let notes = prediction.as_ref().map_or(&[][..], |prediction| &prediction.notes);
-    let lines = std::iter::once(&expected).chain(notes);
-    lines.flat_map(|line| wrapped(line, width())).try_for_each(|line| writeln!(out, "{line}"))
+    std::iter::once(&expected).chain(notes).try_for_each(|line| paragraph(out, "", "", line))
 }
 
 /// CPU time that is saved, as a gain in speed, in percent: who needs half of the time is twice as fast.
@@ -160,7 +159,7 @@ pub fn result(
     lines.extend(after.gaps.iter().map(|gap| format!("not done: {gap}")));
     lines.extend(after.saved.as_ref().map(|path| format!("periods: {path}")));
     writeln!(out)?;
-    lines.iter().flat_map(|line| wrapped(line, width())).try_for_each(|line| writeln!(out, "{line}"))
+    lines.iter().try_for_each(|line| paragraph(out, "", "", line))
 }
 
 /// "gain shown: 12.1 % faster on 2 MiB pages (9.8 to 14.5 %, 95 % confidence, 6 blocks)".
@@ -215,7 +214,8 @@ fn cost(after: &Aftermath, blocks: usize) -> String {
 /// `marusa pages prove --json`.
 #[derive(JsonSchema, Serialize)]
 pub struct ProveDocument<'a> {
-    schema: &'static str,
+    #[serde(flatten)]
+    head: Head,
     process: json::Subject<'a>,
     #[serde(flatten)]
     subject: &'a Subject,
@@ -253,7 +253,7 @@ impl<'a> ProveDocument<'a> {
     pub fn dry_run(subject: &'a Subject) -> ProveDocument<'a> {
         let rule = &subject.rule;
         ProveDocument {
-            schema: "marusa/pages-prove/1",
+            head: Head::now("marusa/pages-prove/2"),
             process: json::Subject { pid: subject.pid, command: &subject.command },
             subject,
             design: Design {

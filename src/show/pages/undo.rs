@@ -1,12 +1,13 @@
-//! `marusa pages undo`: what went back, what was left and why, and what is applied. As text and as `marusa/pages-undo/1`.
+//! `marusa pages undo`: what went back, what was left and why, and what is applied. As text and as `marusa/pages-undo/2`.
 
 use super::steps::{self, Row, StepRow};
 use crate::pages::changes::{DoorError, Kept, State, TakenBack, UndoReceipt};
+use crate::show::json::Head;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
 
-pub const SCHEMA: &str = "marusa/pages-undo/1";
+pub const SCHEMA: &str = "marusa/pages-undo/2";
 
 pub fn receipt(out: &mut dyn Write, receipt: &UndoReceipt) -> io::Result<()> {
     let id = &receipt.id;
@@ -43,8 +44,18 @@ pub fn receipt(out: &mut dyn Write, receipt: &UndoReceipt) -> io::Result<()> {
 #[derive(JsonSchema, Serialize)]
 #[serde(untagged)]
 pub enum UndoDocument<'a> {
-    Runs { schema: &'static str, complete: bool, runs: Vec<RunRow<'a>>, errors: Vec<String> },
-    List { schema: &'static str, applied: Vec<AppliedRow<'a>> },
+    Runs {
+        #[serde(flatten)]
+        head: Head,
+        complete: bool,
+        runs: Vec<RunRow<'a>>,
+        errors: Vec<String>,
+    },
+    List {
+        #[serde(flatten)]
+        head: Head,
+        applied: Vec<AppliedRow<'a>>,
+    },
 }
 
 #[derive(JsonSchema, Serialize)]
@@ -88,7 +99,7 @@ impl<'a> UndoDocument<'a> {
             steps: receipt.steps.iter().map(|one| step(receipt, one)).collect(),
         };
         UndoDocument::Runs {
-            schema: SCHEMA,
+            head: Head::now(SCHEMA),
             complete: errors.is_empty() && receipts.iter().all(|receipt| receipt.complete),
             runs: receipts.iter().map(run).collect(),
             errors: errors.iter().map(DoorError::to_string).collect(),
@@ -114,7 +125,7 @@ impl<'a> UndoDocument<'a> {
                     .collect(),
             }
         };
-        UndoDocument::List { schema: SCHEMA, applied: runs.iter().map(run).collect() }
+        UndoDocument::List { head: Head::now(SCHEMA), applied: runs.iter().map(run).collect() }
     }
 }
 

@@ -1,4 +1,4 @@
-//! `marusa pages verify` as text of at most 100 columns, and as JSON `marusa/pages-verify/1`: what was promised, what was
+//! `marusa pages verify` as text of at most 100 columns, and as JSON `marusa/pages-verify/2`: what was promised, what was
 //! found, and where they differ, why and what to do.
 
 use crate::base::{Bytes, Gap};
@@ -6,16 +6,18 @@ use crate::map::model::{GapRow, Jvm, PageUseAccount, Process, Taken};
 use crate::map::page_use::{PageUse, Provider};
 use crate::map::why::size;
 use crate::map::{Account, Area, MemoryMap};
+use crate::os::host::Host;
 use crate::pages::types::Mode;
 use crate::pages::verify::{Cause, Promise, Report, Row, Said, Total, Verdict};
-use crate::show::units::{human, shorten, wrapped};
+use crate::show::table::Table;
+use crate::show::units::{human, led, shorten};
 use crate::show::width::width;
 use crate::snapshot::Snapshot;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
 
-const SCHEMA: &str = "marusa/pages-verify/1";
+const SCHEMA: &str = "marusa/pages-verify/2";
 /// Messages of logs that are shown.
 const SAID_SHOWN_MAX: usize = 8;
 
@@ -33,7 +35,7 @@ pub fn text(out: &mut dyn Write, shown: &Shown) -> io::Result<()> {
     head(out, shown)?;
     table(out, shown)?;
     writeln!(out)?;
-    lines(out, "", &verdict(shown.report))?;
+    led(out, "", &verdict(shown.report))?;
     causes(out, "why", &shown.report.causes)?;
     causes(out, "note", &shown.report.notes)?;
     said(out, shown)?;
@@ -45,7 +47,7 @@ pub fn nothing_promised(out: &mut dyn Write, snapshot: &Snapshot) -> io::Result<
     who(out, snapshot)?;
     let text = "This JVM asks for no large pages, and no plan was named: nothing was promised. -XX:+UseLargePages asks for pages \
                 of a pool, -XX:+UseTransparentHugePages for those that the kernel gives by itself.";
-    lines(out, "", text)
+    led(out, "", text)
 }
 
 fn who(out: &mut dyn Write, snapshot: &Snapshot) -> io::Result<()> {
@@ -68,7 +70,7 @@ fn head(out: &mut dyn Write, shown: &Shown) -> io::Result<()> {
         Some(plan) => format!("promised by {plan}"),
         None => "asked for by the JVM's own flags".to_string(),
     };
-    lines(out, "", &format!("{by}: {}", mode(promise.mode)))?;
+    led(out, "", &format!("{by}: {}", mode(promise.mode)))?;
     writeln!(out)
 }
 
@@ -81,7 +83,7 @@ fn mode(mode: Mode) -> &'static str {
 }
 
 fn table(out: &mut dyn Write, shown: &Shown) -> io::Result<()> {
-    writeln!(out, "{:<26}{:<17} {:>11} {:<31} {:>11}", "AREA", "PROMISED", "BYTES", "FOUND", "VERDICT")?;
+    let mut table = Table::new(["AREA", "PROMISED", ">BYTES", "FOUND", ">VERDICT"]).shortened(3, 20);
     let (small, rows): (Vec<&Row>, Vec<&Row>) =
         shown.report.rows.iter().partition(|row| row.verdict == Verdict::Small);
     for row in rows {
@@ -90,14 +92,13 @@ fn table(out: &mut dyn Write, shown: &Shown) -> io::Result<()> {
             false => row.need.part.clone(),
         };
         let promised = format!("{} x {}", row.need.pages, size(row.need.page_bytes));
-        writeln!(
-            out,
-            "{:<26}{promised:<17} {:>11} {:<31} {:>11}",
+        table.row([
             shorten(&name, 25),
+            promised,
             human(row.need.bytes),
-            shorten(&found(shown.promise.mode, row), 31),
-            row.verdict.word()
-        )?;
+            found(shown.promise.mode, row),
+            row.verdict.word().to_string(),
+        ]);
     }
     for total in &shown.report.totals {
         let promised = total.promised_pages.saturating_mul(total.page_bytes);
@@ -107,8 +108,9 @@ fn table(out: &mut dyn Write, shown: &Shown) -> io::Result<()> {
             Mode::Thp => format!("{} of {} in memory", pages(total.found_pages), human(total.resident_bytes)),
             _ => pages(total.found_pages),
         };
-        writeln!(out, "{:<26}{promise:<17} {:>11} {found}", "all", human(promised))?;
+        table.row(["all".to_string(), promise, human(promised), found, String::new()]);
     }
+    table.write(out)?;
     match small.len() {
         0 => Ok(()),
         many => {
@@ -167,19 +169,10 @@ fn verdict(report: &Report) -> String {
 
 fn causes(out: &mut dyn Write, title: &str, causes: &[Cause]) -> io::Result<()> {
     for cause in causes {
-        lines(out, &format!("{title}: "), &cause.what)?;
+        led(out, &format!("{title}: "), &cause.what)?;
         if !cause.next.is_empty() {
-            lines(out, "  -> ", &cause.next)?;
+            led(out, "  -> ", &cause.next)?;
         }
-    }
-    Ok(())
-}
-
-/// Words in lines, those after the first one set in.
-fn lines(out: &mut dyn Write, first: &str, text: &str) -> io::Result<()> {
-    for (index, line) in wrapped(text, width() - first.len()).into_iter().enumerate() {
-        let start = if index == 0 { first.to_string() } else { " ".repeat(first.len()) };
-        writeln!(out, "{start}{line}")?;
     }
     Ok(())
 }
@@ -195,9 +188,9 @@ fn said(out: &mut dyn Write, shown: &Shown) -> io::Result<()> {
         let older = if said.may_be_older { "; the file is older than the process" } else { "" };
         let place = format!("{}, line {}{times}{older}", said.log, said.found.line);
         writeln!(out, "  {}", shorten(&place, width() - 2))?;
-        lines(out, "    ", &said.found.text)?;
+        led(out, "    ", &said.found.text)?;
         let about = about(shown.report, said).map_or(String::new(), |row| format!("{}: ", row.need.part));
-        lines(out, "    = ", &format!("{about}{}", said.found.message.means))?;
+        led(out, "    = ", &format!("{about}{}", said.found.message.means))?;
     }
     match shown.said.len().checked_sub(SAID_SHOWN_MAX + 1) {
         Some(more) => writeln!(out, "  and {} more (--json lists all)", more + 1),
@@ -219,6 +212,7 @@ fn about<'a>(report: &'a Report, said: &Said) -> Option<&'a Row> {
 #[derive(JsonSchema, Serialize)]
 pub struct VerifyDocument<'a> {
     schema: &'static str,
+    host: Host,
     taken: Taken,
     process: Process,
     jvm: Option<Jvm>,
@@ -281,6 +275,7 @@ impl<'a> VerifyDocument<'a> {
         let Account { taken, process, jvm, .. } = Account::of(snapshot, map);
         VerifyDocument {
             schema: SCHEMA,
+            host: Host::here(),
             taken,
             process,
             jvm,

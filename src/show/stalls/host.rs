@@ -1,13 +1,13 @@
 //! What the whole host did in the same time, in sentences of figures.
 
-use super::{busy, milliseconds, paragraph, size, stall_word};
+use super::{busy, milliseconds, size, stall_word};
 use crate::base::{Gap, Known};
 use crate::measure::stalls::Report;
 use crate::measure::stalls::host::{Free, HostFigures};
 use crate::measure::stalls::table::Traced;
 use crate::os::pressure::Pressure;
 use crate::os::thp_stats::SizeStats;
-use crate::show::units::human;
+use crate::show::units::{hanging, human, led};
 use std::io::{self, Write};
 
 pub fn host(out: &mut dyn Write, report: &Report) -> io::Result<()> {
@@ -30,16 +30,11 @@ pub fn host(out: &mut dyn Write, report: &Report) -> io::Result<()> {
 const NAME_COLUMNS: usize = 12;
 
 fn item(out: &mut dyn Write, name: &str, text: &str) -> io::Result<()> {
-    let room = crate::show::width::width().saturating_sub(NAME_COLUMNS + 2);
-    for (index, line) in crate::show::units::wrapped(text, room).iter().enumerate() {
-        let name = if index == 0 { name } else { "" };
-        writeln!(out, "  {name:<NAME_COLUMNS$}{line}")?;
-    }
-    Ok(())
+    led(out, &format!("  {name:<NAME_COLUMNS$}"), text)
 }
 
 fn missing(out: &mut dyn Write, gap: &Gap) -> io::Result<()> {
-    paragraph(out, &gap.to_string(), 2)
+    hanging(out, &gap.to_string(), 2)
 }
 
 fn counters(out: &mut dyn Write, host: &HostFigures) -> io::Result<()> {

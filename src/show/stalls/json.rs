@@ -1,4 +1,4 @@
-//! `marusa/stalls/1`: one object an interval. Times in milliseconds, lengths of the histogram in nanoseconds; what is not known
+//! `marusa/stalls/2`: one object an interval. Times in milliseconds, lengths of the histogram in nanoseconds; what is not known
 //! is null, with an entry in `gaps`.
 
 use super::super::json::{IntervalTaken, Subject as Process};
@@ -12,6 +12,7 @@ use crate::measure::stalls::interval::{Counts, Figures, Missing};
 use crate::measure::stalls::table::{By, Line, Row, Traced, Who};
 use crate::measure::stalls::{Delayed, Report, Stall};
 use crate::os::cpu_time::Daemon;
+use crate::os::host::Host;
 use crate::os::pressure::Pressure;
 use crate::os::thp_stats::SizeStats;
 use schemars::JsonSchema;
@@ -19,13 +20,13 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
-const SCHEMA: &str = "marusa/stalls/1";
+const SCHEMA: &str = "marusa/stalls/2";
 
 /// `marusa stalls --json`, one an interval.
 #[derive(JsonSchema, Serialize)]
 pub struct StallsDocument<'a> {
     schema: &'static str,
-    taken: Taken<'a>,
+    taken: Taken,
     process: Option<Process<'a>>,
     by: By,
     rows: Option<Vec<StallRow<'a>>>,
@@ -41,9 +42,9 @@ pub struct StallsDocument<'a> {
 }
 
 #[derive(JsonSchema, Serialize)]
-struct Taken<'a> {
+struct Taken {
     #[serde(flatten)]
-    interval: IntervalTaken<'a>,
+    interval: IntervalTaken,
     source: &'static str,
     trace_buffer_bytes: Option<Bytes>,
 }
@@ -120,6 +121,8 @@ struct DelayRow<'a> {
 
 #[derive(JsonSchema, Serialize)]
 struct HostRow<'a> {
+    #[serde(flatten)]
+    machine: Host,
     is_seen_from_container: bool,
     note: Option<&'static str>,
     seconds: f64,
@@ -152,7 +155,7 @@ impl<'a> StallsDocument<'a> {
         StallsDocument {
             schema: SCHEMA,
             taken: Taken {
-                interval: IntervalTaken::of(at, report.seconds, report.is_last, subject.kernel),
+                interval: IntervalTaken::of(at, report.seconds, report.is_last),
                 source: if traced.is_some() { "tracepoints" } else { "counters" },
                 trace_buffer_bytes: subject.trace_bytes,
             },
@@ -250,6 +253,7 @@ fn delay(delayed: &Delayed) -> DelayRow<'_> {
 
 fn host<'a>(host: &'a HostFigures, subject: &Subject<'a>) -> HostRow<'a> {
     HostRow {
+        machine: Host::here(),
         is_seen_from_container: !subject.is_host,
         note: (!subject.is_host).then_some(CONTAINER),
         seconds: host.seconds,

@@ -188,7 +188,7 @@ fn without_a_trace_it_says_so_and_has_the_counters() {
 #[test]
 fn the_json_has_the_same_figures() {
     let json = json(&report(), &subject());
-    assert_eq!((&json["schema"], &json["process"]["pid"]), (&"marusa/stalls/1".into(), &4711.into()));
+    assert_eq!((&json["schema"], &json["process"]["pid"]), (&"marusa/stalls/2".into(), &4711.into()));
     let row = &json["rows"][0];
     assert_eq!((&row["who"], &row["kind"]), (&"kind".into(), &"application".into()));
     let stall = &row["stalls"][0];

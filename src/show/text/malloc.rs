@@ -3,7 +3,7 @@
 use super::{gap_rows, head};
 use crate::map::Account;
 use crate::map::model::{ArenaAccount, MallocAccount, MallocSums};
-use crate::show::units::{fitted, human, shorten, wrapped};
+use crate::show::units::{fitted, human, paragraph, shorten};
 use crate::show::width::width;
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -45,7 +45,7 @@ pub fn summary(out: &mut dyn Write, account: &Account) -> io::Result<()> {
             text.push_str(&format!(", {} {what}", human(bytes)));
         }
     }
-    wrapped(&text, width()).iter().try_for_each(|line| writeln!(out, "{line}"))
+    paragraph(out, "", "", &text)
 }
 
 /// The arenas of malloc, the biggest first. Every figure is of resident bytes.
@@ -108,7 +108,7 @@ fn notes(out: &mut dyn Write, arenas: &[&ArenaAccount]) -> io::Result<()> {
     let text = "All in memory. FREED: in thread caches and bins, at the ends of arenas. TRIMMABLE: what malloc_trim(0) would give \
                 back. TOP KEPT: whole pages at thread arenas' ends, which it leaves.";
     writeln!(out)?;
-    wrapped(text, width()).iter().try_for_each(|line| writeln!(out, "{line}"))
+    paragraph(out, "", "", text)
 }
 
 /// Who allocates from which arena, as many names as a line holds.

@@ -7,11 +7,11 @@ mod tables;
 mod why;
 mod zeros;
 
-use super::units::{fitted, human, human_signed, percent, shorten, wrapped};
 use super::width::width;
 use crate::base::Gap;
 use crate::map::model::{Amounts, AreaAccount, GapRow, PartAccount, Taken};
 use crate::map::{Account, Area, PaperArea};
+use crate::show::units::{fitted, human, human_signed, indented, percent, shorten};
 use crate::snapshot::Source;
 use std::io::{self, Write};
 
@@ -207,7 +207,7 @@ pub fn gaps(out: &mut dyn Write, gaps: &[Gap]) -> io::Result<()> {
 }
 
 pub fn gap_rows(out: &mut dyn Write, gaps: &[GapRow]) -> io::Result<()> {
-    let gaps: Vec<&GapRow> = gaps.iter().filter(|gap| !gap.is_said_by_a_table()).collect();
+    let gaps: Vec<&GapRow> = gaps.iter().filter(|gap| !gap.is_for_json()).collect();
     if gaps.is_empty() {
         return Ok(());
     }
@@ -220,9 +220,4 @@ pub fn gap_rows(out: &mut dyn Write, gaps: &[GapRow]) -> io::Result<()> {
         writeln!(out, "  and {} more (--json lists all)", gaps.len() - GAPS_SHOWN_MAX)?;
     }
     Ok(())
-}
-
-fn indented(out: &mut dyn Write, text: &str, indent: usize) -> io::Result<()> {
-    let lines = wrapped(text, width() - indent);
-    lines.iter().try_for_each(|line| writeln!(out, "{:indent$}{line}", ""))
 }

@@ -5,7 +5,7 @@ use crate::base::PAGE;
 use crate::map::Account;
 use crate::map::model::{Amounts, AreaAccount, PageSizesAccount};
 use crate::os::page_kind::{Backing, Contiguous, HUGE, How, Look, PageKind, size_name};
-use crate::show::units::{self, human, percent, shorten, wrapped};
+use crate::show::units::{self, human, paragraph, percent, shorten};
 use crate::show::width::width;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -159,10 +159,7 @@ fn notes(out: &mut dyn Write, sizes: &PageSizesAccount, total: &Amounts) -> io::
 }
 
 fn line(out: &mut dyn Write, text: &str) -> io::Result<()> {
-    for (index, line) in wrapped(text, width() - 2).into_iter().enumerate() {
-        writeln!(out, "{}{line}", if index > 0 { "  " } else { "" })?;
-    }
-    Ok(())
+    paragraph(out, "", "  ", text)
 }
 
 fn contiguity(found: &Contiguous) -> String {

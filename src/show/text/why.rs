@@ -4,7 +4,7 @@
 use crate::map::page_claims::{Claim, Verdict};
 use crate::map::require::Answer;
 use crate::map::why::{Finding, Reason};
-use crate::show::units::{human, percent, shorten, wrapped};
+use crate::show::units::{columns, fitted, human, indented, led, paragraph, percent, shorten};
 use crate::show::width::width;
 use std::io::{self, Write};
 
@@ -72,12 +72,8 @@ fn details(out: &mut dyn Write, group: &Group) -> io::Result<()> {
         if partly > 0 {
             text.push_str(&format!("; {} of it in 2 MiB that are not all in memory", human(partly)));
         }
-        for line in wrapped(&text, width() - 4) {
-            writeln!(out, "    {line}")?;
-        }
-        for (index, line) in wrapped(remedy, width() - 7).iter().enumerate() {
-            writeln!(out, "    {} {line}", if index == 0 { "->" } else { "  " })?;
-        }
+        paragraph(out, "    ", "    ", &text)?;
+        led(out, "    -> ", remedy)?;
     }
     Ok(())
 }
@@ -104,10 +100,6 @@ fn groups<'a>(findings: &[&'a Finding]) -> Vec<Group<'a>> {
     groups
 }
 
-/// Where a claim's words begin, and below them what is.
-const SAYS_INDENT: usize = 38;
-const IS_INDENT: usize = 41;
-
 /// What the JVM claims and what is; of the claims of its log, those that hold are only counted.
 pub fn page_claims(out: &mut dyn Write, claims: &[Claim]) -> io::Result<()> {
     if claims.is_empty() {
@@ -119,14 +111,10 @@ pub fn page_claims(out: &mut dyn Write, claims: &[Claim]) -> io::Result<()> {
     };
     for claim in claims.iter().filter(is_shown) {
         let says = format!("{}: {}", claim.source, claim.says);
-        let about = format!("{:<12} {:<24} ", claim.verdict.word(), shorten(&claim.about, 24));
-        for (index, line) in wrapped(&says, width() - SAYS_INDENT).iter().enumerate() {
-            writeln!(out, "{:<SAYS_INDENT$}{line}", if index == 0 { about.as_str() } else { "" })?;
-        }
+        let about = format!("{:<12} {} ", claim.verdict.word(), fitted(&claim.about, 24));
+        led(out, &about, &says)?;
         let is = format!("what is: {}, of {}", claim.is.text(), human(claim.is.resident_bytes));
-        for line in wrapped(&is, width() - IS_INDENT) {
-            writeln!(out, "{:IS_INDENT$}{line}", "")?;
-        }
+        indented(out, &is, columns(&about) + 3)?;
     }
     match claims.iter().filter(|claim| !is_shown(claim)).count() {
         0 => Ok(()),

@@ -4,7 +4,7 @@ use super::PART_SHOWN_PERCENT;
 use crate::map::Area;
 use crate::map::bloat::{Bloat, Estimate, Sums};
 use crate::os::zero_stretches::Sort;
-use crate::show::units::{human, percent, shorten, wrapped};
+use crate::show::units::{human, paragraph, percent, shorten};
 use crate::show::width::width;
 use std::io::{self, Write};
 
@@ -79,12 +79,7 @@ fn notes(out: &mut dyn Write, bloat: &Bloat) -> io::Result<()> {
         let frees = if shrinker > 0 { format!(", {} of zeros", human(shrinker)) } else { String::new() };
         notes.push(format!("the kernel by itself: {}{frees}", bloat.shrinker.text()));
     }
-    for note in notes {
-        for (index, line) in wrapped(&note, width() - 2).into_iter().enumerate() {
-            writeln!(out, "{}{line}", if index > 0 { "  " } else { "" })?;
-        }
-    }
-    Ok(())
+    notes.iter().try_for_each(|note| paragraph(out, "", "  ", note))
 }
 
 fn how(bloat: &Bloat) -> String {

@@ -1,4 +1,4 @@
-//! `marusa/tlb/1`: one object an interval, with the counts as they were and as they were scaled.
+//! `marusa/tlb/2`: one object an interval, with the counts as they were and as they were scaled.
 
 use super::super::json::{IntervalTaken, Subject as Process};
 use super::Subject;
@@ -11,6 +11,7 @@ use crate::measure::interval::Count;
 use crate::measure::kinds::Kind;
 use crate::measure::tlb::{Bracket, Context, ModeFigures, PageFigures, Report, Row, SideFigures, Who};
 use crate::measure::walk_costs::Side;
+use crate::os::host::Host;
 use crate::os::perf::Mode;
 use crate::show::predict::PredictionRow;
 use schemars::JsonSchema;
@@ -18,13 +19,14 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
-const SCHEMA: &str = "marusa/tlb/1";
+const SCHEMA: &str = "marusa/tlb/2";
 
 /// `marusa tlb --json`, one an interval.
 #[derive(JsonSchema, Serialize)]
 pub struct TlbDocument<'a> {
     schema: &'static str,
-    taken: IntervalTaken<'a>,
+    host: Host,
+    taken: IntervalTaken,
     process: Process<'a>,
     cpu: CpuRow<'a>,
     events: &'static str,
@@ -115,11 +117,12 @@ impl<'a> TlbDocument<'a> {
         context: &'a Context,
         at: SystemTime,
     ) -> TlbDocument<'a> {
-        let Subject { pid, command, cpu, kernel } = *subject;
+        let Subject { pid, command, cpu, .. } = *subject;
         let effective = |effective: &'a Effective| EffectiveRow { effective, sentence: effective.sentence() };
         TlbDocument {
             schema: SCHEMA,
-            taken: IntervalTaken::of(at, report.seconds, report.is_last, kernel),
+            host: Host::here(),
+            taken: IntervalTaken::of(at, report.seconds, report.is_last),
             process: Process { pid, command },
             cpu: CpuRow { name: &cpu.name, description: cpu.describe(), has_hypervisor: cpu.has_hypervisor },
             events: report.set,

@@ -117,7 +117,7 @@ fn json_has_raw_and_scaled_counts_and_null_where_nothing_is_known() {
     let value = serde_json::to_value(document).expect("JSON");
     assert_eq!(
         (&value["schema"], &value["time_is"]),
-        (&"marusa/tlb/1".into(), &"interval_by_calibration".into())
+        (&"marusa/tlb/2".into(), &"interval_by_calibration".into())
     );
     assert_eq!(value["effective_page_size"]["verdict"], "host_splinters");
     let count = &value["total"]["counts"][1];

@@ -1,21 +1,23 @@
-//! `marusa trim` for programs: `marusa/trim/1`. Unknown is `null` with an entry in `gaps`, never 0.
+//! `marusa trim` for programs: `marusa/trim/2`. Unknown is `null` with an entry in `gaps`, never 0.
 
 use super::{Price, gaps, words};
 use crate::base::{Bytes, Known};
 use crate::map::model::{GapRow, Jvm, Process, Taken, Totals};
 use crate::map::trim::{Advice, ArenaOutcome, ArenaPrediction, Held, Outcome, Prediction};
 use crate::map::{Account, MemoryMap};
+use crate::os::host::Host;
 use crate::pages::changes::{TrimReceipt, TrimWay};
 use crate::snapshot::Snapshot;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-const SCHEMA: &str = "marusa/trim/1";
+const SCHEMA: &str = "marusa/trim/2";
 
 /// `marusa trim --json`.
 #[derive(JsonSchema, Serialize)]
 pub struct TrimDocument {
     schema: &'static str,
+    host: Host,
     taken: Taken,
     process: Process,
     jvm: Option<Jvm>,
@@ -35,17 +37,12 @@ pub struct TrimDocument {
 #[derive(JsonSchema, Serialize)]
 pub struct RoundDocument<'a> {
     schema: &'static str,
-    taken: RoundTaken,
+    host: Host,
+    taken: Taken,
     process: RoundProcess,
     predicted: Option<HeldRow>,
     pub receipt: Option<&'a TrimReceipt>,
     pub outcome: Option<OutcomeRow>,
-}
-
-#[derive(JsonSchema, Serialize)]
-struct RoundTaken {
-    at: String,
-    took_ms: f64,
 }
 
 #[derive(JsonSchema, Serialize)]
@@ -118,6 +115,7 @@ impl TrimDocument {
         let advice = advice.iter().map(words).map(|(option, why)| AdviceRow { option, why });
         TrimDocument {
             schema: SCHEMA,
+            host: Host::here(),
             taken,
             process,
             jvm,
@@ -138,7 +136,8 @@ impl<'a> RoundDocument<'a> {
     pub fn of(snapshot: &Snapshot, prediction: &Known<Prediction>) -> RoundDocument<'a> {
         RoundDocument {
             schema: SCHEMA,
-            taken: RoundTaken { at: snapshot.taken.at.clone(), took_ms: snapshot.taken.took_ms },
+            host: Host::here(),
+            taken: Taken::of(snapshot),
             process: RoundProcess { pid: snapshot.os.process.pid },
             predicted: prediction.as_ref().ok().map(|prediction| HeldRow::from(&prediction.total)),
             receipt: None,

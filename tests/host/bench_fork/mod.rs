@@ -68,7 +68,7 @@ fn forks_are_paid_where_pages_are_small_and_the_launch_is_a_fork() {
     let arguments = ["bench", "fork", "--jdk", &jdk, "--heaps", "64M", "--children", "6", "--threads", "1,2"];
     let rest = ["--rounds", "2", "--seed", "1", "--json", "--state", &place.path("state")];
     let report = json(&marusa(&[&arguments[..], &rest[..]].concat()));
-    assert_eq!(report["schema"], "marusa/bench-fork/1");
+    assert_eq!(report["schema"], "marusa/bench-fork/2");
     assert_eq!(report["complete"], true, "{:#}", report["gaps"]);
     assert_eq!(pool(), before, "the pool is as it was");
     // 3/4 of the heap is live: 12,288 pages, each of which is made read-only by a fork and by nothing else.

@@ -27,7 +27,7 @@ fn every_size_has_its_faults_and_its_page_tables() {
     let arguments = ["bench", "touch", "--by", "own", "--bytes", "64M", "--pages", pages, "--threads", "1,2"];
     let rest = ["--rounds", "2", "--json", "--state", &place.path("state")];
     let report = json(&marusa(&[&arguments[..], &rest[..]].concat()));
-    assert_eq!((&report["schema"], &report["complete"]), (&"marusa/bench-touch/1".into(), &true.into()));
+    assert_eq!((&report["schema"], &report["complete"]), (&"marusa/bench-touch/2".into(), &true.into()));
     assert_eq!(read_to_string(&setting).expect("there"), before, "the setting is as it was");
     assert_eq!(pool(), pool_before, "the pool is as it was");
     for (pages, faults) in [("4k", 16_384.0), ("thp-64k", 1024.0), ("thp-2m", 32.0), ("hugetlb-2m", 32.0)] {

@@ -226,7 +226,7 @@ fn a_dry_run_says_the_same_and_changes_nothing() {
     let state = State::new();
     let (status, json, errors) = pages("collapse", jvm.pid, &["--dry-run"], &state);
     assert_eq!((status, errors.as_str()), (Some(0), ""));
-    assert_eq!((&json["schema"], &json["dry_run"]), (&"marusa/pages-collapse/1".into(), &true.into()));
+    assert_eq!((&json["schema"], &json["dry_run"]), (&"marusa/pages-collapse/2".into(), &true.into()));
     assert!(json["done"].is_null() && json["not_done"].is_null());
     assert!(number(&json["planned"]["bytes"]) >= 250 * MIB, "{json:#}");
     for area in json["areas"].as_array().expect("areas") {
@@ -259,7 +259,7 @@ fn a_dry_run_says_the_same_and_changes_nothing() {
     assert!(printed.contains("to take it back: marusa pages split"), "{printed}");
     assert_eq!(jvm.wrong(), 0);
     let (status, json, _) = pages("split", jvm.pid, &["--dry-run"], &state);
-    assert_eq!((status, &json["schema"]), (Some(0), &"marusa/pages-split/1".into()));
+    assert_eq!((status, &json["schema"]), (Some(0), &"marusa/pages-split/2".into()));
     assert!(number(&json["planned"]["bytes"]) >= 250 * MIB);
     assert!(rollup(jvm.pid, "AnonHugePages") >= 250 * MIB);
 }

@@ -31,7 +31,7 @@ fn what_others_changed_between_apply_and_undo_stays_and_is_said() {
     let receipt: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(
         (receipt["schema"].as_str(), receipt["complete"].as_bool()),
-        (Some("marusa/pages-undo/1"), Some(false))
+        (Some("marusa/pages-undo/2"), Some(false))
     );
     assert_eq!((how(&receipt, SHMEM), how(&receipt, SYSCTL)), (json!("left"), json!("left")));
     assert_eq!((how(&receipt, POOL), how(&receipt, OVERCOMMIT)), (json!("restored"), json!("restored")));

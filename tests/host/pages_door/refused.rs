@@ -164,7 +164,7 @@ fn a_foreign_file_is_not_overwritten_and_the_same_file_is_not_ours() {
     let receipt = bench.json(&["apply", bench.plan(), "--yes", "--persist", "--json"]);
     assert_eq!(
         (receipt["schema"].as_str(), receipt["state"].as_str()),
-        (Some("marusa/pages-apply/1"), Some("applied"))
+        (Some("marusa/pages-apply/2"), Some("applied"))
     );
     assert_eq!(receipt["steps"][1]["already"], true);
     assert_eq!(host::number(OVERCOMMIT), 2);

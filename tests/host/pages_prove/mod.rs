@@ -11,7 +11,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 const QUICK: [&str; 6] = ["--period", "200ms", "--settle", "100ms", "--blocks", "14"];
-const SEARCHES_MAX: usize = 3;
+const SEARCHES_MAX: usize = 6;
 
 fn may_collapse() -> bool {
     if !is_root() {

@@ -53,7 +53,7 @@ fn has_gap(table: &Value, words: &str) -> bool {
 
 /// What is in every object, traced or not: each null has its reason.
 fn check_schema(table: &Value) {
-    assert_eq!(table["schema"], "marusa/stalls/1");
+    assert_eq!(table["schema"], "marusa/stalls/2");
     for key in ["taken", "by", "host", "gaps"] {
         assert!(!table[key].is_null(), "{key} of {table}");
     }

@@ -96,7 +96,7 @@ fn as_many_tables_as_asked_for_each_of_its_interval() {
     assert!(output.status.success() && tables.len() == 3, "{}", text(&output.stderr));
     assert_eq!(text(&output.stdout).lines().count(), 3, "a line each");
     for table in &tables {
-        assert_eq!(table["schema"], "marusa/tlb/1");
+        assert_eq!(table["schema"], "marusa/tlb/2");
         let seconds = table["taken"]["interval_seconds"].as_f64().expect("seconds");
         assert!((0.4..2.0).contains(&seconds), "{seconds}");
         assert!(total(table, "task-clock", "user").is_some_and(|time| time > 1e6), "{table}");

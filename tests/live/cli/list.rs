@@ -8,7 +8,7 @@ fn entry(pid: i32) -> Value {
     let output = marusa(&["list", "--json"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let list: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    assert_eq!(list["schema"], "marusa/list/1");
+    assert_eq!(list["schema"], "marusa/list/2");
     let jvms = list["jvms"].as_array().expect("an array");
     jvms.iter().find(|jvm| jvm["pid"] == pid).unwrap_or_else(|| panic!("no {pid} in {list}")).clone()
 }

@@ -113,7 +113,7 @@ fn without_a_terminal_there_are_lines_or_a_reason() {
         text(&output.stdout).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!(looks.len(), 2);
     for look in &looks {
-        assert_eq!((&look["schema"], &look["pid"]), (&"marusa/top/1".into(), &jvm.pid.into()));
+        assert_eq!((&look["schema"], &look["pid"]), (&"marusa/top/2".into(), &jvm.pid.into()));
         let areas = look["areas"].as_array().expect("areas");
         let sum: u64 = areas.iter().map(|area| number(&area["resident_bytes"])).sum();
         assert_eq!(sum, number(&look["resident_bytes"]), "areas sum exactly");

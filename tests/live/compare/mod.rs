@@ -55,7 +55,7 @@ fn json(folder: &Folder, status: i32, arguments: &[&str]) -> Value {
     let output = compare(folder, &[&["--json"], arguments].concat());
     assert_eq!(output.status.code(), Some(status), "{}\n{}", text(&output.stderr), text(&output.stdout));
     let json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    assert_eq!(json["schema"], "marusa/compare/1");
+    assert_eq!(json["schema"], "marusa/compare/2");
     json
 }
 

@@ -23,7 +23,7 @@ fn what_leaks_is_named_from_frozen_files_json_recordings_and_now() {
         let output = marusa(&["diff", pair[0], pair[1], "--json"]);
         assert!(output.status.success(), "{pair:?}: {}", text(&output.stderr));
         let diff: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-        assert_eq!(diff["schema"], "marusa/diff/1");
+        assert_eq!(diff["schema"], "marusa/diff/2");
         assert_eq!(diff["causes"][0]["area"], "direct_buffers", "{pair:?}: {}", diff["answer"]);
         let areas = diff["areas"].as_array().expect("areas").iter();
         let sum: i64 = areas.map(|area| area["resident_grown_bytes"].as_i64().expect("bytes")).sum();

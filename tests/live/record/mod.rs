@@ -139,7 +139,7 @@ fn what_is_recorded_is_what_the_kernel_and_the_account_say() {
     let output = Recorder::start(&arguments).wait();
     assert!(output.status.success(), "{}", text(&output.stderr));
     let recorded: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    assert_eq!(recorded["schema"], "marusa/recorded/1");
+    assert_eq!(recorded["schema"], "marusa/recorded/2");
     let (lines, said) = exported(&path);
     assert_eq!(said, "", "nothing is torn");
     let process = of(&lines, "process");

@@ -1,4 +1,4 @@
-//! `marusa/bench-fork/1`: every arm with its figures, every ratio with its interval, every trial as it was.
+//! `marusa/bench-fork/2`: every arm with its figures, every ratio with its interval, every trial as it was.
 
 use super::{OF_CHILDREN, Report, gaps_of, of_children, total};
 use crate::base::Bytes;
@@ -6,11 +6,12 @@ use crate::experiment::bench::fork::{
     Arm, DOUBT, Figures, Mechanism, PUBLISHED, Planned, Ratio, Settings, Spread,
 };
 use crate::map::model::GapRow;
+use crate::show::json::Head;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-const SCHEMA: &str = "marusa/bench-fork/1";
+const SCHEMA: &str = "marusa/bench-fork/2";
 
 type Figure = fn(&Figures) -> Option<f64>;
 
@@ -34,7 +35,8 @@ const OF_SWEEP: [(&str, Figure); 6] = [
 #[serde(untagged)]
 pub enum BenchForkDocument<'a> {
     Measured {
-        schema: &'static str,
+        #[serde(flatten)]
+        head: Head,
         #[serde(flatten)]
         report: &'a Report,
         complete: bool,
@@ -45,7 +47,8 @@ pub enum BenchForkDocument<'a> {
         gaps: Vec<GapRow>,
     },
     DryRun {
-        schema: &'static str,
+        #[serde(flatten)]
+        head: Head,
         dry_run: bool,
         settings: &'a Settings,
         planned: &'a [Planned],
@@ -111,7 +114,7 @@ impl<'a> BenchForkDocument<'a> {
             ratio: normal_seconds / large_seconds,
         });
         BenchForkDocument::Measured {
-            schema: SCHEMA,
+            head: Head::now(SCHEMA),
             report,
             complete: report.is_complete(),
             arms: report.arms().into_iter().map(|arm| ArmRow::of(report, arm)).collect(),
@@ -123,7 +126,7 @@ impl<'a> BenchForkDocument<'a> {
     }
 
     pub fn dry_run(settings: &'a Settings, planned: &'a [Planned]) -> BenchForkDocument<'a> {
-        BenchForkDocument::DryRun { schema: SCHEMA, dry_run: true, settings, planned }
+        BenchForkDocument::DryRun { head: Head::now(SCHEMA), dry_run: true, settings, planned }
     }
 }
 

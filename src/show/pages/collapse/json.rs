@@ -1,8 +1,9 @@
-//! `marusa/pages-collapse/1` and `marusa/pages-split/1`. Unknown is `null`, never 0.
+//! `marusa/pages-collapse/2` and `marusa/pages-split/2`. Unknown is `null`, never 0.
 
 use super::{After, Asked, Direction, refused_words, stopped_words};
 use crate::base::Bytes;
-use crate::map::model::GapRow;
+use crate::map::model::{GapRow, Taken};
+use crate::os::host::Host;
 use crate::pages::blocks::{AreaBlocks, BlockPlan, Done, Left, Refusal, Stopped};
 use crate::snapshot::Snapshot;
 use schemars::JsonSchema;
@@ -11,8 +12,8 @@ use serde::Serialize;
 impl Direction {
     fn schema(self) -> &'static str {
         match self {
-            Direction::Collapse => "marusa/pages-collapse/1",
-            Direction::Split => "marusa/pages-split/1",
+            Direction::Collapse => "marusa/pages-collapse/2",
+            Direction::Split => "marusa/pages-split/2",
         }
     }
 }
@@ -21,7 +22,8 @@ impl Direction {
 #[derive(JsonSchema, Serialize)]
 pub struct CollapseDocument<'a> {
     schema: &'static str,
-    taken: Taken<'a>,
+    host: Host,
+    taken: Taken,
     process: Process<'a>,
     dry_run: bool,
     asked: &'a Asked,
@@ -31,13 +33,6 @@ pub struct CollapseDocument<'a> {
     not_done: Option<&'a str>,
     done: Option<DoneRow<'a>>,
     gaps: Vec<GapRow>,
-}
-
-#[derive(JsonSchema, Serialize)]
-struct Taken<'a> {
-    at: &'a str,
-    took_ms: f64,
-    kernel: &'a str,
 }
 
 #[derive(JsonSchema, Serialize)]
@@ -103,7 +98,7 @@ impl<'a> CollapseDocument<'a> {
         done: Option<(&'a Done, &'a After)>,
         not_done: Option<&'a str>,
     ) -> CollapseDocument<'a> {
-        let (process, taken) = (&snapshot.os.process, &snapshot.taken);
+        let process = &snapshot.os.process;
         let (blocks, growth_bytes) = match asked.direction {
             Direction::Collapse => (&plan.blocks, plan.growth),
             Direction::Split => (&plan.on_2m, 0),
@@ -111,7 +106,8 @@ impl<'a> CollapseDocument<'a> {
         let bytes = blocks.iter().map(|block| block.range.bytes()).sum();
         CollapseDocument {
             schema: asked.direction.schema(),
-            taken: Taken { at: &taken.at, took_ms: taken.took_ms, kernel: &taken.kernel },
+            host: Host::here(),
+            taken: Taken::of(snapshot),
             process: Process {
                 pid: process.pid,
                 command: &process.command,

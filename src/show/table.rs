@@ -1,0 +1,196 @@
+//! Tables for people: columns as wide as what is in them, numbers to the right, within the width of the terminal. Where there is no
+//! room, columns are left out in a given order, and then one column is shortened.
+
+use super::width::width;
+use crate::base::printable::escaped;
+use crate::show::units::{columns, fitted, paragraph, shorten, shorten_start};
+use std::io::{self, Write};
+
+const GAP: usize = 2;
+
+/// The columns, and the cells of each row.
+pub struct Table {
+    titles: Vec<String>,
+    is_right: Vec<bool>,
+    rows: Vec<Vec<String>>,
+    /// Below the row of that number.
+    notes: Vec<(usize, String)>,
+    indent: usize,
+    /// The first goes first.
+    dispensable: Vec<usize>,
+    elastic: Option<Elastic>,
+    is_whole: bool,
+}
+
+/// The column that gives way.
+struct Elastic {
+    column: usize,
+    columns_min: usize,
+    /// The start is cut: the end of a path or class says more.
+    keeps_end: bool,
+}
+
+impl Table {
+    /// ">BYTES" is aligned to the right, any other title to the left.
+    pub fn new<S: AsRef<str>>(titles: impl IntoIterator<Item = S>) -> Table {
+        let titles: Vec<String> = titles.into_iter().map(|title| title.as_ref().to_string()).collect();
+        Table {
+            is_right: titles.iter().map(|title| title.starts_with('>')).collect(),
+            titles: titles.iter().map(|title| title.trim_start_matches('>').to_string()).collect(),
+            rows: Vec::new(),
+            notes: Vec::new(),
+            indent: 0,
+            dispensable: Vec::new(),
+            elastic: None,
+            is_whole: false,
+        }
+    }
+
+    pub fn indented(mut self, columns: usize) -> Table {
+        self.indent = columns;
+        self
+    }
+
+    /// Columns to leave out where there is no room, the first first.
+    pub fn without_room(mut self, columns: &[usize]) -> Table {
+        self.dispensable = columns.to_vec();
+        self
+    }
+
+    /// The column that is shortened in its middle, down to `columns_min`.
+    pub fn shortened(mut self, column: usize, columns_min: usize) -> Table {
+        self.elastic = Some(Elastic { column, columns_min, keeps_end: false });
+        self
+    }
+
+    /// The column of which only the end is kept.
+    pub fn ends_kept(mut self, column: usize, columns_min: usize) -> Table {
+        self.elastic = Some(Elastic { column, columns_min, keeps_end: true });
+        self
+    }
+
+    /// Nothing is shortened or left out, for a program that reads it.
+    pub fn whole(mut self, is_whole: bool) -> Table {
+        self.is_whole = is_whole;
+        self
+    }
+
+    pub fn row<S: ToString>(&mut self, cells: impl IntoIterator<Item = S>) {
+        self.rows.push(cells.into_iter().map(|cell| cell.to_string()).collect());
+    }
+
+    /// A line below the last row.
+    pub fn note(&mut self, text: String) {
+        self.notes.push((self.rows.len(), text));
+    }
+
+    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut widths: Vec<Option<usize>> =
+            (0..self.titles.len()).map(|column| self.width_of(column)).collect();
+        let left_out = if self.is_whole { Vec::new() } else { self.make_room(&mut widths) };
+        self.line(out, &self.titles, &widths)?;
+        for (index, row) in self.rows.iter().enumerate() {
+            self.line(out, row, &widths)?;
+            let notes = self.notes.iter().filter(|(below, _)| *below == index + 1);
+            notes.map(|(_, note)| shorten(note, width())).try_for_each(|note| writeln!(out, "{note}"))?;
+        }
+        if left_out.is_empty() {
+            return Ok(());
+        }
+        let columns = width();
+        let text = format!(
+            "no room in {columns} columns for {}: --width 100 or --json has all",
+            left_out.join(", ")
+        );
+        paragraph(out, "", "", &text)
+    }
+
+    /// Of the widest cell; `None`: no row has anything in this column.
+    fn width_of(&self, column: usize) -> Option<usize> {
+        let cells = self.rows.iter().filter_map(|row| row.get(column));
+        let widest = cells.map(|cell| columns(&escaped(cell))).max().unwrap_or(0);
+        (widest > 0 || self.rows.is_empty()).then(|| widest.max(columns(&self.titles[column])))
+    }
+
+    /// Leaves columns out and shortens one until a line fits; the titles of the ones that are left out.
+    fn make_room(&self, widths: &mut [Option<usize>]) -> Vec<&str> {
+        let room = width();
+        let over = |widths: &[Option<usize>]| {
+            let cells: Vec<usize> = widths.iter().flatten().copied().collect();
+            (self.indent + cells.iter().sum::<usize>() + GAP * cells.len().saturating_sub(1))
+                .saturating_sub(room)
+        };
+        let spare = self
+            .elastic
+            .as_ref()
+            .map_or(0, |elastic| widths[elastic.column].unwrap_or(0).saturating_sub(elastic.columns_min));
+        let mut left_out = Vec::new();
+        for column in &self.dispensable {
+            if over(widths) <= spare {
+                break;
+            }
+            widths[*column] = None;
+            left_out.push(self.titles[*column].as_str());
+        }
+        if let Some(elastic) = &self.elastic
+            && let Some(columns) = &widths[elastic.column]
+        {
+            widths[elastic.column] = Some(columns - over(widths).min(spare));
+        }
+        left_out
+    }
+
+    fn line(&self, out: &mut dyn Write, cells: &[String], widths: &[Option<usize>]) -> io::Result<()> {
+        let mut line = " ".repeat(self.indent);
+        for (column, (cell, width)) in cells.iter().zip(widths).enumerate() {
+            let Some(width) = *width else { continue };
+            let keeps_end =
+                self.elastic.as_ref().is_some_and(|elastic| elastic.column == column && elastic.keeps_end);
+            let cell = if keeps_end { shorten_start(cell, width) } else { shorten(cell, width) };
+            match self.is_right[column] {
+                true => line.extend([" ".repeat(width.saturating_sub(columns(&cell))), cell]),
+                false => line.push_str(&fitted(&cell, width)),
+            }
+            line.push_str(&" ".repeat(GAP));
+        }
+        writeln!(out, "{}", line.trim_end())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::show::width;
+
+    fn text(table: &Table) -> String {
+        let mut bytes = Vec::new();
+        table.write(&mut bytes).expect("written");
+        String::from_utf8(bytes).expect("UTF-8")
+    }
+
+    #[test]
+    fn columns_are_as_wide_as_their_cells_and_numbers_stand_right() {
+        let mut table = Table::new(["NAME", ">BYTES"]).indented(1);
+        table.row(["a", "1"]);
+        table.row(["日本", "12345678"]);
+        assert_eq!(text(&table), " NAME     BYTES\n a            1\n 日本  12345678\n");
+    }
+
+    #[test]
+    fn what_has_no_room_is_left_out_and_named_and_one_column_is_shortened() {
+        let main = "org.example.".repeat(12);
+        let mut table = Table::new(["A", "B", "MAIN"]).without_room(&[1]).ends_kept(2, 20);
+        table.row(["a".repeat(70).as_str(), "b".repeat(20).as_str(), main.as_str()]);
+        let narrow = text(&table);
+        assert!(narrow.lines().all(|line| columns(line) <= width::width()), "{narrow}");
+        assert!(narrow.contains("columns for B:") && narrow.contains("…"), "{narrow}");
+        assert!(text(&table.whole(true)).contains(&main));
+    }
+
+    #[test]
+    fn a_cell_that_acts_on_a_terminal_does_not() {
+        let mut table = Table::new(["A"]);
+        table.row(["\u{1b}[31mred"]);
+        assert!(!text(&table).contains('\u{1b}'));
+    }
+}
