@@ -1,7 +1,7 @@
 //! `marusa audit TARGET`: the account against what the JVM itself says. This asks the JVM over the attach protocol, which
 //! starts one thread in it; nothing else that only reads does so.
 
-use super::{Failure, map as map_command};
+use super::{Failure, target};
 use crate::act::attach::{self, AttachError, Attached};
 use crate::base::{Gap, Why};
 use crate::jvm::hotspot::report::{self, ReportError};
@@ -25,12 +25,12 @@ pub struct AuditArgs {
 }
 
 pub fn run(args: &AuditArgs) -> anyhow::Result<u8> {
-    let process = map_command::open(&args.target)?;
+    let process = target::open(&args.target)?;
     let attached = attach::open(&process).map_err(|error| refused(&error))?;
     let mut gaps = Vec::new();
     let said = ask(&attached, &mut gaps);
     let mut snapshot =
-        snapshot::take(&process, Want::default()).map_err(|gap| map_command::unreadable(&process, &gap))?;
+        snapshot::take(&process, Want::default()).map_err(|gap| target::unreadable(&process, &gap))?;
     snapshot.taken.attached = true;
     let map = map::join(&snapshot);
     let mut audit = audit::audit(&map, &said);

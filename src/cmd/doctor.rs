@@ -1,7 +1,7 @@
 //! `marusa doctor [TARGET]`: what is wrong with the memory of a JVM, of all JVMs, or of their host.
 
 use super::deadline::DeadlineArgs;
-use super::{Failure, amount, calibrate, map};
+use super::{Failure, amount, calibrate, target};
 use crate::act::fork_price;
 use crate::base::limits::{TARGET_ALONE, TARGET_FILE, TARGET_OF_MANY};
 use crate::base::{Gap, Why};
@@ -124,7 +124,7 @@ fn gathered(args: &DoctorArgs) -> anyhow::Result<Gathered> {
         (None, None) => TARGET_OF_MANY,
     });
     if let Some(path) = &args.from {
-        let mut snapshot = map::thaw(path, budget::limits())?;
+        let mut snapshot = target::thaw(path, budget::limits())?;
         snapshot.keep_only(Want { page_sizes: true, smaps: true });
         return Ok(gather::kept(snapshot));
     }
@@ -161,11 +161,11 @@ pub(super) fn of_kept(mut snapshot: Snapshot) -> Vec<Finding> {
 
 /// A JVM that may not be read is one all the same: what there is to say of its host is said.
 fn target_of(target: &str) -> anyhow::Result<Process> {
-    let process = map::open_any(target)?;
+    let process = target::open_any(target)?;
     match process.mappings() {
-        Ok(mappings) => map::check_jvm(&process, &mappings)?,
+        Ok(mappings) => target::check_jvm(&process, &mappings)?,
         Err(gap) if gap.why == Why::Denied => {}
-        Err(gap) => return Err(map::unreadable(&process, &gap)),
+        Err(gap) => return Err(target::unreadable(&process, &gap)),
     }
     Ok(process)
 }

@@ -1,7 +1,7 @@
 //! `marusa freeze TARGET -o FILE`: the snapshot plus the bytes it was read from: a bug report, a golden test.
 
 use super::deadline::DeadlineArgs;
-use super::{Failure, map};
+use super::{Failure, target};
 use crate::base::limits::TARGET_ALONE;
 use crate::os::file_mode;
 use crate::os::output_file::OutputFile;
@@ -28,12 +28,12 @@ pub struct FreezeArgs {
 
 pub fn run(args: &FreezeArgs) -> anyhow::Result<u8> {
     args.deadline.set(TARGET_ALONE);
-    let process = map::open(&args.target)?;
+    let process = target::open(&args.target)?;
     let frozen = take::with_target(&process, |mut taking, memory, symbols| {
         taking.want = Want { page_sizes: true, smaps: true };
         file::freeze(taking, &process, memory, symbols)
     });
-    let (_, frozen) = frozen.map_err(|gap| map::unreadable(&process, &gap))?;
+    let (_, frozen) = frozen.map_err(|gap| target::unreadable(&process, &gap))?;
     let unwritable =
         |error: std::io::Error| Failure::usage(format!("cannot write {}: {error}", args.output.display()));
     let mut out = BufWriter::new(OutputFile::create(&args.output, file_mode::wanted()).map_err(unwritable)?);

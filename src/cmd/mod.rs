@@ -26,6 +26,7 @@ pub mod record;
 pub mod report;
 pub mod schema;
 pub mod stalls;
+pub mod target;
 pub mod tlb;
 pub mod top;
 pub mod trim;

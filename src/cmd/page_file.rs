@@ -22,6 +22,7 @@ pub fn of_account(
     path: &Path,
     snapshot: &Snapshot,
     map: &MemoryMap,
+    account: &Account,
     live: Option<Process>,
 ) -> anyhow::Result<()> {
     let title = title(snapshot);
@@ -29,12 +30,11 @@ pub fn of_account(
         Some(process) => doctor::of_one(process, WATCH),
         None => doctor::of_kept(snapshot.clone()),
     };
-    let account = Account::of(snapshot, map);
     let grid = map::grid::grid(snapshot, map);
     let page = Page {
         title,
         made_at: rfc3339(SystemTime::now()),
-        moment: Some(Moment { account: &account, snapshot, map, grid: grid.as_ref() }),
+        moment: Some(Moment { account, snapshot, map, grid: grid.as_ref() }),
         histories: &[],
         growth: &[],
         findings: Some(Findings { list: &findings, looked_at: "" }),

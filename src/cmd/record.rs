@@ -6,7 +6,7 @@ mod output;
 mod watch;
 mod watched;
 
-use super::{Failure, amount, map};
+use super::{Failure, amount, target};
 use crate::act::signals::Waiting;
 use crate::act::watchdog;
 use crate::base::Bytes;
@@ -77,7 +77,7 @@ fn keep(text: &str) -> Result<Keep, String> {
 }
 
 pub fn run(args: &RecordArgs) -> anyhow::Result<u8> {
-    let target = args.target.as_deref().map(map::open).transpose()?;
+    let target = args.target.as_deref().map(target::open).transpose()?;
     let me = Process::open(std::process::id() as i32)
         .map_err(|error| Failure::target(format!("/proc can not be read: {error}")))?;
     let watched = target.as_ref().unwrap_or(&me);

@@ -1,7 +1,7 @@
 //! `marusa report FILE -o report.html`: one offline page of what a file holds.
 
 use super::record::file;
-use super::{Failure, doctor, map, page_file};
+use super::{Failure, doctor, page_file, target};
 use crate::base::limits::TARGET_FILE;
 use crate::base::rfc3339;
 use crate::doctor::{Finding, recorded};
@@ -88,7 +88,7 @@ fn found(recording: &Recording) -> (Vec<Finding>, String) {
 }
 
 fn of_snapshot(path: &Path, output: &Path) -> anyhow::Result<()> {
-    let snapshot = map::thaw(path, TARGET_FILE)?;
-    let account = accounts::join(&snapshot);
-    page_file::of_account(output, &snapshot, &account, None)
+    let snapshot = target::thaw(path, TARGET_FILE)?;
+    let map = accounts::join(&snapshot);
+    page_file::of_account(output, &snapshot, &map, &accounts::Account::of(&snapshot, &map), None)
 }

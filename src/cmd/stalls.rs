@@ -3,7 +3,7 @@
 
 mod watch;
 
-use super::{amount, map as map_command};
+use super::{amount, target};
 use crate::act::signals::Waiting;
 use crate::act::tracing::Wanted;
 use crate::act::watchdog;
@@ -106,7 +106,7 @@ fn asked(words: [Option<&str>; 3]) -> Result<Asked, String> {
 pub fn run(args: &StallsArgs) -> anyhow::Result<u8> {
     let words = [&args.target, &args.interval, &args.count].map(|word| word.as_deref());
     let asked = asked(words).map_err(super::Failure::usage)?;
-    let target = asked.target.as_deref().map(map_command::open).transpose()?;
+    let target = asked.target.as_deref().map(target::open).transpose()?;
     let me = Process::open(std::process::id() as i32)
         .map_err(|error| super::Failure::target(format!("/proc can not be read: {error}")))?;
     // Before anything is watched: to look at the runtime takes memory, and is no stall of the target's.

@@ -2,7 +2,7 @@
 //! table. `--calibrate` measures what one walk costs on this machine, where the processor does not count that.
 
 use super::predicted::{Look, look, walk_costs};
-use super::{Failure, amount, calibrate, map as map_command};
+use super::{Failure, amount, calibrate, target};
 use crate::act::signals::{Waiting, Woken};
 use crate::act::watchdog;
 use crate::base::redact;
@@ -92,7 +92,7 @@ pub fn run(args: &TlbArgs) -> anyhow::Result<u8> {
 }
 
 fn watch(target: &str, args: &TlbArgs) -> anyhow::Result<u8> {
-    let process = map_command::open(target)?;
+    let process = target::open(target)?;
     let cpu = cpu::read();
     // Before anything is counted: it reads a lot, and the caches are the target's, too.
     let Look { kinds, mapped, layout } = look(&process);

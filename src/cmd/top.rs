@@ -3,7 +3,7 @@
 
 mod looks;
 
-use super::{Failure, amount, map};
+use super::{Failure, amount, target};
 use crate::act::signals::{self, Blocked};
 use crate::os::terminal;
 use crate::os::terminal::stdout;
@@ -45,7 +45,7 @@ pub fn run(args: &TopArgs) -> anyhow::Result<u8> {
         return Err(Failure::usage("--every: at least 100ms"));
     }
     let pid = match &args.target {
-        Some(target) => Some(map::open(target)?.pid),
+        Some(target) => Some(target::open(target)?.pid),
         None => None,
     };
     if args.json {

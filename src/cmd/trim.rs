@@ -1,7 +1,7 @@
 //! `marusa trim TARGET`: gives memory that was freed but is still held by malloc back to the system. Says before what would
 //! come back, does it in the safe way that the JVM has or not at all, and says after what came.
 
-use super::{Failure, amount, map as map_command};
+use super::{Failure, amount, target};
 use crate::act::attach::{self, AttachError, Attached};
 use crate::act::signals::{Waiting, Woken};
 use crate::act::trim::{self as act, Receipt, TrimError, Way};
@@ -45,7 +45,7 @@ pub struct TrimArgs {
 }
 
 pub fn run(args: &TrimArgs) -> anyhow::Result<u8> {
-    let process = map_command::open(&args.target)?;
+    let process = target::open(&args.target)?;
     match args.every {
         Some(every) => repeat(&process, args, every),
         None => once(&process, args),
@@ -61,7 +61,7 @@ struct Before {
 impl Before {
     fn look(process: &Process) -> anyhow::Result<Before> {
         let snapshot =
-            snapshot::take(process, Want::default()).map_err(|gap| map_command::unreadable(process, &gap))?;
+            snapshot::take(process, Want::default()).map_err(|gap| target::unreadable(process, &gap))?;
         let memory = Live::open(process, &snapshot.os);
         let prediction = trim::predict(&snapshot).map(|one| match &memory {
             Ok(memory) => trim::without_answer_buffer(one, &snapshot, memory),
@@ -264,7 +264,7 @@ fn resident(process: &Process) -> anyhow::Result<Bytes> {
     if let Ok(sum) = smaps::rollup(process) {
         return Ok(sum.present_bytes());
     }
-    let status = process.status().map_err(|gap| map_command::unreadable(process, &gap))?;
+    let status = process.status().map_err(|gap| target::unreadable(process, &gap))?;
     status
         .resident_with_hugetlb_bytes()
         .ok_or_else(|| Failure::target(format!("pid {} is gone", process.pid)))

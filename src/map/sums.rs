@@ -5,8 +5,6 @@
 //! when another one is made (malloc/arena.c, `_int_new_arena`, puts the new one behind the first). Threads come and go under
 //! new numbers, so those of alike names are one: "http-nio-#-exec-#".
 
-pub mod old;
-
 use super::area::Area;
 use super::model::Account;
 use super::rows::{Measure, Named, Subject};

@@ -7,7 +7,6 @@ use crate::base::Bytes;
 use crate::map::Area;
 use crate::map::Sums;
 use crate::map::rows::{Named, Row};
-use crate::map::sums::old;
 use crate::os::group_memory::GroupMemory;
 use crate::os::pressure::Pressure;
 use crate::os::status::Status;
@@ -97,7 +96,6 @@ pub fn sums(history: &History, at: usize) -> Option<Sums> {
             sums.add(&key.subject, key.measure, value);
         }
     }
-    old::renew(&mut sums);
     Some(sums)
 }
 

@@ -1,17 +1,14 @@
 //! What a self-test found, for people and for programs: the cost of one walk by page size and footprint.
 
-use super::width::width;
 use crate::map::model::GapRow;
 use crate::measure::Side;
 use crate::measure::calibration::{Calibration, Cost, Figure, Machine, SCHEMA, Timing};
 use crate::show::json::Head;
+use crate::show::table::Table;
 use crate::show::units::{hanging, human, paragraph};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
-
-/// Narrower tables have no column for cycles.
-const WITH_CYCLES: usize = 96;
 
 /// What became of a calibration.
 #[derive(Clone, Debug, PartialEq)]
@@ -150,12 +147,8 @@ pub fn text(out: &mut dyn Write, calibration: &Calibration, kept: &Kept) -> io::
 }
 
 fn table(out: &mut dyn Write, costs: &[Cost], rate: Option<f64>) -> io::Result<()> {
-    let has_room = width() >= WITH_CYCLES;
-    let line = |out: &mut dyn Write, [side, footprint, pages, low, high, cycles]: [&str; 6]| {
-        write!(out, "{side:<11} {footprint:>9} {pages:>8}  {low:>22}  {high:>24}")?;
-        if has_room { writeln!(out, " {cycles:>15}") } else { writeln!(out) }
-    };
-    line(out, ["SIDE", "FOOTPRINT", "PAGES", "INDEPENDENT, ns", "DEPENDENT, ns", "CYCLES"])?;
+    let titles = ["SIDE", ">FOOTPRINT", ">PAGES", ">INDEPENDENT, ns", ">DEPENDENT, ns", ">CYCLES"];
+    let mut table = Table::new(titles).without_room(&[5]);
     let spread = |figure: &Figure| format!("{:.1} ({:.1} - {:.1})", figure.middle, figure.from, figure.to);
     for cost in costs {
         let is_one = cost.low_ns == cost.high_ns;
@@ -165,9 +158,9 @@ fn table(out: &mut dyn Write, costs: &[Cost], rate: Option<f64>) -> io::Result<(
         });
         let (footprint, pages) = (short(cost.footprint_bytes), short(cost.page_bytes));
         let low = if is_one { "-".to_string() } else { spread(&cost.low_ns) };
-        line(out, [side(cost), &footprint, &pages, &low, &spread(&cost.high_ns), &cycles])?;
+        table.row([side(cost), &footprint, &pages, &low, &spread(&cost.high_ns), &cycles]);
     }
-    Ok(())
+    table.write(out)
 }
 
 fn side(cost: &Cost) -> &'static str {
@@ -183,7 +176,7 @@ fn short(bytes: u64) -> String {
 
 fn notes(calibration: &Calibration, costs: &[Cost]) -> Vec<String> {
     let walks = if calibration.is_counted() { "Walks were counted." } else { "One walk a step is assumed." };
-    let cycles = if width() >= WITH_CYCLES { " Cycles are those of the time stamp counter." } else { "" };
+    let cycles = " Cycles are those of the time stamp counter.";
     let mut notes = vec![format!(
         "Independent: 8 chains of loads at once, so that walks hide behind each other. Dependent: one chain, which waits \
          for every walk. {walks}{cycles}"
@@ -231,6 +224,7 @@ mod tests {
     use super::*;
     use crate::base::{Gap, Why};
     use crate::measure::calibration::tests::calibration;
+    use crate::show::width::width;
 
     #[test]
     fn a_table_with_the_spread_and_what_is_not_known() {

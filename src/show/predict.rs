@@ -1,19 +1,16 @@
 //! What larger pages would give and take, for people and for programs. Intervals everywhere; what is not known says why.
 
-use super::width::width;
 use crate::base::{Bytes, Gap, Why};
 use crate::map::Area;
 use crate::map::model::GapRow;
 use crate::measure::predict::{Choice, Interval, Prediction};
 use crate::measure::price::AreaPrice;
 use crate::show::json::Head;
+use crate::show::table::Table;
 use crate::show::units::{human, led, paragraph};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
-
-/// A table of these columns fits 100; a narrower one has less between them, and nothing of what is on small pages.
-const WIDE: usize = 100;
 
 #[derive(JsonSchema, Serialize)]
 pub struct PredictionRow<'a> {
@@ -121,11 +118,7 @@ pub fn text(out: &mut dyn Write, predictions: &[Prediction]) -> io::Result<()> {
 
 fn said(out: &mut dyn Write, predictions: &[Prediction], known: Option<&Gap>) -> io::Result<()> {
     writeln!(out, "What larger pages would give and take")?;
-    let line = |out: &mut dyn Write, [title, gain, memory, pages]: [&str; 4]| match width() >= WIDE {
-        true => writeln!(out, "{title:<16} {gain:>20}  {memory:>26}  {pages:>30}"),
-        false => writeln!(out, "{title:<13} {gain:>17} {memory:>22} {pages:>25}"),
-    };
-    line(out, ["", "CPU TIME SAVED, %", "MEMORY MORE", "HUGETLB PAGES"])?;
+    let mut table = Table::new(["", ">CPU TIME SAVED, %", ">MEMORY MORE", ">HUGETLB PAGES"]);
     // What this JVM can not be told has a sentence, and no row.
     let is_refused = |one: &Prediction| {
         let why = one.price_gap.as_ref();
@@ -139,8 +132,9 @@ fn said(out: &mut dyn Write, predictions: &[Prediction], known: Option<&Gap>) ->
             None => bytes(prediction.lost()),
         };
         let pages = prediction.pool.map_or("-".to_string(), pool);
-        line(out, [title(prediction.choice), &gain, &memory, &pages])?;
+        table.row([title(prediction.choice), &gain, &memory, &pages]);
     }
+    table.write(out)?;
     areas(out, &shown)?;
     let notes = predictions.iter().flat_map(|prediction| prediction.notes.iter().cloned());
     let missing =
@@ -154,25 +148,19 @@ fn areas(out: &mut dyn Write, predictions: &[&Prediction]) -> io::Result<()> {
     let Some(first) = predictions.iter().find(|prediction| !prediction.areas.is_empty()) else {
         return Ok(());
     };
-    let is_wide = width() >= WIDE;
-    let column = if is_wide { 22 } else { 19 };
-    let start = |out: &mut dyn Write, name: &str, now: &str, small: &str| match is_wide {
-        true => write!(out, "{name:<12} {now:>10} {small:>10}"),
-        false => write!(out, "{name:<12} {now:>10}"),
-    };
-    writeln!(out)?;
-    start(out, "RESIDENT", "NOW", "ON SMALL")?;
-    predictions.iter().try_for_each(|one| write!(out, "{:>column$}", title(one.choice)))?;
-    writeln!(out)?;
+    let choices = predictions.iter().map(|one| format!(">{}", title(one.choice)));
+    let titles = ["RESIDENT", ">NOW", ">ON SMALL"].map(str::to_string).into_iter().chain(choices);
+    let mut table = Table::new(titles).without_room(&[2]);
     for (area, price) in &first.areas {
-        start(out, area.title(), &human(price.now), &human(price.on_small))?;
-        for prediction in predictions {
-            let of_area = prediction.areas.iter().find(|(one, _)| one == area);
-            write!(out, "{:>column$}", of_area.map_or("-".to_string(), |(_, price)| bytes(price.after)))?;
-        }
-        writeln!(out)?;
+        let of_area = |prediction: &&Prediction| {
+            let price = prediction.areas.iter().find(|(one, _)| one == area);
+            price.map_or("-".to_string(), |(_, price)| bytes(price.after))
+        };
+        let start = [area.title().to_string(), human(price.now), human(price.on_small)];
+        table.row(start.into_iter().chain(predictions.iter().map(of_area)));
     }
-    Ok(())
+    writeln!(out)?;
+    table.write(out)
 }
 
 fn said_once(out: &mut dyn Write, sentences: impl Iterator<Item = String>) -> io::Result<()> {
@@ -230,6 +218,7 @@ fn pool(pool: [(u64, u64); 2]) -> String {
 mod tests {
     use super::*;
     use crate::measure::predict::Gain;
+    use crate::show::width::width;
 
     fn prediction(choice: Choice) -> Prediction {
         let price =

@@ -1,9 +1,9 @@
 //! Tables for people: columns as wide as what is in them, numbers to the right, within the width of the terminal. Where there is no
 //! room, columns are left out in a given order, and then one column is shortened.
 
+use super::units::{columns, fitted, led, paragraph, shorten, shorten_start};
 use super::width::width;
 use crate::base::printable::escaped;
-use crate::show::units::{columns, fitted, paragraph, shorten, shorten_start};
 use std::io::{self, Write};
 
 const GAP: usize = 2;
@@ -13,8 +13,8 @@ pub struct Table {
     titles: Vec<String>,
     is_right: Vec<bool>,
     rows: Vec<Vec<String>>,
-    /// Below the row of that number.
-    notes: Vec<(usize, String)>,
+    /// Below the row of that number: what starts the first line, and the text.
+    notes: Vec<(usize, String, String)>,
     indent: usize,
     /// The first goes first.
     dispensable: Vec<usize>,
@@ -79,9 +79,9 @@ impl Table {
         self.rows.push(cells.into_iter().map(|cell| cell.to_string()).collect());
     }
 
-    /// A line below the last row.
-    pub fn note(&mut self, text: String) {
-        self.notes.push((self.rows.len(), text));
+    /// A paragraph below the last row, which `first` starts.
+    pub fn note(&mut self, first: &str, text: &str) {
+        self.notes.push((self.rows.len(), first.to_string(), text.to_string()));
     }
 
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
@@ -91,8 +91,8 @@ impl Table {
         self.line(out, &self.titles, &widths)?;
         for (index, row) in self.rows.iter().enumerate() {
             self.line(out, row, &widths)?;
-            let notes = self.notes.iter().filter(|(below, _)| *below == index + 1);
-            notes.map(|(_, note)| shorten(note, width())).try_for_each(|note| writeln!(out, "{note}"))?;
+            let notes = self.notes.iter().filter(|(below, ..)| *below == index + 1);
+            notes.into_iter().try_for_each(|(_, first, text)| led(out, first, text))?;
         }
         if left_out.is_empty() {
             return Ok(());

@@ -72,7 +72,7 @@ fn prediction_text(out: &mut dyn Write, prediction: &Prediction) -> io::Result<(
         arena_row(&mut table, &name, &threads, arena.system_bytes, &arena.held);
     }
     if let Some(more) = arenas.len().checked_sub(ARENAS_SHOWN_MAX + 1) {
-        table.note(format!("and {} more (--json lists all)", more + 1));
+        table.note("", &format!("and {} more (--json lists all)", more + 1));
     }
     let system = arenas.iter().fold(0, |sum: Bytes, arena| sum.saturating_add(arena.system_bytes));
     arena_row(&mut table, "all", "", system, &Ok(prediction.total));

@@ -7,7 +7,7 @@ use crate::act::attach;
 use crate::act::staged::StageError;
 use crate::act::trim::{self as act, Way};
 use crate::cmd::progress;
-use crate::cmd::{Failure, map as map_command, trim as trim_command};
+use crate::cmd::{Failure, target, trim as trim_command};
 use crate::map::{self, Account};
 use crate::os::cpu_time::ProcessTime;
 use crate::os::process::Process;
@@ -39,7 +39,7 @@ pub struct AccountArgs {
 pub fn look(pid: i32) -> anyhow::Result<Account> {
     let process = Process::open(pid).map_err(|error| Failure::target(error.to_string()))?;
     let snapshot =
-        snapshot::take(&process, Want::default()).map_err(|gap| map_command::unreadable(&process, &gap))?;
+        snapshot::take(&process, Want::default()).map_err(|gap| target::unreadable(&process, &gap))?;
     let map = map::join(&snapshot);
     if let Err(broken) = map::law::check(&map, &snapshot) {
         crate::say!("marusa: the books do not balance, please report this: {broken}");
@@ -84,7 +84,7 @@ pub fn trim(pid: i32) -> anyhow::Result<Result<String, String>> {
     let process = Process::open(pid).map_err(|error| Failure::target(error.to_string()))?;
     let way = if act::has_command(&process) == Some(true) { Way::JvmCommand } else { Way::AgentLibrary };
     let snapshot =
-        snapshot::take(&process, Want::default()).map_err(|gap| map_command::unreadable(&process, &gap))?;
+        snapshot::take(&process, Want::default()).map_err(|gap| target::unreadable(&process, &gap))?;
     let attached = match attach::open(&process) {
         Ok(attached) => attached,
         Err(error) => return Ok(Err(error.to_string())),

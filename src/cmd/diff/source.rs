@@ -5,7 +5,7 @@ use crate::base::limits::{ACCOUNT_JSON_BYTES_MAX, TARGET_FILE};
 use crate::base::printable::escaped;
 use crate::cmd::record::file;
 use crate::cmd::{self, Failure};
-use crate::map::sums::{Sums, old};
+use crate::map::sums::Sums;
 use crate::map::{self, Account, model};
 use crate::os::input_file;
 use crate::record::{History, Recording, figures};
@@ -73,14 +73,14 @@ fn of_file(path: &str, when: Option<When>, jvm: Option<&str>, end: End) -> anyho
     if is_json(file) {
         return of_json(path);
     }
-    let snapshot = cmd::map::thaw(file, TARGET_FILE)?;
+    let snapshot = cmd::target::thaw(file, TARGET_FILE)?;
     Ok(of_snapshot(&snapshot, path))
 }
 
 fn of_target(target: &str) -> anyhow::Result<Side> {
-    let process = cmd::map::open(target)?;
+    let process = cmd::target::open(target)?;
     let snapshot =
-        snapshot::take(&process, Want::default()).map_err(|gap| cmd::map::unreadable(&process, &gap))?;
+        snapshot::take(&process, Want::default()).map_err(|gap| cmd::target::unreadable(&process, &gap))?;
     Ok(of_snapshot(&snapshot, "now"))
 }
 
@@ -110,9 +110,7 @@ fn of_json(path: &str) -> anyhow::Result<Side> {
     let failed = |error: &dyn std::fmt::Display| Failure::target(format!("cannot read {path}: {error}"));
     let text = input_file::read(path, ACCOUNT_JSON_BYTES_MAX).map_err(|error| failed(&error))?;
     let account = model::parse(&text).map_err(|error| failed(&error))?;
-    let mut side = of_account(&account, path);
-    old::renew(&mut side.sums);
-    Ok(side)
+    Ok(of_account(&account, path))
 }
 
 fn of_history(history: &History, when: When, path: &str) -> anyhow::Result<Side> {

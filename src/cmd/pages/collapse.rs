@@ -5,7 +5,7 @@ use super::door;
 use super::target::{self, Areas, Bar, Look};
 use crate::act::promote::{self, Done, Pace, Receipt, Stopped, receipt::ReceiptError};
 use crate::base::Bytes;
-use crate::cmd::{Failure, map as map_command};
+use crate::cmd::{self, Failure};
 use crate::os::process::Process;
 use crate::os::terminal::stdout;
 use crate::show::json::print;
@@ -34,7 +34,7 @@ pub struct CollapseArgs {
 }
 
 pub fn run(args: &CollapseArgs) -> anyhow::Result<u8> {
-    let process = map_command::open(&args.target)?;
+    let process = cmd::target::open(&args.target)?;
     let before = Look::now(&process, &args.areas.wanted())?;
     let hindrance = hindrance(&process, &before);
     let pace = Pace { cpu_share: args.cpu_budget, ..args.areas.pace() };

@@ -5,7 +5,7 @@ use crate::act::ask_jdk::{self, AskError};
 use crate::act::door::identity::{self, Identity};
 use crate::base::printable::escaped_lines;
 use crate::base::{Gap, PAGE, Why, rfc3339};
-use crate::cmd::{Failure, amount, map as map_command};
+use crate::cmd::{self, Failure, amount};
 use crate::os::cpus;
 use crate::os::file_mode;
 use crate::os::host;
@@ -238,9 +238,9 @@ fn host_id() -> HostId {
 }
 
 fn of_target(target: &str) -> anyhow::Result<Found> {
-    let process = map_command::open(target)?;
+    let process = cmd::target::open(target)?;
     let snapshot =
-        snapshot::take(&process, Want::default()).map_err(|gap| map_command::unreadable(&process, &gap))?;
+        snapshot::take(&process, Want::default()).map_err(|gap| cmd::target::unreadable(&process, &gap))?;
     let jvm = snapshot.jvm.as_ref().map_err(|gap| not_planned(&process, gap))?;
     let above = jvm.major.as_ref().is_ok_and(|major| *major >= 24);
     let mut gaps = Vec::new();

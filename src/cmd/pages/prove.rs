@@ -8,7 +8,7 @@ use crate::act::signals::{Waiting, Woken};
 use crate::base::printable::escaped_lines;
 use crate::base::redact;
 use crate::base::{Gap, Known, PAGE, Why};
-use crate::cmd::{Failure, amount, map as map_command, predicted};
+use crate::cmd::{self, Failure, amount, predicted};
 use crate::experiment::abab::{self, End, Measured, Outcome, Period, World};
 use crate::experiment::design::Arm;
 use crate::experiment::verdict::Rule;
@@ -73,7 +73,7 @@ fn margin(text: &str) -> Result<f64, String> {
 }
 
 pub fn run(args: &ProveArgs) -> anyhow::Result<u8> {
-    let process = map_command::open(&args.target)?;
+    let process = cmd::target::open(&args.target)?;
     let chosen = target::choose(&process, &args.areas)?;
     if chosen.bytes() == 0 {
         return Err(Failure::target(format!(

@@ -3,7 +3,7 @@
 use super::collapse::{Measure, tell};
 use super::target::{self, Areas, Bar, Chosen, Look};
 use crate::act::promote::{self, Pace, Receipt, receipt};
-use crate::cmd::{Failure, amount, map as map_command};
+use crate::cmd::{self, Failure, amount};
 use crate::os::process::Process;
 use crate::os::terminal::stdout;
 use crate::pages::blocks::PlannedBlock;
@@ -39,7 +39,7 @@ pub struct SplitArgs {
 }
 
 pub fn run(args: &SplitArgs) -> anyhow::Result<u8> {
-    let process = map_command::open(&args.target)?;
+    let process = cmd::target::open(&args.target)?;
     let area = if args.receipt.is_some() { &Chosen::all() } else { &args.area };
     let areas = Areas::to_split(area, args.stall_budget);
     let mut before = Look::now(&process, &areas.wanted())?;

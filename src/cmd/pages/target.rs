@@ -2,8 +2,9 @@
 
 use crate::act::promote::{Block, Pace, PromoteError, Watch};
 use crate::base::{Bytes, Gap};
+use crate::cmd;
 use crate::cmd::progress;
-use crate::cmd::{Failure, amount, map as map_command};
+use crate::cmd::{Failure, amount};
 use crate::map::{self, Area, MemoryMap};
 use crate::os::host;
 use crate::os::process::Process;
@@ -107,7 +108,7 @@ pub struct Look {
 impl Look {
     pub fn now(process: &Process, wanted: &Wanted) -> anyhow::Result<Look> {
         let want = Want { smaps: true, ..Want::default() };
-        let unreadable = |gap: Gap| map_command::unreadable(process, &gap);
+        let unreadable = |gap: Gap| cmd::target::unreadable(process, &gap);
         let snapshot = snapshot::take(process, want).map_err(unreadable)?;
         let map = map::join(&snapshot);
         let plan = blocks::plan(&snapshot, &map, wanted).map_err(unreadable)?;

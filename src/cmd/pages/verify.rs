@@ -1,7 +1,7 @@
 //! `marusa pages verify TARGET [PLAN]`: what was promised beside what the page tables say.
 
 use crate::base::{Gap, Why};
-use crate::cmd::{Failure, map as map_command, map_pages};
+use crate::cmd::{self, Failure, map_pages};
 use crate::jvm::hotspot::report::large_pages::{self, Logged};
 use crate::jvm::log_options;
 use crate::map::page_claims;
@@ -37,9 +37,9 @@ pub struct VerifyArgs {
 
 pub fn run(args: &VerifyArgs) -> anyhow::Result<u8> {
     let plan = args.plan.as_deref().map(read_plan).transpose()?;
-    let process = map_command::open(&args.target)?;
+    let process = cmd::target::open(&args.target)?;
     let mut snapshot = snapshot::take(&process, Want { page_sizes: true, smaps: false })
-        .map_err(|gap| map_command::unreadable(&process, &gap))?;
+        .map_err(|gap| cmd::target::unreadable(&process, &gap))?;
     if let Err(gap) = &snapshot.os.pages {
         let message = format!("the pages of pid {} can not be read: {gap}", process.pid);
         return Err(if gap.why == Why::Denied { Failure::rights(message) } else { Failure::target(message) });

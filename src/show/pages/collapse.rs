@@ -114,7 +114,7 @@ fn reasons(table: &mut Table, left: &BTreeMap<Left, Bytes>) {
     let mut left: Vec<_> = left.iter().collect();
     left.sort_by_key(|(_, bytes)| std::cmp::Reverse(**bytes));
     for (why, bytes) in left.iter().take(REASONS_SHOWN_MAX) {
-        table.note(format!("  {:>10}  {}", human(**bytes), why.words()));
+        table.note(&format!("  {:>10}  ", human(**bytes)), why.words());
     }
 }
 

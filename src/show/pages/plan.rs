@@ -5,15 +5,12 @@ use super::steps;
 use crate::base::PAGE;
 use crate::pages::feasible::size_name;
 use crate::pages::{Feasible, How, Mode, Need, Plan, Step, Vm};
+use crate::show::table::Table;
 use crate::show::units::{human, led, shorten};
 use crate::show::width::width;
 use std::io::{self, Write};
 
-/// What a reservation's name and its rule have room in.
-const NAME_COLUMNS: usize = 44;
 const RULE_COLUMNS: usize = 28;
-/// From here on the table of the host says how.
-const HOW_COLUMNS: usize = 86;
 /// What a command leaves for the file of the plan.
 const FILE_COLUMNS: usize = 60;
 
@@ -76,18 +73,15 @@ pub fn mode_name(mode: Mode) -> &'static str {
 }
 
 fn needs(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
-    // Where the terminal is narrow, the rule is left out before the names are cut.
-    let has_rule = width() >= NAME_COLUMNS + 28 + RULE_COLUMNS;
-    let name_columns = NAME_COLUMNS.min(width() - 28);
-    let head = if has_rule { "  RULE" } else { "" };
-    let title = shorten("NEED, AS THE JVM RESERVES", name_columns);
-    writeln!(out, "\n{title:<name_columns$} {:>10} {:>8} {:>5}{head}", "BYTES", "PAGES", "OF")?;
+    let titles = ["NEED, AS THE JVM RESERVES", ">BYTES", ">PAGES", ">OF", "RULE"];
+    let mut table = Table::new(titles).without_room(&[4]).shortened(0, 30);
     for need in plan.needs.iter().filter(|need| need.page_bytes > PAGE) {
-        let name = shorten(&format!("{} ({})", need.part, need.area.title()), name_columns);
+        let name = format!("{} ({})", need.part, need.area.title());
         let (bytes, size) = (human(need.bytes), size_name(need.page_bytes));
-        let rule = if has_rule { format!("  {}", rule(&need.rule)) } else { String::new() };
-        writeln!(out, "{name:<name_columns$} {bytes:>10} {:>8} {size:>5}{rule}", need.pages)?;
+        table.row([name, bytes, need.pages.to_string(), size, rule(&need.rule)]);
     }
+    writeln!(out)?;
+    table.write(out)?;
     let small: Vec<&Need> = plan.needs.iter().filter(|need| need.page_bytes <= PAGE).collect();
     if !small.is_empty() {
         let bytes = small.iter().map(|need| need.bytes).fold(0, u64::saturating_add);
@@ -107,9 +101,8 @@ fn rule(text: &str) -> String {
 }
 
 fn host(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
-    let cells = ["THE HOST", "NEEDED", "FREE", "TO ADD", "AT ONCE", "AT MOST", "HOW"];
-    writeln!(out)?;
-    host_row(out, &cells.map(str::to_string))?;
+    let titles = ["THE HOST", ">NEEDED", ">FREE", ">TO ADD", ">AT ONCE", ">AT MOST", "HOW"];
+    let mut table = Table::new(titles).without_room(&[6]);
     for pool in &plan.pools {
         let size = plan.outlook.sizes.iter().find(|size| size.page_bytes == pool.page_bytes);
         let (once, most) = size.map_or((0, 0), |size| (size.at_once_pages, size.at_most_pages));
@@ -117,14 +110,14 @@ fn host(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
             [pool.pages, pool.free_pages, pool.add_pages, once, most].map(|number| number.to_string());
         let [pages, free, add, once, most] = numbers;
         let (name, how) = (format!("{} pages", size_name(pool.page_bytes)), how_name(pool.how).to_string());
-        host_row(out, &[name, pages, free, add, once, most, how])?;
+        table.row([name, pages, free, add, once, most, how]);
         if let (Some(limit), Some(file)) =
             (size.and_then(|size| size.limit_pages), size.and_then(|size| size.limit_file.as_deref()))
         {
-            led(out, "         ", &format!("limit of the control group: {limit} ({file})"))?;
+            table.note("         ", &format!("cgroup limit: {limit} ({file})"));
         }
         if pool.why != plan.outlook.feasible_why {
-            led(out, "         ", &pool.why)?;
+            table.note("         ", &pool.why);
         }
     }
     if plan.mode == Mode::Thp {
@@ -136,9 +129,11 @@ fn host(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
             let numbers = [wanted, size.at_once_pages, size.at_most_pages].map(|number| number.to_string());
             let [wanted, once, most] = numbers;
             let none = || "-".to_string();
-            host_row(out, &[name, wanted, none(), none(), once, most, "as used".to_string()])?;
+            table.row([name, wanted, none(), none(), once, most, "as used".to_string()]);
         }
     }
+    writeln!(out)?;
+    table.write(out)?;
     let memory = &plan.outlook.memory;
     let line = format!(
         "memory {}, available {}, taken now {}, left {} (at least {} stays with the host)",
@@ -160,12 +155,6 @@ fn host(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-fn host_row(out: &mut dyn Write, cells: &[String; 7]) -> io::Result<()> {
-    let [name, pages, free, add, once, most, how] = cells;
-    let how = if width() >= HOW_COLUMNS { format!("  {how}") } else { String::new() };
-    writeln!(out, "{name:<8} {pages:>8} {free:>8} {add:>8} {once:>10} {most:>10}{how}")
 }
 
 fn how_name(how: How) -> &'static str {

@@ -3,6 +3,7 @@
 use super::steps::{self, Row, StepRow};
 use crate::pages::changes::{DoorError, Kept, State, TakenBack, UndoReceipt};
 use crate::show::json::Head;
+use crate::show::table::Table;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -144,19 +145,18 @@ pub fn list(out: &mut dyn Write, runs: &[Kept]) -> io::Result<()> {
     if runs.is_empty() {
         return writeln!(out, "nothing is applied");
     }
-    writeln!(out, "{:<15}  {:<20}  {:<13}  PLAN", "RUN", "SINCE", "STATE")?;
+    let mut table = Table::new(["RUN", "SINCE", "STATE", "PLAN"]).shortened(3, 20);
     for run in runs {
         let begin = run.begin();
         let since = begin.map_or("?", |begin| begin.since.as_str());
         let plan = begin.map_or("?", |begin| begin.plan.path.as_str());
-        let plan = crate::show::units::shorten(plan, 46);
-        writeln!(out, "{:<15}  {since:<20}  {:<13}  {plan}", run.id, state(run.state()))?;
+        table.row([run.id.as_str(), since, state(run.state()), plan]);
         for step in begin.iter().flat_map(|begin| &begin.steps) {
-            steps::indented(out, &format!("{}: {}", step.change.place(), step.what))?;
+            table.note("      ", &format!("{}: {}", step.change.place(), step.what));
         }
         if run.state() == State::Damaged {
-            steps::indented(out, &format!("{}: {}", run.path.display(), run.damage()))?;
+            table.note("      ", &format!("{}: {}", run.path.display(), run.damage()));
         }
     }
-    Ok(())
+    table.write(out)
 }

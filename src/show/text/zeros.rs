@@ -4,12 +4,9 @@ use super::PART_SHOWN_PERCENT;
 use crate::map::Area;
 use crate::map::bloat::{Bloat, Estimate, Sums};
 use crate::os::zero_stretches::Sort;
-use crate::show::units::{human, paragraph, percent, shorten};
-use crate::show::width::width;
+use crate::show::table::Table;
+use crate::show::units::{human, paragraph, percent};
 use std::io::{self, Write};
-
-const NAME_MAX: usize = 42;
-const FIGURES: usize = 40;
 
 /// What may be said of zeros that a split leaves.
 const LEFT: [(Sort, &str); 4] = [
@@ -20,18 +17,14 @@ const LEFT: [(Sort, &str); 4] = [
 ];
 
 pub fn zeros_in_large_pages(out: &mut dyn Write, bloat: &Bloat) -> io::Result<()> {
-    let name = width().saturating_sub(FIGURES).min(NAME_MAX);
-    writeln!(
-        out,
-        "\n{:<name$} {:>10} {:>10} {:>5} {:>11}",
-        "ZEROS IN LARGE PAGES", "ON LARGE", "ZEROS", "%", "SPLIT FREES"
-    )?;
+    let titles = ["ZEROS IN LARGE PAGES", ">ON LARGE", ">ZEROS", ">%", ">SPLIT FREES"];
+    let mut table = Table::new(titles).shortened(0, 20);
     let total = bloat.total.large_bytes();
     let mut areas: Vec<(&Area, &Sums)> =
         bloat.areas.iter().filter(|(_, sums)| sums.large_bytes() > 0).collect();
     areas.sort_by_key(|(_, sums)| std::cmp::Reverse(sums.large_bytes()));
     for (area, sums) in areas {
-        row(out, bloat, name, area.title(), sums)?;
+        table.row(cells(bloat, area.title(), sums));
         let mut parts: Vec<(&str, &Sums)> = bloat
             .parts
             .iter()
@@ -41,10 +34,12 @@ pub fn zeros_in_large_pages(out: &mut dyn Write, bloat: &Bloat) -> io::Result<()
         parts.sort_by_key(|(_, sums)| std::cmp::Reverse(sums.large_bytes()));
         let is_alone = bloat.parts.keys().filter(|(of, _)| of == area).count() == 1;
         for (part, sums) in parts.iter().filter(|_| !is_alone) {
-            row(out, bloat, name, &format!("  {part}"), sums)?;
+            table.row(cells(bloat, &format!("  {part}"), sums));
         }
     }
-    row(out, bloat, name, "total", &bloat.total)?;
+    table.row(cells(bloat, "total", &bloat.total));
+    writeln!(out)?;
+    table.write(out)?;
     notes(out, bloat)
 }
 
@@ -52,11 +47,10 @@ fn is_big(bytes: u64, total: u64) -> bool {
     bytes.saturating_mul(100) >= total.saturating_mul(PART_SHOWN_PERCENT)
 }
 
-fn row(out: &mut dyn Write, bloat: &Bloat, width: usize, name: &str, sums: &Sums) -> io::Result<()> {
+fn cells(bloat: &Bloat, name: &str, sums: &Sums) -> [String; 5] {
     let (large, zero) = (sums.large_bytes(), sums.large_zero());
-    let (name, share) = (shorten(name, width), percent(zero.bytes, large));
     let back = human(bloat.split_returns(sums).bytes);
-    writeln!(out, "{name:<width$} {:>10} {:>10} {share:>5} {back:>11}", human(large), human(zero.bytes))
+    [name.to_string(), human(large), human(zero.bytes), percent(zero.bytes, large), back]
 }
 
 fn notes(out: &mut dyn Write, bloat: &Bloat) -> io::Result<()> {

@@ -1,0 +1,52 @@
+//! What `map` reads: a running JVM, a frozen file or a core; with the pages, where they are asked for.
+
+use super::{By, MapArgs};
+use crate::cmd::map_pages::{self, Read};
+use crate::cmd::target;
+use crate::os::budget;
+use crate::snapshot::{self, Snapshot, Want};
+
+fn want(args: &MapArgs) -> Want {
+    let is_mapping = args.by == Some(By::Mapping);
+    // smaps says what is locked in memory.
+    Want {
+        page_sizes: args.wants_pages() || is_mapping || args.html.is_some(),
+        smaps: is_mapping || args.pages.zeros,
+    }
+}
+
+/// The snapshot, and all else that was read.
+pub fn read(args: &MapArgs) -> anyhow::Result<(Snapshot, Read)> {
+    if let Some(path) = &args.from {
+        let mut snapshot = target::thaw(path, budget::limits())?;
+        snapshot.keep_only(want(args));
+        return Ok((snapshot, Read::default()));
+    }
+    let process = target::open_any(args.target.as_deref().unwrap_or_default())?;
+    let attached = if args.pages.ask { Some(map_pages::attach(&process)?) } else { None };
+    let mut snapshot =
+        snapshot::take(&process, want(args)).map_err(|gap| target::unreadable(&process, &gap))?;
+    let mut read = Read::default();
+    if want(args).page_sizes {
+        map_pages::read(&process, &mut snapshot);
+    }
+    if args.wants_pages() {
+        read.said = map_pages::said(&process, attached.as_ref(), &mut snapshot.os.gaps);
+        snapshot.taken.attached = attached.is_some();
+    }
+    if attached.is_some_and(|attached| attached.receipt.listener_started) {
+        crate::say!("marusa: the JVM has one thread more now, the Attach Listener, until it ends");
+    }
+    // Looked at here: reading the mappings once more before would take a sixth of the time where there are many.
+    target::check_jvm(&process, &snapshot.os.mappings)?;
+    if args.pages.zeros {
+        match map_pages::zeros(&process, &snapshot) {
+            Ok(zeros) => {
+                snapshot.os.gaps.extend(zeros.gaps.iter().cloned());
+                read.zeros = Some(zeros);
+            }
+            Err(gap) => snapshot.os.gaps.push(gap),
+        }
+    }
+    Ok((snapshot, read))
+}

@@ -1,0 +1,103 @@
+//! What a command examines: the JVM that the user named, or the snapshot that a file keeps; and the failure where there is none.
+
+use super::Failure;
+use crate::base::limits::TargetLimits;
+use crate::base::{Gap, Why};
+use crate::jvm::hotspot::find;
+use crate::os::access;
+use crate::os::budget;
+use crate::os::core::Core;
+use crate::os::host;
+use crate::os::input_file;
+use crate::os::maps::Mapping;
+use crate::os::process::{OpenError, Process};
+use crate::show::units::human;
+use crate::snapshot::file::{FileError, Frozen};
+use crate::snapshot::resolve::{self, ResolveError};
+use crate::snapshot::{self, Snapshot};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+/// The snapshot that a file keeps: a frozen one, or a core, which is what begins as an ELF file or a packed one does.
+pub fn thaw(path: &Path, limits: TargetLimits) -> anyhow::Result<Snapshot> {
+    budget::within(limits, || thaw_within(path))
+}
+
+fn thaw_within(path: &Path) -> anyhow::Result<Snapshot> {
+    let unreadable = |error: FileError| Failure::target(format!("cannot read {}: {error}", path.display()));
+    let opened = input_file::open(path);
+    let mut file = BufReader::new(opened.map_err(|error| unreadable(error.into()))?);
+    if Core::begins_like_one(file.fill_buf().map_err(|error| unreadable(error.into()))?) {
+        return of_core(path);
+    }
+    Ok(Frozen::load(&mut file).map_err(unreadable)?.snapshot())
+}
+
+fn of_core(path: &Path) -> anyhow::Result<Snapshot> {
+    let failed = |error: String| Failure::target(format!("cannot read {}: {error}", path.display()));
+    // Some programs map thousands of files.
+    host::allow_open_files();
+    let core = Core::open(path).map_err(|error| failed(error.to_string()))?;
+    snapshot::core::read(&core).map_err(|error| failed(error.to_string()))
+}
+
+/// The JVM that the user named.
+pub fn open(target: &str) -> anyhow::Result<Process> {
+    let process = open_any(target)?;
+    check_jvm(&process, &process.mappings().map_err(|gap| unreadable(&process, &gap))?)?;
+    Ok(process)
+}
+
+pub fn open_any(target: &str) -> anyhow::Result<Process> {
+    let pid = match target.parse() {
+        Ok(pid) => pid,
+        Err(_) => resolve::resolve(target).map_err(|error| match error {
+            ResolveError::Several { .. } => Failure::usage(error.to_string()),
+            _ => Failure::target(error.to_string()),
+        })?,
+    };
+    Process::open(pid).map_err(|error| match error {
+        OpenError::Denied(..) | OpenError::Hidden(..) => Failure::rights(error.to_string()),
+        _ => Failure::target(error.to_string()),
+    })
+}
+
+pub fn check_jvm(process: &Process, mappings: &[Mapping]) -> anyhow::Result<()> {
+    if mappings.iter().any(find::is_jvm) {
+        return Ok(());
+    }
+    Err(Failure::target(format!(
+        "pid {} is no JVM: it maps neither libjvm.so nor libj9vm; `marusa list` shows the JVMs of this host",
+        process.pid
+    )))
+}
+
+/// What a shell gives a program that SIGINT ended, for a command that blocks signals and was interrupted while it read.
+const INTERRUPTED: u8 = 130;
+
+/// The failure that a gap in the kernel's view is: without the mappings there is no account. What everybody may read is
+/// said all the same.
+pub fn unreadable(process: &Process, gap: &Gap) -> anyhow::Error {
+    let message =
+        format!("pid {} can not be read: {gap}", process.pid).replace("/PID/", &format!("/{}/", process.pid));
+    if gap.why == Why::Interrupted {
+        return Failure { status: INTERRUPTED, message: "interrupted".to_string() }.into();
+    }
+    if gap.why != Why::Denied {
+        return Failure::target(message);
+    }
+    let sums = process.status().map(|status| {
+        let figure = |bytes: Option<u64>| bytes.map_or("unknown".to_string(), human);
+        format!(
+            "\nwhat everybody may read (/proc/{}/status): resident {}, of it anonymous {}, files {}, shared {}; swapped {}",
+            process.pid,
+            figure(status.resident_bytes),
+            figure(status.resident_anon_bytes),
+            figure(status.resident_file_bytes),
+            figure(status.resident_shmem_bytes),
+            figure(status.swapped_bytes)
+        )
+    });
+    let sums = sums.unwrap_or_default();
+    Failure::rights(format!("{message}\n{}{sums}", access::refused(process)))
+}
