@@ -91,17 +91,9 @@ fn one_run(out: &mut dyn Write, run: &Run, settings: &Settings) -> io::Result<()
         writeln!(out, "nothing was seen after the first tenth of the time")?;
         return gaps(out, run);
     };
-    let published = if run.program == Program::DayTrader { "  2010 (WebSphere, J9)" } else { "" };
-    writeln!(
-        out,
-        "{:<24} {:>9} {:>9} {:>9} {:>9} {:>7}{published}",
-        "MiB resident",
-        format!("at {}", at(run, LATE_SHARE)),
-        "mean",
-        "lowest",
-        "highest",
-        "share"
-    )?;
+    let late = format!(">at {}", at(run, LATE_SHARE));
+    let titles = ["MiB resident", &late, ">mean", ">lowest", ">highest", ">share", "2010 (WebSphere, J9)"];
+    let mut table = Table::new(titles);
     for row in &rows {
         let (name, said) = match row.row {
             Some(one) => (one.title(), one.published().to_string()),
@@ -115,22 +107,26 @@ fn one_run(out: &mut dyn Write, run: &Run, settings: &Settings) -> io::Result<()
             Some(Row::JavaHeap) => String::new(),
             _ => format!("{:.1} %", row.late_bytes * 100.0 / sum.late_bytes.max(1.0)),
         };
-        let line = format!(
-            "{name:<24} {:>9} {:>9} {:>9} {:>9} {share:>7}  {said}",
+        table.row([
+            name.to_string(),
             mib(row.late_bytes),
             mib(row.mean_bytes),
             mib(row.low_bytes),
-            mib(row.high_bytes)
-        );
-        writeln!(out, "{}", line.trim_end())?;
+            mib(row.high_bytes),
+            share,
+            said,
+        ]);
     }
     if let Some(last) = run.samples.last() {
-        let beside = match run.program {
-            Program::DayTrader => format!(" (2010: {})", PUBLISHED.threads),
+        let said = match run.program {
+            Program::DayTrader => PUBLISHED.threads.to_string(),
             Program::Compiler => String::new(),
         };
-        writeln!(out, "{:<24} {:>9}{beside}", "threads", last.threads)?;
+        let mut cells: Vec<String> = vec!["threads".to_string(), last.threads.to_string()];
+        cells.extend(std::iter::repeat_n(String::new(), 4));
+        table.row(cells.into_iter().chain([said]));
     }
+    table.write(out)?;
     let text = format!(
         "at {}: the mean of the last tenth of the time; mean, lowest and highest: from {} on",
         at(run, LATE_SHARE),

@@ -10,7 +10,6 @@ use crate::experiment::bench::fork::{
 use crate::map::model::GapRow;
 use crate::show::table::Table;
 use crate::show::units::{human, paragraph};
-use crate::show::width::width;
 pub use json::BenchForkDocument;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -177,9 +176,6 @@ fn ratio(ratio: Option<Ratio>) -> String {
     }
 }
 
-const HEAP: usize = 10;
-const COLUMN: usize = 22;
-
 /// Heaps are whole MiB.
 fn heap_name(bytes: Bytes) -> String {
     match bytes.is_multiple_of(1 << 30) {
@@ -202,15 +198,10 @@ fn by_heap(
         mechanism.name()
     )?;
     let compared = report.compared();
-    // More kinds of pages than have room: without the last column.
-    let pages: Vec<&String> = report.settings.pages.iter().take((width() - HEAP) / COLUMN).collect();
-    let compared = compared.filter(|_| HEAP + (pages.len() + 1) * COLUMN <= width());
-    write!(out, "{:<HEAP$}", "heap")?;
-    pages.iter().try_for_each(|pages| write!(out, "{pages:>COLUMN$}"))?;
-    if let Some((small, large)) = compared {
-        write!(out, "{:>COLUMN$}", format!("{small} / {large}"))?;
-    }
-    writeln!(out)?;
+    let pages = &report.settings.pages;
+    let ratio_title = compared.map(|(small, large)| format!(">{small} / {large}"));
+    let titles = std::iter::once("heap".to_string()).chain(pages.iter().map(|pages| format!(">{pages}")));
+    let mut table = Table::new(titles.chain(ratio_title)).without_room(&[pages.len() + 1, pages.len()]);
     for heap in &report.settings.heaps {
         let arm = |pages: &str| Arm {
             jdk: jdk.to_string(),
@@ -218,26 +209,20 @@ fn by_heap(
             pages: pages.to_string(),
             mechanism,
         };
-        write!(out, "{:<HEAP$}", heap_name(*heap))?;
-        for pages in &pages {
-            write!(out, "{:>COLUMN$}", spread(report.results.spread(&arm(pages), &total(threads))))?;
-        }
-        if let Some((small, large)) = compared {
-            let found = report.results.ratio(&arm(small), &arm(large), &total(threads));
-            write!(out, "{:>COLUMN$}", ratio(found))?;
-        }
-        writeln!(out)?;
+        let of = |pages: &String| spread(report.results.spread(&arm(pages), &total(threads)));
+        let found = compared
+            .map(|(small, large)| ratio(report.results.ratio(&arm(small), &arm(large), &total(threads))));
+        table.row(std::iter::once(heap_name(*heap)).chain(pages.iter().map(of)).chain(found));
     }
     if report.settings.heaps.len() > 1 {
-        write!(out, "{:<HEAP$}", "by GiB")?;
-        for pages in &pages {
+        let slope = |pages: &String| {
             let arms = report.of_heaps(jdk, pages, mechanism);
             let slope = report.results.ms_per_gib(&arms, &total(threads));
-            write!(out, "{:>COLUMN$}", slope.map_or("-".to_string(), |ms| format!("{ms:+.2} ms")))?;
-        }
-        writeln!(out)?;
+            slope.map_or("-".to_string(), |ms| format!("{ms:+.2} ms"))
+        };
+        table.row(std::iter::once("by GiB".to_string()).chain(pages.iter().map(slope)));
     }
-    Ok(())
+    table.write(out)
 }
 
 /// What fork leaves behind: pages that the next write must make writable again.

@@ -1,6 +1,7 @@
 //! The table of steps that `apply` and `undo` share: what was there, what is, and the way back.
 
 use crate::pages::changes::{Change, Goal, How, Seen, Step, content};
+use crate::show::table::Table;
 use crate::show::units::{human, shorten, wrapped};
 use crate::show::width::width as line_width;
 use schemars::JsonSchema;
@@ -9,8 +10,6 @@ use std::io::{self, Write};
 
 const STATE_COLUMNS: usize = 11;
 const BACK_COLUMNS: usize = 24;
-/// The number of the step, and the gaps between five columns.
-const OTHER_COLUMNS: usize = 4 + 4 * 2;
 
 /// A line of the table, and what is said below it.
 pub struct Row {
@@ -25,30 +24,16 @@ pub struct Row {
 }
 
 pub fn table(out: &mut dyn Write, last: &str, rows: &[Row]) -> io::Result<()> {
-    let width = |text: &dyn Fn(&Row) -> &String, head: &str, max: usize| {
-        rows.iter().map(|row| text(row).chars().count()).max().unwrap_or(0).max(head.len()).min(max)
-    };
-    let before = width(&|row| &row.before, "BEFORE", STATE_COLUMNS);
-    let after = width(&|row| &row.after, "AFTER", STATE_COLUMNS);
-    let back = width(&|row| &row.back, last, BACK_COLUMNS);
-    let place = width(
-        &|row| &row.place,
-        "PLACE",
-        line_width().saturating_sub(OTHER_COLUMNS + before + after + back).max(16),
-    );
-    writeln!(out, "STEP  {:<place$}  {:<before$}  {:<after$}  {last}", "PLACE", "BEFORE", "AFTER")?;
+    let titles = [">STEP", "PLACE", "BEFORE", "AFTER", last];
+    let mut table = Table::new(titles).shortened(1, 16);
     for row in rows {
-        let (one, two) = (shorten(&row.before, before), shorten(&row.after, after));
-        let (path, back) = (shorten(&row.place, place), shorten(&row.back, back));
-        writeln!(out, "{:>4}  {path:<place$}  {one:<before$}  {two:<after$}  {back}", row.step + 1)?;
-        for note in &row.notes {
-            indented(out, note)?;
-        }
-        for line in &row.text {
-            writeln!(out, "      {line}")?;
-        }
+        let (before, after) = (shorten(&row.before, STATE_COLUMNS), shorten(&row.after, STATE_COLUMNS));
+        let number = (row.step + 1).to_string();
+        table.row([number, row.place.clone(), before, after, shorten(&row.back, BACK_COLUMNS)]);
+        row.notes.iter().for_each(|note| table.note("      ", &plain(note)));
+        row.text.iter().for_each(|line| table.note("      ", line));
     }
-    Ok(())
+    table.write(out)
 }
 
 /// A plan's texts are anybody's: none of them moves the cursor.

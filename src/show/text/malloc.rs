@@ -3,7 +3,8 @@
 use super::{gap_rows, head};
 use crate::map::Account;
 use crate::map::model::{ArenaAccount, MallocAccount, MallocSums};
-use crate::show::units::{fitted, human, paragraph, shorten};
+use crate::show::table::Table;
+use crate::show::units::{human, paragraph, shorten};
 use crate::show::width::width;
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -52,20 +53,35 @@ pub fn summary(out: &mut dyn Write, account: &Account) -> io::Result<()> {
 pub fn by_arena(out: &mut dyn Write, account: &Account) -> io::Result<()> {
     head(out, account)?;
     let Some(malloc) = &account.malloc else { return gap_rows(out, &account.gaps) };
-    let titles = ["RESIDENT", "IN USE", "FREED", "TRIMMABLE", "TOP KEPT", "OVERHEAD"];
-    line(out, "ARENA", ["THREADS", "HEAPS"], titles)?;
+    let mut table = Table::new([
+        "ARENA",
+        ">THREADS",
+        ">HEAPS",
+        ">RESIDENT",
+        ">IN USE",
+        ">FREED",
+        ">TRIMMABLE",
+        ">TOP KEPT",
+        ">OVERHEAD",
+    ])
+    .without_room(&[8, 7, 2, 5]);
+    let mut row = |name: &str, [threads, heaps]: [String; 2], cells: Cells| {
+        let cells = cells.map(|bytes| bytes.map_or("-".to_string(), human));
+        table.row([name.to_string(), threads, heaps].into_iter().chain(cells));
+    };
     let mut arenas: Vec<&ArenaAccount> = malloc.arenas.iter().collect();
     arenas.sort_by_key(|arena| (std::cmp::Reverse(arena.resident_bytes), arena.arena));
     for arena in &arenas {
         let counts = [count(arena.attached_threads), arena.heaps.to_string()];
-        row(out, &arena.title(), counts, cells(arena.resident_bytes, &arena.sums))?;
+        row(&arena.title(), counts, cells(arena.resident_bytes, &arena.sums));
     }
     if malloc.mmapped_resident_bytes > 0 {
-        row(out, "mapped chunks", [String::new(), String::new()], mapped_chunks(malloc))?;
+        row("mapped chunks", [String::new(), String::new()], mapped_chunks(malloc));
     }
     let threads: Option<u64> = arenas.iter().map(|arena| arena.attached_threads).sum();
     let heaps: usize = arenas.iter().map(|arena| arena.heaps).sum();
-    row(out, "total", [count(threads), heaps.to_string()], cells(malloc.resident_bytes, &malloc.sums))?;
+    row("total", [count(threads), heaps.to_string()], cells(malloc.resident_bytes, &malloc.sums));
+    table.write(out)?;
     notes(out, &arenas)?;
     users(out, account, &arenas)?;
     gap_rows(out, &account.gaps)
@@ -137,20 +153,6 @@ fn users(out: &mut dyn Write, account: &Account, arenas: &[&ArenaAccount]) -> io
         writeln!(out, "{}", text.trim_end())?;
     }
     Ok(())
-}
-
-fn row(out: &mut dyn Write, name: &str, counts: [String; 2], cells: Cells) -> io::Result<()> {
-    let cells = cells.map(|bytes| bytes.map_or("-".to_string(), human));
-    line(out, name, counts.each_ref().map(String::as_str), cells.each_ref().map(String::as_str))
-}
-
-fn line(out: &mut dyn Write, name: &str, counts: [&str; 2], cells: [&str; 6]) -> io::Result<()> {
-    write!(out, "{} {:>8} {:>6}", fitted(name, 14), counts[0], counts[1])?;
-    let room = width().saturating_sub(30) / 11;
-    for cell in cells.into_iter().take(room) {
-        write!(out, " {cell:>10}")?;
-    }
-    writeln!(out)
 }
 
 #[cfg(test)]

@@ -4,18 +4,14 @@
 use crate::map::page_claims::{Claim, Verdict};
 use crate::map::require::Answer;
 use crate::map::why::{Finding, Reason};
-use crate::show::units::{columns, fitted, human, indented, led, paragraph, percent, shorten};
-use crate::show::width::width;
+use crate::show::table::Table;
+use crate::show::units::{columns, fitted, human, indented, led, percent};
 use std::io::{self, Write};
 
 /// Parts that are named below a reason.
 const PARTS_SHOWN_MAX: usize = 4;
 /// Reasons for less than this share of the bytes on small pages are summed in one line.
 const REASON_SHOWN_PERCENT: u64 = 1;
-
-/// What a reason gets, and what its figures need.
-const NAME_MAX: usize = 62;
-const FIGURES: usize = 18;
 
 /// Findings of one reason; below it by what would change it, which is not the same for every area.
 struct Group<'a> {
@@ -28,35 +24,33 @@ pub fn why_not_larger(out: &mut dyn Write, findings: &[Finding]) -> io::Result<(
     let (absent, small): (Vec<&Finding>, Vec<&Finding>) =
         findings.iter().partition(|finding| finding.reason == Reason::NeverTouched);
     let total: u64 = sum(&small);
-    let name = width().saturating_sub(FIGURES).min(NAME_MAX);
-    writeln!(out, "\n{:<name$} {:>10} {:>6}", "WHY NOT LARGER", "RESIDENT", "%")?;
+    let mut table = Table::new(["WHY NOT LARGER", ">RESIDENT", ">%"]).shortened(0, 20);
     let mut rest = 0;
     for group in groups(&small) {
         if group.bytes.saturating_mul(100) < total.saturating_mul(REASON_SHOWN_PERCENT) {
             rest += group.bytes;
             continue;
         }
-        let (bytes, share) = (human(group.bytes), percent(group.bytes, total));
-        let text = shorten(&group.reason.text(), name);
-        writeln!(out, "{text:<name$} {bytes:>10} {share:>6}")?;
-        details(out, &group)?;
+        table.row([group.reason.text(), human(group.bytes), percent(group.bytes, total)]);
+        details(&mut table, &group);
     }
     if rest > 0 {
-        writeln!(out, "{:<name$} {:>10} {:>6}", "smaller reasons", human(rest), percent(rest, total))?;
+        table.row(["smaller reasons".to_string(), human(rest), percent(rest, total)]);
     }
-    writeln!(out, "{:<name$} {:>10}", "on small pages in all", human(total))?;
+    table.row(["on small pages in all", &human(total), ""]);
     for group in groups(&absent) {
-        writeln!(out, "{:<name$} {:>10}", group.reason.text(), human(group.bytes))?;
-        details(out, &group)?;
+        table.row([group.reason.text(), human(group.bytes), String::new()]);
+        details(&mut table, &group);
     }
-    Ok(())
+    writeln!(out)?;
+    table.write(out)
 }
 
 fn sum(findings: &[&Finding]) -> u64 {
     findings.iter().map(|finding| finding.bytes).sum()
 }
 
-fn details(out: &mut dyn Write, group: &Group) -> io::Result<()> {
+fn details(table: &mut Table, group: &Group) {
     for (remedy, findings) in &group.remedies {
         let is_crumb = |bytes: u64| bytes.saturating_mul(1000) < group.bytes;
         if is_crumb(sum(findings)) {
@@ -72,10 +66,9 @@ fn details(out: &mut dyn Write, group: &Group) -> io::Result<()> {
         if partly > 0 {
             text.push_str(&format!("; {} of it in 2 MiB that are not all in memory", human(partly)));
         }
-        paragraph(out, "    ", "    ", &text)?;
-        led(out, "    -> ", remedy)?;
+        table.note("    ", &text);
+        table.note("    -> ", remedy);
     }
-    Ok(())
 }
 
 fn groups<'a>(findings: &[&'a Finding]) -> Vec<Group<'a>> {
