@@ -7,6 +7,8 @@ use crate::base::printable::escaped;
 use std::io::{self, Write};
 
 const GAP: usize = 2;
+/// What is left of a shortened column where no other can be left out.
+const ELASTIC_COLUMNS_MIN: usize = 4;
 
 /// The columns, and the cells of each row.
 pub struct Table {
@@ -25,6 +27,7 @@ pub struct Table {
 /// The column that gives way.
 struct Elastic {
     column: usize,
+    /// Before another column is left out.
     columns_min: usize,
     /// The start is cut: the end of a path or class says more.
     keeps_end: bool,
@@ -57,7 +60,7 @@ impl Table {
         self
     }
 
-    /// The column that is shortened in its middle, down to `columns_min`.
+    /// The column that is shortened in its middle: down to `columns_min` before another is left out, and further where none can be.
     pub fn shortened(mut self, column: usize, columns_min: usize) -> Table {
         self.elastic = Some(Elastic { column, columns_min, keeps_end: false });
         self
@@ -135,7 +138,8 @@ impl Table {
         if let Some(elastic) = &self.elastic
             && let Some(columns) = &widths[elastic.column]
         {
-            widths[elastic.column] = Some(columns - over(widths).min(spare));
+            widths[elastic.column] =
+                Some(columns.saturating_sub(over(widths)).max(ELASTIC_COLUMNS_MIN.min(*columns)));
         }
         left_out
     }

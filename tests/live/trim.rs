@@ -32,14 +32,16 @@ fn resident(pid: i32) -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") << 10
 }
 
-/// Files of Marusa in the target's folders, and mappings of its library.
+/// Files of Marusa in the target's folders, and mappings of its library. A `jcmd` of another test that was killed leaves its
+/// `.attach_pidN`, with the number of another JVM.
 fn traces(pid: i32) -> (Vec<String>, usize) {
     let folders = ["tmp", "var/tmp", "dev/shm"].map(|folder| format!("/proc/{pid}/root/{folder}"));
     let names = folders.iter().flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten().flatten());
     let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).expect("maps");
     let library = maps.lines().filter(|line| line.contains(".marusa-trim-") && line.contains("r-xp")).count();
-    (names.filter(|name| name.starts_with(".marusa") || name.starts_with(".attach_pid")).collect(), library)
+    let trigger = format!(".attach_pid{pid}");
+    (names.filter(|name| name.starts_with(".marusa") || *name == trigger).collect(), library)
 }
 
 fn threads(pid: i32) -> usize {

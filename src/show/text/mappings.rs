@@ -1,35 +1,17 @@
 //! `map --by mapping`: every span in the order of addresses, in the form of Solaris `pmap -sx`, with owners.
 
-use super::{gap_rows, head, indented};
+use super::{gap_rows, head};
 use crate::map::{Account, Area, MemoryMap, Owner, Share, Span};
 use crate::os::maps::Mapping;
 use crate::os::page_kind::size_name;
 use crate::os::smaps::{self, Smap};
-use crate::show::units::{human, shorten};
-use crate::show::width::width;
+use crate::show::table::Table;
+use crate::show::units::{human, indented};
 use crate::snapshot::Snapshot;
 use std::io::{self, Write};
 
 /// All columns but the owner, and what an owner needs.
-const COLUMNS: usize = 70;
-const OWNER_MIN: usize = 24;
-const FIGURE: usize = 10;
-
-/// Which of the figures there is room for: what is locked goes first, then what is anonymous.
-#[derive(Clone, Copy)]
-struct Room {
-    anonymous: bool,
-    locked: bool,
-    owner: usize,
-}
-
-impl Room {
-    fn of(width: usize) -> Room {
-        let owner = |dropped: usize| (width + dropped * FIGURE).saturating_sub(COLUMNS);
-        let dropped = (0..2).find(|dropped| owner(*dropped) >= OWNER_MIN).unwrap_or(2);
-        Room { anonymous: dropped < 2, locked: dropped < 1, owner: owner(dropped) }
-    }
-}
+const OWNER_COLUMNS_MIN: usize = 24;
 
 pub fn by_mapping(
     out: &mut dyn Write,
@@ -38,38 +20,17 @@ pub fn by_mapping(
     map: &MemoryMap,
 ) -> io::Result<()> {
     head(out, account)?;
-    let room = Room::of(width());
-    let titles = ["RESERVED", "RESIDENT", "ANON", "LOCKED"].map(str::to_string);
-    writeln!(out, "{:<12}{} {:<7} {:<8} OWNER", "ADDRESS", figures(room, titles), "PGSZ", "MODE")?;
-    for span in &map.spans {
-        writeln!(out, "{}", line(room, snapshot, map, span))?;
-    }
+    let titles = ["ADDRESS", ">RESERVED", ">RESIDENT", ">ANON", ">LOCKED", "PGSZ", "MODE", "OWNER"];
+    let mut table = Table::new(titles).without_room(&[4, 3]).shortened(7, OWNER_COLUMNS_MIN);
+    map.spans.iter().for_each(|span| table.row(cells(snapshot, map, span)));
+    table.write(out)?;
     let mode = "mode: rwx; s shared; hg asked for huge pages, nh asked for none; ht hugetlb; lo locked";
     writeln!(out)?;
     indented(out, mode, 0)?;
-    if !room.locked {
-        let left_out = if room.anonymous { "LOCKED" } else { "ANON and LOCKED" };
-        indented(
-            out,
-            &format!("{left_out}: no room in {} columns; COLUMNS=100 or --json has all", width()),
-            0,
-        )?;
-    }
     gap_rows(out, &account.gaps)
 }
 
-fn figures(room: Room, [reserved, resident, anonymous, locked]: [String; 4]) -> String {
-    let mut cells = format!("{reserved:>FIGURE$}{resident:>FIGURE$}");
-    if room.anonymous {
-        cells.push_str(&format!("{anonymous:>FIGURE$}"));
-    }
-    if room.locked {
-        cells.push_str(&format!("{locked:>FIGURE$}"));
-    }
-    cells
-}
-
-fn line(room: Room, snapshot: &Snapshot, map: &MemoryMap, span: &Span) -> String {
+fn cells(snapshot: &Snapshot, map: &MemoryMap, span: &Span) -> [String; 8] {
     let (sums, mapping) = (span.figures(), &snapshot.os.mappings[span.mapping]);
     let smap = match &snapshot.os.smaps {
         Some(Ok(smaps)) => smaps::find(smaps, mapping.range.start),
@@ -81,15 +42,16 @@ fn line(room: Room, snapshot: &Snapshot, map: &MemoryMap, span: &Span) -> String
     });
     let sizes: Vec<u64> =
         sums.by_page_size.iter().filter(|(_, bytes)| **bytes > 0).map(|(size, _)| *size).collect();
-    let address = format!("{:012x}", span.range.start.0);
-    let figures = figures(room, [cell(sums.reserved), cell(sums.resident), cell(sums.anonymous), locked]);
-    // Addresses of the kernel's half have four digits more.
-    let figures = figures.get(address.len().saturating_sub(12)..).unwrap_or_default();
-    format!(
-        "{address}{figures} {:<16} {}",
-        format!("{:<7} {}", page_sizes(&sizes), mode(mapping, smap)),
-        shorten(&owner(map, &span.shares, room.owner), room.owner)
-    )
+    [
+        format!("{:012x}", span.range.start.0),
+        cell(sums.reserved),
+        cell(sums.resident),
+        cell(sums.anonymous),
+        locked,
+        page_sizes(&sizes),
+        mode(mapping, smap),
+        owner(map, &span.shares),
+    ]
 }
 
 fn cell(bytes: u64) -> String {
@@ -120,7 +82,7 @@ fn mode(mapping: &Mapping, smap: Option<&Smap>) -> String {
 }
 
 /// The area and part; of several owners the biggest with its share.
-fn owner(map: &MemoryMap, shares: &[Share], room: usize) -> String {
+fn owner(map: &MemoryMap, shares: &[Share]) -> String {
     let Some(biggest) = shares.iter().max_by_key(|share| share.figures.reserved) else {
         return String::new();
     };
@@ -130,9 +92,7 @@ fn owner(map: &MemoryMap, shares: &[Share], room: usize) -> String {
     }
     let whole: u64 = shares.iter().map(|share| share.figures.reserved).sum();
     let percent = u128::from(biggest.figures.reserved) * 100 / u128::from(whole.max(1));
-    let more = format!(" +{}", shares.len() - 1);
-    let part = shorten(&named(owner), room.saturating_sub(more.len() + 5));
-    format!("{percent} % {part}{more}")
+    format!("{percent} % {} +{}", named(owner), shares.len() - 1)
 }
 
 /// The part names itself; but for lists of malloc, which are called "unsorted" or "fast bins".

@@ -11,7 +11,8 @@ use super::width::width;
 use crate::base::Gap;
 use crate::map::model::{Amounts, AreaAccount, GapRow, PartAccount, Taken};
 use crate::map::{Account, Area, PaperArea};
-use crate::show::units::{fitted, human, human_signed, indented, percent, shorten};
+use crate::show::table::Table;
+use crate::show::units::{human, human_signed, indented, percent, shorten};
 use crate::snapshot::Source;
 use std::io::{self, Write};
 
@@ -22,14 +23,8 @@ pub use tables::{by_library, by_part, by_thread};
 pub use why::{page_claims, requirements, why_not_larger};
 pub use zeros::zeros_in_large_pages;
 
-/// What a name gets at most; fewer columns for all take from it first.
-const NAME_MAX: usize = 42;
-/// Columns of a figure, and of a share.
-const FIGURE: usize = 11;
-const SHARE: usize = 7;
-/// Below these widths a table has no room for shares, and for what is committed and reserved.
-const SHARES_MIN: usize = 93;
-const ALL_FIGURES_MIN: usize = 75;
+/// Names are cut down to this before a figure is left out.
+const NAME_COLUMNS_MIN: usize = 36;
 /// Parts smaller than this share of all resident bytes are not shown below their area.
 const PART_SHOWN_PERCENT: u64 = 1;
 const GAPS_SHOWN_MAX: usize = 12;
@@ -47,28 +42,27 @@ pub fn by_area_and_part(out: &mut dyn Write, account: &Account) -> io::Result<()
     areas.sort_by_key(|area| {
         (area.area == Area::Unattributed, std::cmp::Reverse(area.amounts.resident_bytes))
     });
-    table_head(out, "AREA")?;
+    let mut table = amounts_table("AREA");
     for area in &areas {
-        row(out, area.area.title(), &area.amounts, total)?;
+        table.row(cells(area.area.title(), &area.amounts, total));
         for part in area.parts.iter().filter(|part| is_shown(area, part, total)) {
-            row(out, &format!("  {}", part.part), &part.amounts, total)?;
+            table.row(cells(&format!("  {}", part.part), &part.amounts, total));
         }
         if let (Area::MallocFreed, Some(bytes)) = (area.area, account.trimmable_bytes())
             && is_big(bytes, total)
         {
-            let (name, share) = (name_width(), percent(bytes, total));
-            let share = if width() < SHARES_MIN { String::new() } else { format!(" {share:>5}") };
-            writeln!(out, "{:<name$} {:>10}{share}", "  of it trimmable now", human(bytes))?;
+            table.row(["  of it trimmable now", &human(bytes), &percent(bytes, total), "", "", ""]);
         }
     }
-    total_row(out, account)?;
+    table.row(total_cells(account));
+    table.write(out)?;
     gap_rows(out, &account.gaps)
 }
 
 /// Without a figure for what is in use: the sum would be that of the areas that know theirs.
-fn total_row(out: &mut dyn Write, account: &Account) -> io::Result<()> {
+fn total_cells(account: &Account) -> [String; 6] {
     let whole = Amounts { in_use_bytes: None, ..account.whole() };
-    row(out, "total", &whole, account.totals.resident_bytes)
+    cells("total", &whole, account.totals.resident_bytes)
 }
 
 fn is_big(bytes: u64, total: u64) -> bool {
@@ -90,22 +84,22 @@ pub fn by_paper(out: &mut dyn Write, account: &Account) -> io::Result<()> {
     head(out, account)?;
     let total = account.totals.resident_bytes;
     let walked = account.trimmable_bytes().is_some();
-    table_head(out, "AREA (OOPSLA 2010)")?;
-    row(out, "Java heap", &account.sum_of(|area| area == Area::JavaHeap), total)?;
+    let mut table = amounts_table("AREA (OOPSLA 2010)");
+    table.row(cells("Java heap", &account.sum_of(|area| area == Area::JavaHeap), total));
     for area in PaperArea::ALL {
         let sum = account.sum_of(|of| of.paper() == Some(area));
         match area {
             // Where malloc's chunks were not read, these are not known, not 0.
             PaperArea::MallocFreed | PaperArea::Overhead if !walked && sum.resident_bytes == 0 => {
-                let name = name_width();
-                writeln!(out, "{:<name$} {:>10}        (within JVM work area)", area.title(), "-")?;
+                table.row([&format!("{} (within JVM work area)", area.title()), "-", "", "", "", ""]);
             }
-            _ => row(out, area.title(), &sum, total)?,
+            _ => table.row(cells(area.title(), &sum, total)),
         }
     }
     let is_left = |area: Area| area != Area::JavaHeap && area.paper().is_none();
-    row(out, "unattributed", &account.sum_of(is_left), total)?;
-    total_row(out, account)?;
+    table.row(cells("unattributed", &account.sum_of(is_left), total));
+    table.row(total_cells(account));
+    table.write(out)?;
     gap_rows(out, &account.gaps)
 }
 
@@ -166,39 +160,21 @@ fn side_by_side(out: &mut dyn Write, sentences: &[String]) -> io::Result<()> {
     writeln!(out, "{line}")
 }
 
-fn name_width() -> usize {
-    let figures = if width() < ALL_FIGURES_MIN { 2 } else { 4 };
-    let shares = if width() < SHARES_MIN { 0 } else { SHARE };
-    width().saturating_sub(figures * FIGURE + shares).min(NAME_MAX)
+/// A table of amounts, whose first column names their owners.
+fn amounts_table(first: &str) -> Table {
+    let titles = [first, ">RESIDENT", ">%", ">COMMITTED", ">RESERVED", ">IN USE"];
+    Table::new(titles).without_room(&[3, 4, 2]).shortened(0, NAME_COLUMNS_MIN)
 }
 
-fn table_head(out: &mut dyn Write, first: &str) -> io::Result<()> {
-    cells(out, first, "RESIDENT", "%", ["COMMITTED", "RESERVED", "IN USE"].map(str::to_string))
-}
-
-fn row(out: &mut dyn Write, name: &str, sum: &Amounts, total: u64) -> io::Result<()> {
-    let in_use = sum.in_use_bytes.map_or("-".to_string(), human);
-    let figures = [human(sum.committed_bytes), human(sum.reserved_bytes), in_use];
-    cells(out, name, &human(sum.resident_bytes), &percent(sum.resident_bytes, total), figures)
-}
-
-/// A line of a table; where there is no room, without its share, then without what is committed and reserved.
-fn cells(
-    out: &mut dyn Write,
-    name: &str,
-    resident: &str,
-    share: &str,
-    [committed, reserved, in_use]: [String; 3],
-) -> io::Result<()> {
-    let room = name_width();
-    write!(out, "{} {resident:>10}", fitted(name, room))?;
-    if width() >= SHARES_MIN {
-        write!(out, " {share:>5} ")?;
-    }
-    if width() >= ALL_FIGURES_MIN {
-        write!(out, " {committed:>10} {reserved:>10}")?;
-    }
-    writeln!(out, " {in_use:>10}")
+fn cells(name: &str, sum: &Amounts, total: u64) -> [String; 6] {
+    [
+        name.to_string(),
+        human(sum.resident_bytes),
+        percent(sum.resident_bytes, total),
+        human(sum.committed_bytes),
+        human(sum.reserved_bytes),
+        sum.in_use_bytes.map_or("-".to_string(), human),
+    ]
 }
 
 /// What could not be read, and what would help.

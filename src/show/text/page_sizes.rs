@@ -5,7 +5,8 @@ use crate::base::PAGE;
 use crate::map::Account;
 use crate::map::model::{Amounts, AreaAccount, PageSizesAccount};
 use crate::os::page_kind::{Backing, Contiguous, HUGE, How, Look, PageKind, size_name};
-use crate::show::units::{self, human, paragraph, percent, shorten};
+use crate::show::table::Table;
+use crate::show::units::{human, paragraph, percent, shorten};
 use crate::show::width::width;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -14,7 +15,8 @@ const COLUMN: usize = 10;
 /// What tells any two parts apart, and what must do.
 const NAME_GOOD: usize = 36;
 const NAME_MIN: usize = 20;
-const NAME_MAX: usize = 42;
+/// Of a table whose figures are wider than most.
+const NAME_COLUMNS_MIN: usize = 12;
 
 /// What one column counts: bytes of the page sizes from the first to the last, hugetlb pages apart from transparent ones.
 /// Several sizes share a column only where there is no room for one each.
@@ -30,28 +32,23 @@ pub fn by_page_size(out: &mut dyn Write, account: &Account) -> io::Result<()> {
     head(out, account)?;
     let total = &account.whole();
     let columns = fitted(columns(total), total);
-    let width = name_width(columns.len());
-    let titles: String = columns.iter().map(|column| format!("{:>COLUMN$}", column.title())).collect();
-    writeln!(out, "{:<width$}{:>COLUMN$}{titles}", "AREA", "RESIDENT")?;
+    let titles = columns.iter().map(|column| format!(">{}", column.title()));
+    let start = ["AREA", ">RESIDENT"].map(str::to_string);
+    let mut table = Table::new(start.into_iter().chain(titles)).shortened(0, NAME_COLUMNS_MIN);
     let mut areas: Vec<&AreaAccount> =
         account.areas.iter().filter(|area| area.amounts.resident_bytes > 0).collect();
     areas.sort_by_key(|area| std::cmp::Reverse(area.amounts.resident_bytes));
     for area in &areas {
-        row(out, width, area.area.title(), &area.amounts, &columns)?;
+        table.row(cells(area.area.title(), &area.amounts, &columns));
         let parts = area.parts.iter().filter(|_| area.parts.len() > 1);
         for part in parts.filter(|part| is_big(part.amounts.resident_bytes, total.resident_bytes)) {
-            row(out, width, &format!("  {}", part.part), &part.amounts, &columns)?;
+            table.row(cells(&format!("  {}", part.part), &part.amounts, &columns));
         }
     }
-    row(out, width, "total", total, &columns)?;
-    let shares: String = columns
-        .iter()
-        .map(|column| {
-            let share = percent(bytes(total, *column), total.resident_bytes);
-            format!("{:>COLUMN$}", format!("{share} %"))
-        })
-        .collect();
-    writeln!(out, "{:<width$}{:>COLUMN$}{shares}", "", "100 %")?;
+    table.row(cells("total", total, &columns));
+    let share = |column: &Column| format!("{} %", percent(bytes(total, *column), total.resident_bytes));
+    table.row([String::new(), "100 %".to_string()].into_iter().chain(columns.iter().map(share)));
+    table.write(out)?;
     if let Some(sizes) = &account.page_sizes {
         writeln!(out)?;
         notes(out, sizes, total)?;
@@ -128,15 +125,10 @@ fn bytes(amounts: &Amounts, column: Column) -> u64 {
     kinds.iter().filter(|(kind, _)| counts(kind)).map(|(_, bytes)| bytes).sum()
 }
 
-fn name_width(columns: usize) -> usize {
-    width().saturating_sub((columns + 1) * COLUMN).clamp(NAME_MIN, NAME_MAX)
-}
-
-fn row(out: &mut dyn Write, width: usize, name: &str, sum: &Amounts, columns: &[Column]) -> io::Result<()> {
+fn cells(name: &str, sum: &Amounts, columns: &[Column]) -> Vec<String> {
     let cell = |bytes: u64| if bytes == 0 { "-".to_string() } else { human(bytes) };
-    let cells: String =
-        columns.iter().map(|column| format!("{:>COLUMN$}", cell(bytes(sum, *column)))).collect();
-    writeln!(out, "{} {:>COLUMN$}{cells}", units::fitted(name, width - 1), human(sum.resident_bytes))
+    let of_columns = columns.iter().map(|column| cell(bytes(sum, *column)));
+    [name.to_string(), human(sum.resident_bytes)].into_iter().chain(of_columns).collect()
 }
 
 /// Pieces of huge folios, contiguity, and how all is known.

@@ -1,21 +1,23 @@
 //! The longer tables of `map --by ...`.
 
-use super::{gap_rows, head, row, table_head};
+use super::{amounts_table, cells, gap_rows, head};
 use crate::map::Account;
 use crate::map::model::ThreadAccount;
+use crate::show::table::Table;
 use std::io::{self, Write};
 
 /// Every part of every area.
 pub fn by_part(out: &mut dyn Write, account: &Account) -> io::Result<()> {
     head(out, account)?;
     let total = account.totals.resident_bytes;
-    table_head(out, "AREA / PART")?;
+    let mut table = amounts_table("AREA / PART");
     for area in &account.areas {
-        row(out, area.area.title(), &area.amounts, total)?;
+        table.row(cells(area.area.title(), &area.amounts, total));
         for part in &area.parts {
-            row(out, &format!("  {}", part.part), &part.amounts, total)?;
+            table.row(cells(&format!("  {}", part.part), &part.amounts, total));
         }
     }
+    table.write(out)?;
     gap_rows(out, &account.gaps)
 }
 
@@ -23,11 +25,14 @@ pub fn by_part(out: &mut dyn Write, account: &Account) -> io::Result<()> {
 pub fn by_thread(out: &mut dyn Write, account: &Account) -> io::Result<()> {
     head(out, account)?;
     let total = account.totals.resident_bytes;
-    table_head(out, &format!("{:<7} {:<10} {}", "THREAD", "KIND", "NAME (its stack)"))?;
+    let titles = ["THREAD", "KIND", "NAME (its stack)", ">RESIDENT", ">%", ">COMMITTED", ">RESERVED"];
+    let mut table = Table::new(titles).without_room(&[5, 6, 4]).shortened(2, 24);
     for (thread, stack) in account.stacks() {
         let ThreadAccount { tid, name, kind, .. } = thread;
-        row(out, &format!("{tid:<7} {:<10} {name}", kind.name()), stack, total)?;
+        let [name, resident, share, committed, reserved, _] = cells(name, stack, total);
+        table.row([tid.to_string(), kind.name().to_string(), name, resident, share, committed, reserved]);
     }
+    table.write(out)?;
     gap_rows(out, &account.gaps)
 }
 
@@ -35,9 +40,10 @@ pub fn by_thread(out: &mut dyn Write, account: &Account) -> io::Result<()> {
 pub fn by_library(out: &mut dyn Write, account: &Account) -> io::Result<()> {
     head(out, account)?;
     let total = account.totals.resident_bytes;
-    table_head(out, "LIBRARY OR FILE")?;
+    let mut table = amounts_table("LIBRARY OR FILE");
     for library in &account.libraries {
-        row(out, &library.path, &library.amounts, total)?;
+        table.row(cells(&library.path, &library.amounts, total));
     }
+    table.write(out)?;
     gap_rows(out, &account.gaps)
 }
