@@ -21,7 +21,7 @@ fn main() {
             // SAFETY: within the mapping, which is writable and only ours.
             unsafe { memory.add(at).cast::<u64>().write(data * 0x0101_0101) };
         }
-        let snapshot = snapshot::take(&me, Want { page_sizes: true, smaps: false }).expect("a snapshot");
+        let snapshot = snapshot::take(&me, Want { page_sizes: true, ..Want::default() }).expect("a snapshot");
         let effort = Effort { all_bytes: u64::MAX, sample_bytes: u64::MAX };
         let mut seconds = Vec::new();
         let (mut read, mut zero) = (0, 0);

@@ -6,7 +6,7 @@ use crate::os::process::Process;
 use std::cell::Cell;
 use std::io;
 use std::marker::PhantomData;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
 /// While it lives, this thread gets none of the signals that end a program; threads that it starts, neither. Several may live
@@ -146,15 +146,23 @@ impl Waiting {
     }
 
     pub fn until(&self, deadline: Instant) -> Woken {
+        self.until_or(deadline, None)
+    }
+
+    /// As `until`, but the time is over too when `bell` can be read.
+    pub fn until_or(&self, deadline: Instant, bell: Option<BorrowedFd>) -> Woken {
         loop {
             // Rounded up, so that the last turn does not spin.
             let left = deadline.saturating_duration_since(Instant::now()) + Duration::from_micros(999);
             let milliseconds = left.as_millis().min(i32::MAX as u128) as libc::c_int;
-            let watch = |fd: &OwnedFd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-            let mut watched = [watch(&self.target), watch(&self.signals)];
+            let watch = |fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+            // poll(2): what is negative is left out.
+            let bell = bell.map_or(-1, |bell| bell.as_raw_fd());
+            let mut watched = [watch(self.target.as_raw_fd()), watch(self.signals.as_raw_fd()), watch(bell)];
             // SAFETY: the array outlives the call, and the count is its length.
-            let ready = unsafe { libc::poll(watched.as_mut_ptr(), 2, milliseconds) };
+            let ready = unsafe { libc::poll(watched.as_mut_ptr(), 3, milliseconds) };
             match (ready, watched[1].revents, watched[0].revents) {
+                (1.., 0, 0) if watched[2].revents != 0 => return Woken::Time,
                 (1.., 0, 0) | (..0, ..) => {}
                 (1.., 0, _) => return Woken::Ended,
                 (1.., ..) => {

@@ -41,7 +41,7 @@ pub const RECORD_FACTS: TargetLimits = TargetLimits { time: Duration::from_milli
 pub const RECORD_LAST: TargetLimits = TargetLimits { time: Duration::from_millis(500), bytes: 4 << 30 };
 /// JVMs that `record --all` watches at once; how long it looks for new ones at a time, and the shortest part of it for one.
 pub const RECORD_JVMS_MAX: usize = 5_000;
-pub const RECORD_FIND: (Duration, Duration) = (Duration::from_secs(1), Duration::from_millis(50));
+pub const RECORD_FIND: (Duration, Duration) = (Duration::from_millis(200), Duration::from_millis(50));
 
 /// What one target may take, by command; a command that reads files, or all JVMs, says so when it runs.
 pub fn of_command(name: &str) -> TargetLimits {

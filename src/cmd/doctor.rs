@@ -125,7 +125,7 @@ fn gathered(args: &DoctorArgs) -> anyhow::Result<Gathered> {
     });
     if let Some(path) = &args.from {
         let mut snapshot = target::thaw(path, budget::limits())?;
-        snapshot.keep_only(Want { page_sizes: true, smaps: true });
+        snapshot.keep_only(Want { page_sizes: true, smaps: true, ..Want::default() });
         return Ok(gather::kept(snapshot));
     }
     let who = match &args.target {
@@ -153,7 +153,7 @@ pub(super) fn of_one(process: Process, watch: Duration) -> Vec<Finding> {
 
 /// What is found of a JVM in a snapshot that was kept.
 pub(super) fn of_kept(mut snapshot: Snapshot) -> Vec<Finding> {
-    snapshot.keep_only(Want { page_sizes: true, smaps: true });
+    snapshot.keep_only(Want { page_sizes: true, smaps: true, ..Want::default() });
     let mut findings = doctor::examine(&gather::kept(snapshot).facts, &[]).findings;
     findings.retain(|finding| finding.subject != Subject::Host);
     findings

@@ -30,7 +30,7 @@ pub fn run(args: &FreezeArgs) -> anyhow::Result<u8> {
     args.deadline.set(TARGET_ALONE);
     let process = target::open(&args.target)?;
     let frozen = take::with_target(&process, |mut taking, memory, symbols| {
-        taking.want = Want { page_sizes: true, smaps: true };
+        taking.want = Want { page_sizes: true, smaps: true, ..Want::default() };
         file::freeze(taking, &process, memory, symbols)
     });
     let (_, frozen) = frozen.map_err(|gap| target::unreadable(&process, &gap))?;

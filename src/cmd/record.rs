@@ -5,6 +5,7 @@ mod found;
 mod output;
 mod watch;
 mod watched;
+mod worker;
 
 use super::{Failure, amount, target};
 use crate::act::signals::Waiting;

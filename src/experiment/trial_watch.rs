@@ -118,7 +118,7 @@ impl Watch {
     fn account(&mut self, all: Bytes) {
         let at_ms = self.started.elapsed().as_millis() as u64;
         let Some(jvm) = self.jvm() else { return };
-        let taken = snapshot::take(jvm, Want { page_sizes: true, smaps: false });
+        let taken = snapshot::take(jvm, Want { page_sizes: true, ..Want::default() });
         let mut snapshot = match taken {
             Ok(snapshot) if snapshot.jvm.is_ok() => snapshot,
             Ok(snapshot) => {

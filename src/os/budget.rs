@@ -54,11 +54,17 @@ thread_local! {
 
 /// Whether hints name `--deadline`.
 static MORE_TIME: AtomicBool = AtomicBool::new(false);
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 static LIMITS: Mutex<TargetLimits> = Mutex::new(TARGET_ALONE);
 
 /// Sets what each target of this command may take.
 pub fn set_limits(limits: TargetLimits) {
     *LIMITS.lock().unwrap_or_else(PoisonError::into_inner) = limits;
+}
+
+/// Ends all readings within a budget as a signal to end does, until it is called with `false`.
+pub fn interrupt(is_interrupted: bool) {
+    INTERRUPTED.store(is_interrupted, Ordering::Relaxed);
 }
 
 /// Says that this command has the option `--deadline`.
@@ -170,7 +176,7 @@ impl Budget {
             return Ok(());
         }
         self.next_look_us.store(passed_us + LOOK_EVERY.as_micros() as u64, Ordering::Relaxed);
-        if is_signal_pending() {
+        if is_interrupted() {
             return self.end(3);
         }
         match resident_bytes().is_some_and(|bytes| bytes > self.resident_max) {
@@ -200,6 +206,11 @@ impl Budget {
         };
         Some(Gap::new("the rest of the process", why).hint(hint))
     }
+}
+
+/// Whether readings are to end.
+pub fn is_interrupted() -> bool {
+    INTERRUPTED.load(Ordering::Relaxed) || is_signal_pending()
 }
 
 /// Whether a signal to end is pending for this process or this thread, which blocks it.

@@ -1,7 +1,7 @@
 //! How often a JVM is looked at, and how closely. A look at the kernel's sums and the runtime's counters costs a tenth of a
 //! millisecond and is taken each time; an account costs tens of milliseconds and is taken when memory moved or the last one
-//! is old, within a budget of CPU time that all JVMs share. Near its limit a JVM is looked at more often, and its account is
-//! worth more than the budget: it may be the last one. Pure: times come from outside.
+//! is old, within a budget of CPU time of which each JVM has its own part. Near its limit a JVM is looked at more often, and its
+//! account comes on top of the budget, within a second one: it may be the last. Pure: times come from outside.
 
 use crate::base::Bytes;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 /// An account is due when this share of what was resident moved, and at least so much.
 const MOVED_SHARE: u64 = 100;
 const MOVED_BYTES: Bytes = 8 << 20;
-/// What the budget saves up at most: two accounts of a large JVM.
+/// What one JVM, or the pool, saves up at most: two accounts of a large JVM.
 const SAVED_SECONDS_MAX: f64 = 0.2;
 /// What an account is taken to cost before one was read.
 const COST_FIRST: Duration = Duration::from_millis(25);
@@ -22,41 +22,117 @@ const NEAR_SECONDS: f64 = 20.0;
 /// Near it, looks come so many times as often, but no more often than this.
 const FASTER: u32 = 10;
 const FASTEST: Duration = Duration::from_millis(100);
-/// And accounts take up to this share of a core.
-const NEAR_BUDGET: f64 = 0.10;
+/// Accounts of all JVMs near their limits take up to this share of a core on top of the budget.
+pub const NEAR_BUDGET: f64 = 0.10;
+/// What JVMs whose reading was given up may use together, and the search for new JVMs, as a part of the budget.
+const SUSPECTS_SHARE: f64 = 0.1;
+/// An account older than this, or than three times what was asked for, is late: the recording says so.
+const LATE: Duration = Duration::from_secs(60);
 
-/// CPU time that may be used.
-#[derive(Clone, Copy, Debug)]
-pub struct Budget {
-    /// Of one core.
-    share: f64,
-    saved_seconds: f64,
+/// CPU time in seconds that was earned and not used yet; a debt where it is negative.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Purse(f64);
+
+impl Purse {
+    /// What does not fit is given back.
+    fn earn(&mut self, seconds: f64, most: f64) -> f64 {
+        let now = self.0 + seconds;
+        self.0 = now.min(most.max(self.0));
+        now - self.0
+    }
+
+    pub fn spend(&mut self, used: Duration) {
+        self.0 -= used.as_secs_f64();
+    }
+
+    fn is_paid(self) -> bool {
+        self.0 > 0.0
+    }
 }
 
-impl Budget {
-    pub fn new(share: f64) -> Budget {
-        Budget { share, saved_seconds: SAVED_SECONDS_MAX }
+/// Which CPU time an account is read on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Payer {
+    /// Its JVM's own, and what other JVMs do not need.
+    Own,
+    /// The extra share of JVMs near their limits.
+    Near,
+    /// The small share of what took too long before.
+    Suspects,
+}
+
+/// The budget of a recorder. Each JVM earns the same part of it, which no other JVM can use; what a JVM does not need goes to a pool
+/// for those that need more than their part.
+#[derive(Clone, Debug)]
+pub struct Shares {
+    /// Of one core.
+    share: f64,
+    pool: Purse,
+    near: Purse,
+    suspects: Purse,
+}
+
+impl Shares {
+    pub fn new(share: f64) -> Shares {
+        let full = Purse(SAVED_SECONDS_MAX);
+        Shares { share, pool: full, near: full, suspects: full }
     }
 
-    /// Time went by.
-    pub fn earn(&mut self, passed: Duration) {
-        self.saved_seconds =
-            (self.saved_seconds + passed.as_secs_f64() * self.share).min(SAVED_SECONDS_MAX.max(self.share));
+    /// Time passed, in which `overhead` was used for what is no account. `jvms`: the purses, and what the last account cost.
+    pub fn earn<'a>(
+        &mut self,
+        passed: Duration,
+        overhead: Duration,
+        jvms: impl ExactSizeIterator<Item = (&'a mut Purse, Option<Duration>)>,
+    ) {
+        let seconds = passed.as_secs_f64();
+        self.near.earn(seconds * NEAR_BUDGET, SAVED_SECONDS_MAX);
+        self.suspects.earn(seconds * self.share * SUSPECTS_SHARE, SAVED_SECONDS_MAX);
+        self.pool.spend(overhead);
+        let mut income = seconds * self.share * (1.0 - SUSPECTS_SHARE);
+        // Debts of JVMs that are gone, and the overhead, come first.
+        let debt = (-self.pool.0).clamp(0.0, income);
+        self.pool.0 += debt;
+        income -= debt;
+        let each = income / jvms.len().max(1) as f64;
+        let mut left = if jvms.len() == 0 { income } else { 0.0 };
+        for (purse, cost) in jvms {
+            let most = cost.map_or(0.0, |cost| cost.as_secs_f64() * 1.1).max(SAVED_SECONDS_MAX);
+            left += purse.earn(each, most);
+        }
+        self.pool.earn(left, SAVED_SECONDS_MAX.max(self.share));
     }
 
-    /// CPU time was used; what was too much is paid back before the next account.
-    pub fn spend(&mut self, used: Duration) {
-        self.saved_seconds -= used.as_secs_f64();
+    pub fn spend(&mut self, payer: Payer, own: &mut Purse, used: Duration) {
+        match payer {
+            Payer::Near => self.near.spend(used),
+            Payer::Suspects => self.suspects.spend(used),
+            Payer::Own => {
+                // Own time first, then the pool's; what is still missing is the JVM's debt.
+                let used = used.as_secs_f64();
+                let of_pool = (used - own.0.max(0.0)).clamp(0.0, self.pool.0.max(0.0));
+                self.pool.0 -= of_pool;
+                own.0 -= used - of_pool;
+            }
+        }
     }
 
-    /// Whether all that was used is paid.
-    pub fn is_paid(&self) -> bool {
-        self.saved_seconds > 0.0
+    /// A JVM is gone: its debt stays.
+    pub fn inherit(&mut self, own: Purse) {
+        self.pool.0 += own.0.min(0.0);
     }
 
-    fn allows(&self, cost: Duration) -> bool {
-        // Looks cost a little, too: all that can be saved is never quite there.
-        self.saved_seconds >= cost.as_secs_f64().min(SAVED_SECONDS_MAX * 0.9)
+    /// Whether what is suspect, and the search for new JVMs, may use CPU time now.
+    pub fn allows_suspects(&self) -> bool {
+        self.suspects.is_paid()
+    }
+
+    pub fn spend_on_search(&mut self, used: Duration) {
+        self.suspects.spend(used);
+    }
+
+    fn allows(&self, own: Purse, cost: Duration) -> bool {
+        own.0 + self.pool.0.max(0.0) >= cost.as_secs_f64()
     }
 }
 
@@ -65,6 +141,8 @@ impl Budget {
 pub struct State {
     /// Since its last account; `None`: it has none.
     pub since: Option<Duration>,
+    /// Since it was found.
+    pub age: Duration,
     /// CPU time that the last account took.
     pub cost: Option<Duration>,
     /// Resident at the last account, and now.
@@ -72,8 +150,17 @@ pub struct State {
     pub resident_now: Bytes,
     pub is_near: bool,
     /// Its last reading was given up, or nothing is known of it and those of its user were: how long the next one waits
-    /// (`trust`). Its budget is that of all such JVMs.
+    /// (`trust`).
     pub suspect: Option<Duration>,
+    pub own: Purse,
+}
+
+/// What holds for all JVMs.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {
+    pub account_every: Duration,
+    /// How many JVMs are near their limits.
+    pub near: usize,
 }
 
 impl State {
@@ -82,41 +169,55 @@ impl State {
         moved >= MOVED_BYTES.max(self.resident_then / MOVED_SHARE)
     }
 
-    /// How much an account is wanted, at least 1 where it is due; higher comes first.
-    pub fn urgency(&self, account_every: Duration) -> f64 {
+    fn cost(&self) -> Duration {
+        self.cost.unwrap_or(COST_FIRST)
+    }
+
+    /// How much an account is wanted, at least 1 where it is due; higher comes first. It is the age of the account in
+    /// intervals, so that one that is wanted often does not keep others from their turn.
+    pub fn urgency(&self, asked: Asked) -> f64 {
+        let intervals = |age: Duration, every: f64| age.as_secs_f64() / every.max(1e-3);
         if self.suspect.is_some() {
             return 0.0;
         }
-        let Some(since) = self.since else { return f64::INFINITY };
-        let age = since.as_secs_f64() / account_every.as_secs_f64().max(1e-3);
-        match () {
-            () if self.is_near => 1e6 + age,
-            () if self.moved() => 2.0 + age,
-            () => age,
-        }
-    }
-
-    /// Whether the account is twice as old as it may be: the budget does not do.
-    pub fn is_late(&self, account_every: Duration) -> bool {
-        self.suspect.is_none() && self.since.is_some_and(|since| since > 2 * account_every)
-    }
-
-    /// Whether the account is read now.
-    pub fn is_due(&self, account_every: Duration, budget: &Budget) -> bool {
-        if let Some(wait) = self.suspect {
-            return budget.is_paid() && self.since.is_none_or(|since| since >= wait);
-        }
-        let cost = self.cost.unwrap_or(COST_FIRST);
-        let Some(since) = self.since else { return true };
+        let every = asked.account_every.as_secs_f64();
+        let Some(since) = self.since else { return 3.0 + intervals(self.age, every) };
         if self.is_near {
-            return since.as_secs_f64() >= cost.as_secs_f64() / NEAR_BUDGET;
+            return intervals(since, every.min(self.near_interval(asked)));
+        }
+        intervals(since, every) + if self.moved() { 2.0 } else { 0.0 }
+    }
+
+    /// Seconds from one account to the next near the limit.
+    fn near_interval(&self, asked: Asked) -> f64 {
+        self.cost().as_secs_f64() * asked.near.max(1) as f64 / NEAR_BUDGET
+    }
+
+    /// Whether the account is much older than it may be: the budget does not do, or it cannot be read.
+    pub fn is_late(&self, account_every: Duration) -> bool {
+        self.since.unwrap_or(self.age) > LATE.max(3 * account_every)
+    }
+
+    /// Whether the account is read now, and on whose time.
+    pub fn is_due(&self, asked: Asked, shares: &Shares) -> Option<Payer> {
+        if let Some(wait) = self.suspect {
+            let is_time = self.since.is_none_or(|since| since >= wait);
+            return (shares.suspects.is_paid() && is_time).then_some(Payer::Suspects);
+        }
+        let Some(since) = self.since else {
+            // Whatever the first one costs, it is paid back later.
+            return shares.allows(self.own, Duration::from_nanos(1)).then_some(Payer::Own);
+        };
+        if self.is_near && shares.near.is_paid() && since.as_secs_f64() >= self.near_interval(asked) {
+            return Some(Payer::Near);
         }
         // Half the interval is for rounds that come a moment early.
-        self.urgency(account_every) >= 0.999 && budget.allows(cost)
+        let is_due = State { is_near: false, ..*self }.urgency(asked) >= 0.999;
+        (is_due && shares.allows(self.own, self.cost())).then_some(Payer::Own)
     }
 }
 
-/// Where a control group stands.
+/// Where a cgroup stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit {
     pub limit_bytes: Bytes,
@@ -147,6 +248,7 @@ mod tests {
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
+    const ASKED: Asked = Asked { account_every: Duration::from_secs(10), near: 0 };
 
     fn state() -> State {
         State {
@@ -154,65 +256,151 @@ mod tests {
             cost: Some(Duration::from_millis(25)),
             resident_then: 1 << 32,
             resident_now: 1 << 32,
-            is_near: false,
-            suspect: None,
+            ..State::default()
         }
     }
 
     #[test]
     fn one_that_was_given_up_waits_and_takes_nothing_from_the_others() {
-        let mut shared = Budget::new(0.01);
+        let mut shares = Shares::new(0.01);
         let suspect = State { suspect: Some(20 * SECOND), is_near: true, ..state() };
-        assert!(!suspect.is_due(SECOND, &shared), "3 s ago");
+        assert_eq!(suspect.is_due(ASKED, &shares), None, "3 s ago");
         let old = State { since: Some(30 * SECOND), ..suspect };
-        assert!(old.is_due(SECOND, &shared) && !old.is_late(SECOND));
-        assert!(old.urgency(SECOND) < state().urgency(SECOND));
-        shared.spend(SECOND);
-        assert!(!old.is_due(SECOND, &shared), "others like it have used what there was");
-        assert!(!State { since: None, ..old }.is_due(SECOND, &shared), "of a user with such JVMs");
+        assert_eq!(old.is_due(ASKED, &shares), Some(Payer::Suspects));
+        assert!(old.urgency(ASKED) < state().urgency(ASKED));
+        let before = shares.pool;
+        shares.spend(Payer::Suspects, &mut Purse::default(), SECOND);
+        assert_eq!(
+            (old.is_due(ASKED, &shares), shares.pool),
+            (None, before),
+            "others like it have used what there was"
+        );
+        assert_eq!(State { since: None, ..old }.is_due(ASKED, &shares), None, "of a user with such JVMs");
     }
 
-    /// Seconds of CPU time that accounts of one JVM take in an hour of looks each second.
-    fn hour(share: f64, moves: bool, cost: Duration) -> (f64, usize) {
-        let mut budget = Budget::new(share);
-        let (mut since, mut used, mut accounts) = (None, 0.0, 0);
-        for second in 0..3600 {
-            budget.earn(SECOND);
-            budget.spend(Duration::from_micros(200));
-            used += 2e-4;
-            let resident_now = if moves { (1 << 32) + (second << 26) } else { 1 << 32 };
-            let now = State { since, resident_now, cost: Some(cost), ..state() };
-            if now.is_due(10 * SECOND, &budget) {
-                budget.spend(cost);
-                (since, used, accounts) = (Some(Duration::ZERO), used + cost.as_secs_f64(), accounts + 1);
-            }
-            since = since.map(|since: Duration| since + SECOND);
+    struct One {
+        state: State,
+        cost: Duration,
+        moves: bool,
+        used: f64,
+        accounts: usize,
+        oldest: Duration,
+    }
+
+    fn one(moves: bool, cost_ms: u64) -> One {
+        let state = State { since: None, cost: None, ..state() };
+        One {
+            state,
+            cost: Duration::from_millis(cost_ms),
+            moves,
+            used: 0.0,
+            accounts: 0,
+            oldest: Duration::ZERO,
         }
-        (used, accounts)
+    }
+
+    /// An hour of looks each second; one account at a time, the most urgent first.
+    fn hour(share: f64, jvms: &mut [One]) {
+        let mut shares = Shares::new(share);
+        let asked = Asked { near: jvms.iter().filter(|jvm| jvm.state.is_near).count(), ..ASKED };
+        for second in 1..3600 {
+            let overhead = Duration::from_micros(200) * jvms.len() as u32;
+            shares.earn(SECOND, overhead, jvms.iter_mut().map(|jvm| (&mut jvm.state.own, jvm.state.cost)));
+            for jvm in jvms.iter_mut() {
+                jvm.state.age += SECOND;
+                jvm.state.since = jvm.state.since.map(|since| since + SECOND);
+                jvm.state.resident_now = if jvm.moves { 1 << 33 } else { 1 << 32 };
+            }
+            for _ in 0..8 {
+                let due = jvms.iter_mut().filter(|jvm| jvm.state.is_due(asked, &shares).is_some());
+                let most =
+                    due.max_by(|one, other| one.state.urgency(asked).total_cmp(&other.state.urgency(asked)));
+                let Some(jvm) = most else { break };
+                let payer = jvm.state.is_due(asked, &shares).expect("due");
+                shares.spend(payer, &mut jvm.state.own, jvm.cost);
+                jvm.used += jvm.cost.as_secs_f64();
+                jvm.accounts += 1;
+                jvm.oldest = jvm.oldest.max(jvm.state.since.unwrap_or_default());
+                (jvm.state.since, jvm.state.cost) = (Some(Duration::ZERO), Some(jvm.cost));
+            }
+            let seconds = f64::from(second);
+            let used: f64 = jvms.iter().map(|jvm| jvm.used).sum();
+            let most = seconds * (share + NEAR_BUDGET) + 4.0 + jvms.len() as f64 * 0.5;
+            assert!(used <= most, "{used} s of CPU in {seconds} s");
+        }
     }
 
     #[test]
     fn a_still_jvm_has_an_account_each_ten_seconds_and_a_moving_one_what_the_budget_gives() {
-        let (used, accounts) = hour(0.01, false, Duration::from_millis(25));
+        let of = |moves, cost_ms| {
+            let mut jvms = [one(moves, cost_ms)];
+            hour(0.01, &mut jvms);
+            (jvms[0].used, jvms[0].accounts)
+        };
+        let (used, accounts) = of(false, 25);
         assert!((350..=370).contains(&accounts) && used < 12.0, "{accounts} {used}");
-        let (used, accounts) = hour(0.01, true, Duration::from_millis(25));
+        let (used, accounts) = of(true, 25);
         assert!(accounts > 1000 && used <= 36.3, "{accounts} {used}");
-        let (used, accounts) = hour(0.01, true, Duration::from_millis(400));
+        let (used, accounts) = of(true, 400);
         assert!(accounts > 50 && used < 38.0, "a costly one comes seldom: {accounts} {used}");
     }
 
     #[test]
-    fn the_first_account_and_one_near_the_limit_do_not_wait_for_the_budget() {
-        let mut poor = Budget::new(0.01);
-        poor.spend(10 * SECOND);
-        assert!(!State { since: Some(60 * SECOND), ..state() }.is_due(10 * SECOND, &poor));
-        assert!(State { since: None, ..state() }.is_due(10 * SECOND, &poor));
+    fn a_jvm_near_its_limit_and_a_costly_one_take_nothing_from_the_others() {
+        let mut jvms: Vec<One> = (0..24).map(|at| one(at % 2 == 0, 40)).collect();
+        for at in [0, 1, 2] {
+            jvms[at].state.is_near = true;
+        }
+        jvms[3].cost = Duration::from_secs(3);
+        hour(0.10, &mut jvms);
+        for (at, jvm) in jvms.iter().enumerate().filter(|(at, _)| *at != 3) {
+            assert!(
+                jvm.oldest <= Duration::from_secs(30),
+                "{at}: {:?}, {} accounts",
+                jvm.oldest,
+                jvm.accounts
+            );
+        }
+        assert!(jvms[3].accounts >= 3, "it has its part: {}", jvms[3].accounts);
+        assert!(jvms[0].accounts > 1000, "and those near their limits more: {}", jvms[0].accounts);
+        let near: f64 = jvms[..3].iter().map(|jvm| jvm.used).sum();
+        assert!(near < 3600.0 * (NEAR_BUDGET + 0.10 * 3.0 / 24.0) + 4.0, "a bounded extra: {near}");
+    }
+
+    #[test]
+    fn debts_of_jvms_that_are_gone_are_paid_before_new_ones_are_read() {
+        let mut shares = Shares::new(0.10);
+        let mut accounts = 0;
+        for _ in 0..600 {
+            // A new JVM each second, gone after its first account, which takes half a second.
+            let mut own = Purse::default();
+            shares.earn(SECOND, Duration::ZERO, std::iter::once((&mut own, None)));
+            let new = State { since: None, own, ..state() };
+            if let Some(payer) = new.is_due(ASKED, &shares) {
+                shares.spend(payer, &mut own, Duration::from_millis(500));
+                accounts += 1;
+            }
+            shares.inherit(own);
+        }
+        assert!((60..=130).contains(&accounts), "a tenth of a core: {accounts}");
+    }
+
+    #[test]
+    fn the_first_account_and_one_near_the_limit_come_at_once() {
+        let mut poor = Shares::new(0.01);
+        poor.pool.spend(10 * SECOND);
+        assert_eq!(State { since: Some(60 * SECOND), ..state() }.is_due(ASKED, &poor), None);
+        let mut rich = Shares::new(0.01);
+        assert_eq!(State { since: None, ..state() }.is_due(ASKED, &rich), Some(Payer::Own));
         let near = State { is_near: true, since: Some(Duration::from_millis(300)), ..state() };
-        assert!(near.is_due(10 * SECOND, &poor));
-        assert!(!State { since: Some(Duration::from_millis(100)), ..near }.is_due(10 * SECOND, &poor));
-        assert!(near.urgency(SECOND) > state().urgency(SECOND));
-        assert!(state().is_late(SECOND) && !state().is_late(2 * SECOND));
-        assert!(!State { since: None, ..state() }.is_late(SECOND), "it has none yet");
+        assert_eq!(near.is_due(ASKED, &poor), Some(Payer::Near));
+        assert_eq!(near.is_due(Asked { near: 2, ..ASKED }, &poor), None, "two share it");
+        assert_eq!(State { since: Some(Duration::from_millis(100)), ..near }.is_due(ASKED, &poor), None);
+        rich.near.spend(SECOND);
+        assert_eq!(near.is_due(ASKED, &rich), None, "no more than its share");
+        let old = State { since: Some(61 * SECOND), ..state() };
+        assert!(old.is_late(SECOND) && old.is_late(10 * SECOND) && !old.is_late(30 * SECOND));
+        assert!(!State { since: None, age: SECOND, ..old }.is_late(SECOND), "it is new");
     }
 
     #[test]

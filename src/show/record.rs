@@ -23,6 +23,8 @@ pub struct Recorded {
     pub given_up: u64,
     /// Looks at which the account was more than twice as old as was asked for.
     pub late: u64,
+    /// The oldest that the account of a JVM was while it ran.
+    pub oldest_seconds: f64,
     /// What of a core might be used.
     pub cpu_share: f64,
     pub bytes: Bytes,
@@ -65,7 +67,9 @@ pub fn text(out: &mut dyn Write, recorded: &Recorded) -> io::Result<()> {
     if recorded.late > recorded.samples / 10 {
         writeln!(
             out,
-            "marusa: accounts came more seldom than asked for, within {} % of a core: --cpu {} gives them more",
+            "marusa: accounts came more seldom than asked for, the oldest was {:.0} s old, within {} % of a core: --cpu {} gives \
+             them more",
+            recorded.oldest_seconds,
             recorded.cpu_share * 100.0,
             recorded.cpu_share * 300.0
         )?;
@@ -103,6 +107,7 @@ pub struct RecordedDocument {
     accounts: u64,
     accounts_given_up: u64,
     samples_with_a_late_account: u64,
+    oldest_account_seconds: f64,
     bytes: u64,
     files: usize,
     files_dropped: u64,
@@ -123,6 +128,7 @@ impl From<&Recorded> for RecordedDocument {
             accounts: recorded.accounts,
             accounts_given_up: recorded.given_up,
             samples_with_a_late_account: recorded.late,
+            oldest_account_seconds: recorded.oldest_seconds,
             bytes: recorded.bytes,
             files: recorded.files,
             files_dropped: recorded.files_dropped,

@@ -235,7 +235,7 @@ fn read_while_counting(
         let counting = scope.spawn(budget::inherit(count));
         let sizing = want.page_sizes.then(|| scope.spawn(budget::inherit(size)));
         let smaps = want.smaps.then(|| scope.spawn(budget::inherit(|| smaps::read(process))));
-        let views = Views::read(os, memory, symbols);
+        let views = Views::read(os, memory, symbols, want.is_shallow);
         let (pages, kernel_resident_bytes, gaps) = match counting.join() {
             Ok(Ok((runs, resident, gaps))) => (Ok(runs), resident, gaps),
             Ok(Err(gap)) => (Err(gap), None, Vec::new()),
@@ -290,7 +290,7 @@ struct Views {
 
 /// The runtime's and malloc's view of what the kernel's view shows. Live, frozen and core alike.
 pub fn interpret(os: OsView, taken: Taken, memory: &dyn Memory, symbols: &dyn Symbols) -> Snapshot {
-    Views::read(&os, memory, symbols).into_snapshot(os, taken)
+    Views::read(&os, memory, symbols, false).into_snapshot(os, taken)
 }
 
 impl Views {
@@ -299,13 +299,17 @@ impl Views {
         Snapshot { taken, os, images, jvm, alloc, links }
     }
 
-    fn read(os: &OsView, memory: &dyn Memory, symbols: &dyn Symbols) -> Views {
+    fn read(os: &OsView, memory: &dyn Memory, symbols: &dyn Symbols, is_shallow: bool) -> Views {
         let target = Target { view: os, memory, symbols };
         let images = images::read(&target);
         let opened = hotspot::open(&target);
         let mut jvm = opened.as_ref().map(|opened| hotspot::read(&target, opened)).map_err(Gap::clone);
         let mut owned: Vec<Range> =
             jvm.iter().flat_map(|jvm| jvm.extents.iter().map(|extent| extent.range)).collect();
+        if is_shallow {
+            let unread = Gap::new("malloc's blocks", Why::NotMeasured).hint("a full reading took too long");
+            return Views { images, jvm, alloc: Err(unread), links: Vec::new() };
+        }
         // Malloc's readers go through all pages, not only through those of an address.
         let completed = os.completed();
         let os = completed.as_ref().unwrap_or(os);

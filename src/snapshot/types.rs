@@ -29,6 +29,8 @@ pub struct Want {
     pub page_sizes: bool,
     /// The kernel's sums and flags of every mapping (`os::smaps`).
     pub smaps: bool,
+    /// Without malloc's blocks and what points to them, which take longest: `record` reads a JVM so whose account takes too long.
+    pub is_shallow: bool,
 }
 
 /// What a snapshot was read from.

@@ -131,6 +131,14 @@ static void map_runs(long mappings) {
     }
 }
 
+/// Neighbours differ in their rights, so that the kernel does not make one of them.
+static void map_many(long mappings) {
+    for (long at = 0; at < mappings; at++) {
+        int rights = at % 2 ? PROT_READ : PROT_READ | PROT_WRITE;
+        if (mmap(NULL, 4096, rights, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED) exit(3);
+    }
+}
+
 int main(int count, char **words) {
     if (count < 3) return 2;
     void *library = dlopen(words[1], RTLD_NOW);
@@ -140,8 +148,9 @@ int main(int count, char **words) {
     }
     void (*be_hostile)(const char *) = (void (*)(const char *))dlsym(library, "be_hostile");
     if (be_hostile == NULL) return 3;
-    be_hostile(strcmp(words[2], "runs") == 0 ? "endless" : words[2]);
-    if (count > 3) map_runs(atol(words[3]));
+    int is_many = strcmp(words[2], "mappings") == 0;
+    be_hostile(strcmp(words[2], "runs") == 0 || is_many ? "endless" : words[2]);
+    if (count > 3) (is_many ? map_many : map_runs)(atol(words[3]));
     puts("READY");
     fflush(stdout);
     char byte;

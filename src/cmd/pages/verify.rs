@@ -38,7 +38,7 @@ pub struct VerifyArgs {
 pub fn run(args: &VerifyArgs) -> anyhow::Result<u8> {
     let plan = args.plan.as_deref().map(read_plan).transpose()?;
     let process = cmd::target::open(&args.target)?;
-    let mut snapshot = snapshot::take(&process, Want { page_sizes: true, smaps: false })
+    let mut snapshot = snapshot::take(&process, Want { page_sizes: true, ..Want::default() })
         .map_err(|gap| cmd::target::unreadable(&process, &gap))?;
     if let Err(gap) = &snapshot.os.pages {
         let message = format!("the pages of pid {} can not be read: {gap}", process.pid);

@@ -1,19 +1,24 @@
 //! The JVMs of this host as they come: each process is looked at when it is new, and again as long as it may still become a JVM.
 
+use crate::base::Why;
 use crate::base::limits::{RECORD_FACTS, RECORD_FIND};
-use crate::base::{Known, Why};
 use crate::os::budget::{self, Pool};
 use crate::os::host;
-use crate::os::process::{Process, gap};
+use crate::os::process::Process;
+use crate::record::trust::Users;
 use crate::record::writer::JvmFacts;
 use crate::snapshot::discover::{self, Jvm};
 use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
 /// A process that was none is looked at again after so long: it may load a VM late, or run another program.
 const AGAIN: Duration = Duration::from_secs(30);
 /// One that is young may be about to start one.
 const YOUNG: Duration = Duration::from_secs(10);
+/// A process that takes longer than this is slow; it rests this many times as long.
+const SLOW: Duration = Duration::from_millis(20);
+const AGAIN_COSTS: u32 = 2000;
 
 /// What is known of the processes of the host.
 #[derive(Default)]
@@ -21,41 +26,70 @@ pub struct Found {
     known: HashMap<i32, Seen>,
     /// Processes that may not be looked at; they may be JVMs.
     pub hidden: usize,
-    /// The pid to go on with.
-    next: i32,
+    /// How many slow processes each user has.
+    slow: Users,
 }
 
 struct Seen {
     first: Instant,
     last: Instant,
+    /// How long it took.
+    took: Duration,
     is_jvm: bool,
     /// It may not be looked at; it may be a JVM.
     is_hidden: bool,
 }
 
+impl Seen {
+    fn is_due(&self, now: Instant) -> bool {
+        let is_young = now.duration_since(self.first) < YOUNG && self.took < SLOW;
+        let again = AGAIN.max(self.took * AGAIN_COSTS);
+        !self.is_jvm && (is_young || now.duration_since(self.last) >= again)
+    }
+}
+
+/// 0 where it is not known: a process that is gone.
+fn owner(pid: i32) -> u32 {
+    std::fs::metadata(format!("/proc/{pid}")).map_or(0, |facts| facts.uid())
+}
+
 impl Found {
-    /// Hands on JVMs that were not known before. Of what is known nothing is read: there may be thousands of processes. When
-    /// the time is over, or `add` says so, the rest waits for the next time, which begins where this one ended.
-    pub fn new_ones(&mut self, mut add: impl FnMut(Process) -> bool) -> Known<()> {
-        let mut pids = host::pids().map_err(|error| gap("/proc", &error))?;
+    /// JVMs that were not known before, and who they are as far as that is quickly read. Of what is known nothing is read: there
+    /// may be thousands of processes. When the time is over, or there are as many as were asked for, the rest waits for the
+    /// next time. Processes of users whose processes took long come last.
+    pub fn new_ones(&mut self, at_most: usize) -> Vec<(Process, JvmFacts)> {
+        // What cannot be listed now is listed the next time.
+        let Ok(pids) = host::pids() else { return Vec::new() };
         let now = Instant::now();
         self.known.retain(|pid, _| pids.binary_search(pid).is_ok());
-        let first = pids.partition_point(|pid| *pid < self.next);
-        pids.rotate_left(first);
-        self.next = 0;
+        let mut due: Vec<(u32, bool, i32)> = pids
+            .into_iter()
+            .filter(|pid| self.known.get(pid).is_none_or(|seen| seen.is_due(now)))
+            .map(|pid| (self.slow.failures(owner(pid)), self.known.contains_key(&pid), pid))
+            .collect();
+        due.sort_unstable();
         let mut pool = Pool::new(RECORD_FIND.0, RECORD_FIND.1);
-        for pid in pids {
-            if now.elapsed() > RECORD_FIND.0 || budget::is_signal_pending() {
-                self.next = pid;
+        let mut new = Vec::new();
+        for (.., pid) in due {
+            if now.elapsed() > RECORD_FIND.0 || new.len() >= at_most || budget::is_interrupted() {
                 break;
             }
-            let found = pool.within(RECORD_FACTS, || self.look(pid, now));
-            if found.is_some_and(|process| !add(process)) {
-                break;
+            let began = Instant::now();
+            let found = pool.within(RECORD_FACTS, || {
+                let process = self.look(pid, now)?;
+                let facts = facts(&process);
+                Some((process, facts))
+            });
+            if began.elapsed() > SLOW {
+                self.slow.failed(owner(pid));
             }
+            if let Some(seen) = self.known.get_mut(&pid) {
+                seen.took = began.elapsed();
+            }
+            new.extend(found);
         }
         self.hidden = self.known.values().filter(|seen| seen.is_hidden).count();
-        Ok(())
+        new
     }
 
     /// A JVM ended: whoever has its number next is new.
@@ -64,29 +98,20 @@ impl Found {
     }
 
     fn look(&mut self, pid: i32, now: Instant) -> Option<Process> {
-        let before = self.known.get(&pid);
-        let is_known = before.is_some_and(|seen| {
-            let is_young = now.duration_since(seen.first) < YOUNG;
-            seen.is_jvm || !is_young && now.duration_since(seen.last) < AGAIN
-        });
-        if is_known {
-            return None;
-        }
-        let first = before.map_or(now, |seen| seen.first);
+        let first = self.known.get(&pid).map_or(now, |seen| seen.first);
         let process = Process::open(pid).ok()?;
         let vm = discover::vm_of(&process);
         let is_jvm = matches!(vm, Ok(Some(_)));
         // A process that just ends is no secret.
         let is_hidden = vm.is_err_and(|gap| gap.why == Why::Denied);
-        self.known.insert(pid, Seen { first, last: now, is_jvm, is_hidden });
+        self.known.insert(pid, Seen { first, last: now, took: Duration::ZERO, is_jvm, is_hidden });
         is_jvm.then_some(process)
     }
 }
 
 /// Who a JVM is, as far as it tells by now; of one that just starts, that is little.
 pub fn facts(process: &Process) -> JvmFacts {
-    let one = budget::within(RECORD_FACTS, || discover::one(process.pid));
-    match one.filter(|jvm| jvm.process.start_ticks == process.start_ticks) {
+    match discover::one(process.pid).filter(|jvm| jvm.process.start_ticks == process.start_ticks) {
         Some(jvm) => of(jvm),
         None => JvmFacts { pid: process.pid, start_ticks: process.start_ticks, ..JvmFacts::default() },
     }

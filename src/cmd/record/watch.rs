@@ -1,19 +1,22 @@
-//! The loop of `marusa record`: whose turn it is is looked at, whose account is due is read, and all of a round is written at once.
+//! The loop of `marusa record`: each JVM whose turn it is gets a look, the account that is due most is read in another thread
+//! (`worker`), and all of a round is written at once.
 
-use super::found::{self, Found};
+mod accounts;
+
+use super::found;
 use super::output::Output;
 use super::watched::Watched;
+use super::worker::{self, Wanted, Worker};
 use crate::act::signals::{Waiting, Woken};
-use crate::base::limits::{RECORD_JVMS_MAX, RECORD_LAST, TargetLimits};
-use crate::base::{Gap, Why};
+use crate::base::limits::{RECORD_FACTS, RECORD_LAST};
 use crate::cmd::Failure;
 use crate::os::process::Process;
 use crate::os::{budget, cpu_time, host};
 use crate::record::Moment;
 use crate::record::figures::Figures;
-use crate::record::pace::{self, Budget, State};
-use crate::record::trust::Users;
-use crate::record::writer::{Ending, SCHEMA, Scope, Session, Writer};
+use crate::record::pace::{self, Payer, Shares};
+use crate::record::trust::{Depth, Users};
+use crate::record::writer::{Ending, JvmFacts, SCHEMA, Scope, Session, Writer};
 use crate::show::record::Recorded;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -21,9 +24,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const FIND_EVERY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(5));
 
 /// Looking for them rests this many times as long as it took.
-const FIND_REST: u32 = 9;
-/// What JVMs whose reading was given up may use together, as a part of the budget.
-const SUSPECTS_SHARE: f64 = 0.1;
+const FIND_REST: u32 = 24;
 
 /// What was asked for.
 #[derive(Clone, Copy, Debug)]
@@ -36,17 +37,29 @@ pub struct Asked {
     pub is_all: bool,
 }
 
+/// What a look came to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Looked {
+    Seen,
+    Gone,
+}
+
 pub struct Watch {
     asked: Asked,
     output: Output,
     writer: Writer,
     session: Session,
     jvms: Vec<Watched>,
-    found: Found,
+    worker: Worker,
+    /// Whose account is read now, and whose time it takes.
+    reads: Option<(u64, Payer)>,
     next_find: Instant,
-    budget: Budget,
-    /// What JVMs share whose reading was given up, and the users they belong to.
-    suspects: Budget,
+    /// Processes that may not be looked at.
+    hidden: usize,
+    /// Pids of JVMs that ended since the last search for new ones.
+    gone: Vec<i32>,
+    shares: Shares,
+    /// Whose JVMs were given up.
     users: Users,
     started: Instant,
     last: Moment,
@@ -57,8 +70,9 @@ pub struct Watch {
     /// Accounts that took too long or too much.
     given_up: u64,
     is_full_said: bool,
-    /// Looks at which the account was much older than was asked for.
+    /// Looks at which the account was more than twice as old as was asked for, and the oldest account there was.
     late: u64,
+    oldest: Duration,
     cpu_before: Duration,
     earned_at: Instant,
 }
@@ -86,11 +100,12 @@ impl Watch {
             writer,
             session,
             jvms: Vec::new(),
-            found: Found::default(),
+            worker: Worker::start().map_err(stopped)?,
+            reads: None,
             next_find: started,
-            // One JVM alone is a suspect or not.
-            budget: Budget::new(asked.cpu_share * if asked.is_all { 1.0 - SUSPECTS_SHARE } else { 1.0 }),
-            suspects: Budget::new(asked.cpu_share * SUSPECTS_SHARE),
+            hidden: 0,
+            gone: Vec::new(),
+            shares: Shares::new(asked.cpu_share),
             users: Users::default(),
             started,
             last: Moment { steady_ms: 0, wall_ms: started_ms },
@@ -100,17 +115,18 @@ impl Watch {
             given_up: 0,
             is_full_said: false,
             late: 0,
+            oldest: Duration::ZERO,
             cpu_before: cpu_time::own(),
             earned_at: started,
         };
         if let Some(process) = target {
-            watch.add(process);
+            let facts = budget::within(RECORD_FACTS, || found::facts(&process));
+            watch.add(process, facts);
         }
         Ok(watch)
     }
 
-    fn add(&mut self, process: Process) {
-        let facts = found::facts(&process);
+    fn add(&mut self, process: Process, facts: JvmFacts) {
         let number = self.writer.jvm(facts.clone());
         self.jvms.push(Watched::new(process, facts, number));
         self.seen += 1;
@@ -124,11 +140,11 @@ impl Watch {
             if !self.asked.is_all && self.jvms.is_empty() {
                 return self.close(Woken::Ended);
             }
-            let next =
-                self.jvms.iter().map(|jvm| jvm.next).chain(self.asked.is_all.then_some(self.next_find)).min();
+            let finds = self.asked.is_all && !self.worker.is_busy() && self.shares.allows_suspects();
+            let next = self.jvms.iter().map(|jvm| jvm.next).chain(finds.then_some(self.next_find)).min();
             let next = next.unwrap_or_else(|| Instant::now() + self.asked.every);
             let until = end.map_or(next, |end| next.min(end));
-            let woken = waiting.until(until);
+            let woken = waiting.until_or(until, Some(self.worker.bell()));
             if woken == Woken::Signal || end.is_some_and(|end| Instant::now() >= end) {
                 return self.close(woken);
             }
@@ -141,155 +157,76 @@ impl Watch {
 
     fn round(&mut self) -> anyhow::Result<()> {
         self.earn();
-        if self.asked.is_all && Instant::now() >= self.next_find {
-            self.find();
-        }
-        let at = moment(self.started);
-        self.note_jump(at);
+        self.note_jump(moment(self.started));
         let now = Instant::now();
-        let mut looks = Vec::new();
         let mut gone = Vec::new();
-        for (index, jvm) in self.jvms.iter_mut().enumerate().filter(|(_, jvm)| jvm.next <= now) {
-            let at = moment(self.started);
-            match jvm.look() {
-                Ok(figures) => {
-                    if let Some(text) = jvm.comes_near() {
-                        self.writer.note(at, &text);
-                    }
-                    looks.push((index, at, figures));
-                }
-                Err(_) if !jvm.process.is_same() => gone.push(index),
-                // It may be read again later; until then nothing is known, and nothing is said.
-                Err(_) => {}
+        for index in 0..self.jvms.len() {
+            if self.jvms[index].next <= now && self.look(index, None) == Looked::Gone {
+                gone.push(index);
             }
             if budget::is_signal_pending() {
                 break;
             }
-            let interval = pace::interval(self.asked.every, jvm.is_near);
-            // A round that came late does not make up for the lost ones.
-            jvm.next = (jvm.next + interval).max(now + interval / 2);
         }
-        // Who needs it most first: the budget may not do for all.
-        let account_every = self.asked.account_every;
-        let urgency = |index: usize| self.state(index).urgency(account_every);
-        looks.sort_by(|(one, ..), (other, ..)| urgency(*other).total_cmp(&urgency(*one)));
-        for (index, at, figures) in looks {
-            // What was seen is written, whatever comes; no account is begun any more.
-            let limits = (!budget::is_signal_pending()).then(|| self.limits(index));
-            self.sample(index, at, figures, limits, false);
+        // An account that was read by now is the last of a JVM that is gone.
+        while let Some(done) = self.worker.take() {
+            self.accept(done);
         }
         for index in gone.into_iter().rev() {
             let jvm = self.jvms.remove(index);
             let (at, ending) = (moment(self.started), jvm.ending());
             self.killed += usize::from(ending == Ending::KilledForMemory);
             self.writer.ended(jvm.number, at, ending);
-            self.found.forget(jvm.process.pid);
+            self.shares.inherit(jvm.own);
+            self.gone.push(jvm.process.pid);
+        }
+        if !self.worker.is_busy() && !budget::is_signal_pending() {
+            self.begin();
         }
         self.write()
     }
 
-    /// What a look saw at a moment, and the account, where it is due.
-    fn sample(
-        &mut self,
-        index: usize,
-        at: Moment,
-        mut figures: Figures,
-        limits: Option<TargetLimits>,
-        is_last: bool,
-    ) {
-        let read_at = moment(self.started);
-        let mut scope = Scope::Glance;
-        let state = self.state(index);
-        self.late += u64::from(state.is_late(self.asked.account_every));
-        let shared = if state.suspect.is_some() { &self.suspects } else { &self.budget };
-        let is_due = is_last || state.is_due(self.asked.account_every, shared);
-        if let Some(limits) = limits.filter(|_| is_due) {
-            let before = cpu_time::own();
-            let jvm = &mut self.jvms[index];
-            match jvm.account(read_at.steady_ms, limits) {
-                Ok(account) => {
-                    figures.extend(account);
-                    scope = Scope::Account;
-                    self.accounts += 1;
-                }
-                // The last one has hardly any time after a signal: that says nothing about the JVM.
-                Err(_) if is_last => {}
-                Err(gap) => self.note_given_up(index, at, &gap),
-            }
-            let jvm = &mut self.jvms[index];
-            let is_suspect = state.suspect.is_some() || jvm.trust.failures > 0;
-            if let Some(facts) = jvm.learn() {
-                self.writer.learn(jvm.number, facts);
-            }
-            // The next of this round is to know it.
-            let used = cpu_time::own().saturating_sub(before);
-            if is_suspect {
-                self.suspects.spend(used)
-            } else {
-                self.budget.spend(used)
-            }
-            self.cpu_before += used;
+    /// Writes what a look sees, and the account that was read before it.
+    fn look(&mut self, index: usize, account: Option<Figures>) -> Looked {
+        let (now, at) = (Instant::now(), moment(self.started));
+        let jvm = &mut self.jvms[index];
+        let mut figures = match jvm.look() {
+            Ok(figures) => figures,
+            Err(_) if !jvm.process.is_same() => return Looked::Gone,
+            // It may be read again later; until then nothing is known, and nothing is said.
+            Err(_) => Figures::new(),
+        };
+        let notes = [jvm.comes_near(), jvm.becomes_late(self.asked.account_every)];
+        let interval = pace::interval(self.asked.every, jvm.is_near);
+        // A round that came late does not make up for the lost ones.
+        jvm.next = (jvm.next + interval).max(now + interval / 2);
+        let age = jvm.account_age();
+        self.late += u64::from(age.is_some_and(|age| age > 2 * self.asked.account_every));
+        self.oldest = self.oldest.max(age.unwrap_or_default());
+        let scope = if account.is_some() { Scope::Account } else { Scope::Glance };
+        self.accounts += u64::from(account.is_some());
+        figures.extend(account.into_iter().flatten());
+        if !figures.is_empty() {
+            self.writer.sample(jvm.number, at, scope, &figures);
         }
-        self.writer.sample(self.jvms[index].number, at, scope, &figures);
-    }
-
-    fn state(&self, index: usize) -> State {
-        let jvm = &self.jvms[index];
-        let state = jvm.state();
-        let of_user = jvm.uid.map_or(0, |uid| self.users.failures(uid));
-        let is_unknown = state.since.is_none() && self.asked.is_all && of_user > 0;
-        State { suspect: state.suspect.or(is_unknown.then_some(Duration::ZERO)), ..state }
-    }
-
-    fn limits(&self, index: usize) -> TargetLimits {
-        if self.asked.is_all { self.jvms[index].trust.limits() } else { budget::limits() }
-    }
-
-    /// A JVM whose account took too long or too much is named, with when it is tried again.
-    fn note_given_up(&mut self, index: usize, at: Moment, gap: &Gap) {
-        let jvm = &self.jvms[index];
-        if !gap.why.is_given_up() || gap.why == Why::Interrupted {
-            return;
+        for note in notes.into_iter().flatten() {
+            self.writer.note(at, &note);
         }
-        if let Some(uid) = jvm.uid {
-            self.users.failed(uid);
-        }
-        let again = jvm.trust.wait().as_secs();
-        let text = format!("pid {}: no account: {gap}; the next attempt is in {again} s", jvm.process.pid);
-        self.given_up += 1;
-        crate::say!("marusa: {text}");
-        self.writer.note(at, &text);
+        Looked::Seen
     }
 
-    /// Time that went by earns, and CPU time that was used since the last round is paid.
+    /// Each JVM earns its part of the time that passed; CPU time that was used for what is no account is paid.
     fn earn(&mut self) {
         let (now, cpu) = (Instant::now(), cpu_time::own());
-        let passed = now.duration_since(self.earned_at);
-        self.budget.earn(passed);
-        self.suspects.earn(passed);
-        self.budget.spend(cpu.saturating_sub(self.cpu_before));
-        (self.earned_at, self.cpu_before) = (now, cpu);
-    }
-
-    fn find(&mut self) {
-        // What can not be listed now is listed the next time.
-        let started = Instant::now();
-        let mut found = std::mem::take(&mut self.found);
-        let _ = found.new_ones(|process| {
-            self.add(process);
-            self.jvms.len() < RECORD_JVMS_MAX
-        });
-        self.found = found;
-        if self.jvms.len() >= RECORD_JVMS_MAX && !self.is_full_said {
-            self.is_full_said = true;
-            let text =
-                format!("{RECORD_JVMS_MAX} JVMs are recorded at once; others are left out while these run");
-            crate::say!("marusa: {text}");
-            self.writer.note(moment(self.started), &text);
+        // What an account takes is paid when it is done.
+        let overhead =
+            if self.worker.is_busy() { Duration::ZERO } else { cpu.saturating_sub(self.cpu_before) };
+        if !self.worker.is_busy() {
+            self.cpu_before = cpu;
         }
-        // However many processes come: looking for JVMs takes a tenth of the time.
-        let rest = started.elapsed() * FIND_REST;
-        self.next_find = Instant::now() + self.asked.every.clamp(FIND_EVERY.0, FIND_EVERY.1).max(rest);
+        let purses = self.jvms.iter_mut().map(Watched::purse);
+        self.shares.earn(now.duration_since(self.earned_at), overhead, purses);
+        self.earned_at = now;
     }
 
     fn note_jump(&mut self, at: Moment) {
@@ -320,13 +257,16 @@ impl Watch {
     /// After a signal the last account is read only if that is quick.
     fn close(&mut self, woken: Woken) -> anyhow::Result<()> {
         let limits = if woken == Woken::Signal { RECORD_LAST } else { budget::limits() };
-        // What it came to: of all JVMs of a host it would take too long.
-        if !self.asked.is_all {
-            for index in 0..self.jvms.len() {
-                let at = moment(self.started);
-                if let Ok(figures) = self.jvms[index].look() {
-                    self.sample(index, at, figures, Some(limits), true);
-                }
+        self.worker.stop();
+        while let Some(done) = self.worker.take() {
+            self.accept(done);
+        }
+        // The state at the end: of all JVMs of a host it would take too long.
+        for index in 0..if self.asked.is_all { 0 } else { self.jvms.len() } {
+            let wanted = Wanted { depth: Depth::Full, ..self.jvms[index].wanted(limits) };
+            // After a signal it has hardly any time: that it was given up says nothing of the JVM.
+            if let (Ok(read), took) = worker::account_of(&wanted) {
+                self.accept_account(&wanted, Ok(read), None, took);
             }
         }
         let at = moment(self.started);
@@ -343,11 +283,12 @@ impl Watch {
             seconds: self.started.elapsed().as_secs_f64(),
             jvms: self.seen,
             killed_for_memory: self.killed,
-            hidden: self.found.hidden,
+            hidden: self.hidden,
             samples: self.writer.samples(),
             accounts: self.accounts,
             given_up: self.given_up,
             late: self.late,
+            oldest_seconds: self.oldest.as_secs_f64(),
             cpu_share: self.asked.cpu_share,
             bytes: self.output.bytes(),
             files: self.output.files(),

@@ -1,22 +1,19 @@
 //! One JVM that is recorded: what is kept open of it, what was seen last, and what a look at it gives.
 
-use super::found;
+use super::worker::{AccountRead, Took, Wanted};
 use crate::base::limits::TargetLimits;
 use crate::base::{Bytes, Gap, Known, Range, Why, human};
-use crate::map::rows::Row;
-use crate::map::{self, Account};
-use crate::os::budget;
 use crate::os::group_memory::{self, GroupMemory};
 use crate::os::peek::Peek;
+use crate::os::pressure;
 use crate::os::process::Process;
-use crate::os::{cpu_time, pressure};
 use crate::record::figures::{self, Figures};
 use crate::record::glance;
 use crate::record::note;
-use crate::record::pace::{self, Limit, State};
-use crate::record::trust::Trust;
+use crate::record::pace::{self, Limit, Purse, State};
+use crate::record::trust::{Depth, Trust};
 use crate::record::writer::{Ending, JvmFacts};
-use crate::snapshot::{Want, take};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A process without a limit may be moved into a group that has one.
@@ -25,7 +22,7 @@ const GROUP_AGAIN: Duration = Duration::from_secs(60);
 const ASKED_MAX: u32 = 5;
 
 pub struct Watched {
-    pub process: Process,
+    pub process: Arc<Process>,
     /// Its number in the file.
     pub number: u64,
     pub facts: JvmFacts,
@@ -34,7 +31,16 @@ pub struct Watched {
     peek: Known<Peek>,
     counters: Option<Range>,
     asked: u32,
+    /// The last one, given up or not.
     account: Option<LastAccount>,
+    /// When the last one that was not given up was read.
+    read_at: Option<Instant>,
+    /// When a reading was given up last.
+    failed_at: Option<Instant>,
+    found_at: Instant,
+    is_late_said: bool,
+    /// CPU time for its accounts.
+    pub own: Purse,
     resident: Bytes,
     group: Option<GroupMemory>,
     /// As its group counted at the look before the last: a kill is counted before it is sent (mm/oom_kill.c).
@@ -58,13 +64,18 @@ impl Watched {
     pub fn new(process: Process, facts: JvmFacts, number: u64) -> Watched {
         Watched {
             peek: Peek::open(&process),
-            process,
+            process: Arc::new(process),
             number,
             facts,
             next: Instant::now(),
             counters: None,
             asked: 0,
             account: None,
+            read_at: None,
+            failed_at: None,
+            found_at: Instant::now(),
+            is_late_said: false,
+            own: Purse::default(),
             resident: 0,
             group: None,
             kills_before: None,
@@ -134,57 +145,90 @@ impl Watched {
     pub fn state(&self) -> State {
         State {
             since: self.account.map(|account| account.at.elapsed()),
+            age: self.found_at.elapsed(),
             cost: self.account.map(|account| account.cost),
             resident_then: self.account.map_or(0, |account| account.resident),
             resident_now: self.resident,
             is_near: self.is_near,
-            suspect: (self.trust.failures > 0).then(|| self.trust.wait()),
+            suspect: self.trust.is_suspect().then(|| self.trust.wait()),
+            own: self.own,
         }
     }
 
-    /// The account. Without one the look stays.
-    pub fn account(&mut self, at_ms: u64, limits: TargetLimits) -> Known<Figures> {
-        let (start, cpu) = (Instant::now(), cpu_time::own());
-        let read = budget::within(limits, || self.read());
-        let cost = cpu_time::own().saturating_sub(cpu);
-        self.account = Some(LastAccount { at: Instant::now(), cost, resident: self.resident });
+    /// Its CPU time, and what its last account cost.
+    pub fn purse(&mut self) -> (&mut Purse, Option<Duration>) {
+        (&mut self.own, self.account.map(|account| account.cost))
+    }
+
+    /// Since the account that the recording has was read.
+    pub fn account_age(&self) -> Option<Duration> {
+        self.read_at.map(|at| at.elapsed())
+    }
+
+    /// What to read of it next.
+    pub fn wanted(&self, limits: TargetLimits) -> Wanted {
+        Wanted {
+            number: self.number,
+            process: self.process.clone(),
+            depth: self.trust.depth(self.failed_at.map(|at| at.elapsed())),
+            limits,
+            asks_facts: !self.is_known() && self.asked < ASKED_MAX,
+        }
+    }
+
+    /// An account was read, or given up. Its figures, read at `at_ms` of the steady clock.
+    pub fn accept(
+        &mut self,
+        read: Known<AccountRead>,
+        depth: Depth,
+        took: Took,
+        at_ms: u64,
+    ) -> Known<Figures> {
+        self.account = Some(LastAccount { at: took.began, cost: took.cpu, resident: self.resident });
         match &read {
-            Ok(_) => self.trust.succeeded(),
-            Err(gap) if gap.why.is_given_up() && gap.why != Why::Interrupted => self.trust.failed(),
+            Ok(_) => self.trust.succeeded(depth),
+            Err(gap) if gap.why.is_given_up() && gap.why != Why::Interrupted => {
+                self.trust.failed(depth);
+                self.failed_at = Some(Instant::now());
+            }
             Err(_) => {}
         }
-        let (rows, gaps, counters) = read?;
-        self.counters = counters;
-        let mut account = figures::of_account(rows, at_ms, start.elapsed().as_micros() as u64, gaps);
+        let read = read?;
+        self.counters = read.counters;
+        self.read_at = Some(took.began);
+        let took_us = took.wall.as_micros() as u64;
+        let mut account = figures::of_account(read.rows, at_ms, took_us, read.gaps);
         account.extend(figures::of_group_rows(self.group.as_ref()));
         Ok(account)
     }
 
-    fn read(&self) -> Known<(Vec<Row>, usize, Option<Range>)> {
-        // Torn or not: the next one comes soon.
-        let snapshot = take::take_once(&self.process, Want::default())?;
-        // A part of an account looks as if areas had shrunk.
-        if let Some(gap) = snapshot.os.gaps.iter().find(|gap| gap.why.is_given_up()) {
-            return Err(gap.clone());
-        }
-        let map = map::join(&snapshot);
-        let counters = snapshot.jvm.as_ref().ok().and_then(glance::counters_of);
-        Ok((Account::of(&snapshot, &map).rows(), map.gaps.len(), counters))
+    fn is_known(&self) -> bool {
+        self.facts.version.is_some() && self.facts.gc.is_some() && self.facts.main.is_some()
     }
 
     /// Who it is, where that is better known now.
-    pub fn learn(&mut self) -> Option<JvmFacts> {
-        let is_known = self.facts.version.is_some() && self.facts.gc.is_some() && self.facts.main.is_some();
-        if is_known || self.asked == ASKED_MAX {
-            return None;
-        }
+    pub fn learn(&mut self, facts: JvmFacts) -> Option<JvmFacts> {
         self.asked += 1;
-        let facts = found::facts(&self.process);
         let is_new = facts != self.facts && facts.pid == self.process.pid;
         is_new.then(|| {
             self.facts = facts.clone();
             facts
         })
+    }
+
+    /// What is to be noted when its account has become too old: once, until there is a new one.
+    pub fn becomes_late(&mut self, account_every: Duration) -> Option<String> {
+        let state = self.state();
+        let is_late = state.is_late(account_every);
+        let is_new = is_late && !std::mem::replace(&mut self.is_late_said, is_late);
+        let seconds = state.since.unwrap_or(state.age).as_secs();
+        let why = match (self.trust.is_suspect(), state.cost) {
+            (true, _) => "its readings take too long".to_string(),
+            (false, Some(cost)) => format!("an account takes {} ms of CPU time", cost.as_millis()),
+            (false, None) => "the budget of CPU time is used up".to_string(),
+        };
+        let text = format!("no account for {seconds} s: {why}; --cpu allows more");
+        is_new.then(|| note::about(self.process.pid, &text))
     }
 
     /// How it ended, now that it is gone.

@@ -40,7 +40,7 @@ pub struct JvmFacts {
 impl JvmFacts {
     /// Reads one JVM, with all that rules ask for.
     pub fn read(process: &Process) -> Known<JvmFacts> {
-        let want = Want { page_sizes: true, smaps: true };
+        let want = Want { page_sizes: true, smaps: true, ..Want::default() };
         let mut snapshot = snapshot::take(process, want)?;
         snapshot.taken.page_settings = Some(snapshot::page_settings::read(process, &snapshot));
         let found = zeros::read(process, &snapshot.os, &snapshot.stacks(), zeros::Effort::default());

@@ -43,7 +43,7 @@ pub fn verify(pid: i32, mode: PageMode) -> Known<Verified> {
     let failed =
         |error: OpenError| Gap::new(format!("the pages of pid {pid}"), Why::Gone).hint(error.to_string());
     let process = Process::open(pid).map_err(failed)?;
-    let mut snapshot = snapshot::take(&process, Want { page_sizes: true, smaps: false })?;
+    let mut snapshot = snapshot::take(&process, Want { page_sizes: true, ..Want::default() })?;
     snapshot.taken.page_settings = Some(page_settings::read(&process, &snapshot));
     Ok(verified(&process, &snapshot, &map::join(&snapshot), mode))
 }

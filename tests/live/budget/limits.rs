@@ -58,11 +58,10 @@ fn a_process_that_list_gives_up_is_named() {
 fn a_recorder_of_all_keeps_its_rate_beside_processes_that_take_too_long() {
     let Some(java) = java("17") else { return };
     let jvm = Jvm::start(&java, &["-Xmx64m", "-XX:+UseSerialGC"], &["marusa.Grow"]);
-    let names = ["runs", "names", "long", "endless"];
-    let hostile: Vec<Hostile> = names
-        .iter()
-        .filter_map(|how| Hostile::start(if *how == "runs" { &MANY_RUNS } else { std::slice::from_ref(how) }))
-        .collect();
+    let names: [&[&str]; 4] = [&MANY_RUNS, &["names"], &["long"], &["endless"]];
+    let many: &[&str] = &["mappings", "60000"];
+    let all = names.into_iter().chain([many; 6]);
+    let hostile: Vec<Hostile> = all.filter_map(Hostile::start).collect();
     let file = std::env::temp_dir().join(format!("marusa-budget-{}.marusa", std::process::id()));
     let path = file.display().to_string();
     let _ = std::fs::remove_file(&file);
@@ -78,8 +77,18 @@ fn a_recorder_of_all_keeps_its_rate_beside_processes_that_take_too_long() {
         "{recorded}"
     );
     let rows = marusa(&["export", &path, "--json-lines", "-", "--jvm", &jvm.pid.to_string()]);
+    let bytes = std::fs::read(&file).expect("the recording");
     std::fs::remove_file(&file).expect("ours");
     let rows = text(&rows.stdout);
     let accounts = rows.lines().filter(|line| line.contains("\"java_heap\"")).count();
     assert!(accounts > 0, "the healthy one has an account: {}", rows.lines().next().unwrap_or_default());
+    let recording = marusa::record::reader::read(&[&bytes]).expect("a recording");
+    let of_it = recording.jvms.iter().find(|history| history.facts.pid == jvm.pid).expect("it was recorded");
+    let looks: Vec<f64> = (0..of_it.len()).map(|at| of_it.seconds(at)).collect();
+    let longest = looks.windows(2).map(|two| two[1] - two[0]).fold(0.0, f64::max);
+    // Without a thread for accounts, a look waits for the readings of the others: 2 s and more.
+    assert!(
+        longest < 1.5 && looks.last().is_some_and(|last| *last > 15.0),
+        "{longest} s between looks: {looks:?}"
+    );
 }

@@ -43,7 +43,7 @@ pub fn figures(bytes: Bytes, pages: Pages, threads: usize) -> Known<(Option<Stri
 
 fn found(field: &Field) -> Known<PageUse> {
     let me = Process::own().map_err(|error| Gap::new("/proc/self", Why::Denied).hint(error.to_string()))?;
-    let snapshot = snapshot::take(&me, Want { page_sizes: true, smaps: true })?;
+    let snapshot = snapshot::take(&me, Want { page_sizes: true, smaps: true, ..Want::default() })?;
     let map = map::join(&snapshot);
     Ok(PageUse::within(&snapshot, &map, field.range()))
 }

@@ -1,0 +1,125 @@
+//! Which account is read next, on whose time, and what comes of one that was read or given up.
+
+use super::{FIND_EVERY, FIND_REST, Watch, moment};
+use crate::base::limits::{RECORD_JVMS_MAX, TargetLimits};
+use crate::base::{Gap, Known, Why};
+use crate::cmd::record::worker::{AccountRead, Done, Job, Took, Wanted};
+use crate::os::budget;
+use crate::record::Moment;
+use crate::record::pace::{self, Payer, Purse, State};
+use crate::record::trust::Depth;
+use crate::record::writer::JvmFacts;
+use std::time::{Duration, Instant};
+
+impl Watch {
+    /// Begins the account that is wanted most, or the search for new JVMs.
+    pub(super) fn begin(&mut self) {
+        let asked = pace::Asked {
+            account_every: self.asked.account_every,
+            near: self.jvms.iter().filter(|jvm| jvm.is_near).count(),
+        };
+        if self.asked.is_all && Instant::now() >= self.next_find && self.shares.allows_suspects() {
+            let at_most = RECORD_JVMS_MAX.saturating_sub(self.jvms.len());
+            return self.worker.begin(Job::Find { at_most, ended: std::mem::take(&mut self.gone) });
+        }
+        let states = (0..self.jvms.len()).map(|index| (index, self.state(index)));
+        let due = states.filter_map(|(index, state)| {
+            Some((index, state.urgency(asked), state.is_due(asked, &self.shares)?))
+        });
+        let Some((index, _, payer)) = due.max_by(|one, other| one.1.total_cmp(&other.1)) else { return };
+        let wanted = self.jvms[index].wanted(self.limits(index));
+        // A full reading that was given up before is tried again on the time of all such.
+        let is_retry = wanted.depth == Depth::Full && self.jvms[index].trust.failures > 0;
+        let payer = if is_retry && self.asked.is_all { Payer::Suspects } else { payer };
+        self.reads = Some((wanted.number, payer));
+        self.worker.begin(Job::Account(wanted));
+    }
+
+    pub(super) fn accept(&mut self, done: Done) {
+        match done {
+            Done::Account { of, read, facts, took } => self.accept_account(&of, read, facts, took),
+            Done::Found { new, hidden, took } => {
+                new.into_iter().for_each(|(process, facts)| self.add(process, facts));
+                self.hidden = hidden;
+                self.note_full();
+                self.shares.spend_on_search(took.cpu);
+                self.cpu_before += took.cpu;
+                // However many processes come, looking for JVMs takes a small part of the time.
+                let rest = took.wall * FIND_REST;
+                self.next_find =
+                    Instant::now() + self.asked.every.clamp(FIND_EVERY.0, FIND_EVERY.1).max(rest);
+            }
+        }
+    }
+
+    pub(super) fn accept_account(
+        &mut self,
+        of: &Wanted,
+        read: Known<AccountRead>,
+        facts: Option<JvmFacts>,
+        took: Took,
+    ) {
+        self.cpu_before += took.cpu;
+        let payer = self.reads.take().map_or(Payer::Own, |(_, payer)| payer);
+        let Some(index) = self.jvms.iter().position(|jvm| jvm.number == of.number) else {
+            return self.shares.spend(payer, &mut Purse::default(), took.cpu);
+        };
+        let jvm = &mut self.jvms[index];
+        self.shares.spend(payer, &mut jvm.own, took.cpu);
+        if let Some(facts) = facts.and_then(|facts| jvm.learn(facts)) {
+            self.writer.learn(jvm.number, facts);
+        }
+        let at_ms = took.began.saturating_duration_since(self.started).as_millis() as u64;
+        match jvm.accept(read, of.depth, took, at_ms) {
+            Ok(figures) => {
+                self.look(index, Some(figures));
+            }
+            Err(gap) => self.note_given_up(index, moment(self.started), of.depth, &gap),
+        }
+    }
+
+    fn state(&self, index: usize) -> State {
+        let jvm = &self.jvms[index];
+        let state = jvm.state();
+        let of_user = jvm.uid.map_or(0, |uid| self.users.failures(uid));
+        let is_unknown = state.since.is_none() && self.asked.is_all && of_user > 0;
+        State { suspect: state.suspect.or(is_unknown.then_some(Duration::ZERO)), ..state }
+    }
+
+    fn limits(&self, index: usize) -> TargetLimits {
+        if self.asked.is_all { self.jvms[index].trust.limits() } else { budget::limits() }
+    }
+
+    /// A JVM whose account took too long or too much is named, with what comes next.
+    fn note_given_up(&mut self, index: usize, at: Moment, depth: Depth, gap: &Gap) {
+        let jvm = &self.jvms[index];
+        if !gap.why.is_given_up() || gap.why == Why::Interrupted {
+            return;
+        }
+        if let Some(uid) = jvm.uid {
+            self.users.failed(uid);
+        }
+        let again = jvm.trust.wait().as_secs();
+        let next = match depth {
+            Depth::Full => {
+                format!("until the next full attempt in {again} s, accounts leave out malloc's blocks")
+            }
+            Depth::Shallow => format!("the next attempt is in {again} s"),
+        };
+        let text = format!("pid {}: no account: {gap}; {next}", jvm.process.pid);
+        self.given_up += 1;
+        crate::say!("marusa: {text}");
+        self.writer.note(at, &text);
+    }
+
+    fn note_full(&mut self) {
+        if self.jvms.len() < RECORD_JVMS_MAX || self.is_full_said {
+            return;
+        }
+        self.is_full_said = true;
+        let text =
+            format!("{RECORD_JVMS_MAX} JVMs are recorded at once; others are left out while these run");
+        crate::say!("marusa: {text}");
+        self.writer.note(moment(self.started), &text);
+    }
+}

@@ -1,0 +1,165 @@
+//! Reads what takes long in a thread of its own: accounts, and the search for new JVMs. A look at a JVM takes a tenth of a
+//! millisecond and an account of a hostile one seconds, so looks never wait for accounts. There is one job at a time, since all
+//! share one budget of CPU time.
+
+use super::found::{self, Found};
+use crate::base::limits::{RECORD_FACTS, TargetLimits};
+use crate::base::{Gap, Known, Range, Why};
+use crate::map::rows::Row;
+use crate::map::{self, Account};
+use crate::os::process::Process;
+use crate::os::{budget, cpu_time};
+use crate::record::glance;
+use crate::record::trust::Depth;
+use crate::record::writer::JvmFacts;
+use crate::snapshot::{Want, take};
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+pub enum Job {
+    Account(Wanted),
+    /// JVMs that were not known before, at most this many; and the pids of JVMs that ended, which may be others' by now.
+    Find {
+        at_most: usize,
+        ended: Vec<i32>,
+    },
+}
+
+/// The account that is read next.
+#[derive(Clone)]
+pub struct Wanted {
+    /// Of the JVM, in the file.
+    pub number: u64,
+    pub process: Arc<Process>,
+    pub depth: Depth,
+    pub limits: TargetLimits,
+    /// Who the JVM is, is asked again.
+    pub asks_facts: bool,
+}
+
+pub enum Done {
+    Account { of: Wanted, read: Known<AccountRead>, facts: Option<JvmFacts>, took: Took },
+    Found { new: Vec<(Process, JvmFacts)>, hidden: usize, took: Took },
+}
+
+/// An account as it is recorded.
+pub struct AccountRead {
+    pub rows: Vec<Row>,
+    pub gaps: usize,
+    /// Where the runtime's counters lie.
+    pub counters: Option<Range>,
+}
+
+/// When a job began, how long it took, and the CPU time of this process in between.
+#[derive(Clone, Copy)]
+pub struct Took {
+    pub began: Instant,
+    pub wall: Duration,
+    pub cpu: Duration,
+}
+
+pub struct Worker {
+    jobs: Option<Sender<Job>>,
+    done: Receiver<Done>,
+    rings: PipeReader,
+    thread: Option<JoinHandle<()>>,
+    is_busy: bool,
+}
+
+impl Worker {
+    /// Signals to end must be blocked in the caller.
+    pub fn start() -> io::Result<Worker> {
+        let (jobs, todo) = channel();
+        let (answer, done) = channel();
+        let (rings, bell) = io::pipe()?;
+        let work = move || work(&todo, &answer, bell);
+        let thread = std::thread::Builder::new().name("accounts".to_string()).spawn(work)?;
+        Ok(Worker { jobs: Some(jobs), done, rings, thread: Some(thread), is_busy: false })
+    }
+
+    pub fn is_busy(&self) -> bool {
+        self.is_busy
+    }
+
+    /// Readable when a job is done.
+    pub fn bell(&self) -> BorrowedFd<'_> {
+        self.rings.as_fd()
+    }
+
+    pub fn begin(&mut self, job: Job) {
+        self.is_busy = self.jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok());
+    }
+
+    /// What was read since the last call.
+    pub fn take(&mut self) -> Option<Done> {
+        let done = self.done.try_recv().ok()?;
+        let _ = self.rings.read(&mut [0]);
+        self.is_busy = false;
+        Some(done)
+    }
+
+    /// Ends the job at hand, without its result, and the thread.
+    pub fn stop(&mut self) {
+        budget::interrupt(true);
+        self.jobs = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        budget::interrupt(false);
+    }
+}
+
+/// Reads an account in the thread that asks.
+pub fn account_of(wanted: &Wanted) -> (Known<AccountRead>, Took) {
+    timed(|| budget::within(wanted.limits, || account(&wanted.process, wanted.depth)))
+}
+
+fn timed<T>(read: impl FnOnce() -> T) -> (T, Took) {
+    let (began, cpu) = (Instant::now(), cpu_time::own());
+    let read = read();
+    (read, Took { began, wall: began.elapsed(), cpu: cpu_time::own().saturating_sub(cpu) })
+}
+
+fn work(todo: &Receiver<Job>, answer: &Sender<Done>, mut bell: PipeWriter) {
+    let mut found = Found::default();
+    while let Ok(job) = todo.recv() {
+        let done = match job {
+            Job::Account(wanted) => {
+                let (read, took) = account_of(&wanted);
+                let ask = || budget::within(RECORD_FACTS, || found::facts(&wanted.process));
+                let facts = wanted.asks_facts.then(ask);
+                Done::Account { of: wanted, read, facts, took }
+            }
+            Job::Find { at_most, ended } => {
+                ended.into_iter().for_each(|pid| found.forget(pid));
+                let (new, took) = timed(|| found.new_ones(at_most));
+                Done::Found { new, hidden: found.hidden, took }
+            }
+        };
+        if answer.send(done).is_err() || bell.write_all(&[1]).is_err() {
+            return;
+        }
+    }
+}
+
+/// The account, and where the counters lie.
+fn account(process: &Process, depth: Depth) -> Known<AccountRead> {
+    let is_shallow = depth == Depth::Shallow;
+    // Torn or not: the next one comes soon.
+    let snapshot = take::take_once(process, Want { is_shallow, ..Want::default() })?;
+    // A part of an account looks as if areas had shrunk.
+    if let Some(gap) = snapshot.os.gaps.iter().find(|gap| gap.why.is_given_up()) {
+        return Err(gap.clone());
+    }
+    // What was not read of a process that is gone is not 0.
+    if !process.is_same() {
+        return Err(Gap::new("the account", Why::Gone));
+    }
+    let map = map::join(&snapshot);
+    let counters = snapshot.jvm.as_ref().ok().and_then(glance::counters_of);
+    Ok(AccountRead { rows: Account::of(&snapshot, &map).rows(), gaps: map.gaps.len(), counters })
+}
