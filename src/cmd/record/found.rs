@@ -7,6 +7,7 @@ use crate::os::host;
 use crate::os::process::{Process, gap};
 use crate::record::writer::JvmFacts;
 use crate::snapshot::discover::{self, Jvm};
+use crate::snapshot::hidden::Hidden;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -19,8 +20,7 @@ const YOUNG: Duration = Duration::from_secs(10);
 #[derive(Default)]
 pub struct Found {
     known: HashMap<i32, Seen>,
-    /// Processes that may not be looked at; they may be JVMs.
-    pub hidden: usize,
+    pub hidden: Hidden,
     /// The pid to go on with.
     next: i32,
 }
@@ -29,7 +29,7 @@ struct Seen {
     first: Instant,
     last: Instant,
     is_jvm: bool,
-    /// It may not be looked at; it may be a JVM.
+    /// It cannot be looked at; it may be a JVM.
     is_hidden: bool,
 }
 
@@ -54,7 +54,8 @@ impl Found {
                 break;
             }
         }
-        self.hidden = self.known.values().filter(|seen| seen.is_hidden).count();
+        let hidden = self.known.iter().filter(|(_, seen)| seen.is_hidden);
+        self.hidden = Hidden(hidden.map(|(pid, _)| *pid).collect());
         Ok(())
     }
 

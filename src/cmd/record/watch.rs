@@ -343,7 +343,7 @@ impl Watch {
             seconds: self.started.elapsed().as_secs_f64(),
             jvms: self.seen,
             killed_for_memory: self.killed,
-            hidden: self.found.hidden,
+            hidden: self.found.hidden.clone(),
             samples: self.writer.samples(),
             accounts: self.accounts,
             given_up: self.given_up,
