@@ -12,7 +12,7 @@ use crate::os::process::Process;
 use crate::os::terminal::stdout;
 use crate::show::doctor as show;
 use crate::show::json::print;
-use crate::snapshot::{Snapshot, Want, discover};
+use crate::snapshot::{Snapshot, Want};
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -49,6 +49,9 @@ pub struct DoctorArgs {
     /// What a finding means, when it is one, and what to do
     #[arg(long, value_name = "ID", conflicts_with_all = ["target", "host", "from", "sarif", "json", "list"])]
     explain: Option<String>,
+    /// Also name the processes that a sandbox hides from root
+    #[arg(long)]
+    verbose: bool,
     #[command(flatten)]
     deadline: DeadlineArgs,
 }
@@ -111,7 +114,7 @@ fn examine(args: &DoctorArgs, out: &mut dyn Write) -> anyhow::Result<u8> {
         _ => show::text(out, &shown)?,
     }
     out.flush()?;
-    if let Some(text) = discover::of_hidden(gathered.hidden) {
+    if let Some(text) = gathered.hidden.sentence(args.verbose) {
         crate::say!("marusa: {text}");
     }
     status(args, &gathered, &findings)

@@ -15,6 +15,9 @@ pub struct ListArgs {
     /// Machine-readable, schema marusa/list/2
     #[arg(long)]
     json: bool,
+    /// Also name the processes that a sandbox hides from root
+    #[arg(long)]
+    verbose: bool,
     #[command(flatten)]
     deadline: DeadlineArgs,
 }
@@ -29,7 +32,7 @@ pub fn run(args: &ListArgs) -> anyhow::Result<u8> {
     let mut out = BufWriter::new(stdout().lock());
     match args.json {
         true => {
-            serde_json::to_writer_pretty(&mut out, &list::ListDocument::of(&jvms, &given_up, hidden))?;
+            serde_json::to_writer_pretty(&mut out, &list::ListDocument::of(&jvms, &given_up, &hidden))?;
             writeln!(out)?;
         }
         false => list::text(&mut out, &jvms, !stdout().is_terminal())?,
@@ -38,7 +41,7 @@ pub fn run(args: &ListArgs) -> anyhow::Result<u8> {
     for (pid, gap) in &given_up {
         crate::say!("marusa: pid {pid} was not read whole: {gap}");
     }
-    if let Some(text) = discover::of_hidden(hidden) {
+    if let Some(text) = hidden.sentence(args.verbose) {
         crate::say!("marusa: {text}");
     }
     Ok(0)

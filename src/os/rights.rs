@@ -43,17 +43,26 @@ struct Own {
 
 /// `advice`: what helps who is not root. `needed`: the rights that the kernel asks for.
 pub fn hint(needed: &[Capability], advice: &str) -> String {
+    words(&own(), needed, advice)
+}
+
+fn own() -> Own {
     let status = host::text("/proc/thread-self/status").unwrap_or_default();
     let value = |key: &str| status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
     let lockdown = host::text("/sys/kernel/security/lockdown").unwrap_or_default();
     let word = lockdown.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word);
-    let own = Own {
+    Own {
         uid: value("Uid").and_then(|text| text.split_ascii_whitespace().nth(1)?.parse().ok()),
         effective: value("CapEff").and_then(|text| u64::from_str_radix(text.trim(), 16).ok()).unwrap_or(0),
         is_nested: is_nested(),
         lockdown: word.filter(|word| *word != "none").map(str::to_string),
-    };
-    words(&own, needed, advice)
+    }
+}
+
+/// Whether this process has every right that the kernel asks for: what is refused anyway, a sandbox refuses.
+pub fn may_look() -> bool {
+    let own = own();
+    own.uid == Some(0) && own.effective & (1 << Capability::SysPtrace as u64) != 0
 }
 
 /// The same for a look at another process.

@@ -5,8 +5,10 @@ use crate::base::{Bytes, rfc3339};
 use crate::map::Account;
 use crate::map::model::{GapRow, MappingAccount, PageReport};
 use crate::os::host::{self, Host};
+use crate::snapshot::hidden::Hidden;
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::LazyLock;
@@ -93,6 +95,24 @@ pub struct PidGap<P> {
     pub pid: P,
     #[serde(flatten)]
     pub gap: GapRow,
+}
+
+/// Processes that cannot be looked at.
+#[derive(JsonSchema, Serialize)]
+pub struct HiddenRows<'a> {
+    hidden_processes: usize,
+    hidden_pids: &'a BTreeSet<i32>,
+    hidden_reason: Option<String>,
+}
+
+impl<'a> HiddenRows<'a> {
+    pub fn of(hidden: &'a Hidden) -> HiddenRows<'a> {
+        HiddenRows {
+            hidden_processes: hidden.0.len(),
+            hidden_pids: &hidden.0,
+            hidden_reason: hidden.reason(),
+        }
+    }
 }
 
 /// One interval of a command that watches; the target never stops for it.

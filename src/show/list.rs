@@ -1,7 +1,7 @@
 //! The JVMs of a host, one a line, without the columns that a narrow terminal has no room for, and whole where it is no terminal;
 //! and the same as JSON, schema marusa/list/2.
 
-use super::json::PidGap;
+use super::json::{HiddenRows, PidGap};
 use super::table::Table;
 use super::units::{human, shorten, wrapped};
 use super::width::width;
@@ -9,6 +9,7 @@ use crate::base::{Bytes, Gap, Known};
 use crate::map::model::GapRow;
 use crate::show::json::Head;
 use crate::snapshot::discover::{Jvm, PageMode, Vm};
+use crate::snapshot::hidden::Hidden;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -122,7 +123,8 @@ pub struct ListDocument<'a> {
     head: Head,
     jvms: Vec<JvmRow<'a>>,
     gaps: Vec<PidGap<i32>>,
-    hidden_processes: usize,
+    #[serde(flatten)]
+    hidden: HiddenRows<'a>,
 }
 
 #[derive(JsonSchema, Serialize)]
@@ -144,7 +146,7 @@ struct JvmRow<'a> {
 
 impl<'a> ListDocument<'a> {
     /// `given_up`: processes that were not read whole, by pid; one that is no JVM for all that is known is only among the gaps.
-    pub fn of(jvms: &'a [Jvm], given_up: &'a [(i32, Gap)], hidden: usize) -> ListDocument<'a> {
+    pub fn of(jvms: &'a [Jvm], given_up: &'a [(i32, Gap)], hidden: &'a Hidden) -> ListDocument<'a> {
         let of_jvms = jvms.iter().flat_map(|jvm| gaps(jvm).into_iter().map(|gap| (jvm.process.pid, gap)));
         let mut all: Vec<(i32, &Gap)> = of_jvms.collect();
         for (pid, gap) in given_up {
@@ -158,7 +160,7 @@ impl<'a> ListDocument<'a> {
             head: Head::now("marusa/list/2"),
             jvms: jvms.iter().map(JvmRow::of).collect(),
             gaps: all.into_iter().map(|(pid, gap)| PidGap { pid, gap: row(gap) }).collect(),
-            hidden_processes: hidden,
+            hidden: HiddenRows::of(hidden),
         }
     }
 }
@@ -256,7 +258,10 @@ mod tests {
     #[test]
     fn unknown_is_null_with_a_gap() {
         let jvms = [denied(9)];
-        let value = serde_json::to_value(ListDocument::of(&jvms, &[], 0)).expect("JSON");
+        let hidden = Hidden([7, 12].into());
+        let value = serde_json::to_value(ListDocument::of(&jvms, &[], &hidden)).expect("JSON");
+        assert_eq!((&value["hidden_processes"], &value["hidden_pids"]), (&json!(2), &json!([7, 12])));
+        assert!(value["hidden_reason"].is_string(), "{value}");
         assert_eq!(value["jvms"][0]["version"], Value::Null);
         assert_eq!(
             value["gaps"][0],

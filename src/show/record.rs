@@ -3,20 +3,20 @@
 use super::units::human;
 use crate::base::Bytes;
 use crate::show::json::Head;
+use crate::snapshot::hidden::Hidden;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
 use std::time::Duration;
 
 /// What was recorded.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recorded {
     pub seconds: f64,
     pub jvms: usize,
     /// JVMs that the kernel killed for want of memory.
     pub killed_for_memory: usize,
-    /// Processes that might not be looked at.
-    pub hidden: usize,
+    pub hidden: Hidden,
     pub samples: u64,
     pub accounts: u64,
     /// Accounts that took too long or too much, and were given up.
@@ -88,7 +88,7 @@ pub fn text(out: &mut dyn Write, recorded: &Recorded) -> io::Result<()> {
             recorded.killed_for_memory
         )?;
     }
-    if let Some(text) = crate::snapshot::discover::of_hidden(recorded.hidden) {
+    if let Some(text) = recorded.hidden.sentence(false) {
         writeln!(out, "marusa: {text}")?;
     }
     Ok(())
@@ -123,7 +123,7 @@ impl From<&Recorded> for RecordedDocument {
             seconds: recorded.seconds,
             jvms: recorded.jvms,
             killed_for_memory: recorded.killed_for_memory,
-            processes_not_seen: recorded.hidden,
+            processes_not_seen: recorded.hidden.0.len(),
             samples: recorded.samples,
             accounts: recorded.accounts,
             accounts_given_up: recorded.given_up,
@@ -164,7 +164,7 @@ mod tests {
         );
         assert!(!text.contains("--cpu"), "{text}");
         let mut out = Vec::new();
-        super::text(&mut out, &Recorded { late: 20, cpu_share: 0.01, ..recorded }).expect("memory");
+        super::text(&mut out, &Recorded { late: 20, cpu_share: 0.01, ..recorded.clone() }).expect("memory");
         assert!(String::from_utf8_lossy(&out).contains("within 1 % of a core: --cpu 3 gives"), "{out:?}");
         let of_ring = RecordedDocument::from(&Recorded { files_dropped: 2, ..recorded });
         assert_eq!((of_ring.sample_bytes_mean, of_ring.samples), (None, 100));

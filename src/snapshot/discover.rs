@@ -2,6 +2,7 @@
 //! and in whatever container it runs. A process that may not be read is still listed if its command is `java`, with what
 //! everybody may know.
 
+use super::hidden::Hidden;
 use crate::base::limits::{LIST_SLOW, RELEASE_BYTES_MAX, TARGET_LISTED, TargetLimits};
 use crate::base::{Bytes, Gap, Known, Why};
 use crate::jvm::command_line::{self, CommandLine};
@@ -57,16 +58,6 @@ pub struct Jvm {
     pub main: Known<String>,
 }
 
-/// What is said of so many processes that may not be looked at, and what would help.
-pub fn of_hidden(hidden: usize) -> Option<String> {
-    let who = match hidden {
-        0 => return None,
-        1 => "1 other process may not be looked at, and may be a JVM too".to_string(),
-        _ => format!("{hidden} other processes may not be looked at, and may be JVMs too"),
-    };
-    Some(format!("{who}: {}", rights::to_look()))
-}
-
 /// A process that is a JVM, before its memory is read.
 struct Found {
     process: Process,
@@ -80,8 +71,7 @@ struct Found {
 pub struct Listing {
     /// By pid; those that end meanwhile are left out.
     pub jvms: Vec<Jvm>,
-    /// Processes that may not be looked at, and may be JVMs too.
-    pub hidden: usize,
+    pub hidden: Hidden,
     /// Processes that took more than their time or memory, and why they were given up. A JVM among them is in `jvms` too.
     pub given_up: Vec<(i32, Gap)>,
 }
@@ -101,7 +91,7 @@ pub fn list_names() -> Known<Listing> {
 
 /// One process, if it is a JVM.
 pub fn one(pid: i32) -> Option<Jvm> {
-    budget::within(TARGET_LISTED, || describe(find(Process::open(pid).ok()?, &mut 0)?))
+    budget::within(TARGET_LISTED, || describe(find(Process::open(pid).ok()?, &mut Hidden::default())?))
 }
 
 /// Each process has its own budget, and the slow ones share what is left of a common one.
@@ -125,7 +115,7 @@ pub fn vm_of(process: &Process) -> Known<Option<Vm>> {
     Ok(process.mappings()?.iter().find_map(vm_of_mapping))
 }
 
-fn find(process: Process, hidden: &mut usize) -> Option<Found> {
+fn find(process: Process, hidden: &mut Hidden) -> Option<Found> {
     let gap = match process.mappings() {
         Ok(mappings) => {
             let vm = Ok(mappings.iter().find_map(vm_of_mapping)?);
@@ -141,7 +131,7 @@ fn find(process: Process, hidden: &mut usize) -> Option<Found> {
         return Some(Found { process, mappings: Err(gap.clone()), vm: Err(gap), arguments });
     }
     // A thread of the kernel has no command.
-    *hidden += usize::from(gap.why == Why::Denied && !arguments.is_empty());
+    hidden.0.extend((gap.why == Why::Denied && !arguments.is_empty()).then_some(process.pid));
     None
 }
 

@@ -7,6 +7,7 @@ pub mod core;
 pub mod discover;
 pub mod file;
 mod frozen_check;
+pub mod hidden;
 pub mod images;
 pub mod links;
 pub mod page_settings;

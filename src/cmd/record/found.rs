@@ -8,6 +8,7 @@ use crate::os::process::Process;
 use crate::record::trust::Users;
 use crate::record::writer::JvmFacts;
 use crate::snapshot::discover::{self, Jvm};
+use crate::snapshot::hidden::Hidden;
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
@@ -24,8 +25,7 @@ const AGAIN_COSTS: u32 = 2000;
 #[derive(Default)]
 pub struct Found {
     known: HashMap<i32, Seen>,
-    /// Processes that may not be looked at; they may be JVMs.
-    pub hidden: usize,
+    pub hidden: Hidden,
     /// How many slow processes each user has.
     slow: Users,
 }
@@ -36,7 +36,7 @@ struct Seen {
     /// How long it took.
     took: Duration,
     is_jvm: bool,
-    /// It may not be looked at; it may be a JVM.
+    /// It cannot be looked at; it may be a JVM.
     is_hidden: bool,
 }
 
@@ -88,7 +88,8 @@ impl Found {
             }
             new.extend(found);
         }
-        self.hidden = self.known.values().filter(|seen| seen.is_hidden).count();
+        let hidden = self.known.iter().filter(|(_, seen)| seen.is_hidden);
+        self.hidden = Hidden(hidden.map(|(pid, _)| *pid).collect());
         new
     }
 

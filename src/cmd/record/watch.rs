@@ -18,6 +18,7 @@ use crate::record::pace::{self, Payer, Shares};
 use crate::record::trust::{Depth, Users};
 use crate::record::writer::{Ending, JvmFacts, SCHEMA, Scope, Session, Writer};
 use crate::show::record::Recorded;
+use crate::snapshot::hidden::Hidden;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How often is looked for JVMs that started, at the least and at the most.
@@ -55,7 +56,7 @@ pub struct Watch {
     reads: Option<(u64, Payer)>,
     next_find: Instant,
     /// Processes that may not be looked at.
-    hidden: usize,
+    hidden: Hidden,
     /// Pids of JVMs that ended since the last search for new ones.
     gone: Vec<i32>,
     shares: Shares,
@@ -103,7 +104,7 @@ impl Watch {
             worker: Worker::start().map_err(stopped)?,
             reads: None,
             next_find: started,
-            hidden: 0,
+            hidden: Hidden::default(),
             gone: Vec::new(),
             shares: Shares::new(asked.cpu_share),
             users: Users::default(),
@@ -283,7 +284,7 @@ impl Watch {
             seconds: self.started.elapsed().as_secs_f64(),
             jvms: self.seen,
             killed_for_memory: self.killed,
-            hidden: self.hidden,
+            hidden: self.hidden.clone(),
             samples: self.writer.samples(),
             accounts: self.accounts,
             given_up: self.given_up,

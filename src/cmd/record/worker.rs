@@ -12,6 +12,7 @@ use crate::os::{budget, cpu_time};
 use crate::record::glance;
 use crate::record::trust::Depth;
 use crate::record::writer::JvmFacts;
+use crate::snapshot::hidden::Hidden;
 use crate::snapshot::{Want, take};
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -43,7 +44,7 @@ pub struct Wanted {
 
 pub enum Done {
     Account { of: Wanted, read: Known<AccountRead>, facts: Option<JvmFacts>, took: Took },
-    Found { new: Vec<(Process, JvmFacts)>, hidden: usize, took: Took },
+    Found { new: Vec<(Process, JvmFacts)>, hidden: Hidden, took: Took },
 }
 
 /// An account as it is recorded.
@@ -137,7 +138,7 @@ fn work(todo: &Receiver<Job>, answer: &Sender<Done>, mut bell: PipeWriter) {
             Job::Find { at_most, ended } => {
                 ended.into_iter().for_each(|pid| found.forget(pid));
                 let (new, took) = timed(|| found.new_ones(at_most));
-                Done::Found { new, hidden: found.hidden, took }
+                Done::Found { new, hidden: found.hidden.clone(), took }
             }
         };
         if answer.send(done).is_err() || bell.write_all(&[1]).is_err() {

@@ -8,6 +8,7 @@ use crate::os::access;
 use crate::os::budget::{self, Pool};
 use crate::os::process::{OpenError, Process};
 use crate::snapshot::discover::{self, Jvm, Listing};
+use crate::snapshot::hidden::Hidden;
 use crate::snapshot::{Snapshot, page_settings::PageSettings};
 use std::time::{Duration, Instant};
 
@@ -25,8 +26,7 @@ pub struct Gathered {
     pub facts: Facts,
     /// By pid; those that could not be read among them.
     pub patients: Vec<Patient>,
-    /// Processes that may not be looked at, and may be JVMs too.
-    pub hidden: usize,
+    pub hidden: Hidden,
     /// Why the JVMs of the host could not be listed.
     pub unlisted: Option<Gap>,
 }
@@ -121,7 +121,7 @@ impl Gathered {
             self.unlisted = Some(gap);
             Listing::default()
         });
-        self.hidden = listing.hidden;
+        self.hidden = listing.hidden.clone();
         self.read_listed(&listing.jvms);
         // Whether it is a JVM was not found out.
         let is_listed = |pid: i32| listing.jvms.binary_search_by_key(&pid, |jvm| jvm.process.pid).is_ok();

@@ -1,6 +1,6 @@
 //! Findings for programs, schema marusa/doctor/2. What is not known is null, with an entry in `gaps`.
 
-use super::super::json::PidGap;
+use super::super::json::{HiddenRows, PidGap};
 use super::{Shown, value};
 use crate::base::{Bytes, Gap};
 use crate::doctor::facts::gather::Patient;
@@ -18,7 +18,8 @@ pub struct DoctorDocument<'a> {
     taken: Here,
     host: Option<HostRow<'a>>,
     jvms: Vec<PatientRow<'a>>,
-    hidden_processes: usize,
+    #[serde(flatten)]
+    hidden: HiddenRows<'a>,
     rules: usize,
     ignored: &'a [String],
     counts: Counts,
@@ -92,7 +93,7 @@ impl<'a> DoctorDocument<'a> {
             jvms: patients
                 .map(|patient| PatientRow { patient, examined: patient.unread.is_none() })
                 .collect(),
-            hidden_processes: shown.gathered.hidden,
+            hidden: HiddenRows::of(&shown.gathered.hidden),
             rules: shown.rules(),
             ignored: shown.ignored,
             counts: Counts {
