@@ -81,8 +81,13 @@ pub fn limits() -> TargetLimits {
 pub fn within<T>(limits: TargetLimits, read: impl FnOnce() -> T) -> T {
     let mut budget = Budget::new(limits);
     if let Some(outer) = current() {
-        budget.deadline = budget.deadline.min(outer.deadline);
-        budget.resident_max = budget.resident_max.min(outer.resident_max);
+        // The limit that counts is the one that is reported.
+        if outer.deadline < budget.deadline {
+            (budget.deadline, budget.limits.time) = (outer.deadline, outer.limits.time);
+        }
+        if outer.resident_max < budget.resident_max {
+            (budget.resident_max, budget.limits.bytes) = (outer.resident_max, outer.limits.bytes);
+        }
     }
     with(Some(Arc::new(budget)), read)
 }

@@ -27,7 +27,7 @@ fn the_last_account_before_the_kill_is_there() {
     let (lines, _) = exported(&path);
     let process = of(&lines, "process");
     let last = process.last().expect("a look");
-    let accounts: Vec<&&Value> = process.iter().filter(|line| line["account_age_ms"] == 0).collect();
+    let accounts = accounts(&process);
     let account = accounts.last().expect("an account");
     // Near a limit accounts may take a tenth of a core, so on a slow machine they come each ten times as long as one takes.
     let apart = 1500 + number(&account["account_took_us"]) / 100;
