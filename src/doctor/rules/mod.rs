@@ -52,6 +52,7 @@ mod malloc_arenas;
 pub mod malloc_freed_held;
 mod mapped_files_many;
 mod max_map_count_near;
+pub mod memory_grows;
 mod memory_pressure;
 mod metaspace_fragmentation;
 mod metaspace_near_limit;
@@ -129,6 +130,7 @@ rules! {
     swap_heap "swap-heap" [Warn, Critical];
     nmt_on "nmt-on" [Info, Warn];
     thread_stacks "thread-stacks" [Info, Warn];
+    memory_grows "memory-grows" [Info, Warn];
     class_loaders_many "class-loaders-many" [Info, Warn];
     mapped_files_many "mapped-files-many" [Info, Warn];
     thread_pool_large "thread-pool-large" [Info, Warn];
