@@ -1,15 +1,17 @@
 //! `marusa doctor [TARGET]`: what is wrong with the memory of a JVM, of all JVMs, or of their host.
 
 use super::deadline::DeadlineArgs;
+use super::record::file;
 use super::{Failure, amount, calibrate, target};
 use crate::act::fork_price;
 use crate::base::limits::{TARGET_ALONE, TARGET_FILE, TARGET_OF_MANY};
 use crate::base::{Gap, Why};
-use crate::doctor::facts::gather::{self, Gathered, Who};
-use crate::doctor::{self, CATALOG, Finding, Level, Subject, rules};
+use crate::doctor::facts::gather::{self, Gathered, Patient, Who};
+use crate::doctor::{self, CATALOG, Finding, Level, Subject, recorded, rules};
 use crate::os::budget;
 use crate::os::process::Process;
 use crate::os::terminal::stdout;
+use crate::record::Recording;
 use crate::show::doctor as show;
 use crate::show::json::print;
 use crate::snapshot::{Snapshot, Want};
@@ -25,7 +27,7 @@ pub struct DoctorArgs {
     /// Only the host
     #[arg(long, conflicts_with = "from")]
     host: bool,
-    /// A file that `marusa freeze` wrote, or a core dump: what is wrong within that JVM
+    /// A recording, a file that `marusa freeze` wrote, or a core dump: what is wrong within that JVM
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
     /// How long the counters of the host are watched
@@ -96,8 +98,11 @@ pub fn run(args: &DoctorArgs) -> anyhow::Result<u8> {
 }
 
 fn examine(args: &DoctorArgs, out: &mut dyn Write) -> anyhow::Result<u8> {
-    let gathered = gathered(args)?;
-    let mut findings = doctor::examine(&gathered.facts, &args.ignore).findings;
+    let mut gathered = gathered(args)?;
+    let mut findings = match recording(args)? {
+        Some(recording) => of_recording(&recording, &args.ignore, &mut gathered),
+        None => doctor::examine(&gathered.facts, &args.ignore).findings,
+    };
     if args.from.is_some() {
         findings.retain(|finding| finding.subject != Subject::Host);
     }
@@ -120,16 +125,31 @@ fn examine(args: &DoctorArgs, out: &mut dyn Write) -> anyhow::Result<u8> {
     status(args, &gathered, &findings)
 }
 
+fn recording(args: &DoctorArgs) -> anyhow::Result<Option<Recording>> {
+    args.from.as_ref().filter(|path| file::is_one(path)).map(|path| file::load(path)).transpose()
+}
+
+fn of_recording(recording: &Recording, ignored: &[String], gathered: &mut Gathered) -> Vec<Finding> {
+    gathered.patients.extend(recording.jvms.iter().map(|history| Patient::recorded(&history.facts)));
+    let mut found: Vec<Finding> = recording.jvms.iter().flat_map(recorded::find).collect();
+    found.retain(|finding| ignored.iter().all(|id| id != finding.id));
+    found.sort_by_key(|finding| (std::cmp::Reverse(finding.level), finding.subject, finding.id));
+    found
+}
+
 fn gathered(args: &DoctorArgs) -> anyhow::Result<Gathered> {
     args.deadline.set(match (&args.from, &args.target) {
         (Some(_), _) => TARGET_FILE,
         (None, Some(_)) => TARGET_ALONE,
         (None, None) => TARGET_OF_MANY,
     });
-    if let Some(path) = &args.from {
+    if let Some(path) = args.from.as_ref().filter(|path| !file::is_one(path)) {
         let mut snapshot = target::thaw(path, budget::limits())?;
         snapshot.keep_only(Want { page_sizes: true, smaps: true, ..Want::default() });
         return Ok(gather::kept(snapshot));
+    }
+    if args.from.is_some() {
+        return Ok(Gathered::default());
     }
     let who = match &args.target {
         None if args.host => Who::Nobody,

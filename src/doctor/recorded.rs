@@ -3,12 +3,14 @@
 
 use super::facts::percent;
 use super::filled::Filled;
-use super::rules::{container_limit, malloc_freed_held, unattributed_large};
+use super::rules::{container_limit, malloc_freed_held, memory_grows, unattributed_large};
 use super::{Cost, Evidence, Finding, Level, Remedy, Subject};
 use crate::base::{Bytes, human};
 use crate::map::Area;
+use crate::record::headline::{self, Headline};
 use crate::record::history::History;
 use crate::record::key::{Key, Measure, Subject as Of};
+use crate::record::leaks::{self, Row, What};
 use crate::record::writer::Ending;
 
 /// How long before its end a killed JVM is looked at for who took the memory.
@@ -18,8 +20,48 @@ pub fn find(history: &History) -> Vec<Finding> {
     let limit = killed(history).or_else(|| near(history));
     let mut findings: Vec<Finding> =
         [limit, freed(history), unattributed(history)].into_iter().flatten().collect();
+    findings.extend(growing(history, &leaks::judge(history, 0.0, f64::INFINITY, false)));
     findings.iter_mut().for_each(Finding::name_its_process);
     findings
+}
+
+/// What the headline of `leak` names, and nothing else.
+fn growing(history: &History, rows: &[Row]) -> Vec<Finding> {
+    let (headline, named) = headline::of(rows);
+    let finding = |row: &&Row| {
+        let (growth, pace) = (&row.growth, headline::pace(row).max(0.0) as Bytes);
+        let what = match &row.what {
+            What::Area(area) => area.title(),
+            What::HeapInUse => "the live Java heap",
+            _ => "all memory except the Java heap",
+        };
+        let level = if headline == Headline::Early { Level::Info } else { Level::Warn };
+        let how = match (headline, growth.bound_bytes) {
+            (Headline::Early, _) => ", too early to call it unbounded".to_string(),
+            (_, Some(bound)) => format!(", towards its bound of {}", human(bound)),
+            _ => " without bound".to_string(),
+        };
+        Finding {
+            id: memory_grows::RULE.id,
+            level,
+            subject: Subject::Jvm(history.facts.pid),
+            title: format!(
+                "{what} grows by {}/h{how}, seen since {:.0} s after the first look",
+                human(pace),
+                growth.steady_from_seconds
+            ),
+            evidence: vec![
+                Evidence::bytes("at the end", growth.level_bytes, "the recording"),
+                Evidence::bytes("grown in an hour", pace, "the recording, as marusa leak judges it"),
+            ],
+            cost: Cost::default(),
+            remedies: vec![Remedy::Advice(
+                "marusa leak FILE --parts says which part grows; a size that is set now is reached later"
+                    .to_string(),
+            )],
+        }
+    };
+    named.iter().map(finding).collect()
 }
 
 fn killed(history: &History) -> Option<Finding> {
@@ -221,6 +263,40 @@ mod tests {
     #[test]
     fn a_quiet_recording_has_no_findings() {
         assert_eq!(recorded(Area::Stack, [MIB, MIB], 500 * MIB, Some(Ending::Ended)), []);
+    }
+
+    /// 40 minutes with an account each ten seconds.
+    #[test]
+    fn an_area_is_said_to_grow_exactly_where_the_headline_of_leak_names_it() {
+        for (grows, minutes) in [(false, 40), (true, 3), (true, 8), (true, 40)] {
+            let mut writer = Writer::new(&Session::default());
+            let jvm = writer.jvm(JvmFacts { pid: 7, ..JvmFacts::default() });
+            for second in (0..minutes * 60).step_by(10) {
+                let area = |area| Key { subject: Of::Area(area), measure: Measure::Resident };
+                let more = if grows { second * MIB / 4 } else { 0 };
+                let figures = [
+                    (Key::process(Measure::AccountAt), Some(second * 1000)),
+                    (area(Area::MallocUnknown), Some(50 * MIB + more + second * 7919 % 65_536)),
+                    (area(Area::ClassMetadata), Some(50 * MIB)),
+                ];
+                let at = Moment { steady_ms: second * 1000, wall_ms: 0 };
+                writer.sample(jvm, at, Scope::Account, &figures);
+            }
+            let recording = reader::read(&[&writer.take()]).expect("a recording");
+            let history = &recording.jvms[0];
+            let rows = leaks::judge(history, 0.0, f64::INFINITY, false);
+            let (_, named) = headline::of(&rows);
+            let found: Vec<Finding> =
+                find(history).into_iter().filter(|one| one.id == memory_grows::RULE.id).collect();
+            assert_eq!(found.len(), named.len(), "{found:?} {named:?}");
+            let is_named = |row: &&Row| row.what == What::Area(Area::MallocUnknown);
+            assert!(named.iter().all(is_named), "{named:?}");
+            assert!(
+                found.iter().all(|one| one.title.starts_with("malloc, owner unknown grows by")),
+                "{found:?}"
+            );
+            assert_eq!(found.iter().any(|one| one.level == Level::Warn), grows && minutes == 40, "{minutes}");
+        }
     }
 
     #[test]

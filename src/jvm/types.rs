@@ -175,6 +175,26 @@ pub struct HeapView {
     pub used_bytes: Known<Bytes>,
     /// G1, Shenandoah and ZGC: bytes of a region; ZGC: of a small page.
     pub region_bytes: Option<Bytes>,
+    /// G1: `None` where no object is humongous, or their headers could not be read.
+    #[serde(default)]
+    pub humongous: Option<Humongous>,
+}
+
+/// Objects of G1 that have regions of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Humongous {
+    pub objects: u64,
+    pub object_bytes: Bytes,
+    /// Of their regions, whose ends behind the objects hold nothing.
+    pub regions: u64,
+}
+
+/// Class loaders that were looked at, by their class.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoaderClasses {
+    pub looked_at: u64,
+    /// "com.example.PluginLoader".
+    pub by_class: BTreeMap<String, u64>,
 }
 
 /// One code heap (JDK 8: the only one).
@@ -205,6 +225,14 @@ pub struct ClassView {
     /// What was committed at that time; used and committed can be compared.
     pub metaspace_committed_bytes: Known<Bytes>,
     pub class_space_committed_bytes: Known<Bytes>,
+    /// Where there are very many loaders.
+    #[serde(default)]
+    pub loader_classes: Option<LoaderClasses>,
+    /// Since the start.
+    #[serde(default)]
+    pub unloaded_classes: Option<u64>,
+    #[serde(default)]
+    pub old_collections: Option<u64>,
 }
 
 /// One thread of the process.

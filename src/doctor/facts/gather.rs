@@ -62,6 +62,18 @@ impl Patient {
         }
     }
 
+    /// Of a recording.
+    pub fn recorded(facts: &crate::record::writer::JvmFacts) -> Patient {
+        Patient {
+            main: facts.main.clone(),
+            user: facts.user.clone(),
+            container: facts.container.clone(),
+            version: facts.version.clone(),
+            gc: facts.gc.clone(),
+            ..unknown(facts.pid)
+        }
+    }
+
     /// Of a snapshot that was kept.
     fn kept(snapshot: &Snapshot) -> Patient {
         let jvm = snapshot.jvm.as_ref().ok();

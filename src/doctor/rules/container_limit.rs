@@ -17,6 +17,9 @@ pub const RULE: Rule = Rule {
 
 /// Of the limit: from here on the next burst of buffers or code brings the killer.
 pub const NEAR_PERCENT: f64 = 95.0;
+/// Whether something grows is not known from one look, so no size is more than a bound.
+const ONE_LOOK: &str =
+    "by what is used now, looked at once only: record it for an hour (`marusa record PID`) before setting it";
 
 fn find(jvm: &JvmFacts) -> Option<Finding> {
     let group = jvm.group.as_ref().ok()?.as_ref().filter(|group| group.limit_bytes > 0)?;
@@ -80,13 +83,11 @@ fn remedies(jvm: &JvmFacts, budget: &Budget, group: &GroupMemory, level: Level) 
         let is_enough =
             |heap: &Bytes| *heap < budget.heap_max_bytes && (!is_native || *heap >= budget.heap_bytes);
         if let Some(heap) = budget.heap_for(group.limit_bytes).filter(is_enough) {
-            remedies.push(Remedy::JvmOption(format!("-Xmx{}m", heap >> 20)));
-        }
-        if limit > group.limit_bytes {
-            remedies.push(Remedy::Setting(format!("echo {limit} > {}", group.limit_file)));
+            remedies.push(Remedy::Advice(format!("-Xmx{}m at most, {ONE_LOOK}", heap >> 20)));
         }
     }
-    remedies.push(Remedy::Advice(format!("a limit of {} would do for this -Xmx: {assumed}", human(limit))));
+    let size = format!("a limit of {} at least for this -Xmx ({assumed}), {ONE_LOOK}", human(limit));
+    remedies.push(Remedy::Advice(size));
     remedies
 }
 
@@ -137,7 +138,8 @@ mod tests {
         assert!(finding.title.ends_with("of 2.0 GiB of heap"), "{}", finding.title);
         let texts: Vec<&str> = finding.remedies.iter().map(Remedy::text).collect();
         assert!(texts[0].starts_with("-Xmx14"), "{texts:?}");
-        assert!(texts[1].ends_with("> /sys/fs/cgroup/app/memory.max"), "{texts:?}");
+        assert!(texts[1].starts_with("a limit of ") && texts[1].contains(" at least"), "{texts:?}");
+        assert!(texts.iter().all(|text| text.contains("record it for an hour")), "{texts:?}");
         let mut native = with(2 * G, 1950 * M, 1);
         set_resident(&mut native, Area::MallocUnknown, 1100 * M);
         let texts: Vec<String> =

@@ -1,5 +1,6 @@
 //! Metaspace that is committed and holds nothing: holes that unloaded classes left, and ends of loaders' chunks.
 
+use super::class_loaders_many;
 use crate::base::{Bytes, human};
 use crate::doctor::facts::percent;
 use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject};
@@ -43,10 +44,15 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
     evidence.extend(
         classes.classes.clone().ok().map(|count| Evidence::count("classes", count, "ClassLoaderDataGraph")),
     );
-    let mut remedies = vec![Remedy::Advice(
-        "look for what makes and drops class loaders: scripts and proxies that are compiled anew, frameworks that reload"
-            .to_string(),
-    )];
+    let advice = match class_loaders_many::is_held(classes) {
+        Some(true) => {
+            "few classes were ever unloaded, so the loaders are held: chunks of many loaders are each used in part"
+        }
+        _ => {
+            "look for what makes and drops class loaders: scripts and proxies that are compiled anew, frameworks that reload"
+        }
+    };
+    let mut remedies = vec![Remedy::Advice(advice.to_string())];
     if jvm.major().is_some_and(|major| major < ELASTIC_SINCE) {
         remedies.push(Remedy::Advice("JDK 16 and later give such memory back (JEP 387)".to_string()));
     }

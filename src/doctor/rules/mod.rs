@@ -16,6 +16,7 @@ macro_rules! rules {
     };
 }
 
+mod class_loaders_many;
 mod code_cache_near_full;
 mod code_cache_small_pages;
 mod compiler_threads;
@@ -33,6 +34,7 @@ mod host_splinters;
 mod hugetlb_node_split;
 mod hugetlb_pool_unused;
 mod hugetlb_surplus;
+mod humongous_tails;
 mod jdk_known_fix;
 mod jdk_replaced;
 mod jni_library_memory;
@@ -48,7 +50,9 @@ mod large_pages_not_got;
 mod large_pages_switched_off;
 mod malloc_arenas;
 pub mod malloc_freed_held;
+mod mapped_files_many;
 mod max_map_count_near;
+pub mod memory_grows;
 mod memory_pressure;
 mod metaspace_fragmentation;
 mod metaspace_near_limit;
@@ -74,6 +78,7 @@ mod thp_other_size;
 mod thp_sizes_odd;
 mod thp_sparse_heap;
 mod thp_stacks;
+mod thread_pool_large;
 mod thread_stacks;
 mod threads_near_limit;
 pub mod unattributed_large;
@@ -125,6 +130,11 @@ rules! {
     swap_heap "swap-heap" [Warn, Critical];
     nmt_on "nmt-on" [Info, Warn];
     thread_stacks "thread-stacks" [Info, Warn];
+    memory_grows "memory-grows" [Info, Warn];
+    class_loaders_many "class-loaders-many" [Info, Warn];
+    mapped_files_many "mapped-files-many" [Info, Warn];
+    thread_pool_large "thread-pool-large" [Info, Warn];
+    humongous_tails "humongous-tails" [Info, Warn];
     unattributed_large "unattributed-large" [Info];
     jni_library_memory "jni-library-memory" [Info];
     // CPUs, the release, limits, and the host

@@ -1,5 +1,6 @@
 //! Memory of which nobody knows whose it is: neither the VM, nor malloc's owners, nor a library that points to it.
 
+use crate::base::printable::escaped;
 use crate::base::{Bytes, Range, human};
 use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject};
 use crate::map::Area;
@@ -17,6 +18,7 @@ pub const WORTH_PERCENT: f64 = 5.0;
 /// Blocks of malloc whose owner is not known are mostly libraries': a tenth of what is resident is no surprise there.
 const BLOCKS_PERCENT: f64 = 10.0;
 const SHOWN: usize = 3;
+const THREADS_SHOWN: usize = 4;
 
 fn find(jvm: &JvmFacts) -> Option<Finding> {
     let unattributed = jvm.area(Area::Unattributed).resident_bytes;
@@ -38,11 +40,19 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
             "/proc/PID/maps",
         )
     }));
-    let mut remedies = vec![Remedy::Advice(
-        "memory of a native library, most likely: see which are loaded (`marusa map PID --by library`), and whether it grows"
-            .to_string(),
-    )];
     let is_tracked = jvm.jvm().is_some_and(|view| view.nmt.as_deref().is_ok_and(|level| level != "off"));
+    let mut remedies = vec![Remedy::Advice(
+        "memory of a native library, of Unsafe, or of java.lang.foreign: whether it grows, `marusa record PID` shows".to_string(),
+    )];
+    if malloc {
+        evidence.extend(largest_arena(jvm));
+        let nmt = if is_tracked { "on" } else { "off: blocks have no owner's tag" };
+        evidence.push(Evidence::state("Native Memory Tracking", nmt, "the VM"));
+        remedies.push(Remedy::Command(format!("marusa map {} --by arena", jvm.pid)));
+    }
+    if mappings {
+        remedies.push(Remedy::Command(format!("marusa map {} --by mapping", jvm.pid)));
+    }
     if malloc && !is_tracked {
         remedies.push(Remedy::JvmOption("-XX:NativeMemoryTracking=summary".to_string()));
     }
@@ -59,6 +69,27 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
         cost: Cost::bytes(bytes),
         remedies,
     })
+}
+
+/// The arena that has the most in use, and the threads that allocate from it: one of them made the blocks, or one that ended.
+fn largest_arena(jvm: &JvmFacts) -> Option<Evidence> {
+    let arenas = jvm.account.malloc.as_ref()?.arenas.iter();
+    let (arena, bytes) = arenas
+        .filter_map(|arena| Some((arena, arena.sums.in_use_resident_bytes?)))
+        .max_by_key(|(_, bytes)| *bytes)?;
+    let name = |tid: &i32| {
+        jvm.account.threads.iter().find(|thread| thread.tid == *tid).map(|thread| thread.name.as_str())
+    };
+    let mut names: Vec<&str> = arena.threads.iter().rev().filter_map(name).collect();
+    let others = names.len().saturating_sub(THREADS_SHOWN);
+    names.truncate(THREADS_SHOWN);
+    let others = if others > 0 { format!(" and {others} more") } else { String::new() };
+    let threads = format!("{}: {}{others}", human(bytes), escaped(&names.join(", ")));
+    Some(Evidence::state(
+        format!("most in use: {}, of threads", arena.title()),
+        threads,
+        "walk of malloc's arenas",
+    ))
 }
 
 /// The mappings that hold the most of it.
@@ -109,6 +140,9 @@ mod tests {
         recount(&mut jvm);
         jvm.account.totals.resident_bytes = 900 * M;
         let finding = find(&jvm).expect("100 MiB");
-        assert_eq!(finding.remedies[1].text(), "-XX:NativeMemoryTracking=summary");
+        let texts: Vec<&str> = finding.remedies.iter().map(Remedy::text).collect();
+        assert_eq!(texts[1..], ["marusa map 4711 --by arena", "-XX:NativeMemoryTracking=summary"]);
+        let arena = finding.evidence.iter().find(|one| one.what.starts_with("most in use: main arena"));
+        assert!(arena.is_some_and(|arena| arena.value.contains("http-")), "{:?}", finding.evidence);
     }
 }

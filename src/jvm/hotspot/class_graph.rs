@@ -5,9 +5,11 @@
 //! first is found as the word that leads to a class of that loader, the second lies between two members that are there.
 
 use super::Hotspot;
+use super::objects::Objects;
 use super::window::Windows;
 use crate::base::limits::{CLASSES_MAX, LOADERS_MAX};
 use crate::base::{Addr, Gap, Known, PAGE, Range, Why};
+use crate::jvm::types::LoaderClasses;
 use crate::os::Fault;
 
 /// How far into a `ClassLoaderData` the first class is looked for, and in how many of them.
@@ -16,6 +18,9 @@ const LOADERS_PROBED_MAX: usize = 64;
 /// More than the members that are read lie apart; an `InstanceKlass` of JDK 8 to 25 has under 600 bytes.
 const CLASS_BYTES_MAX: usize = 4096;
 const ASIDE_BYTES_MAX: u64 = 128;
+/// Fewer loaders are no surprise; of more, this number is looked at for their classes, at even distances.
+pub const MANY_LOADERS: usize = 1_000;
+const LOADERS_NAMED_MAX: usize = 512;
 
 /// A class as the walk passes it.
 pub struct ClassSeen {
@@ -36,6 +41,7 @@ pub struct ClassSeen {
 pub struct Counts {
     pub loaders: Known<u64>,
     pub classes: Known<u64>,
+    pub loader_classes: Option<LoaderClasses>,
 }
 
 /// Walks the whole graph. A JVM that loads classes meanwhile puts the new ones first, in pages that were not in memory
@@ -47,8 +53,27 @@ pub fn walk(vm: &Hotspot, windows: &Windows, visit: &mut dyn FnMut(&ClassSeen)) 
         let loaders = &loaders.as_ref().map_err(Gap::clone)?.found;
         layout.with_klasses(windows, loaders)?.classes(windows, loaders, visit)
     });
+    let loader_classes = loaders.as_ref().ok().and_then(|loaders| loader_classes(vm, &loaders.found));
     let count = |loaders: Loaders| loaders.torn.map_or(Ok(loaders.found.len() as u64), Err);
-    Counts { loaders: loaders.and_then(count), classes }
+    Counts { loaders: loaders.and_then(count), classes, loader_classes }
+}
+
+/// The classes of the loaders themselves.
+fn loader_classes(vm: &Hotspot, loaders: &[Loader]) -> Option<LoaderClasses> {
+    if loaders.len() < MANY_LOADERS {
+        return None;
+    }
+    let objects = Objects::new(vm).ok()?;
+    let handle = vm.structs.offset("ClassLoaderData", "_class_loader").ok()?;
+    let mut classes = LoaderClasses::default();
+    for loader in loaders.iter().step_by(loaders.len().div_ceil(LOADERS_NAMED_MAX)) {
+        let Ok(handle) = vm.memory().addr(loader.at.plus(handle)) else { continue };
+        if let Some(name) = objects.of_handle(handle).find_map(|object| objects.class_name(object)) {
+            classes.looked_at += 1;
+            *classes.by_class.entry(name.replace('/', ".")).or_default() += 1;
+        }
+    }
+    (classes.looked_at > 0).then_some(classes)
 }
 
 /// A loader, and its first class where it is known how to find it.

@@ -92,6 +92,12 @@ pub fn read(vm: &Hotspot, found: &mut Found) -> Known<ClassView> {
         // "capacity" is what is committed (memory/metaspaceCounters.cpp, JDK 8 to 25).
         metaspace_committed_bytes: counter("sun.gc.metaspace.capacity"),
         class_space_committed_bytes: counter("sun.gc.compressedclassspace.capacity"),
+        loader_classes: counts.loader_classes,
+        unloaded_classes: counter("java.cls.unloadedClasses").ok(),
+        // 0 counts the young ones, 2 the pauses of G1's concurrent cycles, which unload classes too.
+        old_collections: counter("sun.gc.collector.1.invocations")
+            .ok()
+            .map(|whole| whole.saturating_add(counter("sun.gc.collector.2.invocations").unwrap_or(0))),
     })
 }
 

@@ -16,6 +16,7 @@ mod metaspace_lists;
 pub mod metaspace_nodes;
 pub mod names;
 pub mod nmt;
+mod objects;
 pub mod owners;
 pub mod perf_memory;
 pub mod report;

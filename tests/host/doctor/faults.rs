@@ -61,7 +61,7 @@ pub const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "12,000 class loaders of one class, JDK 11",
-        expects: &[("metaspace-fragmentation", "info")],
+        expects: &[("class-loaders-many", "warn"), ("metaspace-fragmentation", "info")],
         make: |_| jvm("11", &[SERIAL, "-Xmx128m"], &["marusa.Faults", "loaders=12000"]),
     },
     Fault {

@@ -82,6 +82,7 @@ pub fn jvm(extents: Vec<Extent>, threads: Vec<JvmThread>) -> JvmView {
         committed_bytes: Ok(G),
         used_bytes: Ok(600 * M),
         region_bytes: Some(M),
+        humongous: None,
     };
     let classes = ClassView {
         loaders: Ok(40),
@@ -90,6 +91,9 @@ pub fn jvm(extents: Vec<Extent>, threads: Vec<JvmThread>) -> JvmView {
         class_space_used_bytes: Ok(7 * M),
         metaspace_committed_bytes: Ok(48 * M),
         class_space_committed_bytes: Ok(8 * M),
+        loader_classes: None,
+        unloaded_classes: Some(20),
+        old_collections: Some(2),
     };
     JvmView {
         vm: "hotspot".to_string(),

@@ -4,14 +4,17 @@
 //! of a region is a tag whose values differ by version (heapRegionType.hpp), so the constants of vmStructs are asked; JDK 8
 //! names neither the constants nor the field, whose place is found as the one that follows the region's own number.
 
+use super::super::objects::Objects;
 use super::super::{Found, Hotspot};
 use super::spaces::{Heap, collected_heap};
 use crate::base::limits::HEAP_REGIONS_MAX;
 use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
-use crate::jvm::types::{HeapView, How, Kind};
+use crate::jvm::types::{HeapView, How, Humongous, Kind};
 
 /// A region's object is not larger in any version; JDK 8's has 488 bytes.
 const REGION_OBJECT_BYTES_MAX: u64 = 1024;
+/// The header of each is in a page of its own.
+const HUMONGOUS_MAX: usize = 16_384;
 
 pub fn read(vm: &Hotspot, found: &mut Found) -> Known<HeapView> {
     let mut heap = Heap::open(vm, found)?;
@@ -24,11 +27,15 @@ pub fn read(vm: &Hotspot, found: &mut Found) -> Known<HeapView> {
     }
     let mut strange = 0;
     let mut runs: Vec<Run> = Vec::new();
+    let mut humongous: Vec<Addr> = Vec::new();
     for (index, object) in objects.iter().enumerate() {
         let Some(object) = object else { continue };
         let range = Range::sized(table.start.plus(index as u64 * table.region_bytes), table.region_bytes);
         match layout.region(object, tag_at, range) {
-            Some(region) => add(&mut runs, vm, range, region),
+            Some(region) => {
+                humongous.extend(layout.starts_humongous(object, tag_at).then_some(range.start));
+                add(&mut runs, vm, range, region);
+            }
             None => strange += 1,
         }
     }
@@ -41,7 +48,27 @@ pub fn read(vm: &Hotspot, found: &mut Found) -> Known<HeapView> {
         heap.use_bytes(Err(gap.clone()));
         found.gaps.push(gap);
     }
-    Ok(HeapView { region_bytes: Some(table.region_bytes), ..heap.view(vm) })
+    let humongous = sizes(vm, &humongous, table.region_bytes);
+    Ok(HeapView { region_bytes: Some(table.region_bytes), humongous, ..heap.view(vm) })
+}
+
+/// The first region of each object. The tops of regions say nothing: the tail of the last one is filled with an object that is
+/// garbage (g1CollectedHeap.cpp, `humongous_obj_allocate_initialize_regions`).
+fn sizes(vm: &Hotspot, starts: &[Addr], region_bytes: Bytes) -> Option<Humongous> {
+    let objects = Objects::new(vm).ok()?;
+    let sizes = starts.iter().take(HUMONGOUS_MAX).filter_map(|start| objects.bytes(*start));
+    summed(sizes, region_bytes)
+}
+
+/// An object of half a region and more is humongous; what is smaller was read wrong.
+fn summed(sizes: impl Iterator<Item = Bytes>, region_bytes: Bytes) -> Option<Humongous> {
+    let mut sum = Humongous::default();
+    for bytes in sizes.filter(|bytes| *bytes >= region_bytes / 2) {
+        sum.objects += 1;
+        sum.object_bytes = sum.object_bytes.saturating_add(bytes);
+        sum.regions = sum.regions.saturating_add(bytes.div_ceil(region_bytes));
+    }
+    (sum.objects > 0).then_some(sum)
 }
 
 /// Where the `HeapRegionManager` lies, whose first words are the region table and the mappers of the side tables.
@@ -159,9 +186,19 @@ impl Layout {
         // JDK 8: the top of the first region of a humongous object is the object's end, regions further on.
         Some(Region { part, used_bytes: (top - bottom).min(range.bytes()) })
     }
+
+    fn starts_humongous(&self, object: &[u64], tag_at: Option<u64>) -> bool {
+        let tag = tag_at.and_then(|at| half(object, at));
+        tag.is_some_and(|tag| self.tags.starts_humongous(u64::from(tag)))
+    }
 }
 
 impl Tags {
+    /// The lowest bit says that a region continues an object.
+    fn starts_humongous(&self, tag: u64) -> bool {
+        self.part(tag) == "humongous" && tag & 1 == 0
+    }
+
     fn part(&self, tag: u64) -> &'static str {
         let is = |mask| tag & mask != 0;
         match tag {
@@ -234,6 +271,17 @@ mod tests {
         assert_eq!(parts, expected);
         let newest = Tags { survivor: 3, young: 2, humongous: 4, archive: 0 };
         assert_eq!([2, 4, 5, 8].map(|tag| newest.part(tag)), ["eden", "humongous", "humongous", "old"]);
+    }
+
+    #[test]
+    fn the_ends_of_regions_behind_humongous_objects() {
+        let eleven = Tags { survivor: 3, young: 2, humongous: 4, archive: 32 };
+        assert_eq!([12, 13, 16, 2].map(|tag| eleven.starts_humongous(tag)), [true, false, false, false]);
+        let sizes = [1_048_592, 3 << 20, 600 << 10, 64];
+        let sum = summed(sizes.into_iter(), 1 << 20).expect("three objects");
+        assert_eq!((sum.objects, sum.regions), (3, 2 + 3 + 1));
+        assert_eq!(sum.object_bytes, 1_048_592 + (3 << 20) + (600 << 10));
+        assert_eq!(summed([64].into_iter(), 1 << 20), None, "no object of half a region");
     }
 
     #[test]

@@ -54,6 +54,7 @@ pub fn read(vm: &Hotspot, found: &mut Found) -> Known<HeapView> {
         committed_bytes: vm.word(heap.heap, "ShenandoahHeap", "_committed"),
         used_bytes: heap.used_bytes(vm),
         region_bytes: Some(heap.region_bytes),
+        humongous: None,
     })
 }
 

@@ -89,6 +89,7 @@ impl Heap {
             committed_bytes: Ok(committed_bytes(vm, self.reserved)),
             used_bytes: self.used_bytes,
             region_bytes: None,
+            humongous: None,
         }
     }
 }

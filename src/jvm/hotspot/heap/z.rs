@@ -75,6 +75,7 @@ pub fn read(vm: &Hotspot, found: &mut Found) -> Known<HeapView> {
         committed_bytes: z.committed_bytes(vm),
         used_bytes: z.used_bytes(vm),
         region_bytes: Some(z.granule),
+        humongous: None,
     })
 }
 

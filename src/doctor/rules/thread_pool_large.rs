@@ -1,0 +1,91 @@
+//! Hundreds of threads of one pool: what they hold in their stacks and in the arenas of malloc that they allocate from.
+
+use crate::base::printable::escaped;
+use crate::base::{Bytes, human};
+use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject};
+use crate::map::model::ThreadAccount;
+use crate::map::sums::group_of;
+use std::collections::{BTreeMap, HashSet};
+
+pub const RULE: Rule = Rule {
+    id: "thread-pool-large",
+    title: "very many threads of one name",
+    find: |facts: &Facts| facts.jvms.iter().filter_map(find).collect(),
+};
+
+/// Servers have pools of 200 threads by default, and few have 500.
+const INFO_THREADS: usize = 500;
+const WARN_THREADS: usize = 2_000;
+
+fn find(jvm: &JvmFacts) -> Option<Finding> {
+    let mut groups: BTreeMap<String, Vec<&ThreadAccount>> = BTreeMap::new();
+    for thread in &jvm.account.threads {
+        groups.entry(group_of(&thread.name)).or_default().push(thread);
+    }
+    let (name, threads) = groups.into_iter().max_by_key(|(_, threads)| threads.len())?;
+    let level = match threads.len() {
+        WARN_THREADS.. => Level::Warn,
+        INFO_THREADS.. => Level::Info,
+        _ => return None,
+    };
+    let stacks = threads.iter().filter_map(|thread| thread.stack.as_ref());
+    let held: Bytes = stacks.clone().map(|stack| stack.resident_bytes).fold(0, Bytes::saturating_add);
+    let reserved: Bytes = stacks.map(|stack| stack.reserved_bytes).fold(0, Bytes::saturating_add);
+    let arenas = arenas(jvm, &threads);
+    let name = escaped(&name).into_owned();
+    Some(Finding {
+        id: RULE.id,
+        level,
+        subject: Subject::Jvm(jvm.pid),
+        title: format!("{} threads are named \"{name}\": their stacks hold {}", threads.len(), human(held)),
+        evidence: vec![
+            Evidence::count("threads of this name", threads.len() as u64, "the VM's list of threads"),
+            Evidence::bytes("their stacks, in memory", held, "the account: stack"),
+            Evidence::bytes("their stacks, address space", reserved, "the account: stack"),
+            Evidence::bytes("malloc arenas that mostly they use", arenas, "walk of malloc's arenas"),
+        ],
+        cost: Cost::bytes(held),
+        remedies: vec![
+            Remedy::Advice("bound the pool, or end the threads that nobody needs any more".to_string()),
+            Remedy::Command(format!("jcmd {} Thread.print", jvm.pid)),
+        ],
+    })
+}
+
+/// Resident bytes of the arenas most of whose threads are these.
+fn arenas(jvm: &JvmFacts, threads: &[&ThreadAccount]) -> Bytes {
+    let tids: HashSet<i32> = threads.iter().map(|thread| thread.tid).collect();
+    let arenas = jvm.account.malloc.iter().flat_map(|malloc| &malloc.arenas);
+    let mostly = arenas.filter(|arena| {
+        let theirs = arena.threads.iter().filter(|tid| tids.contains(tid)).count();
+        theirs * 2 > arena.threads.len()
+    });
+    mostly.map(|arena| arena.resident_bytes).fold(0, Bytes::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::facts::made_up::healthy_jvm;
+    use crate::jvm::ThreadKind;
+
+    #[test]
+    fn a_pool_of_five_hundred() {
+        let with = |count: i32| {
+            let mut jvm = healthy_jvm();
+            let thread = |at: i32| ThreadAccount {
+                tid: 10_000 + at,
+                name: format!("session-{at}"),
+                kind: ThreadKind::Java,
+                stack: None,
+            };
+            jvm.account.threads.extend((0..count).map(thread));
+            find(&jvm)
+        };
+        assert_eq!((find(&healthy_jvm()), with(499)), (None, None));
+        let finding = with(500).expect("500");
+        assert_eq!(finding.level, Level::Info);
+        assert!(finding.title.starts_with("500 threads are named \"session-#\""), "{}", finding.title);
+        assert_eq!(with(2_000).map(|finding| finding.level), Some(Level::Warn));
+    }
+}
