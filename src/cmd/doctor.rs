@@ -16,12 +16,12 @@ use crate::show::doctor as show;
 use crate::show::json::print;
 use crate::snapshot::{Snapshot, Want};
 use std::io::{BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 #[derive(clap::Args, Debug)]
 pub struct DoctorArgs {
-    /// A pid, or a part of the main class, jar or container name; without it the host and all its JVMs
+    /// A pid, or a part of the main class, jar or container name, or a recording; without it the host and all its JVMs
     #[arg(conflicts_with_all = ["host", "from"])]
     target: Option<String>,
     /// Only the host
@@ -97,13 +97,21 @@ pub fn run(args: &DoctorArgs) -> anyhow::Result<u8> {
     examine(args, &mut out)
 }
 
+impl DoctorArgs {
+    /// The file that is examined: that of `--from`, or a recording in the place of the target.
+    fn file(&self) -> Option<&Path> {
+        let recording = self.target.as_deref().map(Path::new).filter(|path| file::is_one(path));
+        self.from.as_deref().or(recording)
+    }
+}
+
 fn examine(args: &DoctorArgs, out: &mut dyn Write) -> anyhow::Result<u8> {
     let mut gathered = gathered(args)?;
     let mut findings = match recording(args)? {
         Some(recording) => of_recording(&recording, &args.ignore, &mut gathered),
         None => doctor::examine(&gathered.facts, &args.ignore).findings,
     };
-    if args.from.is_some() {
+    if args.file().is_some() {
         findings.retain(|finding| finding.subject != Subject::Host);
     }
     let shown = show::Shown {
@@ -111,7 +119,7 @@ fn examine(args: &DoctorArgs, out: &mut dyn Write) -> anyhow::Result<u8> {
         findings: &findings,
         ignored: &args.ignore,
         catalog: CATALOG,
-        has_host: args.from.is_none(),
+        has_host: args.file().is_none(),
     };
     match (args.json, args.sarif) {
         (true, _) => print(out, &show::DoctorDocument::of(&shown))?,
@@ -126,7 +134,7 @@ fn examine(args: &DoctorArgs, out: &mut dyn Write) -> anyhow::Result<u8> {
 }
 
 fn recording(args: &DoctorArgs) -> anyhow::Result<Option<Recording>> {
-    args.from.as_ref().filter(|path| file::is_one(path)).map(|path| file::load(path)).transpose()
+    args.file().filter(|path| file::is_one(path)).map(file::load).transpose()
 }
 
 fn of_recording(recording: &Recording, ignored: &[String], gathered: &mut Gathered) -> Vec<Finding> {
@@ -138,17 +146,17 @@ fn of_recording(recording: &Recording, ignored: &[String], gathered: &mut Gather
 }
 
 fn gathered(args: &DoctorArgs) -> anyhow::Result<Gathered> {
-    args.deadline.set(match (&args.from, &args.target) {
+    args.deadline.set(match (args.file(), &args.target) {
         (Some(_), _) => TARGET_FILE,
         (None, Some(_)) => TARGET_ALONE,
         (None, None) => TARGET_OF_MANY,
     });
-    if let Some(path) = args.from.as_ref().filter(|path| !file::is_one(path)) {
+    if let Some(path) = args.file().filter(|path| !file::is_one(path)) {
         let mut snapshot = target::thaw(path, budget::limits())?;
         snapshot.keep_only(Want { page_sizes: true, smaps: true, ..Want::default() });
         return Ok(gather::kept(snapshot));
     }
-    if args.from.is_some() {
+    if args.file().is_some() {
         return Ok(Gathered::default());
     }
     let who = match &args.target {

@@ -5,6 +5,7 @@ use super::diff::{moment, source};
 use super::record::file;
 use crate::measure::growth::Verdict;
 use crate::os::terminal::stdout;
+use crate::record::since::Since;
 use crate::record::{History, leaks};
 use crate::show::leaks as show;
 use std::io::{BufWriter, Write};
@@ -46,7 +47,7 @@ pub fn run(args: &LeakArgs) -> anyhow::Result<u8> {
     }
     let mut judged = Vec::new();
     for history in histories {
-        judged.push((history, judge(args, history)?));
+        judged.push(judge(args, history)?);
     }
     let mut out = BufWriter::new(stdout().lock());
     match args.json {
@@ -57,7 +58,7 @@ pub fn run(args: &LeakArgs) -> anyhow::Result<u8> {
         false => show::text(&mut out, &judged)?,
     }
     out.flush()?;
-    let leaks = judged.iter().flat_map(|(_, rows)| rows).any(is_leak);
+    let leaks = judged.iter().flat_map(|(_, rows, _)| rows).any(is_leak);
     Ok(u8::from(args.fail_if_grows && leaks))
 }
 
@@ -68,13 +69,13 @@ fn is_leak(row: &leaks::Row) -> bool {
 }
 
 /// A JVM without an account has no moment and nothing to judge.
-fn judge(args: &LeakArgs, history: &History) -> anyhow::Result<Vec<leaks::Row>> {
+fn judge<'a>(args: &LeakArgs, history: &'a History) -> anyhow::Result<show::Judged<'a>> {
     let at = |when: Option<moment::When>| when.and_then(|when| seconds(history, when));
     let (from, to) = (at(args.from).unwrap_or(0.0), at(args.to).unwrap_or(f64::INFINITY));
     if from > to {
         return Err(Failure::usage("--from lies behind --to"));
     }
-    Ok(leaks::judge(history, from, to, args.parts))
+    Ok((history, leaks::judge(history, from, to, args.parts), Since::of(history, to)))
 }
 
 fn seconds(history: &History, when: moment::When) -> Option<f64> {

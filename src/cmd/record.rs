@@ -8,13 +8,16 @@ mod watched;
 mod worker;
 
 use super::{Failure, amount, target};
-use crate::act::signals::Waiting;
+use crate::act::signals::{Waiting, Woken};
 use crate::act::watchdog;
 use crate::base::Bytes;
 use crate::os::host;
 use crate::os::process::Process;
 use crate::os::terminal::{stderr, stdout};
-use crate::show::record as show;
+use crate::record::since::Since;
+use crate::record::writer::Ending;
+use crate::record::{self, History};
+use crate::show::{leaks, record as show};
 use output::{Keep, Output};
 use std::io::Write;
 use std::path::PathBuf;
@@ -55,6 +58,9 @@ pub struct RecordArgs {
     json: bool,
 }
 
+/// At the end of a recording up to this size, this many JVMs are judged: the one, or those that the kernel killed.
+const JUDGED_BYTES_MAX: Bytes = 32 << 20;
+const JUDGED_MAX: usize = 5;
 const CPU_OF_ONE: f64 = 1.0;
 const CPU_OF_ALL: f64 = 10.0;
 
@@ -110,8 +116,29 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<u8> {
         }
         false => show::text(&mut stderr(), &recorded)?,
     }
-    ended?;
+    // Whoever sent a signal does not want to wait.
+    if ended? != Woken::Signal && recorded.bytes <= JUDGED_BYTES_MAX {
+        judge(args);
+    }
     Ok(0)
+}
+
+/// What grew, of the JVM or of those that the kernel killed; and what to run next.
+fn judge(args: &RecordArgs) {
+    let Ok(recording) = file::load(&args.output) else { return };
+    let is_meant = |(number, jvm): &(usize, &History)| {
+        let is_killed = matches!(jvm.ending, Some((_, Ending::KilledForMemory)));
+        if args.all { is_killed } else { number + 1 == recording.jvms.len() }
+    };
+    let path = args.output.display();
+    for (_, history) in recording.jvms.iter().enumerate().filter(is_meant).take(JUDGED_MAX) {
+        let since = Since::of(history, f64::INFINITY);
+        let answer = leaks::answer(&record::leaks::judge(history, 0.0, f64::INFINITY, false), &since);
+        crate::say!("marusa: {}: {answer}", history.title());
+        crate::say!(
+            "marusa: `marusa leak {path}` has the figures, `marusa report {path} -o PAGE.html` the charts"
+        );
+    }
 }
 
 /// What the file takes of the disk, for the summary.

@@ -9,6 +9,7 @@ use crate::map as accounts;
 use crate::map::model::GapRow;
 use crate::os::process::Process;
 use crate::record::history::Recording;
+use crate::record::since::Since;
 use crate::record::{leaks, over_time};
 use crate::show::html::{Findings, Page};
 use std::path::{Path, PathBuf};
@@ -39,12 +40,12 @@ fn of_recording(args: &ReportArgs) -> anyhow::Result<()> {
     let recorded = over_time::of(&recording);
     if recorded.histories.iter().all(|history| history.times.is_empty()) {
         return Err(Failure::target(format!(
-            "{}: the recording holds not one moment; record for longer",
+            "{}: the recording contains no samples; record for longer",
             args.file.display()
         )));
     }
-    let judge = |jvm| leaks::judge(jvm, 0.0, f64::INFINITY, args.parts);
-    let growth: Vec<Vec<leaks::Row>> = recording.jvms.iter().map(judge).collect();
+    let judge = |jvm| (leaks::judge(jvm, 0.0, f64::INFINITY, args.parts), Since::of(jvm, f64::INFINITY));
+    let growth: Vec<(Vec<leaks::Row>, Since)> = recording.jvms.iter().map(judge).collect();
     let title = match &recorded.histories[..] {
         [history] => format!("{}, pid {}", history.name, history.pid),
         several => format!("{} JVMs", several.len()),

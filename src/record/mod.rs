@@ -4,7 +4,8 @@
 //! can be tried, and `cmd` does the rest. `key` names a series, `varint` and `frame` are the bytes, `figures` goes from an
 //! account to series and back, `history` is what is known of one JVM over time, `pace` decides how often it is looked at how
 //! closely, `trust` how long a reading may take that failed before, and `note` has what no series says. `leaks` judges a history
-//! by the figures that were really read (`leak_series`), and `headline` is its answer.
+//! by the figures that were really read (`leak_series`), `headline` is its answer, and `since` has what came after the last
+//! account.
 
 pub mod figures;
 pub mod frame;
@@ -20,6 +21,7 @@ pub mod over_time;
 pub mod pace;
 pub mod reader;
 pub mod rows;
+pub mod since;
 pub mod trust;
 pub mod varint;
 pub mod writer;

@@ -10,34 +10,39 @@ use crate::measure::growth::{Doubt, Growth, Rate, Verdict};
 use crate::record::History;
 use crate::record::headline::{self, Headline};
 use crate::record::leaks::{Row, What};
+use crate::record::since::Since;
+use crate::record::writer::Ending;
 use crate::show::units::{fitted, human, human_signed, led, paragraph, shorten};
 use std::io::{self, Write};
 
 pub const SCHEMA: &str = "marusa/leak/2";
 
-/// A JVM and what is said of it.
-pub type Judged<'a> = (&'a History, Vec<Row>);
+/// A JVM, what is said of it, and what was seen after its last account.
+pub type Judged<'a> = (&'a History, Vec<Row>, Since);
 
 /// One JVM with all of its rows; of several, the answer to each.
 pub fn text(out: &mut dyn Write, judged: &[Judged]) -> io::Result<()> {
-    if let [(history, rows)] = judged {
-        return one(out, history, rows);
+    if let [only] = judged {
+        return one(out, only);
     }
-    for (history, rows) in judged {
+    for (history, rows, since) in judged {
         writeln!(out, "{}", shorten(&history.title(), width()))?;
-        paragraph(out, "  ", "  ", &answer(rows))?;
+        paragraph(out, "  ", "  ", &answer(rows, since))?;
     }
     writeln!(out, "\n--jvm PID shows one of them in full")
 }
 
-fn one(out: &mut dyn Write, history: &History, rows: &[Row]) -> io::Result<()> {
+fn one(out: &mut dyn Write, (history, rows, since): &Judged) -> io::Result<()> {
     writeln!(out, "{}", shorten(&history.title(), width()))?;
     if let (Some(first), Some(last)) = (history.moments.first(), history.moments.last()) {
         let (from, to) = (first.wall(), last.wall());
         writeln!(out, "{from} to {to}, {} looks, {} accounts", history.len(), history.accounts().len())?;
     }
+    if let Some(at) = &since.account {
+        writeln!(out, "last account {at}, {} before the last look", time(since.seconds / 60.0))?;
+    }
     writeln!(out)?;
-    paragraph(out, "", "", &answer(rows))?;
+    paragraph(out, "", "", &answer(rows, since))?;
     for (verdict, title) in [
         (Verdict::GrowsWithoutBound, "grows without bound"),
         (Verdict::GrowsToBound, "grows towards its bound"),
@@ -59,17 +64,54 @@ fn one(out: &mut dyn Write, history: &History, rows: &[Row]) -> io::Result<()> {
     Ok(())
 }
 
-/// The answer in one sentence.
-pub fn answer(rows: &[Row]) -> String {
+/// The answer: how it ended, what grows, and what the last account is too old to show.
+pub fn answer(rows: &[Row], since: &Since) -> String {
+    [ended(since), Some(growing(rows, since)), unread(since)]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn ended(since: &Since) -> Option<String> {
+    let killed = matches!(since.ending, Some((_, Ending::KilledForMemory)));
+    match (killed, since.full_heap) {
+        (true, _) => Some("The kernel killed it for lack of memory.".to_string()),
+        (_, Some((used, max))) => Some(format!(
+            "It ended with a full heap: {} of {} were in use after the last collection.",
+            human(used),
+            human(max)
+        )),
+        _ => None,
+    }
+}
+
+/// Growth of which no account tells whose it is.
+fn unread(since: &Since) -> Option<String> {
+    let grown = since.grown().map(|bytes| format!("{} resident since, owner not read", human_signed(bytes)));
+    let age = time(since.seconds / 60.0);
+    match (&since.account, grown) {
+        (None, None) => Some("No account was read.".to_string()),
+        (None, Some(grown)) => Some(format!("No account was read in {age}: {grown}.")),
+        (Some(_), None) if !since.is_stale() => None,
+        (Some(at), None) => Some(format!("Not read since {at}, {age} before the last look.")),
+        (Some(at), Some(grown)) => Some(format!("Not read since {at}, {age} before the last look: {grown}.")),
+    }
+}
+
+fn growing(rows: &[Row], since: &Since) -> String {
     let (headline, named) = headline::of(rows);
     let later = rows.iter().filter_map(|row| row.growth.needs_minutes).reduce(f64::max);
     match headline {
         Headline::Grows => grown(&named),
-        Headline::Early => named.first().map_or(String::new(), |row| early(row)),
+        Headline::Early => named.first().map_or(String::new(), |row| early(row, since)),
         Headline::OnlyTogether => {
             "All memory except the Java heap, taken together, grows without bound, but no single area \
                                    certainly does yet."
                 .to_string()
+        }
+        Headline::NothingYet | Headline::Nothing if since.is_stale() => {
+            "Nothing grew without bound until the last account.".to_string()
         }
         Headline::NothingYet => match later {
             Some(minutes) => {
@@ -106,7 +148,7 @@ fn towards_bound(row: &Row) -> String {
 }
 
 /// What will stand, whatever is recorded later.
-fn early(row: &Row) -> String {
+fn early(row: &Row, since: &Since) -> String {
     let growth = &row.growth;
     let but = match growth.doubt {
         Some(Doubt::StillSlowing) => "more and more slowly",
@@ -119,6 +161,9 @@ fn early(row: &Row) -> String {
         .map_or(String::new(), |minutes| format!("; {} more may settle it", time(minutes)));
     let grown = human_signed(growth.grown_bytes);
     let name = capitalized(&title(&row.what));
+    if since.is_gone() {
+        return format!("{name}: {grown} in {}{but}, until it ended.", time(growth.grown_seconds / 60.0));
+    }
     format!(
         "{name}: {grown} in {}{but}, too early to call it unbounded{later}.",
         time(growth.grown_seconds / 60.0)
@@ -222,6 +267,10 @@ mod tests {
         Row { what, growth }
     }
 
+    fn fresh() -> Since {
+        Since { account: Some("2026-01-01T00:00:00Z".to_string()), seconds: 5.0, ..Since::default() }
+    }
+
     fn rows() -> Vec<Row> {
         let part = What::Part(
             Area::JvmWork,
@@ -238,7 +287,7 @@ mod tests {
     #[test]
     fn the_three_verdicts_in_words() {
         let mut out = Vec::new();
-        text(&mut out, &[(&History::default(), rows())]).expect("memory");
+        text(&mut out, &[(&History::default(), rows(), fresh())]).expect("memory");
         let text = String::from_utf8(out).expect("text");
         assert!(text.contains("Grows without bound: malloc-then-freed (+60.0 MiB/h)."), "{text}");
         assert!(
@@ -252,7 +301,7 @@ mod tests {
     fn of_several_jvms_the_answer_to_each() {
         let history = History::default();
         let mut out = Vec::new();
-        text(&mut out, &[(&history, rows()), (&history, Vec::new())]).expect("memory");
+        text(&mut out, &[(&history, rows(), fresh()), (&history, Vec::new(), fresh())]).expect("memory");
         let text = String::from_utf8(out).expect("text");
         assert!(
             text.contains("malloc-then-freed") && text.contains("could be judged") && text.contains("--jvm"),
@@ -263,27 +312,48 @@ mod tests {
     #[test]
     fn an_answer_to_each_case() {
         let all = rows();
-        assert!(answer(&all[..1]).contains("no single area"));
-        assert!(answer(&all[2..]).contains("12 min more"));
+        assert!(answer(&all[..1], &fresh()).contains("no single area"));
+        assert!(answer(&all[2..], &fresh()).contains("12 min more"));
         let early = row(What::Area(Area::ClassMetadata), Verdict::CannotTellYet, Some(7.0));
         assert_eq!(
-            answer(&[early]),
+            answer(&[early], &fresh()),
             "Class metadata: +50.0 MiB in 51 min, too early to call it unbounded; 7 min more may settle it."
         );
         let heap = row(What::HeapInUse, Verdict::GrowsToBound, None);
         assert_eq!(
-            answer(&[heap]),
+            answer(&[heap], &fresh()),
             "Java heap after collections: grows by +60.0 MiB/h towards its bound of 600.0 MiB, reached in 5.0 h."
         );
-        assert_eq!(answer(&all[3..]), "Nothing grows without bound.");
-        assert!(answer(&[]).contains("could be judged"));
+        assert_eq!(answer(&all[3..], &fresh()), "Nothing grows without bound.");
+        assert!(answer(&[], &fresh()).contains("could be judged"));
         assert_eq!([0.5, 60.0, 240.0, 5000.0].map(time), ["30 s", "60 min", "4.0 h", "4 d"]);
+    }
+
+    #[test]
+    fn an_old_account_and_the_end_are_part_of_the_answer() {
+        let still = [row(What::HeapInUse, Verdict::LevelsOff, None)];
+        let old = Since { seconds: 720.0, resident_since_bytes: Some(1 << 30), ..fresh() };
+        assert_eq!(
+            answer(&still, &old),
+            "Nothing grew without bound until the last account. Not read since 2026-01-01T00:00:00Z, 12 min before the last \
+             look: +1.0 GiB resident since, owner not read."
+        );
+        let never = Since { account: None, resident_since_bytes: Some(0), ..old.clone() };
+        assert!(answer(&[], &never).ends_with("No account was read."));
+        let early = [row(What::Area(Area::ClassMetadata), Verdict::CannotTellYet, Some(7.0))];
+        let killed = Since { ending: Some((Default::default(), Ending::KilledForMemory)), ..fresh() };
+        assert_eq!(
+            answer(&early, &killed),
+            "The kernel killed it for lack of memory. Class metadata: +50.0 MiB in 51 min, until it ended."
+        );
+        let full = Since { full_heap: Some((250 << 20, 256 << 20)), ..fresh() };
+        assert!(answer(&still, &full).starts_with("It ended with a full heap: 250.0 MiB of 256.0 MiB"));
     }
 
     #[test]
     fn the_json() {
         let history = History::default();
-        let judged = [(&history, rows()), (&history, Vec::new())];
+        let judged = [(&history, rows(), fresh()), (&history, Vec::new(), fresh())];
         let value = serde_json::to_value(LeakDocument::of(&judged)).expect("JSON");
         assert_eq!(value["schema"], "marusa/leak/2");
         let value = &value["jvms"][0];

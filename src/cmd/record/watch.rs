@@ -134,7 +134,7 @@ impl Watch {
     }
 
     /// Until a signal, the target's end, or the time that was asked for. What is written is written whatever comes.
-    pub fn run(&mut self, waiting: &Waiting) -> anyhow::Result<()> {
+    pub fn run(&mut self, waiting: &Waiting) -> anyhow::Result<Woken> {
         let end = self.asked.length.and_then(|length| self.started.checked_add(length));
         loop {
             self.round()?;
@@ -256,7 +256,7 @@ impl Watch {
     }
 
     /// After a signal the last account is read only if that is quick.
-    fn close(&mut self, woken: Woken) -> anyhow::Result<()> {
+    fn close(&mut self, woken: Woken) -> anyhow::Result<Woken> {
         let limits = if woken == Woken::Signal { RECORD_LAST } else { budget::limits() };
         self.worker.stop();
         while let Some(done) = self.worker.take() {
@@ -276,7 +276,8 @@ impl Watch {
         }
         self.writer.close(at);
         let bytes = self.writer.take();
-        self.put(&bytes)
+        self.put(&bytes)?;
+        Ok(woken)
     }
 
     pub fn recorded(&self) -> Recorded {

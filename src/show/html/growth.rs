@@ -6,16 +6,17 @@ use super::table::{Cell, name, number, table};
 use crate::measure::growth::Verdict;
 use crate::measure::history::History;
 use crate::record::leaks::Row;
+use crate::record::since::Since;
 use crate::show::leaks::{answer, title, words};
 
-pub fn section(histories: &[History], growth: &[Vec<Row>]) -> Option<String> {
+pub fn section(histories: &[History], growth: &[(Vec<Row>, Since)]) -> Option<String> {
     let one = |index: usize, _: &History| {
-        let rows = growth.get(index).filter(|rows| !rows.is_empty())?;
+        let (rows, since) = growth.get(index).filter(|(rows, _)| !rows.is_empty())?;
         let cells: Vec<Vec<Cell>> = rows.iter().map(row).collect();
         let columns =
             [name("WHAT"), name("VERDICT"), number("BY THE HOUR"), number("LEVEL NOW"), name("WHY")];
         let table = table(&format!("growth-{index}"), "By area", &columns, &cells, 0);
-        Some(format!("<p>{}</p>\n{table}", escaped(&answer(rows))))
+        Some(format!("<p>{}</p>\n{table}", escaped(&answer(rows, since))))
     };
     let html = each(histories, 1, one);
     (!html.is_empty()).then_some(html)

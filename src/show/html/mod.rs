@@ -22,6 +22,7 @@ use crate::map::model::GapRow;
 use crate::map::{Account, MemoryMap};
 use crate::measure::history::History;
 use crate::record::leaks;
+use crate::record::since::Since;
 use crate::show::plot;
 use crate::snapshot::Snapshot;
 use safe::escaped;
@@ -43,7 +44,7 @@ pub struct Page<'a> {
     pub moment: Option<Moment<'a>>,
     pub histories: &'a [History],
     /// Of each history, what of it grows.
-    pub growth: &'a [Vec<leaks::Row>],
+    pub growth: &'a [(Vec<leaks::Row>, Since)],
     /// `None`: nobody looked, which is not the same as healthy.
     pub findings: Option<Findings<'a>>,
     pub gaps: &'a [GapRow],

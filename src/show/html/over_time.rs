@@ -200,7 +200,7 @@ pub fn who(history: &History) -> String {
 /// The drawing without scripts, and on paper.
 fn still(history: &History) -> String {
     let short = history.only(&history.told(DRAWN_MAX));
-    let Some(start) = short.times.first() else { return "<p>There is not one moment.</p>".to_string() };
+    let Some(start) = short.times.first() else { return "<p>There are no samples.</p>".to_string() };
     let times: Vec<f64> = short.times.iter().map(|at| at - start).collect();
     let layer = |(area, bytes): (Area, Vec<Option<u64>>)| Layer {
         name: area.title().to_string(),

@@ -5,6 +5,7 @@ use crate::map::Area;
 use crate::measure::growth::{Growth, Rate, Verdict};
 use crate::record::headline::{self, Headline};
 use crate::record::leaks::{Row, What};
+use crate::record::since::Since;
 use crate::record::writer::Ending;
 use crate::show::json::Head;
 use schemars::JsonSchema;
@@ -26,6 +27,8 @@ struct JvmLeaks<'a> {
     ended: Option<Ending>,
     looks: usize,
     accounts: usize,
+    #[serde(flatten)]
+    since: &'a Since,
     answer: String,
     headline: HeadlineRow,
     rows: Vec<LeakRow<'a>>,
@@ -72,7 +75,7 @@ impl<'a> LeakDocument<'a> {
     }
 }
 
-fn jvm<'a>((history, rows): &'a Judged) -> JvmLeaks<'a> {
+fn jvm<'a>((history, rows, since): &'a Judged) -> JvmLeaks<'a> {
     let facts = &history.facts;
     let (kind, named) = headline::of(rows);
     let name = |row: &&Row| {
@@ -92,7 +95,8 @@ fn jvm<'a>((history, rows): &'a Judged) -> JvmLeaks<'a> {
         ended: history.ending.map(|(_, ending)| ending),
         looks: history.len(),
         accounts: history.accounts().len(),
-        answer: answer(rows),
+        since,
+        answer: answer(rows, since),
         headline: HeadlineRow { kind, named: named.iter().map(name).collect() },
         rows: rows.iter().map(row).collect(),
     }

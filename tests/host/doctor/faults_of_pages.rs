@@ -115,7 +115,7 @@ pub const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "a heap with holes, where THP is for everybody",
-        expects: &[("thp-sparse-heap", "info")],
+        expects: &[("thp-sparse-heap", "info"), ("humongous-tails", "info")],
         make: |host| {
             set(host, &[(&thp("enabled"), "never")])?;
             // A humongous object of 600 KiB leaves the rest of its region untouched.

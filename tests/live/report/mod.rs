@@ -183,7 +183,7 @@ fn files_that_hold_no_page_are_said_to() {
     let file: PathBuf = std::env::temp_dir().join(format!("marusa-test-report-{}.bad", std::process::id()));
     let path = file.to_string_lossy().to_string();
     let cases: [(&[u8], &[&str]); 3] =
-        [(b"nonsense", &[]), (b"marusa-record 2\n", &["newer"]), (b"marusa-record 1\n", &["not one moment"])];
+        [(b"nonsense", &[]), (b"marusa-record 2\n", &["newer"]), (b"marusa-record 1\n", &["no samples"])];
     for (bytes, words) in cases {
         std::fs::write(&file, bytes).expect("written");
         let output = marusa(&["report", &path, "-o", "/dev/null"]);
