@@ -43,7 +43,7 @@ pub struct Wanted {
 }
 
 pub enum Done {
-    Account { of: Wanted, read: Known<AccountRead>, facts: Option<JvmFacts>, took: Took },
+    Account { of: Wanted, read: Known<AccountRead>, facts: Option<Box<JvmFacts>>, took: Took },
     Found { new: Vec<(Process, JvmFacts)>, hidden: Hidden, took: Took },
 }
 
@@ -131,7 +131,7 @@ fn work(todo: &Receiver<Job>, answer: &Sender<Done>, mut bell: PipeWriter) {
         let done = match job {
             Job::Account(wanted) => {
                 let (read, took) = account_of(&wanted);
-                let ask = || budget::within(RECORD_FACTS, || found::facts(&wanted.process));
+                let ask = || Box::new(budget::within(RECORD_FACTS, || found::facts(&wanted.process)));
                 let facts = wanted.asks_facts.then(ask);
                 Done::Account { of: wanted, read, facts, took }
             }

@@ -37,7 +37,9 @@ impl Watch {
 
     pub(super) fn accept(&mut self, done: Done) {
         match done {
-            Done::Account { of, read, facts, took } => self.accept_account(&of, read, facts, took),
+            Done::Account { of, read, facts, took } => {
+                self.accept_account(&of, read, facts.map(|facts| *facts), took);
+            }
             Done::Found { new, hidden, took } => {
                 new.into_iter().for_each(|(process, facts)| self.add(process, facts));
                 self.hidden = hidden;
