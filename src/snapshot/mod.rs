@@ -10,6 +10,7 @@ mod frozen_check;
 pub mod hidden;
 pub mod images;
 pub mod links;
+mod moved;
 pub mod page_settings;
 pub mod resolve;
 pub mod take;

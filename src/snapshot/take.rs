@@ -2,7 +2,7 @@
 //! that no absent page is ever touched; what the second look at the maps shows as moved is said to be torn.
 
 use super::types::{Link, LoadedImage, Snapshot, Taken, Want};
-use super::{images, links};
+use super::{images, links, moved};
 use crate::alloc::{self, AllocView, Heap, thread_arena};
 use crate::base::blocks::NoWitness;
 use crate::base::{Bytes, Gap, Known, Range, Why, joined, rfc3339};
@@ -14,7 +14,7 @@ use crate::os::folios;
 use crate::os::host::{self, Host};
 use crate::os::late_pages::LatePages;
 use crate::os::live::Live;
-use crate::os::maps::{self, Mapping};
+use crate::os::maps;
 use crate::os::memory::{Memory, NoMemory};
 use crate::os::page_kind::PageSizes;
 use crate::os::pagemap::{self, PageRun};
@@ -176,11 +176,16 @@ impl Taking {
             Some(gap) => snapshot.os.gaps.push(gap),
             None => {}
         }
+        let after = process.status().ok().and_then(|status| status.resident_with_hugetlb_bytes());
+        snapshot.taken.changed_while_reading_bytes =
+            resident_before.zip(after).map(|(before, after)| before.abs_diff(after));
         match process.maps_text() {
             Err(gap) if gap.why.is_given_up() => {}
             Ok(now) if process.is_same() => {
                 if now != self.maps_text {
-                    note_moved(&mut snapshot, &maps::parse(&now).0);
+                    let grown = snapshot.taken.changed_while_reading_bytes.unwrap_or(0);
+                    let gap = moved::gap(&snapshot.os, &maps::parse(&now).0, grown);
+                    snapshot.os.gaps.extend(gap);
                 }
             }
             _ => snapshot.os.gaps.push(
@@ -188,9 +193,6 @@ impl Taking {
                     .hint("the account is of the moment before; what was not read by then is missing"),
             ),
         }
-        let after = process.status().ok().and_then(|status| status.resident_with_hugetlb_bytes());
-        snapshot.taken.changed_while_reading_bytes =
-            resident_before.zip(after).map(|(before, after)| before.abs_diff(after));
         snapshot.taken.took_ms = started.elapsed().as_secs_f64() * 1e3;
         Ok(snapshot)
     }
@@ -358,15 +360,4 @@ fn labelled(mut heap: Heap, runtime: &mut Runtime) -> AllocView {
         hotspot::blocks::label(vm, view, &mut heap);
     }
     heap.finish()
-}
-
-fn note_moved(snapshot: &mut Snapshot, now: &[Mapping]) {
-    let before: std::collections::HashSet<_> =
-        snapshot.os.mappings.iter().map(|mapping| (mapping.range, mapping.rights.text())).collect();
-    let moved: Vec<&Mapping> = now.iter().filter(|m| !before.contains(&(m.range, m.rights.text()))).collect();
-    if moved.is_empty() && now.len() == snapshot.os.mappings.len() {
-        return;
-    }
-    let what = format!("{} of {} mappings changed while they were read", moved.len().max(1), now.len());
-    snapshot.os.gaps.push(Gap::new(what, Why::Torn).hint("the account is of the first look at the mappings"));
 }

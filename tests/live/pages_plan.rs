@@ -74,6 +74,8 @@ fn a_running_jvm_and_its_jdk_give_the_same_plan() {
         let both = [vec!["--mode", "hugetlb-2m"], vec!["--mode", "thp"]];
         for mode in both {
             let pid = jvm.pid.to_string();
+            let other = plan(&[&pid, "--heap", "1g"]);
+            assert!(other.status.code() == Some(2) && text(&other.stderr).contains("--heap"), "{other:?}");
             let of_pid = json(&[vec![pid.as_str()], mode.clone()].concat());
             let of_jdk = json(&[asked.to_vec(), mode].concat());
             assert_eq!(of_pid["needs"], of_jdk["needs"], "jdk {jdk} {gc}");
@@ -160,6 +162,20 @@ fn the_kept_plan_is_one_that_apply_takes() {
     let output = marusa(&["pages", "apply", &file, "--dry-run", "--state", &state]);
     let said = text(&output.stderr);
     assert!(!said.contains("is no plan") && !said.contains("another host"), "{said}");
+    let text_of = std::fs::read_to_string(&file).expect("the plan");
+    let options = r#""jvm_options": ["#;
+    for (old, new, why) in [
+        (options, r#""jvm_options": ["-javaagent:/tmp/x.jar", "#, "-javaagent"),
+        (options, r#""jvm_options": ["-XX:OnError=rm", "#, "OnError"),
+        (r#""persist":"#, r#""persist": [], "persist":"#, "duplicate"),
+    ] {
+        assert!(text_of.contains(old), "{text_of}");
+        std::fs::write(&file, text_of.replacen(old, new, 1)).expect("ours");
+        let output = marusa(&["pages", "apply", &file, "--dry-run", "--state", &state]);
+        let said = text(&output.stderr);
+        assert!(said.contains("is no plan") && said.contains(why), "{said}");
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{said}");
+    }
 }
 
 /// What `--emit KIND` prints.

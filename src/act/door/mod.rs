@@ -13,7 +13,7 @@ mod history;
 pub mod identity;
 pub mod journal;
 pub mod journal_check;
-mod jvm_option;
+pub mod jvm_option;
 mod linux;
 mod look;
 pub mod machine;

@@ -3,7 +3,7 @@
 use super::door::{failure, state_folder};
 use crate::act::door::identity::{self, Identity};
 use crate::act::door::journal::PlanMark;
-use crate::act::door::{self, Linux, Outcome, Request, Store, settings};
+use crate::act::door::{self, Linux, Outcome, Request, Store, jvm_option, settings};
 use crate::act::signals::Blocked;
 use crate::base::limits::{DOOR_PLAN_BYTES_MAX, DOOR_STEPS_MAX};
 use crate::base::printable::escaped;
@@ -131,8 +131,10 @@ fn parse(path: &Path, text: &[u8]) -> anyhow::Result<Plan> {
         }
         _ => return Err(no_plan(format!("it does not say that its format is {SCHEMA}"))),
     }
-    let plan: Plan = serde_json::from_value(value).map_err(|error| no_plan(error.to_string()))?;
+    // From the text: of a key that is there twice, a value keeps the last.
+    let plan: Plan = serde_json::from_slice(text).map_err(|error| no_plan(error.to_string()))?;
     plan.boot.iter().try_for_each(|word| settings::boot_word(word)).map_err(no_plan)?;
+    plan.jvm_options.iter().try_for_each(|option| jvm_option::check(option)).map_err(no_plan)?;
     Ok(plan)
 }
 

@@ -180,7 +180,7 @@ struct Found {
 
 fn make(args: &PlanArgs) -> anyhow::Result<Plan> {
     let found = match (&args.target, &args.jdk) {
-        (Some(target), _) => of_target(target)?,
+        (Some(target), _) => of_target(args, target)?,
         (None, Some(jdk)) => of_jdk(args, jdk)?,
         (None, None) => return Err(Failure::usage("a TARGET or --jdk is needed")),
     };
@@ -237,7 +237,27 @@ fn host_id() -> HostId {
     HostId { machine, kernel, memory_bytes }
 }
 
-fn of_target(target: &str) -> anyhow::Result<Found> {
+/// A running JVM is planned for as it runs; clap does not ask for --jdk where a TARGET excludes it.
+fn only_as_it_runs(args: &PlanArgs) -> anyhow::Result<()> {
+    let given = [
+        ("--gc", args.gc.is_some()),
+        ("--heap", args.heap.is_some()),
+        ("--initial-heap", args.initial_heap.is_some()),
+        ("--code-cache", args.code_cache.is_some()),
+        ("--cpus", args.cpus.is_some()),
+        ("--jvm-option", !args.jvm_option.is_empty()),
+    ];
+    match given.iter().find(|(_, is_given)| *is_given) {
+        None => Ok(()),
+        Some((option, _)) => Err(Failure::usage(format!(
+            "cannot plan for a running JVM with another {option}: the plan is for the JVM as it runs; give --jdk with --gc and \
+             --heap instead of TARGET"
+        ))),
+    }
+}
+
+fn of_target(args: &PlanArgs, target: &str) -> anyhow::Result<Found> {
+    only_as_it_runs(args)?;
     let process = cmd::target::open(target)?;
     let snapshot =
         snapshot::take(&process, Want::default()).map_err(|gap| cmd::target::unreadable(&process, &gap))?;
