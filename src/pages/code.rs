@@ -18,7 +18,7 @@ const LINKED_FROM_BYTES: Bytes = 1 << 20;
 /// The folders of a JDK that are copied; JDK 8 has a `jre`.
 const COPIED: [&str; 3] = ["bin", "lib", "jre"];
 /// Below it are the mounts.
-const FOLDER: &str = "/run/marusa";
+const COPIES: &str = "/run/marusa";
 /// Of the mount, beyond what is copied: folders and links.
 const SPARE_BYTES: Bytes = 8 << 20;
 
@@ -103,10 +103,17 @@ impl Tree {
     }
 }
 
+/// Whether a plan's option is the launcher of a copy, which stands in the place of options.
+pub fn is_launcher(option: &str) -> bool {
+    let name = option.strip_prefix(COPIES).and_then(|rest| rest.strip_prefix('/')?.strip_suffix("/bin/java"));
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+    name.is_some_and(|name| !name.is_empty() && name.chars().all(is_plain))
+}
+
 /// The plan.
 pub fn plan(request: Request) -> Plan {
     let tree = request.tree;
-    let at = format!("{FOLDER}/{}", request.name);
+    let at = format!("{COPIES}/{}", request.name);
     let linked = tree.linked();
     let (files, bytes) = tree.copied(&linked);
     let size = bytes.saturating_add(SPARE_BYTES).div_ceil(1 << 20);
@@ -221,6 +228,19 @@ mod tests {
 
     fn entry(path: &str, bytes: Bytes) -> Entry {
         Entry { path: path.to_string(), is_folder: bytes == 0, is_file: bytes > 0, bytes }
+    }
+
+    #[test]
+    fn only_the_launcher_of_a_copy_stands_for_options() {
+        assert!(is_launcher("/run/marusa/jdk-17/bin/java"));
+        for other in [
+            "/tmp/x/bin/java",
+            "/run/marusa//bin/java",
+            "/run/marusa/../tmp/bin/java",
+            "/run/marusa/a b/bin/java",
+        ] {
+            assert!(!is_launcher(other), "{other}");
+        }
     }
 
     fn tree() -> Tree {

@@ -9,6 +9,7 @@ use crate::base::limits::{DOOR_PLAN_BYTES_MAX, DOOR_STEPS_MAX};
 use crate::base::printable::escaped;
 use crate::cmd::Failure;
 use crate::os::terminal::{stderr, stdout};
+use crate::pages::code;
 use crate::pages::types::{Plan, SCHEMA, Step};
 use crate::show::json::print;
 use crate::show::pages::apply::{self as show, ApplyDocument};
@@ -134,7 +135,8 @@ fn parse(path: &Path, text: &[u8]) -> anyhow::Result<Plan> {
     // From the text: of a key that is there twice, a value keeps the last.
     let plan: Plan = serde_json::from_slice(text).map_err(|error| no_plan(error.to_string()))?;
     plan.boot.iter().try_for_each(|word| settings::boot_word(word)).map_err(no_plan)?;
-    plan.jvm_options.iter().try_for_each(|option| jvm_option::check(option)).map_err(no_plan)?;
+    let mut options = plan.jvm_options.iter().filter(|option| !code::is_launcher(option));
+    options.try_for_each(|option| jvm_option::check(option)).map_err(no_plan)?;
     Ok(plan)
 }
 
