@@ -116,8 +116,8 @@ fn is_near(ours: &Value, theirs: &Value) -> bool {
     }
 }
 
-/// A compiler that wakes up between the look and the end takes or gives back arenas, and a collector may be moving the name of every
-/// compiler: then another JVM is asked.
+/// A compiler that wakes up between the look and the end takes or gives back arenas, and a collector may be moving the names of
+/// threads, where other objects are by then: then another JVM is asked.
 const JVMS_MAX: usize = 6;
 
 /// On a busy machine they rest only when they get no processor.
@@ -125,7 +125,27 @@ const CORES_MAX: usize = 8;
 
 fn have_compilers_rested(live: &Value, dead: &Value) -> bool {
     let is_alike = |key: &str| is_near(&area(live, "jit_work")[key], &area(dead, "jit_work")[key]);
-    is_alike("reserved_bytes") && is_alike("in_use_bytes") && compilers(live) == compilers(dead)
+    let has_other_name = |(name, whole): &(&str, &str)| !is_name_of(name, whole);
+    is_alike("reserved_bytes")
+        && is_alike("in_use_bytes")
+        && compilers(live) == compilers(dead)
+        && !names(live, dead).iter().any(has_other_name)
+}
+
+/// The names of each thread, alive and in the core.
+fn names<'a>(live: &'a Value, dead: &'a Value) -> Vec<(&'a str, &'a str)> {
+    let threads = |map: &'a Value| map["threads"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let name = |thread: &'a Value| thread["name"].as_str().unwrap_or_default();
+    let of = |ours: &'a Value| {
+        let theirs = threads(dead).iter().find(|theirs| theirs["tid"] == ours["tid"])?;
+        Some((name(ours), name(theirs)))
+    };
+    threads(live).iter().filter_map(of).collect()
+}
+
+/// The heap has all of a name of which the kernel keeps 15 bytes; to the kernel a thread that nobody named is the program.
+fn is_name_of(name: &str, whole: &str) -> bool {
+    whole.is_empty() || whole.starts_with(name) || name == "java" && whole == "main"
 }
 
 fn compilers(map: &Value) -> usize {
@@ -181,9 +201,7 @@ fn assert_same_threads(live: &Value, dead: &Value) {
         assert_eq!(ours["kind"], theirs["kind"], "{ours}");
         let (name, whole) =
             (ours["name"].as_str().unwrap_or_default(), theirs["name"].as_str().unwrap_or_default());
-        // To the kernel a thread that nobody named is the program.
-        let is_unnamed = name == "java" && whole == "main";
-        assert!(whole.is_empty() || whole.starts_with(name) || is_unnamed, "{name}: {whole}");
+        assert!(is_name_of(name, whole), "{name}: {whole}");
         if ["java", "compiler"].iter().any(|kind| ours["kind"] == *kind) {
             (java, named) = (java + 1, named + usize::from(!whole.is_empty()));
         }
