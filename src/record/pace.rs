@@ -78,7 +78,8 @@ impl Shares {
         Shares { share, pool: full, near: full, suspects: full }
     }
 
-    /// Time passed, in which `overhead` was used for what is no account. `jvms`: the purses, and what the last account cost.
+    /// Shares out the income of `passed`. `overhead`: CPU time used outside accounts. `jvms`: the purses, and the cost of the
+    /// last account.
     pub fn earn<'a>(
         &mut self,
         passed: Duration,

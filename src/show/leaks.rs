@@ -86,7 +86,7 @@ fn ended(since: &Since) -> Option<String> {
     }
 }
 
-/// Growth of which no account tells whose it is.
+/// Growth since the last account, whose owner is unknown.
 fn unread(since: &Since) -> Option<String> {
     let grown = since.grown().map(|bytes| format!("{} resident since, owner not read", human_signed(bytes)));
     let age = time(since.seconds / 60.0);

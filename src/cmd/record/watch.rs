@@ -216,7 +216,7 @@ impl Watch {
         Looked::Seen
     }
 
-    /// Each JVM earns its part of the time that passed; CPU time that was used for what is no account is paid.
+    /// Gives each JVM its part of the elapsed time, and charges the CPU time used outside accounts.
     fn earn(&mut self) {
         let (now, cpu) = (Instant::now(), cpu_time::own());
         // What an account takes is paid when it is done.

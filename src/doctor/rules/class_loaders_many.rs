@@ -1,5 +1,6 @@
 //! Thousands of class loaders of one class, or class metadata that is most of what is resident.
 
+use crate::base::printable::escaped;
 use crate::base::{Bytes, human};
 use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject};
 use crate::jvm::ClassView;
@@ -43,7 +44,9 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
     );
     let held = if is_held(classes) == Some(true) { "held " } else { "" };
     let loaders = match &of_one {
-        Some((class, count)) => format!("about {count} {held}class loaders of {class} and their classes: "),
+        Some((class, count)) => {
+            format!("about {count} {held}class loaders of {} and their classes: ", escaped(class))
+        }
         None => String::new(),
     };
     Some(Finding {
@@ -61,7 +64,7 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
 }
 
 fn remedy(classes: &ClassView, of_one: Option<(String, u64)>) -> Remedy {
-    let class = of_one.map_or("loader".to_string(), |(class, _)| class);
+    let class = of_one.map_or("loader".to_string(), |(class, _)| escaped(&class).into_owned());
     Remedy::Advice(match is_held(classes) {
         Some(true) => format!(
             "collections did not unload them, so they are held: find the path from a {class} to a root in a heap dump (`jcmd PID \

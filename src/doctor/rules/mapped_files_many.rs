@@ -18,7 +18,7 @@ pub const RULE: Rule = Rule {
 const INFO_BYTES: Bytes = 256 << 20;
 const INFO_PERCENT: f64 = 25.0;
 const INFO_MAPPINGS: usize = 1_000;
-/// That so many are of deleted files, or of files for a while, is no purpose.
+/// No program maps this many deleted or temporary files on purpose.
 const WARN_MAPPINGS: usize = 64;
 const TEMPORARY: [&str; 3] = ["/tmp/", "/var/tmp/", "/dev/shm/"];
 const CODE: [&str; 6] = [".so", ".jar", ".war", ".jsa", ".mo", "/modules"];

@@ -3,7 +3,7 @@
 use crate::base::printable::escaped;
 use crate::base::{Bytes, human};
 use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject};
-use crate::map::model::ThreadAccount;
+use crate::map::model::{Amounts, ThreadAccount};
 use crate::map::sums::group_of;
 use std::collections::{BTreeMap, HashSet};
 
@@ -28,23 +28,29 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
         INFO_THREADS.. => Level::Info,
         _ => return None,
     };
-    let stacks = threads.iter().filter_map(|thread| thread.stack.as_ref());
-    let held: Bytes = stacks.clone().map(|stack| stack.resident_bytes).fold(0, Bytes::saturating_add);
-    let reserved: Bytes = stacks.map(|stack| stack.reserved_bytes).fold(0, Bytes::saturating_add);
-    let arenas = arenas(jvm, &threads);
+    let stacks: Vec<&Amounts> = threads.iter().filter_map(|thread| thread.stack.as_ref()).collect();
+    // A stack that was not found is not 0.
+    let sum = |of: fn(&Amounts) -> Bytes| {
+        (!stacks.is_empty()).then(|| stacks.iter().map(|stack| of(stack)).fold(0, Bytes::saturating_add))
+    };
+    let (held, reserved) = (sum(|stack| stack.resident_bytes), sum(|stack| stack.reserved_bytes));
     let name = escaped(&name).into_owned();
+    let hold = held.map_or(String::new(), |held| format!(": their stacks hold {}", human(held)));
+    let bytes = [
+        ("their stacks, in memory", held, "the account: stack"),
+        ("their stacks, address space", reserved, "the account: stack"),
+        ("malloc arenas that mostly they use", arenas(jvm, &threads), "walk of malloc's arenas"),
+    ];
+    let bytes =
+        bytes.into_iter().filter_map(|(what, bytes, source)| Some(Evidence::bytes(what, bytes?, source)));
+    let count = Evidence::count("threads of this name", threads.len() as u64, "the VM's list of threads");
     Some(Finding {
         id: RULE.id,
         level,
         subject: Subject::Jvm(jvm.pid),
-        title: format!("{} threads are named \"{name}\": their stacks hold {}", threads.len(), human(held)),
-        evidence: vec![
-            Evidence::count("threads of this name", threads.len() as u64, "the VM's list of threads"),
-            Evidence::bytes("their stacks, in memory", held, "the account: stack"),
-            Evidence::bytes("their stacks, address space", reserved, "the account: stack"),
-            Evidence::bytes("malloc arenas that mostly they use", arenas, "walk of malloc's arenas"),
-        ],
-        cost: Cost::bytes(held),
+        title: format!("{} threads are named \"{name}\"{hold}", threads.len()),
+        evidence: std::iter::once(count).chain(bytes).collect(),
+        cost: held.map_or(Cost::default(), Cost::bytes),
         remedies: vec![
             Remedy::Advice("bound the pool, or end the threads that nobody needs any more".to_string()),
             Remedy::Command(format!("jcmd {} Thread.print", jvm.pid)),
@@ -52,15 +58,15 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
     })
 }
 
-/// Resident bytes of the arenas most of whose threads are these.
-fn arenas(jvm: &JvmFacts, threads: &[&ThreadAccount]) -> Bytes {
+/// Resident bytes of the arenas most of whose threads are these; `None`: arenas were not read.
+fn arenas(jvm: &JvmFacts, threads: &[&ThreadAccount]) -> Option<Bytes> {
     let tids: HashSet<i32> = threads.iter().map(|thread| thread.tid).collect();
-    let arenas = jvm.account.malloc.iter().flat_map(|malloc| &malloc.arenas);
-    let mostly = arenas.filter(|arena| {
+    let arenas = &jvm.account.malloc.as_ref()?.arenas;
+    let mostly = arenas.iter().filter(|arena| {
         let theirs = arena.threads.iter().filter(|tid| tids.contains(tid)).count();
         theirs * 2 > arena.threads.len()
     });
-    mostly.map(|arena| arena.resident_bytes).fold(0, Bytes::saturating_add)
+    Some(mostly.map(|arena| arena.resident_bytes).fold(0, Bytes::saturating_add))
 }
 
 #[cfg(test)]
@@ -85,7 +91,10 @@ mod tests {
         assert_eq!((find(&healthy_jvm()), with(499)), (None, None));
         let finding = with(500).expect("500");
         assert_eq!(finding.level, Level::Info);
-        assert!(finding.title.starts_with("500 threads are named \"session-#\""), "{}", finding.title);
+        assert_eq!(
+            finding.title, "500 threads are named \"session-#\"",
+            "no stack was found, which is not 0"
+        );
         assert_eq!(with(2_000).map(|finding| finding.level), Some(Level::Warn));
     }
 }
