@@ -5,6 +5,7 @@ use super::facts::percent;
 use super::filled::Filled;
 use super::rules::{container_limit, malloc_freed_held, memory_grows, unattributed_large};
 use super::{Cost, Evidence, Finding, Level, Remedy, Subject};
+use crate::base::printable::escaped;
 use crate::base::{Bytes, human};
 use crate::map::Area;
 use crate::record::headline::{self, Headline};
@@ -30,17 +31,22 @@ fn growing(history: &History, rows: &[Row]) -> Vec<Finding> {
     let (headline, named) = headline::of(rows);
     let finding = |row: &&Row| {
         let (growth, pace) = (&row.growth, headline::pace(row).max(0.0) as Bytes);
-        let what = match &row.what {
-            What::Area(area) => area.title(),
-            What::HeapInUse => "the live Java heap",
-            _ => "all memory except the Java heap",
-        };
+        let what = what_grows(row);
         let level = if headline == Headline::Early { Level::Info } else { Level::Warn };
         let how = match (headline, growth.bound_bytes) {
             (Headline::Early, _) => ", too early to call it unbounded".to_string(),
             (_, Some(bound)) => format!(", towards its bound of {}", human(bound)),
             _ => " without bound".to_string(),
         };
+        let with = row.with.as_ref().map(|with| {
+            let name = with.name.as_ref().map_or(String::new(), |name| format!(", {}", escaped(name)));
+            let what = format!("{} more{name}", with.count.title());
+            Evidence::count(what, with.grown.max(0) as u64, "the recording")
+        });
+        let sizes = [
+            Evidence::bytes("at the end", growth.level_bytes, "the recording"),
+            Evidence::bytes("grown in an hour", pace, "the recording, as marusa leak judges it"),
+        ];
         Finding {
             id: memory_grows::RULE.id,
             level,
@@ -50,10 +56,7 @@ fn growing(history: &History, rows: &[Row]) -> Vec<Finding> {
                 human(pace),
                 growth.steady_from_seconds
             ),
-            evidence: vec![
-                Evidence::bytes("at the end", growth.level_bytes, "the recording"),
-                Evidence::bytes("grown in an hour", pace, "the recording, as marusa leak judges it"),
-            ],
+            evidence: sizes.into_iter().chain(with).collect(),
             cost: Cost::default(),
             remedies: vec![Remedy::Advice(
                 "marusa leak FILE --parts says which part grows; a size that is set now is reached later"
@@ -62,6 +65,14 @@ fn growing(history: &History, rows: &[Row]) -> Vec<Finding> {
         }
     };
     named.iter().map(finding).collect()
+}
+
+fn what_grows(row: &Row) -> &'static str {
+    match &row.what {
+        What::Area(area) => area.title(),
+        What::HeapInUse => "the live Java heap",
+        _ => "all memory except the Java heap",
+    }
 }
 
 fn killed(history: &History) -> Option<Finding> {
@@ -265,37 +276,22 @@ mod tests {
         assert_eq!(recorded(Area::Stack, [MIB, MIB], 500 * MIB, Some(Ending::Ended)), []);
     }
 
-    /// 40 minutes with an account each ten seconds.
+    /// The prepared recordings, as a whole and as they were at two earlier times.
     #[test]
     fn an_area_is_said_to_grow_exactly_where_the_headline_of_leak_names_it() {
-        for (grows, minutes) in [(false, 40), (true, 3), (true, 8), (true, 40)] {
-            let mut writer = Writer::new(&Session::default());
-            let jvm = writer.jvm(JvmFacts { pid: 7, ..JvmFacts::default() });
-            for second in (0..minutes * 60).step_by(10) {
-                let area = |area| Key { subject: Of::Area(area), measure: Measure::Resident };
-                let more = if grows { second * MIB / 4 } else { 0 };
-                let figures = [
-                    (Key::process(Measure::AccountAt), Some(second * 1000)),
-                    (area(Area::MallocUnknown), Some(50 * MIB + more + second * 7919 % 65_536)),
-                    (area(Area::ClassMetadata), Some(50 * MIB)),
-                ];
-                let at = Moment { steady_ms: second * 1000, wall_ms: 0 };
-                writer.sample(jvm, at, Scope::Account, &figures);
+        for (name, jvm) in crate::record::prepared::jvms() {
+            let history = jvm.history();
+            for to in [180.0, 500.0, f64::INFINITY] {
+                let rows = leaks::judge(&history, 0.0, to, false);
+                let (headline, named) = headline::of(&rows);
+                let found = growing(&history, &rows);
+                let is_same = |(row, finding): (&&Row, &Finding)| {
+                    finding.title.starts_with(&format!("{} grows by", what_grows(row)))
+                        && (finding.level == Level::Warn) == (headline != Headline::Early)
+                };
+                assert_eq!(found.len(), named.len(), "{name}: {found:?} {named:?}");
+                assert!(named.iter().zip(&found).all(is_same), "{name}: {found:?} {named:?}");
             }
-            let recording = reader::read(&[&writer.take()]).expect("a recording");
-            let history = &recording.jvms[0];
-            let rows = leaks::judge(history, 0.0, f64::INFINITY, false);
-            let (_, named) = headline::of(&rows);
-            let found: Vec<Finding> =
-                find(history).into_iter().filter(|one| one.id == memory_grows::RULE.id).collect();
-            assert_eq!(found.len(), named.len(), "{found:?} {named:?}");
-            let is_named = |row: &&Row| row.what == What::Area(Area::MallocUnknown);
-            assert!(named.iter().all(is_named), "{named:?}");
-            assert!(
-                found.iter().all(|one| one.title.starts_with("malloc, owner unknown grows by")),
-                "{found:?}"
-            );
-            assert_eq!(found.iter().any(|one| one.level == Level::Warn), grows && minutes == 40, "{minutes}");
         }
     }
 

@@ -11,6 +11,8 @@ pub struct AreaSum {
     pub area: Area,
     pub figures: Figures,
     pub in_use: Option<Bytes>,
+    /// Mappings that have a byte of it.
+    pub mappings: u64,
     pub parts: Vec<PartSum>,
 }
 
@@ -50,15 +52,32 @@ pub fn by_area(map: &MemoryMap) -> Vec<AreaSum> {
             area,
             figures: Figures::default(),
             in_use: Some(0),
+            mappings: 0,
             parts: Vec::new(),
         });
         sum.figures.add(&part.figures);
         sum.in_use = sum.in_use.zip(part.in_use).map(|(sum, bytes)| sum.saturating_add(bytes));
         sum.parts.push(part);
     }
+    let mappings = mappings_by_area(map);
     let mut areas: Vec<AreaSum> = areas.into_values().collect();
     for area in &mut areas {
+        area.mappings = mappings.get(&area.area).map_or(0, |(count, _)| *count);
         area.parts.sort_by(|a, b| b.figures.resident.cmp(&a.figures.resident).then(a.part.cmp(&b.part)));
+    }
+    areas
+}
+
+/// How many mappings have a byte of each area, and the last of them. Spans come in the order of mappings.
+fn mappings_by_area(map: &MemoryMap) -> BTreeMap<Area, (u64, usize)> {
+    let mut areas: BTreeMap<Area, (u64, usize)> = BTreeMap::new();
+    for span in &map.spans {
+        for share in &span.shares {
+            let (count, last) = areas.entry(map.owners[share.owner].area).or_insert((0, usize::MAX));
+            if *last != span.mapping {
+                (*count, *last) = (*count + 1, span.mapping);
+            }
+        }
     }
     areas
 }

@@ -113,6 +113,8 @@ pub struct AreaAccount {
     pub amounts: Amounts,
     pub area: Area,
     pub paper_area: Option<PaperArea>,
+    /// Mappings that have a byte of it; `None`: the file does not tell.
+    pub mappings: Option<u64>,
     /// The largest first.
     pub parts: Vec<PartAccount>,
 }
@@ -224,6 +226,10 @@ impl Account {
         self.malloc.as_ref()?.sums.trimmable_bytes
     }
 
+    pub fn class_loaders(&self) -> Option<u64> {
+        self.jvm.as_ref()?.classes.as_ref()?.loaders
+    }
+
     pub fn classes(&self) -> Option<u64> {
         self.jvm.as_ref()?.classes.as_ref()?.classes
     }
@@ -260,6 +266,7 @@ impl Account {
             amounts: Amounts { resident_bytes: *resident_bytes, ..Amounts::default() },
             area: *area,
             paper_area: None,
+            mappings: None,
             parts: Vec::new(),
         };
         let resident_bytes = figures.iter().map(|(_, bytes)| bytes).sum();
@@ -363,6 +370,7 @@ fn area(sum: AreaSum, known: Knowledge, gaps: &mut Vec<Gap>) -> AreaAccount {
         amounts: known.amounts(sum.figures, in_use),
         area: sum.area,
         paper_area: sum.area.paper(),
+        mappings: Some(sum.mappings),
         parts: sum.parts.into_iter().map(part).collect(),
     }
 }

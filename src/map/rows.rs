@@ -88,6 +88,9 @@ measures! {
     6 Freed "freed_bytes";
     7 Number "arena";
     8 Threads "threads";
+    9 ClassLoaders "class_loaders";
+    10 Mappings "mappings";
+    11 Arenas "malloc_arenas";
     // Of the kernel, each time (/proc/PID/status).
     20 KernelResident "kernel_resident_bytes";
     21 KernelAnonymous "kernel_anonymous_bytes";
@@ -187,6 +190,9 @@ impl Account {
         let mut rows = Vec::new();
         for area in &self.areas {
             add_amounts(&mut rows, Subject::Area(area.area), &area.amounts);
+            if area.area == Area::MappedFile {
+                rows.push((Subject::Area(area.area), Measure::Mappings, area.mappings));
+            }
             for part in &area.parts {
                 add_amounts(&mut rows, Subject::Part(area.area, part.part.clone()), &part.amounts);
             }
@@ -197,6 +203,9 @@ impl Account {
         for arena in self.malloc.iter().flat_map(|malloc| &malloc.arenas) {
             add_arena(&mut rows, arena);
         }
+        let arenas = self.malloc.as_ref().map(|malloc| malloc.arenas.len() as u64).filter(|count| *count > 0);
+        rows.push((Subject::Process, Measure::ClassLoaders, self.class_loaders()));
+        rows.push((Subject::Process, Measure::Arenas, arenas));
         self.add_threads(&mut rows);
         rows
     }

@@ -7,7 +7,7 @@
 //!   reading, and the page held, for the copy of that one page, under a microsecond; no thread that faults waits for it.
 //!   process_vm_readv would be faster, but pins a thousand pages at once (`FOLL_PIN`): a page that is shared with a forked
 //!   process would be copied for it (mm/internal.h, `gup_must_unshare`), and no huge page could be split meanwhile.
-//! * Only what is in memory is read: each block is looked up right before (`os::look` has the same microseconds of doubt).
+//! * Only what is in memory is read: each block is looked up right before (`os::look` has the same error of microseconds).
 //! * The pages count as accessed afterwards (`FOLL_TOUCH`): reclaim takes them for used once.
 //! * It is one thread at its own priority, and costs the memory's bandwidth and the shared cache: `docs/pages.md` has the
 //!   measure. A lower priority would be worse: who is put off with that lock in hand makes the JVM's mmap wait.
@@ -102,7 +102,7 @@ pub fn read(process: &Process, view: &OsView, stacks: &[Range], effort: Effort) 
     }
     zeros.read_bytes = zeros.seen.iter().map(|seen| bytes(&seen.read)).sum();
     zeros.read_ms = started.elapsed().as_secs_f64() * 1e3;
-    // A busy process always gives some back; it is part of the doubt of a moment.
+    // A busy process always gives some back: one moment is no more exact than that.
     if reader.unread_bytes > zeros.read_bytes / 64 {
         let what =
             format!("{} KiB of larger pages that were to be searched for zeros", reader.unread_bytes >> 10);

@@ -1,7 +1,8 @@
 //! The answer of `leak` in one sentence, as data: only what will stand when more is recorded. What grows fastest comes first.
 //! As long as there is no verdict on it, nothing slower is blamed: what it grew by and the time that took are true whatever
-//! comes.
+//! comes. Areas that grow with one count, as that of threads, have one cause and are named together.
 
+use super::counts::Count;
 use super::leaks::{Row, What};
 use crate::map::Area;
 use crate::measure::growth::{Doubt, Verdict};
@@ -12,6 +13,8 @@ use serde::Serialize;
 const NAMED_SHARE: f64 = 0.10;
 /// What has no verdict yet comes before what has one where it grows this many times as fast.
 const FASTER: f64 = 2.0;
+/// What is in use of a heap falls at collections only; before this time it may have risen by warming up.
+const HEAP_SECONDS_MIN: f64 = 240.0;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -30,18 +33,13 @@ pub enum Headline {
 
 /// The headline, and the rows that it names.
 pub fn of(rows: &[Row]) -> (Headline, Vec<&Row>) {
-    let fastest = |is: &dyn Fn(&Row) -> bool| {
-        let mut of: Vec<&Row> = rows.iter().filter(|row| is(row) && pace(row) > 0.0).collect();
-        of.sort_by(|one, other| pace(other).total_cmp(&pace(one)));
-        of
-    };
-    let mut grows = fastest(&|row| is_named(row) && is_growth(row.growth.verdict));
-    let early = fastest(&|row| is_named(row) && is_early(row));
-    let top = grows.first().map_or(0.0, |row| pace(row));
-    if let Some(first) = early.first().filter(|row| pace(row) > top * FASTER) {
-        return (Headline::Early, vec![first]);
+    let (mut grows, early): (Vec<Cause>, Vec<Cause>) = causes(rows).into_iter().partition(Cause::is_growth);
+    let top = grows.first().map_or(0.0, Cause::pace);
+    if let Some(first) = early.into_iter().next().filter(|cause| cause.pace() > top * FASTER) {
+        return (Headline::Early, first.rows);
     }
-    grows.retain(|row| pace(row) >= top * NAMED_SHARE);
+    grows.retain(|cause| cause.pace() >= top * NAMED_SHARE);
+    let grows: Vec<&Row> = grows.into_iter().flat_map(|cause| cause.rows).collect();
     let together = rows.iter().find(|row| is_unbounded_whole(row, rows));
     let headline = match (grows.is_empty(), together, rows.is_empty()) {
         (false, ..) => Headline::Grows,
@@ -51,6 +49,53 @@ pub fn of(rows: &[Row]) -> (Headline, Vec<&Row>) {
         _ => Headline::Nothing,
     };
     (headline, grows)
+}
+
+/// Rows that grow with one count, or a single row.
+struct Cause<'a> {
+    count: Option<Count>,
+    rows: Vec<&'a Row>,
+}
+
+impl Cause<'_> {
+    fn pace(&self) -> f64 {
+        self.rows.iter().map(|row| pace(row)).sum()
+    }
+
+    fn is_growth(&self) -> bool {
+        self.rows.iter().any(|row| is_growth(row.growth.verdict))
+    }
+}
+
+/// Of the rows that may be named, the fastest first.
+fn causes(rows: &[Row]) -> Vec<Cause<'_>> {
+    let mut causes: Vec<Cause> = Vec::new();
+    let is_candidate =
+        |row: &&Row| is_named(row) && pace(row) > 0.0 && (is_growth(row.growth.verdict) || is_early(row));
+    for row in rows.iter().filter(is_candidate) {
+        let count = row.with.as_ref().map(|with| with.count);
+        match causes.iter_mut().find(|cause| count.is_some() && cause.count == count) {
+            Some(cause) => cause.rows.push(row),
+            None => causes.push(Cause { count, rows: vec![row] }),
+        }
+    }
+    for cause in &mut causes {
+        if cause.is_growth() {
+            cause.rows.retain(|row| is_growth(row.growth.verdict));
+        }
+        let all = cause.pace();
+        // What is not attributed has an owner where other areas grow more with the same count.
+        cause.rows.retain(|row| {
+            let is_known = row.what != What::Area(Area::Unattributed) || pace(row) > all / 2.0;
+            pace(row) >= all * NAMED_SHARE && is_known
+        });
+        let is_first = |row: &Row| row.with.as_ref().is_some_and(|with| with.is_first);
+        cause.rows.sort_by(|one, other| {
+            is_first(other).cmp(&is_first(one)).then(pace(other).total_cmp(&pace(one)))
+        });
+    }
+    causes.sort_by(|one, other| other.pace().total_cmp(&one.pace()));
+    causes
 }
 
 fn is_growth(verdict: Verdict) -> bool {
@@ -75,9 +120,14 @@ fn is_named(row: &Row) -> bool {
 fn is_early(row: &Row) -> bool {
     let growth = &row.growth;
     let may_be_nothing = matches!(growth.doubt, Some(Doubt::NoCollectionSeen | Doubt::HardlyAny));
+    let is_warming = row.what == What::HeapInUse && growth.grown_seconds < HEAP_SECONDS_MIN;
     // Not even the lowest rate that the figures allow is a fall.
     let is_rising = growth.rate.is_some_and(|rate| rate.low_bytes_per_hour > 0.0);
-    growth.verdict == Verdict::CannotTellYet && !growth.is_small && !may_be_nothing && is_rising
+    growth.verdict == Verdict::CannotTellYet
+        && !growth.is_small
+        && !may_be_nothing
+        && !is_warming
+        && is_rising
 }
 
 /// Whether the whole grows, and not just what is bounded in it.

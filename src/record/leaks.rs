@@ -1,14 +1,16 @@
 //! Which areas of a JVM grow without bound, by its recording: the figures of each area as they were read (`leak_series`) go to
 //! `measure::growth`, with the bound of the area, where it has one.
 
+use super::counts::{self, Counted};
 use super::headline;
 use super::history::History;
 use super::key::{Key, Measure, Named, Subject};
 use super::leak_series::{self, Accounts};
+use super::since::Since;
 use super::writer::Ending;
 use crate::base::Bytes;
 use crate::map::Area;
-use crate::measure::growth::{self, Growth, Nature, Point, Verdict};
+use crate::measure::growth::{self, Growth, Nature, Point, Rate, Verdict};
 use std::cmp::Reverse;
 
 /// What is looked at.
@@ -27,6 +29,8 @@ pub enum What {
 pub struct Row {
     pub what: What,
     pub growth: Growth,
+    /// What it grows with.
+    pub with: Option<Counted>,
 }
 
 /// Parts smaller than this are crumbs.
@@ -55,7 +59,7 @@ pub fn judge(history: &History, from_seconds: f64, to_seconds: f64, parts: bool)
     let mut rows = Vec::new();
     let mut add = |what: What, points: &[Point], nature: Nature| {
         if !points.is_empty() {
-            rows.push(Row { what, growth: growth::judge(points, nature) });
+            rows.push(Row { what, growth: growth::judge(points, nature), with: None });
         }
     };
     add(What::All, &accounts.sums(Some(Area::JavaHeap)), plain);
@@ -81,9 +85,15 @@ pub fn judge(history: &History, from_seconds: f64, to_seconds: f64, parts: bool)
             _ => {}
         }
     }
+    counts::mark(history, &accounts, &mut rows);
     if is_gone(history) {
         // Nobody can record more of it.
         rows.iter_mut().for_each(|row| row.growth.needs_minutes = None);
+        if Since::of(history, to_seconds).full_heap.is_some() {
+            rows.iter_mut()
+                .filter(|row| row.what == What::HeapInUse)
+                .for_each(|row| has_filled(&mut row.growth));
+        }
     }
     rows.sort_by(|one, other| {
         let place =
@@ -93,6 +103,19 @@ pub fn judge(history: &History, from_seconds: f64, to_seconds: f64, parts: bool)
         if grows { faster.then_with(|| place(one).cmp(&place(other))) } else { place(one).cmp(&place(other)) }
     });
     rows
+}
+
+/// The heap was full when the JVM ended: where its live bytes had grown, they grew to their bound.
+fn has_filled(growth: &mut Growth) {
+    if growth.is_small || growth.bound_bytes.is_none() || growth.grown_bytes <= 0 {
+        return;
+    }
+    (growth.verdict, growth.doubt) = (Verdict::GrowsToBound, None);
+    if growth.rate.is_none_or(|rate| rate.bytes_per_hour <= 0.0) {
+        let pace = growth.grown_bytes as f64 / growth.grown_seconds.max(1.0) * 3600.0;
+        growth.rate =
+            Some(Rate { bytes_per_hour: pace, low_bytes_per_hour: pace, high_bytes_per_hour: pace });
+    }
 }
 
 fn is_gone(history: &History) -> bool {

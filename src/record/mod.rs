@@ -7,6 +7,7 @@
 //! by the figures that were really read (`leak_series`), `headline` is its answer, and `since` has what came after the last
 //! account.
 
+pub mod counts;
 pub mod figures;
 pub mod frame;
 pub mod glance;
@@ -19,6 +20,9 @@ pub mod moment;
 pub mod note;
 pub mod over_time;
 pub mod pace;
+#[cfg(test)]
+#[path = "prepared_tests.rs"]
+pub(crate) mod prepared;
 pub mod reader;
 pub mod rows;
 pub mod since;

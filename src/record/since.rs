@@ -15,7 +15,7 @@ const STALE_SECONDS: f64 = 60.0;
 const GROWN_BYTES: i64 = 16 << 20;
 const GROWN_SHARE: f64 = 0.02;
 /// A heap whose last collection left at least this share of its maximum in use was full.
-const FULL_SHARE: f64 = 0.95;
+pub const FULL_SHARE: f64 = 0.95;
 
 /// The end of a recording's part, as far as looks without an account tell.
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]

@@ -8,9 +8,10 @@ pub use json::LeakDocument;
 use super::width::width;
 use crate::measure::growth::{Doubt, Growth, Rate, Verdict};
 use crate::record::History;
+use crate::record::counts::Counted;
 use crate::record::headline::{self, Headline};
 use crate::record::leaks::{Row, What};
-use crate::record::since::Since;
+use crate::record::since::{FULL_SHARE, Since};
 use crate::record::writer::Ending;
 use crate::show::units::{fitted, human, human_signed, led, paragraph, shorten};
 use std::io::{self, Write};
@@ -103,8 +104,8 @@ fn growing(rows: &[Row], since: &Since) -> String {
     let (headline, named) = headline::of(rows);
     let later = rows.iter().filter_map(|row| row.growth.needs_minutes).reduce(f64::max);
     match headline {
-        Headline::Grows => grown(&named),
-        Headline::Early => named.first().map_or(String::new(), |row| early(row, since)),
+        Headline::Grows => grown(&named) + &counts(&named),
+        Headline::Early => named.first().map_or(String::new(), |row| early(row, since)) + &counts(&named),
         Headline::OnlyTogether => {
             "All memory except the Java heap, taken together, grows without bound, but no single area \
                                    certainly does yet."
@@ -124,6 +125,25 @@ fn growing(rows: &[Row], since: &Since) -> String {
     }
 }
 
+/// What the named areas grow with.
+fn counts(named: &[&Row]) -> String {
+    let mut causes: Vec<(&Counted, Vec<String>)> = Vec::new();
+    for row in named {
+        let Some(with) = &row.with else { continue };
+        match causes.iter_mut().find(|(counted, _)| counted.count == with.count) {
+            Some((_, areas)) => areas.push(title(&row.what)),
+            None => causes.push((with, vec![title(&row.what)])),
+        }
+    }
+    let sentence = |(counted, areas): (&Counted, Vec<String>)| {
+        let verb = if areas.len() == 1 { "grows" } else { "grow" };
+        let name = counted.name.as_ref().map_or(String::new(), |name| format!("{name}, "));
+        let areas = capitalized(&areas.join(" and "));
+        format!(" {areas} {verb} with the number of {}: {name}{:+}.", counted.count.title(), counted.grown)
+    };
+    causes.into_iter().map(sentence).collect()
+}
+
 /// What has a verdict: first what has no bound, then what has one.
 fn grown(named: &[&Row]) -> String {
     let unbounded: Vec<String> = named
@@ -141,9 +161,18 @@ fn grown(named: &[&Row]) -> String {
 
 fn towards_bound(row: &Row) -> String {
     let (pace, bound) = (headline::pace(row), row.growth.bound_bytes.unwrap_or(0));
-    let left = bound.saturating_sub(row.growth.level_bytes) as f64;
+    let level = row.growth.level_bytes;
+    let left = bound.saturating_sub(level) as f64;
     let when = time(left / pace.max(1.0) * 60.0);
     let name = capitalized(&title(&row.what));
+    if level as f64 >= bound as f64 * FULL_SHARE {
+        return format!(
+            "{name}: grew by {}/h to {}, its bound is {}.",
+            signed(pace),
+            human(level),
+            human(bound)
+        );
+    }
     format!("{name}: grows by {}/h towards its bound of {}, reached in {when}.", signed(pace), human(bound))
 }
 
@@ -264,7 +293,7 @@ mod tests {
             is_small: false,
             bound_bytes: (verdict == Verdict::GrowsToBound).then_some(600 << 20),
         };
-        Row { what, growth }
+        Row { what, growth, with: None }
     }
 
     fn fresh() -> Since {

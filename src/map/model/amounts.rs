@@ -157,6 +157,7 @@ read_with_amounts! {
     AreaAccount, AreaWire {
         #[serde(deserialize_with = "area")] area: Area,
         paper_area: Option<PaperArea>,
+        mappings: Option<u64>,
         #[serde(default)] parts: Vec<PartAccount>,
     }
     PartAccount, PartWire { part: String, #[serde(default)] how: Vec<String> }

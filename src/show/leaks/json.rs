@@ -3,6 +3,7 @@
 use super::{Judged, answer};
 use crate::map::Area;
 use crate::measure::growth::{Growth, Rate, Verdict};
+use crate::record::counts::Counted;
 use crate::record::headline::{self, Headline};
 use crate::record::leaks::{Row, What};
 use crate::record::since::Since;
@@ -67,6 +68,7 @@ struct LeakRow<'a> {
     grows_bytes_per_hour: Option<f64>,
     grows_low_bytes_per_hour: Option<f64>,
     grows_high_bytes_per_hour: Option<f64>,
+    grows_with: Option<&'a Counted>,
 }
 
 impl<'a> LeakDocument<'a> {
@@ -124,5 +126,6 @@ fn row(row: &Row) -> LeakRow<'_> {
         grows_bytes_per_hour: rate(|rate| rate.bytes_per_hour),
         grows_low_bytes_per_hour: rate(|rate| rate.low_bytes_per_hour),
         grows_high_bytes_per_hour: rate(|rate| rate.high_bytes_per_hour),
+        grows_with: row.with.as_ref(),
     }
 }

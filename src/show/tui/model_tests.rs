@@ -22,6 +22,7 @@ fn area(area: Area, parts: &[(&str, u64)]) -> AreaAccount {
         amounts: amounts(parts.iter().map(|(_, mib)| mib).sum()),
         area,
         paper_area: None,
+        mappings: None,
         parts: parts.iter().map(part).collect(),
     }
 }
