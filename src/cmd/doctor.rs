@@ -7,6 +7,7 @@ use crate::act::fork_price;
 use crate::base::limits::{TARGET_ALONE, TARGET_FILE, TARGET_OF_MANY};
 use crate::base::{Gap, Why};
 use crate::doctor::facts::gather::{self, Gathered, Patient, Who};
+use crate::doctor::if_xmx::IfXmx;
 use crate::doctor::{self, CATALOG, Finding, Level, Subject, recorded, rules};
 use crate::os::budget;
 use crate::os::process::Process;
@@ -45,6 +46,12 @@ pub struct DoctorArgs {
     /// Machine-readable, SARIF 2.1.0
     #[arg(long)]
     sarif: bool,
+    /// Only whether the JVM would fit in its limit with this -Xmx: 512m, 2g; exit status 1 where it would not
+    #[arg(
+        long, value_name = "SIZE", value_parser = amount::bytes, requires = "target",
+        conflicts_with_all = ["from", "fail_on", "ignore"]
+    )]
+    if_xmx: Option<u64>,
     /// All that is looked for: id, levels, and what it is
     #[arg(long, conflicts_with_all = ["target", "host", "from", "sarif"])]
     list: bool,
@@ -114,7 +121,12 @@ fn examine(args: &DoctorArgs, out: &mut dyn Write) -> anyhow::Result<u8> {
     if args.file().is_some() {
         findings.retain(|finding| finding.subject != Subject::Host);
     }
+    let if_xmx = args.if_xmx.map(|bytes| if_xmx(args, &gathered, bytes)).transpose()?;
+    if let Some(answer) = &if_xmx {
+        findings = vec![answer.finding.clone()];
+    }
     let shown = show::Shown {
+        if_xmx: if_xmx.as_ref(),
         gathered: &gathered,
         findings: &findings,
         ignored: &args.ignore,
@@ -130,7 +142,24 @@ fn examine(args: &DoctorArgs, out: &mut dyn Write) -> anyhow::Result<u8> {
     if let Some(text) = gathered.hidden.sentence(args.verbose) {
         crate::say!("marusa: {text}");
     }
-    status(args, &gathered, &findings)
+    match if_xmx {
+        Some(answer) => Ok(u8::from(!answer.fits)),
+        None => status(args, &gathered, &findings),
+    }
+}
+
+/// A question that cannot be answered is an error: neither yes nor no.
+fn if_xmx(args: &DoctorArgs, gathered: &Gathered, bytes: u64) -> anyhow::Result<IfXmx> {
+    if args.file().is_some() {
+        return Err(Failure::usage("--if-xmx needs a running JVM: a recording has no account to add up"));
+    }
+    status(args, gathered, &[])?;
+    let answer = doctor::if_xmx::answer(&gathered.facts, bytes);
+    answer.ok_or_else(|| {
+        Failure::target(
+            "cannot answer --if-xmx: the limit, or the memory of the JVM, was not read; see `marusa map`",
+        )
+    })
 }
 
 fn recording(args: &DoctorArgs) -> anyhow::Result<Option<Recording>> {

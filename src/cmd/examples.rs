@@ -87,7 +87,8 @@ const EXAMPLES: &[(&str, &str)] = &[
     (
         "doctor",
         "  The host and all its JVMs:\n    marusa doctor\n  One JVM, for a probe (exit status 1: something is wrong):\n    \
-         marusa doctor 4711 --fail-on warn --json\n  What a finding means:\n    marusa doctor --explain thp-bloat",
+         marusa doctor 4711 --fail-on warn --json\n  Would it fit in its limit with a larger heap:\n    \
+         marusa doctor 4711 --if-xmx 2g\n  What a finding means:\n    marusa doctor --explain thp-bloat",
     ),
     (
         "stalls",

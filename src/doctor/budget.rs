@@ -40,10 +40,16 @@ pub struct Budget {
 
 impl Budget {
     pub fn of(jvm: &JvmFacts, group: &GroupMemory) -> Option<Budget> {
+        Budget::with_heap(jvm, group, None)
+    }
+
+    /// With another maximum of the heap.
+    pub fn with_heap(jvm: &JvmFacts, group: &GroupMemory, max: Option<Bytes>) -> Option<Budget> {
         let heap = jvm.area(Area::JavaHeap);
-        let (heap_bytes, heap_max_bytes) = match jvm.has_pool_heap() {
-            true => (0, 0),
-            false => (heap.resident_bytes, jvm.heap_max_bytes()?.max(heap.resident_bytes)),
+        let (heap_bytes, heap_max_bytes) = match (jvm.has_pool_heap(), max) {
+            (true, _) => (0, 0),
+            (false, Some(max)) => (heap.resident_bytes, max),
+            (false, None) => (heap.resident_bytes, jvm.heap_max_bytes()?.max(heap.resident_bytes)),
         };
         // ZGC's heap is shared memory, which counts as a file to the page tables and as private to the group.
         let beside: Bytes =

@@ -9,6 +9,7 @@ mod budget;
 mod compaction;
 pub mod facts;
 mod filled;
+pub mod if_xmx;
 mod promise;
 pub mod recorded;
 pub mod rules;

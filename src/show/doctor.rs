@@ -11,6 +11,7 @@ pub use sarif::sarif;
 
 use crate::base::Gap;
 use crate::doctor::facts::gather::{Gathered, Patient};
+use crate::doctor::if_xmx::IfXmx;
 use crate::doctor::{Cost, Entry, Evidence, Finding, Level, Remedy, Subject};
 use crate::show::units::{human, led, shorten, wrapped};
 use crate::show::width::width;
@@ -33,6 +34,8 @@ pub struct Shown<'a> {
     pub findings: &'a [Finding],
     pub ignored: &'a [String],
     pub catalog: &'a [Entry],
+    /// The answer to `--if-xmx`, which is the only finding then.
+    pub if_xmx: Option<&'a IfXmx>,
     /// Whether the host was examined.
     pub has_host: bool,
 }
@@ -67,7 +70,11 @@ impl Shown<'_> {
 }
 
 pub fn text(out: &mut dyn Write, shown: &Shown) -> io::Result<()> {
-    lines(out, "", &headline(shown))?;
+    if let Some(answer) = shown.if_xmx {
+        lines(out, "", if answer.fits { "it fits" } else { "it does not fit" })?;
+    } else {
+        lines(out, "", &headline(shown))?;
+    }
     for finding in shown.findings.iter().take(FINDINGS_SHOWN_MAX) {
         writeln!(out)?;
         one(out, shown, finding)?;

@@ -18,7 +18,7 @@ pub const RULE: Rule = Rule {
 /// Of the limit: from here on the next burst of buffers or code brings the killer.
 pub const NEAR_PERCENT: f64 = 95.0;
 /// Whether something grows is not known from one look, so no size is more than a bound.
-const ONE_LOOK: &str =
+pub const ONE_LOOK: &str =
     "by what is used now, looked at once only: record it for an hour (`marusa record PID`) before setting it";
 
 fn find(jvm: &JvmFacts) -> Option<Finding> {

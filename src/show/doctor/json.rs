@@ -4,6 +4,7 @@ use super::super::json::{HiddenRows, PidGap};
 use super::{Shown, value};
 use crate::base::{Bytes, Gap};
 use crate::doctor::facts::gather::Patient;
+use crate::doctor::if_xmx::IfXmx;
 use crate::doctor::{Entry, Evidence, Finding, Level, Subject};
 use crate::map::model::GapRow;
 use crate::show::json::Head;
@@ -24,6 +25,9 @@ pub struct DoctorDocument<'a> {
     ignored: &'a [String],
     counts: Counts,
     findings: Vec<FindingRow<'a>>,
+    /// Where it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    if_xmx: Option<&'a IfXmx>,
     gaps: Vec<PidGap<Option<i32>>>,
 }
 
@@ -102,6 +106,7 @@ impl<'a> DoctorDocument<'a> {
                 info: shown.count(Level::Info),
             },
             findings: shown.findings.iter().map(|it| finding(shown, it)).collect(),
+            if_xmx: shown.if_xmx,
             gaps: shown.gaps().into_iter().map(gap).collect(),
         }
     }

@@ -52,7 +52,7 @@ fn gathered(unread: Option<Gap>) -> Gathered {
 }
 
 fn shown<'a>(gathered: &'a Gathered, findings: &'a [Finding]) -> Shown<'a> {
-    Shown { gathered, findings, ignored: &[], catalog: CATALOG, has_host: true }
+    Shown { gathered, findings, ignored: &[], catalog: CATALOG, if_xmx: None, has_host: true }
 }
 
 fn text_of(shown: &Shown) -> String {

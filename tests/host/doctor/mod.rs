@@ -14,6 +14,7 @@ pub mod made;
 mod swap;
 
 use crate::common::*;
+use group::Group;
 use made::{Examined, Fault};
 use serde_json::Value;
 use std::time::Instant;
@@ -72,6 +73,35 @@ fn each_fault_is_found_and_nothing_else_at_its_level() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     println!("{made} faults were made and found");
+}
+
+/// 64 MiB of heap in a limit of 300 MiB: a heap of 100 MiB fits, one of 400 MiB does not.
+#[test]
+fn whether_a_heap_of_another_size_fits_is_answered() {
+    let Some(group) = Group::of_memory(300 << 20) else { return };
+    let Some(jvm) =
+        made::Program::new("17", &["-XX:+UseSerialGC", "-Xmx64m"], &["marusa.Idle"]).within(&group).start()
+    else {
+        return;
+    };
+    let pid = jvm.pid.to_string();
+    let answer = |size: &str| marusa(&["doctor", &pid, "--watch", "200ms", "--if-xmx", size, "--json"]);
+    let figures = |size: &str| -> Value {
+        let document: Value = serde_json::from_slice(&answer(size).stdout).expect("JSON");
+        document["if_xmx"].clone()
+    };
+    let (small, large) = (figures("100m"), figures("400m"));
+    assert_eq!(
+        (&small["fits"], &large["fits"]),
+        (&Value::from(true), &Value::from(false)),
+        "{small} {large}"
+    );
+    assert_eq!(small["limit_bytes"], 300 << 20);
+    let more = |key: &str| large[key].as_u64().expect("bytes") - small[key].as_u64().expect("bytes");
+    assert!((300 << 20..=310 << 20).contains(&more("needs_bytes")), "{small} {large}");
+    let largest = small["largest_xmx_bytes"].as_u64().expect("bytes");
+    assert!((100 << 20..300 << 20).contains(&largest), "{small}");
+    assert_eq!((answer("100m").status.code(), answer("400m").status.code()), (Some(0), Some(1)));
 }
 
 #[test]
