@@ -128,6 +128,13 @@ struct LiveBulk {
     pagemap: Option<File>,
 }
 
+impl LiveBulk {
+    fn is_resident(&self, range: Range) -> bool {
+        let pages = Range::new(range.start.down_to(PAGE), range.end.up_to(PAGE));
+        self.resident(pages).is_some_and(|runs| matches!(runs[..], [run] if run.covers(range)))
+    }
+}
+
 impl Bulk for LiveBulk {
     fn read(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
         read_memory(&self.memory, at, into)
@@ -145,6 +152,16 @@ impl Memory for Live<'_> {
             Some(run) if run.covers(wanted) => self.read_resident(at, into),
             // Over a border of runs, or of a file.
             _ => self.read(at, into),
+        }
+    }
+
+    fn read_now(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
+        let wanted = Range::sized(at, into.len() as u64);
+        match self.read_once(at, into) {
+            Err(Fault { why: Why::NotResident(_), .. }) if self.bulk.is_resident(wanted) => {
+                self.read_resident(at, into)
+            }
+            read => read,
         }
     }
 
@@ -222,5 +239,43 @@ impl Memory for Live<'_> {
             done += step;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::maps;
+    use super::super::target::ProcessFacts;
+    use super::*;
+
+    #[test]
+    fn what_came_into_memory_after_the_look_is_read_by_read_now_alone() {
+        let process = Process::open(std::process::id() as i32).expect("ourselves");
+        let mut ours = memmap2::MmapMut::map_anon(16 * PAGE as usize).expect("16 pages");
+        let at = Addr(ours.as_ptr() as u64);
+        let (status, maps_text) = (process.status().expect("status"), process.maps_text().expect("maps"));
+        let mappings = maps::parse(&maps_text).0;
+        let pages = pagemap::read(&process, &mappings, &status, None).map(|pages| pages.runs);
+        let view = OsView {
+            process: ProcessFacts::default(),
+            status,
+            mappings,
+            pages,
+            late: None,
+            tasks: Vec::new(),
+            gaps: Vec::new(),
+            page_sizes: None,
+            smaps: None,
+        };
+        let live = Live::open(&process, &view).expect("our memory");
+        ours[..8].copy_from_slice(b"pointers");
+        let mut word = [0; 8];
+        let absent = |read: Result<(), Fault>| matches!(read, Err(Fault { why: Why::NotResident(_), .. }));
+        assert!(absent(live.read_once(at, &mut word)));
+        assert_eq!(live.read_now(at, &mut word), Ok(()));
+        assert_eq!(&word, b"pointers");
+        let next = at.plus(PAGE);
+        assert!(absent(live.read_now(next, &mut word)), "nobody touched it");
+        assert!(absent(live.read_now(next.minus(4), &mut word)), "half of it");
     }
 }

@@ -309,6 +309,10 @@ impl Memory for Recording<'_> {
         self.inner.read_once(at, into)
     }
 
+    fn read_now(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
+        self.inner.read_now(at, into)
+    }
+
     fn used(&self, at: Addr, bytes: &[u8]) {
         self.used.borrow_mut().put(at, bytes);
     }

@@ -1,6 +1,6 @@
 //! Which Java threads there are, by the VM's own list. The list is replaced whole, and the old one freed, whenever a Java thread
 //! begins or ends: a pointer that was read with other data a few milliseconds ago leads to memory that is somebody else's by now.
-//! So it is read past the store of pages, and again until two looks agree.
+//! So it is read past the store of pages, wherever it lies now, and again until two looks agree.
 
 use super::{Found, Hotspot};
 use crate::base::limits::THREADS_MAX;
@@ -86,7 +86,7 @@ impl Fresh<'_> {
 
 impl Memory for Fresh<'_> {
     fn read(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
-        self.memory.read_once(at, into)?;
+        self.memory.read_now(at, into)?;
         self.given.borrow_mut().push((at, into.to_vec()));
         Ok(())
     }
