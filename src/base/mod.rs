@@ -3,6 +3,7 @@
 //! Nothing here does any input or output, and nothing here knows Java or malloc.
 
 mod addr;
+pub mod alike;
 mod allowance;
 pub mod blocks;
 mod clock;

@@ -4,8 +4,10 @@
 //! This room speaks the runtime's own words (`Kind`, part names); `map` turns them into the areas of the account.
 
 pub mod command_line;
+mod holders;
 pub mod hotspot;
 pub mod log_options;
 pub mod types;
 
+pub use holders::{Held, HeldBy, HeldType, Holders};
 pub use types::*;

@@ -1,5 +1,6 @@
 //! What the readers of a runtime hand upwards. Plain data; every part that can fail is `Known`.
 
+use super::holders::Holders;
 use crate::base::{Addr, Bytes, Gap, Known, Range};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -35,6 +36,9 @@ pub struct JvmView {
     /// What Native Memory Tracking counted of blocks of malloc by tag, as its counters in the VM's memory said just before
     /// malloc was walked.
     pub nmt_counts: Known<Vec<NmtCount>>,
+    /// Who holds the blocks of malloc; `None`: nobody asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holders: Option<Holders>,
     pub gaps: Vec<Gap>,
 }
 

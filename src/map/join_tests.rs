@@ -50,6 +50,7 @@ pub fn snapshot(maps: &str, pages: Vec<PageRun>, extents: Vec<Extent>) -> Snapsh
         extents,
         block_owners: Vec::new(),
         nmt_counts: Ok(Vec::new()),
+        holders: None,
         gaps: Vec::new(),
     };
     Snapshot {

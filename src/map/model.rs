@@ -23,7 +23,7 @@ pub use read::{ReadError, parse};
 use super::account::{AreaSum, PartSum, by_area, by_library, by_thread};
 use super::{Area, Figures, MemoryMap, PaperArea};
 use crate::base::{Bytes, Gap, Why};
-use crate::jvm::ThreadKind;
+use crate::jvm::{Held, ThreadKind};
 use crate::os::host::Host;
 use crate::snapshot::{Snapshot, Source};
 use schemars::JsonSchema;
@@ -60,6 +60,9 @@ pub struct Account {
     /// Where the sizes of folios were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub page_sizes: Option<PageSizesAccount>,
+    /// Who holds the blocks of malloc, the largest first, where it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holders: Option<Vec<Held>>,
 }
 
 /// When and how the snapshot was taken.
@@ -185,6 +188,8 @@ impl Account {
         if snapshot.taken.host.is_none() {
             gaps.push(Gap::new("host", Why::NotRecorded));
         }
+        let holders = snapshot.jvm.as_ref().ok().and_then(|jvm| jvm.holders.as_ref());
+        gaps.extend(holders.iter().flat_map(|holders| holders.gaps.iter().cloned()));
         let page_sizes = snapshot.os.page_sizes.as_ref().and_then(|sizes| sizes.as_ref().ok());
         Account {
             schema: SCHEMA.to_string(),
@@ -197,6 +202,7 @@ impl Account {
             threads: threads(snapshot, map, known),
             libraries: libraries(map, known),
             gaps: gaps.iter().map(GapRow::from).collect(),
+            holders: holders.map(|holders| holders.rows.clone()),
             page_sizes: page_sizes.map(|sizes| PageSizesAccount::of(sizes, whole(&areas))),
             areas,
         }

@@ -1,5 +1,5 @@
-//! Symbols of the files that a process maps, local ones too, from `.symtab`. A bonus, never a need: many builds ship
-//! without it. Layouts: elf(5).
+//! Symbols of the files that a process maps, local ones too, from `.symtab`; the exported ones, from `.dynsym`, where a file was
+//! stripped of that. A bonus, never a need. Layouts: elf(5).
 
 use super::file_bytes::FileBytes;
 use super::foreign;
@@ -17,6 +17,7 @@ const HEADER_BYTES: u64 = 64;
 const SEGMENT_BYTES: u64 = 56;
 const SECTION_BYTES: u64 = 64;
 const SYMBOL_BYTES: usize = 24;
+const SYMBOL_NAME_BYTES_MAX: usize = 4096;
 /// Names of a file that end alike.
 const SAME_ENDINGS_MAX: usize = 64;
 
@@ -44,6 +45,11 @@ impl Symbols for LiveSymbols<'_> {
         let mut tables = self.tables.borrow_mut();
         tables.entry(object.to_string()).or_insert_with(|| self.open(object)).as_ref()?.find(name)
     }
+
+    fn name_at(&self, object: &str, at: Addr) -> Option<String> {
+        let mut tables = self.tables.borrow_mut();
+        tables.entry(object.to_string()).or_insert_with(|| self.open(object)).as_ref()?.name_at(at)
+    }
 }
 
 /// The symbol table of one file, copied.
@@ -58,6 +64,7 @@ impl Table {
     /// Of a file that is mapped from `start` on. `None`: it is no 64-bit little-endian ELF file, or it has no such table.
     pub fn read(file: &FileBytes, start: Addr) -> Option<Table> {
         const SHT_SYMTAB: u64 = 2;
+        const SHT_DYNSYM: u64 = 11;
         let header = file.copy(0, HEADER_BYTES, HEADER_BYTES)?;
         if header[..6] != [0x7f, b'E', b'L', b'F', 2, 1] {
             return None;
@@ -69,7 +76,8 @@ impl Table {
         }
         let sections = file.copy(at, count * SECTION_BYTES, u64::from(u16::MAX) * SECTION_BYTES)?;
         let sections: Vec<&[u8]> = sections.chunks_exact(SECTION_BYTES as usize).collect();
-        let symbols = sections.iter().find(|section| number(section, 4, 4) == SHT_SYMTAB)?;
+        let of_type = |kind| sections.iter().find(|section| number(section, 4, 4) == kind);
+        let symbols = of_type(SHT_SYMTAB).or_else(|| of_type(SHT_DYNSYM))?;
         let names = sections.get(usize::try_from(number(symbols, 40, 4)).ok()?)?;
         let bytes =
             |section: &[u8]| file.copy(number(section, 24, 8), number(section, 32, 8), SYMBOL_BYTES_MAX);
@@ -87,6 +95,17 @@ impl Table {
         let symbols = self.symbols.as_chunks::<SYMBOL_BYTES>().0.get(1..)?;
         let found = symbols.iter().find(|symbol| places.iter().any(|place| symbol[..4] == *place))?;
         Some(Addr(number(found, 8, 8).wrapping_add(self.bias)))
+    }
+}
+
+impl Table {
+    pub fn name_at(&self, at: Addr) -> Option<String> {
+        let value = at.0.wrapping_sub(self.bias).to_le_bytes();
+        let symbols = self.symbols.as_chunks::<SYMBOL_BYTES>().0.get(1..)?;
+        let found = symbols.iter().find(|symbol| symbol[8..16] == value)?;
+        let name = self.names.get(number(found, 0, 4) as usize..)?;
+        let end = name.iter().take(SYMBOL_NAME_BYTES_MAX).position(|byte| *byte == 0)?;
+        Some(String::from_utf8_lossy(&name[..end]).into_owned())
     }
 }
 

@@ -81,6 +81,11 @@ pub trait Symbols {
     /// Where the symbol `name` of the file mapped as `object` (a path in the mappings) lies in the target.
     /// `None`: no such file, no such symbol, or a file without a symbol table.
     fn find(&self, object: &str, name: &str) -> Option<Addr>;
+
+    /// The name of the symbol of that file that lies exactly at `at` in the target.
+    fn name_at(&self, _object: &str, _at: Addr) -> Option<String> {
+        None
+    }
 }
 
 /// No symbols at all.

@@ -7,6 +7,7 @@ use crate::alloc::{self, AllocView, Heap, thread_arena};
 use crate::base::blocks::NoWitness;
 use crate::base::{Bytes, Gap, Known, Range, Why, joined, rfc3339};
 use crate::jvm::JvmView;
+use crate::jvm::hotspot::holders::{self, Library};
 use crate::jvm::hotspot::{self, Hotspot};
 use crate::os::budget;
 use crate::os::facts::process_facts;
@@ -237,7 +238,7 @@ fn read_while_counting(
         let counting = scope.spawn(budget::inherit(count));
         let sizing = want.page_sizes.then(|| scope.spawn(budget::inherit(size)));
         let smaps = want.smaps.then(|| scope.spawn(budget::inherit(|| smaps::read(process))));
-        let views = Views::read(os, memory, symbols, want.is_shallow);
+        let views = Views::read(os, memory, symbols, want);
         let (pages, kernel_resident_bytes, gaps) = match counting.join() {
             Ok(Ok((runs, resident, gaps))) => (Ok(runs), resident, gaps),
             Ok(Err(gap)) => (Err(gap), None, Vec::new()),
@@ -292,7 +293,7 @@ struct Views {
 
 /// The runtime's and malloc's view of what the kernel's view shows. Live, frozen and core alike.
 pub fn interpret(os: OsView, taken: Taken, memory: &dyn Memory, symbols: &dyn Symbols) -> Snapshot {
-    Views::read(&os, memory, symbols, false).into_snapshot(os, taken)
+    Views::read(&os, memory, symbols, Want::default()).into_snapshot(os, taken)
 }
 
 impl Views {
@@ -301,14 +302,14 @@ impl Views {
         Snapshot { taken, os, images, jvm, alloc, links }
     }
 
-    fn read(os: &OsView, memory: &dyn Memory, symbols: &dyn Symbols, is_shallow: bool) -> Views {
+    fn read(os: &OsView, memory: &dyn Memory, symbols: &dyn Symbols, want: Want) -> Views {
         let target = Target { view: os, memory, symbols };
         let images = images::read(&target);
         let opened = hotspot::open(&target);
         let mut jvm = opened.as_ref().map(|opened| hotspot::read(&target, opened)).map_err(Gap::clone);
         let mut owned: Vec<Range> =
             jvm.iter().flat_map(|jvm| jvm.extents.iter().map(|extent| extent.range)).collect();
-        if is_shallow {
+        if want.is_shallow {
             let unread = Gap::new("malloc's blocks", Why::NotMeasured).hint("a full reading took too long");
             return Views { images, jvm, alloc: Err(unread), links: Vec::new() };
         }
@@ -330,7 +331,7 @@ impl Views {
                     links::read(&target, images, owned)
                 }))
             });
-            let mut alloc = heap.map(|heap| labelled(heap, &mut runtime));
+            let mut alloc = heap.map(|heap| labelled(heap, &mut runtime, &images, want));
             if let (Ok(alloc), Some((_, view))) = (&mut alloc, &runtime) {
                 let stacks =
                     view.threads.iter().filter_map(|thread| Some((thread.tid, *thread.stack.as_ref().ok()?)));
@@ -355,9 +356,21 @@ fn heap(target: &Target, runtime: &mut Runtime, owned: &[Range]) -> Known<Heap> 
     alloc::read(target, owned, witness.as_ref())
 }
 
-fn labelled(mut heap: Heap, runtime: &mut Runtime) -> AllocView {
+fn labelled(mut heap: Heap, runtime: &mut Runtime, images: &[LoadedImage], want: Want) -> AllocView {
     if let Some((vm, view)) = runtime {
         hotspot::blocks::label(vm, view, &mut heap);
+        if want.holders {
+            let held: Vec<Range> = heap.held().collect();
+            view.holders = Some(holders::read(vm, view, &heap, &held, &libraries(images)));
+        }
     }
     heap.finish()
+}
+
+fn libraries(images: &[LoadedImage]) -> Vec<Library> {
+    let writable = |image: &LoadedImage| {
+        let data = image.segments.iter().filter(|(_, is_writable)| *is_writable);
+        Library { path: image.path.clone(), data: data.map(|(range, _)| *range).collect() }
+    };
+    images.iter().map(writable).collect()
 }

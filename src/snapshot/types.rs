@@ -31,6 +31,8 @@ pub struct Want {
     pub smaps: bool,
     /// Without malloc's blocks and what points to them, which take longest: `record` reads a JVM so whose account takes too long.
     pub is_shallow: bool,
+    /// Who holds malloc's blocks: the Java heap and all blocks are read for it.
+    pub holders: bool,
 }
 
 /// What a snapshot was read from.

@@ -70,6 +70,7 @@ impl Shown<'_> {
                 text::gap_rows(out, &self.account.gaps)?;
             }
             (_, By::Arena) => text::by_arena(out, &self.account)?,
+            (_, By::Holder) => text::by_holder(out, &self.account)?,
         }
         self.pages.iter().try_for_each(|pages| pages.requirements(out))
     }

@@ -11,6 +11,7 @@ pub mod find;
 pub mod flags;
 mod flags_kept;
 pub mod heap;
+pub mod holders;
 pub mod metaspace;
 mod metaspace_lists;
 pub mod metaspace_nodes;
@@ -211,6 +212,7 @@ pub fn read(target: &Target, opened: &Opened) -> JvmView {
         extents: found.extents,
         block_owners: Vec::new(),
         nmt_counts: Err(Gap::new("Native Memory Tracking's counters", Why::NotRead)),
+        holders: None,
         gaps: found.gaps,
     }
 }

@@ -1,5 +1,6 @@
 //! The account as text of at most 100 columns (`show::width`): the sum first, then the biggest owners, then what is not known.
 
+mod holders;
 mod malloc;
 mod mappings;
 mod page_sizes;
@@ -16,6 +17,7 @@ use crate::show::units::{human, human_signed, indented, percent, shorten};
 use crate::snapshot::Source;
 use std::io::{self, Write};
 
+pub use holders::by_holder;
 pub use malloc::by_arena;
 pub use mappings::by_mapping;
 pub use page_sizes::by_page_size;

@@ -111,6 +111,7 @@ pub fn jvm(extents: Vec<Extent>, threads: Vec<JvmThread>) -> JvmView {
         extents,
         block_owners: vec![symbols],
         nmt_counts: Ok(Vec::new()),
+        holders: None,
         gaps: Vec::new(),
     }
 }

@@ -1,20 +1,16 @@
 //! One pass over what the blocks hold: which of them have the shape of something known, and which point to which. The
 //! bytes are read in pieces that neighbouring blocks share, by two threads where memory can be read so.
 
+use super::fetch::{Fetch, HOLE_BYTES_MAX, PIECE_BYTES, Read, Resident};
 use super::index::Index;
 use super::shapes::{NODE_BYTES_MAX, NODE_BYTES_MIN, Shape, Shapes, word};
+use crate::base::Range;
 use crate::base::limits::{BLOCK_POINTERS_MAX, BLOCK_START_BYTES, BLOCK_WHOLE_BYTES_MAX};
-use crate::base::{Addr, PAGE, Range};
 use crate::os::Target;
 use crate::os::budget;
 use crate::os::memory::Bulk;
 use crate::os::target::OsView;
 
-/// Bytes that are read at once, and the widest hole between two blocks that is read with them.
-const PIECE_BYTES: u64 = 256 << 10;
-const HOLE_BYTES_MAX: u64 = 4096;
-/// How far ahead it is asked what is resident: the slot of one heap of an arena.
-const ASKED_BYTES: u64 = 64 << 20;
 /// Of the nodes of the symbol table one in so many is asked for the arena that it points into.
 const ARENA_PROBE: usize = 16;
 /// What a block costs besides its bytes, in bytes that take as long.
@@ -232,21 +228,14 @@ impl Part {
 struct Pass<'a> {
     index: &'a Index,
     shapes: &'a Shapes,
-    read: Read<'a>,
-    resident: Resident<'a>,
-    /// What is resident in `asked`.
-    known: Vec<Range>,
-    asked: Range,
+    memory: Fetch<'a>,
     part: Part,
 }
-
-type Read<'a> = &'a dyn Fn(Addr, &mut [u8]) -> bool;
-type Resident<'a> = &'a dyn Fn(Range) -> Vec<Range>;
 
 impl<'a> Pass<'a> {
     fn new(index: &'a Index, shapes: &'a Shapes, read: Read<'a>, resident: Resident<'a>) -> Pass<'a> {
         let part = Part { is_cut: false, ..Part::empty(0) };
-        Pass { index, shapes, read, resident, known: Vec::new(), asked: Range::default(), part }
+        Pass { index, shapes, memory: Fetch::new(read, resident), part }
     }
 
     fn run(mut self, blocks: std::ops::Range<usize>) -> Part {
@@ -265,7 +254,7 @@ impl<'a> Pass<'a> {
                 }
                 (end, next) = (stop, next + 1);
             }
-            self.fetch(Range::new(start, end), &mut bytes);
+            self.memory.fetch(Range::new(start, end), &mut bytes);
             for block in first..next {
                 let payload = self.index.payload(block);
                 let from = (payload.start.0 - start.0) as usize;
@@ -275,46 +264,6 @@ impl<'a> Pass<'a> {
             first = next;
         }
         self.part
-    }
-
-    /// What is not in memory, or gone meanwhile, is zeros. A busy heap has pages that were not there when the others were
-    /// looked at, so what is resident is asked anew, for many pieces at once.
-    fn fetch(&mut self, range: Range, bytes: &mut Vec<u8>) {
-        if bytes.len() < range.bytes() as usize {
-            bytes.resize(range.bytes() as usize, 0);
-        }
-        let pages = range.widened(PAGE);
-        if !self.asked.covers(pages) {
-            self.asked = Range::new(pages.start, pages.end.max(pages.start.plus(ASKED_BYTES)));
-            self.known = (self.resident)(self.asked);
-        }
-        let first = self.known.partition_point(|piece| piece.end <= range.start);
-        let place = |at: Addr| (at.0 - range.start.0) as usize;
-        let mut done = range.start;
-        for resident in self.known[first..].iter().take_while(|piece| piece.start < range.end) {
-            let piece = resident.intersect(range);
-            bytes[place(done)..place(piece.start)].fill(0);
-            self.read_pages(piece, &mut bytes[place(piece.start)..place(piece.end)]);
-            done = piece.end;
-        }
-        bytes[place(done)..place(range.end)].fill(0);
-    }
-
-    /// At once, and page by page where one is gone, or not recorded.
-    fn read_pages(&self, piece: Range, into: &mut [u8]) {
-        if (self.read)(piece.start, into) {
-            return;
-        }
-        into.fill(0);
-        let mut at = piece.start;
-        while at < piece.end {
-            let end = at.plus(1).up_to(PAGE).min(piece.end);
-            let page = &mut into[(at.0 - piece.start.0) as usize..(end.0 - piece.start.0) as usize];
-            if !(self.read)(at, page) {
-                page.fill(0);
-            }
-            at = end;
-        }
     }
 
     fn look(&mut self, block: usize, payload: Range, bytes: &[u8]) {

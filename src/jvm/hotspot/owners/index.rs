@@ -2,7 +2,7 @@
 //! cost some nanoseconds: a small table by 64 MiB of address space says for most words at once that no block is near, and
 //! leads for the others to a bit for each 16 bytes at which a block may start, beside the number of blocks before it.
 
-use crate::base::blocks::{Block, Blocks, SEEN, UNKNOWN};
+use crate::base::blocks::{Block, Blocks, Label, SEEN, UNKNOWN};
 use crate::base::limits::OWNED_BLOCKS_MAX;
 use crate::base::{Addr, Range};
 
@@ -60,13 +60,17 @@ struct Bits {
 
 impl Index {
     pub fn of(blocks: &dyn Blocks) -> Index {
+        Index::with(blocks, |label| label == UNKNOWN || label == SEEN)
+    }
+
+    /// The blocks whose label is wanted.
+    pub fn with(blocks: &dyn Blocks, is_wanted: impl Fn(Label) -> bool) -> Index {
         let (mut starts, mut sizes, mut seen) = (Vec::new(), Vec::new(), Vec::new());
         let (mut has_left_seen, mut is_cut) = (false, false);
         blocks.each(&mut |block: Block| {
             let at = block.payload.start.0;
             let is_in_order = starts.last().is_none_or(|last| *last < at);
-            let is_ours = block.label == UNKNOWN || block.label == SEEN;
-            if is_ours && is_in_order && at.is_multiple_of(GRAIN) && at >> ADDRESS_BITS == 0 {
+            if is_wanted(block.label) && is_in_order && at.is_multiple_of(GRAIN) && at >> ADDRESS_BITS == 0 {
                 is_cut = starts.len() == OWNED_BLOCKS_MAX;
                 if is_cut {
                     has_left_seen = true;
@@ -242,7 +246,6 @@ impl Index {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use crate::base::blocks::Label;
 
     /// Blocks for tests: (start, bytes).
     pub struct Listed(pub Vec<Block>);

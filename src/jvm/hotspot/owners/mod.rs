@@ -6,8 +6,9 @@
 mod contents;
 mod direct;
 mod evidence;
+pub(in crate::jvm::hotspot) mod fetch;
 mod given;
-mod index;
+pub(in crate::jvm::hotspot) mod index;
 pub mod leads;
 mod libraries;
 mod loaders;

@@ -143,7 +143,9 @@ fn task_queues(given: &mut Given) {
     }
     let found: Vec<&Edge> =
         contents.edges.iter().filter(|edge| arrays.binary_search(&(edge.to as usize)).is_ok()).collect();
-    for edge in found {
+    // Each queue has one array. What points to several is a list of large blocks: memtables of RocksDB have this size too.
+    let is_queue = |edge: &&&Edge| found.iter().filter(|other| other.from == edge.from).count() == 1;
+    for edge in found.iter().filter(is_queue) {
         given.take(edge.to as usize, Owner::TaskQueues);
         given.take(edge.from as usize, Owner::TaskQueues);
     }

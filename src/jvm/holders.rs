@@ -1,0 +1,71 @@
+//! Who holds the blocks of malloc, as the reader of a runtime found it.
+
+use crate::base::{Bytes, Gap};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How a holder is known; the strongest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HeldBy {
+    /// A field of a Java object has the address of the block, or of one that leads to it.
+    Field,
+    /// A static field of a Java class has.
+    Static,
+    /// The block, or the nearest one that leads to it, is a C++ object with a virtual table.
+    Vtable,
+    /// The data of a library leads to it, or a block of the VM.
+    LibraryData,
+    /// Only the stack of a thread leads to it, or memory without a known owner.
+    ThreadArena,
+    /// Nothing that was looked at leads to it.
+    Unreached,
+}
+
+impl HeldBy {
+    pub fn words(self) -> &'static str {
+        match self {
+            HeldBy::Field => "field",
+            HeldBy::Static => "static field",
+            HeldBy::Vtable => "virtual table",
+            HeldBy::LibraryData => "library data",
+            HeldBy::ThreadArena => "thread",
+            HeldBy::Unreached => "unreached",
+        }
+    }
+}
+
+/// One holder and what it holds. Bytes are those of blocks in use, as large as malloc made them, in memory or not.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+pub struct Held {
+    /// "org.rocksdb.LRUCache.nativeHandle_", a C++ type, the path of a library, a thread without its numbers.
+    pub holder: String,
+    pub how: HeldBy,
+    /// The C++ type with most of the bytes; `None`: no block has a virtual table with a name.
+    #[serde(rename = "type")]
+    pub kind: Option<String>,
+    /// Of the type, or whose data it is.
+    pub library: Option<String>,
+    pub bytes: Bytes,
+    pub blocks: u64,
+    /// Of `bytes`, those whose own address the field has; `None`: the holder is no field.
+    pub direct_bytes: Option<Bytes>,
+    /// The types with the most bytes.
+    pub types: Vec<HeldType>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+pub struct HeldType {
+    #[serde(rename = "type")]
+    pub name: Option<String>,
+    pub library: String,
+    pub bytes: Bytes,
+    pub blocks: u64,
+}
+
+/// All holders, the largest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holders {
+    pub rows: Vec<Held>,
+    pub gaps: Vec<Gap>,
+}

@@ -1,0 +1,222 @@
+//! All classes by what an object's header holds, so that a word of the heap may be asked whether it begins an object, and of which
+//! class. Fields are read when the first object of a class is met that may hold something.
+
+use super::fields::{Field, Layout};
+use crate::base::{Addr, Gap, Known, Range};
+use crate::jvm::hotspot::Hotspot;
+use crate::jvm::hotspot::class_graph;
+use crate::jvm::hotspot::window::Windows;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+const NAME_BYTES_MAX: usize = 512;
+const MIRROR: &str = "java/lang/Class";
+const LONGS: &str = "[J";
+
+/// How an object names its class.
+#[derive(Clone, Copy)]
+enum ClassWord {
+    Whole,
+    /// Base and shift, at +8.
+    Narrow(u64, u32),
+    /// Base and shift, in the upper 22 bits of the mark word (-XX:+UseCompactObjectHeaders).
+    InMark(u64, u32),
+}
+
+impl ClassWord {
+    fn read(vm: &Hotspot) -> Known<ClassWord> {
+        if !vm.flags.is_on("UseCompressedClassPointers") {
+            return Ok(ClassWord::Whole);
+        }
+        let find = |field: &str| {
+            let names = [
+                ("CompressedKlassPointers", format!("_narrow_klass.{field}")),
+                ("CompressedKlassPointers", field.to_string()),
+                ("Universe", format!("_narrow_klass.{field}")),
+            ];
+            let found = names.iter().find_map(|(owner, name)| vm.structs.static_at(owner, name).ok());
+            found.ok_or_else(|| Gap::new("compressed class pointers", crate::base::Why::NotInThisRuntime))
+        };
+        let gap = |fault: crate::os::Fault| fault.gap("compressed class pointers");
+        let base = vm.memory().u64(find("_base")?).map_err(gap)?;
+        let shift = vm.memory().u32(find("_shift")?).map_err(gap)?.min(31);
+        Ok(match vm.flags.is_on("UseCompactObjectHeaders") {
+            true => ClassWord::InMark(base, shift),
+            false => ClassWord::Narrow(base, shift),
+        })
+    }
+
+    /// Where the fields or the length of an array begin.
+    fn header_bytes(self) -> u32 {
+        match self {
+            ClassWord::Whole => 16,
+            ClassWord::Narrow(..) => 12,
+            ClassWord::InMark(..) => 8,
+        }
+    }
+
+    /// The class of an object with these first words.
+    fn class(self, mark: u64, next: u64) -> u64 {
+        match self {
+            ClassWord::Whole => next,
+            ClassWord::Narrow(base, shift) => base.wrapping_add((next & 0xffff_ffff) << shift),
+            ClassWord::InMark(base, shift) => base.wrapping_add((mark >> 42) << shift),
+        }
+    }
+}
+
+/// What is known of a class before its fields are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Bytes of an instance.
+    Instance(u32),
+    /// `java.lang.Class`: an instance has the static fields of the class that it mirrors behind its own.
+    Mirror,
+    /// `long[]`.
+    Longs,
+}
+
+#[derive(Clone, Copy)]
+struct Class {
+    form: Form,
+    name: Addr,
+}
+
+/// The classes of which an object may hold an address. Shared by threads.
+pub struct Classes {
+    word: ClassWord,
+    by_address: HashMap<u64, Class>,
+    /// The lowest and the highest address.
+    span: Range,
+}
+
+impl Classes {
+    pub fn read(vm: &Hotspot, windows: &Windows) -> Known<Classes> {
+        let word = ClassWord::read(vm)?;
+        let names = Names::read(vm)?;
+        let mut by_address = HashMap::new();
+        let (mut low, mut high) = (u64::MAX, 0);
+        let counts = class_graph::walk(vm, windows, &mut |seen| {
+            let form = match seen.layout {
+                0.. if names.is(windows, seen.name, MIRROR) => Form::Mirror,
+                // The lowest bit tells how it is allocated.
+                layout @ 0.. => Form::Instance((layout & !7) as u32),
+                _ if names.is(windows, seen.name, LONGS) => Form::Longs,
+                _ => return,
+            };
+            by_address.insert(seen.class.0, Class { form, name: seen.name });
+            (low, high) = (low.min(seen.class.0), high.max(seen.class.0));
+        });
+        match by_address.is_empty() {
+            true => {
+                Err(counts.classes.err().unwrap_or_else(|| Gap::new("classes", crate::base::Why::NotRead)))
+            }
+            false => Ok(Classes { word, by_address, span: Range::new(Addr(low), Addr(high + 1)) }),
+        }
+    }
+
+    /// The form and the class of an object whose first words these may be.
+    #[inline]
+    pub fn of_head(&self, mark: u64, next: u64) -> Option<(Form, Addr)> {
+        let class = self.word.class(mark, next);
+        if !self.span.has(Addr(class)) {
+            return None;
+        }
+        self.by_address.get(&class).map(|it| (it.form, Addr(class)))
+    }
+
+    /// The offset of the first element of a `long[]`, and that of its length.
+    pub fn longs_at(&self) -> (u32, u32) {
+        let length = self.word.header_bytes();
+        ((length + 4).next_multiple_of(8), length)
+    }
+}
+
+/// The texts of classes.
+pub struct Names {
+    length: u64,
+    body: u64,
+}
+
+impl Names {
+    pub fn read(vm: &Hotspot) -> Known<Names> {
+        let body = vm.structs.offset_of_any(&[("Symbol", "_body[0]"), ("Symbol", "_body")])?;
+        Ok(Names { length: vm.structs.offset("Symbol", "_length")?, body })
+    }
+
+    fn is(&self, windows: &Windows, symbol: Addr, name: &str) -> bool {
+        let mut length = [0; 2];
+        windows.read(symbol.plus(self.length), &mut length).is_ok()
+            && usize::from(u16::from_le_bytes(length)) == name.len()
+            && self.text(windows, symbol).is_some_and(|text| text == name)
+    }
+
+    fn text(&self, windows: &Windows, symbol: Addr) -> Option<String> {
+        let mut length = [0; 2];
+        windows.read(symbol.plus(self.length), &mut length).ok()?;
+        let mut text = vec![0; usize::from(u16::from_le_bytes(length)).min(NAME_BYTES_MAX)];
+        windows.read(symbol.plus(self.body), &mut text).ok()?;
+        Some(String::from_utf8_lossy(&text).into_owned())
+    }
+}
+
+/// The fields of classes, each read once. For one thread.
+pub struct FieldsOf<'a> {
+    vm: &'a Hotspot<'a>,
+    windows: &'a Windows<'a>,
+    classes: &'a Classes,
+    layout: Layout,
+    names: Names,
+    /// Where a mirror has the address of its class.
+    mirrored_at: Option<u64>,
+    known: RefCell<HashMap<Addr, Rc<Vec<Field>>>>,
+}
+
+impl<'a> FieldsOf<'a> {
+    pub fn new(vm: &'a Hotspot<'a>, windows: &'a Windows<'a>, classes: &'a Classes) -> Known<FieldsOf<'a>> {
+        let mirrored_at = vm.structs.static_at("java_lang_Class", "_klass_offset").ok();
+        let mirrored_at = mirrored_at.and_then(|at| vm.memory().u32(at).ok()).map(u64::from);
+        Ok(FieldsOf {
+            vm,
+            windows,
+            classes,
+            layout: Layout::read(vm)?,
+            names: Names::read(vm)?,
+            mirrored_at,
+            known: RefCell::default(),
+        })
+    }
+
+    fn of(&self, class: Addr) -> Rc<Vec<Field>> {
+        let known = self.known.borrow().get(&class).cloned();
+        known.unwrap_or_else(|| {
+            let fields = Rc::new(self.layout.longs(self.windows, class));
+            self.known.borrow_mut().insert(class, fields.clone());
+            fields
+        })
+    }
+
+    /// The field of an instance of `class` that lies at `offset`.
+    pub fn instance(&self, class: Addr, offset: u32) -> Option<String> {
+        let fields = self.of(class);
+        let field = fields.iter().find(|field| !field.is_static && field.offset == offset)?;
+        Some(format!("{}.{}", self.name(class)?, field.name))
+    }
+
+    /// The static field at `offset` of a mirror.
+    pub fn of_mirror(&self, mirror: Addr, offset: u32) -> Option<String> {
+        let class = self.vm.memory().addr(mirror.plus(self.mirrored_at?)).ok()?;
+        if !self.classes.by_address.contains_key(&class.0) {
+            return None;
+        }
+        let fields = self.of(class);
+        let field = fields.iter().find(|field| field.is_static && field.offset == offset)?;
+        Some(format!("{}.{}", self.name(class)?, field.name))
+    }
+
+    fn name(&self, class: Addr) -> Option<String> {
+        let symbol = self.classes.by_address.get(&class.0)?.name;
+        Some(self.names.text(self.windows, symbol)?.replace('/', "."))
+    }
+}

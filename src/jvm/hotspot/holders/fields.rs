@@ -1,0 +1,232 @@
+//! The fields of a class by their offsets, from `InstanceKlass`: up to JDK 20 an array of six 2-byte numbers a field
+//! (src/hotspot/share/oops/fieldInfo.hpp, jdk-17), since 21 a stream of compressed numbers (the same file, jdk-21, and
+//! src/hotspot/share/utilities/unsigned5.hpp). Names and signatures are entries of the class's constant pool.
+
+use crate::base::Addr;
+use crate::jvm::hotspot::Hotspot;
+use crate::jvm::hotspot::window::Windows;
+
+const FIELDS_MAX: usize = 4096;
+const SUPERS_MAX: usize = 64;
+const STREAM_BYTES_MAX: usize = 1 << 20;
+const NAME_BYTES_MAX: usize = 512;
+/// `FieldInfo::field_slots`, and where in them the offset and its tag lie.
+const SLOTS: usize = 6;
+const TAG_BITS: u32 = 2;
+const TAG_OFFSET: u32 = 1;
+const ACC_STATIC: u32 = 8;
+/// `UNSIGNED5`: bytes below 192 end a number.
+const LOW_CODES: u32 = 192;
+
+/// A field of Java type `long`, which may hold a native address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    pub name: String,
+    /// In the object, or in the mirror of the class.
+    pub offset: u32,
+    pub is_static: bool,
+}
+
+/// Where the parts lie, in this VM.
+pub struct Layout {
+    constants: u64,
+    pool_bytes: u64,
+    fields: Fields,
+    super_class: u64,
+    array_data: u64,
+    symbol_length: u64,
+    symbol_body: u64,
+}
+
+#[derive(Clone, Copy)]
+enum Fields {
+    /// Of the array, and of the number of the fields that are not the VM's own.
+    Array {
+        at: u64,
+        count: u64,
+    },
+    Stream {
+        at: u64,
+    },
+}
+
+impl Layout {
+    pub fn read(vm: &Hotspot) -> crate::base::Known<Layout> {
+        let structs = vm.structs;
+        let fields = match structs.offset("InstanceKlass", "_fieldinfo_stream") {
+            Ok(at) => Fields::Stream { at },
+            Err(_) => Fields::Array {
+                at: structs.offset("InstanceKlass", "_fields")?,
+                count: structs.offset("InstanceKlass", "_java_fields_count")?,
+            },
+        };
+        Ok(Layout {
+            constants: structs.offset("InstanceKlass", "_constants")?,
+            pool_bytes: structs.size_of("ConstantPool")?,
+            fields,
+            super_class: structs.offset("Klass", "_super")?,
+            array_data: structs.offset("Array<u1>", "_data").unwrap_or(4),
+            symbol_length: structs.offset("Symbol", "_length")?,
+            symbol_body: structs.offset_of_any(&[("Symbol", "_body[0]"), ("Symbol", "_body")])?,
+        })
+    }
+
+    /// The fields of type `long` of a class and of those above it; of those above only what is not static.
+    pub fn longs(&self, windows: &Windows, class: Addr) -> Vec<Field> {
+        let (mut found, mut class, mut depth) = (Vec::new(), class, 0);
+        while !class.is_null() && depth < SUPERS_MAX {
+            let own = self.own(windows, class).unwrap_or_default();
+            found.extend(own.into_iter().filter(|field| depth == 0 || !field.is_static));
+            class = windows.addr(class.plus(self.super_class)).unwrap_or_default();
+            depth += 1;
+        }
+        found
+    }
+
+    fn own(&self, windows: &Windows, class: Addr) -> Option<Vec<Field>> {
+        let pool = windows.addr(class.plus(self.constants)).ok()?;
+        let raw = match self.fields {
+            Fields::Array { at, count } => {
+                let array = windows.addr(class.plus(at)).ok()?;
+                let count = self.u16(windows, class.plus(count))?;
+                of_array(&self.bytes(windows, array, 2)?, usize::from(count))
+            }
+            Fields::Stream { at } => {
+                of_stream(&self.bytes(windows, windows.addr(class.plus(at)).ok()?, 1)?)
+            }
+        };
+        let longs = raw.into_iter().filter(|raw| {
+            self.symbol(windows, pool, raw.signature).is_some_and(|signature| signature == b"J")
+        });
+        let named = longs.filter_map(|raw| {
+            let name = String::from_utf8_lossy(&self.symbol(windows, pool, raw.name)?).into_owned();
+            Some(Field { name, offset: raw.offset, is_static: raw.is_static })
+        });
+        Some(named.collect())
+    }
+
+    /// An `Array` of elements of `size` bytes.
+    fn bytes(&self, windows: &Windows, array: Addr, size: usize) -> Option<Vec<u8>> {
+        let mut length = [0; 4];
+        windows.read(array, &mut length).ok()?;
+        let bytes = (u32::from_le_bytes(length) as usize).checked_mul(size)?;
+        let mut data = vec![0; Some(bytes).filter(|bytes| *bytes <= STREAM_BYTES_MAX)?];
+        // The data of 2-byte elements begins where that of single bytes does.
+        windows.read(array.plus(self.array_data), &mut data).ok()?;
+        Some(data)
+    }
+
+    fn u16(&self, windows: &Windows, at: Addr) -> Option<u16> {
+        let mut bytes = [0; 2];
+        windows.read(at, &mut bytes).ok()?;
+        Some(u16::from_le_bytes(bytes))
+    }
+
+    /// The text of entry `index` of a constant pool. Entries of resolved and of unresolved texts are alike: a `Symbol`.
+    fn symbol(&self, windows: &Windows, pool: Addr, index: u16) -> Option<Vec<u8>> {
+        let symbol = windows.addr(pool.plus(self.pool_bytes + u64::from(index) * 8)).ok()?;
+        let length = usize::from(self.u16(windows, symbol.plus(self.symbol_length))?);
+        let mut text = vec![0; Some(length).filter(|length| *length <= NAME_BYTES_MAX)?];
+        windows.read(symbol.plus(self.symbol_body), &mut text).ok()?;
+        Some(text)
+    }
+}
+
+/// A field before its texts are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Raw {
+    name: u16,
+    signature: u16,
+    offset: u32,
+    is_static: bool,
+}
+
+fn of_array(bytes: &[u8], count: usize) -> Vec<Raw> {
+    let numbers: Vec<u16> = bytes.as_chunks::<2>().0.iter().map(|pair| u16::from_le_bytes(*pair)).collect();
+    let fields = numbers.as_chunks::<SLOTS>().0.iter().take(count.min(FIELDS_MAX));
+    let field = |[flags, name, signature, _, low, high]: &[u16; SLOTS]| {
+        let packed = u32::from(*high) << 16 | u32::from(*low);
+        (packed & TAG_OFFSET != 0).then_some(Raw {
+            name: *name,
+            signature: *signature,
+            offset: packed >> TAG_BITS,
+            is_static: u32::from(*flags) & ACC_STATIC != 0,
+        })
+    };
+    fields.filter_map(field).collect()
+}
+
+fn of_stream(bytes: &[u8]) -> Vec<Raw> {
+    let mut numbers = Numbers(bytes);
+    let mut fields = Vec::new();
+    let Some((java, _injected)) = numbers.next().zip(numbers.next()) else { return fields };
+    for _ in 0..(java as usize).min(FIELDS_MAX) {
+        let Some([name, signature, offset, access, flags]) = numbers.five() else { break };
+        // Of the flags, bits 0, 2 and 4 (initialized, generic, contended), and in later releases 5 and 6, add a number each.
+        for _ in [0, 2, 4, 5, 6].iter().filter(|bit| flags & (1 << **bit) != 0) {
+            numbers.next();
+        }
+        fields.push(Raw {
+            name: name as u16,
+            signature: signature as u16,
+            offset,
+            is_static: access & ACC_STATIC != 0,
+        });
+    }
+    fields
+}
+
+/// Numbers of `UNSIGNED5`: no byte is 0; each byte less one counts 64 times what the one before does, up to the fifth.
+struct Numbers<'a>(&'a [u8]);
+
+impl Numbers<'_> {
+    fn next(&mut self) -> Option<u32> {
+        let mut sum = 0_u32;
+        for place in 0..5 {
+            let (byte, rest) = self.0.split_first()?;
+            let code = u32::from(*byte).checked_sub(1)?;
+            self.0 = rest;
+            sum = sum.wrapping_add(code << (place * 6));
+            if code < LOW_CODES - 1 {
+                break;
+            }
+        }
+        Some(sum)
+    }
+
+    fn five(&mut self) -> Option<[u32; 5]> {
+        let mut five = [0; 5];
+        for number in &mut five {
+            *number = self.next()?;
+        }
+        Some(five)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_the_stream_are_those_of_unsigned5() {
+        // X - 1 for one byte, and (191 + n) + 64 * m for two: unsigned5.hpp.
+        let mut numbers = Numbers(&[1, 2, 191, 192, 1, 193, 3, 0]);
+        let read: Vec<Option<u32>> = (0..6).map(|_| numbers.next()).collect();
+        assert_eq!(read, [Some(0), Some(1), Some(190), Some(191), Some(192 + 128), None]);
+        assert_eq!(Numbers(&[255, 255]).next(), None, "it ends in a number");
+    }
+
+    #[test]
+    fn fields_of_both_forms() {
+        let field = |offset, is_static| Raw { name: 5, signature: 6, offset, is_static };
+        let numbers: [u16; 12] = [8, 5, 6, 0, 104 << 2 | 1, 0, 0, 5, 6, 0, 16 << 2 | 1, 0];
+        let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+        assert_eq!(of_array(&bytes, 2), [field(104, true), field(16, false)]);
+        assert_eq!(of_array(&bytes, 1), [field(104, true)], "what is behind is the VM's own");
+        // Two fields, the first with a constant value: name 5, signature 6, offset 16, access 8, flags 1, value 9.
+        let stream = [3, 1, 6, 7, 17, 9, 2, 10, 6, 7, 25, 1, 1, 0];
+        assert_eq!(of_stream(&stream), [field(16, true), field(24, false)]);
+        assert_eq!(of_stream(&stream[..4]), []);
+        assert_eq!(of_stream(&[]), []);
+    }
+}

@@ -1,0 +1,218 @@
+//! The words of the Java heap that are addresses of blocks, and which field of which class holds each. One pass over what is in
+//! memory, by two threads where memory can be read so. Every word is asked whether a block starts there; behind a hit the
+//! nearest header of an object is looked for that is large enough to hold the word.
+
+use super::classes::{Classes, Form};
+use crate::base::{Addr, Range};
+use crate::jvm::hotspot::owners::index::Index;
+use crate::os::Target;
+use crate::os::budget;
+use crate::os::memory::Bulk;
+
+/// Bytes that are read at once. An object over the border of two pieces is met in neither: one field in some hundred thousand.
+const PIECE_BYTES: u64 = 1 << 20;
+/// Fields of larger objects are not found. Static fields of a class lie behind those of its mirror.
+const OBJECT_BYTES_MAX: u64 = 2048;
+/// `long[]` of up to this size are seen from their last element.
+const ARRAY_BYTES_MAX: u64 = 64 << 10;
+/// Hits that are no field are looked for in arrays, this number at most in each piece.
+const ARRAYS_LOOKED_MAX: usize = 2_000;
+const HITS_MAX: usize = 4_000_000;
+
+/// A word of the heap that is the address of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hit {
+    pub block: u32,
+    pub at: Addr,
+    /// Of the object.
+    pub head: Addr,
+    pub class: Addr,
+    pub form: Form,
+}
+
+#[derive(Default)]
+pub struct Hits {
+    pub found: Vec<Hit>,
+    /// Words that are addresses of blocks, but in no object that is known.
+    pub strays: u64,
+    pub bytes: u64,
+    pub is_cut: bool,
+}
+
+/// Where blocks start, as the program sees it: behind the header that Native Memory Tracking puts first, where it is on.
+struct Starts<'a> {
+    index: &'a Index,
+    header_bytes: u64,
+}
+
+impl Starts<'_> {
+    #[inline(always)]
+    fn block(&self, word: u64) -> Option<usize> {
+        match self.header_bytes {
+            0 => self.index.at_start(word),
+            bytes => self.index.at_start(word).or_else(|| self.index.at_start(word.wrapping_sub(bytes))),
+        }
+    }
+}
+
+/// Looks through `ranges`, which are sorted and disjoint.
+pub fn read(target: &Target, ranges: &[Range], index: &Index, header_bytes: u64, classes: &Classes) -> Hits {
+    let start = Starts { index, header_bytes };
+    match target.memory.bulk() {
+        Some(bulk) => by_threads(bulk, target, ranges, &start, classes),
+        None => {
+            let read = |at, into: &mut [u8]| target.memory.read_once(at, into).is_ok();
+            let mut pass = Pass::new(&read, &start, classes);
+            for range in ranges.iter().flat_map(|range| target.view.resident_ranges(*range)) {
+                pass.range(range);
+            }
+            // A recording keeps what was found, and nothing else of the heap.
+            pass.hits.found.iter().for_each(|hit| keep(target, hit));
+            pass.hits
+        }
+    }
+}
+
+fn keep(target: &Target, hit: &Hit) {
+    for at in [hit.head, hit.head.plus(8), hit.head.plus(16), hit.at] {
+        let mut word = [0; 8];
+        if target.memory.read_once(at, &mut word).is_ok() {
+            target.memory.used(at, &word);
+        }
+    }
+}
+
+fn by_threads(
+    bulk: &dyn Bulk,
+    target: &Target,
+    ranges: &[Range],
+    starts: &Starts,
+    classes: &Classes,
+) -> Hits {
+    let resident =
+        |range: &Range| bulk.resident(*range).unwrap_or_else(|| target.view.resident_ranges(*range));
+    let pieces: Vec<Range> = ranges.iter().flat_map(resident).flat_map(pieces).collect();
+    let run = |pieces: &[Range]| {
+        let read = |at, into: &mut [u8]| bulk.read(at, into).is_ok();
+        let mut pass = Pass::new(&read, starts, classes);
+        pieces.iter().for_each(|piece| pass.piece(*piece));
+        pass.hits
+    };
+    let (one, other) = pieces.split_at(pieces.len() / 2);
+    std::thread::scope(|scope| {
+        let second = scope.spawn(budget::inherit(|| run(other)));
+        let mut hits = run(one);
+        match second.join() {
+            Ok(more) => {
+                hits.found.extend(more.found);
+                hits.strays += more.strays;
+                hits.bytes += more.bytes;
+                hits.is_cut |= more.is_cut;
+            }
+            Err(_) => hits.is_cut = true,
+        }
+        hits
+    })
+}
+
+fn pieces(range: Range) -> impl Iterator<Item = Range> {
+    let starts = (range.start.0..range.end.0).step_by(PIECE_BYTES as usize);
+    starts.map(move |start| Range::new(Addr(start), Addr((start + PIECE_BYTES).min(range.end.0))))
+}
+
+struct Pass<'a> {
+    read: &'a dyn Fn(Addr, &mut [u8]) -> bool,
+    starts: &'a Starts<'a>,
+    classes: &'a Classes,
+    words: Vec<u64>,
+    bytes: Vec<u8>,
+    hits: Hits,
+}
+
+impl<'a> Pass<'a> {
+    fn new(
+        read: &'a dyn Fn(Addr, &mut [u8]) -> bool,
+        starts: &'a Starts<'a>,
+        classes: &'a Classes,
+    ) -> Pass<'a> {
+        Pass { read, starts, classes, words: Vec::new(), bytes: Vec::new(), hits: Hits::default() }
+    }
+
+    fn range(&mut self, range: Range) {
+        pieces(range).for_each(|piece| self.piece(piece));
+    }
+
+    fn piece(&mut self, piece: Range) {
+        if budget::check().is_err() || self.hits.is_cut {
+            self.hits.is_cut = true;
+            return;
+        }
+        self.bytes.resize(piece.bytes() as usize, 0);
+        // A page that went away meanwhile takes its piece along.
+        if !(self.read)(piece.start, &mut self.bytes) {
+            return;
+        }
+        self.hits.bytes += piece.bytes();
+        self.words.clear();
+        self.words.extend(self.bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)));
+        let mut arrays = Arrays { last: None, looked: 0 };
+        for place in 0..self.words.len() {
+            let Some(block) = self.starts.block(self.words[place]) else { continue };
+            match self.holder(place).or_else(|| arrays.holding(self.classes, &self.words, place)) {
+                Some((head, form, class)) => {
+                    let address = |place: usize| piece.start.plus(place as u64 * 8);
+                    let (at, head) = (address(place), address(head));
+                    self.hits.found.push(Hit { block: block as u32, at, head, class, form });
+                    self.hits.is_cut |= self.hits.found.len() == HITS_MAX;
+                }
+                None => self.hits.strays += 1,
+            }
+        }
+    }
+
+    /// The nearest object that holds the word: where its header lies, and its class.
+    fn holder(&self, place: usize) -> Option<(usize, Form, Addr)> {
+        let first = place.saturating_sub(OBJECT_BYTES_MAX as usize / 8);
+        (first..=place).rev().find_map(|head| {
+            let next = self.words.get(head + 1).copied().unwrap_or(0);
+            let (form, class) = self.classes.of_head(self.words[head], next)?;
+            let end = match form {
+                Form::Instance(bytes) => head + bytes as usize / 8,
+                Form::Mirror => head + OBJECT_BYTES_MAX as usize / 8,
+                Form::Longs => return None,
+            };
+            (place < end).then_some((head, form, class))
+        })
+    }
+}
+
+/// Arrays of `long` in one piece.
+struct Arrays {
+    /// Where the last one that was found begins and ends, in words.
+    last: Option<(usize, usize, Addr)>,
+    looked: usize,
+}
+
+impl Arrays {
+    fn holding(&mut self, classes: &Classes, words: &[u64], place: usize) -> Option<(usize, Form, Addr)> {
+        let found = |(head, end, class)| (place < end).then_some((head, Form::Longs, class));
+        if let Some(found) = self.last.and_then(found) {
+            return Some(found);
+        }
+        if self.looked == ARRAYS_LOOKED_MAX {
+            return None;
+        }
+        self.looked += 1;
+        let (first_at, length_at) = classes.longs_at();
+        let first = place.saturating_sub(ARRAY_BYTES_MAX as usize / 8);
+        self.last = (first..place).rev().find_map(|head| {
+            let next = words.get(head + 1).copied().unwrap_or(0);
+            let (Form::Longs, class) = classes.of_head(words[head], next)? else { return None };
+            let word = words.get(head + length_at as usize / 8)?;
+            let length = if length_at % 8 == 4 { word >> 32 } else { word & 0xffff_ffff } as usize;
+            let end = head + first_at as usize / 8 + length;
+            (place >= head + first_at as usize / 8 && place < end).then_some((head, end, class))
+        });
+        self.last.and_then(found)
+    }
+}

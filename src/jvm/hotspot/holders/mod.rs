@@ -1,0 +1,381 @@
+//! Who holds the blocks of malloc that are there: the field of a Java class whose value is a block's address, else the C++ type of the
+//! block, else the library whose data leads to it, else a thread whose stack does, else nothing.
+//!
+//! Java objects keep native addresses in fields of type `long`. From a block that a field holds, pointers are followed through
+//! native memory: what is reached belongs to the nearest holder, by the number of steps; of two that are as near, to the one
+//! that holds more blocks. Blocks of the VM itself are never given to another holder. What no field leads to is followed from the
+//! data of libraries and from the VM's blocks, then from stacks and other memory. The rest is reached by nothing that was
+//! looked at: most likely it leaked, unless its address is packed, encoded or only in a register.
+
+mod classes;
+mod fields;
+mod heap;
+mod native;
+mod spread;
+mod types;
+
+use super::Hotspot;
+use super::owners::index::Index;
+use super::window::Windows;
+use crate::base::blocks::{Block, Blocks, Label};
+use crate::base::{Addr, Bytes, Gap, Range, Why, joined};
+use crate::jvm::types::{How, JvmView, Kind};
+use crate::jvm::{Held, HeldBy, HeldType, Holders};
+use classes::{Classes, FieldsOf, Form};
+use heap::{Hit, Hits};
+use spread::{NONE, Spread};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use types::Types;
+
+/// The smaller ones are one row.
+const ROWS_MAX: usize = 1_000;
+const TYPES_SHOWN: usize = 5;
+/// The name of the row of the VM's own blocks.
+pub const VM: &str = "HotSpot";
+pub const UNREACHED: &str = "reached by nothing";
+const OTHER_MEMORY: &str = "other memory";
+
+/// A library and its writable memory.
+pub struct Library {
+    pub path: String,
+    pub data: Vec<Range>,
+}
+
+/// Finds the holder of every block. `held`: all memory of malloc.
+pub fn read(
+    vm: &Hotspot,
+    view: &JvmView,
+    blocks: &dyn Blocks,
+    held: &[Range],
+    libraries: &[Library],
+) -> Holders {
+    let index = Index::with(blocks, |_| true);
+    let mut gaps = Vec::new();
+    if index.is_cut {
+        gaps.push(Gap::new("holders of malloc's blocks", Why::OverLimit));
+    }
+    let vm_blocks = VmBlocks::of(view, blocks, &index);
+    let fields = fields(vm, view, &index, &mut gaps);
+    let graph = native::read(vm.target, &index);
+    if graph.is_cut {
+        gaps.push(Gap::new("pointers between malloc's blocks", Why::OverLimit));
+    }
+    let mut types = Types::new(vm.target);
+    let mut spread = Spread::new(&index, &graph, &mut types, vm_blocks.is_certain);
+    let mut rows = Rows::default();
+    let held_by_fields = fields.blocks.iter().map(|(block, field)| (*block, *field));
+    spread.from(held_by_fields.collect(), false);
+    rows.take(&mut spread, &index, |field, _| Row::of(HeldBy::of(fields.forms[field]), &fields.names[field]));
+    spread.leave_to_vm(&vm_blocks.by_shape);
+    libraries_and_vm(vm, &index, (libraries, &view.library), &mut spread, &mut rows);
+    threads_and_others(vm, view, &index, held, libraries, &mut spread, &mut rows);
+    spread.rest();
+    rows.take(&mut spread, &index, |_, _| Row::of(HeldBy::Unreached, UNREACHED));
+    let vm_library = &view.library;
+    (0..index.len()).filter(|block| spread.is_vm[*block]).for_each(|block| {
+        let row = Row { library: Some(vm_library.clone()), ..Row::of(HeldBy::LibraryData, VM) };
+        rows.add(row, index.payload(block).bytes());
+    });
+    rows.finish(&spread.types.found, gaps)
+}
+
+/// The VM's own blocks, by their labels.
+struct VmBlocks {
+    is_certain: Vec<bool>,
+    /// Those that only look like the VM's: a Java field that leads to one says more.
+    by_shape: Vec<usize>,
+}
+
+impl VmBlocks {
+    fn of(view: &JvmView, blocks: &dyn Blocks, index: &Index) -> VmBlocks {
+        let owner = |label: Label| view.block_owners.get(usize::from(label).checked_sub(1)?);
+        let mut found = VmBlocks { is_certain: vec![false; index.len()], by_shape: Vec::new() };
+        let mut next = 0;
+        blocks.each(&mut |block: Block| {
+            if index.starts().get(next) != Some(&block.payload.start.0) {
+                return next < index.len();
+            }
+            match owner(block.label).filter(|owner| !is_of_program(owner.kind)) {
+                Some(owner) if owner.how == How::Shape => found.by_shape.push(next),
+                Some(_) => found.is_certain[next] = true,
+                None => {}
+            }
+            next += 1;
+            next < index.len()
+        });
+        found
+    }
+}
+
+fn is_of_program(kind: Kind) -> bool {
+    matches!(kind, Kind::DirectBuffers | Kind::UnsafeMemory | Kind::Unknown | Kind::NativeLibrary)
+}
+
+/// The fields that hold blocks.
+#[derive(Default)]
+struct FieldHolders {
+    names: Vec<String>,
+    forms: Vec<Form>,
+    /// Block and field, those that hold the most blocks first.
+    blocks: Vec<(usize, usize)>,
+}
+
+fn fields(vm: &Hotspot, view: &JvmView, index: &Index, gaps: &mut Vec<Gap>) -> FieldHolders {
+    let heap = view.extents.iter().filter(|extent| extent.kind == Kind::JavaHeap);
+    let ranges = joined(heap.map(|extent| extent.range));
+    let windows = Windows::new(vm.target);
+    let read = || {
+        let classes = Classes::read(vm, &windows)?;
+        let headers = if view.is_tracked() { super::nmt::HEADER_BYTES } else { 0 };
+        let hits = heap::read(vm.target, &ranges, index, headers, &classes);
+        let named = FieldsOf::new(vm, &windows, &classes)?;
+        Ok((named_hits(&hits, &named), hits.is_cut))
+    };
+    match read() {
+        Ok((holders, is_cut)) => {
+            gaps.extend(is_cut.then(|| Gap::new("addresses of blocks in the Java heap", Why::OverLimit)));
+            holders
+        }
+        Err(gap) => {
+            gaps.push(gap);
+            FieldHolders::default()
+        }
+    }
+}
+
+fn named_hits(hits: &Hits, fields: &FieldsOf) -> FieldHolders {
+    let mut places: HashMap<(Addr, u32, bool), Option<usize>> = HashMap::new();
+    let mut by_name: HashMap<String, usize> = HashMap::new();
+    let mut holders = FieldHolders::default();
+    let mut found: Vec<(usize, usize)> = Vec::new();
+    for hit in &hits.found {
+        let key = key(hit);
+        let place = *places.entry(key).or_insert_with(|| {
+            let name = name(hit, fields)?;
+            Some(*by_name.entry(name.clone()).or_insert_with(|| {
+                holders.names.push(name);
+                holders.forms.push(hit.form);
+                holders.names.len() - 1
+            }))
+        });
+        found.extend(place.map(|place| (hit.block as usize, place)));
+    }
+    let mut counts = vec![HashSet::new(); holders.names.len()];
+    for (block, place) in &found {
+        counts[*place].insert(*block);
+    }
+    // Of a buffer and of what frees it, the shorter name is the buffer's.
+    found.sort_by_key(|(block, place)| {
+        let name = &holders.names[*place];
+        (rank(holders.forms[*place]), std::cmp::Reverse(counts[*place].len()), name.len(), name, *block)
+    });
+    holders.blocks = found;
+    holders
+}
+
+/// Hits of one key have one name: all instances of a class, but each mirror has fields of its own.
+fn key(hit: &Hit) -> (Addr, u32, bool) {
+    let offset = (hit.at.0 - hit.head.0) as u32;
+    match hit.form {
+        Form::Instance(_) => (hit.class, offset, false),
+        Form::Mirror => (hit.head, offset, true),
+        Form::Longs => (hit.class, 0, false),
+    }
+}
+
+fn name(hit: &Hit, fields: &FieldsOf) -> Option<String> {
+    let offset = (hit.at.0 - hit.head.0) as u32;
+    match hit.form {
+        Form::Instance(_) => fields.instance(hit.class, offset),
+        Form::Mirror => fields.of_mirror(hit.head, offset),
+        Form::Longs => Some("long[]".to_string()),
+    }
+}
+
+fn rank(form: Form) -> u8 {
+    match form {
+        Form::Instance(_) => 0,
+        Form::Mirror => 1,
+        Form::Longs => 2,
+    }
+}
+
+impl HeldBy {
+    fn of(form: Form) -> HeldBy {
+        match form {
+            Form::Instance(_) | Form::Longs => HeldBy::Field,
+            Form::Mirror => HeldBy::Static,
+        }
+    }
+}
+
+fn libraries_and_vm(
+    vm: &Hotspot,
+    index: &Index,
+    (libraries, vm_library): (&[Library], &str),
+    spread: &mut Spread,
+    rows: &mut Rows,
+) {
+    let mut roots = Vec::new();
+    for (place, library) in libraries.iter().enumerate() {
+        let mut found = Vec::new();
+        library.data.iter().for_each(|range| native::roots(vm.target, index, *range, &mut found));
+        roots.extend(found.into_iter().map(|block| (block, place)));
+    }
+    // What the VM's own blocks lead to.
+    let vm_place = libraries.len();
+    roots.extend((0..index.len()).filter(|block| spread.is_vm[*block]).map(|block| (block, vm_place)));
+    spread.from(roots, true);
+    rows.take(spread, index, |place, of_type| match (of_type, libraries.get(place)) {
+        (Some(of), _) => Row::of_type(of),
+        (None, Some(library)) => {
+            Row { library: Some(library.path.clone()), ..Row::of(HeldBy::LibraryData, &library.path) }
+        }
+        (None, None) => Row { library: Some(vm_library.to_string()), ..Row::of(HeldBy::LibraryData, VM) },
+    });
+}
+
+fn threads_and_others(
+    vm: &Hotspot,
+    view: &JvmView,
+    index: &Index,
+    held: &[Range],
+    libraries: &[Library],
+    spread: &mut Spread,
+    rows: &mut Rows,
+) {
+    let (mut roots, mut names) = (Vec::new(), Vec::new());
+    let mut add = |name: String, range: Range| {
+        let mut found = Vec::new();
+        native::roots(vm.target, index, range, &mut found);
+        let place = names.iter().position(|it| *it == name).unwrap_or_else(|| {
+            names.push(name);
+            names.len() - 1
+        });
+        roots.extend(found.into_iter().map(|block| (block, place)));
+    };
+    for thread in &view.threads {
+        if let Ok(stack) = &thread.stack {
+            add(format!("thread {}", crate::base::alike::group_of(&thread.name)), *stack);
+        }
+    }
+    let known = view.extents.iter().map(|extent| extent.range).chain(held.iter().copied());
+    let known = joined(known.chain(libraries.iter().flat_map(|library| library.data.iter().copied())));
+    let is_known = |range: Range| {
+        let after = known.partition_point(|one| one.end <= range.start);
+        known.get(after).is_some_and(|one| one.overlaps(range))
+    };
+    let mappings = vm.target.view.mappings.iter();
+    let others = mappings.filter(|mapping| mapping.rights.write && mapping.is_anonymous());
+    for mapping in others.filter(|mapping| !is_known(mapping.range)) {
+        add(OTHER_MEMORY.to_string(), mapping.range);
+    }
+    spread.from(roots, false);
+    rows.take(spread, index, |place, of_type| match of_type {
+        Some(of) => Row::of_type(of),
+        None => Row::of(HeldBy::ThreadArena, &names[place]),
+    });
+}
+
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Row {
+    how: HeldBy,
+    holder: String,
+    library: Option<String>,
+}
+
+impl Row {
+    fn of(how: HeldBy, holder: &str) -> Row {
+        Row { how, holder: holder.to_string(), library: None }
+    }
+
+    fn of_type(of: &types::Type) -> Row {
+        let holder = of.name.as_deref().unwrap_or(&of.library);
+        Row { library: Some(of.library.clone()), ..Row::of(HeldBy::Vtable, holder) }
+    }
+}
+
+#[derive(Default)]
+struct Sum {
+    bytes: Bytes,
+    /// Of blocks that a source has the address of.
+    direct_bytes: Bytes,
+    blocks: u64,
+    /// By the place of the type.
+    types: HashMap<u32, (Bytes, u64)>,
+}
+
+#[derive(Default)]
+struct Rows(BTreeMap<Row, Sum>);
+
+impl Rows {
+    /// What the last step gave away: by its source, and by the type of the block or of the nearest one that leads to it.
+    fn take(&mut self, spread: &mut Spread, index: &Index, row: impl Fn(usize, Option<&types::Type>) -> Row) {
+        let mut sums: HashMap<(u32, u32), Sum> = HashMap::new();
+        for block in std::mem::take(&mut spread.given) {
+            let key = (spread.sources[block], spread.kinds[block]);
+            let sum = sums.entry(key).or_default();
+            let bytes = index.payload(block).bytes();
+            sum.bytes += bytes;
+            sum.direct_bytes += if spread.is_root[block] { bytes } else { 0 };
+            sum.blocks += 1;
+        }
+        for ((source, kind), sum) in sums {
+            let of_type = (kind != NONE).then(|| &spread.types.found[kind as usize]);
+            let all = self.0.entry(row(source as usize, of_type)).or_default();
+            all.bytes += sum.bytes;
+            all.direct_bytes += sum.direct_bytes;
+            all.blocks += sum.blocks;
+            if kind != NONE {
+                let of = all.types.entry(kind).or_default();
+                *of = (of.0 + sum.bytes, of.1 + sum.blocks);
+            }
+        }
+    }
+
+    fn add(&mut self, row: Row, bytes: Bytes) {
+        let sum = self.0.entry(row).or_default();
+        sum.bytes += bytes;
+        sum.blocks += 1;
+    }
+
+    fn finish(self, types: &[types::Type], mut gaps: Vec<Gap>) -> Holders {
+        let held = |(row, sum): (Row, Sum)| {
+            let mut of_types: Vec<(u32, (Bytes, u64))> = sum.types.into_iter().collect();
+            of_types.sort_by_key(|(place, (bytes, _))| (std::cmp::Reverse(*bytes), *place));
+            let library = of_types.first().map(|(place, _)| types[*place as usize].library.clone());
+            let typed = of_types.iter().take(TYPES_SHOWN).map(|(place, (bytes, blocks))| {
+                let of = &types[*place as usize];
+                HeldType {
+                    name: of.name.clone(),
+                    library: of.library.clone(),
+                    bytes: *bytes,
+                    blocks: *blocks,
+                }
+            });
+            let types: Vec<HeldType> = typed.collect();
+            Held {
+                holder: row.holder,
+                how: row.how,
+                kind: types.iter().find_map(|of| of.name.clone()),
+                library: row.library.or(library),
+                bytes: sum.bytes,
+                blocks: sum.blocks,
+                direct_bytes: matches!(row.how, HeldBy::Field | HeldBy::Static).then_some(sum.direct_bytes),
+                types,
+            }
+        };
+        let mut rows: Vec<Held> = self.0.into_iter().map(held).collect();
+        rows.sort_by_key(|row| (std::cmp::Reverse(row.bytes), row.holder.clone(), row.how));
+        let (mut left_bytes, mut left_blocks, mut left_rows) = (0, 0, 0);
+        for row in rows.drain(rows.len().min(ROWS_MAX)..) {
+            (left_bytes, left_blocks, left_rows) =
+                (left_bytes + row.bytes, left_blocks + row.blocks, left_rows + 1);
+        }
+        if left_rows > 0 {
+            let what = format!("{left_rows} holders of {left_blocks} blocks with {left_bytes} bytes");
+            gaps.push(Gap::new(what, Why::OverLimit));
+        }
+        Holders { rows, gaps }
+    }
+}

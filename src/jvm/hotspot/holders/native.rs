@@ -1,0 +1,139 @@
+//! What the blocks of malloc hold: which point to which, and the first word of each, where an object of C++ has the address of
+//! its virtual table. And which blocks the data of libraries, the stacks of threads and other memory point to.
+
+use crate::base::limits::{BLOCK_POINTERS_MAX, BLOCK_SEARCHED_BYTES_MAX};
+use crate::base::{Addr, Range};
+use crate::jvm::hotspot::owners::fetch::{Fetch, HOLE_BYTES_MAX, PIECE_BYTES};
+use crate::jvm::hotspot::owners::index::Index;
+use crate::os::Target;
+use crate::os::budget;
+
+/// The pointers of each block.
+pub struct Graph {
+    /// Sorted by `from`.
+    edges: Vec<(u32, u32)>,
+    firsts: Vec<u32>,
+    /// The first word of each block.
+    pub heads: Vec<u64>,
+    pub is_cut: bool,
+}
+
+/// Set in `to` of a pointer that leads far into a block. Such words are often left over in memory that was never written.
+const INNER: u32 = 1 << 31;
+/// Objects of C++ with several bases, arrays with a count and objects with a counter of references are pointed to this far behind
+/// their start.
+const START_BYTES: u64 = 64;
+
+impl Graph {
+    /// The blocks that a block points to: at or near their start, or far into them.
+    pub fn edges_of(&self, block: usize, is_inner: bool) -> impl Iterator<Item = usize> {
+        let edges = &self.edges[self.firsts[block] as usize..self.firsts[block + 1] as usize];
+        let wanted = edges.iter().filter(move |(_, to)| (to & INNER != 0) == is_inner);
+        wanted.map(|(_, to)| (to & !INNER) as usize)
+    }
+}
+
+/// Reads every block of `index` up to its first mebibyte.
+pub fn read(target: &Target, index: &Index) -> Graph {
+    let bulk = target.memory.bulk();
+    let read = |at, into: &mut [u8]| match bulk {
+        Some(bulk) => bulk.read(at, into).is_ok(),
+        None => target.memory.read_once(at, into).is_ok(),
+    };
+    let resident = |range: Range| {
+        let now = bulk.and_then(|bulk| bulk.resident(range));
+        now.unwrap_or_else(|| target.view.resident_ranges(range))
+    };
+    let mut graph =
+        Graph { edges: Vec::new(), firsts: Vec::new(), heads: vec![0; index.len()], is_cut: false };
+    let mut memory = Fetch::new(&read, &resident);
+    let (mut bytes, mut first) = (Vec::new(), 0);
+    while first < index.len() {
+        if budget::check_now().is_err() {
+            graph.is_cut = true;
+            break;
+        }
+        let next = run_from(index, first);
+        let range = Range::new(index.payload(first).start, end(index, next - 1));
+        memory.fetch(range, &mut bytes);
+        for block in first..next {
+            let from = (index.payload(block).start.0 - range.start.0) as usize;
+            let to = (end(index, block).0 - range.start.0) as usize;
+            graph.note(target, index, block, &bytes[from..to]);
+        }
+        first = next;
+    }
+    graph.firsts = firsts(&graph.edges, index.len());
+    graph
+}
+
+/// How far a block is read.
+fn end(index: &Index, block: usize) -> Addr {
+    let payload = index.payload(block);
+    payload.start.plus(payload.bytes().min(BLOCK_SEARCHED_BYTES_MAX))
+}
+
+/// The first block behind those that are read together.
+fn run_from(index: &Index, first: usize) -> usize {
+    let start = index.payload(first).start;
+    let mut next = first + 1;
+    while next < index.len() {
+        let is_far = index.payload(next).start > end(index, next - 1).plus(HOLE_BYTES_MAX);
+        if is_far || end(index, next) > start.plus(PIECE_BYTES) {
+            break;
+        }
+        next += 1;
+    }
+    next
+}
+
+fn firsts(edges: &[(u32, u32)], blocks: usize) -> Vec<u32> {
+    let mut firsts = Vec::with_capacity(blocks + 1);
+    for (place, (from, _)) in edges.iter().enumerate() {
+        if firsts.len() <= *from as usize {
+            firsts.resize(*from as usize + 1, place as u32);
+        }
+    }
+    firsts.resize(blocks + 1, edges.len() as u32);
+    firsts
+}
+
+impl Graph {
+    /// A recording keeps the words that point to blocks, and the first of each.
+    fn note(&mut self, target: &Target, index: &Index, block: usize, bytes: &[u8]) {
+        let start = index.payload(block).start;
+        for (place, word) in bytes.as_chunks::<8>().0.iter().enumerate() {
+            let value = u64::from_le_bytes(*word);
+            if place == 0 {
+                self.heads[block] = value;
+            }
+            let Some(to) = pointed(index, value).filter(|to| *to != block) else { continue };
+            target.memory.used(start.plus(place as u64 * 8), word);
+            if self.edges.len() == BLOCK_POINTERS_MAX {
+                self.is_cut = true;
+                return;
+            }
+            // A list points to its head again and again.
+            let is_inner = value - index.payload(to).start.0 > START_BYTES;
+            let edge = (block as u32, to as u32 | if is_inner { INNER } else { 0 });
+            if self.edges.last() != Some(&edge) {
+                self.edges.push(edge);
+            }
+        }
+    }
+}
+
+/// The block that a word points into.
+pub fn pointed(index: &Index, word: u64) -> Option<usize> {
+    if word == 0 || !word.is_multiple_of(8) {
+        return None;
+    }
+    index.at_start(word).or_else(|| index.holding(word))
+}
+
+/// The blocks that the words of `range` point to, where it is in memory.
+pub fn roots(target: &Target, index: &Index, range: Range, found: &mut Vec<usize>) {
+    for (_, words) in target.data(range) {
+        found.extend(words.iter().filter_map(|word| pointed(index, *word)));
+    }
+}

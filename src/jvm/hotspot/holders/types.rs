@@ -1,0 +1,119 @@
+//! The C++ type of a block by its virtual table (Itanium C++ ABI, "Virtual Table Layout"): the first word of an object points behind
+//! two words of a table in a library, the second of which leads to the type's information, whose second word leads to its
+//! name. Stripping a library does not take these names away. `-fno-rtti` does; then the name is that of the table's symbol, where
+//! the library exports it.
+
+use crate::base::Addr;
+use crate::base::printable::escaped;
+use crate::os::Target;
+use cpp_demangle::{ParseOptions, Symbol};
+use std::collections::HashMap;
+
+const NAME_BYTES_MAX: usize = 1024;
+const SHOWN_CHARS_MAX: usize = 200;
+/// A name may say the same again and again, and nest.
+const RECURSION_MAX: u32 = 96;
+/// The offset to the top of the object, and the type's information.
+const TABLE_HEADER_BYTES: u64 = 16;
+const TYPES_MAX: usize = 100_000;
+
+/// A type, and the library that has its table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Type {
+    /// `None`: the table has no information on the type.
+    pub name: Option<String>,
+    pub library: String,
+}
+
+/// The types by the addresses of their tables.
+pub struct Types<'a> {
+    target: &'a Target<'a>,
+    known: HashMap<u64, Option<u32>>,
+    pub found: Vec<Type>,
+}
+
+impl<'a> Types<'a> {
+    pub fn new(target: &'a Target<'a>) -> Types<'a> {
+        Types { target, known: HashMap::new(), found: Vec::new() }
+    }
+
+    /// The type, by its place in `found`, of an object that begins with this word.
+    pub fn of_head(&mut self, head: u64) -> Option<u32> {
+        if head < 1 << 16 || !head.is_multiple_of(8) || head >> 56 != 0 {
+            return None;
+        }
+        if let Some(known) = self.known.get(&head) {
+            return *known;
+        }
+        if self.known.len() == TYPES_MAX {
+            return None;
+        }
+        let found = self.read(Addr(head)).map(|of| match self.found.iter().position(|it| *it == of) {
+            Some(place) => place as u32,
+            None => {
+                self.found.push(of);
+                self.found.len() as u32 - 1
+            }
+        });
+        self.known.insert(head, found);
+        found
+    }
+
+    /// The table must lie in a file, and its first function in the code of the same one.
+    fn read(&self, table: Addr) -> Option<Type> {
+        let of = self.target.mapping(table).filter(|mapping| mapping.is_file() && !mapping.rights.execute)?;
+        let library = of.file_path();
+        let memory = self.target.memory;
+        let code = self.target.mapping(memory.addr(table).ok()?)?;
+        if !code.rights.execute || code.file_path() != library {
+            return None;
+        }
+        let name = self.name(table).or_else(|| {
+            // The symbol of the table lies before its two first words.
+            let symbol = self.target.symbols.name_at(&of.path, table.minus(TABLE_HEADER_BYTES))?;
+            demangled(symbol.strip_prefix("_ZTV")?)
+        });
+        Some(Type { name, library: library.to_string() })
+    }
+
+    fn name(&self, table: Addr) -> Option<String> {
+        let memory = self.target.memory;
+        let information = memory.addr(table.minus(8)).ok().filter(|at| at.is_aligned(8) && !at.is_null())?;
+        let name = memory.addr(information.plus(8)).ok()?;
+        self.target.mapping(name).filter(|mapping| mapping.is_file())?;
+        demangled(&memory.c_string(name, NAME_BYTES_MAX).ok()?)
+    }
+}
+
+/// "N7rocksdb8LRUCacheE" as people write it.
+fn demangled(name: &str) -> Option<String> {
+    // A local type's name begins with an asterisk (libstdc++, typeinfo).
+    let name = name.strip_prefix('*').unwrap_or(name);
+    let is_mangled = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
+    if !is_mangled || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'.') {
+        return None;
+    }
+    let options = ParseOptions::default().recursion_limit(RECURSION_MAX);
+    let symbol = Symbol::new_with_options(format!("_ZTS{name}"), &options).ok()?;
+    let text = symbol.demangle().ok()?;
+    let text = text.strip_prefix("typeinfo name for ").unwrap_or(&text);
+    Some(escaped(text).chars().take(SHOWN_CHARS_MAX).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::demangled;
+
+    #[test]
+    fn names_of_types_are_demangled_and_others_are_none() {
+        let name = demangled("N7rocksdb9lru_cache13LRUCacheShardE");
+        assert_eq!(name.as_deref(), Some("rocksdb::lru_cache::LRUCacheShard"));
+        assert_eq!(demangled("*N12_GLOBAL__N_14ThisE").as_deref(), Some("(anonymous namespace)::This"));
+        assert_eq!(demangled("4Node").as_deref(), Some("Node"));
+        for hostile in ["", "\u{1b}[2J", "N7rocksdb", "99999999999Node", "x y"] {
+            assert_eq!(demangled(hostile), None, "{hostile:?}");
+        }
+        let deep = format!("{}i", "P".repeat(1000));
+        assert!(demangled(&deep).is_none_or(|name| name.chars().count() <= 200));
+    }
+}

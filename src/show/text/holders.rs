@@ -1,0 +1,43 @@
+//! `map --by holder`: who holds malloc's blocks. Bytes are those of blocks in use, in memory or not.
+
+use super::{gap_rows, head};
+use crate::jvm::Held;
+use crate::map::Account;
+use crate::show::table::Table;
+use crate::show::units::{human, percent};
+use std::io::{self, Write};
+
+const ROWS_SHOWN_MAX: usize = 60;
+
+pub fn by_holder(out: &mut dyn Write, account: &Account) -> io::Result<()> {
+    head(out, account)?;
+    let Some(holders) = &account.holders else {
+        writeln!(out, "no blocks of malloc were read")?;
+        return gap_rows(out, &account.gaps);
+    };
+    let all = holders.iter().fold(0_u64, |sum, held| sum.saturating_add(held.bytes));
+    let titles = ["HOLDER", ">BYTES", ">%", ">BLOCKS", "HOW", "C++ TYPE OR LIBRARY"];
+    let mut table = Table::new(titles).without_room(&[2, 5, 4]).shortened(0, 40).ends_kept(5, 20);
+    for held in holders.iter().take(ROWS_SHOWN_MAX) {
+        let cells = [human(held.bytes), percent(held.bytes, all), held.blocks.to_string()];
+        let [bytes, share, blocks] = cells;
+        table.row([held.holder.clone(), bytes, share, blocks, held.how.words().to_string(), what(held)]);
+    }
+    table.write(out)?;
+    let rest = holders.len().saturating_sub(ROWS_SHOWN_MAX);
+    if rest > 0 {
+        let bytes = holders[ROWS_SHOWN_MAX..].iter().fold(0_u64, |sum, held| sum.saturating_add(held.bytes));
+        writeln!(out, "and {rest} more holders of {} (--json lists them)", human(bytes))?;
+    }
+    gap_rows(out, &account.gaps)
+}
+
+fn what(held: &Held) -> String {
+    let kind = held.kind.clone().filter(|kind| *kind != held.holder);
+    let library = held.library.as_deref().filter(|library| *library != held.holder).map(file_name);
+    kind.or_else(|| library.map(str::to_string)).unwrap_or_default()
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
