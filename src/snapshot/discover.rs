@@ -13,7 +13,7 @@ use crate::os::process::Process;
 use crate::os::rights;
 use crate::os::status::Status;
 use crate::os::target::{NoSymbols, OsView, ProcessFacts, Target};
-use crate::os::{budget, cgroup, containers, facts, foreign, host, live, pagemap};
+use crate::os::{budget, cgroup, containers, facts, foreign, host, live, loaded, pagemap};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vm {
@@ -112,13 +112,13 @@ fn list_with(limits: TargetLimits, describe: impl Fn(Found) -> Option<Jvm>) -> K
 
 /// Whether the process maps a VM. `Why::Denied` when that may not be known.
 pub fn vm_of(process: &Process) -> Known<Option<Vm>> {
-    Ok(process.mappings()?.iter().find_map(vm_of_mapping))
+    Ok(vm_of_mappings(&process.mappings()?))
 }
 
 fn find(process: Process, hidden: &mut Hidden) -> Option<Found> {
     let gap = match process.mappings() {
         Ok(mappings) => {
-            let vm = Ok(mappings.iter().find_map(vm_of_mapping)?);
+            let vm = Ok(vm_of_mappings(&mappings)?);
             let arguments = process.arguments().unwrap_or_default();
             return Some(Found { process, mappings: Ok(mappings), vm, arguments });
         }
@@ -135,29 +135,16 @@ fn find(process: Process, hidden: &mut Hidden) -> Option<Found> {
     None
 }
 
-fn vm_of_mapping(mapping: &Mapping) -> Option<Vm> {
-    let name = mapping.file_name();
-    match mapping.offset == 0 && mapping.is_file() {
-        true if name == "libjvm.so" => Some(Vm::HotSpot),
-        true if name.starts_with("libj9vm") => Some(Vm::OpenJ9),
-        _ => None,
-    }
-}
-
-/// OpenJ9 ships a small libjvm.so too, so its own library decides.
-fn vm_of_all(found: &Found) -> Known<Vm> {
-    let has_j9 = |mappings: &Vec<Mapping>| mappings.iter().any(|it| vm_of_mapping(it) == Some(Vm::OpenJ9));
-    match found.mappings.as_ref().is_ok_and(has_j9) {
-        true => Ok(Vm::OpenJ9),
-        false => found.vm.clone(),
-    }
+fn vm_of_mappings(mappings: &[Mapping]) -> Option<Vm> {
+    let library = loaded::any_vm(mappings)?;
+    let is_openj9 = loaded::openj9(mappings) == Some(library);
+    Some(if is_openj9 { Vm::OpenJ9 } else { Vm::HotSpot })
 }
 
 fn describe(found: Found) -> Option<Jvm> {
     let status = found.process.status().ok()?;
     let (process, _) = facts::process_facts(&found.process, &status);
-    let vm = vm_of_all(&found);
-    let summary = match (&found.mappings, &vm) {
+    let summary = match (&found.mappings, &found.vm) {
         (Ok(mappings), Ok(Vm::HotSpot)) => summarise(&found.process, mappings, &status),
         (Ok(_), _) => Err(Gap::new("memory of the VM", Why::NotInThisRuntime)),
         (Err(gap), _) => Err(gap.clone()),
@@ -182,7 +169,7 @@ fn describe(found: Found) -> Option<Jvm> {
             .ok_or_else(|| Gap::new("resident bytes", Why::NotInThisKernel)),
         page_mode: page_mode(&summary, &line, &status, gc.as_deref().unwrap_or_default()),
         main: main(&summary, &line, &found.arguments),
-        vm,
+        vm: found.vm.clone(),
         gc,
         process,
     };
@@ -274,9 +261,11 @@ fn page_mode(summary: &Known<Summary>, line: &CommandLine, status: &Status, gc: 
 /// process: a file of that name elsewhere is that of another JDK.
 fn release(found: &Found) -> Known<String> {
     let denied = Gap::new("version", Why::Denied).hint(rights::to_look());
-    let library = found.mappings.as_ref().ok().and_then(|mappings| {
-        mappings.iter().find(|mapping| vm_of_mapping(mapping).is_some()).map(|it| it.file_path().to_string())
-    });
+    let library = found
+        .mappings
+        .as_ref()
+        .ok()
+        .and_then(|mappings| loaded::in_jdk(mappings).map(|it| it.file_path().to_string()));
     let launcher = || found.arguments.first().filter(|path| path.starts_with('/')).cloned();
     let from = library.or_else(launcher).ok_or_else(|| denied.clone())?;
     let root = foreign::Root::of(&found.process).map_err(|_| denied)?;
@@ -305,12 +294,13 @@ mod tests {
 
     #[test]
     fn the_vm_by_its_library_deleted_or_not() {
-        let vm = |line: &str| vm_of_mapping(&parse_line(line).expect("a line"));
+        let vm = |line: &str| vm_of_mappings(&[parse_line(line).expect("a line")]);
         let at = "7f0000000000-7f0000200000 r--p";
         assert_eq!(
             vm(&format!("{at} 00000000 fe:00 7 /jdk/lib/server/libjvm.so (deleted)")),
             Some(Vm::HotSpot)
         );
+        assert_eq!(vm(&format!("{at} 00000000 00:01 7 /memfd:libjvm.so (deleted)")), Some(Vm::HotSpot));
         assert_eq!(vm(&format!("{at} 00001000 fe:00 7 /jdk/lib/server/libjvm.so")), None);
         assert_eq!(vm(&format!("{at} 00000000 fe:00 7 /jdk/lib/default/libj9vm29.so")), Some(Vm::OpenJ9));
         assert_eq!(vm(&format!("{at} 00000000 fe:00 7 /usr/lib/libjvm.so.1")), None);

@@ -6,8 +6,8 @@ use super::vmstructs::VmStructs;
 use super::{Hotspot, find, heap, version};
 use crate::base::{Bytes, Known, Range};
 use crate::jvm::types::Gc;
-use crate::os::Target;
 use crate::os::maps::Mapping;
+use crate::os::{Target, loaded};
 
 #[derive(Clone, Debug)]
 pub struct Summary {
@@ -42,9 +42,11 @@ pub fn read(target: &Target) -> Known<Summary> {
 /// takes the longest to scan, is not among them.
 pub fn ranges(mappings: &[Mapping]) -> Vec<Range> {
     const C_HEAP_BYTES_MAX: u64 = 64 << 20;
+    let images: Vec<&Mapping> = loaded::hotspot(mappings);
+    let is_of_image = |mapping: &Mapping| images.iter().any(|image| image.is_of_same_file(mapping));
     let is_wanted = |mapping: &&Mapping| {
         let is_c_heap = mapping.is_anonymous() && mapping.rights.write && !mapping.rights.execute;
-        mapping.file_name() == find::LIBRARY_NAME
+        is_of_image(mapping)
             || mapping.path.contains("hsperfdata")
             || is_c_heap && (mapping.path == "[heap]" || mapping.range.bytes() <= C_HEAP_BYTES_MAX)
     };
