@@ -3,7 +3,8 @@
 //! everybody may know.
 
 use super::hidden::Hidden;
-use crate::base::limits::{LIST_SLOW, RELEASE_BYTES_MAX, TARGET_LISTED, TargetLimits};
+use super::release;
+use crate::base::limits::{LIST_SLOW, TARGET_LISTED, TargetLimits};
 use crate::base::{Bytes, Gap, Known, Why};
 use crate::jvm::command_line::{self, CommandLine};
 use crate::jvm::hotspot::summary::{self, Summary};
@@ -13,7 +14,7 @@ use crate::os::process::Process;
 use crate::os::rights;
 use crate::os::status::Status;
 use crate::os::target::{NoSymbols, OsView, ProcessFacts, Target};
-use crate::os::{budget, cgroup, containers, facts, foreign, host, live, loaded, pagemap};
+use crate::os::{budget, cgroup, containers, facts, host, live, loaded, pagemap};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vm {
@@ -154,7 +155,7 @@ fn describe(found: Found) -> Option<Jvm> {
         false => CommandLine::default(),
     };
     let container = found.process.text("cgroup").ok().and_then(|text| cgroup::parse(&text).container);
-    let release = || release(&found);
+    let release = || release::version(&found.process, &found.mappings, &found.arguments);
     let gc = gc(&summary, &line);
     let jvm = Jvm {
         container_name: container.and_then(|container| containers::name(&container)),
@@ -162,7 +163,7 @@ fn describe(found: Found) -> Option<Jvm> {
             .as_ref()
             .map_err(Clone::clone)
             .and_then(|it| it.version.clone())
-            .or_else(|_| release()),
+            .or_else(|memory| release().map_err(|file| release::neither(memory, file))),
         max_heap_bytes: of(&summary, |it| it.max_heap_bytes.clone(), line.max_heap_bytes, "maximum heap"),
         resident_bytes: status
             .resident_with_hugetlb_bytes()
@@ -257,36 +258,6 @@ fn page_mode(summary: &Known<Summary>, line: &CommandLine, status: &Status, gc: 
     })
 }
 
-/// The version by the file `release` of the JDK: JAVA_RUNTIME_VERSION, or JAVA_VERSION before JDK 9. Only within the root of the
-/// process: a file of that name elsewhere is that of another JDK.
-fn release(found: &Found) -> Known<String> {
-    let denied = Gap::new("version", Why::Denied).hint(rights::to_look());
-    let library = found
-        .mappings
-        .as_ref()
-        .ok()
-        .and_then(|mappings| loaded::in_jdk(mappings).map(|it| it.file_path().to_string()));
-    let launcher = || found.arguments.first().filter(|path| path.starts_with('/')).cloned();
-    let from = library.or_else(launcher).ok_or_else(|| denied.clone())?;
-    let root = foreign::Root::of(&found.process).map_err(|_| denied)?;
-    // lib/server/libjvm.so, jre/lib/amd64/server/libjvm.so, bin/java: the home is two to five directories up.
-    let homes = std::path::Path::new(&from).ancestors().skip(2).take(5);
-    let text = homes.filter_map(|home| home.join("release").to_str().map(str::to_string)).find_map(|path| {
-        let file = root.open(&path).ok()?;
-        Some(String::from_utf8_lossy(&foreign::start(file, RELEASE_BYTES_MAX).ok()?).into_owned())
-    });
-    let unknown = || Gap::new("version", Why::NotInThisRuntime);
-    release_version(&text.ok_or_else(unknown)?).ok_or_else(unknown)
-}
-
-fn release_version(text: &str) -> Option<String> {
-    let value = |key: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='))?;
-        Some(line.trim().trim_matches('"').to_string())
-    };
-    value("JAVA_RUNTIME_VERSION").or_else(|| value("JAVA_VERSION")).filter(|version| !version.is_empty())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -304,14 +275,6 @@ mod tests {
         assert_eq!(vm(&format!("{at} 00001000 fe:00 7 /jdk/lib/server/libjvm.so")), None);
         assert_eq!(vm(&format!("{at} 00000000 fe:00 7 /jdk/lib/default/libj9vm29.so")), Some(Vm::OpenJ9));
         assert_eq!(vm(&format!("{at} 00000000 fe:00 7 /usr/lib/libjvm.so.1")), None);
-    }
-
-    #[test]
-    fn the_release_file() {
-        let text = "IMPLEMENTOR=\"Eclipse Adoptium\"\nJAVA_RUNTIME_VERSION=\"21.0.8+9-LTS\"\nJAVA_VERSION=\"21.0.8\"\n";
-        assert_eq!(release_version(text).as_deref(), Some("21.0.8+9-LTS"));
-        assert_eq!(release_version("JAVA_VERSION=\"1.8.0_442\"\n").as_deref(), Some("1.8.0_442"));
-        assert_eq!(release_version("JAVA_VERSIONS=1\n"), None);
     }
 
     #[test]

@@ -12,6 +12,7 @@ pub mod images;
 pub mod links;
 mod moved;
 pub mod page_settings;
+mod release;
 pub mod resolve;
 pub mod take;
 pub mod types;
