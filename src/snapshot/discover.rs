@@ -5,7 +5,7 @@
 use super::hidden::Hidden;
 use super::release;
 use crate::base::limits::{LIST_SLOW, TARGET_LISTED, TargetLimits};
-use crate::base::{Bytes, Gap, Known, Why};
+use crate::base::{Bytes, Gap, Known, Why, redact};
 use crate::jvm::command_line::{self, CommandLine};
 use crate::jvm::hotspot::summary::{self, Summary};
 use crate::jvm::types::Gc;
@@ -169,7 +169,7 @@ fn describe(found: Found) -> Option<Jvm> {
             .resident_with_hugetlb_bytes()
             .ok_or_else(|| Gap::new("resident bytes", Why::NotInThisKernel)),
         page_mode: page_mode(&summary, &line, &status, gc.as_deref().unwrap_or_default()),
-        main: main(&summary, &line, &found.arguments),
+        main: main(&summary, &line, &found.arguments, &process.executable),
         vm: found.vm.clone(),
         gc,
         process,
@@ -216,18 +216,26 @@ fn gc(summary: &Known<Summary>, line: &CommandLine) -> Known<String> {
 }
 
 /// The launcher's argument where there is one: it keeps spaces in paths apart from arguments.
-fn main(summary: &Known<Summary>, line: &CommandLine, arguments: &[String]) -> Known<String> {
+fn main(
+    summary: &Known<Summary>,
+    line: &CommandLine,
+    arguments: &[String],
+    executable: &str,
+) -> Known<String> {
     let from_memory = || {
         let command = summary.as_ref().ok()?.java_command.as_ref().ok()?;
         command.split(' ').next().filter(|word| !word.is_empty()).map(str::to_string)
     };
     // A program that loads the VM itself has no main class on its command line.
     let own_name = || {
-        let is_own = !command_line::is_launcher(arguments);
-        arguments.first().filter(|_| is_own).and_then(|path| path.rsplit('/').next()).map(str::to_string)
+        // What stands in the place of the arguments may be a title, whose words are nobody's business.
+        let first = arguments.first().map(|word| word.split(' ').next().unwrap_or_default().to_string());
+        let executable = executable.strip_suffix(" (deleted)").unwrap_or(executable);
+        let path = if executable.is_empty() { first? } else { executable.to_string() };
+        (!redact::is_java(&path)).then(|| path.rsplit('/').next().map(str::to_string)).flatten()
     };
     // A word behind an @file may be an argument of the program, which is nobody's business.
-    let from_line = line.main.clone().filter(|_| !line.may_be_in_file);
+    let from_line = line.main.clone().filter(|main| !main.is_empty() && !line.may_be_in_file);
     from_line.or_else(from_memory).or_else(own_name).ok_or_else(|| {
         Gap::new("main class", Why::NotInThisRuntime).hint("the command line does not tell it")
     })
@@ -280,12 +288,15 @@ mod tests {
     #[test]
     fn the_main_class_of_a_launcher_of_another_name_and_of_nothing() {
         let gap = || Err(Gap::new("memory", Why::Denied));
-        let of = |words: &[&str]| {
+        let of = |words: &[&str], executable: &str| {
             let arguments: Vec<String> = words.iter().map(|word| word.to_string()).collect();
-            main(&gap(), &CommandLine::default(), &arguments).ok()
+            main(&gap(), &CommandLine::default(), &arguments, executable).ok()
         };
-        assert_eq!(of(&["/usr/bin/jsvc", "-user", "tomcat"]).as_deref(), Some("jsvc"));
-        assert_eq!(of(&["java"]), None);
-        assert_eq!(of(&[]), None);
+        assert_eq!(of(&["/usr/bin/jsvc", "-user", "tomcat"], "").as_deref(), Some("jsvc"));
+        assert_eq!(of(&["orders: token=hunter2 /x"], "/opt/my app/server").as_deref(), Some("server"));
+        assert_eq!(of(&["orders: token=hunter2 /x"], "").as_deref(), Some("orders:"));
+        assert_eq!(of(&["orders: idle"], "/jdk/bin/java"), None);
+        assert_eq!(of(&["java"], ""), None);
+        assert_eq!(of(&[], ""), None);
     }
 }

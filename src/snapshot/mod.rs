@@ -9,6 +9,7 @@ pub mod file;
 mod frozen_check;
 pub mod hidden;
 pub mod images;
+mod launched;
 pub mod links;
 mod moved;
 pub mod page_settings;

@@ -50,3 +50,61 @@ fn a_library_in_memory_is_read_as_any_other() {
         assert!(code.as_array().is_some_and(|parts| !parts.is_empty()), "jdk {jdk}: {code}");
     }
 }
+
+/// The head of the account, as text and as JSON.
+fn commands(pid: i32) -> [String; 2] {
+    let shown = text(&marusa(&["map", &pid.to_string()]).stdout);
+    let head = shown.lines().take(3).collect::<Vec<_>>().join(" ");
+    [head, map_json(pid)["process"]["command"].as_str().unwrap_or_default().to_string()]
+}
+
+/// A program that loads the VM and gives it options that are on no command line, below a title of its own.
+#[test]
+fn a_program_with_a_title_has_the_command_that_the_vm_was_given() {
+    let options = [
+        "-Xmx48m",
+        "-Dpassword=hunter2",
+        "-XX:OnError=hunter2 -Xhunter2",
+        "-Dsun.java.command=marusa.Idle --token=hunter2 hunter2",
+    ];
+    for (jdk, perf_data) in JDKS.into_iter().zip(["-XX:+UsePerfData", "-XX:-UsePerfData", "-XX:+UsePerfData"])
+    {
+        let options = [&options[..], &[perf_data]].concat();
+        let Some(jvm) = start(jdk, "-", "orders: hunter2 is idle", &options) else { continue };
+        let line = std::fs::read_to_string(format!("/proc/{}/cmdline", jvm.pid)).expect("its own");
+        assert!(line.starts_with("orders: hunter2 is idle\0") && !line.contains("Xmx"), "{line}");
+        let shown = commands(jvm.pid);
+        // A line of text is cut in its middle.
+        assert!(shown[1].contains("/embed_jvm -Xmx48m "), "jdk {jdk}: {}", shown[1]);
+        for shown in shown {
+            assert!(shown.contains("marusa.Idle"), "jdk {jdk}: {shown}");
+            assert!(!shown.contains("hunter2"), "jdk {jdk}: {shown}");
+        }
+        let listed = listed(jvm.pid);
+        assert_eq!(
+            (&listed["main"], number(&listed["max_heap_bytes"])),
+            (&Value::from("marusa.Idle"), 48 << 20)
+        );
+        let whole = marusa(&["--show-arguments", "map", &jvm.pid.to_string(), "--json"]);
+        let whole: Value = serde_json::from_slice(&whole.stdout).expect("JSON");
+        let command = whole["process"]["command"].as_str().expect("a command");
+        assert!(
+            command.contains("-Dpassword=hunter2") && command.ends_with("--token=hunter2 hunter2"),
+            "{command}"
+        );
+    }
+}
+
+/// The launcher of Java under another name: a part of what it was given looks like the arguments of any program.
+#[test]
+fn a_launcher_of_another_name() {
+    let Some(java) = java("21") else { return };
+    let mut command = Command::new(&java);
+    std::os::unix::process::CommandExt::arg0(&mut command, "orders");
+    command.args(["-Xmx48m", "-cp"]).arg(root().join("java/build-out")).args(["marusa.Idle", "hunter2"]);
+    let jvm = Jvm::of(command);
+    for shown in commands(jvm.pid) {
+        assert!(shown.contains("/bin/java -Xmx48m marusa.Idle …"), "{shown}");
+    }
+    assert_eq!(listed(jvm.pid)["main"], "marusa.Idle");
+}

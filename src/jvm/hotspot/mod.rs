@@ -11,6 +11,7 @@ pub mod find;
 pub mod flags;
 mod flags_kept;
 pub mod heap;
+pub mod launch;
 pub mod metaspace;
 mod metaspace_lists;
 pub mod metaspace_nodes;

@@ -3,7 +3,7 @@
 use super::flags::Flags;
 use super::perf_memory::PerfMemory;
 use super::vmstructs::VmStructs;
-use super::{Hotspot, find, heap, version};
+use super::{Hotspot, find, heap, launch, version};
 use crate::base::{Bytes, Known, Range};
 use crate::jvm::types::Gc;
 use crate::os::maps::Mapping;
@@ -33,7 +33,10 @@ pub fn read(target: &Target) -> Known<Summary> {
         gc: heap::collector(&vm),
         max_heap_bytes: flags.number("MaxHeapSize"),
         transparent_huge_pages: flags.text("UseTransparentHugePages").map(|value| value == "true"),
-        java_command: counters.map(|it| it.text("sun.rt.javaCommand").unwrap_or_default().to_string()),
+        java_command: match launch::read(target.memory, &structs) {
+            Some(launch) if !launch.java_command.is_empty() => Ok(launch.java_command),
+            _ => counters.map(|it| it.text("sun.rt.javaCommand").unwrap_or_default().to_string()),
+        },
         version,
     })
 }
