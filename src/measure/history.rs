@@ -2,7 +2,6 @@
 //! and part, as long as the times. Whoever keeps accounts (a recording, a loop) fills it moment by moment.
 
 use crate::base::{Bytes, Gap};
-use crate::map::account::AreaSum;
 use crate::map::area::Area;
 use std::collections::HashMap;
 
@@ -109,15 +108,8 @@ impl History {
         }
     }
 
-    /// One moment more. A time that does not rise, as after a clock was set back, is put right behind the last one, and is said.
-    pub fn push(&mut self, at: f64, kernel_resident: Option<Bytes>, areas: &[AreaSum]) {
-        let parts = areas.iter().flat_map(|area| area.parts.iter().map(move |part| (area.area, part)));
-        let figures: Vec<(Area, &str, Bytes)> =
-            parts.map(|(area, part)| (area, part.part.as_str(), part.figures.resident)).collect();
-        self.push_parts(at, kernel_resident, &figures);
-    }
-
-    /// The same from what a file keeps of an account.
+    /// One moment more, from what a file keeps of an account. A time that does not rise, as after a clock was set back, is put right
+    /// behind the last one, and is said.
     pub fn push_parts(&mut self, at: f64, kernel_resident: Option<Bytes>, parts: &[(Area, &str, Bytes)]) {
         let at = match self.times.last() {
             Some(last) if at <= *last => {
@@ -136,16 +128,6 @@ impl History {
                 *last = last.saturating_add(*bytes);
             }
         }
-    }
-
-    /// A moment at which the JVM was there, and could not be read.
-    pub fn push_unknown(&mut self, at: f64, kernel_resident: Option<Bytes>) {
-        self.push_parts(at, kernel_resident, &[]);
-        self.rows.iter_mut().for_each(|row| {
-            if let Some(last) = row.resident_bytes.last_mut() {
-                *last = None;
-            }
-        });
     }
 
     fn row(&mut self, area: Area, part: &str, before: usize) -> usize {
@@ -266,7 +248,8 @@ mod tests {
     #[test]
     fn what_is_not_known_is_not_nothing() {
         let mut history = sawtooth(3);
-        history.push_unknown(2000.0, None);
+        history.push_parts(2000.0, None, &[]);
+        history.rows.iter_mut().for_each(|row| row.resident_bytes[3] = None);
         history.push_parts(2001.0, None, &[(Area::JavaHeap, "eden", MIB)]);
         assert_eq!(history.totals()[3], None);
         assert_eq!(history.totals()[4], Some(MIB), "what is gone has nothing");
