@@ -51,6 +51,16 @@ fn a_library_in_memory_is_read_as_any_other() {
     }
 }
 
+#[test]
+fn a_library_in_memory_is_attached_to_and_trimmed_as_any_other() {
+    let Some(jvm) = start("21", "vm", "-", &["-Xmx48m", "-XX:+UseSerialGC"]) else { return };
+    let pid = jvm.pid.to_string();
+    let planned = marusa(&["trim", &pid, "--dry-run"]);
+    assert!(planned.status.success(), "{}", text(&planned.stderr));
+    let audit = marusa(&["audit", &pid]);
+    assert!(text(&audit.stdout).contains("java_heap"), "{} {}", text(&audit.stdout), text(&audit.stderr));
+}
+
 /// The head of the account, as text and as JSON.
 fn commands(pid: i32) -> [String; 2] {
     let shown = text(&marusa(&["map", &pid.to_string()]).stdout);
