@@ -2,7 +2,7 @@
 //! `cargo bench --bench report`.
 
 use marusa::map::Area;
-use marusa::measure::history::History;
+use marusa::measure::history::{History, Row};
 use marusa::show::html::{self, Page};
 use serde_json::{Value, json};
 use std::fs::File;
@@ -41,22 +41,23 @@ fn main() {
 
 /// Each second; a saw-tooth in the heap, growth in malloc, 75 parts of which a third changes each time.
 fn history(pid: i32, moments: usize) -> History {
-    let mut history = History::new(pid, "com.example.Main", "21.0.8, g1");
-    let names: Vec<(Area, String)> =
-        Area::ALL.iter().flat_map(|area| (0..5).map(move |part| (*area, format!("part {part}")))).collect();
-    for at in 0..moments {
-        let bytes = |index: usize| match index % 3 {
-            0 => ((10 + index as u64 + at as u64 % 60) << 18) + at as u64 * 100,
-            _ => (index as u64 + at as u64 / 600) << 20,
-        };
-        let parts: Vec<(Area, &str, u64)> = names
-            .iter()
-            .enumerate()
-            .map(|(index, (area, part))| (*area, part.as_str(), bytes(index)))
-            .collect();
-        history.push_parts(1.76e9 + at as f64, Some(parts.iter().map(|(_, _, bytes)| bytes).sum()), &parts);
-    }
-    history
+    let all = Area::ALL.iter().flat_map(|area| (0..5).map(move |part| (*area, part))).enumerate();
+    let bytes = |index: usize, at: usize| match index % 3 {
+        0 => ((10 + index as u64 + at as u64 % 60) << 18) + at as u64 * 100,
+        _ => (index as u64 + at as u64 / 600) << 20,
+    };
+    let rows: Vec<Row> = all
+        .map(|(index, (area, part))| Row {
+            area,
+            part: format!("part {part}"),
+            resident_bytes: (0..moments).map(|at| Some(bytes(index, at))).collect(),
+        })
+        .collect();
+    let sum = |at: usize| Some((0..rows.len()).map(|index| bytes(index, at)).sum::<u64>());
+    let kernel = (0..moments).map(sum).collect();
+    let times = (0..moments).map(|at| 1.76e9 + at as f64).collect();
+    let (name, runtime) = ("com.example.Main".to_string(), "21.0.8, g1".to_string());
+    History::of_rows(pid, name, runtime, times, kernel, rows, Vec::new())
 }
 
 fn page(histories: &[History]) -> Vec<u8> {

@@ -4,6 +4,7 @@
 use super::ask_jdk::OF_THE_SHELL;
 use super::{signals, trial};
 use crate::base::{Gap, Known, Why};
+use crate::os::{loaded, maps};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::FileExt;
@@ -162,7 +163,7 @@ pub(super) fn lines_of(output: impl Read + Send + 'static) -> Receiver<String> {
 /// The process itself or the descendant that maps libjvm.so: JDK 8 of a small root runs below `unshare`.
 pub fn jvm_below(pid: i32) -> Option<i32> {
     let text = |name: &str| std::fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
-    if memchr::memmem::find(&text("maps"), b"/libjvm.so").is_some() {
+    if !loaded::hotspot(&maps::parse(&text("maps")).0).is_empty() {
         return Some(pid);
     }
     let children = text(&format!("task/{pid}/children"));

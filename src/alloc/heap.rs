@@ -71,17 +71,6 @@ fn block(entry: Entry) -> Option<Block> {
 }
 
 impl Blocks for Heap {
-    fn at(&self, at: Addr) -> Option<Block> {
-        if let Some(index) = self.mapped(at) {
-            let mapped = &self.walked.mapped[index];
-            return Some(Block { payload: mapped.payload(), label: mapped.label });
-        }
-        // The last word of a block lies in the next chunk's header.
-        let index = region_of(&self.walked.regions, at.minus(HEADER_BYTES))?;
-        let entry = self.walked.regions[index].map.find(at.minus(HEADER_BYTES))?;
-        block(entry).filter(|block| block.payload.has(at))
-    }
-
     fn each(&self, visit: &mut dyn FnMut(Block) -> bool) {
         let mut units: Vec<(Addr, Unit)> = Vec::new();
         units.extend(

@@ -89,8 +89,6 @@ impl Witness for NoWitness {
 
 /// The blocks of a heap after it was walked.
 pub trait Blocks {
-    /// The block in use whose payload holds `at`.
-    fn at(&self, at: Addr) -> Option<Block>;
     /// Every block in use in the order of addresses, as far as `visit` returns `true`.
     fn each(&self, visit: &mut dyn FnMut(Block) -> bool);
     /// Gives the block whose payload starts at `payload` to an owner.

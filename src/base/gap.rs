@@ -32,6 +32,8 @@ pub enum Why {
     Denied,
     /// The process, thread or mapping ended meanwhile.
     Gone,
+    /// The kernel answered with an error that is none of the others; the hint names it.
+    Failed,
     NotInThisKernel,
     NotInThisRuntime,
     /// It changed while it was read, and reading it again did not help.
@@ -66,6 +68,7 @@ impl Why {
         match self {
             Why::Denied => "denied",
             Why::Gone => "gone",
+            Why::Failed => "failed",
             Why::NotInThisKernel => "not in this kernel",
             Why::NotInThisRuntime => "not in this runtime",
             Why::Torn => "changed while read",

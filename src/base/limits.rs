@@ -69,6 +69,9 @@ pub const VM_NAME_BYTES_MAX: usize = 512;
 pub const VM_TEXTS_BYTES_MAX: usize = 16 << 20;
 /// Length of a C string of the target, in bytes.
 pub const C_STRING_BYTES_MAX: usize = 4_096;
+/// Options that a VM was started with, and bytes of them and of the main class's arguments.
+pub const LAUNCH_OPTIONS_MAX: usize = 4_096;
+pub const LAUNCH_TEXTS_BYTES_MAX: usize = 2 << 20;
 /// `-XX` flags; JDK 8 has the most, 1,449.
 pub const FLAGS_MAX: usize = 10_000;
 /// Regions of a heap (G1, Shenandoah, ZGC pages).

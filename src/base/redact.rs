@@ -106,6 +106,16 @@ pub fn line(text: &str) -> String {
     if are_arguments_shown() { text.to_string() } else { program_name(text) }
 }
 
+/// A program, the options of the runtime in it, and a line of what the runtime runs: its first word names that, the others are
+/// arguments.
+pub fn runtime(program: &str, options: &[String], line: &str) -> String {
+    if are_arguments_shown() {
+        let all = [&[program.to_string()], options, &[line.to_string()]].concat();
+        return all.join(" ").trim_end().to_string();
+    }
+    redacted_runtime(program, options, line).join(" ")
+}
+
 /// As `command`, word by word.
 pub fn command_words(words: &[String]) -> Vec<String> {
     if are_arguments_shown() { words.to_vec() } else { redacted(words) }
@@ -199,6 +209,17 @@ fn with_value(shown: &mut Vec<String>, option: &str, value: Option<&String>) {
     let is_harmless = HARMLESS_OPTIONS.contains(&option);
     shown.push(option.to_string());
     shown.extend(value.map(|value| if is_harmless { value.clone() } else { ELIDED.to_string() }));
+}
+
+fn redacted_runtime(program: &str, options: &[String], line: &str) -> Vec<String> {
+    let words: Vec<String> = line.split(' ').filter(|word| !word.is_empty()).map(str::to_string).collect();
+    let mut shown = vec![program.to_string()];
+    shown.extend(redacted_options(options));
+    if let Some((main, rest)) = words.split_first() {
+        shown.push(main.clone());
+        shown.extend(application(rest));
+    }
+    shown
 }
 
 fn redacted_options(words: &[String]) -> Vec<String> {

@@ -89,6 +89,18 @@ fn what_is_not_java_keeps_its_name() {
 }
 
 #[test]
+fn what_a_runtime_says_itself_is_redacted_as_a_command_is() {
+    let options = ["-Xmx64m", "-Dpassword=hunter2", "-Dtwo=a -Xhunter2", "-XX:OnError=hunter2"];
+    let options = options.map(str::to_string);
+    assert_eq!(
+        redacted_runtime("/opt/my app/server", &options, "com.example.Main --token=hunter2 hunter2")
+            .join(" "),
+        "/opt/my app/server -Xmx64m -Dpassword=… -Dtwo=… -XX:OnError=… com.example.Main --token=… …"
+    );
+    assert_eq!(redacted_runtime("server", &[], ""), ["server"]);
+}
+
+#[test]
 fn variables_and_urls() {
     assert_eq!(
         redacted_variable("JAVA_TOOL_OPTIONS", "-Xmx1g -Dp='a hunter2' -cp x"),

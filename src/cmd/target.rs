@@ -3,12 +3,12 @@
 use super::Failure;
 use crate::base::limits::TargetLimits;
 use crate::base::{Gap, Why};
-use crate::jvm::hotspot::find;
 use crate::os::access;
 use crate::os::budget;
 use crate::os::core::Core;
 use crate::os::host;
 use crate::os::input_file;
+use crate::os::loaded;
 use crate::os::maps::Mapping;
 use crate::os::process::{OpenError, Process};
 use crate::show::units::human;
@@ -63,7 +63,7 @@ pub fn open_any(target: &str) -> anyhow::Result<Process> {
 }
 
 pub fn check_jvm(process: &Process, mappings: &[Mapping]) -> anyhow::Result<()> {
-    if mappings.iter().any(find::is_jvm) {
+    if loaded::any_vm(mappings).is_some() {
         return Ok(());
     }
     Err(Failure::target(format!(

@@ -101,9 +101,7 @@ fn bound_of(area: Area) -> &'static str {
         Area::JitCode => "set -XX:ReservedCodeCacheSize",
         Area::JitWork => "limit the compiler threads (-XX:CICompilerCount)",
         Area::Stack => "bound the number of threads",
-        Area::DirectBuffers => {
-            "find who keeps direct buffers or Unsafe memory; -XX:MaxDirectMemorySize bounds direct buffers alone"
-        }
+        Area::DirectBuffers => "find who keeps direct buffers; -XX:MaxDirectMemorySize bounds them",
         Area::JvmWork => "find which memory of the VM grows (-XX:NativeMemoryTracking=summary)",
         Area::NativeLibrary | Area::MallocUnknown => {
             "find the native library or the Unsafe memory that is not freed (-XX:NativeMemoryTracking=summary tells it from \

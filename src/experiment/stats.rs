@@ -2,7 +2,7 @@
 //! number, the blocks are independent of each other, and Student's t over them is the interval. Nothing is assumed of the
 //! periods within a block, which are not independent.
 //!
-//! `two_arms` compares any two samples, in blocks or apart, with a second method that assumes no distribution (`ranks`);
+//! `two_arms` compares two arms in blocks, with a second method that assumes no distribution (`ranks`);
 //! `several` shares the doubt among more than two arms; `needed` says how many runs a difference takes.
 
 pub mod needed;
@@ -16,7 +16,7 @@ mod coverage;
 
 pub use needed::{Needed, blocks_for};
 pub use sample::{Effect, Sample};
-pub use two_arms::{Claim, Comparison, Interval, Method, Scale, compare_apart, compare_blocks};
+pub use two_arms::{Claim, Comparison, Interval, Method, Scale, compare_blocks};
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 

@@ -12,8 +12,8 @@ use crate::act::trial::Running;
 use crate::base::{Bytes, Gap};
 use crate::map::{self, Account};
 use crate::os::process::Process;
+use crate::os::{loaded, maps};
 use crate::snapshot::{self, Want, page_settings};
-use memchr::memmem;
 use std::time::{Duration, Instant};
 
 const TICK_MIN: Duration = Duration::from_millis(20);
@@ -105,7 +105,7 @@ impl Watch {
             }
             let Ok(process) = Process::open(*pid) else { continue };
             let maps = process.maps_text().unwrap_or_default();
-            if memmem::find(&maps, b"/libjvm.so").is_some() {
+            if loaded::any_vm(&maps::parse(&maps).0).is_some() {
                 self.jvms.push(process);
                 self.seen.jvms += 1;
             } else {

@@ -1,8 +1,8 @@
 //! The areas of the account, and the area of the 2010 paper that each falls in.
 //!
 //! Blocks of malloc whose owner is not known are an area of their own, `malloc_unknown`: they may be the JVM's, a native
-//! library's or the program's (`Unsafe.allocateMemory`). The paper counts them in its JVM work area, and so do we under its
-//! taxonomy.
+//! library's or the program's (`Unsafe.allocateMemory`; with Native Memory Tracking that is a part of its own). The paper counts
+//! them in its JVM work area, and so do we under its taxonomy.
 //!
 //! The paper: "A Study of Java's Non-Java Memory" (OOPSLA 2010), which counts eight areas beside the Java heap.
 
@@ -107,9 +107,10 @@ pub fn of_kind(kind: Kind) -> Area {
         Kind::Stack => Area::Stack,
         Kind::VmWork => Area::JvmWork,
         Kind::JitWork => Area::JitWork,
-        Kind::DirectBuffers | Kind::UnsafeMemory => Area::DirectBuffers,
+        Kind::DirectBuffers => Area::DirectBuffers,
         Kind::NativeLibrary => Area::NativeLibrary,
         Kind::Tracking => Area::Overhead,
-        Kind::Unknown => Area::MallocUnknown,
+        // Only Native Memory Tracking tells it from other blocks: it has the same area with tracking and without.
+        Kind::UnsafeMemory | Kind::Unknown => Area::MallocUnknown,
     }
 }

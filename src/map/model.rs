@@ -232,10 +232,6 @@ impl Account {
         self.malloc.as_ref()?.sums.trimmable_bytes
     }
 
-    pub fn class_loaders(&self) -> Option<u64> {
-        self.jvm.as_ref()?.classes.as_ref()?.loaders
-    }
-
     pub fn classes(&self) -> Option<u64> {
         self.jvm.as_ref()?.classes.as_ref()?.classes
     }

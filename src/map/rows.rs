@@ -204,7 +204,11 @@ impl Account {
             add_arena(&mut rows, arena);
         }
         let arenas = self.malloc.as_ref().map(|malloc| malloc.arenas.len() as u64).filter(|count| *count > 0);
-        rows.push((Subject::Process, Measure::ClassLoaders, self.class_loaders()));
+        rows.push((
+            Subject::Process,
+            Measure::ClassLoaders,
+            self.jvm.as_ref().and_then(|jvm| jvm.classes.as_ref()?.loaders),
+        ));
         rows.push((Subject::Process, Measure::Arenas, arenas));
         self.add_threads(&mut rows);
         rows

@@ -1,10 +1,8 @@
 //! The account of JVMs over time, in the form that a page, a table or a test of growth takes it: one row of figures for each area
-//! and part, as long as the times. Whoever keeps accounts (a recording, a loop) fills it moment by moment.
+//! and part, as long as the times. A recording fills it.
 
 use crate::base::{Bytes, Gap};
-use crate::map::account::AreaSum;
 use crate::map::area::Area;
-use std::collections::HashMap;
 
 /// Seconds between two moments that a clock gave the same time.
 const STEP_MIN: f64 = 0.001;
@@ -36,8 +34,6 @@ pub struct History {
     pub lines: Vec<Line>,
     /// Who else is told apart beside parts: arenas, libraries, threads. Their bytes are in the rows, too.
     pub details: Vec<Detail>,
-    /// Of `rows`, by area and part.
-    known: HashMap<(Area, String), usize>,
 }
 
 /// The resident bytes of one part of an area.
@@ -76,10 +72,6 @@ pub struct Event {
 }
 
 impl History {
-    pub fn new(pid: i32, name: impl Into<String>, runtime: impl Into<String>) -> History {
-        History { pid, name: name.into(), runtime: runtime.into(), ..History::default() }
-    }
-
     /// From whole rows. A time that does not rise is put right behind the one before.
     pub fn of_rows(
         pid: i32,
@@ -95,67 +87,7 @@ impl History {
                 times[at] = times[at - 1] + STEP_MIN;
             }
         }
-        let known = rows.iter().enumerate().map(|(at, row)| ((row.area, row.part.clone()), at)).collect();
-        History {
-            pid,
-            name,
-            runtime,
-            times,
-            kernel_resident_bytes,
-            rows,
-            events,
-            known,
-            ..History::default()
-        }
-    }
-
-    /// One moment more. A time that does not rise, as after a clock was set back, is put right behind the last one, and is said.
-    pub fn push(&mut self, at: f64, kernel_resident: Option<Bytes>, areas: &[AreaSum]) {
-        let parts = areas.iter().flat_map(|area| area.parts.iter().map(move |part| (area.area, part)));
-        let figures: Vec<(Area, &str, Bytes)> =
-            parts.map(|(area, part)| (area, part.part.as_str(), part.figures.resident)).collect();
-        self.push_parts(at, kernel_resident, &figures);
-    }
-
-    /// The same from what a file keeps of an account.
-    pub fn push_parts(&mut self, at: f64, kernel_resident: Option<Bytes>, parts: &[(Area, &str, Bytes)]) {
-        let at = match self.times.last() {
-            Some(last) if at <= *last => {
-                self.events.push(Event { at: *last, text: "the clock was set back".to_string() });
-                last + STEP_MIN
-            }
-            _ => at,
-        };
-        let before = self.times.len();
-        self.times.push(at);
-        self.kernel_resident_bytes.push(kernel_resident);
-        self.rows.iter_mut().for_each(|row| row.resident_bytes.push(Some(0)));
-        for (area, part, bytes) in parts {
-            let index = self.row(*area, part, before);
-            if let Some(Some(last)) = self.rows[index].resident_bytes.last_mut() {
-                *last = last.saturating_add(*bytes);
-            }
-        }
-    }
-
-    /// A moment at which the JVM was there, and could not be read.
-    pub fn push_unknown(&mut self, at: f64, kernel_resident: Option<Bytes>) {
-        self.push_parts(at, kernel_resident, &[]);
-        self.rows.iter_mut().for_each(|row| {
-            if let Some(last) = row.resident_bytes.last_mut() {
-                *last = None;
-            }
-        });
-    }
-
-    fn row(&mut self, area: Area, part: &str, before: usize) -> usize {
-        if let Some(index) = self.known.get(&(area, part.to_string())) {
-            return *index;
-        }
-        let resident_bytes = vec![Some(0); before + 1];
-        self.rows.push(Row { area, part: part.to_string(), resident_bytes });
-        self.known.insert((area, part.to_string()), self.rows.len() - 1);
-        self.rows.len() - 1
+        History { pid, name, runtime, times, kernel_resident_bytes, rows, events, ..History::default() }
     }
 
     /// The areas that ever had a byte, in the order of `Area::ALL`, each with its sum at each moment.
@@ -228,7 +160,6 @@ impl History {
             events: self.events.clone(),
             lines: self.lines.iter().map(line).collect(),
             details: self.details.iter().map(detail).collect(),
-            known: self.known.clone(),
         }
     }
 }
@@ -239,18 +170,22 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// A saw-tooth of 60 moments with one peak, and a part that comes late.
+    /// A saw-tooth with one peak, and a part that comes late.
     fn sawtooth(count: usize) -> History {
-        let mut history = History::new(7, "Main", "21, g1");
-        for at in 0..count {
-            let eden = if at == count / 2 { 900 * MIB } else { (10 + at as u64 % 10) * MIB };
-            let mut parts = vec![(Area::JavaHeap, "eden", eden), (Area::Stack, "Java thread stack", MIB)];
-            if at >= 5 {
-                parts.push((Area::JavaHeap, "old", MIB));
-            }
-            history.push_parts(1000.0 + at as f64, Some(eden + 2 * MIB), &parts);
-        }
-        history
+        let eden = |at: usize| if at == count / 2 { 900 * MIB } else { (10 + at as u64 % 10) * MIB };
+        let row = |area, part: &str, bytes: &dyn Fn(usize) -> u64| Row {
+            area,
+            part: part.to_string(),
+            resident_bytes: (0..count).map(|at| Some(bytes(at))).collect(),
+        };
+        let rows = vec![
+            row(Area::JavaHeap, "eden", &eden),
+            row(Area::Stack, "Java thread stack", &|_| MIB),
+            row(Area::JavaHeap, "old", &|at| if at < 5 { 0 } else { MIB }),
+        ];
+        let times = (0..count).map(|at| 1000.0 + at as f64).collect();
+        let kernel = (0..count).map(|at| Some(eden(at) + 2 * MIB)).collect();
+        History::of_rows(7, "Main".to_string(), "21, g1".to_string(), times, kernel, rows, Vec::new())
     }
 
     #[test]
@@ -265,11 +200,10 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_not_nothing() {
-        let mut history = sawtooth(3);
-        history.push_unknown(2000.0, None);
-        history.push_parts(2001.0, None, &[(Area::JavaHeap, "eden", MIB)]);
+        let mut history = sawtooth(5);
+        history.rows.iter_mut().for_each(|row| row.resident_bytes[3] = None);
         assert_eq!(history.totals()[3], None);
-        assert_eq!(history.totals()[4], Some(MIB), "what is gone has nothing");
+        assert_eq!(history.totals()[4], Some(15 * MIB), "what comes late had nothing before");
         assert_eq!(history.areas()[0].1[3], None);
     }
 
@@ -288,10 +222,10 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_back_is_said() {
-        let mut history = sawtooth(3);
-        history.push_parts(500.0, None, &[]);
-        assert!(history.times.is_sorted() && history.times.windows(2).all(|pair| pair[0] < pair[1]));
-        assert_eq!(history.events.len(), 1);
+    fn times_rise_also_where_a_clock_was_set_back() {
+        let times = vec![3.0, 4.0, 1.0, 5.0];
+        let history =
+            History::of_rows(7, String::new(), String::new(), times, Vec::new(), Vec::new(), Vec::new());
+        assert!(history.times.windows(2).all(|pair| pair[0] < pair[1]), "{:?}", history.times);
     }
 }

@@ -16,8 +16,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub const ALL: [Kind; 4] = [Kind::Application, Kind::Gc, Kind::Compiler, Kind::Vm];
-
     pub fn word(self) -> &'static str {
         match self {
             Kind::Application => "application",

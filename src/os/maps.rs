@@ -59,6 +59,14 @@ impl Mapping {
     pub fn file_path(&self) -> &str {
         self.path.strip_suffix(" (deleted)").unwrap_or(&self.path)
     }
+    /// A file that exists in memory only, whatever its name (memfd_create(2)).
+    pub fn is_memory_file(&self) -> bool {
+        self.path.starts_with("/memfd:")
+    }
+    /// Whether both map the same file.
+    pub fn is_of_same_file(&self, other: &Mapping) -> bool {
+        self.is_file() && self.inode == other.inode && self.device == other.device
+    }
     pub fn is_deleted(&self) -> bool {
         self.path.ends_with(" (deleted)")
     }

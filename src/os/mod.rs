@@ -39,6 +39,7 @@ mod kernel_config;
 pub mod kpageflags;
 pub mod late_pages;
 pub mod live;
+pub mod loaded;
 pub mod log_tail;
 pub mod look;
 pub mod maps;

@@ -95,13 +95,16 @@ pub fn read(
         };
         match pages {
             // `Gone` while the process lives: the file is not there.
-            Err(gap) if matches!(gap.why, Why::NotInThisKernel | Why::Gone) && process.is_same() => {
-                failed = gap
-            }
+            Err(gap) if is_missing(&gap) && process.is_same() => failed = gap,
             done => return done,
         }
     }
     Err(failed)
+}
+
+/// Whether another way may do where this one does not.
+fn is_missing(gap: &Gap) -> bool {
+    matches!(gap.why, Why::NotInThisKernel | Why::Gone | Why::Failed)
 }
 
 /// As `read`, but the large mappings are left to who calls `LatePages::work`, where there are such and the kernel can tell of

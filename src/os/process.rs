@@ -229,22 +229,25 @@ fn ended(why: Why) -> io::Error {
     io::Error::new(kind, why.word())
 }
 
-/// The gap that a failed read of a /proc file leaves.
+/// The gap that a failed read of a /proc file leaves. A process that ended leaves no file, or an empty one.
 pub fn gap(what: &str, error: &io::Error) -> Gap {
     let why = match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => Why::Denied,
         Some(libc::ESRCH | libc::ENOENT) => Why::Gone,
         Some(libc::ENOTTY | libc::EINVAL | libc::ENOSYS) => Why::NotInThisKernel,
-        Some(_) => Why::Gone,
+        Some(_) => Why::Failed,
         None => match error.kind() {
             io::ErrorKind::FileTooLarge => Why::OverLimit,
             io::ErrorKind::TimedOut => Why::OverDeadline,
             io::ErrorKind::OutOfMemory => Why::OverMemory,
             io::ErrorKind::Interrupted => Why::Interrupted,
-            _ => Why::Gone,
+            io::ErrorKind::PermissionDenied => Why::Denied,
+            io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof => Why::Gone,
+            _ => Why::Failed,
         },
     };
-    Gap::new(what, why)
+    let gap = Gap::new(what, why);
+    if why == Why::Failed { gap.hint(error.to_string()) } else { gap }
 }
 
 /// The fields of /proc/PID/stat that are used (proc_pid_stat(5)).
@@ -308,6 +311,17 @@ mod tests {
         assert!(me.mappings().expect("my maps").len() > 5);
         assert!(me.tasks().expect("my threads").iter().any(|task| task.tid == me.pid));
         assert!(matches!(Process::open(0), Err(OpenError::None(0))));
+    }
+
+    #[test]
+    fn an_error_that_says_nothing_of_its_end_is_no_end() {
+        let of = |error: io::Error| gap("/proc/PID/maps", &error);
+        assert_eq!(of(io::Error::from_raw_os_error(libc::ESRCH)), Gap::new("/proc/PID/maps", Why::Gone));
+        assert_eq!(of(io::ErrorKind::UnexpectedEof.into()).why, Why::Gone);
+        assert_eq!(of(io::Error::new(io::ErrorKind::PermissionDenied, "FUSE")).why, Why::Denied);
+        let failed = of(io::Error::from_raw_os_error(libc::EMFILE));
+        assert_eq!(failed.why, Why::Failed);
+        assert!(failed.hint.is_some_and(|hint| hint.contains("open files")));
     }
 
     #[test]

@@ -256,19 +256,6 @@ fn cut(runs: &mut Vec<PageRun>, shared: &[Shared]) -> Option<Gap> {
     over_limit.then(|| Gap::new("how often pages are mapped", Why::OverLimit))
 }
 
-/// The process's share of its resident pages; hugetlb pages count as the others do, which the kernel's Pss leaves out.
-pub fn proportional_bytes(runs: &[PageRun]) -> Known<Bytes> {
-    // As the kernel does (`PSS_SHIFT`), a share is kept in 4096ths of a byte until the end.
-    let mut sum = 0_u128;
-    for run in runs.iter().filter(|run| run.is_present()) {
-        if run.mapped_times == 0 {
-            return Err(Gap::new("proportional bytes", Why::Denied).hint(hint()));
-        }
-        sum += ((run.range.bytes() as u128) << 12) / run.mapped_times as u128;
-    }
-    Ok((sum >> 12) as Bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -293,13 +280,12 @@ mod tests {
             run(0x7000, 0x8000, 1),
         ];
         assert_eq!(runs, expected);
-        assert_eq!(proportional_bytes(&runs).ok(), Some(4096 + 2048 + 4096 + 2048 + 2048 + 4096));
     }
 
     #[test]
-    fn an_unknown_count_makes_the_sum_unknown() {
+    fn an_unknown_count_stays_unknown() {
         let mut runs = vec![run(0x1000, 0x2000, 1)];
         cut(&mut runs, &[Shared { run: 0, at: Addr(0x1000), frame: 0, times: 0 }]);
-        assert_eq!(proportional_bytes(&runs).map_err(|gap| gap.why), Err(Why::Denied));
+        assert_eq!(runs, [run(0x1000, 0x2000, 0)]);
     }
 }

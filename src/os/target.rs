@@ -66,6 +66,17 @@ impl ProcessFacts {
         self.command = redact::command(&arguments);
         self.arguments = arguments;
     }
+
+    /// Sets what the runtime in the process was started with, where the arguments of the process are others. `line`: the program
+    /// that the runtime runs, and its arguments.
+    pub fn set_launch(&mut self, options: &[String], line: &str) {
+        let executable = self.executable.strip_suffix(" (deleted)").unwrap_or(&self.executable);
+        let first = || self.command.split(' ').next().unwrap_or_default();
+        let program = if executable.is_empty() { first() } else { executable }.to_string();
+        self.command = redact::runtime(&program, options, line);
+        let words = line.split(' ').filter(|word| !word.is_empty()).map(str::to_string);
+        self.arguments = [program].into_iter().chain(options.iter().cloned()).chain(words).collect();
+    }
 }
 
 /// One thread, from /proc/PID/task.

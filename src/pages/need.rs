@@ -15,7 +15,7 @@ mod sizing;
 mod table_tests;
 mod z;
 
-pub use flags::{default_flags, flag_bytes};
+pub use flags::flag_bytes;
 pub use shortfall::{Shortfall, shortfall};
 
 use super::types::{Mode, Need, Subject, Vm};
@@ -45,11 +45,6 @@ pub fn need(subject: &Subject, mode: Mode) -> Known<Vec<Need>> {
         Gc::Shenandoah | Gc::ShenandoahGenerational => needs.extend(shenandoah::needs(&jvm)),
     }
     Ok(needs)
-}
-
-/// Pages of one size over all needs.
-pub fn pages_of(needs: &[Need], page_bytes: Bytes) -> u64 {
-    needs.iter().filter(|need| need.page_bytes == page_bytes).map(|need| need.pages).sum()
 }
 
 /// What can not be had, or is not known.

@@ -14,7 +14,7 @@ const NAMED_SHARE: f64 = 0.10;
 /// What has no verdict yet comes before what has one where it grows this many times as fast.
 const FASTER: f64 = 2.0;
 /// What is in use of a heap falls at collections only; before this time it may have risen by warming up.
-const HEAP_SECONDS_MIN: f64 = 240.0;
+const HEAP_SECONDS_MIN: f64 = 150.0;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]

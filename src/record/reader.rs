@@ -21,15 +21,6 @@ const MOMENT_BYTES: u64 = 16;
 const CHANGE_BYTES: u64 = 24;
 const TEXT_BYTES: u64 = 256;
 
-/// Who recorded a file: its first record. A file that ends before it has none.
-pub fn session(file: &[u8]) -> Result<Option<Session>, FormError> {
-    let mut body = frame::body(file)?;
-    Ok(match frame::next(&mut body, &mut Allowance::of(file.len() as u64)) {
-        Next::Record(Kind::Session, payload) => serde_json::from_slice(&payload).ok(),
-        _ => None,
-    })
-}
-
 /// Bytes of a file up to the end of its last whole record: who goes on with it begins there.
 pub fn whole_bytes(file: &[u8]) -> Result<usize, FormError> {
     let mut body = frame::body(file)?;

@@ -5,8 +5,8 @@ use super::take::interpret;
 use super::types::{Snapshot, Source, Taken};
 use crate::alloc::glibc::find as glibc;
 use crate::base::{Addr, Gap, Range, Why};
-use crate::jvm::hotspot::find;
 use crate::os::core::Core;
+use crate::os::loaded;
 use crate::os::maps::find_mapping;
 use crate::os::target::{OsView, Target};
 use std::collections::HashSet;
@@ -33,7 +33,7 @@ pub enum NoAccount {
 pub fn read(core: &Core) -> Result<Snapshot, NoAccount> {
     let started = Instant::now();
     let mut view = core.view().clone();
-    let Some(library) = view.mappings.iter().find(|mapping| find::is_jvm(mapping)) else {
+    let Some(library) = loaded::any_vm(&view.mappings) else {
         // A core without its list of files may be that of a JVM, and says so itself.
         return Err(match core.is_cut_within_notes() {
             true => NoAccount::Cut,

@@ -3,8 +3,9 @@
 //! everybody may know.
 
 use super::hidden::Hidden;
-use crate::base::limits::{LIST_SLOW, RELEASE_BYTES_MAX, TARGET_LISTED, TargetLimits};
-use crate::base::{Bytes, Gap, Known, Why};
+use super::release;
+use crate::base::limits::{LIST_SLOW, TARGET_LISTED, TargetLimits};
+use crate::base::{Bytes, Gap, Known, Why, redact};
 use crate::jvm::command_line::{self, CommandLine};
 use crate::jvm::hotspot::summary::{self, Summary};
 use crate::jvm::types::Gc;
@@ -13,7 +14,7 @@ use crate::os::process::Process;
 use crate::os::rights;
 use crate::os::status::Status;
 use crate::os::target::{NoSymbols, OsView, ProcessFacts, Target};
-use crate::os::{budget, cgroup, containers, facts, foreign, host, live, pagemap};
+use crate::os::{budget, cgroup, containers, facts, host, live, loaded, pagemap};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vm {
@@ -112,13 +113,13 @@ fn list_with(limits: TargetLimits, describe: impl Fn(Found) -> Option<Jvm>) -> K
 
 /// Whether the process maps a VM. `Why::Denied` when that may not be known.
 pub fn vm_of(process: &Process) -> Known<Option<Vm>> {
-    Ok(process.mappings()?.iter().find_map(vm_of_mapping))
+    Ok(vm_of_mappings(&process.mappings()?))
 }
 
 fn find(process: Process, hidden: &mut Hidden) -> Option<Found> {
     let gap = match process.mappings() {
         Ok(mappings) => {
-            let vm = Ok(mappings.iter().find_map(vm_of_mapping)?);
+            let vm = Ok(vm_of_mappings(&mappings)?);
             let arguments = process.arguments().unwrap_or_default();
             return Some(Found { process, mappings: Ok(mappings), vm, arguments });
         }
@@ -135,29 +136,16 @@ fn find(process: Process, hidden: &mut Hidden) -> Option<Found> {
     None
 }
 
-fn vm_of_mapping(mapping: &Mapping) -> Option<Vm> {
-    let name = mapping.file_name();
-    match mapping.offset == 0 && mapping.is_file() {
-        true if name == "libjvm.so" => Some(Vm::HotSpot),
-        true if name.starts_with("libj9vm") => Some(Vm::OpenJ9),
-        _ => None,
-    }
-}
-
-/// OpenJ9 ships a small libjvm.so too, so its own library decides.
-fn vm_of_all(found: &Found) -> Known<Vm> {
-    let has_j9 = |mappings: &Vec<Mapping>| mappings.iter().any(|it| vm_of_mapping(it) == Some(Vm::OpenJ9));
-    match found.mappings.as_ref().is_ok_and(has_j9) {
-        true => Ok(Vm::OpenJ9),
-        false => found.vm.clone(),
-    }
+fn vm_of_mappings(mappings: &[Mapping]) -> Option<Vm> {
+    let library = loaded::any_vm(mappings)?;
+    let is_openj9 = loaded::openj9(mappings) == Some(library);
+    Some(if is_openj9 { Vm::OpenJ9 } else { Vm::HotSpot })
 }
 
 fn describe(found: Found) -> Option<Jvm> {
     let status = found.process.status().ok()?;
     let (process, _) = facts::process_facts(&found.process, &status);
-    let vm = vm_of_all(&found);
-    let summary = match (&found.mappings, &vm) {
+    let summary = match (&found.mappings, &found.vm) {
         (Ok(mappings), Ok(Vm::HotSpot)) => summarise(&found.process, mappings, &status),
         (Ok(_), _) => Err(Gap::new("memory of the VM", Why::NotInThisRuntime)),
         (Err(gap), _) => Err(gap.clone()),
@@ -167,7 +155,7 @@ fn describe(found: Found) -> Option<Jvm> {
         false => CommandLine::default(),
     };
     let container = found.process.text("cgroup").ok().and_then(|text| cgroup::parse(&text).container);
-    let release = || release(&found);
+    let release = || release::version(&found.process, &found.mappings, &found.arguments);
     let gc = gc(&summary, &line);
     let jvm = Jvm {
         container_name: container.and_then(|container| containers::name(&container)),
@@ -175,14 +163,14 @@ fn describe(found: Found) -> Option<Jvm> {
             .as_ref()
             .map_err(Clone::clone)
             .and_then(|it| it.version.clone())
-            .or_else(|_| release()),
+            .or_else(|memory| release().map_err(|file| release::neither(memory, file))),
         max_heap_bytes: of(&summary, |it| it.max_heap_bytes.clone(), line.max_heap_bytes, "maximum heap"),
         resident_bytes: status
             .resident_with_hugetlb_bytes()
             .ok_or_else(|| Gap::new("resident bytes", Why::NotInThisKernel)),
         page_mode: page_mode(&summary, &line, &status, gc.as_deref().unwrap_or_default()),
-        main: main(&summary, &line, &found.arguments),
-        vm,
+        main: main(&summary, &line, &found.arguments, &process.executable),
+        vm: found.vm.clone(),
         gc,
         process,
     };
@@ -228,18 +216,26 @@ fn gc(summary: &Known<Summary>, line: &CommandLine) -> Known<String> {
 }
 
 /// The launcher's argument where there is one: it keeps spaces in paths apart from arguments.
-fn main(summary: &Known<Summary>, line: &CommandLine, arguments: &[String]) -> Known<String> {
+fn main(
+    summary: &Known<Summary>,
+    line: &CommandLine,
+    arguments: &[String],
+    executable: &str,
+) -> Known<String> {
     let from_memory = || {
         let command = summary.as_ref().ok()?.java_command.as_ref().ok()?;
         command.split(' ').next().filter(|word| !word.is_empty()).map(str::to_string)
     };
     // A program that loads the VM itself has no main class on its command line.
     let own_name = || {
-        let is_own = !command_line::is_launcher(arguments);
-        arguments.first().filter(|_| is_own).and_then(|path| path.rsplit('/').next()).map(str::to_string)
+        // What stands in the place of the arguments may be a title, whose words are nobody's business.
+        let first = arguments.first().map(|word| word.split(' ').next().unwrap_or_default().to_string());
+        let executable = executable.strip_suffix(" (deleted)").unwrap_or(executable);
+        let path = if executable.is_empty() { first? } else { executable.to_string() };
+        (!redact::is_java(&path)).then(|| path.rsplit('/').next().map(str::to_string)).flatten()
     };
     // A word behind an @file may be an argument of the program, which is nobody's business.
-    let from_line = line.main.clone().filter(|_| !line.may_be_in_file);
+    let from_line = line.main.clone().filter(|main| !main.is_empty() && !line.may_be_in_file);
     from_line.or_else(from_memory).or_else(own_name).ok_or_else(|| {
         Gap::new("main class", Why::NotInThisRuntime).hint("the command line does not tell it")
     })
@@ -270,34 +266,6 @@ fn page_mode(summary: &Known<Summary>, line: &CommandLine, status: &Status, gc: 
     })
 }
 
-/// The version by the file `release` of the JDK: JAVA_RUNTIME_VERSION, or JAVA_VERSION before JDK 9. Only within the root of the
-/// process: a file of that name elsewhere is that of another JDK.
-fn release(found: &Found) -> Known<String> {
-    let denied = Gap::new("version", Why::Denied).hint(rights::to_look());
-    let library = found.mappings.as_ref().ok().and_then(|mappings| {
-        mappings.iter().find(|mapping| vm_of_mapping(mapping).is_some()).map(|it| it.file_path().to_string())
-    });
-    let launcher = || found.arguments.first().filter(|path| path.starts_with('/')).cloned();
-    let from = library.or_else(launcher).ok_or_else(|| denied.clone())?;
-    let root = foreign::Root::of(&found.process).map_err(|_| denied)?;
-    // lib/server/libjvm.so, jre/lib/amd64/server/libjvm.so, bin/java: the home is two to five directories up.
-    let homes = std::path::Path::new(&from).ancestors().skip(2).take(5);
-    let text = homes.filter_map(|home| home.join("release").to_str().map(str::to_string)).find_map(|path| {
-        let file = root.open(&path).ok()?;
-        Some(String::from_utf8_lossy(&foreign::start(file, RELEASE_BYTES_MAX).ok()?).into_owned())
-    });
-    let unknown = || Gap::new("version", Why::NotInThisRuntime);
-    release_version(&text.ok_or_else(unknown)?).ok_or_else(unknown)
-}
-
-fn release_version(text: &str) -> Option<String> {
-    let value = |key: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='))?;
-        Some(line.trim().trim_matches('"').to_string())
-    };
-    value("JAVA_RUNTIME_VERSION").or_else(|| value("JAVA_VERSION")).filter(|version| !version.is_empty())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -305,34 +273,30 @@ mod tests {
 
     #[test]
     fn the_vm_by_its_library_deleted_or_not() {
-        let vm = |line: &str| vm_of_mapping(&parse_line(line).expect("a line"));
+        let vm = |line: &str| vm_of_mappings(&[parse_line(line).expect("a line")]);
         let at = "7f0000000000-7f0000200000 r--p";
         assert_eq!(
             vm(&format!("{at} 00000000 fe:00 7 /jdk/lib/server/libjvm.so (deleted)")),
             Some(Vm::HotSpot)
         );
+        assert_eq!(vm(&format!("{at} 00000000 00:01 7 /memfd:libjvm.so (deleted)")), Some(Vm::HotSpot));
         assert_eq!(vm(&format!("{at} 00001000 fe:00 7 /jdk/lib/server/libjvm.so")), None);
         assert_eq!(vm(&format!("{at} 00000000 fe:00 7 /jdk/lib/default/libj9vm29.so")), Some(Vm::OpenJ9));
         assert_eq!(vm(&format!("{at} 00000000 fe:00 7 /usr/lib/libjvm.so.1")), None);
     }
 
     #[test]
-    fn the_release_file() {
-        let text = "IMPLEMENTOR=\"Eclipse Adoptium\"\nJAVA_RUNTIME_VERSION=\"21.0.8+9-LTS\"\nJAVA_VERSION=\"21.0.8\"\n";
-        assert_eq!(release_version(text).as_deref(), Some("21.0.8+9-LTS"));
-        assert_eq!(release_version("JAVA_VERSION=\"1.8.0_442\"\n").as_deref(), Some("1.8.0_442"));
-        assert_eq!(release_version("JAVA_VERSIONS=1\n"), None);
-    }
-
-    #[test]
     fn the_main_class_of_a_launcher_of_another_name_and_of_nothing() {
         let gap = || Err(Gap::new("memory", Why::Denied));
-        let of = |words: &[&str]| {
+        let of = |words: &[&str], executable: &str| {
             let arguments: Vec<String> = words.iter().map(|word| word.to_string()).collect();
-            main(&gap(), &CommandLine::default(), &arguments).ok()
+            main(&gap(), &CommandLine::default(), &arguments, executable).ok()
         };
-        assert_eq!(of(&["/usr/bin/jsvc", "-user", "tomcat"]).as_deref(), Some("jsvc"));
-        assert_eq!(of(&["java"]), None);
-        assert_eq!(of(&[]), None);
+        assert_eq!(of(&["/usr/bin/jsvc", "-user", "tomcat"], "").as_deref(), Some("jsvc"));
+        assert_eq!(of(&["orders: token=hunter2 /x"], "/opt/my app/server").as_deref(), Some("server"));
+        assert_eq!(of(&["orders: token=hunter2 /x"], "").as_deref(), Some("orders:"));
+        assert_eq!(of(&["orders: idle"], "/jdk/bin/java"), None);
+        assert_eq!(of(&["java"], ""), None);
+        assert_eq!(of(&[], ""), None);
     }
 }

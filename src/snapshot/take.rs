@@ -1,13 +1,14 @@
 //! Taking a snapshot: status -> maps -> pages -> runtime -> malloc -> maps again. Pages come before any byte is read, so
 //! that no absent page is ever touched; what the second look at the maps shows as moved is said to be torn.
 
-use super::types::{Link, LoadedImage, Snapshot, Taken, Want};
-use super::{images, links, moved};
+use super::types::{Link, LoadedImage, Snapshot, Source, Taken, Want};
+use super::{images, launched, links, moved};
 use crate::alloc::{self, AllocView, Heap, thread_arena};
 use crate::base::blocks::NoWitness;
 use crate::base::{Bytes, Gap, Known, Range, Why, joined, rfc3339};
 use crate::jvm::JvmView;
 use crate::jvm::hotspot::holders::{self, Library};
+use crate::jvm::hotspot::launch::Launch;
 use crate::jvm::hotspot::{self, Hotspot};
 use crate::os::budget;
 use crate::os::facts::process_facts;
@@ -289,6 +290,7 @@ struct Views {
     jvm: Known<JvmView>,
     alloc: Known<AllocView>,
     links: Vec<Link>,
+    launch: Option<Launch>,
 }
 
 /// The runtime's and malloc's view of what the kernel's view shows. Live, frozen and core alike.
@@ -297,8 +299,12 @@ pub fn interpret(os: OsView, taken: Taken, memory: &dyn Memory, symbols: &dyn Sy
 }
 
 impl Views {
-    fn into_snapshot(self, os: OsView, taken: Taken) -> Snapshot {
-        let Views { images, jvm, alloc, links } = self;
+    fn into_snapshot(self, mut os: OsView, taken: Taken) -> Snapshot {
+        let Views { images, jvm, alloc, links, launch } = self;
+        // A frozen file has none of these texts.
+        if let Some(launch) = launch.filter(|_| taken.source != Source::Frozen) {
+            os.process.set_launch(&launch.options, &launch.java_command);
+        }
         Snapshot { taken, os, images, jvm, alloc, links }
     }
 
@@ -307,11 +313,12 @@ impl Views {
         let images = images::read(&target);
         let opened = hotspot::open(&target);
         let mut jvm = opened.as_ref().map(|opened| hotspot::read(&target, opened)).map_err(Gap::clone);
+        let launch = opened.as_ref().ok().and_then(|it| launched::read(&os.process, &it.vm(&target)));
         let mut owned: Vec<Range> =
             jvm.iter().flat_map(|jvm| jvm.extents.iter().map(|extent| extent.range)).collect();
         if want.is_shallow {
             let unread = Gap::new("malloc's blocks", Why::NotMeasured).hint("a full reading took too long");
-            return Views { images, jvm, alloc: Err(unread), links: Vec::new() };
+            return Views { images, jvm, alloc: Err(unread), links: Vec::new(), launch };
         }
         // Malloc's readers go through all pages, not only through those of an address.
         let completed = os.completed();
@@ -340,7 +347,7 @@ impl Views {
             let links = linking.and_then(|linking| linking.join().ok());
             (alloc, links.unwrap_or_else(|| links::read(&target, &images, &owned)))
         });
-        Views { images, jvm, alloc, links }
+        Views { images, jvm, alloc, links, launch }
     }
 }
 

@@ -194,7 +194,8 @@ pub fn until_open(pid: i32, word: &str) {
 /// The process itself or the descendant that maps libjvm.so: JDK 8 runs below `unshare`.
 fn jvm_below(pid: i32) -> Option<i32> {
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
-    if maps.contains("libjvm.so") {
+    // A VM in a memory file has a name of its own, and HotSpot always loads libjava.so.
+    if maps.contains("libjvm.so") || maps.contains("libjava.so") {
         return Some(pid);
     }
     let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();

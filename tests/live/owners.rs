@@ -39,9 +39,6 @@ impl Bare<'_> {
 }
 
 impl Blocks for Bare<'_> {
-    fn at(&self, at: Addr) -> Option<Block> {
-        self.heap.at(at).map(|block| self.bare(block))
-    }
     fn each(&self, visit: &mut dyn FnMut(Block) -> bool) {
         self.heap.each(&mut |block| visit(self.bare(block)));
     }

@@ -42,12 +42,13 @@ fn it_is_no_direct_buffer_with_tracking_on() {
         let map = map_json(jvm.pid);
         let (buffers, others) = (
             part(&map, "direct_buffers", "direct buffers"),
-            part(&map, "direct_buffers", "Unsafe and FFM memory"),
+            part(&map, "malloc_unknown", "Unsafe and FFM memory"),
         );
         println!("jdk {jdk}: {buffers} in direct buffers, {others} of Unsafe and FFM");
         let parts = &area(&map, "direct_buffers")["parts"];
         assert!(is_near(buffers, BUFFERS * SIZE), "jdk {jdk}: {buffers} of direct buffers: {parts:#}");
-        assert!(is_near(others, unsafe_bytes), "jdk {jdk}: {others} of Unsafe: {parts:#}");
+        let unknown = &area(&map, "malloc_unknown")["parts"];
+        assert!(is_near(others, unsafe_bytes), "jdk {jdk}: {others} of Unsafe: {unknown:#}");
     }
 }
 
@@ -77,15 +78,37 @@ fn without_tracking_its_owner_is_unknown_and_not_the_vm() {
     }
 }
 
+/// Tracking gives memory other parts, and never another area.
+#[test]
+fn its_area_does_not_depend_on_tracking() {
+    const NEAR_BYTES: f64 = (4 << 20) as f64;
+    for (jdk, gc) in [("11", "-XX:+UseG1GC"), ("25", "-XX:+UseG1GC"), ("25", "-XX:+UseZGC")] {
+        let of = |tracking: &str| {
+            let (jvm, _) = start(jdk, &[gc, &format!("-XX:NativeMemoryTracking={tracking}")])?;
+            let map = map_json(jvm.pid);
+            let in_use = |name: &str| area(&map, name)["in_use_bytes"].as_u64().unwrap_or(0) as f64;
+            Some(["direct_buffers", "malloc_unknown"].map(in_use))
+        };
+        let (Some(off), Some(summary), Some(detail)) = (of("off"), of("summary"), of("detail")) else {
+            continue;
+        };
+        println!("jdk {jdk} {gc}: {off:?}, {summary:?}, {detail:?}");
+        for with in [summary, detail] {
+            let is_near = off.iter().zip(with).all(|(off, with)| (off - with).abs() < NEAR_BYTES);
+            assert!(is_near, "jdk {jdk} {gc}: {off:?} and {with:?}");
+        }
+    }
+}
+
 /// Pointers of generational ZGC are coloured, so its heap is not followed: what cannot be told apart has a name that says so.
 #[test]
 fn where_buffers_cannot_be_followed_the_part_says_so() {
     let options = ["-XX:NativeMemoryTracking=summary", "-XX:+UseZGC"];
     let Some((jvm, unsafe_bytes)) = start("25", &options) else { return };
     let map = map_json(jvm.pid);
-    let mixed = part(&map, "direct_buffers", "direct buffers, Unsafe and FFM memory");
-    assert!(is_near(mixed, unsafe_bytes + BUFFERS * SIZE), "{mixed}: {:#}", area(&map, "direct_buffers"));
+    let mixed = part(&map, "malloc_unknown", "direct buffers, Unsafe and FFM memory");
+    assert!(is_near(mixed, unsafe_bytes + BUFFERS * SIZE), "{mixed}: {:#}", area(&map, "malloc_unknown"));
     assert_eq!(part(&map, "direct_buffers", "direct buffers"), 0.0);
     let shown = text(&marusa(&["map", &jvm.pid.to_string()]).stdout);
-    assert!(shown.contains("  direct buffers, Unsafe and FFM memory "), "the only part, and named: {shown}");
+    assert!(shown.contains("  direct buffers, Unsafe and FFM memory "), "it is named: {shown}");
 }

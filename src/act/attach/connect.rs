@@ -9,6 +9,7 @@ use super::AttachError;
 use crate::act::as_target::{User, directory};
 use crate::act::signals;
 use crate::base::limits::ATTACH_ANSWER_BYTES_MAX;
+use crate::os::loaded;
 use crate::os::place::facts_of;
 use crate::os::process::Process;
 use std::ffi::{CStr, CString};
@@ -211,13 +212,7 @@ pub(super) fn check_runtime(
     let mappings = process.mappings().map_err(|_| {
         denied("the mappings of the process can not be read", io::Error::from_raw_os_error(libc::EACCES))
     })?;
-    let has = |name: &str| {
-        mappings.iter().any(|mapping| {
-            let file = mapping.path.rsplit('/').next().unwrap_or("");
-            file.strip_suffix(" (deleted)").unwrap_or(file).starts_with(name)
-        })
-    };
-    let found = match (has("libj9vm"), has("libjvm.so")) {
+    let found = match (loaded::openj9(&mappings).is_some(), !loaded::hotspot(&mappings).is_empty()) {
         (true, _) => "it runs OpenJ9, which has another protocol and no command for native memory",
         (false, false) => "no libjvm.so is mapped in it",
         (false, true) => return Ok(()),

@@ -12,8 +12,8 @@ use super::attach::{self, AttachError, Attached};
 use crate::base::limits::SEARCHED_FILE_BYTES_MAX;
 use crate::base::rfc3339;
 use crate::os::file_bytes::FileBytes;
-use crate::os::foreign;
 use crate::os::process::Process;
+use crate::os::{foreign, loaded};
 use place::PlaceError;
 use serde::Serialize;
 use std::time::{Instant, SystemTime};
@@ -82,7 +82,7 @@ impl TrimError {
 /// not be read.
 pub fn has_command(process: &Process) -> Option<bool> {
     let mappings = process.mappings().ok()?;
-    let first = mappings.iter().find(|mapping| mapping.file_name() == "libjvm.so" && mapping.offset == 0)?;
+    let first = *loaded::hotspot(&mappings).first()?;
     let file = FileBytes::of(foreign::mapped(process, first)?, 0).ok()?;
     file.contains(COMMAND.as_bytes(), SEARCHED_FILE_BYTES_MAX)
 }

@@ -156,19 +156,6 @@ impl ChunkMap {
         Some(word * 64 + bits.trailing_zeros() as usize)
     }
 
-    /// The entry that holds `at`.
-    pub fn find(&self, at: Addr) -> Option<Entry> {
-        if !self.range.has(at) {
-            return None;
-        }
-        let (granule, half) = self.place(at)?;
-        // An entry that begins in the second half does not hold the first.
-        let is_before = self.bytes[granule] != 0 && self.bytes[granule] & 1 > half;
-        let granule = self.last(granule.checked_sub(usize::from(is_before))?)?;
-        let start = self.start(granule);
-        Some(Entry { range: Range::new(start, self.end_of(start)), code: Code(self.bytes[granule] >> 1) })
-    }
-
     /// The last chunk before `at` that is free and in a bin.
     pub fn free_before(&self, at: Addr) -> Option<Addr> {
         let (mut granule, _) = self.place(at)?;
@@ -279,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_are_found_from_their_start_and_from_within() {
+    fn entries_are_found_from_their_start() {
         let mut map = ChunkMap::of(Range::of(0x10000, 0x90_0000));
         let starts = [0x10000, 0x10030, 0x10050, 0x12010, 0x80_0000];
         for (index, start) in starts.iter().enumerate() {
@@ -293,15 +280,10 @@ mod tests {
             assert_eq!(entry.code.state(), State::InUse(index as Label));
             assert_eq!(map.get(entry.range.start), Some(entry.code));
             assert_eq!(map.get(entry.range.start.plus(16)), None);
-            for at in [entry.range.start, entry.range.start.plus(17), entry.range.end.minus(1)] {
-                assert_eq!(map.find(at), Some(*entry), "{at}");
-            }
         }
         map.put(Addr(0x10030), Code::UNSORTED);
         assert_eq!(map.free_before(Addr(0x80_0000)), Some(Addr(0x10030)));
         assert_eq!(map.free_before(Addr(0x10030)), None);
-        assert_eq!(map.find(Addr(0x90_0000)), None);
-        assert_eq!(map.find(Addr(0xffff)), None);
     }
 
     #[test]

@@ -72,8 +72,12 @@ mod tests {
     use crate::jvm::Kind;
 
     fn with_buffers(bytes: Bytes) -> JvmFacts {
+        with_blocks(Kind::DirectBuffers, bytes)
+    }
+
+    fn with_blocks(kind: Kind, bytes: Bytes) -> JvmFacts {
         let mut jvm = healthy_jvm();
-        view(&mut jvm).block_owners[0].kind = Kind::DirectBuffers;
+        view(&mut jvm).block_owners[0].kind = kind;
         alloc(&mut jvm).in_use[1].bytes = bytes;
         joined(&jvm)
     }
@@ -89,6 +93,7 @@ mod tests {
         assert_eq!(level(&with_buffers(2 * G - 2 * G / 10 - M)), None);
         assert_eq!(level(&with_buffers(2 * G - 2 * G / 11)), Some(Level::Warn));
         assert_eq!(level(&with_buffers(2 * G)), Some(Level::Critical));
+        assert_eq!(level(&with_blocks(Kind::UnsafeMemory, 2 * G)), None, "the limit is not for these");
         let mut jvm = with_buffers(61 * M);
         set_flags(&mut jvm, &[("MaxDirectMemorySize", "67108864")]);
         let finding = find(&jvm).expect("95 %");

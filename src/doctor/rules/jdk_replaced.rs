@@ -12,7 +12,9 @@ fn find(facts: &Facts) -> Vec<Finding> {
 
 /// The libraries of a JDK that every JVM has mapped.
 fn is_jdks(mapping: &Mapping) -> bool {
-    ["libjvm.so", "libjava.so", "modules", "libjli.so"].contains(&mapping.file_name())
+    // A file that only ever existed in memory was not replaced.
+    !mapping.is_memory_file()
+        && ["libjvm.so", "libjava.so", "modules", "libjli.so"].contains(&mapping.file_name())
 }
 
 fn of(jvm: &JvmFacts) -> Option<Finding> {
@@ -66,5 +68,9 @@ mod tests {
         assert_eq!(finding.level, Level::Warn);
         assert!(finding.title.contains("/opt/jdk-21/lib/server/libjvm.so was replaced"), "{}", finding.title);
         assert!(finding.title.ends_with("may fail"));
+        let mappings = &mut facts.jvms[0].snapshot.os.mappings;
+        let library = mappings.iter_mut().find(|it| it.is_deleted()).expect("it is there");
+        library.path = "/memfd:/x/libjvm.so (deleted)".to_string();
+        assert_eq!(find(&facts), [], "it never was on a disk");
     }
 }

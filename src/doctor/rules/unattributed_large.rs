@@ -3,8 +3,10 @@
 use crate::base::printable::escaped;
 use crate::base::{Bytes, Range, human};
 use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject};
+use crate::jvm::JvmView;
 use crate::map::Area;
 use crate::map::malloc::owners::OWNER_UNKNOWN;
+use crate::os::maps::Mapping;
 use std::collections::BTreeMap;
 
 pub const RULE: Rule = Rule {
@@ -19,6 +21,22 @@ pub const WORTH_PERCENT: f64 = 5.0;
 const BLOCKS_PERCENT: f64 = 10.0;
 const SHOWN: usize = 3;
 const THREADS_SHOWN: usize = 4;
+const LIBRARIES_SHOWN: usize = 6;
+/// Starts of the names of libraries that every JVM has, outside of its JDK, and that keep little memory.
+const OF_THE_SYSTEM: [&str; 12] = [
+    "ld-",
+    "ld.",
+    "libc.",
+    "libdl.",
+    "libgcc_s.",
+    "libm.",
+    "libnss_",
+    "libpthread.",
+    "libresolv.",
+    "librt.",
+    "libstdc++.",
+    "libz.",
+];
 
 fn find(jvm: &JvmFacts) -> Option<Finding> {
     let unattributed = jvm.area(Area::Unattributed).resident_bytes;
@@ -40,6 +58,7 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
             "/proc/PID/maps",
         )
     }));
+    evidence.extend(libraries(jvm));
     let is_tracked = jvm.jvm().is_some_and(|view| view.nmt.as_deref().is_ok_and(|level| level != "off"));
     let mut remedies = vec![Remedy::Advice(
         "memory of a native library, of Unsafe, or of java.lang.foreign: whether it grows, `marusa record PID` shows".to_string(),
@@ -68,6 +87,34 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
         evidence,
         cost: Cost::bytes(bytes),
         remedies,
+    })
+}
+
+/// The libraries of neither the JDK nor the system that are loaded: one of them made the memory, or the program did.
+fn libraries(jvm: &JvmFacts) -> Option<Evidence> {
+    let home = jvm.jvm().and_then(JvmView::java_home).map(|home| format!("{home}/"));
+    let is_others = |mapping: &&Mapping| {
+        let name = mapping.file_name();
+        let is_library = mapping.is_file() && mapping.rights.execute && name.contains(".so");
+        let is_jdks = home.as_ref().is_some_and(|home| mapping.path.starts_with(home.as_str()));
+        is_library && !is_jdks && !OF_THE_SYSTEM.iter().any(|start| name.starts_with(start))
+    };
+    let mut names: Vec<&str> = Vec::new();
+    for mapping in jvm.snapshot.os.mappings.iter().filter(is_others) {
+        if !names.contains(&mapping.file_name()) {
+            names.push(mapping.file_name());
+        }
+    }
+    let others = names.len().saturating_sub(LIBRARIES_SHOWN);
+    names.truncate(LIBRARIES_SHOWN);
+    let others = if others > 0 { format!(" and {others} more") } else { String::new() };
+    let names = names.join(", ");
+    (!names.is_empty()).then(|| {
+        Evidence::state(
+            "loaded libraries of neither the JDK nor the system",
+            format!("{}{others}", escaped(&names)),
+            "/proc/PID/maps",
+        )
     })
 }
 
@@ -113,6 +160,7 @@ fn largest(jvm: &JvmFacts) -> Vec<(Range, Bytes)> {
 mod tests {
     use super::*;
     use crate::doctor::facts::made_up::{M, healthy_jvm, joined, recount, set_resident, view};
+    use crate::os::maps::parse_line;
 
     #[test]
     fn mappings_without_an_owner() {
@@ -128,6 +176,25 @@ mod tests {
         set_resident(&mut large, Area::Unattributed, 64 * M);
         large.account.totals.resident_bytes = 64 * M * 21;
         assert_eq!(find(&large), None, "under a twentieth");
+    }
+
+    #[test]
+    fn libraries_of_others_are_named() {
+        let mut jvm = healthy_jvm();
+        set_resident(&mut jvm, Area::Unattributed, 100 * M);
+        let named = |jvm: &JvmFacts| {
+            let finding = find(jvm).expect("100 MiB");
+            let evidence = finding.evidence.into_iter().find(|one| one.what.starts_with("loaded libraries"));
+            evidence.map(|one| one.value)
+        };
+        assert_eq!(named(&jvm), None, "the JDK's own");
+        for (at, path) in
+            ["/lib/libc.so.6", "/tmp/librocksdbjni7.so", "/tmp/librocksdbjni7.so"].iter().enumerate()
+        {
+            let line = format!("7fff000{at}0000-7fff000{at}1000 r-xp 00000000 fe:00 9{at} {path}");
+            jvm.snapshot.os.mappings.push(parse_line(&line).expect("a line"));
+        }
+        assert_eq!(named(&jvm).as_deref(), Some("librocksdbjni7.so"));
     }
 
     #[test]

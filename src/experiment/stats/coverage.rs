@@ -2,7 +2,7 @@
 //! difference that is there is found within the runs that were said to be needed. On normal noise, on skewed noise, and on
 //! noise with disturbed runs.
 
-use super::{Comparison, blocks_for, compare_apart, compare_blocks};
+use super::{blocks_for, compare_blocks};
 use statrs::distribution::{ContinuousCDF, Normal};
 
 const SEARCHES: usize = 1000;
@@ -44,14 +44,13 @@ impl Noise {
 }
 
 type Figure = fn(&mut Noise) -> f64;
-type Compare = fn(&[f64], &[f64], f64) -> crate::base::Known<Comparison>;
 
-fn claims(noise: &mut Noise, figure: Figure, compare: Compare, count: usize, slower: f64) -> usize {
+fn claims(noise: &mut Noise, figure: Figure, count: usize, slower: f64) -> usize {
     let mut claims = 0;
     for _ in 0..SEARCHES {
         let base: Vec<f64> = (0..count).map(|_| figure(noise)).collect();
         let arm: Vec<f64> = (0..count).map(|_| figure(noise) * slower).collect();
-        claims += usize::from(compare(&base, &arm, 0.05).expect("figures").is_shown());
+        claims += usize::from(compare_blocks(&base, &arm, 0.05).expect("figures").is_shown());
     }
     claims
 }
@@ -63,10 +62,8 @@ fn two_identical_arms_claim_a_difference_in_at_most_one_search_of_20() {
         [("plain", Noise::plain), ("skewed", Noise::skewed), ("disturbed", Noise::disturbed)];
     for (name, figure) in kinds {
         for count in [4, 8, 12] {
-            let in_blocks = claims(&mut noise, figure, compare_blocks, count, 1.0);
+            let in_blocks = claims(&mut noise, figure, count, 1.0);
             assert!(in_blocks <= WRONG_MAX, "{name}, {count} blocks: {in_blocks} of {SEARCHES}");
-            let apart = claims(&mut noise, figure, compare_apart, count, 1.0);
-            assert!(apart <= WRONG_MAX, "{name}, {count} figures: {apart} of {SEARCHES}");
         }
     }
 }
@@ -93,7 +90,7 @@ fn five_percent_with_three_percent_of_noise_is_found_in_the_runs_that_were_estim
     let pair = 0.03 * 2.0_f64.sqrt();
     let needed = blocks_for(effect, pair, 1000, 0.05, 0.8).expect("possible").likely.expect("few");
     assert!((6..=12).contains(&needed), "{needed}");
-    let found = claims(&mut noise, Noise::plain, compare_blocks, needed, 1.05);
+    let found = claims(&mut noise, Noise::plain, needed, 1.05);
     assert!(found * 100 >= SEARCHES * 78, "{found} of {SEARCHES} with {needed} blocks");
     // From a pilot of five blocks the number itself is uncertain; the upper one is enough in four of five cases.
     let (mut enough, pilots) = (0, 200);
@@ -110,6 +107,6 @@ fn five_percent_with_three_percent_of_noise_is_found_in_the_runs_that_were_estim
 #[test]
 fn a_difference_is_found_among_disturbed_runs_too() {
     let mut noise = Noise::new(23);
-    let found = claims(&mut noise, Noise::disturbed, compare_blocks, 20, 1.05);
+    let found = claims(&mut noise, Noise::disturbed, 20, 1.05);
     assert!(found * 100 >= SEARCHES * 70, "{found} of {SEARCHES}");
 }

@@ -2,7 +2,7 @@
 //! number, and one that is enough in four of five cases (an upper bound of the deviation at 80 %, as Browne 1995 advises
 //! for pilot studies).
 
-use super::two_arms::{Comparison, Method, RANKS_FROM};
+use super::two_arms::{Comparison, RANKS_FROM};
 use schemars::JsonSchema;
 use serde::Serialize;
 use statrs::distribution::{ChiSquared, ContinuousCDF, StudentsT};
@@ -44,12 +44,7 @@ impl Comparison {
             super::Scale::Percent => (effect / 100.0).ln_1p(),
             super::Scale::Unit => effect,
         };
-        // Apart, both arms add to the noise, and both to what is known of it.
-        let seen = match self.judged.method {
-            Method::PairedT | Method::SignedRank => self.base.count,
-            Method::Welch | Method::MannWhitney => self.base.count + self.arm.count - 1,
-        };
-        blocks_for(effect, self.noise, seen, self.doubt, power)
+        blocks_for(effect, self.noise, self.base.count, self.doubt, power)
     }
 }
 

@@ -20,22 +20,22 @@ pub fn doubts(p: &[f64], doubt: f64) -> Vec<f64> {
     doubts
 }
 
-/// Holm's adjusted p: claimed at every doubt from it on.
-pub fn adjusted(p: &[f64]) -> Vec<f64> {
-    let mut order: Vec<usize> = (0..p.len()).collect();
-    order.sort_by(|one, other| p[*one].total_cmp(&p[*other]));
-    let mut adjusted = vec![1.0; p.len()];
-    let mut most: f64 = 0.0;
-    for (rank, at) in order.into_iter().enumerate() {
-        most = most.max(p[at] * (p.len() - rank) as f64).min(1.0);
-        adjusted[at] = most;
-    }
-    adjusted
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Holm's adjusted p: claimed at every doubt from it on.
+    fn adjusted(p: &[f64]) -> Vec<f64> {
+        let mut order: Vec<usize> = (0..p.len()).collect();
+        order.sort_by(|one, other| p[*one].total_cmp(&p[*other]));
+        let mut adjusted = vec![1.0; p.len()];
+        let mut most: f64 = 0.0;
+        for (rank, at) in order.into_iter().enumerate() {
+            most = most.max(p[at] * (p.len() - rank) as f64).min(1.0);
+            adjusted[at] = most;
+        }
+        adjusted
+    }
 
     #[test]
     fn holm_by_hand() {

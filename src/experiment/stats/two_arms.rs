@@ -3,10 +3,8 @@
 //!
 //! | figures | judged by | beside it |
 //! | --- | --- | --- |
-//! | in blocks, fewer than 8 | Student's t over the blocks' differences | signed ranks from 6 blocks on |
-//! | in blocks, 8 and more | signed ranks (`ranks`) | Student's t |
-//! | apart, fewer than 8 in an arm | Welch's t | Mann-Whitney |
-//! | apart, 8 and more | Mann-Whitney | Welch's t |
+//! | fewer than 8 blocks | Student's t over the blocks' differences | signed ranks from 6 blocks on |
+//! | 8 blocks and more | signed ranks (`ranks`) | Student's t |
 //!
 //! Ranks judge where they can, for one disturbed run in twenty is usual and moves a mean. Where all figures are above 0 the
 //! logarithms are compared, and the answer is a ratio; else the figures themselves.
@@ -18,7 +16,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// From so many blocks, or figures of the smaller arm, ranks judge.
+/// From so many blocks on ranks judge.
 pub const RANKS_FROM: usize = 8;
 
 /// An estimate, and what holds the true value with the confidence asked for.
@@ -46,10 +44,6 @@ pub enum Method {
     PairedT,
     /// Hodges and Lehmann with signed ranks over the differences within blocks.
     SignedRank,
-    /// Welch's t: arms of unlike noise.
-    Welch,
-    /// Hodges and Lehmann with Mann and Whitney's ranks.
-    MannWhitney,
 }
 
 impl Method {
@@ -57,8 +51,6 @@ impl Method {
         match self {
             Method::PairedT => "Student's t over blocks",
             Method::SignedRank => "signed ranks over blocks",
-            Method::Welch => "Welch's t",
-            Method::MannWhitney => "Mann-Whitney ranks",
         }
     }
 }
@@ -89,7 +81,7 @@ pub struct Claim {
 pub struct Comparison {
     pub base: Sample,
     pub arm: Sample,
-    /// Blocks that have both; `None`: not compared in blocks.
+    /// Blocks that have both.
     pub blocks: Option<usize>,
     pub scale: Scale,
     pub judged: Claim,
@@ -98,8 +90,7 @@ pub struct Comparison {
     /// Difference of the means in the figures' unit, by t.
     pub difference: Interval,
     pub effect: Effect,
-    /// Standard deviation of one block's difference (in blocks), or of one difference between figures (apart), on the scale
-    /// on which it is judged: of logarithms for `Percent`.
+    /// Standard deviation of one block's difference, on the scale on which it is judged: of logarithms for `Percent`.
     pub noise: f64,
     pub doubt: f64,
 }
@@ -127,21 +118,6 @@ pub fn compare_blocks(base: &[f64], arm: &[f64], doubt: f64) -> Known<Comparison
     let noise = variance(&differences).sqrt();
     let chosen = choose(t, ranked, differences.len(), scale);
     Ok(whole(samples, (base, arm), Some(differences.len()), scale, chosen, difference, noise, doubt))
-}
-
-/// Figures of runs that are not in blocks.
-pub fn compare_apart(base: &[f64], arm: &[f64], doubt: f64) -> Known<Comparison> {
-    let (samples, scale) = checked(base, arm, doubt)?;
-    let on_scale = |values: &[f64]| -> Vec<f64> {
-        values.iter().map(|value| if scale == Scale::Percent { value.ln() } else { *value }).collect()
-    };
-    let (one, other) = (on_scale(base), on_scale(arm));
-    let t = welch(&one, &other, doubt).ok_or_else(|| few("two figures of each arm at least"))?;
-    let difference = welch(base, arm, doubt).ok_or_else(|| few("two figures of each arm at least"))?.interval;
-    let ranked = ranks::mann_whitney(&one, &other, doubt).map(|found| claim(Method::MannWhitney, found));
-    let noise = (variance(&one) + variance(&other)).sqrt();
-    let chosen = choose(t, ranked, base.len().min(arm.len()), scale);
-    Ok(whole(samples, (base, arm), None, scale, chosen, difference, noise, doubt))
 }
 
 fn few(hint: &str) -> Gap {
@@ -202,22 +178,6 @@ fn paired_t(differences: &[f64], doubt: f64) -> Option<Claim> {
     by_t(Method::PairedT, mean(differences), error, count - 1.0, doubt)
 }
 
-/// Welch (1947), with Satterthwaite's degrees of freedom.
-fn welch(base: &[f64], arm: &[f64], doubt: f64) -> Option<Claim> {
-    if base.len() < 2 || arm.len() < 2 {
-        return None;
-    }
-    let (one, other) = (variance(base) / base.len() as f64, variance(arm) / arm.len() as f64);
-    let sum = one + other;
-    let freedom = match sum > 0.0 {
-        true => {
-            sum.powi(2) / (one.powi(2) / (base.len() - 1) as f64 + other.powi(2) / (arm.len() - 1) as f64)
-        }
-        false => (base.len() + arm.len() - 2) as f64,
-    };
-    by_t(Method::Welch, mean(arm) - mean(base), sum.sqrt(), freedom, doubt)
-}
-
 fn by_t(method: Method, estimate: f64, error: f64, freedom: f64, doubt: f64) -> Option<Claim> {
     let t = StudentsT::new(0.0, 1.0, freedom).ok()?;
     let half = t.inverse_cdf(1.0 - doubt / 2.0) * error;
@@ -234,18 +194,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn welch_as_r_has_it() {
-        // R: t.test(c(30.02, 29.99, 30.11, 29.97, 30.01, 29.99), c(29.89, 29.93, 29.72, 29.98, 30.02, 29.98)):
-        // t = 1.959, df = 7.0306, p = 0.09077, interval -0.01956910 to 0.20956910 (of the first minus the second).
-        let one = [30.02, 29.99, 30.11, 29.97, 30.01, 29.99];
-        let other = [29.89, 29.93, 29.72, 29.98, 30.02, 29.98];
-        let found = welch(&other, &one, 0.05).expect("six each");
-        assert!((found.interval.low + 0.019_569).abs() < 1e-4, "{found:?}");
-        assert!((found.interval.high - 0.209_569).abs() < 1e-4, "{found:?}");
-        assert!((found.p - 0.090_77).abs() < 1e-4, "{found:?}");
-    }
-
-    #[test]
     fn ratios_where_all_is_above_0_and_differences_else() {
         let base = [100.0, 110.0, 90.0, 105.0];
         let slower: Vec<f64> = base.iter().map(|value| value * 1.05).collect();
@@ -256,7 +204,7 @@ mod tests {
         );
         assert!((found.judged.interval.estimate - 5.0).abs() < 1e-9, "{found:?}");
         assert!(found.is_shown() && found.judged.p < 1e-9 && found.beside.is_none());
-        let zeros = compare_apart(&[0.0, 1.0, 2.0], &[3.0, 4.0, 5.0], 0.05).expect("three each");
+        let zeros = compare_blocks(&[0.0, 1.0, 2.0], &[3.0, 4.0, 5.0], 0.05).expect("three blocks");
         assert_eq!((zeros.scale, zeros.judged.interval.estimate), (Scale::Unit, 3.0));
         assert_eq!(zeros.difference.estimate, 3.0);
     }
@@ -280,8 +228,8 @@ mod tests {
         {
             assert!(compare_blocks(base, arm, 0.05).is_err(), "{base:?} {arm:?}");
         }
-        assert!(compare_apart(&[1.0, 2.0], &[1.0, 2.0], 0.0).is_err());
-        let same = compare_apart(&[2.0, 2.0], &[2.0, 2.0], 0.05).expect("figures");
+        assert!(compare_blocks(&[1.0, 2.0], &[1.0, 2.0], 0.0).is_err());
+        let same = compare_blocks(&[2.0, 2.0], &[2.0, 2.0], 0.05).expect("figures");
         assert_eq!((same.is_shown(), same.judged.p), (false, 1.0));
     }
 }

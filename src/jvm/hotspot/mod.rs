@@ -12,6 +12,7 @@ pub mod flags;
 mod flags_kept;
 pub mod heap;
 pub mod holders;
+pub mod launch;
 pub mod metaspace;
 mod metaspace_lists;
 pub mod metaspace_nodes;

@@ -3,11 +3,11 @@
 use super::flags::Flags;
 use super::perf_memory::PerfMemory;
 use super::vmstructs::VmStructs;
-use super::{Hotspot, find, heap, version};
+use super::{Hotspot, find, heap, launch, version};
 use crate::base::{Bytes, Known, Range};
 use crate::jvm::types::Gc;
-use crate::os::Target;
 use crate::os::maps::Mapping;
+use crate::os::{Target, loaded};
 
 #[derive(Clone, Debug)]
 pub struct Summary {
@@ -33,7 +33,10 @@ pub fn read(target: &Target) -> Known<Summary> {
         gc: heap::collector(&vm),
         max_heap_bytes: flags.number("MaxHeapSize"),
         transparent_huge_pages: flags.text("UseTransparentHugePages").map(|value| value == "true"),
-        java_command: counters.map(|it| it.text("sun.rt.javaCommand").unwrap_or_default().to_string()),
+        java_command: match launch::read(target.memory, &structs) {
+            Some(launch) if !launch.java_command.is_empty() => Ok(launch.java_command),
+            _ => counters.map(|it| it.text("sun.rt.javaCommand").unwrap_or_default().to_string()),
+        },
         version,
     })
 }
@@ -42,9 +45,11 @@ pub fn read(target: &Target) -> Known<Summary> {
 /// takes the longest to scan, is not among them.
 pub fn ranges(mappings: &[Mapping]) -> Vec<Range> {
     const C_HEAP_BYTES_MAX: u64 = 64 << 20;
+    let images: Vec<&Mapping> = loaded::hotspot(mappings);
+    let is_of_image = |mapping: &Mapping| images.iter().any(|image| image.is_of_same_file(mapping));
     let is_wanted = |mapping: &&Mapping| {
         let is_c_heap = mapping.is_anonymous() && mapping.rights.write && !mapping.rights.execute;
-        mapping.file_name() == find::LIBRARY_NAME
+        is_of_image(mapping)
             || mapping.path.contains("hsperfdata")
             || is_c_heap && (mapping.path == "[heap]" || mapping.range.bytes() <= C_HEAP_BYTES_MAX)
     };

@@ -50,18 +50,6 @@ pub enum Kind {
     Full,
 }
 
-impl Kind {
-    pub fn word(self) -> &'static str {
-        match self {
-            Kind::Young => "young",
-            Kind::Mixed => "mixed",
-            Kind::OfCycle => "step of a cycle",
-            Kind::Degenerated => "degenerated",
-            Kind::Full => "full",
-        }
-    }
-}
-
 /// The heap around a collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heap {

@@ -29,31 +29,6 @@ pub enum Stall {
 }
 
 impl Stall {
-    pub const ALL: [Stall; 8] = [
-        Stall::DirectCompaction,
-        Stall::DirectReclaim,
-        Stall::GroupReclaim,
-        Stall::HugeFault,
-        Stall::Collapse,
-        Stall::Khugepaged,
-        Stall::Kcompactd,
-        Stall::Kswapd,
-    ];
-
-    /// The word of the JSON.
-    pub fn word(self) -> &'static str {
-        match self {
-            Stall::DirectCompaction => "direct_compaction",
-            Stall::DirectReclaim => "direct_reclaim",
-            Stall::GroupReclaim => "cgroup_reclaim",
-            Stall::HugeFault => "huge_fault",
-            Stall::Collapse => "collapse",
-            Stall::Khugepaged => "khugepaged",
-            Stall::Kcompactd => "kcompactd",
-            Stall::Kswapd => "kswapd",
-        }
-    }
-
     /// Whether the thread waited for memory. Zeroing and what it asked for itself are work, and daemons have no one to wait.
     pub fn is_wait(self) -> bool {
         matches!(self, Stall::DirectCompaction | Stall::DirectReclaim | Stall::GroupReclaim)

@@ -17,16 +17,6 @@ pub enum By {
     Kind,
 }
 
-impl By {
-    pub fn word(self) -> &'static str {
-        match self {
-            By::Process => "process",
-            By::Thread => "thread",
-            By::Kind => "kind",
-        }
-    }
-}
-
 /// Whose the figures of a row are.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Who {

@@ -113,6 +113,7 @@ fn page(jvm: &Sizing, reserved: Bytes) -> Bytes {
 }
 
 /// What the VM makes of its flags where it has no large pages.
+#[cfg(test)]
 pub fn sizes_without_large_pages(subject: &Subject) -> CodeSizes {
     sized(subject, Given::of(subject), PAGE)
 }

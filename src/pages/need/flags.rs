@@ -1,12 +1,8 @@
-//! What the JVM's ergonomics make of a heap and a number of CPUs where no JDK is at hand to say so, and the reading of flags
-//! that were given.
+//! What the JVM's ergonomics make of a heap, and the reading of flags that were given.
 
-use super::code;
 use super::sizing::up;
 use crate::base::{Bytes, bytes_of};
-use crate::jvm::Gc;
-use crate::pages::gc_threads;
-use crate::pages::types::{Subject, Vm};
+use crate::pages::types::Subject;
 use std::collections::BTreeMap;
 
 type Flags = BTreeMap<String, String>;
@@ -27,47 +23,6 @@ pub fn is_on(flags: &Flags, name: &str) -> Option<bool> {
         "false" => Some(false),
         _ => None,
     }
-}
-
-/// What `feature` would print for these flags, without large pages, if nothing was set by hand.
-pub fn default_flags(feature: u32, gc: Gc, heap: Bytes, cpus: u32) -> Flags {
-    let subject = Subject {
-        vm: Vm::HotSpot,
-        feature,
-        version: None,
-        java_home: None,
-        gc,
-        heap_initial_bytes: heap,
-        heap_max_bytes: heap,
-        cpus,
-        flags: Flags::new(),
-    };
-    let mut flags = Flags::new();
-    let mut set = |name: &str, value: u64| flags.insert(name.to_string(), value.to_string());
-    let sizes = code::sizes_without_large_pages(&subject);
-    set("ReservedCodeCacheSize", sizes.reserved);
-    if let Some(segments) = sizes.segments {
-        set("NonNMethodCodeHeapSize", segments.non_nmethod);
-        set("ProfiledCodeHeapSize", segments.profiled);
-        set("NonProfiledCodeHeapSize", segments.non_profiled);
-    }
-    match gc {
-        Gc::G1 => {
-            set("G1HeapRegionSize", g1_region(&subject));
-        }
-        Gc::Shenandoah | Gc::ShenandoahGenerational => {
-            set("ShenandoahRegionSize", shenandoah_region(&subject, crate::base::PAGE));
-        }
-        _ => {}
-    }
-    let threads = gc_threads::by_formula(feature, gc, cpus, heap);
-    if let Some(parallel) = threads.parallel {
-        set("ParallelGCThreads", u64::from(parallel));
-    }
-    if let Some(concurrent) = threads.concurrent {
-        set("ConcGCThreads", u64::from(concurrent));
-    }
-    flags
 }
 
 /// G1HeapRegionSize: heap / 2048 as a power of two, 1M to 32M (by hand to 512M since 18). To 11 from the mean of -Xms and

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::map::Area;
+use crate::pages::gc_threads;
 use crate::pages::types::Without;
 use std::collections::BTreeMap;
 
@@ -28,6 +29,52 @@ pub fn subject(feature: u32, gc: Gc, heap_mib: u64, flags: &[(&str, &str)]) -> S
 
 fn needs(subject: &Subject) -> Vec<Need> {
     need(subject, Mode::HugeTlb2M).expect("known")
+}
+
+/// Pages of one size over all needs.
+fn pages_of(needs: &[Need], page_bytes: Bytes) -> u64 {
+    needs.iter().filter(|need| need.page_bytes == page_bytes).map(|need| need.pages).sum()
+}
+
+/// What `feature` would print for these flags, without large pages, if nothing was set by hand.
+fn default_flags(feature: u32, gc: Gc, heap: Bytes, cpus: u32) -> BTreeMap<String, String> {
+    let subject = Subject {
+        vm: Vm::HotSpot,
+        feature,
+        version: None,
+        java_home: None,
+        gc,
+        heap_initial_bytes: heap,
+        heap_max_bytes: heap,
+        cpus,
+        flags: BTreeMap::new(),
+    };
+    let mut printed = BTreeMap::new();
+    let mut set = |name: &str, value: u64| printed.insert(name.to_string(), value.to_string());
+    let sizes = code::sizes_without_large_pages(&subject);
+    set("ReservedCodeCacheSize", sizes.reserved);
+    if let Some(segments) = sizes.segments {
+        set("NonNMethodCodeHeapSize", segments.non_nmethod);
+        set("ProfiledCodeHeapSize", segments.profiled);
+        set("NonProfiledCodeHeapSize", segments.non_profiled);
+    }
+    match gc {
+        Gc::G1 => {
+            set("G1HeapRegionSize", flags::g1_region(&subject));
+        }
+        Gc::Shenandoah | Gc::ShenandoahGenerational => {
+            set("ShenandoahRegionSize", flags::shenandoah_region(&subject, crate::base::PAGE));
+        }
+        _ => {}
+    }
+    let threads = gc_threads::by_formula(feature, gc, cpus, heap);
+    if let Some(parallel) = threads.parallel {
+        set("ParallelGCThreads", u64::from(parallel));
+    }
+    if let Some(concurrent) = threads.concurrent {
+        set("ConcGCThreads", u64::from(concurrent));
+    }
+    printed
 }
 
 /// Least and most pages of 2M.

@@ -10,13 +10,16 @@ use crate::measure::history::Row;
 const HOSTILE: &str = "</script><img src=x onerror=alert(1)>\u{1b}[2J\u{202e}";
 
 fn history(moments: usize) -> History {
-    let mut history = History::new(4711, HOSTILE, "21, g1");
-    for at in 0..moments {
-        let eden = (10 + at as u64 % 10) << 20;
-        let parts = [(Area::JavaHeap, "eden", eden), (Area::NativeLibrary, HOSTILE, 1 << 20)];
-        history.push_parts(1.7e9 + at as f64, Some(eden + (1 << 20)), &parts);
-    }
-    history
+    let eden = |at: usize| (10 + at as u64 % 10) << 20;
+    let row = |area, part: &str, bytes: &dyn Fn(usize) -> u64| Row {
+        area,
+        part: part.to_string(),
+        resident_bytes: (0..moments).map(|at| Some(bytes(at))).collect(),
+    };
+    let rows = vec![row(Area::JavaHeap, "eden", &eden), row(Area::NativeLibrary, HOSTILE, &|_| 1 << 20)];
+    let times = (0..moments).map(|at| 1.7e9 + at as f64).collect();
+    let kernel = (0..moments).map(|at| Some(eden(at) + (1 << 20))).collect();
+    History::of_rows(4711, HOSTILE.to_string(), "21, g1".to_string(), times, kernel, rows, Vec::new())
 }
 
 fn rendered(made: &Page) -> String {

@@ -6,7 +6,7 @@ mod browser;
 use crate::common::*;
 use browser::{Browser, Facts};
 use marusa::map::Area;
-use marusa::measure::history::{Event, History};
+use marusa::measure::history::{Event, History, Row};
 use marusa::show::html::{self, Page};
 use std::path::PathBuf;
 
@@ -15,24 +15,22 @@ const NONCE: &str = "0123456789abcdef";
 
 /// All areas and some parts each; a saw-tooth, growth, and a hostile name among them.
 fn recording(moments: usize) -> History {
-    let mut history = History::new(4711, HOSTILE, "21.0.8, g1");
-    let names: Vec<(Area, String)> = Area::ALL
-        .iter()
-        .flat_map(|area| (0..5).map(move |part| (*area, format!("part {part} {HOSTILE}"))))
+    let all = Area::ALL.iter().flat_map(|area| (0..5).map(move |part| (*area, part))).enumerate();
+    let bytes = |index: usize, at: usize| {
+        ((10 + index as u64 + at as u64 % 60) << 18) + (at as u64 * index as u64 * 100)
+    };
+    let rows: Vec<Row> = all
+        .map(|(index, (area, part))| Row {
+            area,
+            part: format!("part {part} {HOSTILE}"),
+            resident_bytes: (0..moments).map(|at| Some(bytes(index, at))).collect(),
+        })
         .collect();
-    for at in 0..moments {
-        let bytes =
-            |index: usize| ((10 + index as u64 + at as u64 % 60) << 18) + (at as u64 * index as u64 * 100);
-        let parts: Vec<(Area, &str, u64)> = names
-            .iter()
-            .enumerate()
-            .map(|(index, (area, part))| (*area, part.as_str(), bytes(index)))
-            .collect();
-        let sum = parts.iter().map(|(_, _, bytes)| bytes).sum();
-        history.push_parts(1.76e9 + at as f64, Some(sum), &parts);
-    }
-    history.events.push(Event { at: 1.76e9 + moments as f64 / 2.0, text: HOSTILE.to_string() });
-    history
+    let sum = |at: usize| Some((0..rows.len()).map(|index| bytes(index, at)).sum::<u64>());
+    let kernel = (0..moments).map(sum).collect();
+    let times = (0..moments).map(|at| 1.76e9 + at as f64).collect();
+    let events = vec![Event { at: 1.76e9 + moments as f64 / 2.0, text: HOSTILE.to_string() }];
+    History::of_rows(4711, HOSTILE.to_string(), "21.0.8, g1".to_string(), times, kernel, rows, events)
 }
 
 fn page_of(histories: &[History]) -> String {

@@ -148,7 +148,7 @@ impl<'a> Pass<'a> {
             return;
         }
         self.bytes.resize(piece.bytes() as usize, 0);
-        // A page that went away meanwhile takes its piece along.
+        // A page that is gone takes its piece along.
         if !(self.read)(piece.start, &mut self.bytes) {
             return;
         }

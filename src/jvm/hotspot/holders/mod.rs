@@ -1,5 +1,5 @@
-//! Who holds the blocks of malloc that are there: the field of a Java class whose value is a block's address, else the C++ type of the
-//! block, else the library whose data leads to it, else a thread whose stack does, else nothing.
+//! Who holds the blocks of malloc that are there: the field of a Java class whose value is a block's address, else the C++
+//! type of the block, else the library whose data leads to it, else a thread whose stack does, else nothing.
 //!
 //! Java objects keep native addresses in fields of type `long`. From a block that a field holds, pointers are followed through
 //! native memory: what is reached belongs to the nearest holder, by the number of steps; of two that are as near, to the one

@@ -1,7 +1,7 @@
-//! The C++ type of a block by its virtual table (Itanium C++ ABI, "Virtual Table Layout"): the first word of an object points behind
-//! two words of a table in a library, the second of which leads to the type's information, whose second word leads to its
-//! name. Stripping a library does not take these names away. `-fno-rtti` does; then the name is that of the table's symbol, where
-//! the library exports it.
+//! The C++ type of a block by its virtual table (Itanium C++ ABI, "Virtual Table Layout"): the first word of an object
+//! points behind two words of a table in a library, the second of which leads to the type's information, whose second word
+//! leads to its name. Stripping a library does not take these names away. `-fno-rtti` does; then the name is that of the
+//! table's symbol, where the library exports it.
 
 use crate::base::Addr;
 use crate::base::printable::escaped;

@@ -259,9 +259,6 @@ pub mod tests {
     }
 
     impl Blocks for Listed {
-        fn at(&self, at: Addr) -> Option<Block> {
-            self.0.iter().copied().find(|block| block.payload.has(at))
-        }
         fn each(&self, visit: &mut dyn FnMut(Block) -> bool) {
             self.0.iter().all(|block| visit(*block));
         }
