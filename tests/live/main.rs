@@ -12,6 +12,7 @@ mod compare;
 mod embedded;
 mod foreign_files;
 mod gc_log;
+mod holders;
 mod hostile;
 mod larger_pages;
 mod malloc;

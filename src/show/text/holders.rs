@@ -4,10 +4,12 @@ use super::{gap_rows, head};
 use crate::jvm::Held;
 use crate::map::Account;
 use crate::show::table::Table;
-use crate::show::units::{human, percent};
+use crate::show::units::{human, percent, shorten};
 use std::io::{self, Write};
 
 const ROWS_SHOWN_MAX: usize = 60;
+const HOLDER_COLUMNS_MIN: usize = 36;
+const TYPE_COLUMNS_MAX: usize = 32;
 
 pub fn by_holder(out: &mut dyn Write, account: &Account) -> io::Result<()> {
     head(out, account)?;
@@ -17,7 +19,7 @@ pub fn by_holder(out: &mut dyn Write, account: &Account) -> io::Result<()> {
     };
     let all = holders.iter().fold(0_u64, |sum, held| sum.saturating_add(held.bytes));
     let titles = ["HOLDER", ">BYTES", ">%", ">BLOCKS", "HOW", "C++ TYPE OR LIBRARY"];
-    let mut table = Table::new(titles).without_room(&[2, 5, 4]).shortened(0, 40).ends_kept(5, 20);
+    let mut table = Table::new(titles).without_room(&[2, 3]).shortened(0, HOLDER_COLUMNS_MIN);
     for held in holders.iter().take(ROWS_SHOWN_MAX) {
         let cells = [human(held.bytes), percent(held.bytes, all), held.blocks.to_string()];
         let [bytes, share, blocks] = cells;
@@ -35,7 +37,7 @@ pub fn by_holder(out: &mut dyn Write, account: &Account) -> io::Result<()> {
 fn what(held: &Held) -> String {
     let kind = held.kind.clone().filter(|kind| *kind != held.holder);
     let library = held.library.as_deref().filter(|library| *library != held.holder).map(file_name);
-    kind.or_else(|| library.map(str::to_string)).unwrap_or_default()
+    shorten(&kind.or_else(|| library.map(str::to_string)).unwrap_or_default(), TYPE_COLUMNS_MAX)
 }
 
 fn file_name(path: &str) -> &str {

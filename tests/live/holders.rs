@@ -1,0 +1,91 @@
+//! `map --by holder` on a library whose blocks have one right holder each, on every JDK, with every collector, live and from a core.
+
+use crate::common::native::cpp_library;
+use crate::common::*;
+use serde_json::Value;
+
+const OBJECTS: u64 = 100;
+const BLOCKS: u64 = 16;
+const BYTES: u64 = 8 << 10;
+/// Of each of the four kinds.
+const EACH: u64 = OBJECTS * BLOCKS * BYTES;
+
+/// JDK, and what its JVM is started with.
+const JVMS: [(&str, &[&str]); 9] = [
+    ("8", &["-XX:+UseParallelGC"]),
+    ("11", &["-XX:+UseG1GC"]),
+    ("17", &["-XX:+UseZGC"]),
+    ("17", &["-XX:+UseSerialGC", "-XX:NativeMemoryTracking=summary"]),
+    ("21", &["-XX:+UseShenandoahGC"]),
+    ("21", &["-XX:+UseZGC", "-XX:+ZGenerational"]),
+    ("21", &["-XX:+UseG1GC", "-XX:-UseCompressedOops", "-XX:-UseCompressedClassPointers"]),
+    ("25", &["-XX:+UseG1GC", "-XX:+UseCompactObjectHeaders"]),
+    ("25", &["-XX:+UseZGC"]),
+];
+
+fn start(jdk: &str, options: &[&str]) -> Option<Jvm> {
+    let library = format!("lib={}", cpp_library("held")?.display());
+    let options: Vec<&str> = ["-Xmx128m"].into_iter().chain(options.iter().copied()).collect();
+    let (objects, blocks, size) =
+        (format!("objects={OBJECTS}"), format!("blocks={BLOCKS}"), format!("size={BYTES}"));
+    Some(Jvm::start(&java(jdk)?, &options, &["marusa.Holding", &library, &objects, &blocks, &size]))
+}
+
+/// Checks the four kinds of blocks; what is wrong.
+fn wrong(map: &Value) -> Vec<String> {
+    let rows = map["holders"].as_array().expect("holders");
+    let mut wrong = Vec::new();
+    // Words that are left over on stacks and in old blocks lead to some blocks, too; mostly to those that nothing else holds.
+    for (holder, how, of_type, percent_min) in [
+        ("marusa.Holding$Handle.nativeHandle", "field", "held::OfField", 98),
+        ("marusa.Holding.shared", "static", "held::OfStatic", 95),
+        ("held::OfLibrary", "vtable", "held::OfLibrary", 95),
+        ("reached by nothing", "unreached", "held::OfNobody", 70),
+    ] {
+        let row = rows.iter().find(|row| row["holder"] == holder && row["how"] == how);
+        let bytes = row.and_then(|row| row["bytes"].as_u64()).unwrap_or(0);
+        // A block has up to 15 bytes more than was asked for, and the lists of blocks count.
+        let is_near = (EACH * percent_min / 100..EACH * 105 / 100).contains(&bytes);
+        let is_typed = row.is_some_and(|row| row["type"] == of_type);
+        let is_library =
+            row.is_some_and(|row| row["library"].as_str().is_some_and(|it| it.ends_with("libheld.so")));
+        if !is_near || !is_typed || !is_library {
+            wrong.push(format!("{holder}: {} of {EACH}: {row:?}", bytes));
+        }
+    }
+    wrong
+}
+
+fn holders(arguments: &[&str]) -> Value {
+    let output = marusa(&[&["map", "--by", "holder", "--json"], arguments].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+#[test]
+fn each_block_has_its_holder_on_every_jdk() {
+    let mut all = Vec::new();
+    for (jdk, options) in JVMS {
+        let Some(jvm) = start(jdk, options) else { continue };
+        let map = holders(&[&jvm.pid.to_string()]);
+        all.extend(wrong(&map).into_iter().map(|what| format!("{jdk} {options:?}: {what}")));
+        let taken = &map["taken"];
+        println!(
+            "{jdk} {options:?}: {} holders, {} ms",
+            map["holders"].as_array().expect("rows").len(),
+            taken["took_ms"]
+        );
+    }
+    assert!(all.is_empty(), "{}", all.join("\n"));
+}
+
+#[test]
+fn a_table_shows_the_largest_first_and_plain_map_has_none() {
+    let Some(jvm) = start("17", &["-XX:+UseG1GC"]) else { return };
+    let pid = jvm.pid.to_string();
+    let table = text(&marusa(&["map", &pid, "--by", "holder", "--width", "100"]).stdout);
+    let line =
+        table.lines().find(|line| line.starts_with("marusa.Holding$Handle.nativeHandle")).expect(&table);
+    assert!(line.contains("field") && line.contains("held::OfField"), "{line}");
+    assert!(map_json(jvm.pid).get("holders").is_none());
+}
