@@ -14,31 +14,36 @@ use crate::os::process::{OpenError, Process};
 use crate::show::units::human;
 use crate::snapshot::file::{FileError, Frozen};
 use crate::snapshot::resolve::{self, ResolveError};
-use crate::snapshot::{self, Snapshot};
+use crate::snapshot::{self, Snapshot, Want};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 /// The snapshot that a file keeps: a frozen one, or a core, which is what begins as an ELF file or a packed one does.
 pub fn thaw(path: &Path, limits: TargetLimits) -> anyhow::Result<Snapshot> {
-    budget::within(limits, || thaw_within(path))
+    thaw_with(path, limits, Want::default())
 }
 
-fn thaw_within(path: &Path) -> anyhow::Result<Snapshot> {
+/// With what else is wanted, where the file has it.
+pub fn thaw_with(path: &Path, limits: TargetLimits, want: Want) -> anyhow::Result<Snapshot> {
+    budget::within(limits, || thaw_within(path, want))
+}
+
+fn thaw_within(path: &Path, want: Want) -> anyhow::Result<Snapshot> {
     let unreadable = |error: FileError| Failure::target(format!("cannot read {}: {error}", path.display()));
     let opened = input_file::open(path);
     let mut file = BufReader::new(opened.map_err(|error| unreadable(error.into()))?);
     if Core::begins_like_one(file.fill_buf().map_err(|error| unreadable(error.into()))?) {
-        return of_core(path);
+        return of_core(path, want);
     }
-    Ok(Frozen::load(&mut file).map_err(unreadable)?.snapshot())
+    Ok(Frozen::load(&mut file).map_err(unreadable)?.snapshot_with(want))
 }
 
-fn of_core(path: &Path) -> anyhow::Result<Snapshot> {
+fn of_core(path: &Path, want: Want) -> anyhow::Result<Snapshot> {
     let failed = |error: String| Failure::target(format!("cannot read {}: {error}", path.display()));
     // Some programs map thousands of files.
     host::allow_open_files();
     let core = Core::open(path).map_err(|error| failed(error.to_string()))?;
-    snapshot::core::read(&core).map_err(|error| failed(error.to_string()))
+    snapshot::core::read(&core, want).map_err(|error| failed(error.to_string()))
 }
 
 /// The JVM that the user named.

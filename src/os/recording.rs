@@ -377,11 +377,22 @@ impl Symbols for RecordingSymbols<'_> {
         self.seen.borrow_mut().insert((object.to_string(), name.to_string()), found);
         Some(found)
     }
+
+    fn name_at(&self, object: &str, at: Addr) -> Option<String> {
+        let name = self.inner.name_at(object, at)?;
+        self.seen.borrow_mut().insert((object.to_string(), name.clone()), at);
+        Some(name)
+    }
 }
 
 impl Symbols for SymbolTable {
     fn find(&self, object: &str, name: &str) -> Option<Addr> {
         self.get(&(object.to_string(), name.to_string())).copied()
+    }
+
+    fn name_at(&self, object: &str, at: Addr) -> Option<String> {
+        let is_it = |((of, _), found): &(&(String, String), &Addr)| of == object && **found == at;
+        self.iter().find(is_it).map(|((_, name), _)| name.clone())
     }
 }
 

@@ -2,7 +2,7 @@
 //! malloc: the kernel does not write it into a core.
 
 use super::take::interpret;
-use super::types::{Snapshot, Source, Taken};
+use super::types::{Snapshot, Source, Taken, Want};
 use crate::alloc::glibc::find as glibc;
 use crate::base::{Addr, Gap, Range, Why};
 use crate::os::core::Core;
@@ -30,7 +30,7 @@ pub enum NoAccount {
 }
 
 /// The snapshot of the moment at which the core was written.
-pub fn read(core: &Core) -> Result<Snapshot, NoAccount> {
+pub fn read(core: &Core, want: Want) -> Result<Snapshot, NoAccount> {
     let started = Instant::now();
     let mut view = core.view().clone();
     let Some(library) = loaded::any_vm(&view.mappings) else {
@@ -52,7 +52,7 @@ pub fn read(core: &Core) -> Result<Snapshot, NoAccount> {
     }
     let at = core.written.clone().unwrap_or_default();
     let taken = Taken { at, source: Source::Core, ..Taken::default() };
-    let mut snapshot = interpret(view, taken, &memory, &symbols);
+    let mut snapshot = interpret(view, taken, &memory, &symbols, want);
     snapshot.taken.took_ms = started.elapsed().as_secs_f64() * 1e3;
     match (&snapshot.jvm, trouble) {
         (Err(_), Some(trouble)) => Err(NoAccount::Library(trouble)),

@@ -10,9 +10,9 @@ use super::anonymise;
 use super::frozen_check;
 use super::page_settings;
 use super::take::{Taking, interpret};
-use super::types::{Snapshot, Source, Taken};
+use super::types::{Snapshot, Source, Taken, Want};
 use crate::base::limits::FROZEN_PIECE_BYTES_MAX;
-use crate::base::{Addr, Known, Why};
+use crate::base::{Addr, Gap, Known, Why};
 use crate::os::Symbols;
 use crate::os::flat::Flat;
 use crate::os::memory::Memory;
@@ -65,10 +65,11 @@ pub fn freeze(
     memory: &dyn Memory,
     symbols: &dyn Symbols,
 ) -> Known<(Snapshot, Frozen)> {
-    let mappings = taking.os.mappings.clone();
+    let (mappings, has_holders) = (taking.os.mappings.clone(), taking.want.holders);
     let recording = Recording::of(memory, &mappings);
     let asked = RecordingSymbols::of(symbols);
     let mut snapshot = taking.finish(process, &recording, &asked)?;
+    snapshot.taken.holders = has_holders;
     snapshot.taken.page_settings = Some(page_settings::read(process, &snapshot));
     let mut frozen = Frozen {
         taken: snapshot.taken.clone(),
@@ -83,8 +84,21 @@ pub fn freeze(
 impl Frozen {
     /// The snapshot, read again from the kept bytes.
     pub fn snapshot(&self) -> Snapshot {
+        self.snapshot_with(Want::default())
+    }
+
+    /// With holders, where the file has what they need.
+    pub fn snapshot_with(&self, want: Want) -> Snapshot {
         let taken = Taken { source: Source::Frozen, ..self.taken.clone() };
-        interpret(self.os.clone(), taken, &self.memory, &self.symbols)
+        let mut os = self.os.clone();
+        let holders = want.holders && self.taken.holders;
+        if want.holders && !holders {
+            os.gaps.push(
+                Gap::new("holders of malloc's blocks", Why::NotRecorded)
+                    .hint("`marusa freeze --holders` keeps what they are found by"),
+            );
+        }
+        interpret(os, taken, &self.memory, &self.symbols, Want { holders, ..want })
     }
 
     pub fn save(&self, out: &mut dyn Write) -> io::Result<()> {

@@ -294,8 +294,14 @@ struct Views {
 }
 
 /// The runtime's and malloc's view of what the kernel's view shows. Live, frozen and core alike.
-pub fn interpret(os: OsView, taken: Taken, memory: &dyn Memory, symbols: &dyn Symbols) -> Snapshot {
-    Views::read(&os, memory, symbols, Want::default()).into_snapshot(os, taken)
+pub fn interpret(
+    os: OsView,
+    taken: Taken,
+    memory: &dyn Memory,
+    symbols: &dyn Symbols,
+    want: Want,
+) -> Snapshot {
+    Views::read(&os, memory, symbols, want).into_snapshot(os, taken)
 }
 
 impl Views {

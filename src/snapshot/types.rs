@@ -66,6 +66,9 @@ pub struct Taken {
     /// `None`: a file of an earlier version, or a core.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<Host>,
+    /// Whether a file has what the holders of malloc's blocks are found by.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub holders: bool,
     /// What decides the size of pages, where it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_settings: Option<PageSettings>,

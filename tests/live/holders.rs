@@ -2,6 +2,7 @@
 
 use crate::common::native::cpp_library;
 use crate::common::*;
+use crate::record::Folder;
 use serde_json::Value;
 
 const OBJECTS: u64 = 100;
@@ -88,4 +89,19 @@ fn a_table_shows_the_largest_first_and_plain_map_has_none() {
         table.lines().find(|line| line.starts_with("marusa.Holding$Handle.nativeHandle")).expect(&table);
     assert!(line.contains("field") && line.contains("held::OfField"), "{line}");
     assert!(map_json(jvm.pid).get("holders").is_none());
+}
+
+#[test]
+fn a_frozen_file_has_the_same_holders_where_it_was_asked_for_them() {
+    let Some(jvm) = start("17", &["-XX:+UseG1GC"]) else { return };
+    let (folder, pid) = (Folder::new("holders"), jvm.pid.to_string());
+    let (with, without) = (folder.file("with.frozen"), folder.file("without.frozen"));
+    assert!(marusa(&["freeze", &pid, "--holders", "-o", &with]).status.success());
+    assert!(marusa(&["freeze", &pid, "-o", &without]).status.success());
+    let map = holders(&["--from", &with]);
+    assert!(wrong(&map).is_empty(), "{:#?}", wrong(&map));
+    let map = holders(&["--from", &without]);
+    assert!(map.get("holders").is_none(), "nothing is said where nothing was kept");
+    let gaps = map["gaps"].as_array().expect("gaps");
+    assert!(gaps.iter().any(|gap| gap["what"] == "holders of malloc's blocks"), "{gaps:#?}");
 }

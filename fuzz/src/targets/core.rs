@@ -3,6 +3,7 @@
 use crate::{allowed, bound};
 use marusa::os::core::Core;
 use marusa::snapshot::Taken;
+use marusa::snapshot::Want;
 use marusa::snapshot::take::interpret;
 use std::hint::black_box;
 
@@ -17,7 +18,13 @@ fn check(bytes: &[u8]) {
     if let Ok(pages) = &core.view().pages {
         assert!(pages.windows(2).all(|pair| pair[0].range.end <= pair[1].range.start));
     }
-    let _ = black_box(marusa::snapshot::core::read(&core));
+    let _ = black_box(marusa::snapshot::core::read(&core, Want::default()));
     let view = core.view().clone();
-    crate::account(&interpret(view, Taken::default(), &core.memory(), &core.symbols()));
+    crate::account(&interpret(
+        view,
+        Taken::default(),
+        &core.memory(),
+        &core.symbols(),
+        Want { holders: true, ..Want::default() },
+    ));
 }

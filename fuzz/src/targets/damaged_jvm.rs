@@ -2,6 +2,7 @@
 
 use crate::damage::{self, Damaged};
 use crate::{account, allowed, bound, recorded};
+use marusa::snapshot::Want;
 use marusa::snapshot::take::interpret;
 
 pub fn run(bytes: &[u8]) {
@@ -13,6 +14,12 @@ pub fn run(bytes: &[u8]) {
     damage::apply(steps, recorded, &recorded.pieces, &mut memory, &mut os);
     // A recorded JVM has half a megabyte in its file.
     bound::within(allowed(512 << 10), || {
-        account(&interpret(os, frozen.taken.clone(), &memory, &frozen.symbols))
+        account(&interpret(
+            os,
+            frozen.taken.clone(),
+            &memory,
+            &frozen.symbols,
+            Want { holders: true, ..Want::default() },
+        ))
     });
 }

@@ -106,4 +106,9 @@ impl Symbols for CoreSymbols<'_> {
         let first = self.mappings.iter().find(|mapping| mapping.path == object && mapping.offset == 0)?;
         file_of(self.files, first)?.symbols(first.range.start)?.find(name)
     }
+
+    fn name_at(&self, object: &str, at: Addr) -> Option<String> {
+        let first = self.mappings.iter().find(|mapping| mapping.path == object && mapping.offset == 0)?;
+        file_of(self.files, first)?.symbols(first.range.start)?.name_at(at)
+    }
 }

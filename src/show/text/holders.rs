@@ -14,7 +14,7 @@ const TYPE_COLUMNS_MAX: usize = 32;
 pub fn by_holder(out: &mut dyn Write, account: &Account) -> io::Result<()> {
     head(out, account)?;
     let Some(holders) = &account.holders else {
-        writeln!(out, "no blocks of malloc were read")?;
+        writeln!(out, "the holders of malloc's blocks are not known")?;
         return gap_rows(out, &account.gaps);
     };
     let all = holders.iter().fold(0_u64, |sum, held| sum.saturating_add(held.bytes));

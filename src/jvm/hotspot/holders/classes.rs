@@ -6,6 +6,7 @@ use crate::base::{Addr, Gap, Known, Range};
 use crate::jvm::hotspot::Hotspot;
 use crate::jvm::hotspot::class_graph;
 use crate::jvm::hotspot::window::Windows;
+use crate::os::Memory;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -99,10 +100,10 @@ impl Classes {
         let (mut low, mut high) = (u64::MAX, 0);
         let counts = class_graph::walk(vm, windows, &mut |seen| {
             let form = match seen.layout {
-                0.. if names.is(windows, seen.name, MIRROR) => Form::Mirror,
+                0.. if names.is(windows, vm.memory(), seen.name, MIRROR) => Form::Mirror,
                 // The lowest bit tells how it is allocated.
                 layout @ 0.. => Form::Instance((layout & !7) as u32),
-                _ if names.is(windows, seen.name, LONGS) => Form::Longs,
+                _ if names.is(windows, vm.memory(), seen.name, LONGS) => Form::Longs,
                 _ => return,
             };
             by_address.insert(seen.class.0, Class { form, name: seen.name });
@@ -145,18 +146,24 @@ impl Names {
         Ok(Names { length: vm.structs.offset("Symbol", "_length")?, body })
     }
 
-    fn is(&self, windows: &Windows, symbol: Addr, name: &str) -> bool {
-        let mut length = [0; 2];
-        windows.read(symbol.plus(self.length), &mut length).is_ok()
+    /// Only a name that is the right one is kept by a recording.
+    fn is(&self, windows: &Windows, memory: &dyn Memory, symbol: Addr, name: &str) -> bool {
+        let (mut length, mut text) = ([0; 2], vec![0; name.len()]);
+        let at = symbol.plus(self.body);
+        let is_it = windows.read(symbol.plus(self.length), &mut length).is_ok()
             && usize::from(u16::from_le_bytes(length)) == name.len()
-            && self.text(windows, symbol).is_some_and(|text| text == name)
+            && memory.peek(at, &mut text).is_ok()
+            && text == name.as_bytes();
+        if is_it {
+            memory.used(at, &text);
+        }
+        is_it
     }
 
-    fn text(&self, windows: &Windows, symbol: Addr) -> Option<String> {
-        let mut length = [0; 2];
-        windows.read(symbol.plus(self.length), &mut length).ok()?;
-        let mut text = vec![0; usize::from(u16::from_le_bytes(length)).min(NAME_BYTES_MAX)];
-        windows.read(symbol.plus(self.body), &mut text).ok()?;
+    fn text(&self, memory: &dyn Memory, symbol: Addr) -> Option<String> {
+        let length = memory.u16(symbol.plus(self.length)).ok()?;
+        let mut text = vec![0; usize::from(length).min(NAME_BYTES_MAX)];
+        memory.read_text(symbol.plus(self.body), &mut text).ok()?;
         Some(String::from_utf8_lossy(&text).into_owned())
     }
 }
@@ -191,7 +198,7 @@ impl<'a> FieldsOf<'a> {
     fn of(&self, class: Addr) -> Rc<Vec<Field>> {
         let known = self.known.borrow().get(&class).cloned();
         known.unwrap_or_else(|| {
-            let fields = Rc::new(self.layout.longs(self.windows, class));
+            let fields = Rc::new(self.layout.longs(self.windows, self.vm.memory(), class));
             self.known.borrow_mut().insert(class, fields.clone());
             fields
         })
@@ -217,6 +224,6 @@ impl<'a> FieldsOf<'a> {
 
     fn name(&self, class: Addr) -> Option<String> {
         let symbol = self.classes.by_address.get(&class.0)?.name;
-        Some(self.names.text(self.windows, symbol)?.replace('/', "."))
+        Some(self.names.text(self.vm.memory(), symbol)?.replace('/', "."))
     }
 }

@@ -5,6 +5,7 @@
 use crate::base::Addr;
 use crate::jvm::hotspot::Hotspot;
 use crate::jvm::hotspot::window::Windows;
+use crate::os::Memory;
 
 const FIELDS_MAX: usize = 4096;
 const SUPERS_MAX: usize = 64;
@@ -72,10 +73,10 @@ impl Layout {
     }
 
     /// The fields of type `long` of a class and of those above it; of those above only what is not static.
-    pub fn longs(&self, windows: &Windows, class: Addr) -> Vec<Field> {
+    pub fn longs(&self, windows: &Windows, memory: &dyn Memory, class: Addr) -> Vec<Field> {
         let (mut found, mut class, mut depth) = (Vec::new(), class, 0);
         while !class.is_null() && depth < SUPERS_MAX {
-            let own = self.own(windows, class).unwrap_or_default();
+            let own = self.own(windows, memory, class).unwrap_or_default();
             found.extend(own.into_iter().filter(|field| depth == 0 || !field.is_static));
             class = windows.addr(class.plus(self.super_class)).unwrap_or_default();
             depth += 1;
@@ -83,7 +84,7 @@ impl Layout {
         found
     }
 
-    fn own(&self, windows: &Windows, class: Addr) -> Option<Vec<Field>> {
+    fn own(&self, windows: &Windows, memory: &dyn Memory, class: Addr) -> Option<Vec<Field>> {
         let pool = windows.addr(class.plus(self.constants)).ok()?;
         let raw = match self.fields {
             Fields::Array { at, count } => {
@@ -96,10 +97,10 @@ impl Layout {
             }
         };
         let longs = raw.into_iter().filter(|raw| {
-            self.symbol(windows, pool, raw.signature).is_some_and(|signature| signature == b"J")
+            self.symbol(memory, pool, raw.signature).is_some_and(|signature| signature == b"J")
         });
         let named = longs.filter_map(|raw| {
-            let name = String::from_utf8_lossy(&self.symbol(windows, pool, raw.name)?).into_owned();
+            let name = String::from_utf8_lossy(&self.symbol(memory, pool, raw.name)?).into_owned();
             Some(Field { name, offset: raw.offset, is_static: raw.is_static })
         });
         Some(named.collect())
@@ -123,11 +124,11 @@ impl Layout {
     }
 
     /// The text of entry `index` of a constant pool. Entries of resolved and of unresolved texts are alike: a `Symbol`.
-    fn symbol(&self, windows: &Windows, pool: Addr, index: u16) -> Option<Vec<u8>> {
-        let symbol = windows.addr(pool.plus(self.pool_bytes + u64::from(index) * 8)).ok()?;
-        let length = usize::from(self.u16(windows, symbol.plus(self.symbol_length))?);
+    fn symbol(&self, memory: &dyn Memory, pool: Addr, index: u16) -> Option<Vec<u8>> {
+        let symbol = memory.addr(pool.plus(self.pool_bytes + u64::from(index) * 8)).ok()?;
+        let length = usize::from(memory.u16(symbol.plus(self.symbol_length)).ok()?);
         let mut text = vec![0; Some(length).filter(|length| *length <= NAME_BYTES_MAX)?];
-        windows.read(symbol.plus(self.symbol_body), &mut text).ok()?;
+        memory.read_text(symbol.plus(self.symbol_body), &mut text).ok()?;
         Some(text)
     }
 }

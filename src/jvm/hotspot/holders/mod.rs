@@ -76,6 +76,7 @@ pub fn read(
         let row = Row { library: Some(vm_library.clone()), ..Row::of(HeldBy::LibraryData, VM) };
         rows.add(row, index.payload(block).bytes());
     });
+    spread.keep_heads(vm.memory(), &index);
     rows.finish(&spread.types.found, gaps)
 }
 

@@ -3,6 +3,7 @@
 use super::native::Graph;
 use super::types::Types;
 use crate::jvm::hotspot::owners::index::Index;
+use crate::os::Memory;
 
 /// No source, or no type.
 pub const NONE: u32 = u32::MAX;
@@ -98,6 +99,18 @@ impl<'a, 'b> Spread<'a, 'b> {
         self.from(typed, false);
         let all = left(self).into_iter().map(|block| (block, 0)).collect();
         self.from(all, false);
+    }
+
+    /// A recording needs the first words of objects that have a type.
+    pub fn keep_heads(&mut self, memory: &dyn Memory, index: &Index) {
+        if !memory.keeps_what_is_read() {
+            return;
+        }
+        for (block, head) in self.graph.heads.iter().enumerate() {
+            if self.types.of_head(*head).is_some() {
+                memory.used(index.payload(block).start, &head.to_le_bytes());
+            }
+        }
     }
 
     /// From here on these are the VM's, unless somebody has them.
