@@ -3,6 +3,7 @@
 use crate::base::{Bytes, Gap};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// How a holder is known; the strongest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
@@ -67,5 +68,7 @@ pub struct HeldType {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holders {
     pub rows: Vec<Held>,
+    /// By path: what blocks hold that are of a type of the library, point into it or are reached from its data.
+    pub libraries: BTreeMap<String, Bytes>,
     pub gaps: Vec<Gap>,
 }

@@ -5,6 +5,7 @@
 
 mod amounts;
 mod jvm;
+mod libraries;
 mod malloc;
 mod mappings;
 mod page_report;
@@ -14,13 +15,14 @@ mod zeros;
 
 pub use amounts::Amounts;
 pub use jvm::{CodeHeap, Heap, Jvm};
+pub use libraries::LibraryAccount;
 pub use malloc::{ArenaAccount, MallocAccount, MallocSums, OwnerAccount, TagAccount};
 pub use mappings::MappingAccount;
 pub use page_report::{PageReport, PageUseAccount};
 pub use pages::PageSizesAccount;
 pub use read::{ReadError, parse};
 
-use super::account::{AreaSum, PartSum, by_area, by_library, by_thread};
+use super::account::{AreaSum, PartSum, by_area, by_thread};
 use super::{Area, Figures, MemoryMap, PaperArea};
 use crate::base::{Bytes, Gap, Why};
 use crate::jvm::{Held, ThreadKind};
@@ -140,14 +142,6 @@ pub struct ThreadAccount {
     pub stack: Option<Amounts>,
 }
 
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
-#[serde(from = "amounts::LibraryWire")]
-pub struct LibraryAccount {
-    #[serde(flatten)]
-    pub amounts: Amounts,
-    pub path: String,
-}
-
 /// A gap in words, as all documents have it.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct GapRow {
@@ -200,7 +194,7 @@ impl Account {
             totals: Totals::of(map, known),
             malloc,
             threads: threads(snapshot, map, known),
-            libraries: libraries(map, known),
+            libraries: libraries::libraries(map, known, holders),
             gaps: gaps.iter().map(GapRow::from).collect(),
             holders: holders.map(|holders| holders.rows.clone()),
             page_sizes: page_sizes.map(|sizes| PageSizesAccount::of(sizes, whole(&areas))),
@@ -388,12 +382,4 @@ fn threads(snapshot: &Snapshot, map: &MemoryMap, known: Knowledge) -> Vec<Thread
         stack: stacks.remove(&thread.tid).map(|stack| known.amounts(stack, None)),
     };
     jvm.threads.iter().map(thread).collect()
-}
-
-fn libraries(map: &MemoryMap, known: Knowledge) -> Vec<LibraryAccount> {
-    let library = |(path, _, figures): (&str, _, Figures)| LibraryAccount {
-        amounts: known.amounts(figures, None),
-        path: path.to_string(),
-    };
-    by_library(map).into_iter().map(library).collect()
 }

@@ -383,7 +383,11 @@ fn labelled(mut heap: Heap, runtime: &mut Runtime, images: &[LoadedImage], want:
 fn libraries(images: &[LoadedImage]) -> Vec<Library> {
     let writable = |image: &LoadedImage| {
         let data = image.segments.iter().filter(|(_, is_writable)| *is_writable);
-        Library { path: image.path.clone(), data: data.map(|(range, _)| *range).collect() }
+        Library {
+            path: image.path.clone(),
+            data: data.map(|(range, _)| *range).collect(),
+            image: image.segments.iter().map(|(range, _)| *range).collect(),
+        }
     };
     images.iter().map(writable).collect()
 }

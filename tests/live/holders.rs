@@ -89,6 +89,13 @@ fn a_table_shows_the_largest_first_and_plain_map_has_none() {
         table.lines().find(|line| line.starts_with("marusa.Holding$Handle.nativeHandle")).expect(&table);
     assert!(line.contains("field") && line.contains("held::OfField"), "{line}");
     assert!(map_json(jvm.pid).get("holders").is_none());
+    let libraries: Value =
+        serde_json::from_slice(&marusa(&["map", &pid, "--by", "library", "--json"]).stdout).expect("JSON");
+    let libraries = libraries["libraries"].as_array().expect("libraries");
+    let ours =
+        libraries.iter().find(|it| it["path"].as_str().is_some_and(|path| path.ends_with("libheld.so")));
+    let bytes = ours.and_then(|it| it["malloc_bytes"].as_u64()).unwrap_or(0);
+    assert!((EACH * 36 / 10..EACH * 42 / 10).contains(&bytes), "{bytes} of all four kinds: {ours:?}");
 }
 
 #[test]

@@ -161,7 +161,7 @@ read_with_amounts! {
         #[serde(default)] parts: Vec<PartAccount>,
     }
     PartAccount, PartWire { part: String, #[serde(default)] how: Vec<String> }
-    LibraryAccount, LibraryWire { path: String }
+    LibraryAccount, LibraryWire { path: String, malloc_bytes: Option<Bytes> }
 }
 
 /// An area that a later version has is what this one does not know.

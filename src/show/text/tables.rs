@@ -1,9 +1,10 @@
 //! The longer tables of `map --by ...`.
 
-use super::{amounts_table, cells, gap_rows, head};
+use super::{NAME_COLUMNS_MIN, amounts_table, cells, gap_rows, head};
 use crate::map::Account;
 use crate::map::model::ThreadAccount;
 use crate::show::table::Table;
+use crate::show::units::human;
 use std::io::{self, Write};
 
 /// Every part of every area.
@@ -36,13 +37,16 @@ pub fn by_thread(out: &mut dyn Write, account: &Account) -> io::Result<()> {
     gap_rows(out, &account.gaps)
 }
 
-/// Text, data and mapped memory of each library.
+/// Text, data and mapped memory of each library; and the blocks of malloc that it keeps, which are not in its other figures.
 pub fn by_library(out: &mut dyn Write, account: &Account) -> io::Result<()> {
     head(out, account)?;
     let total = account.totals.resident_bytes;
-    let mut table = amounts_table("LIBRARY OR FILE");
+    let titles = ["LIBRARY OR FILE", ">RESIDENT", ">%", ">COMMITTED", ">RESERVED", ">OF MALLOC"];
+    let mut table = Table::new(titles).without_room(&[3, 4, 2]).shortened(0, NAME_COLUMNS_MIN);
     for library in &account.libraries {
-        table.row(cells(&library.path, &library.amounts, total));
+        let [path, resident, share, committed, reserved, _] = cells(&library.path, &library.amounts, total);
+        let of_malloc = library.malloc_bytes.map_or("-".to_string(), human);
+        table.row([path, resident, share, committed, reserved, of_malloc]);
     }
     table.write(out)?;
     gap_rows(out, &account.gaps)

@@ -11,6 +11,7 @@ mod classes;
 mod fields;
 mod heap;
 mod native;
+mod rows;
 mod spread;
 mod types;
 
@@ -18,27 +19,27 @@ use super::Hotspot;
 use super::owners::index::Index;
 use super::window::Windows;
 use crate::base::blocks::{Block, Blocks, Label};
-use crate::base::{Addr, Bytes, Gap, Range, Why, joined};
+use crate::base::{Addr, Gap, Range, Why, joined};
 use crate::jvm::types::{How, JvmView, Kind};
-use crate::jvm::{Held, HeldBy, HeldType, Holders};
+use crate::jvm::{HeldBy, Holders};
 use classes::{Classes, FieldsOf, Form};
 use heap::{Hit, Hits};
-use spread::{NONE, Spread};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use rows::{Row, Rows};
+use spread::Spread;
+use std::collections::{HashMap, HashSet};
 use types::Types;
 
-/// The smaller ones are one row.
-const ROWS_MAX: usize = 1_000;
-const TYPES_SHOWN: usize = 5;
 /// The name of the row of the VM's own blocks.
 pub const VM: &str = "HotSpot";
 pub const UNREACHED: &str = "reached by nothing";
 const OTHER_MEMORY: &str = "other memory";
 
-/// A library and its writable memory.
+/// A library, and its writable memory.
 pub struct Library {
     pub path: String,
     pub data: Vec<Range>,
+    /// All of it.
+    pub image: Vec<Range>,
 }
 
 /// Finds the holder of every block. `held`: all memory of malloc.
@@ -56,12 +57,13 @@ pub fn read(
     }
     let vm_blocks = VmBlocks::of(view, blocks, &index);
     let fields = fields(vm, view, &index, &mut gaps);
-    let graph = native::read(vm.target, &index);
+    let graph = native::read(vm.target, &index, libraries);
     if graph.is_cut {
         gaps.push(Gap::new("pointers between malloc's blocks", Why::OverLimit));
     }
     let mut types = Types::new(vm.target);
-    let mut spread = Spread::new(&index, &graph, &mut types, vm_blocks.is_certain);
+    let paths = libraries.iter().map(|library| library.path.as_str()).collect();
+    let mut spread = Spread::new(&index, &graph, paths, &mut types, vm_blocks.is_certain);
     let mut rows = Rows::default();
     let held_by_fields = fields.blocks.iter().map(|(block, field)| (*block, *field));
     spread.from(held_by_fields.collect(), false);
@@ -276,107 +278,4 @@ fn threads_and_others(
         Some(of) => Row::of_type(of),
         None => Row::of(HeldBy::ThreadArena, &names[place]),
     });
-}
-
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Row {
-    how: HeldBy,
-    holder: String,
-    library: Option<String>,
-}
-
-impl Row {
-    fn of(how: HeldBy, holder: &str) -> Row {
-        Row { how, holder: holder.to_string(), library: None }
-    }
-
-    fn of_type(of: &types::Type) -> Row {
-        let holder = of.name.as_deref().unwrap_or(&of.library);
-        Row { library: Some(of.library.clone()), ..Row::of(HeldBy::Vtable, holder) }
-    }
-}
-
-#[derive(Default)]
-struct Sum {
-    bytes: Bytes,
-    /// Of blocks that a source has the address of.
-    direct_bytes: Bytes,
-    blocks: u64,
-    /// By the place of the type.
-    types: HashMap<u32, (Bytes, u64)>,
-}
-
-#[derive(Default)]
-struct Rows(BTreeMap<Row, Sum>);
-
-impl Rows {
-    /// What the last step gave away: by its source, and by the type of the block or of the nearest one that leads to it.
-    fn take(&mut self, spread: &mut Spread, index: &Index, row: impl Fn(usize, Option<&types::Type>) -> Row) {
-        let mut sums: HashMap<(u32, u32), Sum> = HashMap::new();
-        for block in std::mem::take(&mut spread.given) {
-            let key = (spread.sources[block], spread.kinds[block]);
-            let sum = sums.entry(key).or_default();
-            let bytes = index.payload(block).bytes();
-            sum.bytes += bytes;
-            sum.direct_bytes += if spread.is_root[block] { bytes } else { 0 };
-            sum.blocks += 1;
-        }
-        for ((source, kind), sum) in sums {
-            let of_type = (kind != NONE).then(|| &spread.types.found[kind as usize]);
-            let all = self.0.entry(row(source as usize, of_type)).or_default();
-            all.bytes += sum.bytes;
-            all.direct_bytes += sum.direct_bytes;
-            all.blocks += sum.blocks;
-            if kind != NONE {
-                let of = all.types.entry(kind).or_default();
-                *of = (of.0 + sum.bytes, of.1 + sum.blocks);
-            }
-        }
-    }
-
-    fn add(&mut self, row: Row, bytes: Bytes) {
-        let sum = self.0.entry(row).or_default();
-        sum.bytes += bytes;
-        sum.blocks += 1;
-    }
-
-    fn finish(self, types: &[types::Type], mut gaps: Vec<Gap>) -> Holders {
-        let held = |(row, sum): (Row, Sum)| {
-            let mut of_types: Vec<(u32, (Bytes, u64))> = sum.types.into_iter().collect();
-            of_types.sort_by_key(|(place, (bytes, _))| (std::cmp::Reverse(*bytes), *place));
-            let library = of_types.first().map(|(place, _)| types[*place as usize].library.clone());
-            let typed = of_types.iter().take(TYPES_SHOWN).map(|(place, (bytes, blocks))| {
-                let of = &types[*place as usize];
-                HeldType {
-                    name: of.name.clone(),
-                    library: of.library.clone(),
-                    bytes: *bytes,
-                    blocks: *blocks,
-                }
-            });
-            let types: Vec<HeldType> = typed.collect();
-            Held {
-                holder: row.holder,
-                how: row.how,
-                kind: types.iter().find_map(|of| of.name.clone()),
-                library: row.library.or(library),
-                bytes: sum.bytes,
-                blocks: sum.blocks,
-                direct_bytes: matches!(row.how, HeldBy::Field | HeldBy::Static).then_some(sum.direct_bytes),
-                types,
-            }
-        };
-        let mut rows: Vec<Held> = self.0.into_iter().map(held).collect();
-        rows.sort_by_key(|row| (std::cmp::Reverse(row.bytes), row.holder.clone(), row.how));
-        let (mut left_bytes, mut left_blocks, mut left_rows) = (0, 0, 0);
-        for row in rows.drain(rows.len().min(ROWS_MAX)..) {
-            (left_bytes, left_blocks, left_rows) =
-                (left_bytes + row.bytes, left_blocks + row.blocks, left_rows + 1);
-        }
-        if left_rows > 0 {
-            let what = format!("{left_rows} holders of {left_blocks} blocks with {left_bytes} bytes");
-            gaps.push(Gap::new(what, Why::OverLimit));
-        }
-        Holders { rows, gaps }
-    }
 }

@@ -1,6 +1,7 @@
 //! What the blocks of malloc hold: which point to which, and the first word of each, where an object of C++ has the address of
 //! its virtual table. And which blocks the data of libraries, the stacks of threads and other memory point to.
 
+use super::Library;
 use crate::base::limits::{BLOCK_POINTERS_MAX, BLOCK_SEARCHED_BYTES_MAX};
 use crate::base::{Addr, Range};
 use crate::jvm::hotspot::owners::fetch::{Fetch, HOLE_BYTES_MAX, PIECE_BYTES};
@@ -15,6 +16,8 @@ pub struct Graph {
     firsts: Vec<u32>,
     /// The first word of each block.
     pub heads: Vec<u64>,
+    /// The place, from 1 on, of the library that one of its first words points into; 0: none.
+    pub libraries: Vec<u16>,
     pub is_cut: bool,
 }
 
@@ -23,6 +26,9 @@ const INNER: u32 = 1 << 31;
 /// Objects of C++ with several bases, arrays with a count and objects with a counter of references are pointed to this far behind
 /// their start.
 const START_BYTES: u64 = 64;
+/// How many words of a block are asked for a pointer into a library.
+const LIBRARY_WORDS_MAX: usize = 64;
+const COMMON: [&str; 6] = ["libc.so", "libc-", "ld-linux", "ld-musl", "libstdc++", "libjvm.so"];
 
 impl Graph {
     /// The blocks that a block points to: at or near their start, or far into them.
@@ -33,8 +39,44 @@ impl Graph {
     }
 }
 
+/// The memory of libraries, sorted, each range with the place of its library.
+struct Images {
+    ranges: Vec<(Range, u16)>,
+    span: Range,
+}
+
+impl Images {
+    /// Not those that every process has: a pointer to the C library or to the VM's says nothing of the owner.
+    fn of(libraries: &[Library]) -> Images {
+        let is_common = |path: &str| {
+            let name = path.rsplit('/').next().unwrap_or(path);
+            COMMON.iter().any(|common| name.starts_with(common))
+        };
+        let wanted = libraries.iter().enumerate().filter(|(_, library)| !is_common(&library.path));
+        let ranges = wanted.flat_map(|(place, library)| {
+            library.image.iter().map(move |range| (*range, place.min(usize::from(u16::MAX) - 1) as u16))
+        });
+        let mut ranges: Vec<(Range, u16)> = ranges.collect();
+        ranges.sort();
+        let span = match (ranges.first(), ranges.last()) {
+            (Some((first, _)), Some((last, _))) => Range::new(first.start, last.end),
+            _ => Range::default(),
+        };
+        Images { ranges, span }
+    }
+
+    fn place(&self, word: u64) -> Option<u16> {
+        if !self.span.has(Addr(word)) {
+            return None;
+        }
+        let after = self.ranges.partition_point(|(range, _)| range.end.0 <= word);
+        self.ranges.get(after).filter(|(range, _)| range.has(Addr(word))).map(|(_, place)| *place)
+    }
+}
+
 /// Reads every block of `index` up to its first mebibyte.
-pub fn read(target: &Target, index: &Index) -> Graph {
+pub fn read(target: &Target, index: &Index, libraries: &[Library]) -> Graph {
+    let images = Images::of(libraries);
     let bulk = target.memory.bulk();
     let read = |at, into: &mut [u8]| match bulk {
         Some(bulk) => bulk.read(at, into).is_ok(),
@@ -44,8 +86,13 @@ pub fn read(target: &Target, index: &Index) -> Graph {
         let now = bulk.and_then(|bulk| bulk.resident(range));
         now.unwrap_or_else(|| target.view.resident_ranges(range))
     };
-    let mut graph =
-        Graph { edges: Vec::new(), firsts: Vec::new(), heads: vec![0; index.len()], is_cut: false };
+    let mut graph = Graph {
+        edges: Vec::new(),
+        firsts: Vec::new(),
+        heads: vec![0; index.len()],
+        libraries: vec![0; index.len()],
+        is_cut: false,
+    };
     let mut memory = Fetch::new(&read, &resident);
     let (mut bytes, mut first) = (Vec::new(), 0);
     while first < index.len() {
@@ -59,7 +106,7 @@ pub fn read(target: &Target, index: &Index) -> Graph {
         for block in first..next {
             let from = (index.payload(block).start.0 - range.start.0) as usize;
             let to = (end(index, block).0 - range.start.0) as usize;
-            graph.note(target, index, block, &bytes[from..to]);
+            graph.note(target, index, &images, block, &bytes[from..to]);
         }
         first = next;
     }
@@ -100,12 +147,19 @@ fn firsts(edges: &[(u32, u32)], blocks: usize) -> Vec<u32> {
 
 impl Graph {
     /// A recording keeps the words that point to blocks, and the first of each.
-    fn note(&mut self, target: &Target, index: &Index, block: usize, bytes: &[u8]) {
+    fn note(&mut self, target: &Target, index: &Index, images: &Images, block: usize, bytes: &[u8]) {
         let start = index.payload(block).start;
         for (place, word) in bytes.as_chunks::<8>().0.iter().enumerate() {
             let value = u64::from_le_bytes(*word);
             if place == 0 {
                 self.heads[block] = value;
+            }
+            if place < LIBRARY_WORDS_MAX
+                && self.libraries[block] == 0
+                && let Some(library) = images.place(value)
+            {
+                self.libraries[block] = library + 1;
+                target.memory.used(start.plus(place as u64 * 8), word);
             }
             let Some(to) = pointed(index, value).filter(|to| *to != block) else { continue };
             target.memory.used(start.plus(place as u64 * 8), word);

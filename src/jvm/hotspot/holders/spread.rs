@@ -10,6 +10,8 @@ pub const NONE: u32 = u32::MAX;
 
 pub struct Spread<'a, 'b> {
     graph: &'a Graph,
+    /// The paths of the libraries, as the graph numbers them.
+    libraries: Vec<&'a str>,
     pub types: &'a mut Types<'b>,
     pub is_vm: Vec<bool>,
     is_given: Vec<bool>,
@@ -17,7 +19,7 @@ pub struct Spread<'a, 'b> {
     pub is_root: Vec<bool>,
     /// By block: the source that reached it, as its step numbers them.
     pub sources: Vec<u32>,
-    /// By block: its type, else that of the nearest block that leads to it.
+    /// By block: its type, else that of the nearest block that leads to it, else the library that it points into.
     pub kinds: Vec<u32>,
     /// What was given since somebody took this list.
     pub given: Vec<usize>,
@@ -27,12 +29,14 @@ impl<'a, 'b> Spread<'a, 'b> {
     pub fn new(
         index: &Index,
         graph: &'a Graph,
+        libraries: Vec<&'a str>,
         types: &'a mut Types<'b>,
         is_vm: Vec<bool>,
     ) -> Spread<'a, 'b> {
         let blocks = index.len();
         Spread {
             graph,
+            libraries,
             types,
             is_vm,
             is_given: vec![false; blocks],
@@ -125,7 +129,12 @@ impl<'a, 'b> Spread<'a, 'b> {
             return false;
         }
         self.sources[block] = source;
-        self.kinds[block] = self.types.of_head(self.graph.heads[block]).unwrap_or(kind);
+        let own = self.types.of_head(self.graph.heads[block]);
+        self.kinds[block] = match (own, kind, self.graph.libraries[block]) {
+            (Some(own), ..) => own,
+            (None, NONE, place @ 1..) => self.types.of_library(self.libraries[usize::from(place) - 1]),
+            _ => kind,
+        };
         self.given.push(block);
         true
     }

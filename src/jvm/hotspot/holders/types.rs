@@ -59,6 +59,16 @@ impl<'a> Types<'a> {
         found
     }
 
+    /// The library alone, of a block that points into it.
+    pub fn of_library(&mut self, library: &str) -> u32 {
+        let is_it = |it: &Type| it.name.is_none() && it.library == library;
+        let known = self.found.iter().position(is_it);
+        known.unwrap_or_else(|| {
+            self.found.push(Type { name: None, library: library.to_string() });
+            self.found.len() - 1
+        }) as u32
+    }
+
     /// The table must lie in a file, and its first function in the code of the same one.
     fn read(&self, table: Addr) -> Option<Type> {
         let of = self.target.mapping(table).filter(|mapping| mapping.is_file() && !mapping.rights.execute)?;
