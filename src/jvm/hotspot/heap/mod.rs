@@ -54,7 +54,7 @@ fn object_words(vm: &Hotspot, at: Addr, class: &str) -> Known<Vec<u64>> {
 }
 
 #[cfg(test)]
-mod test_target {
+pub(in crate::jvm::hotspot) mod test_target {
     use crate::os::memory::Pieces;
     use crate::os::status::Status;
     use crate::os::target::{NoSymbols, OsView, ProcessFacts, Target};

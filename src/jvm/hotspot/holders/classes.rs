@@ -227,3 +227,16 @@ impl<'a> FieldsOf<'a> {
         Some(self.names.text(self.vm.memory(), symbol)?.replace('/', "."))
     }
 }
+
+#[cfg(test)]
+impl Classes {
+    /// With narrow class words: the class itself.
+    pub fn made_up(classes: &[(u64, Form)]) -> Classes {
+        let class = |(at, form): &(u64, Form)| (*at, Class { form: *form, name: Addr::NULL });
+        Classes {
+            word: ClassWord::Narrow(0, 0),
+            by_address: classes.iter().map(class).collect(),
+            span: Range::new(Addr(0), Addr(1 << 32)),
+        }
+    }
+}

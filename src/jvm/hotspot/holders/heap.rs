@@ -4,12 +4,13 @@
 
 use super::classes::{Classes, Form};
 use crate::base::{Addr, Range};
+use crate::jvm::hotspot::owners::fetch::{Read, Resident};
 use crate::jvm::hotspot::owners::index::Index;
 use crate::os::Target;
 use crate::os::budget;
 use crate::os::memory::Bulk;
 
-/// Bytes that are read at once. An object over the border of two pieces is met in neither: one field in some hundred thousand.
+/// Bytes that are read at once.
 const PIECE_BYTES: u64 = 1 << 20;
 /// Fields of larger objects are not found. Static fields of a class lie behind those of its mirror.
 const OBJECT_BYTES_MAX: u64 = 2048;
@@ -33,9 +34,6 @@ pub struct Hit {
 #[derive(Default)]
 pub struct Hits {
     pub found: Vec<Hit>,
-    /// Words that are addresses of blocks, but in no object that is known.
-    pub strays: u64,
-    pub bytes: u64,
     pub is_cut: bool,
 }
 
@@ -62,9 +60,10 @@ pub fn read(target: &Target, ranges: &[Range], index: &Index, header_bytes: u64,
         Some(bulk) => by_threads(bulk, target, ranges, &start, classes),
         None => {
             let read = |at, into: &mut [u8]| target.memory.read_once(at, into).is_ok();
-            let mut pass = Pass::new(&read, &start, classes);
+            let resident = |range| target.view.resident_ranges(range);
+            let mut pass = Pass::new(&read, &resident, &start, classes);
             for range in ranges.iter().flat_map(|range| target.view.resident_ranges(*range)) {
-                pass.range(range);
+                pieces(range).for_each(|piece| pass.piece(piece));
             }
             // A recording keeps what was found, and nothing else of the heap.
             pass.hits.found.iter().for_each(|hit| keep(target, hit));
@@ -89,12 +88,13 @@ fn by_threads(
     starts: &Starts,
     classes: &Classes,
 ) -> Hits {
-    let resident =
-        |range: &Range| bulk.resident(*range).unwrap_or_else(|| target.view.resident_ranges(*range));
-    let pieces: Vec<Range> = ranges.iter().flat_map(resident).flat_map(pieces).collect();
+    let resident = ranges.iter().flat_map(|range| target.view.resident_ranges(*range));
+    let pieces: Vec<Range> = resident.flat_map(pieces).collect();
     let run = |pieces: &[Range]| {
         let read = |at, into: &mut [u8]| bulk.read(at, into).is_ok();
-        let mut pass = Pass::new(&read, starts, classes);
+        // Asked right before each piece is read: a page that is absent must not come by being read.
+        let resident = |range| bulk.resident(range).unwrap_or_else(|| target.view.resident_ranges(range));
+        let mut pass = Pass::new(&read, &resident, starts, classes);
         pieces.iter().for_each(|piece| pass.piece(*piece));
         pass.hits
     };
@@ -105,8 +105,6 @@ fn by_threads(
         match second.join() {
             Ok(more) => {
                 hits.found.extend(more.found);
-                hits.strays += more.strays;
-                hits.bytes += more.bytes;
                 hits.is_cut |= more.is_cut;
             }
             Err(_) => hits.is_cut = true,
@@ -121,7 +119,8 @@ fn pieces(range: Range) -> impl Iterator<Item = Range> {
 }
 
 struct Pass<'a> {
-    read: &'a dyn Fn(Addr, &mut [u8]) -> bool,
+    read: Read<'a>,
+    resident: Resident<'a>,
     starts: &'a Starts<'a>,
     classes: &'a Classes,
     words: Vec<u64>,
@@ -130,42 +129,43 @@ struct Pass<'a> {
 }
 
 impl<'a> Pass<'a> {
-    fn new(
-        read: &'a dyn Fn(Addr, &mut [u8]) -> bool,
-        starts: &'a Starts<'a>,
-        classes: &'a Classes,
-    ) -> Pass<'a> {
-        Pass { read, starts, classes, words: Vec::new(), bytes: Vec::new(), hits: Hits::default() }
+    fn new(read: Read<'a>, resident: Resident<'a>, starts: &'a Starts<'a>, classes: &'a Classes) -> Pass<'a> {
+        Pass { read, resident, starts, classes, words: Vec::new(), bytes: Vec::new(), hits: Hits::default() }
     }
 
-    fn range(&mut self, range: Range) {
-        pieces(range).for_each(|piece| self.piece(piece));
-    }
-
+    /// With what lies right before it: an object may begin there.
     fn piece(&mut self, piece: Range) {
-        if budget::check().is_err() || self.hits.is_cut {
-            self.hits.is_cut = true;
+        let before = piece.start.0.min(OBJECT_BYTES_MAX);
+        for range in (self.resident)(Range::new(piece.start.minus(before), piece.end)) {
+            if budget::check_now().is_err() || self.hits.is_cut {
+                self.hits.is_cut = true;
+                return;
+            }
+            self.look(range, piece.start);
+        }
+    }
+
+    /// Looks for addresses of blocks from `from` on.
+    fn look(&mut self, range: Range, from: Addr) {
+        self.bytes.resize(range.bytes() as usize, 0);
+        // A page that is gone takes the others along.
+        if !(self.read)(range.start, &mut self.bytes) {
             return;
         }
-        self.bytes.resize(piece.bytes() as usize, 0);
-        // A page that is gone takes its piece along.
-        if !(self.read)(piece.start, &mut self.bytes) {
-            return;
-        }
-        self.hits.bytes += piece.bytes();
         self.words.clear();
         self.words.extend(self.bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)));
         let mut arrays = Arrays { last: None, looked: 0 };
-        for place in 0..self.words.len() {
+        let first = from.0.saturating_sub(range.start.0) as usize / 8;
+        for place in first..self.words.len() {
             let Some(block) = self.starts.block(self.words[place]) else { continue };
-            match self.holder(place).or_else(|| arrays.holding(self.classes, &self.words, place)) {
-                Some((head, form, class)) => {
-                    let address = |place: usize| piece.start.plus(place as u64 * 8);
-                    let (at, head) = (address(place), address(head));
-                    self.hits.found.push(Hit { block: block as u32, at, head, class, form });
-                    self.hits.is_cut |= self.hits.found.len() == HITS_MAX;
-                }
-                None => self.hits.strays += 1,
+            let found = self.holder(place).or_else(|| arrays.holding(self.classes, &self.words, place));
+            let Some((head, form, class)) = found else { continue };
+            let address = |place: usize| range.start.plus(place as u64 * 8);
+            let (at, head) = (address(place), address(head));
+            self.hits.found.push(Hit { block: block as u32, at, head, class, form });
+            if self.hits.found.len() == HITS_MAX {
+                self.hits.is_cut = true;
+                return;
             }
         }
     }
@@ -214,5 +214,64 @@ impl Arrays {
             (place >= head + first_at as usize / 8 && place < end).then_some((head, end, class))
         });
         self.last.and_then(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jvm::hotspot::owners::index::tests::Listed;
+
+    const BLOCK: u64 = 0x7f00_0000_0010;
+    const HEAP: u64 = 0x1_0000_0000;
+    const CLASS: u64 = 0x5000;
+    const SMALL: u64 = 0x6000;
+    const LONGS: u64 = 0x7000;
+
+    /// The hits in a heap of these words: head and form.
+    fn hits(words: &[u64]) -> Vec<(u64, Form)> {
+        let index = Index::with(&Listed::of(&[(BLOCK, 100), (BLOCK + 0x1000, 100)]), |_| true);
+        let classes = Classes::made_up(&[
+            (CLASS, Form::Instance(32)),
+            (SMALL, Form::Instance(16)),
+            (LONGS, Form::Longs),
+        ]);
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let heap = Range::sized(Addr(HEAP), bytes.len() as u64);
+        let read = |at: Addr, into: &mut [u8]| {
+            let from = (at.0 - HEAP) as usize;
+            into.copy_from_slice(&bytes[from..from + into.len()]);
+            true
+        };
+        let resident = |range: Range| vec![range.intersect(heap)];
+        let starts = Starts { index: &index, header_bytes: 0 };
+        let mut pass = Pass::new(&read, &resident, &starts, &classes);
+        pieces(heap).for_each(|piece| pass.piece(piece));
+        pass.hits.found.iter().map(|hit| ((hit.head.0 - HEAP) / 8, hit.form)).collect()
+    }
+
+    #[test]
+    fn the_nearest_object_that_is_large_enough_holds_a_word() {
+        let object = Form::Instance(32);
+        assert_eq!(hits(&[1, CLASS, 0, BLOCK]), [(0, object)]);
+        assert_eq!(hits(&[1, CLASS, 1, SMALL, BLOCK]), [], "behind both");
+        assert_eq!(hits(&[1, SMALL, 1, CLASS, BLOCK, 7]), [(2, object)]);
+        assert_eq!(hits(&[1, CLASS, 0, BLOCK + 16]), [], "no block starts there");
+        assert_eq!(hits(&[7, 7, BLOCK]), []);
+    }
+
+    #[test]
+    fn elements_of_arrays_of_long_are_found() {
+        let array = [1, LONGS | 3 << 32, BLOCK, 9, BLOCK + 0x1000, BLOCK];
+        assert_eq!(hits(&array), [(0, Form::Longs), (0, Form::Longs)], "the last word lies behind it");
+    }
+
+    #[test]
+    fn an_object_over_the_border_of_two_pieces_is_met() {
+        let border = PIECE_BYTES as usize / 8;
+        let mut words = vec![0; border + 8];
+        words[border - 2..border + 2].copy_from_slice(&[1, CLASS, BLOCK, BLOCK]);
+        let head = border as u64 - 2;
+        assert_eq!(hits(&words), [(head, Form::Instance(32)), (head, Form::Instance(32))]);
     }
 }

@@ -139,3 +139,53 @@ impl<'a, 'b> Spread<'a, 'b> {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jvm::hotspot::heap::test_target::with_maps;
+    use crate::jvm::hotspot::owners::index::tests::Listed;
+
+    /// Who has each of eight blocks, of which `vm` are the VM's.
+    fn sources(
+        pointers: &[(u32, u32, bool)],
+        vm: &[usize],
+        roots: &[(usize, usize)],
+        vm_leads: bool,
+    ) -> Vec<u32> {
+        let blocks: Vec<(u64, u64)> = (0..8).map(|at| (0x10_0010 + at * 256, 100)).collect();
+        let index = Index::with(&Listed::of(&blocks), |_| true);
+        let graph = Graph::made_up(index.len(), pointers);
+        let mut found = Vec::new();
+        with_maps("", |target| {
+            let mut types = Types::new(target);
+            let is_vm = (0..8).map(|block| vm.contains(&block)).collect();
+            let mut spread = Spread::new(&index, &graph, Vec::new(), &mut types, is_vm);
+            spread.from(roots.to_vec(), vm_leads);
+            let of = |block: usize| if spread.is_given[block] { spread.sources[block] } else { NONE };
+            found = (0..8).map(of).collect();
+        });
+        found
+    }
+
+    #[test]
+    fn the_nearest_source_has_a_block_and_pointers_far_into_one_come_last() {
+        let near = |from, to| (from, to, false);
+        // 0 -> 1 -> 2, 3 -> 2: from 0 two steps, from 3 one.
+        let found = sources(&[near(0, 1), near(1, 2), near(3, 2)], &[], &[(0, 5), (3, 6)], false);
+        assert_eq!(found, [5, 5, 6, 6, NONE, NONE, NONE, NONE]);
+        let found = sources(&[(0, 2, true), near(1, 3), near(3, 2)], &[], &[(0, 5), (1, 6)], false);
+        assert_eq!(found[2], 6, "two steps at starts come before one far into it");
+        assert_eq!(sources(&[(0, 2, true)], &[], &[(0, 5)], false)[2], 5, "where nothing else leads there");
+        // A circle ends.
+        assert_eq!(sources(&[near(0, 1), near(1, 0)], &[], &[(1, 4)], false)[..2], [4, 4]);
+    }
+
+    #[test]
+    fn blocks_of_the_vm_are_not_given_and_lead_on_only_for_the_vm() {
+        let pointers = [(0, 1, false), (1, 2, false)];
+        assert_eq!(sources(&pointers, &[1], &[(0, 5)], false)[..3], [5, NONE, NONE]);
+        assert_eq!(sources(&pointers, &[1], &[(1, 7)], false)[..3], [NONE, NONE, NONE]);
+        assert_eq!(sources(&pointers, &[1], &[(1, 7)], true)[..3], [NONE, NONE, 7]);
+    }
+}
