@@ -20,6 +20,8 @@ pub struct Sum {
     pub resident: Bytes,
     pub in_use: Option<Bytes>,
     pub swapped: Option<Bytes>,
+    /// Of a holder.
+    pub blocks: Option<u64>,
 }
 
 /// One arena of malloc.
@@ -107,6 +109,7 @@ impl Sum {
             Measure::Resident => more(&mut self.resident),
             Measure::InUse => more(self.in_use.get_or_insert_default()),
             Measure::Swapped => more(self.swapped.get_or_insert_default()),
+            Measure::Blocks => more(self.blocks.get_or_insert_default()),
             _ => {}
         }
     }

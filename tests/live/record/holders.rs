@@ -1,0 +1,36 @@
+//! Who holds malloc's blocks, over time.
+
+use super::*;
+
+const HOLDER: &str = "java.util.zip.Inflater";
+
+/// Inflaters that are never ended, recorded for some seconds, with accounts between those that have holders.
+#[test]
+fn the_field_that_holds_what_grows_is_recorded() {
+    let Some(java) = java("17") else { return };
+    let program = ["marusa.Leak", "kind=inflater", "rate=4m/s"];
+    let jvm = Jvm::start(&java, &["-Xmx256m", "-XX:+UseSerialGC"], &program);
+    let folder = Folder::new("holders");
+    let (path, pid) = (folder.file("a.marusa"), jvm.pid.to_string());
+    let often = ["--every", "250ms", "--account-every", "500ms", "--cpu", "200"];
+    let holders = ["--holders-every", "2s", "--for", "12s"];
+    let output = Recorder::start(&[&[pid.as_str(), "-o", &path][..], &often, &holders].concat()).wait();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let (lines, _) = exported(&path);
+    let of_holders = of(&lines, "holder");
+    let is_meant = |line: &&&Value| line["name"].as_str().is_some_and(|name| name.starts_with(HOLDER));
+    let held: Vec<&&Value> = of_holders.iter().filter(is_meant).collect();
+    assert!(held.len() >= 3, "{} accounts with holders", held.len());
+    assert!(held.len() < accounts(&of(&lines, "process")).len(), "others are without");
+    let (first, last) = (held[0], held[held.len() - 1]);
+    for key in ["in_use_bytes", "blocks"] {
+        assert!(number(&last[key]) > number(&first[key]) * 2, "{key}: {first} {last}");
+    }
+    assert!(
+        number(&last["blocks"]) * 4096 < number(&last["in_use_bytes"]),
+        "an Inflater has 40 KiB in 4 blocks"
+    );
+    assert!(held.iter().all(|line| number(&line["account_age_ms"]) < 10_000), "{held:?}");
+    let at_once = |line: &&Value| of_holders.iter().filter(|it| it["steady_ms"] == line["steady_ms"]).count();
+    assert!(held.iter().all(|line| (2..=100).contains(&at_once(line))), "the largest");
+}
