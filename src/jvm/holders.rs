@@ -4,6 +4,11 @@ use crate::base::{Bytes, Gap};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// The holder of the VM's own blocks.
+pub const VM_HOLDER: &str = "HotSpot";
+/// The holder of the blocks that nothing that was looked at leads to.
+pub const UNREACHED: &str = "reached by nothing";
+
 /// How a holder is known; the strongest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

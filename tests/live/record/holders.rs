@@ -30,7 +30,22 @@ fn the_field_that_holds_what_grows_is_recorded() {
         number(&last["blocks"]) * 4096 < number(&last["in_use_bytes"]),
         "an Inflater has 40 KiB in 4 blocks"
     );
+    assert!(leaks_are_held_by(&path, HOLDER), "{}", text(&marusa(&["leak", &path]).stdout));
     assert!(held.iter().all(|line| number(&line["account_age_ms"]) < 10_000), "{held:?}");
     let at_once = |line: &&Value| of_holders.iter().filter(|it| it["steady_ms"] == line["steady_ms"]).count();
     assert!(held.iter().all(|line| (2..=100).contains(&at_once(line))), "the largest");
+}
+
+/// `leak`, its JSON and `doctor` name the holder first.
+fn leaks_are_held_by(path: &str, holder: &str) -> bool {
+    let leak = text(&marusa(&["leak", path]).stdout).replace('\n', " ");
+    let json: Value = serde_json::from_slice(&marusa(&["leak", path, "--json"]).stdout).expect("JSON");
+    let rows = json["jvms"][0]["rows"].as_array().expect("rows");
+    let area = &json["jvms"][0]["headline"]["named"][0]["area"];
+    let row = rows.iter().find(|row| row["area"] == *area && row["kind"] == "area").expect("the named area");
+    let first = row["held_by"][0]["holder"].as_str().unwrap_or_default();
+    let found = text(&marusa(&["doctor", path, "--json"]).stdout);
+    leak.contains(&format!("Held by {holder}"))
+        && first.starts_with(holder)
+        && found.contains(&format!("held by {holder}"))
 }

@@ -20,7 +20,7 @@ use super::window::Windows;
 use crate::base::blocks::{Block, Blocks, Label};
 use crate::base::{Addr, Bytes, Gap, Range, Why, joined};
 use crate::jvm::types::{How, JvmView, Kind};
-use crate::jvm::{Held, HeldBy, HeldType, Holders};
+use crate::jvm::{Held, HeldBy, HeldType, Holders, UNREACHED, VM_HOLDER};
 use classes::{Classes, FieldsOf, Form};
 use heap::{Hit, Hits};
 use spread::{NONE, Spread};
@@ -30,9 +30,6 @@ use types::Types;
 /// The smaller ones are one row.
 const ROWS_MAX: usize = 1_000;
 const TYPES_SHOWN: usize = 5;
-/// The name of the row of the VM's own blocks.
-pub const VM: &str = "HotSpot";
-pub const UNREACHED: &str = "reached by nothing";
 const OTHER_MEMORY: &str = "other memory";
 
 /// A library and its writable memory.
@@ -73,7 +70,7 @@ pub fn read(
     rows.take(&mut spread, &index, |_, _| Row::of(HeldBy::Unreached, UNREACHED));
     let vm_library = &view.library;
     (0..index.len()).filter(|block| spread.is_vm[*block]).for_each(|block| {
-        let row = Row { library: Some(vm_library.clone()), ..Row::of(HeldBy::LibraryData, VM) };
+        let row = Row { library: Some(vm_library.clone()), ..Row::of(HeldBy::LibraryData, VM_HOLDER) };
         rows.add(row, index.payload(block).bytes());
     });
     rows.finish(&spread.types.found, gaps)
@@ -231,7 +228,9 @@ fn libraries_and_vm(
         (None, Some(library)) => {
             Row { library: Some(library.path.clone()), ..Row::of(HeldBy::LibraryData, &library.path) }
         }
-        (None, None) => Row { library: Some(vm_library.to_string()), ..Row::of(HeldBy::LibraryData, VM) },
+        (None, None) => {
+            Row { library: Some(vm_library.to_string()), ..Row::of(HeldBy::LibraryData, VM_HOLDER) }
+        }
     });
 }
 
