@@ -31,6 +31,21 @@ fn the_field_that_holds_what_grows_is_recorded() {
         "an Inflater has 40 KiB in 4 blocks"
     );
     assert!(leaks_are_held_by(&path, HOLDER), "{}", text(&marusa(&["leak", &path]).stdout));
+    let json = folder.file("a.json");
+    std::fs::write(&json, marusa(&["map", &pid, "--by", "holder", "--json"]).stdout).expect("ours");
+    std::thread::sleep(Duration::from_secs(2));
+    for arguments in [&[path.as_str()][..], &[&path, &pid], &[&json, &pid]] {
+        let diff = marusa(&[&["diff", "--by", "holder"][..], arguments].concat());
+        assert!(diff.status.success() && text(&diff.stdout).contains(HOLDER), "{}", text(&diff.stdout));
+        let diff = marusa(&[&["diff", "--by", "holder", "--json"][..], arguments].concat());
+        let diff: Value = serde_json::from_slice(&diff.stdout).expect("JSON");
+        let most = &diff["holders"][0];
+        assert!(most["holder"].as_str().is_some_and(|name| name.starts_with(HOLDER)), "{most}");
+        assert!(
+            number(&most["in_use_grown_bytes"]) > 1 << 20 && number(&most["blocks_grown"]) > 20,
+            "{most}"
+        );
+    }
     assert!(held.iter().all(|line| number(&line["account_age_ms"]) < 10_000), "{held:?}");
     let at_once = |line: &&Value| of_holders.iter().filter(|it| it["steady_ms"] == line["steady_ms"]).count();
     assert!(held.iter().all(|line| (2..=100).contains(&at_once(line))), "the largest");
