@@ -55,6 +55,9 @@ pub struct Held {
     pub blocks: u64,
     /// Of `bytes`, those whose own address the field has; `None`: the holder is no field.
     pub direct_bytes: Option<Bytes>,
+    /// Of `blocks`, the same.
+    #[serde(default)]
+    pub direct_blocks: Option<u64>,
     /// The types with the most bytes.
     pub types: Vec<HeldType>,
 }
