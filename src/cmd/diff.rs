@@ -7,9 +7,11 @@ use super::{Failure, amount};
 use crate::base::Bytes;
 use crate::map::Area;
 use crate::map::diff::{self, Diff};
+use crate::map::rows::Named;
 use crate::os::terminal::stdout;
 use crate::show::diff as show;
 use crate::show::units::{human, human_signed};
+use crate::snapshot::Want;
 use std::io::{BufWriter, Write};
 
 #[derive(clap::Args, Debug)]
@@ -54,10 +56,12 @@ fn limit(text: &str) -> Result<Limit, String> {
 
 pub fn run(args: &DiffArgs) -> anyhow::Result<u8> {
     let jvm = args.jvm.as_deref();
+    let want = Want { holders: args.by == show::By::Named(Named::Holder), ..Want::default() };
     let (before, now) = match &args.now {
-        Some(now) => {
-            (source::side(&args.before, jvm, source::End::Start)?, source::side(now, jvm, source::End::End)?)
-        }
+        Some(now) => (
+            source::side(&args.before, jvm, source::End::Start, want)?,
+            source::side(now, jvm, source::End::End, want)?,
+        ),
         None => source::both_ends(&args.before, jvm)?,
     };
     let diff = diff::diff(&before.sums, &now.sums);

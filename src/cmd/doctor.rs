@@ -52,6 +52,9 @@ pub struct DoctorArgs {
         conflicts_with_all = ["from", "fail_on", "ignore"]
     )]
     if_xmx: Option<u64>,
+    /// Also read who holds malloc's blocks, and judge it: a second for each 2 GB of Java heap
+    #[arg(long, conflicts_with_all = ["host", "from", "if_xmx", "list", "explain"])]
+    holders: bool,
     /// All that is looked for: id, levels, and what it is
     #[arg(long, conflicts_with_all = ["target", "host", "from", "sarif"])]
     list: bool,
@@ -194,7 +197,7 @@ fn gathered(args: &DoctorArgs) -> anyhow::Result<Gathered> {
         Some(target) => Who::One(target_of(target)?),
     };
     let me = Process::open(std::process::id() as i32).map_err(|error| Failure::target(error.to_string()))?;
-    let mut gathered = gather::gather(who, args.watch, &me);
+    let mut gathered = gather::gather(who, args.watch, &me, args.holders);
     gathered.facts.host.is_splintered = calibrate::is_splintered();
     // Measured only where somebody asks: it takes some 20 ms.
     if rules::is_forking(&gathered.facts) {
@@ -206,7 +209,7 @@ fn gathered(args: &DoctorArgs) -> anyhow::Result<Gathered> {
 /// What is found of one JVM and its host, for a page.
 pub(super) fn of_one(process: Process, watch: Duration) -> Vec<Finding> {
     let Ok(me) = Process::open(std::process::id() as i32) else { return Vec::new() };
-    let mut gathered = gather::gather(Who::One(process), watch, &me);
+    let mut gathered = gather::gather(Who::One(process), watch, &me, false);
     gathered.facts.host.is_splintered = calibrate::is_splintered();
     doctor::examine(&gathered.facts, &[]).findings
 }

@@ -5,6 +5,7 @@ mod found;
 mod output;
 mod watch;
 mod watched;
+mod with_holders;
 mod worker;
 
 use super::{Failure, amount, target};
@@ -41,6 +42,9 @@ pub struct RecordArgs {
     /// How old the account may be while nothing moves; what moves is looked at sooner
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = amount::duration)]
     account_every: Duration,
+    /// How often the account also reads who holds malloc's blocks; else never. Within --cpu: of a large heap it is less often
+    #[arg(long, value_name = "TIME", value_parser = amount::duration)]
+    holders_every: Option<Duration>,
     /// How much of one core we may use, but for near a limit: 1 % for one JVM, 10 % for all
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     cpu: Option<f64>,
@@ -95,6 +99,7 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<u8> {
     let asked = Asked {
         every: args.every,
         account_every: args.account_every.max(args.every),
+        holders_every: args.holders_every.map(|every| every.max(args.every)),
         cpu_share: cpu / 100.0,
         length: args.length,
         is_all: args.all,

@@ -43,6 +43,10 @@ fn growing(history: &History, rows: &[Row]) -> Vec<Finding> {
             let what = format!("{} more{name}", with.count.title());
             Evidence::count(what, with.grown.max(0) as u64, "the recording")
         });
+        let held_by = row.held_by.iter().map(|holder| {
+            let what = format!("held by {}, grown in an hour", escaped(&holder.name));
+            Evidence::bytes(what, holder.pace() as Bytes, "the accounts with holders")
+        });
         let sizes = [
             Evidence::bytes("at the end", growth.level_bytes, "the recording"),
             Evidence::bytes("grown in an hour", pace, "the recording, as marusa leak judges it"),
@@ -56,7 +60,7 @@ fn growing(history: &History, rows: &[Row]) -> Vec<Finding> {
                 human(pace),
                 growth.steady_from_seconds
             ),
-            evidence: sizes.into_iter().chain(with).collect(),
+            evidence: sizes.into_iter().chain(with).chain(held_by).collect(),
             cost: Cost::default(),
             remedies: vec![Remedy::Advice(
                 "marusa leak FILE --parts says which part grows; a size that is set now is reached later"

@@ -5,6 +5,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// The holder of the VM's own blocks.
+pub const VM_HOLDER: &str = "HotSpot";
+/// The holder of the blocks that nothing that was looked at leads to.
+pub const UNREACHED: &str = "reached by nothing";
+
 /// How a holder is known; the strongest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -51,6 +56,9 @@ pub struct Held {
     pub blocks: u64,
     /// Of `bytes`, those whose own address the field has; `None`: the holder is no field.
     pub direct_bytes: Option<Bytes>,
+    /// Of `blocks`, the same.
+    #[serde(default)]
+    pub direct_blocks: Option<u64>,
     /// The types with the most bytes.
     pub types: Vec<HeldType>,
 }

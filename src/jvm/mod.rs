@@ -9,5 +9,5 @@ pub mod hotspot;
 pub mod log_options;
 pub mod types;
 
-pub use holders::{Held, HeldBy, HeldType, Holders};
+pub use holders::{Held, HeldBy, HeldType, Holders, UNREACHED, VM_HOLDER};
 pub use types::*;

@@ -3,6 +3,7 @@
 
 mod causes;
 mod depth;
+mod holders;
 #[cfg(test)]
 mod tests;
 
@@ -14,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use causes::{Cause, Causes, What};
 pub use depth::{Lost, NOT_TOLD_APART};
+pub use holders::HolderRow;
 
 /// One line: what there was, and what there is. `None`: it was not there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,7 +66,9 @@ pub struct Diff {
     pub arenas: Vec<ArenaRow>,
     pub libraries: Vec<Row<String>>,
     pub threads: Vec<ThreadRow>,
-    /// Of kinds that both moments have.
+    /// Who holds malloc's blocks; `None`: one of the moments does not have it.
+    pub holders: Option<Vec<HolderRow>>,
+    /// Of the other kinds that both moments have.
     pub named: Vec<Row<(Named, String)>>,
     pub causes: Causes,
     /// What only one of the two accounts tells apart, and is therefore compared as one sum.
@@ -108,6 +112,7 @@ fn of(before: &Sums, now: &Sums) -> Diff {
         arenas: arenas(before, now),
         libraries: rows(&before.libraries, &now.libraries),
         threads: threads(before, now),
+        holders: holders::holders(before, now),
         named: named(before, now),
         causes: Causes::default(),
         lost: Vec::new(),
@@ -159,7 +164,7 @@ fn rows<K: Ord + Clone>(before: &BTreeMap<K, Sum>, now: &BTreeMap<K, Sum>) -> Ve
 fn named(before: &Sums, now: &Sums) -> Vec<Row<(Named, String)>> {
     let has = |sums: &Sums, kind: Named| sums.named.keys().any(|(of, _)| *of == kind);
     let mut rows = rows(&before.named, &now.named);
-    rows.retain(|row| has(before, row.key.0) && has(now, row.key.0));
+    rows.retain(|row| row.key.0 != Named::Holder && has(before, row.key.0) && has(now, row.key.0));
     rows
 }
 

@@ -54,6 +54,7 @@ pub const NAMED_MIN: u8 = 16;
 
 named! {
     16 CgroupRow "cgroup" "memory.stat of the cgroup";
+    17 Holder "holder" "holders of malloc's blocks";
 }
 
 macro_rules! measures {
@@ -91,6 +92,7 @@ measures! {
     9 ClassLoaders "class_loaders";
     10 Mappings "mappings";
     11 Arenas "malloc_arenas";
+    12 Blocks "blocks";
     // Of the kernel, each time (/proc/PID/status).
     20 KernelResident "kernel_resident_bytes";
     21 KernelAnonymous "kernel_anonymous_bytes";
@@ -125,6 +127,8 @@ measures! {
     80 AccountAt "account_at_ms";
     81 AccountTook "account_took_us";
     82 AccountGaps "account_gaps";
+    // When the holders were read: less often than the account, with a time of their own.
+    83 HoldersAt "holders_at_ms";
 }
 
 impl Measure {
@@ -166,6 +170,10 @@ impl Subject {
             Subject::Area(area) | Subject::Part(area, _) => Some(*area),
             _ => None,
         }
+    }
+
+    pub fn is_holder(&self) -> bool {
+        matches!(self, Subject::Named(Named::Holder, _))
     }
 
     /// What tells it from others of its word and area.
@@ -211,7 +219,22 @@ impl Account {
         ));
         rows.push((Subject::Process, Measure::Arenas, arenas));
         self.add_threads(&mut rows);
+        self.add_holders(&mut rows);
         rows
+    }
+
+    /// A library holds blocks in several ways: those of one name are one.
+    fn add_holders(&self, rows: &mut Vec<Row>) {
+        let mut sums: BTreeMap<&str, [u64; 2]> = BTreeMap::new();
+        for held in self.holders.iter().flatten() {
+            let sum = sums.entry(&held.holder).or_default();
+            *sum = [sum[0].saturating_add(held.bytes), sum[1].saturating_add(held.blocks)];
+        }
+        for (name, [bytes, blocks]) in sums {
+            let subject = Subject::Named(Named::Holder, name.to_string());
+            rows.push((subject.clone(), Measure::InUse, Some(bytes)));
+            rows.push((subject, Measure::Blocks, Some(blocks)));
+        }
     }
 
     /// Threads come and go under new numbers: those of alike names are one.

@@ -20,6 +20,8 @@ pub struct Sum {
     pub resident: Bytes,
     pub in_use: Option<Bytes>,
     pub swapped: Option<Bytes>,
+    /// Of a holder.
+    pub blocks: Option<u64>,
 }
 
 /// One arena of malloc.
@@ -57,6 +59,8 @@ pub struct Sums {
     pub threads: BTreeMap<String, ThreadSum>,
     /// What only has a name; empty: nothing of it was recorded.
     pub named: BTreeMap<(Named, String), Sum>,
+    /// `named` has every holder; else only the largest, as a recording does.
+    pub has_all_holders: bool,
 }
 
 impl Sums {
@@ -64,6 +68,7 @@ impl Sums {
         let mut sums = Sums {
             kernel_resident: account.totals.kernel_resident_bytes,
             page_tables: account.totals.page_table_bytes,
+            has_all_holders: account.holders.is_some(),
             ..Sums::default()
         };
         // Areas of a later version are one here, so figures of one name add up.
@@ -107,6 +112,7 @@ impl Sum {
             Measure::Resident => more(&mut self.resident),
             Measure::InUse => more(self.in_use.get_or_insert_default()),
             Measure::Swapped => more(self.swapped.get_or_insert_default()),
+            Measure::Blocks => more(self.blocks.get_or_insert_default()),
             _ => {}
         }
     }

@@ -3,6 +3,7 @@
 use super::glance::Counters;
 use super::history::History;
 use super::key::{Key, Measure, Subject};
+use super::moment::Moment;
 use crate::base::Bytes;
 use crate::map::Area;
 use crate::map::Sums;
@@ -91,12 +92,29 @@ pub fn sums(history: &History, at: usize) -> Option<Sums> {
         page_tables: history.process(Measure::PageTables, at),
         ..Sums::default()
     };
+    let holders_at = holders_near(history, at);
     for key in history.keys() {
-        if let Some(value) = history.value(key, at) {
+        let at = if key.subject.is_holder() { holders_at } else { Some(at) };
+        if let Some(value) = at.and_then(|at| history.value(key, at)) {
             sums.add(&key.subject, key.measure, value);
         }
     }
     Some(sums)
+}
+
+/// The moment whose holders are the nearest to those of another: as read last, or, before the first time, first.
+fn holders_near(history: &History, at: usize) -> Option<usize> {
+    let holders = history.holders();
+    let before = holders.partition_point(|read| *read <= at).checked_sub(1);
+    holders.get(before.unwrap_or(0)).copied()
+}
+
+/// When the holders of `sums` were read, by the clock on the wall.
+pub fn holders_read_at(history: &History, at: usize) -> Option<String> {
+    let near = holders_near(history, at)?;
+    let (moment, age) = (history.moments.get(near)?, history.holders_age_ms(near)?);
+    let wall_ms = moment.wall_ms.saturating_sub(i64::try_from(age).unwrap_or(0));
+    Some(Moment { wall_ms, ..*moment }.wall())
 }
 
 /// The resident bytes of each area, one figure a moment: what is drawn.
@@ -111,7 +129,6 @@ pub fn areas(history: &History) -> Vec<(Area, Vec<Option<Bytes>>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Moment;
     use crate::record::reader;
     use crate::record::writer::{JvmFacts, Scope, Session, Writer};
 
@@ -168,5 +185,33 @@ mod tests {
         writer.sample(jvm, Moment::default(), Scope::Glance, &of_status(&Status::default()));
         let recording = reader::read(&[&writer.take()]).expect("a recording");
         assert_eq!((recording.jvms[0].len(), sums(&recording.jvms[0], 0)), (1, None));
+    }
+
+    /// Accounts each second, the holders with the second and the fourth.
+    #[test]
+    fn holders_are_those_read_last_and_before_the_first_time_those_read_first() {
+        let mut writer = Writer::new(&Session::default());
+        let jvm = writer.jvm(JvmFacts::default());
+        let held = Subject::Named(Named::Holder, "a.B.c".to_string());
+        for second in 0..5 {
+            let at = Moment { steady_ms: second * 1000, wall_ms: second as i64 * 1000 };
+            let mut figures = vec![(Key::process(Measure::AccountAt), Some(at.steady_ms))];
+            let mut scope = Scope::Account;
+            if second % 2 == 1 {
+                scope = Scope::AccountWithHolders;
+                figures.push((Key::process(Measure::HoldersAt), Some(at.steady_ms)));
+                figures.push((Key::of(&held, Measure::InUse), Some(second)));
+            }
+            writer.sample(jvm, at, scope, &figures);
+        }
+        let recording = reader::read(&[&writer.take()]).expect("a recording");
+        let history = &recording.jvms[0];
+        let of = |at: usize| {
+            let sum = sums(history, at).expect("an account").named.into_values().next().expect("a holder");
+            (sum.in_use.expect("bytes"), holders_read_at(history, at).expect("a time"))
+        };
+        let (first, last) =
+            ((1, "1970-01-01T00:00:01Z".to_string()), (3, "1970-01-01T00:00:03Z".to_string()));
+        assert_eq!([0, 1, 2, 3, 4].map(of), [first.clone(), first.clone(), first, last.clone(), last]);
     }
 }

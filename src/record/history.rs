@@ -108,6 +108,18 @@ impl History {
         read.filter(|(_, value)| value.is_some()).map(|(at, _)| *at as usize).collect()
     }
 
+    /// The moments at which the holders were read anew.
+    pub fn holders(&self) -> Vec<usize> {
+        let read = self.changes(&Key::process(Measure::HoldersAt)).iter();
+        read.filter(|(_, value)| value.is_some()).map(|(at, _)| *at as usize).collect()
+    }
+
+    /// How old the holders are; `None`: none had been read.
+    pub fn holders_age_ms(&self, at: usize) -> Option<u64> {
+        let read_at = self.process(Measure::HoldersAt, at)?;
+        Some(self.moments.get(at)?.steady_ms.saturating_sub(read_at))
+    }
+
     pub fn account_age_ms(&self, at: usize) -> Option<u64> {
         let read_at = self.process(Measure::AccountAt, at)?;
         Some(self.moments.get(at)?.steady_ms.saturating_sub(read_at))

@@ -89,6 +89,7 @@ mod tests {
             Subject::Library("/lib/libc.so.6".to_string()),
             Subject::Threads("pool-#".to_string()),
             Subject::Named(Named::CgroupRow, "anon".to_string()),
+            Subject::Named(Named::Holder, "org.rocksdb.LRUCache.nativeHandle_".to_string()),
         ];
         let mut bytes = Vec::new();
         let keys: Vec<Key> = subjects

@@ -25,15 +25,13 @@ pub struct Accounts<'a> {
 
 impl Accounts<'_> {
     pub fn of(history: &History, is_within: impl Fn(usize) -> bool) -> Accounts<'_> {
-        let first = history.moments.first().map_or(0, |moment| moment.steady_ms);
-        // The change says when the account was read. The moment is that of the look before it, or, at the start of a file of a
-        // ring, later: the account is restated there.
-        let read = history
-            .changes(&Key::process(Measure::AccountAt))
-            .iter()
-            .filter_map(|(at, read_at)| Some((*at as usize, (*read_at)? as f64 / 1e3 - first as f64 / 1e3)));
-        let read: Vec<(usize, f64)> = read.filter(|(at, _)| is_within(*at)).collect();
+        let read = read(history, Measure::AccountAt, is_within);
         Accounts { history, read: of_one_shape(history, read) }
+    }
+
+    /// Those that have holders.
+    pub fn of_holders(history: &History, is_within: impl Fn(usize) -> bool) -> Accounts<'_> {
+        Accounts { history, read: read(history, Measure::HoldersAt, is_within) }
     }
 
     pub fn series(&self, key: &Key) -> Vec<Point> {
@@ -59,6 +57,16 @@ impl Accounts<'_> {
         let point = |(seconds, sum): (f64, Option<f64>)| Some(Point { seconds, bytes: sum? });
         sums.into_iter().filter_map(point).collect()
     }
+}
+
+/// Each change of `clock` says when something was read. The moment is that of the look before it, or, at the start of a file of a
+/// ring, later: what was read is restated there.
+fn read(history: &History, clock: Measure, is_within: impl Fn(usize) -> bool) -> Vec<(usize, f64)> {
+    let first = history.moments.first().map_or(0, |moment| moment.steady_ms);
+    let changes = history.changes(&Key::process(clock)).iter();
+    let read = changes
+        .filter_map(|(at, read_at)| Some((*at as usize, (*read_at)? as f64 / 1e3 - first as f64 / 1e3)));
+    read.filter(|(at, _)| is_within(*at)).collect()
 }
 
 /// Without the accounts that lack what others have: a budget or a process that changed while it was read cost them their depth.

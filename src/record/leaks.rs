@@ -3,6 +3,7 @@
 
 use super::counts::{self, Counted};
 use super::headline;
+use super::held_by::{self, Holder};
 use super::history::History;
 use super::key::{Key, Measure, Named, Subject};
 use super::leak_series::{self, Accounts};
@@ -31,6 +32,8 @@ pub struct Row {
     pub growth: Growth,
     /// What it grows with.
     pub with: Option<Counted>,
+    /// Where it grows and holders were recorded, those that grow with it, the fastest first.
+    pub held_by: Vec<Holder>,
 }
 
 /// Parts smaller than this are crumbs.
@@ -59,7 +62,7 @@ pub fn judge(history: &History, from_seconds: f64, to_seconds: f64, parts: bool)
     let mut rows = Vec::new();
     let mut add = |what: What, points: &[Point], nature: Nature| {
         if !points.is_empty() {
-            rows.push(Row { what, growth: growth::judge(points, nature), with: None });
+            rows.push(Row { what, growth: growth::judge(points, nature), with: None, held_by: Vec::new() });
         }
     };
     add(What::All, &accounts.sums(Some(Area::JavaHeap)), plain);
@@ -85,7 +88,11 @@ pub fn judge(history: &History, from_seconds: f64, to_seconds: f64, parts: bool)
             _ => {}
         }
     }
+    if parts {
+        add_holders(history, is_within, plain, &mut rows);
+    }
     counts::mark(history, &accounts, &mut rows);
+    held_by::mark(history, is_within, plain, &mut rows);
     if is_gone(history) {
         // Nobody can record more of it.
         rows.iter_mut().for_each(|row| row.growth.needs_minutes = None);
@@ -103,6 +110,20 @@ pub fn judge(history: &History, from_seconds: f64, to_seconds: f64, parts: bool)
         if grows { faster.then_with(|| place(one).cmp(&place(other))) } else { place(one).cmp(&place(other)) }
     });
     rows
+}
+
+/// Holders of a mebibyte and more, by the accounts that have them.
+fn add_holders(history: &History, is_within: impl Fn(usize) -> bool, plain: Nature, rows: &mut Vec<Row>) {
+    let accounts = Accounts::of_holders(history, is_within);
+    for key in history.keys().iter().filter(|key| key.measure == Measure::InUse) {
+        let Subject::Named(kind @ Named::Holder, name) = &key.subject else { continue };
+        let points = accounts.series(key);
+        if points.last().is_some_and(|last| last.bytes >= PART_BYTES_MIN as f64) {
+            let growth = growth::judge(&points, plain);
+            let what = What::Named(*kind, name.clone());
+            rows.push(Row { what, growth, with: None, held_by: Vec::new() });
+        }
+    }
 }
 
 /// The heap was full when the JVM ended: where its live bytes had grown, they grew to their bound.

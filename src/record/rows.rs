@@ -1,6 +1,6 @@
-//! A recording as one flat table: a line for the process at each moment, and for each area, part, arena, library and group of
-//! threads at each moment at which the account was read anew. What is exported are these lines, whatever the form of the
-//! file.
+//! A recording as one flat table: a line for the process at each moment, for each area, part, arena, library and group of
+//! threads at each moment at which the account was read anew, and for each holder where the holders were. What is exported are
+//! these lines, whatever the form of the file.
 
 use super::history::{History, Recording};
 use super::key::{Key, Measure, Subject};
@@ -20,6 +20,7 @@ pub struct Row<'a> {
     pub subject: &'static str,
     pub area: Option<&'static str>,
     pub name: Option<String>,
+    /// Of a holder, the age of the account that its figures are from.
     pub account_age_ms: Option<u64>,
     /// In the order of `columns`.
     pub values: Vec<Option<u64>>,
@@ -27,7 +28,8 @@ pub struct Row<'a> {
 
 /// The measures that are columns, after the first eight.
 pub fn columns() -> Vec<Measure> {
-    Measure::ALL.iter().copied().filter(|measure| *measure != Measure::AccountAt).collect()
+    let is_column = |measure: &Measure| !matches!(measure, Measure::AccountAt | Measure::HoldersAt);
+    Measure::ALL.iter().copied().filter(is_column).collect()
 }
 
 /// The names of the columns before those of `columns`.
@@ -44,13 +46,17 @@ pub fn each<E>(recording: &Recording, mut visit: impl FnMut(&Row) -> Result<(), 
                 subjects.entry(&key.subject).or_default().push((column, key));
             }
         }
-        let accounts = history.accounts();
-        let mut next = 0;
+        let (accounts, holders) = (history.accounts(), history.holders());
         for at in 0..history.len() {
-            let is_new = accounts.get(next) == Some(&at);
-            next += usize::from(is_new);
+            let is_new = accounts.binary_search(&at).is_ok();
+            let has_holders = holders.binary_search(&at).is_ok();
             for (subject, keys) in &subjects {
-                if !is_new && **subject != Subject::Process {
+                let is_shown = match subject {
+                    Subject::Process => true,
+                    subject if subject.is_holder() => has_holders,
+                    _ => is_new,
+                };
+                if !is_shown {
                     continue;
                 }
                 let row = row(history, at, subject, keys, columns.len());
@@ -75,6 +81,7 @@ fn row<'a>(
         values[*column] = history.value(key, at);
     }
     let moment = history.moments[at];
+    let age = if subject.is_holder() { history.holders_age_ms(at) } else { history.account_age_ms(at) };
     Row {
         time_ms: moment.wall_ms,
         steady_ms: moment.steady_ms,
@@ -83,7 +90,7 @@ fn row<'a>(
         subject: subject.word(),
         area: subject.area().map(Area::name),
         name: subject.name(),
-        account_age_ms: history.account_age_ms(at),
+        account_age_ms: age,
         values,
     }
 }
@@ -92,6 +99,7 @@ fn row<'a>(
 pub mod tests {
     use super::*;
     use crate::record::Moment;
+    use crate::record::key::Named;
     use crate::record::reader;
     use crate::record::writer::{JvmFacts, Scope, Session, Writer};
 
@@ -116,6 +124,44 @@ pub mod tests {
         let figures = [(Key::process(Measure::KernelResident), Some(510))];
         writer.sample(jvm, Moment { steady_ms: 1000, wall_ms: 2000 }, Scope::Glance, &figures);
         reader::read(&[&writer.take()]).expect("a recording")
+    }
+
+    /// Holders at the first and the third moment, an account without them between.
+    #[test]
+    fn holders_are_as_old_as_their_own_account_and_are_not_gone_with_another() {
+        let mut writer = Writer::new(&Session::default());
+        let jvm = writer.jvm(JvmFacts::default());
+        let holder = |name: &str| Subject::Named(Named::Holder, name.to_string());
+        for (at, scope, held) in [
+            (0, Scope::AccountWithHolders, Some(("a.B.c", 7))),
+            (1000, Scope::Account, None),
+            (2000, Scope::AccountWithHolders, Some(("d.E.f", 9))),
+        ] {
+            let mut figures = vec![
+                (Key::process(Measure::AccountAt), Some(at)),
+                (Key::of(&Subject::Area(Area::Gc), Measure::Resident), Some(1)),
+            ];
+            if let Some((name, bytes)) = held {
+                figures.push((Key::of(&holder(name), Measure::InUse), Some(bytes)));
+                figures.push((Key::process(Measure::HoldersAt), Some(at)));
+            }
+            writer.sample(jvm, Moment { steady_ms: at + 10, wall_ms: 0 }, scope, &figures);
+        }
+        let recording = reader::read(&[&writer.take()]).expect("a recording");
+        let history = &recording.jvms[0];
+        let bytes = |name: &str| history.series(&Key::of(&holder(name), Measure::InUse));
+        assert_eq!(bytes("a.B.c"), [Some(7), Some(7), None]);
+        assert_eq!(bytes("d.E.f"), [None, None, Some(9)]);
+        assert_eq!([0, 1, 2].map(|at| history.holders_age_ms(at)), [Some(10), Some(1010), Some(10)]);
+        assert_eq!((history.holders(), history.accounts()), (vec![0, 2], vec![0, 1, 2]));
+        let mut lines = Vec::new();
+        let walked: Result<(), ()> = each(&recording, |row| {
+            let is_holder = row.subject == "holder";
+            lines.extend(is_holder.then(|| (row.steady_ms, row.name.clone(), row.account_age_ms)));
+            Ok(())
+        });
+        let line = |at, name: &str| (at, Some(name.to_string()), Some(10));
+        assert_eq!((walked, lines), (Ok(()), vec![line(10, "a.B.c"), line(2010, "d.E.f")]));
     }
 
     #[test]

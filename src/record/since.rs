@@ -26,6 +26,9 @@ pub struct Since {
     /// From then, or from the first look, to the last look.
     #[serde(rename = "last_account_age_seconds")]
     pub seconds: f64,
+    /// When the holders were read last; `None`: they were not.
+    #[serde(rename = "last_holders_at")]
+    pub holders: Option<String>,
     /// What became resident in that time.
     pub resident_since_bytes: Option<i64>,
     /// Resident at the last look.
@@ -51,8 +54,10 @@ impl Since {
         let ending = history.ending.filter(|_| last + 1 == history.len());
         let is_gone = matches!(ending, Some((_, Ending::Ended | Ending::KilledForMemory)));
         let heap = history.process(Measure::HeapUsed, last).zip(history.facts.max_heap_bytes);
+        let wall = |at: usize| Some(history.moments.get(at)?.wall());
         Since {
-            account: account.and_then(|at| Some(history.moments.get(at)?.wall())),
+            account: account.and_then(wall),
+            holders: history.holders().into_iter().rev().find(|at| *at <= last).and_then(wall),
             seconds: history.seconds(last) - history.seconds(from),
             resident_since_bytes: grown,
             resident: resident(last),

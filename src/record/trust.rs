@@ -40,6 +40,11 @@ impl Trust {
         if self.failures == 0 || may_retry { Depth::Full } else { Depth::Shallow }
     }
 
+    /// All readings ended in time.
+    pub fn is_clean(self) -> bool {
+        self.failures == 0 && self.shallow_failures == 0
+    }
+
     /// Not even the shallow reading ends.
     pub fn is_suspect(self) -> bool {
         self.shallow_failures > 0

@@ -66,8 +66,23 @@ pub enum Ending {
 pub enum Scope {
     /// Only what is read each time. The account stays as it was.
     Glance,
-    /// All: what the account does not have any more is gone.
+    /// All but the holders: what the account does not have any more is gone. The holders stay as they were at
+    /// `Measure::HoldersAt`.
     Account,
+    /// All, the holders too.
+    AccountWithHolders,
+}
+
+impl Scope {
+    /// Whether a figure that the sample does not have is gone.
+    fn is_replaced(self, key: &Key) -> bool {
+        let is_accounts = key.subject != Subject::Process || key.measure.is_of_account();
+        match self {
+            Scope::Glance => false,
+            Scope::Account => is_accounts && !key.subject.is_holder(),
+            Scope::AccountWithHolders => is_accounts,
+        }
+    }
 }
 
 /// Makes the bytes, and remembers what was written.
@@ -148,11 +163,8 @@ impl Writer {
         let Some(jvm) = self.jvms.get_mut(&number) else { return };
         let known = jvm.keys.len();
         let mut now = jvm.values.clone();
-        if scope == Scope::Account {
-            for (key, value) in jvm.keys.iter().zip(&mut now) {
-                let is_accounts = key.subject != Subject::Process || key.measure.is_of_account();
-                *value = value.filter(|_| !is_accounts);
-            }
+        for (key, value) in jvm.keys.iter().zip(&mut now) {
+            *value = value.filter(|_| !scope.is_replaced(key));
         }
         for (key, value) in figures {
             let at = match jvm.index.get(key) {

@@ -1,5 +1,6 @@
 //! What grew between two moments: the answer in one sentence, then the table that was asked for. At most 100 columns.
 
+mod holders;
 pub mod json;
 #[cfg(test)]
 mod tests;
@@ -23,6 +24,8 @@ pub struct Taken {
     pub command: Option<String>,
     /// Of a recording: how old the account was at that moment.
     pub account_age_ms: Option<u64>,
+    /// Of a recording: when the holders were read.
+    pub holders_at: Option<String>,
 }
 
 /// Which table.
@@ -96,6 +99,7 @@ pub fn text(out: &mut dyn Write, before: &Taken, now: &Taken, diff: &Diff, by: B
             });
             table(out, "THREADS (HOW MANY), THEIR STACKS", rows.collect())
         }
+        By::Named(Named::Holder) => holders::holders(out, before, now, diff),
         By::Named(kind) => {
             let rows = diff.named.iter().filter(|row| row.key.0 == kind);
             let rows = rows.map(|row| (row.key.1.clone(), figures(row)));

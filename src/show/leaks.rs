@@ -1,7 +1,10 @@
 //! Leak or not, in words: first what grows without bound or towards its bound, then what cannot be judged yet and when it can,
 //! then what levels off.
 
+mod held;
 mod json;
+#[cfg(test)]
+mod tests;
 
 pub use json::LeakDocument;
 
@@ -42,8 +45,14 @@ fn one(out: &mut dyn Write, (history, rows, since): &Judged) -> io::Result<()> {
     if let Some(at) = &since.account {
         writeln!(out, "last account {at}, {} before the last look", time(since.seconds / 60.0))?;
     }
+    if let Some(at) = &since.holders {
+        writeln!(out, "holders of malloc's blocks last read {at}, {} times in all", history.holders().len())?;
+    }
     writeln!(out)?;
     paragraph(out, "", "", &answer(rows, since))?;
+    if let Some(advice) = held::advice(history, &headline::of(rows).1) {
+        paragraph(out, "", "", advice)?;
+    }
     for (verdict, title) in [
         (Verdict::GrowsWithoutBound, "grows without bound"),
         (Verdict::GrowsToBound, "grows towards its bound"),
@@ -104,8 +113,11 @@ fn growing(rows: &[Row], since: &Since) -> String {
     let (headline, named) = headline::of(rows);
     let later = rows.iter().filter_map(|row| row.growth.needs_minutes).reduce(f64::max);
     match headline {
-        Headline::Grows => grown(&named) + &counts(&named),
-        Headline::Early => named.first().map_or(String::new(), |row| early(row, since)) + &counts(&named),
+        Headline::Grows => grown(&named) + &counts(&named) + &held::sentence(&named),
+        Headline::Early => {
+            let early = named.first().map_or(String::new(), |row| early(row, since));
+            early + &counts(&named) + &held::sentence(&named)
+        }
         Headline::OnlyTogether => {
             "All memory except the Java heap, taken together, grows without bound, but no single area \
                                    certainly does yet."
@@ -264,137 +276,5 @@ pub(super) fn title(what: &What) -> String {
         What::Area(area) => area.title().to_string(),
         What::Part(area, part) => format!("{} / {part}", area.title()),
         What::Named(kind, name) => format!("{} / {name}", kind.word()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::map::Area;
-    use serde_json::json;
-
-    fn row(what: What, verdict: Verdict, needs_minutes: Option<f64>) -> Row {
-        let mib = 1024.0 * 1024.0;
-        let rate = Rate {
-            bytes_per_hour: 60.0 * mib,
-            low_bytes_per_hour: 58.0 * mib,
-            high_bytes_per_hour: 61.0 * mib,
-        };
-        let growth = Growth {
-            verdict,
-            doubt: (verdict == Verdict::CannotTellYet).then_some(Doubt::Noise),
-            needs_minutes,
-            rate: Some(rate),
-            level_bytes: 300 << 20,
-            steady_from_seconds: 60.0,
-            steady_seconds: 3000.0,
-            grown_bytes: 50 << 20,
-            grown_seconds: 3060.0,
-            is_small: false,
-            bound_bytes: (verdict == Verdict::GrowsToBound).then_some(600 << 20),
-        };
-        Row { what, growth, with: None }
-    }
-
-    fn fresh() -> Since {
-        Since { account: Some("2026-01-01T00:00:00Z".to_string()), seconds: 5.0, ..Since::default() }
-    }
-
-    fn rows() -> Vec<Row> {
-        let part = What::Part(
-            Area::JvmWork,
-            "a part with a name of more letters than there is room for\u{1b}[1m".to_string(),
-        );
-        vec![
-            row(What::All, Verdict::GrowsWithoutBound, None),
-            row(What::Area(Area::MallocFreed), Verdict::GrowsWithoutBound, None),
-            row(part, Verdict::CannotTellYet, Some(12.0)),
-            row(What::HeapInUse, Verdict::LevelsOff, None),
-        ]
-    }
-
-    #[test]
-    fn the_three_verdicts_in_words() {
-        let mut out = Vec::new();
-        text(&mut out, &[(&History::default(), rows(), fresh())]).expect("memory");
-        let text = String::from_utf8(out).expect("text");
-        assert!(text.contains("Grows without bound: malloc-then-freed (+60.0 MiB/h)."), "{text}");
-        assert!(
-            text.contains("needs 12 min more") && text.contains("at most 61.0 MiB/h more, seen for 50 min"),
-            "{text}"
-        );
-        assert!(text.lines().all(|line| line.chars().count() <= 100) && !text.contains('\u{1b}'), "{text}");
-    }
-
-    #[test]
-    fn of_several_jvms_the_answer_to_each() {
-        let history = History::default();
-        let mut out = Vec::new();
-        text(&mut out, &[(&history, rows(), fresh()), (&history, Vec::new(), fresh())]).expect("memory");
-        let text = String::from_utf8(out).expect("text");
-        assert!(
-            text.contains("malloc-then-freed") && text.contains("could be judged") && text.contains("--jvm"),
-            "{text}"
-        );
-    }
-
-    #[test]
-    fn an_answer_to_each_case() {
-        let all = rows();
-        assert!(answer(&all[..1], &fresh()).contains("no single area"));
-        assert!(answer(&all[2..], &fresh()).contains("12 min more"));
-        let early = row(What::Area(Area::ClassMetadata), Verdict::CannotTellYet, Some(7.0));
-        assert_eq!(
-            answer(&[early], &fresh()),
-            "Class metadata: +50.0 MiB in 51 min, too early to call it unbounded; 7 min more may settle it."
-        );
-        let heap = row(What::HeapInUse, Verdict::GrowsToBound, None);
-        assert_eq!(
-            answer(&[heap], &fresh()),
-            "Java heap after collections: grows by +60.0 MiB/h towards its bound of 600.0 MiB, reached in 5.0 h."
-        );
-        assert_eq!(answer(&all[3..], &fresh()), "Nothing grows without bound.");
-        assert!(answer(&[], &fresh()).contains("could be judged"));
-        assert_eq!([0.5, 60.0, 240.0, 5000.0].map(time), ["30 s", "60 min", "4.0 h", "4 d"]);
-    }
-
-    #[test]
-    fn an_old_account_and_the_end_are_part_of_the_answer() {
-        let still = [row(What::HeapInUse, Verdict::LevelsOff, None)];
-        let old = Since { seconds: 720.0, resident_since_bytes: Some(1 << 30), ..fresh() };
-        assert_eq!(
-            answer(&still, &old),
-            "Nothing grew without bound until the last account. Not read since 2026-01-01T00:00:00Z, 12 min before the last \
-             look: +1.0 GiB resident since, owner not read."
-        );
-        let never = Since { account: None, resident_since_bytes: Some(0), ..old.clone() };
-        assert!(answer(&[], &never).ends_with("No account was read."));
-        let early = [row(What::Area(Area::ClassMetadata), Verdict::CannotTellYet, Some(7.0))];
-        let killed = Since { ending: Some((Default::default(), Ending::KilledForMemory)), ..fresh() };
-        assert_eq!(
-            answer(&early, &killed),
-            "The kernel killed it for lack of memory. Class metadata: +50.0 MiB in 51 min, until it ended."
-        );
-        let full = Since { full_heap: Some((250 << 20, 256 << 20)), ..fresh() };
-        assert!(answer(&still, &full).starts_with("It ended with a full heap: 250.0 MiB of 256.0 MiB"));
-    }
-
-    #[test]
-    fn the_json() {
-        let history = History::default();
-        let judged = [(&history, rows(), fresh()), (&history, Vec::new(), fresh())];
-        let value = serde_json::to_value(LeakDocument::of(&judged)).expect("JSON");
-        assert_eq!(value["schema"], "marusa/leak/2");
-        let value = &value["jvms"][0];
-        assert_eq!(value["headline"]["kind"], "grows");
-        assert_eq!(value["headline"]["named"][0]["area"], "malloc_freed");
-        assert_eq!(
-            (&value["rows"][1]["area"], &value["rows"][1]["verdict"]),
-            (&json!("malloc_freed"), &json!("grows_without_bound"))
-        );
-        assert_eq!(
-            (&value["rows"][2]["doubt"], &value["rows"][2]["needs_minutes"]),
-            (&json!("noise"), &json!(12.0))
-        );
     }
 }

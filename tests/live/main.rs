@@ -9,6 +9,7 @@ mod cli;
 #[path = "../common/mod.rs"]
 mod common;
 mod compare;
+mod doctor_holders;
 mod embedded;
 mod foreign_files;
 mod gc_log;

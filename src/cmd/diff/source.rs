@@ -26,7 +26,8 @@ pub enum End {
     End,
 }
 
-pub fn side(text: &str, jvm: Option<&str>, end: End) -> anyhow::Result<Side> {
+/// `want`: of a running JVM.
+pub fn side(text: &str, jvm: Option<&str>, end: End, want: Want) -> anyhow::Result<Side> {
     if Path::new(text).is_file() {
         return of_file(text, None, jvm, end);
     }
@@ -41,7 +42,7 @@ pub fn side(text: &str, jvm: Option<&str>, end: End) -> anyhow::Result<Side> {
             input_file::open(text).err().map_or("it has changed".to_string(), |error| error.to_string());
         return Err(Failure::target(format!("cannot read {text}: {error}")));
     }
-    of_target(text)
+    of_target(text, want)
 }
 
 /// Start and end of a recording; or, of what was a running JVM once, then and now.
@@ -77,10 +78,9 @@ fn of_file(path: &str, when: Option<When>, jvm: Option<&str>, end: End) -> anyho
     Ok(of_snapshot(&snapshot, path))
 }
 
-fn of_target(target: &str) -> anyhow::Result<Side> {
+fn of_target(target: &str, want: Want) -> anyhow::Result<Side> {
     let process = cmd::target::open(target)?;
-    let snapshot =
-        snapshot::take(&process, Want::default()).map_err(|gap| cmd::target::unreadable(&process, &gap))?;
+    let snapshot = snapshot::take(&process, want).map_err(|gap| cmd::target::unreadable(&process, &gap))?;
     Ok(of_snapshot(&snapshot, "now"))
 }
 
@@ -96,6 +96,7 @@ fn of_account(account: &Account, from: &str) -> Side {
         pid: Some(process.pid),
         command: Some(process.command.clone()).filter(|command| !command.is_empty()),
         account_age_ms: None,
+        holders_at: None,
     };
     Side { taken, sums: Sums::of(account) }
 }
@@ -123,6 +124,7 @@ fn of_history(history: &History, when: When, path: &str) -> anyhow::Result<Side>
         pid: Some(history.facts.pid),
         command: history.facts.main.clone(),
         account_age_ms: history.account_age_ms(at).filter(|age| *age > 0),
+        holders_at: figures::holders_read_at(history, at),
     };
     Ok(Side { taken, sums })
 }

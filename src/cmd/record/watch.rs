@@ -32,6 +32,8 @@ const FIND_REST: u32 = 24;
 pub struct Asked {
     pub every: Duration,
     pub account_every: Duration,
+    /// `None`: the holders of malloc's blocks are not read.
+    pub holders_every: Option<Duration>,
     /// Of one core.
     pub cpu_share: f64,
     pub length: Option<Duration>,
@@ -129,7 +131,7 @@ impl Watch {
 
     fn add(&mut self, process: Process, facts: JvmFacts) {
         let number = self.writer.jvm(facts.clone());
-        self.jvms.push(Watched::new(process, facts, number));
+        self.jvms.push(Watched::new(process, facts, number, self.asked.holders_every));
         self.seen += 1;
     }
 
@@ -174,11 +176,11 @@ impl Watch {
             self.accept(done);
         }
         for index in gone.into_iter().rev() {
-            let jvm = self.jvms.remove(index);
+            let mut jvm = self.jvms.remove(index);
             let (at, ending) = (moment(self.started), jvm.ending());
             self.killed += usize::from(ending == Ending::KilledForMemory);
             self.writer.ended(jvm.number, at, ending);
-            self.shares.inherit(jvm.own);
+            jvm.purses().for_each(|(own, _)| self.shares.inherit(*own));
             self.gone.push(jvm.process.pid);
         }
         if !self.worker.is_busy() && !budget::is_signal_pending() {
@@ -188,7 +190,7 @@ impl Watch {
     }
 
     /// Writes what a look sees, and the account that was read before it.
-    fn look(&mut self, index: usize, account: Option<Figures>) -> Looked {
+    fn look(&mut self, index: usize, account: Option<(Scope, Figures)>) -> Looked {
         let (now, at) = (Instant::now(), moment(self.started));
         let jvm = &mut self.jvms[index];
         let mut figures = match jvm.look() {
@@ -197,16 +199,16 @@ impl Watch {
             // It may be read again later; until then nothing is known, and nothing is said.
             Err(_) => Figures::new(),
         };
-        let notes = [jvm.comes_near(), jvm.becomes_late(self.asked.account_every)];
+        let notes = [jvm.comes_near(), jvm.becomes_late(self.asked.account_every), jvm.lacks_holders()];
         let interval = pace::interval(self.asked.every, jvm.is_near);
         // A round that came late does not make up for the lost ones.
         jvm.next = (jvm.next + interval).max(now + interval / 2);
         let age = jvm.account_age();
         self.late += u64::from(age.is_some_and(|age| age > 2 * self.asked.account_every));
         self.oldest = self.oldest.max(age.unwrap_or_default());
-        let scope = if account.is_some() { Scope::Account } else { Scope::Glance };
         self.accounts += u64::from(account.is_some());
-        figures.extend(account.into_iter().flatten());
+        let (scope, account) = account.unwrap_or((Scope::Glance, Figures::new()));
+        figures.extend(account);
         if !figures.is_empty() {
             self.writer.sample(jvm.number, at, scope, &figures);
         }
@@ -225,8 +227,8 @@ impl Watch {
         if !self.worker.is_busy() {
             self.cpu_before = cpu;
         }
-        let purses = self.jvms.iter_mut().map(Watched::purse);
-        self.shares.earn(now.duration_since(self.earned_at), overhead, purses);
+        let purses: Vec<_> = self.jvms.iter_mut().flat_map(Watched::purses).collect();
+        self.shares.earn(now.duration_since(self.earned_at), overhead, purses.into_iter());
         self.earned_at = now;
     }
 
@@ -264,7 +266,8 @@ impl Watch {
         }
         // The state at the end: of all JVMs of a host it would take too long.
         for index in 0..if self.asked.is_all { 0 } else { self.jvms.len() } {
-            let wanted = Wanted { depth: Depth::Full, ..self.jvms[index].wanted(limits) };
+            let holders = self.asked.holders_every.is_some() && woken != Woken::Signal;
+            let wanted = Wanted { depth: Depth::Full, holders, ..self.jvms[index].wanted(limits) };
             // After a signal it has hardly any time: that it was given up says nothing of the JVM.
             if let (Ok(read), took) = worker::account_of(&wanted) {
                 self.accept_account(&wanted, Ok(read), None, took);

@@ -1,5 +1,6 @@
 //! One JVM that is recorded: what is kept open of it, what was seen last, and what a look at it gives.
 
+use super::with_holders::WithHolders;
 use super::worker::{AccountRead, Took, Wanted};
 use crate::base::limits::TargetLimits;
 use crate::base::{Bytes, Gap, Known, Range, Why, human};
@@ -8,11 +9,10 @@ use crate::os::peek::Peek;
 use crate::os::pressure;
 use crate::os::process::Process;
 use crate::record::figures::{self, Figures};
-use crate::record::glance;
-use crate::record::note;
-use crate::record::pace::{self, Limit, Purse, State};
-use crate::record::trust::{Depth, Trust};
-use crate::record::writer::{Ending, JvmFacts};
+use crate::record::pace::{self, Limit, Payer, Purse, Shares, State};
+use crate::record::trust::Trust;
+use crate::record::writer::{Ending, JvmFacts, Scope};
+use crate::record::{Key, Measure, glance, note};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -40,7 +40,12 @@ pub struct Watched {
     found_at: Instant,
     is_late_said: bool,
     /// CPU time for its accounts.
-    pub own: Purse,
+    own: Purse,
+    /// `None`: they are not asked for.
+    holders: Option<WithHolders>,
+    /// They were asked for, and the account has none.
+    lacks_holders: bool,
+    is_lack_said: bool,
     resident: Bytes,
     group: Option<GroupMemory>,
     /// As its group counted at the look before the last: a kill is counted before it is sent (mm/oom_kill.c).
@@ -61,7 +66,7 @@ struct LastAccount {
 }
 
 impl Watched {
-    pub fn new(process: Process, facts: JvmFacts, number: u64) -> Watched {
+    pub fn new(process: Process, facts: JvmFacts, number: u64, holders_every: Option<Duration>) -> Watched {
         Watched {
             peek: Peek::open(&process),
             process: Arc::new(process),
@@ -76,6 +81,9 @@ impl Watched {
             found_at: Instant::now(),
             is_late_said: false,
             own: Purse::default(),
+            holders: holders_every.map(WithHolders::new),
+            lacks_holders: false,
+            is_lack_said: false,
             resident: 0,
             group: None,
             kills_before: None,
@@ -155,9 +163,30 @@ impl Watched {
         }
     }
 
-    /// Its CPU time, and what its last account cost.
-    pub fn purse(&mut self) -> (&mut Purse, Option<Duration>) {
-        (&mut self.own, self.account.map(|account| account.cost))
+    /// Its CPU time, and what its last account cost; and the same for accounts with holders.
+    pub fn purses(&mut self) -> impl Iterator<Item = (&mut Purse, Option<Duration>)> {
+        let own = (&mut self.own, self.account.map(|account| account.cost));
+        std::iter::once(own).chain(self.holders.as_mut().map(WithHolders::purse))
+    }
+
+    /// The one that an account is paid from.
+    pub fn purse_of(&mut self, payer: Payer) -> &mut Purse {
+        match &mut self.holders {
+            Some(holders) if payer == Payer::Holders => holders.purse().0,
+            _ => &mut self.own,
+        }
+    }
+
+    /// How much an account with holders is wanted now, at least 1. Without holders first: what cannot be read without them
+    /// cannot be read with them.
+    pub fn holders_urgency(&self, shares: &Shares) -> Option<f64> {
+        let is_readable = self.read_at.is_some() && self.trust.is_clean();
+        self.holders.as_ref().filter(|_| is_readable)?.urgency(shares)
+    }
+
+    /// Until the next attempt to read the holders.
+    pub fn holders_wait(&self) -> Duration {
+        self.holders.as_ref().map_or(Duration::ZERO, WithHolders::wait)
     }
 
     /// Since the account that the recording has was read.
@@ -171,35 +200,55 @@ impl Watched {
             number: self.number,
             process: self.process.clone(),
             depth: self.trust.depth(self.failed_at.map(|at| at.elapsed())),
+            holders: false,
             limits,
             asks_facts: !self.is_known() && self.asked < ASKED_MAX,
         }
     }
 
-    /// An account was read, or given up. Its figures, read at `at_ms` of the steady clock.
+    /// An account was read, or given up. Its figures, read at `at_ms` of the steady clock, and what they replace.
     pub fn accept(
         &mut self,
-        read: Known<AccountRead>,
-        depth: Depth,
+        mut read: Known<AccountRead>,
+        of: &Wanted,
         took: Took,
         at_ms: u64,
-    ) -> Known<Figures> {
-        self.account = Some(LastAccount { at: took.began, cost: took.cpu, resident: self.resident });
-        match &read {
-            Ok(_) => self.trust.succeeded(depth),
-            Err(gap) if gap.why.is_given_up() && gap.why != Why::Interrupted => {
-                self.trust.failed(depth);
-                self.failed_at = Some(Instant::now());
+    ) -> Known<(Scope, Figures)> {
+        match self.holders.as_mut().filter(|_| of.holders) {
+            Some(holders) => {
+                holders.tried(&read, took);
+                read.iter_mut().for_each(|read| holders.choose(&mut read.rows));
             }
-            Err(_) => {}
+            None => self.note_outcome(&read, of, took),
         }
         let read = read?;
+        if let (true, Some(account)) = (of.holders, &mut self.account) {
+            (account.at, account.resident) = (took.began, self.resident);
+        }
         self.counters = read.counters;
         self.read_at = Some(took.began);
         let took_us = took.wall.as_micros() as u64;
         let mut account = figures::of_account(read.rows, at_ms, took_us, read.gaps);
         account.extend(figures::of_group_rows(self.group.as_ref()));
-        Ok(account)
+        if !read.has_holders {
+            self.lacks_holders |= of.holders;
+            return Ok((Scope::Account, account));
+        }
+        account.push((Key::process(Measure::HoldersAt), Some(at_ms)));
+        Ok((Scope::AccountWithHolders, account))
+    }
+
+    /// What an account without holders cost, and whether it ended in time.
+    fn note_outcome(&mut self, read: &Known<AccountRead>, of: &Wanted, took: Took) {
+        self.account = Some(LastAccount { at: took.began, cost: took.cpu, resident: self.resident });
+        match read {
+            Ok(_) => self.trust.succeeded(of.depth),
+            Err(gap) if gap.why.is_given_up() && gap.why != Why::Interrupted => {
+                self.trust.failed(of.depth);
+                self.failed_at = Some(Instant::now());
+            }
+            Err(_) => {}
+        }
     }
 
     fn is_known(&self) -> bool {
@@ -229,6 +278,12 @@ impl Watched {
         };
         let text = format!("no account for {seconds} s: {why}; --cpu allows more");
         is_new.then(|| note::about(self.process.pid, &text))
+    }
+
+    /// What is to be noted, once, where the holders cannot be read.
+    pub fn lacks_holders(&mut self) -> Option<String> {
+        let is_new = self.lacks_holders && !std::mem::replace(&mut self.is_lack_said, self.lacks_holders);
+        is_new.then(|| note::about(self.process.pid, "no holders: the blocks of its malloc cannot be read"))
     }
 
     /// How it ended, now that it is gone.

@@ -37,6 +37,8 @@ pub struct Wanted {
     pub number: u64,
     pub process: Arc<Process>,
     pub depth: Depth,
+    /// Also who holds malloc's blocks.
+    pub holders: bool,
     pub limits: TargetLimits,
     /// Who the JVM is, is asked again.
     pub asks_facts: bool,
@@ -53,6 +55,7 @@ pub struct AccountRead {
     pub gaps: usize,
     /// Where the runtime's counters lie.
     pub counters: Option<Range>,
+    pub has_holders: bool,
 }
 
 /// When a job began, how long it took, and the CPU time of this process in between.
@@ -116,7 +119,7 @@ impl Worker {
 
 /// Reads an account in the thread that asks.
 pub fn account_of(wanted: &Wanted) -> (Known<AccountRead>, Took) {
-    timed(|| budget::within(wanted.limits, || account(&wanted.process, wanted.depth)))
+    timed(|| budget::within(wanted.limits, || account(wanted)))
 }
 
 fn timed<T>(read: impl FnOnce() -> T) -> (T, Took) {
@@ -148,19 +151,22 @@ fn work(todo: &Receiver<Job>, answer: &Sender<Done>, mut bell: PipeWriter) {
 }
 
 /// The account, and where the counters lie.
-fn account(process: &Process, depth: Depth) -> Known<AccountRead> {
-    let is_shallow = depth == Depth::Shallow;
+fn account(wanted: &Wanted) -> Known<AccountRead> {
+    let want =
+        Want { is_shallow: wanted.depth == Depth::Shallow, holders: wanted.holders, ..Want::default() };
     // Torn or not: the next one comes soon.
-    let snapshot = take::take_once(process, Want { is_shallow, ..Want::default() })?;
+    let snapshot = take::take_once(&wanted.process, want)?;
     // A part of an account looks as if areas had shrunk.
     if let Some(gap) = snapshot.os.gaps.iter().find(|gap| gap.why.is_given_up()) {
         return Err(gap.clone());
     }
     // What was not read of a process that is gone is not 0.
-    if !process.is_same() {
+    if !wanted.process.is_same() {
         return Err(Gap::new("the account", Why::Gone));
     }
     let map = map::join(&snapshot);
     let counters = snapshot.jvm.as_ref().ok().and_then(glance::counters_of);
-    Ok(AccountRead { rows: Account::of(&snapshot, &map).rows(), gaps: map.gaps.len(), counters })
+    let account = Account::of(&snapshot, &map);
+    let has_holders = account.holders.is_some();
+    Ok(AccountRead { rows: account.rows(), gaps: map.gaps.len(), counters, has_holders })
 }

@@ -29,6 +29,8 @@ pub struct Gathered {
     pub hidden: Hidden,
     /// Why the JVMs of the host could not be listed.
     pub unlisted: Option<Gap>,
+    /// Who holds malloc's blocks is read too.
+    pub has_holders: bool,
 }
 
 /// A JVM, by what people know it by.
@@ -91,11 +93,12 @@ impl Patient {
     }
 }
 
-/// Watches the host for `watch`, or for as long as reading takes, if that is longer. `me`: our own process.
-pub fn gather(who: Who, watch: Duration, me: &Process) -> Gathered {
+/// Watches the host for `watch`, or for as long as reading takes, if that is longer. `me`: our own process. `has_holders`: who
+/// holds malloc's blocks is read too.
+pub fn gather(who: Who, watch: Duration, me: &Process, has_holders: bool) -> Gathered {
     let watched = HostFacts::start();
     let started = Instant::now();
-    let mut gathered = Gathered::default();
+    let mut gathered = Gathered { has_holders, ..Gathered::default() };
     match who {
         Who::Nobody => {}
         Who::One(process) => {
@@ -161,7 +164,7 @@ impl Gathered {
     fn read(&mut self, patient: Patient, process: Known<Process>, pool: &mut Pool) {
         let read = process.and_then(|process| {
             let read = pool.within(budget::limits(), || {
-                let facts = JvmFacts::read(&process)?;
+                let facts = JvmFacts::read(&process, self.has_holders)?;
                 // A rule must not judge what was read in part.
                 budget::ended().map_or(Ok(facts), Err)
             });
@@ -210,7 +213,7 @@ mod tests {
     #[test]
     fn the_host_alone_is_watched_for_as_long_as_is_said() {
         let me = Process::open(std::process::id() as i32).expect("myself");
-        let gathered = gather(Who::Nobody, Duration::from_millis(30), &me);
+        let gathered = gather(Who::Nobody, Duration::from_millis(30), &me, false);
         assert!(gathered.facts.host.seconds >= 0.03 && gathered.facts.jvms.is_empty());
         assert!(gathered.facts.host.memory_bytes().is_some());
     }
@@ -218,7 +221,7 @@ mod tests {
     #[test]
     fn a_process_that_is_no_jvm_is_read_as_far_as_it_goes() {
         let me = || Process::open(std::process::id() as i32).expect("myself");
-        let gathered = gather(Who::One(me()), Duration::from_millis(1), &me());
+        let gathered = gather(Who::One(me()), Duration::from_millis(1), &me(), false);
         assert_eq!(gathered.patients.len(), 1);
         assert!(gathered.facts.jvms.iter().all(|jvm| jvm.jvm().is_none()));
     }

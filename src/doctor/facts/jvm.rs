@@ -38,9 +38,10 @@ pub struct JvmFacts {
 }
 
 impl JvmFacts {
-    /// Reads one JVM, with all that rules ask for.
-    pub fn read(process: &Process) -> Known<JvmFacts> {
-        let want = Want { page_sizes: true, smaps: true, ..Want::default() };
+    /// Reads one JVM, with all that rules ask for; with the holders of malloc's blocks, which take a second for 2 GB of heap, where
+    /// they are wanted.
+    pub fn read(process: &Process, holders: bool) -> Known<JvmFacts> {
+        let want = Want { page_sizes: true, smaps: true, holders, ..Want::default() };
         let mut snapshot = snapshot::take(process, want)?;
         snapshot.taken.page_settings = Some(snapshot::page_settings::read(process, &snapshot));
         let found = zeros::read(process, &snapshot.os, &snapshot.stacks(), zeros::Effort::default());
@@ -49,6 +50,9 @@ impl JvmFacts {
         match &facts.bloat {
             Ok(bloat) => facts.gaps.extend(bloat.gaps.iter().cloned()),
             Err(gap) => facts.gaps.push(gap.clone()),
+        }
+        if holders && facts.account.holders.is_none() {
+            facts.gaps.push(Gap::new("who holds malloc's blocks", Why::NotInThisRuntime));
         }
         Ok(facts)
     }

@@ -56,6 +56,8 @@ pub mod memory_grows;
 mod memory_pressure;
 mod metaspace_fragmentation;
 mod metaspace_near_limit;
+mod native_memory_not_closed;
+mod native_memory_unreached;
 mod nmt_on;
 mod no_trim_set;
 mod numa_imbalance;
@@ -137,6 +139,8 @@ rules! {
     humongous_tails "humongous-tails" [Info, Warn];
     unattributed_large "unattributed-large" [Info];
     jni_library_memory "jni-library-memory" [Info];
+    native_memory_unreached "native-memory-unreached" [Info, Warn];
+    native_memory_not_closed "native-memory-not-closed" [Warn];
     // CPUs, the release, limits, and the host
     gc_threads "gc-threads" [Info, Warn];
     compiler_threads "compiler-threads" [Info, Warn];

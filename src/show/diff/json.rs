@@ -3,7 +3,7 @@
 use super::{Taken, sentence};
 use crate::base::{Bytes, Gap, Why};
 use crate::map::Area;
-use crate::map::diff::{Cause, Diff, Row, What};
+use crate::map::diff::{Cause, Diff, HolderRow, Row, What};
 use crate::map::model::GapRow;
 use crate::show::json::Head;
 use schemars::JsonSchema;
@@ -32,6 +32,8 @@ pub struct DiffDocument<'a> {
     libraries: Vec<Grown<LibraryName<'a>>>,
     threads: Vec<Grown<ThreadsName<'a>>>,
     named: Vec<Grown<NamedName<'a>>>,
+    /// `None`: one of the two has no holders.
+    holders: Option<Vec<HolderGrown<'a>>>,
     not_compared: Vec<NotCompared<'a>>,
     gaps: Vec<GapRow>,
 }
@@ -43,6 +45,20 @@ struct Side<'a> {
     pid: Option<i32>,
     command: Option<&'a str>,
     account_age_ms: u64,
+    /// Of a recording: when the holders were read.
+    holders_at: Option<&'a str>,
+}
+
+/// A holder of malloc's blocks; `None`: not known at that moment.
+#[derive(JsonSchema, Serialize)]
+struct HolderGrown<'a> {
+    holder: &'a str,
+    in_use_before_bytes: Option<Bytes>,
+    in_use_now_bytes: Option<Bytes>,
+    in_use_grown_bytes: Option<i64>,
+    blocks_before: Option<u64>,
+    blocks_now: Option<u64>,
+    blocks_grown: Option<i64>,
 }
 
 /// What a row is of, and how it changed.
@@ -143,6 +159,7 @@ impl<'a> DiffDocument<'a> {
             libraries: diff.libraries.iter().map(|row| grown(row, LibraryName { path: &row.key })).collect(),
             threads: diff.threads.iter().map(threads).collect(),
             named: diff.named.iter().map(|row| grown(row, named(&row.key))).collect(),
+            holders: diff.holders.as_ref().map(|rows| rows.iter().map(holder).collect()),
             not_compared: diff.lost.iter().map(not_compared).collect(),
             gaps: gaps(diff),
         }
@@ -156,6 +173,7 @@ fn side(taken: &Taken) -> Side<'_> {
         pid: taken.pid,
         command: taken.command.as_deref(),
         account_age_ms: taken.account_age_ms.unwrap_or(0),
+        holders_at: taken.holders_at.as_deref(),
     }
 }
 
@@ -168,6 +186,18 @@ fn grown<K, N>(row: &Row<K>, name: N) -> Grown<N> {
         committed_grown_bytes: row.committed,
         reserved_grown_bytes: row.reserved,
         in_use_grown_bytes: row.in_use,
+    }
+}
+
+fn holder(row: &HolderRow) -> HolderGrown<'_> {
+    HolderGrown {
+        holder: &row.holder,
+        in_use_before_bytes: row.before,
+        in_use_now_bytes: row.now,
+        in_use_grown_bytes: row.grown(),
+        blocks_before: row.blocks_before,
+        blocks_now: row.blocks_now,
+        blocks_grown: row.blocks_grown(),
     }
 }
 
@@ -210,6 +240,7 @@ fn gaps(diff: &Diff) -> Vec<GapRow> {
         ("kernel_resident_grown_bytes", diff.kernel_resident.is_some()),
         ("page_table_grown_bytes", diff.page_tables.is_some()),
         ("in_use_grown_bytes of some areas", diff.areas.iter().all(|row| row.in_use.is_some())),
+        ("holders", diff.holders.is_some()),
         ("freed_grown_bytes of some arenas", diff.arenas.iter().all(|row| row.freed.is_some())),
     ];
     let missing = missing

@@ -76,3 +76,28 @@ fn the_json_has_all_tables_and_says_what_is_not_known() {
     assert!(value["kernel_resident_grown_bytes"].is_null());
     assert!(value["gaps"].as_array().is_some_and(|gaps| gaps.len() >= 2), "{value}");
 }
+
+#[test]
+fn who_holds_more_is_a_table_of_its_own() {
+    let sums = |bytes: u64| {
+        let held = Sum { in_use: Some(bytes), blocks: Some(bytes / 256), ..Sum::default() };
+        let name = "org.rocksdb.ReadOptions.nativeHandle_\u{1b}[2J".to_string();
+        Sums { named: [((Named::Holder, name), held)].into(), ..sums(0, 8 * MIB) }
+    };
+    let taken = Taken { holders_at: Some("2026-01-01T00:00:00Z".to_string()), ..Taken::default() };
+    let shown = |before: &Sums, now: &Sums| {
+        let mut out = Vec::new();
+        text(&mut out, &taken, &taken, &diff(before, now), By::Named(Named::Holder)).expect("memory");
+        String::from_utf8(out).expect("text")
+    };
+    let grown = shown(&sums(MIB), &sums(311 * MIB));
+    assert!(
+        ["org.rocksdb.ReadOptions.nativeHandle_", "+310.0 MiB", "+1269760", "holders as read at 2026-01-01"]
+            .iter()
+            .all(|part| grown.contains(part)),
+        "{grown}"
+    );
+    assert!(!grown.contains('\u{1b}') && grown.lines().all(|line| line.chars().count() <= 100), "{grown}");
+    assert!(shown(&sums(MIB), &sums(MIB)).contains("nothing of this kind changed"));
+    assert!(shown(&sums(MIB), &Sums::default()).contains("one of the two has no holders"));
+}

@@ -1,10 +1,12 @@
 //! Leak or not, for programs: schema marusa/leak/2.
 
 use super::{Judged, answer};
+use crate::base::Bytes;
 use crate::map::Area;
 use crate::measure::growth::{Growth, Rate, Verdict};
 use crate::record::counts::Counted;
 use crate::record::headline::{self, Headline};
+use crate::record::held_by::Holder;
 use crate::record::leaks::{Row, What};
 use crate::record::since::Since;
 use crate::record::writer::Ending;
@@ -69,6 +71,19 @@ struct LeakRow<'a> {
     grows_low_bytes_per_hour: Option<f64>,
     grows_high_bytes_per_hour: Option<f64>,
     grows_with: Option<&'a Counted>,
+    held_by: Vec<HolderRow<'a>>,
+}
+
+/// A holder of malloc's blocks that grows with an area.
+#[derive(JsonSchema, Serialize)]
+struct HolderRow<'a> {
+    holder: &'a str,
+    verdict: Verdict,
+    in_use_bytes: Bytes,
+    grown_bytes: i64,
+    grown_seconds: f64,
+    grows_bytes_per_hour: f64,
+    blocks_grown: Option<i64>,
 }
 
 impl<'a> LeakDocument<'a> {
@@ -127,5 +142,18 @@ fn row(row: &Row) -> LeakRow<'_> {
         grows_low_bytes_per_hour: rate(|rate| rate.low_bytes_per_hour),
         grows_high_bytes_per_hour: rate(|rate| rate.high_bytes_per_hour),
         grows_with: row.with.as_ref(),
+        held_by: row.held_by.iter().map(holder).collect(),
+    }
+}
+
+fn holder(holder: &Holder) -> HolderRow<'_> {
+    HolderRow {
+        holder: &holder.name,
+        verdict: holder.growth.verdict,
+        in_use_bytes: holder.growth.level_bytes,
+        grown_bytes: holder.growth.grown_bytes,
+        grown_seconds: holder.growth.grown_seconds,
+        grows_bytes_per_hour: holder.pace().round(),
+        blocks_grown: holder.blocks_grown,
     }
 }

@@ -206,7 +206,7 @@ fn examined(jvm: &Jvm) -> Examination {
     let me = Process::open(std::process::id() as i32).expect("myself");
     let target = Process::open(jvm.pid).expect("the JVM");
     let host = HostFacts::start().finish(&me);
-    examine(&Facts { host, jvms: vec![JvmFacts::read(&target).expect("its facts")] }, &[])
+    examine(&Facts { host, jvms: vec![JvmFacts::read(&target, false).expect("its facts")] }, &[])
 }
 
 fn level(jvm: &Jvm, id: &str) -> Option<Level> {

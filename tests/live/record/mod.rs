@@ -4,6 +4,7 @@
 mod bad_input;
 mod clock;
 mod diff;
+mod holders;
 mod killed;
 mod leaks;
 mod out_of_memory;

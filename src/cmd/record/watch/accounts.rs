@@ -22,17 +22,26 @@ impl Watch {
             let at_most = RECORD_JVMS_MAX.saturating_sub(self.jvms.len());
             return self.worker.begin(Job::Find { at_most, ended: std::mem::take(&mut self.gone) });
         }
-        let states = (0..self.jvms.len()).map(|index| (index, self.state(index)));
-        let due = states.filter_map(|(index, state)| {
-            Some((index, state.urgency(asked), state.is_due(asked, &self.shares)?))
+        let due = (0..self.jvms.len()).filter_map(|index| {
+            let (urgency, payer) = self.due(index, asked)?;
+            Some((index, urgency, payer))
         });
         let Some((index, _, payer)) = due.max_by(|one, other| one.1.total_cmp(&other.1)) else { return };
         let wanted = self.jvms[index].wanted(self.limits(index));
+        let wanted = Wanted { holders: payer == Payer::Holders, ..wanted };
         // A full reading that was given up before is tried again on the time of all such.
         let is_retry = wanted.depth == Depth::Full && self.jvms[index].trust.failures > 0;
         let payer = if is_retry && self.asked.is_all { Payer::Suspects } else { payer };
         self.reads = Some((wanted.number, payer));
         self.worker.begin(Job::Account(wanted));
+    }
+
+    /// How much an account of a JVM is wanted, and on whose time. Near its limit, one with holders takes too long.
+    fn due(&self, index: usize, asked: pace::Asked) -> Option<(f64, Payer)> {
+        let state = self.state(index);
+        let plain = state.is_due(asked, &self.shares).map(|payer| (state.urgency(asked), payer));
+        let holders = self.jvms[index].holders_urgency(&self.shares).filter(|_| !state.is_near);
+        holders.map(|urgency| (urgency, Payer::Holders)).or(plain)
     }
 
     pub(super) fn accept(&mut self, done: Done) {
@@ -67,16 +76,16 @@ impl Watch {
             return self.shares.spend(payer, &mut Purse::default(), took.cpu);
         };
         let jvm = &mut self.jvms[index];
-        self.shares.spend(payer, &mut jvm.own, took.cpu);
+        self.shares.spend(payer, jvm.purse_of(payer), took.cpu);
         if let Some(facts) = facts.and_then(|facts| jvm.learn(facts)) {
             self.writer.learn(jvm.number, facts);
         }
         let at_ms = took.began.saturating_duration_since(self.started).as_millis() as u64;
-        match jvm.accept(read, of.depth, took, at_ms) {
-            Ok(figures) => {
-                self.look(index, Some(figures));
+        match jvm.accept(read, of, took, at_ms) {
+            Ok(account) => {
+                self.look(index, Some(account));
             }
-            Err(gap) => self.note_given_up(index, moment(self.started), of.depth, &gap),
+            Err(gap) => self.note_given_up(index, moment(self.started), of, &gap),
         }
     }
 
@@ -93,22 +102,27 @@ impl Watch {
     }
 
     /// A JVM whose account took too long or too much is named, with what comes next.
-    fn note_given_up(&mut self, index: usize, at: Moment, depth: Depth, gap: &Gap) {
+    fn note_given_up(&mut self, index: usize, at: Moment, of: &Wanted, gap: &Gap) {
         let jvm = &self.jvms[index];
         if !gap.why.is_given_up() || gap.why == Why::Interrupted {
             return;
         }
-        if let Some(uid) = jvm.uid {
+        if let Some(uid) = jvm.uid.filter(|_| !of.holders) {
             self.users.failed(uid);
         }
         let again = jvm.trust.wait().as_secs();
-        let next = match depth {
-            Depth::Full => {
-                format!("until the next full attempt in {again} s, accounts leave out malloc's blocks")
+        let (what, next) = match of.depth {
+            _ if of.holders => {
+                let again = jvm.holders_wait().as_secs();
+                ("holders", format!("the next attempt is in {again} s, and accounts go on without them"))
             }
-            Depth::Shallow => format!("the next attempt is in {again} s"),
+            Depth::Full => (
+                "account",
+                format!("until the next full attempt in {again} s, accounts leave out malloc's blocks"),
+            ),
+            Depth::Shallow => ("account", format!("the next attempt is in {again} s")),
         };
-        let text = format!("pid {}: no account: {gap}; {next}", jvm.process.pid);
+        let text = format!("pid {}: no {what}: {gap}; {next}", jvm.process.pid);
         self.given_up += 1;
         crate::say!("marusa: {text}");
         self.writer.note(at, &text);

@@ -21,7 +21,7 @@ use super::window::Windows;
 use crate::base::blocks::{Block, Blocks, Label};
 use crate::base::{Addr, Gap, Range, Why, joined};
 use crate::jvm::types::{How, JvmView, Kind};
-use crate::jvm::{HeldBy, Holders};
+use crate::jvm::{HeldBy, Holders, UNREACHED, VM_HOLDER};
 use classes::{Classes, FieldsOf, Form};
 use heap::{Hit, Hits};
 use rows::{Row, Rows};
@@ -29,9 +29,6 @@ use spread::Spread;
 use std::collections::{HashMap, HashSet};
 use types::Types;
 
-/// The name of the row of the VM's own blocks.
-pub const VM: &str = "HotSpot";
-pub const UNREACHED: &str = "reached by nothing";
 const OTHER_MEMORY: &str = "other memory";
 
 /// A library, and its writable memory.
@@ -75,7 +72,7 @@ pub fn read(
     rows.take(&mut spread, &index, |_, _| Row::of(HeldBy::Unreached, UNREACHED));
     let vm_library = &view.library;
     (0..index.len()).filter(|block| spread.is_vm[*block]).for_each(|block| {
-        let row = Row { library: Some(vm_library.clone()), ..Row::of(HeldBy::LibraryData, VM) };
+        let row = Row { library: Some(vm_library.clone()), ..Row::of(HeldBy::LibraryData, VM_HOLDER) };
         rows.add(row, index.payload(block).bytes());
     });
     spread.keep_heads(vm.memory(), &index);
@@ -234,7 +231,9 @@ fn libraries_and_vm(
         (None, Some(library)) => {
             Row { library: Some(library.path.clone()), ..Row::of(HeldBy::LibraryData, &library.path) }
         }
-        (None, None) => Row { library: Some(vm_library.to_string()), ..Row::of(HeldBy::LibraryData, VM) },
+        (None, None) => {
+            Row { library: Some(vm_library.to_string()), ..Row::of(HeldBy::LibraryData, VM_HOLDER) }
+        }
     });
 }
 

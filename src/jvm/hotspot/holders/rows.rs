@@ -37,6 +37,7 @@ struct Sum {
     bytes: Bytes,
     /// Of blocks that a source has the address of.
     direct_bytes: Bytes,
+    direct_blocks: u64,
     blocks: u64,
     /// By the place of the type.
     types: HashMap<u32, (Bytes, u64)>,
@@ -54,7 +55,10 @@ impl Rows {
             let sum = sums.entry(key).or_default();
             let bytes = index.payload(block).bytes();
             sum.bytes += bytes;
-            sum.direct_bytes += if spread.is_root[block] { bytes } else { 0 };
+            if spread.is_root[block] {
+                sum.direct_bytes += bytes;
+                sum.direct_blocks += 1;
+            }
             sum.blocks += 1;
         }
         for ((source, kind), sum) in sums {
@@ -62,6 +66,7 @@ impl Rows {
             let all = self.0.entry(row(source as usize, of_type)).or_default();
             all.bytes += sum.bytes;
             all.direct_bytes += sum.direct_bytes;
+            all.direct_blocks += sum.direct_blocks;
             all.blocks += sum.blocks;
             if kind != NONE {
                 let of = all.types.entry(kind).or_default();
@@ -97,6 +102,7 @@ impl Rows {
     pub fn finish(self, types: &[Type], mut gaps: Vec<Gap>) -> Holders {
         let libraries = self.libraries(types);
         let held = |(row, sum): (Row, Sum)| {
+            let is_field = matches!(row.how, HeldBy::Field | HeldBy::Static);
             let mut of_types: Vec<(u32, (Bytes, u64))> = sum.types.into_iter().collect();
             of_types.sort_by_key(|(place, (bytes, _))| (std::cmp::Reverse(*bytes), *place));
             let library = of_types.first().map(|(place, _)| types[*place as usize].library.clone());
@@ -117,7 +123,8 @@ impl Rows {
                 library: row.library.or(library),
                 bytes: sum.bytes,
                 blocks: sum.blocks,
-                direct_bytes: matches!(row.how, HeldBy::Field | HeldBy::Static).then_some(sum.direct_bytes),
+                direct_bytes: is_field.then_some(sum.direct_bytes),
+                direct_blocks: is_field.then_some(sum.direct_blocks),
                 types,
             }
         };

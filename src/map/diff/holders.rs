@@ -1,0 +1,113 @@
+//! Who holds more of malloc's blocks than before. A recording keeps the largest holders only, so one that it lacks at a moment is
+//! not known there; an account that has holders has all of them, and one that it lacks held nothing.
+
+use super::difference;
+use crate::base::Bytes;
+use crate::map::rows::Named;
+use crate::map::sums::{Sum, Sums};
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+/// One holder; `None`: not known at that moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HolderRow {
+    pub holder: String,
+    pub before: Option<Bytes>,
+    pub now: Option<Bytes>,
+    pub blocks_before: Option<u64>,
+    pub blocks_now: Option<u64>,
+}
+
+impl HolderRow {
+    /// Bytes more.
+    pub fn grown(&self) -> Option<i64> {
+        Some(difference(self.before?, self.now?))
+    }
+
+    pub fn blocks_grown(&self) -> Option<i64> {
+        Some(difference(self.blocks_before?, self.blocks_now?))
+    }
+}
+
+/// What grew most first, then what is known at one moment only, the largest first; what shrank comes last. `None`: one of the two
+/// has no holders.
+pub fn holders(before: &Sums, now: &Sums) -> Option<Vec<HolderRow>> {
+    let names = |sums: &Sums| -> BTreeSet<String> {
+        let holders = sums.named.keys().filter(|(kind, _)| *kind == Named::Holder);
+        holders.map(|(_, name)| name.clone()).collect()
+    };
+    let (one, other) = (names(before), names(now));
+    if one.is_empty() || other.is_empty() {
+        return None;
+    }
+    let all = one.union(&other).map(|name| row(name, before, now));
+    let mut rows: Vec<HolderRow> =
+        all.filter(|row| row.before != row.now || row.blocks_before != row.blocks_now).collect();
+    rows.sort_by_cached_key(|row| {
+        let place = row.grown().map_or(1, |grown| if grown > 0 { 0 } else { 2 });
+        (place, Reverse((row.grown(), row.now.or(row.before))), row.holder.clone())
+    });
+    Some(rows)
+}
+
+fn row(name: &str, before: &Sums, now: &Sums) -> HolderRow {
+    let of = |sums: &Sums, get: fn(&Sum) -> Option<u64>| {
+        let absent = sums.has_all_holders.then_some(0);
+        sums.named.get(&(Named::Holder, name.to_string())).map_or(absent, get)
+    };
+    HolderRow {
+        holder: name.to_string(),
+        before: of(before, |sum| sum.in_use),
+        now: of(now, |sum| sum.in_use),
+        blocks_before: of(before, |sum| sum.blocks),
+        blocks_now: of(now, |sum| sum.blocks),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::map::rows::{Measure, Subject};
+
+    fn sums(held: &[(&str, u64)], has_all_holders: bool) -> Sums {
+        let mut sums = Sums { has_all_holders, ..Sums::default() };
+        for (name, bytes) in held {
+            let holder = Subject::Named(Named::Holder, name.to_string());
+            sums.add(&holder, Measure::InUse, *bytes);
+            sums.add(&holder, Measure::Blocks, bytes / 10);
+        }
+        sums
+    }
+
+    #[test]
+    fn what_grew_comes_first_and_what_shrank_last() {
+        let before =
+            sums(&[("a.Shrank.it", 90), ("b.Grew.it", 10), ("c.Same.it", 50), ("d.Gone.it", 30)], true);
+        let now = sums(&[("a.Shrank.it", 80), ("b.Grew.it", 70), ("c.Same.it", 50), ("e.New.it", 100)], true);
+        let rows = holders(&before, &now).expect("holders");
+        let of: Vec<_> =
+            rows.iter().map(|row| (row.holder.as_str(), row.grown(), row.blocks_grown())).collect();
+        assert_eq!(
+            of,
+            [
+                ("e.New.it", Some(100), Some(10)),
+                ("b.Grew.it", Some(60), Some(6)),
+                ("a.Shrank.it", Some(-10), Some(-1)),
+                ("d.Gone.it", Some(-30), Some(-3)),
+            ]
+        );
+    }
+
+    #[test]
+    fn one_that_a_recording_does_not_keep_is_not_known_and_not_0() {
+        let (before, now) = (sums(&[("a.B.c", 10)], false), sums(&[("a.B.c", 11), ("d.E.f", 40)], true));
+        let rows = holders(&before, &now).expect("holders");
+        assert_eq!((rows[0].grown(), rows[1].before, rows[1].grown()), (Some(1), None, None));
+        assert_eq!(holders(&now, &before).expect("holders")[0].now, None);
+    }
+
+    #[test]
+    fn without_holders_at_one_of_the_moments_nothing_is_compared() {
+        assert_eq!(holders(&Sums::default(), &sums(&[("a.B.c", 10)], true)), None);
+    }
+}

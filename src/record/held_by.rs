@@ -1,0 +1,161 @@
+//! Who holds what grows: of an area that malloc's blocks lie in, the holders that grow with it. They are judged as areas are, by
+//! the accounts that have holders (`record --holders-every`). A recording does not say which holder's blocks lie in which area,
+//! so one is named where it grows by a fair part of the area's growth.
+
+use super::history::History;
+use super::key::{Key, Measure, Subject};
+use super::leak_series::Accounts;
+use super::leaks::{Row, What};
+use crate::jvm::VM_HOLDER;
+use crate::map::Area;
+use crate::measure::growth::{self, Growth, Nature, Verdict};
+use std::cmp::Reverse;
+
+/// Areas whose bytes are in blocks of malloc that are in use.
+const OF_BLOCKS: [Area; 4] = [Area::MallocUnknown, Area::DirectBuffers, Area::NativeLibrary, Area::JvmWork];
+/// A holder that grows by less than this share of its area's growth is not named.
+const NAMED_SHARE: f64 = 0.2;
+const NAMED_MAX: usize = 3;
+/// Holders that are judged: those that grew most.
+const JUDGED_MAX: usize = 20;
+
+/// A holder that grows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Holder {
+    pub name: String,
+    /// Of the bytes of its blocks, in memory or not.
+    pub growth: Growth,
+    /// From the first account that has it to the last; `None`: not recorded.
+    pub blocks_grown: Option<i64>,
+}
+
+impl Holder {
+    /// Bytes per hour; as long as no rate is known, those of the whole time.
+    pub fn pace(&self) -> f64 {
+        let mean = self.growth.grown_bytes as f64 / self.growth.grown_seconds.max(1.0) * 3600.0;
+        self.growth.rate.map_or(mean, |rate| rate.bytes_per_hour)
+    }
+
+    fn grows(&self) -> bool {
+        let is_rising = self.growth.rate.is_none_or(|rate| rate.low_bytes_per_hour > 0.0);
+        self.growth.verdict != Verdict::LevelsOff && !self.growth.is_small && is_rising && self.pace() > 0.0
+    }
+}
+
+/// Whether malloc's blocks in use lie in it.
+pub fn is_of_blocks(what: &What) -> bool {
+    matches!(what, What::Area(area) if OF_BLOCKS.contains(area))
+}
+
+/// Names the holders of the rows that grow, the fastest first.
+pub fn mark(history: &History, is_within: impl Fn(usize) -> bool, nature: Nature, rows: &mut [Row]) {
+    if !rows.iter().any(|row| is_of_blocks(&row.what)) {
+        return;
+    }
+    let accounts = Accounts::of_holders(history, is_within);
+    let mut holders: Vec<Holder> = judged(history, &accounts, nature);
+    holders.retain(Holder::grows);
+    holders.sort_by(|one, other| other.pace().total_cmp(&one.pace()));
+    for row in rows.iter_mut().filter(|row| is_of_blocks(&row.what)) {
+        let least = super::headline::pace(row) * NAMED_SHARE;
+        let named = holders.iter().filter(|holder| least > 0.0 && holder.pace() >= least);
+        row.held_by = named.take(NAMED_MAX).cloned().collect();
+    }
+}
+
+/// The ones that grew most. The VM holds its own blocks: that is no answer.
+fn judged(history: &History, accounts: &Accounts, nature: Nature) -> Vec<Holder> {
+    let mut grown: Vec<(Reverse<u64>, &Key)> = Vec::new();
+    for key in history.keys().iter().filter(|key| key.subject.is_holder() && key.measure == Measure::InUse) {
+        let points = accounts.series(key);
+        let Some((first, last)) = points.first().zip(points.last()) else { continue };
+        if last.bytes > first.bytes && !is_vm(&key.subject) {
+            grown.push((Reverse((last.bytes - first.bytes) as u64), key));
+        }
+    }
+    grown.sort_unstable();
+    let holder = |(_, key): (Reverse<u64>, &Key)| {
+        let blocks = accounts.series(&Key::of(&key.subject, Measure::Blocks));
+        let blocks = blocks.first().zip(blocks.last());
+        Some(Holder {
+            name: key.subject.name()?,
+            growth: growth::judge(&accounts.series(key), nature),
+            blocks_grown: blocks.map(|(first, last)| (last.bytes - first.bytes) as i64),
+        })
+    };
+    grown.into_iter().take(JUDGED_MAX).filter_map(holder).collect()
+}
+
+fn is_vm(subject: &Subject) -> bool {
+    matches!(subject, Subject::Named(_, name) if name == VM_HOLDER)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::headline::{self, Headline};
+    use crate::record::key::Named;
+    use crate::record::leaks;
+    use crate::record::writer::{JvmFacts, Scope, Session, Writer};
+    use crate::record::{Moment, reader};
+
+    const MB: u64 = 1 << 20;
+
+    /// Accounts each 10 s, each sixth with holders. An area grows by six mebibytes a minute, held by two fields.
+    fn history(seconds: u64) -> History {
+        let mut writer = Writer::new(&Session::default());
+        let jvm = writer.jvm(JvmFacts::default());
+        for second in (0..seconds).step_by(10) {
+            let steady_ms = second * 1000;
+            let area = |area| Key::of(&Subject::Area(area), Measure::Resident);
+            let noise = second * 7919 % 65_536;
+            let mut figures = vec![
+                (Key::process(Measure::AccountAt), Some(steady_ms)),
+                (area(Area::MallocUnknown), Some(100 * MB + second * MB / 10 + noise)),
+                (area(Area::ClassMetadata), Some(50 * MB)),
+            ];
+            let mut scope = Scope::Account;
+            if second % 60 == 0 {
+                scope = Scope::AccountWithHolders;
+                figures.push((Key::process(Measure::HoldersAt), Some(steady_ms)));
+                for (name, bytes) in [
+                    ("org.rocksdb.ReadOptions.nativeHandle_", second * MB / 15),
+                    ("app.Cache.address", second * MB / 30),
+                    ("app.Small.address", second * MB / 600),
+                    ("app.Still.address", 900 * MB),
+                    (VM_HOLDER, second * MB),
+                ] {
+                    let holder = Subject::Named(Named::Holder, name.to_string());
+                    figures.push((Key::of(&holder, Measure::InUse), Some(MB + bytes + noise)));
+                    figures.push((Key::of(&holder, Measure::Blocks), Some(bytes / 256)));
+                }
+            }
+            writer.sample(jvm, Moment { steady_ms, wall_ms: steady_ms as i64 }, scope, &figures);
+        }
+        reader::read(&[&writer.take()]).expect("a recording").jvms.remove(0)
+    }
+
+    #[test]
+    fn the_holders_of_what_grows_are_named_the_fastest_first_with_a_verdict_of_their_own() {
+        let rows = leaks::judge(&history(7200), 0.0, f64::INFINITY, false);
+        let (headline, named) = headline::of(&rows);
+        assert_eq!((headline, named.len()), (Headline::Grows, 1));
+        let names: Vec<&str> = named[0].held_by.iter().map(|holder| holder.name.as_str()).collect();
+        assert_eq!(names, ["org.rocksdb.ReadOptions.nativeHandle_", "app.Cache.address"]);
+        let first = &named[0].held_by[0];
+        assert_eq!(first.growth.verdict, Verdict::GrowsWithoutBound);
+        assert!((first.pace() / MB as f64 - 240.0).abs() < 5.0, "{first:?}");
+        assert_eq!(first.blocks_grown, Some((7140 * MB / 15 / 256) as i64));
+        let others = rows.iter().filter(|row| row.what != What::Area(Area::MallocUnknown));
+        assert!(others.into_iter().all(|row| row.held_by.is_empty()));
+    }
+
+    #[test]
+    fn they_are_named_while_it_is_too_early_for_a_verdict_and_not_without_growth() {
+        let early = leaks::judge(&history(300), 0.0, f64::INFINITY, false);
+        let row = early.iter().find(|row| row.what == What::Area(Area::MallocUnknown)).expect("a row");
+        assert_eq!((row.growth.verdict, row.held_by.len()), (Verdict::CannotTellYet, 2), "{row:?}");
+        let one = leaks::judge(&history(50), 0.0, f64::INFINITY, false);
+        assert!(one.iter().all(|row| row.held_by.is_empty()), "one account has holders");
+    }
+}
