@@ -54,7 +54,7 @@ pub struct Held {
     pub library: Option<String>,
     pub bytes: Bytes,
     pub blocks: u64,
-    /// Of `bytes`, those whose own address the field has; `None`: the holder is no field.
+    /// The part of `bytes` in blocks whose own address is in the field; `None`: the holder is not a field.
     pub direct_bytes: Option<Bytes>,
     /// Of `blocks`, the same.
     #[serde(default)]

@@ -123,8 +123,49 @@ fn uncoloured(word: u64, is_compressed: bool) -> Vec<Addr> {
     [word].into_iter().chain(shifts.iter().map(|shift| word >> shift)).map(Addr).collect()
 }
 
+/// How an object names its class.
+#[derive(Clone, Copy)]
+pub enum ClassWord {
+    Whole,
+    /// Base and shift, at +8.
+    Narrow(u64, u32),
+    /// Base and shift, in the upper 22 bits of the mark word (-XX:+UseCompactObjectHeaders).
+    InMark(u64, u32),
+}
+
+impl ClassWord {
+    pub fn read(vm: &Hotspot) -> Known<ClassWord> {
+        if !vm.flags.is_on("UseCompressedClassPointers") {
+            return Ok(ClassWord::Whole);
+        }
+        let (base, shift) = packing(vm, "CompressedKlassPointers", "_narrow_klass")?;
+        Ok(match vm.flags.is_on("UseCompactObjectHeaders") {
+            true => ClassWord::InMark(base, shift),
+            false => ClassWord::Narrow(base, shift),
+        })
+    }
+
+    /// Where the fields or the length of an array begin.
+    pub fn header_bytes(self) -> u32 {
+        match self {
+            ClassWord::Whole => 16,
+            ClassWord::Narrow(..) => 12,
+            ClassWord::InMark(..) => 8,
+        }
+    }
+
+    /// The class of an object with these first words.
+    pub fn class(self, mark: u64, next: u64) -> u64 {
+        match self {
+            ClassWord::Whole => next,
+            ClassWord::Narrow(base, shift) => base.wrapping_add((next & 0xffff_ffff) << shift),
+            ClassWord::InMark(base, shift) => base.wrapping_add((mark >> 42) << shift),
+        }
+    }
+}
+
 /// Base and shift, by the names of JDK 8 and 11, 17 and 21, and 25.
-fn packing(vm: &Hotspot, owner: &str, member: &str) -> Known<(u64, u32)> {
+pub fn packing(vm: &Hotspot, owner: &str, member: &str) -> Known<(u64, u32)> {
     let find = |field: &str| {
         let long = format!("{member}.{field}");
         let first = vm.structs.static_at("Universe", &long);

@@ -5,6 +5,7 @@ use super::fields::{Field, Layout};
 use crate::base::{Addr, Gap, Known, Range};
 use crate::jvm::hotspot::Hotspot;
 use crate::jvm::hotspot::class_graph;
+use crate::jvm::hotspot::objects::ClassWord;
 use crate::jvm::hotspot::window::Windows;
 use crate::os::Memory;
 use std::cell::RefCell;
@@ -14,58 +15,6 @@ use std::rc::Rc;
 const NAME_BYTES_MAX: usize = 512;
 const MIRROR: &str = "java/lang/Class";
 const LONGS: &str = "[J";
-
-/// How an object names its class.
-#[derive(Clone, Copy)]
-enum ClassWord {
-    Whole,
-    /// Base and shift, at +8.
-    Narrow(u64, u32),
-    /// Base and shift, in the upper 22 bits of the mark word (-XX:+UseCompactObjectHeaders).
-    InMark(u64, u32),
-}
-
-impl ClassWord {
-    fn read(vm: &Hotspot) -> Known<ClassWord> {
-        if !vm.flags.is_on("UseCompressedClassPointers") {
-            return Ok(ClassWord::Whole);
-        }
-        let find = |field: &str| {
-            let names = [
-                ("CompressedKlassPointers", format!("_narrow_klass.{field}")),
-                ("CompressedKlassPointers", field.to_string()),
-                ("Universe", format!("_narrow_klass.{field}")),
-            ];
-            let found = names.iter().find_map(|(owner, name)| vm.structs.static_at(owner, name).ok());
-            found.ok_or_else(|| Gap::new("compressed class pointers", crate::base::Why::NotInThisRuntime))
-        };
-        let gap = |fault: crate::os::Fault| fault.gap("compressed class pointers");
-        let base = vm.memory().u64(find("_base")?).map_err(gap)?;
-        let shift = vm.memory().u32(find("_shift")?).map_err(gap)?.min(31);
-        Ok(match vm.flags.is_on("UseCompactObjectHeaders") {
-            true => ClassWord::InMark(base, shift),
-            false => ClassWord::Narrow(base, shift),
-        })
-    }
-
-    /// Where the fields or the length of an array begin.
-    fn header_bytes(self) -> u32 {
-        match self {
-            ClassWord::Whole => 16,
-            ClassWord::Narrow(..) => 12,
-            ClassWord::InMark(..) => 8,
-        }
-    }
-
-    /// The class of an object with these first words.
-    fn class(self, mark: u64, next: u64) -> u64 {
-        match self {
-            ClassWord::Whole => next,
-            ClassWord::Narrow(base, shift) => base.wrapping_add((next & 0xffff_ffff) << shift),
-            ClassWord::InMark(base, shift) => base.wrapping_add((mark >> 42) << shift),
-        }
-    }
-}
 
 /// What is known of a class before its fields are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

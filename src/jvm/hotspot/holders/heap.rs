@@ -16,8 +16,8 @@ const PIECE_BYTES: u64 = 1 << 20;
 const OBJECT_BYTES_MAX: u64 = 2048;
 /// `long[]` of up to this size are seen from their last element.
 const ARRAY_BYTES_MAX: u64 = 64 << 10;
-/// Hits that are no field are looked for in arrays, this number at most in each piece.
-const ARRAYS_LOOKED_MAX: usize = 2_000;
+/// Words that no field holds are looked for in arrays, this number at most in each piece: each costs thousands of looks at headers.
+const ARRAYS_LOOKED_MAX: usize = 100;
 const HITS_MAX: usize = 4_000_000;
 
 /// A word of the heap that is the address of a block.

@@ -76,6 +76,7 @@ pub fn read(
         rows.add(row, index.payload(block).bytes());
     });
     spread.keep_heads(vm.memory(), &index);
+    gaps.extend(spread.types.is_cut.then(|| Gap::new("C++ types of malloc's blocks", Why::OverLimit)));
     rows.finish(&spread.types.found, gaps)
 }
 
@@ -246,12 +247,12 @@ fn threads_and_others(
     spread: &mut Spread,
     rows: &mut Rows,
 ) {
-    let (mut roots, mut names) = (Vec::new(), Vec::new());
+    let (mut roots, mut names, mut places) = (Vec::new(), Vec::new(), HashMap::new());
     let mut add = |name: String, range: Range| {
         let mut found = Vec::new();
         native::roots(vm.target, index, range, &mut found);
-        let place = names.iter().position(|it| *it == name).unwrap_or_else(|| {
-            names.push(name);
+        let place = *places.entry(name).or_insert_with_key(|name| {
+            names.push(name.clone());
             names.len() - 1
         });
         roots.extend(found.into_iter().map(|block| (block, place)));

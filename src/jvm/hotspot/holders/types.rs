@@ -5,7 +5,8 @@
 
 use crate::base::Addr;
 use crate::base::printable::escaped;
-use crate::os::Target;
+use crate::os::maps::Mapping;
+use crate::os::{Target, budget};
 use cpp_demangle::{ParseOptions, Symbol};
 use std::collections::HashMap;
 
@@ -18,7 +19,7 @@ const TABLE_HEADER_BYTES: u64 = 16;
 const TYPES_MAX: usize = 100_000;
 
 /// A type, and the library that has its table.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Type {
     /// `None`: the table has no information on the type.
     pub name: Option<String>,
@@ -29,12 +30,15 @@ pub struct Type {
 pub struct Types<'a> {
     target: &'a Target<'a>,
     known: HashMap<u64, Option<u32>>,
+    places: HashMap<Type, u32>,
     pub found: Vec<Type>,
+    /// There were more tables than are looked at.
+    pub is_cut: bool,
 }
 
 impl<'a> Types<'a> {
     pub fn new(target: &'a Target<'a>) -> Types<'a> {
-        Types { target, known: HashMap::new(), found: Vec::new() }
+        Types { target, known: HashMap::new(), places: HashMap::new(), found: Vec::new(), is_cut: false }
     }
 
     /// The type, by its place in `found`, of an object that begins with this word.
@@ -45,33 +49,35 @@ impl<'a> Types<'a> {
         if let Some(known) = self.known.get(&head) {
             return *known;
         }
-        if self.known.len() == TYPES_MAX {
+        // Most first words are data or lead to other blocks.
+        let table = Addr(head);
+        let of = self.target.mapping(table).filter(|mapping| mapping.is_file() && !mapping.rights.execute)?;
+        self.is_cut |= self.known.len() == TYPES_MAX || budget::check_now().is_err();
+        if self.is_cut {
             return None;
         }
-        let found = self.read(Addr(head)).map(|of| match self.found.iter().position(|it| *it == of) {
-            Some(place) => place as u32,
-            None => {
-                self.found.push(of);
-                self.found.len() as u32 - 1
-            }
-        });
+        let found = self.read(table, of).map(|of| self.place(of));
         self.known.insert(head, found);
         found
     }
 
+    fn place(&mut self, of: Type) -> u32 {
+        if let Some(place) = self.places.get(&of) {
+            return *place;
+        }
+        let place = self.found.len() as u32;
+        self.found.push(of.clone());
+        self.places.insert(of, place);
+        place
+    }
+
     /// The library alone, of a block that points into it.
     pub fn of_library(&mut self, library: &str) -> u32 {
-        let is_it = |it: &Type| it.name.is_none() && it.library == library;
-        let known = self.found.iter().position(is_it);
-        known.unwrap_or_else(|| {
-            self.found.push(Type { name: None, library: library.to_string() });
-            self.found.len() - 1
-        }) as u32
+        self.place(Type { name: None, library: library.to_string() })
     }
 
     /// The table must lie in a file, and its first function in the code of the same one.
-    fn read(&self, table: Addr) -> Option<Type> {
-        let of = self.target.mapping(table).filter(|mapping| mapping.is_file() && !mapping.rights.execute)?;
+    fn read(&self, table: Addr, of: &Mapping) -> Option<Type> {
         let library = of.file_path();
         let memory = self.target.memory;
         let code = self.target.mapping(memory.addr(table).ok()?)?;

@@ -14,6 +14,7 @@ use super::resident_now::ResidentNow;
 use crate::base::limits::DIRECT_BUFFERS_MAX;
 use crate::base::{Addr, PAGE, Range};
 use crate::jvm::hotspot::Hotspot;
+use crate::jvm::hotspot::objects::{ClassWord, packing};
 use crate::jvm::hotspot::window::Windows;
 use crate::jvm::types::{Gc, JvmView, Kind};
 use crate::os::memory::Bulk;
@@ -153,16 +154,6 @@ impl Ends {
     }
 }
 
-/// How an object names its class.
-#[derive(Clone, Copy)]
-enum ClassWord {
-    Whole,
-    /// Base and shift, at +8.
-    Narrow(u64, u32),
-    /// Base and shift, in the upper 22 bits of the mark word (-XX:+UseCompactObjectHeaders).
-    InMark(u64, u32),
-}
-
 impl<'a> Search<'a> {
     fn new(
         vm: &Hotspot,
@@ -174,37 +165,11 @@ impl<'a> Search<'a> {
         let named = classes_by_name(vm, windows, classes);
         let cleaner = CLEANERS.iter().find_map(|name| named.get(name)).copied()?;
         let deallocator = named.get(DEALLOCATOR).copied()?;
-        let coding = |owners: &[(&str, &str)]| {
-            let of = |name: &str| {
-                owners
-                    .iter()
-                    .find_map(|(owner, prefix)| vm.structs.static_at(owner, &format!("{prefix}{name}")).ok())
-            };
-            let base = vm.memory().u64(of("_base")?).ok()?;
-            Some((base, vm.memory().u32(of("_shift")?).ok().filter(|shift| *shift < 16)?))
-        };
         let narrow = match vm.flags.is_on("UseCompressedOops") {
-            true => Some(coding(&[
-                ("CompressedOops", "_narrow_oop."),
-                ("CompressedOops", ""),
-                ("Universe", "_narrow_oop."),
-            ])?),
+            true => Some(packing(vm, "CompressedOops", "_narrow_oop").ok()?),
             false => None,
         };
-        let class_word = match vm.flags.is_on("UseCompressedClassPointers") {
-            true => {
-                let (base, shift) = coding(&[
-                    ("CompressedKlassPointers", "_narrow_klass."),
-                    ("CompressedKlassPointers", ""),
-                    ("Universe", "_narrow_klass."),
-                ])?;
-                match vm.flags.is_on("UseCompactObjectHeaders") {
-                    true => ClassWord::InMark(base, shift),
-                    false => ClassWord::Narrow(base, shift),
-                }
-            }
-            false => ClassWord::Whole,
-        };
+        let class_word = ClassWord::read(vm).ok()?;
         let heap = view.extents.iter().filter(|extent| extent.kind == Kind::JavaHeap);
         let heap = heap.map(|extent| extent.range).collect();
         let mirror =
