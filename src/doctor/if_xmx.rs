@@ -32,7 +32,9 @@ pub fn answer(facts: &Facts, xmx_bytes: Bytes) -> Option<IfXmx> {
     };
     let budget = Budget::with_heap(jvm, &group, Some(xmx_bytes))?;
     let (needs_bytes, limit_bytes) = (budget.full_bytes(), group.limit_bytes);
-    let largest_xmx_bytes = budget.heap_for(limit_bytes);
+    // No memory limit counts pages of the kernel's pool.
+    let is_counted = !jvm.has_pool_heap();
+    let largest_xmx_bytes = budget.heap_for(limit_bytes).filter(|_| is_counted);
     Some(IfXmx {
         xmx_bytes,
         needs_bytes,
@@ -40,7 +42,7 @@ pub fn answer(facts: &Facts, xmx_bytes: Bytes) -> Option<IfXmx> {
         limit_file: group.limit_file.clone(),
         fits: needs_bytes <= limit_bytes,
         largest_xmx_bytes,
-        finding: finding(jvm, &budget, &group, largest_xmx_bytes),
+        finding: finding(jvm, &budget, &group, xmx_bytes, largest_xmx_bytes),
     })
 }
 
@@ -56,9 +58,15 @@ fn of_host(host: &HostFacts) -> Option<GroupMemory> {
     })
 }
 
-fn finding(jvm: &JvmFacts, budget: &Budget, group: &GroupMemory, largest: Option<Bytes>) -> Finding {
+fn finding(
+    jvm: &JvmFacts,
+    budget: &Budget,
+    group: &GroupMemory,
+    xmx: Bytes,
+    largest: Option<Bytes>,
+) -> Finding {
     let (full, limit) = (budget.full_bytes(), group.limit_bytes);
-    let needs = format!("with -Xmx{} it needs {}", option(budget.heap_max_bytes), human(full));
+    let needs = format!("with -Xmx{} it needs {}", option(xmx), human(full));
     let has_room = budget.limit_bytes() <= limit;
     let (level, title) = match full.checked_sub(limit) {
         Some(missing @ 1..) => {
@@ -76,6 +84,9 @@ fn finding(jvm: &JvmFacts, budget: &Budget, group: &GroupMemory, largest: Option
             bytes >> 20
         ))
     });
+    let pool = jvm.has_pool_heap().then(|| {
+        Remedy::Advice("the heap is on pages of the kernel's pool, which no memory limit counts".to_string())
+    });
     let record = Remedy::Advice(container_limit::ONE_LOOK.to_string());
     Finding {
         id: container_limit::RULE.id,
@@ -84,7 +95,7 @@ fn finding(jvm: &JvmFacts, budget: &Budget, group: &GroupMemory, largest: Option
         title,
         evidence: budget.evidence(jvm, group),
         cost: Cost::default(),
-        remedies: largest.into_iter().chain([record]).collect(),
+        remedies: largest.into_iter().chain(pool).chain([record]).collect(),
     }
 }
 

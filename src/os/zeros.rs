@@ -102,7 +102,7 @@ pub fn read(process: &Process, view: &OsView, stacks: &[Range], effort: Effort) 
     }
     zeros.read_bytes = zeros.seen.iter().map(|seen| bytes(&seen.read)).sum();
     zeros.read_ms = started.elapsed().as_secs_f64() * 1e3;
-    // A busy process always gives some back: one moment is no more exact than that.
+    // A busy process always frees some of it, so some inaccuracy is expected.
     if reader.unread_bytes > zeros.read_bytes / 64 {
         let what =
             format!("{} KiB of larger pages that were to be searched for zeros", reader.unread_bytes >> 10);

@@ -63,7 +63,7 @@ pub fn mark(history: &History, is_within: impl Fn(usize) -> bool, nature: Nature
     }
 }
 
-/// The ones that grew most. The VM holds its own blocks: that is no answer.
+/// The ones that grew most, without the VM: that it holds its own blocks explains nothing.
 fn judged(history: &History, accounts: &Accounts, nature: Nature) -> Vec<Holder> {
     let mut grown: Vec<(Reverse<u64>, &Key)> = Vec::new();
     for key in history.keys().iter().filter(|key| key.subject.is_holder() && key.measure == Measure::InUse) {

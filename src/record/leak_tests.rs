@@ -123,7 +123,7 @@ fn areas_that_grow_with_the_threads_have_one_cause_which_stays_named() {
     for (minute, headline, named) in &all {
         let is_right = match headline {
             Headline::Grows => named[..] == right,
-            // While it is slower than a third of its rate, there is no verdict; the names stay.
+            // Below a third of its rate there is no verdict yet, but the names must stay.
             Headline::Early => named[..] == right && *minute < 14,
             _ => *minute < 4 && named.is_empty(),
         };

@@ -33,7 +33,11 @@ fn the_field_that_holds_what_grows_is_recorded() {
     assert!(leaks_are_held_by(&path, HOLDER), "{}", text(&marusa(&["leak", &path]).stdout));
     let json = folder.file("a.json");
     std::fs::write(&json, marusa(&["map", &pid, "--by", "holder", "--json"]).stdout).expect("ours");
-    std::thread::sleep(Duration::from_secs(2));
+    let resident = || number(&map_json(jvm.pid)["totals"]["resident_bytes"]);
+    let (before, until) = (resident(), Instant::now() + Duration::from_secs(60));
+    while resident() < before + (8 << 20) && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(200));
+    }
     for arguments in [&[path.as_str()][..], &[&path, &pid], &[&json, &pid]] {
         let diff = marusa(&[&["diff", "--by", "holder"][..], arguments].concat());
         assert!(diff.status.success() && text(&diff.stdout).contains(HOLDER), "{}", text(&diff.stdout));
