@@ -3,11 +3,11 @@
 use super::glibc::chunk_map::{Code, Entry};
 use super::glibc::figures::HEADER_BYTES;
 use super::glibc::lists::region_of;
-use super::glibc::mmapped::Mapped;
+use super::glibc::mmapped::{Mapped, aligned_start};
 use super::glibc::region::Region;
 use super::glibc::walk::Walked;
 use super::types::{AllocView, BlockCount};
-use crate::base::blocks::{Block, Blocks, LABELS_MAX, Label, Move};
+use crate::base::blocks::{Block, Blocks, LABELS_MAX, Label, Labelled, Move};
 use crate::base::{Addr, Range};
 
 pub struct Heap {
@@ -89,6 +89,13 @@ impl Blocks for Heap {
         }
     }
 
+    fn aligned(&self, payload: Range, words: &dyn Fn(Addr) -> Option<[u64; 2]>) -> Option<Addr> {
+        let mapped = &self.walked.mapped[self.mapped(payload.start)?];
+        aligned_start(mapped.range, words).filter(|start| payload.has(*start))
+    }
+}
+
+impl Labelled for Heap {
     fn relabel(&mut self, starts: &[u64], labels: &[Label]) {
         for region in &mut self.walked.regions {
             let range = region.map.range();

@@ -87,10 +87,20 @@ impl Witness for NoWitness {
     }
 }
 
-/// The blocks of a heap after it was walked.
+/// Where blocks come from: the heap of an allocator after it was walked, or mappings that a program made for itself. Every
+/// allocator that can list its blocks in use gets owners and holders for them.
 pub trait Blocks {
     /// Every block in use in the order of addresses, as far as `visit` returns `true`.
     fn each(&self, visit: &mut dyn FnMut(Block) -> bool);
+    /// Where the memory starts that the program was given, if that is behind the start of the payload: an allocator may align a
+    /// large block within its chunk. `words` reads the two words at an address.
+    fn aligned(&self, _payload: Range, _words: &dyn Fn(Addr) -> Option<[u64; 2]>) -> Option<Addr> {
+        None
+    }
+}
+
+/// Blocks that keep their labels.
+pub trait Labelled: Blocks {
     /// Gives the block whose payload starts at `payload` to an owner.
     fn label(&mut self, payload: Addr, label: Label);
     /// Gives blocks of one owner to others. An allocator that knows what blocks were rounded up by moves that along with them.

@@ -1,6 +1,6 @@
 //! Who holds the blocks of malloc, as the reader of a runtime found it.
 
-use crate::base::{Bytes, Gap};
+use crate::base::{Bytes, Gap, Range};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -41,7 +41,8 @@ impl HeldBy {
     }
 }
 
-/// One holder and what it holds. Bytes are those of blocks in use, as large as malloc made them, in memory or not.
+/// One holder and what it holds. Bytes are those of blocks in use, as large as malloc made them, in memory or not. A holder of
+/// blocks and of mappings has two rows.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Held {
     /// "org.rocksdb.LRUCache.nativeHandle_", a C++ type, the path of a library, a thread without its numbers.
@@ -61,6 +62,12 @@ pub struct Held {
     pub direct_blocks: Option<u64>,
     /// The types with the most bytes.
     pub types: Vec<HeldType>,
+    /// Whether these are mappings that a library or program made for itself; their bytes are those in memory.
+    #[serde(default)]
+    pub is_mapping: bool,
+    /// The blocks of 4 KiB and more.
+    #[serde(skip)]
+    pub large: Vec<Range>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]

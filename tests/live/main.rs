@@ -14,6 +14,7 @@ mod embedded;
 mod foreign_files;
 mod gc_log;
 mod holders;
+mod holders_truth;
 mod hostile;
 mod larger_pages;
 mod malloc;

@@ -3,7 +3,7 @@
 
 use crate::common::*;
 use marusa::alloc;
-use marusa::base::blocks::{Block, Blocks, Label, NoWitness, UNKNOWN, Witness};
+use marusa::base::blocks::{Block, Blocks, Label, Labelled, NoWitness, UNKNOWN, Witness};
 use marusa::base::{Addr, Known, Range};
 use marusa::jvm::hotspot;
 use marusa::os::Target;
@@ -42,6 +42,9 @@ impl Blocks for Bare<'_> {
     fn each(&self, visit: &mut dyn FnMut(Block) -> bool) {
         self.heap.each(&mut |block| visit(self.bare(block)));
     }
+}
+
+impl Labelled for Bare<'_> {
     fn label(&mut self, payload: Addr, label: Label) {
         let whole = payload.minus(HEADER_BYTES);
         let start = if self.tracked.contains_key(&whole) { whole } else { payload };

@@ -213,6 +213,23 @@ fn aligned_bytes(offset: u64, before: u64, size: u64) -> Option<u64> {
     chunk_bytes(0, offset.checked_add(size)?).filter(|total| *total > offset)
 }
 
+/// Where memalign's block starts in a chunk, if there is one: behind a header that says how far it lies in the mapping. Its
+/// alignment is one of few, so a mapping of any size takes some dozen reads (malloc/malloc.c, `_int_memalign`).
+pub fn aligned_start(chunk: Range, words: &dyn Fn(Addr) -> Option<[u64; 2]>) -> Option<Addr> {
+    let payload = chunk.start.plus(2 * HEADER_BYTES);
+    let mut last = Addr::NULL;
+    let alignments = (5..=ALIGNED_BYTES_MAX.ilog2()).map(|bits| payload.up_to(1 << bits));
+    let starts =
+        alignments.filter(|start| std::mem::replace(&mut last, *start) != *start && *start > payload);
+    starts.take_while(|start| *start < chunk.end).find(|start| {
+        let header = start.minus(2 * HEADER_BYTES);
+        let Some([before, size]) = words(header) else { return false };
+        header
+            .offset_from(chunk.start)
+            .is_some_and(|offset| aligned_bytes(offset, before, size) == Some(chunk.bytes()))
+    })
+}
+
 fn sums(chunks: &[Range]) -> (u64, u64) {
     (chunks.len() as u64, chunks.iter().map(|chunk| chunk.bytes()).sum())
 }
@@ -283,6 +300,24 @@ mod tests {
         assert_eq!(aligned_bytes(0xff0, 0xff1, 0x20002), Some(0x21000), "2.43, of large pages");
         assert_eq!(aligned_bytes(0xff0, 0xfe0, 0x20012), None);
         assert_eq!(aligned_bytes(0xff0, 0xff0, u64::MAX - 5), None);
+    }
+
+    #[test]
+    fn a_block_of_memalign_starts_behind_its_own_header() {
+        let chunk = Range::of(0x7000_1000, 0x7002_2000);
+        let start = |at: u64, alignment: u64| {
+            let (at, start) = (Addr(at), at + alignment);
+            let offset = start - 16 - chunk.start.0;
+            let words = move |asked: Addr| {
+                (asked == Addr(start - 16)).then_some([offset, (chunk.bytes() - offset) | 2])
+            };
+            (aligned_start(chunk, &words), Addr(start).max(at))
+        };
+        for (at, alignment) in [(0x7000_1000, 0x40), (0x7000_1000, 0x1000), (0x7000_0000, 0x10000)] {
+            let (found, wanted) = start(at, alignment);
+            assert_eq!(found, Some(wanted), "{alignment:#x}");
+        }
+        assert_eq!(aligned_start(chunk, &|_| Some([0, 0x21002])), None);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 use super::synthetic::{START, Synthetic, check_laws};
 use crate::alloc::types::ArenaFigures;
-use crate::base::blocks::{Blocks, Head, Look, NoWitness, Witness};
+use crate::base::blocks::{Blocks, Head, Labelled, Look, NoWitness, Witness};
 use crate::base::{Addr, Range};
 use crate::os::memory::Memory;
 use crate::os::recording::Recording;

@@ -88,6 +88,8 @@ pub fn made_up(holder: &str, bytes: Bytes, blocks: u64, direct_blocks: u64) -> H
         direct_bytes: Some(bytes / 2),
         direct_blocks: Some(direct_blocks),
         types: Vec::new(),
+        is_mapping: false,
+        large: Vec::new(),
     }
 }
 

@@ -2,7 +2,7 @@
 //! it off, what the VM's own structures point to is followed.
 
 use super::{Hotspot, nmt, owners};
-use crate::base::blocks::{Blocks, Witness};
+use crate::base::blocks::{Labelled, Witness};
 use crate::jvm::types::JvmView;
 
 /// Who tells from a block's first words whose it is.
@@ -14,6 +14,6 @@ pub fn witness(vm: &Hotspot, view: &mut JvmView) -> Box<dyn Witness> {
 }
 
 /// Gives owners to the blocks that the witness did not know.
-pub fn label(vm: &Hotspot, view: &mut JvmView, blocks: &mut dyn Blocks) {
+pub fn label(vm: &Hotspot, view: &mut JvmView, blocks: &mut dyn Labelled) {
     owners::label(vm, view, blocks);
 }

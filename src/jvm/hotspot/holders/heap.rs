@@ -3,9 +3,9 @@
 //! nearest header of an object is looked for that is large enough to hold the word.
 
 use super::classes::{Classes, Form};
+use super::mappings::Held;
 use crate::base::{Addr, Range};
 use crate::jvm::hotspot::owners::fetch::{Read, Resident};
-use crate::jvm::hotspot::owners::index::Index;
 use crate::os::Target;
 use crate::os::budget;
 use crate::os::memory::Bulk;
@@ -37,31 +37,14 @@ pub struct Hits {
     pub is_cut: bool,
 }
 
-/// Where blocks start, as the program sees it: behind the header that Native Memory Tracking puts first, where it is on.
-struct Starts<'a> {
-    index: &'a Index,
-    header_bytes: u64,
-}
-
-impl Starts<'_> {
-    #[inline(always)]
-    fn block(&self, word: u64) -> Option<usize> {
-        match self.header_bytes {
-            0 => self.index.at_start(word),
-            bytes => self.index.at_start(word).or_else(|| self.index.at_start(word.wrapping_sub(bytes))),
-        }
-    }
-}
-
 /// Looks through `ranges`, which are sorted and disjoint.
-pub fn read(target: &Target, ranges: &[Range], index: &Index, header_bytes: u64, classes: &Classes) -> Hits {
-    let start = Starts { index, header_bytes };
+pub fn read(target: &Target, ranges: &[Range], held: &Held, classes: &Classes) -> Hits {
     match target.memory.bulk() {
-        Some(bulk) => by_threads(bulk, target, ranges, &start, classes),
+        Some(bulk) => by_threads(bulk, target, ranges, held, classes),
         None => {
             let read = |at, into: &mut [u8]| target.memory.read_once(at, into).is_ok();
             let resident = |range| target.view.resident_ranges(range);
-            let mut pass = Pass::new(&read, &resident, &start, classes);
+            let mut pass = Pass::new(&read, &resident, held, classes);
             for range in ranges.iter().flat_map(|range| target.view.resident_ranges(*range)) {
                 pieces(range).for_each(|piece| pass.piece(piece));
             }
@@ -81,20 +64,14 @@ fn keep(target: &Target, hit: &Hit) {
     }
 }
 
-fn by_threads(
-    bulk: &dyn Bulk,
-    target: &Target,
-    ranges: &[Range],
-    starts: &Starts,
-    classes: &Classes,
-) -> Hits {
+fn by_threads(bulk: &dyn Bulk, target: &Target, ranges: &[Range], held: &Held, classes: &Classes) -> Hits {
     let resident = ranges.iter().flat_map(|range| target.view.resident_ranges(*range));
     let pieces: Vec<Range> = resident.flat_map(pieces).collect();
     let run = |pieces: &[Range]| {
         let read = |at, into: &mut [u8]| bulk.read(at, into).is_ok();
         // Asked right before each piece is read: a page that is absent must not come by being read.
         let resident = |range| bulk.resident(range).unwrap_or_else(|| target.view.resident_ranges(range));
-        let mut pass = Pass::new(&read, &resident, starts, classes);
+        let mut pass = Pass::new(&read, &resident, held, classes);
         pieces.iter().for_each(|piece| pass.piece(*piece));
         pass.hits
     };
@@ -121,7 +98,7 @@ fn pieces(range: Range) -> impl Iterator<Item = Range> {
 struct Pass<'a> {
     read: Read<'a>,
     resident: Resident<'a>,
-    starts: &'a Starts<'a>,
+    held: &'a Held,
     classes: &'a Classes,
     words: Vec<u64>,
     bytes: Vec<u8>,
@@ -129,8 +106,8 @@ struct Pass<'a> {
 }
 
 impl<'a> Pass<'a> {
-    fn new(read: Read<'a>, resident: Resident<'a>, starts: &'a Starts<'a>, classes: &'a Classes) -> Pass<'a> {
-        Pass { read, resident, starts, classes, words: Vec::new(), bytes: Vec::new(), hits: Hits::default() }
+    fn new(read: Read<'a>, resident: Resident<'a>, held: &'a Held, classes: &'a Classes) -> Pass<'a> {
+        Pass { read, resident, held, classes, words: Vec::new(), bytes: Vec::new(), hits: Hits::default() }
     }
 
     /// With what lies right before it: an object may begin there.
@@ -157,7 +134,7 @@ impl<'a> Pass<'a> {
         let mut arrays = Arrays { last: None, looked: 0 };
         let first = from.0.saturating_sub(range.start.0) as usize / 8;
         for place in first..self.words.len() {
-            let Some(block) = self.starts.block(self.words[place]) else { continue };
+            let Some(block) = self.held.at_start(self.words[place]) else { continue };
             let found = self.holder(place).or_else(|| arrays.holding(self.classes, &self.words, place));
             let Some((head, form, class)) = found else { continue };
             let address = |place: usize| range.start.plus(place as u64 * 8);
@@ -220,7 +197,6 @@ impl Arrays {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jvm::hotspot::owners::index::tests::Listed;
 
     const BLOCK: u64 = 0x7f00_0000_0010;
     const HEAP: u64 = 0x1_0000_0000;
@@ -230,7 +206,7 @@ mod tests {
 
     /// The hits in a heap of these words: head and form.
     fn hits(words: &[u64]) -> Vec<(u64, Form)> {
-        let index = Index::with(&Listed::of(&[(BLOCK, 100), (BLOCK + 0x1000, 100)]), |_| true);
+        let held = Held::made_up(&[(BLOCK, 100), (BLOCK + 0x1000, 100)], &[]);
         let classes = Classes::made_up(&[
             (CLASS, Form::Instance(32)),
             (SMALL, Form::Instance(16)),
@@ -244,8 +220,7 @@ mod tests {
             true
         };
         let resident = |range: Range| vec![range.intersect(heap)];
-        let starts = Starts { index: &index, header_bytes: 0 };
-        let mut pass = Pass::new(&read, &resident, &starts, &classes);
+        let mut pass = Pass::new(&read, &resident, &held, &classes);
         pieces(heap).for_each(|piece| pass.piece(piece));
         pass.hits.found.iter().map(|hit| ((hit.head.0 - HEAP) / 8, hit.form)).collect()
     }
@@ -256,7 +231,7 @@ mod tests {
         assert_eq!(hits(&[1, CLASS, 0, BLOCK]), [(0, object)]);
         assert_eq!(hits(&[1, CLASS, 1, SMALL, BLOCK]), [], "behind both");
         assert_eq!(hits(&[1, SMALL, 1, CLASS, BLOCK, 7]), [(2, object)]);
-        assert_eq!(hits(&[1, CLASS, 0, BLOCK + 16]), [], "no block starts there");
+        assert_eq!(hits(&[1, CLASS, 0, BLOCK + 96]), [], "no block starts there or right before it");
         assert_eq!(hits(&[7, 7, BLOCK]), []);
     }
 

@@ -10,6 +10,7 @@
 mod classes;
 mod fields;
 mod heap;
+mod mappings;
 mod native;
 mod rows;
 mod spread;
@@ -24,6 +25,7 @@ use crate::jvm::types::{How, JvmView, Kind};
 use crate::jvm::{HeldBy, Holders, UNREACHED, VM_HOLDER};
 use classes::{Classes, FieldsOf, Form};
 use heap::{Hit, Hits};
+use mappings::Held;
 use rows::{Row, Rows};
 use spread::Spread;
 use std::collections::{HashMap, HashSet};
@@ -47,35 +49,37 @@ pub fn read(
     held: &[Range],
     libraries: &[Library],
 ) -> Holders {
-    let index = Index::with(blocks, |_| true);
+    let others = mappings::without_owner(vm, view, held, libraries);
+    let held = mappings::Held::new(vm, blocks, &others);
+    let index = &held.index;
     let mut gaps = Vec::new();
     if index.is_cut {
         gaps.push(Gap::new("holders of malloc's blocks", Why::OverLimit));
     }
-    let vm_blocks = VmBlocks::of(view, blocks, &index);
-    let fields = fields(vm, view, &index, &mut gaps);
-    let graph = native::read(vm.target, &index, libraries);
+    let vm_blocks = VmBlocks::of(view, blocks, index);
+    let fields = fields(vm, view, &held, &mut gaps);
+    let graph = native::read(vm.target, &held, libraries);
     if graph.is_cut {
         gaps.push(Gap::new("pointers between malloc's blocks", Why::OverLimit));
     }
     let mut types = Types::new(vm.target);
     let paths = libraries.iter().map(|library| library.path.as_str()).collect();
-    let mut spread = Spread::new(&index, &graph, paths, &mut types, vm_blocks.is_certain);
+    let mut spread = Spread::new(index, &graph, paths, &mut types, vm_blocks.is_certain);
     let mut rows = Rows::default();
     let held_by_fields = fields.blocks.iter().map(|(block, field)| (*block, *field));
     spread.from(held_by_fields.collect(), false);
-    rows.take(&mut spread, &index, |field, _| Row::of(HeldBy::of(fields.forms[field]), &fields.names[field]));
+    rows.take(&mut spread, &held, |field, _| Row::of(HeldBy::of(fields.forms[field]), &fields.names[field]));
     spread.leave_to_vm(&vm_blocks.by_shape);
-    libraries_and_vm(vm, &index, (libraries, &view.library), &mut spread, &mut rows);
-    threads_and_others(vm, view, &index, held, libraries, &mut spread, &mut rows);
+    libraries_and_vm(vm, &held, (libraries, &view.library), &mut spread, &mut rows);
+    threads_and_others(vm, view, &held, &others, &mut spread, &mut rows);
     spread.rest();
-    rows.take(&mut spread, &index, |_, _| Row::of(HeldBy::Unreached, UNREACHED));
+    rows.take(&mut spread, &held, |_, _| Row::of(HeldBy::Unreached, UNREACHED));
     let vm_library = &view.library;
     (0..index.len()).filter(|block| spread.is_vm[*block]).for_each(|block| {
         let row = Row { library: Some(vm_library.clone()), ..Row::of(HeldBy::LibraryData, VM_HOLDER) };
-        rows.add(row, index.payload(block).bytes());
+        rows.add(row, index.payload(block));
     });
-    spread.keep_heads(vm.memory(), &index);
+    spread.keep_heads(vm.memory(), index);
     gaps.extend(spread.types.is_cut.then(|| Gap::new("C++ types of malloc's blocks", Why::OverLimit)));
     rows.finish(&spread.types.found, gaps)
 }
@@ -121,14 +125,13 @@ struct FieldHolders {
     blocks: Vec<(usize, usize)>,
 }
 
-fn fields(vm: &Hotspot, view: &JvmView, index: &Index, gaps: &mut Vec<Gap>) -> FieldHolders {
+fn fields(vm: &Hotspot, view: &JvmView, held: &Held, gaps: &mut Vec<Gap>) -> FieldHolders {
     let heap = view.extents.iter().filter(|extent| extent.kind == Kind::JavaHeap);
     let ranges = joined(heap.map(|extent| extent.range));
     let windows = Windows::new(vm.target);
     let read = || {
         let classes = Classes::read(vm, &windows)?;
-        let headers = if view.is_tracked() { super::nmt::HEADER_BYTES } else { 0 };
-        let hits = heap::read(vm.target, &ranges, index, headers, &classes);
+        let hits = heap::read(vm.target, &ranges, held, &classes);
         let named = FieldsOf::new(vm, &windows, &classes)?;
         Ok((named_hits(&hits, &named), hits.is_cut))
     };
@@ -212,22 +215,29 @@ impl HeldBy {
 
 fn libraries_and_vm(
     vm: &Hotspot,
-    index: &Index,
+    held: &Held,
     (libraries, vm_library): (&[Library], &str),
     spread: &mut Spread,
     rows: &mut Rows,
 ) {
-    let mut roots = Vec::new();
-    for (place, library) in libraries.iter().enumerate() {
-        let mut found = Vec::new();
-        library.data.iter().for_each(|range| native::roots(vm.target, index, *range, &mut found));
-        roots.extend(found.into_iter().map(|block| (block, place)));
-    }
+    let is_common = |library: &Library| native::is_common(&library.path);
+    let data = |is_wanted: &dyn Fn(&Library) -> bool| -> Vec<(usize, usize)> {
+        let wanted = libraries.iter().enumerate().filter(|(_, library)| is_wanted(library));
+        let roots = wanted.flat_map(|(place, library)| {
+            let mut found = Vec::new();
+            library.data.iter().for_each(|range| native::roots(vm.target, &held.index, *range, &mut found));
+            found.into_iter().map(move |block| (block, place))
+        });
+        roots.collect()
+    };
+    // The arenas of the VM are full of words that are left over: it comes behind the libraries of the program.
+    spread.from(data(&|library| !is_common(library)), false);
     // What the VM's own blocks lead to.
     let vm_place = libraries.len();
-    roots.extend((0..index.len()).filter(|block| spread.is_vm[*block]).map(|block| (block, vm_place)));
+    let mut roots = data(&is_common);
+    roots.extend((0..held.index.len()).filter(|block| spread.is_vm[*block]).map(|block| (block, vm_place)));
     spread.from(roots, true);
-    rows.take(spread, index, |place, of_type| match (of_type, libraries.get(place)) {
+    rows.take(spread, held, |place, of_type| match (of_type, libraries.get(place)) {
         (Some(of), _) => Row::of_type(of),
         (None, Some(library)) => {
             Row { library: Some(library.path.clone()), ..Row::of(HeldBy::LibraryData, &library.path) }
@@ -241,16 +251,17 @@ fn libraries_and_vm(
 fn threads_and_others(
     vm: &Hotspot,
     view: &JvmView,
-    index: &Index,
-    held: &[Range],
-    libraries: &[Library],
+    held: &Held,
+    others: &[Range],
     spread: &mut Spread,
     rows: &mut Rows,
 ) {
     let (mut roots, mut names, mut places) = (Vec::new(), Vec::new(), HashMap::new());
     let mut add = |name: String, range: Range| {
         let mut found = Vec::new();
-        native::roots(vm.target, index, range, &mut found);
+        native::roots(vm.target, &held.index, range, &mut found);
+        // That a mapping points into itself says nothing of who holds it.
+        found.retain(|block| held.index.payload(*block).start != range.start);
         let place = *places.entry(name).or_insert_with_key(|name| {
             names.push(name.clone());
             names.len() - 1
@@ -262,19 +273,9 @@ fn threads_and_others(
             add(format!("thread {}", crate::base::alike::group_of(&thread.name)), *stack);
         }
     }
-    let known = view.extents.iter().map(|extent| extent.range).chain(held.iter().copied());
-    let known = joined(known.chain(libraries.iter().flat_map(|library| library.data.iter().copied())));
-    let is_known = |range: Range| {
-        let after = known.partition_point(|one| one.end <= range.start);
-        known.get(after).is_some_and(|one| one.overlaps(range))
-    };
-    let mappings = vm.target.view.mappings.iter();
-    let others = mappings.filter(|mapping| mapping.rights.write && mapping.is_anonymous());
-    for mapping in others.filter(|mapping| !is_known(mapping.range)) {
-        add(OTHER_MEMORY.to_string(), mapping.range);
-    }
+    others.iter().for_each(|range| add(OTHER_MEMORY.to_string(), *range));
     spread.from(roots, false);
-    rows.take(spread, index, |place, of_type| match of_type {
+    rows.take(spread, held, |place, of_type| match of_type {
         Some(of) => Row::of_type(of),
         None => Row::of(HeldBy::ThreadArena, &names[place]),
     });

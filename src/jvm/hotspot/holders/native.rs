@@ -2,6 +2,7 @@
 //! its virtual table. And which blocks the data of libraries, the stacks of threads and other memory point to.
 
 use super::Library;
+use super::mappings::Held;
 use crate::base::limits::{BLOCK_POINTERS_MAX, BLOCK_SEARCHED_BYTES_MAX};
 use crate::base::{Addr, Range};
 use crate::jvm::hotspot::owners::fetch::{Fetch, HOLE_BYTES_MAX, PIECE_BYTES};
@@ -21,14 +22,17 @@ pub struct Graph {
     pub is_cut: bool,
 }
 
-/// Set in `to` of a pointer that leads far into a block. Such words are often left over in memory that was never written.
+/// Set in `to` of a pointer that leads far into a block.
 const INNER: u32 = 1 << 31;
-/// Objects of C++ with several bases, arrays with a count and objects with a counter of references are pointed to this far behind
-/// their start.
-const START_BYTES: u64 = 64;
 /// How many words of a block are asked for a pointer into a library.
 const LIBRARY_WORDS_MAX: usize = 64;
 const COMMON: [&str; 6] = ["libc.so", "libc-", "ld-linux", "ld-musl", "libstdc++", "libjvm.so"];
+
+/// Whether every process has this library: a pointer to it says nothing of the owner.
+pub fn is_common(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    COMMON.iter().any(|common| name.starts_with(common))
+}
 
 impl Graph {
     /// The blocks that a block points to: at or near their start, or far into them.
@@ -48,10 +52,6 @@ struct Images {
 impl Images {
     /// Not those that every process has: a pointer to the C library or to the VM's says nothing of the owner.
     fn of(libraries: &[Library]) -> Images {
-        let is_common = |path: &str| {
-            let name = path.rsplit('/').next().unwrap_or(path);
-            COMMON.iter().any(|common| name.starts_with(common))
-        };
         let wanted = libraries.iter().enumerate().filter(|(_, library)| !is_common(&library.path));
         let ranges = wanted.flat_map(|(place, library)| {
             library.image.iter().map(move |range| (*range, place.min(usize::from(u16::MAX) - 1) as u16))
@@ -75,7 +75,8 @@ impl Images {
 }
 
 /// Reads every block of `index` up to its first mebibyte.
-pub fn read(target: &Target, index: &Index, libraries: &[Library]) -> Graph {
+pub fn read(target: &Target, held: &Held, libraries: &[Library]) -> Graph {
+    let index = &held.index;
     let images = Images::of(libraries);
     let bulk = target.memory.bulk();
     let read = |at, into: &mut [u8]| match bulk {
@@ -106,7 +107,7 @@ pub fn read(target: &Target, index: &Index, libraries: &[Library]) -> Graph {
         for block in first..next {
             let from = (index.payload(block).start.0 - range.start.0) as usize;
             let to = (end(index, block).0 - range.start.0) as usize;
-            graph.note(target, index, &images, block, &bytes[from..to]);
+            graph.note(target, held, &images, block, &bytes[from..to]);
         }
         first = next;
     }
@@ -147,7 +148,8 @@ fn firsts(edges: &[(u32, u32)], blocks: usize) -> Vec<u32> {
 
 impl Graph {
     /// A recording keeps the words that point to blocks, and the first of each.
-    fn note(&mut self, target: &Target, index: &Index, images: &Images, block: usize, bytes: &[u8]) {
+    fn note(&mut self, target: &Target, held: &Held, images: &Images, block: usize, bytes: &[u8]) {
+        let index = &held.index;
         let start = index.payload(block).start;
         for (place, word) in bytes.as_chunks::<8>().0.iter().enumerate() {
             let value = u64::from_le_bytes(*word);
@@ -168,7 +170,7 @@ impl Graph {
                 return;
             }
             // A list points to its head again and again.
-            let is_inner = value - index.payload(to).start.0 > START_BYTES;
+            let is_inner = held.is_inner(value, to);
             let edge = (block as u32, to as u32 | if is_inner { INNER } else { 0 });
             if self.edges.last() != Some(&edge) {
                 self.edges.push(edge);

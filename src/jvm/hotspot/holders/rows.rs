@@ -1,26 +1,29 @@
 //! The blocks of each holder summed up, by the C++ types among them.
 
+use super::mappings;
 use super::spread::{NONE, Spread};
 use super::types::Type;
-use crate::base::{Bytes, Gap, Why};
-use crate::jvm::hotspot::owners::index::Index;
+use crate::base::{Bytes, Gap, Range, Why};
 use crate::jvm::{Held, HeldBy, HeldType, Holders};
 use std::collections::{BTreeMap, HashMap};
 
 /// The smaller ones are a gap.
 const ROWS_MAX: usize = 1_000;
 const TYPES_SHOWN: usize = 5;
+/// Blocks of this size and more are listed one by one, for `scripts/holders`.
+const LARGE_BYTES_MIN: Bytes = 4096;
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Row {
     pub how: HeldBy,
     pub holder: String,
     pub library: Option<String>,
+    pub is_mapping: bool,
 }
 
 impl Row {
     pub fn of(how: HeldBy, holder: &str) -> Row {
-        Row { how, holder: holder.to_string(), library: None }
+        Row { how, holder: holder.to_string(), library: None, is_mapping: false }
     }
 
     pub fn of_type(of: &Type) -> Row {
@@ -39,6 +42,7 @@ struct Sum {
     direct_bytes: Bytes,
     direct_blocks: u64,
     blocks: u64,
+    large: Vec<Range>,
     /// By the place of the type.
     types: HashMap<u32, (Bytes, u64)>,
 }
@@ -48,12 +52,22 @@ pub struct Rows(BTreeMap<Row, Sum>);
 
 impl Rows {
     /// What the last step gave away: by its source, and by the type of the block or of the nearest one that leads to it.
-    pub fn take(&mut self, spread: &mut Spread, index: &Index, row: impl Fn(usize, Option<&Type>) -> Row) {
-        let mut sums: HashMap<(u32, u32), Sum> = HashMap::new();
+    pub fn take(
+        &mut self,
+        spread: &mut Spread,
+        held: &mappings::Held,
+        row: impl Fn(usize, Option<&Type>) -> Row,
+    ) {
+        let mut sums: HashMap<(u32, u32, bool), Sum> = HashMap::new();
         for block in std::mem::take(&mut spread.given) {
-            let key = (spread.sources[block], spread.kinds[block]);
+            let mapping = held.mapping_bytes(block);
+            let key = (spread.sources[block], spread.kinds[block], mapping.is_some());
             let sum = sums.entry(key).or_default();
-            let bytes = index.payload(block).bytes();
+            let payload = held.index.payload(block);
+            let bytes = mapping.unwrap_or(payload.bytes());
+            if mapping.is_none() && bytes >= LARGE_BYTES_MIN {
+                sum.large.push(payload);
+            }
             sum.bytes += bytes;
             if spread.is_root[block] {
                 sum.direct_bytes += bytes;
@@ -61,9 +75,10 @@ impl Rows {
             }
             sum.blocks += 1;
         }
-        for ((source, kind), sum) in sums {
+        for ((source, kind, is_mapping), mut sum) in sums {
             let of_type = (kind != NONE).then(|| &spread.types.found[kind as usize]);
-            let all = self.0.entry(row(source as usize, of_type)).or_default();
+            let all = self.0.entry(Row { is_mapping, ..row(source as usize, of_type) }).or_default();
+            all.large.append(&mut sum.large);
             all.bytes += sum.bytes;
             all.direct_bytes += sum.direct_bytes;
             all.direct_blocks += sum.direct_blocks;
@@ -75,18 +90,21 @@ impl Rows {
         }
     }
 
-    pub fn add(&mut self, row: Row, bytes: Bytes) {
-        let sum = self.0.entry(row).or_default();
+    pub fn add(&mut self, row: Row, block: Range) {
+        let (sum, bytes) = (self.0.entry(row).or_default(), block.bytes());
         sum.bytes += bytes;
+        if bytes >= LARGE_BYTES_MIN {
+            sum.large.push(block);
+        }
         sum.blocks += 1;
     }
 
-    /// The bytes of each library.
+    /// The bytes of malloc's blocks of each library.
     fn libraries(&self, types: &[Type]) -> BTreeMap<String, Bytes> {
         let mut libraries: BTreeMap<String, Bytes> = BTreeMap::new();
         let mut add =
             |library: &str, bytes: Bytes| *libraries.entry(library.to_string()).or_default() += bytes;
-        for (row, sum) in &self.0 {
+        for (row, sum) in self.0.iter().filter(|(row, _)| !row.is_mapping) {
             let mut left = sum.bytes;
             for (place, (bytes, _)) in &sum.types {
                 add(&types[*place as usize].library, *bytes);
@@ -126,6 +144,8 @@ impl Rows {
                 direct_bytes: is_field.then_some(sum.direct_bytes),
                 direct_blocks: is_field.then_some(sum.direct_blocks),
                 types,
+                is_mapping: row.is_mapping,
+                large: sum.large,
             }
         };
         let mut rows: Vec<Held> = self.0.into_iter().map(held).collect();

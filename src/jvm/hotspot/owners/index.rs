@@ -105,6 +105,18 @@ impl Index {
             }
             regions.push(self.region(slot, first, count));
             first += count;
+            // A block that is larger than a slot: the slots behind, as far as no other block starts in them.
+            let last = self.payload(first - 1).end.0.saturating_sub(1) >> SLOT_BITS;
+            let next = self.starts.get(first).map_or(u64::MAX, |start| start >> SLOT_BITS);
+            let covered = (slot + 1..=last.min(next.saturating_sub(1))).take(SLOTS_MAX - regions.len());
+            regions.extend(covered.map(|slot| Region {
+                slot,
+                base: 0,
+                first: first as u32,
+                count: 0,
+                bits_first: 0,
+                bits_count: 0,
+            }));
         }
         let places = (regions.len() * PLACES_PER_SLOT).next_power_of_two();
         let empty = Region { slot: NO_SLOT, base: 0, first: 0, count: 0, bits_first: 0, bits_count: 0 };
@@ -226,11 +238,12 @@ impl Index {
         let first = region.first as usize;
         let place = if region.bits_count == 0 {
             let starts = &self.starts[first..first + region.count as usize];
-            starts.partition_point(|start| *start <= word).checked_sub(1)?
+            starts.partition_point(|start| *start <= word)
         } else {
-            self.last_before(region, word.checked_sub(region.base)? / GRAIN)
+            word.checked_sub(region.base).map_or(0, |from| self.last_before(region, from / GRAIN) + 1)
         };
-        let block = first + place;
+        // Before the first that starts in the slot, one from a slot before it may reach here.
+        let block = (first + place).checked_sub(1)?;
         self.payload(block).has(Addr(word)).then_some(block)
     }
 
@@ -246,6 +259,7 @@ impl Index {
 #[cfg(test)]
 pub mod tests {
     use super::*;
+    use crate::base::blocks::Labelled;
 
     /// Blocks for tests: (start, bytes).
     pub struct Listed(pub Vec<Block>);
@@ -262,6 +276,9 @@ pub mod tests {
         fn each(&self, visit: &mut dyn FnMut(Block) -> bool) {
             self.0.iter().all(|block| visit(*block));
         }
+    }
+
+    impl Labelled for Listed {
         fn label(&mut self, payload: Addr, label: Label) {
             if let Some(block) = self.0.iter_mut().find(|block| block.payload.start == payload) {
                 block.label = label;
@@ -280,10 +297,15 @@ pub mod tests {
             assert_eq!(index.holding(at + 39), Some(place));
         }
         assert_eq!(index.holding(0x7f00_0000_0010 + 40), None);
-        for word in [0, 16, 0x7f00_0000_0000, 0x7f13_0000_0010, 0x8000_0000_0000, !15] {
+        for word in [0, 16, 0x7f00_0000_0000, 0x7f11_0000_0010, 0x8000_0000_0000, !15] {
             assert_eq!((index.at_start(word), index.holding(word)), (None, None), "{word:#x}");
         }
         assert_eq!(index.payload(1001).bytes(), u64::from(u32::MAX));
+        assert_eq!(
+            index.holding(0x7f12_3600_0010 + (1 << 30)),
+            Some(1001),
+            "slots behind the one where it starts"
+        );
     }
 
     #[test]

@@ -23,7 +23,7 @@ mod unsafe_memory;
 mod zones;
 
 use super::Hotspot;
-use crate::base::blocks::{Block, Blocks, Label, SEEN, UNKNOWN};
+use crate::base::blocks::{Block, Label, Labelled, SEEN, UNKNOWN};
 use crate::base::{Gap, Why};
 use crate::jvm::types::JvmView;
 use given::Given;
@@ -34,14 +34,14 @@ pub use seen::ChunkWitness;
 use shapes::Shapes;
 
 /// Gives owners to the blocks that have none.
-pub fn label(vm: &Hotspot, view: &mut JvmView, blocks: &mut dyn Blocks) {
+pub fn label(vm: &Hotspot, view: &mut JvmView, blocks: &mut dyn Labelled) {
     let leads = vm.leads.take();
     by_structure(vm, view, &leads, blocks);
     unsafe_memory::tell_apart(vm, view, &leads.small_classes, blocks);
 }
 
 /// Gives owners to blocks without a header.
-fn by_structure(vm: &Hotspot, view: &mut JvmView, leads: &Leads, blocks: &mut dyn Blocks) {
+fn by_structure(vm: &Hotspot, view: &mut JvmView, leads: &Leads, blocks: &mut dyn Labelled) {
     let index = Index::of(blocks);
     if index.len() == 0 {
         return;
@@ -64,7 +64,7 @@ fn by_structure(vm: &Hotspot, view: &mut JvmView, leads: &Leads, blocks: &mut dy
 }
 
 /// What was seen in the walk and not looked at.
-fn settle_seen(blocks: &mut dyn Blocks, chunks: Label) {
+fn settle_seen(blocks: &mut dyn Labelled, chunks: Label) {
     let mut seen = Vec::new();
     blocks.each(&mut |block: Block| {
         seen.extend((block.label == SEEN).then_some(block.payload.start));

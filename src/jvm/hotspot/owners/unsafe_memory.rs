@@ -5,7 +5,7 @@
 
 use super::direct;
 use super::leads::SmallClass;
-use crate::base::blocks::{Block, Blocks, Label, Move, SEEN};
+use crate::base::blocks::{Block, Blocks, Label, Labelled, Move, SEEN};
 use crate::base::limits::OWNED_BLOCKS_MAX;
 use crate::base::{Addr, Bytes};
 use crate::jvm::hotspot::Hotspot;
@@ -15,7 +15,7 @@ use crate::jvm::types::{BlockOwner, How, JvmView};
 use std::collections::HashSet;
 
 /// Gives the blocks of the tag that direct buffers have to direct buffers, and the others to whom they may belong.
-pub fn tell_apart(vm: &Hotspot, view: &mut JvmView, classes: &[SmallClass], blocks: &mut dyn Blocks) {
+pub fn tell_apart(vm: &Hotspot, view: &mut JvmView, classes: &[SmallClass], blocks: &mut dyn Labelled) {
     let tag = tags::unsafe_tag(vm.major);
     let is_tag = |owner: &BlockOwner| owner.how == How::NmtHeader && owner.nmt_tag.as_deref() == Some(tag);
     let Some(place) = view.block_owners.iter().position(is_tag) else { return };
