@@ -9,6 +9,7 @@ use super::figures::HEADER_BYTES;
 use super::layout::{Totals, may_be_malloc_s};
 use super::region::Piece;
 use crate::alloc::types::{BlockCount, State, Stretch};
+use crate::base::Covered;
 use crate::base::blocks::Label;
 use crate::base::limits::MMAPPED_PAGES_MAX;
 use crate::base::{Addr, Bytes, Gap, PAGE, Range, Why};
@@ -25,10 +26,11 @@ const LOOK_ALIKES_MAX: usize = 2;
 
 /// All mapped chunks, from header to end, sorted. `taken` is sorted and disjoint: memory that is not theirs.
 pub fn read(target: &Target, taken: &[Range], totals: Option<Totals>, gaps: &mut Vec<Gap>) -> Vec<Range> {
-    let mut free: Vec<Place> = Vec::new();
+    let (mut free, mut covered): (Vec<Place>, _) = (Vec::new(), Covered::default());
+    taken.iter().for_each(|range| _ = covered.add(*range));
     for mapping in target.view.mappings.iter().filter(|mapping| may_be_malloc_s(mapping)) {
         let unit = if mapping.is_hugetlb_name() { LARGE_PAGE } else { PAGE };
-        free.extend(without(mapping.range, taken).into_iter().map(|range| Place { range, unit }));
+        free.extend(covered.missing(mapping.range).into_iter().map(|range| Place { range, unit }));
     }
     let mut search = Search { target, chunks: Vec::new(), pages: 0, looks_within: false };
     // Chunks at the start of a mapping, and those right behind them, are nearly all: then mp_ agrees and that is it.
@@ -57,20 +59,6 @@ pub fn read(target: &Target, taken: &[Range], totals: Option<Totals>, gaps: &mut
         note(&chunks, totals, gaps);
     }
     chunks
-}
-
-/// The parts of `range` that `taken` leaves.
-fn without(range: Range, taken: &[Range]) -> Vec<Range> {
-    let mut left = Vec::new();
-    let mut from = range.start;
-    let first = taken.partition_point(|other| other.end <= range.start);
-    for other in taken[first..].iter().take_while(|other| other.start < range.end) {
-        left.push(Range::new(from, other.start));
-        from = from.max(other.end);
-    }
-    left.push(Range::new(from, range.end));
-    left.retain(|piece| !piece.is_empty());
-    left
 }
 
 /// A chunk that malloc mapped by itself.
@@ -318,13 +306,6 @@ mod tests {
             assert_eq!(found, Some(wanted), "{alignment:#x}");
         }
         assert_eq!(aligned_start(chunk, &|_| Some([0, 0x21002])), None);
-    }
-
-    #[test]
-    fn what_others_own_is_cut_out() {
-        let taken = [Range::of(0x1000, 0x2000), Range::of(0x4000, 0x5000)];
-        assert_eq!(without(Range::of(0, 0x6000), &taken).len(), 3);
-        assert_eq!(without(Range::of(0x1800, 0x3000), &taken), [Range::of(0x2000, 0x3000)]);
     }
 
     const TOTALS: Totals =

@@ -5,11 +5,19 @@
 use super::classes::{Classes, Form};
 use super::mappings::Held;
 use crate::base::{Addr, Range};
+use crate::jvm::hotspot::Hotspot;
 use crate::jvm::hotspot::owners::fetch::{Read, Resident};
 use crate::os::Target;
 use crate::os::budget;
 use crate::os::memory::Bulk;
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
+/// How often a heap that moves is read, and for how long. A large one is collected in every pass; what holds native memory there
+/// has mostly stopped moving.
+const PASSES_MAX: usize = 4;
+const PASSES_SECONDS_MAX: Duration = Duration::from_secs(1);
 /// Bytes that are read at once.
 const PIECE_BYTES: u64 = 1 << 20;
 /// Fields of larger objects are not found. Static fields of a class lie behind those of its mirror.
@@ -35,17 +43,28 @@ pub struct Hit {
 pub struct Hits {
     pub found: Vec<Hit>,
     pub is_cut: bool,
+    /// Whether objects may have moved while the last pass ran, and it still found what the others had not.
+    pub has_moved: bool,
 }
 
-/// Looks through `ranges`, which are sorted and disjoint.
-pub fn read(target: &Target, ranges: &[Range], held: &Held, classes: &Classes) -> Hits {
+/// Where the heap is.
+pub struct Heap {
+    /// Sorted and disjoint.
+    pub ranges: Vec<Range>,
+    /// Whether objects move while the program runs, too: then no counter says when.
+    pub moves_any_time: bool,
+}
+
+/// Looks through the heap.
+pub fn read(vm: &Hotspot, heap: &Heap, held: &Held, classes: &Classes) -> Hits {
+    let target = vm.target;
     match target.memory.bulk() {
-        Some(bulk) => by_threads(bulk, target, ranges, held, classes),
+        Some(bulk) => by_threads(bulk, vm, heap, held, classes),
         None => {
             let read = |at, into: &mut [u8]| target.memory.read_once(at, into).is_ok();
             let resident = |range| target.view.resident_ranges(range);
             let mut pass = Pass::new(&read, &resident, held, classes);
-            for range in ranges.iter().flat_map(|range| target.view.resident_ranges(*range)) {
+            for range in heap.ranges.iter().flat_map(|range| target.view.resident_ranges(*range)) {
                 pieces(range).for_each(|piece| pass.piece(piece));
             }
             // A recording keeps what was found, and nothing else of the heap.
@@ -64,21 +83,58 @@ fn keep(target: &Target, hit: &Hit) {
     }
 }
 
-fn by_threads(bulk: &dyn Bulk, target: &Target, ranges: &[Range], held: &Held, classes: &Classes) -> Hits {
-    let resident = ranges.iter().flat_map(|range| target.view.resident_ranges(*range));
-    let pieces: Vec<Range> = resident.flat_map(pieces).collect();
-    let run = |pieces: &[Range]| {
+/// Objects move while they are read, to memory that was read already or that was mapped for them since. So what is mapped is asked
+/// for right before a pass, and where objects may have moved, all is read again until a pass finds nothing new.
+fn by_threads(bulk: &dyn Bulk, vm: &Hotspot, heap: &Heap, held: &Held, classes: &Classes) -> Hits {
+    let (mut hits, mut blocks, started) = (Hits::default(), HashSet::new(), Instant::now());
+    for pass in 1..=PASSES_MAX {
+        let (mapped, before) = (vm.memory().mapped_now(), collections(vm));
+        let parts = heap.ranges.iter().flat_map(|range| match &mapped {
+            Some(mapped) => {
+                mapped.iter().map(|one| one.intersect(*range)).filter(|part| !part.is_empty()).collect()
+            }
+            None => vm.target.view.resident_ranges(*range),
+        });
+        let more = one_pass(bulk, vm.target, parts.flat_map(pieces).collect(), held, classes);
+        let known = blocks.len();
+        blocks.extend(more.found.iter().map(|hit| hit.block));
+        hits.is_cut |= more.is_cut;
+        hits.found.extend(more.found);
+        let may_have_moved = heap.moves_any_time || before != collections(vm);
+        let is_new = pass == 1 || blocks.len() > known || blocks.is_empty();
+        hits.has_moved = may_have_moved && is_new;
+        if !hits.has_moved || hits.is_cut || started.elapsed() > PASSES_SECONDS_MAX {
+            break;
+        }
+    }
+    hits
+}
+
+/// How many collections have begun (CollectedHeap::_total_collections; JDK 8 to 25). `None`: not known.
+fn collections(vm: &Hotspot) -> Option<u32> {
+    let heap = vm.static_addr("Universe", "_collectedHeap").ok()?;
+    let at = heap.plus(vm.structs.offset("CollectedHeap", "_total_collections").ok()?);
+    let mut bytes = [0; 4];
+    vm.memory().bulk()?.read(at, &mut bytes).ok()?;
+    Some(u32::from_le_bytes(bytes))
+}
+
+/// Two threads, each of which takes the next piece.
+fn one_pass(bulk: &dyn Bulk, target: &Target, pieces: Vec<Range>, held: &Held, classes: &Classes) -> Hits {
+    let next = AtomicUsize::new(0);
+    let run = || {
         let read = |at, into: &mut [u8]| bulk.read(at, into).is_ok();
         // Asked right before each piece is read: a page that is absent must not come by being read.
         let resident = |range| bulk.resident(range).unwrap_or_else(|| target.view.resident_ranges(range));
         let mut pass = Pass::new(&read, &resident, held, classes);
-        pieces.iter().for_each(|piece| pass.piece(*piece));
+        while let Some(piece) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
+            pass.piece(*piece);
+        }
         pass.hits
     };
-    let (one, other) = pieces.split_at(pieces.len() / 2);
     std::thread::scope(|scope| {
-        let second = scope.spawn(budget::inherit(|| run(other)));
-        let mut hits = run(one);
+        let second = scope.spawn(budget::inherit(run));
+        let mut hits = run();
         match second.join() {
             Ok(more) => {
                 hits.found.extend(more.found);

@@ -3,8 +3,9 @@
 //! mapping. Large blocks from memalign start behind the start of their chunk.
 
 use super::Library;
+use crate::base::Covered;
 use crate::base::blocks::{Block, Blocks, UNKNOWN};
-use crate::base::{Addr, Bytes, Range, joined};
+use crate::base::{Addr, Bytes, Range};
 use crate::jvm::hotspot::Hotspot;
 use crate::jvm::hotspot::owners::index::Index;
 use crate::jvm::types::JvmView;
@@ -16,17 +17,15 @@ const ALIGNED_LOOKED_MAX: usize = 100_000;
 /// their start.
 const START_BYTES: u64 = 64;
 
-/// The anonymous writable mappings without an owner, sorted.
+/// The parts of anonymous writable mappings that have no owner, sorted. The kernel joins a program's mapping with malloc's.
 pub fn without_owner(vm: &Hotspot, view: &JvmView, held: &[Range], libraries: &[Library]) -> Vec<Range> {
-    let known = view.extents.iter().map(|extent| extent.range).chain(held.iter().copied());
-    let known = joined(known.chain(libraries.iter().flat_map(|library| library.data.iter().copied())));
-    let is_known = |range: Range| {
-        let after = known.partition_point(|one| one.end <= range.start);
-        known.get(after).is_some_and(|one| one.overlaps(range))
-    };
+    let mut known = Covered::default();
+    let data = libraries.iter().flat_map(|library| &library.data);
+    let owned = view.extents.iter().map(|extent| extent.range).chain(held.iter().chain(data).copied());
+    owned.for_each(|range| _ = known.add(range));
     let mappings = vm.target.view.mappings.iter();
     let others = mappings.filter(|mapping| mapping.rights.write && mapping.is_anonymous());
-    others.map(|mapping| mapping.range).filter(|range| !is_known(*range)).collect()
+    others.flat_map(|mapping| known.missing(mapping.range)).collect()
 }
 
 /// Malloc's blocks and mappings, in the order of addresses.

@@ -21,7 +21,7 @@ use super::owners::index::Index;
 use super::window::Windows;
 use crate::base::blocks::{Block, Blocks, Label};
 use crate::base::{Addr, Gap, Range, Why, joined};
-use crate::jvm::types::{How, JvmView, Kind};
+use crate::jvm::types::{Gc, How, JvmView, Kind};
 use crate::jvm::{HeldBy, Holders, UNREACHED, VM_HOLDER};
 use classes::{Classes, FieldsOf, Form};
 use heap::{Hit, Hits};
@@ -97,6 +97,8 @@ impl VmBlocks {
         let mut found = VmBlocks { is_certain: vec![false; index.len()], by_shape: Vec::new() };
         let mut next = 0;
         blocks.each(&mut |block: Block| {
+            // Mappings lie between malloc's blocks.
+            next += index.starts()[next..].iter().take_while(|start| **start < block.payload.start.0).count();
             if index.starts().get(next) != Some(&block.payload.start.0) {
                 return next < index.len();
             }
@@ -126,17 +128,26 @@ struct FieldHolders {
 }
 
 fn fields(vm: &Hotspot, view: &JvmView, held: &Held, gaps: &mut Vec<Gap>) -> FieldHolders {
+    // All that may be heap: what it was when it was read may be somewhere else by now.
+    let reserved = view.heap.as_ref().map_or(&[][..], |heap| &heap.reserved).iter().copied();
     let heap = view.extents.iter().filter(|extent| extent.kind == Kind::JavaHeap);
-    let ranges = joined(heap.map(|extent| extent.range));
+    let ranges = joined(heap.map(|extent| extent.range).chain(reserved));
+    let is_concurrent =
+        |gc: &Gc| matches!(gc, Gc::Z | Gc::ZGenerational | Gc::Shenandoah | Gc::ShenandoahGenerational);
+    let heap = heap::Heap { ranges, moves_any_time: view.gc.as_ref().is_ok_and(is_concurrent) };
     let windows = Windows::new(vm.target);
     let read = || {
         let classes = Classes::read(vm, &windows)?;
-        let hits = heap::read(vm.target, &ranges, held, &classes);
+        let hits = heap::read(vm, &heap, held, &classes);
         let named = FieldsOf::new(vm, &windows, &classes)?;
-        Ok((named_hits(&hits, &named), hits.is_cut))
+        Ok((named_hits(&hits, &named), hits.is_cut, hits.has_moved))
     };
     match read() {
-        Ok((holders, is_cut)) => {
+        Ok((holders, is_cut, has_moved)) => {
+            let moved = Gap::new("holders in Java objects that moved while the heap was read", Why::Torn);
+            gaps.extend(has_moved.then(|| {
+                moved.hint("collections ran during each pass over the heap; run the command again")
+            }));
             gaps.extend(is_cut.then(|| Gap::new("addresses of blocks in the Java heap", Why::OverLimit)));
             holders
         }
