@@ -1,7 +1,7 @@
 //! Taking a snapshot: status -> maps -> pages -> runtime -> malloc -> maps again. Pages come before any byte is read, so
 //! that no absent page is ever touched; what the second look at the maps shows as moved is said to be torn.
 
-use super::types::{Link, LoadedImage, Snapshot, Source, Taken, Want};
+use super::types::{Link, LoadedImage, LoaderDetail, Snapshot, Source, Taken, Want};
 use super::{images, launched, links, moved};
 use crate::alloc::{self, AllocView, Heap, thread_arena};
 use crate::base::blocks::NoWitness;
@@ -9,7 +9,7 @@ use crate::base::{Bytes, Gap, Known, Range, Why, joined, rfc3339};
 use crate::jvm::JvmView;
 use crate::jvm::hotspot::holders::{self, Library};
 use crate::jvm::hotspot::launch::Launch;
-use crate::jvm::hotspot::{self, Hotspot};
+use crate::jvm::hotspot::{self, Hotspot, loaders};
 use crate::os::budget;
 use crate::os::facts::process_facts;
 use crate::os::folios;
@@ -320,6 +320,9 @@ impl Views {
         let opened = hotspot::open(&target);
         let mut jvm = opened.as_ref().map(|opened| hotspot::read(&target, opened)).map_err(Gap::clone);
         let launch = opened.as_ref().ok().and_then(|it| launched::read(&os.process, &it.vm(&target)));
+        if let (LoaderDetail::Brief, Ok(opened), Ok(jvm)) = (want.loaders, &opened, &mut jvm) {
+            jvm.loaders = Some(loaders::brief(&opened.vm(&target)));
+        }
         let mut owned: Vec<Range> =
             jvm.iter().flat_map(|jvm| jvm.extents.iter().map(|extent| extent.range)).collect();
         if want.is_shallow {
@@ -344,6 +347,9 @@ impl Views {
                     links::read(&target, images, owned)
                 }))
             });
+            if let (LoaderDetail::All, Err(_), Some((vm, view))) = (want.loaders, &heap, &mut runtime) {
+                view.loaders = Some(loaders::read(vm, view, None));
+            }
             let mut alloc = heap.map(|heap| labelled(heap, &mut runtime, &images, want));
             if let (Ok(alloc), Some((_, view))) = (&mut alloc, &runtime) {
                 let stacks =
@@ -375,6 +381,9 @@ fn labelled(mut heap: Heap, runtime: &mut Runtime, images: &[LoadedImage], want:
         if want.holders {
             let held: Vec<Range> = heap.held().collect();
             view.holders = Some(holders::read(vm, view, &heap, &held, &libraries(images)));
+        }
+        if want.loaders == LoaderDetail::All {
+            view.loaders = Some(loaders::read(vm, view, Some(&heap)));
         }
     }
     heap.finish()
