@@ -45,6 +45,8 @@ public final class Loaders {
         for (int i = 0; i < options.number("hidden"); i++) {
             KEPT.add(hidden(Generated.classFile("marusa.Hidden", i)));
         }
+        // Brings the VM's counters of the metaspace up to date.
+        System.gc();
         Options.ready("");
         options.waitForEnd();
         System.exit(0);
