@@ -58,6 +58,17 @@ named! {
     18 Loader "loader" "class loaders";
 }
 
+impl Named {
+    /// By which the large ones are told from the small: of class loaders, the area grows by what is committed.
+    pub fn size(self) -> Measure {
+        if self == Named::Loader { Measure::Committed } else { Measure::InUse }
+    }
+
+    pub fn count(self) -> Measure {
+        if self == Named::Loader { Measure::ClassLoaders } else { Measure::Blocks }
+    }
+}
+
 macro_rules! measures {
     ($($number:literal $variant:ident $name:literal;)*) => {
         /// What is measured. Names have their units last; they are the columns of what is exported.

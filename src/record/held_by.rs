@@ -3,7 +3,7 @@
 //! say which holder's blocks lie in which area, so one is named where it grows by a fair part of the area's growth.
 
 use super::history::History;
-use super::key::{Key, Measure, Named, Subject};
+use super::key::{Key, Named, Subject};
 use super::leak_series::Accounts;
 use super::leaks::{Row, What};
 use crate::jvm::VM_HOLDER;
@@ -24,7 +24,7 @@ const JUDGED_MAX: usize = 20;
 pub struct Holder {
     pub kind: Named,
     pub name: String,
-    /// Of the bytes of its blocks, or in use of its metaspace; in memory or not.
+    /// Of the bytes of its blocks, or of its chunks of metaspace; in memory or not.
     pub growth: Growth,
     /// Blocks or loaders, from the first account that has it to the last; `None`: not recorded.
     pub count_grown: Option<i64>,
@@ -84,7 +84,7 @@ fn mark_by(
 fn judged(history: &History, accounts: &Accounts, nature: Nature, kind: Named) -> Vec<Holder> {
     let mut grown: Vec<(Reverse<u64>, &Key)> = Vec::new();
     let keys = history.keys().iter();
-    for key in keys.filter(|key| key.subject.is_named(kind) && key.measure == Measure::InUse) {
+    for key in keys.filter(|key| key.subject.is_named(kind) && key.measure == kind.size()) {
         let points = accounts.series(key);
         let Some((first, last)) = points.first().zip(points.last()) else { continue };
         if last.bytes > first.bytes && !is_vm(&key.subject) {
@@ -92,9 +92,8 @@ fn judged(history: &History, accounts: &Accounts, nature: Nature, kind: Named) -
         }
     }
     grown.sort_unstable();
-    let count = if kind == Named::Loader { Measure::ClassLoaders } else { Measure::Blocks };
     let holder = |(_, key): (Reverse<u64>, &Key)| {
-        let counts = accounts.series(&Key::of(&key.subject, count));
+        let counts = accounts.series(&Key::of(&key.subject, kind.count()));
         let counts = counts.first().zip(counts.last());
         Some(Holder {
             kind,
@@ -112,6 +111,7 @@ fn is_vm(subject: &Subject) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::key::Measure;
     use super::*;
     use crate::record::headline::{self, Headline};
     use crate::record::leaks;
@@ -135,7 +135,7 @@ mod tests {
             ];
             for (name, loaders) in [("com.example.PluginLoader", 1 + second / 10), ("<bootstrap>", 1)] {
                 let group = Subject::Named(Named::Loader, name.to_string());
-                figures.push((Key::of(&group, Measure::InUse), Some(loaders * MB + noise / 2)));
+                figures.push((Key::of(&group, Measure::Committed), Some(loaders * MB + noise / 2)));
                 figures.push((Key::of(&group, Measure::ClassLoaders), Some(loaders)));
             }
             let mut scope = Scope::Account;

@@ -1,7 +1,7 @@
 //! Which holders of malloc's blocks, and which groups of class loaders, a recording keeps: the largest, and the ones that were
 //! among them before, so that the series of one does not end where it becomes small.
 
-use crate::map::rows::{Measure, Named, Row};
+use crate::map::rows::{Named, Row};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ impl Kept {
     pub fn choose(&mut self, rows: &mut Vec<Row>) {
         let kind = self.kind;
         let holders =
-            rows.iter().filter(|(subject, measure, _)| subject.is_named(kind) && *measure == Measure::InUse);
+            rows.iter().filter(|(subject, measure, _)| subject.is_named(kind) && *measure == kind.size());
         let mut sizes: Vec<(Reverse<u64>, String)> =
             holders.filter_map(|(subject, _, bytes)| Some((Reverse((*bytes)?), subject.name()?))).collect();
         sizes.sort_unstable();
@@ -47,7 +47,7 @@ impl Kept {
 mod tests {
     use super::*;
     use crate::map::Area;
-    use crate::map::rows::Subject;
+    use crate::map::rows::{Measure, Subject};
 
     fn rows(sizes: impl Iterator<Item = (usize, u64)>) -> Vec<Row> {
         let holder = |at: usize| Subject::Named(Named::Holder, format!("app.Held{at}.address"));

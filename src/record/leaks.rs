@@ -116,7 +116,7 @@ pub fn judge(history: &History, from_seconds: f64, to_seconds: f64, parts: bool)
 /// Holders, or groups of class loaders, of a mebibyte and more, by the accounts that have them.
 fn add_holders(history: &History, accounts: &Accounts, plain: Nature, kind: Named, rows: &mut Vec<Row>) {
     let keys = history.keys().iter();
-    for key in keys.filter(|key| key.measure == Measure::InUse && key.subject.is_named(kind)) {
+    for key in keys.filter(|key| key.measure == kind.size() && key.subject.is_named(kind)) {
         let points = accounts.series(key);
         if points.last().is_some_and(|last| last.bytes >= PART_BYTES_MIN as f64) {
             let growth = growth::judge(&points, plain);

@@ -7,9 +7,8 @@ use crate::alloc::{self, AllocView, Heap, thread_arena};
 use crate::base::blocks::NoWitness;
 use crate::base::{Bytes, Gap, Known, Range, Why, joined, rfc3339};
 use crate::jvm::JvmView;
-use crate::jvm::hotspot::holders::{self, Library};
 use crate::jvm::hotspot::launch::Launch;
-use crate::jvm::hotspot::{self, Hotspot, loaders};
+use crate::jvm::hotspot::{self, Hotspot, holders, loaders};
 use crate::os::budget;
 use crate::os::facts::process_facts;
 use crate::os::folios;
@@ -380,23 +379,11 @@ fn labelled(mut heap: Heap, runtime: &mut Runtime, images: &[LoadedImage], want:
         hotspot::blocks::label(vm, view, &mut heap);
         if want.holders {
             let held: Vec<Range> = heap.held().collect();
-            view.holders = Some(holders::read(vm, view, &heap, &held, &libraries(images)));
+            view.holders = Some(holders::read(vm, view, &heap, &held, &images::libraries(images)));
         }
         if want.loaders == LoaderDetail::All {
             view.loaders = Some(loaders::read(vm, view, Some(&heap)));
         }
     }
     heap.finish()
-}
-
-fn libraries(images: &[LoadedImage]) -> Vec<Library> {
-    let writable = |image: &LoadedImage| {
-        let data = image.segments.iter().filter(|(_, is_writable)| *is_writable);
-        Library {
-            path: image.path.clone(),
-            data: data.map(|(range, _)| *range).collect(),
-            image: image.segments.iter().map(|(range, _)| *range).collect(),
-        }
-    };
-    images.iter().map(writable).collect()
 }

@@ -52,7 +52,8 @@ fn said(java: &Path, pid: i32) -> BTreeMap<String, u64> {
             class = Some(named.map_or("<bootstrap>".to_string(), |(_, name)| end(name)));
         }
         // Without a class space there is one line, which has no name.
-        let is_sum = line.trim_start().starts_with("Both:") || line.trim_start().starts_with(char::is_numeric);
+        let is_sum =
+            line.trim_start().starts_with("Both:") || line.trim_start().starts_with(char::is_numeric);
         let bytes = line.split(", ").find_map(|part| part.trim().strip_suffix(" used"));
         let bytes = bytes.and_then(|part| part.split_whitespace().next()?.parse::<u64>().ok());
         if let (true, Some(class), Some(bytes)) = (is_sum, &class, bytes) {
@@ -80,16 +81,29 @@ fn wrong(map: &Value, said: &BTreeMap<String, u64>) -> Vec<String> {
 /// What holds on every JDK.
 fn check(map: &Value, what: &str) {
     let plain = row(map, "marusa.Generated", None);
-    assert_eq!((&plain["loaders"], &plain["classes"]), (&PLAIN.into(), &(3 * PLAIN).into()), "{what}: {plain}");
+    assert_eq!(
+        (&plain["loaders"], &plain["classes"]),
+        (&PLAIN.into(), &(3 * PLAIN).into()),
+        "{what}: {plain}"
+    );
     assert_eq!(plain["hidden_classes"], 0, "{what}");
     let app = APP.iter().find_map(|class| rows(map).iter().find(|row| row["class"] == *class));
     let app = app.expect("the application's loader");
     assert_eq!((&app["loaders"], &app["hidden_classes"]), (&1.into(), &HIDDEN.into()), "{what}: {app}");
-    assert!(number(&app["malloc_bytes"]) > 0 && number(&app["class_space_bytes"]) < number(&app["metaspace_bytes"]));
+    assert!(
+        number(&app["malloc_bytes"]) > 0
+            && number(&app["class_space_bytes"]) < number(&app["metaspace_bytes"])
+    );
     let bootstrap = row(map, "<bootstrap>", None);
-    assert!(number(&bootstrap["classes"]) > 300 && number(&bootstrap["code_bytes"]) > 0, "{what}: {bootstrap}");
+    assert!(
+        number(&bootstrap["classes"]) > 300 && number(&bootstrap["code_bytes"]) > 0,
+        "{what}: {bootstrap}"
+    );
     for row in rows(map) {
-        assert!(number(&row["metaspace_bytes"]) <= number(&row["metaspace_committed_bytes"]), "{what}: {row}");
+        assert!(
+            number(&row["metaspace_bytes"]) <= number(&row["metaspace_committed_bytes"]),
+            "{what}: {row}"
+        );
     }
     let totals = &map["loader_totals"];
     let sum = number(&totals["metaspace_resident_bytes"]) + number(&totals["not_attributed_bytes"]);
@@ -117,7 +131,10 @@ fn each_loader_has_the_metaspace_that_the_vm_says() {
                     number(&map["loader_totals"]["metaspace_bytes"]),
                     number(&map["jvm"]["classes"]["metaspace_used_bytes"]),
                 );
-                assert!(ours.abs_diff(counted) * 100 <= counted, "{what}: {ours}, and the VM counts {counted}");
+                assert!(
+                    ours.abs_diff(counted) * 100 <= counted,
+                    "{what}: {ours}, and the VM counts {counted}"
+                );
             }
             _ => {
                 assert!(said.len() >= 4, "{what}: {said:?}");
@@ -136,7 +153,8 @@ fn a_table_a_frozen_file_and_a_comparison_have_the_same_loaders() {
     let jvm = Jvm::start(&java, &["-Xmx64m"], &PROGRAM);
     let (folder, pid) = (Folder::new("loaders"), jvm.pid.to_string());
     let table = text(&marusa(&["map", &pid, "--by", "loader", "--width", "100"]).stdout);
-    let line = table.lines().find(|line| line.starts_with("java.net.URLClassLoader 'plugin-#'")).expect(&table);
+    let line =
+        table.lines().find(|line| line.starts_with("java.net.URLClassLoader 'plugin-#'")).expect(&table);
     assert!(line.split_whitespace().nth(2) == Some("5"), "{line}");
     assert!(map_json(jvm.pid).get("loaders").is_none(), "plain map has none");
     let (frozen, json) = (folder.file("jvm.frozen"), folder.file("few.json"));

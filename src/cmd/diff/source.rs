@@ -60,13 +60,7 @@ pub fn both_ends(text: &str, jvm: Option<&str>) -> anyhow::Result<(Side, Side)> 
     Ok((of_history(history, When::Start, text)?, of_history(history, When::End, text)?))
 }
 
-fn of_file(
-    path: &str,
-    when: Option<When>,
-    jvm: Option<&str>,
-    end: End,
-    want: Want,
-) -> anyhow::Result<Side> {
+fn of_file(path: &str, when: Option<When>, jvm: Option<&str>, end: End, want: Want) -> anyhow::Result<Side> {
     let file = Path::new(path);
     if file::is_one(file) {
         let recording = file::load(file)?;

@@ -48,7 +48,8 @@ pub struct Counts {
 /// when the pages were looked at; such a loader is left there, and the walk goes on with the next.
 pub fn walk(vm: &Hotspot, windows: &Windows, visit: &mut dyn FnMut(&ClassSeen)) -> Counts {
     let layout = Layout::read(vm);
-    let loaders = layout.as_ref().map_err(Gap::clone).and_then(|layout| loaders(vm, layout.next, layout.klasses));
+    let loaders =
+        layout.as_ref().map_err(Gap::clone).and_then(|layout| loaders(vm, layout.next, layout.klasses));
     let classes = layout.and_then(|layout| {
         let loaders = &loaders.as_ref().map_err(Gap::clone)?.found;
         layout.with_klasses(windows, loaders)?.classes(windows, loaders, visit)

@@ -1,5 +1,6 @@
-//! Who holds more of malloc's blocks than before, and which class loaders more metaspace. A recording keeps the largest only, so one
-//! that it lacks at a moment is not known there; an account that has them has all of them, and one that it lacks held nothing.
+//! Who holds more of malloc's blocks than before, and which class loaders have more chunks of metaspace. A recording keeps the
+//! largest only, so one that it lacks at a moment is not known there; an account that has them has all of them, and one that it
+//! lacks held nothing.
 
 use super::difference;
 use crate::base::Bytes;
@@ -56,11 +57,15 @@ fn row(kind: Named, name: &str, before: &Sums, now: &Sums) -> HolderRow {
         let has_all = if kind == Named::Loader { sums.has_all_loaders } else { sums.has_all_holders };
         sums.named.get(&(kind, name.to_string())).map_or(has_all.then_some(0), get)
     };
+    let size = match kind {
+        Named::Loader => |sum: &Sum| sum.in_use.map(|_| sum.committed),
+        _ => |sum: &Sum| sum.in_use,
+    };
     let count = |sum: &Sum| sum.blocks.or(sum.loaders);
     HolderRow {
         holder: name.to_string(),
-        before: of(before, |sum| sum.in_use),
-        now: of(now, |sum| sum.in_use),
+        before: of(before, size),
+        now: of(now, size),
         count_before: of(before, count),
         count_now: of(now, count),
     }
@@ -114,7 +119,8 @@ mod tests {
             let mut sums = Sums { has_all_loaders: true, ..Sums::default() };
             for (name, count) in [("<bootstrap>", 1), ("com.example.PluginLoader", loaders)] {
                 let group = Subject::Named(Named::Loader, name.to_string());
-                sums.add(&group, Measure::InUse, count * 100);
+                sums.add(&group, Measure::InUse, count * 10);
+                sums.add(&group, Measure::Committed, count * 100);
                 sums.add(&group, Measure::ClassLoaders, count);
             }
             sums

@@ -54,7 +54,12 @@ mod tests {
     use crate::map::Account;
 
     fn group(metaspace_bytes: Option<Bytes>, resident: Option<Bytes>) -> LoaderGroup {
-        LoaderGroup { loaders: 3, metaspace_bytes, metaspace_resident_bytes: resident, ..LoaderGroup::default() }
+        LoaderGroup {
+            loaders: 3,
+            metaspace_bytes,
+            metaspace_resident_bytes: resident,
+            ..LoaderGroup::default()
+        }
     }
 
     #[test]

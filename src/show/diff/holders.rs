@@ -1,5 +1,5 @@
-//! The tables of who holds malloc's blocks, and of what class loaders have of the metaspace, then and now. Bytes are those in use, in
-//! memory or not.
+//! The tables of who holds malloc's blocks, and of what class loaders have of the metaspace, then and now. Bytes are those in use, of
+//! loaders those committed; in memory or not.
 
 use super::{ROWS_MAX, Taken};
 use crate::map::diff::{Diff, HolderRow};
@@ -26,7 +26,7 @@ pub fn loaders(out: &mut dyn Write, diff: &Diff) -> io::Result<()> {
                     them";
         return paragraph(out, "", "", text);
     };
-    table(out, ["CLASS LOADER", ">METASPACE GREW", ">BEFORE", ">NOW", ">LOADERS", ">LOADERS NOW"], rows)
+    table(out, ["CLASS LOADER", ">COMMITTED GREW", ">BEFORE", ">NOW", ">LOADERS", ">LOADERS NOW"], rows)
 }
 
 fn table(out: &mut dyn Write, titles: [&str; 6], rows: &[HolderRow]) -> io::Result<()> {

@@ -67,9 +67,9 @@ struct HolderGrown<'a> {
 #[derive(JsonSchema, Serialize)]
 struct LoaderGrown<'a> {
     loader: &'a str,
-    metaspace_before_bytes: Option<Bytes>,
-    metaspace_now_bytes: Option<Bytes>,
-    metaspace_grown_bytes: Option<i64>,
+    metaspace_committed_before_bytes: Option<Bytes>,
+    metaspace_committed_now_bytes: Option<Bytes>,
+    metaspace_committed_grown_bytes: Option<i64>,
     loaders_before: Option<u64>,
     loaders_now: Option<u64>,
     loaders_grown: Option<i64>,
@@ -219,9 +219,9 @@ fn holder(row: &HolderRow) -> HolderGrown<'_> {
 fn loader(row: &HolderRow) -> LoaderGrown<'_> {
     LoaderGrown {
         loader: &row.holder,
-        metaspace_before_bytes: row.before,
-        metaspace_now_bytes: row.now,
-        metaspace_grown_bytes: row.grown(),
+        metaspace_committed_before_bytes: row.before,
+        metaspace_committed_now_bytes: row.now,
+        metaspace_committed_grown_bytes: row.grown(),
         loaders_before: row.count_before,
         loaders_now: row.count_now,
         loaders_grown: row.count_grown(),

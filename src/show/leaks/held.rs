@@ -1,10 +1,10 @@
 //! Who holds what grows, in words.
 
 use super::{signed, time};
+use crate::map::rows::Named;
 use crate::record::History;
 use crate::record::held_by::{self, Holder};
 use crate::record::leaks::Row;
-use crate::map::rows::Named;
 
 /// Holders in one sentence.
 const NAMED_MAX: usize = 3;

@@ -82,6 +82,7 @@ struct HolderRow<'a> {
     kind: &'static str,
     holder: &'a str,
     verdict: Verdict,
+    /// Of a loader, of its chunks of metaspace.
     in_use_bytes: Bytes,
     grown_bytes: i64,
     grown_seconds: f64,

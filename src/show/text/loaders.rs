@@ -37,7 +37,9 @@ fn cells(row: &LoaderGroup) -> [String; 8] {
         bytes(row.metaspace_bytes),
         bytes(row.metaspace_committed_bytes),
         count(row.classes),
-        row.hidden_classes.filter(|classes| *classes > 0).map_or(String::new(), |classes| classes.to_string()),
+        row.hidden_classes
+            .filter(|classes| *classes > 0)
+            .map_or(String::new(), |classes| classes.to_string()),
         bytes(row.malloc_bytes),
         bytes(row.code_bytes),
     ]

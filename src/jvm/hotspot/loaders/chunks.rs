@@ -13,7 +13,7 @@
 use super::data::LoaderData;
 use crate::base::limits::LOADER_CHUNKS_MAX;
 use crate::base::{Addr, Bytes, Range};
-use crate::os::{Memory, budget};
+use crate::os::budget;
 
 const WORD: u64 = 8;
 /// The smallest chunk; the largest of JDK 25 has 16 MiB, its level is 0, and each level halves it.
@@ -54,7 +54,8 @@ struct Space {
 }
 
 pub struct Chunks<'a> {
-    pub memory: &'a dyn Memory,
+    /// Words of the target.
+    pub words: &'a dyn Fn(Addr, usize) -> Option<Vec<u64>>,
     /// Whether the chunks of JDK 8 to 15 are looked at: they lie in the metaspace, each in another page.
     pub is_whole: bool,
 }
@@ -62,7 +63,7 @@ pub struct Chunks<'a> {
 impl Chunks<'_> {
     /// `None`: it has another form, or changed while it was read. `visit` gets what is committed of each chunk that is looked at.
     pub fn of(&self, form: Form, loader: &LoaderData, visit: &mut dyn FnMut(Range)) -> Option<Held> {
-        let metaspace = self.memory.words(loader.metaspace, 4).ok()?;
+        let metaspace = (self.words)(loader.metaspace, 4)?;
         let is_type = |word: u64| word as u32 <= TYPE_MAX;
         let (own, class) = match form {
             Form::Arena(_) if metaspace[0] == loader.lock.0 && is_type(metaspace[1]) => {
@@ -91,14 +92,14 @@ impl Chunks<'_> {
         match form {
             Form::Arena(first) => self.arena(at, first, visit),
             Form::Managers11 => {
-                let words = self.memory.words(at, 11).ok()?;
+                let words = (self.words)(at, 11)?;
                 let counts = words[7..].iter().fold(0_u64, |sum, count| sum.saturating_add(*count));
                 let space = space(words[6], words[4], words[5])?;
                 (words[0] == lock.0).then_some(())?;
                 self.listed(&words[2..3], counts, space, visit)
             }
             Form::Managers8 => {
-                let words = self.memory.words(at, 10).ok()?;
+                let words = (self.words)(at, 10)?;
                 let space = space(words[7], 0, words[8])?;
                 (words[0] == lock.0 && words[1] as u32 <= 1).then_some(())?;
                 self.listed(&words[2..6], words[9], space, visit)
@@ -107,16 +108,19 @@ impl Chunks<'_> {
     }
 
     fn arena(&self, at: Addr, first: u64, visit: &mut dyn FnMut(Range)) -> Option<Space> {
-        let words = self.memory.words(at, (first / WORD) as usize + 2).ok()?;
+        let words = (self.words)(at, (first / WORD) as usize + 2)?;
         let [mut chunk, count] = *words.last_chunk::<2>()?;
         let count = u64::from(count as u32);
         let (mut found, mut seen) = (Space::default(), 0);
         while chunk != 0 {
             seen += 1;
-            if seen > count.min(LOADER_CHUNKS_MAX) || !Addr(chunk).is_aligned(WORD) || budget::check().is_err() {
+            if seen > count.min(LOADER_CHUNKS_MAX)
+                || !Addr(chunk).is_aligned(WORD)
+                || budget::check().is_err()
+            {
                 return None;
             }
-            let words = self.memory.words(Addr(chunk), 7).ok()?;
+            let words = (self.words)(Addr(chunk), 7)?;
             let (level, state) = (words[3] & 0xff, words[3] >> 8 & 0xff);
             let (used, committed) = (words[1].checked_mul(WORD)?, words[2].checked_mul(WORD)?);
             let is_sound = level <= LEVEL_MAX
@@ -137,13 +141,7 @@ impl Chunks<'_> {
     }
 
     /// Whether the lists have the chunks that their manager counts.
-    fn listed(
-        &self,
-        lists: &[u64],
-        count: u64,
-        space: Space,
-        visit: &mut dyn FnMut(Range),
-    ) -> Option<Space> {
+    fn listed(&self, lists: &[u64], count: u64, space: Space, visit: &mut dyn FnMut(Range)) -> Option<Space> {
         let is_sound = count <= LOADER_CHUNKS_MAX && space.committed / CHUNK_BYTES_MIN >= count;
         if !is_sound || (count == 0) != lists.iter().all(|first| *first == 0) {
             return None;
@@ -159,10 +157,7 @@ impl Chunks<'_> {
                 if seen > count || !Addr(chunk).is_aligned(CHUNK_BYTES_MIN) || budget::check().is_err() {
                     return None;
                 }
-                let mut head = [0; 16];
-                self.memory.read_among_many(Addr(chunk), &mut head).ok()?;
-                let &[size, next] = head.as_chunks::<8>().0 else { return None };
-                let (size, next) = (u64::from_le_bytes(size), u64::from_le_bytes(next));
+                let &[size, next] = &(self.words)(Addr(chunk), 2)?[..] else { return None };
                 let size = size.checked_mul(WORD).filter(|size| *size <= HUMONGOUS_BYTES_MAX)?;
                 bytes += size;
                 visit(Range::sized(Addr(chunk), size));
@@ -179,3 +174,7 @@ fn space(used: u64, overhead: u64, all: u64) -> Option<Space> {
     let committed = all.checked_mul(WORD).filter(|bytes| *bytes < 1 << 47 && words < 1 << 44)?;
     Some(Space { used: used * WORD, committed })
 }
+
+#[cfg(test)]
+#[path = "chunks_tests.rs"]
+mod tests;

@@ -1,6 +1,7 @@
 //! Compiled code, by the loader of its method's class: `nmethod::_method`, `Method::_constMethod`, `ConstMethod::_constants`,
 //! `ConstantPool::_pool_holder`, `_class_loader_data` (vmStructs, JDK 8 to 25).
 
+use super::class_graph::addr_now;
 use super::groups::Groups;
 use super::{Hotspot, code_cache};
 use crate::base::{Addr, Gap, Known, Why};
@@ -19,7 +20,8 @@ pub fn add(vm: &Hotspot, groups: &mut Groups) -> Known<()> {
     code_cache::each_method(vm, &mut |windows, method, bytes| {
         let follow = |at: Addr, offset: &u64| match at.is_null() {
             true => Ok(at),
-            false => windows.addr(at.plus(*offset)),
+            // Metadata of a class that was loaded just now lies in new pages.
+            false => windows.addr(at.plus(*offset)).or_else(|_| addr_now(vm, at.plus(*offset))),
         };
         match steps.iter().try_fold(method, follow) {
             Ok(loader) => {

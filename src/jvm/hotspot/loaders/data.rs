@@ -87,7 +87,9 @@ impl Layout {
         }
         let (class, name) = match self.class {
             ClassAt::Klass(offset) => (word(offset), word(offset + 8)),
-            ClassAt::Object(offset, head) => (class_of(vm, word(offset), head, self.loader_data)?, Addr::NULL),
+            ClassAt::Object(offset, head) => {
+                (class_of(vm, word(offset), head, self.loader_data)?, Addr::NULL)
+            }
         };
         let (metaspace, lock) = (word(self.metaspace), word(self.metaspace + 8));
         let data = LoaderData { at, metaspace, lock, is_hidden: hidden == 1, class, name };
@@ -105,8 +107,10 @@ fn class_at(vm: &Hotspot, loaders: &[Addr], next: u64, loader_data: u64) -> Know
     // The oldest are the ones that every program has.
     let asked = loaders.iter().rev().take(ASKED_MAX);
     let found = [next + 8, next + 16].into_iter().find(|offset| {
-        let mut classes =
-            asked.clone().filter_map(|at| addr_now(vm, at.plus(*offset)).ok()).filter(|class| !class.is_null());
+        let mut classes = asked
+            .clone()
+            .filter_map(|at| addr_now(vm, at.plus(*offset)).ok())
+            .filter(|class| !class.is_null());
         classes.next().is_some_and(is_class)
     });
     found.ok_or_else(|| Gap::new("ClassLoaderData::_class_loader_klass", Why::NotInThisRuntime))

@@ -9,13 +9,13 @@ mod data;
 mod groups;
 mod malloc;
 
-use super::class_graph::{self, loader_addrs};
+use super::class_graph::{self, loader_addrs, words_now};
 use super::window::Windows;
 use super::{Hotspot, code_cache};
 use crate::base::blocks::Blocks;
 use crate::base::{Addr, Bytes, Gap, Known, Range, Why, joined};
-use crate::jvm::types::{JvmView, Kind};
 use crate::jvm::Loaders;
+use crate::jvm::types::{JvmView, Kind};
 use crate::os::budget;
 use chunks::{Chunks, FORMS, Form, Held};
 use data::Layout;
@@ -70,7 +70,9 @@ fn grouped<'a>(vm: &'a Hotspot, view: Option<&JvmView>, gaps: &mut Vec<Gap>) -> 
     // Some of a group's loaders would be missing.
     torn.map_or(Ok(()), Err)?;
     let layout = Layout::read(vm, &loaders)?;
-    let chunks = Chunks { memory: vm.memory(), is_whole: view.is_some() };
+    // A program that loads classes just now has chunks in new pages.
+    let words = |at, count| words_now(vm, at, count).ok();
+    let chunks = Chunks { words: &words, is_whole: view.is_some() };
     let extents = view.iter().flat_map(|view| &view.extents);
     let nodes = joined(
         extents
@@ -103,7 +105,8 @@ fn form(vm: &Hotspot, layout: &Layout, chunks: &Chunks, loaders: &[Addr]) -> Kno
     for at in loaders.iter().rev().take(TRIED_MAX) {
         let loader = layout.loader(vm, *at).ok().flatten();
         let Some(loader) = loader.filter(|loader| !loader.metaspace.is_null()) else { continue };
-        let is_proved = |form: &&Form| whole.of(**form, &loader, &mut |_| {}).is_some_and(|held| held.used > 0);
+        let is_proved =
+            |form: &&Form| whole.of(**form, &loader, &mut |_| {}).is_some_and(|held| held.used > 0);
         if let Some(form) = FORMS.iter().find(is_proved) {
             return Ok(*form);
         }
@@ -131,7 +134,8 @@ fn classes(vm: &Hotspot, groups: &mut Groups) -> Known<Vec<OfClass>> {
     });
     if let Err(gap) = counts.classes {
         groups.forget(|row| (row.classes, row.hidden_classes) = (None, None));
-        return Err(gap);
+        // Their pointers to malloc are missing, too.
+        return Err(Gap { what: format!("by class loader, malloc and {}", gap.what), ..gap });
     }
     Ok(pointers)
 }
