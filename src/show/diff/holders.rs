@@ -1,5 +1,5 @@
-//! The tables of who holds malloc's blocks, and of what class loaders have of the metaspace, then and now. Bytes are those in use, of
-//! loaders those committed; in memory or not.
+//! The tables of who holds malloc's blocks, and of what class loaders have of the metaspace, then and now. Bytes are those in
+//! use, of loaders those committed; in memory or not.
 
 use super::{ROWS_MAX, Taken};
 use crate::map::diff::{Diff, HolderRow};
