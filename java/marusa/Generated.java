@@ -36,6 +36,10 @@ final class Generated extends ClassLoader {
         }
     }
 
+    static byte[] classFile(String name, int seed) throws IOException {
+        return classFile(name, seed, false);
+    }
+
     private static byte[] classFile(String name, int seed, boolean isLong) throws IOException {
         Bytes file = new Bytes();
         file.u4(0xCAFEBABE).u4(52).u2(15); // class files of Java 8; the constants are 1 to 14

@@ -85,6 +85,9 @@ pub const COLLECTOR_BYTES_MAX: u64 = 64 << 10;
 /// Class loaders and classes that are walked.
 pub const LOADERS_MAX: usize = 1_000_000;
 pub const CLASSES_MAX: usize = 4_000_000;
+/// Chunks of metaspace of one loader: 4 GiB of the smallest. And groups of alike loaders: a program may name each loader anew.
+pub const LOADER_CHUNKS_MAX: u64 = 4 << 20;
+pub const LOADER_GROUPS_MAX: usize = 20_000;
 /// Code heaps, and blocks in one code heap.
 pub const CODE_HEAPS_MAX: usize = 16;
 pub const CODE_BLOCKS_MAX: usize = 4_000_000;

@@ -11,7 +11,7 @@ use crate::map::rows::Named;
 use crate::os::terminal::stdout;
 use crate::show::diff as show;
 use crate::show::units::{human, human_signed};
-use crate::snapshot::Want;
+use crate::snapshot::{LoaderDetail, Want};
 use std::io::{BufWriter, Write};
 
 #[derive(clap::Args, Debug)]
@@ -56,7 +56,14 @@ fn limit(text: &str) -> Result<Limit, String> {
 
 pub fn run(args: &DiffArgs) -> anyhow::Result<u8> {
     let jvm = args.jvm.as_deref();
-    let want = Want { holders: args.by == show::By::Named(Named::Holder), ..Want::default() };
+    let want = Want {
+        holders: args.by == show::By::Named(Named::Holder),
+        loaders: match args.by {
+            show::By::Named(Named::Loader) => LoaderDetail::Brief,
+            _ => LoaderDetail::None,
+        },
+        ..Want::default()
+    };
     let (before, now) = match &args.now {
         Some(now) => (
             source::side(&args.before, jvm, source::End::Start, want)?,

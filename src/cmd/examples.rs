@@ -33,7 +33,8 @@ const EXAMPLES: &[(&str, &str)] = &[
          marusa map catalina --by page-size\n  Is all of the heap on huge pages (exit status 1: no):\n    \
          marusa map 4711 --require 'heap>=95%@2M'\n  A page to look at, and to send: treemap, page grid, tables, findings:\n    \
          marusa map 4711 --html account.html\n  Which Java class, C++ type or library keeps native memory:\n    \
-         marusa map 4711 --by holder\n  The table of the paper, of a file that `marusa freeze` wrote:\n    \
+         marusa map 4711 --by holder\n  What class loaders have, which a leak of them shows:\n    \
+         marusa map 4711 --by loader\n  The table of the paper, of a file that `marusa freeze` wrote:\n    \
          marusa map --from app.frozen --taxonomy paper",
     ),
     (

@@ -8,7 +8,7 @@ use crate::os::output_file::OutputFile;
 use crate::os::terminal::stdout;
 use crate::show::json::{FreezeDocument, print_line};
 use crate::show::units::human;
-use crate::snapshot::{Want, file, take};
+use crate::snapshot::{LoaderDetail, Want, file, take};
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
@@ -33,7 +33,9 @@ pub fn run(args: &FreezeArgs) -> anyhow::Result<u8> {
     args.deadline.set(TARGET_ALONE);
     let process = target::open(&args.target)?;
     let frozen = take::with_target(&process, |mut taking, memory, symbols| {
-        taking.want = Want { page_sizes: true, smaps: true, holders: args.holders, ..Want::default() };
+        let loaders = LoaderDetail::All;
+        taking.want =
+            Want { page_sizes: true, smaps: true, holders: args.holders, loaders, ..Want::default() };
         file::freeze(taking, &process, memory, symbols)
     });
     let (_, frozen) = frozen.map_err(|gap| target::unreadable(&process, &gap))?;

@@ -10,7 +10,7 @@ use crate::base::{Bytes, human};
 use crate::map::Area;
 use crate::record::headline::{self, Headline};
 use crate::record::history::History;
-use crate::record::key::{Key, Measure, Subject as Of};
+use crate::record::key::{Key, Measure, Named, Subject as Of};
 use crate::record::leaks::{self, Row, What};
 use crate::record::writer::Ending;
 
@@ -45,7 +45,9 @@ fn growing(history: &History, rows: &[Row]) -> Vec<Finding> {
         });
         let held_by = row.held_by.iter().map(|holder| {
             let what = format!("held by {}, grown in an hour", escaped(&holder.name));
-            Evidence::bytes(what, holder.pace() as Bytes, "the accounts with holders")
+            let from =
+                if holder.kind == Named::Holder { "the accounts with holders" } else { "the recording" };
+            Evidence::bytes(what, holder.pace() as Bytes, from)
         });
         let sizes = [
             Evidence::bytes("at the end", growth.level_bytes, "the recording"),

@@ -6,8 +6,10 @@
 pub mod command_line;
 mod holders;
 pub mod hotspot;
+mod loaders;
 pub mod log_options;
 pub mod types;
 
 pub use holders::{Held, HeldBy, HeldType, Holders, UNREACHED, VM_HOLDER};
+pub use loaders::{BOOTSTRAP, LoaderGroup, Loaders};
 pub use types::*;

@@ -1,6 +1,7 @@
 //! What the readers of a runtime hand upwards. Plain data; every part that can fail is `Known`.
 
 use super::holders::Holders;
+use super::loaders::Loaders;
 use crate::base::{Addr, Bytes, Gap, Known, Range};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,6 +40,9 @@ pub struct JvmView {
     /// Who holds the blocks of malloc; `None`: nobody asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holders: Option<Holders>,
+    /// What class loaders hold; `None`: nobody asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loaders: Option<Loaders>,
     pub gaps: Vec<Gap>,
 }
 

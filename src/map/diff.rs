@@ -68,6 +68,8 @@ pub struct Diff {
     pub threads: Vec<ThreadRow>,
     /// Who holds malloc's blocks; `None`: one of the moments does not have it.
     pub holders: Option<Vec<HolderRow>>,
+    /// What class loaders have of the metaspace; the same.
+    pub loaders: Option<Vec<HolderRow>>,
     /// Of the other kinds that both moments have.
     pub named: Vec<Row<(Named, String)>>,
     pub causes: Causes,
@@ -112,7 +114,8 @@ fn of(before: &Sums, now: &Sums) -> Diff {
         arenas: arenas(before, now),
         libraries: rows(&before.libraries, &now.libraries),
         threads: threads(before, now),
-        holders: holders::holders(before, now),
+        holders: holders::holders(Named::Holder, before, now),
+        loaders: holders::holders(Named::Loader, before, now),
         named: named(before, now),
         causes: Causes::default(),
         lost: Vec::new(),
@@ -164,7 +167,8 @@ fn rows<K: Ord + Clone>(before: &BTreeMap<K, Sum>, now: &BTreeMap<K, Sum>) -> Ve
 fn named(before: &Sums, now: &Sums) -> Vec<Row<(Named, String)>> {
     let has = |sums: &Sums, kind: Named| sums.named.keys().any(|(of, _)| *of == kind);
     let mut rows = rows(&before.named, &now.named);
-    rows.retain(|row| row.key.0 != Named::Holder && has(before, row.key.0) && has(now, row.key.0));
+    let has_table = |kind: Named| matches!(kind, Named::Holder | Named::Loader);
+    rows.retain(|row| !has_table(row.key.0) && has(before, row.key.0) && has(now, row.key.0));
     rows
 }
 

@@ -6,6 +6,7 @@
 mod amounts;
 mod jvm;
 mod libraries;
+mod loaders;
 mod malloc;
 mod mappings;
 mod page_report;
@@ -16,6 +17,7 @@ mod zeros;
 pub use amounts::Amounts;
 pub use jvm::{CodeHeap, Heap, Jvm};
 pub use libraries::LibraryAccount;
+pub use loaders::LoaderTotals;
 pub use malloc::{ArenaAccount, MallocAccount, MallocSums, OwnerAccount, TagAccount};
 pub use mappings::MappingAccount;
 pub use page_report::{PageReport, PageUseAccount};
@@ -25,7 +27,7 @@ pub use read::{ReadError, parse};
 use super::account::{AreaSum, PartSum, by_area, by_thread};
 use super::{Area, Figures, MemoryMap, PaperArea};
 use crate::base::{Bytes, Gap, Why};
-use crate::jvm::{Held, ThreadKind};
+use crate::jvm::{Held, LoaderGroup, ThreadKind};
 use crate::os::host::Host;
 use crate::snapshot::{Snapshot, Source};
 use schemars::JsonSchema;
@@ -65,6 +67,11 @@ pub struct Account {
     /// Who holds the blocks of malloc, the largest first, where it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holders: Option<Vec<Held>>,
+    /// What class loaders hold, alike ones as one; the group with the most metaspace first, where it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loaders: Option<Vec<LoaderGroup>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loader_totals: Option<LoaderTotals>,
 }
 
 /// When and how the snapshot was taken.
@@ -184,6 +191,8 @@ impl Account {
         }
         let holders = snapshot.jvm.as_ref().ok().and_then(|jvm| jvm.holders.as_ref());
         gaps.extend(holders.iter().flat_map(|holders| holders.gaps.iter().cloned()));
+        let loaders = snapshot.jvm.as_ref().ok().and_then(|jvm| jvm.loaders.as_ref());
+        gaps.extend(loaders.iter().flat_map(|loaders| loaders.gaps.iter().cloned()));
         let page_sizes = snapshot.os.page_sizes.as_ref().and_then(|sizes| sizes.as_ref().ok());
         Account {
             schema: SCHEMA.to_string(),
@@ -197,6 +206,8 @@ impl Account {
             libraries: libraries::libraries(map, known, holders),
             gaps: gaps.iter().map(GapRow::from).collect(),
             holders: holders.map(|holders| holders.rows.clone()),
+            loader_totals: loaders.and_then(|loaders| LoaderTotals::of(loaders, &areas)),
+            loaders: loaders.map(|loaders| loaders.rows.clone()),
             page_sizes: page_sizes.map(|sizes| PageSizesAccount::of(sizes, whole(&areas))),
             areas,
         }

@@ -55,6 +55,18 @@ pub const NAMED_MIN: u8 = 16;
 named! {
     16 CgroupRow "cgroup" "memory.stat of the cgroup";
     17 Holder "holder" "holders of malloc's blocks";
+    18 Loader "loader" "class loaders";
+}
+
+impl Named {
+    /// By which the large ones are told from the small: of class loaders, the area grows by what is committed.
+    pub fn size(self) -> Measure {
+        if self == Named::Loader { Measure::Committed } else { Measure::InUse }
+    }
+
+    pub fn count(self) -> Measure {
+        if self == Named::Loader { Measure::ClassLoaders } else { Measure::Blocks }
+    }
 }
 
 macro_rules! measures {
@@ -173,7 +185,11 @@ impl Subject {
     }
 
     pub fn is_holder(&self) -> bool {
-        matches!(self, Subject::Named(Named::Holder, _))
+        self.is_named(Named::Holder)
+    }
+
+    pub fn is_named(&self, kind: Named) -> bool {
+        matches!(self, Subject::Named(of, _) if *of == kind)
     }
 
     /// What tells it from others of its word and area.
@@ -220,7 +236,17 @@ impl Account {
         rows.push((Subject::Process, Measure::Arenas, arenas));
         self.add_threads(&mut rows);
         self.add_holders(&mut rows);
+        self.add_loaders(&mut rows);
         rows
+    }
+
+    fn add_loaders(&self, rows: &mut Vec<Row>) {
+        for group in self.loaders.iter().flatten() {
+            let subject = Subject::Named(Named::Loader, group.title());
+            rows.push((subject.clone(), Measure::InUse, group.metaspace_bytes));
+            rows.push((subject.clone(), Measure::Committed, group.metaspace_committed_bytes));
+            rows.push((subject, Measure::ClassLoaders, Some(group.loaders)));
+        }
     }
 
     /// A library holds blocks in several ways: those of one name are one.

@@ -22,6 +22,8 @@ pub struct Sum {
     pub swapped: Option<Bytes>,
     /// Of a holder.
     pub blocks: Option<u64>,
+    /// Of a group of class loaders.
+    pub loaders: Option<u64>,
 }
 
 /// One arena of malloc.
@@ -59,8 +61,9 @@ pub struct Sums {
     pub threads: BTreeMap<String, ThreadSum>,
     /// What only has a name; empty: nothing of it was recorded.
     pub named: BTreeMap<(Named, String), Sum>,
-    /// `named` has every holder; else only the largest, as a recording does.
+    /// `named` has every holder, every class loader; else only the largest, as a recording does.
     pub has_all_holders: bool,
+    pub has_all_loaders: bool,
 }
 
 impl Sums {
@@ -69,6 +72,7 @@ impl Sums {
             kernel_resident: account.totals.kernel_resident_bytes,
             page_tables: account.totals.page_table_bytes,
             has_all_holders: account.holders.is_some(),
+            has_all_loaders: account.loaders.is_some(),
             ..Sums::default()
         };
         // Areas of a later version are one here, so figures of one name add up.
@@ -113,6 +117,7 @@ impl Sum {
             Measure::InUse => more(self.in_use.get_or_insert_default()),
             Measure::Swapped => more(self.swapped.get_or_insert_default()),
             Measure::Blocks => more(self.blocks.get_or_insert_default()),
+            Measure::ClassLoaders => more(self.loaders.get_or_insert_default()),
             _ => {}
         }
     }

@@ -2,7 +2,7 @@
 //! cause. A count has no noise, so its growth is known where that of the bytes is not, and it says what to look for.
 
 use super::history::History;
-use super::key::{Key, Measure, Subject};
+use super::key::{Key, Measure, Named, Subject};
 use super::leak_series::Accounts;
 use super::leaks::{Row, What};
 use crate::map::Area;
@@ -54,6 +54,15 @@ impl Count {
         }
     }
 
+    /// By what those of one name are counted.
+    fn measure_of_groups(self) -> Option<Measure> {
+        match self {
+            Count::Threads => Some(Measure::Threads),
+            Count::ClassLoaders => Some(Measure::ClassLoaders),
+            Count::MappedFiles | Count::MallocArenas => None,
+        }
+    }
+
     /// At the times of the accounts.
     fn series(self, accounts: &Accounts) -> Vec<Point> {
         accounts.series(&match self {
@@ -69,7 +78,7 @@ impl Count {
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Counted {
     pub count: Count,
-    /// Of threads, their name without its numbers, where those of one name make most of the growth.
+    /// Of threads and class loaders, their name without its numbers, where those of one name make most of the growth.
     pub name: Option<String>,
     /// From the first account to the last.
     pub grown: i64,
@@ -94,7 +103,7 @@ pub fn mark(history: &History, accounts: &Accounts, rows: &mut [Row]) {
         let bytes: Vec<Point> =
             numbers.iter().map(|point| Point { bytes: point.bytes * all, ..*point }).collect();
         let judged = growth::judge(&bytes, Nature::default());
-        let name = (count == Count::Threads).then(|| group(history, grown)).flatten();
+        let name = count.measure_of_groups().and_then(|measure| group(history, measure, grown));
         for (at, each) in each {
             let row = &mut rows[at];
             row.with =
@@ -153,13 +162,13 @@ fn take_verdict(growth: &mut Growth, of_count: &Growth, share: f64) {
     });
 }
 
-/// The name of the threads that make most of the growth.
-fn group(history: &History, grown: f64) -> Option<String> {
+/// The name of the threads, or of the class loaders, that make most of the growth.
+fn group(history: &History, measure: Measure, grown: f64) -> Option<String> {
     let accounts = history.accounts();
     let (first, last) = (*accounts.first()?, *accounts.last()?);
     let mut most: Option<(f64, &String)> = None;
-    for key in history.keys().iter().filter(|key| key.measure == Measure::Threads) {
-        let Subject::Threads(name) = &key.subject else { continue };
+    for key in history.keys().iter().filter(|key| key.measure == measure) {
+        let (Subject::Threads(name) | Subject::Named(Named::Loader, name)) = &key.subject else { continue };
         let at = |moment| history.value(key, moment).unwrap_or(0) as f64;
         let more = at(last) - at(first);
         if most.is_none_or(|(highest, _)| more > highest) {

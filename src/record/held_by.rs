@@ -1,9 +1,9 @@
-//! Who holds what grows: of an area that malloc's blocks lie in, the holders that grow with it. They are judged as areas are, by
-//! the accounts that have holders (`record --holders-every`). A recording does not say which holder's blocks lie in which area,
-//! so one is named where it grows by a fair part of the area's growth.
+//! Who holds what grows: of an area that malloc's blocks lie in, the holders that grow with it, and of class metadata the class
+//! loaders. They are judged as areas are, holders by the accounts that have them (`record --holders-every`). A recording does not
+//! say which holder's blocks lie in which area, so one is named where it grows by a fair part of the area's growth.
 
 use super::history::History;
-use super::key::{Key, Measure, Subject};
+use super::key::{Key, Named, Subject};
 use super::leak_series::Accounts;
 use super::leaks::{Row, What};
 use crate::jvm::VM_HOLDER;
@@ -19,14 +19,15 @@ const NAMED_MAX: usize = 3;
 /// Holders that are judged: those that grew most.
 const JUDGED_MAX: usize = 20;
 
-/// A holder that grows.
+/// A holder that grows, or a group of class loaders.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Holder {
+    pub kind: Named,
     pub name: String,
-    /// Of the bytes of its blocks, in memory or not.
+    /// Of the bytes of its blocks, or of its chunks of metaspace; in memory or not.
     pub growth: Growth,
-    /// From the first account that has it to the last; `None`: not recorded.
-    pub blocks_grown: Option<i64>,
+    /// Blocks or loaders, from the first account that has it to the last; `None`: not recorded.
+    pub count_grown: Option<i64>,
 }
 
 impl Holder {
@@ -47,16 +48,32 @@ pub fn is_of_blocks(what: &What) -> bool {
     matches!(what, What::Area(area) if OF_BLOCKS.contains(area))
 }
 
+fn is_of_loaders(what: &What) -> bool {
+    *what == What::Area(Area::ClassMetadata)
+}
+
 /// Names the holders of the rows that grow, the fastest first.
 pub fn mark(history: &History, is_within: impl Fn(usize) -> bool, nature: Nature, rows: &mut [Row]) {
-    if !rows.iter().any(|row| is_of_blocks(&row.what)) {
+    let holders = Accounts::of_holders(history, &is_within);
+    mark_by(history, &holders, nature, rows, Named::Holder, is_of_blocks);
+    mark_by(history, &Accounts::of(history, &is_within), nature, rows, Named::Loader, is_of_loaders);
+}
+
+fn mark_by(
+    history: &History,
+    accounts: &Accounts,
+    nature: Nature,
+    rows: &mut [Row],
+    kind: Named,
+    is_of: fn(&What) -> bool,
+) {
+    if !rows.iter().any(|row| is_of(&row.what)) {
         return;
     }
-    let accounts = Accounts::of_holders(history, is_within);
-    let mut holders: Vec<Holder> = judged(history, &accounts, nature);
+    let mut holders: Vec<Holder> = judged(history, accounts, nature, kind);
     holders.retain(Holder::grows);
     holders.sort_by(|one, other| other.pace().total_cmp(&one.pace()));
-    for row in rows.iter_mut().filter(|row| is_of_blocks(&row.what)) {
+    for row in rows.iter_mut().filter(|row| is_of(&row.what)) {
         let least = super::headline::pace(row) * NAMED_SHARE;
         let named = holders.iter().filter(|holder| least > 0.0 && holder.pace() >= least);
         row.held_by = named.take(NAMED_MAX).cloned().collect();
@@ -64,9 +81,10 @@ pub fn mark(history: &History, is_within: impl Fn(usize) -> bool, nature: Nature
 }
 
 /// The ones that grew most, without the VM: that it holds its own blocks explains nothing.
-fn judged(history: &History, accounts: &Accounts, nature: Nature) -> Vec<Holder> {
+fn judged(history: &History, accounts: &Accounts, nature: Nature, kind: Named) -> Vec<Holder> {
     let mut grown: Vec<(Reverse<u64>, &Key)> = Vec::new();
-    for key in history.keys().iter().filter(|key| key.subject.is_holder() && key.measure == Measure::InUse) {
+    let keys = history.keys().iter();
+    for key in keys.filter(|key| key.subject.is_named(kind) && key.measure == kind.size()) {
         let points = accounts.series(key);
         let Some((first, last)) = points.first().zip(points.last()) else { continue };
         if last.bytes > first.bytes && !is_vm(&key.subject) {
@@ -75,12 +93,13 @@ fn judged(history: &History, accounts: &Accounts, nature: Nature) -> Vec<Holder>
     }
     grown.sort_unstable();
     let holder = |(_, key): (Reverse<u64>, &Key)| {
-        let blocks = accounts.series(&Key::of(&key.subject, Measure::Blocks));
-        let blocks = blocks.first().zip(blocks.last());
+        let counts = accounts.series(&Key::of(&key.subject, kind.count()));
+        let counts = counts.first().zip(counts.last());
         Some(Holder {
+            kind,
             name: key.subject.name()?,
             growth: growth::judge(&accounts.series(key), nature),
-            blocks_grown: blocks.map(|(first, last)| (last.bytes - first.bytes) as i64),
+            count_grown: counts.map(|(first, last)| (last.bytes - first.bytes) as i64),
         })
     };
     grown.into_iter().take(JUDGED_MAX).filter_map(holder).collect()
@@ -92,9 +111,9 @@ fn is_vm(subject: &Subject) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::key::Measure;
     use super::*;
     use crate::record::headline::{self, Headline};
-    use crate::record::key::Named;
     use crate::record::leaks;
     use crate::record::writer::{JvmFacts, Scope, Session, Writer};
     use crate::record::{Moment, reader};
@@ -112,8 +131,13 @@ mod tests {
             let mut figures = vec![
                 (Key::process(Measure::AccountAt), Some(steady_ms)),
                 (area(Area::MallocUnknown), Some(100 * MB + second * MB / 10 + noise)),
-                (area(Area::ClassMetadata), Some(50 * MB)),
+                (area(Area::ClassMetadata), Some(50 * MB + second * MB / 10 + noise)),
             ];
+            for (name, loaders) in [("com.example.PluginLoader", 1 + second / 10), ("<bootstrap>", 1)] {
+                let group = Subject::Named(Named::Loader, name.to_string());
+                figures.push((Key::of(&group, Measure::Committed), Some(loaders * MB + noise / 2)));
+                figures.push((Key::of(&group, Measure::ClassLoaders), Some(loaders)));
+            }
             let mut scope = Scope::Account;
             if second % 60 == 0 {
                 scope = Scope::AccountWithHolders;
@@ -135,27 +159,37 @@ mod tests {
         reader::read(&[&writer.take()]).expect("a recording").jvms.remove(0)
     }
 
+    fn of_area(rows: &[Row], area: Area) -> &Row {
+        rows.iter().find(|row| row.what == What::Area(area)).expect("a row")
+    }
+
     #[test]
     fn the_holders_of_what_grows_are_named_the_fastest_first_with_a_verdict_of_their_own() {
         let rows = leaks::judge(&history(7200), 0.0, f64::INFINITY, false);
         let (headline, named) = headline::of(&rows);
-        assert_eq!((headline, named.len()), (Headline::Grows, 1));
+        assert_eq!((headline, named.len()), (Headline::Grows, 2));
+        let named: Vec<&Row> =
+            [Area::MallocUnknown, Area::ClassMetadata].map(|area| of_area(&rows, area)).to_vec();
         let names: Vec<&str> = named[0].held_by.iter().map(|holder| holder.name.as_str()).collect();
         assert_eq!(names, ["org.rocksdb.ReadOptions.nativeHandle_", "app.Cache.address"]);
         let first = &named[0].held_by[0];
         assert_eq!(first.growth.verdict, Verdict::GrowsWithoutBound);
         assert!((first.pace() / MB as f64 - 240.0).abs() < 5.0, "{first:?}");
-        assert_eq!(first.blocks_grown, Some((7140 * MB / 15 / 256) as i64));
-        let others = rows.iter().filter(|row| row.what != What::Area(Area::MallocUnknown));
+        assert_eq!(first.count_grown, Some((7140 * MB / 15 / 256) as i64));
+        let loaders = &named[1].held_by[..];
+        assert_eq!((loaders.len(), loaders[0].name.as_str()), (1, "com.example.PluginLoader"));
+        assert_eq!((loaders[0].kind, loaders[0].count_grown), (Named::Loader, Some(719)));
+        assert!((loaders[0].pace() / MB as f64 - 360.0).abs() < 5.0, "{loaders:?}");
+        let others = rows.iter().filter(|row| !is_of_blocks(&row.what) && !is_of_loaders(&row.what));
         assert!(others.into_iter().all(|row| row.held_by.is_empty()));
     }
 
     #[test]
     fn they_are_named_while_it_is_too_early_for_a_verdict_and_not_without_growth() {
         let early = leaks::judge(&history(300), 0.0, f64::INFINITY, false);
-        let row = early.iter().find(|row| row.what == What::Area(Area::MallocUnknown)).expect("a row");
+        let row = of_area(&early, Area::MallocUnknown);
         assert_eq!((row.growth.verdict, row.held_by.len()), (Verdict::CannotTellYet, 2), "{row:?}");
         let one = leaks::judge(&history(50), 0.0, f64::INFINITY, false);
-        assert!(one.iter().all(|row| row.held_by.is_empty()), "one account has holders");
+        assert!(of_area(&one, Area::MallocUnknown).held_by.is_empty(), "one account has holders");
     }
 }

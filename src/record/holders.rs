@@ -1,36 +1,44 @@
-//! Which holders of malloc's blocks a recording keeps: the largest, and the ones that were among them before, so that the series
-//! of one does not end where it becomes small.
+//! Which holders of malloc's blocks, and which groups of class loaders, a recording keeps: the largest, and the ones that were
+//! among them before, so that the series of one does not end where it becomes small.
 
-use crate::map::rows::{Measure, Row};
+use crate::map::rows::{Named, Row};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-/// Holders that are kept of each account.
+/// Ones that are kept of each account.
 const LARGEST: usize = 20;
 /// Names that are remembered of one JVM: its classes may be named anew each time.
 const REMEMBERED_MAX: usize = 100;
 
-/// The names of the holders that were among the largest.
-#[derive(Debug, Default)]
-pub struct Kept(BTreeSet<String>);
+/// The names of the ones that were among the largest.
+#[derive(Debug)]
+pub struct Kept {
+    kind: Named,
+    names: BTreeSet<String>,
+}
 
 impl Kept {
-    /// Takes the other holders out of the rows.
+    pub fn new(kind: Named) -> Kept {
+        Kept { kind, names: BTreeSet::new() }
+    }
+
+    /// Takes the others out of the rows.
     pub fn choose(&mut self, rows: &mut Vec<Row>) {
+        let kind = self.kind;
         let holders =
-            rows.iter().filter(|(subject, measure, _)| subject.is_holder() && *measure == Measure::InUse);
+            rows.iter().filter(|(subject, measure, _)| subject.is_named(kind) && *measure == kind.size());
         let mut sizes: Vec<(Reverse<u64>, String)> =
             holders.filter_map(|(subject, _, bytes)| Some((Reverse((*bytes)?), subject.name()?))).collect();
         sizes.sort_unstable();
         let largest: BTreeSet<String> = sizes.into_iter().take(LARGEST).map(|(_, name)| name).collect();
         for name in &largest {
-            if self.0.len() < REMEMBERED_MAX {
-                self.0.insert(name.clone());
+            if self.names.len() < REMEMBERED_MAX {
+                self.names.insert(name.clone());
             }
         }
         rows.retain(|(subject, ..)| {
-            let is_kept = |name: String| largest.contains(&name) || self.0.contains(&name);
-            !subject.is_holder() || subject.name().is_some_and(is_kept)
+            let is_kept = |name: String| largest.contains(&name) || self.names.contains(&name);
+            !subject.is_named(kind) || subject.name().is_some_and(is_kept)
         });
     }
 }
@@ -39,7 +47,7 @@ impl Kept {
 mod tests {
     use super::*;
     use crate::map::Area;
-    use crate::map::rows::{Named, Subject};
+    use crate::map::rows::{Measure, Subject};
 
     fn rows(sizes: impl Iterator<Item = (usize, u64)>) -> Vec<Row> {
         let holder = |at: usize| Subject::Named(Named::Holder, format!("app.Held{at}.address"));
@@ -52,7 +60,7 @@ mod tests {
 
     #[test]
     fn the_largest_are_kept_and_those_that_were_among_them() {
-        let mut kept = Kept::default();
+        let mut kept = Kept::new(Named::Holder);
         let mut first = rows((0..30).map(|at| (at, 1000 - at as u64)));
         kept.choose(&mut first);
         assert_eq!(first, rows((0..20).map(|at| (at, 1000 - at as u64))));
@@ -63,12 +71,12 @@ mod tests {
 
     #[test]
     fn names_that_are_always_new_do_not_add_up() {
-        let mut kept = Kept::default();
+        let mut kept = Kept::new(Named::Holder);
         for round in 0..50 {
             let mut new = rows((0..20).map(|at| (round * 20 + at, 1000)));
             kept.choose(&mut new);
             assert_eq!(new.len(), 41, "the largest are always there");
         }
-        assert_eq!(kept.0.len(), REMEMBERED_MAX);
+        assert_eq!(kept.names.len(), REMEMBERED_MAX);
     }
 }

@@ -89,7 +89,8 @@ pub fn judge(history: &History, from_seconds: f64, to_seconds: f64, parts: bool)
         }
     }
     if parts {
-        add_holders(history, is_within, plain, &mut rows);
+        add_holders(history, &Accounts::of_holders(history, is_within), plain, Named::Holder, &mut rows);
+        add_holders(history, &accounts, plain, Named::Loader, &mut rows);
     }
     counts::mark(history, &accounts, &mut rows);
     held_by::mark(history, is_within, plain, &mut rows);
@@ -112,15 +113,14 @@ pub fn judge(history: &History, from_seconds: f64, to_seconds: f64, parts: bool)
     rows
 }
 
-/// Holders of a mebibyte and more, by the accounts that have them.
-fn add_holders(history: &History, is_within: impl Fn(usize) -> bool, plain: Nature, rows: &mut Vec<Row>) {
-    let accounts = Accounts::of_holders(history, is_within);
-    for key in history.keys().iter().filter(|key| key.measure == Measure::InUse) {
-        let Subject::Named(kind @ Named::Holder, name) = &key.subject else { continue };
+/// Holders, or groups of class loaders, of a mebibyte and more, by the accounts that have them.
+fn add_holders(history: &History, accounts: &Accounts, plain: Nature, kind: Named, rows: &mut Vec<Row>) {
+    let keys = history.keys().iter();
+    for key in keys.filter(|key| key.measure == kind.size() && key.subject.is_named(kind)) {
         let points = accounts.series(key);
         if points.last().is_some_and(|last| last.bytes >= PART_BYTES_MIN as f64) {
             let growth = growth::judge(&points, plain);
-            let what = What::Named(*kind, name.clone());
+            let what = What::Named(kind, key.subject.name().unwrap_or_default());
             rows.push(Row { what, growth, with: None, held_by: Vec::new() });
         }
     }

@@ -100,6 +100,7 @@ pub fn text(out: &mut dyn Write, before: &Taken, now: &Taken, diff: &Diff, by: B
             table(out, "THREADS (HOW MANY), THEIR STACKS", rows.collect())
         }
         By::Named(Named::Holder) => holders::holders(out, before, now, diff),
+        By::Named(Named::Loader) => holders::loaders(out, diff),
         By::Named(kind) => {
             let rows = diff.named.iter().filter(|row| row.key.0 == kind);
             let rows = rows.map(|row| (row.key.1.clone(), figures(row)));

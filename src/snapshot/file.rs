@@ -10,7 +10,7 @@ use super::anonymise;
 use super::frozen_check;
 use super::page_settings;
 use super::take::{Taking, interpret};
-use super::types::{Snapshot, Source, Taken, Want};
+use super::types::{LoaderDetail, Snapshot, Source, Taken, Want};
 use crate::base::limits::FROZEN_PIECE_BYTES_MAX;
 use crate::base::{Addr, Gap, Known, Why};
 use crate::os::Symbols;
@@ -65,11 +65,12 @@ pub fn freeze(
     memory: &dyn Memory,
     symbols: &dyn Symbols,
 ) -> Known<(Snapshot, Frozen)> {
-    let (mappings, has_holders) = (taking.os.mappings.clone(), taking.want.holders);
+    let (mappings, want) = (taking.os.mappings.clone(), taking.want);
     let recording = Recording::of(memory, &mappings);
     let asked = RecordingSymbols::of(symbols);
     let mut snapshot = taking.finish(process, &recording, &asked)?;
-    snapshot.taken.holders = has_holders;
+    snapshot.taken.holders = want.holders;
+    snapshot.taken.loaders = want.loaders == LoaderDetail::All;
     snapshot.taken.page_settings = Some(page_settings::read(process, &snapshot));
     let mut frozen = Frozen {
         taken: snapshot.taken.clone(),
@@ -87,7 +88,7 @@ impl Frozen {
         self.snapshot_with(Want::default())
     }
 
-    /// With holders, where the file has what they need.
+    /// With holders and loaders, where the file has what they need.
     pub fn snapshot_with(&self, want: Want) -> Snapshot {
         let taken = Taken { source: Source::Frozen, ..self.taken.clone() };
         let mut os = self.os.clone();
@@ -98,7 +99,14 @@ impl Frozen {
                     .hint("`marusa freeze --holders` keeps what they are found by"),
             );
         }
-        interpret(os, taken, &self.memory, &self.symbols, Want { holders, ..want })
+        let loaders = if self.taken.loaders { want.loaders } else { LoaderDetail::None };
+        if want.loaders != loaders {
+            os.gaps.push(
+                Gap::new("class loaders", Why::NotRecorded)
+                    .hint("an earlier version wrote the file; a new one of `marusa freeze` has them"),
+            );
+        }
+        interpret(os, taken, &self.memory, &self.symbols, Want { holders, loaders, ..want })
     }
 
     pub fn save(&self, out: &mut dyn Write) -> io::Result<()> {

@@ -2,6 +2,7 @@
 //! kernel shows as an anonymous mapping without a name.
 
 use super::types::LoadedImage;
+use crate::jvm::hotspot::holders::Library;
 use crate::os::Target;
 use crate::os::elf::Image;
 use std::collections::HashSet;
@@ -24,4 +25,17 @@ pub fn read(target: &Target) -> Vec<LoadedImage> {
             loaded.then_some(LoadedImage { path: image.path, segments: image.segments })
         })
         .collect()
+}
+
+/// As the search for holders of malloc's blocks takes them.
+pub fn libraries(images: &[LoadedImage]) -> Vec<Library> {
+    let writable = |image: &LoadedImage| {
+        let data = image.segments.iter().filter(|(_, is_writable)| *is_writable);
+        Library {
+            path: image.path.clone(),
+            data: data.map(|(range, _)| *range).collect(),
+            image: image.segments.iter().map(|(range, _)| *range).collect(),
+        }
+    };
+    images.iter().map(writable).collect()
 }

@@ -1,15 +1,14 @@
 //! Taking a snapshot: status -> maps -> pages -> runtime -> malloc -> maps again. Pages come before any byte is read, so
 //! that no absent page is ever touched; what the second look at the maps shows as moved is said to be torn.
 
-use super::types::{Link, LoadedImage, Snapshot, Source, Taken, Want};
+use super::types::{Link, LoadedImage, LoaderDetail, Snapshot, Source, Taken, Want};
 use super::{images, launched, links, moved};
 use crate::alloc::{self, AllocView, Heap, thread_arena};
 use crate::base::blocks::NoWitness;
 use crate::base::{Bytes, Gap, Known, Range, Why, joined, rfc3339};
 use crate::jvm::JvmView;
-use crate::jvm::hotspot::holders::{self, Library};
 use crate::jvm::hotspot::launch::Launch;
-use crate::jvm::hotspot::{self, Hotspot};
+use crate::jvm::hotspot::{self, Hotspot, holders, loaders};
 use crate::os::budget;
 use crate::os::facts::process_facts;
 use crate::os::folios;
@@ -320,6 +319,9 @@ impl Views {
         let opened = hotspot::open(&target);
         let mut jvm = opened.as_ref().map(|opened| hotspot::read(&target, opened)).map_err(Gap::clone);
         let launch = opened.as_ref().ok().and_then(|it| launched::read(&os.process, &it.vm(&target)));
+        if let (LoaderDetail::Brief, Ok(opened), Ok(jvm)) = (want.loaders, &opened, &mut jvm) {
+            jvm.loaders = Some(loaders::brief(&opened.vm(&target)));
+        }
         let mut owned: Vec<Range> =
             jvm.iter().flat_map(|jvm| jvm.extents.iter().map(|extent| extent.range)).collect();
         if want.is_shallow {
@@ -344,6 +346,9 @@ impl Views {
                     links::read(&target, images, owned)
                 }))
             });
+            if let (LoaderDetail::All, Err(_), Some((vm, view))) = (want.loaders, &heap, &mut runtime) {
+                view.loaders = Some(loaders::read(vm, view, None));
+            }
             let mut alloc = heap.map(|heap| labelled(heap, &mut runtime, &images, want));
             if let (Ok(alloc), Some((_, view))) = (&mut alloc, &runtime) {
                 let stacks =
@@ -374,20 +379,11 @@ fn labelled(mut heap: Heap, runtime: &mut Runtime, images: &[LoadedImage], want:
         hotspot::blocks::label(vm, view, &mut heap);
         if want.holders {
             let held: Vec<Range> = heap.held().collect();
-            view.holders = Some(holders::read(vm, view, &heap, &held, &libraries(images)));
+            view.holders = Some(holders::read(vm, view, &heap, &held, &images::libraries(images)));
+        }
+        if want.loaders == LoaderDetail::All {
+            view.loaders = Some(loaders::read(vm, view, Some(&heap)));
         }
     }
     heap.finish()
-}
-
-fn libraries(images: &[LoadedImage]) -> Vec<Library> {
-    let writable = |image: &LoadedImage| {
-        let data = image.segments.iter().filter(|(_, is_writable)| *is_writable);
-        Library {
-            path: image.path.clone(),
-            data: data.map(|(range, _)| *range).collect(),
-            image: image.segments.iter().map(|(range, _)| *range).collect(),
-        }
-    };
-    images.iter().map(writable).collect()
 }

@@ -33,6 +33,19 @@ pub struct Want {
     pub is_shallow: bool,
     /// Who holds malloc's blocks: the Java heap and all blocks are read for it.
     pub holders: bool,
+    /// What class loaders hold.
+    pub loaders: LoaderDetail,
+}
+
+/// How much of what class loaders hold is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LoaderDetail {
+    #[default]
+    None,
+    /// Their count and metaspace, some microseconds a loader.
+    Brief,
+    /// Also classes, resident bytes, blocks of malloc and compiled code.
+    All,
 }
 
 /// What a snapshot was read from.
@@ -69,6 +82,9 @@ pub struct Taken {
     /// Whether a file has what the holders of malloc's blocks are found by.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub holders: bool,
+    /// Whether it has what the loaders of classes are found by.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub loaders: bool,
     /// What decides the size of pages, where it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_settings: Option<PageSettings>,

@@ -17,6 +17,7 @@ mod holders;
 mod holders_truth;
 mod hostile;
 mod larger_pages;
+mod loaders;
 mod malloc;
 mod nmt;
 mod outputs;

@@ -64,8 +64,10 @@ fn the_target_does_not_notice() {
         for _ in 0..3 {
             map_json(jvm.pid);
         }
-        let holders = marusa(&["map", &jvm.pid.to_string(), "--by", "holder"]);
-        assert!(holders.status.success(), "{}", text(&holders.stderr));
+        for by in ["holder", "loader"] {
+            let output = marusa(&["map", &jvm.pid.to_string(), "--by", by]);
+            assert!(output.status.success(), "{}", text(&output.stderr));
+        }
         assert_eq!(traces(jvm.pid), before, "JDK {jdk}");
     }
 }

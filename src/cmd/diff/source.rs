@@ -26,16 +26,16 @@ pub enum End {
     End,
 }
 
-/// `want`: of a running JVM.
+/// `want`: of a running JVM, and of a frozen file as far as that has it.
 pub fn side(text: &str, jvm: Option<&str>, end: End, want: Want) -> anyhow::Result<Side> {
     if Path::new(text).is_file() {
-        return of_file(text, None, jvm, end);
+        return of_file(text, None, jvm, end, want);
     }
     if let Some((path, when)) = text.rsplit_once('@')
         && Path::new(path).is_file()
     {
         let when = moment::parse(when).map_err(Failure::usage)?;
-        return of_file(path, Some(when), jvm, end);
+        return of_file(path, Some(when), jvm, end, want);
     }
     if text.contains('/') {
         let error =
@@ -60,7 +60,7 @@ pub fn both_ends(text: &str, jvm: Option<&str>) -> anyhow::Result<(Side, Side)> 
     Ok((of_history(history, When::Start, text)?, of_history(history, When::End, text)?))
 }
 
-fn of_file(path: &str, when: Option<When>, jvm: Option<&str>, end: End) -> anyhow::Result<Side> {
+fn of_file(path: &str, when: Option<When>, jvm: Option<&str>, end: End, want: Want) -> anyhow::Result<Side> {
     let file = Path::new(path);
     if file::is_one(file) {
         let recording = file::load(file)?;
@@ -74,7 +74,7 @@ fn of_file(path: &str, when: Option<When>, jvm: Option<&str>, end: End) -> anyho
     if is_json(file) {
         return of_json(path);
     }
-    let snapshot = cmd::target::thaw(file, TARGET_FILE)?;
+    let snapshot = cmd::target::thaw_with(file, TARGET_FILE, want)?;
     Ok(of_snapshot(&snapshot, path))
 }
 

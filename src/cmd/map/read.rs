@@ -4,15 +4,17 @@ use super::{By, MapArgs};
 use crate::cmd::map_pages::{self, Read};
 use crate::cmd::target;
 use crate::os::budget;
-use crate::snapshot::{self, Snapshot, Want};
+use crate::snapshot::{self, LoaderDetail, Snapshot, Want};
 
 fn want(args: &MapArgs) -> Want {
     let is_mapping = args.by == Some(By::Mapping);
+    let has_loaders = args.by == Some(By::Loader) || args.html.is_some();
     // smaps says what is locked in memory.
     Want {
         page_sizes: args.wants_pages() || is_mapping || args.html.is_some(),
         smaps: is_mapping || args.pages.zeros,
         holders: matches!(args.by, Some(By::Holder | By::Library)),
+        loaders: if has_loaders { LoaderDetail::All } else { LoaderDetail::None },
         ..Want::default()
     }
 }

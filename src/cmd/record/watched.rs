@@ -4,11 +4,13 @@ use super::with_holders::WithHolders;
 use super::worker::{AccountRead, Took, Wanted};
 use crate::base::limits::TargetLimits;
 use crate::base::{Bytes, Gap, Known, Range, Why, human};
+use crate::map::rows::Named;
 use crate::os::group_memory::{self, GroupMemory};
 use crate::os::peek::Peek;
 use crate::os::pressure;
 use crate::os::process::Process;
 use crate::record::figures::{self, Figures};
+use crate::record::holders::Kept;
 use crate::record::pace::{self, Limit, Payer, Purse, Shares, State};
 use crate::record::trust::Trust;
 use crate::record::writer::{Ending, JvmFacts, Scope};
@@ -46,6 +48,7 @@ pub struct Watched {
     /// They were asked for, and the account has none.
     lacks_holders: bool,
     is_lack_said: bool,
+    loaders: Kept,
     resident: Bytes,
     group: Option<GroupMemory>,
     /// As its group counted at the look before the last: a kill is counted before it is sent (mm/oom_kill.c).
@@ -84,6 +87,7 @@ impl Watched {
             holders: holders_every.map(WithHolders::new),
             lacks_holders: false,
             is_lack_said: false,
+            loaders: Kept::new(Named::Loader),
             resident: 0,
             group: None,
             kills_before: None,
@@ -221,7 +225,8 @@ impl Watched {
             }
             None => self.note_outcome(&read, of, took),
         }
-        let read = read?;
+        let mut read = read?;
+        self.loaders.choose(&mut read.rows);
         if let (true, Some(account)) = (of.holders, &mut self.account) {
             (account.at, account.resident) = (took.began, self.resident);
         }

@@ -3,7 +3,7 @@
 
 use super::worker::{AccountRead, Took};
 use crate::base::Known;
-use crate::map::rows::Row;
+use crate::map::rows::{Named, Row};
 use crate::record::holders::Kept;
 use crate::record::pace::{Purse, Shares};
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ impl WithHolders {
     pub fn new(every: Duration) -> WithHolders {
         WithHolders {
             every,
-            kept: Kept::default(),
+            kept: Kept::new(Named::Holder),
             tried_at: None,
             cost: None,
             failures: 0,

@@ -13,7 +13,7 @@ use crate::record::glance;
 use crate::record::trust::Depth;
 use crate::record::writer::JvmFacts;
 use crate::snapshot::hidden::Hidden;
-use crate::snapshot::{Want, take};
+use crate::snapshot::{LoaderDetail, Want, take};
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -152,8 +152,12 @@ fn work(todo: &Receiver<Job>, answer: &Sender<Done>, mut bell: PipeWriter) {
 
 /// The account, and where the counters lie.
 fn account(wanted: &Wanted) -> Known<AccountRead> {
-    let want =
-        Want { is_shallow: wanted.depth == Depth::Shallow, holders: wanted.holders, ..Want::default() };
+    let want = Want {
+        is_shallow: wanted.depth == Depth::Shallow,
+        holders: wanted.holders,
+        loaders: LoaderDetail::Brief,
+        ..Want::default()
+    };
     // Torn or not: the next one comes soon.
     let snapshot = take::take_once(&wanted.process, want)?;
     // A part of an account looks as if areas had shrunk.

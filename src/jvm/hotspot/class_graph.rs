@@ -48,7 +48,8 @@ pub struct Counts {
 /// when the pages were looked at; such a loader is left there, and the walk goes on with the next.
 pub fn walk(vm: &Hotspot, windows: &Windows, visit: &mut dyn FnMut(&ClassSeen)) -> Counts {
     let layout = Layout::read(vm);
-    let loaders = layout.as_ref().map_err(Gap::clone).and_then(|layout| loaders(vm, layout));
+    let loaders =
+        layout.as_ref().map_err(Gap::clone).and_then(|layout| loaders(vm, layout.next, layout.klasses));
     let classes = layout.and_then(|layout| {
         let loaders = &loaders.as_ref().map_err(Gap::clone)?.found;
         layout.with_klasses(windows, loaders)?.classes(windows, loaders, visit)
@@ -90,7 +91,7 @@ struct Loaders {
 
 /// All that is needed of a loader is read at once: thousands of them lie in all of malloc's memory, each in a page of its
 /// own, so a window around each would be read in vain.
-fn loaders(vm: &Hotspot, layout: &Layout) -> Known<Loaders> {
+fn loaders(vm: &Hotspot, next: u64, klasses: Option<u64>) -> Known<Loaders> {
     let mut at = vm.static_addr("ClassLoaderDataGraph", "_head")?;
     let mut found = Vec::new();
     while !at.is_null() {
@@ -98,8 +99,8 @@ fn loaders(vm: &Hotspot, layout: &Layout) -> Known<Loaders> {
             return Ok(Loaders { found, torn: Some(Gap::new("class loaders", Why::OverLimit)) });
         }
         let read = || {
-            let first_class = layout.klasses.map(|offset| addr_now(vm, at.plus(offset))).transpose()?;
-            Ok((addr_now(vm, at.plus(layout.next))?, first_class))
+            let first_class = klasses.map(|offset| addr_now(vm, at.plus(offset))).transpose()?;
+            Ok((addr_now(vm, at.plus(next))?, first_class))
         };
         let (next, first_class) = match read() {
             Ok(read) => read,
@@ -117,19 +118,29 @@ fn loaders(vm: &Hotspot, layout: &Layout) -> Known<Loaders> {
 
 /// A word of a loader. The list begins with the newest, which may lie in a page that came after the pages were looked at: it is
 /// read as it is now, or all that follows would be lost.
-fn addr_now(vm: &Hotspot, at: Addr) -> Result<Addr, Fault> {
-    vm.memory().addr(at).or_else(|fault| {
+pub(super) fn addr_now(vm: &Hotspot, at: Addr) -> Result<Addr, Fault> {
+    Ok(Addr(words_now(vm, at, 1)?[0]))
+}
+
+pub(super) fn words_now(vm: &Hotspot, at: Addr, count: usize) -> Result<Vec<u64>, Fault> {
+    vm.memory().words(at, count).or_else(|fault| {
         let now = vm.memory().bulk().ok_or(fault)?;
-        let pages = Range::sized(at, 8).widened(PAGE);
+        let mut bytes = vec![0; count * 8];
+        let pages = Range::sized(at, bytes.len() as u64).widened(PAGE);
         let resident = now.resident(pages).unwrap_or_default();
         // A page that is absent must not come by being read.
         if !resident.iter().any(|range| range.covers(pages)) {
             return Err(fault);
         }
-        let mut bytes = [0; 8];
         now.read(at, &mut bytes)?;
-        Ok(Addr(u64::from_le_bytes(bytes)))
+        Ok(bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect())
     })
+}
+
+/// Every `ClassLoaderData`, and why there may be more.
+pub(super) fn loader_addrs(vm: &Hotspot) -> Known<(Vec<Addr>, Option<Gap>)> {
+    let loaders = loaders(vm, vm.structs.offset("ClassLoaderData", "_next")?, None)?;
+    Ok((loaders.found.iter().map(|loader| loader.at).collect(), loaders.torn))
 }
 
 /// Offsets, in bytes.

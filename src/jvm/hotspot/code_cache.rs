@@ -50,6 +50,22 @@ pub fn walk(vm: &Hotspot, heaps: &[CodeHeap]) -> Code {
     Code { walks, leads }
 }
 
+/// Every compiled method, with the bytes of its block.
+pub fn each_method(vm: &Hotspot, visit: &mut dyn FnMut(&Windows, Addr, Bytes)) -> Known<()> {
+    let windows = Windows::new(vm.target);
+    for heap in heaps(vm)? {
+        let bounds = bounds(vm, heap)?;
+        Blocks::new(vm)?.walk(&windows, bounds, &mut |blocks, blob, bytes| {
+            let kind = blocks.count(vm, windows.u64(blob.plus(blocks.name_at))?, bytes);
+            if kind.ends_with("nmethod") {
+                visit(&windows, blob, bytes);
+            }
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
 /// Adds what the walk found.
 pub fn note(heaps: Vec<CodeHeap>, code: Code, found: &mut Found) -> Vec<CodeHeapView> {
     found.leads.put_before(code.leads);

@@ -13,6 +13,7 @@ mod flags_kept;
 pub mod heap;
 pub mod holders;
 pub mod launch;
+pub mod loaders;
 pub mod metaspace;
 mod metaspace_lists;
 pub mod metaspace_nodes;
@@ -214,6 +215,7 @@ pub fn read(target: &Target, opened: &Opened) -> JvmView {
         block_owners: Vec::new(),
         nmt_counts: Err(Gap::new("Native Memory Tracking's counters", Why::NotRead)),
         holders: None,
+        loaders: None,
         gaps: found.gaps,
     }
 }

@@ -1,5 +1,6 @@
-//! Who holds more of malloc's blocks than before. A recording keeps the largest holders only, so one that it lacks at a moment is
-//! not known there; an account that has holders has all of them, and one that it lacks held nothing.
+//! Who holds more of malloc's blocks than before, and which class loaders have more chunks of metaspace. A recording keeps the
+//! largest only, so one that it lacks at a moment is not known there; an account that has them has all of them, and one that it
+//! lacks held nothing.
 
 use super::difference;
 use crate::base::Bytes;
@@ -8,14 +9,15 @@ use crate::map::sums::{Sum, Sums};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-/// One holder; `None`: not known at that moment.
+/// One holder, or one group of class loaders; `None`: not known at that moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HolderRow {
     pub holder: String,
     pub before: Option<Bytes>,
     pub now: Option<Bytes>,
-    pub blocks_before: Option<u64>,
-    pub blocks_now: Option<u64>,
+    /// Blocks, or class loaders.
+    pub count_before: Option<u64>,
+    pub count_now: Option<u64>,
 }
 
 impl HolderRow {
@@ -24,25 +26,25 @@ impl HolderRow {
         Some(difference(self.before?, self.now?))
     }
 
-    pub fn blocks_grown(&self) -> Option<i64> {
-        Some(difference(self.blocks_before?, self.blocks_now?))
+    pub fn count_grown(&self) -> Option<i64> {
+        Some(difference(self.count_before?, self.count_now?))
     }
 }
 
 /// What grew most first, then what is known at one moment only, the largest first; what shrank comes last. `None`: one of the two
-/// has no holders.
-pub fn holders(before: &Sums, now: &Sums) -> Option<Vec<HolderRow>> {
+/// has none of `kind`.
+pub fn holders(kind: Named, before: &Sums, now: &Sums) -> Option<Vec<HolderRow>> {
     let names = |sums: &Sums| -> BTreeSet<String> {
-        let holders = sums.named.keys().filter(|(kind, _)| *kind == Named::Holder);
+        let holders = sums.named.keys().filter(|(of, _)| *of == kind);
         holders.map(|(_, name)| name.clone()).collect()
     };
     let (one, other) = (names(before), names(now));
     if one.is_empty() || other.is_empty() {
         return None;
     }
-    let all = one.union(&other).map(|name| row(name, before, now));
+    let all = one.union(&other).map(|name| row(kind, name, before, now));
     let mut rows: Vec<HolderRow> =
-        all.filter(|row| row.before != row.now || row.blocks_before != row.blocks_now).collect();
+        all.filter(|row| row.before != row.now || row.count_before != row.count_now).collect();
     rows.sort_by_cached_key(|row| {
         let place = row.grown().map_or(1, |grown| if grown > 0 { 0 } else { 2 });
         (place, Reverse((row.grown(), row.now.or(row.before))), row.holder.clone())
@@ -50,17 +52,22 @@ pub fn holders(before: &Sums, now: &Sums) -> Option<Vec<HolderRow>> {
     Some(rows)
 }
 
-fn row(name: &str, before: &Sums, now: &Sums) -> HolderRow {
+fn row(kind: Named, name: &str, before: &Sums, now: &Sums) -> HolderRow {
     let of = |sums: &Sums, get: fn(&Sum) -> Option<u64>| {
-        let absent = sums.has_all_holders.then_some(0);
-        sums.named.get(&(Named::Holder, name.to_string())).map_or(absent, get)
+        let has_all = if kind == Named::Loader { sums.has_all_loaders } else { sums.has_all_holders };
+        sums.named.get(&(kind, name.to_string())).map_or(has_all.then_some(0), get)
     };
+    let size = match kind {
+        Named::Loader => |sum: &Sum| sum.in_use.map(|_| sum.committed),
+        _ => |sum: &Sum| sum.in_use,
+    };
+    let count = |sum: &Sum| sum.blocks.or(sum.loaders);
     HolderRow {
         holder: name.to_string(),
-        before: of(before, |sum| sum.in_use),
-        now: of(now, |sum| sum.in_use),
-        blocks_before: of(before, |sum| sum.blocks),
-        blocks_now: of(now, |sum| sum.blocks),
+        before: of(before, size),
+        now: of(now, size),
+        count_before: of(before, count),
+        count_now: of(now, count),
     }
 }
 
@@ -84,9 +91,9 @@ mod tests {
         let before =
             sums(&[("a.Shrank.it", 90), ("b.Grew.it", 10), ("c.Same.it", 50), ("d.Gone.it", 30)], true);
         let now = sums(&[("a.Shrank.it", 80), ("b.Grew.it", 70), ("c.Same.it", 50), ("e.New.it", 100)], true);
-        let rows = holders(&before, &now).expect("holders");
+        let rows = holders(Named::Holder, &before, &now).expect("holders");
         let of: Vec<_> =
-            rows.iter().map(|row| (row.holder.as_str(), row.grown(), row.blocks_grown())).collect();
+            rows.iter().map(|row| (row.holder.as_str(), row.grown(), row.count_grown())).collect();
         assert_eq!(
             of,
             [
@@ -101,13 +108,32 @@ mod tests {
     #[test]
     fn one_that_a_recording_does_not_keep_is_not_known_and_not_0() {
         let (before, now) = (sums(&[("a.B.c", 10)], false), sums(&[("a.B.c", 11), ("d.E.f", 40)], true));
-        let rows = holders(&before, &now).expect("holders");
+        let rows = holders(Named::Holder, &before, &now).expect("holders");
         assert_eq!((rows[0].grown(), rows[1].before, rows[1].grown()), (Some(1), None, None));
-        assert_eq!(holders(&now, &before).expect("holders")[0].now, None);
+        assert_eq!(holders(Named::Holder, &now, &before).expect("holders")[0].now, None);
+    }
+
+    #[test]
+    fn class_loaders_are_counted() {
+        let loaders = |loaders: u64| {
+            let mut sums = Sums { has_all_loaders: true, ..Sums::default() };
+            for (name, count) in [("<bootstrap>", 1), ("com.example.PluginLoader", loaders)] {
+                let group = Subject::Named(Named::Loader, name.to_string());
+                sums.add(&group, Measure::InUse, count * 10);
+                sums.add(&group, Measure::Committed, count * 100);
+                sums.add(&group, Measure::ClassLoaders, count);
+            }
+            sums
+        };
+        let rows = holders(Named::Loader, &loaders(2), &loaders(43)).expect("loaders");
+        let of: Vec<_> =
+            rows.iter().map(|row| (row.holder.as_str(), row.grown(), row.count_grown())).collect();
+        assert_eq!(of, [("com.example.PluginLoader", Some(4100), Some(41))]);
+        assert_eq!(holders(Named::Holder, &loaders(2), &loaders(43)), None);
     }
 
     #[test]
     fn without_holders_at_one_of_the_moments_nothing_is_compared() {
-        assert_eq!(holders(&Sums::default(), &sums(&[("a.B.c", 10)], true)), None);
+        assert_eq!(holders(Named::Holder, &Sums::default(), &sums(&[("a.B.c", 10)], true)), None);
     }
 }

@@ -1,4 +1,5 @@
-//! The table of who holds malloc's blocks, then and now. Bytes are those of blocks in use, in memory or not.
+//! The tables of who holds malloc's blocks, and of what class loaders have of the metaspace, then and now. Bytes are those in
+//! use, of loaders those committed; in memory or not.
 
 use super::{ROWS_MAX, Taken};
 use crate::map::diff::{Diff, HolderRow};
@@ -12,13 +13,26 @@ pub fn holders(out: &mut dyn Write, before: &Taken, now: &Taken, diff: &Diff) ->
                     a running JVM have them";
         return paragraph(out, "", "", text);
     };
+    let titles = ["HOLDER OF MALLOC'S BLOCKS", ">GREW", ">BEFORE", ">NOW", ">BLOCKS", ">BLOCKS NOW"];
     if let (Some(before), Some(now)) = (&before.holders_at, &now.holders_at) {
         paragraph(out, "", "", &format!("holders as read at {before} and {now}"))?;
     }
+    table(out, titles, rows)
+}
+
+pub fn loaders(out: &mut dyn Write, diff: &Diff) -> io::Result<()> {
+    let Some(rows) = &diff.loaders else {
+        let text = "one of the two has no class loaders; marusa map --by loader --json, a recording, and a running JVM have \
+                    them";
+        return paragraph(out, "", "", text);
+    };
+    table(out, ["CLASS LOADER", ">COMMITTED GREW", ">BEFORE", ">NOW", ">LOADERS", ">LOADERS NOW"], rows)
+}
+
+fn table(out: &mut dyn Write, titles: [&str; 6], rows: &[HolderRow]) -> io::Result<()> {
     if rows.is_empty() {
         return writeln!(out, "nothing of this kind changed");
     }
-    let titles = ["HOLDER OF MALLOC'S BLOCKS", ">GREW", ">BEFORE", ">NOW", ">BLOCKS", ">BLOCKS NOW"];
     let mut table = Table::new(titles).without_room(&[5, 2, 3]).shortened(0, 30);
     rows.iter().take(ROWS_MAX).for_each(|row| {
         table.row(cells(row));
@@ -37,7 +51,7 @@ fn cells(row: &HolderRow) -> [String; 6] {
         row.grown().map_or_else(unknown, human_signed),
         row.before.map_or_else(unknown, human),
         row.now.map_or_else(unknown, human),
-        row.blocks_grown().map_or_else(unknown, |more| format!("{more:+}")),
-        row.blocks_now.map_or_else(unknown, |blocks| blocks.to_string()),
+        row.count_grown().map_or_else(unknown, |more| format!("{more:+}")),
+        row.count_now.map_or_else(unknown, |count| count.to_string()),
     ]
 }

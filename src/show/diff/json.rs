@@ -34,6 +34,8 @@ pub struct DiffDocument<'a> {
     named: Vec<Grown<NamedName<'a>>>,
     /// `None`: one of the two has no holders.
     holders: Option<Vec<HolderGrown<'a>>>,
+    /// `None`: one of the two has no class loaders.
+    loaders: Option<Vec<LoaderGrown<'a>>>,
     not_compared: Vec<NotCompared<'a>>,
     gaps: Vec<GapRow>,
 }
@@ -59,6 +61,18 @@ struct HolderGrown<'a> {
     blocks_before: Option<u64>,
     blocks_now: Option<u64>,
     blocks_grown: Option<i64>,
+}
+
+/// A group of alike class loaders; `None`: not known at that moment.
+#[derive(JsonSchema, Serialize)]
+struct LoaderGrown<'a> {
+    loader: &'a str,
+    metaspace_committed_before_bytes: Option<Bytes>,
+    metaspace_committed_now_bytes: Option<Bytes>,
+    metaspace_committed_grown_bytes: Option<i64>,
+    loaders_before: Option<u64>,
+    loaders_now: Option<u64>,
+    loaders_grown: Option<i64>,
 }
 
 /// What a row is of, and how it changed.
@@ -160,6 +174,7 @@ impl<'a> DiffDocument<'a> {
             threads: diff.threads.iter().map(threads).collect(),
             named: diff.named.iter().map(|row| grown(row, named(&row.key))).collect(),
             holders: diff.holders.as_ref().map(|rows| rows.iter().map(holder).collect()),
+            loaders: diff.loaders.as_ref().map(|rows| rows.iter().map(loader).collect()),
             not_compared: diff.lost.iter().map(not_compared).collect(),
             gaps: gaps(diff),
         }
@@ -195,9 +210,21 @@ fn holder(row: &HolderRow) -> HolderGrown<'_> {
         in_use_before_bytes: row.before,
         in_use_now_bytes: row.now,
         in_use_grown_bytes: row.grown(),
-        blocks_before: row.blocks_before,
-        blocks_now: row.blocks_now,
-        blocks_grown: row.blocks_grown(),
+        blocks_before: row.count_before,
+        blocks_now: row.count_now,
+        blocks_grown: row.count_grown(),
+    }
+}
+
+fn loader(row: &HolderRow) -> LoaderGrown<'_> {
+    LoaderGrown {
+        loader: &row.holder,
+        metaspace_committed_before_bytes: row.before,
+        metaspace_committed_now_bytes: row.now,
+        metaspace_committed_grown_bytes: row.grown(),
+        loaders_before: row.count_before,
+        loaders_now: row.count_now,
+        loaders_grown: row.count_grown(),
     }
 }
 
@@ -241,6 +268,7 @@ fn gaps(diff: &Diff) -> Vec<GapRow> {
         ("page_table_grown_bytes", diff.page_tables.is_some()),
         ("in_use_grown_bytes of some areas", diff.areas.iter().all(|row| row.in_use.is_some())),
         ("holders", diff.holders.is_some()),
+        ("loaders", diff.loaders.is_some()),
         ("freed_grown_bytes of some arenas", diff.arenas.iter().all(|row| row.freed.is_some())),
     ];
     let missing = missing

@@ -1,5 +1,6 @@
 //! The parts of a page that are of one moment in full: who it is, the treemap, the picture of pages, the tables.
 
+use super::loaders;
 use super::safe::escaped;
 use super::table::{Cell, Column, name, number, table};
 use super::treemap::{self, Node};
@@ -123,6 +124,7 @@ pub fn tables(moment: &Moment) -> String {
     let mut html = parts(account);
     html += &page_sizes(account);
     html += &arenas(account).unwrap_or_default();
+    html += &loaders::loaders(account).unwrap_or_default();
     html += &threads(account);
     html += &libraries(account);
     html + &mappings(moment)

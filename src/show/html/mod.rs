@@ -10,6 +10,7 @@ mod data;
 mod encode;
 mod findings;
 mod growth;
+mod loaders;
 mod over_time;
 mod palette;
 mod safe;

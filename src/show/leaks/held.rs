@@ -1,6 +1,7 @@
 //! Who holds what grows, in words.
 
 use super::{signed, time};
+use crate::map::rows::Named;
 use crate::record::History;
 use crate::record::held_by::{self, Holder};
 use crate::record::leaks::Row;
@@ -25,10 +26,11 @@ pub fn sentence(named: &[&Row]) -> String {
 }
 
 fn words(holder: &Holder) -> String {
-    let blocks = holder.blocks_grown.map_or(String::new(), |blocks| {
-        format!(", {} blocks in {}", count(blocks), time(holder.growth.grown_seconds / 60.0))
+    let of = if holder.kind == Named::Loader { "loaders" } else { "blocks" };
+    let more = holder.count_grown.map_or(String::new(), |more| {
+        format!(", {} {of} in {}", count(more), time(holder.growth.grown_seconds / 60.0))
     });
-    format!("{}: {}/h{blocks}", holder.name, signed(holder.pace()))
+    format!("{}: {}/h{more}", holder.name, signed(holder.pace()))
 }
 
 /// "+950", "+12.3 k", "+1.2 M"

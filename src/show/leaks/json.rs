@@ -3,6 +3,7 @@
 use super::{Judged, answer};
 use crate::base::Bytes;
 use crate::map::Area;
+use crate::map::rows::Named;
 use crate::measure::growth::{Growth, Rate, Verdict};
 use crate::record::counts::Counted;
 use crate::record::headline::{self, Headline};
@@ -74,16 +75,20 @@ struct LeakRow<'a> {
     held_by: Vec<HolderRow<'a>>,
 }
 
-/// A holder of malloc's blocks that grows with an area.
+/// A holder of malloc's blocks, or a group of class loaders, that grows with an area.
 #[derive(JsonSchema, Serialize)]
 struct HolderRow<'a> {
+    /// "holder", "loader".
+    kind: &'static str,
     holder: &'a str,
     verdict: Verdict,
+    /// Of a loader, of its chunks of metaspace.
     in_use_bytes: Bytes,
     grown_bytes: i64,
     grown_seconds: f64,
     grows_bytes_per_hour: f64,
     blocks_grown: Option<i64>,
+    loaders_grown: Option<i64>,
 }
 
 impl<'a> LeakDocument<'a> {
@@ -147,13 +152,16 @@ fn row(row: &Row) -> LeakRow<'_> {
 }
 
 fn holder(holder: &Holder) -> HolderRow<'_> {
+    let count = |kind: Named| holder.count_grown.filter(|_| holder.kind == kind);
     HolderRow {
+        kind: holder.kind.word(),
         holder: &holder.name,
         verdict: holder.growth.verdict,
         in_use_bytes: holder.growth.level_bytes,
         grown_bytes: holder.growth.grown_bytes,
         grown_seconds: holder.growth.grown_seconds,
         grows_bytes_per_hour: holder.pace().round(),
-        blocks_grown: holder.blocks_grown,
+        blocks_grown: count(Named::Holder),
+        loaders_grown: count(Named::Loader),
     }
 }

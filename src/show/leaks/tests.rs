@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::map::Area;
+use crate::map::rows::Named;
 use crate::record::held_by::Holder;
 use serde_json::json;
 
@@ -132,13 +133,25 @@ fn who_holds_what_grows_is_part_of_the_answer() {
     let mut grows = row(What::Area(Area::MallocUnknown), Verdict::GrowsWithoutBound, None);
     let growth = grows.growth;
     let name = "org.rocksdb.ReadOptions.nativeHandle_".to_string();
-    grows.held_by = vec![Holder { name, growth, blocks_grown: Some(1_200_000) }];
+    grows.held_by = vec![Holder { kind: Named::Holder, name, growth, count_grown: Some(1_200_000) }];
     let text = answer(&[grows.clone()], &fresh());
     assert!(
         text.ends_with(
             "Held by org.rocksdb.ReadOptions.nativeHandle_: +60.0 MiB/h, +1.2 M blocks in 51 min."
         ),
         "{text}"
+    );
+    let name = "com.example.PluginLoader".to_string();
+    grows.held_by.push(Holder { kind: Named::Loader, name, growth, count_grown: Some(41) });
+    let loader = answer(&[grows.clone()], &fresh());
+    assert!(loader.ends_with("; com.example.PluginLoader: +60.0 MiB/h, +41 loaders in 51 min."), "{loader}");
+    let since = fresh();
+    let judged = [(&History::default(), vec![grows.clone()], since)];
+    let value = serde_json::to_value(LeakDocument::of(&judged)).expect("JSON");
+    let loader = &value["jvms"][0]["rows"][0]["held_by"][1];
+    assert_eq!(
+        (&loader["kind"], &loader["loaders_grown"], &loader["blocks_grown"]),
+        (&json!("loader"), &json!(41), &json!(null))
     );
     let history = History::default();
     let mut out = Vec::new();

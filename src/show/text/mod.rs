@@ -1,6 +1,7 @@
 //! The account as text of at most 100 columns (`show::width`): the sum first, then the biggest owners, then what is not known.
 
 mod holders;
+mod loaders;
 mod malloc;
 mod mappings;
 mod page_sizes;
@@ -18,6 +19,7 @@ use crate::snapshot::Source;
 use std::io::{self, Write};
 
 pub use holders::by_holder;
+pub use loaders::by_loader;
 pub use malloc::by_arena;
 pub use mappings::by_mapping;
 pub use page_sizes::by_page_size;

@@ -38,6 +38,7 @@ fn a_signal_ends_a_command_that_reads() {
     let commands: &[&[&str]] = &[
         &["map", &pid],
         &["map", &pid, "--by", "page-size"],
+        &["map", &pid, "--by", "loader"],
         &["doctor", &pid],
         &["doctor"],
         &["freeze", &pid, "-o", &path],

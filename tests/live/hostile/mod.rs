@@ -66,6 +66,7 @@ fn each_kind_is_read(crowd: &Crowd) {
         for arguments in [
             &["map", &pid][..],
             &["map", &pid, "--json", "--by", "page-size"],
+            &["map", &pid, "--by", "loader"],
             &["audit", &pid],
             &["freeze", &pid, "-o", &frozen],
             &["trim", &pid, "--dry-run"],
