@@ -12,6 +12,7 @@ use crate::record::history::Recording;
 use crate::record::since::Since;
 use crate::record::{leaks, over_time};
 use crate::show::html::{Findings, Page};
+use crate::snapshot::Want;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -89,7 +90,8 @@ fn found(recording: &Recording) -> (Vec<Finding>, String) {
 }
 
 fn of_snapshot(path: &Path, output: &Path) -> anyhow::Result<()> {
-    let snapshot = target::thaw(path, TARGET_FILE)?;
+    let want = Want { holders: true, ..Want::default() };
+    let snapshot = target::thaw_with(path, TARGET_FILE, want)?;
     let map = accounts::join(&snapshot);
     page_file::of_account(output, &snapshot, &map, &accounts::Account::of(&snapshot, &map), None)
 }

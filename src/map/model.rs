@@ -25,7 +25,7 @@ pub use read::{ReadError, parse};
 use super::account::{AreaSum, PartSum, by_area, by_thread};
 use super::{Area, Figures, MemoryMap, PaperArea};
 use crate::base::{Bytes, Gap, Why};
-use crate::jvm::{Held, ThreadKind};
+use crate::jvm::{Held, Holders, ThreadKind};
 use crate::os::host::Host;
 use crate::snapshot::{Snapshot, Source};
 use schemars::JsonSchema;
@@ -184,6 +184,7 @@ impl Account {
         }
         let holders = snapshot.jvm.as_ref().ok().and_then(|jvm| jvm.holders.as_ref());
         gaps.extend(holders.iter().flat_map(|holders| holders.gaps.iter().cloned()));
+        let holders = holders.and_then(Holders::complete);
         let page_sizes = snapshot.os.page_sizes.as_ref().and_then(|sizes| sizes.as_ref().ok());
         Account {
             schema: SCHEMA.to_string(),
@@ -228,6 +229,11 @@ impl Account {
 
     pub fn classes(&self) -> Option<u64> {
         self.jvm.as_ref()?.classes.as_ref()?.classes
+    }
+
+    /// The blocks of all holders; 0 where they were not read.
+    pub fn held_bytes(&self) -> Bytes {
+        self.holders.iter().flatten().fold(0, |sum, held| sum.saturating_add(held.bytes))
     }
 
     /// The kernel's figure where it is known, else ours.

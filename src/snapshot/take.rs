@@ -2,12 +2,11 @@
 //! that no absent page is ever touched; what the second look at the maps shows as moved is said to be torn.
 
 use super::types::{Link, LoadedImage, Snapshot, Source, Taken, Want};
-use super::{images, launched, links, moved};
+use super::{held, images, launched, links, moved};
 use crate::alloc::{self, AllocView, Heap, thread_arena};
 use crate::base::blocks::NoWitness;
 use crate::base::{Bytes, Gap, Known, Range, Why, joined, rfc3339};
 use crate::jvm::JvmView;
-use crate::jvm::hotspot::holders::{self, Library};
 use crate::jvm::hotspot::launch::Launch;
 use crate::jvm::hotspot::{self, Hotspot};
 use crate::os::budget;
@@ -373,21 +372,8 @@ fn labelled(mut heap: Heap, runtime: &mut Runtime, images: &[LoadedImage], want:
     if let Some((vm, view)) = runtime {
         hotspot::blocks::label(vm, view, &mut heap);
         if want.holders {
-            let held: Vec<Range> = heap.held().collect();
-            view.holders = Some(holders::read(vm, view, &heap, &held, &libraries(images)));
+            view.holders = Some(held::read(vm, view, &heap, images));
         }
     }
     heap.finish()
-}
-
-fn libraries(images: &[LoadedImage]) -> Vec<Library> {
-    let writable = |image: &LoadedImage| {
-        let data = image.segments.iter().filter(|(_, is_writable)| *is_writable);
-        Library {
-            path: image.path.clone(),
-            data: data.map(|(range, _)| *range).collect(),
-            image: image.segments.iter().map(|(range, _)| *range).collect(),
-        }
-    };
-    images.iter().map(writable).collect()
 }

@@ -53,6 +53,7 @@ pub fn look(pid: i32, at: f64, heap_mib: u64) -> Look {
         took_ms: 12.0,
         kernel_resident_bytes: Some((heap_mib + 10) * MIB),
         account: Ok(account),
+        holders: None,
     }
 }
 
@@ -114,6 +115,7 @@ fn into_one_jvm_its_parts_its_tabs_and_back_to_the_same_row() {
     model.press(Key::Char('2'));
     assert_eq!(names(&model), ["pages of 4 KiB", "Java heap", "class metadata"]);
     model.press(Key::Char('1'));
+    model.press(Key::BackTab);
     model.press(Key::BackTab);
     assert_eq!((model.tab, names(&model).len()), (Tab::Threads, 2));
     model.press(Key::Char('3'));
