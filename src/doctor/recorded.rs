@@ -8,6 +8,7 @@ use super::{Cost, Evidence, Finding, Level, Remedy, Subject};
 use crate::base::printable::escaped;
 use crate::base::{Bytes, human};
 use crate::map::Area;
+use crate::record::compiled;
 use crate::record::headline::{self, Headline};
 use crate::record::history::History;
 use crate::record::key::{Key, Measure, Subject as Of};
@@ -47,6 +48,11 @@ fn growing(history: &History, rows: &[Row]) -> Vec<Finding> {
             let what = format!("held by {}, grown in an hour", escaped(&holder.name));
             Evidence::bytes(what, holder.pace() as Bytes, "the accounts with holders")
         });
+        let jumps = (row.what == What::Area(Area::JitWork)).then(|| compiled::jumps(history));
+        let compiled = jumps.into_iter().flatten().map(|jump| {
+            let what = format!("grown at once, while compiling {}", escaped(&jump.methods_in_words()));
+            Evidence::bytes(what, jump.grown_bytes, "the recording")
+        });
         let sizes = [
             Evidence::bytes("at the end", growth.level_bytes, "the recording"),
             Evidence::bytes("grown in an hour", pace, "the recording, as marusa leak judges it"),
@@ -60,7 +66,7 @@ fn growing(history: &History, rows: &[Row]) -> Vec<Finding> {
                 human(pace),
                 growth.steady_from_seconds
             ),
-            evidence: sizes.into_iter().chain(with).chain(held_by).collect(),
+            evidence: sizes.into_iter().chain(with).chain(held_by).chain(compiled).collect(),
             cost: Cost::default(),
             remedies: vec![Remedy::Advice(
                 "marusa leak FILE --parts says which part grows; a size that is set now is reached later"

@@ -25,7 +25,7 @@ pub use read::{ReadError, parse};
 use super::account::{AreaSum, PartSum, by_area, by_thread};
 use super::{Area, Figures, MemoryMap, PaperArea};
 use crate::base::{Bytes, Gap, Why};
-use crate::jvm::{Held, Holders, ThreadKind};
+use crate::jvm::{Compiling, Held, Holders, ThreadKind};
 use crate::os::host::Host;
 use crate::snapshot::{Snapshot, Source};
 use schemars::JsonSchema;
@@ -140,6 +140,9 @@ pub struct ThreadAccount {
     pub name: String,
     pub kind: ThreadKind,
     pub stack: Option<Amounts>,
+    /// Of a compiler thread that compiles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compiling: Option<Compiling>,
 }
 
 /// A gap in words, as all documents have it.
@@ -247,6 +250,11 @@ impl Account {
         let mut stacks: Vec<_> = found.collect();
         stacks.sort_by_key(|(thread, stack)| (std::cmp::Reverse(stack.resident_bytes), thread.tid));
         stacks
+    }
+
+    /// The compiler threads that compile, and what.
+    pub fn compilations(&self) -> impl Iterator<Item = (&ThreadAccount, &Compiling)> {
+        self.threads.iter().filter_map(|thread| Some((thread, thread.compiling.as_ref()?)))
     }
 
     /// All areas together.
@@ -386,6 +394,7 @@ fn threads(snapshot: &Snapshot, map: &MemoryMap, known: Knowledge) -> Vec<Thread
         name: thread.name.clone(),
         kind: thread.kind,
         stack: stacks.remove(&thread.tid).map(|stack| known.amounts(stack, None)),
+        compiling: thread.compiling.clone(),
     };
     jvm.threads.iter().map(thread).collect()
 }

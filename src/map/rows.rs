@@ -55,6 +55,7 @@ pub const NAMED_MIN: u8 = 16;
 named! {
     16 CgroupRow "cgroup" "memory.stat of the cgroup";
     17 Holder "holder" "holders of malloc's blocks";
+    18 Compiled "compiled" "methods that were being compiled when JIT work jumped";
 }
 
 macro_rules! measures {
@@ -220,7 +221,23 @@ impl Account {
         rows.push((Subject::Process, Measure::Arenas, arenas));
         self.add_threads(&mut rows);
         self.add_holders(&mut rows);
+        self.add_compilations(&mut rows);
         rows
+    }
+
+    fn add_compilations(&self, rows: &mut Vec<Row>) {
+        let mut sums: BTreeMap<String, (u64, Option<u64>)> = BTreeMap::new();
+        for (_, compiling) in self.compilations() {
+            let (threads, arenas) = sums.entry(compiling.title()).or_default();
+            *threads += 1;
+            *arenas =
+                arenas.map_or(compiling.arena_bytes, |sum| Some(sum + compiling.arena_bytes.unwrap_or(0)));
+        }
+        for (name, (threads, arenas)) in sums {
+            let subject = Subject::Named(Named::Compiled, name);
+            rows.push((subject.clone(), Measure::Threads, Some(threads)));
+            rows.push((subject, Measure::InUse, arenas));
+        }
     }
 
     /// A library holds blocks in several ways: those of one name are one.

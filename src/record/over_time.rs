@@ -1,10 +1,11 @@
 //! A recording in the form that charts and tables take: rows of resident bytes, as long as the times.
 
+use super::compiled;
 use super::history::{History, Recording};
 use super::key::{Key, Measure, Subject};
 use super::writer::Ending;
 use crate::base::limits::{REPORT_FIGURES_MAX, REPORT_NOTES_MAX};
-use crate::base::{Bytes, Gap, Why};
+use crate::base::{Bytes, Gap, Why, human};
 use crate::map::Area;
 use crate::map::malloc::owners::HEADERS;
 use crate::measure::history::{self, Detail, Event, Line, Recorded, Row};
@@ -120,6 +121,11 @@ fn one(history: &History, step: usize) -> history::History {
         events.push(Event { at: seconds(history, at.steady_ms), text: text.to_string() });
     }
     events.extend(depth_events(history));
+    events.extend(compiled::jumps(history).iter().filter_map(|jump| {
+        let (grown, methods) = (human(jump.grown_bytes), jump.methods_in_words());
+        let at = seconds(history, history.moments.get(jump.moment)?.steady_ms);
+        Some(Event { at, text: format!("JIT work had grown by {grown}; compiled then: {methods}") })
+    }));
     let lines = lines(&drawn, &kernel);
     let rows = rows(&drawn);
     let mut made = history::History::of_rows(facts.pid, name, runtime, times, kernel, rows, events);

@@ -28,7 +28,8 @@ fn area(area: Area, parts: &[(&str, u64)]) -> AreaAccount {
 }
 
 fn thread(tid: i32, name: &str) -> ThreadAccount {
-    ThreadAccount { tid, name: name.to_string(), kind: ThreadKind::Java, stack: Some(amounts(tid as u64)) }
+    let stack = Some(amounts(tid as u64));
+    ThreadAccount { tid, name: name.to_string(), kind: ThreadKind::Java, stack, compiling: None }
 }
 
 /// A JVM whose heap has so much, and 10 MiB of class metadata.
