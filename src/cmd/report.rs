@@ -69,7 +69,7 @@ fn of_recording(args: &ReportArgs) -> anyhow::Result<()> {
 fn found(recording: &Recording) -> (Vec<Finding>, String) {
     let mut found: Vec<Finding> = recording.jvms.iter().flat_map(recorded::find).collect();
     let mut looked_at = "In what was recorded: a kill for want of memory, a limit that came near, freed memory that malloc holds, \
-                         memory without an owner."
+                         memory without an owner, threads that grow in number."
         .to_string();
     let running = match &recording.jvms[..] {
         [one] => {

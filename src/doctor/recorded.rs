@@ -3,6 +3,7 @@
 
 use super::facts::percent;
 use super::filled::Filled;
+use super::recorded_pools;
 use super::rules::{container_limit, malloc_freed_held, memory_grows, unattributed_large};
 use super::{Cost, Evidence, Finding, Level, Remedy, Subject};
 use crate::base::printable::escaped;
@@ -21,7 +22,10 @@ const BEFORE_MS: u64 = 60_000;
 pub fn find(history: &History) -> Vec<Finding> {
     let limit = killed(history).or_else(|| near(history));
     let mut findings: Vec<Finding> =
-        [limit, freed(history), unattributed(history)].into_iter().flatten().collect();
+        [limit, freed(history), unattributed(history), recorded_pools::find(history)]
+            .into_iter()
+            .flatten()
+            .collect();
     findings.extend(growing(history, &leaks::judge(history, 0.0, f64::INFINITY, false)));
     findings.iter_mut().for_each(Finding::name_its_process);
     findings

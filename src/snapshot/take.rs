@@ -46,7 +46,7 @@ fn take_best(process: &Process, want: Want) -> Known<Snapshot> {
         if tears(&best) == 0 || budget::ended().is_some() || !process.is_same() {
             break;
         }
-        // A process that ends meanwhile leaves what was read before.
+        // A process that ends leaves what was read before.
         let Ok(again) = take_once(process, want) else { break };
         if tears(&again) <= tears(&best) {
             best = again;
@@ -55,7 +55,7 @@ fn take_best(process: &Process, want: Want) -> Known<Snapshot> {
     Ok(best)
 }
 
-/// One look, whatever moved meanwhile: for who looks again and again, and must not be much of a load himself.
+/// One look, whatever moved while reading: for who looks again and again, and must not be much of a load himself.
 pub fn take_once(process: &Process, want: Want) -> Known<Snapshot> {
     budget::within(budget::limits(), || {
         let _eager = Eager::start();
