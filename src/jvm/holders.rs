@@ -71,6 +71,12 @@ pub struct Held {
 }
 
 impl Held {
+    /// "field", "library data, mappings".
+    pub fn how_in_words(&self) -> String {
+        let mappings = if self.is_mapping { ", mappings" } else { "" };
+        format!("{}{mappings}", self.how.words())
+    }
+
     /// What the blocks are: their C++ type, else the file name of the library, where the holder does not say it.
     pub fn of_what(&self) -> Option<&str> {
         let kind = self.kind.as_deref().filter(|kind| *kind != self.holder);
@@ -93,6 +99,8 @@ impl Held {
             direct_bytes: None,
             direct_blocks: None,
             types: Vec::new(),
+            is_mapping: false,
+            large: Vec::new(),
         }
     }
 }

@@ -234,7 +234,7 @@ pub fn holders(account: &Account) -> Option<String> {
             Cell::Bytes(Some(held.bytes)),
             Cell::Share(held.bytes, total),
             Cell::Count(Some(held.blocks)),
-            Cell::Text(held.how.words().to_string()),
+            Cell::Text(held.how_in_words()),
             Cell::Code(held.of_what().unwrap_or_default().to_string()),
         ];
         (held.bytes, cells)
@@ -248,7 +248,13 @@ pub fn holders(account: &Account) -> Option<String> {
         name("HOW"),
         name("C++ TYPE OR LIBRARY"),
     ];
-    let table = table("holders", "Blocks of malloc in use, in memory or not", &columns, &rows, left_out);
+    let table = table(
+        "holders",
+        "Blocks of malloc in use, in memory or not, and mappings in memory",
+        &columns,
+        &rows,
+        left_out,
+    );
     Some(format!("<p class=\"dim\">{HOLDERS_NOTE}</p>\n{table}"))
 }
 

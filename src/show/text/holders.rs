@@ -23,7 +23,7 @@ pub fn by_holder(out: &mut dyn Write, account: &Account) -> io::Result<()> {
         let cells = [human(held.bytes), percent(held.bytes, all), held.blocks.to_string()];
         let [bytes, share, blocks] = cells;
         let what = shorten(held.of_what().unwrap_or_default(), TYPE_COLUMNS_MAX);
-        table.row([held.holder.clone(), bytes, share, blocks, held.how.words().to_string(), what]);
+        table.row([held.holder.clone(), bytes, share, blocks, held.how_in_words(), what]);
     }
     table.write(out)?;
     let rest = holders.len().saturating_sub(ROWS_SHOWN_MAX);

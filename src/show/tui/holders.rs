@@ -61,12 +61,14 @@ impl Model {
 
 pub(super) fn rows(kept: &Kept) -> Vec<Row> {
     let Some(Held { at, holders: Ok(holders), before }) = &kept.held else { return Vec::new() };
-    let known: Option<BTreeMap<_, Bytes>> = before
-        .as_ref()
-        .map(|(_, holders)| holders.iter().map(|held| ((&held.holder, held.how), held.bytes)).collect());
+    let known: Option<BTreeMap<_, Bytes>> = before.as_ref().map(|(_, holders)| {
+        holders.iter().map(|held| ((&held.holder, held.how, held.is_mapping), held.bytes)).collect()
+    });
     let seconds = before.as_ref().map_or(0.0, |(before, _)| at - before);
     let row = |held: &jvm::Held| {
-        let last = known.as_ref().map(|known| known.get(&(&held.holder, held.how)).copied().unwrap_or(0));
+        let last = known
+            .as_ref()
+            .map(|known| known.get(&(&held.holder, held.how, held.is_mapping)).copied().unwrap_or(0));
         Row {
             name: held.holder.clone(),
             resident_bytes: Some(held.bytes),
@@ -74,8 +76,8 @@ pub(super) fn rows(kept: &Kept) -> Vec<Row> {
             rate: rate(last, Some(held.bytes), seconds),
             since_mark: growth(last, Some(held.bytes)),
             detail: Some(match held.of_what() {
-                Some(what) => format!("{}, {what}", held.how.words()),
-                None => held.how.words().to_string(),
+                Some(what) => format!("{}, {what}", held.how_in_words()),
+                None => held.how_in_words(),
             }),
             ..Row::default()
         }
