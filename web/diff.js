@@ -47,11 +47,9 @@
       return rows.sort((one, other) => Math.abs(other.change || 0) - Math.abs(one.change || 0));
     }
 
-    // One of many that is not known at a moment was not there.
     function detailed(history) {
-      const there = (bytes) => bytes.map((value) => (value === null ? 0 : value));
       const of = history.details.filter((detail) => detail.kind === by.value);
-      return compared(of.map((detail) => ({ title: detail.kind, part: detail.name, bytes: there(detail.bytes) })));
+      return compared(of.map((detail) => ({ title: detail.kind, part: detail.name, bytes: detail.bytes })));
     }
 
     function show() {

@@ -164,6 +164,8 @@ pub const CORE_EXTENTS_MAX: usize = 8_000_000;
 pub const CORE_ZERO_BYTES_MAX: u64 = 64 << 30;
 /// Files of a core that are opened.
 pub const CORE_FILES_MAX: usize = 8_192;
+/// Chunks of the arenas of one compiler thread, usually 32 KiB each.
+pub const ARENA_CHUNKS_MAX: usize = 200_000;
 /// Blocks of malloc whose owners are looked for, some 20 bytes each, and pointers between them that are kept, 12 bytes each.
 pub const OWNED_BLOCKS_MAX: usize = 2_000_000;
 pub const BLOCK_POINTERS_MAX: usize = 16_000_000;

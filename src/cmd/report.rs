@@ -12,6 +12,7 @@ use crate::record::history::Recording;
 use crate::record::since::Since;
 use crate::record::{leaks, over_time};
 use crate::show::html::{Findings, Page};
+use crate::snapshot::Want;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -68,7 +69,7 @@ fn of_recording(args: &ReportArgs) -> anyhow::Result<()> {
 fn found(recording: &Recording) -> (Vec<Finding>, String) {
     let mut found: Vec<Finding> = recording.jvms.iter().flat_map(recorded::find).collect();
     let mut looked_at = "In what was recorded: a kill for want of memory, a limit that came near, freed memory that malloc holds, \
-                         memory without an owner."
+                         memory without an owner, threads that grow in number."
         .to_string();
     let running = match &recording.jvms[..] {
         [one] => {
@@ -89,7 +90,8 @@ fn found(recording: &Recording) -> (Vec<Finding>, String) {
 }
 
 fn of_snapshot(path: &Path, output: &Path) -> anyhow::Result<()> {
-    let snapshot = target::thaw(path, TARGET_FILE)?;
+    let want = Want { holders: true, ..Want::default() };
+    let snapshot = target::thaw_with(path, TARGET_FILE, want)?;
     let map = accounts::join(&snapshot);
     page_file::of_account(output, &snapshot, &map, &accounts::Account::of(&snapshot, &map), None)
 }

@@ -118,14 +118,14 @@ fn watch(
         let is_all = model.view == View::All;
         let action = if key == Key::Char('\u{3}') { Some(Action::Quit) } else { model.press(key) };
         // Whoever looks may be gone only when we end.
+        if is_all != (model.view == View::All) {
+            let _ = wishes.send(Wish::Only(model.pid()));
+        }
         let _ = match action {
             Some(Action::Quit) => return Ok(0),
             Some(Action::Look) => wishes.send(Wish::Look),
+            Some(Action::Holders(pid)) => wishes.send(Wish::Holders(pid)),
             Some(Action::Pause(is_paused)) => wishes.send(Wish::Pause(is_paused)),
-            None if is_all != (model.view == View::All) => wishes.send(match model.view {
-                View::One(pid) => Wish::Only(Some(pid)),
-                View::All => Wish::Only(None),
-            }),
             None => Ok(()),
         };
     }

@@ -12,6 +12,7 @@ mod filled;
 pub mod if_xmx;
 mod promise;
 pub mod recorded;
+mod recorded_pools;
 pub mod rules;
 mod thp_remedies;
 pub mod types;

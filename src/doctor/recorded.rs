@@ -3,11 +3,13 @@
 
 use super::facts::percent;
 use super::filled::Filled;
+use super::recorded_pools;
 use super::rules::{container_limit, malloc_freed_held, memory_grows, unattributed_large};
 use super::{Cost, Evidence, Finding, Level, Remedy, Subject};
 use crate::base::printable::escaped;
 use crate::base::{Bytes, human};
 use crate::map::Area;
+use crate::record::compiled;
 use crate::record::headline::{self, Headline};
 use crate::record::history::History;
 use crate::record::key::{Key, Measure, Named, Subject as Of};
@@ -20,7 +22,10 @@ const BEFORE_MS: u64 = 60_000;
 pub fn find(history: &History) -> Vec<Finding> {
     let limit = killed(history).or_else(|| near(history));
     let mut findings: Vec<Finding> =
-        [limit, freed(history), unattributed(history)].into_iter().flatten().collect();
+        [limit, freed(history), unattributed(history), recorded_pools::find(history)]
+            .into_iter()
+            .flatten()
+            .collect();
     findings.extend(growing(history, &leaks::judge(history, 0.0, f64::INFINITY, false)));
     findings.iter_mut().for_each(Finding::name_its_process);
     findings
@@ -49,6 +54,11 @@ fn growing(history: &History, rows: &[Row]) -> Vec<Finding> {
                 if holder.kind == Named::Holder { "the accounts with holders" } else { "the recording" };
             Evidence::bytes(what, holder.pace() as Bytes, from)
         });
+        let jumps = (row.what == What::Area(Area::JitWork)).then(|| compiled::jumps(history));
+        let compiled = jumps.into_iter().flatten().map(|jump| {
+            let what = format!("grown at once, while compiling {}", escaped(&jump.methods_in_words()));
+            Evidence::bytes(what, jump.grown_bytes, "the recording")
+        });
         let sizes = [
             Evidence::bytes("at the end", growth.level_bytes, "the recording"),
             Evidence::bytes("grown in an hour", pace, "the recording, as marusa leak judges it"),
@@ -62,7 +72,7 @@ fn growing(history: &History, rows: &[Row]) -> Vec<Finding> {
                 human(pace),
                 growth.steady_from_seconds
             ),
-            evidence: sizes.into_iter().chain(with).chain(held_by).collect(),
+            evidence: sizes.into_iter().chain(with).chain(held_by).chain(compiled).collect(),
             cost: Cost::default(),
             remedies: vec![Remedy::Advice(
                 "marusa leak FILE --parts says which part grows; a size that is set now is reached later"

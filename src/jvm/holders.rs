@@ -70,6 +70,41 @@ pub struct Held {
     pub large: Vec<Range>,
 }
 
+impl Held {
+    /// "field", "library data, mappings".
+    pub fn how_in_words(&self) -> String {
+        let mappings = if self.is_mapping { ", mappings" } else { "" };
+        format!("{}{mappings}", self.how.words())
+    }
+
+    /// What the blocks are: their C++ type, else the file name of the library, where the holder does not say it.
+    pub fn of_what(&self) -> Option<&str> {
+        let kind = self.kind.as_deref().filter(|kind| *kind != self.holder);
+        let library = self.library.as_deref().filter(|library| *library != self.holder);
+        kind.or_else(|| library?.rsplit('/').next())
+    }
+}
+
+#[cfg(test)]
+impl Held {
+    /// In blocks of 4 KiB.
+    pub fn made_up(holder: &str, bytes: Bytes) -> Held {
+        Held {
+            holder: holder.to_string(),
+            how: HeldBy::Field,
+            kind: Some("rocksdb::LRUCache".to_string()),
+            library: None,
+            bytes,
+            blocks: bytes / 4096,
+            direct_bytes: None,
+            direct_blocks: None,
+            types: Vec::new(),
+            is_mapping: false,
+            large: Vec::new(),
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct HeldType {
     #[serde(rename = "type")]
@@ -86,4 +121,17 @@ pub struct Holders {
     /// By path: what blocks hold that are of a type of the library, point into it or are reached from its data.
     pub libraries: BTreeMap<String, Bytes>,
     pub gaps: Vec<Gap>,
+}
+
+impl Holders {
+    /// Of a reading that was stopped.
+    pub fn given_up(gap: Gap) -> Holders {
+        let gap = Gap { what: "holders of malloc's blocks".to_string(), ..gap };
+        Holders { gaps: vec![gap], ..Holders::default() }
+    }
+
+    /// `None`: they were not read to the end.
+    pub fn complete(&self) -> Option<&Holders> {
+        self.gaps.iter().all(|gap| !gap.why.is_given_up()).then_some(self)
+    }
 }

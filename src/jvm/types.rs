@@ -254,6 +254,22 @@ pub struct JvmThread {
     pub stack: Known<Range>,
     /// The `Thread` object of the VM.
     pub object: Option<Addr>,
+    /// Of a compiler thread; `None`: nothing, or it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compiling: Option<Compiling>,
+}
+
+/// What a compiler thread compiles.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+pub struct Compiling {
+    /// "com.example.Main::run".
+    pub method: String,
+    /// 1 to 3: C1, 4: C2; 0: a wrapper of a native method.
+    pub level: Option<u32>,
+    /// Whether the code is to replace a loop that runs already.
+    pub is_osr: Option<bool>,
+    /// The chunks of the thread's arenas; part of the area `jit_work`, or of `jvm_work`.
+    pub arena_bytes: Option<Bytes>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
@@ -268,6 +284,15 @@ pub enum ThreadKind {
     Primordial,
     /// A thread the VM does not know: made by a native library.
     Foreign,
+}
+
+impl Compiling {
+    /// "com.example.Main::run, level 4".
+    pub fn title(&self) -> String {
+        let level = self.level.map_or(String::new(), |level| format!(", level {level}"));
+        let osr = if self.is_osr == Some(true) { ", a loop that runs" } else { "" };
+        format!("{}{level}{osr}", self.method)
+    }
 }
 
 impl JvmView {

@@ -167,8 +167,8 @@ fn rows<K: Ord + Clone>(before: &BTreeMap<K, Sum>, now: &BTreeMap<K, Sum>) -> Ve
 fn named(before: &Sums, now: &Sums) -> Vec<Row<(Named, String)>> {
     let has = |sums: &Sums, kind: Named| sums.named.keys().any(|(of, _)| *of == kind);
     let mut rows = rows(&before.named, &now.named);
-    let has_table = |kind: Named| matches!(kind, Named::Holder | Named::Loader);
-    rows.retain(|row| !has_table(row.key.0) && has(before, row.key.0) && has(now, row.key.0));
+    let is_compared = |kind: Named| !matches!(kind, Named::Holder | Named::Loader | Named::Compiled);
+    rows.retain(|row| is_compared(row.key.0) && has(before, row.key.0) && has(now, row.key.0));
     rows
 }
 

@@ -27,7 +27,7 @@ pub use read::{ReadError, parse};
 use super::account::{AreaSum, PartSum, by_area, by_thread};
 use super::{Area, Figures, MemoryMap, PaperArea};
 use crate::base::{Bytes, Gap, Why};
-use crate::jvm::{Held, LoaderGroup, ThreadKind};
+use crate::jvm::{Compiling, Held, Holders, LoaderGroup, ThreadKind};
 use crate::os::host::Host;
 use crate::snapshot::{Snapshot, Source};
 use schemars::JsonSchema;
@@ -147,6 +147,9 @@ pub struct ThreadAccount {
     pub name: String,
     pub kind: ThreadKind,
     pub stack: Option<Amounts>,
+    /// Of a compiler thread that compiles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compiling: Option<Compiling>,
 }
 
 /// A gap in words, as all documents have it.
@@ -193,6 +196,7 @@ impl Account {
         gaps.extend(holders.iter().flat_map(|holders| holders.gaps.iter().cloned()));
         let loaders = snapshot.jvm.as_ref().ok().and_then(|jvm| jvm.loaders.as_ref());
         gaps.extend(loaders.iter().flat_map(|loaders| loaders.gaps.iter().cloned()));
+        let holders = holders.and_then(Holders::complete);
         let page_sizes = snapshot.os.page_sizes.as_ref().and_then(|sizes| sizes.as_ref().ok());
         Account {
             schema: SCHEMA.to_string(),
@@ -241,6 +245,11 @@ impl Account {
         self.jvm.as_ref()?.classes.as_ref()?.classes
     }
 
+    /// The blocks of all holders; 0 where they were not read.
+    pub fn held_bytes(&self) -> Bytes {
+        self.holders.iter().flatten().fold(0, |sum, held| sum.saturating_add(held.bytes))
+    }
+
     /// The kernel's figure where it is known, else ours.
     pub fn kernel_or_resident_bytes(&self) -> Bytes {
         self.totals.kernel_resident_bytes.unwrap_or(self.totals.resident_bytes)
@@ -252,6 +261,11 @@ impl Account {
         let mut stacks: Vec<_> = found.collect();
         stacks.sort_by_key(|(thread, stack)| (std::cmp::Reverse(stack.resident_bytes), thread.tid));
         stacks
+    }
+
+    /// The compiler threads that compile, and what.
+    pub fn compilations(&self) -> impl Iterator<Item = (&ThreadAccount, &Compiling)> {
+        self.threads.iter().filter_map(|thread| Some((thread, thread.compiling.as_ref()?)))
     }
 
     /// All areas together.
@@ -391,6 +405,7 @@ fn threads(snapshot: &Snapshot, map: &MemoryMap, known: Knowledge) -> Vec<Thread
         name: thread.name.clone(),
         kind: thread.kind,
         stack: stacks.remove(&thread.tid).map(|stack| known.amounts(stack, None)),
+        compiling: thread.compiling.clone(),
     };
     jvm.threads.iter().map(thread).collect()
 }

@@ -56,6 +56,7 @@ named! {
     16 CgroupRow "cgroup" "memory.stat of the cgroup";
     17 Holder "holder" "holders of malloc's blocks";
     18 Loader "loader" "class loaders";
+    19 Compiled "compiled" "methods that were being compiled when JIT work jumped";
 }
 
 impl Named {
@@ -237,6 +238,7 @@ impl Account {
         self.add_threads(&mut rows);
         self.add_holders(&mut rows);
         self.add_loaders(&mut rows);
+        self.add_compilations(&mut rows);
         rows
     }
 
@@ -246,6 +248,21 @@ impl Account {
             rows.push((subject.clone(), Measure::InUse, group.metaspace_bytes));
             rows.push((subject.clone(), Measure::Committed, group.metaspace_committed_bytes));
             rows.push((subject, Measure::ClassLoaders, Some(group.loaders)));
+        }
+    }
+
+    fn add_compilations(&self, rows: &mut Vec<Row>) {
+        let mut sums: BTreeMap<String, (u64, Option<u64>)> = BTreeMap::new();
+        for (_, compiling) in self.compilations() {
+            let (threads, arenas) = sums.entry(compiling.title()).or_default();
+            *threads += 1;
+            *arenas =
+                arenas.map_or(compiling.arena_bytes, |sum| Some(sum + compiling.arena_bytes.unwrap_or(0)));
+        }
+        for (name, (threads, arenas)) in sums {
+            let subject = Subject::Named(Named::Compiled, name);
+            rows.push((subject.clone(), Measure::Threads, Some(threads)));
+            rows.push((subject, Measure::InUse, arenas));
         }
     }
 

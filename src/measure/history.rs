@@ -1,8 +1,10 @@
 //! The account of JVMs over time, in the form that a page, a table or a test of growth takes it: one row of figures for each area
 //! and part, as long as the times. A recording fills it.
 
+use super::look::growth;
 use crate::base::{Bytes, Gap};
 use crate::map::area::Area;
+use crate::map::rows::Named;
 
 /// Seconds between two moments that a clock gave the same time.
 const STEP_MIN: f64 = 0.001;
@@ -32,7 +34,7 @@ pub struct History {
     pub events: Vec<Event>,
     /// What is drawn beside the areas: a limit, what the runtime says of itself.
     pub lines: Vec<Line>,
-    /// Who else is told apart beside parts: arenas, libraries, threads. Their bytes are in the rows, too.
+    /// What else is followed: arenas, libraries, threads and holders. Their bytes are in the rows, too.
     pub details: Vec<Detail>,
 }
 
@@ -54,13 +56,23 @@ pub struct Line {
     pub bytes: Vec<Option<Bytes>>,
 }
 
-/// The resident bytes of one of many.
+/// The bytes of one of many: in memory, or, of a holder of malloc's blocks, in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Detail {
-    /// "arena", "library", "threads".
+    /// "arena", "library", "threads", "holder".
     pub kind: &'static str,
     pub name: String,
-    pub resident_bytes: Vec<Option<Bytes>>,
+    /// As long as the times. `None`: not known at that moment; 0: it had nothing.
+    pub bytes: Vec<Option<Bytes>>,
+}
+
+/// A holder of malloc's blocks when holders were read first and last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldOverTime<'a> {
+    pub name: &'a str,
+    pub first_bytes: Bytes,
+    pub last_bytes: Bytes,
+    pub grown_bytes: i64,
 }
 
 /// Something that happened: an OOM kill, a start, an interval that was made shorter.
@@ -134,6 +146,28 @@ impl History {
         kept
     }
 
+    fn holders(&self) -> impl Iterator<Item = &Detail> {
+        self.details.iter().filter(|detail| detail.kind == Named::Holder.word())
+    }
+
+    pub fn has_holders(&self) -> bool {
+        self.holders().next().is_some()
+    }
+
+    /// The largest at the end first; `None`: they were not recorded.
+    pub fn held(&self) -> Option<Vec<HeldOverTime<'_>>> {
+        let mut rows: Vec<HeldOverTime> = Vec::new();
+        for detail in self.holders() {
+            let mut known = detail.bytes.iter().copied().flatten();
+            let Some(first_bytes) = known.next() else { continue };
+            let last_bytes = known.next_back().unwrap_or(first_bytes);
+            let grown_bytes = growth(Some(first_bytes), Some(last_bytes)).unwrap_or(0);
+            rows.push(HeldOverTime { name: &detail.name, first_bytes, last_bytes, grown_bytes });
+        }
+        rows.sort_by_key(|row| (std::cmp::Reverse(row.last_bytes), row.name));
+        (!rows.is_empty()).then_some(rows)
+    }
+
     /// Only these moments.
     pub fn only(&self, moments: &[usize]) -> History {
         let of = |bytes: &[Option<Bytes>]| -> Vec<Option<Bytes>> {
@@ -148,7 +182,7 @@ impl History {
         let detail = |detail: &Detail| Detail {
             kind: detail.kind,
             name: detail.name.clone(),
-            resident_bytes: of(&detail.resident_bytes),
+            bytes: of(&detail.bytes),
         };
         History {
             pid: self.pid,

@@ -104,6 +104,7 @@ mod tests {
     #[test]
     fn the_runtime_decides_and_names_only_where_it_was_not_asked() {
         let thread = |tid, name: &str, kind| JvmThread {
+            compiling: None,
             tid,
             name: name.to_string(),
             kind,

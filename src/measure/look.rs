@@ -2,6 +2,7 @@
 //! that was marked.
 
 use crate::base::{Bytes, Gap, Known};
+use crate::jvm::Held;
 use crate::map::Account;
 
 /// A JVM at a moment.
@@ -21,6 +22,8 @@ pub struct Look {
     pub kernel_resident_bytes: Option<Bytes>,
     /// `Err`: its memory could not be read.
     pub account: Known<Account>,
+    /// Who holds malloc's blocks; `None`: it was not asked for.
+    pub holders: Option<Known<Vec<Held>>>,
 }
 
 impl Look {

@@ -7,6 +7,7 @@
 //! `note` has what no series says. `leaks` judges a history by the figures that were really read (`leak_series`), `headline` is
 //! its answer, `held_by` says who holds what grows, and `since` has what came after the last account.
 
+pub mod compiled;
 pub mod counts;
 pub mod figures;
 pub mod frame;

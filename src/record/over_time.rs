@@ -1,10 +1,11 @@
 //! A recording in the form that charts and tables take: rows of resident bytes, as long as the times.
 
+use super::compiled;
 use super::history::{History, Recording};
 use super::key::{Key, Measure, Subject};
 use super::writer::Ending;
 use crate::base::limits::{REPORT_FIGURES_MAX, REPORT_NOTES_MAX};
-use crate::base::{Bytes, Gap, Why};
+use crate::base::{Bytes, Gap, Why, human};
 use crate::map::Area;
 use crate::map::malloc::owners::HEADERS;
 use crate::measure::history::{self, Detail, Event, Line, Recorded, Row};
@@ -51,7 +52,10 @@ pub fn of(recording: &Recording) -> Recorded {
 /// Which moments are drawn: each one, each second one, and so on, so that all figures together stay below the limit.
 fn step(recording: &Recording, figures_max: usize) -> usize {
     let figures = |jvm: &History| {
-        let series = jvm.keys().iter().filter(|key| key.measure == Measure::Resident).count() + LINES;
+        let is_drawn = |key: &&Key| {
+            key.measure == Measure::Resident || key.subject.is_holder() && key.measure == Measure::InUse
+        };
+        let series = jvm.keys().iter().filter(is_drawn).count() + LINES;
         series.saturating_mul(jvm.len())
     };
     let all = recording.jvms.iter().map(figures).fold(0, usize::saturating_add);
@@ -117,6 +121,11 @@ fn one(history: &History, step: usize) -> history::History {
         events.push(Event { at: seconds(history, at.steady_ms), text: text.to_string() });
     }
     events.extend(depth_events(history));
+    events.extend(compiled::jumps(history).iter().filter_map(|jump| {
+        let (grown, methods) = (human(jump.grown_bytes), jump.methods_in_words());
+        let at = seconds(history, history.moments.get(jump.moment)?.steady_ms);
+        Some(Event { at, text: format!("JIT work had grown by {grown}; compiled then: {methods}") })
+    }));
     let lines = lines(&drawn, &kernel);
     let rows = rows(&drawn);
     let mut made = history::History::of_rows(facts.pid, name, runtime, times, kernel, rows, events);
@@ -166,16 +175,29 @@ fn lines(drawn: &Drawn, kernel: &[Option<Bytes>]) -> Vec<Line> {
     measures.into_iter().filter_map(line).collect()
 }
 
+/// Of a holder what it has in use, of the others what is in memory.
 fn details(drawn: &Drawn) -> Vec<Detail> {
+    let has_accounts = drawn.series(&Key::process(Measure::AccountAt));
+    let has_holders = drawn.series(&Key::process(Measure::HoldersAt));
     let detail = |key: &Key| {
         let name = match &key.subject {
             Subject::Process | Subject::Area(_) | Subject::Part(..) => return None,
             Subject::Arena(at) => format!("arena at {at:#x}"),
             other => other.name()?,
         };
-        Some(Detail { kind: key.subject.word(), name, resident_bytes: drawn.series(key) })
+        let is_holder = key.subject.is_holder();
+        let measure = if is_holder { Measure::InUse } else { Measure::Resident };
+        let bytes = || filled(&drawn.series(key), if is_holder { &has_holders } else { &has_accounts });
+        (key.measure == measure).then(|| Detail { kind: key.subject.word(), name, bytes: bytes() })
     };
-    drawn.history.keys().iter().filter(|key| key.measure == Measure::Resident).filter_map(detail).collect()
+    drawn.history.keys().iter().filter_map(detail).collect()
+}
+
+/// Where what it belongs to was read, what it does not name has nothing.
+fn filled(bytes: &[Option<Bytes>], read_at: &[Option<u64>]) -> Vec<Option<Bytes>> {
+    let figure =
+        |(at, read): (usize, &Option<u64>)| read.map(|_| bytes.get(at).copied().flatten().unwrap_or(0));
+    read_at.iter().enumerate().map(figure).collect()
 }
 
 /// The parts of each area that has parts, and what is left of the area.
@@ -191,21 +213,12 @@ fn rows(drawn: &Drawn) -> Vec<Row> {
             _ => {}
         }
     }
-    // Where an account is known, what it does not name has nothing.
-    let is_known: Vec<bool> =
-        drawn.series(&Key::process(Measure::AccountAt)).iter().map(Option::is_some).collect();
-    let filled = |bytes: &[Option<Bytes>]| -> Vec<Option<Bytes>> {
-        is_known
-            .iter()
-            .enumerate()
-            .map(|(at, known)| known.then(|| bytes.get(at).copied().flatten().unwrap_or(0)))
-            .collect()
-    };
+    let read_at = drawn.series(&Key::process(Measure::AccountAt));
     let mut all = Vec::new();
     for (area, (sums, parts)) in areas {
-        let mut rest = filled(&sums);
+        let mut rest = filled(&sums, &read_at);
         for part in parts {
-            let resident_bytes = filled(&part.resident_bytes);
+            let resident_bytes = filled(&part.resident_bytes, &read_at);
             for (rest, bytes) in rest.iter_mut().zip(&resident_bytes) {
                 *rest = rest.zip(*bytes).map(|(rest, bytes)| rest.saturating_sub(bytes));
             }
@@ -221,6 +234,7 @@ fn rows(drawn: &Drawn) -> Vec<Row> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::key::Named;
     use crate::record::rows::tests::small;
     use crate::record::writer::{JvmFacts, Scope, Session, Writer};
     use crate::record::{Moment, note, reader};
@@ -267,6 +281,34 @@ mod tests {
         assert_eq!(events[0].0, 1.0);
         assert!(events[0].1.starts_with("the chunks of malloc could not be read"), "{events:?}");
         assert!(events[1].1.ends_with("again"), "{events:?}");
+    }
+
+    #[test]
+    fn holders_are_unknown_before_they_were_read_and_have_nothing_where_others_were() {
+        let mut writer = Writer::new(&Session::default());
+        let jvm = writer.jvm(JvmFacts::default());
+        let holder = |name: &str| Key::of(&Subject::Named(Named::Holder, name.to_string()), Measure::InUse);
+        for (second, held) in [(0, None), (1, Some(("a.B.c", 7))), (2, None), (3, Some(("d.E.f", 9)))] {
+            let at = Moment { steady_ms: second * 1000, wall_ms: second as i64 * 1000 };
+            let mut figures = vec![(Key::process(Measure::AccountAt), Some(at.steady_ms))];
+            let mut scope = Scope::Account;
+            if let Some((name, bytes)) = held {
+                scope = Scope::AccountWithHolders;
+                figures.push((Key::process(Measure::HoldersAt), Some(at.steady_ms)));
+                figures.push((holder(name), Some(bytes)));
+            }
+            writer.sample(jvm, at, scope, &figures);
+        }
+        let recorded = of(&reader::read(&[&writer.take()]).expect("a recording"));
+        let history = &recorded.histories[0];
+        let bytes: Vec<(&str, &[Option<u64>])> =
+            history.details.iter().map(|detail| (detail.name.as_str(), &detail.bytes[..])).collect();
+        let (before, after) = ([None, Some(7), Some(7), Some(0)], [None, Some(0), Some(0), Some(9)]);
+        assert_eq!(bytes, [("a.B.c", &before[..]), ("d.E.f", &after[..])]);
+        let held = history.held().expect("they were recorded");
+        let rows: Vec<(&str, u64, i64)> =
+            held.iter().map(|row| (row.name, row.last_bytes, row.grown_bytes)).collect();
+        assert_eq!(rows, [("d.E.f", 9, 9), ("a.B.c", 0, -7)]);
     }
 
     #[test]

@@ -43,7 +43,9 @@ impl clap::ValueEnum for By {
     fn value_variants<'a>() -> &'a [By] {
         static ALL: LazyLock<Vec<By>> = LazyLock::new(|| {
             let fixed = [By::Area, By::Part, By::Arena, By::Library, By::Thread];
-            fixed.into_iter().chain(Named::ALL.iter().copied().map(By::Named)).collect()
+            // Methods that are compiled are other ones at each moment.
+            let named = Named::ALL.iter().copied().filter(|kind| *kind != Named::Compiled);
+            fixed.into_iter().chain(named.map(By::Named)).collect()
         });
         &ALL
     }

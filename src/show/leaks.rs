@@ -11,6 +11,7 @@ pub use json::LeakDocument;
 use super::width::width;
 use crate::measure::growth::{Doubt, Growth, Rate, Verdict};
 use crate::record::History;
+use crate::record::compiled;
 use crate::record::counts::Counted;
 use crate::record::headline::{self, Headline};
 use crate::record::leaks::{Row, What};
@@ -50,6 +51,12 @@ fn one(out: &mut dyn Write, (history, rows, since): &Judged) -> io::Result<()> {
     }
     writeln!(out)?;
     paragraph(out, "", "", &answer(rows, since))?;
+    if let Some(jump) = compiled::jumps(history).first() {
+        let (grown, methods) = (human(jump.grown_bytes), jump.methods_in_words());
+        let text =
+            format!("JIT work jumped by up to {grown}, as read at {}; compiled then: {methods}", jump.at);
+        paragraph(out, "", "", &text)?;
+    }
     if let Some(advice) = held::advice(history, &headline::of(rows).1) {
         paragraph(out, "", "", advice)?;
     }

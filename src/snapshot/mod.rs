@@ -7,6 +7,7 @@ pub mod core;
 pub mod discover;
 pub mod file;
 mod frozen_check;
+mod held;
 pub mod hidden;
 pub mod images;
 mod launched;

@@ -2,13 +2,13 @@
 //! that no absent page is ever touched; what the second look at the maps shows as moved is said to be torn.
 
 use super::types::{Link, LoadedImage, LoaderDetail, Snapshot, Source, Taken, Want};
-use super::{images, launched, links, moved};
+use super::{held, images, launched, links, moved};
 use crate::alloc::{self, AllocView, Heap, thread_arena};
 use crate::base::blocks::NoWitness;
 use crate::base::{Bytes, Gap, Known, Range, Why, joined, rfc3339};
 use crate::jvm::JvmView;
 use crate::jvm::hotspot::launch::Launch;
-use crate::jvm::hotspot::{self, Hotspot, holders, loaders};
+use crate::jvm::hotspot::{self, Hotspot, loaders};
 use crate::os::budget;
 use crate::os::facts::process_facts;
 use crate::os::folios;
@@ -46,7 +46,7 @@ fn take_best(process: &Process, want: Want) -> Known<Snapshot> {
         if tears(&best) == 0 || budget::ended().is_some() || !process.is_same() {
             break;
         }
-        // A process that ends meanwhile leaves what was read before.
+        // A process that ends leaves what was read before.
         let Ok(again) = take_once(process, want) else { break };
         if tears(&again) <= tears(&best) {
             best = again;
@@ -55,7 +55,7 @@ fn take_best(process: &Process, want: Want) -> Known<Snapshot> {
     Ok(best)
 }
 
-/// One look, whatever moved meanwhile: for who looks again and again, and must not be much of a load himself.
+/// One look, whatever moved while reading: for who looks again and again, and must not be much of a load himself.
 pub fn take_once(process: &Process, want: Want) -> Known<Snapshot> {
     budget::within(budget::limits(), || {
         let _eager = Eager::start();
@@ -378,8 +378,7 @@ fn labelled(mut heap: Heap, runtime: &mut Runtime, images: &[LoadedImage], want:
     if let Some((vm, view)) = runtime {
         hotspot::blocks::label(vm, view, &mut heap);
         if want.holders {
-            let held: Vec<Range> = heap.held().collect();
-            view.holders = Some(holders::read(vm, view, &heap, &held, &images::libraries(images)));
+            view.holders = Some(held::read(vm, view, &heap, images));
         }
         if want.loaders == LoaderDetail::All {
             view.loaders = Some(loaders::read(vm, view, Some(&heap)));

@@ -130,6 +130,12 @@ impl Snapshot {
         threads.filter_map(|thread| thread.stack.as_ref().ok().copied()).collect()
     }
 
+    /// Why the holders of malloc's blocks were not read to the end, though they were asked for.
+    pub fn holders_given_up(&self) -> Option<&Gap> {
+        let holders = self.jvm.as_ref().ok()?.holders.as_ref()?;
+        holders.gaps.iter().find(|gap| gap.why.is_given_up())
+    }
+
     /// The gaps of every view.
     pub fn gaps(&self) -> Vec<Gap> {
         let mut gaps = self.os.gaps.clone();

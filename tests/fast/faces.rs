@@ -53,6 +53,7 @@ fn faces(snapshot: &Snapshot) -> Faces {
         took_ms: 0.0,
         kernel_resident_bytes: None,
         account: Ok(account),
+        holders: None,
     };
     Faces {
         json,

@@ -9,6 +9,7 @@ mod cli;
 #[path = "../common/mod.rs"]
 mod common;
 mod compare;
+mod compiling;
 mod doctor_holders;
 mod embedded;
 mod foreign_files;

@@ -13,7 +13,7 @@ fn want(args: &MapArgs) -> Want {
     Want {
         page_sizes: args.wants_pages() || is_mapping || args.html.is_some(),
         smaps: is_mapping || args.pages.zeros,
-        holders: matches!(args.by, Some(By::Holder | By::Library)),
+        holders: matches!(args.by, Some(By::Holder | By::Library)) || args.html.is_some(),
         loaders: if has_loaders { LoaderDetail::All } else { LoaderDetail::None },
         ..Want::default()
     }

@@ -14,7 +14,7 @@ use crate::record::holders::Kept;
 use crate::record::pace::{self, Limit, Payer, Purse, Shares, State};
 use crate::record::trust::Trust;
 use crate::record::writer::{Ending, JvmFacts, Scope};
-use crate::record::{Key, Measure, glance, note};
+use crate::record::{Key, Measure, compiled, glance, note};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -43,6 +43,7 @@ pub struct Watched {
     is_late_said: bool,
     /// CPU time for its accounts.
     own: Purse,
+    compiled: compiled::Before,
     /// `None`: they are not asked for.
     holders: Option<WithHolders>,
     /// They were asked for, and the account has none.
@@ -84,6 +85,7 @@ impl Watched {
             found_at: Instant::now(),
             is_late_said: false,
             own: Purse::default(),
+            compiled: compiled::Before::default(),
             holders: holders_every.map(WithHolders::new),
             lacks_holders: false,
             is_lack_said: false,
@@ -227,6 +229,7 @@ impl Watched {
         }
         let mut read = read?;
         self.loaders.choose(&mut read.rows);
+        self.compiled.choose(&mut read.rows);
         if let (true, Some(account)) = (of.holders, &mut self.account) {
             (account.at, account.resident) = (took.began, self.resident);
         }

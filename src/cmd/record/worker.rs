@@ -172,5 +172,8 @@ fn account(wanted: &Wanted) -> Known<AccountRead> {
     let counters = snapshot.jvm.as_ref().ok().and_then(glance::counters_of);
     let account = Account::of(&snapshot, &map);
     let has_holders = account.holders.is_some();
+    if let Some(gap) = snapshot.holders_given_up() {
+        return Err(gap.clone());
+    }
     Ok(AccountRead { rows: account.rows(), gaps: map.gaps.len(), counters, has_holders })
 }

@@ -21,6 +21,8 @@ pub enum Wish {
     Pause(bool),
     /// Only this one is shown: the others need not be read.
     Only(Option<i32>),
+    /// Now, with the holders of malloc's blocks of this one.
+    Holders(i32),
 }
 
 /// Who watches many JVMs must not be the one that keeps the host busy: of a core, reading takes a fifth at the most, and the
@@ -38,10 +40,11 @@ impl Looking {
     /// Until nobody listens.
     pub fn run(&self, news: &Sender<News>, wishes: &Receiver<Wish>) {
         let since = Instant::now();
-        let (mut only, mut is_paused) = (None, false);
+        let (mut only, mut is_paused, mut with_holders) = (None, false, None);
         loop {
             let (started, cpu_before) = (Instant::now(), cpu_time::own());
-            if !is_paused && self.round(only, since, news).is_err() {
+            let is_asked = with_holders.is_some();
+            if (!is_paused || is_asked) && self.round(only, with_holders.take(), since, news).is_err() {
                 return;
             }
             let rest = cpu_time::own().saturating_sub(cpu_before) * REST_PER_CPU;
@@ -58,6 +61,10 @@ impl Looking {
                         only = pid;
                         break;
                     }
+                    Ok(Wish::Holders(pid)) => {
+                        with_holders = Some(pid);
+                        break;
+                    }
                     Err(RecvTimeoutError::Timeout) => break,
                     Err(RecvTimeoutError::Disconnected) => return,
                 }
@@ -67,7 +74,13 @@ impl Looking {
     }
 
     /// `Err`: nobody listens.
-    fn round(&self, only: Option<i32>, since: Instant, news: &Sender<News>) -> Result<(), ()> {
+    fn round(
+        &self,
+        only: Option<i32>,
+        with_holders: Option<i32>,
+        since: Instant,
+        news: &Sender<News>,
+    ) -> Result<(), ()> {
         let started = Instant::now();
         let tell = |one: News| news.send(one).map_err(|_| ());
         let jvms = match self.pid {
@@ -83,18 +96,23 @@ impl Looking {
         let mut pool = Pool::new(TOP_SLOW.0, TOP_SLOW.1);
         for jvm in &jvms {
             pids.push(jvm.process.pid);
-            if only.is_none_or(|pid| pid == jvm.process.pid)
-                && let Some(look) = pool.within(budget::limits(), || look(jvm, since))
-            {
-                tell(News::Looked(Box::new(look)))?;
+            let pid = jvm.process.pid;
+            if only.is_some_and(|only| only != pid) {
+                continue;
             }
+            let look = match with_holders == Some(pid) {
+                // The user waits for this one.
+                true => budget::within(budget::limits(), || look(jvm, since, true)),
+                false => pool.within(budget::limits(), || look(jvm, since, false)),
+            };
+            look.map_or(Ok(()), |look| tell(News::Looked(Box::new(look))))?;
         }
         tell(News::Round { pids, took_ms: started.elapsed().as_secs_f64() * 1e3 })
     }
 }
 
 /// `None`: it has ended.
-fn look(jvm: &Jvm, since: Instant) -> Option<Look> {
+fn look(jvm: &Jvm, since: Instant, with_holders: bool) -> Option<Look> {
     let started = Instant::now();
     let facts = &jvm.process;
     let unnamed = || facts.command.split(' ').next().unwrap_or_default().to_string();
@@ -107,21 +125,28 @@ fn look(jvm: &Jvm, since: Instant) -> Option<Look> {
         took_ms: 0.0,
         kernel_resident_bytes: jvm.resident_bytes.clone().ok(),
         account: Err(Gap::new("the account", Why::NotRead)),
+        holders: with_holders.then(|| Err(Gap::new("the holders of malloc's blocks", Why::NotRead))),
     };
     let process = match Process::open(facts.pid) {
         Ok(process) => process,
         Err(_) => return discover::one(facts.pid).map(|_| look),
     };
-    match snapshot::take_once(&process, Want::default()) {
+    match snapshot::take_once(&process, Want { holders: with_holders, ..Want::default() }) {
         Ok(snapshot) => {
             if let Some(gap) = snapshot.os.gaps.iter().find(|gap| gap.why.is_given_up()) {
                 look.account = Err(gap.clone());
                 return Some(look);
             }
+            let given_up = snapshot.holders_given_up().cloned();
             let map = map::join(&snapshot);
             look.runtime = runtime(&snapshot);
             look.kernel_resident_bytes = map.balance.kernel_resident.or(look.kernel_resident_bytes);
-            look.account = Ok(Account::of(&snapshot, &map));
+            let mut account = Account::of(&snapshot, &map);
+            if with_holders {
+                let unknown = || Gap::new("the holders of malloc's blocks", Why::NotInThisRuntime);
+                look.holders = Some(account.holders.take().ok_or_else(|| given_up.unwrap_or_else(unknown)));
+            }
+            look.account = Ok(account);
         }
         Err(gap) if gap.why == Why::Gone => return None,
         Err(gap) => look.account = Err(gap),

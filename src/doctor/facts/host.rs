@@ -11,7 +11,7 @@ use crate::os::pressure::{self, Pressure};
 use crate::os::pressure_averages::{self, Averages};
 use crate::os::process::Process;
 use crate::os::{buddyinfo, host, vmstat};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 /// Settings that rules look at, below /proc/sys.
@@ -51,6 +51,8 @@ pub struct HostFacts {
     pub daemons: Vec<Daemon>,
     /// Text by name: "vm/nr_hugepages".
     pub sysctl: BTreeMap<String, String>,
+    /// The controllers that version 1 of the cgroups has and that are enabled (/proc/cgroups).
+    pub v1_controllers: Option<BTreeSet<String>>,
     pub nodes: Vec<Node>,
     pub free: Vec<FreeBlocks>,
     /// Whether the processor says that it runs under a hypervisor.
@@ -151,6 +153,7 @@ impl Watched {
                 .map(|(now, first)| now.since(&first).some_us as f64 / 1000.0),
             daemons: daemons().into_iter().map(daemon).collect(),
             sysctl: SYSCTLS.iter().filter_map(sysctl).collect(),
+            v1_controllers: text("/proc/cgroups").ok().map(|text| v1_controllers(&text)),
             nodes: numa::read(),
             free: buddyinfo::parse(&text("/proc/buddyinfo").unwrap_or_default()),
             has_hypervisor: crate::os::cpu::read().has_hypervisor,
@@ -180,6 +183,16 @@ fn meminfo(text: &str) -> BTreeMap<String, u64> {
     text.lines().filter_map(of).collect()
 }
 
+/// "memory 4 10 1": name, hierarchy, groups, and whether it is enabled.
+fn v1_controllers(text: &str) -> BTreeSet<String> {
+    let enabled = |line: &str| {
+        let mut words = line.split_ascii_whitespace();
+        let name = words.next().filter(|name| !name.starts_with('#'))?;
+        (words.nth(2)? == "1").then(|| name.to_string())
+    };
+    text.lines().filter_map(enabled).collect()
+}
+
 /// CPU time of the kernel's threads that work on pages; in a pid namespace of its own there are none.
 fn daemons() -> Vec<(String, f64)> {
     let times = cpu_time::daemons().into_keys().filter_map(ProcessTime::read);
@@ -194,6 +207,12 @@ mod tests {
     fn numbers_of_the_kernels_files() {
         let memory = meminfo("MemTotal:       1000 kB\nHugePages_Total:       7\n");
         assert_eq!((memory["MemTotal"], memory["HugePages_Total"]), (1_024_000, 7));
+    }
+
+    #[test]
+    fn a_controller_counts_where_it_is_enabled() {
+        let text = "#subsys_name\thierarchy\tnum_cgroups\tenabled\ncpu\t0\t51\t1\nmemory\t0\t51\t0\n";
+        assert_eq!(v1_controllers(text), BTreeSet::from(["cpu".to_string()]));
     }
 
     #[test]

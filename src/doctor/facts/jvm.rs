@@ -52,7 +52,8 @@ impl JvmFacts {
             Err(gap) => facts.gaps.push(gap.clone()),
         }
         if holders && facts.account.holders.is_none() {
-            facts.gaps.push(Gap::new("who holds malloc's blocks", Why::NotInThisRuntime));
+            let gap = facts.snapshot.holders_given_up().cloned();
+            facts.gaps.push(gap.unwrap_or(Gap::new("who holds malloc's blocks", Why::NotInThisRuntime)));
         }
         Ok(facts)
     }

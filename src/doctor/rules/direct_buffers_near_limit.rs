@@ -18,10 +18,7 @@ const CRITICAL_PERCENT: f64 = 98.0;
 const ROUND_BYTES: Bytes = 16 << 20;
 
 fn find(jvm: &JvmFacts) -> Option<Finding> {
-    let (limit, limit_of) = match jvm.number("MaxDirectMemorySize")? {
-        0 => (jvm.heap_max_bytes()?, "-Xmx, as -XX:MaxDirectMemorySize is not set"),
-        bytes => (bytes, "-XX:MaxDirectMemorySize"),
-    };
+    let (limit, limit_of) = limit(jvm)?;
     let (buffers, held) = held(jvm)?;
     let used = percent(held, limit);
     if used < WARN_PERCENT {
@@ -56,9 +53,17 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
     })
 }
 
+/// And which option it comes from.
+pub fn limit(jvm: &JvmFacts) -> Option<(Bytes, &'static str)> {
+    Some(match jvm.number("MaxDirectMemorySize")? {
+        0 => (jvm.heap_max_bytes()?, "-Xmx, as -XX:MaxDirectMemorySize is not set"),
+        bytes => (bytes, "-XX:MaxDirectMemorySize"),
+    })
+}
+
 /// Blocks and bytes that are known to belong to direct buffers; `None`: none are known. Memory of `Unsafe.allocateMemory` does
 /// not count against the limit. That of `java.lang.foreign` arenas does, but cannot be told from it, so this is the least.
-fn held(jvm: &JvmFacts) -> Option<(u64, Bytes)> {
+pub fn held(jvm: &JvmFacts) -> Option<(u64, Bytes)> {
     let owners = jvm.account.malloc.as_ref()?.owners.as_ref()?;
     let of_buffers = owners.iter().filter(|owner| owner.area == Area::DirectBuffers);
     let sum = of_buffers.fold((0, 0), |(blocks, bytes), owner| (blocks + owner.blocks, bytes + owner.bytes));

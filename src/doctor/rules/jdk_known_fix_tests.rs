@@ -52,6 +52,48 @@ fn stacks_that_are_resident_as_a_whole() {
     assert_eq!(stacks("17.0.9+9", "always", 63 * M), [] as [&str; 0]);
 }
 
+#[test]
+fn limits_that_the_jvm_does_not_see_by_proc_cgroups() {
+    let bugs_of = |major, version: &str, listed: &[&str], limit| {
+        let mut facts = of_release(major, version);
+        facts.jvms[0].group = Ok(limit);
+        facts.jvms[0].bounds.is_unified = true;
+        facts.host.v1_controllers = Some(listed.iter().map(|name| name.to_string()).collect());
+        bugs(&facts)
+    };
+    let (all, most) = (["cpuset", "cpu", "cpuacct", "memory"], ["cpuset", "cpu", "cpuacct"]);
+    let limit = || Some(group(2 * G));
+    assert_eq!(bugs_of(21, "21.0.9+10", &most, limit()), ["JDK-8349988"]);
+    assert_eq!(bugs_of(21, "21.0.10+7", &most, limit()), [] as [&str; 0]);
+    assert_eq!(bugs_of(21, "21.0.9+10", &all, limit()), [] as [&str; 0]);
+    assert_eq!(bugs_of(21, "21.0.9+10", &most, None), [] as [&str; 0], "nothing limits it");
+    assert_eq!(bugs_of(17, "17.0.19+9", &most, limit()), ["JDK-8349988"]);
+    assert_eq!(
+        bugs_of(11, "11.0.13+8", &most, limit()),
+        ["JDK-8230305"],
+        "it does not know version 2 at all"
+    );
+    assert_eq!(bugs_of(25, "25+36", &most, limit()), [] as [&str; 0]);
+}
+
+#[test]
+fn flight_recorder_that_keeps_data_of_threads() {
+    let bugs_of = |version: &str, bytes, thread: &str| {
+        let mut facts = of_release(21, version);
+        let jvm = &mut facts.jvms[0];
+        made_up::set_resident(jvm, Area::JvmWork, bytes);
+        let work = jvm.account.areas.iter_mut().find(|area| area.area == Area::JvmWork).expect("set");
+        work.parts.iter_mut().max_by_key(|part| part.amounts.resident_bytes).expect("a part").part =
+            "tracing".to_string();
+        jvm.account.threads[0].name = thread.to_string();
+        bugs(&facts)
+    };
+    assert_eq!(bugs_of("21.0.5+11", 128 * M, "JFR Recorder Thread"), ["JDK-8337994"]);
+    assert_eq!(bugs_of("21.0.5+11", 127 * M, "JFR Recorder Thread"), [] as [&str; 0]);
+    assert_eq!(bugs_of("21.0.5+11", 128 * M, "main"), [] as [&str; 0], "nothing is recorded");
+    assert_eq!(bugs_of("21.0.6+7", 128 * M, "JFR Recorder Thread"), [] as [&str; 0]);
+}
+
 fn group(limit_bytes: u64) -> GroupMemory {
     GroupMemory {
         path: "/sys/fs/cgroup/app".to_string(),

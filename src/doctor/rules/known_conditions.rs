@@ -5,7 +5,9 @@ use super::known_fixes::Held;
 use crate::base::Bytes;
 use crate::doctor::{Evidence, Facts, JvmFacts};
 use crate::jvm::Gc;
+use crate::jvm::hotspot::version;
 use crate::map::Area;
+use crate::map::model::ThreadAccount;
 
 const M: Bytes = 1 << 20;
 
@@ -75,6 +77,37 @@ pub fn unified_limits_unseen(facts: &Facts, jvm: &JvmFacts) -> Option<Held> {
     }
     evidence.push(Evidence::state("control groups", "version 2", "/proc/PID/cgroup"));
     held(None, evidence)
+}
+
+/// Controllers that the JVM looks up in /proc/cgroups, before it asks for the version of the cgroups: without one of them it takes
+/// itself for not limited (cgroupSubsystem_linux.cpp, `CgroupSubsystemFactory::determine_type`).
+const LOOKED_UP: [&str; 3] = ["cpu", "cpuacct", "memory"];
+/// The first updates that know version 2 at all: others have JDK-8230305.
+const KNOWS_VERSION_2: [(u32, u32); 2] = [(8, 372), (11, 16)];
+
+pub fn controllers_unlisted(facts: &Facts, jvm: &JvmFacts) -> Option<Held> {
+    let mut evidence = limits(facts, jvm);
+    let listed = facts.host.v1_controllers.as_ref()?;
+    let missing: Vec<&str> = LOOKED_UP.into_iter().filter(|name| !listed.contains(*name)).collect();
+    let update = jvm.jvm()?.version.as_deref().ok().and_then(version::update)?;
+    let is_older =
+        KNOWS_VERSION_2.iter().any(|(major, first)| jvm.major() == Some(*major) && update < *first);
+    let is_seen = !jvm.bounds.is_unified || !jvm.is_on("UseContainerSupport") || missing.is_empty();
+    if is_seen || is_older || evidence.is_empty() {
+        return None;
+    }
+    evidence.push(Evidence::state("not enabled for version 1", missing.join(", "), "/proc/cgroups"));
+    held(None, evidence)
+}
+
+/// What Native Memory Tracking counts as Tracing is Flight Recorder's: buffers of some 20 MiB, and data of threads and classes.
+pub fn recorder_leaks(_: &Facts, jvm: &JvmFacts) -> Option<Held> {
+    let bytes = jvm.resident_bytes_of_parts(Area::JvmWork, "tracing");
+    let is_recorder = |thread: &ThreadAccount| thread.name.starts_with("JFR Recorder");
+    if bytes < 128 * M || !jvm.account.threads.iter().any(is_recorder) {
+        return None;
+    }
+    held(bytes, vec![Evidence::bytes("Flight Recorder, resident", bytes, "account: jvm_work, tracing")])
 }
 
 /// 1024 shares were a CPU, and 1024 itself no limit (osContainer_linux.cpp, `OSContainer::active_processor_count`).

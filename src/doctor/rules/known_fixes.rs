@@ -57,6 +57,26 @@ pub const FIXES: &[Fix] = &[
         meanwhile: "-Xmx and -XX:ActiveProcessorCount by hand",
     },
     Fix {
+        bug: "JDK-8349988",
+        what: "the JVM does not see the limits of its cgroup where the kernel leaves controllers out of /proc/cgroups",
+        // In one commit with JDK-8347811. The backports to 17, 11 and 8 came after 17.0.19, 11.0.31 and 8u492.
+        affected: &[(8, 493), (11, 32), (17, 20), (21, 10), (22, ALL), (23, ALL), (24, ALL)],
+        fixed: "21.0.10, 25",
+        level: Level::Warn,
+        holds: holds::controllers_unlisted,
+        meanwhile: "-Xmx and -XX:ActiveProcessorCount by hand, or a kernel with CONFIG_MEMCG_V1 and CONFIG_CPUSETS_V1",
+    },
+    Fix {
+        bug: "JDK-8337994",
+        what: "Flight Recorder keeps data of each thread that starts while no event is recorded",
+        // A backport to 21 was taken out again (JDK-8346108).
+        affected: &[(21, 6), (22, ALL)],
+        fixed: "24",
+        level: Level::Warn,
+        holds: holds::recorder_leaks,
+        meanwhile: "stop the recording (jcmd PID JFR.stop), or record some event that happens often",
+    },
+    Fix {
         bug: "JDK-8281181",
         what: "the JVM takes the weight of its control group (cpu.shares) for a number of CPUs",
         affected: &[(8, 433), (11, 17), (12, ALL), (13, ALL), (14, ALL), (15, ALL), (16, ALL), (17, 5)],

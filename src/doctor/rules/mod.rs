@@ -19,11 +19,13 @@ macro_rules! rules {
 mod class_loaders_many;
 mod code_cache_near_full;
 mod code_cache_small_pages;
+mod commit_limit_near;
 mod compiler_threads;
 pub mod container_limit;
 mod container_support_off;
 mod cpu_throttled;
 mod direct_buffers_near_limit;
+mod explicit_gc_disabled;
 mod files_near_limit;
 mod fork_large_heap;
 mod gc_threads;
@@ -80,7 +82,7 @@ mod thp_other_size;
 mod thp_sizes_odd;
 mod thp_sparse_heap;
 mod thp_stacks;
-mod thread_pool_large;
+pub mod thread_pool_large;
 mod thread_stacks;
 mod threads_near_limit;
 pub mod unattributed_large;
@@ -124,6 +126,7 @@ rules! {
     malloc_arenas "malloc-arenas" [Info, Warn];
     no_trim_set "no-trim-set" [Info];
     direct_buffers_near_limit "direct-buffers-near-limit" [Warn, Critical];
+    explicit_gc_disabled "explicit-gc-disabled" [Info, Warn];
     code_cache_near_full "code-cache-near-full" [Info, Warn, Critical];
     metaspace_near_limit "metaspace-near-limit" [Warn, Critical];
     metaspace_fragmentation "metaspace-fragmentation" [Info, Warn];
@@ -158,6 +161,7 @@ rules! {
     memory_pressure "memory-pressure" [Warn, Critical];
     swapping "swapping" [Warn, Critical];
     ksm_on_heap "ksm-on-heap" [Info];
+    commit_limit_near "commit-limit-near" [Warn, Critical];
     max_map_count_near "max-map-count-near" [Info, Warn, Critical];
     threads_near_limit "threads-near-limit" [Warn, Critical];
     files_near_limit "files-near-limit" [Info, Warn];

@@ -80,6 +80,7 @@ mod tests {
         let with = |count: i32| {
             let mut jvm = healthy_jvm();
             let thread = |at: i32| ThreadAccount {
+                compiling: None,
                 tid: 10_000 + at,
                 name: format!("session-{at}"),
                 kind: ThreadKind::Java,

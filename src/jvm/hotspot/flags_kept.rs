@@ -81,6 +81,7 @@ pub const KEPT: &[&str] = &[
     "UseNUMA",
     // Native memory and diagnosis
     "MaxDirectMemorySize",
+    "DisableExplicitGC",
     "NativeMemoryTracking",
     "TrimNativeHeapInterval",
     "DisableAttachMechanism",

@@ -7,6 +7,7 @@ pub mod blocks;
 pub mod cds;
 pub mod class_graph;
 pub mod code_cache;
+mod compiling;
 pub mod find;
 pub mod flags;
 mod flags_kept;
@@ -189,13 +190,14 @@ pub fn read(target: &Target, opened: &Opened) -> JvmView {
 
     let gc = heap::collector(&vm);
     let heap = heap::read(&vm, &gc, &mut found);
-    let (code, (classes, threads)) = while_code_is_walked(&vm, &mut found, |vm, found| {
+    let (code, (classes, mut threads)) = while_code_is_walked(&vm, &mut found, |vm, found| {
         cds::read(vm, found);
         (metaspace::read(vm, found), threads::read(vm, found))
     });
     heap::tables::read(&vm, &gc, &mut found);
     // Last: it names what a static of libjvm points to and nobody else knows.
     vm_work::read(&vm, &mut found);
+    compiling::read(&vm, &mut threads, &mut found.gaps);
     opened.leads.replace(found.leads);
 
     JvmView {

@@ -198,7 +198,7 @@ fn of_block(vm: &Hotspot, block: &Block, java: Option<&JavaThread>, tasks: &Task
         Some(stack) if !stack.is_empty() => Ok(stack),
         _ => Err(Gap::new(format!("stack of thread {tid}"), Why::BadData(block.at))),
     };
-    Some(JvmThread { tid, name, kind, stack, object })
+    Some(JvmThread { tid, name, kind, stack, object, compiling: None })
 }
 
 /// A Java thread that the C library's list did not show: the VM's own bounds, which leave out the guard.
@@ -210,7 +210,7 @@ fn of_java(vm: &Hotspot, thread: &JavaThread, tasks: &Tasks) -> Option<JvmThread
         _ => Ok(thread.stack),
     };
     let kind = tasks.kind_of_java(vm, thread.object, comm);
-    Some(JvmThread { tid, name: comm.to_string(), kind, stack, object: Some(thread.object) })
+    Some(JvmThread { tid, name: comm.to_string(), kind, stack, object: Some(thread.object), compiling: None })
 }
 
 /// Threads without a block that was found, the primordial one among them.
@@ -230,6 +230,7 @@ fn add_rest(vm: &Hotspot, threads: &mut Vec<JvmThread>, found: &mut Found) {
                 .map(|mapping| mapping.range)
                 .ok_or_else(|| Gap::new(format!("stack of thread {}", task.tid), Why::NotInThisRuntime)),
             object: None,
+            compiling: None,
         });
     }
     if missing > 0 {

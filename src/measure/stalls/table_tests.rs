@@ -39,6 +39,7 @@ fn interval() -> Interval {
 
 fn processes() -> Processes {
     let thread = |tid, name: &str, kind| JvmThread {
+        compiling: None,
         tid,
         name: name.to_string(),
         kind,

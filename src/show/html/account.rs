@@ -5,6 +5,7 @@ use super::safe::escaped;
 use super::table::{Cell, Column, name, number, table};
 use super::treemap::{self, Node};
 use super::{Moment, Page};
+use crate::jvm::Held;
 use crate::map::model::{Amounts, ArenaAccount};
 use crate::map::{Account, Area, Instance};
 use crate::show::units::{human, percent};
@@ -224,6 +225,43 @@ fn arenas(account: &Account) -> Option<String> {
     ];
     (!rows.is_empty()).then(|| table("arenas", "malloc's arenas", &columns, &rows, left_out))
 }
+
+/// `None`: they were not read.
+pub fn holders(account: &Account) -> Option<String> {
+    let holders = account.holders.as_ref()?;
+    let total = account.held_bytes();
+    let row = |held: &Held| {
+        let cells = vec![
+            Cell::Code(held.holder.clone()),
+            Cell::Bytes(Some(held.bytes)),
+            Cell::Share(held.bytes, total),
+            Cell::Count(Some(held.blocks)),
+            Cell::Text(held.how_in_words()),
+            Cell::Code(held.of_what().unwrap_or_default().to_string()),
+        ];
+        (held.bytes, cells)
+    };
+    let (rows, left_out) = largest(holders.iter().map(row).collect());
+    let columns = [
+        name("HOLDER"),
+        number("BYTES"),
+        number("%"),
+        number("BLOCKS"),
+        name("HOW"),
+        name("C++ TYPE OR LIBRARY"),
+    ];
+    let table = table(
+        "holders",
+        "Blocks of malloc in use, in memory or not, and mappings in memory",
+        &columns,
+        &rows,
+        left_out,
+    );
+    Some(format!("<p class=\"dim\">{HOLDERS_NOTE}</p>\n{table}"))
+}
+
+const HOLDERS_NOTE: &str =
+    "A block belongs to the Java field that leads to it, else to its C++ type, a library or a thread.";
 
 fn threads(account: &Account) -> String {
     let total = account.totals.resident_bytes;

@@ -123,7 +123,7 @@ fn history(history: &History, moments: usize) -> HistoryRow {
     let detail = |detail: &Detail| DetailRow {
         kind: detail.kind,
         name: visible(&detail.name),
-        bytes: series(&detail.resident_bytes),
+        bytes: series(&detail.bytes),
     };
     HistoryRow {
         lines: short.lines.iter().map(line).collect(),

@@ -127,6 +127,8 @@ fn sections(page: &Page) -> Vec<Section> {
     add("findings", "Findings", page.findings.map(findings::section));
     add("time", "Over time", (!page.histories.is_empty()).then(|| over_time::section(page.histories)));
     add("growth", "A leak or not", growth::section(page.histories, page.growth));
+    let held = page.moment.as_ref().and_then(|moment| account::holders(moment.account));
+    add("held", "Who holds native memory", held.or_else(|| over_time::holders(page.histories)));
     add("account", "The account", account::treemap(page));
     add("pages", "Pages", page.moment.as_ref().and_then(account::pages));
     add("diff", "What changed between two moments", over_time::diff(page.histories));

@@ -5,7 +5,7 @@ use super::safe::escaped;
 use super::table::{Cell, name, number, table};
 use crate::base::{Bytes, human, rfc3339};
 use crate::map::Area;
-use crate::measure::history::{History, Row};
+use crate::measure::history::{HeldOverTime, History, Row};
 use crate::show::plot::{self, Layer};
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
@@ -211,6 +211,27 @@ fn still(history: &History) -> String {
     plot::stacked("Memory by area over time", "seconds", "MiB", &times, &layers)
 }
 
+/// Who held malloc's blocks, where the recorder read it.
+pub fn holders(histories: &[History]) -> Option<String> {
+    let one = |index: usize, history: &History| {
+        let rows = history.held()?;
+        let row = |held: HeldOverTime| {
+            vec![
+                Cell::Code(held.name.to_string()),
+                Cell::Bytes(Some(held.last_bytes)),
+                Cell::Bytes(Some(held.first_bytes)),
+                Cell::Signed(held.grown_bytes),
+            ]
+        };
+        let columns = [name("HOLDER"), number("LAST READ"), number("FIRST READ"), number("CHANGE")];
+        let rows: Vec<Vec<Cell>> = rows.into_iter().map(row).collect();
+        let caption = "Blocks of malloc in use, in memory or not, of the largest holders";
+        Some(table(&format!("holders-{index}"), caption, &columns, &rows, 0))
+    };
+    let html = each(histories, 1, one);
+    (!html.is_empty()).then_some(html)
+}
+
 /// Two moments: the first and the last, until others are chosen.
 pub fn diff(histories: &[History]) -> Option<String> {
     let html = each(histories, 1, between);
@@ -262,5 +283,9 @@ fn rows(index: usize, history: &History, from: usize, to: usize) -> String {
     };
     let rows: Vec<Vec<Cell>> = rows.iter().map(cells).collect();
     let columns = [name("AREA"), name("PART"), number("FROM"), number("TO"), number("CHANGE")];
-    table(&format!("diff-{index}"), "In memory at the two moments", &columns, &rows, 0)
+    let caption = match history.has_holders() {
+        true => "At the two moments: in memory, of holders in use",
+        false => "In memory at the two moments",
+    };
+    table(&format!("diff-{index}"), caption, &columns, &rows, 0)
 }

@@ -1,11 +1,12 @@
 use super::*;
 use crate::base::{Gap, Why};
 use crate::doctor::{Cost, Evidence, Level, Remedy, Subject};
+use crate::jvm::Held;
 use crate::jvm::Kind;
 use crate::map::join;
 use crate::map::join::tests::{extent, run, snapshot};
 use crate::map::{Area, grid};
-use crate::measure::history::Row;
+use crate::measure::history::{Detail, Row};
 
 const HOSTILE: &str = "</script><img src=x onerror=alert(1)>\u{1b}[2J\u{202e}";
 
@@ -73,6 +74,21 @@ fn a_recording_has_charts_a_still_for_paper_and_two_moments() {
 }
 
 #[test]
+fn the_holders_of_a_recording_are_a_table_of_their_first_and_last_reading() {
+    let mut recorded = history(4);
+    let bytes = vec![None, Some(1 << 20), Some(1 << 20), Some(3 << 20)];
+    recorded.details.push(Detail { kind: "holder", name: HOSTILE.to_string(), bytes });
+    let html = with_histories(&[recorded]);
+    assert_harmless(&html);
+    for wanted in
+        ["id=\"held\"", "data-n=\"3145728\">3.0 MiB</td><td", "data-n=\"2097152\">+2.0 MiB", ">by holder<"]
+    {
+        assert!(html.contains(wanted), "{wanted}");
+    }
+    assert!(!with_histories(&[history(4)]).contains("id=\"held\""));
+}
+
+#[test]
 fn an_hour_each_second_is_a_file_that_opens() {
     let html = with_histories(&[history(3600)]);
     assert!(html.len() < 1 << 20, "{} bytes", html.len());
@@ -110,7 +126,8 @@ fn one_account_has_its_pages_tables_and_findings() {
     let snapshot =
         snapshot(&maps, pages, vec![extent(0x1000_0000, 0x1080_0000, Kind::JavaHeap, HOSTILE, None)]);
     let map = join(&snapshot);
-    let account = Account::of(&snapshot, &map);
+    let mut account = Account::of(&snapshot, &map);
+    account.holders = Some(vec![Held::made_up(HOSTILE, 3 << 20), Held::made_up("a.B.c", 1 << 20)]);
     let grid = grid::grid(&snapshot, &map);
     let finding = Finding {
         id: "thp-bloat",
@@ -132,9 +149,17 @@ fn one_account_has_its_pages_tables_and_findings() {
         nonce: "abc".to_string(),
     });
     assert_harmless(&html);
-    for wanted in
-        ["id=\"grid\"", "id=\"parts\"", "id=\"mappings\"", "data-n=\"16384\">16 KiB", "warn</span>", "8 KiB"]
-    {
+    for wanted in [
+        "id=\"grid\"",
+        "id=\"parts\"",
+        "id=\"held\"",
+        "data-n=\"3145728\">75.0",
+        "field</td>",
+        "id=\"mappings\"",
+        "data-n=\"16384\">16 KiB",
+        "warn</span>",
+        "8 KiB",
+    ] {
         assert!(html.contains(wanted), "{wanted}");
     }
     assert!(!html.contains("uPlot.iife") && !html.contains("id=\"gaps\""));

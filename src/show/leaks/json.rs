@@ -5,6 +5,7 @@ use crate::base::Bytes;
 use crate::map::Area;
 use crate::map::rows::Named;
 use crate::measure::growth::{Growth, Rate, Verdict};
+use crate::record::compiled::{self, Jump};
 use crate::record::counts::Counted;
 use crate::record::headline::{self, Headline};
 use crate::record::held_by::Holder;
@@ -36,6 +37,8 @@ struct JvmLeaks<'a> {
     answer: String,
     headline: HeadlineRow,
     rows: Vec<LeakRow<'a>>,
+    /// Accounts whose JIT work had grown by much, and what was being compiled; the largest first.
+    jit_work_jumps: Vec<Jump>,
 }
 
 #[derive(JsonSchema, Serialize)]
@@ -121,6 +124,7 @@ fn jvm<'a>((history, rows, since): &'a Judged) -> JvmLeaks<'a> {
         answer: answer(rows, since),
         headline: HeadlineRow { kind, named: named.iter().map(name).collect() },
         rows: rows.iter().map(row).collect(),
+        jit_work_jumps: compiled::jumps(history),
     }
 }
 

@@ -44,6 +44,19 @@ fn rows() -> Vec<Row> {
 }
 
 #[test]
+fn a_jump_of_jit_work_names_what_was_compiled() {
+    let recorded = compiled::tests::recorded(&[(1, &[]), (100, &[("a.B::run, level 4", 90)])]);
+    let judged: [Judged; 1] = [(&recorded, Vec::new(), fresh())];
+    let mut out = Vec::new();
+    text(&mut out, &judged).expect("memory takes all");
+    let words = String::from_utf8(out).expect("UTF-8").split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("JIT work jumped by up to 99.0 MiB, as read at 1970-01-01T00:00:01"), "{words}");
+    assert!(words.contains("compiled then: a.B::run, level 4 (arenas 90.0 MiB)"), "{words}");
+    let value = serde_json::to_value(LeakDocument::of(&judged)).expect("JSON");
+    assert_eq!(value["jvms"][0]["jit_work_jumps"][0]["grown_bytes"], 99 << 20);
+}
+
+#[test]
 fn the_three_verdicts_in_words() {
     let mut out = Vec::new();
     text(&mut out, &[(&History::default(), rows(), fresh())]).expect("memory");

@@ -1,7 +1,6 @@
 //! `map --by holder`: who holds malloc's blocks. Bytes are those of blocks in use, in memory or not.
 
 use super::{gap_rows, head};
-use crate::jvm::Held;
 use crate::map::Account;
 use crate::show::table::Table;
 use crate::show::units::{human, percent, shorten};
@@ -17,13 +16,14 @@ pub fn by_holder(out: &mut dyn Write, account: &Account) -> io::Result<()> {
         writeln!(out, "the holders of malloc's blocks are not known")?;
         return gap_rows(out, &account.gaps);
     };
-    let all = holders.iter().fold(0_u64, |sum, held| sum.saturating_add(held.bytes));
+    let all = account.held_bytes();
     let titles = ["HOLDER", ">BYTES", ">%", ">BLOCKS", "HOW", "C++ TYPE OR LIBRARY"];
     let mut table = Table::new(titles).without_room(&[2, 3]).shortened(0, HOLDER_COLUMNS_MIN);
     for held in holders.iter().take(ROWS_SHOWN_MAX) {
         let cells = [human(held.bytes), percent(held.bytes, all), held.blocks.to_string()];
         let [bytes, share, blocks] = cells;
-        table.row([held.holder.clone(), bytes, share, blocks, held.how.words().to_string(), what(held)]);
+        let what = shorten(held.of_what().unwrap_or_default(), TYPE_COLUMNS_MAX);
+        table.row([held.holder.clone(), bytes, share, blocks, held.how_in_words(), what]);
     }
     table.write(out)?;
     let rest = holders.len().saturating_sub(ROWS_SHOWN_MAX);
@@ -32,14 +32,4 @@ pub fn by_holder(out: &mut dyn Write, account: &Account) -> io::Result<()> {
         writeln!(out, "and {rest} more holders of {} (--json lists them)", human(bytes))?;
     }
     gap_rows(out, &account.gaps)
-}
-
-fn what(held: &Held) -> String {
-    let kind = held.kind.clone().filter(|kind| *kind != held.holder);
-    let library = held.library.as_deref().filter(|library| *library != held.holder).map(file_name);
-    shorten(&kind.or_else(|| library.map(str::to_string)).unwrap_or_default(), TYPE_COLUMNS_MAX)
-}
-
-fn file_name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
 }

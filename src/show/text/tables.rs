@@ -34,7 +34,24 @@ pub fn by_thread(out: &mut dyn Write, account: &Account) -> io::Result<()> {
         table.row([tid.to_string(), kind.name().to_string(), name, resident, share, committed, reserved]);
     }
     table.write(out)?;
+    compiling(out, account)?;
     gap_rows(out, &account.gaps)
+}
+
+/// What compiler threads compile, where any does.
+fn compiling(out: &mut dyn Write, account: &Account) -> io::Result<()> {
+    let mut table = Table::new(["THREAD", "COMPILES", "LEVEL", ">ITS ARENAS"]).shortened(1, NAME_COLUMNS_MIN);
+    for (thread, compiling) in account.compilations() {
+        let level = compiling.level.map_or("-".to_string(), |level| level.to_string());
+        let osr = if compiling.is_osr == Some(true) { ", a loop that runs" } else { "" };
+        let arenas = compiling.arena_bytes.map_or("-".to_string(), human);
+        table.row([thread.tid.to_string(), compiling.method.clone(), format!("{level}{osr}"), arenas]);
+    }
+    if account.compilations().next().is_none() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    table.write(out)
 }
 
 /// Text, data and mapped memory of each library; and the blocks of malloc that it keeps, which are not in its other figures.

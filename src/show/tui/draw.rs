@@ -79,7 +79,9 @@ fn head(model: &Model, style: Style, width: usize) -> Line<'static> {
     if let Some(marked_at) = model.marked_at {
         text += &format!("  mark {:.0} s ago", (model.at - marked_at).max(0.0));
     }
-    if let Some(round_ms) = model.round_ms {
+    if let Some(age) = model.holders_age() {
+        text += &format!("  {age}");
+    } else if let Some(round_ms) = model.round_ms {
         text += &format!("  read in {round_ms:.0} ms");
     }
     Line::styled(shorten(&text, width), style.strong())
@@ -99,8 +101,16 @@ fn tabs(model: &Model, style: Style, width: usize) -> Line<'static> {
 }
 
 fn empty(model: &Model) -> String {
+    if let Some(Err(gap)) = model.one().and_then(|kept| kept.held.as_ref()).map(|held| &held.holders)
+        && model.tab == Tab::Holders
+    {
+        return shorten(&gap.to_string(), 200);
+    }
     match model.one().map(|kept| &kept.now.account) {
         Some(Err(gap)) => shorten(&gap.to_string(), 200),
+        _ if model.pid().is_some_and(|pid| model.awaited == Some(pid)) => {
+            "reading the Java heap and malloc's blocks ...".to_string()
+        }
         _ if !model.filter.is_empty() => format!("nothing fits '{}'", shorten(&model.filter, 40)),
         _ if model.round_ms.is_none() => "reading ...".to_string(),
         _ if model.view == View::All => "no JVM runs on this host, or none may be looked at".to_string(),
@@ -151,7 +161,10 @@ fn foot(model: &Model, style: Style, width: usize) -> Line<'static> {
         View::One(_) if model.tab == Tab::Areas => {
             vec!["Enter parts".to_string(), "Tab next".to_string(), "Esc back".to_string()]
         }
-        View::One(_) => vec!["Tab next".to_string(), "Esc back".to_string()],
+        View::One(_) if model.tab == Tab::Holders => {
+            vec!["r read again".to_string(), "Tab next".to_string(), "Esc back".to_string()]
+        }
+        View::One(_) => vec!["Tab next".to_string(), "5 holders".to_string(), "Esc back".to_string()],
     };
     let order = if model.is_reversed { ", reversed" } else { "" };
     keys.push(format!("s sort: {}{order}", model.sort.title()));
@@ -173,7 +186,9 @@ struct Columns {
     pid: bool,
     name: usize,
     freed: bool,
+    blocks: bool,
     rate: bool,
+    /// Growth since the mark; of holders, since they were read before.
     mark: bool,
     bar: usize,
     /// What a full bar stands for.
@@ -189,8 +204,13 @@ impl Columns {
             left -= if fits { columns } else { 0 };
             fits
         };
-        let mark = take(FIGURE, model.marked_at.is_some());
-        let rate = take(FIGURE + 2, true);
+        let is_holders = !pid && model.tab == Tab::Holders;
+        let mark = take(
+            FIGURE,
+            if is_holders { rows.iter().any(|row| row.rate.is_some()) } else { model.marked_at.is_some() },
+        );
+        let blocks = take(FIGURE, is_holders);
+        let rate = take(FIGURE + 2, !is_holders);
         let freed = take(FIGURE, !pid && model.tab == Tab::Arenas);
         let longest = rows.iter().map(|row| columns(&escaped(&row.name)) + 4).max().unwrap_or(0);
         let both = left + NAME_MIN;
@@ -199,13 +219,26 @@ impl Columns {
         let left = both - name;
         let bar = if left > BAR_MIN { (left - 1).min(BAR_MAX) } else { 0 };
         let largest = rows.iter().filter_map(|row| row.resident_bytes).max().unwrap_or(0);
-        Columns { pid, name: if bar == 0 { name + left } else { name }, freed, rate, mark, bar, largest }
+        Columns {
+            pid,
+            name: if bar == 0 { name + left } else { name },
+            freed,
+            blocks,
+            rate,
+            mark,
+            bar,
+            largest,
+        }
     }
 
     fn titles(&self, model: &Model, style: Style) -> Line<'static> {
         let mut text = if self.pid { format!("{:<PID$}", "PID") } else { String::new() };
         let first = if self.pid { "JVM" } else { model.tab.title() };
-        text += &format!("{:<width$}{:>FIGURE$}", first.to_uppercase(), "IN MEMORY", width = self.name);
+        let figure = if self.blocks { "BYTES" } else { "IN MEMORY" };
+        text += &format!("{:<width$}{figure:>FIGURE$}", first.to_uppercase(), width = self.name);
+        if self.blocks {
+            text += &format!("{:>FIGURE$}", "BLOCKS");
+        }
         if self.freed {
             text += &format!("{:>FIGURE$}", "FREED");
         }
@@ -213,7 +246,10 @@ impl Columns {
             text += &format!("{:>width$}", "RATE", width = FIGURE + 2);
         }
         if self.mark {
-            text += &format!("{:>FIGURE$}", "MARK");
+            text += &format!("{:>FIGURE$}", if self.blocks { "GREW" } else { "MARK" });
+        }
+        if self.blocks && self.bar > 0 {
+            text += " HOW, C++ TYPE OR LIBRARY";
         }
         Line::styled(text, style.dim())
     }
@@ -233,6 +269,9 @@ impl Columns {
         let bytes = |bytes: Option<u64>| bytes.map_or("-".to_string(), human);
         text += &padded(&name, self.name);
         text += &format!("{:>FIGURE$}", bytes(row.resident_bytes));
+        if self.blocks {
+            text += &format!("{:>FIGURE$}", row.blocks.map_or("-".to_string(), |blocks| blocks.to_string()));
+        }
         if self.freed {
             text += &format!("{:>FIGURE$}", bytes(row.freed_bytes));
         }
@@ -244,7 +283,9 @@ impl Columns {
         }
         let mut line = Line::default();
         line.push_span(if is_selected { Span::styled(text, style.selected()) } else { Span::raw(text) });
-        if self.bar > 0 {
+        if let Some(detail) = row.detail.as_ref().filter(|_| self.bar > 0) {
+            line.push_span(Span::raw(format!(" {}", shorten(detail, self.bar))));
+        } else if self.bar > 0 {
             line.push_span(Span::raw(" "));
             self.bar(row, model, style).into_iter().for_each(|span| line.push_span(span));
         }
@@ -312,11 +353,11 @@ const HELP: &[(&str, &str)] = &[
     ("Up Down PgUp PgDn", "move (also j k g G)"),
     ("Enter", "into one JVM; of an area, its parts"),
     ("Esc", "back: the filter, then the JVM"),
-    ("Tab, 1 to 4", "areas, page sizes, arenas, threads"),
+    ("Tab, 1 to 5", "areas, page sizes, arenas, threads, holders"),
     ("s, S", "sort by the next column; reverse"),
     ("/", "filter by name"),
     ("m, M", "set the mark, take it away"),
-    ("space, r", "pause; look now"),
+    ("space, r", "pause; look now, read holders again"),
     ("q", "quit"),
 ];
 

@@ -1,4 +1,7 @@
 use super::*;
+use crate::base::{Gap, Why};
+use crate::jvm::Held;
+use crate::show::tui::holders::tests::with;
 use crate::show::tui::model::tests::{look, model};
 use crate::show::tui::{Key, News};
 use ratatui::Terminal;
@@ -54,6 +57,29 @@ fn one_jvm_and_its_tabs() {
     assert!(lines[2].starts_with("THREADS"), "{lines:#?}");
     let all = lines.concat();
     assert!(all.contains("http\\u001b[2J-nio"), "escapes are shown, not sent: {lines:#?}");
+}
+
+#[test]
+fn holders_have_their_age_and_what_they_hold() {
+    let mut model = model(View::One(1), [look(1, 0.0, 100)]);
+    model.press(Key::Char('5'));
+    let lines = screen(&mut model, 80, 24, PLAIN);
+    assert!(lines[0].ends_with("reading the holders ..."), "{lines:#?}");
+    let held = Held::made_up("org.rocksdb.LRUCache\u{1b}[2J.nativeHandle_", 40 << 20);
+    model.learn(with(4.0, Ok(vec![held])));
+    model.learn(News::Looked(Box::new(look(1, 9.0, 100))));
+    let lines = screen(&mut model, 100, 24, PLAIN);
+    assert!(lines[0].ends_with("holders read 5 s ago, r reads them again"), "{lines:#?}");
+    assert!(lines[1].contains(" 5 holders"), "{lines:#?}");
+    assert!(lines[2].starts_with("HOLDERS") && lines[2].contains("BYTES     BLOCKS HOW, C++"), "{lines:#?}");
+    assert!(lines[3].starts_with("org.rocksdb.LR…che\\u001b[2J.nativeHandle_ "), "{lines:#?}");
+    assert!(
+        lines[3].contains("40.0 MiB") && lines[3].ends_with("10240 field, rocksdb::LRUCache"),
+        "{lines:#?}"
+    );
+    assert!(lines[23].starts_with("r read again"), "{lines:#?}");
+    model.learn(with(10.0, Err(Gap::new("the holders of malloc's blocks", Why::OverDeadline))));
+    assert!(screen(&mut model, 80, 24, PLAIN)[3].contains("the holders of malloc's blocks"));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! tested without a terminal; `draw` lays a model out on whatever screen there is.
 
 pub mod draw;
+mod holders;
 pub mod model;
 mod rows;
 mod style;

@@ -1,5 +1,6 @@
 //! What the live view shows, and what each key and each look at a JVM does to it.
 
+use super::holders::Held;
 use crate::measure::look::{Look, growth, rate};
 use std::collections::BTreeMap;
 
@@ -18,16 +19,18 @@ pub enum Tab {
     PageSizes,
     Arenas,
     Threads,
+    Holders,
 }
 
 impl Tab {
-    pub const ALL: [Tab; 4] = [Tab::Areas, Tab::PageSizes, Tab::Arenas, Tab::Threads];
+    pub const ALL: [Tab; 5] = [Tab::Areas, Tab::PageSizes, Tab::Arenas, Tab::Threads, Tab::Holders];
     pub fn title(self) -> &'static str {
         match self {
             Tab::Areas => "areas",
             Tab::PageSizes => "page sizes",
             Tab::Arenas => "arenas",
             Tab::Threads => "threads",
+            Tab::Holders => "holders",
         }
     }
 }
@@ -92,6 +95,8 @@ pub enum Action {
     Quit,
     /// Look now, without waiting for the interval.
     Look,
+    /// Read who holds malloc's blocks of this JVM.
+    Holders(i32),
     Pause(bool),
 }
 
@@ -101,6 +106,8 @@ pub struct Kept {
     pub now: Look,
     pub before: Option<Look>,
     pub mark: Option<Look>,
+    /// The last look with holders, which are read where they are asked for.
+    pub held: Option<Held>,
 }
 
 impl Kept {
@@ -139,6 +146,8 @@ pub struct Model {
     pub at: f64,
     pub round_ms: Option<f64>,
     pub message: Option<String>,
+    /// The JVM whose holders were asked for and are not there yet.
+    pub awaited: Option<i32>,
     /// Whether all JVMs are looked at, so that there is a way back from one.
     pub has_all: bool,
     /// Rows that the screen had room for when it was last drawn.
@@ -164,6 +173,7 @@ impl Model {
             at: 0.0,
             round_ms: None,
             message: None,
+            awaited: None,
             has_all: view == View::All,
             page: 10,
         }
@@ -175,6 +185,7 @@ impl Model {
             News::Looked(look) => self.looked(*look),
             News::Round { pids, took_ms } => {
                 self.jvms.retain(|pid, _| pids.contains(pid));
+                self.awaited = self.awaited.filter(|pid| pids.contains(pid));
                 self.round_ms = Some(took_ms);
                 self.message = None;
                 if let View::One(pid) = self.view
@@ -191,16 +202,20 @@ impl Model {
         self.keep_in_bounds();
     }
 
-    fn looked(&mut self, look: Look) {
+    fn looked(&mut self, mut look: Look) {
         self.at = look.at;
         let marks_all = self.marked_at.is_some();
+        let (pid, at, holders) = (look.pid, look.at, look.holders.take());
         match self.jvms.get_mut(&look.pid).filter(|kept| kept.now.is_of(&look)) {
             Some(kept) => kept.before = Some(std::mem::replace(&mut kept.now, look)),
             None => {
                 // One that started after the mark had nothing then; its growth is told from its first look on.
                 let mark = marks_all.then(|| look.clone());
-                self.jvms.insert(look.pid, Kept { now: look, before: None, mark });
+                self.jvms.insert(look.pid, Kept { now: look, before: None, mark, held: None });
             }
+        }
+        if let Some(holders) = holders {
+            self.learn_holders(pid, at, holders);
         }
     }
 
@@ -225,13 +240,13 @@ impl Model {
             }
         };
         self.keep_in_bounds();
-        action
+        action.or_else(|| self.read_holders())
     }
 
     fn letter(&mut self, letter: char) -> Option<Action> {
         match letter {
             'q' => return Some(Action::Quit),
-            'r' => return Some(Action::Look),
+            'r' => return self.read_holders_again().or(Some(Action::Look)),
             '?' | 'h' => self.is_help = true,
             '/' => self.is_filtering = true,
             'm' => self.mark(),
@@ -242,7 +257,7 @@ impl Model {
             'k' => self.walk(Key::Up),
             'g' => self.walk(Key::Home),
             'G' => self.walk(Key::End),
-            '1'..='4' if self.view != View::All => self.show(Tab::ALL[letter as usize - '1' as usize]),
+            '1'..='5' if self.view != View::All => self.show(Tab::ALL[letter as usize - '1' as usize]),
             ' ' => {
                 self.is_paused = !self.is_paused;
                 return Some(Action::Pause(self.is_paused));
@@ -355,11 +370,16 @@ impl Model {
         self.top = self.top.min(count.saturating_sub(page));
     }
 
-    pub fn one(&self) -> Option<&Kept> {
+    /// The JVM that is shown alone.
+    pub fn pid(&self) -> Option<i32> {
         match self.view {
-            View::One(pid) => self.jvms.get(&pid),
+            View::One(pid) => Some(pid),
             View::All => None,
         }
+    }
+
+    pub fn one(&self) -> Option<&Kept> {
+        self.jvms.get(&self.pid()?)
     }
 }
 

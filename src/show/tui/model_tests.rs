@@ -28,7 +28,8 @@ fn area(area: Area, parts: &[(&str, u64)]) -> AreaAccount {
 }
 
 fn thread(tid: i32, name: &str) -> ThreadAccount {
-    ThreadAccount { tid, name: name.to_string(), kind: ThreadKind::Java, stack: Some(amounts(tid as u64)) }
+    let stack = Some(amounts(tid as u64));
+    ThreadAccount { tid, name: name.to_string(), kind: ThreadKind::Java, stack, compiling: None }
 }
 
 /// A JVM whose heap has so much, and 10 MiB of class metadata.
@@ -53,6 +54,7 @@ pub fn look(pid: i32, at: f64, heap_mib: u64) -> Look {
         took_ms: 12.0,
         kernel_resident_bytes: Some((heap_mib + 10) * MIB),
         account: Ok(account),
+        holders: None,
     }
 }
 
@@ -114,6 +116,7 @@ fn into_one_jvm_its_parts_its_tabs_and_back_to_the_same_row() {
     model.press(Key::Char('2'));
     assert_eq!(names(&model), ["pages of 4 KiB", "Java heap", "class metadata"]);
     model.press(Key::Char('1'));
+    model.press(Key::BackTab);
     model.press(Key::BackTab);
     assert_eq!((model.tab, names(&model).len()), (Tab::Threads, 2));
     model.press(Key::Char('3'));

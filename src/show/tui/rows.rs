@@ -1,5 +1,6 @@
 //! The rows of a view: filtered, sorted, with what grew.
 
+use super::holders;
 use super::model::{Kept, Model, Sort, Tab, View};
 use crate::base::Bytes;
 use crate::map::Area;
@@ -8,7 +9,7 @@ use crate::measure::look::{Look, growth, rate};
 use std::cmp::Ordering;
 
 /// One row of whatever is shown.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row {
     pub name: String,
     pub pid: Option<i32>,
@@ -20,6 +21,10 @@ pub struct Row {
     pub resident_bytes: Option<Bytes>,
     /// Of arenas.
     pub freed_bytes: Option<Bytes>,
+    /// Of holders of malloc's blocks.
+    pub blocks: Option<u64>,
+    /// In place of a bar.
+    pub detail: Option<String>,
     pub rate: Option<f64>,
     pub since_mark: Option<i64>,
     /// Why there is no account.
@@ -40,6 +45,7 @@ impl Model {
             Tab::Areas => self.areas(kept),
             Tab::PageSizes => self.page_sizes(kept),
             Tab::Arenas => self.sorted(rows(kept, arenas)),
+            Tab::Holders => self.sorted(holders::rows(kept)),
             Tab::Threads => {
                 let stacks = rows(kept, stacks).into_iter();
                 self.sorted(stacks.map(|row| Row { shade: Some(Area::Stack), ..row }).collect())
@@ -56,15 +62,12 @@ impl Model {
                 |look: &Look| look.account.as_ref().ok().map(|account| account.resident_bytes_of(area.area));
             let head = Row {
                 name: area.area.title().to_string(),
-                pid: None,
                 area: Some(area.area.name()),
-                is_part: false,
                 shade: Some(area.area),
                 resident_bytes: Some(area.amounts.resident_bytes),
-                freed_bytes: None,
                 rate: kept.rate(of),
                 since_mark: kept.growth(of),
-                note: None,
+                ..Row::default()
             };
             let is_asked = self.open.contains(&area.area.name());
             let fits = |row: &Row| !self.filter.is_empty() && self.fits(&row.name);
@@ -146,14 +149,11 @@ fn jvm(kept: &Kept) -> Row {
     Row {
         name: kept.now.name.clone(),
         pid: Some(kept.now.pid),
-        area: None,
-        is_part: false,
-        shade: None,
         resident_bytes: kept.now.resident_bytes(),
-        freed_bytes: None,
         rate: kept.rate(Look::resident_bytes),
         since_mark: kept.growth(Look::resident_bytes),
         note: kept.now.account.as_ref().err().map(|gap| gap.to_string()),
+        ..Row::default()
     }
 }
 
@@ -220,13 +220,9 @@ fn rows(kept: &Kept, of: impl Fn(&Account) -> Vec<Figure>) -> Vec<Row> {
         rate: rate(find(&last, &figure.key), Some(figure.resident_bytes), seconds),
         since_mark: growth(find(&mark, &figure.key), Some(figure.resident_bytes)),
         name: figure.name,
-        pid: None,
-        area: None,
-        is_part: false,
-        shade: None,
         resident_bytes: Some(figure.resident_bytes),
         freed_bytes: figure.freed_bytes,
-        note: None,
+        ..Row::default()
     };
     of(account).into_iter().map(row).collect()
 }

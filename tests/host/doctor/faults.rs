@@ -36,6 +36,14 @@ pub const FAULTS: &[Fault] = &[
         },
     },
     Fault {
+        name: "200 of 320 MiB of direct buffers, and System.gc() switched off",
+        expects: &[("explicit-gc-disabled", "warn")],
+        make: |_| {
+            let options = &[SERIAL, "-Xmx64m", "-XX:MaxDirectMemorySize=320m", "-XX:+DisableExplicitGC"];
+            jvm("17", options, &["marusa.Faults", "direct=200m"])
+        },
+    },
+    Fault {
         name: "64 of 64 MiB of direct buffers",
         expects: &[("direct-buffers-near-limit", "critical")],
         make: |_| {

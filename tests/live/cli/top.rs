@@ -78,6 +78,8 @@ fn a_jvm_on_a_terminal_and_the_terminal_as_it_was() {
     screen.wait_for("Java heap");
     screen.press("2");
     screen.wait_for("PAGE");
+    screen.press("5");
+    screen.wait_for("HotSpot");
     screen.press("1m");
     screen.wait_for("MARK");
     screen.press("?");

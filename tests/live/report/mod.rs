@@ -114,6 +114,7 @@ fn one_jvm_has_a_picture_of_its_pages() {
     assert!(output.stdout.is_empty());
     let html = std::fs::read_to_string(&file).expect("it was written");
     std::fs::remove_file(&file).expect("ours");
+    assert!(html.contains("id=\"held\"") && html.contains(">HotSpot</td>"), "the holders");
     let nonce =
         html.split("script-src 'nonce-").nth(1).and_then(|rest| rest.split('\'').next()).expect("a nonce");
     let facts = browser.facts("pages", &html, nonce, include_str!("probe_pages.js"));

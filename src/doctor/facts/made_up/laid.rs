@@ -162,6 +162,7 @@ impl Laid {
             }
             self.extent(stack, Kind::Stack, "Java thread stack", STACK_RESIDENT_BYTES);
             self.threads.push(JvmThread {
+                compiling: None,
                 tid: PID + number as i32,
                 name: thread_name(number).0,
                 kind: thread_name(number).1,

@@ -1,0 +1,141 @@
+//! Who holds malloc's blocks of one JVM. That takes long to read, so it is read when it is shown first and when the user asks
+//! again, never with each look; its age stands in the head.
+
+use super::model::{Action, Kept, Model, Tab};
+use super::rows::Row;
+use crate::base::{Bytes, Known};
+use crate::jvm;
+use crate::measure::look::{growth, rate};
+use std::collections::BTreeMap;
+
+#[derive(Clone, Debug)]
+pub struct Held {
+    /// As of looks.
+    pub at: f64,
+    pub holders: Known<Vec<jvm::Held>>,
+    /// Those that were read before, and when.
+    before: Option<(f64, Vec<jvm::Held>)>,
+}
+
+impl Model {
+    pub(super) fn learn_holders(&mut self, pid: i32, at: f64, holders: Known<Vec<jvm::Held>>) {
+        self.awaited = None;
+        let Some(kept) = self.jvms.get_mut(&pid) else { return };
+        let before = kept.held.take().and_then(|last| match last.holders {
+            Ok(holders) => Some((last.at, holders)),
+            Err(_) => last.before,
+        });
+        kept.held = Some(Held { at, holders, before });
+    }
+
+    /// The first time that they are to be shown.
+    pub(super) fn read_holders(&mut self) -> Option<Action> {
+        let pid = self.pid_of_holders()?;
+        let is_known = self.jvms.get(&pid).is_some_and(|kept| kept.held.is_some());
+        if is_known || self.awaited == Some(pid) {
+            return None;
+        }
+        self.read_holders_again()
+    }
+
+    pub(super) fn read_holders_again(&mut self) -> Option<Action> {
+        self.awaited = Some(self.pid_of_holders()?);
+        self.awaited.map(Action::Holders)
+    }
+
+    /// `None`: something else is shown.
+    fn pid_of_holders(&self) -> Option<i32> {
+        self.pid().filter(|_| self.tab == Tab::Holders)
+    }
+
+    /// "holders read 12 s ago, r reads them again".
+    pub(super) fn holders_age(&self) -> Option<String> {
+        let pid = self.pid_of_holders()?;
+        if self.awaited == Some(pid) {
+            return Some("reading the holders ...".to_string());
+        }
+        let held = self.jvms.get(&pid)?.held.as_ref()?;
+        Some(format!("holders read {:.0} s ago, r reads them again", (self.at - held.at).max(0.0)))
+    }
+}
+
+pub(super) fn rows(kept: &Kept) -> Vec<Row> {
+    let Some(Held { at, holders: Ok(holders), before }) = &kept.held else { return Vec::new() };
+    let known: Option<BTreeMap<_, Bytes>> = before.as_ref().map(|(_, holders)| {
+        holders.iter().map(|held| ((&held.holder, held.how, held.is_mapping), held.bytes)).collect()
+    });
+    let seconds = before.as_ref().map_or(0.0, |(before, _)| at - before);
+    let row = |held: &jvm::Held| {
+        let last = known
+            .as_ref()
+            .map(|known| known.get(&(&held.holder, held.how, held.is_mapping)).copied().unwrap_or(0));
+        Row {
+            name: held.holder.clone(),
+            resident_bytes: Some(held.bytes),
+            blocks: Some(held.blocks),
+            rate: rate(last, Some(held.bytes), seconds),
+            since_mark: growth(last, Some(held.bytes)),
+            detail: Some(match held.of_what() {
+                Some(what) => format!("{}, {what}", held.how_in_words()),
+                None => held.how_in_words(),
+            }),
+            ..Row::default()
+        }
+    };
+    holders.iter().map(row).collect()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::super::model::tests::{look, model};
+    use super::super::model::{Key, News, View};
+    use super::*;
+    use crate::base::{Gap, Why};
+    use crate::measure::look::Look;
+
+    /// A look with these.
+    pub fn with(at: f64, holders: Known<Vec<jvm::Held>>) -> News {
+        News::Looked(Box::new(Look { holders: Some(holders), ..look(1, at, 100) }))
+    }
+
+    fn rows(model: &Model) -> Vec<(String, Option<u64>, Option<i64>)> {
+        model.rows().into_iter().map(|row| (row.name, row.blocks, row.since_mark)).collect()
+    }
+
+    #[test]
+    fn they_are_read_when_they_are_shown_first_and_when_asked_again() {
+        let mut model = model(View::One(1), [look(1, 0.0, 100)]);
+        assert_eq!(model.press(Key::Char('5')), Some(Action::Holders(1)));
+        assert_eq!(model.press(Key::Down), None, "once");
+        assert_eq!(model.holders_age().as_deref(), Some("reading the holders ..."));
+        model.learn(News::Looked(Box::new(look(1, 2.0, 100))));
+        assert_eq!(rows(&model), [], "another look has none");
+        model.learn(with(3.0, Ok(vec![jvm::Held::made_up("a.B.c", 40_960)])));
+        model.learn(News::Looked(Box::new(look(1, 10.0, 100))));
+        assert_eq!(rows(&model), [("a.B.c".to_string(), Some(10), None)], "they stay");
+        assert_eq!(model.holders_age().as_deref(), Some("holders read 7 s ago, r reads them again"));
+        assert_eq!(model.press(Key::Char('r')), Some(Action::Holders(1)));
+        model.learn(with(
+            13.0,
+            Ok(vec![jvm::Held::made_up("a.B.c", 81_920), jvm::Held::made_up("d.E.f", 4096)]),
+        ));
+        let grown =
+            [("a.B.c".to_string(), Some(20), Some(40_960)), ("d.E.f".to_string(), Some(1), Some(4096))];
+        assert_eq!(rows(&model), grown);
+        model.press(Key::Char('1'));
+        assert_eq!((model.press(Key::Char('r')), model.holders_age()), (Some(Action::Look), None));
+    }
+
+    #[test]
+    fn a_reading_that_was_stopped_is_not_repeated_by_itself_and_keeps_what_growth_is_from() {
+        let mut model = model(View::One(1), [look(1, 0.0, 100)]);
+        model.press(Key::Char('5'));
+        model.learn(with(1.0, Ok(vec![jvm::Held::made_up("a.B.c", 4096)])));
+        model.learn(with(2.0, Err(Gap::new("the holders of malloc's blocks", Why::OverDeadline))));
+        assert_eq!((model.press(Key::Down), rows(&model)), (None, vec![]));
+        model.learn(with(3.0, Ok(vec![jvm::Held::made_up("a.B.c", 8192)])));
+        assert_eq!(rows(&model)[0].2, Some(4096));
+        model.learn(News::Round { pids: vec![], took_ms: 1.0 });
+        assert_eq!(model.awaited, None);
+    }
+}
