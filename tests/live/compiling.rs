@@ -46,10 +46,8 @@ fn the_method_its_level_and_its_arenas_are_named_live_and_in_a_frozen_file() {
         let has_arenas = |row: &Value| row["arena_bytes"].as_u64().is_some_and(|bytes| bytes > 1 << 20);
         until("no long method is compiled", || {
             let map = map(&[&pid]);
-            let work = number(&area(&map, "jit_work")["resident_bytes"])
-                + number(&area(&map, "jvm_work")["resident_bytes"]);
             let row = compiled(&map).into_iter().find(|row| has_arenas(row))?;
-            assert!(number(&row["arena_bytes"]) <= work + (1 << 20), "{row} of {work}");
+            assert!(number(&row["arena_bytes"]) < 40 << 20, "{row}");
             assert_eq!(row["is_osr"], false, "it has no loop: {row}");
             Some(())
         });
