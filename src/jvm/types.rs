@@ -268,7 +268,7 @@ pub struct Compiling {
     pub level: Option<u32>,
     /// Whether the code is to replace a loop that runs already.
     pub is_osr: Option<bool>,
-    /// The chunks of the thread's arenas; part of the area `jit_work`, or of `jvm_work`.
+    /// The chunks of the thread's arenas; part of the area `jit_work`, or of `jvm_work`. `None`: a frozen file.
     pub arena_bytes: Option<Bytes>,
 }
 

@@ -46,10 +46,8 @@ fn the_method_its_level_and_its_arenas_are_named_live_and_in_a_frozen_file() {
         let has_arenas = |row: &Value| row["arena_bytes"].as_u64().is_some_and(|bytes| bytes > 1 << 20);
         until("no long method is compiled", || {
             let map = map(&[&pid]);
-            let work = number(&area(&map, "jit_work")["resident_bytes"])
-                + number(&area(&map, "jvm_work")["resident_bytes"]);
             let row = compiled(&map).into_iter().find(|row| has_arenas(row))?;
-            assert!(number(&row["arena_bytes"]) <= work + (1 << 20), "{row} of {work}");
+            assert!(number(&row["arena_bytes"]) < 40 << 20, "{row}");
             assert_eq!(row["is_osr"], false, "it has no loop: {row}");
             Some(())
         });
@@ -60,7 +58,11 @@ fn the_method_its_level_and_its_arenas_are_named_live_and_in_a_frozen_file() {
         let (folder, stopped) = (Folder::new("compiling"), Stopped::at_compilation(jvm.pid));
         let file = folder.file("a.frozen");
         assert!(marusa(&["freeze", &pid, "-o", &file]).status.success());
-        let (live, frozen) = (compiled(&map(&[&pid])), compiled(&map(&["--from", &file])));
+        let without_arenas = |map: Value| -> Vec<Value> {
+            let named = |row: &Value| serde_json::json!([row["method"], row["level"], row["is_osr"]]);
+            compiled(&map).iter().map(named).collect()
+        };
+        let (live, frozen) = (without_arenas(map(&[&pid])), without_arenas(map(&["--from", &file])));
         assert!(!live.is_empty() && live == frozen, "{jdk}: {live:?} {frozen:?}");
         drop(stopped);
     }

@@ -101,11 +101,10 @@ fn symbol(vm: &Hotspot, at: Addr) -> Known<String> {
 fn arenas(vm: &Hotspot, thread: Addr, env: Addr, stack: Range) -> Result<Bytes, Fault> {
     let mut chunks = Chunks { vm, known: BTreeSet::new(), left: ARENA_CHUNKS_MAX, bytes: 0 };
     let size = vm.structs.size_of("CompilerThread").unwrap_or(0).min(THREAD_BYTES_MAX);
-    for (index, pointer) in vm.memory().peek_words(thread, size as usize / 8)?.into_iter().enumerate() {
-        if chunks.add_arena_at(Addr(pointer)) {
-            vm.memory().used(thread.plus(index as u64 * 8), &pointer.to_le_bytes());
-        }
+    for pointer in vm.memory().peek_words(thread, size as usize / 8)? {
+        chunks.add_arena_at(Addr(pointer));
     }
+    let of_thread = chunks.bytes;
     let offset = |name| vm.structs.offset("ciEnv", name).ok();
     let data = offset("_compiler_data").or_else(|| Some(offset("_task")? + DATA_AFTER_TASK));
     let data = data.and_then(|at| vm.memory().addr(env.plus(at)).ok()).unwrap_or(env);
@@ -114,11 +113,10 @@ fn arenas(vm: &Hotspot, thread: Addr, env: Addr, stack: Range) -> Result<Bytes, 
     let end = Addr((env.0 + ENV_BYTES).min(stack.end.0));
     if from.0 < end.0 {
         let words = vm.memory().peek_words(from, ((end.0 - from.0) / 8) as usize)?;
-        words.windows(ARENA_WORDS).enumerate().for_each(|(index, four)| {
-            chunks.add(from.plus(index as u64 * 8), four);
-        });
+        words.windows(ARENA_WORDS).for_each(|four| chunks.add(four));
     }
-    Ok(chunks.bytes)
+    // A compilation has arenas of its own; a frozen file does not have them, and a part would mislead.
+    Ok(if chunks.bytes > of_thread { chunks.bytes } else { 0 })
 }
 
 /// The chunks that were counted.
@@ -132,27 +130,23 @@ struct Chunks<'a> {
 
 impl Chunks<'_> {
     /// The tags, and in later releases the size, come before the four words, in earlier ones the size comes after them.
-    fn add_arena_at(&mut self, arena: Addr) -> bool {
+    fn add_arena_at(&mut self, arena: Addr) {
         let may_be_arena = arena.is_aligned(8) && self.vm.target.mapping(arena).is_some();
         let words = may_be_arena.then(|| self.vm.memory().peek_words(arena, ARENA_WORDS + 2).ok()).flatten();
-        let mut fours = words.iter().flat_map(|words| words.windows(ARENA_WORDS).enumerate());
-        fours.any(|(index, four)| self.add(arena.plus(index as u64 * 8), four))
+        words.iter().flat_map(|words| words.windows(ARENA_WORDS)).for_each(|four| self.add(four));
     }
 
     /// Where the words are those of an arena, all chunks from the first to the current one, which ends where the arena says.
-    fn add(&mut self, at: Addr, words: &[u64]) -> bool {
-        let [first, current, high, end] = *words else { return false };
+    fn add(&mut self, words: &[u64]) {
+        let [first, current, high, end] = *words else { return };
         let is_arena = first != 0 && current < high && high <= end && (first | current | high | end) & 7 == 0;
         if !is_arena || self.known.contains(&first) {
-            return false;
+            return;
         }
-        let Some((chunks, bytes)) = self.walk(first, current, end) else { return false };
-        self.known.extend(chunks);
-        self.bytes = self.bytes.saturating_add(bytes);
-        words.iter().enumerate().for_each(|(index, word)| {
-            self.vm.memory().used(at.plus(index as u64 * 8), &word.to_le_bytes());
-        });
-        true
+        if let Some((chunks, bytes)) = self.walk(first, current, end) {
+            self.known.extend(chunks);
+            self.bytes = self.bytes.saturating_add(bytes);
+        }
     }
 
     fn walk(&mut self, first: u64, current: u64, end: u64) -> Option<(Vec<u64>, Bytes)> {
@@ -166,7 +160,6 @@ impl Chunks<'_> {
             let [next, length] = header[..] else { return None };
             chunks.push(chunk);
             bytes = bytes.checked_add(length)?;
-            self.vm.memory().used(Addr(chunk), &[next.to_le_bytes(), length.to_le_bytes()].concat());
             if chunk == current {
                 let header = end.checked_sub(chunk)?.checked_sub(length)?;
                 let headers = header.checked_mul(chunks.len() as u64)?;
