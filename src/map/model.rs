@@ -4,6 +4,7 @@
 //! which gaps follow from others. Text, JSON, HTML and the live view read fields and compute nothing.
 
 mod amounts;
+mod head;
 mod jvm;
 mod libraries;
 mod loaders;
@@ -15,6 +16,7 @@ mod read;
 mod zeros;
 
 pub use amounts::Amounts;
+pub use head::{Process, Taken};
 pub use jvm::{CodeHeap, Heap, Jvm};
 pub use libraries::LibraryAccount;
 pub use loaders::LoaderTotals;
@@ -29,7 +31,7 @@ use super::{Area, Figures, MemoryMap, PaperArea};
 use crate::base::{Bytes, Gap, Why};
 use crate::jvm::{Compiling, Held, Holders, LoaderGroup, ThreadKind};
 use crate::os::host::Host;
-use crate::snapshot::{Snapshot, Source};
+use crate::snapshot::Snapshot;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -72,32 +74,6 @@ pub struct Account {
     pub loaders: Option<Vec<LoaderGroup>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loader_totals: Option<LoaderTotals>,
-}
-
-/// When and how the snapshot was taken.
-#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Taken {
-    /// RFC 3339, UTC; empty where a file does not tell.
-    pub at: String,
-    pub source: Source,
-    pub took_ms: f64,
-    pub target_stopped_ms: u64,
-    pub attached: bool,
-    pub kernel: String,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Process {
-    pub pid: i32,
-    pub namespace_pid: i32,
-    pub command: String,
-    pub user: String,
-    pub container: Option<String>,
-    pub started: Option<String>,
-    /// Of the kernel: Java threads, the VM's, and others.
-    pub threads: usize,
 }
 
 /// Our sum against the kernel's.
@@ -324,35 +300,6 @@ impl Knowledge {
 
     fn amounts(self, figures: Figures, in_use: Option<Bytes>) -> Amounts {
         Amounts::of(figures, in_use, self.is_swap_known)
-    }
-}
-
-impl Taken {
-    pub fn of(snapshot: &Snapshot) -> Taken {
-        let taken = &snapshot.taken;
-        Taken {
-            at: taken.at.clone(),
-            source: taken.source,
-            took_ms: (taken.took_ms * 100.0).round() / 100.0,
-            target_stopped_ms: 0,
-            attached: taken.attached,
-            kernel: taken.kernel.clone(),
-        }
-    }
-}
-
-impl Process {
-    fn of(snapshot: &Snapshot) -> Process {
-        let process = &snapshot.os.process;
-        Process {
-            pid: process.pid,
-            namespace_pid: process.namespace_pid,
-            command: process.command.clone(),
-            user: process.user.clone(),
-            container: process.container.clone(),
-            started: process.started.clone(),
-            threads: snapshot.os.tasks.len(),
-        }
     }
 }
 
