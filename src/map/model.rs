@@ -4,6 +4,7 @@
 //! which gaps follow from others. Text, JSON, HTML and the live view read fields and compute nothing.
 
 mod amounts;
+mod buffers;
 mod jvm;
 mod libraries;
 mod malloc;
@@ -14,6 +15,7 @@ mod read;
 mod zeros;
 
 pub use amounts::Amounts;
+pub use buffers::BufferAccount;
 pub use jvm::{CodeHeap, Heap, Jvm};
 pub use libraries::LibraryAccount;
 pub use malloc::{ArenaAccount, MallocAccount, MallocSums, OwnerAccount, TagAccount};
@@ -25,7 +27,7 @@ pub use read::{ReadError, parse};
 use super::account::{AreaSum, PartSum, by_area, by_thread};
 use super::{Area, Figures, MemoryMap, PaperArea};
 use crate::base::{Bytes, Gap, Why};
-use crate::jvm::{Held, ThreadKind};
+use crate::jvm::{BufferRow, Held, ThreadKind};
 use crate::os::host::Host;
 use crate::snapshot::{Snapshot, Source};
 use schemars::JsonSchema;
@@ -65,6 +67,11 @@ pub struct Account {
     /// Who holds the blocks of malloc, the largest first, where it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holders: Option<Vec<Held>>,
+    /// Buffers outside the Java heap by who holds them, the most bytes first, where it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffers: Option<Vec<BufferRow>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffer_totals: Option<BufferAccount>,
 }
 
 /// When and how the snapshot was taken.
@@ -184,6 +191,10 @@ impl Account {
         }
         let holders = snapshot.jvm.as_ref().ok().and_then(|jvm| jvm.holders.as_ref());
         gaps.extend(holders.iter().flat_map(|holders| holders.gaps.iter().cloned()));
+        let buffers = snapshot.jvm.as_ref().ok().and_then(|jvm| jvm.buffers.as_ref());
+        gaps.extend(buffers.iter().flat_map(|buffers| buffers.gaps.iter().cloned()));
+        let direct = areas.iter().find(|it| it.area == Area::DirectBuffers);
+        let direct = direct.map_or(0, |area| area.amounts.resident_bytes);
         let page_sizes = snapshot.os.page_sizes.as_ref().and_then(|sizes| sizes.as_ref().ok());
         Account {
             schema: SCHEMA.to_string(),
@@ -197,6 +208,8 @@ impl Account {
             libraries: libraries::libraries(map, known, holders),
             gaps: gaps.iter().map(GapRow::from).collect(),
             holders: holders.map(|holders| holders.rows.clone()),
+            buffers: buffers.map(|buffers| buffers.rows.clone()),
+            buffer_totals: buffers.map(|buffers| BufferAccount::of(buffers, direct)),
             page_sizes: page_sizes.map(|sizes| PageSizesAccount::of(sizes, whole(&areas))),
             areas,
         }

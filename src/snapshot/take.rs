@@ -7,6 +7,7 @@ use crate::alloc::{self, AllocView, Heap, thread_arena};
 use crate::base::blocks::NoWitness;
 use crate::base::{Bytes, Gap, Known, Range, Why, joined, rfc3339};
 use crate::jvm::JvmView;
+use crate::jvm::hotspot::buffers;
 use crate::jvm::hotspot::holders::{self, Library};
 use crate::jvm::hotspot::launch::Launch;
 use crate::jvm::hotspot::{self, Hotspot};
@@ -333,6 +334,9 @@ impl Views {
         let vm = opened.as_ref().ok().map(|opened| opened.vm(&target));
         let mut runtime = vm.as_ref().zip(jvm.as_mut().ok());
         let heap = heap(&target, &mut runtime, &joined(owned.clone()));
+        if let (true, Err(_), Some((vm, view))) = (want.buffers, &heap, &mut runtime) {
+            view.buffers = Some(buffers::read(vm, view, None));
+        }
         owned.extend(heap.iter().flat_map(|heap| heap.held()));
         owned.extend(images.iter().flat_map(|image| image.segments.iter().map(|(range, _)| *range)));
         let other = memory.another();
@@ -375,6 +379,9 @@ fn labelled(mut heap: Heap, runtime: &mut Runtime, images: &[LoadedImage], want:
         if want.holders {
             let held: Vec<Range> = heap.held().collect();
             view.holders = Some(holders::read(vm, view, &heap, &held, &libraries(images)));
+        }
+        if want.buffers {
+            view.buffers = Some(buffers::read(vm, view, Some(&heap)));
         }
     }
     heap.finish()

@@ -33,6 +33,8 @@ pub struct Want {
     pub is_shallow: bool,
     /// Who holds malloc's blocks: the Java heap and all blocks are read for it.
     pub holders: bool,
+    /// Buffers outside the heap and who holds them: the Java heap is read some times for it.
+    pub buffers: bool,
 }
 
 /// What a snapshot was read from.

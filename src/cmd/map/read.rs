@@ -13,6 +13,7 @@ fn want(args: &MapArgs) -> Want {
         page_sizes: args.wants_pages() || is_mapping || args.html.is_some(),
         smaps: is_mapping || args.pages.zeros,
         holders: matches!(args.by, Some(By::Holder | By::Library)),
+        buffers: args.by == Some(By::Buffer),
         ..Want::default()
     }
 }

@@ -79,6 +79,22 @@ pub fn read(vm: &Hotspot, found: &mut Found) -> Known<HeapView> {
     })
 }
 
+/// What is allocated of each page, at each address where the heap is mapped.
+pub fn used(vm: &Hotspot) -> Known<Vec<Range>> {
+    let z = Z::read(vm)?;
+    let views = z.views(vm)?;
+    let mappings = mappings_of(&vm.target.view.mappings, &views, z.offset_max);
+    let pages = z_pages::read(vm, &z, mapped_offsets(&views, &mappings))?;
+    let range = |view: &View, page: &Page| Range::sized(view.base.plus(page.start), page.in_use);
+    Ok(views.iter().flat_map(|view| pages.iter().map(|page| range(view, page))).collect())
+}
+
+/// How the heap's addresses are made of offsets: `None` for generational ZGC, whose addresses are whole.
+pub fn offset_mask(vm: &Hotspot) -> Known<Option<u64>> {
+    let z = Z::read(vm)?;
+    Ok((!z.generational).then_some(z.offset_max - 1))
+}
+
 impl Z {
     pub fn read(vm: &Hotspot) -> Known<Z> {
         let generational = is_generational(vm);

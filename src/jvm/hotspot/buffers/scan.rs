@@ -1,0 +1,355 @@
+//! One pass over what is allocated of the Java heap and in memory, by two threads where memory can be read so: objects of wanted
+//! classes, and the references to given objects, each with the object that has it.
+//!
+//! A word and the next one are taken for the header of an object where they name a class and the mark word may be one. A mark that
+//! says that the object was moved (lock bits 11, src/hotspot/share/oops/markWord.hpp) is not: the copy is met elsewhere.
+
+use super::oops::Oops;
+use super::targets::Targets;
+use crate::base::{Addr, Range};
+use crate::jvm::hotspot::holders::classes::{Classes, Form};
+use crate::jvm::hotspot::objects::ClassWord;
+use crate::jvm::hotspot::owners::fetch::{Read, Resident};
+use crate::os::Target;
+use crate::os::budget;
+use crate::os::memory::Bulk;
+use std::collections::HashMap;
+
+const PIECE_BYTES: u64 = 1 << 20;
+/// The objects that are wanted are smaller, and so is a mirror up to its last static field.
+pub const OBJECT_BYTES_MAX: u64 = 2048;
+pub const OBJECTS_MAX: usize = 4_000_000;
+const HITS_MAX: usize = 8_000_000;
+/// Without compressed class words classes may lie anywhere.
+const CLASS_SPAN_MAX: u64 = 8 << 30;
+const LOCK_BITS: u64 = 3;
+const MOVED: u64 = 3;
+const UNLOCKED: u64 = 1;
+/// Of an unlocked mark: 31 bits of hash above 8, the uppermost 25 are 0. With compact headers the class is there.
+const UNLOCKED_BITS: u32 = 39;
+
+/// An object of a wanted class.
+pub struct Object {
+    /// Plain (`Oops::plain`).
+    pub at: u64,
+    pub class: Addr,
+    pub bytes: Box<[u8]>,
+}
+
+/// A reference to a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hit {
+    pub target: u32,
+    /// The object that has it, where it lies, and its class.
+    pub head: Addr,
+    pub class: Addr,
+    pub form: Form,
+    pub offset: u32,
+}
+
+#[derive(Default)]
+pub struct Seen {
+    pub objects: Vec<Object>,
+    pub hits: Vec<Hit>,
+    pub is_cut: bool,
+    /// References before the first header: the target and where it lies.
+    loose: Vec<(u32, Addr)>,
+    /// The last array of references: where it begins and ends, and its class.
+    array: Option<(Addr, Addr, Addr)>,
+}
+
+/// Which classes there are, as bits.
+pub struct Heads<'a> {
+    classes: &'a Classes,
+    word: ClassWord,
+    /// The bytes of an instance, by class.
+    wanted: HashMap<u64, u32>,
+    all: Option<Bits>,
+    arrays: Option<Bits>,
+    length_at: u64,
+}
+
+struct Bits {
+    from: u64,
+    bits: Vec<u64>,
+}
+
+impl Bits {
+    fn new(span: Range) -> Bits {
+        Bits { from: span.start.0, bits: vec![0; (span.bytes() / 512 + 1) as usize] }
+    }
+
+    fn set(&mut self, class: Addr) {
+        let at = (class.0 - self.from) / 8;
+        self.bits[(at / 64) as usize] |= 1 << (at % 64);
+    }
+
+    #[inline(always)]
+    fn has(&self, class: u64) -> bool {
+        let at = class.wrapping_sub(self.from) / 8;
+        self.bits.get((at / 64) as usize).is_some_and(|word| word >> (at % 64) & 1 == 1)
+    }
+}
+
+impl<'a> Heads<'a> {
+    pub fn new(classes: &'a Classes, wanted: impl IntoIterator<Item = (Addr, u32)>) -> Heads<'a> {
+        let span = classes.span();
+        let (mut all, mut arrays) = (None, None);
+        if span.bytes() <= CLASS_SPAN_MAX {
+            let (mut each, mut of_references) = (Bits::new(span), Bits::new(span));
+            for (class, form) in classes.each() {
+                each.set(class);
+                if form == Form::Objects {
+                    of_references.set(class);
+                }
+            }
+            (all, arrays) = (Some(each), Some(of_references));
+        }
+        let wanted = wanted.into_iter().map(|(class, bytes)| (class.0, bytes)).collect();
+        let word = classes.word();
+        Heads { classes, word, wanted, all, arrays, length_at: u64::from(word.header_bytes()) }
+    }
+
+    #[inline(always)]
+    fn class(&self, mark: u64, next: u64) -> Option<u64> {
+        let class = self.word.class(mark, next);
+        let is_class = match &self.all {
+            Some(bits) => bits.has(class),
+            None => self.classes.form(Addr(class)).is_some(),
+        };
+        (is_class && self.is_mark(mark)).then_some(class)
+    }
+
+    fn is_mark(&self, mark: u64) -> bool {
+        match mark & LOCK_BITS {
+            MOVED => false,
+            // Bit 2: biased (up to JDK 17), with a thread's address above.
+            UNLOCKED => mark >> UNLOCKED_BITS == 0 || mark & 4 != 0 || matches!(self.word, ClassWord::InMark(..)),
+            _ => mark != 0,
+        }
+    }
+
+    fn is_array(&self, class: u64) -> bool {
+        match &self.arrays {
+            Some(bits) => bits.has(class),
+            None => self.classes.form(Addr(class)) == Some(Form::Objects),
+        }
+    }
+}
+
+pub struct What<'a> {
+    pub heads: &'a Heads<'a>,
+    pub oops: Oops,
+    pub targets: &'a Targets,
+}
+
+/// Looks through `ranges`, which are sorted and disjoint.
+pub fn scan(target: &Target, ranges: &[Range], what: &What) -> Seen {
+    let resident = ranges.iter().flat_map(|range| target.view.resident_ranges(*range));
+    let pieces: Vec<Range> = resident.flat_map(pieces).collect();
+    match target.memory.bulk() {
+        Some(bulk) => by_threads(bulk, target, &pieces, what),
+        None => {
+            let read = |at, into: &mut [u8]| target.memory.read_once(at, into).is_ok();
+            let resident = |range| target.view.resident_ranges(range);
+            let mut pass = Pass::new(&read, &resident, what);
+            pieces.iter().for_each(|piece| pass.piece(*piece));
+            // A recording keeps what was found, and nothing else of the heap.
+            keep(target, &pass.seen, what);
+            pass.seen
+        }
+    }
+}
+
+fn keep(target: &Target, seen: &Seen, what: &What) {
+    let used = |at: Addr, bytes: u64| {
+        let mut into = vec![0; bytes as usize];
+        if target.memory.read_once(at, &mut into).is_ok() {
+            target.memory.used(at, &into);
+        }
+    };
+    for hit in &seen.hits {
+        used(hit.head, 24);
+        used(hit.head.plus(u64::from(hit.offset)), what.oops.bytes() as u64);
+    }
+}
+
+fn by_threads(bulk: &dyn Bulk, target: &Target, pieces: &[Range], what: &What) -> Seen {
+    let run = |pieces: &[Range]| {
+        let read = |at, into: &mut [u8]| bulk.read(at, into).is_ok();
+        // Asked right before each piece is read: a page that is absent must not come by being read.
+        let resident = |range| bulk.resident(range).unwrap_or_else(|| target.view.resident_ranges(range));
+        let mut pass = Pass::new(&read, &resident, what);
+        pieces.iter().for_each(|piece| pass.piece(*piece));
+        pass.seen
+    };
+    let (one, other) = pieces.split_at(pieces.len() / 2);
+    std::thread::scope(|scope| {
+        let second = scope.spawn(budget::inherit(|| run(other)));
+        let mut seen = run(one);
+        match second.join() {
+            Ok(more) => seen.join(more),
+            Err(_) => seen.is_cut = true,
+        }
+        seen
+    })
+}
+
+impl Seen {
+    /// What the other thread saw, behind this.
+    fn join(&mut self, more: Seen) {
+        self.objects.extend(more.objects);
+        self.hits.extend(more.hits);
+        self.is_cut |= more.is_cut;
+        // The last array of the first half may go on in the second.
+        if let Some((head, end, class)) = self.array {
+            let of_array = more.loose.into_iter().filter(|(_, at)| *at < end);
+            self.hits.extend(of_array.map(|(target, at)| {
+                let offset = (at.0 - head.0).min(u64::from(u32::MAX)) as u32;
+                Hit { target, head, class, form: Form::Objects, offset }
+            }));
+        }
+    }
+}
+
+fn pieces(range: Range) -> impl Iterator<Item = Range> {
+    let starts = (range.start.0..range.end.0).step_by(PIECE_BYTES as usize);
+    starts.map(move |start| Range::new(Addr(start), Addr((start + PIECE_BYTES).min(range.end.0))))
+}
+
+struct Pass<'a> {
+    read: Read<'a>,
+    resident: Resident<'a>,
+    what: &'a What<'a>,
+    bytes: Vec<u8>,
+    words: Vec<u64>,
+    seen: Seen,
+    /// The last header.
+    last: Option<(Addr, u64)>,
+}
+
+impl<'a> Pass<'a> {
+    fn new(read: Read<'a>, resident: Resident<'a>, what: &'a What<'a>) -> Pass<'a> {
+        let (bytes, words) = (Vec::new(), Vec::new());
+        Pass { read, resident, what, bytes, words, seen: Seen::default(), last: None }
+    }
+
+    fn piece(&mut self, piece: Range) {
+        for range in (self.resident)(piece) {
+            self.seen.is_cut |= budget::check_now().is_err()
+                || self.seen.objects.len() > OBJECTS_MAX
+                || self.seen.hits.len() > HITS_MAX;
+            if self.seen.is_cut {
+                return;
+            }
+            self.look(range);
+        }
+    }
+
+    fn look(&mut self, range: Range) {
+        self.bytes.resize(range.bytes() as usize, 0);
+        // A page that is gone takes the others along.
+        if !(self.read)(range.start, &mut self.bytes) {
+            return;
+        }
+        self.words.clear();
+        self.words.extend(self.bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)));
+        let after = self.after(range);
+        self.words.push(after);
+        let has_targets = !self.what.targets.is_empty();
+        let is_narrow = self.what.oops.bytes() == 4;
+        for place in 0..self.words.len() - 1 {
+            let (word, next) = (self.words[place], self.words[place + 1]);
+            if let Some(class) = self.what.heads.class(word, next) {
+                self.head(range, place, class);
+            }
+            if !has_targets || word == 0 {
+                continue;
+            }
+            let at = range.start.plus(place as u64 * 8);
+            if is_narrow {
+                self.reference(at, word & 0xffff_ffff);
+                self.reference(at.plus(4), word >> 32);
+            } else {
+                self.reference(at, word);
+            }
+        }
+    }
+
+    /// The word behind the range, where there is one: it may have the class of the last header.
+    fn after(&self, range: Range) -> u64 {
+        let next = Range::sized(range.end, 8);
+        let mut bytes = [0; 8];
+        let is_read = (self.resident)(next.widened(crate::base::PAGE)).iter().any(|it| it.covers(next))
+            && (self.read)(next.start, &mut bytes);
+        if is_read { u64::from_le_bytes(bytes) } else { 0 }
+    }
+
+    fn head(&mut self, range: Range, place: usize, class: u64) {
+        let at = range.start.plus(place as u64 * 8);
+        self.last = Some((at, class));
+        if self.what.heads.is_array(class) {
+            let length_at = place * 8 + self.what.heads.length_at as usize;
+            let length = self.bytes.get(length_at..).and_then(|rest| rest.first_chunk::<4>());
+            let length = u64::from(length.map_or(0, |bytes| u32::from_le_bytes(*bytes)));
+            let bytes = length.saturating_mul(self.what.oops.bytes() as u64);
+            let end = at.plus(self.what.heads.length_at + 8).plus(bytes);
+            self.seen.array = Some((at, end, Addr(class)));
+        }
+        let Some(bytes) = self.what.heads.wanted.get(&class) else { return };
+        let (from, bytes) = (place * 8, *bytes as usize);
+        let object = match self.bytes.get(from..from + bytes) {
+            Some(whole) => whole.into(),
+            None => self.over_the_border(at, bytes),
+        };
+        if !object.is_empty() {
+            let at = self.what.oops.plain(at);
+            self.seen.objects.push(Object { at, class: Addr(class), bytes: object });
+        }
+    }
+
+    fn over_the_border(&self, at: Addr, bytes: usize) -> Box<[u8]> {
+        let range = Range::sized(at, bytes as u64);
+        let mut object = vec![0; bytes];
+        let is_read = (self.resident)(range.widened(crate::base::PAGE)).iter().any(|it| it.covers(range))
+            && (self.read)(at, &mut object);
+        if is_read { object.into() } else { Box::default() }
+    }
+
+    #[inline(always)]
+    fn reference(&mut self, at: Addr, reference: u64) {
+        let to = self.what.oops.decoded(reference);
+        if to != 0
+            && let Some(target) = self.what.targets.find(to)
+        {
+            self.hit(at, target);
+        }
+    }
+
+    fn hit(&mut self, at: Addr, target: u32) {
+        let hit = |head: Addr, class: Addr, form| {
+            Hit { target, head, class, form, offset: (at.0 - head.0).min(u64::from(u32::MAX)) as u32 }
+        };
+        if let Some((head, class)) = self.last {
+            let form = self.what.heads.classes.form(Addr(class));
+            let end = match form {
+                Some(Form::Instance(bytes)) => head.plus(u64::from(bytes)),
+                Some(Form::Mirror) => head.plus(OBJECT_BYTES_MAX),
+                _ => head,
+            };
+            if let Some(form) = form.filter(|_| at < end) {
+                self.seen.hits.push(hit(head, Addr(class), form));
+                return;
+            }
+        }
+        match self.seen.array {
+            Some((head, end, class)) if at < end => self.seen.hits.push(hit(head, class, Form::Objects)),
+            None if self.seen.loose.len() < HITS_MAX => self.seen.loose.push((target, at)),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "scan_tests.rs"]
+mod tests;
