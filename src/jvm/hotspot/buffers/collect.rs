@@ -55,7 +55,7 @@ impl Role {
             Role::BufferCleaner => &[&["action"], &["node"]],
             Role::Deallocator => &[&["address"], &["size"], &["capacity"]],
             Role::Unmapper => &[&["address"], &["size"], &["cap"]],
-            Role::Buffer => &[&["address"], &["capacity"], &["att"]],
+            Role::Buffer => &[&["address"], &["capacity"], &["att"], &["cleaner"]],
             Role::Segment => &[&["min"], &["length"]],
             Role::CleanUp => &[
                 &["val$allocationBase", "val$buf"],
@@ -81,7 +81,7 @@ impl Wanted {
             let Some((role, Form::Instance(bytes))) = role_of(&name).zip(classes.form(class)) else { continue };
             let place = |names: &&[&str]| {
                 let field = names.iter().find_map(|name| single.field(class, name))?;
-                Some((field.offset, field.signature))
+                Some((field.offset, field.kind()))
             };
             wanted.classes.insert(class, (role, role.fields().iter().map(place).collect()));
             wanted.bytes.push((class, bytes.min(OBJECT_BYTES_MAX)));
@@ -145,7 +145,7 @@ impl Fields<'_> {
 
     fn reference(&self, object: &Object, field: usize) -> Option<u64> {
         let (at, _) = (*self.wanted.classes.get(&object.class)?.1.get(field)?)?;
-        self.single.oops.in_bytes(&object.bytes, at)
+        self.single.reference_in(&object.bytes, at)
     }
 }
 
@@ -195,6 +195,8 @@ fn disjoint(mut found: Vec<Memory>) -> Vec<Memory> {
 struct Cleaned {
     waiting: HashSet<u64>,
     done: HashSet<u64>,
+    /// The list was followed to its end.
+    is_whole: bool,
 }
 
 impl Cleaned {
@@ -202,19 +204,20 @@ impl Cleaned {
         let (mut waiting, mut done) = (HashSet::new(), HashSet::new());
         let listed = listed(cleaners, fields);
         for cleaner in cleaners {
-            let thunk = fields.reference(cleaner, 0).unwrap_or(0);
             let (next, prev) = (fields.reference(cleaner, 1), fields.reference(cleaner, 2));
             // A cleaner that has run leads to itself both ways (`Cleaner.remove`).
             let is_removed = next == Some(cleaner.at) || (next == prev && next != Some(0));
             let is_waiting = listed.as_ref().map_or(!is_removed, |listed| listed.contains(&cleaner.at));
-            if is_waiting { waiting.insert(thunk) } else { done.insert(thunk) };
+            let into = if is_waiting { &mut waiting } else { &mut done };
+            into.extend(fields.reference(cleaner, 0));
         }
         for cleaner in newer {
-            let action = fields.reference(cleaner, 0).unwrap_or(0);
             let is_waiting = fields.reference(cleaner, 1).is_some_and(|node| node != 0);
-            if is_waiting { waiting.insert(action) } else { done.insert(action) };
+            let into = if is_waiting { &mut waiting } else { &mut done };
+            into.extend(fields.reference(cleaner, 0));
         }
-        Cleaned { waiting, done }
+        // JDK 26 has no such list.
+        Cleaned { waiting, done, is_whole: listed.is_some() }
     }
 }
 
@@ -226,7 +229,7 @@ fn listed(cleaners: &[&Object], fields: &Fields) -> Option<HashSet<u64>> {
     let mut bytes = vec![0; single.oops.bytes()];
     let at = single.mirror(class)?.plus(u64::from(first.offset));
     single.vm.memory().read_now(at, &mut bytes).ok()?;
-    let mut at = single.oops.in_bytes(&bytes, 0)?;
+    let mut at = single.reference_in(&bytes, 0)?;
     let by_address: HashMap<u64, &&Object> = cleaners.iter().map(|cleaner| (cleaner.at, cleaner)).collect();
     let mut listed = HashSet::new();
     while at != 0 {
@@ -245,8 +248,9 @@ fn deallocated(object: &Object, fields: &Fields, cleaned: &Cleaned, in_use: InUs
     let size = fields.number(object, 1)?;
     let capacity = fields.number(object, 2).filter(|capacity| *capacity <= size)?;
     let is_waiting = cleaned.waiting.contains(&object.at)
-        // Where references may be stale, malloc decides.
-        || fields.single.oops.may_be_stale()
+        // Where the list cannot be followed and references may be stale, malloc decides.
+        || !cleaned.is_whole
+            && fields.single.oops.may_be_stale()
             && !cleaned.done.contains(&object.at)
             && in_use(base, size) == Some(true);
     // The buffer is found by its address.
@@ -289,6 +293,7 @@ fn attach(object: &Object, fields: &Fields, found: &mut [Memory]) -> Option<Memo
     if is_buffer && fields.reference(object, 2) != Some(0) {
         return None;
     }
+    let has_cleaner = is_buffer && fields.reference(object, 3) != Some(0);
     let before = found.partition_point(|memory| memory.base <= base);
     if let Some(memory) = found[..before].last_mut().filter(|it| base - it.base < it.size.max(1)) {
         // A part of it may be held by somebody else.
@@ -297,7 +302,8 @@ fn attach(object: &Object, fields: &Fields, found: &mut [Memory]) -> Option<Memo
         }
         return None;
     }
-    Some(Memory {
+    // What its cleaner frees was there, if it were not freed.
+    (!has_cleaner).then_some(Memory {
         source: if is_buffer { Source::Buffer } else { Source::Segment },
         base,
         size: capacity,

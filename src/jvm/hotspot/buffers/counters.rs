@@ -34,7 +34,7 @@ fn pool(single: &Single, class: Addr, names: &[[&str; 2]; 3]) -> Option<BufferPo
         // An `AtomicLong`, or the number itself.
         let number = match field.is_reference() {
             true => single.number(single.reference_at(at)?, "value"),
-            false => single.number_at(at, field.signature),
+            false => single.number_at(at, field.kind()),
         };
         u64::try_from(number?).ok()
     };

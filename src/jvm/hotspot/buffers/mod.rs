@@ -3,6 +3,7 @@
 
 mod collect;
 mod counters;
+mod moves;
 mod oops;
 mod referrers;
 mod rows;
@@ -10,6 +11,7 @@ mod scan;
 mod single;
 mod targets;
 mod threads;
+mod types;
 
 use super::Hotspot;
 use super::heap;
@@ -23,6 +25,7 @@ use crate::jvm::Buffers;
 use crate::jvm::types::{Gc, JvmView};
 use crate::os::Target;
 use collect::{Memory, Wanted};
+use moves::Moves;
 use oops::Oops;
 use referrers::Referrers;
 use rows::Rows;
@@ -32,6 +35,7 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 use targets::Targets;
 use threads::Caches;
+use types::Types;
 
 /// A collection while the heap is read moves objects, so it is read again.
 const ATTEMPTS: usize = 3;
@@ -88,17 +92,21 @@ impl Reader<'_> {
         let oops = Oops::read(vm, self.gc)?;
         let classes = Classes::read(vm, &windows)?;
         let fields = FieldsOf::all(vm, &windows, &classes)?;
-        let single = Single::new(vm, &windows, &classes, &fields, oops, &used);
+        let moves = Moves::read(vm, oops, &used);
+        let single = Single::new(vm, &windows, &classes, &fields, (oops, &moves), &used);
         let wanted = Wanted::read(vm, &windows, &classes, &single)?;
-        let heads = Heads::new(&classes, wanted.bytes.iter().copied());
+        let in_mirror = ["_klass_offset", "_array_klass_offset"].into_iter().filter_map(|name| {
+            vm.memory().u32(vm.structs.static_at("java_lang_Class", name).ok()?).ok()
+        });
+        let heads = Heads::new(&classes, wanted.bytes.iter().copied(), in_mirror.collect());
         let none = Targets::new(&[]);
-        let seen = scan(vm.target, &used, &What { heads: &heads, oops, targets: &none });
+        let seen = scan(vm.target, &used, &What { heads: &heads, oops, targets: &none, moved: &none, moves: &moves });
         let totals = counters::read(&single)?;
         let in_use = |base: u64, bytes: Bytes| self.in_use(base, bytes);
         let found = collect::memory(&seen.objects, &wanted, &single, &in_use);
-        let mut referrers = Referrers::new(&fields, oops);
+        let mut referrers = Referrers::new(&fields, Types::new(vm, &windows, &fields), oops);
         let found = numbered(found, &mut referrers);
-        referrers.climb(vm.target, &used, &heads);
+        referrers.climb(vm.target, &used, &heads, &moves);
         let rows = self.rows(&single, &referrers);
         let mut gaps = self.gaps(&used);
         if seen.is_cut || referrers.is_cut || seen.objects.len() > OBJECTS_MAX {
@@ -115,7 +123,7 @@ impl Reader<'_> {
         Rows {
             single,
             referrers,
-            sessions: referrers.below(rows::session_of),
+            sessions: referrers.below(rows::session_of, |at| is_open(single, at)),
             caches: Caches::read(single, self.view, &caches),
             holders,
         }
@@ -137,6 +145,11 @@ impl Reader<'_> {
                     && is_block(base.wrapping_sub(HEADER_BYTES), bytes.saturating_add(HEADER_BYTES)),
         )
     }
+}
+
+/// Whether a session was not closed: `MemorySessionImpl.state` is negative then (JDK 17 to 25).
+fn is_open(single: &Single, session: u64) -> bool {
+    single.number(session, "state").is_none_or(|state| state >= 0)
 }
 
 fn numbered(found: Vec<Memory>, referrers: &mut Referrers) -> Vec<(Memory, Vec<u32>)> {

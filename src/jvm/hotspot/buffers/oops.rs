@@ -21,9 +21,10 @@ pub enum Oops {
     Whole,
     /// Base and shift.
     Narrow(u64, u32),
-    /// The older ZGC: the bits of the offset.
-    Offset(u64),
-    Coloured,
+    /// The older ZGC: the bits of the offset, and those of a reference that may be stale.
+    Offset(u64, u64),
+    /// Generational ZGC: the bits of a reference that may be stale.
+    Coloured(u64),
 }
 
 impl Oops {
@@ -35,7 +36,8 @@ impl Oops {
         if !matches!(gc, Gc::Z | Gc::ZGenerational) {
             return Ok(Oops::Whole);
         }
-        Ok(z::offset_mask(vm)?.map_or(Oops::Coloured, Oops::Offset))
+        let z::Colours { offset_mask, bad_mask } = z::colours(vm)?;
+        Ok(offset_mask.map_or(Oops::Coloured(bad_mask), |mask| Oops::Offset(mask, bad_mask)))
     }
 
     /// Bytes of a reference.
@@ -43,14 +45,22 @@ impl Oops {
         if matches!(self, Oops::Narrow(..)) { 4 } else { 8 }
     }
 
-    /// Whether a reference may be one to where the object was before it moved.
+    /// Whether references may lead to where objects were before they moved.
     pub fn may_be_stale(self) -> bool {
-        matches!(self, Oops::Offset(_) | Oops::Coloured)
+        matches!(self, Oops::Offset(..) | Oops::Coloured(_))
+    }
+
+    /// Whether this one may.
+    pub fn is_stale(self, reference: u64) -> bool {
+        match self {
+            Oops::Offset(_, bad) | Oops::Coloured(bad) => reference & bad != 0,
+            Oops::Whole | Oops::Narrow(..) => false,
+        }
     }
 
     pub fn plain(self, at: Addr) -> u64 {
         match self {
-            Oops::Offset(mask) => at.0 & mask,
+            Oops::Offset(mask, _) => at.0 & mask,
             _ => at.0,
         }
     }
@@ -62,18 +72,18 @@ impl Oops {
             Oops::Whole => reference,
             Oops::Narrow(_, _) if reference == 0 => 0,
             Oops::Narrow(base, shift) => base.wrapping_add(reference << shift),
-            Oops::Offset(mask) => reference & mask,
-            Oops::Coloured => uncoloured(reference),
+            Oops::Offset(mask, _) => reference & mask,
+            Oops::Coloured(_) => uncoloured(reference),
         }
     }
 
-    /// What the word at `at` of `bytes` leads to.
+    /// The reference at `at` of `bytes`.
     pub fn in_bytes(self, bytes: &[u8], at: u32) -> Option<u64> {
         let rest = bytes.get(at as usize..)?;
-        Some(self.decoded(match self.bytes() {
+        Some(match self.bytes() {
             4 => u64::from(u32::from_le_bytes(*rest.first_chunk()?)),
             _ => u64::from_le_bytes(*rest.first_chunk()?),
-        }))
+        })
     }
 }
 
@@ -101,8 +111,9 @@ mod tests {
         assert_eq!(Oops::Narrow(0x1000, 3).decoded(0x10), 0x1080);
         assert_eq!((Oops::Narrow(0x1000, 3).decoded(0), Oops::Whole.decoded(7)), (0, 7));
         // "marked0" and "remapped" of JDK 11, and the same object.
-        let older = Oops::Offset((1 << 42) - 1);
+        let older = Oops::Offset((1 << 42) - 1, 1 << 44);
         assert_eq!(older.decoded(1 << 42 | 0x5008), older.plain(Addr(1 << 44 | 0x5008)));
+        assert!(older.is_stale(1 << 44 | 0x5008) && !older.is_stale(1 << 42 | 0x5008));
         assert_eq!(Oops::Narrow(0, 0).in_bytes(&[1, 0, 0, 0, 2, 1, 0, 0], 4), Some(0x102));
         assert_eq!(Oops::Whole.in_bytes(&[0; 8], 4), None, "it ends before");
     }
@@ -112,9 +123,9 @@ mod tests {
     fn the_colour_of_generational_zgc_says_where_the_address_begins() {
         let at = 0x400_0020_0040_u64;
         for bit in 0..4 {
-            assert_eq!(Oops::Coloured.decoded(at << (13 + bit) | 1 << (12 + bit) | 0x530), at);
+            assert_eq!(Oops::Coloured(0).decoded(at << (13 + bit) | 1 << (12 + bit) | 0x530), at);
         }
-        assert_eq!(Oops::Coloured.decoded(at << 13), 0, "no colour");
-        assert_eq!(Oops::Coloured.decoded(0x3000), 0, "two colours");
+        assert_eq!(Oops::Coloured(0).decoded(at << 13), 0, "no colour");
+        assert_eq!(Oops::Coloured(0).decoded(0x3000), 0, "two colours");
     }
 }

@@ -2,9 +2,11 @@
 //! only carries a reference on (arrays, collections, views of a buffer, the JDK's and Netty's own wrappers) is passed; the first
 //! field of another class is the holder, of several as near the one that holds the most.
 
+use super::moves::Moves;
 use super::oops::Oops;
 use super::scan::{Heads, Hit, What, scan};
 use super::targets::Targets;
+use super::types::{self, Types};
 use crate::base::{Addr, Range};
 use crate::jvm::hotspot::holders::classes::{FieldsOf, Form};
 use crate::os::Target;
@@ -57,27 +59,37 @@ struct Node {
     at: u64,
     /// Of those that were met on the way.
     class: Addr,
-    held: Vec<Holder>,
+    held: Vec<(Holder, bool)>,
+}
+
+/// A reference that is passed. As with holders, whether it may be one to another object that was there before.
+struct Edge {
+    child: u32,
+    parent: u32,
+    name: u32,
+    is_uncertain: bool,
 }
 
 /// Objects, and what refers to them.
 pub struct Referrers<'a> {
     fields: &'a FieldsOf<'a>,
+    types: Types<'a>,
     oops: Oops,
     nodes: Vec<Node>,
     by_address: HashMap<u64, u32>,
-    /// From whom is referred to, to who refers, with the name of the field.
-    edges: Vec<(u32, u32, u32)>,
+    edges: Vec<Edge>,
     pub names: Vec<String>,
     name_places: HashMap<String, u32>,
-    ways: HashMap<(Addr, u32, bool), Way>,
+    /// By the place of the field, and the class that it refers to.
+    ways: HashMap<(Addr, u32, bool, Addr), Way>,
     pub is_cut: bool,
 }
 
 impl<'a> Referrers<'a> {
-    pub fn new(fields: &'a FieldsOf<'a>, oops: Oops) -> Referrers<'a> {
+    pub fn new(fields: &'a FieldsOf<'a>, types: Types<'a>, oops: Oops) -> Referrers<'a> {
         Referrers {
             fields,
+            types,
             oops,
             nodes: Vec::new(),
             by_address: HashMap::new(),
@@ -99,17 +111,21 @@ impl<'a> Referrers<'a> {
     }
 
     /// Follows references back from all objects that were added.
-    pub fn climb(&mut self, target: &Target, ranges: &[Range], heads: &Heads) {
+    pub fn climb(&mut self, target: &Target, ranges: &[Range], heads: &Heads, moves: &Moves) {
         let mut from = 0;
         for _ in 0..STEPS_MAX {
-            let keys: Vec<(u64, u32)> =
-                self.nodes[from..].iter().zip(from as u32..).map(|(node, number)| (node.at, number)).collect();
+            let nodes = || self.nodes[from..].iter().zip(from as u32..);
+            let keys: Vec<(u64, u32)> = nodes().map(|(node, number)| (node.at, number)).collect();
+            let before = nodes().flat_map(|(node, number)| {
+                moves.before(node.at).iter().map(move |before| (*before, number))
+            });
             if keys.is_empty() {
                 return;
             }
+            let (targets, moved) = (Targets::new(&keys), Targets::new(&before.collect::<Vec<(u64, u32)>>()));
             from = self.nodes.len();
-            let targets = Targets::new(&keys);
-            let seen = scan(target, ranges, &What { heads, oops: self.oops, targets: &targets });
+            let what = What { heads, oops: self.oops, targets: &targets, moved: &moved, moves };
+            let seen = scan(target, ranges, &what);
             self.is_cut |= seen.is_cut;
             self.take(&seen.hits);
             if self.is_cut {
@@ -124,14 +140,15 @@ impl<'a> Referrers<'a> {
             if let Way::Held(name) = way {
                 let holder = Holder { name: *name, object: self.oops.plain(hit.head) };
                 let held = &mut self.nodes[hit.target as usize].held;
-                if !held.contains(&holder) {
-                    held.push(holder);
+                if !held.contains(&(holder, hit.is_uncertain)) {
+                    held.push((holder, hit.is_uncertain));
                 }
             }
         }
         for (hit, way) in hits.iter().zip(&ways) {
             let Way::Passed(name) = way else { continue };
-            if !self.nodes[hit.target as usize].held.is_empty() {
+            // Nearer holders are there and certain.
+            if self.nodes[hit.target as usize].held.iter().any(|(_, is_uncertain)| !is_uncertain) {
                 continue;
             }
             if self.nodes.len() >= NODES_MAX || self.edges.len() >= EDGES_MAX {
@@ -140,33 +157,39 @@ impl<'a> Referrers<'a> {
             }
             let parent = self.add(self.oops.plain(hit.head), hit.class);
             if parent != hit.target {
-                self.edges.push((hit.target, parent, *name));
+                let is_uncertain = hit.is_uncertain;
+                self.edges.push(Edge { child: hit.target, parent, name: *name, is_uncertain });
             }
         }
     }
 
     fn way(&mut self, hit: &Hit) -> Way {
+        let to = self.nodes[hit.target as usize].class;
         let key = match hit.form {
-            Form::Mirror => (hit.head, hit.offset, true),
-            Form::Objects | Form::Longs => (hit.class, 0, false),
-            Form::Instance(_) => (hit.class, hit.offset, false),
+            Form::Mirror => (hit.head, hit.offset, true, to),
+            Form::Objects | Form::Longs => (hit.class, 0, false, to),
+            Form::Instance(_) => (hit.class, hit.offset, false, to),
         };
         if let Some(way) = self.ways.get(&key) {
             return *way;
         }
-        let way = self.new_way(hit);
+        let way = self.new_way(hit, to);
         self.ways.insert(key, way);
         way
     }
 
-    fn new_way(&mut self, hit: &Hit) -> Way {
-        let name = match hit.form {
-            Form::Mirror => self.fields.of_mirror(hit.head, hit.offset),
-            Form::Objects => self.fields.name(hit.class),
-            Form::Instance(_) => self.fields.instance(hit.class, hit.offset),
+    fn new_way(&mut self, hit: &Hit, to: Addr) -> Way {
+        let field = match hit.form {
+            Form::Mirror => self.fields.of_static(hit.head, hit.offset),
+            Form::Objects => self.fields.name(hit.class).map(|name| (types::shown(&name), name)),
+            Form::Instance(_) => self.fields.of_instance(hit.class, hit.offset),
             Form::Longs => None,
         };
-        let Some(name) = name else { return Way::Ignored };
+        let Some((name, signature)) = field else { return Way::Ignored };
+        let signature = if hit.form == Form::Objects { types::element_of(&signature) } else { &signature };
+        if !self.types.fits(signature, to) {
+            return Way::Ignored;
+        }
         let is_static = hit.form == Form::Mirror;
         match kind_of(&name, hit.form == Form::Objects, is_static) {
             Kind::Ignored => Way::Ignored,
@@ -187,43 +210,53 @@ impl<'a> Referrers<'a> {
     pub fn holders(&self) -> Vec<Option<Holder>> {
         let mut counts = vec![0_u64; self.names.len()];
         for node in &self.nodes {
-            let names: HashSet<u32> = node.held.iter().map(|holder| holder.name).collect();
+            let names: HashSet<u32> = node.held.iter().map(|(holder, _)| holder.name).collect();
             names.into_iter().for_each(|name| counts[name as usize] += 1);
         }
         let rank = |holder: &Holder| {
             let count = counts[holder.name as usize];
             (std::cmp::Reverse(count), &self.names[holder.name as usize], holder.object)
         };
-        let best = |node: &Node| node.held.iter().copied().min_by_key(rank);
-        let mut found: Vec<Option<Holder>> = self.nodes.iter().map(best).collect();
-        let mut sources: Vec<u32> =
-            (0..self.nodes.len() as u32).filter(|node| found[*node as usize].is_some()).collect();
-        sources.sort_by_key(|node| found[*node as usize].as_ref().map(rank));
-        self.down(sources, &mut found);
+        let mut found: Vec<Option<Holder>> = vec![None; self.nodes.len()];
+        for with_uncertain in [false, true] {
+            for (node, found) in self.nodes.iter().zip(&mut found) {
+                let held = node.held.iter().filter(|(_, is_uncertain)| with_uncertain || !is_uncertain);
+                *found = found.or(held.map(|(holder, _)| *holder).min_by_key(rank));
+            }
+            let mut sources: Vec<u32> =
+                (0..self.nodes.len() as u32).filter(|node| found[*node as usize].is_some()).collect();
+            sources.sort_by_key(|node| found[*node as usize].as_ref().map(rank));
+            self.down(sources, with_uncertain, &mut found);
+        }
         // Where nothing but what is passed leads to it, that is the holder.
-        for (child, parent, name) in &self.edges {
-            let object = self.nodes[*parent as usize].at;
-            found[*child as usize].get_or_insert(Holder { name: *name, object });
+        for edge in &self.edges {
+            let object = self.nodes[edge.parent as usize].at;
+            found[edge.child as usize].get_or_insert(Holder { name: edge.name, object });
         }
         found
     }
 
-    /// For each object, what is said of the nearest one that leads to it and has a class of such a name.
-    pub fn below<T: Copy>(&self, of_class: impl Fn(&str) -> Option<T>) -> Vec<Option<T>> {
+    /// For each object, what is said of the nearest one that leads to it, has a class of such a name and is one of those.
+    pub fn below<T: Copy>(
+        &self,
+        of_class: impl Fn(&str) -> Option<T>,
+        is_it: impl Fn(u64) -> bool,
+    ) -> Vec<Option<T>> {
         let mut classes: HashMap<Addr, Option<T>> = HashMap::new();
         let mut of = |class: Addr| {
             *classes.entry(class).or_insert_with(|| self.fields.name(class).and_then(|name| of_class(&name)))
         };
-        let mut found: Vec<Option<T>> = self.nodes.iter().map(|node| of(node.class)).collect();
+        let of = |node: &Node| of(node.class).filter(|_| is_it(node.at));
+        let mut found: Vec<Option<T>> = self.nodes.iter().map(of).collect();
         let sources = (0..self.nodes.len() as u32).filter(|node| found[*node as usize].is_some()).collect();
-        self.down(sources, &mut found);
+        self.down(sources, true, &mut found);
         found
     }
 
     /// What is known of the sources is known of what they lead to, in breadth.
-    fn down<T: Copy>(&self, sources: Vec<u32>, found: &mut [Option<T>]) {
-        let mut edges: Vec<(u32, u32)> =
-            self.edges.iter().map(|(child, parent, _)| (*parent, *child)).collect();
+    fn down<T: Copy>(&self, sources: Vec<u32>, with_uncertain: bool, found: &mut [Option<T>]) {
+        let certain = self.edges.iter().filter(|edge| with_uncertain || !edge.is_uncertain);
+        let mut edges: Vec<(u32, u32)> = certain.map(|edge| (edge.parent, edge.child)).collect();
         edges.sort_unstable();
         let mut todo: VecDeque<u32> = sources.into();
         while let Some(parent) = todo.pop_front() {

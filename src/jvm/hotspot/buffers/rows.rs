@@ -15,15 +15,13 @@ const POOL: &str = "io.netty.buffer.PoolChunk";
 const ADAPTIVE: &str = "io.netty.buffer.AdaptivePoolingAllocator";
 
 pub fn session_of(class: &str) -> Option<SessionKind> {
-    let name = class.strip_prefix("jdk.internal.foreign.")?;
-    let is_session = name.contains("Session") || name.contains("Scope");
-    let kinds = [
-        ("Confined", SessionKind::Confined),
-        ("Implicit", SessionKind::Auto),
-        ("Shared", SessionKind::Shared),
-        ("Global", SessionKind::Global),
-    ];
-    kinds.iter().find(|(word, _)| is_session && name.starts_with(word)).map(|(_, kind)| *kind)
+    Some(match class.strip_prefix("jdk.internal.foreign.")? {
+        "ConfinedSession" | "ConfinedScope" => SessionKind::Confined,
+        "SharedSession" | "SharedScope" => SessionKind::Shared,
+        "ImplicitSession" | "ResourceScopeImpl$ImplicitScopeImpl" => SessionKind::Auto,
+        "GlobalSession" => SessionKind::Global,
+        _ => return None,
+    })
 }
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -4,6 +4,7 @@
 //! A word and the next one are taken for the header of an object where they name a class and the mark word may be one. A mark that
 //! says that the object was moved (lock bits 11, src/hotspot/share/oops/markWord.hpp) is not: the copy is met elsewhere.
 
+use super::moves::Moves;
 use super::oops::Oops;
 use super::targets::Targets;
 use crate::base::{Addr, Range};
@@ -16,8 +17,9 @@ use crate::os::memory::Bulk;
 use std::collections::HashMap;
 
 const PIECE_BYTES: u64 = 1 << 20;
-/// The objects that are wanted are smaller, and so is a mirror up to its last static field.
-pub const OBJECT_BYTES_MAX: u64 = 2048;
+const LAST_HEADERS: usize = 4;
+/// A mirror whose size is not known.
+const OBJECT_BYTES_MAX: u64 = 2048;
 pub const OBJECTS_MAX: usize = 4_000_000;
 const HITS_MAX: usize = 8_000_000;
 /// Without compressed class words classes may lie anywhere.
@@ -25,8 +27,11 @@ const CLASS_SPAN_MAX: u64 = 8 << 30;
 const LOCK_BITS: u64 = 3;
 const MOVED: u64 = 3;
 const UNLOCKED: u64 = 1;
-/// Of an unlocked mark: 31 bits of hash above 8, the uppermost 25 are 0. With compact headers the class is there.
-const UNLOCKED_BITS: u32 = 39;
+const BIASED: u64 = 4;
+const ADDRESS_BITS: u32 = 48;
+/// Of an unlocked mark: 31 bits of hash above bit 8, since JDK 24 above bit 11; the uppermost are 0, but with compact headers, which
+/// have the class there.
+const UNLOCKED_BITS: u32 = 42;
 
 /// An object of a wanted class.
 pub struct Object {
@@ -40,6 +45,8 @@ pub struct Object {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hit {
     pub target: u32,
+    /// The reference may be one to another object that was there before.
+    pub is_uncertain: bool,
     /// The object that has it, where it lies, and its class.
     pub head: Addr,
     pub class: Addr,
@@ -53,9 +60,45 @@ pub struct Seen {
     pub hits: Vec<Hit>,
     pub is_cut: bool,
     /// References before the first header: the target and where it lies.
-    loose: Vec<(u32, Addr)>,
+    loose: Vec<((u32, bool), Addr)>,
+    open: Open,
+}
+
+/// The objects that the next word may be part of.
+#[derive(Clone, Copy, Default)]
+struct Open {
+    /// The last headers, the newest first: what looks like one may lie within another object.
+    heads: [Option<(Addr, Addr)>; LAST_HEADERS],
+    /// The last mirror.
+    mirror: Addr,
     /// The last array of references: where it begins and ends, and its class.
     array: Option<(Addr, Addr, Addr)>,
+}
+
+impl Open {
+    fn is_before_all(&self) -> bool {
+        self.heads[0].is_none()
+    }
+
+    /// The object that has a reference at `at`.
+    fn hit(&self, at: Addr, (target, is_uncertain): (u32, bool), classes: &Classes) -> Option<Hit> {
+        let hit = |head: Addr, class: Addr, form| {
+            Hit { target, is_uncertain, head, class, form, offset: (at.0 - head.0).min(u64::from(u32::MAX)) as u32 }
+        };
+        for (head, class) in self.heads.iter().flatten().copied() {
+            let form = classes.form(class);
+            let end = match form {
+                Some(Form::Instance(bytes)) => head.plus(u64::from(bytes)),
+                Some(Form::Mirror) => head.plus(OBJECT_BYTES_MAX),
+                _ => head,
+            };
+            if let Some(form) = form.filter(|_| at < end) {
+                return Some(hit(head, class, form));
+            }
+        }
+        let (head, _, class) = self.array.filter(|(_, end, _)| at < *end)?;
+        Some(hit(head, class, Form::Objects))
+    }
 }
 
 /// Which classes there are, as bits.
@@ -64,6 +107,9 @@ pub struct Heads<'a> {
     word: ClassWord,
     /// The bytes of an instance, by class.
     wanted: HashMap<u64, u32>,
+    /// `java.lang.Class`, and where a mirror has addresses of classes: what lies before one of them looks like a header.
+    mirror: u64,
+    in_mirror: Vec<u32>,
     all: Option<Bits>,
     arrays: Option<Bits>,
     length_at: u64,
@@ -92,7 +138,12 @@ impl Bits {
 }
 
 impl<'a> Heads<'a> {
-    pub fn new(classes: &'a Classes, wanted: impl IntoIterator<Item = (Addr, u32)>) -> Heads<'a> {
+    /// `in_mirror`: where a mirror has addresses of classes.
+    pub fn new(
+        classes: &'a Classes,
+        wanted: impl IntoIterator<Item = (Addr, u32)>,
+        in_mirror: Vec<u32>,
+    ) -> Heads<'a> {
         let span = classes.span();
         let (mut all, mut arrays) = (None, None);
         if span.bytes() <= CLASS_SPAN_MAX {
@@ -107,7 +158,9 @@ impl<'a> Heads<'a> {
         }
         let wanted = wanted.into_iter().map(|(class, bytes)| (class.0, bytes)).collect();
         let word = classes.word();
-        Heads { classes, word, wanted, all, arrays, length_at: u64::from(word.header_bytes()) }
+        let mirror = classes.each().find(|(_, form)| *form == Form::Mirror);
+        let mirror = mirror.map_or(0, |(class, _)| class.0);
+        Heads { classes, word, wanted, mirror, in_mirror, all, arrays, length_at: u64::from(word.header_bytes()) }
     }
 
     #[inline(always)]
@@ -121,12 +174,19 @@ impl<'a> Heads<'a> {
     }
 
     fn is_mark(&self, mark: u64) -> bool {
+        let has_class = matches!(self.word, ClassWord::InMark(..));
         match mark & LOCK_BITS {
             MOVED => false,
-            // Bit 2: biased (up to JDK 17), with a thread's address above.
-            UNLOCKED => mark >> UNLOCKED_BITS == 0 || mark & 4 != 0 || matches!(self.word, ClassWord::InMark(..)),
-            _ => mark != 0,
+            _ if has_class => true,
+            // Biased (up to JDK 17), with a thread's address above.
+            UNLOCKED => mark >> UNLOCKED_BITS == 0 || mark & BIASED != 0 && mark >> ADDRESS_BITS == 0,
+            // An address on a stack or of a monitor, or a hash.
+            _ => mark != 0 && mark & BIASED == 0 && mark >> ADDRESS_BITS == 0,
         }
+    }
+
+    fn is_in_mirror(&self, at: Addr, mirror: Addr) -> bool {
+        self.in_mirror.iter().any(|offset| mirror.plus(u64::from(*offset)) == at.plus(8))
     }
 
     fn is_array(&self, class: u64) -> bool {
@@ -141,6 +201,28 @@ pub struct What<'a> {
     pub heads: &'a Heads<'a>,
     pub oops: Oops,
     pub targets: &'a Targets,
+    /// The same by where they were, for references that are stale.
+    pub moved: &'a Targets,
+    pub moves: &'a Moves,
+}
+
+impl What<'_> {
+    #[inline(always)]
+    fn target(&self, reference: u64) -> Option<(u32, bool)> {
+        let to = self.oops.decoded(reference);
+        if to == 0 {
+            return None;
+        }
+        if !self.oops.is_stale(reference) {
+            return self.targets.find(to).map(|target| (target, false));
+        }
+        if let Some(target) = self.moved.find(to) {
+            return Some((target, false));
+        }
+        // What lies there now is not meant if something else was there.
+        let found = self.targets.find(to).filter(|_| self.moves.follow(self.oops, reference) == to);
+        found.map(|target| (target, true))
+    }
 }
 
 /// Looks through `ranges`, which are sorted and disjoint.
@@ -188,7 +270,7 @@ fn by_threads(bulk: &dyn Bulk, target: &Target, pieces: &[Range], what: &What) -
         let second = scope.spawn(budget::inherit(|| run(other)));
         let mut seen = run(one);
         match second.join() {
-            Ok(more) => seen.join(more),
+            Ok(more) => seen.join(more, what.heads.classes),
             Err(_) => seen.is_cut = true,
         }
         seen
@@ -197,18 +279,14 @@ fn by_threads(bulk: &dyn Bulk, target: &Target, pieces: &[Range], what: &What) -
 
 impl Seen {
     /// What the other thread saw, behind this.
-    fn join(&mut self, more: Seen) {
+    fn join(&mut self, more: Seen, classes: &Classes) {
         self.objects.extend(more.objects);
         self.hits.extend(more.hits);
         self.is_cut |= more.is_cut;
-        // The last array of the first half may go on in the second.
-        if let Some((head, end, class)) = self.array {
-            let of_array = more.loose.into_iter().filter(|(_, at)| *at < end);
-            self.hits.extend(of_array.map(|(target, at)| {
-                let offset = (at.0 - head.0).min(u64::from(u32::MAX)) as u32;
-                Hit { target, head, class, form: Form::Objects, offset }
-            }));
-        }
+        // The last object of the first half may go on in the second.
+        let open = self.open;
+        let loose = more.loose.into_iter().filter_map(|(target, at)| open.hit(at, target, classes));
+        self.hits.extend(loose);
     }
 }
 
@@ -224,14 +302,12 @@ struct Pass<'a> {
     bytes: Vec<u8>,
     words: Vec<u64>,
     seen: Seen,
-    /// The last header.
-    last: Option<(Addr, u64)>,
 }
 
 impl<'a> Pass<'a> {
     fn new(read: Read<'a>, resident: Resident<'a>, what: &'a What<'a>) -> Pass<'a> {
         let (bytes, words) = (Vec::new(), Vec::new());
-        Pass { read, resident, what, bytes, words, seen: Seen::default(), last: None }
+        Pass { read, resident, what, bytes, words, seen: Seen::default() }
     }
 
     fn piece(&mut self, piece: Range) {
@@ -287,14 +363,22 @@ impl<'a> Pass<'a> {
 
     fn head(&mut self, range: Range, place: usize, class: u64) {
         let at = range.start.plus(place as u64 * 8);
-        self.last = Some((at, class));
+        let open = &mut self.seen.open;
+        if self.what.heads.is_in_mirror(at, open.mirror) {
+            return;
+        }
+        open.heads.rotate_right(1);
+        open.heads[0] = Some((at, Addr(class)));
+        if self.what.heads.mirror == class {
+            open.mirror = at;
+        }
         if self.what.heads.is_array(class) {
             let length_at = place * 8 + self.what.heads.length_at as usize;
             let length = self.bytes.get(length_at..).and_then(|rest| rest.first_chunk::<4>());
             let length = u64::from(length.map_or(0, |bytes| u32::from_le_bytes(*bytes)));
             let bytes = length.saturating_mul(self.what.oops.bytes() as u64);
             let end = at.plus(self.what.heads.length_at + 8).plus(bytes);
-            self.seen.array = Some((at, end, Addr(class)));
+            open.array = Some((at, end, Addr(class)));
         }
         let Some(bytes) = self.what.heads.wanted.get(&class) else { return };
         let (from, bytes) = (place * 8, *bytes as usize);
@@ -318,34 +402,18 @@ impl<'a> Pass<'a> {
 
     #[inline(always)]
     fn reference(&mut self, at: Addr, reference: u64) {
-        let to = self.what.oops.decoded(reference);
-        if to != 0
-            && let Some(target) = self.what.targets.find(to)
-        {
+        if let Some(target) = self.what.target(reference) {
             self.hit(at, target);
         }
     }
 
-    fn hit(&mut self, at: Addr, target: u32) {
-        let hit = |head: Addr, class: Addr, form| {
-            Hit { target, head, class, form, offset: (at.0 - head.0).min(u64::from(u32::MAX)) as u32 }
-        };
-        if let Some((head, class)) = self.last {
-            let form = self.what.heads.classes.form(Addr(class));
-            let end = match form {
-                Some(Form::Instance(bytes)) => head.plus(u64::from(bytes)),
-                Some(Form::Mirror) => head.plus(OBJECT_BYTES_MAX),
-                _ => head,
-            };
-            if let Some(form) = form.filter(|_| at < end) {
-                self.seen.hits.push(hit(head, Addr(class), form));
-                return;
+    fn hit(&mut self, at: Addr, target: (u32, bool)) {
+        match self.seen.open.hit(at, target, self.what.heads.classes) {
+            Some(hit) => self.seen.hits.push(hit),
+            None if self.seen.open.is_before_all() && self.seen.loose.len() < HITS_MAX => {
+                self.seen.loose.push((target, at));
             }
-        }
-        match self.seen.array {
-            Some((head, end, class)) if at < end => self.seen.hits.push(hit(head, class, Form::Objects)),
-            None if self.seen.loose.len() < HITS_MAX => self.seen.loose.push((target, at)),
-            _ => {}
+            None => {}
         }
     }
 }

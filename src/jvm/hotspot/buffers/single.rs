@@ -1,5 +1,6 @@
 //! Single objects, read by the names of their fields: counters of the JDK, the thread locals of a thread, a pool's own figures.
 
+use super::moves::Moves;
 use super::oops::Oops;
 use crate::base::{Addr, Range};
 use crate::jvm::hotspot::Hotspot;
@@ -17,6 +18,7 @@ pub struct Single<'a> {
     pub classes: &'a Classes,
     pub fields: &'a FieldsOf<'a>,
     pub oops: Oops,
+    pub moves: &'a Moves,
     /// What makes addresses of plain ones.
     bases: Vec<u64>,
 }
@@ -27,13 +29,13 @@ impl<'a> Single<'a> {
         windows: &'a Windows<'a>,
         classes: &'a Classes,
         fields: &'a FieldsOf<'a>,
-        oops: Oops,
+        (oops, moves): (Oops, &'a Moves),
         used: &[Range],
     ) -> Single<'a> {
         let mut bases: Vec<u64> = used.iter().map(|it| it.start.0 - oops.plain(it.start)).collect();
         bases.dedup();
         bases.truncate(VIEWS_MAX);
-        Single { vm, windows, classes, fields, oops, bases }
+        Single { vm, windows, classes, fields, oops, moves, bases }
     }
 
     /// Where the object with this plain address can be read, and its class.
@@ -61,14 +63,19 @@ impl<'a> Single<'a> {
     pub fn reference_at(&self, at: Addr) -> Option<u64> {
         let mut bytes = vec![0; self.oops.bytes()];
         self.windows.read(at, &mut bytes).ok()?;
-        self.oops.in_bytes(&bytes, 0).filter(|to| *to != 0)
+        self.reference_in(&bytes, 0).filter(|to| *to != 0)
+    }
+
+    /// What the reference at `at` of `bytes` leads to.
+    pub fn reference_in(&self, bytes: &[u8], at: u32) -> Option<u64> {
+        Some(self.moves.follow(self.oops, self.oops.in_bytes(bytes, at)?))
     }
 
     /// The number in the field of this name: `int`, `long` or `boolean`.
     pub fn number(&self, plain: u64, name: &str) -> Option<i64> {
         let (at, class) = self.object(plain)?;
         let field = self.field(class, name)?;
-        self.number_at(at.plus(u64::from(field.offset)), field.signature)
+        self.number_at(at.plus(u64::from(field.offset)), field.kind())
     }
 
     pub fn number_at(&self, at: Addr, signature: u8) -> Option<i64> {
@@ -100,7 +107,7 @@ impl<'a> Single<'a> {
         let decoded = match self.oops {
             // Handles are not compressed.
             Oops::Narrow(..) => behind,
-            oops => oops.decoded(behind),
+            oops => self.moves.follow(oops, behind),
         };
         [decoded, self.oops.plain(Addr(handle))].into_iter().find(|plain| self.object(*plain).is_some())
     }

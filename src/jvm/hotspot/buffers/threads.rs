@@ -7,6 +7,9 @@ use crate::jvm::types::JvmView;
 use crate::os::budget;
 use std::collections::{HashMap, HashSet};
 
+/// What is cleaned up when a thread ends has a table of its own in JDK 25.
+const LOCALS: [&[&str]; 2] = [&["threadLocals"], &["holder", "terminatingThreadLocals"]];
+
 /// The threads of caches, by the caches' plain addresses.
 #[derive(Default)]
 pub struct Caches(HashMap<u64, String>);
@@ -20,13 +23,14 @@ impl Caches {
                 break;
             }
             let Some(object) = thread.object else { continue };
-            let table = || {
-                let handle = single.vm.word(object, "JavaThread", "_threadObj").ok()?;
-                let locals = single.reference(single.of_handle(handle)?, "threadLocals")?;
+            let handle = single.vm.word(object, "JavaThread", "_threadObj").ok();
+            let Some(object) = handle.and_then(|handle| single.of_handle(handle)) else { continue };
+            let table = |path: &&[&str]| {
+                let locals = path.iter().try_fold(object, |at, name| single.reference(at, name))?;
                 single.reference(locals, "table")
             };
-            let entries = table().map(|table| single.elements(table)).unwrap_or_default();
-            let values = entries.into_iter().filter_map(|entry| single.reference(entry, "value"));
+            let entries = LOCALS.iter().filter_map(table).flat_map(|it| single.elements(it));
+            let values = entries.filter_map(|entry| single.reference(entry, "value"));
             for cache in values.filter(|value| caches.contains(value)) {
                 found.insert(cache, group_of(&thread.name));
             }

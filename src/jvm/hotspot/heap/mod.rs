@@ -10,6 +10,7 @@ mod spaces;
 pub mod tables;
 mod unowned;
 pub mod z;
+pub mod z_forwarding;
 mod z_pages;
 mod z_tables;
 

@@ -89,10 +89,18 @@ pub fn used(vm: &Hotspot) -> Known<Vec<Range>> {
     Ok(views.iter().flat_map(|view| pages.iter().map(|page| range(view, page))).collect())
 }
 
-/// How the heap's addresses are made of offsets: `None` for generational ZGC, whose addresses are whole.
-pub fn offset_mask(vm: &Hotspot) -> Known<Option<u64>> {
+/// How references are made of addresses.
+pub struct Colours {
+    /// The bits of the offset; `None` for generational ZGC, whose addresses are whole.
+    pub offset_mask: Option<u64>,
+    /// A reference with one of these bits may lead to where the object was.
+    pub bad_mask: u64,
+}
+
+pub fn colours(vm: &Hotspot) -> Known<Colours> {
     let z = Z::read(vm)?;
-    Ok((!z.generational).then_some(z.offset_max - 1))
+    let bad_mask = z.global(vm, if z.generational { "PointerLoadBadMask" } else { "AddressWeakBadMask" })?;
+    Ok(Colours { offset_mask: (!z.generational).then_some(z.offset_max - 1), bad_mask })
 }
 
 impl Z {

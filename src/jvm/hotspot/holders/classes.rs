@@ -228,9 +228,18 @@ impl<'a> FieldsOf<'a> {
 
     /// The field of an instance of `class` that lies at `offset`.
     pub fn instance(&self, class: Addr, offset: u32) -> Option<String> {
+        Some(self.of_instance(class, offset)?.0)
+    }
+
+    /// "class.field", and its signature.
+    pub fn of_instance(&self, class: Addr, offset: u32) -> Option<(String, String)> {
+        self.found(class, |field| !field.is_static && field.offset == offset)
+    }
+
+    fn found(&self, class: Addr, is_it: impl Fn(&Field) -> bool) -> Option<(String, String)> {
         let fields = self.of(class);
-        let field = fields.iter().find(|field| !field.is_static && field.offset == offset)?;
-        Some(format!("{}.{}", self.name(class)?, field.name))
+        let field = fields.iter().find(|field| is_it(field))?;
+        Some((format!("{}.{}", self.name(class)?, field.name), field.signature.clone()))
     }
 
     /// The class that a mirror mirrors.
@@ -241,10 +250,12 @@ impl<'a> FieldsOf<'a> {
 
     /// The static field at `offset` of a mirror.
     pub fn of_mirror(&self, mirror: Addr, offset: u32) -> Option<String> {
-        let class = self.mirrored(mirror)?;
-        let fields = self.of(class);
-        let field = fields.iter().find(|field| field.is_static && field.offset == offset)?;
-        Some(format!("{}.{}", self.name(class)?, field.name))
+        Some(self.of_static(mirror, offset)?.0)
+    }
+
+    /// "class.field", and its signature.
+    pub fn of_static(&self, mirror: Addr, offset: u32) -> Option<(String, String)> {
+        self.found(self.mirrored(mirror)?, |field| field.is_static && field.offset == offset)
     }
 
     pub fn name(&self, class: Addr) -> Option<String> {

@@ -23,19 +23,24 @@ const LOW_CODES: u32 = 192;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
     pub name: String,
-    /// The first letter of its signature: `LONG`, "L" and "[" for references.
-    pub signature: u8,
+    /// "J", "Ljava/lang/String;".
+    pub signature: String,
     /// In the object, or in the mirror of the class.
     pub offset: u32,
     pub is_static: bool,
 }
 
-/// Of Java type `long`, which may hold a native address.
+/// The signature of Java type `long`, which may hold a native address.
 pub const LONG: u8 = b'J';
 
 impl Field {
+    /// The first letter of its signature.
+    pub fn kind(&self) -> u8 {
+        self.signature.bytes().next().unwrap_or(0)
+    }
+
     pub fn is_reference(&self) -> bool {
-        matches!(self.signature, b'L' | b'[')
+        matches!(self.kind(), b'L' | b'[')
     }
 }
 
@@ -121,10 +126,17 @@ impl Layout {
             }
         };
         let named = raw.into_iter().filter_map(|raw| {
-            let signature = *self.symbol(memory, pool, raw.signature)?.first()?;
-            let name = || Some(String::from_utf8_lossy(&self.symbol(memory, pool, raw.name)?).into_owned());
-            let field = |name| Field { name, signature, offset: raw.offset, is_static: raw.is_static };
-            if is_wanted(signature) { name().map(field) } else { None }
+            let text = |index| Some(String::from_utf8_lossy(&self.symbol(memory, pool, index)?).into_owned());
+            let signature = text(raw.signature)?;
+            if !is_wanted(signature.bytes().next()?) {
+                return None;
+            }
+            Some(Field {
+                name: text(raw.name)?,
+                signature,
+                offset: raw.offset,
+                is_static: raw.is_static,
+            })
         });
         Some(named.collect())
     }
