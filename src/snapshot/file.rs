@@ -65,11 +65,11 @@ pub fn freeze(
     memory: &dyn Memory,
     symbols: &dyn Symbols,
 ) -> Known<(Snapshot, Frozen)> {
-    let (mappings, has_holders) = (taking.os.mappings.clone(), taking.want.holders);
+    let (mappings, want) = (taking.os.mappings.clone(), taking.want);
     let recording = Recording::of(memory, &mappings);
     let asked = RecordingSymbols::of(symbols);
     let mut snapshot = taking.finish(process, &recording, &asked)?;
-    snapshot.taken.holders = has_holders;
+    (snapshot.taken.holders, snapshot.taken.buffers) = (want.holders, want.buffers);
     snapshot.taken.page_settings = Some(page_settings::read(process, &snapshot));
     let mut frozen = Frozen {
         taken: snapshot.taken.clone(),
@@ -91,14 +91,16 @@ impl Frozen {
     pub fn snapshot_with(&self, want: Want) -> Snapshot {
         let taken = Taken { source: Source::Frozen, ..self.taken.clone() };
         let mut os = self.os.clone();
-        let holders = want.holders && self.taken.holders;
-        if want.holders && !holders {
-            os.gaps.push(
-                Gap::new("holders of malloc's blocks", Why::NotRecorded)
-                    .hint("`marusa freeze --holders` keeps what they are found by"),
-            );
-        }
-        interpret(os, taken, &self.memory, &self.symbols, Want { holders, ..want })
+        let mut kept = |is_wanted: bool, is_kept: bool, what: &str| {
+            if is_wanted && !is_kept {
+                let hint = "`marusa freeze --holders` keeps what they are found by";
+                os.gaps.push(Gap::new(what, Why::NotRecorded).hint(hint));
+            }
+            is_wanted && is_kept
+        };
+        let holders = kept(want.holders, self.taken.holders, "holders of malloc's blocks");
+        let buffers = kept(want.buffers, self.taken.buffers, "buffers outside the heap");
+        interpret(os, taken, &self.memory, &self.symbols, Want { holders, buffers, ..want })
     }
 
     pub fn save(&self, out: &mut dyn Write) -> io::Result<()> {

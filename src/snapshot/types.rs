@@ -71,6 +71,9 @@ pub struct Taken {
     /// Whether a file has what the holders of malloc's blocks are found by.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub holders: bool,
+    /// The same of buffers outside the heap.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub buffers: bool,
     /// What decides the size of pages, where it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_settings: Option<PageSettings>,

@@ -39,7 +39,9 @@ fn role_of(class: &str) -> Option<Role> {
         "jdk/internal/foreign/NativeMemorySegmentImpl" | "jdk/internal/foreign/MappedMemorySegmentImpl" => {
             Role::Segment
         }
-        _ if class.starts_with("sun/nio/ch/FileChannelImpl$") && class.ends_with("Unmapper") => Role::Unmapper,
+        _ if class.starts_with("sun/nio/ch/FileChannelImpl$") && class.ends_with("Unmapper") => {
+            Role::Unmapper
+        }
         "jdk/internal/foreign/NativeMemorySegmentImpl$1" | "jdk/internal/foreign/SegmentFactories$1" => {
             Role::CleanUp
         }
@@ -67,9 +69,12 @@ impl Role {
     }
 }
 
+/// The offset of a field, and the first letter of its signature.
+type Place = (u32, u8);
+
 /// The classes whose objects are read: their role, and where their fields lie.
 pub struct Wanted {
-    classes: HashMap<Addr, (Role, Vec<Option<(u32, u8)>>)>,
+    classes: HashMap<Addr, (Role, Vec<Option<Place>>)>,
     pub bytes: Vec<(Addr, u32)>,
     pub cleaner: Option<Addr>,
 }
@@ -78,7 +83,9 @@ impl Wanted {
     pub fn read(vm: &Hotspot, windows: &Windows, classes: &Classes, single: &Single) -> Known<Wanted> {
         let mut wanted = Wanted { classes: HashMap::new(), bytes: Vec::new(), cleaner: None };
         for (class, name) in classes.named(vm, windows, |name| role_of(name).is_some())? {
-            let Some((role, Form::Instance(bytes))) = role_of(&name).zip(classes.form(class)) else { continue };
+            let Some((role, Form::Instance(bytes))) = role_of(&name).zip(classes.form(class)) else {
+                continue;
+            };
             let place = |names: &&[&str]| {
                 let field = names.iter().find_map(|name| single.field(class, name))?;
                 Some((field.offset, field.kind()))
@@ -226,9 +233,9 @@ fn listed(cleaners: &[&Object], fields: &Fields) -> Option<HashSet<u64>> {
     let single = fields.single;
     let class = fields.wanted.cleaner?;
     let first = single.field(class, "first").filter(|field| field.is_static)?;
-    let mut bytes = vec![0; single.oops.bytes()];
     let at = single.mirror(class)?.plus(u64::from(first.offset));
-    single.vm.memory().read_now(at, &mut bytes).ok()?;
+    let mut bytes = vec![0; single.oops.bytes()];
+    single.windows.read(at, &mut bytes).ok()?;
     let mut at = single.reference_in(&bytes, 0)?;
     let by_address: HashMap<u64, &&Object> = cleaners.iter().map(|cleaner| (cleaner.at, cleaner)).collect();
     let mut listed = HashSet::new();

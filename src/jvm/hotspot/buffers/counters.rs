@@ -13,7 +13,8 @@ const OF_MAPPED: [[&str; 2]; 3] =
 
 /// Direct and mapped. A class that was not loaded has counted nothing.
 pub fn read(single: &Single) -> Known<(Option<BufferPool>, Option<BufferPool>)> {
-    let is_mapped = |name: &str| name.starts_with("sun/nio/ch/FileChannelImpl$") && name.ends_with("Unmapper");
+    let is_mapped =
+        |name: &str| name.starts_with("sun/nio/ch/FileChannelImpl$") && name.ends_with("Unmapper");
     let named = single.classes.named(single.vm, single.windows, |name| name == BITS || is_mapped(name))?;
     let (mut direct, mut mapped) = (None, None);
     for (class, name) in named {
@@ -29,7 +30,8 @@ pub fn read(single: &Single) -> Known<(Option<BufferPool>, Option<BufferPool>)> 
 fn pool(single: &Single, class: Addr, names: &[[&str; 2]; 3]) -> Option<BufferPool> {
     let mirror = single.mirror(class)?;
     let number = |names: &[&str; 2]| {
-        let field = names.iter().find_map(|name| single.field(class, name).filter(|field| field.is_static))?;
+        let field =
+            names.iter().find_map(|name| single.field(class, name).filter(|field| field.is_static))?;
         let at = mirror.plus(u64::from(field.offset));
         // An `AtomicLong`, or the number itself.
         let number = match field.is_reference() {

@@ -20,7 +20,7 @@ use super::nmt::HEADER_BYTES;
 use super::owners::index::Index;
 use super::window::Windows;
 use crate::base::blocks::Blocks;
-use crate::base::{Bytes, Gap, Known, Range, Why};
+use crate::base::{Bytes, Gap, Known, Why};
 use crate::jvm::Buffers;
 use crate::jvm::types::{Gc, JvmView};
 use crate::os::Target;
@@ -95,12 +95,16 @@ impl Reader<'_> {
         let moves = Moves::read(vm, oops, &used);
         let single = Single::new(vm, &windows, &classes, &fields, (oops, &moves), &used);
         let wanted = Wanted::read(vm, &windows, &classes, &single)?;
-        let in_mirror = ["_klass_offset", "_array_klass_offset"].into_iter().filter_map(|name| {
-            vm.memory().u32(vm.structs.static_at("java_lang_Class", name).ok()?).ok()
-        });
+        let in_mirror = ["_klass_offset", "_array_klass_offset"]
+            .into_iter()
+            .filter_map(|name| vm.memory().u32(vm.structs.static_at("java_lang_Class", name).ok()?).ok());
         let heads = Heads::new(&classes, wanted.bytes.iter().copied(), in_mirror.collect());
         let none = Targets::new(&[]);
-        let seen = scan(vm.target, &used, &What { heads: &heads, oops, targets: &none, moved: &none, moves: &moves });
+        let seen = scan(
+            vm.target,
+            &used,
+            &What { heads: &heads, oops, targets: &none, moved: &none, moves: &moves },
+        );
         let totals = counters::read(&single)?;
         let in_use = |base: u64, bytes: Bytes| self.in_use(base, bytes);
         let found = collect::memory(&seen.objects, &wanted, &single, &in_use);
@@ -108,7 +112,7 @@ impl Reader<'_> {
         let found = numbered(found, &mut referrers);
         referrers.climb(vm.target, &used, &heads, &moves);
         let rows = self.rows(&single, &referrers);
-        let mut gaps = self.gaps(&used);
+        let mut gaps = vec![Gap::new("buffers.live_bytes", Why::NotRead)];
         if seen.is_cut || referrers.is_cut || seen.objects.len() > OBJECTS_MAX {
             gaps.push(Gap::new("buffers and their holders", Why::OverLimit));
         }
@@ -129,15 +133,13 @@ impl Reader<'_> {
         }
     }
 
-    fn gaps(&self, _used: &[Range]) -> Vec<Gap> {
-        vec![Gap::new("buffers.live_bytes", Why::NotRead)]
-    }
-
     /// Whether a block of malloc with so many bytes starts there, behind the header of Native Memory Tracking or without one.
     fn in_use(&self, base: u64, bytes: Bytes) -> Option<bool> {
         let index = self.index?;
         let is_block = |at: u64, bytes: Bytes| {
-            index.at_start(at).is_some_and(|block| index.payload(block).bytes() >= bytes.min(u64::from(u32::MAX)))
+            index
+                .at_start(at)
+                .is_some_and(|block| index.payload(block).bytes() >= bytes.min(u64::from(u32::MAX)))
         };
         Some(
             is_block(base, bytes)

@@ -34,8 +34,10 @@ const PASSED: [&str; 7] = [
     "io.netty.buffer.",
     "io.netty.util.",
 ];
-/// Of those that are passed, the ones that hold.
-const POOLS: [&str; 2] = ["io.netty.buffer.PoolChunk", "io.netty.buffer.AdaptivePoolingAllocator"];
+/// Of those that are passed, the ones that hold: the classes whose names begin and end so, except other ways to the same memory.
+const POOLS: [(&str, &str); 2] =
+    [("io.netty.buffer.PoolChunk", "PoolChunk"), ("io.netty.buffer.AdaptivePoolingAllocator$", "Chunk")];
+const POOL_OTHERS: [&str; 2] = ["io.netty.buffer.PoolChunk.base", "io.netty.buffer.PoolChunk.cleanable"];
 
 /// What a field means to whom it refers to.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -116,9 +118,8 @@ impl<'a> Referrers<'a> {
         for _ in 0..STEPS_MAX {
             let nodes = || self.nodes[from..].iter().zip(from as u32..);
             let keys: Vec<(u64, u32)> = nodes().map(|(node, number)| (node.at, number)).collect();
-            let before = nodes().flat_map(|(node, number)| {
-                moves.before(node.at).iter().map(move |before| (*before, number))
-            });
+            let before = nodes()
+                .flat_map(|(node, number)| moves.before(node.at).iter().map(move |before| (*before, number)));
             if keys.is_empty() {
                 return;
             }
@@ -280,13 +281,14 @@ enum Kind {
 
 /// `name`: "class.field", or the class of an array.
 fn kind_of(name: &str, is_array: bool, is_static: bool) -> Kind {
-    let field = name.rsplit('.').next().unwrap_or(name);
+    let (class, field) = name.rsplit_once('.').unwrap_or((name, name));
+    let is_pool = POOLS.iter().any(|(start, end)| class.starts_with(start) && class.ends_with(end));
     let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix));
-    if starts(&IGNORED) || IGNORED_FIELDS.contains(&field) && !is_static {
+    if starts(&IGNORED) || POOL_OTHERS.contains(&name) || IGNORED_FIELDS.contains(&field) && !is_static {
         Kind::Ignored
     } else if is_array {
         Kind::Passed
-    } else if is_static || starts(&POOLS) || !starts(&PASSED) {
+    } else if is_static || is_pool || !starts(&PASSED) {
         Kind::Held
     } else {
         Kind::Passed
@@ -307,6 +309,8 @@ mod tests {
         assert_eq!(kind("jdk.internal.ref.Cleaner.thunk"), Kind::Ignored);
         assert_eq!(kind("java.lang.ref.WeakReference.referent"), Kind::Ignored);
         assert_eq!(kind("io.netty.buffer.PoolChunk.memory"), Kind::Held);
+        assert_eq!(kind("io.netty.buffer.AdaptivePoolingAllocator$SizeClassedChunk.delegate"), Kind::Held);
+        assert_eq!(kind("io.netty.buffer.AdaptivePoolingAllocator$AdaptiveByteBuf.tmpNioBuf"), Kind::Passed);
         assert_eq!(kind("io.netty.buffer.PooledUnsafeDirectByteBuf.memory"), Kind::Passed);
         assert_eq!(kind_of("java.util.Pool.shared", false, true), Kind::Held, "a static field");
         assert_eq!(kind_of("[Lcom.app.Buffer;", true, false), Kind::Passed);

@@ -67,7 +67,7 @@ impl Rows<'_> {
             if !is_there(memory, holder.is_some(), session, self.single.oops.may_be_stale(), in_use) {
                 continue;
             }
-            count(memory, session, &mut buffers.totals);
+            count(memory, &mut buffers.totals);
             let key = self.key(memory, holder, session);
             let sum = sums.entry(key.clone()).or_default();
             sum.bytes = sum.bytes.saturating_add(memory.capacity);
@@ -160,7 +160,7 @@ fn is_there(
     }
 }
 
-fn count(memory: &Memory, _session: Option<SessionKind>, totals: &mut BufferTotals) {
+fn count(memory: &Memory, totals: &mut BufferTotals) {
     let pool = match memory.source {
         Source::Mapped => &mut totals.mapped_found,
         _ if memory.is_counted => &mut totals.direct_found,
@@ -192,9 +192,9 @@ fn cut(buffers: &mut Buffers) {
         return;
     }
     let left = rows.split_off(ROWS_MAX);
-    let (bytes, count) = left.iter().fold((0_u64, 0), |(bytes, count), row| {
-        (bytes.saturating_add(row.bytes), count + row.count)
-    });
+    let (bytes, count) = left
+        .iter()
+        .fold((0_u64, 0), |(bytes, count), row| (bytes.saturating_add(row.bytes), count + row.count));
     let what = format!("{} holders of {count} buffers with {bytes} bytes", left.len());
     buffers.gaps.push(Gap::new(what, Why::OverLimit));
 }

@@ -37,6 +37,7 @@ const UNLOCKED_BITS: u32 = 42;
 pub struct Object {
     /// Plain (`Oops::plain`).
     pub at: u64,
+    pub place: Addr,
     pub class: Addr,
     pub bytes: Box<[u8]>,
 }
@@ -82,8 +83,13 @@ impl Open {
 
     /// The object that has a reference at `at`.
     fn hit(&self, at: Addr, (target, is_uncertain): (u32, bool), classes: &Classes) -> Option<Hit> {
-        let hit = |head: Addr, class: Addr, form| {
-            Hit { target, is_uncertain, head, class, form, offset: (at.0 - head.0).min(u64::from(u32::MAX)) as u32 }
+        let hit = |head: Addr, class: Addr, form| Hit {
+            target,
+            is_uncertain,
+            head,
+            class,
+            form,
+            offset: (at.0 - head.0).min(u64::from(u32::MAX)) as u32,
         };
         for (head, class) in self.heads.iter().flatten().copied() {
             let form = classes.form(class);
@@ -160,7 +166,16 @@ impl<'a> Heads<'a> {
         let word = classes.word();
         let mirror = classes.each().find(|(_, form)| *form == Form::Mirror);
         let mirror = mirror.map_or(0, |(class, _)| class.0);
-        Heads { classes, word, wanted, mirror, in_mirror, all, arrays, length_at: u64::from(word.header_bytes()) }
+        Heads {
+            classes,
+            word,
+            wanted,
+            mirror,
+            in_mirror,
+            all,
+            arrays,
+            length_at: u64::from(word.header_bytes()),
+        }
     }
 
     #[inline(always)]
@@ -250,6 +265,7 @@ fn keep(target: &Target, seen: &Seen, what: &What) {
             target.memory.used(at, &into);
         }
     };
+    seen.objects.iter().for_each(|object| target.memory.used(object.place, &object.bytes));
     for hit in &seen.hits {
         used(hit.head, 24);
         used(hit.head.plus(u64::from(hit.offset)), what.oops.bytes() as u64);
@@ -387,8 +403,8 @@ impl<'a> Pass<'a> {
             None => self.over_the_border(at, bytes),
         };
         if !object.is_empty() {
-            let at = self.what.oops.plain(at);
-            self.seen.objects.push(Object { at, class: Addr(class), bytes: object });
+            let plain = self.what.oops.plain(at);
+            self.seen.objects.push(Object { at: plain, place: at, class: Addr(class), bytes: object });
         }
     }
 

@@ -52,8 +52,7 @@ impl Layout {
 
     fn entries(&self, vm: &Hotspot, z: &Z, at: Addr, found: &mut Vec<(u64, u64)>) {
         let word = |offset| vm.memory().u64(at.plus(offset)).ok();
-        let Some(((start, shift), length)) =
-            word(self.start).zip(word(self.shift)).zip(word(self.length))
+        let Some(((start, shift), length)) = word(self.start).zip(word(self.shift)).zip(word(self.length))
         else {
             return;
         };

@@ -131,12 +131,7 @@ impl Layout {
             if !is_wanted(signature.bytes().next()?) {
                 return None;
             }
-            Some(Field {
-                name: text(raw.name)?,
-                signature,
-                offset: raw.offset,
-                is_static: raw.is_static,
-            })
+            Some(Field { name: text(raw.name)?, signature, offset: raw.offset, is_static: raw.is_static })
         });
         Some(named.collect())
     }
