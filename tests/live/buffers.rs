@@ -21,10 +21,9 @@ const JVMS: [(&str, &[&str]); 5] = [
     ("21", &["-XX:+UseZGC", "-XX:+ZGenerational"]),
     ("25", &["-XX:+UseG1GC"]),
 ];
-const MORE: [(&str, &[&str]); 9] = [
+const MORE: [(&str, &[&str]); 8] = [
     ("8", &["-XX:+UseConcMarkSweepGC"]),
     ("8", &["-XX:+UseSerialGC", "-XX:-UseCompressedOops"]),
-    ("11", &["-XX:+UnlockExperimentalVMOptions", "-XX:+UseZGC"]),
     ("17", &["-XX:+UseSerialGC"]),
     ("17", &["-XX:+UseZGC"]),
     ("21", &["-XX:+UseG1GC", "-XX:-UseCompressedOops", "-XX:-UseCompressedClassPointers"]),

@@ -41,29 +41,22 @@ use types::Types;
 const ATTEMPTS: usize = 3;
 
 /// Finds the buffers and their holders. `blocks`: those of malloc, where they could be read.
-pub fn read(vm: &Hotspot, view: &JvmView, blocks: Option<&dyn Blocks>) -> Buffers {
+pub fn read(vm: &Hotspot, view: &JvmView, blocks: Option<&dyn Blocks>) -> Known<Buffers> {
     let index = blocks.map(|blocks| Index::with(blocks, |_| true));
     let attempt = || {
         let gc = view.gc.clone()?;
         now(vm, |vm| Reader { vm, view, gc, index: index.as_ref() }.read())
     };
-    let mut last = None;
-    for _ in 0..ATTEMPTS {
-        match attempt() {
-            Ok((buffers, false)) => return buffers,
-            Ok((mut buffers, true)) => {
-                buffers.gaps.push(Gap::new("buffers", Why::Torn).hint(
-                    "the garbage collector moved objects while they were read, three times: read it again in a quieter moment",
-                ));
-                last = Some(buffers);
-            }
-            Err(gap) => return Buffers { gaps: vec![gap], ..Buffers::default() },
-        }
-        if crate::os::budget::check_now().is_err() {
-            break;
+    for _ in 1..ATTEMPTS {
+        if let (buffers, false) = attempt()? {
+            return Ok(buffers);
         }
     }
-    last.unwrap_or_default()
+    let (mut buffers, has_moved) = attempt()?;
+    let hint =
+        "the garbage collector moved objects while they were read: read them again in a quieter moment";
+    buffers.gaps.extend(has_moved.then(|| Gap::new("buffers", Why::Torn).hint(hint)));
+    Ok(buffers)
 }
 
 /// As the memory is now: what other readers kept of it may be from before a collection.
@@ -92,7 +85,7 @@ impl Reader<'_> {
         let oops = Oops::read(vm, self.gc)?;
         let classes = Classes::read(vm, &windows)?;
         let fields = FieldsOf::all(vm, &windows, &classes)?;
-        let moves = Moves::read(vm, oops, &used);
+        let moves = Moves::read(vm, oops, &used)?;
         let single = Single::new(vm, &windows, &classes, &fields, (oops, &moves), &used);
         let wanted = Wanted::read(vm, &windows, &classes, &single)?;
         let in_mirror = ["_klass_offset", "_array_klass_offset"]

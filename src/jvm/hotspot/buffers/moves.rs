@@ -1,7 +1,7 @@
 //! Objects that ZGC moved and to which references still lead where they were.
 
 use super::oops::Oops;
-use crate::base::Range;
+use crate::base::{Known, Range};
 use crate::jvm::hotspot::Hotspot;
 use crate::jvm::hotspot::heap::z_forwarding;
 use std::collections::HashMap;
@@ -14,17 +14,17 @@ pub struct Moves {
 }
 
 impl Moves {
-    pub fn read(vm: &Hotspot, oops: Oops, used: &[Range]) -> Moves {
+    pub fn read(vm: &Hotspot, oops: Oops, used: &[Range]) -> Known<Moves> {
         if !oops.may_be_stale() {
-            return Moves::default();
+            return Ok(Moves::default());
         }
         // The heap of generational ZGC begins at a power of two above all offsets.
         let base = match (oops, used.first()) {
             (Oops::Coloured(_), Some(first)) => first.start.0.checked_ilog2().map_or(0, |bit| 1 << bit),
             _ => 0,
         };
-        let moved = z_forwarding::moved(vm).unwrap_or_default();
-        Moves::of(moved.into_iter().map(|(from, to)| (base | from, base | to)))
+        let moved = z_forwarding::moved(vm)?;
+        Ok(Moves::of(moved.into_iter().map(|(from, to)| (base | from, base | to))))
     }
 
     fn of(moved: impl Iterator<Item = (u64, u64)>) -> Moves {

@@ -1,11 +1,12 @@
 //! Where ZGC's objects were before they moved: references are corrected when they are used or when the heap is marked next, so many
 //! still lead there. A `ZForwarding` for each page that was evacuated is followed by its entries, the old index and the new offset
-//! of each object (src/hotspot/share/gc/z/{zForwarding,zForwardingEntry,zAttachedArray}.hpp, JDK 15 to 25).
+//! of each object (src/hotspot/share/gc/z/{zForwarding,zForwardingEntry,zAttachedArray}.hpp, JDK 15 to 25). JDK 11 to 14 keep it
+//! otherwise.
 
 use super::super::Hotspot;
 use super::z::Z;
 use super::{object_words, z_tables};
-use crate::base::{Addr, Known};
+use crate::base::{Addr, Gap, Known, Why};
 use std::collections::HashSet;
 
 const MOVED_MAX: usize = 8_000_000;
@@ -14,11 +15,14 @@ const POPULATED: u64 = 1;
 const OFFSET_BITS: u32 = 45;
 const INDEX_SHIFT: u32 = 46;
 
-/// Offsets of objects before and after, for those that moved since the heap was marked last; empty in JDK 11 to 14.
+/// Offsets of objects before and after, for those that moved since the heap was marked last.
 pub fn moved(vm: &Hotspot) -> Known<Vec<(u64, u64)>> {
     let z = Z::read(vm)?;
     let words = object_words(vm, z.collected, &z.named("CollectedHeap"))?;
-    let Some(layout) = Layout::read(vm, &z) else { return Ok(Vec::new()) };
+    let layout = Layout::read(vm, &z).ok_or_else(|| {
+        Gap::new("where objects of ZGC were before they moved", Why::NotInThisRuntime)
+            .hint("it is known from JDK 15 on")
+    })?;
     let (mut found, mut met) = (Vec::new(), HashSet::new());
     for table in z_tables::forwarding(vm, &z, &words) {
         for piece in vm.target.resident(table) {
