@@ -4,7 +4,7 @@
 use super::types::{Link, LoadedImage, Snapshot, Source, Taken, Want};
 use super::{images, launched, links, moved};
 use crate::alloc::{self, AllocView, Heap, thread_arena};
-use crate::base::blocks::{Blocks, NoWitness};
+use crate::base::blocks::NoWitness;
 use crate::base::{Bytes, Gap, Known, Range, Why, joined, rfc3339};
 use crate::jvm::JvmView;
 use crate::jvm::hotspot::buffers;
@@ -335,7 +335,7 @@ impl Views {
         let mut runtime = vm.as_ref().zip(jvm.as_mut().ok());
         let heap = heap(&target, &mut runtime, &joined(owned.clone()));
         if let (true, Err(_), Some((vm, view))) = (want.buffers, &heap, &mut runtime) {
-            read_buffers(vm, view, None);
+            buffers::note(vm, view, None);
         }
         owned.extend(heap.iter().flat_map(|heap| heap.held()));
         owned.extend(images.iter().flat_map(|image| image.segments.iter().map(|(range, _)| *range)));
@@ -381,17 +381,10 @@ fn labelled(mut heap: Heap, runtime: &mut Runtime, images: &[LoadedImage], want:
             view.holders = Some(holders::read(vm, view, &heap, &held, &libraries(images)));
         }
         if want.buffers {
-            read_buffers(vm, view, Some(&heap));
+            buffers::note(vm, view, Some(&heap));
         }
     }
     heap.finish()
-}
-
-fn read_buffers(vm: &Hotspot, view: &mut JvmView, heap: Option<&dyn Blocks>) {
-    match buffers::read(vm, view, heap) {
-        Ok(buffers) => view.buffers = Some(buffers),
-        Err(gap) => view.gaps.push(Gap { what: format!("buffers outside the heap: {}", gap.what), ..gap }),
-    }
 }
 
 fn libraries(images: &[LoadedImage]) -> Vec<Library> {

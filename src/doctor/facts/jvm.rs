@@ -38,8 +38,8 @@ pub struct JvmFacts {
 }
 
 impl JvmFacts {
-    /// Reads one JVM, with all that rules ask for; where they are wanted with the holders of malloc's blocks and of buffers, which take
-    /// some seconds for 2 GB of heap.
+    /// Reads one JVM, with all that rules ask for; where they are wanted with the holders of malloc's blocks and of buffers, which
+    /// take some seconds for 2 GB of heap.
     pub fn read(process: &Process, holders: bool) -> Known<JvmFacts> {
         let want = Want { page_sizes: true, smaps: true, holders, buffers: holders, ..Want::default() };
         let mut snapshot = snapshot::take(process, want)?;

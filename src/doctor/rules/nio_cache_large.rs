@@ -1,5 +1,5 @@
-//! The JDK keeps a temporary direct buffer for each thread that reads or writes through a buffer in the heap, as large as the largest
-//! that the thread needed, unless -Djdk.nio.maxCachedBufferSize says otherwise. Judged where the buffers were read.
+//! The JDK keeps a temporary direct buffer for each thread that reads or writes through a buffer in the heap, as large as the
+//! largest that the thread needed, unless -Djdk.nio.maxCachedBufferSize says otherwise. Judged where the buffers were read.
 
 use crate::base::{Bytes, human};
 use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject};

@@ -1,9 +1,10 @@
-//! From the objects that a pass met to the memory that they stand for. Each piece of memory counts once, by the object that will free
-//! it: the JDK's `Deallocator` in its list of cleaners, the `Unmapper` of a mapping, the clean-up of an arena. What no such object
-//! covers is a buffer of `Unsafe` or of a native library.
+//! From the objects that a pass met to the memory that they stand for. Each piece of memory counts once, by the object that will
+//! free it: the JDK's `Deallocator` in its list of cleaners, the `Unmapper` of a mapping, the clean-up of an arena. What none of
+//! these covers is a buffer of `Unsafe` or of a native library.
 //!
-//! src/java.base/share/classes: java/nio/Direct-X-Buffer.java.template, jdk/internal/ref/Cleaner.java, sun/nio/ch/FileChannelImpl.java,
-//! jdk/internal/foreign/{NativeMemorySegmentImpl,SegmentFactories}.java, JDK 8 to 25; java/nio/BufferCleaner.java, JDK 26.
+//! src/java.base/share/classes: java/nio/Direct-X-Buffer.java.template, jdk/internal/ref/Cleaner.java,
+//! sun/nio/ch/FileChannelImpl.java, jdk/internal/foreign/{NativeMemorySegmentImpl,SegmentFactories}.java, JDK 8 to 25;
+//! java/nio/BufferCleaner.java, JDK 26.
 
 use super::scan::Object;
 use super::single::Single;

@@ -3,6 +3,7 @@
 
 mod collect;
 mod counters;
+mod heads;
 mod moves;
 mod oops;
 mod referrers;
@@ -25,11 +26,12 @@ use crate::jvm::Buffers;
 use crate::jvm::types::{Gc, JvmView};
 use crate::os::Target;
 use collect::{Memory, Wanted};
+use heads::Heads;
 use moves::Moves;
 use oops::Oops;
 use referrers::Referrers;
 use rows::Rows;
-use scan::{Heads, OBJECTS_MAX, What, scan};
+use scan::{OBJECTS_MAX, What, scan};
 use single::Single;
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -40,8 +42,16 @@ use types::Types;
 /// A collection while the heap is read moves objects, so it is read again.
 const ATTEMPTS: usize = 3;
 
+/// Notes the buffers and their holders, or why they are not known.
+pub fn note(vm: &Hotspot, view: &mut JvmView, blocks: Option<&dyn Blocks>) {
+    match read(vm, view, blocks) {
+        Ok(buffers) => view.buffers = Some(buffers),
+        Err(gap) => view.gaps.push(Gap { what: format!("buffers outside the heap: {}", gap.what), ..gap }),
+    }
+}
+
 /// Finds the buffers and their holders. `blocks`: those of malloc, where they could be read.
-pub fn read(vm: &Hotspot, view: &JvmView, blocks: Option<&dyn Blocks>) -> Known<Buffers> {
+fn read(vm: &Hotspot, view: &JvmView, blocks: Option<&dyn Blocks>) -> Known<Buffers> {
     let index = blocks.map(|blocks| Index::with(blocks, |_| true));
     let attempt = || {
         let gc = view.gc.clone()?;
@@ -76,7 +86,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// And whether the heap moved meanwhile.
+    /// And whether the heap moved while it was read.
     fn read(&self) -> Known<(Buffers, bool)> {
         let (vm, windows) = (self.vm, Windows::new(self.vm.target));
         let collections = || now(vm, collections);

@@ -1,8 +1,8 @@
 //! What a reference in the Java heap leads to. Addresses are made *plain*: of the three at which the older ZGC maps its heap, the
 //! offset that they share; so an object has one plain address wherever it is seen.
 //!
-//! src/hotspot/cpu/{x86,aarch64}/gc/z/zAddress_*.hpp, JDK 21: the colour of generational ZGC lies below the address. On x86-64 one of
-//! the bits 12 to 15 is set, and the address begins above it; on aarch64 it begins at bit 16.
+//! src/hotspot/cpu/{x86,aarch64}/gc/z/zAddress_*.hpp, JDK 21: the colour of generational ZGC lies below the address. On x86-64 one
+//! of the bits 12 to 15 is set, and the address begins above it; on aarch64 it begins at bit 16.
 
 use crate::base::{Addr, Known};
 use crate::jvm::hotspot::Hotspot;

@@ -2,9 +2,10 @@
 //! only carries a reference on (arrays, collections, views of a buffer, the JDK's and Netty's own wrappers) is passed; the first
 //! field of another class is the holder, of several as near the one that holds the most.
 
+use super::heads::Heads;
 use super::moves::Moves;
 use super::oops::Oops;
-use super::scan::{Heads, Hit, What, scan};
+use super::scan::{Hit, What, scan};
 use super::targets::Targets;
 use super::types::{self, Types};
 use crate::base::{Addr, Range};

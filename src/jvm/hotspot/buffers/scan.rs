@@ -4,17 +4,16 @@
 //! A word and the next one are taken for the header of an object where they name a class and the mark word may be one. A mark that
 //! says that the object was moved (lock bits 11, src/hotspot/share/oops/markWord.hpp) is not: the copy is met elsewhere.
 
+use super::heads::Heads;
 use super::moves::Moves;
 use super::oops::Oops;
 use super::targets::Targets;
 use crate::base::{Addr, Range};
 use crate::jvm::hotspot::holders::classes::{Classes, Form};
-use crate::jvm::hotspot::objects::ClassWord;
 use crate::jvm::hotspot::owners::fetch::{Read, Resident};
 use crate::os::Target;
 use crate::os::budget;
 use crate::os::memory::Bulk;
-use std::collections::HashMap;
 
 const PIECE_BYTES: u64 = 1 << 20;
 const LAST_HEADERS: usize = 4;
@@ -22,16 +21,6 @@ const LAST_HEADERS: usize = 4;
 const OBJECT_BYTES_MAX: u64 = 2048;
 pub const OBJECTS_MAX: usize = 4_000_000;
 const HITS_MAX: usize = 8_000_000;
-/// Without compressed class words classes may lie anywhere.
-const CLASS_SPAN_MAX: u64 = 8 << 30;
-const LOCK_BITS: u64 = 3;
-const MOVED: u64 = 3;
-const UNLOCKED: u64 = 1;
-const BIASED: u64 = 4;
-const ADDRESS_BITS: u32 = 48;
-/// Of an unlocked mark: 31 bits of hash above bit 8, since JDK 24 above bit 11; the uppermost are 0, but with compact headers, which
-/// have the class there.
-const UNLOCKED_BITS: u32 = 42;
 
 /// An object of a wanted class.
 pub struct Object {
@@ -104,111 +93,6 @@ impl Open {
         }
         let (head, _, class) = self.array.filter(|(_, end, _)| at < *end)?;
         Some(hit(head, class, Form::Objects))
-    }
-}
-
-/// Which classes there are, as bits.
-pub struct Heads<'a> {
-    classes: &'a Classes,
-    word: ClassWord,
-    /// The bytes of an instance, by class.
-    wanted: HashMap<u64, u32>,
-    /// `java.lang.Class`, and where a mirror has addresses of classes: what lies before one of them looks like a header.
-    mirror: u64,
-    in_mirror: Vec<u32>,
-    all: Option<Bits>,
-    arrays: Option<Bits>,
-    length_at: u64,
-}
-
-struct Bits {
-    from: u64,
-    bits: Vec<u64>,
-}
-
-impl Bits {
-    fn new(span: Range) -> Bits {
-        Bits { from: span.start.0, bits: vec![0; (span.bytes() / 512 + 1) as usize] }
-    }
-
-    fn set(&mut self, class: Addr) {
-        let at = (class.0 - self.from) / 8;
-        self.bits[(at / 64) as usize] |= 1 << (at % 64);
-    }
-
-    #[inline(always)]
-    fn has(&self, class: u64) -> bool {
-        let at = class.wrapping_sub(self.from) / 8;
-        self.bits.get((at / 64) as usize).is_some_and(|word| word >> (at % 64) & 1 == 1)
-    }
-}
-
-impl<'a> Heads<'a> {
-    /// `in_mirror`: where a mirror has addresses of classes.
-    pub fn new(
-        classes: &'a Classes,
-        wanted: impl IntoIterator<Item = (Addr, u32)>,
-        in_mirror: Vec<u32>,
-    ) -> Heads<'a> {
-        let span = classes.span();
-        let (mut all, mut arrays) = (None, None);
-        if span.bytes() <= CLASS_SPAN_MAX {
-            let (mut each, mut of_references) = (Bits::new(span), Bits::new(span));
-            for (class, form) in classes.each() {
-                each.set(class);
-                if form == Form::Objects {
-                    of_references.set(class);
-                }
-            }
-            (all, arrays) = (Some(each), Some(of_references));
-        }
-        let wanted = wanted.into_iter().map(|(class, bytes)| (class.0, bytes)).collect();
-        let word = classes.word();
-        let mirror = classes.each().find(|(_, form)| *form == Form::Mirror);
-        let mirror = mirror.map_or(0, |(class, _)| class.0);
-        Heads {
-            classes,
-            word,
-            wanted,
-            mirror,
-            in_mirror,
-            all,
-            arrays,
-            length_at: u64::from(word.header_bytes()),
-        }
-    }
-
-    #[inline(always)]
-    fn class(&self, mark: u64, next: u64) -> Option<u64> {
-        let class = self.word.class(mark, next);
-        let is_class = match &self.all {
-            Some(bits) => bits.has(class),
-            None => self.classes.form(Addr(class)).is_some(),
-        };
-        (is_class && self.is_mark(mark)).then_some(class)
-    }
-
-    fn is_mark(&self, mark: u64) -> bool {
-        let has_class = matches!(self.word, ClassWord::InMark(..));
-        match mark & LOCK_BITS {
-            MOVED => false,
-            _ if has_class => true,
-            // Biased (up to JDK 17), with a thread's address above.
-            UNLOCKED => mark >> UNLOCKED_BITS == 0 || mark & BIASED != 0 && mark >> ADDRESS_BITS == 0,
-            // An address on a stack or of a monitor, or a hash.
-            _ => mark != 0 && mark & BIASED == 0 && mark >> ADDRESS_BITS == 0,
-        }
-    }
-
-    fn is_in_mirror(&self, at: Addr, mirror: Addr) -> bool {
-        self.in_mirror.iter().any(|offset| mirror.plus(u64::from(*offset)) == at.plus(8))
-    }
-
-    fn is_array(&self, class: u64) -> bool {
-        match &self.arrays {
-            Some(bits) => bits.has(class),
-            None => self.classes.form(Addr(class)) == Some(Form::Objects),
-        }
     }
 }
 
@@ -393,7 +277,8 @@ impl<'a> Pass<'a> {
             let length = self.bytes.get(length_at..).and_then(|rest| rest.first_chunk::<4>());
             let length = u64::from(length.map_or(0, |bytes| u32::from_le_bytes(*bytes)));
             let bytes = length.saturating_mul(self.what.oops.bytes() as u64);
-            let end = at.plus(self.what.heads.length_at + 8).plus(bytes);
+            let first = (self.what.heads.length_at + 4).next_multiple_of(self.what.oops.bytes() as u64);
+            let end = at.plus(first).plus(bytes);
             open.array = Some((at, end, Addr(class)));
         }
         let Some(bytes) = self.what.heads.wanted.get(&class) else { return };

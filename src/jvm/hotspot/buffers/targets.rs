@@ -1,5 +1,6 @@
 //! The objects that references are looked for to. Every word of the heap is asked about, so most must be refused within a
-//! nanosecond: by the span of all, then by a filter of bits, then by a table. The target chooses its addresses, so the hash has a secret.
+//! nanosecond: by the span of all, then by a filter of bits, then by a table. The target chooses its addresses, so the hash has a
+//! secret.
 
 use std::hash::{BuildHasher, RandomState};
 

@@ -1,5 +1,5 @@
-//! Whether a field may refer to an object, by its declared type: a reference that is left over in a dead object, or that ZGC has not
-//! corrected yet, leads to whatever lies there now.
+//! Whether a field may refer to an object, by its declared type: a reference that is left over in a dead object, or that ZGC has
+//! not corrected yet, leads to whatever lies there now.
 
 use crate::base::Addr;
 use crate::jvm::hotspot::Hotspot;
