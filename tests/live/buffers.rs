@@ -21,13 +21,11 @@ const JVMS: [(&str, &[&str]); 5] = [
     ("21", &["-XX:+UseZGC", "-XX:+ZGenerational"]),
     ("25", &["-XX:+UseG1GC"]),
 ];
-const MORE: [(&str, &[&str]); 8] = [
+const MORE: [(&str, &[&str]); 6] = [
     ("8", &["-XX:+UseConcMarkSweepGC"]),
     ("8", &["-XX:+UseSerialGC", "-XX:-UseCompressedOops"]),
     ("17", &["-XX:+UseSerialGC"]),
-    ("17", &["-XX:+UseZGC"]),
     ("21", &["-XX:+UseG1GC", "-XX:-UseCompressedOops", "-XX:-UseCompressedClassPointers"]),
-    ("21", &["-XX:+UseZGC"]),
     ("25", &["-XX:+UseZGC"]),
     ("25", &["-XX:+UseSerialGC", "-XX:+UseCompactObjectHeaders", "-XX:NativeMemoryTracking=summary"]),
 ];
