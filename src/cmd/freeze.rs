@@ -19,7 +19,7 @@ pub struct FreezeArgs {
     /// Where to write it
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Also what `map --by holder` needs: which fields, libraries and threads lead to the blocks of malloc
+    /// Also what `map --by holder` and `--by buffer` need: which fields, libraries and threads lead to memory outside the heap
     #[arg(long)]
     holders: bool,
     /// Machine-readable, schema marusa/freeze/2
@@ -33,9 +33,14 @@ pub fn run(args: &FreezeArgs) -> anyhow::Result<u8> {
     args.deadline.set(TARGET_ALONE);
     let process = target::open(&args.target)?;
     let frozen = take::with_target(&process, |mut taking, memory, symbols| {
-        let loaders = LoaderDetail::All;
-        taking.want =
-            Want { page_sizes: true, smaps: true, holders: args.holders, loaders, ..Want::default() };
+        taking.want = Want {
+            page_sizes: true,
+            smaps: true,
+            holders: args.holders,
+            loaders: LoaderDetail::All,
+            buffers: args.holders,
+            ..Want::default()
+        };
         file::freeze(taking, &process, memory, symbols)
     });
     let (_, frozen) = frozen.map_err(|gap| target::unreadable(&process, &gap))?;

@@ -30,7 +30,8 @@ pub struct MapArgs {
     from: Option<PathBuf>,
     /// Machine-readable, schema marusa/map/2: the whole account; with --by page-size or --require also page_sizes,
     /// page_findings (why not larger), page_claims and host_pages; with --zeros zeros; with --by mapping page_sizes and
-    /// mappings; with --by holder holders; with --by loader loaders; with --require requirements
+    /// mappings; with --by holder holders; with --by loader loaders; with --by buffer buffers and buffer_totals; with
+    /// --require requirements
     #[arg(long)]
     json: bool,
     /// One offline page instead: treemap, picture of all pages, tables, findings (the host is watched for a second)
@@ -55,6 +56,8 @@ enum By {
     Holder,
     /// Class loaders that hold metaspace, blocks of malloc and compiled code
     Loader,
+    /// Direct, mapped, foreign and pooled buffers outside the heap, by who holds them
+    Buffer,
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 //! Everything is read through `os::Target`, so a live process, a frozen file and a core are read by the same code.
 //! This room speaks the runtime's own words (`Kind`, part names); `map` turns them into the areas of the account.
 
+mod buffers;
 pub mod command_line;
 mod holders;
 pub mod hotspot;
@@ -10,6 +11,7 @@ mod loaders;
 pub mod log_options;
 pub mod types;
 
+pub use buffers::{BufferKind, BufferPool, BufferRow, BufferTotals, Buffers, NO_HOLDER, SessionKind};
 pub use holders::{Held, HeldBy, HeldType, Holders, UNREACHED, VM_HOLDER};
 pub use loaders::{BOOTSTRAP, LoaderGroup, Loaders};
 pub use types::*;

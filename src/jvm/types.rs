@@ -1,5 +1,6 @@
 //! What the readers of a runtime hand upwards. Plain data; every part that can fail is `Known`.
 
+use super::buffers::Buffers;
 use super::holders::Holders;
 use super::loaders::Loaders;
 use crate::base::{Addr, Bytes, Gap, Known, Range};
@@ -43,6 +44,9 @@ pub struct JvmView {
     /// What class loaders hold; `None`: nobody asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loaders: Option<Loaders>,
+    /// Buffers outside the heap; `None`: nobody asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffers: Option<Buffers>,
     pub gaps: Vec<Gap>,
 }
 

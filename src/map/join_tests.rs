@@ -52,6 +52,7 @@ pub fn snapshot(maps: &str, pages: Vec<PageRun>, extents: Vec<Extent>) -> Snapsh
         nmt_counts: Ok(Vec::new()),
         holders: None,
         loaders: None,
+        buffers: None,
         gaps: Vec::new(),
     };
     Snapshot {

@@ -4,6 +4,7 @@
 //! which gaps follow from others. Text, JSON, HTML and the live view read fields and compute nothing.
 
 mod amounts;
+mod buffers;
 mod head;
 mod jvm;
 mod libraries;
@@ -16,6 +17,7 @@ mod read;
 mod zeros;
 
 pub use amounts::Amounts;
+pub use buffers::BufferAccount;
 pub use head::{Process, Taken};
 pub use jvm::{CodeHeap, Heap, Jvm};
 pub use libraries::LibraryAccount;
@@ -29,7 +31,7 @@ pub use read::{ReadError, parse};
 use super::account::{AreaSum, PartSum, by_area, by_thread};
 use super::{Area, Figures, MemoryMap, PaperArea};
 use crate::base::{Bytes, Gap, Why};
-use crate::jvm::{Compiling, Held, Holders, LoaderGroup, ThreadKind};
+use crate::jvm::{BufferRow, Compiling, Held, Holders, LoaderGroup, ThreadKind};
 use crate::os::host::Host;
 use crate::snapshot::Snapshot;
 use schemars::JsonSchema;
@@ -74,6 +76,11 @@ pub struct Account {
     pub loaders: Option<Vec<LoaderGroup>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loader_totals: Option<LoaderTotals>,
+    /// Buffers outside the Java heap by who holds them, the most bytes first, where it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffers: Option<Vec<BufferRow>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffer_totals: Option<BufferAccount>,
 }
 
 /// Our sum against the kernel's.
@@ -173,6 +180,10 @@ impl Account {
         let loaders = snapshot.jvm.as_ref().ok().and_then(|jvm| jvm.loaders.as_ref());
         gaps.extend(loaders.iter().flat_map(|loaders| loaders.gaps.iter().cloned()));
         let holders = holders.and_then(Holders::complete);
+        let buffers = snapshot.jvm.as_ref().ok().and_then(|jvm| jvm.buffers.as_ref());
+        gaps.extend(buffers.iter().flat_map(|buffers| buffers.gaps.iter().cloned()));
+        let direct = areas.iter().find(|it| it.area == Area::DirectBuffers);
+        let direct = direct.map_or(0, |area| area.amounts.resident_bytes);
         let page_sizes = snapshot.os.page_sizes.as_ref().and_then(|sizes| sizes.as_ref().ok());
         Account {
             schema: SCHEMA.to_string(),
@@ -188,6 +199,8 @@ impl Account {
             holders: holders.map(|holders| holders.rows.clone()),
             loader_totals: loaders.and_then(|loaders| LoaderTotals::of(loaders, &areas)),
             loaders: loaders.map(|loaders| loaders.rows.clone()),
+            buffers: buffers.map(|buffers| buffers.rows.clone()),
+            buffer_totals: buffers.map(|buffers| BufferAccount::of(buffers, direct)),
             page_sizes: page_sizes.map(|sizes| PageSizesAccount::of(sizes, whole(&areas))),
             areas,
         }

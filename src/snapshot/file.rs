@@ -69,7 +69,7 @@ pub fn freeze(
     let recording = Recording::of(memory, &mappings);
     let asked = RecordingSymbols::of(symbols);
     let mut snapshot = taking.finish(process, &recording, &asked)?;
-    snapshot.taken.holders = want.holders;
+    (snapshot.taken.holders, snapshot.taken.buffers) = (want.holders, want.buffers);
     snapshot.taken.loaders = want.loaders == LoaderDetail::All;
     snapshot.taken.page_settings = Some(page_settings::read(process, &snapshot));
     let mut frozen = Frozen {
@@ -92,21 +92,20 @@ impl Frozen {
     pub fn snapshot_with(&self, want: Want) -> Snapshot {
         let taken = Taken { source: Source::Frozen, ..self.taken.clone() };
         let mut os = self.os.clone();
-        let holders = want.holders && self.taken.holders;
-        if want.holders && !holders {
-            os.gaps.push(
-                Gap::new("holders of malloc's blocks", Why::NotRecorded)
-                    .hint("`marusa freeze --holders` keeps what they are found by"),
-            );
-        }
-        let loaders = if self.taken.loaders { want.loaders } else { LoaderDetail::None };
-        if want.loaders != loaders {
-            os.gaps.push(
-                Gap::new("class loaders", Why::NotRecorded)
-                    .hint("an earlier version wrote the file; a new one of `marusa freeze` has them"),
-            );
-        }
-        interpret(os, taken, &self.memory, &self.symbols, Want { holders, loaders, ..want })
+        const HOLDERS: &str = "`marusa freeze --holders` keeps what they are found by";
+        let mut kept = |is_wanted: bool, is_kept: bool, what: &str, hint: &str| {
+            if is_wanted && !is_kept {
+                os.gaps.push(Gap::new(what, Why::NotRecorded).hint(hint));
+            }
+            is_wanted && is_kept
+        };
+        let holders = kept(want.holders, self.taken.holders, "holders of malloc's blocks", HOLDERS);
+        let buffers = kept(want.buffers, self.taken.buffers, "buffers outside the heap", HOLDERS);
+        let hint = "an earlier version wrote the file; a new one of `marusa freeze` has them";
+        let is_asked = want.loaders != LoaderDetail::None;
+        let has_loaders = kept(is_asked, self.taken.loaders, "class loaders", hint);
+        let loaders = if has_loaders { want.loaders } else { LoaderDetail::None };
+        interpret(os, taken, &self.memory, &self.symbols, Want { holders, buffers, loaders, ..want })
     }
 
     pub fn save(&self, out: &mut dyn Write) -> io::Result<()> {

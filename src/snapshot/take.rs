@@ -7,6 +7,7 @@ use crate::alloc::{self, AllocView, Heap, thread_arena};
 use crate::base::blocks::NoWitness;
 use crate::base::{Bytes, Gap, Known, Range, Why, joined, rfc3339};
 use crate::jvm::JvmView;
+use crate::jvm::hotspot::buffers;
 use crate::jvm::hotspot::launch::Launch;
 use crate::jvm::hotspot::{self, Hotspot, loaders};
 use crate::os::budget;
@@ -335,6 +336,9 @@ impl Views {
         let vm = opened.as_ref().ok().map(|opened| opened.vm(&target));
         let mut runtime = vm.as_ref().zip(jvm.as_mut().ok());
         let heap = heap(&target, &mut runtime, &joined(owned.clone()));
+        if let (true, Err(_), Some((vm, view))) = (want.buffers, &heap, &mut runtime) {
+            buffers::note(vm, view, None);
+        }
         owned.extend(heap.iter().flat_map(|heap| heap.held()));
         owned.extend(images.iter().flat_map(|image| image.segments.iter().map(|(range, _)| *range)));
         let other = memory.another();
@@ -382,6 +386,9 @@ fn labelled(mut heap: Heap, runtime: &mut Runtime, images: &[LoadedImage], want:
         }
         if want.loaders == LoaderDetail::All {
             view.loaders = Some(loaders::read(vm, view, Some(&heap)));
+        }
+        if want.buffers {
+            buffers::note(vm, view, Some(&heap));
         }
     }
     heap.finish()

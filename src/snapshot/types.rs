@@ -35,6 +35,8 @@ pub struct Want {
     pub holders: bool,
     /// What class loaders hold.
     pub loaders: LoaderDetail,
+    /// Buffers outside the heap and who holds them: the Java heap is read some times for it.
+    pub buffers: bool,
 }
 
 /// How much of what class loaders hold is read.
@@ -85,6 +87,9 @@ pub struct Taken {
     /// Whether it has what the loaders of classes are found by.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub loaders: bool,
+    /// The same of buffers outside the heap.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub buffers: bool,
     /// What decides the size of pages, where it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_settings: Option<PageSettings>,

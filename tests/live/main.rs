@@ -5,6 +5,7 @@ mod account;
 mod audit;
 mod bench_account;
 mod budget;
+mod buffers;
 mod cli;
 #[path = "../common/mod.rs"]
 mod common;

@@ -15,6 +15,7 @@ fn want(args: &MapArgs) -> Want {
         smaps: is_mapping || args.pages.zeros,
         holders: matches!(args.by, Some(By::Holder | By::Library)) || args.html.is_some(),
         loaders: if has_loaders { LoaderDetail::All } else { LoaderDetail::None },
+        buffers: args.by == Some(By::Buffer),
         ..Want::default()
     }
 }

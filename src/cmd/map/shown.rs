@@ -72,6 +72,7 @@ impl Shown<'_> {
             (_, By::Arena) => text::by_arena(out, &self.account)?,
             (_, By::Holder) => text::by_holder(out, &self.account)?,
             (_, By::Loader) => text::by_loader(out, &self.account)?,
+            (_, By::Buffer) => text::by_buffer(out, &self.account)?,
         }
         self.pages.iter().try_for_each(|pages| pages.requirements(out))
     }

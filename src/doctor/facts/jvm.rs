@@ -38,10 +38,10 @@ pub struct JvmFacts {
 }
 
 impl JvmFacts {
-    /// Reads one JVM, with all that rules ask for; with the holders of malloc's blocks, which take a second for 2 GB of heap, where
-    /// they are wanted.
+    /// Reads one JVM, with all that rules ask for; where they are wanted with the holders of malloc's blocks and of buffers, which
+    /// take some seconds for 2 GB of heap.
     pub fn read(process: &Process, holders: bool) -> Known<JvmFacts> {
-        let want = Want { page_sizes: true, smaps: true, holders, ..Want::default() };
+        let want = Want { page_sizes: true, smaps: true, holders, buffers: holders, ..Want::default() };
         let mut snapshot = snapshot::take(process, want)?;
         snapshot.taken.page_settings = Some(snapshot::page_settings::read(process, &snapshot));
         let found = zeros::read(process, &snapshot.os, &snapshot.stacks(), zeros::Effort::default());

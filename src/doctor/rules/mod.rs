@@ -60,6 +60,7 @@ mod metaspace_fragmentation;
 mod metaspace_near_limit;
 mod native_memory_not_closed;
 mod native_memory_unreached;
+mod nio_cache_large;
 mod nmt_on;
 mod no_trim_set;
 mod numa_imbalance;
@@ -143,6 +144,7 @@ rules! {
     unattributed_large "unattributed-large" [Info];
     jni_library_memory "jni-library-memory" [Info];
     native_memory_unreached "native-memory-unreached" [Info, Warn];
+    nio_cache_large "nio-cache-large" [Info, Warn];
     native_memory_not_closed "native-memory-not-closed" [Warn];
     // CPUs, the release, limits, and the host
     gc_threads "gc-threads" [Info, Warn];

@@ -4,6 +4,7 @@
 //! read never stops the others.
 
 pub mod blocks;
+pub mod buffers;
 pub mod cds;
 pub mod class_graph;
 pub mod code_cache;
@@ -218,6 +219,7 @@ pub fn read(target: &Target, opened: &Opened) -> JvmView {
         nmt_counts: Err(Gap::new("Native Memory Tracking's counters", Why::NotRead)),
         holders: None,
         loaders: None,
+        buffers: None,
         gaps: found.gaps,
     }
 }

@@ -1,5 +1,6 @@
 //! The account as text of at most 100 columns (`show::width`): the sum first, then the biggest owners, then what is not known.
 
+mod buffers;
 mod holders;
 mod loaders;
 mod malloc;
@@ -18,6 +19,7 @@ use crate::show::units::{human, human_signed, indented, percent, shorten};
 use crate::snapshot::Source;
 use std::io::{self, Write};
 
+pub use buffers::by_buffer;
 pub use holders::by_holder;
 pub use loaders::by_loader;
 pub use malloc::by_arena;

@@ -113,6 +113,7 @@ pub fn jvm(extents: Vec<Extent>, threads: Vec<JvmThread>) -> JvmView {
         nmt_counts: Ok(Vec::new()),
         holders: None,
         loaders: None,
+        buffers: None,
         gaps: Vec::new(),
     }
 }

@@ -6,7 +6,7 @@
 
 use super::super::objects::Objects;
 use super::super::{Found, Hotspot};
-use super::spaces::{Heap, collected_heap};
+use super::spaces::{Heap, collected_heap, reserved};
 use crate::base::limits::HEAP_REGIONS_MAX;
 use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
 use crate::jvm::types::{HeapView, How, Humongous, Kind};
@@ -50,6 +50,20 @@ pub fn read(vm: &Hotspot, found: &mut Found) -> Known<HeapView> {
     }
     let humongous = sizes(vm, &humongous, table.region_bytes);
     Ok(HeapView { region_bytes: Some(table.region_bytes), humongous, ..heap.view(vm) })
+}
+
+/// What is allocated of each region.
+pub fn used(vm: &Hotspot) -> Known<Vec<Range>> {
+    let table = RegionTable::read(vm, reserved(vm)?)?;
+    let layout = Layout::read(vm)?;
+    let objects = table.objects(vm, &layout)?;
+    let tag_at = layout.tag_at.or_else(|| tag_by_number(&objects));
+    let regions = (0_u64..).zip(&objects).filter_map(|(index, object)| {
+        let range = Range::sized(table.start.plus(index * table.region_bytes), table.region_bytes);
+        let region = layout.region(object.as_ref()?, tag_at, range)?;
+        Some(Range::sized(range.start, region.used_bytes)).filter(|_| region.part != "free")
+    });
+    Ok(regions.filter(|range| !range.is_empty()).collect())
 }
 
 /// The first region of each object. The tops of regions say nothing: the tail of the last one is filled with an object that is

@@ -10,13 +10,14 @@ mod spaces;
 pub mod tables;
 mod unowned;
 pub mod z;
+pub mod z_forwarding;
 mod z_pages;
 mod z_tables;
 
 use super::{Found, Hotspot};
 use crate::base::limits::COLLECTOR_BYTES_MAX;
-use crate::base::{Addr, Gap, Known, Why};
-use crate::jvm::types::{Gc, HeapView};
+use crate::base::{Addr, Gap, Known, Range, Why};
+use crate::jvm::types::{Extent, Gc, HeapView};
 
 /// Which collector runs, by the `Use...GC` flags.
 pub fn collector(vm: &Hotspot) -> Known<Gc> {
@@ -44,6 +45,26 @@ pub fn read(vm: &Hotspot, gc: &Known<Gc>, found: &mut Found) -> Known<HeapView> 
         Gc::G1 => g1::read(vm, found),
         Gc::Z | Gc::ZGenerational => z::read(vm, found),
         Gc::Shenandoah | Gc::ShenandoahGenerational => shenandoah::read(vm, found),
+    }
+}
+
+/// What is allocated of the heap now: beyond it lie objects that were there before. ZGC's, at each of its addresses.
+pub fn used(vm: &Hotspot, gc: Gc) -> Known<Vec<Range>> {
+    match gc {
+        Gc::G1 => g1::used(vm),
+        Gc::Z | Gc::ZGenerational => z::used(vm),
+        Gc::Shenandoah | Gc::ShenandoahGenerational => shenandoah::used(vm),
+        Gc::Serial | Gc::Cms | Gc::Epsilon | Gc::Parallel => {
+            let mut found = Found::default();
+            read(vm, &Ok(gc), &mut found)?;
+            let filled = |extent: &Extent| match extent.in_use_bytes {
+                Some(bytes) => Range::sized(extent.range.start, bytes).intersect(extent.range),
+                // A space of CMS; a generation is refined by its spaces.
+                None if gc == Gc::Cms && extent.part == "old generation" => extent.range,
+                None => Range::default(),
+            };
+            Ok(found.extents.iter().map(filled).filter(|range| !range.is_empty()).collect())
+        }
     }
 }
 

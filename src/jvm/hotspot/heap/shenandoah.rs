@@ -58,6 +58,17 @@ pub fn read(vm: &Hotspot, found: &mut Found) -> Known<HeapView> {
     })
 }
 
+/// What is allocated of each region that is not evacuated or free.
+pub fn used(vm: &Hotspot) -> Known<Vec<Range>> {
+    let heap = Shenandoah::read(vm)?;
+    let table = RegionTable::read(vm, &heap)?;
+    let range = |(number, region): (u64, &Region)| {
+        let start = heap.reserved.start.plus(number.saturating_mul(heap.region_bytes));
+        Range::sized(start, if HOLDS_OBJECTS.contains(&region.state) { region.in_use } else { 0 })
+    };
+    Ok((0..).zip(&table.regions).map(range).filter(|range| !range.is_empty()).collect())
+}
+
 impl Shenandoah {
     fn read(vm: &Hotspot) -> Known<Shenandoah> {
         let heap = vm.static_addr("Universe", "_collectedHeap")?;
@@ -191,6 +202,9 @@ const STATES: [&str; 10] = [
     "pinned collection set region",
     "trash region",
 ];
+
+/// Regular, humongous, pinned and those of the collection set, whose objects may not have been moved yet.
+const HOLDS_OBJECTS: std::ops::RangeInclusive<u32> = 2..=8;
 
 struct Run {
     range: Range,

@@ -79,6 +79,30 @@ pub fn read(vm: &Hotspot, found: &mut Found) -> Known<HeapView> {
     })
 }
 
+/// What is allocated of each page, at each address where the heap is mapped.
+pub fn used(vm: &Hotspot) -> Known<Vec<Range>> {
+    let z = Z::read(vm)?;
+    let views = z.views(vm)?;
+    let mappings = mappings_of(&vm.target.view.mappings, &views, z.offset_max);
+    let pages = z_pages::read(vm, &z, mapped_offsets(&views, &mappings))?;
+    let range = |view: &View, page: &Page| Range::sized(view.base.plus(page.start), page.in_use);
+    Ok(views.iter().flat_map(|view| pages.iter().map(|page| range(view, page))).collect())
+}
+
+/// How references are made of addresses.
+pub struct Colours {
+    /// The bits of the offset; `None` for generational ZGC, whose addresses are whole.
+    pub offset_mask: Option<u64>,
+    /// A reference with one of these bits may lead to where the object was.
+    pub bad_mask: u64,
+}
+
+pub fn colours(vm: &Hotspot) -> Known<Colours> {
+    let z = Z::read(vm)?;
+    let bad_mask = z.global(vm, if z.generational { "PointerLoadBadMask" } else { "AddressWeakBadMask" })?;
+    Ok(Colours { offset_mask: (!z.generational).then_some(z.offset_max - 1), bad_mask })
+}
+
 impl Z {
     pub fn read(vm: &Hotspot) -> Known<Z> {
         let generational = is_generational(vm);

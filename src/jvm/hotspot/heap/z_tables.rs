@@ -23,10 +23,7 @@ pub fn read(vm: &Hotspot, z: &Z, found: &mut Found) {
     let class = z.named("CollectedHeap");
     let Some(words) = found.note(object_words(vm, z.collected, &class)) else { return };
     let how = || How::PointedFrom(class.clone());
-    let forwarding = match vm.structs.offset(&z.named("Heap"), "_forwarding_table") {
-        Ok(offset) => vec![(z.heap.plus(offset).0.saturating_sub(z.collected.0) / 8) as usize],
-        Err(_) => generations(z, &words),
-    };
+    let forwarding = forwarding_at(vm, z, &words);
     for number in &forwarding {
         let map = granule_map(vm.target, &words, *number, 8);
         if let Some(map) = map {
@@ -41,6 +38,20 @@ pub fn read(vm: &Hotspot, z: &Z, found: &mut Found) {
     for (space, in_use) in mark_stacks(vm.target, &words, limit) {
         found.claim(space, Kind::Gc, "mark stacks", in_use, how());
     }
+}
+
+/// The words of the `ZCollectedHeap` at which forwarding tables start.
+fn forwarding_at(vm: &Hotspot, z: &Z, words: &[u64]) -> Vec<usize> {
+    match vm.structs.offset(&z.named("Heap"), "_forwarding_table") {
+        Ok(offset) => vec![(z.heap.plus(offset).0.saturating_sub(z.collected.0) / 8) as usize],
+        Err(_) => generations(z, words),
+    }
+}
+
+/// The arrays of forwarding tables, by the words of the `ZCollectedHeap`.
+pub fn forwarding(vm: &Hotspot, z: &Z, words: &[u64]) -> Vec<Range> {
+    let tables = forwarding_at(vm, z, words).into_iter();
+    tables.filter_map(|number| granule_map(vm.target, words, number, 8)).collect()
 }
 
 /// The words at which the forwarding tables of the two generations start: each `ZGeneration` points to the page allocator

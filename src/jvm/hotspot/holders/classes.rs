@@ -1,7 +1,7 @@
 //! All classes by what an object's header holds, so that a word of the heap may be asked whether it begins an object, and of which
 //! class. Fields are read when the first object of a class is met that may hold something.
 
-use super::fields::{Field, Layout};
+use super::fields::{Field, LONG, Layout};
 use crate::base::{Addr, Gap, Known, Range};
 use crate::jvm::hotspot::Hotspot;
 use crate::jvm::hotspot::class_graph;
@@ -25,7 +25,12 @@ pub enum Form {
     Mirror,
     /// `long[]`.
     Longs,
+    /// An array of references.
+    Objects,
 }
+
+/// The two upper bits of the layout helper of such an array (src/hotspot/share/oops/klass.hpp, `_lh_array_tag_obj_value`).
+const OBJECTS_TAG: u32 = 2;
 
 #[derive(Clone, Copy)]
 struct Class {
@@ -52,6 +57,7 @@ impl Classes {
                 0.. if names.is(windows, vm.memory(), seen.name, MIRROR) => Form::Mirror,
                 // The lowest bit tells how it is allocated.
                 layout @ 0.. => Form::Instance((layout & !7) as u32),
+                layout if layout as u32 >> 30 == OBJECTS_TAG => Form::Objects,
                 _ if names.is(windows, vm.memory(), seen.name, LONGS) => Form::Longs,
                 _ => return,
             };
@@ -74,6 +80,37 @@ impl Classes {
             return None;
         }
         self.by_address.get(&class).map(|it| (it.form, Addr(class)))
+    }
+
+    /// The classes whose name is wanted, with it. A recording keeps only those names.
+    pub fn named(
+        &self,
+        vm: &Hotspot,
+        windows: &Windows,
+        is_wanted: impl Fn(&str) -> bool,
+    ) -> Known<Vec<(Addr, String)>> {
+        let names = Names::read(vm)?;
+        let text = |(at, class): (&u64, &Class)| {
+            let text = names.peeked(windows, vm.memory(), class.name, &is_wanted)?;
+            Some((Addr(*at), text))
+        };
+        Ok(self.by_address.iter().filter_map(text).collect())
+    }
+
+    pub fn form(&self, class: Addr) -> Option<Form> {
+        self.by_address.get(&class.0).map(|class| class.form)
+    }
+
+    pub fn word(&self) -> ClassWord {
+        self.word
+    }
+
+    pub fn span(&self) -> Range {
+        self.span
+    }
+
+    pub fn each(&self) -> impl Iterator<Item = (Addr, Form)> {
+        self.by_address.iter().map(|(at, class)| (Addr(*at), class.form))
     }
 
     /// The offset of the first element of a `long[]`, and that of its length.
@@ -109,6 +146,24 @@ impl Names {
         is_it
     }
 
+    /// The text, if it is wanted.
+    fn peeked(
+        &self,
+        windows: &Windows,
+        memory: &dyn Memory,
+        symbol: Addr,
+        is_wanted: &impl Fn(&str) -> bool,
+    ) -> Option<String> {
+        let mut length = [0; 2];
+        windows.read(symbol.plus(self.length), &mut length).ok()?;
+        let mut text = vec![0; usize::from(u16::from_le_bytes(length)).min(NAME_BYTES_MAX)];
+        let at = symbol.plus(self.body);
+        memory.peek(at, &mut text).ok()?;
+        let found = std::str::from_utf8(&text).ok().filter(|text| is_wanted(text))?.to_string();
+        memory.used(at, &text);
+        Some(found)
+    }
+
     fn text(&self, memory: &dyn Memory, symbol: Addr) -> Option<String> {
         let length = memory.u16(symbol.plus(self.length)).ok()?;
         let mut text = vec![0; usize::from(length).min(NAME_BYTES_MAX)];
@@ -127,10 +182,27 @@ pub struct FieldsOf<'a> {
     /// Where a mirror has the address of its class.
     mirrored_at: Option<u64>,
     known: RefCell<HashMap<Addr, Rc<Vec<Field>>>>,
+    /// By the first letter of its signature.
+    is_wanted: fn(u8) -> bool,
 }
 
 impl<'a> FieldsOf<'a> {
-    pub fn new(vm: &'a Hotspot<'a>, windows: &'a Windows<'a>, classes: &'a Classes) -> Known<FieldsOf<'a>> {
+    /// Of type `long`.
+    pub fn longs(vm: &'a Hotspot<'a>, windows: &'a Windows<'a>, classes: &'a Classes) -> Known<FieldsOf<'a>> {
+        FieldsOf::new(vm, windows, classes, |signature| signature == LONG)
+    }
+
+    /// Of all types.
+    pub fn all(vm: &'a Hotspot<'a>, windows: &'a Windows<'a>, classes: &'a Classes) -> Known<FieldsOf<'a>> {
+        FieldsOf::new(vm, windows, classes, |_| true)
+    }
+
+    fn new(
+        vm: &'a Hotspot<'a>,
+        windows: &'a Windows<'a>,
+        classes: &'a Classes,
+        is_wanted: fn(u8) -> bool,
+    ) -> Known<FieldsOf<'a>> {
         let mirrored_at = vm.structs.static_at("java_lang_Class", "_klass_offset").ok();
         let mirrored_at = mirrored_at.and_then(|at| vm.memory().u32(at).ok()).map(u64::from);
         Ok(FieldsOf {
@@ -141,13 +213,14 @@ impl<'a> FieldsOf<'a> {
             names: Names::read(vm)?,
             mirrored_at,
             known: RefCell::default(),
+            is_wanted,
         })
     }
 
-    fn of(&self, class: Addr) -> Rc<Vec<Field>> {
+    pub fn of(&self, class: Addr) -> Rc<Vec<Field>> {
         let known = self.known.borrow().get(&class).cloned();
         known.unwrap_or_else(|| {
-            let fields = Rc::new(self.layout.longs(self.windows, self.vm.memory(), class));
+            let fields = Rc::new(self.layout.fields(self.windows, self.vm.memory(), class, self.is_wanted));
             self.known.borrow_mut().insert(class, fields.clone());
             fields
         })
@@ -155,23 +228,37 @@ impl<'a> FieldsOf<'a> {
 
     /// The field of an instance of `class` that lies at `offset`.
     pub fn instance(&self, class: Addr, offset: u32) -> Option<String> {
+        Some(self.of_instance(class, offset)?.0)
+    }
+
+    /// "class.field", and its signature.
+    pub fn of_instance(&self, class: Addr, offset: u32) -> Option<(String, String)> {
+        self.found(class, |field| !field.is_static && field.offset == offset)
+    }
+
+    fn found(&self, class: Addr, is_it: impl Fn(&Field) -> bool) -> Option<(String, String)> {
         let fields = self.of(class);
-        let field = fields.iter().find(|field| !field.is_static && field.offset == offset)?;
-        Some(format!("{}.{}", self.name(class)?, field.name))
+        let field = fields.iter().find(|field| is_it(field))?;
+        Some((format!("{}.{}", self.name(class)?, field.name), field.signature.clone()))
+    }
+
+    /// The class that a mirror mirrors.
+    pub fn mirrored(&self, mirror: Addr) -> Option<Addr> {
+        let class = self.vm.memory().addr(mirror.plus(self.mirrored_at?)).ok()?;
+        self.classes.by_address.contains_key(&class.0).then_some(class)
     }
 
     /// The static field at `offset` of a mirror.
     pub fn of_mirror(&self, mirror: Addr, offset: u32) -> Option<String> {
-        let class = self.vm.memory().addr(mirror.plus(self.mirrored_at?)).ok()?;
-        if !self.classes.by_address.contains_key(&class.0) {
-            return None;
-        }
-        let fields = self.of(class);
-        let field = fields.iter().find(|field| field.is_static && field.offset == offset)?;
-        Some(format!("{}.{}", self.name(class)?, field.name))
+        Some(self.of_static(mirror, offset)?.0)
     }
 
-    fn name(&self, class: Addr) -> Option<String> {
+    /// "class.field", and its signature.
+    pub fn of_static(&self, mirror: Addr, offset: u32) -> Option<(String, String)> {
+        self.found(self.mirrored(mirror)?, |field| field.is_static && field.offset == offset)
+    }
+
+    pub fn name(&self, class: Addr) -> Option<String> {
         let symbol = self.classes.by_address.get(&class.0)?.name;
         Some(self.names.text(self.vm.memory(), symbol)?.replace('/', "."))
     }

@@ -19,13 +19,29 @@ const ACC_STATIC: u32 = 8;
 /// `UNSIGNED5`: bytes below 192 end a number.
 const LOW_CODES: u32 = 192;
 
-/// A field of Java type `long`, which may hold a native address.
+/// A field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
     pub name: String,
+    /// "J", "Ljava/lang/String;".
+    pub signature: String,
     /// In the object, or in the mirror of the class.
     pub offset: u32,
     pub is_static: bool,
+}
+
+/// The signature of Java type `long`, which may hold a native address.
+pub const LONG: u8 = b'J';
+
+impl Field {
+    /// The first letter of its signature.
+    pub fn kind(&self) -> u8 {
+        self.signature.bytes().next().unwrap_or(0)
+    }
+
+    pub fn is_reference(&self) -> bool {
+        matches!(self.kind(), b'L' | b'[')
+    }
 }
 
 /// Where the parts lie, in this VM.
@@ -72,11 +88,18 @@ impl Layout {
         })
     }
 
-    /// The fields of type `long` of a class and of those above it; of those above only what is not static.
-    pub fn longs(&self, windows: &Windows, memory: &dyn Memory, class: Addr) -> Vec<Field> {
+    /// The fields of a class and of those above it whose types are wanted, by the first letters of their signatures; of those above
+    /// only what is not static.
+    pub fn fields(
+        &self,
+        windows: &Windows,
+        memory: &dyn Memory,
+        class: Addr,
+        is_wanted: fn(u8) -> bool,
+    ) -> Vec<Field> {
         let (mut found, mut class, mut depth) = (Vec::new(), class, 0);
         while !class.is_null() && depth < SUPERS_MAX {
-            let own = self.own(windows, memory, class).unwrap_or_default();
+            let own = self.own(windows, memory, class, is_wanted).unwrap_or_default();
             found.extend(own.into_iter().filter(|field| depth == 0 || !field.is_static));
             class = windows.addr(class.plus(self.super_class)).unwrap_or_default();
             depth += 1;
@@ -84,7 +107,13 @@ impl Layout {
         found
     }
 
-    fn own(&self, windows: &Windows, memory: &dyn Memory, class: Addr) -> Option<Vec<Field>> {
+    fn own(
+        &self,
+        windows: &Windows,
+        memory: &dyn Memory,
+        class: Addr,
+        is_wanted: fn(u8) -> bool,
+    ) -> Option<Vec<Field>> {
         let pool = windows.addr(class.plus(self.constants)).ok()?;
         let raw = match self.fields {
             Fields::Array { at, count } => {
@@ -96,12 +125,13 @@ impl Layout {
                 of_stream(&self.bytes(windows, windows.addr(class.plus(at)).ok()?, 1)?)
             }
         };
-        let longs = raw.into_iter().filter(|raw| {
-            self.symbol(memory, pool, raw.signature).is_some_and(|signature| signature == b"J")
-        });
-        let named = longs.filter_map(|raw| {
-            let name = String::from_utf8_lossy(&self.symbol(memory, pool, raw.name)?).into_owned();
-            Some(Field { name, offset: raw.offset, is_static: raw.is_static })
+        let named = raw.into_iter().filter_map(|raw| {
+            let text = |index| Some(String::from_utf8_lossy(&self.symbol(memory, pool, index)?).into_owned());
+            let signature = text(raw.signature)?;
+            if !is_wanted(signature.bytes().next()?) {
+                return None;
+            }
+            Some(Field { name: text(raw.name)?, signature, offset: raw.offset, is_static: raw.is_static })
         });
         Some(named.collect())
     }

@@ -212,7 +212,7 @@ impl<'a> Pass<'a> {
             let end = match form {
                 Form::Instance(bytes) => head + bytes as usize / 8,
                 Form::Mirror => head + OBJECT_BYTES_MAX as usize / 8,
-                Form::Longs => return None,
+                Form::Longs | Form::Objects => return None,
             };
             (place < end).then_some((head, form, class))
         })

@@ -7,8 +7,8 @@
 //! data of libraries and from the VM's blocks, then from stacks and other memory. The rest is reached by nothing that was
 //! looked at: most likely it leaked, unless its address is packed, encoded or only in a register.
 
-mod classes;
-mod fields;
+pub(super) mod classes;
+pub(super) mod fields;
 mod heap;
 mod mappings;
 mod native;
@@ -139,7 +139,7 @@ fn fields(vm: &Hotspot, view: &JvmView, held: &Held, gaps: &mut Vec<Gap>) -> Fie
     let read = || {
         let classes = Classes::read(vm, &windows)?;
         let hits = heap::read(vm, &heap, held, &classes);
-        let named = FieldsOf::new(vm, &windows, &classes)?;
+        let named = FieldsOf::longs(vm, &windows, &classes)?;
         Ok((named_hits(&hits, &named), hits.is_cut, hits.has_moved))
     };
     match read() {
@@ -194,7 +194,7 @@ fn key(hit: &Hit) -> (Addr, u32, bool) {
     match hit.form {
         Form::Instance(_) => (hit.class, offset, false),
         Form::Mirror => (hit.head, offset, true),
-        Form::Longs => (hit.class, 0, false),
+        Form::Longs | Form::Objects => (hit.class, 0, false),
     }
 }
 
@@ -204,6 +204,7 @@ fn name(hit: &Hit, fields: &FieldsOf) -> Option<String> {
         Form::Instance(_) => fields.instance(hit.class, offset),
         Form::Mirror => fields.of_mirror(hit.head, offset),
         Form::Longs => Some("long[]".to_string()),
+        Form::Objects => None,
     }
 }
 
@@ -211,14 +212,14 @@ fn rank(form: Form) -> u8 {
     match form {
         Form::Instance(_) => 0,
         Form::Mirror => 1,
-        Form::Longs => 2,
+        Form::Longs | Form::Objects => 2,
     }
 }
 
 impl HeldBy {
     fn of(form: Form) -> HeldBy {
         match form {
-            Form::Instance(_) | Form::Longs => HeldBy::Field,
+            Form::Instance(_) | Form::Longs | Form::Objects => HeldBy::Field,
             Form::Mirror => HeldBy::Static,
         }
     }

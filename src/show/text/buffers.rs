@@ -1,0 +1,83 @@
+//! `map --by buffer`: buffers outside the Java heap, by who holds them. Bytes are capacities, in memory or not.
+
+use super::{gap_rows, head};
+use crate::jvm::{BufferKind, BufferPool, BufferRow};
+use crate::map::Account;
+use crate::show::table::Table;
+use crate::show::units::{human, shorten_start};
+use std::io::{self, Write};
+
+const ROWS_SHOWN_MAX: usize = 60;
+const HOLDER_COLUMNS_MIN: usize = 30;
+const FILE_COLUMNS_MAX: usize = 30;
+
+pub fn by_buffer(out: &mut dyn Write, account: &Account) -> io::Result<()> {
+    head(out, account)?;
+    let Some(buffers) = &account.buffers else {
+        writeln!(out, "the buffers outside the Java heap are not known")?;
+        return gap_rows(out, &account.gaps);
+    };
+    let titles = ["KIND", "HOLDER", ">BYTES", ">COUNT", ">RESIDENT", ">FREE", "SESSION OR FILE"];
+    let mut table = Table::new(titles).without_room(&[6, 4, 5]).shortened(1, HOLDER_COLUMNS_MIN);
+    for row in buffers.iter().take(ROWS_SHOWN_MAX) {
+        let or_dash = |bytes: Option<u64>| bytes.map_or("-".to_string(), human);
+        table.row([
+            row.kind.words().to_string(),
+            row.holder.clone(),
+            human(row.bytes),
+            row.count.to_string(),
+            or_dash(row.resident_bytes),
+            if is_pool(row) { or_dash(row.free_bytes) } else { String::new() },
+            detail(row),
+        ]);
+    }
+    table.write(out)?;
+    let rest = buffers.len().saturating_sub(ROWS_SHOWN_MAX);
+    if rest > 0 {
+        let bytes = buffers[ROWS_SHOWN_MAX..].iter().fold(0_u64, |sum, row| sum.saturating_add(row.bytes));
+        writeln!(out, "and {rest} more holders of {} (--json lists them)", human(bytes))?;
+    }
+    totals(out, account)?;
+    gap_rows(out, &account.gaps)
+}
+
+fn is_pool(row: &BufferRow) -> bool {
+    matches!(row.kind, BufferKind::NettyPool | BufferKind::NettyAdaptive)
+}
+
+fn detail(row: &BufferRow) -> String {
+    let session = row.session.map(|session| session.word().to_string());
+    let file = || row.file.as_deref().map(|file| shorten_start(file, FILE_COLUMNS_MAX));
+    session.or_else(file).unwrap_or_default()
+}
+
+fn totals(out: &mut dyn Write, account: &Account) -> io::Result<()> {
+    let Some(totals) = &account.buffer_totals else { return Ok(()) };
+    let pool = |pool: BufferPool| format!("{} in {} buffers", human(pool.capacity_bytes), pool.count);
+    let against = |jdk: Option<BufferPool>| match jdk {
+        Some(jdk) => format!("the JDK counts {}", pool(jdk)),
+        None => "the JDK's counters are not known".to_string(),
+    };
+    writeln!(out)?;
+    let mut table = Table::new(["", "FOUND", ""]);
+    for (name, found, jdk) in [
+        ("direct", totals.pools.direct_found, totals.pools.direct),
+        ("mapped", totals.pools.mapped_found, totals.pools.mapped),
+    ] {
+        table.row([name.to_string(), pool(found), against(jdk)]);
+    }
+    table.write(out)?;
+    if let Some(bytes) = totals.not_found_bytes {
+        writeln!(out, "not found of the JDK's direct memory: {}", signed(bytes))?;
+    }
+    writeln!(
+        out,
+        "area direct_buffers: {} resident; of the buffers above: {}",
+        human(totals.area_resident_bytes),
+        totals.resident_bytes.map_or("-".to_string(), human)
+    )
+}
+
+fn signed(bytes: i64) -> String {
+    format!("{}{}", if bytes < 0 { "-" } else { "" }, human(bytes.unsigned_abs()))
+}
