@@ -4,10 +4,12 @@
 //! This room speaks the runtime's own words (`Kind`, part names); `map` turns them into the areas of the account.
 
 pub mod command_line;
+mod histogram;
 mod holders;
 pub mod hotspot;
 pub mod log_options;
 pub mod types;
 
+pub use histogram::{ClassObjects, Duplicate, Duplicates, HeapBytes, Histogram, SpaceObjects};
 pub use holders::{Held, HeldBy, HeldType, Holders, UNREACHED, VM_HOLDER};
 pub use types::*;

@@ -1,5 +1,6 @@
 //! What the readers of a runtime hand upwards. Plain data; every part that can fail is `Known`.
 
+use super::histogram::Histogram;
 use super::holders::Holders;
 use crate::base::{Addr, Bytes, Gap, Known, Range};
 use schemars::JsonSchema;
@@ -39,6 +40,9 @@ pub struct JvmView {
     /// Who holds the blocks of malloc; `None`: nobody asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holders: Option<Holders>,
+    /// The objects of the heap by class; `None`: nobody asked. Never kept in a file.
+    #[serde(skip)]
+    pub histogram: Option<Known<Histogram>>,
     pub gaps: Vec<Gap>,
 }
 

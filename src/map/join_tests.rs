@@ -51,6 +51,7 @@ pub fn snapshot(maps: &str, pages: Vec<PageRun>, extents: Vec<Extent>) -> Snapsh
         block_owners: Vec::new(),
         nmt_counts: Ok(Vec::new()),
         holders: None,
+        histogram: None,
         gaps: Vec::new(),
     };
     Snapshot {

@@ -317,7 +317,7 @@ impl Taken {
 }
 
 impl Process {
-    fn of(snapshot: &Snapshot) -> Process {
+    pub fn of(snapshot: &Snapshot) -> Process {
         let process = &snapshot.os.process;
         Process {
             pid: process.pid,

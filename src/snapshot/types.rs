@@ -4,6 +4,7 @@ use super::page_settings::PageSettings;
 use crate::alloc::AllocView;
 use crate::base::{Bytes, Gap, Known, Range, Why};
 use crate::jvm::JvmView;
+use crate::jvm::hotspot::histogram::HeapWant;
 use crate::os::OsView;
 use crate::os::host::Host;
 use schemars::JsonSchema;
@@ -33,6 +34,8 @@ pub struct Want {
     pub is_shallow: bool,
     /// Who holds malloc's blocks: the Java heap and all blocks are read for it.
     pub holders: bool,
+    /// The objects of the Java heap by class: all of the heap is read for it.
+    pub heap: Option<HeapWant>,
 }
 
 /// What a snapshot was read from.

@@ -11,6 +11,7 @@ pub mod find;
 pub mod flags;
 mod flags_kept;
 pub mod heap;
+pub mod histogram;
 pub mod holders;
 pub mod launch;
 pub mod metaspace;
@@ -214,6 +215,7 @@ pub fn read(target: &Target, opened: &Opened) -> JvmView {
         block_owners: Vec::new(),
         nmt_counts: Err(Gap::new("Native Memory Tracking's counters", Why::NotRead)),
         holders: None,
+        histogram: None,
         gaps: found.gaps,
     }
 }

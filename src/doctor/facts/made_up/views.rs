@@ -112,6 +112,7 @@ pub fn jvm(extents: Vec<Extent>, threads: Vec<JvmThread>) -> JvmView {
         block_owners: vec![symbols],
         nmt_counts: Ok(Vec::new()),
         holders: None,
+        histogram: None,
         gaps: Vec::new(),
     }
 }

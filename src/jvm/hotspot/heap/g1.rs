@@ -6,9 +6,10 @@
 
 use super::super::objects::Objects;
 use super::super::{Found, Hotspot};
-use super::spaces::{Heap, collected_heap};
+use super::spaces::{self, Heap, collected_heap};
 use crate::base::limits::HEAP_REGIONS_MAX;
 use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
+use crate::jvm::hotspot::histogram::walk::{self, Lie};
 use crate::jvm::types::{HeapView, How, Humongous, Kind};
 
 /// A region's object is not larger in any version; JDK 8's has 488 bytes.
@@ -50,6 +51,38 @@ pub fn read(vm: &Hotspot, found: &mut Found) -> Known<HeapView> {
     }
     let humongous = sizes(vm, &humongous, table.region_bytes);
     Ok(HeapView { region_bytes: Some(table.region_bytes), humongous, ..heap.view(vm) })
+}
+
+/// The regions in use as far as they are; those of one humongous object are one.
+pub fn regions(vm: &Hotspot) -> Known<Vec<walk::Region>> {
+    let table = RegionTable::read(vm, spaces::reserved(vm)?)?;
+    let layout = Layout::read(vm)?;
+    let objects = table.objects(vm, &layout)?;
+    let tag_at = layout.tag_at.or_else(|| tag_by_number(&objects));
+    let tag_at = tag_at.ok_or_else(|| Gap::new("types of G1's regions", Why::NotInThisRuntime))?;
+    let mut regions: Vec<walk::Region> = Vec::new();
+    for (index, object) in objects.iter().enumerate() {
+        let Some(object) = object else { continue };
+        let range = Range::sized(table.start.plus(index as u64 * table.region_bytes), table.region_bytes);
+        let Some(region) = layout.region(object, Some(tag_at), range) else { continue };
+        let in_use = Range::sized(range.start, region.used_bytes);
+        match regions.last_mut() {
+            _ if region.part == "free" => {}
+            Some(last) if region.part == "humongous" && !layout.starts_humongous(object, Some(tag_at)) => {
+                last.range.end = in_use.end;
+            }
+            _ => {
+                let lie = if region.part == "humongous" { Lie::Single } else { Lie::Packed };
+                regions.push(walk::Region {
+                    range: in_use,
+                    space: region.part,
+                    lie,
+                    ..walk::Region::default()
+                });
+            }
+        }
+    }
+    Ok(regions)
 }
 
 /// The first region of each object. The tops of regions say nothing: the tail of the last one is filled with an object that is
@@ -231,8 +264,10 @@ fn tag_by_number(objects: &[Option<Vec<u64>>]) -> Option<u64> {
             half(object, *at) == Some(*index as u32) && tag.is_some_and(|tag| TAGS.contains(&tag))
         })
     };
-    // One region would fit anywhere.
-    let at = (0..bytes.saturating_sub(4)).step_by(4).find(follows_number)?;
+    // One region would fit anywhere, and so would a number that is followed by zeros: some region is in use.
+    let has_tag = |at: &u64| known.iter().any(|(_, object)| half(object, at + 4) != Some(0));
+    let all = || (0..bytes.saturating_sub(4)).step_by(4).filter(follows_number);
+    let at = all().find(has_tag).or_else(|| all().next())?;
     (known.len() > 1).then_some(at + 4)
 }
 
@@ -289,6 +324,8 @@ mod tests {
         let object = |index: u64, tag: u64| Some(vec![0x1000 * index, 7, tag << 32 | index, 9]);
         assert_eq!(tag_by_number(&[object(0, 2), None, object(2, 8)]), Some(20));
         assert_eq!(tag_by_number(&[object(0, 2), object(1, 99)]), None);
+        let twice = |index: u64, tag: u64| Some(vec![0x1000 * index, index, tag << 32 | index, 9]);
+        assert_eq!(tag_by_number(&[twice(0, 2), twice(1, 8)]), Some(20), "the first is followed by zeros");
         assert_eq!(tag_by_number(&[object(0, 2)]), None);
     }
 

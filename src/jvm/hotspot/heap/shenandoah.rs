@@ -7,6 +7,7 @@ use super::super::{Found, Hotspot};
 use super::shenandoah_tables;
 use crate::base::limits::{HEAP_REGIONS_MAX, REGION_TABLE_BYTES_MAX};
 use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
+use crate::jvm::hotspot::histogram::walk::{self, Lie};
 use crate::jvm::types::{Gc, HeapView, How, Kind};
 
 const REGION_OBJECT_BYTES_MAX: u64 = 4096;
@@ -56,6 +57,35 @@ pub fn read(vm: &Hotspot, found: &mut Found) -> Known<HeapView> {
         region_bytes: Some(heap.region_bytes),
         humongous: None,
     })
+}
+
+const HUMONGOUS_START: u32 = 3;
+const HUMONGOUS_REST: u32 = 4;
+const PINNED_HUMONGOUS: u32 = 5;
+/// Below, a region has no objects; so has a trash region.
+const REGULAR: u32 = 2;
+const TRASH: u32 = 9;
+
+/// The regions in use as far as they are; those of one humongous object are one.
+pub fn regions(vm: &Hotspot) -> Known<Vec<walk::Region>> {
+    let heap = Shenandoah::read(vm)?;
+    let table = RegionTable::read(vm, &heap)?;
+    let mut regions: Vec<walk::Region> = Vec::new();
+    for (number, region) in (0_u64..).zip(&table.regions) {
+        let start = heap.reserved.start.plus(number.saturating_mul(heap.region_bytes));
+        let range = Range::sized(start, region.in_use);
+        match regions.last_mut() {
+            _ if region.state < REGULAR || region.state == TRASH => {}
+            Some(last) if region.state == HUMONGOUS_REST => last.range.end = range.end,
+            _ => {
+                let is_single = matches!(region.state, HUMONGOUS_START | PINNED_HUMONGOUS);
+                let lie = if is_single { Lie::Single } else { Lie::Packed };
+                let space = STATES.get(region.state as usize).copied().unwrap_or("region");
+                regions.push(walk::Region { range, space, lie, ..walk::Region::default() });
+            }
+        }
+    }
+    Ok(regions)
 }
 
 impl Shenandoah {

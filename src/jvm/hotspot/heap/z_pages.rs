@@ -21,6 +21,8 @@ pub struct Page {
     pub size: Size,
     /// `None` where ZGC has no generations.
     pub generation: Option<Generation>,
+    /// Of the collection that it was allocated in; 0 where the VM does not name it.
+    pub sequence: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +48,7 @@ pub struct Run {
 }
 
 impl Page {
-    fn part(&self) -> &'static str {
+    pub fn part(&self) -> &'static str {
         match (self.size, self.generation) {
             (Size::Small, None) => "small page",
             (Size::Medium, None) => "medium page",
@@ -168,6 +170,7 @@ fn entries(vm: &Hotspot, table: Addr, wanted: Range) -> Known<Vec<(u64, u64)>> {
 /// Where the fields of a `ZPage` lie.
 struct Layout {
     class: u64,
+    sequence: Option<u64>,
     start: u64,
     /// Of the end, or of the size from JDK 24 on.
     end: u64,
@@ -186,6 +189,7 @@ impl Layout {
         let end = end.or_else(|_| vm.structs.offset(&range, "_size"))?;
         let layout = Layout {
             class: vm.structs.offset(&class, "_type")?,
+            sequence: vm.structs.offset(&class, "_seqnum").ok(),
             start: at.saturating_add(vm.structs.offset(&range, "_start")?),
             end: at.saturating_add(end),
             end_is_size,
@@ -195,7 +199,8 @@ impl Layout {
             references: vm.structs.offset(&class, "_forwarding").ok().and_then(|at| at.checked_sub(8)),
         };
         let fields = [layout.start, layout.end, layout.top, layout.class, layout.references.unwrap_or(0)];
-        let highest = fields.into_iter().max().unwrap_or(0);
+        let fields = fields.into_iter().chain(layout.sequence);
+        let highest = fields.max().unwrap_or(0);
         if highest.saturating_add(8) > PAGE_HEAD_BYTES as u64 {
             return Err(Gap::new("layout of ZPage", Why::NotInThisRuntime));
         }
@@ -223,11 +228,12 @@ impl Layout {
             return None;
         }
         let generation = if z.generational { generation(&head, self.class as usize) } else { None };
+        let sequence = self.sequence.and_then(word).unwrap_or(0) as u32;
         let is_free = match self.references {
             Some(offset) => word(offset)? as u32 == 0,
             None => false,
         };
-        Some((!is_free).then_some(Page { start, end, in_use: top - start, size, generation }))
+        Some((!is_free).then_some(Page { start, end, in_use: top - start, size, generation, sequence }))
     }
 }
 
@@ -247,7 +253,7 @@ mod tests {
     use super::*;
 
     fn page(start: u64, end: u64, in_use: Bytes, size: Size) -> Page {
-        Page { start, end, in_use, size, generation: None }
+        Page { start, end, in_use, size, generation: None, sequence: 0 }
     }
 
     #[test]

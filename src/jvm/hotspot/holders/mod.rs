@@ -7,7 +7,7 @@
 //! data of libraries and from the VM's blocks, then from stacks and other memory. The rest is reached by nothing that was
 //! looked at: most likely it leaked, unless its address is packed, encoded or only in a register.
 
-mod classes;
+pub(super) mod classes;
 mod fields;
 mod heap;
 mod native;

@@ -1,0 +1,254 @@
+//! The objects of the Java heap by class: all that are there, as `jcmd PID GC.class_histogram -all` counts them, without asking the
+//! JVM, stopping it or starting a collection. The heap is walked region by region, each up to its top, from one object to the next.
+//!
+//! The JVM goes on. After the walk the regions are looked at once more, and those that changed are walked again, `LOOKS_MAX` times
+//! at most; what is in a region that changed during the last walk counts, and is given apart.
+
+mod buffers;
+mod classes;
+mod pass;
+mod regions;
+mod source;
+pub mod walk;
+
+use super::Hotspot;
+use crate::base::{Addr, Gap, Known, Why};
+use crate::jvm::types::JvmView;
+use crate::jvm::{ClassObjects, Histogram, SpaceObjects};
+use crate::os::budget;
+use crate::os::target::{NoSymbols, Target};
+use classes::ClassTable;
+use pass::Contents;
+use regions::Heap;
+use source::Resident;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use walk::{Lie, Region, Source};
+
+const LOOKS_MAX: u32 = 4;
+const THREADS: usize = 2;
+
+/// What is asked of the heap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HeapWant {
+    /// Contents of Strings that are there more than once.
+    pub duplicates: bool,
+    /// The start of those contents.
+    pub values: bool,
+}
+
+pub fn read(vm: &Hotspot, view: &JvmView, _want: HeapWant) -> Known<Histogram> {
+    let table = ClassTable::read(vm)?;
+    let others: Vec<Addr> = view.threads.iter().filter_map(|thread| thread.object).collect();
+    let mut heap = look(vm, &others)?;
+    let mut known: HashMap<usize, Contents> = HashMap::new();
+    let mut looks = 0;
+    let (found, is_changed) = loop {
+        looks += 1;
+        let found = walked(vm, &table, &heap, &mut known);
+        let Ok(now) = look(vm, &others) else { break (found, vec![true; heap.regions.len()]) };
+        let is_changed = changed(&heap, &now);
+        if looks == LOOKS_MAX || budget::ended().is_some() || !is_changed.contains(&true) {
+            break (found, is_changed);
+        }
+        known = kept(&heap, &now, found, &is_changed);
+        heap = now;
+    };
+    let mut sums = Sums::of(&table, &heap, &found, &is_changed);
+    sums.fill_unused(&table, &heap);
+    Ok(sums.histogram(vm, &table, &heap, looks))
+}
+
+/// The regions as they are now: past the store of pages, which keeps what was read before.
+fn look(vm: &Hotspot, others: &[Addr]) -> Known<Heap> {
+    match vm.memory().another() {
+        Some(memory) => {
+            let target = Target { view: vm.target.view, memory: memory.as_ref(), symbols: &NoSymbols };
+            let leads = RefCell::default();
+            let fresh = Hotspot {
+                target: &target,
+                image: vm.image,
+                structs: vm.structs,
+                flags: vm.flags,
+                major: vm.major,
+                leads: &leads,
+            };
+            regions::read(&fresh, others)
+        }
+        None => regions::read(vm, others),
+    }
+}
+
+/// What is in each region; `known`: by the number of the region, what needs not be read.
+fn walked(
+    vm: &Hotspot,
+    table: &ClassTable,
+    heap: &Heap,
+    known: &mut HashMap<usize, Contents>,
+) -> Vec<Contents> {
+    let numbers: Vec<usize> = (0..heap.regions.len()).filter(|number| !known.contains_key(number)).collect();
+    let regions: Vec<Region> = numbers.iter().map(|number| heap.regions[*number].clone()).collect();
+    let read = match vm.memory().bulk() {
+        Some(bulk) => {
+            // Made here: the memory of the target is for one thread.
+            let files =
+                std::sync::Mutex::new((0..=THREADS).map(|_| vm.memory().another()).collect::<Vec<_>>());
+            let view = vm.target.view;
+            let source = || {
+                let files = files.lock().ok().and_then(|mut files| files.pop().flatten());
+                Box::new(Resident::new(bulk, view, files, &heap.shifts)) as Box<dyn Source + '_>
+            };
+            pass::contents(table, &regions, THREADS, &source)
+        }
+        None => Vec::new(),
+    };
+    let mut found: Vec<Contents> =
+        (0..heap.regions.len()).map(|number| known.remove(&number).unwrap_or_default()).collect();
+    for (number, contents) in numbers.into_iter().zip(read) {
+        found[number] = contents;
+    }
+    found
+}
+
+/// Which regions are not what they were.
+fn changed(before: &Heap, now: &Heap) -> Vec<bool> {
+    let is_collected = before.collections != now.collections;
+    let is_changed = |region: &Region| match same(region, now) {
+        Some(place) => {
+            is_collected && region.space.contains("eden") || now.regions[place].range.end < region.range.end
+        }
+        None => true,
+    };
+    before.regions.iter().map(is_changed).collect()
+}
+
+/// The number of the region now.
+fn same(region: &Region, now: &Heap) -> Option<usize> {
+    let place = now.regions.binary_search_by_key(&region.range.start, |it| it.range.start).ok()?;
+    let other = &now.regions[place];
+    (other.space == region.space && other.stamp == region.stamp && other.lie == region.lie).then_some(place)
+}
+
+/// The contents of the regions that did not change, by their numbers now. Those that grew are read again.
+fn kept(before: &Heap, now: &Heap, found: Vec<Contents>, is_changed: &[bool]) -> HashMap<usize, Contents> {
+    let still = before.regions.iter().zip(found).zip(is_changed).filter(|(_, is_changed)| !**is_changed);
+    let kept = still.filter_map(|((region, contents), _)| {
+        let place = same(region, now)?;
+        (now.regions[place].range == region.range).then_some((place, contents))
+    });
+    kept.collect()
+}
+
+/// The whole heap by class and by space.
+struct Sums {
+    /// Instances, bytes, and those in regions that did not change, by the number of the class.
+    classes: Vec<[u64; 3]>,
+    spaces: BTreeMap<&'static str, SpaceObjects>,
+    has_changed: bool,
+}
+
+impl Sums {
+    fn of(table: &ClassTable, heap: &Heap, found: &[Contents], is_changed: &[bool]) -> Sums {
+        let mut sums = Sums {
+            classes: vec![[0; 3]; table.len()],
+            spaces: BTreeMap::new(),
+            has_changed: is_changed.contains(&true),
+        };
+        for ((region, contents), is_changed) in heap.regions.iter().zip(found).zip(is_changed) {
+            for (number, instances, bytes) in &contents.counts {
+                let sum = &mut sums.classes[*number as usize];
+                sum[0] += instances;
+                sum[1] = sum[1].saturating_add(*bytes);
+                sum[2] = sum[2].saturating_add(if *is_changed { 0 } else { *bytes });
+            }
+            let space = sums.spaces.entry(region.space).or_default();
+            space.regions += 1;
+            space.instances += contents.instances;
+            space.bytes.add(&contents.bytes);
+            if *is_changed {
+                space.bytes.changed_bytes =
+                    space.bytes.changed_bytes.saturating_add(contents.bytes.object_bytes);
+            }
+        }
+        sums
+    }
+
+    /// The array with which the VM fills the unused end of each buffer before it walks its heap, as it does for `jcmd`.
+    fn fill_unused(&mut self, table: &ClassTable, heap: &Heap) {
+        let Some(filler) = table.filler.filter(|_| heap.is_filled) else { return };
+        let sum = &mut self.classes[filler as usize];
+        for hole in heap.regions.iter().filter(|it| it.lie != Lie::Single).flat_map(|region| &region.holes) {
+            *sum = [sum[0] + 1, sum[1] + hole.bytes(), sum[2] + hole.bytes()];
+        }
+    }
+
+    fn histogram(self, vm: &Hotspot, table: &ClassTable, heap: &Heap, looks: u32) -> Histogram {
+        let mut by_name: HashMap<String, [u64; 3]> = HashMap::new();
+        let counted = self.classes.iter().enumerate().filter(|(_, sum)| sum[0] > 0);
+        for (number, [instances, bytes, still]) in counted {
+            let name = table.name(vm, number as u32).unwrap_or_else(|| "a class without a name".to_string());
+            let sum = by_name.entry(name).or_default();
+            *sum = [sum[0] + instances, sum[1].saturating_add(*bytes), sum[2].saturating_add(*still)];
+        }
+        let row = |(class, [instances, bytes, still]): (String, [u64; 3])| ClassObjects {
+            class,
+            instances,
+            bytes,
+            live_instances: None,
+            live_bytes: None,
+            still_bytes: self.has_changed.then_some(still),
+        };
+        let mut classes: Vec<ClassObjects> = by_name.into_iter().map(row).collect();
+        classes.sort_by(|one, other| other.bytes.cmp(&one.bytes).then_with(|| one.class.cmp(&other.class)));
+        let named = |(name, space): (&str, SpaceObjects)| SpaceObjects { space: name.to_string(), ..space };
+        let mut spaces: Vec<SpaceObjects> = self.spaces.into_iter().map(named).collect();
+        spaces.sort_by_key(|space| std::cmp::Reverse(space.bytes.used_bytes));
+        let mut gaps = heap.gaps.clone();
+        gaps.extend(table.torn.clone());
+        gaps.extend(gaps_of(&spaces, vm.memory().bulk().is_none()));
+        Histogram { classes, spaces, looks, duplicates: None, gaps }
+    }
+}
+
+/// What is missing, in words.
+fn gaps_of(spaces: &[SpaceObjects], has_no_bulk: bool) -> Vec<Gap> {
+    let sum = |of: fn(&SpaceObjects) -> u64| spaces.iter().map(of).fold(0_u64, u64::saturating_add);
+    let mut gaps = Vec::new();
+    let mut note = |bytes: u64, what: &str, why: Why, hint: &str| {
+        if bytes > 0 {
+            gaps.push(Gap::new(format!("{bytes} bytes of the heap {what}"), why).hint(hint));
+        }
+    };
+    let used = sum(|it| it.bytes.used_bytes);
+    note(
+        if has_no_bulk { used } else { 0 },
+        "in all",
+        Why::NotRecorded,
+        "a frozen file keeps no objects: name a running JVM or a core",
+    );
+    note(
+        sum(|it| it.bytes.unread_bytes),
+        "were not read",
+        Why::OverDeadline,
+        "the classes of what lies there are not known",
+    );
+    note(
+        sum(|it| it.bytes.absent_bytes),
+        "are not in memory",
+        Why::NotRead,
+        "they are swapped or were never touched; reading would bring them in",
+    );
+    note(
+        sum(|it| it.bytes.unknown_bytes),
+        "begin no object that is known",
+        Why::NotRead,
+        "most often dead objects whose class was unloaded",
+    );
+    note(
+        sum(|it| it.bytes.changed_bytes),
+        "are objects in regions that changed at each look",
+        Why::Torn,
+        "still_bytes of a class has those in regions that stood still",
+    );
+    gaps
+}

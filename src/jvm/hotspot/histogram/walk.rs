@@ -1,0 +1,340 @@
+//! From object to object through a part of the heap. Each object says where the next one begins, so a wrong size would lead into
+//! the middle of others: where no class is recognised, the walk goes on at the next word from which several objects in a row
+//! make sense, and counts what lies between as unknown.
+
+use super::classes::{ClassTable, Head};
+use crate::base::Range;
+use crate::jvm::HeapBytes;
+
+/// Bytes that are read at once.
+pub const PIECE_BYTES: u64 = 1 << 20;
+const PAGE: u64 = crate::base::PAGE;
+/// The words that are looked at of a header, which may lie behind the last object.
+const HEAD_BYTES: usize = 24;
+/// Objects in a row that must make sense where a walk begins anywhere.
+const CHAIN: usize = 5;
+const MIRROR_BYTES_MAX: u64 = 16 << 20;
+/// An object has room to become a free chunk (`CompactibleFreeListSpace::adjustObjectSize`).
+const CMS_OBJECT_BYTES_MIN: u64 = 24;
+/// In place of an age and a hash, the mark word of a free chunk of CMS has this bit and a size in words (JDK 8 and 11,
+/// src/hotspot/share/oops/markOop.hpp, `cms_free_chunk_pattern`).
+const CMS_FREE: u64 = 0x81;
+const CMS_FREE_BITS: u64 = 0x87;
+const CMS_SIZE_SHIFT: u32 = 8;
+const CMS_SIZE_BITS: u32 = 35;
+
+/// What came of reading from an address on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Filled {
+    Read,
+    /// Not in memory up to this address, at least.
+    Absent(u64),
+    /// Reading was given up.
+    Gone,
+}
+
+/// Where the bytes come from.
+pub trait Source {
+    /// Replaces `into` by bytes from `at` on, at least up to the end of the page if there are so many, and none from `end` on.
+    fn fill(&mut self, at: u64, end: u64, into: &mut Vec<u8>) -> Filled;
+}
+
+/// How objects lie in a region.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lie {
+    #[default]
+    Packed,
+    /// One object, and behind it nothing.
+    Single,
+    /// Each begins at a multiple of this.
+    Aligned(u64),
+    /// With free chunks of CMS between them.
+    WithFreeChunks,
+}
+
+/// A part of the heap in which one object follows the other from its start to its end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Region {
+    pub range: Range,
+    pub space: &'static str,
+    pub lie: Lie,
+    /// What else the region is recognised by when it is looked at again.
+    pub stamp: u64,
+    /// Unused ends of allocation buffers, sorted.
+    pub holes: Vec<Range>,
+}
+
+impl Region {
+    /// What follows an object before the next one begins.
+    #[inline]
+    fn padding(&self, bytes: u64) -> u64 {
+        match self.lie {
+            Lie::WithFreeChunks => CMS_OBJECT_BYTES_MIN.saturating_sub(bytes),
+            Lie::Aligned(unit) => bytes.next_multiple_of(unit.max(1)) - bytes,
+            Lie::Packed | Lie::Single => 0,
+        }
+    }
+}
+
+/// A part of a region, as it was walked.
+#[derive(Debug, Default)]
+pub struct Walked {
+    /// Where the first object begins; `None`: none was found.
+    pub first: Option<u64>,
+    /// Where the first object behind the part begins; `None`: it is not known.
+    pub next: Option<u64>,
+    /// What lies before the first object, if the walk did not begin at one.
+    pub lead: HeapBytes,
+    pub bytes: HeapBytes,
+    /// Class, instances and bytes.
+    pub counts: Vec<(u32, u64, u64)>,
+}
+
+impl Walked {
+    pub fn instances(&self) -> u64 {
+        self.counts.iter().map(|(_, instances, _)| instances).sum()
+    }
+}
+
+pub struct Walker<'a> {
+    table: &'a ClassTable,
+    source: Box<dyn Source + 'a>,
+    /// Bytes from `start` on, and zeros behind them.
+    buffer: Vec<u8>,
+    start: u64,
+    read_bytes: usize,
+    counts: Vec<[u64; 2]>,
+    seen: Vec<u32>,
+}
+
+/// A part while it is walked.
+struct Part<'a> {
+    region: &'a Region,
+    end: u64,
+}
+
+impl<'a> Walker<'a> {
+    pub fn new(table: &'a ClassTable, source: Box<dyn Source + 'a>) -> Walker<'a> {
+        Walker {
+            table,
+            source,
+            buffer: Vec::with_capacity(PIECE_BYTES as usize + HEAD_BYTES),
+            start: 0,
+            read_bytes: 0,
+            counts: vec![[0; 2]; table.len()],
+            seen: Vec::new(),
+        }
+    }
+
+    /// Walks `part` of the region from the object at `from`; without, from the first one that is found.
+    pub fn walk(&mut self, region: &Region, part: Range, from: Option<u64>) -> Walked {
+        let mut walked = Walked::default();
+        // What another walk read may be old.
+        self.read_bytes = 0;
+        let start = from.unwrap_or(part.start.0).max(region.range.start.0);
+        let part = Part { region, end: part.end.0.min(region.range.end.0) };
+        let first = match from {
+            Some(_) => Some(start),
+            None => self.next_object(&part, start, &mut walked.lead),
+        };
+        walked.first = first;
+        walked.next = first.and_then(|first| self.objects(&part, first, &mut walked.bytes));
+        walked.counts.extend(self.seen.drain(..).map(|number| {
+            let [instances, bytes] = std::mem::take(&mut self.counts[number as usize]);
+            (number, instances, bytes)
+        }));
+        walked
+    }
+
+    fn objects(&mut self, part: &Part, mut at: u64, sums: &mut HeapBytes) -> Option<u64> {
+        let region = part.region;
+        let mut hole = region.holes.partition_point(|hole| hole.end.0 <= at);
+        while at < part.end {
+            if let Some(unused) = region.holes.get(hole).filter(|unused| unused.start.0 <= at) {
+                sums.unused_buffer_bytes += unused.end.0.saturating_sub(at);
+                at = at.max(unused.end.0);
+                hole += 1;
+                continue;
+            }
+            match self.object(part, at) {
+                Some((head, bytes)) => {
+                    self.count(head.number, bytes);
+                    sums.object_bytes += bytes;
+                    at += bytes;
+                    let padding = region.padding(bytes).min(region.range.end.0 - at);
+                    sums.tail_bytes += padding;
+                    at += padding;
+                    if region.lie == Lie::Single {
+                        sums.tail_bytes += region.range.end.0 - at;
+                        return Some(region.range.end.0);
+                    }
+                }
+                None => match self.free_chunk(part, at) {
+                    Some(bytes) => {
+                        sums.free_bytes += bytes;
+                        at += bytes;
+                    }
+                    None => {
+                        at = self.next_object(part, at, sums)?;
+                        hole = region.holes.partition_point(|hole| hole.end.0 <= at);
+                    }
+                },
+            }
+        }
+        Some(at)
+    }
+
+    #[inline]
+    fn count(&mut self, number: u32, bytes: u64) {
+        let sum = &mut self.counts[number as usize];
+        if sum[0] == 0 {
+            self.seen.push(number);
+        }
+        sum[0] += 1;
+        sum[1] += bytes;
+    }
+
+    /// The object at `at`, if it fits into the region.
+    #[inline]
+    fn object(&mut self, part: &Part, at: u64) -> Option<(Head, u64)> {
+        let words = self.words(part, at).ok()?;
+        if part.region.lie == Lie::WithFreeChunks && words[0] & CMS_FREE_BITS == CMS_FREE {
+            return None;
+        }
+        let head = self.table.head(words)?;
+        let bytes = match head.bytes {
+            Some(bytes) => bytes,
+            None => self.mirror_bytes(part, at)?,
+        };
+        (bytes <= part.region.range.end.0 - at).then_some((head, bytes))
+    }
+
+    /// The first words of what is at `at`.
+    #[inline]
+    fn words(&mut self, part: &Part, at: u64) -> Result<[u64; 3], Filled> {
+        self.hold(part, at, HEAD_BYTES)?;
+        let place = (at - self.start) as usize;
+        let bytes: &[u8; HEAD_BYTES] = self.buffer[place..].first_chunk().ok_or(Filled::Gone)?;
+        let words = bytes.as_chunks::<8>().0;
+        Ok([0, 1, 2].map(|place| u64::from_le_bytes(words[place])))
+    }
+
+    /// Makes `bytes` from `at` on lie in the buffer, as far as the region has so many.
+    #[inline]
+    fn hold(&mut self, part: &Part, at: u64, bytes: usize) -> Result<(), Filled> {
+        let place = at.wrapping_sub(self.start) as usize;
+        if place < self.read_bytes && self.read_bytes - place >= bytes {
+            return Ok(());
+        }
+        self.refill(part, at, bytes)
+    }
+
+    #[cold]
+    fn refill(&mut self, part: &Part, at: u64, bytes: usize) -> Result<(), Filled> {
+        let place = at.wrapping_sub(self.start) as usize;
+        let ends = self.start + self.read_bytes as u64 == part.region.range.end.0;
+        if place < self.read_bytes && ends && place + bytes <= self.buffer.len() {
+            return Ok(());
+        }
+        self.read_bytes = 0;
+        let wanted = (at + PIECE_BYTES).min(part.end.max(at + PAGE)).min(part.region.range.end.0);
+        match self.source.fill(at, wanted, &mut self.buffer) {
+            Filled::Read => {}
+            other => return Err(other),
+        }
+        (self.start, self.read_bytes) = (at, self.buffer.len());
+        self.buffer.resize(self.read_bytes + HEAD_BYTES.max(bytes), 0);
+        Ok(())
+    }
+
+    /// A mirror has its size in words in a field of its own.
+    #[cold]
+    fn mirror_bytes(&mut self, part: &Part, at: u64) -> Option<u64> {
+        let field = self.table.mirror_size_at?;
+        if field + 4 > part.region.range.end.0 - at || field > PAGE {
+            return None;
+        }
+        self.hold(part, at, field as usize + 4).ok()?;
+        let place = (at - self.start + field) as usize;
+        let words = u32::from_le_bytes(*self.buffer.get(place..)?.first_chunk::<4>()?);
+        let bytes = (u64::from(words) * 8).next_multiple_of(self.table.alignment);
+        (field + 4..MIRROR_BYTES_MAX).contains(&bytes).then_some(bytes)
+    }
+
+    fn free_chunk(&mut self, part: &Part, at: u64) -> Option<u64> {
+        if part.region.lie != Lie::WithFreeChunks {
+            return None;
+        }
+        let [mark, next, _] = self.words(part, at).ok()?;
+        // Where classes are whole words, the lowest bit of the second one says that it is none (`FreeChunk::is_free`).
+        let words = match self.table.header_bytes {
+            16 if next & 1 == 1 => mark,
+            12 if mark & CMS_FREE_BITS == CMS_FREE => mark >> CMS_SIZE_SHIFT & ((1 << CMS_SIZE_BITS) - 1),
+            _ => return None,
+        };
+        let bytes = words.checked_mul(8)?;
+        (8..=part.region.range.end.0 - at).contains(&bytes).then_some(bytes)
+    }
+
+    /// The next place from `at` on from which objects make sense; what lies before it is counted.
+    #[cold]
+    fn next_object(&mut self, part: &Part, mut at: u64, sums: &mut HeapBytes) -> Option<u64> {
+        let holes = &part.region.holes;
+        let mut hole = holes.partition_point(|hole| hole.end.0 <= at);
+        while at < part.end {
+            if let Some(unused) = holes.get(hole).filter(|unused| unused.start.0 <= at) {
+                // What lies behind it begins with an object.
+                sums.unused_buffer_bytes += unused.end.0 - at;
+                return Some(unused.end.0);
+            }
+            match self.words(part, at) {
+                Ok(words) if self.begins_objects(part, at, words) => return Some(at),
+                Ok(_) => {
+                    at += self.table.alignment;
+                    sums.unknown_bytes += self.table.alignment;
+                }
+                Err(Filled::Absent(next)) => {
+                    let next = next.clamp(at + self.table.alignment, part.end.max(at + self.table.alignment));
+                    sums.absent_bytes += next - at;
+                    at = next;
+                }
+                Err(_) => {
+                    sums.unread_bytes += part.end - at;
+                    return None;
+                }
+            }
+            hole += usize::from(holes.get(hole).is_some_and(|hole| hole.end.0 <= at));
+        }
+        None
+    }
+
+    /// Whether several objects in a row lie here, as far as the buffer goes.
+    fn begins_objects(&mut self, part: &Part, at: u64, words: [u64; 3]) -> bool {
+        if !self.table.is_plain_mark(words[0]) || self.table.head(words).is_none() {
+            return false;
+        }
+        let in_buffer = self.start + self.read_bytes as u64;
+        let mut place = at;
+        for count in 0..CHAIN {
+            let ends = place == part.region.range.end.0
+                || part.region.holes.binary_search_by_key(&place, |hole| hole.start.0).is_ok();
+            if ends || count > 1 && place + PAGE > in_buffer {
+                return true;
+            }
+            match self.object(part, place) {
+                Some((_, bytes)) => {
+                    place = (place + bytes + part.region.padding(bytes)).min(part.region.range.end.0);
+                }
+                None => match self.free_chunk(part, place) {
+                    Some(bytes) => place += bytes,
+                    None => return false,
+                },
+            }
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+#[path = "walk_tests.rs"]
+mod tests;
