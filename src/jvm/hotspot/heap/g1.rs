@@ -252,23 +252,21 @@ fn half(object: &[u64], at: u64) -> Option<u32> {
     Some((word >> (at % 8 * 8)) as u32)
 }
 
-/// JDK 8: `HeapRegion::_hrm_index`, the region's number, is followed by `_type` (heapRegion.hpp).
+/// JDK 8: `HeapRegion::_hrm_index`, the region's number, is followed by `_type`, or by `_allocation_context`, of one byte, and then
+/// `_type` (heapRegion.hpp). One region would fit anywhere, and so would zeros: some region is in use.
 fn tag_by_number(objects: &[Option<Vec<u64>>]) -> Option<u64> {
     const TAGS: [u32; 6] = [0, 2, 3, 4, 5, 8];
     let known: Vec<(usize, &Vec<u64>)> =
         objects.iter().enumerate().filter_map(|(index, object)| Some((index, object.as_ref()?))).collect();
-    let bytes = known.first()?.1.len() as u64 * 8;
-    let follows_number = |at: &u64| {
-        known.iter().all(|(index, object)| {
-            let tag = half(object, at + 4);
-            half(object, *at) == Some(*index as u32) && tag.is_some_and(|tag| TAGS.contains(&tag))
-        })
+    let bytes = known.first().filter(|_| known.len() > 1)?.1.len() as u64 * 8;
+    let is_number =
+        |at: &u64| known.iter().all(|(index, object)| half(object, *at) == Some(*index as u32));
+    let is_tag = |at: &u64| {
+        let tags = || known.iter().map(|(_, object)| half(object, *at));
+        tags().all(|tag| tag.is_some_and(|tag| TAGS.contains(&tag))) && tags().any(|tag| tag != Some(0))
     };
-    // One region would fit anywhere, and so would a number that is followed by zeros: some region is in use.
-    let has_tag = |at: &u64| known.iter().any(|(_, object)| half(object, at + 4) != Some(0));
-    let all = || (0..bytes.saturating_sub(4)).step_by(4).filter(follows_number);
-    let at = all().find(has_tag).or_else(|| all().next())?;
-    (known.len() > 1).then_some(at + 4)
+    let numbers = (0..bytes.saturating_sub(8)).step_by(4).filter(is_number);
+    numbers.flat_map(|at| [at + 4, at + 8]).find(is_tag)
 }
 
 /// Regions in a row of one kind.
@@ -324,9 +322,8 @@ mod tests {
         let object = |index: u64, tag: u64| Some(vec![0x1000 * index, 7, tag << 32 | index, 9]);
         assert_eq!(tag_by_number(&[object(0, 2), None, object(2, 8)]), Some(20));
         assert_eq!(tag_by_number(&[object(0, 2), object(1, 99)]), None);
-        let twice = |index: u64, tag: u64| Some(vec![0x1000 * index, index, tag << 32 | index, 9]);
-        assert_eq!(tag_by_number(&[twice(0, 2), twice(1, 8)]), Some(20), "the first is followed by zeros");
-        assert_eq!(tag_by_number(&[object(0, 2)]), None);
+        let apart = |index: u64, tag: u64| Some(vec![7, index, tag, 9]);
+        assert_eq!(tag_by_number(&[apart(0, 2), apart(1, 8)]), Some(16), "something lies between");
     }
 
     #[test]
