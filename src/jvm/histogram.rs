@@ -11,10 +11,10 @@ pub struct ClassObjects {
     pub class: String,
     pub instances: u64,
     pub bytes: Bytes,
-    /// Of those, what the collector's last marking found alive, and what was allocated since; `None`: it marks nothing that
-    /// could be read.
-    pub live_instances: Option<u64>,
-    pub live_bytes: Option<Bytes>,
+    /// What the last marking of ZGC or Shenandoah found dead and is still there. It is not in `bytes`, as `jcmd` leaves it out.
+    /// `None`: it is not known which objects are dead, and `bytes` has all of them.
+    pub dead_instances: Option<u64>,
+    pub dead_bytes: Option<Bytes>,
     /// The part of `bytes` in regions that did not change while they were read; `None`: no region changed.
     pub still_bytes: Option<Bytes>,
 }
@@ -23,8 +23,10 @@ pub struct ClassObjects {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct HeapBytes {
     pub used_bytes: Bytes,
-    /// Objects, dead ones included.
+    /// Objects, but those in `dead_bytes`.
     pub object_bytes: Bytes,
+    /// Objects that are known to be dead (ZGC, Shenandoah).
+    pub dead_bytes: Bytes,
     /// The ends of allocation buffers that threads have not used yet.
     pub unused_buffer_bytes: Bytes,
     /// Behind the object of a region that belongs to one object.
@@ -106,6 +108,7 @@ impl HeapBytes {
         };
         add(|it| &mut it.used_bytes, other.used_bytes);
         add(|it| &mut it.object_bytes, other.object_bytes);
+        add(|it| &mut it.dead_bytes, other.dead_bytes);
         add(|it| &mut it.unused_buffer_bytes, other.unused_buffer_bytes);
         add(|it| &mut it.tail_bytes, other.tail_bytes);
         add(|it| &mut it.free_bytes, other.free_bytes);

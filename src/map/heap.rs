@@ -70,7 +70,8 @@ impl HeapObjects {
     fn take(&mut self, found: Histogram, top: Option<usize>) {
         let mut bytes = HeapBytes::default();
         found.spaces.iter().for_each(|space| bytes.add(&space.bytes));
-        let still = bytes.object_bytes.saturating_sub(bytes.changed_bytes);
+        let known = bytes.object_bytes.saturating_add(bytes.dead_bytes);
+        let still = known.saturating_sub(bytes.changed_bytes);
         let exact = still.saturating_add(bytes.idle_bytes());
         self.totals = Some(HeapTotals {
             instances: found.spaces.iter().map(|space| space.instances).sum(),

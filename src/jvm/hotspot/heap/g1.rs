@@ -259,8 +259,7 @@ fn tag_by_number(objects: &[Option<Vec<u64>>]) -> Option<u64> {
     let known: Vec<(usize, &Vec<u64>)> =
         objects.iter().enumerate().filter_map(|(index, object)| Some((index, object.as_ref()?))).collect();
     let bytes = known.first().filter(|_| known.len() > 1)?.1.len() as u64 * 8;
-    let is_number =
-        |at: &u64| known.iter().all(|(index, object)| half(object, *at) == Some(*index as u32));
+    let is_number = |at: &u64| known.iter().all(|(index, object)| half(object, *at) == Some(*index as u32));
     let is_tag = |at: &u64| {
         let tags = || known.iter().map(|(_, object)| half(object, *at));
         tags().all(|tag| tag.is_some_and(|tag| TAGS.contains(&tag))) && tags().any(|tag| tag != Some(0))

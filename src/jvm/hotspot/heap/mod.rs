@@ -11,6 +11,7 @@ pub mod tables;
 mod unowned;
 pub mod z;
 mod z_pages;
+pub mod z_regions;
 mod z_tables;
 
 use super::{Found, Hotspot};

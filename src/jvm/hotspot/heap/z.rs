@@ -8,7 +8,6 @@
 use super::super::{Found, Hotspot};
 use super::{z_pages, z_tables};
 use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
-use crate::jvm::hotspot::histogram::walk::{Lie, Region};
 use crate::jvm::types::{Gc, HeapView, How, Kind};
 use crate::os::maps::Mapping;
 use z_pages::Page;
@@ -80,38 +79,6 @@ pub fn read(vm: &Hotspot, found: &mut Found) -> Known<HeapView> {
     })
 }
 
-/// Where objects lie, by addresses in the first view.
-pub struct Mapped {
-    pub regions: Vec<Region>,
-    pub first: Addr,
-    /// How far the other views lie behind the first.
-    pub shifts: Vec<u64>,
-    pub offset_max: Bytes,
-}
-
-/// The pages in use as far as they are.
-pub fn regions(vm: &Hotspot) -> Known<Mapped> {
-    let z = Z::read(vm)?;
-    let views = z.views(vm)?;
-    let mappings = mappings_of(&vm.target.view.mappings, &views, z.offset_max);
-    let first = views.first().map_or(Addr::NULL, |view| view.base);
-    let pages = z_pages::read(vm, &z, mapped_offsets(&views, &mappings))?;
-    let medium = z.medium_alignment(vm, &pages);
-    let region = |page: &Page| Region {
-        range: Range::sized(first.plus(page.start), page.in_use),
-        space: page.part(),
-        lie: match page.size {
-            z_pages::Size::Small => Lie::Packed,
-            z_pages::Size::Medium => Lie::Aligned(medium),
-            z_pages::Size::Large => Lie::Single,
-        },
-        stamp: page.sequence.into(),
-        ..Region::default()
-    };
-    let shifts = views.iter().skip(1).map(|view| view.base.0 - first.0).collect();
-    Ok(Mapped { regions: pages.iter().map(region).collect(), first, shifts, offset_max: z.offset_max })
-}
-
 impl Z {
     pub fn read(vm: &Hotspot) -> Known<Z> {
         let generational = is_generational(vm);
@@ -150,19 +117,6 @@ impl Z {
         Ok(z)
     }
 
-    /// Of objects in medium pages: one of 8,192 parts of the largest such page, which is the power of two below a 32nd of the heap
-    /// (src/hotspot/share/gc/z/zHeuristics.cpp, `set_medium_page_size`; JDK 11 has a constant).
-    fn medium_alignment(&self, vm: &Hotspot, pages: &[Page]) -> u64 {
-        let shift = vm.structs.constant(&self.named("ObjectAlignmentMediumShift")).ok();
-        if let Some(shift) = shift.filter(|shift| (3..=20).contains(shift)) {
-            return 1 << shift;
-        }
-        let heap = vm.flags.number("MaxHeapSize").unwrap_or(0);
-        let by_heap = 1 << (heap / 32).clamp(self.granule, self.granule * 16).ilog2();
-        let medium = pages.iter().filter(|page| page.size == z_pages::Size::Medium);
-        medium.map(|page| page.end - page.start).fold(by_heap, u64::max).next_power_of_two() >> 13
-    }
-
     pub fn named(&self, name: &str) -> String {
         format!("{}{name}", self.prefix)
     }
@@ -177,7 +131,7 @@ impl Z {
     }
 
     /// Where the heap is mapped.
-    fn views(&self, vm: &Hotspot) -> Known<Vec<View>> {
+    pub fn views(&self, vm: &Hotspot) -> Known<Vec<View>> {
         let bits = match (self.global(vm, "AddressMetadataMask"), self.global(vm, "AddressGoodMask")) {
             (Ok(all), _) => all & !self.global(vm, "AddressMetadataFinalizable")?,
             // JDK 11: the four metadata bits are the good ones and the bad ones.
@@ -271,7 +225,11 @@ fn is_reserved(mapping: &Mapping) -> bool {
 
 /// The mappings that are heap, each with the number of its view. JDK 11 reserves from the first view to the last in one
 /// piece, so what is reserved right behind a view is heap too. The file is the one with most of the addresses.
-fn mappings_of<'a>(mappings: &'a [Mapping], views: &[View], offset_max: Bytes) -> Vec<(usize, &'a Mapping)> {
+pub fn mappings_of<'a>(
+    mappings: &'a [Mapping],
+    views: &[View],
+    offset_max: Bytes,
+) -> Vec<(usize, &'a Mapping)> {
     let mut found: Vec<(usize, &Mapping)> = Vec::new();
     let start = views.first().map_or(Addr::NULL, |view| view.base);
     let end = views.last().map_or(Addr::NULL, |view| view.base.plus(offset_max));
@@ -299,7 +257,7 @@ fn mappings_of<'a>(mappings: &'a [Mapping], views: &[View], offset_max: Bytes) -
 }
 
 /// From the lowest to the highest offset that any view maps.
-fn mapped_offsets(views: &[View], mappings: &[(usize, &Mapping)]) -> std::ops::Range<u64> {
+pub fn mapped_offsets(views: &[View], mappings: &[(usize, &Mapping)]) -> std::ops::Range<u64> {
     let backing = || mappings.iter().filter(|(_, mapping)| is_backing(mapping));
     let start = backing().map(|(number, mapping)| mapping.range.start.0 - views[*number].base.0).min();
     let end = backing().map(|(number, mapping)| mapping.range.end.0 - views[*number].base.0).max();

@@ -23,6 +23,35 @@ pub struct Page {
     pub generation: Option<Generation>,
     /// Of the collection that it was allocated in; 0 where the VM does not name it.
     pub sequence: u32,
+    pub live: Option<LiveMap>,
+}
+
+/// `ZLiveMap`: what the last marking of a page found (zLiveMap.hpp, JDK 11 to 25).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LiveMap {
+    /// Of the collection that marked.
+    pub sequence: u32,
+    pub segments: u64,
+    pub map: Addr,
+    pub bits: u64,
+}
+
+impl LiveMap {
+    /// From its words: two numbers, bytes, two maps of 64 segments, and the bitmap. Since JDK 22 the bitmap is made when it is
+    /// needed, and its size lies before it; in JDK 25 the size of a segment and its logarithm come first instead.
+    fn of(words: [u64; 7]) -> LiveMap {
+        let [numbers, second, third, fourth, fifth, sixth, seventh] = words;
+        let (segment, shift) = (numbers & 0xffff_ffff, numbers >> 32);
+        let begins_with_size =
+            segment > 1 && segment.is_power_of_two() && u64::from(segment.ilog2()) == shift;
+        let is_absent = sixth == 0 && seventh == 0;
+        if begins_with_size && (is_absent || seventh == segment * 64) {
+            return LiveMap { sequence: second as u32, segments: fourth, map: Addr(sixth), bits: seventh };
+        }
+        let is_lazy = is_absent || fifth == seventh;
+        let (map, bits) = if is_lazy { (sixth, seventh) } else { (fifth, sixth) };
+        LiveMap { sequence: numbers as u32, segments: third, map: Addr(map), bits }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +61,7 @@ pub enum Size {
     Large,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Generation {
     Young,
     Old,
@@ -189,7 +218,8 @@ impl Layout {
         let end = end.or_else(|_| vm.structs.offset(&range, "_size"))?;
         let layout = Layout {
             class: vm.structs.offset(&class, "_type")?,
-            sequence: vm.structs.offset(&class, "_seqnum").ok(),
+            // JDK 11 does not name it; it lies before `_virtual` (zPage.hpp).
+            sequence: vm.structs.offset(&class, "_seqnum").ok().or_else(|| at.checked_sub(4)),
             start: at.saturating_add(vm.structs.offset(&range, "_start")?),
             end: at.saturating_add(end),
             end_is_size,
@@ -211,7 +241,8 @@ impl Layout {
     fn page(&self, vm: &Hotspot, z: &Z, at: Addr, number: u64) -> Option<Option<Page>> {
         let mut head = [0; PAGE_HEAD_BYTES];
         vm.memory().read(at, &mut head).ok()?;
-        let word = |offset: u64| head[offset as usize..].first_chunk::<8>().map(|b| u64::from_le_bytes(*b));
+        let word =
+            |offset: u64| head.get(offset as usize..)?.first_chunk::<8>().map(|b| u64::from_le_bytes(*b));
         let start = word(self.start)?;
         let end = word(self.end)?;
         let end = if self.end_is_size { start.checked_add(end)? } else { end };
@@ -229,11 +260,13 @@ impl Layout {
         }
         let generation = if z.generational { generation(&head, self.class as usize) } else { None };
         let sequence = self.sequence.and_then(word).unwrap_or(0) as u32;
+        let live = [0, 1, 2, 3, 4, 5, 6].map(|place| word(self.top + 8 + place * 8).unwrap_or(0));
+        let live = Some(LiveMap::of(live)).filter(|_| self.sequence.is_some());
         let is_free = match self.references {
             Some(offset) => word(offset)? as u32 == 0,
             None => false,
         };
-        Some((!is_free).then_some(Page { start, end, in_use: top - start, size, generation, sequence }))
+        Some((!is_free).then_some(Page { start, end, in_use: top - start, size, generation, sequence, live }))
     }
 }
 
@@ -253,7 +286,7 @@ mod tests {
     use super::*;
 
     fn page(start: u64, end: u64, in_use: Bytes, size: Size) -> Page {
-        Page { start, end, in_use, size, generation: None, sequence: 0 }
+        Page { start, end, in_use, size, generation: None, sequence: 0, live: None }
     }
 
     #[test]
@@ -277,6 +310,17 @@ mod tests {
         assert_eq!(runs(&pages, 0, 4)[0].in_use, Some(4));
         assert_eq!(runs(&pages, 4, 8)[0].in_use, Some(1));
         assert_eq!(runs(&pages, 8, 8), vec![]);
+    }
+
+    #[test]
+    fn maps_of_living_objects_of_11_of_22_and_of_25() {
+        let map = |sequence| LiveMap { sequence, segments: 5, map: Addr(0x7000), bits: 8192 * 64 };
+        let bits = 8192 * 64;
+        assert_eq!(LiveMap::of([7 | 100 << 32, 4096, 5, 5, 0x7000, bits, 13]), map(7));
+        assert_eq!(LiveMap::of([2 | 1 << 32, 4096, 5, 5, 0x7000, bits, 13]), map(2), "no size of a segment");
+        assert_eq!(LiveMap::of([7 | 100 << 32, 4096, 5, 5, bits, 0x7000, bits]), map(7));
+        assert_eq!(LiveMap::of([8192 | 13 << 32, 7 | 100 << 32, 4096, 5, 5, 0x7000, bits]), map(7));
+        assert_eq!(LiveMap::of([8192 | 13 << 32, 0, 0, 0, 0, 0, 0]).sequence, 0);
     }
 
     #[test]

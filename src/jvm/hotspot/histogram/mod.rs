@@ -6,6 +6,7 @@
 
 mod buffers;
 mod classes;
+pub mod marks;
 mod pass;
 mod regions;
 mod source;
@@ -23,7 +24,7 @@ use regions::Heap;
 use source::Resident;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
-use walk::{Lie, Region, Source};
+use walk::{Count, Region, Source};
 
 const LOOKS_MAX: u32 = 4;
 const THREADS: usize = 2;
@@ -141,33 +142,36 @@ fn kept(before: &Heap, now: &Heap, found: Vec<Contents>, is_changed: &[bool]) ->
 
 /// The whole heap by class and by space.
 struct Sums {
-    /// Instances, bytes, and those in regions that did not change, by the number of the class.
-    classes: Vec<[u64; 3]>,
+    /// What is counted, and the bytes of it in regions that did not change, by the number of the class.
+    classes: Vec<(Count, u64)>,
     spaces: BTreeMap<&'static str, SpaceObjects>,
     has_changed: bool,
+    /// It is known of all objects whether they are dead.
+    is_marked: bool,
 }
 
 impl Sums {
     fn of(table: &ClassTable, heap: &Heap, found: &[Contents], is_changed: &[bool]) -> Sums {
         let mut sums = Sums {
-            classes: vec![[0; 3]; table.len()],
+            classes: vec![Default::default(); table.len()],
             spaces: BTreeMap::new(),
             has_changed: is_changed.contains(&true),
+            is_marked: !found.iter().any(|contents| contents.is_unmarked)
+                && heap.regions.iter().all(|region| region.marks.is_some()),
         };
         for ((region, contents), is_changed) in heap.regions.iter().zip(found).zip(is_changed) {
-            for (number, instances, bytes) in &contents.counts {
-                let sum = &mut sums.classes[*number as usize];
-                sum[0] += instances;
-                sum[1] = sum[1].saturating_add(*bytes);
-                sum[2] = sum[2].saturating_add(if *is_changed { 0 } else { *bytes });
+            for (number, count) in &contents.counts {
+                let (sum, still) = &mut sums.classes[*number as usize];
+                sum.add(count);
+                *still = still.saturating_add(if *is_changed { 0 } else { count.bytes });
             }
             let space = sums.spaces.entry(region.space).or_default();
             space.regions += 1;
             space.instances += contents.instances;
             space.bytes.add(&contents.bytes);
             if *is_changed {
-                space.bytes.changed_bytes =
-                    space.bytes.changed_bytes.saturating_add(contents.bytes.object_bytes);
+                let sum = &mut space.bytes.changed_bytes;
+                *sum = sum.saturating_add(contents.bytes.object_bytes);
             }
         }
         sums
@@ -176,26 +180,30 @@ impl Sums {
     /// The array with which the VM fills the unused end of each buffer before it walks its heap, as it does for `jcmd`.
     fn fill_unused(&mut self, table: &ClassTable, heap: &Heap) {
         let Some(filler) = table.filler.filter(|_| heap.is_filled) else { return };
-        let sum = &mut self.classes[filler as usize];
-        for hole in heap.regions.iter().filter(|it| it.lie != Lie::Single).flat_map(|region| &region.holes) {
-            *sum = [sum[0] + 1, sum[1] + hole.bytes(), sum[2] + hole.bytes()];
+        let (sum, still) = &mut self.classes[filler as usize];
+        for hole in heap.regions.iter().flat_map(|region| &region.holes) {
+            sum.add(&Count { instances: 1, bytes: hole.bytes(), ..Count::default() });
+            *still = still.saturating_add(hole.bytes());
         }
     }
 
     fn histogram(self, vm: &Hotspot, table: &ClassTable, heap: &Heap, looks: u32) -> Histogram {
-        let mut by_name: HashMap<String, [u64; 3]> = HashMap::new();
-        let counted = self.classes.iter().enumerate().filter(|(_, sum)| sum[0] > 0);
-        for (number, [instances, bytes, still]) in counted {
-            let name = table.name(vm, number as u32).unwrap_or_else(|| "a class without a name".to_string());
-            let sum = by_name.entry(name).or_default();
-            *sum = [sum[0] + instances, sum[1].saturating_add(*bytes), sum[2].saturating_add(*still)];
+        let mut by_name: HashMap<String, (Count, u64)> = HashMap::new();
+        for (number, (count, still)) in self.classes.iter().enumerate() {
+            if count.instances + count.dead_instances > 0 {
+                let name = table.name(vm, number as u32);
+                let name = name.unwrap_or_else(|| "a class without a name".to_string());
+                let sum = by_name.entry(name).or_default();
+                sum.0.add(count);
+                sum.1 = sum.1.saturating_add(*still);
+            }
         }
-        let row = |(class, [instances, bytes, still]): (String, [u64; 3])| ClassObjects {
+        let row = |(class, (count, still)): (String, (Count, u64))| ClassObjects {
             class,
-            instances,
-            bytes,
-            live_instances: None,
-            live_bytes: None,
+            instances: count.instances,
+            bytes: count.bytes,
+            dead_instances: self.is_marked.then_some(count.dead_instances),
+            dead_bytes: self.is_marked.then_some(count.dead_bytes),
             still_bytes: self.has_changed.then_some(still),
         };
         let mut classes: Vec<ClassObjects> = by_name.into_iter().map(row).collect();
@@ -206,6 +214,10 @@ impl Sums {
         let mut gaps = heap.gaps.clone();
         gaps.extend(table.torn.clone());
         gaps.extend(gaps_of(&spaces, vm.memory().bulk().is_none()));
+        if !self.is_marked && !heap.is_filled {
+            let hint = "the collector is marking, or its marks were not found: all objects count";
+            gaps.push(Gap::new("classes.dead_bytes", Why::NotRead).hint(hint));
+        }
         Histogram { classes, spaces, looks, duplicates: None, gaps }
     }
 }

@@ -3,7 +3,7 @@
 //! walked again from where that one arrived.
 
 use super::classes::ClassTable;
-use super::walk::{Lie, Region, Source, Walked, Walker};
+use super::walk::{Count, Lie, Region, Source, Walked, Walker};
 use crate::base::{Addr, Range};
 use crate::jvm::HeapBytes;
 use crate::os::budget;
@@ -20,27 +20,26 @@ const PARTS_MAX: usize = 4 << 20;
 pub struct Contents {
     pub bytes: HeapBytes,
     pub instances: u64,
-    /// Class, instances and bytes.
-    pub counts: Vec<(u32, u64, u64)>,
+    pub counts: Vec<(u32, Count)>,
+    /// Of some part the marks could not be read.
+    pub is_unmarked: bool,
 }
 
 impl Contents {
     fn add(&mut self, bytes: &HeapBytes, walked: Option<&Walked>) {
         self.bytes.add(bytes);
         if let Some(walked) = walked {
-            self.instances += walked.instances();
+            self.instances += walked.counts.iter().map(|(_, count)| count.instances).sum::<u64>();
             self.counts.extend_from_slice(&walked.counts);
+            self.is_unmarked |= walked.is_unmarked;
         }
     }
 
     /// One count for each class.
     fn settled(mut self, range: Range) -> Contents {
-        let mut sums: HashMap<u32, (u64, u64)> = HashMap::with_capacity(self.counts.len());
-        for (number, instances, bytes) in self.counts.drain(..) {
-            let sum = sums.entry(number).or_default();
-            *sum = (sum.0 + instances, sum.1 + bytes);
-        }
-        self.counts = sums.into_iter().map(|(number, sum)| (number, sum.0, sum.1)).collect();
+        let mut sums: HashMap<u32, Count> = HashMap::with_capacity(self.counts.len());
+        self.counts.drain(..).for_each(|(number, count)| sums.entry(number).or_default().add(&count));
+        self.counts = sums.into_iter().collect();
         self.bytes.used_bytes = range.bytes();
         self
     }

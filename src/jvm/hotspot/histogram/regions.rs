@@ -3,7 +3,7 @@
 use super::buffers;
 use super::walk::{Lie, Region};
 use crate::base::{Addr, Gap, Known, Range, Why};
-use crate::jvm::hotspot::heap::{self, g1, parallel, serial, shenandoah, z};
+use crate::jvm::hotspot::heap::{self, g1, parallel, serial, shenandoah, z_regions};
 use crate::jvm::hotspot::{Found, Hotspot};
 use crate::jvm::types::Gc;
 
@@ -30,7 +30,7 @@ pub fn read(vm: &Hotspot, others: &[Addr]) -> Known<Heap> {
         Gc::G1 => (g1::regions(vm)?, Vec::new(), None),
         Gc::Shenandoah | Gc::ShenandoahGenerational => (shenandoah::regions(vm)?, Vec::new(), None),
         Gc::Z | Gc::ZGenerational => {
-            let mapped = z::regions(vm)?;
+            let mapped = z_regions::regions(vm)?;
             (mapped.regions, mapped.shifts, Some((mapped.first, mapped.offset_max - 1)))
         }
     };

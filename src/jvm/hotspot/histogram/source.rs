@@ -45,6 +45,16 @@ impl<'a> Resident<'a> {
 }
 
 impl Source for Resident<'_> {
+    /// Pages that are absent hold zeros.
+    fn aside(&mut self, at: Addr, into: &mut [u8]) -> bool {
+        let wanted = Range::sized(at, into.len() as u64);
+        self.resident(wanted.widened(PAGE)).into_iter().all(|run| {
+            let run = run.intersect(wanted);
+            let place = (run.start.0 - at.0) as usize;
+            self.bulk.read(run.start, &mut into[place..place + run.bytes() as usize]).is_ok()
+        })
+    }
+
     fn fill(&mut self, at: u64, end: u64, into: &mut Vec<u8>) -> Filled {
         if budget::check_now().is_err() {
             return Filled::Gone;

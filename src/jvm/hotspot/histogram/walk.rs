@@ -3,7 +3,8 @@
 //! make sense, and counts what lies between as unknown.
 
 use super::classes::{ClassTable, Head};
-use crate::base::Range;
+use super::marks::Marks;
+use crate::base::{Addr, Range};
 use crate::jvm::HeapBytes;
 
 /// Bytes that are read at once.
@@ -35,6 +36,9 @@ pub enum Filled {
 
 /// Where the bytes come from.
 pub trait Source {
+    /// Fills `into` from `at`, outside of the heap.
+    fn aside(&mut self, at: Addr, into: &mut [u8]) -> bool;
+
     /// Replaces `into` by bytes from `at` on, at least up to the end of the page if there are so many, and none from `end` on.
     fn fill(&mut self, at: u64, end: u64, into: &mut Vec<u8>) -> Filled;
 }
@@ -62,6 +66,8 @@ pub struct Region {
     pub stamp: u64,
     /// Unused ends of allocation buffers, sorted.
     pub holes: Vec<Range>,
+    /// Which objects are alive; `None`: it is not known.
+    pub marks: Option<Marks>,
 }
 
 impl Region {
@@ -86,13 +92,26 @@ pub struct Walked {
     /// What lies before the first object, if the walk did not begin at one.
     pub lead: HeapBytes,
     pub bytes: HeapBytes,
-    /// Class, instances and bytes.
-    pub counts: Vec<(u32, u64, u64)>,
+    pub counts: Vec<(u32, Count)>,
+    /// Its marks could not be read, and all counts as alive.
+    pub is_unmarked: bool,
 }
 
-impl Walked {
-    pub fn instances(&self) -> u64 {
-        self.counts.iter().map(|(_, instances, _)| instances).sum()
+/// Of a class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    pub instances: u64,
+    pub bytes: u64,
+    pub dead_instances: u64,
+    pub dead_bytes: u64,
+}
+
+impl Count {
+    pub fn add(&mut self, other: &Count) {
+        self.instances = self.instances.saturating_add(other.instances);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.dead_instances = self.dead_instances.saturating_add(other.dead_instances);
+        self.dead_bytes = self.dead_bytes.saturating_add(other.dead_bytes);
     }
 }
 
@@ -103,14 +122,18 @@ pub struct Walker<'a> {
     buffer: Vec<u8>,
     start: u64,
     read_bytes: usize,
-    counts: Vec<[u64; 2]>,
+    counts: Vec<Count>,
     seen: Vec<u32>,
+    /// The bytes of the marks of the part, and the number of the first.
+    marks: Vec<u8>,
+    first_mark: u64,
 }
 
 /// A part while it is walked.
 struct Part<'a> {
     region: &'a Region,
     end: u64,
+    marks: Option<Marks>,
 }
 
 impl<'a> Walker<'a> {
@@ -121,8 +144,10 @@ impl<'a> Walker<'a> {
             buffer: Vec::with_capacity(PIECE_BYTES as usize + HEAD_BYTES),
             start: 0,
             read_bytes: 0,
-            counts: vec![[0; 2]; table.len()],
+            counts: vec![Count::default(); table.len()],
             seen: Vec::new(),
+            marks: Vec::new(),
+            first_mark: 0,
         }
     }
 
@@ -132,17 +157,19 @@ impl<'a> Walker<'a> {
         // What another walk read may be old.
         self.read_bytes = 0;
         let start = from.unwrap_or(part.start.0).max(region.range.start.0);
-        let part = Part { region, end: part.end.0.min(region.range.end.0) };
+        let end = part.end.0.min(region.range.end.0);
+        let marks = region.marks.filter(|marks| self.read_marks(marks, start, end));
+        walked.is_unmarked = region.marks != marks;
+        let part = Part { region, end, marks };
         let first = match from {
             Some(_) => Some(start),
             None => self.next_object(&part, start, &mut walked.lead),
         };
         walked.first = first;
         walked.next = first.and_then(|first| self.objects(&part, first, &mut walked.bytes));
-        walked.counts.extend(self.seen.drain(..).map(|number| {
-            let [instances, bytes] = std::mem::take(&mut self.counts[number as usize]);
-            (number, instances, bytes)
-        }));
+        walked.counts.extend(
+            self.seen.drain(..).map(|number| (number, std::mem::take(&mut self.counts[number as usize]))),
+        );
         walked
     }
 
@@ -158,8 +185,13 @@ impl<'a> Walker<'a> {
             }
             match self.object(part, at) {
                 Some((head, bytes)) => {
-                    self.count(head.number, bytes);
-                    sums.object_bytes += bytes;
+                    let is_live =
+                        part.marks.is_none_or(|marks| marks.is_live(at, self.first_mark, &self.marks));
+                    self.count(head.number, bytes, is_live);
+                    match is_live {
+                        true => sums.object_bytes += bytes,
+                        false => sums.dead_bytes += bytes,
+                    }
                     at += bytes;
                     let padding = region.padding(bytes).min(region.range.end.0 - at);
                     sums.tail_bytes += padding;
@@ -185,13 +217,23 @@ impl<'a> Walker<'a> {
     }
 
     #[inline]
-    fn count(&mut self, number: u32, bytes: u64) {
+    fn count(&mut self, number: u32, bytes: u64, is_live: bool) {
         let sum = &mut self.counts[number as usize];
-        if sum[0] == 0 {
+        if sum.instances + sum.dead_instances == 0 {
             self.seen.push(number);
         }
-        sum[0] += 1;
-        sum[1] += bytes;
+        match is_live {
+            true => (sum.instances, sum.bytes) = (sum.instances + 1, sum.bytes + bytes),
+            false => (sum.dead_instances, sum.dead_bytes) = (sum.dead_instances + 1, sum.dead_bytes + bytes),
+        }
+    }
+
+    fn read_marks(&mut self, marks: &Marks, start: u64, end: u64) -> bool {
+        let (first, bytes) = marks.bytes(start, end);
+        self.first_mark = first;
+        self.marks.clear();
+        self.marks.resize(bytes, 0);
+        bytes == 0 || self.source.aside(marks.map.plus(first), &mut self.marks)
     }
 
     /// The object at `at`, if it fits into the region.

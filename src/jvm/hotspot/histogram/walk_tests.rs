@@ -4,6 +4,7 @@ use super::*;
 use crate::base::Addr;
 
 const HEAP: u64 = 0x1_0000_0000;
+const MARKS: u64 = 0x9000_0000;
 const NODE: u64 = 0x5000;
 const BYTES: u64 = 0x6000;
 const MIRROR: u64 = 0x7000;
@@ -22,9 +23,17 @@ fn table() -> ClassTable {
 struct Words {
     bytes: Vec<u8>,
     absent: Vec<Range>,
+    /// At `MARKS`.
+    marks: Vec<u8>,
 }
 
 impl Source for &Words {
+    fn aside(&mut self, at: Addr, into: &mut [u8]) -> bool {
+        let place = (at.0 - MARKS) as usize;
+        into.copy_from_slice(&self.marks[place..place + into.len()]);
+        true
+    }
+
     fn fill(&mut self, at: u64, end: u64, into: &mut Vec<u8>) -> Filled {
         if let Some(absent) = self.absent.iter().find(|absent| absent.has(Addr(at))) {
             return Filled::Absent(absent.end.0);
@@ -38,7 +47,11 @@ impl Source for &Words {
 }
 
 fn words(words: &[u64]) -> Words {
-    Words { bytes: words.iter().flat_map(|word| word.to_le_bytes()).collect(), absent: Vec::new() }
+    Words {
+        bytes: words.iter().flat_map(|word| word.to_le_bytes()).collect(),
+        absent: Vec::new(),
+        marks: Vec::new(),
+    }
 }
 
 fn region(of: &Words) -> Region {
@@ -51,11 +64,11 @@ fn walked(words: &Words, region: &Region) -> ([(u64, u64); 3], HeapBytes) {
     let source = || Box::new(words) as Box<dyn Source + '_>;
     let found = pass::contents(&table, std::slice::from_ref(region), 1, &source);
     let bytes = found[0].bytes;
-    let all = bytes.object_bytes + bytes.idle_bytes() + bytes.not_known_bytes();
+    let all = bytes.object_bytes + bytes.dead_bytes + bytes.idle_bytes() + bytes.not_known_bytes();
     assert_eq!(all, region.range.bytes(), "each byte is in one sum: {bytes:?}");
     let of = |class: u32| {
-        let count = found[0].counts.iter().find(|(number, ..)| *number == class);
-        count.map_or((0, 0), |(_, instances, bytes)| (*instances, *bytes))
+        let count = found[0].counts.iter().find(|(number, _)| *number == class);
+        count.map_or((0, 0), |(_, count)| (count.instances, count.bytes))
     };
     ([of(0), of(1), of(2)], bytes)
 }
@@ -110,6 +123,18 @@ fn unused_ends_of_buffers_hold_no_objects_though_they_look_so() {
     let region = Region { holes: vec![hole(3, 5), hole(18, 20)], ..region(&text) };
     let (counts, bytes) = walked(&text, &region);
     assert_eq!((counts[0].0, bytes.unused_buffer_bytes), (16, 4 * 24));
+}
+
+#[test]
+fn what_the_last_marking_found_dead_is_counted_apart() {
+    let mut text = words(&(0..8).flat_map(|_| node()).collect::<Vec<u64>>());
+    // Two bits for each word: the first and the third node are marked, and the last two are newer.
+    text.marks = vec![1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let marks =
+        Marks { map: Addr(MARKS), bits: 128, first: HEAP, bits_each: 2, limit: HEAP + 6 * 24, ..Marks::ALL };
+    let region = Region { marks: Some(marks), ..region(&text) };
+    let (counts, bytes) = walked(&text, &region);
+    assert_eq!((counts[0].0, bytes.dead_bytes), (4, 4 * 24));
 }
 
 #[test]
