@@ -5,6 +5,7 @@ pub mod parallel;
 pub mod reach;
 pub mod serial;
 pub mod shenandoah;
+mod shenandoah_marks;
 mod shenandoah_tables;
 mod spaces;
 pub mod tables;

@@ -4,7 +4,7 @@
 //! (src/hotspot/share/gc/shenandoah/shenandoahHeapRegion.hpp), which is believed when every region agrees.
 
 use super::super::{Found, Hotspot};
-use super::shenandoah_tables;
+use super::{shenandoah_marks, shenandoah_tables};
 use crate::base::limits::{HEAP_REGIONS_MAX, REGION_TABLE_BYTES_MAX};
 use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
 use crate::jvm::hotspot::histogram::walk::{self, Lie};
@@ -70,6 +70,8 @@ const TRASH: u32 = 9;
 pub fn regions(vm: &Hotspot) -> Known<Vec<walk::Region>> {
     let heap = Shenandoah::read(vm)?;
     let table = RegionTable::read(vm, &heap)?;
+    // With generations, the marks of old regions are as old as the last marking of those.
+    let marking = shenandoah_marks::read(vm, &heap).filter(|_| collector(vm) == Some(Gc::Shenandoah));
     let mut regions: Vec<walk::Region> = Vec::new();
     for (number, region) in (0_u64..).zip(&table.regions) {
         let start = heap.reserved.start.plus(number.saturating_mul(heap.region_bytes));
@@ -81,7 +83,17 @@ pub fn regions(vm: &Hotspot) -> Known<Vec<walk::Region>> {
                 let is_single = matches!(region.state, HUMONGOUS_START | PINNED_HUMONGOUS);
                 let lie = if is_single { Lie::Single } else { Lie::Packed };
                 let space = STATES.get(region.state as usize).copied().unwrap_or("region");
-                regions.push(walk::Region { range, space, lie, ..walk::Region::default() });
+                let marks = marking.as_ref().and_then(|marking| marking.of_region(start));
+                let stamp =
+                    marking.as_ref().zip(marks).map(|(marking, marks)| marking.stamp(vm, &marks, start));
+                regions.push(walk::Region {
+                    range,
+                    space,
+                    lie,
+                    marks,
+                    stamp: stamp.unwrap_or(0),
+                    ..walk::Region::default()
+                });
             }
         }
     }
