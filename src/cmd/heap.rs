@@ -23,6 +23,12 @@ pub struct HeapArgs {
     /// The N largest classes; without it 40 in the table, and all in JSON
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     top: Option<u32>,
+    /// Contents of Strings that are there more than once, and what they waste
+    #[arg(long)]
+    duplicates: bool,
+    /// With --duplicates, the start of those contents: they may be private
+    #[arg(long, requires = "duplicates")]
+    values: bool,
     /// Machine-readable, schema marusa/heap/1
     #[arg(long)]
     json: bool,
@@ -48,7 +54,8 @@ fn objects(args: &HeapArgs) -> anyhow::Result<u8> {
 }
 
 fn read(args: &HeapArgs) -> anyhow::Result<Snapshot> {
-    let want = Want { heap: Some(HeapWant::default()), is_shallow: true, ..Want::default() };
+    let wanted = HeapWant { duplicates: args.duplicates, values: args.values };
+    let want = Want { heap: Some(wanted), is_shallow: true, ..Want::default() };
     let Some(path) = &args.from else {
         let process = target::open(args.target.as_deref().unwrap_or_default())?;
         return snapshot::take_once(&process, want).map_err(|gap| target::unreadable(&process, &gap));

@@ -57,12 +57,14 @@ pub struct SpaceObjects {
 /// Contents that are there more than once.
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Duplicates {
-    /// Arrays that Strings lead to.
+    /// Arrays that Strings lead to, or all of bytes: see `has_all_arrays`.
     pub arrays: u64,
     pub array_bytes: Bytes,
     /// Those of them without which each content would still be there once.
     pub duplicate_arrays: u64,
     pub wasted_bytes: Bytes,
+    /// It is not known to which arrays Strings lead (ZGC): all of bytes are compared.
+    pub has_all_arrays: bool,
     /// The contents that waste most.
     pub top: Vec<Duplicate>,
 }
@@ -70,8 +72,9 @@ pub struct Duplicates {
 /// One content.
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Duplicate {
-    /// Bytes of the content, and what it is recognised by in this document alone.
-    pub length_bytes: Bytes,
+    /// Bytes of each array, its header included.
+    pub array_bytes: Bytes,
+    /// What the content is recognised by in this document alone.
     pub hash: String,
     pub arrays: u64,
     pub wasted_bytes: Bytes,

@@ -2,6 +2,7 @@
 
 use super::text::{gap_rows, who};
 use super::units::{human, percent};
+use crate::jvm::Duplicates;
 use crate::map::heap::{HeapObjects, HeapTotals};
 use crate::show::table::Table;
 use std::io::{self, Write};
@@ -41,7 +42,21 @@ pub fn text(out: &mut dyn Write, heap: &HeapObjects) -> io::Result<()> {
         ]);
     }
     table.write(out)?;
+    heap.duplicates.iter().try_for_each(|found| duplicates(out, found))?;
     gap_rows(out, &heap.gaps)
+}
+
+fn duplicates(out: &mut dyn Write, found: &Duplicates) -> io::Result<()> {
+    let (arrays, all) = (found.arrays, human(found.array_bytes));
+    let whose = if found.has_all_arrays { "of bytes, Strings' and others" } else { "of Strings" };
+    writeln!(out, "\n{arrays} arrays {whose}, {all}; {} of them are duplicates", found.duplicate_arrays)?;
+    writeln!(out, "{} are wasted\n", human(found.wasted_bytes))?;
+    let mut table = Table::new(["CONTENT", ">ARRAYS", ">EACH", ">WASTED"]).shortened(0, CLASS_COLUMNS_MIN);
+    for row in &found.top {
+        let content = row.value.clone().unwrap_or_else(|| format!("hash {}", row.hash));
+        table.row([content, row.arrays.to_string(), human(row.array_bytes), human(row.wasted_bytes)]);
+    }
+    table.write(out)
 }
 
 fn sums(totals: &HeapTotals) -> String {

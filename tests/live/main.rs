@@ -13,6 +13,7 @@ mod doctor_holders;
 mod embedded;
 mod foreign_files;
 mod gc_log;
+mod heap;
 mod holders;
 mod hostile;
 mod larger_pages;

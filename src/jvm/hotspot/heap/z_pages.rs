@@ -31,6 +31,8 @@ pub struct Page {
 pub struct LiveMap {
     /// Of the collection that marked.
     pub sequence: u32,
+    /// How many objects it found; threads add what they found when they are done.
+    pub objects: u32,
     pub segments: u64,
     pub map: Addr,
     pub bits: u64,
@@ -46,11 +48,24 @@ impl LiveMap {
             segment > 1 && segment.is_power_of_two() && u64::from(segment.ilog2()) == shift;
         let is_absent = sixth == 0 && seventh == 0;
         if begins_with_size && (is_absent || seventh == segment * 64) {
-            return LiveMap { sequence: second as u32, segments: fourth, map: Addr(sixth), bits: seventh };
+            let objects = (second >> 32) as u32;
+            return LiveMap {
+                sequence: second as u32,
+                objects,
+                segments: fourth,
+                map: Addr(sixth),
+                bits: seventh,
+            };
         }
         let is_lazy = is_absent || fifth == seventh;
         let (map, bits) = if is_lazy { (sixth, seventh) } else { (fifth, sixth) };
-        LiveMap { sequence: numbers as u32, segments: third, map: Addr(map), bits }
+        LiveMap {
+            sequence: numbers as u32,
+            objects: (numbers >> 32) as u32,
+            segments: third,
+            map: Addr(map),
+            bits,
+        }
     }
 }
 
@@ -314,12 +329,22 @@ mod tests {
 
     #[test]
     fn maps_of_living_objects_of_11_of_22_and_of_25() {
-        let map = |sequence| LiveMap { sequence, segments: 5, map: Addr(0x7000), bits: 8192 * 64 };
+        let map = |sequence, objects| LiveMap {
+            sequence,
+            objects,
+            segments: 5,
+            map: Addr(0x7000),
+            bits: 8192 * 64,
+        };
         let bits = 8192 * 64;
-        assert_eq!(LiveMap::of([7 | 100 << 32, 4096, 5, 5, 0x7000, bits, 13]), map(7));
-        assert_eq!(LiveMap::of([2 | 1 << 32, 4096, 5, 5, 0x7000, bits, 13]), map(2), "no size of a segment");
-        assert_eq!(LiveMap::of([7 | 100 << 32, 4096, 5, 5, bits, 0x7000, bits]), map(7));
-        assert_eq!(LiveMap::of([8192 | 13 << 32, 7 | 100 << 32, 4096, 5, 5, 0x7000, bits]), map(7));
+        assert_eq!(LiveMap::of([7 | 100 << 32, 4096, 5, 5, 0x7000, bits, 13]), map(7, 100));
+        assert_eq!(
+            LiveMap::of([2 | 1 << 32, 4096, 5, 5, 0x7000, bits, 13]),
+            map(2, 1),
+            "no size of a segment"
+        );
+        assert_eq!(LiveMap::of([7 | 100 << 32, 4096, 5, 5, bits, 0x7000, bits]), map(7, 100));
+        assert_eq!(LiveMap::of([8192 | 13 << 32, 7 | 100 << 32, 4096, 5, 5, 0x7000, bits]), map(7, 100));
         assert_eq!(LiveMap::of([8192 | 13 << 32, 0, 0, 0, 0, 0, 0]).sequence, 0);
     }
 

@@ -5,6 +5,7 @@ use crate::base::{Addr, Gap, Known, Why};
 use crate::jvm::hotspot::Hotspot;
 use crate::jvm::hotspot::class_graph;
 use crate::jvm::hotspot::holders::classes::Names;
+use crate::jvm::hotspot::holders::fields::Layout;
 use crate::jvm::hotspot::objects::ClassWord;
 use crate::jvm::hotspot::window::Windows;
 use std::hash::{BuildHasher, RandomState};
@@ -25,8 +26,9 @@ pub enum Form {
     Mirror,
     String,
     Array,
-    /// `byte[]` or `char[]`.
-    Text,
+    /// `byte[]`, `char[]`.
+    Bytes,
+    Chars,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +66,12 @@ pub struct ClassTable {
     /// Where a mirror has its size, in words.
     pub mirror_size_at: Option<u64>,
     pub filler: Option<u32>,
+    /// Where a String leads to its contents; `None`: nobody asked.
+    pub value_at: Option<u64>,
+    /// Where an array of bytes or characters has its first one.
+    pub text_at: u64,
+    /// Pointers have 4 bytes.
+    pub is_narrow: bool,
     /// Why some classes may be missing.
     pub torn: Option<Gap>,
 }
@@ -76,7 +84,8 @@ struct Class {
 }
 
 impl ClassTable {
-    pub fn read(vm: &Hotspot) -> Known<ClassTable> {
+    /// `has_texts`: where Strings have their contents is read, too.
+    pub fn read(vm: &Hotspot, has_texts: bool) -> Known<ClassTable> {
         let windows = Windows::new(vm.target);
         let (word, names) = (ClassWord::read(vm)?, Names::read(vm)?);
         let is = |symbol, name: &str| names.is(&windows, vm.memory(), symbol, name);
@@ -86,7 +95,8 @@ impl ClassTable {
                 0.. if is(seen.name, MIRROR) => Form::Mirror,
                 0.. if is(seen.name, STRING) => Form::String,
                 0.. => Form::Instance,
-                _ if is(seen.name, "[B") || is(seen.name, "[C") => Form::Text,
+                _ if is(seen.name, "[B") => Form::Bytes,
+                _ if is(seen.name, "[C") => Form::Chars,
                 _ => Form::Array,
             };
             if form == Form::Array
@@ -105,6 +115,16 @@ impl ClassTable {
         table.alignment = if alignment.is_power_of_two() { alignment.clamp(8, 256) } else { 8 };
         table.mirror_size_at = mirror_size_at.and_then(|at| vm.memory().u32(at).ok()).map(u64::from);
         table.filler = fillers.into_iter().flatten().next();
+        if has_texts {
+            let string = classes.iter().find(|class| class.form == Form::String);
+            let layout = Layout::read(vm)?;
+            let field = string.and_then(|string| layout.offset(&windows, vm.memory(), string.at, b"value"));
+            let missing = || Gap::new("String.value", Why::NotInThisRuntime);
+            table.value_at = Some(field.map(u64::from).ok_or_else(missing)?);
+            let bytes = classes.iter().find(|class| class.form == Form::Bytes);
+            table.text_at = bytes.map_or(table.text_at, |class| u64::from(class.layout as u32 >> 16 & 0xff));
+            table.is_narrow = vm.flags.is_on("UseCompressedOops");
+        }
         table.torn =
             counts.classes.err().map(|gap| gap.hint("objects of classes that were not read are unknown"));
         Ok(table)
@@ -125,6 +145,9 @@ impl ClassTable {
             header_bytes: u64::from(word.header_bytes()),
             mirror_size_at: None,
             filler: None,
+            value_at: None,
+            text_at: u64::from(word.header_bytes()) + 4,
+            is_narrow: false,
             torn: None,
         };
         for class in classes {
@@ -188,11 +211,6 @@ impl ClassTable {
         }
     }
 
-    /// Where an array of bytes or characters has its first one.
-    pub fn text_at(&self) -> u64 {
-        self.header_bytes + 4
-    }
-
     /// Whether a mark word is one of an object that nobody locks or moves (src/hotspot/share/oops/markWord.hpp; bit 2 was that of
     /// biased locks up to JDK 17).
     #[inline]
@@ -252,7 +270,7 @@ mod tests {
         let table = ClassTable::made_up(&[
             (0x5000, 24, Form::Instance),
             (0x5008, 25, Form::Instance),
-            (0x6000, array(16, 0), Form::Text),
+            (0x6000, array(16, 0), Form::Bytes),
             (0x7000, array(16, 3), Form::Array),
             (0x8000, 0, Form::Instance),
             (0x9000, 96, Form::Mirror),

@@ -6,6 +6,7 @@
 
 mod buffers;
 mod classes;
+mod duplicates;
 pub mod marks;
 mod pass;
 mod regions;
@@ -24,10 +25,13 @@ use regions::Heap;
 use source::Resident;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
 use walk::{Count, Region, Source};
 
 const LOOKS_MAX: u32 = 4;
 const THREADS: usize = 2;
+/// Before the next look while the collector marks: with hundreds of megabytes it takes some hundreds of milliseconds.
+const MARKING_PAUSE: Duration = Duration::from_millis(100);
 
 /// What is asked of the heap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,8 +42,8 @@ pub struct HeapWant {
     pub values: bool,
 }
 
-pub fn read(vm: &Hotspot, view: &JvmView, _want: HeapWant) -> Known<Histogram> {
-    let table = ClassTable::read(vm)?;
+pub fn read(vm: &Hotspot, view: &JvmView, want: HeapWant) -> Known<Histogram> {
+    let table = ClassTable::read(vm, want.duplicates)?;
     let others: Vec<Addr> = view.threads.iter().filter_map(|thread| thread.object).collect();
     let mut heap = look(vm, &others)?;
     let mut known: HashMap<usize, Contents> = HashMap::new();
@@ -47,17 +51,28 @@ pub fn read(vm: &Hotspot, view: &JvmView, _want: HeapWant) -> Known<Histogram> {
     let (found, is_changed) = loop {
         looks += 1;
         let found = walked(vm, &table, &heap, &mut known);
+        if heap.is_marking && looks < LOOKS_MAX {
+            std::thread::sleep(MARKING_PAUSE);
+        }
         let Ok(now) = look(vm, &others) else { break (found, vec![true; heap.regions.len()]) };
         let is_changed = changed(&heap, &now);
-        if looks == LOOKS_MAX || budget::ended().is_some() || !is_changed.contains(&true) {
+        let is_last = looks == LOOKS_MAX || budget::ended().is_some();
+        if is_last || !heap.is_marking && !is_changed.contains(&true) {
             break (found, is_changed);
         }
         known = kept(&heap, &now, found, &is_changed);
         heap = now;
     };
     let mut sums = Sums::of(&table, &heap, &found, &is_changed);
-    sums.fill_unused(&table, &heap);
-    Ok(sums.histogram(vm, &table, &heap, looks))
+    sums.fill_unused(&table, &heap, &found);
+    let mut histogram = sums.histogram(vm, &table, &heap, looks);
+    if want.duplicates {
+        match duplicates::find(vm, &table, &heap, found, want.values) {
+            Ok(duplicates) => histogram.duplicates = Some(duplicates),
+            Err(gap) => histogram.gaps.push(gap),
+        }
+    }
+    Ok(histogram)
 }
 
 /// The regions as they are now: past the store of pages, which keeps what was read before.
@@ -135,7 +150,8 @@ fn kept(before: &Heap, now: &Heap, found: Vec<Contents>, is_changed: &[bool]) ->
     let still = before.regions.iter().zip(found).zip(is_changed).filter(|(_, is_changed)| !**is_changed);
     let kept = still.filter_map(|((region, contents), _)| {
         let place = same(region, now)?;
-        (now.regions[place].range == region.range).then_some((place, contents))
+        let is_same = now.regions[place].range == region.range && now.regions[place].marks == region.marks;
+        is_same.then_some((place, contents))
     });
     kept.collect()
 }
@@ -178,12 +194,14 @@ impl Sums {
     }
 
     /// The array with which the VM fills the unused end of each buffer before it walks its heap, as it does for `jcmd`.
-    fn fill_unused(&mut self, table: &ClassTable, heap: &Heap) {
+    fn fill_unused(&mut self, table: &ClassTable, heap: &Heap, found: &[Contents]) {
         let Some(filler) = table.filler.filter(|_| heap.is_filled) else { return };
         let (sum, still) = &mut self.classes[filler as usize];
-        for hole in heap.regions.iter().flat_map(|region| &region.holes) {
-            sum.add(&Count { instances: 1, bytes: hole.bytes(), ..Count::default() });
-            *still = still.saturating_add(hole.bytes());
+        for (region, contents) in heap.regions.iter().zip(found) {
+            let bytes = contents.bytes.unused_buffer_bytes;
+            let instances = if bytes > 0 { region.holes.len() as u64 } else { 0 };
+            sum.add(&Count { instances, bytes, ..Count::default() });
+            *still = still.saturating_add(bytes);
         }
     }
 

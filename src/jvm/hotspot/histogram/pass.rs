@@ -3,6 +3,7 @@
 //! walked again from where that one arrived.
 
 use super::classes::ClassTable;
+use super::duplicates::Texts;
 use super::walk::{Count, Lie, Region, Source, Walked, Walker};
 use crate::base::{Addr, Range};
 use crate::jvm::HeapBytes;
@@ -16,22 +17,24 @@ const PART_BYTES: u64 = 16 << 20;
 const PARTS_MAX: usize = 4 << 20;
 
 /// What was found in one region.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Contents {
     pub bytes: HeapBytes,
     pub instances: u64,
     pub counts: Vec<(u32, Count)>,
     /// Of some part the marks could not be read.
     pub is_unmarked: bool,
+    pub texts: Texts,
 }
 
 impl Contents {
-    fn add(&mut self, bytes: &HeapBytes, walked: Option<&Walked>) {
+    fn add(&mut self, bytes: &HeapBytes, walked: Option<Walked>) {
         self.bytes.add(bytes);
         if let Some(walked) = walked {
             self.instances += walked.counts.iter().map(|(_, count)| count.instances).sum::<u64>();
             self.counts.extend_from_slice(&walked.counts);
             self.is_unmarked |= walked.is_unmarked;
+            self.texts.add(walked.texts);
         }
     }
 
@@ -89,24 +92,18 @@ fn add(
     arrived: Option<u64>,
     walked: Walked,
 ) -> Option<u64> {
-    let again;
     let walked = match arrived {
         Some(at) if at >= part.end.0 => return arrived,
-        Some(at) if walked.first == Some(at) => {
-            into.add(&HeapBytes::default(), None);
-            walked
-        }
-        Some(at) => {
-            again = walker.walk(region, part, Some(at));
-            again
-        }
+        Some(at) if walked.first == Some(at) => walked,
+        Some(at) => walker.walk(region, part, Some(at)),
         None => {
             into.add(&walked.lead, None);
             walked
         }
     };
-    into.add(&walked.bytes, Some(&walked));
-    walked.next
+    let (bytes, next) = (walked.bytes, walked.next);
+    into.add(&bytes, Some(walked));
+    next
 }
 
 fn walked<'a>(

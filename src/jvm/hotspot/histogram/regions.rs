@@ -13,17 +13,29 @@ pub struct Heap {
     pub regions: Vec<Region>,
     /// How far the other mappings of the heap lie behind the first (ZGC).
     pub shifts: Vec<u64>,
+    /// Where the first begins, and the bits of an address that are the place in it (ZGC).
+    pub in_first: Option<(Addr, u64)>,
     /// Since the start; `None` where the collector does not count them here.
     pub collections: Option<u64>,
     /// Whether unused ends of buffers are filled with an array when the VM walks its heap itself.
     pub is_filled: bool,
+    /// The collector is finding out what is alive.
+    pub is_marking: bool,
     pub gaps: Vec<Gap>,
+}
+
+impl Heap {
+    /// The address in the first mapping.
+    fn canonical(&self, at: Addr) -> Addr {
+        self.in_first.map_or(at, |(first, mask)| first.plus(at.0 & mask))
+    }
 }
 
 /// `others`: threads that run no Java.
 pub fn read(vm: &Hotspot, others: &[Addr]) -> Known<Heap> {
     let gc = heap::collector(vm)?;
     let mut found = Found::default();
+    let mut is_marking = false;
     let (mut regions, shifts, in_first) = match gc {
         Gc::Serial | Gc::Cms | Gc::Epsilon => (serial::regions(vm, &mut found)?, Vec::new(), None),
         Gc::Parallel => (parallel::regions(vm, &mut found)?, Vec::new(), None),
@@ -31,6 +43,7 @@ pub fn read(vm: &Hotspot, others: &[Addr]) -> Known<Heap> {
         Gc::Shenandoah | Gc::ShenandoahGenerational => (shenandoah::regions(vm)?, Vec::new(), None),
         Gc::Z | Gc::ZGenerational => {
             let mapped = z_regions::regions(vm)?;
+            is_marking = mapped.is_marking;
             (mapped.regions, mapped.shifts, Some((mapped.first, mapped.offset_max - 1)))
         }
     };
@@ -42,17 +55,17 @@ pub fn read(vm: &Hotspot, others: &[Addr]) -> Known<Heap> {
     let unused = buffers::unused(vm, others, &mut found);
     let hint = "what is left over at their ends may be counted as objects";
     let unused = found.note(unused.map_err(|gap| gap.hint(hint))).unwrap_or_default();
-    let canonical = |at: Addr| in_first.map_or(at, |(first, mask): (Addr, u64)| first.plus(at.0 & mask));
-    let mut holes: Vec<Range> =
-        unused.iter().map(|hole| Range::sized(canonical(hole.start), hole.bytes())).collect();
-    holes.sort_unstable();
-    add_holes(&mut regions, &holes);
     let collections = vm.structs.offset("CollectedHeap", "_total_collections").ok().and_then(|at| {
         let heap = vm.static_addr("Universe", "_collectedHeap").ok()?;
         vm.memory().u32(heap.plus(at)).ok().map(u64::from)
     });
     let is_filled = matches!(gc, Gc::Serial | Gc::Cms | Gc::Epsilon | Gc::Parallel | Gc::G1);
-    Ok(Heap { regions, shifts, collections, is_filled, gaps: found.gaps })
+    let mut heap = Heap { regions, shifts, in_first, collections, is_filled, is_marking, gaps: found.gaps };
+    let mut holes: Vec<Range> =
+        unused.iter().map(|hole| Range::sized(heap.canonical(hole.start), hole.bytes())).collect();
+    holes.sort_unstable();
+    add_holes(&mut heap.regions, &holes);
+    Ok(heap)
 }
 
 /// Gives each region what is unused in it.

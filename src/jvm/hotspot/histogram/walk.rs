@@ -2,7 +2,8 @@
 //! the middle of others: where no class is recognised, the walk goes on at the next word from which several objects in a row
 //! make sense, and counts what lies between as unknown.
 
-use super::classes::{ClassTable, Head};
+use super::classes::{ClassTable, Form, Head};
+use super::duplicates::Texts;
 use super::marks::Marks;
 use crate::base::{Addr, Range};
 use crate::jvm::HeapBytes;
@@ -95,6 +96,7 @@ pub struct Walked {
     pub counts: Vec<(u32, Count)>,
     /// Its marks could not be read, and all counts as alive.
     pub is_unmarked: bool,
+    pub texts: Texts,
 }
 
 /// Of a class.
@@ -127,6 +129,7 @@ pub struct Walker<'a> {
     /// The bytes of the marks of the part, and the number of the first.
     marks: Vec<u8>,
     first_mark: u64,
+    texts: Texts,
 }
 
 /// A part while it is walked.
@@ -148,6 +151,7 @@ impl<'a> Walker<'a> {
             seen: Vec::new(),
             marks: Vec::new(),
             first_mark: 0,
+            texts: Texts::default(),
         }
     }
 
@@ -167,6 +171,7 @@ impl<'a> Walker<'a> {
         };
         walked.first = first;
         walked.next = first.and_then(|first| self.objects(&part, first, &mut walked.bytes));
+        walked.texts = std::mem::take(&mut self.texts);
         walked.counts.extend(
             self.seen.drain(..).map(|number| (number, std::mem::take(&mut self.counts[number as usize]))),
         );
@@ -188,6 +193,9 @@ impl<'a> Walker<'a> {
                     let is_live =
                         part.marks.is_none_or(|marks| marks.is_live(at, self.first_mark, &self.marks));
                     self.count(head.number, bytes, is_live);
+                    if is_live && self.table.value_at.is_some() {
+                        self.note_text(part, at, head.form);
+                    }
                     match is_live {
                         true => sums.object_bytes += bytes,
                         false => sums.dead_bytes += bytes,
@@ -226,6 +234,40 @@ impl<'a> Walker<'a> {
             true => (sum.instances, sum.bytes) = (sum.instances + 1, sum.bytes + bytes),
             false => (sum.dead_instances, sum.dead_bytes) = (sum.dead_instances + 1, sum.dead_bytes + bytes),
         }
+    }
+
+    #[inline]
+    fn note_text(&mut self, part: &Part, at: u64, form: Form) {
+        match (form, self.table.value_at) {
+            (Form::String, Some(field)) if self.hold(part, at, field as usize + 8).is_ok() => {
+                let place = (at - self.start + field) as usize;
+                let word = self.buffer.get(place..).and_then(|rest| rest.first_chunk::<8>());
+                let word = word.map_or(0, |word| u64::from_le_bytes(*word));
+                self.texts.strings.push(if self.table.is_narrow { word & 0xffff_ffff } else { word });
+            }
+            (Form::Bytes | Form::Chars, Some(_)) => {
+                let _ = self.note_array(part, at, u32::from(form == Form::Chars));
+            }
+            _ => {}
+        }
+    }
+
+    /// Of an array that does not fit into the buffer, one piece after the other is read.
+    fn note_array(&mut self, part: &Part, at: u64, shift: u32) -> Result<(), Filled> {
+        let words = self.words(part, at)?;
+        let (_, bytes) = self.object(part, at).ok_or(Filled::Gone)?;
+        let (length, mut place) = (self.table.array_length(words), at + self.table.text_at);
+        let end = (place + (length << shift)).min(at + bytes);
+        let mut hash = self.texts.start(length);
+        while place < end {
+            self.hold(part, place, 1)?;
+            let from = (place - self.start) as usize;
+            let most = self.read_bytes.min((end - self.start) as usize);
+            self.texts.mix(&mut hash, &self.buffer[from..most]);
+            place = self.start + most as u64;
+        }
+        self.texts.arrays.push((at, hash, bytes));
+        Ok(())
     }
 
     fn read_marks(&mut self, marks: &Marks, start: u64, end: u64) -> bool {

@@ -14,7 +14,7 @@ const BYTES_LAYOUT: i32 = (0xc000_0000_u32 | 16 << 16 | 8 << 8) as i32;
 fn table() -> ClassTable {
     ClassTable::made_up(&[
         (NODE, 24, Form::Instance),
-        (BYTES, BYTES_LAYOUT, Form::Text),
+        (BYTES, BYTES_LAYOUT, Form::Bytes),
         (MIRROR, 96, Form::Mirror),
     ])
 }

@@ -8,7 +8,7 @@
 //! looked at: most likely it leaked, unless its address is packed, encoded or only in a register.
 
 pub(super) mod classes;
-mod fields;
+pub(super) mod fields;
 mod heap;
 mod native;
 mod rows;
