@@ -82,7 +82,7 @@ impl Marking {
             Size::Medium => medium.ilog2(),
             Size::Large => 21,
         };
-        let places = (page.end - page.start >> shift).max(64);
+        let places = ((page.end - page.start) >> shift).max(64);
         let is_sane = live.bits.is_power_of_two() && live.bits / 2 <= places.next_power_of_two().max(64);
         is_sane.then(|| Marks {
             map: live.map,

@@ -9,6 +9,7 @@ mod classes;
 mod duplicates;
 pub mod marks;
 mod pass;
+mod region;
 mod regions;
 mod source;
 pub mod walk;

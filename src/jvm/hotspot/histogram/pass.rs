@@ -53,7 +53,7 @@ type Task = (usize, Range);
 
 /// What is in the regions, one after the other. `source`: for each thread.
 pub fn contents<'a>(
-    table: &'a ClassTable,
+    table: &ClassTable,
     regions: &[Region],
     threads: usize,
     source: &(dyn Fn() -> Box<dyn Source + 'a> + Sync),
@@ -107,7 +107,7 @@ fn add(
 }
 
 fn walked<'a>(
-    table: &'a ClassTable,
+    table: &ClassTable,
     regions: &[Region],
     tasks: &[Task],
     threads: usize,

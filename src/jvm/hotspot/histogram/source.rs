@@ -31,7 +31,7 @@ impl<'a> Resident<'a> {
     }
 
     /// A page of a file that is mapped for this process alone and that it has not changed.
-    fn from_file(&self, at: Addr, end: u64, into: &mut Vec<u8>) -> bool {
+    fn read_file(&self, at: Addr, end: u64, into: &mut Vec<u8>) -> bool {
         let mapping = crate::os::maps::find_mapping(&self.view.mappings, at);
         let Some(files) =
             self.files.as_ref().filter(|_| mapping.is_some_and(|it| it.is_file() && !it.rights.shared))
@@ -74,7 +74,7 @@ impl Source for Resident<'_> {
                 return Filled::Read;
             }
         }
-        match self.from_file(Addr(at), end, into) {
+        match self.read_file(Addr(at), end, into) {
             true => Filled::Read,
             false => Filled::Absent(next.max(Addr(at).plus(1).up_to(PAGE).0)),
         }

@@ -80,7 +80,7 @@ fn node() -> [u64; 3] {
 /// An array with `length` bytes that look like anything.
 fn array(length: u64, content: u64) -> Vec<u64> {
     let mut all = vec![1, BYTES | length << 32];
-    all.resize(((16 + length).next_multiple_of(8) / 8) as usize, content);
+    all.resize((16 + length).div_ceil(8) as usize, content);
     all
 }
 
