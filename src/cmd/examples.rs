@@ -38,6 +38,11 @@ const EXAMPLES: &[(&str, &str)] = &[
          marusa map --from app.frozen --taxonomy paper",
     ),
     (
+        "heap",
+        "  Which classes fill the heap, counted without a stop or a collection:\n    marusa heap 4711\n  \
+         As a document, of the 100 largest:\n    marusa heap catalina --top 100 --json",
+    ),
+    (
         "top",
         "  All JVMs of the host; Enter goes into one, m sets a mark, ? is the help:\n    marusa top\n  One of them, \
          every five seconds:\n    marusa top catalina --every 5s",

@@ -13,6 +13,7 @@ pub mod doctor;
 pub mod examples;
 pub mod export;
 pub mod freeze;
+pub mod heap;
 pub mod leak;
 pub mod list;
 pub mod man;

@@ -5,6 +5,7 @@
 
 mod buffers;
 pub mod command_line;
+mod histogram;
 mod holders;
 pub mod hotspot;
 mod loaders;
@@ -12,6 +13,7 @@ pub mod log_options;
 pub mod types;
 
 pub use buffers::{BufferKind, BufferPool, BufferRow, BufferTotals, Buffers, NO_HOLDER, SessionKind};
+pub use histogram::{ClassObjects, Duplicate, Duplicates, HeapBytes, Histogram, SpaceObjects};
 pub use holders::{Held, HeldBy, HeldType, Holders, UNREACHED, VM_HOLDER};
 pub use loaders::{BOOTSTRAP, LoaderGroup, Loaders};
 pub use types::*;

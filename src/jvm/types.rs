@@ -1,6 +1,7 @@
 //! What the readers of a runtime hand upwards. Plain data; every part that can fail is `Known`.
 
 use super::buffers::Buffers;
+use super::histogram::Histogram;
 use super::holders::Holders;
 use super::loaders::Loaders;
 use crate::base::{Addr, Bytes, Gap, Known, Range};
@@ -47,6 +48,9 @@ pub struct JvmView {
     /// Buffers outside the heap; `None`: nobody asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffers: Option<Buffers>,
+    /// The objects of the heap by class; `None`: nobody asked. Never kept in a file.
+    #[serde(skip)]
+    pub histogram: Option<Known<Histogram>>,
     pub gaps: Vec<Gap>,
 }
 

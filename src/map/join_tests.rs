@@ -53,6 +53,7 @@ pub fn snapshot(maps: &str, pages: Vec<PageRun>, extents: Vec<Extent>) -> Snapsh
         holders: None,
         loaders: None,
         buffers: None,
+        histogram: None,
         gaps: Vec::new(),
     };
     Snapshot {

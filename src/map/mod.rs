@@ -9,6 +9,7 @@ pub mod bloat;
 pub mod claims;
 pub mod diff;
 pub mod grid;
+pub mod heap;
 pub mod join;
 pub mod law;
 pub mod malloc;

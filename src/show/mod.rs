@@ -6,6 +6,7 @@ pub mod calibrate;
 pub mod compare;
 pub mod diff;
 pub mod doctor;
+pub mod heap;
 pub mod html;
 pub mod json;
 pub mod leaks;

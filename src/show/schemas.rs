@@ -27,6 +27,7 @@ use super::record::RecordedDocument;
 use super::stalls::StallsDocument;
 use super::tlb::TlbDocument;
 use super::trim::TrimDocument;
+use crate::map::heap::HeapObjects;
 use crate::pages::Plan;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
@@ -37,7 +38,7 @@ use serde_json::Value;
 pub type Named = (&'static str, fn() -> Schema);
 
 /// By the middle of "marusa/map/2".
-pub const ALL: [Named; 30] = [
+pub const ALL: [Named; 31] = [
     ("audit", of::<AuditDocument<Value>>),
     ("bench-account", of::<BenchAccountDocument>),
     ("bench-direct-buffers", of::<BenchDirectBuffersDocument>),
@@ -53,6 +54,7 @@ pub const ALL: [Named; 30] = [
     ("doctor", of::<DoctorDocument>),
     ("doctor-rules", of::<RulesDocument>),
     ("freeze", of::<FreezeDocument>),
+    ("heap", of::<HeapObjects>),
     ("leak", of::<LeakDocument>),
     ("list", of::<ListDocument>),
     ("map", of::<MapDocument>),

@@ -9,7 +9,7 @@ use crate::base::{Bytes, Gap, Known, Range, Why, joined, rfc3339};
 use crate::jvm::JvmView;
 use crate::jvm::hotspot::buffers;
 use crate::jvm::hotspot::launch::Launch;
-use crate::jvm::hotspot::{self, Hotspot, loaders};
+use crate::jvm::hotspot::{self, Hotspot, histogram, loaders};
 use crate::os::budget;
 use crate::os::facts::process_facts;
 use crate::os::folios;
@@ -325,6 +325,9 @@ impl Views {
         }
         let mut owned: Vec<Range> =
             jvm.iter().flat_map(|jvm| jvm.extents.iter().map(|extent| extent.range)).collect();
+        if let (Some(wanted), Ok(jvm), Ok(opened)) = (want.heap, &mut jvm, &opened) {
+            jvm.histogram = Some(histogram::read(&opened.vm(&target), jvm, wanted));
+        }
         if want.is_shallow {
             let unread = Gap::new("malloc's blocks", Why::NotMeasured).hint("a full reading took too long");
             return Views { images, jvm, alloc: Err(unread), links: Vec::new(), launch };

@@ -4,6 +4,7 @@ use super::page_settings::PageSettings;
 use crate::alloc::AllocView;
 use crate::base::{Bytes, Gap, Known, Range, Why};
 use crate::jvm::JvmView;
+use crate::jvm::hotspot::histogram::HeapWant;
 use crate::os::OsView;
 use crate::os::host::Host;
 use schemars::JsonSchema;
@@ -37,6 +38,8 @@ pub struct Want {
     pub loaders: LoaderDetail,
     /// Buffers outside the heap and who holds them: the Java heap is read some times for it.
     pub buffers: bool,
+    /// The objects of the Java heap by class: all of the heap is read for it.
+    pub heap: Option<HeapWant>,
 }
 
 /// How much of what class loaders hold is read.

@@ -15,6 +15,7 @@ mod doctor_holders;
 mod embedded;
 mod foreign_files;
 mod gc_log;
+mod heap;
 mod holders;
 mod holders_truth;
 mod hostile;

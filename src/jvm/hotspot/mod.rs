@@ -13,6 +13,7 @@ pub mod find;
 pub mod flags;
 mod flags_kept;
 pub mod heap;
+pub mod histogram;
 pub mod holders;
 pub mod launch;
 pub mod loaders;
@@ -220,6 +221,7 @@ pub fn read(target: &Target, opened: &Opened) -> JvmView {
         holders: None,
         loaders: None,
         buffers: None,
+        histogram: None,
         gaps: found.gaps,
     }
 }

@@ -118,7 +118,7 @@ impl<'a> Objects<'a> {
     }
 }
 
-fn uncoloured(word: u64, is_compressed: bool) -> Vec<Addr> {
+pub fn uncoloured(word: u64, is_compressed: bool) -> Vec<Addr> {
     let shifts = if is_compressed { &[] } else { &Z_SHIFTS[..] };
     [word].into_iter().chain(shifts.iter().map(|shift| word >> shift)).map(Addr).collect()
 }

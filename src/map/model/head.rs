@@ -45,7 +45,7 @@ impl Taken {
 }
 
 impl Process {
-    pub(super) fn of(snapshot: &Snapshot) -> Process {
+    pub fn of(snapshot: &Snapshot) -> Process {
         let process = &snapshot.os.process;
         Process {
             pid: process.pid,

@@ -12,7 +12,7 @@ mod zeros;
 
 use super::width::width;
 use crate::base::Gap;
-use crate::map::model::{Amounts, AreaAccount, GapRow, PartAccount, Taken};
+use crate::map::model::{Amounts, AreaAccount, GapRow, Jvm, PartAccount, Process, Taken};
 use crate::map::{Account, Area, PaperArea};
 use crate::show::table::Table;
 use crate::show::units::{human, human_signed, indented, percent, shorten};
@@ -109,12 +109,11 @@ pub fn by_paper(out: &mut dyn Write, account: &Account) -> io::Result<()> {
     gap_rows(out, &account.gaps)
 }
 
-/// Who, when, and the sum against the kernel's.
-pub fn head(out: &mut dyn Write, account: &Account) -> io::Result<()> {
-    let (process, taken) = (&account.process, &account.taken);
+/// Which process, which JVM, and when.
+pub fn who(out: &mut dyn Write, process: &Process, jvm: Option<&Jvm>, taken: &Taken) -> io::Result<()> {
     let who = format!("pid {}  {}", process.pid, process.command);
     writeln!(out, "{}", shorten(&who, width()))?;
-    if let Some(jvm) = &account.jvm {
+    if let Some(jvm) = jvm {
         let version = jvm.version.as_deref().unwrap_or("version unknown");
         let gc = jvm.gc.as_deref().unwrap_or("collector unknown");
         let nmt = jvm.nmt.as_deref().unwrap_or("unknown");
@@ -122,7 +121,12 @@ pub fn head(out: &mut dyn Write, account: &Account) -> io::Result<()> {
         indented(out, &format!("{} {version}, {gc}, NMT {nmt}, {threads} threads", jvm.vm), 0)?;
     }
     indented(out, &when(taken), 0)?;
-    writeln!(out)?;
+    writeln!(out)
+}
+
+/// Who, when, and the sum against the kernel's.
+pub fn head(out: &mut dyn Write, account: &Account) -> io::Result<()> {
+    who(out, &account.process, account.jvm.as_ref(), &account.taken)?;
     let totals = &account.totals;
     let or_unknown = |bytes: Option<u64>| bytes.map_or("unknown".to_string(), human);
     let kernel = or_unknown(totals.kernel_resident_bytes);

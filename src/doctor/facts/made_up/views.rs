@@ -114,6 +114,7 @@ pub fn jvm(extents: Vec<Extent>, threads: Vec<JvmThread>) -> JvmView {
         holders: None,
         loaders: None,
         buffers: None,
+        histogram: None,
         gaps: Vec::new(),
     }
 }

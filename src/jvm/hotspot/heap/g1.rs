@@ -6,9 +6,10 @@
 
 use super::super::objects::Objects;
 use super::super::{Found, Hotspot};
-use super::spaces::{Heap, collected_heap, reserved};
+use super::spaces::{self, Heap, collected_heap};
 use crate::base::limits::HEAP_REGIONS_MAX;
 use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
+use crate::jvm::hotspot::histogram::walk::{self, Lie};
 use crate::jvm::types::{HeapView, How, Humongous, Kind};
 
 /// A region's object is not larger in any version; JDK 8's has 488 bytes.
@@ -52,18 +53,41 @@ pub fn read(vm: &Hotspot, found: &mut Found) -> Known<HeapView> {
     Ok(HeapView { region_bytes: Some(table.region_bytes), humongous, ..heap.view(vm) })
 }
 
-/// What is allocated of each region.
-pub fn used(vm: &Hotspot) -> Known<Vec<Range>> {
-    let table = RegionTable::read(vm, reserved(vm)?)?;
+/// The regions in use as far as they are; those of one humongous object are one.
+pub fn regions(vm: &Hotspot) -> Known<Vec<walk::Region>> {
+    let table = RegionTable::read(vm, spaces::reserved(vm)?)?;
     let layout = Layout::read(vm)?;
     let objects = table.objects(vm, &layout)?;
     let tag_at = layout.tag_at.or_else(|| tag_by_number(&objects));
-    let regions = (0_u64..).zip(&objects).filter_map(|(index, object)| {
-        let range = Range::sized(table.start.plus(index * table.region_bytes), table.region_bytes);
-        let region = layout.region(object.as_ref()?, tag_at, range)?;
-        Some(Range::sized(range.start, region.used_bytes)).filter(|_| region.part != "free")
-    });
-    Ok(regions.filter(|range| !range.is_empty()).collect())
+    let tag_at = tag_at.ok_or_else(|| Gap::new("types of G1's regions", Why::NotInThisRuntime))?;
+    let mut regions: Vec<walk::Region> = Vec::new();
+    for (index, object) in objects.iter().enumerate() {
+        let Some(object) = object else { continue };
+        let range = Range::sized(table.start.plus(index as u64 * table.region_bytes), table.region_bytes);
+        let Some(region) = layout.region(object, Some(tag_at), range) else { continue };
+        let in_use = Range::sized(range.start, region.used_bytes);
+        match regions.last_mut() {
+            _ if region.part == "free" => {}
+            Some(last) if region.part == "humongous" && !layout.starts_humongous(object, Some(tag_at)) => {
+                last.range.end = in_use.end;
+            }
+            _ => {
+                let lie = if region.part == "humongous" { Lie::Single } else { Lie::Packed };
+                regions.push(walk::Region {
+                    range: in_use,
+                    space: region.part,
+                    lie,
+                    ..walk::Region::default()
+                });
+            }
+        }
+    }
+    Ok(regions)
+}
+
+/// What is allocated of each region.
+pub fn used(vm: &Hotspot) -> Known<Vec<Range>> {
+    Ok(regions(vm)?.into_iter().map(|region| region.range).collect())
 }
 
 /// The first region of each object. The tops of regions say nothing: the tail of the last one is filled with an object that is
@@ -233,21 +257,20 @@ fn half(object: &[u64], at: u64) -> Option<u32> {
     Some((word >> (at % 8 * 8)) as u32)
 }
 
-/// JDK 8: `HeapRegion::_hrm_index`, the region's number, is followed by `_type` (heapRegion.hpp).
+/// JDK 8: `HeapRegion::_hrm_index`, the region's number, is followed by `_type`, or by `_allocation_context`, of one byte, and then
+/// `_type` (heapRegion.hpp). One region would fit anywhere, and so would zeros: some region is in use.
 fn tag_by_number(objects: &[Option<Vec<u64>>]) -> Option<u64> {
     const TAGS: [u32; 6] = [0, 2, 3, 4, 5, 8];
     let known: Vec<(usize, &Vec<u64>)> =
         objects.iter().enumerate().filter_map(|(index, object)| Some((index, object.as_ref()?))).collect();
-    let bytes = known.first()?.1.len() as u64 * 8;
-    let follows_number = |at: &u64| {
-        known.iter().all(|(index, object)| {
-            let tag = half(object, at + 4);
-            half(object, *at) == Some(*index as u32) && tag.is_some_and(|tag| TAGS.contains(&tag))
-        })
+    let bytes = known.first().filter(|_| known.len() > 1)?.1.len() as u64 * 8;
+    let is_number = |at: &u64| known.iter().all(|(index, object)| half(object, *at) == Some(*index as u32));
+    let is_tag = |at: &u64| {
+        let tags = || known.iter().map(|(_, object)| half(object, *at));
+        tags().all(|tag| tag.is_some_and(|tag| TAGS.contains(&tag))) && tags().any(|tag| tag != Some(0))
     };
-    // One region would fit anywhere.
-    let at = (0..bytes.saturating_sub(4)).step_by(4).find(follows_number)?;
-    (known.len() > 1).then_some(at + 4)
+    let numbers = (0..bytes.saturating_sub(8)).step_by(4).filter(is_number);
+    numbers.flat_map(|at| [at + 4, at + 8]).find(is_tag)
 }
 
 /// Regions in a row of one kind.
@@ -303,7 +326,8 @@ mod tests {
         let object = |index: u64, tag: u64| Some(vec![0x1000 * index, 7, tag << 32 | index, 9]);
         assert_eq!(tag_by_number(&[object(0, 2), None, object(2, 8)]), Some(20));
         assert_eq!(tag_by_number(&[object(0, 2), object(1, 99)]), None);
-        assert_eq!(tag_by_number(&[object(0, 2)]), None);
+        let apart = |index: u64, tag: u64| Some(vec![7, index, tag, 9]);
+        assert_eq!(tag_by_number(&[apart(0, 2), apart(1, 8)]), Some(16), "something lies between");
     }
 
     #[test]

@@ -5,6 +5,7 @@ pub mod parallel;
 pub mod reach;
 pub mod serial;
 pub mod shenandoah;
+mod shenandoah_marks;
 mod shenandoah_tables;
 mod spaces;
 pub mod tables;
@@ -12,6 +13,7 @@ mod unowned;
 pub mod z;
 pub mod z_forwarding;
 mod z_pages;
+pub mod z_regions;
 mod z_tables;
 
 use super::{Found, Hotspot};

@@ -4,8 +4,9 @@
 //! CMS's old space is `CompactibleFreeListSpace`, which keeps free lists instead of a top.
 
 use super::super::{Found, Hotspot};
-use super::spaces::{Heap, collected_heap};
+use super::spaces::{self, Heap, collected_heap};
 use crate::base::{Addr, Gap, Known, Range, Why};
+use crate::jvm::hotspot::histogram::walk::{Lie, Region};
 use crate::jvm::types::{HeapView, How, Kind};
 
 pub fn read(vm: &Hotspot, found: &mut Found) -> Known<HeapView> {
@@ -32,8 +33,7 @@ fn generations(vm: &Hotspot, heap: &mut Heap, found: &mut Found) -> Known<()> {
             heap.generation(found, committed, part);
         }
     }
-    let spaces = [("_eden_space", "eden"), ("_from_space", "survivor from"), ("_to_space", "survivor to")];
-    for (field, part) in spaces {
+    for (field, part) in YOUNG_SPACES {
         heap.space(vm, found, vm.addr(young, "DefNewGeneration", field), "ContiguousSpace", part);
     }
     if vm.flags.is_on("UseConcMarkSweepGC") {
@@ -48,6 +48,32 @@ fn generations(vm: &Hotspot, heap: &mut Heap, found: &mut Found) -> Known<()> {
         );
     }
     Ok(())
+}
+
+const YOUNG_SPACES: [(&str, &str); 3] =
+    [("_eden_space", "eden"), ("_from_space", "survivor from"), ("_to_space", "survivor to")];
+
+/// The spaces as far as they are in use.
+pub fn regions(vm: &Hotspot, found: &mut Found) -> Known<Vec<Region>> {
+    let contiguous = |at, space| spaces::region(vm, at, "ContiguousSpace", space);
+    if vm.flags.is_on("UseEpsilonGC") {
+        return Ok(vec![contiguous(vm.addr(collected_heap(vm)?, "EpsilonHeap", "_space"), "space")?]);
+    }
+    let (young, old) = generation_objects(vm)?;
+    let mut regions: Vec<Region> = Vec::new();
+    for (field, space) in YOUNG_SPACES {
+        regions.extend(found.note(contiguous(vm.addr(young, "DefNewGeneration", field), space)));
+    }
+    let old = if vm.flags.is_on("UseConcMarkSweepGC") {
+        cms_bounds(vm, old).map(|range| {
+            let lie = Lie::WithFreeChunks;
+            Region { range, space: "old generation", lie, ..Region::default() }
+        })
+    } else {
+        contiguous(vm.addr(old, "TenuredGeneration", "_the_space"), "old generation")
+    };
+    regions.extend(found.note(old));
+    Ok(regions)
 }
 
 /// Young and old, as they are allocated by `GenCollectedHeap::initialize`.
@@ -70,12 +96,16 @@ fn committed(vm: &Hotspot, generation: Addr) -> Known<Range> {
 }
 
 fn cms_space(vm: &Hotspot, heap: &mut Heap, old: Addr, found: &mut Found) {
-    let bounds = vm.addr(old, "ConcurrentMarkSweepGeneration", "_cmsSpace").and_then(|space| {
-        let class = "CompactibleFreeListSpace";
-        Ok(Range::new(vm.addr(space, class, "_bottom")?, vm.addr(space, class, "_end")?))
-    });
-    let Some(range) = found.note(bounds).filter(|range| heap.reserved.covers(*range)) else { return };
+    let Some(range) = found.note(cms_bounds(vm, old)).filter(|range| heap.reserved.covers(*range)) else {
+        return;
+    };
     found.claim(range, Kind::JavaHeap, "old generation", None, How::VmStructs);
     let hint = "CMS counts its free chunks only while it sweeps";
     heap.use_bytes(Err(Gap::new("used bytes of CMS's old generation", Why::NotInThisRuntime).hint(hint)));
+}
+
+fn cms_bounds(vm: &Hotspot, old: Addr) -> Known<Range> {
+    let space = vm.addr(old, "ConcurrentMarkSweepGeneration", "_cmsSpace")?;
+    let class = "CompactibleFreeListSpace";
+    Ok(Range::new(vm.addr(space, class, "_bottom")?, vm.addr(space, class, "_end")?))
 }

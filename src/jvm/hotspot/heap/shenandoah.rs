@@ -4,9 +4,10 @@
 //! (src/hotspot/share/gc/shenandoah/shenandoahHeapRegion.hpp), which is believed when every region agrees.
 
 use super::super::{Found, Hotspot};
-use super::shenandoah_tables;
+use super::{shenandoah_marks, shenandoah_tables};
 use crate::base::limits::{HEAP_REGIONS_MAX, REGION_TABLE_BYTES_MAX};
 use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
+use crate::jvm::hotspot::histogram::walk::{self, Lie};
 use crate::jvm::types::{Gc, HeapView, How, Kind};
 
 const REGION_OBJECT_BYTES_MAX: u64 = 4096;
@@ -58,15 +59,50 @@ pub fn read(vm: &Hotspot, found: &mut Found) -> Known<HeapView> {
     })
 }
 
-/// What is allocated of each region that is not evacuated or free.
-pub fn used(vm: &Hotspot) -> Known<Vec<Range>> {
+const HUMONGOUS_START: u32 = 3;
+const HUMONGOUS_REST: u32 = 4;
+const PINNED_HUMONGOUS: u32 = 5;
+/// Below, a region has no objects; so has a trash region.
+const REGULAR: u32 = 2;
+const TRASH: u32 = 9;
+
+/// The regions in use as far as they are; those of one humongous object are one.
+pub fn regions(vm: &Hotspot) -> Known<Vec<walk::Region>> {
     let heap = Shenandoah::read(vm)?;
     let table = RegionTable::read(vm, &heap)?;
-    let range = |(number, region): (u64, &Region)| {
+    // With generations, the marks of old regions are as old as the last marking of those.
+    let marking = shenandoah_marks::read(vm, &heap).filter(|_| collector(vm) == Some(Gc::Shenandoah));
+    let mut regions: Vec<walk::Region> = Vec::new();
+    for (number, region) in (0_u64..).zip(&table.regions) {
         let start = heap.reserved.start.plus(number.saturating_mul(heap.region_bytes));
-        Range::sized(start, if HOLDS_OBJECTS.contains(&region.state) { region.in_use } else { 0 })
-    };
-    Ok((0..).zip(&table.regions).map(range).filter(|range| !range.is_empty()).collect())
+        let range = Range::sized(start, region.in_use);
+        match regions.last_mut() {
+            _ if region.state < REGULAR || region.state == TRASH => {}
+            Some(last) if region.state == HUMONGOUS_REST => last.range.end = range.end,
+            _ => {
+                let is_single = matches!(region.state, HUMONGOUS_START | PINNED_HUMONGOUS);
+                let lie = if is_single { Lie::Single } else { Lie::Packed };
+                let space = STATES.get(region.state as usize).copied().unwrap_or("region");
+                let marks = marking.as_ref().and_then(|marking| marking.of_region(start));
+                let stamp =
+                    marking.as_ref().zip(marks).map(|(marking, marks)| marking.stamp(vm, &marks, start));
+                regions.push(walk::Region {
+                    range,
+                    space,
+                    lie,
+                    marks,
+                    stamp: stamp.unwrap_or(0),
+                    ..walk::Region::default()
+                });
+            }
+        }
+    }
+    Ok(regions)
+}
+
+/// What is allocated of each region.
+pub fn used(vm: &Hotspot) -> Known<Vec<Range>> {
+    Ok(regions(vm)?.into_iter().map(|region| region.range).collect())
 }
 
 impl Shenandoah {
@@ -202,9 +238,6 @@ const STATES: [&str; 10] = [
     "pinned collection set region",
     "trash region",
 ];
-
-/// Regular, humongous, pinned and those of the collection set, whose objects may not have been moved yet.
-const HOLDS_OBJECTS: std::ops::RangeInclusive<u32> = 2..=8;
 
 struct Run {
     range: Range,

@@ -3,6 +3,7 @@
 
 use super::super::{Found, Hotspot};
 use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
+use crate::jvm::hotspot::histogram::walk::Region;
 use crate::jvm::types::{HeapView, How, Kind};
 
 /// A base of compressed pointers that lies this close below the heap belongs to the heap's reservation: one alignment of
@@ -105,6 +106,12 @@ pub fn read_space(vm: &Hotspot, at: Addr, class: &str, heap: Range) -> Known<Spa
     }
     // `_top` moves while the others stand still.
     Ok(Space { range, used_bytes: Range::new(bottom, top.min(end)).bytes() })
+}
+
+/// The part of a space in which objects lie one behind the other.
+pub fn region(vm: &Hotspot, at: Known<Addr>, class: &str, space: &'static str) -> Known<Region> {
+    let found = read_space(vm, at?, class, reserved(vm)?)?;
+    Ok(Region { range: Range::sized(found.range.start, found.used_bytes), space, ..Region::default() })
 }
 
 /// The kernel's word on what is committed: HotSpot reserves without rights and commits with them

@@ -155,7 +155,7 @@ impl Z {
     }
 
     /// Where the heap is mapped.
-    fn views(&self, vm: &Hotspot) -> Known<Vec<View>> {
+    pub fn views(&self, vm: &Hotspot) -> Known<Vec<View>> {
         let bits = match (self.global(vm, "AddressMetadataMask"), self.global(vm, "AddressGoodMask")) {
             (Ok(all), _) => all & !self.global(vm, "AddressMetadataFinalizable")?,
             // JDK 11: the four metadata bits are the good ones and the bad ones.
@@ -249,7 +249,11 @@ fn is_reserved(mapping: &Mapping) -> bool {
 
 /// The mappings that are heap, each with the number of its view. JDK 11 reserves from the first view to the last in one
 /// piece, so what is reserved right behind a view is heap too. The file is the one with most of the addresses.
-fn mappings_of<'a>(mappings: &'a [Mapping], views: &[View], offset_max: Bytes) -> Vec<(usize, &'a Mapping)> {
+pub fn mappings_of<'a>(
+    mappings: &'a [Mapping],
+    views: &[View],
+    offset_max: Bytes,
+) -> Vec<(usize, &'a Mapping)> {
     let mut found: Vec<(usize, &Mapping)> = Vec::new();
     let start = views.first().map_or(Addr::NULL, |view| view.base);
     let end = views.last().map_or(Addr::NULL, |view| view.base.plus(offset_max));
@@ -277,7 +281,7 @@ fn mappings_of<'a>(mappings: &'a [Mapping], views: &[View], offset_max: Bytes) -
 }
 
 /// From the lowest to the highest offset that any view maps.
-fn mapped_offsets(views: &[View], mappings: &[(usize, &Mapping)]) -> std::ops::Range<u64> {
+pub fn mapped_offsets(views: &[View], mappings: &[(usize, &Mapping)]) -> std::ops::Range<u64> {
     let backing = || mappings.iter().filter(|(_, mapping)| is_backing(mapping));
     let start = backing().map(|(number, mapping)| mapping.range.start.0 - views[*number].base.0).min();
     let end = backing().map(|(number, mapping)| mapping.range.end.0 - views[*number].base.0).max();

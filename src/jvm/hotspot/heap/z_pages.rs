@@ -21,6 +21,52 @@ pub struct Page {
     pub size: Size,
     /// `None` where ZGC has no generations.
     pub generation: Option<Generation>,
+    /// Of the collection that it was allocated in; 0 where the VM does not name it.
+    pub sequence: u32,
+    pub live: Option<LiveMap>,
+}
+
+/// `ZLiveMap`: what the last marking of a page found (zLiveMap.hpp, JDK 11 to 25).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LiveMap {
+    /// Of the collection that marked.
+    pub sequence: u32,
+    /// How many objects it found; threads add what they found when they are done.
+    pub objects: u32,
+    pub segments: u64,
+    pub map: Addr,
+    pub bits: u64,
+}
+
+impl LiveMap {
+    /// From its words: two numbers, bytes, two maps of 64 segments, and the bitmap. Since JDK 22 the bitmap is made when it is
+    /// needed, and its size lies before it; in JDK 25 the size of a segment and its logarithm come first instead.
+    fn of(words: [u64; 7]) -> LiveMap {
+        let [numbers, second, third, fourth, fifth, sixth, seventh] = words;
+        let (segment, shift) = (numbers & 0xffff_ffff, numbers >> 32);
+        let begins_with_size =
+            segment > 1 && segment.is_power_of_two() && u64::from(segment.ilog2()) == shift;
+        let is_absent = sixth == 0 && seventh == 0;
+        if begins_with_size && (is_absent || seventh == segment * 64) {
+            let objects = (second >> 32) as u32;
+            return LiveMap {
+                sequence: second as u32,
+                objects,
+                segments: fourth,
+                map: Addr(sixth),
+                bits: seventh,
+            };
+        }
+        let is_lazy = is_absent || fifth == seventh;
+        let (map, bits) = if is_lazy { (sixth, seventh) } else { (fifth, sixth) };
+        LiveMap {
+            sequence: numbers as u32,
+            objects: (numbers >> 32) as u32,
+            segments: third,
+            map: Addr(map),
+            bits,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +76,7 @@ pub enum Size {
     Large,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Generation {
     Young,
     Old,
@@ -46,7 +92,7 @@ pub struct Run {
 }
 
 impl Page {
-    fn part(&self) -> &'static str {
+    pub fn part(&self) -> &'static str {
         match (self.size, self.generation) {
             (Size::Small, None) => "small page",
             (Size::Medium, None) => "medium page",
@@ -168,6 +214,7 @@ fn entries(vm: &Hotspot, table: Addr, wanted: Range) -> Known<Vec<(u64, u64)>> {
 /// Where the fields of a `ZPage` lie.
 struct Layout {
     class: u64,
+    sequence: Option<u64>,
     start: u64,
     /// Of the end, or of the size from JDK 24 on.
     end: u64,
@@ -186,6 +233,8 @@ impl Layout {
         let end = end.or_else(|_| vm.structs.offset(&range, "_size"))?;
         let layout = Layout {
             class: vm.structs.offset(&class, "_type")?,
+            // JDK 11 does not name it; it lies before `_virtual` (zPage.hpp).
+            sequence: vm.structs.offset(&class, "_seqnum").ok().or_else(|| at.checked_sub(4)),
             start: at.saturating_add(vm.structs.offset(&range, "_start")?),
             end: at.saturating_add(end),
             end_is_size,
@@ -195,7 +244,8 @@ impl Layout {
             references: vm.structs.offset(&class, "_forwarding").ok().and_then(|at| at.checked_sub(8)),
         };
         let fields = [layout.start, layout.end, layout.top, layout.class, layout.references.unwrap_or(0)];
-        let highest = fields.into_iter().max().unwrap_or(0);
+        let fields = fields.into_iter().chain(layout.sequence);
+        let highest = fields.max().unwrap_or(0);
         if highest.saturating_add(8) > PAGE_HEAD_BYTES as u64 {
             return Err(Gap::new("layout of ZPage", Why::NotInThisRuntime));
         }
@@ -206,7 +256,8 @@ impl Layout {
     fn page(&self, vm: &Hotspot, z: &Z, at: Addr, number: u64) -> Option<Option<Page>> {
         let mut head = [0; PAGE_HEAD_BYTES];
         vm.memory().read(at, &mut head).ok()?;
-        let word = |offset: u64| head[offset as usize..].first_chunk::<8>().map(|b| u64::from_le_bytes(*b));
+        let word =
+            |offset: u64| head.get(offset as usize..)?.first_chunk::<8>().map(|b| u64::from_le_bytes(*b));
         let start = word(self.start)?;
         let end = word(self.end)?;
         let end = if self.end_is_size { start.checked_add(end)? } else { end };
@@ -223,11 +274,14 @@ impl Layout {
             return None;
         }
         let generation = if z.generational { generation(&head, self.class as usize) } else { None };
+        let sequence = self.sequence.and_then(word).unwrap_or(0) as u32;
+        let live = [0, 1, 2, 3, 4, 5, 6].map(|place| word(self.top + 8 + place * 8).unwrap_or(0));
+        let live = Some(LiveMap::of(live)).filter(|_| self.sequence.is_some());
         let is_free = match self.references {
             Some(offset) => word(offset)? as u32 == 0,
             None => false,
         };
-        Some((!is_free).then_some(Page { start, end, in_use: top - start, size, generation }))
+        Some((!is_free).then_some(Page { start, end, in_use: top - start, size, generation, sequence, live }))
     }
 }
 
@@ -247,7 +301,7 @@ mod tests {
     use super::*;
 
     fn page(start: u64, end: u64, in_use: Bytes, size: Size) -> Page {
-        Page { start, end, in_use, size, generation: None }
+        Page { start, end, in_use, size, generation: None, sequence: 0, live: None }
     }
 
     #[test]
@@ -271,6 +325,27 @@ mod tests {
         assert_eq!(runs(&pages, 0, 4)[0].in_use, Some(4));
         assert_eq!(runs(&pages, 4, 8)[0].in_use, Some(1));
         assert_eq!(runs(&pages, 8, 8), vec![]);
+    }
+
+    #[test]
+    fn maps_of_living_objects_of_11_of_22_and_of_25() {
+        let map = |sequence, objects| LiveMap {
+            sequence,
+            objects,
+            segments: 5,
+            map: Addr(0x7000),
+            bits: 8192 * 64,
+        };
+        let bits = 8192 * 64;
+        assert_eq!(LiveMap::of([7 | 100 << 32, 4096, 5, 5, 0x7000, bits, 13]), map(7, 100));
+        assert_eq!(
+            LiveMap::of([2 | 1 << 32, 4096, 5, 5, 0x7000, bits, 13]),
+            map(2, 1),
+            "no size of a segment"
+        );
+        assert_eq!(LiveMap::of([7 | 100 << 32, 4096, 5, 5, bits, 0x7000, bits]), map(7, 100));
+        assert_eq!(LiveMap::of([8192 | 13 << 32, 7 | 100 << 32, 4096, 5, 5, 0x7000, bits]), map(7, 100));
+        assert_eq!(LiveMap::of([8192 | 13 << 32, 0, 0, 0, 0, 0, 0]).sequence, 0);
     }
 
     #[test]

@@ -133,7 +133,7 @@ impl Names {
     }
 
     /// Only a name that is the right one is kept by a recording.
-    fn is(&self, windows: &Windows, memory: &dyn Memory, symbol: Addr, name: &str) -> bool {
+    pub fn is(&self, windows: &Windows, memory: &dyn Memory, symbol: Addr, name: &str) -> bool {
         let (mut length, mut text) = ([0; 2], vec![0; name.len()]);
         let at = symbol.plus(self.body);
         let is_it = windows.read(symbol.plus(self.length), &mut length).is_ok()
@@ -164,7 +164,7 @@ impl Names {
         Some(found)
     }
 
-    fn text(&self, memory: &dyn Memory, symbol: Addr) -> Option<String> {
+    pub fn text(&self, memory: &dyn Memory, symbol: Addr) -> Option<String> {
         let length = memory.u16(symbol.plus(self.length)).ok()?;
         let mut text = vec![0; usize::from(length).min(NAME_BYTES_MAX)];
         memory.read_text(symbol.plus(self.body), &mut text).ok()?;
@@ -261,6 +261,13 @@ impl<'a> FieldsOf<'a> {
     pub fn name(&self, class: Addr) -> Option<String> {
         let symbol = self.classes.by_address.get(&class.0)?.name;
         Some(self.names.text(self.vm.memory(), symbol)?.replace('/', "."))
+    }
+}
+
+#[cfg(test)]
+impl Names {
+    pub fn made_up() -> Names {
+        Names { length: 0, body: 0 }
     }
 }
 

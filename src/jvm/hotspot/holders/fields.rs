@@ -107,6 +107,14 @@ impl Layout {
         found
     }
 
+    /// Where instances of a class have the field of this name that the class itself declares.
+    pub fn offset(&self, windows: &Windows, memory: &dyn Memory, class: Addr, name: &[u8]) -> Option<u32> {
+        let pool = windows.addr(class.plus(self.constants)).ok()?;
+        let mut raw = self.raw(windows, class)?.into_iter().filter(|raw| !raw.is_static);
+        raw.find(|raw| self.symbol(memory, pool, raw.name).is_some_and(|text| text == name))
+            .map(|raw| raw.offset)
+    }
+
     fn own(
         &self,
         windows: &Windows,
@@ -115,16 +123,7 @@ impl Layout {
         is_wanted: fn(u8) -> bool,
     ) -> Option<Vec<Field>> {
         let pool = windows.addr(class.plus(self.constants)).ok()?;
-        let raw = match self.fields {
-            Fields::Array { at, count } => {
-                let array = windows.addr(class.plus(at)).ok()?;
-                let count = self.u16(windows, class.plus(count))?;
-                of_array(&self.bytes(windows, array, 2)?, usize::from(count))
-            }
-            Fields::Stream { at } => {
-                of_stream(&self.bytes(windows, windows.addr(class.plus(at)).ok()?, 1)?)
-            }
-        };
+        let raw = self.raw(windows, class)?;
         let named = raw.into_iter().filter_map(|raw| {
             let text = |index| Some(String::from_utf8_lossy(&self.symbol(memory, pool, index)?).into_owned());
             let signature = text(raw.signature)?;
@@ -134,6 +133,19 @@ impl Layout {
             Some(Field { name: text(raw.name)?, signature, offset: raw.offset, is_static: raw.is_static })
         });
         Some(named.collect())
+    }
+
+    fn raw(&self, windows: &Windows, class: Addr) -> Option<Vec<Raw>> {
+        Some(match self.fields {
+            Fields::Array { at, count } => {
+                let array = windows.addr(class.plus(at)).ok()?;
+                let count = self.u16(windows, class.plus(count))?;
+                of_array(&self.bytes(windows, array, 2)?, usize::from(count))
+            }
+            Fields::Stream { at } => {
+                of_stream(&self.bytes(windows, windows.addr(class.plus(at)).ok()?, 1)?)
+            }
+        })
     }
 
     /// An `Array` of elements of `size` bytes.

@@ -1,0 +1,82 @@
+//! The parts of the heap in which one object follows the other, as the collector has them at this moment.
+
+use super::buffers;
+use super::walk::{Lie, Region};
+use crate::base::{Addr, Gap, Known, Range, Why};
+use crate::jvm::hotspot::heap::{self, g1, parallel, serial, shenandoah, z_regions};
+use crate::jvm::hotspot::{Found, Hotspot};
+use crate::jvm::types::Gc;
+
+/// The heap at one moment.
+pub struct Heap {
+    /// Sorted, disjoint.
+    pub regions: Vec<Region>,
+    /// How far the other mappings of the heap lie behind the first (ZGC).
+    pub shifts: Vec<u64>,
+    /// Where the first begins, and the bits of an address that are the place in it (ZGC).
+    pub in_first: Option<(Addr, u64)>,
+    /// Since the start; `None` where the collector does not count them here.
+    pub collections: Option<u64>,
+    /// Whether unused ends of buffers are filled with an array when the VM walks its heap itself.
+    pub is_filled: bool,
+    /// The collector is finding out what is alive.
+    pub is_marking: bool,
+    pub gaps: Vec<Gap>,
+}
+
+impl Heap {
+    /// The address in the first mapping.
+    fn canonical(&self, at: Addr) -> Addr {
+        self.in_first.map_or(at, |(first, mask)| first.plus(at.0 & mask))
+    }
+}
+
+/// `others`: threads that run no Java.
+pub fn read(vm: &Hotspot, others: &[Addr]) -> Known<Heap> {
+    let gc = heap::collector(vm)?;
+    let mut found = Found::default();
+    let mut is_marking = false;
+    let (mut regions, shifts, in_first) = match gc {
+        Gc::Serial | Gc::Cms | Gc::Epsilon => (serial::regions(vm, &mut found)?, Vec::new(), None),
+        Gc::Parallel => (parallel::regions(vm, &mut found)?, Vec::new(), None),
+        Gc::G1 => (g1::regions(vm)?, Vec::new(), None),
+        Gc::Shenandoah | Gc::ShenandoahGenerational => (shenandoah::regions(vm)?, Vec::new(), None),
+        Gc::Z | Gc::ZGenerational => {
+            let mapped = z_regions::regions(vm)?;
+            is_marking = mapped.is_marking;
+            (mapped.regions, mapped.shifts, Some((mapped.first, mapped.offset_max - 1)))
+        }
+    };
+    regions.retain(|region| !region.range.is_empty());
+    regions.sort_by_key(|region| region.range);
+    if regions.windows(2).any(|pair| pair[0].range.overlaps(pair[1].range)) {
+        return Err(Gap::new("regions of the heap", Why::Torn));
+    }
+    let unused = buffers::unused(vm, others, &mut found);
+    let hint = "what is left over at their ends may be counted as objects";
+    let unused = found.note(unused.map_err(|gap| gap.hint(hint))).unwrap_or_default();
+    let collections = vm.structs.offset("CollectedHeap", "_total_collections").ok().and_then(|at| {
+        let heap = vm.static_addr("Universe", "_collectedHeap").ok()?;
+        vm.memory().u32(heap.plus(at)).ok().map(u64::from)
+    });
+    let is_filled = matches!(gc, Gc::Serial | Gc::Cms | Gc::Epsilon | Gc::Parallel | Gc::G1);
+    let mut heap = Heap { regions, shifts, in_first, collections, is_filled, is_marking, gaps: found.gaps };
+    let mut holes: Vec<Range> =
+        unused.iter().map(|hole| Range::sized(heap.canonical(hole.start), hole.bytes())).collect();
+    holes.sort_unstable();
+    add_holes(&mut heap.regions, &holes);
+    Ok(heap)
+}
+
+/// Gives each region what is unused in it.
+fn add_holes(regions: &mut [Region], holes: &[Range]) {
+    for hole in holes {
+        let place = regions.partition_point(|region| region.range.end <= hole.start);
+        let Some(region) = regions.get_mut(place) else { continue };
+        let inside = region.range.intersect(*hole);
+        let is_behind = region.holes.last().is_none_or(|last| last.end <= inside.start);
+        if !inside.is_empty() && region.lie != Lie::Single && is_behind {
+            region.holes.push(inside);
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The bytes of the heap for one thread: what is resident at this moment, and nothing else, so that no absent page comes into
+//! memory. ZGC maps the heap at several addresses, of which each may have other pages present.
+
+use super::walk::{Filled, Source};
+use crate::base::{Addr, PAGE, Range};
+use crate::os::budget;
+use crate::os::memory::{Bulk, Memory};
+use crate::os::target::OsView;
+
+pub struct Resident<'a> {
+    bulk: &'a dyn Bulk,
+    view: &'a OsView,
+    /// For absent pages of mapped files, which are read from the files: the archived objects of CDS.
+    files: Option<Box<dyn Memory + Send + 'a>>,
+    /// How far the other mappings of the heap lie behind the first.
+    shifts: &'a [u64],
+}
+
+impl<'a> Resident<'a> {
+    pub fn new(
+        bulk: &'a dyn Bulk,
+        view: &'a OsView,
+        files: Option<Box<dyn Memory + Send + 'a>>,
+        shifts: &'a [u64],
+    ) -> Resident<'a> {
+        Resident { bulk, view, files, shifts }
+    }
+
+    fn resident(&self, range: Range) -> Vec<Range> {
+        self.bulk.resident(range).unwrap_or_else(|| self.view.resident_ranges(range))
+    }
+
+    /// A page of a file that is mapped for this process alone and that it has not changed.
+    fn read_file(&self, at: Addr, end: u64, into: &mut Vec<u8>) -> bool {
+        let mapping = crate::os::maps::find_mapping(&self.view.mappings, at);
+        let Some(files) =
+            self.files.as_ref().filter(|_| mapping.is_some_and(|it| it.is_file() && !it.rights.shared))
+        else {
+            return false;
+        };
+        let bytes = at.plus(1).up_to(PAGE).0.min(end) - at.0;
+        into.resize(bytes as usize, 0);
+        files.read(at, into).is_ok()
+    }
+}
+
+impl Source for Resident<'_> {
+    /// Pages that are absent hold zeros.
+    fn aside(&mut self, at: Addr, into: &mut [u8]) -> bool {
+        let wanted = Range::sized(at, into.len() as u64);
+        self.resident(wanted.widened(PAGE)).into_iter().all(|run| {
+            let run = run.intersect(wanted);
+            let place = (run.start.0 - at.0) as usize;
+            self.bulk.read(run.start, &mut into[place..place + run.bytes() as usize]).is_ok()
+        })
+    }
+
+    fn fill(&mut self, at: u64, end: u64, into: &mut Vec<u8>) -> Filled {
+        if budget::check_now().is_err() {
+            return Filled::Gone;
+        }
+        let mut next = end;
+        for shift in [0].iter().chain(self.shifts) {
+            let here = Addr(at).plus(*shift);
+            let pages = Range::new(here, Addr(end).plus(*shift)).widened(PAGE);
+            let Some(run) = self.resident(pages).first().copied() else { continue };
+            if run.start > here {
+                next = next.min(run.start.0 - shift);
+                continue;
+            }
+            let bytes = run.end.0.min(pages.end.0).min(end + shift).saturating_sub(here.0);
+            into.resize(bytes as usize, 0);
+            if bytes > 0 && self.bulk.read(here, into).is_ok() {
+                return Filled::Read;
+            }
+        }
+        match self.read_file(Addr(at), end, into) {
+            true => Filled::Read,
+            false => Filled::Absent(next.max(Addr(at).plus(1).up_to(PAGE).0)),
+        }
+    }
+}

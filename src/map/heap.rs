@@ -1,0 +1,92 @@
+//! The objects of the Java heap as every face shows them, serialised as `marusa/heap/1`.
+
+use super::model::{GapRow, Jvm, Process, Taken};
+use crate::base::{Gap, Why};
+use crate::jvm::{ClassObjects, Duplicates, HeapBytes, Histogram, SpaceObjects};
+use crate::os::host::Host;
+use crate::snapshot::Snapshot;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub const SCHEMA: &str = "marusa/heap/1";
+
+/// What is in the heap. What is not known is `None`, with an entry in `gaps`; never 0.
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct HeapObjects {
+    pub schema: String,
+    pub taken: Taken,
+    pub host: Option<Host>,
+    pub process: Process,
+    pub jvm: Option<Jvm>,
+    /// `None`: the heap could not be read.
+    pub totals: Option<HeapTotals>,
+    /// The largest first; those of one name are one.
+    pub classes: Vec<ClassObjects>,
+    /// Of `classes`, those that were left out.
+    pub more_classes: u64,
+    /// The kinds of the heap's regions, the largest first.
+    pub spaces: Vec<SpaceObjects>,
+    /// Where it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duplicates: Option<Duplicates>,
+    pub gaps: Vec<GapRow>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct HeapTotals {
+    pub instances: u64,
+    pub classes: u64,
+    /// All that the spaces have in use is in one of these sums.
+    #[serde(flatten)]
+    pub bytes: HeapBytes,
+    /// Of what is in use, the part whose class is known and that stood still while it was read.
+    pub exact_ratio: Option<f64>,
+    /// How often the heap was looked at until its regions stood still.
+    pub looks: u32,
+}
+
+impl HeapObjects {
+    /// With the `top` largest classes.
+    pub fn of(snapshot: &Snapshot, top: Option<usize>) -> HeapObjects {
+        let jvm = snapshot.jvm.as_ref();
+        let unread = || Gap::new("objects of the heap", Why::NotRead);
+        let found =
+            jvm.map_err(Gap::clone).and_then(|jvm| jvm.histogram.clone().unwrap_or_else(|| Err(unread())));
+        let mut account = HeapObjects {
+            schema: SCHEMA.to_string(),
+            taken: Taken::of(snapshot),
+            host: snapshot.taken.host.clone(),
+            process: Process::of(snapshot),
+            jvm: jvm.ok().map(Jvm::of),
+            ..HeapObjects::default()
+        };
+        match found {
+            Ok(found) => account.take(found, top),
+            Err(gap) => account.gaps.push(GapRow::from(&gap)),
+        }
+        account
+    }
+
+    fn take(&mut self, found: Histogram, top: Option<usize>) {
+        let mut bytes = HeapBytes::default();
+        found.spaces.iter().for_each(|space| bytes.add(&space.bytes));
+        let known = bytes.object_bytes.saturating_add(bytes.dead_bytes);
+        let still = known.saturating_sub(bytes.changed_bytes);
+        let exact = still.saturating_add(bytes.idle_bytes());
+        self.totals = Some(HeapTotals {
+            instances: found.spaces.iter().map(|space| space.instances).sum(),
+            classes: found.classes.len() as u64,
+            bytes,
+            exact_ratio: (bytes.used_bytes > 0).then(|| exact as f64 / bytes.used_bytes as f64),
+            looks: found.looks,
+        });
+        self.classes = found.classes;
+        if let Some(top) = top.filter(|top| *top < self.classes.len()) {
+            self.more_classes = (self.classes.len() - top) as u64;
+            self.classes.truncate(top);
+        }
+        self.spaces = found.spaces;
+        self.duplicates = found.duplicates;
+        self.gaps.extend(found.gaps.iter().map(GapRow::from));
+    }
+}

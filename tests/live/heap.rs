@@ -1,0 +1,188 @@
+//! `marusa heap` against what each JVM itself counts with `GC.class_histogram -all`, on JVMs at rest and at work.
+
+use crate::common::*;
+use marusa::act::attach::{self, Attached};
+use marusa::os::process::Process;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// The largest classes that must agree, and how well.
+const CLASSES: usize = 30;
+const APART_MAX: f64 = 0.01;
+/// A few objects come with each question.
+const INSTANCES_APART_MAX: u64 = 4;
+/// Up to JDK 18, dead memory is filled with `int[]`, which `jcmd` leaves out where the collector's marks say that it is dead: this share
+/// of the heap at most.
+const FILLER: &str = "[I";
+const FILLERS_MAX: f64 = 0.03;
+const MARKING_MAX: Duration = Duration::from_secs(60);
+
+/// In the normal run: each JDK, and each collector whose regions lie otherwise.
+const CHOSEN: [(&str, &str); 6] = [
+    ("8", "cms"),
+    ("11", "shenandoah"),
+    ("17", "g1"),
+    ("21", "z"),
+    ("25", "z-generational"),
+    ("25", "parallel"),
+];
+
+/// Instances and bytes, by class.
+type Counts = BTreeMap<String, (u64, u64)>;
+
+/// "   1:   155857   39865256  [B (java.base@17)".
+fn theirs(said: &str) -> Counts {
+    let mut counts = Counts::new();
+    for line in said.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [number, instances, bytes, class, ..] = words[..] else { continue };
+        let (Ok(instances), Ok(bytes), true) =
+            (instances.parse::<u64>(), bytes.parse::<u64>(), number.ends_with(':'))
+        else {
+            continue;
+        };
+        let sum = counts.entry(class.to_string()).or_default();
+        *sum = (sum.0 + instances, sum.1 + bytes);
+    }
+    counts
+}
+
+fn heap_json(pid: i32, more: &[&str]) -> Value {
+    let pid = pid.to_string();
+    let output = marusa(&[&["heap", &pid, "--json"], more].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+/// Each byte that is in use is in one sum, and the sums of the classes are those of the heap.
+fn check_sums(heap: &Value) {
+    let totals = &heap["totals"];
+    let names = ["object", "dead", "unused_buffer", "tail", "free", "unknown", "absent", "unread"];
+    let sum = |of: &Value| names.iter().map(|name| number(&of[format!("{name}_bytes")])).sum::<u64>();
+    for of in heap["spaces"].as_array().expect("spaces").iter().chain([totals]) {
+        assert_eq!(sum(of), number(&of["used_bytes"]), "{of:#}");
+    }
+    let classes = heap["classes"].as_array().expect("classes");
+    let bytes: u64 = classes.iter().map(|class| number(&class["bytes"])).sum();
+    let objects = number(&totals["object_bytes"]);
+    assert!((objects..=objects + number(&totals["unused_buffer_bytes"])).contains(&bytes), "{totals:#}");
+}
+
+fn ours(heap: &Value) -> Counts {
+    let classes = heap["classes"].as_array().expect("classes").iter();
+    let count = |class: &Value| (number(&class["instances"]), number(&class["bytes"]));
+    classes.map(|class| (class["class"].as_str().expect("a name").to_string(), count(class))).collect()
+}
+
+/// Classes of the largest ones that differ.
+fn apart(theirs: &Counts, ours: &Counts) -> Vec<String> {
+    let mut largest: Vec<(&String, &(u64, u64))> = theirs.iter().collect();
+    largest.sort_by_key(|(_, (_, bytes))| std::cmp::Reverse(*bytes));
+    let all: u64 = theirs.values().map(|(_, bytes)| bytes).sum();
+    let differs = |(class, (instances, bytes)): &(&String, &(u64, u64))| {
+        let (our_instances, our_bytes) = ours.get(*class).copied().unwrap_or_default();
+        let far = |one: u64, other: u64| one.abs_diff(other) as f64 > one as f64 * APART_MAX;
+        let is_filler =
+            *class == FILLER && our_bytes >= *bytes && (our_bytes - bytes) as f64 <= all as f64 * FILLERS_MAX;
+        let is_apart = !is_filler && (far(*bytes, our_bytes) || far(*instances, our_instances));
+        (is_apart && instances.abs_diff(our_instances) > INSTANCES_APART_MAX)
+            .then(|| format!("{class}: {instances} of {bytes} B, we {our_instances} of {our_bytes} B"))
+    };
+    largest.iter().take(CLASSES).filter_map(differs).collect()
+}
+
+fn start(row: &Row) -> Option<(Jvm, Attached)> {
+    let options: Vec<&str> = row.options.iter().map(String::as_str).chain(["-Xmx300m"]).collect();
+    let jvm = Jvm::start(&java(&row.jdk)?, &options, &["marusa.Objects", "bytes=30m", "copies=1000"]);
+    let attached = attach::open(&Process::open(jvm.pid).expect("a JVM")).expect("it may be asked");
+    // The thread that answers has a buffer of its own.
+    attached.command("VM.version").expect("an answer");
+    Some((jvm, attached))
+}
+
+/// ZGC may be marking for a while, and until then it is not known what is dead.
+fn at_rest(row: &Row, pid: i32) -> Value {
+    let started = Instant::now();
+    loop {
+        let heap = heap_json(pid, &[]);
+        let is_known = heap["classes"][0]["dead_bytes"].is_u64();
+        if is_known || !row.gc.starts_with('z') || started.elapsed() > MARKING_MAX {
+            return heap;
+        }
+    }
+}
+
+/// Without marks of Shenandoah (JDK 25) dead objects count, which `jcmd` leaves out.
+fn counts_the_dead(row: &Row) -> bool {
+    row.jdk == "25" && row.gc.starts_with("shenandoah")
+}
+
+#[test]
+fn the_largest_classes_are_those_that_the_jvm_counts() {
+    let mut wrong = Vec::new();
+    let is_chosen = |row: &Row| is_long() || CHOSEN.contains(&(row.jdk.as_str(), row.gc.as_str()));
+    for row in rows().into_iter().filter(|row| is_chosen(row) && !counts_the_dead(row)) {
+        let Some((jvm, attached)) = start(&row) else { continue };
+        let heap = at_rest(&row, jvm.pid);
+        let said = attached.command("GC.class_histogram -all").expect("an answer");
+        check_sums(&heap);
+        let differ = apart(&theirs(&said), &ours(&heap));
+        println!("{}: {} ms, {} apart", row.name(), heap["taken"]["took_ms"], differ.len());
+        wrong.extend(differ.into_iter().map(|what| format!("{}: {what}", row.name())));
+        let exact = heap["totals"]["exact_ratio"].as_f64().unwrap_or(0.0);
+        if exact < 0.999 {
+            wrong.push(format!("{}: {exact} exact: {:#}", row.name(), heap["totals"]));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn strings_that_say_the_same_are_counted_and_shown_only_where_they_are_asked_for() {
+    let Some((jvm, _)) = start(&row("17", "g1")) else { return };
+    let content = |heap: &Value| heap["duplicates"]["top"][0].clone();
+    let most = content(&heap_json(jvm.pid, &["--duplicates"]));
+    // The one that the others were made from.
+    assert_eq!((number(&most["arrays"]), number(&most["array_bytes"])), (1001, 120), "{most:#}");
+    assert_eq!(number(&most["wasted_bytes"]), 1000 * 120);
+    assert!(most["value"].is_null());
+    let shown = content(&heap_json(jvm.pid, &["--duplicates", "--values"]));
+    assert!(shown["value"].as_str().is_some_and(|value| value.starts_with("xxxxxxxx")), "{shown:#}");
+    let table = text(&marusa(&["heap", &jvm.pid.to_string(), "--top", "5"]).stdout);
+    assert!(table.contains("\nand ") && table.lines().all(|line| line.chars().count() <= 100), "{table}");
+    let classes = heap_json(jvm.pid, &["--top", "5"])["classes"].as_array().map(Vec::len);
+    assert_eq!(classes, Some(5));
+}
+
+#[test]
+fn a_frozen_file_has_no_objects_and_says_so() {
+    let Some((jvm, _)) = start(&row("25", "serial")) else { return };
+    let folder = crate::record::Folder::new("heap");
+    let file = folder.file("it.frozen");
+    assert!(marusa(&["freeze", &jvm.pid.to_string(), "-o", &file]).status.success());
+    let output = marusa(&["heap", "--from", &file]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(text(&output.stderr).contains("a frozen file keeps none of the heap's content"));
+}
+
+/// Collections all the time: the sums hold, and what changed is said.
+#[test]
+fn the_heap_of_a_jvm_at_work_is_counted_as_far_as_it_stands_still() {
+    for (jdk, gc) in [("17", "g1"), ("21", "z-generational"), ("25", "parallel")] {
+        let row = row(jdk, gc);
+        let Some(java) = java(jdk) else { continue };
+        let options: Vec<&str> = row.options.iter().map(String::as_str).chain(["-Xmx64m"]).collect();
+        let jvm = Jvm::start(&java, &options, &["marusa.Grow", "churn=400m/s", "heap=1m/s", "until=20m"]);
+        for _ in 0..3 {
+            let heap = heap_json(jvm.pid, &[]);
+            check_sums(&heap);
+            let totals = &heap["totals"];
+            assert!(number(&totals["used_bytes"]) > 0 && number(&totals["looks"]) <= 4, "{totals:#}");
+            let exact = totals["exact_ratio"].as_f64().expect("a ratio");
+            let has_gaps = heap["gaps"].as_array().is_some_and(|gaps| !gaps.is_empty());
+            assert!(exact > 0.9999 || has_gaps, "{exact}: {heap:#}");
+            println!("{}: {:.3} exact, {} looks", row.name(), exact, totals["looks"]);
+        }
+    }
+}
