@@ -60,7 +60,7 @@ named! {
 }
 
 impl Named {
-    /// By which the large ones are told from the small: of class loaders, the area grows by what is committed.
+    /// By which they are sorted. The area of class metadata grows by what is committed.
     pub fn size(self) -> Measure {
         if self == Named::Loader { Measure::Committed } else { Measure::InUse }
     }

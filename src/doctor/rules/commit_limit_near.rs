@@ -13,7 +13,7 @@ pub const RULE: Rule = Rule {
 
 /// The heap that a JVM commits as it grows, or a fork of one, is often a tenth of a host.
 const WARN_PERCENT: f64 = 90.0;
-/// Within 3 % (mm/util.c keeps so much for root and for each process), single allocations fail.
+/// Within 3 % (mm/util.c keeps that much for root and for each process), single allocations fail.
 const CRITICAL_PERCENT: f64 = 97.0;
 /// `OVERCOMMIT_NEVER`, include/uapi/linux/mman.h.
 const NEVER: &str = "2";
