@@ -64,8 +64,14 @@ fn the_target_does_not_notice() {
         for _ in 0..3 {
             map_json(jvm.pid);
         }
-        for by in ["holder", "loader"] {
-            let output = marusa(&["map", &jvm.pid.to_string(), "--by", by]);
+        let pid = jvm.pid.to_string();
+        for arguments in [
+            &["map", &pid, "--by", "holder"][..],
+            &["map", &pid, "--by", "loader"],
+            &["map", &pid, "--by", "buffer"],
+            &["heap", &pid, "--duplicates"],
+        ] {
+            let output = marusa(arguments);
             assert!(output.status.success(), "{}", text(&output.stderr));
         }
         assert_eq!(traces(jvm.pid), before, "JDK {jdk}");

@@ -39,6 +39,8 @@ fn a_signal_ends_a_command_that_reads() {
         &["map", &pid],
         &["map", &pid, "--by", "page-size"],
         &["map", &pid, "--by", "loader"],
+        &["map", &pid, "--by", "buffer"],
+        &["heap", &pid],
         &["doctor", &pid],
         &["doctor"],
         &["freeze", &pid, "-o", &path],
