@@ -3,7 +3,7 @@
 //! these covers is a buffer of `Unsafe` or of a native library.
 //!
 //! src/java.base/share/classes: java/nio/Direct-X-Buffer.java.template, jdk/internal/ref/Cleaner.java,
-//! sun/nio/ch/FileChannelImpl.java, jdk/internal/foreign/{NativeMemorySegmentImpl,SegmentFactories}.java, JDK 8 to 25;
+//! sun/nio/ch/FileChannelImpl.java, jdk/internal/foreign/{NativeMemorySegmentImpl,SegmentFactories}.java, JDK 8 to 26;
 //! java/nio/BufferCleaner.java, JDK 26.
 
 use super::scan::Object;
@@ -63,7 +63,8 @@ impl Role {
             Role::CleanUp => &[
                 &["val$allocationBase", "val$buf"],
                 &["val$allocationSize", "val$alignedSize"],
-                &["val$byteSize", "val$bytesSize"],
+                // The last is JDK 26's.
+                &["val$byteSize", "val$bytesSize", "val$cleanupByteSize"],
                 &["val$shouldReserve"],
             ],
         }
