@@ -166,6 +166,15 @@ fn a_frozen_file_has_no_objects_and_says_so() {
     assert!(text(&output.stderr).contains("a frozen file keeps none of the heap's content"));
 }
 
+/// Pages of ZGC that come and go at each moment may leave nothing to count; then a gap says so.
+fn known(pid: i32) -> Option<Value> {
+    let heap = heap_json(pid, &[]);
+    let is_known = heap["totals"]["used_bytes"].is_u64();
+    let has_gaps = heap["gaps"].as_array().is_some_and(|gaps| !gaps.is_empty());
+    assert!(is_known || has_gaps, "{heap:#}");
+    is_known.then_some(heap)
+}
+
 /// Collections all the time: the sums hold, and what changed is said.
 #[test]
 fn the_heap_of_a_jvm_at_work_is_counted_as_far_as_it_stands_still() {
@@ -175,9 +184,9 @@ fn the_heap_of_a_jvm_at_work_is_counted_as_far_as_it_stands_still() {
         let options: Vec<&str> = row.options.iter().map(String::as_str).chain(["-Xmx64m"]).collect();
         let jvm = Jvm::start(&java, &options, &["marusa.Grow", "churn=400m/s", "heap=1m/s", "until=20m"]);
         for _ in 0..3 {
-            let heap = heap_json(jvm.pid, &[]);
-            check_sums(&heap);
+            let Some(heap) = known(jvm.pid) else { continue };
             let totals = &heap["totals"];
+            check_sums(&heap);
             assert!(number(&totals["used_bytes"]) > 0 && number(&totals["looks"]) <= 4, "{totals:#}");
             let exact = totals["exact_ratio"].as_f64().expect("a ratio");
             let has_gaps = heap["gaps"].as_array().is_some_and(|gaps| !gaps.is_empty());
