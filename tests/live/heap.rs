@@ -101,8 +101,8 @@ fn start(row: &Row) -> Option<(Jvm, Attached)> {
     Some((jvm, attached))
 }
 
-/// ZGC may be marking for a while, and until then it is not known what is dead.
-fn at_rest(row: &Row, pid: i32) -> Value {
+/// After a young collection ZGC may leave it open for long what is dead; a collection of the whole heap settles it.
+fn at_rest(row: &Row, pid: i32, attached: &Attached) -> Value {
     let started = Instant::now();
     loop {
         let heap = heap_json(pid, &[]);
@@ -110,6 +110,7 @@ fn at_rest(row: &Row, pid: i32) -> Value {
         if is_known || !row.gc.starts_with('z') || started.elapsed() > MARKING_MAX {
             return heap;
         }
+        attached.command("GC.run").expect("an answer");
     }
 }
 
@@ -124,7 +125,7 @@ fn the_largest_classes_are_those_that_the_jvm_counts() {
     let is_chosen = |row: &Row| is_long() || CHOSEN.contains(&(row.jdk.as_str(), row.gc.as_str()));
     for row in rows().into_iter().filter(|row| is_chosen(row) && !counts_the_dead(row)) {
         let Some((jvm, attached)) = start(&row) else { continue };
-        let heap = at_rest(&row, jvm.pid);
+        let heap = at_rest(&row, jvm.pid, &attached);
         let said = attached.command("GC.class_histogram -all").expect("an answer");
         check_sums(&heap);
         let differ = apart(&theirs(&said), &ours(&heap));
