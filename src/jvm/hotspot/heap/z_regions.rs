@@ -45,7 +45,7 @@ pub fn regions(vm: &Hotspot) -> Known<Mapped> {
         ..Region::default()
     };
     let shifts = views.iter().skip(1).map(|view| view.base.0 - first.0).collect();
-    // Without generations, marks were seen to be incomplete right after a collection (21.0.8): then objects that live would be missing.
+    // Without generations, marks were incomplete right after a collection (21.0.8): objects that live would be missing.
     let is_marking = !z.generational || marking.0.values().any(|(_, is_done)| !is_done);
     let regions = pages.iter().map(region).collect();
     Ok(Mapped { regions, first, shifts, offset_max: z.offset_max, is_marking })
