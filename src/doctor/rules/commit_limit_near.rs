@@ -78,7 +78,11 @@ mod tests {
             [89, 90, 96, 97].map(|percent| level("2", percent)),
             [None, Some(Level::Warn), Some(Level::Warn), Some(Level::Critical)]
         );
-        assert_eq!((level("0", 150), level("1", 99)), (None, None), "the limit is no limit there");
+        assert_eq!(
+            (level("0", 150), level("1", 99)),
+            (None, None),
+            "no commit limit applies in modes 0 and 1"
+        );
         assert_eq!(level("2", 150), Some(Level::Critical));
     }
 }

@@ -40,7 +40,7 @@ pub fn read(vm: &Hotspot, threads: &mut [JvmThread], gaps: &mut Vec<Gap>) {
             Err(gap) => first_gap = first_gap.or(Some(gap)),
         }
     }
-    // A compilation that ended while it was read is no reason to read the process again; old files do not have it at all.
+    // A compilation that ended while it was read does not justify a second reading; old files lack it.
     gaps.extend(first_gap.filter(|gap| gap.why == Why::NotInThisRuntime));
 }
 

@@ -169,7 +169,7 @@ mod tests {
         texts.mix(&mut pieces, &bytes[..12]);
         texts.mix(&mut pieces, &bytes[12..]);
         assert_eq!(pieces, hash(20, &bytes));
-        assert_ne!(hash(19, &bytes), hash(20, &bytes), "what fills the last word is no content");
+        assert_ne!(hash(19, &bytes), hash(20, &bytes), "padding of the last word does not count");
     }
 
     #[test]

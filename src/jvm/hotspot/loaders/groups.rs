@@ -161,7 +161,7 @@ impl Names<'_> {
         self.text(symbol).map(|name| name.replace('/', "."))
     }
 
-    /// The text of a `Symbol`; none is no name.
+    /// The text of a `Symbol`; `None` for an empty one.
     fn text(&self, symbol: Addr) -> Option<String> {
         let (memory, structs) = (self.vm.memory(), self.vm.structs);
         let length = memory.u16(symbol.plus(structs.offset("Symbol", "_length").ok()?)).ok()?;
