@@ -125,6 +125,26 @@ pub struct Memory {
     pub is_counted: bool,
     /// The objects that lead to it, by plain address and class.
     pub objects: Vec<(u64, Addr)>,
+    /// The object that frees it.
+    owner: u64,
+    /// `objects` are the buffers whose cleaner calls the owner. Buffers that are garbage may have had the same address before.
+    is_proven: bool,
+}
+
+impl Memory {
+    fn of(object: &Object, source: Source, base: u64, (size, capacity): (Bytes, Bytes)) -> Memory {
+        let is_counted = source == Source::Direct;
+        Memory {
+            source,
+            base,
+            size,
+            capacity,
+            is_counted,
+            objects: Vec::new(),
+            owner: object.at,
+            is_proven: false,
+        }
+    }
 }
 
 /// What malloc says of an address: whether a block in use with so many bytes starts there. `None`: malloc was not read.
@@ -181,7 +201,7 @@ pub fn memory(objects: &[Object], wanted: &Wanted, single: &Single, in_use: InUs
     let mut found = disjoint(owned.concat());
     let mut alone = Vec::new();
     for object in of(Role::Buffer).iter().chain(of(Role::Segment)) {
-        alone.extend(attach(object, &fields, &mut found));
+        alone.extend(attach(object, &fields, &cleaned, &mut found));
     }
     found.extend(alone);
     disjoint(found)
@@ -204,6 +224,8 @@ fn disjoint(mut found: Vec<Memory>) -> Vec<Memory> {
 struct Cleaned {
     waiting: HashSet<u64>,
     done: HashSet<u64>,
+    /// What each cleaner calls.
+    owners: HashMap<u64, u64>,
     /// The list was followed to its end.
     is_whole: bool,
 }
@@ -225,8 +247,10 @@ impl Cleaned {
             let into = if is_waiting { &mut waiting } else { &mut done };
             into.extend(fields.reference(cleaner, 0));
         }
+        let both = cleaners.iter().chain(newer);
+        let owners = both.filter_map(|cleaner| Some((cleaner.at, fields.reference(cleaner, 0)?))).collect();
         // JDK 26 has no such list.
-        Cleaned { waiting, done, is_whole: listed.is_some() }
+        Cleaned { waiting, done, owners, is_whole: listed.is_some() }
     }
 }
 
@@ -263,9 +287,7 @@ fn deallocated(object: &Object, fields: &Fields, cleaned: &Cleaned, in_use: InUs
             && !cleaned.done.contains(&object.at)
             && in_use(base, size) == Some(true);
     // The buffer is found by its address.
-    let memory =
-        Memory { source: Source::Direct, base, size, capacity, is_counted: true, objects: Vec::new() };
-    is_waiting.then_some(memory)
+    is_waiting.then(|| Memory::of(object, Source::Direct, base, (size, capacity)))
 }
 
 fn unmapped(object: &Object, fields: &Fields, single: &Single) -> Option<Memory> {
@@ -275,9 +297,7 @@ fn unmapped(object: &Object, fields: &Fields, single: &Single) -> Option<Memory>
     // A copy that is left over may name what is gone.
     let mapping = single.vm.target.mapping(Addr(base)).filter(|mapping| mapping.is_file())?;
     let is_mapped = mapping.range.covers(Range::sized(Addr(base), size.max(1))) && capacity <= size;
-    let memory =
-        Memory { source: Source::Mapped, base, size, capacity, is_counted: false, objects: Vec::new() };
-    is_mapped.then_some(memory)
+    is_mapped.then(|| Memory::of(object, Source::Mapped, base, (size, capacity)))
 }
 
 fn of_arena(object: &Object, fields: &Fields) -> Option<Memory> {
@@ -285,39 +305,39 @@ fn of_arena(object: &Object, fields: &Fields) -> Option<Memory> {
     let size = fields.number(object, 1)?;
     let capacity = fields.number(object, 2).filter(|capacity| *capacity <= size)?;
     Some(Memory {
-        source: Source::Arena,
-        base,
-        size,
-        capacity,
         is_counted: fields.number(object, 3) != Some(0),
         objects: vec![(object.at, object.class)],
+        ..Memory::of(object, Source::Arena, base, (size, capacity))
     })
 }
 
 /// Notes that a buffer or segment leads to the memory that has its address; one that no memory has is memory of its own.
-fn attach(object: &Object, fields: &Fields, found: &mut [Memory]) -> Option<Memory> {
+fn attach(object: &Object, fields: &Fields, cleaned: &Cleaned, found: &mut [Memory]) -> Option<Memory> {
     let base = fields.number(object, 0).filter(|base| *base != 0)?;
     let capacity = fields.number(object, 1).filter(|capacity| *capacity > 0)?;
     let is_buffer = fields.role(object) == Some(Role::Buffer);
     if is_buffer && fields.reference(object, 2) != Some(0) {
         return None;
     }
-    let has_cleaner = is_buffer && fields.reference(object, 3) != Some(0);
+    let cleaner = fields.reference(object, 3).filter(|_| is_buffer);
+    let owner = cleaner.and_then(|cleaner| cleaned.owners.get(&cleaner));
     let before = found.partition_point(|memory| memory.base <= base);
     if let Some(memory) = found[..before].last_mut().filter(|it| base - it.base < it.size.max(1)) {
+        let is_proven = owner == Some(&memory.owner);
+        if is_proven && !memory.is_proven {
+            (memory.is_proven, memory.objects) = (true, Vec::new());
+        }
         // A part of it may be held by somebody else.
-        if capacity == memory.capacity || base == memory.base {
+        if is_proven || !memory.is_proven && (capacity == memory.capacity || base == memory.base) {
             memory.objects.push((object.at, object.class));
         }
         return None;
     }
     // What its cleaner frees was there, if it were not freed.
-    (!has_cleaner).then_some(Memory {
-        source: if is_buffer { Source::Buffer } else { Source::Segment },
-        base,
-        size: capacity,
-        capacity,
-        is_counted: false,
+    let has_cleaner = is_buffer && cleaner != Some(0);
+    let source = if is_buffer { Source::Buffer } else { Source::Segment };
+    (!has_cleaner).then(|| Memory {
         objects: vec![(object.at, object.class)],
+        ..Memory::of(object, source, base, (capacity, capacity))
     })
 }

@@ -102,12 +102,9 @@ impl Reader<'_> {
             .into_iter()
             .filter_map(|name| vm.memory().u32(vm.structs.static_at("java_lang_Class", name).ok()?).ok());
         let heads = Heads::new(&classes, wanted.bytes.iter().copied(), in_mirror.collect());
-        let none = Targets::new(&[]);
-        let seen = scan(
-            vm.target,
-            &used,
-            &What { heads: &heads, oops, targets: &none, moved: &none, moves: &moves },
-        );
+        let (none, moved) = (Targets::new(&[]), Targets::none());
+        let what = What { heads: &heads, oops, targets: &none, moved: &moved, moves: &moves };
+        let seen = scan(vm.target, &used, &what);
         let totals = counters::read(&single)?;
         let in_use = |base: u64, bytes: Bytes| self.in_use(base, bytes);
         let found = collect::memory(&seen.objects, &wanted, &single, &in_use);
@@ -121,7 +118,9 @@ impl Reader<'_> {
         }
         let mut buffers = rows.finish(&found, &in_use, gaps);
         (buffers.totals.direct, buffers.totals.mapped) = totals;
-        Ok((buffers, before != collections()))
+        let has_moved =
+            || now(vm, |vm| Moves::read(vm, oops, &used).map(|now| now.count())) != Ok(moves.count());
+        Ok((buffers, before != collections() || has_moved()))
     }
 
     fn rows<'a>(&self, single: &'a Single<'a>, referrers: &'a Referrers<'a>) -> Rows<'a> {

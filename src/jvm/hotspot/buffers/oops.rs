@@ -13,6 +13,12 @@ use crate::jvm::types::Gc;
 const Z_COLOUR_FIRST: u32 = 12;
 const Z_COLOURS: u64 = 0xf;
 const Z_SHIFT_AARCH64: u32 = 16;
+/// "Remembered" of generational ZGC; both bits: an old object's reference to an old one.
+const Z_REMEMBERED: u64 = 0x30;
+/// Those that move objects at times of their own: generational ZGC's old and young one.
+pub const GENERATIONS: usize = 2;
+const OLD: usize = 0;
+const YOUNG: usize = 1;
 /// No address is higher.
 const ADDRESS_BITS: u32 = 48;
 
@@ -56,6 +62,28 @@ impl Oops {
             Oops::Offset(_, bad) | Oops::Coloured(bad) => reference & bad != 0,
             Oops::Whole | Oops::Narrow(..) => false,
         }
+    }
+
+    /// The generations whose moves a stale reference may not know of yet, the likeliest first; none where it is not stale.
+    ///
+    /// src/hotspot/share/gc/z/{zAddress.cpp,zBarrier.inline.hpp}, JDK 21 and 25: of the number of the colour's bit, 1 changes when
+    /// young objects are moved, 2 when old ones are (`flip_young_relocate_start`); `ZBarrier::remap_generation`.
+    #[inline(always)]
+    pub fn moved_with(self, reference: u64) -> impl Iterator<Item = usize> {
+        let (first, second) = match self {
+            Oops::Offset(..) => (self.is_stale(reference).then_some(OLD), None),
+            Oops::Coloured(bad) if self.is_stale(reference) => {
+                let bit = |colours: u64| (colours >> Z_COLOUR_FIRST & Z_COLOURS).trailing_zeros();
+                match bit(reference) ^ bit(!bad) {
+                    1 => (Some(YOUNG), None),
+                    2 => (Some(OLD), None),
+                    _ if reference & Z_REMEMBERED == Z_REMEMBERED => (Some(OLD), None),
+                    _ => (Some(YOUNG), Some(OLD)),
+                }
+            }
+            _ => (None, None),
+        };
+        first.into_iter().chain(second)
     }
 
     pub fn plain(self, at: Addr) -> u64 {

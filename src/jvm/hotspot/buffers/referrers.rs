@@ -44,9 +44,16 @@ const POOL_OTHERS: [&str; 2] = ["io.netty.buffer.PoolChunk.base", "io.netty.buff
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     Ignored,
+    Passed(Step),
+    Held(Step),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Step {
     /// The name of the field.
-    Passed(u32),
-    Held(u32),
+    name: u32,
+    /// Of objects that ZGC left behind, which are garbage, any `Object` may seem to refer to what lies there now.
+    is_uncertain: bool,
 }
 
 /// The holder of an object.
@@ -119,12 +126,17 @@ impl<'a> Referrers<'a> {
         for _ in 0..STEPS_MAX {
             let nodes = || self.nodes[from..].iter().zip(from as u32..);
             let keys: Vec<(u64, u32)> = nodes().map(|(node, number)| (node.at, number)).collect();
-            let before = nodes()
-                .flat_map(|(node, number)| moves.before(node.at).iter().map(move |before| (*before, number)));
             if keys.is_empty() {
                 return;
             }
-            let (targets, moved) = (Targets::new(&keys), Targets::new(&before.collect::<Vec<(u64, u32)>>()));
+            let moved = std::array::from_fn(|generation| {
+                let before = nodes().flat_map(|(node, number)| {
+                    let before = moves.before(node.at).iter().filter(|before| before.1 == generation);
+                    before.map(move |(at, _)| (*at, number))
+                });
+                Targets::new(&before.collect::<Vec<(u64, u32)>>())
+            });
+            let targets = Targets::new(&keys);
             from = self.nodes.len();
             let what = What { heads, oops: self.oops, targets: &targets, moved: &moved, moves };
             let seen = scan(target, ranges, &what);
@@ -139,16 +151,17 @@ impl<'a> Referrers<'a> {
     fn take(&mut self, hits: &[Hit]) {
         let ways: Vec<Way> = hits.iter().map(|hit| self.way(hit)).collect();
         for (hit, way) in hits.iter().zip(&ways) {
-            if let Way::Held(name) = way {
-                let holder = Holder { name: *name, object: self.oops.plain(hit.head) };
+            if let Way::Held(step) = way {
+                let holder = Holder { name: step.name, object: self.oops.plain(hit.head) };
+                let holder = (holder, hit.is_uncertain || step.is_uncertain);
                 let held = &mut self.nodes[hit.target as usize].held;
-                if !held.contains(&(holder, hit.is_uncertain)) {
-                    held.push((holder, hit.is_uncertain));
+                if !held.contains(&holder) {
+                    held.push(holder);
                 }
             }
         }
         for (hit, way) in hits.iter().zip(&ways) {
-            let Way::Passed(name) = way else { continue };
+            let Way::Passed(step) = way else { continue };
             // Nearer holders are there and certain.
             if self.nodes[hit.target as usize].held.iter().any(|(_, is_uncertain)| !is_uncertain) {
                 continue;
@@ -159,8 +172,8 @@ impl<'a> Referrers<'a> {
             }
             let parent = self.add(self.oops.plain(hit.head), hit.class);
             if parent != hit.target {
-                let is_uncertain = hit.is_uncertain;
-                self.edges.push(Edge { child: hit.target, parent, name: *name, is_uncertain });
+                let is_uncertain = hit.is_uncertain || step.is_uncertain;
+                self.edges.push(Edge { child: hit.target, parent, name: step.name, is_uncertain });
             }
         }
     }
@@ -193,10 +206,13 @@ impl<'a> Referrers<'a> {
             return Way::Ignored;
         }
         let is_static = hit.form == Form::Mirror;
-        match kind_of(&name, hit.form == Form::Objects, is_static) {
+        let kind = kind_of(&name, hit.form == Form::Objects, is_static);
+        let is_uncertain = self.oops.may_be_stale() && !is_static && Types::fits_all(signature);
+        let step = Step { name: self.name(name), is_uncertain };
+        match kind {
             Kind::Ignored => Way::Ignored,
-            Kind::Passed => Way::Passed(self.name(name)),
-            Kind::Held => Way::Held(self.name(name)),
+            Kind::Passed => Way::Passed(step),
+            Kind::Held => Way::Held(step),
         }
     }
 

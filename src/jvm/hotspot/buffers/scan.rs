@@ -6,7 +6,7 @@
 
 use super::heads::Heads;
 use super::moves::Moves;
-use super::oops::Oops;
+use super::oops::{GENERATIONS, Oops};
 use super::targets::Targets;
 use crate::base::{Addr, Range};
 use crate::jvm::hotspot::holders::classes::{Classes, Form};
@@ -100,8 +100,8 @@ pub struct What<'a> {
     pub heads: &'a Heads<'a>,
     pub oops: Oops,
     pub targets: &'a Targets,
-    /// The same by where they were, for references that are stale.
-    pub moved: &'a Targets,
+    /// The same by where they were, for references that are stale, by generation.
+    pub moved: &'a [Targets; GENERATIONS],
     pub moves: &'a Moves,
 }
 
@@ -115,7 +115,8 @@ impl What<'_> {
         if !self.oops.is_stale(reference) {
             return self.targets.find(to).map(|target| (target, false));
         }
-        if let Some(target) = self.moved.find(to) {
+        let mut moved = self.oops.moved_with(reference);
+        if let Some(target) = moved.find_map(|generation| self.moved[generation].find(to)) {
             return Some((target, false));
         }
         // What lies there now is not meant if something else was there.

@@ -19,7 +19,7 @@ fn seen(words: &[u64], borders: &[usize]) -> Seen {
     ]);
     let heads = Heads::new(&classes, [(Addr(BUFFER), 24)], vec![16]);
     let targets = Targets::new(&[(TARGET, 7)]);
-    let (moved, moves) = (Targets::new(&[]), Moves::default());
+    let (moved, moves) = (Targets::none(), Moves::default());
     let what = What { heads: &heads, oops: Oops::Whole, targets: &targets, moved: &moved, moves: &moves };
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     let heap = Range::sized(Addr(HEAP), bytes.len() as u64);

@@ -2,6 +2,7 @@
 //! nanosecond: by the span of all, then by a filter of bits, then by a table. The target chooses its addresses, so the hash has a
 //! secret.
 
+use super::oops::GENERATIONS;
 use std::hash::{BuildHasher, RandomState};
 
 const EMPTY: u64 = 0;
@@ -38,6 +39,11 @@ impl Targets {
             }
         }
         targets
+    }
+
+    /// None for each generation.
+    pub fn none() -> [Targets; GENERATIONS] {
+        std::array::from_fn(|_| Targets::new(&[]))
     }
 
     pub fn is_empty(&self) -> bool {

@@ -45,6 +45,11 @@ impl<'a> Types<'a> {
         }
     }
 
+    /// Whether a field with this signature may refer to any object, so that its type is no evidence.
+    pub fn fits_all(signature: &str) -> bool {
+        type_of(signature).as_deref() == Some(OBJECT)
+    }
+
     /// All that an object of the class is.
     fn names(&self, class: Addr) -> Rc<HashSet<String>> {
         let known = self.known.borrow().get(&class).cloned();

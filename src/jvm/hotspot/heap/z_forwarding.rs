@@ -1,12 +1,12 @@
 //! Where ZGC's objects were before they moved: references are corrected when they are used or when the heap is marked next, so many
 //! still lead there. A `ZForwarding` for each page that was evacuated is followed by its entries, the old index and the new offset
 //! of each object (src/hotspot/share/gc/z/{zForwarding,zForwardingEntry,zAttachedArray}.hpp, JDK 15 to 25). JDK 11 to 14 keep it
-//! otherwise.
+//! otherwise. Generational ZGC has a table of them for each generation, the old one first (zHeap.hpp, JDK 21 and 25).
 
 use super::super::Hotspot;
 use super::z::Z;
 use super::{object_words, z_tables};
-use crate::base::{Addr, Gap, Known, Why};
+use crate::base::{Addr, Gap, Known, Range, Why};
 use std::collections::HashSet;
 
 const MOVED_MAX: usize = 8_000_000;
@@ -16,26 +16,32 @@ const OFFSET_BITS: u32 = 45;
 const INDEX_SHIFT: u32 = 46;
 
 /// Offsets of objects before and after, for those that moved since the heap was marked last.
-pub fn moved(vm: &Hotspot) -> Known<Vec<(u64, u64)>> {
+pub type Moved = Vec<(u64, u64)>;
+
+/// The moved objects of each generation.
+pub fn moved(vm: &Hotspot) -> Known<Vec<Moved>> {
     let z = Z::read(vm)?;
     let words = object_words(vm, z.collected, &z.named("CollectedHeap"))?;
     let layout = Layout::read(vm, &z).ok_or_else(|| {
         Gap::new("where objects of ZGC were before they moved", Why::NotInThisRuntime)
             .hint("it is known from JDK 15 on")
     })?;
+    let tables = z_tables::forwarding(vm, &z, &words);
+    Ok(tables.into_iter().map(|table| of_table(vm, &z, &layout, table)).collect())
+}
+
+fn of_table(vm: &Hotspot, z: &Z, layout: &Layout, table: Range) -> Moved {
     let (mut found, mut met) = (Vec::new(), HashSet::new());
-    for table in z_tables::forwarding(vm, &z, &words) {
-        for piece in vm.target.resident(table) {
-            let entries = vm.memory().words(piece.start, (piece.bytes() / 8) as usize).unwrap_or_default();
-            for at in entries.into_iter().filter(|at| *at != 0 && met.insert(*at)) {
-                layout.entries(vm, &z, Addr(at), &mut found);
-                if found.len() >= MOVED_MAX {
-                    return Ok(found);
-                }
+    for piece in vm.target.resident(table) {
+        let entries = vm.memory().words(piece.start, (piece.bytes() / 8) as usize).unwrap_or_default();
+        for at in entries.into_iter().filter(|at| *at != 0 && met.insert(*at)) {
+            layout.entries(vm, z, Addr(at), &mut found);
+            if found.len() >= MOVED_MAX {
+                return found;
             }
         }
     }
-    Ok(found)
+    found
 }
 
 struct Layout {
@@ -54,7 +60,7 @@ impl Layout {
         Some(Layout { start, shift: offset("Forwarding", "_object_alignment_shift")?, length, bytes })
     }
 
-    fn entries(&self, vm: &Hotspot, z: &Z, at: Addr, found: &mut Vec<(u64, u64)>) {
+    fn entries(&self, vm: &Hotspot, z: &Z, at: Addr, found: &mut Moved) {
         let word = |offset| vm.memory().u64(at.plus(offset)).ok();
         let Some(((start, shift), length)) = word(self.start).zip(word(self.shift)).zip(word(self.length))
         else {
