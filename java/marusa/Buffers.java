@@ -2,6 +2,8 @@ package marusa;
 
 import java.lang.management.BufferPoolMXBean;
 import java.lang.management.ManagementFactory;
+import java.lang.reflect.Constructor;
+import java.lang.reflect.Field;
 import java.lang.reflect.Method;
 import java.nio.ByteBuffer;
 import java.nio.MappedByteBuffer;
@@ -21,6 +23,7 @@ import java.util.concurrent.CountDownLatch;
  * <pre>
  * file=PATH     a file to map and to write to
  * arenas=1      arenas of java.lang.foreign, from JDK 22 on
+ * lost=1        buffers without a cleaner, of which every second one is lost before the last collection; java.nio must be open
  * </pre>
  */
 public final class Buffers {
@@ -32,6 +35,9 @@ public final class Buffers {
     static final int WRITTEN_BYTES = 256 << 10;
     static final int THREADS = 4;
     static final int FREED = 200;
+
+    static final int WITHOUT_CLEANER = 40;
+    static final int WITHOUT_CLEANER_BYTES = 12_000;
 
     private static final ByteBuffer SHARED = ByteBuffer.allocateDirect(1 << 20);
     private static final List<ByteBuffer> LIST = new ArrayList<>();
@@ -70,8 +76,16 @@ public final class Buffers {
         }
     }
 
+    static final class Raw {
+        private final ByteBuffer memory;
+
+        Raw(ByteBuffer memory) {
+            this.memory = memory;
+        }
+    }
+
     public static void main(String[] arguments) throws Exception {
-        Options options = new Options(arguments, "file", "arenas");
+        Options options = new Options(arguments, "file", "arenas", "lost");
         for (int i = 0; i < FREED; i++) {
             KEPT.add(ByteBuffer.allocateDirect(3_000));
         }
@@ -107,9 +121,31 @@ public final class Buffers {
         if (options.number("arenas") > 0) {
             arenas();
         }
+        if (options.number("lost") > 0) {
+            lost();
+        }
         Options.ready(" " + counted("direct") + " " + counted("mapped"));
         options.waitForEnd();
         System.out.println(SHARED.capacity() + KEPT.size() + LIST.size());
+    }
+
+    /** Each next to an array that stays, so that few regions have much garbage. */
+    private static void lost() throws Exception {
+        Field field = Class.forName("sun.misc.Unsafe").getDeclaredField("theUnsafe");
+        field.setAccessible(true);
+        Method allocate = field.getType().getMethod("allocateMemory", long.class);
+        Constructor<?> constructor =
+                Class.forName("java.nio.DirectByteBuffer").getDeclaredConstructor(long.class, int.class);
+        constructor.setAccessible(true);
+        for (int i = 0; i < WITHOUT_CLEANER; i++) {
+            KEPT.add(new byte[8_000]);
+            Object address = allocate.invoke(field.get(null), (long) WITHOUT_CLEANER_BYTES);
+            Object buffer = constructor.newInstance(address, WITHOUT_CLEANER_BYTES);
+            if (i % 2 == 0) {
+                KEPT.add(new Raw((ByteBuffer) buffer));
+            }
+        }
+        System.gc();
     }
 
     private static void write(Path file, CountDownLatch written) {

@@ -1,5 +1,6 @@
 //! Memory of the program outside the Java heap that Java objects hold, as the reader of a runtime found it.
 
+use super::Netty;
 use crate::base::{Bytes, Gap};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -107,5 +108,7 @@ pub struct BufferTotals {
 pub struct Buffers {
     pub rows: Vec<BufferRow>,
     pub totals: BufferTotals,
+    /// `None`: no chunk of Netty was found.
+    pub netty: Option<Netty>,
     pub gaps: Vec<Gap>,
 }

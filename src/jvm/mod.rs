@@ -10,10 +10,12 @@ mod holders;
 pub mod hotspot;
 mod loaders;
 pub mod log_options;
+mod netty;
 pub mod types;
 
 pub use buffers::{BufferKind, BufferPool, BufferRow, BufferTotals, Buffers, NO_HOLDER, SessionKind};
 pub use histogram::{ClassObjects, Duplicate, Duplicates, HeapBytes, Histogram, SpaceObjects};
 pub use holders::{Held, HeldBy, HeldType, Holders, UNREACHED, VM_HOLDER};
 pub use loaders::{BOOTSTRAP, LoaderGroup, Loaders};
+pub use netty::{ChunkSums, Netty, NettyAdaptive, NettyArena, NettyThreadCaches};
 pub use types::*;

@@ -31,7 +31,7 @@ pub use read::{ReadError, parse};
 use super::account::{AreaSum, PartSum, by_area, by_thread};
 use super::{Area, Figures, MemoryMap, PaperArea};
 use crate::base::{Bytes, Gap, Why};
-use crate::jvm::{BufferRow, Compiling, Held, Holders, LoaderGroup, ThreadKind};
+use crate::jvm::{BufferRow, Compiling, Held, Holders, LoaderGroup, Netty, ThreadKind};
 use crate::os::host::Host;
 use crate::snapshot::Snapshot;
 use schemars::JsonSchema;
@@ -81,6 +81,9 @@ pub struct Account {
     pub buffers: Option<Vec<BufferRow>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffer_totals: Option<BufferAccount>,
+    /// Netty's pools, where there are any and buffers were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub netty: Option<Netty>,
 }
 
 /// Our sum against the kernel's.
@@ -201,6 +204,7 @@ impl Account {
             loaders: loaders.map(|loaders| loaders.rows.clone()),
             buffers: buffers.map(|buffers| buffers.rows.clone()),
             buffer_totals: buffers.map(|buffers| BufferAccount::of(buffers, direct)),
+            netty: buffers.and_then(|buffers| buffers.netty.clone()),
             page_sizes: page_sizes.map(|sizes| PageSizesAccount::of(sizes, whole(&areas))),
             areas,
         }

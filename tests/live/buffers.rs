@@ -13,11 +13,19 @@ const MAPPED_BYTES: u64 = 48 << 10;
 const WRITTEN_BYTES: u64 = 256 << 10;
 const THREADS: u64 = 4;
 const ARENA_BYTES: u64 = 60_000;
+const KEPT_OF_LOST: u64 = 20;
+const WITHOUT_CLEANER_BYTES: u64 = 12_000;
+
+/// With it the program makes buffers without a cleaner and loses some of them.
+const OPEN: &str = "--add-opens=java.base/java.nio=ALL-UNNAMED";
+
+/// No region is worth to be moved, so that what is dead stays where it was.
+const KEEP_DEAD: &str = "-XX:ShenandoahGarbageThreshold=100";
 
 const JVMS: [(&str, &[&str]); 5] = [
     ("8", &["-XX:+UseParallelGC"]),
     ("11", &["-XX:+UseG1GC"]),
-    ("17", &["-XX:+UseShenandoahGC"]),
+    ("17", &["-XX:+UseShenandoahGC", "-XX:+UnlockExperimentalVMOptions", KEEP_DEAD, OPEN]),
     ("21", &["-XX:+UseZGC", "-XX:+ZGenerational"]),
     ("25", &["-XX:+UseG1GC"]),
 ];
@@ -46,7 +54,9 @@ fn start(jdk: &str, options: &[&str]) -> Option<Program> {
     let options: Vec<&str> = ["-Xmx128m"].into_iter().chain(options.iter().copied()).collect();
     let file = format!("{}/buffers-{}-{jdk}", env!("CARGO_TARGET_TMPDIR"), std::process::id());
     let (named, arenas) = (format!("file={file}"), format!("arenas={}", u8::from(jdk == "25")));
-    let jvm = Jvm::start(&java(jdk)?, &options, &["marusa.Buffers", &named, &arenas]);
+    let has_lost = options.contains(&OPEN);
+    let lost = format!("lost={}", u8::from(has_lost));
+    let jvm = Jvm::start(&java(jdk)?, &options, &["marusa.Buffers", &named, &arenas, &lost]);
     Some(Program { jvm, file })
 }
 
@@ -104,13 +114,50 @@ fn wrong(jdk: &str, map: &Value) -> Vec<String> {
     wrong
 }
 
+/// What is said of buffers that are alive; the collector may be marking at any moment.
+fn wrong_live(options: &[&str], pid: i32, mut map: Value) -> Vec<String> {
+    let has_marks = options.contains(&"-XX:+UseShenandoahGC");
+    // Marks of ZGC are complete where its last collection was a whole one.
+    let may_have_marks = has_marks || options.contains(&"-XX:+UseZGC");
+    let is_known = |map: &Value| map["buffers"][0]["live_bytes"].is_u64();
+    for _ in 0..if has_marks { 20 } else { 0 } {
+        if is_known(&map) {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        map = buffers(&[&pid.to_string()]);
+    }
+    let gaps = map["gaps"].as_array().expect("gaps");
+    let has_gap = gaps.iter().any(|gap| gap["what"] == "buffers.live_bytes" && gap["hint"].is_string());
+    if is_known(&map) == has_gap || is_known(&map) != has_marks && !may_have_marks {
+        return vec![format!("live_bytes: {has_marks}, {gaps:#?}")];
+    }
+    let rows = map["buffers"].as_array().expect("buffers");
+    let held = rows
+        .iter()
+        .filter(|row| is_known(&map) && row["holder"].as_str().is_some_and(|it| it.starts_with("marusa.")));
+    let mut wrong: Vec<String> =
+        held.filter(|row| row["live_bytes"] != row["bytes"]).map(|row| format!("dead: {row}")).collect();
+    if options.contains(&OPEN) {
+        let bytes = KEPT_OF_LOST * WITHOUT_CLEANER_BYTES;
+        for (holder, live) in [("marusa.Buffers$Raw.memory", bytes), ("no object", 0)] {
+            let row = rows.iter().find(|row| row["kind"] == "unsafe" && row["holder"] == holder);
+            if row.is_none_or(|row| row["bytes"] != bytes || row["live_bytes"] != live) {
+                wrong.push(format!("{holder}: not {bytes} of which {live} live: {row:?}"));
+            }
+        }
+    }
+    wrong
+}
+
 #[test]
 fn each_buffer_has_its_holder_and_the_sums_are_those_of_the_jdk() {
     let mut all = Vec::new();
     for (jdk, options) in JVMS.iter().chain(MORE.iter().filter(|_| is_long())) {
         let Some(program) = start(jdk, options) else { continue };
         let map = buffers(&[&program.jvm.pid.to_string()]);
-        let wrong = wrong(jdk, &map);
+        let mut wrong = wrong(jdk, &map);
+        wrong.extend(wrong_live(options, program.jvm.pid, map.clone()));
         if !wrong.is_empty() {
             all.push(format!("{jdk} {options:?}: {}: {:#}", wrong.join("; "), map["buffers"]));
         }

@@ -22,6 +22,7 @@ mod hostile;
 mod larger_pages;
 mod loaders;
 mod malloc;
+mod netty;
 mod nmt;
 mod outputs;
 mod owners;

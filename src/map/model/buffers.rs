@@ -61,7 +61,7 @@ mod tests {
         let totals =
             BufferTotals { direct: Some(pool(100)), direct_found: pool(130), ..BufferTotals::default() };
         let rows = vec![row(BufferKind::Direct, Some(40)), row(BufferKind::Mapped, None)];
-        let mut buffers = Buffers { rows, totals, gaps: Vec::new() };
+        let mut buffers = Buffers { rows, totals, ..Buffers::default() };
         let account = BufferAccount::of(&buffers, 50);
         assert_eq!((account.not_found_bytes, account.resident_bytes), (Some(-30), Some(40)));
         assert_eq!(account.remainder_bytes, Some(10));

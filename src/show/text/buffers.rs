@@ -17,8 +17,8 @@ pub fn by_buffer(out: &mut dyn Write, account: &Account) -> io::Result<()> {
         writeln!(out, "the buffers outside the Java heap are not known")?;
         return gap_rows(out, &account.gaps);
     };
-    let titles = ["KIND", "HOLDER", ">BYTES", ">COUNT", ">RESIDENT", ">FREE", "SESSION OR FILE"];
-    let mut table = Table::new(titles).without_room(&[6, 4, 5]).shortened(1, HOLDER_COLUMNS_MIN);
+    let titles = ["KIND", "HOLDER", ">BYTES", ">COUNT", ">RESIDENT", ">FREE", ">DEAD", "SESSION OR FILE"];
+    let mut table = Table::new(titles).without_room(&[7, 4, 5]).shortened(1, HOLDER_COLUMNS_MIN);
     for row in buffers.iter().take(ROWS_SHOWN_MAX) {
         let or_dash = |bytes: Option<u64>| bytes.map_or("-".to_string(), human);
         table.row([
@@ -28,6 +28,7 @@ pub fn by_buffer(out: &mut dyn Write, account: &Account) -> io::Result<()> {
             row.count.to_string(),
             or_dash(row.resident_bytes),
             if is_pool(row) { or_dash(row.free_bytes) } else { String::new() },
+            row.live_bytes.map_or(String::new(), |live| dead(row.bytes.saturating_sub(live))),
             detail(row),
         ]);
     }
@@ -37,8 +38,16 @@ pub fn by_buffer(out: &mut dyn Write, account: &Account) -> io::Result<()> {
         let bytes = buffers[ROWS_SHOWN_MAX..].iter().fold(0_u64, |sum, row| sum.saturating_add(row.bytes));
         writeln!(out, "and {rest} more holders of {} (--json lists them)", human(bytes))?;
     }
+    if let Some(netty) = &account.netty {
+        super::netty::pools(out, netty)?;
+    }
     totals(out, account)?;
     gap_rows(out, &account.gaps)
+}
+
+/// What the last marking of the collector found dead.
+fn dead(bytes: u64) -> String {
+    if bytes == 0 { String::new() } else { human(bytes) }
 }
 
 fn is_pool(row: &BufferRow) -> bool {

@@ -5,6 +5,7 @@ mod holders;
 mod loaders;
 mod malloc;
 mod mappings;
+mod netty;
 mod page_sizes;
 mod tables;
 mod why;

@@ -4,7 +4,9 @@
 mod collect;
 mod counters;
 mod heads;
+mod live;
 mod moves;
+mod netty;
 mod oops;
 mod referrers;
 mod rows;
@@ -27,6 +29,7 @@ use crate::jvm::types::{Gc, JvmView};
 use crate::os::Target;
 use collect::{Memory, Wanted};
 use heads::Heads;
+use live::Live;
 use moves::Moves;
 use oops::Oops;
 use referrers::Referrers;
@@ -92,6 +95,7 @@ impl Reader<'_> {
         let collections = || now(vm, collections);
         let before = collections();
         let used = heap::used(vm, self.gc)?;
+        let live = Live::read(vm, self.gc, &used);
         let oops = Oops::read(vm, self.gc)?;
         let classes = Classes::read(vm, &windows)?;
         let fields = FieldsOf::all(vm, &windows, &classes)?;
@@ -111,8 +115,9 @@ impl Reader<'_> {
         let mut referrers = Referrers::new(&fields, Types::new(vm, &windows, &fields), oops);
         let found = numbered(found, &mut referrers);
         referrers.climb(vm.target, &used, &heads, &moves);
-        let rows = self.rows(&single, &referrers);
-        let mut gaps = vec![Gap::new("buffers.live_bytes", Why::NotRead)];
+        let live = live.and_then(|live| Ok(live.still(&now(vm, |vm| Live::read(vm, self.gc, &used))?)));
+        let mut gaps: Vec<Gap> = live.as_ref().err().cloned().into_iter().collect();
+        let rows = Rows { live: live.ok(), ..self.rows(&single, &referrers) };
         if seen.is_cut || referrers.is_cut || seen.objects.len() > OBJECTS_MAX {
             gaps.push(Gap::new("buffers and their holders", Why::OverLimit));
         }
@@ -123,10 +128,12 @@ impl Reader<'_> {
         Ok((buffers, before != collections() || has_moved()))
     }
 
-    fn rows<'a>(&self, single: &'a Single<'a>, referrers: &'a Referrers<'a>) -> Rows<'a> {
+    fn rows<'a>(&'a self, single: &'a Single<'a>, referrers: &'a Referrers<'a>) -> Rows<'a> {
         let holders = referrers.holders();
         let caches: HashSet<u64> = holders.iter().flatten().map(|holder| holder.object).collect();
         Rows {
+            view: self.view,
+            live: None,
             single,
             referrers,
             sessions: referrers.below(rows::session_of, |at| is_open(single, at)),

@@ -1,10 +1,13 @@
 //! The rows: what is there of each kind and holder.
 
 use super::collect::{Memory, Source};
+use super::live::{self, Live};
+use super::netty::{self, Chunk};
 use super::referrers::{Holder, Referrers};
 use super::single::Single;
 use super::threads::Caches;
 use crate::base::{Addr, Bytes, Gap, Range, Why};
+use crate::jvm::types::JvmView;
 use crate::jvm::{BufferKind, BufferRow, BufferTotals, Buffers, NO_HOLDER, SessionKind};
 use std::collections::{BTreeMap, HashSet};
 
@@ -37,12 +40,16 @@ struct Sum {
     bytes: Bytes,
     count: u64,
     resident: Bytes,
+    live: Bytes,
+    is_live_unknown: bool,
     free: Option<Bytes>,
     is_free_unknown: bool,
     pools: HashSet<u64>,
 }
 
 pub struct Rows<'a> {
+    pub view: &'a JvmView,
+    pub live: Option<Live>,
     pub single: &'a Single<'a>,
     pub referrers: &'a Referrers<'a>,
     /// By the number of the object.
@@ -60,7 +67,7 @@ impl Rows<'_> {
         gaps: Vec<Gap>,
     ) -> Buffers {
         let mut buffers = Buffers { gaps, ..Buffers::default() };
-        let mut sums: BTreeMap<Key, Sum> = BTreeMap::new();
+        let (mut sums, mut chunks) = (BTreeMap::<Key, Sum>::new(), Vec::new());
         for (memory, objects) in found {
             let holder = objects.iter().find_map(|object| self.holders[*object as usize]);
             let session = objects.iter().find_map(|object| self.sessions[*object as usize]);
@@ -72,13 +79,19 @@ impl Rows<'_> {
             let sum = sums.entry(key.clone()).or_default();
             sum.bytes = sum.bytes.saturating_add(memory.capacity);
             sum.count += 1;
+            match self.live.as_ref().and_then(|live| live.is_live(self.single.vm, memory)) {
+                Some(is_live) => sum.live += if is_live { memory.capacity } else { 0 },
+                None => sum.is_live_unknown = true,
+            }
             let range = Range::sized(Addr(memory.base), memory.capacity);
             let resident = self.single.vm.target.view.resident_ranges(range);
             sum.resident += resident.iter().map(|piece| piece.intersect(range).bytes()).sum::<Bytes>();
             if let (BufferKind::NettyPool | BufferKind::NettyAdaptive, Some(holder)) = (key.kind, holder)
                 && sum.pools.insert(holder.object)
             {
-                match self.free_of(key.kind, holder.object, memory.capacity) {
+                let chunk = Chunk::read(self.single, key.kind, holder.object, memory.capacity);
+                chunks.push(chunk);
+                match chunk.free {
                     Some(free) => sum.free = Some(sum.free.unwrap_or(0).saturating_add(free)),
                     None => sum.is_free_unknown = true,
                 }
@@ -86,6 +99,11 @@ impl Rows<'_> {
         }
         let is_resident_known = self.single.vm.target.view.pages.is_ok();
         buffers.rows = sums.into_iter().map(|(key, sum)| row(key, sum, is_resident_known)).collect();
+        if self.live.is_some() && buffers.rows.iter().any(|row| row.live_bytes.is_none()) {
+            let hint = "the collector has marked, or moved these buffers' objects, while they were read";
+            buffers.gaps.push(Gap::new(live::WHAT, Why::Torn).hint(hint));
+        }
+        buffers.netty = netty::read(self.single, self.view, &chunks, &mut buffers.gaps);
         cut(&mut buffers);
         buffers
     }
@@ -121,24 +139,6 @@ impl Rows<'_> {
             _ => session,
         };
         Key { kind, holder, file, session: session.filter(|_| is_arena && kind == BufferKind::Ffm) }
-    }
-
-    /// What no buffer of a pool's chunk uses.
-    fn free_of(&self, kind: BufferKind, chunk: u64, capacity: Bytes) -> Option<Bytes> {
-        let number = |name| self.single.number(chunk, name).and_then(|number| u64::try_from(number).ok());
-        let free = match kind {
-            BufferKind::NettyPool => number("freeBytes")?,
-            _ => match self.single.reference(chunk, "freeList") {
-                // A chunk of segments of one size keeps the free ones in a queue.
-                Some(queue) => {
-                    let index = |name| self.single.number(queue, name);
-                    let free = index("producerIndex")?.checked_sub(index("consumerIndex")?)?;
-                    u64::try_from(free).ok()?.checked_mul(number("segmentSize")?)?
-                }
-                None => number("capacity")?.checked_sub(number("allocatedBytes")?)?,
-            },
-        };
-        (free <= capacity).then_some(free)
     }
 }
 
@@ -177,7 +177,7 @@ fn row(key: Key, sum: Sum, is_resident_known: bool) -> BufferRow {
         holder: key.holder,
         bytes: sum.bytes,
         count: sum.count,
-        live_bytes: None,
+        live_bytes: (!sum.is_live_unknown).then_some(sum.live),
         resident_bytes: is_resident_known.then_some(sum.resident),
         free_bytes: sum.free.filter(|_| !sum.is_free_unknown),
         file: key.file,

@@ -93,12 +93,26 @@ impl<'a> Single<'a> {
 
     /// The elements of an array of references that are not null.
     pub fn elements(&self, plain: u64) -> Vec<u64> {
-        let header = u64::from(self.classes.word().header_bytes());
         let step = self.oops.bytes() as u64;
-        let Some((at, _)) = self.object(plain) else { return Vec::new() };
-        let length = self.number_at(at.plus(header), b'I').unwrap_or(0).clamp(0, i64::from(ELEMENTS_MAX));
-        let first = at.plus((header + 4).next_multiple_of(step));
-        (0..length as u64).filter_map(|index| self.reference_at(first.plus(index * step))).collect()
+        let Some((first, length)) = self.array(plain, step) else { return Vec::new() };
+        (0..length).filter_map(|index| self.reference_at(first.plus(index * step))).collect()
+    }
+
+    /// The elements of an array of `int`.
+    pub fn numbers(&self, plain: u64) -> Vec<i64> {
+        let Some((first, length)) = self.array(plain, 4) else { return Vec::new() };
+        (0..length).filter_map(|index| self.number_at(first.plus(index * 4), b'I')).collect()
+    }
+
+    /// Where the first element of an array lies, and how many there are. Classes of primitive arrays are not among `classes`.
+    fn array(&self, plain: u64, element_bytes: u64) -> Option<(Addr, u64)> {
+        let header = u64::from(self.classes.word().header_bytes());
+        let length_of = |at: Addr| self.number_at(at.plus(header), b'I').map(|length| (at, length));
+        let places = self.bases.iter().filter_map(|base| base.checked_add(plain));
+        let (at, length) =
+            places.map(Addr).filter(|at| plain != 0 && at.is_aligned(8)).find_map(length_of)?;
+        let length = length.clamp(0, i64::from(ELEMENTS_MAX));
+        Some((at.plus((header + 4).next_multiple_of(element_bytes)), length as u64))
     }
 
     /// What a pointer of the VM to an object leads to: a handle since JDK 10 or 16, the object itself before.

@@ -3,7 +3,7 @@
 
 use super::single::Single;
 use crate::base::alike::group_of;
-use crate::jvm::types::JvmView;
+use crate::jvm::types::{JvmThread, JvmView};
 use crate::os::budget;
 use std::collections::{HashMap, HashSet};
 
@@ -22,15 +22,8 @@ impl Caches {
             if budget::check_now().is_err() || found.len() == caches.len() {
                 break;
             }
-            let Some(object) = thread.object else { continue };
-            let handle = single.vm.word(object, "JavaThread", "_threadObj").ok();
-            let Some(object) = handle.and_then(|handle| single.of_handle(handle)) else { continue };
-            let table = |path: &&[&str]| {
-                let locals = path.iter().try_fold(object, |at, name| single.reference(at, name))?;
-                single.reference(locals, "table")
-            };
-            let entries = LOCALS.iter().filter_map(table).flat_map(|it| single.elements(it));
-            let values = entries.filter_map(|entry| single.reference(entry, "value"));
+            let Some(object) = object_of(single, thread) else { continue };
+            let values = locals(single, object).into_iter();
             for cache in values.filter(|value| caches.contains(value)) {
                 found.insert(cache, group_of(&thread.name));
             }
@@ -41,4 +34,20 @@ impl Caches {
     pub fn thread_of(&self, cache: u64) -> Option<&str> {
         self.0.get(&cache).map(String::as_str)
     }
+}
+
+/// The plain address of a thread's object of `java.lang.Thread`.
+pub fn object_of(single: &Single, thread: &JvmThread) -> Option<u64> {
+    let handle = single.vm.word(thread.object?, "JavaThread", "_threadObj").ok()?;
+    single.of_handle(handle)
+}
+
+/// The values of its thread locals.
+pub fn locals(single: &Single, object: u64) -> Vec<u64> {
+    let table = |path: &&[&str]| {
+        let locals = path.iter().try_fold(object, |at, name| single.reference(at, name))?;
+        single.reference(locals, "table")
+    };
+    let entries = LOCALS.iter().filter_map(table).flat_map(|it| single.elements(it));
+    entries.filter_map(|entry| single.reference(entry, "value")).collect()
 }

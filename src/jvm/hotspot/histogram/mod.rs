@@ -10,7 +10,7 @@ mod duplicates;
 pub mod marks;
 mod pass;
 mod region;
-mod regions;
+pub mod regions;
 mod source;
 pub mod walk;
 
