@@ -37,8 +37,9 @@ fn is_near(bytes: f64, wanted: f64) -> bool {
 
 #[test]
 fn it_is_no_direct_buffer_with_tracking_on() {
-    for jdk in ["11", "17", "21", "25"] {
-        let Some((jvm, unsafe_bytes)) = start(jdk, &["-XX:NativeMemoryTracking=summary"]) else { continue };
+    for (jdk, gc) in [("11", "G1"), ("17", "G1"), ("21", "G1"), ("25", "G1"), ("25", "Z")] {
+        let options = ["-XX:NativeMemoryTracking=summary", &format!("-XX:+Use{gc}GC")];
+        let Some((jvm, unsafe_bytes)) = start(jdk, &options) else { continue };
         let map = map_json(jvm.pid);
         let (buffers, others) = (
             part(&map, "direct_buffers", "direct buffers"),
@@ -65,8 +66,8 @@ fn jdk_8_tracks_it_as_internal_and_it_is_not_shown_as_the_vms_work() {
 
 #[test]
 fn without_tracking_its_owner_is_unknown_and_not_the_vm() {
-    for jdk in ["8", "11", "17", "21", "25"] {
-        let Some((jvm, unsafe_bytes)) = start(jdk, &[]) else { continue };
+    for (jdk, gc) in [("8", "G1"), ("11", "G1"), ("17", "G1"), ("21", "G1"), ("25", "G1"), ("25", "Z")] {
+        let Some((jvm, unsafe_bytes)) = start(jdk, &[&format!("-XX:+Use{gc}GC")]) else { continue };
         let map = map_json(jvm.pid);
         let buffers = part(&map, "direct_buffers", "direct buffers");
         let unknown = part(&map, "malloc_unknown", "malloc, owner unknown");
@@ -98,17 +99,4 @@ fn its_area_does_not_depend_on_tracking() {
             assert!(is_near, "jdk {jdk} {gc}: {off:?} and {with:?}");
         }
     }
-}
-
-/// Pointers of generational ZGC are coloured, so its heap is not followed: what cannot be told apart has a name that says so.
-#[test]
-fn where_buffers_cannot_be_followed_the_part_says_so() {
-    let options = ["-XX:NativeMemoryTracking=summary", "-XX:+UseZGC"];
-    let Some((jvm, unsafe_bytes)) = start("25", &options) else { return };
-    let map = map_json(jvm.pid);
-    let mixed = part(&map, "malloc_unknown", "direct buffers, Unsafe and FFM memory");
-    assert!(is_near(mixed, unsafe_bytes + BUFFERS * SIZE), "{mixed}: {:#}", area(&map, "malloc_unknown"));
-    assert_eq!(part(&map, "direct_buffers", "direct buffers"), 0.0);
-    let shown = text(&marusa(&["map", &jvm.pid.to_string()]).stdout);
-    assert!(shown.contains("  direct buffers, Unsafe and FFM memory "), "it is named: {shown}");
 }

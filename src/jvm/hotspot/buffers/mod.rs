@@ -7,7 +7,7 @@ mod heads;
 mod live;
 mod moves;
 mod netty;
-mod oops;
+pub mod oops;
 mod referrers;
 mod rows;
 mod scan;

@@ -17,6 +17,8 @@ const CACHES: [&str; 3] = ["tinySubPageDirectCaches", "smallSubPageDirectCaches"
 const CACHED: &str = "netty.thread_caches";
 const ARENAS_MAX: usize = 10_000;
 const CACHED_MAX: u64 = 1_000_000;
+/// Sizes that a cache keeps; there are some 70.
+const REGIONS_MAX: usize = 256;
 /// Freed parts of a chunk that are not merged yet.
 const QUEUED_MAX: i64 = 1 << 16;
 
@@ -128,7 +130,8 @@ fn arenas(single: &Single, chunks: impl Iterator<Item = Chunk>) -> Vec<NettyAren
     let mut allocators: HashMap<u64, Bytes> = HashMap::new();
     for (arena, chunks) in &by_arena {
         let allocator = single.reference(*arena, "parent").unwrap_or(0);
-        *allocators.entry(allocator).or_default() += chunks.iter().map(|chunk| chunk.bytes).sum::<Bytes>();
+        let sum = allocators.entry(allocator).or_default();
+        *sum = chunks.iter().fold(*sum, |sum, chunk| sum.saturating_add(chunk.bytes));
     }
     let mut rows = Vec::new();
     for (number, allocator) in numbered(&allocators) {
@@ -167,7 +170,8 @@ fn adaptive(single: &Single, chunks: impl Iterator<Item = Chunk>) -> Vec<NettyAd
     let mut alike: BTreeMap<(u64, Option<u64>), Vec<Chunk>> = BTreeMap::new();
     for chunk in chunks {
         let allocator = single.reference(chunk.object, "allocator").unwrap_or(0);
-        *allocators.entry(allocator).or_default() += chunk.bytes;
+        let sum = allocators.entry(allocator).or_default();
+        *sum = sum.saturating_add(chunk.bytes);
         alike.entry((allocator, unsigned(single, chunk.object, "segmentSize"))).or_default().push(chunk);
     }
     let numbers: HashMap<u64, u32> =
@@ -192,7 +196,7 @@ fn thread_caches(single: &Single, view: &JvmView) -> Known<Vec<NettyThreadCaches
     let classes: HashSet<Addr> = named.into_iter().map(|(class, _)| class).collect();
     let is_cache = |object: &u64| single.object(*object).is_some_and(|(_, class)| classes.contains(&class));
     let mut groups: BTreeMap<String, NettyThreadCaches> = BTreeMap::new();
-    let mut buffers = 0;
+    let (mut buffers, mut met) = (0, HashSet::new());
     for thread in &view.threads {
         budget::check_now().map_err(|why| Gap::new(CACHED, why))?;
         let Some(object) = threads::object_of(single, thread) else { continue };
@@ -202,20 +206,20 @@ fn thread_caches(single: &Single, view: &JvmView) -> Known<Vec<NettyThreadCaches
             None => threads::locals(single, object),
         };
         let variables = maps.into_iter().filter_map(|map| single.reference(map, "indexedVariables"));
-        for cache in variables.flat_map(|it| single.elements(it)).filter(is_cache) {
+        let caches = variables.flat_map(|it| single.elements(it)).filter(is_cache);
+        for cache in caches.filter(|cache| met.insert(*cache)) {
             let name = group_of(&thread.name);
             let new = NettyThreadCaches { threads: name.clone(), bytes: Some(0), ..Default::default() };
             let group = groups.entry(name).or_insert(new);
             let cached = cached(single, cache);
             group.caches += 1;
             group.buffers += cached.len() as u64;
-            group.bytes = cached.iter().try_fold(group.bytes.unwrap_or(0), |sum, bytes| {
-                Some(sum.saturating_add((*bytes).filter(|_| group.bytes.is_some())?))
-            });
+            let add = |sum: Bytes, bytes: &Option<Bytes>| Some(sum.saturating_add((*bytes)?));
+            group.bytes = group.bytes.and_then(|sum| cached.iter().try_fold(sum, add));
             buffers += cached.len() as u64;
-        }
-        if buffers > CACHED_MAX {
-            return Err(Gap::new(CACHED, Why::OverLimit));
+            if buffers > CACHED_MAX {
+                return Err(Gap::new(CACHED, Why::OverLimit));
+            }
         }
     }
     let mut groups: Vec<NettyThreadCaches> = groups.into_values().collect();
@@ -225,8 +229,9 @@ fn thread_caches(single: &Single, view: &JvmView) -> Known<Vec<NettyThreadCaches
 
 /// The sizes of the buffers that a `PoolThreadCache` keeps.
 fn cached(single: &Single, cache: u64) -> Vec<Option<Bytes>> {
-    let regions = CACHES.iter().filter_map(|name| single.reference(cache, name));
-    let queues = regions.flat_map(|it| single.elements(it)).filter_map(|it| single.reference(it, "queue"));
+    let lists = CACHES.iter().filter_map(|name| single.reference(cache, name));
+    let regions = lists.flat_map(|it| single.elements(it)).take(REGIONS_MAX);
+    let queues = regions.filter_map(|it| single.reference(it, "queue"));
     let places = queues.filter_map(|queue| {
         let buffer = single.reference(queue, "buffer")?;
         // Without `Unsafe` it is an `AtomicReferenceArray`.

@@ -80,7 +80,8 @@ impl Rows<'_> {
             sum.bytes = sum.bytes.saturating_add(memory.capacity);
             sum.count += 1;
             match self.live.as_ref().and_then(|live| live.is_live(self.single.vm, memory)) {
-                Some(is_live) => sum.live += if is_live { memory.capacity } else { 0 },
+                Some(true) => sum.live = sum.live.saturating_add(memory.capacity),
+                Some(false) => {}
                 None => sum.is_live_unknown = true,
             }
             let range = Range::sized(Addr(memory.base), memory.capacity);

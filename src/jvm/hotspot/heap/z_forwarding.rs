@@ -11,6 +11,8 @@ use std::collections::HashSet;
 
 const MOVED_MAX: usize = 8_000_000;
 const ENTRIES_MAX: u64 = 1 << 22;
+/// Half of the entries are empty, so that few follow each other.
+const PROBES_MAX: u64 = 4096;
 const POPULATED: u64 = 1;
 const OFFSET_BITS: u32 = 45;
 const INDEX_SHIFT: u32 = 46;
@@ -44,6 +46,46 @@ fn of_table(vm: &Hotspot, z: &Z, layout: &Layout, table: Range) -> Moved {
     found
 }
 
+/// Looks up single addresses: for a walk that meets few stale references, not all entries need be read.
+pub struct Forwarding {
+    z: Z,
+    base: Addr,
+    tables: Vec<Range>,
+    layout: Layout,
+}
+
+impl Forwarding {
+    /// Of generational ZGC, whose references are addresses.
+    pub fn read(vm: &Hotspot) -> Known<Forwarding> {
+        let z = Z::read(vm)?;
+        let base = z.views(vm)?.first().map_or(Addr::NULL, |view| view.base);
+        let words = object_words(vm, z.collected, &z.named("CollectedHeap"))?;
+        let tables = z_tables::forwarding(vm, &z, &words);
+        let gap = || Gap::new("where objects of ZGC were before they moved", Why::NotInThisRuntime);
+        let layout = Layout::read(vm, &z).ok_or_else(gap)?;
+        Ok(Forwarding { z, base, tables, layout })
+    }
+
+    /// Where the object is that was at `at`; `None`: this generation has not moved it.
+    pub fn follow(&self, vm: &Hotspot, at: Addr, generation: usize) -> Option<Addr> {
+        let offset = at.offset_from(self.base).filter(|offset| *offset < self.z.offset_max)?;
+        let place = (offset / self.z.granule).checked_mul(8)?;
+        let table = self.tables.get(generation).filter(|table| place < table.bytes())?;
+        let moved = vm.memory().addr(table.start.plus(place)).ok().filter(|moved| !moved.is_null())?;
+        Some(self.base.plus(self.layout.entry(vm, &self.z, moved, offset)?))
+    }
+}
+
+/// `ZHash::uint32_to_uint32` (src/hotspot/share/gc/z/zHash.inline.hpp).
+fn hash(index: u32) -> u32 {
+    let mut key = (!index).wrapping_add(index << 15);
+    key ^= key >> 12;
+    key = key.wrapping_add(key << 2);
+    key ^= key >> 4;
+    key = key.wrapping_mul(2057);
+    key ^ (key >> 16)
+}
+
 struct Layout {
     start: u64,
     shift: u64,
@@ -60,18 +102,37 @@ impl Layout {
         Some(Layout { start, shift: offset("Forwarding", "_object_alignment_shift")?, length, bytes })
     }
 
-    fn entries(&self, vm: &Hotspot, z: &Z, at: Addr, found: &mut Moved) {
+    /// Where the page began, the binary logarithm of the distance of places in it, and the number of entries.
+    fn head(&self, vm: &Hotspot, z: &Z, at: Addr) -> Option<(u64, u64, u64)> {
         let word = |offset| vm.memory().u64(at.plus(offset)).ok();
-        let Some(((start, shift), length)) = word(self.start).zip(word(self.shift)).zip(word(self.length))
-        else {
-            return;
-        };
+        let (start, shift, length) = (word(self.start)?, word(self.shift)?, word(self.length)?);
         let fits = start < z.offset_max && shift < 32 && length.is_power_of_two() && length <= ENTRIES_MAX;
-        if !fits {
-            return;
-        }
+        fits.then_some((start, shift, length))
+    }
+
+    fn entries(&self, vm: &Hotspot, z: &Z, at: Addr, found: &mut Moved) {
+        let Some((start, shift, length)) = self.head(vm, z, at) else { return };
         let entries = vm.memory().words(at.plus(self.bytes), length as usize).unwrap_or_default();
         found.extend(entries.into_iter().filter_map(|entry| moved_by(entry, start, shift, z.offset_max)));
+    }
+}
+
+impl Layout {
+    /// Where the object at `offset` went: entries begin at the place that the hash names.
+    fn entry(&self, vm: &Hotspot, z: &Z, at: Addr, offset: u64) -> Option<u64> {
+        let (start, shift, length) = self.head(vm, z, at)?;
+        let index = u32::try_from(offset.checked_sub(start)? >> shift).ok()?;
+        let first = u64::from(hash(index));
+        for probe in 0..length.min(PROBES_MAX) {
+            let place = ((first + probe) & (length - 1)) * 8;
+            let entry = vm.memory().u64(at.plus(self.bytes).plus(place)).ok()?;
+            match moved_by(entry, start, shift, z.offset_max) {
+                Some((from, to)) if from == offset => return Some(to),
+                _ if entry & POPULATED == 0 => return None,
+                _ => {}
+            }
+        }
+        None
     }
 }
 
@@ -84,7 +145,7 @@ fn moved_by(entry: u64, start: u64, shift: u64, offset_max: u64) -> Option<(u64,
 
 #[cfg(test)]
 mod tests {
-    use super::moved_by;
+    use super::{hash, moved_by};
 
     #[test]
     fn an_entry_has_the_old_index_and_the_new_offset() {
@@ -92,5 +153,10 @@ mod tests {
         assert_eq!(moved_by(entry, 0x20_0000, 3, 1 << 30), Some((0x20_0028, 0x40_0018)));
         assert_eq!(moved_by(entry & !1, 0x20_0000, 3, 1 << 30), None, "not populated");
         assert_eq!(moved_by(entry, 0x20_0000, 3, 0x40_0000), None, "beyond the heap");
+    }
+    #[test]
+    fn places_differ_and_are_those_of_the_vm() {
+        // Computed by the function of the VM in C.
+        assert_eq!([hash(0), hash(1), hash(262_143)], [3399731875, 316017654, 1121332783]);
     }
 }

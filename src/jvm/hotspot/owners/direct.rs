@@ -1,7 +1,7 @@
 //! Direct buffers: every one that Java code allocated has a `Cleaner` in the list that begins at `Cleaner.first`, whose
 //! `DirectByteBuffer$Deallocator` holds the address of the memory (JDK 8 to 25). No field's place need be known: whatever
 //! in an object decodes to an object of one of the two classes leads on, and whatever is the start of a block is the
-//! buffer. Heaps with coloured pointers (ZGC) are not followed.
+//! buffer. References of generational ZGC may lead where an object was; its forwarding tables say where it is.
 //!
 //! The list begins with the newest: of a JVM that makes buffers all the time, its head lies on a page that came after the
 //! account began, or that was read before it was written. So the mirror is read as it is now, and so is the head, until what was
@@ -14,7 +14,9 @@ use super::resident_now::ResidentNow;
 use crate::base::limits::DIRECT_BUFFERS_MAX;
 use crate::base::{Addr, PAGE, Range};
 use crate::jvm::hotspot::Hotspot;
-use crate::jvm::hotspot::objects::{ClassWord, packing};
+use crate::jvm::hotspot::buffers::oops::Oops;
+use crate::jvm::hotspot::heap::z_forwarding::Forwarding;
+use crate::jvm::hotspot::objects::ClassWord;
 use crate::jvm::hotspot::window::Windows;
 use crate::jvm::types::{Gc, JvmView, Kind};
 use crate::os::memory::Bulk;
@@ -28,6 +30,8 @@ const DEALLOCATOR: &str = "java/nio/DirectByteBuffer$Deallocator";
 const WORTH_BYTES: u64 = 64 << 10;
 /// The mirror of `Cleaner`, its statics included, is not longer.
 const MIRROR_BYTES_MAX: usize = 512;
+/// The address of a coloured reference lies above.
+const COLOURS_END: u64 = 1 << 16;
 /// Behind so many objects that were not new, no new ones are looked for.
 const OLD_MIN: usize = 16;
 /// Objects that are read one by one, some microseconds each.
@@ -60,7 +64,7 @@ pub struct Named {
     pub is_all: bool,
 }
 
-/// The direct buffers of this JVM; `None`: they cannot be looked for (other classes or flags than in JDK 8 to 25, ZGC).
+/// The direct buffers of this JVM; `None`: they cannot be looked for (other classes or flags than in JDK 8 to 25).
 pub fn named(vm: &Hotspot, view: &JvmView, classes: &[SmallClass]) -> Option<Named> {
     let windows = Windows::new(vm.target);
     let mut search = Search::new(vm, view, &windows, vm.target.memory.bulk(), classes)?;
@@ -72,7 +76,7 @@ pub fn named(vm: &Hotspot, view: &JvmView, classes: &[SmallClass]) -> Option<Nam
         named.at.extend(again.at);
         named.is_all = again.is_all;
     }
-    // Pointers of generational ZGC have their colour in their low bits, so they lead nowhere: the list is not empty.
+    // With ZGC nothing found is more often a first reference that could not be followed than an empty list.
     let is_coloured = matches!(view.gc, Ok(Gc::Z | Gc::ZGenerational));
     Some(named).filter(|named| !is_coloured || !named.at.is_empty())
 }
@@ -90,8 +94,10 @@ struct Search<'a> {
     /// Every object is read as it is now, one by one.
     is_all_now: bool,
     heap: Vec<Range>,
-    /// Base and shift of compressed pointers to objects; `None`: they are not compressed.
-    narrow: Option<(u64, u32)>,
+    vm: &'a Hotspot<'a>,
+    oops: Oops,
+    /// Of generational ZGC.
+    forwarding: Option<Forwarding>,
     class_word: ClassWord,
     /// Class, and bytes of an object.
     cleaner: (u64, usize),
@@ -156,7 +162,7 @@ impl Ends {
 
 impl<'a> Search<'a> {
     fn new(
-        vm: &Hotspot,
+        vm: &'a Hotspot<'a>,
         view: &JvmView,
         windows: &'a Windows<'a>,
         now: Option<&'a dyn Bulk>,
@@ -165,17 +171,20 @@ impl<'a> Search<'a> {
         let named = classes_by_name(vm, windows, classes);
         let cleaner = CLEANERS.iter().find_map(|name| named.get(name)).copied()?;
         let deallocator = named.get(DEALLOCATOR).copied()?;
-        let narrow = match vm.flags.is_on("UseCompressedOops") {
-            true => Some(packing(vm, "CompressedOops", "_narrow_oop").ok()?),
-            false => None,
-        };
+        let oops = Oops::read(vm, view.gc.clone().ok()?).ok()?;
+        let is_coloured = matches!(oops, Oops::Coloured(_));
+        let forwarding = if is_coloured { Some(Forwarding::read(vm).ok()?) } else { None };
         let class_word = ClassWord::read(vm).ok()?;
         let heap = view.extents.iter().filter(|extent| extent.kind == Kind::JavaHeap);
         let heap = heap.map(|extent| extent.range).collect();
         let mirror =
             windows.addr(Addr(cleaner.0).plus(vm.structs.offset("Klass", "_java_mirror").ok()?)).ok()?;
         // A handle since JDK 10, the object itself before.
-        let mirror = if vm.major == Some(8) { mirror } else { windows.addr(mirror).ok()? };
+        let mirror = match vm.major {
+            Some(8) => mirror,
+            _ if is_coloured => moved(vm, oops, forwarding.as_ref(), windows.u64(mirror).ok()?)?,
+            _ => windows.addr(mirror).ok()?,
+        };
         let size_at = vm.structs.static_at("java_lang_Class", "_oop_size_offset").ok()?;
         let size_at = mirror.plus(u64::from(vm.memory().u32(size_at).ok()?));
         let words = vm.memory().u32(size_at).ok()? as usize;
@@ -186,7 +195,9 @@ impl<'a> Search<'a> {
             resident: ResidentNow::default(),
             is_all_now: false,
             heap,
-            narrow,
+            vm,
+            oops,
+            forwarding,
             class_word,
             cleaner,
             deallocator,
@@ -255,19 +266,28 @@ impl<'a> Search<'a> {
         if !self.read(object, &mut buffer, is_new) && !self.read(object, &mut buffer, false) {
             return None;
         }
-        let addresses: Vec<u64> = match self.narrow {
-            Some((base, shift)) => {
-                let narrow =
-                    buffer.as_chunks::<4>().0.iter().map(|slot| u64::from(u32::from_le_bytes(*slot)));
-                narrow.map(|slot| if slot == 0 { 0 } else { base.wrapping_add(slot << shift) }).collect()
-            }
-            None => buffer.as_chunks::<8>().0.iter().map(|slot| u64::from_le_bytes(*slot)).collect(),
+        let references: Vec<u64> = match self.oops.bytes() {
+            4 => buffer.as_chunks::<4>().0.iter().map(|slot| u64::from(u32::from_le_bytes(*slot))).collect(),
+            _ => buffer.as_chunks::<8>().0.iter().map(|slot| u64::from_le_bytes(*slot)).collect(),
         };
-        let slot = |at: u64| match at {
-            0 => Slot::Null,
-            at => self.object_at(Addr(at), may_be_new).map_or(Slot::Other, Slot::To),
+        let slot = |reference: u64| match self.address(reference) {
+            Some(Addr::NULL) => Slot::Null,
+            Some(at) => self.object_at(at, may_be_new).map_or(Slot::Other, Slot::To),
+            None => Slot::Other,
         };
-        Some(addresses.into_iter().map(slot).collect())
+        Some(references.into_iter().map(slot).collect())
+    }
+
+    /// Where a reference leads; `None`: it is none.
+    fn address(&self, reference: u64) -> Option<Addr> {
+        match self.oops {
+            // Null may have a colour too.
+            Oops::Coloured(_) if reference < COLOURS_END => Some(Addr::NULL),
+            Oops::Coloured(_) => moved(self.vm, self.oops, self.forwarding.as_ref(), reference),
+            // The older ZGC maps its heap at each address that a reference may have.
+            Oops::Offset(..) | Oops::Whole => Some(Addr(reference)),
+            Oops::Narrow(..) => Some(Addr(self.oops.decoded(reference))),
+        }
     }
 
     fn object_at(&self, at: Addr, may_be_new: bool) -> Option<Object> {
@@ -294,6 +314,13 @@ impl<'a> Search<'a> {
         };
         (class == self.cleaner.0 || class == self.deallocator.0).then_some(class)
     }
+}
+
+/// Where a coloured reference leads.
+fn moved(vm: &Hotspot, oops: Oops, forwarding: Option<&Forwarding>, reference: u64) -> Option<Addr> {
+    let at = Some(Addr(oops.decoded(reference))).filter(|at| !at.is_null())?;
+    let moved = forwarding.filter(|_| oops.is_stale(reference)).and_then(|table| table.follow(vm, at));
+    Some(moved.unwrap_or(at))
 }
 
 /// The classes of the boot loader that have one of the names.
