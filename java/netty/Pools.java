@@ -18,8 +18,8 @@ import java.util.Random;
 import java.util.concurrent.CountDownLatch;
 
 /**
- * Netty's pooled and adaptive direct buffers: taken and freed by several threads, of which each keeps some in its cache. Writes what
- * Netty itself says of them into the file that is named, "name number" each, and prints READY.
+ * Netty's pooled and adaptive direct buffers: taken and freed by several threads, of which each keeps some in its cache. Writes
+ * what Netty itself says of them into the file that is named, "name number" each, and prints READY.
  */
 final class Pools {
     static final int THREADS = 4;

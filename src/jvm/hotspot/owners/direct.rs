@@ -171,7 +171,8 @@ impl<'a> Search<'a> {
         let named = classes_by_name(vm, windows, classes);
         let cleaner = CLEANERS.iter().find_map(|name| named.get(name)).copied()?;
         let deallocator = named.get(DEALLOCATOR).copied()?;
-        let oops = Oops::read(vm, view.gc.clone().ok()?).ok()?;
+        // Of a collector that is not known references are taken for addresses.
+        let oops = Oops::read(vm, view.gc.clone().unwrap_or(Gc::Serial)).ok()?;
         let is_coloured = matches!(oops, Oops::Coloured(_));
         let forwarding = if is_coloured { Some(Forwarding::read(vm).ok()?) } else { None };
         let class_word = ClassWord::read(vm).ok()?;
