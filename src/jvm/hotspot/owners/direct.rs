@@ -320,7 +320,8 @@ impl<'a> Search<'a> {
 /// Where a coloured reference leads.
 fn moved(vm: &Hotspot, oops: Oops, forwarding: Option<&Forwarding>, reference: u64) -> Option<Addr> {
     let at = Some(Addr(oops.decoded(reference))).filter(|at| !at.is_null())?;
-    let moved = forwarding.filter(|_| oops.is_stale(reference)).and_then(|table| table.follow(vm, at));
+    let moved = forwarding
+        .and_then(|table| oops.moved_with(reference).find_map(|generation| table.follow(vm, at, generation)));
     Some(moved.unwrap_or(at))
 }
 
