@@ -16,6 +16,7 @@ pub mod cmd;
 pub mod doctor;
 pub mod experiment;
 pub mod jvm;
+pub mod ledger;
 pub mod map;
 pub mod measure;
 pub mod os;
