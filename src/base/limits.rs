@@ -241,6 +241,8 @@ pub const GROUP_OPEN_FILES_MAX: usize = 2_000_000;
 pub const GROUP_FILES_MAX: usize = 300_000;
 /// Rows of each kind that a ledger shows where nothing else is asked for; the rest of them is one row.
 pub const GROUP_TOP: usize = 50;
+/// Of each table of sockets of a network namespace, 150 to 200 bytes a socket.
+pub const SOCKET_TABLE_BYTES_MAX: u64 = 32 << 20;
 /// Mounts of tmpfs that are asked for what they hold.
 pub const GROUP_TMPFS_MAX: usize = 4_096;
 /// JVMs that `doctor` examines at once.

@@ -4,10 +4,12 @@
 //! they have more than the cgroup was charged (a page of a library is charged to whoever read it first), their rows are cut to
 //! the cgroup's figure, and say what they have in all.
 
+mod host;
 mod model;
 mod read;
 mod rows;
 
-pub use model::{Item, Ledger, Limit, Part, Reclaim, Row};
-pub use read::{Want, read};
+pub use host::read_host;
+pub use model::{Item, Ledger, Limit, Part, Reclaim, Row, Socket};
+pub use read::{Want, command, read};
 pub use rows::{Member, Seen};

@@ -1,6 +1,6 @@
 //! The ledger as every face shows it, serialised as a part of `marusa/container/1`.
 
-use crate::base::Bytes;
+use crate::base::{Bytes, Gap};
 use crate::map::model::GapRow;
 use crate::os::group_memory::GroupMemory;
 use crate::os::group_stat::GroupStat;
@@ -31,6 +31,8 @@ pub struct Ledger {
     pub events: BTreeMap<String, u64>,
     /// Memory that belongs to it but that its figure does not count.
     pub outside: Vec<Row>,
+    /// TCP and UDP sockets with data in their queues, the most first. The buffers charged for it are larger.
+    pub sockets: Vec<Socket>,
     pub processes: u64,
     pub gaps: Vec<GapRow>,
 }
@@ -57,6 +59,17 @@ pub struct Row {
 pub struct Part {
     pub name: String,
     pub bytes: Bytes,
+}
+
+/// Data that waits in a socket.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct Socket {
+    pub pid: i32,
+    pub command: String,
+    /// Address and port of the peer, else of the socket itself.
+    pub peer: String,
+    pub to_send_bytes: Bytes,
+    pub received_bytes: Bytes,
 }
 
 /// What memory is for.
@@ -92,7 +105,9 @@ pub enum Item {
     /// The kernel's memory of other use; in version 1 slab, per-CPU memory and all else.
     KernelOther,
     Hugetlb,
-    /// Of the host: the disk's buffers, or what drivers hold.
+    /// Of the host: cached blocks of disks.
+    Buffers,
+    /// Of the host.
     Free,
     Remainder,
 }
@@ -119,6 +134,7 @@ impl Item {
             Item::Sockets => "socket buffers",
             Item::KernelOther => "other kernel memory",
             Item::Hugetlb => "hugetlb",
+            Item::Buffers => "buffers of block devices",
             Item::Free => "free",
             Item::Remainder => "remainder",
         }
@@ -170,6 +186,11 @@ impl Ledger {
         self.rows.iter().filter(|row| items.contains(&row.item)).map(|row| row.bytes).sum()
     }
 
+    pub fn with_gaps(mut self, gaps: &[Gap]) -> Ledger {
+        self.gaps = gaps.iter().map(GapRow::from).collect();
+        self
+    }
+
     pub fn remainder_bytes(&self) -> i64 {
         self.sum_of(&[Item::Remainder])
     }
@@ -179,19 +200,14 @@ impl Ledger {
 /// them; anonymous memory and tmpfs only where there is swap.
 pub fn reclaim(stat: &GroupStat) -> Vec<Reclaim> {
     let row = |what: &str, bytes, how: &str| Reclaim { what: what.to_string(), bytes, how: how.to_string() };
-    let clean = "dropped at once where it is clean, written first where it is dirty";
     let mut rows = vec![
-        row("inactive_file", stat.inactive_file_bytes, clean),
-        row(
-            "active_file",
-            stat.active_file_bytes,
-            "dropped once it was on the inactive list: it is read again when it is used",
-        ),
+        row("inactive_file", stat.inactive_file_bytes, "dropped at once; dirty pages are written first"),
+        row("active_file", stat.active_file_bytes, "later: read again when it is used"),
     ];
-    let slab = "dropped with the lists of files: dentries and inodes";
+    let slab = "dentries and inodes, with the lists of files";
     rows.extend(stat.slab_reclaimable_bytes.map(|bytes| row("slab_reclaimable", bytes, slab)));
     let anon = stat.inactive_anon_bytes.saturating_add(stat.active_anon_bytes);
-    rows.push(row("anon", anon, "anonymous memory, tmpfs and shared memory: only where there is swap"));
-    rows.push(row("unevictable", stat.unevictable_bytes, "never: it is locked (mlock(2), ramfs)"));
+    rows.push(row("anon", anon, "anonymous memory and tmpfs: only where there is swap"));
+    rows.push(row("unevictable", stat.unevictable_bytes, "never: locked, or ramfs"));
     rows
 }

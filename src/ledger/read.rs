@@ -1,16 +1,19 @@
 //! The ledger of a running cgroup: its figures, then its processes and their files.
 
 use super::rows::{Member, Seen};
-use super::{Ledger, Limit, Part};
+use super::{Ledger, Limit, Part, Row, Socket};
 use crate::base::limits::GROUP_TOP;
 use crate::base::{Bytes, Gap, Known, Why};
-use crate::map::model::GapRow;
 use crate::map::{Account, join};
 use crate::os::group::Group;
 use crate::os::group_files::GroupFiles;
+use crate::os::group_stat::GroupStat;
 use crate::os::process::Process;
+use crate::os::socket_queues::{self, SocketQueue};
 use crate::os::{budget, host, loaded, smaps};
 use crate::snapshot::{self, Want as SnapshotWant};
+use std::cmp::Reverse;
+use std::collections::HashSet;
 
 /// What else is read.
 #[derive(Clone, Copy, Debug)]
@@ -29,21 +32,41 @@ impl Default for Want {
 
 /// Within the budget of the caller. The only failure is that the figures of the cgroup cannot be read.
 pub fn read(group: &Group, want: Want) -> Known<Ledger> {
-    let (pids, mut gaps) = group.pids();
-    let mut seen = Seen { kernel_stack_bytes: stack_bytes(), ..Seen::default() };
-    let mut files = GroupFiles::new();
+    let (pids, left_out) = group.pids();
+    let (looked, mut gaps) = look(pids, want);
+    gaps.extend(left_out);
+    let stat = group.stat()?;
+    let mut ledger = looked.ledger(&stat, Vec::new(), &mut gaps, want.top);
+    ledger.cgroup = Some(group.folder());
+    match group.limit() {
+        Ok(limit) => ledger.limit = limit.as_ref().map(Limit::from),
+        Err(gap) => gaps.push(gap),
+    }
+    Ok(ledger.with_gaps(&gaps))
+}
+
+/// Processes, and the files that they have.
+pub(super) struct Looked {
+    processes: Vec<Process>,
+    seen: Seen,
+    files: GroupFiles,
+}
+
+pub(super) fn look(pids: Vec<i32>, want: Want) -> (Looked, Vec<Gap>) {
+    let mut gaps = Vec::new();
+    let seen = Seen { kernel_stack_bytes: stack_bytes(), ..Seen::default() };
+    let mut looked = Looked { processes: Vec::new(), seen, files: GroupFiles::new() };
     let mut unread = Unread::default();
-    let mut processes: Vec<Process> = Vec::new();
     for pid in pids {
-        if let Err(why) = budget::check() {
-            gaps.push(Gap::new("processes of the cgroup: some are left out", why));
+        if let Err(why) = budget::check_now() {
+            gaps.push(Gap::new("processes: some are left out", why));
             break;
         }
         // One that has ended has no memory any more.
         let Ok(process) = Process::open(pid) else { continue };
         let Ok(status) = process.status() else { continue };
-        unread.note(files.add(&process));
-        seen.members.push(Member {
+        unread.note(looked.files.add(&process));
+        looked.seen.members.push(Member {
             pid,
             command: command(&process),
             anon_bytes: status.resident_anon_bytes.unwrap_or(0),
@@ -51,34 +74,54 @@ pub fn read(group: &Group, want: Want) -> Known<Ledger> {
             threads: status.threads.unwrap_or(0),
             areas: Vec::new(),
         });
-        processes.push(process);
+        looked.processes.push(process);
     }
     if want.areas {
-        areas(&processes, &mut seen.members, &mut gaps);
+        areas(&looked.processes, &mut looked.seen.members, &mut gaps);
     }
-    let stat = group.stat()?;
-    proportional(&processes, &mut seen.members, stat.anon_bytes);
-    seen.mounts = processes.first().map(|process| files.tmpfs_mounts(process)).unwrap_or_default();
-    seen.files = files.files();
-    let mut ledger = Ledger::of(&stat, &seen, want.top);
-    ledger.cgroup = Some(group.folder());
-    match group.limit() {
-        Ok(limit) => ledger.limit = limit.as_ref().map(Limit::from),
-        Err(gap) => gaps.push(gap),
-    }
-    if stat.moved_bytes > stat.usage_bytes / 100 {
-        let moved = Gap::new("the sum of the cgroup", Why::Torn);
-        gaps.push(moved.hint(format!("it moved by {} bytes while the rows were read", stat.moved_bytes)));
-    }
-    if ledger.remainder_bytes() < 0 {
-        gaps.push(
-            Gap::new("remainder", Why::Torn).hint("the counters moved: the rows sum to more than was used"),
-        );
-    }
-    gaps.extend(files.gaps());
+    gaps.extend(looked.files.gaps());
     gaps.extend(unread.gap());
-    ledger.gaps = gaps.iter().map(GapRow::from).collect();
-    Ok(ledger)
+    (looked, gaps)
+}
+
+impl Looked {
+    pub fn ledger(mut self, stat: &GroupStat, others: Vec<Row>, gaps: &mut Vec<Gap>, top: usize) -> Ledger {
+        proportional(&self.processes, &mut self.seen.members, stat.anon_bytes);
+        self.seen.mounts = self.files.tmpfs_mounts(&self.processes);
+        self.seen.files = self.files.files();
+        self.seen.others = others;
+        let mut ledger = Ledger::of(stat, &self.seen, top);
+        ledger.sockets = self.sockets(top);
+        if stat.moved_bytes > stat.usage_bytes / 100 {
+            let moved = Gap::new("the sum of the cgroup", Why::Torn);
+            gaps.push(moved.hint(format!("it moved by {} bytes while the rows were read", stat.moved_bytes)));
+        }
+        if ledger.remainder_bytes() < 0 {
+            let negative = Gap::new("remainder", Why::Torn);
+            gaps.push(negative.hint("the counters moved: the rows sum to more than was used"));
+        }
+        ledger
+    }
+}
+
+impl Looked {
+    /// Of the processes that were seen, by network namespace.
+    fn sockets(&self, top: usize) -> Vec<Socket> {
+        let mut namespaces = HashSet::new();
+        let is_new = |process: &&Process| process.link("ns/net").is_ok_and(|link| namespaces.insert(link));
+        let processes: Vec<&Process> = self.processes.iter().filter(is_new).collect();
+        let socket = |queue: SocketQueue| {
+            let pid = *self.files.sockets.get(&queue.inode)?;
+            let command = self.seen.members.iter().find(|member| member.pid == pid)?.command.clone();
+            let SocketQueue { peer, to_send_bytes, received_bytes, .. } = queue;
+            Some(Socket { pid, command, peer, to_send_bytes, received_bytes })
+        };
+        let queues = processes.into_iter().flat_map(socket_queues::read);
+        let mut sockets: Vec<Socket> = queues.filter_map(socket).collect();
+        sockets.sort_by_key(|socket| Reverse(socket.to_send_bytes.saturating_add(socket.received_bytes)));
+        sockets.truncate(top);
+        sockets
+    }
 }
 
 /// Processes whose files could not be listed.
@@ -106,7 +149,7 @@ impl Unread {
 }
 
 /// The main class or program, as short as a row needs it.
-fn command(process: &Process) -> String {
+pub fn command(process: &Process) -> String {
     let arguments = process.arguments().unwrap_or_default();
     let main = crate::jvm::command_line::parse(&arguments).main;
     let name = process.text("comm").unwrap_or_default().trim_end().to_string();

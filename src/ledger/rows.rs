@@ -28,6 +28,8 @@ pub struct Seen {
     pub mounts: Vec<TmpfsMount>,
     /// Of one thread; `None`: not known.
     pub kernel_stack_bytes: Option<Bytes>,
+    /// Rows that no figure of a cgroup has.
+    pub others: Vec<Row>,
 }
 
 impl Ledger {
@@ -42,6 +44,7 @@ impl Ledger {
         rows.extend(page_cache(stat, &seen.files));
         rows.extend(shared_memory(stat, seen));
         rows.extend(kernel(stat, seen));
+        rows.extend(seen.others.iter().cloned());
         let mut ledger = Ledger {
             version: Some(stat.version),
             cgroup_bytes: Some(stat.usage_bytes),
@@ -70,6 +73,10 @@ impl Ledger {
 
 pub fn row(item: Item, bytes: i64, how: &str) -> Row {
     Row { item, name: None, pid: None, bytes, seen_bytes: None, how: how.to_string(), parts: Vec::new() }
+}
+
+fn source(stat: &GroupStat) -> &'static str {
+    if stat.version == 0 { "/proc/meminfo" } else { "memory.stat" }
 }
 
 /// Bytes of the kernel are below 2^63.
@@ -124,17 +131,13 @@ fn divided(claims: Vec<(Row, Bytes)>, most: Bytes) -> (Vec<Row>, Bytes) {
 fn anonymous(stat: &GroupStat, members: &[Member]) -> Vec<Row> {
     let claim = |member: &Member| {
         let name = Some(member.command.clone());
-        let row = Row {
-            name,
-            pid: Some(member.pid),
-            ..row(Item::Anonymous, 0, "memory.stat, by /proc/PID/status")
-        };
+        let row = Row { name, pid: Some(member.pid), ..row(Item::Anonymous, 0, "/proc/PID/status") };
         (Row { parts: member.areas.clone(), ..row }, member.anon_bytes)
     };
     let (mut rows, left) = divided(members.iter().map(claim).collect(), stat.anon_bytes);
-    rows.push(row(Item::AnonymousOther, signed(left), "memory.stat"));
+    rows.push(row(Item::AnonymousOther, signed(left), source(stat)));
     let unmapped = stat.unmapped_anon_bytes();
-    rows.push(row(Item::AnonymousUnmapped, signed(unmapped), "memory.stat, the lists of reclaim"));
+    rows.push(row(Item::AnonymousUnmapped, signed(unmapped), source(stat)));
     rows
 }
 
@@ -148,7 +151,7 @@ fn files(files: &[GroupFile], item: Item, is_shmem: bool) -> Vec<(Row, Bytes)> {
 
 fn page_cache(stat: &GroupStat, seen: &[GroupFile]) -> Vec<Row> {
     let (mut rows, left) = divided(files(seen, Item::PageCache, false), stat.page_cache_bytes());
-    rows.push(row(Item::PageCacheOther, signed(left), "memory.stat"));
+    rows.push(row(Item::PageCacheOther, signed(left), source(stat)));
     rows
 }
 
@@ -161,7 +164,7 @@ fn shared_memory(stat: &GroupStat, seen: &Seen) -> Vec<Row> {
     };
     let (mounts, left) = divided(seen.mounts.iter().map(claim).collect(), left);
     rows.extend(mounts);
-    rows.push(row(Item::SharedMemoryOther, signed(left), "memory.stat"));
+    rows.push(row(Item::SharedMemoryOther, signed(left), source(stat)));
     rows
 }
 
@@ -175,7 +178,7 @@ fn kernel(stat: &GroupStat, seen: &Seen) -> Vec<Row> {
     let mut rows = Vec::new();
     let mut take = |item, counted: Option<Bytes>, of_processes: Option<Bytes>, how: &str| {
         let (bytes, how) = match (counted, of_processes.filter(|_| stat.version == 1)) {
-            (Some(bytes), _) => (bytes, "memory.stat"),
+            (Some(bytes), _) => (bytes, source(stat)),
             (None, Some(bytes)) => (bytes, how),
             (None, None) => return,
         };
@@ -195,13 +198,13 @@ fn kernel(stat: &GroupStat, seen: &Seen) -> Vec<Row> {
         let how = if stat.version == 1 {
             "memory.kmem.usage_in_bytes: slab, per-CPU and other"
         } else {
-            "memory.stat"
+            source(stat)
         };
         rows.push(row(Item::KernelOther, signed(left), how));
     }
     let sockets = stat.socket_bytes.filter(|_| stat.version != 1);
-    rows.extend(sockets.map(|bytes| row(Item::Sockets, signed(bytes), "memory.stat")));
-    rows.extend(stat.hugetlb_bytes.map(|bytes| row(Item::Hugetlb, signed(bytes), "memory.stat")));
+    rows.extend(sockets.map(|bytes| row(Item::Sockets, signed(bytes), source(stat))));
+    rows.extend(stat.hugetlb_bytes.map(|bytes| row(Item::Hugetlb, signed(bytes), source(stat))));
     rows
 }
 
@@ -272,6 +275,7 @@ mod tests {
             files: vec![file("/a", 400, false), file("/b", 50, false), file("/dev/shm/x", 100, true)],
             mounts: vec![TmpfsMount { at: "/tmp".to_string(), used_bytes: 180, named_bytes: 100 }],
             kernel_stack_bytes: Some(16_384),
+            ..Seen::default()
         };
         let ledger = Ledger::of(&STAT, &seen, 10);
         assert_eq!(sum(&ledger), 2_000);

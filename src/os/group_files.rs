@@ -17,7 +17,7 @@ use crate::base::limits::{
 use crate::base::{Bytes, Gap, Known, Why};
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Read};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -139,34 +139,37 @@ impl GroupFiles {
         }
     }
 
-    /// The tmpfs mounts that a process sees, once each: what they hold, and what of it is in files that were found.
-    pub fn tmpfs_mounts(&mut self, process: &Process) -> Vec<TmpfsMount> {
-        let table = self.table(process);
-        let Ok(root) = process.reference("root") else { return Vec::new() };
-        let mut seen = HashSet::new();
-        let mounts = table.by_id.values().filter(|mounted| mounted.is_tmpfs());
-        let mut mounts: Vec<&Mounted> = mounts.take(GROUP_TMPFS_MAX).collect();
-        mounts.sort_by_key(|mounted| mounted.id);
-        mounts.retain(|mounted| seen.insert(&mounted.device) && table.is_reached_locally(mounted));
-        let used = |mounted: &Mounted| {
-            // The directory may be covered by another mount, whose file system would be asked instead.
-            let found = super::foreign::below(&root, &mounted.at).ok()?;
-            (mount_id(found.as_fd())? == mounted.id).then(|| lent_file::used_bytes(&found).ok())?
-        };
-        let named = |mounted: &Mounted| {
-            let files = self.files.iter().filter(|((device, _), _)| *device == mounted.device);
-            files
-                .filter_map(|(_, file)| file.as_ref())
-                .fold(0, |sum: Bytes, file| sum.saturating_add(file.cached_bytes))
-        };
-        let row = |mounted: &&Mounted| {
-            Some(TmpfsMount {
-                at: mounted.at.clone(),
-                used_bytes: used(mounted)?,
-                named_bytes: named(mounted),
-            })
-        };
-        mounts.iter().filter_map(row).collect()
+    /// The tmpfs mounts that the processes see, once each: what they hold, and what of it is in files that were found.
+    pub fn tmpfs_mounts(&mut self, processes: &[Process]) -> Vec<TmpfsMount> {
+        let (mut namespaces, mut devices, mut found) = (HashSet::new(), HashSet::new(), Vec::new());
+        for process in processes {
+            if !process.link("ns/mnt").is_ok_and(|namespace| namespaces.insert(namespace)) {
+                continue;
+            }
+            let (table, Ok(root)) = (self.table(process), process.reference("root")) else { continue };
+            let mut mounts: Vec<&Mounted> =
+                table.by_id.values().filter(|mounted| mounted.is_tmpfs()).collect();
+            mounts.sort_by_key(|mounted| mounted.id);
+            mounts.retain(|mounted| !devices.contains(&mounted.device) && table.is_reached_locally(mounted));
+            for mounted in mounts {
+                if found.len() >= GROUP_TMPFS_MAX || budget::check().is_err() {
+                    return found;
+                }
+                if let Some(used_bytes) = used_bytes(&root, mounted)
+                    && devices.insert(mounted.device.clone())
+                {
+                    let named_bytes = self.named_bytes(&mounted.device);
+                    found.push(TmpfsMount { at: mounted.at.clone(), used_bytes, named_bytes });
+                }
+            }
+        }
+        found
+    }
+
+    fn named_bytes(&self, device: &str) -> Bytes {
+        let files =
+            self.files.iter().filter(|((on, _), _)| on == device).filter_map(|(_, file)| file.as_ref());
+        files.fold(0, |sum, file| sum.saturating_add(file.cached_bytes))
     }
 
     fn check(&mut self) -> Result<(), Why> {
@@ -191,6 +194,9 @@ impl GroupFiles {
             }
             let Some(place) = self.place_of_mount(mount, table) else { continue };
             let link = format!("fd/{number}");
+            if place.has_no_pages {
+                continue;
+            }
             if !place.is_local {
                 self.fail_once(Why::NotRead, &place.device, inode, &path_of(process, &link));
                 continue;
@@ -318,11 +324,13 @@ impl GroupFiles {
     /// `None`: pipes, sockets and other things without a mount that anybody sees, or a mount of another namespace.
     fn place_of_mount(&self, mount: u64, table: &Table) -> Option<Place> {
         if let Some(shared) = self.shared_memory.as_ref().filter(|shared| shared.mount == mount) {
-            return Some(Place { device: shared.device.clone(), is_local: true, is_shmem: true });
+            let device = shared.device.clone();
+            return Some(Place { device, has_no_pages: false, is_local: true, is_shmem: true });
         }
         let mounted = table.by_id.get(&mount)?;
         Some(Place {
             device: mounted.device.clone(),
+            has_no_pages: mounted.has_no_pages(),
             is_local: mounted.is_local(),
             is_shmem: mounted.is_tmpfs(),
         })
@@ -333,6 +341,7 @@ impl GroupFiles {
         let known = table.local_by_device.get(device).copied();
         Place {
             device: device.to_string(),
+            has_no_pages: false,
             is_local: is_ours || known.is_some(),
             is_shmem: is_ours || known == Some(true),
         }
@@ -348,6 +357,7 @@ impl GroupFiles {
 
 struct Place {
     device: String,
+    has_no_pages: bool,
     is_local: bool,
     is_shmem: bool,
 }
@@ -385,6 +395,12 @@ impl SharedMemory {
         let (major, minor) = lent_file::device(&file).ok()?;
         Some(SharedMemory { mount, device: format!("{major:02x}:{minor:02x}") })
     }
+}
+
+/// `None`: the directory is covered by another mount, whose file system would be asked instead.
+fn used_bytes(root: &OwnedFd, mounted: &Mounted) -> Option<Bytes> {
+    let found = super::foreign::below(root, &mounted.at).ok()?;
+    (mount_id(found.as_fd())? == mounted.id).then(|| lent_file::used_bytes(&found).ok())?
 }
 
 /// All sockets lie on one mount that no list shows.

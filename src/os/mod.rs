@@ -73,6 +73,7 @@ pub mod rights;
 pub mod series;
 pub mod sharing;
 pub mod smaps;
+pub mod socket_queues;
 pub mod status;
 pub mod symbols;
 pub mod target;

@@ -17,10 +17,10 @@ pub(super) struct Mounted {
 
 /// File systems whose data is on this machine: a question to one waits neither for a server nor for a program. A question to
 /// any other (NFS, CIFS, FUSE, ...) may never be answered, and closing one of its files may send data. An overlay counts as
-/// local: its own `flush` asks the layer below only for files that are written (fs/overlayfs/file.c, `ovl_flush`).
-const LOCAL: [&str; 19] = [
-    "bcachefs", "btrfs", "erofs", "exfat", "ext2", "ext3", "ext4", "f2fs", "iso9660", "jfs", "ntfs3",
-    "overlay", "ramfs", "reiserfs", "squashfs", "tmpfs", "udf", "xfs", "zfs",
+/// local; one whose layers are not is not recognised.
+const LOCAL: [&str; 20] = [
+    "bcachefs", "btrfs", "devtmpfs", "erofs", "exfat", "ext2", "ext3", "ext4", "f2fs", "iso9660", "jfs",
+    "ntfs3", "overlay", "ramfs", "reiserfs", "squashfs", "tmpfs", "udf", "xfs", "zfs",
 ];
 
 impl Mounted {
@@ -40,6 +40,11 @@ impl Mounted {
 
     pub fn is_local(&self) -> bool {
         LOCAL.contains(&self.kind.as_str())
+    }
+
+    /// A file system of the kernel itself, whose files are no stored bytes.
+    pub fn has_no_pages(&self) -> bool {
+        super::foreign::REFUSED.contains(&self.kind.as_str())
     }
 
     /// Whether the pages of its files are shared memory (mm/shmem.c), which swaps and is never dropped.

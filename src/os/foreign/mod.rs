@@ -13,8 +13,8 @@ mod rights;
 
 use super::maps::Mapping;
 use super::process::Process;
-pub(super) use mounts::mount_id;
 use mounts::{Checked, Mounts};
+pub(super) use mounts::{REFUSED, mount_id};
 pub use rights::with_rights_of;
 use std::fs::File;
 use std::io::{self, Read};

@@ -19,7 +19,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// File systems whose files are no stored bytes: fs/, kernel/, Documentation/filesystems/.
-const REFUSED: [&str; 17] = [
+pub const REFUSED: [&str; 17] = [
     "autofs",
     "binder",
     "binfmt_misc",
