@@ -241,6 +241,9 @@ pub const GROUP_OPEN_FILES_MAX: usize = 2_000_000;
 pub const GROUP_FILES_MAX: usize = 300_000;
 /// Rows of each kind that a ledger shows where nothing else is asked for; the rest of them is one row.
 pub const GROUP_TOP: usize = 50;
+/// The same of a ledger that is recorded near a limit, and the bytes from which on a row is kept.
+pub const GROUP_RECORDED: usize = 5;
+pub const GROUP_RECORDED_BYTES_MIN: u64 = 1 << 20;
 /// Of each table of sockets of a network namespace, 150 to 200 bytes a socket.
 pub const SOCKET_TABLE_BYTES_MAX: u64 = 32 << 20;
 /// Mounts of tmpfs that are asked for what they hold.

@@ -34,6 +34,9 @@ pub struct Ledger {
     /// TCP and UDP sockets with data in their queues, the most first. The buffers charged for it are larger.
     pub sockets: Vec<Socket>,
     pub processes: u64,
+    /// Processes or files were left out for want of time or memory.
+    #[serde(skip)]
+    pub is_given_up: bool,
     pub gaps: Vec<GapRow>,
 }
 
@@ -84,7 +87,7 @@ pub enum Item {
     AnonymousUnmapped,
     /// Cached pages of a file that is open or mapped.
     PageCache,
-    /// Cached pages of files that no process has open.
+    /// Cached pages of files that no process has open, and of ones that cannot be asked.
     PageCacheOther,
     /// A file on tmpfs or shared memory that is open or mapped.
     SharedMemory,
@@ -119,7 +122,7 @@ impl Item {
             Item::AnonymousOther => "anonymous memory of no process seen",
             Item::AnonymousUnmapped => "anonymous memory, unmapped",
             Item::PageCache => "page cache",
-            Item::PageCacheOther => "page cache of files that nobody has open",
+            Item::PageCacheOther => "other page cache",
             Item::SharedMemory => "tmpfs and shared memory",
             Item::Tmpfs => "tmpfs, files that nobody has open",
             Item::SharedMemoryOther => "other tmpfs and shared memory",
@@ -187,6 +190,7 @@ impl Ledger {
     }
 
     pub fn with_gaps(mut self, gaps: &[Gap]) -> Ledger {
+        self.is_given_up = gaps.iter().any(|gap| gap.why.is_given_up());
         self.gaps = gaps.iter().map(GapRow::from).collect();
         self
     }

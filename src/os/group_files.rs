@@ -6,23 +6,24 @@
 //! a mapped one, and mountinfo the file system of either.
 
 use super::foreign::{mount_id, regular};
+use super::group_mounts::{Kind, SharedMemory, Table, socket_mount, used_bytes};
 use super::lent_file::{self, Lender};
 use super::maps::Mapping;
 use super::mounted::Mounted;
 use super::process::{Process, gap};
 use super::{budget, smaps};
-use crate::base::limits::{
-    FOREIGN_MOUNTS_BYTES_MAX, FOREIGN_MOUNTS_MAX, GROUP_FILES_MAX, GROUP_OPEN_FILES_MAX, GROUP_TMPFS_MAX,
-};
+use crate::base::limits::{GROUP_FILES_MAX, GROUP_OPEN_FILES_MAX, GROUP_TMPFS_MAX};
 use crate::base::{Bytes, Gap, Known, Why};
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Read};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::rc::Rc;
 
 /// Bytes of one fdinfo that are read: mount and inode are in its first lines.
 const FDINFO_BYTES: usize = 512;
+const OVERLAY: &str = "on an overlay, whose files have no index of cached pages: only what is mapped counts";
+const REMOTE: &str = "not on a local file system: its server may not answer, so only what is mapped counts";
 
 /// A file, and what of it is in memory.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -63,22 +64,9 @@ pub struct GroupFiles {
 
 struct Failed {
     why: Why,
+    hint: &'static str,
     times: u64,
     first: String,
-}
-
-/// The mounts that a process sees.
-#[derive(Default)]
-pub struct Table {
-    by_id: HashMap<u64, Mounted>,
-    local_by_device: HashMap<String, bool>,
-}
-
-/// Where memory files, shared anonymous memory and segments of System V lie.
-#[derive(Clone)]
-struct SharedMemory {
-    mount: u64,
-    device: String,
 }
 
 impl GroupFiles {
@@ -99,26 +87,16 @@ impl GroupFiles {
 
     pub fn gaps(&self) -> Vec<Gap> {
         let row = |failed: &Failed| {
-            let gap =
-                Gap::new(format!("page cache of {} files, {} first", failed.times, failed.first), failed.why);
-            match failed.why {
-                Why::Denied => gap.hint("it takes the right to trace the process: run as root"),
-                Why::NotInThisKernel => {
-                    gap.hint("Linux 6.5 has cachestat(2); before, only mapped pages are counted")
-                }
-                Why::NotRead => gap.hint(
-                    "not on a local file system: its server may not answer, so only what is mapped counts",
-                ),
-                _ => gap,
-            }
+            let what = format!("page cache of {} files, {} first", failed.times, failed.first);
+            Gap::new(what, failed.why).hint(failed.hint)
         };
         self.failed.iter().map(row).collect()
     }
 
-    fn fail(&mut self, why: Why, path: &str) {
-        match self.failed.iter_mut().find(|failed| failed.why == why) {
+    fn fail(&mut self, why: Why, hint: &'static str, path: &str) {
+        match self.failed.iter_mut().find(|failed| failed.why == why && failed.hint == hint) {
             Some(failed) => failed.times += 1,
-            None => self.failed.push(Failed { why, times: 1, first: path.to_string() }),
+            None => self.failed.push(Failed { why, hint, times: 1, first: path.to_string() }),
         }
     }
 
@@ -132,7 +110,8 @@ impl GroupFiles {
 
     /// Of the mount namespace of the process; read once for each.
     pub fn table(&mut self, process: &Process) -> Rc<Table> {
-        let read = || Rc::new(Table::read(process));
+        let shared = self.shared_memory.clone();
+        let read = || Rc::new(Table::read(process, shared));
         match process.link("ns/mnt") {
             Ok(namespace) => self.tables.entry(namespace).or_insert_with(read).clone(),
             Err(_) => read(),
@@ -147,9 +126,7 @@ impl GroupFiles {
                 continue;
             }
             let (table, Ok(root)) = (self.table(process), process.reference("root")) else { continue };
-            let mut mounts: Vec<&Mounted> =
-                table.by_id.values().filter(|mounted| mounted.is_tmpfs()).collect();
-            mounts.sort_by_key(|mounted| mounted.id);
+            let mut mounts: Vec<&Mounted> = table.tmpfs_mounts();
             mounts.retain(|mounted| !devices.contains(&mounted.device) && table.is_reached_locally(mounted));
             for mounted in mounts {
                 if found.len() >= GROUP_TMPFS_MAX || budget::check().is_err() {
@@ -192,13 +169,20 @@ impl GroupFiles {
                 self.sockets.entry(inode.unwrap_or_default()).or_insert(process.pid);
                 continue;
             }
-            let Some(place) = self.place_of_mount(mount, table) else { continue };
+            let Some(place) = table.place_of_mount(mount) else { continue };
             let link = format!("fd/{number}");
-            if place.has_no_pages {
-                continue;
-            }
-            if !place.is_local {
-                self.fail_once(Why::NotRead, &place.device, inode, &path_of(process, &link));
+            let hint = match place.kind {
+                Kind::Local => None,
+                Kind::NoPages => continue,
+                Kind::Overlay => Some(OVERLAY),
+                Kind::Remote => Some(REMOTE),
+            };
+            if let Some(hint) = hint {
+                let key = (place.device, inode.unwrap_or_default());
+                if !self.files.contains_key(&key) {
+                    self.files.insert(key, None);
+                    self.fail(Why::NotRead, hint, &path_of(process, &link));
+                }
                 continue;
             }
             let inode = match inode {
@@ -237,7 +221,8 @@ impl GroupFiles {
             Ok(bytes) => (bytes, "cachestat"),
             Err(_) if is_shmem => (facts.allocated_bytes, "stat"),
             Err(error) => {
-                self.fail(why(&error), &path);
+                let (why, hint) = why(&error);
+                self.fail(why, hint, &path);
                 return None;
             }
         };
@@ -256,11 +241,11 @@ impl GroupFiles {
             last = Some(mapping);
             self.check().map_err(|why| Gap::new("mapped files of the cgroup: some are left out", why))?;
             let key = (mapping.device.clone(), mapping.inode);
-            if self.files.contains_key(&key) {
+            if self.files.get(&key).is_some_and(Option::is_some) {
                 continue;
             }
-            let place = self.place_of_device(&mapping.device, table);
-            match place.is_local.then(|| self.ask_mapped(process, mapping, table)) {
+            let place = table.place_of_device(&mapping.device);
+            match (place.kind == Kind::Local).then(|| ask_mapped(process, mapping, table)) {
                 Some(Ok(cached_bytes)) => {
                     let (path, is_shmem) = (mapping.path.clone(), place.is_shmem);
                     let file = GroupFile { path, cached_bytes, is_shmem, pid: process.pid, how: "cachestat" };
@@ -275,21 +260,6 @@ impl GroupFiles {
             return Ok(());
         }
         self.by_smaps(process, &mappings, &unasked)
-    }
-
-    /// Through the kernel's own link to it, which finds deleted files too; needs CAP_CHECKPOINT_RESTORE.
-    fn ask_mapped(&self, process: &Process, mapping: &Mapping, table: &Table) -> io::Result<Bytes> {
-        let link = format!("map_files/{:x}-{:x}", mapping.range.start.0, mapping.range.end.0);
-        let reference = process.reference(&link)?;
-        // Something else may be mapped there by now.
-        let mount = mount_id(reference.as_fd()).and_then(|mount| self.place_of_mount(mount, table));
-        if !mount.is_some_and(|place| place.is_local) {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
-        if lent_file::facts_of(&reference)?.inode != mapping.inode {
-            return Err(io::ErrorKind::NotFound.into());
-        }
-        lent_file::cached_bytes(&regular(&reference)?.into())
     }
 
     /// What is mapped of files that cannot be asked: a lower bound of what is cached of them.
@@ -320,93 +290,21 @@ impl GroupFiles {
         }
         Ok(())
     }
-
-    /// `None`: pipes, sockets and other things without a mount that anybody sees, or a mount of another namespace.
-    fn place_of_mount(&self, mount: u64, table: &Table) -> Option<Place> {
-        if let Some(shared) = self.shared_memory.as_ref().filter(|shared| shared.mount == mount) {
-            let device = shared.device.clone();
-            return Some(Place { device, has_no_pages: false, is_local: true, is_shmem: true });
-        }
-        let mounted = table.by_id.get(&mount)?;
-        Some(Place {
-            device: mounted.device.clone(),
-            has_no_pages: mounted.has_no_pages(),
-            is_local: mounted.is_local(),
-            is_shmem: mounted.is_tmpfs(),
-        })
-    }
-
-    fn place_of_device(&self, device: &str, table: &Table) -> Place {
-        let is_ours = self.shared_memory.as_ref().is_some_and(|shared| shared.device == device);
-        let known = table.local_by_device.get(device).copied();
-        Place {
-            device: device.to_string(),
-            has_no_pages: false,
-            is_local: is_ours || known.is_some(),
-            is_shmem: is_ours || known == Some(true),
-        }
-    }
-
-    fn fail_once(&mut self, why: Why, device: &str, inode: Option<u64>, path: &str) {
-        let Some(inode) = inode else { return };
-        if self.files.insert((device.to_string(), inode), None).is_none() {
-            self.fail(why, path);
-        }
-    }
 }
 
-struct Place {
-    device: String,
-    has_no_pages: bool,
-    is_local: bool,
-    is_shmem: bool,
-}
-
-impl Table {
-    fn read(process: &Process) -> Table {
-        let read = process
-            .open_file("mountinfo")
-            .and_then(|file| super::foreign::start(file, FOREIGN_MOUNTS_BYTES_MAX));
-        let text = String::from_utf8_lossy(&read.unwrap_or_default()).into_owned();
-        Table::of(text.lines().take(FOREIGN_MOUNTS_MAX).filter_map(Mounted::parse))
+/// Through the kernel's own link to it, which finds deleted files too; needs CAP_CHECKPOINT_RESTORE.
+fn ask_mapped(process: &Process, mapping: &Mapping, table: &Table) -> io::Result<Bytes> {
+    let link = format!("map_files/{:x}-{:x}", mapping.range.start.0, mapping.range.end.0);
+    let reference = process.reference(&link)?;
+    // Something else may be mapped there by now.
+    let mount = mount_id(reference.as_fd()).and_then(|mount| table.place_of_mount(mount));
+    if !mount.is_some_and(|place| place.kind == Kind::Local) {
+        return Err(io::ErrorKind::InvalidInput.into());
     }
-
-    fn of(mounts: impl Iterator<Item = Mounted>) -> Table {
-        let mut table = Table::default();
-        for mounted in mounts {
-            if mounted.is_local() {
-                table.local_by_device.insert(mounted.device.clone(), mounted.is_tmpfs());
-            }
-            table.by_id.insert(mounted.id, mounted);
-        }
-        table
+    if lent_file::facts_of(&reference)?.inode != mapping.inode {
+        return Err(io::ErrorKind::NotFound.into());
     }
-
-    /// Whether every directory on the way to a mount lies on a local file system: the lookup of a name on any other may hang.
-    fn is_reached_locally(&self, mounted: &Mounted) -> bool {
-        self.by_id.values().all(|other| other.is_local() || !other.is_above(&mounted.at))
-    }
-}
-
-impl SharedMemory {
-    fn find() -> Option<SharedMemory> {
-        let file = lent_file::memory_file().ok()?;
-        let mount = mount_id(file.as_fd())?;
-        let (major, minor) = lent_file::device(&file).ok()?;
-        Some(SharedMemory { mount, device: format!("{major:02x}:{minor:02x}") })
-    }
-}
-
-/// `None`: the directory is covered by another mount, whose file system would be asked instead.
-fn used_bytes(root: &OwnedFd, mounted: &Mounted) -> Option<Bytes> {
-    let found = super::foreign::below(root, &mounted.at).ok()?;
-    (mount_id(found.as_fd())? == mounted.id).then(|| lent_file::used_bytes(&found).ok())?
-}
-
-/// All sockets lie on one mount that no list shows.
-fn socket_mount() -> Option<u64> {
-    let socket = std::os::unix::net::UnixDatagram::unbound().ok()?;
-    mount_id(socket.as_fd())
+    lent_file::cached_bytes(&regular(&reference)?.into())
 }
 
 /// Mount and inode; before Linux 5.14 there is no inode.
@@ -422,6 +320,12 @@ fn path_of(process: &Process, link: &str) -> String {
     process.link(link).map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-fn why(error: &io::Error) -> Why {
-    gap("cachestat", error).why
+fn why(error: &io::Error) -> (Why, &'static str) {
+    match gap("cachestat", error).why {
+        Why::Denied => (Why::Denied, "it takes the right to trace the process: run as root"),
+        Why::NotInThisKernel => {
+            (Why::NotInThisKernel, "Linux 6.5 has cachestat(2); before, only mapped pages are counted")
+        }
+        why => (why, "it may have been closed"),
+    }
 }

@@ -226,6 +226,8 @@ fn version_1(folder: &str, read: Reads) -> Option<GroupMemory> {
     let mut events: BTreeMap<String, u64> =
         events.into_iter().filter(|(name, _)| name == "oom_kill").collect();
     events.extend(number("memory.failcnt").map(|times| ("max".to_string(), times)));
+    let mut rows = rows(&stat, "total_");
+    rows.extend(number("memory.kmem.usage_in_bytes").map(|bytes| ("kernel".to_string(), bytes)));
     Some(GroupMemory {
         path: folder.to_string(),
         limit_file: format!("{folder}/memory.limit_in_bytes"),
@@ -235,7 +237,7 @@ fn version_1(folder: &str, read: Reads) -> Option<GroupMemory> {
         reclaimable_bytes: stat.get("total_inactive_file").copied().unwrap_or(0),
         swap_limit_bytes: limit("memory.memsw.limit_in_bytes").map(|both| both.saturating_sub(limit_bytes)),
         events,
-        rows: rows(&stat, "total_"),
+        rows,
     })
 }
 

@@ -6,8 +6,9 @@
 
 use super::process::Process;
 use crate::base::{Bytes, PAGE};
+use std::ffi::{CStr, CString};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// The same number on every architecture (arch/*/kernel/syscalls, Linux 6.5); the libc crate does not have it.
 const SYS_CACHESTAT: libc::c_long = 451;
@@ -73,30 +74,36 @@ pub struct FileFacts {
 
 /// Asks the file system: for local ones only.
 pub fn facts(process: &Process, name: &str) -> io::Result<FileFacts> {
-    let reference = process.reference(name)?;
-    facts_of(&reference)
+    let name = CString::new(name)?;
+    statx(process.directory(), &name, libc::STATX_BASIC_STATS).map(FileFacts::of)
 }
 
 pub fn facts_of(file: &OwnedFd) -> io::Result<FileFacts> {
-    let found = statx(file, libc::STATX_BASIC_STATS)?;
-    Ok(FileFacts {
-        is_regular: u32::from(found.stx_mode) & libc::S_IFMT == libc::S_IFREG,
-        inode: found.stx_ino,
-        allocated_bytes: found.stx_blocks.saturating_mul(512),
-    })
+    statx(file.as_fd(), c"", libc::STATX_BASIC_STATS).map(FileFacts::of)
 }
 
 /// The device as the kernel knows it, without a question to the file system.
 pub fn device(file: &OwnedFd) -> io::Result<(u32, u32)> {
-    statx(file, 0).map(|found| (found.stx_dev_major, found.stx_dev_minor))
+    statx(file.as_fd(), c"", 0).map(|found| (found.stx_dev_major, found.stx_dev_minor))
 }
 
-fn statx(file: &OwnedFd, wanted: libc::c_uint) -> io::Result<libc::statx> {
+impl FileFacts {
+    fn of(found: libc::statx) -> FileFacts {
+        FileFacts {
+            is_regular: u32::from(found.stx_mode) & libc::S_IFMT == libc::S_IFREG,
+            inode: found.stx_ino,
+            allocated_bytes: found.stx_blocks.saturating_mul(512),
+        }
+    }
+}
+
+/// An empty name means the file itself.
+fn statx(at: BorrowedFd, name: &CStr, wanted: libc::c_uint) -> io::Result<libc::statx> {
     let flags = libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC;
     // SAFETY: an all-zero statx is a valid one.
     let mut found: libc::statx = unsafe { std::mem::zeroed() };
     // SAFETY: the descriptor is open, the name is NUL-terminated, and `found` outlives the call.
-    match unsafe { libc::statx(file.as_raw_fd(), c"".as_ptr(), flags, wanted, &mut found) } {
+    match unsafe { libc::statx(at.as_raw_fd(), name.as_ptr(), flags, wanted, &mut found) } {
         0 => Ok(found),
         _ => Err(io::Error::last_os_error()),
     }

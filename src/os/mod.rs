@@ -30,6 +30,7 @@ pub mod group;
 pub mod group_files;
 
 pub mod group_memory;
+mod group_mounts;
 pub mod group_stat;
 pub mod host;
 pub mod host_folios;
