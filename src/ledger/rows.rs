@@ -84,34 +84,30 @@ pub fn signed(bytes: Bytes) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-/// `rows` are sorted.
+/// The `top` largest of each item, and the rest of them as one. `rows` are sorted.
 fn folded(rows: Vec<Row>, top: usize) -> Vec<Row> {
     let mut kept: Vec<Row> = Vec::new();
-    let (mut of_item, mut folded) = (0, 0u64);
-    for next in rows {
-        match kept.last_mut() {
-            Some(last) if last.item == next.item && of_item >= top => {
-                // The first that is over becomes the one for all of them.
-                if of_item == top {
-                    kept.push(Row { parts: Vec::new(), ..next });
-                    folded = 1;
-                } else {
-                    last.bytes += next.bytes;
-                    last.seen_bytes = last.seen_bytes.zip(next.seen_bytes).map(|(a, b)| a.saturating_add(b));
-                    folded += 1;
-                }
-                if let Some(last) = kept.last_mut().filter(|_| folded > 1) {
-                    (last.name, last.pid) = (Some(format!("{folded} more")), None);
-                }
-                of_item += 1;
-            }
-            last => {
-                of_item = if last.is_some_and(|last| last.item == next.item) { of_item + 1 } else { 1 };
-                kept.push(next);
-            }
-        }
+    for of_item in rows.chunk_by(|a, b| a.item == b.item) {
+        let (shown, rest) = of_item.split_at(of_item.len().min(top));
+        kept.extend_from_slice(shown);
+        kept.extend(match rest {
+            [] => None,
+            [only] => Some(only.clone()),
+            [first, ..] => Some(folded_into(first, rest)),
+        });
     }
     kept
+}
+
+fn folded_into(first: &Row, rest: &[Row]) -> Row {
+    let bytes = rest.iter().map(|row| row.bytes).sum();
+    let seen = |row: &Row| row.seen_bytes.unwrap_or(row.bytes.unsigned_abs());
+    let seen = rest.iter().fold(0, |sum: Bytes, row| sum.saturating_add(seen(row)));
+    Row {
+        name: Some(format!("{} more", rest.len())),
+        seen_bytes: rest.iter().any(|row| row.seen_bytes.is_some()).then_some(seen),
+        ..row(first.item, bytes, &first.how)
+    }
 }
 
 /// One row for each claim, cut to `most` together, and what of `most` they leave.
