@@ -1,7 +1,7 @@
 //! One cgroup with a memory controller: found by a process or by its path, its figures, and the processes in it and below.
 
 use super::budget;
-use super::group_memory::{self, GroupMemory, Place, place, tightest};
+use super::group_memory::{GroupMemory, Place, place, tightest};
 use super::group_stat::GroupStat;
 use super::host::text;
 use super::mounted::Mounted;
@@ -110,11 +110,6 @@ impl Group {
         pids.sort_unstable();
         pids.dedup();
         (pids, gaps)
-    }
-
-    /// Whether this is the cgroup to which `limit` belongs.
-    pub fn has(&self, limit: &group_memory::GroupMemory) -> bool {
-        limit.path == self.folder()
     }
 }
 
