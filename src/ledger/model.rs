@@ -200,7 +200,7 @@ impl Ledger {
     }
 }
 
-/// In the order of mm/vmscan.c: the lists of files first, the inactive one before the active one, with the caches of slab beside
+/// In the order of mm/vmscan.c: the lists of files first, the inactive one before the active one, with the caches of slab next to
 /// them; anonymous memory and tmpfs only where there is swap.
 pub fn reclaim(stat: &GroupStat) -> Vec<Reclaim> {
     let row = |what: &str, bytes, how: &str| Reclaim { what: what.to_string(), bytes, how: how.to_string() };

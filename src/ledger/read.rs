@@ -37,7 +37,7 @@ pub fn read(group: &Group, want: Want) -> Known<Ledger> {
     gaps.extend(left_out);
     let stat = group.stat()?;
     let mut ledger = looked.ledger(&stat, Vec::new(), &mut gaps, want.top);
-    ledger.cgroup = Some(group.folder());
+    ledger.cgroup = Some(group.directory());
     match group.limit() {
         Ok(limit) => ledger.limit = limit.as_ref().map(Limit::from),
         Err(gap) => gaps.push(gap),

@@ -151,7 +151,7 @@ fn page_cache(stat: &GroupStat, seen: &[GroupFile]) -> Vec<Row> {
     rows
 }
 
-/// Files that are open or mapped, then by mount what their file systems have besides.
+/// Files that are open or mapped, then by mount what else their file systems have.
 fn shared_memory(stat: &GroupStat, seen: &Seen) -> Vec<Row> {
     let (mut rows, left) = divided(files(&seen.files, Item::SharedMemory, true), stat.shmem_bytes);
     let claim = |mount: &TmpfsMount| {

@@ -54,7 +54,7 @@ impl Group {
     fn checked(self) -> Known<Group> {
         match self.text("cgroup.procs") {
             Some(_) => Ok(self),
-            None => Err(Gap::new(format!("cgroup {}", self.folder()), Why::Gone)
+            None => Err(Gap::new(format!("cgroup {}", self.directory()), Why::Gone)
                 .hint("there is no such cgroup with a memory controller")),
         }
     }
@@ -64,8 +64,8 @@ impl Group {
     }
 
     /// The directory.
-    pub fn folder(&self) -> String {
-        self.place.folder()
+    pub fn directory(&self) -> String {
+        self.place.directory()
     }
 
     /// Below the hierarchy's mount, "/" for its root.
@@ -74,7 +74,7 @@ impl Group {
     }
 
     fn text(&self, name: &str) -> Option<String> {
-        text(format!("{}/{name}", self.folder())).ok()
+        text(format!("{}/{name}", self.directory())).ok()
     }
 
     pub fn stat(&self) -> Known<GroupStat> {
@@ -89,9 +89,9 @@ impl Group {
     /// The processes in it and in the cgroups below, by pid, and what was left out.
     pub fn pids(&self) -> (Vec<i32>, Vec<Gap>) {
         let (mut pids, mut gaps) = (Vec::new(), Vec::new());
-        let mut folders = vec![(PathBuf::from(self.folder()), 0)];
+        let mut directories = vec![(PathBuf::from(self.directory()), 0)];
         let mut seen = 0;
-        while let Some((folder, depth)) = folders.pop() {
+        while let Some((directory, depth)) = directories.pop() {
             seen += 1;
             let is_over =
                 seen > GROUPS_BELOW_MAX || pids.len() >= GROUP_PROCESSES_MAX || depth > GROUP_DEPTH_MAX;
@@ -101,11 +101,11 @@ impl Group {
                 break;
             }
             // "0": a process of another pid namespace.
-            let listed = text(folder.join("cgroup.procs")).unwrap_or_default();
+            let listed = text(directory.join("cgroup.procs")).unwrap_or_default();
             pids.extend(listed.lines().filter_map(|line| line.parse().ok()).filter(|pid: &i32| *pid > 0));
-            let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+            let entries = std::fs::read_dir(&directory).into_iter().flatten().flatten();
             let below = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-            folders.extend(below.map(|entry| (entry.path(), depth + 1)).take(GROUPS_BELOW_MAX));
+            directories.extend(below.map(|entry| (entry.path(), depth + 1)).take(GROUPS_BELOW_MAX));
         }
         pids.sort_unstable();
         pids.dedup();
@@ -127,8 +127,8 @@ mod tests {
         let Ok(group) = Group::of(&me) else { return };
         let (pids, gaps) = group.pids();
         assert!(pids.contains(&me.pid) && gaps.is_empty(), "{group:?} {gaps:?}");
-        assert_eq!(Group::at(&group.folder()).expect("by its directory").folder(), group.folder());
-        assert_eq!(Group::at(group.path()).expect("by its path").folder(), group.folder());
+        assert_eq!(Group::at(&group.directory()).expect("by its directory").directory(), group.directory());
+        assert_eq!(Group::at(group.path()).expect("by its path").directory(), group.directory());
     }
 
     #[test]

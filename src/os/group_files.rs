@@ -109,7 +109,7 @@ impl GroupFiles {
     }
 
     /// Of the mount namespace of the process; read once for each.
-    pub fn table(&mut self, process: &Process) -> Rc<Table> {
+    fn table(&mut self, process: &Process) -> Rc<Table> {
         let shared = self.shared_memory.clone();
         let read = || Rc::new(Table::read(process, shared));
         match process.link("ns/mnt") {
@@ -212,7 +212,6 @@ impl GroupFiles {
     ) -> Option<GroupFile> {
         let link = format!("fd/{number}");
         let facts = lent_file::facts(process, &link).ok().filter(|facts| facts.is_regular)?;
-        let path = path_of(process, &link);
         let cached = match lender {
             Ok(lender) => lender.lend(number).and_then(|file| lent_file::cached_bytes(&file)),
             Err(error) => Err(io::Error::from_raw_os_error(error.raw_os_error().unwrap_or(libc::EPERM))),
@@ -222,10 +221,12 @@ impl GroupFiles {
             Err(_) if is_shmem => (facts.allocated_bytes, "stat"),
             Err(error) => {
                 let (why, hint) = why(&error);
-                self.fail(why, hint, &path);
+                self.fail(why, hint, &path_of(process, &link));
                 return None;
             }
         };
+        // The name of a file that has no page is of no use.
+        let path = if cached_bytes > 0 { path_of(process, &link) } else { String::new() };
         Some(GroupFile { path, cached_bytes, is_shmem, pid: process.pid, how })
     }
 

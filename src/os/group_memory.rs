@@ -126,7 +126,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    pub fn folder(&self) -> String {
+    pub fn directory(&self) -> String {
         format!("{}{}", self.mount, self.path)
     }
 }

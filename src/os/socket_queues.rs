@@ -1,8 +1,9 @@
-//! `/proc/PID/net/tcp`, `tcp6`, `udp`, `udp6`: bytes that wait in the queues of the sockets of a network namespace. They are data; the
-//! buffers that the kernel charges for them are larger, twice as large for full segments and many times for small ones
+//! `/proc/PID/net/tcp`, `tcp6`, `udp`, `udp6`: bytes that wait in the queues of the sockets of a network namespace. They are data;
+//! the buffers that the kernel charges for them are larger, twice as large for full segments and many times for small ones
 //! (net/core/skbuff.c, `truesize`).
 //!
-//! Format: net/ipv4/tcp_ipv4.c, `get_tcp4_sock`: "sl local_address rem_address st tx_queue:rx_queue tr:tm->when retrnsmt uid timeout inode".
+//! Format: net/ipv4/tcp_ipv4.c, `get_tcp4_sock`:
+//! "sl local_address rem_address st tx_queue:rx_queue tr:tm->when retrnsmt uid timeout inode".
 
 use super::foreign;
 use super::process::Process;

@@ -28,7 +28,7 @@ impl Group {
             .find(|group| write(group.folder.join(file), bytes.to_string()).is_ok())
     }
 
-    pub fn folder(&self) -> &Path {
+    pub fn directory(&self) -> &Path {
         &self.folder
     }
 

@@ -27,12 +27,12 @@ impl Filled {
     }
 
     fn ledger(&self) -> Value {
-        container(&["--cgroup", &self.group.folder().display().to_string()])
+        container(&["--cgroup", &self.group.directory().display().to_string()])
     }
 
     /// Of the kernel, version 1 or 2.
     fn used_bytes(&self) -> i64 {
-        let files = ["memory.usage_in_bytes", "memory.current"].map(|name| self.group.folder().join(name));
+        let files = ["memory.usage_in_bytes", "memory.current"].map(|name| self.group.directory().join(name));
         let text = files.iter().find_map(|file| std::fs::read_to_string(file).ok()).expect("a figure");
         text.trim().parse().expect("bytes")
     }
@@ -43,7 +43,7 @@ impl Drop for Filled {
         let _ = self.child.kill();
         let _ = self.child.wait();
         for pid in
-            std::fs::read_to_string(self.group.folder().join("cgroup.procs")).unwrap_or_default().lines()
+            std::fs::read_to_string(self.group.directory().join("cgroup.procs")).unwrap_or_default().lines()
         {
             signal(pid.parse().expect("a pid"), libc::SIGKILL);
         }
@@ -95,10 +95,9 @@ fn check(ledger: &Value) {
 }
 
 fn scratch(name: &str) -> String {
-    Path::new(env!("CARGO_TARGET_TMPDIR"))
-        .join(format!("{name}-{}", std::process::id()))
-        .display()
-        .to_string()
+    // As the kernel names it.
+    let directory = std::fs::canonicalize(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    directory.join(format!("{name}-{}", std::process::id())).display().to_string()
 }
 
 fn can_make_groups() -> bool {
@@ -175,7 +174,7 @@ fn two_processes_and_a_jvm_with_its_areas() {
     let Some(java) = java("21") else { return };
     let Some(mut filled) = Filled::with(&["anonymous", "80"]) else { return };
     let mut command = filled.group.command(&java.display().to_string());
-    command.args(["-Xmx64m", "-XX:+AlwaysPreTouch", "-XX:+UseSerialGC", "-cp"]);
+    command.args(["-Xms64m", "-Xmx64m", "-XX:+AlwaysPreTouch", "-XX:+UseSerialGC", "-cp"]);
     let jvm = Jvm::of({
         command.arg(root().join("java/build-out")).args(["marusa.Grow", "direct=1m/s"]);
         command
@@ -206,23 +205,23 @@ fn many_processes_with_many_files_are_a_few_rows() {
     if !can_make_groups() {
         return;
     }
-    let folder = scratch("many");
-    std::fs::create_dir(&folder).expect("made");
+    let directory = scratch("many");
+    std::fs::create_dir(&directory).expect("made");
     let (group, Some(program)) = (Group::with_bytes(ROOM).expect("a cgroup"), native::program("fill")) else {
         return;
     };
     let mut command = group.command(&program.display().to_string());
-    let filled = Filled { child: ready(command.args(["processes", "20", "2000", &folder]), 21), group };
-    for file in std::fs::read_dir(&folder).expect("listed").flatten().step_by(2) {
+    let filled = Filled { child: ready(command.args(["processes", "20", "2000", &directory]), 21), group };
+    for file in std::fs::read_dir(&directory).expect("listed").flatten().step_by(2) {
         std::fs::write(file.path(), [7; 4096]).expect("written");
     }
-    let ledger = container(&["--cgroup", &filled.group.folder().display().to_string(), "--top", "7"]);
+    let ledger = container(&["--cgroup", &filled.group.directory().display().to_string(), "--top", "7"]);
     check(&ledger);
     assert_eq!(ledger["processes"], 21);
     assert!(rows(&ledger).len() < 60, "{ledger:#}");
     assert!(named(&ledger, "page_cache", " more")["pid"].is_null());
     drop(filled);
-    std::fs::remove_dir_all(&folder).expect("removed");
+    std::fs::remove_dir_all(&directory).expect("removed");
 }
 
 #[test]

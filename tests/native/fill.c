@@ -50,17 +50,17 @@ static void sockets(long count)
     }
 }
 
-static void dentries(const char *folder, long count)
+static void dentries(const char *directory, long count)
 {
     char name[4096];
     struct stat facts;
     for (long at = 0; at < count; at++) {
-        snprintf(name, sizeof name, "%s/no-such-file-%ld-%ld", folder, (long)getpid(), at);
+        snprintf(name, sizeof name, "%s/no-such-file-%ld-%ld", directory, (long)getpid(), at);
         stat(name, &facts);
     }
 }
 
-static void processes(long count, long files, const char *folder)
+static void processes(long count, long files, const char *directory)
 {
     char name[4096];
     long each = files / count;
@@ -68,7 +68,7 @@ static void processes(long count, long files, const char *folder)
         if (fork())
             continue;
         for (long file = 0; file < each; file++) {
-            snprintf(name, sizeof name, "%s/%ld-%ld", folder, at, file);
+            snprintf(name, sizeof name, "%s/%ld-%ld", directory, at, file);
             if (open(name, O_RDWR | O_CREAT, 0600) < 0)
                 die(name);
         }

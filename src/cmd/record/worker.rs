@@ -186,9 +186,9 @@ fn account(wanted: &Wanted) -> Known<AccountRead> {
 }
 
 /// The processes and files that fill a cgroup, next to the rows of memory.stat; none where there was not the time for all.
-fn of_group(folder: &str) -> Vec<Row> {
+fn of_group(directory: &str) -> Vec<Row> {
     let want = ledger::Want { areas: false, top: GROUP_RECORDED };
-    let read = || Group::at(folder).and_then(|group| ledger::read(&group, want)).ok();
+    let read = || Group::at(directory).and_then(|group| ledger::read(&group, want)).ok();
     let whole = |ledger: &Ledger| !ledger.is_given_up;
     let ledger = budget::within(RECORD_FACTS, read).filter(whole);
     // Two files may have one name.

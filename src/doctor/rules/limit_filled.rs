@@ -1,5 +1,5 @@
-//! Memory that is no JVM's and fills a limit: files on tmpfs, buffers of sockets, the kernel's slab, page cache. By the figures of the
-//! cgroup alone; `marusa container` names the files and processes.
+//! Memory outside of the JVM that fills a limit: files on tmpfs, buffers of sockets, the kernel's slab, page cache. By the figures of
+//! the cgroup alone; `marusa container` names the files and processes.
 
 use crate::base::{Bytes, human};
 use crate::doctor::facts::{GroupMemory, percent};
@@ -66,7 +66,7 @@ fn fillers(jvm: &JvmFacts, group: &GroupMemory) -> [Filler; 4] {
         bytes: slab,
         source,
         level,
-        advice: "look for names that are looked up and do not exist (strace -fe trace=file), and for files that are made and deleted",
+        advice: "look for names that are looked up and do not exist (strace -fe trace=file), and for short-lived files",
     };
     let file = row(if version_1 { "cache" } else { "file" });
     let cache = Filler {

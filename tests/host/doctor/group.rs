@@ -100,8 +100,8 @@ pub struct TmpfsFile {
 }
 
 impl TmpfsFile {
-    pub fn new(folder: &str, bytes: u64, group: &Group) -> Option<TmpfsFile> {
-        let path = PathBuf::from(folder).join(format!("marusa-doctor-{}", std::process::id()));
+    pub fn new(directory: &str, bytes: u64, group: &Group) -> Option<TmpfsFile> {
+        let path = PathBuf::from(directory).join(format!("marusa-doctor-{}", std::process::id()));
         let script = "echo $$ > \"$0\" && exec head -c \"$1\" /dev/zero > \"$2\"";
         let procs = group.inner().join("cgroup.procs");
         let mut command = std::process::Command::new("sh");
@@ -109,7 +109,7 @@ impl TmpfsFile {
         let file = TmpfsFile { path };
         let is_made = command.status().is_ok_and(|status| status.success());
         if !is_made {
-            skip(&format!("no file can be made in {folder}"));
+            skip(&format!("no file can be made in {directory}"));
         }
         is_made.then_some(file)
     }
