@@ -3,7 +3,7 @@
 use super::json::{Head, Subject};
 use super::text::gap_rows;
 use super::units::{human, human_signed, paragraph, percent};
-use crate::ledger::{Ledger, Row};
+use crate::ledger::{Item, Ledger, Row};
 use crate::show::table::Table;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -36,7 +36,8 @@ pub fn text(out: &mut dyn Write, ledger: &Ledger) -> io::Result<()> {
     let mut table = Table::new(["ITEM", ">BYTES", ">SHARE", ">IN ALL", "FROM"])
         .without_room(&[4])
         .shortened(0, NAME_COLUMNS_MIN);
-    for rows in ledger.rows.chunk_by(|a, b| a.item == b.item) {
+    let items = ledger.rows.chunk_by(|a, b| a.item == b.item);
+    for rows in items.filter(|rows| rows.iter().any(|row| row.bytes != 0 || row.item == Item::Remainder)) {
         item(&mut table, rows, ledger.total_bytes);
     }
     table.write(out)?;
