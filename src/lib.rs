@@ -5,6 +5,7 @@
 //! ```text
 //! cmd ──> show ──> { experiment | doctor | record } ──> pages ──> measure ──> map ──> snapshot ──> { jvm | alloc } ──> os ──> base
 //!  └────────────> { experiment | pages } ──> act ──> os      act: the one door by which anything is changed or asked
+//! { cmd | show | doctor | record } ──> ledger ──> map
 //! ```
 //!
 //! `ARCHITECTURE.md` tells what happens when `marusa map` runs.
@@ -16,6 +17,7 @@ pub mod cmd;
 pub mod doctor;
 pub mod experiment;
 pub mod jvm;
+pub mod ledger;
 pub mod map;
 pub mod measure;
 pub mod os;

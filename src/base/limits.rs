@@ -232,6 +232,22 @@ pub const DOOR_LINKED_MAX: usize = 10_000;
 pub const DOOR_POOL_ROUNDS_MAX: usize = 4;
 /// Control groups on the way from a process to the root; the kernel itself has no limit below 2^31.
 pub const GROUP_DEPTH_MAX: usize = 64;
+/// Cgroups below one, and processes in all of them.
+pub const GROUPS_BELOW_MAX: usize = 20_000;
+pub const GROUP_PROCESSES_MAX: usize = 20_000;
+/// Open files and mappings of a cgroup's processes that are looked at, 1 KiB of text each; and different files among them whose
+/// pages are counted.
+pub const GROUP_OPEN_FILES_MAX: usize = 2_000_000;
+pub const GROUP_FILES_MAX: usize = 300_000;
+/// Rows of each kind that a ledger shows where nothing else is asked for; the rest of them is one row.
+pub const GROUP_TOP: usize = 50;
+/// The same of a ledger that is recorded near a limit, and the bytes from which on a row is kept.
+pub const GROUP_RECORDED: usize = 5;
+pub const GROUP_RECORDED_BYTES_MIN: u64 = 1 << 20;
+/// Of each table of sockets of a network namespace, 150 to 200 bytes a socket.
+pub const SOCKET_TABLE_BYTES_MAX: u64 = 32 << 20;
+/// Mounts of tmpfs that are asked for what they hold.
+pub const GROUP_TMPFS_MAX: usize = 4_096;
 /// JVMs that `doctor` examines at once.
 pub const DOCTOR_JVMS_MAX: usize = 500;
 /// Bytes on large pages, and of stacks, that are all searched for pages of zeros; of more, a sample of about so much.

@@ -117,6 +117,8 @@ commands! {
         "The JVMs of this host";
     "map" cmd::map::MapArgs, cmd::map::MapArgs::augment_args, cmd::map::run:
         "The account: who owns each byte, and whether it is in memory";
+    "container" cmd::container::ContainerArgs, cmd::container::ContainerArgs::augment_args, cmd::container::run:
+        "What fills a container: processes, page cache, tmpfs, kernel memory and a remainder, which sum to the cgroup's figure";
     "heap" cmd::heap::HeapArgs, cmd::heap::HeapArgs::augment_args, cmd::heap::run:
         "The objects of the Java heap by class, counted from outside: no stop, no collection, no attach";
     "top" cmd::top::TopArgs, cmd::top::TopArgs::augment_args, cmd::top::run:

@@ -38,6 +38,12 @@ const EXAMPLES: &[(&str, &str)] = &[
          marusa map --from app.frozen --taxonomy paper",
     ),
     (
+        "container",
+        "  What fills the container of a JVM, and how far its limit is:\n    marusa container 4711\n  A cgroup by its path:\n    \
+         marusa container --cgroup /sys/fs/cgroup/kubepods.slice --json\n  What has the memory of the host:\n    \
+         marusa container --host",
+    ),
+    (
         "heap",
         "  Which classes fill the heap, counted without a stop or a collection:\n    marusa heap 4711\n  \
          As a document, of the 100 largest:\n    marusa heap catalina --top 100 --json",

@@ -7,6 +7,7 @@ pub mod calibrate;
 pub mod commands;
 pub mod compare;
 pub mod completions;
+pub mod container;
 mod deadline;
 pub mod diff;
 pub mod doctor;

@@ -6,6 +6,7 @@
 //! a part of it (/proc/self/mountinfo, field "root"): a container that has the host's namespace sees its own group that way.
 
 use super::host::text;
+use super::mounted::Mounted;
 use super::process::{Process, gap};
 use super::vmstat::parse as numbers;
 use crate::base::limits::GROUP_DEPTH_MAX;
@@ -101,7 +102,7 @@ pub fn oom_kills(folder: &str) -> Option<u64> {
     events.iter().flatten().find_map(|text| numbers(text).get("oom_kill").copied())
 }
 
-type Reads<'a> = &'a dyn Fn(&str) -> Option<String>;
+pub(super) type Reads<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// The tightest limit of a process; `None`: no group that can be seen has one.
 pub fn of(process: &Process) -> Known<Option<GroupMemory>> {
@@ -116,16 +117,22 @@ pub fn of(process: &Process) -> Known<Option<GroupMemory>> {
 
 /// Where the files of a process' group lie.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Place {
-    version: u8,
+pub(super) struct Place {
+    pub version: u8,
     /// Where the hierarchy is mounted for us.
-    mount: String,
+    pub mount: String,
     /// Below it.
-    path: String,
+    pub path: String,
+}
+
+impl Place {
+    pub fn directory(&self) -> String {
+        format!("{}{}", self.mount, self.path)
+    }
 }
 
 /// `None`: this kernel has no controller for memory. Where version 1 has it, version 2 has not.
-fn place(groups: &str, mounts: &str) -> Known<Option<Place>> {
+pub(super) fn place(groups: &str, mounts: &str) -> Known<Option<Place>> {
     let line = |wanted: &str| {
         groups.lines().find_map(|line| {
             let mut fields = line.splitn(3, ':').skip(1);
@@ -162,40 +169,8 @@ fn place(groups: &str, mounts: &str) -> Known<Option<Place>> {
     places.into_iter().next().map(Some).ok_or_else(unseen)
 }
 
-/// One line of mountinfo (proc_pid_mountinfo(5)).
-struct Mounted {
-    root: String,
-    at: String,
-    kind: String,
-    options: String,
-}
-
-impl Mounted {
-    fn parse(line: &str) -> Option<Mounted> {
-        let (fields, kinds) = line.split_once(" - ")?;
-        let mut fields = fields.split(' ').skip(3);
-        let (root, at) = (fields.next()?.to_string(), fields.next()?.replace("\\040", " "));
-        let mut kinds = kinds.split(' ');
-        let kind = kinds.next()?.to_string();
-        let options = kinds.nth(1).unwrap_or_default().to_string();
-        Some(Mounted { root, at, kind, options })
-    }
-
-    fn has_memory(&self, version: u8) -> bool {
-        match version {
-            1 => self.kind == "cgroup" && self.options.split(',').any(|option| option == "memory"),
-            _ => self.kind == "cgroup2",
-        }
-    }
-
-    /// The rest of a group's path, where it lies in what is mounted.
-    fn below(&self, path: &str) -> Option<String> {
-        let rest = path.strip_prefix(self.root.trim_end_matches('/'))?;
-        (rest.is_empty() || rest.starts_with('/')).then(|| rest.trim_end_matches('/').to_string())
-    }
-}
-
-fn tightest(place: &Place, read: Reads) -> Known<Option<GroupMemory>> {
+/// The limit that leaves least, of the group at `place` and the ones above it.
+pub(super) fn tightest(place: &Place, read: Reads) -> Known<Option<GroupMemory>> {
     let mut path = place.path.as_str();
     let mut found: Vec<GroupMemory> = Vec::new();
     for depth in 0..GROUP_DEPTH_MAX {
@@ -251,6 +226,8 @@ fn version_1(folder: &str, read: Reads) -> Option<GroupMemory> {
     let mut events: BTreeMap<String, u64> =
         events.into_iter().filter(|(name, _)| name == "oom_kill").collect();
     events.extend(number("memory.failcnt").map(|times| ("max".to_string(), times)));
+    let mut rows = rows(&stat, "total_");
+    rows.extend(number("memory.kmem.usage_in_bytes").map(|bytes| ("kernel".to_string(), bytes)));
     Some(GroupMemory {
         path: folder.to_string(),
         limit_file: format!("{folder}/memory.limit_in_bytes"),
@@ -260,7 +237,7 @@ fn version_1(folder: &str, read: Reads) -> Option<GroupMemory> {
         reclaimable_bytes: stat.get("total_inactive_file").copied().unwrap_or(0),
         swap_limit_bytes: limit("memory.memsw.limit_in_bytes").map(|both| both.saturating_sub(limit_bytes)),
         events,
-        rows: rows(&stat, "total_"),
+        rows,
     })
 }
 

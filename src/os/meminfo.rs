@@ -4,6 +4,7 @@
 
 use crate::base::Bytes;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Meminfo {
@@ -15,12 +16,20 @@ pub struct Meminfo {
     pub default_huge_bytes: Option<Bytes>,
 }
 
+/// All fields in kilobytes, as bytes.
+pub fn fields(text: &str) -> BTreeMap<String, Bytes> {
+    let field = |line: &str| {
+        let (name, value) = line.split_once(':')?;
+        let bytes = value.strip_suffix(" kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)?;
+        Some((name.to_string(), bytes))
+    };
+    text.lines().filter_map(field).collect()
+}
+
 /// `None` where not even the total is there.
 pub fn parse(text: &str) -> Option<Meminfo> {
-    let field = |wanted: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(wanted)?.strip_prefix(':'))?;
-        line.split_ascii_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
-    };
+    let fields = fields(text);
+    let field = |wanted: &str| fields.get(wanted).copied();
     Some(Meminfo {
         total_bytes: field("MemTotal")?,
         free_bytes: field("MemFree")?,

@@ -11,7 +11,7 @@ use crate::base::{Gap, Known, Why};
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 /// Largest /proc file that is read whole, in bytes: 4 million mappings of 100 bytes.
@@ -96,6 +96,11 @@ impl Process {
     /// A reference (O_PATH) to a file below /proc/PID, or to what a link there leads to: it opens nothing.
     pub fn reference(&self, name: &str) -> io::Result<OwnedFd> {
         open_with(&self.directory, name, libc::O_PATH | libc::O_CLOEXEC)
+    }
+
+    /// /proc/PID, for calls that take a directory and a name.
+    pub(super) fn directory(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
     }
 
     /// A file below /proc/PID, whole.

@@ -19,6 +19,8 @@ pub struct Smap {
     pub resident_bytes: Bytes,
     pub proportional_bytes: Bytes,
     pub anonymous_bytes: Bytes,
+    /// Of `proportional_bytes`, anonymous; in smaps_rollup only (Linux 5.4).
+    pub proportional_anonymous_bytes: Option<Bytes>,
     pub anonymous_huge_bytes: Bytes,
     pub shmem_huge_bytes: Bytes,
     pub file_huge_bytes: Bytes,
@@ -131,6 +133,7 @@ fn add_figure(smap: &mut Smap, key: &str, value: &str) {
         "KernelPageSize" => smap.kernel_page_bytes = bytes.clamp(PAGE, 1 << 31),
         "Rss" => smap.resident_bytes = bytes,
         "Pss" => smap.proportional_bytes = bytes,
+        "Pss_Anon" => smap.proportional_anonymous_bytes = Some(bytes),
         "Anonymous" => smap.anonymous_bytes = bytes,
         "AnonHugePages" => smap.anonymous_huge_bytes = bytes,
         "ShmemPmdMapped" => smap.shmem_huge_bytes = bytes,

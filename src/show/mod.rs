@@ -4,6 +4,7 @@ pub mod audit;
 pub mod bench;
 pub mod calibrate;
 pub mod compare;
+pub mod container;
 pub mod diff;
 pub mod doctor;
 pub mod heap;

@@ -11,6 +11,7 @@ use super::bench::touch::BenchTouchDocument;
 use super::bench::trim::BenchTrimDocument;
 use super::calibrate::CalibrationDocument;
 use super::compare::json::CompareDocument;
+use super::container::ContainerDocument;
 use super::diff::json::DiffDocument;
 use super::doctor::{DoctorDocument, RulesDocument};
 use super::json::{FreezeDocument, MapDocument};
@@ -38,7 +39,7 @@ use serde_json::Value;
 pub type Named = (&'static str, fn() -> Schema);
 
 /// By the middle of "marusa/map/2".
-pub const ALL: [Named; 31] = [
+pub const ALL: [Named; 32] = [
     ("audit", of::<AuditDocument<Value>>),
     ("bench-account", of::<BenchAccountDocument>),
     ("bench-direct-buffers", of::<BenchDirectBuffersDocument>),
@@ -50,6 +51,7 @@ pub const ALL: [Named; 31] = [
     ("bench-trim", of::<BenchTrimDocument>),
     ("calibration", of::<CalibrationDocument>),
     ("compare", of::<CompareDocument>),
+    ("container", of::<ContainerDocument>),
     ("diff", of::<DiffDocument>),
     ("doctor", of::<DoctorDocument>),
     ("doctor-rules", of::<RulesDocument>),

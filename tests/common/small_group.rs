@@ -22,10 +22,14 @@ impl Group {
         };
         // In version 2 a group with processes has no children with controllers: beside it, then.
         let parents = [Path::new(root).join(&path), Path::new(root).to_path_buf()];
-        let name = format!("marusa-stalls-{}", std::process::id());
+        let name = format!("marusa-group-{}", std::process::id());
         let made = parents.iter().map(|parent| Group { folder: parent.join(&name) });
         made.filter(|group| create_dir(&group.folder).is_ok())
             .find(|group| write(group.folder.join(file), bytes.to_string()).is_ok())
+    }
+
+    pub fn directory(&self) -> &Path {
+        &self.folder
     }
 
     /// Runs in the group.

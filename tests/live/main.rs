@@ -11,6 +11,7 @@ mod cli;
 mod common;
 mod compare;
 mod compiling;
+mod container;
 mod doctor_holders;
 mod embedded;
 mod foreign_files;

@@ -59,6 +59,7 @@ fn every_document_of_a_real_jvm_fits_its_schema() {
         ("map", &["map", &pid, "--json"]),
         ("map", &["map", &pid, "--json", "--by", "mapping"]),
         ("map", &["map", &pid, "--json", "--by", "page-size", "--zeros", "--require", "heap=4K"]),
+        ("container", &["container", "--host", "--json"]),
         ("top", &["top", &pid, "--json", "--count", "1"]),
         ("diff", &["diff", &pid, &pid, "--json"]),
         ("doctor", &["doctor", &pid, "--json", "--watch", "100ms"]),

@@ -202,7 +202,9 @@ impl Watched {
 
     /// What to read of it next.
     pub fn wanted(&self, limits: TargetLimits) -> Wanted {
+        let near = self.group.as_ref().filter(|_| self.is_near);
         Wanted {
+            near_group: near.map(|group| group.path.clone()),
             number: self.number,
             process: self.process.clone(),
             depth: self.trust.depth(self.failed_at.map(|at| at.elapsed())),

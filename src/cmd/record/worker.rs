@@ -3,10 +3,12 @@
 //! share one budget of CPU time.
 
 use super::found::{self, Found};
-use crate::base::limits::{RECORD_FACTS, TargetLimits};
-use crate::base::{Gap, Known, Range, Why};
-use crate::map::rows::Row;
+use crate::base::limits::{GROUP_RECORDED, GROUP_RECORDED_BYTES_MIN, RECORD_FACTS, TargetLimits};
+use crate::base::{Bytes, Gap, Known, Range, Why};
+use crate::ledger::{self, Item, Ledger};
+use crate::map::rows::{Measure, Named, Row, Subject};
 use crate::map::{self, Account};
+use crate::os::group::Group;
 use crate::os::process::Process;
 use crate::os::{budget, cpu_time};
 use crate::record::glance;
@@ -14,6 +16,7 @@ use crate::record::trust::Depth;
 use crate::record::writer::JvmFacts;
 use crate::snapshot::hidden::Hidden;
 use crate::snapshot::{LoaderDetail, Want, take};
+use std::collections::BTreeMap;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -40,6 +43,8 @@ pub struct Wanted {
     /// Also who holds malloc's blocks.
     pub holders: bool,
     pub limits: TargetLimits,
+    /// The directory of the cgroup whose limit is near: what fills it is read too.
+    pub near_group: Option<String>,
     /// Who the JVM is, is asked again.
     pub asks_facts: bool,
 }
@@ -175,5 +180,31 @@ fn account(wanted: &Wanted) -> Known<AccountRead> {
     if let Some(gap) = snapshot.holders_given_up() {
         return Err(gap.clone());
     }
-    Ok(AccountRead { rows: account.rows(), gaps: map.gaps.len(), counters, has_holders })
+    let mut rows = account.rows();
+    rows.extend(wanted.near_group.iter().flat_map(|group| of_group(group)));
+    Ok(AccountRead { rows, gaps: map.gaps.len(), counters, has_holders })
+}
+
+/// The processes and files that fill a cgroup, next to the rows of memory.stat; none where there was not the time for all.
+fn of_group(directory: &str) -> Vec<Row> {
+    let want = ledger::Want { areas: false, top: GROUP_RECORDED };
+    let read = || Group::at(directory).and_then(|group| ledger::read(&group, want)).ok();
+    let whole = |ledger: &Ledger| !ledger.is_given_up;
+    let ledger = budget::within(RECORD_FACTS, read).filter(whole);
+    // Two files may have one name.
+    let mut named: BTreeMap<String, Bytes> = BTreeMap::new();
+    for row in ledger.iter().flat_map(|ledger| &ledger.rows).filter(|row| row.pid.is_some()) {
+        let name = row.name.as_deref().unwrap_or_default();
+        let pid = if row.item == Item::Anonymous {
+            format!(" (pid {})", row.pid.unwrap_or_default())
+        } else {
+            String::new()
+        };
+        let sum = named.entry(format!("{}: {name}{pid}", row.item.title())).or_default();
+        *sum = sum.saturating_add(u64::try_from(row.bytes).unwrap_or(0));
+    }
+    let of_size = named.into_iter().filter(|(_, bytes)| *bytes >= GROUP_RECORDED_BYTES_MIN);
+    of_size
+        .map(|(name, bytes)| (Subject::Named(Named::CgroupRow, name), Measure::Resident, Some(bytes)))
+        .collect()
 }

@@ -50,6 +50,7 @@ mod large_heap_small_pages;
 mod large_pages_group_limit;
 mod large_pages_not_got;
 mod large_pages_switched_off;
+mod limit_filled;
 mod malloc_arenas;
 pub mod malloc_freed_held;
 mod mapped_files_many;
@@ -123,6 +124,7 @@ rules! {
     thp_malloc_arenas "thp-malloc-arenas" [Warn];
     // Memory of the JVM
     container_limit "container-limit" [Info, Warn, Critical];
+    limit_filled "limit-filled" [Info, Warn];
     malloc_freed_held "malloc-freed-held" [Info, Warn];
     malloc_arenas "malloc-arenas" [Info, Warn];
     no_trim_set "no-trim-set" [Info];

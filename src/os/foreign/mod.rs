@@ -14,6 +14,7 @@ mod rights;
 use super::maps::Mapping;
 use super::process::Process;
 use mounts::{Checked, Mounts};
+pub(super) use mounts::{REFUSED, mount_id};
 pub use rights::with_rights_of;
 use std::fs::File;
 use std::io::{self, Read};
@@ -102,6 +103,11 @@ pub fn open_link(process: &Process, name: &str) -> io::Result<File> {
     regular(&found)
 }
 
+/// A reference to what lies at a path below the root of a process, which opens nothing. Its mounts were checked by the caller.
+pub(super) fn below(root: &OwnedFd, path: &str) -> io::Result<OwnedFd> {
+    resolve::below(root, path, &Mounts::own())
+}
+
 /// A regular file that the user names, but whose directory or contents may belong to somebody else: a log.
 pub fn open(path: &Path) -> io::Result<File> {
     regular(&File::options().read(true).custom_flags(libc::O_PATH).open(path)?.into())
@@ -115,7 +121,7 @@ pub fn start(file: File, bytes_max: u64) -> io::Result<Vec<u8>> {
 }
 
 /// Opens what a reference refers to, if that is a regular file. The reference pins it, so nothing can take its place.
-fn regular(found: &OwnedFd) -> io::Result<File> {
+pub(super) fn regular(found: &OwnedFd) -> io::Result<File> {
     if resolve::kind(found)? != libc::S_IFREG {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }

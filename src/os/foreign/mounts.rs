@@ -10,6 +10,7 @@
 
 use crate::base::limits::{FOREIGN_MOUNTS_BYTES_MAX, FOREIGN_MOUNTS_MAX};
 use crate::os::host;
+use crate::os::lent_file;
 use crate::os::process::Process;
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -18,7 +19,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// File systems whose files are no stored bytes: fs/, kernel/, Documentation/filesystems/.
-const REFUSED: [&str; 17] = [
+pub const REFUSED: [&str; 17] = [
     "autofs",
     "binder",
     "binfmt_misc",
@@ -143,7 +144,7 @@ fn parse(line: &str) -> Option<(u64, Mount)> {
 }
 
 /// proc_pid_fdinfo(5), since Linux 3.15. Answered by the kernel from what it holds.
-fn mount_id(found: BorrowedFd) -> Option<u64> {
+pub fn mount_id(found: BorrowedFd) -> Option<u64> {
     let text = host::text(format!("/proc/thread-self/fdinfo/{}", found.as_raw_fd())).ok()?;
     text.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim().parse().ok()
 }
@@ -155,21 +156,7 @@ fn own_uid() -> u32 {
 
 /// All shared memory without a file system of its own lies on one device: that of a memfd of ours.
 fn is_shared_memory(found: &OwnedFd) -> io::Result<bool> {
-    // SAFETY: the name is a NUL-terminated string that outlives the call.
-    let ours = super::owned(unsafe { libc::memfd_create(c"marusa".as_ptr(), libc::MFD_CLOEXEC) }.into())?;
-    Ok(device(found)? == device(&ours)?)
-}
-
-/// The device as the kernel knows it, without a question to the file system.
-fn device(file: &OwnedFd) -> io::Result<(u32, u32)> {
-    let flags = libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC;
-    // SAFETY: an all-zero statx is a valid one.
-    let mut facts: libc::statx = unsafe { std::mem::zeroed() };
-    // SAFETY: the descriptor is open, the name is NUL-terminated, and `facts` outlives the call.
-    match unsafe { libc::statx(file.as_raw_fd(), c"".as_ptr(), flags, 0, &mut facts) } {
-        0 => Ok((facts.stx_dev_major, facts.stx_dev_minor)),
-        _ => Err(io::Error::last_os_error()),
-    }
+    Ok(lent_file::device(found)? == lent_file::device(&lent_file::memory_file()?)?)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The faults that are made: one line of docs/doctor.md each. Those of pages are in `faults_of_pages.rs`.
 
-use super::group::Group;
+use super::group::{Group, TmpfsFile};
 use super::made::{Fault, Made, Program, library};
 use crate::common::java;
 use std::process::Command;
@@ -125,6 +125,16 @@ pub const FAULTS: &[Fault] = &[
             let jvm = program.start()?;
             group.tighten();
             Some(Made::jvm(jvm).within(group))
+        },
+    },
+    Fault {
+        name: "100 MiB of a file on tmpfs under a limit of 320 MiB",
+        expects: &[("limit-filled", "warn")],
+        make: |_| {
+            let group = Group::of_memory(320 << 20)?;
+            let file = TmpfsFile::new("/dev/shm", 100 << 20, &group)?;
+            let program = Program::new("21", &[SERIAL, "-Xmx64m"], IDLE).within(&group);
+            Some(Made::jvm(program.start()?).with(file).within(group))
         },
     },
     Fault {

@@ -94,6 +94,33 @@ impl Group {
     }
 }
 
+/// A file on a tmpfs, whose pages a cgroup is charged for: who writes it is in there. Removed when dropped.
+pub struct TmpfsFile {
+    path: PathBuf,
+}
+
+impl TmpfsFile {
+    pub fn new(directory: &str, bytes: u64, group: &Group) -> Option<TmpfsFile> {
+        let path = PathBuf::from(directory).join(format!("marusa-doctor-{}", std::process::id()));
+        let script = "echo $$ > \"$0\" && exec head -c \"$1\" /dev/zero > \"$2\"";
+        let procs = group.inner().join("cgroup.procs");
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", script]).arg(procs).arg(bytes.to_string()).arg(&path);
+        let file = TmpfsFile { path };
+        let is_made = command.status().is_ok_and(|status| status.success());
+        if !is_made {
+            skip(&format!("no file can be made in {directory}"));
+        }
+        is_made.then_some(file)
+    }
+}
+
+impl Drop for TmpfsFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
 impl Drop for Group {
     fn drop(&mut self) {
         let started = Instant::now();

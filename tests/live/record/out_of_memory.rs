@@ -57,6 +57,11 @@ fn what_filled_the_group_is_in_every_face(path: &str, lines: &[Value]) {
     let rows: Vec<&Value> = of(lines, "cgroup").into_iter().filter(|row| is_anonymous(row)).collect();
     let bytes = |row: Option<&&Value>| number(&row.expect("a row")["resident_bytes"]);
     assert!(bytes(rows.last()) > bytes(rows.first()) + (50 << 20), "{rows:?}");
+    // Near the limit also who it is.
+    let is_jvm =
+        |row: &&Value| row["name"].as_str().is_some_and(|name| name.starts_with("anonymous memory: java"));
+    let of_jvm: Vec<&Value> = of(lines, "cgroup").into_iter().filter(is_jvm).collect();
+    assert!(bytes(of_jvm.last()) > 50 << 20, "{of_jvm:?}");
     let diff = marusa(&["diff", path, "--json"]);
     let diff: Value = serde_json::from_slice(&diff.stdout).expect("JSON");
     let named = diff["named"].as_array().expect("rows");

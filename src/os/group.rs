@@ -1,0 +1,140 @@
+//! One cgroup with a memory controller: found by a process or by its path, its figures, and the processes in it and below.
+
+use super::budget;
+use super::group_memory::{GroupMemory, Place, place, tightest};
+use super::group_stat::GroupStat;
+use super::host::text;
+use super::mounted::Mounted;
+use super::process::{Process, gap};
+use crate::base::limits::{GROUP_DEPTH_MAX, GROUP_PROCESSES_MAX, GROUPS_BELOW_MAX};
+use crate::base::{Gap, Known, Why};
+use std::path::PathBuf;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    place: Place,
+}
+
+impl Group {
+    /// The cgroup of a process.
+    pub fn of(process: &Process) -> Known<Group> {
+        let groups = process.text("cgroup").map_err(|error| gap("/proc/PID/cgroup", &error))?;
+        Group::in_hierarchy(&groups)
+    }
+
+    /// By its directory ("/sys/fs/cgroup/a") or its path in the hierarchy ("/a", as /proc/PID/cgroup prints it).
+    pub fn at(path: &str) -> Known<Group> {
+        if path.split('/').any(|name| name == "..") || !path.starts_with('/') {
+            return Err(Gap::new(format!("cgroup {path}"), Why::NotRead)
+                .hint("name the absolute path of its directory, or its path in /proc/PID/cgroup"));
+        }
+        let mounts = mounts()?;
+        let mounted = |version: u8| {
+            let all = mounts.lines().filter_map(Mounted::parse);
+            let mut found = all.filter(move |mounted| mounted.has_memory(version));
+            found.find(|mounted| mounted.is_above(path))
+        };
+        let found = [1, 2].into_iter().find_map(|version| Some((version, mounted(version)?)));
+        let Some((version, mounted)) = found else {
+            let has_version_1 =
+                mounts.lines().filter_map(Mounted::parse).any(|mounted| mounted.has_memory(1));
+            let line = if has_version_1 { format!("1:memory:{path}") } else { format!("0::{path}") };
+            return Group::in_hierarchy(&line)?.checked();
+        };
+        let below = path[mounted.at.trim_end_matches('/').len()..].trim_end_matches('/').to_string();
+        Group { place: Place { version, mount: mounted.at, path: below } }.checked()
+    }
+
+    fn in_hierarchy(groups: &str) -> Known<Group> {
+        let place = place(groups, &mounts()?)?;
+        let absent = || Gap::new("cgroup", Why::NotInThisKernel).hint("this kernel has no memory controller");
+        place.map(|place| Group { place }).ok_or_else(absent)
+    }
+
+    fn checked(self) -> Known<Group> {
+        match self.text("cgroup.procs") {
+            Some(_) => Ok(self),
+            None => Err(Gap::new(format!("cgroup {}", self.directory()), Why::Gone)
+                .hint("there is no such cgroup with a memory controller")),
+        }
+    }
+
+    pub fn version(&self) -> u8 {
+        self.place.version
+    }
+
+    /// The directory.
+    pub fn directory(&self) -> String {
+        self.place.directory()
+    }
+
+    /// Below the hierarchy's mount, "/" for its root.
+    pub fn path(&self) -> &str {
+        if self.place.path.is_empty() { "/" } else { &self.place.path }
+    }
+
+    fn text(&self, name: &str) -> Option<String> {
+        text(format!("{}/{name}", self.directory())).ok()
+    }
+
+    pub fn stat(&self) -> Known<GroupStat> {
+        GroupStat::read(self.version(), &|name| self.text(name))
+    }
+
+    /// The limit that leaves least, of this cgroup and the ones above; `None`: none has one.
+    pub fn limit(&self) -> Known<Option<GroupMemory>> {
+        tightest(&self.place, &|file| text(file).ok())
+    }
+
+    /// The processes in it and in the cgroups below, by pid, and what was left out.
+    pub fn pids(&self) -> (Vec<i32>, Vec<Gap>) {
+        let (mut pids, mut gaps) = (Vec::new(), Vec::new());
+        let mut directories = vec![(PathBuf::from(self.directory()), 0)];
+        let mut seen = 0;
+        while let Some((directory, depth)) = directories.pop() {
+            seen += 1;
+            let is_over =
+                seen > GROUPS_BELOW_MAX || pids.len() >= GROUP_PROCESSES_MAX || depth > GROUP_DEPTH_MAX;
+            let why = if is_over { Err(Why::OverLimit) } else { budget::check_now() };
+            if let Err(why) = why {
+                gaps.push(Gap::new("processes of the cgroup: some are left out", why));
+                break;
+            }
+            // "0": a process of another pid namespace.
+            let listed = text(directory.join("cgroup.procs")).unwrap_or_default();
+            pids.extend(listed.lines().filter_map(|line| line.parse().ok()).filter(|pid: &i32| *pid > 0));
+            let entries = std::fs::read_dir(&directory).into_iter().flatten().flatten();
+            let below = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+            directories.extend(below.map(|entry| (entry.path(), depth + 1)).take(GROUPS_BELOW_MAX));
+        }
+        pids.sort_unstable();
+        pids.dedup();
+        (pids, gaps)
+    }
+}
+
+fn mounts() -> Known<String> {
+    text("/proc/self/mountinfo").map_err(|error| gap("/proc/self/mountinfo", &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cgroup_of_this_process() {
+        let me = Process::own().expect("myself");
+        let Ok(group) = Group::of(&me) else { return };
+        let (pids, gaps) = group.pids();
+        assert!(pids.contains(&me.pid) && gaps.is_empty(), "{group:?} {gaps:?}");
+        assert_eq!(Group::at(&group.directory()).expect("by its directory").directory(), group.directory());
+        assert_eq!(Group::at(group.path()).expect("by its path").directory(), group.directory());
+    }
+
+    #[test]
+    fn paths_that_lead_nowhere() {
+        for path in ["", "a", "/sys/fs/cgroup/../../etc", "/no/such/cgroup"] {
+            assert!(Group::at(path).is_err(), "{path}");
+        }
+    }
+}
