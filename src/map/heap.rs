@@ -1,6 +1,7 @@
 //! The objects of the Java heap as every face shows them, serialised as `marusa/heap/1`.
 
 use super::model::{GapRow, Jvm, Process, Taken};
+use super::rows::{Measure, Named, Row, Subject};
 use crate::base::{Gap, Why};
 use crate::jvm::{ClassObjects, Duplicates, HeapBytes, Histogram, SpaceObjects};
 use crate::os::host::Host;
@@ -43,6 +44,30 @@ pub struct HeapTotals {
     pub exact_ratio: Option<f64>,
     /// How often the heap was looked at until its regions stood still.
     pub looks: u32,
+}
+
+/// A document of `marusa heap --json`; `None`: it is another one.
+pub fn parse(text: &[u8]) -> Option<Result<HeapObjects, serde_json::Error>> {
+    #[derive(Deserialize)]
+    struct Format {
+        schema: String,
+    }
+    let format: Format = serde_json::from_slice(text).ok()?;
+    (format.schema == SCHEMA).then(|| serde_json::from_slice(text))
+}
+
+/// The classes as they are recorded and compared.
+pub fn rows(classes: &[ClassObjects]) -> Vec<Row> {
+    let figures = |row: &ClassObjects| {
+        let of = |measure, value| (Subject::Named(Named::Class, row.class.clone()), measure, value);
+        [
+            of(Measure::InUse, Some(row.bytes)),
+            of(Measure::Instances, Some(row.instances)),
+            of(Measure::SurvivedBytes, row.survived_bytes),
+            of(Measure::SurvivedInstances, row.survived_instances),
+        ]
+    };
+    classes.iter().flat_map(figures).collect()
 }
 
 impl HeapObjects {

@@ -1,14 +1,19 @@
-//! Which holders of malloc's blocks, and which groups of class loaders, a recording keeps: the largest, and the ones that were
-//! among them before, so that the series of one does not end where it becomes small.
+//! Which holders of malloc's blocks, groups of class loaders and classes a recording keeps: the largest, and the ones that were
+//! among them before, so that the series of one does not end where it becomes small. Of classes, the others are one row.
 
-use crate::map::rows::{Named, Row};
+use crate::map::rows::{Named, Row, Subject};
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Ones that are kept of each account.
-const LARGEST: usize = 20;
+/// Ones that are kept of each account, and together with those that were among them before.
+const LARGEST: (usize, usize) = (20, 120);
+/// Of classes as many as make this share of the bytes, and at most so many.
+const CLASSES_SHARE: f64 = 0.95;
+const CLASSES_MAX: usize = 200;
 /// Names that are remembered of one JVM: its classes may be named anew each time.
 const REMEMBERED_MAX: usize = 100;
+/// All classes that are not kept. No class has such a name.
+pub const OTHER_CLASSES: &str = "<other classes>";
 
 /// The names of the ones that were among the largest.
 #[derive(Debug)]
@@ -30,17 +35,44 @@ impl Kept {
         let mut sizes: Vec<(Reverse<u64>, String)> =
             holders.filter_map(|(subject, _, bytes)| Some((Reverse((*bytes)?), subject.name()?))).collect();
         sizes.sort_unstable();
-        let largest: BTreeSet<String> = sizes.into_iter().take(LARGEST).map(|(_, name)| name).collect();
-        for name in &largest {
+        let (largest, most) = match kind {
+            Named::Class => (covering(&sizes), CLASSES_MAX),
+            _ => LARGEST,
+        };
+        let (largest, others) = sizes.split_at(largest.min(sizes.len()));
+        let remembered = others.iter().filter(|(_, name)| self.names.contains(name));
+        let remembered: Vec<_> = remembered.take(most.saturating_sub(largest.len())).collect();
+        let kept: BTreeSet<&str> = largest.iter().chain(remembered).map(|(_, name)| name.as_str()).collect();
+        for (_, name) in largest {
             if self.names.len() < REMEMBERED_MAX {
                 self.names.insert(name.clone());
             }
         }
-        rows.retain(|(subject, ..)| {
-            let is_kept = |name: String| largest.contains(&name) || self.names.contains(&name);
-            !subject.is_named(kind) || subject.name().is_some_and(is_kept)
+        let mut rest: BTreeMap<_, u64> = BTreeMap::new();
+        rows.retain(|(subject, measure, value)| {
+            let Subject::Named(of, name) = subject else { return true };
+            let is_kept = *of != kind || kept.contains(name.as_str());
+            if let (false, Named::Class, Some(value)) = (is_kept, kind, value) {
+                let sum = rest.entry(*measure).or_default();
+                *sum = sum.saturating_add(*value);
+            }
+            is_kept
         });
+        let other = |(measure, sum)| (Subject::Named(kind, OTHER_CLASSES.to_string()), measure, Some(sum));
+        rows.extend(rest.into_iter().map(other));
     }
+}
+
+/// How many of the largest are kept of the classes.
+fn covering(sizes: &[(Reverse<u64>, String)]) -> usize {
+    let all: f64 = sizes.iter().map(|(bytes, _)| bytes.0 as f64).sum();
+    let mut sum = 0.0;
+    let needed = sizes.iter().take_while(|(bytes, _)| {
+        let is_needed = sum < all * CLASSES_SHARE;
+        sum += bytes.0 as f64;
+        is_needed
+    });
+    needed.count().min(CLASSES_MAX)
 }
 
 #[cfg(test)]
@@ -67,6 +99,34 @@ mod tests {
         let mut second = rows((0..30).map(|at| (at, if at == 0 { 1 } else { 1000 - at as u64 })));
         kept.choose(&mut second);
         assert_eq!(second, rows((0..21).map(|at| (at, if at == 0 { 1 } else { 1000 - at as u64 }))));
+    }
+
+    fn classes(sizes: &[u64]) -> Vec<Row> {
+        let class = |(at, bytes): (usize, &u64)| {
+            let subject = Subject::Named(Named::Class, format!("app.Class{at}"));
+            [(subject.clone(), Measure::InUse, Some(*bytes)), (subject, Measure::Instances, Some(1))]
+        };
+        sizes.iter().enumerate().flat_map(class).collect()
+    }
+
+    #[test]
+    fn classes_are_kept_up_to_nearly_all_bytes_and_the_others_are_one_row() {
+        let mut kept = Kept::new(Named::Class);
+        let mut first = classes(&[600, 300, 51, 2, 47]);
+        kept.choose(&mut first);
+        let other =
+            |measure, sum| (Subject::Named(Named::Class, OTHER_CLASSES.to_string()), measure, Some(sum));
+        let largest = classes(&[600, 300, 51]);
+        let rest = [other(Measure::InUse, 49), other(Measure::Instances, 2)];
+        assert_eq!(first, [&largest[..], &rest[..]].concat());
+        let mut second = classes(&[960, 1, 1, 37, 1]);
+        kept.choose(&mut second);
+        let names: Vec<String> = second.iter().step_by(2).filter_map(|row| row.0.name()).collect();
+        assert_eq!(names, ["app.Class0", "app.Class1", "app.Class2", OTHER_CLASSES], "they were kept before");
+        let mut many = classes(&[10; 1000]);
+        Kept::new(Named::Class).choose(&mut many);
+        assert_eq!(many.len(), 2 * CLASSES_MAX + 2);
+        assert_eq!(many.last(), Some(&other(Measure::Instances, 800)));
     }
 
     #[test]

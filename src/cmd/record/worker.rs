@@ -5,15 +5,16 @@
 use super::found::{self, Found};
 use crate::base::limits::{RECORD_FACTS, TargetLimits};
 use crate::base::{Gap, Known, Range, Why};
+use crate::jvm::hotspot::histogram::HeapWant;
 use crate::map::rows::Row;
-use crate::map::{self, Account};
+use crate::map::{self, Account, heap};
 use crate::os::process::Process;
 use crate::os::{budget, cpu_time};
 use crate::record::glance;
 use crate::record::trust::Depth;
 use crate::record::writer::JvmFacts;
 use crate::snapshot::hidden::Hidden;
-use crate::snapshot::{LoaderDetail, Want, take};
+use crate::snapshot::{LoaderDetail, Snapshot, Want, take};
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -30,15 +31,24 @@ pub enum Job {
     },
 }
 
-/// The account that is read next.
+/// What is read of a JVM at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    Account,
+    /// Also who holds malloc's blocks.
+    AccountWithHolders,
+    /// Only the objects of the heap by class.
+    Classes,
+}
+
+/// The account, or the class histogram, that is read next.
 #[derive(Clone)]
 pub struct Wanted {
     /// Of the JVM, in the file.
     pub number: u64,
     pub process: Arc<Process>,
     pub depth: Depth,
-    /// Also who holds malloc's blocks.
-    pub holders: bool,
+    pub what: What,
     pub limits: TargetLimits,
     /// Who the JVM is, is asked again.
     pub asks_facts: bool,
@@ -119,7 +129,12 @@ impl Worker {
 
 /// Reads an account in the thread that asks.
 pub fn account_of(wanted: &Wanted) -> (Known<AccountRead>, Took) {
-    timed(|| budget::within(wanted.limits, || account(wanted)))
+    timed(|| {
+        budget::within(wanted.limits, || match wanted.what {
+            What::Classes => classes(wanted),
+            What::Account | What::AccountWithHolders => account(wanted),
+        })
+    })
 }
 
 fn timed<T>(read: impl FnOnce() -> T) -> (T, Took) {
@@ -150,14 +165,7 @@ fn work(todo: &Receiver<Job>, answer: &Sender<Done>, mut bell: PipeWriter) {
     }
 }
 
-/// The account, and where the counters lie.
-fn account(wanted: &Wanted) -> Known<AccountRead> {
-    let want = Want {
-        is_shallow: wanted.depth == Depth::Shallow,
-        holders: wanted.holders,
-        loaders: LoaderDetail::Brief,
-        ..Want::default()
-    };
+fn taken(wanted: &Wanted, want: Want) -> Known<Snapshot> {
     // Torn or not: the next one comes soon.
     let snapshot = take::take_once(&wanted.process, want)?;
     // A part of an account looks as if areas had shrunk.
@@ -168,6 +176,34 @@ fn account(wanted: &Wanted) -> Known<AccountRead> {
     if !wanted.process.is_same() {
         return Err(Gap::new("the account", Why::Gone));
     }
+    Ok(snapshot)
+}
+
+/// The objects of the heap by class. A part of them looks as if classes had shrunk.
+fn classes(wanted: &Wanted) -> Known<AccountRead> {
+    let want = Want { is_shallow: true, heap: Some(HeapWant::default()), ..Want::default() };
+    let jvm = taken(wanted, want)?.jvm?;
+    let counters = glance::counters_of(&jvm);
+    let unread = || Gap::new("objects of the heap", Why::NotRead);
+    let histogram = jvm.histogram.unwrap_or_else(|| Err(unread()))?;
+    match budget::ended() {
+        Some(gap) => Err(gap),
+        None if !histogram.is_whole() || histogram.classes.is_empty() => Err(unread()),
+        None => {
+            Ok(AccountRead { rows: heap::rows(&histogram.classes), gaps: 0, counters, has_holders: false })
+        }
+    }
+}
+
+/// The account, and where the counters lie.
+fn account(wanted: &Wanted) -> Known<AccountRead> {
+    let want = Want {
+        is_shallow: wanted.depth == Depth::Shallow,
+        holders: wanted.what == What::AccountWithHolders,
+        loaders: LoaderDetail::Brief,
+        ..Want::default()
+    };
+    let snapshot = taken(wanted, want)?;
     let map = map::join(&snapshot);
     let counters = snapshot.jvm.as_ref().ok().and_then(glance::counters_of);
     let account = Account::of(&snapshot, &map);

@@ -1,5 +1,5 @@
-//! Who holds more of malloc's blocks than before, and which class loaders have more chunks of metaspace. A recording keeps the
-//! largest only, so one that it lacks at a moment is not known there; an account that has them has all of them, and one that it
+//! Who holds more of malloc's blocks than before, which class loaders have more chunks of metaspace, and which classes have more
+//! objects. A recording keeps the largest only, so one that it lacks at a moment is not known there; an account that has them has all of them, and one that it
 //! lacks held nothing.
 
 use super::difference;
@@ -9,13 +9,13 @@ use crate::map::sums::{Sum, Sums};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-/// One holder, or one group of class loaders; `None`: not known at that moment.
+/// One holder, one group of class loaders or one class; `None`: not known at that moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HolderRow {
     pub holder: String,
     pub before: Option<Bytes>,
     pub now: Option<Bytes>,
-    /// Blocks, or class loaders.
+    /// Blocks, class loaders or instances.
     pub count_before: Option<u64>,
     pub count_now: Option<u64>,
 }
@@ -54,14 +54,18 @@ pub fn holders(kind: Named, before: &Sums, now: &Sums) -> Option<Vec<HolderRow>>
 
 fn row(kind: Named, name: &str, before: &Sums, now: &Sums) -> HolderRow {
     let of = |sums: &Sums, get: fn(&Sum) -> Option<u64>| {
-        let has_all = if kind == Named::Loader { sums.has_all_loaders } else { sums.has_all_holders };
+        let has_all = match kind {
+            Named::Loader => sums.has_all_loaders,
+            Named::Class => sums.has_all_classes,
+            _ => sums.has_all_holders,
+        };
         sums.named.get(&(kind, name.to_string())).map_or(has_all.then_some(0), get)
     };
     let size = match kind {
         Named::Loader => |sum: &Sum| sum.in_use.map(|_| sum.committed),
         _ => |sum: &Sum| sum.in_use,
     };
-    let count = |sum: &Sum| sum.blocks.or(sum.loaders);
+    let count = |sum: &Sum| sum.blocks.or(sum.loaders).or(sum.instances);
     HolderRow {
         holder: name.to_string(),
         before: of(before, size),
