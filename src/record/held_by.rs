@@ -13,7 +13,7 @@ use super::leak_series::{self, Accounts};
 use super::leaks::{Row, What};
 use crate::jvm::VM_HOLDER;
 use crate::map::Area;
-use crate::measure::growth::{self, Growth, Nature, Point, Verdict};
+use crate::measure::growth::{self, Doubt, Growth, Nature, Point, Verdict};
 use std::cmp::Reverse;
 
 /// Areas whose bytes are in blocks of malloc that are in use.
@@ -79,6 +79,12 @@ pub fn is_of_objects(what: &What) -> bool {
     matches!(what, What::HeapInUse | What::Area(Area::JavaHeap))
 }
 
+/// Whether it is known how much of the heap is alive.
+pub fn knows_live(rows: &[Row]) -> bool {
+    let is_known = |row: &Row| row.growth.doubt != Some(Doubt::NoCollectionSeen) && row.growth.rate.is_some();
+    rows.iter().any(|row| row.what == What::HeapInUse && is_known(row))
+}
+
 /// Names the holders of the rows that grow, the fastest first.
 pub fn mark(history: &History, is_within: impl Fn(usize) -> bool, nature: Nature, rows: &mut [Row]) {
     let holders = Accounts::of_clock(history, Measure::HoldersAt, &is_within);
@@ -86,14 +92,12 @@ pub fn mark(history: &History, is_within: impl Fn(usize) -> bool, nature: Nature
     mark_by(history, &Accounts::of(history, &is_within), nature, rows, Named::Loader, is_of_loaders);
     let classes = Accounts::of_clock(history, Measure::ClassesAt, &is_within);
     if classes.len() >= HISTOGRAMS_MIN {
-        mark_by(
-            history,
-            &classes,
-            nature_of_classes(history, is_within, nature),
-            rows,
-            Named::Class,
-            is_of_objects,
-        );
+        let nature = nature_of_classes(history, is_within, nature);
+        let is_of: fn(&What) -> bool = match knows_live(rows) {
+            true => |what| *what == What::HeapInUse,
+            false => |what| *what == What::Area(Area::JavaHeap),
+        };
+        mark_by(history, &classes, nature, rows, Named::Class, is_of);
     }
 }
 
@@ -135,7 +139,10 @@ fn mark_by(
     let own = own_class(&holders);
     holders.retain(Holder::grows);
     holders.sort_by(|one, other| other.pace().total_cmp(&one.pace()));
-    for row in rows.iter_mut().filter(|row| is_of(&row.what)) {
+    // A heap that may not grow at all has no class that grows with it.
+    let may_grow =
+        |row: &Row| kind != Named::Class || row.growth.rate.is_some_and(|rate| rate.low_bytes_per_hour > 0.0);
+    for row in rows.iter_mut().filter(|row| is_of(&row.what) && may_grow(row)) {
         let least = super::headline::pace(row) * NAMED_SHARE;
         let named = holders.iter().filter(|holder| least > 0.0 && holder.pace() >= least);
         row.held_by = named.take(NAMED_MAX).cloned().collect();

@@ -3,7 +3,6 @@
 use super::{signed, time};
 use crate::map::Area;
 use crate::map::rows::Named;
-use crate::measure::growth::Doubt;
 use crate::record::held_by::{self, Holder};
 use crate::record::leaks::{Row, What};
 use crate::record::{History, Measure};
@@ -36,14 +35,9 @@ fn list(start: &str, all: Vec<&Holder>) -> String {
 
 /// Where the live bytes of the heap are not known and its memory grows: the classes that have risen since the first histogram.
 pub fn of_unknown_heap(rows: &[Row]) -> Option<String> {
-    let is_known = |row: &Row| {
-        row.what == What::HeapInUse
-            && row.growth.doubt != Some(Doubt::NoCollectionSeen)
-            && row.growth.rate.is_some()
-    };
     let heap = rows.iter().find(|row| row.what == What::Area(Area::JavaHeap) && !row.held_by.is_empty())?;
     let words = list("", heap.held_by.iter().collect());
-    (!rows.iter().any(is_known)).then(|| {
+    (!held_by::knows_live(rows)).then(|| {
         format!("What is alive of the Java heap is not known; classes that have grown, dead objects included: {words}")
     })
 }
