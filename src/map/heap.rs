@@ -10,6 +10,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub const SCHEMA: &str = "marusa/heap/1";
+/// The classes that a recording does not keep, as one. No class has such a name.
+pub const OTHER_CLASSES: &str = "<other classes>";
+
+/// How the names of classes begin that are not the program's own.
+const OF_JDK: [&str; 7] = ["java.", "javax.", "jdk.", "sun.", "com.sun.", "[", OTHER_CLASSES];
+
+/// Whether a class is the program's own, or a library's. Its objects are small next to the arrays and nodes that they hold.
+pub fn is_of_program(class: &str) -> bool {
+    !OF_JDK.iter().any(|start| class.starts_with(start))
+}
 
 /// What is in the heap. What is not known is `None`, with an entry in `gaps`; never 0.
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]

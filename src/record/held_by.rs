@@ -7,12 +7,12 @@
 //! collector tells them apart, and it must have grown all the time.
 
 use super::history::History;
-use super::holders::OTHER_CLASSES;
 use super::key::{Key, Measure, Named, Subject};
 use super::leak_series::{self, Accounts};
 use super::leaks::{Row, What};
 use crate::jvm::VM_HOLDER;
 use crate::map::Area;
+use crate::map::heap::{self, OTHER_CLASSES};
 use crate::measure::growth::{self, Doubt, Growth, Nature, Point, Verdict};
 use std::cmp::Reverse;
 
@@ -30,8 +30,6 @@ const SORTED_BELOW: usize = 8;
 /// The program's own class that has grown most in number is named from this share of the instances of the fastest class on: what
 /// it holds, arrays and nodes of collections, takes more bytes than it.
 const OWN_SHARE: f64 = 0.01;
-/// Where the names of classes that are not the program's own begin.
-const JDK: [&str; 6] = ["java.", "javax.", "jdk.", "sun.", "com.sun.", "["];
 
 /// A holder that grows, a group of class loaders, or a class.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,7 +59,7 @@ impl Holder {
     }
 
     fn is_own_class(&self) -> bool {
-        self.kind == Named::Class && !JDK.iter().any(|start| self.name.starts_with(start))
+        self.kind == Named::Class && heap::is_of_program(&self.name)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Which holders of malloc's blocks, groups of class loaders and classes a recording keeps: the largest, and the ones that were
 //! among them before, so that the series of one does not end where it becomes small. Of classes, the others are one row.
 
+use crate::map::heap::{self, OTHER_CLASSES};
 use crate::map::rows::{Named, Row, Subject};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,10 +11,10 @@ const LARGEST: (usize, usize) = (20, 120);
 /// Of classes as many as make this share of the bytes, and at most so many.
 const CLASSES_SHARE: f64 = 0.95;
 const CLASSES_MAX: usize = 200;
+/// And the largest of the program's own, which may be few bytes next to the arrays that they hold.
+const OWN_CLASSES: usize = 20;
 /// Names that are remembered of one JVM: its classes may be named anew each time.
 const REMEMBERED_MAX: usize = 100;
-/// All classes that are not kept. No class has such a name.
-pub const OTHER_CLASSES: &str = "<other classes>";
 
 /// The names of the ones that were among the largest.
 #[derive(Debug)]
@@ -40,12 +41,20 @@ impl Kept {
             _ => LARGEST,
         };
         let (largest, others) = sizes.split_at(largest.min(sizes.len()));
-        let remembered = others.iter().filter(|(_, name)| self.names.contains(name));
-        let remembered: Vec<_> = remembered.take(most.saturating_sub(largest.len())).collect();
-        let kept: BTreeSet<&str> = largest.iter().chain(remembered).map(|(_, name)| name.as_str()).collect();
-        for (_, name) in largest {
+        let own = others.iter().filter(|(_, name)| kind == Named::Class && heap::is_of_program(name));
+        let own: Vec<_> = own.take(OWN_CLASSES.min(most - largest.len())).collect();
+        let mut kept: BTreeSet<&str> = largest.iter().chain(own).map(|(_, name)| name.as_str()).collect();
+        let chosen: Vec<&str> = kept.iter().copied().collect();
+        let remembered =
+            others.iter().map(|(_, name)| name.as_str()).filter(|name| self.names.contains(*name));
+        for name in remembered {
+            if kept.len() < most {
+                kept.insert(name);
+            }
+        }
+        for name in chosen {
             if self.names.len() < REMEMBERED_MAX {
-                self.names.insert(name.clone());
+                self.names.insert(name.to_string());
             }
         }
         let mut rest: BTreeMap<_, u64> = BTreeMap::new();
@@ -103,7 +112,7 @@ mod tests {
 
     fn classes(sizes: &[u64]) -> Vec<Row> {
         let class = |(at, bytes): (usize, &u64)| {
-            let subject = Subject::Named(Named::Class, format!("app.Class{at}"));
+            let subject = Subject::Named(Named::Class, format!("java.Class{at}"));
             [(subject.clone(), Measure::InUse, Some(*bytes)), (subject, Measure::Instances, Some(1))]
         };
         sizes.iter().enumerate().flat_map(class).collect()
@@ -122,7 +131,15 @@ mod tests {
         let mut second = classes(&[960, 1, 1, 37, 1]);
         kept.choose(&mut second);
         let names: Vec<String> = second.iter().step_by(2).filter_map(|row| row.0.name()).collect();
-        assert_eq!(names, ["app.Class0", "app.Class1", "app.Class2", OTHER_CLASSES], "they were kept before");
+        assert_eq!(
+            names,
+            ["java.Class0", "java.Class1", "java.Class2", OTHER_CLASSES],
+            "they were kept before"
+        );
+        let own = (Subject::Named(Named::Class, "com.app.Session".to_string()), Measure::InUse, Some(1));
+        let mut with_own = [classes(&[960, 40]), vec![own.clone()]].concat();
+        Kept::new(Named::Class).choose(&mut with_own);
+        assert!(with_own.contains(&own) && with_own.len() == 5, "the program's own: {with_own:?}");
         let mut many = classes(&[10; 1000]);
         Kept::new(Named::Class).choose(&mut many);
         assert_eq!(many.len(), 2 * CLASSES_MAX + 2);

@@ -4,6 +4,7 @@
 
 use super::difference;
 use crate::base::Bytes;
+use crate::map::heap::OTHER_CLASSES;
 use crate::map::rows::Named;
 use crate::map::sums::{Sum, Sums};
 use std::cmp::Reverse;
@@ -35,7 +36,8 @@ impl HolderRow {
 /// has none of `kind`.
 pub fn holders(kind: Named, before: &Sums, now: &Sums) -> Option<Vec<HolderRow>> {
     let names = |sums: &Sums| -> BTreeSet<String> {
-        let holders = sums.named.keys().filter(|(of, _)| *of == kind);
+        // Which classes these are differs from one moment to the next.
+        let holders = sums.named.keys().filter(|(of, name)| *of == kind && name != OTHER_CLASSES);
         holders.map(|(_, name)| name.clone()).collect()
     };
     let (one, other) = (names(before), names(now));
@@ -78,6 +80,7 @@ fn row(kind: Named, name: &str, before: &Sums, now: &Sums) -> HolderRow {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::jvm::ClassObjects;
     use crate::map::rows::{Measure, Subject};
 
     fn sums(held: &[(&str, u64)], has_all_holders: bool) -> Sums {
@@ -134,6 +137,28 @@ mod tests {
             rows.iter().map(|row| (row.holder.as_str(), row.grown(), row.count_grown())).collect();
         assert_eq!(of, [("com.example.PluginLoader", Some(4100), Some(41))]);
         assert_eq!(holders(Named::Holder, &loaders(2), &loaders(43)), None);
+    }
+
+    #[test]
+    fn classes_are_compared_one_by_one() {
+        let mut recorded = Sums::default();
+        for (name, bytes) in [("a.B", 32), (OTHER_CLASSES, 500)] {
+            let class = Subject::Named(Named::Class, name.to_string());
+            recorded.add(&class, Measure::InUse, bytes);
+            recorded.add(&class, Measure::Instances, bytes / 16);
+        }
+        let mut counted = Sums::default();
+        let class = |class: &str, bytes: u64| ClassObjects {
+            class: class.to_string(),
+            instances: bytes / 16,
+            bytes,
+            ..ClassObjects::default()
+        };
+        counted.add_classes(&[class("a.B", 96), class("c.D", 16)]);
+        let rows = holders(Named::Class, &recorded, &counted).expect("classes");
+        let of = |row: &HolderRow| (row.holder.clone(), row.before, row.grown(), row.count_grown());
+        let right = [("a.B".to_string(), Some(32), Some(64), Some(4)), ("c.D".to_string(), None, None, None)];
+        assert_eq!(rows.iter().map(of).collect::<Vec<_>>(), right);
     }
 
     #[test]
