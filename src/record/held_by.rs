@@ -6,6 +6,7 @@
 //! A histogram counts dead objects too. So a class is judged by its objects that are older than the last collection, where the
 //! collector tells them apart, and it must have grown all the time.
 
+use super::headline;
 use super::history::History;
 use super::key::{Key, Measure, Named, Subject};
 use super::leak_series::{self, Accounts};
@@ -13,7 +14,7 @@ use super::leaks::{Row, What};
 use crate::jvm::VM_HOLDER;
 use crate::map::Area;
 use crate::map::heap::{self, OTHER_CLASSES};
-use crate::measure::growth::{self, Doubt, Growth, Nature, Point, Verdict};
+use crate::measure::growth::{self, Growth, Nature, Point, Verdict};
 use std::cmp::Reverse;
 
 /// Areas whose bytes are in blocks of malloc that are in use.
@@ -78,24 +79,32 @@ pub fn is_of_objects(what: &What) -> bool {
 }
 
 /// Whether it is known how much of the heap is alive.
-pub fn knows_live(rows: &[Row]) -> bool {
-    let is_known = |row: &Row| row.growth.doubt != Some(Doubt::NoCollectionSeen) && row.growth.rate.is_some();
-    rows.iter().any(|row| row.what == What::HeapInUse && is_known(row))
+fn knows_live(row: &Row) -> bool {
+    let unseen = Some(growth::Doubt::NoCollectionSeen);
+    row.what == What::HeapInUse && row.growth.doubt != unseen && row.growth.rate.is_some()
 }
 
 /// Names the holders of the rows that grow, the fastest first.
 pub fn mark(history: &History, is_within: impl Fn(usize) -> bool, nature: Nature, rows: &mut [Row]) {
     let holders = Accounts::of_clock(history, Measure::HoldersAt, &is_within);
-    mark_by(history, &holders, nature, rows, Named::Holder, is_of_blocks);
-    mark_by(history, &Accounts::of(history, &is_within), nature, rows, Named::Loader, is_of_loaders);
+    mark_by(history, &holders, nature, rows, Named::Holder, &|row| is_of_blocks(&row.what));
+    let accounts = Accounts::of(history, &is_within);
+    mark_by(history, &accounts, nature, rows, Named::Loader, &|row| is_of_loaders(&row.what));
     let classes = Accounts::of_clock(history, Measure::ClassesAt, &is_within);
-    if classes.len() >= HISTOGRAMS_MIN {
-        let nature = nature_of_classes(history, is_within, nature);
-        let is_of: fn(&What) -> bool = match knows_live(rows) {
-            true => |what| *what == What::HeapInUse,
-            false => |what| *what == What::Area(Area::JavaHeap),
-        };
-        mark_by(history, &classes, nature, rows, Named::Class, is_of);
+    if classes.len() < HISTOGRAMS_MIN {
+        return;
+    }
+    let nature = nature_of_classes(history, is_within, nature);
+    // Before a whole collection, what is in use after the others has much that died after it was promoted.
+    let is_named =
+        |row: &Row| row.what == What::HeapInUse && (!nature.is_collected || headline::may_be_named(row));
+    let is_area = |row: &Row| {
+        row.what == What::Area(Area::JavaHeap) && row.growth.grown_seconds >= headline::HEAP_SECONDS_MIN
+    };
+    if rows.iter().any(is_named) {
+        mark_by(history, &classes, nature, rows, Named::Class, &is_named);
+    } else if !rows.iter().any(knows_live) {
+        mark_by(history, &classes, nature, rows, Named::Class, &is_area);
     }
 }
 
@@ -105,21 +114,14 @@ pub fn nature_of_classes(history: &History, is_within: impl Fn(usize) -> bool, p
 }
 
 /// The figures by which one is judged: of a class, if they are known, those of objects that are older than the last collection.
-pub fn series(accounts: &Accounts, subject: &Subject, kind: Named) -> Vec<Point> {
-    let survived = match kind {
-        Named::Class => accounts.series(&Key::of(subject, Measure::SurvivedBytes)),
-        _ => Vec::new(),
+pub fn series(accounts: &Accounts, subject: &Subject, measure: Measure) -> Vec<Point> {
+    let survived = match measure {
+        Measure::InUse if subject.is_named(Named::Class) => Some(Measure::SurvivedBytes),
+        Measure::Instances => Some(Measure::SurvivedInstances),
+        _ => None,
     };
-    if survived.is_empty() { accounts.series(&Key::of(subject, kind.size())) } else { survived }
-}
-
-/// The same of the count.
-fn counts(accounts: &Accounts, subject: &Subject, kind: Named) -> Vec<Point> {
-    let survived = match kind {
-        Named::Class => accounts.series(&Key::of(subject, Measure::SurvivedInstances)),
-        _ => Vec::new(),
-    };
-    if survived.is_empty() { accounts.series(&Key::of(subject, kind.count())) } else { survived }
+    let survived = survived.map_or(Vec::new(), |measure| accounts.series(&Key::of(subject, measure)));
+    if survived.is_empty() { accounts.series(&Key::of(subject, measure)) } else { survived }
 }
 
 fn mark_by(
@@ -128,9 +130,9 @@ fn mark_by(
     nature: Nature,
     rows: &mut [Row],
     kind: Named,
-    is_of: fn(&What) -> bool,
+    is_of: &dyn Fn(&Row) -> bool,
 ) {
-    if !rows.iter().any(|row| is_of(&row.what)) {
+    if !rows.iter().any(is_of) {
         return;
     }
     let mut holders: Vec<Holder> = judged(history, accounts, nature, kind);
@@ -140,8 +142,8 @@ fn mark_by(
     // A heap that may not grow at all has no class that grows with it.
     let may_grow =
         |row: &Row| kind != Named::Class || row.growth.rate.is_some_and(|rate| rate.low_bytes_per_hour > 0.0);
-    for row in rows.iter_mut().filter(|row| is_of(&row.what) && may_grow(row)) {
-        let least = super::headline::pace(row) * NAMED_SHARE;
+    for row in rows.iter_mut().filter(|row| is_of(row) && may_grow(row)) {
+        let least = headline::pace(row) * NAMED_SHARE;
         let named = holders.iter().filter(|holder| least > 0.0 && holder.pace() >= least);
         row.held_by = named.take(NAMED_MAX).cloned().collect();
         own.iter().for_each(|own| add_own(&mut row.held_by, own));
@@ -168,7 +170,7 @@ fn judged(history: &History, accounts: &Accounts, nature: Nature, kind: Named) -
     let mut grown: Vec<(Reverse<u64>, &Key)> = Vec::new();
     let keys = history.keys().iter();
     for key in keys.filter(|key| key.subject.is_named(kind) && key.measure == kind.size()) {
-        let points = series(accounts, &key.subject, kind);
+        let points = series(accounts, &key.subject, kind.size());
         let Some((first, last)) = points.first().zip(points.last()) else { continue };
         let may_grow = kind != Named::Class || has_risen(&points);
         if last.bytes > first.bytes && may_grow && !explains_nothing(&key.subject) {
@@ -177,12 +179,12 @@ fn judged(history: &History, accounts: &Accounts, nature: Nature, kind: Named) -
     }
     grown.sort_unstable();
     let holder = |(_, key): (Reverse<u64>, &Key)| {
-        let counts = counts(accounts, &key.subject, kind);
+        let counts = series(accounts, &key.subject, kind.count());
         let counts = counts.first().zip(counts.last());
         Some(Holder {
             kind,
             name: key.subject.name()?,
-            growth: growth::judge(&series(accounts, &key.subject, kind), nature),
+            growth: growth::judge(&series(accounts, &key.subject, kind.size()), nature),
             count_grown: counts.map(|(first, last)| (last.bytes - first.bytes) as i64),
         })
     };
@@ -207,9 +209,8 @@ fn explains_nothing(subject: &Subject) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::key::Measure;
     use super::*;
-    use crate::record::headline::{self, Headline};
+    use crate::record::headline::Headline;
     use crate::record::leaks;
     use crate::record::writer::{JvmFacts, Scope, Session, Writer};
     use crate::record::{Moment, reader};

@@ -120,7 +120,7 @@ pub fn judge(history: &History, from_seconds: f64, to_seconds: f64, parts: bool)
 fn add_holders(history: &History, accounts: &Accounts, plain: Nature, kind: Named, rows: &mut Vec<Row>) {
     let keys = history.keys().iter();
     for key in keys.filter(|key| key.measure == kind.size() && key.subject.is_named(kind)) {
-        let points = held_by::series(accounts, &key.subject, kind);
+        let points = held_by::series(accounts, &key.subject, kind.size());
         if points.last().is_some_and(|last| last.bytes >= PART_BYTES_MIN as f64) {
             let growth = growth::judge(&points, plain);
             let what = What::Named(kind, key.subject.name().unwrap_or_default());

@@ -37,9 +37,9 @@ fn list(start: &str, all: Vec<&Holder>) -> String {
 pub fn of_unknown_heap(rows: &[Row]) -> Option<String> {
     let heap = rows.iter().find(|row| row.what == What::Area(Area::JavaHeap) && !row.held_by.is_empty())?;
     let words = list("", heap.held_by.iter().collect());
-    (!held_by::knows_live(rows)).then(|| {
-        format!("What is alive of the Java heap is not known; classes that have grown, dead objects included: {words}")
-    })
+    Some(format!(
+        "What is alive of the Java heap is not known; classes that have grown, dead objects included: {words}"
+    ))
 }
 
 fn words(holder: &Holder) -> String {

@@ -85,7 +85,8 @@ struct HolderRow<'a> {
     kind: &'static str,
     holder: &'a str,
     verdict: Verdict,
-    /// Of a loader, of its chunks of metaspace; of a class, of its objects that are older than the last collection, if that is known.
+    /// Of a loader, of its chunks of metaspace; of a class, of its objects that are older than the last collection, where these
+    /// are known.
     in_use_bytes: Bytes,
     grown_bytes: i64,
     grown_seconds: f64,

@@ -1,6 +1,8 @@
 //! The classes of the heap's objects, over time.
 
 use super::*;
+use marusa::act::attach;
+use marusa::os::process::Process;
 
 const CLASS: &str = "marusa.Leak$Session";
 const OFTEN: [&str; 8] = ["--every", "250ms", "--account-every", "1s", "--cpu", "400", "--heap-every", "2s"];
@@ -20,7 +22,8 @@ fn named(leaks: &Value) -> Vec<String> {
     classes.map(|class| class["holder"].as_str().expect("a name").to_string()).collect()
 }
 
-/// One program keeps sessions in the midst of garbage, and the other one makes nothing but garbage.
+/// One program keeps sessions in the midst of garbage, and the other one makes nothing but garbage. Whole collections settle
+/// what is alive.
 #[test]
 fn a_class_that_grows_is_named_and_garbage_is_not() {
     let Some(java) = java("17") else { return };
@@ -42,6 +45,12 @@ fn a_class_that_grows_is_named_and_garbage_is_not() {
     heap(&before);
     let (path, recorder) = record(&leaking, "leaking.marusa");
     let (other, other_recorder) = record(&healthy, "healthy.marusa");
+    let attached =
+        [&leaking, &healthy].map(|jvm| attach::open(&Process::open(jvm.pid).expect("a JVM")).expect("asked"));
+    for _ in 0..12 {
+        attached.iter().for_each(|jvm| drop(jvm.command("GC.run").expect("a collection")));
+        std::thread::sleep(Duration::from_secs(2));
+    }
     for recorder in [recorder, other_recorder] {
         let output = recorder.wait();
         assert!(output.status.success(), "{}", text(&output.stderr));

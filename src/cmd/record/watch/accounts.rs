@@ -45,8 +45,8 @@ impl Watch {
         self.worker.begin(Job::Account(wanted));
     }
 
-    /// How much an account of a JVM is wanted, and on whose time. Near its limit, one with holders takes too long. A class histogram
-    /// waits while accounts are due, and while any JVM is near its limit: it takes seconds.
+    /// How much an account of a JVM is wanted, and on whose time. Near its limit, one with holders takes too long. A class
+    /// histogram waits while accounts are due, and while any JVM is near its limit: it takes seconds.
     fn due(&self, index: usize, asked: pace::Asked) -> Option<(f64, Payer)> {
         let state = self.state(index);
         let plain = state.is_due(asked, &self.shares).map(|payer| (state.urgency(asked), payer));
