@@ -1,6 +1,6 @@
 //! Who holds more of malloc's blocks than before, which class loaders have more chunks of metaspace, and which classes have more
-//! objects. A recording keeps the largest only, so one that it lacks at a moment is not known there; an account that has them has all
-//! of them, and one that it lacks held nothing.
+//! objects. A recording keeps the largest only, so one that it lacks at a moment is not known there; an account that has them
+//! has all of them, and one that it lacks held nothing.
 
 use super::difference;
 use crate::base::Bytes;
