@@ -27,7 +27,8 @@ pub struct Jvm {
     pub loses_depth: bool,
     /// Threads, of which all but twelve are of one name.
     pub threads: fn(u64) -> u64,
-    /// Each minute, the classes of its heap's objects: all bytes, those of objects older than the last collection, and the bytes of one.
+    /// Each minute, the classes of its heap's objects: all bytes, those of objects older than the last collection, and the bytes of
+    /// one.
     pub classes: Option<Classes>,
     /// When it ends, and how.
     pub ends: Option<(u64, Ending)>,
@@ -141,8 +142,8 @@ fn objects(classes: Vec<(&str, u64, u64, u64)>) -> Vec<ClassObjects> {
     classes.into_iter().map(of).collect()
 }
 
-/// Sessions that are kept, each with an array, next to arrays that die: some at once, and some after they were promoted; and a cache
-/// that grows in two steps.
+/// Sessions that are kept, each with an array, next to arrays that die, at once or after they were promoted; and a cache that grows
+/// in two steps.
 fn sessions(second: u64) -> Vec<(&'static str, u64, u64, u64)> {
     let kept = second * MB / 5;
     let (promoted, new) = (second % 40 * MB / 2, second * 7919 % 60 * MB);

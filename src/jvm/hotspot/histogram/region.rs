@@ -55,9 +55,9 @@ pub struct Region {
 }
 
 impl Region {
-    /// Whether all of its objects were allocated since the last collection, or the last marking.
+    /// Whether all of its objects were allocated since the last collection.
     pub fn is_new(&self) -> bool {
-        self.space.contains("eden") || self.marks == Some(Marks::ALL)
+        self.space.contains("eden")
     }
 
     /// What follows an object before the next one begins.
