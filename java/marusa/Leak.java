@@ -20,6 +20,7 @@ import java.util.zip.Inflater;
  * <pre>
  * kind=loader      class loaders with one class each; 8 KiB is the size of one (an estimate)
  * kind=heap        byte arrays that stay referenced
+ * kind=session     objects of a class that stay referenced, each with an array
  * kind=direct      direct buffers that stay referenced
  * kind=unsafe      blocks of sun.misc.Unsafe that are never freed
  * kind=inflater    Inflaters that are used and never ended; 40 KiB is the size of one (an estimate)
@@ -38,9 +39,15 @@ public final class Leak {
     private static final int HELD = 64;
     private static final int GARBAGE = 16 << 10;
     private static final int SHRUNK = 64;
+    private static final int SESSION = 1 << 10;
     private static final int HOT = 20_000;
     private static final List<Object> KEPT = new ArrayList<>();
     private static final CountDownLatch NEVER = new CountDownLatch(1);
+
+    /** What is never let go. */
+    private static final class Session {
+        final byte[] state = new byte[SESSION];
+    }
 
     /** One piece of what leaks. */
     private interface Step {
@@ -70,6 +77,7 @@ public final class Leak {
             case "threads": return 256 << 10;
             case "mapped": return 256 << 10;
             case "direct": return 64 << 10;
+            case "session": return SESSION;
             default: return 16 << 10;
         }
     }
@@ -79,6 +87,7 @@ public final class Leak {
         switch (kind) {
             case "loader": return i -> KEPT.add(new Generated().define("marusa.Leaked" + i, i));
             case "heap": return i -> KEPT.add(new byte[size]);
+            case "session": return i -> KEPT.add(new Session());
             case "direct": return i -> KEPT.add(touched(ByteBuffer.allocateDirect(size)));
             case "unsafe": return unsafe();
             case "inflater": return i -> KEPT.add(inflater());

@@ -5,6 +5,7 @@ pub mod source;
 
 use super::{Failure, amount};
 use crate::base::Bytes;
+use crate::jvm::hotspot::histogram::HeapWant;
 use crate::map::Area;
 use crate::map::diff::{self, Diff};
 use crate::map::rows::Named;
@@ -16,7 +17,7 @@ use std::io::{BufWriter, Write};
 
 #[derive(clap::Args, Debug)]
 pub struct DiffArgs {
-    /// A frozen file, a core dump, the JSON of `marusa map`, a recording (FILE or FILE@TIME), or a running JVM
+    /// A frozen file, a core dump, the JSON of `marusa map` or `marusa heap`, a recording (FILE or FILE@TIME), or a running JVM
     #[arg(value_name = "A")]
     before: String,
     /// The same; not needed for the start and the end of a recording
@@ -62,6 +63,7 @@ pub fn run(args: &DiffArgs) -> anyhow::Result<u8> {
             show::By::Named(Named::Loader) => LoaderDetail::Brief,
             _ => LoaderDetail::None,
         },
+        heap: (args.by == show::By::Named(Named::Class)).then(HeapWant::default),
         ..Want::default()
     };
     let (before, now) = match &args.now {
@@ -71,6 +73,14 @@ pub fn run(args: &DiffArgs) -> anyhow::Result<u8> {
         ),
         None => source::both_ends(&args.before, jvm)?,
     };
+    if let Some(side) = [&before, &now].into_iter().find(|side| side.taken.has_only_classes)
+        && (want.heap.is_none() || !args.fail_if_grown.is_empty())
+    {
+        let from = &side.taken.from;
+        return Err(Failure::usage(format!(
+            "{from} has only the classes of the heap: compare it with --by class alone"
+        )));
+    }
     let diff = diff::diff(&before.sums, &now.sums);
     let mut out = BufWriter::new(stdout().lock());
     if args.json {

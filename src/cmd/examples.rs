@@ -69,9 +69,9 @@ const EXAMPLES: &[(&str, &str)] = &[
     (
         "record",
         "  Until Ctrl-C, or until it ends:\n    marusa record 4711 -o orders.marusa\n  The last hour of all JVMs of this \
-         host:\n    marusa record --all -o host.marusa --every 5s --keep 1h\n  Also who holds malloc's blocks:\n    \
-         marusa record 4711 -o orders.marusa --holders-every 60s\n  What became of it: `leak`, `diff`, `report` and \
-         `export` take the file, also while it is written",
+         host:\n    marusa record --all -o host.marusa --every 5s --keep 1h\n  Also who holds malloc's blocks, and \
+         the classes of the heap:\n    marusa record 4711 -o orders.marusa --holders-every 60s --heap-every 5m\n  What became \
+         of it: `leak`, `diff`, `report` and `export` take the file, also while it is written",
     ),
     (
         "leak",

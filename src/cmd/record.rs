@@ -3,9 +3,9 @@
 pub mod file;
 mod found;
 mod output;
+mod seldom;
 mod watch;
 mod watched;
-mod with_holders;
 mod worker;
 
 use super::{Failure, amount, target};
@@ -45,6 +45,9 @@ pub struct RecordArgs {
     /// How often the account also reads who holds malloc's blocks; else never. Within --cpu: of a large heap it is less often
     #[arg(long, value_name = "TIME", value_parser = amount::duration)]
     holders_every: Option<Duration>,
+    /// How often the objects of the heap are counted by class; else never. Within --cpu: of a large heap it is less often
+    #[arg(long, value_name = "TIME", value_parser = amount::duration)]
+    heap_every: Option<Duration>,
     /// How much of one core we may use, but for near a limit: 1 % for one JVM, 10 % for all
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     cpu: Option<f64>,
@@ -100,6 +103,7 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<u8> {
         every: args.every,
         account_every: args.account_every.max(args.every),
         holders_every: args.holders_every.map(|every| every.max(args.every)),
+        heap_every: args.heap_every.map(|every| every.max(args.every)),
         cpu_share: cpu / 100.0,
         length: args.length,
         is_all: args.all,

@@ -49,9 +49,12 @@ fn growing(history: &History, rows: &[Row]) -> Vec<Finding> {
             Evidence::count(what, with.grown.max(0) as u64, "the recording")
         });
         let held_by = row.held_by.iter().map(|holder| {
-            let what = format!("held by {}, grown in an hour", escaped(&holder.name));
-            let from =
-                if holder.kind == Named::Holder { "the accounts with holders" } else { "the recording" };
+            let (how, from) = match holder.kind {
+                Named::Holder => ("held by", "the accounts with holders"),
+                Named::Class => ("objects of", "the class histograms"),
+                _ => ("held by", "the recording"),
+            };
+            let what = format!("{how} {}, grown in an hour", escaped(&holder.name));
             Evidence::bytes(what, holder.pace() as Bytes, from)
         });
         let jumps = (row.what == What::Area(Area::JitWork)).then(|| compiled::jumps(history));

@@ -17,6 +17,12 @@ pub struct ClassObjects {
     pub dead_bytes: Option<Bytes>,
     /// The part of `bytes` in regions that did not change while they were read; `None`: no region changed.
     pub still_bytes: Option<Bytes>,
+    /// The part that is older than the last collection: outside of eden. What died since it was promoted may be among it. `None`: it
+    /// is not known (ZGC, Shenandoah), or the file is of an earlier version.
+    #[serde(default)]
+    pub survived_instances: Option<u64>,
+    #[serde(default)]
+    pub survived_bytes: Option<Bytes>,
 }
 
 /// The bytes of the heap that its spaces have in use, up to their tops: each is in one of these sums.
@@ -92,6 +98,13 @@ pub struct Histogram {
     pub looks: u32,
     pub duplicates: Option<Duplicates>,
     pub gaps: Vec<Gap>,
+}
+
+impl Histogram {
+    /// Nothing was left out for want of time: figures of a part would look as if classes had shrunk.
+    pub fn is_whole(&self) -> bool {
+        self.spaces.iter().all(|space| space.bytes.unread_bytes == 0)
+    }
 }
 
 impl HeapBytes {

@@ -70,6 +70,8 @@ pub struct Diff {
     pub holders: Option<Vec<HolderRow>>,
     /// What class loaders have of the metaspace; the same.
     pub loaders: Option<Vec<HolderRow>>,
+    /// The objects of the Java heap by class; the same.
+    pub classes: Option<Vec<HolderRow>>,
     /// Of the other kinds that both moments have.
     pub named: Vec<Row<(Named, String)>>,
     pub causes: Causes,
@@ -116,6 +118,7 @@ fn of(before: &Sums, now: &Sums) -> Diff {
         threads: threads(before, now),
         holders: holders::holders(Named::Holder, before, now),
         loaders: holders::holders(Named::Loader, before, now),
+        classes: holders::holders(Named::Class, before, now),
         named: named(before, now),
         causes: Causes::default(),
         lost: Vec::new(),
@@ -167,7 +170,8 @@ fn rows<K: Ord + Clone>(before: &BTreeMap<K, Sum>, now: &BTreeMap<K, Sum>) -> Ve
 fn named(before: &Sums, now: &Sums) -> Vec<Row<(Named, String)>> {
     let has = |sums: &Sums, kind: Named| sums.named.keys().any(|(of, _)| *of == kind);
     let mut rows = rows(&before.named, &now.named);
-    let is_compared = |kind: Named| !matches!(kind, Named::Holder | Named::Loader | Named::Compiled);
+    let is_compared =
+        |kind: Named| !matches!(kind, Named::Holder | Named::Loader | Named::Compiled | Named::Class);
     rows.retain(|row| is_compared(row.key.0) && has(before, row.key.0) && has(now, row.key.0));
     rows
 }

@@ -1,6 +1,7 @@
 //! The objects of the Java heap as every face shows them, serialised as `marusa/heap/1`.
 
 use super::model::{GapRow, Jvm, Process, Taken};
+use super::rows::{Measure, Named, Row, Subject};
 use crate::base::{Gap, Why};
 use crate::jvm::{ClassObjects, Duplicates, HeapBytes, Histogram, SpaceObjects};
 use crate::os::host::Host;
@@ -9,6 +10,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub const SCHEMA: &str = "marusa/heap/1";
+/// The classes that a recording does not keep, as one. No class has such a name.
+pub const OTHER_CLASSES: &str = "<other classes>";
+
+/// How the names of classes begin that are not the program's own.
+const OF_JDK: [&str; 7] = ["java.", "javax.", "jdk.", "sun.", "com.sun.", "[", OTHER_CLASSES];
+
+/// Whether a class is the program's own, or a library's. Its objects are small next to the arrays and nodes that they hold.
+pub fn is_of_program(class: &str) -> bool {
+    !OF_JDK.iter().any(|start| class.starts_with(start))
+}
 
 /// What is in the heap. What is not known is `None`, with an entry in `gaps`; never 0.
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
@@ -43,6 +54,30 @@ pub struct HeapTotals {
     pub exact_ratio: Option<f64>,
     /// How often the heap was looked at until its regions stood still.
     pub looks: u32,
+}
+
+/// A document of `marusa heap --json`; `None`: it is another one.
+pub fn parse(text: &[u8]) -> Option<Result<HeapObjects, serde_json::Error>> {
+    #[derive(Deserialize)]
+    struct Format {
+        schema: String,
+    }
+    let format: Format = serde_json::from_slice(text).ok()?;
+    (format.schema == SCHEMA).then(|| serde_json::from_slice(text))
+}
+
+/// The classes as they are recorded and compared.
+pub fn rows(classes: &[ClassObjects]) -> Vec<Row> {
+    let figures = |row: &ClassObjects| {
+        let of = |measure, value| (Subject::Named(Named::Class, row.class.clone()), measure, value);
+        [
+            of(Measure::InUse, Some(row.bytes)),
+            of(Measure::Instances, Some(row.instances)),
+            of(Measure::SurvivedBytes, row.survived_bytes),
+            of(Measure::SurvivedInstances, row.survived_instances),
+        ]
+    };
+    classes.iter().flat_map(figures).collect()
 }
 
 impl HeapObjects {

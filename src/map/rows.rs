@@ -57,6 +57,7 @@ named! {
     17 Holder "holder" "holders of malloc's blocks";
     18 Loader "loader" "class loaders";
     19 Compiled "compiled" "methods that were being compiled when JIT work jumped";
+    20 Class "class" "classes of the Java heap's objects";
 }
 
 impl Named {
@@ -66,7 +67,11 @@ impl Named {
     }
 
     pub fn count(self) -> Measure {
-        if self == Named::Loader { Measure::ClassLoaders } else { Measure::Blocks }
+        match self {
+            Named::Loader => Measure::ClassLoaders,
+            Named::Class => Measure::Instances,
+            _ => Measure::Blocks,
+        }
     }
 }
 
@@ -106,6 +111,10 @@ measures! {
     10 Mappings "mappings";
     11 Arenas "malloc_arenas";
     12 Blocks "blocks";
+    // Of a class: all objects, and those that are older than the last collection.
+    13 Instances "instances";
+    14 SurvivedBytes "survived_bytes";
+    15 SurvivedInstances "survived_instances";
     // Of the kernel, each time (/proc/PID/status).
     20 KernelResident "kernel_resident_bytes";
     21 KernelAnonymous "kernel_anonymous_bytes";
@@ -142,9 +151,13 @@ measures! {
     82 AccountGaps "account_gaps";
     // When the holders were read: less often than the account, with a time of their own.
     83 HoldersAt "holders_at_ms";
+    84 ClassesAt "classes_at_ms";
 }
 
 impl Measure {
+    /// Those that say when something was read.
+    pub const CLOCKS: [Measure; 3] = [Measure::AccountAt, Measure::HoldersAt, Measure::ClassesAt];
+
     /// Whether it belongs to the account, which is read more seldom than the rest.
     pub fn is_of_account(self) -> bool {
         self.number() < 20 || matches!(self, Measure::AccountAt | Measure::AccountTook | Measure::AccountGaps)
@@ -187,6 +200,15 @@ impl Subject {
 
     pub fn is_holder(&self) -> bool {
         self.is_named(Named::Holder)
+    }
+
+    /// What says when its figures were read.
+    pub fn clock(&self) -> Measure {
+        match self {
+            Subject::Named(Named::Holder, _) => Measure::HoldersAt,
+            Subject::Named(Named::Class, _) => Measure::ClassesAt,
+            _ => Measure::AccountAt,
+        }
     }
 
     pub fn is_named(&self, kind: Named) -> bool {

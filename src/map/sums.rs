@@ -6,10 +6,12 @@
 //! new numbers, so those of alike names are one: "http-nio-#-exec-#".
 
 use super::area::Area;
+use super::heap;
 use super::model::Account;
 use super::rows::{Measure, Named, Subject};
 use crate::base::Bytes;
 pub use crate::base::alike::group_of;
+use crate::jvm::ClassObjects;
 use std::collections::BTreeMap;
 
 /// Bytes of one owner. What is not known is `None`, never 0.
@@ -24,6 +26,8 @@ pub struct Sum {
     pub blocks: Option<u64>,
     /// Of a group of class loaders.
     pub loaders: Option<u64>,
+    /// Of a class.
+    pub instances: Option<u64>,
 }
 
 /// One arena of malloc.
@@ -61,9 +65,10 @@ pub struct Sums {
     pub threads: BTreeMap<String, ThreadSum>,
     /// What only has a name; empty: nothing of it was recorded.
     pub named: BTreeMap<(Named, String), Sum>,
-    /// `named` has every holder, every class loader; else only the largest, as a recording does.
+    /// `named` has every holder, every class loader, every class; else only the largest, as a recording does.
     pub has_all_holders: bool,
     pub has_all_loaders: bool,
+    pub has_all_classes: bool,
 }
 
 impl Sums {
@@ -82,6 +87,14 @@ impl Sums {
             .filter_map(|(subject, measure, value)| Some((subject, measure, value?)));
         known.for_each(|(subject, measure, value)| sums.add(&subject, measure, value));
         sums
+    }
+
+    /// The classes of a heap that was counted whole.
+    pub fn add_classes(&mut self, classes: &[ClassObjects]) {
+        for (subject, measure, value) in heap::rows(classes) {
+            value.into_iter().for_each(|value| self.add(&subject, measure, value));
+        }
+        self.has_all_classes = true;
     }
 
     /// One figure more.
@@ -118,6 +131,7 @@ impl Sum {
             Measure::Swapped => more(self.swapped.get_or_insert_default()),
             Measure::Blocks => more(self.blocks.get_or_insert_default()),
             Measure::ClassLoaders => more(self.loaders.get_or_insert_default()),
+            Measure::Instances => more(self.instances.get_or_insert_default()),
             _ => {}
         }
     }

@@ -26,6 +26,12 @@ pub fn of_account(rows: Vec<Row>, at_ms: u64, took_us: u64, gaps: usize) -> Figu
     of_it.into_iter().chain(rows).collect()
 }
 
+/// The classes of a heap that was read at `at_ms` of the steady clock.
+pub fn of_classes(rows: Vec<Row>, at_ms: u64) -> Figures {
+    let rows = rows.into_iter().map(|(subject, measure, value)| (Key { subject, measure }, value));
+    std::iter::once((Key::process(Measure::ClassesAt), Some(at_ms))).chain(rows).collect()
+}
+
 /// The kernel's own sums.
 pub fn of_status(status: &Status) -> Figures {
     let of = |measure, value| (Key::process(measure), value);
@@ -92,9 +98,10 @@ pub fn sums(history: &History, at: usize) -> Option<Sums> {
         page_tables: history.process(Measure::PageTables, at),
         ..Sums::default()
     };
-    let holders_at = holders_near(history, at);
+    let near = [Measure::HoldersAt, Measure::ClassesAt].map(|clock| (clock, near(history, clock, at)));
     for key in history.keys() {
-        let at = if key.subject.is_holder() { holders_at } else { Some(at) };
+        let clock = key.subject.clock();
+        let at = near.iter().find(|(of, _)| *of == clock).map_or(Some(at), |(_, at)| *at);
         if let Some(value) = at.and_then(|at| history.value(key, at)) {
             sums.add(&key.subject, key.measure, value);
         }
@@ -102,17 +109,17 @@ pub fn sums(history: &History, at: usize) -> Option<Sums> {
     Some(sums)
 }
 
-/// The moment whose holders are the nearest to those of another: as read last, or, before the first time, first.
-fn holders_near(history: &History, at: usize) -> Option<usize> {
-    let holders = history.holders();
-    let before = holders.partition_point(|read| *read <= at).checked_sub(1);
-    holders.get(before.unwrap_or(0)).copied()
+/// The moment whose holders, or classes, are the nearest to those of another: as read last, or, before the first time, first.
+fn near(history: &History, clock: Measure, at: usize) -> Option<usize> {
+    let reads = history.reads(clock);
+    let before = reads.partition_point(|read| *read <= at).checked_sub(1);
+    reads.get(before.unwrap_or(0)).copied()
 }
 
-/// When the holders of `sums` were read, by the clock on the wall.
-pub fn holders_read_at(history: &History, at: usize) -> Option<String> {
-    let near = holders_near(history, at)?;
-    let (moment, age) = (history.moments.get(near)?, history.holders_age_ms(near)?);
+/// When what has this clock in `sums` was read, by the clock on the wall.
+pub fn read_at(history: &History, clock: Measure, at: usize) -> Option<String> {
+    let near = near(history, clock, at)?;
+    let (moment, age) = (history.moments.get(near)?, history.age_ms(clock, near)?);
     let wall_ms = moment.wall_ms.saturating_sub(i64::try_from(age).unwrap_or(0));
     Some(Moment { wall_ms, ..*moment }.wall())
 }
@@ -208,7 +215,7 @@ mod tests {
         let history = &recording.jvms[0];
         let of = |at: usize| {
             let sum = sums(history, at).expect("an account").named.into_values().next().expect("a holder");
-            (sum.in_use.expect("bytes"), holders_read_at(history, at).expect("a time"))
+            (sum.in_use.expect("bytes"), read_at(history, Measure::HoldersAt, at).expect("a time"))
         };
         let (first, last) =
             ((1, "1970-01-01T00:00:01Z".to_string()), (3, "1970-01-01T00:00:03Z".to_string()));

@@ -14,7 +14,7 @@ const NAMED_SHARE: f64 = 0.10;
 /// What has no verdict yet comes before what has one where it grows this many times as fast.
 const FASTER: f64 = 2.0;
 /// What is in use of a heap falls at collections only; before this time it may have risen by warming up.
-const HEAP_SECONDS_MIN: f64 = 150.0;
+pub(super) const HEAP_SECONDS_MIN: f64 = 150.0;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -70,9 +70,7 @@ impl Cause<'_> {
 /// Of the rows that may be named, the fastest first.
 fn causes(rows: &[Row]) -> Vec<Cause<'_>> {
     let mut causes: Vec<Cause> = Vec::new();
-    let is_candidate =
-        |row: &&Row| is_named(row) && pace(row) > 0.0 && (is_growth(row.growth.verdict) || is_early(row));
-    for row in rows.iter().filter(is_candidate) {
+    for row in rows.iter().filter(|row| may_be_named(row)) {
         let count = row.with.as_ref().map(|with| with.count);
         match causes.iter_mut().find(|cause| count.is_some() && cause.count == count) {
             Some(cause) => cause.rows.push(row),
@@ -96,6 +94,10 @@ fn causes(rows: &[Row]) -> Vec<Cause<'_>> {
     }
     causes.sort_by(|one, other| other.pace().total_cmp(&one.pace()));
     causes
+}
+
+pub(super) fn may_be_named(row: &Row) -> bool {
+    is_named(row) && pace(row) > 0.0 && (is_growth(row.growth.verdict) || is_early(row))
 }
 
 fn is_growth(verdict: Verdict) -> bool {

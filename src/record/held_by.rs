@@ -1,14 +1,20 @@
-//! Who holds what grows: of an area that malloc's blocks lie in, the holders that grow with it, and of class metadata the class
-//! loaders. They are judged as areas are, holders by the accounts that have them (`record --holders-every`). A recording does not
-//! say which holder's blocks lie in which area, so one is named where it grows by a fair part of the area's growth.
+//! Who holds what grows: of an area that malloc's blocks lie in, the holders that grow with it, of class metadata the class
+//! loaders, and of the Java heap the classes. They are judged as areas are, holders by the accounts that have them (`record
+//! --holders-every`), classes by the histograms (`--heap-every`). A recording does not say which holder's blocks lie in which
+//! area, so one is named where it grows by a fair part of the area's growth.
+//!
+//! A histogram counts dead objects too. So a class is judged by its objects that are older than the last collection, where the
+//! collector tells them apart, and it must have grown all the time.
 
+use super::headline;
 use super::history::History;
-use super::key::{Key, Named, Subject};
-use super::leak_series::Accounts;
+use super::key::{Key, Measure, Named, Subject};
+use super::leak_series::{self, Accounts};
 use super::leaks::{Row, What};
 use crate::jvm::VM_HOLDER;
 use crate::map::Area;
-use crate::measure::growth::{self, Growth, Nature, Verdict};
+use crate::map::heap::{self, OTHER_CLASSES};
+use crate::measure::growth::{self, Growth, Nature, Point, Verdict};
 use std::cmp::Reverse;
 
 /// Areas whose bytes are in blocks of malloc that are in use.
@@ -18,15 +24,22 @@ const NAMED_SHARE: f64 = 0.2;
 const NAMED_MAX: usize = 3;
 /// Holders that are judged: those that grew most.
 const JUDGED_MAX: usize = 20;
+/// Fewer histograms say nothing of a class.
+const HISTOGRAMS_MIN: usize = 3;
+/// Of fewer than these, each must be above the one before: there is no trend in so few.
+const SORTED_BELOW: usize = 8;
+/// The program's own class that has grown most in number is named from this share of the instances of the fastest class on: what
+/// it holds, arrays and nodes of collections, takes more bytes than it.
+const OWN_SHARE: f64 = 0.01;
 
-/// A holder that grows, or a group of class loaders.
+/// A holder that grows, a group of class loaders, or a class.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Holder {
     pub kind: Named,
     pub name: String,
-    /// Of the bytes of its blocks, or of its chunks of metaspace; in memory or not.
+    /// Of the bytes of its blocks, its chunks of metaspace or its objects; in memory or not.
     pub growth: Growth,
-    /// Blocks or loaders, from the first account that has it to the last; `None`: not recorded.
+    /// Blocks, loaders or instances, from the first account that has it to the last; `None`: not recorded.
     pub count_grown: Option<i64>,
 }
 
@@ -38,8 +51,16 @@ impl Holder {
     }
 
     fn grows(&self) -> bool {
+        self.is_rising() && !self.growth.is_small
+    }
+
+    fn is_rising(&self) -> bool {
         let is_rising = self.growth.rate.is_none_or(|rate| rate.low_bytes_per_hour > 0.0);
-        self.growth.verdict != Verdict::LevelsOff && !self.growth.is_small && is_rising && self.pace() > 0.0
+        self.growth.verdict != Verdict::LevelsOff && is_rising && self.pace() > 0.0
+    }
+
+    fn is_own_class(&self) -> bool {
+        self.kind == Named::Class && heap::is_of_program(&self.name)
     }
 }
 
@@ -52,11 +73,55 @@ fn is_of_loaders(what: &What) -> bool {
     *what == What::Area(Area::ClassMetadata)
 }
 
+/// Whether the objects of the heap are in it.
+pub fn is_of_objects(what: &What) -> bool {
+    matches!(what, What::HeapInUse | What::Area(Area::JavaHeap))
+}
+
+/// Whether it is known how much of the heap is alive.
+fn knows_live(row: &Row) -> bool {
+    let unseen = Some(growth::Doubt::NoCollectionSeen);
+    row.what == What::HeapInUse && row.growth.doubt != unseen && row.growth.rate.is_some()
+}
+
 /// Names the holders of the rows that grow, the fastest first.
 pub fn mark(history: &History, is_within: impl Fn(usize) -> bool, nature: Nature, rows: &mut [Row]) {
-    let holders = Accounts::of_holders(history, &is_within);
-    mark_by(history, &holders, nature, rows, Named::Holder, is_of_blocks);
-    mark_by(history, &Accounts::of(history, &is_within), nature, rows, Named::Loader, is_of_loaders);
+    let holders = Accounts::of_clock(history, Measure::HoldersAt, &is_within);
+    mark_by(history, &holders, nature, rows, Named::Holder, &|row| is_of_blocks(&row.what));
+    let accounts = Accounts::of(history, &is_within);
+    mark_by(history, &accounts, nature, rows, Named::Loader, &|row| is_of_loaders(&row.what));
+    let classes = Accounts::of_clock(history, Measure::ClassesAt, &is_within);
+    if classes.len() < HISTOGRAMS_MIN {
+        return;
+    }
+    let nature = nature_of_classes(history, is_within, nature);
+    // Before a whole collection, what is in use after the others has much that died after it was promoted.
+    let is_named =
+        |row: &Row| row.what == What::HeapInUse && (!nature.is_collected || headline::may_be_named(row));
+    let is_area = |row: &Row| {
+        row.what == What::Area(Area::JavaHeap) && row.growth.grown_seconds >= headline::HEAP_SECONDS_MIN
+    };
+    if rows.iter().any(is_named) {
+        mark_by(history, &classes, nature, rows, Named::Class, &is_named);
+    } else if !rows.iter().any(knows_live) {
+        mark_by(history, &classes, nature, rows, Named::Class, &is_area);
+    }
+}
+
+/// As long as no collection of the whole heap has been seen, what rises may be dead.
+pub fn nature_of_classes(history: &History, is_within: impl Fn(usize) -> bool, plain: Nature) -> Nature {
+    Nature { is_collected: !leak_series::heap_after_collections(history, is_within).1, ..plain }
+}
+
+/// The figures by which one is judged: of a class, if they are known, those of objects that are older than the last collection.
+pub fn series(accounts: &Accounts, subject: &Subject, measure: Measure) -> Vec<Point> {
+    let survived = match measure {
+        Measure::InUse if subject.is_named(Named::Class) => Some(Measure::SurvivedBytes),
+        Measure::Instances => Some(Measure::SurvivedInstances),
+        _ => None,
+    };
+    let survived = survived.map_or(Vec::new(), |measure| accounts.series(&Key::of(subject, measure)));
+    if survived.is_empty() { accounts.series(&Key::of(subject, measure)) } else { survived }
 }
 
 fn mark_by(
@@ -65,18 +130,38 @@ fn mark_by(
     nature: Nature,
     rows: &mut [Row],
     kind: Named,
-    is_of: fn(&What) -> bool,
+    is_of: &dyn Fn(&Row) -> bool,
 ) {
-    if !rows.iter().any(|row| is_of(&row.what)) {
+    if !rows.iter().any(is_of) {
         return;
     }
     let mut holders: Vec<Holder> = judged(history, accounts, nature, kind);
+    let own = own_class(&holders);
     holders.retain(Holder::grows);
     holders.sort_by(|one, other| other.pace().total_cmp(&one.pace()));
-    for row in rows.iter_mut().filter(|row| is_of(&row.what)) {
-        let least = super::headline::pace(row) * NAMED_SHARE;
+    // A heap that may not grow at all has no class that grows with it.
+    let may_grow =
+        |row: &Row| kind != Named::Class || row.growth.rate.is_some_and(|rate| rate.low_bytes_per_hour > 0.0);
+    for row in rows.iter_mut().filter(|row| is_of(row) && may_grow(row)) {
+        let least = headline::pace(row) * NAMED_SHARE;
         let named = holders.iter().filter(|holder| least > 0.0 && holder.pace() >= least);
         row.held_by = named.take(NAMED_MAX).cloned().collect();
+        own.iter().for_each(|own| add_own(&mut row.held_by, own));
+    }
+}
+
+/// Of the program's own classes, the one that has grown most in number.
+fn own_class(holders: &[Holder]) -> Option<Holder> {
+    let own = holders.iter().filter(|holder| holder.is_own_class() && holder.is_rising());
+    own.max_by_key(|holder| holder.count_grown).cloned()
+}
+
+fn add_own(named: &mut Vec<Holder>, own: &Holder) {
+    let most = named.iter().filter_map(|holder| holder.count_grown).max();
+    let most = most.filter(|_| !named.iter().any(Holder::is_own_class));
+    if most.zip(own.count_grown).is_some_and(|(most, own)| own > 0 && own as f64 >= most as f64 * OWN_SHARE) {
+        named.truncate(NAMED_MAX - 1);
+        named.push(own.clone());
     }
 }
 
@@ -85,35 +170,47 @@ fn judged(history: &History, accounts: &Accounts, nature: Nature, kind: Named) -
     let mut grown: Vec<(Reverse<u64>, &Key)> = Vec::new();
     let keys = history.keys().iter();
     for key in keys.filter(|key| key.subject.is_named(kind) && key.measure == kind.size()) {
-        let points = accounts.series(key);
+        let points = series(accounts, &key.subject, kind.size());
         let Some((first, last)) = points.first().zip(points.last()) else { continue };
-        if last.bytes > first.bytes && !is_vm(&key.subject) {
+        let may_grow = kind != Named::Class || has_risen(&points);
+        if last.bytes > first.bytes && may_grow && !explains_nothing(&key.subject) {
             grown.push((Reverse((last.bytes - first.bytes) as u64), key));
         }
     }
     grown.sort_unstable();
     let holder = |(_, key): (Reverse<u64>, &Key)| {
-        let counts = accounts.series(&Key::of(&key.subject, kind.count()));
+        let counts = series(accounts, &key.subject, kind.count());
         let counts = counts.first().zip(counts.last());
         Some(Holder {
             kind,
             name: key.subject.name()?,
-            growth: growth::judge(&accounts.series(key), nature),
+            growth: growth::judge(&series(accounts, &key.subject, kind.size()), nature),
             count_grown: counts.map(|(first, last)| (last.bytes - first.bytes) as i64),
         })
     };
     grown.into_iter().take(JUDGED_MAX).filter_map(holder).collect()
 }
 
-fn is_vm(subject: &Subject) -> bool {
-    matches!(subject, Subject::Named(_, name) if name == VM_HOLDER)
+/// Whether a class rises all the time: of few figures each is above the one before, of more the lowest of each third is above that
+/// of the third before, for what died falls now and then.
+fn has_risen(points: &[Point]) -> bool {
+    let parts = if points.len() < SORTED_BELOW { points.len() } else { 3 };
+    let low = |part: usize| {
+        let part = &points[part * points.len() / parts..(part + 1) * points.len() / parts];
+        part.iter().map(|point| point.bytes).fold(f64::INFINITY, f64::min)
+    };
+    points.len() >= HISTOGRAMS_MIN && (0..parts).is_sorted_by(|one, other| low(*one) < low(*other))
+}
+
+/// The VM's own blocks, and the sum of the small classes, are what no one can look for.
+fn explains_nothing(subject: &Subject) -> bool {
+    matches!(subject, Subject::Named(_, name) if name == VM_HOLDER || name == OTHER_CLASSES)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::key::Measure;
     use super::*;
-    use crate::record::headline::{self, Headline};
+    use crate::record::headline::Headline;
     use crate::record::leaks;
     use crate::record::writer::{JvmFacts, Scope, Session, Writer};
     use crate::record::{Moment, reader};

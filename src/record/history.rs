@@ -104,24 +104,27 @@ impl History {
 
     /// The moments at which the account was read anew; at the others it is as old as `account_age_ms` says.
     pub fn accounts(&self) -> Vec<usize> {
-        let read = self.changes(&Key::process(Measure::AccountAt)).iter();
-        read.filter(|(_, value)| value.is_some()).map(|(at, _)| *at as usize).collect()
+        self.reads(Measure::AccountAt)
     }
 
     /// The moments at which the holders were read anew.
     pub fn holders(&self) -> Vec<usize> {
-        let read = self.changes(&Key::process(Measure::HoldersAt)).iter();
+        self.reads(Measure::HoldersAt)
+    }
+
+    /// The moments at which what has this clock was read anew.
+    pub fn reads(&self, clock: Measure) -> Vec<usize> {
+        let read = self.changes(&Key::process(clock)).iter();
         read.filter(|(_, value)| value.is_some()).map(|(at, _)| *at as usize).collect()
     }
 
-    /// How old the holders are; `None`: none had been read.
-    pub fn holders_age_ms(&self, at: usize) -> Option<u64> {
-        let read_at = self.process(Measure::HoldersAt, at)?;
-        Some(self.moments.get(at)?.steady_ms.saturating_sub(read_at))
+    pub fn account_age_ms(&self, at: usize) -> Option<u64> {
+        self.age_ms(Measure::AccountAt, at)
     }
 
-    pub fn account_age_ms(&self, at: usize) -> Option<u64> {
-        let read_at = self.process(Measure::AccountAt, at)?;
+    /// How old what has this clock is; `None`: it had not been read.
+    pub fn age_ms(&self, clock: Measure, at: usize) -> Option<u64> {
+        let read_at = self.process(clock, at)?;
         Some(self.moments.get(at)?.steady_ms.saturating_sub(read_at))
     }
 

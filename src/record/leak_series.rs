@@ -29,9 +29,13 @@ impl Accounts<'_> {
         Accounts { history, read: of_one_shape(history, read) }
     }
 
-    /// Those that have holders.
-    pub fn of_holders(history: &History, is_within: impl Fn(usize) -> bool) -> Accounts<'_> {
-        Accounts { history, read: read(history, Measure::HoldersAt, is_within) }
+    /// Those that have holders, or the class histograms.
+    pub fn of_clock(history: &History, clock: Measure, is_within: impl Fn(usize) -> bool) -> Accounts<'_> {
+        Accounts { history, read: read(history, clock, is_within) }
+    }
+
+    pub fn len(&self) -> usize {
+        self.read.len()
     }
 
     pub fn series(&self, key: &Key) -> Vec<Point> {

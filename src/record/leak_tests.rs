@@ -69,6 +69,7 @@ fn where_nothing_leaks_nothing_is_named() {
         "still, accounts without depth",
         "a heap that is touched",
         "garbage in the old generation",
+        "garbage, by class",
         "nothing, sparse accounts",
         "nothing, until it exits",
     ] {
@@ -94,6 +95,40 @@ fn live_bytes_that_grow_are_named_with_the_maximum_of_the_heap() {
     let rows = judge(&jvm.history(), 0.0, f64::INFINITY, false);
     let heap = rows.iter().find(|row| row.what == What::HeapInUse).expect("a row");
     assert_eq!((heap.growth.verdict, heap.growth.bound_bytes), (Verdict::GrowsToBound, Some(512 * MB)));
+}
+
+/// Under the saw of what was promoted and died, and next to a cache that grows in steps, the class whose objects stay is named with
+/// the arrays that they hold.
+#[test]
+fn classes_that_grow_are_named_and_garbage_never_is() {
+    for jvm in [
+        jvm("sessions, by class"),
+        Jvm { heap_used: |second| 40 * MB + second * MB / 5, ..jvm("sessions, by class") },
+    ] {
+        let history = jvm.history();
+        for minute in 4..=20 {
+            let rows = judge(&history, 0.0, (minute * 60) as f64, false);
+            let heap = rows.iter().find(|row| row.what == What::HeapInUse).expect("a row");
+            let names: Vec<&str> = heap.held_by.iter().map(|held| held.name.as_str()).collect();
+            let is_right = matches!(names[..], ["[B", "com.app.Session"]);
+            assert!(is_right || minute < 14 && names.is_empty(), "minute {minute}: {names:?}");
+        }
+        let rows = judge(&history, 0.0, f64::INFINITY, true);
+        let heap = rows.iter().find(|row| row.what == What::HeapInUse).expect("a row");
+        let arrays = &heap.held_by[0];
+        assert!((arrays.pace() / MB as f64 - 720.0).abs() < 40.0, "{arrays:?}");
+        let session = &heap.held_by[1];
+        let grown = session.count_grown.expect("instances");
+        assert!(grown.abs_diff((1140 * MB / 5 / 40 / 24) as i64) <= 1, "{session:?}");
+        assert!(rows.iter().any(|row| row.what == What::Named(Named::Class, "com.app.Session".to_string())));
+    }
+    let two = judge(&jvm("sessions, by class").history(), 0.0, 100.0, false);
+    assert!(two.iter().all(|row| row.held_by.is_empty()), "two histograms: {two:?}");
+    let garbage = jvm("garbage, by class").history();
+    for minute in 2..=20 {
+        let rows = judge(&garbage, 0.0, (minute * 60) as f64, false);
+        assert!(rows.iter().all(|row| row.held_by.is_empty()), "minute {minute}: {rows:?}");
+    }
 }
 
 #[test]

@@ -89,8 +89,11 @@ pub fn judge(history: &History, from_seconds: f64, to_seconds: f64, parts: bool)
         }
     }
     if parts {
-        add_holders(history, &Accounts::of_holders(history, is_within), plain, Named::Holder, &mut rows);
+        let of_clock = |clock| Accounts::of_clock(history, clock, is_within);
+        add_holders(history, &of_clock(Measure::HoldersAt), plain, Named::Holder, &mut rows);
         add_holders(history, &accounts, plain, Named::Loader, &mut rows);
+        let nature = held_by::nature_of_classes(history, is_within, plain);
+        add_holders(history, &of_clock(Measure::ClassesAt), nature, Named::Class, &mut rows);
     }
     counts::mark(history, &accounts, &mut rows);
     held_by::mark(history, is_within, plain, &mut rows);
@@ -113,11 +116,11 @@ pub fn judge(history: &History, from_seconds: f64, to_seconds: f64, parts: bool)
     rows
 }
 
-/// Holders, or groups of class loaders, of a mebibyte and more, by the accounts that have them.
+/// Holders, groups of class loaders or classes of a mebibyte and more, by the accounts that have them.
 fn add_holders(history: &History, accounts: &Accounts, plain: Nature, kind: Named, rows: &mut Vec<Row>) {
     let keys = history.keys().iter();
     for key in keys.filter(|key| key.measure == kind.size() && key.subject.is_named(kind)) {
-        let points = accounts.series(key);
+        let points = held_by::series(accounts, &key.subject, kind.size());
         if points.last().is_some_and(|last| last.bytes >= PART_BYTES_MIN as f64) {
             let growth = growth::judge(&points, plain);
             let what = What::Named(kind, key.subject.name().unwrap_or_default());

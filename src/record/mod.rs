@@ -3,9 +3,9 @@
 //! Nothing here opens a file: the writer makes bytes (`writer`), the reader takes bytes (`reader`), so that any end of a file
 //! can be tried, and `cmd` does the rest. `key` names a series, `varint` and `frame` are the bytes, `figures` goes from an
 //! account to series and back, `history` is what is known of one JVM over time, `pace` decides how often it is looked at how
-//! closely, `trust` how long a reading may take that failed before, `holders` which holders of malloc's blocks are kept, and
-//! `note` has what no series says. `leaks` judges a history by the figures that were really read (`leak_series`), `headline` is
-//! its answer, `held_by` says who holds what grows, and `since` has what came after the last account.
+//! closely, `trust` how long a reading may take that failed before, `holders` which holders of malloc's blocks and classes are
+//! kept, and `note` has what no series says. `leaks` judges a history by the figures that were really read (`leak_series`),
+//! `headline` is its answer, `held_by` says who holds what grows, and `since` has what came after the last account.
 
 pub mod compiled;
 pub mod counts;

@@ -59,8 +59,9 @@ pub enum Payer {
     Near,
     /// The small share of what took too long before.
     Suspects,
-    /// Its JVM's part for accounts with holders, and what other JVMs do not need.
+    /// Its JVM's part for accounts with holders, or for class histograms, and what other JVMs do not need.
     Holders,
+    Classes,
 }
 
 /// The budget of a recorder. Each JVM earns the same part of it, which no other JVM can use; what a JVM does not need goes to
@@ -81,7 +82,7 @@ impl Shares {
     }
 
     /// Shares out the income of `passed`. `overhead`: CPU time used outside accounts. `jvms`: the purses, and the cost of the
-    /// last account. A JVM whose holders are recorded has two, one of them for accounts with holders.
+    /// last account. A JVM whose holders or classes are recorded has one more for each.
     pub fn earn<'a>(
         &mut self,
         passed: Duration,
@@ -110,7 +111,7 @@ impl Shares {
         match payer {
             Payer::Near => self.near.spend(used),
             Payer::Suspects => self.suspects.spend(used),
-            Payer::Own | Payer::Holders => {
+            Payer::Own | Payer::Holders | Payer::Classes => {
                 // Own time first, then the pool's; what is still missing is the JVM's debt.
                 let used = used.as_secs_f64();
                 let of_pool = (used - own.0.max(0.0)).clamp(0.0, self.pool.0.max(0.0));
@@ -134,13 +135,8 @@ impl Shares {
         self.suspects.spend(used);
     }
 
-    /// Whether an account with holders may be read: `own` is the JVM's part for those. Whatever the first one costs, it is paid
-    /// back later.
-    pub fn allows_holders(&self, own: Purse, cost: Option<Duration>) -> bool {
-        self.allows(own, cost.unwrap_or(Duration::from_nanos(1)))
-    }
-
-    fn allows(&self, own: Purse, cost: Duration) -> bool {
+    /// Whether what costs this may be read: `own` is the JVM's part for it.
+    pub fn allows(&self, own: Purse, cost: Duration) -> bool {
         own.0 + self.pool.0.max(0.0) >= cost.as_secs_f64()
     }
 }

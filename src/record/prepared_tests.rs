@@ -1,14 +1,19 @@
 //! Recordings of twenty minutes for tests: JVMs that leak in one way or in none, as `record --all` sees them.
 
+use super::figures;
 use super::history::History;
 use super::key::{Key, Measure, Subject};
 use super::moment::Moment;
 use super::reader;
 use super::writer::{Ending, JvmFacts, Scope, Session, Writer};
-use crate::map::Area;
+use crate::jvm::ClassObjects;
+use crate::map::{Area, heap};
 
 pub const MB: u64 = 1 << 20;
 pub const END: u64 = 20 * 60;
+const HISTOGRAM_EVERY: u64 = 60;
+
+pub type Classes = fn(u64) -> Vec<(&'static str, u64, u64, u64)>;
 
 /// A JVM as `record --all` sees it: a cheap look each second, an account about each 16 seconds that is read seconds after its look.
 pub struct Jvm {
@@ -22,6 +27,9 @@ pub struct Jvm {
     pub loses_depth: bool,
     /// Threads, of which all but twelve are of one name.
     pub threads: fn(u64) -> u64,
+    /// Each minute, the classes of its heap's objects: all bytes, those of objects older than the last collection, and the bytes of
+    /// one.
+    pub classes: Option<Classes>,
     /// When it ends, and how.
     pub ends: Option<(u64, Ending)>,
     /// The file is cut here, and its first part is dropped, as of a ring.
@@ -38,6 +46,7 @@ impl Jvm {
             account_every: (10, 24),
             loses_depth: false,
             threads: |_| 12,
+            classes: None,
             ends: None,
             cut_at: None,
         }
@@ -104,6 +113,10 @@ impl Jvm {
                 due = second + random.u64(self.account_every.0..self.account_every.1);
             }
             writer.sample(jvm, at, scope, &figures);
+            if let Some(classes) = self.classes.filter(|_| second % HISTOGRAM_EVERY == 5) {
+                let figures = figures::of_classes(heap::rows(&objects(classes(second))), second * 1000);
+                writer.sample(jvm, at, Scope::Classes, &figures);
+            }
             if self.cut_at == Some(second) {
                 writer.take();
                 writer.next_segment(&session(1));
@@ -115,6 +128,42 @@ impl Jvm {
         }
         reader::read(&[&writer.take()]).expect("a recording").jvms.remove(0)
     }
+}
+
+fn objects(classes: Vec<(&str, u64, u64, u64)>) -> Vec<ClassObjects> {
+    let of = |(class, bytes, survived, each): (&str, u64, u64, u64)| ClassObjects {
+        class: class.to_string(),
+        instances: bytes / each,
+        bytes,
+        survived_instances: Some(survived / each),
+        survived_bytes: Some(survived),
+        ..ClassObjects::default()
+    };
+    classes.into_iter().map(of).collect()
+}
+
+/// Sessions that are kept, each with an array, next to arrays that die, at once or after they were promoted; and a cache that grows
+/// in two steps.
+fn sessions(second: u64) -> Vec<(&'static str, u64, u64, u64)> {
+    let kept = second * MB / 5;
+    let (promoted, new) = (second % 40 * MB / 2, second * 7919 % 60 * MB);
+    vec![
+        ("[B", 20 * MB + kept + promoted + new, 20 * MB + kept + promoted, 1024),
+        ("com.app.Session", 10_000 + kept / 40, kept / 40, 24),
+        ("java.util.HashMap$Node", 20 * MB + new / 4, 20 * MB, 32),
+        ("com.app.Request", MB + new / 8, second * 31 % 7 * MB / 8, 64),
+        ("com.app.Cache", (1 + second / 400) * 30 * MB, (1 + second / 400) * 30 * MB, 64),
+    ]
+}
+
+/// Nothing of it is kept; what was promoted dies with each collection of the old generation.
+fn garbage(second: u64) -> Vec<(&'static str, u64, u64, u64)> {
+    let (promoted, new) = (second % 140 * MB / 2, second * 7919 % 200 * MB);
+    vec![
+        ("[B", 30 * MB + promoted + new, 30 * MB + promoted, 1024),
+        ("com.app.Request", MB + promoted / 8 + new / 8, MB + promoted / 8, 64),
+        ("com.app.Config", 10 * MB, 10 * MB, 64),
+    ]
 }
 
 pub fn quiet(area: Area, _: u64) -> u64 {
@@ -210,6 +259,24 @@ pub fn jvms() -> Vec<(&'static str, Jvm)> {
             Jvm {
                 heap_used: |second| 40 * MB + second * MB / 5 + second % 40 * MB / 2,
                 old_every: 40,
+                ..Jvm::with(quiet)
+            },
+        ),
+        (
+            "sessions, by class",
+            Jvm {
+                heap_used: |second| 40 * MB + second * MB / 5 + second % 40 * MB / 2,
+                old_every: 40,
+                classes: Some(sessions),
+                ..Jvm::with(quiet)
+            },
+        ),
+        (
+            "garbage, by class",
+            Jvm {
+                heap_used: |second| 40 * MB + second % 140 * MB / 2,
+                old_every: 140,
+                classes: Some(garbage),
                 ..Jvm::with(quiet)
             },
         ),

@@ -74,8 +74,8 @@ struct Local {
     values: Vec<Option<u64>>,
     /// No sample has come since it was named: what the sample does not name is gone.
     is_new: bool,
-    /// The place of the one series that counts on the file's clock.
-    account_at: Option<usize>,
+    /// Of each, whether it counts on the file's clock.
+    is_clock: Vec<bool>,
 }
 
 impl Default for Reader {
@@ -185,7 +185,8 @@ impl Reader {
         });
         let named = &mut self.recording.jvms[history];
         (named.facts, named.ending) = (facts, None);
-        let local = Local { history, places: Vec::new(), values: Vec::new(), is_new: true, account_at: None };
+        let local =
+            Local { history, places: Vec::new(), values: Vec::new(), is_new: true, is_clock: Vec::new() };
         self.jvms.insert(number, local);
     }
 
@@ -201,12 +202,10 @@ impl Reader {
             let key = Key::take(rest)?;
             // The name is kept twice.
             self.allowance.take(KEY_BYTES + 2 * 3 * (before - rest.len()) as u64)?;
-            let is_clock = key.as_ref().is_some_and(|key| key.measure == Measure::AccountAt);
+            let is_clock = key.as_ref().is_some_and(|key| Measure::CLOCKS.contains(&key.measure));
+            local.is_clock.push(is_clock);
             local.places.push(key.map(|key| history.place(key)));
             local.values.push(None);
-            if is_clock {
-                local.account_at = Some(local.places.len() - 1);
-            }
         }
         Some(())
     }
@@ -233,7 +232,7 @@ impl Reader {
                 1 => None,
                 _ => Some(value.unwrap_or(0).wrapping_add(varint::take_signed(rest)? as u64)),
             };
-            let offset = if local.account_at == Some(index) { self.now.offset } else { 0 };
+            let offset = if local.is_clock[index] { self.now.offset } else { 0 };
             if let Some(place) = local.places[index] {
                 self.allowance.take(CHANGE_BYTES)?;
                 history.note(place, at, value.map(|value| value.saturating_add(offset)));

@@ -1,5 +1,5 @@
 //! A recording as one flat table: a line for the process at each moment, for each area, part, arena, library and group of
-//! threads at each moment at which the account was read anew, and for each holder where the holders were. What is exported are
+//! threads at each moment at which the account was read anew, and for each holder and class where these were. What is exported are
 //! these lines, whatever the form of the file.
 
 use super::history::{History, Recording};
@@ -20,7 +20,7 @@ pub struct Row<'a> {
     pub subject: &'static str,
     pub area: Option<&'static str>,
     pub name: Option<String>,
-    /// Of a holder, the age of the account that its figures are from.
+    /// Of a holder, and of a class, the age of the reading that its figures are from.
     pub account_age_ms: Option<u64>,
     /// In the order of `columns`.
     pub values: Vec<Option<u64>>,
@@ -28,7 +28,7 @@ pub struct Row<'a> {
 
 /// The measures that are columns, after the first eight.
 pub fn columns() -> Vec<Measure> {
-    let is_column = |measure: &Measure| !matches!(measure, Measure::AccountAt | Measure::HoldersAt);
+    let is_column = |measure: &Measure| !Measure::CLOCKS.contains(measure);
     Measure::ALL.iter().copied().filter(is_column).collect()
 }
 
@@ -46,16 +46,11 @@ pub fn each<E>(recording: &Recording, mut visit: impl FnMut(&Row) -> Result<(), 
                 subjects.entry(&key.subject).or_default().push((column, key));
             }
         }
-        let (accounts, holders) = (history.accounts(), history.holders());
+        let reads = Measure::CLOCKS.map(|clock| (clock, history.reads(clock)));
         for at in 0..history.len() {
-            let is_new = accounts.binary_search(&at).is_ok();
-            let has_holders = holders.binary_search(&at).is_ok();
+            let is_new = reads.each_ref().map(|(clock, reads)| (*clock, reads.binary_search(&at).is_ok()));
             for (subject, keys) in &subjects {
-                let is_shown = match subject {
-                    Subject::Process => true,
-                    subject if subject.is_holder() => has_holders,
-                    _ => is_new,
-                };
+                let is_shown = **subject == Subject::Process || is_new.contains(&(subject.clock(), true));
                 if !is_shown {
                     continue;
                 }
@@ -81,7 +76,7 @@ fn row<'a>(
         values[*column] = history.value(key, at);
     }
     let moment = history.moments[at];
-    let age = if subject.is_holder() { history.holders_age_ms(at) } else { history.account_age_ms(at) };
+    let age = history.age_ms(subject.clock(), at);
     Row {
         time_ms: moment.wall_ms,
         steady_ms: moment.steady_ms,
@@ -152,7 +147,10 @@ pub mod tests {
         let bytes = |name: &str| history.series(&Key::of(&holder(name), Measure::InUse));
         assert_eq!(bytes("a.B.c"), [Some(7), Some(7), None]);
         assert_eq!(bytes("d.E.f"), [None, None, Some(9)]);
-        assert_eq!([0, 1, 2].map(|at| history.holders_age_ms(at)), [Some(10), Some(1010), Some(10)]);
+        assert_eq!(
+            [0, 1, 2].map(|at| history.age_ms(Measure::HoldersAt, at)),
+            [Some(10), Some(1010), Some(10)]
+        );
         assert_eq!((history.holders(), history.accounts()), (vec![0, 2], vec![0, 1, 2]));
         let mut lines = Vec::new();
         let walked: Result<(), ()> = each(&recording, |row| {

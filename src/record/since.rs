@@ -29,6 +29,9 @@ pub struct Since {
     /// When the holders were read last; `None`: they were not.
     #[serde(rename = "last_holders_at")]
     pub holders: Option<String>,
+    /// When the classes of the heap's objects were counted last; `None`: they were not.
+    #[serde(rename = "last_classes_at")]
+    pub classes: Option<String>,
     /// What became resident in that time.
     pub resident_since_bytes: Option<i64>,
     /// Resident at the last look.
@@ -55,9 +58,11 @@ impl Since {
         let is_gone = matches!(ending, Some((_, Ending::Ended | Ending::KilledForMemory)));
         let heap = history.process(Measure::HeapUsed, last).zip(history.facts.max_heap_bytes);
         let wall = |at: usize| Some(history.moments.get(at)?.wall());
+        let read = |clock| history.reads(clock).into_iter().rev().find(|at| *at <= last).and_then(wall);
         Since {
             account: account.and_then(wall),
-            holders: history.holders().into_iter().rev().find(|at| *at <= last).and_then(wall),
+            holders: read(Measure::HoldersAt),
+            classes: read(Measure::ClassesAt),
             seconds: history.seconds(last) - history.seconds(from),
             resident_since_bytes: grown,
             resident: resident(last),

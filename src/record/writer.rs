@@ -3,7 +3,7 @@
 //! start.
 
 use super::frame::{self, Kind, MAGIC};
-use super::key::{Key, Subject};
+use super::key::{Key, Measure, Subject};
 use super::moment::Moment;
 use super::varint;
 use crate::base::Bytes;
@@ -69,18 +69,22 @@ pub enum Scope {
     /// All but the holders: what the account does not have any more is gone. The holders stay as they were at
     /// `Measure::HoldersAt`.
     Account,
-    /// All, the holders too.
+    /// All of the account, the holders too.
     AccountWithHolders,
+    /// Only the classes of the heap's objects, as of `Measure::ClassesAt`: no account changes them.
+    Classes,
 }
 
 impl Scope {
     /// Whether a figure that the sample does not have is gone.
     fn is_replaced(self, key: &Key) -> bool {
         let is_accounts = key.subject != Subject::Process || key.measure.is_of_account();
+        let clock = key.subject.clock();
         match self {
             Scope::Glance => false,
-            Scope::Account => is_accounts && !key.subject.is_holder(),
-            Scope::AccountWithHolders => is_accounts,
+            Scope::Account => is_accounts && clock == Measure::AccountAt,
+            Scope::AccountWithHolders => is_accounts && clock != Measure::ClassesAt,
+            Scope::Classes => clock == Measure::ClassesAt,
         }
     }
 }

@@ -24,8 +24,11 @@ pub struct Taken {
     pub command: Option<String>,
     /// Of a recording: how old the account was at that moment.
     pub account_age_ms: Option<u64>,
-    /// Of a recording: when the holders were read.
+    /// Of a recording: when the holders, and the classes, were read.
     pub holders_at: Option<String>,
+    pub classes_at: Option<String>,
+    /// It has classes of the heap's objects and no account.
+    pub has_only_classes: bool,
 }
 
 /// Which table.
@@ -71,9 +74,12 @@ const ALL_FIGURES_MIN: usize = 75;
 const PART_PERCENT: u64 = 5;
 
 pub fn text(out: &mut dyn Write, before: &Taken, now: &Taken, diff: &Diff, by: By) -> io::Result<()> {
-    head(out, before, now, diff)?;
-    paragraph(out, "", "", &sentence(&diff.causes))?;
-    writeln!(out)?;
+    head(out, before, now)?;
+    if !before.has_only_classes && !now.has_only_classes {
+        sums(out, diff)?;
+        paragraph(out, "", "", &sentence(&diff.causes))?;
+        writeln!(out)?;
+    }
     match by {
         By::Area => areas(out, diff),
         By::Part => {
@@ -103,6 +109,7 @@ pub fn text(out: &mut dyn Write, before: &Taken, now: &Taken, diff: &Diff, by: B
         }
         By::Named(Named::Holder) => holders::holders(out, before, now, diff),
         By::Named(Named::Loader) => holders::loaders(out, diff),
+        By::Named(Named::Class) => holders::classes(out, before, now, diff),
         By::Named(kind) => {
             let rows = diff.named.iter().filter(|row| row.key.0 == kind);
             let rows = rows.map(|row| (row.key.1.clone(), figures(row)));
@@ -111,7 +118,7 @@ pub fn text(out: &mut dyn Write, before: &Taken, now: &Taken, diff: &Diff, by: B
     }
 }
 
-fn head(out: &mut dyn Write, before: &Taken, now: &Taken, diff: &Diff) -> io::Result<()> {
+fn head(out: &mut dyn Write, before: &Taken, now: &Taken) -> io::Result<()> {
     let who = |taken: &Taken| {
         let pid = taken.pid.map_or("unknown pid".to_string(), |pid| format!("pid {pid}"));
         format!("{pid}  {}", taken.command.as_deref().unwrap_or(""))
@@ -128,12 +135,15 @@ fn head(out: &mut dyn Write, before: &Taken, now: &Taken, diff: &Diff) -> io::Re
         format!("{at} ({}{age})", taken.from)
     };
     paragraph(out, "", "", &format!("from {} to {}", when(before), when(now)))?;
+    writeln!(out)
+}
+
+fn sums(out: &mut dyn Write, diff: &Diff) -> io::Result<()> {
     let kernel = diff.kernel_resident.map_or("unknown".to_string(), human_signed);
     let tables = diff.page_tables.map_or("unknown".to_string(), human_signed);
     let (resident, before, now) = (human_signed(diff.resident()), human(diff.before), human(diff.now));
     let sums =
         format!("resident {resident} ({before} -> {now}), by the kernel {kernel}, page tables {tables}");
-    writeln!(out)?;
     paragraph(out, "", "", &sums)?;
     diff.lost.iter().try_for_each(|lost| paragraph(out, "", "", &not_compared(lost)))?;
     writeln!(out)

@@ -10,13 +10,13 @@ pub use json::LeakDocument;
 
 use super::width::width;
 use crate::measure::growth::{Doubt, Growth, Rate, Verdict};
-use crate::record::History;
 use crate::record::compiled;
 use crate::record::counts::Counted;
 use crate::record::headline::{self, Headline};
 use crate::record::leaks::{Row, What};
 use crate::record::since::{FULL_SHARE, Since};
 use crate::record::writer::Ending;
+use crate::record::{History, Measure};
 use crate::show::units::{fitted, human, human_signed, led, paragraph, shorten};
 use std::io::{self, Write};
 
@@ -48,6 +48,10 @@ fn one(out: &mut dyn Write, (history, rows, since): &Judged) -> io::Result<()> {
     }
     if let Some(at) = &since.holders {
         writeln!(out, "holders of malloc's blocks last read {at}, {} times in all", history.holders().len())?;
+    }
+    if let Some(at) = &since.classes {
+        let times = history.reads(Measure::ClassesAt).len();
+        writeln!(out, "classes of the heap's objects last counted {at}, {times} times in all")?;
     }
     writeln!(out)?;
     paragraph(out, "", "", &answer(rows, since))?;
@@ -83,7 +87,7 @@ fn one(out: &mut dyn Write, (history, rows, since): &Judged) -> io::Result<()> {
 
 /// The answer: how it ended, what grows, and what the last account is too old to show.
 pub fn answer(rows: &[Row], since: &Since) -> String {
-    [ended(since), Some(growing(rows, since)), unread(since)]
+    [ended(since), Some(growing(rows, since)), held::of_unknown_heap(rows), unread(since)]
         .into_iter()
         .flatten()
         .collect::<Vec<_>>()

@@ -5,10 +5,11 @@ use crate::base::limits::{ACCOUNT_JSON_BYTES_MAX, TARGET_FILE};
 use crate::base::printable::escaped;
 use crate::cmd::record::file;
 use crate::cmd::{self, Failure};
+use crate::map::heap::{self, HeapObjects};
 use crate::map::sums::Sums;
 use crate::map::{self, Account, model};
 use crate::os::input_file;
-use crate::record::{History, Recording, figures};
+use crate::record::{History, Measure, Recording, figures};
 use crate::show::diff::Taken;
 use crate::snapshot::{self, Snapshot, Want};
 use std::path::Path;
@@ -85,7 +86,20 @@ fn of_target(target: &str, want: Want) -> anyhow::Result<Side> {
 }
 
 fn of_snapshot(snapshot: &Snapshot, from: &str) -> Side {
-    of_account(&Account::of(snapshot, &map::join(snapshot)), from)
+    let mut side = of_account(&Account::of(snapshot, &map::join(snapshot)), from);
+    let histogram = snapshot.jvm.as_ref().ok().and_then(|jvm| jvm.histogram.as_ref()?.as_ref().ok());
+    histogram.iter().filter(|it| it.is_whole()).for_each(|it| side.sums.add_classes(&it.classes));
+    side
+}
+
+/// A document of `marusa heap`.
+fn of_heap(heap: &HeapObjects, from: &str) -> Side {
+    let account = Account { process: heap.process.clone(), taken: heap.taken.clone(), ..Account::default() };
+    let mut side = of_account(&account, from);
+    side.sums.add_classes(&heap.classes);
+    side.sums.has_all_classes = heap.more_classes == 0;
+    side.taken.has_only_classes = true;
+    side
 }
 
 fn of_account(account: &Account, from: &str) -> Side {
@@ -97,6 +111,8 @@ fn of_account(account: &Account, from: &str) -> Side {
         command: Some(process.command.clone()).filter(|command| !command.is_empty()),
         account_age_ms: None,
         holders_at: None,
+        classes_at: None,
+        has_only_classes: false,
     };
     Side { taken, sums: Sums::of(account) }
 }
@@ -110,8 +126,10 @@ fn is_json(path: &Path) -> bool {
 fn of_json(path: &str) -> anyhow::Result<Side> {
     let failed = |error: &dyn std::fmt::Display| Failure::target(format!("cannot read {path}: {error}"));
     let text = input_file::read(path, ACCOUNT_JSON_BYTES_MAX).map_err(|error| failed(&error))?;
-    let account = model::parse(&text).map_err(|error| failed(&error))?;
-    Ok(of_account(&account, path))
+    match heap::parse(&text) {
+        Some(heap) => Ok(of_heap(&heap.map_err(|error| failed(&error))?, path)),
+        None => Ok(of_account(&model::parse(&text).map_err(|error| failed(&error))?, path)),
+    }
 }
 
 fn of_history(history: &History, when: When, path: &str) -> anyhow::Result<Side> {
@@ -124,7 +142,9 @@ fn of_history(history: &History, when: When, path: &str) -> anyhow::Result<Side>
         pid: Some(history.facts.pid),
         command: history.facts.main.clone(),
         account_age_ms: history.account_age_ms(at).filter(|age| *age > 0),
-        holders_at: figures::holders_read_at(history, at),
+        holders_at: figures::read_at(history, Measure::HoldersAt, at),
+        classes_at: figures::read_at(history, Measure::ClassesAt, at),
+        has_only_classes: false,
     };
     Ok(Side { taken, sums })
 }

@@ -6,7 +6,7 @@ mod accounts;
 use super::found;
 use super::output::Output;
 use super::watched::Watched;
-use super::worker::{self, Wanted, Worker};
+use super::worker::{self, Wanted, What, Worker};
 use crate::act::signals::{Waiting, Woken};
 use crate::base::limits::{RECORD_FACTS, RECORD_LAST};
 use crate::cmd::Failure;
@@ -34,6 +34,8 @@ pub struct Asked {
     pub account_every: Duration,
     /// `None`: the holders of malloc's blocks are not read.
     pub holders_every: Option<Duration>,
+    /// `None`: the objects of the heap are not counted.
+    pub heap_every: Option<Duration>,
     /// Of one core.
     pub cpu_share: f64,
     pub length: Option<Duration>,
@@ -131,7 +133,7 @@ impl Watch {
 
     fn add(&mut self, process: Process, facts: JvmFacts) {
         let number = self.writer.jvm(facts.clone());
-        self.jvms.push(Watched::new(process, facts, number, self.asked.holders_every));
+        self.jvms.push(Watched::new(process, facts, number, &self.asked));
         self.seen += 1;
     }
 
@@ -199,14 +201,19 @@ impl Watch {
             // It may be read again later; until then nothing is known, and nothing is said.
             Err(_) => Figures::new(),
         };
-        let notes = [jvm.comes_near(), jvm.becomes_late(self.asked.account_every), jvm.lacks_holders()];
+        let notes = [
+            jvm.comes_near(),
+            jvm.becomes_late(self.asked.account_every),
+            jvm.lacks_holders(),
+            jvm.lacks_classes(&self.shares),
+        ];
         let interval = pace::interval(self.asked.every, jvm.is_near);
         // A round that came late does not make up for the lost ones.
         jvm.next = (jvm.next + interval).max(now + interval / 2);
         let age = jvm.account_age();
         self.late += u64::from(age.is_some_and(|age| age > 2 * self.asked.account_every));
         self.oldest = self.oldest.max(age.unwrap_or_default());
-        self.accounts += u64::from(account.is_some());
+        self.accounts += u64::from(account.as_ref().is_some_and(|(scope, _)| *scope != Scope::Classes));
         let (scope, account) = account.unwrap_or((Scope::Glance, Figures::new()));
         figures.extend(account);
         if !figures.is_empty() {
@@ -266,11 +273,16 @@ impl Watch {
         }
         // The state at the end: of all JVMs of a host it would take too long.
         for index in 0..if self.asked.is_all { 0 } else { self.jvms.len() } {
-            let holders = self.asked.holders_every.is_some() && woken != Woken::Signal;
-            let wanted = Wanted { depth: Depth::Full, holders, ..self.jvms[index].wanted(limits) };
-            // After a signal it has hardly any time: that it was given up says nothing of the JVM.
-            if let (Ok(read), took) = worker::account_of(&wanted) {
-                self.accept_account(&wanted, Ok(read), None, took);
+            let is_long = woken != Woken::Signal;
+            let has_holders = self.asked.holders_every.is_some() && is_long;
+            let what = if has_holders { What::AccountWithHolders } else { What::Account };
+            let classes = self.jvms[index].last_classes(&self.shares).filter(|_| is_long);
+            for what in [what].into_iter().chain(classes) {
+                let wanted = Wanted { depth: Depth::Full, what, ..self.jvms[index].wanted(limits) };
+                // After a signal it has hardly any time: that it was given up says nothing of the JVM.
+                if let (Ok(read), took) = worker::account_of(&wanted) {
+                    self.accept_account(&wanted, Ok(read), None, took);
+                }
             }
         }
         let at = moment(self.started);

@@ -1,7 +1,8 @@
 //! One JVM that is recorded: what is kept open of it, what was seen last, and what a look at it gives.
 
-use super::with_holders::WithHolders;
-use super::worker::{AccountRead, Took, Wanted};
+use super::seldom::Seldom;
+use super::watch::Asked;
+use super::worker::{AccountRead, Took, Wanted, What};
 use crate::base::limits::TargetLimits;
 use crate::base::{Bytes, Gap, Known, Range, Why, human};
 use crate::map::rows::Named;
@@ -22,6 +23,8 @@ use std::time::{Duration, Instant};
 const GROUP_AGAIN: Duration = Duration::from_secs(60);
 /// A JVM that starts does not know all of itself yet: so many accounts ask again who it is.
 const ASKED_MAX: u32 = 5;
+/// CPU time of the first class histogram of a JVM, for each GiB that its heap has committed.
+const HISTOGRAM_COST_OF_GIB: Duration = Duration::from_secs(1);
 
 pub struct Watched {
     pub process: Arc<Process>,
@@ -45,7 +48,13 @@ pub struct Watched {
     own: Purse,
     compiled: compiled::Before,
     /// `None`: they are not asked for.
-    holders: Option<WithHolders>,
+    holders: Option<Seldom>,
+    classes: Option<Seldom>,
+    /// Of the heap, as far as it may hold objects.
+    heap_bytes: Option<Bytes>,
+    /// Why the classes could not be read last.
+    lacks_classes: Option<Gap>,
+    is_class_lack_said: bool,
     /// They were asked for, and the account has none.
     lacks_holders: bool,
     is_lack_said: bool,
@@ -70,7 +79,7 @@ struct LastAccount {
 }
 
 impl Watched {
-    pub fn new(process: Process, facts: JvmFacts, number: u64, holders_every: Option<Duration>) -> Watched {
+    pub fn new(process: Process, facts: JvmFacts, number: u64, asked: &Asked) -> Watched {
         Watched {
             peek: Peek::open(&process),
             process: Arc::new(process),
@@ -86,7 +95,11 @@ impl Watched {
             is_late_said: false,
             own: Purse::default(),
             compiled: compiled::Before::default(),
-            holders: holders_every.map(WithHolders::new),
+            holders: asked.holders_every.map(|every| Seldom::new(Named::Holder, every)),
+            classes: asked.heap_every.map(|every| Seldom::new(Named::Class, every)),
+            heap_bytes: None,
+            lacks_classes: None,
+            is_class_lack_said: false,
             lacks_holders: false,
             is_lack_said: false,
             loaders: Kept::new(Named::Loader),
@@ -113,7 +126,9 @@ impl Watched {
         self.resident = glance.status.resident_with_hugetlb_bytes().unwrap_or(self.resident);
         let mut seen = figures::of_status(&glance.status);
         // What can not be read now is not what it was.
-        seen.extend(figures::of_counters(&glance.counters.unwrap_or_default()));
+        let counters = glance.counters.unwrap_or_default();
+        self.heap_bytes = counters.heap_capacity_bytes;
+        seen.extend(figures::of_counters(&counters));
         self.look_at_group();
         let pressure = self.group.as_ref().and_then(|_| pressure::of_group(&self.process).ok());
         seen.extend(figures::of_group(self.group.as_ref(), pressure.as_ref()));
@@ -169,16 +184,19 @@ impl Watched {
         }
     }
 
-    /// Its CPU time, and what its last account cost; and the same for accounts with holders.
+    /// Its CPU time, and what its last account cost; and the same for accounts with holders and for class histograms.
     pub fn purses(&mut self) -> impl Iterator<Item = (&mut Purse, Option<Duration>)> {
+        let first = self.first_histogram();
         let own = (&mut self.own, self.account.map(|account| account.cost));
-        std::iter::once(own).chain(self.holders.as_mut().map(WithHolders::purse))
+        let classes = self.classes.as_mut().map(Seldom::purse);
+        let classes = classes.map(|(own, cost)| (own, Some(cost.unwrap_or(first))));
+        std::iter::once(own).chain(self.holders.as_mut().map(Seldom::purse)).chain(classes)
     }
 
     /// The one that an account is paid from.
     pub fn purse_of(&mut self, payer: Payer) -> &mut Purse {
-        match &mut self.holders {
-            Some(holders) if payer == Payer::Holders => holders.purse().0,
+        match (payer, &mut self.holders, &mut self.classes) {
+            (Payer::Holders, Some(seldom), _) | (Payer::Classes, _, Some(seldom)) => seldom.purse().0,
             _ => &mut self.own,
         }
     }
@@ -186,13 +204,36 @@ impl Watched {
     /// How much an account with holders is wanted now, at least 1. Without holders first: what cannot be read without them
     /// cannot be read with them.
     pub fn holders_urgency(&self, shares: &Shares) -> Option<f64> {
-        let is_readable = self.read_at.is_some() && self.trust.is_clean();
-        self.holders.as_ref().filter(|_| is_readable)?.urgency(shares)
+        // Whatever the first one costs, it is paid back later.
+        self.holders.as_ref().filter(|_| self.is_readable())?.urgency(shares, Duration::from_nanos(1))
     }
 
-    /// Until the next attempt to read the holders.
-    pub fn holders_wait(&self) -> Duration {
-        self.holders.as_ref().map_or(Duration::ZERO, WithHolders::wait)
+    /// How much a class histogram is wanted now, at least 1. The first one is paid before, too: with a large heap, all of them
+    /// cost much more than an account.
+    pub fn classes_urgency(&self, shares: &Shares) -> Option<f64> {
+        self.classes.as_ref().filter(|_| self.is_readable())?.urgency(shares, self.first_histogram())
+    }
+
+    /// At the end, the interval is no matter.
+    pub fn last_classes(&self, shares: &Shares) -> Option<What> {
+        let classes = self.classes.as_ref().filter(|_| self.is_readable())?;
+        classes.is_paid(shares, self.first_histogram()).then_some(What::Classes)
+    }
+
+    fn is_readable(&self) -> bool {
+        self.read_at.is_some() && self.trust.is_clean()
+    }
+
+    /// What the first class histogram is taken to cost: of a heap whose size is not known, as if the whole process were heap.
+    fn first_histogram(&self) -> Duration {
+        let bytes = self.heap_bytes.unwrap_or(self.resident).min(self.resident);
+        HISTOGRAM_COST_OF_GIB.mul_f64(bytes as f64 / (1_u64 << 30) as f64)
+    }
+
+    /// Until the next attempt to read the holders, or the classes.
+    pub fn wait_for(&self, what: What) -> Duration {
+        let seldom = if what == What::Classes { &self.classes } else { &self.holders };
+        seldom.as_ref().map_or(Duration::ZERO, Seldom::wait)
     }
 
     /// Since the account that the recording has was read.
@@ -208,7 +249,7 @@ impl Watched {
             number: self.number,
             process: self.process.clone(),
             depth: self.trust.depth(self.failed_at.map(|at| at.elapsed())),
-            holders: false,
+            what: What::Account,
             limits,
             asks_facts: !self.is_known() && self.asked < ASKED_MAX,
         }
@@ -222,17 +263,27 @@ impl Watched {
         took: Took,
         at_ms: u64,
     ) -> Known<(Scope, Figures)> {
-        match self.holders.as_mut().filter(|_| of.holders) {
-            Some(holders) => {
-                holders.tried(&read, took);
-                read.iter_mut().for_each(|read| holders.choose(&mut read.rows));
+        let seldom = match of.what {
+            What::Account => None,
+            What::AccountWithHolders => self.holders.as_mut(),
+            What::Classes => self.classes.as_mut(),
+        };
+        match seldom {
+            Some(seldom) => {
+                seldom.tried(&read, took);
+                read.iter_mut().for_each(|read| seldom.choose(&mut read.rows));
             }
             None => self.note_outcome(&read, of, took),
         }
+        if of.what == What::Classes {
+            self.lacks_classes = read.as_ref().err().cloned();
+            return Ok((Scope::Classes, figures::of_classes(read?.rows, at_ms)));
+        }
+        let has_holders = of.what == What::AccountWithHolders;
         let mut read = read?;
         self.loaders.choose(&mut read.rows);
         self.compiled.choose(&mut read.rows);
-        if let (true, Some(account)) = (of.holders, &mut self.account) {
+        if let (true, Some(account)) = (has_holders, &mut self.account) {
             (account.at, account.resident) = (took.began, self.resident);
         }
         self.counters = read.counters;
@@ -241,7 +292,7 @@ impl Watched {
         let mut account = figures::of_account(read.rows, at_ms, took_us, read.gaps);
         account.extend(figures::of_group_rows(self.group.as_ref()));
         if !read.has_holders {
-            self.lacks_holders |= of.holders;
+            self.lacks_holders |= has_holders;
             return Ok((Scope::Account, account));
         }
         account.push((Key::process(Measure::HoldersAt), Some(at_ms)));
@@ -294,6 +345,23 @@ impl Watched {
     pub fn lacks_holders(&mut self) -> Option<String> {
         let is_new = self.lacks_holders && !std::mem::replace(&mut self.is_lack_said, self.lacks_holders);
         is_new.then(|| note::about(self.process.pid, "no holders: the blocks of its malloc cannot be read"))
+    }
+
+    /// What is to be noted where a class histogram is due and cannot be paid, or, once, where it cannot be read.
+    pub fn lacks_classes(&mut self, shares: &Shares) -> Option<String> {
+        let gap =
+            self.lacks_classes.as_ref().filter(|gap| !gap.why.is_given_up() && !self.is_class_lack_said);
+        if let Some(gap) = gap {
+            self.is_class_lack_said = true;
+            return Some(note::about(self.process.pid, &format!("no class histogram: {gap}")));
+        }
+        let (first, is_readable) = (self.first_histogram(), self.is_readable());
+        let cost = self.classes.as_mut().filter(|_| is_readable)?.is_delayed(shares, first)?;
+        let text = format!(
+            "the class histogram comes later than asked for: it takes some {} ms of CPU time; --cpu allows more",
+            cost.as_millis()
+        );
+        Some(note::about(self.process.pid, &text))
     }
 
     /// How it ended, now that it is gone.

@@ -5,9 +5,10 @@
 use super::found::{self, Found};
 use crate::base::limits::{GROUP_RECORDED, GROUP_RECORDED_BYTES_MIN, RECORD_FACTS, TargetLimits};
 use crate::base::{Bytes, Gap, Known, Range, Why};
+use crate::jvm::hotspot::histogram::HeapWant;
 use crate::ledger::{self, Item, Ledger};
 use crate::map::rows::{Measure, Named, Row, Subject};
-use crate::map::{self, Account};
+use crate::map::{self, Account, heap};
 use crate::os::group::Group;
 use crate::os::process::Process;
 use crate::os::{budget, cpu_time};
@@ -15,7 +16,7 @@ use crate::record::glance;
 use crate::record::trust::Depth;
 use crate::record::writer::JvmFacts;
 use crate::snapshot::hidden::Hidden;
-use crate::snapshot::{LoaderDetail, Want, take};
+use crate::snapshot::{LoaderDetail, Snapshot, Want, take};
 use std::collections::BTreeMap;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -33,15 +34,24 @@ pub enum Job {
     },
 }
 
-/// The account that is read next.
+/// What is read of a JVM at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    Account,
+    /// Also who holds malloc's blocks.
+    AccountWithHolders,
+    /// Only the objects of the heap by class.
+    Classes,
+}
+
+/// The account, or the class histogram, that is read next.
 #[derive(Clone)]
 pub struct Wanted {
     /// Of the JVM, in the file.
     pub number: u64,
     pub process: Arc<Process>,
     pub depth: Depth,
-    /// Also who holds malloc's blocks.
-    pub holders: bool,
+    pub what: What,
     pub limits: TargetLimits,
     /// The directory of the cgroup whose limit is near: what fills it is read too.
     pub near_group: Option<String>,
@@ -124,7 +134,12 @@ impl Worker {
 
 /// Reads an account in the thread that asks.
 pub fn account_of(wanted: &Wanted) -> (Known<AccountRead>, Took) {
-    timed(|| budget::within(wanted.limits, || account(wanted)))
+    timed(|| {
+        budget::within(wanted.limits, || match wanted.what {
+            What::Classes => classes(wanted),
+            What::Account | What::AccountWithHolders => account(wanted),
+        })
+    })
 }
 
 fn timed<T>(read: impl FnOnce() -> T) -> (T, Took) {
@@ -155,14 +170,7 @@ fn work(todo: &Receiver<Job>, answer: &Sender<Done>, mut bell: PipeWriter) {
     }
 }
 
-/// The account, and where the counters lie.
-fn account(wanted: &Wanted) -> Known<AccountRead> {
-    let want = Want {
-        is_shallow: wanted.depth == Depth::Shallow,
-        holders: wanted.holders,
-        loaders: LoaderDetail::Brief,
-        ..Want::default()
-    };
+fn taken(wanted: &Wanted, want: Want) -> Known<Snapshot> {
     // Torn or not: the next one comes soon.
     let snapshot = take::take_once(&wanted.process, want)?;
     // A part of an account looks as if areas had shrunk.
@@ -173,6 +181,34 @@ fn account(wanted: &Wanted) -> Known<AccountRead> {
     if !wanted.process.is_same() {
         return Err(Gap::new("the account", Why::Gone));
     }
+    Ok(snapshot)
+}
+
+/// The objects of the heap by class. A part of them looks as if classes had shrunk.
+fn classes(wanted: &Wanted) -> Known<AccountRead> {
+    let want = Want { is_shallow: true, heap: Some(HeapWant::default()), ..Want::default() };
+    let jvm = taken(wanted, want)?.jvm?;
+    let counters = glance::counters_of(&jvm);
+    let unread = || Gap::new("objects of the heap", Why::NotRead);
+    let histogram = jvm.histogram.unwrap_or_else(|| Err(unread()))?;
+    match budget::ended() {
+        Some(gap) => Err(gap),
+        None if !histogram.is_whole() || histogram.classes.is_empty() => Err(unread()),
+        None => {
+            Ok(AccountRead { rows: heap::rows(&histogram.classes), gaps: 0, counters, has_holders: false })
+        }
+    }
+}
+
+/// The account, and where the counters lie.
+fn account(wanted: &Wanted) -> Known<AccountRead> {
+    let want = Want {
+        is_shallow: wanted.depth == Depth::Shallow,
+        holders: wanted.what == What::AccountWithHolders,
+        loaders: LoaderDetail::Brief,
+        ..Want::default()
+    };
+    let snapshot = taken(wanted, want)?;
     let map = map::join(&snapshot);
     let counters = snapshot.jvm.as_ref().ok().and_then(glance::counters_of);
     let account = Account::of(&snapshot, &map);

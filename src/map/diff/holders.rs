@@ -1,21 +1,22 @@
-//! Who holds more of malloc's blocks than before, and which class loaders have more chunks of metaspace. A recording keeps the
-//! largest only, so one that it lacks at a moment is not known there; an account that has them has all of them, and one that it
-//! lacks held nothing.
+//! Who holds more of malloc's blocks than before, which class loaders have more chunks of metaspace, and which classes have more
+//! objects. A recording keeps the largest only, so one that it lacks at a moment is not known there; an account that has them
+//! has all of them, and one that it lacks held nothing.
 
 use super::difference;
 use crate::base::Bytes;
+use crate::map::heap::OTHER_CLASSES;
 use crate::map::rows::Named;
 use crate::map::sums::{Sum, Sums};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-/// One holder, or one group of class loaders; `None`: not known at that moment.
+/// One holder, one group of class loaders or one class; `None`: not known at that moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HolderRow {
     pub holder: String,
     pub before: Option<Bytes>,
     pub now: Option<Bytes>,
-    /// Blocks, or class loaders.
+    /// Blocks, class loaders or instances.
     pub count_before: Option<u64>,
     pub count_now: Option<u64>,
 }
@@ -35,7 +36,8 @@ impl HolderRow {
 /// has none of `kind`.
 pub fn holders(kind: Named, before: &Sums, now: &Sums) -> Option<Vec<HolderRow>> {
     let names = |sums: &Sums| -> BTreeSet<String> {
-        let holders = sums.named.keys().filter(|(of, _)| *of == kind);
+        // Which classes these are differs from one moment to the next.
+        let holders = sums.named.keys().filter(|(of, name)| *of == kind && name != OTHER_CLASSES);
         holders.map(|(_, name)| name.clone()).collect()
     };
     let (one, other) = (names(before), names(now));
@@ -54,14 +56,18 @@ pub fn holders(kind: Named, before: &Sums, now: &Sums) -> Option<Vec<HolderRow>>
 
 fn row(kind: Named, name: &str, before: &Sums, now: &Sums) -> HolderRow {
     let of = |sums: &Sums, get: fn(&Sum) -> Option<u64>| {
-        let has_all = if kind == Named::Loader { sums.has_all_loaders } else { sums.has_all_holders };
+        let has_all = match kind {
+            Named::Loader => sums.has_all_loaders,
+            Named::Class => sums.has_all_classes,
+            _ => sums.has_all_holders,
+        };
         sums.named.get(&(kind, name.to_string())).map_or(has_all.then_some(0), get)
     };
     let size = match kind {
         Named::Loader => |sum: &Sum| sum.in_use.map(|_| sum.committed),
         _ => |sum: &Sum| sum.in_use,
     };
-    let count = |sum: &Sum| sum.blocks.or(sum.loaders);
+    let count = |sum: &Sum| sum.blocks.or(sum.loaders).or(sum.instances);
     HolderRow {
         holder: name.to_string(),
         before: of(before, size),
@@ -74,6 +80,7 @@ fn row(kind: Named, name: &str, before: &Sums, now: &Sums) -> HolderRow {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::jvm::ClassObjects;
     use crate::map::rows::{Measure, Subject};
 
     fn sums(held: &[(&str, u64)], has_all_holders: bool) -> Sums {
@@ -130,6 +137,28 @@ mod tests {
             rows.iter().map(|row| (row.holder.as_str(), row.grown(), row.count_grown())).collect();
         assert_eq!(of, [("com.example.PluginLoader", Some(4100), Some(41))]);
         assert_eq!(holders(Named::Holder, &loaders(2), &loaders(43)), None);
+    }
+
+    #[test]
+    fn classes_are_compared_one_by_one() {
+        let mut recorded = Sums::default();
+        for (name, bytes) in [("a.B", 32), (OTHER_CLASSES, 500)] {
+            let class = Subject::Named(Named::Class, name.to_string());
+            recorded.add(&class, Measure::InUse, bytes);
+            recorded.add(&class, Measure::Instances, bytes / 16);
+        }
+        let mut counted = Sums::default();
+        let class = |class: &str, bytes: u64| ClassObjects {
+            class: class.to_string(),
+            instances: bytes / 16,
+            bytes,
+            ..ClassObjects::default()
+        };
+        counted.add_classes(&[class("a.B", 96), class("c.D", 16)]);
+        let rows = holders(Named::Class, &recorded, &counted).expect("classes");
+        let of = |row: &HolderRow| (row.holder.clone(), row.before, row.grown(), row.count_grown());
+        let right = [("a.B".to_string(), Some(32), Some(64), Some(4)), ("c.D".to_string(), None, None, None)];
+        assert_eq!(rows.iter().map(of).collect::<Vec<_>>(), right);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! The tables of who holds malloc's blocks, and of what class loaders have of the metaspace, then and now. Bytes are those in
-//! use, of loaders those committed; in memory or not.
+//! The tables of who holds malloc's blocks, of what class loaders have of the metaspace, and of the objects of each class, then and
+//! now. Bytes are those in use, of loaders those committed; in memory or not.
 
 use super::{ROWS_MAX, Taken};
 use crate::map::diff::{Diff, HolderRow};
@@ -27,6 +27,17 @@ pub fn loaders(out: &mut dyn Write, diff: &Diff) -> io::Result<()> {
         return paragraph(out, "", "", text);
     };
     table(out, ["CLASS LOADER", ">COMMITTED GREW", ">BEFORE", ">NOW", ">LOADERS", ">LOADERS NOW"], rows)
+}
+
+pub fn classes(out: &mut dyn Write, before: &Taken, now: &Taken, diff: &Diff) -> io::Result<()> {
+    let Some(rows) = &diff.classes else {
+        let text = "one of the two has no classes; marusa heap --json, marusa record --heap-every 5m and a running JVM have them";
+        return paragraph(out, "", "", text);
+    };
+    if let (Some(before), Some(now)) = (&before.classes_at, &now.classes_at) {
+        paragraph(out, "", "", &format!("classes as counted at {before} and {now}"))?;
+    }
+    table(out, ["CLASS", ">GREW", ">BEFORE", ">NOW", ">INSTANCES", ">INSTANCES NOW"], rows)
 }
 
 fn table(out: &mut dyn Write, titles: [&str; 6], rows: &[HolderRow]) -> io::Result<()> {

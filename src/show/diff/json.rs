@@ -17,14 +17,15 @@ pub struct DiffDocument<'a> {
     head: Head,
     before: Side<'a>,
     now: Side<'a>,
-    answer: String,
-    resident_before_bytes: Bytes,
-    resident_now_bytes: Bytes,
-    resident_grown_bytes: i64,
+    answer: Option<String>,
+    /// `None`, as all sums: one of the two is a document of `marusa heap`, which has only classes.
+    resident_before_bytes: Option<Bytes>,
+    resident_now_bytes: Option<Bytes>,
+    resident_grown_bytes: Option<i64>,
     kernel_resident_grown_bytes: Option<i64>,
     page_table_grown_bytes: Option<i64>,
     causes: Vec<CauseRow<'a>>,
-    rest_grown_bytes: i64,
+    rest_grown_bytes: Option<i64>,
     against: Option<CauseRow<'a>>,
     areas: Vec<Grown<AreaName>>,
     parts: Vec<Grown<PartName<'a>>>,
@@ -36,6 +37,8 @@ pub struct DiffDocument<'a> {
     holders: Option<Vec<HolderGrown<'a>>>,
     /// `None`: one of the two has no class loaders.
     loaders: Option<Vec<LoaderGrown<'a>>>,
+    /// `None`: one of the two has no classes of the heap's objects.
+    classes: Option<Vec<ClassGrown<'a>>>,
     not_compared: Vec<NotCompared<'a>>,
     gaps: Vec<GapRow>,
 }
@@ -49,6 +52,8 @@ struct Side<'a> {
     account_age_ms: u64,
     /// Of a recording: when the holders were read.
     holders_at: Option<&'a str>,
+    /// When the classes of the heap's objects were counted.
+    classes_at: Option<&'a str>,
 }
 
 /// A holder of malloc's blocks; `None`: not known at that moment.
@@ -73,6 +78,18 @@ struct LoaderGrown<'a> {
     loaders_before: Option<u64>,
     loaders_now: Option<u64>,
     loaders_grown: Option<i64>,
+}
+
+/// A class of the heap's objects, the dead included; `None`: not known at that moment.
+#[derive(JsonSchema, Serialize)]
+struct ClassGrown<'a> {
+    class: &'a str,
+    before_bytes: Option<Bytes>,
+    now_bytes: Option<Bytes>,
+    grown_bytes: Option<i64>,
+    instances_before: Option<u64>,
+    instances_now: Option<u64>,
+    instances_grown: Option<i64>,
 }
 
 /// What a row is of, and how it changed.
@@ -154,18 +171,19 @@ impl<'a> DiffDocument<'a> {
             let address = format!("{:#x}", key.at);
             grown(&arena.row, ArenaName { arena: key.number, address, freed_grown_bytes: arena.freed })
         };
+        let has_account = !before.has_only_classes && !now.has_only_classes;
         DiffDocument {
             head: Head::now(SCHEMA),
             before: side(before),
             now: side(now),
-            answer: sentence(&diff.causes),
-            resident_before_bytes: diff.before,
-            resident_now_bytes: diff.now,
-            resident_grown_bytes: diff.resident(),
+            answer: has_account.then(|| sentence(&diff.causes)),
+            resident_before_bytes: has_account.then_some(diff.before),
+            resident_now_bytes: has_account.then_some(diff.now),
+            resident_grown_bytes: has_account.then(|| diff.resident()),
             kernel_resident_grown_bytes: diff.kernel_resident,
             page_table_grown_bytes: diff.page_tables,
             causes: diff.causes.causes.iter().map(cause).collect(),
-            rest_grown_bytes: diff.causes.rest,
+            rest_grown_bytes: has_account.then_some(diff.causes.rest),
             against: diff.causes.against.as_ref().map(cause),
             areas: diff.areas.iter().map(|row| grown(row, AreaName { area: row.key })).collect(),
             parts: diff.parts.iter().map(|row| grown(row, part(&row.key))).collect(),
@@ -175,8 +193,9 @@ impl<'a> DiffDocument<'a> {
             named: diff.named.iter().map(|row| grown(row, named(&row.key))).collect(),
             holders: diff.holders.as_ref().map(|rows| rows.iter().map(holder).collect()),
             loaders: diff.loaders.as_ref().map(|rows| rows.iter().map(loader).collect()),
+            classes: diff.classes.as_ref().map(|rows| rows.iter().map(class).collect()),
             not_compared: diff.lost.iter().map(not_compared).collect(),
-            gaps: gaps(diff),
+            gaps: gaps(diff, has_account),
         }
     }
 }
@@ -189,6 +208,7 @@ fn side(taken: &Taken) -> Side<'_> {
         command: taken.command.as_deref(),
         account_age_ms: taken.account_age_ms.unwrap_or(0),
         holders_at: taken.holders_at.as_deref(),
+        classes_at: taken.classes_at.as_deref(),
     }
 }
 
@@ -228,6 +248,18 @@ fn loader(row: &HolderRow) -> LoaderGrown<'_> {
     }
 }
 
+fn class(row: &HolderRow) -> ClassGrown<'_> {
+    ClassGrown {
+        class: &row.holder,
+        before_bytes: row.before,
+        now_bytes: row.now,
+        grown_bytes: row.grown(),
+        instances_before: row.count_before,
+        instances_now: row.count_now,
+        instances_grown: row.count_grown(),
+    }
+}
+
 fn part((area, part): &(Area, String)) -> PartName<'_> {
     PartName { area: *area, part }
 }
@@ -262,13 +294,15 @@ fn cause(cause: &Cause) -> CauseRow<'_> {
     CauseRow { what, resident_grown_bytes: cause.bytes }
 }
 
-fn gaps(diff: &Diff) -> Vec<GapRow> {
+fn gaps(diff: &Diff, has_account: bool) -> Vec<GapRow> {
     let missing = [
+        ("the account", has_account),
         ("kernel_resident_grown_bytes", diff.kernel_resident.is_some()),
         ("page_table_grown_bytes", diff.page_tables.is_some()),
         ("in_use_grown_bytes of some areas", diff.areas.iter().all(|row| row.in_use.is_some())),
         ("holders", diff.holders.is_some()),
         ("loaders", diff.loaders.is_some()),
+        ("classes", diff.classes.is_some()),
         ("freed_grown_bytes of some arenas", diff.arenas.iter().all(|row| row.freed.is_some())),
     ];
     let missing = missing

@@ -78,20 +78,22 @@ struct LeakRow<'a> {
     held_by: Vec<HolderRow<'a>>,
 }
 
-/// A holder of malloc's blocks, or a group of class loaders, that grows with an area.
+/// A holder of malloc's blocks, a group of class loaders or a class that grows with an area.
 #[derive(JsonSchema, Serialize)]
 struct HolderRow<'a> {
-    /// "holder", "loader".
+    /// "holder", "loader", "class".
     kind: &'static str,
     holder: &'a str,
     verdict: Verdict,
-    /// Of a loader, of its chunks of metaspace.
+    /// Of a loader, of its chunks of metaspace; of a class, of its objects that are older than the last collection, where these
+    /// are known.
     in_use_bytes: Bytes,
     grown_bytes: i64,
     grown_seconds: f64,
     grows_bytes_per_hour: f64,
     blocks_grown: Option<i64>,
     loaders_grown: Option<i64>,
+    instances_grown: Option<i64>,
 }
 
 impl<'a> LeakDocument<'a> {
@@ -167,5 +169,6 @@ fn holder(holder: &Holder) -> HolderRow<'_> {
         grows_bytes_per_hour: holder.pace().round(),
         blocks_grown: count(Named::Holder),
         loaders_grown: count(Named::Loader),
+        instances_grown: count(Named::Class),
     }
 }

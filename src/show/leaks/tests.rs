@@ -166,6 +166,15 @@ fn who_holds_what_grows_is_part_of_the_answer() {
         (&loader["kind"], &loader["loaders_grown"], &loader["blocks_grown"]),
         (&json!("loader"), &json!(41), &json!(null))
     );
+    let mut heap = row(What::HeapInUse, Verdict::GrowsToBound, None);
+    let name = "com.app.Session".to_string();
+    heap.held_by = vec![Holder { kind: Named::Class, name, growth, count_grown: Some(1_200_000) }];
+    let class = "com.app.Session: +60.0 MiB/h, +1.2 M instances in 51 min.";
+    let text = answer(&[heap.clone()], &fresh());
+    assert!(text.ends_with(&format!(" Classes that grow: {class}")), "{text}");
+    heap.what = What::Area(Area::JavaHeap);
+    let text = answer(&[heap], &fresh());
+    assert!(text.contains("What is alive of the Java heap is not known") && text.ends_with(class), "{text}");
     let history = History::default();
     let mut out = Vec::new();
     self::text(&mut out, &[(&history, vec![grows], fresh())]).expect("memory");

@@ -2,6 +2,7 @@
 //! newer form; what grew is named.
 
 mod bad_input;
+mod classes;
 mod clock;
 mod diff;
 mod holders;

@@ -1,15 +1,18 @@
 //! Which account is read next, on whose time, and what comes of one that was read or given up.
 
 use super::{FIND_EVERY, FIND_REST, Watch, moment};
-use crate::base::limits::{RECORD_JVMS_MAX, TargetLimits};
+use crate::base::limits::{RECORD_JVMS_MAX, RECORD_MOST, TargetLimits};
 use crate::base::{Gap, Known, Why};
-use crate::cmd::record::worker::{AccountRead, Done, Job, Took, Wanted};
+use crate::cmd::record::worker::{AccountRead, Done, Job, Took, Wanted, What};
 use crate::os::budget;
 use crate::record::Moment;
 use crate::record::pace::{self, Payer, Purse, State};
 use crate::record::trust::Depth;
 use crate::record::writer::JvmFacts;
 use std::time::{Duration, Instant};
+
+/// Less than that of any account that is due.
+const CLASSES_URGENCY: f64 = 0.9;
 
 impl Watch {
     /// Begins the account that is wanted most, or the search for new JVMs.
@@ -27,8 +30,14 @@ impl Watch {
             Some((index, urgency, payer))
         });
         let Some((index, _, payer)) = due.max_by(|one, other| one.1.total_cmp(&other.1)) else { return };
-        let wanted = self.jvms[index].wanted(self.limits(index));
-        let wanted = Wanted { holders: payer == Payer::Holders, ..wanted };
+        let what = match payer {
+            Payer::Holders => What::AccountWithHolders,
+            Payer::Classes => What::Classes,
+            _ => What::Account,
+        };
+        let limits =
+            if what == What::Classes && self.asked.is_all { RECORD_MOST } else { self.limits(index) };
+        let wanted = Wanted { what, ..self.jvms[index].wanted(limits) };
         // A full reading that was given up before is tried again on the time of all such.
         let is_retry = wanted.depth == Depth::Full && self.jvms[index].trust.failures > 0;
         let payer = if is_retry && self.asked.is_all { Payer::Suspects } else { payer };
@@ -36,12 +45,17 @@ impl Watch {
         self.worker.begin(Job::Account(wanted));
     }
 
-    /// How much an account of a JVM is wanted, and on whose time. Near its limit, one with holders takes too long.
+    /// How much an account of a JVM is wanted, and on whose time. Near its limit, one with holders takes too long. A class
+    /// histogram waits while accounts are due, and while any JVM is near its limit: it takes seconds.
     fn due(&self, index: usize, asked: pace::Asked) -> Option<(f64, Payer)> {
         let state = self.state(index);
         let plain = state.is_due(asked, &self.shares).map(|payer| (state.urgency(asked), payer));
         let holders = self.jvms[index].holders_urgency(&self.shares).filter(|_| !state.is_near);
-        holders.map(|urgency| (urgency, Payer::Holders)).or(plain)
+        let classes = || {
+            let urgency = self.jvms[index].classes_urgency(&self.shares).filter(|_| asked.near == 0)?;
+            Some((CLASSES_URGENCY.min(urgency), Payer::Classes))
+        };
+        holders.map(|urgency| (urgency, Payer::Holders)).or(plain).or_else(classes)
     }
 
     pub(super) fn accept(&mut self, done: Done) {
@@ -107,14 +121,15 @@ impl Watch {
         if !gap.why.is_given_up() || gap.why == Why::Interrupted {
             return;
         }
-        if let Some(uid) = jvm.uid.filter(|_| !of.holders) {
+        if let Some(uid) = jvm.uid.filter(|_| of.what == What::Account) {
             self.users.failed(uid);
         }
         let again = jvm.trust.wait().as_secs();
         let (what, next) = match of.depth {
-            _ if of.holders => {
-                let again = jvm.holders_wait().as_secs();
-                ("holders", format!("the next attempt is in {again} s, and accounts go on without them"))
+            _ if of.what != What::Account => {
+                let again = jvm.wait_for(of.what).as_secs();
+                let what = if of.what == What::Classes { "class histogram" } else { "holders" };
+                (what, format!("the next attempt is in {again} s, and accounts go on without"))
             }
             Depth::Full => (
                 "account",

@@ -157,10 +157,34 @@ fn kept(before: &Heap, now: &Heap, found: Vec<Contents>, is_changed: &[bool]) ->
     kept.collect()
 }
 
+/// What is counted of a class.
+#[derive(Clone, Copy, Default)]
+struct ClassSum {
+    all: Count,
+    /// In regions that did not change.
+    still_bytes: u64,
+    /// In regions that are older than the last collection.
+    survived: Count,
+}
+
+impl ClassSum {
+    fn add(&mut self, count: &Count, is_changed: bool, is_new: bool) {
+        self.all.add(count);
+        self.still_bytes = self.still_bytes.saturating_add(if is_changed { 0 } else { count.bytes });
+        self.survived.add(&if is_new { Count::default() } else { *count });
+    }
+
+    fn merge(&mut self, other: &ClassSum) {
+        self.all.add(&other.all);
+        self.still_bytes = self.still_bytes.saturating_add(other.still_bytes);
+        self.survived.add(&other.survived);
+    }
+}
+
 /// The whole heap by class and by space.
 struct Sums {
-    /// What is counted, and the bytes of it in regions that did not change, by the number of the class.
-    classes: Vec<(Count, u64)>,
+    /// By the number of the class.
+    classes: Vec<ClassSum>,
     spaces: BTreeMap<&'static str, SpaceObjects>,
     has_changed: bool,
     /// It is known of all objects whether they are dead.
@@ -178,9 +202,7 @@ impl Sums {
         };
         for ((region, contents), is_changed) in heap.regions.iter().zip(found).zip(is_changed) {
             for (number, count) in &contents.counts {
-                let (sum, still) = &mut sums.classes[*number as usize];
-                sum.add(count);
-                *still = still.saturating_add(if *is_changed { 0 } else { count.bytes });
+                sums.classes[*number as usize].add(count, *is_changed, region.is_new());
             }
             let space = sums.spaces.entry(region.space).or_default();
             space.regions += 1;
@@ -197,33 +219,34 @@ impl Sums {
     /// The array with which the VM fills the unused end of each buffer before it walks its heap, as it does for `jcmd`.
     fn fill_unused(&mut self, table: &ClassTable, heap: &Heap, found: &[Contents]) {
         let Some(filler) = table.filler.filter(|_| heap.is_filled) else { return };
-        let (sum, still) = &mut self.classes[filler as usize];
+        let sum = &mut self.classes[filler as usize];
         for (region, contents) in heap.regions.iter().zip(found) {
             let bytes = contents.bytes.unused_buffer_bytes;
             let instances = if bytes > 0 { region.holes.len() as u64 } else { 0 };
-            sum.add(&Count { instances, bytes, ..Count::default() });
-            *still = still.saturating_add(bytes);
+            sum.add(&Count { instances, bytes, ..Count::default() }, false, true);
         }
     }
 
     fn histogram(self, vm: &Hotspot, table: &ClassTable, heap: &Heap, looks: u32) -> Histogram {
-        let mut by_name: HashMap<String, (Count, u64)> = HashMap::new();
-        for (number, (count, still)) in self.classes.iter().enumerate() {
-            if count.instances + count.dead_instances > 0 {
+        let mut by_name: HashMap<String, ClassSum> = HashMap::new();
+        for (number, sum) in self.classes.iter().enumerate() {
+            if sum.all.instances + sum.all.dead_instances > 0 {
                 let name = table.name(vm, number as u32);
                 let name = name.unwrap_or_else(|| "a class without a name".to_string());
-                let sum = by_name.entry(name).or_default();
-                sum.0.add(count);
-                sum.1 = sum.1.saturating_add(*still);
+                by_name.entry(name).or_default().merge(sum);
             }
         }
-        let row = |(class, (count, still)): (String, (Count, u64))| ClassObjects {
+        // ZGC and Shenandoah copy what survives into regions that look like those of new objects.
+        let knows_new = heap.is_filled;
+        let row = |(class, sum): (String, ClassSum)| ClassObjects {
             class,
-            instances: count.instances,
-            bytes: count.bytes,
-            dead_instances: self.is_marked.then_some(count.dead_instances),
-            dead_bytes: self.is_marked.then_some(count.dead_bytes),
-            still_bytes: self.has_changed.then_some(still),
+            instances: sum.all.instances,
+            bytes: sum.all.bytes,
+            dead_instances: self.is_marked.then_some(sum.all.dead_instances),
+            dead_bytes: self.is_marked.then_some(sum.all.dead_bytes),
+            still_bytes: self.has_changed.then_some(sum.still_bytes),
+            survived_instances: knows_new.then_some(sum.survived.instances),
+            survived_bytes: knows_new.then_some(sum.survived.bytes),
         };
         let mut classes: Vec<ClassObjects> = by_name.into_iter().map(row).collect();
         classes.sort_by(|one, other| other.bytes.cmp(&one.bytes).then_with(|| one.class.cmp(&other.class)));

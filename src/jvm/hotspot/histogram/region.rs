@@ -55,6 +55,11 @@ pub struct Region {
 }
 
 impl Region {
+    /// Whether all of its objects were allocated since the last collection.
+    pub fn is_new(&self) -> bool {
+        self.space.contains("eden")
+    }
+
     /// What follows an object before the next one begins.
     #[inline]
     pub fn padding(&self, bytes: u64) -> u64 {
