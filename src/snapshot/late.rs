@@ -17,7 +17,7 @@ pub fn page_sizes(process: &Process, os: &OsView) -> Known<PageSizes> {
 }
 
 /// Another thread looks at the late pages; this one does, where there can be none.
-pub fn looked_at_beside(late: LatePages) -> Arc<LatePages> {
+pub fn by_a_thread(late: LatePages) -> Arc<LatePages> {
     let late = Arc::new(late);
     let shared = late.clone();
     if std::thread::Builder::new().spawn(budget::inherit(move || shared.work())).is_err() {

@@ -1,7 +1,7 @@
 //! Taking a snapshot: status -> maps -> pages -> runtime -> malloc -> maps again. Pages come before any byte is read, so
 //! that no absent page is ever touched; what the second look at the maps shows as moved is said to be torn.
 
-use super::late::{Settling, all_of, all_pages, looked_at_beside, page_sizes};
+use super::late::{Settling, all_of, all_pages, by_a_thread, page_sizes};
 use super::types::{Link, LoadedImage, LoaderDetail, Snapshot, Source, Taken, Want};
 use super::{held, images, launched, links, moved};
 use crate::alloc::{self, AllocView, Heap, thread_arena};
@@ -128,7 +128,7 @@ impl Taking {
         let mut late = None;
         let pages = match may_be_late {
             true => pagemap::read_early(process, &mappings, &before).map(|(pages, left)| {
-                late = left.map(looked_at_beside);
+                late = left.map(by_a_thread);
                 pages
             }),
             false => pagemap::read(process, &mappings, &before, None),

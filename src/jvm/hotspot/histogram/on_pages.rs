@@ -26,7 +26,7 @@ impl Spans {
         let mut at = range.start.0;
         for (piece, page_bytes) in pages {
             let piece = piece.intersect(range);
-            if piece.end.0 > at {
+            if !piece.is_empty() && piece.end.0 > at {
                 spans.add(piece.start.0.max(at), ABSENT, at);
                 spans.add(piece.end.0, size(page_bytes), piece.start.0);
                 at = piece.end.0;
