@@ -23,6 +23,9 @@ pub struct HeapArgs {
     /// The N largest classes; without it 40 in the table, and all in JSON
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     top: Option<u32>,
+    /// page-size: how much of each class lies on pages of each size, folios that are mapped 4 KiB at a time included
+    #[arg(long, value_name = "WHAT", conflicts_with = "from")]
+    by: Option<By>,
     /// Contents of Strings that are there more than once, and what they waste
     #[arg(long)]
     duplicates: bool,
@@ -36,6 +39,11 @@ pub struct HeapArgs {
     deadline: DeadlineArgs,
 }
 
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+enum By {
+    PageSize,
+}
+
 pub fn run(args: &HeapArgs) -> anyhow::Result<u8> {
     args.deadline.set(if args.from.is_some() { TARGET_FILE } else { TARGET_ALONE });
     budget::within(budget::limits(), || objects(args))
@@ -47,7 +55,7 @@ fn objects(args: &HeapArgs) -> anyhow::Result<u8> {
     let mut out = BufWriter::new(stdout().lock());
     match args.json {
         true => json::print(&mut out, &objects)?,
-        false => heap::text(&mut out, &objects)?,
+        false => heap::text(&mut out, &objects, args.by.is_some())?,
     }
     out.flush()?;
     Ok(0)
@@ -55,7 +63,8 @@ fn objects(args: &HeapArgs) -> anyhow::Result<u8> {
 
 fn read(args: &HeapArgs) -> anyhow::Result<Snapshot> {
     let wanted = HeapWant { duplicates: args.duplicates, values: args.values };
-    let want = Want { heap: Some(wanted), is_shallow: true, ..Want::default() };
+    let page_sizes = args.by.is_some();
+    let want = Want { heap: Some(wanted), is_shallow: true, page_sizes, ..Want::default() };
     let Some(path) = &args.from else {
         let process = target::open(args.target.as_deref().unwrap_or_default())?;
         return snapshot::take_once(&process, want).map_err(|gap| target::unreadable(&process, &gap));

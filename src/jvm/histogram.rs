@@ -3,6 +3,7 @@
 use crate::base::{Bytes, Gap};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// All classes of one name together: each loader may have its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
@@ -11,6 +12,11 @@ pub struct ClassObjects {
     pub class: String,
     pub instances: u64,
     pub bytes: Bytes,
+    /// Bounds of the class's bytes when the last walk of the heap began and when it ended: what stood still, and that with all
+    /// that came or moved. Where `jcmd` counts what can be reached (ZGC, Shenandoah), the lower one has what the last marking
+    /// found.
+    pub bytes_low: Bytes,
+    pub bytes_high: Bytes,
     /// What the last marking of ZGC or Shenandoah found dead and is still there. It is not in `bytes`, as `jcmd` leaves it out.
     /// `None`: it is not known which objects are dead, and `bytes` has all of them.
     pub dead_instances: Option<u64>,
@@ -23,6 +29,9 @@ pub struct ClassObjects {
     pub survived_instances: Option<u64>,
     #[serde(default)]
     pub survived_bytes: Option<Bytes>,
+    /// `bytes` by the page size of the memory that it lies on, as far as that was in memory when the snapshot began; `None`: it
+    /// is not known which pages those are (a core).
+    pub by_page_size: Option<BTreeMap<Bytes, Bytes>>,
 }
 
 /// The bytes of the heap that its spaces have in use, up to their tops: each is in one of these sums.

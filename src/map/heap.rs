@@ -5,7 +5,7 @@ use super::rows::{Measure, Named, Row, Subject};
 use crate::base::{Gap, Why};
 use crate::jvm::{ClassObjects, Duplicates, HeapBytes, Histogram, SpaceObjects};
 use crate::os::host::Host;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Snapshot, Source};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -99,7 +99,30 @@ impl HeapObjects {
             Ok(found) => account.take(found, top),
             Err(gap) => account.gaps.push(GapRow::from(&gap)),
         }
+        account.note_page_sizes(snapshot);
         account
+    }
+
+    fn note_page_sizes(&mut self, snapshot: &Snapshot) {
+        let gaps = match &snapshot.os.page_sizes {
+            _ if snapshot.taken.source == Source::Core => {
+                self.classes.iter_mut().for_each(|class| class.by_page_size = None);
+                let hint = "a core does not say on which pages its bytes were";
+                vec![Gap::new("classes.by_page_size", Why::NotRecorded).hint(hint)]
+            }
+            Some(Ok(sizes)) if sizes.is_estimated() => {
+                let hint = "folios of a sample of the pages were looked at";
+                [
+                    vec![Gap::new("classes.by_page_size is estimated", Why::NotRead).hint(hint)],
+                    sizes.gaps.clone(),
+                ]
+                .concat()
+            }
+            Some(Ok(sizes)) => sizes.gaps.clone(),
+            Some(Err(gap)) => vec![gap.clone()],
+            None => snapshot.os.pages.as_ref().err().cloned().into_iter().collect(),
+        };
+        self.gaps.extend(gaps.iter().map(GapRow::from));
     }
 
     fn take(&mut self, found: Histogram, top: Option<usize>) {

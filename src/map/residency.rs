@@ -3,9 +3,9 @@
 
 use super::split;
 use super::types::{Figures, Span};
-use crate::base::{Bytes, Covered, PAGE, Range};
+use crate::base::{Bytes, Covered, Range};
 use crate::os::maps::Mapping;
-use crate::os::page_kind::{PageKind, PageSizes, SizeRun};
+use crate::os::page_kind::PageKind;
 use crate::os::pagemap::PageRun;
 use crate::snapshot::Snapshot;
 use std::collections::HashMap;
@@ -29,10 +29,7 @@ fn whole(spans: &[Span], snapshot: &Snapshot) -> Vec<Figures> {
     };
     let mut figures: Vec<Figures> = spans.iter().map(&mut reserved).collect();
     let Ok(runs) = &snapshot.os.pages else { return figures };
-    let mut sizes = match &snapshot.os.page_sizes {
-        Some(Ok(sizes)) => Some(Sizes { sizes, rest: &sizes.runs }),
-        _ => None,
-    };
+    let sizes = snapshot.os.page_sizes.as_ref().and_then(|sizes| sizes.as_ref().ok());
     let mut first = 0;
     for run in runs {
         while first < spans.len() && spans[first].range.end <= run.range.start {
@@ -46,47 +43,13 @@ fn whole(spans: &[Span], snapshot: &Snapshot) -> Vec<Figures> {
                 let seen_before = aliases.count(mapping, span.mapping, piece, run);
                 add(figures, run, piece.bytes(), seen_before, kind);
             };
-            match &mut sizes {
-                Some(sizes) => sizes.each(piece, run, mapping, visit),
+            match sizes {
+                Some(sizes) => sizes.each(piece, run, mapping, |piece, kind| visit(piece, Some(kind))),
                 None => visit(piece, None),
             }
         }
     }
     figures
-}
-
-/// The kinds of pages, in the order of addresses.
-struct Sizes<'a> {
-    sizes: &'a PageSizes,
-    rest: &'a [SizeRun],
-}
-
-impl Sizes<'_> {
-    /// Cuts `piece` of a run of pages where the kind changes. Pieces come in the order of addresses.
-    fn each(
-        &mut self,
-        piece: Range,
-        run: &PageRun,
-        mapping: &Mapping,
-        mut visit: impl FnMut(Range, Option<PageKind>),
-    ) {
-        let plain = self.sizes.kind_of_run(run, mapping);
-        let passed = self.rest.iter().take_while(|size| size.range.end <= piece.start).count();
-        self.rest = &self.rest[passed..];
-        let mut at = piece.start;
-        let is_small = run.is_present() && run.page_bytes as Bytes == PAGE;
-        for size in self.rest.iter().take_while(|size| is_small && size.range.start < piece.end) {
-            let here = size.range.intersect(piece);
-            if at < here.start {
-                visit(Range::new(at, here.start), Some(plain));
-            }
-            visit(here, Some(size.kind));
-            at = here.end;
-        }
-        if at < piece.end {
-            visit(Range::new(at, piece.end), Some(plain));
-        }
-    }
 }
 
 fn add(figures: &mut Figures, run: &PageRun, bytes: Bytes, seen_before: Bytes, kind: Option<PageKind>) {

@@ -193,6 +193,31 @@ impl PageSizes {
         PageKind { backing, folio_bytes: bytes, entry_bytes: bytes }
     }
 
+    /// Cuts `piece` of a run of pages where their kind changes.
+    pub fn each(
+        &self,
+        piece: Range,
+        run: &PageRun,
+        mapping: &Mapping,
+        mut visit: impl FnMut(Range, PageKind),
+    ) {
+        let plain = self.kind_of_run(run, mapping);
+        let is_small = run.is_present() && Bytes::from(run.page_bytes) == PAGE;
+        let first = self.runs.partition_point(|size| size.range.end <= piece.start);
+        let mut at = piece.start;
+        for size in self.runs[first..].iter().take_while(|size| is_small && size.range.start < piece.end) {
+            let here = size.range.intersect(piece);
+            if at < here.start {
+                visit(Range::new(at, here.start), plain);
+            }
+            visit(here, size.kind);
+            at = here.end;
+        }
+        if at < piece.end {
+            visit(Range::new(at, piece.end), plain);
+        }
+    }
+
     fn is_hugetlb(&self, at: Addr) -> bool {
         let after = self.hugetlb.partition_point(|range| range.end <= at);
         self.hugetlb.get(after).is_some_and(|range| range.has(at))

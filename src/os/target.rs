@@ -223,6 +223,30 @@ impl OsView {
         found
     }
 
+    /// Whether `page_sizes_in` has an answer.
+    pub fn has_page_sizes(&self) -> bool {
+        self.late.as_ref().map_or(&self.pages, |late| late.all()).is_ok()
+    }
+
+    /// What is resident of `range`, sorted, each piece with the page size that it counts under: of the folio where folios were
+    /// looked at, else what an entry of the page table maps. Nothing where the place of pages is not known.
+    pub fn page_sizes_in(&self, range: Range) -> Vec<(Range, u64)> {
+        let Ok(pages) = self.pages_of(range) else { return Vec::new() };
+        let first = pages.partition_point(|run| run.range.end <= range.start);
+        let runs = pages[first..].iter().take_while(|run| run.range.start < range.end);
+        let mut found = Vec::new();
+        for run in runs.filter(|run| run.is_present() && run.is_placed()) {
+            let piece = run.range.intersect(range);
+            match (&self.page_sizes, find_mapping(&self.mappings, piece.start)) {
+                (Some(Ok(sizes)), Some(mapping)) => {
+                    sizes.each(piece, run, mapping, |piece, kind| found.push((piece, kind.page_bytes())));
+                }
+                _ => found.push((piece, run.page_bytes.into())),
+            }
+        }
+        found
+    }
+
     /// Resident bytes within `range`, split by byte at its ends.
     pub fn resident_bytes(&self, range: Range) -> u64 {
         self.resident_ranges(range).iter().map(|piece| piece.bytes()).sum()

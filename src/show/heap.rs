@@ -2,28 +2,27 @@
 
 use super::text::{gap_rows, who};
 use super::units::{human, percent};
-use crate::jvm::Duplicates;
+use crate::base::{Bytes, PAGE};
+use crate::jvm::{ClassObjects, Duplicates};
 use crate::map::heap::{HeapObjects, HeapTotals};
+use crate::os::page_kind::{HUGE, size_name};
 use crate::show::table::Table;
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 const CLASSES_SHOWN_MAX: usize = 40;
 const CLASS_COLUMNS_MIN: usize = 40;
 
-pub fn text(out: &mut dyn Write, heap: &HeapObjects) -> io::Result<()> {
+/// `by_page_size`: on which pages each class lies, in place of its share.
+pub fn text(out: &mut dyn Write, heap: &HeapObjects, by_page_size: bool) -> io::Result<()> {
     who(out, &heap.process, heap.jvm.as_ref(), &heap.taken)?;
     let Some(totals) = &heap.totals else {
         writeln!(out, "the objects of the heap are not known")?;
         return gap_rows(out, &heap.gaps);
     };
     writeln!(out, "{}\n", sums(totals))?;
-    let all = totals.bytes.object_bytes;
-    let mut table = Table::new(["CLASS", ">INSTANCES", ">BYTES", ">SHARE"]).ends_kept(0, CLASS_COLUMNS_MIN);
     let shown = if heap.more_classes > 0 { heap.classes.len() } else { CLASSES_SHOWN_MAX };
-    for row in heap.classes.iter().take(shown) {
-        table.row([row.class.clone(), row.instances.to_string(), human(row.bytes), percent(row.bytes, all)]);
-    }
-    table.write(out)?;
+    classes(out, &heap.classes[..shown.min(heap.classes.len())], totals.bytes.object_bytes, by_page_size)?;
     let rest = heap.classes.len().saturating_sub(shown) as u64 + heap.more_classes;
     if rest > 0 {
         writeln!(out, "and {rest} more classes (--json lists them)")?;
@@ -44,6 +43,63 @@ pub fn text(out: &mut dyn Write, heap: &HeapObjects) -> io::Result<()> {
     table.write(out)?;
     heap.duplicates.iter().try_for_each(|found| duplicates(out, found))?;
     gap_rows(out, &heap.gaps)
+}
+
+fn classes(out: &mut dyn Write, classes: &[ClassObjects], all: Bytes, by_page_size: bool) -> io::Result<()> {
+    let columns = if by_page_size { page_columns(classes) } else { Vec::new() };
+    let is_exact = classes.iter().all(|row| may_differ(row) == 0);
+    let mut titles: Vec<String> = ["CLASS", ">INSTANCES", ">BYTES"].map(str::to_string).to_vec();
+    titles.extend((!is_exact).then(|| ">±".to_string()));
+    match by_page_size {
+        true => titles.extend(columns.iter().map(|(first, last)| title(*first, *last))),
+        false => titles.push(">SHARE".to_string()),
+    }
+    let mut table = Table::new(&titles).ends_kept(0, CLASS_COLUMNS_MIN);
+    for row in classes {
+        let mut cells = vec![row.class.clone(), row.instances.to_string(), human(row.bytes)];
+        cells.extend((!is_exact).then(|| nothing_or(may_differ(row))));
+        match by_page_size {
+            true => {
+                cells.extend(columns.iter().map(|(first, last)| nothing_or(on_pages(row, *first, *last))))
+            }
+            false => cells.push(percent(row.bytes, all)),
+        }
+        table.row(cells);
+    }
+    table.write(out)
+}
+
+/// How far from `bytes` the bounds lie at most.
+fn may_differ(row: &ClassObjects) -> Bytes {
+    row.bytes.saturating_sub(row.bytes_low).max(row.bytes_high.saturating_sub(row.bytes))
+}
+
+fn nothing_or(bytes: Bytes) -> String {
+    if bytes == 0 { "-".to_string() } else { human(bytes) }
+}
+
+/// Each page size in use; those between a base page and a huge one together.
+fn page_columns(classes: &[ClassObjects]) -> Vec<(Bytes, Bytes)> {
+    let sizes: BTreeSet<Bytes> =
+        classes.iter().flat_map(|row| row.by_page_size.iter().flatten().map(|(size, _)| *size)).collect();
+    let mut columns: Vec<(Bytes, Bytes)> = Vec::new();
+    for size in sizes {
+        match columns.last_mut() {
+            Some((PAGE, _)) | None => columns.push((size, size)),
+            Some((_, last)) if size < HUGE => *last = size,
+            Some(_) => columns.push((size, size)),
+        }
+    }
+    columns
+}
+
+fn title(first: Bytes, last: Bytes) -> String {
+    let name = |size| size_name(size).to_uppercase();
+    if first == last { format!(">{}", name(first)) } else { format!(">{}-{}", name(first), name(last)) }
+}
+
+fn on_pages(row: &ClassObjects, first: Bytes, last: Bytes) -> Bytes {
+    row.by_page_size.as_ref().map_or(0, |sizes| sizes.range(first..=last).map(|(_, bytes)| bytes).sum())
 }
 
 fn duplicates(out: &mut dyn Write, found: &Duplicates) -> io::Result<()> {
@@ -68,4 +124,37 @@ fn sums(totals: &HeapTotals) -> String {
         human(totals.bytes.object_bytes),
         human(totals.bytes.used_bytes),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_of_pages_between_small_and_huge_share_a_column() {
+        let row = |sizes: &[(u64, u64)]| ClassObjects {
+            class: "[B".to_string(),
+            bytes: 100 << 20,
+            bytes_low: 90 << 20,
+            bytes_high: 101 << 20,
+            by_page_size: Some(sizes.iter().copied().collect()),
+            ..ClassObjects::default()
+        };
+        let rows = [
+            row(&[(4096, 1 << 20), (16 << 10, 2 << 20), (64 << 10, 3 << 20), (2 << 20, 90 << 20)]),
+            row(&[(1 << 30, 1)]),
+        ];
+        assert_eq!(may_differ(&rows[0]), 10 << 20);
+        let mut text = Vec::new();
+        classes(&mut text, &rows, 200 << 20, true).expect("memory takes all");
+        let text = String::from_utf8(text).expect("text");
+        let words: Vec<&str> = text.split_whitespace().collect();
+        assert_eq!(words[..8], ["CLASS", "INSTANCES", "BYTES", "±", "4K", "16K-64K", "2M", "1G"], "{text}");
+        assert!(text.contains("5.0 MiB") && text.contains("90.0 MiB"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+        let mut text = Vec::new();
+        let still = ClassObjects { bytes_low: 1, bytes_high: 1, bytes: 1, ..ClassObjects::default() };
+        classes(&mut text, &[still], 1, false).expect("memory takes all");
+        assert!(!String::from_utf8(text).expect("text").contains('±'), "exact");
+    }
 }

@@ -10,6 +10,7 @@ mod frozen_check;
 mod held;
 pub mod hidden;
 pub mod images;
+mod late;
 mod launched;
 pub mod links;
 mod moved;

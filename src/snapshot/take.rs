@@ -1,6 +1,7 @@
 //! Taking a snapshot: status -> maps -> pages -> runtime -> malloc -> maps again. Pages come before any byte is read, so
 //! that no absent page is ever touched; what the second look at the maps shows as moved is said to be torn.
 
+use super::late::{Settling, all_of, all_pages, by_a_thread, page_sizes};
 use super::types::{Link, LoadedImage, LoaderDetail, Snapshot, Source, Taken, Want};
 use super::{held, images, launched, links, moved};
 use crate::alloc::{self, AllocView, Heap, thread_arena};
@@ -12,9 +13,7 @@ use crate::jvm::hotspot::launch::Launch;
 use crate::jvm::hotspot::{self, Hotspot, histogram, loaders};
 use crate::os::budget;
 use crate::os::facts::process_facts;
-use crate::os::folios;
 use crate::os::host::{self, Host};
-use crate::os::late_pages::LatePages;
 use crate::os::live::Live;
 use crate::os::maps;
 use crate::os::memory::{Memory, NoMemory};
@@ -26,7 +25,6 @@ use crate::os::sharing;
 use crate::os::smaps::{self, Smap};
 use crate::os::symbols::LiveSymbols;
 use crate::os::target::{NoSymbols, OsView, Symbols, Target};
-use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 /// How often a target that changes is read at most.
@@ -60,7 +58,7 @@ fn take_best(process: &Process, want: Want) -> Known<Snapshot> {
 pub fn take_once(process: &Process, want: Want) -> Known<Snapshot> {
     budget::within(budget::limits(), || {
         let _eager = Eager::start();
-        let taking = Taking::start(process, true)?;
+        let taking = Taking::start(process, !want.objects_by_page_size())?;
         with_memory(process, taking, |taking, memory, symbols| {
             Taking { want, ..taking }.finish(process, memory, symbols)
         })
@@ -130,7 +128,7 @@ impl Taking {
         let mut late = None;
         let pages = match may_be_late {
             true => pagemap::read_early(process, &mappings, &before).map(|(pages, left)| {
-                late = left.map(looked_at_beside);
+                late = left.map(by_a_thread);
                 pages
             }),
             false => pagemap::read(process, &mappings, &before, None),
@@ -163,6 +161,9 @@ impl Taking {
         let (started, resident_before) = (self.started, self.resident_before);
         let mut os = self.os;
         let mut taken = self.taken;
+        if self.want.objects_by_page_size() {
+            os.page_sizes = Some(page_sizes(process, &os));
+        }
         let (views, counted) = read_while_counting(process, &os, self.want, memory, symbols);
         if os.late.take().is_some() {
             taken.kernel_resident_bytes = counted.kernel_resident_bytes;
@@ -231,13 +232,10 @@ fn read_while_counting(
         gaps.extend(sharing::fill(process, &os.mappings, &mut runs));
         Ok((runs, kernel_resident_bytes, gaps))
     };
-    let size = || {
-        let runs = all_of(os).as_ref().map_err(Gap::clone)?;
-        folios::read(process, &os.mappings, runs, &os.status)
-    };
     std::thread::scope(|scope| {
         let counting = scope.spawn(budget::inherit(count));
-        let sizing = want.page_sizes.then(|| scope.spawn(budget::inherit(size)));
+        let sizing = want.page_sizes && os.page_sizes.is_none();
+        let sizing = sizing.then(|| scope.spawn(budget::inherit(|| page_sizes(process, os))));
         let smaps = want.smaps.then(|| scope.spawn(budget::inherit(|| smaps::read(process))));
         let views = Views::read(os, memory, symbols, want);
         let (pages, kernel_resident_bytes, gaps) = match counting.join() {
@@ -247,41 +245,10 @@ fn read_while_counting(
         };
         let torn = |what: &str| Gap::new(what, Why::Torn);
         let page_sizes = sizing.map(|sizing| sizing.join().unwrap_or_else(|_| Err(torn("sizes of folios"))));
+        let page_sizes = page_sizes.or_else(|| os.page_sizes.clone());
         let smaps = smaps.map(|smaps| smaps.join().unwrap_or_else(|_| Err(torn("smaps"))));
         (views, Counted { pages, kernel_resident_bytes, page_sizes, smaps, gaps })
     })
-}
-
-/// Another thread looks at the late pages; this one does, where there can be none.
-fn looked_at_beside(late: LatePages) -> Arc<LatePages> {
-    let late = Arc::new(late);
-    let shared = late.clone();
-    if std::thread::Builder::new().spawn(budget::inherit(move || shared.work())).is_err() {
-        late.work();
-    }
-    late
-}
-
-/// Waits for the late pages. The sum of all is compared with what the kernel says now, as what `read` compares is.
-fn all_pages(process: &Process, os: &OsView, late: &LatePages, gaps: &mut Vec<Gap>) -> Known<Vec<PageRun>> {
-    let early = os.pages.as_ref().map_err(Gap::clone)?;
-    let mut pages = pagemap::complete(process, &os.mappings, &os.status, early, late)?;
-    gaps.append(&mut pages.gaps);
-    Ok(pages.runs)
-}
-
-/// Every run of the process; waits for those that are late.
-fn all_of(os: &OsView) -> &Known<Vec<PageRun>> {
-    os.late.as_ref().map_or(&os.pages, |late| late.all())
-}
-
-/// Who waits for the late pages gets an answer, even if the thread that puts them together panics.
-struct Settling<'a>(&'a LatePages);
-
-impl Drop for Settling<'_> {
-    fn drop(&mut self) {
-        self.0.settle(Err(Gap::new("pages", Why::Torn)));
-    }
 }
 
 /// What was read beside the kernel's view.

@@ -42,6 +42,13 @@ pub struct Want {
     pub heap: Option<HeapWant>,
 }
 
+impl Want {
+    /// Sizes of pages are asked for while objects are counted, so they come first.
+    pub fn objects_by_page_size(&self) -> bool {
+        self.page_sizes && self.heap.is_some()
+    }
+}
+
 /// How much of what class loaders hold is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LoaderDetail {

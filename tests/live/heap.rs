@@ -12,10 +12,12 @@ const CLASSES: usize = 30;
 const APART_MAX: f64 = 0.01;
 /// A few objects come with each question.
 const INSTANCES_APART_MAX: u64 = 4;
-/// Up to JDK 18, dead memory is filled with `int[]`, which `jcmd` leaves out where the collector's marks say that it is dead: this share
-/// of the heap at most.
+/// Up to JDK 18, buffers that are given back are filled with `int[]`. Where `jcmd` counts what can be reached, it leaves them out, though
+/// they were allocated since the marking began: this share of the heap at most.
 const FILLER: &str = "[I";
 const FILLERS_MAX: f64 = 0.03;
+/// What the answer to a question takes, of any class.
+const ASKED_BYTES: u64 = 64 << 10;
 const MARKING_MAX: Duration = Duration::from_secs(2);
 
 /// In the normal run: each JDK, and each collector whose regions lie otherwise.
@@ -65,6 +67,12 @@ fn check_sums(heap: &Value) {
     }
     let classes = heap["classes"].as_array().expect("classes");
     let bytes: u64 = classes.iter().map(|class| number(&class["bytes"])).sum();
+    for class in classes {
+        let [low, bytes, high] = ["bytes_low", "bytes", "bytes_high"].map(|name| number(&class[name]));
+        let on_pages = class["by_page_size"].as_object().expect("pages").values();
+        let on_pages: u64 = on_pages.map(number).sum();
+        assert!(low <= bytes && bytes <= high && on_pages <= bytes, "{class:#}");
+    }
     let objects = number(&totals["object_bytes"]);
     assert!((objects..=objects + number(&totals["unused_buffer_bytes"])).contains(&bytes), "{totals:#}");
 }
@@ -187,6 +195,58 @@ fn known(pid: i32) -> Option<Value> {
     let has_gaps = heap["gaps"].as_array().is_some_and(|gaps| !gaps.is_empty());
     assert!(is_known || has_gaps, "{heap:#}");
     is_known.then_some(heap)
+}
+
+/// Without a collection between, what each class has only grows: from before the heap is read to after it.
+fn apart_from_bounds(heap: &Value, before: &Counts, after: &Counts) -> Vec<String> {
+    let mut largest: Vec<(&String, &(u64, u64))> = after.iter().collect();
+    largest.sort_by_key(|(_, (_, bytes))| std::cmp::Reverse(*bytes));
+    let classes = heap["classes"].as_array().expect("classes");
+    let is_apart = |(class, (_, after)): &(&String, &(u64, u64))| {
+        let before = before.get(*class).map_or(0, |(_, bytes)| *bytes);
+        let row = classes.iter().find(|row| row["class"].as_str() == Some(class))?;
+        let (low, high) = (number(&row["bytes_low"]), number(&row["bytes_high"]));
+        let is_inside =
+            low + ASKED_BYTES >= before && low <= after + ASKED_BYTES && high + ASKED_BYTES >= before;
+        (!is_inside).then(|| format!("{class}: {before} to {after} B, we {low} to {high} B"))
+    };
+    largest.iter().filter(|(class, _)| !class.contains("Filler")).take(CLASSES).filter_map(is_apart).collect()
+}
+
+#[test]
+fn a_class_of_a_busy_jvm_is_within_its_bounds_and_lies_on_the_pages_of_the_heap() {
+    let Some(java) = java("21") else { return };
+    let options = ["-XX:+UseParallelGC", "-Xms400m", "-Xmx400m", "-Xmn300m", "-XX:+UseTransparentHugePages"];
+    let jvm = Jvm::start(&java, &options, &["marusa.Grow", "churn=20m/s", "heap=2m/s", "until=20m"]);
+    let attached = attach::open(&Process::open(jvm.pid).expect("a JVM")).expect("it may be asked");
+    let counts = || theirs(&attached.command("GC.class_histogram -all").expect("an answer"));
+    let bytes_of = |counts: &Counts| counts.get("[B").map_or(0, |(_, bytes)| *bytes);
+    let mut wrong = vec!["each time the heap was collected".to_string()];
+    for _ in 0..5 {
+        let (before, heap, after) = (counts(), heap_json(jvm.pid, &["--by", "page-size"]), counts());
+        check_sums(&heap);
+        if bytes_of(&after) >= bytes_of(&before) {
+            wrong = apart_from_bounds(&heap, &before, &after);
+            break;
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let pid = jvm.pid.to_string();
+    let map: Value = serde_json::from_slice(&marusa(&["map", &pid, "--json"]).stdout).expect("JSON");
+    let areas = map["areas"].as_array().expect("areas");
+    let area = areas.iter().find(|area| area["area"] == "java_heap").expect("a heap");
+    let heap = heap_json(jvm.pid, &[]);
+    let arrays = heap["classes"].as_array().and_then(|rows| rows.iter().find(|row| row["class"] == "[B"));
+    let sizes =
+        |of: &Value| of["by_page_size"].as_object().map(|sizes| sizes.keys().cloned().collect::<Vec<_>>());
+    let of_arrays = sizes(arrays.expect("byte arrays")).expect("sizes");
+    let of_area = sizes(area).expect("sizes");
+    assert!(
+        !of_arrays.is_empty() && of_arrays.iter().all(|size| of_area.contains(size)),
+        "{of_arrays:?} {of_area:?}"
+    );
+    let table = text(&marusa(&["heap", &pid, "--by", "page-size"]).stdout);
+    assert!(table.lines().all(|line| line.chars().count() <= 100) && !table.contains("SHARE"), "{table}");
 }
 
 /// Collections all the time: the sums hold, and what changed is said.

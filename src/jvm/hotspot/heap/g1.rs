@@ -6,9 +6,11 @@
 
 use super::super::objects::Objects;
 use super::super::{Found, Hotspot};
+use super::g1_marks;
 use super::spaces::{self, Heap, collected_heap};
 use crate::base::limits::HEAP_REGIONS_MAX;
 use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
+use crate::jvm::hotspot::histogram::marks::Marks;
 use crate::jvm::hotspot::histogram::walk::{self, Lie};
 use crate::jvm::types::{HeapView, How, Humongous, Kind};
 
@@ -55,28 +57,54 @@ pub fn read(vm: &Hotspot, found: &mut Found) -> Known<HeapView> {
 
 /// The regions in use as far as they are; those of one humongous object are one.
 pub fn regions(vm: &Hotspot) -> Known<Vec<walk::Region>> {
-    let table = RegionTable::read(vm, spaces::reserved(vm)?)?;
-    let layout = Layout::read(vm)?;
+    let mut regions = in_use(vm, g1_marks::has_marks(vm))?;
+    // Nothing was marked yet.
+    if regions.iter().all(|region| region.marks.is_none_or(|marks| marks.bits == 0)) {
+        regions.iter_mut().for_each(|region| region.marks = None);
+    }
+    Ok(regions)
+}
+
+fn in_use(vm: &Hotspot, with_marks: bool) -> Known<Vec<walk::Region>> {
+    let heap = spaces::reserved(vm)?;
+    let table = RegionTable::read(vm, heap)?;
+    let mut layout = Layout::read(vm)?;
+    if with_marks {
+        layout.bytes = layout.bytes.max(g1_marks::REGION_WORDS as u64 * 8);
+    }
     let objects = table.objects(vm, &layout)?;
     let tag_at = layout.tag_at.or_else(|| tag_by_number(&objects));
     let tag_at = tag_at.ok_or_else(|| Gap::new("types of G1's regions", Why::NotInThisRuntime))?;
+    let whole =
+        |index: usize| Range::sized(table.start.plus(index as u64 * table.region_bytes), table.region_bytes);
+    let words =
+        objects.iter().enumerate().filter_map(|(index, words)| Some((whole(index), words.as_deref()?)));
+    let words = words.collect::<Vec<_>>();
+    let marking = if with_marks { g1_marks::read(vm, heap, &words, tag_at) } else { None };
     let mut regions: Vec<walk::Region> = Vec::new();
     for (index, object) in objects.iter().enumerate() {
         let Some(object) = object else { continue };
-        let range = Range::sized(table.start.plus(index as u64 * table.region_bytes), table.region_bytes);
+        let range = whole(index);
         let Some(region) = layout.region(object, Some(tag_at), range) else { continue };
         let in_use = Range::sized(range.start, region.used_bytes);
         match regions.last_mut() {
             _ if region.part == "free" => {}
             Some(last) if region.part == "humongous" && !layout.starts_humongous(object, Some(tag_at)) => {
-                last.range.end = in_use.end;
+                // What fills the end of the last region is passed over by the VM, too (`HeapRegion::object_iterate`).
+                (last.range.end, last.lie) = (in_use.end, Lie::Single);
             }
             _ => {
-                let lie = if region.part == "humongous" { Lie::Single } else { Lie::Packed };
+                // Archived objects are never marked.
+                let is_archive = region.part.contains("archive");
+                let of_region = |marking: &g1_marks::Marking| marking.of_region(range, object);
+                let marks = marking.as_ref().map(of_region);
+                let marks = marks.map(|marks| if is_archive { Marks::ALL } else { marks });
                 regions.push(walk::Region {
                     range: in_use,
                     space: region.part,
-                    lie,
+                    lie: Lie::Packed,
+                    stamp: g1_marks::stamp(marks),
+                    marks,
                     ..walk::Region::default()
                 });
             }
@@ -87,7 +115,7 @@ pub fn regions(vm: &Hotspot) -> Known<Vec<walk::Region>> {
 
 /// What is allocated of each region.
 pub fn used(vm: &Hotspot) -> Known<Vec<Range>> {
-    Ok(regions(vm)?.into_iter().map(|region| region.range).collect())
+    Ok(in_use(vm, false)?.into_iter().map(|region| region.range).collect())
 }
 
 /// The first region of each object. The tops of regions say nothing: the tail of the last one is filled with an object that is

@@ -1,6 +1,7 @@
 //! The Java heap: which collector, and one file per collector for its spaces or regions.
 
 pub mod g1;
+pub mod g1_marks;
 pub mod parallel;
 pub mod reach;
 pub mod serial;

@@ -147,11 +147,23 @@ impl Z {
 
     /// A global variable that `ZGlobalsForVMStructs` points to, named without the leading Z.
     fn global(&self, vm: &Hotspot, name: &str) -> Known<u64> {
+        let at = self.global_at(vm, name)?;
+        vm.memory().u64(at).map_err(|fault| fault.gap(format!("{}{name}", self.prefix)))
+    }
+
+    /// Whether the last marking is complete, without generations: in `ZPhaseRelocate`, which lasts until the next collection begins
+    /// (src/hotspot/share/gc/z/zGlobals.hpp, JDK 11 to 23).
+    pub fn has_marked(&self, vm: &Hotspot) -> bool {
+        let phase = self.global_at(vm, "GlobalPhase").ok().and_then(|at| vm.memory().u32(at).ok());
+        let relocate = vm.structs.constant(&self.named("PhaseRelocate")).ok();
+        phase.zip(relocate).is_some_and(|(phase, relocate)| u64::from(phase) == relocate)
+    }
+
+    fn global_at(&self, vm: &Hotspot, name: &str) -> Known<Addr> {
         let class = self.named("GlobalsForVMStructs");
         let instance = vm.static_addr(&class, "_instance_p")?;
         let field = format!("_{}", self.named(name));
-        let at = vm.addr(instance, &class, &field)?;
-        vm.memory().u64(at).map_err(|fault| fault.gap(field))
+        vm.addr(instance, &class, &field)
     }
 
     /// Where the heap is mapped.

@@ -10,6 +10,8 @@ use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
 const CHUNK_BYTES: u64 = 64 << 10;
 /// The fields that are read lie in the first words of a `ZPage`; JDK 11's `_refcount` is the last.
 const PAGE_HEAD_BYTES: usize = 112;
+/// Looks at a page's object that makes no sense.
+const READ_AGAIN_MAX: usize = 3;
 
 /// One page, by offsets into a view of the heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,7 +152,7 @@ pub fn read(vm: &Hotspot, z: &Z, offsets: std::ops::Range<u64>) -> Known<Vec<Pag
         }
         last = at;
         seen += 1;
-        match layout.page(vm, z, at, number) {
+        match layout.page(vm, z, at, number).or_else(|| layout.page_now(vm, z, table.start, number)) {
             Some(page) => pages.extend(page),
             None => bad += 1,
         }
@@ -252,10 +254,31 @@ impl Layout {
         Ok(layout)
     }
 
+    /// As it is at this moment: what was kept of the page's object may be older than the table, and its memory younger than the
+    /// look at what is resident.
+    #[cold]
+    fn page_now(&self, vm: &Hotspot, z: &Z, table: Addr, number: u64) -> Option<Option<Page>> {
+        (0..READ_AGAIN_MAX).find_map(|_| {
+            let (mut entry, mut head) = ([0; 8], [0; PAGE_HEAD_BYTES]);
+            vm.memory().read_now(table.plus(number.saturating_mul(8)), &mut entry).ok()?;
+            match u64::from_le_bytes(entry) & !1 {
+                0 => Some(None),
+                at => {
+                    vm.memory().read_now(Addr(at), &mut head).ok()?;
+                    self.of_head(z, &head, number)
+                }
+            }
+        })
+    }
+
     /// The page at `at`, if it makes sense and holds granule `number`; within that, `None` for a free one.
     fn page(&self, vm: &Hotspot, z: &Z, at: Addr, number: u64) -> Option<Option<Page>> {
         let mut head = [0; PAGE_HEAD_BYTES];
         vm.memory().read(at, &mut head).ok()?;
+        self.of_head(z, &head, number)
+    }
+
+    fn of_head(&self, z: &Z, head: &[u8; PAGE_HEAD_BYTES], number: u64) -> Option<Option<Page>> {
         let word =
             |offset: u64| head.get(offset as usize..)?.first_chunk::<8>().map(|b| u64::from_le_bytes(*b));
         let start = word(self.start)?;
@@ -273,7 +296,7 @@ impl Layout {
         {
             return None;
         }
-        let generation = if z.generational { generation(&head, self.class as usize) } else { None };
+        let generation = if z.generational { generation(head, self.class as usize) } else { None };
         let sequence = self.sequence.and_then(word).unwrap_or(0) as u32;
         let live = [0, 1, 2, 3, 4, 5, 6].map(|place| word(self.top + 8 + place * 8).unwrap_or(0));
         let live = Some(LiveMap::of(live)).filter(|_| self.sequence.is_some());

@@ -3,13 +3,16 @@
 use super::super::Hotspot;
 use super::z::{Z, mapped_offsets, mappings_of};
 use super::z_pages::{self, Generation, LiveMap, Page, Size};
-use crate::base::{Addr, Bytes, Known, Range};
+use crate::base::{Addr, Bytes, Known, PAGE, Range};
 use crate::jvm::hotspot::histogram::marks::Marks;
 use crate::jvm::hotspot::histogram::walk::{Lie, Region};
 use std::collections::HashMap;
 
 /// Of a page of 32 MiB; medium pages have fewer.
 const MARK_BITS_MAX: u64 = 8 << 20;
+
+/// Of the time before the first collection: collections count from there (zGlobals.cpp, zGeneration.cpp).
+const FIRST_NUMBER: u32 = 1;
 
 /// Where objects lie, by addresses in the first view.
 pub struct Mapped {
@@ -30,7 +33,7 @@ pub fn regions(vm: &Hotspot) -> Known<Mapped> {
     let first = views.first().map_or(Addr::NULL, |view| view.base);
     let pages = z_pages::read(vm, &z, mapped_offsets(&views, &mappings))?;
     let medium = z.medium_alignment(vm, &pages);
-    let marking = Marking::of(vm, &pages);
+    let marking = Marking::of(vm, &z, &pages);
     let small = vm.flags.number("ObjectAlignmentInBytes").unwrap_or(8).clamp(8, 256);
     let region = |page: &Page| Region {
         range: Range::sized(first.plus(page.start), page.in_use),
@@ -40,13 +43,12 @@ pub fn regions(vm: &Hotspot) -> Known<Mapped> {
             Size::Medium => Lie::Aligned(medium),
             Size::Large => Lie::Single,
         },
-        stamp: page.sequence.into(),
+        stamp: marking.stamp(page),
         marks: marking.of_page(page, first.plus(page.start), small, medium),
         ..Region::default()
     };
     let shifts = views.iter().skip(1).map(|view| view.base.0 - first.0).collect();
-    // Without generations, marks were incomplete right after a collection (21.0.8): objects that live would be missing.
-    let is_marking = !z.generational || marking.0.values().any(|(_, is_done)| !is_done);
+    let is_marking = marking.0.values().any(|(_, is_done)| !is_done);
     let regions = pages.iter().map(region).collect();
     Ok(Mapped { regions, first, shifts, offset_max: z.offset_max, is_marking })
 }
@@ -56,11 +58,13 @@ struct Marking(HashMap<Option<Generation>, (u32, bool)>);
 
 impl Marking {
     /// What was not allocated since and is not marked goes when marking ends: as long as there is such a page, it is under way.
-    fn of(vm: &Hotspot, pages: &[Page]) -> Marking {
+    /// That alone is not enough where marking threads rest in between; without generations the VM names its phase.
+    fn of(vm: &Hotspot, z: &Z, pages: &[Page]) -> Marking {
         let mut newest = HashMap::new();
+        let is_done = z.generational || z.has_marked(vm);
         for page in pages {
             let Some(live) = page.live else { continue };
-            let number = &mut newest.entry(page.generation).or_insert((0, true)).0;
+            let number = &mut newest.entry(page.generation).or_insert((0, is_done)).0;
             *number = page.sequence.max(live.sequence).max(*number);
         }
         for page in pages {
@@ -72,11 +76,19 @@ impl Marking {
         Marking(newest)
     }
 
+    /// What the page is recognised by: a new marking makes its marks others.
+    fn stamp(&self, page: &Page) -> u64 {
+        let (number, is_done) = self.0.get(&page.generation).copied().unwrap_or_default();
+        u64::from(page.sequence) | u64::from(number) << 32 | u64::from(is_done) << 63
+    }
+
     fn of_page(&self, page: &Page, start: Addr, small: u64, medium: u64) -> Option<Marks> {
         let live = page.live?;
         let (number, _) = self.0.get(&page.generation).filter(|(_, is_done)| *is_done)?;
         if page.sequence == *number {
-            return Some(Marks::ALL);
+            // Before the first collection nothing was marked; what is old was found alive by one of the young generation.
+            let has_marked = *number > FIRST_NUMBER || page.generation == Some(Generation::Old);
+            return has_marked.then_some(Marks::ALL);
         }
         let shift = match page.size {
             Size::Small => small.ilog2(),
@@ -100,8 +112,21 @@ impl Marking {
 
 /// Whether a page has as many bits as objects that were found: as long as threads mark, they have not told of all.
 fn is_complete(vm: &Hotspot, live: &LiveMap) -> bool {
-    let words = vm.memory().words(live.map, (live.bits.min(MARK_BITS_MAX) / 64) as usize);
-    words.is_ok_and(|words| set_places(&words, live.segments) == u64::from(live.objects))
+    let words = words_now(vm, Range::sized(live.map, live.bits.min(MARK_BITS_MAX) / 8));
+    words.is_some_and(|words| set_places(&words, live.segments) == u64::from(live.objects))
+}
+
+/// What is in memory of `range` at this moment; what was never touched holds zeros.
+fn words_now(vm: &Hotspot, range: Range) -> Option<Vec<u64>> {
+    let pages = range.widened(PAGE);
+    let now = vm.memory().bulk().and_then(|bulk| bulk.resident(pages));
+    let mut bytes = vec![0; range.bytes() as usize];
+    for run in now.unwrap_or_else(|| vm.target.resident(pages)) {
+        let run = run.intersect(range);
+        let place = (run.start.0 - range.start.0) as usize;
+        vm.memory().read_now(run.start, &mut bytes[place..place + run.bytes() as usize]).ok()?;
+    }
+    Some(bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect())
 }
 
 /// Every second bit says that an object is alive; those of a segment count if its bit is set.

@@ -4,6 +4,7 @@
 
 use super::classes::ClassTable;
 use super::duplicates::Texts;
+use super::on_pages::OnSize;
 use super::walk::{Count, Lie, Region, Source, Walked, Walker};
 use crate::base::{Addr, Range};
 use crate::jvm::HeapBytes;
@@ -22,6 +23,7 @@ pub struct Contents {
     pub bytes: HeapBytes,
     pub instances: u64,
     pub counts: Vec<(u32, Count)>,
+    pub on_pages: Vec<OnSize>,
     /// Of some part the marks could not be read.
     pub is_unmarked: bool,
     pub texts: Texts,
@@ -33,6 +35,7 @@ impl Contents {
         if let Some(walked) = walked {
             self.instances += walked.counts.iter().map(|(_, count)| count.instances).sum::<u64>();
             self.counts.extend_from_slice(&walked.counts);
+            self.on_pages.extend_from_slice(&walked.on_pages);
             self.is_unmarked |= walked.is_unmarked;
             self.texts.add(walked.texts);
         }
@@ -43,6 +46,11 @@ impl Contents {
         let mut sums: HashMap<u32, Count> = HashMap::with_capacity(self.counts.len());
         self.counts.drain(..).for_each(|(number, count)| sums.entry(number).or_default().add(&count));
         self.counts = sums.into_iter().collect();
+        let mut sums: HashMap<(u32, u8), u64> = HashMap::new();
+        self.on_pages
+            .drain(..)
+            .for_each(|(number, size, bytes)| *sums.entry((number, size)).or_default() += bytes);
+        self.on_pages = sums.into_iter().map(|((number, size), bytes)| (number, size, bytes)).collect();
         self.bytes.used_bytes = range.bytes();
         self
     }

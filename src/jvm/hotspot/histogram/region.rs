@@ -2,6 +2,7 @@
 
 use super::duplicates::Texts;
 use super::marks::Marks;
+use super::on_pages::{OnSize, Spans};
 use crate::base::{Addr, Range};
 use crate::jvm::HeapBytes;
 
@@ -25,6 +26,9 @@ pub trait Source {
 
     /// Replaces `into` by bytes from `at` on, at least up to the end of the page if there are so many, and none from `end` on.
     fn fill(&mut self, at: u64, end: u64, into: &mut Vec<u8>) -> Filled;
+
+    /// The pages of `range` by their size.
+    fn pages(&mut self, range: Range) -> Spans;
 }
 
 /// How objects lie in a region.
@@ -52,6 +56,8 @@ pub struct Region {
     pub holes: Vec<Range>,
     /// Which objects are alive; `None`: it is not known.
     pub marks: Option<Marks>,
+    /// A part of a region, which begins with an object.
+    pub is_piece: bool,
 }
 
 impl Region {
@@ -82,6 +88,7 @@ pub struct Walked {
     pub lead: HeapBytes,
     pub bytes: HeapBytes,
     pub counts: Vec<(u32, Count)>,
+    pub on_pages: Vec<OnSize>,
     /// Its marks could not be read, and all counts as alive.
     pub is_unmarked: bool,
     pub texts: Texts,
@@ -94,6 +101,8 @@ pub struct Count {
     pub bytes: u64,
     pub dead_instances: u64,
     pub dead_bytes: u64,
+    /// Of `bytes`, those allocated since the marking began, if there was one.
+    pub since_bytes: u64,
 }
 
 impl Count {
@@ -102,5 +111,6 @@ impl Count {
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.dead_instances = self.dead_instances.saturating_add(other.dead_instances);
         self.dead_bytes = self.dead_bytes.saturating_add(other.dead_bytes);
+        self.since_bytes = self.since_bytes.saturating_add(other.since_bytes);
     }
 }

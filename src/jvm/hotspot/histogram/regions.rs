@@ -3,11 +3,12 @@
 use super::buffers;
 use super::walk::{Lie, Region};
 use crate::base::{Addr, Gap, Known, Range, Why};
-use crate::jvm::hotspot::heap::{self, g1, parallel, serial, shenandoah, z_regions};
+use crate::jvm::hotspot::heap::{self, g1, g1_marks, parallel, serial, shenandoah, z_regions};
 use crate::jvm::hotspot::{Found, Hotspot};
 use crate::jvm::types::Gc;
 
 /// The heap at one moment.
+#[derive(Default)]
 pub struct Heap {
     /// Sorted, disjoint.
     pub regions: Vec<Region>,
@@ -15,12 +16,15 @@ pub struct Heap {
     pub shifts: Vec<u64>,
     /// Where the first begins, and the bits of an address that are the place in it (ZGC).
     pub in_first: Option<(Addr, u64)>,
-    /// Since the start; `None` where the collector does not count them here.
+    /// Since the start; `None` where the collector does not count them here. Full ones are counted apart, too.
     pub collections: Option<u64>,
+    pub full_collections: Option<u64>,
     /// Whether unused ends of buffers are filled with an array when the VM walks its heap itself.
     pub is_filled: bool,
     /// The collector is finding out what is alive.
     pub is_marking: bool,
+    /// Why it may not be known which objects are dead.
+    pub no_marks: &'static str,
     pub gaps: Vec<Gap>,
 }
 
@@ -55,17 +59,49 @@ pub fn read(vm: &Hotspot, others: &[Addr]) -> Known<Heap> {
     let unused = buffers::unused(vm, others, &mut found);
     let hint = "what is left over at their ends may be counted as objects";
     let unused = found.note(unused.map_err(|gap| gap.hint(hint))).unwrap_or_default();
-    let collections = vm.structs.offset("CollectedHeap", "_total_collections").ok().and_then(|at| {
+    // `_total_full_collections` is the field behind (src/hotspot/share/gc/shared/collectedHeap.hpp, JDK 8 to 25).
+    let collections = |behind: u64| {
+        let at = vm.structs.offset("CollectedHeap", "_total_collections").ok()?;
         let heap = vm.static_addr("Universe", "_collectedHeap").ok()?;
-        vm.memory().u32(heap.plus(at)).ok().map(u64::from)
-    });
+        vm.memory().u32(heap.plus(at + behind)).ok().map(u64::from)
+    };
+    let (collections, full_collections) = (collections(0), collections(4));
     let is_filled = matches!(gc, Gc::Serial | Gc::Cms | Gc::Epsilon | Gc::Parallel | Gc::G1);
-    let mut heap = Heap { regions, shifts, in_first, collections, is_filled, is_marking, gaps: found.gaps };
+    let mut heap = Heap {
+        regions,
+        shifts,
+        in_first,
+        collections,
+        full_collections,
+        is_filled,
+        is_marking,
+        no_marks: no_marks(vm, gc),
+        gaps: found.gaps,
+    };
     let mut holes: Vec<Range> =
         unused.iter().map(|hole| Range::sized(heap.canonical(hole.start), hole.bytes())).collect();
     holes.sort_unstable();
     add_holes(&mut heap.regions, &holes);
     Ok(heap)
+}
+
+/// Where a collector has no marks of what is dead.
+fn no_marks(vm: &Hotspot, gc: Gc) -> &'static str {
+    match gc {
+        Gc::Serial | Gc::Parallel => "the collector marks only while a full collection runs",
+        Gc::Cms => "CMS clears its marks when it has swept",
+        Gc::Epsilon => "Epsilon never collects",
+        Gc::G1 if g1_marks::has_marks(vm) => "G1 has completed no marking yet, or its marks were not found",
+        Gc::G1 => {
+            "G1 clears its marks after a collection and overwrites dead objects in old regions with fillers, a class of their own"
+        }
+        Gc::ShenandoahGenerational => "generational Shenandoah clears its marks after each collection",
+        Gc::Shenandoah if vm.major.is_some_and(|major| major >= 24) => {
+            "Shenandoah clears its marks after each collection from JDK 24 on"
+        }
+        Gc::Shenandoah => "Shenandoah is marking, has not marked yet, or its marks were not found",
+        Gc::Z | Gc::ZGenerational => "ZGC is marking, has not marked yet, or its marks were not found",
+    }
 }
 
 /// Gives each region what is unused in it.

@@ -1,8 +1,9 @@
 //! The bytes of the heap for one thread: what is resident at this moment, and nothing else, so that no absent page comes into
 //! memory. ZGC maps the heap at several addresses, of which each may have other pages present.
 
+use super::on_pages::Spans;
 use super::walk::{Filled, Source};
-use crate::base::{Addr, PAGE, Range};
+use crate::base::{Addr, Covered, PAGE, Range};
 use crate::os::budget;
 use crate::os::memory::{Bulk, Memory};
 use crate::os::target::OsView;
@@ -45,6 +46,21 @@ impl<'a> Resident<'a> {
 }
 
 impl Source for Resident<'_> {
+    /// By the snapshot's look at them. A page that several mappings have counts as the first of them has it.
+    fn pages(&mut self, range: Range) -> Spans {
+        let (mut pages, mut known) = (Vec::new(), Covered::default());
+        for shift in [0].iter().chain(self.shifts) {
+            let here = Range::sized(range.start.plus(*shift), range.bytes());
+            for (piece, page_bytes) in self.view.page_sizes_in(here) {
+                let piece = Range::sized(piece.start.minus(*shift), piece.bytes());
+                pages.extend(known.missing(piece).into_iter().map(|rest| (rest, page_bytes)));
+                known.add(piece);
+            }
+        }
+        pages.sort_unstable();
+        Spans::of(range, pages)
+    }
+
     /// Pages that are absent hold zeros.
     fn aside(&mut self, at: Addr, into: &mut [u8]) -> bool {
         let wanted = Range::sized(at, into.len() as u64);

@@ -5,8 +5,9 @@
 use super::classes::{ClassTable, Form, Head};
 use super::duplicates::Texts;
 use super::marks::Marks;
+use super::on_pages::OnPages;
 pub use super::region::{Count, Filled, Lie, Region, Source, Walked};
-use crate::base::Range;
+use crate::base::{Addr, Range};
 use crate::jvm::HeapBytes;
 
 /// Bytes that are read at once.
@@ -37,6 +38,7 @@ pub struct Walker<'a> {
     marks: Vec<u8>,
     first_mark: u64,
     texts: Texts,
+    on_pages: OnPages,
 }
 
 /// A part while it is walked.
@@ -59,6 +61,7 @@ impl<'a> Walker<'a> {
             marks: Vec::new(),
             first_mark: 0,
             texts: Texts::default(),
+            on_pages: OnPages::new(table.len()),
         }
     }
 
@@ -71,6 +74,7 @@ impl<'a> Walker<'a> {
         let end = part.end.0.min(region.range.end.0);
         let marks = region.marks.filter(|marks| self.read_marks(marks, start, end));
         walked.is_unmarked = region.marks != marks;
+        self.on_pages.start(self.source.pages(Range::new(Addr(start), Addr(end))));
         let part = Part { region, end, marks };
         let first = match from {
             Some(_) => Some(start),
@@ -79,6 +83,7 @@ impl<'a> Walker<'a> {
         walked.first = first;
         walked.next = first.and_then(|first| self.objects(&part, first, &mut walked.bytes));
         walked.texts = std::mem::take(&mut self.texts);
+        self.on_pages.take(&self.seen, &mut walked.on_pages);
         walked.counts.extend(
             self.seen.drain(..).map(|number| (number, std::mem::take(&mut self.counts[number as usize]))),
         );
@@ -100,6 +105,12 @@ impl<'a> Walker<'a> {
                     let is_live =
                         part.marks.is_none_or(|marks| marks.is_live(at, self.first_mark, &self.marks));
                     self.count(head.number, bytes, is_live);
+                    if part.marks.is_some_and(|marks| at >= marks.limit) {
+                        self.counts[head.number as usize].since_bytes += bytes;
+                    }
+                    if is_live {
+                        self.on_pages.count(self.source.as_mut(), head.number, at, bytes);
+                    }
                     if is_live && self.table.value_at.is_some() {
                         self.note_text(part, at, head.form);
                     }

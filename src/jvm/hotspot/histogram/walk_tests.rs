@@ -1,4 +1,5 @@
 use super::super::classes::{ClassTable, Form};
+use super::super::on_pages::Spans;
 use super::super::pass;
 use super::*;
 use crate::base::Addr;
@@ -28,6 +29,10 @@ struct Words {
 }
 
 impl Source for &Words {
+    fn pages(&mut self, range: Range) -> Spans {
+        Spans::of(range, [(range, 4096)])
+    }
+
     fn aside(&mut self, at: Addr, into: &mut [u8]) -> bool {
         let place = (at.0 - MARKS) as usize;
         into.copy_from_slice(&self.marks[place..place + into.len()]);
