@@ -3,7 +3,7 @@
 //! The rooms of the house, and who may name whom (`tests/fast/tidy.rs` keeps it):
 //!
 //! ```text
-//! cmd ──> show ──> { experiment | doctor | record } ──> pages ──> measure ──> map ──> snapshot ──> { jvm | alloc } ──> os ──> base
+//! cmd ──> show ──> { experiment | why ──> doctor ──> record } ──> pages ──> measure ──> map ──> snapshot ──> { jvm | alloc } ──> os ──> base
 //!  └────────────> { experiment | pages } ──> act ──> os      act: the one door by which anything is changed or asked
 //! { cmd | show | doctor | record } ──> ledger ──> map
 //! ```
@@ -25,3 +25,4 @@ pub mod pages;
 pub mod record;
 pub mod show;
 pub mod snapshot;
+pub mod why;

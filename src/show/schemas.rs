@@ -28,6 +28,7 @@ use super::record::RecordedDocument;
 use super::stalls::StallsDocument;
 use super::tlb::TlbDocument;
 use super::trim::TrimDocument;
+use super::why::WhyDocument;
 use crate::map::heap::HeapObjects;
 use crate::pages::Plan;
 use schemars::generate::SchemaSettings;
@@ -72,6 +73,7 @@ pub const ALL: [Named; 32] = [
     ("tlb", of::<AnyTlb>),
     ("top", of::<TopDocument>),
     ("trim", of::<TrimDocument>),
+    ("why", of::<WhyDocument>),
 ];
 
 /// `tlb --json` where something could be counted, and where nothing could.
