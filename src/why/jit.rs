@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 
 /// The arenas of a long method take 5 to 15 MiB.
 const ARENAS_LARGE: Bytes = 48 << 20;
-/// Less than that is named if methods of one kind take it at several looks: whatever warms up compiles other methods each time.
+/// Less than that is named if methods of one kind take it at several looks in turn: whatever warms up compiles other methods each
+/// time, and one method for some seconds.
 const ARENAS_AGAIN: Bytes = 4 << 20;
-const LOOKS_AGAIN: usize = 2;
+const LOOKS_AGAIN: usize = 3;
 
 pub fn answer(seen: &Seen) -> Option<Answer> {
     // By the name without numbers: generated classes have them.
@@ -27,7 +28,7 @@ pub fn answer(seen: &Seen) -> Option<Answer> {
         }
         for (kind, (method, bytes)) in largest.into_iter().filter(|(_, (_, bytes))| *bytes >= ARENAS_AGAIN) {
             let seen = kinds.entry(kind).or_insert((0, method, bytes));
-            seen.0 += 1;
+            seen.0 += usize::from(!look.is_extra);
             if bytes > seen.2 {
                 (seen.1, seen.2) = (method, bytes);
             }
@@ -42,7 +43,7 @@ pub fn answer(seen: &Seen) -> Option<Answer> {
     answer.how = format!(
         "arenas of the compiler thread: {} at most, at {looks} of {} looks; freed when it is compiled",
         human(bytes),
-        seen.looks.len()
+        seen.regular().count()
     );
     answer.sure = Sure::Certain;
     answer.next = Some(format!("-XX:CompileCommand=exclude,{method}"));

@@ -80,7 +80,11 @@ fn of(finding: &Finding, area: Option<Area>, seen: &Seen) -> Answer {
     answer.how = finding.evidence.iter().map(|evidence| evidence.source.as_str()).fold(String::new(), add_once);
     let is_run = |remedy: &&Remedy| !matches!(remedy, Remedy::Advice(_));
     let command = finding.remedies.iter().find(is_run).map(|remedy| remedy.text().to_string());
-    answer.fix = finding.remedies.iter().find(|remedy| !is_run(remedy)).map(|remedy| remedy.text().to_string());
+    let is_setting = |remedy: &&Remedy| !matches!(remedy, Remedy::Command(_) | Remedy::Advice(_));
+    let is_other = |remedy: &&Remedy| answer.next.as_ref().or(command.as_ref()).is_none_or(|next| next != remedy.text());
+    let others = || finding.remedies.iter().filter(is_other);
+    let fix = others().find(is_setting).or_else(|| others().find(|remedy| !is_run(remedy)));
+    answer.fix = fix.map(|remedy| remedy.text().to_string());
     answer.next = answer.next.or(command).or_else(|| Some(format!("marusa doctor --explain {}", finding.id)));
     answer
 }

@@ -1,12 +1,12 @@
 //! Native memory that grows: blocks of malloc in use, by the buffers and the holders that grow with them, and freed memory that malloc
 //! keeps.
 
-use super::grown::{self, Grown};
+use super::grown::Grown;
 use super::{Answer, Details, Look, Seen, Sure};
 use crate::base::Bytes;
 use crate::base::printable::escaped;
 use crate::doctor::rules::{native_memory_not_closed, nio_cache_large, unattributed_large};
-use crate::jvm::{BufferKind, BufferRow, Held, HeldBy, UNREACHED, VM_HOLDER};
+use crate::jvm::{BufferKind, BufferRow, Held, HeldBy, NO_HOLDER, UNREACHED, VM_HOLDER};
 use crate::map::Area;
 use crate::map::rows::Named;
 use std::collections::BTreeMap;
@@ -19,6 +19,8 @@ const OF_THE_PROGRAM: [Area; 3] = [Area::MallocUnknown, Area::NativeLibrary, Are
 /// From here on holders and buffers are read though nothing grows: the doctor's rules name no less.
 const HOLDERS_BYTES: Bytes = 32 << 20;
 const BUFFERS_BYTES: Bytes = 64 << 20;
+/// Buffers are looked for in the whole heap, some times: of a larger one only where direct buffers are known to grow.
+const BUFFERS_HEAP_BYTES_MAX: Bytes = 1 << 30;
 /// What grows by less between the first looks is not worth a reading of the heap.
 const EARLY_BYTES: Bytes = 256 << 10;
 /// A holder that grows by less than this share of all growth is not an answer.
@@ -42,9 +44,11 @@ pub fn details(looks: &[Look], is_final: bool) -> Details {
     let is_large = |areas: &[Area], bytes: Bytes| is_final && last.resident_of(areas) >= bytes as f64;
     let is_growing = grows(&IN_USE);
     let direct = [Area::DirectBuffers];
+    let heap = last.account.resident_bytes_of(Area::JavaHeap);
     Details {
         holders: is_growing || is_large(&OF_THE_PROGRAM, HOLDERS_BYTES),
-        buffers: grows(&direct) || is_large(&direct, BUFFERS_BYTES),
+        // Without Native Memory Tracking, large ones are of an unknown owner until they are looked for.
+        buffers: grows(&direct) || is_large(&direct, BUFFERS_BYTES) || is_growing && heap <= BUFFERS_HEAP_BYTES_MAX,
     }
 }
 
@@ -83,23 +87,28 @@ fn owners(seen: &Seen, grown: &Grown) -> (Vec<Answer>, f64) {
     let is_named = |more: f64| more > 0.0 && more >= by * NAMED_SHARE && more >= EARLY_BYTES as f64;
     let (mut answers, mut explained, mut of_buffers) = (Vec::new(), 0.0, 0.0);
     let before = first.map(|first| buffers(first)).unwrap_or_default();
-    for (key, row) in buffers(last) {
-        let more = of_row(row.bytes, before.get(&key).map(|row| row.bytes));
-        if is_named(more) {
-            of_buffers += more;
+    let now = buffers(last);
+    let more = |(key, row): (&BufferKey, &&BufferRow)| of_row(row.bytes, before.get(key).map(|row| row.bytes));
+    let named: Vec<(f64, &BufferRow)> =
+        now.iter().map(|pair| (more(pair), *pair.1)).filter(|(more, _)| is_named(*more)).collect();
+    let has_owner = named.iter().any(|(_, row)| !is_passing(row));
+    for (more, row) in named {
+        of_buffers += more;
+        if !(has_owner && is_passing(row)) {
             answers.push(buffer(row, seen).growing(&as_grown(more), seen));
         }
     }
     explained += of_buffers;
     for ((_, holder), sum) in last.sums.named.iter().filter(|((kind, _), _)| *kind == Named::Holder) {
         let is_buffers = of_buffers > 0.0 && OF_BUFFERS.iter().any(|start| holder.starts_with(start));
-        if holder == VM_HOLDER || holder.contains("libjvm.so") || is_buffers {
+        if is_buffers {
             continue;
         }
         let before = first.and_then(|first| first.sums.named.get(&(Named::Holder, holder.clone()))?.in_use);
         let more = of_row(sum.in_use.unwrap_or(0), before);
         let rows = last.account.holders.iter().flatten().filter(|held| held.holder == *holder);
-        if let (true, Some(held)) = (is_named(more), rows.max_by_key(|held| held.bytes)) {
+        let held = rows.max_by_key(|held| held.bytes).filter(|held| !is_vms(held));
+        if let (true, Some(held)) = (is_named(more), held) {
             explained += more;
             answers.push(holder_of(held, seen).growing(&as_grown(more), seen));
         }
@@ -112,7 +121,18 @@ fn owners(seen: &Seen, grown: &Grown) -> (Vec<Answer>, f64) {
     (answers, explained * if first.is_some() { grown.by as f64 / by.max(1.0) } else { 1.0 })
 }
 
+/// A field may have an address that was freed and is the VM's now: what the blocks are says so.
+fn is_vms(held: &Held) -> bool {
+    let is_libjvm = |path: &str| path.ends_with("/libjvm.so");
+    held.holder == VM_HOLDER || is_libjvm(&held.holder) || held.library.as_deref().is_some_and(is_libjvm)
+}
+
 type BufferKey = (BufferKind, String);
+
+/// Held by a stack or garbage at the moment, or by an array that its list has left behind.
+fn is_passing(row: &BufferRow) -> bool {
+    row.holder == NO_HOLDER || row.holder.ends_with("[]")
+}
 
 /// Without mapped files, which are in another area.
 fn buffers(look: &Look) -> BTreeMap<BufferKey, &BufferRow> {
@@ -142,7 +162,9 @@ fn buffer(row: &BufferRow, seen: &Seen) -> Answer {
 }
 
 fn holder_of(held: &Held, seen: &Seen) -> Answer {
-    let by_holder = Some(format!("marusa map {} --by holder", seen.pid()));
+    let is_buffers = OF_BUFFERS.iter().any(|start| held.holder.starts_with(start));
+    let by = if is_buffers { "buffer" } else { "holder" };
+    let by_holder = Some(format!("marusa map {} --by {by}", seen.pid()));
     let mut answer = match (held.holder.as_str(), native_memory_not_closed::advice(&held.holder)) {
         (UNREACHED | BOXED, _) => lost(held, seen),
         (holder, Some(advice)) => {
@@ -152,6 +174,7 @@ fn holder_of(held: &Held, seen: &Seen) -> Answer {
             answer.fix = Some(advice.to_string());
             answer
         }
+        (holder, None) if is_buffers => Answer::new("direct buffers that are kept", Some(holder)),
         (holder, None) if matches!(held.how, HeldBy::Field | HeldBy::Static) => {
             Answer::new("native memory (Unsafe or JNI) whose address a Java field has", Some(holder))
         }
