@@ -41,7 +41,7 @@ public final class Leak {
     private static final int HELD = 64;
     private static final int GARBAGE = 16 << 10;
     private static final int SHRUNK = 64;
-    private static final int POOL = 4;
+    private static final int POOL = 64;
     private static final int HOT = 20_000;
     private static final List<Object> KEPT = new ArrayList<>();
     private static final CountDownLatch NEVER = new CountDownLatch(1);
@@ -226,7 +226,7 @@ public final class Leak {
         }
     }
 
-    /** Each step one thread of the pool writes `size` more than before. */
+    /** Each step one thread of the pool, all of which run from the start, writes `size` more than before. */
     private static Step nio(String dir, int size) throws Exception {
         File file = File.createTempFile("leak-", ".nio", new File(dir));
         file.deleteOnExit();
@@ -235,6 +235,7 @@ public final class Leak {
         for (int i = 0; i < POOL; i++) {
             String name = "nio-pool-" + i;
             pool[i] = Executors.newSingleThreadExecutor(work -> daemon(work, name));
+            pool[i].submit(() -> { }).get();
         }
         return i -> pool[i % POOL].submit(() -> channel.write(ByteBuffer.allocate((i / POOL + 1) * size), 0)).get();
     }

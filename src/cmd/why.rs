@@ -9,9 +9,9 @@ use crate::base::limits::TARGET_ALONE;
 use crate::base::{Bytes, Gap, Known, Why};
 use crate::doctor::{self, Facts, HostFacts, JvmFacts};
 use crate::map::Area;
-use crate::os::budget;
 use crate::os::process::Process;
 use crate::os::terminal::stdout;
+use crate::os::{budget, group_memory};
 use crate::show::{json, why as show};
 use crate::snapshot::{self, LoaderDetail, Snapshot, Want};
 use crate::why::{self, Details, Look, Seen};
@@ -53,7 +53,11 @@ fn time(text: &str) -> Result<Duration, String> {
         return Ok(Duration::ZERO);
     }
     let time = amount::duration(text)?;
-    if time > TIME_MAX { Err("it must be a day at most; `marusa record` watches longer".to_string()) } else { Ok(time) }
+    if time > TIME_MAX {
+        Err("it must be a day at most; `marusa record` watches longer".to_string())
+    } else {
+        Ok(time)
+    }
 }
 
 pub fn run(args: &WhyArgs) -> anyhow::Result<u8> {
@@ -110,7 +114,7 @@ impl Watch<'_> {
     fn start(process: &Process) -> anyhow::Result<Watch<'_>> {
         let started = Instant::now();
         let snapshot = take(process, Details::default()).map_err(|gap| target::unreadable(process, &gap))?;
-        let looks = vec![Look::of(0.0, &snapshot)];
+        let looks = vec![look_of(process, 0.0, &snapshot)];
         let resident = resident(process).unwrap_or(0);
         let read = started.elapsed();
         Ok(Watch { process, started, looks, snapshot, resident, read, ended: None })
@@ -132,7 +136,8 @@ impl Watch<'_> {
         }
         let wanted = why::details(&self.looks, true);
         let is_read = self.looks.last().is_some_and(|look| {
-            (look.account.holders.is_some() || !wanted.holders) && (look.account.buffers.is_some() || !wanted.buffers)
+            (look.account.holders.is_some() || !wanted.holders)
+                && (look.account.buffers.is_some() || !wanted.buffers)
         });
         if !is_read {
             self.again(wanted);
@@ -183,7 +188,7 @@ impl Watch<'_> {
         match take(self.process, wanted) {
             Ok(snapshot) => {
                 let seconds = self.started.elapsed().as_secs_f64();
-                self.looks.push(Look { is_extra, ..Look::of(seconds, &snapshot) });
+                self.looks.push(Look { is_extra, ..look_of(self.process, seconds, &snapshot) });
                 self.snapshot = snapshot;
                 self.resident = resident(self.process).unwrap_or(self.resident);
             }
@@ -193,13 +198,18 @@ impl Watch<'_> {
     }
 }
 
+fn look_of(process: &Process, seconds: f64, snapshot: &Snapshot) -> Look {
+    Look { group: group_memory::of(process).ok().flatten(), ..Look::of(seconds, snapshot) }
+}
+
 fn resident(process: &Process) -> Option<Bytes> {
     process.status().ok()?.resident_bytes
 }
 
 fn take(process: &Process, wanted: Details) -> Known<Snapshot> {
     let Details { holders, buffers } = wanted;
-    let snapshot = snapshot::take(process, Want { holders, buffers, loaders: LoaderDetail::Brief, ..Want::default() })?;
+    let snapshot =
+        snapshot::take(process, Want { holders, buffers, loaders: LoaderDetail::Brief, ..Want::default() })?;
     // A JVM that ends leaves an account of nothing.
     if !process.is_same() {
         return Err(Gap::new("later looks", Why::Gone));
@@ -213,7 +223,10 @@ mod tests {
 
     #[test]
     fn no_time_is_one_look() {
-        assert_eq!((time("0s"), time("0"), time("5m")), (Ok(Duration::ZERO), Ok(Duration::ZERO), Ok(Duration::from_secs(300))));
+        assert_eq!(
+            (time("0s"), time("0"), time("5m")),
+            (Ok(Duration::ZERO), Ok(Duration::ZERO), Ok(Duration::from_secs(300)))
+        );
         assert!(time("-1s").is_err() && time("2d").is_err() && time("").is_err());
     }
 }

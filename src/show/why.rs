@@ -92,16 +92,18 @@ impl Shown<'_> {
                 gaps.push(gap);
             }
         }
+        if self.looks.len() == 1 {
+            let why = "one look shows no growth".to_string();
+            gaps.push(GapRow { what: "resident_bytes_per_hour".to_string(), why, hint: None });
+        }
         for (place, answer) in self.answers.iter().enumerate() {
             let unknown = [
                 ("who", answer.who.is_none(), "the rule is about the whole process"),
                 ("bytes", answer.bytes.is_none(), "it is not an amount of memory"),
                 ("bytes_per_hour", answer.bytes_per_hour.is_none(), "it is large; it was not seen to grow"),
             ];
-            gaps.extend(unknown.into_iter().filter(|(_, is_unknown, _)| *is_unknown).map(|(key, _, why)| GapRow {
-                what: format!("answers[{place}].{key}"),
-                why: why.to_string(),
-                hint: None,
+            gaps.extend(unknown.into_iter().filter(|(_, is_unknown, _)| *is_unknown).map(|(key, _, why)| {
+                GapRow { what: format!("answers[{place}].{key}"), why: why.to_string(), hint: None }
             }));
         }
         gaps
@@ -156,4 +158,82 @@ fn said(answer: &Answer) -> String {
     let figures: Vec<String> = bytes.into_iter().chain(rate).collect();
     let figures = if figures.is_empty() { String::new() } else { format!("; {}", figures.join(", ")) };
     format!("{}{who}{figures}", answer.what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::Level;
+    use crate::map::{Account, Area};
+    use crate::show::width::within;
+    use crate::why::Sure;
+
+    fn shown(answers: &[Answer], seconds: f64) -> (String, serde_json::Value) {
+        let look = |seconds: f64, bytes: u64| Look {
+            seconds,
+            account: Account::made_up(&[(Area::MallocUnknown, bytes)]),
+            ..Look::default()
+        };
+        let looks = [look(0.0, 90 << 20), look(30.0, 100 << 20)];
+        let shown = Shown {
+            name: Some("app.Main\u{1b}[2J".to_string()),
+            looks: &looks[usize::from(seconds == 0.0)..],
+            answers,
+            seconds,
+            read_ms: 12.0,
+            ended: None,
+            findings_gaps: &[],
+        };
+        let mut out = Vec::new();
+        text(&mut out, &shown).expect("text");
+        let document = serde_json::to_value(WhyDocument::of(&shown)).expect("JSON");
+        (String::from_utf8(out).expect("UTF-8"), document)
+    }
+
+    fn answer(bytes: Option<u64>) -> Answer {
+        Answer {
+            what: "objects that are not closed: org.rocksdb.RocksIterator".to_string(),
+            who: Some("org.rocksdb.RocksIterator.nativeHandle_".to_string()),
+            level: Level::Warn,
+            bytes,
+            bytes_per_hour: Some(700 << 20),
+            how: "21765 blocks of malloc of rocksdb::ArenaWrappedDBIter, by field".to_string(),
+            sure: Sure::Certain,
+            next: Some("marusa map 7 --by holder".to_string()),
+            fix: None,
+            finding: Some("native-memory-not-closed"),
+            area: None,
+        }
+    }
+
+    #[test]
+    fn the_answers_stand_first_and_fit_any_width() {
+        for columns in [60, 80, 100] {
+            let (told, _) = within(columns, || shown(&[answer(Some(20 << 20)), answer(None)], 30.0));
+            assert!(told.lines().all(|line| line.chars().count() <= columns), "{told}");
+            assert!(!told.contains('\u{1b}'), "{told}");
+            let first: String = told.lines().take(5).collect();
+            assert!(first.contains("org.rocksdb.RocksIterator") && first.contains("+700.0 MiB/h"), "{told}");
+        }
+    }
+
+    #[test]
+    fn nothing_unusual_is_said_and_one_look_says_nothing_of_growth() {
+        let (told, document) = shown(&[], 30.0);
+        assert!(told.contains("watched for 30 s, +1.2 GiB/h\nNothing unusual: nothing that grows"), "{told}");
+        assert_eq!(document["answers"], serde_json::json!([]));
+        let (told, document) = shown(&[], 0.0);
+        assert!(told.contains("one look\nNothing unusual: nothing that the doctor's"), "{told}");
+        assert!(document["resident_bytes_per_hour"].is_null());
+    }
+
+    #[test]
+    fn what_is_not_known_is_null_with_a_gap() {
+        let (_, document) = shown(&[answer(None)], 30.0);
+        let (answer, gaps) = (&document["answers"][0], document["gaps"].as_array().expect("gaps"));
+        assert!(
+            answer["bytes"].is_null() && answer["bytes_per_hour"] == 700 << 20 && answer["sure"] == "certain"
+        );
+        assert_eq!(gaps.iter().map(|gap| &gap["what"]).collect::<Vec<_>>(), ["answers[0].bytes"]);
+    }
 }

@@ -43,7 +43,11 @@ fn threads(seen: &Seen) -> Vec<Answer> {
         let bytes = in_bytes(seen, &counted, |look| threads(look).resident as f64);
         let now = threads(last).threads;
         let mut answer = Answer::new(
-            format!("threads that do not end: {:+} named \"{}\"", counted.by, crate::base::printable::escaped(name)),
+            format!(
+                "threads that do not end: {:+} named \"{}\"",
+                counted.by,
+                crate::base::printable::escaped(name)
+            ),
             Some(name),
         );
         answer.bytes = Some(threads(last).resident);
@@ -105,7 +109,8 @@ fn files(seen: &Seen) -> Vec<Answer> {
         );
         answer.next = Some(format!("marusa map {} --by mapping", seen.pid()));
         answer.fix = Some(
-            "drop the MappedByteBuffers or close their Arena: a mapping stays until its buffer is collected".to_string(),
+            "drop the MappedByteBuffers or close their Arena: a mapping stays until its buffer is collected"
+                .to_string(),
         );
         answer.area = Some(Area::MappedFile);
         if counted.is_none() {

@@ -50,7 +50,12 @@ pub fn of(points: &[(f64, f64)], least: Bytes) -> Option<Grown> {
         2.. => Sure::Likely,
         _ => Sure::Possible,
     };
-    (is_steady && !slows).then_some(Grown { by: by as i64, per_hour: (rate * 3600.0) as i64, intervals, sure })
+    (is_steady && !slows).then_some(Grown {
+        by: by as i64,
+        per_hour: (rate * 3600.0) as i64,
+        intervals,
+        sure,
+    })
 }
 
 #[cfg(test)]

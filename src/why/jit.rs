@@ -38,7 +38,8 @@ pub fn answer(seen: &Seen) -> Option<Answer> {
     let (looks, method, bytes) = kinds.into_values().filter(is_named).max_by_key(|(_, _, bytes)| *bytes)?;
     let work = |look: &Look| look.resident_of(&[Area::JitWork]) as Bytes;
     let most = seen.looks.iter().map(work).max().unwrap_or(0);
-    let mut answer = Answer::new("JIT compiler arenas: a method that takes much memory to compile", Some(method));
+    let mut answer =
+        Answer::new("JIT compiler arenas: a method that takes much memory to compile", Some(method));
     answer.bytes = Some(most.max(bytes));
     answer.how = format!(
         "arenas of the compiler thread: {} at most, at {looks} of {} looks; freed when it is compiled",

@@ -31,12 +31,15 @@ const RULES: [(&str, Level, Option<Area>); 16] = [
 pub fn answers(seen: &Seen, grow: &mut [Answer]) -> Vec<Answer> {
     let mut answers: Vec<Answer> = Vec::new();
     for finding in seen.findings {
-        let Some((.., area)) = RULES.iter().find(|(id, least, _)| *id == finding.id && finding.level >= *least)
+        let Some((.., area)) =
+            RULES.iter().find(|(id, least, _)| *id == finding.id && finding.level >= *least)
         else {
             continue;
         };
-        let is_about = |answer: &&mut Answer| area.is_some() && answer.area == *area && is_same(answer, finding);
-        match grow.iter_mut().find(is_about).or_else(|| answers.iter_mut().find(|one| is_twin(one, finding))) {
+        let is_about =
+            |answer: &&mut Answer| area.is_some() && answer.area == *area && is_same(answer, finding);
+        match grow.iter_mut().find(is_about).or_else(|| answers.iter_mut().find(|one| is_twin(one, finding)))
+        {
             Some(answer) => {
                 answer.finding = answer.finding.or(Some(finding.id));
                 answer.level = answer.level.max(finding.level);
@@ -77,11 +80,13 @@ fn of(finding: &Finding, area: Option<Area>, seen: &Seen) -> Answer {
     let of_area = || Some(last?.resident_of(&[area?]) as u64);
     answer.bytes = finding.cost.bytes.or_else(of_area);
     answer.sure = if finding.id == "native-memory-unreached" { Sure::Likely } else { Sure::Certain };
-    answer.how = finding.evidence.iter().map(|evidence| evidence.source.as_str()).fold(String::new(), add_once);
+    answer.how =
+        finding.evidence.iter().map(|evidence| evidence.source.as_str()).fold(String::new(), add_once);
     let is_run = |remedy: &&Remedy| !matches!(remedy, Remedy::Advice(_));
     let command = finding.remedies.iter().find(is_run).map(|remedy| remedy.text().to_string());
     let is_setting = |remedy: &&Remedy| !matches!(remedy, Remedy::Command(_) | Remedy::Advice(_));
-    let is_other = |remedy: &&Remedy| answer.next.as_ref().or(command.as_ref()).is_none_or(|next| next != remedy.text());
+    let is_other =
+        |remedy: &&Remedy| answer.next.as_ref().or(command.as_ref()).is_none_or(|next| next != remedy.text());
     let others = || finding.remedies.iter().filter(is_other);
     let fix = others().find(is_setting).or_else(|| others().find(|remedy| !is_run(remedy)));
     answer.fix = fix.map(|remedy| remedy.text().to_string());

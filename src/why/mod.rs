@@ -1,7 +1,8 @@
-//! What fills the memory of a JVM: answers from a few looks at it, ranked. Pure: the looks and the facts in, answers out, so that each
-//! judgement is tested without a JVM. What grows comes first, then what is unusually large by the doctor's rules. Growth that every
+//! What fills the memory of a JVM: answers from a few looks at it, ranked. Pure: the looks and the facts in, answers out, so that
+//! each judgement is tested without a JVM. What grows comes first, then what is unusually large by the doctor's rules. Growth that every
 //! program has while it warms up (code, heap, metadata of one loader) is never an answer.
 
+mod container;
 mod counted;
 mod grown;
 mod jit;
@@ -16,6 +17,7 @@ use crate::doctor::rules::mapped_files_many::{self, Group};
 use crate::doctor::{Finding, JvmFacts, Level};
 use crate::map::sums::Sums;
 use crate::map::{self, Account, Area};
+use crate::os::group_memory::GroupMemory;
 use crate::snapshot::Snapshot;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -116,6 +118,8 @@ pub struct Look {
     pub sums: Sums,
     /// Files that the program mapped, by their paths without numbers.
     pub files: BTreeMap<String, Group>,
+    /// Of the limit that leaves least; `None`: there is none, or it is not known.
+    pub group: Option<GroupMemory>,
     /// Out of turn, since the process had grown at once: only good for what comes and goes.
     pub is_extra: bool,
 }
@@ -125,7 +129,7 @@ impl Look {
         let map = map::join(snapshot);
         let account = Account::of(snapshot, &map);
         let files = mapped_files_many::groups(&snapshot.os.mappings, &map);
-        Look { seconds, sums: Sums::of(&account), account, files, is_extra: false }
+        Look { seconds, sums: Sums::of(&account), account, files, group: None, is_extra: false }
     }
 
     fn resident_of(&self, areas: &[Area]) -> f64 {
@@ -170,7 +174,7 @@ impl Seen<'_> {
 
     /// What may still be taken of the cgroup's limit.
     fn left_bytes(&self) -> Option<Bytes> {
-        let group = self.jvm?.group.as_ref().ok()?.as_ref()?;
+        let group = self.last()?.group.as_ref()?;
         (group.limit_bytes > 0).then(|| group.left_bytes())
     }
 
@@ -206,6 +210,7 @@ pub fn answers(seen: &Seen) -> Vec<Answer> {
     let mut grow = counted::answers(seen);
     grow.extend(native::answers(seen, &grow));
     grow.extend(jit::answer(seen));
+    grow.extend(container::answers(seen));
     let mut large = large::answers(seen, &mut grow);
     let place = |answer: &Answer| {
         (Reverse(answer.sure > Sure::Possible), Reverse(answer.bytes_per_hour), Reverse(answer.bytes))

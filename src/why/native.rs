@@ -1,5 +1,5 @@
-//! Native memory that grows: blocks of malloc in use, by the buffers and the holders that grow with them, and freed memory that malloc
-//! keeps.
+//! Native memory that grows: blocks of malloc in use, by the buffers and the holders that grow with them, and freed memory that
+//! malloc keeps.
 
 use super::grown::Grown;
 use super::{Answer, Details, Look, Seen, Sure};
@@ -45,10 +45,13 @@ pub fn details(looks: &[Look], is_final: bool) -> Details {
     let is_growing = grows(&IN_USE);
     let direct = [Area::DirectBuffers];
     let heap = last.account.resident_bytes_of(Area::JavaHeap);
+    // Without Native Memory Tracking, large ones are of an unknown owner until they are looked for.
+    let may_be_buffers = is_growing || is_large(&[Area::DirectBuffers, Area::MallocUnknown], BUFFERS_BYTES);
     Details {
         holders: is_growing || is_large(&OF_THE_PROGRAM, HOLDERS_BYTES),
-        // Without Native Memory Tracking, large ones are of an unknown owner until they are looked for.
-        buffers: grows(&direct) || is_large(&direct, BUFFERS_BYTES) || is_growing && heap <= BUFFERS_HEAP_BYTES_MAX,
+        buffers: grows(&direct)
+            || is_large(&direct, BUFFERS_BYTES)
+            || may_be_buffers && heap <= BUFFERS_HEAP_BYTES_MAX,
     }
 }
 
@@ -88,7 +91,8 @@ fn owners(seen: &Seen, grown: &Grown) -> (Vec<Answer>, f64) {
     let (mut answers, mut explained, mut of_buffers) = (Vec::new(), 0.0, 0.0);
     let before = first.map(|first| buffers(first)).unwrap_or_default();
     let now = buffers(last);
-    let more = |(key, row): (&BufferKey, &&BufferRow)| of_row(row.bytes, before.get(key).map(|row| row.bytes));
+    let more =
+        |(key, row): (&BufferKey, &&BufferRow)| of_row(row.bytes, before.get(key).map(|row| row.bytes));
     let named: Vec<(f64, &BufferRow)> =
         now.iter().map(|pair| (more(pair), *pair.1)).filter(|(more, _)| is_named(*more)).collect();
     let has_owner = named.iter().any(|(_, row)| !is_passing(row));
@@ -170,7 +174,8 @@ fn holder_of(held: &Held, seen: &Seen) -> Answer {
         (holder, Some(advice)) => {
             let class = holder.rsplit_once('.').map_or(holder, |(class, _)| class);
             let class = class.split('$').next().unwrap_or(class);
-            let mut answer = Answer::new(format!("objects that are not closed: {}", escaped(class)), Some(holder));
+            let mut answer =
+                Answer::new(format!("objects that are not closed: {}", escaped(class)), Some(holder));
             answer.fix = Some(advice.to_string());
             answer
         }
@@ -197,7 +202,11 @@ fn lost(held: &Held, seen: &Seen) -> Answer {
     let thread = allocating_thread(seen);
     let (what, owner, sure) = match libraries.first() {
         Some(first) if !is_boxed => {
-            let more = if libraries.len() > 1 { format!(" or {} others", libraries.len() - 1) } else { String::new() };
+            let more = if libraries.len() > 1 {
+                format!(" or {} others", libraries.len() - 1)
+            } else {
+                String::new()
+            };
             let what = "malloc blocks of a JNI library that nothing points to: they leaked";
             (what, format!("{}{more}", escaped(first)), Sure::Likely)
         }
@@ -214,7 +223,11 @@ fn lost(held: &Held, seen: &Seen) -> Answer {
     let mut answer = Answer::new(what, Some(&who));
     answer.sure = sure;
     let boxed = if is_boxed { "only java.lang.Long boxes" } else { "no field, library, thread or block" };
-    let loaded = if libraries.is_empty() { "; no library is loaded that is not the JDK's or the system's" } else { "" };
+    let loaded = if libraries.is_empty() {
+        "; no library is loaded that is not the JDK's or the system's"
+    } else {
+        ""
+    };
     answer.how = format!("{} blocks of malloc to which {boxed} leads{loaded}", held.blocks);
     answer.fix = Some("free each block, also where an exception is thrown".to_string());
     answer
@@ -223,7 +236,8 @@ fn lost(held: &Held, seen: &Seen) -> Answer {
 /// The threads of the arena that grew most, where it has more than half of the growth of all.
 fn allocating_thread(seen: &Seen) -> Option<String> {
     let (first, last) = (seen.regular().next()?, seen.last()?);
-    let in_use = |look: &Look, at: &u64| look.sums.arenas.get(at).and_then(|arena| arena.in_use).unwrap_or(0) as i64;
+    let in_use =
+        |look: &Look, at: &u64| look.sums.arenas.get(at).and_then(|arena| arena.in_use).unwrap_or(0) as i64;
     let grown: Vec<(u64, i64)> =
         last.sums.arenas.keys().map(|at| (*at, in_use(last, at) - in_use(first, at))).collect();
     let all: i64 = grown.iter().map(|(_, by)| (*by).max(0)).sum();
@@ -246,7 +260,8 @@ fn unnamed(seen: &Seen, rest: f64) -> Option<Answer> {
         return None;
     }
     let grown = seen.grown(&[area], 0)?;
-    let of = |look: &Look, part: &String| look.sums.parts.get(&(area, part.clone())).map_or(0, |sum| sum.resident);
+    let of =
+        |look: &Look, part: &String| look.sums.parts.get(&(area, part.clone())).map_or(0, |sum| sum.resident);
     let parts = last.sums.parts.keys().filter(|(of, _)| *of == area).map(|(_, part)| part);
     let part = parts.max_by_key(|part| of(last, part) as i64 - of(first, part) as i64)?;
     let thread = allocating_thread(seen).map(|thread| format!(", allocated by thread {thread}"));
@@ -297,4 +312,3 @@ pub fn freed_in(seen: &Seen) -> Option<Answer> {
     answer.area = Some(Area::MallocFreed);
     Some(answer)
 }
-

@@ -1,5 +1,5 @@
-//! `marusa why` on JVMs with one fault each, which all grow at the same time: each fault is named in the first five lines. On JVMs that
-//! do a bit of everything, nothing is named.
+//! `marusa why` on JVMs with one fault each, which all grow at the same time: each fault is named in the first five lines. On JVMs
+//! that do a bit of everything, nothing is named.
 
 use crate::common::native::cpp_library;
 use crate::common::*;
@@ -34,7 +34,11 @@ fn faults(folder: &Folder) -> Vec<Fault> {
         fault(&leak("kind=direct rate=500k/s"), &["direct buffers", "marusa.Leak.KEPT"], "--by buffer"),
         fault(&leak("kind=nio rate=500k/s"), &["NIO cache", "nio-pool-#"], "-Djdk.nio.maxCachedBufferSize"),
         fault(&leak("kind=mapped rate=500k/s"), &["mapped files", "leak-#.mapped"], "--by mapping"),
-        fault("marusa.FreedBuffers threads=8 buffers=8000 kept=2", &["freed", "arenas of malloc"], "marusa trim"),
+        fault(
+            "marusa.FreedBuffers threads=8 buffers=8000 kept=2",
+            &["freed", "arenas of malloc"],
+            "marusa trim",
+        ),
         fault("marusa.Compiling", &["JIT compiler arenas", "marusa.Long"], "CompileCommand=exclude"),
     ];
     if let Some(library) = cpp_library("held") {
@@ -43,7 +47,8 @@ fn faults(folder: &Folder) -> Vec<Fault> {
     }
     match root().join("java/build-out/marusa/Native.class").exists() {
         true => {
-            let program = format!("marusa.Native dir={} cache=10m buffers=8m readers=1 open=50", folder.file("rocks"));
+            let program =
+                format!("marusa.Native dir={} cache=10m buffers=8m readers=1 open=50", folder.file("rocks"));
             faults.push(fault(&program, &["not closed", "org.rocksdb.RocksIterator"], "--by holder"));
         }
         false => skip("no RocksDB; java/fetch-native brings it"),
@@ -75,7 +80,10 @@ fn named(jvm: &Jvm, fault: &Fault) -> Option<String> {
         let first: Vec<&str> = told.lines().take(5).collect();
         let first = first.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
         let next = told.lines().find_map(|line| line.trim_start().strip_prefix("next")).unwrap_or_default();
-        if fault.named.iter().all(|word| first.contains(word)) && next.contains(fault.next) && status == Some(1) {
+        if fault.named.iter().all(|word| first.contains(word))
+            && next.contains(fault.next)
+            && status == Some(1)
+        {
             return None;
         }
         if started.elapsed() > NAMED_WITHIN {
