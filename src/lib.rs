@@ -3,7 +3,8 @@
 //! The rooms of the house, and who may name whom (`tests/fast/tidy.rs` keeps it):
 //!
 //! ```text
-//! cmd ──> show ──> { experiment | why ──> doctor ──> record } ──> pages ──> measure ──> map ──> snapshot ──> { jvm | alloc } ──> os ──> base
+//! cmd ──> show ──> { experiment | doctor | record } ──> pages ──> measure ──> map ──> snapshot ──> { jvm | alloc } ──> os ──> base
+//!               └──> why ──> doctor
 //!  └────────────> { experiment | pages } ──> act ──> os      act: the one door by which anything is changed or asked
 //! { cmd | show | doctor | record } ──> ledger ──> map
 //! ```

@@ -8,7 +8,10 @@ use super::{Failure, amount, progress, target};
 use crate::base::limits::TARGET_ALONE;
 use crate::base::{Bytes, Gap, Known, Why};
 use crate::doctor::{self, Facts, HostFacts, JvmFacts};
+use crate::jvm::ClassObjects;
+use crate::jvm::hotspot::histogram::HeapWant;
 use crate::map::Area;
+use crate::map::heap::HeapObjects;
 use crate::os::process::Process;
 use crate::os::terminal::stdout;
 use crate::os::{budget, group_memory};
@@ -74,7 +77,8 @@ pub fn run(args: &WhyArgs) -> anyhow::Result<u8> {
     let jvm = JvmFacts::of(process.pid, watch.snapshot, Some(&process));
     let facts = Facts { host: HostFacts::default(), jvms: vec![jvm] };
     let findings = doctor::examine(&facts, &[]).findings;
-    let seen = Seen { looks: &watch.looks, jvm: facts.jvms.first(), findings: &findings };
+    let seen =
+        Seen { looks: &watch.looks, jvm: facts.jvms.first(), findings: &findings, classes: &watch.classes };
     let answers = why::answers(&seen);
     let name = snapshot::discover::one(process.pid).and_then(|jvm| jvm.main.ok());
     let shown = show::Shown {
@@ -106,6 +110,8 @@ struct Watch<'a> {
     resident: Bytes,
     /// What reading took.
     read: Duration,
+    /// Of the Java heap, where it is full.
+    classes: Vec<ClassObjects>,
     /// Why there was no other look.
     ended: Option<Gap>,
 }
@@ -117,7 +123,7 @@ impl Watch<'_> {
         let looks = vec![look_of(process, 0.0, &snapshot)];
         let resident = resident(process).unwrap_or(0);
         let read = started.elapsed();
-        Ok(Watch { process, started, looks, snapshot, resident, read, ended: None })
+        Ok(Watch { process, started, looks, snapshot, resident, read, classes: Vec::new(), ended: None })
     }
 
     fn over(&mut self, time: Duration) {
@@ -142,7 +148,20 @@ impl Watch<'_> {
         if !is_read {
             self.again(wanted);
         }
+        self.read_classes();
         bar.finish_and_clear();
+    }
+
+    fn read_classes(&mut self) {
+        if !why::is_heap_full(&self.looks) || self.ended.is_some() {
+            return;
+        }
+        let began = Instant::now();
+        let heap = Some(HeapWant { duplicates: false, values: false });
+        let want = Want { heap, is_shallow: true, ..Want::default() };
+        let snapshot = snapshot::take_once(self.process, want);
+        self.classes = snapshot.map_or(Vec::new(), |snapshot| HeapObjects::of(&snapshot, Some(1)).classes);
+        self.read += began.elapsed();
     }
 
     fn heap_bytes(&self) -> Bytes {

@@ -1,10 +1,11 @@
 //! What fills the memory of a JVM: answers from a few looks at it, ranked. Pure: the looks and the facts in, answers out, so that
-//! each judgement is tested without a JVM. What grows comes first, then what is unusually large by the doctor's rules. Growth that every
-//! program has while it warms up (code, heap, metadata of one loader) is never an answer.
+//! each judgement is tested without a JVM. What grows comes first, then what is unusually large by the doctor's rules. Growth that
+//! every program has while it warms up (code, heap, metadata of one loader) is never an answer.
 
 mod container;
 mod counted;
 mod grown;
+mod heap;
 mod jit;
 mod large;
 mod native;
@@ -15,6 +16,7 @@ use crate::base::Bytes;
 use crate::base::printable::escaped;
 use crate::doctor::rules::mapped_files_many::{self, Group};
 use crate::doctor::{Finding, JvmFacts, Level};
+use crate::jvm::ClassObjects;
 use crate::map::sums::Sums;
 use crate::map::{self, Account, Area};
 use crate::os::group_memory::GroupMemory;
@@ -120,6 +122,8 @@ pub struct Look {
     pub files: BTreeMap<String, Group>,
     /// Of the limit that leaves least; `None`: there is none, or it is not known.
     pub group: Option<GroupMemory>,
+    /// Since the JVM's start.
+    pub old_collections: Option<u64>,
     /// Out of turn, since the process had grown at once: only good for what comes and goes.
     pub is_extra: bool,
 }
@@ -128,8 +132,10 @@ impl Look {
     pub fn of(seconds: f64, snapshot: &Snapshot) -> Look {
         let map = map::join(snapshot);
         let account = Account::of(snapshot, &map);
+        let classes = snapshot.jvm.as_ref().ok().and_then(|jvm| jvm.classes.as_ref().ok());
+        let old_collections = classes.and_then(|classes| classes.old_collections);
         let files = mapped_files_many::groups(&snapshot.os.mappings, &map);
-        Look { seconds, sums: Sums::of(&account), account, files, group: None, is_extra: false }
+        Look { seconds, sums: Sums::of(&account), account, files, old_collections, ..Look::default() }
     }
 
     fn resident_of(&self, areas: &[Area]) -> f64 {
@@ -148,6 +154,8 @@ pub struct Seen<'a> {
     pub jvm: Option<&'a JvmFacts>,
     /// The doctor's, of the last look.
     pub findings: &'a [Finding],
+    /// Of the Java heap, the largest first, where it is full.
+    pub classes: &'a [ClassObjects],
 }
 
 impl Seen<'_> {
@@ -205,12 +213,18 @@ pub fn details(looks: &[Look], is_final: bool) -> Details {
     native::details(looks, is_final)
 }
 
+/// Whether the classes of the Java heap are worth a reading.
+pub fn is_heap_full(looks: &[Look]) -> bool {
+    heap::full(looks).is_some()
+}
+
 /// The answers, the worst first.
 pub fn answers(seen: &Seen) -> Vec<Answer> {
     let mut grow = counted::answers(seen);
     grow.extend(native::answers(seen, &grow));
     grow.extend(jit::answer(seen));
     grow.extend(container::answers(seen));
+    grow.extend(heap::answer(seen));
     let mut large = large::answers(seen, &mut grow);
     let place = |answer: &Answer| {
         (Reverse(answer.sure > Sure::Possible), Reverse(answer.bytes_per_hour), Reverse(answer.bytes))

@@ -18,6 +18,8 @@ const IN_USE: [Area; 5] =
 const OF_THE_PROGRAM: [Area; 3] = [Area::MallocUnknown, Area::NativeLibrary, Area::Unattributed];
 /// From here on holders and buffers are read though nothing grows: the doctor's rules name no less.
 const HOLDERS_BYTES: Bytes = 32 << 20;
+/// And of a large process, this part of it: reading takes a second for 2 GB of heap.
+const HOLDERS_PART: Bytes = 20;
 const BUFFERS_BYTES: Bytes = 64 << 20;
 /// Buffers are looked for in the whole heap, some times: of a larger one only where direct buffers are known to grow.
 const BUFFERS_HEAP_BYTES_MAX: Bytes = 1 << 30;
@@ -36,19 +38,20 @@ const OF_BUFFERS: [&str; 3] = ["java.nio.", "sun.nio.ch.", "io.netty.buffer."];
 pub fn details(looks: &[Look], is_final: bool) -> Details {
     let regular: Vec<&Look> = looks.iter().filter(|look| !look.is_extra).collect();
     let Some(last) = regular.last() else { return Details::default() };
-    let seen = Seen { looks, jvm: None, findings: &[] };
+    let seen = Seen { looks, jvm: None, findings: &[], classes: &[] };
     let grows = |areas: &[Area]| match is_final {
         true => seen.grown(areas, 0).is_some(),
         false => last.resident_of(areas) - regular[0].resident_of(areas) >= EARLY_BYTES as f64,
     };
     let is_large = |areas: &[Area], bytes: Bytes| is_final && last.resident_of(areas) >= bytes as f64;
+    let resident = last.account.kernel_or_resident_bytes();
     let is_growing = grows(&IN_USE);
     let direct = [Area::DirectBuffers];
     let heap = last.account.resident_bytes_of(Area::JavaHeap);
     // Without Native Memory Tracking, large ones are of an unknown owner until they are looked for.
     let may_be_buffers = is_growing || is_large(&[Area::DirectBuffers, Area::MallocUnknown], BUFFERS_BYTES);
     Details {
-        holders: is_growing || is_large(&OF_THE_PROGRAM, HOLDERS_BYTES),
+        holders: is_growing || is_large(&OF_THE_PROGRAM, HOLDERS_BYTES.max(resident / HOLDERS_PART)),
         buffers: grows(&direct)
             || is_large(&direct, BUFFERS_BYTES)
             || may_be_buffers && heap <= BUFFERS_HEAP_BYTES_MAX,

@@ -4,7 +4,7 @@ use super::*;
 use crate::doctor::Cost;
 use crate::doctor::Subject as Of;
 use crate::jvm::{Compiling, Held, HeldBy, ThreadKind, UNREACHED, VM_HOLDER};
-use crate::map::model::{Process, ThreadAccount};
+use crate::map::model::{Heap, Jvm, Process, ThreadAccount};
 use crate::map::rows::{Measure, Named, Subject};
 
 const M: Bytes = 1 << 20;
@@ -44,7 +44,7 @@ fn holders(look: &mut Look, held: &[Held]) {
 }
 
 fn answers_of(looks: &[Look], findings: &[Finding]) -> Vec<Answer> {
-    answers(&Seen { looks, jvm: None, findings })
+    answers(&Seen { looks, jvm: None, findings, classes: &[] })
 }
 
 #[test]
@@ -241,4 +241,43 @@ fn details_are_read_where_native_memory_grows_or_is_large() {
     assert_eq!((details(&growing[..2], false).holders, details(&growing, true).holders), (true, true));
     let heap = looks(|at, look| resident(look, Area::JavaHeap, at * 100 * M));
     assert_eq!((details(&heap[..2], false), details(&heap, true)), (none, none));
+}
+
+#[test]
+fn a_heap_that_collections_leave_full_is_named_with_its_largest_class() {
+    let heap = |used: Bytes, collections: u64| {
+        looks(|at, look| {
+            let heap = Heap {
+                reserved: Vec::new(),
+                max_bytes: Some(100 * M),
+                committed_bytes: None,
+                used_bytes: Some(used),
+                region_bytes: None,
+            };
+            look.account.jvm = Some(Jvm { heap: Some(heap), ..jvm() });
+            look.old_collections = Some(7 + if at == 4 { collections } else { 0 });
+        })
+    };
+    let classes = [ClassObjects { class: "[B".to_string(), bytes: 70 * M, ..ClassObjects::default() }];
+    let found = |looks: &[Look]| answers(&Seen { looks, jvm: None, findings: &[], classes: &classes });
+    let full = found(&heap(90 * M, 2));
+    assert_eq!((full[0].who.as_deref(), full[0].bytes), (Some("[B"), Some(70 * M)));
+    assert_eq!((found(&heap(89 * M, 2)), found(&heap(95 * M, 1))), (vec![], vec![]));
+}
+
+fn jvm() -> Jvm {
+    Jvm {
+        vm: "hotspot".to_string(),
+        version: None,
+        major: None,
+        gc: None,
+        nmt: None,
+        java_threads: None,
+        library: String::new(),
+        build_id: None,
+        flags: BTreeMap::new(),
+        heap: None,
+        code_heaps: None,
+        classes: None,
+    }
 }

@@ -29,9 +29,9 @@ pub struct Group {
     /// Their places in the list of mappings.
     pub mappings: HashSet<usize>,
     pub resident: Bytes,
-    reserved: Bytes,
+    pub reserved: Bytes,
     /// Mappings of files that are deleted, or lie in a directory for temporary files.
-    temporary: usize,
+    pub temporary: usize,
 }
 
 fn find(jvm: &JvmFacts) -> Option<Finding> {
