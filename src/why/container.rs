@@ -5,6 +5,7 @@ use super::grown;
 use super::{Answer, Look, Seen};
 use crate::base::{Bytes, human};
 use crate::doctor::Level;
+use crate::map::model::Jvm;
 use crate::os::group_memory::GroupMemory;
 
 /// Page cache is named from this share of a limit on that is nearly used; before that it costs nothing.
@@ -41,8 +42,8 @@ fn is_from(bytes: Bytes, percent: Bytes, whole: Bytes) -> bool {
 fn tmpfs(seen: &Seen, group: &GroupMemory) -> Option<Answer> {
     let bytes = tmpfs_of(group)?;
     // The heap of ZGC is shared memory too, and has its own bounds.
-    let own = seen.last()?.account.jvm.as_ref()?.gc.as_deref().is_some_and(|gc| gc.starts_with("zgc"));
-    if own {
+    let is_zgcs = |jvm: &Jvm| jvm.gc.as_deref().is_some_and(|gc| gc.starts_with("zgc"));
+    if seen.last()?.account.jvm.as_ref().is_some_and(is_zgcs) {
         return None;
     }
     let grown = grown::of(&series(seen, tmpfs_of), seen.least());

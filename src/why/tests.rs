@@ -127,7 +127,7 @@ fn what_grows_in_number_is_named_with_its_name() {
         {
             let group = Subject::Named(Named::Loader, class.to_string());
             look.sums.add(&group, Measure::ClassLoaders, count);
-            look.sums.add(&group, Measure::Committed, count << 14);
+            look.sums.add(&group, Measure::Committed, count << 15);
         }
         let mappings = (0..(10 + at * 10) as usize).collect();
         let group = Group { mappings, resident: at * 4 * M, ..Group::default() };
