@@ -40,7 +40,7 @@ use serde_json::Value;
 pub type Named = (&'static str, fn() -> Schema);
 
 /// By the middle of "marusa/map/2".
-pub const ALL: [Named; 32] = [
+pub const ALL: [Named; 33] = [
     ("audit", of::<AuditDocument<Value>>),
     ("bench-account", of::<BenchAccountDocument>),
     ("bench-direct-buffers", of::<BenchDirectBuffersDocument>),

@@ -51,7 +51,7 @@ fn tmpfs(seen: &Seen, group: &GroupMemory) -> Option<Answer> {
     if grown.is_none() && !is_large {
         return None;
     }
-    let mut answer = of_group("tmpfs or shared memory that fills the cgroup", group, bytes, "shmem");
+    let mut answer = of_group(seen, "tmpfs or shared memory that fills the cgroup", group, bytes, "shmem");
     answer.fix = Some(
         "delete what is written to tmpfs (/dev/shm, /tmp, emptyDir in memory), or give it a size= limit"
             .to_string(),
@@ -71,7 +71,7 @@ fn page_cache(seen: &Seen, group: &GroupMemory) -> Option<Answer> {
     if grown.is_none() && !is_large {
         return None;
     }
-    let mut answer = of_group("page cache of files fills the cgroup", group, bytes, "file");
+    let mut answer = of_group(seen, "page cache of files fills the cgroup", group, bytes, "file");
     answer.fix = Some(
         "the kernel drops it before it kills: the limit is not short of memory for the sake of it"
             .to_string(),
@@ -84,7 +84,7 @@ fn page_cache(seen: &Seen, group: &GroupMemory) -> Option<Answer> {
     Some(answer)
 }
 
-fn of_group(what: &str, group: &GroupMemory, bytes: Bytes, row: &str) -> Answer {
+fn of_group(seen: &Seen, what: &str, group: &GroupMemory, bytes: Bytes, row: &str) -> Answer {
     let mut answer = Answer::new(what, Some(&group.path));
     answer.bytes = Some(bytes);
     answer.how = format!(
@@ -93,6 +93,6 @@ fn of_group(what: &str, group: &GroupMemory, bytes: Bytes, row: &str) -> Answer 
         human(group.current_bytes),
         human(group.limit_bytes)
     );
-    answer.next = Some(format!("cat {}/memory.stat", group.path));
+    answer.next = Some(format!("marusa container {}", seen.pid()));
     answer
 }

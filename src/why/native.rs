@@ -203,18 +203,24 @@ fn lost(held: &Held, seen: &Seen) -> Answer {
     let libraries = seen.jvm.map(unattributed_large::foreign_libraries).unwrap_or_default();
     let is_boxed = held.holder == BOXED;
     let thread = allocating_thread(seen);
-    let (what, owner, sure) = match libraries.first() {
-        Some(first) if !is_boxed => {
+    let (what, owner, sure) = match (&held.kind, libraries.first()) {
+        // C++ objects say whose they are.
+        (Some(kind), _) if !is_boxed => {
+            let library = held.library.as_deref().and_then(|path| path.rsplit('/').next());
+            let what = format!("objects of {} that nothing points to: they leaked", escaped(kind));
+            (what, escaped(library.unwrap_or("a library")).into_owned(), Sure::Likely)
+        }
+        (None, Some(first)) if !is_boxed => {
             let more = if libraries.len() > 1 {
                 format!(" or {} others", libraries.len() - 1)
             } else {
                 String::new()
             };
-            let what = "malloc blocks of a JNI library that nothing points to: they leaked";
+            let what = "malloc blocks of a JNI library that nothing points to: they leaked".to_string();
             (what, format!("{}{more}", escaped(first)), Sure::Likely)
         }
         _ => (
-            "Unsafe memory (Unsafe.allocateMemory) that nothing points to: it leaked",
+            "Unsafe memory (Unsafe.allocateMemory) that nothing points to: it leaked".to_string(),
             "the caller of Unsafe.allocateMemory".to_string(),
             Sure::Likely,
         ),

@@ -43,7 +43,7 @@ fn faults(folder: &Folder) -> Vec<Fault> {
     ];
     if let Some(library) = cpp_library("held") {
         let program = format!("marusa.Holding lib={} leak=500k/s", library.display());
-        faults.push(fault(&program, &["JNI library", "libheld.so", "native-leak"], "--by holder"));
+        faults.push(fault(&program, &["nothing points to", "libheld.so", "native-leak"], "--by holder"));
     }
     match root().join("java/build-out/marusa/Native.class").exists() {
         true => {
