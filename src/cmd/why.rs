@@ -6,18 +6,21 @@ use super::doctor::LevelArg;
 use super::record::file;
 use super::{Failure, amount, progress, target};
 use crate::base::limits::TARGET_ALONE;
-use crate::base::{Bytes, Gap, Known, Why};
+use crate::base::printable::escaped;
+use crate::base::{Bytes, Gap, Known, Why, human};
 use crate::doctor::{self, Facts, HostFacts, JvmFacts};
 use crate::jvm::ClassObjects;
 use crate::jvm::hotspot::histogram::HeapWant;
+use crate::ledger::{self, Item};
 use crate::map::Area;
 use crate::map::heap::HeapObjects;
+use crate::os::group::Group;
 use crate::os::process::Process;
 use crate::os::terminal::stdout;
 use crate::os::{budget, group_memory};
 use crate::show::{json, why as show};
 use crate::snapshot::{self, LoaderDetail, Snapshot, Want};
-use crate::why::{self, Details, Look, Seen};
+use crate::why::{self, Answer, Details, Look, Seen};
 use indicatif::ProgressBar;
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -79,7 +82,8 @@ pub fn run(args: &WhyArgs) -> anyhow::Result<u8> {
     let findings = doctor::examine(&facts, &[]).findings;
     let seen =
         Seen { looks: &watch.looks, jvm: facts.jvms.first(), findings: &findings, classes: &watch.classes };
-    let answers = why::answers(&seen);
+    let mut answers = why::answers(&seen);
+    name_files(&process, &mut answers);
     let name = snapshot::discover::one(process.pid).and_then(|jvm| jvm.main.ok());
     let shown = show::Shown {
         name,
@@ -214,6 +218,31 @@ impl Watch<'_> {
             Err(gap) => self.ended = Some(gap),
         }
         self.read += began.elapsed();
+    }
+}
+
+/// Of what fills the cgroup, the largest file or mount, by its ledger.
+fn name_files(process: &Process, answers: &mut [Answer]) {
+    let is_groups =
+        |answer: &Answer| answer.next.as_ref().is_some_and(|next| next.starts_with("marusa container"));
+    if !answers.iter().any(is_groups) {
+        return;
+    }
+    let want = ledger::Want { areas: false, ..ledger::Want::default() };
+    let read = || ledger::read(&Group::of(process)?, want);
+    let Ok(ledger) = budget::within(budget::limits(), read) else { return };
+    for answer in answers.iter_mut().filter(|answer| is_groups(answer)) {
+        let items: &[Item] = match answer.what.as_str() {
+            what if what.contains("tmpfs") => &[Item::Tmpfs, Item::SharedMemory],
+            what if what.contains("page cache") => &[Item::PageCache],
+            what if what.contains("socket") => &[Item::Sockets],
+            _ => continue,
+        };
+        let rows = ledger.rows.iter().filter(|row| items.contains(&row.item) && row.name.is_some());
+        if let Some(row) = rows.max_by_key(|row| row.bytes) {
+            let bytes = u64::try_from(row.bytes).unwrap_or(0);
+            answer.who = row.name.as_deref().map(|name| format!("{} ({})", escaped(name), human(bytes)));
+        }
     }
 }
 

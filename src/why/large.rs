@@ -8,7 +8,7 @@ use crate::jvm::UNREACHED;
 use crate::map::Area;
 
 /// A rule that may be an answer, from which level on, and the area whose bytes it is about.
-const RULES: [(&str, Level, Option<Area>); 16] = [
+const RULES: [(&str, Level, Option<Area>); 17] = [
     ("malloc-freed-held", Level::Warn, Some(Area::MallocFreed)),
     ("malloc-arenas", Level::Warn, Some(Area::MallocFreed)),
     ("native-memory-not-closed", Level::Warn, Some(Area::MallocUnknown)),
@@ -23,6 +23,7 @@ const RULES: [(&str, Level, Option<Area>); 16] = [
     ("thread-stacks", Level::Warn, Some(Area::Stack)),
     ("mapped-files-many", Level::Warn, Some(Area::MappedFile)),
     ("container-limit", Level::Warn, None),
+    ("limit-filled", Level::Info, None),
     ("threads-near-limit", Level::Warn, None),
     ("max-map-count-near", Level::Warn, None),
 ];
@@ -36,8 +37,9 @@ pub fn answers(seen: &Seen, grow: &mut [Answer]) -> Vec<Answer> {
         else {
             continue;
         };
-        let is_about =
-            |answer: &&mut Answer| area.is_some() && answer.area == *area && is_same(answer, finding);
+        let is_of_area =
+            |answer: &Answer| answer.area == *area && (area.is_some() || finding.id == "limit-filled");
+        let is_about = |answer: &&mut Answer| is_of_area(answer) && is_same(answer, finding);
         match grow.iter_mut().find(is_about).or_else(|| answers.iter_mut().find(|one| is_twin(one, finding)))
         {
             Some(answer) => {
@@ -57,6 +59,9 @@ fn is_same(answer: &Answer, finding: &Finding) -> bool {
         "native-memory-not-closed" => finding.title.contains(who),
         "native-memory-unreached" => answer.what.contains("nothing points to"),
         "nio-cache-large" => who.contains("BufferCache"),
+        "limit-filled" => ["tmpfs", "page cache"]
+            .iter()
+            .any(|word| answer.what.starts_with(word) && finding.title.contains(word)),
         _ => true,
     }
 }
