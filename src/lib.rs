@@ -4,6 +4,7 @@
 //!
 //! ```text
 //! cmd ──> show ──> { experiment | doctor | record } ──> pages ──> measure ──> map ──> snapshot ──> { jvm | alloc } ──> os ──> base
+//!               └──> why ──> doctor
 //!  └────────────> { experiment | pages } ──> act ──> os      act: the one door by which anything is changed or asked
 //! { cmd | show | doctor | record } ──> ledger ──> map
 //! ```
@@ -25,3 +26,4 @@ pub mod pages;
 pub mod record;
 pub mod show;
 pub mod snapshot;
+pub mod why;

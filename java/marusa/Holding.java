@@ -2,6 +2,7 @@ package marusa;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.locks.LockSupport;
 
 /**
  * Native memory of which each block has one right holder (tests/native/held.cpp).
@@ -11,12 +12,14 @@ import java.util.List;
  * objects=100      instances of Handle with an object each; the static field has one
  * blocks=16        blocks of each object; the library's and the leaked one have as many as all instances together
  * size=8k          bytes of a block
+ * leak=1m/s        blocks that nobody frees, from a thread of their own
  * churn=1          objects are made and dropped all the time, so that the heap moves
  * hostile=1000     blocks that lead to themselves, to each other and to forged types
  * </pre>
  */
 public final class Holding {
     private static final List<Handle> KEPT = new ArrayList<>();
+    private static final int LEAKED = 16 << 10;
     private static long shared;
 
     /** As libraries make them: the address of a native object. */
@@ -49,7 +52,7 @@ public final class Holding {
     private static native long make(int kind, long count, long bytes);
 
     public static void main(String[] arguments) throws Exception {
-        Options options = new Options(arguments, "lib", "objects", "blocks", "size", "churn", "hostile");
+        Options options = new Options(arguments, "lib", "objects", "blocks", "size", "churn", "hostile", "leak");
         System.load(options.text("lib", ""));
         long objects = options.bytes("objects");
         long blocks = options.bytes("blocks");
@@ -62,6 +65,12 @@ public final class Holding {
         make(8, objects * blocks, size);
         Regions regions = new Regions(objects * blocks, size);
         make(7, options.text("hostile", "").isEmpty() ? 0 : options.bytes("hostile"), size);
+        long rate = options.bytes("leak");
+        if (rate > 0) {
+            Thread leak = new Thread(() -> leak(rate), "native-leak");
+            leak.setDaemon(true);
+            leak.start();
+        }
         if (options.yes("churn")) {
             Thread churn = new Thread(Holding::churn, "churn");
             churn.setDaemon(true);
@@ -76,6 +85,15 @@ public final class Holding {
             throw new IllegalStateException();
         }
         System.exit(0);
+    }
+
+    private static void leak(long rate) {
+        long start = System.nanoTime();
+        for (long done = 0;; done += LEAKED) {
+            long due = start + (long) (1e9 * done / rate);
+            LockSupport.parkNanos(Math.max(0, due - System.nanoTime()));
+            make(8, 1, LEAKED);
+        }
     }
 
     /** Some survive, so that they are copied and the rest moves up. */

@@ -11,6 +11,8 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
 import java.util.function.IntUnaryOperator;
 import java.util.zip.Inflater;
 
@@ -27,6 +29,7 @@ import java.util.zip.Inflater;
  * kind=threads     threads that never end, each 256 KiB deep in its stack
  * kind=mapped      pages of files that stay mapped
  * kind=freed       blocks that are shrunk where they lie: what is freed fits no later request
+ * kind=nio         threads of a pool that write ever larger buffers of the heap: the JDK keeps a direct one for each thread
  * kind=code        methods that get compiled, each in a class of its own; 16 KiB is the size of one (an estimate)
  * rate=200k/s      how much of it
  * until=100m       where it stops; else it never does
@@ -40,6 +43,7 @@ public final class Leak {
     private static final int GARBAGE = 16 << 10;
     private static final int SHRUNK = 64;
     private static final int SESSION = 1 << 10;
+    private static final int POOL = 64;
     private static final int HOT = 20_000;
     private static final List<Object> KEPT = new ArrayList<>();
     private static final CountDownLatch NEVER = new CountDownLatch(1);
@@ -78,6 +82,7 @@ public final class Leak {
             case "mapped": return 256 << 10;
             case "direct": return 64 << 10;
             case "session": return SESSION;
+            case "nio": return 256 << 10;
             default: return 16 << 10;
         }
     }
@@ -94,6 +99,7 @@ public final class Leak {
             case "threads": return i -> thread(i, size);
             case "mapped": return i -> KEPT.add(mapped(dir, size));
             case "freed": return shrunk();
+            case "nio": return nio(dir, size);
             case "code": return i -> KEPT.add(hot(i));
             default: throw new IllegalArgumentException("kind=" + kind);
         }
@@ -227,6 +233,26 @@ public final class Leak {
             touched(buffer);
             return buffer;
         }
+    }
+
+    /** Each step one thread of the pool, all of which run from the start, writes `size` more than before. */
+    private static Step nio(String dir, int size) throws Exception {
+        File file = File.createTempFile("leak-", ".nio", new File(dir));
+        file.deleteOnExit();
+        FileChannel channel = new RandomAccessFile(file, "rw").getChannel();
+        ExecutorService[] pool = new ExecutorService[POOL];
+        for (int i = 0; i < POOL; i++) {
+            String name = "nio-pool-" + i;
+            pool[i] = Executors.newSingleThreadExecutor(work -> daemon(work, name));
+            pool[i].submit(() -> { }).get();
+        }
+        return i -> pool[i % POOL].submit(() -> channel.write(ByteBuffer.allocate((i / POOL + 1) * size), 0)).get();
+    }
+
+    private static Thread daemon(Runnable work, String name) {
+        Thread thread = new Thread(work, name);
+        thread.setDaemon(true);
+        return thread;
     }
 
     private static Object hot(int index) {

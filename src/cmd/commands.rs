@@ -113,6 +113,8 @@ fn apply(matches: &ArgMatches) {
 }
 
 commands! {
+    "why" cmd::why::WhyArgs, cmd::why::WhyArgs::augment_args, cmd::why::run:
+        "What fills the memory of a JVM: what grows and what is large, each with its owner and the next command; start here";
     "list" cmd::list::ListArgs, cmd::list::ListArgs::augment_args, cmd::list::run:
         "The JVMs of this host";
     "map" cmd::map::MapArgs, cmd::map::MapArgs::augment_args, cmd::map::run:

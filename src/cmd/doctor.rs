@@ -69,14 +69,14 @@ pub struct DoctorArgs {
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-enum LevelArg {
+pub(super) enum LevelArg {
     Info,
     Warn,
     Critical,
 }
 
 impl LevelArg {
-    fn level(self) -> Level {
+    pub(super) fn level(self) -> Level {
         match self {
             LevelArg::Info => Level::Info,
             LevelArg::Warn => Level::Warn,

@@ -4,11 +4,13 @@
 /// Below `marusa --help`: where to begin.
 pub const FIRST: &str = "\
 Examples:
-  What runs here, and who has the memory of one of them:
+  What runs here, and what fills the memory of one of them:
     marusa list
-    marusa map 4711
+    marusa why 4711
   TARGET is a pid, or a part of the main class, jar or container name:
     marusa map catalina --by page-size
+  The account of all of its memory:
+    marusa map 4711
   Something is wrong, but what:
     marusa doctor 4711
   As it changes:
@@ -26,6 +28,12 @@ pub const EXIT_STATUS: &str = "\
 4  rights are missing";
 
 const EXAMPLES: &[(&str, &str)] = &[
+    (
+        "why",
+        "  What grows within half a minute, what is large, whose it is, and what to do:\n    marusa why 4711\n  \
+         Longer, for what grows slowly:\n    marusa why catalina 5m\n  At once, only what is large:\n    marusa why 4711 0s\n  \
+         For scripts (exit status 1: an answer is a warning or worse):\n    marusa why 4711 60s --json --fail-on warn",
+    ),
     ("list", "    marusa list\n    marusa list --json"),
     (
         "map",

@@ -32,6 +32,7 @@ pub mod target;
 pub mod tlb;
 pub mod top;
 pub mod trim;
+pub mod why;
 
 /// Why a command ends without an answer, with its exit status: 2 usage, 3 the target can not be read or is gone, 4 rights
 /// are missing.

@@ -26,4 +26,5 @@ pub mod tlb;
 pub mod trim;
 pub mod tui;
 pub mod units;
+pub mod why;
 pub mod width;

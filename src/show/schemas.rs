@@ -28,6 +28,7 @@ use super::record::RecordedDocument;
 use super::stalls::StallsDocument;
 use super::tlb::TlbDocument;
 use super::trim::TrimDocument;
+use super::why::WhyDocument;
 use crate::map::heap::HeapObjects;
 use crate::pages::Plan;
 use schemars::generate::SchemaSettings;
@@ -39,7 +40,7 @@ use serde_json::Value;
 pub type Named = (&'static str, fn() -> Schema);
 
 /// By the middle of "marusa/map/2".
-pub const ALL: [Named; 32] = [
+pub const ALL: [Named; 33] = [
     ("audit", of::<AuditDocument<Value>>),
     ("bench-account", of::<BenchAccountDocument>),
     ("bench-direct-buffers", of::<BenchDirectBuffersDocument>),
@@ -72,6 +73,7 @@ pub const ALL: [Named; 32] = [
     ("tlb", of::<AnyTlb>),
     ("top", of::<TopDocument>),
     ("trim", of::<TrimDocument>),
+    ("why", of::<WhyDocument>),
 ];
 
 /// `tlb --json` where something could be counted, and where nothing could.

@@ -18,6 +18,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("pages", &["base", "os", "act", "jvm", "snapshot", "map", "measure"]),
     ("record", &["base", "os", "jvm", "alloc", "snapshot", "map", "ledger", "measure"]),
     ("doctor", &["base", "os", "jvm", "alloc", "snapshot", "map", "ledger", "measure", "record", "pages"]),
+    ("why", &["base", "os", "jvm", "snapshot", "map", "record", "doctor"]),
     ("experiment", &["base", "os", "act", "jvm", "snapshot", "map", "measure", "pages"]),
     (
         "show",
@@ -33,6 +34,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "record",
             "pages",
             "doctor",
+            "why",
             "experiment",
         ],
     ),
@@ -50,6 +52,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "record",
             "pages",
             "doctor",
+            "why",
             "experiment",
             "show",
         ],

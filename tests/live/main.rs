@@ -33,4 +33,5 @@ mod report;
 mod schemas;
 mod trim;
 mod unsafe_memory;
+mod why;
 mod zero_touch;

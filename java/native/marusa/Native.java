@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Random;
+import java.util.concurrent.locks.LockSupport;
 import org.rocksdb.BlockBasedTableConfig;
 import org.rocksdb.BloomFilter;
 import org.rocksdb.FlushOptions;
@@ -23,6 +24,7 @@ import org.rocksdb.RocksIterator;
  * cache=100m       the block cache, filled by reading
  * buffers=64m      the write buffers, filled by writing and not flushed
  * readers=4        threads that read on, each in a malloc arena of its own
+ * open=50          iterators that are opened in a second, and never closed
  * quiet=1          no reading after the start
  * forever=1        ignore standard input; otherwise the program ends when it closes
  * </pre>
@@ -38,7 +40,7 @@ public final class Native {
     private Native() {}
 
     public static void main(String[] arguments) throws Exception {
-        Options options = new Options(arguments, "dir", "cache", "buffers", "readers", "quiet", "forever");
+        Options options = new Options(arguments, "dir", "cache", "buffers", "readers", "open", "quiet", "forever");
         File jar = new File(RocksDB.class.getProtectionDomain().getCodeSource().getLocation().toURI());
         RocksDB.loadLibrary(Collections.singletonList(jar.getParent()));
 
@@ -58,6 +60,12 @@ public final class Native {
         for (int i = 0; i < readers && !options.yes("quiet"); i++) {
             int seed = i;
             Thread thread = new Thread(() -> readOn(database, seed, keys), "reader-" + i);
+            thread.setDaemon(true);
+            thread.start();
+        }
+        int rate = options.number("open");
+        if (rate > 0) {
+            Thread thread = new Thread(() -> openOn(database, rate), "forgetful");
             thread.setDaemon(true);
             thread.start();
         }
@@ -112,6 +120,17 @@ public final class Native {
             open.add(iterator);
         }
         return open;
+    }
+
+    private static void openOn(RocksDB database, int rate) {
+        long start = System.nanoTime();
+        List<RocksIterator> kept = new ArrayList<>();
+        for (long opened = 0;; opened++) {
+            LockSupport.parkNanos(Math.max(0, start + opened * 1_000_000_000L / rate - System.nanoTime()));
+            RocksIterator iterator = database.newIterator();
+            iterator.seek(key((int) (opened % ITERATORS) * 1000));
+            kept.add(iterator);
+        }
     }
 
     private static void readOn(RocksDB database, int seed, int keys) {

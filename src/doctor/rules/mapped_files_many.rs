@@ -3,8 +3,8 @@
 use crate::base::printable::escaped;
 use crate::base::{Bytes, human};
 use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject};
-use crate::map::Area;
 use crate::map::sums::group_of;
+use crate::map::{Area, MemoryMap};
 use crate::os::maps::Mapping;
 use std::collections::{BTreeMap, HashSet};
 
@@ -23,17 +23,19 @@ const WARN_MAPPINGS: usize = 64;
 const TEMPORARY: [&str; 3] = ["/tmp/", "/var/tmp/", "/dev/shm/"];
 const CODE: [&str; 6] = [".so", ".jar", ".war", ".jsa", ".mo", "/modules"];
 
-#[derive(Default)]
-struct Group {
-    mappings: HashSet<usize>,
-    resident: Bytes,
-    reserved: Bytes,
+/// Mappings of files whose paths differ in their numbers at most.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Group {
+    /// Their places in the list of mappings.
+    pub mappings: HashSet<usize>,
+    pub resident: Bytes,
+    pub reserved: Bytes,
     /// Mappings of files that are deleted, or lie in a directory for temporary files.
-    temporary: usize,
+    pub temporary: usize,
 }
 
 fn find(jvm: &JvmFacts) -> Option<Finding> {
-    let groups = groups(jvm);
+    let groups = groups(&jvm.snapshot.os.mappings, &jvm.map);
     let resident: Bytes = groups.values().map(|group| group.resident).fold(0, Bytes::saturating_add);
     let mappings: usize = groups.values().map(|group| group.mappings.len()).sum();
     let (name, most) = groups.iter().max_by_key(|(_, group)| (group.resident, group.mappings.len()))?;
@@ -75,14 +77,11 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
 }
 
 /// By the path without its numbers.
-fn groups(jvm: &JvmFacts) -> BTreeMap<String, Group> {
+pub fn groups(mappings: &[Mapping], map: &MemoryMap) -> BTreeMap<String, Group> {
     let mut groups: BTreeMap<String, Group> = BTreeMap::new();
-    for span in &jvm.map.spans {
-        let Some(mapping) = jvm.snapshot.os.mappings.get(span.mapping).filter(|mapping| is_data(mapping))
-        else {
-            continue;
-        };
-        let shares = span.shares.iter().filter(|share| jvm.map.owners[share.owner].area == Area::MappedFile);
+    for span in &map.spans {
+        let Some(mapping) = mappings.get(span.mapping).filter(|mapping| is_data(mapping)) else { continue };
+        let shares = span.shares.iter().filter(|share| map.owners[share.owner].area == Area::MappedFile);
         for share in shares {
             let group = groups.entry(group_of(mapping.file_path())).or_default();
             group.resident = group.resident.saturating_add(share.figures.resident);

@@ -44,9 +44,14 @@ fn is_of(holder: &str, class: &str) -> bool {
     holder.strip_prefix(class).is_some_and(|rest| rest.starts_with(['$', '.']))
 }
 
+/// How the objects of a holder are closed; `None`: it is not of a class that must be.
+pub fn advice(holder: &str) -> Option<&'static str> {
+    MUST_BE_CLOSED.iter().find(|(is_it, _)| is_it(holder)).map(|(_, advice)| *advice)
+}
+
 fn find(jvm: &JvmFacts) -> Vec<Finding> {
     let finding = |held: &Held| {
-        let (_, remedy) = MUST_BE_CLOSED.iter().find(|(is_it, _)| is_it(&held.holder))?;
+        let remedy = advice(&held.holder)?;
         let instances = held.direct_blocks.unwrap_or(0);
         if held.bytes < WORTH_BYTES || held.blocks < WORTH_BLOCKS || instances < WORTH_INSTANCES {
             return None;
@@ -67,7 +72,7 @@ fn find(jvm: &JvmFacts) -> Vec<Finding> {
             ],
             cost: Cost::bytes(held.bytes),
             remedies: vec![
-                Remedy::Advice((*remedy).to_string()),
+                Remedy::Advice(remedy.to_string()),
                 Remedy::Command("jcmd PID GC.class_histogram".to_string()),
             ],
         })

@@ -11,7 +11,7 @@ pub const RULE: Rule = Rule {
     find: |facts: &Facts| facts.jvms.iter().filter_map(find).collect(),
 };
 
-const PROPERTY: &str = "-Djdk.nio.maxCachedBufferSize";
+pub const PROPERTY: &str = "-Djdk.nio.maxCachedBufferSize";
 const INFO_BYTES: Bytes = 64 << 20;
 const WARN_BYTES: Bytes = 256 << 20;
 /// Buffers of this size are what the property is for: ordinary reads and writes need less.

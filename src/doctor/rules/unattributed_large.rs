@@ -90,8 +90,8 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
     })
 }
 
-/// The libraries of neither the JDK nor the system that are loaded: one of them made the memory, or the program did.
-fn libraries(jvm: &JvmFacts) -> Option<Evidence> {
+/// File names of the loaded libraries of neither the JDK nor the system.
+pub fn foreign_libraries(jvm: &JvmFacts) -> Vec<&str> {
     let home = jvm.jvm().and_then(JvmView::java_home).map(|home| format!("{home}/"));
     let is_others = |mapping: &&Mapping| {
         let name = mapping.file_name();
@@ -105,6 +105,12 @@ fn libraries(jvm: &JvmFacts) -> Option<Evidence> {
             names.push(mapping.file_name());
         }
     }
+    names
+}
+
+/// One of these libraries made the memory, or the program did.
+fn libraries(jvm: &JvmFacts) -> Option<Evidence> {
+    let mut names = foreign_libraries(jvm);
     let others = names.len().saturating_sub(LIBRARIES_SHOWN);
     names.truncate(LIBRARIES_SHOWN);
     let others = if others > 0 { format!(" and {others} more") } else { String::new() };
