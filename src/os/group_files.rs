@@ -14,6 +14,7 @@ use super::process::{Process, gap};
 use super::{budget, smaps};
 use crate::base::limits::{GROUP_FILES_MAX, GROUP_OPEN_FILES_MAX, GROUP_TMPFS_MAX};
 use crate::base::{Bytes, Gap, Known, Why};
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Read};
 use std::os::fd::AsFd;
@@ -179,8 +180,8 @@ impl GroupFiles {
             };
             if let Some(hint) = hint {
                 let key = (place.device, inode.unwrap_or_default());
-                if !self.files.contains_key(&key) {
-                    self.files.insert(key, None);
+                if let Entry::Vacant(new) = self.files.entry(key) {
+                    new.insert(None);
                     self.fail(Why::NotRead, hint, &path_of(process, &link));
                 }
                 continue;
