@@ -1,5 +1,5 @@
-//! Memory outside of the JVM that fills a limit: files on tmpfs, buffers of sockets, the kernel's slab, page cache. By the figures of
-//! the cgroup alone; `marusa container` names the files and processes.
+//! Memory outside of the JVM that fills a limit: files on tmpfs, buffers of sockets, the kernel's slab, page cache. By the figures
+//! of the cgroup alone; `marusa container` names the files and processes.
 
 use crate::base::{Bytes, human};
 use crate::doctor::facts::{GroupMemory, percent};
