@@ -23,8 +23,8 @@ pub struct ClassObjects {
     pub dead_bytes: Option<Bytes>,
     /// The part of `bytes` in regions that did not change while they were read; `None`: no region changed.
     pub still_bytes: Option<Bytes>,
-    /// The part that is older than the last collection: outside of eden. What died since it was promoted may be among it. `None`: it
-    /// is not known (ZGC, Shenandoah), or the file is of an earlier version.
+    /// The part that is older than the last collection: outside of eden. What died since it was promoted may be among it. `None`:
+    /// it is not known (ZGC, Shenandoah), or the file is of an earlier version.
     #[serde(default)]
     pub survived_instances: Option<u64>,
     #[serde(default)]
