@@ -64,7 +64,8 @@ impl Live {
         is_known.then_some(false)
     }
 
-    fn is_marked(&self, vm: &Hotspot, at: Addr) -> Option<bool> {
+    /// `None`: it is not known.
+    pub fn is_marked(&self, vm: &Hotspot, at: Addr) -> Option<bool> {
         let marks = region_at(&self.regions, at)?.marks?;
         let (first, count) = marks.bytes(at.0, at.0.saturating_add(8));
         let mut bytes = vec![0; count];

@@ -114,7 +114,8 @@ impl Reader<'_> {
         let found = collect::memory(&seen.objects, &wanted, &single, &in_use);
         let mut referrers = Referrers::new(&fields, Types::new(vm, &windows, &fields), oops);
         let found = numbered(found, &mut referrers);
-        referrers.climb(vm.target, &used, &heads, &moves);
+        let is_dead = |at| live.as_ref().is_ok_and(|live| live.is_marked(vm, at) == Some(false));
+        referrers.climb(vm.target, &used, (&heads, &moves), &is_dead);
         let live = live.and_then(|live| Ok(live.still(&now(vm, |vm| Live::read(vm, self.gc, &used))?)));
         let mut gaps: Vec<Gap> = live.as_ref().err().cloned().into_iter().collect();
         let rows = Rows { live: live.ok(), ..self.rows(&single, &referrers) };

@@ -69,15 +69,25 @@ struct Node {
     at: u64,
     /// Of those that were met on the way.
     class: Addr,
-    held: Vec<(Holder, bool)>,
+    held: Vec<(Holder, Evidence)>,
 }
 
-/// A reference that is passed. As with holders, whether it may be one to another object that was there before.
+/// A reference that is passed.
 struct Edge {
     child: u32,
     parent: u32,
     name: u32,
-    is_uncertain: bool,
+    evidence: Evidence,
+}
+
+/// How good the evidence of a reference is, the best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Evidence {
+    Certain,
+    /// It may be one to another object that was there before.
+    Uncertain,
+    /// The object that has it is garbage.
+    Dead,
 }
 
 /// Objects, and what refers to them.
@@ -121,7 +131,13 @@ impl<'a> Referrers<'a> {
     }
 
     /// Follows references back from all objects that were added.
-    pub fn climb(&mut self, target: &Target, ranges: &[Range], heads: &Heads, moves: &Moves) {
+    pub fn climb(
+        &mut self,
+        target: &Target,
+        ranges: &[Range],
+        (heads, moves): (&Heads, &Moves),
+        is_dead: &dyn Fn(Addr) -> bool,
+    ) {
         let mut from = 0;
         for _ in 0..STEPS_MAX {
             let nodes = || self.nodes[from..].iter().zip(from as u32..);
@@ -141,19 +157,24 @@ impl<'a> Referrers<'a> {
             let what = What { heads, oops: self.oops, targets: &targets, moved: &moved, moves };
             let seen = scan(target, ranges, &what);
             self.is_cut |= seen.is_cut;
-            self.take(&seen.hits);
+            self.take(&seen.hits, is_dead);
             if self.is_cut {
                 return;
             }
         }
     }
 
-    fn take(&mut self, hits: &[Hit]) {
+    fn take(&mut self, hits: &[Hit], is_dead: &dyn Fn(Addr) -> bool) {
         let ways: Vec<Way> = hits.iter().map(|hit| self.way(hit)).collect();
+        let evidence = |hit: &Hit, step: &Step| match hit.is_uncertain || step.is_uncertain {
+            _ if is_dead(hit.head) => Evidence::Dead,
+            true => Evidence::Uncertain,
+            false => Evidence::Certain,
+        };
         for (hit, way) in hits.iter().zip(&ways) {
             if let Way::Held(step) = way {
                 let holder = Holder { name: step.name, object: self.oops.plain(hit.head) };
-                let holder = (holder, hit.is_uncertain || step.is_uncertain);
+                let holder = (holder, evidence(hit, step));
                 let held = &mut self.nodes[hit.target as usize].held;
                 if !held.contains(&holder) {
                     held.push(holder);
@@ -163,7 +184,8 @@ impl<'a> Referrers<'a> {
         for (hit, way) in hits.iter().zip(&ways) {
             let Way::Passed(step) = way else { continue };
             // Nearer holders are there and certain.
-            if self.nodes[hit.target as usize].held.iter().any(|(_, is_uncertain)| !is_uncertain) {
+            if self.nodes[hit.target as usize].held.iter().any(|(_, evidence)| *evidence == Evidence::Certain)
+            {
                 continue;
             }
             if self.nodes.len() >= NODES_MAX || self.edges.len() >= EDGES_MAX {
@@ -172,8 +194,8 @@ impl<'a> Referrers<'a> {
             }
             let parent = self.add(self.oops.plain(hit.head), hit.class);
             if parent != hit.target {
-                let is_uncertain = hit.is_uncertain || step.is_uncertain;
-                self.edges.push(Edge { child: hit.target, parent, name: step.name, is_uncertain });
+                let evidence = evidence(hit, step);
+                self.edges.push(Edge { child: hit.target, parent, name: step.name, evidence });
             }
         }
     }
@@ -236,15 +258,15 @@ impl<'a> Referrers<'a> {
             (std::cmp::Reverse(count), &self.names[holder.name as usize], holder.object)
         };
         let mut found: Vec<Option<Holder>> = vec![None; self.nodes.len()];
-        for with_uncertain in [false, true] {
+        for worst in [Evidence::Certain, Evidence::Uncertain, Evidence::Dead] {
             for (node, found) in self.nodes.iter().zip(&mut found) {
-                let held = node.held.iter().filter(|(_, is_uncertain)| with_uncertain || !is_uncertain);
+                let held = node.held.iter().filter(|(_, evidence)| *evidence <= worst);
                 *found = found.or(held.map(|(holder, _)| *holder).min_by_key(rank));
             }
             let mut sources: Vec<u32> =
                 (0..self.nodes.len() as u32).filter(|node| found[*node as usize].is_some()).collect();
             sources.sort_by_key(|node| found[*node as usize].as_ref().map(rank));
-            self.down(sources, with_uncertain, &mut found);
+            self.down(sources, worst, &mut found);
         }
         // Where nothing but what is passed leads to it, that is the holder.
         for edge in &self.edges {
@@ -267,14 +289,14 @@ impl<'a> Referrers<'a> {
         let of = |node: &Node| of(node.class).filter(|_| is_it(node.at));
         let mut found: Vec<Option<T>> = self.nodes.iter().map(of).collect();
         let sources = (0..self.nodes.len() as u32).filter(|node| found[*node as usize].is_some()).collect();
-        self.down(sources, true, &mut found);
+        self.down(sources, Evidence::Dead, &mut found);
         found
     }
 
     /// What is known of the sources is known of what they lead to, in breadth.
-    fn down<T: Copy>(&self, sources: Vec<u32>, with_uncertain: bool, found: &mut [Option<T>]) {
-        let certain = self.edges.iter().filter(|edge| with_uncertain || !edge.is_uncertain);
-        let mut edges: Vec<(u32, u32)> = certain.map(|edge| (edge.parent, edge.child)).collect();
+    fn down<T: Copy>(&self, sources: Vec<u32>, worst: Evidence, found: &mut [Option<T>]) {
+        let edges = self.edges.iter().filter(|edge| edge.evidence <= worst);
+        let mut edges: Vec<(u32, u32)> = edges.map(|edge| (edge.parent, edge.child)).collect();
         edges.sort_unstable();
         let mut todo: VecDeque<u32> = sources.into();
         while let Some(parent) = todo.pop_front() {
