@@ -1,5 +1,5 @@
-//! Netty's pools of direct memory: arenas and their chunks, what threads keep of them, and the chunks of the adaptive allocator. Its
-//! metrics have the sums; they do not say how much the caches of threads keep from other threads.
+//! Netty's pools of direct memory: arenas and their chunks, what threads keep of them, and the chunks of the adaptive allocator.
+//! Its metrics have the sums; they do not say how much the caches of threads keep from other threads.
 
 use crate::base::Bytes;
 use schemars::JsonSchema;

@@ -1,5 +1,5 @@
-//! Which buffers the collector's last marking found alive, by the marks that the histogram has: only generational ZGC and Shenandoah
-//! keep them. Memory is alive if one of the objects that lead to it is.
+//! Which buffers the collector's last marking found alive, by the marks that the histogram has: only generational ZGC and
+//! Shenandoah keep them. Memory is alive if one of the objects that lead to it is.
 
 use super::collect::Memory;
 use crate::base::{Addr, Gap, Known, Range, Why};

@@ -1,5 +1,5 @@
-//! Netty's pools by their fields' names: from the chunks that were found to their arenas and allocators, and from each thread to its
-//! cache. buffer/src/main/java/io/netty/buffer/{PoolArena,PoolChunk,PoolThreadCache,AdaptivePoolingAllocator}.java, 4.1.118 to
+//! Netty's pools by their fields' names: from the chunks that were found to their arenas and allocators, and from each thread to
+//! its cache. buffer/src/main/java/io/netty/buffer/{PoolArena,PoolChunk,PoolThreadCache,AdaptivePoolingAllocator}.java, 4.1.118 to
 //! 4.2.20; common/src/main/java/io/netty/util/{internal/InternalThreadLocalMap,concurrent/MpscIntQueue}.java.
 
 use super::single::Single;
