@@ -69,11 +69,17 @@ fn loaders(seen: &Seen) -> Vec<Answer> {
         let counted = count(seen, |look| group(look).loaders.unwrap_or(0) as f64)?;
         let bytes = in_bytes(seen, &counted, |look| group(look).committed as f64);
         let now = group(last).loaders?;
-        let mut answer =
-            Answer::new(format!("class loaders that are not let go: {:+}", counted.by), Some(name));
+        let is_collected = was_collected(seen);
+        let what =
+            if is_collected { "class loaders that are not let go" } else { "more and more class loaders" };
+        let mut answer = Answer::new(format!("{what}: {:+}", counted.by), Some(name));
         answer.bytes = Some(group(last).committed);
         answer.how =
             format!("{now} loaders in the VM's list, {}; bytes of their metaspace chunks", counted.words());
+        if !is_collected {
+            answer.how += "; no old collection in that time, so they may be garbage";
+            answer.sure = Sure::Likely;
+        }
         answer.next = Some(format!("marusa map {} --by loader", seen.pid()));
         answer.fix = Some(
             "find what keeps them in a heap dump: a cache, a registry, a thread-local, a context class loader"
@@ -83,6 +89,12 @@ fn loaders(seen: &Seen) -> Vec<Answer> {
         Some(answer.growing(&bytes, seen))
     };
     names.filter(|(_, name)| !name.contains(OF_REFLECTION)).filter_map(|(_, name)| answer(name)).collect()
+}
+
+/// Whether the collector could unload classes while the JVM was watched.
+fn was_collected(seen: &Seen) -> bool {
+    let count = |look: Option<&Look>| look.and_then(|look| look.old_collections);
+    count(seen.last()).zip(count(seen.looks.first())).is_some_and(|(last, first)| last > first)
 }
 
 /// More mappings of one kind of file, or more bytes of them in memory.

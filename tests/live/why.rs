@@ -16,7 +16,7 @@ struct Fault {
     program: Vec<String>,
     /// All of them stand in the first five lines.
     named: &'static [&'static str],
-    /// What the first answer's next command has in it.
+    /// What the next command of one of the answers has in it.
     next: &'static str,
 }
 
@@ -79,9 +79,9 @@ fn named(jvm: &Jvm, fault: &Fault) -> Option<String> {
         // A name may be broken by the end of a line.
         let first: Vec<&str> = told.lines().take(5).collect();
         let first = first.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
-        let next = told.lines().find_map(|line| line.trim_start().strip_prefix("next")).unwrap_or_default();
+        let mut next = told.lines().filter_map(|line| line.trim_start().strip_prefix("next"));
         if fault.named.iter().all(|word| first.contains(word))
-            && next.contains(fault.next)
+            && next.any(|next| next.contains(fault.next))
             && status == Some(1)
         {
             return None;
