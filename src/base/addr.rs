@@ -9,6 +9,9 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, JsonSchema, Serialize, Deserialize)]
 pub struct Addr(pub u64);
 
+/// User addresses end at 2^47 on x86-64 and at 2^48 on aarch64; a core may be of either.
+pub const USER_END: u64 = 1 << 48;
+
 impl Addr {
     pub const NULL: Addr = Addr(0);
 

@@ -241,6 +241,8 @@ pub const GROUP_OPEN_FILES_MAX: usize = 2_000_000;
 pub const GROUP_FILES_MAX: usize = 300_000;
 /// Rows of each kind that a ledger shows where nothing else is asked for; the rest of them is one row.
 pub const GROUP_TOP: usize = 50;
+/// The same on a terminal.
+pub const GROUP_SHOWN: usize = 10;
 /// The same of a ledger that is recorded near a limit, and the bytes from which on a row is kept.
 pub const GROUP_RECORDED: usize = 5;
 pub const GROUP_RECORDED_BYTES_MIN: u64 = 1 << 20;

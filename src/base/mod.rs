@@ -14,7 +14,7 @@ pub mod printable;
 pub mod redact;
 mod units;
 
-pub use addr::{Addr, Range, joined};
+pub use addr::{Addr, Range, USER_END, joined};
 pub use allowance::Allowance;
 pub use clock::rfc3339;
 pub use covered::Covered;

@@ -2,7 +2,7 @@
 
 use super::deadline::DeadlineArgs;
 use super::{Failure, target};
-use crate::base::limits::{GROUP_TOP, TARGET_ALONE};
+use crate::base::limits::{GROUP_SHOWN, GROUP_TOP, TARGET_ALONE};
 use crate::base::{Gap, Why};
 use crate::ledger::{self, Ledger, Want};
 use crate::os::budget;
@@ -23,9 +23,9 @@ pub struct ContainerArgs {
     /// The host instead: its memory less everything that has a counter
     #[arg(long, conflicts_with_all = ["target", "cgroup"])]
     host: bool,
-    /// The N largest processes, files and mounts by name; the others are one row
-    #[arg(long, value_name = "N", default_value_t = GROUP_TOP as u32, value_parser = clap::value_parser!(u32).range(1..))]
-    top: u32,
+    /// The N largest processes, files and mounts by name [default: 10, with --json 50]; the others are one row
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    top: Option<u32>,
     /// Machine-readable, schema marusa/container/1
     #[arg(long)]
     json: bool,
@@ -39,7 +39,9 @@ pub fn run(args: &ContainerArgs) -> anyhow::Result<u8> {
 }
 
 fn examine(args: &ContainerArgs) -> anyhow::Result<u8> {
-    let want = Want { areas: !args.host, top: args.top as usize };
+    let shown = if args.json { GROUP_TOP } else { GROUP_SHOWN };
+    let top = args.top.map_or(shown, |top| top as usize);
+    let want = Want { areas: !args.host, top };
     let process = args.target.as_deref().map(target::open_any).transpose()?;
     let ledger = match (&process, &args.cgroup) {
         (Some(process), _) => of_group(Group::of(process), want),

@@ -30,7 +30,7 @@ pub const EXIT_STATUS: &str = "\
 const EXAMPLES: &[(&str, &str)] = &[
     (
         "why",
-        "  What grows within half a minute, what is large, whose it is, and what to do:\n    marusa why 4711\n  \
+        "  What grows within half a minute, what is large, its owner, and what to do:\n    marusa why 4711\n  \
          Longer, for what grows slowly:\n    marusa why catalina 5m\n  At once, only what is large:\n    marusa why 4711 0s\n  \
          For scripts (exit status 1: an answer is a warning or worse):\n    marusa why 4711 60s --json --fail-on warn",
     ),

@@ -1,5 +1,5 @@
-//! The ledger of the host: MemTotal less everything that the kernel has a counter for. What is left is memory that nobody accounts
-//! for: pages of drivers and of a hypervisor's balloon, most of the time.
+//! The ledger of the host: MemTotal less everything that the kernel has a counter for. What is left has no counter: most of the
+//! time pages of drivers and of a hypervisor's balloon.
 
 use super::model::{Item, Ledger, Row};
 use super::read::{Want, look};

@@ -124,7 +124,7 @@ impl Item {
             Item::PageCache => "page cache",
             Item::PageCacheOther => "other page cache",
             Item::SharedMemory => "tmpfs and shared memory",
-            Item::Tmpfs => "tmpfs, files that nobody has open",
+            Item::Tmpfs => "tmpfs: files that are not open",
             Item::SharedMemoryOther => "other tmpfs and shared memory",
             Item::SlabReclaimable => "slab, reclaimable (dentries, inodes)",
             Item::SlabUnreclaimable => "slab, unreclaimable",

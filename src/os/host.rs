@@ -93,14 +93,14 @@ pub fn pids() -> io::Result<Vec<i32>> {
     Ok(pids)
 }
 
-/// What our own heap has at the start; pages that are not touched cost nothing.
-const OWN_HEAP_BYTES: usize = 32 << 20;
-const OWN_PAGE_BYTES: usize = 2 << 20;
-
 /// Makes our own malloc keep what is freed, and puts it on huge pages where the host gives them on request: a reading frees
 /// and takes megabytes again and again, and a fault for each small page of them would cost a third of its time. For the same
 /// reason threads have no arenas of their own, which begin with small pages: two at a time hardly wait for each other.
+#[cfg(target_env = "gnu")]
 pub fn keep_freed_memory() {
+    // At the start; pages that are not touched cost nothing.
+    const OWN_HEAP_BYTES: usize = 32 << 20;
+    const OWN_PAGE_BYTES: usize = 2 << 20;
     // SAFETY: mallopt only sets parameters of our own malloc; nothing else runs yet. The advice is for whole pages of a block
     // that is ours; that the kernel may refuse it does no harm.
     unsafe {
@@ -119,6 +119,10 @@ pub fn keep_freed_memory() {
         }
     }
 }
+
+/// Other libraries have no such parameters.
+#[cfg(not(target_env = "gnu"))]
+pub fn keep_freed_memory() {}
 
 /// Lets this process have as many open files as it may: the limit that programs start with is for those that use select(2).
 pub fn allow_open_files() {

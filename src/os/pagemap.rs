@@ -13,7 +13,7 @@
 use super::late_pages::LatePages;
 use super::maps::Mapping;
 use super::pagemap_scan::scan_without;
-pub use super::pagemap_scan::{resident_now, scan, scan_ranges, user_end};
+pub use super::pagemap_scan::{resident_now, scan, scan_ranges};
 use super::pagemap_words::{self, Words};
 use super::process::Process;
 use super::smaps::{self, Smap};

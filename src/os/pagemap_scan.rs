@@ -5,7 +5,7 @@ use super::pagemap::{HUGE_BYTES, PageRun, push_run};
 use super::process::{Process, gap};
 use super::{budget, rights};
 use crate::base::limits::PAGE_RUNS_MAX;
-use crate::base::{Addr, Gap, Known, PAGE, Range, Why};
+use crate::base::{Addr, Gap, Known, PAGE, Range, USER_END, Why};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -20,8 +20,6 @@ const PAGE_IS_GUARD: u64 = 1 << 8;
 const RETURNED: u64 = PAGE_IS_PRESENT | PAGE_IS_SWAPPED | PAGE_IS_FILE | PAGE_IS_PFNZERO | PAGE_IS_HUGE;
 /// `_IOWR('f', 16, struct pm_scan_arg)`.
 const PAGEMAP_SCAN: libc::c_ulong = 0xc060_6610;
-/// Above the highest address of user space with 4-level page tables there is nothing but the vsyscall page.
-const USER_END: u64 = 0x7fff_ffff_f000;
 const REGIONS_PER_CALL: usize = 2048;
 const REGIONS_PER_SMALL_CALL: usize = 64;
 /// Smaller mappings are not worth a call of their own.
@@ -87,7 +85,7 @@ fn segments(mappings: &[Mapping]) -> Vec<(Range, bool)> {
         segments.push((mapping.range, false));
         from = mapping.range.end;
     }
-    segments.push((Range::new(from, user_end()), true));
+    segments.push((Range::new(from, user_end(mappings).max(from)), true));
     segments.retain(|(range, _)| !range.is_empty());
     segments
 }
@@ -377,9 +375,11 @@ fn bits_of(categories: u64) -> u8 {
     bits
 }
 
-/// The address after the last one that a scan looks at.
-pub fn user_end() -> Addr {
-    Addr(USER_END)
+/// The end of the last mapping of user space. A scan beyond the end of user space is EFAULT, and where that is depends on the
+/// architecture and on the kernel's page tables.
+fn user_end(mappings: &[Mapping]) -> Addr {
+    let ends = mappings.iter().map(|mapping| mapping.range.end);
+    ends.filter(|end| end.0 <= USER_END).max().unwrap_or(Addr::NULL)
 }
 
 #[cfg(test)]

@@ -33,15 +33,13 @@ impl<'a> ContainerDocument<'a> {
 
 pub fn text(out: &mut dyn Write, ledger: &Ledger) -> io::Result<()> {
     head(out, ledger)?;
-    let mut table = Table::new(["ITEM", ">BYTES", ">SHARE", ">IN ALL", "FROM"])
-        .without_room(&[4])
-        .shortened(0, NAME_COLUMNS_MIN);
+    let mut table = Table::new(["ITEM", ">BYTES", ">SHARE", ">IN ALL"]).shortened(0, NAME_COLUMNS_MIN);
     let items = ledger.rows.chunk_by(|a, b| a.item == b.item);
     for rows in items.filter(|rows| rows.iter().any(|row| row.bytes != 0 || row.item == Item::Remainder)) {
         item(&mut table, rows, ledger.total_bytes);
     }
     table.write(out)?;
-    if ledger.rows.iter().any(|row| in_all(row).is_some()) {
+    if ledger.rows.iter().any(|row| row.name.is_some() && in_all(row).is_some()) {
         writeln!(out)?;
         let text = "IN ALL is more than BYTES where another cgroup was charged: a page is charged to whoever touches it first";
         paragraph(out, "", "", text)?;
@@ -50,8 +48,7 @@ pub fn text(out: &mut dyn Write, ledger: &Ledger) -> io::Result<()> {
         writeln!(out, "\noutside of the figure: {} {} ({})", amount(row.bytes), row.item.title(), row.how)?;
     }
     sockets(out, ledger)?;
-    let mut table =
-        Table::new(["RECLAIMED, THE FIRST FIRST", ">BYTES", "HOW"]).shortened(2, NAME_COLUMNS_MIN);
+    let mut table = Table::new(["RECLAIM ORDER", ">BYTES", "HOW"]).shortened(2, NAME_COLUMNS_MIN);
     ledger.reclaim.iter().for_each(|row| table.row([row.what.clone(), human(row.bytes), row.how.clone()]));
     writeln!(out)?;
     table.write(out)?;
@@ -100,16 +97,14 @@ fn head(out: &mut dyn Write, ledger: &Ledger) -> io::Result<()> {
 fn item(table: &mut Table, rows: &[Row], total: u64) {
     let Some(first) = rows.first() else { return };
     let sum: i64 = rows.iter().map(|row| row.bytes).sum();
-    let from = if rows.iter().all(|row| row.how == first.how) { first.how.as_str() } else { "" };
-    table.row([first.item.title(), &amount(sum), &share(sum, total), "", from]);
+    table.row([first.item.title(), &amount(sum), &share(sum, total), ""]);
     for row in rows.iter().filter(|row| row.name.is_some()) {
         let name = row.name.as_deref().unwrap_or_default();
         let name = row.pid.map_or(name.to_string(), |pid| format!("{name} (pid {pid})"));
         let seen = in_all(row).map(human).unwrap_or_default();
-        let from = if from.is_empty() { row.how.as_str() } else { "" };
-        table.row([&format!("  {name}"), &amount(row.bytes), &share(row.bytes, total), &seen, from]);
+        table.row([&format!("  {name}"), &amount(row.bytes), &share(row.bytes, total), &seen]);
         for part in row.parts.iter().take(AREAS_SHOWN_MAX) {
-            table.row([&format!("    {}", part.name), &human(part.bytes), "", "", ""]);
+            table.row([&format!("    {}", part.name), &human(part.bytes), "", ""]);
         }
     }
 }

@@ -77,11 +77,16 @@ impl<'a> WhyDocument<'a> {
 
 impl Shown<'_> {
     /// Of the whole process.
-    fn per_hour(&self) -> Option<i64> {
+    /// The bytes that became resident, and in how many seconds.
+    fn grown(&self) -> Option<(i64, f64)> {
         let (first, last) = (self.looks.first()?, self.looks.last()?);
         let seconds = last.seconds - first.seconds;
-        let resident = |look: &Look| look.account.kernel_or_resident_bytes() as f64;
-        (seconds > 0.0).then(|| ((resident(last) - resident(first)) / seconds * 3600.0) as i64)
+        let resident = |look: &Look| look.account.kernel_or_resident_bytes() as i64;
+        (seconds > 0.0).then(|| (resident(last) - resident(first), seconds))
+    }
+
+    fn per_hour(&self) -> Option<i64> {
+        self.grown().map(|(bytes, seconds)| (bytes as f64 / seconds * 3600.0) as i64)
     }
 
     fn gaps(&self) -> Vec<GapRow> {
@@ -143,10 +148,9 @@ pub fn text(out: &mut dyn Write, shown: &Shown) -> io::Result<()> {
 fn head(shown: &Shown) -> String {
     let Some(last) = shown.looks.last() else { return String::new() };
     let resident = human(last.account.kernel_or_resident_bytes());
-    let watched = match shown.per_hour() {
-        Some(rate) => format!("watched for {:.0} s, {}/h", shown.seconds, human_signed(rate)),
-        None => "one look".to_string(),
-    };
+    let watched = shown.grown().map_or("one look".to_string(), |(bytes, _)| {
+        format!("watched for {:.0} s, {}", shown.seconds, human_signed(bytes))
+    });
     let name = shown.name.as_ref().map_or(String::new(), |name| format!(" {name}"));
     format!("pid {}{name}: {resident} resident, {watched}", last.account.process.pid)
 }
@@ -220,7 +224,7 @@ mod tests {
     #[test]
     fn nothing_unusual_is_said_and_one_look_says_nothing_of_growth() {
         let (told, document) = shown(&[], 30.0);
-        assert!(told.contains("watched for 30 s, +1.2 GiB/h\nNothing unusual: nothing that grows"), "{told}");
+        assert!(told.contains("watched for 30 s, +10.0 MiB\nNothing unusual: nothing that grows"), "{told}");
         assert_eq!(document["answers"], serde_json::json!([]));
         let (told, document) = shown(&[], 0.0);
         assert!(told.contains("one look\nNothing unusual: nothing that the doctor's"), "{told}");

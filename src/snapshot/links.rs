@@ -7,7 +7,7 @@
 
 use super::types::{Link, LoadedImage};
 use crate::base::limits::{LINK_OBJECTS_MAX, LINK_WORDS_MAX};
-use crate::base::{Addr, PAGE, Range, joined};
+use crate::base::{Addr, PAGE, Range, USER_END, joined};
 use crate::os::Target;
 use crate::os::maps::Mapping;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -70,7 +70,7 @@ pub fn read(target: &Target, images: &[LoadedImage], owners: &[Range]) -> Vec<Li
                 let count = ((part.bytes() / 8) as usize).min(left);
                 left -= count;
                 // Nearly every word is a small number or points into the library itself.
-                let may_be_foreign = |at: &Addr| (PAGE..1 << 47).contains(&at.0) && !own.has(*at);
+                let may_be_foreign = |at: &Addr| (PAGE..USER_END).contains(&at.0) && !own.has(*at);
                 for at in words[from..from + count].iter().map(|word| Addr(*word)).filter(may_be_foreign) {
                     search.word(at, library, false);
                     if may_be_object(target, owned, at) {

@@ -3,7 +3,7 @@
 
 use super::layout::{BINS, Layout, Totals};
 use crate::base::limits::{C_STRING_BYTES_MAX, LIBC_DATA_BYTES_MAX};
-use crate::base::{Addr, Gap, Known, PAGE, Range, Why};
+use crate::base::{Addr, Gap, Known, PAGE, Range, USER_END, Why};
 use crate::os::elf::Image;
 use crate::os::maps::Mapping;
 use crate::os::{Memory, Target};
@@ -112,7 +112,7 @@ fn bins(memory: &dyn Memory, start: Addr, words: &[u64]) -> Vec<Addr> {
     let header = |at: usize| start.plus(at as u64 * 8).minus(16);
     let is_empty = |at: usize| words[at] == header(at).0 && words[at + 1] == header(at).0;
     let may_be_links = |at: usize| {
-        words[at..at + 2].iter().all(|word| word.is_multiple_of(8) && (PAGE..1 << 47).contains(word))
+        words[at..at + 2].iter().all(|word| word.is_multiple_of(8) && (PAGE..USER_END).contains(word))
     };
     let leads_back = |at: usize| {
         let (next, previous) = (Addr(words[at]), Addr(words[at + 1]));

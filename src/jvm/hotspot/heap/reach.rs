@@ -8,7 +8,7 @@
 
 use super::unowned::{Unowned, is_memory};
 use crate::base::limits::{REACH_DEPTH_MAX, REACH_OBJECT_WORDS_MAX, REACH_OBJECTS_MAX, REACH_ROWS_MAX};
-use crate::base::{Addr, Bytes, PAGE, Range};
+use crate::base::{Addr, Bytes, PAGE, Range, USER_END};
 use crate::jvm::types::Extent;
 use crate::os::Target;
 use std::collections::{HashSet, VecDeque};
@@ -197,7 +197,7 @@ impl<'a> Search<'a> {
 }
 
 fn is_pointer(at: Addr) -> bool {
-    (0x1_0000..1 << 47).contains(&at.0)
+    (0x1_0000..USER_END).contains(&at.0)
 }
 
 /// The bounds that two words give: whole pages, the lower one first.

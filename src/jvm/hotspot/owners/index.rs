@@ -4,12 +4,11 @@
 
 use crate::base::blocks::{Block, Blocks, Label, SEEN, UNKNOWN};
 use crate::base::limits::OWNED_BLOCKS_MAX;
-use crate::base::{Addr, Range};
+use crate::base::{Addr, Range, USER_END};
 
 /// glibc's payloads start at multiples of this (MALLOC_ALIGNMENT, malloc/malloc-alignment.h).
 const GRAIN: u64 = 16;
-/// User addresses end at 2^47 on x86-64 and 2^48 on aarch64.
-const ADDRESS_BITS: u32 = 48;
+const ADDRESS_BITS: u32 = USER_END.ilog2();
 const SLOT_BITS: u32 = 26;
 /// Places of the table for each slot that has blocks: most words find an empty one.
 const PLACES_PER_SLOT: usize = 4;
