@@ -25,7 +25,7 @@ pub struct Ledger {
     pub working_set_bytes: Option<Bytes>,
     /// `None`: no limit, or it is not known.
     pub limit: Option<Limit>,
-    /// What the kernel would take back, the first first.
+    /// What the kernel would reclaim, in its order.
     pub reclaim: Vec<Reclaim>,
     /// memory.events: how often a limit was met, and what was killed.
     pub events: BTreeMap<String, u64>,

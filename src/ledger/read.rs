@@ -66,6 +66,11 @@ pub(super) fn look(pids: Vec<i32>, want: Want) -> (Looked, Vec<Gap>) {
         let Ok(process) = Process::open(pid) else { continue };
         let Ok(status) = process.status() else { continue };
         unread.note(looked.files.add(&process));
+        if status.resident_bytes.is_some() && status.resident_anon_bytes.is_none() {
+            let hint = "RssAnon of /proc/PID/status came with Linux 4.5: the sum is in anonymous_other";
+            let gap = Gap::new("anonymous memory of each process", Why::NotInThisKernel).hint(hint);
+            gaps.extend((!gaps.contains(&gap)).then_some(gap));
+        }
         looked.seen.members.push(Member {
             pid,
             command: command(&process),

@@ -58,7 +58,7 @@ impl Sure {
 /// One thing that fills the memory. `None`: not known, or, of a rate, that nothing grew while it was watched.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Answer {
-    /// "Inflaters that nobody closes".
+    /// "objects that are not closed: java.util.zip.Inflater".
     pub what: String,
     /// The holder, class loader, pool, thread or file.
     pub who: Option<String>,

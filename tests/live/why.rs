@@ -172,7 +172,7 @@ fn a_jvm_that_ends_while_it_is_watched_gets_an_answer_of_the_looks_so_far() {
     let jvm = Jvm::start(&java, &["-Xmx64m", "-XX:+UseSerialGC"], &["marusa.Idle"]);
     let pid = jvm.pid;
     let asked = std::thread::spawn(move || why(pid, &["300s"]));
-    std::thread::sleep(Duration::from_secs(2));
+    std::thread::sleep(Duration::from_secs(5));
     drop(jvm);
     let (told, status) = asked.join().expect("it answers");
     assert!(told.contains("Nothing unusual") && told.contains("Fewer looks than planned"), "{told}");

@@ -214,7 +214,7 @@ impl Watched {
         self.classes.as_ref().filter(|_| self.is_readable())?.urgency(shares, self.first_histogram())
     }
 
-    /// At the end, the interval is no matter.
+    /// At the end of the recording, whatever the interval.
     pub fn last_classes(&self, shares: &Shares) -> Option<What> {
         let classes = self.classes.as_ref().filter(|_| self.is_readable())?;
         classes.is_paid(shares, self.first_histogram()).then_some(What::Classes)
