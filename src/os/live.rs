@@ -169,13 +169,6 @@ impl Memory for Live<'_> {
         Some(&self.bulk)
     }
 
-    fn mapped_now(&self) -> Option<Vec<Range>> {
-        let mappings = self.process.mappings().ok()?;
-        Some(
-            mappings.into_iter().filter(|mapping| mapping.rights.read).map(|mapping| mapping.range).collect(),
-        )
-    }
-
     fn another(&self) -> Option<Box<dyn Memory + Send + '_>> {
         let memory = self.memory.try_clone().ok()?;
         let mut live = Live::of(self.process, memory, self.view).ok()?;

@@ -78,11 +78,6 @@ pub trait Memory {
         None
     }
 
-    /// The readable mappings at this moment, sorted; `None`: only the view already taken tells.
-    fn mapped_now(&self) -> Option<Vec<Range>> {
-        None
-    }
-
     /// The same memory for another thread, with stores of its own, where there is such a way. Not where reads are recorded.
     fn another(&self) -> Option<Box<dyn Memory + Send + '_>> {
         None

@@ -96,6 +96,15 @@ impl Hotspot<'_> {
     pub fn memory(&self) -> &dyn Memory {
         self.target.memory
     }
+
+    /// Reads the memory as it is now: other readers may have kept some of it from before a collection.
+    pub fn now<T>(&self, read: impl FnOnce(&Hotspot) -> T) -> T {
+        let Some(memory) = self.memory().another() else { return read(self) };
+        let target = Target { view: self.target.view, memory: memory.as_ref(), symbols: self.target.symbols };
+        let Hotspot { image, structs, flags, major, .. } = *self;
+        read(&Hotspot { target: &target, image, structs, flags, major, leads: &RefCell::default() })
+    }
+
     pub fn addr(&self, object: Addr, owner: &str, name: &str) -> Known<Addr> {
         self.structs.read_addr(self.memory(), object, owner, name)
     }

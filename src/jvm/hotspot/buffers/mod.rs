@@ -26,7 +26,6 @@ use crate::base::blocks::Blocks;
 use crate::base::{Bytes, Gap, Known, Why};
 use crate::jvm::Buffers;
 use crate::jvm::types::{Gc, JvmView};
-use crate::os::Target;
 use collect::{Memory, Wanted};
 use heads::Heads;
 use live::Live;
@@ -36,7 +35,6 @@ use referrers::Referrers;
 use rows::Rows;
 use scan::{OBJECTS_MAX, What, scan};
 use single::Single;
-use std::cell::RefCell;
 use std::collections::HashSet;
 use targets::Targets;
 use threads::Caches;
@@ -58,7 +56,7 @@ fn read(vm: &Hotspot, view: &JvmView, blocks: Option<&dyn Blocks>) -> Known<Buff
     let index = blocks.map(|blocks| Index::with(blocks, |_| true));
     let attempt = || {
         let gc = view.gc.clone()?;
-        now(vm, |vm| Reader { vm, view, gc, index: index.as_ref() }.read())
+        vm.now(|vm| Reader { vm, view, gc, index: index.as_ref() }.read())
     };
     for _ in 1..ATTEMPTS {
         if let (buffers, false) = attempt()? {
@@ -72,15 +70,6 @@ fn read(vm: &Hotspot, view: &JvmView, blocks: Option<&dyn Blocks>) -> Known<Buff
     Ok(buffers)
 }
 
-/// As the memory is now: what other readers kept of it may be from before a collection.
-fn now<T>(vm: &Hotspot, read: impl FnOnce(&Hotspot) -> T) -> T {
-    let Some(memory) = vm.memory().another() else { return read(vm) };
-    let target = Target { view: vm.target.view, memory: memory.as_ref(), symbols: vm.target.symbols };
-    let leads = RefCell::default();
-    let Hotspot { image, structs, flags, major, .. } = *vm;
-    read(&Hotspot { target: &target, image, structs, flags, major, leads: &leads })
-}
-
 struct Reader<'a> {
     vm: &'a Hotspot<'a>,
     view: &'a JvmView,
@@ -92,7 +81,7 @@ impl Reader<'_> {
     /// And whether the heap moved while it was read.
     fn read(&self) -> Known<(Buffers, bool)> {
         let (vm, windows) = (self.vm, Windows::new(self.vm.target));
-        let collections = || now(vm, collections);
+        let collections = || vm.now(heap::collections);
         let before = collections();
         let used = heap::used(vm, self.gc)?;
         let live = Live::read(vm, self.gc, &used);
@@ -116,7 +105,7 @@ impl Reader<'_> {
         let found = numbered(found, &mut referrers);
         let is_dead = |at| live.as_ref().is_ok_and(|live| live.is_marked(vm, at) == Some(false));
         referrers.climb(vm.target, &used, (&heads, &moves), &is_dead);
-        let live = live.and_then(|live| Ok(live.still(&now(vm, |vm| Live::read(vm, self.gc, &used))?)));
+        let live = live.and_then(|live| Ok(live.still(&vm.now(|vm| Live::read(vm, self.gc, &used))?)));
         let mut gaps: Vec<Gap> = live.as_ref().err().cloned().into_iter().collect();
         let rows = Rows { live: live.ok(), ..self.rows(&single, &referrers) };
         if seen.is_cut || referrers.is_cut || seen.objects.len() > OBJECTS_MAX {
@@ -125,7 +114,7 @@ impl Reader<'_> {
         let mut buffers = rows.finish(&found, &in_use, gaps);
         (buffers.totals.direct, buffers.totals.mapped) = totals;
         let has_moved =
-            || now(vm, |vm| Moves::read(vm, oops, &used).map(|now| now.count())) != Ok(moves.count());
+            || vm.now(|vm| Moves::read(vm, oops, &used).map(|now| now.count())) != Ok(moves.count());
         Ok((buffers, before != collections() || has_moved()))
     }
 
@@ -170,11 +159,4 @@ fn numbered(found: Vec<Memory>, referrers: &mut Referrers) -> Vec<(Memory, Vec<u
         (memory, objects)
     };
     found.into_iter().map(number).collect()
-}
-
-/// The number of collections; what it is not known by never changes.
-fn collections(vm: &Hotspot) -> Option<u64> {
-    let heap = vm.static_addr("Universe", "_collectedHeap").ok()?;
-    let at = vm.structs.offset("CollectedHeap", "_total_collections").ok()?;
-    vm.memory().u32(heap.plus(at)).ok().map(u64::from)
 }

@@ -71,6 +71,13 @@ pub fn used(vm: &Hotspot, gc: Gc) -> Known<Vec<Range>> {
     }
 }
 
+/// The number of collections that have begun (CollectedHeap::_total_collections; JDK 8 to 25). `None`: not known.
+pub fn collections(vm: &Hotspot) -> Option<u32> {
+    let heap = vm.static_addr("Universe", "_collectedHeap").ok()?;
+    let at = vm.structs.offset("CollectedHeap", "_total_collections").ok()?;
+    vm.memory().u32(heap.plus(at)).ok()
+}
+
 /// The whole object at `at`, whose type vmStructs gives the size of, as words.
 fn object_words(vm: &Hotspot, at: Addr, class: &str) -> Known<Vec<u64>> {
     let bytes = vm.structs.size_of(class)?.min(COLLECTOR_BYTES_MAX);

@@ -1,12 +1,13 @@
 //! The words of the Java heap that are addresses of blocks, and which field of which class holds each. One pass over what is in
-//! memory, by two threads where memory can be read so. Every word is asked whether a block starts there; behind a hit the
+//! use, by two threads where memory can be read so. Every word is asked whether a block starts there; behind a hit the
 //! nearest header of an object is looked for that is large enough to hold the word.
 
 use super::classes::{Classes, Form};
 use super::mappings::Held;
-use crate::base::{Addr, Range};
-use crate::jvm::hotspot::Hotspot;
+use crate::base::{Addr, Known, Range, joined};
 use crate::jvm::hotspot::owners::fetch::{Read, Resident};
+use crate::jvm::hotspot::{Hotspot, heap};
+use crate::jvm::types::Gc;
 use crate::os::Target;
 use crate::os::budget;
 use crate::os::memory::Bulk;
@@ -47,29 +48,21 @@ pub struct Hits {
     pub has_moved: bool,
 }
 
-/// Where the heap is.
-pub struct Heap {
-    /// Sorted and disjoint.
-    pub ranges: Vec<Range>,
-    /// Whether objects move while the program runs, too: then no counter says when.
-    pub moves_any_time: bool,
-}
-
-/// Looks through the heap.
-pub fn read(vm: &Hotspot, heap: &Heap, held: &Held, classes: &Classes) -> Hits {
+/// Searches the heap.
+pub fn read(vm: &Hotspot, gc: Gc, held: &Held, classes: &Classes) -> Known<Hits> {
     let target = vm.target;
     match target.memory.bulk() {
-        Some(bulk) => by_threads(bulk, vm, heap, held, classes),
+        Some(bulk) => by_threads(bulk, vm, gc, held, classes),
         None => {
             let read = |at, into: &mut [u8]| target.memory.read_once(at, into).is_ok();
             let resident = |range| target.view.resident_ranges(range);
             let mut pass = Pass::new(&read, &resident, held, classes);
-            for range in heap.ranges.iter().flat_map(|range| target.view.resident_ranges(*range)) {
-                pieces(range).for_each(|piece| pass.piece(piece));
+            for range in joined(heap::used(vm, gc)?) {
+                pieces(range).for_each(|piece| pass.piece(&piece));
             }
             // A recording keeps what was found, and nothing else of the heap.
             pass.hits.found.iter().for_each(|hit| keep(target, hit));
-            pass.hits
+            Ok(pass.hits)
         }
     }
 }
@@ -83,44 +76,43 @@ fn keep(target: &Target, hit: &Hit) {
     }
 }
 
-/// Objects move while they are read, to memory that was read already or that was mapped for them since. So what is mapped is asked
-/// for right before a pass, and where objects may have moved, all is read again until a pass finds nothing new.
-fn by_threads(bulk: &dyn Bulk, vm: &Hotspot, heap: &Heap, held: &Held, classes: &Classes) -> Hits {
+/// Objects move while they are read, to memory that was read already or that is in use since. So the collector is asked what is in
+/// use right before a pass, and where objects may have moved, all is read again until a pass finds nothing new.
+fn by_threads(bulk: &dyn Bulk, vm: &Hotspot, gc: Gc, held: &Held, classes: &Classes) -> Known<Hits> {
     let (mut hits, mut blocks, started) = (Hits::default(), HashSet::new(), Instant::now());
+    let moves_any_time =
+        matches!(gc, Gc::Z | Gc::ZGenerational | Gc::Shenandoah | Gc::ShenandoahGenerational);
+    let used = || vm.now(|vm| heap::used(vm, gc)).map(joined);
+    let (mut before, mut ranges) = (vm.now(heap::collections), used()?);
     for pass in 1..=PASSES_MAX {
-        let (mapped, before) = (vm.memory().mapped_now(), collections(vm));
-        let parts = heap.ranges.iter().flat_map(|range| match &mapped {
-            Some(mapped) => {
-                mapped.iter().map(|one| one.intersect(*range)).filter(|part| !part.is_empty()).collect()
-            }
-            None => vm.target.view.resident_ranges(*range),
-        });
-        let more = one_pass(bulk, vm.target, parts.flat_map(pieces).collect(), held, classes);
+        let more =
+            one_pass(bulk, vm.target, ranges.iter().copied().flat_map(pieces).collect(), held, classes);
         let known = blocks.len();
         blocks.extend(more.found.iter().map(|hit| hit.block));
         hits.is_cut |= more.is_cut;
         hits.found.extend(more.found);
-        let may_have_moved = heap.moves_any_time || before != collections(vm);
+        let (after, still) = (vm.now(heap::collections), used()?);
+        let may_have_moved = moves_any_time || before != after || !is_within(&ranges, &still);
         let is_new = pass == 1 || blocks.len() > known || blocks.is_empty();
         hits.has_moved = may_have_moved && is_new;
         if !hits.has_moved || hits.is_cut || started.elapsed() > PASSES_SECONDS_MAX {
             break;
         }
+        (before, ranges) = (after, still);
     }
-    hits
+    Ok(hits)
 }
 
-/// How many collections have begun (CollectedHeap::_total_collections; JDK 8 to 25). `None`: not known.
-fn collections(vm: &Hotspot) -> Option<u32> {
-    let heap = vm.static_addr("Universe", "_collectedHeap").ok()?;
-    let at = heap.plus(vm.structs.offset("CollectedHeap", "_total_collections").ok()?);
-    let mut bytes = [0; 4];
-    vm.memory().bulk()?.read(at, &mut bytes).ok()?;
-    Some(u32::from_le_bytes(bytes))
+/// Whether all of `ranges` is in `others`, both joined. What was in use is free only after a collection.
+fn is_within(ranges: &[Range], others: &[Range]) -> bool {
+    ranges.iter().all(|range| {
+        let behind = others.partition_point(|other| other.start <= range.start);
+        behind > 0 && others[behind - 1].covers(*range)
+    })
 }
 
 /// Two threads, each of which takes the next piece.
-fn one_pass(bulk: &dyn Bulk, target: &Target, pieces: Vec<Range>, held: &Held, classes: &Classes) -> Hits {
+fn one_pass(bulk: &dyn Bulk, target: &Target, pieces: Vec<Piece>, held: &Held, classes: &Classes) -> Hits {
     let next = AtomicUsize::new(0);
     let run = || {
         let read = |at, into: &mut [u8]| bulk.read(at, into).is_ok();
@@ -128,7 +120,7 @@ fn one_pass(bulk: &dyn Bulk, target: &Target, pieces: Vec<Range>, held: &Held, c
         let resident = |range| bulk.resident(range).unwrap_or_else(|| target.view.resident_ranges(range));
         let mut pass = Pass::new(&read, &resident, held, classes);
         while let Some(piece) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
-            pass.piece(*piece);
+            pass.piece(piece);
         }
         pass.hits
     };
@@ -146,9 +138,18 @@ fn one_pass(bulk: &dyn Bulk, target: &Target, pieces: Vec<Range>, held: &Held, c
     })
 }
 
-fn pieces(range: Range) -> impl Iterator<Item = Range> {
+struct Piece {
+    /// Where it is read from: an object may begin before it.
+    lead: Addr,
+    range: Range,
+}
+
+fn pieces(range: Range) -> impl Iterator<Item = Piece> {
     let starts = (range.start.0..range.end.0).step_by(PIECE_BYTES as usize);
-    starts.map(move |start| Range::new(Addr(start), Addr((start + PIECE_BYTES).min(range.end.0))))
+    starts.map(move |start| Piece {
+        lead: Addr(start.saturating_sub(OBJECT_BYTES_MAX).max(range.start.0)),
+        range: Range::new(Addr(start), Addr((start + PIECE_BYTES).min(range.end.0))),
+    })
 }
 
 struct Pass<'a> {
@@ -166,15 +167,13 @@ impl<'a> Pass<'a> {
         Pass { read, resident, held, classes, words: Vec::new(), bytes: Vec::new(), hits: Hits::default() }
     }
 
-    /// With what lies right before it: an object may begin there.
-    fn piece(&mut self, piece: Range) {
-        let before = piece.start.0.min(OBJECT_BYTES_MAX);
-        for range in (self.resident)(Range::new(piece.start.minus(before), piece.end)) {
+    fn piece(&mut self, piece: &Piece) {
+        for range in (self.resident)(Range::new(piece.lead, piece.range.end)) {
             if budget::check_now().is_err() || self.hits.is_cut {
                 self.hits.is_cut = true;
                 return;
             }
-            self.look(range, piece.start);
+            self.look(range, piece.range.start);
         }
     }
 
@@ -277,7 +276,7 @@ mod tests {
         };
         let resident = |range: Range| vec![range.intersect(heap)];
         let mut pass = Pass::new(&read, &resident, &held, &classes);
-        pieces(heap).for_each(|piece| pass.piece(piece));
+        pieces(heap).for_each(|piece| pass.piece(&piece));
         pass.hits.found.iter().map(|hit| ((hit.head.0 - HEAP) / 8, hit.form)).collect()
     }
 
@@ -295,6 +294,17 @@ mod tests {
     fn elements_of_arrays_of_long_are_found() {
         let array = [1, LONGS | 3 << 32, BLOCK, 9, BLOCK + 0x1000, BLOCK];
         assert_eq!(hits(&array), [(0, Form::Longs), (0, Form::Longs)], "the last word lies behind it");
+    }
+
+    #[test]
+    fn memory_that_was_in_use_and_is_not_any_more_shows_a_collection() {
+        let range = |start, end| Range::new(Addr(start), Addr(end));
+        let before = [range(0x1000, 0x2000), range(0x4000, 0x5000)];
+        assert!(is_within(&before, &[range(0x1000, 0x2800), range(0x4000, 0x5000)]), "it only grew");
+        assert!(is_within(&before, &[range(0x1000, 0x6000)]));
+        assert!(!is_within(&before, &[range(0x1000, 0x2000)]), "the second is free");
+        assert!(!is_within(&before, &[range(0x1000, 0x2000), range(0x4800, 0x5000)]));
+        assert!(!is_within(&before, &[]));
     }
 
     #[test]

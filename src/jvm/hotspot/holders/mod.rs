@@ -20,8 +20,8 @@ use super::Hotspot;
 use super::owners::index::Index;
 use super::window::Windows;
 use crate::base::blocks::{Block, Blocks, Label};
-use crate::base::{Addr, Gap, Range, Why, joined};
-use crate::jvm::types::{Gc, How, JvmView, Kind};
+use crate::base::{Addr, Gap, Range, Why};
+use crate::jvm::types::{How, JvmView, Kind};
 use crate::jvm::{HeldBy, Holders, UNREACHED, VM_HOLDER};
 use classes::{Classes, FieldsOf, Form};
 use heap::{Hit, Hits};
@@ -128,17 +128,10 @@ struct FieldHolders {
 }
 
 fn fields(vm: &Hotspot, view: &JvmView, held: &Held, gaps: &mut Vec<Gap>) -> FieldHolders {
-    // All that may be heap: what it was when it was read may be somewhere else by now.
-    let reserved = view.heap.as_ref().map_or(&[][..], |heap| &heap.reserved).iter().copied();
-    let heap = view.extents.iter().filter(|extent| extent.kind == Kind::JavaHeap);
-    let ranges = joined(heap.map(|extent| extent.range).chain(reserved));
-    let is_concurrent =
-        |gc: &Gc| matches!(gc, Gc::Z | Gc::ZGenerational | Gc::Shenandoah | Gc::ShenandoahGenerational);
-    let heap = heap::Heap { ranges, moves_any_time: view.gc.as_ref().is_ok_and(is_concurrent) };
     let windows = Windows::new(vm.target);
     let read = || {
         let classes = Classes::read(vm, &windows)?;
-        let hits = heap::read(vm, &heap, held, &classes);
+        let hits = heap::read(vm, view.gc.clone()?, held, &classes)?;
         let named = FieldsOf::longs(vm, &windows, &classes)?;
         Ok((named_hits(&hits, &named), hits.is_cut, hits.has_moved))
     };
