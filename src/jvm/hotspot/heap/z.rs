@@ -89,6 +89,11 @@ pub fn used(vm: &Hotspot) -> Known<Vec<Range>> {
     Ok(views.iter().flat_map(|view| pages.iter().map(|page| range(view, page))).collect())
 }
 
+/// The objects of malloc that describe the pages.
+pub fn page_objects(vm: &Hotspot) -> Known<Vec<Addr>> {
+    z_pages::objects(vm, &Z::read(vm)?)
+}
+
 /// How references are made of addresses.
 pub struct Colours {
     /// The bits of the offset; `None` for generational ZGC, whose addresses are whole.

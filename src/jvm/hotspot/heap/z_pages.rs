@@ -168,6 +168,15 @@ pub fn read(vm: &Hotspot, z: &Z, offsets: std::ops::Range<u64>) -> Known<Vec<Pag
     Ok(pages)
 }
 
+/// The `ZPage` objects of the whole table: each holds the bitmaps of its marks and, with generations, of remembered fields.
+pub fn objects(vm: &Hotspot, z: &Z) -> Known<Vec<Addr>> {
+    let table = table(vm, z)?;
+    let mut objects: Vec<Addr> =
+        entries(vm, table.start, table)?.into_iter().map(|(_, entry)| Addr(entry & !1)).collect();
+    objects.dedup();
+    Ok(objects)
+}
+
 /// The whole array, without the rounding to pages.
 pub fn table(vm: &Hotspot, z: &Z) -> Known<Range> {
     let map = vm.structs.offset(&z.named("PageTable"), "_map")?;

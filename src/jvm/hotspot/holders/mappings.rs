@@ -85,9 +85,13 @@ impl Held {
 
     /// The block that starts at `word` or right before it: libraries put headers of their own before what they hand out, and an
     /// object has more than one base. Of a mapping any page: the kernel joins neighbours into one.
+    #[inline]
     pub fn at_start(&self, word: u64) -> Option<usize> {
+        if !self.index.spans(word) || !word.is_multiple_of(8) {
+            return None;
+        }
         self.index.at_start(word).or_else(|| {
-            let block = self.index.holding(word).filter(|_| word.is_multiple_of(8))?;
+            let block = self.index.holding(word)?;
             let is_page = || word.is_multiple_of(PAGE_BYTES) && self.mapping_bytes(block).is_some();
             (!self.is_inner(word, block) || is_page()).then_some(block)
         })

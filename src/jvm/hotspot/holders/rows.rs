@@ -10,6 +10,8 @@ use std::collections::{BTreeMap, HashMap};
 /// The smaller ones are a gap.
 const ROWS_MAX: usize = 1_000;
 const TYPES_SHOWN: usize = 5;
+/// A type names a row if it has at least this part of its bytes: a block that was used before may begin with an old table.
+const KIND_PART: Bytes = 10;
 /// Blocks of this size and more are listed one by one, for `scripts/holders`.
 const LARGE_BYTES_MIN: Bytes = 4096;
 
@@ -137,7 +139,10 @@ impl Rows {
             Held {
                 holder: row.holder,
                 how: row.how,
-                kind: types.iter().find_map(|of| of.name.clone()),
+                kind: types
+                    .iter()
+                    .filter(|of| of.bytes >= sum.bytes / KIND_PART)
+                    .find_map(|of| of.name.clone()),
                 library: row.library.or(library),
                 bytes: sum.bytes,
                 blocks: sum.blocks,

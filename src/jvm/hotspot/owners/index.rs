@@ -86,7 +86,8 @@ impl Index {
             true
         });
         let low = starts.first().copied().unwrap_or(0);
-        let span = starts.last().map_or(0, |last| last - low);
+        let end = starts.last().zip(sizes.last()).map_or(0, |(last, bytes)| last + u64::from(*bytes));
+        let span = end.saturating_sub(low);
         let (table, bits) = (Vec::new(), Vec::new());
         let mut index = Index { starts, sizes, seen, has_left_seen, low, span, table, bits, is_cut };
         index.lay_out();
@@ -205,10 +206,16 @@ impl Index {
         word == 0 || word.is_multiple_of(8) && self.region_of(word).is_some()
     }
 
+    /// Whether `word` lies between the first block and the last: quick.
+    #[inline(always)]
+    pub fn spans(&self, word: u64) -> bool {
+        word.wrapping_sub(self.low) <= self.span
+    }
+
     /// The block whose payload starts at `word`.
     #[inline(always)]
     pub fn at_start(&self, word: u64) -> Option<usize> {
-        if word.wrapping_sub(self.low) > self.span || !word.is_multiple_of(GRAIN) {
+        if !self.spans(word) || !word.is_multiple_of(GRAIN) {
             return None;
         }
         self.at_start_of(self.region_of(word)?, word)

@@ -9,8 +9,9 @@ use super::{direct, libraries, loaders, tables};
 use crate::base::Addr;
 use crate::base::limits::MONITORS_MAX;
 use crate::jvm::hotspot::Hotspot;
+use crate::jvm::hotspot::heap::z;
 use crate::jvm::hotspot::window::Windows;
-use crate::jvm::types::{JvmView, ThreadKind};
+use crate::jvm::types::{Gc, JvmView, ThreadKind};
 
 const ARENA_BYTES_MAX: u64 = 128;
 const TASK_QUEUE_BYTES: u64 = 1 << 20;
@@ -27,7 +28,7 @@ pub fn spread(vm: &Hotspot, view: &JvmView, leads: &Leads, given: &mut Given) {
     let classes = lead(leads, given);
     threads(vm, view, given);
     let loaders = loaders::loaders(vm, given);
-    gc(vm, given);
+    gc(vm, view, given);
     given.spread(loaders, Owner::LoaderBranch);
     given.spread(classes, Owner::ClassBranch);
     task_queues(given);
@@ -119,10 +120,14 @@ fn arena(given: &mut Given, arena: usize, owner: Owner) {
     }
 }
 
-fn gc(vm: &Hotspot, given: &mut Given) {
+/// ZGC's table of pages, which leads to the bitmaps of each, is a mapping: nothing in malloc points to a page.
+fn gc(vm: &Hotspot, view: &JvmView, given: &mut Given) {
     let roots = [("Universe", "_collectedHeap"), ("BarrierSet", "_barrier_set")];
     let roots = roots.map(|(owner, name)| vm.static_addr(owner, name).unwrap_or(Addr::NULL));
-    let found = roots.into_iter().filter_map(|root| given.give(root.0, Owner::GcBranch)).collect();
+    let is_z = matches!(view.gc, Ok(Gc::Z | Gc::ZGenerational));
+    let pages = is_z.then(|| z::page_objects(vm).ok()).flatten().unwrap_or_default();
+    let roots = roots.into_iter().chain(pages);
+    let found = roots.filter_map(|root| given.give(root.0, Owner::GcBranch)).collect();
     given.spread(found, Owner::GcBranch);
 }
 
