@@ -1,6 +1,6 @@
 //! The one definition of the commands: the program, its help, the man pages and the completions of shells are made of it.
 
-use super::examples;
+use super::{examples, list};
 use crate::base::{limits, redact};
 use crate::cmd;
 use crate::os::terminal::{has_colours, raw_stdout, stderr, stdout};
@@ -55,7 +55,7 @@ macro_rules! commands {
 /// Prints what clap has to say instead of a command: help, in its colours, or what is wrong with the words, which may be anybody's
 /// and are escaped. Returns the exit status.
 pub fn answer(said: &clap::Error) -> u8 {
-    use clap::error::ErrorKind::{DisplayHelp, DisplayVersion};
+    use clap::error::ErrorKind::{DisplayHelp, DisplayVersion, MissingRequiredArgument};
     let text = said.render();
     // Nobody reads what cannot be written.
     let _ = match (said.use_stderr(), said.kind()) {
@@ -65,6 +65,9 @@ pub fn answer(said: &clap::Error) -> u8 {
         }
         (false, _) => stdout().write_all(text.to_string().as_bytes()),
     };
+    if said.kind() == MissingRequiredArgument && text.to_string().contains("TARGET") {
+        list::choices();
+    }
     said.exit_code().try_into().unwrap_or(2)
 }
 

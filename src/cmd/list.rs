@@ -5,7 +5,7 @@ use super::deadline::DeadlineArgs;
 use crate::base::Why;
 use crate::base::limits::TARGET_LISTED;
 use crate::os::budget;
-use crate::os::terminal::stdout;
+use crate::os::terminal::{stderr, stdout};
 use crate::show::list;
 use crate::snapshot::discover::{self, Listing};
 use std::io::{BufWriter, Write};
@@ -45,4 +45,14 @@ pub fn run(args: &ListArgs) -> anyhow::Result<u8> {
         crate::say!("marusa: {text}");
     }
     Ok(0)
+}
+
+/// Prints, for a command that was given no target, the JVMs that it could be, to standard error.
+pub fn choices() {
+    budget::set_limits(TARGET_LISTED);
+    if let Ok(Listing { jvms, .. }) = discover::list(budget::limits()) {
+        let mut out = stderr();
+        // Nobody reads what cannot be written.
+        let _ = writeln!(out).and_then(|()| list::text(&mut out, &jvms, false));
+    }
 }

@@ -22,6 +22,9 @@ pub struct MapArgs {
     /// What the rows are: by area, if nothing else is said
     #[arg(long, value_enum)]
     by: Option<By>,
+    /// With --by thread or library: each thread and file in a row of its own, not by pools and directories
+    #[arg(long)]
+    each: bool,
     /// Our areas, or the eight of the paper (OOPSLA 2010) and the Java heap
     #[arg(long, value_enum, default_value_t = Taxonomy::Marusa)]
     taxonomy: Taxonomy,
@@ -97,6 +100,11 @@ impl MapArgs {
             true => Err(Failure::usage(format!("{why}: it needs --by page-size"))),
             false => Ok(()),
         };
+        if self.each && !matches!(self.by(), By::Thread | By::Library) {
+            return Err(Failure::usage(
+                "--each has rows of threads or files: it needs --by thread or --by library",
+            ));
+        }
         if self.taxonomy == Taxonomy::Paper && self.by() != By::Area {
             return Err(Failure::usage("--taxonomy paper has areas only: leave --by out"));
         }

@@ -21,7 +21,7 @@ use crate::record::{self, History};
 use crate::show::{leaks, record as show};
 use output::{Keep, Output};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use watch::{Asked, Watch};
 
@@ -33,9 +33,9 @@ pub struct RecordArgs {
     /// All JVMs of this host, those that start later, too
     #[arg(long)]
     all: bool,
-    /// Where to write it; what is there is never written over
+    /// Where to write it; never over an existing file [default: marusa-PID-TIME.marusa in this directory]
     #[arg(short, long, value_name = "FILE")]
-    output: PathBuf,
+    output: Option<PathBuf>,
     /// How often it is looked at; near a limit of memory up to ten times as often
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = amount::duration)]
     every: Duration,
@@ -58,7 +58,7 @@ pub struct RecordArgs {
     #[arg(long = "for", value_name = "TIME", value_parser = amount::duration)]
     length: Option<Duration>,
     /// Goes on with a file that is there
-    #[arg(long)]
+    #[arg(long, requires = "output")]
     append: bool,
     /// What was recorded, in the end, machine-readable, schema marusa/recorded/2
     #[arg(long)]
@@ -112,9 +112,10 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<u8> {
         // Three for each JVM.
         host::allow_open_files();
     }
-    let output = Output::open(&args.output, args.keep, args.append)?;
+    let path = args.output.clone().unwrap_or_else(|| file::named(target.as_ref().map(|target| target.pid)));
+    let output = Output::open(&path, args.keep, args.append)?;
     let mut watch = Watch::start(asked, output, target)?;
-    crate::say!("marusa: {}", show::begun(&args.output.display().to_string(), args.every, args.all));
+    crate::say!("marusa: {}", show::begun(&path.display().to_string(), args.every, args.all));
     let ended = watch.run(&waiting);
     let recorded = watch.recorded();
     match args.json {
@@ -127,19 +128,19 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<u8> {
     }
     // Whoever sent a signal does not want to wait.
     if ended? != Woken::Signal && recorded.bytes <= JUDGED_BYTES_MAX {
-        judge(args);
+        judge(args, &path);
     }
     Ok(0)
 }
 
 /// What grew, of the JVM or of those that the kernel killed; and what to run next.
-fn judge(args: &RecordArgs) {
-    let Ok(recording) = file::load(&args.output) else { return };
+fn judge(args: &RecordArgs, path: &Path) {
+    let Ok(recording) = file::load(path) else { return };
     let is_meant = |(number, jvm): &(usize, &History)| {
         let is_killed = matches!(jvm.ending, Some((_, Ending::KilledForMemory)));
         if args.all { is_killed } else { number + 1 == recording.jvms.len() }
     };
-    let path = args.output.display();
+    let path = path.display();
     for (_, history) in recording.jvms.iter().enumerate().filter(is_meant).take(JUDGED_MAX) {
         let since = Since::of(history, f64::INFINITY);
         let answer = leaks::answer(&record::leaks::judge(history, 0.0, f64::INFINITY, false), &since);

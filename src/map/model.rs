@@ -3,6 +3,7 @@
 //! `Account::of` is the only place that decides a figure: what the collector says of the heap's use, whether swap is known, and
 //! which gaps follow from others. Text, JSON, HTML and the live view read fields and compute nothing.
 
+mod alike;
 mod amounts;
 mod buffers;
 mod head;

@@ -72,8 +72,8 @@ fn tables(path: &Path) -> String {
         ("paper", text::by_paper),
         ("part", text::by_part),
         ("page-size", text::by_page_size),
-        ("thread", text::by_thread),
-        ("library", text::by_library),
+        ("thread", |out, account| text::by_thread(out, account, false)),
+        ("library", |out, account| text::by_library(out, account, false)),
         ("arena", text::by_arena),
     ];
     let mut out = Vec::new();

@@ -62,8 +62,8 @@ impl Shown<'_> {
             (_, By::Area) => text::by_area_and_part(out, &self.account)?,
             (_, By::Part) => text::by_part(out, &self.account)?,
             (_, By::Mapping) => text::by_mapping(out, &self.account, self.snapshot, &self.map)?,
-            (_, By::Thread) => text::by_thread(out, &self.account)?,
-            (_, By::Library) => text::by_library(out, &self.account)?,
+            (_, By::Thread) => text::by_thread(out, &self.account, args.each)?,
+            (_, By::Library) => text::by_library(out, &self.account, args.each)?,
             (_, By::PageSize) => {
                 text::by_page_size(out, &self.account)?;
                 self.pages.iter().try_for_each(|pages| pages.text(out))?;

@@ -1,14 +1,18 @@
 //! Reads a recording: FILE, and where it is a ring, the files before it.
 
 use crate::base::limits::RECORDING_BYTES_MAX;
+use crate::base::rfc3339;
 use crate::cmd::Failure;
+use crate::os::process::Process;
 use crate::os::{budget, input_file};
 use crate::record::reader::Reader;
 use crate::record::{Recording, frame};
 use crate::show::units::human;
+use crate::snapshot::resolve;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// Digits behind the name of a file of a ring.
 const DIGITS: usize = 6;
@@ -47,6 +51,19 @@ pub fn older(path: &Path) -> Vec<(u64, PathBuf)> {
     older
 }
 
+/// The process that somebody names where a recording is expected.
+fn running(path: &Path) -> Option<i32> {
+    let named = path.to_str()?;
+    named.parse().ok().filter(|pid| Process::open(*pid).is_ok()).or_else(|| resolve::resolve(named).ok())
+}
+
+/// The name for a recording that was given none: of one process, or of all.
+pub fn named(pid: Option<i32>) -> PathBuf {
+    let whom = pid.map_or("all".to_string(), |pid| pid.to_string());
+    let digits = rfc3339(SystemTime::now()).replace(['-', ':'], "");
+    PathBuf::from(format!("marusa-{whom}-{digits}.marusa"))
+}
+
 /// Whether a file begins as a recording does.
 pub fn is_one(path: &Path) -> bool {
     let start = input_file::start(path, frame::MAGIC.len() as u64);
@@ -68,7 +85,13 @@ fn load_within(path: &Path) -> anyhow::Result<Recording> {
         false if beside(path).exists() => beside(path),
         false => path.to_path_buf(),
     };
-    let facts = fs::metadata(&newest).map_err(|error| failed(path, &error))?;
+    let facts = fs::metadata(&newest).map_err(|error| match running(path) {
+        Some(pid) => Failure::target(format!(
+            "cannot read {}: it is a running process, not a recording; record it first: marusa record {pid}",
+            path.display()
+        )),
+        None => failed(path, &error),
+    })?;
     let mut paths: Vec<PathBuf> = older(path).into_iter().map(|(_, path)| path).collect();
     // In that moment a file has two names.
     paths.retain(|path| {

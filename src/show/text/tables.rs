@@ -1,8 +1,10 @@
 //! The longer tables of `map --by ...`.
 
 use super::{NAME_COLUMNS_MIN, amounts_table, cells, gap_rows, head};
+use crate::base::Bytes;
+use crate::jvm::types::ThreadKind;
 use crate::map::Account;
-use crate::map::model::ThreadAccount;
+use crate::map::model::{Amounts, ThreadAccount};
 use crate::show::table::Table;
 use crate::show::units::human;
 use std::io::{self, Write};
@@ -22,16 +24,25 @@ pub fn by_part(out: &mut dyn Write, account: &Account) -> io::Result<()> {
     gap_rows(out, &account.gaps)
 }
 
-/// The stack of each thread, the largest first.
-pub fn by_thread(out: &mut dyn Write, account: &Account) -> io::Result<()> {
+/// The stacks, a row for each pool of threads or, with `each`, for each thread; the largest first.
+pub fn by_thread(out: &mut dyn Write, account: &Account, each: bool) -> io::Result<()> {
     head(out, account)?;
     let total = account.totals.resident_bytes;
-    let titles = ["THREAD", "KIND", "NAME (its stack)", ">RESIDENT", ">%", ">COMMITTED", ">RESERVED"];
+    let first = if each { "THREAD" } else { ">THREADS" };
+    let titles = [first, "KIND", "NAME (its stack)", ">RESIDENT", ">%", ">COMMITTED", ">RESERVED"];
     let mut table = Table::new(titles).without_room(&[5, 6, 4]).shortened(2, 24);
-    for (thread, stack) in account.stacks() {
-        let ThreadAccount { tid, name, kind, .. } = thread;
+    let mut row = |first: String, kind: ThreadKind, name: &str, stack: &Amounts| {
         let [name, resident, share, committed, reserved, _] = cells(name, stack, total);
-        table.row([tid.to_string(), kind.name().to_string(), name, resident, share, committed, reserved]);
+        table.row([first, kind.name().to_string(), name, resident, share, committed, reserved]);
+    };
+    if each {
+        for (ThreadAccount { tid, name, kind, .. }, stack) in account.stacks() {
+            row(tid.to_string(), *kind, name, stack);
+        }
+    } else {
+        for group in account.stack_groups() {
+            row(group.tids.len().to_string(), group.kind, &group.name, &group.amounts);
+        }
     }
     table.write(out)?;
     compiling(out, account)?;
@@ -54,16 +65,34 @@ fn compiling(out: &mut dyn Write, account: &Account) -> io::Result<()> {
     table.write(out)
 }
 
-/// Text, data and mapped memory of each library; and the blocks of malloc that it keeps, which are not in its other figures.
-pub fn by_library(out: &mut dyn Write, account: &Account) -> io::Result<()> {
+/// Text, data and mapped memory of each library, the small files of a directory in one row unless `each`; and the blocks of malloc
+/// that it keeps, which are not in its other figures.
+pub fn by_library(out: &mut dyn Write, account: &Account, each: bool) -> io::Result<()> {
     head(out, account)?;
     let total = account.totals.resident_bytes;
-    let titles = ["LIBRARY OR FILE", ">RESIDENT", ">%", ">COMMITTED", ">RESERVED", ">OF MALLOC"];
-    let mut table = Table::new(titles).without_room(&[3, 4, 2]).shortened(0, NAME_COLUMNS_MIN);
-    for library in &account.libraries {
-        let [path, resident, share, committed, reserved, _] = cells(&library.path, &library.amounts, total);
-        let of_malloc = library.malloc_bytes.map_or("-".to_string(), human);
-        table.row([path, resident, share, committed, reserved, of_malloc]);
+    let titles = ["LIBRARY OR FILE", ">FILES", ">RESIDENT", ">%", ">COMMITTED", ">RESERVED", ">OF MALLOC"];
+    let mut table = Table::new(titles).without_room(&[4, 5, 3]).shortened(0, NAME_COLUMNS_MIN);
+    let mut row = |path: &str, files: usize, amounts: &Amounts, of_malloc: Option<Bytes>| {
+        let files = if files > 1 { files.to_string() } else { String::new() };
+        let [path, resident, share, committed, reserved, _] = cells(path, amounts, total);
+        table.row([
+            path,
+            files,
+            resident,
+            share,
+            committed,
+            reserved,
+            of_malloc.map_or("-".to_string(), human),
+        ]);
+    };
+    if each {
+        for library in &account.libraries {
+            row(&library.path, 1, &library.amounts, library.malloc_bytes);
+        }
+    } else {
+        for group in account.file_groups() {
+            row(&group.name, group.files, &group.amounts, group.malloc_bytes);
+        }
     }
     table.write(out)?;
     gap_rows(out, &account.gaps)
