@@ -6,6 +6,9 @@
 //! glibc: nptl/descr.h (`struct pthread`: header.self, list, tid, stackblock, stackblock_size, guardsize),
 //! nptl/allocatestack.c and sysdeps/generic/ldsodefs.h (stack_used, stack_cache, stack_user; static in libpthread
 //! before 2.34, in `_rtld_global` since). musl: src/internal/pthread_impl.h (self, prev, next, tid, map_base, map_size).
+//!
+//! A block is known by a pointer into itself. On x86-64 and in musl that is its first word, `self`. glibc on aarch64 has none, since
+//! there the thread pointer is the block's end (TLS variant I, `TLS_DTV_AT_TP`); but the list of robust mutexes begins and ends in it.
 
 use crate::base::limits::{THREAD_BLOCK_BYTES_MAX, THREAD_SEEDS_MAX, THREADS_MAX};
 use crate::base::{Addr, Gap, Known, PAGE, Range, Why};
@@ -48,6 +51,8 @@ pub struct Block {
 /// Where things lie in a block, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
+    /// Where the pointer into itself lies, and where in the block it leads.
+    itself: (u64, u64),
     tid: u64,
     /// The two links.
     list: u64,
@@ -89,11 +94,19 @@ impl Layout {
         };
         let samples: Vec<Sample> =
             seeds.iter().filter_map(|seed| Sample::read(memory, seed)).take(THREAD_SEEDS_MAX).collect();
-        if samples.is_empty() {
-            return Err(missing("no pthread_t of a Java thread points at itself"));
-        }
         let words = samples.iter().map(|sample| sample.words.len()).min().unwrap_or(0);
         let all = |fits: &dyn Fn(&Sample) -> bool| samples.iter().all(fits);
+        let inner = |sample: &Sample, at: usize| {
+            let to = sample.words[at].checked_sub(sample.seed.block.0);
+            to.filter(|to| to.is_multiple_of(8) && *to < words as u64 * 8)
+        };
+        let itself = samples.first().and_then(|first| {
+            (0..words).find_map(|at| {
+                let to = inner(first, at)?;
+                all(&|sample| inner(sample, at) == Some(to)).then_some((at, to))
+            })
+        });
+        let itself = itself.ok_or_else(|| missing("no pthread_t of a Java thread points into itself"))?;
         let tid = (4..words * 2).find(|half| all(&|sample| sample.half(*half) == sample.seed.tid as u32));
         let stack = (2..words.saturating_sub(2)).find(|at| all(&|sample| sample.is_stack(*at)));
         let mut list = None;
@@ -104,10 +117,18 @@ impl Layout {
         }
         let object = (2..words).find(|at| all(&|sample| sample.words[*at] == sample.seed.object.0));
         let (list, embedded) = list.ok_or_else(|| missing("list of threads"))?;
-        let learned =
-            [tid.map(|half| half / 2), stack, stack.map(|at| at + 1), Some(list), Some(list + 1), object];
+        let learned = [
+            Some(itself.0),
+            tid.map(|half| half / 2),
+            stack,
+            stack.map(|at| at + 1),
+            Some(list),
+            Some(list + 1),
+            object,
+        ];
         samples.iter().for_each(|sample| sample.note(memory, learned.into_iter().flatten()));
         Ok(Layout {
+            itself: (itself.0 as u64 * 8, itself.1),
             tid: tid.ok_or_else(|| missing("thread id"))? as u64 * 4,
             list: list as u64 * 8,
             embedded,
@@ -137,7 +158,7 @@ impl Sample {
         let end = if seed.stack_base > seed.block { seed.stack_base } else { seed.block.plus(1).up_to(PAGE) };
         let bytes = end.offset_from(seed.block)?.min(THREAD_BLOCK_BYTES_MAX);
         let is_near = seed.block.minus(ABOVE_BLOCK_BYTES_MAX) < seed.stack_base && seed.block.is_aligned(8);
-        if bytes < 64 || !is_near || memory.u64(seed.block).ok()? != seed.block.0 {
+        if bytes < 64 || !is_near {
             return None;
         }
         Some(Sample { seed: *seed, words: memory.peek_words(seed.block, bytes as usize / 8).ok()? })
@@ -247,10 +268,11 @@ impl Walk<'_> {
 
     /// The block at `at`, if there is one.
     fn block(&self, at: Addr) -> Option<Block> {
-        if !at.is_aligned(8) || self.memory.addr(at).ok()? != at {
+        let layout = &self.layout;
+        let (from, to) = layout.itself;
+        if !at.is_aligned(8) || self.memory.addr(at.plus(from)).ok()? != at.plus(to) {
             return None;
         }
-        let layout = &self.layout;
         let bounds = self.memory.words(at.plus(layout.stack), 3).ok()?;
         let stack = stack_around(at, bounds[0], bounds[1]);
         let guard = if layout.embedded { bounds[2] } else { 0 };
@@ -347,6 +369,21 @@ mod tests {
         let third = found.blocks.iter().find(|block| block.tid == 102).unwrap();
         assert_eq!(third.stack, Range::of(0x1020_0000, 0x1030_0000));
         assert_eq!((third.guard_bytes, third.object), (0x1000, Some(Addr(live[2].object))));
+    }
+
+    /// As glibc's on aarch64: no `self`, but `robust_prev` and the list of mutexes, which is empty.
+    #[test]
+    fn a_block_without_its_own_address_is_known_by_its_list_of_mutexes() {
+        let (mut memory, live) = process();
+        for at in live.iter().map(|thread| thread.at).chain([thread(7, 0).at]) {
+            let bytes = memory.0.get_mut(&Addr(at)).unwrap();
+            for (offset, word) in [(0, 0), (0x10, 0), (0x2e0, at + 0x2e8), (0x2e8, at + 0x2e8)] {
+                bytes[offset..offset + 8].copy_from_slice(&u64::to_le_bytes(word));
+            }
+        }
+        let found = read(&memory, &[seed(&live[0]), seed(&live[1])]).unwrap();
+        assert!(found.is_whole);
+        assert_eq!(found.blocks.len(), 4);
     }
 
     #[test]

@@ -1,0 +1,132 @@
+//! What must hold on every machine, of the documents that it sent.
+
+use super::Machine;
+use super::boot::Sent;
+use serde_json::Value;
+use std::fmt;
+
+/// Of what is resident, how much may have no owner.
+const UNATTRIBUTED_SHARE_MAX: f64 = 0.005;
+/// Of what was predicted, how far what came back may be off.
+const TRIM_ERROR_SHARE_MAX: f64 = 0.02;
+
+/// One JVM on one machine.
+#[derive(Debug)]
+pub struct Row {
+    machine: &'static str,
+    jvm: String,
+    figures: String,
+    wrong: Vec<String>,
+}
+
+impl Row {
+    pub fn is_right(&self) -> bool {
+        self.wrong.is_empty()
+    }
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{:<14} {}", self.jvm, self.figures)?;
+        self.wrong.iter().try_for_each(|wrong| write!(f, "\n    WRONG: {wrong}"))
+    }
+}
+
+pub fn of(machine: &Machine, sent: &Sent) -> Vec<Row> {
+    let collectors = ["serial", "parallel", "g1", "z"];
+    let names =
+        machine.jdks.iter().flat_map(|(jdk, _, _)| collectors.map(|collector| format!("{jdk}-{collector}")));
+    let groups = ["jvm.of_jvm", "two.of_jvm", "cache", "tmpfs", "dentries", "sockets", "two", "jvm"];
+    let groups = groups.map(|name| group(machine.name, name, sent));
+    names.map(|name| jvm(machine.name, name, sent)).chain(groups).collect()
+}
+
+/// The rows of a cgroup sum to the kernel's figure; what no counter names is below a twentieth, or what the CPUs charge ahead.
+fn group(machine: &'static str, name: &str, sent: &Sent) -> Row {
+    let mut row = Row { machine, jvm: format!("cgroup {name}"), figures: String::new(), wrong: Vec::new() };
+    let ledger = match document(sent, &format!("group.{name}")) {
+        Ok(ledger) => ledger,
+        Err(error) => {
+            row.wrong.push(error);
+            return row;
+        }
+    };
+    let rows = ledger["rows"].as_array().map_or(&[][..], Vec::as_slice);
+    let bytes = |row: &Value| row["bytes"].as_i64().unwrap_or(i64::MIN / 1000);
+    let (used, sum) = (ledger["cgroup_bytes"].as_i64().unwrap_or(-1), rows.iter().map(bytes).sum::<i64>());
+    let rest = rows.last().filter(|last| last["item"] == "remainder").map_or(i64::MAX, bytes);
+    row.figures = format!("{:.1} MiB, remainder {:.2} MiB", used as f64 / 1048576.0, rest as f64 / 1048576.0);
+    if sum != used {
+        row.wrong.push(format!("the rows sum to {sum}, not to {used}"));
+    }
+    if rest.saturating_abs() >= (used / 20).max(1 << 20) {
+        row.wrong.push(format!("the remainder is too large: {rows:?}"));
+    }
+    row
+}
+
+pub fn is_recorded(_rows: &[Row]) -> bool {
+    true
+}
+
+fn jvm(machine: &'static str, name: String, sent: &Sent) -> Row {
+    let mut row = Row { machine, jvm: name.clone(), figures: String::new(), wrong: Vec::new() };
+    if let Err(error) = account(&mut row, &name, sent).and_then(|()| trim(&mut row, &name, sent)) {
+        row.wrong.push(error);
+    }
+    row
+}
+
+/// A document of the machine, or why there is none.
+fn document(sent: &Sent, name: &str) -> Result<Value, String> {
+    let text = |name: &str| {
+        sent.get(name).map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default()
+    };
+    serde_json::from_str(&text(name))
+        .map_err(|error| format!("{name}: {error}; {}{}", text(&format!("{name}.status")), text("failed")))
+}
+
+fn account(row: &mut Row, name: &str, sent: &Sent) -> Result<(), String> {
+    let map = document(sent, &format!("{name}.map"))?;
+    let total = |key: &str| map["totals"][key].as_f64().unwrap_or(f64::NAN);
+    let balance = total("resident_bytes") + map["totals"]["aliased_bytes"].as_f64().unwrap_or(0.0)
+        - total("kernel_resident_bytes");
+    let share = total("unattributed_bytes") / total("resident_bytes");
+    row.figures += &format!(
+        "resident {:>5.1} MiB, unattributed {:.2} %",
+        total("resident_bytes") / 1048576.0,
+        share * 100.0
+    );
+    if balance != 0.0 {
+        row.wrong.push(format!("the balance is {balance} bytes"));
+    }
+    if share.is_nan() || share > UNATTRIBUTED_SHARE_MAX {
+        row.wrong.push(format!("{:.2} % has no owner", share * 100.0));
+    }
+    // A figure that is null has a gap of its name in every account.
+    let is_null = |gap: &&Value| {
+        gap["what"].as_str().is_some_and(|what| what.starts_with("areas.") || what.starts_with("totals."))
+    };
+    for gap in map["gaps"].as_array().into_iter().flatten().filter(|gap| !is_null(gap)) {
+        row.wrong.push(format!("gap {gap}"));
+    }
+    let again = document(sent, &format!("{name}.again"))?;
+    for key in ["totals", "areas"] {
+        if map[key] != again[key] {
+            row.wrong.push(format!("frozen and live differ in {key}"));
+        }
+    }
+    Ok(())
+}
+
+fn trim(row: &mut Row, name: &str, sent: &Sent) -> Result<(), String> {
+    let trim = document(sent, &format!("{name}.trim"))?;
+    let figure = |key: &str| trim["outcome"][key].as_f64().unwrap_or(f64::NAN);
+    let error = (figure("predicted_bytes") - figure("returned_bytes")).abs() / figure("predicted_bytes");
+    row.figures +=
+        &format!(", trim {:.1} MiB, off by {:.2} %", figure("returned_bytes") / 1048576.0, error * 100.0);
+    if error.is_nan() || error > TRIM_ERROR_SHARE_MAX {
+        row.wrong.push(format!("trim: {}", trim["outcome"]));
+    }
+    Ok(())
+}
