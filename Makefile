@@ -1,7 +1,7 @@
 # The two commands of the README; each sets up what it needs on a fresh Debian or Ubuntu.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: demo check test test-long build dist install java bench fuzz clean
+.PHONY: demo check test test-long build dist test-dist install java bench fuzz clean
 
 # Build, start a real Java program, show its account.
 demo: java
@@ -26,21 +26,20 @@ build:
 	scripts/setup demo
 	cargo build --release --locked
 
-# What is released: fat LTO.
+# What is released, in target/packages: static binaries for x86-64 and aarch64 in tarballs, .deb, .rpm and an OCI image.
+# ARCHITECTURES=x86_64 builds for that one only.
 dist:
-	scripts/setup demo
-	cargo build --profile dist --locked
+	scripts/dist $(ARCHITECTURES)
+
+# Installs what `make dist` left into empty roots, runs it, and takes it away again; checks the packages as distributions do.
+test-dist:
+	scripts/test-dist
 
 # The program, its manual and what shells need to complete its commands: make install PREFIX=/usr/local
 PREFIX ?= /usr/local
-share = $(DESTDIR)$(PREFIX)/share
 install: build
 	install -D -m 755 target/release/marusa $(DESTDIR)$(PREFIX)/bin/marusa
-	target/release/marusa man -o $(share)/man/man1
-	install -d $(share)/bash-completion/completions $(share)/zsh/site-functions $(share)/fish/vendor_completions.d
-	target/release/marusa completions bash > $(share)/bash-completion/completions/marusa
-	target/release/marusa completions zsh > $(share)/zsh/site-functions/_marusa
-	target/release/marusa completions fish > $(share)/fish/vendor_completions.d/marusa.fish
+	scripts/share target/release/marusa $(DESTDIR)$(PREFIX)/share
 
 java:
 	scripts/setup demo

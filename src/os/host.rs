@@ -120,7 +120,7 @@ pub fn keep_freed_memory() {
     }
 }
 
-/// Other libraries have no such parameters.
+/// Static builds have a malloc of their own (`own_malloc`), which does so by itself.
 #[cfg(not(target_env = "gnu"))]
 pub fn keep_freed_memory() {}
 

@@ -56,6 +56,8 @@ pub mod namespaces;
 pub mod numa;
 pub mod output;
 pub mod output_file;
+#[cfg(target_env = "musl")]
+mod own_malloc;
 mod page_cache;
 pub mod page_kind;
 pub mod pagemap;

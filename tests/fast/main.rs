@@ -2,6 +2,7 @@
 
 mod faces;
 mod frozen;
+mod packages;
 mod page_readers;
 mod ratchets;
 mod schemas;
