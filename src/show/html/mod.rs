@@ -124,12 +124,18 @@ fn sections(page: &Page) -> Vec<Section> {
             sections.push(Section { id, title, body });
         }
     };
+    // One moment is looked at for where its memory is, a recording for what became of it.
+    let (first, later) = match page.moment {
+        Some(_) => (account::treemap(page), None),
+        None => (None, account::treemap(page)),
+    };
+    add("account", "The account", first);
     add("findings", "Findings", page.findings.map(findings::section));
     add("time", "Over time", (!page.histories.is_empty()).then(|| over_time::section(page.histories)));
     add("growth", "A leak or not", growth::section(page.histories, page.growth));
     let held = page.moment.as_ref().and_then(|moment| account::holders(moment.account));
     add("held", "Who holds native memory", held.or_else(|| over_time::holders(page.histories)));
-    add("account", "The account", account::treemap(page));
+    add("account", "The account", later);
     add("pages", "Pages", page.moment.as_ref().and_then(account::pages));
     add("diff", "What changed between two moments", over_time::diff(page.histories));
     add("tables", "Tables", page.moment.as_ref().map(account::tables));
