@@ -2,14 +2,14 @@
 //! much of that is the zeroing, which no page size saves.
 
 use super::signals;
-use crate::base::{Addr, Bytes, Gap, Known, PAGE, Range, Why};
+use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
+use crate::os::machine::{base_page, huge_page};
 use crate::os::process::{Process, gap};
 use std::io;
 use std::sync::Barrier;
 use std::time::Instant;
 
 /// What one entry of the second level maps.
-const HUGE: Bytes = 2 << 20;
 /// Bytes touched between two checks for a signal to end: some 20 ms on pages of 4 KiB.
 const LOOK_BYTES: Bytes = 64 << 20;
 const WHAT: &str = "memory to touch";
@@ -61,13 +61,13 @@ impl Field {
     pub fn reserve(bytes: Bytes, kind: Kind) -> Known<Field> {
         match kind {
             Kind::HugeTlb(page_bytes) => Field::hugetlb(bytes, page_bytes),
-            Kind::Small => Field::private(bytes, HUGE, libc::MADV_NOHUGEPAGE),
+            Kind::Small => Field::private(bytes, huge_page(), libc::MADV_NOHUGEPAGE),
             // The largest size that fits into a mapping is taken (mm/memory.c, `alloc_anon_folio`; mm/huge_memory.c): smaller
             // ones are had where 2 MiB do not fit.
-            Kind::Transparent(page_bytes) if page_bytes < HUGE => {
-                Field::private(bytes, HUGE - page_bytes, libc::MADV_HUGEPAGE)
+            Kind::Transparent(page_bytes) if page_bytes < huge_page() => {
+                Field::private(bytes, huge_page() - page_bytes, libc::MADV_HUGEPAGE)
             }
-            Kind::Transparent(_) => Field::private(bytes, HUGE, libc::MADV_HUGEPAGE),
+            Kind::Transparent(_) => Field::private(bytes, huge_page(), libc::MADV_HUGEPAGE),
         }
     }
 
@@ -75,16 +75,16 @@ impl Field {
     fn private(bytes: Bytes, piece: Bytes, advice: libc::c_int) -> Known<Field> {
         let blocks = bytes.div_ceil(piece);
         // Nothing of ours lies beside it, so that the kernel makes no mapping of two.
-        let length = ((blocks + 2) * HUGE) as usize;
+        let length = ((blocks + 2) * huge_page()) as usize;
         let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         let mut field = Field::map(length, libc::PROT_NONE, kind)?;
-        let start = (field.base as u64 + 1).next_multiple_of(HUGE);
-        if piece == HUGE {
+        let start = (field.base as u64 + 1).next_multiple_of(huge_page());
+        if piece == huge_page() {
             field.pieces.push(Range::sized(Addr(start), bytes));
         } else {
             let one = |block: u64| {
                 let left = bytes - block * piece;
-                Range::sized(Addr(start + block * HUGE), left.min(piece))
+                Range::sized(Addr(start + block * huge_page()), left.min(piece))
             };
             field.pieces.extend((0..blocks).map(one));
         }
@@ -136,7 +136,7 @@ impl Field {
         let tables = || me.status().ok()?.page_table_bytes;
         let (faults, before) = (me.minor_faults().ok(), tables());
         let touch = self.by(threads, |range| {
-            for at in (range.start.0..range.end.0).step_by(PAGE as usize) {
+            for at in (range.start.0..range.end.0).step_by(base_page() as usize) {
                 // SAFETY: `at` lies in a piece, which can be written; no other thread has it.
                 unsafe { (at as *mut u8).write_volatile(1) };
             }
@@ -154,7 +154,7 @@ impl Field {
     /// nor zeroed.
     pub fn read(&self, threads: usize) -> Took {
         self.by(threads, |range| {
-            for at in (range.start.0..range.end.0).step_by(PAGE as usize) {
+            for at in (range.start.0..range.end.0).step_by(base_page() as usize) {
                 // SAFETY: `at` lies in a piece, which can be read.
                 unsafe { (at as *const u8).read_volatile() };
             }
@@ -217,7 +217,7 @@ impl Drop for Field {
 /// One part in a row for each thread, cut at whole 2 MiB: only in a page of 1 GiB can two meet.
 fn shares(pieces: &[Range], threads: usize) -> Vec<Vec<Range>> {
     let all: Bytes = pieces.iter().map(|piece| piece.bytes()).sum();
-    let each = all.div_ceil(threads as u64).next_multiple_of(HUGE).max(HUGE);
+    let each = all.div_ceil(threads as u64).next_multiple_of(huge_page()).max(huge_page());
     let mut shares: Vec<Vec<Range>> = vec![Vec::new(); threads];
     let mut before = 0;
     for piece in pieces {
@@ -262,7 +262,7 @@ mod tests {
         assert_eq!(field.bytes(), 16 << 20);
         assert!(field.pieces.len() > 8);
         for piece in &field.pieces {
-            assert!(piece.start.0.is_multiple_of(HUGE) && piece.bytes() <= HUGE - page);
+            assert!(piece.start.0.is_multiple_of(huge_page()) && piece.bytes() <= huge_page() - page);
         }
     }
 

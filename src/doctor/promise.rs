@@ -7,6 +7,7 @@ use crate::base::{Bytes, human};
 use crate::map::page_claims::{self, Asked, Claim, Said, Verdict as Truth};
 use crate::map::page_use::{PageUse, Provider, percent};
 use crate::map::{Area, why};
+use crate::os::machine::huge_page;
 use crate::pages::Mode;
 use crate::pages::verify::{self, Cause, Look, Promise, Verdict};
 
@@ -97,7 +98,7 @@ pub fn has_shared_heap(jvm: &JvmFacts) -> bool {
 
 /// Bytes on pages of 2 MiB or more.
 pub fn large_bytes(used: &PageUse) -> Bytes {
-    used.on(|_, page_bytes| page_bytes >= 2 << 20)
+    used.on(|_, page_bytes| page_bytes >= huge_page())
 }
 
 /// What flags and the JVM's log claim.
@@ -117,7 +118,8 @@ fn kind(jvm: &JvmFacts, mode: Mode, causes: &[Cause], heap: &PageUse) -> Kind {
         };
     }
     let first = causes.iter().find(|cause| cause.code != "switched_off").map_or("", |cause| cause.code);
-    let large = heap.on(|provider, page_bytes| provider == Provider::Transparent && page_bytes >= 2 << 20);
+    let large =
+        heap.on(|provider, page_bytes| provider == Provider::Transparent && page_bytes >= huge_page());
     let is_between = is_between(large, heap.resident_bytes);
     match first {
         _ if jvm.snapshot.os.status.thp_enabled == Some(false) => Kind::ProcessDisabled,
@@ -150,6 +152,7 @@ impl Broken {
     pub fn asked(&self) -> &'static str {
         match self.promise.mode {
             Mode::Thp => "transparent huge pages (-XX:+UseTransparentHugePages)",
+            Mode::HugeTlb => "HugeTLB pages (-XX:+UseLargePages)",
             Mode::HugeTlb2M => "HugeTLB pages of 2M (-XX:+UseLargePages)",
             Mode::HugeTlb1G => "HugeTLB pages of 1G (-XX:+UseLargePages)",
         }
@@ -222,6 +225,7 @@ impl Broken {
 fn mode(mode: Mode) -> &'static str {
     match mode {
         Mode::Thp => "thp",
+        Mode::HugeTlb => "hugetlb",
         Mode::HugeTlb2M => "hugetlb-2m",
         Mode::HugeTlb1G => "hugetlb-1g",
     }

@@ -190,7 +190,7 @@ pub fn steps(subject: &Subject, mode: PageMode, pool: Pool) -> Result<Vec<Step>,
         (None, _) if mode == PageMode::AsIs => Ok(Vec::new()),
         (None, _) => Ok(host.pages.thp.as_ref().map(small_steps).unwrap_or_default()),
         (Some(mode @ (Mode::HugeTlb2M | Mode::HugeTlb1G)), Pool::Pages(pages)) => {
-            given_pool(&host, page_options::page_bytes(mode), pages)
+            given_pool(&host, mode.page_bytes(), pages)
         }
         (Some(mode), _) => planned(subject.clone(), mode, &host),
     }
@@ -203,7 +203,7 @@ pub fn steps_for_any(mode: PageMode, pool: Pool) -> Result<Vec<Step>, ArmError> 
         (_, _, Pool::Leave) | (PageMode::AsIs, ..) => Ok(Vec::new()),
         (PageMode::Small, ..) => Ok(host.pages.thp.as_ref().map(small_steps).unwrap_or_default()),
         (PageMode::Thp, ..) => Ok(host.pages.thp.as_ref().map(asked_steps).unwrap_or_default()),
-        (_, Some(mode), Pool::Pages(pages)) => given_pool(&host, page_options::page_bytes(mode), pages),
+        (_, Some(mode), Pool::Pages(pages)) => given_pool(&host, mode.page_bytes(), pages),
         _ => Err(ArmError::NoPlan(
             "how many huge pages it needs can not be planned, since the command is not `java` itself: say how many by --pages \
              hugetlb-2m:COUNT"

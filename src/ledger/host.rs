@@ -4,8 +4,9 @@
 use super::model::{Item, Ledger, Row};
 use super::read::{Want, look};
 use super::rows::{row, signed};
-use crate::base::{Bytes, Gap, Known, PAGE, Why};
+use crate::base::{Bytes, Gap, Known, Why};
 use crate::os::group_stat::GroupStat;
+use crate::os::machine::base_page;
 use crate::os::{host, meminfo};
 use std::collections::BTreeMap;
 
@@ -85,13 +86,15 @@ fn sockets(text: &str) -> Option<Bytes> {
         words.nth(1)?.parse::<u64>().ok()
     };
     let found: Vec<u64> = text.lines().filter_map(pages).collect();
-    (!found.is_empty())
-        .then(|| found.iter().fold(0, |sum: u64, pages| sum.saturating_add(pages.saturating_mul(PAGE))))
+    (!found.is_empty()).then(|| {
+        found.iter().fold(0, |sum: u64, pages| sum.saturating_add(pages.saturating_mul(base_page())))
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::PAGE;
     use crate::ledger::Seen;
 
     #[test]

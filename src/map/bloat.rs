@@ -11,8 +11,9 @@
 use super::area::Area;
 use super::split::apportion;
 use super::types::{Instance, MemoryMap, Span};
-use crate::base::{Bytes, Gap, PAGE, Range};
+use crate::base::{Bytes, Gap, Range};
 use crate::os::folio_sample;
+use crate::os::machine::base_page;
 use crate::os::thp_shrinker::Shrinker;
 use crate::os::zero_stretches::Sort;
 use crate::os::zeros::{self, Seen, Zeros};
@@ -235,7 +236,7 @@ impl<'a> Tallies<'a> {
             weight: seen.stands_for_bytes as f64 / read.max(1) as f64,
             is_mostly_zero: zero * 2 > read,
             is_all_zero: zero == read,
-            would_be_split: shrinker.would_split(zero / PAGE, read / PAGE),
+            would_be_split: shrinker.would_split(zero / base_page(), read / base_page()),
         };
         for range in &seen.read {
             each_span(map, *range, |span, piece| {
@@ -294,7 +295,7 @@ impl Tally {
         let scale = if stands_for > 0.0 { self.resident as f64 / stands_for } else { 0.0 };
         let all = |wanted: &dyn Fn(&Cell) -> Bytes| -> Bytes {
             // What lacks less than a page is what shares were rounded by.
-            let is_whole = read + PAGE > self.resident;
+            let is_whole = read + base_page() > self.resident;
             if is_whole { self.cells.iter().map(wanted).sum() } else { (over(wanted) * scale) as Bytes }
         };
         let bytes = all(&|cell| cell.zero).min(self.resident);
@@ -319,7 +320,7 @@ impl Tally {
         if read == 0 {
             return self.resident;
         }
-        if read + PAGE > self.resident {
+        if read + base_page() > self.resident {
             return 0;
         }
         let cell = |cell: &Cell| ((cell.read as f64 * cell.weight) as Bytes, cell.zero, cell.read);

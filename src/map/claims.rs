@@ -128,7 +128,7 @@ fn of_images(snapshot: &Snapshot, claims: &mut Claims) {
                 instance: library(&image.path),
                 how: "loaded image".to_string(),
             };
-            claims.one(range.widened(crate::base::PAGE), RANK_IMAGE, owner, None);
+            claims.one(range.widened(crate::os::machine::base_page()), RANK_IMAGE, owner, None);
         }
     }
 }

@@ -4,6 +4,7 @@
 use super::area::Area;
 use super::types::{MemoryMap, Owner, Span};
 use crate::base::{Bytes, PAGE, Range};
+use crate::os::machine::base_page;
 use crate::os::page_kind::{PageKind, SizeRun};
 use crate::os::pagemap::PageRun;
 use crate::snapshot::Snapshot;
@@ -162,7 +163,7 @@ fn present(
 ) {
     let passed = sizes.partition_point(|size| size.range.end <= piece.start);
     *sizes = &sizes[passed..];
-    let is_small = Bytes::from(run.page_bytes) == PAGE;
+    let is_small = Bytes::from(run.page_bytes) == base_page();
     let mut at = piece.start;
     for size in sizes.iter().take_while(|size| is_small && size.range.start < piece.end) {
         let here = size.range.intersect(piece);

@@ -2,7 +2,7 @@ use super::*;
 use crate::jvm::Kind;
 use crate::map::join;
 use crate::map::join::tests::{extent, run, snapshot};
-use crate::os::page_kind::{Backing, HUGE};
+use crate::os::page_kind::Backing;
 
 const HEAP: u64 = 0x1000_0000;
 
@@ -17,7 +17,7 @@ fn heap(pages: Vec<PageRun>) -> (Snapshot, MemoryMap) {
 
 #[test]
 fn every_page_of_the_address_space_is_in_one_run() {
-    let huge = PageRun { page_bytes: HUGE as u32, ..run(HEAP + BLOCK, HEAP + 3 * BLOCK, 1) };
+    let huge = PageRun { page_bytes: 2 << 20, ..run(HEAP + BLOCK, HEAP + 3 * BLOCK, 1) };
     let swapped = PageRun { bits: PageRun::SWAPPED, ..run(HEAP + 3 * BLOCK, HEAP + 3 * BLOCK + 8192, 0) };
     let (snapshot, map) = heap(vec![run(HEAP + 4096, HEAP + 12288, 1), huge, swapped]);
     let grid = grid(&snapshot, &map).expect("the pages are known");
@@ -31,7 +31,7 @@ fn every_page_of_the_address_space_is_in_one_run() {
         .collect();
     let small = State::Present(PageKind::small(Backing::Anonymous));
     let large =
-        State::Present(PageKind { backing: Backing::Anonymous, folio_bytes: HUGE, entry_bytes: HUGE });
+        State::Present(PageKind { backing: Backing::Anonymous, folio_bytes: 2 << 20, entry_bytes: 2 << 20 });
     assert_eq!(
         seen,
         [

@@ -8,6 +8,7 @@ use super::why::size;
 use crate::base::{Bytes, Range};
 use crate::jvm::hotspot::report::large_pages::Logged;
 use crate::jvm::hotspot::report::system_map::SystemMap;
+use crate::os::machine::huge_page;
 use crate::snapshot::Snapshot;
 use std::collections::BTreeMap;
 
@@ -146,7 +147,7 @@ pub fn claims(snapshot: &Snapshot, map: &MemoryMap, said: &Said) -> Vec<Claim> {
 }
 
 fn is_large(_: Provider, page_bytes: Bytes) -> bool {
-    page_bytes >= 2 << 20
+    page_bytes >= huge_page()
 }
 
 fn claim(
@@ -163,7 +164,9 @@ fn claim(
 fn of_flags(asked: &Asked, area: Area, is: &PageUse) -> Option<Claim> {
     let page = asked.page_bytes.map_or(String::new(), |bytes| format!(", up to {}", size(bytes)));
     let of = |source: &str, says: String, provider: Provider| {
-        claim(area, source, says, is.clone(), move |by, page_bytes| by == provider && page_bytes >= 2 << 20)
+        claim(area, source, says, is.clone(), move |by, page_bytes| {
+            by == provider && page_bytes >= huge_page()
+        })
     };
     Some(match asked {
         Asked { refused: true, hugetlb: true, .. } => of(
@@ -189,8 +192,8 @@ fn of_support(support: &str, is: PageUse) -> Claim {
     let provider = if support.contains("Explicit") { Provider::Hugetlb } else { Provider::Transparent };
     let enabled = support.starts_with("Enabled");
     let fits = move |by, page_bytes| match enabled {
-        true => by == provider && page_bytes >= 2 << 20,
-        false => page_bytes < 2 << 20,
+        true => by == provider && page_bytes >= huge_page(),
+        false => page_bytes < huge_page(),
     };
     claim(Area::JavaHeap, "VM.info", format!("Large Page Support: {support}"), is, fits)
 }
@@ -248,6 +251,6 @@ fn of_note(area: Area, note: &str, is: PageUse) -> Claim {
         return claim(area, "System.map", says, is, |by, _| by == Provider::Hugetlb);
     }
     // It says that there are some, not how many.
-    let some = is.on(|by, page_bytes| by == Provider::Transparent && page_bytes >= 2 << 20) > 0;
+    let some = is.on(|by, page_bytes| by == Provider::Transparent && page_bytes >= huge_page()) > 0;
     claim(area, "System.map", says, is, move |_, _| some)
 }

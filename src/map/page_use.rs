@@ -2,9 +2,10 @@
 
 use super::types::{Figures, MemoryMap, Span};
 use super::why::size;
-use crate::base::{Bytes, PAGE, Range};
+use crate::base::{Bytes, Range};
+use crate::os::machine::{base_page, huge_page};
 use crate::os::maps::Mapping;
-use crate::os::page_kind::{Backing, HUGE};
+use crate::os::page_kind::Backing;
 use crate::snapshot::Snapshot;
 use crate::snapshot::page_settings::Advice;
 use std::collections::BTreeMap;
@@ -60,9 +61,9 @@ impl PageUse {
         self.resident_bytes = self.resident_bytes.saturating_add(figures.resident);
         for (kind, bytes) in &figures.by_page_kind {
             let provider = match kind.page_bytes() {
-                PAGE => Provider::Base,
+                bytes if bytes == base_page() => Provider::Base,
                 _ if kind.backing == Backing::Hugetlb => Provider::Hugetlb,
-                ..HUGE if kind.backing == Backing::File => Provider::File,
+                bytes if bytes < huge_page() && kind.backing == Backing::File => Provider::File,
                 _ => Provider::Transparent,
             };
             *self.by.entry((provider, kind.page_bytes())).or_default() += bytes;
@@ -72,7 +73,7 @@ impl PageUse {
         }
         for (page_bytes, bytes) in &figures.by_page_size {
             let provider = match *page_bytes {
-                PAGE => Provider::Base,
+                bytes if bytes == base_page() => Provider::Base,
                 _ if is_hugetlb => Provider::Hugetlb,
                 _ => Provider::Transparent,
             };

@@ -9,6 +9,7 @@ use super::page_use::{PageUse, Provider, percent};
 use super::types::{MemoryMap, Owner};
 use super::why::{self, Finding, Reason};
 use crate::base::{Bytes, PAGE};
+use crate::os::machine::huge_page;
 use crate::snapshot::Snapshot;
 use std::str::FromStr;
 
@@ -199,7 +200,7 @@ impl Wanted {
     pub(super) fn fits(self, provider: Provider, page_bytes: Bytes) -> bool {
         match self {
             Wanted::Size(wanted) => page_bytes >= wanted,
-            Wanted::Transparent => provider == Provider::Transparent && page_bytes >= 2 << 20,
+            Wanted::Transparent => provider == Provider::Transparent && page_bytes >= huge_page(),
             Wanted::Hugetlb(None) => provider == Provider::Hugetlb,
             Wanted::Hugetlb(Some(wanted)) => provider == Provider::Hugetlb && page_bytes == wanted,
         }

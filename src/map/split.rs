@@ -78,7 +78,7 @@ pub fn apportion(total: Bytes, weights: &[Bytes]) -> Vec<Bytes> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::os::page_kind::{Backing, HUGE, PageKind};
+    use crate::os::page_kind::{Backing, PageKind};
     use std::collections::BTreeMap;
 
     #[test]
@@ -122,7 +122,7 @@ mod tests {
             assert_eq!(share.figures.by_page_size.values().sum::<u64>(), share.figures.resident);
         }
         assert_eq!(sum, whole);
-        let halves = PageKind { entry_bytes: 4096, ..PageKind::of_folio(Backing::Anonymous, HUGE) };
+        let halves = PageKind { entry_bytes: 4096, ..PageKind::of_folio(Backing::Anonymous, 2 << 20) };
         let by_page_kind = [(PageKind::small(Backing::File), 0x1001), (halves, 0xfff)].into();
         let whole =
             Figures { resident: 0x2000, by_page_size: [(4096, 0x2000)].into(), by_page_kind, ..whole };

@@ -3,10 +3,11 @@
 //! itself has it in its page tables, which the runs tell. A sample of pages is looked up to see whether that is true;
 //! reading the word of every page of a large heap would take longer than all the rest.
 
+use super::machine::base_page;
 use super::maps::{Mapping, find_mapping};
 use super::pagemap::{PageRun, push_run};
 use super::pagemap_words::Words;
-use crate::base::{Addr, PAGE, Range};
+use crate::base::{Addr, Range};
 use std::collections::HashMap;
 
 /// Smaller files are looked up page by page.
@@ -111,11 +112,11 @@ fn is_true<'a>(
     bytes: u64,
     count: &dyn Fn(u64) -> Option<u32>,
 ) -> bool {
-    let stride = (bytes / SAMPLES).max(PAGE);
+    let stride = (bytes / SAMPLES).max(base_page());
     let (mut passed, mut next) = (0, stride / 2);
     for (range, times) in pieces {
         while next < passed + range.bytes() {
-            let at = range.start.plus(next - passed).down_to(PAGE);
+            let at = range.start.plus(next - passed).down_to(base_page());
             next += stride;
             let Ok(word) = words.word(at) else { return false };
             let is_as_said = match times {

@@ -4,8 +4,9 @@
 //! Format: Documentation/filesystems/proc.rst, "buddyinfo": one column for each order, a block of order n has 2^n base pages.
 //! The zone DMA (16 MiB) is kept for devices by its reserve (`lowmem_reserve_ratio`) and is left out by who counts.
 
+use super::machine::base_page;
+use crate::base::Bytes;
 use crate::base::limits::{MEMORY_ORDERS_MAX, MEMORY_ZONES_MAX};
-use crate::base::{Bytes, PAGE};
 
 /// The free blocks of one zone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,7 +32,7 @@ pub fn parse(text: &str) -> Vec<FreeBlocks> {
 
 /// The order of a block of this size: 9 for 2 MiB.
 pub fn order(bytes: Bytes) -> usize {
-    (bytes / PAGE).max(1).ilog2() as usize
+    (bytes / base_page()).max(1).ilog2() as usize
 }
 
 impl FreeBlocks {
@@ -44,7 +45,7 @@ impl FreeBlocks {
     }
     pub fn free_bytes(&self) -> Bytes {
         let all = self.blocks.iter().enumerate();
-        all.fold(0, |sum: u64, (at, blocks)| sum.saturating_add(blocks.saturating_mul(PAGE << at)))
+        all.fold(0, |sum: u64, (at, blocks)| sum.saturating_add(blocks.saturating_mul(base_page() << at)))
     }
 }
 

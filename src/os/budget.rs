@@ -14,8 +14,9 @@
 //! A signal counts only where the command blocks it (`act::signals::Blocked`) to end in its own way; elsewhere it ends the
 //! process by its default action, whatever the process does.
 
+use super::machine::base_page;
 use crate::base::limits::{TARGET_ALONE, TargetLimits};
-use crate::base::{Bytes, Gap, PAGE, Why};
+use crate::base::{Bytes, Gap, Why};
 use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -236,7 +237,7 @@ fn resident_bytes() -> Option<Bytes> {
     let mut text = [0; 128];
     let length = file.read_at(&mut text, 0).ok()?;
     let words = std::str::from_utf8(&text[..length]).ok()?;
-    Some(words.split(' ').nth(1)?.parse::<Bytes>().ok()? * PAGE)
+    Some(words.split(' ').nth(1)?.parse::<Bytes>().ok()? * base_page())
 }
 
 /// Time that the slow ones of many targets share, so that a host full of them does not take its number times the limit of

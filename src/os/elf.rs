@@ -5,6 +5,7 @@
 //! Layouts: elf(5); DT_GNU_HASH and DT_HASH: glibc elf/dl-lookup.c (`do_lookup_x`), bloom filter skipped. Temurin's
 //! JDK 11 is linked with the older DT_HASH alone.
 
+use super::machine::is_aarch64;
 use super::maps::Mapping;
 use super::memory::{Fault, Memory};
 use crate::base::{Addr, Range, Why};
@@ -24,6 +25,44 @@ pub struct Image {
     pub segments: Vec<(Range, bool)>,
     dynamic: Option<Range>,
     notes: Vec<Range>,
+}
+
+/// What a program file is for: 32-bit or 64-bit, and the number of its processor (`EM_*`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Made {
+    pub is_64_bit: bool,
+    pub machine: u16,
+}
+
+impl Made {
+    const X86_64: u16 = 62;
+    const AARCH64: u16 = 183;
+
+    /// `None`: not an ELF file of little-endian numbers.
+    pub fn read(memory: &dyn Memory, first: &Mapping) -> Option<Made> {
+        let mut header = [0; 20];
+        memory.read(first.range.start, &mut header).ok()?;
+        let is_little_elf = header[..4] == *b"\x7fELF" && header[5] == 1;
+        is_little_elf.then(|| Made { is_64_bit: header[4] == 2, machine: u16_at(&header, 18) })
+    }
+
+    /// Whether programs of the machine whose memory is read are made so.
+    pub fn is_native(self) -> bool {
+        self.is_64_bit && self.machine == if is_aarch64() { Made::AARCH64 } else { Made::X86_64 }
+    }
+
+    /// "aarch64".
+    pub fn name(self) -> String {
+        let bits = if self.is_64_bit { 64 } else { 32 };
+        match self.machine {
+            Made::X86_64 if self.is_64_bit => "x86-64".to_string(),
+            Made::AARCH64 => "aarch64".to_string(),
+            3 => "x86, 32-bit".to_string(),
+            40 => "Arm, 32-bit".to_string(),
+            243 => format!("RISC-V, {bits}-bit"),
+            other => format!("processor {other} of ELF, {bits}-bit"),
+        }
+    }
 }
 
 impl Image {

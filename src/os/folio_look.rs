@@ -3,9 +3,10 @@
 //! short list; the stretches are sorted by frame, so that flags are read in long pieces.
 
 use super::kpageflags::FrameFlags;
+use super::machine::base_page;
 use super::page_kind::{Backing, PageKind, SizeRun};
 use super::pagemap_words::{Buffer, WORDS_PER_READ, Word, Words};
-use crate::base::{Addr, Bytes, Known, PAGE, Range};
+use crate::base::{Addr, Bytes, Known, Range};
 
 /// Ranges that lie this many pages apart are read at once: a call costs 1 us, a word of a present page 25 ns.
 const RANGE_GAP: u64 = 32;
@@ -48,7 +49,7 @@ pub fn look(words: &Words, flags: Option<&FrameFlags>, ranges: &[Range], backing
     let mut shmem: Vec<Addr> = Vec::new();
     flags.each_folio(&frames, &mut |index, frame, count, folio, flags| {
         let Some(stretch) = stretches.get(index) else { return };
-        let at = stretch.at.plus((frame - stretch.frame) * PAGE);
+        let at = stretch.at.plus((frame - stretch.frame) * base_page());
         let is_shmem = flags.is_swap_backed() && !flags.is_anonymous() && backing != Backing::Anonymous;
         if is_shmem && shmem.last().is_none_or(|last| last.down_to(1 << 30) != at.down_to(1 << 30)) {
             shmem.push(at);
@@ -56,7 +57,7 @@ pub fn look(words: &Words, flags: Option<&FrameFlags>, ranges: &[Range], backing
         if folio.order > 0 {
             let backing = if is_shmem { Backing::Shmem } else { backing };
             let kind = PageKind::of_folio(backing, folio.bytes());
-            runs.push(SizeRun { range: Range::sized(at, count * PAGE), kind, estimated: false });
+            runs.push(SizeRun { range: Range::sized(at, count * base_page()), kind, estimated: false });
         }
     });
     runs.sort_unstable_by_key(|run| run.range.start);
@@ -84,11 +85,11 @@ pub fn joined(runs: impl IntoIterator<Item = SizeRun>) -> Vec<SizeRun> {
 
 /// Bytes of whole blocks of `unit` that begin at a multiple of it in both the address space and memory.
 fn aligned_bytes(stretch: &Stretch, unit: Bytes) -> Bytes {
-    let frame_at = stretch.frame.wrapping_mul(PAGE);
+    let frame_at = stretch.frame.wrapping_mul(base_page());
     if (stretch.at.0 ^ frame_at) & (unit - 1) != 0 {
         return 0;
     }
-    let range = Range::sized(stretch.at, stretch.pages * PAGE);
+    let range = Range::sized(stretch.at, stretch.pages * base_page());
     Range::new(range.start.up_to(unit), range.end.down_to(unit)).bytes()
 }
 
@@ -100,20 +101,23 @@ fn stretches(words: &Words, ranges: &[Range], seen: &mut Seen) -> Known<Vec<Stre
     let mut from = Addr::NULL;
     while let Some(first) = rest.first() {
         let start = first.start.max(from);
-        let most = start.plus(WORDS_PER_READ as u64 * PAGE);
+        let most = start.plus(WORDS_PER_READ as u64 * base_page());
         let mut end = first.end.min(most);
         for pair in rest.windows(2) {
-            if end >= most || pair[1].start > pair[0].end.plus(RANGE_GAP * PAGE) || pair[1].start >= most {
+            if end >= most
+                || pair[1].start > pair[0].end.plus(RANGE_GAP * base_page())
+                || pair[1].start >= most
+            {
                 break;
             }
             end = pair[1].end.min(most);
         }
-        let count = (end.0 - start.0).div_ceil(PAGE) as usize;
+        let count = (end.0 - start.0).div_ceil(base_page()) as usize;
         let words = words.read(start, count, &mut buffer)?;
         while let Some(range) = rest.first().filter(|range| range.start < end) {
             let here = Range::new(range.start.max(start), range.end.min(end));
-            let skipped = ((here.start.0 - start.0) / PAGE) as usize;
-            let pages = (here.bytes() / PAGE) as usize;
+            let skipped = ((here.start.0 - start.0) / base_page()) as usize;
+            let pages = (here.bytes() / base_page()) as usize;
             let of_range = words.get(skipped..skipped + pages).unwrap_or_default();
             add(&mut stretches, seen, here.start, of_range, range.start);
             if range.end > end {
@@ -129,16 +133,16 @@ fn stretches(words: &Words, ranges: &[Range], seen: &mut Seen) -> Known<Vec<Stre
 /// Adds the words of the pages from `at`; a stretch does not begin before `range_start`.
 fn add(stretches: &mut Vec<Stretch>, seen: &mut Seen, at: Addr, words: &[Word], range_start: Addr) {
     for (index, word) in words.iter().enumerate().filter(|(_, word)| word.is_present()) {
-        seen.present_bytes += PAGE;
+        seen.present_bytes += base_page();
         let Some(frame) = word.frame() else {
-            seen.hidden_bytes += PAGE;
+            seen.hidden_bytes += base_page();
             continue;
         };
-        let at = at.plus(index as u64 * PAGE);
+        let at = at.plus(index as u64 * base_page());
         match stretches.last_mut() {
             Some(last)
                 if last.frame + last.pages == frame
-                    && last.at.plus(last.pages * PAGE) == at
+                    && last.at.plus(last.pages * base_page()) == at
                     && last.at >= range_start =>
             {
                 last.pages += 1;
@@ -151,6 +155,7 @@ fn add(stretches: &mut Vec<Stretch>, seen: &mut Seen, at: Addr, words: &[Word], 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::PAGE;
 
     fn word(frame: u64) -> Word {
         Word(1 << 63 | frame)

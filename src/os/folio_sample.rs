@@ -8,8 +8,9 @@
 //! have shown.
 
 use super::folio_look::Seen;
+use super::machine::base_page;
 use super::page_kind::{PageKind, SizeRun};
-use crate::base::{Bytes, PAGE, Range};
+use crate::base::{Bytes, Range};
 use std::collections::BTreeMap;
 
 /// With what the blocks are chosen; the same on each run, so that two looks at the same process can be compared.
@@ -93,7 +94,7 @@ impl Cell {
             let mut rest = block.ranges.iter().copied();
             let mut range = rest.next().unwrap_or_default();
             for (kind, bytes) in &shares {
-                let mut wanted = scaled(*bytes, block.bytes, chosen.bytes) / PAGE * PAGE;
+                let mut wanted = scaled(*bytes, block.bytes, chosen.bytes) / base_page() * base_page();
                 while wanted > 0 && !range.is_empty() {
                     let here = Range::sized(range.start, wanted).intersect(range);
                     runs.push(SizeRun { range: here, kind: *kind, estimated: true });
@@ -145,6 +146,7 @@ pub fn error_bytes(cells: &[(Bytes, Bytes, Bytes)]) -> Bytes {
 mod tests {
     use super::*;
     use crate::base::Addr;
+    use crate::base::PAGE;
     use crate::os::page_kind::Backing;
 
     #[test]

@@ -9,6 +9,7 @@ use super::folio_look::{self, Seen};
 use super::folio_sample::{self, Cell, cells};
 use super::host_folios::HostFolios;
 use super::kpageflags::FrameFlags;
+use super::machine::base_page;
 use super::maps::{Mapping, find_mapping};
 use super::page_kind::{Backing, Contiguous, How, Look, PageKind, PageSizes, SizeRun};
 use super::pagemap::PageRun;
@@ -18,7 +19,7 @@ use super::rights::{self, Capability};
 use super::smaps;
 use super::status::Status;
 use crate::base::limits::{CONTIGUITY_BYTES_READ_MAX, FOLIO_BYTES_READ_MAX, SIZE_RUNS_MAX};
-use crate::base::{Addr, Bytes, Covered, Gap, Known, PAGE, Range, Why};
+use crate::base::{Addr, Bytes, Covered, Gap, Known, Range, Why};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -145,7 +146,7 @@ fn unplaced(runs: &[PageRun]) -> Option<Gap> {
 }
 
 fn is_small(run: &PageRun) -> bool {
-    run.is_present() && Bytes::from(run.page_bytes) == PAGE
+    run.is_present() && Bytes::from(run.page_bytes) == base_page()
 }
 
 /// What is done with the pages of one backing.
@@ -322,7 +323,7 @@ impl Class {
     fn errors(&self, found: &[Seen]) -> BTreeMap<Bytes, Bytes> {
         let size = |run: &SizeRun| PageKind::page_bytes(run.kind);
         let sizes: BTreeSet<Bytes> =
-            found.iter().flat_map(|seen| seen.runs.iter().map(size)).chain([PAGE]).collect();
+            found.iter().flat_map(|seen| seen.runs.iter().map(size)).chain([base_page()]).collect();
         let error = |wanted: Bytes| {
             let of = |seen: &Seen, is: &dyn Fn(Bytes) -> bool| -> Bytes {
                 seen.runs.iter().filter(|run| is(size(run))).map(|run| run.range.bytes()).sum()
@@ -334,7 +335,9 @@ impl Class {
                 .map(|(cell, seen)| {
                     let block = cell.chosen().map_or(0, |block| block.bytes);
                     let part = match wanted {
-                        PAGE => block.saturating_sub(of(seen, &|size| size > PAGE)),
+                        size if size == base_page() => {
+                            block.saturating_sub(of(seen, &|size| size > base_page()))
+                        }
                         wanted => of(seen, &|size| size == wanted),
                     };
                     (cell.bytes(), part, block)

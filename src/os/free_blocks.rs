@@ -2,8 +2,8 @@
 //! the kernel can move memory to make more, and with lazily initialised memory it has some that is not listed yet.
 
 use super::host::text;
-use super::thp::PMD_BYTES;
-use crate::base::{Bytes, Gap, Known, PAGE, Why};
+use super::machine::{base_page, huge_page};
+use crate::base::{Bytes, Gap, Known, Why};
 
 /// Free bytes in pieces of 2 MiB and more, of all nodes and zones.
 pub fn free_huge_bytes() -> Known<Bytes> {
@@ -16,10 +16,11 @@ fn parse(text: &str) -> Option<Bytes> {
     let mut sum: Option<Bytes> = None;
     for line in text.lines() {
         let counts = line.split_once("zone")?.1.split_whitespace().skip(1);
-        let pieces = counts.enumerate().map(|(order, count)| (PAGE << order.min(40), count.parse::<u64>()));
+        let pieces =
+            counts.enumerate().map(|(order, count)| (base_page() << order.min(40), count.parse::<u64>()));
         for (bytes, count) in pieces {
             let count = count.ok()?;
-            let whole = if bytes >= PMD_BYTES { count.saturating_mul(bytes) } else { 0 };
+            let whole = if bytes >= huge_page() { count.saturating_mul(bytes) } else { 0 };
             sum = Some(sum.unwrap_or(0).saturating_add(whole));
         }
     }

@@ -12,12 +12,12 @@
 //! none, and none was collapsed and split later, there is no folio.
 
 use super::host;
-use super::page_kind::HUGE;
+use super::machine::{base_page, huge_page};
 use crate::base::Bytes;
 use std::collections::BTreeMap;
 
 const FOLDER: &str = "/sys/kernel/mm/transparent_hugepage";
-/// Sizes that are asked for: 8 KiB to 2 MiB.
+/// Sizes that are asked for: 8 KiB to a huge page.
 const SMALLEST_SHIFT: u32 = 13;
 
 /// The counters; what this kernel does not have is `None`.
@@ -44,7 +44,7 @@ impl HostFolios {
     pub fn read() -> HostFolios {
         let number = |path: String| host::text(path).ok()?.trim().parse().ok();
         let mut sizes = BTreeMap::new();
-        for shift in SMALLEST_SHIFT..=HUGE.trailing_zeros() {
+        for shift in SMALLEST_SHIFT..=huge_page().trailing_zeros() {
             let folder = format!("{FOLDER}/hugepages-{}kB/stats", (1_u64 << shift) >> 10);
             let counts = Counts {
                 anon: number(format!("{folder}/nr_anon")),
@@ -63,17 +63,18 @@ impl HostFolios {
     /// Whether no anonymous page of the host lies on a folio of more than a page and less than 2 MiB.
     pub fn has_no_small_anon_folio(&self) -> bool {
         let is_none = |(_, counts): (&Bytes, &Counts)| counts.anon == Some(0);
+        let smallest = smallest_anon();
         // Order 1 is for shared memory only: an anonymous folio of two pages has no room for what the kernel notes in it.
-        self.sizes.range(HUGE..).any(|(_, counts)| counts.anon.is_some())
-            && self.sizes.range(SMALLEST_ANON..).next().is_some_and(|(size, _)| *size == SMALLEST_ANON)
-            && self.sizes.range(SMALLEST_ANON..HUGE).all(is_none)
-            && self.sizes.range(..SMALLEST_ANON).all(|(_, counts)| counts.anon.unwrap_or(0) == 0)
+        self.sizes.range(huge_page()..).any(|(_, counts)| counts.anon.is_some())
+            && self.sizes.range(smallest..).next().is_some_and(|(size, _)| *size == smallest)
+            && self.sizes.range(smallest..huge_page()).all(is_none)
+            && self.sizes.range(..smallest).all(|(_, counts)| counts.anon.unwrap_or(0) == 0)
     }
 
     /// Whether every anonymous folio of 2 MiB is mapped by one entry somewhere.
     pub fn maps_all_huge_whole(&self) -> bool {
-        let folios = self.sizes.get(&HUGE).and_then(|counts| counts.anon);
-        let bytes = folios.and_then(|folios| folios.checked_mul(HUGE));
+        let folios = self.sizes.get(&huge_page()).and_then(|counts| counts.anon);
+        let bytes = folios.and_then(|folios| folios.checked_mul(huge_page()));
         bytes.is_some() && bytes == self.anon_huge_bytes
     }
 
@@ -81,7 +82,7 @@ impl HostFolios {
     pub fn has_no_shmem_folio(&self) -> bool {
         let none = |(_, counts): (&Bytes, &Counts)| counts.shmem_allocated == Some(0);
         let never_split = self.collapsed == Some(0) || self.split == Some(0);
-        self.sizes.contains_key(&HUGE)
+        self.sizes.contains_key(&huge_page())
             && self.sizes.iter().all(none)
             && self.file_allocated == Some(0)
             && self.shmem_huge_bytes == Some(0)
@@ -89,8 +90,10 @@ impl HostFolios {
     }
 }
 
-/// The smallest anonymous folio above a page (Documentation/admin-guide/mm/transhuge.rst).
-const SMALLEST_ANON: Bytes = 16 << 10;
+/// The smallest anonymous folio above a page has four (Documentation/admin-guide/mm/transhuge.rst).
+fn smallest_anon() -> Bytes {
+    4 * base_page()
+}
 
 /// What two files say; the sizes come from files of their own.
 pub fn parse(meminfo: &str, vmstat: &str) -> HostFolios {
@@ -121,6 +124,8 @@ pub fn parse(meminfo: &str, vmstat: &str) -> HostFolios {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const HUGE: Bytes = 2 << 20;
 
     const MEMINFO: &str = "MemTotal: 24683724 kB\nAnonHugePages:      4096 kB\nShmemHugePages:        0 kB\n";
     const VMSTAT: &str =

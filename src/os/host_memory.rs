@@ -4,6 +4,7 @@
 use super::buddyinfo::{self, FreeBlocks};
 use super::host_pages::HostPages;
 use super::kernel_command_line::{self, BootPages};
+use super::machine::{base_page, huge_page};
 use super::meminfo::{self, Meminfo};
 use super::numa::{self, Node};
 use super::pagetypeinfo::{self, BlockTypes};
@@ -56,7 +57,7 @@ impl HostMemory {
         Ok(HostMemory {
             meminfo,
             pages: HostPages::read(process),
-            fragmentation: extfrag::best(&free, buddyinfo::order(2 << 20)),
+            fragmentation: extfrag::best(&free, buddyinfo::order(huge_page())),
             free,
             kept: zoneinfo::parse(&read("/proc/zoneinfo")),
             blocks: block_types(),
@@ -130,7 +131,7 @@ fn shm() -> Shm {
     let number = |file: &str| host::text(file).ok()?.trim().parse::<u64>().ok();
     Shm {
         max_bytes: number("/proc/sys/kernel/shmmax"),
-        all_bytes: number("/proc/sys/kernel/shmall").map(|pages| pages.saturating_mul(crate::base::PAGE)),
+        all_bytes: number("/proc/sys/kernel/shmall").map(|pages| pages.saturating_mul(base_page())),
         huge_group: number("/proc/sys/vm/hugetlb_shm_group").and_then(|group| u32::try_from(group).ok()),
     }
 }

@@ -3,6 +3,7 @@
 //! under a millisecond.
 
 use super::hugetlb::{self, Limit, Pool};
+use super::machine::huge_page;
 use super::process::Process;
 use super::thp::{self, Thp};
 use super::{host, kernel_config, vmstat};
@@ -56,7 +57,7 @@ impl HostPages {
     }
     /// What one entry of the second-lowest page table maps.
     pub fn pmd_bytes(&self) -> Bytes {
-        self.thp.as_ref().map_or(thp::PMD_BYTES, |thp| thp.pmd_bytes)
+        self.thp.as_ref().map_or_else(huge_page, |thp| thp.pmd_bytes)
     }
     /// The limit that leaves least.
     pub fn tightest(&self, page_bytes: Bytes) -> Option<&Limit> {

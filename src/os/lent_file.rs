@@ -4,8 +4,9 @@
 //! Closing the duplicate calls the file system's `flush`, which sends data to a server on NFS, CIFS and FUSE: so nothing is lent
 //! that is not on a local file system (`os::mounted`).
 
+use super::machine::base_page;
 use super::process::Process;
-use crate::base::{Bytes, PAGE};
+use crate::base::Bytes;
 use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -60,7 +61,7 @@ pub fn cached_bytes(file: &OwnedFd) -> io::Result<Bytes> {
     if failed {
         return Err(io::Error::last_os_error());
     }
-    Ok(counts.cached.saturating_mul(PAGE))
+    Ok(counts.cached.saturating_mul(base_page()))
 }
 
 /// What is known of a file below /proc/PID (`fd/3`) without opening it.
@@ -116,7 +117,7 @@ pub fn used_bytes(file: &OwnedFd) -> io::Result<Bytes> {
     // SAFETY: the descriptor is open, and `found` outlives the call.
     match unsafe { libc::fstatfs64(file.as_raw_fd(), &mut found) } {
         0 => {
-            let block = u64::try_from(found.f_bsize).unwrap_or(PAGE);
+            let block = u64::try_from(found.f_bsize).unwrap_or(base_page());
             Ok(found.f_blocks.saturating_sub(found.f_bfree).saturating_mul(block))
         }
         _ => Err(io::Error::last_os_error()),
@@ -140,6 +141,7 @@ fn owned(fd: libc::c_long) -> io::Result<OwnedFd> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::PAGE;
     use std::io::Write;
 
     #[test]

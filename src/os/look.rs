@@ -3,10 +3,11 @@
 //!
 //! PAGEMAP_SCAN answers both. Before Linux 6.7 there are the words of /proc/PID/pagemap, which know no huge pages.
 
+use super::machine::base_page;
 use super::pagemap_scan::each_now;
 use super::pagemap_words::Word;
 use super::process::gap;
-use crate::base::{Bytes, Gap, Known, PAGE, Range, Why};
+use crate::base::{Bytes, Gap, Known, Range, Why};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
@@ -51,18 +52,18 @@ fn by_words(pagemap: &File, range: Range) -> Known<Look> {
     if range.bytes() > WORD_BYTES_MAX {
         return Err(Gap::new("/proc/PID/pagemap", Why::OverLimit));
     }
-    let mut bytes = vec![0; (range.bytes() / PAGE * 8) as usize];
+    let mut bytes = vec![0; (range.bytes() / base_page() * 8) as usize];
     pagemap
-        .read_exact_at(&mut bytes, range.start.0 / PAGE * 8)
+        .read_exact_at(&mut bytes, range.start.0 / base_page() * 8)
         .map_err(|error| gap("/proc/PID/pagemap", &error))?;
     let mut look = Look::default();
     for word in bytes.as_chunks::<8>().0.iter().map(|bytes| Word(u64::from_le_bytes(*bytes))) {
         if word.is_swapped() {
-            look.swapped += PAGE;
+            look.swapped += base_page();
         } else if word.is_present() && (word.is_exclusive() || word.is_file()) {
-            look.resident += PAGE;
+            look.resident += base_page();
         } else if word.is_present() {
-            look.zero += PAGE;
+            look.zero += base_page();
         }
     }
     Ok(look)
@@ -72,6 +73,7 @@ fn by_words(pagemap: &File, range: Range) -> Known<Look> {
 mod tests {
     use super::*;
     use crate::base::Addr;
+    use crate::base::PAGE;
 
     #[test]
     fn pages_that_were_written_are_there_and_others_are_not() {

@@ -48,6 +48,7 @@ pub mod live;
 pub mod loaded;
 pub mod log_tail;
 pub mod look;
+pub mod machine;
 pub mod maps;
 pub mod meminfo;
 pub mod memory;

@@ -2,15 +2,13 @@
 //! kernel allocates, reclaims and counts as one (include/linux/mm_types.h); one of 64 KiB whose sixteen pages sit in sixteen
 //! entries is what transhuge.rst calls mTHP. smaps tells of entries only, so such memory looks like 4 KiB pages there.
 
+use super::machine::{base_page, huge_page};
 use super::maps::Mapping;
 use super::pagemap::PageRun;
-use crate::base::{Addr, Bytes, Gap, Known, PAGE, Range};
+use crate::base::{Addr, Bytes, Gap, Known, Range};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-/// What one entry of the second level of the page table maps.
-pub const HUGE: Bytes = 2 << 20;
 
 /// Where the bytes of a page come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize)]
@@ -34,20 +32,20 @@ pub struct PageKind {
 
 impl PageKind {
     pub fn small(backing: Backing) -> PageKind {
-        PageKind { backing, folio_bytes: PAGE, entry_bytes: PAGE }
+        PageKind { backing, folio_bytes: base_page(), entry_bytes: base_page() }
     }
     /// Pages of a folio that are mapped one by one.
     pub fn of_folio(backing: Backing, folio_bytes: Bytes) -> PageKind {
-        PageKind { backing, folio_bytes, entry_bytes: PAGE }
+        PageKind { backing, folio_bytes, entry_bytes: base_page() }
     }
 
     /// The page size that these bytes count under. A huge folio that is mapped one page at a time has the reach of a small
     /// page in the TLB, and none of what the kernel saves by mapping it whole: it counts as 4096.
     pub fn page_bytes(self) -> Bytes {
         match self {
-            PageKind { entry_bytes, .. } if entry_bytes > PAGE => entry_bytes,
-            PageKind { folio_bytes, .. } if folio_bytes < HUGE => folio_bytes.max(PAGE),
-            _ => PAGE,
+            PageKind { entry_bytes, .. } if entry_bytes > base_page() => entry_bytes,
+            PageKind { folio_bytes, .. } if folio_bytes < huge_page() => folio_bytes.max(base_page()),
+            _ => base_page(),
         }
     }
 
@@ -55,16 +53,16 @@ impl PageKind {
     pub fn name(self) -> String {
         let size = size_name(self.folio_bytes);
         let entries = match self {
-            PageKind { folio_bytes, .. } if folio_bytes < HUGE => "",
-            PageKind { entry_bytes, .. } if entry_bytes > PAGE => "_pmd",
+            PageKind { folio_bytes, .. } if folio_bytes < huge_page() => "",
+            PageKind { entry_bytes, .. } if entry_bytes > base_page() => "_pmd",
             _ => "_pte",
         };
         match self.backing {
             Backing::Hugetlb => format!("hugetlb_{size}"),
             Backing::File => format!("file_{size}{entries}"),
             Backing::Shmem => format!("shmem_{size}{entries}"),
-            Backing::Anonymous if self.folio_bytes <= PAGE => size,
-            Backing::Anonymous if self.folio_bytes < HUGE => format!("mthp_{size}"),
+            Backing::Anonymous if self.folio_bytes <= base_page() => size,
+            Backing::Anonymous if self.folio_bytes < huge_page() => format!("mthp_{size}"),
             Backing::Anonymous => format!("thp_{size}{entries}"),
         }
     }
@@ -88,7 +86,8 @@ impl PageKind {
             _ => return None,
         };
         let is_whole = entries || backing == Backing::Hugetlb;
-        let kind = PageKind { backing, folio_bytes, entry_bytes: if is_whole { folio_bytes } else { PAGE } };
+        let kind =
+            PageKind { backing, folio_bytes, entry_bytes: if is_whole { folio_bytes } else { base_page() } };
         (kind.name() == name).then_some(kind)
     }
 }
@@ -185,7 +184,7 @@ impl PageSizes {
     pub fn kind_of_run(&self, run: &PageRun, mapping: &Mapping) -> PageKind {
         let bytes = run.page_bytes as Bytes;
         let backing = match run {
-            _ if bytes > PAGE && self.is_hugetlb(run.range.start) => Backing::Hugetlb,
+            _ if bytes > base_page() && self.is_hugetlb(run.range.start) => Backing::Hugetlb,
             run if !run.is_file() => Backing::Anonymous,
             _ if mapping.is_shmem_name() || self.shmem_devices.contains(&mapping.device) => Backing::Shmem,
             _ => Backing::File,
@@ -202,7 +201,7 @@ impl PageSizes {
         mut visit: impl FnMut(Range, PageKind),
     ) {
         let plain = self.kind_of_run(run, mapping);
-        let is_small = run.is_present() && Bytes::from(run.page_bytes) == PAGE;
+        let is_small = run.is_present() && Bytes::from(run.page_bytes) == base_page();
         let first = self.runs.partition_point(|size| size.range.end <= piece.start);
         let mut at = piece.start;
         for size in self.runs[first..].iter().take_while(|size| is_small && size.range.start < piece.end) {
@@ -241,6 +240,9 @@ impl PageSizes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::PAGE;
+
+    const HUGE: Bytes = 2 << 20;
 
     #[test]
     fn the_name_and_the_size_of_every_kind() {

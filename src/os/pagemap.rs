@@ -11,6 +11,7 @@
 //! (6.13) look like swap until PAGE_IS_GUARD tells them.
 
 use super::late_pages::LatePages;
+use super::machine::{base_page, huge_page};
 use super::maps::Mapping;
 use super::pagemap_scan::scan_without;
 pub use super::pagemap_scan::{resident_now, scan, scan_ranges};
@@ -18,10 +19,8 @@ use super::pagemap_words::{self, Words};
 use super::process::Process;
 use super::smaps::{self, Smap};
 use super::status::Status;
-use crate::base::{Gap, Known, PAGE, Range, Why};
+use crate::base::{Gap, Known, Range, Why};
 use serde::{Deserialize, Serialize};
-
-pub(super) const HUGE_BYTES: u32 = 2 << 20;
 
 /// Pages in a row that are alike, within one mapping. Absent pages have no run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,7 +28,7 @@ pub struct PageRun {
     pub range: Range,
     /// `PageRun::PRESENT` and the other bits.
     pub bits: u8,
-    /// Bytes of one mapped page: 4096, 2097152, 1073741824.
+    /// Bytes of one mapped page: a base page, or what an entry of a higher page table maps.
     pub page_bytes: u32,
     /// How many page tables map each page; 0 when not known.
     pub mapped_times: u32,
@@ -168,7 +167,7 @@ pub(super) fn size_hugetlb(runs: &mut [PageRun], smaps: &[Smap]) {
     for run in runs {
         let after = smaps.partition_point(|smap| smap.range.end <= run.range.start);
         if let Some(smap) = smaps.get(after).filter(|smap| smap.range.has(run.range.start))
-            && smap.kernel_page_bytes > PAGE
+            && smap.kernel_page_bytes > base_page()
         {
             run.page_bytes = smap.kernel_page_bytes as u32;
         }
@@ -178,8 +177,9 @@ pub(super) fn size_hugetlb(runs: &mut [PageRun], smaps: &[Smap]) {
 /// Takes out the huge zero pages: where our sum is above the kernel's, huge anonymous pages that are not exclusive are
 /// looked at, one word each. Pages shared with a forked process look the same, so more than the excess are left in.
 fn drop_huge_zero(process: &Process, runs: &mut Vec<PageRun>, status: &Status) -> Known<()> {
-    let unit = HUGE_BYTES as u64;
-    let is_suspect = |run: &PageRun| run.is_present() && !run.is_file() && run.page_bytes == HUGE_BYTES;
+    let unit = huge_page();
+    let is_suspect =
+        |run: &PageRun| run.is_present() && !run.is_file() && run.page_bytes == huge_page() as u32;
     let present: u64 = runs.iter().filter(|run| run.is_present()).map(|run| run.range.bytes()).sum();
     let excess = present.saturating_sub(status.resident_with_hugetlb_bytes().unwrap_or(u64::MAX));
     if excess < unit || !runs.iter().any(is_suspect) {

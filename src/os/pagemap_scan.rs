@@ -1,11 +1,12 @@
 //! PAGEMAP_SCAN: ranges of alike pages in one pass of the kernel (include/uapi/linux/fs.h; Linux 6.7).
 
+use super::machine::{base_page, huge_page};
 use super::maps::{Mapping, find_mapping};
-use super::pagemap::{HUGE_BYTES, PageRun, push_run};
+use super::pagemap::{PageRun, push_run};
 use super::process::{Process, gap};
 use super::{budget, rights};
 use crate::base::limits::PAGE_RUNS_MAX;
-use crate::base::{Addr, Gap, Known, PAGE, Range, USER_END, Why};
+use crate::base::{Addr, Gap, Known, Range, USER_END, Why};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -268,7 +269,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn is_resident(&mut self, at: Addr) -> Known<bool> {
-        let runs = self.scan_told(Range::sized(at, PAGE), Asked::Resident { files: false })?;
+        let runs = self.scan_told(Range::sized(at, base_page()), Asked::Resident { files: false })?;
         Ok(runs.iter().any(PageRun::is_present))
     }
 
@@ -347,7 +348,8 @@ fn add_region(runs: &mut Vec<PageRun>, region: &PageRegion, mappings: &[Mapping]
         return;
     }
     let range = Range::of(region.start, region.end);
-    let page_bytes = if region.categories & PAGE_IS_HUGE != 0 { HUGE_BYTES } else { PAGE as u32 };
+    let page_bytes =
+        if region.categories & PAGE_IS_HUGE != 0 { huge_page() as u32 } else { base_page() as u32 };
     let first = mappings.partition_point(|mapping| mapping.range.end <= range.start);
     for mapping in mappings[first..].iter().take_while(|mapping| mapping.range.start < range.end) {
         let piece = mapping.range.intersect(range);

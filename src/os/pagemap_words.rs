@@ -9,13 +9,14 @@
 //! one and not the other; where a mapping has both, /proc/kpageflags decides.
 
 use super::budget;
+use super::machine::{base_page, huge_page};
 use super::maps::Mapping;
-use super::pagemap::{HUGE_BYTES, Method, PageRun, Pages, push_run, size_hugetlb};
+use super::pagemap::{Method, PageRun, Pages, push_run, size_hugetlb};
 use super::process::{Process, gap};
 use super::rights;
 use super::smaps::{self, Smap};
 use crate::base::limits::{PAGE_RUNS_MAX, PAGEMAP_MAPPING_BYTES_MAX};
-use crate::base::{Addr, Gap, Known, PAGE, Range, Why};
+use crate::base::{Addr, Gap, Known, Range, Why};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
@@ -101,7 +102,9 @@ impl Words {
 
     fn read_bytes(&self, at: Addr, bytes: &mut [u8]) -> Known<()> {
         budget::checked("/proc/PID/pagemap")?;
-        self.file.read_exact_at(bytes, at.0 / PAGE * 8).map_err(|error| gap("/proc/PID/pagemap", &error))
+        self.file
+            .read_exact_at(bytes, at.0 / base_page() * 8)
+            .map_err(|error| gap("/proc/PID/pagemap", &error))
     }
 
     /// Calls `take` with the words of `range`, piece by piece, until it returns false.
@@ -109,11 +112,11 @@ impl Words {
         let mut buffer = Buffer::default();
         let mut at = range.start;
         while at < range.end {
-            let count = WORDS_PER_READ.min(((range.end.0 - at.0) / PAGE) as usize);
+            let count = WORDS_PER_READ.min(((range.end.0 - at.0) / base_page()) as usize);
             if count == 0 || !take(at, self.read(at, count, &mut buffer)?) {
                 break;
             }
-            at = at.plus(count as u64 * PAGE);
+            at = at.plus(count as u64 * base_page());
         }
         Ok(())
     }
@@ -159,10 +162,10 @@ fn read_mapping(words: &Words, mapping: &Mapping, smap: &Smap) -> Known<Vec<Page
                 continue;
             }
             if bits & SUSPECT == 0 {
-                found += PAGE;
+                found += base_page();
             }
-            let range = Range::sized(start.plus(index as u64 * PAGE), PAGE);
-            let run = PageRun { range, bits, page_bytes: PAGE as u32, mapped_times: 0 };
+            let range = Range::sized(start.plus(index as u64 * base_page()), base_page());
+            let run = PageRun { range, bits, page_bytes: base_page() as u32, mapped_times: 0 };
             push_run(&mut runs, run, mapping.range);
         }
         found < wanted
@@ -245,7 +248,7 @@ fn settle_by_flags(words: &Words, runs: &[PageRun], mapping: &Mapping) -> Known<
                     }
                 }
                 if zero_frame != Some(frame) {
-                    let range = Range::sized(start.plus(index as u64 * PAGE), PAGE);
+                    let range = Range::sized(start.plus(index as u64 * base_page()), base_page());
                     let kept = PageRun { range, bits: run.bits & !SUSPECT, ..*run };
                     push_run(&mut settled, kept, mapping.range);
                 }
@@ -268,7 +271,7 @@ fn mark_huge(
     smap: &Smap,
     gaps: &mut Vec<Gap>,
 ) -> Vec<PageRun> {
-    let unit = HUGE_BYTES as u64;
+    let unit = huge_page();
     let full = |run: &PageRun| Range::new(run.range.start.up_to(unit), run.range.end.down_to(unit));
     let full_bytes: u64 = runs.iter().filter(|run| run.is_present()).map(|run| full(run).bytes()).sum();
     let all = full_bytes == smap.huge_bytes();
@@ -293,7 +296,7 @@ fn mark_huge(
                     hidden = true;
                     false
                 });
-            add(block, if is_huge { HUGE_BYTES } else { run.page_bytes });
+            add(block, if is_huge { huge_page() as u32 } else { run.page_bytes });
             at = block.end;
         }
         add(Range::new(blocks.end, run.range.end), run.page_bytes);
@@ -310,8 +313,8 @@ fn mark_huge(
 fn is_contiguous(words: &Words, block: Range) -> Known<bool> {
     let hidden = || Gap::new("page frames", Why::Denied);
     let first = words.word(block.start)?.frame().ok_or_else(hidden)?;
-    let last = words.word(block.end.minus(PAGE))?.frame().ok_or_else(hidden)?;
-    let pages = block.bytes() / PAGE;
+    let last = words.word(block.end.minus(base_page()))?.frame().ok_or_else(hidden)?;
+    let pages = block.bytes() / base_page();
     Ok(first % pages == 0 && last == first + pages - 1)
 }
 

@@ -4,8 +4,9 @@
 //! Format: mm/vmstat.c, `pagetypeinfo_show`: a head with the pages of a block, the free lists by type, the number of blocks
 //! by type.
 
+use super::machine::base_page;
+use crate::base::Bytes;
 use crate::base::limits::MEMORY_ZONES_MAX;
-use crate::base::{Bytes, PAGE};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockTypes {
@@ -46,7 +47,7 @@ pub fn parse(text: &str) -> Option<BlockTypes> {
         })
     };
     let zones = lines.take(MEMORY_ZONES_MAX).map_while(line).collect();
-    Some(BlockTypes { block_bytes: block_pages.checked_mul(PAGE)?, zones })
+    Some(BlockTypes { block_bytes: block_pages.checked_mul(base_page())?, zones })
 }
 
 #[cfg(test)]

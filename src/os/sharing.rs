@@ -6,6 +6,7 @@
 //! and only then all of them are read. The sample looks at 512 pages, evenly apart: it misses no stretch longer than a
 //! 512th of private memory, and of shared pages strewn over it 1 % in one of 170 cases.
 
+use super::machine::base_page;
 use super::maps::Mapping;
 use super::pagemap::{PageRun, push_run};
 use super::pagemap_words::{Buffer, WORDS_PER_READ, Word, Words};
@@ -13,7 +14,7 @@ use super::process::{Process, gap};
 use super::rights::{self, Capability};
 use super::{aliases, budget};
 use crate::base::limits::{SHARED_PAGES_MAX, SHARING_RUNS_MAX};
-use crate::base::{Addr, Bytes, Gap, Known, PAGE, Range, Why};
+use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
@@ -118,23 +119,23 @@ impl Window<'_> {
     /// The words of the pages from `at`, an address in the first of `runs`, as far as they are at hand. Where none is, as
     /// many as fit are read.
     fn from(&mut self, at: Addr, runs: &[PageRun]) -> Known<&[Word]> {
-        let known = Range::sized(self.start, self.buffer.words().len() as u64 * PAGE);
+        let known = Range::sized(self.start, self.buffer.words().len() as u64 * base_page());
         if !known.has(at) {
-            let count = (reach(at, runs).0 - at.0) / PAGE;
+            let count = (reach(at, runs).0 - at.0) / base_page();
             self.words.read(at, count as usize, &mut self.buffer)?;
             self.start = at;
         }
-        let passed = (at.0 - self.start.0) / PAGE;
+        let passed = (at.0 - self.start.0) / base_page();
         Ok(self.buffer.words().get(passed as usize..).unwrap_or_default())
     }
 }
 
 /// How far one read goes that starts in the first of `runs`.
 fn reach(at: Addr, runs: &[PageRun]) -> Addr {
-    let most = at.plus(WORDS_PER_READ as u64 * PAGE);
+    let most = at.plus(WORDS_PER_READ as u64 * base_page());
     let mut end = at;
     for run in runs.iter().filter(|run| is_wanted(run)) {
-        if end >= most || (end > at && run.range.start > end.plus(RUN_GAP * PAGE)) {
+        if end >= most || (end > at && run.range.start > end.plus(RUN_GAP * base_page())) {
             break;
         }
         end = run.range.end;
@@ -146,12 +147,12 @@ fn reach(at: Addr, runs: &[PageRun]) -> Addr {
 fn has_shared_private(words: &Words, runs: &[PageRun]) -> bool {
     let is_private = |run: &&PageRun| run.is_present() && run.is_placed() && !run.is_file();
     let total: Bytes = runs.iter().filter(is_private).map(|run| run.range.bytes()).sum();
-    let stride = (total / SAMPLES).max(PAGE);
+    let stride = (total / SAMPLES).max(base_page());
     let (mut passed, mut next) = (0, stride / 2);
     let mut buffer = Buffer::default();
     for run in runs.iter().filter(is_private) {
         while next < passed + run.range.bytes() {
-            let at = run.range.start.plus(next - passed).down_to(PAGE);
+            let at = run.range.start.plus(next - passed).down_to(base_page());
             next += stride;
             let found = words.read(at, 1, &mut buffer).unwrap_or_default();
             if found.iter().any(|word| word.is_present() && !word.is_exclusive()) {
@@ -175,7 +176,7 @@ fn collect_run(
     let mut at = range.start;
     while at < range.end && shared.len() <= SHARED_PAGES_MAX {
         let words = window.from(at, rest)?;
-        let words = &words[..words.len().min(((range.end.0 - at.0) / PAGE) as usize)];
+        let words = &words[..words.len().min(((range.end.0 - at.0) / base_page()) as usize)];
         if words.is_empty() {
             break;
         }
@@ -185,9 +186,9 @@ fn collect_run(
             *hidden |= word.frame().is_none();
             // Frame 0 is the firmware's: no process maps it.
             let frame = word.frame().unwrap_or(0);
-            shared.push(Shared { run, at: at.plus(index as u64 * PAGE), frame, times: 0 });
+            shared.push(Shared { run, at: at.plus(index as u64 * base_page()), frame, times: 0 });
         }
-        at = at.plus(words.len() as u64 * PAGE);
+        at = at.plus(words.len() as u64 * base_page());
     }
     Ok(())
 }
@@ -246,7 +247,7 @@ fn cut(runs: &mut Vec<PageRun>, shared: &[Shared]) -> Option<Gap> {
         };
         for page in pages {
             add(Range::new(at, page.at), run.mapped_times);
-            let single = Range::sized(page.at, PAGE).intersect(run.range);
+            let single = Range::sized(page.at, base_page()).intersect(run.range);
             add(single, page.times);
             at = single.end;
         }

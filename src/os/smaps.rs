@@ -4,10 +4,11 @@
 //! Format: Documentation/filesystems/proc.rst, "The /proc/PID/smaps extension"; meaning of each figure:
 //! fs/proc/task_mmu.c (`smaps_account`). Hugetlb pages are in neither Rss nor Pss.
 
+use super::machine::{base_page, huge_page};
 use super::maps::{Mapping, parse_line};
 use super::pagemap::PageRun;
 use super::process::{Process, gap};
-use crate::base::{Addr, Bytes, Known, PAGE, Range};
+use crate::base::{Addr, Bytes, Known, Range};
 use serde::{Deserialize, Serialize};
 
 /// The figures of one mapping, in bytes; those that this kernel does not print are 0, as no page is of that kind then.
@@ -57,15 +58,15 @@ impl Smap {
         let small_anonymous = self.anonymous_bytes.saturating_sub(self.anonymous_huge_bytes);
         let file_huge = self.shmem_huge_bytes.saturating_add(self.file_huge_bytes);
         let small_file = self.resident_bytes.saturating_sub(self.anonymous_bytes).saturating_sub(file_huge);
-        let huge = 2 << 20;
+        let huge = huge_page() as u32;
         let kinds = [
             (self.anonymous_huge_bytes, PageRun::PRESENT, huge),
-            (small_anonymous, PageRun::PRESENT, PAGE as u32),
+            (small_anonymous, PageRun::PRESENT, base_page() as u32),
             (file_huge, PageRun::PRESENT | PageRun::FILE, huge),
-            (small_file, PageRun::PRESENT | PageRun::FILE, PAGE as u32),
+            (small_file, PageRun::PRESENT | PageRun::FILE, base_page() as u32),
             (self.private_hugetlb_bytes, PageRun::PRESENT, self.kernel_page_bytes as u32),
             (self.shared_hugetlb_bytes, PageRun::PRESENT | PageRun::FILE, self.kernel_page_bytes as u32),
-            (self.swapped_bytes, PageRun::SWAPPED, PAGE as u32),
+            (self.swapped_bytes, PageRun::SWAPPED, base_page() as u32),
         ];
         let mut runs = Vec::new();
         let mut at = self.range.start;
@@ -118,7 +119,7 @@ pub fn parse(text: &str) -> Vec<Smap> {
                 add_figure(smap, key, value.trim());
             }
         } else if let Some(mapping) = parse_line(line) {
-            smaps.push(Smap { range: mapping.range, kernel_page_bytes: PAGE, ..Smap::default() });
+            smaps.push(Smap { range: mapping.range, kernel_page_bytes: base_page(), ..Smap::default() });
         }
     }
     smaps.sort_by_key(|smap| smap.range.start);
@@ -130,7 +131,7 @@ fn add_figure(smap: &mut Smap, key: &str, value: &str) {
     let kilobytes = value.strip_suffix(" kB").unwrap_or(value).trim().parse::<u64>();
     let bytes = kilobytes.map_or(0, |kilobytes| kilobytes.saturating_mul(1024));
     match key {
-        "KernelPageSize" => smap.kernel_page_bytes = bytes.clamp(PAGE, 1 << 31),
+        "KernelPageSize" => smap.kernel_page_bytes = bytes.clamp(base_page(), 1 << 31),
         "Rss" => smap.resident_bytes = bytes,
         "Pss" => smap.proportional_bytes = bytes,
         "Pss_Anon" => smap.proportional_anonymous_bytes = Some(bytes),
@@ -151,6 +152,7 @@ fn add_figure(smap: &mut Smap, key: &str, value: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::PAGE;
     use crate::os::maps;
 
     const HEAP: &str = "\

@@ -5,6 +5,7 @@
 //! `shmem_enabled` too), which may say "inherit": then the top file decides. A process is told by VmFlags (`hg`, `nh`) and
 //! `THP_enabled` whether it asked for or against them.
 
+use super::machine::huge_page;
 use crate::base::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,8 +13,6 @@ use std::collections::BTreeMap;
 
 /// Below this folder lie the files that are named here.
 pub const FOLDER: &str = "/sys/kernel/mm/transparent_hugepage";
-/// Huge pages of x86-64, and of aarch64 with base pages of 4 KiB.
-pub const PMD_BYTES: Bytes = 2 << 20;
 
 /// Counters and knobs of khugepaged that are kept.
 const KHUGEPAGED: [&str; 8] = [
@@ -89,7 +88,9 @@ impl Thp {
             defrag: word("defrag"),
             shmem_enabled: word("shmem_enabled"),
             use_zero_page: number("use_zero_page").map(|flag| flag == 1),
-            pmd_bytes: number("hpage_pmd_size").filter(|bytes| bytes.is_power_of_two()).unwrap_or(PMD_BYTES),
+            pmd_bytes: number("hpage_pmd_size")
+                .filter(|bytes| bytes.is_power_of_two())
+                .unwrap_or_else(huge_page),
             sizes,
             khugepaged: KHUGEPAGED.iter().filter_map(knob).collect(),
         })
@@ -181,7 +182,7 @@ pub mod tests {
         let thp = Thp::parse(&read, &[]).expect("huge pages");
         assert_eq!(thp.private(2 << 20), Policy::of("enabled", "always"));
         assert_eq!(thp.private(64 << 10).mode, "never", "no such size before 6.8");
-        assert_eq!(thp.pmd_bytes, PMD_BYTES);
+        assert_eq!(thp.pmd_bytes, 2 << 20);
         assert_eq!(Thp::parse(&|_| None, &[]), None);
     }
 }

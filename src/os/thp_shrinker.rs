@@ -6,8 +6,8 @@
 //! later only a page of 512 zeros is more. So on most hosts the setting is on, and does nothing.
 
 use super::host::text;
+use super::machine::{base_page, huge_page};
 use super::thp::FOLDER;
-use crate::base::PAGE;
 
 /// The two settings that decide.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,9 +34,9 @@ impl Shrinker {
             && self.max_ptes_none.filter(is_looked_at).is_some_and(|most| zero_pages > most)
     }
 
-    /// In words, of huge pages of 2 MiB.
+    /// In words, of huge pages.
     pub fn text(self) -> String {
-        let pages = (2 << 20) / PAGE;
+        let pages = huge_page() / base_page();
         match (self.is_on, self.max_ptes_none) {
             (None, _) => {
                 "this kernel does not split huge pages that are mostly zeros (Linux 6.12 does)".to_string()

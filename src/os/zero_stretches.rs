@@ -6,11 +6,12 @@
 //! heap is looked at as well. A cell says how much memory its block stands for.
 
 use super::folio_sample::{self, Cell};
+use super::machine::base_page;
 use super::maps::{Mapping, find_mapping};
 use super::page_kind::{Backing, PageKind, PageSizes};
 use super::pagemap::PageRun;
 use super::target::OsView;
-use crate::base::{Addr, Bytes, Covered, PAGE, Range};
+use crate::base::{Addr, Bytes, Covered, Range};
 use std::collections::{BTreeMap, HashMap};
 
 /// Blocks that each mapping gets at least in a sample, as long as that is not most of it.
@@ -67,7 +68,7 @@ pub fn stretches(view: &OsView, stacks: &[Range]) -> Vec<Stretch> {
     let mut finder = Finder { view, sizes, met: HashMap::new(), found: Vec::new() };
     for run in runs.iter().filter(|run| run.is_present() && run.is_placed()) {
         let Some(mapping) = find_mapping(&view.mappings, run.range.start) else { continue };
-        if Bytes::from(run.page_bytes) > PAGE {
+        if Bytes::from(run.page_bytes) > base_page() {
             finder.large(mapping, run);
         } else {
             finder.small(mapping, run, stacks);
@@ -107,7 +108,7 @@ impl<'a> Finder<'a> {
         if let Some(sizes) = self.sizes {
             let first = sizes.runs.partition_point(|size| size.range.end <= run.range.start);
             let inside = sizes.runs[first..].iter().take_while(|size| size.range.start < run.range.end);
-            for size in inside.filter(|size| !size.estimated && size.kind.folio_bytes > PAGE) {
+            for size in inside.filter(|size| !size.estimated && size.kind.folio_bytes > base_page()) {
                 let here = size.range.intersect(run.range);
                 self.stack(run, Range::new(rest.start, here.start), stacks);
                 rest = Range::new(here.end, rest.end);
@@ -123,7 +124,7 @@ impl<'a> Finder<'a> {
         }
         let first = stacks.partition_point(|stack| stack.end <= range.start);
         for stack in stacks[first..].iter().take_while(|stack| stack.start < range.end) {
-            let range = stack.intersect(range).widened(PAGE).intersect(range);
+            let range = stack.intersect(range).widened(base_page()).intersect(range);
             let kind = PageKind::small(Backing::Anonymous);
             self.found.push(Stretch { range, kind, sort: Sort::StackSmall });
         }
@@ -135,7 +136,7 @@ impl<'a> Finder<'a> {
             Backing::File => return,
             Backing::Hugetlb => Sort::Hugetlb,
             Backing::Shmem => Sort::Shared,
-            Backing::Anonymous if kind.entry_bytes <= PAGE => Sort::Folio,
+            Backing::Anonymous if kind.entry_bytes <= base_page() => Sort::Folio,
             Backing::Anonymous if kept => Sort::ThpKept,
             Backing::Anonymous => Sort::Thp,
         };

@@ -15,6 +15,7 @@
 //! Nothing that is read is kept but whether it is zeros.
 
 use super::budget;
+use super::machine::base_page;
 use super::pagemap_scan::each_now;
 use super::pagemap_words::Word;
 use super::process::{Process, gap};
@@ -23,7 +24,7 @@ use super::target::OsView;
 use super::thp_shrinker::Shrinker;
 use super::zero_stretches::{Piece, Sort, pieces, stretches};
 use crate::base::limits::{ZEROS_BYTES_READ_MAX, ZEROS_SAMPLE_BYTES};
-use crate::base::{Addr, Bytes, Gap, Known, PAGE, Range, Why};
+use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -31,7 +32,6 @@ use std::time::Instant;
 
 /// Bytes of one read: the buffer stays in the second-level cache.
 const READ_BYTES: Bytes = 256 << 10;
-const PAGE_WORDS: usize = PAGE as usize / 8;
 /// Words that are tested between two looks at the result.
 const STEP_WORDS: usize = 32;
 
@@ -193,14 +193,14 @@ fn there(pagemap: &File, range: Range, must_be_huge: bool) -> Known<Vec<Range>> 
 
 /// Before Linux 6.7.
 fn there_by_words(pagemap: &File, range: Range) -> Known<Vec<Range>> {
-    let mut words = vec![0; (range.bytes() / PAGE * 8) as usize];
+    let mut words = vec![0; (range.bytes() / base_page() * 8) as usize];
     pagemap
-        .read_exact_at(&mut words, range.start.0 / PAGE * 8)
+        .read_exact_at(&mut words, range.start.0 / base_page() * 8)
         .map_err(|error| gap("/proc/PID/pagemap", &error))?;
     let mut there = Vec::new();
     for (index, word) in words.as_chunks::<8>().0.iter().enumerate() {
         if Word(u64::from_le_bytes(*word)).is_present() {
-            push(&mut there, Range::sized(range.start.plus(index as u64 * PAGE), PAGE));
+            push(&mut there, Range::sized(range.start.plus(index as u64 * base_page()), base_page()));
         }
     }
     Ok(there)
@@ -221,21 +221,24 @@ fn fill(memory: &File, at: Addr, words: &mut [u64]) -> io::Result<()> {
 
 /// Adds the pages of zeros among those that lie in `words`.
 fn zero_pages(start: Addr, words: &[u64], zeros: &mut Vec<Range>) {
-    for (index, page) in words.as_chunks::<PAGE_WORDS>().0.iter().enumerate() {
+    for (index, page) in words.chunks_exact(base_page() as usize / 8).enumerate() {
         if is_zero(page) {
-            push(zeros, Range::sized(start.plus(index as u64 * PAGE), PAGE));
+            push(zeros, Range::sized(start.plus(index as u64 * base_page()), base_page()));
         }
     }
 }
 
 /// Most pages with data are known after the first step; a step is a few instructions of 16 bytes each.
-pub fn is_zero(page: &[u64; PAGE_WORDS]) -> bool {
+pub fn is_zero(page: &[u64]) -> bool {
     page.as_chunks::<STEP_WORDS>().0.iter().all(|step| step.iter().fold(0, |all, word| all | word) == 0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::PAGE;
+
+    const PAGE_WORDS: usize = PAGE as usize / 8;
 
     #[test]
     fn a_page_is_zero_only_if_every_bit_is() {

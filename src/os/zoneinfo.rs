@@ -1,8 +1,9 @@
 //! `/proc/zoneinfo`: how much of each zone the kernel keeps free for itself. Huge pages are not taken below that: the page
 //! allocator refuses beneath the watermark plus what is protected for lower zones (mm/page_alloc.c, `zone_watermark_ok`).
 
+use super::machine::base_page;
+use crate::base::Bytes;
 use crate::base::limits::{MEMORY_ORDERS_MAX, MEMORY_ZONES_MAX};
-use crate::base::{Bytes, PAGE};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kept {
@@ -32,7 +33,7 @@ pub fn parse(text: &str) -> Vec<Kept> {
         }
     }
     let kept = |(zone, high, protected): (Kept, u64, u64)| Kept {
-        bytes: high.saturating_add(protected).saturating_mul(PAGE),
+        bytes: high.saturating_add(protected).saturating_mul(base_page()),
         ..zone
     };
     zones.into_iter().map(kept).collect()

@@ -8,10 +8,10 @@
 pub use crate::act::promote::{Done, Pace, Price, Refusal, Stopped};
 use crate::base::{Addr, Bytes, Range};
 use crate::map::{Area, MemoryMap, Span};
+use crate::os::machine::huge_page;
 use crate::os::maps::Mapping;
 use crate::os::pagemap::PageRun;
 use crate::os::smaps::{self, Smap};
-use crate::os::thp::PMD_BYTES;
 use crate::snapshot::Snapshot;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -176,7 +176,8 @@ impl Planner<'_> {
         map: &MemoryMap,
         runs: &[PageRun],
     ) {
-        let whole = Range::new(mapping.range.start.up_to(PMD_BYTES), mapping.range.end.down_to(PMD_BYTES));
+        let whole =
+            Range::new(mapping.range.start.up_to(huge_page()), mapping.range.end.down_to(huge_page()));
         let never = never(mapping, smap);
         let mut blocks: BTreeMap<Addr, Seen> = BTreeMap::new();
         let mut first = 0;
@@ -197,7 +198,7 @@ impl Planner<'_> {
             }
         }
         for (start, seen) in blocks {
-            let range = Range::sized(start, PMD_BYTES);
+            let range = Range::sized(start, huge_page());
             self.block(mapping, range, &seen, never, is_all_wanted(self.wanted, spans, map, range));
         }
     }
@@ -218,10 +219,10 @@ impl Planner<'_> {
             resident: seen.resident,
             is_shared,
         };
-        let has_holes = seen.resident < PMD_BYTES;
+        let has_holes = seen.resident < huge_page();
         let left = match never {
             Some(Left::Hugetlb) => Some(Left::Hugetlb),
-            _ if seen.huge == PMD_BYTES => {
+            _ if seen.huge == huge_page() => {
                 for (area, bytes) in &seen.by_area {
                     if let Some(sums) = self.sums(*area) {
                         sums.resident += bytes;
@@ -238,7 +239,7 @@ impl Planner<'_> {
             None if seen.swapped => Some(Left::Swapped),
             None if seen.shared_with_others => Some(Left::OtherProcess),
             None if is_shared && has_holes => Some(Left::SharedSparse),
-            None if (seen.resident as f64) < PMD_BYTES as f64 * self.wanted.density => Some(Left::Sparse),
+            None if (seen.resident as f64) < huge_page() as f64 * self.wanted.density => Some(Left::Sparse),
             None => None,
         };
         if let Some(left) = left {
@@ -273,7 +274,7 @@ impl Planner<'_> {
         let mut seen: HashMap<FileBlock, ()> = HashMap::new();
         let (mut growth, mut blocks) = (0, Vec::with_capacity(found.len()));
         for (block, file) in found {
-            let holes = PMD_BYTES - block.resident.min(PMD_BYTES);
+            let holes = huge_page() - block.resident.min(huge_page());
             if file.is_some_and(|file| seen.insert(file, ()).is_some()) {
                 self.leave(block.area, Left::Alias, block.resident);
             } else if growth + holes > allowed {
@@ -302,7 +303,7 @@ fn never(mapping: &Mapping, smap: Option<&Smap>) -> Option<Left> {
         () if has("nh") => Some(Left::NoThp),
         () if !mapping.is_anonymous() && !is_shmem => Some(Left::File),
         () if has("lo") => Some(Left::Locked),
-        () if is_shmem && !mapping.range.start.minus(mapping.offset).is_aligned(PMD_BYTES) => {
+        () if is_shmem && !mapping.range.start.minus(mapping.offset).is_aligned(huge_page()) => {
             Some(Left::Offset)
         }
         () => None,
@@ -313,8 +314,8 @@ fn never(mapping: &Mapping, smap: Option<&Smap>) -> Option<Left> {
 fn note(blocks: &mut BTreeMap<Addr, Seen>, run: &PageRun, piece: Range, area: Area) {
     let mut at = piece.start;
     while at < piece.end {
-        let start = at.down_to(PMD_BYTES);
-        let here = Range::new(at, start.plus(PMD_BYTES).min(piece.end));
+        let start = at.down_to(huge_page());
+        let here = Range::new(at, start.plus(huge_page()).min(piece.end));
         at = here.end;
         let seen = blocks.entry(start).or_default();
         if run.is_swapped() {
@@ -324,7 +325,7 @@ fn note(blocks: &mut BTreeMap<Addr, Seen>, run: &PageRun, piece: Range, area: Ar
             seen.resident += here.bytes();
             *seen.by_area.entry(area).or_default() += here.bytes();
             seen.shared_with_others |= run.mapped_times > 1 && !run.is_file();
-            if run.page_bytes as Bytes >= PMD_BYTES {
+            if run.page_bytes as Bytes >= huge_page() {
                 seen.huge += here.bytes();
             }
         }

@@ -2,7 +2,7 @@ use super::*;
 use crate::jvm::Kind;
 use crate::map::join::tests::{extent, snapshot};
 
-const M2: u64 = PMD_BYTES;
+const M2: u64 = 2 << 20;
 
 fn run(start: u64, end: u64) -> PageRun {
     PageRun { range: Range::of(start, end), bits: PageRun::PRESENT, page_bytes: 4096, mapped_times: 1 }

@@ -7,12 +7,12 @@
 //! of class data are mapped private and written to, so no huge page could hold them.
 
 use super::types::{Change, Feasible, HostId, Mode, Need, Outlook, Plan, SCHEMA, Step, Subject, Without};
-use crate::base::{Bytes, PAGE};
+use crate::base::Bytes;
 use crate::map::Area;
 use crate::os::elf_file::Segment;
 use crate::os::host_memory::HostMemory;
+use crate::os::machine::{base_page, huge_page};
 
-const HUGE: Bytes = 2 << 20;
 /// Files from this size on that are no libraries are linked.
 const LINKED_FROM_BYTES: Bytes = 1 << 20;
 /// The folders of a JDK that are copied; JDK 8 has a `jre`.
@@ -85,7 +85,7 @@ impl Tree {
             .iter()
             .filter(|entry| entry.is_file && !linked.iter().any(|folder| is_below(&entry.path, folder)));
         copied.fold((0, 0), |(files, bytes), entry| {
-            (files + 1, bytes.saturating_add(entry.bytes.next_multiple_of(PAGE)))
+            (files + 1, bytes.saturating_add(entry.bytes.next_multiple_of(base_page())))
         })
     }
 
@@ -97,7 +97,7 @@ impl Tree {
         kept.fold((0, 0), |(pages, bytes), segment| {
             let start = segment.address.saturating_sub(first);
             let end = start.saturating_add(segment.bytes);
-            let whole = (end / HUGE).saturating_sub(start.div_ceil(HUGE));
+            let whole = (end / huge_page()).saturating_sub(start.div_ceil(huge_page()));
             (pages + whole, bytes.saturating_add(segment.bytes))
         })
     }
@@ -160,7 +160,7 @@ fn need(tree: &Tree) -> Need {
         area: Area::Code,
         part: "libjvm.so text".to_string(),
         bytes,
-        page_bytes: HUGE,
+        page_bytes: huge_page(),
         pages,
         pages_at_least: pages,
         without: Without::SmallPages,

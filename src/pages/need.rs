@@ -18,6 +18,7 @@ mod z;
 pub use flags::flag_bytes;
 pub use shortfall::{Shortfall, shortfall};
 
+use super::feasible::size_name;
 use super::types::{Mode, Need, Subject, Vm};
 use crate::base::{Bytes, Gap, Known, Why};
 use crate::jvm::Gc;
@@ -73,9 +74,9 @@ fn refuse(subject: &Subject, mode: Mode) -> Known<()> {
     if !is_there {
         return gap(format!("{} in JDK {feature}", gc.name()), "another collector, or another JDK");
     }
-    if mode == Mode::HugeTlb1G && is_z {
-        let hint = "ZGC takes 2M pages only and its VM exits with LargePageSizeInBytes=1g: hugetlb-2m";
-        return gap("ZGC on 1G pages".to_string(), hint);
+    if matches!(mode, Mode::HugeTlb1G | Mode::HugeTlb) && is_z {
+        let hint = "ZGC takes 2M pages only and its VM exits with another LargePageSizeInBytes: hugetlb-2m";
+        return gap(format!("ZGC on {} pages", size_name(mode.page_bytes())), hint);
     }
     if mode == Mode::HugeTlb1G && is_shenandoah {
         let hint = "Shenandoah takes each of its bitmaps and tables in whole 1G pages: hugetlb-2m";

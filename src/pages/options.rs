@@ -35,7 +35,7 @@ fn hotspot(
         Mode::Thp => "-XX:+UseTransparentHugePages".to_string(),
         _ => "-XX:+UseLargePages".to_string(),
     }];
-    let page_bytes = page_bytes(mode);
+    let page_bytes = mode.page_bytes();
     let flag = |name: &str| subject.flags.get(name).map(String::as_str);
     // What the JVM has been started with must not stand against it: the last of an option counts, and transparent pages win.
     if mode != Mode::Thp && flag("UseTransparentHugePages") == Some("true") {
@@ -43,9 +43,11 @@ fn hotspot(
     }
     let other_size = flag("LargePageSizeInBytes")
         .is_some_and(|text| text.parse::<Bytes>().is_ok_and(|size| size != 0 && size != page_bytes));
-    if mode == Mode::HugeTlb1G && collectors::is_z(subject.gc) {
-        return Err("ZGC takes pages of 2M only: the VM ends with LargePageSizeInBytes=1g; use hugetlb-2m"
-            .to_string());
+    if matches!(mode, Mode::HugeTlb1G | Mode::HugeTlb) && collectors::is_z(subject.gc) {
+        return Err(format!(
+            "ZGC takes pages of 2M only: the VM ends with LargePageSizeInBytes={}; use hugetlb-2m",
+            size_name(page_bytes).to_lowercase()
+        ));
     }
     if mode != Mode::Thp && feature >= 17 && (default_huge != Some(page_bytes) || other_size) {
         options.push(format!("-XX:LargePageSizeInBytes={}", size_name(page_bytes).to_lowercase()));
@@ -69,19 +71,12 @@ fn hotspot(
 }
 
 fn openj9(mode: Mode) -> Vec<String> {
-    let size = size_name(page_bytes(mode));
+    let size = size_name(mode.page_bytes());
     match mode {
         Mode::Thp => vec!["-XX:+TransparentHugePage".to_string()],
-        Mode::HugeTlb2M | Mode::HugeTlb1G => {
+        Mode::HugeTlb | Mode::HugeTlb2M | Mode::HugeTlb1G => {
             vec![format!("-Xlp:objectheap:pagesize={size}"), format!("-Xlp:codecache:pagesize={size}")]
         }
-    }
-}
-
-pub fn page_bytes(mode: Mode) -> Bytes {
-    match mode {
-        Mode::HugeTlb1G => 1 << 30,
-        Mode::HugeTlb2M | Mode::Thp => 2 << 20,
     }
 }
 

@@ -7,7 +7,8 @@ use super::types::{Change, How, Mode, Plan, PoolNeed, Step};
 use super::{openj9, options};
 use crate::act::door::content::{self, Content, MEMLOCK_BYTES_MIN, Memlock, Put, Value};
 use crate::act::door::{allowed, settings};
-use crate::base::{Bytes, PAGE};
+use crate::base::Bytes;
+use crate::os::machine::base_page;
 use crate::os::thp::FOLDER;
 
 /// Fills in the persistent steps, and what shared memory needs besides.
@@ -166,7 +167,7 @@ pub fn shm_steps(request: &Request, pools: &[PoolNeed]) -> Vec<Step> {
     }
     if shm.all_bytes.is_some_and(|all| all < bytes) {
         let what = "room for all shared memory".to_string();
-        let pages = settings::raised_to("/proc/sys/kernel/shmall", bytes.div_ceil(PAGE));
+        let pages = settings::raised_to("/proc/sys/kernel/shmall", bytes.div_ceil(base_page()));
         steps.push(set(what, "the limit is less than the heap", "kernel/shmall", pages));
     }
     steps

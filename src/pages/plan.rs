@@ -6,9 +6,10 @@ use super::types::{
     Change, Feasible, HostId, How, Mode, Need, Outlook, Plan, PoolNeed, SCHEMA, Step, Subject, Vm,
 };
 use super::{collectors, gc_threads, need, notes, openj9, options, persist};
-use crate::base::{Bytes, Gap, Known, PAGE};
+use crate::base::{Bytes, Gap, Known};
 use crate::os::host_memory::HostMemory;
 use crate::os::hugetlb;
+use crate::os::machine::base_page;
 use std::collections::BTreeMap;
 
 /// A heap smaller than this gains little from a pool: `auto` takes transparent pages then.
@@ -118,7 +119,7 @@ fn needs(subject: &Subject, mode: Mode) -> Known<Vec<Need>> {
 /// Pages by size, of all instances, largest first: those of 1G are the hardest to get.
 fn by_size(needs: &[Need], instances: u64) -> Vec<(Bytes, u64)> {
     let mut sizes: BTreeMap<Bytes, u64> = BTreeMap::new();
-    for need in needs.iter().filter(|need| need.page_bytes > PAGE) {
+    for need in needs.iter().filter(|need| need.page_bytes > base_page()) {
         let pages = sizes.entry(need.page_bytes).or_default();
         *pages = pages.saturating_add(need.pages.saturating_mul(instances));
     }
@@ -144,17 +145,17 @@ fn automatic(request: &Request) -> (Mode, Option<String>) {
     let rule = "rule: hugetlb-2m where the heap has 1 GiB and more, -Xms is -Xmx, and a pool can be had for sure now; else thp";
     let why = |what: &str| Some(format!("{what} ({rule})"));
     let has_thp = request.host.pages.thp.is_some();
-    let needs = needs(subject, Mode::HugeTlb2M).unwrap_or_default();
-    let pool = feasible::answer(request.host, &ask(request, Mode::HugeTlb2M, &needs));
+    let needs = needs(subject, Mode::hugetlb()).unwrap_or_default();
+    let pool = feasible::answer(request.host, &ask(request, Mode::hugetlb(), &needs));
     match &pool {
         Err(_) if has_thp => (Mode::Thp, why("this host has no pools")),
-        _ if !has_thp => (Mode::HugeTlb2M, why("this kernel has no transparent huge pages")),
+        _ if !has_thp => (Mode::hugetlb(), why("this kernel has no transparent huge pages")),
         _ if subject.heap_max_bytes < AUTO_POOL_HEAP_MIN => (Mode::Thp, why("the heap is small")),
         _ if subject.heap_initial_bytes != subject.heap_max_bytes => {
             (Mode::Thp, why("the heap may grow and shrink, which hugetlb does not allow"))
         }
         Ok(answer) if answer.feasible == Feasible::Yes => {
-            (Mode::HugeTlb2M, why("large, of fixed size, and the pool can be had"))
+            (Mode::hugetlb(), why("large, of fixed size, and the pool can be had"))
         }
         _ => (Mode::Thp, why("a pool is not sure to be had now")),
     }

@@ -5,6 +5,8 @@ pub use crate::act::door::step::{Change, Step};
 use crate::base::{Bytes, Gap};
 use crate::jvm::Gc;
 use crate::map::Area;
+use crate::os::machine::huge_page;
+use crate::pages::need::{PAGE_1G, PAGE_2M};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -15,11 +17,30 @@ pub const SCHEMA: &str = "marusa/pages-plan/2";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
+    /// Of the size that an entry of the second-lowest page table maps, where that is not 2M: 32M with base pages of 16 KiB, 512M with 64.
+    #[serde(rename = "hugetlb")]
+    HugeTlb,
     #[serde(rename = "hugetlb-2m")]
     HugeTlb2M,
     #[serde(rename = "hugetlb-1g")]
     HugeTlb1G,
     Thp,
+}
+
+impl Mode {
+    /// Pages that a JVM takes with -XX:+UseLargePages and nothing else, where the host's default is the processor's.
+    pub fn hugetlb() -> Mode {
+        if huge_page() == PAGE_2M { Mode::HugeTlb2M } else { Mode::HugeTlb }
+    }
+
+    /// The largest pages of the mode.
+    pub fn page_bytes(self) -> Bytes {
+        match self {
+            Mode::HugeTlb1G => PAGE_1G,
+            Mode::HugeTlb2M => PAGE_2M,
+            Mode::HugeTlb | Mode::Thp => huge_page(),
+        }
+    }
 }
 
 /// The implementation of the VM.

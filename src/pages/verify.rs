@@ -13,6 +13,7 @@ mod pool;
 mod tests;
 
 use super::messages;
+use super::need::PAGE_2M;
 use super::types::{Mode, Need, Plan, Subject};
 use crate::base::{Bytes, PAGE};
 use crate::jvm::hotspot::report::large_pages::Logged;
@@ -20,6 +21,7 @@ use crate::map::page_claims::{Asked, Claim};
 use crate::map::page_use::{PageUse, Provider};
 use crate::map::why::Finding;
 use crate::map::{Area, MemoryMap};
+use crate::os::machine::huge_page;
 use crate::snapshot::Snapshot;
 pub use by_flags::by_flags;
 pub use causes::Cause;
@@ -63,7 +65,8 @@ impl Promise {
             Asked { hugetlb: true, page_bytes: Some(bytes), .. } if *bytes >= 1 << 30 => {
                 Some(Mode::HugeTlb1G)
             }
-            Asked { hugetlb: true, .. } => Some(Mode::HugeTlb2M),
+            Asked { hugetlb: true, page_bytes: Some(PAGE_2M), .. } => Some(Mode::HugeTlb2M),
+            Asked { hugetlb: true, .. } => Some(Mode::hugetlb()),
             _ => None,
         }
     }
@@ -225,7 +228,7 @@ fn totals(mode: Mode, rows: &[Row], look: &Look) -> Vec<Total> {
 
 /// Bytes in memory on transparent pages that one entry maps.
 fn transparent(used: &PageUse) -> Bytes {
-    used.on(|provider, page_bytes| provider == Provider::Transparent && page_bytes >= 2 << 20)
+    used.on(|provider, page_bytes| provider == Provider::Transparent && page_bytes >= huge_page())
 }
 
 /// A plan may hold any number.

@@ -2,10 +2,11 @@
 
 use super::text::{gap_rows, who};
 use super::units::{human, percent};
-use crate::base::{Bytes, PAGE};
+use crate::base::Bytes;
 use crate::jvm::{ClassObjects, Duplicates};
 use crate::map::heap::{HeapObjects, HeapTotals};
-use crate::os::page_kind::{HUGE, size_name};
+use crate::os::machine::{base_page, huge_page};
+use crate::os::page_kind::size_name;
 use crate::show::table::Table;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -85,8 +86,9 @@ fn page_columns(classes: &[ClassObjects]) -> Vec<(Bytes, Bytes)> {
     let mut columns: Vec<(Bytes, Bytes)> = Vec::new();
     for size in sizes {
         match columns.last_mut() {
-            Some((PAGE, _)) | None => columns.push((size, size)),
-            Some((_, last)) if size < HUGE => *last = size,
+            Some((first, _)) if *first == base_page() => columns.push((size, size)),
+            None => columns.push((size, size)),
+            Some((_, last)) if size < huge_page() => *last = size,
             Some(_) => columns.push((size, size)),
         }
     }

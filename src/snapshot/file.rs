@@ -15,6 +15,7 @@ use crate::base::limits::FROZEN_PIECE_BYTES_MAX;
 use crate::base::{Addr, Gap, Known, Why};
 use crate::os::Symbols;
 use crate::os::flat::Flat;
+use crate::os::machine;
 use crate::os::memory::Memory;
 use crate::os::process::Process;
 use crate::os::recording::{Recording, RecordingSymbols, Sparse, SymbolTable};
@@ -145,6 +146,9 @@ impl Frozen {
         let mut unpacked = Unpacked::of(input);
         let header = load_header(&mut unpacked)?;
         let memory = load_memory(&mut unpacked, next_piece)?;
+        let host = header.taken.host.as_ref();
+        let architecture = host.and_then(|host| host.architecture.as_deref());
+        machine::of_file(host.and_then(|host| host.page_bytes), architecture);
         frozen_check::check(&header.os, unpacked.packed_bytes()).map_err(FileError::Damaged)?;
         let symbols = header.symbols.into_iter().map(|(object, name, at)| ((object, name), at)).collect();
         Ok(Frozen { taken: header.taken, os: header.os, memory, symbols })

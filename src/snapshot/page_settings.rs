@@ -8,6 +8,7 @@ use super::types::Snapshot;
 use crate::base::limits::ADVICE_SMALL_PAGES_BYTES_MAX;
 use crate::base::{Addr, Bytes};
 use crate::os::host_pages::HostPages;
+use crate::os::machine::huge_page;
 use crate::os::pagemap::PageRun;
 use crate::os::process::Process;
 use crate::os::smaps::{self, Smap};
@@ -45,7 +46,7 @@ pub fn read(process: &Process, snapshot: &Snapshot) -> PageSettings {
 }
 
 fn small_bytes(runs: &[PageRun]) -> Bytes {
-    let small = runs.iter().filter(|run| run.is_present() && run.page_bytes < 2 << 20);
+    let small = runs.iter().filter(|run| run.is_present() && Bytes::from(run.page_bytes) < huge_page());
     small.map(|run| run.range.bytes()).sum()
 }
 

@@ -38,7 +38,135 @@ pub fn of(machine: &Machine, sent: &Sent) -> Vec<Row> {
         machine.jdks.iter().flat_map(|(jdk, _, _)| collectors.map(|collector| format!("{jdk}-{collector}")));
     let groups = ["jvm.of_jvm", "two.of_jvm", "cache", "tmpfs", "dentries", "sockets", "two", "jvm"];
     let groups = groups.map(|name| group(machine.name, name, sent));
-    names.map(|name| jvm(machine.name, name, sent)).chain(groups).collect()
+    let commands = ["17-g1", "25-z"].map(|name| commands(machine.name, name, sent));
+    let cores = ["17-parallel", "25-parallel"].map(|name| core(machine.name, name, sent));
+    let rest = commands.into_iter().chain(cores).chain(groups);
+    let needs = ["17-g1", "25-g1", "25-parallel", "25-z"].map(|name| need(machine.name, name, sent));
+    needs.into_iter().chain(names.map(|name| jvm(machine.name, name, sent))).chain(rest).collect()
+}
+
+/// A JVM with explicit large pages takes the pages that the plan counted, of each size, and `undo` leaves none.
+fn need(machine: &'static str, name: &str, sent: &Sent) -> Row {
+    let mut row = Row { machine, jvm: format!("need {name}"), figures: String::new(), wrong: Vec::new() };
+    let found = document(sent, &format!("need.{name}.plan")).and_then(|plan| {
+        let (before, after) =
+            (pools(sent, &format!("need.{name}.before"))?, pools(sent, &format!("need.{name}.after"))?);
+        Ok((plan, before, after))
+    });
+    let (plan, before, after) = match found {
+        Ok(found) => found,
+        Err(error) => {
+            row.wrong.push(error);
+            return row;
+        }
+    };
+    for ((kib, _, free), (_, _, left)) in before.into_iter().zip(after) {
+        let of_size = |need: &&Value| need["page_bytes"].as_u64() == Some(kib << 10);
+        let needs = || plan["needs"].as_array().into_iter().flatten().filter(of_size);
+        let sum = |key: &str| needs().map(|need| need[key].as_u64().unwrap_or(0)).sum::<u64>();
+        let (least, most, taken) = (sum("pages_at_least"), sum("pages"), free.saturating_sub(left));
+        if most + taken > 0 {
+            row.figures += &format!("{taken} of {most} pages of {} KiB  ", kib);
+        }
+        if !(least..=most).contains(&taken) {
+            row.wrong.push(format!("took {taken} pages of {kib} KiB, not {least} to {most}"));
+        }
+    }
+    for step in ["apply", "verify", "undo"] {
+        let text = sent
+            .get(&format!("need.{name}.{step}.status"))
+            .map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+        let text = text.unwrap_or_default();
+        if !text.starts_with("0 ") {
+            row.wrong.push(format!("{step}: {text}"));
+        }
+    }
+    row
+}
+
+const COMMANDS: [&str; 17] = [
+    "by-page-size",
+    "by-holder",
+    "by-loader",
+    "by-buffer",
+    "by-thread",
+    "by-library",
+    "by-arena",
+    "by-mapping",
+    "heap",
+    "audit",
+    "doctor",
+    "why",
+    "list",
+    "tlb",
+    "stalls",
+    "collapse",
+    "verify",
+];
+
+/// Whatever a command cannot do here it says: with an exit status and a message, or in a document with gaps.
+fn commands(machine: &'static str, name: &str, sent: &Sent) -> Row {
+    let mut row = Row { machine, jvm: format!("commands {name}"), figures: String::new(), wrong: Vec::new() };
+    for command in COMMANDS {
+        let file = format!("{name}.{command}");
+        let status =
+            sent.get(&format!("{file}.status")).map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+        let status = status.unwrap_or_default();
+        let code = status.split(' ').next().unwrap_or_default().to_string();
+        match (code.as_str(), document(sent, &file)) {
+            ("0", Ok(_)) => {}
+            ("1", Ok(_)) => row.figures += &format!("{command} says no  "),
+            ("3" | "4", _) if !status.contains("panicked") => {
+                row.figures += &format!("{command}: {}  ", status.lines().nth(1).unwrap_or_default());
+            }
+            (_, Err(error)) => row.wrong.push(error),
+            _ => row.wrong.push(format!("{command}: {status}")),
+        }
+    }
+    row
+}
+
+/// The core of a JVM gives its account.
+fn core(machine: &'static str, name: &str, sent: &Sent) -> Row {
+    let mut row = Row { machine, jvm: format!("core {name}"), figures: String::new(), wrong: Vec::new() };
+    let both = document(sent, &format!("{name}.live"))
+        .and_then(|live| Ok((live, document(sent, &format!("{name}.core"))?)));
+    let (live, core) = match both {
+        Ok(both) => both,
+        Err(error) => {
+            row.wrong.push(error);
+            return row;
+        }
+    };
+    let of = |map: &Value, name: &str| {
+        let areas = map["areas"].as_array().into_iter().flatten();
+        areas
+            .filter(|area| area["area"] == name)
+            .filter_map(|area| area["resident_bytes"].as_i64())
+            .sum::<i64>()
+    };
+    for area in ["java_heap", "class_metadata", "jit_code", "gc", "stack"] {
+        let (alive, dead) = (of(&live, area), of(&core, area));
+        row.figures += &format!("{area} {:+} KiB  ", (dead - alive) / 1024);
+        if (dead - alive).abs() > (256 << 10).max(alive / 50) {
+            row.wrong.push(format!("{area}: {alive} bytes alive, {dead} in the core"));
+        }
+    }
+    row
+}
+
+/// KiB of a page, pages, and those that are free and promised to nobody.
+fn pools(sent: &Sent, name: &str) -> Result<Vec<(u64, u64, u64)>, String> {
+    let text = sent
+        .get(name)
+        .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+        .ok_or(format!("no {name}"))?;
+    let row = |line: &str| {
+        let numbers: Vec<u64> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
+        let [kib, pages, free, promised] = numbers[..] else { return None };
+        Some((kib, pages, free.saturating_sub(promised)))
+    };
+    Ok(text.lines().filter_map(row).collect())
 }
 
 /// The rows of a cgroup sum to the kernel's figure; what no counter names is below a twentieth, or what the CPUs charge ahead.

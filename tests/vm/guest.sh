@@ -10,6 +10,7 @@ mount -t devtmpfs dev /dev
 mkdir -p /dev/shm /mnt/huge
 mount -t tmpfs tmp /tmp
 mount -t tmpfs shm /dev/shm
+mount -t tracefs tracefs /sys/kernel/tracing
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
 echo +memory >/sys/fs/cgroup/cgroup.subtree_control
 [ -e /etc/passwd ] || echo 'root:x:0:0:root:/root:/bin/sh' >/etc/passwd

@@ -8,6 +8,65 @@ ls /sys/kernel/mm/hugepages >/tmp/sizes
 cat /sys/kernel/mm/transparent_hugepage/hpage_pmd_size >>/tmp/sizes
 send sizes /tmp/sizes
 
+# Every pool: size in KiB, pages, free ones, promised ones.
+pools() {
+    for pool in /sys/kernel/mm/hugepages/hugepages-*; do
+        size=${pool##*-}
+        echo "${size%kB} $(cat "$pool/nr_hugepages") $(cat "$pool/free_hugepages") $(cat "$pool/resv_hugepages")"
+    done
+}
+
+# need NAME JDK COLLECTOR MODE: a plan, the plan made true, a JVM that is started as it says, and all put back.
+need() {
+    home=$(echo /usr/lib/jvm/java-$2-openjdk-*)
+    run "need.$1.plan" marusa pages plan --jdk "$home" --gc "$3" --heap 96m --code-cache 64m --mode "$4" --pool --json -o /tmp/plan
+    marusa pages plan --jdk "$home" --gc "$3" --heap 96m --code-cache 64m --mode "$4" --pool --emit jvm | grep -v '^#' >/tmp/options
+    run "need.$1.apply" marusa pages apply /tmp/plan --yes --json
+    pools >/tmp/before
+    start "need-$1" "$home/bin/java" @/tmp/options -cp /lab/java marusa.Idle
+    pid=$(pid_of "need-$1")
+    pools >/tmp/after
+    send "need.$1.before" /tmp/before
+    send "need.$1.after" /tmp/after
+    send "need.$1.log" "/tmp/need-$1.log"
+    run "need.$1.verify" marusa pages verify "$pid" /tmp/plan --json
+    kill -KILL "$pid"
+    sleep 1
+    run "need.$1.undo" marusa pages undo --json
+}
+need 17-g1 17 g1 hugetlb
+need 25-g1 25 g1 hugetlb
+need 25-parallel 25 parallel hugetlb
+need 25-z 25 zgc hugetlb-2m
+
+# core NAME PID: the account of the JVM, and the one of the core that it leaves.
+core() {
+    run "$1.live" marusa map "$2" --json
+    kill -ABRT "$2"
+    while [ -e "/proc/$2" ]; do usleep 100000; done
+    run "$1.core" marusa map --from /tmp/core --json
+    rm -f /tmp/core
+}
+
+# commands NAME PID: whatever else looks at a JVM.
+commands() {
+    for by in page-size holder loader buffer thread library arena mapping; do
+        run "$1.by-$by" marusa map "$2" --by $by --json
+    done
+    run "$1.heap" marusa heap "$2" --json
+    run "$1.audit" marusa audit "$2" --json
+    run "$1.doctor" marusa doctor "$2" --json
+    run "$1.why" marusa why "$2" 0s --json
+    run "$1.list" marusa list --json
+    run "$1.tlb" marusa tlb "$2" 1s 1 --json
+    run "$1.stalls" marusa stalls 1s 1 --json
+    run "$1.collapse" marusa pages collapse "$2" --json
+    run "$1.verify" marusa pages verify "$2" --json
+}
+echo /tmp/core >/proc/sys/kernel/core_pattern
+echo 0 >/proc/sys/kernel/core_uses_pid
+ulimit -c unlimited
+
 for jdk in $jdks; do
     java=$(echo /usr/lib/jvm/java-$jdk-openjdk-*/bin/java)
     for pair in $collectors; do
@@ -26,9 +85,16 @@ for jdk in $jdks; do
         run "$name.freeze" marusa freeze "$pid" -o "/tmp/$name.frozen"
         run "$name.again" marusa map --from "/tmp/$name.frozen" --json
         kill -CONT "$pid"
-        run "$name.trim" marusa trim "$pid" --json
-        kill -KILL "$pid"
+        # Of one the library, of the others the JVM's own command.
+        agent=
+        [ "${pair%%:*}" = serial ] && agent=--load-agent
+        run "$name.trim" marusa trim "$pid" --json $agent
         rm -f "/tmp/$name.frozen"
+        case $name in
+            *-parallel) core "$name" "$pid" ;;
+            17-g1 | 25-z) commands "$name" "$pid" ;;
+        esac
+        kill -KILL "$pid" 2>/dev/null
     done
 done
 

@@ -2,7 +2,8 @@
 
 use super::own::Own;
 use super::{LINE, Layout, Pages, clock, order};
-use crate::base::{Bytes, Known, PAGE};
+use crate::base::{Bytes, Known};
+use crate::os::machine::base_page;
 
 /// Chains that are followed at once: with eight, as many loads are under way as a first-level cache has room for about.
 const MANY: usize = 8;
@@ -22,7 +23,7 @@ impl Field {
     pub fn map(layout: Layout, footprint: Bytes, pages: Pages) -> Known<Field> {
         let bytes = match layout {
             Layout::OneToAPage => footprint,
-            Layout::Dense => footprint / PAGE * order::DENSE_LINES * LINE,
+            Layout::Dense => footprint / base_page() * order::DENSE_LINES * LINE,
         };
         Ok(Field { own: Own::map(bytes, pages)?, layout, lines: Vec::new() })
     }
@@ -30,10 +31,10 @@ impl Field {
     /// Links the nodes of the first `footprint` bytes.
     pub fn link(&mut self, footprint: Bytes) {
         let room = match self.layout {
-            Layout::OneToAPage => self.own.bytes() / PAGE,
+            Layout::OneToAPage => self.own.bytes() / base_page(),
             Layout::Dense => self.own.bytes() / (order::DENSE_LINES * LINE),
         };
-        self.lines = order::lines(self.layout, (footprint / PAGE).min(room) as usize);
+        self.lines = order::lines(self.layout, (footprint / base_page()).min(room) as usize);
         for (index, line) in self.lines.iter().enumerate() {
             let next = self.lines[(index + 1) % self.lines.len()];
             // SAFETY: `lines` gives lines within the room that was checked above, and each is aligned to a word.

@@ -2,7 +2,7 @@
 //! run, so that two runs differ by the machine only.
 
 use super::{LINE, Layout};
-use crate::base::PAGE;
+use crate::os::machine::base_page;
 
 /// Dense nodes lie four lines apart, in a random one of the four: lines in a row would be fetched by the prefetchers before
 /// they are asked for, which spread nodes never are.
@@ -35,7 +35,7 @@ impl Random {
 /// The lines of a field, counted from its start, in the order of the visit. `pages` nodes in all.
 pub fn lines(layout: Layout, pages: usize) -> Vec<u32> {
     let mut random = Random(pages as u64);
-    let lines_to_a_page = PAGE / LINE;
+    let lines_to_a_page = base_page() / LINE;
     match layout {
         Layout::OneToAPage => {
             let mut lines: Vec<u32> = (0..pages as u64)

@@ -1,13 +1,13 @@
 //! Memory of our own whose page size is known, because it was looked up after it was asked for.
 
 use super::order;
-use crate::base::{Addr, Bytes, Gap, Known, PAGE, Range, Why};
+use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
+use crate::os::machine::{base_page, huge_page};
 use crate::os::pagemap;
 use crate::os::process::{Process, gap};
 use std::io;
 
 /// Bytes that one entry of the second level maps.
-const HUGE: Bytes = 2 << 20;
 /// Since Linux 6.1 (include/uapi/asm-generic/mman-common.h); older kernels refuse it.
 const MADV_COLLAPSE: libc::c_int = 25;
 
@@ -21,8 +21,8 @@ pub enum Pages {
 impl Pages {
     pub fn bytes(self) -> Bytes {
         match self {
-            Pages::Small => PAGE,
-            Pages::Huge => HUGE,
+            Pages::Small => base_page(),
+            Pages::Huge => huge_page(),
         }
     }
 }
@@ -38,7 +38,7 @@ pub struct Own {
 impl Own {
     /// Private memory, `bytes` rounded up to 2 MiB, every page touched and of the wanted size.
     pub fn map(bytes: Bytes, pages: Pages) -> Known<Own> {
-        let own = Own::reserve(bytes.next_multiple_of(HUGE))?;
+        let own = Own::reserve(bytes.next_multiple_of(huge_page()))?;
         let advice = match pages {
             Pages::Small => libc::MADV_NOHUGEPAGE,
             Pages::Huge => libc::MADV_HUGEPAGE,
@@ -56,7 +56,7 @@ impl Own {
     }
 
     fn reserve(bytes: Bytes) -> Known<Own> {
-        let length = bytes.saturating_add(HUGE) as usize;
+        let length = bytes.saturating_add(huge_page()) as usize;
         let rights = libc::PROT_READ | libc::PROT_WRITE;
         let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         // SAFETY: a new mapping at a place that the kernel chooses.
@@ -64,7 +64,7 @@ impl Own {
         if base == libc::MAP_FAILED {
             return Err(gap("memory to measure in", &io::Error::last_os_error()));
         }
-        let skip = (base as u64).next_multiple_of(HUGE) - base as u64;
+        let skip = (base as u64).next_multiple_of(huge_page()) - base as u64;
         Ok(Own { base, length, start: base.cast::<u8>().wrapping_add(skip as usize), bytes })
     }
 
@@ -90,7 +90,7 @@ impl Own {
         let unit = pages.bytes();
         for index in order::shuffled((self.bytes / unit) as usize) {
             let block = index as u64 * unit;
-            for page in (block..block + unit).step_by(PAGE as usize) {
+            for page in (block..block + unit).step_by(base_page() as usize) {
                 // SAFETY: `page` is below `bytes`, and the mapping may be written.
                 unsafe { self.start.add(page as usize).write_volatile(0) };
             }
@@ -103,7 +103,7 @@ impl Own {
         let process =
             open.map_err(|_| Gap::new("our own pages", Why::Denied).hint("/proc must be mounted"))?;
         let pages = pagemap::read(&process, &process.mappings()?, &process.status()?, None)?;
-        let huge = pages.runs.iter().filter(|run| run.is_present() && run.page_bytes as Bytes == HUGE);
+        let huge = pages.runs.iter().filter(|run| run.is_present() && run.page_bytes as Bytes == huge_page());
         Ok(huge.map(|run| run.range.intersect(self.range()).bytes()).sum())
     }
 
@@ -112,8 +112,8 @@ impl Own {
         let mut at = self.range().start;
         let mut failed = None;
         while at < self.range().end && failed.is_none() {
-            failed = self.advise(Range::sized(at, HUGE), MADV_COLLAPSE).err();
-            at = at.plus(HUGE);
+            failed = self.advise(Range::sized(at, huge_page()), MADV_COLLAPSE).err();
+            at = at.plus(huge_page());
         }
         if self.huge_bytes()? == self.bytes {
             return Ok(self);

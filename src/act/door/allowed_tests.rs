@@ -83,7 +83,7 @@ fn values_have_a_range() {
     refused(set("/proc/sys/kernel/shmmax", 0));
     refused(set("/proc/sys/vm/nr_hugepages", 4));
     refused(set("/proc/sys/vm/min_free_kbytes", 4096));
-    refused(set("/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none", 512));
+    refused(set("/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none", 8192));
     refused(Change::Add { file: "/proc/sys/vm/nr_hugepages".into(), by: u64::MAX });
     refused(Change::Add { file: "/proc/sys/vm/max_map_count".into(), by: 1 });
 }

@@ -72,7 +72,7 @@ fn each_kind_has_its_folder_and_its_settings() {
         (SYSCTL, sysctl("-/proc/sys/vm/nr_hugepages", 1)),
         (TMPFILE, tmpfiles("/etc/passwd", "x")),
         (TMPFILE, tmpfiles(ENABLED, "always\rf /etc/cron.d/x - - - - x")),
-        (TMPFILE, tmpfiles("/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none", 512)),
+        (TMPFILE, tmpfiles("/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none", 8192)),
         (UNIT, unit(&["-Xmx1g\rExecStartPre=/bin/x"])),
         (UNIT, unit(&["-javaagent:/tmp/x.jar"])),
         (UNIT, Content::Unit { memlock_bytes: Some(0), java_options: Vec::new() }),

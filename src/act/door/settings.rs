@@ -14,8 +14,8 @@ const POOL_BYTES_MAX: Bytes = 1 << 46;
 /// The smallest huge page of any architecture that Linux has (arch/arm64/mm/hugetlbpage.c: contiguous pages of 64 KiB).
 const HUGE_PAGE_BYTES_MIN: Bytes = 64 << 10;
 const HUGE_PAGE_BYTES_MAX: Bytes = 16 << 30;
-/// Small pages in a huge page of 2 MiB (HPAGE_PMD_NR).
-const SMALL_IN_HUGE: u64 = (2 << 20) / PAGE;
+/// Most small pages in a huge page (HPAGE_PMD_NR): 8192 where they have 64 KiB. A kernel refuses more than its own.
+const SMALL_IN_HUGE: u64 = 8192;
 
 /// What a setting takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -293,7 +293,7 @@ mod tests {
             ("/sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages", &[65_536], &[65_537]),
             ("/sys/kernel/mm/hugepages/hugepages-3kB/nr_hugepages", &[], &[0, 1]),
             ("/sys/kernel/mm/hugepages/hugepages-99999999999999999999kB/nr_hugepages", &[], &[1]),
-            ("/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none", &[0, 511], &[512]),
+            ("/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none", &[0, 511], &[8192]),
             ("/sys/kernel/mm/transparent_hugepage/khugepaged/pages_to_scan", &[1, 4096], &[0, 1 << 32]),
             ("/sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs", &[10_000], &[0, 1 << 32]),
             ("/sys/kernel/mm/transparent_hugepage/enabled", &[], &[0, 1]),

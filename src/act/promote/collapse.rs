@@ -3,7 +3,7 @@
 use super::advise::Advice;
 use super::done::{Done, Watch};
 use super::run::{Change, Run, Wanted};
-use super::{BLOCK_BYTES, Block, Pace, PromoteError, Receipt};
+use super::{Block, Pace, PromoteError, Receipt, block_bytes};
 use crate::base::Range;
 use crate::os::look::Look;
 use crate::os::process::Process;
@@ -41,7 +41,7 @@ impl Change for Collapse {
         block.range
     }
     fn is_reached(&self, now: &Look) -> Option<bool> {
-        now.huge.map(|huge| huge >= BLOCK_BYTES)
+        now.huge.map(|huge| huge >= block_bytes())
     }
     fn may_come_back(&self) -> bool {
         false

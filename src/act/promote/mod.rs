@@ -31,9 +31,11 @@ pub use split::split;
 use crate::base::{Bytes, Range};
 
 /// What one huge page holds.
-pub const BLOCK_BYTES: Bytes = crate::os::thp::PMD_BYTES;
+pub fn block_bytes() -> Bytes {
+    crate::os::machine::huge_page()
+}
 
-/// One aligned stretch of `BLOCK_BYTES` within one mapping.
+/// One aligned stretch of `block_bytes` within one mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Block {
     pub range: Range,

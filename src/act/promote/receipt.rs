@@ -6,7 +6,7 @@
 //! huge pages before, all of it is taken back. Lines are appended with one write each, so a crash of ours leaves whole
 //! lines; a crash of the host ends the target too.
 
-use super::BLOCK_BYTES;
+use super::block_bytes;
 use crate::base::limits::{RECEIPT_BLOCKS_MAX, RECEIPT_BLOCKS_NAMED_MAX, RECEIPT_BYTES_MAX};
 use crate::base::{Addr, Range, joined, rfc3339};
 use crate::os::host;
@@ -154,7 +154,7 @@ pub fn blocks(path: &Path, process: &Process) -> Result<Vec<Range>, ReceiptError
         let Identity { pid, start_ticks, boot_id } = target;
         return Err(ReceiptError::OtherProcess { path: path.to_path_buf(), pid, start_ticks, boot_id });
     }
-    Ok(blocks.into_iter().map(|start| Range::sized(Addr(start), BLOCK_BYTES)).collect())
+    Ok(blocks.into_iter().map(|start| Range::sized(Addr(start), block_bytes())).collect())
 }
 
 fn parse(path: &Path, bytes: &[u8]) -> Result<(Identity, BTreeSet<u64>), ReceiptError> {
@@ -203,12 +203,13 @@ fn starts(ranges: &[String], left: &mut u64) -> Option<BTreeSet<u64>> {
     for range in ranges {
         let (start, end) = range.split_once('-')?;
         let (start, end) = (u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?);
-        let is_whole = start < end && start.is_multiple_of(BLOCK_BYTES) && end.is_multiple_of(BLOCK_BYTES);
+        let is_whole =
+            start < end && start.is_multiple_of(block_bytes()) && end.is_multiple_of(block_bytes());
         if !is_whole {
             return None;
         }
-        *left = left.checked_sub((end - start) / BLOCK_BYTES)?;
-        starts.extend((start..end).step_by(BLOCK_BYTES as usize));
+        *left = left.checked_sub((end - start) / block_bytes())?;
+        starts.extend((start..end).step_by(block_bytes() as usize));
     }
     Some(starts)
 }
@@ -218,7 +219,7 @@ mod tests {
     use super::*;
 
     fn block(number: u64) -> Range {
-        Range::sized(Addr(number * BLOCK_BYTES), BLOCK_BYTES)
+        Range::sized(Addr(number * block_bytes()), block_bytes())
     }
 
     fn kept(text: &str) -> Result<Vec<u64>, String> {
@@ -226,7 +227,7 @@ mod tests {
             r#"{"schema":"marusa/promotion/1","pid":7,"start_ticks":8,"boot_id":"b","at":"","marusa":""}"#;
         let parsed = parse(Path::new("r"), format!("{head}\n{text}").as_bytes());
         parsed
-            .map(|(_, starts)| starts.iter().map(|start| start / BLOCK_BYTES).collect())
+            .map(|(_, starts)| starts.iter().map(|start| start / block_bytes()).collect())
             .map_err(|error| error.to_string())
     }
 

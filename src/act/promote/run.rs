@@ -6,7 +6,7 @@ use super::done::{Done, Stopped, Watch};
 use super::pace::{Next, Pacer};
 use super::price::{Histogram, own_cpu};
 use super::warm::Warm;
-use super::{BLOCK_BYTES, Block, Pace, PromoteError, Receipt};
+use super::{Block, Pace, PromoteError, Receipt, block_bytes};
 use crate::act::signals::{Waiting, Woken};
 use crate::base::{Bytes, Range, joined};
 use crate::os::look::{Look, look};
@@ -28,7 +28,8 @@ const PASS_REST: Duration = Duration::from_millis(5);
 const SHORT_IN_A_ROW_MAX: u32 = 4;
 /// What must be left to others.
 const FREE_BYTES_MIN: Bytes = 128 << 20;
-const FREE_HUGE_BYTES_MIN: Bytes = 8 * BLOCK_BYTES;
+/// In huge pages.
+const FREE_HUGE_MIN: u64 = 8;
 
 /// There, or back.
 pub(super) trait Change {
@@ -315,7 +316,7 @@ fn is_enough(available: Option<Bytes>, in_pieces: Option<Bytes>, compact: bool) 
         (Some(available_bytes), _) if available_bytes < FREE_BYTES_MIN => {
             Err(Stopped::LittleMemory { available_bytes })
         }
-        (_, Some(free_bytes)) if free_bytes < FREE_HUGE_BYTES_MIN && !compact => {
+        (_, Some(free_bytes)) if free_bytes < FREE_HUGE_MIN * block_bytes() && !compact => {
             Err(Stopped::NoPieces { free_bytes })
         }
         _ => Ok(()),
@@ -339,24 +340,24 @@ mod tests {
     /// A block of our own: there, back, there again with its zeros, and left when it has lost a page.
     #[test]
     fn our_own_memory_goes_there_and_back() {
-        let length = 2 * BLOCK_BYTES as usize;
+        let length = 2 * block_bytes() as usize;
         let (rights, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         // SAFETY: a new mapping of our own, two blocks long: a whole one begins in it.
         let (mapping, block) = unsafe {
             let mapping = libc::mmap(std::ptr::null_mut(), length, rights, kind, -1, 0).cast::<u8>();
             assert!(mapping as isize != -1);
             libc::madvise(mapping.cast(), length, libc::MADV_NOHUGEPAGE);
-            let block = mapping.add(mapping.align_offset(BLOCK_BYTES as usize));
-            std::ptr::write_bytes(block, 7, BLOCK_BYTES as usize / 2);
-            std::ptr::write_bytes(block.add(BLOCK_BYTES as usize / 2), 0, BLOCK_BYTES as usize / 2);
+            let block = mapping.add(mapping.align_offset(block_bytes() as usize));
+            std::ptr::write_bytes(block, 7, block_bytes() as usize / 2);
+            std::ptr::write_bytes(block.add(block_bytes() as usize / 2), 0, block_bytes() as usize / 2);
             (mapping, block)
         };
-        let range = Range::sized(crate::base::Addr(block as u64), BLOCK_BYTES);
+        let range = Range::sized(crate::base::Addr(block as u64), block_bytes());
         let me = Process::open(std::process::id() as i32).expect("myself");
         if let Err(error) = super::super::allowed(&me) {
             return println!("skipped: {error}");
         }
-        let whole = Block { range, resident_min: BLOCK_BYTES, fills_zeros: false };
+        let whole = Block { range, resident_min: block_bytes(), fills_zeros: false };
         let pace = Pace { cpu_share: 1.0, stall_budget: Duration::from_secs(10), compact: true };
         let there = |block| super::super::collapse(&me, &[block], pace, None, &mut ()).expect("it may");
         let refused = there(whole);
@@ -373,14 +374,14 @@ mod tests {
             super::super::split(&me, &[whole], pace, None, &mut ()).expect("it may");
             done = there(Block { fills_zeros: true, ..whole });
         }
-        assert_eq!((done.reached_bytes(), done.is_all()), (BLOCK_BYTES, true), "{done:?}");
+        assert_eq!((done.reached_bytes(), done.is_all()), (block_bytes(), true), "{done:?}");
         assert_eq!(there(whole).were_so, 1);
         let back = super::super::split(&me, &[whole], pace, None, &mut ()).expect("it may");
-        assert_eq!((back.reached_bytes(), back.is_all()), (BLOCK_BYTES, true), "{back:?}");
-        assert_eq!(there(Block { fills_zeros: true, ..whole }).reached_bytes(), BLOCK_BYTES);
+        assert_eq!((back.reached_bytes(), back.is_all()), (block_bytes(), true), "{back:?}");
+        assert_eq!(there(Block { fills_zeros: true, ..whole }).reached_bytes(), block_bytes());
         // SAFETY: the block is ours; its first half was written.
         unsafe {
-            assert!((0..BLOCK_BYTES as usize / 2).step_by(511).all(|at| block.add(at).read() == 7));
+            assert!((0..block_bytes() as usize / 2).step_by(511).all(|at| block.add(at).read() == 7));
             super::super::split(&me, &[whole], pace, None, &mut ()).expect("it may");
             libc::madvise(block.cast(), 4096, libc::MADV_DONTNEED);
         }

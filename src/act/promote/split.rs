@@ -9,8 +9,9 @@ use super::advise::Advice;
 use super::done::{Done, Watch};
 use super::run::{Change, Run, Wanted};
 use super::{Block, Pace, PromoteError, Receipt};
-use crate::base::{PAGE, Range};
+use crate::base::Range;
 use crate::os::look::Look;
+use crate::os::machine::base_page;
 use crate::os::process::Process;
 
 /// Puts the blocks on small pages, one call each, in the order given.
@@ -43,7 +44,7 @@ impl Change for Split {
     }
     /// The kernel can call a page of 4 KiB cold only after it has split the huge one that it is part of.
     fn range(&self, block: &Block) -> Range {
-        Range::sized(block.range.start, PAGE)
+        Range::sized(block.range.start, base_page())
     }
     fn is_reached(&self, now: &Look) -> Option<bool> {
         now.huge.map(|huge| huge == 0)

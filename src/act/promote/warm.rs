@@ -11,11 +11,12 @@
 //! so tens of milliseconds where all are busy. A call for a huge page of our own that is one already does that and nothing
 //! else; right after it there is hardly anything left to be waited for.
 
-use super::BLOCK_BYTES;
 use super::advise::MADV_COLLAPSE;
-use crate::base::PAGE;
+use super::block_bytes;
 
-const LENGTH: usize = 3 * BLOCK_BYTES as usize;
+fn length() -> usize {
+    3 * block_bytes() as usize
+}
 
 /// Our own room for two huge pages: one that is kept, and one that is there only while a page is prepared.
 pub(super) struct Warm {
@@ -36,22 +37,22 @@ impl Warm {
     pub fn new() -> Option<Warm> {
         let (rights, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         // SAFETY: a new mapping of our own, at an address that the kernel chooses.
-        let mapping = unsafe { libc::mmap(std::ptr::null_mut(), LENGTH, rights, kind, -1, 0) };
+        let mapping = unsafe { libc::mmap(std::ptr::null_mut(), length(), rights, kind, -1, 0) };
         if mapping == libc::MAP_FAILED {
             return None;
         }
         let block = mapping.cast::<u8>();
-        let skip = block.align_offset(BLOCK_BYTES as usize);
-        if skip > BLOCK_BYTES as usize {
+        let skip = block.align_offset(block_bytes() as usize);
+        if skip > block_bytes() as usize {
             return None;
         }
         // SAFETY: the mapping is three blocks long, so two whole ones begin at most one block behind its start; one byte of
         // the second is written, the kernel fills the rest.
         let (block, kept) = unsafe {
             let block = block.add(skip);
-            let kept = block.add(BLOCK_BYTES as usize);
+            let kept = block.add(block_bytes() as usize);
             kept.write_volatile(1);
-            libc::madvise(kept.cast(), BLOCK_BYTES as usize, MADV_COLLAPSE);
+            libc::madvise(kept.cast(), block_bytes() as usize, MADV_COLLAPSE);
             (block, kept)
         };
         // SAFETY: an all-zero set is one to write to, and its size is given.
@@ -70,9 +71,9 @@ impl Warm {
         // it is emptied; the kept one stays as it is. That this may fail does no harm.
         unsafe {
             self.block.write_volatile(1);
-            libc::madvise(self.block.cast(), BLOCK_BYTES as usize, MADV_COLLAPSE);
-            libc::madvise(self.block.cast(), BLOCK_BYTES as usize, libc::MADV_DONTNEED);
-            libc::madvise(self.kept.cast(), BLOCK_BYTES as usize, MADV_COLLAPSE);
+            libc::madvise(self.block.cast(), block_bytes() as usize, MADV_COLLAPSE);
+            libc::madvise(self.block.cast(), block_bytes() as usize, libc::MADV_DONTNEED);
+            libc::madvise(self.kept.cast(), block_bytes() as usize, MADV_COLLAPSE);
         }
         stays
     }
@@ -81,7 +82,7 @@ impl Warm {
 impl Drop for Warm {
     fn drop(&mut self) {
         // SAFETY: the mapping made by `new`; nothing refers to it any more.
-        unsafe { libc::munmap(self.mapping, LENGTH) };
+        unsafe { libc::munmap(self.mapping, length()) };
     }
 }
 
@@ -110,8 +111,6 @@ impl Drop for OnThisCpu<'_> {
     }
 }
 
-const _: () = assert!(BLOCK_BYTES.is_multiple_of(PAGE));
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,10 +121,10 @@ mod tests {
     fn nothing_is_kept_and_the_thread_may_run_where_it_might_before() {
         let warm = Warm::new().expect("room");
         let at = Addr(warm.block as u64);
-        assert!(at.is_aligned(BLOCK_BYTES));
+        assert!(at.is_aligned(block_bytes()));
         drop(warm.prepare());
         let pagemap = std::fs::File::open("/proc/self/pagemap").expect("my own");
-        assert_eq!(look(&pagemap, Range::sized(at, BLOCK_BYTES)).map(|look| look.resident), Ok(0));
+        assert_eq!(look(&pagemap, Range::sized(at, block_bytes())).map(|look| look.resident), Ok(0));
         let now = Warm::new().expect("room").cpus.expect("a set");
         // SAFETY: both sets are initialised.
         assert!(unsafe { libc::CPU_EQUAL(&now, warm.cpus.as_ref().expect("a set")) });

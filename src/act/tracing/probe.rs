@@ -9,13 +9,12 @@ use super::{Tracing, clock_ns};
 use crate::base::{Gap, Known, Why};
 use crate::os::buddyinfo;
 use crate::os::host;
+use crate::os::machine::{base_page, huge_page};
 use crate::os::trace::decode::Record;
 use crate::os::trace::{Batch, Event, What};
 
 pub const WHAT: &str = "time of huge page faults";
 
-const HUGE_BYTES: usize = 2 << 20;
-const HUGE_ORDER: u32 = 9;
 /// Which share of the whole touch the zeroing is at least: it is nearly all of it.
 const SHARE_MIN: f64 = 0.3;
 
@@ -25,7 +24,7 @@ pub fn fault_times(tracing: &mut Tracing) -> Known<()> {
         return Err(not_measured("transparent huge pages are off, so there are no such faults"));
     }
     let free = buddyinfo::parse(&host::text("/proc/buddyinfo").unwrap_or_default());
-    if !free.iter().any(|zone| zone.zone != "DMA" && zone.pages_of(HUGE_BYTES as u64) > 0) {
+    if !free.iter().any(|zone| zone.zone != "DMA" && zone.pages_of(huge_page()) > 0) {
         return Err(not_measured("no huge page was free when the trace began"));
     }
     let Some(took_ns) = touch_a_huge_page() else {
@@ -57,8 +56,8 @@ fn zeroing(records: &[Record], tid: i32) -> Option<u64> {
     };
     let mut events: Vec<Event> = records.iter().filter_map(of_ours).collect();
     events.sort_by_key(|event| event.at_ns);
-    let is_page =
-        |event: &Event| matches!(event.what, What::PageAlloc { order: HUGE_ORDER, is_failed: false });
+    let huge_order = (huge_page() / base_page()).ilog2();
+    let is_page = |event: &Event| matches!(event.what, What::PageAlloc { order, is_failed: false } if order == huge_order);
     let page = events.iter().rposition(is_page)?;
     let table = events[page..].iter().find(|event| event.what == What::PageTable);
     // Where the page table comes first, there is none after the page: nothing is told.
@@ -67,20 +66,21 @@ fn zeroing(records: &[Record], tid: i32) -> Option<u64> {
 
 /// How long the fault took, in nanoseconds.
 fn touch_a_huge_page() -> Option<u64> {
+    let huge = huge_page() as usize;
     let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
     // SAFETY: a mapping of our own that nobody else knows: it is large enough to hold an aligned block, is advised as a whole,
     // written to within that block, and unmapped at the end.
     unsafe {
-        let start = libc::mmap(std::ptr::null_mut(), 2 * HUGE_BYTES, access, kind, -1, 0);
+        let start = libc::mmap(std::ptr::null_mut(), 2 * huge, access, kind, -1, 0);
         if start == libc::MAP_FAILED {
             return None;
         }
-        libc::madvise(start, 2 * HUGE_BYTES, libc::MADV_HUGEPAGE);
-        let block = start.byte_add(start.align_offset(HUGE_BYTES).min(HUGE_BYTES)).cast::<u8>();
+        libc::madvise(start, 2 * huge, libc::MADV_HUGEPAGE);
+        let block = start.byte_add(start.align_offset(huge).min(huge)).cast::<u8>();
         let began = clock_ns();
         block.write_volatile(1);
         let took = clock_ns().saturating_sub(began);
-        libc::munmap(start, 2 * HUGE_BYTES);
+        libc::munmap(start, 2 * huge);
         Some(took)
     }
 }

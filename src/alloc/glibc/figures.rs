@@ -5,7 +5,8 @@ use super::chunk_map::{CODES, Code, Entry};
 use super::region::{Piece, Region};
 use crate::alloc::types::{ArenaFigures, BlockCount, ChunkCount, State, Stretch};
 use crate::base::blocks::LABELS_MAX;
-use crate::base::{Addr, Bytes, PAGE, Range};
+use crate::base::{Addr, Bytes, Range};
+use crate::os::machine::base_page;
 
 /// Of a chunk in use, what is not the block's.
 pub const HEADER_BYTES: Bytes = 8;
@@ -312,7 +313,7 @@ impl<'a> Summing<'a> {
     /// less MINSIZE and one byte (malloc/malloc.c, `systrim`).
     fn close_top(&mut self, top: Range) {
         let joined = Range::new(self.free.trimmable.take().map_or(top.start, |run| run.start), top.end);
-        let pages = Range::new(joined.start.plus(CHUNK_BYTES_MIN + 1).up_to(PAGE), joined.end);
+        let pages = Range::new(joined.start.plus(CHUNK_BYTES_MIN + 1).up_to(base_page()), joined.end);
         let bytes = self.resident(pages);
         match self.is_main {
             true => self.sums.figures.trimmable_bytes += bytes,
@@ -333,7 +334,7 @@ impl<'a> Summing<'a> {
 
 /// The whole pages within `range`.
 fn inner(range: Range) -> Range {
-    Range::new(range.start.up_to(PAGE), range.end.down_to(PAGE))
+    Range::new(range.start.up_to(base_page()), range.end.down_to(base_page()))
 }
 
 impl ArenaFigures {

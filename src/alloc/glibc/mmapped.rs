@@ -12,8 +12,9 @@ use crate::alloc::types::{BlockCount, State, Stretch};
 use crate::base::Covered;
 use crate::base::blocks::Label;
 use crate::base::limits::MMAPPED_PAGES_MAX;
-use crate::base::{Addr, Bytes, Gap, PAGE, Range, Why};
+use crate::base::{Addr, Bytes, Gap, Range, Why};
 use crate::os::Target;
+use crate::os::machine::base_page;
 
 /// Pages of glibc.malloc.hugetlb=2 are of this size or a multiple of it. A chunk that mremap made smaller ends within one.
 const LARGE_PAGE: u64 = 2 << 20;
@@ -29,7 +30,7 @@ pub fn read(target: &Target, taken: &[Range], totals: Option<Totals>, gaps: &mut
     let (mut free, mut covered): (Vec<Place>, _) = (Vec::new(), Covered::default());
     taken.iter().for_each(|range| _ = covered.add(*range));
     for mapping in target.view.mappings.iter().filter(|mapping| may_be_malloc_s(mapping)) {
-        let unit = if mapping.is_hugetlb_name() { LARGE_PAGE } else { PAGE };
+        let unit = if mapping.is_hugetlb_name() { LARGE_PAGE } else { base_page() };
         free.extend(covered.missing(mapping.range).into_iter().map(|range| Place { range, unit }));
     }
     let mut search = Search { target, chunks: Vec::new(), pages: 0, looks_within: false };
@@ -139,7 +140,7 @@ impl Search<'_> {
 
     /// The chunk whose header is at the start of `range`.
     fn chunk(&self, range: Range) -> Option<Range> {
-        if range.is_empty() || !range.start.is_aligned(PAGE) || !self.target.is_resident(range.start) {
+        if range.is_empty() || !range.start.is_aligned(base_page()) || !self.target.is_resident(range.start) {
             return None;
         }
         let words = self.target.memory.peek_words(range.start, 2).ok()?;
@@ -156,15 +157,15 @@ impl Search<'_> {
     fn aligned(&self, range: Range) -> Option<u64> {
         let memory = self.target.memory;
         // What is aligned to more than half a page begins right behind the end of a page.
-        let first_page = memory.peek_words(range.start, PAGE as usize / 8).ok()?;
+        let first_page = memory.peek_words(range.start, base_page() as usize / 8).ok()?;
         let in_first =
             (2..first_page.len()).step_by(2).map(|at| (at as u64 * 8, [first_page[at], first_page[at + 1]]));
         let limit = Range::sized(range.start, range.bytes().min(ALIGNED_BYTES_MAX));
-        let pieces = self.target.resident(Range::new(range.start.plus(PAGE), limit.end));
+        let pieces = self.target.resident(Range::new(range.start.plus(base_page()), limit.end));
         let page_ends = pieces.into_iter().flat_map(|piece| {
-            (piece.start.up_to(PAGE).0..piece.end.0)
-                .step_by(PAGE as usize)
-                .map(|page| Addr(page).plus(PAGE - 16))
+            (piece.start.up_to(base_page()).0..piece.end.0)
+                .step_by(base_page() as usize)
+                .map(|page| Addr(page).plus(base_page() - 16))
         });
         let in_later = page_ends.filter_map(|at| {
             let words = memory.peek_words(at, 2).ok()?;
@@ -189,8 +190,8 @@ fn chunk_bytes(prev_size: u64, size: u64) -> Option<u64> {
         return None;
     }
     let bytes = size & !FLAGS;
-    let total = if bytes % PAGE == PAGE - 16 { bytes.checked_add(16)? } else { bytes };
-    (total > 0 && total.is_multiple_of(PAGE)).then_some(total)
+    let total = if bytes % base_page() == base_page() - 16 { bytes.checked_add(16)? } else { bytes };
+    (total > 0 && total.is_multiple_of(base_page())).then_some(total)
 }
 
 /// Bytes of the mapping in which, `offset` behind its start, an aligned chunk has these two words.

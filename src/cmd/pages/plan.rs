@@ -4,12 +4,13 @@ use super::code;
 use crate::act::ask_jdk::{self, AskError};
 use crate::act::door::identity::{self, Identity};
 use crate::base::printable::escaped_lines;
-use crate::base::{Gap, PAGE, Why, rfc3339};
+use crate::base::{Gap, Why, rfc3339};
 use crate::cmd::{self, Failure, amount};
 use crate::os::cpus;
 use crate::os::file_mode;
 use crate::os::host;
 use crate::os::host_memory::HostMemory;
+use crate::os::machine::{base_page, huge_page};
 use crate::os::output_file;
 use crate::os::process::Process;
 use crate::os::terminal::stdout;
@@ -90,6 +91,9 @@ pub struct PlanArgs {
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 enum ModeArg {
+    /// The size that the processor has for huge pages: 2M; with base pages of 16 KiB 32M, of 64 KiB 512M
+    #[value(name = "hugetlb")]
+    HugeTlb,
     #[value(name = "hugetlb-2m")]
     HugeTlb2M,
     #[value(name = "hugetlb-1g")]
@@ -192,6 +196,7 @@ fn make(args: &PlanArgs) -> anyhow::Result<Plan> {
     let request = Request {
         subject: found.subject,
         mode: match args.mode {
+            ModeArg::HugeTlb => Some(Mode::hugetlb()),
             ModeArg::HugeTlb2M => Some(Mode::HugeTlb2M),
             ModeArg::HugeTlb1G => Some(Mode::HugeTlb1G),
             ModeArg::Thp => Some(Mode::Thp),
@@ -289,7 +294,7 @@ fn running(snapshot: &Snapshot) -> Running {
     for mapping in snapshot.os.mappings.iter().filter(|mapping| huge(&mapping.path)) {
         // HotSpot's are anonymous to the JVM, and "/anon_hugepage (deleted)" to the kernel.
         let page_bytes = snapshot.os.pages.iter().flatten().find(|run| mapping.range.has(run.range.start));
-        let page_bytes = page_bytes.map_or(2 << 20, |run| u64::from(run.page_bytes)).max(2 << 20);
+        let page_bytes = page_bytes.map_or_else(huge_page, |run| u64::from(run.page_bytes)).max(64 << 10);
         match held.iter_mut().find(|(bytes, _)| *bytes == page_bytes) {
             Some((_, pages)) => *pages += mapping.range.bytes() / page_bytes,
             None => held.push((page_bytes, mapping.range.bytes() / page_bytes)),
@@ -315,7 +320,7 @@ fn of_jdk(args: &PlanArgs, jdk: &str) -> anyhow::Result<Found> {
     };
     let wanted = Wanted {
         gc: args.gc.clone(),
-        heap_bytes: heap.checked_next_multiple_of(PAGE).unwrap_or(u64::MAX),
+        heap_bytes: heap.checked_next_multiple_of(base_page()).unwrap_or(u64::MAX),
         initial_bytes: args.initial_heap,
         code_cache_bytes: args.code_cache,
         cpus,

@@ -7,7 +7,7 @@ use crate::act::promote::{self, Block, Done, Pace, Stopped};
 use crate::act::signals::{Waiting, Woken};
 use crate::base::printable::escaped_lines;
 use crate::base::redact;
-use crate::base::{Gap, Known, PAGE, Why};
+use crate::base::{Gap, Known, Why};
 use crate::cmd::{self, Failure, amount, predicted};
 use crate::experiment::abab::{self, End, Measured, Outcome, Period, World};
 use crate::experiment::design::Arm;
@@ -15,6 +15,7 @@ use crate::experiment::verdict::Rule;
 use crate::measure::predict::Prediction;
 use crate::os::file_mode;
 use crate::os::look::look;
+use crate::os::machine::base_page;
 use crate::os::place::Place;
 use crate::os::process::{self, Process};
 use crate::os::terminal::stdout;
@@ -284,7 +285,10 @@ impl World for Live<'_> {
             // A split takes shared memory out of the page table until it is used again (docs/pages-collapse.md). What was a
             // huge page of ours once takes no more memory when it is one again.
             let is_ours = |block: &Block| done.reached.iter().any(|range| range.covers(block.range));
-            self.blocks.iter_mut().filter(|block| is_ours(block)).for_each(|block| block.resident_min = PAGE);
+            self.blocks
+                .iter_mut()
+                .filter(|block| is_ours(block))
+                .for_each(|block| block.resident_min = base_page());
         }
         self.arm = Some(arm);
         match self.waiting.until(Instant::now() + self.args.settle) {

@@ -4,7 +4,7 @@
 use super::Asked;
 use crate::act::signals::{Waiting, Woken};
 use crate::act::tracing::{Tracing, Wanted};
-use crate::base::{Bytes, Gap, Known, PAGE, Why};
+use crate::base::{Bytes, Gap, Known, Why};
 use crate::cmd::Failure;
 use crate::measure::kinds::Kinds;
 use crate::measure::stalls::host::HostLook;
@@ -14,6 +14,7 @@ use crate::measure::stalls::table::{self, By, View, Whole};
 use crate::measure::stalls::who::{CpuLook, Processes};
 use crate::measure::stalls::{Delayed, Report};
 use crate::os::cpu_time::Daemon;
+use crate::os::machine::base_page;
 use crate::os::namespaces::Namespaces;
 use crate::os::process::Process;
 use crate::os::taskstats::{Delays, Of, Taskstats};
@@ -67,7 +68,7 @@ impl<'a> Watch<'a> {
     ) -> Watch<'a> {
         let is_first_pid = Namespaces::ours().is_first_pid;
         let mut gaps = Vec::new();
-        let huge_order = (huge_bytes / PAGE).max(1).ilog2();
+        let huge_order = (huge_bytes / base_page()).max(1).ilog2();
         let trace = match &wanted {
             None => Err(Gap::new("tracepoints", Why::NotRead).hint("not asked for: --no-trace")),
             Some(_) if target.is_some() && !is_first_pid => {

@@ -1,9 +1,10 @@
 //! What bounds a JVM beside memory: CPU time and its past, files, threads; and how the kernel was told to treat its pages.
 
-use crate::base::{Bytes, Gap, PAGE};
+use crate::base::{Bytes, Gap};
 use crate::os::ceilings::{self, Ceiling};
 use crate::os::cpu_stat::{self, CpuStat};
 use crate::os::cpus::{self, Cpus};
+use crate::os::machine::base_page;
 use crate::os::process::{Process, gap};
 
 #[derive(Clone, Debug, Default)]
@@ -50,7 +51,7 @@ impl Bounds {
             has_cpu_of_version_1: has_controller(&groups, "cpu"),
             files: files.ok(),
             threads: ceilings::threads(process, threads, uid),
-            ksm_merged_bytes: merged.map(|pages| pages.saturating_mul(PAGE)),
+            ksm_merged_bytes: merged.map(|pages| pages.saturating_mul(base_page())),
         }
     }
 

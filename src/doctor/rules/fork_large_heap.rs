@@ -40,7 +40,8 @@ pub fn mechanism(jvm: &JvmFacts) -> Option<(String, &'static str)> {
 /// heap of ZGC) is not copied, a huge page is one entry (mm/memory.c, `copy_page_range`).
 fn copied_bytes(jvm: &JvmFacts) -> Bytes {
     let of = |figures: &crate::map::Figures| {
-        let small: Bytes = figures.by_page_size.range(..2 << 20).map(|(_, bytes)| *bytes).sum();
+        let small: Bytes =
+            figures.by_page_size.range(..crate::os::machine::huge_page()).map(|(_, bytes)| *bytes).sum();
         small.min(figures.anonymous)
     };
     jvm.map.shares().map(|(_, share)| of(&share.figures)).sum()

@@ -238,7 +238,8 @@ pub fn large_compilation(_: &Facts, jvm: &JvmFacts) -> Option<Held> {
 /// Pre-touching by a read before the write left small pages where one of 2 MiB could have been.
 pub fn pretouched_small(facts: &Facts, jvm: &JvmFacts) -> Option<Held> {
     let heap = jvm.area(Area::JavaHeap);
-    let huge: Bytes = heap.by_page_size.range(2 << 20..).map(|(_, bytes)| *bytes).sum();
+    let huge: Bytes =
+        heap.by_page_size.range(crate::os::machine::huge_page()..).map(|(_, bytes)| *bytes).sum();
     let small = heap.resident_bytes.saturating_sub(huge);
     let asked = jvm.is_on("UseTransparentHugePages") || facts.host.thp_mode() == "always";
     if !jvm.is_on("AlwaysPreTouch") || !asked || small < 256 * M || !is_half(small, heap.resident_bytes) {

@@ -8,6 +8,7 @@ use crate::doctor::types::{Cost, Evidence, Finding, Level, Remedy, Rule, Subject
 use crate::map::Area;
 use crate::map::page_claims::Verdict;
 use crate::map::page_use::{Provider, percent};
+use crate::os::machine::huge_page;
 
 pub const RULE: Rule =
     Rule { id: "page-size-misreported", title: "the JVM's own words about its page sizes are wrong", find };
@@ -45,7 +46,7 @@ fn of(jvm: &JvmFacts) -> Option<Finding> {
 fn system_map(jvm: &JvmFacts) -> Option<Evidence> {
     let has_column = jvm.major().is_some_and(|major| major == 21 || major >= 23);
     let heap = promise::area_use(jvm, Area::JavaHeap);
-    let large = heap.on(|provider, bytes| provider == Provider::Transparent && bytes >= 2 << 20);
+    let large = heap.on(|provider, bytes| provider == Provider::Transparent && bytes >= huge_page());
     let share = percent(large, heap.resident_bytes);
     (has_column && large > heap.resident_bytes / 2).then(|| {
         let value = format!("4K, for a heap of which {share} is on 2M");

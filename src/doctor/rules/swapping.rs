@@ -1,7 +1,7 @@
 //! Pages come back from swap while we watch: whoever needs them waits for the disk, and a GC needs all of the heap.
 
-use crate::base::PAGE;
 use crate::doctor::{Evidence, Facts, Finding, Level, Remedy, Rule, Subject, types::Cost};
+use crate::os::machine::base_page;
 
 pub const RULE: Rule = Rule { id: "swapping", title: "pages come back from swap all the time", find };
 
@@ -16,7 +16,7 @@ fn find(facts: &Facts) -> Vec<Finding> {
 
 fn of(facts: &Facts) -> Option<Finding> {
     let seconds = Some(facts.host.seconds).filter(|seconds| *seconds >= SECONDS_MIN)?;
-    let bytes = |counter: &str| Some(facts.host.grown(counter)?.saturating_mul(PAGE));
+    let bytes = |counter: &str| Some(facts.host.grown(counter)?.saturating_mul(base_page()));
     let (come, gone) = (bytes("pswpin")?, bytes("pswpout").unwrap_or(0));
     let rate = come as f64 / seconds;
     let level = match rate {

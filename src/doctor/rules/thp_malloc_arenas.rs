@@ -8,7 +8,8 @@
 use crate::base::Bytes;
 use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject, thp_remedies};
 use crate::map::Area;
-use crate::os::page_kind::{Backing, HUGE, PageKind};
+use crate::os::machine::huge_page;
+use crate::os::page_kind::{Backing, PageKind};
 use crate::os::zero_stretches::Sort;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -68,7 +69,7 @@ fn of_jvm(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
 fn huge(kinds: &BTreeMap<PageKind, Bytes>) -> Bytes {
     kinds
         .iter()
-        .filter(|(kind, _)| kind.backing == Backing::Anonymous && kind.entry_bytes >= HUGE)
+        .filter(|(kind, _)| kind.backing == Backing::Anonymous && kind.entry_bytes >= huge_page())
         .map(|(_, bytes)| bytes)
         .sum()
 }
@@ -121,7 +122,8 @@ mod tests {
         let mut facts = healthy();
         let jvm = &mut facts.jvms[0];
         set_resident(jvm, Area::MallocFreed, freed);
-        let kind = PageKind { entry_bytes: HUGE, ..PageKind::of_folio(Backing::Anonymous, HUGE) };
+        let kind =
+            PageKind { entry_bytes: huge_page(), ..PageKind::of_folio(Backing::Anonymous, huge_page()) };
         for span in &mut jvm.map.spans {
             for share in &mut span.shares {
                 let owner = &mut jvm.map.owners[share.owner];

@@ -1,11 +1,12 @@
 //! With THP at always and `max_ptes_none` at 511 khugepaged makes a huge page of 2 MiB in which a single page was ever touched.
 //! A heap that is touched here and there then grows by its holes, without the JVM doing anything.
 
-use crate::base::{Addr, Bytes, PAGE, Range, human};
+use crate::base::{Addr, Bytes, Range, human};
 use crate::doctor::facts::{Facts, JvmFacts};
 use crate::doctor::types::{Cost, Evidence, Finding, Level, Remedy, Rule, Subject};
 use crate::map::Area;
 use crate::map::page_use::percent;
+use crate::os::machine::base_page;
 use crate::os::thp::Thp;
 
 pub const RULE: Rule =
@@ -74,7 +75,7 @@ fn holes(jvm: &JvmFacts, huge: Bytes, allowed: u64) -> Bytes {
 fn holes_within(resident: &[Range], huge: Bytes, allowed: u64) -> Bytes {
     let hole = |(_, filled): (Addr, Bytes)| {
         let hole = huge.saturating_sub(filled);
-        if hole / PAGE <= allowed { hole } else { 0 }
+        if hole / base_page() <= allowed { hole } else { 0 }
     };
     let (mut sum, mut last): (Bytes, Option<(Addr, Bytes)>) = (0, None);
     for range in resident {
@@ -104,6 +105,7 @@ fn holes_within(resident: &[Range], huge: Bytes, allowed: u64) -> Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::PAGE;
     use crate::doctor::rules::page_cases::{self, M};
 
     fn sum(resident: &[(u64, u64)], allowed: u64) -> Bytes {

@@ -1,13 +1,13 @@
 //! On which pages the heap of a JVM lies, by its page tables, and why not on those that were wanted.
 
 use super::PageMode;
-use crate::base::{Bytes, Gap, Known, PAGE, Why};
+use crate::base::{Bytes, Gap, Known, Why};
 use crate::map::page_claims::{self, Asked};
 use crate::map::page_use::{PageUse, Provider};
 use crate::map::{self, Area, MemoryMap, why};
 use crate::os::cpus;
+use crate::os::machine::{base_page, huge_page};
 use crate::os::process::{OpenError, Process};
-use crate::os::thp;
 use crate::pages::verify;
 use crate::snapshot::{self, Snapshot, Want, page_settings};
 
@@ -53,8 +53,8 @@ pub fn verified(process: &Process, snapshot: &Snapshot, map: &MemoryMap, mode: P
     let heap = PageUse::of(snapshot, map, |_, owner| map.owners[owner].area == Area::JavaHeap);
     let wanted = heap.on(|provider, page_bytes| match mode {
         PageMode::AsIs => true,
-        PageMode::Small => page_bytes == PAGE,
-        PageMode::Thp => provider == Provider::Transparent && page_bytes >= thp::PMD_BYTES,
+        PageMode::Small => page_bytes == base_page(),
+        PageMode::Thp => provider == Provider::Transparent && page_bytes >= huge_page(),
         PageMode::HugeTlb2M => provider == Provider::Hugetlb,
         PageMode::HugeTlb1G => provider == Provider::Hugetlb && page_bytes >= 1 << 30,
     });

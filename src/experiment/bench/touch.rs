@@ -4,7 +4,8 @@
 
 use super::Machine;
 use super::fork::Spread;
-use crate::base::{Bytes, PAGE};
+use crate::base::Bytes;
+use crate::os::machine::base_page;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -43,7 +44,7 @@ impl From<Pages> for PagesRow {
 impl Pages {
     pub fn bytes(self) -> Bytes {
         match self {
-            Pages::Small => PAGE,
+            Pages::Small => base_page(),
             Pages::Transparent(bytes) | Pages::HugeTlb(bytes) => bytes,
         }
     }
@@ -132,7 +133,7 @@ impl Figures {
     ];
 
     fn pages(&self) -> f64 {
-        self.bytes as f64 / PAGE as f64
+        self.bytes as f64 / base_page() as f64
     }
     pub fn ns_per_4k(&self) -> f64 {
         self.touch_ns / self.pages()

@@ -1,8 +1,9 @@
 //! What the VM maps for its own work: perf memory, polling pages, and other mappings that a static of libjvm points to.
 
 use super::{Found, Hotspot};
-use crate::base::{Addr, PAGE, Range};
+use crate::base::{Addr, Range};
 use crate::jvm::types::{How, Kind};
+use crate::os::machine::base_page;
 use crate::os::maps::Mapping;
 use std::collections::BTreeSet;
 
@@ -53,7 +54,7 @@ fn perf_memory(vm: &Hotspot, found: &mut Found) {
 /// One page that may be read, alone (JDK 8) or beside one that may not (JDK 10 and later,
 /// src/hotspot/share/runtime/safepointMechanism.cpp, `default_initialize`).
 fn is_polling(mapping: &Mapping, before: Option<&Mapping>, after: Option<&Mapping>) -> bool {
-    let is_page = |mapping: &Mapping| mapping.range.bytes() == PAGE && is_private(mapping);
+    let is_page = |mapping: &Mapping| mapping.range.bytes() == base_page() && is_private(mapping);
     let is_readable = |mapping: &Mapping| mapping.rights.read && !mapping.rights.write;
     let is_closed = |mapping: &Mapping| !mapping.rights.any();
     is_page(mapping)
@@ -71,7 +72,9 @@ fn pointers(vm: &Hotspot) -> BTreeSet<Addr> {
     let mut found = BTreeSet::new();
     let writable = vm.image.segments.iter().filter(|(_, writable)| *writable).map(|(range, _)| *range);
     for (_, words) in writable.flat_map(|range| vm.target.data(range)) {
-        found.extend(words.iter().map(|word| Addr(*word)).filter(|at| !at.is_null() && at.is_aligned(PAGE)));
+        found.extend(
+            words.iter().map(|word| Addr(*word)).filter(|at| !at.is_null() && at.is_aligned(base_page())),
+        );
     }
     found
 }

@@ -2,13 +2,14 @@
 //! policy, advice, the pool. The order is that of the kernel (mm/huge_memory.c, `__thp_vma_allowable_orders`, Linux 6.18).
 
 use super::reason::{Reason, ToldBy, is_vms};
-use crate::base::{Bytes, PAGE};
+use crate::base::Bytes;
 use crate::map::Area;
 use crate::map::page_claims::Asked;
 use crate::os::host_pages::HostPages;
+use crate::os::machine::{base_page, huge_page};
 use crate::os::maps::Mapping;
 use crate::os::page_kind::{Backing, PageKind};
-use crate::os::thp::{PMD_BYTES, Policy, Thp};
+use crate::os::thp::{Policy, Thp};
 use crate::snapshot::Snapshot;
 use crate::snapshot::page_settings::{Advice, PageSettings};
 
@@ -55,7 +56,7 @@ impl<'a> Context<'a> {
             asked: Asked::of(snapshot),
             thp_enabled: snapshot.os.status.thp_enabled,
             stacks_are_kept_small: is_at_least(&snapshot.taken.kernel, 6, 7),
-            pmd_bytes: settings.map_or(PMD_BYTES, |settings| settings.host.pmd_bytes()),
+            pmd_bytes: settings.map_or_else(huge_page, |settings| settings.host.pmd_bytes()),
         }
     }
 
@@ -162,7 +163,7 @@ impl<'a> Context<'a> {
             PageKind { backing: Backing::File, .. } => None,
             PageKind { entry_bytes, .. } if entry_bytes >= self.pmd_bytes => None,
             PageKind { folio_bytes, .. } if folio_bytes >= self.pmd_bytes => Some(Reason::Split),
-            PageKind { folio_bytes: PAGE, .. } => None,
+            PageKind { folio_bytes, .. } if folio_bytes == base_page() => None,
             PageKind { folio_bytes, .. } => Some(Reason::OtherSize { page_bytes: folio_bytes }),
         }
     }
@@ -171,7 +172,7 @@ impl<'a> Context<'a> {
     pub fn of_block(&self, is_file_page: bool, resident: Bytes) -> Reason {
         let Some(host) = self.settings.map(|settings| &settings.host) else { return Reason::NotKnown };
         let knob = host.thp.as_ref().and_then(|thp| thp.khugepaged.get("max_ptes_none").copied());
-        let allowed = knob.unwrap_or(511).saturating_mul(PAGE);
+        let allowed = knob.unwrap_or(huge_page() / base_page() - 1).saturating_mul(base_page());
         if self.pmd_bytes.saturating_sub(resident) > allowed && !is_file_page {
             return Reason::Hole;
         }

@@ -3,7 +3,7 @@
 use crate::base::Bytes;
 use crate::map::Area;
 use crate::map::page_claims::Asked;
-use crate::os::thp::PMD_BYTES;
+use crate::os::machine::huge_page;
 
 /// One reason. Each byte on a small page has exactly one: the first that stands in the way.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -283,12 +283,12 @@ fn hugetlb_remedy(page_bytes: Bytes, zgc: bool, asked: &Asked) -> String {
     if !asked.hugetlb {
         flags.push("-XX:+UseLargePages".to_string());
     }
-    if asked.page_bytes.unwrap_or(PMD_BYTES) != page_bytes {
+    if asked.page_bytes.unwrap_or_else(huge_page) != page_bytes {
         let (large, gigabytes) = (page_bytes >> 20, page_bytes >> 30);
         let text = if gigabytes > 0 { format!("{gigabytes}g") } else { format!("{large}m") };
         flags.push(format!("-XX:LargePageSizeInBytes={text}"));
     }
-    if page_bytes > PMD_BYTES {
+    if page_bytes > huge_page() {
         flags.push(format!("-Xms = -Xmx of whole {}", size(page_bytes)));
     }
     let without = if asked.is_for_transparent() { " and without -XX:+UseTransparentHugePages" } else { "" };

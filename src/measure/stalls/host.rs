@@ -1,8 +1,9 @@
 //! What the whole host did meanwhile: its own counters, which need no tracing and no rights. They say how much, never who.
 
-use crate::base::{Bytes, Gap, Known, PAGE, Why};
+use crate::base::{Bytes, Gap, Known, Why};
 use crate::os::buddyinfo::{self, FreeBlocks};
 use crate::os::cpu_time::{self, Daemon};
+use crate::os::machine::{base_page, huge_page};
 use crate::os::pressure::{self, Pressure};
 use crate::os::process::Process;
 use crate::os::thp_stats::{self, SizeStats};
@@ -159,15 +160,12 @@ pub struct Free {
     pub index: Known<f64>,
 }
 
-/// Huge pages of x86-64, and of aarch64 with base pages of 4 KiB.
-const HUGE_BYTES: Bytes = crate::os::thp::PMD_BYTES;
-
 impl Free {
     fn now() -> Known<Free> {
         let text = host::text("/proc/buddyinfo")
             .map_err(|error| crate::os::process::gap("free blocks (/proc/buddyinfo)", &error))?;
         let zones = buddyinfo::parse(&text);
-        let index = extfrag::best(&zones, buddyinfo::order(HUGE_BYTES))
+        let index = extfrag::best(&zones, buddyinfo::order(huge_page()))
             .ok_or_else(|| Gap::new("fragmentation index (/proc/buddyinfo)", Why::NotInThisKernel));
         Ok(Free::of(&zones, index))
     }
@@ -180,9 +178,9 @@ impl Free {
                     free.by_order.resize(order + 1, 0);
                 }
                 free.by_order[order] = free.by_order[order].saturating_add(*blocks);
-                let bytes = blocks.saturating_mul(PAGE << order);
+                let bytes = blocks.saturating_mul(base_page() << order);
                 free.bytes = free.bytes.saturating_add(bytes);
-                if order >= buddyinfo::order(HUGE_BYTES) {
+                if order >= buddyinfo::order(huge_page()) {
                     free.huge_bytes = free.huge_bytes.saturating_add(bytes);
                 }
             }

@@ -19,7 +19,8 @@ use super::file_bytes::FileBytes;
 use super::input_file;
 use super::target::OsView;
 use crate::base::redact;
-use crate::base::{Gap, PAGE, rfc3339};
+use crate::base::{Gap, rfc3339};
+use crate::os::machine;
 use extents::Extents;
 use files::Files;
 use headers::Headers;
@@ -100,9 +101,10 @@ impl Core {
             done = done.max(at.saturating_add(*length));
         }
         notes.sort();
-        if notes.auxiliary_value(notes::AT_PAGESZ).is_some_and(|bytes| bytes != PAGE) {
-            return Err(CoreError::Machine("a machine with another page size".to_string()));
+        if notes.auxiliary_value(notes::AT_PAGESZ).is_some_and(|bytes| !machine::is_base(bytes)) {
+            return Err(CoreError::Machine("a machine whose page size no processor has".to_string()));
         }
+        machine::of_file(notes.auxiliary_value(notes::AT_PAGESZ), None);
         if headers.loads.is_empty() {
             return Err(CoreError::Damaged("it has no memory".to_string()));
         }

@@ -5,15 +5,17 @@ use super::extents::Extents;
 use super::headers::{Headers, Load};
 use super::notes::{AT_ENTRY, AT_RANDOM, AT_SYSINFO_EHDR, MappedFile, Notes};
 use crate::base::limits::{CORE_ZERO_BYTES_MAX, MAPPINGS_MAX, PAGE_RUNS_MAX};
-use crate::base::{Addr, Allowance, Gap, PAGE, Range, Why};
+use crate::base::{Addr, Allowance, Gap, Range, Why};
 use crate::os::file_bytes::FileBytes;
+use crate::os::machine::{BASE_MAX, base_page};
 use crate::os::maps::{Mapping, Rights, find_mapping};
 use crate::os::pagemap::PageRun;
 use crate::os::status::Status;
 use crate::os::target::{OsView, ProcessFacts, Task};
 use crate::os::users;
 
-const ZEROS: [u8; PAGE as usize] = [0; PAGE as usize];
+/// As long as the largest base page.
+static ZEROS: [u8; BASE_MAX as usize] = [0; BASE_MAX as usize];
 /// What is searched for pages of zeros at a time.
 const ZEROS_PIECE_BYTES: u64 = 1 << 20;
 /// The kernel's page for old programs on x86-64: asm/vsyscall.h, `VSYSCALL_ADDR`.
@@ -191,7 +193,7 @@ impl Finder<'_> {
         let to_address = |at: u64| mapping.range.start.plus(at - from);
         let mut done = mapping.range.start;
         for (start, end) in self.extents.within(from, from.saturating_add(held)) {
-            let range = Range::new(to_address(start), to_address(end)).widened(PAGE);
+            let range = Range::new(to_address(start), to_address(end)).widened(base_page());
             let range = Range::new(range.start.max(done), range.end.min(mapping.range.end));
             done = range.end;
             if mapping.is_file() && !mapping.rights.shared {
@@ -216,13 +218,14 @@ impl Finder<'_> {
             let mut is_there = self.bytes.read(inside, piece).is_some();
             if !is_there {
                 // The file ends within it.
-                piece = &mut piece[..PAGE as usize];
+                let page = (base_page() as usize).min(piece.len());
+                piece = &mut piece[..page];
                 is_there = self.bytes.read(inside, piece).is_some();
             }
-            for bytes in piece.chunks(PAGE as usize) {
-                let page = Range::sized(at, PAGE);
-                match is_there && bytes == ZEROS {
-                    true => self.zeros += PAGE,
+            for bytes in piece.chunks(base_page() as usize) {
+                let page = Range::sized(at, bytes.len() as u64);
+                match is_there && *bytes == ZEROS[..bytes.len()] {
+                    true => self.zeros += page.bytes(),
                     false => push(runs, page, mapping),
                 }
                 at = page.end;
@@ -239,7 +242,7 @@ fn push(runs: &mut Vec<PageRun>, range: Range, mapping: &Mapping) {
             last.range.end = range.end;
         }
         _ if range.is_empty() || is_full => {}
-        _ => runs.push(PageRun { range, bits, page_bytes: PAGE as u32, mapped_times: 0 }),
+        _ => runs.push(PageRun { range, bits, page_bytes: base_page() as u32, mapped_times: 0 }),
     }
 }
 

@@ -2,8 +2,9 @@
 
 use super::sizing::{Sizing, down, up};
 use super::{PAGE_2M, flags};
-use crate::base::{Bytes, PAGE};
+use crate::base::Bytes;
 use crate::map::Area;
+use crate::os::machine::{base_page, hugetlb_sizes};
 use crate::pages::types::{Need, Subject};
 
 /// NonNMethodCodeHeapSize without the compilers' buffers (cpu/x86/c2_globals_x86.hpp).
@@ -61,7 +62,9 @@ impl Given {
             let default = sized(subject, Given::default(), page);
             said == Some((default.reserved, default.segments))
         };
-        if all_segments_round_up(subject) && (is_default(PAGE) || is_default(PAGE_2M)) {
+        if all_segments_round_up(subject)
+            && (is_default(base_page()) || hugetlb_sizes().iter().any(|size| is_default(*size)))
+        {
             return Given::default();
         }
         given
@@ -87,8 +90,10 @@ pub fn needs(jvm: &Sizing) -> Vec<Need> {
     let given = Given::of(subject);
     let page = page(jvm, reserved_before(subject, given));
     let sizes = sized(subject, given, page);
-    let grows =
-        all_segments_round_up(subject) && given.reserved.is_none() && sizes.segments.is_some() && page > PAGE;
+    let grows = all_segments_round_up(subject)
+        && given.reserved.is_none()
+        && sizes.segments.is_some()
+        && page > base_page();
     let rule = if grows { RULE_GROWS } else { RULE };
     let mut cache = jvm.whole(Area::JitCode, "code cache", sizes.reserved, page, rule);
     if grows && subject.version.is_none() {
@@ -115,7 +120,7 @@ fn page(jvm: &Sizing, reserved: Bytes) -> Bytes {
 /// What the VM makes of its flags where it has no large pages.
 #[cfg(test)]
 pub fn sizes_without_large_pages(subject: &Subject) -> CodeSizes {
-    sized(subject, Given::of(subject), PAGE)
+    sized(subject, Given::of(subject), base_page())
 }
 
 /// Whether the VM is content with a fifth of the code cache. From 17 that is so where it stops at C1 or interprets only; in 11
@@ -133,7 +138,7 @@ fn is_small(subject: &Subject) -> bool {
 /// ReservedCodeCacheSize before the code heaps are rounded: 48M, five times that with tiered compilation.
 fn reserved_before(subject: &Subject, given: Given) -> Bytes {
     let default = if is_small(subject) { 48 << 20 } else { 240 << 20 };
-    up(given.reserved.unwrap_or(default).max(PAGE), PAGE)
+    up(given.reserved.unwrap_or(default).max(base_page()), base_page())
 }
 
 /// codeCache.cpp initialize_heaps, for pages of this size.
@@ -156,7 +161,7 @@ fn sized(subject: &Subject, given: Given, page: Bytes) -> CodeSizes {
         };
     }
     let segments = unrounded(subject, given, before);
-    let is_rounded = page > PAGE || subject.feature >= 25;
+    let is_rounded = page > base_page() || subject.feature >= 25;
     let segments = if is_rounded { on_pages(subject, before, segments, page) } else { segments };
     CodeSizes { reserved: before, segments: Some(segments) }
 }

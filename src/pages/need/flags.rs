@@ -2,6 +2,7 @@
 
 use super::sizing::up;
 use crate::base::{Bytes, bytes_of};
+use crate::os::machine::base_page;
 use crate::pages::types::Subject;
 use std::collections::BTreeMap;
 
@@ -56,7 +57,7 @@ pub fn shenandoah_region(subject: &Subject, page: Bytes) -> Bytes {
     let region = flag("ShenandoahRegionSize", (heap / target).max(least).min(most)).min(1 << 40);
     let on_pages = up(region, page);
     let enough = up(heap, page) / on_pages >= REGIONS_MIN;
-    power_of_two(if enough { on_pages } else { up(region, crate::base::PAGE) }, false)
+    power_of_two(if enough { on_pages } else { up(region, base_page()) }, false)
 }
 
 /// The power of two at or next to `bytes`.

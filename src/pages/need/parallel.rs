@@ -3,8 +3,9 @@
 
 use super::serial::{block_offset_table, card_table, old_generation};
 use super::sizing::Sizing;
-use crate::base::{Bytes, PAGE};
+use crate::base::Bytes;
 use crate::map::Area;
+use crate::os::machine::base_page;
 use crate::pages::types::Need;
 
 /// Heap in one region of the compaction, and its entry (gc/parallel/psParallelCompact.hpp: Log2RegionSize 16 words).
@@ -53,6 +54,6 @@ pub fn needs(jvm: &Sizing) -> Vec<Need> {
 
 /// `os::page_size_for_region_aligned(bytes, 10)`: the size must be a multiple of the page, and hold ten.
 fn ten_pages(jvm: &Sizing, part: &str, bytes: Bytes, rule: &str) -> Need {
-    let page = jvm.page_aligned(bytes, 10).max(PAGE);
+    let page = jvm.page_aligned(bytes, 10).max(base_page());
     jvm.whole(Area::Gc, part, bytes, page, rule)
 }

@@ -2,8 +2,9 @@
 
 use super::PAGE_2M;
 use super::sizing::{Sizing, down, up};
-use crate::base::{Bytes, PAGE};
+use crate::base::Bytes;
 use crate::map::Area;
+use crate::os::machine::base_page;
 use crate::pages::types::Need;
 
 /// The old generation's largest size. NewRatio is 2: the young one has a third of the heap at most
@@ -19,7 +20,7 @@ pub fn old_generation(jvm: &Sizing, alignment: Bytes) -> Bytes {
 /// A card for each 512 bytes and one more; always on 4K (gc/shared/cardTable.cpp: _page_size(os::vm_page_size())).
 pub fn card_table(jvm: &Sizing) -> Need {
     let bytes = jvm.heap / jvm.card_bytes() + 1;
-    jvm.whole(Area::Gc, "card table", bytes, PAGE, "heap / 512, on 4K (gc/shared/cardTable.cpp)")
+    jvm.whole(Area::Gc, "card table", bytes, base_page(), "heap / 512, on 4K (gc/shared/cardTable.cpp)")
 }
 
 /// A byte for each card of the old generation.

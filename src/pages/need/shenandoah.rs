@@ -4,9 +4,10 @@
 use super::flags::shenandoah_region;
 use super::serial::card_table;
 use super::sizing::Sizing;
-use crate::base::{Bytes, PAGE};
+use crate::base::Bytes;
 use crate::jvm::Gc;
 use crate::map::Area;
+use crate::os::machine::base_page;
 use crate::pages::types::Need;
 
 /// sizeof(ShenandoahHeapRegion) rounded up to SHENANDOAH_CACHE_LINE_SIZE.
@@ -40,6 +41,6 @@ pub fn needs(jvm: &Sizing) -> Vec<Need> {
         "256 bytes for each region, in whole pages (gc/shenandoah/shenandoahHeap.cpp region_storage)";
     needs.push(jvm.whole(Area::Gc, "region table", regions, page, storage));
     let set = "a byte for each region, on 4K (gc/shenandoah/shenandoahHeap.cpp cset_size)";
-    needs.push(jvm.whole(Area::Gc, "collection set map", jvm.heap / region.max(1), PAGE, set));
+    needs.push(jvm.whole(Area::Gc, "collection set map", jvm.heap / region.max(1), base_page(), set));
     needs
 }

@@ -45,7 +45,7 @@ pub fn shortfall(needs: &[Need], pages_2m: u64, pages_1g: u64) -> Vec<Shortfall>
             page_bytes: need.page_bytes,
             free_pages: slot.1,
             lacks_pages: need.pages - slot.1,
-            gets_page_bytes: Some(crate::base::PAGE),
+            gets_page_bytes: Some(crate::os::machine::base_page()),
             without: need.without,
             certain: need.pages_at_least > slot.1,
         };

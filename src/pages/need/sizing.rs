@@ -1,18 +1,19 @@
 //! How HotSpot chooses pages for a reservation: what `os::page_size_for_region` and `ReservedSpace` do, by version. The rules
 //! of the single collectors stand on these.
 
+use super::PAGE_2M;
 use super::flags::{self, flag_bytes};
-use super::{PAGE_1G, PAGE_2M};
-use crate::base::{Bytes, PAGE};
+use crate::base::Bytes;
 use crate::jvm::Gc;
 use crate::map::Area;
+use crate::os::machine::{base_page, hugetlb_sizes};
 use crate::pages::types::{Mode, Need, Subject, Without};
 
 /// One JVM, with what its flags come to.
 pub struct Sizing<'a> {
     pub subject: &'a Subject,
     pub mode: Mode,
-    /// `os::page_sizes()` above 4K, largest first.
+    /// `os::page_sizes()` above a base page, largest first.
     pub page_sizes: Vec<Bytes>,
     /// MaxHeapSize, after the VM has rounded it up.
     pub heap: Bytes,
@@ -20,9 +21,13 @@ pub struct Sizing<'a> {
 
 impl<'a> Sizing<'a> {
     pub fn new(subject: &'a Subject, mode: Mode) -> Sizing<'a> {
+        let sizes = hugetlb_sizes().iter().rev().copied();
         let page_sizes = match mode {
-            Mode::HugeTlb1G => vec![PAGE_1G, PAGE_2M],
-            Mode::HugeTlb2M | Mode::Thp => vec![PAGE_2M],
+            // os_linux.cpp `large_page_init` from 17 on: the size that is asked for and all smaller ones of the kernel.
+            Mode::HugeTlb1G | Mode::HugeTlb2M | Mode::HugeTlb if subject.feature >= 17 => {
+                sizes.filter(|size| *size <= mode.page_bytes()).collect()
+            }
+            _ => vec![mode.page_bytes()],
         };
         let mut jvm = Sizing { subject, mode, page_sizes, heap: subject.heap_max_bytes };
         jvm.heap = up(jvm.heap, jvm.heap_alignment());
@@ -49,7 +54,7 @@ impl<'a> Sizing<'a> {
         let fits = |page: &&Bytes| {
             **page <= region / min_pages && (!must_be_aligned || region.is_multiple_of(**page))
         };
-        self.page_sizes.iter().find(fits).copied().unwrap_or(PAGE)
+        self.page_sizes.iter().find(fits).copied().unwrap_or(base_page())
     }
     pub fn page_unaligned(&self, region: Bytes, min_pages: u64) -> Bytes {
         self.page_for(region, min_pages, false)
@@ -61,7 +66,7 @@ impl<'a> Sizing<'a> {
     /// `HeapAlignment`: MaxHeapSize is rounded up to it. gc/shared/gcArguments.cpp compute_heap_alignment: what one page of
     /// the card table covers, and the large page; G1 and Shenandoah also whole regions.
     fn heap_alignment(&self) -> Bytes {
-        let cards_of_a_page = self.card_bytes().saturating_mul(PAGE);
+        let cards_of_a_page = self.card_bytes().saturating_mul(base_page());
         match self.subject.gc {
             Gc::G1 => flags::g1_region(self.subject).max(cards_of_a_page).max(self.large()),
             Gc::Shenandoah | Gc::ShenandoahGenerational => {
@@ -89,7 +94,11 @@ impl<'a> Sizing<'a> {
     /// What happens where the pages of a common reservation lack. memory/virtualspace.cpp of 21 (25: memoryReserver.cpp) tries
     /// `next_smaller(page_size)` in turn; 17 has one try.
     fn without(&self, page: Bytes) -> Without {
-        if self.feature() >= 21 && page > PAGE_2M { Without::NextSmaller } else { Without::SmallPages }
+        if self.feature() >= 21 && self.page_sizes.last().is_some_and(|least| page > *least) {
+            Without::NextSmaller
+        } else {
+            Without::SmallPages
+        }
     }
 
     /// A reservation whose size is rounded up to its page: all of it lies on `page`.
@@ -111,10 +120,10 @@ impl<'a> Sizing<'a> {
     /// reservation starts at a large page (os_linux.cpp reserve_memory_special_huge_tlbfs). Before, it starts anywhere
     /// (reserve_memory_special_huge_tlbfs_mixed), so the address decides whether the last page fits.
     pub fn mixed(&self, area: Area, part: &str, bytes: Bytes, rule: &str) -> Need {
-        let bytes = up(bytes, PAGE);
+        let bytes = up(bytes, base_page());
         let page = self.page_unaligned(bytes, 1);
         let mut need = self.whole(area, part, bytes, page, rule);
-        if page == PAGE {
+        if page == base_page() {
             return need;
         }
         need.bytes = bytes;

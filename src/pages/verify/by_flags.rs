@@ -6,6 +6,7 @@ use crate::jvm::JvmView;
 use crate::map::Area;
 use crate::map::page_claims::Asked;
 use crate::os::cpus::Cpus;
+use crate::os::machine::huge_page;
 use crate::pages::types::{Mode, Need, Without};
 use crate::pages::{need, subject};
 use crate::snapshot::Snapshot;
@@ -23,7 +24,7 @@ pub fn by_flags(snapshot: &Snapshot, cpus: Known<Cpus>) -> Option<(Promise, Opti
 }
 
 fn named_by_flags(jvm: &JvmView, mode: Mode) -> Vec<Need> {
-    let large = if mode == Mode::HugeTlb1G { need::PAGE_1G } else { need::PAGE_2M };
+    let large = mode.page_bytes();
     let need = |area: Area, part: &str, flag: &str, page_bytes: Bytes| {
         let bytes = jvm.flags.get(flag)?.parse::<Bytes>().ok()?;
         let pages = bytes.div_ceil(page_bytes);
@@ -32,7 +33,7 @@ fn named_by_flags(jvm: &JvmView, mode: Mode) -> Vec<Need> {
         Some(Need { area, part, bytes, page_bytes, pages, pages_at_least: pages, without, rule })
     };
     let needs = [
-        need(Area::JitCode, "code cache", "ReservedCodeCacheSize", need::PAGE_2M),
+        need(Area::JitCode, "code cache", "ReservedCodeCacheSize", large.min(huge_page())),
         need(Area::JavaHeap, "heap", "MaxHeapSize", large),
     ];
     needs.into_iter().flatten().collect()

@@ -1,10 +1,11 @@
 //! Why a promise is not kept, the surest first: the JVM is another one, was told something else, or the host did not give.
 
 use super::{Look, Promise, Row, Verdict, name, pool};
-use crate::base::{Bytes, PAGE};
+use crate::base::Bytes;
 use crate::map::page_claims::{Asked, Claim, Verdict as Truth};
 use crate::map::require::Wanted;
 use crate::map::why::{self, Held, Reason};
+use crate::os::machine::base_page;
 use crate::pages::types::Mode;
 use std::collections::BTreeSet;
 
@@ -79,7 +80,7 @@ fn of_hugetlb(promise: &Promise, look: &Look, rows: &[Row], is_told: bool) -> Ve
     let lacking = |row: &&Row| row.verdict == Verdict::NotMet;
     let sizes: BTreeSet<Bytes> = rows.iter().filter(lacking).map(|row| row.need.page_bytes).collect();
     let mut causes = Vec::new();
-    for page_bytes in sizes.into_iter().rev().filter(|size| *size > PAGE) {
+    for page_bytes in sizes.into_iter().rev().filter(|size| *size > base_page()) {
         if asked.hugetlb {
             causes.extend(pool::cause(promise, look, rows, page_bytes));
         } else {

@@ -2,10 +2,11 @@
 //! apart is found by a mapping of hugetlb of its size, or by the line that the JVM has logged of it.
 
 use super::{Look, Promise, Row, Verdict, is_kept, transparent};
-use crate::base::{Bytes, PAGE, Range};
+use crate::base::{Bytes, Range};
 use crate::map::page_use::PageUse;
 use crate::map::why::{Finding, Reason, ToldBy};
 use crate::map::{Area, Owner, Span};
+use crate::os::machine::base_page;
 use crate::os::maps::Mapping;
 use crate::pages::types::{Mode, Need};
 use std::collections::{BTreeMap, HashSet};
@@ -56,7 +57,7 @@ pub fn rows(promise: &Promise, look: &Look) -> Vec<Row> {
         }
     }
     let row = |(need, owners): (Need, Vec<usize>)| {
-        let small = need.page_bytes <= PAGE;
+        let small = need.page_bytes <= base_page();
         let (taken, used, place) = match owners.is_empty() {
             false => of_owners(look, &need, &owners),
             true if small => (Taken::default(), PageUse::default(), false),
@@ -250,12 +251,12 @@ fn page_bytes(look: &Look, mapping: &Mapping, expected: Bytes) -> Bytes {
     let runs = look.snapshot.os.pages.as_deref().unwrap_or_default();
     let first = runs.partition_point(|run| run.range.end <= mapping.range.start);
     let inside = runs[first..].iter().take_while(|run| run.range.start < mapping.range.end);
-    let touched = inside.filter(|run| run.is_present() && u64::from(run.page_bytes) > PAGE);
+    let touched = inside.filter(|run| run.is_present() && u64::from(run.page_bytes) > base_page());
     if let Some(run) = touched.take(1).next() {
         return u64::from(run.page_bytes);
     }
     let is_whole = |size: &Bytes| {
-        *size > PAGE
+        *size > base_page()
             && mapping.range.start.0.is_multiple_of(*size)
             && mapping.range.bytes().is_multiple_of(*size)
     };

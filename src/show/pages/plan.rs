@@ -2,7 +2,7 @@
 //! is started, what it costs, and how it is applied, held against the JVM, and undone.
 
 use super::steps;
-use crate::base::PAGE;
+use crate::os::machine::base_page;
 use crate::pages::feasible::size_name;
 use crate::pages::{Feasible, How, Mode, Need, Plan, Step, Vm};
 use crate::show::table::Table;
@@ -66,6 +66,7 @@ fn head(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
 
 pub fn mode_name(mode: Mode) -> &'static str {
     match mode {
+        Mode::HugeTlb => "hugetlb: pages of the host's default size that are set aside",
         Mode::HugeTlb2M => "hugetlb-2m: pages of 2M that are set aside",
         Mode::HugeTlb1G => "hugetlb-1g: pages of 1G for the heap, of 2M for the rest, set aside",
         Mode::Thp => "thp: transparent huge pages, taken as memory is used",
@@ -75,14 +76,14 @@ pub fn mode_name(mode: Mode) -> &'static str {
 fn needs(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
     let titles = ["NEED, AS THE JVM RESERVES", ">BYTES", ">PAGES", ">OF", "RULE"];
     let mut table = Table::new(titles).without_room(&[4]).shortened(0, 30);
-    for need in plan.needs.iter().filter(|need| need.page_bytes > PAGE) {
+    for need in plan.needs.iter().filter(|need| need.page_bytes > base_page()) {
         let name = format!("{} ({})", need.part, need.area.title());
         let (bytes, size) = (human(need.bytes), size_name(need.page_bytes));
         table.row([name, bytes, need.pages.to_string(), size, rule(&need.rule)]);
     }
     writeln!(out)?;
     table.write(out)?;
-    let small: Vec<&Need> = plan.needs.iter().filter(|need| need.page_bytes <= PAGE).collect();
+    let small: Vec<&Need> = plan.needs.iter().filter(|need| need.page_bytes <= base_page()).collect();
     if !small.is_empty() {
         let bytes = small.iter().map(|need| need.bytes).fold(0, u64::saturating_add);
         let names: Vec<&str> = small.iter().map(|need| need.part.as_str()).collect();
@@ -123,7 +124,7 @@ fn host(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
     if plan.mode == Mode::Thp {
         for size in &plan.outlook.sizes {
             let wanted: u64 =
-                plan.needs.iter().filter(|need| need.page_bytes > PAGE).map(|need| need.pages).sum();
+                plan.needs.iter().filter(|need| need.page_bytes > base_page()).map(|need| need.pages).sum();
             let name = format!("{} pages", size_name(size.page_bytes));
             let wanted = wanted.saturating_mul(plan.outlook.instances);
             let numbers = [wanted, size.at_once_pages, size.at_most_pages].map(|number| number.to_string());

@@ -76,6 +76,7 @@ fn head(out: &mut dyn Write, shown: &Shown) -> io::Result<()> {
 
 fn mode(mode: Mode) -> &'static str {
     match mode {
+        Mode::HugeTlb => "HugeTLB pages",
         Mode::HugeTlb2M => "HugeTLB pages of 2M",
         Mode::HugeTlb1G => "HugeTLB pages of 1G and 2M",
         Mode::Thp => "transparent huge pages",

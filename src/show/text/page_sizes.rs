@@ -1,10 +1,10 @@
 //! `map --by page-size`: areas and their big parts against the page sizes that are in use, and how sure that is.
 
 use super::{PART_SHOWN_PERCENT, head, is_big};
-use crate::base::PAGE;
 use crate::map::Account;
 use crate::map::model::{Amounts, AreaAccount, PageSizesAccount};
-use crate::os::page_kind::{Backing, Contiguous, HUGE, How, Look, PageKind, size_name};
+use crate::os::machine::{base_page, huge_page};
+use crate::os::page_kind::{Backing, Contiguous, How, Look, PageKind, size_name};
 use crate::show::table::Table;
 use crate::show::units::{human, paragraph, percent, shorten};
 use crate::show::width::width;
@@ -91,7 +91,7 @@ impl Column {
 
     /// Of folios above a base page and below a huge one.
     fn is_between(self) -> bool {
-        !self.is_hugetlb && self.first > PAGE && self.last < HUGE
+        !self.is_hugetlb && self.first > base_page() && self.last < huge_page()
     }
 
     fn has(self, size: u64) -> bool {
@@ -102,7 +102,7 @@ impl Column {
         let name = |size: u64| size_name(size).to_uppercase();
         let kind = match self.first {
             _ if self.is_hugetlb => " HugeTLB",
-            HUGE.. => " THP",
+            first if first >= huge_page() => " THP",
             _ => "",
         };
         let sizes = match self.first == self.last {
@@ -133,12 +133,18 @@ fn cells(name: &str, sum: &Amounts, columns: &[Column]) -> Vec<String> {
 
 /// Pieces of huge folios, contiguity, and how all is known.
 fn notes(out: &mut dyn Write, sizes: &PageSizesAccount, total: &Amounts) -> io::Result<()> {
-    let in_pieces = |(kind, _): &(&PageKind, &u64)| kind.folio_bytes >= HUGE && kind.entry_bytes < HUGE;
+    let in_pieces =
+        |(kind, _): &(&PageKind, &u64)| kind.folio_bytes >= huge_page() && kind.entry_bytes < huge_page();
     let pieces: u64 = total.by_page_kind.iter().flatten().filter(in_pieces).map(|(_, bytes)| bytes).sum();
     if pieces > 0 {
         line(
             out,
-            &format!("{} of the 4K are parts of 2 MiB folios that are mapped page by page", human(pieces)),
+            &format!(
+                "{} of the {} are parts of {} folios that are mapped page by page",
+                human(pieces),
+                size_name(base_page()).to_uppercase(),
+                human(huge_page())
+            ),
         )?;
     }
     if let Some(found) = &sizes.contiguous {

@@ -27,7 +27,7 @@ pub struct Jvm<'a> {
 pub fn mode(pages: Pages) -> Option<PageMode> {
     match pages {
         Pages::Small => Some(PageMode::Small),
-        Pages::Transparent(crate::os::thp::PMD_BYTES) => Some(PageMode::Thp),
+        Pages::Transparent(bytes) if bytes == crate::os::machine::huge_page() => Some(PageMode::Thp),
         Pages::HugeTlb(bytes) if bytes == 2 << 20 => Some(PageMode::HugeTlb2M),
         Pages::HugeTlb(bytes) if bytes == 1 << 30 => Some(PageMode::HugeTlb1G),
         _ => None,

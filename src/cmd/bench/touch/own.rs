@@ -1,10 +1,11 @@
 //! Memory of our own: touched, and looked up in our page tables whether it lies on the pages that were wanted.
 
 use crate::act::first_touch::{Field, Kind};
-use crate::base::{Bytes, Gap, Known, PAGE, Why};
+use crate::base::{Bytes, Gap, Known, Why};
 use crate::experiment::bench::touch::{Figures, Pages, ZeroFault};
 use crate::map;
 use crate::map::page_use::{PageUse, Provider};
+use crate::os::machine::base_page;
 use crate::os::process::Process;
 use crate::snapshot::{self, Want};
 
@@ -24,7 +25,7 @@ pub fn figures(bytes: Bytes, pages: Pages, threads: usize) -> Known<(Option<Stri
     let wanted = found.on(|provider, page_bytes| match pages {
         Pages::HugeTlb(bytes) => provider == Provider::Hugetlb && page_bytes == bytes,
         Pages::Transparent(bytes) => provider == Provider::Transparent && page_bytes == bytes,
-        Pages::Small => page_bytes == PAGE,
+        Pages::Small => page_bytes == base_page(),
     });
     let share = wanted as f64 / found.resident_bytes.max(1) as f64;
     let left_out = (share < SHARE_MIN)
@@ -51,5 +52,5 @@ fn found(field: &Field) -> Known<PageUse> {
 /// By one thread.
 pub fn zero_fault(bytes: Bytes) -> Known<ZeroFault> {
     let ns = Field::reserve(bytes, Kind::Small)?.read(1).cpu_ns;
-    Ok(ZeroFault { ns_per_fault: ns / (bytes / PAGE) as f64 })
+    Ok(ZeroFault { ns_per_fault: ns / (bytes / base_page()) as f64 })
 }

@@ -5,9 +5,10 @@ use super::host::Scarce;
 use super::jit::trimmer;
 use super::{Args, Experiment};
 use crate::act::staged::{self, Launch, Staged};
-use crate::base::{Bytes, Gap, Known, PAGE, Why};
+use crate::base::{Bytes, Gap, Known, Why};
 use crate::cmd::Failure;
 use crate::experiment::bench::trim::{self as experiment, Arm, Pressed, Round};
+use crate::os::machine::base_page;
 use crate::os::process::Process;
 use crate::os::vmstat;
 use std::collections::BTreeMap;
@@ -169,5 +170,5 @@ fn pages(
         let missing = || Gap::new(format!("/proc/vmstat {name}"), Why::NotInThisKernel);
         counters.get(name).copied().ok_or_else(missing)
     };
-    Ok(counter(after)?.saturating_sub(counter(before)?) * PAGE)
+    Ok(counter(after)?.saturating_sub(counter(before)?) * base_page())
 }

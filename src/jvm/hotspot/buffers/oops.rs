@@ -9,6 +9,7 @@ use crate::jvm::hotspot::Hotspot;
 use crate::jvm::hotspot::heap::z;
 use crate::jvm::hotspot::objects::packing;
 use crate::jvm::types::Gc;
+use crate::os::machine::is_aarch64;
 
 const Z_COLOUR_FIRST: u32 = 12;
 const Z_COLOURS: u64 = 0xf;
@@ -117,7 +118,7 @@ impl Oops {
 
 #[inline(always)]
 fn uncoloured(reference: u64) -> u64 {
-    let shift = if cfg!(target_arch = "aarch64") {
+    let shift = if is_aarch64() {
         Z_SHIFT_AARCH64
     } else {
         let colour = reference >> Z_COLOUR_FIRST & Z_COLOURS;

@@ -8,9 +8,10 @@
 
 use super::unowned::{Unowned, is_memory};
 use crate::base::limits::{REACH_DEPTH_MAX, REACH_OBJECT_WORDS_MAX, REACH_OBJECTS_MAX, REACH_ROWS_MAX};
-use crate::base::{Addr, Bytes, PAGE, Range, USER_END};
+use crate::base::{Addr, Bytes, Range, USER_END};
 use crate::jvm::types::Extent;
 use crate::os::Target;
+use crate::os::machine::base_page;
 use std::collections::{HashSet, VecDeque};
 
 /// Bytes of one chunk of G1's mark stack (g1ConcurrentMark.hpp, `TaskQueueEntryChunk`): 1023 entries and a link.
@@ -146,7 +147,7 @@ impl<'a> Search<'a> {
     /// the one before; g1ConcurrentMark.hpp, `ChunkAllocator`).
     fn chunks(&self, step: &Step, index: usize, bytes_least: Bytes) -> Option<Range> {
         let start = Addr(step.words[index]);
-        if !is_pointer(start) || !start.is_aligned(PAGE) {
+        if !is_pointer(start) || !start.is_aligned(base_page()) {
             return None;
         }
         let mapping = self.target.mapping(start).filter(|mapping| mapping.rights.write)?;
@@ -166,7 +167,7 @@ impl<'a> Search<'a> {
     pub fn rows(&mut self, words: &[u64], name: &str) {
         for (index, word) in words.iter().enumerate() {
             let start = Addr(*word);
-            if !is_pointer(start) || !start.is_aligned(PAGE) {
+            if !is_pointer(start) || !start.is_aligned(base_page()) {
                 continue;
             }
             let Some(range) = self.row_table(start).filter(|range| self.unowned.is_free(*range)) else {
@@ -191,7 +192,7 @@ impl<'a> Search<'a> {
         let rows = (0..).zip(&pointers).take_while(|row| is_row(*row)).count();
         let rest_is_padding = pointers[rows..].iter().all(|word| *word == 0);
         let end = Addr(first).plus(rows as u64 * row_bytes).plus(ROW_ALIGNMENT_MAX);
-        let range = Range::new(start, end).widened(PAGE);
+        let range = Range::new(start, end).widened(base_page());
         (rest_is_padding && mapping.range.covers(range)).then_some(range)
     }
 }
@@ -203,7 +204,7 @@ fn is_pointer(at: Addr) -> bool {
 /// The bounds that two words give: whole pages, the lower one first.
 pub fn bounds(low: u64, high: u64) -> Option<Range> {
     let (start, end) = (Addr(low), Addr(high));
-    let are_pages = start.is_aligned(PAGE) && end.is_aligned(PAGE);
+    let are_pages = start.is_aligned(base_page()) && end.is_aligned(base_page());
     (are_pages && is_pointer(start) && is_pointer(end) && start < end).then(|| Range::new(start, end))
 }
 
@@ -214,7 +215,7 @@ fn space(four: &[u64]) -> Option<Range> {
     let committed = Range { start: Addr(four[2]), end: Addr(four[3]) };
     let is_within = committed.start <= committed.end && reserved.covers(committed);
     let at_an_end = committed.start == reserved.start || committed.end == reserved.end;
-    (is_within && at_an_end && committed.end.is_aligned(PAGE)).then_some(reserved)
+    (is_within && at_an_end && committed.end.is_aligned(base_page())).then_some(reserved)
 }
 
 /// Numbers near word `index` that may count chunks.

@@ -6,14 +6,13 @@ use super::super::{Found, Hotspot};
 use super::object_words;
 use super::shenandoah::Shenandoah;
 use crate::base::limits::REACH_OBJECTS_MAX;
-use crate::base::{Addr, Bytes, PAGE, Range};
+use crate::base::{Addr, Bytes, Range};
 use crate::jvm::types::{How, Kind};
 use crate::os::Target;
+use crate::os::machine::{base_page, huge_page};
 
 /// Words of an object whose size is not known that are looked at.
 const OBJECT_WORDS: usize = 256;
-/// `os::large_page_size` where no size was asked for.
-const LARGE_PAGE: Bytes = 2 << 20;
 
 /// Claims them all; `regions` is where the regions' objects lie.
 pub fn read(vm: &Hotspot, heap: &Shenandoah, regions: Option<Range>, found: &mut Found) {
@@ -39,9 +38,9 @@ pub fn read(vm: &Hotspot, heap: &Shenandoah, regions: Option<Range>, found: &mut
 /// `region_storage_size`).
 fn region_storage(vm: &Hotspot, regions: Range) -> Range {
     let asked = vm.flags.number("LargePageSizeInBytes").ok().filter(|bytes| bytes.is_power_of_two());
-    let large = regions.widened(asked.unwrap_or(LARGE_PAGE).max(PAGE));
+    let large = regions.widened(asked.unwrap_or_else(huge_page).max(base_page()));
     let fits = large.start == regions.start && is_table(vm.target, large);
-    if vm.flags.is_on("UseLargePages") && fits { large } else { regions.widened(PAGE) }
+    if vm.flags.is_on("UseLargePages") && fits { large } else { regions.widened(base_page()) }
 }
 
 /// Whether `range` is anonymous private memory, reserved or committed.
@@ -66,7 +65,7 @@ fn bitmaps(target: &Target, heap: &Shenandoah, words: &[u64]) -> Vec<Range> {
     let fits = |range: Range| {
         let outside = !range.overlaps(heap.reserved);
         let sized = (least.max(1)..=most).contains(&range.bytes());
-        sized && outside && range.start.is_aligned(PAGE) && is_table(target, range)
+        sized && outside && range.start.is_aligned(base_page()) && is_table(target, range)
     };
     let found = words
         .windows(4)
@@ -84,12 +83,12 @@ fn collection_set_map(vm: &Hotspot, heap: &Shenandoah, words: &[u64]) -> Option<
         let pair = object.windows(2).find(|pair| {
             let range = Range::sized(Addr(pair[1]), bytes);
             pair[0].checked_sub(pair[1]) == Some(below)
-                && range.start.is_aligned(PAGE)
+                && range.start.is_aligned(base_page())
                 && !range.start.is_null()
                 && !range.overlaps(heap.reserved)
                 && is_table(vm.target, range)
         })?;
-        Some(Range::sized(Addr(pair[1]), bytes).widened(PAGE))
+        Some(Range::sized(Addr(pair[1]), bytes).widened(base_page()))
     })
 }
 
@@ -123,11 +122,11 @@ fn tables_in(
     let bias = first.0.wrapping_sub(first.1);
     let mut found: Vec<Range> = Vec::new();
     for map in object {
-        let range = Range::sized(Addr(*map), bytes).widened(PAGE);
+        let range = Range::sized(Addr(*map), bytes).widened(base_page());
         let is_base = object.contains(&map.wrapping_sub(bias));
         let fits = bytes > 0
             && bytes <= heap.reserved.bytes()
-            && range.start.is_aligned(PAGE)
+            && range.start.is_aligned(base_page())
             && range.start.0 == *map
             && !range.overlaps(heap.reserved)
             && is_table(target, range);
@@ -150,7 +149,7 @@ fn objects<'a>(vm: &'a Hotspot, words: &'a [u64]) -> impl Iterator<Item = Vec<u6
 
 /// As many words from `at` as lie in the page and the one behind, and are resident.
 fn words_at(vm: &Hotspot, at: Addr) -> Vec<u64> {
-    let to_page_end = ((at.down_to(PAGE).plus(PAGE).0 - at.0) / 8) as usize;
+    let to_page_end = ((at.down_to(base_page()).plus(base_page()).0 - at.0) / 8) as usize;
     let words = |count: usize| vm.memory().scan(at, count).ok();
     words(OBJECT_WORDS).or_else(|| words(to_page_end.min(OBJECT_WORDS))).unwrap_or_default()
 }

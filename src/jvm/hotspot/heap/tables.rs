@@ -8,8 +8,9 @@ use super::super::{Found, Hotspot};
 use super::reach::{self, Reached, Search, Shape};
 use super::unowned::Unowned;
 use super::{g1, object_words, serial, spaces};
-use crate::base::{Addr, Bytes, Gap, Known, PAGE, Range, Why};
+use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
 use crate::jvm::types::{Gc, How, Kind};
+use crate::os::machine::base_page;
 use std::sync::Arc;
 
 /// Words of an object whose size vmStructs does not tell.
@@ -57,8 +58,8 @@ fn card_table(vm: &Hotspot) -> Known<Range> {
     };
     let start = vm.addr(object, class, "_byte_map")?;
     let bytes = vm.word(object, class, "_byte_map_size")?;
-    let range = Range::sized(start, bytes).widened(PAGE);
-    let is_mapped = vm.target.mapping(start).is_some() && start.is_aligned(PAGE);
+    let range = Range::sized(start, bytes).widened(base_page());
+    let is_mapped = vm.target.mapping(start).is_some() && start.is_aligned(base_page());
     if is_mapped { Ok(range) } else { Err(Gap::new("card table", Why::BadData(object))) }
 }
 

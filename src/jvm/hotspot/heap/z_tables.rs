@@ -5,9 +5,10 @@
 use super::super::{Found, Hotspot};
 use super::z::Z;
 use super::{object_words, z_pages};
-use crate::base::{Addr, Bytes, PAGE, Range};
+use crate::base::{Addr, Bytes, Range};
 use crate::jvm::types::{How, Kind};
 use crate::os::Target;
+use crate::os::machine::base_page;
 
 /// `ZMarkStackSpaceExpandSize`, JDK 11 to 23.
 const MARK_STACK_STEP: Bytes = 32 << 20;
@@ -18,7 +19,7 @@ const MARK_STACK_RESERVED_MAX: Bytes = 1 << 40;
 pub fn read(vm: &Hotspot, z: &Z, found: &mut Found) {
     let table = found.note(z_pages::table(vm, z));
     if let Some(table) = table {
-        found.claim(table.widened(PAGE), Kind::Gc, "page table", None, How::VmStructs);
+        found.claim(table.widened(base_page()), Kind::Gc, "page table", None, How::VmStructs);
     }
     let class = z.named("CollectedHeap");
     let Some(words) = found.note(object_words(vm, z.collected, &class)) else { return };
@@ -79,7 +80,7 @@ fn physical_map(vm: &Hotspot, z: &Z, words: &[u64], length: u64) -> Option<Range
 /// The `ZGranuleMap` at word `number`: how many entries, then the address of the array.
 fn granule_map(target: &Target, words: &[u64], number: usize, entry_bytes: Bytes) -> Option<Range> {
     let (length, start) = (*words.get(number)?, Addr(*words.get(number + 1)?));
-    let range = Range::sized(start, length.checked_mul(entry_bytes)?).widened(PAGE);
+    let range = Range::sized(start, length.checked_mul(entry_bytes)?).widened(base_page());
     let mapping = target.mapping(start)?;
     let is_table = mapping.is_anonymous() && mapping.rights.write && !mapping.rights.shared;
     let fits = !range.is_empty() && range.start == start && mapping.range.covers(range);
@@ -109,7 +110,7 @@ fn mark_stack(
     end: Addr,
     limit: Option<Bytes>,
 ) -> Option<(Range, Bytes)> {
-    if top.is_null() || top > end || !end.is_aligned(PAGE) {
+    if top.is_null() || top > end || !end.is_aligned(base_page()) {
         return None;
     }
     let committed_from = committed_below(target, end)?;

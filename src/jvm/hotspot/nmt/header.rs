@@ -9,6 +9,7 @@
 
 use crate::base::blocks::Head;
 use crate::base::{Bytes, Range};
+use crate::os::machine::base_page;
 
 pub const HEADER_BYTES: Bytes = 16;
 pub const FOOTER: [u8; 2] = [0xe8, 0x8e];
@@ -17,7 +18,6 @@ const CANARY: u64 = 0xe99e;
 const SIZE_MAX: Bytes = 256 << 30;
 /// malloc rounds up to 16, and gives 16 more where so little would be left over.
 const ROUNDING_MAX: Bytes = 32;
-const PAGE: u64 = crate::base::PAGE;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
@@ -76,7 +76,7 @@ impl Layout {
         if self == Layout::Plain && header.requested_bytes == 0 {
             return None;
         }
-        let fits = left < ROUNDING_MAX || (payload.end.is_aligned(PAGE) && left < PAGE);
+        let fits = left < ROUNDING_MAX || (payload.end.is_aligned(base_page()) && left < base_page());
         (self == Layout::Marked || fits).then_some(header)
     }
 

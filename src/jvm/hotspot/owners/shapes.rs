@@ -4,10 +4,11 @@
 use super::index::Index;
 use super::symbol::SymbolFields;
 use super::zones::{Zones, has};
-use crate::base::{Addr, PAGE, Range};
+use crate::base::{Addr, Range};
 use crate::jvm::hotspot::Hotspot;
 use crate::jvm::types::JvmView;
 use crate::os::Memory;
+use crate::os::machine::base_page;
 
 /// What a block looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -311,7 +312,8 @@ pub fn fits(payload: Range, bytes: u64) -> bool {
 
 /// As `fits`, for a block that malloc may have mapped by itself: in whole pages, with a header of 16 bytes.
 pub fn fits_pages(payload: Range, bytes: u64) -> bool {
-    fits(payload, bytes) || payload.end.is_aligned(PAGE) && payload.bytes().wrapping_sub(bytes) < PAGE
+    fits(payload, bytes)
+        || payload.end.is_aligned(base_page()) && payload.bytes().wrapping_sub(bytes) < base_page()
 }
 
 fn is_link(word: u64, index: &Index) -> bool {

@@ -1,0 +1,82 @@
+//! The machine whose memory is read: its processor, and the sizes of its pages. x86-64 has one base page, 4 KiB; a kernel for aarch64 is built for 4, 16 or 64 KiB.
+//!
+//! All that the kernel counts in pages (words of pagemap and of /proc/kpage*, orders of folios, counters of vmstat) is in base pages of
+//! this size. `base::PAGE` is something else: the unit in which addresses are compared and memory is kept, which every base page is a
+//! multiple of.
+
+use super::host::sysconf;
+use crate::base::{Bytes, PAGE};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// 0: not asked for yet.
+static BASE: AtomicU64 = AtomicU64::new(0);
+static IS_AARCH64: AtomicBool = AtomicBool::new(cfg!(target_arch = "aarch64"));
+/// No processor's base page is larger.
+pub const BASE_MAX: Bytes = 1 << 20;
+
+/// Bytes of a base page.
+pub fn base_page() -> Bytes {
+    match BASE.load(Ordering::Relaxed) {
+        0 => {
+            let asked = sysconf(libc::_SC_PAGESIZE).filter(|bytes| is_base(*bytes)).unwrap_or(PAGE);
+            BASE.store(asked, Ordering::Relaxed);
+            asked
+        }
+        known => known,
+    }
+}
+
+/// What one entry of the second-lowest page table maps: a table fills a base page and has entries of 8 bytes. 2, 32 or 512 MiB.
+pub fn huge_page() -> Bytes {
+    let page = base_page();
+    page / 8 * page
+}
+
+/// The sizes that the kernel can have pools of, smallest first: of entries of each page table, and on aarch64 of as many entries as the
+/// processor takes for one (arch/arm64/mm/hugetlbpage.c, `arch_hugetlb_valid_size`; include/asm/pgtable-hwdef.h, `CONT_PTE_SHIFT`).
+pub fn hugetlb_sizes() -> &'static [Bytes] {
+    match (base_page() >> 10, is_aarch64()) {
+        (4, false) => &[2 << 20, 1 << 30],
+        (4, true) => &[64 << 10, 2 << 20, 32 << 20, 1 << 30],
+        (16, _) => &[2 << 20, 32 << 20, 1 << 30],
+        (64, _) => &[2 << 20, 512 << 20, 16 << 30],
+        _ => &[],
+    }
+}
+
+/// Whether its programs are for aarch64; else they are for x86-64.
+pub fn is_aarch64() -> bool {
+    IS_AARCH64.load(Ordering::Relaxed)
+}
+
+/// From here on the memory of another machine is read, from a file: frozen there, or a core. `None`: the file does not say.
+pub fn of_file(page_bytes: Option<Bytes>, architecture: Option<&str>) {
+    if let Some(name) = architecture {
+        IS_AARCH64.store(name == "aarch64", Ordering::Relaxed);
+    }
+    if let Some(bytes) = page_bytes.filter(|bytes| is_base(*bytes)) {
+        BASE.store(bytes, Ordering::Relaxed);
+    }
+}
+
+pub fn is_base(bytes: Bytes) -> bool {
+    bytes.is_power_of_two() && (PAGE..=BASE_MAX).contains(&bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_of_this_machine_and_of_a_file() {
+        assert_eq!(Some(base_page()), sysconf(libc::_SC_PAGESIZE));
+        for (base, pmd) in [(4 << 10, 2 << 20), (16 << 10, 32 << 20), (64 << 10, 512 << 20)] {
+            of_file(Some(base), None);
+            assert_eq!((base_page(), huge_page()), (base, pmd));
+        }
+        of_file(Some(12 << 10), None);
+        of_file(None, None);
+        assert_eq!(base_page(), 64 << 10, "nonsense changes nothing");
+        BASE.store(0, Ordering::Relaxed);
+    }
+}
