@@ -5,6 +5,7 @@
 //! one mapping with it (a heap of a malloc arena, for one) is left alone.
 
 use super::metaspace_nodes::{self, Node, Taken};
+use super::objects::has_class_space;
 use super::perf_memory::PerfMemory;
 use super::window::Windows;
 use super::{Found, Hotspot, class_graph};
@@ -128,7 +129,7 @@ fn counters_of_archived(vm: &Hotspot, windows: &Windows, methods: &[Mark]) -> Op
 
 /// Claims the node around every mark. With compressed class pointers, what holds a class is the class space.
 fn claim(vm: &Hotspot, mut classes: Marks, mut metadata: Marks, found: &mut Found) {
-    let compressed = vm.flags.is_on("UseCompressedClassPointers");
+    let compressed = has_class_space(vm);
     let mut search = metaspace_nodes::Search::new(vm, found);
     let mut nodes: Vec<(Node, Kind)> = Vec::new();
     for _ in 0..METASPACE_NODES_MAX {

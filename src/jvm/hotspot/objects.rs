@@ -1,5 +1,5 @@
 //! Objects in the Java heap: which class one names, what its fields point to, and how many bytes an array has.
-//! src/hotspot/share/oops/{oop,arrayOop,markWord,klass}.hpp, JDK 8 to 25.
+//! src/hotspot/share/oops/{oop,arrayOop,markWord,klass}.hpp, JDK 8 to 28.
 
 use super::Hotspot;
 use crate::base::{Addr, Bytes, Known};
@@ -9,6 +9,8 @@ const FIELD_BYTES_MAX: u64 = 160;
 pub const NAME_BYTES_MAX: u32 = 512;
 /// Generational ZGC keeps its colours below the address (src/hotspot/cpu/x86/gc/z/zAddress_x86.hpp, `ZPointer`).
 const Z_SHIFTS: [u32; 4] = [13, 14, 15, 16];
+/// In the union that JDK 27 reduced to its narrow member.
+const WHOLE_OR_NARROW: &str = "_metadata._compressed_klass";
 /// With compact headers the class is in the upper 22 bits of the mark word, whose upper half is read.
 const COMPACT_SHIFT: u32 = 10;
 
@@ -38,7 +40,7 @@ impl<'a> Objects<'a> {
             klass_at: if is_compact {
                 4
             } else {
-                vm.structs.offset("oopDesc", "_metadata._compressed_klass")?
+                vm.structs.offset_of_any(&[("oopDesc", WHOLE_OR_NARROW), ("oopDesc", "_compressed_klass")])?
             },
             klass_shift: if is_compact { COMPACT_SHIFT } else { 0 },
             klass_name: vm.structs.offset("Klass", "_name")?,
@@ -135,7 +137,7 @@ pub enum ClassWord {
 
 impl ClassWord {
     pub fn read(vm: &Hotspot) -> Known<ClassWord> {
-        if !vm.flags.is_on("UseCompressedClassPointers") {
+        if !has_class_space(vm) {
             return Ok(ClassWord::Whole);
         }
         let (base, shift) = packing(vm, "CompressedKlassPointers", "_narrow_klass")?;
@@ -162,6 +164,11 @@ impl ClassWord {
             ClassWord::InMark(base, shift) => base.wrapping_add((mark >> 42) << shift),
         }
     }
+}
+
+/// Whether pointers to classes have 32 bits or less. JDK 27 has nothing else, and no flag for it (JDK-8363996).
+pub fn has_class_space(vm: &Hotspot) -> bool {
+    vm.flags.is_on("UseCompressedClassPointers") || vm.structs.offset("oopDesc", "_metadata._klass").is_err()
 }
 
 /// Base and shift, by the names of JDK 8 and 11, 17 and 21, and 25.

@@ -7,7 +7,7 @@
 use super::super::{Found, Hotspot};
 use super::reach::{self, Reached, Search, Shape};
 use super::unowned::Unowned;
-use super::{g1, object_words, serial, spaces};
+use super::{g1, object_words, parallel, serial, spaces};
 use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
 use crate::jvm::types::{Gc, How, Kind};
 use crate::os::machine::base_page;
@@ -40,7 +40,7 @@ pub fn read(vm: &Hotspot, gc: &Known<Gc>, found: &mut Found) {
     }
     let outcome = match gc {
         Gc::Serial | Gc::Cms => generational(vm, *gc, found),
-        Gc::Parallel => parallel(vm, heap, found),
+        Gc::Parallel => parallel_tables(vm, heap, found),
         _ => g1_tables(vm, heap, card_table, found),
     };
     found.note(outcome);
@@ -102,8 +102,8 @@ fn offset_table(vm: &Hotspot, old: Addr) -> Known<Range> {
 
 /// Parallel: the old generation's object starts; the mark bitmap and the compaction's tables by statics of
 /// `PSParallelCompact` that lie beside the heap's start (parMarkBitMap.hpp, psParallelCompact.hpp).
-fn parallel(vm: &Hotspot, heap: Range, found: &mut Found) -> Known<()> {
-    let old = vm.static_addr("ParallelScavengeHeap", "_old_gen")?;
+fn parallel_tables(vm: &Hotspot, heap: Range, found: &mut Found) -> Known<()> {
+    let old = parallel::generation(vm, "_old_gen")?;
     let words = object_words(vm, old, "PSOldGen")?;
     let mut search = Search::new(vm.target, &found.extents);
     // JDK 21 and before hold the table's space inline or behind one pointer, later ones behind two.

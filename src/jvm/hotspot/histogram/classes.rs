@@ -16,7 +16,8 @@ const STRING: &str = "java/lang/String";
 /// `_fillerArrayKlass`).
 const FILLERS: [&str; 3] = ["[Ljdk/internal/vm/FillerElement;", "Ljdk/internal/vm/FillerArray;", "[I"];
 const OBJECT_BYTES_MAX: u64 = 1 << 40;
-const ELEMENT_SHIFT_MAX: u32 = 3;
+/// Of flat arrays of JDK 28, whose elements are the fields of value objects; 3 of others.
+const ELEMENT_SHIFT_MAX: u32 = 6;
 
 /// What sort of class, as far as a walk must know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -29,8 +29,11 @@ pub enum Form {
     Objects,
 }
 
-/// The two upper bits of the layout helper of such an array (src/hotspot/share/oops/klass.hpp, `_lh_array_tag_obj_value`).
-const OBJECTS_TAG: u32 = 2;
+/// The upper bits of the layout helper of such an array, and by how many bits it is shifted to have them alone: two bits up to
+/// JDK 27; four since, where a flat array, whose elements are the fields of value objects, has another value
+/// (src/hotspot/share/oops/klass.hpp, `_lh_array_tag_shift`).
+const OBJECTS_TAG: [(&str, i32, u32); 2] =
+    [("Klass::_lh_array_tag_ref_value", -8, 28), ("Klass::_lh_array_tag_obj_value", -2, 30)];
 
 #[derive(Clone, Copy)]
 struct Class {
@@ -50,6 +53,7 @@ impl Classes {
     pub fn read(vm: &Hotspot, windows: &Windows) -> Known<Classes> {
         let word = ClassWord::read(vm)?;
         let names = Names::read(vm)?;
+        let (tag, shift) = objects_tag(vm);
         let mut by_address = HashMap::new();
         let (mut low, mut high) = (u64::MAX, 0);
         let counts = class_graph::walk(vm, windows, &mut |seen| {
@@ -57,7 +61,7 @@ impl Classes {
                 0.. if names.is(windows, vm.memory(), seen.name, MIRROR) => Form::Mirror,
                 // The lowest bit tells how it is allocated.
                 layout @ 0.. => Form::Instance((layout & !7) as u32),
-                layout if layout as u32 >> 30 == OBJECTS_TAG => Form::Objects,
+                layout if layout >> shift == tag => Form::Objects,
                 _ if names.is(windows, vm.memory(), seen.name, LONGS) => Form::Longs,
                 _ => return,
             };
@@ -118,6 +122,12 @@ impl Classes {
         let length = self.word.header_bytes();
         ((length + 4).next_multiple_of(8), length)
     }
+}
+
+fn objects_tag(vm: &Hotspot) -> (i32, u32) {
+    let [of_28, before] = OBJECTS_TAG;
+    let (_, tag, shift) = if vm.structs.constant(of_28.0).is_ok() { of_28 } else { before };
+    (tag, shift)
 }
 
 /// The texts of classes.

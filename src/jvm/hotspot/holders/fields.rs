@@ -1,6 +1,6 @@
 //! The fields of a class by their offsets, from `InstanceKlass`: up to JDK 20 an array of six 2-byte numbers a field
-//! (src/hotspot/share/oops/fieldInfo.hpp, jdk-17), since 21 a stream of compressed numbers (the same file, jdk-21, and
-//! src/hotspot/share/utilities/unsigned5.hpp). Names and signatures are entries of the class's constant pool.
+//! (src/hotspot/share/oops/fieldInfo.hpp, jdk-17), since 21 a stream of compressed numbers (the same file, jdk-21 and jdk-28,
+//! and src/hotspot/share/utilities/unsigned5.hpp). Names and signatures are entries of the class's constant pool.
 
 use crate::base::Addr;
 use crate::jvm::hotspot::Hotspot;
@@ -58,20 +58,33 @@ pub struct Layout {
 #[derive(Clone, Copy)]
 enum Fields {
     /// Of the array, and of the number of the fields that are not the VM's own.
-    Array {
-        at: u64,
-        count: u64,
-    },
-    Stream {
-        at: u64,
-    },
+    Array { at: u64, count: u64 },
+    /// Of the stream; which flags of a field add a number to it.
+    Stream { at: u64, optional: u32 },
+}
+
+/// The flags with a number of their own, and the bits of JDK 21 to 27; those without one came with value classes in JDK 28.
+const OPTIONAL: [(&str, Option<u32>); 5] = [
+    ("_ff_initialized", Some(0)),
+    ("_ff_generic", Some(2)),
+    ("_ff_contended", Some(4)),
+    ("_ff_flat", None),
+    ("_ff_null_marker", None),
+];
+
+fn optional_flags(vm: &Hotspot) -> u32 {
+    let bit = |(name, default): (&str, Option<u32>)| {
+        let constant = vm.structs.constant(&format!("FieldInfo::FieldFlags::{name}")).ok();
+        constant.and_then(|bit| u32::try_from(bit).ok()).or(default).and_then(|bit| 1_u32.checked_shl(bit))
+    };
+    OPTIONAL.into_iter().filter_map(bit).fold(0, |all, bit| all | bit)
 }
 
 impl Layout {
     pub fn read(vm: &Hotspot) -> crate::base::Known<Layout> {
         let structs = vm.structs;
         let fields = match structs.offset("InstanceKlass", "_fieldinfo_stream") {
-            Ok(at) => Fields::Stream { at },
+            Ok(at) => Fields::Stream { at, optional: optional_flags(vm) },
             Err(_) => Fields::Array {
                 at: structs.offset("InstanceKlass", "_fields")?,
                 count: structs.offset("InstanceKlass", "_java_fields_count")?,
@@ -142,8 +155,8 @@ impl Layout {
                 let count = self.u16(windows, class.plus(count))?;
                 of_array(&self.bytes(windows, array, 2)?, usize::from(count))
             }
-            Fields::Stream { at } => {
-                of_stream(&self.bytes(windows, windows.addr(class.plus(at)).ok()?, 1)?)
+            Fields::Stream { at, optional } => {
+                of_stream(&self.bytes(windows, windows.addr(class.plus(at)).ok()?, 1)?, optional)
             }
         })
     }
@@ -199,14 +212,13 @@ fn of_array(bytes: &[u8], count: usize) -> Vec<Raw> {
     fields.filter_map(field).collect()
 }
 
-fn of_stream(bytes: &[u8]) -> Vec<Raw> {
+fn of_stream(bytes: &[u8], optional: u32) -> Vec<Raw> {
     let mut numbers = Numbers(bytes);
     let mut fields = Vec::new();
     let Some((java, _injected)) = numbers.next().zip(numbers.next()) else { return fields };
     for _ in 0..(java as usize).min(FIELDS_MAX) {
         let Some([name, signature, offset, access, flags]) = numbers.five() else { break };
-        // Of the flags, bits 0, 2 and 4 (initialized, generic, contended), and in later releases 5 and 6, add a number each.
-        for _ in [0, 2, 4, 5, 6].iter().filter(|bit| flags & (1 << **bit) != 0) {
+        for _ in 0..(flags & optional).count_ones() {
             numbers.next();
         }
         fields.push(Raw {
@@ -268,8 +280,11 @@ mod tests {
         assert_eq!(of_array(&bytes, 1), [field(104, true)], "what is behind is the VM's own");
         // Two fields, the first with a constant value: name 5, signature 6, offset 16, access 8, flags 1, value 9.
         let stream = [3, 1, 6, 7, 17, 9, 2, 10, 6, 7, 25, 1, 1, 0];
-        assert_eq!(of_stream(&stream), [field(16, true), field(24, false)]);
-        assert_eq!(of_stream(&stream[..4]), []);
-        assert_eq!(of_stream(&[]), []);
+        assert_eq!(of_stream(&stream, 1), [field(16, true), field(24, false)]);
+        assert_eq!(of_stream(&stream[..4], 1), []);
+        assert_eq!(of_stream(&[], 1), []);
+        // JDK 28: name 5, signature 6, offset 16, access 0, flat (bit 1) with a null marker (bit 2) and stable (bit 6).
+        let flat = [3, 1, 6, 7, 17, 1, 1 + 0b100_0110, 20, 2, 6, 7, 25, 1, 1, 0];
+        assert_eq!(of_stream(&flat, 0b1010_1110), [field(16, false), field(24, false)]);
     }
 }

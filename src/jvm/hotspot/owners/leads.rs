@@ -9,8 +9,8 @@ use crate::jvm::hotspot::class_graph::ClassSeen;
 use crate::jvm::hotspot::window::Windows;
 
 const METHOD_BYTES_MAX: u64 = 1024;
-/// Of the objects that lead to direct buffers.
-const SMALL_BYTES: std::ops::Range<i32> = 24..73;
+/// Of the objects that lead to direct buffers: they may have no fields but those of the header.
+const SMALL_BYTES: std::ops::Range<i32> = 8..73;
 
 /// What was seen so far.
 #[derive(Default)]
@@ -20,13 +20,13 @@ pub struct Leads {
     pub small_classes: Vec<SmallClass>,
 }
 
-/// A class of small objects.
+/// A class of small objects, or of arrays.
 pub struct SmallClass {
     pub loader: Addr,
     pub class: Addr,
     pub name: Addr,
-    /// Of an object of it.
-    pub bytes: usize,
+    /// `Klass::_layout_helper`.
+    pub layout: i32,
 }
 
 impl Leads {
@@ -40,15 +40,9 @@ impl Leads {
     pub fn of_class(&mut self, seen: &ClassSeen) {
         let aside = seen.aside.iter().filter(|at| **at != 0);
         self.pointers.extend(aside.map(|at| (*at, Owner::ClassBranch)));
-        if SMALL_BYTES.contains(&seen.layout) && !seen.name.is_null() {
-            // The lowest bit tells how it is allocated.
-            let bytes = (seen.layout & !7) as usize;
-            self.small_classes.push(SmallClass {
-                loader: seen.loader,
-                class: seen.class,
-                name: seen.name,
-                bytes,
-            });
+        let (loader, class, name, layout) = (seen.loader, seen.class, seen.name, seen.layout);
+        if (layout < 0 || SMALL_BYTES.contains(&layout)) && !name.is_null() {
+            self.small_classes.push(SmallClass { loader, class, name, layout });
         }
     }
 }
