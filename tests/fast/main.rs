@@ -1,5 +1,6 @@
 //! What needs neither root nor a JDK: the walls of the house, recorded JVMs, files of strangers. `make check` runs it.
 
+mod book;
 mod faces;
 mod frozen;
 mod packages;

@@ -1,6 +1,7 @@
 //! What a release is made of, without making it: the files that the packages name are there, both kinds have the same, and the
 //! release's workflow calls what the Makefile has. `make dist` and `make test-dist` are the proof.
 
+use crate::ratchets::root;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,10 +11,6 @@ use yaml_rust2::{Yaml, YamlLoader};
 
 /// Made by scripts/dist.
 const MADE: &str = "target/";
-
-fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-}
 
 fn text(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))

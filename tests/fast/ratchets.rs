@@ -25,7 +25,7 @@ const PHRASES: [&str; 14] = [
     "not one moment",
 ];
 
-fn root() -> PathBuf {
+pub fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
