@@ -5,7 +5,6 @@ use crate::ratchets::root;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
 use yaml_rust2::{Yaml, YamlLoader};
 
