@@ -1,7 +1,7 @@
 # The two commands of the README; each sets up what it needs on a fresh Debian or Ubuntu.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: demo check test test-long build dist test-dist install java bench fuzz clean
+.PHONY: demo check test test-long vm build dist test-dist install java bench fuzz clean
 
 # Build, start a real Java program, show its account.
 demo: java
@@ -21,6 +21,11 @@ test:
 # Everything in full, for hours. It may be stopped, and goes on where it was.
 test-long:
 	scripts/test long
+
+# Other machines, emulated, for minutes: aarch64 with pages of 4 and of 16 KiB, an older kernel. One of them: make vm MACHINE=arm64-16k
+vm: java
+	scripts/setup vm
+	cargo test --locked --test vm -- $(MACHINE)
 
 build:
 	scripts/setup demo

@@ -164,7 +164,8 @@ fn shared_memory(stat: &GroupStat, seen: &Seen) -> Vec<Row> {
     rows
 }
 
-/// The kernel's memory. Version 1 has its sum alone: stacks and page tables are counted by the processes.
+/// The kernel's memory. Version 1 has its sum alone, version 2 no page tables before Linux 5.11: stacks and page tables are counted by
+/// the processes.
 fn kernel(stat: &GroupStat, seen: &Seen) -> Vec<Row> {
     let threads: u64 = seen.members.iter().map(|member| member.threads).sum();
     let stacks = seen.kernel_stack_bytes.map(|each| each.saturating_mul(threads));
@@ -173,7 +174,7 @@ fn kernel(stat: &GroupStat, seen: &Seen) -> Vec<Row> {
     let mut left = stat.kernel_bytes.unwrap_or(Bytes::MAX);
     let mut rows = Vec::new();
     let mut take = |item, counted: Option<Bytes>, of_processes: Option<Bytes>, how: &str| {
-        let (bytes, how) = match (counted, of_processes.filter(|_| stat.version == 1)) {
+        let (bytes, how) = match (counted, of_processes) {
             (Some(bytes), _) => (bytes, source(stat)),
             (None, Some(bytes)) => (bytes, how),
             (None, None) => return,
@@ -263,6 +264,14 @@ mod tests {
         events: std::collections::BTreeMap::new(),
         moved_bytes: 0,
     };
+
+    #[test]
+    fn before_5_11_page_tables_are_those_of_the_processes() {
+        let stat = GroupStat { kernel_bytes: None, page_table_bytes: None, ..STAT };
+        let seen = Seen { members: vec![member(1, 100), member(2, 100)], ..Seen::default() };
+        let ledger = Ledger::of(&stat, &seen, 10);
+        assert_eq!(of(&ledger, Item::PageTables), [(None, 20)]);
+    }
 
     #[test]
     fn rows_sum_to_the_figure_and_the_rest_is_the_last() {

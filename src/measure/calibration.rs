@@ -7,6 +7,7 @@
 
 use super::walk_costs::{Side, WalkCost, WalkCosts};
 use crate::base::{Bytes, Gap};
+use crate::os::machine::{base_page, huge_page};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -244,7 +245,7 @@ impl Calibration {
             data.filter(|cost| cost.footprint_bytes <= FEW_PAGES_BYTES)
                 .min_by_key(|cost| cost.footprint_bytes)
         };
-        let (small, huge) = (of(4096)?.high_ns.middle, of(2 << 20)?.high_ns.middle);
+        let (small, huge) = (of(base_page())?.high_ns.middle, of(huge_page())?.high_ns.middle);
         match huge / small {
             share if share > 0.25 => Some(true),
             share if share < 0.1 => Some(false),

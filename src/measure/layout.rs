@@ -4,11 +4,12 @@
 //! Memory of a file that is mapped at several addresses (ZGC's heap until JDK 21: three views of one memfd) is looked at in the
 //! file: a page that any view has is there once, and so is a hole.
 
-use super::price::{self, AreaPrice, HUGE, Piece, Reserved};
+use super::price::{self, AreaPrice, Piece, Reserved};
 use crate::base::{Bytes, Gap, Known, Range, Why, joined};
 use crate::jvm::Gc;
 use crate::map::residency::Aliases;
 use crate::map::{Area, MemoryMap, Span};
+use crate::os::machine::huge_page;
 use crate::snapshot::Snapshot;
 use std::collections::BTreeMap;
 
@@ -74,7 +75,7 @@ fn areas(snapshot: &Snapshot, map: &MemoryMap) -> BTreeMap<Area, AreaPrice> {
     for (owner, share) in map.shares().filter(|(_, share)| share.figures.resident > 0) {
         let sum = areas.entry(owner.area).or_default();
         let sizes = share.figures.by_page_size.iter();
-        let on_small: Bytes = sizes.filter(|(size, _)| **size < HUGE).map(|(_, bytes)| bytes).sum();
+        let on_small: Bytes = sizes.filter(|(size, _)| **size < huge_page()).map(|(_, bytes)| bytes).sum();
         sum.now += share.figures.resident;
         sum.on_small += on_small;
         sum.movable += if owner.instance.is_mallocs() { 0 } else { on_small };

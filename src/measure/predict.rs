@@ -8,11 +8,12 @@
 use super::calibration::{Calibration, Cost};
 use super::events::Model;
 pub use super::layout::{Layout, layout};
-use super::price::{AreaPrice, GIGANTIC, HUGE, MOVED};
+use super::price::{AreaPrice, GIGANTIC, MOVED};
 use super::tlb::{Report, Row, Who};
 use super::walk_costs::Side;
 use crate::base::{Bytes, Gap, Known, Why};
 use crate::map::Area;
+use crate::os::machine::{base_page, huge_page};
 use crate::os::perf::Mode;
 
 /// Less than this part of what is resident on small pages is not worth a word.
@@ -181,7 +182,7 @@ fn price_of(layout: &Layout, choice: Choice) -> (Vec<(Area, AreaPrice)>, Pool) {
     let of = |area: Area| layout.areas.get(&area).copied().unwrap_or_default();
     let heap_page = match choice {
         Choice::Transparent => return (MOVED.iter().map(|area| (*area, of(*area))).collect(), None),
-        Choice::HugeTlb2M => HUGE,
+        Choice::HugeTlb2M => huge_page(),
         Choice::HugeTlb1G => GIGANTIC,
     };
     let Ok(reserved) = &layout.reserved else { return (Vec::new(), None) };
@@ -196,7 +197,7 @@ fn price_of(layout: &Layout, choice: Choice) -> (Vec<(Area, AreaPrice)>, Pool) {
     for (area, after) in reserved.after(heap_page) {
         let (row, page) = match area {
             Area::JavaHeap if heap_page == GIGANTIC => (1, GIGANTIC),
-            _ => (0, HUGE),
+            _ => (0, huge_page()),
         };
         pool[row].0 = pool[row].0.saturating_add(after.0 / page);
         pool[row].1 = pool[row].1.saturating_add(after.1 / page);
@@ -283,8 +284,8 @@ pub fn saved_by_walk_ns(
     let side = if near.iter().any(|cost| cost.side == side) { side } else { Side::Data };
     let of = |page_bytes: Bytes| near.iter().filter(move |c| c.side == side && c.page_bytes == page_bytes);
     let mut saved: Option<Interval> = None;
-    for small in of(4096) {
-        let large = of(HUGE).find(|large| large.footprint_bytes == small.footprint_bytes);
+    for small in of(base_page()) {
+        let large = of(huge_page()).find(|large| large.footprint_bytes == small.footprint_bytes);
         let Some((low, high)) = large.map(|large| saved_between(small, large, choice)) else { continue };
         let (least, most) = saved.unwrap_or((low, high));
         saved = Some((least.min(low), most.max(high)));

@@ -1,4 +1,4 @@
-//! What larger pages cost in memory. A transparent huge page fills its holes: of 2 MiB of which one page was touched, all is
+//! What larger pages cost in memory. A transparent huge page fills its holes: of one of which one small page was touched, all is
 //! resident then. HugeTLB pages are all taken at the start: the whole reserved heap, the code cache before it.
 //!
 //! The JVM puts there the Java heap, the code cache and the collector's tables (JDK 11 to 25: the callers of
@@ -6,9 +6,9 @@
 
 use crate::base::{Bytes, Range};
 use crate::map::Area;
+use crate::os::machine::huge_page;
 use std::collections::BTreeMap;
 
-pub const HUGE: Bytes = 2 << 20;
 pub const GIGANTIC: Bytes = 1 << 30;
 
 /// A smaller table shares a small page whatever the flags. (Shenandoah rounds its regions' half MiB up to a large page.)
@@ -21,7 +21,7 @@ pub const MOVED: [Area; 3] = [Area::JavaHeap, Area::Gc, Area::JitCode];
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AreaPrice {
     pub now: Bytes,
-    /// Of `now`, what is on pages smaller than 2 MiB.
+    /// Of `now`, what is on pages smaller than a huge one.
     pub on_small: Bytes,
     /// Of `on_small`, what larger pages would take: not what is malloc's, which stays where it is.
     pub movable: Bytes,
@@ -45,17 +45,19 @@ pub struct Piece {
     pub page_bytes: Bytes,
 }
 
-/// The holes that would be filled if each aligned 2 MiB of a mapping in which a page is resident were one page: the most that
+/// The holes that would be filled if each aligned huge page of a mapping in which a page is resident were one page: the most that
 /// comes on top, since the kernel may leave a nearly empty block alone. `pieces` are in the order of addresses.
 pub fn holes(pieces: impl IntoIterator<Item = Piece>) -> BTreeMap<Area, Bytes> {
     let mut holes: BTreeMap<Area, Bytes> = BTreeMap::new();
     let mut block = Block::default();
-    for piece in pieces.into_iter().filter(|piece| piece.page_bytes < HUGE && !piece.range.is_empty()) {
-        let (first, last) = (piece.range.start.down_to(HUGE), piece.range.end.minus(1).down_to(HUGE));
+    for piece in pieces.into_iter().filter(|piece| piece.page_bytes < huge_page() && !piece.range.is_empty())
+    {
+        let (first, last) =
+            (piece.range.start.down_to(huge_page()), piece.range.end.minus(1).down_to(huge_page()));
         // The blocks between these two have no holes.
         for start in [Some(first), (last != first).then_some(last)].into_iter().flatten() {
             block.close_unless(start.0, piece.mapping, &mut holes);
-            let part = Range::sized(start, HUGE).intersect(piece.range);
+            let part = Range::sized(start, huge_page()).intersect(piece.range);
             *block.bytes.entry(piece.area).or_default() += part.bytes();
         }
     }
@@ -78,13 +80,13 @@ impl Block {
         if start == self.start && mapping == self.mapping {
             return;
         }
-        let whole = Range::of(self.start, self.start.saturating_add(HUGE));
+        let whole = Range::of(self.start, self.start.saturating_add(huge_page()));
         let resident: Bytes = self.bytes.values().sum();
         if let Some((Some(area), _)) = self.bytes.iter().max_by_key(|(_, bytes)| **bytes)
             && self.mapping.start <= whole.start
             && whole.end <= self.mapping.end
         {
-            *holes.entry(*area).or_default() += HUGE.saturating_sub(resident);
+            *holes.entry(*area).or_default() += huge_page().saturating_sub(resident);
         }
         *self = Block { start, mapping, bytes: BTreeMap::new() };
     }
@@ -109,10 +111,10 @@ impl Reserved {
         let heap = up(self.heap, heap_page);
         // JDK 17 cuts one reservation into code heaps, JDK 25 rounds each.
         let sum = |sizes: &mut dyn Iterator<Item = Bytes>| sizes.fold(0, Bytes::saturating_add);
-        let each = sum(&mut self.code.iter().map(|bytes| up(*bytes, HUGE)));
-        let code = (up(sum(&mut self.code.iter().copied()), HUGE).min(each), each);
+        let each = sum(&mut self.code.iter().map(|bytes| up(*bytes, huge_page())));
+        let code = (up(sum(&mut self.code.iter().copied()), huge_page()).min(each), each);
         let large = self.tables.iter().filter(|bytes| **bytes >= TABLE_BYTES_MIN);
-        let tables = sum(&mut large.map(|bytes| up(*bytes, HUGE)));
+        let tables = sum(&mut large.map(|bytes| up(*bytes, huge_page())));
         [(Area::JavaHeap, (heap, heap)), (Area::JitCode, code), (Area::Gc, (0, tables))]
     }
 }
@@ -120,6 +122,8 @@ impl Reserved {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const HUGE: Bytes = 2 << 20;
 
     const MIB: u64 = 1 << 20;
 

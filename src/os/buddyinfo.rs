@@ -2,9 +2,10 @@
 //! size, so this is what can be had at once, before anything is moved.
 //!
 //! Format: Documentation/filesystems/proc.rst, "buddyinfo": one column for each order, a block of order n has 2^n base pages.
-//! The zone DMA (16 MiB) is kept for devices by its reserve (`lowmem_reserve_ratio`) and is left out by who counts.
+//! On x86-64 the zone DMA (16 MiB) is kept for devices by its reserve (`lowmem_reserve_ratio`) and is left out by who counts; on aarch64
+//! it is all memory below 4 GiB (arch/arm64/mm/init.c, `zone_sizes_init`).
 
-use super::machine::base_page;
+use super::machine::{base_page, is_aarch64};
 use crate::base::Bytes;
 use crate::base::limits::{MEMORY_ORDERS_MAX, MEMORY_ZONES_MAX};
 
@@ -28,6 +29,11 @@ pub fn parse(text: &str) -> Vec<FreeBlocks> {
         Some(FreeBlocks { node: node.trim().parse().ok()?, zone, blocks })
     };
     text.lines().take(MEMORY_ZONES_MAX).filter_map(line).collect()
+}
+
+/// Whether a zone is too small to count.
+pub fn is_for_devices(zone: &str) -> bool {
+    zone == "DMA" && !is_aarch64()
 }
 
 /// The order of a block of this size: 9 for 2 MiB.

@@ -2,13 +2,13 @@
 //! index (mm/vmstat.c of Linux 6.18, `__fragmentation_index`), which it shows to root where debugfs is mounted, from the counts
 //! of free blocks that everybody may read.
 
-use super::buddyinfo::FreeBlocks;
+use super::buddyinfo::{FreeBlocks, is_for_devices};
 
 /// Of the zone where it is best; the zone for devices does not count. `None`: there is no other.
 pub fn best(zones: &[FreeBlocks], order: usize) -> Option<f64> {
     zones
         .iter()
-        .filter(|zone| zone.zone != "DMA")
+        .filter(|zone| !is_for_devices(&zone.zone))
         .map(|zone| index(&zone.blocks, order))
         .min_by(f64::total_cmp)
 }

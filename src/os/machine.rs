@@ -49,14 +49,11 @@ pub fn is_aarch64() -> bool {
     IS_AARCH64.load(Ordering::Relaxed)
 }
 
-/// From here on the memory of another machine is read, from a file: frozen there, or a core. `None`: the file does not say.
-pub fn of_file(page_bytes: Option<Bytes>, architecture: Option<&str>) {
-    if let Some(name) = architecture {
-        IS_AARCH64.store(name == "aarch64", Ordering::Relaxed);
-    }
-    if let Some(bytes) = page_bytes.filter(|bytes| is_base(*bytes)) {
-        BASE.store(bytes, Ordering::Relaxed);
-    }
+/// From here on the memory of another machine is read, from a file: frozen there, or a core.
+pub fn of_file(page_bytes: Option<Bytes>, is_aarch64: bool) {
+    // A file that does not say was written where there is one size only.
+    BASE.store(page_bytes.filter(|bytes| is_base(*bytes)).unwrap_or(PAGE), Ordering::Relaxed);
+    IS_AARCH64.store(is_aarch64, Ordering::Relaxed);
 }
 
 pub fn is_base(bytes: Bytes) -> bool {
@@ -71,12 +68,15 @@ mod tests {
     fn sizes_of_this_machine_and_of_a_file() {
         assert_eq!(Some(base_page()), sysconf(libc::_SC_PAGESIZE));
         for (base, pmd) in [(4 << 10, 2 << 20), (16 << 10, 32 << 20), (64 << 10, 512 << 20)] {
-            of_file(Some(base), None);
+            of_file(Some(base), true);
             assert_eq!((base_page(), huge_page()), (base, pmd));
+            assert!(hugetlb_sizes().contains(&pmd));
         }
-        of_file(Some(12 << 10), None);
-        of_file(None, None);
-        assert_eq!(base_page(), 64 << 10, "nonsense changes nothing");
+        for nonsense in [Some(12 << 10), Some(0), None] {
+            of_file(nonsense, false);
+            assert_eq!((base_page(), is_aarch64()), (PAGE, false));
+        }
+        IS_AARCH64.store(cfg!(target_arch = "aarch64"), Ordering::Relaxed);
         BASE.store(0, Ordering::Relaxed);
     }
 }

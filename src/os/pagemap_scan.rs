@@ -7,10 +7,9 @@ use super::process::{Process, gap};
 use super::{budget, rights};
 use crate::base::limits::PAGE_RUNS_MAX;
 use crate::base::{Addr, Gap, Known, Range, USER_END, Why};
-use std::fs::File;
-use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{fs::File, io};
 
 const PAGE_IS_FILE: u64 = 1 << 2;
 const PAGE_IS_PRESENT: u64 = 1 << 3;
@@ -348,8 +347,8 @@ fn add_region(runs: &mut Vec<PageRun>, region: &PageRegion, mappings: &[Mapping]
         return;
     }
     let range = Range::of(region.start, region.end);
-    let page_bytes =
-        if region.categories & PAGE_IS_HUGE != 0 { huge_page() as u32 } else { base_page() as u32 };
+    let is_huge = region.categories & PAGE_IS_HUGE != 0;
+    let page_bytes = (if is_huge { huge_page() } else { base_page() }) as u32;
     let first = mappings.partition_point(|mapping| mapping.range.end <= range.start);
     for mapping in mappings[first..].iter().take_while(|mapping| mapping.range.start < range.end) {
         let piece = mapping.range.intersect(range);
@@ -395,8 +394,7 @@ mod tests {
         assert_eq!((pieces.len(), pieces[0].start, pieces[15].end), (16, heap.start, heap.end));
         assert!(pieces.windows(2).all(|pair| pair[0].end == pair[1].start));
         assert_eq!(cut(heap, false).collect::<Vec<_>>(), [heap]);
-        let reserved = Range::of(0x1000, 16 << 40);
-        assert!(cut(reserved, true).count() <= 65);
+        assert!(cut(Range::of(0x1000, 16 << 40), true).count() <= 65);
         assert_eq!(cut(Range::default(), true).count(), 0);
     }
 }

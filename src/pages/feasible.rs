@@ -9,7 +9,7 @@
 
 use super::types::{Feasible, How, MemoryOutlook, NodeOutlook, PoolNeed, SizeOutlook};
 use crate::base::Bytes;
-use crate::os::buddyinfo::FreeBlocks;
+use crate::os::buddyinfo::{FreeBlocks, is_for_devices};
 use crate::os::host_memory::HostMemory;
 use crate::os::hugetlb::Pool;
 
@@ -116,7 +116,7 @@ pub fn size_name(bytes: Bytes) -> String {
 
 /// Pages of one size that zones give at once: large enough blocks, above what the kernel keeps.
 fn at_once(host: &HostMemory, page_bytes: Bytes, of: impl Fn(&FreeBlocks) -> bool) -> u64 {
-    let zones = host.free.iter().filter(|zone| zone.zone != "DMA" && of(zone));
+    let zones = host.free.iter().filter(|zone| !is_for_devices(&zone.zone) && of(zone));
     let in_zone = |zone: &FreeBlocks| {
         let kept = host.kept.iter().find(|kept| kept.node == zone.node && kept.zone == zone.zone);
         let above = zone.free_bytes().saturating_sub(kept.map_or(0, |kept| kept.bytes));
@@ -138,7 +138,7 @@ fn nodes(host: &HostMemory) -> Vec<NodeOutlook> {
 pub fn size_outlook(host: &HostMemory, ask: &Ask, page_bytes: Bytes, available: Bytes) -> SizeOutlook {
     let at_once_pages = at_once(host, page_bytes, |_| true).min(available / page_bytes);
     let movable = host.blocks.as_ref().ok().map(|types| {
-        let blocks = types.zones.iter().filter(|zone| zone.zone != "DMA").map(|zone| zone.movable);
+        let blocks = types.zones.iter().filter(|zone| !is_for_devices(&zone.zone)).map(|zone| zone.movable);
         let blocks = blocks.fold(0, u64::saturating_add);
         blocks.saturating_mul(types.block_bytes) / page_bytes
     });

@@ -3,6 +3,7 @@
 use crate::map::model::GapRow;
 use crate::measure::Side;
 use crate::measure::calibration::{Calibration, Cost, Figure, Machine, SCHEMA, Timing};
+use crate::os::machine::{base_page, huge_page};
 use crate::show::json::Head;
 use crate::show::table::Table;
 use crate::show::units::{hanging, human, paragraph};
@@ -192,7 +193,7 @@ fn notes(calibration: &Calibration, costs: &[Cost]) -> Vec<String> {
         let data = costs.iter().filter(move |cost| cost.side == Side::Data);
         data.filter(move |cost| cost.page_bytes == page_bytes).max_by_key(|cost| cost.footprint_bytes)
     };
-    if let (Some(small), Some(huge)) = (of(4096), of(2 << 20)) {
+    if let (Some(small), Some(huge)) = (of(base_page()), of(huge_page())) {
         let saved = |small: &Figure, huge: &Figure| (small.middle - huge.middle).max(0.0);
         let (one, other) = (saved(&small.low_ns, &huge.low_ns), saved(&small.high_ns, &huge.high_ns));
         let (low, high) = (one.min(other), one.max(other));

@@ -147,8 +147,8 @@ impl Frozen {
         let header = load_header(&mut unpacked)?;
         let memory = load_memory(&mut unpacked, next_piece)?;
         let host = header.taken.host.as_ref();
-        let architecture = host.and_then(|host| host.architecture.as_deref());
-        machine::of_file(host.and_then(|host| host.page_bytes), architecture);
+        let is_aarch64 = host.is_some_and(|host| host.architecture.as_deref() == Some("aarch64"));
+        machine::of_file(host.and_then(|host| host.page_bytes), is_aarch64);
         frozen_check::check(&header.os, unpacked.packed_bytes()).map_err(FileError::Damaged)?;
         let symbols = header.symbols.into_iter().map(|(object, name, at)| ((object, name), at)).collect();
         Ok(Frozen { taken: header.taken, os: header.os, memory, symbols })

@@ -18,7 +18,7 @@ use crate::os::live::Live;
 use crate::os::maps;
 use crate::os::memory::{Memory, NoMemory};
 use crate::os::page_kind::PageSizes;
-use crate::os::pagemap::{self, PageRun};
+use crate::os::pagemap::{self, Method, PageRun};
 use crate::os::priority::Eager;
 use crate::os::process::Process;
 use crate::os::sharing;
@@ -135,6 +135,10 @@ impl Taking {
         };
         let status = process.status()?;
         let (facts, mut gaps) = process_facts(process, &status);
+        // Kernels without PAGEMAP_SCAN are those whose counters lag by megabytes; most are.
+        let lags = pages.as_ref().is_ok_and(|pages| pages.method != Method::PagemapScan);
+        let rollup = if lags { smaps::rollup(process).ok() } else { None };
+        let exact = rollup.map(|sums| sums.resident_bytes.saturating_add(status.hugetlb_bytes.unwrap_or(0)));
         let pages = pages.map(|mut pages| {
             gaps.append(&mut pages.gaps);
             pages.runs
@@ -145,7 +149,7 @@ impl Taking {
         });
         let taken = Taken {
             at,
-            kernel_resident_bytes: status.resident_with_hugetlb_bytes(),
+            kernel_resident_bytes: exact.or(status.resident_with_hugetlb_bytes()),
             kernel: host::kernel_release(),
             host: Some(Host::here()),
             ..Taken::default()

@@ -4,6 +4,8 @@ use super::Machine;
 use super::boot::Sent;
 use serde_json::Value;
 use std::fmt;
+use std::path::Path;
+use std::process::Command;
 
 /// Of what is resident, how much may have no owner.
 const UNATTRIBUTED_SHARE_MAX: f64 = 0.005;
@@ -13,13 +15,20 @@ const TRIM_ERROR_SHARE_MAX: f64 = 0.02;
 /// One JVM on one machine.
 #[derive(Debug)]
 pub struct Row {
-    machine: &'static str,
-    jvm: String,
+    pub machine: &'static str,
+    /// "25-g1", or what else was looked at.
+    pub jvm: String,
+    /// Of what is resident.
+    pub unattributed: Option<f64>,
     figures: String,
     wrong: Vec<String>,
 }
 
 impl Row {
+    fn of(machine: &'static str, jvm: impl Into<String>) -> Row {
+        Row { machine, jvm: jvm.into(), unattributed: None, figures: String::new(), wrong: Vec::new() }
+    }
+
     pub fn is_right(&self) -> bool {
         self.wrong.is_empty()
     }
@@ -41,13 +50,34 @@ pub fn of(machine: &Machine, sent: &Sent) -> Vec<Row> {
     let commands = ["17-g1", "25-z"].map(|name| commands(machine.name, name, sent));
     let cores = ["17-parallel", "25-parallel"].map(|name| core(machine.name, name, sent));
     let rest = commands.into_iter().chain(cores).chain(groups);
+    let machines = Row::of(machine.name, "kernel").checked(machine, sent);
     let needs = ["17-g1", "25-g1", "25-parallel", "25-z"].map(|name| need(machine.name, name, sent));
-    needs.into_iter().chain(names.map(|name| jvm(machine.name, name, sent))).chain(rest).collect()
+    [machines]
+        .into_iter()
+        .chain(needs)
+        .chain(names.map(|name| jvm(machine.name, name, sent)))
+        .chain(rest)
+        .collect()
+}
+
+impl Row {
+    /// The kernel and its pages are the ones that the table names.
+    fn checked(mut self, machine: &Machine, sent: &Sent) -> Row {
+        let text =
+            sent.get("kernel").map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default();
+        self.figures = text.lines().next().unwrap_or_default().to_string();
+        if !text.contains(&format!(" {}.", machine.linux))
+            || !text.lines().any(|line| line == machine.page_bytes.to_string())
+        {
+            self.wrong.push(format!("it is not {}: {text}", machine.title()));
+        }
+        self
+    }
 }
 
 /// A JVM with explicit large pages takes the pages that the plan counted, of each size, and `undo` leaves none.
 fn need(machine: &'static str, name: &str, sent: &Sent) -> Row {
-    let mut row = Row { machine, jvm: format!("need {name}"), figures: String::new(), wrong: Vec::new() };
+    let mut row = Row::of(machine, format!("need {name}"));
     let found = document(sent, &format!("need.{name}.plan")).and_then(|plan| {
         let (before, after) =
             (pools(sent, &format!("need.{name}.before"))?, pools(sent, &format!("need.{name}.after"))?);
@@ -106,7 +136,7 @@ const COMMANDS: [&str; 17] = [
 
 /// Whatever a command cannot do here it says: with an exit status and a message, or in a document with gaps.
 fn commands(machine: &'static str, name: &str, sent: &Sent) -> Row {
-    let mut row = Row { machine, jvm: format!("commands {name}"), figures: String::new(), wrong: Vec::new() };
+    let mut row = Row::of(machine, format!("commands {name}"));
     for command in COMMANDS {
         let file = format!("{name}.{command}");
         let status =
@@ -128,7 +158,7 @@ fn commands(machine: &'static str, name: &str, sent: &Sent) -> Row {
 
 /// The core of a JVM gives its account.
 fn core(machine: &'static str, name: &str, sent: &Sent) -> Row {
-    let mut row = Row { machine, jvm: format!("core {name}"), figures: String::new(), wrong: Vec::new() };
+    let mut row = Row::of(machine, format!("core {name}"));
     let both = document(sent, &format!("{name}.live"))
         .and_then(|live| Ok((live, document(sent, &format!("{name}.core"))?)));
     let (live, core) = match both {
@@ -171,7 +201,7 @@ fn pools(sent: &Sent, name: &str) -> Result<Vec<(u64, u64, u64)>, String> {
 
 /// The rows of a cgroup sum to the kernel's figure; what no counter names is below a twentieth, or what the CPUs charge ahead.
 fn group(machine: &'static str, name: &str, sent: &Sent) -> Row {
-    let mut row = Row { machine, jvm: format!("cgroup {name}"), figures: String::new(), wrong: Vec::new() };
+    let mut row = Row::of(machine, format!("cgroup {name}"));
     let ledger = match document(sent, &format!("group.{name}")) {
         Ok(ledger) => ledger,
         Err(error) => {
@@ -193,16 +223,37 @@ fn group(machine: &'static str, name: &str, sent: &Sent) -> Row {
     row
 }
 
-pub fn is_recorded(_rows: &[Row]) -> bool {
-    true
-}
-
 fn jvm(machine: &'static str, name: String, sent: &Sent) -> Row {
-    let mut row = Row { machine, jvm: name.clone(), figures: String::new(), wrong: Vec::new() };
+    let mut row = Row::of(machine, name.clone());
     if let Err(error) = account(&mut row, &name, sent).and_then(|()| trim(&mut row, &name, sent)) {
         row.wrong.push(error);
     }
     row
+}
+
+/// What the machine froze gives its account here too: the file says what is not as here. With MARUSA_BLESS the recording of the one
+/// machine with larger pages is kept for `tests/fast/frozen`.
+pub fn reads_here(machine: &Machine, sent: &Sent) -> bool {
+    let name = format!("{}-{}k-jdk25-g1", machine.processor, machine.page_bytes >> 10);
+    let (Some(frozen), Ok(there)) = (sent.get("25-g1.frozen"), document(sent, "25-g1.again")) else {
+        println!("{}: no frozen JVM", machine.name);
+        return false;
+    };
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.frozen"));
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/frozen").join(format!("{name}.frozen"));
+    std::fs::write(&file, frozen).expect("written");
+    if kept.exists() && std::env::var_os("MARUSA_BLESS").is_some() {
+        std::fs::write(&kept, frozen).expect("written");
+    }
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_marusa")).arg("map").arg("--from").arg(&file).arg("--json").output();
+    let output = output.expect("marusa starts").stdout;
+    let here: Value = serde_json::from_slice(&output).unwrap_or_default();
+    let is_same = ["totals", "areas", "jvm"].iter().all(|key| here[*key] == there[*key]);
+    if !is_same {
+        println!("{}: a frozen JVM has another account here: {}", machine.name, file.display());
+    }
+    is_same
 }
 
 /// A document of the machine, or why there is none.
@@ -228,6 +279,7 @@ fn account(row: &mut Row, name: &str, sent: &Sent) -> Result<(), String> {
     if balance != 0.0 {
         row.wrong.push(format!("the balance is {balance} bytes"));
     }
+    row.unattributed = Some(share).filter(|share| share.is_finite());
     if share.is_nan() || share > UNATTRIBUTED_SHARE_MAX {
         row.wrong.push(format!("{:.2} % has no owner", share * 100.0));
     }
@@ -240,11 +292,23 @@ fn account(row: &mut Row, name: &str, sent: &Sent) -> Result<(), String> {
     }
     let again = document(sent, &format!("{name}.again"))?;
     for key in ["totals", "areas"] {
-        if map[key] != again[key] {
+        if alone(&map[key]) != alone(&again[key]) {
             row.wrong.push(format!("frozen and live differ in {key}"));
         }
     }
     Ok(())
+}
+
+/// Without the shares of pages that others map too: those start and end.
+fn alone(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let kept = map.iter().filter(|(key, _)| *key != "proportional_bytes");
+            Value::Object(kept.map(|(key, value)| (key.clone(), alone(value))).collect())
+        }
+        Value::Array(values) => Value::Array(values.iter().map(alone).collect()),
+        other => other.clone(),
+    }
 }
 
 fn trim(row: &mut Row, name: &str, sent: &Sent) -> Result<(), String> {

@@ -40,15 +40,14 @@ run() {
 
 # start NAME JAVA OPTION...: a JVM that waits for its input to end; its output is /tmp/NAME.log.
 start() {
-    log=/tmp/$1.log
-    java=$2
-    shift 2
-    sleep 100000 | $java "$@" >"$log" 2>&1 &
+    local log=/tmp/$1.log
+    shift
+    sleep 100000 | "$@" >"$log" 2>&1 &
 }
 
 # pid_of NAME: waits until it is ready; nothing when it does not get ready.
 pid_of() {
-    tries=0
+    local tries=0
     while ! grep -q READY "/tmp/$1.log" && [ $tries -lt 1200 ]; do
         usleep 100000
         tries=$((tries + 1))

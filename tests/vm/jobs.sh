@@ -2,7 +2,7 @@
 collectors='serial:UseSerialGC parallel:UseParallelGC g1:UseG1GC z:UseZGC'
 
 uname -a >/tmp/kernel
-getconf PAGESIZE >>/tmp/kernel 2>/dev/null
+sed -n 's/^KernelPageSize: *\([0-9]*\) kB/\1/p' /proc/self/smaps | sort -n | head -n 1 | { read -r kib; echo $((kib * 1024)); } >>/tmp/kernel
 send kernel /tmp/kernel
 ls /sys/kernel/mm/hugepages >/tmp/sizes
 cat /sys/kernel/mm/transparent_hugepage/hpage_pmd_size >>/tmp/sizes
@@ -89,6 +89,7 @@ for jdk in $jdks; do
         agent=
         [ "${pair%%:*}" = serial ] && agent=--load-agent
         run "$name.trim" marusa trim "$pid" --json $agent
+        [ "$name" = 25-g1 ] && send "$name.frozen" "/tmp/$name.frozen"
         rm -f "/tmp/$name.frozen"
         case $name in
             *-parallel) core "$name" "$pid" ;;
@@ -112,11 +113,11 @@ mount -t ramfs ramfs /mnt/ramfs
 ip link set lo up
 in_group cache dd if=/dev/zero of=/mnt/ramfs/file bs=1M count=64 2>/dev/null
 in_group tmpfs dd if=/dev/zero of=/dev/shm/file bs=1M count=48 2>/dev/null
-in_group dentries sh -c 'cd /dev/shm/many; for i in $(seq 150); do touch $(seq -s " " -f "a-file-with-a-name-of-some-length-%g" $((i * 100)) $((i * 100 + 99))); done'
+in_group dentries sh -c 'cd /dev/shm/many; seq 20000 | sed "s/^/a-file-with-a-name-of-some-length-/" | xargs touch'
 for port in 7001 7002 7003 7004 7005 7006; do
     in_group sockets sh -c "nc -l -p $port -e sleep 100000 & sleep 1; dd if=/dev/zero bs=64k | nc 127.0.0.1 $port" >/dev/null 2>&1 &
 done
-in_group two sh -c '(head -c 64M /dev/zero; sleep 100000) | tail -c 64M' >/dev/null 2>&1 &
+in_group two sh -c '(head -c 67108864 /dev/zero; sleep 100000) | tail -c 67108864' >/dev/null 2>&1 &
 java=$(echo /usr/lib/jvm/java-*/bin/java | cut -d ' ' -f 1)
 for one in jvm two; do
     group $one

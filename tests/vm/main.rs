@@ -11,6 +11,7 @@ mod boot;
 mod checks;
 mod image;
 mod packages;
+mod support;
 
 use boot::{Emulator, Sent};
 use packages::{Package, Store};
@@ -27,10 +28,18 @@ struct Machine {
     /// Rust's and Debian's words for the processor.
     processor: &'static str,
     architecture: &'static str,
+    linux: &'static str,
     page_bytes: u64,
     kernel: Package,
     /// Feature release, and the suite that has it.
     jdks: &'static [(u32, &'static str, &'static str)],
+}
+
+impl Machine {
+    /// "aarch64, Linux 6.12, pages of 16 KiB".
+    fn title(&self) -> String {
+        format!("{}, Linux {}, pages of {} KiB", self.processor, self.linux, self.page_bytes >> 10)
+    }
 }
 
 const JDKS: &[(u32, &str, &str)] =
@@ -43,6 +52,7 @@ const MACHINES: &[Machine] = &[
         name: "arm64-4k",
         processor: "aarch64",
         architecture: "arm64",
+        linux: "6.12",
         page_bytes: 4 << 10,
         kernel: Package { suite: "trixie", architecture: "arm64", name: "linux-image-arm64->" },
         jdks: JDKS,
@@ -51,6 +61,7 @@ const MACHINES: &[Machine] = &[
         name: "arm64-16k",
         processor: "aarch64",
         architecture: "arm64",
+        linux: "6.12",
         page_bytes: 16 << 10,
         kernel: Package { suite: "trixie", architecture: "arm64", name: "linux-image-arm64-16k->" },
         jdks: JDKS,
@@ -59,6 +70,7 @@ const MACHINES: &[Machine] = &[
         name: "amd64-5.10",
         processor: "x86_64",
         architecture: "amd64",
+        linux: "5.10",
         page_bytes: 4 << 10,
         kernel: Package { suite: "bullseye", architecture: "amd64", name: "linux-image-cloud-amd64->" },
         jdks: JDKS,
@@ -98,6 +110,7 @@ fn main() -> ExitCode {
         let started = Instant::now();
         match run(machine, &home) {
             Ok(sent) => {
+                failed += usize::from(!checks::reads_here(machine, &sent));
                 let found = checks::of(machine, &sent);
                 println!("{}: {:.0} s", machine.name, started.elapsed().as_secs_f64());
                 found.iter().for_each(|row| println!("  {row}"));
@@ -111,7 +124,7 @@ fn main() -> ExitCode {
         }
     }
     if wanted.is_empty() && failed == 0 {
-        failed += usize::from(!checks::is_recorded(&rows));
+        failed += usize::from(!support::is_recorded(&rows));
     }
     println!("vm: {}", if failed == 0 { "all right".to_string() } else { format!("{failed} failed") });
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }

@@ -24,7 +24,7 @@ pub fn fault_times(tracing: &mut Tracing) -> Known<()> {
         return Err(not_measured("transparent huge pages are off, so there are no such faults"));
     }
     let free = buddyinfo::parse(&host::text("/proc/buddyinfo").unwrap_or_default());
-    if !free.iter().any(|zone| zone.zone != "DMA" && zone.pages_of(huge_page()) > 0) {
+    if !free.iter().any(|zone| !buddyinfo::is_for_devices(&zone.zone) && zone.pages_of(huge_page()) > 0) {
         return Err(not_measured("no huge page was free when the trace began"));
     }
     let Some(took_ns) = touch_a_huge_page() else {

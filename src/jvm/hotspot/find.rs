@@ -32,7 +32,7 @@ pub fn library(target: &Target) -> Known<Image> {
 /// A JVM for another processor, which an emulator runs (qemu-user), or one of 32 bits: its pointers are not those of this machine.
 fn foreign(made: Made) -> Gap {
     Gap::new(format!("the runtime: libjvm.so is made for {}", made.name()), Why::NotInThisRuntime)
-        .hint("a JVM of another processor under an emulator, and a 32-bit JVM, have the kernel's view only: mappings, residency, page sizes")
+        .hint("of a JVM for another processor, which an emulator runs, and of a 32-bit one the kernel's view is left")
 }
 
 #[cfg(test)]

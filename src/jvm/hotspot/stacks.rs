@@ -7,9 +7,8 @@
 //! nptl/allocatestack.c and sysdeps/generic/ldsodefs.h (stack_used, stack_cache, stack_user; static in libpthread
 //! before 2.34, in `_rtld_global` since). musl: src/internal/pthread_impl.h (self, prev, next, tid, map_base, map_size).
 //!
-//! A block is known by a pointer into itself. On x86-64 and in musl that is its first word, `self`. glibc on aarch64 has none,
-//! since there the thread pointer is the block's end (TLS variant I, `TLS_DTV_AT_TP`); but the list of robust mutexes begins and
-//! ends in it.
+//! A block is known by a pointer into itself: `self`, its first word, on x86-64 and in musl. glibc on aarch64 has none (TLS variant
+//! I, `TLS_DTV_AT_TP`: the thread pointer is the block's end), but there the list of robust mutexes begins and ends in the block.
 
 use crate::base::limits::{THREAD_BLOCK_BYTES_MAX, THREAD_SEEDS_MAX, THREADS_MAX};
 use crate::base::{Addr, Gap, Known, PAGE, Range, Why};
@@ -97,15 +96,9 @@ impl Layout {
             seeds.iter().filter_map(|seed| Sample::read(memory, seed)).take(THREAD_SEEDS_MAX).collect();
         let words = samples.iter().map(|sample| sample.words.len()).min().unwrap_or(0);
         let all = |fits: &dyn Fn(&Sample) -> bool| samples.iter().all(fits);
-        let inner = |sample: &Sample, at: usize| {
-            let to = sample.words[at].checked_sub(sample.seed.block.0);
-            to.filter(|to| to.is_multiple_of(8) && *to < words as u64 * 8)
-        };
         let itself = samples.first().and_then(|first| {
-            (0..words).find_map(|at| {
-                let to = inner(first, at)?;
-                all(&|sample| inner(sample, at) == Some(to)).then_some((at, to))
-            })
+            let inner = |at: usize| Some((at, first.inner(at)?));
+            (0..words).filter_map(inner).find(|(at, to)| all(&|sample| sample.inner(*at) == Some(*to)))
         });
         let itself = itself.ok_or_else(|| missing("no pthread_t of a Java thread points into itself"))?;
         let tid = (4..words * 2).find(|half| all(&|sample| sample.half(*half) == sample.seed.tid as u32));
@@ -118,16 +111,9 @@ impl Layout {
         }
         let object = (2..words).find(|at| all(&|sample| sample.words[*at] == sample.seed.object.0));
         let (list, embedded) = list.ok_or_else(|| missing("list of threads"))?;
-        let learned = [
-            Some(itself.0),
-            tid.map(|half| half / 2),
-            stack,
-            stack.map(|at| at + 1),
-            Some(list),
-            Some(list + 1),
-            object,
-        ];
-        samples.iter().for_each(|sample| sample.note(memory, learned.into_iter().flatten()));
+        let learned = [Some(itself.0), tid.map(|half| half / 2), stack, stack.map(|at| at + 1), object];
+        let learned = learned.into_iter().flatten().chain([list, list + 1]);
+        samples.iter().for_each(|sample| sample.note(memory, learned.clone()));
         Ok(Layout {
             itself: (itself.0 as u64 * 8, itself.1),
             tid: tid.ok_or_else(|| missing("thread id"))? as u64 * 4,
@@ -172,6 +158,11 @@ impl Sample {
                 memory.used(self.seed.block.plus(at as u64 * 8), &word.to_le_bytes());
             }
         }
+    }
+    /// Where in the block the word leads.
+    fn inner(&self, at: usize) -> Option<u64> {
+        let to = self.words[at].checked_sub(self.seed.block.0)?;
+        (to.is_multiple_of(8) && to < self.words.len() as u64 * 8).then_some(to)
     }
     fn half(&self, index: usize) -> u32 {
         (self.words[index / 2] >> (32 * (index % 2))) as u32

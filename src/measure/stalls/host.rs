@@ -172,7 +172,7 @@ impl Free {
 
     fn of(zones: &[FreeBlocks], index: Known<f64>) -> Free {
         let mut free = Free { bytes: 0, huge_bytes: 0, by_order: Vec::new(), index };
-        for zone in zones.iter().filter(|zone| zone.zone != "DMA") {
+        for zone in zones.iter().filter(|zone| !buddyinfo::is_for_devices(&zone.zone)) {
             for (order, blocks) in zone.blocks.iter().enumerate() {
                 if free.by_order.len() <= order {
                     free.by_order.resize(order + 1, 0);

@@ -104,7 +104,7 @@ impl Core {
         if notes.auxiliary_value(notes::AT_PAGESZ).is_some_and(|bytes| !machine::is_base(bytes)) {
             return Err(CoreError::Machine("a machine whose page size no processor has".to_string()));
         }
-        machine::of_file(notes.auxiliary_value(notes::AT_PAGESZ), None);
+        machine::of_file(notes.auxiliary_value(notes::AT_PAGESZ), cfg!(target_arch = "aarch64"));
         if headers.loads.is_empty() {
             return Err(CoreError::Damaged("it has no memory".to_string()));
         }
