@@ -32,9 +32,8 @@ build:
 	cargo build --release --locked
 
 # What is released, in target/packages: static binaries for x86-64 and aarch64 in tarballs, .deb, .rpm and an OCI image.
-# ARCHITECTURES=x86_64 builds for that one only.
 dist:
-	scripts/dist $(ARCHITECTURES)
+	scripts/dist
 
 # Installs what `make dist` left into empty roots, runs it, and takes it away again; checks the packages as distributions do.
 test-dist:
