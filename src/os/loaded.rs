@@ -5,9 +5,12 @@
 //! "/memfd:NAME (deleted)", with a name of the program's choice. Where no library is called libjvm.so, private mappings of such a
 //! file with code are taken for it, if the process has libjava.so, which every HotSpot loads. Which of them it is, the readers see
 //! by its symbols.
+//!
+//! A native image of GraalVM has no such library: its code, collector and first heap are one executable file.
 
 use super::maps::Mapping;
-use std::collections::HashSet;
+use crate::base::Range;
+use std::collections::{HashMap, HashSet};
 
 /// The name under which every HotSpot build ships its VM.
 pub const HOTSPOT: &str = "libjvm.so";
@@ -41,7 +44,28 @@ pub fn openj9(mappings: &[Mapping]) -> Option<&Mapping> {
 
 /// The start of any VM's library. OpenJ9 ships a small libjvm.so too, so its own library comes first.
 pub fn any_vm(mappings: &[Mapping]) -> Option<&Mapping> {
-    openj9(mappings).or_else(|| hotspot(mappings).first().copied())
+    let library = openj9(mappings).or_else(|| hotspot(mappings).first().copied());
+    library.or_else(|| native_image(mappings))
+}
+
+/// The code of a GraalVM native image: the file whose heap the loader has mapped with the other data, and its start-up code a
+/// second time for the first isolate (com.oracle.svm.core.posix.linux.LinuxImageHeapProvider): privately, partly
+/// writable, at another address. Images that are built without isolates use the first one, and look like any program.
+pub fn native_image(mappings: &[Mapping]) -> Option<&Mapping> {
+    let mut writable: HashMap<(&str, u64), Vec<Range>> = HashMap::new();
+    for mapping in mappings.iter().filter(|it| it.is_file() && it.rights.write && !it.rights.shared) {
+        let in_file = Range::of(mapping.offset, mapping.offset.saturating_add(mapping.range.bytes()));
+        writable.entry((mapping.file_path(), mapping.inode)).or_default().push(in_file);
+    }
+    let is_twice = |code: &Mapping| {
+        let Some(places) = writable.get(&(code.file_path(), code.inode)) else { return false };
+        let pairs = places
+            .iter()
+            .enumerate()
+            .flat_map(|(at, one)| places[..at].iter().map(move |other| (one, other)));
+        pairs.into_iter().any(|(one, other)| !one.intersect(*other).is_empty())
+    };
+    mappings.iter().find(|it| it.is_file() && it.rights.execute && it.inode != 0 && is_twice(it))
 }
 
 /// A library of the JDK in a file that has a path: the VM's, or where that lies in memory only, libjava.so.
@@ -105,6 +129,21 @@ mod tests {
         let named = "7f1000000000-7f1000200000 r--p 00000000 fe:00 8 /jdk/lib/server/libjvm.so\n";
         let all = format!("{COMPANION}{}{named}", of("vm", "r-xp"));
         assert_eq!(starts(&all), [0x7f10_0000_0000], "the one of the right name");
+    }
+
+    #[test]
+    fn a_native_image_has_its_heap_twice() {
+        let text = b"00400000-01905000 r-xp 00000000 fe:00 7 /app\n\
+                     01b04000-03230000 rw-p 01504000 fe:00 7 /app\n\
+                     7f3b3d880000-7f3b3e080000 r--p 01520000 fe:00 7 /app\n\
+                     7f3b3e080000-7f3b3e68a000 rw-p 01d20000 fe:00 7 /app\n\
+                     7f3b3e68a000-7f3b3ef90000 r--p 0232a000 fe:00 7 /app\n";
+        let mappings = maps::parse(text).0;
+        assert_eq!(any_vm(&mappings), mappings.first());
+        assert_eq!(native_image(&mappings[..3]), None, "a program that reads its own file");
+        assert_eq!(native_image(&mappings[1..]), None, "data without code");
+        let other = String::from_utf8_lossy(text).replace("rw-p 01d20000 fe:00 7", "rw-p 01d20000 fe:00 8");
+        assert_eq!(native_image(&maps::parse(other.as_bytes()).0), None, "of another file");
     }
 
     #[test]

@@ -55,6 +55,7 @@ fn row(jvm: &Jvm, is_whole: bool) -> [String; 9] {
     let version = jvm.version.as_deref().map_or("?".to_string(), short_version);
     let version = match jvm.vm {
         Ok(Vm::OpenJ9) => format!("j9 {version}"),
+        Ok(Vm::NativeImage) => "native image".to_string(),
         _ => version,
     };
     [
@@ -177,6 +178,7 @@ impl<'a> JvmRow<'a> {
             vm: jvm.vm.as_ref().ok().map(|vm| match vm {
                 Vm::HotSpot => "hotspot",
                 Vm::OpenJ9 => "openj9",
+                Vm::NativeImage => "native-image",
             }),
             version: jvm.version.as_deref().ok(),
             gc: jvm.gc.as_deref().ok(),

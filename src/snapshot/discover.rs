@@ -1,5 +1,5 @@
-//! Every JVM of the host, by what its memory maps: libjvm.so is HotSpot, libj9vm is OpenJ9, whatever the command is called
-//! and in whatever container it runs. A process that may not be read is still listed if its command is `java`, with what
+//! Every JVM of the host, by what its memory maps: libjvm.so is HotSpot, libj9vm is OpenJ9, an image heap is a native image of
+//! GraalVM, whatever the command is called and in whatever container it runs. A process that may not be read is still listed if its command is `java`, with what
 //! everybody may know.
 
 use super::hidden::Hidden;
@@ -20,6 +20,8 @@ use crate::os::{budget, cgroup, containers, facts, host, live, loaded, pagemap};
 pub enum Vm {
     HotSpot,
     OpenJ9,
+    /// Of GraalVM.
+    NativeImage,
 }
 
 /// What backs most of the memory, as it is set: pages really got are another question.
@@ -138,8 +140,11 @@ fn find(process: Process, hidden: &mut Hidden) -> Option<Found> {
 
 fn vm_of_mappings(mappings: &[Mapping]) -> Option<Vm> {
     let library = loaded::any_vm(mappings)?;
-    let is_openj9 = loaded::openj9(mappings) == Some(library);
-    Some(if is_openj9 { Vm::OpenJ9 } else { Vm::HotSpot })
+    Some(match () {
+        () if loaded::openj9(mappings) == Some(library) => Vm::OpenJ9,
+        () if loaded::hotspot(mappings).contains(&library) => Vm::HotSpot,
+        () => Vm::NativeImage,
+    })
 }
 
 fn describe(found: Found) -> Option<Jvm> {

@@ -88,7 +88,7 @@ fn check_jvm(map: &Value, row: &Row, check: &mut impl FnMut(bool, String)) {
     check(malloc("in_use_bytes") > 48 << 20, format!("{} bytes of malloc in use", malloc("in_use_bytes")));
     check(malloc("overhead_bytes") > 10 << 10, format!("{} bytes of overhead", malloc("overhead_bytes")));
     for (name, least) in
-        [("class_metadata", 3 << 20), ("jit_code", 1 << 20), ("stack", 500 << 10), ("code", 5 << 20)]
+        [("class_metadata", 5 << 19), ("jit_code", 1 << 20), ("stack", 500 << 10), ("code", 5 << 20)]
     {
         let bytes = area(map, name)["resident_bytes"].as_u64().unwrap_or(0);
         check(bytes >= least, format!("{bytes} bytes of {name}"));

@@ -24,12 +24,14 @@ const OPEN: &str = "--add-opens=java.base/java.nio=ALL-UNNAMED";
 /// No region is worth to be moved, so that what is dead stays where it was.
 const KEEP_DEAD: &str = "-XX:ShenandoahGarbageThreshold=100";
 
-const JVMS: [(&str, &[&str]); 5] = [
+const JVMS: [(&str, &[&str]); 7] = [
     ("8", &["-XX:+UseParallelGC"]),
     ("11", &["-XX:+UseG1GC"]),
     ("17", &["-XX:+UseShenandoahGC", "-XX:+UnlockExperimentalVMOptions", KEEP_DEAD, OPEN]),
     ("21", &["-XX:+UseZGC", "-XX:+ZGenerational"]),
     ("25", &["-XX:+UseG1GC"]),
+    ("26", &["-XX:+UseZGC"]),
+    ("28", &["-XX:+UseSerialGC"]),
 ];
 const MORE: [(&str, &[&str]); 6] = [
     ("8", &["-XX:+UseConcMarkSweepGC"]),
@@ -52,10 +54,14 @@ impl Drop for Program {
     }
 }
 
+fn has_arenas(jdk: &str) -> bool {
+    matches!(jdk, "25" | "26" | "28")
+}
+
 fn start(jdk: &str, options: &[&str]) -> Option<Program> {
     let options: Vec<&str> = ["-Xmx128m"].into_iter().chain(options.iter().copied()).collect();
     let file = format!("{}/buffers-{}-{jdk}", env!("CARGO_TARGET_TMPDIR"), std::process::id());
-    let (named, arenas) = (format!("file={file}"), format!("arenas={}", u8::from(jdk == "25")));
+    let (named, arenas) = (format!("file={file}"), format!("arenas={}", u8::from(has_arenas(jdk))));
     let has_lost = options.contains(&OPEN);
     let lost = format!("lost={}", u8::from(has_lost));
     let jvm = Jvm::start(&java(jdk)?, &options, &["marusa.Buffers", &named, &arenas, &lost]);
@@ -84,7 +90,7 @@ fn expected(jdk: &str) -> Vec<(&'static str, &'static str, &'static str, u64, u6
             THREADS,
         ),
     ];
-    if jdk == "25" {
+    if has_arenas(jdk) {
         rows.extend(
             ["confined", "shared", "auto"]
                 .map(|kind| ("ffm", "marusa.Buffers$Native.arena", kind, ARENA_BYTES, 3)),

@@ -41,7 +41,7 @@ fn map(arguments: &[&str]) -> Value {
 
 #[test]
 fn the_method_its_level_and_its_arenas_are_named_live_and_in_a_frozen_file() {
-    for jdk in ["8", "17", "25"] {
+    for jdk in ["8", "17", "25", "28"] {
         let Some(java) = java(jdk) else { continue };
         let jvm = Jvm::start(&java, &["-Xmx64m", "-XX:+UseSerialGC"], &["marusa.Compiling"]);
         let pid = jvm.pid.to_string();

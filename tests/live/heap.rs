@@ -21,13 +21,16 @@ const ASKED_BYTES: u64 = 64 << 10;
 const MARKING_MAX: Duration = Duration::from_secs(2);
 
 /// In the normal run: each JDK, and each collector whose regions lie otherwise.
-const CHOSEN: [(&str, &str); 6] = [
+const CHOSEN: [(&str, &str); 9] = [
     ("8", "cms"),
     ("11", "shenandoah"),
     ("17", "g1"),
     ("21", "z"),
     ("25", "z-generational"),
     ("25", "parallel"),
+    ("26", "z-generational"),
+    ("27", "g1"),
+    ("28", "parallel"),
 ];
 
 /// Instances and bytes, by class.
@@ -121,9 +124,9 @@ fn at_rest(row: &Row, pid: i32) -> Value {
     }
 }
 
-/// Without marks of Shenandoah (JDK 25) dead objects count, which `jcmd` leaves out.
+/// Without marks of Shenandoah (JDK 25 and on) dead objects count, which `jcmd` leaves out.
 fn counts_the_dead(row: &Row) -> bool {
-    row.jdk == "25" && row.gc.starts_with("shenandoah")
+    matches!(row.jdk.as_str(), "25" | "28") && row.gc.starts_with("shenandoah")
 }
 
 #[test]

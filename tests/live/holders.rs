@@ -17,7 +17,7 @@ const REGION_SLACK_BYTES: u64 = 1 << 20;
 const READS_MAX: usize = 20;
 
 /// JDK, and what its JVM is started with.
-const JVMS: [(&str, &[&str]); 9] = [
+const JVMS: [(&str, &[&str]); 11] = [
     ("8", &["-XX:+UseParallelGC"]),
     ("11", &["-XX:+UseG1GC"]),
     ("17", &["-XX:+UseZGC"]),
@@ -27,6 +27,8 @@ const JVMS: [(&str, &[&str]); 9] = [
     ("21", &["-XX:+UseG1GC", "-XX:-UseCompressedOops", "-XX:-UseCompressedClassPointers"]),
     ("25", &["-XX:+UseG1GC", "-XX:+UseCompactObjectHeaders"]),
     ("25", &["-XX:+UseZGC"]),
+    ("27", &["-XX:+UseParallelGC"]),
+    ("28", &["-XX:+UseG1GC"]),
 ];
 
 /// These move their heap all the time. ZGC moves it in each cycle, so some accounts are right there and some are not.

@@ -2,10 +2,10 @@
 
 use crate::common::*;
 use crate::record::Folder;
+use marusa::act::attach;
+use marusa::os::process::Process;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::process::Command;
 
 const PLAIN: u64 = 40;
 const HIDDEN: u64 = 30;
@@ -14,13 +14,15 @@ const APP: [&str; 2] =
     ["jdk.internal.loader.ClassLoaders$AppClassLoader", "sun.misc.Launcher$AppClassLoader"];
 
 /// JDK, and what its JVM is started with.
-const JVMS: [(&str, &[&str]); 6] = [
+const JVMS: [(&str, &[&str]); 8] = [
     ("8", &[]),
     ("11", &["-XX:+UseParallelGC"]),
     ("17", &["-XX:NativeMemoryTracking=summary"]),
     ("17", &["-XX:+UseZGC", "-Xshare:off"]),
     ("21", &["-XX:-UseCompressedClassPointers"]),
     ("25", &["-XX:+UseCompactObjectHeaders"]),
+    ("27", &["-XX:+UseZGC"]),
+    ("28", &[]),
 ];
 
 fn by_loader(arguments: &[&str]) -> Value {
@@ -39,13 +41,11 @@ fn row<'a>(map: &'a Value, class: &str, name: Option<&str>) -> &'a Value {
 }
 
 /// "used" of `jcmd VM.metaspace show-loaders`, by class of the loader.
-fn said(java: &Path, pid: i32) -> BTreeMap<String, u64> {
-    let jcmd = Command::new(java.with_file_name("jcmd"))
-        .args([&pid.to_string(), "VM.metaspace", "show-loaders", "scale=1"])
-        .output()
-        .expect("jcmd runs");
+fn said(pid: i32) -> BTreeMap<String, u64> {
+    let attached = attach::open(&Process::open(pid).expect("a JVM")).expect("it may be asked");
+    let said = attached.command("VM.metaspace show-loaders scale=1").expect("an answer");
     let (mut used, mut class) = (BTreeMap::new(), None);
-    for line in text(&jcmd.stdout).lines().take_while(|line| !line.starts_with("Total Usage")) {
+    for line in said.lines().take_while(|line| !line.starts_with("Total Usage")) {
         if let Some((_, loader)) = line.split_once(": CLD ") {
             let named = loader.split_once("instance of ");
             let end = |name: &str| name.split(',').next().unwrap_or(name).to_string();
@@ -121,7 +121,7 @@ fn each_loader_has_the_metaspace_that_the_vm_says() {
         let jvm = Jvm::start(&java, &options, &PROGRAM);
         let pid = jvm.pid.to_string();
         // Before the map: the first attaching loads classes.
-        let said = if jdk == "8" { BTreeMap::new() } else { said(&java, jvm.pid) };
+        let said = if jdk == "8" { BTreeMap::new() } else { said(jvm.pid) };
         let map = by_loader(&[&pid]);
         check(&map, &what);
         match jdk {

@@ -23,6 +23,7 @@ mod hostile;
 mod larger_pages;
 mod loaders;
 mod malloc;
+mod native_image;
 mod netty;
 mod nmt;
 mod outputs;

@@ -194,7 +194,7 @@ fn owners_agree_with_the_tags_of_nmt() {
 #[test]
 fn direct_buffers_are_known_without_nmt() {
     let wanted = 10_000.0 * f64::from(32 << 10);
-    for jdk in ["8", "11", "17", "21", "25"] {
+    for jdk in ["8", "11", "17", "21", "25", "26", "28"] {
         let options = ["-Xmx32m", "-XX:MaxDirectMemorySize=400m"];
         let program = ["marusa.Direct", "count=10000", "size=32k"];
         let Some(java) = java(jdk) else { continue };

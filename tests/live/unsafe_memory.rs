@@ -37,7 +37,9 @@ fn is_near(bytes: f64, wanted: f64) -> bool {
 
 #[test]
 fn it_is_no_direct_buffer_with_tracking_on() {
-    for (jdk, gc) in [("11", "G1"), ("17", "G1"), ("21", "G1"), ("25", "G1"), ("25", "Z")] {
+    for (jdk, gc) in
+        [("11", "G1"), ("17", "G1"), ("21", "G1"), ("25", "G1"), ("25", "Z"), ("26", "G1"), ("28", "Z")]
+    {
         let options = ["-XX:NativeMemoryTracking=summary", &format!("-XX:+Use{gc}GC")];
         let Some((jvm, unsafe_bytes)) = start(jdk, &options) else { continue };
         let map = map_json(jvm.pid);

@@ -214,6 +214,9 @@ pub(super) fn check_runtime(
     })?;
     let found = match (loaded::openj9(&mappings).is_some(), !loaded::hotspot(&mappings).is_empty()) {
         (true, _) => "it runs OpenJ9, which has another protocol and no command for native memory",
+        (false, false) if loaded::native_image(&mappings).is_some() => {
+            "it is a native image of GraalVM, which has no commands"
+        }
         (false, false) => "no libjvm.so is mapped in it",
         (false, true) => return Ok(()),
     };

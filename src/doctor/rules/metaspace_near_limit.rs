@@ -75,7 +75,9 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
 
 fn class_space(jvm: &JvmFacts) -> Option<Kind> {
     let classes = jvm.jvm()?.classes.as_ref().ok()?;
-    let limit = jvm.number("CompressedClassSpaceSize").filter(|_| jvm.is_on("UseCompressedClassPointers"))?;
+    // JDK 27 has a class space in any case, and no flag for it.
+    let has_none = jvm.flag("UseCompressedClassPointers") == Some("false");
+    let limit = jvm.number("CompressedClassSpaceSize").filter(|_| !has_none)?;
     let resident = jvm.resident_bytes_of_parts(Area::ClassMetadata, CLASS_SPACE);
     let committed = classes.class_space_committed_bytes.as_ref().map_or(0, |bytes| *bytes).max(resident);
     let used = classes.class_space_used_bytes.as_ref().map_or(0, |bytes| *bytes);

@@ -12,8 +12,11 @@ const EXPORTED: &str = "gHotSpotVMStructs";
 pub fn library(target: &Target) -> Known<Image> {
     let candidates = loaded::hotspot(&target.view.mappings);
     let first = candidates.first().ok_or_else(|| {
-        Gap::new("libjvm.so", Why::NotInThisRuntime)
-            .hint("the process maps no libjvm.so: it is not a HotSpot JVM")
+        let hint = match loaded::native_image(&target.view.mappings) {
+            Some(_) => "a GraalVM native image has its heap, collector and code in its own file, and no tables that describe them",
+            None => "the process maps no libjvm.so: it is not a HotSpot JVM",
+        };
+        Gap::new("libjvm.so", Why::NotInThisRuntime).hint(hint)
     })?;
     if let Some(made) = Made::read(target.memory, first).filter(|made| !made.is_native()) {
         return Err(foreign(made));

@@ -127,12 +127,13 @@ impl Shenandoah {
         Ok(Shenandoah { heap, class, reserved, region_bytes, regions })
     }
 
-    /// JDK 24 on: the global generation counts.
+    /// The global generation counts in JDK 24 and 25, the set of free regions since.
     fn used_bytes(&self, vm: &Hotspot) -> Known<Bytes> {
-        vm.word(self.heap, "ShenandoahHeap", "_used").or_else(|_| {
-            let generation = vm.addr(self.heap, "ShenandoahHeap", "_global_generation")?;
-            vm.word(generation, "ShenandoahGeneration", "_used")
-        })
+        let of_part =
+            |member, class, name| vm.word(vm.addr(self.heap, "ShenandoahHeap", member)?, class, name);
+        vm.word(self.heap, "ShenandoahHeap", "_used")
+            .or_else(|_| of_part("_global_generation", "ShenandoahGeneration", "_used"))
+            .or_else(|_| of_part("_free_set", "ShenandoahFreeSet", "_total_global_used"))
     }
 }
 

@@ -35,7 +35,7 @@ const LISTED: [&str; 4] = [
     "java/nio/BufferCleaner$CleanerList$Node",
     "java/nio/BufferCleaner$PhantomCleaner",
 ];
-/// The names that are looked for beside the older cleaners.
+/// What is looked for besides the older cleaners.
 const NEWER: [&str; 6] = [DEALLOCATOR, HOLDER, LISTED[0], LISTED[1], LISTED[2], LISTED[3]];
 /// More than `NODE_CAPACITY`.
 const ELEMENTS_MAX: u32 = 1 << 16;
