@@ -17,7 +17,8 @@ pub const SCHEMA: &str = "marusa/pages-plan/2";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// Of the size that an entry of the second-lowest page table maps, where that is not 2M: 32M with base pages of 16 KiB, 512M with 64.
+    /// Of the size that an entry of the second-lowest page table maps, where that is not 2M: 32M with base pages of 16 KiB, 512M
+    /// with 64.
     #[serde(rename = "hugetlb")]
     HugeTlb,
     #[serde(rename = "hugetlb-2m")]
@@ -189,7 +190,7 @@ pub enum Feasible {
     Yes,
 }
 
-/// What the host can give now, beside what is asked of it.
+/// What the host can give now, next to what is asked of it.
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Outlook {
     /// Of the plan and of the files that `--persist` makes: letters, digits and dashes.
@@ -244,7 +245,7 @@ pub struct SizeOutlook {
     /// Upper bound, with compaction and reclaim: never a promise.
     pub at_most_pages: u64,
     pub fragmentation_index: Option<f64>,
-    /// The tightest limit of the control groups, and its file.
+    /// The tightest limit of the cgroups, and its file.
     pub limit_pages: Option<u64>,
     pub limit_file: Option<String>,
 }
