@@ -19,7 +19,7 @@ fn main() {
     let classes = out.join("classes");
     // What a source that is gone left behind would be embedded for ever.
     let _ = fs::remove_dir_all(&classes);
-    fs::create_dir_all(&classes).expect("a folder below OUT_DIR");
+    fs::create_dir_all(&classes).expect("a directory below OUT_DIR");
     let missing = javac().and_then(|javac| compile(&javac, &classes)).err();
     if let Some(why) = &missing {
         println!("cargo:warning=the Java programs of `marusa bench` are left out: {why}");
@@ -34,20 +34,20 @@ fn javac() -> Result<PathBuf, String> {
     }
     let of_home = env::var_os("JAVA_HOME").map(|home| Path::new(&home).join("bin"));
     let path = env::var_os("PATH").unwrap_or_default();
-    let folders: Vec<PathBuf> = of_home.into_iter().chain(env::split_paths(&path)).collect();
-    let found = folders.iter().map(|folder| folder.join("javac")).find(|javac| javac.is_file());
+    let directories: Vec<PathBuf> = of_home.into_iter().chain(env::split_paths(&path)).collect();
+    let found = directories.iter().map(|directory| directory.join("javac")).find(|javac| javac.is_file());
     found.ok_or_else(|| {
         // Built again when one comes, and only then: a file that is not there would have it built each time.
         println!("cargo:rerun-if-env-changed=PATH");
-        for folder in folders.iter().filter(|folder| folder.is_dir()) {
-            println!("cargo:rerun-if-changed={}", folder.display());
+        for directory in directories.iter().filter(|directory| directory.is_dir()) {
+            println!("cargo:rerun-if-changed={}", directory.display());
         }
         "no javac was found at $JAVA_HOME or in the path when marusa was built (Debian: default-jdk-headless)"
             .to_string()
     })
 }
 
-/// An error: this javac can not. Sources that it refuses are a mistake of ours, and end the build.
+/// An error: this javac cannot. Sources that it refuses are a mistake of ours, and end the build.
 fn compile(javac: &Path, classes: &Path) -> Result<(), String> {
     let mut command = Command::new(javac);
     command
@@ -68,7 +68,7 @@ fn compile(javac: &Path, classes: &Path) -> Result<(), String> {
     {
         let javac = javac.display();
         return Err(format!(
-            "{javac} can not compile for Java 8; $MARUSA_JAVAC names another, of JDK 9 to 25"
+            "{javac} cannot compile for Java 8; $MARUSA_JAVAC names another, of JDK 9 to 25"
         ));
     }
     panic!("{command:?} failed:\n{said}");
@@ -85,7 +85,7 @@ fn sources() -> Vec<PathBuf> {
 /// The Rust of the embedded files: names as a class path has them, and their bytes.
 fn table(classes: &Path, missing: Option<&str>) -> String {
     let mut text =
-        "/// Names below the folder of the class path, and bytes.\npub const FILES: &[(&str, &[u8])] = &[\n"
+        "/// Names below the directory of the class path, and bytes.\npub const FILES: &[(&str, &[u8])] = &[\n"
             .to_string();
     let mut files = Vec::new();
     if missing.is_none() {
@@ -101,8 +101,8 @@ fn table(classes: &Path, missing: Option<&str>) -> String {
     text
 }
 
-fn below(folder: &Path, files: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).expect("a folder of ours").flatten() {
+fn below(directory: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).expect("a directory of ours").flatten() {
         let path = entry.path();
         match path.is_dir() {
             true => below(&path, files),

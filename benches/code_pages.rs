@@ -1,6 +1,6 @@
 //! What the code of a JDK on huge pages gains: javac of this repository's Java programs, from the JDK where it is installed
 //! and from its copy (`marusa pages plan --code`). `cargo bench --bench code_pages`, as root; JDKs with javac by
-//! MARUSA_CODE_JDKS, folders parted by colons.
+//! MARUSA_CODE_JDKS, directories parted by colons.
 //!
 //! The two take turns, the one that begins changes every round, and user CPU time is compared within a round. There is no
 //! verdict beyond the interval: where it holds 0, no gain was shown.
@@ -26,35 +26,35 @@ fn main() {
 
 /// The applied plan; undone in the end.
 struct Copy {
-    folder: PathBuf,
+    directory: PathBuf,
     home: PathBuf,
 }
 
 impl Copy {
     fn make(home: &Path) -> Option<Copy> {
         let name = format!("bench-code-{}", std::process::id());
-        let folder = std::env::temp_dir().join(&name);
-        std::fs::create_dir_all(&folder).ok()?;
-        let copy = Copy { folder, home: Path::new("/run/marusa").join(&name) };
+        let directory = std::env::temp_dir().join(&name);
+        std::fs::create_dir_all(&directory).ok()?;
+        let copy = Copy { directory, home: Path::new("/run/marusa").join(&name) };
         let jdk = home.to_string_lossy();
         let planned = marusa(&["plan", "--code", "--jdk", &jdk, "--name", &name, "-o", &copy.file()]);
         (planned && marusa(&["apply", &copy.file(), "--yes", "--state", &copy.state()])).then_some(copy)
     }
     fn file(&self) -> String {
-        self.folder.join("plan.json").to_string_lossy().into_owned()
+        self.directory.join("plan.json").to_string_lossy().into_owned()
     }
     fn state(&self) -> String {
-        self.folder.to_string_lossy().into_owned()
+        self.directory.to_string_lossy().into_owned()
     }
 }
 
 impl Drop for Copy {
     fn drop(&mut self) {
         if !marusa(&["undo", &self.file(), "--state", &self.state()]) {
-            println!("not undone: {}; see {}", self.home.display(), self.folder.display());
+            println!("not undone: {}; see {}", self.home.display(), self.directory.display());
             return;
         }
-        let _ = std::fs::remove_dir_all(&self.folder);
+        let _ = std::fs::remove_dir_all(&self.directory);
     }
 }
 
@@ -98,7 +98,7 @@ fn compare(home: &Path, copy: &Copy) {
 fn run(home: &Path, options: &[&str]) -> Cpu {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("java/marusa");
     let out = std::env::temp_dir().join(format!("marusa-code-out-{}", std::process::id()));
-    std::fs::create_dir_all(&out).expect("a folder");
+    std::fs::create_dir_all(&out).expect("a directory");
     let mut command = Command::new(home.join("bin/javac"));
     command
         .args(["-J-Xmx256m", "-J-XX:+UseSerialGC", "-nowarn", "-proc:none"])

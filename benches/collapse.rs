@@ -1,8 +1,9 @@
-//! What it costs a JVM to be put on huge pages while it works: its worst pauses and its throughput meanwhile, against the same
+//! What it costs a JVM to be put on huge pages while it works: its worst pauses and its throughput in the meantime, against the
+//! same
 //! JVM that is left alone before and after. `cargo bench --bench collapse`; needs root, and 3 GiB of free memory.
 //!
 //! The program (java/marusa/Steady.java) reads and writes half of a heap of 2 GiB at random, checks each number that it finds,
-//! and times every 64 accesses; beside it a thread sleeps for 1 ms again and again and times that, as jHiccup does.
+//! and times every 64 accesses; next to it a thread sleeps for 1 ms again and again and times that, as jHiccup does.
 
 #[path = "../tests/common/mod.rs"]
 mod common;

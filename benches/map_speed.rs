@@ -1,7 +1,7 @@
 //! How long a reading takes, as ratios against the peers in the same run: `jcmd PID System.map` and `pmap -X PID`; and how
 //! it grows with the heap, the mappings, the threads and the classes. `cargo bench --bench map_speed`.
 //!
-//! The contenders take turns on the same JVM, so that a machine that gets slower or faster meanwhile hits all alike.
+//! The contenders take turns on the same JVM, so that a machine that gets slower or faster in the meantime hits all alike.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -38,8 +38,9 @@ fn main() {
     }
     println!("\ngrowth with mappings, JDK 21, 64 MiB heap");
     for count in [200, 2_000, 20_000] {
-        let folder = format!("dir={}", env!("CARGO_TARGET_TMPDIR"));
-        let jvm = Jvm::start(&java, &["-Xmx64m"], &["marusa.Mappings", &format!("count={count}"), &folder]);
+        let directory = format!("dir={}", env!("CARGO_TARGET_TMPDIR"));
+        let jvm =
+            Jvm::start(&java, &["-Xmx64m"], &["marusa.Mappings", &format!("count={count}"), &directory]);
         println!("{count:>6} mapped pages: {:>8.1} ms", median(&map_times(jvm.pid)));
     }
     for (what, counts) in [("threads", [20, 500, 5_000]), ("classes", [2_000, 20_000, 70_000])] {
@@ -76,7 +77,7 @@ fn whole_jdks() -> Vec<(String, PathBuf)> {
 fn against_peers(java: &Path, target: &str, own_name: &'static str, heap_mib: u64) {
     let jvm = touched_heap(java, heap_mib);
     let pid = jvm.pid.to_string();
-    let own = java.parent().map(|folder| folder.join("jcmd")).unwrap_or_default();
+    let own = java.parent().map(|directory| directory.join("jcmd")).unwrap_or_default();
     let peers = [
         ("jcmd System.map, JDK on the PATH", PathBuf::from("jcmd"), vec![pid.as_str(), "System.map"], 0.1),
         (own_name, own, vec![pid.as_str(), "System.map"], 0.1),

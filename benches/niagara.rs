@@ -2,7 +2,7 @@
 //! was predicted from the costs of walks on this machine, and the saving that then came. `cargo bench --bench niagara`.
 //!
 //! The two kinds of pages take turns, each in a JVM of its own, with a calibration before each pair, so that a machine that gets
-//! slower or faster meanwhile hits all alike. Figures are printed as they are; noise fails nothing.
+//! slower or faster in the meantime hits all alike. Figures are printed as they are; noise fails nothing.
 
 #[path = "../tests/common/mod.rs"]
 mod common;

@@ -1,7 +1,7 @@
 //! What the page size of every byte costs: `map --by page-size` against plain `map`, and against the kernel's own
 //! tools/mm/thpmaps where it is at hand (on the PATH, or named by MARUSA_THPMAPS). `cargo bench --bench page_sizes`.
 //!
-//! The contenders take turns on the same JVM, so that a machine that gets slower or faster meanwhile hits all alike.
+//! The contenders take turns on the same JVM, so that a machine that gets slower or faster in the meantime hits all alike.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -75,6 +75,6 @@ fn measure(pid: i32, thpmaps: Option<&PathBuf>) {
 fn thpmaps() -> Option<PathBuf> {
     let named = std::env::var_os("MARUSA_THPMAPS").map(PathBuf::from);
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let on_path = std::env::split_paths(&path).map(|folder| folder.join("thpmaps"));
+    let on_path = std::env::split_paths(&path).map(|directory| directory.join("thpmaps"));
     named.into_iter().chain(on_path).find(|file| file.is_file())
 }

@@ -1,5 +1,7 @@
-//! What `marusa record` costs: CPU time, memory of its own and bytes on disk, of one large JVM that rests, of one that allocates, and of
-//! fifty small ones at once; and by what it slows down a JVM that works. `cargo bench --bench record`; `-- quick` takes short turns,
+//! What `marusa record` costs: CPU time, memory of its own and bytes on disk, of one large JVM that rests, of one that allocates,
+//! and of
+//! fifty small ones at once; and by what it slows down a JVM that works. `cargo bench --bench record`; `-- quick` takes short
+//! turns,
 //! `-- slower` measures the last alone.
 //!
 //! Limits: 1 % of a core, 60 MB and 600 bytes a sample for a JVM of 4 GB with 200 threads each second; 10 % of a core for 50 JVMs
@@ -37,11 +39,11 @@ fn main() {
         None => LENGTH,
     };
     let Some(java) = java("17") else { return };
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("record");
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).expect("a folder");
+    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("record");
+    let _ = std::fs::remove_dir_all(&directory);
+    std::fs::create_dir_all(&directory).expect("a directory");
     if std::env::args().any(|argument| argument == "slower") {
-        return slower_each(&folder, is_quick);
+        return slower_each(&directory, is_quick);
     }
     let large = |more: &[&str]| {
         let program =
@@ -50,11 +52,11 @@ fn main() {
     };
     {
         let jvm = large(&["quiet=1"]);
-        one("4 GB, 200 threads, at rest", &jvm, &folder.join("rest"), length);
+        one("4 GB, 200 threads, at rest", &jvm, &directory.join("rest"), length);
     }
     {
         let jvm = large(&["garbage=50m/s"]);
-        one("4 GB, 200 threads, 50 MB/s of garbage", &jvm, &folder.join("busy"), length);
+        one("4 GB, 200 threads, 50 MB/s of garbage", &jvm, &directory.join("busy"), length);
     }
     let small: Vec<Jvm> = (0..SMALL_JVMS)
         .map(|_| {
@@ -65,15 +67,15 @@ fn main() {
             )
         })
         .collect();
-    several(&folder.join("all"), length.min(Duration::from_secs(300)));
+    several(&directory.join("all"), length.min(Duration::from_secs(300)));
     drop(small);
-    slower_each(&folder, is_quick);
-    let _ = std::fs::remove_dir_all(&folder);
+    slower_each(&directory, is_quick);
+    let _ = std::fs::remove_dir_all(&directory);
 }
 
-fn slower_each(folder: &Path, is_quick: bool) {
+fn slower_each(directory: &Path, is_quick: bool) {
     for threads in [1, 2] {
-        slower(folder, if is_quick { 20 } else { LOOKS }, threads);
+        slower(directory, if is_quick { 20 } else { LOOKS }, threads);
     }
 }
 
@@ -118,12 +120,13 @@ fn told(what: &str, child: Child, length: Duration) {
 }
 
 /// A JVM of the same size that works on its memory, in short windows one after the other: those in which the recorder looked
-/// against the two beside them. Nothing else of the recorder's runs between its looks, and a second of this machine is a fifth slower
+/// against the two next to them. Nothing else of the recorder's runs between its looks, and a second of this machine is a fifth
+/// slower
 /// than the next by itself, so turns with and without a recorder tell nothing finer.
-fn slower(folder: &Path, looks: usize, threads: usize) {
+fn slower(directory: &Path, looks: usize, threads: usize) {
     let program = [&format!("threads={threads}"), "data=3600m", "churn=50m/s", "idle=200"];
     let Some(mut jvm) = Steady::start(&row("17", "g1"), &["-Xmx6g"], &program) else { return };
-    let path = folder.join(format!("slower-{threads}")).display().to_string();
+    let path = directory.join(format!("slower-{threads}")).display().to_string();
     let mut recorder = record(&[&jvm.pid.to_string(), "-o", &path]);
     std::thread::sleep(WARM);
     let windows: Vec<(f64, bool)> = (0..looks * WINDOWS_A_LOOK)

@@ -15,8 +15,8 @@ const ROUNDS: usize = 7;
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
 fn main() {
-    let folder = std::env::temp_dir().join(format!("marusa-bench-report-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
+    let directory = std::env::temp_dir().join(format!("marusa-bench-report-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).expect("a directory");
     for (name, moments, jvms) in
         [("10 minutes", 600, 1), ("an hour", 3600, 1), ("a day", 86_400, 1), ("an hour, 50 JVMs", 3600, 50)]
     {
@@ -27,16 +27,16 @@ fn main() {
             text = page(&histories);
             making.push(started.elapsed().as_secs_f64());
         }
-        let file = folder.join("page.html");
+        let file = directory.join("page.html");
         std::fs::write(&file, &text).expect("written");
         println!(
             "{name}: {:.1} MB, made in {:.0} ms; {}",
             text.len() as f64 / 1e6,
             median(making) * 1e3,
-            opened(&folder, &file)
+            opened(&directory, &file)
         );
     }
-    let _ = std::fs::remove_dir_all(&folder);
+    let _ = std::fs::remove_dir_all(&directory);
 }
 
 /// Each second; a saw-tooth in the heap, growth in malloc, 75 parts of which a third changes each time.
@@ -89,12 +89,12 @@ const PANNED: &str = "(async () => { const chart = document.querySelector('.char
     const seconds = (performance.now() - from) / 1e3; work.sort((one, other) => one - other);\
     return [work[50], work[99], 100 / seconds]; })()";
 
-fn opened(folder: &Path, file: &Path) -> String {
+fn opened(directory: &Path, file: &Path) -> String {
     let works = |name: &&&str| {
         Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success())
     };
     let Some(name) = BROWSERS.iter().find(works) else { return "no browser".to_string() };
-    let mut browser = Browser::start(name, folder);
+    let mut browser = Browser::start(name, directory);
     let (mut painted, mut ready, mut work, mut worst, mut frames) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
@@ -136,8 +136,8 @@ struct Browser {
 }
 
 impl Browser {
-    fn start(name: &str, folder: &Path) -> Browser {
-        let (into, from) = (folder.join("into"), folder.join("from"));
+    fn start(name: &str, directory: &Path) -> Browser {
+        let (into, from) = (directory.join("into"), directory.join("from"));
         for pipe in [&into, &from] {
             let _ = std::fs::remove_file(pipe);
             assert!(Command::new("mkfifo").arg(pipe).status().expect("mkfifo").success());
@@ -146,7 +146,7 @@ impl Browser {
             "exec {name} --headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run \
              --disable-background-networking --disable-component-update --disable-extensions --window-size=1280,900 \
              --user-data-dir='{}' --remote-debugging-pipe about:blank 3<'{}' 4>'{}' 2>/dev/null",
-            folder.join("profile").display(),
+            directory.join("profile").display(),
             into.display(),
             from.display()
         );

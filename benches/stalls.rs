@@ -34,8 +34,8 @@ fn main() {
 
 /// That of the JDK that java/build uses: the test JDKs have none.
 fn javac() -> Option<PathBuf> {
-    let folders = std::env::var_os("PATH")?;
-    std::env::split_paths(&folders).find_map(|folder| folder.join("javac").canonicalize().ok())
+    let directories = std::env::var_os("PATH")?;
+    std::env::split_paths(&directories).find_map(|directory| directory.join("javac").canonicalize().ok())
 }
 
 /// Work for each second of CPU time of the one that works, and of the clock.
@@ -46,12 +46,12 @@ struct Rate {
 }
 
 fn one_jvm(java: &Path, pairs: usize, options: &[&str]) {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("stalls-classes");
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let file = folder.join("rounds");
+    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("stalls-classes");
+    std::fs::create_dir_all(&directory).expect("a directory");
+    let file = directory.join("rounds");
     let _ = std::fs::remove_file(&file);
     let source = root().join("java/marusa/Load.java").display().to_string();
-    let (rounds, classes) = (file.display().to_string(), folder.display().to_string());
+    let (rounds, classes) = (file.display().to_string(), directory.display().to_string());
     let program = ["marusa.CompileAgain", &rounds, &classes, "-nowarn", &source];
     let jvm = Jvm::start(java, &["-Xmx256m", "-XX:+UseSerialGC"], &program);
     std::thread::sleep(Duration::from_secs(30));
@@ -70,7 +70,7 @@ fn one_jvm(java: &Path, pairs: usize, options: &[&str]) {
     };
     turns("one JVM that compiles again and again (rounds)", pairs, turn);
     drop(jvm);
-    let _ = std::fs::remove_dir_all(&folder);
+    let _ = std::fs::remove_dir_all(&directory);
 }
 
 /// The end of a round of work.
@@ -94,8 +94,8 @@ fn round_ends(file: &Path, pid: i32) -> End {
 }
 
 fn many_jvms(javac: &Path, pairs: usize, options: &[&str]) {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("stalls-javac");
-    std::fs::create_dir_all(&folder).expect("a folder");
+    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("stalls-javac");
+    std::fs::create_dir_all(&directory).expect("a directory");
     let source = root().join("java/marusa/Load.java");
     let turn = |is_watched: bool| {
         let watch = is_watched.then(|| Watch::start(None, options));
@@ -104,7 +104,7 @@ fn many_jvms(javac: &Path, pairs: usize, options: &[&str]) {
         while started.elapsed() < TURN {
             let mut command = Command::new(javac);
             command.args(["-J-Xmx128m", "-nowarn", "-cp"]).arg(root().join("java/build-out"));
-            command.arg("-d").arg(&folder).arg(&source);
+            command.arg("-d").arg(&directory).arg(&source);
             cpu += waited(&command.spawn().expect("javac"));
             count += 1.0;
         }
@@ -112,7 +112,7 @@ fn many_jvms(javac: &Path, pairs: usize, options: &[&str]) {
         (rate, watch.map(Watch::stop))
     };
     turns("javac started again and again (runs)", pairs, turn);
-    let _ = std::fs::remove_dir_all(&folder);
+    let _ = std::fs::remove_dir_all(&directory);
 }
 
 fn turns(what: &str, pairs: usize, turn: impl Fn(bool) -> (Rate, Option<f64>)) {

@@ -29,8 +29,8 @@ fn load(path: &Path) -> Recorded {
 
 /// `$MARUSA_FROZEN/*.frozen`, sorted by name.
 fn files() -> Vec<PathBuf> {
-    let folder = std::env::var("MARUSA_FROZEN").unwrap_or_else(|_| "tests/data/frozen".to_string());
-    let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)
+    let directory = std::env::var("MARUSA_FROZEN").unwrap_or_else(|_| "tests/data/frozen".to_string());
+    let mut files: Vec<PathBuf> = std::fs::read_dir(&directory)
         .into_iter()
         .flatten()
         .flatten()
@@ -38,6 +38,6 @@ fn files() -> Vec<PathBuf> {
         .filter(|path| path.extension().is_some_and(|extension| extension == "frozen"))
         .collect();
     files.sort();
-    assert!(!files.is_empty(), "no recordings in {folder}: run scripts/record-frozen");
+    assert!(!files.is_empty(), "no recordings in {directory}: run scripts/record-frozen");
     files
 }

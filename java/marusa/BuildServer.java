@@ -25,7 +25,7 @@ import java.util.zip.DeflaterOutputStream;
  * units=200        files that are compiled
  * threads=2        that compile
  * retain=200m      trees that are kept, about; the oldest go first
- * dir=...          where the files lie meanwhile, else the temp folder; each is removed again
+ * dir=...          where the files lie in the meantime, else the temp directory; each is removed again
  * </pre>
  *
  * Prints {@code DONE sum=... units=...}; the sum is the same in each run with the same options.

@@ -10,7 +10,7 @@ import javax.tools.ToolProvider;
 
 /**
  * Compiles sources again and again, as a build server does: much garbage, and much for the JIT to do. Counts its rounds in a file,
- * whose name is the first argument; the second is the folder for classes, the rest are options of javac and sources.
+ * whose name is the first argument; the second is the directory for classes, the rest are options of javac and sources.
  */
 public final class CompileAgain {
     public static void main(String[] arguments) throws Exception {

@@ -10,7 +10,7 @@ import java.util.concurrent.CountDownLatch;
  * A JVM whose memory grows, or that only seems to: what a recording is to tell apart.
  *
  * <pre>
- * direct=4m/s      direct buffers of 64 KiB, touched and never let go: a leak beside the heap
+ * direct=4m/s      direct buffers of 64 KiB, touched and never let go: a leak next to the heap
  * heap=4m/s        byte arrays, never let go
  * churn=40m/s      byte arrays of which the last few megabytes are held: a saw, no leak
  * threads=50       threads that start after five seconds, one each 20 ms, and stay: a step

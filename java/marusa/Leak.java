@@ -34,7 +34,7 @@ import java.util.zip.Inflater;
  * rate=200k/s      how much of it
  * until=100m       where it stops; else it never does
  * churn=2m/s       garbage on top, which makes the collector run
- * dir=             where mapped files are made, else the temp folder
+ * dir=             where mapped files are made, else the temp directory
  * </pre>
  */
 public final class Leak {

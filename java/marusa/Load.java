@@ -26,7 +26,7 @@ import java.util.zip.Inflater;
  * heap=200m        live data: maps, strings, arrays small and humongous
  * threads=20       "load-0" to "load-19", some of them a thousand frames deep
  * direct=64m       direct buffers of 4 KiB to 4 MiB, touched
- * mapped=32m       a file in dir= (else the temp folder), mapped and touched
+ * mapped=32m       a file in dir= (else the temp directory), mapped and touched
  * classes=2000     ten to a class loader
  * jit=1            400 hot methods, or as many as the number says
  * deflate=1        a Deflater and an Inflater: malloc through the JDK's own native library

@@ -12,7 +12,7 @@ import java.util.List;
  *
  * <pre>
  * count=20000      mappings of one page each; the same page of one file, so that the kernel joins none
- * dir=             where the file is made, else the temp folder
+ * dir=             where the file is made, else the temp directory
  * </pre>
  */
 public final class Mappings {

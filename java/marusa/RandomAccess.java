@@ -21,7 +21,7 @@ import java.util.SplittableRandom;
  * before, and where none does. The first round warms up and is not printed.
  */
 public final class RandomAccess {
-    private static final int PIECE = 1 << 24; // longs; one array of long can not be larger than 16 GiB, nor G1's regions
+    private static final int PIECE = 1 << 24; // longs; one array of long cannot be larger than 16 GiB, nor G1's regions
     private static boolean byCpu;
     private static volatile long result; // what the work computes, so that no compiler drops it
 

@@ -3,7 +3,7 @@ package marusa;
 import java.io.RandomAccessFile;
 
 /**
- * Reads a file from start to end again and again, so that in a control group with little memory its thread must free pages before
+ * Reads a file from start to end again and again, so that in a cgroup with little memory its thread must free pages before
  * each it gets. Prints READY when it begins; ends with its standard input.
  */
 public final class ReadAgain {

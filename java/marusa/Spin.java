@@ -1,7 +1,7 @@
 package marusa;
 
 /**
- * Works in registers only: the program that page sizes can not help.
+ * Works in registers only: the program that page sizes cannot help.
  *
  * <pre>
  * rounds=100       0 is without end

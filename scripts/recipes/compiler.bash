@@ -1,5 +1,5 @@
 # A batch program that has much to compile: the compiler of Scala 3 at work on a source of some hundred lines. From Maven
-# Central into the current folder. To be sourced after fetch.bash; `marusa bench account` has both inside
+# Central into the current directory. To be sourced after fetch.bash; `marusa bench account` has both inside
 # (src/act/server/recipe.rs).
 
 scala_version=3.6.4

@@ -4,7 +4,7 @@
 //!
 //! A thread of ours takes the user's ids and ends. It asks the kernel by raw system calls, since libc would change all threads.
 //! Only the effective ids change, which file access and the check of a signal go by (credentials(7)): the real and saved ids stay
-//! ours, so that this user can neither signal nor trace the thread meanwhile (kill(2), ptrace(2)).
+//! ours, so that this user can neither signal nor trace the thread in the meantime (kill(2), ptrace(2)).
 
 use crate::os::place::{Facts, facts_at, facts_of};
 use std::ffi::{CStr, CString};

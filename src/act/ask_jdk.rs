@@ -63,7 +63,8 @@ pub fn release(home: &Path) -> Option<String> {
 pub fn flags(home: &Path, options: &[String]) -> Result<Answer, AskError> {
     let java = home.join("bin/java");
     let mut command = Command::new(&java);
-    // A heap that does not fit can end it with a report, which would lie in our user's folder. His own option comes later and wins.
+    // A heap that does not fit can end it with a report, which would lie in our user's directory. His own option comes later and
+    // wins.
     command.arg("-XX:ErrorFile=/dev/null").args(options).args(["-XX:+PrintFlagsFinal", "-version"]);
     for name in OF_THE_SHELL {
         command.env_remove(name);
@@ -152,7 +153,7 @@ mod tests {
 
     fn fake(name: &str, script: &str) -> PathBuf {
         let home = std::env::temp_dir().join(format!("marusa-ask-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(home.join("bin")).expect("a folder");
+        std::fs::create_dir_all(home.join("bin")).expect("a directory");
         std::fs::write(home.join("bin/java"), format!("#!/bin/sh\n{script}\n")).expect("a script");
         std::fs::set_permissions(home.join("bin/java"), PermissionsExt::from_mode(0o755)).expect("rights");
         home

@@ -77,7 +77,7 @@ pub enum AttachError {
     )]
     SignalNotCaught { pid: i32 },
     #[error(
-        "pid {pid} is stopped (SIGSTOP or a debugger), so it can not answer; let it go on (kill -CONT {pid})"
+        "pid {pid} is stopped (SIGSTOP or a debugger), so it cannot answer; let it go on (kill -CONT {pid})"
     )]
     Stopped { pid: i32 },
     #[error("pid {pid} ended while it was asked")]
@@ -105,7 +105,7 @@ pub enum AttachError {
     Interrupted { pid: i32 },
     #[error("the answer of pid {pid} to '{line}' is longer than {ATTACH_ANSWER_BYTES_MAX} bytes")]
     OverLimit { pid: i32, line: String },
-    #[error("'{line}' can not be sent: {why}")]
+    #[error("'{line}' cannot be sent: {why}")]
     BadCommand { line: String, why: &'static str },
     /// The JVM was asked and said no: an unknown command, a wrong argument.
     #[error("the JVM answers '{line}' with error {code}: {text}")]

@@ -1,5 +1,5 @@
 //! A program of ours that is started, told what to do line by line, and ended: between two lines it can be looked at from
-//! outside, which a program that runs through can not.
+//! outside, which a program that runs through cannot.
 
 use super::ask_jdk::OF_THE_SHELL;
 use super::{signals, trial};
@@ -37,18 +37,18 @@ pub struct Dialogue {
 }
 
 impl Dialogue {
-    /// Starts it in `folder` and waits for its line that begins with "READY", whose rest is given too.
+    /// Starts it in `directory` and waits for its line that begins with "READY", whose rest is given too.
     pub fn start(
         what: &str,
         java: &Path,
         arguments: &[String],
-        folder: &Path,
+        directory: &Path,
         limit: Duration,
     ) -> Known<(Dialogue, String)> {
         let gap = |error: io::Error| Gap::new(what, Why::Gone).hint(format!("{}: {error}", java.display()));
         let errors = tempfile::tempfile().map_err(gap)?;
         let mut command = Command::new(java);
-        command.args(arguments).current_dir(folder).process_group(0);
+        command.args(arguments).current_dir(directory).process_group(0);
         for name in OF_THE_SHELL {
             command.env_remove(name);
         }
@@ -70,7 +70,7 @@ impl Dialogue {
                 break rest.trim().to_string();
             }
         };
-        dialogue.pid = jvm_below(pid).ok_or_else(|| Gap::new(what, Why::Gone).hint("it is no JVM"))?;
+        dialogue.pid = jvm_below(pid).ok_or_else(|| Gap::new(what, Why::Gone).hint("it is not a JVM"))?;
         Ok((dialogue, ready))
     }
 

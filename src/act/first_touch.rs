@@ -52,7 +52,7 @@ pub struct Touched {
 pub struct Took {
     /// Until the last was done.
     pub wall_ns: f64,
-    /// On processors, all threads together: what others took meanwhile is not in it.
+    /// On processors, all threads together: what others took in the meantime is not in it.
     pub cpu_ns: f64,
 }
 
@@ -74,7 +74,7 @@ impl Field {
     /// Of each 2 MiB the first `piece` bytes can be touched.
     fn private(bytes: Bytes, piece: Bytes, advice: libc::c_int) -> Known<Field> {
         let blocks = bytes.div_ceil(piece);
-        // Nothing of ours lies beside it, so that the kernel makes no mapping of two.
+        // Nothing of ours lies next to it, so that the kernel makes no mapping of two.
         let length = ((blocks + 2) * huge_page()) as usize;
         let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         let mut field = Field::map(length, libc::PROT_NONE, kind)?;

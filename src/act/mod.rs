@@ -1,4 +1,4 @@
-//! The one door by which a target is asked to do something. What goes through it leaves a receipt. Beside it, what puts our
+//! The one door by which a target is asked to do something. What goes through it leaves a receipt. Next to it, what puts our
 //! own process to work so as to learn what this machine can do (`calibrate`).
 
 pub mod as_target;

@@ -1,5 +1,5 @@
 //! The experiments' own Java programs: the build compiles java/bench into the binary (build.rs), and they are unpacked into a
-//! private folder for as long as an experiment runs. Nothing needs to be installed but the JDK that is measured.
+//! private directory for as long as an experiment runs. Nothing needs to be installed but the JDK that is measured.
 
 use super::signals::Blocked;
 use crate::base::{Gap, Known, Why};
@@ -13,18 +13,19 @@ mod embedded {
     include!(concat!(env!("OUT_DIR"), "/programs.rs"));
 }
 
-/// A folder for `-cp`, readable by us alone, and gone when this is dropped.
+/// A directory for `-cp`, readable by us alone, and gone when this is dropped.
 ///
-/// Start the JVM with this as its current folder: the JDK 8 of scripts/jdks sees of /tmp only the folder that it is started in.
+/// Start the JVM with this as its current directory: the JDK 8 of scripts/jdks sees of /tmp only the directory that it is started
+/// in.
 #[derive(Debug)]
 pub struct Programs {
-    folder: TempDir,
-    /// Dropped after the folder is gone: a signal to end leaves nothing behind.
+    directory: TempDir,
+    /// Dropped after the directory is gone: a signal to end leaves nothing behind.
     _blocked: Blocked,
 }
 
 impl Programs {
-    /// `Err`: the binary was built without them, or the temporary folder does not take them.
+    /// `Err`: the binary was built without them, or the temporary directory does not take them.
     pub fn unpack() -> Known<Programs> {
         const WHAT: &str = "the Java programs of the experiments";
         if let Some(why) = embedded::MISSING {
@@ -34,7 +35,7 @@ impl Programs {
         let place = std::env::temp_dir();
         let failed = |error: io::Error| {
             let hint = format!(
-                "they can not be unpacked into {}: {error}; TMPDIR names another folder",
+                "they cannot be unpacked into {}: {error}; TMPDIR names another directory",
                 place.display()
             );
             Gap::new(WHAT, Why::Denied).hint(hint)
@@ -42,17 +43,17 @@ impl Programs {
         let blocked = Blocked::start();
         let mut builder = tempfile::Builder::new();
         builder.prefix("marusa-bench-").permissions(fs::Permissions::from_mode(0o700));
-        let folder = builder.tempdir_in(&place).map_err(failed)?;
+        let directory = builder.tempdir_in(&place).map_err(failed)?;
         for (name, bytes) in embedded::FILES {
-            let path = folder.path().join(name);
-            let parent = path.parent().unwrap_or(folder.path());
+            let path = directory.path().join(name);
+            let parent = path.parent().unwrap_or(directory.path());
             fs::create_dir_all(parent).and_then(|()| fs::write(&path, bytes)).map_err(failed)?;
         }
-        Ok(Programs { folder, _blocked: blocked })
+        Ok(Programs { directory, _blocked: blocked })
     }
 
-    pub fn folder(&self) -> &Path {
-        self.folder.path()
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
     }
 }
 
@@ -70,12 +71,12 @@ mod tests {
             }
             (outcome, missing) => panic!("{outcome:?} though {missing:?}"),
         };
-        let folder = programs.folder().to_path_buf();
-        let class = fs::read(folder.join("bench/Fork.class")).expect("unpacked");
+        let directory = programs.directory().to_path_buf();
+        let class = fs::read(directory.join("bench/Fork.class")).expect("unpacked");
         assert_eq!(class[..4], [0xca, 0xfe, 0xba, 0xbe]);
         assert_eq!(class[6..8], [0, 52], "the class file version of Java 8");
-        assert_eq!(fs::metadata(&folder).expect("there").permissions().mode() & 0o777, 0o700);
+        assert_eq!(fs::metadata(&directory).expect("there").permissions().mode() & 0o777, 0o700);
         drop(programs);
-        assert!(!folder.exists());
+        assert!(!directory.exists());
     }
 }

@@ -28,10 +28,10 @@ const SAID_BYTES_MAX: u64 = 1000;
 pub struct Launch {
     pub program: PathBuf,
     pub arguments: Vec<OsString>,
-    /// Beside ours, without what changes every JVM's options.
+    /// Next to ours, without what changes every JVM's options.
     pub environment: Vec<(String, String)>,
-    pub folder: PathBuf,
-    /// A control group that it is put into before it starts: the folder of it.
+    pub directory: PathBuf,
+    /// A cgroup that it is put into before it starts: the directory of it.
     pub group: Option<String>,
 }
 
@@ -61,7 +61,7 @@ pub enum StageError {
     TooSlow { what: String, wanted: String, limit: Duration },
     #[error("{what} says '{said}' where it should be at '{wanted}'")]
     Unexpected { what: String, wanted: String, said: String },
-    #[error("{what} is no JVM")]
+    #[error("{what} is not a JVM")]
     NoJvm { what: String },
     #[error("stopped by a signal")]
     Stopped,
@@ -72,7 +72,7 @@ impl Staged {
         let failed = |error: io::Error| StageError::NotStarted { what: what.to_string(), error };
         let errors = tempfile::tempfile().map_err(failed)?;
         let mut command = Command::new(&launch.program);
-        command.args(&launch.arguments).current_dir(&launch.folder).process_group(0);
+        command.args(&launch.arguments).current_dir(&launch.directory).process_group(0);
         for name in OF_THE_SHELL {
             command.env_remove(name);
         }
@@ -88,7 +88,7 @@ impl Staged {
         Ok(Staged { child, input, lines: lines_of(output), errors, what: what.to_string() })
     }
 
-    /// Waits until it is at a stage; `look` is called again and again meanwhile.
+    /// Waits until it is at a stage; `look` is called again and again in the meantime.
     pub fn reach(
         &mut self,
         wanted: &str,
@@ -192,7 +192,7 @@ fn stage(line: &str) -> Option<Stage> {
 
 /// It is killed when we are gone, gets our signals only by name, and is in its group before it takes any memory.
 fn ends_with_us(command: &mut Command, group: Option<&str>) -> io::Result<()> {
-    let members = group.map(|folder| CString::new(format!("{folder}/cgroup.procs"))).transpose()?;
+    let members = group.map(|directory| CString::new(format!("{directory}/cgroup.procs"))).transpose()?;
     // SAFETY: a system call without arguments.
     let us = unsafe { libc::getpid() };
     // SAFETY: between fork and exec only async-signal-safe calls are made, on memory that was made before.
@@ -219,13 +219,13 @@ fn ends_with_us(command: &mut Command, group: Option<&str>) -> io::Result<()> {
 }
 
 /// A launch of a class of `act::programs`.
-pub fn java(java: &Path, options: &[String], class: &str, arguments: &[String], folder: &Path) -> Launch {
-    let classes = [OsString::from("-cp"), folder.into(), class.into()];
+pub fn java(java: &Path, options: &[String], class: &str, arguments: &[String], directory: &Path) -> Launch {
+    let classes = [OsString::from("-cp"), directory.into(), class.into()];
     let options = options.iter().map(OsString::from);
     Launch {
         program: java.to_path_buf(),
         arguments: options.chain(classes).chain(arguments.iter().map(OsString::from)).collect(),
-        folder: folder.to_path_buf(),
+        directory: directory.to_path_buf(),
         ..Launch::default()
     }
 }
@@ -240,7 +240,7 @@ mod tests {
         Launch {
             program: "/bin/sh".into(),
             arguments: vec!["-c".into(), script.into()],
-            folder: "/".into(),
+            directory: "/".into(),
             ..Launch::default()
         }
     }

@@ -5,7 +5,7 @@
 //! waits (`guardian`), and at each traced event the writing of some 50 bytes. Allocations of single pages are turned away by a
 //! filter in the kernel, which costs each fault of 4 KiB some 0.1 us of the 1.7 us that it takes (`Wanted::no_allocations`).
 //!
-//! No file of the instance is held open between two readings, so that its folder can be removed at any time.
+//! No file of the instance is held open between two readings, so that its directory can be removed at any time.
 
 mod guardian;
 mod instance;
@@ -55,7 +55,7 @@ pub struct Tracing {
     clock_ahead_ns: i64,
     /// Records of a time after the last batch.
     later: Vec<Record>,
-    /// What the next batch has already, beside events: of trials that read before it.
+    /// What the next batch has already, next to events: of trials that read before it.
     early: Batch,
     lost: BTreeMap<u32, u64>,
     gaps: Vec<Gap>,
@@ -67,14 +67,14 @@ pub struct Tracing {
 impl Tracing {
     /// Makes the instance and begins to trace.
     pub fn start(wanted: &Wanted) -> Known<Tracing> {
-        let tracefs = tracefs::folder()?;
+        let tracefs = tracefs::directory()?;
         instance::sweep(&tracefs);
         let instance = Instance::make(&tracefs)?;
-        let failed = |error: io::Error| tracefs::refused(&instance.folder, &error);
+        let failed = |error: io::Error| tracefs::refused(&instance.directory, &error);
         let (decoder, mut gaps) = Decoder::new(&formats(&instance))?;
         let form = PageForm::parse(&instance.text("events/header_page").map_err(failed)?);
         let form = form.ok_or_else(|| unknown_form("events/header_page"))?;
-        let cpus = tracefs::cpus(&instance.folder).map_err(failed)?;
+        let cpus = tracefs::cpus(&instance.directory).map_err(failed)?;
         set_clock(&instance)?;
         let buffer_bytes = set_size(&instance, wanted, online_cpus()).map_err(failed)?;
         gaps.extend(enable(&instance, &decoder, wanted));
@@ -128,9 +128,9 @@ impl Tracing {
         self.buffer_bytes
     }
 
-    /// The folder of the instance.
-    pub fn folder(&self) -> &Path {
-        &self.instance.folder
+    /// The directory of the instance.
+    pub fn directory(&self) -> &Path {
+        &self.instance.directory
     }
 
     /// What happened since the last reading, or since the start.
@@ -139,7 +139,7 @@ impl Tracing {
         let mut batch = Batch { until_ns: self.now_ns(), ..std::mem::take(&mut self.early) };
         let mut records = std::mem::take(&mut self.later);
         let fresh = self.drain(&mut batch);
-        records.extend(fresh.map_err(|error| tracefs::refused(&self.instance.folder, &error))?);
+        records.extend(fresh.map_err(|error| tracefs::refused(&self.instance.directory, &error))?);
         records.sort_by_key(Record::at_ns);
         let split = records.partition_point(|record| record.at_ns() <= batch.until_ns);
         self.later = records.split_off(split);
@@ -190,7 +190,7 @@ impl Tracing {
         batch: &mut Batch,
         into: &mut Vec<Record>,
     ) -> io::Result<()> {
-        let path = self.instance.folder.join(format!("per_cpu/cpu{cpu}/trace_pipe_raw"));
+        let path = self.instance.directory.join(format!("per_cpu/cpu{cpu}/trace_pipe_raw"));
         let mut pipe = std::fs::File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
         for _ in 0..TRACE_PAGES_READ_MAX {
             let length = match pipe.read(page) {
@@ -240,7 +240,7 @@ fn unknown_form(what: &str) -> Gap {
 /// The formats of the tracepoints that are here.
 fn formats(instance: &Instance) -> BTreeMap<Source, Format> {
     let format = |source: Source| {
-        let text = instance.text(&format!("events/{}/format", source.folder())).ok()?;
+        let text = instance.text(&format!("events/{}/format", source.directory())).ok()?;
         Some((source, Format::parse(&text)?))
     };
     Source::all().filter_map(format).collect()
@@ -255,7 +255,7 @@ fn set_clock(instance: &Instance) -> Known<()> {
     match set() {
         Ok(text) if text.contains("[mono]") => Ok(()),
         Ok(_) => Err(unknown_form("trace_clock")),
-        Err(error) => Err(tracefs::refused(&instance.folder, &error)),
+        Err(error) => Err(tracefs::refused(&instance.directory, &error)),
     }
 }
 
@@ -280,22 +280,22 @@ fn set_size(instance: &Instance, wanted: &Wanted, cpus: u64) -> io::Result<Bytes
 /// Turns on what can be read; allocations never without their filter.
 fn enable(instance: &Instance, decoder: &Decoder, wanted: &Wanted) -> Vec<Gap> {
     let one = |source: Source| {
-        let folder = format!("events/{}", source.folder());
-        let format = Format::parse(&instance.text(&format!("{folder}/format"))?).unwrap_or_default();
+        let directory = format!("events/{}", source.directory());
+        let format = Format::parse(&instance.text(&format!("{directory}/format"))?).unwrap_or_default();
         if let Some(filter) = source.filter(&format) {
-            instance.write(&format!("{folder}/filter"), &filter)?;
+            instance.write(&format!("{directory}/filter"), &filter)?;
         }
-        instance.write(&format!("{folder}/enable"), "1")
+        instance.write(&format!("{directory}/enable"), "1")
     };
     let gap = |source: Source, error: io::Error| {
-        let gap = tracefs::refused(&instance.folder.join("events").join(source.folder()), &error);
+        let gap = tracefs::refused(&instance.directory.join("events").join(source.directory()), &error);
         Gap { what: format!("tracepoint {}", source.name()), ..gap }
     };
     let sources = decoder.sources().filter(|source| !wanted.no_allocations || *source != Source::PageAlloc);
     sources.filter_map(|source| one(source).err().map(|error| gap(source, error))).collect()
 }
 
-/// All threads of the host, by their folders alone.
+/// All threads of the host, by their directories alone.
 fn threads_now() -> Threads {
     let mut threads = Threads::default();
     let mut left = TRACE_THREADS_MAX;

@@ -42,10 +42,10 @@ pub const MARK: &str = "MARUSA_TRIAL";
 pub struct Start {
     /// The program first; it is looked up in PATH.
     pub command: Vec<String>,
-    /// Set beside what we have ourselves.
+    /// Set next to what we have ourselves.
     pub environment: Vec<(String, String)>,
     pub removed: Vec<String>,
-    pub folder: Option<PathBuf>,
+    pub directory: Option<PathBuf>,
     /// Standard input; nothing where it is not given.
     pub input: Option<PathBuf>,
     pub output: PathBuf,
@@ -56,8 +56,8 @@ pub struct Start {
 
 impl Start {
     pub fn new(command: Vec<String>, output: PathBuf, errors: PathBuf, limit: Duration) -> Start {
-        let (environment, removed, folder, input) = (Vec::new(), Vec::new(), None, None);
-        Start { command, environment, removed, folder, input, output, errors, limit }
+        let (environment, removed, directory, input) = (Vec::new(), Vec::new(), None, None);
+        Start { command, environment, removed, directory, input, output, errors, limit }
     }
 }
 
@@ -68,11 +68,11 @@ pub enum TrialError {
     NoCommand,
     #[error("{program} is not there: {error}; give its path, or install it{}", hint(program))]
     Missing { program: String, error: io::Error },
-    #[error("{program} can not be started: {error}")]
+    #[error("{program} cannot be started: {error}")]
     NotStarted { program: String, error: io::Error },
     #[error("{}: {error}", path.display())]
     File { path: PathBuf, error: io::Error },
-    #[error("the program can not be waited for: {0}")]
+    #[error("the program cannot be waited for: {0}")]
     Wait(io::Error),
 }
 
@@ -138,7 +138,7 @@ pub struct Ended {
     pub major_faults: u64,
     /// Of the largest single process, without pages of hugetlb.
     pub peak_resident_bytes: u64,
-    /// Processes beside the first that were seen at the looks.
+    /// Processes next to the first that were seen at the looks.
     pub forked: usize,
     /// Who outlived the program and was ended by us.
     pub left: Vec<Left>,
@@ -188,8 +188,8 @@ pub fn start(wanted: &Start) -> Result<Running, TrialError> {
     wanted.removed.iter().for_each(|name| {
         command.env_remove(name);
     });
-    if let Some(folder) = &wanted.folder {
-        command.current_dir(folder);
+    if let Some(directory) = &wanted.directory {
+        command.current_dir(directory);
     }
     let input = match &wanted.input {
         Some(path) => Stdio::from(opened(path, File::open(path))?),
@@ -256,7 +256,7 @@ pub(super) fn in_the_child() -> io::Result<()> {
     Ok(())
 }
 
-/// Notes when the program ends, to the microsecond, whatever else is done meanwhile.
+/// Notes when the program ends, to the microsecond, whatever else is done in the meantime.
 fn watcher(pid: i32) -> io::Result<JoinHandle<Instant>> {
     let ended = super::signals::pidfd(pid)?;
     std::thread::Builder::new().name("trial-end".to_string()).spawn(move || {

@@ -1,5 +1,5 @@
 //! "Absent is not zero": whatever could not be read is a `Gap`, which travels inside the results up to the user with the
-//! reason and with what would help. A figure of type `Known<T>` can not be mistaken for 0.
+//! reason and with what would help. A figure of type `Known<T>` cannot be mistaken for 0.
 
 use super::Addr;
 use schemars::JsonSchema;
@@ -30,7 +30,7 @@ pub struct Gap {
 pub enum Why {
     /// The kernel refused: a right or a setting is missing.
     Denied,
-    /// The process, thread or mapping ended meanwhile.
+    /// The process, thread or mapping ended in the meantime.
     Gone,
     /// The kernel answered with an error that is none of the others; the hint names it.
     Failed,

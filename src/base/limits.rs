@@ -221,16 +221,16 @@ pub const DOOR_STEPS_MAX: usize = 1_000;
 pub const DOOR_PLAN_BYTES_MAX: u64 = 16 << 20;
 pub const DOOR_JOURNAL_BYTES_MAX: u64 = 64 << 20;
 pub const DOOR_KERNEL_FILE_BYTES_MAX: u64 = 4 << 10;
-/// Journals in a state folder.
+/// Journals in a state directory.
 pub const DOOR_JOURNALS_MAX: usize = 100_000;
 /// Files of a tree that is copied, and how deep it is; a JDK has some 500 in 10 levels.
 pub const DOOR_COPIED_FILES_MAX: usize = 200_000;
 pub const DOOR_COPIED_DEPTH_MAX: usize = 64;
-/// Files and folders that a copy has as links.
+/// Files and directories that a copy has as links.
 pub const DOOR_LINKED_MAX: usize = 10_000;
 /// Turns of the ladder by which pages are got that the kernel did not give at once.
 pub const DOOR_POOL_ROUNDS_MAX: usize = 4;
-/// Control groups on the way from a process to the root; the kernel itself has no limit below 2^31.
+/// cgroups on the way from a process to the root; the kernel itself has no limit below 2^31.
 pub const GROUP_DEPTH_MAX: usize = 64;
 /// Cgroups below one, and processes in all of them.
 pub const GROUPS_BELOW_MAX: usize = 20_000;

@@ -58,7 +58,7 @@ const HARMLESS_STARTS: &[&str] = &[
 /// Starts of options with a size or a number right behind.
 const NUMBER_STARTS: &[&str] = &["-Xmx", "-Xms", "-Xmn", "-Xss", "-Xmos", "-Xmnx", "-Xmns"];
 
-/// Words that HotSpot's flags take, beside numbers.
+/// Words that HotSpot's flags take, next to numbers.
 const HARMLESS_VALUES: &[&str] = &[
     "true",
     "false",

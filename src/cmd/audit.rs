@@ -52,7 +52,7 @@ pub fn run(args: &AuditArgs) -> anyhow::Result<u8> {
     Ok(if agrees.is_some_and(|share| share < AGREEMENT_MIN) { 1 } else { 0 })
 }
 
-/// Everything that the JVM can be asked about its memory; what it can not say is a gap.
+/// Everything that the JVM can be asked about its memory; what it cannot say is a gap.
 fn ask(attached: &Attached, gaps: &mut Vec<Gap>) -> Said {
     let heap = answer(attached, "GC.heap_info", report::heap_info::parse, gaps);
     let nmt = summary(attached, gaps);

@@ -15,7 +15,7 @@ use crate::act::door::identity;
 use crate::act::signals::{self, Blocked};
 use crate::base::redact;
 use crate::base::rfc3339;
-use crate::cmd::pages::door::state_folder;
+use crate::cmd::pages::door::state_directory;
 use crate::cmd::progress;
 use crate::experiment::arm_pages::{PageMode, Pool};
 use crate::experiment::arms::Arm;
@@ -82,9 +82,9 @@ pub struct CompareArgs {
     #[arg(long, value_name = "BLOCKS|auto", default_value = "auto", value_parser = warm_up)]
     warm_up: WarmUp,
     /// Keep each run there, with its output; without it nothing stays of a comparison that came to its end
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "DIRECTORY")]
     save: Option<PathBuf>,
-    /// Go on with what is in the folder of --save
+    /// Go on with what is in the directory of --save
     #[arg(long, requires = "save")]
     resume: bool,
     /// Also as one offline page
@@ -97,7 +97,7 @@ pub struct CompareArgs {
     #[arg(long)]
     seed: Option<u64>,
     /// Where the journal of changes of the host is kept [default: $MARUSA_STATE, or /var/lib/marusa]
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "DIRECTORY")]
     state: Option<PathBuf>,
     /// Machine-readable, schema marusa/compare/2
     #[arg(long)]
@@ -159,7 +159,7 @@ fn warm_up(text: &str) -> Result<WarmUp, String> {
 pub fn run(args: &CompareArgs) -> anyhow::Result<u8> {
     // From here on a signal to end waits until the host is as it was.
     let _blocked = Blocked::start();
-    let state = state_folder(args.state.as_deref())?;
+    let state = state_directory(args.state.as_deref())?;
     let ready = ready::all(&args.arm, &args.command, args.pages.size, args.pages.pool, &state)?;
     let (mut store, head, trials) = match (args.dry_run, args.resume) {
         (true, _) => (None, head(args, &ready, args.seed.unwrap_or(0))?, Vec::new()),
@@ -209,7 +209,8 @@ fn rules(args: &CompareArgs, seed: u64) -> Rules {
 
 fn head(args: &CompareArgs, ready: &[Ready], seed: u64) -> anyhow::Result<Head> {
     let identity = identity::here();
-    let folder = std::env::current_dir().map(|folder| folder.display().to_string()).unwrap_or_default();
+    let directory =
+        std::env::current_dir().map(|directory| directory.display().to_string()).unwrap_or_default();
     let own = Process::own().map_err(|error| Failure::target(error.to_string()))?;
     let value = |name: &str| Some((name.to_string(), std::env::var(name).ok()?));
     Ok(Head {
@@ -218,7 +219,7 @@ fn head(args: &CompareArgs, ready: &[Ready], seed: u64) -> anyhow::Result<Head> 
         made_by: format!("marusa {}", env!("CARGO_PKG_VERSION")),
         arms: args.arm.clone(),
         command: args.command.clone(),
-        folder,
+        directory,
         jvms: ready.iter().map(Ready::jvm).collect(),
         host: HostFacts {
             machine: identity.machine,
@@ -243,14 +244,14 @@ fn head(args: &CompareArgs, ready: &[Ready], seed: u64) -> anyhow::Result<Head> 
 type Begun = (Option<Store>, Head, Vec<Trial>);
 
 fn resumed(args: &CompareArgs, ready: &[Ready]) -> anyhow::Result<Begun> {
-    let folder = args.save.clone().unwrap_or_default();
-    let (store, was, trials) = Store::resume(&folder)?;
+    let directory = args.save.clone().unwrap_or_default();
+    let (store, was, trials) = Store::resume(&directory)?;
     let now = head(args, ready, args.seed.unwrap_or(was.seed))?;
     let differs = was.differs(&now);
     if !differs.is_empty() {
         return Err(Failure::usage(format!(
-            "--resume: this is not the comparison in {}: {}; begin a new one in another folder",
-            folder.display(),
+            "--resume: this is not the comparison in {}: {}; begin a new one in another directory",
+            directory.display(),
             differs.join("; ")
         )));
     }
@@ -301,7 +302,7 @@ fn finish(args: &CompareArgs, design: show::Design, outcome: Outcome, store: Sto
         trials: outcome.trials,
         early: outcome.early.as_ref().map(|early| words(early, &store)),
         given_up: outcome.given_up,
-        saved: is_kept.then(|| store.folder.display().to_string()),
+        saved: is_kept.then(|| store.directory.display().to_string()),
     };
     let mut out = stdout().lock();
     match args.json {
@@ -313,8 +314,8 @@ fn finish(args: &CompareArgs, design: show::Design, outcome: Outcome, store: Sto
         let page = show::html::page(&result);
         let written = output_file::write(path, file_mode::wanted(), page.as_bytes());
         written.map_err(|error| {
-            let (path, folder) = (path.display(), store.folder.display());
-            Failure::usage(format!("--html {path}: {error}; the runs are kept in {folder}"))
+            let (path, directory) = (path.display(), store.directory.display());
+            Failure::usage(format!("--html {path}: {error}; the runs are kept in {directory}"))
         })?;
     }
     if !is_kept {
@@ -329,7 +330,7 @@ fn finish(args: &CompareArgs, design: show::Design, outcome: Outcome, store: Sto
 
 fn words(early: &Early, store: &Store) -> String {
     let again = match store.is_temporary {
-        true => format!("the same command with --save {} --resume goes on", store.folder.display()),
+        true => format!("the same command with --save {} --resume goes on", store.directory.display()),
         false => "the same command with --resume goes on".to_string(),
     };
     match early {
@@ -338,7 +339,7 @@ fn words(early: &Early, store: &Store) -> String {
         ),
         Early::Total => format!("--total-time is over: {again}"),
         Early::GivenUp(why) if store.is_temporary => {
-            format!("given up: {why}; --save FOLDER keeps what the runs print")
+            format!("given up: {why}; --save DIRECTORY keeps what the runs print")
         }
         Early::GivenUp(why) => format!("given up: {why}"),
         Early::NotSaved(why) => {

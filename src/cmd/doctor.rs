@@ -238,7 +238,7 @@ fn status(args: &DoctorArgs, gathered: &Gathered, findings: &[Finding]) -> anyho
     let unread: Vec<&Gap> = gathered.patients.iter().filter_map(|patient| patient.unread.as_ref()).collect();
     let all_unread = gathered.facts.jvms.is_empty() && !unread.is_empty();
     if let Some(gap) = gathered.unlisted.as_ref() {
-        return Err(failed("the JVMs of this host can not be listed", gap));
+        return Err(failed("the JVMs of this host cannot be listed", gap));
     }
     if all_unread && unread.iter().any(|gap| gap.why == Why::Denied) {
         return Err(Failure::rights("no JVM could be read: only what is said of the host was examined"));

@@ -24,7 +24,7 @@ pub const EXIT_STATUS: &str = "\
 0  done
 1  the answer is \"no\": a check failed, something was found
 2  usage
-3  the target can not be read, or is gone
+3  the target cannot be read, or is gone
 4  rights are missing";
 
 const EXAMPLES: &[(&str, &str)] = &[

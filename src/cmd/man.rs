@@ -1,4 +1,4 @@
-//! `marusa man`: the manual, made of the one definition of the commands, so that it can not say anything else than `--help`.
+//! `marusa man`: the manual, made of the one definition of the commands, so that it cannot say anything else than `--help`.
 
 use super::{Failure, commands, examples};
 use crate::os::output_file;
@@ -13,7 +13,7 @@ pub struct ManArgs {
     /// The command whose page is wanted: "map", "pages plan"; without it the page of all
     #[arg(value_name = "COMMAND", conflicts_with = "output")]
     command: Vec<String>,
-    /// Write every page into this folder, as marusa.1, marusa-map.1, marusa-pages-plan.1
+    /// Write every page into this directory, as marusa.1, marusa-map.1, marusa-pages-plan.1
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
 }
@@ -22,9 +22,9 @@ pub fn run(args: &ManArgs) -> anyhow::Result<u8> {
     let mut root = commands::command();
     root.build();
     match &args.output {
-        Some(folder) => {
-            std::fs::create_dir_all(folder).map_err(|error| unwritten(folder, &error))?;
-            all(&root, &[], folder)?;
+        Some(directory) => {
+            std::fs::create_dir_all(directory).map_err(|error| unwritten(directory, &error))?;
+            all(&root, &[], directory)?;
         }
         None => {
             let mut out = BufWriter::new(raw_stdout());
@@ -58,11 +58,11 @@ fn find<'a>(root: &'a Command, words: &[String]) -> anyhow::Result<&'a Command> 
 const MODE: u32 = 0o644;
 
 /// Pages of the commands that have pages of their own too.
-fn all(command: &Command, words: &[String], folder: &Path) -> anyhow::Result<()> {
-    let path = folder.join(format!("{}.1", name_of(words)));
+fn all(command: &Command, words: &[String], directory: &Path) -> anyhow::Result<()> {
+    let path = directory.join(format!("{}.1", name_of(words)));
     output_file::write(&path, MODE, &page(command, words)?).map_err(|error| unwritten(&path, &error))?;
     for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
-        all(sub, &[words, &[sub.get_name().to_string()]].concat(), folder)?;
+        all(sub, &[words, &[sub.get_name().to_string()]].concat(), directory)?;
     }
     Ok(())
 }

@@ -86,7 +86,7 @@ pub fn report(
 ) -> anyhow::Result<PageReport> {
     let findings = why::findings(snapshot, map);
     if let (Err(gap), false) = (&snapshot.os.pages, args.require.is_empty()) {
-        let message = format!("the pages can not be read, so nothing can be required of them: {gap}");
+        let message = format!("the pages cannot be read, so nothing can be required of them: {gap}");
         return Err(if gap.why == Why::Denied { Failure::rights(message) } else { Failure::target(message) });
     }
     let check = |requirement: &Requirement| {

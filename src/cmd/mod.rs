@@ -34,7 +34,7 @@ pub mod top;
 pub mod trim;
 pub mod why;
 
-/// Why a command ends without an answer, with its exit status: 2 usage, 3 the target can not be read or is gone, 4 rights
+/// Why a command ends without an answer, with its exit status: 2 usage, 3 the target cannot be read or is gone, 4 rights
 /// are missing.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]

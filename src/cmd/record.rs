@@ -36,7 +36,7 @@ pub struct RecordArgs {
     /// Where to write it; never over an existing file [default: marusa-PID-TIME.marusa in this directory]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// How often it is looked at; near a limit of memory up to ten times as often
+    /// How often it is looked at; near a memory limit up to ten times as often
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = amount::duration)]
     every: Duration,
     /// How old the account may be while nothing moves; what moves is looked at sooner
@@ -48,7 +48,7 @@ pub struct RecordArgs {
     /// How often the objects of the heap are counted by class; else never. Within --cpu: of a large heap it is less often
     #[arg(long, value_name = "TIME", value_parser = amount::duration)]
     heap_every: Option<Duration>,
-    /// How much of one core we may use, but for near a limit: 1 % for one JVM, 10 % for all
+    /// How much of one core we may use, except for near a limit: 1 % for one JVM, 10 % for all
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     cpu: Option<f64>,
     /// The last of it only: a time (1h) or a size (64M); the file becomes a ring of files
@@ -93,10 +93,10 @@ fn keep(text: &str) -> Result<Keep, String> {
 pub fn run(args: &RecordArgs) -> anyhow::Result<u8> {
     let target = args.target.as_deref().map(target::open).transpose()?;
     let me = Process::open(std::process::id() as i32)
-        .map_err(|error| Failure::target(format!("/proc can not be read: {error}")))?;
+        .map_err(|error| Failure::target(format!("/proc cannot be read: {error}")))?;
     let watched = target.as_ref().unwrap_or(&me);
     let waiting = Waiting::on(watched)
-        .map_err(|error| Failure::target(format!("pid {} can not be waited for: {error}", watched.pid)))?;
+        .map_err(|error| Failure::target(format!("pid {} cannot be waited for: {error}", watched.pid)))?;
     watchdog::start();
     let cpu = args.cpu.unwrap_or(if args.all { CPU_OF_ALL } else { CPU_OF_ONE });
     let asked = Asked {

@@ -23,9 +23,9 @@ use watch::Watch;
 
 const STATUS: &str = "\
 Without TARGET all processes of the host are watched. Tracing needs root (tracefs). Without it the counters of the host are shown \
-all the same, and what they can not say is said.
+all the same, and what they cannot say is said.
 
-Exit status: 0 watched; 1 this kernel can not be traced; 2 usage; 3 the target can not be read or is gone; 4 a right to trace is \
+Exit status: 0 watched; 1 this kernel cannot be traced; 2 usage; 3 the target cannot be read or is gone; 4 a right to trace is \
 missing. With 1 and 4 the counters are printed all the same.";
 
 #[derive(clap::Args, Debug)]
@@ -108,13 +108,12 @@ pub fn run(args: &StallsArgs) -> anyhow::Result<u8> {
     let asked = asked(words).map_err(super::Failure::usage)?;
     let target = asked.target.as_deref().map(target::open).transpose()?;
     let me = Process::open(std::process::id() as i32)
-        .map_err(|error| super::Failure::target(format!("/proc can not be read: {error}")))?;
+        .map_err(|error| super::Failure::target(format!("/proc cannot be read: {error}")))?;
     // Before anything is watched: to look at the runtime takes memory, and is no stall of the target's.
     let kinds = target.as_ref().map(kinds).unwrap_or_default();
     let watched = target.as_ref().unwrap_or(&me);
-    let waiting = Waiting::on(watched).map_err(|error| {
-        super::Failure::target(format!("pid {} can not be watched: {error}", watched.pid))
-    })?;
+    let waiting = Waiting::on(watched)
+        .map_err(|error| super::Failure::target(format!("pid {} cannot be watched: {error}", watched.pid)))?;
     let by = args.by.map_or(if target.is_some() { By::Kind } else { By::Process }, |rows| match rows {
         Rows::Process => By::Process,
         Rows::Thread => By::Thread,

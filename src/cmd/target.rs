@@ -72,7 +72,7 @@ pub fn check_jvm(process: &Process, mappings: &[Mapping]) -> anyhow::Result<()> 
         return Ok(());
     }
     Err(Failure::target(format!(
-        "pid {} is no JVM: it maps neither libjvm.so nor libj9vm; `marusa list` shows the JVMs of this host",
+        "pid {} is not a JVM: it maps neither libjvm.so nor libj9vm; `marusa list` shows the JVMs of this host",
         process.pid
     )))
 }
@@ -84,7 +84,7 @@ const INTERRUPTED: u8 = 130;
 /// said all the same.
 pub fn unreadable(process: &Process, gap: &Gap) -> anyhow::Error {
     let message =
-        format!("pid {} can not be read: {gap}", process.pid).replace("/PID/", &format!("/{}/", process.pid));
+        format!("pid {} cannot be read: {gap}", process.pid).replace("/PID/", &format!("/{}/", process.pid));
     if gap.why == Why::Interrupted {
         return Failure { status: INTERRUPTED, message: "interrupted".to_string() }.into();
     }

@@ -24,8 +24,8 @@ use std::io::{BufWriter, Write};
 use std::time::{Duration, Instant, SystemTime};
 
 const STATUS: &str = "\
-Exit status: 0 counted, or calibrated; 1 this machine can not count (no counters of the processor, or an unknown processor), or \
-nothing could be calibrated; 2 usage; 3 the target can not be read or is gone; 4 a right to count is missing. With 1 and 4 what \
+Exit status: 0 counted, or calibrated; 1 this machine cannot count (no counters of the processor, or an unknown processor), or \
+nothing could be calibrated; 2 usage; 3 the target cannot be read or is gone; 4 a right to count is missing. With 1 and 4 what \
 larger pages would take in memory is printed all the same.";
 
 #[derive(clap::Args, Debug)]
@@ -103,7 +103,7 @@ fn watch(target: &str, args: &TlbArgs) -> anyhow::Result<u8> {
     };
     let context = Context { costs: walk_costs(&set, &mapped), mapped, has_hypervisor: cpu.has_hypervisor };
     let waiting = Waiting::on(&process)
-        .map_err(|error| Failure::target(format!("pid {} can not be watched: {error}", process.pid)))?;
+        .map_err(|error| Failure::target(format!("pid {} cannot be watched: {error}", process.pid)))?;
     watchdog::start();
     let counters = match Counters::open(&process, set.clone(), &[Mode::User, Mode::Kernel]) {
         Ok(counters) => counters,
@@ -114,7 +114,7 @@ fn watch(target: &str, args: &TlbArgs) -> anyhow::Result<u8> {
 
 /// Without any right to count, or anything that counts, there is no table: a table of zeros would be a lie. What larger pages
 /// would take in memory is known all the same, and is said. The status tells a script: 4, a right is missing; 3, the target is
-/// gone; 1, this machine can not count.
+/// gone; 1, this machine cannot count.
 fn uncounted(
     args: &TlbArgs,
     process: &Process,
@@ -122,7 +122,7 @@ fn uncounted(
     layout: &Known<Layout>,
     gap: &Gap,
 ) -> anyhow::Result<u8> {
-    let message = format!("misses of the TLB can not be counted: {gap}");
+    let message = format!("misses of the TLB cannot be counted: {gap}");
     let Some(layout) = layout.as_ref().ok().filter(|_| gap.why != Why::Gone) else {
         return Err(if gap.why == Why::Denied { Failure::rights(message) } else { Failure::target(message) });
     };

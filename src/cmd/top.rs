@@ -69,7 +69,7 @@ pub fn run(args: &TopArgs) -> anyhow::Result<u8> {
     let model = Model::new(pid.map_or(View::All, View::One));
     // Also puts the terminal back when we panic.
     let mut screen = ratatui::try_init()
-        .map_err(|error| Failure::usage(format!("the terminal can not be drawn on: {error}")))?;
+        .map_err(|error| Failure::usage(format!("the terminal cannot be drawn on: {error}")))?;
     let outcome = watch(&mut screen, model, style, &heard, &wishes);
     ratatui::restore();
     drop(blocked);

@@ -161,7 +161,7 @@ fn left_alone(before: &Before, above: Bytes) -> anyhow::Result<Option<String>> {
         }
         (None, Err(gap)) if above > 0 && gap.why != Why::NotInThisRuntime => {
             return Err(Failure::target(format!(
-                "what would come back is not known, so --above can not be kept: {gap}"
+                "what would come back is not known, so --above cannot be kept: {gap}"
             )));
         }
         _ => None,
@@ -187,7 +187,9 @@ fn did(receipt: &Receipt) -> String {
     };
     let mut text = format!("{}  {way}, in {:.1} ms:\n  {}", receipt.at, receipt.call_ms, receipt.answer);
     if receipt.way == Way::JvmCommand {
-        text.push_str("\na safepoint (a collection, say) that was due meanwhile waited for it; with --load-agent it does not");
+        text.push_str(
+            "\na safepoint (a collection, say) that was due waited for it; with --load-agent it does not",
+        );
     }
     if receipt.attach.listener_started {
         text.push_str("\nthe JVM has one thread more now, the Attach Listener, until it ends");
@@ -284,10 +286,10 @@ fn repeat(process: &Process, args: &TrimArgs, every: Duration) -> anyhow::Result
     let before = Before::look(process)?;
     let way = way(process, &before.prediction, args.load_agent).map_err(|message| Failure {
         status: 1,
-        message: format!("pid {} can not be trimmed: {message}", process.pid),
+        message: format!("pid {} cannot be trimmed: {message}", process.pid),
     })?;
     let waiting = Waiting::on(process)
-        .map_err(|error| Failure::target(format!("pid {} can not be waited for: {error}", process.pid)))?;
+        .map_err(|error| Failure::target(format!("pid {} cannot be waited for: {error}", process.pid)))?;
     let mut attached = None;
     let mut next = Instant::now();
     let mut before = Some(before);

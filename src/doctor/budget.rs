@@ -1,8 +1,8 @@
-//! What a JVM needs of the memory of its control group once its heap is full, from what it has now: the sum behind "fits in 1.4
+//! What a JVM needs of the memory of its cgroup once its heap is full, from what it has now: the sum behind "fits in 1.4
 //! GiB" and "will be killed at".
 //!
 //! What is counted is private memory and its page tables. The heap is taken at its maximum, the collector's tables grow with it,
-//! all else stays as it was measured. What the same group holds beside (other processes, the kernel's own memory, files in use)
+//! all else stays as it was measured. What the same group holds next to (other processes, the kernel's own memory, files in use)
 //! stays too. What all else may grow by is said apart, as nobody knows whether it will.
 
 use super::{Evidence, JvmFacts};
@@ -24,11 +24,11 @@ const HEAP_STEP: Bytes = 16 << 20;
 pub struct Budget {
     /// Of the heap, counted now.
     pub heap_bytes: Bytes,
-    /// -Xmx; 0 for a heap on pages of the kernel's pool, which no limit of memory counts.
+    /// -Xmx; 0 for a heap on pages of the kernel's pool, which no memory limit counts.
     pub heap_max_bytes: Bytes,
     /// By how much the collector's tables grow with the heap.
     pub tables_growth_bytes: Bytes,
-    /// Private memory beside the heap, and page tables.
+    /// Private memory next to the heap, and page tables.
     pub beside_bytes: Bytes,
     /// Counted to the group, and not of this JVM.
     pub others_bytes: Bytes,
@@ -114,7 +114,7 @@ impl Budget {
             ("heap, now", self.heap_bytes, "the account: java_heap"),
             ("heap, at most", self.heap_max_bytes, "-Xmx"),
             ("the collector's tables grow by", self.tables_growth_bytes, "the account: gc, in proportion"),
-            ("beside the heap, with page tables", self.beside_bytes, "the account: private memory"),
+            ("next to the heap, with page tables", self.beside_bytes, "the account: private memory"),
             ("others in the group, and the kernel's", self.others_bytes, "what is left of the group's sum"),
             ("needed with the heap full", self.full_bytes(), "the sum of these"),
             ("not in it: the code cache may grow by", self.code_growth_bytes, "the account: jit_code"),
@@ -198,7 +198,7 @@ mod tests {
         assert!(heap > 600 * M && heap + 200 * M + reserve(limit) <= limit, "{heap}");
         assert_eq!(budget.heap_when_killed(limit), Some(824 * M));
         assert_eq!(budget.heap_when_killed(3 * G), None);
-        assert_eq!(budget.heap_for(250 * M), None, "not even what is beside the heap");
+        assert_eq!(budget.heap_for(250 * M), None, "not even what is next to the heap");
         assert_eq!(budget.heap_for(0), None);
     }
 }

@@ -74,11 +74,12 @@ pub fn evidence(host: &HostFacts) -> Vec<Evidence> {
     let waited = |ms| Evidence::ms("of it, some task waited for memory", ms, "/proc/pressure/memory: some");
     evidence.extend(host.waited_ms.map(waited));
     let thp = host.pages.thp.iter();
-    let folder = "/sys/kernel/mm/transparent_hugepage";
+    let directory = "/sys/kernel/mm/transparent_hugepage";
     for thp in thp {
-        evidence.push(Evidence::state("THP enabled", &thp.enabled, format!("{folder}/enabled")));
+        evidence.push(Evidence::state("THP enabled", &thp.enabled, format!("{directory}/enabled")));
         let defrag = thp.defrag.as_ref();
-        evidence.extend(defrag.map(|word| Evidence::state("THP defrag", word, format!("{folder}/defrag"))));
+        evidence
+            .extend(defrag.map(|word| Evidence::state("THP defrag", word, format!("{directory}/defrag"))));
     }
     evidence
 }

@@ -1,4 +1,4 @@
-//! What a recording tells of a JVM that may be gone: the few rules that need only areas over time and the control group. They have
+//! What a recording tells of a JVM that may be gone: the few rules that need only areas over time and the cgroup. They have
 //! the ids and the thresholds of the rules of a running JVM, so `marusa doctor --explain ID` tells of them too.
 
 use super::facts::percent;
@@ -103,7 +103,7 @@ fn killed(history: &History) -> Option<Finding> {
         resident.map_or(String::new(), |bytes| format!("; it had {} when last looked at", human(bytes)));
     let mut evidence: Vec<Evidence> = [
         ("in memory, at the last look", resident, "/proc/PID/status"),
-        ("limit of its control group", process(Measure::GroupLimit), "the recording"),
+        ("limit of its cgroup", process(Measure::GroupLimit), "the recording"),
         ("used of it, by all", process(Measure::GroupCurrent), "the recording"),
     ]
     .into_iter()
@@ -125,7 +125,7 @@ fn killed(history: &History) -> Option<Finding> {
         id: container_limit::RULE.id,
         level: Level::Critical,
         subject: Subject::Jvm(history.facts.pid),
-        title: format!("the kernel killed in its control group for want of memory, and it ended{had}"),
+        title: format!("the kernel killed in its cgroup for want of memory, and it ended{had}"),
         evidence,
         cost: Cost::default(),
         remedies: filled(history, last).remedies(),
@@ -166,7 +166,7 @@ fn grown(history: &History, since: usize, last: usize) -> Vec<(Area, Bytes)> {
     all
 }
 
-/// What can not be reclaimed came near to the limit.
+/// What cannot be reclaimed came near to the limit.
 fn near(history: &History) -> Option<Finding> {
     let held = |at: usize| {
         let current = history.process(Measure::GroupCurrent, at)?;
@@ -185,7 +185,7 @@ fn near(history: &History) -> Option<Finding> {
         level: Level::Warn,
         subject: Subject::Jvm(history.facts.pid),
         title: format!(
-            "{share:.0} % of its control group's limit of {} were taken, {:.0} s after the first look",
+            "{share:.0} % of its cgroup's limit of {} were taken, {:.0} s after the first look",
             human(limit),
             history.seconds(at)
         ),

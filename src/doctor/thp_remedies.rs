@@ -2,7 +2,7 @@
 
 use super::facts::Facts;
 use super::types::Remedy;
-use crate::os::thp::FOLDER;
+use crate::os::thp::DIRECTORY;
 
 /// What Meta uses where huge pages are on for everybody: a page that is four fifths empty is not worth it (the commit message
 /// of dafff3f4c850, "mm: split underused THPs").
@@ -16,7 +16,7 @@ pub fn not_unasked(facts: &Facts) -> Vec<Remedy> {
         return Vec::new();
     }
     vec![
-        Remedy::Setting(format!("echo madvise > {FOLDER}/enabled")),
+        Remedy::Setting(format!("echo madvise > {DIRECTORY}/enabled")),
         Remedy::Advice("in the unit of the service: MemoryTHP=madvise (systemd 260, Linux 6.18)".to_string()),
     ]
 }
@@ -25,5 +25,5 @@ pub fn not_unasked(facts: &Facts) -> Vec<Remedy> {
 pub fn not_refilled(facts: &Facts) -> Option<Remedy> {
     let thp = facts.host.pages.thp.as_ref()?;
     let fills = thp.enabled != "never" && thp.khugepaged.get("max_ptes_none") == Some(&PTES_NONE_ALL);
-    fills.then(|| Remedy::Setting(format!("echo {PTES_NONE} > {FOLDER}/khugepaged/max_ptes_none")))
+    fills.then(|| Remedy::Setting(format!("echo {PTES_NONE} > {DIRECTORY}/khugepaged/max_ptes_none")))
 }

@@ -102,14 +102,14 @@ impl FromStr for PageMode {
     }
 }
 
-/// Why an arm can not have its pages.
+/// Why an arm cannot have its pages.
 #[derive(Debug, thiserror::Error)]
 pub enum ArmError {
     #[error("{0}")]
     Jdk(#[from] AskError),
     #[error("{0}")]
     Read(Gap),
-    /// The host can not give them, or the JVM can not take them.
+    /// The host cannot give them, or the JVM cannot take them.
     #[error("{0}")]
     NoPlan(String),
     #[error("{0}")]
@@ -196,7 +196,7 @@ pub fn steps(subject: &Subject, mode: PageMode, pool: Pool) -> Result<Vec<Step>,
     }
 }
 
-/// The same where it is not known which JVM will start: an exact pool can not be planned then.
+/// The same where it is not known which JVM will start: an exact pool cannot be planned then.
 pub fn steps_for_any(mode: PageMode, pool: Pool) -> Result<Vec<Step>, ArmError> {
     let host = host()?;
     match (mode, mode.plan_mode(), pool) {
@@ -205,7 +205,7 @@ pub fn steps_for_any(mode: PageMode, pool: Pool) -> Result<Vec<Step>, ArmError> 
         (PageMode::Thp, ..) => Ok(host.pages.thp.as_ref().map(asked_steps).unwrap_or_default()),
         (_, Some(mode), Pool::Pages(pages)) => given_pool(&host, mode.page_bytes(), pages),
         _ => Err(ArmError::NoPlan(
-            "how many huge pages it needs can not be planned, since the command is not `java` itself: say how many by --pages \
+            "how many huge pages it needs cannot be planned, since the command is not `java` itself: say how many by --pages \
              hugetlb-2m:COUNT"
                 .to_string(),
         )),
@@ -217,7 +217,7 @@ fn asked_steps(thp: &thp::Thp) -> Vec<Step> {
         what: "huge pages for those who ask (madvise)".to_string(),
         why: "the JVM turns its huge pages off where this file says never".to_string(),
         risk: Some("other programs that ask for huge pages (madvise) get them too".to_string()),
-        change: Change::Choose { file: format!("{}/enabled", thp::FOLDER), word: "madvise".to_string() },
+        change: Change::Choose { file: format!("{}/enabled", thp::DIRECTORY), word: "madvise".to_string() },
     };
     if thp.enabled == "never" { vec![step] } else { Vec::new() }
 }
@@ -254,7 +254,7 @@ fn planned(subject: Subject, mode: Mode, host: &HostMemory) -> Result<Vec<Step>,
     }
 }
 
-/// Where everybody gets huge pages unasked, an arm on small ones can not be had without that changing.
+/// Where everybody gets huge pages unasked, an arm on small ones cannot be had without that changing.
 fn small_steps(thp: &thp::Thp) -> Vec<Step> {
     let size = format!("hugepages-{}kB", thp.pmd_bytes >> 10);
     let of_size = thp.sizes.iter().find(|one| one.bytes == thp.pmd_bytes);
@@ -265,12 +265,12 @@ fn small_steps(thp: &thp::Thp) -> Vec<Step> {
         what: "huge pages only for those who ask (madvise)".to_string(),
         why: "an arm on small pages would get huge ones unasked".to_string(),
         risk: Some("other programs get no huge pages unasked meanwhile".to_string()),
-        change: Change::Choose { file: format!("{}/{file}", thp::FOLDER), word: "madvise".to_string() },
+        change: Change::Choose { file: format!("{}/{file}", thp::DIRECTORY), word: "madvise".to_string() },
     };
     files.into_iter().filter(|(wanted, _)| *wanted).map(|(_, file)| step(file)).collect()
 }
 
-/// So many free pages of a size, for memory that is no JVM's.
+/// So many free pages of a size, for memory that is not a JVM's.
 pub fn pool_steps(page_bytes: Bytes, pages: u64) -> Result<Vec<Step>, ArmError> {
     given_pool(&host()?, page_bytes, pages)
 }
@@ -290,7 +290,7 @@ fn given_pool(host: &HostMemory, page_bytes: Bytes, pages: u64) -> Result<Vec<St
             host.available_bytes() >> 20
         )));
     }
-    let file = format!("{}/hugepages-{}kB/nr_hugepages", hugetlb::FOLDER, page_bytes >> 10);
+    let file = format!("{}/hugepages-{}kB/nr_hugepages", hugetlb::DIRECTORY, page_bytes >> 10);
     Ok(vec![Step {
         what: format!("{missing} more huge pages of {name} in the pool"),
         why: format!("{pages} free ones were asked for"),
@@ -307,7 +307,7 @@ fn made_by() -> String {
 pub struct Prepared {
     machine: Linux,
     store: Store,
-    /// The run in the state folder; `None`: nothing had to change.
+    /// The run in the state directory; `None`: nothing had to change.
     pub id: Option<String>,
     pub steps: Vec<Step>,
     _blocked: Blocked,

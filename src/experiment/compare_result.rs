@@ -3,7 +3,7 @@
 //! An arm and the first are compared within blocks, so that what drifts from block to block falls out
 //! (`stats::compare_blocks`). The doubt (5 %) is shared out among the arms by Holm's procedure, so that the chance that
 //! any arm is wrongly told to differ stays below it. That holds for the one figure that the comparison is about. The
-//! others are beside it, and share a doubt of 5 % among them all.
+//! others are next to it, and share a doubt of 5 % among them all.
 
 mod power;
 
@@ -107,7 +107,7 @@ pub struct Cell {
     pub against: Option<Against>,
 }
 
-/// An arm beside the first, over the blocks that have both.
+/// An arm next to the first, over the blocks that have both.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Against {
     pub blocks: usize,
@@ -245,7 +245,7 @@ fn compared(pairs: &[(f64, f64)], doubt: f64) -> Option<stats::Comparison> {
     stats::compare_blocks(&base, &arm, doubt).ok()
 }
 
-/// Ranks judge the figure that it is about, where there are enough blocks for them. The many beside it share so small a
+/// Ranks judge the figure that it is about, where there are enough blocks for them. The many next to it share so small a
 /// doubt that ranks of ten blocks could never show anything: there Student's t judges.
 fn claim(found: &stats::Comparison, is_about: bool) -> Claim {
     match found.beside {

@@ -1,5 +1,5 @@
 //! Experiments: what a change gains is measured, not believed. Two arms take turns in an order that chance and the drift of a
-//! busy machine can not bias (`design`), the difference gets an interval (`stats`), and a rule that was fixed before says when
+//! busy machine cannot bias (`design`), the difference gets an interval (`stats`), and a rule that was fixed before says when
 //! to stop (`verdict`). "No gain shown" is a good answer.
 
 pub mod abab;

@@ -19,7 +19,8 @@ pub struct Head {
     pub arms: Vec<Arm>,
     pub command: Vec<String>,
     /// Where the command runs.
-    pub folder: String,
+    #[serde(rename = "folder")]
+    pub directory: String,
     /// Of each arm, the JVM that it starts: "17.0.15+6 of /usr/lib/jvm/..."; empty where the command is not `java`.
     pub jvms: Vec<String>,
     pub host: HostFacts,
@@ -141,7 +142,7 @@ impl Head {
         differs("the format", self.schema.clone(), now.schema.clone());
         differs("the list of arms", arms(self), arms(now));
         differs("the command", self.command.join(" "), now.command.join(" "));
-        differs("the folder", self.folder.clone(), now.folder.clone());
+        differs("the directory", self.directory.clone(), now.directory.clone());
         differs("the JVM", self.jvms.join("; "), now.jvms.join("; "));
         differs("the machine", self.host.machine.clone(), now.host.machine.clone());
         differs("the kernel", self.host.kernel.clone(), now.host.kernel.clone());
@@ -167,7 +168,7 @@ mod tests {
             made_by: String::new(),
             arms: ["base=", option].iter().map(|text| Arm::parse(text).expect("an arm")).collect(),
             command: vec!["java".into(), "Main".into()],
-            folder: "/".into(),
+            directory: "/".into(),
             jvms: vec![],
             host: HostFacts {
                 machine: "m".into(),

@@ -31,7 +31,7 @@ pub struct Trial {
     pub heap_pages: Option<Verified>,
     pub account_end: Option<ResidentAreas>,
     pub account_peak: Option<ResidentAreas>,
-    /// Where its output went, beside the file of the trials.
+    /// Where its output went, next to the file of the trials.
     pub output: Option<String>,
     pub notes: Vec<String>,
     pub gaps: Vec<Gap>,
@@ -177,7 +177,7 @@ pub fn all_figures(trials: &[Trial]) -> Vec<Figure> {
     all
 }
 
-/// What every comparison measures, beside the user's own.
+/// What every comparison measures, next to the user's own.
 pub fn figures() -> Vec<Figure> {
     let rows = [
         (WALL, "wall time", Unit::Seconds),

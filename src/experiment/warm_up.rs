@@ -184,7 +184,7 @@ impl Sums {
     }
 }
 
-/// PELT: the cut into segments with the least cost, and a penalty for each. Exact, and a start that can not win any more is
+/// PELT: the cut into segments with the least cost, and a penalty for each. Exact, and a start that cannot win any more is
 /// dropped.
 fn segments(values: &[f64]) -> Vec<Segment> {
     let count = values.len();

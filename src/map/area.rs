@@ -4,7 +4,7 @@
 //! library's or the program's (`Unsafe.allocateMemory`; with Native Memory Tracking that is a part of its own). The paper counts
 //! them in its JVM work area, and so do we under its taxonomy.
 //!
-//! The paper: "A Study of Java's Non-Java Memory" (OOPSLA 2010), which counts eight areas beside the Java heap.
+//! The paper: "A Study of Java's Non-Java Memory" (OOPSLA 2010), which counts eight areas next to the Java heap.
 
 use crate::jvm::Kind;
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! What the JVM was asked for and says of its page sizes, beside what is. A JVM reports what it asked the kernel for when it
+//! What the JVM was asked for and says of its page sizes, next to what is. A JVM reports what it asked the kernel for when it
 //! started, mostly before any page existed; the page tables tell what came of it.
 
 use super::area::Area;
@@ -205,7 +205,7 @@ fn of_size(about: String, source: &str, says: String, page_bytes: Bytes, is: Pag
 }
 
 /// What the rows that lie in the heap and the code cache say, column by column: `pgsz` is KernelPageSize of smaps, which is
-/// 4 KiB for transparent huge pages, while the note beside it may be right.
+/// 4 KiB for transparent huge pages, while the note next to it may be right.
 fn of_system_map(snapshot: &Snapshot, map: &MemoryMap, said: &SystemMap) -> Vec<Claim> {
     let mut claims: Vec<Claim> = Vec::new();
     for area in ABOUT {

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Subject {
-    /// The sums of the kernel, of the runtime and of the control group.
+    /// The sums of the kernel, of the runtime and of the cgroup.
     Process,
     Area(Area),
     Part(Area, String),
@@ -136,7 +136,7 @@ measures! {
     47 CollectionTime "collection_time_us";
     48 JavaThreads "java_threads";
     49 OldCollections "old_collections";
-    // Of the control group whose limit is nearest, each time.
+    // Of the cgroup whose limit is nearest, each time.
     60 GroupLimit "group_limit_bytes";
     61 GroupCurrent "group_current_bytes";
     62 GroupReclaimable "group_reclaimable_bytes";

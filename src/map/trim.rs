@@ -211,7 +211,7 @@ impl Outcome {
         }
     }
 
-    /// Negative: the process grew meanwhile.
+    /// Negative: the process grew in the meantime.
     pub fn returned_bytes(&self) -> i64 {
         signed(self.resident_before_bytes).saturating_sub(signed(self.resident_after_bytes))
     }

@@ -237,7 +237,7 @@ impl Calibration {
     }
 
     /// Whether the host below a virtual machine maps it with small pages, so that the TLB holds small entries even of large
-    /// pages: memory of a few large pages needs no walk otherwise. `None`: it can not be told.
+    /// pages: memory of a few large pages needs no walk otherwise. `None`: it cannot be told.
     pub fn is_splintered(&self) -> Option<bool> {
         let costs = self.costs();
         let of = |page_bytes: Bytes| {

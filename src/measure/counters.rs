@@ -30,7 +30,7 @@ pub struct Counters<'a> {
     slots: Vec<Slot>,
     threads: BTreeMap<i32, Thread>,
     since: Instant,
-    /// What can not be counted at all; the same in every interval.
+    /// What cannot be counted at all; the same in every interval.
     pub gaps: Vec<Gap>,
     paranoid: Option<i32>,
     /// Of the interval that runs: threads that could not be opened.

@@ -1,4 +1,4 @@
-//! The effective page size: what the account says is mapped, beside what the TLB really reloaded. In a virtual machine a
+//! The effective page size: what the account says is mapped, next to what the TLB really reloaded. In a virtual machine a
 //! translation is as large as the smaller of the two pages that it goes through, the guest's and the host's; so a host that
 //! backs its guest with 4 KiB pages splinters every large page of the guest in the TLB. Documentation/admin-guide/mm/
 //! transhuge.rst, Linux 6.12: "the TLB can be mapped of larger size only if both KVM and the Linux guest are using hugepages
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// Of the mapped bytes, what must lie on large pages before their reloads are expected to be large.
 const MAPPED_LARGE_MIN: f64 = 0.5;
-/// Of the reloads, how many may be small at most while the pages count as whole. What lies on small pages beside a large
+/// Of the reloads, how many may be small at most while the pages count as whole. What lies on small pages next to a large
 /// heap (stacks, metaspace, malloc) is reloaded small by right.
 const RELOADS_SMALL_MAX: f64 = 0.8;
 /// Fewer reloads say nothing.

@@ -13,7 +13,7 @@ const STEP_MIN: f64 = 0.001;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recorded {
     pub histories: Vec<History>,
-    /// What the recording can not tell: a torn tail, a time in which nobody looked.
+    /// What the recording cannot tell: a torn tail, a time in which nobody looked.
     pub gaps: Vec<Gap>,
 }
 
@@ -32,7 +32,7 @@ pub struct History {
     /// In the order in which they were met first.
     pub rows: Vec<Row>,
     pub events: Vec<Event>,
-    /// What is drawn beside the areas: a limit, what the runtime says of itself.
+    /// What is drawn next to the areas: a limit, what the runtime says of itself.
     pub lines: Vec<Line>,
     /// What else is followed: arenas, libraries, threads and holders. Their bytes are in the rows, too.
     pub details: Vec<Detail>,

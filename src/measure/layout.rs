@@ -29,7 +29,7 @@ pub fn layout(snapshot: &Snapshot, map: &MemoryMap) -> Layout {
         Err(gap) => Err(gap.clone()),
         Ok(runs) if runs.iter().any(|run| run.is_present() && !run.is_placed()) => {
             Err(Gap::new("place of each page", Why::NotInThisKernel)
-                .hint("without it, holes can not be counted"))
+                .hint("without it, holes cannot be counted"))
         }
         Ok(_) => Ok(()),
     };

@@ -152,7 +152,7 @@ fn notes(
         notes.push(gap.to_string());
     }
     if layout.pages.is_ok() && !is_left {
-        let rest = if moved_small == 0 { "" } else { ", but for less than 1 % of what is resident" };
+        let rest = if moved_small == 0 { "" } else { ", except for less than 1 % of what is resident" };
         notes.push(format!(
             "nothing is left to gain: the heap, the collector's tables and the code cache are on large pages already{rest}"
         ));

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 pub use model::Bracket;
 
-/// What the model needs beside the counts.
+/// What the model needs next to the counts.
 #[derive(Clone, Debug)]
 pub struct Context {
     pub costs: Known<WalkCosts>,

@@ -1,5 +1,5 @@
 //! Limits of a process other than memory, and how near it is to them: open files and threads (`/proc/PID/limits`), tasks of its
-//! control groups (`pids.max`), and of the whole host.
+//! cgroups (`pids.max`), and of the whole host.
 //!
 //! getrlimit(2), RLIMIT_NOFILE and RLIMIT_NPROC; Documentation/admin-guide/cgroup-v1/pids.rst and cgroup-v2.rst, "PID";
 //! kernel/fork.c, `copy_process`: a thread is refused where any of them is reached.
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// One limit, and how much of it is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ceiling {
-    /// "open files", "threads of the control group".
+    /// "open files", "threads of the cgroup".
     pub what: &'static str,
     pub used: u64,
     pub limit: u64,
@@ -65,10 +65,10 @@ fn parse(text: &str, name: &str) -> Option<u64> {
 /// The pids controller of the process's group and of those above it.
 fn groups(process: &Process) -> Vec<Ceiling> {
     let text = process.text("cgroup").unwrap_or_default();
-    text.lines().flat_map(folders).filter_map(|folder| in_folder(&folder)).collect()
+    text.lines().flat_map(directories).filter_map(|directory| in_directory(&directory)).collect()
 }
 
-fn folders(line: &str) -> Vec<PathBuf> {
+fn directories(line: &str) -> Vec<PathBuf> {
     let mut fields = line.splitn(3, ':').skip(1);
     let (names, path) = (fields.next().unwrap_or(""), fields.next().unwrap_or(""));
     let root = match names {
@@ -80,11 +80,11 @@ fn folders(line: &str) -> Vec<PathBuf> {
     Path::new(path).ancestors().map(|below| root.join(below)).collect()
 }
 
-fn in_folder(folder: &Path) -> Option<Ceiling> {
-    let number = |name: &str| text(folder.join(name)).ok()?.trim().parse::<u64>().ok();
+fn in_directory(directory: &Path) -> Option<Ceiling> {
+    let number = |name: &str| text(directory.join(name)).ok()?.trim().parse::<u64>().ok();
     let limit = number("pids.max")?;
-    let source = folder.join("pids.max").to_string_lossy().into_owned();
-    Some(Ceiling { what: "threads of the control group", used: number("pids.current")?, limit, source })
+    let source = directory.join("pids.max").to_string_lossy().into_owned();
+    Some(Ceiling { what: "threads of the cgroup", used: number("pids.current")?, limit, source })
 }
 
 /// Threads of the whole host against the smaller of both of its limits.
@@ -117,8 +117,8 @@ mod tests {
         );
         assert_eq!(parse(text, "Max sorrow"), None);
         assert_eq!(all_threads("1.02 0.70 0.50 2/345 6789\n"), Some(345));
-        assert_eq!(folders("8:pids:/a/b")[1], Path::new("/sys/fs/cgroup/pids/a"));
-        assert_eq!(folders("4:memory:/a"), [] as [PathBuf; 0]);
+        assert_eq!(directories("8:pids:/a/b")[1], Path::new("/sys/fs/cgroup/pids/a"));
+        assert_eq!(directories("4:memory:/a"), [] as [PathBuf; 0]);
         let ceiling = Ceiling { what: "x", used: 3, limit: 0, source: String::new() };
         assert_eq!((ceiling.percent(), Ceiling { limit: 4, ..ceiling }.percent()), (100.0, 75.0));
     }

@@ -1,10 +1,10 @@
 //! `/proc/PID/cgroup`: in which container, pod or service a process runs, told by the names that container runtimes give
-//! to control groups. Versions 1 and 2, cgroupfs and systemd drivers.
+//! to cgroups. Versions 1 and 2, cgroupfs and systemd drivers.
 //!
 //! Format: cgroups(7). Names: runc `libcontainer/cgroups/systemd` (`docker-ID.scope`, `cri-containerd-ID.scope`,
 //! `crio-ID.scope`), podman (`libpod-ID.scope`), Kubernetes `pkg/kubelet/cm` (`kubepods.../podUID/ID`), LXC (`lxc.payload`).
 
-/// Where a process stands in the tree of control groups.
+/// Where a process stands in the tree of cgroups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cgroup {
     /// As the kernel prints it, below our own cgroup namespace's root.
@@ -25,7 +25,7 @@ pub struct Container {
 }
 
 impl Cgroup {
-    /// The container's id, else the path of a control group that is not the root, as people would name it.
+    /// The container's id, else the path of a cgroup that is not the root, as people would name it.
     pub fn label(&self) -> Option<String> {
         let group = || (self.path != "/" && !self.path.is_empty()).then(|| self.path.clone());
         self.container.as_ref().map(|container| container.id.clone()).or_else(group)

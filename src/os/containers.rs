@@ -1,4 +1,4 @@
-//! The names of containers, from the files of the runtimes that made them; control groups hold ids only. Root's to read.
+//! The names of containers, from the files of the runtimes that made them; cgroups hold ids only. Root's to read.
 //!
 //! docker: /var/lib/docker/containers/ID/config.v2.json, "Name". containerd (Kubernetes, nerdctl): the annotations of the
 //! bundle's config.json, containerd `pkg/cri/annotations`. podman: containers.json of its storage, "names".

@@ -148,8 +148,8 @@ fn parse(text: &str) -> Cpu {
     }
 }
 
-fn pmus(folder: &Path) -> Vec<Pmu> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+fn pmus(directory: &Path) -> Vec<Pmu> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let mut pmus: Vec<Pmu> = entries
         .filter_map(|entry| {
             let kind = host::text(entry.path().join("type")).ok()?.trim().parse().ok()?;

@@ -1,9 +1,9 @@
-//! What a control group's CPU controller says of the past: how often its processes were stopped since their quota was used up.
+//! What a cgroup's CPU controller says of the past: how often its processes were stopped since their quota was used up.
 //!
 //! `cpu.stat`: Documentation/scheduler/sched-bwc.rst, "Statistics" (version 1, nanoseconds) and admin-guide/cgroup-v2.rst, "CPU
 //! Interface Files" (version 2, microseconds). Throttled time is summed over CPUs, so it may grow faster than the clock.
 
-use super::cpus::{folders, quota_in};
+use super::cpus::{directories, quota_in};
 use super::host::text;
 use super::process::{Process, gap};
 use crate::base::Known;
@@ -40,19 +40,19 @@ impl CpuStat {
 /// Of all groups with a quota on the way from the process's to the root, the one that stopped it longest; `None`: no quota.
 pub fn of(process: &Process) -> Known<Option<CpuStat>> {
     let groups = process.text("cgroup").map_err(|error| gap("/proc/PID/cgroup", &error))?;
-    let limited = groups.lines().flat_map(folders).filter(|folder| quota_in(folder).is_some());
-    Ok(limited.filter_map(|folder| read(&folder)).max_by_key(|stat| stat.throttled_us))
+    let limited = groups.lines().flat_map(directories).filter(|directory| quota_in(directory).is_some());
+    Ok(limited.filter_map(|directory| read(&directory)).max_by_key(|stat| stat.throttled_us))
 }
 
 /// `cpu.shares` of the process's own group, where version 1 has it (1024: as set at birth).
 pub fn shares(process: &Process) -> Option<u64> {
     let groups = process.text("cgroup").ok()?;
-    let own = groups.lines().filter_map(|line| folders(line).into_iter().next());
-    own.filter_map(|folder| text(folder.join("cpu.shares")).ok()?.trim().parse().ok()).next()
+    let own = groups.lines().filter_map(|line| directories(line).into_iter().next());
+    own.filter_map(|directory| text(directory.join("cpu.shares")).ok()?.trim().parse().ok()).next()
 }
 
-fn read(folder: &Path) -> Option<CpuStat> {
-    let path = folder.join("cpu.stat");
+fn read(directory: &Path) -> Option<CpuStat> {
+    let path = directory.join("cpu.stat");
     parse(&text(&path).ok()?, &path.to_string_lossy())
 }
 

@@ -1,4 +1,4 @@
-//! How many CPUs a JVM would count in a process: those it may run on, or fewer where its control group has a quota.
+//! How many CPUs a JVM would count in a process: those it may run on, or fewer where its cgroup has a quota.
 //!
 //! `os::active_processor_count`, src/hotspot/os/linux/os_linux.cpp and cgroupUtil_linux.cpp (JDK 17 to 25): the smaller of the
 //! affinity and the quota divided by the period, rounded up. Up to JDK 23 only the innermost group counts; JDK 24 looks at
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 pub struct Cpus {
     /// By affinity.
     pub allowed: u32,
-    /// Of the control group: 1.5 CPUs' time.
+    /// Of the cgroup: 1.5 CPUs' time.
     pub quota: Option<f64>,
 }
 
@@ -31,9 +31,13 @@ pub fn of(process: &Process, above: bool) -> Known<Cpus> {
         .ok_or_else(|| Gap::new("the CPUs of the process", Why::NotInThisKernel).hint("give --cpus"))?;
     let groups = process.text("cgroup").unwrap_or_default();
     let quotas = groups.lines().flat_map(|line| {
-        let folders = folders(line);
-        let wanted = if above { folders.len() } else { 1 };
-        folders.into_iter().take(wanted).filter_map(|folder| quota_in(&folder)).collect::<Vec<f64>>()
+        let directories = directories(line);
+        let wanted = if above { directories.len() } else { 1 };
+        directories
+            .into_iter()
+            .take(wanted)
+            .filter_map(|directory| quota_in(&directory))
+            .collect::<Vec<f64>>()
     });
     Ok(Cpus { allowed, quota: quotas.min_by(f64::total_cmp) })
 }
@@ -44,8 +48,8 @@ fn allowed(status: &str) -> Option<u32> {
     mask.chars().filter(|letter| *letter != ',').map(|digit| Some(digit.to_digit(16)?.count_ones())).sum()
 }
 
-/// The folders of the cpu controller for one line of /proc/PID/cgroup, the innermost first.
-pub(super) fn folders(line: &str) -> Vec<PathBuf> {
+/// The directories of the cpu controller for one line of /proc/PID/cgroup, the innermost first.
+pub(super) fn directories(line: &str) -> Vec<PathBuf> {
     let mut fields = line.splitn(3, ':').skip(1);
     let (names, path) = (fields.next().unwrap_or(""), fields.next().unwrap_or(""));
     let Some(path) = path.strip_prefix('/') else { return Vec::new() };
@@ -57,8 +61,8 @@ pub(super) fn folders(line: &str) -> Vec<PathBuf> {
     Path::new(path).ancestors().map(|below| root.join(below)).collect()
 }
 
-pub(super) fn quota_in(folder: &Path) -> Option<f64> {
-    let read = |name: &str| text(folder.join(name)).ok();
+pub(super) fn quota_in(directory: &Path) -> Option<f64> {
+    let read = |name: &str| text(directory.join(name)).ok();
     match read("cpu.max") {
         Some(line) => quota_of(&line),
         None => {
@@ -94,6 +98,6 @@ mod tests {
     fn this_process_has_some() {
         let me = Process::open(std::process::id() as i32).expect("myself");
         assert!(of(&me, true).expect("/proc").count() >= 1);
-        assert_eq!(folders("2:cpu,cpuacct:/a")[0], Path::new("/sys/fs/cgroup/cpu,cpuacct/a"));
+        assert_eq!(directories("2:cpu,cpuacct:/a")[0], Path::new("/sys/fs/cgroup/cpu,cpuacct/a"));
     }
 }

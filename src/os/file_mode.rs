@@ -53,9 +53,9 @@ mod tests {
 
     #[test]
     fn a_directory_is_for_the_owner() {
-        let folder = tempfile::tempdir().expect("a folder");
-        std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).expect("ours");
-        fit_directory(folder.path()).expect("ours");
-        assert_eq!(folder.path().metadata().expect("there").permissions().mode() & PERMISSION_BITS, 0o700);
+        let directory = tempfile::tempdir().expect("a directory");
+        std::fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).expect("ours");
+        fit_directory(directory.path()).expect("ours");
+        assert_eq!(directory.path().metadata().expect("there").permissions().mode() & PERMISSION_BITS, 0o700);
     }
 }

@@ -58,7 +58,7 @@ impl Default for Effort {
     }
 }
 
-/// The folios of the resident pages in `runs`. Fails only where the words of the pages can not be read at all.
+/// The folios of the resident pages in `runs`. Fails only where the words of the pages cannot be read at all.
 pub fn read(process: &Process, mappings: &[Mapping], runs: &[PageRun], status: &Status) -> Known<PageSizes> {
     read_with(process, mappings, runs, status, Effort::default())
 }

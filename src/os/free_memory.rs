@@ -1,4 +1,4 @@
-//! How much memory may still be taken without harm: what the host has, or less where our own control group is limited.
+//! How much memory may still be taken without harm: what the host has, or less where our own cgroup is limited.
 //!
 //! `MemAvailable`: Documentation/filesystems/proc.rst. Groups: Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst.
 //! A group's usage counts the page cache too, whose inactive part is taken back first, so that part is free as well.
@@ -17,9 +17,9 @@ pub fn available_bytes() -> Known<Bytes> {
     Ok(host.min(left_in_groups(&groups).unwrap_or(u64::MAX)))
 }
 
-/// What the control groups of a process leave it, by its /proc/PID/cgroup; `None`: none of them has a limit.
+/// What the cgroups of a process leave it, by its /proc/PID/cgroup; `None`: none of them has a limit.
 pub fn left_in_groups(groups: &str) -> Option<Bytes> {
-    groups.lines().flat_map(folders).filter_map(|folder| left_in(&folder)).min()
+    groups.lines().flat_map(directories).filter_map(|directory| left_in(&directory)).min()
 }
 
 fn kilobytes(text: &str, key: &str) -> Option<Bytes> {
@@ -27,8 +27,8 @@ fn kilobytes(text: &str, key: &str) -> Option<Bytes> {
     line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The folders of the memory controller for one line of /proc/self/cgroup: the group and all above it.
-fn folders(line: &str) -> Vec<PathBuf> {
+/// The directories of the memory controller for one line of /proc/self/cgroup: the group and all above it.
+fn directories(line: &str) -> Vec<PathBuf> {
     let mut fields = line.splitn(3, ':').skip(1);
     let (names, path) = (fields.next().unwrap_or(""), fields.next().unwrap_or(""));
     // "/../other": above the root of our cgroup namespace, so it is none of the directories that we see.
@@ -43,13 +43,13 @@ fn folders(line: &str) -> Vec<PathBuf> {
 }
 
 /// `None`: the group has no limit, or there are no such files.
-fn left_in(folder: &Path) -> Option<Bytes> {
-    let number = |name: &str| text(folder.join(name)).ok()?.trim().parse::<u64>().ok();
+fn left_in(directory: &Path) -> Option<Bytes> {
+    let number = |name: &str| text(directory.join(name)).ok()?.trim().parse::<u64>().ok();
     let (limit, usage, cache) = match number("memory.max") {
         Some(limit) => (limit, number("memory.current")?, "inactive_file "),
         None => (number("memory.limit_in_bytes")?, number("memory.usage_in_bytes")?, "total_inactive_file "),
     };
-    let stat = text(folder.join("memory.stat")).unwrap_or_default();
+    let stat = text(directory.join("memory.stat")).unwrap_or_default();
     let cache = stat.lines().find_map(|line| line.strip_prefix(cache)?.trim().parse::<u64>().ok());
     Some(limit.saturating_sub(usage.saturating_sub(cache.unwrap_or(0))))
 }
@@ -60,7 +60,8 @@ mod tests {
 
     #[test]
     fn the_groups_of_both_versions_and_all_above_them() {
-        let names = |line| folders(line).iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
+        let names =
+            |line| directories(line).iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
         assert_eq!(names("0::/a/b"), ["/sys/fs/cgroup/a/b", "/sys/fs/cgroup/a", "/sys/fs/cgroup/"]);
         assert_eq!(names("5:memory:/"), ["/sys/fs/cgroup/memory/"]);
         assert!(names("4:cpu,cpuacct:/x").is_empty() && names("").is_empty());
@@ -69,17 +70,17 @@ mod tests {
 
     #[test]
     fn a_group_has_left_what_is_not_used_and_what_can_be_taken_back() {
-        let folder = std::env::temp_dir().join(format!("marusa-group-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).expect("a folder");
-        let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).expect("written");
-        assert_eq!(left_in(&folder), None);
+        let directory = std::env::temp_dir().join(format!("marusa-group-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).expect("a directory");
+        let write = |name: &str, text: &str| std::fs::write(directory.join(name), text).expect("written");
+        assert_eq!(left_in(&directory), None);
         write("memory.max", "max\n");
-        assert_eq!(left_in(&folder), None, "no limit");
+        assert_eq!(left_in(&directory), None, "no limit");
         write("memory.max", "1000\n");
         write("memory.current", "700\n");
         write("memory.stat", "anon 500\ninactive_file 100\n");
-        assert_eq!(left_in(&folder), Some(400));
-        std::fs::remove_dir_all(&folder).expect("removed");
+        assert_eq!(left_in(&directory), Some(400));
+        std::fs::remove_dir_all(&directory).expect("removed");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The limit of memory under which a process lives: of its control group and of those above, the one that leaves least.
+//! The memory limit under which a process lives: of its cgroup and of those above, the one that leaves least.
 //!
 //! Documentation/admin-guide/cgroup-v2.rst ("Memory") and cgroup-v1/memory.rst. What a process may still take is not the limit
 //! less the usage: the page cache counts too, and is dropped before anything is killed. Where the files lie follows from
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 /// The files of one group, and its limit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GroupMemory {
-    /// The folder.
+    /// The directory.
     pub path: String,
     /// The file that says the limit.
     pub limit_file: String,
@@ -69,7 +69,7 @@ fn rows(stat: &BTreeMap<String, u64>, prefix: &str) -> BTreeMap<String, Bytes> {
 }
 
 impl GroupMemory {
-    /// Whether it is of version 1 of the control groups, whose files have other names.
+    /// Whether it is of version 1 of the cgroups, whose files have other names.
     pub fn is_version_1(&self) -> bool {
         self.limit_file.ends_with("/memory.limit_in_bytes")
     }
@@ -96,7 +96,7 @@ impl GroupMemory {
     }
 }
 
-/// How often the kernel killed in a group for want of memory, by the group's folder: for when the process is gone.
+/// How often the kernel killed in a group for want of memory, by the group's directory: for when the process is gone.
 pub fn oom_kills(folder: &str) -> Option<u64> {
     let events = ["memory.events", "memory.oom_control"].map(|name| text(format!("{folder}/{name}")));
     events.iter().flatten().find_map(|text| numbers(text).get("oom_kill").copied())
@@ -147,14 +147,11 @@ pub(super) fn place(groups: &str, mounts: &str) -> Known<Option<Place>> {
     };
     // "/../other": above the root of our cgroup namespace.
     if path.split('/').any(|name| name == "..") {
-        return Err(Gap::new(
-            "limit of memory: the control group of the process lies outside of ours",
-            Why::NotRead,
-        )
-        .hint("run marusa on the host, outside of its container"));
+        return Err(Gap::new("memory limit: the cgroup of the process lies outside of ours", Why::NotRead)
+            .hint("run marusa on the host, outside of its container"));
     }
     let unseen = || {
-        Gap::new("limit of memory: the control groups are not mounted here", Why::NotRead)
+        Gap::new("memory limit: the cgroups are not mounted here", Why::NotRead)
             .hint("mount cgroup2 or cgroup at /sys/fs/cgroup, or run marusa on the host")
     };
     let mounted = mounts.lines().filter_map(Mounted::parse).filter(|mounted| mounted.has_memory(version));
@@ -177,10 +174,7 @@ pub(super) fn tightest(place: &Place, read: Reads) -> Known<Option<GroupMemory>>
         let folder = format!("{}{path}", place.mount);
         let has = |name: &str| read(&format!("{folder}/{name}")).is_some();
         if depth == 0 && !has("cgroup.procs") {
-            return Err(Gap::new(
-                "limit of memory: the control group is not in what is mounted here",
-                Why::Gone,
-            ));
+            return Err(Gap::new("memory limit: the cgroup is not in what is mounted here", Why::Gone));
         }
         // A group of version 1 may leave those below to themselves; kernels since 5.11 have no such groups.
         let is_apart = depth > 0

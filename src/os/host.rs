@@ -24,7 +24,7 @@ pub fn text(path: impl AsRef<Path>) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&read_start(path, FILE_BYTES_MAX)?).into_owned())
 }
 
-/// "6.8.0-45-generic"; empty when it can not be read.
+/// "6.8.0-45-generic"; empty when it cannot be read.
 pub fn kernel_release() -> String {
     text("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_string()
 }

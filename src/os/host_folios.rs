@@ -16,7 +16,7 @@ use super::machine::{base_page, huge_page};
 use crate::base::Bytes;
 use std::collections::BTreeMap;
 
-const FOLDER: &str = "/sys/kernel/mm/transparent_hugepage";
+const DIRECTORY: &str = "/sys/kernel/mm/transparent_hugepage";
 /// Sizes that are asked for: 8 KiB to a huge page.
 const SMALLEST_SHIFT: u32 = 13;
 
@@ -45,10 +45,10 @@ impl HostFolios {
         let number = |path: String| host::text(path).ok()?.trim().parse().ok();
         let mut sizes = BTreeMap::new();
         for shift in SMALLEST_SHIFT..=huge_page().trailing_zeros() {
-            let folder = format!("{FOLDER}/hugepages-{}kB/stats", (1_u64 << shift) >> 10);
+            let directory = format!("{DIRECTORY}/hugepages-{}kB/stats", (1_u64 << shift) >> 10);
             let counts = Counts {
-                anon: number(format!("{folder}/nr_anon")),
-                shmem_allocated: number(format!("{folder}/shmem_alloc")),
+                anon: number(format!("{directory}/nr_anon")),
+                shmem_allocated: number(format!("{directory}/shmem_alloc")),
             };
             if counts != Counts::default() {
                 sizes.insert(1 << shift, counts);

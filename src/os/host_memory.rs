@@ -17,20 +17,20 @@ use std::path::Path;
 #[derive(Clone, Debug)]
 pub struct HostMemory {
     pub meminfo: Meminfo,
-    /// Settings and pools of the host, and limits of the control group of the process that is asked for.
+    /// Settings and pools of the host, and limits of the cgroup of the process that is asked for.
     pub pages: HostPages,
     pub free: Vec<FreeBlocks>,
     pub kept: Vec<Kept>,
     pub blocks: Known<BlockTypes>,
     pub nodes: Vec<Node>,
     pub boot: BootPages,
-    /// For pages of 2 MiB; `None`: /proc/buddyinfo can not be read.
+    /// For pages of 2 MiB; `None`: /proc/buddyinfo cannot be read.
     pub fragmentation: Option<f64>,
-    /// What the control groups of that process leave of memory; `None`: no limit.
+    /// What the cgroups of that process leave of memory; `None`: no limit.
     pub group_left_bytes: Option<Bytes>,
     /// Huge pages of hugetlb count against that limit (the mount option memory_hugetlb_accounting).
     pub group_counts_hugetlb: bool,
-    /// Why the settings can not be changed from here; `None`: they can.
+    /// Why the settings cannot be changed from here; `None`: they can.
     pub locked: Option<String>,
     /// Settings of `vm.nr_hugepages` and the like that the host makes when it starts: file, line.
     pub settings: Vec<(String, String)>,
@@ -104,10 +104,10 @@ fn locked() -> Option<String> {
 
 /// Lines of sysctl's files that set huge pages.
 fn settings() -> Vec<(String, String)> {
-    let folders = ["/usr/lib/sysctl.d", "/usr/local/lib/sysctl.d", "/run/sysctl.d", "/etc/sysctl.d"];
-    let mut files: Vec<_> = folders
+    let directories = ["/usr/lib/sysctl.d", "/usr/local/lib/sysctl.d", "/run/sysctl.d", "/etc/sysctl.d"];
+    let mut files: Vec<_> = directories
         .iter()
-        .flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten().flatten())
+        .flat_map(|directory| std::fs::read_dir(directory).into_iter().flatten().flatten())
         .map(|entry| entry.path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "conf"))
         .collect();

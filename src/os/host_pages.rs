@@ -1,5 +1,5 @@
 //! What the host says of page sizes: the settings of transparent huge pages, the pools of hugetlb, the limits of the
-//! target's control group, and the one option of the kernel without which files have no huge pages. Some 50 small files:
+//! target's cgroup, and the one option of the kernel without which files have no huge pages. Some 50 small files:
 //! under a millisecond.
 
 use super::hugetlb::{self, Limit, Pool};
@@ -32,19 +32,19 @@ pub struct HostPages {
     pub thp: Option<Thp>,
     /// By size; empty: this kernel has no hugetlb.
     pub pools: Vec<Pool>,
-    /// Of the target's control group and those above it.
+    /// Of the target's cgroup and those above it.
     pub limits: Vec<Limit>,
-    /// CONFIG_READ_ONLY_THP_FOR_FS; `None`: the kernel's configuration can not be read.
+    /// CONFIG_READ_ONLY_THP_FOR_FS; `None`: the kernel's configuration cannot be read.
     pub file_huge_pages: Option<bool>,
     pub vmstat: BTreeMap<String, u64>,
 }
 
 impl HostPages {
     pub fn read(process: &Process) -> HostPages {
-        let pools: Vec<Pool> = sizes(hugetlb::FOLDER).into_iter().filter_map(pool).collect();
-        let below = |file: &str| host::text(format!("{}/{file}", thp::FOLDER)).ok();
+        let pools: Vec<Pool> = sizes(hugetlb::DIRECTORY).into_iter().filter_map(pool).collect();
+        let below = |file: &str| host::text(format!("{}/{file}", thp::DIRECTORY)).ok();
         HostPages {
-            thp: Thp::parse(&below, &sizes(thp::FOLDER)),
+            thp: Thp::parse(&below, &sizes(thp::DIRECTORY)),
             limits: limits(process, &pools),
             pools,
             file_huge_pages: kernel_config::option("CONFIG_READ_ONLY_THP_FOR_FS"),
@@ -68,18 +68,18 @@ impl HostPages {
     }
 }
 
-/// The sizes that have a folder.
-fn sizes(folder: &str) -> Vec<Bytes> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+/// The sizes that have a directory.
+fn sizes(directory: &str) -> Vec<Bytes> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let mut sizes: Vec<Bytes> =
-        entries.filter_map(|entry| hugetlb::folder_bytes(entry.file_name().to_str()?)).collect();
+        entries.filter_map(|entry| hugetlb::directory_bytes(entry.file_name().to_str()?)).collect();
     sizes.sort_unstable();
     sizes
 }
 
 fn pool(page_bytes: Bytes) -> Option<Pool> {
-    let folder = format!("{}/hugepages-{}kB", hugetlb::FOLDER, page_bytes >> 10);
-    Pool::parse(page_bytes, &|file| host::text(format!("{folder}/{file}")).ok())
+    let directory = format!("{}/hugepages-{}kB", hugetlb::DIRECTORY, page_bytes >> 10);
+    Pool::parse(page_bytes, &|file| host::text(format!("{directory}/{file}")).ok())
 }
 
 fn limits(process: &Process, pools: &[Pool]) -> Vec<Limit> {
@@ -88,10 +88,10 @@ fn limits(process: &Process, pools: &[Pool]) -> Vec<Limit> {
         return Vec::new();
     };
     let read = |file: &str| host::text(file).ok();
-    let of = |folder: &String| {
-        pools.iter().flat_map(|pool| group.limits(folder, pool.page_bytes, &read)).collect::<Vec<_>>()
+    let of = |directory: &String| {
+        pools.iter().flat_map(|pool| group.limits(directory, pool.page_bytes, &read)).collect::<Vec<_>>()
     };
-    group.folders().iter().flat_map(of).collect()
+    group.directories().iter().flat_map(of).collect()
 }
 
 /// Those that are kept.

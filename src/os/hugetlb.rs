@@ -1,14 +1,14 @@
-//! Pools of huge pages that are set aside (hugetlbfs), and how much of them a control group may have.
+//! Pools of huge pages that are set aside (hugetlbfs), and how much of them a cgroup may have.
 //!
 //! Pools: `/sys/kernel/mm/hugepages/hugepages-<size>kB`, Documentation/admin-guide/mm/hugetlbpage.rst. Limits:
 //! admin-guide/cgroup-v2.rst ("HugeTLB") and cgroup-v1/hugetlb.rst. The plain limit counts pages that are touched, the
-//! `rsvd` one those that are promised; each control group above limits too.
+//! `rsvd` one those that are promised; each cgroup above limits too.
 
 use crate::base::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub const FOLDER: &str = "/sys/kernel/mm/hugepages";
+pub const DIRECTORY: &str = "/sys/kernel/mm/hugepages";
 
 /// One size of pages. All but the first are numbers of pages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
@@ -24,7 +24,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// From the contents of the files of one folder by name.
+    /// From the contents of the files of one directory by name.
     pub fn parse(page_bytes: Bytes, read: &dyn Fn(&str) -> Option<String>) -> Option<Pool> {
         let number = |file: &str| read(file)?.trim().parse::<u64>().ok();
         Some(Pool {
@@ -48,7 +48,7 @@ impl Pool {
     }
 }
 
-/// A limit of the target's control group, or of one above it.
+/// A limit of the target's cgroup, or of one above it.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Limit {
     pub page_bytes: Bytes,
@@ -65,7 +65,7 @@ impl Limit {
 }
 
 /// The size of "hugepages-2048kB", in bytes.
-pub fn folder_bytes(name: &str) -> Option<Bytes> {
+pub fn directory_bytes(name: &str) -> Option<Bytes> {
     let kilobytes: u64 = name.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok()?;
     kilobytes.checked_mul(1024).filter(|bytes| bytes.is_power_of_two())
 }
@@ -102,23 +102,23 @@ pub fn group(cgroup: &str, mounts: &str) -> Option<Group> {
 }
 
 impl Group {
-    /// The folders of the group and of those above it, the innermost first.
-    pub fn folders(&self) -> Vec<String> {
+    /// The directories of the group and of those above it, the innermost first.
+    pub fn directories(&self) -> Vec<String> {
         let mut path = self.path.trim_end_matches('/');
-        let mut folders = Vec::new();
+        let mut directories = Vec::new();
         loop {
-            folders.push(format!("{}{path}", self.mount));
+            directories.push(format!("{}{path}", self.mount));
             match path.rfind('/') {
                 Some(at) => path = &path[..at],
-                None => return folders,
+                None => return directories,
             }
         }
     }
 
-    /// The limits that one folder sets for pages of `page_bytes`; "max" and the huge number of version 1 are none.
+    /// The limits that one directory sets for pages of `page_bytes`; "max" and the huge number of version 1 are none.
     pub fn limits(
         &self,
-        folder: &str,
+        directory: &str,
         page_bytes: Bytes,
         read: &dyn Fn(&str) -> Option<String>,
     ) -> Vec<Limit> {
@@ -127,7 +127,7 @@ impl Group {
             _ => ["max", "current"],
         };
         let of = |kind: &str| {
-            let name = |what: &str| format!("{folder}/hugetlb.{}{kind}.{what}", unit(page_bytes));
+            let name = |what: &str| format!("{directory}/hugetlb.{}{kind}.{what}", unit(page_bytes));
             let file = name(limit);
             let limit_bytes = read(&file)?.trim().parse().ok().filter(|bytes| *bytes < 1 << 60)?;
             let used_bytes = read(&name(used)).and_then(|text| text.trim().parse().ok());
@@ -169,18 +169,18 @@ mod tests {
         let pool = Pool::parse(2 << 20, &read).expect("a pool");
         assert_eq!((pool.available(), pool.is_off()), (44 + 8, false));
         assert!(Pool { page_bytes: 2 << 20, ..Pool::default() }.is_off());
-        assert_eq!(folder_bytes("hugepages-1048576kB"), Some(1 << 30));
-        assert_eq!((folder_bytes("hugepages-0kB"), folder_bytes("demote")), (None, None));
+        assert_eq!(directory_bytes("hugepages-1048576kB"), Some(1 << 30));
+        assert_eq!((directory_bytes("hugepages-0kB"), directory_bytes("demote")), (None, None));
     }
 
     #[test]
     fn the_group_in_both_versions() {
         let both = group("8:hugetlb:/docker/ab\n0::/x\n", MOUNTS).expect("version 1 has it");
         assert_eq!((both.version, both.mount.as_str()), (1, "/sys/fs/cgroup/hugetlb"));
-        assert_eq!(both.folders()[0], "/sys/fs/cgroup/hugetlb/docker/ab");
-        assert_eq!(both.folders().len(), 3);
+        assert_eq!(both.directories()[0], "/sys/fs/cgroup/hugetlb/docker/ab");
+        assert_eq!(both.directories().len(), 3);
         let unified = group("0::/a.slice\n", "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n").expect("version 2");
-        assert_eq!(unified.folders(), ["/sys/fs/cgroup/a.slice", "/sys/fs/cgroup"]);
+        assert_eq!(unified.directories(), ["/sys/fs/cgroup/a.slice", "/sys/fs/cgroup"]);
         assert_eq!(group("nonsense", MOUNTS), None);
         assert_eq!(
             group("0::/../../tmp/a\n", "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n"),

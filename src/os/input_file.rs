@@ -75,27 +75,27 @@ mod tests {
 
     #[test]
     fn only_regular_files_are_opened_and_no_open_waits() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let fifo = folder.path().join("fifo");
+        let directory = tempfile::tempdir().expect("a directory");
+        let fifo = directory.path().join("fifo");
         let name = CString::new(fifo.as_os_str().as_bytes()).expect("no NUL");
-        // SAFETY: the name outlives the call, which makes a file in a folder of ours.
+        // SAFETY: the name outlives the call, which makes a file in a directory of ours.
         assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
-        let link = folder.path().join("link");
+        let link = directory.path().join("link");
         std::os::unix::fs::symlink(&fifo, &link).expect("a link");
-        for path in [fifo.as_path(), &link, Path::new("/dev/zero"), folder.path()] {
+        for path in [fifo.as_path(), &link, Path::new("/dev/zero"), directory.path()] {
             let error = open(path).expect_err("no regular file");
             assert_eq!(error.to_string(), "not a regular file", "{}", path.display());
         }
         assert_eq!(
-            open(folder.path().join("none")).map(|_| ()).map_err(|e| e.kind()),
+            open(directory.path().join("none")).map(|_| ()).map_err(|e| e.kind()),
             Err(io::ErrorKind::NotFound)
         );
     }
 
     #[test]
     fn a_file_is_read_whole_or_not_at_all() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("file");
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("file");
         fs::write(&path, [7; 100]).expect("ours");
         assert_eq!(read(&path, 100).map(|bytes| bytes.len()).ok(), Some(100));
         assert_eq!(read(&path, 99).map_err(|error| error.kind()), Err(io::ErrorKind::FileTooLarge));
@@ -107,7 +107,7 @@ mod tests {
         );
         fs::write(&path, [0xff]).expect("ours");
         assert!(text(&path, 9).is_err());
-        let link = folder.path().join("link");
+        let link = directory.path().join("link");
         std::os::unix::fs::symlink(&path, &link).expect("a link");
         assert_eq!(read(&link, 9).ok(), Some(vec![0xff]), "the user gave the name");
     }

@@ -235,7 +235,7 @@ mod tests {
     const HEAD: u64 = 1 << 15;
     const TAIL: u64 = 1 << 16;
 
-    /// Frames 0 to 63: single ones, but for folios of 4 at 8, of 2 at 12, of 16 at 16, and of 4 at 32 and at 36.
+    /// Frames 0 to 63: single ones, except for folios of 4 at 8, of 2 at 12, of 16 at 16, and of 4 at 32 and at 36.
     fn flags(frame: u64) -> Option<Flags> {
         let within = |first, count| (first..first + count).contains(&frame).then_some(first);
         let folio =

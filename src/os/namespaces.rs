@@ -30,7 +30,7 @@ impl View {
     }
 }
 
-/// Single files below /proc; folders that are masked or read-only (as container runtimes do) hide nothing that is read here.
+/// Single files below /proc; directories that are masked or read-only (as container runtimes do) hide nothing that is read here.
 fn covered(mounts: &str) -> Vec<String> {
     const OF_LXCFS: [&str; 6] = ["cpuinfo", "meminfo", "stat", "uptime", "vmstat", "loadavg"];
     let at = |line: &str| line.split(' ').nth(4).map(str::to_string);
@@ -47,7 +47,7 @@ pub struct Namespaces {
 }
 
 impl Namespaces {
-    /// Ours. Where it can not be known, as on a kernel without a kind of them, it is the first.
+    /// Ours. Where it cannot be known, as on a kernel without a kind of them, it is the first.
     pub fn ours() -> Namespaces {
         let is = |name: &str, first: &str| {
             let link = read_link(Path::new("/proc/self/ns").join(name));

@@ -1,4 +1,4 @@
-//! `/sys/devices/system/node`: the memory of each node. Huge pages belong to a node, and a JVM that is bound to one can not
+//! `/sys/devices/system/node`: the memory of each node. Huge pages belong to a node, and a JVM that is bound to one cannot
 //! use those of another (Documentation/admin-guide/mm/hugetlbpage.rst, "Interaction of Task Memory Policy").
 
 use super::host;
@@ -6,7 +6,7 @@ use super::hugetlb::{self, Pool};
 use crate::base::Bytes;
 use crate::base::limits::MEMORY_NODES_MAX;
 
-const FOLDER: &str = "/sys/devices/system/node";
+const DIRECTORY: &str = "/sys/devices/system/node";
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Node {
@@ -19,18 +19,18 @@ pub struct Node {
 
 /// Nodes with memory, by number; empty where the kernel was built without NUMA.
 pub fn read() -> Vec<Node> {
-    let online = host::text(format!("{FOLDER}/has_memory")).unwrap_or_default();
+    let online = host::text(format!("{DIRECTORY}/has_memory")).unwrap_or_default();
     list(&online).into_iter().filter_map(node).collect()
 }
 
 fn node(number: u32) -> Option<Node> {
-    let folder = format!("{FOLDER}/node{number}");
-    let text = host::text(format!("{folder}/meminfo")).ok()?;
+    let directory = format!("{DIRECTORY}/node{number}");
+    let text = host::text(format!("{directory}/meminfo")).ok()?;
     let field = |name| field(&text, number, name);
-    let entries = std::fs::read_dir(format!("{folder}/hugepages")).into_iter().flatten().flatten();
-    let sizes = entries.filter_map(|entry| hugetlb::folder_bytes(entry.file_name().to_str()?));
+    let entries = std::fs::read_dir(format!("{directory}/hugepages")).into_iter().flatten().flatten();
+    let sizes = entries.filter_map(|entry| hugetlb::directory_bytes(entry.file_name().to_str()?));
     let pool = |bytes: Bytes| {
-        let below = format!("{folder}/hugepages/hugepages-{}kB", bytes >> 10);
+        let below = format!("{directory}/hugepages/hugepages-{}kB", bytes >> 10);
         Pool::parse(bytes, &|file| host::text(format!("{below}/{file}")).ok())
     };
     let mut pools: Vec<Pool> = sizes.filter_map(pool).collect();

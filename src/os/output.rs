@@ -138,8 +138,8 @@ mod tests {
 
     #[test]
     fn a_fifo_that_takes_the_place_of_a_log_is_not_waited_for() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let fifo = folder.path().join("fifo");
+        let directory = tempfile::tempdir().expect("a directory");
+        let fifo = directory.path().join("fifo");
         let name = std::ffi::CString::new(fifo.as_os_str().as_encoded_bytes()).expect("no NUL");
         // SAFETY: the name is a NUL-terminated string that outlives the call.
         assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);

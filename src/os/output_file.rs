@@ -1,7 +1,7 @@
 //! A file that the user asked for (`-o`, `--html`, `--csv`): whole or absent, private, and never written through a link or
 //! into a file that somebody else prepared (`place.rs`).
 //!
-//! The bytes go to a file without a name, which gets one when all of them are there; who reads meanwhile sees the earlier
+//! The bytes go to a file without a name, which gets one when all of them are there; who reads in the meantime sees the earlier
 //! file. What is not a regular file is written to as it is: /dev/stdout, /dev/null, a FIFO of ours.
 
 use super::place::{Facts, Found, Place, check_own, facts_of, find, give_mode, open_at, own_uid, refused};
@@ -127,7 +127,7 @@ fn name(file: &File, draft: &Place) -> io::Result<()> {
     }
 }
 
-/// A name beside the file that nobody can foresee.
+/// A name next to the file that nobody can foresee.
 fn draft_of(place: &Place) -> io::Result<Place> {
     let chance = RandomState::new().hash_one(place.name());
     place.beside(&OsString::from(format!(".marusa-{chance:016x}.part")))

@@ -5,38 +5,38 @@ use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
 const STRANGER: u32 = 65_534;
 
-fn names(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).expect("ours");
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).expect("ours");
     entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
 #[test]
 fn a_file_is_whole_and_private_or_not_there() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("out");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("out");
     let mut file = OutputFile::create(&path, 0o600).expect("a place");
     file.write_all(b"half").expect("room");
     assert!(!path.exists(), "not before it is whole");
     drop(file);
-    assert_eq!(names(folder.path()), [] as [&str; 0], "nothing of it stays");
+    assert_eq!(names(directory.path()), [] as [&str; 0], "nothing of it stays");
     assert_eq!(write(&path, 0o600, b"first").expect("room"), 5);
     assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
     let mut file = OutputFile::create(&path, 0o600).expect("ours");
     file.write_all(b"second").expect("room");
     assert_eq!(fs::read(&path).expect("there"), b"first", "the earlier file stays until then");
     assert_eq!(file.finish().expect("room"), 6);
-    assert_eq!((fs::read(&path).expect("there"), names(folder.path()).len()), (b"second".to_vec(), 1));
-    assert!(write(folder.path(), 0o600, b"x").is_err(), "a folder");
+    assert_eq!((fs::read(&path).expect("there"), names(directory.path()).len()), (b"second".to_vec(), 1));
+    assert!(write(directory.path(), 0o600, b"x").is_err(), "a directory");
 }
 
 #[test]
 fn a_draft_with_a_name_goes_too() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let place = Place::of(&folder.path().join("out")).expect("a place");
+    let directory = tempfile::tempdir().expect("a directory");
+    let place = Place::of(&directory.path().join("out")).expect("a place");
     let draft = draft_of(&place).expect("a place");
     let file = draft.create_new(0o600).expect("new");
     drop(OutputFile { file, bytes: 0, place: Some(place), draft: Some(draft) });
-    assert_eq!(names(folder.path()), [] as [&str; 0]);
+    assert_eq!(names(directory.path()), [] as [&str; 0]);
 }
 
 #[test]
@@ -44,9 +44,9 @@ fn links_and_files_of_strangers_are_refused_and_left_as_they_are() {
     if super::super::place::own_uid() != 0 {
         return;
     }
-    let folder = tempfile::tempdir().expect("a folder");
-    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o1777)).expect("ours");
-    let at = |name: &str| folder.path().join(name);
+    let directory = tempfile::tempdir().expect("a directory");
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o1777)).expect("ours");
+    let at = |name: &str| directory.path().join(name);
     fs::write(at("victim"), "root's").expect("a file");
     symlink(at("victim"), at("trap")).expect("a link");
     std::os::unix::fs::lchown(at("trap"), Some(STRANGER), None).expect("root");
@@ -63,8 +63,8 @@ fn links_and_files_of_strangers_are_refused_and_left_as_they_are() {
 #[test]
 fn a_fifo_of_ours_and_devices_are_written_to_and_a_strangers_fifo_is_not() {
     assert_eq!(write(Path::new("/dev/null"), 0o600, b"away").expect("it takes all"), 4);
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("fifo");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("fifo");
     let name = CString::new(path.as_os_str().as_encoded_bytes()).expect("no NUL");
     // SAFETY: the name is a NUL-terminated string that outlives the call.
     assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);

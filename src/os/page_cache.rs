@@ -332,7 +332,7 @@ mod tests {
         let resident = |range: Range| vec![Range::new(range.start.plus(PAGE), range.end)];
         let read = |at: Addr, into: &mut [u8]| source.read(at, into);
         let mut byte = [0];
-        // Beyond the page that can not be read.
+        // Beyond the page that cannot be read.
         let second_page = |window: u64| Addr((64 + window) * WINDOW_BYTES + PAGE);
         assert!(!windows.copy(Addr(65 * WINDOW_BYTES), &mut byte, &resident, &read), "not resident");
         assert!(windows.copy(second_page(1), &mut byte, &resident, &read));

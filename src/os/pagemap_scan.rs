@@ -291,7 +291,7 @@ impl<'a> Scanner<'a> {
                     return Err(Gap::new("page runs", Why::OverLimit));
                 }
             }
-            // `walk_end` can not say where to go on: after more than 512 regions it still names the last stop of the
+            // `walk_end` cannot say where to go on: after more than 512 regions it still names the last stop of the
             // kernel's own buffer, though the walk was finished (fs/proc/task_mmu.c, `do_pagemap_scan`, 6.7 to 6.18).
             match self.regions.get(found.wrapping_sub(1)) {
                 Some(last) if found == self.regions.len() && last.end > from.0 => from = Addr(last.end),

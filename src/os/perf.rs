@@ -95,7 +95,7 @@ pub struct Reading {
 }
 
 impl Counter {
-    /// Opens a counter of the thread `tid`, beside `leader` on the same processor's counters or as a leader.
+    /// Opens a counter of the thread `tid`, next to `leader` on the same processor's counters or as a leader.
     pub fn open(what: Encoding, mode: Mode, tid: i32, leader: Option<&Counter>) -> io::Result<Counter> {
         let attr = what.attr(mode, leader.is_none());
         let group = leader.map_or(-1, |leader| leader.0.as_raw_fd());

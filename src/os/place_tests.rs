@@ -13,9 +13,9 @@ fn leads_to(path: &Path) -> io::Result<(u64, u64)> {
 
 #[test]
 fn our_own_links_are_followed_and_dots_are_walked() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let at = |name: &str| folder.path().join(name);
-    fs::create_dir_all(at("real/deep")).expect("folders");
+    let directory = tempfile::tempdir().expect("a directory");
+    let at = |name: &str| directory.path().join(name);
+    fs::create_dir_all(at("real/deep")).expect("directories");
     fs::write(at("real/file"), "x").expect("a file");
     symlink("real", at("way")).expect("a link");
     symlink(at("way/file"), at("last")).expect("a link");
@@ -34,14 +34,14 @@ fn a_strangers_link_is_refused_wherever_it_stands() {
     if own_uid() != 0 {
         return;
     }
-    let folder = tempfile::tempdir().expect("a folder");
-    let at = |name: &str| folder.path().join(name);
-    fs::create_dir_all(at("his")).expect("a folder");
-    fs::create_dir_all(at("ours")).expect("a folder");
+    let directory = tempfile::tempdir().expect("a directory");
+    let at = |name: &str| directory.path().join(name);
+    fs::create_dir_all(at("his")).expect("a directory");
+    fs::create_dir_all(at("ours")).expect("a directory");
     fs::write(at("ours/file"), "x").expect("a file");
     symlink(at("ours"), at("planted")).expect("a link");
     std::os::unix::fs::lchown(at("planted"), Some(STRANGER), None).expect("root");
-    // Our own link in his folder: he could have moved it there.
+    // Our own link in his directory: he could have moved it there.
     symlink(at("ours/file"), at("his/moved")).expect("a link");
     chown(at("his"), Some(STRANGER), None).expect("root");
     for path in ["planted/file", "planted/new", "his/moved"] {
@@ -49,7 +49,7 @@ fn a_strangers_link_is_refused_wherever_it_stands() {
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "{path}: {error}");
         assert!(error.to_string().contains("user 65534"), "{error}");
     }
-    assert!(Place::of(&at("his/new")).is_ok(), "a new file in a stranger's folder harms nobody");
+    assert!(Place::of(&at("his/new")).is_ok(), "a new file in a stranger's directory harms nobody");
 }
 
 #[test]

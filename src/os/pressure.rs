@@ -1,5 +1,5 @@
 //! Pressure stall information of memory: how long tasks waited for it, of the whole host (`/proc/pressure/memory`) or of one
-//! control group (`memory.pressure`, version 2 only). What counts as waiting is the kernel's choice: reclaim, compaction, and
+//! cgroup (`memory.pressure`, version 2 only). What counts as waiting is the kernel's choice: reclaim, compaction, and
 //! pages that come back from disk soon after they were taken.
 //!
 //! Documentation/accounting/psi.rst. A kernel that is built with it may have it off (`psi=1` at boot switches it on).
@@ -36,15 +36,15 @@ pub fn host() -> Known<Pressure> {
     parse(&text).ok_or_else(|| off("pressure of memory"))
 }
 
-/// Of the control group that the process is in.
+/// Of the cgroup that the process is in.
 pub fn of_group(process: &Process) -> Known<Pressure> {
-    const WHAT: &str = "pressure of memory in the target's control group";
+    const WHAT: &str = "pressure of memory in the target's cgroup";
     let groups = process.text("cgroup").map_err(|error| gap("/proc/PID/cgroup", &error))?;
     let path = group(&groups).ok_or_else(|| {
         Gap::new(WHAT, Why::NotInThisKernel).hint("the process is in no group of cgroup version 2")
     })?;
     let files = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].map(|root| PathBuf::from(root).join(path));
-    let texts = files.iter().filter_map(|folder| text(folder.join("memory.pressure")).ok());
+    let texts = files.iter().filter_map(|directory| text(directory.join("memory.pressure")).ok());
     texts.filter_map(|text| parse(&text)).next().ok_or_else(|| {
         let hint =
             "only groups of cgroup version 2 below the root have memory.pressure, and only where PSI is on";

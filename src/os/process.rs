@@ -31,7 +31,7 @@ pub struct Process {
 
 const HIDDEN_HELP: &str = "run marusa as root, or in the group that the mount option gid= names";
 
-/// Why a process can not be opened: the one early failure.
+/// Why a process cannot be opened: the one early failure.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     #[error("no process with pid {0}")]
@@ -47,7 +47,7 @@ pub enum OpenError {
     Zombie(i32),
     #[error("pid {0} is a kernel thread: it has no memory of its own")]
     KernelThread(i32),
-    #[error("/proc/{0} can not be read: {1}")]
+    #[error("/proc/{0} cannot be read: {1}")]
     Denied(i32, io::Error),
 }
 

@@ -37,7 +37,7 @@ struct Own {
     uid: Option<u32>,
     effective: u64,
     is_nested: bool,
-    /// The word of /sys/kernel/security/lockdown, but for "none".
+    /// The word of /sys/kernel/security/lockdown, except for "none".
     lockdown: Option<String>,
 }
 

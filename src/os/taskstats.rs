@@ -26,7 +26,7 @@ const ATTRIBUTE_TGID: u16 = 2;
 const TYPE_STATS: u16 = 3;
 const TYPE_AGGREGATE_PID: u16 = 4;
 const TYPE_AGGREGATE_TGID: u16 = 5;
-/// NLA_F_NESTED and NLA_F_NET_BYTEORDER are flags beside the type.
+/// NLA_F_NESTED and NLA_F_NET_BYTEORDER are flags next to the type.
 const TYPE_MASK: u16 = 0x3fff;
 const HEADER_BYTES: usize = 16;
 const GENERIC_BYTES: usize = 4;

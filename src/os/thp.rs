@@ -11,8 +11,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Below this folder lie the files that are named here.
-pub const FOLDER: &str = "/sys/kernel/mm/transparent_hugepage";
+/// Below this directory lie the files that are named here.
+pub const DIRECTORY: &str = "/sys/kernel/mm/transparent_hugepage";
 
 /// Counters and knobs of khugepaged that are kept.
 const KHUGEPAGED: [&str; 8] = [
@@ -43,7 +43,7 @@ pub struct Thp {
     pub khugepaged: BTreeMap<String, u64>,
 }
 
-/// One `hugepages-<size>kB` folder.
+/// One `hugepages-<size>kB` directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct ThpSize {
     pub bytes: Bytes,
@@ -54,7 +54,7 @@ pub struct ThpSize {
 /// What decides for one size, after "inherit" is followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// Below `FOLDER`.
+    /// Below `DIRECTORY`.
     pub file: String,
     pub mode: String,
 }
@@ -70,7 +70,7 @@ impl Policy {
 }
 
 impl Thp {
-    /// From the contents of the files by their names below `FOLDER`, and the sizes that have a folder. `None`: a kernel
+    /// From the contents of the files by their names below `DIRECTORY`, and the sizes that have a directory. `None`: a kernel
     /// without them.
     pub fn parse(read: &dyn Fn(&str) -> Option<String>, sizes: &[Bytes]) -> Option<Thp> {
         let word = |file: &str| chosen(&read(file)?);

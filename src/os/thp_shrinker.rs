@@ -7,7 +7,7 @@
 
 use super::host::text;
 use super::machine::{base_page, huge_page};
-use super::thp::FOLDER;
+use super::thp::DIRECTORY;
 
 /// The two settings that decide.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct Shrinker {
 
 impl Shrinker {
     pub fn read() -> Shrinker {
-        let number = |file: &str| text(format!("{FOLDER}/{file}")).ok()?.trim().parse::<u64>().ok();
+        let number = |file: &str| text(format!("{DIRECTORY}/{file}")).ok()?.trim().parse::<u64>().ok();
         Shrinker {
             is_on: number("shrink_underused").map(|flag| flag == 1),
             max_ptes_none: number("khugepaged/max_ptes_none"),

@@ -5,13 +5,13 @@
 
 use super::host::text;
 use super::process::gap;
-use super::thp::FOLDER;
+use super::thp::DIRECTORY;
 use crate::base::{Bytes, Gap, Known, Why};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Sizes that have a folder, and files in each: Linux 6.18 has 10 and 17 on x86-64.
+/// Sizes that have a directory, and files in each: Linux 6.18 has 10 and 17 on x86-64.
 const SIZES_MAX: usize = 64;
 const COUNTERS_MAX: usize = 64;
 
@@ -41,7 +41,7 @@ impl SizeStats {
 
 /// All sizes, smallest first.
 pub fn read() -> Known<Vec<SizeStats>> {
-    below(Path::new(FOLDER))
+    below(Path::new(DIRECTORY))
 }
 
 /// What each size grew by; a size that is new is left out.
@@ -50,12 +50,12 @@ pub fn grown(first: &[SizeStats], now: &[SizeStats]) -> Vec<SizeStats> {
     now.iter().filter_map(of).collect()
 }
 
-fn below(folder: &Path) -> Known<Vec<SizeStats>> {
+fn below(directory: &Path) -> Known<Vec<SizeStats>> {
     let missing = || {
         Gap::new("allocations by page size", Why::NotInThisKernel)
             .hint("transparent_hugepage/hugepages-*kB/stats came with Linux 6.10")
     };
-    let entries = std::fs::read_dir(folder).map_err(|error| match error.raw_os_error() {
+    let entries = std::fs::read_dir(directory).map_err(|error| match error.raw_os_error() {
         Some(libc::ENOENT) => missing(),
         _ => gap("transparent_hugepage", &error),
     })?;
@@ -96,12 +96,13 @@ mod tests {
     }
 
     #[test]
-    fn sizes_by_the_names_of_their_folders() {
+    fn sizes_by_the_names_of_their_directories() {
         let root = std::env::temp_dir().join(format!("marusa-thp-stats-{}", std::process::id()));
-        for (folder, value) in [("hugepages-2048kB", "5\n"), ("hugepages-64kB", "9\n"), ("khugepaged", "1\n")]
+        for (directory, value) in
+            [("hugepages-2048kB", "5\n"), ("hugepages-64kB", "9\n"), ("khugepaged", "1\n")]
         {
-            let stats = root.join(folder).join("stats");
-            std::fs::create_dir_all(&stats).expect("a folder");
+            let stats = root.join(directory).join("stats");
+            std::fs::create_dir_all(&stats).expect("a directory");
             std::fs::write(stats.join("split"), value).expect("a file");
         }
         std::fs::write(root.join("hugepages-64kB/stats/broken"), "x\n").expect("a file");
@@ -109,7 +110,7 @@ mod tests {
         assert_eq!(sizes.iter().map(|size| size.bytes).collect::<Vec<_>>(), [64 << 10, 2 << 20]);
         assert_eq!((sizes[0].get("split"), sizes[0].get("broken")), (Some(9), None));
         std::fs::remove_dir_all(&root).expect("removed");
-        assert_eq!(below(&root).expect_err("no such folder").why, Why::NotInThisKernel);
+        assert_eq!(below(&root).expect_err("no such directory").why, Why::NotInThisKernel);
         assert_eq!((size("hugepages-x"), size("hugepages-18446744073709551615kB")), (None, None));
     }
 }

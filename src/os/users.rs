@@ -1,4 +1,4 @@
-//! Names of users, from /etc/passwd: a static binary can not ask the name service. Users of a directory service (LDAP,
+//! Names of users, from /etc/passwd: a static binary cannot ask the name service. Users of a directory service (LDAP,
 //! systemd-homed) are shown by number.
 
 /// Largest file that is read, in bytes.

@@ -12,7 +12,7 @@ pub fn read() -> Known<BTreeMap<String, u64>> {
     Ok(parse(&text("/proc/vmstat").map_err(|error| gap("/proc/vmstat", &error))?))
 }
 
-/// "name number" lines, as memory.stat of a control group has them too.
+/// "name number" lines, as memory.stat of a cgroup has them too.
 pub(super) fn parse(text: &str) -> BTreeMap<String, u64> {
     let lines = text.lines().filter_map(|line| line.split_once(' '));
     lines.filter_map(|(name, number)| Some((name.to_string(), number.trim().parse().ok()?))).collect()

@@ -2,7 +2,7 @@
 //! blocks that are read.
 //!
 //! Up to a limit all of it is read. Of more, a sample: one block of 2 MiB out of each cell of neighbouring blocks
-//! (`os::folio_sample`), with every mapping and every kind of page in cells of its own, so that a small arena beside a large
+//! (`os::folio_sample`), with every mapping and every kind of page in cells of its own, so that a small arena next to a large
 //! heap is looked at as well. A cell says how much memory its block stands for.
 
 use super::folio_sample::{self, Cell};

@@ -6,7 +6,7 @@
 //! * It is read through /proc/PID/mem, page by page (fs/proc/base.c, `mem_rw`): the lock of the address space is taken for
 //!   reading, and the page held, for the copy of that one page, under a microsecond; no thread that faults waits for it.
 //!   process_vm_readv would be faster, but pins a thousand pages at once (`FOLL_PIN`): a page that is shared with a forked
-//!   process would be copied for it (mm/internal.h, `gup_must_unshare`), and no huge page could be split meanwhile.
+//!   process would be copied for it (mm/internal.h, `gup_must_unshare`), and no huge page could be split in the meantime.
 //! * Only what is in memory is read: each block is looked up right before (`os::look` has the same error of microseconds).
 //! * The pages count as accessed afterwards (`FOLL_TOUCH`): reclaim takes them for used once.
 //! * It is one thread at its own priority, and costs the memory's bandwidth and the shared cache: `docs/pages.md` has the
@@ -71,7 +71,7 @@ pub struct Seen {
     pub sort: Sort,
     /// Of the cell that the block was chosen from.
     pub stands_for_bytes: Bytes,
-    /// What was read of it: less than was wanted where the process gave pages back meanwhile.
+    /// What was read of it: less than was wanted where the process gave pages back in the meantime.
     pub read: Vec<Range>,
     /// Pages of zeros; sorted, joined.
     pub zeros: Vec<Range>,

@@ -1,4 +1,4 @@
-//! Which blocks of 2 MiB of a running JVM can be put on huge pages without making it larger, and why the rest can not.
+//! Which blocks of 2 MiB of a running JVM can be put on huge pages without making it larger, and why the rest cannot.
 //! Pure: from a snapshot and its account.
 //!
 //! A collapse fills what is absent of a block. In private memory a small share of that is allowed, as far as the process

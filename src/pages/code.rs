@@ -15,19 +15,19 @@ use crate::os::machine::{base_page, huge_page};
 
 /// Files from this size on that are no libraries are linked.
 const LINKED_FROM_BYTES: Bytes = 1 << 20;
-/// The folders of a JDK that are copied; JDK 8 has a `jre`.
+/// The directories of a JDK that are copied; JDK 8 has a `jre`.
 const COPIED: [&str; 3] = ["bin", "lib", "jre"];
 /// Below it are the mounts.
 const COPIES: &str = "/run/marusa";
-/// Of the mount, beyond what is copied: folders and links.
+/// Of the mount, beyond what is copied: directories and links.
 const SPARE_BYTES: Bytes = 8 << 20;
 
-/// A file, folder or link below a JDK's home.
+/// A file, directory or link below a JDK's home.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// "lib/server/libjvm.so".
     pub path: String,
-    pub is_folder: bool,
+    pub is_directory: bool,
     pub is_file: bool,
     pub bytes: Bytes,
 }
@@ -54,7 +54,7 @@ pub struct Request<'a> {
 }
 
 impl Tree {
-    /// What is linked, not copied: whole folders of the top, and large files that are no libraries.
+    /// What is linked, not copied: whole directories of the top, and large files that are no libraries.
     pub fn linked(&self) -> Vec<String> {
         let top = |path: &str| path.split('/').next().unwrap_or_default().to_string();
         let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_string();
@@ -77,13 +77,12 @@ impl Tree {
 
     /// Files that are copied, and their bytes in whole pages.
     pub fn copied(&self, linked: &[String]) -> (usize, Bytes) {
-        let is_below = |path: &str, folder: &str| {
-            path == folder || path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
+        let is_below = |path: &str, directory: &str| {
+            path == directory || path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))
         };
-        let copied = self
-            .entries
-            .iter()
-            .filter(|entry| entry.is_file && !linked.iter().any(|folder| is_below(&entry.path, folder)));
+        let copied = self.entries.iter().filter(|entry| {
+            entry.is_file && !linked.iter().any(|directory| is_below(&entry.path, directory))
+        });
         copied.fold((0, 0), |(files, bytes), entry| {
             (files + 1, bytes.saturating_add(entry.bytes.next_multiple_of(base_page())))
         })
@@ -178,15 +177,15 @@ fn steps(tree: &Tree, at: &str, size: Bytes, linked: Vec<String>, files: usize) 
     let options = format!("huge=within_size,size={size}m,mode=755");
     vec![
         step(
-            format!("the folder {at}"),
+            format!("the directory {at}"),
             "a place for the mount",
             None,
-            Change::Folder { path: at.to_string() },
+            Change::Directory { path: at.to_string() },
         ),
         step(
             format!("a tmpfs of at most {size} MiB with huge pages"),
             "the kernel maps text with huge pages from such a mount, whatever transparent_hugepage says",
-            Some("its pages can not be reclaimed, only swapped"),
+            Some("its pages cannot be reclaimed, only swapped"),
             Change::MountTmpfs { at: at.to_string(), options },
         ),
         step(
@@ -227,7 +226,7 @@ mod tests {
     use super::*;
 
     fn entry(path: &str, bytes: Bytes) -> Entry {
-        Entry { path: path.to_string(), is_folder: bytes == 0, is_file: bytes > 0, bytes }
+        Entry { path: path.to_string(), is_directory: bytes == 0, is_file: bytes > 0, bytes }
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! promise. A pool (`nr_hugepages`) takes the memory now and keeps it; overcommit (`nr_overcommit_hugepages`) lets the kernel take
 //! it when the JVM asks, and gives it back when the JVM ends (mm/hugetlb.c, `gather_surplus_pages`). So the pool is the default:
 //! only of a pool can be known now that the JVM will have its pages, at every start. Overcommit is chosen where the running JVM
-//! itself holds the memory that a pool would need beside it.
+//! itself holds the memory that a pool would need next to it.
 
 use super::types::{Feasible, How, MemoryOutlook, NodeOutlook, PoolNeed, SizeOutlook};
 use crate::base::Bytes;
@@ -222,7 +222,7 @@ impl One<'_> {
         if let (Some(limit), Some(file)) = (self.size.limit_pages, &self.size.limit_file)
             && limit < pages
         {
-            let why = format!("the control group may have {limit} pages of {name}: raise {file}");
+            let why = format!("the cgroup may have {limit} pages of {name}: raise {file}");
             return self.chosen(How::Pool, pages.saturating_sub(free), Feasible::No, why);
         }
         let default = self.host.meminfo.default_huge_bytes;
@@ -259,7 +259,7 @@ impl One<'_> {
         let pool = self.pool("a pool is taken now and kept: the JVM has its pages at every start");
         if pool.feasible == Feasible::No && !self.is_gigantic() && !self.filters() {
             let later = self.overcommit(
-                "the running JVM holds the memory that a pool would need beside it; overcommit takes it when that has ended",
+                "the running JVM holds the memory that a pool would need next to it; overcommit takes it when that has ended",
             );
             if later.feasible != Feasible::No {
                 return later;
@@ -313,7 +313,7 @@ impl One<'_> {
         let add = missing.saturating_sub(self.headroom());
         if self.is_gigantic() {
             let why =
-                "pages of 1G can not be overcommitted: the kernel refuses (EINVAL); leave --overcommit out";
+                "pages of 1G cannot be overcommitted: the kernel refuses (EINVAL); leave --overcommit out";
             return self.chosen(How::Overcommit, add, Feasible::No, why.to_string());
         }
         if self.filters() {

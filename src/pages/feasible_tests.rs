@@ -153,7 +153,7 @@ fn a_limit_of_the_control_group_is_named() {
         vec![Limit { page_bytes: 2 << 20, limit_bytes: 20 << 20, used_bytes: Some(4 << 20), file }];
     let (_, _, feasible, why) = one(&host, &ask(9));
     assert_eq!(feasible, Feasible::No);
-    assert_eq!(why, "the control group may have 8 pages of 2M: raise /sys/fs/cgroup/a/hugetlb.2MB.max");
+    assert_eq!(why, "the cgroup may have 8 pages of 2M: raise /sys/fs/cgroup/a/hugetlb.2MB.max");
 }
 
 #[test]

@@ -134,13 +134,13 @@ pub const MESSAGES: &[Message] = &[
         id: "zgc_heap_shrunk",
         text: "Forced to lower max Java heap size from * to *",
         jdks: "17-25",
-        means: "too few HugeTLB pages for ZGC's heap: it can not grow to what was asked",
+        means: "too few HugeTLB pages for ZGC's heap: it cannot grow to what was asked",
     },
     Message {
         id: "zgc_heap_shrunk",
         text: "Forcefully lowering max Java heap size to *",
         jdks: "11",
-        means: "too few HugeTLB pages for ZGC's heap (after five seconds of trying): it can not grow to what was asked",
+        means: "too few HugeTLB pages for ZGC's heap (after five seconds of trying): it cannot grow to what was asked",
     },
     Message {
         id: "zgc_commit_failed",
@@ -158,7 +158,7 @@ pub const MESSAGES: &[Message] = &[
         id: "zgc_filesystem",
         text: "-XX:+UseLargePages * when using a * filesystem",
         jdks: "11-25",
-        means: "the folder that holds ZGC's heap decides its pages (-XX:AllocateHeapAt or its old name ZPath)",
+        means: "the directory that holds ZGC's heap decides its pages (-XX:AllocateHeapAt or its old name ZPath)",
     },
     Message {
         id: "shmem_off",

@@ -48,7 +48,7 @@ pub fn need(subject: &Subject, mode: Mode) -> Known<Vec<Need>> {
     Ok(needs)
 }
 
-/// What can not be had, or is not known.
+/// What cannot be had, or is not known.
 fn refuse(subject: &Subject, mode: Mode) -> Known<()> {
     let gap = |what: String, hint: &str| Err(Gap::new(what, Why::NotInThisRuntime).hint(hint));
     if subject.vm != Vm::HotSpot {
@@ -85,7 +85,7 @@ fn refuse(subject: &Subject, mode: Mode) -> Known<()> {
     if mode == Mode::HugeTlb1G && feature < 17 {
         let hint = "before 17 LargePageSizeInBytes has no effect on Linux: the VM takes only the kernel's \
                     default_hugepagesz; hugetlb-2m, or a newer JDK";
-        return gap(format!("1G pages beside 2M ones in JDK {feature}"), hint);
+        return gap(format!("1G pages next to 2M ones in JDK {feature}"), hint);
     }
     Ok(())
 }

@@ -32,7 +32,7 @@ pub fn costs(plan: &Plan, request: &Request) -> Vec<String> {
                 true => format!("{} belong to the pool from now on, also while the JVM is down", mib(bytes)),
                 false => format!("{} are the JVM's as long as it runs, used or not", mib(bytes)),
             });
-            costs.push("they can not be swapped, reclaimed or used by anybody else".to_string());
+            costs.push("they cannot be swapped, reclaimed or used by anybody else".to_string());
             if growing && subject.vm == Vm::HotSpot && !is_z(plan) {
                 costs.push(format!(
                     "the heap starts with less than -Xmx, but all of -Xmx ({}) is taken at the start and never given back",
@@ -97,8 +97,7 @@ fn hugetlb(plan: &Plan, request: &Request, risks: &mut Vec<String>) {
     }
     if request.running.is_none() && !request.host.pages.limits.is_empty() {
         risks.push(
-            "limits of control groups were looked at for marusa's own group: the JVM's may differ"
-                .to_string(),
+            "limits of cgroups were looked at for marusa's own group: the JVM's may differ".to_string(),
         );
     }
 }
@@ -129,7 +128,7 @@ fn one_page_less(plan: &Plan) -> Option<String> {
 fn thp(plan: &Plan, request: &Request, risks: &mut Vec<String>) {
     if plan.outlook.feasible == Feasible::Perhaps {
         risks.push(
-            "pages that can not be had stay small, silently: verify shows how much is large".to_string(),
+            "pages that cannot be had stay small, silently: verify shows how much is large".to_string(),
         );
     }
     let thp = request.host.pages.thp.as_ref();
@@ -153,11 +152,7 @@ fn memory_limit(plan: &Plan, request: &Request, risks: &mut Vec<String>) {
     if let (true, Some(left)) = (counted && request.running.is_none(), request.host.group_left_bytes)
         && left < heap
     {
-        risks.push(format!(
-            "the control group leaves {} of memory, less than the heap of {}",
-            mib(left),
-            mib(heap)
-        ));
+        risks.push(format!("the cgroup leaves {} of memory, less than the heap of {}", mib(left), mib(heap)));
     }
 }
 

@@ -9,7 +9,7 @@ use super::collectors;
 use super::feasible::size_name;
 use super::types::{Change, Mode, Step, Subject, Vm};
 use crate::base::Bytes;
-use crate::os::thp::{FOLDER, Thp};
+use crate::os::thp::{DIRECTORY, Thp};
 
 /// The options of the pages alone. `default_huge` is the size that a program gets that names none.
 pub fn of_pages(
@@ -93,7 +93,7 @@ pub fn thp_steps(subject: &Subject, thp: &Thp) -> Vec<Step> {
             what: what.to_string(),
             why: why.to_string(),
             risk: Some(risk.to_string()),
-            change: Change::Choose { file: format!("{FOLDER}/{file}"), word: word.to_string() },
+            change: Change::Choose { file: format!("{DIRECTORY}/{file}"), word: word.to_string() },
         });
     };
     let others = "other programs that ask for huge pages (madvise) get them too";
@@ -207,7 +207,7 @@ mod tests {
         let files = |gc: Gc, thp: &Thp| -> Vec<String> {
             let steps = thp_steps(&subject(Vm::HotSpot, 21, gc), thp);
             let file = |step: &Step| match &step.change {
-                Change::Choose { file, .. } => file.trim_start_matches(FOLDER).to_string(),
+                Change::Choose { file, .. } => file.trim_start_matches(DIRECTORY).to_string(),
                 other => panic!("{other:?}"),
             };
             steps.iter().map(file).collect()

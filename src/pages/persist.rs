@@ -9,7 +9,7 @@ use crate::act::door::content::{self, Content, MEMLOCK_BYTES_MIN, Memlock, Put, 
 use crate::act::door::{allowed, settings};
 use crate::base::Bytes;
 use crate::os::machine::base_page;
-use crate::os::thp::FOLDER;
+use crate::os::thp::DIRECTORY;
 
 /// Fills in the persistent steps, and what shared memory needs besides.
 pub fn complete(plan: &mut Plan, request: &Request) -> Result<(), NoPlan> {
@@ -25,7 +25,7 @@ pub fn complete(plan: &mut Plan, request: &Request) -> Result<(), NoPlan> {
     }
     let mut persist = Vec::new();
     let name = plan.outlook.name.clone();
-    let mut create = |folder: &str, content: Content, what: &str, why: &str| {
+    let mut create = |directory: &str, content: Content, what: &str, why: &str| {
         if content.is_empty() {
             return;
         }
@@ -33,7 +33,7 @@ pub fn complete(plan: &mut Plan, request: &Request) -> Result<(), NoPlan> {
             what: what.to_string(),
             why: why.to_string(),
             risk: None,
-            change: Change::Create { file: format!("{folder}/marusa-{name}.conf"), content },
+            change: Change::Create { file: format!("{directory}/marusa-{name}.conf"), content },
         });
     };
     create(
@@ -55,8 +55,8 @@ pub fn complete(plan: &mut Plan, request: &Request) -> Result<(), NoPlan> {
         "large pages of shared memory count as locked where no group is set",
     );
     if let Some(unit) = &request.unit {
-        let folder = format!("/etc/systemd/system/{unit}.d");
-        persist.extend(unit_steps(plan, &folder)?);
+        let directory = format!("/etc/systemd/system/{unit}.d");
+        persist.extend(unit_steps(plan, &directory)?);
     }
     plan.persist = persist;
     Ok(())
@@ -68,7 +68,7 @@ pub fn unit_name(text: &str) -> Option<String> {
     allowed::unit_name(name).then(|| format!("{name}.service"))
 }
 
-fn unit_steps(plan: &Plan, folder: &str) -> Result<Vec<Step>, NoPlan> {
+fn unit_steps(plan: &Plan, directory: &str) -> Result<Vec<Step>, NoPlan> {
     let step = |what: &str, change| Step {
         what: what.to_string(),
         why: "the service starts the JVM with the options of the plan".to_string(),
@@ -77,14 +77,14 @@ fn unit_steps(plan: &Plan, folder: &str) -> Result<Vec<Step>, NoPlan> {
     };
     let content =
         Content::Unit { memlock_bytes: memlock_bytes(plan), java_options: plan.jvm_options.clone() };
-    let file = format!("{folder}/marusa-{}.conf", plan.outlook.name);
+    let file = format!("{directory}/marusa-{}.conf", plan.outlook.name);
     content::check(&file, &content).map_err(|why| {
         NoPlan(format!(
             "cannot add the options to the service: {why}; leave --unit out and put them there yourself"
         ))
     })?;
     Ok(vec![
-        step("a folder for additions to the service", Change::Folder { path: folder.to_string() }),
+        step("a directory for additions to the service", Change::Directory { path: directory.to_string() }),
         step("options of the service", Change::Create { file, content }),
     ])
 }
@@ -133,11 +133,11 @@ fn tmpfiles(plan: &Plan, request: &Request) -> Vec<Put> {
     let other = plan.pools.iter().filter(|pool| Some(pool.page_bytes) != default);
     let pools = other.filter_map(|need| {
         let (file, sum) = sum(need, request)?;
-        let folder = format!("/sys/kernel/mm/hugepages/hugepages-{}kB", need.page_bytes >> 10);
-        Some(Put { file: format!("{folder}/{file}"), value: Value::Number(sum) })
+        let directory = format!("/sys/kernel/mm/hugepages/hugepages-{}kB", need.page_bytes >> 10);
+        Some(Put { file: format!("{directory}/{file}"), value: Value::Number(sum) })
     });
     let words = plan.steps.iter().filter(|_| plan.mode == Mode::Thp).filter_map(|step| match &step.change {
-        Change::Choose { file, word } if file.starts_with(FOLDER) => {
+        Change::Choose { file, word } if file.starts_with(DIRECTORY) => {
             Some(Put { file: file.clone(), value: Value::Word(word.clone()) })
         }
         _ => None,

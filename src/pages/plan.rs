@@ -27,7 +27,7 @@ pub struct Request<'a> {
     pub host_id: HostId,
     pub made_at: String,
     pub made_by: String,
-    /// How the JVM is started but for its pages; empty for one that runs.
+    /// How the JVM is started except for its pages; empty for one that runs.
     pub launch: Vec<String>,
     /// Those of them that nobody gave: the plan's own recommendation.
     pub recommended: Vec<String>,
@@ -214,7 +214,7 @@ fn steps(request: &Request, mode: Mode, answer: &Answer) -> Vec<Step> {
 
 fn pool_step(pool: &PoolNeed) -> Option<Step> {
     let name = size_name(pool.page_bytes);
-    let folder = format!("{}/hugepages-{}kB", hugetlb::FOLDER, pool.page_bytes >> 10);
+    let directory = format!("{}/hugepages-{}kB", hugetlb::DIRECTORY, pool.page_bytes >> 10);
     let (file, what, risk) = match pool.how {
         How::Pool => (
             "nr_hugepages",
@@ -235,7 +235,7 @@ fn pool_step(pool: &PoolNeed) -> Option<Step> {
         what,
         why: pool.why.clone(),
         risk: Some(risk),
-        change: Change::Add { file: format!("{folder}/{file}"), by: pool.add_pages },
+        change: Change::Add { file: format!("{directory}/{file}"), by: pool.add_pages },
     })
 }
 

@@ -32,7 +32,7 @@ pub fn named(text: &str) -> Result<(Vm, u32), String> {
             Ok((vm, feature))
         }
         _ => Err(format!(
-            "'{text}' is no JDK: neither a folder with bin/java, nor one of hotspot-8, -11, -17, -21, -25, openj9-8, -11, \
+            "'{text}' is no JDK: neither a directory with bin/java, nor one of hotspot-8, -11, -17, -21, -25, openj9-8, -11, \
              -17, -21, -25"
         )),
     }
@@ -68,7 +68,7 @@ impl Wanted {
         self.initial_bytes.unwrap_or(self.heap_bytes)
     }
 
-    /// A JVM of which only the release is known: its flags are the defaults, but for what the user says.
+    /// A JVM of which only the release is known: its flags are the defaults, except for what the user says.
     pub fn by_name(&self, vm: Vm, feature: u32, memory_bytes: Bytes) -> Result<Subject, String> {
         let gc = match (&self.gc, vm) {
             (Some(gc), Vm::HotSpot) => collectors::named(gc, feature)?,

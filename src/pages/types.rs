@@ -189,7 +189,7 @@ pub enum Feasible {
     Yes,
 }
 
-/// What the host can give now, beside what is asked of it.
+/// What the host can give now, next to what is asked of it.
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Outlook {
     /// Of the plan and of the files that `--persist` makes: letters, digits and dashes.
@@ -244,7 +244,7 @@ pub struct SizeOutlook {
     /// Upper bound, with compaction and reclaim: never a promise.
     pub at_most_pages: u64,
     pub fragmentation_index: Option<f64>,
-    /// The tightest limit of the control groups, and its file.
+    /// The tightest limit of the cgroups, and its file.
     pub limit_pages: Option<u64>,
     pub limit_file: Option<String>,
 }

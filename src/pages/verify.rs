@@ -1,4 +1,4 @@
-//! What was promised to a JVM beside what the page tables say, reservation by reservation, and why where they differ.
+//! What was promised to a JVM next to what the page tables say, reservation by reservation, and why where they differ.
 //!
 //! A promise is a plan, or what the JVM's own flags ask for. Pages of hugetlb are a JVM's from the moment it maps them, so
 //! what is mapped counts, touched or not; transparent ones exist only once memory is touched, so of those, what is in memory

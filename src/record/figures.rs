@@ -65,7 +65,7 @@ pub fn of_counters(counters: &Counters) -> Figures {
     ]
 }
 
-/// The control group whose limit is nearest; `None`: there is none.
+/// The cgroup whose limit is nearest; `None`: there is none.
 pub fn of_group(group: Option<&GroupMemory>, pressure: Option<&Pressure>) -> Figures {
     let of = |measure, value| (Key::process(measure), value);
     let event = |name: &str| group.and_then(|group| group.events.get(name).copied());

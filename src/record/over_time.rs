@@ -13,9 +13,9 @@ use std::collections::BTreeMap;
 
 /// A limit is drawn where it is at most so many times what the JVM has.
 const NEAR: u64 = 3;
-/// What an area has beside its parts, where a recording keeps only some of them.
+/// What an area has next to its parts, where a recording keeps only some of them.
 const REST: &str = "other parts";
-/// Lines beside the areas, that of the kernel's sum included.
+/// Lines next to the areas, that of the kernel's sum included.
 const LINES: usize = 8;
 
 pub fn of(recording: &Recording) -> Recorded {
@@ -113,9 +113,7 @@ fn one(history: &History, step: usize) -> history::History {
     if let Some((at, ending)) = history.ending {
         let text = match ending {
             Ending::Ended => "it ended",
-            Ending::KilledForMemory => {
-                "it ended, and the kernel killed for want of memory in its control group"
-            }
+            Ending::KilledForMemory => "it ended, and the kernel killed for want of memory in its cgroup",
             Ending::NotWatched => "nobody looked any more",
         };
         events.push(Event { at: seconds(history, at.steady_ms), text: text.to_string() });
@@ -156,7 +154,7 @@ fn depth_events(history: &History) -> Vec<Event> {
     events
 }
 
-/// The limit of the control group, where it is near enough to be a line in the same picture; and what can be asked for.
+/// The limit of the cgroup, where it is near enough to be a line in the same picture; and what can be asked for.
 fn lines(drawn: &Drawn, kernel: &[Option<Bytes>]) -> Vec<Line> {
     let most = kernel.iter().flatten().max().copied().unwrap_or(0);
     let line = |(measure, title, is_wanted): (Measure, &'static str, bool)| {
@@ -166,7 +164,7 @@ fn lines(drawn: &Drawn, kernel: &[Option<Bytes>]) -> Vec<Line> {
         Some(Line { title, is_shown: is_wanted && is_near, bytes })
     };
     let measures = [
-        (Measure::GroupLimit, "limit of the control group", true),
+        (Measure::GroupLimit, "limit of the cgroup", true),
         (Measure::GroupCurrent, "used of that limit, by all", false),
         (Measure::HeapUsed, "Java heap in use", false),
         (Measure::HeapCapacity, "Java heap committed", false),

@@ -14,7 +14,7 @@ use crate::base::limits::{RECORDING_FIGURES_FREE, RECORDING_FIGURES_PER_BYTE};
 use crate::os::budget;
 use std::collections::HashMap;
 
-/// What is kept beside the bytes of a record, in tables and lists: of a JVM, a series, a moment, a change, a text.
+/// What is kept next to the bytes of a record, in tables and lists: of a JVM, a series, a moment, a change, a text.
 const JVM_BYTES: u64 = 768;
 const KEY_BYTES: u64 = 320;
 const MOMENT_BYTES: u64 = 16;

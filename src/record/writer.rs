@@ -55,7 +55,7 @@ pub struct JvmFacts {
 pub enum Ending {
     /// It is gone; its exit status is its parent's to know.
     Ended,
-    /// It is gone, and the kernel killed in its control group for want of memory since the sample before.
+    /// It is gone, and the kernel killed in its cgroup for want of memory since the sample before.
     KilledForMemory,
     /// The recorder looked away first.
     NotWatched,

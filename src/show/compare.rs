@@ -240,7 +240,7 @@ fn beside(result: &Result) -> Vec<String> {
     all.extend(notes(&result.trials));
     all.extend(gaps(&result.trials));
     all.extend(result.early.clone());
-    all.extend(result.saved.iter().map(|folder| format!("runs: {folder}/trials.jsonl")));
+    all.extend(result.saved.iter().map(|directory| format!("runs: {directory}/trials.jsonl")));
     if !all.is_empty() {
         all.insert(0, String::new());
     }

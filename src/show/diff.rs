@@ -202,7 +202,7 @@ fn what_words(what: &What) -> String {
     }
 }
 
-/// What a line has beside its name.
+/// What a line has next to its name.
 struct Figures {
     resident: i64,
     before: Option<Bytes>,

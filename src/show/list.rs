@@ -80,7 +80,7 @@ fn short_version(version: &str) -> String {
     }
 }
 
-/// The name, or the 12 digits of the id that docker shows, or the last part of the control group.
+/// The name, or the 12 digits of the id that docker shows, or the last part of the cgroup.
 fn container(jvm: &Jvm) -> String {
     const SHORT_ID_LETTERS: usize = 12;
     if let Some(name) = &jvm.container_name {
@@ -146,7 +146,7 @@ struct JvmRow<'a> {
 }
 
 impl<'a> ListDocument<'a> {
-    /// `given_up`: processes that were not read whole, by pid; one that is no JVM for all that is known is only among the gaps.
+    /// `given_up`: processes that were not read whole, by pid; one that is not a JVM for all that is known is only among the gaps.
     pub fn of(jvms: &'a [Jvm], given_up: &'a [(i32, Gap)], hidden: &'a Hidden) -> ListDocument<'a> {
         let of_jvms = jvms.iter().flat_map(|jvm| gaps(jvm).into_iter().map(|gap| (jvm.process.pid, gap)));
         let mut all: Vec<(i32, &Gap)> = of_jvms.collect();

@@ -1,4 +1,4 @@
-//! The text of `marusa stalls`: a table an interval, what the whole host did meanwhile, and at the end how long the stalls of
+//! The text of `marusa stalls`: a table an interval, what the whole host did in the meantime, and at the end how long the stalls of
 //! all intervals took.
 
 mod histogram;

@@ -89,7 +89,7 @@ fn prediction_text(out: &mut dyn Write, prediction: &Prediction) -> io::Result<(
         let buffer = human(prediction.answer_buffer_bytes);
         writeln!(
             out,
-            "{buffer} of it the JVM itself will hold for its answer meanwhile: not counted as coming back"
+            "{buffer} of it the JVM itself will hold for its answer in the meantime: not counted as coming back"
         )?;
     }
     Ok(())

@@ -20,7 +20,7 @@ pub fn anonymise(frozen: &mut Frozen, snapshot: &Snapshot) {
     process.container = None;
     process.executable = without_user(&process.executable);
     for limit in frozen.taken.page_settings.iter_mut().flat_map(|settings| &mut settings.host.limits) {
-        // The folder above names the container.
+        // The directory above names the container.
         limit.file = limit.file.rsplit('/').next().unwrap_or_default().to_string();
     }
     for mapping in &mut frozen.os.mappings {

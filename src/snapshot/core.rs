@@ -25,7 +25,7 @@ pub enum NoAccount {
         "it is a truncated core: it ends within its notes, before the list of its mapped files (ulimit -c, or a full disk)"
     )]
     Cut,
-    #[error("the JVM in it can not be read: {0}")]
+    #[error("the JVM in it cannot be read: {0}")]
     Library(Gap),
 }
 

@@ -1,5 +1,6 @@
 //! Every JVM of the host, by what its memory maps: libjvm.so is HotSpot, libj9vm is OpenJ9, an image heap is a native image of
-//! GraalVM, whatever the command is called and in whatever container it runs. A process that may not be read is still listed if its command is `java`, with what
+//! GraalVM, whatever the command is called and in whatever container it runs. A process that may not be read is still listed if
+//! its command is `java`, with what
 //! everybody may know.
 
 use super::hidden::Hidden;
@@ -72,7 +73,7 @@ struct Found {
 /// The JVMs of the host, and what could not be read.
 #[derive(Debug, Default)]
 pub struct Listing {
-    /// By pid; those that end meanwhile are left out.
+    /// By pid; those that end in the meantime are left out.
     pub jvms: Vec<Jvm>,
     pub hidden: Hidden,
     /// Processes that took more than their time or memory, and why they were given up. A JVM among them is in `jvms` too.

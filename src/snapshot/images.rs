@@ -7,7 +7,7 @@ use crate::os::Target;
 use crate::os::elf::Image;
 use std::collections::HashSet;
 
-/// Every image that has an executable mapping. One whose headers can not be read is left out: its mappings still carry
+/// Every image that has an executable mapping. One whose headers cannot be read is left out: its mappings still carry
 /// its path.
 pub fn read(target: &Target) -> Vec<LoadedImage> {
     let mappings = &target.view.mappings;

@@ -1,4 +1,4 @@
-//! What decides the size of pages, read beside the pages themselves: the host's settings, and what the kernel notes of each
+//! What decides the size of pages, read next to the pages themselves: the host's settings, and what the kernel notes of each
 //! mapping (advised, advised against, hugetlb).
 //!
 //! Only smaps tells what was advised, and the kernel walks every small page for it: 15 to 20 ms a gigabyte. So it is asked

@@ -12,7 +12,7 @@ use std::fmt;
 pub enum ResolveError {
     #[error(transparent)]
     Open(#[from] OpenError),
-    #[error("pid {0} is no JVM: it maps neither libjvm.so nor libj9vm")]
+    #[error("pid {0} is not a JVM: it maps neither libjvm.so nor libj9vm")]
     NoJvm(i32),
     #[error("no JVM is named by \"{}\"{}", escaped(text), Listing("; these run:", running))]
     None { text: String, running: Vec<Choice> },
@@ -23,7 +23,7 @@ pub enum ResolveError {
         Listing("", matches)
     )]
     Several { text: String, matches: Vec<Choice> },
-    #[error("the JVMs of this host can not be listed: {0}")]
+    #[error("the JVMs of this host cannot be listed: {0}")]
     Unlisted(Gap),
 }
 

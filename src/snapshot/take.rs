@@ -205,7 +205,7 @@ impl Taking {
     }
 }
 
-/// The kernel's view, completed beside the other readers.
+/// The kernel's view, completed next to the other readers.
 struct Counted {
     pages: Known<Vec<PageRun>>,
     /// Where pages were late: VmRSS and HugetlbPages right after all of them were looked at.
@@ -215,7 +215,7 @@ struct Counted {
     gaps: Vec<Gap>,
 }
 
-/// The runtime's and malloc's views, and meanwhile how often each page is mapped and on which folio it lies: thousands of
+/// The runtime's and malloc's views, and in the meantime how often each page is mapped and on which folio it lies: thousands of
 /// small reads of the kernel that need nothing of the views.
 fn read_while_counting(
     process: &Process,
@@ -255,7 +255,7 @@ fn read_while_counting(
     })
 }
 
-/// What was read beside the kernel's view.
+/// What was read next to the kernel's view.
 struct Views {
     images: Vec<LoadedImage>,
     jvm: Known<JvmView>,

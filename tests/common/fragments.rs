@@ -1,6 +1,6 @@
 //! Free memory in small pieces, as after weeks of a build server's work: whoever wants a huge page makes the kernel push the
 //! pages of others together, and waits for it. It is made in seconds, and of a few GiB only: what else is free becomes a pool of
-//! hugetlb meanwhile, which nobody touches.
+//! hugetlb in the meantime, which nobody touches.
 
 use super::host::{HUGETLB, Host, THP};
 use super::{native, skip};
@@ -14,7 +14,7 @@ const LEFT_MIB_LEAST: u64 = 2560;
 const FREE_MIB_LEAST: u64 = 1024;
 /// What is left while that is prepared.
 const LEAST_MIB: u64 = 1536;
-/// What the fragmenter holds at the least: less can not be made small pieces of in a way that matters. Where there is more, it holds
+/// What the fragmenter holds at the least: less cannot be made small pieces of in a way that matters. Where there is more, it holds
 /// as much as it leaves: of a block of 512 pages that it broke up, it keeps some 200 in the mean, so with less it runs out of
 /// pages before the last block is in pieces.
 const HELD_MIB: u64 = 1536;

@@ -134,8 +134,8 @@ impl Jvm {
         let java = java(&row.jdk)?;
         let mut all: Vec<&str> = row.options.iter().map(String::as_str).collect();
         all.extend(options);
-        let folder = format!("dir={}", env!("CARGO_TARGET_TMPDIR"));
-        let mut program = vec!["marusa.Load", &folder];
+        let directory = format!("dir={}", env!("CARGO_TARGET_TMPDIR"));
+        let mut program = vec!["marusa.Load", &directory];
         program.extend(load);
         Some(Jvm::start(&java, &all, &program))
     }
@@ -187,7 +187,8 @@ pub fn signal(pid: i32, number: i32) {
     unsafe { libc::kill(pid, number) };
 }
 
-/// Waits until a process that a test started holds a file open whose name has `word` in it: it does by then what it was started for,
+/// Waits until a process that a test started holds a file open whose name has `word` in it: it does by then what it was started
+/// for,
 /// however slow the machine is.
 pub fn until_open(pid: i32, word: &str) {
     let started = std::time::Instant::now();

@@ -1,4 +1,4 @@
-//! A control group with little memory, of either version, removed when dropped.
+//! A cgroup with little memory, of either version, removed when dropped.
 
 use std::fs::{create_dir, remove_dir, write};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ impl Group {
             Some(path) => ("/sys/fs/cgroup/memory", path, "memory.limit_in_bytes"),
             None => ("/sys/fs/cgroup", path("")?, "memory.max"),
         };
-        // In version 2 a group with processes has no children with controllers: beside it, then.
+        // In version 2 a group with processes has no children with controllers: next to it, then.
         let parents = [Path::new(root).join(&path), Path::new(root).to_path_buf()];
         let name = format!("marusa-group-{}", std::process::id());
         let made = parents.iter().map(|parent| Group { folder: parent.join(&name) });

@@ -7,8 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 fn pages() -> Vec<PathBuf> {
-    fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
-        for entry in fs::read_dir(folder).expect("docs").flatten() {
+    fn walk(directory: &Path, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(directory).expect("docs").flatten() {
             let path = entry.path();
             match path.is_dir() {
                 true => walk(&path, found),
@@ -45,7 +45,8 @@ fn no_link_leads_nowhere() {
         let text = fs::read_to_string(&page).expect("a page");
         for link in links(&text).into_iter().filter(|link| !link.contains("://")) {
             let (path, part) = link.split_once('#').unwrap_or((link, ""));
-            let to = if path.is_empty() { page.clone() } else { page.parent().expect("a folder").join(path) };
+            let to =
+                if path.is_empty() { page.clone() } else { page.parent().expect("a directory").join(path) };
             let text = fs::read_to_string(&to).unwrap_or_default();
             let has_part = || text.lines().any(|line| line.starts_with('#') && anchor(line) == part);
             if !to.exists() || !part.is_empty() && !has_part() {
@@ -85,7 +86,7 @@ fn written_commands(text: &str) -> Vec<String> {
 #[test]
 fn commands_of_the_readme_and_the_playbooks_parse() {
     let is_walked = |page: &&PathBuf| {
-        page.parent().is_some_and(|folder| folder.ends_with("playbooks"))
+        page.parent().is_some_and(|directory| directory.ends_with("playbooks"))
             || page.ends_with("docs/start.md")
             || page.ends_with("README.md")
     };

@@ -20,12 +20,12 @@ const DIFFERENCES_SHOWN_MAX: usize = 10;
 const PRINTED: [&str; 3] = ["jdk8-parallel", "jdk17-g1", "jdk25-z-generational"];
 
 fn recordings() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/frozen");
-    let entries = fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/frozen");
+    let entries = fs::read_dir(&directory).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut files: Vec<PathBuf> =
         entries.filter(|path| path.extension().is_some_and(|extension| extension == "frozen")).collect();
     files.sort();
-    assert!(!files.is_empty(), "no recordings in {}: run scripts/record-frozen", folder.display());
+    assert!(!files.is_empty(), "no recordings in {}: run scripts/record-frozen", directory.display());
     files
 }
 

@@ -5,11 +5,11 @@ use std::path::Path;
 
 #[test]
 fn the_schemas_of_the_documents_are_current() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/schema");
-    let files = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/schema");
+    let files = std::fs::read_dir(&directory).into_iter().flatten().flatten();
     assert!(files.count() <= schemas::ALL.len(), "no schema of a document that there is not");
     for (name, schema) in schemas::ALL {
-        let path = folder.join(format!("{name}.json"));
+        let path = directory.join(format!("{name}.json"));
         let now = serde_json::to_string_pretty(&schema()).expect("JSON") + "\n";
         if std::env::var_os("MARUSA_BLESS").is_some() {
             std::fs::write(&path, &now).expect("written");

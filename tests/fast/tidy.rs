@@ -63,12 +63,12 @@ const LINE_COLUMNS_MAX: usize = 132;
 
 fn sources() -> Vec<(PathBuf, String)> {
     let mut files = Vec::new();
-    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).expect("src is there").flatten() {
+    let mut directories = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(&directory).expect("src is there").flatten() {
             let path = entry.path();
             if path.is_dir() {
-                folders.push(path);
+                directories.push(path);
             } else if path.extension().is_some_and(|extension| extension == "rs") {
                 let text = fs::read_to_string(&path).expect("UTF-8");
                 files.push((path, text));

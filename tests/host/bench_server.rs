@@ -13,14 +13,14 @@ const POOL: &str = "hugepages-2048kB/nr_hugepages";
 /// The JDK and, for what needs the server, the server; else why not.
 struct Scene {
     home: PathBuf,
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Scene {
     fn new() -> Option<Scene> {
         let java = crate::common::java(JDK)?;
         let home = java.ancestors().nth(2).expect("bin/java").to_path_buf();
-        Some(Scene { home, folder: tempfile::tempdir().expect("a folder") })
+        Some(Scene { home, directory: tempfile::tempdir().expect("a directory") })
     }
 
     fn with_server() -> Option<Scene> {
@@ -42,8 +42,8 @@ impl Scene {
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_marusa"));
         command.arg("bench").args(arguments).arg("--jdk").arg(&self.home);
-        // What it starts is known by the folder that it works in.
-        command.env("TMPDIR", self.folder.path());
+        // What it starts is known by the directory that it works in.
+        command.env("TMPDIR", self.directory.path());
         command
     }
 
@@ -52,7 +52,7 @@ impl Scene {
     }
 
     fn path(&self, name: &str) -> String {
-        self.folder.path().join(name).display().to_string()
+        self.directory.path().join(name).display().to_string()
     }
 }
 
@@ -66,7 +66,7 @@ fn pool() -> String {
     std::fs::read_to_string(format!("{HUGETLB}/{POOL}")).unwrap_or_default()
 }
 
-/// Processes that name our folder and this word in their command, marusa itself left out.
+/// Processes that name our directory and this word in their command, marusa itself left out.
 fn running(scene: &Scene, word: &str) -> usize {
     let pattern = format!("{}.*{word}", scene.path("marusa-server-"));
     let output = Command::new("pgrep").args(["-f", &pattern]).output().expect("pgrep");
@@ -141,8 +141,10 @@ fn the_account_of_a_server_under_load_until_a_signal() {
     assert!(page.contains("class=\"layer") && !page.contains("http"), "areas, and nothing from outside");
     assert_eq!(std::fs::read_to_string(&csv).expect("the samples").lines().count(), samples + 1);
     assert_eq!(running(&scene, ""), 0, "the server and its clients are ended");
-    let left =
-        std::fs::read_dir(scene.folder.path()).expect("the folder").flatten().map(|entry| entry.file_name());
+    let left = std::fs::read_dir(scene.directory.path())
+        .expect("the directory")
+        .flatten()
+        .map(|entry| entry.file_name());
     let left: Vec<_> = left.filter(|name| name.to_string_lossy().starts_with("marusa-")).collect();
     assert!(left.is_empty(), "{left:?}");
 }
@@ -183,7 +185,7 @@ fn collectors_with_their_own_threads_and_with_more() {
 #[test]
 fn what_is_missing_is_named_with_what_brings_it() {
     let Some(scene) = Scene::new() else { return };
-    let nowhere = scene.folder.path().join("nowhere");
+    let nowhere = scene.directory.path().join("nowhere");
     let mut command = scene.command(&["throughput", "--rounds", "1"]);
     let output = command.env("MARUSA_WORKLOADS", &nowhere).output().expect("marusa runs");
     let said = crate::common::text(&output.stderr);

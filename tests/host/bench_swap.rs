@@ -1,4 +1,4 @@
-//! `marusa bench trim --part swap`: two servers that share too little memory. The host gets a file to swap to and a control group, and
+//! `marusa bench trim --part swap`: two servers that share too little memory. The host gets a file to swap to and a cgroup, and
 //! is put back, also after Ctrl-C and kill -9.
 
 use crate::common::host::Host;
@@ -38,7 +38,7 @@ struct Changed {
     state: Vec<String>,
 }
 
-/// A state folder of the test's own, and the host's lock: others swap too.
+/// A state directory of the test's own, and the host's lock: others swap too.
 struct Place {
     state: PathBuf,
     _host: Host,
@@ -48,29 +48,29 @@ impl Place {
     fn new() -> Option<Place> {
         let host = Host::lock();
         if !is_root() {
-            skip("only root may swap to a file and make control groups");
+            skip("only root may swap to a file and make cgroups");
             return None;
         }
         let state = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("bench-trim-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&state);
         let place = Place { state, _host: host };
-        let output = marusa(&["bench", "trim", "--dry-run", "--state", &place.folder(), "--part", "swap"]);
+        let output = marusa(&["bench", "trim", "--dry-run", "--state", &place.directory(), "--part", "swap"]);
         if output.status.code() == Some(4) {
             skip(&text(&output.stderr));
             return None;
         }
         Some(place)
     }
-    fn folder(&self) -> String {
+    fn directory(&self) -> String {
         self.state.display().to_string()
     }
     fn now(&self) -> Changed {
-        let names = |folder: &Path| -> Vec<String> {
-            let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let names = |directory: &Path| -> Vec<String> {
+            let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
             entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
         };
         let groups =
-            ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"].map(|folder| names(Path::new(folder))).concat();
+            ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"].map(|directory| names(Path::new(directory))).concat();
         Changed {
             swaps: std::fs::read_to_string("/proc/swaps").expect("swaps"),
             groups: groups.into_iter().filter(|name| name.starts_with("marusa-bench")).collect(),
@@ -79,7 +79,7 @@ impl Place {
     }
     fn start(&self, home: &str) -> Child {
         let mut command = Command::new(env!("CARGO_BIN_EXE_marusa"));
-        command.args(["bench", "trim", "--state", &self.folder(), "--jdk", home]).args(SMALL);
+        command.args(["bench", "trim", "--state", &self.directory(), "--jdk", home]).args(SMALL);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("marusa runs")
     }
     /// Until two servers are at work in the group.
@@ -88,8 +88,8 @@ impl Place {
         loop {
             assert!(started.elapsed() < Duration::from_secs(120), "no servers: {:?}", self.now());
             for group in self.now().groups {
-                let procs = ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"].iter().find_map(|folder| {
-                    std::fs::read_to_string(format!("{folder}/{group}/cgroup.procs")).ok()
+                let procs = ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"].iter().find_map(|directory| {
+                    std::fs::read_to_string(format!("{directory}/{group}/cgroup.procs")).ok()
                 });
                 let pids: Vec<i32> = procs.unwrap_or_default().lines().flat_map(str::parse).collect();
                 if pids.len() >= 2 {
@@ -104,7 +104,7 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         // A test that failed may have left something.
-        let output = marusa(&["pages", "undo", "--all", "--state", &self.folder()]);
+        let output = marusa(&["pages", "undo", "--all", "--state", &self.directory()]);
         drop(output);
         let _ = std::fs::remove_dir_all(&self.state);
     }
@@ -125,7 +125,7 @@ fn gone(pid: i32) -> bool {
 fn with_giving_back_less_is_swapped_and_the_host_is_as_before() {
     let (Some(place), Some(home)) = (Place::new(), home("25")) else { return };
     let before = place.now();
-    let first = ["bench", "trim", "--state", &place.folder(), "--jdk", &home, "--json"];
+    let first = ["bench", "trim", "--state", &place.directory(), "--jdk", &home, "--json"];
     let output = marusa(&[&first[..], &SMALL].concat());
     let json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(output.status.code(), Some(0), "{json:#}");
@@ -166,7 +166,7 @@ fn after_kill_9_the_servers_are_gone_and_undo_puts_the_host_back() {
     child.wait().expect("it ends");
     assert!(servers.into_iter().all(gone), "the servers end with it");
     assert_ne!(place.now(), before);
-    let output = marusa(&["pages", "undo", "--all", "--state", &place.folder()]);
+    let output = marusa(&["pages", "undo", "--all", "--state", &place.directory()]);
     assert_eq!(output.status.code(), Some(0), "{}{}", text(&output.stdout), text(&output.stderr));
     assert_eq!(place.now(), before);
 }

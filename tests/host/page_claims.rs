@@ -226,7 +226,7 @@ fn false_report_6_system_map_says_4k_for_a_heap_on_2m() {
     for jdk in ["21", "25"] {
         let Some(jvm) = Logging::start(jdk, &options, false) else { return };
         let map = jvm.pages(true);
-        // The column is wrong, the note beside it right.
+        // The column is wrong, the note next to it right.
         assert_eq!(claim(&map, "System.map", "Java heap"), says("pgsz 4K", "false"), "JDK {jdk}");
         let claims = map["page_claims"].as_array().expect("claims");
         let note = claims.iter().find(|claim| claim["says"] == "notes thp" && claim["about"] == "Java heap");

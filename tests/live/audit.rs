@@ -85,7 +85,7 @@ fn check_sums(audit: &Value, row: &Row, broken: &mut Vec<String>) {
     }
 }
 
-/// Blocks by tag against NMT's counters; arenas against malloc_info, whose answer the JVM keeps in its own malloc meanwhile.
+/// Blocks by tag against NMT's counters; arenas against malloc_info, whose answer the JVM keeps in its own malloc in the meantime.
 fn check_malloc(malloc: &Value, name: &str, broken: &mut Vec<String>) {
     let total = &malloc["total"];
     let (ours, counted) = (total["ours_bytes"].as_u64(), total["counter_bytes"].as_u64());

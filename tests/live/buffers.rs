@@ -1,7 +1,7 @@
 //! `map --by buffer` on known buffers in known classes, against the JDK's own counters, on JDKs and collectors that differ.
 
 use crate::common::*;
-use crate::record::Folder;
+use crate::record::Directory;
 use marusa::act::attach;
 use marusa::os::process::Process;
 use serde_json::Value;
@@ -184,7 +184,7 @@ fn each_buffer_has_its_holder_and_the_sums_are_those_of_the_jdk() {
 
 #[test]
 fn a_table_a_file_and_an_account_without_buffers() {
-    let folder = Folder::new("buffers");
+    let directory = Directory::new("buffers");
     let Some(program) = start("17", &["-XX:+UseG1GC"]) else { return };
     let pid = program.jvm.pid.to_string();
     let table = text(&marusa(&["map", &pid, "--by", "buffer", "--width", "100"]).stdout);
@@ -194,7 +194,7 @@ fn a_table_a_file_and_an_account_without_buffers() {
         map_json(program.jvm.pid).get("buffers").is_none(),
         "they are read only where they are asked for"
     );
-    let (with, without) = (folder.file("with.frozen"), folder.file("without.frozen"));
+    let (with, without) = (directory.file("with.frozen"), directory.file("without.frozen"));
     assert!(marusa(&["freeze", &pid, "--holders", "-o", &with]).status.success());
     assert!(marusa(&["freeze", &pid, "-o", &without]).status.success());
     let wrong = wrong("17", &buffers(&["--from", &with]));

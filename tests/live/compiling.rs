@@ -1,7 +1,7 @@
 //! What compiler threads compile: `map --by thread` on JVMs whose compilers always have a long method at hand.
 
 use crate::common::*;
-use crate::record::{Folder, Recorder};
+use crate::record::{Directory, Recorder};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
@@ -58,8 +58,8 @@ fn the_method_its_level_and_its_arenas_are_named_live_and_in_a_frozen_file() {
             let table = text(&marusa(&["map", &pid, "--by", "thread", "--width", "100"]).stdout);
             table.lines().any(|line| line.contains("marusa.Long") && line.contains(" 4 ")).then_some(())
         });
-        let (folder, stopped) = (Folder::new("compiling"), Stopped::at_compilation(jvm.pid));
-        let file = folder.file("a.frozen");
+        let (directory, stopped) = (Directory::new("compiling"), Stopped::at_compilation(jvm.pid));
+        let file = directory.file("a.frozen");
         assert!(marusa(&["freeze", &pid, "-o", &file]).status.success());
         let without_arenas = |map: Value| -> Vec<Value> {
             let named = |row: &Value| serde_json::json!([row["method"], row["level"], row["is_osr"]]);
@@ -75,8 +75,8 @@ fn the_method_its_level_and_its_arenas_are_named_live_and_in_a_frozen_file() {
 #[test]
 fn a_recording_keeps_what_was_compiled_when_jit_work_jumped() {
     let Some(java) = java("17") else { return };
-    let folder = Folder::new("compiled");
-    let path = folder.file("a.marusa");
+    let directory = Directory::new("compiled");
+    let path = directory.file("a.marusa");
     until("no jump is recorded", || {
         let mut jvm = Jvm::start(&java, &["-Xmx64m", "-XX:+UseSerialGC"], &["marusa.Compiling", "later"]);
         let pid = jvm.pid.to_string();

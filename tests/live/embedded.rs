@@ -1,4 +1,5 @@
-//! JVMs that another program than the launcher of Java loads (tests/native/embed_jvm.c): from a file that exists in memory only, and
+//! JVMs that another program than the launcher of Java loads (tests/native/embed_jvm.c): from a file that exists in memory only,
+//! and
 //! with arguments that are not those of the JVM.
 
 use crate::common::*;

@@ -12,7 +12,8 @@ const CLASSES: usize = 30;
 const APART_MAX: f64 = 0.01;
 /// A few objects come with each question.
 const INSTANCES_APART_MAX: u64 = 4;
-/// Up to JDK 18, buffers that are given back are filled with `int[]`. Where `jcmd` counts what can be reached, it leaves them out, though
+/// Up to JDK 18, buffers that are given back are filled with `int[]`. Where `jcmd` counts what can be reached, it leaves them
+/// out, though
 /// they were allocated since the marking began: this share of the heap at most.
 const FILLER: &str = "[I";
 const FILLERS_MAX: f64 = 0.03;
@@ -183,8 +184,8 @@ fn strings_that_say_the_same_are_counted_and_shown_only_where_they_are_asked_for
 #[test]
 fn a_frozen_file_has_no_objects_and_says_so() {
     let Some((jvm, _)) = start(&row("25", "serial")) else { return };
-    let folder = crate::record::Folder::new("heap");
-    let file = folder.file("it.frozen");
+    let directory = crate::record::Directory::new("heap");
+    let file = directory.file("it.frozen");
     assert!(marusa(&["freeze", &jvm.pid.to_string(), "-o", &file]).status.success());
     let output = marusa(&["heap", "--from", &file]);
     assert_eq!(output.status.code(), Some(3));

@@ -1,8 +1,9 @@
-//! `map --by holder` on a library whose blocks have one right holder each, on every JDK, with every collector, live and from a core.
+//! `map --by holder` on a library whose blocks have one right holder each, on every JDK, with every collector, live and from a
+//! core.
 
 use crate::common::native::cpp_library;
 use crate::common::*;
-use crate::record::Folder;
+use crate::record::Directory;
 use serde_json::Value;
 
 const OBJECTS: u64 = 100;
@@ -142,8 +143,8 @@ fn a_table_shows_the_largest_first_and_plain_map_has_none() {
 #[test]
 fn a_frozen_file_has_the_same_holders_where_it_was_asked_for_them() {
     let Some(jvm) = start("17", &["-XX:+UseG1GC"]) else { return };
-    let (folder, pid) = (Folder::new("holders"), jvm.pid.to_string());
-    let (with, without) = (folder.file("with.frozen"), folder.file("without.frozen"));
+    let (directory, pid) = (Directory::new("holders"), jvm.pid.to_string());
+    let (with, without) = (directory.file("with.frozen"), directory.file("without.frozen"));
     assert!(marusa(&["freeze", &pid, "--holders", "-o", &with]).status.success());
     assert!(marusa(&["freeze", &pid, "-o", &without]).status.success());
     let map = holders(&["--from", &with]);

@@ -1,7 +1,7 @@
 //! `map --by loader` against what the JVM itself says of each class loader, on every JDK.
 
 use crate::common::*;
-use crate::record::Folder;
+use crate::record::Directory;
 use marusa::act::attach;
 use marusa::os::process::Process;
 use serde_json::Value;
@@ -151,13 +151,13 @@ fn each_loader_has_the_metaspace_that_the_vm_says() {
 fn a_table_a_frozen_file_and_a_comparison_have_the_same_loaders() {
     let Some(java) = java("17") else { return };
     let jvm = Jvm::start(&java, &["-Xmx64m"], &PROGRAM);
-    let (folder, pid) = (Folder::new("loaders"), jvm.pid.to_string());
+    let (directory, pid) = (Directory::new("loaders"), jvm.pid.to_string());
     let table = text(&marusa(&["map", &pid, "--by", "loader", "--width", "100"]).stdout);
     let line =
         table.lines().find(|line| line.starts_with("java.net.URLClassLoader 'plugin-#'")).expect(&table);
     assert!(line.split_whitespace().nth(2) == Some("5"), "{line}");
     assert!(map_json(jvm.pid).get("loaders").is_none(), "plain map has none");
-    let (frozen, json) = (folder.file("jvm.frozen"), folder.file("few.json"));
+    let (frozen, json) = (directory.file("jvm.frozen"), directory.file("few.json"));
     assert!(marusa(&["freeze", &pid, "-o", &frozen]).status.success());
     let (live, kept) = (by_loader(&[&pid]), by_loader(&["--from", &frozen]));
     assert_eq!(live["loaders"], kept["loaders"]);

@@ -1,4 +1,5 @@
-//! Real JVMs, every JDK and collector that installs here. Each test looks at JVMs and files of its own and changes nothing on the host,
+//! Real JVMs, every JDK and collector that installs here. Each test looks at JVMs and files of its own and changes nothing on the
+//! host,
 //! so two run at a time.
 
 mod account;

@@ -1,4 +1,5 @@
-//! A program that is mapped as a native image of GraalVM is (tests/native/native_image.c): it is listed, and each command gives what
+//! A program that is mapped as a native image of GraalVM is (tests/native/native_image.c): it is listed, and each command gives
+//! what
 //! the kernel tells of it, and says why it tells no more.
 
 use crate::common::*;

@@ -87,9 +87,10 @@ fn allocators() -> Vec<(&'static str, &'static str, PathBuf)> {
         ("tcmalloc", "(gperftools 2.", "libtcmalloc_minimal.so.4"),
         ("mimalloc", "2.", "libmimalloc.so.2"),
     ];
-    let folders = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64"];
-    let find =
-        |file: &str| folders.iter().map(|folder| Path::new(folder).join(file)).find(|path| path.exists());
+    let directories = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64"];
+    let find = |file: &str| {
+        directories.iter().map(|directory| Path::new(directory).join(file)).find(|path| path.exists())
+    };
     let found = known.into_iter().filter_map(|(name, version, file)| Some((name, version, find(file)?)));
     found.collect()
 }

@@ -21,24 +21,24 @@ fn json(arguments: &[&str]) -> Value {
     answer.unwrap_or_else(|error| panic!("{error}: {}", text(&output.stderr)))
 }
 
-/// A folder of this test's own, removed when dropped.
-struct Folder(PathBuf);
+/// A directory of this test's own, removed when dropped.
+struct Directory(PathBuf);
 
-impl Folder {
-    fn new(name: &str) -> Folder {
+impl Directory {
+    fn new(name: &str) -> Directory {
         let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).expect("a folder");
-        Folder(path)
+        std::fs::create_dir_all(&path).expect("a directory");
+        Directory(path)
     }
     fn write(&self, name: &str, text: &str) -> String {
         let path = self.0.join(name);
-        std::fs::create_dir_all(path.parent().expect("below the folder")).expect("a folder");
+        std::fs::create_dir_all(path.parent().expect("below the directory")).expect("a directory");
         std::fs::write(&path, text).expect("written");
         path.display().to_string()
     }
 }
 
-impl Drop for Folder {
+impl Drop for Directory {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -119,7 +119,7 @@ fn bad_input_is_said_clearly() {
         (&["--jdk", "hotspot-21", "--gc", "zgc", "--heap", "1g", "--mode", "hugetlb-1g"], 2, "2M"),
         (&["--jdk", "hotspot-25", "--heap", "1g", "--shm", "--mode", "hugetlb-2m"], 2, "has no UseSHM"),
         (&["--jdk", "hotspot-25", "--heap", "1g", "--unit", "../x"], 2, "no name of a service"),
-        (&[&me], 3, "is no JVM"),
+        (&[&me], 3, "is not a JVM"),
         (&[], 2, "TARGET"),
     ];
     for (arguments, status, words) in cases {
@@ -148,17 +148,17 @@ fn a_plan_that_can_not_be_had_now_ends_with_1_and_says_what_would_help() {
     let output = plan(&["--jdk", "hotspot-17", "--gc", "serial", "--heap", &heap, "--mode", "hugetlb-2m"]);
     let said = text(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("now? NO, ") && said.contains("none: it can not be had now"), "{said}");
+    assert!(said.contains("now? NO, ") && said.contains("none: it cannot be had now"), "{said}");
 }
 
 #[test]
 fn the_kept_plan_is_one_that_apply_takes() {
-    let folder = Folder::new("kept");
-    let file = folder.0.join("plan.json").display().to_string();
+    let directory = Directory::new("kept");
+    let file = directory.0.join("plan.json").display().to_string();
     let output = plan(&["--jdk", "hotspot-21", "--gc", "zgc", "--heap", "64m", "--mode", "thp", "-o", &file]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains("marusa pages verify PID "));
-    let state = folder.0.join("state").display().to_string();
+    let state = directory.0.join("state").display().to_string();
     let output = marusa(&["pages", "apply", &file, "--dry-run", "--state", &state]);
     let said = text(&output.stderr);
     assert!(!said.contains("is no plan") && !said.contains("another host"), "{said}");
@@ -222,19 +222,19 @@ fn takes(program: &str, arguments: &[&str]) {
 
 #[test]
 fn sysctl_systemd_and_tmpfiles_take_what_is_theirs() {
-    let folder = Folder::new("emitted");
+    let directory = Directory::new("emitted");
     for (at, arguments) in PLANS.iter().enumerate() {
-        let file = folder.write(&format!("{at}-sysctl.conf"), &emitted("sysctl", arguments));
+        let file = directory.write(&format!("{at}-sysctl.conf"), &emitted("sysctl", arguments));
         takes("sysctl", &["--dry-run", "-p", &file]);
         let unit = "[Service]\nType=oneshot\nExecStart=/bin/true\n";
-        let unit = folder.write(&format!("marusa-{at}.service"), unit);
+        let unit = directory.write(&format!("marusa-{at}.service"), unit);
         let drop_in = emitted("systemd", arguments);
-        folder.write(&format!("marusa-{at}.service.d/marusa.conf"), &drop_in);
+        directory.write(&format!("marusa-{at}.service.d/marusa.conf"), &drop_in);
         assert!(drop_in.contains("\n[Service]\nEnvironment=\"JAVA_TOOL_OPTIONS=-X"), "{drop_in}");
         takes("systemd-analyze", &["verify", "--man=no", &unit]);
-        let file = folder.write(&format!("{at}-tmpfiles.conf"), &emitted("tmpfiles", arguments));
+        let file = directory.write(&format!("{at}-tmpfiles.conf"), &emitted("tmpfiles", arguments));
         // Below a root of its own, where none of the files to be written to is there.
-        let root = folder.write("root/etc/marker", "");
+        let root = directory.write("root/etc/marker", "");
         let root = root.trim_end_matches("/etc/marker");
         takes("systemd-tmpfiles", &["--create", &format!("--root={root}"), &file]);
     }
@@ -243,9 +243,9 @@ fn sysctl_systemd_and_tmpfiles_take_what_is_theirs() {
 #[test]
 fn the_jvm_takes_its_options_as_a_file() {
     let Some(java) = java("21") else { return };
-    let folder = Folder::new("options");
+    let directory = Directory::new("options");
     let arguments = ["--jdk", "hotspot-21", "--gc", "g1", "--heap", "64m", "--mode", "thp"];
-    let file = folder.write("options", &emitted("jvm", &arguments));
+    let file = directory.write("options", &emitted("jvm", &arguments));
     takes(&java.display().to_string(), &[&format!("@{file}"), "-version"]);
     let all = emitted("all", &arguments);
     for kind in ["sysctl", "tmpfiles", "limits", "systemd", "cmdline", "docker", "kubernetes", "jvm"] {

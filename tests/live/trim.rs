@@ -32,11 +32,12 @@ fn resident(pid: i32) -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") << 10
 }
 
-/// Files of Marusa in the target's folders, and mappings of its library. A `jcmd` of another test that was killed leaves its
+/// Files of Marusa in the target's directories, and mappings of its library. A `jcmd` of another test that was killed leaves its
 /// `.attach_pidN`, with the number of another JVM.
 fn traces(pid: i32) -> (Vec<String>, usize) {
-    let folders = ["tmp", "var/tmp", "dev/shm"].map(|folder| format!("/proc/{pid}/root/{folder}"));
-    let names = folders.iter().flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten().flatten());
+    let directories = ["tmp", "var/tmp", "dev/shm"].map(|directory| format!("/proc/{pid}/root/{directory}"));
+    let names =
+        directories.iter().flat_map(|directory| std::fs::read_dir(directory).into_iter().flatten().flatten());
     let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).expect("maps");
     let library = maps.lines().filter(|line| line.contains(".marusa-trim-") && line.contains("r-xp")).count();

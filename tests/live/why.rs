@@ -3,7 +3,7 @@
 
 use crate::common::native::cpp_library;
 use crate::common::*;
-use crate::record::Folder;
+use crate::record::Directory;
 use serde_json::Value;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -24,8 +24,8 @@ fn fault(program: &str, named: &'static [&'static str], next: &'static str) -> F
     Fault { program: program.split(' ').map(str::to_string).collect(), named, next }
 }
 
-fn faults(folder: &Folder) -> Vec<Fault> {
-    let leak = |kind: &str| format!("marusa.Leak {kind} dir={}", folder.0.display());
+fn faults(directory: &Directory) -> Vec<Fault> {
+    let leak = |kind: &str| format!("marusa.Leak {kind} dir={}", directory.0.display());
     let mut faults = vec![
         fault(&leak("kind=inflater rate=500k/s"), &["not closed", "java.util.zip.Inflater"], "--by holder"),
         fault(&leak("kind=loader rate=300k/s"), &["class loaders", "marusa.Generated"], "--by loader"),
@@ -47,8 +47,10 @@ fn faults(folder: &Folder) -> Vec<Fault> {
     }
     match root().join("java/build-out/marusa/Native.class").exists() {
         true => {
-            let program =
-                format!("marusa.Native dir={} cache=10m buffers=8m readers=1 open=50", folder.file("rocks"));
+            let program = format!(
+                "marusa.Native dir={} cache=10m buffers=8m readers=1 open=50",
+                directory.file("rocks")
+            );
             faults.push(fault(&program, &["not closed", "org.rocksdb.RocksIterator"], "--by holder"));
         }
         false => skip("no RocksDB; java/fetch-native brings it"),
@@ -95,8 +97,8 @@ fn named(jvm: &Jvm, fault: &Fault) -> Option<String> {
 #[test]
 fn each_of_many_faults_is_named_in_the_first_five_lines() {
     let Some(java) = java("17") else { return };
-    let folder = Folder::new("why");
-    let faults = faults(&folder);
+    let directory = Directory::new("why");
+    let faults = faults(&directory);
     let jvms: Vec<Jvm> = faults.iter().map(|fault| start(&java, &fault.program)).collect();
     let missing: Vec<String> = std::thread::scope(|scope| {
         let asked: Vec<_> =
@@ -150,8 +152,8 @@ const HEALTHY: [&str; 7] =
 
 #[test]
 fn what_cannot_be_watched_is_an_error_that_says_what_to_do() {
-    let folder = Folder::new("why-bad");
-    let file = folder.file("a.marusa");
+    let directory = Directory::new("why-bad");
+    let file = directory.file("a.marusa");
     let Some(java) = java("17") else { return };
     let jvm = Jvm::start(&java, &["-Xmx64m"], &["marusa.Idle"]);
     let recorded = marusa(&["record", &jvm.pid.to_string(), "-o", &file, "--for", "1s"]);

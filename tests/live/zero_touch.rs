@@ -1,5 +1,5 @@
 //! Reading leaves no trace: the target has the same threads, signals, files and voluntary stops as without us, and a JVM
-//! that can not answer gives the same account.
+//! that cannot answer gives the same account.
 
 use crate::common::*;
 use std::collections::BTreeSet;

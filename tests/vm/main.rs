@@ -1,10 +1,12 @@
-//! Other machines than the one at hand: kernels, page sizes and processors that real programs run on, each emulated by QEMU, with JVMs
+//! Other machines than the one at hand: kernels, page sizes and processors that real programs run on, each emulated by QEMU, with
+//! JVMs
 //! out of packages and the static binary that people install. Not one of `make test`'s suites: `make vm` runs it.
 //!
 //!     cargo test --test vm                 every machine
 //!     cargo test --test vm -- arm64-16k    one
 //!
-//! Packages and trees are kept in ${MARUSA_VM:-$HOME/.cache/marusa/vm}. A machine whose packages the mirror does not have is reported,
+//! Packages and trees are kept in ${MARUSA_VM:-$HOME/.cache/marusa/vm}. A machine whose packages the mirror does not have is
+//! reported,
 //! and the others run.
 
 mod boot;

@@ -1,4 +1,5 @@
-//! Debian packages of any suite and architecture, without a trace in the host's own apt: a private apt directory for each pair, which reads
+//! Debian packages of any suite and architecture, without a trace in the host's own apt: a private apt directory for each pair,
+//! which reads
 //! the mirror that the host's apt reads. What was downloaded once is kept.
 
 use std::collections::HashMap;

@@ -1,4 +1,5 @@
-//! The table of SUPPORT.md that says on which machines this was proved: what the last whole run found. `MARUSA_BLESS=1 make vm` writes it.
+//! The table of SUPPORT.md that says on which machines this was proved: what the last whole run found. `MARUSA_BLESS=1 make vm`
+//! writes it.
 
 use super::checks::Row;
 use super::{MACHINES, Machine};

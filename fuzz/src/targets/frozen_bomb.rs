@@ -1,4 +1,5 @@
-//! A frozen file of a stranger: patterns of pieces that are packed to hardly any bytes, and a kernel's view with mappings and runs of
+//! A frozen file of a stranger: patterns of pieces that are packed to hardly any bytes, and a kernel's view with mappings and
+//! runs of
 //! pages of any size. What is read of it stays within the bound for its length, and what is saved of it is read again.
 //!
 //! The input: which recorded JVM gives the mappings; whether its memory is kept; then steps of 6 bytes, each a damage of the

@@ -1,4 +1,5 @@
-//! A recording made of the input. The first byte says whether it is the file behind its first line as it is, or a list of records, each
+//! A recording made of the input. The first byte says whether it is the file behind its first line as it is, or a list of
+//! records, each
 //! with its kind, its length and its payload, which then get a right checksum.
 
 use crate::{allowed, bound};

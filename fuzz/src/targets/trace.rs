@@ -14,7 +14,7 @@ fn decoder() -> &'static Decoder {
         let text = include_str!("../../../tests/data/trace/formats-6.18.txt");
         let parts = text.split('@').filter_map(|part| part.split_once('\n'));
         let parts: BTreeMap<&str, &str> = parts.collect();
-        let format = |source: Source| Some((source, Format::parse(parts.get(source.folder().as_str())?)?));
+        let format = |source: Source| Some((source, Format::parse(parts.get(source.directory().as_str())?)?));
         let formats: BTreeMap<Source, Format> = Source::all().filter_map(format).collect();
         Decoder::new(&formats).expect("a decoder").0
     })

@@ -210,7 +210,7 @@ pub(super) fn check_runtime(
     denied: &impl Fn(&str, io::Error) -> AttachError,
 ) -> Result<(), AttachError> {
     let mappings = process.mappings().map_err(|_| {
-        denied("the mappings of the process can not be read", io::Error::from_raw_os_error(libc::EACCES))
+        denied("the mappings of the process cannot be read", io::Error::from_raw_os_error(libc::EACCES))
     })?;
     let found = match (loaded::openj9(&mappings).is_some(), !loaded::hotspot(&mappings).is_empty()) {
         (true, _) => "it runs OpenJ9, which has another protocol and no command for native memory",

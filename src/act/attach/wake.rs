@@ -84,7 +84,7 @@ fn wait(process: &Process, door: &Door, limit: Duration) -> Result<(), AttachErr
         pid,
         tried: format!("{} was made and SIGQUIT sent", door.trigger_name()),
         seconds: limit.as_secs(),
-        hint: "attachment may be disabled (-XX:+DisableAttachMechanism), or the JVM is frozen, or its /tmp can not be \
+        hint: "attachment may be disabled (-XX:+DisableAttachMechanism), or the JVM is frozen, or its /tmp cannot be \
                written; it may print a thread dump on its standard output",
     })
 }

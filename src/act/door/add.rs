@@ -19,7 +19,7 @@ fn value(seen: &Seen) -> u64 {
     }
 }
 
-/// What was done beside the writing is returned, to be said.
+/// What was done next to the writing is returned, to be said.
 pub fn add(run: &mut Run, step: usize, file: &str, by: u64) -> Result<Vec<String>, DoorError> {
     let (mut notes, mut left, mut last) = (Vec::new(), by, None);
     let rounds = if number::is_pool(file) { DOOR_POOL_ROUNDS_MAX } else { 1 };
@@ -30,11 +30,11 @@ pub fn add(run: &mut Run, step: usize, file: &str, by: u64) -> Result<Vec<String
         let before = number::see_again(run.machine, file)?;
         let from = value(&before);
         if last.is_some_and(|last| last != from) {
-            notes.push(format!("others changed it meanwhile: it is {from}"));
+            notes.push(format!("others changed it in the meantime: it is {from}"));
         }
         let goal = from.checked_add(left).filter(|goal| *goal <= number::VALUE_MAX);
         let goal =
-            goal.ok_or_else(|| DoorError::No(format!("{file} is {from} and can not grow by {left}")))?;
+            goal.ok_or_else(|| DoorError::No(format!("{file} is {from} and cannot grow by {left}")))?;
         let intent = Entry::Intent { step, before, goal: Goal::Number { value: goal }, beside: None };
         run.journal.append(run.machine, vec![intent])?;
         let wrote = run.machine.write(file, &goal.to_string());

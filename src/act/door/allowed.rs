@@ -8,13 +8,13 @@ use crate::base::Bytes;
 use crate::base::limits::{DOOR_LINKED_MAX, DOOR_PATH_BYTES_MAX};
 
 /// Where files with "marusa" in their name may be made, which the host's own programs read.
-const FOLDERS: [&str; 3] = [content::SYSCTLS, content::LIMITS, content::TMPFILES];
+const DIRECTORIES: [&str; 3] = [content::SYSCTLS, content::LIMITS, content::TMPFILES];
 const UNITS: &str = "/etc/systemd/system";
 /// systemd.unit(5): at most 255 letters, of which ".service" takes eight.
 const UNIT_LETTERS_MAX: usize = 247;
-/// Where folders, mounts and copies may be made, beside the state folder.
+/// Where directories, mounts and copies may be made, next to the state directory.
 const OWN: [&str; 2] = ["/var/lib/marusa", "/run/marusa"];
-/// Where control groups of memory are, by version 1 and 2; ours have a name of our own directly below.
+/// Where cgroups of memory are, by version 1 and 2; ours have a name of our own directly below.
 const GROUPS: [&str; 2] = ["/sys/fs/cgroup/memory/marusa-", "/sys/fs/cgroup/marusa-"];
 const GROUP_BYTES_MIN: u64 = 16 << 20;
 const SWAP_BYTES_MIN: u64 = 1 << 20;
@@ -29,11 +29,11 @@ const TMPFS_FILES_MAX: u64 = 10_000_000;
 const TMPFS_MODE_MAX: u32 = 0o755;
 
 /// Whether the change is one that the door makes; else why not.
-pub fn check(change: &Change, state_folder: &str) -> Result<(), String> {
+pub fn check(change: &Change, state_directory: &str) -> Result<(), String> {
     path(change.place())?;
     let own = |path: &str| {
-        OWN.iter().chain([&state_folder]).any(|folder| below(path, folder))
-            && !below(path, &format!("{state_folder}/pages"))
+        OWN.iter().chain([&state_directory]).any(|directory| below(path, directory))
+            && !below(path, &format!("{state_directory}/pages"))
     };
     let allowed = match change {
         Change::Add { file, by } => {
@@ -47,7 +47,7 @@ pub fn check(change: &Change, state_folder: &str) -> Result<(), String> {
             setting(file, is_number)?.takes_number(file, *value).map(|()| true)?
         }
         Change::Create { file, content } => created(file) && content::check(file, content).map(|()| true)?,
-        Change::Folder { path } => unit_folder(path) || own(path) || is_own(path),
+        Change::Directory { path } => unit_directory(path) || own(path) || is_own(path),
         Change::MountTmpfs { at, options } => tmpfs_options(options)? && own(at),
         Change::CopyTree { from, to, linked } => {
             self::path(from)?;
@@ -90,7 +90,7 @@ pub fn moves_with(file: &str) -> Option<&'static str> {
     moves.then_some(settings::RESERVE.file)
 }
 
-/// Whether it is one of our own folders, in which each plan makes its own.
+/// Whether it is one of our own directories, in which each plan makes its own.
 pub fn is_own(path: &str) -> bool {
     OWN.contains(&path)
 }
@@ -118,8 +118,8 @@ fn hides(letter: char) -> bool {
         || matches!(letter, '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-fn below(path: &str, folder: &str) -> bool {
-    path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
+fn below(path: &str, directory: &str) -> bool {
+    path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))
 }
 
 fn tmpfs_options(options: &str) -> Result<bool, String> {
@@ -172,7 +172,7 @@ fn plain_number(text: &str) -> Option<u64> {
 }
 
 /// /etc/systemd/system/NAME.service.d
-pub fn unit_folder(path: &str) -> bool {
+pub fn unit_directory(path: &str) -> bool {
     let name = path.strip_prefix(UNITS).and_then(|rest| rest.strip_prefix('/'));
     name.and_then(|name| name.strip_suffix(".service.d")).is_some_and(unit_name)
 }
@@ -199,9 +199,9 @@ fn own_group(path: &str) -> bool {
 }
 
 fn created(file: &str) -> bool {
-    let Some((folder, name)) = file.rsplit_once('/') else { return false };
+    let Some((directory, name)) = file.rsplit_once('/') else { return false };
     let named = name.contains("marusa") && name.ends_with(".conf") && file_name(name);
-    named && (FOLDERS.contains(&folder) || unit_folder(folder))
+    named && (DIRECTORIES.contains(&directory) || unit_directory(directory))
 }
 
 fn file_name(name: &str) -> bool {

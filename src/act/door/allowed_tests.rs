@@ -36,7 +36,7 @@ fn the_pools_of_each_size_and_node_and_nothing_beside_them() {
 }
 
 #[test]
-fn a_file_is_ours_by_its_folder_and_its_name() {
+fn a_file_is_ours_by_its_directory_and_its_name() {
     assert_eq!(check(&create("/etc/sysctl.d/60-marusa.conf"), "/state"), Ok(()));
     for file in [
         "/etc/sysctl.d/60-other.conf",
@@ -55,9 +55,9 @@ fn a_file_is_ours_by_its_folder_and_its_name() {
 
 #[test]
 fn an_addition_counts_for_one_service() {
-    let folder = |name: &str| check(&Change::Folder { path: format!("{UNITS}/{name}") }, "/state");
+    let directory = |name: &str| check(&Change::Directory { path: format!("{UNITS}/{name}") }, "/state");
     for name in ["tomcat.service.d", "tomcat@a.service.d", "a\\x2db.service.d", "a.b:c.service.d"] {
-        assert_eq!(folder(name), Ok(()), "{name}");
+        assert_eq!(directory(name), Ok(()), "{name}");
     }
     for name in [
         "service.d",
@@ -71,7 +71,7 @@ fn an_addition_counts_for_one_service() {
         "a b.service.d",
         "a.socket.d",
     ] {
-        assert!(folder(name).is_err(), "{name}");
+        assert!(directory(name).is_err(), "{name}");
     }
 }
 
@@ -89,12 +89,12 @@ fn values_have_a_range() {
 }
 
 #[test]
-fn mounts_and_folders_lie_in_our_own_folders() {
+fn mounts_and_directories_lie_in_our_own_directories() {
     let mount = |at: &str, options: &str| Change::MountTmpfs { at: at.into(), options: options.into() };
     assert_eq!(check(&mount("/var/lib/marusa/jdk/17", "huge=always,size=600m"), "/state"), Ok(()));
-    assert_eq!(check(&Change::Folder { path: "/state/jdk".into() }, "/state"), Ok(()));
+    assert_eq!(check(&Change::Directory { path: "/state/jdk".into() }, "/state"), Ok(()));
     assert_eq!(
-        check(&Change::Folder { path: "/etc/systemd/system/tomcat@a.service.d".into() }, "/state"),
+        check(&Change::Directory { path: "/etc/systemd/system/tomcat@a.service.d".into() }, "/state"),
         Ok(())
     );
     refused(mount("/etc", "huge=always"));
@@ -115,7 +115,7 @@ fn mounts_and_folders_lie_in_our_own_folders() {
         refused(mount("/state/jdk", options));
     }
     assert_eq!(check(&mount("/state/jdk", "huge=within_size,size=600m,mode=755"), "/state"), Ok(()));
-    refused(Change::Folder { path: "/etc/systemd/system".into() });
+    refused(Change::Directory { path: "/etc/systemd/system".into() });
     let copy = |to: &str, linked: &str| Change::CopyTree {
         from: "/usr/lib/jvm/x".into(),
         to: to.into(),

@@ -1,4 +1,4 @@
-//! Makes the steps of a plan, one after the other, each behind its record in the journal. A step that can not be made takes
+//! Makes the steps of a plan, one after the other, each behind its record in the journal. A step that cannot be made takes
 //! those before it back: a plan is made whole or not at all.
 
 use super::history;
@@ -66,10 +66,10 @@ pub(super) struct Run<'a> {
     pub drop_caches: bool,
 }
 
-/// The steps of a plan, with those before them that make our own folder where it is missing.
-pub fn with_own_folder(machine: &dyn Machine, steps: Vec<Step>) -> Vec<Step> {
+/// The steps of a plan, with those before them that make our own directory where it is missing.
+pub fn with_own_directory(machine: &dyn Machine, steps: Vec<Step>) -> Vec<Step> {
     let parents = steps.iter().filter_map(|step| match &step.change {
-        Change::Folder { path } => allowed::own_parent(path),
+        Change::Directory { path } => allowed::own_parent(path),
         _ => None,
     });
     let mut missing: Vec<&str> =
@@ -77,24 +77,24 @@ pub fn with_own_folder(machine: &dyn Machine, steps: Vec<Step>) -> Vec<Step> {
     missing.sort_unstable();
     missing.dedup();
     let made = |path: &str| Step {
-        what: format!("the folder {path}"),
+        what: format!("the directory {path}"),
         why: "what marusa makes for a plan lies in it".to_string(),
         risk: None,
-        change: Change::Folder { path: path.to_string() },
+        change: Change::Directory { path: path.to_string() },
     };
     missing.into_iter().map(made).chain(steps).collect()
 }
 
 pub fn apply(machine: &dyn Machine, store: &Store, request: &Request) -> Result<Receipt, DoorError> {
-    let folder = store.folder.display().to_string();
-    // Before the state folder is made: without rights nothing is.
-    unhindered(look::preview(machine, &request.steps, &folder))?;
+    let directory = store.directory.display().to_string();
+    // Before the state directory is made: without rights nothing is.
+    unhindered(look::preview(machine, &request.steps, &directory))?;
     let lock = store.lock()?;
     let kept = store.list()?;
-    if let Some(done) = before_this(&kept, machine, request, &folder)? {
+    if let Some(done) = before_this(&kept, machine, request, &directory)? {
         return Ok(done);
     }
-    unhindered(look::preview(machine, &request.steps, &folder))?;
+    unhindered(look::preview(machine, &request.steps, &directory))?;
     let begin = |id, since| Begin {
         schema: SCHEMA.to_string(),
         id,
@@ -134,7 +134,7 @@ fn before_this(
     kept: &[Kept],
     machine: &dyn Machine,
     request: &Request,
-    state_folder: &str,
+    state_directory: &str,
 ) -> Result<Option<Receipt>, DoorError> {
     if let Some(open) = kept.iter().find(|one| one.state() == State::Interrupted) {
         return Err(DoorError::No(format!(
@@ -156,7 +156,7 @@ fn before_this(
         )));
     }
     let journal = same.path.display().to_string();
-    journal_check::check(&same.parsed.records, state_folder, journal_check::memory_kib(machine))
+    journal_check::check(&same.parsed.records, state_directory, journal_check::memory_kib(machine))
         .map_err(|why| DoorError::Refused(format!("the journal {journal}: {why}")))?;
     let asked = same.begin().map(|begin| begin.steps.clone()).unwrap_or_default();
     let steps = made(&same.parsed.records, asked.len());
@@ -168,9 +168,9 @@ fn before_this(
 /// What is no longer as the steps left it.
 fn lost(machine: &dyn Machine, steps: &[Step], made: &[Made]) -> Vec<String> {
     let kept = |left: &Seen, now: &Seen| match (left, now) {
-        // Others may add to a sum, and put files into a folder.
+        // Others may add to a sum, and put files into a directory.
         (Seen::Number { value: left, .. }, Seen::Number { value: now, .. }) => now >= left,
-        (Seen::Folder { .. }, Seen::Folder { .. }) => true,
+        (Seen::Directory { .. }, Seen::Directory { .. }) => true,
         (left, now) => left == now,
     };
     let one = |(step, made): (&Step, &Made)| {
@@ -235,8 +235,8 @@ impl Run<'_> {
         } else {
             let before = self.see(change)?;
             let goal = look::goal(change, &before)?;
-            let folder = matches!((change, &before), (Change::Folder { .. }, Seen::Folder { .. }));
-            match folder || reached(&goal, &before) {
+            let directory = matches!((change, &before), (Change::Directory { .. }, Seen::Directory { .. }));
+            match directory || reached(&goal, &before) {
                 true => already = Some(before),
                 false => notes = self.write(step, change, before, goal)?,
             }
@@ -270,7 +270,7 @@ impl Run<'_> {
             return Err(DoorError::No(format!("{} did not take the change", change.place())));
         }
         notes.extend(moved);
-        if change.place().rsplit_once('/').is_some_and(|(folder, _)| allowed::unit_folder(folder)) {
+        if change.place().rsplit_once('/').is_some_and(|(directory, _)| allowed::unit_directory(directory)) {
             notes.push("counts after `systemctl daemon-reload` and a restart of the service".to_string());
         }
         Ok(notes)
@@ -286,7 +286,7 @@ impl Run<'_> {
             Change::Create { file, content } => {
                 machine.create(file, &content::text(content), FILE_MODE).map(none)
             }
-            Change::Folder { path } => machine.make_folder(path).map(none),
+            Change::Directory { path } => machine.make_directory(path).map(none),
             Change::MountTmpfs { at, options } => {
                 machine.mount_tmpfs(at, &mount_source(&self.journal.id, step), options).map(none)
             }
@@ -303,7 +303,7 @@ impl Run<'_> {
 fn is_there(change: &Change, goal: &Goal, now: &Seen, source: &str) -> bool {
     match (change, now) {
         (Change::MountTmpfs { .. }, Seen::Mount { source: one }) => one == source,
-        (Change::Folder { .. } | Change::CopyTree { .. }, Seen::Folder { .. }) => true,
+        (Change::Directory { .. } | Change::CopyTree { .. }, Seen::Directory { .. }) => true,
         _ => reached(goal, now),
     }
 }

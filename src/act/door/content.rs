@@ -66,12 +66,12 @@ const NAME_LETTERS_MAX: usize = 32;
 
 /// Whether a plan may make this file with these values; else why not.
 pub fn check(file: &str, content: &Content) -> Result<(), String> {
-    let (folder, _) = file.rsplit_once('/').unwrap_or_default();
+    let (directory, _) = file.rsplit_once('/').unwrap_or_default();
     let (is_place, values) = match content {
-        Content::Sysctl { settings } => (folder == SYSCTLS, settings.len()),
-        Content::Tmpfiles { settings } => (folder == TMPFILES, settings.len()),
-        Content::Limits { memlock } => (folder == LIMITS, memlock.len()),
-        Content::Unit { java_options, .. } => (allowed::unit_folder(folder), java_options.len()),
+        Content::Sysctl { settings } => (directory == SYSCTLS, settings.len()),
+        Content::Tmpfiles { settings } => (directory == TMPFILES, settings.len()),
+        Content::Limits { memlock } => (directory == LIMITS, memlock.len()),
+        Content::Unit { java_options, .. } => (allowed::unit_directory(directory), java_options.len()),
     };
     if !is_place {
         return Err(format!("{file} is not a place for a file of this kind"));

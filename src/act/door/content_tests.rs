@@ -56,7 +56,7 @@ fn the_text_is_made_of_the_values() {
 }
 
 #[test]
-fn each_kind_has_its_folder_and_its_settings() {
+fn each_kind_has_its_directory_and_its_settings() {
     for (file, content) in [
         (TMPFILE, sysctl("/proc/sys/vm/nr_hugepages", 1)),
         (UNIT, tmpfiles(ENABLED, "madvise")),

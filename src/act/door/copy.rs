@@ -1,4 +1,4 @@
-//! Copies a folder, as `cp -a` does: owners, modes and times stay. Times matter: a JVM takes its class data archive only when
+//! Copies a directory, as `cp -a` does: owners, modes and times stay. Times matter: a JVM takes its class data archive only when
 //! the time of lib/modules is the one that the archive was made with (JDK 17 cds/filemap.cpp, `SharedClassPathEntry::validate`).
 
 use super::linux::{by_descriptor, name, open_at, worked};
@@ -15,7 +15,7 @@ use std::path::{Component, Path, PathBuf};
 pub fn tree(from: &OwnedFd, to: &OwnedFd, path: &str, linked: &[String]) -> io::Result<u64> {
     let linked = linked.iter().map(String::as_str).collect();
     let mut copy = Copy { root: PathBuf::from(path), linked, files: 0, bytes: 0 };
-    copy.folder(from, to, &mut Vec::new())?;
+    copy.directory(from, to, &mut Vec::new())?;
     Ok(copy.bytes)
 }
 
@@ -27,9 +27,9 @@ struct Copy<'a> {
 }
 
 impl Copy<'_> {
-    fn folder(&mut self, from: &OwnedFd, to: &OwnedFd, below: &mut Vec<String>) -> io::Result<()> {
+    fn directory(&mut self, from: &OwnedFd, to: &OwnedFd, below: &mut Vec<String>) -> io::Result<()> {
         if below.len() > DOOR_COPIED_DEPTH_MAX {
-            return Err(io::Error::other(format!("more than {DOOR_COPIED_DEPTH_MAX} folders deep")));
+            return Err(io::Error::other(format!("more than {DOOR_COPIED_DEPTH_MAX} directories deep")));
         }
         for entry in std::fs::read_dir(by_descriptor(from.as_raw_fd()))? {
             let entry = entry?;
@@ -49,7 +49,7 @@ impl Copy<'_> {
                     worked(unsafe { libc::mkdirat(to.as_raw_fd(), one.as_ptr(), 0o700) })?;
                     let made = open_at(to.as_raw_fd(), &one, libc::O_RDONLY | libc::O_DIRECTORY, 0)?;
                     below.push(text);
-                    self.folder(&inner, &made, below)?;
+                    self.directory(&inner, &made, below)?;
                     below.pop();
                 }
                 () if kind.is_file() => self.file(from, to, &one)?,
@@ -57,7 +57,7 @@ impl Copy<'_> {
                     let target = std::fs::read_link(entry.path())?;
                     link(&kept_target(&self.root, below, &target), to, &one)?;
                 }
-                () => return Err(io::Error::other(format!("{text} is no file, folder or link"))),
+                () => return Err(io::Error::other(format!("{text} is no file, directory or link"))),
             }
         }
         as_before(&File::from(from.try_clone()?), &File::from(to.try_clone()?))
@@ -144,17 +144,17 @@ mod tests {
     fn modes_times_links_and_bytes_are_those_of_the_original() {
         let base = std::env::temp_dir().join(format!("marusa-copy-{}", std::process::id()));
         let (from, to) = (base.join("from"), base.join("to"));
-        std::fs::create_dir_all(from.join("lib/a")).expect("folders");
-        std::fs::create_dir_all(&to).expect("a folder");
+        std::fs::create_dir_all(from.join("lib/a")).expect("directories");
+        std::fs::create_dir_all(&to).expect("a directory");
         std::fs::write(from.join("lib/modules"), vec![7; 300_000]).expect("a file");
         std::fs::set_permissions(from.join("lib/modules"), PermissionsExt::from_mode(0o555)).expect("a mode");
         symlink("modules", from.join("lib/link")).expect("a link");
         let then = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::new(1_000_000, 5);
         let file = File::open(from.join("lib/modules")).expect("open");
         file.set_modified(then).expect("a time");
-        let open = |path: &Path| OwnedFd::from(File::open(path).expect("a folder"));
+        let open = |path: &Path| OwnedFd::from(File::open(path).expect("a directory"));
         let linked = ["lib/b".to_string()];
-        std::fs::create_dir_all(from.join("lib/b/c")).expect("folders");
+        std::fs::create_dir_all(from.join("lib/b/c")).expect("directories");
         let copied = tree(&open(&from), &open(&to), "/x", &linked).expect("copied");
         assert_eq!(copied, 300_000);
         assert_eq!(std::fs::read_link(to.join("lib/b")).ok(), Some(PathBuf::from("/x/lib/b")));

@@ -21,7 +21,7 @@ pub struct World {
     pub numbers: BTreeMap<&'static str, u64>,
     pub word: String,
     pub files: BTreeMap<String, String>,
-    pub folders: BTreeSet<String>,
+    pub directories: BTreeSet<String>,
     /// By place: source, and whether something was copied there.
     pub mounts: BTreeMap<String, (String, bool)>,
     /// Files that are swapped to.
@@ -38,7 +38,7 @@ pub struct World {
 
 impl Default for World {
     fn default() -> World {
-        let folders = ["/etc/sysctl.d", "/etc/systemd/system", "/run", "/sys/fs/cgroup/memory"];
+        let directories = ["/etc/sysctl.d", "/etc/systemd/system", "/run", "/sys/fs/cgroup/memory"];
         World {
             numbers: BTreeMap::from([
                 (POOL, 2),
@@ -50,7 +50,7 @@ impl Default for World {
             ]),
             word: "never".to_string(),
             files: BTreeMap::new(),
-            folders: folders.map(String::from).into(),
+            directories: directories.map(String::from).into(),
             mounts: BTreeMap::new(),
             swaps: BTreeSet::new(),
             busy: false,
@@ -143,8 +143,8 @@ impl Machine for Fake {
     }
 
     fn may_create(&self, path: &str) -> io::Result<()> {
-        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder).to_string();
-        if self.world.borrow().folders.contains(&folder) { Ok(()) } else { missing() }
+        let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory).to_string();
+        if self.world.borrow().directories.contains(&directory) { Ok(()) } else { missing() }
     }
 
     fn write(&self, file: &str, text: &str) -> io::Result<()> {
@@ -175,9 +175,9 @@ impl Machine for Fake {
         let inside = |one: &String| one.starts_with(&below);
         Ok(match () {
             () if world.files.contains_key(path) => Lies::File,
-            () if world.mounts.get(path).is_some_and(|(_, full)| *full) => Lies::Folder { empty: false },
-            () if world.folders.contains(path) => {
-                Lies::Folder { empty: !world.files.keys().chain(&world.folders).any(inside) }
+            () if world.mounts.get(path).is_some_and(|(_, full)| *full) => Lies::Directory { empty: false },
+            () if world.directories.contains(path) => {
+                Lies::Directory { empty: !world.files.keys().chain(&world.directories).any(inside) }
             }
             () => Lies::Nothing,
         })
@@ -198,28 +198,28 @@ impl Machine for Fake {
         })
     }
 
-    fn make_folder(&self, path: &str) -> io::Result<()> {
+    fn make_directory(&self, path: &str) -> io::Result<()> {
         self.change(path, |world, _| {
             let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
-            assert!(world.folders.contains(parent), "no {parent}");
-            assert!(world.folders.insert(path.to_string()), "{path} was there");
+            assert!(world.directories.contains(parent), "no {parent}");
+            assert!(world.directories.insert(path.to_string()), "{path} was there");
             Ok(())
         })
     }
 
-    fn remove_folder(&self, path: &str) -> io::Result<()> {
+    fn remove_directory(&self, path: &str) -> io::Result<()> {
         self.change(path, |world, _| {
             let below = format!("{path}/");
-            if world.folders.iter().chain(world.files.keys()).any(|one| one.starts_with(&below)) {
+            if world.directories.iter().chain(world.files.keys()).any(|one| one.starts_with(&below)) {
                 return Err(io::Error::from_raw_os_error(libc::ENOTEMPTY));
             }
-            if world.folders.remove(path) { Ok(()) } else { missing() }
+            if world.directories.remove(path) { Ok(()) } else { missing() }
         })
     }
 
     fn mount_tmpfs(&self, at: &str, source: &str, _: &str) -> io::Result<()> {
         self.change(at, |world, _| {
-            assert!(world.folders.contains(at) && !world.mounts.contains_key(at));
+            assert!(world.directories.contains(at) && !world.mounts.contains_key(at));
             world.mounts.insert(at.to_string(), (source.to_string(), false));
             Ok(())
         })
@@ -271,14 +271,14 @@ impl Machine for Fake {
     }
 
     fn make_group(&self, path: &str, _: u64) -> io::Result<()> {
-        self.make_folder(path)
+        self.make_directory(path)
     }
 
     fn remove_group(&self, path: &str) -> io::Result<()> {
         if self.world.borrow().busy {
             return Err(io::Error::from_raw_os_error(libc::EBUSY));
         }
-        self.remove_folder(path)
+        self.remove_directory(path)
     }
 
     fn members(&self, _: &str) -> Vec<i32> {

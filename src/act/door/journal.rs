@@ -32,10 +32,11 @@ pub enum Seen {
     Part,
     /// A file with another text.
     Foreign,
-    Folder {
+    #[serde(rename = "folder")]
+    Directory {
         empty: bool,
     },
-    /// A mount with this source on a folder.
+    /// A mount with this source on a directory.
     Mount {
         source: String,
     },
@@ -193,7 +194,7 @@ pub struct Parsed {
     pub whole_bytes: u64,
     /// A crash cut the last line: its record was never acted upon.
     pub torn: bool,
-    /// Why what follows the records can not be read.
+    /// Why what follows the records cannot be read.
     pub damage: Option<String>,
 }
 

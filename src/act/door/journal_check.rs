@@ -8,9 +8,9 @@ use super::step::{Change, Step};
 use super::{allowed, look, number, room};
 
 /// `memory_kib`: of the host, where it is known.
-pub fn check(records: &[Record], state_folder: &str, memory_kib: Option<u64>) -> Result<(), String> {
+pub fn check(records: &[Record], state_directory: &str, memory_kib: Option<u64>) -> Result<(), String> {
     let Some(Entry::Begin(begin)) = records.first().map(|record| &record.entry) else { return Ok(()) };
-    begin.steps.iter().try_for_each(|step| allowed::check(&step.change, state_folder))?;
+    begin.steps.iter().try_for_each(|step| allowed::check(&step.change, state_directory))?;
     for record in records {
         let entry = |step: &usize| begin.steps.get(*step).ok_or(format!("record {} has no step", record.n));
         match &record.entry {

@@ -1,5 +1,5 @@
 //! The machine itself. Every path is opened one component after the other, and no symbolic link is followed: what a plan names
-//! is what is opened, whoever else writes in a folder on the way.
+//! is what is opened, whoever else writes in a directory on the way.
 
 use super::machine::{Lies, Machine};
 use super::{copy, memory, mount};
@@ -16,7 +16,7 @@ use std::time::Duration;
 const HOST_IPC: &str = "ipc:[4026531839]";
 
 pub struct Linux {
-    /// "/", or a folder that stands for it.
+    /// "/", or a directory that stands for it.
     root: PathBuf,
 }
 
@@ -26,9 +26,9 @@ impl Default for Linux {
     }
 }
 
-/// A folder that is open for looking things up, and the last component of a path.
+/// A directory that is open for looking things up, and the last component of a path.
 pub struct Parent {
-    pub folder: OwnedFd,
+    pub directory: OwnedFd,
     pub name: CString,
 }
 
@@ -41,14 +41,14 @@ fn owned(fd: libc::c_long) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-pub fn open_at(folder: RawFd, name: &CString, flags: libc::c_int, mode: u32) -> io::Result<OwnedFd> {
+pub fn open_at(directory: RawFd, name: &CString, flags: libc::c_int, mode: u32) -> io::Result<OwnedFd> {
     let flags = flags | libc::O_NOFOLLOW | libc::O_CLOEXEC;
     // SAFETY: the name outlives the call.
-    owned(libc::c_long::from(unsafe { libc::openat(folder, name.as_ptr(), flags, mode) }))
+    owned(libc::c_long::from(unsafe { libc::openat(directory, name.as_ptr(), flags, mode) }))
 }
 
 impl Linux {
-    /// Below a folder that stands for "/".
+    /// Below a directory that stands for "/".
     pub fn below(root: impl Into<PathBuf>) -> Linux {
         Linux { root: root.into() }
     }
@@ -56,27 +56,28 @@ impl Linux {
     pub fn parent(&self, path: &str) -> io::Result<Parent> {
         let mut parts = path.strip_prefix('/').ok_or(io::ErrorKind::InvalidInput)?.split('/');
         let last = parts.next_back().ok_or(io::ErrorKind::InvalidInput)?;
-        let mut folder: OwnedFd = File::open(&self.root)?.into();
+        let mut directory: OwnedFd = File::open(&self.root)?.into();
         for part in parts {
-            folder = open_at(folder.as_raw_fd(), &name(part)?, libc::O_PATH | libc::O_DIRECTORY, 0)?;
+            directory = open_at(directory.as_raw_fd(), &name(part)?, libc::O_PATH | libc::O_DIRECTORY, 0)?;
         }
-        Ok(Parent { folder, name: name(last)? })
+        Ok(Parent { directory, name: name(last)? })
     }
 
     /// A regular file that is there.
     pub fn open(&self, path: &str, flags: libc::c_int) -> io::Result<File> {
         let parent = self.parent(path)?;
-        let file = File::from(open_at(parent.folder.as_raw_fd(), &parent.name, flags | libc::O_NONBLOCK, 0)?);
+        let file =
+            File::from(open_at(parent.directory.as_raw_fd(), &parent.name, flags | libc::O_NONBLOCK, 0)?);
         if !file.metadata()?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "no regular file"));
         }
         Ok(file)
     }
 
-    /// A folder, for looking things up in it.
-    pub fn open_folder(&self, path: &str) -> io::Result<OwnedFd> {
+    /// A directory, for looking things up in it.
+    pub fn open_directory(&self, path: &str) -> io::Result<OwnedFd> {
         let parent = self.parent(path)?;
-        open_at(parent.folder.as_raw_fd(), &parent.name, libc::O_RDONLY | libc::O_DIRECTORY, 0)
+        open_at(parent.directory.as_raw_fd(), &parent.name, libc::O_RDONLY | libc::O_DIRECTORY, 0)
     }
 }
 
@@ -91,7 +92,7 @@ pub fn worked(result: libc::c_int) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Of an open file or folder, by which it can be named without its path.
+/// Of an open file or directory, by which it can be named without its path.
 pub fn by_descriptor(fd: RawFd) -> String {
     format!("/proc/self/fd/{fd}")
 }
@@ -119,7 +120,7 @@ impl Machine for Linux {
         // SAFETY: the name outlives the call.
         worked(unsafe {
             libc::faccessat(
-                parent.folder.as_raw_fd(),
+                parent.directory.as_raw_fd(),
                 dot.as_ptr(),
                 libc::W_OK | libc::X_OK,
                 libc::AT_EACCESS,
@@ -142,7 +143,7 @@ impl Machine for Linux {
     fn lies(&self, path: &str) -> io::Result<Lies> {
         let found = self
             .parent(path)
-            .and_then(|parent| open_at(parent.folder.as_raw_fd(), &parent.name, libc::O_PATH, 0));
+            .and_then(|parent| open_at(parent.directory.as_raw_fd(), &parent.name, libc::O_PATH, 0));
         let fd = match found {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Lies::Nothing),
             found => found?,
@@ -153,7 +154,7 @@ impl Machine for Linux {
             () if kind.is_file() => Lies::File,
             () if kind.is_dir() => {
                 let mut entries = std::fs::read_dir(by_descriptor(fd.as_raw_fd()))?;
-                Lies::Folder { empty: entries.next().is_none() }
+                Lies::Directory { empty: entries.next().is_none() }
             }
             () if kind.is_symlink() || kind.is_fifo() || meta.rdev() != 0 => Lies::Other,
             () => Lies::Other,
@@ -162,11 +163,11 @@ impl Machine for Linux {
 
     fn create(&self, file: &str, text: &str, mode: u32) -> io::Result<()> {
         let parent = self.parent(file)?;
-        let folder = parent.folder.as_raw_fd();
+        let directory = parent.directory.as_raw_fd();
         let here = CString::from(c".");
         let flags = libc::O_TMPFILE | libc::O_WRONLY;
         // Without a name first, so that nobody ever reads half a file; then under its name, unless that is taken.
-        let unnamed = match open_at(folder, &here, flags, mode) {
+        let unnamed = match open_at(directory, &here, flags, mode) {
             Err(error) if without_unnamed(&error) => return create_directly(&parent, text, mode),
             unnamed => unnamed?,
         };
@@ -176,36 +177,42 @@ impl Machine for Linux {
             CString::new(by_descriptor(unnamed.as_raw_fd())).map_err(|_| io::ErrorKind::InvalidInput)?;
         // SAFETY: both names outlive the call.
         worked(unsafe {
-            libc::linkat(libc::AT_FDCWD, from.as_ptr(), folder, parent.name.as_ptr(), libc::AT_SYMLINK_FOLLOW)
+            libc::linkat(
+                libc::AT_FDCWD,
+                from.as_ptr(),
+                directory,
+                parent.name.as_ptr(),
+                libc::AT_SYMLINK_FOLLOW,
+            )
         })?;
-        sync_folder(folder)
+        sync_directory(directory)
     }
 
     fn remove(&self, file: &str) -> io::Result<()> {
         let parent = self.parent(file)?;
         // SAFETY: the name outlives the call.
-        worked(unsafe { libc::unlinkat(parent.folder.as_raw_fd(), parent.name.as_ptr(), 0) })?;
-        sync_folder(parent.folder.as_raw_fd())
+        worked(unsafe { libc::unlinkat(parent.directory.as_raw_fd(), parent.name.as_ptr(), 0) })?;
+        sync_directory(parent.directory.as_raw_fd())
     }
 
-    fn make_folder(&self, path: &str) -> io::Result<()> {
+    fn make_directory(&self, path: &str) -> io::Result<()> {
         let parent = self.parent(path)?;
         // SAFETY: the name outlives the call.
-        worked(unsafe { libc::mkdirat(parent.folder.as_raw_fd(), parent.name.as_ptr(), 0o755) })?;
-        sync_folder(parent.folder.as_raw_fd())
+        worked(unsafe { libc::mkdirat(parent.directory.as_raw_fd(), parent.name.as_ptr(), 0o755) })?;
+        sync_directory(parent.directory.as_raw_fd())
     }
 
-    fn remove_folder(&self, path: &str) -> io::Result<()> {
+    fn remove_directory(&self, path: &str) -> io::Result<()> {
         let parent = self.parent(path)?;
         // SAFETY: the name outlives the call.
         worked(unsafe {
-            libc::unlinkat(parent.folder.as_raw_fd(), parent.name.as_ptr(), libc::AT_REMOVEDIR)
+            libc::unlinkat(parent.directory.as_raw_fd(), parent.name.as_ptr(), libc::AT_REMOVEDIR)
         })?;
-        sync_folder(parent.folder.as_raw_fd())
+        sync_directory(parent.directory.as_raw_fd())
     }
 
     fn mount_tmpfs(&self, at: &str, source: &str, options: &str) -> io::Result<()> {
-        mount::tmpfs(&self.open_folder(at)?, source, options)
+        mount::tmpfs(&self.open_directory(at)?, source, options)
     }
 
     fn mounted(&self, at: &str) -> io::Result<Option<String>> {
@@ -217,11 +224,11 @@ impl Machine for Linux {
     }
 
     fn users(&self, at: &str) -> Vec<i32> {
-        self.open_folder(at).map(|folder| mount::users(&folder, at)).unwrap_or_default()
+        self.open_directory(at).map(|directory| mount::users(&directory, at)).unwrap_or_default()
     }
 
     fn copy_tree(&self, from: &str, to: &str, linked: &[String]) -> io::Result<u64> {
-        copy::tree(&self.open_folder(from)?, &self.open_folder(to)?, from, linked)
+        copy::tree(&self.open_directory(from)?, &self.open_directory(to)?, from, linked)
     }
 
     fn swap_on(&self, file: &str, bytes: u64) -> io::Result<()> {
@@ -269,9 +276,9 @@ fn without_unnamed(error: &io::Error) -> bool {
 
 fn create_directly(parent: &Parent, text: &str, mode: u32) -> io::Result<()> {
     let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY;
-    let mut file = File::from(open_at(parent.folder.as_raw_fd(), &parent.name, flags, mode)?);
+    let mut file = File::from(open_at(parent.directory.as_raw_fd(), &parent.name, flags, mode)?);
     fill(&mut file, text, mode)?;
-    sync_folder(parent.folder.as_raw_fd())
+    sync_directory(parent.directory.as_raw_fd())
 }
 
 fn fill(file: &mut File, text: &str, mode: u32) -> io::Result<()> {
@@ -282,7 +289,7 @@ fn fill(file: &mut File, text: &str, mode: u32) -> io::Result<()> {
     file.sync_all()
 }
 
-/// A name that was made or removed survives a loss of power only when its folder is on the disk.
-fn sync_folder(folder: RawFd) -> io::Result<()> {
-    File::open(by_descriptor(folder))?.sync_all()
+/// A name that was made or removed survives a loss of power only when its directory is on the disk.
+fn sync_directory(directory: RawFd) -> io::Result<()> {
+    File::open(by_descriptor(directory))?.sync_all()
 }

@@ -12,21 +12,21 @@ use std::io;
 /// A step before it is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Preview {
-    /// `None`: it can not be known yet, or not be read.
+    /// `None`: it cannot be known yet, or not be read.
     pub before: Option<Seen>,
     pub goal: Option<Goal>,
     /// It is so already.
     pub already: bool,
-    /// Why it can not be made.
+    /// Why it cannot be made.
     pub hindrance: Option<DoorError>,
 }
 
 /// Each step, as far as it can be known before those before it are made.
-pub fn preview(machine: &dyn Machine, steps: &[Step], state_folder: &str) -> Vec<Preview> {
+pub fn preview(machine: &dyn Machine, steps: &[Step], state_directory: &str) -> Vec<Preview> {
     let one = |(index, step): (usize, &Step)| {
         let hindered =
             |why: DoorError| Preview { before: None, goal: None, already: false, hindrance: Some(why) };
-        if let Err(why) = allowed::check(&step.change, state_folder) {
+        if let Err(why) = allowed::check(&step.change, state_directory) {
             return hindered(DoorError::Refused(why));
         }
         let (earlier, change) = (&steps[..index], &step.change);
@@ -35,8 +35,8 @@ pub fn preview(machine: &dyn Machine, steps: &[Step], state_folder: &str) -> Vec
             return Preview { before: None, goal: Some(Goal::There), already: false, hindrance };
         }
         match see(machine, change) {
-            // The door itself makes the state folder.
-            Ok(Seen::Absent) if is_folder_in(change, state_folder) => Preview {
+            // The door itself makes the state directory.
+            Ok(Seen::Absent) if is_directory_in(change, state_directory) => Preview {
                 before: Some(Seen::Absent),
                 goal: Some(Goal::There),
                 already: false,
@@ -49,20 +49,22 @@ pub fn preview(machine: &dyn Machine, steps: &[Step], state_folder: &str) -> Vec
     steps.iter().enumerate().map(one).collect()
 }
 
-fn is_folder_in(change: &Change, folder: &str) -> bool {
-    let Change::Folder { path } = change else { return false };
-    path.rsplit_once('/').is_some_and(|(parent, _)| parent == folder)
+fn is_directory_in(change: &Change, directory: &str) -> bool {
+    let Change::Directory { path } = change else { return false };
+    path.rsplit_once('/').is_some_and(|(parent, _)| parent == directory)
 }
 
 /// Whether an earlier step makes what this one stands on.
 fn prepared(change: &Change, earlier: &[Step]) -> bool {
     let made = |path: &str| {
-        earlier.iter().any(|step| matches!(&step.change, Change::Folder { path: folder } if folder == path))
+        earlier
+            .iter()
+            .any(|step| matches!(&step.change, Change::Directory { path: directory } if directory == path))
     };
     match change {
         Change::MountTmpfs { at, .. } => made(at),
         Change::CopyTree { .. } => on_own_mount(change, earlier),
-        _ => change.place().rsplit_once('/').is_some_and(|(folder, _)| made(folder)),
+        _ => change.place().rsplit_once('/').is_some_and(|(directory, _)| made(directory)),
     }
 }
 
@@ -94,7 +96,7 @@ pub fn goal(change: &Change, seen: &Seen) -> Result<Goal, DoorError> {
     match (change, seen) {
         (Change::Add { by, .. }, Seen::Number { value, .. }) => match value.checked_add(*by) {
             Some(value) if value <= number::VALUE_MAX => Ok(Goal::Number { value }),
-            _ => Err(DoorError::Refused(format!("{place} is {value} and can not become larger by {by}"))),
+            _ => Err(DoorError::Refused(format!("{place} is {value} and cannot become larger by {by}"))),
         },
         (Change::Set { value, .. }, Seen::Number { value: now, .. }) => {
             can_be_put_back(change, seen)?;
@@ -114,8 +116,8 @@ pub fn goal(change: &Change, seen: &Seen) -> Result<Goal, DoorError> {
             Err(DoorError::No(format!("{place} has no choice {word:?} in this kernel: {}", text.trim())))
         }
         (Change::Create { .. }, Seen::Absent | Seen::Same)
-        | (Change::Folder { .. }, Seen::Absent | Seen::Folder { .. })
-        | (Change::MountTmpfs { .. } | Change::CopyTree { .. }, Seen::Folder { empty: true }) => {
+        | (Change::Directory { .. }, Seen::Absent | Seen::Directory { .. })
+        | (Change::MountTmpfs { .. } | Change::CopyTree { .. }, Seen::Directory { empty: true }) => {
             Ok(Goal::There)
         }
         (Change::Create { .. }, Seen::Foreign | Seen::Part) => Err(DoorError::No(format!(
@@ -129,7 +131,7 @@ pub fn goal(change: &Change, seen: &Seen) -> Result<Goal, DoorError> {
         (Change::MountTmpfs { .. }, Seen::Mount { source }) => {
             Err(DoorError::No(format!("{source} is mounted on {place} already")))
         }
-        (Change::MountTmpfs { .. } | Change::CopyTree { .. }, Seen::Folder { .. }) => {
+        (Change::MountTmpfs { .. } | Change::CopyTree { .. }, Seen::Directory { .. }) => {
             Err(DoorError::No(format!("{place} is not empty")))
         }
         (_, Seen::Absent) => Err(DoorError::No(format!("{place} is not there"))),
@@ -176,8 +178,8 @@ fn can_be_made(
             asked(machine.may_write(place))?;
             room::check(machine, change, earlier)
         }
-        Change::Folder { .. } if matches!(seen, Seen::Folder { .. }) => Ok(()),
-        Change::Folder { .. } | Change::SwapFile { .. } | Change::MemoryGroup { .. } => {
+        Change::Directory { .. } if matches!(seen, Seen::Directory { .. }) => Ok(()),
+        Change::Directory { .. } | Change::SwapFile { .. } | Change::MemoryGroup { .. } => {
             asked(machine.may_create(place))
         }
         Change::Create { .. } => {
@@ -205,16 +207,16 @@ pub fn see(machine: &dyn Machine, change: &Change) -> io::Result<Seen> {
             Ok(Seen::Word { text, word })
         }
         Change::Create { file, content } => see_file(machine, file, &content::text(content)),
-        Change::Folder { path } => see_folder(machine, path),
+        Change::Directory { path } => see_directory(machine, path),
         Change::MountTmpfs { at, .. } => match machine.mounted(at)? {
             Some(source) => Ok(Seen::Mount { source }),
-            None => see_folder(machine, at),
+            None => see_directory(machine, at),
         },
-        Change::CopyTree { to, .. } => see_folder(machine, to),
+        Change::CopyTree { to, .. } => see_directory(machine, to),
         Change::SwapFile { file, .. } => see_swap(machine, file),
         Change::MemoryGroup { path, .. } => Ok(match machine.lies(path)? {
             Lies::Nothing => Seen::Absent,
-            Lies::Folder { .. } => Seen::Same,
+            Lies::Directory { .. } => Seen::Same,
             Lies::File | Lies::Other => Seen::Other,
         }),
     }
@@ -226,7 +228,7 @@ fn see_swap(machine: &dyn Machine, file: &str) -> io::Result<Seen> {
         Lies::Nothing => Seen::Absent,
         Lies::File if machine.is_swap(file)? => Seen::Same,
         Lies::File => Seen::Part,
-        Lies::Folder { .. } | Lies::Other => Seen::Other,
+        Lies::Directory { .. } | Lies::Other => Seen::Other,
     })
 }
 
@@ -241,14 +243,14 @@ fn see_file(machine: &dyn Machine, file: &str, text: &str) -> io::Result<Seen> {
                 () => Seen::Foreign,
             })
         }
-        Lies::Folder { .. } | Lies::Other => Ok(Seen::Other),
+        Lies::Directory { .. } | Lies::Other => Ok(Seen::Other),
     }
 }
 
-fn see_folder(machine: &dyn Machine, path: &str) -> io::Result<Seen> {
+fn see_directory(machine: &dyn Machine, path: &str) -> io::Result<Seen> {
     Ok(match machine.lies(path)? {
         Lies::Nothing => Seen::Absent,
-        Lies::Folder { empty } => Seen::Folder { empty },
+        Lies::Directory { empty } => Seen::Directory { empty },
         Lies::File | Lies::Other => Seen::Other,
     })
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 pub enum Lies {
     Nothing,
     File,
-    Folder {
+    Directory {
         empty: bool,
     },
     /// A link, a device: nothing that the door touches.
@@ -21,7 +21,7 @@ pub trait Machine {
     fn read(&self, file: &str, bytes_max: u64) -> io::Result<Vec<u8>>;
     /// Opens an existing file for writing, and closes it again.
     fn may_write(&self, file: &str) -> io::Result<()>;
-    /// Whether something could be made in the folder of this path.
+    /// Whether something could be made in the directory of this path.
     fn may_create(&self, path: &str) -> io::Result<()>;
     /// One write(2) into an existing file.
     fn write(&self, file: &str, text: &str) -> io::Result<()>;
@@ -29,9 +29,9 @@ pub trait Machine {
     /// A new file, whole or not at all; never over one that is there.
     fn create(&self, file: &str, text: &str, mode: u32) -> io::Result<()>;
     fn remove(&self, file: &str) -> io::Result<()>;
-    fn make_folder(&self, path: &str) -> io::Result<()>;
+    fn make_directory(&self, path: &str) -> io::Result<()>;
     /// An empty one.
-    fn remove_folder(&self, path: &str) -> io::Result<()>;
+    fn remove_directory(&self, path: &str) -> io::Result<()>;
     fn mount_tmpfs(&self, at: &str, source: &str, options: &str) -> io::Result<()>;
     /// The source of what is mounted on top at a path: our own name for our own tmpfs.
     fn mounted(&self, at: &str) -> io::Result<Option<String>>;
@@ -46,7 +46,7 @@ pub trait Machine {
     fn is_swap(&self, file: &str) -> io::Result<bool>;
     /// Brings back what was swapped to it; the file stays.
     fn swap_off(&self, file: &str) -> io::Result<()>;
-    /// A new control group with a limit of memory.
+    /// A new cgroup with a memory limit.
     fn make_group(&self, path: &str, limit_bytes: u64) -> io::Result<()>;
     /// One without processes.
     fn remove_group(&self, path: &str) -> io::Result<()>;

@@ -1,4 +1,4 @@
-//! Memory that an experiment makes scarce: a file of its own that the host swaps to, and a control group with a limit.
+//! Memory that an experiment makes scarce: a file of its own that the host swaps to, and a cgroup with a limit.
 //!
 //! The head of the file is that of include/linux/swap.h, `union swap_header`: version 1, the number of the last page, and
 //! "SWAPSPACE2" at the end of the first page. The file is written whole, for the kernel swaps to no file with holes
@@ -22,7 +22,7 @@ const LIMITS: [&std::ffi::CStr; 2] = [c"memory.limit_in_bytes", c"memory.max"];
 
 pub fn swap_on(parent: &Parent, bytes: u64) -> io::Result<()> {
     let flags = libc::O_CREAT | libc::O_EXCL | libc::O_RDWR;
-    let mut file = File::from(open_at(parent.folder.as_raw_fd(), &parent.name, flags, 0o600)?);
+    let mut file = File::from(open_at(parent.directory.as_raw_fd(), &parent.name, flags, 0o600)?);
     fill(&mut file, bytes)?;
     let path = CString::new(by_descriptor(file.as_raw_fd())).map_err(|_| io::ErrorKind::InvalidInput)?;
     // SAFETY: the path outlives the call.
@@ -70,10 +70,10 @@ pub fn swap_off(file: &File) -> io::Result<()> {
 }
 
 pub fn make_group(parent: &Parent, limit_bytes: u64) -> io::Result<()> {
-    let folder = parent.folder.as_raw_fd();
+    let directory = parent.directory.as_raw_fd();
     // SAFETY: the name outlives the call.
-    worked(unsafe { libc::mkdirat(folder, parent.name.as_ptr(), 0o755) })?;
-    let group = open_at(folder, &parent.name, libc::O_PATH | libc::O_DIRECTORY, 0)?;
+    worked(unsafe { libc::mkdirat(directory, parent.name.as_ptr(), 0o755) })?;
+    let group = open_at(directory, &parent.name, libc::O_PATH | libc::O_DIRECTORY, 0)?;
     for limit in LIMITS {
         match open_at(group.as_raw_fd(), &CString::from(limit), libc::O_WRONLY, 0) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -86,10 +86,10 @@ pub fn make_group(parent: &Parent, limit_bytes: u64) -> io::Result<()> {
     ))
 }
 
-/// Nothing is synced: a control group is on no disk.
+/// Nothing is synced: a cgroup is on no disk.
 pub fn remove_group(parent: &Parent) -> io::Result<()> {
     // SAFETY: the name outlives the call.
-    worked(unsafe { libc::unlinkat(parent.folder.as_raw_fd(), parent.name.as_ptr(), libc::AT_REMOVEDIR) })
+    worked(unsafe { libc::unlinkat(parent.directory.as_raw_fd(), parent.name.as_ptr(), libc::AT_REMOVEDIR) })
 }
 
 #[cfg(test)]

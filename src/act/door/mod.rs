@@ -1,7 +1,7 @@
-//! The one door by which the host is changed: numbers and words of /proc/sys and /sys, files, mounts, swap, control groups.
+//! The one door by which the host is changed: numbers and words of /proc/sys and /sys, files, mounts, swap, cgroups.
 //!
 //! Each change is a [`step::Step`] of data. It is written into a journal before it is made, so that a crash between any two
-//! moments leaves what `undo` needs; what others changed meanwhile is noticed and never overwritten. `docs/pages-apply.md`
+//! moments leaves what `undo` needs; what others changed in the meantime is noticed and never overwritten. `docs/pages-apply.md`
 //! has the guarantees.
 
 mod add;
@@ -32,7 +32,7 @@ mod fake;
 #[cfg(test)]
 mod tests;
 
-pub use apply::{Made, Outcome, Receipt, Request, apply, with_own_folder};
+pub use apply::{Made, Outcome, Receipt, Request, apply, with_own_directory};
 pub use linux::Linux;
 pub use look::{Preview, preview};
 pub use store::Store;
@@ -51,10 +51,10 @@ pub enum DoorError {
     /// The host does not let us.
     #[error("{0}")]
     Rights(String),
-    /// It can not be had, or somebody else is at it.
+    /// It cannot be had, or somebody else is at it.
     #[error("{0}")]
     No(String),
-    /// A journal or a file can not be read.
+    /// A journal or a file cannot be read.
     #[error("{0}")]
     Broken(String),
 }

@@ -17,7 +17,7 @@ pub fn tmpfs(at: &OwnedFd, source: &str, options: &str) -> io::Result<()> {
 }
 
 pub fn unmount(at: &Parent) -> io::Result<()> {
-    let mut path = by_descriptor(at.folder.as_raw_fd()).into_bytes();
+    let mut path = by_descriptor(at.directory.as_raw_fd()).into_bytes();
     path.push(b'/');
     path.extend(at.name.as_bytes());
     let path = CString::new(path).map_err(|_| io::ErrorKind::InvalidInput)?;
@@ -57,8 +57,8 @@ fn unescaped(text: &str) -> String {
 }
 
 /// Processes that map a file of this filesystem, have one open, or are in it.
-pub fn users(folder: &OwnedFd, at: &str) -> Vec<i32> {
-    let Ok(meta) = std::fs::metadata(by_descriptor(folder.as_raw_fd())) else { return Vec::new() };
+pub fn users(directory: &OwnedFd, at: &str) -> Vec<i32> {
+    let Ok(meta) = std::fs::metadata(by_descriptor(directory.as_raw_fd())) else { return Vec::new() };
     let device = std::os::unix::fs::MetadataExt::dev(&meta);
     let device = format!(" {:02x}:{:02x} ", libc::major(device), libc::minor(device));
     let own = std::process::id() as i32;

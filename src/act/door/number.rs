@@ -6,7 +6,7 @@ use super::look::kernel_text;
 use super::machine::Machine;
 use super::{DoorError, denied};
 use crate::base::Bytes;
-use crate::os::hugetlb::folder_bytes;
+use crate::os::hugetlb::directory_bytes;
 use std::io;
 
 /// What the kernel's counters of pages hold without turning negative in a signed word.
@@ -36,8 +36,8 @@ fn parsed(text: &str) -> io::Result<u64> {
 }
 
 fn surplus_file(file: &str) -> Option<String> {
-    let folder = file.strip_suffix("/nr_hugepages").filter(|folder| folder.starts_with("/sys/"))?;
-    Some(format!("{folder}/surplus_hugepages"))
+    let directory = file.strip_suffix("/nr_hugepages").filter(|directory| directory.starts_with("/sys/"))?;
+    Some(format!("{directory}/surplus_hugepages"))
 }
 
 /// Whether the file is the size of a pool whose pages the kernel has to find.
@@ -53,7 +53,7 @@ pub fn lent(machine: &dyn Machine, file: &str) -> Option<u64> {
     }
 }
 
-/// In KiB, but for counts of pages.
+/// In KiB, except for counts of pages.
 pub fn meminfo(machine: &dyn Machine, name: &str) -> Option<u64> {
     let text = String::from_utf8(machine.read("/proc/meminfo", 64 << 10).ok()?).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
@@ -62,7 +62,7 @@ pub fn meminfo(machine: &dyn Machine, name: &str) -> Option<u64> {
 
 /// The size of a page of this pool.
 pub fn page_bytes(machine: &dyn Machine, file: &str) -> Option<Bytes> {
-    match file.split('/').find_map(folder_bytes) {
+    match file.split('/').find_map(directory_bytes) {
         Some(bytes) => Some(bytes),
         None => meminfo(machine, "Hugepagesize")?.checked_mul(1024),
     }

@@ -32,11 +32,12 @@ pub enum Change {
     /// A file that is not there yet. Its text is made of these values when the step is made, and of nothing else.
     Create { file: String, content: Content },
     /// A directory that is not there yet.
-    Folder { path: String },
+    #[serde(rename = "folder")]
+    Directory { path: String },
     /// A tmpfs on an empty directory; `options` as mount(8) takes them: "huge=always,size=600m".
     MountTmpfs { at: String, options: String },
     /// What is in one directory, copied into another, which is empty and on a tmpfs that an earlier step mounted.
-    /// `linked`: files and folders below `from` that are not copied: links in the copy lead to them.
+    /// `linked`: files and directories below `from` that are not copied: links in the copy lead to them.
     CopyTree {
         from: String,
         to: String,
@@ -45,12 +46,12 @@ pub enum Change {
     },
     /// A new file of zeros that the host swaps to for as long as the change lasts.
     SwapFile { file: String, bytes: u64 },
-    /// A new control group, whose processes may have so much memory together.
+    /// A new cgroup, whose processes may have so much memory together.
     MemoryGroup { path: String, limit_bytes: u64 },
 }
 
 impl Change {
-    /// The file or folder that changes.
+    /// The file or directory that changes.
     pub fn place(&self) -> &str {
         match self {
             Change::Add { file, .. }
@@ -58,7 +59,7 @@ impl Change {
             | Change::Set { file, .. }
             | Change::Create { file, .. }
             | Change::SwapFile { file, .. } => file,
-            Change::Folder { path } | Change::MemoryGroup { path, .. } => path,
+            Change::Directory { path } | Change::MemoryGroup { path, .. } => path,
             Change::MountTmpfs { at, .. } => at,
             Change::CopyTree { to, .. } => to,
         }
@@ -66,6 +67,6 @@ impl Change {
 
     /// What the kernel holds is gone with the next boot; files stay.
     pub fn ends_with_boot(&self) -> bool {
-        !matches!(self, Change::Create { .. } | Change::Folder { .. } | Change::SwapFile { .. })
+        !matches!(self, Change::Create { .. } | Change::Directory { .. } | Change::SwapFile { .. })
     }
 }

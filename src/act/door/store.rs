@@ -1,4 +1,4 @@
-//! The folder of the journals, and the lock by which one run at a time changes the host.
+//! The directory of the journals, and the lock by which one run at a time changes the host.
 
 use super::journal::{self, Begin, Entry, Parsed, PlanMark, Record};
 use super::machine::Machine;
@@ -13,12 +13,12 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// Where the journals are, unless the user says otherwise.
-pub const FOLDER: &str = "/var/lib/marusa";
+pub const DIRECTORY: &str = "/var/lib/marusa";
 
 #[derive(Clone, Debug)]
 pub struct Store {
-    /// The state folder; journals are in `pages` below it.
-    pub folder: PathBuf,
+    /// The state directory; journals are in `pages` below it.
+    pub directory: PathBuf,
 }
 
 /// Ends with the process, however that ends.
@@ -41,7 +41,7 @@ pub struct Journal {
     pub records: Vec<Record>,
 }
 
-/// A journal as it lies in the folder.
+/// A journal as it lies in the directory.
 #[derive(Clone, Debug)]
 pub struct Kept {
     pub id: String,
@@ -50,28 +50,28 @@ pub struct Kept {
 }
 
 impl Store {
-    pub fn new(folder: impl Into<PathBuf>) -> Store {
-        Store { folder: folder.into() }
+    pub fn new(directory: impl Into<PathBuf>) -> Store {
+        Store { directory: directory.into() }
     }
 
     fn journals(&self) -> PathBuf {
-        self.folder.join("pages")
+        self.directory.join("pages")
     }
 
-    /// Only one run at a time; makes the folder where it is missing.
+    /// Only one run at a time; makes the directory where it is missing.
     pub fn lock(&self) -> Result<Lock, DoorError> {
         let journals = self.journals();
         let failed =
-            |error: io::Error| denied(&format!("the state folder {}", self.folder.display()), &error);
-        // Copies that JVMs of other users run from lie in the state folder; the journals are ours alone.
+            |error: io::Error| denied(&format!("the state directory {}", self.directory.display()), &error);
+        // Copies that JVMs of other users run from lie in the state directory; the journals are ours alone.
         if !journals.is_dir() {
-            DirBuilder::new().recursive(true).mode(0o755).create(&self.folder).map_err(failed)?;
+            DirBuilder::new().recursive(true).mode(0o755).create(&self.directory).map_err(failed)?;
             DirBuilder::new().recursive(true).mode(0o700).create(&journals).map_err(failed)?;
-            let above = self.folder.parent().unwrap_or(&self.folder);
-            let sync = |folder: &Path| File::open(folder)?.sync_all();
-            sync(&self.folder).and_then(|()| sync(above)).map_err(failed)?;
+            let above = self.directory.parent().unwrap_or(&self.directory);
+            let sync = |directory: &Path| File::open(directory)?.sync_all();
+            sync(&self.directory).and_then(|()| sync(above)).map_err(failed)?;
         }
-        self.trusted(&self.folder)?;
+        self.trusted(&self.directory)?;
         self.trusted(&journals)?;
         let path = journals.join("lock");
         let mut options = OpenOptions::new();
@@ -97,22 +97,22 @@ impl Store {
     }
 
     /// Journals say what is written into the host: nobody else may have written them.
-    fn trusted(&self, folder: &Path) -> Result<(), DoorError> {
-        let Ok(meta) = std::fs::symlink_metadata(folder) else { return Ok(()) };
+    fn trusted(&self, directory: &Path) -> Result<(), DoorError> {
+        let Ok(meta) = std::fs::symlink_metadata(directory) else { return Ok(()) };
         // SAFETY: a system call without arguments.
         let own = unsafe { libc::geteuid() };
         if meta.is_dir() && (meta.uid() == own || meta.uid() == 0) && meta.mode() & 0o022 == 0 {
             return Ok(());
         }
         Err(DoorError::Refused(format!(
-            "the state folder {} is not ours alone: it must be a folder of this user that others can not write",
-            folder.display()
+            "the state directory {} is not ours alone: it must be a directory of this user that others cannot write",
+            directory.display()
         )))
     }
 
     /// All journals, oldest first.
     pub fn list(&self) -> Result<Vec<Kept>, DoorError> {
-        self.trusted(&self.folder)?;
+        self.trusted(&self.directory)?;
         self.trusted(&self.journals())?;
         let entries = match std::fs::read_dir(self.journals()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -193,7 +193,7 @@ impl Store {
         Ok(Journal { id, path, file, n, records })
     }
 
-    /// Keeps what a damaged journal holds beside it, and makes a journal again of what can be read; without that it is gone.
+    /// Keeps what a damaged journal holds next to it, and makes a journal again of what can be read; without that it is gone.
     pub fn put_aside(&self, kept: &mut Kept, lock: &Lock) -> Result<PathBuf, DoorError> {
         let _ = lock;
         let aside = kept.path.with_extension("damaged");
@@ -251,7 +251,7 @@ pub enum State {
     /// Something of it is there, and the run did not come to its end.
     Interrupted,
     Applied,
-    /// Undone but for what others changed meanwhile, or what is busy.
+    /// Undone except for what others changed in the meantime, or what is busy.
     PartlyUndone,
     Undone,
     Damaged,
@@ -265,7 +265,7 @@ impl Kept {
         }
     }
 
-    /// Why it can not be read whole.
+    /// Why it cannot be read whole.
     pub fn damage(&self) -> String {
         self.parsed.damage.clone().unwrap_or_else(|| "it is empty".to_string())
     }

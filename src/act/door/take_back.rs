@@ -80,7 +80,7 @@ impl Taking<'_> {
             Change::Add { file, .. } => self.sum(step, change, file, history),
             Change::Choose { .. } | Change::Set { .. } => self.choice(step, change, history),
             Change::Create { file, .. } => self.file(step, change, file, history),
-            Change::Folder { path } => self.folder(step, change, path, history),
+            Change::Directory { path } => self.directory(step, change, path, history),
             Change::MountTmpfs { at, .. } => self.mount(step, change, at, history),
             Change::CopyTree { .. } => {
                 Ok((How::Restored, None, vec!["goes with the tmpfs that it lies on".to_string()]))
@@ -216,7 +216,7 @@ impl Taking<'_> {
         }
     }
 
-    fn folder(
+    fn directory(
         &mut self,
         step: usize,
         change: &Change,
@@ -226,9 +226,9 @@ impl Taking<'_> {
         let now = self.see(change)?;
         let how = match now {
             Seen::Absent => gone(history),
-            Seen::Folder { empty: true } => {
+            Seen::Directory { empty: true } => {
                 self.intend(step, now, Goal::Absent, None)?;
-                match self.machine.remove_folder(path) {
+                match self.machine.remove_directory(path) {
                     Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
                         return Ok((How::Left, None, vec!["something is mounted on it".to_string()]));
                     }
@@ -237,7 +237,7 @@ impl Taking<'_> {
                 How::Restored
             }
             // What other runs need of it is theirs now.
-            Seen::Folder { .. } if allowed::is_own(path) => {
+            Seen::Directory { .. } if allowed::is_own(path) => {
                 return Ok((How::Gone, Some(now), vec!["it is in use by others now; it stays".to_string()]));
             }
             _ => return Ok((How::Left, Some(now), vec!["it is not empty; it stays".to_string()])),
@@ -344,7 +344,7 @@ fn busy(users: &[i32]) -> String {
     }
 }
 
-/// What the number beside is to be after the step is taken back: as before, but where others have set it since.
+/// What the number next to is to be after the step is taken back: as before, but where others have set it since.
 fn wanted_beside(history: &History, here: Option<Beside>) -> Option<Beside> {
     if let Some(back) = &history.back {
         return back.beside.clone();

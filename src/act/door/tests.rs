@@ -10,26 +10,26 @@ use std::path::PathBuf;
 const FILE: &str = "/etc/sysctl.d/60-marusa.conf";
 const UNITS: &str = "/etc/systemd/system/java.service.d";
 const MOUNT: &str = "/run/marusa/jdk";
-const SWAP_FOLDER: &str = "/run/marusa/bench";
+const SWAP_DIRECTORY: &str = "/run/marusa/bench";
 const GROUP: &str = "/sys/fs/cgroup/memory/marusa-bench-1";
 
-/// A state folder in memory, where the disk need not be waited for; gone with the test.
-struct Folder(PathBuf);
+/// A state directory in memory, where the disk need not be waited for; gone with the test.
+struct Directory(PathBuf);
 
-impl Folder {
-    fn new() -> Folder {
+impl Directory {
+    fn new() -> Directory {
         static NUMBER: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let memory = PathBuf::from("/dev/shm");
         let base = if memory.is_dir() { memory } else { std::env::temp_dir() };
-        Folder(base.join(format!("marusa-door-{}-{number}", std::process::id())))
+        Directory(base.join(format!("marusa-door-{}-{number}", std::process::id())))
     }
     fn store(&self) -> Store {
         Store::new(&self.0)
     }
 }
 
-impl Drop for Folder {
+impl Drop for Directory {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -42,7 +42,7 @@ fn add(file: &str, by: u64) -> Change {
 fn request(changes: Vec<Change>) -> Request {
     let step = |change| Step { what: "w".into(), why: "y".into(), risk: None, change };
     let steps: Vec<Step> = changes.into_iter().map(step).collect();
-    let steps = with_own_folder(&Fake::default(), steps);
+    let steps = with_own_directory(&Fake::default(), steps);
     let plan = PlanMark::of("p.json", format!("{steps:?}").as_bytes());
     let made_by = "test".to_string();
     Request { plan, steps, persist: true, drop_caches: false, again: false, made_by }
@@ -61,13 +61,13 @@ fn everything() -> Request {
         Change::Choose { file: SHMEM.into(), word: "advise".into() },
         Change::Set { file: SCAN.into(), value: 100 },
         Change::Create { file: FILE.into(), content: pool_at_boot(5) },
-        Change::Folder { path: UNITS.into() },
+        Change::Directory { path: UNITS.into() },
         Change::Create { file: format!("{UNITS}/marusa.conf"), content: unit },
-        Change::Folder { path: MOUNT.into() },
+        Change::Directory { path: MOUNT.into() },
         Change::MountTmpfs { at: MOUNT.into(), options: "huge=always".into() },
         Change::CopyTree { from: "/usr/lib/jvm/x".into(), to: MOUNT.into(), linked: Vec::new() },
-        Change::Folder { path: SWAP_FOLDER.into() },
-        Change::SwapFile { file: format!("{SWAP_FOLDER}/swap"), bytes: 64 << 20 },
+        Change::Directory { path: SWAP_DIRECTORY.into() },
+        Change::SwapFile { file: format!("{SWAP_DIRECTORY}/swap"), bytes: 64 << 20 },
         Change::MemoryGroup { path: GROUP.into(), limit_bytes: 64 << 20 },
         add(POOL, 1),
     ])
@@ -81,8 +81,8 @@ fn undo_all(machine: &Fake, store: &Store) -> Result<Vec<UndoReceipt>, DoorError
 
 #[test]
 fn what_is_applied_is_there_and_what_is_undone_is_as_before() {
-    let (machine, folder) = (Fake::default(), Folder::new());
-    let store = folder.store();
+    let (machine, directory) = (Fake::default(), Directory::new());
+    let store = directory.store();
     // A group that is there is nobody's to share, so no plan with one is applied twice.
     let everything = || {
         let mut all = everything();
@@ -126,22 +126,22 @@ fn moments(work: impl FnOnce(&Fake)) -> u64 {
 /// A moment at which some of the steps are made and others are not.
 fn midway() -> u64 {
     let total =
-        moments(|machine| drop(apply(machine, &Folder::new().store(), &everything()).expect("applied")));
+        moments(|machine| drop(apply(machine, &Directory::new().store(), &everything()).expect("applied")));
     total * 2 / 3
 }
 
 #[test]
 fn a_crash_at_any_moment_of_apply_leaves_what_undo_needs() {
     let total =
-        moments(|machine| drop(apply(machine, &Folder::new().store(), &everything()).expect("applied")));
+        moments(|machine| drop(apply(machine, &Directory::new().store(), &everything()).expect("applied")));
     assert!(total > 100, "{total}");
     for crash in 0..total {
-        let (machine, folder) = (Fake::default(), Folder::new());
+        let (machine, directory) = (Fake::default(), Directory::new());
         machine.left.set(Some(crash));
-        apply(&machine, &folder.store(), &everything()).expect_err("it died");
+        apply(&machine, &directory.store(), &everything()).expect_err("it died");
         machine.left.set(None);
         for receipt in
-            undo_all(&machine, &folder.store()).unwrap_or_else(|why| panic!("crash {crash}: {why}"))
+            undo_all(&machine, &directory.store()).unwrap_or_else(|why| panic!("crash {crash}: {why}"))
         {
             assert!(receipt.complete, "crash {crash}: {receipt:#?}");
         }
@@ -152,23 +152,23 @@ fn a_crash_at_any_moment_of_apply_leaves_what_undo_needs() {
 #[test]
 fn an_undo_that_dies_at_any_moment_goes_on_when_asked_again() {
     let total = moments(|machine| {
-        let folder = Folder::new();
-        apply(machine, &folder.store(), &everything()).expect("applied");
+        let directory = Directory::new();
+        apply(machine, &directory.store(), &everything()).expect("applied");
         machine.done.set(0);
-        undo_all(machine, &folder.store()).expect("undone");
+        undo_all(machine, &directory.store()).expect("undone");
     });
     for crash in 0..total {
         for second in [None, Some(crash % 17), Some(crash % 41)] {
-            let (machine, folder) = (Fake::default(), Folder::new());
-            apply(&machine, &folder.store(), &everything()).expect("applied");
+            let (machine, directory) = (Fake::default(), Directory::new());
+            apply(&machine, &directory.store(), &everything()).expect("applied");
             machine.left.set(Some(crash));
-            undo_all(&machine, &folder.store()).expect_err("it died");
+            undo_all(&machine, &directory.store()).expect_err("it died");
             if second.is_some() {
                 machine.left.set(second);
-                let _ = undo_all(&machine, &folder.store());
+                let _ = undo_all(&machine, &directory.store());
             }
             machine.left.set(None);
-            let receipts = undo_all(&machine, &folder.store()).expect("undone");
+            let receipts = undo_all(&machine, &directory.store()).expect("undone");
             assert!(
                 receipts.iter().all(|receipt| receipt.complete),
                 "crash {crash}, {second:?}: {receipts:#?}"
@@ -178,25 +178,25 @@ fn an_undo_that_dies_at_any_moment_goes_on_when_asked_again() {
     }
 }
 
-/// The journal of a folder's only run.
-fn only_journal(folder: &Folder) -> PathBuf {
-    let kept = folder.store().list().expect("a list");
+/// The journal of a directory's only run.
+fn only_journal(directory: &Directory) -> PathBuf {
+    let kept = directory.store().list().expect("a list");
     kept.first().expect("one run").path.clone()
 }
 
 #[test]
 fn a_journal_whose_last_line_is_torn_undoes_what_was_done() {
-    let (machine, folder) = (Fake::default(), Folder::new());
+    let (machine, directory) = (Fake::default(), Directory::new());
     machine.left.set(Some(midway()));
-    apply(&machine, &folder.store(), &everything()).expect_err("it died");
+    apply(&machine, &directory.store(), &everything()).expect_err("it died");
     machine.left.set(None);
-    let (path, world) = (only_journal(&folder), machine.world.borrow().clone());
+    let (path, world) = (only_journal(&directory), machine.world.borrow().clone());
     let whole = std::fs::read(&path).expect("a journal");
     // A line whose write was under way is one that nothing was done for; here: more of the next line.
     for extra in ["{", "{\"crc32\":\"00000000\",\"len", "\0\0\0\0"] {
         *machine.world.borrow_mut() = world.clone();
         std::fs::write(&path, [&whole, extra.as_bytes()].concat()).expect("written");
-        let receipts = undo_all(&machine, &folder.store()).expect("undone");
+        let receipts = undo_all(&machine, &directory.store()).expect("undone");
         assert!(receipts[0].complete && receipts[0].notes[0].contains("cut by a crash"), "{receipts:#?}");
         assert_eq!(*machine.world.borrow(), World::default());
     }
@@ -204,17 +204,17 @@ fn a_journal_whose_last_line_is_torn_undoes_what_was_done() {
 
 #[test]
 fn a_damaged_journal_undoes_nothing_until_it_is_told_to() {
-    let (machine, folder) = (Fake::default(), Folder::new());
-    let receipt = apply(&machine, &folder.store(), &everything()).expect("applied");
+    let (machine, directory) = (Fake::default(), Directory::new());
+    let receipt = apply(&machine, &directory.store(), &everything()).expect("applied");
     let after = machine.world.borrow().clone();
     let mut bytes = std::fs::read(&receipt.journal).expect("a journal");
     let line_13 = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').nth(11).expect("lines").0 + 60;
     bytes[line_13] ^= 4;
     std::fs::write(&receipt.journal, &bytes).expect("written");
-    let why = undo(&machine, &folder.store(), &receipt.id, false).expect_err("damaged").to_string();
+    let why = undo(&machine, &directory.store(), &receipt.id, false).expect_err("damaged").to_string();
     assert!(why.contains("line 13") && why.contains("nothing was undone") && why.contains(POOL), "{why}");
     assert_eq!(*machine.world.borrow(), after, "nothing was done");
-    let undone = undo(&machine, &folder.store(), &receipt.id, true).expect("as far as it can be read");
+    let undone = undo(&machine, &directory.store(), &receipt.id, true).expect("as far as it can be read");
     assert!(undone.notes[0].contains("damaged") && undone.steps.len() == 4, "{undone:#?}");
     assert_eq!(
         machine.world.borrow().numbers[POOL],
@@ -225,22 +225,25 @@ fn a_damaged_journal_undoes_nothing_until_it_is_told_to() {
         std::fs::read(std::path::Path::new(&receipt.journal).with_extension("damaged")).expect("kept"),
         bytes
     );
-    assert!(undo(&machine, &folder.store(), &receipt.id, true).expect("once more").nothing_left, "not twice");
+    assert!(
+        undo(&machine, &directory.store(), &receipt.id, true).expect("once more").nothing_left,
+        "not twice"
+    );
 }
 
 #[test]
 fn a_damaged_journal_is_said_to_others_and_one_without_a_start_can_be_put_aside() {
-    let (machine, folder) = (Fake::default(), Folder::new());
-    let receipt = apply(&machine, &folder.store(), &request(vec![add(POOL, 3)])).expect("applied");
+    let (machine, directory) = (Fake::default(), Directory::new());
+    let receipt = apply(&machine, &directory.store(), &request(vec![add(POOL, 3)])).expect("applied");
     for bytes in [&b""[..], b"nonsense\n", b"\0\0\0"] {
         std::fs::write(&receipt.journal, bytes).expect("written");
         let why =
-            undo(&machine, &folder.store(), &receipt.id, false).expect_err("nothing to read").to_string();
+            undo(&machine, &directory.store(), &receipt.id, false).expect_err("nothing to read").to_string();
         assert!(why.contains("nothing of it can be read"), "{why}");
-        let next = apply(&machine, &folder.store(), &request(vec![add(OVERCOMMIT, 1)])).expect("applied");
+        let next = apply(&machine, &directory.store(), &request(vec![add(OVERCOMMIT, 1)])).expect("applied");
         assert!(next.notes[0].contains("is damaged"), "{:?}", next.notes);
-        undo(&machine, &folder.store(), &next.id, false).expect("undone");
-        let why = undo(&machine, &folder.store(), &receipt.id, true).expect_err("put aside").to_string();
+        undo(&machine, &directory.store(), &next.id, false).expect("undone");
+        let why = undo(&machine, &directory.store(), &receipt.id, true).expect_err("put aside").to_string();
         assert!(why.contains(".damaged"), "{why}");
         assert!(!std::path::Path::new(&receipt.journal).exists());
     }
@@ -248,8 +251,8 @@ fn a_damaged_journal_is_said_to_others_and_one_without_a_start_can_be_put_aside(
 
 #[test]
 fn what_others_changed_stays() {
-    let (machine, folder) = (Fake::default(), Folder::new());
-    let receipt = apply(&machine, &folder.store(), &everything()).expect("applied");
+    let (machine, directory) = (Fake::default(), Directory::new());
+    let receipt = apply(&machine, &directory.store(), &everything()).expect("applied");
     {
         let mut world = machine.world.borrow_mut();
         world.numbers.insert(POOL, 30);
@@ -260,7 +263,7 @@ fn what_others_changed_stays() {
         world.files.insert(format!("{UNITS}/other.conf"), "x".into());
         world.busy = true;
     }
-    let undone = undo(&machine, &folder.store(), &receipt.id, false).expect("undone");
+    let undone = undo(&machine, &directory.store(), &receipt.id, false).expect("undone");
     let how = |step: usize| undone.steps.iter().find(|one| one.step == step).map(|one| one.how);
     assert!(!undone.complete);
     let world = machine.world.borrow().clone();
@@ -279,7 +282,7 @@ fn what_others_changed_stays() {
         world.files.remove(&format!("{UNITS}/other.conf"));
         world.busy = false;
     }
-    let undone = undo(&machine, &folder.store(), &receipt.id, false).expect("undone");
+    let undone = undo(&machine, &directory.store(), &receipt.id, false).expect("undone");
     assert!(undone.complete, "{undone:#?}");
     assert_eq!(machine.world.borrow().numbers[RESERVE], 99999, "what somebody else set stays");
     assert!(machine.world.borrow().mounts.is_empty() && machine.world.borrow().files.is_empty());
@@ -288,14 +291,16 @@ fn what_others_changed_stays() {
 #[test]
 fn runs_are_undone_in_any_order() {
     for order in [[0, 1, 2], [2, 1, 0], [1, 0, 2], [1, 2, 0], [0, 2, 1], [2, 0, 1]] {
-        let (machine, folder) = (Fake::default(), Folder::new());
+        let (machine, directory) = (Fake::default(), Directory::new());
         let ids: Vec<String> = [8, 4, 2]
             .iter()
-            .map(|by| apply(&machine, &folder.store(), &request(vec![add(POOL, *by)])).expect("applied").id)
+            .map(|by| {
+                apply(&machine, &directory.store(), &request(vec![add(POOL, *by)])).expect("applied").id
+            })
             .collect();
         assert_eq!(machine.world.borrow().numbers[POOL], 16);
         for index in order {
-            let undone = undo(&machine, &folder.store(), &ids[index], false).expect("undone");
+            let undone = undo(&machine, &directory.store(), &ids[index], false).expect("undone");
             assert!(undone.complete && undone.steps[0].notes.is_empty(), "{order:?}: {undone:#?}");
         }
         assert_eq!(*machine.world.borrow(), World::default(), "{order:?}");
@@ -304,18 +309,19 @@ fn runs_are_undone_in_any_order() {
 
 #[test]
 fn too_few_pages_are_compacted_for_and_else_put_back() {
-    let (machine, folder) = (Fake::default(), Folder::new());
+    let (machine, directory) = (Fake::default(), Directory::new());
     machine.world.borrow_mut().pool_max = 5;
-    let receipt = apply(&machine, &folder.store(), &request(vec![add(POOL, 8)])).expect("applied");
+    let receipt = apply(&machine, &directory.store(), &request(vec![add(POOL, 8)])).expect("applied");
     assert_eq!((receipt.outcome, machine.world.borrow().numbers[POOL]), (Outcome::Applied, 10));
     assert!(receipt.steps[0].notes[0].contains("compacted memory"), "{:?}", receipt.steps);
-    undo_all(&machine, &folder.store()).expect("undone");
+    undo_all(&machine, &directory.store()).expect("undone");
     assert_eq!(machine.world.borrow().numbers[POOL], 2);
     machine.world.borrow_mut().pool_max = 5;
     machine.world.borrow_mut().pool_max_compacted = 7;
     let before = machine.world.borrow().clone();
     let file = add(OVERCOMMIT, 2);
-    let receipt = apply(&machine, &folder.store(), &request(vec![file, add(POOL, 8)])).expect("taken back");
+    let receipt =
+        apply(&machine, &directory.store(), &request(vec![file, add(POOL, 8)])).expect("taken back");
     let Outcome::TakenBack { why, complete: true, .. } = receipt.outcome else { panic!("{receipt:#?}") };
     assert!(why.to_string().contains("only 5 of 8") && why.to_string().contains("--drop-caches"), "{why}");
     assert_eq!(World { pool_max: 5, ..machine.world.borrow().clone() }, before);
@@ -323,7 +329,7 @@ fn too_few_pages_are_compacted_for_and_else_put_back() {
 
 #[test]
 fn somebody_who_changes_the_pool_between_two_tries_is_not_overwritten() {
-    let (machine, folder) = (Fake::default(), Folder::new());
+    let (machine, directory) = (Fake::default(), Directory::new());
     machine.world.borrow_mut().pool_max = 5;
     // Before memory is compacted somebody else asks for 20 more, and gets them.
     *machine.other.borrow_mut() = Some(Box::new(|world, at| {
@@ -331,7 +337,7 @@ fn somebody_who_changes_the_pool_between_two_tries_is_not_overwritten() {
             world.numbers.insert(POOL, 25);
         }
     }));
-    let receipt = apply(&machine, &folder.store(), &request(vec![add(POOL, 8)])).expect("applied");
+    let receipt = apply(&machine, &directory.store(), &request(vec![add(POOL, 8)])).expect("applied");
     assert_eq!(
         (&receipt.outcome, machine.world.borrow().numbers[POOL]),
         (&Outcome::Applied, 30),
@@ -339,19 +345,19 @@ fn somebody_who_changes_the_pool_between_two_tries_is_not_overwritten() {
     );
     assert!(receipt.steps[0].notes.iter().any(|note| note.contains("others changed it")), "{receipt:#?}");
     *machine.other.borrow_mut() = None;
-    undo_all(&machine, &folder.store()).expect("undone");
+    undo_all(&machine, &directory.store()).expect("undone");
     assert_eq!(machine.world.borrow().numbers[POOL], 22, "their 20 stay");
 }
 
 #[test]
 fn nothing_is_done_where_a_step_can_not_be_made() {
     let refuses = |change: Change, prepare: fn(&mut World)| {
-        let (machine, folder) = (Fake::default(), Folder::new());
+        let (machine, directory) = (Fake::default(), Directory::new());
         prepare(&mut machine.world.borrow_mut());
         let before = machine.world.borrow().clone();
-        let why = apply(&machine, &folder.store(), &request(vec![add(OVERCOMMIT, 1), change]));
+        let why = apply(&machine, &directory.store(), &request(vec![add(OVERCOMMIT, 1), change]));
         assert_eq!(*machine.world.borrow(), before);
-        assert!(!folder.0.exists(), "not even the state folder was made");
+        assert!(!directory.0.exists(), "not even the state directory was made");
         why.expect_err("refused")
     };
     let file = |content: Content| Change::Create { file: FILE.into(), content };
@@ -375,20 +381,20 @@ fn nothing_is_done_where_a_step_can_not_be_made() {
     assert!(matches!(refuses(huge, |_| ()), DoorError::Refused(_)));
     let copy = Change::CopyTree { from: "/usr".into(), to: "/run/marusa/x".into(), linked: Vec::new() };
     assert!(matches!(
-        refuses(copy, |world| world.folders.extend(["/run/marusa/x".to_string()])),
+        refuses(copy, |world| world.directories.extend(["/run/marusa/x".to_string()])),
         DoorError::Refused(_)
     ));
 }
 
-/// What a loss of power leaves: files and folders of the disk, and of the journal what was waited for.
-fn lose_power(machine: &Fake, folder: &Folder) {
+/// What a loss of power leaves: files and directories of the disk, and of the journal what was waited for.
+fn lose_power(machine: &Fake, directory: &Directory) {
     let mut world = machine.world.borrow_mut();
     let files = world.files.clone();
-    let mut folders = world.folders.clone();
-    // Neither memory nor a control group outlives it.
-    folders.retain(|one| !one.starts_with("/run/") && one != GROUP);
-    *world = World { files, folders, boot: "two".into(), ..World::default() };
-    for kept in folder.store().list().expect("a list") {
+    let mut directories = world.directories.clone();
+    // Neither memory nor a cgroup outlives it.
+    directories.retain(|one| !one.starts_with("/run/") && one != GROUP);
+    *world = World { files, directories, boot: "two".into(), ..World::default() };
+    for kept in directory.store().list().expect("a list") {
         let keep = kept
             .parsed
             .records
@@ -403,19 +409,19 @@ fn lose_power(machine: &Fake, folder: &Folder) {
 #[test]
 fn a_loss_of_power_at_any_moment_leaves_what_undo_needs() {
     let total = moments(|machine| {
-        let folder = Folder::new();
-        apply(machine, &folder.store(), &everything()).expect("applied");
-        undo_all(machine, &folder.store()).expect("undone");
+        let directory = Directory::new();
+        apply(machine, &directory.store(), &everything()).expect("applied");
+        undo_all(machine, &directory.store()).expect("undone");
     });
     let expected = World { boot: "two".into(), ..World::default() };
     for loss in 0..total {
-        let (machine, folder) = (Fake::default(), Folder::new());
+        let (machine, directory) = (Fake::default(), Directory::new());
         machine.left.set(Some(loss));
-        let done = apply(&machine, &folder.store(), &everything()).map(drop);
-        let _ = done.and_then(|()| undo_all(&machine, &folder.store()).map(drop));
+        let done = apply(&machine, &directory.store(), &everything()).map(drop);
+        let _ = done.and_then(|()| undo_all(&machine, &directory.store()).map(drop));
         machine.left.set(None);
-        lose_power(&machine, &folder);
-        let receipts = undo_all(&machine, &folder.store()).expect("undone");
+        lose_power(&machine, &directory);
+        let receipts = undo_all(&machine, &directory.store()).expect("undone");
         assert!(receipts.iter().all(|receipt| receipt.complete), "loss {loss}: {receipts:#?}");
         assert_eq!(*machine.world.borrow(), expected, "loss {loss}");
     }
@@ -423,19 +429,19 @@ fn a_loss_of_power_at_any_moment_leaves_what_undo_needs() {
 
 #[test]
 fn after_a_restart_of_the_host_only_files_are_undone() {
-    let (machine, folder) = (Fake::default(), Folder::new());
-    let receipt = apply(&machine, &folder.store(), &everything()).expect("applied");
+    let (machine, directory) = (Fake::default(), Directory::new());
+    let receipt = apply(&machine, &directory.store(), &everything()).expect("applied");
     {
         let mut world = machine.world.borrow_mut();
         let files = world.files.clone();
-        let folders = world.folders.clone();
-        *world = World { files, folders, boot: "two".into(), ..World::default() };
-        // No control group outlives the kernel that has it.
-        world.folders.remove(GROUP);
+        let directories = world.directories.clone();
+        *world = World { files, directories, boot: "two".into(), ..World::default() };
+        // No cgroup outlives the kernel that has it.
+        world.directories.remove(GROUP);
         // What the sysctl.d file gives at the start of the host is not ours to take.
         world.numbers.insert(POOL, 5);
     }
-    let undone = undo(&machine, &folder.store(), &receipt.id, false).expect("undone");
+    let undone = undo(&machine, &directory.store(), &receipt.id, false).expect("undone");
     assert!(undone.complete && undone.notes[0].contains("restarted"), "{undone:#?}");
     let expected = World { boot: "two".into(), ..World::default() };
     let mut world = machine.world.borrow().clone();
@@ -445,8 +451,8 @@ fn after_a_restart_of_the_host_only_files_are_undone() {
 
 #[test]
 fn one_run_at_a_time_and_none_over_an_interrupted_one() {
-    let (machine, folder) = (Fake::default(), Folder::new());
-    let store = folder.store();
+    let (machine, directory) = (Fake::default(), Directory::new());
+    let store = directory.store();
     let lock = store.lock().expect("free");
     let busy = apply(&machine, &store, &everything()).expect_err("locked");
     assert!(busy.to_string().contains(&format!("pid {}", std::process::id())), "{busy}");
@@ -466,23 +472,23 @@ fn one_run_at_a_time_and_none_over_an_interrupted_one() {
 #[test]
 fn a_journal_that_others_could_write_is_not_believed() {
     use std::os::unix::fs::PermissionsExt;
-    let (machine, folder) = (Fake::default(), Folder::new());
-    let receipt = apply(&machine, &folder.store(), &everything()).expect("applied");
-    std::fs::set_permissions(&folder.0, PermissionsExt::from_mode(0o777)).expect("a mode");
-    let why = undo(&machine, &folder.store(), &receipt.id, false).expect_err("not ours alone");
+    let (machine, directory) = (Fake::default(), Directory::new());
+    let receipt = apply(&machine, &directory.store(), &everything()).expect("applied");
+    std::fs::set_permissions(&directory.0, PermissionsExt::from_mode(0o777)).expect("a mode");
+    let why = undo(&machine, &directory.store(), &receipt.id, false).expect_err("not ours alone");
     assert!(matches!(why, DoorError::Refused(_)), "{why}");
 }
 
 #[test]
 fn the_real_machine_follows_no_link_and_makes_files_whole() {
-    let folder = Folder::new();
-    let path = |name: &str| folder.0.join(name);
-    std::fs::create_dir_all(path("etc/sysctl.d")).expect("folders");
+    let directory = Directory::new();
+    let path = |name: &str| directory.0.join(name);
+    std::fs::create_dir_all(path("etc/sysctl.d")).expect("directories");
     std::os::unix::fs::symlink(path("etc/sysctl.d"), path("etc/tmpfiles.d")).expect("a link");
     std::os::unix::fs::symlink(path("secret"), path("etc/sysctl.d/marusa.conf")).expect("a link");
     std::fs::write(path("secret"), "s").expect("a file");
-    let machine = Linux::below(&folder.0);
-    assert!(machine.create("/etc/tmpfiles.d/marusa.conf", "x", 0o644).is_err(), "a folder that is a link");
+    let machine = Linux::below(&directory.0);
+    assert!(machine.create("/etc/tmpfiles.d/marusa.conf", "x", 0o644).is_err(), "a directory that is a link");
     assert!(machine.create("/etc/sysctl.d/marusa.conf", "x", 0o644).is_err(), "a file that is a link");
     assert!(machine.write("/etc/sysctl.d/marusa.conf", "x").is_err());
     assert!(machine.read("/etc/sysctl.d/../../secret", 9).is_err());
@@ -493,7 +499,7 @@ fn the_real_machine_follows_no_link_and_makes_files_whole() {
     assert!(machine.create("/etc/sysctl.d/a.conf", "other", 0o644).is_err(), "never over another file");
     machine.remove("/etc/sysctl.d/a.conf").expect("removed");
     assert_eq!(machine.lies("/etc/sysctl.d/a.conf").expect("seen"), machine::Lies::Nothing);
-    machine.make_folder("/etc/x").expect("made");
-    assert_eq!(machine.lies("/etc/x").expect("seen"), machine::Lies::Folder { empty: true });
-    machine.remove_folder("/etc/x").expect("removed");
+    machine.make_directory("/etc/x").expect("made");
+    assert_eq!(machine.lies("/etc/x").expect("seen"), machine::Lies::Directory { empty: true });
+    machine.remove_directory("/etc/x").expect("removed");
 }

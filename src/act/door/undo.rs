@@ -1,4 +1,4 @@
-//! Undoes a run that is in the state folder: applied, interrupted, or undone in part.
+//! Undoes a run that is in the state directory: applied, interrupted, or undone in part.
 
 use super::journal::Begin;
 use super::machine::Machine;
@@ -23,7 +23,7 @@ pub struct UndoReceipt {
 
 /// `damaged`: also a journal that can be read only in part, as far as it can.
 pub fn undo(machine: &dyn Machine, store: &Store, id: &str, damaged: bool) -> Result<UndoReceipt, DoorError> {
-    // Before the state folder is made.
+    // Before the state directory is made.
     if store.list()?.is_empty() {
         return Err(DoorError::Refused(format!("no run {id}: nothing was applied")));
     }
@@ -70,7 +70,7 @@ pub fn undo(machine: &dyn Machine, store: &Store, id: &str, damaged: bool) -> Re
     let mut journal = store.open(&kept, &lock)?;
     journal_check::check(
         &journal.records,
-        &store.folder.display().to_string(),
+        &store.directory.display().to_string(),
         journal_check::memory_kib(machine),
     )
     .map_err(|why| DoorError::Refused(format!("the journal {}: {why}", journal.path.display())))?;

@@ -100,7 +100,7 @@ impl Refusal {
                  (containers: allow process_madvise in the seccomp profile)"
             }
             Refusal::NoAdvice => {
-                "this kernel can not do that: MADV_COLLAPSE came with Linux 6.1, and needs CONFIG_TRANSPARENT_HUGEPAGE"
+                "this kernel cannot do that: MADV_COLLAPSE came with Linux 6.1, and needs CONFIG_TRANSPARENT_HUGEPAGE"
             }
             Refusal::NoRights => {
                 let advice = "run marusa as root, or with that capability; as another user than the JVM's, CAP_SYS_PTRACE too";
@@ -116,7 +116,7 @@ impl Refusal {
                 "a page of the block was in use by the kernel or a device, also when tried again"
             }
             Refusal::GroupLimit => {
-                "the memory limit of the JVM's control group leaves no room for the copy of 2 MiB that stands beside the \
+                "the memory limit of the JVM's cgroup leaves no room for the copy of 2 MiB that stands next to the \
                  small pages for a moment"
             }
             Refusal::NoHugePage => {

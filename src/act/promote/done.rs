@@ -64,7 +64,7 @@ pub enum Stopped {
     },
     /// It would be refused for every other block, too.
     Refused(Refusal),
-    /// What can not be noted can not be taken back.
+    /// What cannot be noted cannot be taken back.
     Receipt(String),
     Unreadable(String),
 }

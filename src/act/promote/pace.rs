@@ -1,7 +1,7 @@
 //! How fast: a share of one CPU, and a bound on how long the target may wait.
 //!
 //! While a block is copied, the kernel holds the lock of the target's address space for writing (mm/khugepaged.c,
-//! `collapse_huge_page`): a thread that faults meanwhile waits, at most as long as the call takes. So the time of the call
+//! `collapse_huge_page`): a thread that faults in the meantime waits, at most as long as the call takes. So the time of the call
 //! is the bound that is kept, and what can be kept of it is that the next one is not made at once, or not at all.
 
 use std::time::Duration;

@@ -21,8 +21,8 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 pub const SCHEMA: &str = "marusa/promotion/1";
-/// Below the state folder.
-const FOLDER: &str = "promotions";
+/// Below the state directory.
+const DIRECTORY: &str = "promotions";
 
 /// Which process: a pid alone is used again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,19 +87,19 @@ pub enum ReceiptError {
 }
 
 impl Receipt {
-    /// A new one in the state folder. Fails before anything is changed where it can not be written.
+    /// A new one in the state directory. Fails before anything is changed where it cannot be written.
     pub fn create(state: &Path, process: &Process) -> Result<Receipt, ReceiptError> {
-        let folder = state.join(FOLDER);
+        let directory = state.join(DIRECTORY);
         let failed = |path: &Path| {
             let path = path.to_path_buf();
             move |error| ReceiptError::Io { path, error }
         };
-        DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(failed(&folder))?;
+        DirBuilder::new().recursive(true).mode(0o700).create(&directory).map_err(failed(&directory))?;
         let target = Identity::of(process);
         let at = rfc3339(SystemTime::now());
         let marusa = env!("CARGO_PKG_VERSION").to_string();
         for number in 0.. {
-            let path = folder.join(format!("{}-{}-{number}.jsonl", target.pid, target.start_ticks));
+            let path = directory.join(format!("{}-{}-{number}.jsonl", target.pid, target.start_ticks));
             let opened = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path);
             let file = match opened {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 100_000 => continue,
@@ -110,7 +110,7 @@ impl Receipt {
             receipt.write(&head).map_err(failed(&path))?;
             return Ok(receipt);
         }
-        Err(ReceiptError::NoReceipt(folder))
+        Err(ReceiptError::NoReceipt(directory))
     }
 
     /// One that is there, to note what is taken back.

@@ -84,7 +84,7 @@ impl<'a> Run<'a> {
         let failed = |what: &'static str| move |error| PromoteError::Io { pid, what, error };
         let advisor = opened(process, change.advice())?;
         let pagemap = process.open_file("pagemap").map_err(failed("/proc/PID/pagemap"))?;
-        let waiting = Waiting::on(process).map_err(failed("it can not be waited for"))?;
+        let waiting = Waiting::on(process).map_err(failed("it cannot be waited for"))?;
         Ok(Run {
             change,
             advisor,
@@ -182,7 +182,7 @@ impl<'a> Run<'a> {
             if back.is_empty() {
                 break;
             }
-            // What is mapped nowhere can not be told yet.
+            // What is mapped nowhere cannot be told yet.
             left = looks
                 .iter()
                 .filter(|(at, now)| now.resident == 0 || is_back(*at, now))

@@ -24,9 +24,9 @@ impl Load {
     /// For so long; whole seconds, rounded up.
     pub fn start(server: &Server, clients: u32, length: Duration) -> Result<Load, ServerError> {
         let failed = |path: &PathBuf, error| ServerError::File { path: path.clone(), error };
-        let script = server.folder().join("load.lua");
+        let script = server.directory().join("load.lua");
         fs::write(&script, SCRIPT).map_err(|error| failed(&script, error))?;
-        let output = server.folder().join("load.out");
+        let output = server.directory().join("load.out");
         let seconds = length.as_secs_f64().ceil().max(1.0);
         let clients = clients.to_string();
         let command = [

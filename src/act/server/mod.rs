@@ -1,7 +1,7 @@
 //! The real server of the experiments, started and put under load: DayTrader 2.1.7, a stock trader's Java EE application with
 //! EJB, JPA, JMS and JSP, on TomEE 8 with a Derby database inside. `recipe` brings it.
 //!
-//! Each start has a base folder of its own (conf, work, logs, the database), so that trials share nothing, the installed
+//! Each start has a base directory of its own (conf, work, logs, the database), so that trials share nothing, the installed
 //! server is never written to, and two may run side by side. All listens on 127.0.0.1.
 
 pub mod load;
@@ -44,7 +44,7 @@ pub enum ServerError {
     /// With the end of its log.
     #[error("the server did not get ready: {why}{log}")]
     NotReady { why: String, log: String },
-    #[error("the load can not be made: {0}")]
+    #[error("the load cannot be made: {0}")]
     NoLoad(String),
     /// Ctrl-C, or another signal to end.
     #[error("told to end")]
@@ -54,7 +54,7 @@ pub enum ServerError {
 /// What is started.
 #[derive(Clone, Debug)]
 pub struct Wanted<'a> {
-    /// The folder that the recipe made.
+    /// The directory that the recipe made.
     pub installed: &'a Path,
     pub java: &'a Path,
     /// 8, 11, 17, 21.
@@ -65,9 +65,9 @@ pub struct Wanted<'a> {
     pub limit: Duration,
 }
 
-/// A server that answers. Dropped, it is ended and its folder is gone.
+/// A server that answers. Dropped, it is ended and its directory is gone.
 pub struct Server {
-    // Before the folder: it is ended before its files go.
+    // Before the directory: it is ended before its files go.
     running: Running,
     base: TempDir,
     /// The JVM.
@@ -87,7 +87,7 @@ impl Server {
         lay_out(wanted.installed, base.path(), port)?;
         let log = base.path().join("log");
         let mut start = Start::new(command(wanted, base.path()), log.clone(), log, wanted.limit);
-        start.folder = Some(base.path().to_path_buf());
+        start.directory = Some(base.path().to_path_buf());
         start.removed = super::ask_jdk::OF_THE_SHELL.map(String::from).to_vec();
         let running = trial::start(&start)?;
         let mut server = Server { pid: running.pid(), running, base, port, ready_seconds: 0.0 };
@@ -97,7 +97,7 @@ impl Server {
     }
 
     /// What it may write to, as the JVM's own log: `gc.log` here is `gc.log` there.
-    pub fn folder(&self) -> &Path {
+    pub fn directory(&self) -> &Path {
         self.base.path()
     }
 
@@ -155,7 +155,7 @@ impl Server {
             if let Some(pid) = super::dialogue::jvm_below(self.running.pid()) {
                 return Ok(pid);
             }
-            self.wait(deadline, "it is no JVM")?;
+            self.wait(deadline, "it is not a JVM")?;
         }
     }
 
@@ -191,7 +191,7 @@ impl Server {
     }
 }
 
-/// As tomee/bin/catalina.sh starts it, but for the shell.
+/// As tomee/bin/catalina.sh starts it, except for the shell.
 fn command(wanted: &Wanted, base: &Path) -> Vec<String> {
     let tomee = wanted.installed.join("tomee");
     let (tomee, base) = (tomee.display(), base.display());
@@ -219,11 +219,11 @@ fn command(wanted: &Wanted, base: &Path) -> Vec<String> {
     command
 }
 
-/// A base folder: what the server writes to and what differs between two of them.
+/// A base directory: what the server writes to and what differs between two of them.
 fn lay_out(installed: &Path, base: &Path, port: u16) -> Result<(), ServerError> {
     let tomee = installed.join("tomee");
-    for folder in ["work", "temp", "logs", "webapps"] {
-        let path = base.join(folder);
+    for directory in ["work", "temp", "logs", "webapps"] {
+        let path = base.join(directory);
         fs::create_dir(&path).map_err(|error| ServerError::File { path, error })?;
     }
     copy(&tomee.join("conf"), &base.join("conf"))?;
@@ -246,7 +246,7 @@ fn edit(path: &Path, change: impl Fn(String) -> String) -> Result<(), ServerErro
     fs::write(path, after).map_err(failed)
 }
 
-/// Files and folders; a link would lead out of what is ours, and a server has none.
+/// Files and directories; a link would lead out of what is ours, and a server has none.
 fn copy(from: &Path, to: &Path) -> Result<(), ServerError> {
     let failed = |error| ServerError::File { path: from.to_path_buf(), error };
     fs::create_dir(to).map_err(failed)?;
@@ -273,16 +273,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_base_folder_has_ports_of_its_own_and_leaves_the_server_as_it_is() {
-        let place = tempfile::tempdir().expect("a folder");
+    fn a_base_directory_has_ports_of_its_own_and_leaves_the_server_as_it_is() {
+        let place = tempfile::tempdir().expect("a directory");
         let conf = place.path().join("tomee/conf");
-        fs::create_dir_all(&conf).expect("a folder");
-        fs::create_dir_all(place.path().join("tomee/webapps/daytrader/WEB-INF")).expect("a folder");
+        fs::create_dir_all(&conf).expect("a directory");
+        fs::create_dir_all(place.path().join("tomee/webapps/daytrader/WEB-INF")).expect("a directory");
         fs::write(place.path().join("tomee/webapps/daytrader/a.jsp"), "a").expect("a file");
         let server = "<Server port=\"28005\"><Connector port=\"28080\"/></Server>";
         fs::write(conf.join("server.xml"), server).expect("a file");
         fs::write(conf.join("tomee.xml"), "<tomee>\n</tomee>").expect("a file");
-        let base = tempfile::tempdir().expect("a folder");
+        let base = tempfile::tempdir().expect("a directory");
         lay_out(place.path(), base.path(), 4711).expect("laid out");
         let text = |path: &str| fs::read_to_string(base.path().join(path)).expect("a file");
         assert_eq!(text("conf/server.xml"), "<Server port=\"-1\"><Connector port=\"4711\"/></Server>");
@@ -291,7 +291,7 @@ mod tests {
         assert_eq!(fs::read_to_string(conf.join("server.xml")).expect("a file"), server);
         // A server that no recipe made.
         fs::write(conf.join("server.xml"), "<Server port=\"8005\"/>").expect("a file");
-        let other = tempfile::tempdir().expect("a folder");
+        let other = tempfile::tempdir().expect("a directory");
         let error = lay_out(place.path(), other.path(), 4711).expect_err("refused").to_string();
         assert!(error.contains("not as the recipe made it"), "{error}");
     }

@@ -30,22 +30,22 @@ pub enum Recipe {
 pub enum RecipeError {
     #[error(
         "{title} is not at {}: --fetch brings it from Maven Central ({size}; it needs the commands {needs}), or {option} names \
-         the folder where a recipe has put it", folder.display()
+         the directory where a recipe has put it", directory.display()
     )]
     Missing {
         title: &'static str,
-        folder: PathBuf,
+        directory: PathBuf,
         size: &'static str,
         needs: &'static str,
         option: &'static str,
     },
-    #[error("{} is no folder that the recipe of {title} made: it has no {lacks}", folder.display())]
-    NotOne { title: &'static str, folder: PathBuf, lacks: &'static str },
-    #[error("{title} could not be fetched into {}: {said}", folder.display())]
-    NotFetched { title: &'static str, folder: PathBuf, said: String },
+    #[error("{} is no directory that the recipe of {title} made: it has no {lacks}", directory.display())]
+    NotOne { title: &'static str, directory: PathBuf, lacks: &'static str },
+    #[error("{title} could not be fetched into {}: {said}", directory.display())]
+    NotFetched { title: &'static str, directory: PathBuf, said: String },
     #[error("{}: {error}", path.display())]
     File { path: PathBuf, error: io::Error },
-    #[error("there is no home folder to fetch into: set MARUSA_WORKLOADS to a folder")]
+    #[error("there is no home directory to fetch into: set MARUSA_WORKLOADS to a directory")]
     NoHome,
 }
 
@@ -57,7 +57,7 @@ impl Recipe {
         }
     }
 
-    /// The name of its folder, and of its function in the script.
+    /// The name of its directory, and of its function in the script.
     fn name(self) -> &'static str {
         match self {
             Recipe::DayTrader => "daytrader",
@@ -80,40 +80,42 @@ impl Recipe {
         }
     }
 
-    fn missing(self, folder: PathBuf) -> RecipeError {
+    fn missing(self, directory: PathBuf) -> RecipeError {
         let (size, needs, option) = match self {
             Recipe::DayTrader => ("some 100 MB", "mvn, unzip, tar", "--server"),
             Recipe::Compiler => ("some 40 MB", "mvn", "--compiler"),
         };
-        RecipeError::Missing { title: self.title(), folder, size, needs, option }
+        RecipeError::Missing { title: self.title(), directory, size, needs, option }
     }
 
-    /// The folder in which it lies: the one that was named, or its place in the cache, where `fetch` brings it.
-    pub fn folder(self, named: Option<&Path>, fetch: bool) -> Result<PathBuf, RecipeError> {
-        if let Some(folder) = named {
+    /// The directory in which it lies: the one that was named, or its place in the cache, where `fetch` brings it.
+    pub fn directory(self, named: Option<&Path>, fetch: bool) -> Result<PathBuf, RecipeError> {
+        if let Some(directory) = named {
             let title = self.title();
-            return match folder.join(self.proof()).exists() {
-                true => absolute(folder),
-                false => {
-                    Err(RecipeError::NotOne { title, folder: folder.to_path_buf(), lacks: self.proof() })
-                }
+            return match directory.join(self.proof()).exists() {
+                true => absolute(directory),
+                false => Err(RecipeError::NotOne {
+                    title,
+                    directory: directory.to_path_buf(),
+                    lacks: self.proof(),
+                }),
             };
         }
-        let folder = cache()?.join(self.name());
-        if folder.join("fetched").exists() && folder.join(self.proof()).exists() {
-            return absolute(&folder);
+        let directory = cache()?.join(self.name());
+        if directory.join("fetched").exists() && directory.join(self.proof()).exists() {
+            return absolute(&directory);
         }
         if !fetch {
-            return Err(self.missing(folder));
+            return Err(self.missing(directory));
         }
-        self.fetch(&folder)?;
-        absolute(&folder)
+        self.fetch(&directory)?;
+        absolute(&directory)
     }
 
-    /// Into a folder beside, which takes its place when all is there: a fetch that was cut leaves nothing half.
-    fn fetch(self, folder: &Path) -> Result<(), RecipeError> {
-        let failed = |error: io::Error| RecipeError::File { path: folder.to_path_buf(), error };
-        let parent = folder.parent().unwrap_or(Path::new("."));
+    /// Into a directory beside, which takes its place when all is there: a fetch that was cut leaves nothing half.
+    fn fetch(self, directory: &Path) -> Result<(), RecipeError> {
+        let failed = |error: io::Error| RecipeError::File { path: directory.to_path_buf(), error };
+        let parent = directory.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(parent).map_err(failed)?;
         let part = tempfile::Builder::new().prefix(".part-").tempdir_in(parent).map_err(failed)?;
         let script = format!(
@@ -125,23 +127,27 @@ impl Recipe {
         bash.args(["-c", &script]).current_dir(part.path()).stdin(Stdio::null());
         let output = bash.output().map_err(|error| RecipeError::NotFetched {
             title: self.title(),
-            folder: folder.to_path_buf(),
+            directory: directory.to_path_buf(),
             said: format!("bash does not run: {error}"),
         })?;
         if !output.status.success() {
             let said = end_of(&output.stderr);
-            return Err(RecipeError::NotFetched { title: self.title(), folder: folder.to_path_buf(), said });
+            return Err(RecipeError::NotFetched {
+                title: self.title(),
+                directory: directory.to_path_buf(),
+                said,
+            });
         }
         File::create(part.path().join("fetched")).map_err(failed)?;
-        if folder.exists() {
-            fs::remove_dir_all(folder).map_err(failed)?;
+        if directory.exists() {
+            fs::remove_dir_all(directory).map_err(failed)?;
         }
-        fs::rename(part.keep(), folder).map_err(failed)
+        fs::rename(part.keep(), directory).map_err(failed)
     }
 }
 
-fn absolute(folder: &Path) -> Result<PathBuf, RecipeError> {
-    fs::canonicalize(folder).map_err(|error| RecipeError::File { path: folder.to_path_buf(), error })
+fn absolute(directory: &Path) -> Result<PathBuf, RecipeError> {
+    fs::canonicalize(directory).map_err(|error| RecipeError::File { path: directory.to_path_buf(), error })
 }
 
 /// Where scripts/workloads fetches to as well.
@@ -163,12 +169,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_that_is_none_says_what_it_lacks() {
-        let place = tempfile::tempdir().expect("a folder");
-        let error = Recipe::DayTrader.folder(Some(place.path()), true).expect_err("empty").to_string();
+    fn a_directory_that_is_none_says_what_it_lacks() {
+        let place = tempfile::tempdir().expect("a directory");
+        let error = Recipe::DayTrader.directory(Some(place.path()), true).expect_err("empty").to_string();
         assert!(error.contains("it has no tomee/webapps/daytrader"), "{error}");
         fs::write(place.path().join("Shapes.scala"), "").expect("a file");
-        assert!(Recipe::Compiler.folder(Some(place.path()), false).is_ok());
+        assert!(Recipe::Compiler.directory(Some(place.path()), false).is_ok());
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! A process that takes an instance of tracefs away when we can not: after kill -9 of ours.
+//! A process that takes an instance of tracefs away when we cannot: after kill -9 of ours.
 //!
 //! It is a fork of ours that runs no other program, so that it works whatever became of our executable, and holds nothing but the
 //! reading end of a pipe, the writing end of which is ours alone. The end of that pipe is our end. It has a session of its
-//! own, so that Ctrl-C does not reach it, and no signal but SIGKILL ends it. Who kills a whole control group kills it too; what is
+//! own, so that Ctrl-C does not reach it, and no signal but SIGKILL ends it. Who kills a whole cgroup kills it too; what is
 //! left then is swept away by the next start (`instance::sweep`).
 
 use std::ffi::{CStr, CString};
@@ -24,7 +24,7 @@ pub struct Guardian {
 }
 
 impl Guardian {
-    /// For a folder that need not be there yet.
+    /// For a directory that need not be there yet.
     pub fn start(instance: &Path) -> io::Result<Guardian> {
         let path = CString::new(instance.as_os_str().as_bytes())?;
         let (reading, writing) = pipe()?;
@@ -128,15 +128,15 @@ mod tests {
     use super::*;
     use std::time::{Duration, Instant};
 
-    fn folder(name: &str) -> std::path::PathBuf {
+    fn directory(name: &str) -> std::path::PathBuf {
         let path = std::env::temp_dir().join(format!("marusa-guardian-{name}-{}", std::process::id()));
-        std::fs::create_dir(&path).expect("a folder");
+        std::fs::create_dir(&path).expect("a directory");
         path
     }
 
     #[test]
     fn it_removes_when_it_is_left_alone_and_not_when_it_is_released() {
-        let (left, kept) = (folder("left"), folder("kept"));
+        let (left, kept) = (directory("left"), directory("kept"));
         let guardian = Guardian::start(&left).expect("a fork");
         Guardian::start(&kept).expect("a fork").release();
         assert!(left.exists() && kept.exists());

@@ -1,5 +1,5 @@
-//! An instance of tracefs: buffers, a clock, filters and events of our own, beside those of everybody else on the host, which
-//! stay as they are. It is a folder, and goes with it.
+//! An instance of tracefs: buffers, a clock, filters and events of our own, next to those of everybody else on the host, which
+//! stay as they are. It is a directory, and goes with it.
 
 use super::guardian::Guardian;
 use crate::base::{Gap, Known, Why};
@@ -19,7 +19,7 @@ static MADE: AtomicU32 = AtomicU32::new(0);
 
 #[derive(Debug)]
 pub struct Instance {
-    pub folder: PathBuf,
+    pub directory: PathBuf,
     guardian: Option<Guardian>,
 }
 
@@ -71,7 +71,7 @@ impl Owner {
     }
 }
 
-/// Removes the instances of processes that are gone, as a kill of a whole control group leaves them.
+/// Removes the instances of processes that are gone, as a kill of a whole cgroup leaves them.
 pub fn sweep(tracefs: &Path) {
     let Some(own) = Owner::own() else { return };
     for name in tracefs::instances(tracefs) {
@@ -82,28 +82,28 @@ pub fn sweep(tracefs: &Path) {
 }
 
 impl Instance {
-    /// Makes one, off, which its guardian removes if we can not.
+    /// Makes one, off, which its guardian removes if we cannot.
     pub fn make(tracefs: &Path) -> Known<Instance> {
         let own =
-            Owner::own().ok_or_else(|| Gap::new(WHAT, Why::Denied).hint("/proc/self can not be read"))?;
+            Owner::own().ok_or_else(|| Gap::new(WHAT, Why::Denied).hint("/proc/self cannot be read"))?;
         let name = own.name(MADE.fetch_add(1, Ordering::Relaxed));
-        let folder = tracefs.join("instances").join(name);
-        let guardian = Guardian::start(&folder).map_err(|error| {
+        let directory = tracefs.join("instances").join(name);
+        let guardian = Guardian::start(&directory).map_err(|error| {
             let hint =
                 format!("no process can be made that would remove the instance after kill -9: {error}");
             Gap::new(WHAT, Why::Denied).hint(hint)
         })?;
-        match std::fs::create_dir(&folder) {
+        match std::fs::create_dir(&directory) {
             Ok(()) => {
-                let instance = Instance { folder, guardian: Some(guardian) };
+                let instance = Instance { directory, guardian: Some(guardian) };
                 instance
                     .write("tracing_on", "0")
-                    .map_err(|error| tracefs::refused(&instance.folder, &error))?;
+                    .map_err(|error| tracefs::refused(&instance.directory, &error))?;
                 Ok(instance)
             }
             Err(error) => {
                 guardian.release();
-                Err(tracefs::refused(&folder, &error))
+                Err(tracefs::refused(&directory, &error))
             }
         }
     }
@@ -111,11 +111,11 @@ impl Instance {
     /// Writes to one of its files.
     pub fn write(&self, file: &str, text: &str) -> io::Result<()> {
         // In one call: tracefs takes each write for a whole command.
-        std::fs::File::options().write(true).open(self.folder.join(file))?.write_all(text.as_bytes())
+        std::fs::File::options().write(true).open(self.directory.join(file))?.write_all(text.as_bytes())
     }
 
     pub fn text(&self, file: &str) -> io::Result<String> {
-        tracefs::text(&self.folder.join(file))
+        tracefs::text(&self.directory.join(file))
     }
 }
 
@@ -123,7 +123,7 @@ impl Drop for Instance {
     fn drop(&mut self) {
         let end = Instant::now() + REMOVAL;
         loop {
-            match std::fs::remove_dir(&self.folder) {
+            match std::fs::remove_dir(&self.directory) {
                 Ok(()) => break,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => break,
                 Err(_) if Instant::now() < end => std::thread::sleep(Duration::from_millis(2)),

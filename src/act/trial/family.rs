@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// Most bytes of an environment that are searched for the word.
 const ENVIRONMENT_BYTES_MAX: u64 = 1 << 20;
-/// A process that can not be ended within this is in the hands of the kernel (state D).
+/// A process that cannot be ended within this is in the hands of the kernel (state D).
 const KILL_MAX: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(5);
 /// How often, and how far apart, a child is looked at that seems to be in an execve.

@@ -113,7 +113,7 @@ fn header(image: &mut Image, machine: &Machine) {
     image.halves(&[0, 64 | 56 << 16, 4 | 64 << 16, 0]);
 }
 
-/// Elf64_Phdr: code that can not be written, data that can not be executed, and a stack that neither.
+/// Elf64_Phdr: code that cannot be written, data that cannot be executed, and a stack that neither.
 fn program_headers(image: &mut Image) {
     const LOAD: u32 = 1;
     const DYNAMIC_SECTION: u32 = 2;

@@ -1,4 +1,4 @@
-//! The library as a file that the target can load: in a folder of the target's own root, so that a container needs no
+//! The library as a file that the target can load: in a directory of the target's own root, so that a container needs no
 //! entering, readable by the target's user alone, and removed as soon as the JVM has answered. It is made with the rights of the
 //! target's user: a directory of that name may be another one in the target's own mount namespace, such as the host's /etc.
 
@@ -16,7 +16,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 const FOLDERS: [&str; 3] = ["tmp", "var/tmp", "dev/shm"];
 const NAME: &str = ".marusa-trim-";
 
-/// A file in the target's root. Removed when dropped, whatever happened; no signal ends us meanwhile.
+/// A file in the target's root. Removed when dropped, whatever happened; no signal ends us in the meantime.
 pub struct Placed {
     _file: OwnFile,
     /// As the target names it.
@@ -24,20 +24,20 @@ pub struct Placed {
     _blocked: Blocked,
 }
 
-/// Why the library can not be given to the target.
+/// Why the library cannot be given to the target.
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {
     #[error("there is no library for this machine ({})", std::env::consts::ARCH)]
     NoCode,
     #[error("the library can be put neither in /tmp, /var/tmp nor /dev/shm of pid {pid}: {error}")]
-    NoFolder { pid: i32, error: io::Error },
+    NoDirectory { pid: i32, error: io::Error },
 }
 
 /// Puts the library where the target can load it, as its own user would.
 pub fn place(process: &Process, user: User) -> Result<Placed, PlaceError> {
     let bytes = library::bytes().ok_or(PlaceError::NoCode)?;
     let blocked = Blocked::start();
-    let failed = |error| PlaceError::NoFolder { pid: process.pid, error };
+    let failed = |error| PlaceError::NoDirectory { pid: process.pid, error };
     let root = File::from(process.reference("root").map_err(failed)?);
     let mut last = io::Error::from(io::ErrorKind::NotFound);
     for folder in FOLDERS {

@@ -12,7 +12,7 @@ const NULL: i32 = 0;
 const BLOCK_UNITS: u32 = 64;
 /// Links are asked for in blocks of this many.
 const GRANT: i64 = 1024;
-/// One part in so many of the heap, but for small heaps at least this much.
+/// One part in so many of the heap, except for small heaps at least this much.
 const SHARE_OF_HEAP: Bytes = 64;
 const BYTES_MIN: Bytes = 16 << 20;
 

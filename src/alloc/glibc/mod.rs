@@ -91,7 +91,7 @@ fn note(target: &Target, walked: &Walked, gaps: &mut Vec<Gap>) {
             broken.len(),
             walked.regions.len()
         );
-        // A chunk that makes no sense is one that changed meanwhile.
+        // A chunk that makes no sense is one that changed in the meantime.
         let why = if matches!(why, Why::BadData(_)) { Why::Torn } else { *why };
         gaps.push(Gap::new(what, why).hint("their bytes are shown as unresolved"));
     }

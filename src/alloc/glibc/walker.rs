@@ -1,5 +1,5 @@
 //! One heap walked from its first chunk to its end: each header says where the next one lies, and whether its chunk is in
-//! use stands in the next one's PREV_INUSE (malloc/malloc.c, "malloc_chunk details"). Nothing is stopped meanwhile, so a
+//! use stands in the next one's PREV_INUSE (malloc/malloc.c, "malloc_chunk details"). Nothing is stopped in the meantime, so a
 //! walk may break where the heap changed; it goes back and reads again, and what stays broken is said to be unresolved.
 
 use super::chunk_map::Code;
@@ -252,7 +252,7 @@ impl<'a> Walker<'a> {
         (at, size)
     }
 
-    /// Keeps where the free chunk at `at` leads to, but for what a missing link means.
+    /// Keeps where the free chunk at `at` leads to, except for what a missing link means.
     #[inline]
     fn keep_link(&self, region: &mut Region, at: Addr, link: u64, last_free: &mut Addr) {
         if link != last_free.0 || last_free.is_null() {

@@ -48,10 +48,10 @@ pub struct Args {
     /// An option of the JVM, as often as needed
     #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
     option: Vec<String>,
-    /// A folder in which a recipe has put the server
+    /// A directory in which a recipe has put the server
     #[arg(long, value_name = "DIR")]
     server: Option<PathBuf>,
-    /// A folder in which a recipe has put the compiler
+    /// A directory in which a recipe has put the compiler
     #[arg(long, value_name = "DIR")]
     compiler: Option<PathBuf>,
     /// Bring what is missing of both from Maven Central, into the cache
@@ -85,7 +85,7 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
     }
     let installed: Vec<(Program, PathBuf)> = installed
         .into_iter()
-        .map(|(program, folder)| folder.map(|folder| (program, folder)).map_err(Failure::usage))
+        .map(|(program, directory)| directory.map(|directory| (program, directory)).map_err(Failure::usage))
         .collect::<Result<_, _>>()?;
     // Held to the end: a signal ends the run that is under way, and what was seen until then is shown.
     let blocked = Blocked::start();
@@ -135,11 +135,11 @@ impl saved::Settings for Settings {
 fn installed(args: &Args) -> Vec<(Program, Result<PathBuf, String>)> {
     let fetch = args.fetch && !args.dry_run;
     let of = |program: &Program| {
-        let folder = match program {
-            Program::DayTrader => Recipe::DayTrader.folder(args.server.as_deref(), fetch),
-            Program::Compiler => Recipe::Compiler.folder(args.compiler.as_deref(), fetch),
+        let directory = match program {
+            Program::DayTrader => Recipe::DayTrader.directory(args.server.as_deref(), fetch),
+            Program::Compiler => Recipe::Compiler.directory(args.compiler.as_deref(), fetch),
         };
-        (*program, folder.map_err(|error| error.to_string()))
+        (*program, directory.map_err(|error| error.to_string()))
     };
     args.program.iter().map(of).collect()
 }
@@ -150,7 +150,7 @@ fn dry_run(
     installed: &[(Program, Result<PathBuf, String>)],
 ) -> anyhow::Result<u8> {
     let missing: Vec<&str> =
-        installed.iter().filter_map(|(_, folder)| folder.as_ref().err().map(String::as_str)).collect();
+        installed.iter().filter_map(|(_, directory)| directory.as_ref().err().map(String::as_str)).collect();
     answer::print(
         args.json,
         || show::BenchAccountDocument::dry_run(settings, &missing),
@@ -168,11 +168,11 @@ fn measure(
 ) -> anyhow::Result<bool> {
     // Runs of the same program follow each other as late as may be: what a machine has kept of the one helps the next.
     for number in 1..=live.settings.runs {
-        for (program, folder) in installed {
+        for (program, directory) in installed {
             if runs.iter().any(|run| run.program == *program && run.run == number) {
                 continue;
             }
-            let run = live.run(*program, folder, number)?;
+            let run = live.run(*program, directory, number)?;
             let is_stopped = !run.is_complete && live::is_told_to_end(&run) || signals::pending();
             if !is_stopped {
                 saved.add(&run)?;

@@ -135,7 +135,7 @@ fn one(
         format!("bytes={}", buffers.bytes),
         format!("threads={}", buffers.threads),
     ];
-    let launch = staged::java(&jdk.java(), options, "bench.DirectBuffers", &arguments, programs.folder());
+    let launch = staged::java(&jdk.java(), options, "bench.DirectBuffers", &arguments, programs.directory());
     let mut program = Staged::start(&format!("JDK {}", account_of::name(jdk)), &launch).map_err(failed)?;
     let mut steps = Vec::new();
     let mut pid = 0;

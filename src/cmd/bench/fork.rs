@@ -48,7 +48,7 @@ pub struct Args {
 const TRIALS_SCHEMA: &str = "marusa/bench-fork-trials/1";
 /// As published, and on.
 const HEAPS: [Bytes; 7] = [128 << 20, 256 << 20, 512 << 20, 1 << 30, 2 << 30, 4 << 30, 8 << 30];
-/// Beside the heap: the JVM itself and what everybody else needs.
+/// Next to the heap: the JVM itself and what everybody else needs.
 const BESIDE: Bytes = 1 << 30;
 /// The JVM needs room for the program's classes and threads.
 const HEAP_MIN: Bytes = 16 << 20;
@@ -63,7 +63,7 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
     let heaps = heaps(&args.heaps)?;
     let mut random = fastrand::Rng::with_seed(args.arms.turns.seed());
     let mut settings = settings(args, &jdks, &heaps, random.get_seed());
-    let state = args.arms.turns.state_folder()?;
+    let state = args.arms.turns.state_directory()?;
     if args.arms.turns.dry_run {
         return dry_run(args, &settings, &jdks);
     }

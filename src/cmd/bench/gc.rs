@@ -67,7 +67,7 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
     let jdks = jdks(args)?;
     let mut settings = settings(args, &jdks)?;
     let (arms, lacking) = arms(args, &jdks)?;
-    let state = args.arms.turns.state_folder()?;
+    let state = args.arms.turns.state_directory()?;
     // Held to the end: what is changed is put back before a signal ends us.
     let blocked = Blocked::start();
     let programs = Programs::unpack().map_err(|gap| Failure::usage(gap.to_string()))?;

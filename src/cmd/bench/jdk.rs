@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Args, Debug, Clone)]
 #[group(skip)]
 pub struct JdkArgs {
-    /// A JDK: its folder, or a release that this host has, as 21; more than once where an experiment compares JDKs
+    /// A JDK: its directory, or a release that this host has, as 21; more than once where an experiment compares JDKs
     #[arg(long, value_name = "PATH|RELEASE")]
     jdk: Vec<String>,
 }
@@ -31,7 +31,7 @@ impl Jdk {
         self.home.join("bin/java")
     }
 
-    /// By its folder or its `java`.
+    /// By its directory or its `java`.
     fn at(path: &Path) -> Result<Jdk, String> {
         let home = ask_jdk::home(path).map_err(|error| error.to_string())?;
         let (vm, feature, version) = match subject::release_of(ask_jdk::release(&home).as_deref(), "") {
@@ -40,7 +40,7 @@ impl Jdk {
             None => {
                 let said = ask_jdk::flags(&home, &[]).map_err(|error| error.to_string())?;
                 subject::release_of(None, &said.version)
-                    .ok_or_else(|| format!("{}: which JDK this is can not be told", home.display()))?
+                    .ok_or_else(|| format!("{}: which JDK this is cannot be told", home.display()))?
             }
         };
         let version = version.unwrap_or_else(|| feature.to_string());
@@ -93,29 +93,29 @@ fn named(text: &str) -> anyhow::Result<Jdk> {
 fn none(what: &str) -> anyhow::Error {
     Failure::usage(format!(
         "{what} was found at $JAVA_HOME, in the path or below {}: install one (Debian: default-jre-headless; for each release \
-         scripts/jdks of marusa's sources), or name its folder with --jdk",
-        FOLDERS.join(", ")
+         scripts/jdks of marusa's sources), or name its directory with --jdk",
+        DIRECTORIES.join(", ")
     ))
 }
 
-/// Where packages and people put them; "~" is the home folder.
-const FOLDERS: [&str; 5] =
+/// Where packages and people put them; "~" is the home directory.
+const DIRECTORIES: [&str; 5] =
     ["/usr/lib/jvm", "/opt", "~/.sdkman/candidates/java", "~/.jdks", "~/.cache/marusa/jdks"];
 
-/// Folders that may be homes of a JDK, those that the user chose first.
+/// Directories that may be homes of a JDK, those that the user chose first.
 fn places() -> Vec<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).filter(|text| !text.is_empty());
     let mut places: Vec<PathBuf> = variable("JAVA_HOME").map(PathBuf::from).into_iter().collect();
     let path = variable("PATH").unwrap_or_default();
-    let of_path = std::env::split_paths(&path).map(|folder| folder.join("java"));
+    let of_path = std::env::split_paths(&path).map(|directory| directory.join("java"));
     places.extend(of_path.filter_map(|java| std::fs::canonicalize(java).ok()));
     let home = variable("HOME").map(PathBuf::from).unwrap_or_default();
-    let below = FOLDERS.iter().map(|folder| match folder.strip_prefix("~/") {
-        Some(folder) => home.join(folder),
-        None => PathBuf::from(folder),
+    let below = DIRECTORIES.iter().map(|directory| match directory.strip_prefix("~/") {
+        Some(directory) => home.join(directory),
+        None => PathBuf::from(directory),
     });
-    for folder in variable("MARUSA_JDKS").map(PathBuf::from).into_iter().chain(below) {
-        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    for directory in variable("MARUSA_JDKS").map(PathBuf::from).into_iter().chain(below) {
+        let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
         let mut homes: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
         homes.sort();
         places.extend(homes);
@@ -148,16 +148,16 @@ fn one_of_each(jdks: Vec<Jdk>) -> BTreeMap<u32, Jdk> {
 mod tests {
     use super::*;
 
-    fn made_up(folder: &Path, version: &str) -> PathBuf {
-        std::fs::create_dir_all(folder.join("bin")).expect("a folder");
-        std::fs::write(folder.join("bin/java"), "").expect("a file");
-        std::fs::write(folder.join("release"), format!("JAVA_VERSION=\"{version}\"\n")).expect("a file");
-        folder.to_path_buf()
+    fn made_up(directory: &Path, version: &str) -> PathBuf {
+        std::fs::create_dir_all(directory.join("bin")).expect("a directory");
+        std::fs::write(directory.join("bin/java"), "").expect("a file");
+        std::fs::write(directory.join("release"), format!("JAVA_VERSION=\"{version}\"\n")).expect("a file");
+        directory.to_path_buf()
     }
 
     #[test]
     fn one_of_each_release_and_what_is_none_is_passed_over() {
-        let place = tempfile::tempdir().expect("a folder");
+        let place = tempfile::tempdir().expect("a directory");
         let first = made_up(&place.path().join("a"), "17.0.9");
         let second = made_up(&place.path().join("b"), "17.0.15");
         let old = made_up(&place.path().join("c"), "1.8.0_402");

@@ -133,7 +133,7 @@ fn one(args: &Args, jdk: &Jdk, programs: &Programs, point: &Point) -> anyhow::Re
         format!("classes={}", args.classes),
         format!("calls={}", point.calls),
     ];
-    let launch = staged::java(&jdk.java(), &options, "bench.Reflection", &arguments, programs.folder());
+    let launch = staged::java(&jdk.java(), &options, "bench.Reflection", &arguments, programs.directory());
     let mut program = Staged::start(&format!("JDK {}", point.jdk), &launch).map_err(failed)?;
     program.reach("loaded", STAGE_LIMIT, || {}).map_err(failed)?;
     let pid = program.jvm().map_err(failed)?;

@@ -33,8 +33,8 @@ impl RoundsArgs {
         self.seed.unwrap_or_else(|| fastrand::u64(..))
     }
 
-    pub fn state_folder(&self) -> anyhow::Result<PathBuf> {
-        door::state_folder(self.state.as_deref())
+    pub fn state_directory(&self) -> anyhow::Result<PathBuf> {
+        door::state_directory(self.state.as_deref())
     }
 }
 

@@ -137,8 +137,8 @@ mod tests {
 
     #[test]
     fn trials_are_taken_over_and_a_line_that_was_cut_is_not() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("trials");
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("trials");
         let mut first = Of { rounds: 3, seed: 1 };
         let mut saved = open(&path, &mut first).expect("a new file");
         saved.add(&vec![1, 2]).expect("written");
@@ -158,8 +158,8 @@ mod tests {
 
     #[test]
     fn a_file_of_something_else_is_left_alone() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("notes");
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("notes");
         for text in ["my notes", "my notes\nof today\n"] {
             std::fs::write(&path, text).expect("a file");
             assert!(open(&path, &mut Of { rounds: 1, seed: 1 }).is_err());

@@ -42,7 +42,7 @@ pub struct Args {
     /// Every arm runs once a round, in an order by chance; two at least for an interval
     #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
-    /// A folder in which a recipe has put the server
+    /// A directory in which a recipe has put the server
     #[arg(long, value_name = "DIR")]
     server: Option<PathBuf>,
     /// Bring the server from Maven Central where it is missing, into the cache
@@ -63,11 +63,11 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
     let jdk = server_jdk(&args.jdk)?;
     let mut settings = settings(args, &jdk)?;
     let arms = experiment::arms(&settings.heaps, &settings.pages);
-    let state = args.arms.turns.state_folder()?;
+    let state = args.arms.turns.state_directory()?;
     if args.arms.turns.dry_run {
         return dry_run(args, &settings, &jdk, &arms);
     }
-    let recipe = Recipe::DayTrader.folder(args.server.as_deref(), args.fetch);
+    let recipe = Recipe::DayTrader.directory(args.server.as_deref(), args.fetch);
     let installed = recipe.map_err(|error| Failure::usage(error.to_string()))?;
     // Held to the end: what is changed is put back before a signal ends us.
     let blocked = Blocked::start();
@@ -147,7 +147,7 @@ impl saved::Settings for Settings {
 fn dry_run(args: &Args, settings: &Settings, jdk: &Jdk, arms: &[Arm]) -> anyhow::Result<u8> {
     let planned: Vec<Planned<Arm>> = arms.iter().map(|arm| live::planned(jdk, settings, *arm)).collect();
     let missing =
-        Recipe::DayTrader.folder(args.server.as_deref(), false).err().map(|error| error.to_string());
+        Recipe::DayTrader.directory(args.server.as_deref(), false).err().map(|error| error.to_string());
     answer::print(
         args.json,
         || show::BenchThroughputDocument::dry_run(settings, &planned, missing.as_deref()),

@@ -82,7 +82,7 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
         rounds: args.rounds as usize,
         seed,
     };
-    let state = args.turns.state_folder()?;
+    let state = args.turns.state_directory()?;
     if args.turns.dry_run {
         return dry_run(args, &settings, jdk.as_ref());
     }
@@ -173,7 +173,7 @@ fn own_steps(pages: Pages, bytes: Bytes) -> Result<Vec<Step>, ArmError> {
             if given.is_none_or(|policy| policy.mode != "never") {
                 return Ok(Vec::new());
             }
-            let file = format!("{}/hugepages-{}kB/enabled", thp::FOLDER, page_bytes >> 10);
+            let file = format!("{}/hugepages-{}kB/enabled", thp::DIRECTORY, page_bytes >> 10);
             Ok(vec![Step {
                 what: format!("transparent pages of {} KiB for those who ask (madvise)", page_bytes >> 10),
                 why: "no memory gets pages of this size".to_string(),

@@ -31,7 +31,7 @@ pub struct Args {
     /// Rounds of the second part: two JVMs of each way
     #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(2..=100))]
     swap_rounds: u32,
-    /// Only these ways to give memory back, beside none; with commas
+    /// Only these ways to give memory back, next to none; with commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     arms: Vec<String>,
     /// How often memory is given back, where that is done by time
@@ -57,7 +57,7 @@ pub struct Args {
     #[arg(long)]
     seed: Option<u64>,
     /// Where the journal of changes of the host and the file to swap to are [default: $MARUSA_STATE, or /var/lib/marusa]
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "DIRECTORY")]
     state: Option<PathBuf>,
     /// Say what would be run and changed, and do nothing
     #[arg(long)]

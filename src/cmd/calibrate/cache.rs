@@ -1,5 +1,5 @@
 //! Where a calibration is kept: a file for each CPU model, microcode and kernel, so that an update of either asks for a new
-//! one. A home folder that several machines share keeps one for each.
+//! one. A home directory that several machines share keeps one for each.
 
 use crate::base::{Gap, Known, Why};
 use crate::measure::calibration::Calibration;
@@ -52,8 +52,8 @@ pub fn keep(calibration: &Calibration, is_chosen: bool) -> Known<Kept> {
     }
     let gap = |error: io::Error| process::gap(&format!("{}", path.display()), &error);
     let write = || -> io::Result<()> {
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
+        if let Some(directory) = path.parent() {
+            fs::create_dir_all(directory)?;
         }
         let text = serde_json::to_string_pretty(calibration).map_err(io::Error::other)?;
         output_file::write(&path, file_mode::wanted(), text.as_bytes()).map(|_| ())
@@ -65,11 +65,11 @@ pub fn keep(calibration: &Calibration, is_chosen: bool) -> Known<Kept> {
 
 fn path(cpu: &str, microcode: &str, kernel: &str) -> Known<PathBuf> {
     let set = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let folder = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
-    let folder = folder.ok_or_else(|| {
+    let directory = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
+    let directory = directory.ok_or_else(|| {
         Gap::new("place to keep a calibration", Why::NotRead).hint("neither XDG_CACHE_HOME nor HOME is set")
     })?;
-    Ok(folder.join("marusa").join(file_name(cpu, microcode, kernel)))
+    Ok(directory.join("marusa").join(file_name(cpu, microcode, kernel)))
 }
 
 fn file_name(cpu: &str, microcode: &str, kernel: &str) -> String {

@@ -1,5 +1,5 @@
 //! The self-test, step by step: which fields are made, and how often each is visited. Rounds go through all fields in turn, so
-//! that a machine that gets slower or faster meanwhile hits all alike.
+//! that a machine that gets slower or faster in the meantime hits all alike.
 
 use super::walks::WalkCounters;
 use crate::act::calibrate::{CycleClock, Field, JumpField, Layout, Pages};
@@ -210,7 +210,7 @@ impl Progress {
 
     fn draw(&self, text: &str) {
         if self.is_shown {
-            // A bar that can not be drawn is no reason to end.
+            // A bar that cannot be drawn is no reason to end.
             let _ = terminal::raw_stderr().write_all(text.as_bytes());
         }
     }

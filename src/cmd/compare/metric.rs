@@ -15,7 +15,7 @@ const OUTPUT_BYTES_MAX: u64 = 256 << 20;
 /// Between two looks at a page of metrics.
 const PAGE_EVERY: Duration = Duration::from_secs(1);
 
-/// How long is waited for one: nothing else is looked at meanwhile.
+/// How long is waited for one: nothing else is looked at in the meantime.
 const ANSWER_MAX: Duration = Duration::from_secs(2);
 
 /// The pages that are looked at while the program runs.

@@ -85,7 +85,7 @@ fn measure(
         environment: launch.environment,
         ..Start::new(launch.command, out.clone(), err.clone(), setup.limit)
     };
-    trial.output = out.strip_prefix(&store.folder).ok().map(|path| path.display().to_string());
+    trial.output = out.strip_prefix(&store.directory).ok().map(|path| path.display().to_string());
     let started = SystemTime::now();
     let mut running = match trial::start(&start) {
         Ok(running) => running,

@@ -106,15 +106,15 @@ fn program_at(program: &str) -> Option<PathBuf> {
     if program.contains('/') {
         return Some(PathBuf::from(program)).filter(|path| is_there(path));
     }
-    let folders = std::env::var_os("PATH")?;
-    std::env::split_paths(&folders).map(|folder| folder.join(program)).find(|path| is_there(path))
+    let directories = std::env::var_os("PATH")?;
+    std::env::split_paths(&directories).map(|directory| directory.join(program)).find(|path| is_there(path))
 }
 
 fn missing(arm: &str, program: &str) -> anyhow::Error {
     let is_java = program.rsplit('/').next() == Some("java");
     let hint =
         if is_java { "; install a JDK (Debian: openjdk-21-jdk-headless; or adoptium.net)" } else { "" };
-    let place = if program.contains('/') { "" } else { " in any folder of PATH" };
+    let place = if program.contains('/') { "" } else { " in any directory of PATH" };
     Failure::usage(format!("arm '{arm}': there is no {program}{place}; name it with its path{hint}"))
 }
 

@@ -1,4 +1,4 @@
-//! Block after block, arm after arm, until there is enough: each run is on the disk before the next one starts, an arm that can not
+//! Block after block, arm after arm, until there is enough: each run is on the disk before the next one starts, an arm that cannot
 //! run is given up, and a signal to end ends between two runs or takes the one that is under way.
 
 use super::one::{self, Done, Place, Setup};

@@ -27,7 +27,7 @@ struct Format {
 }
 
 pub struct Store {
-    pub folder: PathBuf,
+    pub directory: PathBuf,
     file: File,
     bytes: u64,
     /// Made by us for this session, and not asked for.
@@ -35,11 +35,11 @@ pub struct Store {
 }
 
 impl Store {
-    /// A new comparison; in a folder of its own where the user names none.
-    pub fn create(folder: Option<&Path>, head: &Head) -> anyhow::Result<Store> {
-        let is_temporary = folder.is_none();
-        let folder = match folder {
-            Some(folder) => absolute(folder)?,
+    /// A new comparison; in a directory of its own where the user names none.
+    pub fn create(directory: Option<&Path>, head: &Head) -> anyhow::Result<Store> {
+        let is_temporary = directory.is_none();
+        let directory = match directory {
+            Some(directory) => absolute(directory)?,
             None => std::env::temp_dir().join(format!(
                 "marusa-compare-{}-{:08x}",
                 std::process::id(),
@@ -47,27 +47,27 @@ impl Store {
             )),
         };
         // One in /tmp is made by us, or somebody else could have put links into it.
-        let own = if is_temporary { DirBuilder::new().mode(0o700).create(&folder) } else { Ok(()) };
+        let own = if is_temporary { DirBuilder::new().mode(0o700).create(&directory) } else { Ok(()) };
         // The JVM writes its own log there, with a mode of its own.
-        let output = folder.join(OUTPUT);
+        let output = directory.join(OUTPUT);
         let made =
             own.and_then(|()| fs::create_dir_all(&output)).and_then(|()| file_mode::fit_directory(&output));
-        made.map_err(|error| unwritten(&folder, &error))?;
-        if fs::metadata(folder.join(TRIALS)).is_ok_and(|facts| facts.len() > 0) {
+        made.map_err(|error| unwritten(&directory, &error))?;
+        if fs::metadata(directory.join(TRIALS)).is_ok_and(|facts| facts.len() > 0) {
             return Err(Failure::usage(format!(
-                "--save {}: a comparison is there already; go on with it by --resume, or take another folder",
-                folder.display()
+                "--save {}: a comparison is there already; go on with it by --resume, or take another directory",
+                directory.display()
             )));
         }
-        write_head(&folder, head).map_err(|error| unwritten(&folder, &error))?;
-        Store::open(folder, is_temporary)
+        write_head(&directory, head).map_err(|error| unwritten(&directory, &error))?;
+        Store::open(directory, is_temporary)
     }
 
     /// One that was begun, with what it is and its trials.
-    pub fn resume(folder: &Path) -> anyhow::Result<(Store, Head, Vec<Trial>)> {
-        let folder = absolute(folder)?;
-        let no = |why: String| Failure::usage(format!("--resume: {}: {why}", folder.display()));
-        let head = input_file::read(folder.join(HEAD), SAVED_HEAD_BYTES_MAX)
+    pub fn resume(directory: &Path) -> anyhow::Result<(Store, Head, Vec<Trial>)> {
+        let directory = absolute(directory)?;
+        let no = |why: String| Failure::usage(format!("--resume: {}: {why}", directory.display()));
+        let head = input_file::read(directory.join(HEAD), SAVED_HEAD_BYTES_MAX)
             .map_err(|error| no(format!("no comparison is there: {error}")))?;
         let damaged = |error: serde_json::Error| no(format!("{HEAD} is damaged: {error}"));
         let Format { schema } = serde_json::from_slice(&head).map_err(damaged)?;
@@ -75,28 +75,28 @@ impl Store {
             return Err(no(format!("{HEAD} has the format {schema:?}, not {}", resume::SCHEMA)));
         }
         let head: Head = serde_json::from_slice(&head).map_err(damaged)?;
-        let mut store = Store::open(folder.clone(), false)?;
-        let (trials, whole) = match input_file::read(folder.join(TRIALS), SAVED_BYTES_MAX) {
+        let mut store = Store::open(directory.clone(), false)?;
+        let (trials, whole) = match input_file::read(directory.join(TRIALS), SAVED_BYTES_MAX) {
             Ok(bytes) => parse(&bytes).map_err(no)?,
             Err(error) => return Err(no(format!("cannot read {TRIALS}: {error}"))),
         };
-        store.file.set_len(whole).map_err(|error| unwritten(&folder, &error))?;
+        store.file.set_len(whole).map_err(|error| unwritten(&directory, &error))?;
         store.bytes = whole;
         Ok((store, head, trials))
     }
 
-    fn open(folder: PathBuf, is_temporary: bool) -> anyhow::Result<Store> {
-        let path = folder.join(TRIALS);
+    fn open(directory: PathBuf, is_temporary: bool) -> anyhow::Result<Store> {
+        let path = directory.join(TRIALS);
         let opened = Place::of(&path).and_then(|place| place.open_log(file_mode::wanted()));
-        let file = opened.map_err(|error| unwritten(&folder, &error))?;
-        if !file_lock::try_lock(&file).map_err(|error| unwritten(&folder, &error))? {
-            let folder = folder.display();
+        let file = opened.map_err(|error| unwritten(&directory, &error))?;
+        if !file_lock::try_lock(&file).map_err(|error| unwritten(&directory, &error))? {
+            let directory = directory.display();
             return Err(Failure::usage(format!(
-                "--save {folder}: another marusa works on this comparison now"
+                "--save {directory}: another marusa works on this comparison now"
             )));
         }
         let bytes = file.metadata().map_or(0, |facts| facts.len());
-        Ok(Store { folder, file, bytes, is_temporary })
+        Ok(Store { directory, file, bytes, is_temporary })
     }
 
     /// On the disk when it returns. What is written in part is taken back.
@@ -115,7 +115,7 @@ impl Store {
 
     /// For what a trial prints: "output/0007-thp.out" and its place.
     pub fn output(&self, number: usize, arm: &str, kind: &str) -> PathBuf {
-        self.folder.join(OUTPUT).join(format!("{number:04}-{arm}.{kind}"))
+        self.directory.join(OUTPUT).join(format!("{number:04}-{arm}.{kind}"))
     }
 
     /// After a failure that ends it: runs that were done are kept, and it is said where; without any, nothing stays.
@@ -126,7 +126,7 @@ impl Store {
                 error
             }
             _ if self.is_temporary => {
-                crate::say!("marusa: the runs before that are kept in {}", self.folder.display());
+                crate::say!("marusa: the runs before that are kept in {}", self.directory.display());
                 error
             }
             _ => error,
@@ -136,29 +136,31 @@ impl Store {
     /// Nothing stays of a comparison that nobody asked to keep.
     pub fn remove(self) {
         if self.is_temporary {
-            let _ = fs::remove_dir_all(&self.folder);
+            let _ = fs::remove_dir_all(&self.directory);
         }
     }
 }
 
-fn absolute(folder: &Path) -> anyhow::Result<PathBuf> {
-    std::path::absolute(folder).map_err(|error| Failure::usage(format!("{}: {error}", folder.display())))
+fn absolute(directory: &Path) -> anyhow::Result<PathBuf> {
+    std::path::absolute(directory)
+        .map_err(|error| Failure::usage(format!("{}: {error}", directory.display())))
 }
 
-pub fn unwritten(folder: &Path, error: &io::Error) -> anyhow::Error {
-    let message = format!("{} can not be written: {error}; --save names another folder", folder.display());
+pub fn unwritten(directory: &Path, error: &io::Error) -> anyhow::Error {
+    let message =
+        format!("{} cannot be written: {error}; --save names another directory", directory.display());
     match error.kind() {
         io::ErrorKind::PermissionDenied => Failure::rights(message),
         _ => Failure::target(message),
     }
 }
 
-fn write_head(folder: &Path, head: &Head) -> io::Result<()> {
-    let mut file = OutputFile::create(&folder.join(HEAD), file_mode::wanted())?;
+fn write_head(directory: &Path, head: &Head) -> io::Result<()> {
+    let mut file = OutputFile::create(&directory.join(HEAD), file_mode::wanted())?;
     file.write_all(escaped_lines(&serde_json::to_string_pretty(&head.shown())?).as_bytes())?;
     file.sync()?;
     file.finish()?;
-    File::open(folder)?.sync_all()
+    File::open(directory)?.sync_all()
 }
 
 /// The trials, and how many bytes they take; a last line without its end is left out.

@@ -1,6 +1,6 @@
 //! `marusa pages apply PLAN`: shows what would change, asks, changes it behind a journal, and says the way back.
 
-use super::door::{failure, state_folder};
+use super::door::{failure, state_directory};
 use crate::act::door::identity::{self, Identity};
 use crate::act::door::journal::PlanMark;
 use crate::act::door::{self, Linux, Outcome, Request, Store, jvm_option, settings};
@@ -36,7 +36,7 @@ pub struct ApplyArgs {
     #[arg(long)]
     again: bool,
     /// Where the journals are kept [default: $MARUSA_STATE, or /var/lib/marusa]
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "DIRECTORY")]
     state: Option<PathBuf>,
     /// Machine-readable, schema marusa/pages-apply/2
     #[arg(long)]
@@ -51,8 +51,8 @@ pub fn run(args: &ApplyArgs) -> anyhow::Result<u8> {
     if args.persist {
         steps.extend(plan.persist.iter().cloned());
     }
-    let (machine, store) = (Linux::default(), Store::new(state_folder(args.state.as_deref())?));
-    let steps = door::with_own_folder(&machine, steps);
+    let (machine, store) = (Linux::default(), Store::new(state_directory(args.state.as_deref())?));
+    let steps = door::with_own_directory(&machine, steps);
     if steps.len() > DOOR_STEPS_MAX {
         return Err(Failure::usage(format!("the plan has more than {DOOR_STEPS_MAX} steps")));
     }
@@ -64,7 +64,7 @@ pub fn run(args: &ApplyArgs) -> anyhow::Result<u8> {
         boot: &plan.boot,
         jvm_options: &plan.jvm_options,
     };
-    let previews = door::preview(&machine, &steps, &store.folder.display().to_string());
+    let previews = door::preview(&machine, &steps, &store.directory.display().to_string());
     let mut out = stdout().lock();
     if args.dry_run || steps.is_empty() {
         match args.json {

@@ -32,7 +32,7 @@ pub fn plan(path: &Path, name: Option<String>, host_id: HostId) -> anyhow::Resul
 
 /// What is known without starting it; a plan for its code holds for every heap and collector.
 fn of_release(home: &Path) -> anyhow::Result<Subject> {
-    let unknown = || Failure::usage(format!("{}: which JDK this is can not be told", home.display()));
+    let unknown = || Failure::usage(format!("{}: which JDK this is cannot be told", home.display()));
     let known = subject::release_of(ask_jdk::release(home).as_deref(), "");
     let known = match known {
         Some(known) => Some(known),
@@ -54,12 +54,12 @@ fn of_release(home: &Path) -> anyhow::Result<Subject> {
 
 fn tree(home: &Path) -> anyhow::Result<Tree> {
     let failed = |error: std::io::Error| Failure::usage(format!("{}: {error}", home.display()));
-    let is_there = |folder: &&&str| home.join(folder).join("server/libjvm.so").is_file();
-    let Some(folder) = LIBRARIES.iter().find(is_there) else {
+    let is_there = |directory: &&&str| home.join(directory).join("server/libjvm.so").is_file();
+    let Some(directory) = LIBRARIES.iter().find(is_there) else {
         let places = LIBRARIES.join(", ");
         return Err(Failure::usage(format!("{}: no server/libjvm.so in {places} below it", home.display())));
     };
-    let libjvm = format!("{folder}/server/libjvm.so");
+    let libjvm = format!("{directory}/server/libjvm.so");
     let mut entries = Vec::new();
     walk(home, &PathBuf::new(), 0, &mut entries).map_err(failed)?;
     let segments = elf_file::segments(&home.join(&libjvm)).map_err(failed)?;
@@ -68,16 +68,21 @@ fn tree(home: &Path) -> anyhow::Result<Tree> {
 
 fn walk(home: &Path, below: &Path, depth: usize, entries: &mut Vec<Entry>) -> std::io::Result<()> {
     if depth > DOOR_COPIED_DEPTH_MAX || entries.len() > DOOR_COPIED_FILES_MAX {
-        return Err(std::io::Error::other("more files or folders than a JDK has"));
+        return Err(std::io::Error::other("more files or directories than a JDK has"));
     }
     for entry in std::fs::read_dir(home.join(below))? {
         let entry = entry?;
         let path = below.join(entry.file_name());
         let facts = entry.metadata()?;
         let text = path.to_str().ok_or(std::io::ErrorKind::InvalidData)?.to_string();
-        let (is_folder, is_file) = (facts.is_dir(), facts.is_file());
-        entries.push(Entry { path: text, is_folder, is_file, bytes: if is_file { facts.len() } else { 0 } });
-        if is_folder {
+        let (is_directory, is_file) = (facts.is_dir(), facts.is_file());
+        entries.push(Entry {
+            path: text,
+            is_directory,
+            is_file,
+            bytes: if is_file { facts.len() } else { 0 },
+        });
+        if is_directory {
             walk(home, &path, depth + 1, entries)?;
         }
     }

@@ -55,7 +55,7 @@ pub fn run(args: &CollapseArgs) -> anyhow::Result<u8> {
         return nothing_done(args, &asked, &before, hindrance);
     }
     let mut receipt =
-        Receipt::create(&door::state_folder(args.state.as_deref())?, &process).map_err(unwritten)?;
+        Receipt::create(&door::state_directory(args.state.as_deref())?, &process).map_err(unwritten)?;
     let measure = Measure::start(&process);
     let done = promote::collapse(&process, &blocks, pace, Some(&mut receipt), &mut Bar::new("collapsing"))
         .map_err(target::refused)?;
@@ -145,7 +145,7 @@ pub(super) fn tell(
     if done.stopped == Some(Stopped::TargetEnded) {
         let pid = before.snapshot.os.process.pid;
         return Err(Failure::target(format!(
-            "pid {pid} ended meanwhile; nothing of it is left to be taken back"
+            "pid {pid} ended in the meantime; nothing of it is left to be taken back"
         )));
     }
     Ok(if done.is_all() { 0 } else { 1 })
@@ -153,7 +153,7 @@ pub(super) fn tell(
 
 pub(super) fn unwritten(error: ReceiptError) -> anyhow::Error {
     let message = format!(
-        "{error}\nnothing was done: what is not noted can not be taken back; --state DIR names another folder"
+        "{error}\nnothing was done: what is not noted cannot be taken back; --state DIR names another directory"
     );
     match &error {
         ReceiptError::Io { error, .. } if error.kind() == std::io::ErrorKind::PermissionDenied => {

@@ -1,18 +1,19 @@
-//! What `apply` and `undo` share: the state folder, and the exit status of each failure.
+//! What `apply` and `undo` share: the state directory, and the exit status of each failure.
 
 use crate::act::door::{DoorError, store};
 use crate::cmd::Failure;
 use std::path::{Path, PathBuf};
 
 /// --state, $MARUSA_STATE, or the usual one.
-pub fn state_folder(given: Option<&Path>) -> anyhow::Result<PathBuf> {
-    let folder = match given {
-        Some(folder) => folder.to_path_buf(),
+pub fn state_directory(given: Option<&Path>) -> anyhow::Result<PathBuf> {
+    let directory = match given {
+        Some(directory) => directory.to_path_buf(),
         None => std::env::var_os("MARUSA_STATE")
             .filter(|one| !one.is_empty())
-            .map_or_else(|| store::FOLDER.into(), PathBuf::from),
+            .map_or_else(|| store::DIRECTORY.into(), PathBuf::from),
     };
-    std::path::absolute(&folder).map_err(|error| Failure::usage(format!("{}: {error}", folder.display())))
+    std::path::absolute(&directory)
+        .map_err(|error| Failure::usage(format!("{}: {error}", directory.display())))
 }
 
 pub fn failure(error: DoorError) -> anyhow::Error {

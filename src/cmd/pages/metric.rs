@@ -91,7 +91,7 @@ fn counters(process: &Process) -> anyhow::Result<Metric<'_>> {
     let opened = Counters::open(process, events::cycles_per_instruction(), &[Mode::User]);
     opened.map(Metric::Counters).map_err(|gap| {
         let message = format!(
-            "cycles per instruction can not be counted: {gap}; name a measure of the program itself: --metric-log, \
+            "cycles per instruction cannot be counted: {gap}; name a measure of the program itself: --metric-log, \
              --metric-url or --metric-command"
         );
         if gap.why == Why::Denied { Failure::rights(message) } else { Failure::target(message) }

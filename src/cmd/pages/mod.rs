@@ -22,7 +22,7 @@ pub enum PagesCommand {
     Apply(apply::ApplyArgs),
     /// Put back what `apply` changed
     Undo(undo::UndoArgs),
-    /// What the plan promised beside what the page tables say
+    /// What the plan promised next to what the page tables say
     Verify(verify::VerifyArgs),
     /// Put the memory of a running JVM on pages of 2 MiB
     Collapse(collapse::CollapseArgs),

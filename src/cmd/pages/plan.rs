@@ -30,7 +30,7 @@ use std::time::SystemTime;
 pub struct PlanArgs {
     /// A running JVM: a pid, or a part of the main class, jar or container name
     target: Option<String>,
-    /// A JVM that does not run yet: the folder of a JDK, or hotspot-8 to -25, openj9-8 to -25; with --heap
+    /// A JVM that does not run yet: the directory of a JDK, or hotspot-8 to -25, openj9-8 to -25; with --heap
     #[arg(long, value_name = "PATH|NAME")]
     jdk: Option<String>,
     /// Not the heap but the code of the JDK at --jdk PATH: its libraries on a tmpfs with huge pages
@@ -280,7 +280,7 @@ fn of_target(args: &PlanArgs, target: &str) -> anyhow::Result<Found> {
 
 fn not_planned(process: &Process, gap: &Gap) -> anyhow::Error {
     let message = format!(
-        "pid {} can not be planned for: {gap}; --jdk PATH --gc .. --heap .. plans without it",
+        "pid {} cannot be planned for: {gap}; --jdk PATH --gc .. --heap .. plans without it",
         process.pid
     );
     if gap.why == Why::Denied { Failure::rights(message) } else { Failure::target(message) }
@@ -358,7 +358,7 @@ fn memory_bytes() -> u64 {
     host.map_or(0, |host| host.total_bytes)
 }
 
-/// A JDK in a folder: asked for its flags where it runs here, else known by its release.
+/// A JDK in a directory: asked for its flags where it runs here, else known by its release.
 fn installed(path: &Path, wanted: &Wanted) -> anyhow::Result<(Subject, Vec<Gap>)> {
     let home = ask_jdk::home(path).map_err(|error| Failure::usage(error.to_string()))?;
     let release = ask_jdk::release(&home);
@@ -370,7 +370,7 @@ fn installed(path: &Path, wanted: &Wanted) -> anyhow::Result<(Subject, Vec<Gap>)
         None => {
             let said = ask_jdk::flags(&home, &[]).map_err(|error| Failure::usage(error.to_string()))?;
             subject::release_of(None, &said.version)
-                .ok_or_else(|| Failure::usage(format!("{text}: which JDK this is can not be told")))?
+                .ok_or_else(|| Failure::usage(format!("{text}: which JDK this is cannot be told")))?
         }
     };
     let (vm, feature, version) = known;

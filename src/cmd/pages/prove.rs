@@ -179,7 +179,7 @@ impl<'a> Live<'a> {
         small: Vec<Block>,
         huge: Vec<Block>,
     ) -> anyhow::Result<Live<'a>> {
-        let failed = |error| Failure::target(format!("pid {} can not be watched: {error}", process.pid));
+        let failed = |error| Failure::target(format!("pid {} cannot be watched: {error}", process.pid));
         let waiting = Waiting::on(process).map_err(failed)?;
         let pagemap = process.open_file("pagemap").map_err(failed)?;
         let open = |path: &PathBuf| Place::of(path).and_then(|place| place.open_log(file_mode::wanted()));
@@ -316,7 +316,7 @@ impl World for Live<'_> {
 
     fn done(&mut self, period: &Period) {
         if !self.args.json {
-            // That it can not be printed is seen when the result is.
+            // That it cannot be printed is seen when the result is.
             let _ = show::period(&mut stdout().lock(), period);
         }
         let Some(file) = &mut self.save else { return };

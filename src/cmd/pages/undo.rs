@@ -1,7 +1,7 @@
 //! `marusa pages undo`: puts back what `apply` changed, and lists what is applied.
 
 use super::apply::read_plan;
-use super::door::{failure, state_folder};
+use super::door::{failure, state_directory};
 use crate::act::door::journal::PlanMark;
 use crate::act::door::machine::Machine;
 use crate::act::door::store::{Kept, State};
@@ -29,7 +29,7 @@ pub struct UndoArgs {
     #[arg(long)]
     damaged: bool,
     /// Where the journals are kept [default: $MARUSA_STATE, or /var/lib/marusa]
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "DIRECTORY")]
     state: Option<PathBuf>,
     /// Machine-readable, schema marusa/pages-undo/2
     #[arg(long)]
@@ -37,7 +37,7 @@ pub struct UndoArgs {
 }
 
 pub fn run(args: &UndoArgs) -> anyhow::Result<u8> {
-    let (machine, store) = (Linux::default(), Store::new(state_folder(args.state.as_deref())?));
+    let (machine, store) = (Linux::default(), Store::new(state_directory(args.state.as_deref())?));
     let runs = store.list().map_err(failure)?;
     let mut out = stdout().lock();
     if args.list {

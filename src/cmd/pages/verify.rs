@@ -1,4 +1,4 @@
-//! `marusa pages verify TARGET [PLAN]`: what was promised beside what the page tables say.
+//! `marusa pages verify TARGET [PLAN]`: what was promised next to what the page tables say.
 
 use crate::base::{Gap, Why};
 use crate::cmd::{self, Failure, map_pages};
@@ -41,7 +41,7 @@ pub fn run(args: &VerifyArgs) -> anyhow::Result<u8> {
     let mut snapshot = snapshot::take(&process, Want { page_sizes: true, ..Want::default() })
         .map_err(|gap| cmd::target::unreadable(&process, &gap))?;
     if let Err(gap) = &snapshot.os.pages {
-        let message = format!("the pages of pid {} can not be read: {gap}", process.pid);
+        let message = format!("the pages of pid {} cannot be read: {gap}", process.pid);
         return Err(if gap.why == Why::Denied { Failure::rights(message) } else { Failure::target(message) });
     }
     map_pages::read(&process, &mut snapshot);

@@ -37,14 +37,15 @@ fn with_ending(path: &Path, ending: &str) -> PathBuf {
 /// The files of a ring before FILE, in their order.
 pub fn older(path: &Path) -> Vec<(u64, PathBuf)> {
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return Vec::new() };
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory =
+        path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let number = |entry: &fs::DirEntry| {
         let entry = entry.file_name();
         let digits = entry.to_str()?.strip_prefix(name)?.strip_prefix('.')?;
         let is_number = digits.len() >= DIGITS && digits.bytes().all(|digit| digit.is_ascii_digit());
         digits.parse::<u64>().ok().filter(|_| is_number)
     };
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let mut older: Vec<(u64, PathBuf)> =
         entries.filter_map(|entry| Some((number(&entry)?, entry.path()))).collect();
     older.sort();
@@ -118,9 +119,9 @@ mod tests {
 
     #[test]
     fn the_files_of_a_ring_are_told_by_their_names() {
-        let folder = std::env::temp_dir().join(format!("marusa-ring-{}", std::process::id()));
-        fs::create_dir_all(&folder).expect("a folder");
-        let path = folder.join("a.marusa");
+        let directory = std::env::temp_dir().join(format!("marusa-ring-{}", std::process::id()));
+        fs::create_dir_all(&directory).expect("a directory");
+        let path = directory.join("a.marusa");
         for name in [
             "a.marusa",
             "a.marusa.000010",
@@ -130,11 +131,11 @@ mod tests {
             "a.marusa.00x009",
             "b.000001",
         ] {
-            fs::write(folder.join(name), b"").expect("ours");
+            fs::write(directory.join(name), b"").expect("ours");
         }
         let numbers: Vec<u64> = older(&path).into_iter().map(|(number, _)| number).collect();
         assert_eq!(numbers, [9, 10, 1_234_567]);
-        assert_eq!(numbered(&path, 9), folder.join("a.marusa.000009"));
-        fs::remove_dir_all(&folder).expect("ours");
+        assert_eq!(numbered(&path, 9), directory.join("a.marusa.000009"));
+        fs::remove_dir_all(&directory).expect("ours");
     }
 }

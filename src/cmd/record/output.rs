@@ -1,5 +1,5 @@
 //! The files that a recording is written to. A ring (`--keep`) is a row of files: FILE is the newest, FILE.000001 and so on
-//! are those before, and the oldest go. At each moment FILE is there and whole: the next one is written beside it and put
+//! are those before, and the oldest go. At each moment FILE is there and whole: the next one is written next to it and put
 //! into its place.
 
 use super::file;
@@ -124,7 +124,7 @@ impl Output {
                 Ok(())
             }
             Err(error) => {
-                // A file that can not be cut is torn at its end, which readers tell.
+                // A file that cannot be cut is torn at its end, which readers tell.
                 let _ = self.file.set_len(self.whole_bytes);
                 Err(error)
             }
@@ -220,13 +220,13 @@ mod tests {
     use super::*;
     use crate::record::writer::{Session, Writer};
 
-    struct Folder(PathBuf);
+    struct Directory(PathBuf);
 
-    impl Folder {
-        fn new(name: &str) -> Folder {
+    impl Directory {
+        fn new(name: &str) -> Directory {
             let path = std::env::temp_dir().join(format!("marusa-output-{name}-{}", std::process::id()));
-            fs::create_dir_all(&path).expect("a folder");
-            Folder(path)
+            fs::create_dir_all(&path).expect("a directory");
+            Directory(path)
         }
         fn names(&self) -> Vec<String> {
             let entries = fs::read_dir(&self.0).expect("ours");
@@ -237,7 +237,7 @@ mod tests {
         }
     }
 
-    impl Drop for Folder {
+    impl Drop for Directory {
         fn drop(&mut self) {
             let _ = fs::remove_dir_all(&self.0);
         }
@@ -245,8 +245,8 @@ mod tests {
 
     #[test]
     fn a_ring_by_size_keeps_the_newest_files() {
-        let folder = Folder::new("ring");
-        let path = folder.0.join("a.marusa");
+        let directory = Directory::new("ring");
+        let path = directory.0.join("a.marusa");
         let mut output = Output::open(&path, Some(Keep::Bytes(256 << 10)), false).expect("new");
         for round in 0..20 {
             while !output.is_full() {
@@ -256,7 +256,7 @@ mod tests {
         }
         assert!(output.bytes() <= (256 << 10) + (64 << 10), "{}", output.bytes());
         assert_eq!(output.dropped() as usize + output.files(), 21);
-        let names = folder.names();
+        let names = directory.names();
         assert_eq!((names[0].as_str(), names.len()), ("a.marusa", output.files()));
         assert!(names.last().is_some_and(|last| last == "a.marusa.000019"), "{names:?}");
         assert_eq!(fs::read(&path).expect("ours"), b"start");
@@ -266,8 +266,8 @@ mod tests {
 
     #[test]
     fn what_is_there_is_not_written_over_and_a_torn_end_is_cut_off_before_going_on() {
-        let folder = Folder::new("append");
-        let path = folder.0.join("a.marusa");
+        let directory = Directory::new("append");
+        let path = directory.0.join("a.marusa");
         let whole = Writer::new(&Session::default()).take();
         fs::write(&path, [&whole[..], &[4, 200, 1]].concat()).expect("ours");
         assert!(Output::open(&path, None, false).is_err());
@@ -280,15 +280,15 @@ mod tests {
 
     #[test]
     fn a_second_name_that_a_kill_left_is_taken_away() {
-        let folder = Folder::new("second-name");
-        let path = folder.0.join("a.marusa");
+        let directory = Directory::new("second-name");
+        let path = directory.0.join("a.marusa");
         let whole = Writer::new(&Session::default()).take();
         fs::write(&path, &whole).expect("ours");
         fs::write(file::numbered(&path, 0), &whole).expect("ours");
         fs::hard_link(&path, file::numbered(&path, 1)).expect("ours");
         let output = Output::open(&path, Some(Keep::Bytes(1 << 20)), true).expect("a recording");
         assert_eq!((output.segment(), output.files()), (1, 2));
-        assert_eq!(folder.names(), ["a.marusa", "a.marusa.000000"]);
+        assert_eq!(directory.names(), ["a.marusa", "a.marusa.000000"]);
     }
 
     #[test]

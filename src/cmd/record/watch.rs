@@ -326,6 +326,6 @@ fn wall_ms() -> i64 {
 
 fn stopped(error: std::io::Error) -> anyhow::Error {
     Failure::target(format!(
-        "the recording ends here, and what is in it is whole: it can not be written any more: {error}"
+        "the recording ends here, and what is in it is whole: it cannot be written any more: {error}"
     ))
 }

@@ -125,7 +125,7 @@ impl Watched {
         self.uid = glance.status.uid.or(self.uid);
         self.resident = glance.status.resident_with_hugetlb_bytes().unwrap_or(self.resident);
         let mut seen = figures::of_status(&glance.status);
-        // What can not be read now is not what it was.
+        // What cannot be read now is not what it was.
         let counters = glance.counters.unwrap_or_default();
         self.heap_bytes = counters.heap_capacity_bytes;
         seen.extend(figures::of_counters(&counters));

@@ -88,7 +88,7 @@ impl Looking {
             None => match discover::list_names() {
                 Ok(listing) => listing.jvms,
                 Err(gap) => {
-                    return tell(News::Failed(format!("the JVMs of this host can not be listed: {gap}")));
+                    return tell(News::Failed(format!("the JVMs of this host cannot be listed: {gap}")));
                 }
             },
         };

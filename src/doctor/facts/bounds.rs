@@ -1,4 +1,4 @@
-//! What bounds a JVM beside memory: CPU time and its past, files, threads; and how the kernel was told to treat its pages.
+//! What bounds a JVM next to memory: CPU time and its past, files, threads; and how the kernel was told to treat its pages.
 
 use crate::base::{Bytes, Gap};
 use crate::os::ceilings::{self, Ceiling};
@@ -9,7 +9,7 @@ use crate::os::process::{Process, gap};
 
 #[derive(Clone, Debug, Default)]
 pub struct Bounds {
-    /// Of the control group whose quota stopped it most, when watching began and when it ended; `None`: no quota.
+    /// Of the cgroup whose quota stopped it most, when watching began and when it ended; `None`: no quota.
     pub cpu_stat_first: Option<CpuStat>,
     pub cpu_stat: Option<CpuStat>,
     /// Version 1; `None` where the controller is not mounted so.
@@ -17,7 +17,7 @@ pub struct Bounds {
     /// CPUs by the process's own group only, and by all groups above it as well.
     pub inner_cpus: Option<Cpus>,
     pub outer_cpus: Option<Cpus>,
-    /// Whether its memory is limited through version 2 of the control groups.
+    /// Whether its memory is limited through version 2 of the cgroups.
     pub is_unified: bool,
     /// Whether the CPU controller is one of version 1, whose files have other names.
     pub has_cpu_of_version_1: bool,
@@ -55,7 +55,7 @@ impl Bounds {
         }
     }
 
-    /// The files of its control group that hold the quota of CPU time.
+    /// The files of its cgroup that hold the quota of CPU time.
     pub fn quota_files(&self) -> &'static str {
         if self.has_cpu_of_version_1 { "cpu.cfs_quota_us, cpu.cfs_period_us" } else { "cpu.max" }
     }

@@ -1,4 +1,4 @@
-//! Reading: the host is watched for a while, and the JVMs are read meanwhile. Whatever can not be read of one JVM leaves the
+//! Reading: the host is watched for a while, and the JVMs are read in the meantime. Whatever cannot be read of one JVM leaves the
 //! others as they are: it is noted with the JVM's pid.
 
 use super::{Facts, HostFacts, JvmFacts};
@@ -12,7 +12,7 @@ use crate::snapshot::hidden::Hidden;
 use crate::snapshot::{Snapshot, page_settings::PageSettings};
 use std::time::{Duration, Instant};
 
-/// Who is examined beside the host.
+/// Who is examined next to the host.
 pub enum Who {
     All,
     One(Process),

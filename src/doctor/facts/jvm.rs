@@ -27,7 +27,7 @@ pub struct JvmFacts {
     pub allowed_nodes: Known<Vec<u32>>,
     /// What it logged of its pages when it started (-Xlog:pagesize), where its output or log is a file.
     pub logged: Vec<Logged>,
-    /// The limit of memory that leaves least; `None`: there is none.
+    /// The memory limit that leaves least; `None`: there is none.
     pub group: Known<Option<GroupMemory>>,
     /// Variables of the environment that rules look at (MALLOC_*, GLIBC_TUNABLES, LD_PRELOAD, JAVA_TOOL_OPTIONS, ...).
     pub environment: Known<BTreeMap<String, String>>,
@@ -69,7 +69,7 @@ impl JvmFacts {
         let status = &snapshot.os.status;
         let (threads, uid) = (status.threads.unwrap_or(0), status.uid.unwrap_or(0));
         let bounds = process.map(|process| Bounds::read(process, threads, uid, &mut gaps));
-        let group = process.map_or_else(|| Err(absent("control group")), group_memory::of);
+        let group = process.map_or_else(|| Err(absent("cgroup")), group_memory::of);
         gaps.extend(group.as_ref().err().cloned());
         JvmFacts {
             pid,

@@ -1,4 +1,4 @@
-//! The limit of memory of the control group (a container, a service) against the account: whether the JVM fits in it when its
+//! The memory limit of the cgroup (a container, a service) against the account: whether the JVM fits in it when its
 //! heap is full, and which limit or heap would.
 
 use crate::base::{Bytes, human};
@@ -11,7 +11,7 @@ use crate::map::model::AreaAccount;
 
 pub const RULE: Rule = Rule {
     id: "container-limit",
-    title: "the limit of memory against what the JVM needs with a full heap",
+    title: "the memory limit against what the JVM needs with a full heap",
     find: |facts: &Facts| facts.jvms.iter().filter_map(find).collect(),
 };
 
@@ -69,7 +69,7 @@ fn title(budget: &Budget, group: &GroupMemory, is_near: bool, killed: u64) -> St
 
 fn remedies(jvm: &JvmFacts, budget: &Budget, group: &GroupMemory, level: Level) -> Vec<Remedy> {
     let limit = budget.limit_bytes();
-    let assumed = "as measured, heap full, and a tenth (64 MiB at least) for what grows beside the heap";
+    let assumed = "as measured, heap full, and a tenth (64 MiB at least) for what grows next to the heap";
     let mut remedies = Vec::new();
     if level > Level::Info {
         // A smaller heap does not make room that something else takes.
@@ -77,7 +77,7 @@ fn remedies(jvm: &JvmFacts, budget: &Budget, group: &GroupMemory, level: Level) 
         if let Some((area, bytes)) = largest_beside_heap(jvm).filter(|_| is_native) {
             remedies.extend(filled::of_area(
                 area,
-                &format!("has {}, the most of all beside the heap", human(bytes)),
+                &format!("has {}, the most of all next to the heap", human(bytes)),
             ));
         }
         let is_enough =

@@ -1,10 +1,10 @@
-//! A JVM that was told not to look at its control group, which limits it: it takes heap, GC and compiler threads for the host.
+//! A JVM that was told not to look at its cgroup, which limits it: it takes heap, GC and compiler threads for the host.
 
 use super::gc_threads::quota_of;
 use crate::doctor::{Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject, types::Cost};
 
 pub const RULE: Rule =
-    Rule { id: "container-support-off", title: "the JVM ignores the limits of its control group", find };
+    Rule { id: "container-support-off", title: "the JVM ignores the limits of its cgroup", find };
 
 fn find(facts: &Facts) -> Vec<Finding> {
     facts.jvms.iter().filter_map(|jvm| of(facts, jvm)).collect()
@@ -20,11 +20,7 @@ fn of(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
     let mut evidence = vec![Evidence::state("UseContainerSupport", "false", "flag of the VM")];
     let mut limits = Vec::new();
     if let Some(group) = limit {
-        evidence.push(Evidence::bytes(
-            "memory that the control group may use",
-            group.limit_bytes,
-            &group.path,
-        ));
+        evidence.push(Evidence::bytes("memory that the cgroup may use", group.limit_bytes, &group.path));
         evidence.extend(
             jvm.number("MaxHeapSize").map(|heap| Evidence::bytes("largest heap", heap, "flag MaxHeapSize")),
         );
@@ -43,7 +39,7 @@ fn of(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
         id: RULE.id,
         level: Level::Warn,
         subject: Subject::Jvm(jvm.pid),
-        title: format!("UseContainerSupport is off, and the control group limits {}", limits.join(" and ")),
+        title: format!("UseContainerSupport is off, and the cgroup limits {}", limits.join(" and ")),
         evidence,
         cost: Cost::default(),
         remedies: vec![Remedy::JvmOption("-XX:+UseContainerSupport".to_string())],

@@ -1,11 +1,10 @@
-//! The quota of the control group stops the JVM: no thread of it runs until the next period, also none that is in a GC pause.
+//! The quota of the cgroup stops the JVM: no thread of it runs until the next period, also none that is in a GC pause.
 
 use super::gc_threads::quota_of;
 use crate::doctor::{Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject, types::Cost};
 use crate::os::cpu_stat::CpuStat;
 
-pub const RULE: Rule =
-    Rule { id: "cpu-throttled", title: "the CPU quota of the control group stops the JVM", find };
+pub const RULE: Rule = Rule { id: "cpu-throttled", title: "the CPU quota of the cgroup stops the JVM", find };
 
 /// Of the periods in which the group ran.
 const WARN_PERCENT: f64 = 10.0;
@@ -31,7 +30,7 @@ fn of(jvm: &JvmFacts) -> Option<Finding> {
     }
     let past = jvm.bounds.cpu_stat.as_ref().filter(|_| jvm.bounds.cpu_stat_first.is_none())?;
     (past.periods >= PAST_PERIODS_MIN && percent(past) >= PAST_PERCENT)
-        .then(|| finding(jvm, Level::Info, past, "since the control group was made"))
+        .then(|| finding(jvm, Level::Info, past, "since the cgroup was made"))
 }
 
 fn finding(jvm: &JvmFacts, level: Level, stat: &CpuStat, when: &str) -> Finding {
@@ -53,7 +52,7 @@ fn finding(jvm: &JvmFacts, level: Level, stat: &CpuStat, when: &str) -> Finding 
         cost: Cost { stall_ms: (level == Level::Warn).then_some(stopped_ms), ..Cost::default() },
         remedies: vec![
             Remedy::Advice(
-                "raise the quota of the control group, or leave it out and set a weight only".to_string(),
+                "raise the quota of the cgroup, or leave it out and set a weight only".to_string(),
             ),
             Remedy::JvmOption(
                 "-XX:+UseSerialGC, where the quota is below two CPUs: a pause of one thread spends it slower"

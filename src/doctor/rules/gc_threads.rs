@@ -83,7 +83,7 @@ fn of(jvm: &JvmFacts) -> Option<Finding> {
 
 pub fn quota_of(quota: f64, bounds: &Bounds) -> Evidence {
     Evidence {
-        what: "CPU time that the control group may use".to_string(),
+        what: "CPU time that the cgroup may use".to_string(),
         value: format!("{quota:.2} CPUs"),
         number: Some(quota),
         unit: "count",
@@ -95,7 +95,7 @@ pub fn quota_of(quota: f64, bounds: &Bounds) -> Evidence {
 pub fn why(jvm: &JvmFacts, count: u32) -> Option<Evidence> {
     if jvm.flag("UseContainerSupport") == Some("false") {
         return Some(Evidence::state(
-            "the JVM does not look at its control group",
+            "the JVM does not look at its cgroup",
             "UseContainerSupport is off",
             "flag",
         ));

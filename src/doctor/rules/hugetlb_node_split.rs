@@ -1,4 +1,4 @@
-//! Pages of hugetlb belong to a node of memory, and a process that is bound to some nodes can not use those of the others: the
+//! Pages of hugetlb belong to a node of memory, and a process that is bound to some nodes cannot use those of the others: the
 //! sum of the host may be enough where the JVM's own nodes have none.
 
 use crate::base::{Bytes, human};

@@ -6,7 +6,7 @@ use crate::doctor::facts::{Facts, JvmFacts};
 use crate::doctor::promise::{self, Kind};
 use crate::doctor::types::{Cost, Evidence, Finding, Level, Remedy, Rule, Subject};
 use crate::map::why::size;
-use crate::os::hugetlb::{FOLDER, Pool};
+use crate::os::hugetlb::{DIRECTORY, Pool};
 
 pub const RULE: Rule =
     Rule { id: "hugetlb-pool-unused", title: "pages of hugetlb are set aside and nobody uses them", find };
@@ -22,7 +22,7 @@ fn find(facts: &Facts) -> Vec<Finding> {
 
 fn of(facts: &Facts, pool: &Pool) -> Option<Finding> {
     let lacking = lacking(facts, pool.page_bytes);
-    // What a control group keeps from a JVM is not unused, and that JVM's own finding says it.
+    // What a cgroup keeps from a JVM is not unused, and that JVM's own finding says it.
     let kept_away = lacking.iter().filter(|it| it.kind == Kind::GroupLimit).map(|it| it.bytes);
     let kept_away = kept_away.fold(0, u64::saturating_add) / pool.page_bytes.max(1);
     let idle = pool.free.saturating_sub(pool.reserved).saturating_sub(kept_away);
@@ -40,18 +40,18 @@ fn of(facts: &Facts, pool: &Pool) -> Option<Finding> {
         "{idle} pages of {page} ({}) are set aside and nobody uses or has reserved them",
         human(bytes)
     );
-    let folder = format!("{FOLDER}/hugepages-{}kB", pool.page_bytes >> 10);
-    let count = |what: &str, pages, file: &str| Evidence::count(what, pages, format!("{folder}/{file}"));
+    let directory = format!("{DIRECTORY}/hugepages-{}kB", pool.page_bytes >> 10);
+    let count = |what: &str, pages, file: &str| Evidence::count(what, pages, format!("{directory}/{file}"));
     let mut evidence = vec![
-        Evidence::bytes("idle", bytes, format!("{folder}: free_hugepages less resv_hugepages")),
+        Evidence::bytes("idle", bytes, format!("{directory}: free_hugepages less resv_hugepages")),
         count("pages in the pool", pool.pages, "nr_hugepages"),
         count("free", pool.free, "free_hugepages"),
         count("promised, not touched yet", pool.reserved, "resv_hugepages"),
-        Evidence::state("idle since", "not known: the kernel keeps no time", folder.clone()),
+        Evidence::state("idle since", "not known: the kernel keeps no time", directory.clone()),
     ];
     evidence.extend(memory.map(|memory| Evidence::bytes("memory of the host", memory, "/proc/meminfo")));
     if kept_away > 0 {
-        let what = "free, and kept from JVMs by control groups: not counted";
+        let what = "free, and kept from JVMs by cgroups: not counted";
         evidence.push(count(what, kept_away, "free_hugepages"));
     }
     let mut remedies = Vec::new();
@@ -62,7 +62,7 @@ fn of(facts: &Facts, pool: &Pool) -> Option<Finding> {
         evidence.push(Evidence::bytes(what, *bytes, format!("/proc/{pid}/pagemap")));
     }
     let kept = pool.pages.saturating_sub(pool.surplus).saturating_sub(idle);
-    remedies.push(Remedy::Setting(format!("echo {kept} > {folder}/nr_hugepages")));
+    remedies.push(Remedy::Setting(format!("echo {kept} > {directory}/nr_hugepages")));
     let (subject, cost) = (Subject::Host, Cost::bytes(bytes));
     Some(Finding { id: RULE.id, level, subject, title, evidence, cost, remedies })
 }

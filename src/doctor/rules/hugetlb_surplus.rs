@@ -5,7 +5,7 @@ use crate::base::human;
 use crate::doctor::facts::Facts;
 use crate::doctor::types::{Cost, Evidence, Finding, Level, Remedy, Rule, Subject};
 use crate::map::why::size;
-use crate::os::hugetlb::{FOLDER, Pool};
+use crate::os::hugetlb::{DIRECTORY, Pool};
 
 pub const RULE: Rule = Rule {
     id: "hugetlb-surplus",
@@ -22,22 +22,22 @@ fn of(pool: &Pool) -> Option<Finding> {
         return None;
     }
     let (page, bytes) = (size(pool.page_bytes), pool.surplus.saturating_mul(pool.page_bytes));
-    let folder = format!("{FOLDER}/hugepages-{}kB", pool.page_bytes >> 10);
+    let directory = format!("{DIRECTORY}/hugepages-{}kB", pool.page_bytes >> 10);
     let how = match pool.overcommit {
         0 => "the pool was made smaller while they were in use",
         _ => "overcommit took them from free memory when they were asked for",
     };
     let title =
         format!("{} pages of {page} ({}) are above the number set aside: {how}", pool.surplus, human(bytes));
-    let count = |what: &str, pages, file: &str| Evidence::count(what, pages, format!("{folder}/{file}"));
+    let count = |what: &str, pages, file: &str| Evidence::count(what, pages, format!("{directory}/{file}"));
     let evidence = vec![
-        Evidence::bytes("surplus", bytes, format!("{folder}/surplus_hugepages")),
+        Evidence::bytes("surplus", bytes, format!("{directory}/surplus_hugepages")),
         count("pages, surplus included", pool.pages, "nr_hugepages"),
         count("surplus pages allowed", pool.overcommit, "nr_overcommit_hugepages"),
     ];
     let remedies = vec![
         Remedy::Advice("nothing, if a start that gets small pages instead is acceptable".to_string()),
-        Remedy::Setting(format!("echo {} > {folder}/nr_hugepages", pool.pages)),
+        Remedy::Setting(format!("echo {} > {directory}/nr_hugepages", pool.pages)),
     ];
     let (subject, cost) = (Subject::Host, Cost::default());
     Some(Finding { id: RULE.id, level: Level::Info, subject, title, evidence, cost, remedies })

@@ -48,11 +48,7 @@ fn limits(facts: &Facts, jvm: &JvmFacts) -> Vec<Evidence> {
     let group = jvm.group.as_ref().ok().and_then(Option::as_ref);
     let smaller = group.filter(|group| facts.host.memory_bytes().is_none_or(|host| group.limit_bytes < host));
     if let Some(group) = smaller {
-        evidence.push(Evidence::bytes(
-            "memory that the control group may use",
-            group.limit_bytes,
-            &group.path,
-        ));
+        evidence.push(Evidence::bytes("memory that the cgroup may use", group.limit_bytes, &group.path));
         let heap = jvm.number("MaxHeapSize");
         evidence.extend(heap.map(|heap| Evidence::bytes("largest heap", heap, "flag MaxHeapSize")));
     }
@@ -75,7 +71,7 @@ pub fn unified_limits_unseen(facts: &Facts, jvm: &JvmFacts) -> Option<Held> {
     if !jvm.bounds.is_unified || evidence.is_empty() || jvm.flag("UseContainerSupport").is_none() {
         return None;
     }
-    evidence.push(Evidence::state("control groups", "version 2", "/proc/PID/cgroup"));
+    evidence.push(Evidence::state("cgroups", "version 2", "/proc/PID/cgroup"));
     held(None, evidence)
 }
 
@@ -122,7 +118,7 @@ pub fn shares_taken_for_cpus(_: &Facts, jvm: &JvmFacts) -> Option<Held> {
     held(
         None,
         vec![
-            Evidence::count("cpu.shares", shares, "control group"),
+            Evidence::count("cpu.shares", shares, "cgroup"),
             Evidence::count("CPUs that the JVM makes of it", counted, "osContainer_linux.cpp"),
             Evidence::count("CPUs that it may run on", cpus.allowed.into(), "/proc/PID/status: Cpus_allowed"),
         ],
@@ -139,7 +135,7 @@ pub fn outer_quota_unseen(_: &Facts, jvm: &JvmFacts) -> Option<Held> {
         None,
         vec![
             Evidence::count(
-                "CPUs by the control group of the JVM, which it sees",
+                "CPUs by the cgroup of the JVM, which it sees",
                 inner.count().into(),
                 jvm.bounds.quota_files(),
             ),

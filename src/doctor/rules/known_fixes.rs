@@ -40,7 +40,7 @@ pub const FIXES: &[Fix] = &[
     },
     Fix {
         bug: "JDK-8146115",
-        what: "the JVM does not know control groups, and takes the host's memory and CPUs for its own",
+        what: "the JVM does not know cgroups, and takes the host's memory and CPUs for its own",
         affected: &[(8, 191)],
         fixed: "8u191 (Oracle), 8u202 (OpenJDK), 10",
         level: Level::Warn,
@@ -49,7 +49,7 @@ pub const FIXES: &[Fix] = &[
     },
     Fix {
         bug: "JDK-8230305",
-        what: "the JVM does not see the limits of control groups of version 2",
+        what: "the JVM does not see the limits of cgroups of version 2",
         affected: &[(8, 372), (11, 16), (12, ALL), (13, ALL), (14, ALL)],
         fixed: "8u372, 11.0.16, 15",
         level: Level::Warn,
@@ -78,7 +78,7 @@ pub const FIXES: &[Fix] = &[
     },
     Fix {
         bug: "JDK-8281181",
-        what: "the JVM takes the weight of its control group (cpu.shares) for a number of CPUs",
+        what: "the JVM takes the weight of its cgroup (cpu.shares) for a number of CPUs",
         affected: &[(8, 433), (11, 17), (12, ALL), (13, ALL), (14, ALL), (15, ALL), (16, ALL), (17, 5)],
         fixed: "11.0.17, 17.0.5, 19",
         level: Level::Warn,
@@ -87,7 +87,7 @@ pub const FIXES: &[Fix] = &[
     },
     Fix {
         bug: "JDK-8322420",
-        what: "the JVM sees the limits of its own control group only, not those of the groups above it",
+        what: "the JVM sees the limits of its own cgroup only, not those of the groups above it",
         affected: &[(11, 29), (17, 17), (21, 9), (22, ALL), (23, ALL)],
         fixed: "21.0.9, 24",
         level: Level::Warn,
@@ -96,7 +96,7 @@ pub const FIXES: &[Fix] = &[
     },
     Fix {
         bug: "JDK-8293114",
-        what: "the JVM can not give freed memory of malloc back by itself (-XX:TrimNativeHeapInterval)",
+        what: "the JVM cannot give freed memory of malloc back by itself (-XX:TrimNativeHeapInterval)",
         affected: &[
             (8, ALL),
             (11, ALL),
@@ -177,7 +177,7 @@ pub const FIXES: &[Fix] = &[
         fixed: "21 with -XX:+ZGenerational, 23 by default",
         level: Level::Info,
         holds: holds::heap_counted_thrice,
-        meanwhile: "judge the JVM by `marusa map PID` or by its control group, not by RSS",
+        meanwhile: "judge the JVM by `marusa map PID` or by its cgroup, not by RSS",
     },
     Fix {
         bug: "JDK-8313678",

@@ -1,4 +1,4 @@
-//! The pool has pages, and the control group of the JVM may not have them (hugetlb.2MB.max, or limit_in_bytes of version 1).
+//! The pool has pages, and the cgroup of the JVM may not have them (hugetlb.2MB.max, or limit_in_bytes of version 1).
 
 use crate::doctor::facts::Facts;
 use crate::doctor::promise::{self, Kind};
@@ -6,7 +6,7 @@ use crate::doctor::types::{Finding, Rule};
 
 pub const RULE: Rule = Rule {
     id: "large-pages-group-limit",
-    title: "HugeTLB pages were asked for, and a control group allows too few",
+    title: "HugeTLB pages were asked for, and a cgroup allows too few",
     find,
 };
 

@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(finding.remedies[0], Remedy::Environment("MALLOC_ARENA_MAX=2".to_string()));
         assert!(warns(&jvm));
         jvm.account.totals.resident_bytes = 100 << 30;
-        assert_eq!(level(&jvm), None, "nothing beside what is resident");
+        assert_eq!(level(&jvm), None, "nothing next to what is resident");
     }
 
     #[test]

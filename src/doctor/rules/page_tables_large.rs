@@ -1,5 +1,5 @@
 //! Page tables that are out of proportion: of a process that touches a page here and there over a huge address space, or of many
-//! processes that each map the same memory with tables of their own. No heap shows it, and it can not be swapped.
+//! processes that each map the same memory with tables of their own. No heap shows it, and it cannot be swapped.
 
 use crate::base::{Bytes, human};
 use crate::doctor::facts::{Facts, HostFacts, JvmFacts};

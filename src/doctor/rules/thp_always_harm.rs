@@ -72,7 +72,7 @@ fn fallbacks(host: &HostFacts) -> Option<u64> {
 }
 
 fn of(facts: &Facts, level: Level, title: String) -> Finding {
-    let folder = "/sys/kernel/mm/transparent_hugepage";
+    let directory = "/sys/kernel/mm/transparent_hugepage";
     let mut evidence = compaction::evidence(&facts.host);
     let huge = facts.host.meminfo.get("AnonHugePages");
     evidence.extend(
@@ -81,8 +81,8 @@ fn of(facts: &Facts, level: Level, title: String) -> Finding {
     let asks = facts.jvms.iter().filter(|jvm| Asked::of(&jvm.snapshot).is_for_transparent());
     let keeps: Vec<String> = asks.map(|jvm| jvm.pid.to_string()).collect();
     let mut remedies = vec![
-        Remedy::Setting(format!("echo madvise > {folder}/enabled")),
-        Remedy::Setting(format!("echo defer+madvise > {folder}/defrag")),
+        Remedy::Setting(format!("echo madvise > {directory}/enabled")),
+        Remedy::Setting(format!("echo defer+madvise > {directory}/defrag")),
         Remedy::Command("marusa stalls".to_string()),
     ];
     remedies.push(match keeps.is_empty() {

@@ -9,7 +9,7 @@ use crate::os::thp::Thp;
 pub const RULE: Rule =
     Rule { id: "thp-sizes-odd", title: "the switches of THP's sizes contradict what a JVM reads", find };
 
-const FOLDER: &str = "/sys/kernel/mm/transparent_hugepage";
+const DIRECTORY: &str = "/sys/kernel/mm/transparent_hugepage";
 
 fn find(facts: &Facts) -> Vec<Finding> {
     facts.host.pages.thp.iter().filter_map(of).collect()
@@ -43,20 +43,23 @@ fn of(thp: &Thp) -> Option<Finding> {
         }
         _ => return None,
     };
-    let mut evidence =
-        vec![Evidence::state("the top switch, which a JVM reads", &thp.enabled, format!("{FOLDER}/enabled"))];
+    let mut evidence = vec![Evidence::state(
+        "the top switch, which a JVM reads",
+        &thp.enabled,
+        format!("{DIRECTORY}/enabled"),
+    )];
     let sizes = thp.sizes.iter().filter_map(|one| Some((one, one.enabled.as_ref()?)));
     evidence.extend(sizes.filter(|(one, _)| one.bytes == thp.pmd_bytes || smaller.contains(&one.bytes)).map(
         |(one, word)| {
-            let file = format!("{FOLDER}/hugepages-{}kB/enabled", one.bytes >> 10);
+            let file = format!("{DIRECTORY}/hugepages-{}kB/enabled", one.bytes >> 10);
             Evidence::state(format!("pages of {}", size(one.bytes)), word, file)
         },
     ));
     let remedies = vec![match is_top_on {
         true => {
-            Remedy::Setting(format!("echo inherit > {FOLDER}/hugepages-{}kB/enabled", thp.pmd_bytes >> 10))
+            Remedy::Setting(format!("echo inherit > {DIRECTORY}/hugepages-{}kB/enabled", thp.pmd_bytes >> 10))
         }
-        false => Remedy::Setting(format!("echo madvise > {FOLDER}/enabled")),
+        false => Remedy::Setting(format!("echo madvise > {DIRECTORY}/enabled")),
     }];
     let (subject, cost) = (Subject::Host, Cost::default());
     Some(Finding { id: RULE.id, level: Level::Info, subject, title, evidence, cost, remedies })

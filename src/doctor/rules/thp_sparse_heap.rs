@@ -36,16 +36,16 @@ fn of(jvm: &JvmFacts, thp: &Thp) -> Option<Finding> {
         human(holes),
         percent(holes, heap)
     );
-    let folder = "/sys/kernel/mm/transparent_hugepage";
+    let directory = "/sys/kernel/mm/transparent_hugepage";
     let evidence = vec![
         Evidence::bytes("holes in huge pages that khugepaged may fill", holes, "/proc/PID/pagemap"),
         Evidence::bytes("Java heap in memory", heap, "account: java_heap"),
-        Evidence::state("THP enabled", &thp.enabled, format!("{folder}/enabled")),
-        Evidence::count("max_ptes_none", allowed, format!("{folder}/khugepaged/max_ptes_none")),
+        Evidence::state("THP enabled", &thp.enabled, format!("{directory}/enabled")),
+        Evidence::count("max_ptes_none", allowed, format!("{directory}/khugepaged/max_ptes_none")),
     ];
     let remedies = vec![
-        Remedy::Setting(format!("echo 0 > {folder}/khugepaged/max_ptes_none")),
-        Remedy::Setting(format!("echo madvise > {folder}/enabled")),
+        Remedy::Setting(format!("echo 0 > {directory}/khugepaged/max_ptes_none")),
+        Remedy::Setting(format!("echo madvise > {directory}/enabled")),
     ];
     let (subject, cost) = (Subject::Jvm(jvm.pid), Cost::bytes(holes));
     Some(Finding { id: RULE.id, level: Level::Info, subject, title, evidence, cost, remedies })

@@ -1,4 +1,4 @@
-//! Threads against the limits of the user, the control group and the host: the next thread is refused, which the JVM reports as
+//! Threads against the limits of the user, the cgroup and the host: the next thread is refused, which the JVM reports as
 //! `OutOfMemoryError: unable to create native thread`.
 
 use crate::doctor::{Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject, types::Cost};
@@ -54,7 +54,7 @@ mod tests {
             let mut facts = made_up::healthy();
             let ceiling = |what, used, limit| Ceiling { what, used, limit, source: "x".to_string() };
             let far = ceiling("threads of the host", 500, 30_000);
-            facts.jvms[0].bounds.threads = vec![far, ceiling("threads of the control group", used, 100)];
+            facts.jvms[0].bounds.threads = vec![far, ceiling("threads of the cgroup", used, 100)];
             find(&facts).pop().map(|finding| (finding.level, finding.title))
         };
         assert_eq!(level(79), None);

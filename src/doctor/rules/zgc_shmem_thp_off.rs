@@ -1,5 +1,5 @@
 //! The heap of ZGC is shared memory, for which `shmem_enabled` decides and not `enabled`. JDK 17 and 21 look only at the
-//! latter, and report transparent huge pages that can not come.
+//! latter, and report transparent huge pages that cannot come.
 
 use crate::doctor::facts::Facts;
 use crate::doctor::promise::{self, Kind};

@@ -87,7 +87,7 @@ fn reason(process: &Process, snapshot: &Snapshot, map: &MemoryMap, found: &Verif
         return format!("nothing of a heap was found in memory{jvm}");
     }
     if let Err(gap) = &snapshot.os.pages {
-        return format!("the pages can not be read: {gap}");
+        return format!("the pages cannot be read: {gap}");
     }
     let short = format!("of the heap only {} are on {} pages", percent(found), found.mode);
     match cause(process, snapshot, map) {

@@ -15,7 +15,7 @@ pub struct GcWork {
     pub stopped_ms: f64,
     /// `None`: nothing was stopped.
     pub longest_stop_ms: Option<f64>,
-    /// Time in which it worked beside the program; `None`: the log does not tell.
+    /// Time in which it worked next to the program; `None`: the log does not tell.
     pub concurrent_ms: Option<f64>,
 }
 
@@ -31,7 +31,7 @@ impl GcWork {
             .filter_map(|stop| stop.collection)
             .chain(phases.filter_map(|phase| phase.collection))
             .collect();
-        // JDK 8 gives no numbers: each stop is a collection there, but for the steps of a cycle of CMS.
+        // JDK 8 gives no numbers: each stop is a collection there, except for the steps of a cycle of CMS.
         let unnumbered = stops
             .filter(|stop| stop.collection.is_none() && !stop.is_nested && stop.kind != Kind::OfCycle)
             .count();

@@ -166,7 +166,7 @@ fn sample_of<F: Fn(&Sample) -> Option<f64>>(of: F) -> F {
 }
 
 /// What the most calls take more than the fewest, in class metadata and JIT code: bytes, and as a share of all that is resident
-/// beside the Java heap.
+/// next to the Java heap.
 pub fn more(few: &Point, many: &Point) -> Option<(f64, f64)> {
     let more = many.published_sum()? - few.published_sum()?;
     let beside_heap = many.total()?.median - many.java_heap()?.median;

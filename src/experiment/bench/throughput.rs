@@ -1,4 +1,4 @@
-//! A Java EE server's throughput by heap and page size: the claims of 2008 beside what this machine gives.
+//! A Java EE server's throughput by heap and page size: the claims of 2008 next to what this machine gives.
 //!
 //! Source: the post of a performance engineer after JBoss World 2008. An EJB 3 application, throughput tuned by more than 3 times,
 //! of it 60 to 70 % from large pages with a heap of 3.5 GB; the same heap without large pages brought nothing over smaller ones;

@@ -99,7 +99,7 @@ pub struct Figures {
     pub share: f64,
     /// Until the last thread was done.
     pub touch_ns: f64,
-    /// On processors, all threads together: what others took meanwhile is not in it.
+    /// On processors, all threads together: what others took in the meantime is not in it.
     pub touch_cpu_ns: Option<f64>,
     /// Writing the same bytes once more; only of our own memory.
     pub fill_cpu_ns: Option<f64>,

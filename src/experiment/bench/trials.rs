@@ -49,7 +49,7 @@ impl<A, F> Trial<A, F> {
                 self.pages.push(seen);
             }
             Err(gap) => {
-                self.discount(format!("its pages can not be verified: {gap}"));
+                self.discount(format!("its pages cannot be verified: {gap}"));
                 self.gaps.push(gap);
             }
         }

@@ -80,7 +80,7 @@ pub fn arms(interval: bool, every: Duration, can_trim: Result<(), String>) -> (V
     match can_trim {
         Ok(()) => arms.push(Arm {
             trimmed_every: Some(every),
-            ..arm("marusa", format!("marusa trim --every {seconds}s beside it"))
+            ..arm("marusa", format!("marusa trim --every {seconds}s next to it"))
         }),
         Err(why) => missing.push(format!("marusa: {why}")),
     }
@@ -178,7 +178,7 @@ pub struct Pressed {
     pub visits: u64,
     #[serde(rename = "bursts_ms")]
     pub burst_ms: f64,
-    /// Of the whole host; nothing else is to swap meanwhile.
+    /// Of the whole host; nothing else is to swap in the meantime.
     #[serde(serialize_with = "or_null")]
     #[schemars(with = "Option<Bytes>")]
     pub swapped_out_bytes: Known<Bytes>,

@@ -48,7 +48,7 @@ impl Comparison {
     }
 }
 
-/// The power of Student's t with so many differences, the power's own t beside it (Guenther 1981); ranks need a little
+/// The power of Student's t with so many differences, the power's own t next to it (Guenther 1981); ranks need a little
 /// more, and are exact only from so many blocks on that 0 can be excluded at all.
 fn is_enough(effect: f64, noise: f64, count: usize, doubt: f64, power: f64) -> bool {
     let Ok(t) = StudentsT::new(0.0, 1.0, (count - 1) as f64) else { return false };

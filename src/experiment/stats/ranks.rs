@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(
             signed_rank(&[1.0, 2.0, 3.0, 4.0, 5.0], 0.05),
             None,
-            "five pairs can not exclude 0 at 95 %"
+            "five pairs cannot exclude 0 at 95 %"
         );
         let six = signed_rank(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 0.05).expect("six can");
         assert!(six.interval.low > 0.0 && six.p <= 0.05);

@@ -1,7 +1,7 @@
 //! Two arms compared. Which method judges is fixed by the design and the number of figures, never by what the figures look
 //! like:
 //!
-//! | figures | judged by | beside it |
+//! | figures | judged by | next to it |
 //! | --- | --- | --- |
 //! | fewer than 8 blocks | Student's t over the blocks' differences | signed ranks from 6 blocks on |
 //! | 8 blocks and more | signed ranks (`ranks`) | Student's t |

@@ -44,7 +44,7 @@ pub struct Counts {
     pub loader_classes: Option<LoaderClasses>,
 }
 
-/// Walks the whole graph. A JVM that loads classes meanwhile puts the new ones first, in pages that were not in memory
+/// Walks the whole graph. A JVM that loads classes in the meantime puts the new ones first, in pages that were not in memory
 /// when the pages were looked at; such a loader is left there, and the walk goes on with the next.
 pub fn walk(vm: &Hotspot, windows: &Windows, visit: &mut dyn FnMut(&ClassSeen)) -> Counts {
     let layout = Layout::read(vm);

@@ -146,7 +146,7 @@ impl Flags {
     }
 }
 
-/// Where the values of the text flags lie: (name, address of the first letter). Empty where the flags can not be read.
+/// Where the values of the text flags lie: (name, address of the first letter). Empty where the flags cannot be read.
 pub fn texts(memory: &dyn Memory, structs: &VmStructs) -> Vec<(String, Addr)> {
     let Ok(Entries { texts, entries, types }) = Entries::read(memory, structs) else { return Vec::new() };
     let found = entries.iter().filter(|entry| types.get(&entry.kind) == Some(&Type::Text));

@@ -1,4 +1,4 @@
-//! Class metadata: the class space, and the nodes of the metaspace beside it.
+//! Class metadata: the class space, and the nodes of the metaspace next to it.
 //!
 //! Neither is in vmStructs. Every class is reached through the loaders; where it and its metadata lie is marked in
 //! granules, and `metaspace_nodes` finds the reserved stretch around each, so that a neighbour that the kernel shows in

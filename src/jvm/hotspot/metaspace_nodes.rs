@@ -145,7 +145,7 @@ impl<'a> Search<'a> {
             }
             self.objects_left.set(self.objects_left.get() - 1);
             let words = self.words(object);
-            // The base stands beside the committed bytes or the words of the node too: the largest pair is meant.
+            // The base stands next to the committed bytes or the words of the node too: the largest pair is meant.
             let pairs = words.windows(2).enumerate().map(|(word, pair)| Sighting {
                 range: Range::sized(Addr(pair[0]), pair[1]),
                 object,

@@ -1,6 +1,6 @@
 //! HotSpot, JDK 8 to 25 and on, read through its own tables (vmStructs).
 //!
-//! Each file reads one part of the VM and hands over extents (who owns which addresses) and gaps. A part that can not be
+//! Each file reads one part of the VM and hands over extents (who owns which addresses) and gaps. A part that cannot be
 //! read never stops the others.
 
 pub mod blocks;
@@ -134,7 +134,7 @@ pub struct Opened {
     leads: RefCell<Leads>,
 }
 
-/// Finds the VM and its tables. Fails when there is no HotSpot or its tables can not be read.
+/// Finds the VM and its tables. Fails when there is no HotSpot or its tables cannot be read.
 pub fn open(target: &Target) -> Known<Opened> {
     let image = find::library(target)?;
     let structs = VmStructs::read(target.memory, &image)?;
@@ -193,7 +193,7 @@ fn while_code_is_walked<T>(
     (code.ok_or_else(|| Gap::new("blocks of the code heaps", Why::Torn)), rest)
 }
 
-/// Reads the whole VM. A part that can not be read never stops the others.
+/// Reads the whole VM. A part that cannot be read never stops the others.
 pub fn read(target: &Target, opened: &Opened) -> JvmView {
     let vm = opened.vm(target);
     let mut found = Found { gaps: opened.gaps.clone(), ..Found::default() };

@@ -9,7 +9,7 @@ pub mod system_map;
 
 use crate::base::{Addr, Bytes, Range};
 
-/// Why a report can not be used.
+/// Why a report cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReportError {
     #[error("Native Memory Tracking is off in this JVM: start it with -XX:NativeMemoryTracking=summary")]

@@ -203,7 +203,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Follows the list that `block` is on, all round, and the lists whose heads lie beside its head.
+    /// Follows the list that `block` is on, all round, and the lists whose heads lie next to its head.
     fn list_of(&mut self, block: Addr) {
         let head = self.follow(self.layout.link_to(block));
         let Some(head) = head else { return };
@@ -225,7 +225,7 @@ impl Walk<'_> {
             let links = if self.layout.embedded { link } else { link.plus(self.layout.list) };
             match self.block(block) {
                 Some(found) => {
-                    // Back on the ring, but not where it was entered: that block has left it meanwhile.
+                    // Back on the ring, but not where it was entered: that block has left it in the meantime.
                     if !self.seen.insert(block) {
                         break;
                     }

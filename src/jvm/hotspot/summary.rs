@@ -19,7 +19,7 @@ pub struct Summary {
     pub java_command: Known<String>,
 }
 
-/// Reads them. Fails when the tables of the VM can not be read.
+/// Reads them. Fails when the tables of the VM cannot be read.
 pub fn read(target: &Target) -> Known<Summary> {
     let image = find::library(target)?;
     let structs = VmStructs::read(target.memory, &image)?;

@@ -155,7 +155,7 @@ fn table_of(vm: &Hotspot, object: Addr) -> Option<Addr> {
 const KERNEL_NAME_BYTES: usize = 15;
 
 /// Names the Java threads that the kernel's view has no name for, the one they were all born with (JDK 8 names none), or one
-/// that may be cut. A collector may move the name meanwhile, so what is found must go on where the kernel's ends.
+/// that may be cut. A collector may move the name in the meantime, so what is found must go on where the kernel's ends.
 fn name_from_heap(
     vm: &Hotspot,
     java: &[JavaThread],

@@ -51,7 +51,7 @@ fn perf_memory(vm: &Hotspot, found: &mut Found) {
     }
 }
 
-/// One page that may be read, alone (JDK 8) or beside one that may not (JDK 10 and later,
+/// One page that may be read, alone (JDK 8) or next to one that may not (JDK 10 and later,
 /// src/hotspot/share/runtime/safepointMechanism.cpp, `default_initialize`).
 fn is_polling(mapping: &Mapping, before: Option<&Mapping>, after: Option<&Mapping>) -> bool {
     let is_page = |mapping: &Mapping| mapping.range.bytes() == base_page() && is_private(mapping);

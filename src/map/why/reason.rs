@@ -30,11 +30,11 @@ pub enum Reason {
     PoolOff { page_bytes: Bytes },
     /// hugetlb was asked for, and the pool had too few pages when the JVM started.
     PoolShort { page_bytes: Bytes, available: u64 },
-    /// hugetlb was asked for, and a control group allows less.
+    /// hugetlb was asked for, and a cgroup allows less.
     GroupLimit { page_bytes: Bytes, limit_bytes: Bytes, file: String },
     /// thp is wanted, and the JVM asks for hugetlb; `behind`: what stands in the way of thp besides.
     HugetlbInstead { behind: Option<Box<Reason>> },
-    /// Pages of hugetlb of this size are wanted, and the JVM does not ask for them; ZGC can not for all sizes.
+    /// Pages of hugetlb of this size are wanted, and the JVM does not ask for them; ZGC cannot for all sizes.
     HugetlbNotAsked { page_bytes: Bytes, zgc: bool },
     /// The same, of memory for which no JVM asks for them.
     NoHugetlbForIt { page_bytes: Bytes },
@@ -129,8 +129,8 @@ impl Reason {
                     ToldBy::Flag => " (flags)",
                     ToldBy::Habit => " (assumed)",
                 };
-                let folder = if file.contains('/') { "" } else { "transparent_hugepage/" };
-                format!("not advised{by}; {folder}{file} is {mode}")
+                let directory = if file.contains('/') { "" } else { "transparent_hugepage/" };
+                format!("not advised{by}; {directory}{file} is {mode}")
             }
             Reason::PoolOff { page_bytes } => format!("no pool of {} pages", size(*page_bytes)),
             Reason::PoolShort { page_bytes, available } => {
@@ -149,7 +149,7 @@ impl Reason {
             }
             Reason::NoHugetlbForIt { .. } => "no JVM asks HugeTLB pages for it".into(),
             Reason::NoKernelOption { known: true } => "CONFIG_READ_ONLY_THP_FOR_FS is not set".into(),
-            Reason::NoKernelOption { known: false } => "a file; the kernel's options can not be read".into(),
+            Reason::NoKernelOption { known: false } => "a file; the kernel's options cannot be read".into(),
             Reason::FileSystem => "its file system has no huge pages for it".into(),
             Reason::PrivateCopy => "private copies of pages of a file".into(),
             Reason::Tmpfs => "a file of tmpfs, whose mount has no huge pages".into(),

@@ -1,6 +1,6 @@
 //! The logs of JDK 8 and before: brackets within brackets, `DATE: UPTIME: [GC (cause) [PSYoungGen: ...] 64K->1K(9K), 0.0015
 //! secs]` (src/share/vm/gc_implementation/shared/gcTraceTime.cpp, memory/gcHeapSummary and each collector's own prints,
-//! 8u452). Collector threads that run beside the program print whole brackets into the middle of others, and lines break
+//! 8u452). Collector threads that run next to the program print whole brackets into the middle of others, and lines break
 //! within brackets. So this reads brackets, not lines: what stands in a bracket and in none of its inner ones is its own
 //! text, and that has the cause, the heap and the time.
 
@@ -105,7 +105,7 @@ fn stamp_at_end(text: &str) -> (Stamp, usize) {
     (stamp, end)
 }
 
-/// Whether a line begins with stamps and a stop. Phases beside the program are not meant: they are printed anywhere.
+/// Whether a line begins with stamps and a stop. Phases next to the program are not meant: they are printed anywhere.
 fn begins_a_stop(line: &str) -> bool {
     let Some((before, after)) = line.split_once('[') else { return false };
     stamp_at_end(before).1 == 0 && is_stop(after)

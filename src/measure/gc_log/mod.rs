@@ -43,9 +43,9 @@ pub enum Kind {
     Young,
     /// Young, and some of the old generation (G1).
     Mixed,
-    /// A step of a cycle that else runs beside the program: initial mark, remark, relocate start.
+    /// A step of a cycle that else runs next to the program: initial mark, remark, relocate start.
     OfCycle,
-    /// A cycle that was beside the program was completed in a stop (Shenandoah).
+    /// A cycle that was next to the program was completed in a stop (Shenandoah).
     Degenerated,
     Full,
 }
@@ -76,7 +76,7 @@ pub struct Pause {
     pub is_nested: bool,
 }
 
-/// Work of the collector beside the program.
+/// Work of the collector next to the program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Phase {
     pub start_seconds: Option<f64>,

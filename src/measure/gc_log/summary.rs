@@ -23,7 +23,7 @@ pub struct Summary {
     pub pause_ms: f64,
     /// `None`: there was no stop.
     pub quantiles: Option<Quantiles>,
-    /// Time in which some phase ran beside the program; what overlaps counts once, stops do not count.
+    /// Time in which some phase ran next to the program; what overlaps counts once, stops do not count.
     pub concurrent_ms: Known<f64>,
     /// What the program allocated between the first and the last collection; a gap where the log does not tell.
     pub allocated_bytes: Known<Bytes>,

@@ -85,7 +85,7 @@ fn decorations_as_users_set_them() {
     );
     assert_eq!(of("[2024-02-29T23:59:59.253+0000]"), (Clock::Wall, Some(1_709_251_199_250)));
     assert_eq!(of("[1709251199253ms]"), (Clock::Wall, Some(1_709_251_199_250)));
-    assert!(log(event).summary().concurrent_ms.is_ok_and(|ms| ms == 0.0), "nothing beside the program");
+    assert!(log(event).summary().concurrent_ms.is_ok_and(|ms| ms == 0.0), "nothing next to the program");
 }
 
 #[test]

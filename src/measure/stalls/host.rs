@@ -1,4 +1,4 @@
-//! What the whole host did meanwhile: its own counters, which need no tracing and no rights. They say how much, never who.
+//! What the whole host did in the meantime: its own counters, which need no tracing and no rights. They say how much, never who.
 
 use crate::base::{Bytes, Gap, Known, Why};
 use crate::os::buddyinfo::{self, FreeBlocks};
@@ -58,7 +58,7 @@ pub struct HostLook {
 }
 
 impl HostLook {
-    /// With the pressure of the control group of `process`, and the CPU time of these threads of the kernel.
+    /// With the pressure of the cgroup of `process`, and the CPU time of these threads of the kernel.
     pub fn take(process: Option<&Process>, daemons: &BTreeMap<i32, Daemon>) -> HostLook {
         let cpu = |(pid, daemon): (&i32, &Daemon)| Some((*pid, (*daemon, cpu_time::of_thread(*pid)?)));
         HostLook {
@@ -125,7 +125,7 @@ pub struct HostFigures {
     /// CPU time in milliseconds, of all nodes together.
     pub daemons: Known<BTreeMap<Daemon, f64>>,
     pub pressure: Known<Pressure>,
-    /// Of the target's control group; `None` without a target.
+    /// Of the target's cgroup; `None` without a target.
     pub group: Option<Known<Pressure>>,
     pub free: Known<Free>,
 }

@@ -1,5 +1,5 @@
 //! Time that threads lose to the kernel's work on pages: compaction, reclaim, huge pages that are zeroed and collapsed. From
-//! the kernel's own trace of each begin and end (`pairs`), put into rows by process or kind of thread (`table`), beside what the
+//! the kernel's own trace of each begin and end (`pairs`), put into rows by process or kind of thread (`table`), next to what the
 //! host's counters say (`host`), which is all that is left where nothing may be traced.
 
 pub mod histogram;

@@ -1,7 +1,7 @@
 //! From events to stalls: each begin and its end, by the same thread, is a stretch of time in which that thread did nothing for
 //! its program.
 //!
-//! **No time is counted twice.** Stretches of one thread may lie within each other: a huge page is charged to a control group that
+//! **No time is counted twice.** Stretches of one thread may lie within each other: a huge page is charged to a cgroup that
 //! is full, so the thread reclaims while its fault is under way. Each thread has a stack of what it is in, and time belongs to
 //! the innermost, so the sum over all kinds of one thread is never longer than the clock.
 //!

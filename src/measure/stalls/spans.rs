@@ -13,7 +13,7 @@ pub enum Stall {
     DirectCompaction,
     /// It freed others' pages, since the host had none left.
     DirectReclaim,
-    /// It freed pages of its control group, which was at its limit.
+    /// It freed pages of its cgroup, which was at its limit.
     #[serde(rename = "cgroup_reclaim")]
     GroupReclaim,
     /// It zeroed the huge page that it touched first: work that small pages need as well, but at once.
@@ -24,7 +24,7 @@ pub enum Stall {
     Khugepaged,
     /// kcompactd at work.
     Kcompactd,
-    /// kswapd awake. It pauses meanwhile: its CPU time says how much it did.
+    /// kswapd awake. It pauses in the meantime: its CPU time says how much it did.
     Kswapd,
 }
 

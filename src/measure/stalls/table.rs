@@ -177,7 +177,7 @@ impl View<'_> {
         }
     }
 
-    /// `None`: the process is no JVM.
+    /// `None`: the process is not a JVM.
     fn kind(&self, tid: i32, pid: i32, seen: &Seen) -> Option<Kind> {
         let comm = seen.name.as_deref().unwrap_or_default();
         let is_jvm = self.processes.get(pid).is_some_and(|known| known.is_jvm);

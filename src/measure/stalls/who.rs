@@ -1,5 +1,5 @@
 //! Whose a thread is: the names of processes and whether they are JVMs, looked at once each and as soon as they stall, since builds
-//! start processes that live for seconds; and the CPU time that all of them used meanwhile.
+//! start processes that live for seconds; and the CPU time that all of them used in the meantime.
 
 use crate::base::limits::STALL_PROCESSES_MAX;
 use crate::jvm::command_line;
@@ -135,7 +135,7 @@ impl CpuLook {
         CpuLook { processes, threads: target.map(cpu_time::of_threads).unwrap_or_default() }
     }
 
-    /// Who began meanwhile used all of its time meanwhile.
+    /// Who began in the meantime used all of its time in the meantime.
     pub fn since(&self, first: &CpuLook) -> CpuTime {
         let process = |(pid, (start, now)): (&i32, &(u64, u64))| {
             let before =

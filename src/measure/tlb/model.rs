@@ -1,6 +1,6 @@
 //! How walks become time, by what the processor counts.
 //!
-//! Intel: cycles with a walk under way, loads and stores and code each by itself. The core does other work meanwhile, so that
+//! Intel: cycles with a walk under way, loads and stores and code each by itself. The core does other work in the meantime, so that
 //! is an upper bound of the stall. Arm: cycles stalled by a miss, as they are. Both are given to page sizes in proportion to
 //! the walks. AMD and older Arm: walks times the cheapest and the dearest walk that the calibration found for the page sizes
 //! that it may have been of.
@@ -199,7 +199,7 @@ fn not_calibrated(side: Side, size: Option<u64>) -> Gap {
     )
 }
 
-/// What this model can not say, whatever was counted.
+/// What this model cannot say, whatever was counted.
 pub fn gaps(set: &EventSet, slots: &[Slot], context: &Context) -> Vec<Gap> {
     let mut gaps = Vec::new();
     let has_walks = slots.iter().any(|slot| matches!(slot.event.meaning, Meaning::Walks(..)));

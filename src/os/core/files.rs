@@ -152,7 +152,7 @@ fn check(
     }
 }
 
-/// Whether two first pages of an ELF file are the same but for the place and number of the sections, which strip(1) changes
+/// Whether two first pages of an ELF file are the same except for the place and number of the sections, which strip(1) changes
 /// and nobody loads: `e_shoff`, `e_shnum`, `e_shstrndx`. Many builds have no build id.
 fn is_same_start(core: &[u8], file: &[u8]) -> bool {
     let is_elf = core.starts_with(b"\x7fELF");

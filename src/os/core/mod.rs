@@ -29,7 +29,7 @@ use std::io;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// Why a file can not be asked.
+/// Why a file cannot be asked.
 #[derive(Debug, thiserror::Error)]
 pub enum CoreError {
     #[error("{0}")]

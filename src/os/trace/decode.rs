@@ -142,8 +142,8 @@ impl Source {
         &TABLE[self as usize]
     }
 
-    /// "compaction/mm_compaction_begin": its folder below `events`.
-    pub fn folder(self) -> String {
+    /// "compaction/mm_compaction_begin": its directory below `events`.
+    pub fn directory(self) -> String {
         format!("{}/{}", self.row().1, self.row().2)
     }
 
@@ -154,7 +154,7 @@ impl Source {
 
     /// What the kernel is to keep back; `None`: nothing.
     ///
-    /// Of allocations: single pages but those of page tables. A page table is of order 0, can not be moved (migratetype 0), is
+    /// Of allocations: single pages but those of page tables. A page table is of order 0, cannot be moved (migratetype 0), is
     /// zeroed, and is charged to the process: `GFP_PGTABLE_USER` of include/asm-generic/pgalloc.h. Where the kernel does not
     /// say which bits those are, page tables are left out.
     pub fn filter(self, format: &Format) -> Option<String> {

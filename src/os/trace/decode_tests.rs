@@ -9,7 +9,7 @@ const FORMATS: &str = include_str!("../../../tests/data/trace/formats-6.18.txt")
 
 fn formats() -> BTreeMap<Source, Format> {
     let parts: BTreeMap<&str, &str> = FORMATS.split('@').filter_map(|part| part.split_once('\n')).collect();
-    let format = |source: Source| Some((source, Format::parse(parts[source.folder().as_str()])?));
+    let format = |source: Source| Some((source, Format::parse(parts[source.directory().as_str()])?));
     Source::all().filter_map(format).collect()
 }
 
@@ -44,7 +44,7 @@ fn each_tracepoint_is_at_its_place_in_the_table() {
     for (index, source) in Source::all().enumerate() {
         assert_eq!(source as usize, index, "{}", source.name());
     }
-    assert_eq!(Source::ScanPmd.folder(), "huge_memory/mm_khugepaged_scan_pmd");
+    assert_eq!(Source::ScanPmd.directory(), "huge_memory/mm_khugepaged_scan_pmd");
 }
 
 #[test]

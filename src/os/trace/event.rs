@@ -44,7 +44,7 @@ pub enum What {
     ReclaimBegin { order: u32 },
     /// vmscan:mm_vmscan_direct_reclaim_end.
     ReclaimEnd { pages: u64 },
-    /// vmscan:mm_vmscan_memcg_reclaim_begin: the thread's control group is at its limit.
+    /// vmscan:mm_vmscan_memcg_reclaim_begin: the thread's cgroup is at its limit.
     GroupReclaimBegin { order: u32 },
     /// vmscan:mm_vmscan_memcg_reclaim_end.
     GroupReclaimEnd { pages: u64 },
@@ -117,7 +117,7 @@ pub struct Batch {
     pub undecoded: u64,
     /// Threads by their number: their names. Those of `events` and, as far as they are known, no others.
     pub names: BTreeMap<i32, String>,
-    /// Threads by their number: their process. A thread that can not be given a process is missing.
+    /// Threads by their number: their process. A thread that cannot be given a process is missing.
     pub tgids: BTreeMap<i32, i32>,
     /// CLOCK_MONOTONIC when the reading began: what happened before it is in this batch or an earlier one.
     pub until_ns: u64,

@@ -1,5 +1,5 @@
 //! Whose a thread is. An event names a thread only by its number, and a thread of a JVM may be born and gone between two readings,
-//! so that /proc has nothing of it. So the births, changes of name and ends of threads are traced beside the rest, some 150
+//! so that /proc has nothing of it. So the births, changes of name and ends of threads are traced next to the rest, some 150
 //! bytes for each thread: a thread belongs to its parent's process where clone was told CLONE_THREAD, and is a process of its
 //! own otherwise. Threads that lived before are listed once, at the start.
 //!

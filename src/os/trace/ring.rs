@@ -21,7 +21,7 @@ const MISSED_STORED: u32 = 1 << 30;
 /// Bits of the count itself (tools' `COMMIT_MASK`, libtraceevent's kbuffer-parse.c).
 const COMMIT_MASK: u32 = (1 << 27) - 1;
 
-/// What one page held beside its events.
+/// What one page held next to its events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Page {
     /// Events between the page before and this one were overwritten.

@@ -1,4 +1,4 @@
-//! Where tracefs is, and why it can not be used where it can not. Marusa never mounts it: that would change the host.
+//! Where tracefs is, and why it cannot be used where it cannot. Marusa never mounts it: that would change the host.
 
 use crate::base::limits::{TRACE_FILE_BYTES_MAX, TRACE_INSTANCES_MAX};
 use crate::base::{Gap, Known, Why};
@@ -13,21 +13,21 @@ pub const WHAT: &str = "tracefs";
 /// `PROC_PID_INIT_INO` of include/linux/proc_ns.h: the first pid namespace of every kernel.
 pub const FIRST_PID_NAMESPACE: u64 = 0xEFFF_FFFC;
 
-/// The folder of tracefs.
-pub fn folder() -> Known<PathBuf> {
+/// The directory of tracefs.
+pub fn directory() -> Known<PathBuf> {
     let mounts = host::text("/proc/self/mounts").unwrap_or_default();
     let candidates = candidates(&mounts);
     let Some(first) = candidates.first() else {
         let filesystems = host::text("/proc/filesystems").unwrap_or_default();
         return Err(not_mounted(&filesystems));
     };
-    let found = candidates.iter().find(|folder| folder.join("instances").is_dir());
+    let found = candidates.iter().find(|directory| directory.join("instances").is_dir());
     match found {
-        Some(folder) => Ok(folder.clone()),
+        Some(directory) => Ok(directory.clone()),
         None => Err(match std::fs::read_dir(first.join("instances")) {
             Err(error) if is_denied(&error) => refused(first, &error),
             _ => Gap::new(WHAT, Why::NotInThisKernel)
-                .hint(format!("{} has no folder instances", first.display())),
+                .hint(format!("{} has no directory instances", first.display())),
         }),
     }
 }
@@ -125,8 +125,8 @@ pub fn text(path: &Path) -> io::Result<String> {
 }
 
 /// The names of the instances that are there.
-pub fn instances(folder: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(folder.join("instances")).into_iter().flatten().flatten();
+pub fn instances(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory.join("instances")).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().into_string().ok()).take(TRACE_INSTANCES_MAX).collect()
 }
 

@@ -8,7 +8,7 @@ use crate::act::door::content::limit_line;
 use crate::base::Bytes;
 use crate::pages::types::{How, Mode, Plan, Vm};
 
-/// What a JVM has beside its heap, until it is measured: half a GiB and an eighth of the heap.
+/// What a JVM has next to its heap, until it is measured: half a GiB and an eighth of the heap.
 fn other_bytes(plan: &Plan) -> Bytes {
     (512 << 20) + plan.subject.heap_max_bytes / 8
 }
@@ -106,7 +106,7 @@ pub fn kubernetes(plan: &Plan) -> String {
 /// What the node needs, as comments above the pod.
 fn node(plan: &Plan) -> String {
     let mut text =
-        "# memory beside the heap is an estimate: measure it with marusa map, then set it\n# On each node:\n"
+        "# memory next to the heap is an estimate: measure it with marusa map, then set it\n# On each node:\n"
             .to_string();
     let mut line = |text_line: &str| text.push_str(&format!("#   {text_line}\n"));
     if plan.mode == Mode::Thp {

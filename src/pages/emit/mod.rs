@@ -46,7 +46,7 @@ impl Emit {
     }
 
     pub fn text(self, plan: &Plan) -> String {
-        let file = |folder: &str| created(plan, folder);
+        let file = |directory: &str| created(plan, directory);
         match self {
             Emit::Sysctl => file("/etc/sysctl.d").unwrap_or_else(|| nothing("sysctl", plan)),
             Emit::Tmpfiles => file("/etc/tmpfiles.d").unwrap_or_else(|| nothing("systemd-tmpfiles", plan)),
@@ -60,10 +60,10 @@ impl Emit {
     }
 }
 
-/// The file that the plan makes in this folder.
-fn created(plan: &Plan, folder: &str) -> Option<String> {
+/// The file that the plan makes in this directory.
+fn created(plan: &Plan, directory: &str) -> Option<String> {
     plan.persist.iter().find_map(|step| match &step.change {
-        Change::Create { file, content } if file.starts_with(folder) => {
+        Change::Create { file, content } if file.starts_with(directory) => {
             Some(format!("# {file}\n{}", content::text(content)))
         }
         _ => None,

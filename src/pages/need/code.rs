@@ -1,4 +1,4 @@
-//! The code cache: one reservation, made before the heap's, and the maps of its heaps beside it.
+//! The code cache: one reservation, made before the heap's, and the maps of its heaps next to it.
 
 use super::sizing::{Sizing, down, up};
 use super::{PAGE_2M, flags};

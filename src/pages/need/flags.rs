@@ -13,7 +13,7 @@ const TARGET_REGIONS: u64 = 2048;
 
 /// A flag's number, of bytes or other things, as -XX:+PrintFlagsFinal prints it or as a command line has it: "251658240", "240m".
 pub fn flag_bytes(flags: &Flags, name: &str) -> Option<Bytes> {
-    // No size of a JVM is larger; so the rules' sums can not overflow.
+    // No size of a JVM is larger; so the rules' sums cannot overflow.
     bytes_of(flags.get(name)?.trim()).filter(|bytes| *bytes <= super::HEAP_MAX)
 }
 

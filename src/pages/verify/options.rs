@@ -77,7 +77,7 @@ fn other_heap(promise: &Promise, jvm: &JvmView) -> Option<Cause> {
     })
 }
 
-/// The code plan's libraries lie in one folder: a JVM from elsewhere has others.
+/// The code plan's libraries lie in one directory: a JVM from elsewhere has others.
 fn other_java(promise: &Promise, jvm: &JvmView) -> Option<Cause> {
     let home = promise.subject.as_ref()?.java_home.as_deref()?;
     let is_below = jvm.library.strip_prefix(home).is_some_and(|rest| rest.starts_with('/'));

@@ -1,4 +1,4 @@
-//! Why reservations have no pages of hugetlb: there was no pool, it was too small by so many pages, or a control group
+//! Why reservations have no pages of hugetlb: there was no pool, it was too small by so many pages, or a cgroup
 //! allows less. A reservation gets all its pages or none, in the order in which the JVM makes them, so that one page too few
 //! puts a whole heap on small pages.
 
@@ -7,7 +7,7 @@ use super::{Look, Promise, Row, Verdict, name, sum};
 use crate::base::Bytes;
 use crate::map::page_claims::Asked;
 use crate::map::why::size;
-use crate::os::hugetlb::{FOLDER, Pool};
+use crate::os::hugetlb::{DIRECTORY, Pool};
 
 /// For one size of pages: the rows that lack some.
 pub fn cause(promise: &Promise, look: &Look, rows: &[Row], page_bytes: Bytes) -> Option<Cause> {
@@ -21,7 +21,7 @@ pub fn cause(promise: &Promise, look: &Look, rows: &[Row], page_bytes: Bytes) ->
     let limited = host.tightest(page_bytes).filter(|limit| limit.left_bytes() < bytes);
     if let Some(limit) = limited {
         let what = format!(
-            "a control group allows {} of {} pages, of which {} are left: {missing} pages are missing",
+            "a cgroup allows {} of {} pages, of which {} are left: {missing} pages are missing",
             size(limit.limit_bytes),
             size(page_bytes),
             size(limit.left_bytes())
@@ -43,7 +43,7 @@ pub fn cause(promise: &Promise, look: &Look, rows: &[Row], page_bytes: Bytes) ->
 }
 
 /// There is a pool, and it was too small when the JVM started. What is free now tells by how many pages, as far as nobody
-/// else has taken or given back any meanwhile.
+/// else has taken or given back any in the meantime.
 fn short(promise: &Promise, look: &Look, rows: &[Row], pool: &Pool, missing: u64) -> Cause {
     let page = size(pool.page_bytes);
     let lacking = missing.saturating_sub(pool.available());
@@ -86,13 +86,13 @@ fn order(rows: &[Row], page_bytes: Bytes) -> String {
 
 /// What to do for so many more pages.
 fn more(promise: &Promise, pool: &Pool, pages: u64) -> String {
-    let folder = format!("{FOLDER}/hugepages-{}kB", pool.page_bytes >> 10);
+    let directory = format!("{DIRECTORY}/hugepages-{}kB", pool.page_bytes >> 10);
     let set_aside = pool.pages.saturating_sub(pool.surplus);
     let (file, now) = match set_aside {
         0 if pool.overcommit > 0 => ("nr_overcommit_hugepages", pool.overcommit),
         _ => ("nr_hugepages", set_aside),
     };
-    let by_hand = format!("{} in {folder}/{file} (now {now})", now.saturating_add(pages));
+    let by_hand = format!("{} in {directory}/{file} (now {now})", now.saturating_add(pages));
     let way = match &promise.plan {
         Some(plan) => format!("`marusa pages apply {plan}`, or {by_hand}"),
         None => format!("{by_hand}, or `marusa pages plan`"),

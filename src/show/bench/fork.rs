@@ -1,4 +1,4 @@
-//! `marusa bench fork`: the tables, with the published one beside ours.
+//! `marusa bench fork`: the tables, with the published one next to ours.
 
 mod json;
 
@@ -286,7 +286,7 @@ fn published(out: &mut dyn Write, report: &Report) -> io::Result<()> {
         report.support.iter().filter(|one| one.had().contains(&Mechanism::Fork)).collect();
     let Some(jdk) = forking.last() else { return Ok(()) };
     let threads = report.settings.threads.first().copied().unwrap_or(1);
-    writeln!(out, "\npublished in 2008 (RHEL 5.2, 4 GB, JDK 1.6.0_10) beside JDK {}, FORK", jdk.jdk)?;
+    writeln!(out, "\npublished in 2008 (RHEL 5.2, 4 GB, JDK 1.6.0_10) next to JDK {}, FORK", jdk.jdk)?;
     let titles = [
         "heap",
         ">large",
@@ -352,7 +352,7 @@ pub fn dry_run(out: &mut dyn Write, settings: &Settings, planned: &[Planned]) ->
     for one in planned {
         let Planned { jdk, pages, heap_bytes, steps, why_not } = one;
         let what = match (why_not, steps.as_slice()) {
-            (Some(why), _) => format!("can not be: {why}"),
+            (Some(why), _) => format!("cannot be: {why}"),
             (None, []) => "the host stays as it is".to_string(),
             (None, steps) => format!("for as long as its trials take: {}", steps.join("; ")),
         };

@@ -114,7 +114,7 @@ fn table(out: &mut dyn Write, arms: &[ArmFigures]) -> io::Result<()> {
     table.write(out)?;
     lines(
         out,
-        "GC threads: for stops / beside the program, in parentheses by the JVM's formula for this machine. beside: ms of each \
+        "GC threads: for stops / next to the program, in parentheses by the JVM's formula for this machine. beside: ms of each \
          second in which it worked beside the program. system: of the CPU time. pages: of the heap in memory on them, at worst.",
         0,
     )

@@ -1,4 +1,4 @@
-//! `marusa bench throughput`: the table of the arms, and what large pages and a large heap give beside what was said of them in
+//! `marusa bench throughput`: the table of the arms, and what large pages and a large heap give next to what was said of them in
 //! 2008.
 
 use super::cells::{lines, mean, middle, percent, ratio};

@@ -142,7 +142,7 @@ pub fn dry_run(out: &mut dyn Write, settings: &Settings, planned: &[Planned]) ->
     head(out, settings)?;
     for Planned { arm, steps, why_not } in planned {
         let what = match (why_not, steps.as_deref().unwrap_or_default()) {
-            (Some(why), _) => format!("can not be: {why}"),
+            (Some(why), _) => format!("cannot be: {why}"),
             (None, []) => "the host stays as it is".to_string(),
             (None, steps) => format!("for as long as it takes: {}", steps.join("; ")),
         };

@@ -23,7 +23,8 @@ pub struct CompareDocument<'a> {
     first_blocks: Option<&'a [Vec<String>]>,
     made_at: &'a str,
     command: &'a [String],
-    folder: &'a str,
+    #[serde(rename = "folder")]
+    directory: &'a str,
     host: &'a HostFacts,
     design: DesignRow<'a>,
     arms: Vec<ArmRow<'a>>,
@@ -159,7 +160,7 @@ impl<'a> CompareDocument<'a> {
             first_blocks: Some(&design.first_blocks),
             made_at: &head.made_at,
             command: &head.command,
-            folder: &head.folder,
+            directory: &head.directory,
             host: &head.host,
             design: DesignRow { design, pages: &head.pages, seed: head.seed },
             arms: design.arms.iter().map(arm).collect(),

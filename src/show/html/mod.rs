@@ -71,7 +71,7 @@ pub struct Moment<'a> {
 
 const STYLES: [&str; 2] =
     [include_str!("../../../web/vendor/uPlot.min.css"), include_str!("../../../web/report.css")];
-/// In the order in which they are run; each keeps to itself but for `marusa`, which the first makes.
+/// In the order in which they are run; each keeps to itself except for `marusa`, which the first makes.
 const SCRIPTS: [&str; 7] = [
     include_str!("../../../web/base.js"),
     include_str!("../../../web/theme.js"),

@@ -1,5 +1,5 @@
 //! The colours of areas, for a light page and for a dark one, defined once; and what is written on them. Chosen by a search for
-//! sixteen colours that are far apart for people with any kind of colour vision; a test keeps them so. A name stands beside each
+//! sixteen colours that are far apart for people with any kind of colour vision; a test keeps them so. A name stands next to each
 //! colour everywhere, so nothing is told by colour alone.
 
 use crate::map::Area;

@@ -198,8 +198,8 @@ fn stopped_words(stopped: &Stopped, pace: &Pace) -> String {
             human(*free_bytes)
         ),
         Stopped::Refused(refusal) => format!("{}: {}", refusal.name(), refusal.words()),
-        Stopped::Receipt(error) => format!("the receipt can not be written: {error}"),
-        Stopped::Unreadable(gap) => format!("the pages can not be looked at: {gap}"),
+        Stopped::Receipt(error) => format!("the receipt cannot be written: {error}"),
+        Stopped::Unreadable(gap) => format!("the pages cannot be looked at: {gap}"),
     }
 }
 

@@ -171,7 +171,7 @@ fn changes(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
     writeln!(out, "\nCHANGES NOW")?;
     if plan.steps.is_empty() {
         let none = match plan.outlook.feasible {
-            Feasible::No => "none: it can not be had now",
+            Feasible::No => "none: it cannot be had now",
             _ => "none: the host is set as it must be",
         };
         writeln!(out, "  {none}")?;
@@ -222,7 +222,7 @@ fn jvm(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
         let subject = &plan.subject;
         // No options: whether it was started with -Xms, or starts with what the JVM chose, is not told by its flags.
         let text = format!(
-            "beside what it is started with now: a heap of at most {} that starts with {}",
+            "next to what it is started with now: a heap of at most {} that starts with {}",
             human(subject.heap_max_bytes),
             human(subject.heap_initial_bytes)
         );

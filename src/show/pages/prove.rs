@@ -105,7 +105,7 @@ fn faster(prediction: &Known<Prediction>) -> Known<Interval> {
     Ok((speed(gain.percent.0), speed(gain.percent.1)))
 }
 
-/// The prediction beside what was measured.
+/// The prediction next to what was measured.
 fn compared(prediction: &Known<Prediction>, found: &Estimate) -> Option<String> {
     let (low, high) = faster(prediction).ok()?;
     let said = match found {

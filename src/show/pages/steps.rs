@@ -48,7 +48,7 @@ pub fn described(change: &Change) -> String {
         Change::Choose { file, word } => format!("{file} {word}"),
         Change::Set { file, value } => format!("{file} {value}"),
         Change::Create { file, .. } => format!("new file {file}"),
-        Change::Folder { path } => format!("new folder {path}"),
+        Change::Directory { path } => format!("new directory {path}"),
         Change::MountTmpfs { at, options } => format!("tmpfs {at} ({options})"),
         Change::CopyTree { from, to, linked } if linked.is_empty() => format!("copy {from} to {to}"),
         Change::CopyTree { from, to, linked } => {
@@ -93,8 +93,8 @@ pub fn seen(seen: Option<&Seen>) -> String {
         Some(Seen::Same) => "there".to_string(),
         Some(Seen::Part) => "in part".to_string(),
         Some(Seen::Foreign) => "other text".to_string(),
-        Some(Seen::Folder { empty: true }) => "empty".to_string(),
-        Some(Seen::Folder { empty: false }) => "folder".to_string(),
+        Some(Seen::Directory { empty: true }) => "empty".to_string(),
+        Some(Seen::Directory { empty: false }) => "directory".to_string(),
         Some(Seen::Mount { .. }) => "mounted".to_string(),
         Some(Seen::Other) => "other".to_string(),
     }
@@ -117,7 +117,7 @@ pub fn way_back(change: &Change, before: Option<&Seen>, already: bool) -> String
         Change::Add { by, .. } => format!("{by} less"),
         Change::Choose { .. } | Change::Set { .. } => format!("{} unless changed", seen(before)),
         Change::Create { .. } => "removed unless changed".to_string(),
-        Change::Folder { .. } => "removed when empty".to_string(),
+        Change::Directory { .. } => "removed when empty".to_string(),
         Change::MountTmpfs { .. } => "unmounted when unused".to_string(),
         Change::CopyTree { .. } => "goes with its tmpfs".to_string(),
         Change::SwapFile { .. } => "swapped back, removed".to_string(),

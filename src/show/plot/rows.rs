@@ -54,7 +54,7 @@ impl Room {
         note_letters: 32,
         steps: 6,
     };
-    /// Two beside each other.
+    /// Two next to each other.
     pub const HALF: Room =
         Room { width: 500.0, label: 100.0, note: 100.0, label_letters: 13, note_letters: 16, steps: 4 };
 

@@ -22,7 +22,7 @@ pub fn host(out: &mut dyn Write, report: &Report) -> io::Result<()> {
     let all = pressure(&host.pressure, host.seconds);
     item(out, "pressure", &format!("tasks waited for memory {all} (PSI)"))?;
     if let Some(group) = &host.group {
-        item(out, "", &format!("the target's control group: {}", pressure(group, host.seconds)))?;
+        item(out, "", &format!("the target's cgroup: {}", pressure(group, host.seconds)))?;
     }
     free(out, &host.free)
 }

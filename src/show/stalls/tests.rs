@@ -52,7 +52,7 @@ fn host_figures() -> HostFigures {
         ]),
         daemons: Ok([(Daemon::Khugepaged, 250.0), (Daemon::Kcompactd, 0.0)].into()),
         pressure: Ok(Pressure { some_us: 500_000, full_us: 25_000 }),
-        group: Some(Err(Gap::new("pressure of memory in the target's control group", Why::NotInThisKernel))),
+        group: Some(Err(Gap::new("pressure of memory in the target's cgroup", Why::NotInThisKernel))),
         free: Ok(Free {
             bytes: 8 << 30,
             huge_bytes: 2 << 30,

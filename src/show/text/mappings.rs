@@ -95,7 +95,7 @@ fn owner(map: &MemoryMap, shares: &[Share]) -> String {
     format!("{percent} % {} +{}", named(owner), shares.len() - 1)
 }
 
-/// The part names itself; but for lists of malloc, which are called "unsorted" or "fast bins".
+/// The part names itself; except for lists of malloc, which are called "unsorted" or "fast bins".
 fn named(owner: &Owner) -> String {
     if owner.area == Area::MallocFreed { format!("freed: {}", owner.part) } else { owner.part.clone() }
 }

@@ -50,7 +50,7 @@ fn rest_at(headers: usize) -> u64 {
 
 #[test]
 fn notes_that_many_headers_name_are_read_once() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let files: u64 = 4_000;
     let mut value = words(&[files, 1]);
     (0..files).for_each(|at| value.extend(words(&[0x10_0000 + (at << 13), 0x10_1000 + (at << 13), 0])));
@@ -59,30 +59,30 @@ fn notes_that_many_headers_name_are_read_once() {
     let count = 40_000;
     let mut headers = vec![(PT_NOTE, rest_at(count + 1), 0, note.len() as u64, 0); count];
     headers.push((PT_LOAD, 0, 0x10_0000, 4096, files << 13));
-    let file = folder.file("core", &core(&headers, &note));
-    refused(&folder, &["map", "--from", &file], &file, "the core of no JVM");
+    let file = directory.file("core", &core(&headers, &note));
+    refused(&directory, &["map", "--from", &file], &file, "the core of no JVM");
 }
 
 #[test]
 fn a_path_that_thousands_of_mappings_have_is_kept_no_more_often_than_the_file_allows() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let count = 60_000;
     let mut value = words(&[1, 1, 0x10_0000, 0x10_0000 + (count << 13), 0]);
     value.extend(format!("/{}\0", "a".repeat(4_000)).bytes());
     let note = note(&value);
     let mut headers = vec![(PT_NOTE, rest_at(count as usize + 1), 0, note.len() as u64, 0)];
     headers.extend((0..count).map(|at| (PT_LOAD, 0, 0x10_0000 + (at << 13), 0, 4096)));
-    let file = folder.file("core", &core(&headers, &note));
-    refused(&folder, &["map", "--from", &file], &file, "the core of no JVM");
+    let file = directory.file("core", &core(&headers, &note));
+    refused(&directory, &["map", "--from", &file], &file, "the core of no JVM");
 }
 
 #[test]
 fn segments_that_lie_over_each_other_are_refused() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let rest = vec![1; 64 << 10];
     let headers: Vec<_> = (0..1_000_u64)
         .map(|at| (PT_LOAD, rest_at(1_000), 0x10_0000 + (at << 20), rest.len() as u64, rest.len() as u64))
         .collect();
-    let file = folder.file("core", &core(&headers, &rest));
-    refused(&folder, &["map", "--from", &file], &file, "claim more bytes than it has");
+    let file = directory.file("core", &core(&headers, &rest));
+    refused(&directory, &["map", "--from", &file], &file, "claim more bytes than it has");
 }

@@ -38,35 +38,35 @@ fn scattered(out: &mut dyn Write, count: usize) {
 
 #[test]
 fn what_unpacks_a_thousandfold_is_refused() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let (header, _) = recorded();
-    let file = folder.file("bomb", &packed(&header.to_string(), |out| scattered(out, 8 << 20)));
-    refused(&folder, &map(&file), &file, "unpacks to more than 64 times its length");
-    refused(&folder, &["diff", &file, &file], &file, "unpacks to more than 64 times its length");
-    let page = folder.path("page.html").display().to_string();
-    refused(&folder, &["report", &file, "-o", &page], &file, "unpacks to more than 64 times its length");
+    let file = directory.file("bomb", &packed(&header.to_string(), |out| scattered(out, 8 << 20)));
+    refused(&directory, &map(&file), &file, "unpacks to more than 64 times its length");
+    refused(&directory, &["diff", &file, &file], &file, "unpacks to more than 64 times its length");
+    let page = directory.path("page.html").display().to_string();
+    refused(&directory, &["report", &file, "-o", &page], &file, "unpacks to more than 64 times its length");
     let text = format!("\"{}\"", "x".repeat(40 << 20));
-    let file = folder.file("text", &packed(&text, |_| {}));
-    refused(&folder, &map(&file), &file, "unpacks to more than 64 times its length");
+    let file = directory.file("text", &packed(&text, |_| {}));
+    refused(&directory, &map(&file), &file, "unpacks to more than 64 times its length");
 }
 
 #[test]
 fn a_byte_in_each_of_millions_of_pages_costs_no_page() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let (header, pieces) = recorded();
     // Behind the recorded ones, so that the JVM is still read.
     let bytes = packed(&header.to_string(), |out| {
         out.write_all(&pieces).expect("a Vec takes everything");
         scattered(out, 3 << 20);
     });
-    let file = folder.file("scattered", &bytes);
-    let ended = bounded(&folder, &map(&file), &file);
+    let file = directory.file("scattered", &bytes);
+    let ended = bounded(&directory, &map(&file), &file);
     assert_eq!(ended.status, Some(0), "{}", ended.stderr);
 }
 
 #[test]
 fn lists_that_the_bytes_can_not_hold_are_refused() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let (good, _) = recorded();
     // Structs may be lists of their fields, which is as short as they get.
     let mapping = r#"[[4096,8192],[true,true,false,false],0,"",0,""]"#;
@@ -78,16 +78,16 @@ fn lists_that_the_bytes_can_not_hold_are_refused() {
         let list = vec![one; count].join(",");
         packed(&header.to_string().replace("\"LIST\"", &format!("[{list}]")), |_| {})
     };
-    let file = folder.file("mappings", &with("/os/mappings", mapping, 150_000));
-    refused(&folder, &map(&file), &file, "150000 mappings, more than its");
-    let file = folder.file("runs", &with("/os/pages/Ok", run, 600_000));
-    refused(&folder, &map(&file), &file, "600000 runs of pages, more than its");
+    let file = directory.file("mappings", &with("/os/mappings", mapping, 150_000));
+    refused(&directory, &map(&file), &file, "150000 mappings, more than its");
+    let file = directory.file("runs", &with("/os/pages/Ok", run, 600_000));
+    refused(&directory, &map(&file), &file, "600000 runs of pages, more than its");
 }
 
 /// Every face of an account, of a JVM whose heap and whose malloc claim most of the address space.
 #[test]
 fn a_run_of_pages_without_end_is_one_run() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let (mut header, pieces) = recorded();
     let os = &mut header["os"];
     for name in ["[heap]", ""] {
@@ -111,12 +111,12 @@ fn a_run_of_pages_without_end_is_one_run() {
         runs.insert(place.unwrap_or(runs.len()), whole);
     }
     let bytes = packed(&header.to_string(), |out| out.write_all(&pieces).expect("a Vec takes everything"));
-    let file = folder.file("endless", &bytes);
-    let page = folder.path("page.html").display().to_string();
+    let file = directory.file("endless", &bytes);
+    let page = directory.path("page.html").display().to_string();
     for more in [&[][..], &["--json"], &["--by", "mapping"], &["--by", "page-size"], &["--html", &page]] {
-        let ended = bounded(&folder, &[&map(&file)[..], more].concat(), &file);
+        let ended = bounded(&directory, &[&map(&file)[..], more].concat(), &file);
         assert_eq!(ended.status, Some(0), "{more:?}: {}", ended.stderr);
     }
-    bounded(&folder, &["diff", &file, &file], &file);
-    bounded(&folder, &["report", &file, "-o", &page], &file);
+    bounded(&directory, &["diff", &file, &file], &file);
+    bounded(&directory, &["report", &file, "-o", &page], &file);
 }

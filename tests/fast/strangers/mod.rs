@@ -20,11 +20,11 @@ const ADDRESS_SPACE_BYTES: u64 = 24 << 30;
 /// Far more than a debug build on a busy machine needs; what is quadratic takes hours.
 const SECONDS_MAX: u64 = 300;
 
-struct Folder(tempfile::TempDir);
+struct Directory(tempfile::TempDir);
 
-impl Folder {
-    fn new() -> Folder {
-        Folder(tempfile::tempdir().expect("a folder"))
+impl Directory {
+    fn new() -> Directory {
+        Directory(tempfile::tempdir().expect("a directory"))
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -47,10 +47,11 @@ struct Ended {
     cpu: Duration,
 }
 
-/// Runs marusa on a file and waits for it; outputs go to files, so that nobody has to empty pipes. The kernel counts the peak of the
+/// Runs marusa on a file and waits for it; outputs go to files, so that nobody has to empty pipes. The kernel counts the peak of
+/// the
 /// process that called exec too (fs/exec.c, `exec_mmap`), so the files are made without much memory of ours.
-fn marusa(folder: &Folder, arguments: &[&str]) -> Ended {
-    let out = |name: &str| File::create(folder.path(name)).expect("ours");
+fn marusa(directory: &Directory, arguments: &[&str]) -> Ended {
+    let out = |name: &str| File::create(directory.path(name)).expect("ours");
     let mut command = Command::new(env!("CARGO_BIN_EXE_marusa"));
     command.args(arguments).stdin(std::process::Stdio::null()).stdout(out("stdout")).stderr(out("stderr"));
     // SAFETY: setrlimit is safe between fork and exec, and touches nothing of ours.
@@ -66,7 +67,7 @@ fn marusa(folder: &Folder, arguments: &[&str]) -> Ended {
     let (status, usage) = wait(child.id() as i32, arguments);
     let text = |name: &str| {
         let mut bytes = Vec::new();
-        let opened = File::open(folder.path(name)).expect("ours");
+        let opened = File::open(directory.path(name)).expect("ours");
         opened.take(64 << 20).read_to_end(&mut bytes).expect("ours");
         String::from_utf8_lossy(&bytes).into_owned()
     };
@@ -102,8 +103,8 @@ fn wait(pid: i32, arguments: &[&str]) -> (i32, libc::rusage) {
 }
 
 /// What every command on a file of a stranger keeps: an exit status of its own, no panic, and the bound on its memory.
-fn bounded(folder: &Folder, arguments: &[&str], file: &str) -> Ended {
-    let ended = marusa(folder, arguments);
+fn bounded(directory: &Directory, arguments: &[&str], file: &str) -> Ended {
+    let ended = marusa(directory, arguments);
     let length = std::fs::metadata(file).expect("ours").len();
     let bound = INPUT_PROCESS_BYTES_FREE + INPUT_PROCESS_FACTOR * length;
     let taken = ended.peak_bytes;
@@ -115,8 +116,8 @@ fn bounded(folder: &Folder, arguments: &[&str], file: &str) -> Ended {
 }
 
 /// As `bounded`, and it is refused for this reason.
-fn refused(folder: &Folder, arguments: &[&str], file: &str, words: &str) {
-    let ended = bounded(folder, arguments, file);
+fn refused(directory: &Directory, arguments: &[&str], file: &str, words: &str) {
+    let ended = bounded(directory, arguments, file);
     assert_eq!(ended.status, Some(3), "{arguments:?}: {}", ended.stderr);
     assert!(ended.stderr.contains(words), "{arguments:?}: {}", ended.stderr);
 }

@@ -67,9 +67,9 @@ fn parts(count: usize) -> impl Iterator<Item = Key> {
 }
 
 /// Those that read a recording.
-fn each(folder: &Folder, file: &str, mut with: impl FnMut(&[&str])) {
-    let page = folder.path("page.html").display().to_string();
-    let csv = folder.path("rows.csv").display().to_string();
+fn each(directory: &Directory, file: &str, mut with: impl FnMut(&[&str])) {
+    let page = directory.path("page.html").display().to_string();
+    let csv = directory.path("rows.csv").display().to_string();
     for command in [
         &["leak", file][..],
         &["leak", file, "--json", "--parts"],
@@ -83,7 +83,7 @@ fn each(folder: &Folder, file: &str, mut with: impl FnMut(&[&str])) {
 
 #[test]
 fn records_that_unpack_to_gigabytes_are_refused() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let mut payload = Vec::new();
     for value in [0, 0, 30 << 20] {
         varint::put(&mut payload, value);
@@ -92,25 +92,25 @@ fn records_that_unpack_to_gigabytes_are_refused() {
     payload.resize(60 << 20, 0);
     let mut file = File::new();
     file.jvm(0, 7).put(Kind::Keys, &payload);
-    let file = folder.file("packed", &file.0);
-    each(&folder, &file, |command| {
-        refused(&folder, command, &file, "unpack to more than 64 times its length")
+    let file = directory.file("packed", &file.0);
+    each(&directory, &file, |command| {
+        refused(&directory, command, &file, "unpack to more than 64 times its length")
     });
 }
 
 #[test]
 fn keys_and_changes_that_are_larger_in_memory_than_in_the_file_are_refused() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let mut file = File::new();
     let arena = |at: u64| Key::of(&Subject::Arena(at % 64), Measure::Resident);
     file.jvm(0, 7).keys(0, (0..2_000_000).map(arena));
-    let file = folder.file("keys", &file.0);
-    each(&folder, &file, |command| refused(&folder, command, &file, "more than 64 times its length"));
+    let file = directory.file("keys", &file.0);
+    each(&directory, &file, |command| refused(&directory, command, &file, "more than 64 times its length"));
 }
 
 #[test]
 fn a_hundred_thousand_jvms_cost_a_hundred_thousand_times_one() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let mut cpu = Vec::new();
     for count in [25_000, 100_000] {
         let mut file = File::new();
@@ -120,9 +120,9 @@ fn a_hundred_thousand_jvms_cost_a_hundred_thousand_times_one() {
                 file.put(Kind::Session, b"{}");
             }
         }
-        let file = folder.file("jvms", &file.0);
+        let file = directory.file("jvms", &file.0);
         // It is read whole, and then there is nobody of that name.
-        let ended = bounded(&folder, &["leak", &file, "--jvm", "nobody"], &file);
+        let ended = bounded(&directory, &["leak", &file, "--jvm", "nobody"], &file);
         assert_eq!(ended.status, Some(3), "{}", ended.stderr);
         cpu.push(ended.cpu);
     }
@@ -132,7 +132,7 @@ fn a_hundred_thousand_jvms_cost_a_hundred_thousand_times_one() {
 
 #[test]
 fn a_jvm_that_is_named_again_and_again_costs_its_records() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let mut file = File::new();
     let parts_count = 50_000;
     let figures = vec![(0, 4096); parts_count + 2];
@@ -140,8 +140,8 @@ fn a_jvm_that_is_named_again_and_again_costs_its_records() {
     for _ in 0..50_000 {
         file.jvm(0, 7).keys(0, process()).sample(0, &[(0, 1)]);
     }
-    let file = folder.file("again", &file.0);
-    let ended = bounded(&folder, &["leak", &file, "--jvm", "nobody"], &file);
+    let file = directory.file("again", &file.0);
+    let ended = bounded(&directory, &["leak", &file, "--jvm", "nobody"], &file);
     assert_eq!(ended.status, Some(3), "{}", ended.stderr);
     // 2.5 billion looks took minutes.
     assert!(ended.cpu < Duration::from_secs(60), "{:?}", ended.cpu);
@@ -149,35 +149,35 @@ fn a_jvm_that_is_named_again_and_again_costs_its_records() {
 
 #[test]
 fn a_report_draws_as_many_figures_as_it_may() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let mut file = File::new();
     let count = 20_000;
     file.jvm(0, 7).keys(0, parts(count)).sample(0, &vec![(0, 4096); count + 2]);
     for _ in 0..20_000 {
         file.sample(0, &[(0, 1000), (0, 4096)]);
     }
-    let file = folder.file("figures", &file.0);
-    let page = folder.path("page.html").display().to_string();
-    let ended = bounded(&folder, &["report", &file, "-o", &page], &file);
+    let file = directory.file("figures", &file.0);
+    let page = directory.path("page.html").display().to_string();
+    let ended = bounded(&directory, &["report", &file, "-o", &page], &file);
     assert_eq!(ended.status, Some(0), "{}", ended.stderr);
 }
 
 #[test]
 fn series_and_moments_that_would_take_hours_are_refused() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let mut file = File::new();
     let count = 100_000;
     file.jvm(0, 7).keys(0, parts(count));
     for _ in 0..60_000 {
         file.sample(0, &[]);
     }
-    let file = folder.file("moments", &file.0);
-    each(&folder, &file, |command| refused(&folder, command, &file, "100002 series at 60000 moments"));
+    let file = directory.file("moments", &file.0);
+    each(&directory, &file, |command| refused(&directory, command, &file, "100002 series at 60000 moments"));
 }
 
 #[test]
 fn notes_are_drawn_once_for_each_jvm_and_no_more_than_a_page_has() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let mut file = File::new();
     let text = "x".repeat(200);
     for number in 0..1_500 {
@@ -191,9 +191,9 @@ fn notes_are_drawn_once_for_each_jvm_and_no_more_than_a_page_has() {
     for number in 0..1_500 {
         file.sample(number, &[(0, 1000), (0, 4096)]);
     }
-    let file = folder.file("notes", &file.0);
-    let page = folder.path("page.html").display().to_string();
-    let ended = bounded(&folder, &["report", &file, "-o", &page], &file);
+    let file = directory.file("notes", &file.0);
+    let page = directory.path("page.html").display().to_string();
+    let ended = bounded(&directory, &["report", &file, "-o", &page], &file);
     assert_eq!(ended.status, Some(0), "{}", ended.stderr);
     let bytes = std::fs::metadata(&page).expect("a page").len();
     // 2.25 million notes of 200 bytes, if each JVM had them all.

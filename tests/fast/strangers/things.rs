@@ -1,4 +1,4 @@
-//! Names of FIFOs, devices and folders where a file is meant.
+//! Names of FIFOs, devices and directories where a file is meant.
 
 use super::*;
 use std::ffi::CString;
@@ -7,14 +7,14 @@ use std::os::unix::ffi::OsStrExt;
 /// Nothing of these is opened for reading, and nothing waits.
 #[test]
 fn what_is_no_regular_file_is_refused_by_every_command() {
-    let folder = Folder::new();
-    let fifo = folder.path("fifo");
+    let directory = Directory::new();
+    let fifo = directory.path("fifo");
     let name = CString::new(fifo.as_os_str().as_bytes()).expect("no NUL");
     // SAFETY: the name outlives the call.
     assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
-    let link = folder.path("link");
+    let link = directory.path("link");
     std::os::unix::fs::symlink("/dev/zero", &link).expect("a link");
-    let page = folder.path("page.html").display().to_string();
+    let page = directory.path("page.html").display().to_string();
     let things = [
         fifo.display().to_string(),
         link.display().to_string(),
@@ -29,13 +29,13 @@ fn what_is_no_regular_file_is_refused_by_every_command() {
             &["diff", thing, thing],
             &["report", thing, "-o", &page],
         ] {
-            let ended = marusa(&folder, command);
+            let ended = marusa(&directory, command);
             assert_eq!(ended.status, Some(3), "{command:?}: {}", ended.stderr);
             let wanted = format!("cannot read {thing}: not a regular file");
             assert!(ended.stderr.contains(&wanted), "{command:?}: {}", ended.stderr);
             assert!(ended.peak_bytes < INPUT_PROCESS_BYTES_FREE, "{command:?}");
         }
-        let ended = marusa(&folder, &["record", "--all", "-o", thing, "--append"]);
+        let ended = marusa(&directory, &["record", "--all", "-o", thing, "--append"]);
         assert_eq!(ended.status, Some(2), "{}", ended.stderr);
         // A file that is written may not be a link either.
         let is_refused = ["not a regular file", "symbolic link", "Is a directory"]
@@ -47,8 +47,8 @@ fn what_is_no_regular_file_is_refused_by_every_command() {
 
 #[test]
 fn a_comparison_in_a_fifo_is_refused() {
-    let folder = Folder::new();
-    let saved = folder.path("saved");
+    let directory = Directory::new();
+    let saved = directory.path("saved");
     std::fs::create_dir(&saved).expect("ours");
     let head = saved.join("compare.json");
     let name = CString::new(head.as_os_str().as_bytes()).expect("no NUL");
@@ -56,7 +56,7 @@ fn a_comparison_in_a_fifo_is_refused() {
     assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
     let saved = saved.display().to_string();
     let arms = ["compare", "--arm", "one=X=1", "--arm", "other=X=2", "--seed", "1"];
-    let ended = marusa(&folder, &[&arms[..], &["--resume", "--save", &saved, "--", "true"]].concat());
+    let ended = marusa(&directory, &[&arms[..], &["--resume", "--save", &saved, "--", "true"]].concat());
     assert_eq!(ended.status, Some(2), "{}", ended.stderr);
     assert!(ended.stderr.contains("not a regular file"), "{}", ended.stderr);
 }

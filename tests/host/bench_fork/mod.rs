@@ -18,7 +18,7 @@ impl Place {
     pub fn new(name: &str) -> Place {
         let place =
             PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("bench-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&place).expect("a folder");
+        std::fs::create_dir_all(&place).expect("a directory");
         Place(place)
     }
     pub fn path(&self, name: &str) -> String {

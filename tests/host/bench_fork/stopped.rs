@@ -46,7 +46,7 @@ fn ctrl_c_puts_the_host_back_and_keeps_what_was_done() {
     let _host = Host::lock();
     let (before, place) = (pool(), Place::new("signal"));
     let (save, temporary) = (place.path("trials"), place.path("tmp"));
-    std::fs::create_dir(&temporary).expect("a folder");
+    std::fs::create_dir(&temporary).expect("a directory");
     let child = Command::new(env!("CARGO_BIN_EXE_marusa"))
         .args(["bench", "fork", "--jdk", &jdk, "--heaps", "64M", "--pages", "hugetlb-2m", "--children", "20"])
         .args(["--rounds", "1000", "--json", "--state", &place.path("state"), "--save", &save])
@@ -75,13 +75,13 @@ fn ctrl_c_puts_the_host_back_and_keeps_what_was_done() {
     assert!(left.is_empty(), "{left:?}");
 }
 
-/// Before: the signal came through again before the folder was removed.
+/// Before: the signal came through again before the directory was removed.
 #[test]
 fn a_signal_leaves_no_programs_of_ours_behind() {
     let Some(jdk) = home("21") else { return };
     let place = Place::new("programs");
     let temporary = place.path("tmp");
-    std::fs::create_dir(&temporary).expect("a folder");
+    std::fs::create_dir(&temporary).expect("a directory");
     let entries = || std::fs::read_dir(&temporary).expect("there").count();
     for experiment in ["reflection", "direct-buffers"] {
         let child = Command::new(env!("CARGO_BIN_EXE_marusa"))

@@ -166,8 +166,8 @@ fn wait(pid: i32, until: Instant) -> libc::rusage {
 /// Builds of JDK 17 with the collector that it chooses, four at once.
 pub fn work(java: PathBuf, count: usize) -> Work {
     let words = |text: &str| text.split_whitespace().map(str::to_string).collect();
-    let folder = format!("dir={}", env!("CARGO_TARGET_TMPDIR"));
+    let directory = format!("dir={}", env!("CARGO_TARGET_TMPDIR"));
     let mut program: Vec<String> = words("marusa.BuildServer units=60 threads=2 retain=200m");
-    program.push(folder);
+    program.push(directory);
     Work { java, options: words("-Xmx512m -XX:+UseG1GC"), program, count, at_once: 4 }
 }

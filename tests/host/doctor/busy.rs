@@ -1,4 +1,4 @@
-//! What keeps the kernel busy: readers of a disk, of a file without content, in a control group that is full; and what they
+//! What keeps the kernel busy: readers of a disk, of a file without content, in a cgroup that is full; and what they
 //! made it do, from its own counters.
 
 use super::group::Group;

@@ -107,7 +107,7 @@ pub const FAULTS: &[Fault] = &[
         },
     },
     Fault {
-        name: "a limit of memory that a full heap does not fit in",
+        name: "a memory limit that a full heap does not fit in",
         expects: &[("container-limit", "warn")],
         make: |_| {
             let group = Group::of_memory(200 << 20)?;
@@ -116,7 +116,7 @@ pub const FAULTS: &[Fault] = &[
         },
     },
     Fault {
-        name: "a limit of memory that is reached",
+        name: "a memory limit that is reached",
         expects: &[("container-limit", "critical")],
         make: |_| {
             let group = Group::of_memory(400 << 20)?;
@@ -181,7 +181,7 @@ pub const FAULTS: &[Fault] = &[
         },
     },
     Fault {
-        name: "a control group of 64 tasks, nearly full",
+        name: "a cgroup of 64 tasks, nearly full",
         expects: &[("threads-near-limit", "warn")],
         make: |_| {
             let group = Group::of_tasks(64)?;

@@ -1,4 +1,4 @@
-//! Faults of what a JVM shares with its host: limits of mappings, weights of control groups, and forks that copy much.
+//! Faults of what a JVM shares with its host: limits of mappings, weights of cgroups, and forks that copy much.
 
 use super::group::Group;
 use super::made::{Fault, Made, Program, set};

@@ -88,7 +88,7 @@ pub const IN_PIECES: &[Fault] = &[
         },
     },
     Fault {
-        name: "four processes that read in a control group that is full",
+        name: "four processes that read in a cgroup that is full",
         expects: &[("memory-pressure", "warn or critical")],
         make: |_| {
             let group = Group::of_memory(16 << 20)?;
@@ -124,7 +124,7 @@ pub const IN_PIECES: &[Fault] = &[
 ];
 
 fn policy(host: &mut Host, enabled: &str, defrag: &str) -> Option<()> {
-    // kcompactd does nothing of its own accord meanwhile.
+    // kcompactd does nothing of its own accord in the meantime.
     set(
         host,
         &[(&format!("{THP}/enabled"), enabled), (&format!("{THP}/defrag"), defrag), (PROACTIVENESS, "0")],

@@ -147,7 +147,7 @@ pub const FAULTS: &[Fault] = &[
     },
 ];
 
-/// Made last: tasks wait for memory meanwhile, and that is seen for a minute.
+/// Made last: tasks wait for memory in the meantime, and that is seen for a minute.
 pub const WAITED_FOR: &[Fault] = &[Fault {
     name: "a heap that comes back from swap all the time",
     expects: &[("swapping", "critical"), ("swap-heap", "warn")],

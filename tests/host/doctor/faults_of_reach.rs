@@ -1,4 +1,4 @@
-//! Faults of pages that a JVM alone does not make: a control group that allows few, stacks that a library brought, code that came
+//! Faults of pages that a JVM alone does not make: a cgroup that allows few, stacks that a library brought, code that came
 //! when there were no huge pages, and a hypervisor that takes large pages apart.
 
 use super::busy::until;
@@ -14,7 +14,7 @@ const IDLE: &[&str] = &["marusa.Idle"];
 
 pub const FAULTS: &[Fault] = &[
     Fault {
-        name: "a pool that is large enough, and a control group that allows a part of it",
+        name: "a pool that is large enough, and a cgroup that allows a part of it",
         expects: &[("large-pages-group-limit", "warn")],
         make: |host| {
             let group = Group::of_huge_pages(60 << 20)?;
@@ -96,16 +96,18 @@ fn resident_bytes(pid: i32) -> u64 {
 
 /// Measured here and now, and kept where only this test looks.
 fn splintered() -> Option<Made> {
-    let folder =
+    let directory =
         std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("walks-{}", std::process::id()));
-    let kept = Folder(folder.clone());
+    let kept = Directory(directory.clone());
     let mut is_splintered = Value::Null;
     // A fifth of a second, in which another program can hide it.
     until(|| {
         // What was found before may be kept as the better one, although it could not tell.
-        let _ = std::fs::remove_dir_all(&folder);
+        let _ = std::fs::remove_dir_all(&directory);
         let mut command = Command::new(env!("CARGO_BIN_EXE_marusa"));
-        command.args(["tlb", "--calibrate", "--footprint", "16M", "--json"]).env("XDG_CACHE_HOME", &folder);
+        command
+            .args(["tlb", "--calibrate", "--footprint", "16M", "--json"])
+            .env("XDG_CACHE_HOME", &directory);
         let output = command.output().expect("marusa runs");
         let calibration: Value = serde_json::from_slice(&output.stdout).expect("JSON");
         is_splintered = calibration["large_pages_splintered"].clone();
@@ -115,12 +117,12 @@ fn splintered() -> Option<Made> {
         skip(&format!("the hypervisor of this machine splinters nothing: {is_splintered}"));
         return None;
     }
-    Some(Made::host().looking_in(folder).with(kept))
+    Some(Made::host().looking_in(directory).with(kept))
 }
 
-struct Folder(std::path::PathBuf);
+struct Directory(std::path::PathBuf);
 
-impl Drop for Folder {
+impl Drop for Directory {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }

@@ -56,7 +56,7 @@ fn what_is_no_jvm_or_gone_exits_with_3() {
     let output = marusa(&["doctor", &sleeper.id().to_string()]);
     sleeper.kill().and_then(|()| sleeper.wait()).expect("killed");
     assert_eq!(status(&output), Some(3));
-    assert!(text(&output.stderr).contains("is no JVM"));
+    assert!(text(&output.stderr).contains("is not a JVM"));
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn a_jvm_that_ends_meanwhile_leaves_the_others() {
     let jvms = examined.0["jvms"].as_array().expect("JVMs");
     let of = |pid: i32| jvms.iter().find(|jvm| jvm["pid"] == pid);
     assert_eq!(of(last.pid).expect("it lives")["examined"], true);
-    // Caught before, meanwhile or after: never a failure.
+    // Caught before, in the meantime or after: never a failure.
     assert!(of(pid).is_none_or(|jvm| jvm["examined"].is_boolean()));
 }
 
@@ -148,9 +148,9 @@ fn a_frozen_jvm_is_examined_without_its_host() {
 fn a_hostile_command_line_is_shown_without_harm() {
     use std::os::unix::ffi::OsStrExt;
     let Some(java) = java("17") else { return };
-    let folder = std::env::temp_dir().join(format!("marusa-\u{1b}[2J\n\"-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let jar = folder.join("ev\u{1b}]0;il\u{7}\\.jar");
+    let directory = std::env::temp_dir().join(format!("marusa-\u{1b}[2J\n\"-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).expect("a directory");
+    let jar = directory.join("ev\u{1b}]0;il\u{7}\\.jar");
     let classes = root().join("java/build-out");
     let mut pack = Command::new("jar");
     pack.arg("--create").arg("--file").arg(&jar).args(["--main-class", "marusa.Idle", "-C"]);
@@ -181,20 +181,20 @@ fn a_hostile_command_line_is_shown_without_harm() {
         }
     }
     drop(jvm);
-    std::fs::remove_dir_all(&folder).expect("it is ours");
+    std::fs::remove_dir_all(&directory).expect("it is ours");
 }
 
 /// From a copy that others may read.
 fn as_nobody(arguments: &[&str]) -> Output {
-    let folder = std::env::temp_dir().join(format!("marusa-doctor-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let copy = folder.join("marusa");
+    let directory = std::env::temp_dir().join(format!("marusa-doctor-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).expect("a directory");
+    let copy = directory.join("marusa");
     std::fs::copy(env!("CARGO_BIN_EXE_marusa"), &copy).expect("a copy");
     let mut command = Command::new(&copy);
     if is_root() {
         command.uid(NOBODY).gid(NOBODY);
     }
     let output = command.args(arguments).output().expect("marusa runs");
-    let _ = std::fs::remove_dir_all(&folder);
+    let _ = std::fs::remove_dir_all(&directory);
     output
 }

@@ -1,10 +1,10 @@
-//! A control group for a fault.
+//! A cgroup for a fault.
 
 use crate::common::{is_root, skip};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// A control group with a limit, of version 1 or 2, that is removed when dropped.
+/// A cgroup with a limit, of version 1 or 2, that is removed when dropped.
 pub struct Group {
     folder: PathBuf,
     has_inner: bool,
@@ -40,7 +40,7 @@ impl Group {
     /// Controller, file and value of each version; `None`: this machine does not let us have one.
     fn make(places: &[(&str, &str, &str)]) -> Option<Group> {
         if !is_root() {
-            skip("only root may make control groups");
+            skip("only root may make cgroups");
             return None;
         }
         let name = format!("marusa-doctor-{}", std::process::id());
@@ -62,7 +62,7 @@ impl Group {
                 return Some(group);
             }
         }
-        skip(&format!("no control group can be made here with one of {places:?}"));
+        skip(&format!("no cgroup can be made here with one of {places:?}"));
         None
     }
 
@@ -76,7 +76,7 @@ impl Group {
         if self.has_inner { self.folder.join("inner") } else { self.folder.clone() }
     }
 
-    /// Leaves hardly more memory than is held beside what could be dropped.
+    /// Leaves hardly more memory than is held next to what could be dropped.
     pub fn tighten(&self) {
         let files = [
             ("memory.usage_in_bytes", "total_inactive_file ", "memory.limit_in_bytes"),

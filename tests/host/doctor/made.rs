@@ -24,7 +24,7 @@ pub struct Fault {
     /// on the machine.
     /// The worst of them is that at which nothing else may be found.
     pub expects: &'static [(&'static str, &'static str)],
-    /// `None`: it can not be made on this machine, and why was said.
+    /// `None`: it cannot be made on this machine, and why was said.
     pub make: fn(&mut Host) -> Option<Made>,
 }
 
@@ -115,7 +115,7 @@ impl Examined {
     pub fn run_with(arguments: &[&str], cache: Option<&Path>) -> Examined {
         let mut command = Command::new(env!("CARGO_BIN_EXE_marusa"));
         command.args(["doctor", "--json"]).args(arguments);
-        command.envs(cache.map(|folder| ("XDG_CACHE_HOME", folder)));
+        command.envs(cache.map(|directory| ("XDG_CACHE_HOME", directory)));
         let output = command.output().expect("marusa runs");
         assert!(output.status.success(), "{}", text(&output.stderr));
         Examined(serde_json::from_slice(&output.stdout).expect("JSON"))

@@ -229,7 +229,7 @@ fn on_a_heap_of_huge_and_small_pages() {
     let mapping = marusa(&["map", "--from", path, "--by", "mapping"]);
     let _ = std::fs::remove_file(&file);
     let thawed: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    // Not all of it: how many other processes share a library may change meanwhile.
+    // Not all of it: how many other processes share a library may change in the meantime.
     for known in map["areas"].as_array().expect("areas") {
         let name = known["area"].as_str().expect("a name");
         assert_eq!(area(&thawed, name)["by_page_kind"], known["by_page_kind"], "{name}");
@@ -285,7 +285,7 @@ fn without_the_right_to_see_frames() {
     command.args(["--bounding-set=-sys_admin", "--inh-caps=-sys_admin", env!("CARGO_BIN_EXE_marusa"), "map"]);
     let output = command.args([&jvm.pid.to_string(), "--by", "page-size", "--json"]).output();
     let Some(output) = output.ok().filter(|output| output.status.success()) else {
-        return skip("setpriv can not take CAP_SYS_ADMIN away");
+        return skip("setpriv cannot take CAP_SYS_ADMIN away");
     };
     let map: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let gaps = map["gaps"].as_array().expect("gaps");

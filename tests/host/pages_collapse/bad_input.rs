@@ -37,8 +37,8 @@ fn until(what: &str, met: impl Fn() -> bool) {
 }
 
 fn receipt(state: &State) -> String {
-    let folder = std::fs::read_dir(state.0.join("promotions")).expect("receipts").flatten();
-    let paths: Vec<_> = folder.map(|entry| entry.path().display().to_string()).collect();
+    let directory = std::fs::read_dir(state.0.join("promotions")).expect("receipts").flatten();
+    let paths: Vec<_> = directory.map(|entry| entry.path().display().to_string()).collect();
     assert_eq!(paths.len(), 1);
     paths[0].clone()
 }
@@ -102,8 +102,8 @@ fn a_target_that_ends_meanwhile_is_said_and_its_receipt_is_not_for_another() {
 #[test]
 fn without_rights_it_says_which_and_nothing_is_done() {
     let Some(jvm) = small("serial") else { return };
-    let folder = State::new();
-    let (pid, state) = (jvm.pid.to_string(), folder.0.display().to_string());
+    let directory = State::new();
+    let (pid, state) = (jvm.pid.to_string(), directory.0.display().to_string());
     let as_other = |words: &[&str]| {
         let marusa = env!("CARGO_BIN_EXE_marusa");
         let collapse = ["pages", "collapse", &pid, "--json", "--state", &state];
@@ -121,8 +121,8 @@ fn without_rights_it_says_which_and_nothing_is_done() {
         assert!(errors.contains(capability), "{words:?}: {errors}");
     }
     assert_eq!(rollup(jvm.pid, "AnonHugePages"), 0);
-    assert!(!folder.0.exists());
-    // A receipt that can not be written: nothing is begun.
+    assert!(!directory.0.exists());
+    // A receipt that cannot be written: nothing is begun.
     let file = format!("{}/file", env!("CARGO_TARGET_TMPDIR"));
     std::fs::write(&file, "").expect("written");
     let output = marusa(&["pages", "collapse", &pid, "--state", &file]);
@@ -152,7 +152,7 @@ fn every_refusal_of_the_kernel_is_told() {
     let Some(jvm) = small("serial") else { return };
     let Some(under) = native::program("under") else { return };
     let refused = |advice: i32, error: i32, verb: &str| {
-        let folder = State::new();
+        let directory = State::new();
         let mut command = Command::new(&under);
         command.args([advice.to_string(), error.to_string()]).arg(env!("CARGO_BIN_EXE_marusa"));
         command.args([
@@ -166,7 +166,7 @@ fn every_refusal_of_the_kernel_is_told() {
             "1s",
         ]);
         if verb == "collapse" {
-            command.args(["--compact", "--state"]).arg(&folder.0);
+            command.args(["--compact", "--state"]).arg(&directory.0);
         }
         let output = command.output().expect("it runs");
         assert_ne!(output.status.code(), Some(125), "{}", text(&output.stderr));

@@ -16,7 +16,7 @@ const MIB: u64 = 1 << 20;
 const SHARE_MIN: f64 = 0.99;
 const GROWTH_MAX: f64 = 0.01;
 const GROWTH_OF_ZGC_MAX: f64 = 0.02;
-/// A folder for receipts, removed when dropped.
+/// A directory for receipts, removed when dropped.
 struct State(PathBuf);
 
 impl State {
@@ -149,7 +149,7 @@ fn holes_of_zgc_are_not_filled() {
             return;
         };
         let state = State::new();
-        // Without garbage the collector takes nothing meanwhile, once the cycles are done that it warms up with.
+        // Without garbage the collector takes nothing in the meantime, once the cycles are done that it warms up with.
         wait_for_rest(jvm.pid);
         let (before, resident) = (shared_file_bytes(jvm.pid), rollup(jvm.pid, "Pss"));
         let (status, json, errors) =
@@ -282,8 +282,8 @@ fn a_stall_budget_that_can_not_be_kept_ends_it() {
     let Some(jvm) = small("serial") else { return };
     let state = State::new();
     let pid = jvm.pid.to_string();
-    let folder = state.0.display().to_string();
-    let output = marusa(&["pages", "collapse", &pid, "--stall-budget", "0.001ms", "--state", &folder]);
+    let directory = state.0.display().to_string();
+    let output = marusa(&["pages", "collapse", &pid, "--stall-budget", "0.001ms", "--state", &directory]);
     let printed = text(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{printed}");
     assert!(printed.contains("--stall-budget allows more"), "{printed}");

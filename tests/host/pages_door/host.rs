@@ -15,8 +15,8 @@ pub const SIXTY_FOUR: &str = "/sys/kernel/mm/transparent_hugepage/hugepages-64kB
 pub const SCAN: &str = "/sys/kernel/mm/transparent_hugepage/khugepaged/pages_to_scan";
 pub const RESERVE: &str = "/proc/sys/vm/min_free_kbytes";
 
-/// Folders whose files are compared, and those of them that a program changes by itself.
-const FOLDERS: [&str; 7] = [
+/// Directories whose files are compared, and those of them that a program changes by itself.
+const DIRECTORIES: [&str; 7] = [
     "/run/marusa",
     "/sys/kernel/mm/hugepages",
     "/sys/kernel/mm/transparent_hugepage",
@@ -46,19 +46,19 @@ const PROC: [&str; 6] = [
 
 pub type Look = BTreeMap<PathBuf, (u32, Vec<u8>)>;
 
-/// Each file with its mode and bytes; a folder has none.
+/// Each file with its mode and bytes; a directory has none.
 pub fn look() -> Look {
     let mut all = Look::new();
     PROC.iter().for_each(|file| drop(all.insert(file.into(), (0, fs::read(file).expect("a file of /proc")))));
-    for folder in FOLDERS.iter().map(Path::new).filter(|folder| folder.is_dir()) {
-        all.insert(folder.into(), (0, Vec::new()));
-        below(folder, &mut all);
+    for directory in DIRECTORIES.iter().map(Path::new).filter(|directory| directory.is_dir()) {
+        all.insert(directory.into(), (0, Vec::new()));
+        below(directory, &mut all);
     }
     all
 }
 
-fn below(folder: &Path, all: &mut Look) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+fn below(directory: &Path, all: &mut Look) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let (path, meta) = (entry.path(), entry.metadata().expect("there"));
         if COUNTERS.iter().any(|name| path.to_string_lossy().contains(name)) {
             continue;

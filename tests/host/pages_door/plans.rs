@@ -1,4 +1,4 @@
-//! Plans, and the real binary that applies and undoes them with a state folder of its own.
+//! Plans, and the real binary that applies and undoes them with a state directory of its own.
 
 use super::host::{OVERCOMMIT, POOL, SCAN, SHMEM, SIXTY_FOUR, SIZE_POOL};
 use crate::common::text;
@@ -10,20 +10,20 @@ use std::process::{Command, Output, Stdio};
 pub const SYSCTL: &str = "/etc/sysctl.d/60-marusa-pages-door.conf";
 pub const UNIT: &str = "/etc/systemd/system/marusa-pages-door.service.d";
 
-/// A folder with a plan and a state folder; gone with the test.
+/// A directory with a plan and a state directory; gone with the test.
 pub struct Bench {
-    pub folder: PathBuf,
+    pub directory: PathBuf,
     pub state: PathBuf,
     pub plan: PathBuf,
 }
 
 impl Bench {
     pub fn new(name: &str) -> Bench {
-        let folder = std::env::temp_dir().join(format!("marusa-door-{}-{name}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&folder);
-        std::fs::create_dir_all(folder.join("from/inner")).expect("a folder");
-        std::fs::write(folder.join("from/inner/file"), vec![7; 300_000]).expect("a file");
-        Bench { state: folder.join("state"), plan: folder.join("plan.json"), folder }
+        let directory = std::env::temp_dir().join(format!("marusa-door-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&directory);
+        std::fs::create_dir_all(directory.join("from/inner")).expect("a directory");
+        std::fs::write(directory.join("from/inner/file"), vec![7; 300_000]).expect("a file");
+        Bench { state: directory.join("state"), plan: directory.join("plan.json"), directory }
     }
 
     pub fn write(&self, plan: &Value) {
@@ -67,7 +67,7 @@ impl Bench {
 
 impl Drop for Bench {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.folder);
+        let _ = std::fs::remove_dir_all(&self.directory);
     }
 }
 
@@ -112,8 +112,8 @@ pub fn plan(steps: Vec<Value>, persist: Vec<Value>) -> Value {
 
 /// One step of each kind, with numbers that `random` chooses.
 pub fn everything(bench: &Bench, random: &mut impl FnMut(u64) -> u64) -> Value {
-    let folder = if random(2) == 0 { &bench.state } else { Path::new("/run/marusa") };
-    let mount = folder.join("pages-door").display().to_string();
+    let directory = if random(2) == 0 { &bench.state } else { Path::new("/run/marusa") };
+    let mount = directory.join("pages-door").display().to_string();
     let pool = if random(2) == 0 { POOL } else { SIZE_POOL };
     let word = if random(2) == 0 { choose(SHMEM, "advise") } else { choose(SIXTY_FOUR, "madvise") };
     let mut steps = vec![
@@ -121,14 +121,14 @@ pub fn everything(bench: &Bench, random: &mut impl FnMut(u64) -> u64) -> Value {
         add(OVERCOMMIT, 1 + random(20)),
         word,
         step(json!({"kind": "set", "file": SCAN, "value": 1000 + random(1000)})),
-        step(json!({"kind": "folder", "path": mount})),
+        step(json!({"kind": "directory", "path": mount})),
         step(json!({"kind": "mount_tmpfs", "at": mount, "options": "huge=never,size=4m"})),
-        step(json!({"kind": "copy_tree", "from": bench.folder.join("from"), "to": mount})),
+        step(json!({"kind": "copy_tree", "from": bench.directory.join("from"), "to": mount})),
     ];
     steps[..4].rotate_left(random(4) as usize);
     let persist = vec![
         create(SYSCTL, pool_at_boot(5)),
-        step(json!({"kind": "folder", "path": UNIT})),
+        step(json!({"kind": "directory", "path": UNIT})),
         create(
             &format!("{UNIT}/marusa.conf"),
             json!({"of": "unit", "memlock_bytes": 1 << 26, "java_options": ["-XX:+UseLargePages", "-Xmx64m"]}),

@@ -41,7 +41,7 @@ fn hosts_that_do_not_let_us_exit_with_4() {
     );
     expect(&prepared(&bench, "mount -o bind,ro /proc/sys /proc/sys"), 4, &["nr_hugepages is read only here"]);
     expect(&prepared(&bench, "mount -t tmpfs x /sys/kernel/mm"), 4, &["is not there", "container"]);
-    let copy = bench.folder.join("marusa");
+    let copy = bench.directory.join("marusa");
     std::fs::copy(env!("CARGO_BIN_EXE_marusa"), &copy).expect("copied");
     let mut nobody = Command::new(&copy);
     nobody.args(["pages", "apply", bench.plan(), "--yes", "--state"]).arg(&bench.state).uid(65534).gid(65534);
@@ -244,8 +244,8 @@ fn the_text_fits_100_columns() {
     let undone = bench.run(&["undo"]);
     for output in [dry, applied, list, undone] {
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-        let folder = bench.folder.display().to_string();
-        for line in text(&output.stdout).lines().filter(|line| !line.contains(&folder)) {
+        let directory = bench.directory.display().to_string();
+        for line in text(&output.stdout).lines().filter(|line| !line.contains(&directory)) {
             assert!(line.chars().count() <= 100, "{line}");
         }
     }

@@ -20,7 +20,7 @@ const MIB: u64 = 1 << 20;
 const HEAPS_MIB: [u64; 2] = [512, 2048];
 const CPUS: u32 = 2;
 const READY_MAX: Duration = Duration::from_secs(60);
-/// Beside the pool: the JVM's own memory, and what others need.
+/// Next to the pool: the JVM's own memory, and what others need.
 const SPARE_BYTES: u64 = 1 << 30;
 
 /// A JVM that may also fail to start.

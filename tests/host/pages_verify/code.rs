@@ -6,24 +6,24 @@ use crate::common::{is_root, java, marusa, skip, text};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// A plan, its state folder, and its mount; all gone in the end.
+/// A plan, its state directory, and its mount; all gone in the end.
 struct Copy {
     name: String,
-    folder: PathBuf,
+    directory: PathBuf,
 }
 
 impl Copy {
     fn new(name: &str) -> Copy {
         let name = format!("{name}-{}", std::process::id());
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(&name);
-        std::fs::create_dir_all(&folder).expect("a folder");
-        Copy { name, folder }
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(&name);
+        std::fs::create_dir_all(&directory).expect("a directory");
+        Copy { name, directory }
     }
     fn at(&self) -> String {
         format!("/run/marusa/{}", self.name)
     }
     fn file(&self) -> String {
-        self.folder.join("plan.json").to_string_lossy().into_owned()
+        self.directory.join("plan.json").to_string_lossy().into_owned()
     }
     fn plan(&self, home: &Path) -> Output {
         marusa(&[
@@ -39,7 +39,7 @@ impl Copy {
         ])
     }
     fn with_state(&self, arguments: &[&str]) -> Output {
-        marusa(&[&["pages"], arguments, &["--state", &self.folder.to_string_lossy()]].concat())
+        marusa(&[&["pages"], arguments, &["--state", &self.directory.to_string_lossy()]].concat())
     }
     fn apply(&self) -> Output {
         self.with_state(&["apply", &self.file(), "--yes"])
@@ -64,7 +64,7 @@ impl Drop for Copy {
             let _ = Command::new("umount").arg(self.at()).status();
             let _ = std::fs::remove_dir(self.at());
         }
-        let _ = std::fs::remove_dir_all(&self.folder);
+        let _ = std::fs::remove_dir_all(&self.directory);
     }
 }
 
@@ -148,7 +148,7 @@ fn nobody_runs_a_jvm_from_the_copy() {
 #[test]
 fn what_is_no_jdk_gets_no_plan() {
     let copy = Copy::new("verify-none");
-    for bad in ["/no/such/jdk", "/usr", &copy.folder.to_string_lossy()] {
+    for bad in ["/no/such/jdk", "/usr", &copy.directory.to_string_lossy()] {
         let output = copy.plan(Path::new(bad));
         assert_eq!(output.status.code(), Some(2), "{bad}: {}", text(&output.stderr));
         assert!(text(&output.stderr).starts_with("marusa: "), "{bad}: {}", text(&output.stderr));

@@ -121,7 +121,7 @@ impl Plan {
         self
     }
 
-    /// The file that holds it; removed with the folder of the tests.
+    /// The file that holds it; removed with the directory of the tests.
     pub fn write(&self, name: &str) -> String {
         let option = if self.mode == "thp" { "-XX:+UseTransparentHugePages" } else { "-XX:+UseLargePages" };
         let plan = json!({

@@ -202,12 +202,12 @@ fn a_plan_for_another_jvm_is_not_kept_whatever_the_pages_are() {
 #[test]
 fn a_log_that_the_jvm_writes_and_one_that_the_user_names() {
     let Some(_host) = Host::with(&[pool(PAGES - 1)]) else { return };
-    let folder = env!("CARGO_TARGET_TMPDIR");
-    let log = format!("-Xlog:pagesize:file={folder}/verify-log-%p.log");
+    let directory = env!("CARGO_TARGET_TMPDIR");
+    let log = format!("-Xlog:pagesize:file={directory}/verify-log-%p.log");
     let options = [HEAP, &["-XX:+UseLargePages", "-XX:+UseSerialGC", &log]].concat();
     let Some(jvm) = Logging::start("21", &options) else { return };
     let (_, answer, _) = verify(&jvm.pid(), &[]);
-    let file = format!("{folder}/verify-log-{}.log", jvm.pid());
+    let file = format!("{directory}/verify-log-{}.log", jvm.pid());
     let of_log = answer["messages"]
         .as_array()
         .expect("messages")
@@ -218,7 +218,7 @@ fn a_log_that_the_jvm_writes_and_one_that_the_user_names() {
     assert!(of_log[0]["text"].as_str().is_some_and(|text| text.contains("(errno = 12)")), "{:#}", of_log[0]);
     std::fs::remove_file(file).expect("the JVM's log");
 
-    let named = format!("{folder}/verify-named-{}.log", std::process::id());
+    let named = format!("{directory}/verify-named-{}.log", std::process::id());
     std::fs::write(
         &named,
         "UseLargePages disabled, no large pages configured and available on the system.\n",

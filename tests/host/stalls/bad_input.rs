@@ -30,7 +30,7 @@ fn within(words: &[&str], arguments: &[&str]) -> Option<(Output, Vec<Value>)> {
     Some(end(child))
 }
 
-/// A mount namespace in which an empty folder hides tracefs.
+/// A mount namespace in which an empty directory hides tracefs.
 const WITHOUT_TRACEFS: [&str; 5] = [
     "unshare",
     "-m",

@@ -7,7 +7,7 @@ use crate::common::host::Host;
 use crate::common::small_group::Group;
 
 const SWITCH: &str = "/proc/sys/kernel/task_delayacct";
-/// Both watch the same two seconds but for the moment at which they start.
+/// Both watch the same two seconds except for the moment at which they start.
 const DIFFERENCE_MAX: f64 = 0.25;
 
 #[test]
@@ -15,7 +15,7 @@ fn what_the_accounting_says_is_what_the_trace_says() {
     if !may_trace() {
         return;
     }
-    let Some(group) = Group::with_bytes(32 << 20) else { return skip("no control group can be made") };
+    let Some(group) = Group::with_bytes(32 << 20) else { return skip("no cgroup can be made") };
     let mut host = Host::lock();
     if let Err(why) = host.set(SWITCH.to_string(), "1") {
         return skip(&format!("no delay accounting here: {why}"));

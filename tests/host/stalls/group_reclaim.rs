@@ -1,4 +1,4 @@
-//! Processes that read more than their control group may hold: each page that they get, they first have to free.
+//! Processes that read more than their cgroup may hold: each page that they get, they first have to free.
 
 use super::*;
 use crate::common::small_group::Group;
@@ -36,7 +36,7 @@ fn a_process_in_a_full_group_is_found_among_all_of_the_host() {
     if !may_trace() {
         return;
     }
-    let Some(group) = Group::with_bytes(32 << 20) else { return skip("no control group can be made") };
+    let Some(group) = Group::with_bytes(32 << 20) else { return skip("no cgroup can be made") };
     let file = Sparse::of(1 << 40);
     let mut command = group.command("dd");
     command.arg(format!("if={}", file.0.display())).args(["of=/dev/null", "bs=1M"]).stderr(Stdio::null());
@@ -53,7 +53,7 @@ fn a_process_in_a_full_group_is_found_among_all_of_the_host() {
         let rows = table["rows"].as_array().expect("rows");
         let Some(row) = rows.iter().find(|row| row["pid"] == pid) else { continue };
         assert_eq!((&row["name"], &row["is_jvm"]), (&"dd".into(), &false.into()));
-        // One thread: it can not have waited longer than the clock went.
+        // One thread: it cannot have waited longer than the clock went.
         let waited = row["waited"]["total_ms"].as_f64().expect("ms");
         assert!(
             waited <= seconds * 1e3 * 1.01 && waited <= row["cpu_ms"].as_f64().unwrap_or(f64::MAX) * 3.0,
@@ -70,7 +70,7 @@ fn the_threads_of_a_jvm_by_kind_and_by_name() {
         return;
     }
     let Some(java) = java("21") else { return };
-    let Some(group) = Group::with_bytes(96 << 20) else { return skip("no control group can be made") };
+    let Some(group) = Group::with_bytes(96 << 20) else { return skip("no cgroup can be made") };
     let file = Sparse::of(1 << 40);
     let mut command = group.command(&java.display().to_string());
     command

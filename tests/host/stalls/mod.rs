@@ -1,4 +1,4 @@
-//! `marusa stalls`: real stalls of a control group that is full, found and told whose they were; and what is said without tracefs,
+//! `marusa stalls`: real stalls of a cgroup that is full, found and told whose they were; and what is said without tracefs,
 //! without rights, and of a target that ends.
 
 mod bad_input;
@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 fn may_trace() -> bool {
     let may = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"]
         .iter()
-        .any(|folder| std::fs::read_dir(format!("{folder}/instances")).is_ok());
+        .any(|directory| std::fs::read_dir(format!("{directory}/instances")).is_ok());
     if !may || !is_root() {
-        skip("tracefs can not be read here: it takes root and scripts/tracefs");
+        skip("tracefs cannot be read here: it takes root and scripts/tracefs");
     }
     may && is_root()
 }
@@ -88,8 +88,8 @@ fn check_schema(table: &Value) {
 fn until_traced(pid: u32) {
     let started = Instant::now();
     let is_on = |name: &String| {
-        let folders = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"].iter();
-        let mut states = folders.map(|folder| format!("{folder}/instances/{name}/tracing_on"));
+        let directories = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"].iter();
+        let mut states = directories.map(|directory| format!("{directory}/instances/{name}/tracing_on"));
         states.any(|path| std::fs::read_to_string(path).is_ok_and(|text| text.trim() == "1"))
     };
     while !instances(pid).iter().any(is_on) {
@@ -101,8 +101,9 @@ fn until_traced(pid: u32) {
 /// Instances of tracefs that a process of ours made.
 fn instances(pid: u32) -> Vec<String> {
     let ours = format!("marusa-{pid}-");
-    let folders = ["/sys/kernel/tracing/instances", "/sys/kernel/debug/tracing/instances"];
-    let entries = folders.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
+    let directories = ["/sys/kernel/tracing/instances", "/sys/kernel/debug/tracing/instances"];
+    let entries =
+        directories.iter().filter_map(|directory| std::fs::read_dir(directory).ok()).flatten().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
     names.filter(|name| name.starts_with(&ours)).collect()
 }

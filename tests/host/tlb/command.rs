@@ -59,7 +59,7 @@ fn without_counters_of_the_processor_it_says_what_gives_them_and_prints_no_table
     let Some(jvm) = storm() else { return };
     for arguments in [&[][..], &["1s", "2", "--json"], &["--by", "thread"]] {
         let output = begin(jvm.pid, arguments).wait_with_output().expect("it ends");
-        assert_eq!(output.status.code(), Some(1), "this machine can not count");
+        assert_eq!(output.status.code(), Some(1), "this machine cannot count");
         let (printed, error) = (text(&output.stdout), text(&output.stderr));
         // What larger pages would take in memory is known all the same; no table of zeros.
         assert!(!printed.contains("dtlb-miss/s") && !printed.contains("walks_per_second"), "{printed}");

@@ -58,7 +58,7 @@ fn threads_of_every_age_are_counted_once() {
     old.join().expect("it ends");
     let interval = counters.turn();
     let counted = sum(&interval, faults);
-    // The tests that run beside fault too, but not millions of times.
+    // The tests that run next to fault too, but not millions of times.
     assert!((5000..1_000_000).contains(&counted), "{counted} page faults");
     assert!(!interval.is_last && interval.seconds > 0.0);
 }

@@ -30,7 +30,7 @@ struct Perf {
     child: Child,
     tell: File,
     told: File,
-    folder: PathBuf,
+    directory: PathBuf,
 }
 
 impl Perf {
@@ -52,16 +52,16 @@ impl Perf {
     }
 
     fn spawn(pid: i32, events: &str) -> Option<Perf> {
-        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("perf-{pid}"));
-        std::fs::create_dir_all(&folder).expect("a folder");
-        let (tell, told) = (folder.join("tell"), folder.join("told"));
+        let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("perf-{pid}"));
+        std::fs::create_dir_all(&directory).expect("a directory");
+        let (tell, told) = (directory.join("tell"), directory.join("told"));
         for path in [&tell, &told] {
             let _ = std::fs::remove_file(path);
             let made = Command::new("mkfifo").arg(path).status().expect("mkfifo");
             assert!(made.success());
         }
         let control = format!("--control=fifo:{},{}", tell.display(), told.display());
-        let output = File::create(folder.join("counts")).expect("a file");
+        let output = File::create(directory.join("counts")).expect("a file");
         let mut command = Command::new("perf");
         command.args(["stat", "-x,", "-D", "-1", &control, "-e", events, "-p", &pid.to_string()]);
         let child = command.stdout(Stdio::null()).stderr(output).stdin(Stdio::null()).spawn().ok()?;
@@ -69,10 +69,10 @@ impl Perf {
         let open = |path, flags| {
             File::options().read(true).write(true).custom_flags(flags).open(path).expect("a pipe")
         };
-        Some(Perf { child, tell: open(tell, 0), told: open(told, libc::O_NONBLOCK), folder })
+        Some(Perf { child, tell: open(tell, 0), told: open(told, libc::O_NONBLOCK), directory })
     }
 
-    /// Fails where perf ended meanwhile, with what it said, or does not answer.
+    /// Fails where perf ended in the meantime, with what it said, or does not answer.
     fn say(&mut self, word: &str) -> Result<(), String> {
         writeln!(self.tell, "{word}").expect("a pipe");
         let started = Instant::now();
@@ -93,14 +93,14 @@ impl Perf {
     }
 
     fn output(&self) -> String {
-        std::fs::read_to_string(self.folder.join("counts")).expect("perf's output")
+        std::fs::read_to_string(self.directory.join("counts")).expect("perf's output")
     }
 
     fn end(mut self) -> Theirs {
         signal(self.child.id() as i32, libc::SIGINT);
         self.child.wait().expect("perf ends");
         let text = self.output();
-        let _ = std::fs::remove_dir_all(&self.folder);
+        let _ = std::fs::remove_dir_all(&self.directory);
         let counts = text.lines().filter_map(|line| {
             let columns: Vec<&str> = line.split(',').collect();
             let count = columns.first()?.parse().ok()?;

@@ -1,6 +1,6 @@
 //! Nothing is left behind: after a normal end, a panic, Ctrl-C, and kill -9 at any moment. And nothing that is shared is touched.
 
-use super::{folder, instances, tracing};
+use super::{directory, instances, tracing};
 use crate::common::{is_root, signal, skip};
 use marusa::act::tracing::{Tracing, Wanted};
 use std::collections::BTreeMap;
@@ -39,7 +39,7 @@ fn top_level() -> BTreeMap<&'static str, String> {
         "events/compaction/enable",
         "per_cpu/cpu0/buffer_size_kb",
     ];
-    let text = |name: &str| std::fs::read_to_string(folder().join(name)).ok();
+    let text = |name: &str| std::fs::read_to_string(directory().join(name)).ok();
     names.into_iter().filter_map(|name| Some((name, text(name)?))).collect()
 }
 
@@ -102,7 +102,7 @@ fn a_normal_end_and_a_panic_leave_nothing_and_touch_nothing_that_is_shared() {
 #[test]
 fn a_removed_instance_is_a_gap() {
     let Some(mut tracing) = tracing(&Wanted::default()) else { return };
-    std::fs::remove_dir(tracing.folder()).expect("nothing of it is held open");
+    std::fs::remove_dir(tracing.directory()).expect("nothing of it is held open");
     let gap = tracing.read().expect_err("it is gone");
     assert_eq!(gap.why, marusa::base::Why::Gone);
 }
@@ -130,7 +130,7 @@ fn kill_9_at_any_moment_leaves_nothing() {
     println!("gone within {slowest:?}");
 }
 
-/// What a kill of a whole control group leaves is swept away by the next; what lives and what is others' stays.
+/// What a kill of a whole cgroup leaves is swept away by the next; what lives and what is others' stays.
 #[test]
 fn the_next_start_sweeps() {
     if !is_root() {
@@ -139,19 +139,19 @@ fn the_next_start_sweeps() {
     let Some(living) = tracing(&Wanted::default()) else { return };
     let mut dead = Command::new("true").spawn().expect("true");
     dead.wait().expect("it ends");
-    let own = living.folder().file_name().expect("a name").to_string_lossy().into_owned();
+    let own = living.directory().file_name().expect("a name").to_string_lossy().into_owned();
     let namespace = own.rsplit('-').next().and_then(|rest| rest.split('.').next()).expect("a namespace");
     let stale = format!("marusa-{}-1-{namespace}.0", dead.id());
     let recycled = format!("marusa-{}-1-{namespace}.0", std::process::id());
     let others = format!("test-of-marusa-other-{}", std::process::id());
     let unlike = format!("marusa-{}", dead.id());
     for name in [&stale, &recycled, &others, &unlike] {
-        std::fs::create_dir(folder().join("instances").join(name)).expect("an instance");
+        std::fs::create_dir(directory().join("instances").join(name)).expect("an instance");
     }
     drop(Tracing::start(&Wanted::default()).expect("a trace"));
     let left = instances();
     for name in [&others, &unlike] {
-        std::fs::remove_dir(folder().join("instances").join(name)).expect("it was kept");
+        std::fs::remove_dir(directory().join("instances").join(name)).expect("it was kept");
     }
     assert!(!left.contains(&stale) && !left.contains(&recycled), "{left:?}");
     assert!(left.contains(&own), "{left:?}");

@@ -35,13 +35,13 @@ fn tracing_of_all(wanted: &Wanted) -> Option<Tracing> {
     tracing(wanted)
 }
 
-fn folder() -> PathBuf {
-    tracefs::folder().expect("tracefs")
+fn directory() -> PathBuf {
+    tracefs::directory().expect("tracefs")
 }
 
 /// The instances that are there now.
 fn instances() -> Vec<String> {
-    tracefs::instances(&folder())
+    tracefs::instances(&directory())
 }
 
 fn own_tid() -> i32 {

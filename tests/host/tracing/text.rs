@@ -1,6 +1,6 @@
 //! Against the kernel's own text, of an instance that the test makes.
 
-use super::{folder, now_ns, of, own_tid, touch, tracing_of_all};
+use super::{directory, now_ns, of, own_tid, touch, tracing_of_all};
 use crate::common::host::{Host, THP};
 use marusa::act::tracing::Wanted;
 use marusa::os::trace::{CompactionStatus, Event, ScanStatus, What};
@@ -30,14 +30,14 @@ const EVENTS: [(&str, &str); 18] = [
 
 /// An instance that is read as text.
 struct Other {
-    folder: PathBuf,
+    directory: PathBuf,
 }
 
 impl Other {
     fn start() -> Other {
-        let folder = folder().join(format!("instances/test-of-marusa-{}", std::process::id()));
-        std::fs::create_dir(&folder).expect("an instance");
-        let other = Other { folder };
+        let directory = directory().join(format!("instances/test-of-marusa-{}", std::process::id()));
+        std::fs::create_dir(&directory).expect("an instance");
+        let other = Other { directory };
         other.write("trace_clock", "mono");
         other.write("buffer_size_kb", "8192");
         for (event, filter) in EVENTS {
@@ -50,13 +50,13 @@ impl Other {
     }
 
     fn write(&self, file: &str, text: &str) {
-        std::fs::write(self.folder.join(file), text).unwrap_or_else(|error| panic!("{file}: {error}"));
+        std::fs::write(self.directory.join(file), text).unwrap_or_else(|error| panic!("{file}: {error}"));
     }
 }
 
 impl Drop for Other {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir(&self.folder);
+        let _ = std::fs::remove_dir(&self.directory);
     }
 }
 
@@ -129,7 +129,8 @@ fn said(event: &Event) -> Option<String> {
     })
 }
 
-/// The kernel's text names who was on the CPU; its flags, `irqs-off`, `need-resched`, then `h`, `H`, `s` or `z`, that it was interrupted.
+/// The kernel's text names who was on the CPU; its flags, `irqs-off`, `need-resched`, then `h`, `H`, `s` or `z`, that it was
+/// interrupted.
 fn is_interrupt(flags: &str) -> bool {
     flags.chars().nth(2).is_some_and(|letter| "hHsZz".contains(letter))
 }
@@ -168,7 +169,7 @@ fn what_is_read_is_what_the_kernel_prints() {
     collapse();
     std::fs::write("/proc/sys/vm/compact_memory", "1").expect("compaction");
     let to_us = now_ns() / 1000;
-    let text = std::fs::read_to_string(other.folder.join("trace")).expect("text");
+    let text = std::fs::read_to_string(other.directory.join("trace")).expect("text");
     drop((other, host));
     let batch = tracing.read().expect("events");
     assert_eq!((batch.lost, batch.undecoded), (0, 0));

@@ -22,10 +22,10 @@ fn assert_hidden(text: &str, what: &str) {
     }
 }
 
-fn folder(name: &str) -> PathBuf {
-    let folder = super::folder(name);
-    std::fs::set_permissions(&folder, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("ours");
-    folder
+fn directory(name: &str) -> PathBuf {
+    let directory = super::directory(name);
+    std::fs::set_permissions(&directory, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("ours");
+    directory
 }
 
 /// A JVM with secrets on its command line and in its environment.
@@ -119,15 +119,15 @@ fn no_face_shows_the_values_of_arguments_unless_it_is_asked_to() {
 
 #[test]
 fn recordings_and_what_is_made_of_them_have_no_arguments() {
-    let folder = folder("arguments-record");
-    let path = |name: &str| folder.join(name).display().to_string();
+    let directory = directory("arguments-record");
+    let path = |name: &str| directory.join(name).display().to_string();
     for (jdk, gc) in chosen_jvms() {
         let Some(jvm) = jvm(jdk, gc) else { continue };
         let pid = jvm.pid.to_string();
         let (recording, frozen) = (path("a.marusa"), path("a.frozen"));
         for name in ["a.marusa", "a.frozen", "a.csv", "a.parquet", "a.jsonl", "a.html", "b.html", "plan.json"]
         {
-            let _ = std::fs::remove_file(folder.join(name));
+            let _ = std::fs::remove_file(directory.join(name));
         }
         printed(&["record", &pid, "-o", &recording, "--every", "200ms", "--for", "1s"]);
         printed(&["freeze", &pid, "-o", &frozen]);
@@ -138,20 +138,20 @@ fn recordings_and_what_is_made_of_them_have_no_arguments() {
         let leak = run(&["leak", &recording]);
         assert_hidden(&(text(&leak.stdout) + &text(&leak.stderr)), "leak");
         assert_hidden(&printed(&["diff", &frozen, &pid]), "diff");
-        for entry in std::fs::read_dir(&folder).expect("ours").flatten() {
+        for entry in std::fs::read_dir(&directory).expect("ours").flatten() {
             let bytes = std::fs::read(entry.path()).expect("written");
             assert_hidden(&text(&bytes), &format!("JDK {jdk}: {}", entry.path().display()));
             assert_eq!(mode(&entry.path()), 0o600, "{}", entry.path().display());
         }
     }
-    std::fs::remove_dir_all(folder).expect("ours");
+    std::fs::remove_dir_all(directory).expect("ours");
 }
 
 #[test]
 fn files_are_private_unless_another_mode_is_asked_for() {
     let Some(jvm) = jvm("17", "g1") else { return };
-    let (folder, pid) = (folder("arguments-mode"), jvm.pid.to_string());
-    let file = |name: &str| folder.join(name);
+    let (directory, pid) = (directory("arguments-mode"), jvm.pid.to_string());
+    let file = |name: &str| directory.join(name);
     let path = |name: &str| file(name).display().to_string();
     std::fs::write(file("there.frozen"), "").expect("ours");
     assert_eq!(mode(&file("there.frozen")) & 0o600, 0o600);
@@ -180,15 +180,15 @@ fn files_are_private_unless_another_mode_is_asked_for() {
     let refused = run(&["freeze", &pid, "-o", &path("c.frozen"), "--file-mode", "0044"]);
     assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stderr));
     assert!(!file("c.frozen").exists());
-    std::fs::remove_dir_all(folder).expect("ours");
+    std::fs::remove_dir_all(directory).expect("ours");
 }
 
 #[test]
 fn a_comparison_is_saved_without_the_values_of_arguments() {
     for jdk in ["8", "17", "25"] {
         let Some(java) = java(jdk) else { continue };
-        let folder = folder("arguments-compare");
-        let path = |name: &str| folder.join(name).display().to_string();
+        let directory = directory("arguments-compare");
+        let path = |name: &str| directory.join(name).display().to_string();
         let compare = |more: &[&str], token: &str| {
             let mut command = Command::new(env!("CARGO_BIN_EXE_marusa"));
             command.args(["compare", "--runs", "2", "--state", &path("state"), "--seed", "1"]).args(more);
@@ -208,16 +208,19 @@ fn a_comparison_is_saved_without_the_values_of_arguments() {
         let kept = ["--save", &save, "--html", &html];
         let output = compare(&kept, TOKEN);
         assert_hidden(&(text(&output.stdout) + &text(&output.stderr)), "compare");
-        let files =
-            [folder.join("save/compare.json"), folder.join("save/trials.jsonl"), folder.join("a.html")];
+        let files = [
+            directory.join("save/compare.json"),
+            directory.join("save/trials.jsonl"),
+            directory.join("a.html"),
+        ];
         for file in &files {
             let bytes = std::fs::read(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
             assert_hidden(&text(&bytes), &format!("JDK {jdk}: {}", file.display()));
             assert_eq!(mode(file), 0o600, "{}", file.display());
         }
         // What a program and its JVM print is their own; nobody else reads it.
-        assert_eq!(mode(&folder.join("save/output")), 0o700);
-        for entry in std::fs::read_dir(folder.join("save/output")).expect("ours").flatten() {
+        assert_eq!(mode(&directory.join("save/output")), 0o700);
+        for entry in std::fs::read_dir(directory.join("save/output")).expect("ours").flatten() {
             let is_of_jvm = entry.path().extension().is_some_and(|kind| kind == "log");
             assert!(is_of_jvm || mode(&entry.path()) == 0o600, "{}", entry.path().display());
         }
@@ -227,6 +230,6 @@ fn a_comparison_is_saved_without_the_values_of_arguments() {
         assert!(error.contains("the command has other values"), "{error}");
         let same = compare(&["--save", &save, "--resume"], TOKEN);
         assert!(same.status.code() != Some(2), "{}", text(&same.stderr));
-        std::fs::remove_dir_all(folder).expect("ours");
+        std::fs::remove_dir_all(directory).expect("ours");
     }
 }

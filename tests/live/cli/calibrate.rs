@@ -1,4 +1,4 @@
-//! `marusa tlb --calibrate`: the costs of walks on this very machine, where they are kept, and what it does where it can not
+//! `marusa tlb --calibrate`: the costs of walks on this very machine, where they are kept, and what it does where it cannot
 //! measure or keep them.
 
 use super::*;
@@ -6,15 +6,15 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// A folder of this test's own, removed when dropped.
-struct Folder(PathBuf);
+/// A directory of this test's own, removed when dropped.
+struct Directory(PathBuf);
 
-impl Folder {
-    fn new(name: &str) -> Folder {
+impl Directory {
+    fn new(name: &str) -> Directory {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("calibrate-{name}"));
         let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).expect("a folder");
-        Folder(path)
+        std::fs::create_dir_all(&path).expect("a directory");
+        Directory(path)
     }
     fn files(&self) -> Vec<PathBuf> {
         let kept = std::fs::read_dir(self.0.join("marusa")).into_iter().flatten().flatten();
@@ -22,7 +22,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for Directory {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -52,20 +52,20 @@ fn dependent_ns(json: &Value, page_bytes: u64) -> Option<f64> {
 
 #[test]
 fn a_walk_costs_more_on_small_pages_and_the_costs_are_kept() {
-    let folder = Folder::new("kept");
-    let output = calibrate(&folder.0, &["--footprint", "64M", "--json"]);
+    let directory = Directory::new("kept");
+    let output = calibrate(&directory.0, &["--footprint", "64M", "--json"]);
     assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""), "no bar on a pipe");
     let found = json(&output);
     assert_eq!(found["schema"], "marusa/calibration/1");
     let small = dependent_ns(&found, 4096).expect("4 KiB pages are everywhere");
     assert!((0.5..5000.0).contains(&small), "{small} ns");
-    let files = folder.files();
+    let files = directory.files();
     assert_eq!(found["kept"].as_str().map(Path::new), files.first().map(PathBuf::as_path));
     let kept: Value = serde_json::from_slice(&std::fs::read(&files[0]).expect("a file")).expect("JSON");
     assert_eq!((files.len(), &kept["timings"]), (1, &found["timings"]), "and nothing else is left there");
 
     // One of fewer footprints does not take its place, and says so.
-    let smaller = json(&calibrate(&folder.0, &["--footprint", "16M", "--json"]));
+    let smaller = json(&calibrate(&directory.0, &["--footprint", "16M", "--json"]));
     assert!(smaller["kept"].is_null(), "{smaller}");
     let why = smaller["not_kept"].as_str().expect("a reason");
     assert!(why.contains("other footprints, and it stays") && !gaps(&smaller).contains("kept"), "{smaller}");
@@ -84,7 +84,7 @@ fn a_walk_costs_more_on_small_pages_and_the_costs_are_kept() {
     std::fs::write(&files[0], quiet.to_string()).expect("written");
     let load: Vec<_> =
         (0..4).map(|_| Command::new("sh").args(["-c", "while :; do :; done"]).spawn()).collect();
-    let output = calibrate(&folder.0, &["--footprint", "64M", "--json"]);
+    let output = calibrate(&directory.0, &["--footprint", "64M", "--json"]);
     for mut shell in load.into_iter().flatten() {
         shell.kill().and_then(|()| shell.wait()).expect("ended");
     }
@@ -104,9 +104,9 @@ fn a_walk_costs_more_on_small_pages_and_the_costs_are_kept() {
 
 #[test]
 fn costs_that_can_not_be_kept_are_shown_all_the_same() {
-    let folder = Folder::new("unwritable");
-    // Not even root can make a folder in a file.
-    let file = folder.0.join("file");
+    let directory = Directory::new("unwritable");
+    // Not even root can make a directory in a file.
+    let file = directory.0.join("file");
     std::fs::write(&file, "").expect("written");
     let output = calibrate(&file, &["--footprint", "16M", "32M"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
@@ -129,11 +129,11 @@ fn costs_that_can_not_be_kept_are_shown_all_the_same() {
 
 #[test]
 fn without_memory_there_is_no_cost_of_data_and_nothing_is_kept() {
-    let folder = Folder::new("memory");
+    let directory = Directory::new("memory");
     let limited = Command::new("sh")
         .args(["-c", "ulimit -v 150000; exec \"$0\" tlb --calibrate --footprint 128M --json"])
         .arg(env!("CARGO_BIN_EXE_marusa"))
-        .env("XDG_CACHE_HOME", &folder.0)
+        .env("XDG_CACHE_HOME", &directory.0)
         .output()
         .expect("sh runs");
     assert_eq!(limited.status.code(), Some(1), "{}", text(&limited.stderr));
@@ -141,7 +141,7 @@ fn without_memory_there_is_no_cost_of_data_and_nothing_is_kept() {
     assert!(gaps(&found).contains("memory to measure in"), "{found}");
     let costs = found["costs"].as_array().expect("costs");
     assert!(costs.iter().all(|cost| cost["side"] == "instruction"), "{found}");
-    assert!(folder.files().is_empty());
+    assert!(directory.files().is_empty());
 }
 
 #[test]

@@ -15,19 +15,19 @@ const NO_FILES: &[&str] =
 /// Where files are mapped: their pages are brought in when they are written, or left out.
 const OF_FILES: &[&str] = &["code", "mapped_file"];
 
-/// Whether the kernel writes a core into the folder of the process. A setting of the host that no test may change.
+/// Whether the kernel writes a core into the directory of the process. A setting of the host that no test may change.
 fn kernel_writes_cores() -> bool {
     let pattern = std::fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap_or_default();
     let is_plain = !pattern.starts_with('|') && !pattern.contains('/') && !pattern.contains('%');
     if !is_plain {
-        println!("skipped: core_pattern is {}: no core is written into the test's folder", pattern.trim());
+        println!("skipped: core_pattern is {}: no core is written into the test's directory", pattern.trim());
     }
     is_plain
 }
 
-/// Lets a command leave a core of any size in `folder`.
-fn with_core(command: &mut Command, folder: &Path) {
-    command.current_dir(folder);
+/// Lets a command leave a core of any size in `directory`.
+fn with_core(command: &mut Command, directory: &Path) {
+    command.current_dir(directory);
     let lift = || {
         let unlimited = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
         // SAFETY: setrlimit reads one struct, and may be called between fork and exec.
@@ -40,11 +40,11 @@ fn with_core(command: &mut Command, folder: &Path) {
     unsafe { command.pre_exec(lift) };
 }
 
-fn start(java: &Path, options: &[&str], folder: &Path) -> Jvm {
+fn start(java: &Path, options: &[&str], directory: &Path) -> Jvm {
     let mut command = Command::new(java);
     command.args(options).arg("-Xmx100m").arg("-cp").arg(root().join("java/build-out"));
     command.arg("marusa.Load").args(LOAD);
-    with_core(&mut command, folder);
+    with_core(&mut command, directory);
     Jvm::of(command)
 }
 
@@ -68,8 +68,8 @@ fn is_at_rest(before: &Value, after: &Value) -> bool {
 }
 
 /// The account of the living JVM, and the core that it leaves.
-fn dead(java: &Path, options: &[&str], folder: &Path) -> (Value, PathBuf) {
-    let jvm = start(java, options, folder);
+fn dead(java: &Path, options: &[&str], directory: &Path) -> (Value, PathBuf) {
+    let jvm = start(java, options, directory);
     let live = settled(jvm.pid);
     signal(jvm.pid, libc::SIGABRT);
     let ended = || {
@@ -81,7 +81,7 @@ fn dead(java: &Path, options: &[&str], folder: &Path) -> (Value, PathBuf) {
         assert!(started.elapsed() < Duration::from_secs(120), "no end");
         std::thread::sleep(Duration::from_millis(20));
     }
-    let core = std::fs::read_dir(folder).expect("the folder").flatten().map(|entry| entry.path());
+    let core = std::fs::read_dir(directory).expect("the directory").flatten().map(|entry| entry.path());
     let is_core =
         |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("core"));
     (live, core.into_iter().find(is_core).expect("a core"))
@@ -224,15 +224,15 @@ fn the_core_of_the_kernel_gives_the_account_of_the_living_jvm() {
         let Some(java) = java(jdk) else { continue };
         let row = row(jdk, gc);
         let options: Vec<&str> = row.options.iter().map(String::as_str).chain(more.iter().copied()).collect();
-        let folder = folder(&format!("core-{jdk}-{gc}"));
-        let (mut live, mut core) = dead(&java, &options, &folder);
+        let directory = directory(&format!("core-{jdk}-{gc}"));
+        let (mut live, mut core) = dead(&java, &options, &directory);
         let mut map = account(&core);
         for _ in 1..JVMS_MAX {
             if have_compilers_rested(&live, &map) {
                 break;
             }
             std::fs::remove_file(&core).expect("removed");
-            (live, core) = dead(&java, &options, &folder);
+            (live, core) = dead(&java, &options, &directory);
             map = account(&core);
         }
         // The kernel brings in what was never touched of shared memory, ZGC's heap: its zeros count as absent.
@@ -241,18 +241,19 @@ fn the_core_of_the_kernel_gives_the_account_of_the_living_jvm() {
             ours.abs_diff(theirs) <= RESIDENT_TOLERANCE || (is_shared && theirs < ours)
         });
         assert!(more.is_empty() || has_gap(&map, "the core leaves out"), "{jdk} {gc}");
-        std::fs::remove_dir_all(folder).expect("removed");
+        std::fs::remove_dir_all(directory).expect("removed");
     }
 }
 
 #[test]
 fn the_core_of_gdb_gives_the_account_less_its_zeros() {
     let Some(java) = java("17") else { return };
-    let folder = folder("gcore");
-    let jvm = start(&java, &["-XX:+UseG1GC"], &folder);
+    let directory = directory("gcore");
+    let jvm = start(&java, &["-XX:+UseG1GC"], &directory);
     let mut live = settled(jvm.pid);
     for _ in 0..CORES_MAX {
-        let made = Command::new("gcore").arg("-o").arg(folder.join("core")).arg(jvm.pid.to_string()).output();
+        let made =
+            Command::new("gcore").arg("-o").arg(directory.join("core")).arg(jvm.pid.to_string()).output();
         if !made.is_ok_and(|made| made.status.success()) {
             return skip("no gcore (gdb), or it may not trace");
         }
@@ -262,7 +263,7 @@ fn the_core_of_gdb_gives_the_account_less_its_zeros() {
         }
         live = settled(jvm.pid);
     }
-    let map = account(&folder.join(format!("core.{}", jvm.pid)));
+    let map = account(&directory.join(format!("core.{}", jvm.pid)));
     // gdb has no [vvar], calls the polling page readable or not, and writes zeros for what was never touched.
     for name in ["java_heap", "gc", "class_metadata", "jit_code", "stack", "malloc_freed"] {
         let (ours, theirs) = (area(&live, name), area(&map, name));
@@ -274,14 +275,14 @@ fn the_core_of_gdb_gives_the_account_less_its_zeros() {
     }
     assert_eq!(live["jvm"]["heap"], map["jvm"]["heap"]);
     assert!(has_gap(&map, "which pages were in memory"));
-    std::fs::remove_dir_all(folder).expect("removed");
+    std::fs::remove_dir_all(directory).expect("removed");
 }
 
 #[test]
 fn a_core_that_is_cut_short_or_damaged_is_an_account_with_a_gap_or_an_error() {
     let Some(java) = java("17").filter(|_| kernel_writes_cores()) else { return };
-    let folder = folder("core-cut");
-    let (_, core) = dead(&java, &["-XX:+UseSerialGC"], &folder);
+    let directory = directory("core-cut");
+    let (_, core) = dead(&java, &["-XX:+UseSerialGC"], &directory);
     let length = std::fs::metadata(&core).expect("its length").len();
     let file = File::options().write(true).open(&core).expect("opened");
     for (part, can_be_read) in [(0.9, true), (0.5, true), (0.1, true), (0.0002, false), (0.0, false)] {
@@ -298,13 +299,13 @@ fn a_core_that_is_cut_short_or_damaged_is_an_account_with_a_gap_or_an_error() {
         }
         assert!(output.status.success() || !can_be_read, "{part}: {error}");
     }
-    std::fs::remove_dir_all(folder).expect("removed");
+    std::fs::remove_dir_all(directory).expect("removed");
 }
 
 #[test]
 fn what_is_no_core_of_a_jvm_of_this_machine_exits_with_3() {
-    let folder = folder("core-foreign");
-    let file = folder.join("core");
+    let directory = directory("core-foreign");
+    let file = directory.join("core");
     assert_fails(&from(Path::new("/bin/true")), 3, &["no core dump"]);
     for (start, words) in [
         (&b"\x28\xb5\x2f\xfd rest"[..], &["packed", "zstd -d"][..]),
@@ -317,26 +318,27 @@ fn what_is_no_core_of_a_jvm_of_this_machine_exits_with_3() {
     std::fs::remove_file(&file).expect("removed");
     if kernel_writes_cores() {
         let mut sleeper = Command::new("sleep");
-        with_core(sleeper.arg("60"), &folder);
+        with_core(sleeper.arg("60"), &directory);
         let mut sleeper = sleeper.spawn().expect("sleep");
         std::thread::sleep(Duration::from_millis(100));
         signal(sleeper.id() as i32, libc::SIGABRT);
         sleeper.wait().expect("waited for");
-        let core = std::fs::read_dir(&folder).expect("the folder").flatten().next().expect("a core").path();
+        let core =
+            std::fs::read_dir(&directory).expect("the directory").flatten().next().expect("a core").path();
         assert_fails(&from(&core), 3, &["core of no JVM", "sleep …"]);
         // Motorola 68000.
         File::options().write(true).open(&core).expect("opened").write_all_at(&[4, 0], 18).expect("written");
         assert_fails(&from(&core), 3, &["another machine"]);
     }
-    std::fs::remove_dir_all(folder).expect("removed");
+    std::fs::remove_dir_all(directory).expect("removed");
 }
 
 #[test]
 fn a_libjvm_that_is_gone_or_another_is_said_by_its_build_id() {
     let Some((home, java17)) = jdk_copy("core-jdk").filter(|_| kernel_writes_cores()) else { return };
-    let folder = folder("core-libjvm");
+    let directory = directory("core-libjvm");
     let options: Vec<&str> = ["-XX:+UseSerialGC"].iter().chain(NO_FILES).copied().collect();
-    let (live, core) = dead(&java17, &options, &folder);
+    let (live, core) = dead(&java17, &options, &directory);
     let library = home.join("lib/server/libjvm.so");
     if Command::new("strip").arg(&library).status().is_ok_and(|status| status.success()) {
         assert_eq!(
@@ -354,7 +356,7 @@ fn a_libjvm_that_is_gone_or_another_is_said_by_its_build_id() {
         assert_fails(&from(&core), 3, &["libjvm.so of another build", id]);
     }
     std::fs::remove_file(&library).expect("removed");
-    assert_fails(&from(&core), 3, &["libjvm.so", "can not be read", "put the same file there"]);
+    assert_fails(&from(&core), 3, &["libjvm.so", "cannot be read", "put the same file there"]);
     std::fs::remove_dir_all(home).expect("removed");
-    std::fs::remove_dir_all(folder).expect("removed");
+    std::fs::remove_dir_all(directory).expect("removed");
 }

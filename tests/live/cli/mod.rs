@@ -30,12 +30,12 @@ fn assert_fails(output: &Output, status: i32, words: &[&str]) {
     assert!(output.stdout.is_empty(), "nothing is printed as a result");
 }
 
-/// An empty folder for one test.
-fn folder(name: &str) -> PathBuf {
-    let folder = std::env::temp_dir().join(format!("marusa-test-{}-{name}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).expect("a folder");
-    folder
+/// An empty directory for one test.
+fn directory(name: &str) -> PathBuf {
+    let directory = std::env::temp_dir().join(format!("marusa-test-{}-{name}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&directory);
+    std::fs::create_dir_all(&directory).expect("a directory");
+    directory
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn a_pid_that_is_not_there_or_no_jvm_exits_with_3() {
     std::thread::sleep(Duration::from_millis(100));
     let zombie = marusa(&["map", &sleeper.id().to_string()]);
     sleeper.wait().expect("waited for");
-    assert_fails(&output, 3, &["is no JVM", "marusa list"]);
+    assert_fails(&output, 3, &["is not a JVM", "marusa list"]);
     assert_fails(&zombie, 3, &["zombie"]);
 }
 
@@ -82,10 +82,10 @@ fn another_users_jvm_exits_with_4_and_says_what_everybody_may_read() {
 
 /// The binary under another user, copied to where that user may reach it.
 fn as_nobody(arguments: &[&str]) -> Output {
-    let copy = folder("nobody").join("marusa");
+    let copy = directory("nobody").join("marusa");
     std::fs::copy(env!("CARGO_BIN_EXE_marusa"), &copy).expect("copied");
     let output = Command::new(&copy).args(arguments).uid(NOBODY).gid(NOBODY).output().expect("runs");
-    let _ = std::fs::remove_dir_all(folder("nobody"));
+    let _ = std::fs::remove_dir_all(directory("nobody"));
     output
 }
 
@@ -116,7 +116,7 @@ fn a_jvm_that_exits_in_the_middle_is_an_account_or_an_error_never_a_hang() {
 fn jdk_copy(name: &str) -> Option<(PathBuf, PathBuf)> {
     let java = java("17")?;
     let home = java.parent()?.parent()?;
-    let copy = folder(name);
+    let copy = directory(name);
     let status = Command::new("cp").arg("-aL").arg(home.join(".")).arg(&copy).status().expect("cp");
     assert!(status.success());
     let java = copy.join("bin/java");
@@ -156,8 +156,8 @@ fn a_stripped_libjvm_is_read_by_its_exported_tables() {
 
 #[test]
 fn truncated_and_foreign_frozen_files_exit_with_3() {
-    let folder = folder("frozen");
-    let file = folder.join("a.frozen");
+    let directory = directory("frozen");
+    let file = directory.join("a.frozen");
     let path = file.to_str().expect("UTF-8");
     assert_fails(&marusa(&["map", "--from", path]), 3, &["cannot read"]);
     std::fs::write(&file, b"GIF89a, or anything else").expect("written");
@@ -170,13 +170,13 @@ fn truncated_and_foreign_frozen_files_exit_with_3() {
         std::fs::write(&file, &whole[..length]).expect("written");
         assert_fails(&marusa(&["map", "--from", path]), 3, &["truncated or damaged"]);
     }
-    std::fs::remove_dir_all(folder).expect("removed");
+    std::fs::remove_dir_all(directory).expect("removed");
 }
 
 #[test]
 fn a_frozen_jvm_gives_the_account_of_the_live_one() {
-    let folder = folder("replay");
-    let file = folder.join("a.frozen");
+    let directory = directory("replay");
+    let file = directory.join("a.frozen");
     let path = file.to_str().expect("UTF-8");
     let tracking = "-XX:NativeMemoryTracking=summary";
     let jvms: [(_, _, &[&str]); 6] = [
@@ -207,7 +207,7 @@ fn a_frozen_jvm_gives_the_account_of_the_live_one() {
         }
         assert_eq!(frozen["process"]["command"], "", "the command line may hold secrets");
     }
-    std::fs::remove_dir_all(folder).expect("removed");
+    std::fs::remove_dir_all(directory).expect("removed");
 }
 
 fn without_key(value: &mut serde_json::Value, key: &str) {

@@ -53,10 +53,10 @@ fn assert_clean(file: &Path, fragments: &HashSet<Vec<u8>>, what: &str) {
 }
 
 /// A JVM in which all of them are.
-fn jvm(java: &Path, options: &[String], folder: &Path) -> Jvm {
-    let home = folder.join("home").join(HOME);
-    std::fs::create_dir_all(&home).expect("a folder");
-    let (read, mapped) = (folder.join("read"), home.join("mapped.bin"));
+fn jvm(java: &Path, options: &[String], directory: &Path) -> Jvm {
+    let home = directory.join("home").join(HOME);
+    std::fs::create_dir_all(&home).expect("a directory");
+    let (read, mapped) = (directory.join("read"), home.join("mapped.bin"));
     std::fs::write(&read, format!("alice:x:1000:1000:{LINE}:/:/bin/sh\n").repeat(1000)).expect("written");
     std::fs::write(&mapped, LINE.repeat(1000)).expect("written");
     if !home.join("classes").exists() {
@@ -76,10 +76,10 @@ fn jvm(java: &Path, options: &[String], folder: &Path) -> Jvm {
 
 #[test]
 fn a_frozen_file_has_no_secret_of_the_command_line_the_environment_or_the_program() {
-    // Below the target folder, which the root of JDK 8 has too.
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("secrets-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let file = folder.join("a.frozen");
+    // Below the target directory, which the root of JDK 8 has too.
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("secrets-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).expect("a directory");
+    let file = directory.join("a.frozen");
     let fragments = fragments();
     // "detail" has the most text to leak; `make test-long` has the others with each JDK.
     let tracking: &[&'static str] = if is_long() { &["off", "summary", "detail"] } else { &["detail"] };
@@ -90,7 +90,7 @@ fn a_frozen_file_has_no_secret_of_the_command_line_the_environment_or_the_progra
         let Some(java) = java(jdk) else { continue };
         let mut options = row(jdk, gc).options;
         options.push(format!("-XX:NativeMemoryTracking={level}"));
-        let jvm = jvm(&java, &options, &folder);
+        let jvm = jvm(&java, &options, &directory);
         let frozen = marusa(&["freeze", &jvm.pid.to_string(), "-o", file.to_str().expect("UTF-8")]);
         assert!(frozen.status.success(), "{}", text(&frozen.stderr));
         let what = format!("JDK {jdk} {gc}, tracking {level}");
@@ -104,5 +104,5 @@ fn a_frozen_file_has_no_secret_of_the_command_line_the_environment_or_the_progra
         let resident = |name: &str| number(&area(&replay, name)["resident_bytes"]);
         assert!(resident("jvm_work") + resident("malloc_unknown") > 1 << 20, "{what}");
     }
-    std::fs::remove_dir_all(folder).expect("removed");
+    std::fs::remove_dir_all(directory).expect("removed");
 }

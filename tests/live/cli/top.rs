@@ -134,17 +134,17 @@ fn the_manual_and_the_completions_are_there() {
         assert_reads(Command::new(shell).arg("-n"), &completions.stdout);
     }
     assert!(text(&marusa(&["completions", "bash"]).stdout).contains("complete -F"));
-    let folder = super::folder("man");
-    let all = marusa(&["man", "-o", &folder.to_string_lossy()]);
+    let directory = super::directory("man");
+    let all = marusa(&["man", "-o", &directory.to_string_lossy()]);
     assert!(all.status.success(), "{}", text(&all.stderr));
     for name in ["marusa.1", "marusa-map.1", "marusa-pages-plan.1"] {
-        assert!(folder.join(name).exists(), "{name}");
+        assert!(directory.join(name).exists(), "{name}");
     }
-    for page in std::fs::read_dir(&folder).expect("ours").flatten() {
+    for page in std::fs::read_dir(&directory).expect("ours").flatten() {
         let page = std::fs::read(page.path()).expect("a page");
         assert_reads(Command::new("groff").args(["-man", "-Tutf8", "-ww", "-z"]), &page);
     }
-    std::fs::remove_dir_all(folder).expect("ours");
+    std::fs::remove_dir_all(directory).expect("ours");
 }
 
 /// What reads it finds nothing wrong with it, where this host has what reads it.

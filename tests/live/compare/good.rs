@@ -1,19 +1,19 @@
 //! Programs that behave: what is measured, how it is told, and where the options of the arms go.
 
-use super::{Folder, classes, compare, json, runs};
+use super::{Directory, classes, compare, json, runs};
 use crate::common::{java, number, text};
 
 #[test]
 fn a_java_program_with_its_figures_its_account_and_its_verdict() {
     let Some(java) = java("17") else { return };
-    let folder = Folder::new("java");
+    let directory = Directory::new("java");
     let (java, classes) = (java.display().to_string(), classes());
     let command =
         [&java, "-Xmx48m", "-Xms48m", "-cp", &classes, "marusa.Work", "data=8m", "rounds=40", "wait=700"];
-    let save = folder.path("saved");
+    let save = directory.path("saved");
     let arms = ["--arm", "base=", "--arm", "slow=-Xint", "--runs", "3", "--save", &save];
     let metric = ["--metric", r"rate[/s]=rate: ([\d.]+)", "--seed", "7"];
-    let found = json(&folder, 0, &[&arms[..], &metric, &["--"], &command].concat());
+    let found = json(&directory, 0, &[&arms[..], &metric, &["--"], &command].concat());
     assert_eq!((&found["about"], &found["verdicts"][0]["verdict"]), (&"metric:rate".into(), &"less".into()));
     assert!(found["verdicts"][0]["text"].as_str().expect("text").starts_with("worse: "), "{found:#}");
     assert_eq!(runs(&found).len(), 6);
@@ -40,15 +40,15 @@ fn a_java_program_with_its_figures_its_account_and_its_verdict() {
     }
     let host_json = &found["host"];
     assert!(host_json["kernel"].is_string() && host_json["cpus"].is_number());
-    assert!(std::fs::read_dir(folder.0.join("saved/output")).expect("outputs").count() >= 12);
+    assert!(std::fs::read_dir(directory.0.join("saved/output")).expect("outputs").count() >= 12);
 }
 
 #[test]
 fn the_text_says_it_in_a_line_for_each_arm_and_fits() {
-    let folder = Folder::new("text");
+    let directory = Directory::new("text");
     let script = "i=0; while [ $i -lt $N ]; do i=$((i+1)); done; echo \"took $i\"";
     let arms = ["--arm", "base=N=20000", "--arm", "twice=N=200000", "--arm", "same=N=20000"];
-    let output = compare(&folder, &[&arms[..], &["--runs", "4", "--", "sh", "-c", script]].concat());
+    let output = compare(&directory, &[&arms[..], &["--runs", "4", "--", "sh", "-c", script]].concat());
     let said = text(&output.stdout);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let verdict = said.lines().find(|line| line.starts_with("  twice  worse: ")).expect("a verdict");
@@ -62,24 +62,24 @@ fn the_text_says_it_in_a_line_for_each_arm_and_fits() {
 #[test]
 fn options_reach_the_jvm_of_a_script_and_the_place_in_a_command() {
     let Some(java) = java("17") else { return };
-    let folder = Folder::new("script");
-    let script = folder.path("start");
+    let directory = Directory::new("script");
+    let script = directory.path("start");
     let line = format!("#!/bin/sh\nexec {} -cp {} marusa.Work data=1m rounds=1\n", java.display(), classes());
     std::fs::write(&script, line).expect("a script");
     let arms = ["--arm", "base=", "--arm", "show=-XX:+PrintCommandLineFlags -XX:NewSize=5m", "--runs", "2"];
-    let save = folder.path("saved");
-    let found = json(&folder, 0, &[&arms[..], &["--save", &save, "--", "sh", &script]].concat());
+    let save = directory.path("saved");
+    let found = json(&directory, 0, &[&arms[..], &["--save", &save, "--", "sh", &script]].concat());
     assert_eq!(found["arms"][1]["placed"], "tool_options");
     let printed = |arm: &str| {
         let run = runs(&found).iter().find(|run| run["arm"] == arm).expect("a run");
-        let path = folder.0.join("saved").join(run["output"].as_str().expect("a file"));
+        let path = directory.0.join("saved").join(run["output"].as_str().expect("a file"));
         std::fs::read_to_string(path).expect("its output")
     };
     assert!(printed("show").contains("-XX:NewSize=5242880") && !printed("base").contains("NewSize"));
     // What the arms have may be the program's: the log of collections is still the JVM's.
     let program = ["--", &java.display().to_string(), "-Xmx32m", "-cp", &classes(), "marusa.Work", "{}"];
     let arms = ["--arm", "few=rounds=1", "--arm", "many=rounds=200", "--runs", "2"];
-    let found = json(&folder, 0, &[&arms[..], &program].concat());
+    let found = json(&directory, 0, &[&arms[..], &program].concat());
     let has_log = |run: &serde_json::Value| run["figures"]["gc_pauses"].is_number();
     assert!(runs(&found).len() == 4 && runs(&found).iter().all(has_log), "{found:#}");
     let place = [
@@ -91,26 +91,36 @@ fn options_reach_the_jvm_of_a_script_and_the_place_in_a_command() {
         "--runs",
         "2",
         "--save",
-        &folder.path("place"),
+        &directory.path("place"),
     ]
     .map(String::from);
     let place: Vec<&str> = place.iter().map(String::as_str).collect();
-    let found = json(&folder, 0, &[&place[..], &["--", "sh", "-c", "echo got:$1", "sh", "{}"]].concat());
+    let found = json(&directory, 0, &[&place[..], &["--", "sh", "-c", "echo got:$1", "sh", "{}"]].concat());
     assert_eq!(found["arms"][1]["command"][4], "x y");
 }
 
 #[test]
 fn a_dry_run_runs_nothing_and_says_what_would_be_run() {
-    let folder = Folder::new("dry");
-    let made = folder.path("made");
-    let arms =
-        ["--arm", "a=", "--arm", "b=X=1", "--dry-run", "--save", &folder.path("save"), "--", "touch", &made];
-    let found = json(&folder, 0, &arms);
+    let directory = Directory::new("dry");
+    let made = directory.path("made");
+    let arms = [
+        "--arm",
+        "a=",
+        "--arm",
+        "b=X=1",
+        "--dry-run",
+        "--save",
+        &directory.path("save"),
+        "--",
+        "touch",
+        &made,
+    ];
+    let found = json(&directory, 0, &arms);
     assert_eq!(
         (&found["dry_run"], &found["first_blocks"][0].as_array().map(Vec::len)),
         (&true.into(), &Some(2))
     );
-    assert!(!folder.0.join("made").exists() && !folder.0.join("save").exists());
-    let said = text(&compare(&folder, &arms).stdout);
+    assert!(!directory.0.join("made").exists() && !directory.0.join("save").exists());
+    let said = text(&compare(&directory, &arms).stdout);
     assert!(said.contains("dry run: nothing was run or changed"), "{said}");
 }

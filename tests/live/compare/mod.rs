@@ -1,4 +1,5 @@
-//! `marusa compare` by the real binary: what it says of programs that behave, and what becomes of those that fail, print nothing, leave
+//! `marusa compare` by the real binary: what it says of programs that behave, and what becomes of those that fail, print nothing,
+//! leave
 //! processes behind, do not end or need what the host does not have; of Ctrl-C, of a full disk, and of going on later.
 
 mod bad;
@@ -11,48 +12,48 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-/// A folder of one test, removed when dropped.
-struct Folder(PathBuf);
+/// A directory of one test, removed when dropped.
+struct Directory(PathBuf);
 
-impl Folder {
-    fn new(name: &str) -> Folder {
+impl Directory {
+    fn new(name: &str) -> Directory {
         let path = std::env::temp_dir().join(format!("marusa-compare-test-{}-{name}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).expect("a folder");
-        Folder(path)
+        std::fs::create_dir_all(&path).expect("a directory");
+        Directory(path)
     }
     fn path(&self, name: &str) -> String {
         self.0.join(name).display().to_string()
     }
 }
 
-impl Drop for Folder {
+impl Drop for Directory {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
-/// `marusa compare` with its state in the folder.
-fn command(folder: &Folder, arguments: &[&str]) -> Command {
+/// `marusa compare` with its state in the directory.
+fn command(directory: &Directory, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_marusa"));
-    command.args(["compare", "--state", &folder.path("state")]).args(arguments);
+    command.args(["compare", "--state", &directory.path("state")]).args(arguments);
     command.env_remove("JAVA_TOOL_OPTIONS").env_remove("JDK_JAVA_OPTIONS").stdin(Stdio::null());
     command
 }
 
 /// Begun, with what it prints to be read when it has ended.
-fn begun(folder: &Folder, arguments: &[&str]) -> Child {
-    let begun = command(folder, arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+fn begun(directory: &Directory, arguments: &[&str]) -> Child {
+    let begun = command(directory, arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     begun.expect("it starts")
 }
 
-fn compare(folder: &Folder, arguments: &[&str]) -> Output {
-    command(folder, arguments).output().expect("marusa runs")
+fn compare(directory: &Directory, arguments: &[&str]) -> Output {
+    command(directory, arguments).output().expect("marusa runs")
 }
 
 /// As JSON, of a comparison that ended with this status.
-fn json(folder: &Folder, status: i32, arguments: &[&str]) -> Value {
-    let output = compare(folder, &[&["--json"], arguments].concat());
+fn json(directory: &Directory, status: i32, arguments: &[&str]) -> Value {
+    let output = compare(directory, &[&["--json"], arguments].concat());
     assert_eq!(output.status.code(), Some(status), "{}\n{}", text(&output.stderr), text(&output.stdout));
     let json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(json["schema"], "marusa/compare/2");
@@ -78,8 +79,8 @@ fn left_out(json: &Value) -> Vec<String> {
     runs(json).iter().filter_map(|run| run["left_out"].as_str().map(str::to_string)).collect()
 }
 
-fn saved_runs(folder: &Path) -> usize {
-    let text = std::fs::read_to_string(folder.join("trials.jsonl")).unwrap_or_default();
+fn saved_runs(directory: &Path) -> usize {
+    let text = std::fs::read_to_string(directory.join("trials.jsonl")).unwrap_or_default();
     text.lines().count()
 }
 

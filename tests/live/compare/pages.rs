@@ -1,6 +1,6 @@
 //! The pages of the arms: given for each run, verified in the page tables, taken back, also when somebody presses Ctrl-C.
 
-use super::{Folder, begun, classes, json, left_out, runs, saved_runs};
+use super::{Directory, begun, classes, json, left_out, runs, saved_runs};
 use crate::common::host::{HUGETLB, Host, THP};
 use crate::common::{is_root, java, signal, skip, text};
 use serde_json::Value;
@@ -65,10 +65,10 @@ fn found(run: &Value) -> (&str, f64) {
 #[test]
 fn each_run_has_its_pages_by_the_page_tables_and_the_host_is_put_back() {
     let (Some(java), Some(pool)) = (java("17"), Pool::lock()) else { return };
-    let folder = Folder::new("each");
+    let directory = Directory::new("each");
     let program = work(&java.display().to_string(), "wait=1500");
     let program: Vec<&str> = program.iter().map(String::as_str).collect();
-    let json = json(&folder, 0, &[&ARMS[..], &["--runs", "2", "--"], &program].concat());
+    let json = json(&directory, 0, &[&ARMS[..], &["--runs", "2", "--"], &program].concat());
     pool.assert_as_before();
     for run in runs(&json) {
         let (mode, share) = found(run);
@@ -86,11 +86,11 @@ fn each_run_has_its_pages_by_the_page_tables_and_the_host_is_put_back() {
 #[test]
 fn an_arm_that_does_not_get_its_pages_does_not_count_and_says_why() {
     let (Some(java), Some(pool)) = (java("17"), Pool::lock()) else { return };
-    let folder = Folder::new("none");
+    let directory = Directory::new("none");
     let program = work(&java.display().to_string(), "wait=1500");
     let program: Vec<&str> = program.iter().map(String::as_str).collect();
     let arms = ["--arm", "base=", "--arm", "huge=-XX:+UseLargePages", "--runs", "2", "--pages", "none", "--"];
-    let json = json(&folder, 1, &[&arms[..], &program].concat());
+    let json = json(&directory, 1, &[&arms[..], &program].concat());
     let why = left_out(&json);
     assert!(!why.is_empty() && why.iter().all(|why| why.contains("hugetlb-2m pages")), "{why:?}");
     assert!(why[0].contains("no large pages when it started"), "{why:?}");
@@ -101,14 +101,14 @@ fn an_arm_that_does_not_get_its_pages_does_not_count_and_says_why() {
 #[test]
 fn ctrl_c_in_a_run_with_a_pool_puts_the_host_back() {
     let (Some(java), Some(pool)) = (java("17"), Pool::lock()) else { return };
-    let folder = Folder::new("ctrl-c");
+    let directory = Directory::new("ctrl-c");
     let program = work(&java.display().to_string(), "wait=20000");
     let program: Vec<&str> = program.iter().map(String::as_str).collect();
-    let save = folder.path("save");
+    let save = directory.path("save");
     let arms =
         ["--arm", "a=-XX:+UseLargePages", "--arm", "b=-XX:+UseLargePages -Xss512k", "--save", &save, "--"];
     let arguments = [&arms[..], &program].concat();
-    let child = begun(&folder, &arguments);
+    let child = begun(&directory, &arguments);
     let deadline = Instant::now() + Duration::from_secs(60);
     let has_jvm = || {
         let children =
@@ -124,7 +124,7 @@ fn ctrl_c_in_a_run_with_a_pool_puts_the_host_back() {
     pool.assert_as_before();
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
     assert!(!std::path::Path::new(&format!("/proc/{jvm}")).exists(), "the program was ended");
-    assert_eq!(saved_runs(&folder.0.join("save")), 0, "the run that was cut does not count");
+    assert_eq!(saved_runs(&directory.0.join("save")), 0, "the run that was cut does not count");
     let said = text(&output.stdout).replace('\n', " ");
     assert!(said.contains("the host is as it was"), "{said}");
 }

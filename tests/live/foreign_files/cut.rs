@@ -11,15 +11,15 @@ struct OwnJdk(tempfile::TempDir);
 impl OwnJdk {
     fn of(java: &Path) -> OwnJdk {
         let home = java.ancestors().nth(2).expect("a JDK");
-        let folder = tempfile::tempdir_in(home.parent().expect("of the JDKs")).expect("a directory");
-        let copy = folder.path().join("jdk");
+        let directory = tempfile::tempdir_in(home.parent().expect("of the JDKs")).expect("a directory");
+        let copy = directory.path().join("jdk");
         let status = Command::new("cp").arg("-al").arg(home).arg(&copy).status().expect("cp");
         assert!(status.success());
         let library = copy.join("lib/server/libjvm.so");
         let bytes = fs::read(&library).expect("a library");
         fs::remove_file(&library).expect("a link");
         fs::write(&library, bytes).expect("a copy");
-        OwnJdk(folder)
+        OwnJdk(directory)
     }
 
     fn path(&self, below: &str) -> PathBuf {
@@ -95,8 +95,8 @@ fn marusa_never_lists_itself() {
     let Some(java) = java("17") else { return };
     let options = ["-Xmx64m", "-XX:+UseSerialGC", "-XX:NativeMemoryTracking=summary"];
     let jvm = Jvm::start(&java, &options, &["marusa.Load", "heap=5m", "quiet=1"]);
-    let folder = tempfile::tempdir().expect("a directory");
-    let path = folder.path().join("one.marusa");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("one.marusa");
     let mut command = Command::new(env!("CARGO_BIN_EXE_marusa"));
     command.args([
         "record",
@@ -144,8 +144,8 @@ fn core(path: &Path, bytes: usize) {
 
 #[test]
 fn a_core_that_is_cut_off_while_it_is_read_ends_no_command() {
-    let folder = tempfile::tempdir().expect("a directory");
-    let path = folder.path().join("core");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("core");
     core(&path, 64 << 20);
     while_cut(&path, || {
         for _ in 0..32 {

@@ -123,7 +123,7 @@ fn check(row: &Row, log: &GcLog, counters: &Counters) -> Result<(), String> {
             }
         }
         "z" => assert_eq!(counters.all().0, 0, "JDK 11 counts none"),
-        // One counter for stops and most of the phases beside the program together.
+        // One counter for stops and most of the phases next to the program together.
         _ => {
             let (stops, phases) = (log.pauses.len() as u64, log.phases.len() as u64);
             let (invocations, _) = counters.all();

@@ -17,7 +17,7 @@ fn parsed(name: &str) -> GcLog {
     gc_log::parse(&log(name)).unwrap_or_else(|gap| panic!("{name}: {gap}"))
 }
 
-/// name, collector, stops, full collections, ms in all, phases beside the program.
+/// name, collector, stops, full collections, ms in all, phases next to the program.
 #[test]
 fn what_was_counted_is_found() {
     let expected = std::fs::read_to_string(crate::common::root().join("tests/data/gc-logs/expected.tsv"))

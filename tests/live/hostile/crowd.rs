@@ -12,19 +12,19 @@ const UID: u32 = 54_321;
 /// Running hostile processes, ended when dropped.
 pub struct Crowd {
     members: Vec<(&'static str, Child)>,
-    folder: PathBuf,
+    directory: PathBuf,
 }
 
 impl Crowd {
     /// All of them at work. `None`: there is no compiler.
     pub fn gather() -> Option<Crowd> {
-        let folder = std::env::temp_dir().join(format!("marusa-crowd-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).expect("a directory");
-        let program = compiled(&folder)?;
-        let mut crowd = Crowd { members: Vec::new(), folder };
+        let directory = std::env::temp_dir().join(format!("marusa-crowd-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).expect("a directory");
+        let program = compiled(&directory)?;
+        let mut crowd = Crowd { members: Vec::new(), directory };
         for kind in KINDS {
             for number in 0..if is_long() { 25 } else { 3 } {
-                let child = start(&program, kind, &crowd.folder.join(format!("{kind}-{number}")));
+                let child = start(&program, kind, &crowd.directory.join(format!("{kind}-{number}")));
                 crowd.members.push((kind, child));
             }
         }
@@ -52,20 +52,20 @@ impl Drop for Crowd {
             let _ = child.wait();
             let _ = std::fs::remove_file(format!("/tmp/.java_pid{}", child.id()));
         }
-        let _ = std::fs::remove_dir_all(&self.folder);
+        let _ = std::fs::remove_dir_all(&self.directory);
     }
 }
 
-fn start(program: &Path, kind: &str, folder: &Path) -> Child {
-    std::fs::create_dir_all(folder).expect("a directory");
-    chown(folder, Some(UID), Some(UID)).expect("root");
+fn start(program: &Path, kind: &str, directory: &Path) -> Child {
+    std::fs::create_dir_all(directory).expect("a directory");
+    chown(directory, Some(UID), Some(UID)).expect("root");
     let mut command = Command::new(program);
-    command.args([kind, &folder.display().to_string(), &UID.to_string()]);
+    command.args([kind, &directory.display().to_string(), &UID.to_string()]);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("a process")
 }
 
-fn compiled(folder: &Path) -> Option<PathBuf> {
-    let (source, program) = (root().join("tests/native/crowd.c"), folder.join("crowd"));
+fn compiled(directory: &Path) -> Option<PathBuf> {
+    let (source, program) = (root().join("tests/native/crowd.c"), directory.join("crowd"));
     let built = Command::new("cc").args(["-O2", "-pthread", "-o"]).arg(&program).arg(&source).status();
     match built {
         Ok(status) => assert!(status.success(), "{} does not compile", source.display()),

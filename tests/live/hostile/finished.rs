@@ -45,7 +45,7 @@ impl Running {
         Running { what, child, started: Instant::now(), readers }
     }
 
-    /// Polls until `done`; the run must go on meanwhile.
+    /// Polls until `done`; the run must go on in the meantime.
     pub fn wait_until(&mut self, limit: Duration, done: impl Fn() -> bool) {
         let started = Instant::now();
         while !done() {

@@ -1,4 +1,5 @@
-//! Hostile processes of a foreign user beside healthy JVMs (200 and 20 in `make test-long`): FIFOs, symbolic links, truncated libraries,
+//! Hostile processes of a foreign user next to healthy JVMs (200 and 20 in `make test-long`): FIFOs, symbolic links, truncated
+//! libraries,
 //! colliding symbols, forks, execs, mappings and threads that come and go, floods on the attach socket. Every command ends in
 //! its time and below its memory bound, recording keeps its rate, and the accounts of the healthy JVMs stay what they were.
 
@@ -91,12 +92,12 @@ fn a_healthy_jvm_is_read(jvm: &Jvm) {
     }
 }
 
-/// `record --all` beside the crowd: samples of the healthy JVMs come, the recorder ends in time when it is asked to, and what
+/// `record --all` next to the crowd: samples of the healthy JVMs come, the recorder ends in time when it is asked to, and what
 /// it wrote is whole.
 fn the_recorder_keeps_its_rate(healthy: &[Jvm]) {
-    let folder = std::env::temp_dir().join(format!("marusa-hostile-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a directory");
-    let path = folder.join("all.marusa").display().to_string();
+    let directory = std::env::temp_dir().join(format!("marusa-hostile-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).expect("a directory");
+    let path = directory.join("all.marusa").display().to_string();
     let mut recorder = finished::Running::start(&["record", "--all", "--every", "1s", "-o", &path]);
     let samples = |pid: i32| exported_samples(&path, pid);
     for jvm in healthy {
@@ -110,7 +111,7 @@ fn the_recorder_keeps_its_rate(healthy: &[Jvm]) {
     // One a second was asked for; the machine is busy with the crowd.
     let fewest = ended.lived.as_secs() as usize / 4;
     assert!(counts.iter().all(|count| *count >= fewest), "fewer than {fewest} samples: {counts:?}");
-    std::fs::remove_dir_all(&folder).expect("ours");
+    std::fs::remove_dir_all(&directory).expect("ours");
 }
 
 /// The samples of one process in a recording, as `marusa export` reads them.

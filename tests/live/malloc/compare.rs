@@ -1,4 +1,4 @@
-//! Our figures beside glibc's, and within themselves: every difference in words.
+//! Our figures next to glibc's, and within themselves: every difference in words.
 
 use super::info::{ArenaInfo, Count, Info};
 use marusa::alloc::{AllocView, Arena, ChunkCount, State, Stretch};
@@ -71,7 +71,7 @@ fn of_arena(arena: &Arena, info: &ArenaInfo) -> Vec<String> {
     found
 }
 
-/// Stretches that overlap, or whose shares do not sum: never right, whatever changed meanwhile.
+/// Stretches that overlap, or whose shares do not sum: never right, whatever changed in the meantime.
 pub fn broken_stretches(view: &AllocView) -> Vec<String> {
     let mut found = Vec::new();
     for pair in view.stretches.windows(2).filter(|pair| pair[0].range.end > pair[1].range.start) {
@@ -89,11 +89,11 @@ pub fn broken_stretches(view: &AllocView) -> Vec<String> {
     found
 }
 
-/// Where our own books do not balance. Not for a program that maps heaps meanwhile: what was mapped since the look at the
+/// Where our own books do not balance. Not for a program that maps heaps in the meantime: what was mapped since the look at the
 /// mappings is in an arena's figures, but in no stretch.
 pub fn imbalances(view: &AllocView) -> Vec<String> {
     let mut found = broken_stretches(view);
-    // A heap that was unmapped meanwhile has no stretches, and a gap says so.
+    // A heap that was unmapped in the meantime has no stretches, and a gap says so.
     let may_be_gone = view.gaps.iter().any(|gap| gap.why == Why::Gone);
     for arena in view.arenas.iter().filter(|arena| arena.figures.is_ok()) {
         for heap in &arena.heaps {

@@ -5,15 +5,15 @@ use crate::common::{native, skip};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The system's libc, or one in a folder.
+/// The system's libc, or one in a directory.
 #[derive(Clone, Debug)]
 pub struct Glibc {
     pub name: String,
-    folder: Option<PathBuf>,
+    directory: Option<PathBuf>,
 }
 
 pub fn system() -> Glibc {
-    Glibc { name: "system".into(), folder: None }
+    Glibc { name: "system".into(), directory: None }
 }
 
 /// The libc of a Debian suite. `None` says why the test is skipped.
@@ -21,11 +21,11 @@ pub fn of_suite(suite: &str) -> Option<Glibc> {
     let home = std::env::var("MARUSA_GLIBCS").map(PathBuf::from).unwrap_or_else(|_| {
         PathBuf::from(std::env::var("HOME").unwrap_or_default()).join(".cache/marusa/glibc")
     });
-    let folder = home.join(suite);
-    if folder.join("libc.so.6").exists() {
-        return Some(Glibc { name: suite.to_string(), folder: Some(folder) });
+    let directory = home.join(suite);
+    if directory.join("libc.so.6").exists() {
+        return Some(Glibc { name: suite.to_string(), directory: Some(directory) });
     }
-    skip(&format!("no glibc at {}; scripts/glibcs {suite} fetches it", folder.display()));
+    skip(&format!("no glibc at {}; scripts/glibcs {suite} fetches it", directory.display()));
     None
 }
 
@@ -37,10 +37,10 @@ pub fn all() -> Vec<Glibc> {
 impl Glibc {
     /// Starts `program` on this libc.
     pub fn command(&self, program: &Path, more_libraries: &[&Path]) -> Command {
-        let Some(folder) = &self.folder else { return Command::new(program) };
+        let Some(directory) = &self.directory else { return Command::new(program) };
         let libraries: Vec<String> =
-            std::iter::once(folder.as_path()).chain(more_libraries.iter().copied()).map(shown).collect();
-        let mut command = Command::new(folder.join("ld-linux-x86-64.so.2"));
+            std::iter::once(directory.as_path()).chain(more_libraries.iter().copied()).map(shown).collect();
+        let mut command = Command::new(directory.join("ld-linux-x86-64.so.2"));
         command.arg("--library-path").arg(libraries.join(":")).arg(program);
         command
     }
@@ -58,14 +58,14 @@ impl Glibc {
     /// What makes the linker take this libc's files in the place of the system's. The start files are the system's: they
     /// ask for no more than `__libc_start_main`, whose version is the library's.
     fn link_options(&self, is_shared: bool) -> Vec<String> {
-        let Some(folder) = &self.folder else { return vec!["-pthread".into(), "-ldl".into()] };
+        let Some(directory) = &self.directory else { return vec!["-pthread".into(), "-ldl".into()] };
         let start: &[&str] = if is_shared { &["crti.o", "crtn.o"] } else { &["crt1.o", "crti.o", "crtn.o"] };
         let libraries = ["libpthread.so.0", "libc.so.6", "ld-linux-x86-64.so.2"];
         ["-nostdlib".to_string()]
             .into_iter()
             .chain((!is_shared).then(|| "-no-pie".to_string()))
             .chain(start.iter().map(|name| start_file(name)))
-            .chain(libraries.iter().map(|name| shown(&folder.join(name))))
+            .chain(libraries.iter().map(|name| shown(&directory.join(name))))
             .chain(["-lgcc".to_string()])
             .collect()
     }
@@ -90,7 +90,7 @@ fn build(source: &str, product: &str, libc: &Glibc, options: &[&str]) -> PathBuf
     // A compiler that knows malloc leaves out what is freed again.
     let mut all = vec!["-fno-builtin"];
     all.extend(options);
-    if libc.folder.is_some() && !is_shared {
+    if libc.directory.is_some() && !is_shared {
         all.push("-fno-pie");
     }
     native::compiled(source, product, &all, &libc.link_options(is_shared)).expect("a C compiler")

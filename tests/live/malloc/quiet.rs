@@ -58,7 +58,7 @@ fn run(libc: &Glibc, case: &str, threads: usize, tunables: &str) -> Vec<String> 
     found
 }
 
-/// malloc_info can not tell what is cached from what is in use; the program can.
+/// malloc_info cannot tell what is cached from what is in use; the program can.
 fn beyond_the_live(view: &AllocView, live: Count, threads: usize) -> Option<String> {
     let figures = view.arenas.iter().flat_map(|arena| &arena.figures);
     let in_use = figures.fold(Count::default(), |sum, one| Count {
@@ -141,7 +141,7 @@ impl HugePages {
         let is_there = std::fs::write(POOL, wanted.to_string()).is_ok()
             && read().is_some_and(|text| text.trim() == wanted.to_string());
         if !is_there {
-            skip("pages of 2 MiB can not be reserved here (root, and enough free memory)");
+            skip("pages of 2 MiB cannot be reserved here (root, and enough free memory)");
             return None;
         }
         Some(pool)

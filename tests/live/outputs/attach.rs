@@ -19,11 +19,12 @@ fn error_of(pid: i32) -> AttachError {
     attach::open(&process).map(|attached| attached.receipt).expect_err("it is refused")
 }
 
-/// A folder of root's, as /etc is one.
-fn folder_of_root(mode: u32) -> tempfile::TempDir {
-    let folder = tempfile::Builder::new().prefix("marusa-etc-").tempdir_in("/var/tmp").expect("a folder");
-    fs::set_permissions(folder.path(), fs::Permissions::from_mode(mode)).expect("ours");
-    folder
+/// A directory of root's, as /etc is one.
+fn directory_of_root(mode: u32) -> tempfile::TempDir {
+    let directory =
+        tempfile::Builder::new().prefix("marusa-etc-").tempdir_in("/var/tmp").expect("a directory");
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(mode)).expect("ours");
+    directory
 }
 
 fn can_run_here() -> bool {
@@ -40,18 +41,18 @@ fn nothing_is_created_in_the_working_directory_nor_where_tmp_was_made_to_point()
         return;
     }
     let library = library("");
-    let etc = folder_of_root(0o755);
+    let etc = directory_of_root(0o755);
     let at = etc.path().display();
     let scripts = [
         // Issue 16: a /tmp that cannot be written, and /etc as the working directory.
         format!("mount -t tmpfs -o ro none /tmp; cd {at}"),
-        // A folder of root's in the place of /tmp.
+        // A directory of root's in the place of /tmp.
         format!("mount --bind {at} /tmp"),
         // The same as a link in a tree that it makes its root's.
         format!("mount -t tmpfs none /mnt && cd {at}; mount --bind {at} /tmp"),
     ];
     for script in scripts {
-        // The library's folder is in /tmp: what it covers stays open as file 9.
+        // The library's directory is in /tmp: what it covers stays open as file 9.
         let script =
             format!("exec 9<{}; {script}; export FAKE_LIBRARY=/proc/self/fd/9", library.path.display());
         let fake = start(&library.path, "", "main", Some((NAMESPACES, &script)), &[]);
@@ -76,7 +77,7 @@ fn a_socket_that_is_not_the_targets_own_gets_no_word_and_the_target_no_signal() 
     let library = library("");
     let fake = start(&library.path, "", "main", Some((OTHER_USER, "true")), &[]);
     let socket = format!("/tmp/.java_pid{}", fake.pid);
-    let elsewhere = library.folder.path().join("elsewhere");
+    let elsewhere = library.directory.path().join("elsewhere");
     let listener = std::os::unix::net::UnixListener::bind(&elsewhere).expect("a socket");
     listener.set_nonblocking(true).expect("ours");
 
@@ -157,7 +158,7 @@ fn a_jvm_of_another_user_is_attached_to_and_its_trigger_goes() {
     let Some(java) = crate::common::java("17") else { return };
     let mut command = std::process::Command::new("setpriv");
     command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
-    let source = tempfile::Builder::new().prefix("marusa-sleeper-").tempdir_in("/tmp").expect("a folder");
+    let source = tempfile::Builder::new().prefix("marusa-sleeper-").tempdir_in("/tmp").expect("a directory");
     fs::set_permissions(source.path(), fs::Permissions::from_mode(0o755)).expect("ours");
     let program = source.path().join("Sleeper.java");
     let text = "public class Sleeper { public static void main(String[] a) throws Exception {\

@@ -1,4 +1,5 @@
-//! A hostile process that looks like a JVM (tests/native/answering_jvm.c), and how it is started: as another user, in namespaces of its
+//! A hostile process that looks like a JVM (tests/native/answering_jvm.c), and how it is started: as another user, in namespaces
+//! of its
 //! own.
 
 use std::io::{BufRead, BufReader};
@@ -18,9 +19,9 @@ const READY_MAX: Duration = Duration::from_secs(60);
 fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
-        let folder = std::env::temp_dir().join(format!("marusa-fake-jvm-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).expect("a folder");
-        let program = folder.join("answering_jvm");
+        let directory = std::env::temp_dir().join(format!("marusa-fake-jvm-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).expect("a directory");
+        let program = directory.join("answering_jvm");
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/native/answering_jvm.c");
         let built =
             Command::new("cc").arg("-O1").arg("-o").arg(&program).arg(source).status().expect("cc runs");
@@ -29,21 +30,21 @@ fn program() -> &'static Path {
     })
 }
 
-/// A folder that others may look into, with a file that is called libjvm.so.
+/// A directory that others may look into, with a file that is called libjvm.so.
 pub struct Library {
-    pub folder: tempfile::TempDir,
+    pub directory: tempfile::TempDir,
     pub path: PathBuf,
 }
 
-/// `name`: a folder in between.
+/// `name`: a directory in between.
 pub fn library(name: &str) -> Library {
     use std::os::unix::fs::PermissionsExt;
-    let folder = tempfile::Builder::new().prefix("marusa-fake-").tempdir_in("/tmp").expect("a folder");
-    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).expect("ours");
-    std::fs::create_dir_all(folder.path().join(name)).expect("a folder");
-    let path = folder.path().join(name).join("libjvm.so");
+    let directory = tempfile::Builder::new().prefix("marusa-fake-").tempdir_in("/tmp").expect("a directory");
+    std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).expect("ours");
+    std::fs::create_dir_all(directory.path().join(name)).expect("a directory");
+    let path = directory.path().join(name).join("libjvm.so");
     std::fs::write(&path, [0_u8; 4096]).expect("a file");
-    Library { folder, path }
+    Library { directory, path }
 }
 
 pub struct Fake {

@@ -11,8 +11,9 @@ fn fails(arguments: &[&str], status: i32, words: &str) {
 
 #[test]
 fn files_that_are_no_recording_say_so() {
-    let folder = Folder::new("foreign");
-    let (newer, foreign, empty) = (folder.file("newer"), folder.file("foreign"), folder.file("empty"));
+    let directory = Directory::new("foreign");
+    let (newer, foreign, empty) =
+        (directory.file("newer"), directory.file("foreign"), directory.file("empty"));
     std::fs::write(&newer, b"marusa-record 2\nwhatever comes").expect("ours");
     std::fs::write(&foreign, b"PAR1 and more").expect("ours");
     std::fs::write(&empty, b"").expect("ours");
@@ -23,7 +24,7 @@ fn files_that_are_no_recording_say_so() {
         with(&newer, 3, "a newer marusa wrote it");
         with(&foreign, 3, "no recording");
         with(&empty, 3, "no recording");
-        with(&folder.file("absent"), 3, "absent");
+        with(&directory.file("absent"), 3, "absent");
     }
     fails(&["diff", &newer], 3, "a newer marusa wrote it");
     fails(&["diff", &foreign, "1"], 3, "no frozen snapshot");
@@ -31,15 +32,15 @@ fn files_that_are_no_recording_say_so() {
     fails(&["record", "--all", "-o", &foreign, "--append"], 2, "no recording");
     fails(&["record", "--all"], 2, "--output");
     fails(&["record", "1", "--all", "-o", "x"], 2, "cannot be used with");
-    fails(&["record", "4194304", "-o", &folder.file("x")], 3, "no process");
-    assert!(!Path::new(&folder.file("x")).exists(), "nothing was begun");
+    fails(&["record", "4194304", "-o", &directory.file("x")], 3, "no process");
+    assert!(!Path::new(&directory.file("x")).exists(), "nothing was begun");
 }
 
 #[test]
 fn damaged_bytes_never_do_more_than_end_the_file_early() {
     let Some(jvm) = grow(&[], &[]) else { return };
-    let folder = Folder::new("damaged");
-    let path = folder.file("a.marusa");
+    let directory = Directory::new("damaged");
+    let path = directory.file("a.marusa");
     Recorder::start(&[&jvm.pid.to_string(), "-o", &path, "--every", "100ms", "--for", "2s"]).wait();
     let good = std::fs::read(&path).expect("ours");
     fails(&["diff", &format!("{path}@soon"), &path], 2, "is no moment");
@@ -68,11 +69,11 @@ fn a_full_disk_ends_the_recording_and_keeps_what_it_has() {
         return skip("only root may mount a small file system");
     }
     let Some(jvm) = grow(&[], &["churn=10m/s"]) else { return };
-    let folder = Folder::new("full");
+    let directory = Directory::new("full");
     let mount =
-        Command::new("mount").args(["-t", "tmpfs", "-o", "size=256k", "tmpfs"]).arg(&folder.0).status();
+        Command::new("mount").args(["-t", "tmpfs", "-o", "size=256k", "tmpfs"]).arg(&directory.0).status();
     if !mount.is_ok_and(|status| status.success()) {
-        return skip("tmpfs can not be mounted here");
+        return skip("tmpfs cannot be mounted here");
     }
     struct Mounted<'a>(&'a Path);
     impl Drop for Mounted<'_> {
@@ -80,8 +81,8 @@ fn a_full_disk_ends_the_recording_and_keeps_what_it_has() {
             let _ = Command::new("umount").arg(self.0).status();
         }
     }
-    let mounted = Mounted(&folder.0);
-    let path = folder.file("a.marusa");
+    let mounted = Mounted(&directory.0);
+    let path = directory.file("a.marusa");
     let options = ["--every", "10ms", "--account-every", "10ms", "--cpu", "200", "--for", "5m"];
     let recorder =
         Recorder::start(&[&[jvm.pid.to_string().as_str(), "-o", &path][..], &options[..]].concat());
@@ -89,7 +90,7 @@ fn a_full_disk_ends_the_recording_and_keeps_what_it_has() {
     let begun = std::fs::metadata(&path).expect("ours").len();
     // Some samples more; then at most the rest of its last page is left.
     wait_for_bytes(&path, begun + 500);
-    let filled = std::fs::write(folder.file("others"), vec![1; 512 << 10]);
+    let filled = std::fs::write(directory.file("others"), vec![1; 512 << 10]);
     assert_eq!(filled.map_err(|error| error.kind()), Err(std::io::ErrorKind::StorageFull));
     let output = recorder.wait();
     assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));

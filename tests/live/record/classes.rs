@@ -30,13 +30,13 @@ fn a_class_that_grows_is_named_and_garbage_is_not() {
     let options = ["-Xmx512m", "-Xmn32m", "-XX:+UseSerialGC"];
     let leaking = Jvm::start(&java, &options, &["marusa.Leak", "kind=session", "rate=3m/s", "churn=40m/s"]);
     let healthy = Jvm::start(&java, &options, &["marusa.Grow", "churn=40m/s"]);
-    let folder = Folder::new("classes");
+    let directory = Directory::new("classes");
     let record = |jvm: &Jvm, name: &str| {
-        let (path, pid) = (folder.file(name), jvm.pid.to_string());
+        let (path, pid) = (directory.file(name), jvm.pid.to_string());
         let recorder = Recorder::start(&[&[pid.as_str(), "-o", &path, "--for", "30s"][..], &OFTEN].concat());
         (path, recorder)
     };
-    let before = folder.file("before.json");
+    let before = directory.file("before.json");
     let heap = |to: &str| {
         let heap = marusa(&["heap", &leaking.pid.to_string(), "--json"]);
         assert!(heap.status.success(), "{}", text(&heap.stderr));
@@ -70,7 +70,7 @@ fn a_class_that_grows_is_named_and_garbage_is_not() {
     assert!(named(&found).is_empty() && found["last_classes_at"].is_string(), "{found:#}");
     let healthy_lines = exported(&other).0;
     assert!(of(&healthy_lines, "class").len() > 10, "it was counted");
-    let now = folder.file("now.json");
+    let now = directory.file("now.json");
     heap(&now);
     let pid = leaking.pid.to_string();
     for sides in [&[path.as_str()][..], &[&before, &now], &[&before, &pid], &[&path, &now]] {
@@ -94,8 +94,8 @@ fn a_histogram_that_cannot_be_paid_is_noted() {
     let Some(java) = java("17") else { return };
     let options = ["-Xms512m", "-Xmx512m", "-XX:+AlwaysPreTouch", "-XX:+UseSerialGC"];
     let jvm = Jvm::start(&java, &options, &["marusa.Grow"]);
-    let folder = Folder::new("unpaid");
-    let (path, pid) = (folder.file("a.marusa"), jvm.pid.to_string());
+    let directory = Directory::new("unpaid");
+    let (path, pid) = (directory.file("a.marusa"), jvm.pid.to_string());
     let arguments =
         [&pid, "-o", &path, "--for", "6s", "--every", "250ms", "--heap-every", "1s", "--cpu", "2"];
     let output = Recorder::start(&arguments).wait();

@@ -28,14 +28,15 @@ int clock_gettime(clockid_t clock, struct timespec *at) {
 #[test]
 fn a_clock_that_is_set_changes_neither_the_order_nor_the_distances() {
     let Some(jvm) = grow(&[], &[]) else { return };
-    let folder = Folder::new("clock");
-    let (source, library, set_by) = (folder.file("set.c"), folder.file("set.so"), folder.file("seconds"));
+    let directory = Directory::new("clock");
+    let (source, library, set_by) =
+        (directory.file("set.c"), directory.file("set.so"), directory.file("seconds"));
     std::fs::write(&source, SET).expect("ours");
     let built = Command::new("cc").args(["-shared", "-fPIC", "-o", &library, &source]).output();
     if !built.is_ok_and(|built| built.status.success()) {
         return skip("no C compiler");
     }
-    let path = folder.file("a.marusa");
+    let path = directory.file("a.marusa");
     let mut command = Command::new(env!("CARGO_BIN_EXE_marusa"));
     command.args([
         "record",
@@ -53,7 +54,7 @@ fn a_clock_that_is_set_changes_neither_the_order_nor_the_distances() {
     // An hour back, then to a year in which there was no JVM.
     for seconds in ["0", "-3600", "-1700000000"] {
         let (beside, bytes) =
-            (folder.file("beside"), std::fs::metadata(&path).map_or(0, |facts| facts.len()));
+            (directory.file("beside"), std::fs::metadata(&path).map_or(0, |facts| facts.len()));
         std::fs::write(&beside, seconds).expect("ours");
         std::fs::rename(&beside, &set_by).expect("ours");
         wait_for_bytes(&path, bytes + 400);

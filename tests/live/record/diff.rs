@@ -8,9 +8,10 @@ fn what_leaks_is_named_from_frozen_files_json_recordings_and_now() {
     // It leaks for longer than a slow machine takes to freeze it.
     let options = ["-Xss512k", "-XX:MaxDirectMemorySize=512m"];
     let Some(jvm) = grow(&options, &["direct=8m/s", "until=400m", "threads=40"]) else { return };
-    let folder = Folder::new("diff");
+    let directory = Directory::new("diff");
     let pid = jvm.pid.to_string();
-    let (frozen, json, recording) = (folder.file("a.frozen"), folder.file("a.json"), folder.file("a.marusa"));
+    let (frozen, json, recording) =
+        (directory.file("a.frozen"), directory.file("a.json"), directory.file("a.marusa"));
     assert!(marusa(&["freeze", &pid, "-o", &frozen]).status.success());
     std::fs::write(&json, marusa(&["map", &pid, "--json"]).stdout).expect("ours");
     let options = ["--every", "250ms", "--account-every", "500ms", "--cpu", "50"];
@@ -60,8 +61,8 @@ fn until_step_is_there(pid: i32) {
 fn a_limit_that_was_passed_is_status_1() {
     let options = ["-XX:MaxDirectMemorySize=512m"];
     let Some(jvm) = grow(&options, &["direct=16m/s", "until=400m"]) else { return };
-    let folder = Folder::new("limit");
-    let (pid, json) = (jvm.pid.to_string(), folder.file("a.json"));
+    let directory = Directory::new("limit");
+    let (pid, json) = (jvm.pid.to_string(), directory.file("a.json"));
     std::fs::write(&json, marusa(&["map", &pid, "--json"]).stdout).expect("ours");
     let direct = || number(&area(&map_json(jvm.pid), "direct_buffers")["resident_bytes"]);
     let (before, started) = (direct(), Instant::now());

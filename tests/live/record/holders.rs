@@ -10,8 +10,8 @@ fn the_field_that_holds_what_grows_is_recorded() {
     let Some(java) = java("17") else { return };
     let program = ["marusa.Leak", "kind=inflater", "rate=4m/s"];
     let jvm = Jvm::start(&java, &["-Xmx256m", "-XX:+UseSerialGC"], &program);
-    let folder = Folder::new("holders");
-    let (path, pid) = (folder.file("a.marusa"), jvm.pid.to_string());
+    let directory = Directory::new("holders");
+    let (path, pid) = (directory.file("a.marusa"), jvm.pid.to_string());
     let often = ["--every", "250ms", "--account-every", "500ms", "--cpu", "200"];
     let holders = ["--holders-every", "2s", "--for", "12s"];
     let output = Recorder::start(&[&[pid.as_str(), "-o", &path][..], &often, &holders].concat()).wait();
@@ -31,7 +31,7 @@ fn the_field_that_holds_what_grows_is_recorded() {
         "an Inflater has 40 KiB in 4 blocks"
     );
     assert!(leaks_are_held_by(&path, HOLDER), "{}", text(&marusa(&["leak", &path]).stdout));
-    let json = folder.file("a.json");
+    let json = directory.file("a.json");
     std::fs::write(&json, marusa(&["map", &pid, "--by", "holder", "--json"]).stdout).expect("ours");
     let resident = || number(&map_json(jvm.pid)["totals"]["resident_bytes"]);
     let (before, until) = (resident(), Instant::now() + Duration::from_secs(60));

@@ -21,12 +21,12 @@ fn looks(path: &str) -> (Vec<(u64, u64)>, String) {
 #[test]
 fn every_file_of_a_killed_recorder_opens_and_lacks_at_most_its_last_second() {
     let Some(jvm) = grow(&[], &["churn=10m/s"]) else { return };
-    let folder = Folder::new("killed");
+    let directory = Directory::new("killed");
     let pid = jvm.pid.to_string();
     let kills = std::env::var("MARUSA_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(KILLS);
     let (mut torn, mut not_seen) = (0, Vec::new());
     for kill in 0..kills {
-        let (path, copy) = (folder.file(&format!("{kill}.marusa")), folder.file("copy"));
+        let (path, copy) = (directory.file(&format!("{kill}.marusa")), directory.file("copy"));
         let keep: &[&str] = if kill % 3 == 0 { &["--keep", "512K"] } else { &[] };
         let every = format!("{}ms", EVERY.as_millis());
         let arguments = [&[pid.as_str(), "-o", &path, "--every", &every, "--cpu", "50"][..], keep].concat();
@@ -60,8 +60,8 @@ fn every_file_of_a_killed_recorder_opens_and_lacks_at_most_its_last_second() {
 #[test]
 fn a_recorder_goes_on_with_the_file_of_one_that_was_killed() {
     let Some(jvm) = grow(&[], &[]) else { return };
-    let folder = Folder::new("append");
-    let path = folder.file("a.marusa");
+    let directory = Directory::new("append");
+    let path = directory.file("a.marusa");
     let pid = jvm.pid.to_string();
     let mut first = Recorder::start(&[&pid, "-o", &path, "--every", "100ms"]);
     wait_for_bytes(&path, 1000);

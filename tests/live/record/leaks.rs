@@ -75,13 +75,13 @@ fn length() -> Length {
 }
 
 /// The arguments of a program, with "rate=200k/s" times a factor.
-fn arguments(program: &Program, faster: u64, folder: &Folder) -> Vec<String> {
+fn arguments(program: &Program, faster: u64, directory: &Directory) -> Vec<String> {
     let of = |word: &str| match word.strip_prefix("rate=").and_then(|rate| rate.strip_suffix("k/s")) {
         Some(rate) => format!("rate={}k/s", rate.parse::<u64>().expect("a number") * faster),
         None => word.to_string(),
     };
     let mut words: Vec<String> = program.arguments.split(' ').map(of).collect();
-    words.extend([format!("dir={}", folder.0.display())]);
+    words.extend([format!("dir={}", directory.0.display())]);
     words.insert(0, "marusa.Leak".to_string());
     words
 }
@@ -132,15 +132,15 @@ fn asked(
 #[test]
 fn eight_leaks_recorded_together_are_named_or_nothing_is() {
     let Some(java) = java("17") else { return };
-    let (folder, length) = (Folder::new("leaks"), length());
+    let (directory, length) = (Directory::new("leaks"), length());
     let start = |program: &Program| {
         let options: Vec<&str> = program.jvm.split(' ').collect();
-        let words = arguments(program, if length.is_long { 1 } else { program.faster }, &folder);
+        let words = arguments(program, if length.is_long { 1 } else { program.faster }, &directory);
         Jvm::start(&java, &options, &words.iter().map(String::as_str).collect::<Vec<_>>())
     };
     let programs = programs();
     let jvms: Vec<Jvm> = programs.iter().map(start).collect();
-    let path = folder.file("all.marusa");
+    let path = directory.file("all.marusa");
     let recorder = Recorder::start(&["--all", "-o", &path, "--cpu", "60"]);
     let started = Instant::now();
     let leaks = programs.iter().filter(|program| program.is_certain).count();

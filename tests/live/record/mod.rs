@@ -1,4 +1,5 @@
-//! `marusa record` and what reads its files, on real JVMs: the recorder may be killed at any moment, the JVM too; a ring, a full disk, a
+//! `marusa record` and what reads its files, on real JVMs: the recorder may be killed at any moment, the JVM too; a ring, a full
+//! disk, a
 //! newer form; what grew is named.
 
 mod bad_input;
@@ -18,15 +19,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// An empty folder for one test, removed at its end.
-pub struct Folder(pub PathBuf);
+/// An empty directory for one test, removed at its end.
+pub struct Directory(pub PathBuf);
 
-impl Folder {
-    pub fn new(name: &str) -> Folder {
+impl Directory {
+    pub fn new(name: &str) -> Directory {
         let path = std::env::temp_dir().join(format!("marusa-record-{}-{name}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).expect("a folder");
-        Folder(path)
+        std::fs::create_dir_all(&path).expect("a directory");
+        Directory(path)
     }
 
     pub fn file(&self, name: &str) -> String {
@@ -34,7 +35,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for Directory {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -131,8 +132,8 @@ pub fn wait_for_bytes(path: &str, bytes: u64) {
 fn what_is_recorded_is_what_the_kernel_and_the_account_say() {
     // What is touched between the kernel's sum and the account is then little, however slow the machine is.
     let Some(jvm) = grow(&["-XX:+AlwaysPreTouch"], &["churn=20m/s"]) else { return };
-    let folder = Folder::new("plain");
-    let path = folder.file("a.marusa");
+    let directory = Directory::new("plain");
+    let path = directory.file("a.marusa");
     let pid = jvm.pid.to_string();
     let arguments = [
         pid.as_str(),
@@ -185,10 +186,10 @@ fn what_is_recorded_is_what_the_kernel_and_the_account_say() {
 #[test]
 fn parquet_and_csv_have_as_many_lines_as_json() {
     let Some(jvm) = grow(&[], &[]) else { return };
-    let folder = Folder::new("export");
-    let path = folder.file("a.marusa");
+    let directory = Directory::new("export");
+    let path = directory.file("a.marusa");
     Recorder::start(&[&jvm.pid.to_string(), "-o", &path, "--every", "200ms", "--for", "2s"]).wait();
-    let (csv, parquet) = (folder.file("a.csv"), folder.file("a.parquet"));
+    let (csv, parquet) = (directory.file("a.csv"), directory.file("a.parquet"));
     let output = marusa(&["export", &path, "--csv", &csv, "--parquet", &parquet]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let lines = exported(&path).0.len();

@@ -8,12 +8,12 @@ const LIMIT: u64 = 160 << 20;
 #[test]
 fn the_last_account_before_the_kill_is_there() {
     if !is_root() {
-        return skip("only root may make a control group");
+        return skip("only root may make a cgroup");
     }
     let Some(java) = java("17") else { return };
-    let Some(group) = Group::with_bytes(LIMIT) else { return skip("no control group can be made here") };
-    let folder = Folder::new("oom");
-    let path = folder.file("a.marusa");
+    let Some(group) = Group::with_bytes(LIMIT) else { return skip("no cgroup can be made here") };
+    let directory = Directory::new("oom");
+    let path = directory.file("a.marusa");
     let mut command = group.command(&java.display().to_string());
     command.args(["-Xmx48m", "-XX:+UseSerialGC", "-XX:MaxDirectMemorySize=1g", "-cp"]);
     command.arg(root().join("java/build-out")).args(["marusa.Grow", "direct=10m/s"]);
@@ -51,7 +51,7 @@ fn the_last_account_before_the_kill_is_there() {
     assert_eq!(diff["causes"][0]["area"], "direct_buffers", "{}", diff["answer"]);
 }
 
-/// The rows of memory.stat, by their names in either version of control groups.
+/// The rows of memory.stat, by their names in either version of cgroups.
 fn what_filled_the_group_is_in_every_face(path: &str, lines: &[Value]) {
     let is_anonymous = |row: &Value| row["name"] == "anon" || row["name"] == "rss";
     let rows: Vec<&Value> = of(lines, "cgroup").into_iter().filter(|row| is_anonymous(row)).collect();

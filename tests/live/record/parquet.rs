@@ -1,4 +1,5 @@
-//! What is exported is read by others: DuckDB and pandas (`scripts/readers` installs them) find the same lines, figures, gaps and types
+//! What is exported is read by others: DuckDB and pandas (`scripts/readers` installs them) find the same lines, figures, gaps and
+//! types
 //! as we do.
 
 use super::*;
@@ -62,8 +63,8 @@ fn python() -> Option<PathBuf> {
 fn duckdb_and_pandas_find_what_was_recorded() {
     let Some(python) = python() else { return };
     let Some(jvm) = grow(&[], &["direct=4m/s", "until=16m", "threads=3"]) else { return };
-    let folder = Folder::new("parquet");
-    let (path, parquet) = (folder.file("a.marusa"), folder.file("a.parquet"));
+    let directory = Directory::new("parquet");
+    let (path, parquet) = (directory.file("a.marusa"), directory.file("a.parquet"));
     let options = ["--every", "200ms", "--account-every", "1s", "--cpu", "50", "--for", "5s"];
     Recorder::start(&[&[jvm.pid.to_string().as_str(), "-o", &path][..], &options[..]].concat()).wait();
     let output = marusa(&["export", &path, "--parquet", &parquet]);

@@ -1,12 +1,12 @@
-//! All JVMs of the host, those that start and end meanwhile, and a ring of files.
+//! All JVMs of the host, those that start and end in the meantime, and a ring of files.
 
 use super::*;
 
 #[test]
 fn jvms_that_start_and_end_are_followed() {
     let Some(first) = grow(&[], &[]) else { return };
-    let folder = Folder::new("all");
-    let path = folder.file("host.marusa");
+    let directory = Directory::new("all");
+    let path = directory.file("host.marusa");
     let recorder = Recorder::start(&["--all", "-o", &path, "--every", "500ms", "--cpu", "50"]);
     wait_for_bytes(&path, 1000);
     let Some(second) = grow(&[], &[]) else { return };
@@ -50,8 +50,8 @@ fn jvms_that_start_and_end_are_followed() {
 #[test]
 fn a_ring_has_the_last_of_it_and_no_more_than_was_asked_for() {
     let Some(jvm) = grow(&[], &["churn=10m/s"]) else { return };
-    let folder = Folder::new("ring");
-    let path = folder.file("a.marusa");
+    let directory = Directory::new("ring");
+    let path = directory.file("a.marusa");
     let pid = jvm.pid.to_string();
     let arguments = [pid.as_str(), "-o", &path, "--every", "20ms", "--account-every", "20ms", "--cpu", "100"];
     let (keep, seconds) = if is_long() { ("10s", 40) } else { ("512K", 4) };
@@ -59,7 +59,7 @@ fn a_ring_has_the_last_of_it_and_no_more_than_was_asked_for() {
     let output =
         Recorder::start(&[&arguments[..], &["--keep", keep, "--for", &length, "--json"]].concat()).wait();
     let recorded: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    let names: Vec<_> = std::fs::read_dir(&folder.0).expect("ours").flatten().collect();
+    let names: Vec<_> = std::fs::read_dir(&directory.0).expect("ours").flatten().collect();
     let bytes: u64 = names.iter().map(|entry| entry.metadata().map_or(0, |facts| facts.len())).sum();
     assert_eq!(names.len() as u64, number(&recorded["files"]));
     assert!(bytes <= (512 << 10) + (96 << 10), "{bytes}");

@@ -32,9 +32,10 @@ impl Browser {
 
     /// `probe`: the body of an async function that returns what is to be known.
     pub fn facts(&self, name: &str, html: &str, nonce: &str, probe: &str) -> Facts {
-        let folder = std::env::temp_dir().join(format!("marusa-test-browser-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(&folder).expect("a folder");
-        let page = folder.join("page.html");
+        let directory =
+            std::env::temp_dir().join(format!("marusa-test-browser-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&directory).expect("a directory");
+        let page = directory.join("page.html");
         let script = format!(
             "<pre id=\"facts\"></pre><script nonce=\"{nonce}\">(async () => {{ const tick = () => new Promise(done => \
              setTimeout(done, 100)); const until = async is => {{ for (let left = 100; left > 0 && !is(); left--) await tick(); }};\n\
@@ -64,13 +65,13 @@ impl Browser {
                 "--enable-logging=stderr",
                 "--dump-dom",
             ])
-            .arg(format!("--user-data-dir={}", folder.join("profile").display()))
+            .arg(format!("--user-data-dir={}", directory.join("profile").display()))
             .arg(format!("file://{}", page.display()))
             .output()
             .expect("the browser starts");
         let dom = String::from_utf8_lossy(&output.stdout).into_owned();
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-        self.tidy(folder);
+        self.tidy(directory);
         let found =
             dom.split_once("<pre id=\"facts\">FACTS").and_then(|(_, rest)| rest.split_once("END</pre>"));
         let (json, _) =
@@ -85,8 +86,8 @@ impl Browser {
         Facts { value, console }
     }
 
-    fn tidy(&self, folder: PathBuf) {
+    fn tidy(&self, directory: PathBuf) {
         // Helpers of the browser may still write there.
-        let _ = std::fs::remove_dir_all(folder);
+        let _ = std::fs::remove_dir_all(directory);
     }
 }

@@ -139,8 +139,8 @@ fn one_jvm_has_a_picture_of_its_pages() {
 
 #[test]
 fn every_frozen_jvm_makes_a_page_whose_pages_are_those_of_the_account() {
-    let folder = root().join("tests/data/frozen");
-    let files = std::fs::read_dir(folder).expect("recorded JVMs").flatten().map(|entry| entry.path());
+    let directory = root().join("tests/data/frozen");
+    let files = std::fs::read_dir(directory).expect("recorded JVMs").flatten().map(|entry| entry.path());
     let frozen: Vec<PathBuf> =
         files.filter(|path| path.extension().is_some_and(|ending| ending == "frozen")).collect();
     assert!(frozen.len() > 10, "{frozen:?}");

@@ -22,7 +22,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Beside the time in which it is looked at: start, and looks that take longer than they should.
+/// Next to the time in which it is looked at: start, and looks that take longer than they should.
 const BESIDE: Duration = Duration::from_secs(900);
 const READY_MAX: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(50);
@@ -43,7 +43,7 @@ pub fn is_told_to_end(run: &Run) -> bool {
 }
 
 impl Live<'_> {
-    pub fn run(&self, program: Program, folder: &Path, number: usize) -> anyhow::Result<Run> {
+    pub fn run(&self, program: Program, directory: &Path, number: usize) -> anyhow::Result<Run> {
         let heap = match program {
             Program::DayTrader => self.settings.heap_bytes,
             Program::Compiler => self.settings.batch_heap_bytes,
@@ -64,8 +64,8 @@ impl Live<'_> {
             gaps: Vec::new(),
         };
         match program {
-            Program::DayTrader => self.server(&mut run, folder, &options)?,
-            Program::Compiler => self.batch(&mut run, folder, options)?,
+            Program::DayTrader => self.server(&mut run, directory, &options)?,
+            Program::Compiler => self.batch(&mut run, directory, options)?,
         }
         Ok(run)
     }
@@ -75,9 +75,9 @@ impl Live<'_> {
     }
 
     /// Looked at from the moment on at which the clients begin.
-    fn server(&self, run: &mut Run, folder: &Path, options: &[String]) -> anyhow::Result<()> {
+    fn server(&self, run: &mut Run, directory: &Path, options: &[String]) -> anyhow::Result<()> {
         let (java, feature) = (self.jdk.java(), self.jdk.feature);
-        let wanted = Wanted { installed: folder, java: &java, feature, options, limit: self.limit() };
+        let wanted = Wanted { installed: directory, java: &java, feature, options, limit: self.limit() };
         let server = match Server::start(&wanted) {
             Ok(server) => server,
             Err(crate::act::server::ServerError::Signal) => {
@@ -103,7 +103,7 @@ impl Live<'_> {
     }
 
     /// Looked at from its start to its end.
-    fn batch(&self, run: &mut Run, folder: &Path, options: Vec<String>) -> anyhow::Result<()> {
+    fn batch(&self, run: &mut Run, directory: &Path, options: Vec<String>) -> anyhow::Result<()> {
         let place = tempfile::Builder::new().prefix("marusa-batch-").tempdir()?;
         let (output, classes) = (place.path().join("output"), place.path().join("classes"));
         std::fs::create_dir(&classes)?;
@@ -111,15 +111,15 @@ impl Live<'_> {
         command.extend(options);
         command.extend([
             "-cp".to_string(),
-            format!("{}:{}/lib/*", self.programs.folder().display(), folder.display()),
+            format!("{}:{}/lib/*", self.programs.directory().display(), directory.display()),
             "bench.Again".to_string(),
             self.settings.seconds.to_string(),
         ]);
         command.extend(["dotty.tools.dotc.Main", "process", "-usejavacp", "-d"].map(String::from));
-        command.extend([classes.display().to_string(), folder.join("Shapes.scala").display().to_string()]);
+        command.extend([classes.display().to_string(), directory.join("Shapes.scala").display().to_string()]);
         let mut start = Start::new(command, output.clone(), output.clone(), self.limit());
-        // The JDK 8 of a small root sees of the temporary folder only what it is started in.
-        start.folder = Some(self.programs.folder().to_path_buf());
+        // The JDK 8 of a small root sees of the temporary directory only what it is started in.
+        start.directory = Some(self.programs.directory().to_path_buf());
         let mut running = trial::start(&start).map_err(|error| Failure::target(error.to_string()))?;
         let pid = match the_jvm(&mut running) {
             Ok(pid) => pid,

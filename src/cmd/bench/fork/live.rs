@@ -115,15 +115,15 @@ impl<'a> Live<'a> {
     }
 
     fn start(&self, jdk: &Jdk, options: &[String], live_bytes: Bytes, limit: Duration) -> Known<Dialogue> {
-        let folder = self.programs.folder();
+        let directory = self.programs.directory();
         let program = [
             "-cp".to_string(),
-            folder.display().to_string(),
+            directory.display().to_string(),
             "bench.Fork".to_string(),
             live_bytes.to_string(),
         ];
         let arguments: Vec<String> = options.iter().cloned().chain(program).collect();
-        Dialogue::start(WHAT, &jdk.java(), &arguments, folder, limit).map(|(jvm, _)| jvm)
+        Dialogue::start(WHAT, &jdk.java(), &arguments, directory, limit).map(|(jvm, _)| jvm)
     }
 
     /// The group without the mechanisms of which there are trials already.

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 const WHAT: &str = "the JVM of the experiment";
 const GC_LOG: &str = "gc.log";
-/// How long a JVM may take to have its live set, beside the warm-up, and to answer, beside the measured time.
+/// How long a JVM may take to have its live set, next to the warm-up, and to answer, next to the measured time.
 const READY: Duration = Duration::from_secs(120);
 
 pub struct Live<'a> {
@@ -99,7 +99,7 @@ impl Live<'_> {
         Ok(Arranged { options, steps, threads: threads.unwrap_or_default() })
     }
 
-    /// One that can not be made is a trial that does not count.
+    /// One that cannot be made is a trial that does not count.
     pub fn trial(&self, round: usize, arm: &Arm) -> Trial {
         let mut trial = Trial::of(round, arm.clone());
         let prepared = self.arranged(arm).and_then(|arranged| {
@@ -128,12 +128,12 @@ impl Live<'_> {
     fn run(&self, trial: &mut Trial, mut options: Vec<String>) -> Known<()> {
         let gone = |error: ArmError| Gap::new(WHAT, Why::Gone).hint(error.to_string());
         let jdk = self.jdk(&trial.arm).map_err(gone)?;
-        let folder = self.programs.folder();
+        let directory = self.programs.directory();
         // That of the trial before must not be taken for this one's.
-        let log = folder.join(GC_LOG);
+        let log = directory.join(GC_LOG);
         let _ = std::fs::remove_file(&log);
         options.extend(gc_log::options(jdk.feature, GC_LOG));
-        options.extend(["-cp".to_string(), folder.display().to_string(), "bench.LiveSet".to_string()]);
+        options.extend(["-cp".to_string(), directory.display().to_string(), "bench.LiveSet".to_string()]);
         let Settings { live_bytes, workers, warm_up_seconds, seconds, .. } = self.settings;
         options.push(format!("live={}", *live_bytes as f64 / 1048576.0));
         options.extend([
@@ -142,7 +142,7 @@ impl Live<'_> {
             format!("seconds={seconds}"),
         ]);
         let ready = READY + Duration::from_secs_f64(*warm_up_seconds);
-        let (mut program, _) = Dialogue::start(WHAT, &jdk.java(), &options, folder, ready)?;
+        let (mut program, _) = Dialogue::start(WHAT, &jdk.java(), &options, directory, ready)?;
         trial.saw(arm_pages::verify(program.pid, trial.arm.pages));
         if signals::pending() {
             return Err(Gap::new("the trial", Why::NotMeasured).hint("it was told to end"));
@@ -161,7 +161,7 @@ impl Live<'_> {
     }
 }
 
-/// The options by which a collector gets so many threads. A collector that works beside the program does nearly all of its work
+/// The options by which a collector gets so many threads. A collector that works next to the program does nearly all of its work
 /// in its concurrent threads, so they get the number too.
 fn threads(feature: u32, gc: Gc, wanted: Threads, heap_bytes: u64) -> Vec<String> {
     let is_concurrent = matches!(gc, Gc::Z | Gc::ZGenerational | Gc::Shenandoah | Gc::ShenandoahGenerational);

@@ -19,7 +19,7 @@ use crate::pages::{Step, Subject, collectors};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Beside the load, what a trial may take: start, database, looks at the pages, end.
+/// Next to the load, what a trial may take: start, database, looks at the pages, end.
 const BESIDE: Duration = Duration::from_secs(900);
 pub const GC_LOG: &str = "gc.log";
 
@@ -73,7 +73,7 @@ struct Used {
 }
 
 impl Live<'_> {
-    /// One that can not have its pages is a trial that does not count.
+    /// One that cannot have its pages is a trial that does not count.
     pub fn trial(&self, round: usize, arm: Arm) -> Result<Trial, Stop> {
         let mut trial = Trial::of(round, arm);
         let planned = plan(self.jdk, self.settings, arm).and_then(|(options, steps)| {
@@ -131,11 +131,11 @@ impl Live<'_> {
             }
             trial.discount(format!("after the load nobody can log in: {gap}"));
         }
-        let (ended, folder) = server.end();
+        let (ended, directory) = server.end();
         if ended.stop != crate::act::trial::Stop::Asked {
             trial.discount(format!("the server did not last: {}", ended.words()));
         }
-        let log = std::fs::read(folder.path().join(GC_LOG)).unwrap_or_default();
+        let log = std::fs::read(directory.path().join(GC_LOG)).unwrap_or_default();
         let work =
             gc_log::parse(&log).and_then(|log| GcWork::within(&log, from.as_secs_f64(), to.as_secs_f64()));
         trial.figures.gc = taken(work, trial);

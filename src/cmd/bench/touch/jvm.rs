@@ -1,4 +1,4 @@
-//! A JVM that touches its heap when it starts, beside one that does not: the difference is the touch.
+//! A JVM that touches its heap when it starts, next to one that does not: the difference is the touch.
 
 use crate::act::dialogue::Dialogue;
 use crate::act::programs::Programs;
@@ -101,12 +101,12 @@ impl Jvm<'_> {
     }
 
     fn start(&self, options: &[String], touch: &str) -> Known<Started> {
-        let folder = self.programs.folder();
+        let directory = self.programs.directory();
         let mut arguments = options.to_vec();
         arguments.push(touch.to_string());
-        arguments.extend(["-cp".to_string(), folder.display().to_string(), "bench.Touch".to_string()]);
+        arguments.extend(["-cp".to_string(), directory.display().to_string(), "bench.Touch".to_string()]);
         let started = Instant::now();
-        let (jvm, _) = Dialogue::start(WHAT, &self.jdk.java(), &arguments, folder, READY)?;
+        let (jvm, _) = Dialogue::start(WHAT, &self.jdk.java(), &arguments, directory, READY)?;
         let ns = started.elapsed().as_nanos() as f64;
         let process =
             Process::open(jvm.pid).map_err(|error| Gap::new(WHAT, Why::Gone).hint(error.to_string()))?;

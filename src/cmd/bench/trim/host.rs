@@ -1,4 +1,4 @@
-//! The host of the part with swap: a file of its own to swap to and a control group with a limit, made through the door and put
+//! The host of the part with swap: a file of its own to swap to and a cgroup with a limit, made through the door and put
 //! back when the experiment ends. When it is killed, `marusa pages undo` puts back what the journal says.
 
 use super::{Args, pressure};
@@ -8,7 +8,7 @@ use crate::act::door::{self, Linux, Outcome, Request, Store};
 use crate::act::signals::Blocked;
 use crate::base::Bytes;
 use crate::cmd::Failure;
-use crate::cmd::pages::door::{failure, state_folder};
+use crate::cmd::pages::door::{failure, state_directory};
 use crate::os::host::text;
 use crate::show::units::human;
 use std::path::Path;
@@ -33,10 +33,10 @@ pub struct Scarce {
 }
 
 impl Scarcity {
-    /// What would be changed, or why it can not be.
+    /// What would be changed, or why it cannot be.
     pub fn plan(args: &Args, memory: Bytes) -> anyhow::Result<Scarcity> {
-        let store = Store::new(state_folder(args.state.as_deref())?);
-        let state = store.folder.display().to_string();
+        let store = Store::new(state_directory(args.state.as_deref())?);
+        let state = store.directory.display().to_string();
         let name = format!("bench-{}", std::process::id());
         let group = format!("{}/marusa-{name}", groups()?);
         let swap = pressure::swap(args);
@@ -46,23 +46,23 @@ impl Scarcity {
             risk: risk.map(str::to_string),
             change,
         };
-        let folder = format!("{state}/{name}");
-        let file = format!("{folder}/swap");
+        let directory = format!("{state}/{name}");
+        let file = format!("{directory}/swap");
         let steps = vec![
             step(
-                format!("the folder {folder}"),
+                format!("the directory {directory}"),
                 "the file to swap to lies in it",
                 None,
-                Change::Folder { path: folder },
+                Change::Directory { path: directory },
             ),
             step(
                 format!("{} of swap in {file}", human(swap)),
                 "what does not fit into the memory of the two servers goes there",
-                Some("others on this host may be swapped to it meanwhile; ending it reads that back"),
+                Some("others on this host may be swapped to it in the meantime; ending it reads that back"),
                 Change::SwapFile { file, bytes: swap },
             ),
             step(
-                format!("the control group {group} with {}", human(memory)),
+                format!("the cgroup {group} with {}", human(memory)),
                 "the two servers share it",
                 None,
                 Change::MemoryGroup { path: group.clone(), limit_bytes: memory },
@@ -128,7 +128,7 @@ impl Drop for Scarce {
     }
 }
 
-/// Where a group with a limit of memory can be made.
+/// Where a group with a memory limit can be made.
 fn groups() -> anyhow::Result<&'static str> {
     if Path::new(GROUPS_OF_1).join("memory.limit_in_bytes").exists() {
         return Ok(GROUPS_OF_1);
@@ -138,7 +138,7 @@ fn groups() -> anyhow::Result<&'static str> {
         return Ok(GROUPS_OF_2);
     }
     Err(Failure::rights(
-        "no control group with a limit of memory can be made here: neither version 1 at /sys/fs/cgroup/memory nor version 2 with \
+        "no cgroup with a memory limit can be made here: neither version 1 at /sys/fs/cgroup/memory nor version 2 with \
          the memory controller in /sys/fs/cgroup/cgroup.subtree_control; run it on the host",
     ))
 }

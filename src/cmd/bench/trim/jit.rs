@@ -40,10 +40,10 @@ fn one(experiment: &Experiment, arm: &Arm) -> anyhow::Result<Compiled> {
     let mut options: Vec<String> = OPTIONS.map(str::to_string).into();
     options.extend(arm.options.iter().cloned());
     let arguments = [format!("rounds={}", experiment.args.classes)];
-    let folder = experiment.programs.folder();
+    let directory = experiment.programs.directory();
     let launch = Launch {
         environment: arm.environment.clone(),
-        ..staged::java(&experiment.jdk.java(), &options, "bench.CompileHeavy", &arguments, folder)
+        ..staged::java(&experiment.jdk.java(), &options, "bench.CompileHeavy", &arguments, directory)
     };
     let mut program = Staged::start(arm.name, &launch).map_err(failed)?;
     program.reach("warm", STAGE_LIMIT, || {}).map_err(failed)?;
@@ -81,7 +81,7 @@ pub fn trimmer(process: &Process, every: Duration) -> anyhow::Result<Staged> {
     let launch = Launch {
         program: std::env::current_exe()?,
         arguments: arguments.into_iter().map(Into::into).collect(),
-        folder: "/".into(),
+        directory: "/".into(),
         ..Launch::default()
     };
     Staged::start("marusa trim", &launch).map_err(failed)

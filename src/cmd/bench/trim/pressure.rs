@@ -1,4 +1,4 @@
-//! Two servers in a control group with less memory than both would like to have, once for each way of giving memory back.
+//! Two servers in a cgroup with less memory than both would like to have, once for each way of giving memory back.
 
 use super::super::account_of::{Progress, failed};
 use super::host::Scarce;
@@ -14,14 +14,14 @@ use crate::os::vmstat;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// A JVM beside its heap: metadata, JIT code, malloc, stacks.
+/// A JVM next to its heap: metadata, JIT code, malloc, stacks.
 const JVM_BYTES: Bytes = 28 << 20;
 /// From one burst to the next.
 const CALM: Duration = Duration::from_millis(3000);
 const STAGE_LIMIT: Duration = Duration::from_secs(1200);
 const SERVERS: u64 = 2;
 
-/// The heap of each server: a collector that moves objects needs some room beside them.
+/// The heap of each server: a collector that moves objects needs some room next to them.
 fn heap(args: &Args) -> Bytes {
     args.live + args.live / 3
 }
@@ -146,11 +146,11 @@ fn start(experiment: &Experiment, arm: &Arm, group: Option<&str>, number: u64) -
         // Their bursts are not to meet.
         format!("offset_ms={}", u128::from(number) * CALM.as_millis() / 2),
     ];
-    let folder = experiment.programs.folder();
+    let directory = experiment.programs.directory();
     let launch = Launch {
         environment: arm.environment.clone(),
         group: group.map(str::to_string),
-        ..staged::java(&experiment.jdk.java(), &options, "bench.Pressure", &arguments, folder)
+        ..staged::java(&experiment.jdk.java(), &options, "bench.Pressure", &arguments, directory)
     };
     let mut program = Staged::start(arm.name, &launch).map_err(failed)?;
     program.reach("ready", STAGE_LIMIT, || {}).map_err(failed)?;

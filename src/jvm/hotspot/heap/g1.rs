@@ -178,7 +178,7 @@ impl RegionTable {
         Ok(RegionTable { base, length, start: heap.start, region_bytes })
     }
 
-    /// The bytes of each region's object, as words; `None` where the region was never committed, or can not be read.
+    /// The bytes of each region's object, as words; `None` where the region was never committed, or cannot be read.
     fn objects(&self, vm: &Hotspot, layout: &Layout) -> Known<Vec<Option<Vec<u64>>>> {
         let pointers = vm.memory().words(self.base, self.length as usize);
         let pointers = pointers.map_err(|fault| fault.gap("G1's region table"))?;

@@ -62,7 +62,7 @@ struct Step {
     words: Vec<u64>,
     depth: usize,
     path: String,
-    /// Small numbers beside the pointer that led here.
+    /// Small numbers next to the pointer that led here.
     counts: Vec<u64>,
 }
 

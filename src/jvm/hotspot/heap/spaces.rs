@@ -61,7 +61,7 @@ impl Heap {
         }
     }
 
-    /// Claims a space; one that can not be read leaves a gap, and the sum of what is used is not known.
+    /// Claims a space; one that cannot be read leaves a gap, and the sum of what is used is not known.
     pub fn space(&mut self, vm: &Hotspot, found: &mut Found, space: Known<Addr>, class: &str, part: &str) {
         match space.and_then(|at| read_space(vm, at, class, self.reserved)) {
             Ok(space) => {

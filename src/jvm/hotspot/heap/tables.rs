@@ -101,7 +101,7 @@ fn offset_table(vm: &Hotspot, old: Addr) -> Known<Range> {
 }
 
 /// Parallel: the old generation's object starts; the mark bitmap and the compaction's tables by statics of
-/// `PSParallelCompact` that lie beside the heap's start (parMarkBitMap.hpp, psParallelCompact.hpp).
+/// `PSParallelCompact` that lie next to the heap's start (parMarkBitMap.hpp, psParallelCompact.hpp).
 fn parallel_tables(vm: &Hotspot, heap: Range, found: &mut Found) -> Known<()> {
     let old = parallel::generation(vm, "_old_gen")?;
     let words = object_words(vm, old, "PSOldGen")?;
@@ -188,7 +188,7 @@ fn mark_stack(vm: &Hotspot, found: &mut Found) -> Known<()> {
     Ok(())
 }
 
-/// Whether a table has one byte for each `per` bytes of the heap, but for rounding.
+/// Whether a table has one byte for each `per` bytes of the heap, except for rounding.
 fn is_share(bytes: Bytes, heap: Range, per: u64) -> bool {
     let exact = heap.bytes().div_ceil(per);
     (exact..=exact.saturating_add(ROUNDING_BYTES.min(exact))).contains(&bytes)

@@ -86,7 +86,7 @@ fn layout(vm: &Hotspot, view: &JvmView) -> Known<Layout> {
     }
 }
 
-/// The bytes of a range of libjvm; zeros for pages that can not be read.
+/// The bytes of a range of libjvm; zeros for pages that cannot be read.
 fn image_bytes(vm: &Hotspot, range: Range) -> Vec<u8> {
     const PIECE_BYTES: usize = 64 << 10;
     let mut bytes = vec![0; range.bytes().min(IMAGE_DATA_BYTES_MAX) as usize];

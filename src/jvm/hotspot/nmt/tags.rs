@@ -58,7 +58,7 @@ fn by_shape(vm: &Hotspot) -> Option<Vec<String>> {
             .filter(move |(_, is_writable)| *is_writable == writable)
             .map(|(range, _)| *range)
     };
-    // Old linkers put constants beside the code, newer ones before it.
+    // Old linkers put constants next to the code, newer ones before it.
     let mut constants: Vec<Range> = segments(false).collect();
     constants.sort_by_key(|range| is_code(*range));
     let firsts = constants.into_iter().map(|range| firsts(vm, range)).find(|found| !found.is_empty())?;

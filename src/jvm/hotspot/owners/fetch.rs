@@ -1,4 +1,5 @@
-//! The bytes of blocks in pieces that neighbours share. What is not in memory, or went away meanwhile, is zeros. A busy heap has
+//! The bytes of blocks in pieces that neighbours share. What is not in memory, or went away in the meantime, is zeros. A busy
+//! heap has
 //! pages that were not there when the others were looked at, so what is resident is asked anew, for many pieces at once.
 
 use crate::base::{Addr, PAGE, Range};

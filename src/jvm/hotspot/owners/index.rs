@@ -1,6 +1,6 @@
 //! From an address to the block of malloc that starts there. Every word of the heap is asked about, so an answer must
 //! cost some nanoseconds: a small table by 64 MiB of address space says for most words at once that no block is near, and
-//! leads for the others to a bit for each 16 bytes at which a block may start, beside the number of blocks before it.
+//! leads for the others to a bit for each 16 bytes at which a block may start, next to the number of blocks before it.
 
 use crate::base::blocks::{Block, Blocks, Label, SEEN, UNKNOWN};
 use crate::base::limits::OWNED_BLOCKS_MAX;

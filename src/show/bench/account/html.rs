@@ -1,5 +1,5 @@
 //! The page: for each run the paper's areas over time, without the Java heap, as the paper's figures have them; two runs of a
-//! program beside each other; and the tables. One file, nothing is loaded.
+//! program next to each other; and the tables. One file, nothing is loaded.
 
 use super::{Results, text, title};
 use crate::experiment::bench::account_series::{Program, Row, Run};

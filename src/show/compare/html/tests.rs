@@ -23,7 +23,7 @@ fn head(names: &[&str]) -> Head {
         made_by: "marusa 0.1.0".to_string(),
         arms: names.iter().map(arm).collect(),
         command: ["java", "-jar", "app.jar", "<script>alert(1)</script>"].map(String::from).to_vec(),
-        folder: "/srv".to_string(),
+        directory: "/srv".to_string(),
         jvms: vec!["17.0.15+6 of /usr/lib/jvm/java-17".to_string(); names.len()],
         host: HostFacts {
             machine: "x86_64".into(),
