@@ -165,8 +165,7 @@ fn shared_memory(stat: &GroupStat, seen: &Seen) -> Vec<Row> {
 }
 
 /// The kernel's memory. Version 1 has its sum alone, version 2 no page tables before Linux 5.11: stacks and page tables are
-/// counted by
-/// the processes.
+/// counted by the processes.
 fn kernel(stat: &GroupStat, seen: &Seen) -> Vec<Row> {
     let threads: u64 = seen.members.iter().map(|member| member.threads).sum();
     let stacks = seen.kernel_stack_bytes.map(|each| each.saturating_mul(threads));

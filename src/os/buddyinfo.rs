@@ -2,9 +2,8 @@
 //! size, so this is what can be had at once, before anything is moved.
 //!
 //! Format: Documentation/filesystems/proc.rst, "buddyinfo": one column for each order, a block of order n has 2^n base pages.
-//! On x86-64 the zone DMA (16 MiB) is kept for devices by its reserve (`lowmem_reserve_ratio`) and is left out by who counts; on
-//! aarch64
-//! it is all memory below 4 GiB (arch/arm64/mm/init.c, `zone_sizes_init`).
+//! On x86-64 the zone DMA (16 MiB) is kept for devices by its reserve (`lowmem_reserve_ratio`) and is left out by who counts;
+//! on aarch64 it is all memory below 4 GiB (arch/arm64/mm/init.c, `zone_sizes_init`).
 
 use super::machine::{base_page, is_aarch64};
 use crate::base::Bytes;

@@ -2,10 +2,8 @@
 //! aarch64 is built for 4, 16 or 64 KiB.
 //!
 //! All that the kernel counts in pages (words of pagemap and of /proc/kpage*, orders of folios, counters of vmstat) is in base
-//! pages of
-//! this size. `base::PAGE` is something else: the unit in which addresses are compared and memory is kept, which every base page
-//! is a
-//! multiple of.
+//! pages of this size. `base::PAGE` is something else: the unit in which addresses are compared and memory is kept, which every
+//! base page is a multiple of.
 
 use super::host::sysconf;
 use crate::base::{Bytes, PAGE};
@@ -35,9 +33,9 @@ pub fn huge_page() -> Bytes {
     page / 8 * page
 }
 
-/// The sizes that the kernel can have pools of, smallest first: of entries of each page table, and on aarch64 of as many entries
-/// as the
-/// processor takes for one (arch/arm64/mm/hugetlbpage.c, `arch_hugetlb_valid_size`; include/asm/pgtable-hwdef.h, `CONT_PTE_SHIFT`).
+/// The sizes that the kernel can have pools of, smallest first: of entries of each page table, and on aarch64 of as many
+/// entries as the processor takes for one (arch/arm64/mm/hugetlbpage.c, `arch_hugetlb_valid_size`; include/asm/pgtable-hwdef.h,
+/// `CONT_PTE_SHIFT`).
 pub fn hugetlb_sizes() -> &'static [Bytes] {
     match (base_page() >> 10, is_aarch64()) {
         (4, false) => &[2 << 20, 1 << 30],

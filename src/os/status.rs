@@ -1,10 +1,8 @@
 //! `/proc/PID/status`: the kernel's own sums for the process, against which ours must balance.
 //!
 //! Fields: Documentation/filesystems/proc.rst, table 1-2. The RSS figures are per-CPU counters since Linux 6.2, and a read of
-//! `status`
-//! may lag by up to the batch of each CPU. Before, each thread kept up to 64 pages back (mm/memory.c, `SPLIT_RSS_COUNTING`),
-//! which is
-//! megabytes with the threads of a JVM: there smaps_rollup is asked for the sum.
+//! `status` may lag by up to the batch of each CPU. Before, each thread kept up to 64 pages back (mm/memory.c,
+//! `SPLIT_RSS_COUNTING`), which is megabytes with the threads of a JVM: there smaps_rollup is asked for the sum.
 
 use serde::{Deserialize, Serialize};
 

@@ -17,8 +17,7 @@ pub const SCHEMA: &str = "marusa/pages-plan/2";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// Of the size that an entry of the second-lowest page table maps, where that is not 2M: 32M with base pages of 16 KiB, 512M
-    /// with 64.
+    /// Of the size of the processor's huge page, where that is not 2M: 32M with base pages of 16 KiB, 512M with 64.
     #[serde(rename = "hugetlb")]
     HugeTlb,
     #[serde(rename = "hugetlb-2m")]

@@ -41,23 +41,22 @@ impl fmt::Display for Row {
     }
 }
 
+/// What the mirror had no JDK for is left out.
 pub fn of(machine: &Machine, sent: &Sent) -> Vec<Row> {
-    let collectors = ["serial", "parallel", "g1", "z"];
-    let names =
-        machine.jdks.iter().flat_map(|(jdk, _, _)| collectors.map(|collector| format!("{jdk}-{collector}")));
+    let jdks = sent.get("jdks").map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default();
+    let has = |name: &&str| jdks.split_whitespace().any(|jdk| name.starts_with(&format!("{jdk}-")));
+    let each = |names: &[&str], check: fn(&'static str, &str, &Sent) -> Row| -> Vec<Row> {
+        names.iter().copied().filter(has).map(|name| check(machine.name, name, sent)).collect()
+    };
+    let mut rows = vec![Row::of(machine.name, "kernel").checked(machine, sent)];
+    rows.extend(each(&["17-g1", "25-g1", "25-parallel", "25-z"], need));
+    let jvms = ["17-serial", "17-parallel", "17-g1", "17-z", "25-serial", "25-parallel", "25-g1", "25-z"];
+    rows.extend(each(&jvms, jvm));
+    rows.extend(each(&["17-g1", "25-z"], commands));
+    rows.extend(each(&["17-parallel", "25-parallel"], core));
     let groups = ["jvm.of_jvm", "two.of_jvm", "cache", "tmpfs", "dentries", "sockets", "two", "jvm"];
-    let groups = groups.map(|name| group(machine.name, name, sent));
-    let commands = ["17-g1", "25-z"].map(|name| commands(machine.name, name, sent));
-    let cores = ["17-parallel", "25-parallel"].map(|name| core(machine.name, name, sent));
-    let rest = commands.into_iter().chain(cores).chain(groups);
-    let machines = Row::of(machine.name, "kernel").checked(machine, sent);
-    let needs = ["17-g1", "25-g1", "25-parallel", "25-z"].map(|name| need(machine.name, name, sent));
-    [machines]
-        .into_iter()
-        .chain(needs)
-        .chain(names.map(|name| jvm(machine.name, name, sent)))
-        .chain(rest)
-        .collect()
+    rows.extend(groups.map(|name| group(machine.name, name, sent)));
+    rows
 }
 
 impl Row {
@@ -223,9 +222,9 @@ fn group(machine: &'static str, name: &str, sent: &Sent) -> Row {
     row
 }
 
-fn jvm(machine: &'static str, name: String, sent: &Sent) -> Row {
-    let mut row = Row::of(machine, name.clone());
-    if let Err(error) = account(&mut row, &name, sent).and_then(|()| trim(&mut row, &name, sent)) {
+fn jvm(machine: &'static str, name: &str, sent: &Sent) -> Row {
+    let mut row = Row::of(machine, name);
+    if let Err(error) = account(&mut row, name, sent).and_then(|()| trim(&mut row, name, sent)) {
         row.wrong.push(error);
     }
     row

@@ -4,6 +4,8 @@ collectors='serial:UseSerialGC parallel:UseParallelGC g1:UseG1GC z:UseZGC'
 uname -a >/tmp/kernel
 sed -n 's/^KernelPageSize: *\([0-9]*\) kB/\1/p' /proc/self/smaps | sort -n | head -n 1 | { read -r kib; echo $((kib * 1024)); } >>/tmp/kernel
 send kernel /tmp/kernel
+echo "$jdks" >/tmp/jdks
+send jdks /tmp/jdks
 ls /sys/kernel/mm/hugepages >/tmp/sizes
 cat /sys/kernel/mm/transparent_hugepage/hpage_pmd_size >>/tmp/sizes
 send sizes /tmp/sizes
@@ -18,6 +20,7 @@ pools() {
 
 # need NAME JDK COLLECTOR MODE: a plan, the plan made true, a JVM that is started as it says, and all put back.
 need() {
+    case " $jdks " in *" $2 "*) ;; *) return ;; esac
     home=$(echo /usr/lib/jvm/java-$2-openjdk-*)
     run "need.$1.plan" marusa pages plan --jdk "$home" --gc "$3" --heap 96m --code-cache 64m --mode "$4" --pool --json -o /tmp/plan
     marusa pages plan --jdk "$home" --gc "$3" --heap 96m --code-cache 64m --mode "$4" --pool --emit jvm | grep -v '^#' >/tmp/options
