@@ -1,7 +1,6 @@
 //! Every JVM of the host, by what its memory maps: libjvm.so is HotSpot, libj9vm is OpenJ9, an image heap is a native image of
-//! GraalVM, whatever the command is called and in whatever container it runs. A process that may not be read is still listed if
-//! its command is `java`, with what
-//! everybody may know.
+//! GraalVM, whatever the command is called and in whatever container it runs. A process that may not be read is still listed if its
+//! command is `java`, with what everybody may know.
 
 use super::hidden::Hidden;
 use super::release;

@@ -1,6 +1,5 @@
 //! A program that is mapped as a native image of GraalVM is (tests/native/native_image.c): it is listed, and each command gives
-//! what
-//! the kernel tells of it, and says why it tells no more.
+//! what the kernel tells of it, and says why it tells no more.
 
 use crate::common::*;
 use serde_json::Value;
@@ -31,10 +30,10 @@ fn start() -> Option<(Program, String)> {
 
 #[test]
 fn it_is_listed_and_has_the_account_of_the_kernel() {
-    let Some((_program, pid)) = start() else { return };
+    let Some((program, pid)) = start() else { return };
     let list: Value = serde_json::from_slice(&marusa(&["list", "--json"]).stdout).expect("JSON");
     let mut jvms = list["jvms"].as_array().expect("an array").iter();
-    let listed = jvms.find(|jvm| jvm["pid"].to_string() == pid).unwrap_or_else(|| panic!("not in {list}"));
+    let listed = jvms.find(|jvm| jvm["pid"] == program.0.id()).unwrap_or_else(|| panic!("not in {list}"));
     assert_eq!((&listed["vm"], &listed["main"]), (&"native-image".into(), &"native_image".into()));
 
     let map = marusa(&["map", &pid, "--json"]);

@@ -24,6 +24,7 @@ pub struct CompareDocument<'a> {
     made_at: &'a str,
     command: &'a [String],
     #[serde(rename = "folder")]
+    #[serde(rename = "folder")]
     directory: &'a str,
     host: &'a HostFacts,
     design: DesignRow<'a>,

@@ -1,6 +1,6 @@
 //! The heap of the Parallel collector: `PSYoungGen` and `PSOldGen`, each with a `PSVirtualSpace` that tells what is
-//! committed; in JDK 28 both have one `PSHeapVirtualSpace` (src/hotspot/share/gc/parallel/psHeapVirtualSpace.hpp). Adaptive
-//! sizing leaves room between the young spaces, which stays with the generation.
+//! committed; in JDK 28 both have one `PSHeapVirtualSpace` (src/hotspot/share/gc/parallel/psHeapVirtualSpace.hpp). Adaptive sizing
+//! leaves room between the young spaces, which stays with the generation.
 
 use super::super::{Found, Hotspot};
 use super::spaces::{self, Heap};

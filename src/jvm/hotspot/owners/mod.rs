@@ -3,6 +3,7 @@
 //! What a block looks like, what it points to and what points to it is read in one pass; then owners are given from what
 //! is certain outwards. A block that nothing proves stays without an owner.
 
+mod cleaners;
 mod contents;
 mod direct;
 mod evidence;
