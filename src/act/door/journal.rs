@@ -32,7 +32,6 @@ pub enum Seen {
     Part,
     /// A file with another text.
     Foreign,
-    #[serde(rename = "directory")]
     #[serde(rename = "folder")]
     Directory {
         empty: bool,

@@ -32,7 +32,6 @@ pub enum Change {
     /// A file that is not there yet. Its text is made of these values when the step is made, and of nothing else.
     Create { file: String, content: Content },
     /// A directory that is not there yet.
-    #[serde(rename = "directory")]
     #[serde(rename = "folder")]
     Directory { path: String },
     /// A tmpfs on an empty directory; `options` as mount(8) takes them: "huge=always,size=600m".

@@ -24,7 +24,6 @@ pub struct CompareDocument<'a> {
     made_at: &'a str,
     command: &'a [String],
     #[serde(rename = "folder")]
-    #[serde(rename = "folder")]
     directory: &'a str,
     host: &'a HostFacts,
     design: DesignRow<'a>,
