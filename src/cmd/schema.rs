@@ -14,15 +14,14 @@ pub struct SchemaArgs {
 
 pub fn run(args: &SchemaArgs) -> anyhow::Result<u8> {
     let mut out = BufWriter::new(stdout().lock());
-    let names: Vec<&str> = schemas::ALL.iter().map(|(name, _)| *name).collect();
+    let names: Vec<&str> = schemas::TEXTS.iter().map(|(name, _)| *name).collect();
     let Some(name) = &args.name else {
         names.iter().try_for_each(|name| writeln!(out, "{name}"))?;
         return Ok(out.flush().map(|()| 0)?);
     };
-    let (_, schema) = schemas::ALL.iter().find(|(known, _)| known == name).ok_or_else(|| {
+    let (_, text) = schemas::TEXTS.iter().find(|(known, _)| known == name).ok_or_else(|| {
         Failure::usage(format!("no document is named {name}: choose one of {}", names.join(", ")))
     })?;
-    serde_json::to_writer_pretty(&mut out, &schema())?;
-    writeln!(out)?;
+    out.write_all(text.as_bytes())?;
     Ok(out.flush().map(|()| 0)?)
 }

@@ -39,42 +39,52 @@ use serde_json::Value;
 /// "map", and what makes its schema.
 pub type Named = (&'static str, fn() -> Schema);
 
-/// By the middle of "marusa/map/2".
-pub const ALL: [Named; 33] = [
-    ("audit", of::<AuditDocument<Value>>),
-    ("bench-account", of::<BenchAccountDocument>),
-    ("bench-direct-buffers", of::<BenchDirectBuffersDocument>),
-    ("bench-fork", of::<BenchForkDocument>),
-    ("bench-gc", of::<BenchGcDocument>),
-    ("bench-reflection", of::<BenchReflectionDocument>),
-    ("bench-throughput", of::<BenchThroughputDocument>),
-    ("bench-touch", of::<BenchTouchDocument>),
-    ("bench-trim", of::<BenchTrimDocument>),
-    ("calibration", of::<CalibrationDocument>),
-    ("compare", of::<CompareDocument>),
-    ("container", of::<ContainerDocument>),
-    ("diff", of::<DiffDocument>),
-    ("doctor", of::<DoctorDocument>),
-    ("doctor-rules", of::<RulesDocument>),
-    ("freeze", of::<FreezeDocument>),
-    ("heap", of::<HeapObjects>),
-    ("leak", of::<LeakDocument>),
-    ("list", of::<ListDocument>),
-    ("map", of::<MapDocument>),
-    ("pages-apply", of::<ApplyDocument>),
-    ("pages-collapse", of::<CollapseDocument>),
-    ("pages-plan", of::<Plan>),
-    ("pages-prove", of::<ProveDocument>),
-    ("pages-split", of::<CollapseDocument>),
-    ("pages-undo", of::<UndoDocument>),
-    ("pages-verify", of::<VerifyDocument>),
-    ("recorded", of::<RecordedDocument>),
-    ("stalls", of::<StallsDocument>),
-    ("tlb", of::<AnyTlb>),
-    ("top", of::<TopDocument>),
-    ("trim", of::<TrimDocument>),
-    ("why", of::<WhyDocument>),
-];
+macro_rules! documents {
+    ($($name:literal: $document:ty,)*) => {
+        /// By the middle of "marusa/map/2". The program has the texts alone, which take a third of the space; a test has both and
+        /// compares them. The text of a new document may be empty until that test has written it.
+        pub const ALL: &[Named] = &[$(($name, of::<$document>)),*];
+        /// The text of each, as it is printed.
+        pub const TEXTS: &[(&str, &str)] =
+            &[$(($name, include_str!(concat!("../../docs/schema/", $name, ".json")))),*];
+    };
+}
+
+documents! {
+    "audit": AuditDocument<Value>,
+    "bench-account": BenchAccountDocument,
+    "bench-direct-buffers": BenchDirectBuffersDocument,
+    "bench-fork": BenchForkDocument,
+    "bench-gc": BenchGcDocument,
+    "bench-reflection": BenchReflectionDocument,
+    "bench-throughput": BenchThroughputDocument,
+    "bench-touch": BenchTouchDocument,
+    "bench-trim": BenchTrimDocument,
+    "calibration": CalibrationDocument,
+    "compare": CompareDocument,
+    "container": ContainerDocument,
+    "diff": DiffDocument,
+    "doctor": DoctorDocument,
+    "doctor-rules": RulesDocument,
+    "freeze": FreezeDocument,
+    "heap": HeapObjects,
+    "leak": LeakDocument,
+    "list": ListDocument,
+    "map": MapDocument,
+    "pages-apply": ApplyDocument,
+    "pages-collapse": CollapseDocument,
+    "pages-plan": Plan,
+    "pages-prove": ProveDocument,
+    "pages-split": CollapseDocument,
+    "pages-undo": UndoDocument,
+    "pages-verify": VerifyDocument,
+    "recorded": RecordedDocument,
+    "stalls": StallsDocument,
+    "tlb": AnyTlb,
+    "top": TopDocument,
+    "trim": TrimDocument,
+    "why": WhyDocument,
+}
 
 /// `tlb --json` where something could be counted, and where nothing could.
 #[derive(JsonSchema, Serialize)]
