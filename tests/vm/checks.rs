@@ -216,7 +216,9 @@ fn group(machine: &'static str, name: &str, sent: &Sent) -> Row {
     if sum != used {
         row.wrong.push(format!("the rows sum to {sum}, not to {used}"));
     }
-    if rest.saturating_abs() >= (used / 20).max(1 << 20) {
+    // Before 5.13 each counter of memory.stat lags by 32 pages a CPU (mm/memcontrol.c, `MEMCG_CHARGE_BATCH`).
+    let lag = if machine.ends_with("-5.10") { 2 << 20 } else { 1 << 20 };
+    if rest.saturating_abs() >= (used / 20).max(lag) {
         row.wrong.push(format!("the remainder is too large: {rows:?}"));
     }
     row

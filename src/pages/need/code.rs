@@ -1,7 +1,7 @@
 //! The code cache: one reservation, made before the heap's, and the maps of its heaps next to it.
 
+use super::flags;
 use super::sizing::{Sizing, down, up};
-use super::{PAGE_2M, flags};
 use crate::base::Bytes;
 use crate::map::Area;
 use crate::os::machine::{base_page, hugetlb_sizes};
@@ -265,7 +265,7 @@ fn segment_maps(jvm: &Sizing, sizes: CodeSizes) -> Vec<Need> {
     let map = |(name, bytes): (&str, Bytes)| {
         let rule = format!("'{name}': a byte for each segment (memory/heap.cpp)");
         let need = jvm.mixed(Area::JitWork, "code heap segment map", bytes / segment, &rule);
-        (need.page_bytes >= PAGE_2M).then_some(need)
+        (need.page_bytes > base_page()).then_some(need)
     };
     heaps.into_iter().filter_map(map).collect()
 }
