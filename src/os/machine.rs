@@ -51,7 +51,13 @@ pub fn is_aarch64() -> bool {
     IS_AARCH64.load(Ordering::Relaxed)
 }
 
-/// From here on the memory of another machine is read, from a file: frozen there, or a core.
+/// From here on the memory of this machine is read again.
+pub fn of_host() {
+    BASE.store(0, Ordering::Relaxed);
+    IS_AARCH64.store(cfg!(target_arch = "aarch64"), Ordering::Relaxed);
+}
+
+/// From here on the memory of another machine is read, from a file: frozen there, or a core; until a process is opened.
 pub fn of_file(page_bytes: Option<Bytes>, is_aarch64: bool) {
     // A file that does not say was written where there is one size only.
     BASE.store(page_bytes.filter(|bytes| is_base(*bytes)).unwrap_or(PAGE), Ordering::Relaxed);
@@ -65,6 +71,7 @@ pub fn is_base(bytes: Bytes) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::os::process::Process;
 
     #[test]
     fn sizes_of_this_machine_and_of_a_file() {
@@ -78,7 +85,9 @@ mod tests {
             of_file(nonsense, false);
             assert_eq!((base_page(), is_aarch64()), (PAGE, false));
         }
-        IS_AARCH64.store(cfg!(target_arch = "aarch64"), Ordering::Relaxed);
-        BASE.store(0, Ordering::Relaxed);
+        of_file(Some(16 << 10), true);
+        Process::open(std::process::id() as i32).expect("this process");
+        assert_eq!(Some(base_page()), sysconf(libc::_SC_PAGESIZE), "a live process is of this machine");
+        assert_eq!(is_aarch64(), cfg!(target_arch = "aarch64"));
     }
 }

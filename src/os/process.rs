@@ -1,6 +1,7 @@
 //! One process, pinned: the directory /proc/PID is held open, so a pid that is used again by another process is never
 //! read by mistake (reads through the old directory fail with ESRCH), and the start time says which process it was.
 
+use super::machine;
 use super::maps::{self, Mapping};
 use super::rights::{self, Capability};
 use super::status::{self, Status};
@@ -62,6 +63,7 @@ impl Process {
         // SAFETY: `fd` was just opened and belongs to nobody else.
         let directory = unsafe { OwnedFd::from_raw_fd(fd) };
         let mut process = Process { pid, start_ticks: 0, directory };
+        machine::of_host();
         let stat = process.text("stat").map_err(|error| match error.raw_os_error() {
             // Everybody may read it, but where hidepid is 1 or 2.
             Some(libc::EPERM | libc::ENOENT) if access::is_hidden(pid) => OpenError::Hidden(pid),
