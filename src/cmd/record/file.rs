@@ -118,6 +118,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_recording_without_a_name_gets_that_of_its_process_and_time() {
+        let one = named(Some(4711)).display().to_string();
+        assert!(one.starts_with("marusa-4711-2") && one.ends_with("Z.marusa"), "{one}");
+        assert!(!one.contains(':'), "{one}: a colon separates hosts from paths in scp");
+        assert!(named(None).display().to_string().starts_with("marusa-all-2"));
+    }
+
+    #[test]
     fn the_files_of_a_ring_are_told_by_their_names() {
         let directory = std::env::temp_dir().join(format!("marusa-ring-{}", std::process::id()));
         fs::create_dir_all(&directory).expect("a directory");

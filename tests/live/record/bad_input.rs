@@ -30,7 +30,7 @@ fn files_that_are_no_recording_say_so() {
     fails(&["diff", &foreign, "1"], 3, "no frozen snapshot");
     fails(&["diff", &foreign], 2, "a second one is needed");
     fails(&["record", "--all", "-o", &foreign, "--append"], 2, "no recording");
-    fails(&["record", "--all"], 2, "--output");
+    fails(&["record", "--all", "--append"], 2, "--output");
     fails(&["record", "1", "--all", "-o", "x"], 2, "cannot be used with");
     fails(&["record", "4194304", "-o", &directory.file("x")], 3, "no process");
     assert!(!Path::new(&directory.file("x")).exists(), "nothing was begun");
