@@ -222,7 +222,7 @@ pub(super) fn of_kept(mut snapshot: Snapshot) -> Vec<Finding> {
     findings
 }
 
-/// A JVM that may not be read is one all the same: what there is to say of its host is said.
+/// A JVM that may not be read is one anyway: what there is to say of its host is said.
 fn target_of(target: &str) -> anyhow::Result<Process> {
     let process = target::open_any(target)?;
     match process.mappings() {

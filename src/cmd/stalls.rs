@@ -23,10 +23,10 @@ use watch::Watch;
 
 const STATUS: &str = "\
 Without TARGET all processes of the host are watched. Tracing needs root (tracefs). Without it the counters of the host are shown \
-all the same, and what they cannot say is said.
+anyway, and what they cannot say is said.
 
 Exit status: 0 watched; 1 this kernel cannot be traced; 2 usage; 3 the target cannot be read or is gone; 4 a right to trace is \
-missing. With 1 and 4 the counters are printed all the same.";
+missing. With 1 and 4 the counters are printed anyway.";
 
 #[derive(clap::Args, Debug)]
 #[command(after_help = STATUS)]

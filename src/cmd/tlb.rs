@@ -26,7 +26,7 @@ use std::time::{Duration, Instant, SystemTime};
 const STATUS: &str = "\
 Exit status: 0 counted, or calibrated; 1 this machine cannot count (no counters of the processor, or an unknown processor), or \
 nothing could be calibrated; 2 usage; 3 the target cannot be read or is gone; 4 a right to count is missing. With 1 and 4 what \
-larger pages would take in memory is printed all the same.";
+larger pages would take in memory is printed anyway.";
 
 #[derive(clap::Args, Debug)]
 #[command(after_help = STATUS)]
@@ -113,7 +113,7 @@ fn watch(target: &str, args: &TlbArgs) -> anyhow::Result<u8> {
 }
 
 /// Without any right to count, or anything that counts, there is no table: a table of zeros would be a lie. What larger pages
-/// would take in memory is known all the same, and is said. The status tells a script: 4, a right is missing; 3, the target is
+/// would take in memory is known anyway, and is said. The status tells a script: 4, a right is missing; 3, the target is
 /// gone; 1, this machine cannot count.
 fn uncounted(
     args: &TlbArgs,

@@ -1,5 +1,5 @@
 //! How much of the host we see: a program in a container has a part of the processes, while most files of /proc and /sys are
-//! the host's all the same.
+//! the host's anyway.
 //!
 //! The first namespaces have fixed numbers (include/linux/proc_ns.h, `PROC_PID_INIT_INO` and `PROC_CGROUP_INIT_INO`, the same since
 //! Linux 3.8 and 4.6). LXCFS puts files of its own over

@@ -57,7 +57,7 @@ impl Copy<'_> {
                     let target = std::fs::read_link(entry.path())?;
                     link(&kept_target(&self.root, below, &target), to, &one)?;
                 }
-                () => return Err(io::Error::other(format!("{text} is no file, directory or link"))),
+                () => return Err(io::Error::other(format!("{text} is not a file, directory or link"))),
             }
         }
         as_before(&File::from(from.try_clone()?), &File::from(to.try_clone()?))

@@ -171,7 +171,7 @@ impl Advisor {
         }
     }
 
-    /// Whether the kernel would listen at all: a call for no address changes nothing, and is checked all the same.
+    /// Whether the kernel would listen at all: a call for no address changes nothing, and is checked anyway.
     fn is_heard(&self, advice: Advice) -> Result<(), Refusal> {
         self.call(&[], advice).map(|_| ()).map_err(|error| match Refusal::of(&error) {
             Refusal::NotHere => Refusal::NoAdvice,

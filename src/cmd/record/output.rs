@@ -175,7 +175,7 @@ impl Output {
                 Some(Keep::Time(keep)) => since.elapsed() > keep,
                 Some(Keep::Bytes(keep)) => self.bytes() - bytes >= keep,
             };
-            // One that somebody took away is gone all the same.
+            // One that somebody took away is gone anyway.
             let removed = || self.near(path).and_then(|place| place.remove());
             if !is_too_much || removed().is_err_and(|error| error.kind() != io::ErrorKind::NotFound) {
                 break;

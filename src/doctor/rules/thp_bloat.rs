@@ -2,7 +2,7 @@
 //! that is used.
 //!
 //! Of malloc and of stacks there are findings of their own. A heap that was touched on purpose is not bloat, but a split gives
-//! its unused part back all the same: that is said, and no more than said.
+//! its unused part back anyway: that is said, and no more than said.
 
 use crate::base::Bytes;
 use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject, thp_remedies};

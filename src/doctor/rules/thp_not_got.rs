@@ -1,4 +1,4 @@
-//! `-XX:+UseTransparentHugePages`, and the memory is on 4 KiB pages all the same: the host's policy says never, no page was
+//! `-XX:+UseTransparentHugePages`, and the memory is on 4 KiB pages anyway: the host's policy says never, no page was
 //! free at the fault, or nobody has come to put it together.
 
 use crate::doctor::facts::Facts;
