@@ -42,7 +42,7 @@ fn compare(java: &str, arms: &[&str], runs: u64) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", common::text(&output.stderr)))
 }
 
-/// The verdict and its words. A comparison that has none is no figure of this bench.
+/// The verdict and its words. A comparison that has none is not a figure of this bench.
 fn said(found: &Value) -> (String, String) {
     let verdict = &found["verdicts"][0];
     match (verdict["verdict"].as_str(), verdict["text"].as_str()) {

@@ -1,4 +1,4 @@
-//! The Niagara example in miniature: a program whose time goes into address translation, on pages of 4 KiB and of 2 MiB; what
+//! The Niagara example in miniature: a program whose time goes into address translation, on 4 KiB and 2 MiB pages; what
 //! was predicted from the costs of walks on this machine, and the saving that then came. `cargo bench --bench niagara`.
 //!
 //! The two kinds of pages take turns, each in a JVM of its own, with a calibration before each pair, so that a machine that gets

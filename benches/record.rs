@@ -26,7 +26,7 @@ const WARM: Duration = Duration::from_secs(20);
 const LOOKS: usize = 400;
 const WINDOW: Duration = Duration::from_millis(150);
 const WINDOWS_A_LOOK: usize = 6;
-/// CPU time of the recorder's first thread in a window in which it looked; a look takes it some 0.4 ms.
+/// CPU time of the recorder's first thread in a window in which it looked; a sample takes it some 0.4 ms.
 const LOOK_MIN: Duration = Duration::from_micros(100);
 const SMALL_JVMS: usize = 50;
 
@@ -146,18 +146,18 @@ fn slower(directory: &Path, looks: usize, threads: usize) {
             "slower by {:.2} % ({:.2} to {:.2}), {} looks of one a second, windows of {WINDOW:?}",
             found.gain_percent, found.low_percent, found.high_percent, found.blocks
         ),
-        None => println!("too few looks"),
+        None => println!("too few samples"),
     }
 }
 
-/// CPU time so far of the recorder's first thread, which waits between looks; the threads that help it end with each look.
+/// CPU time so far of the recorder's first thread, which waits between samples; the threads that help it end with each sample.
 fn ran(recorder: &Child) -> Duration {
     let text = std::fs::read_to_string(format!("/proc/{}/schedstat", recorder.id())).expect("schedstat");
     let nanos = text.split(' ').next().and_then(|word| word.parse().ok()).expect("nanoseconds");
     Duration::from_nanos(nanos)
 }
 
-/// Of each look, what the JVM did less than the windows on either side have of one window, in seconds of its work.
+/// Of each sample, what the JVM did less than the windows on either side have of one window, in seconds of its work.
 fn seconds_lost(windows: &[(f64, bool)]) -> Vec<f64> {
     let mut lost = Vec::new();
     let mut from = 0;

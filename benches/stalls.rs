@@ -19,7 +19,7 @@ const TURN: Duration = Duration::from_secs(4);
 /// How long tracing is on or off before a turn begins.
 const SETTLE: Duration = Duration::from_secs(1);
 const LIMIT_PERCENT: f64 = 1.0;
-const DOUBT: f64 = 0.05;
+const ALPHA: f64 = 0.05;
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -129,7 +129,7 @@ fn turns(what: &str, pairs: usize, turn: impl Fn(bool) -> (Rate, Option<f64>)) {
     }
     println!("\n{what}; {pairs} pairs of turns of {TURN:?} and more; mean (95 % interval)");
     for (name, logs) in [("a second of CPU time", &logs_cpu), ("a second", &logs_clock)] {
-        let Some(gain) = estimate(logs, DOUBT) else { continue };
+        let Some(gain) = estimate(logs, ALPHA) else { continue };
         println!(
             "work for {name:<22} with it {:+.2} % ({:+.2} to {:+.2})",
             gain.gain_percent, gain.low_percent, gain.high_percent
@@ -137,7 +137,7 @@ fn turns(what: &str, pairs: usize, turn: impl Fn(bool) -> (Rate, Option<f64>)) {
     }
     // On logarithms as well: a share is never negative.
     let logs: Vec<f64> = own.iter().map(|percent| (1.0 + percent / 100.0).ln()).collect();
-    let Some(share) = estimate(&logs, DOUBT) else { return };
+    let Some(share) = estimate(&logs, ALPHA) else { return };
     let verdict = if share.high_percent <= LIMIT_PERCENT { "within" } else { "NOT within" };
     println!(
         "CPU time of marusa, of one CPU      {:.3} % ({:.3} to {:.3}): {verdict} {LIMIT_PERCENT} %, after its start",
@@ -153,7 +153,7 @@ struct Watch {
 }
 
 impl Watch {
-    /// Once it watches: how it starts (it looks at the runtime once) is no part of the turn.
+    /// Once it watches: how it starts (it looks at the runtime once) is not part of the turn.
     fn start(pid: Option<i32>, options: &[&str]) -> Watch {
         let mut command = Command::new(env!("CARGO_BIN_EXE_marusa"));
         command.arg("stalls");
@@ -177,7 +177,7 @@ impl Watch {
     }
 }
 
-/// Waits for its end: its CPU time, and that of those that it waited for.
+/// Waits for its end: its CPU time, and that of the ones that it waited for.
 fn waited(child: &Child) -> f64 {
     // SAFETY: an all-zero usage is one to write to.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };

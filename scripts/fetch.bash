@@ -17,7 +17,7 @@ install_package() {
 # as_package COMMAND PACKAGE: the system's own package, where the command is missing.
 as_package() { command -v "$1" >/dev/null || install_package "$2"; }
 
-# from_maven FOLDER GROUP:ARTIFACT:VERSION:TYPE[:CLASSIFIER]: one file from Maven Central.
+# from_maven DIR GROUP:ARTIFACT:VERSION:TYPE[:CLASSIFIER]: one file from Maven Central.
 from_maven() {
     as_package mvn maven
     thrice mvn -q -B -Dstyle.color=never org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy \

@@ -22,7 +22,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// `marusa map 1 | head` is no failure.
+/// `marusa map 1 | head` is not a failure.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let kind = error.downcast_ref::<std::io::Error>().map(|error| error.kind());
     kind == Some(std::io::ErrorKind::BrokenPipe)

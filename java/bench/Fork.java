@@ -12,7 +12,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * Starts processes from a heap that is in use, when it is told to: the experiment of 2008, which started /bin/false many times.
+ * Starts processes from a heap that is in use, on request: the experiment of 2008, which started /bin/false many times.
  *
  * Argument: how many bytes of the heap are filled with live arrays. It prints "READY", then answers each line of standard input
  * with one line: "fork CHILDREN THREADS", "sweep", "sweep-while CHILDREN". It ends with its input.

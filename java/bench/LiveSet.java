@@ -16,7 +16,7 @@ import java.util.concurrent.atomic.AtomicLong;
  * java bench.LiveSet live=64 threads=2 warm=3 seconds=10
  * </pre>
  *
- * Prints READY when the live set stands and is warm; works for that long when it is told to by a line; prints what it did; ends
+ * Prints READY when the live set stands and is warm; works for that long on request by a line; prints what it did; ends
  * with its input. Who looks at its pages does so while it waits.
  */
 public final class LiveSet {

@@ -28,7 +28,7 @@ final class Stages {
         return Math.toIntExact(given.getOrDefault(key, (long) otherwise));
     }
 
-    /** Says where the program is, and goes on when it is told to. */
+    /** Says where the program is, and goes on on request. */
     static void at(String name, String figures) throws IOException {
         say(name, figures);
         int letter;

@@ -36,14 +36,14 @@ public final class BuildServer {
     private static final long TREE_BYTES = LINES * 14L * 96;
 
     private final Options options;
-    private final File folder;
+    private final File directory;
     private final AtomicInteger next = new AtomicInteger();
     private final AtomicLong sum = new AtomicLong();
     private final ArrayDeque<Node> trees = new ArrayDeque<>();
 
     private BuildServer(Options options) throws IOException {
         this.options = options;
-        this.folder = new File(options.text("dir", System.getProperty("java.io.tmpdir")), "build-" + Options.pid());
+        this.directory = new File(options.text("dir", System.getProperty("java.io.tmpdir")), "build-" + Options.pid());
     }
 
     public static void main(String[] arguments) throws Exception {
@@ -52,7 +52,7 @@ public final class BuildServer {
     }
 
     private void build() throws Exception {
-        Files.createDirectories(folder.toPath());
+        Files.createDirectories(directory.toPath());
         List<Thread> threads = new ArrayList<>();
         for (int i = 0; i < Math.max(1, options.number("threads")); i++) {
             Thread thread = new Thread(this::compileAll, "build-" + i);
@@ -62,7 +62,7 @@ public final class BuildServer {
         for (Thread thread : threads) {
             thread.join();
         }
-        Files.delete(folder.toPath());
+        Files.delete(directory.toPath());
         System.out.println("DONE sum=" + sum.get() + " units=" + options.number("units"));
     }
 
@@ -77,8 +77,8 @@ public final class BuildServer {
     }
 
     private long compile(int unit) throws IOException {
-        File source = new File(folder, "Unit" + unit + ".src");
-        File target = new File(folder, "Unit" + unit + ".out");
+        File source = new File(directory, "Unit" + unit + ".src");
+        File target = new File(directory, "Unit" + unit + ".out");
         Files.write(source.toPath(), text(unit).getBytes(StandardCharsets.UTF_8));
         Node tree = parse(new String(Files.readAllBytes(source.toPath()), StandardCharsets.UTF_8));
         keep(tree);

@@ -121,9 +121,9 @@ public final class Load {
     }
 
     private void mapFile(long bytes) throws IOException {
-        File folder = new File(options.text("dir", System.getProperty("java.io.tmpdir")));
-        Files.createDirectories(folder.toPath());
-        File file = new File(folder, "load-" + Options.pid() + ".mapped");
+        File directory = new File(options.text("dir", System.getProperty("java.io.tmpdir")));
+        Files.createDirectories(directory.toPath());
+        File file = new File(directory, "load-" + Options.pid() + ".mapped");
         file.deleteOnExit();
         try (RandomAccessFile opened = new RandomAccessFile(file, "rw")) {
             MappedByteBuffer buffer = opened.getChannel().map(FileChannel.MapMode.READ_WRITE, 0, bytes);

@@ -20,8 +20,8 @@ public final class Mappings {
 
     public static void main(String[] arguments) throws Exception {
         Options options = new Options(arguments, "count", "dir");
-        File folder = new File(options.text("dir", System.getProperty("java.io.tmpdir")));
-        File file = File.createTempFile("load-", ".mapped", folder);
+        File directory = new File(options.text("dir", System.getProperty("java.io.tmpdir")));
+        File file = File.createTempFile("load-", ".mapped", directory);
         file.deleteOnExit();
         try (RandomAccessFile random = new RandomAccessFile(file, "rw")) {
             random.setLength(4096);

@@ -168,7 +168,7 @@ final class Pools {
             return bytes;
         }
 
-        /** Such a queue cannot be iterated: each entry is taken out and put back. */
+        /** Such a queue cannot be iterated: each entry is taken out and added again. */
         @SuppressWarnings("unchecked")
         private static long bytesOf(Collection<?> entries) throws ReflectiveOperationException {
             java.util.Queue<Object> queue = (java.util.Queue<Object>) entries;

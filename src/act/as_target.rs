@@ -198,7 +198,7 @@ mod tests {
             return;
         }
         let place =
-            tempfile::Builder::new().prefix("marusa-as-target-").tempdir_in("/tmp").expect("a folder");
+            tempfile::Builder::new().prefix("marusa-as-target-").tempdir_in("/tmp").expect("a directory");
         let set = |mode| fs::set_permissions(place.path(), fs::Permissions::from_mode(mode)).expect("ours");
         for (mode, owner) in [(0o755, 0), (0o777, 0), (0o1770, 0), (0o1775, 0)] {
             chown(place.path(), Some(owner), None).expect("root");
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn what_took_the_place_of_the_file_is_not_removed() {
-        let place = tempfile::tempdir().expect("a folder");
+        let place = tempfile::tempdir().expect("a directory");
         let (file, made) = OwnFile::create(opened(place.path()), "x", User::own()).expect("our own");
         fs::rename(place.path().join("x"), place.path().join("y")).expect("ours");
         fs::write(place.path().join("x"), "another").expect("ours");

@@ -21,7 +21,7 @@ const LOOK: Duration = Duration::from_millis(5);
 
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    #[error("{0} is no JDK: it has no bin/java")]
+    #[error("{0} is not a JDK: it has no bin/java")]
     NoJdk(PathBuf),
     #[error("{java} does not run: {error}")]
     NotRun { java: PathBuf, error: io::Error },

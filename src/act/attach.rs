@@ -63,7 +63,7 @@ fn rights_of(uid: u32, gid: u32) -> String {
 /// Why a JVM could not be asked: what was tried, what failed, and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
-    #[error("pid {pid} is no HotSpot JVM: {found}")]
+    #[error("pid {pid} is not HotSpot JVM: {found}")]
     NotHotspot { pid: i32, found: String },
     #[error("pid {pid}: {tried}: {error}; {}", rights_of(*uid, *gid))]
     NoRights { pid: i32, tried: String, error: io::Error, uid: u32, gid: u32 },

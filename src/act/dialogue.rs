@@ -19,10 +19,10 @@ use std::time::{Duration, Instant};
 const LINE_BYTES_MAX: u64 = 2 << 20;
 /// Lines that it may be ahead of us; it waits then, so that a flood of them does not fill our memory.
 const LINES_WAITING_MAX: usize = 1024;
-/// Of what it complains about, so much is told.
+/// Maximum bytes of stderr that are quoted in an error.
 const SAID_BYTES_MAX: usize = 1000;
 
-/// How often it is looked whether we are told to end (where that is blocked: act/signals.rs).
+/// How often it is looked whether we are interrupted (where that is blocked: act/signals.rs).
 const LOOK: Duration = Duration::from_millis(50);
 
 /// A program that answers. It is ended, with all that it started, when this is dropped.
@@ -100,7 +100,7 @@ impl Dialogue {
             let answer = self.lines.recv_timeout(LOOK);
             match answer {
                 Err(RecvTimeoutError::Timeout) if signals::pending() => {
-                    return Err(Gap::new(self.what.clone(), Why::Gone).hint("we were told to end"));
+                    return Err(Gap::new(self.what.clone(), Why::Gone).hint("marusa was interrupted"));
                 }
                 Err(RecvTimeoutError::Timeout) if Instant::now() < end => {}
                 answer => break answer,

@@ -10,7 +10,7 @@ use std::sync::Barrier;
 use std::time::Instant;
 
 /// What one entry of the second level maps.
-/// Bytes touched between two checks for a signal to end: some 20 ms on pages of 4 KiB.
+/// Bytes touched between two checks for a signal to end: some 20 ms on 4 KiB pages.
 const LOOK_BYTES: Bytes = 64 << 20;
 const WHAT: &str = "memory to touch";
 

@@ -3,7 +3,7 @@
 //!
 //! It ends with us, whatever we end by: the kernel kills it when the thread that started it is gone (PR_SET_PDEATHSIG), so start
 //! it from the thread that lives as long as the experiment. Signals that end us must be blocked (`signals::Blocked`): they are
-//! noticed at the next look, so that what was changed for the experiment is put back.
+//! noticed at the next sample, so that what was changed for the experiment is restored.
 
 use super::ask_jdk::OF_THE_SHELL;
 use super::dialogue::{end, jvm_below, lines_of};
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 /// How often it is looked whether somebody wants us to end, and the program is watched.
 pub const LOOK: Duration = Duration::from_millis(50);
-/// Of what it complains about, so much is told.
+/// Maximum bytes of stderr that are quoted in an error.
 const SAID_BYTES_MAX: u64 = 1000;
 
 /// What is started, and how.
@@ -100,7 +100,7 @@ impl Staged {
             match self.lines.recv_timeout(LOOK) {
                 Ok(line) => match stage(&line) {
                     Some(stage) if stage.name == wanted => return Ok(stage),
-                    // What a JVM says on standard output (a warning of JDK 8) is no stage.
+                    // What a JVM says on standard output (a warning of JDK 8) is not a stage.
                     None => {}
                     Some(_) => {
                         let (what, wanted) = (self.what.clone(), wanted.to_string());

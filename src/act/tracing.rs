@@ -259,7 +259,7 @@ fn set_clock(instance: &Instance) -> Known<()> {
     }
 }
 
-/// Those that have a buffer now: the kernel makes one for each of the others when it comes.
+/// The ones that have a buffer now: the kernel makes one for each of the others when it comes.
 fn online_cpus() -> u64 {
     host::sysconf(libc::_SC_NPROCESSORS_ONLN).unwrap_or(1)
 }

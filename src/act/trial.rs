@@ -3,7 +3,7 @@
 //!
 //! The program runs in a process group of its own, below us as the reaper of orphans (PR_SET_CHILD_SUBREAPER), with a word of ours
 //! in its environment: so whatever it starts is found again, even a daemon that left its group. When the program ends, or has to
-//! end, all of that is ended too, and who outlived it is told. Two clocks must not disturb the figures: the end is noted by
+//! end, all of that is ended too, and what outlived it is reported. Two clocks must not disturb the figures: the end is noted by
 //! a thread that does nothing but wait for it, and CPU time and faults are the kernel's own sums (`wait4`), which count a process
 //! only when its parent has waited for it. What never ended before it was killed is in them too, since we wait for it.
 //!
@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 pub use family::Left;
 
 /// How long a program may take to end when it is asked to (SIGTERM): a JVM runs its shutdown hooks and closes its logs. And when
-/// we were told to end: its figures are thrown away, and whoever pressed Ctrl-C waits.
+/// marusa was interrupted: its figures are thrown away, and whoever pressed Ctrl-C waits.
 const GRACE: Duration = Duration::from_secs(5);
 const GRACE_AFTER_SIGNAL: Duration = Duration::from_millis(400);
 /// How long what it started may live on after it, as the rest of a pipe does.
@@ -120,7 +120,7 @@ pub enum Stop {
     ByItself,
     Limit,
     Output,
-    /// We were told to end.
+    /// Marusa was interrupted.
     Signal,
     /// The experiment had what it wanted.
     Asked,
@@ -138,7 +138,7 @@ pub struct Ended {
     pub major_faults: u64,
     /// Of the largest single process, without pages of hugetlb.
     pub peak_resident_bytes: u64,
-    /// Processes next to the first that were seen at the looks.
+    /// Processes next to the first that were seen at the samples.
     pub forked: usize,
     /// Who outlived the program and was ended by us.
     pub left: Vec<Left>,
@@ -155,7 +155,7 @@ impl Ended {
         match (self.stop, self.how) {
             (Stop::Limit, _) => "it ran longer than its time limit and was ended".to_string(),
             (Stop::Output, _) => format!("it printed more than {OUTPUT_BYTES_MAX} bytes and was ended"),
-            (Stop::Signal, _) => "it was ended because marusa was told to end".to_string(),
+            (Stop::Signal, _) => "it was ended because marusa was interrupted".to_string(),
             (Stop::Asked, _) => "it was ended when all was measured".to_string(),
             (Stop::ByItself, How::Exit(status)) => format!("it ended with exit status {status}"),
             (Stop::ByItself, How::Signal(number)) => format!("it was ended by signal {number}"),

@@ -66,7 +66,7 @@ pub fn read(
     let (name, path) = (kind.name.to_string(), first.path.clone());
     let other = OtherAllocator { name, version, path, how: how.to_string() };
     let mut view = match glibc {
-        // glibc still serves what was allocated before, or by those that call it directly.
+        // glibc still serves what was allocated before, or by the ones that call it directly.
         Ok(mut view) => {
             view.allocator = format!("{}, and {}", other.title(), view.allocator);
             // An arena that has nothing from the system was never used: what lies in [heap] is the other's.
@@ -98,9 +98,9 @@ pub fn read(
 fn not_walked(kind: &Kind, other: &OtherAllocator, witness: &dyn Witness) -> Gap {
     let tags = match witness.marks_blocks() {
         true => {
-            "what the VM uses is told by the headers of its blocks; the rest of the memory around them is given whole"
+            "the headers of the VM's blocks say what it uses; the rest of the memory around them is given whole"
         }
-        false => "with -XX:NativeMemoryTracking=summary (JDK 17 on) what the VM uses could be told",
+        false => "with -XX:NativeMemoryTracking=summary (JDK 17 on) the VM's own use would be known",
     };
     Gap::new(format!("arenas, spans and free lists of {} ({})", other.title(), other.path), Why::NotRead)
         .hint(format!("{tags}; {}", kind.statistics))

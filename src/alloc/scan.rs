@@ -1,7 +1,7 @@
 //! The runtime's blocks in memory of an allocator that is not walked, found by the runtime's own marks alone.
 //!
 //! Searched is anonymous memory that nobody else claims. A piece of it in which at least one marked block lies is taken for
-//! the allocator's as a whole; what is no block there is free, the allocator's own, or another library's. Pieces without
+//! the allocator's as a whole; what is not a block there is free, the allocator's own, or another library's. Pieces without
 //! any are left alone. Where memory can be read by two threads at once, each piece is cut into parts that they share.
 
 use super::glibc::window::{MemorySource, Source};
@@ -60,7 +60,7 @@ pub fn scan(target: &Target, owned: &[Range], witness: &dyn Witness) -> Scanned 
     scanned
 }
 
-/// Whole pieces without any block that is told.
+/// Whole pieces without any reported block.
 pub fn untold(target: &Target, pieces: &[Range]) -> Scanned {
     let stretches = pieces.iter().flat_map(|piece| stretches(*piece, &target.resident(*piece), &[]));
     Scanned { stretches: stretches.take(MARK_SCAN_PIECES_MAX).collect(), ..Scanned::default() }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct AllocView {
     /// "glibc 2.36", "jemalloc", "musl".
     pub allocator: String,
-    /// The allocator that stands before glibc's, or in its place; stretches that hold `NotWalked` are its.
+    /// The allocator that stands before glibc's, or in its place; ranges that hold `NotWalked` are its.
     pub other: Option<OtherAllocator>,
     pub arenas: Vec<Arena>,
     /// Chunks that malloc mapped one by one (above the mmap threshold), with `range` from the chunk header to its end.
@@ -18,7 +18,7 @@ pub struct AllocView {
     /// malloc's own count and sum of them (`mp_.n_mmaps`, `mp_.mmapped_mem`): proof that all were found.
     pub mmapped_count: Known<u64>,
     pub mmapped_bytes: Known<Bytes>,
-    /// How the bytes of the arenas' heaps and of the mmapped chunks divide: sorted, disjoint. What no stretch covers was not
+    /// How the bytes of the arenas' heaps and of the mmapped chunks divide: sorted, disjoint. What no range covers was not
     /// walked, for a reason that stands in `gaps`.
     pub stretches: Vec<Stretch>,
     /// Blocks in use by label: index is the label. What was asked for where it is known (NMT), else the payload.
@@ -63,7 +63,7 @@ pub struct Arena {
     pub figures: Known<ArenaFigures>,
 }
 
-/// A contiguous stretch of an arena.
+/// A contiguous range of an arena.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArenaHeap {
     /// Thread arenas: the whole aligned reservation (64 MiB by default). Main arena: the segment.

@@ -26,7 +26,7 @@ pub struct Block {
 /// The first words of a block, little endian; words past its end are 0.
 pub type Head = [u64; 4];
 
-/// What one look at a block's first words tells.
+/// What one reading of a block's first words tells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Look {
     pub label: Label,

@@ -125,7 +125,7 @@ pub const NODE_OBJECTS_MAX: usize = 4_000;
 pub const NODE_DEPTH_MAX: u32 = 7;
 /// Metaspace nodes: one has 64 MB in JDK 17 and later, 2 to 8 MB before.
 pub const METASPACE_NODES_MAX: usize = 4_096;
-/// A stretch of an image's writable data that is searched for pointers; libjvm.so of JDK 25 has 1.7 MB.
+/// A range of an image's writable data that is searched for pointers; libjvm.so of JDK 25 has 1.7 MB.
 pub const IMAGE_DATA_BYTES_MAX: u64 = 64 << 20;
 /// Words of libraries' data that are searched for pointers to memory without an owner, and objects they point to.
 pub const LINK_WORDS_MAX: usize = 8_000_000;
@@ -306,7 +306,7 @@ pub const FROZEN_PIECE_BYTES_MAX: u64 = 1 << 20;
 pub const FROZEN_MAPPINGS_FREE: u64 = 65_536;
 pub const FROZEN_BYTES_PER_MAPPING: u64 = 4;
 pub const FROZEN_RUNS_FREE: u64 = 262_144;
-/// Devices whose files are shared memory; a host has a handful. And the largest page: aarch64 has 16 GiB with pages of 64 KiB.
+/// Devices whose files are shared memory; a host has a handful. And the largest page: aarch64 has 16 GiB with 64 KiB pages.
 pub const FROZEN_SHMEM_DEVICES_MAX: usize = 256;
 pub const PAGE_BYTES_MAX: u64 = 16 << 30;
 /// Files of one recording together.

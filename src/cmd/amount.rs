@@ -11,11 +11,11 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         "m" | "min" => 60.0,
         "h" => 3600.0,
         "d" => 86400.0,
-        _ => return Err(format!("'{unit}' is no unit of time: ms, s, m, h, d")),
+        _ => return Err(format!("'{unit}' is not a unit of time: ms, s, m, h, d")),
     };
     match Duration::try_from_secs_f64(number * seconds) {
         Ok(duration) if !duration.is_zero() => Ok(duration),
-        _ => Err("it must be longer than nothing, and end some day".to_string()),
+        _ => Err("must be a positive, finite duration".to_string()),
     }
 }
 
@@ -29,7 +29,7 @@ pub fn bytes(text: &str) -> Result<u64, String> {
         "m" => 2,
         "g" => 3,
         "t" => 4,
-        _ => return Err(format!("'{unit}' is no unit of memory: K, M, G, T")),
+        _ => return Err(format!("'{unit}' is not a unit of memory: K, M, G, T")),
     };
     let bytes = number * 1024f64.powi(power);
     if bytes < u64::MAX as f64 { Ok(bytes as u64) } else { Err("it is too much".to_string()) }

@@ -65,7 +65,7 @@ fn ask(attached: &Attached, gaps: &mut Vec<Gap>) -> Said {
     Said { nmt, labels, heap, malloc }
 }
 
-/// malloc_info(3), where the JVM has the command (17.0.9, 18 and on, with glibc); that it has not is no gap of ours.
+/// malloc_info(3), where the JVM has the command (17.0.9, 18 and on, with glibc); that it has not is not a gap of ours.
 fn malloc_info(attached: &Attached) -> Option<report::malloc_info::MallocInfo> {
     report::malloc_info::parse(&attached.command("System.native_heap_info").ok()?).ok()
 }

@@ -147,7 +147,7 @@ commands! {
     "doctor" cmd::doctor::DoctorArgs, cmd::doctor::DoctorArgs::augment_args, cmd::doctor::run:
         "What is wrong with the memory of a JVM, of all of them, or of their host: each finding with evidence, cost and remedy";
     "stalls" cmd::stalls::StallsArgs, cmd::stalls::StallsArgs::augment_args, cmd::stalls::run:
-        "Who lost how long to compaction, reclaim and huge pages";
+        "Time that processes lost to compaction, reclaim and huge pages";
     "pages" cmd::pages::PagesCommand, cmd::pages::PagesCommand::augment_subcommands, cmd::pages::run:
         "Large pages: plan, apply, verify, undo; and on a running JVM collapse, split, prove";
     "bench" cmd::bench::BenchCommand, cmd::bench::BenchCommand::augment_subcommands, cmd::bench::run:
@@ -186,7 +186,7 @@ mod tests {
             assert!(!lines.is_empty(), "{name} has no example");
             for line in lines {
                 let words = shlex::split(line).unwrap_or_else(|| panic!("{line}: quotation marks"));
-                assert!(words[1..].starts_with(&path), "{line} is no example of {name}");
+                assert!(words[1..].starts_with(&path), "{line} is not an example of {name}");
                 let parsed = command().try_get_matches_from(&words);
                 assert!(parsed.is_ok(), "{line}: {}", parsed.map(|_| ()).unwrap_err());
             }

@@ -52,7 +52,7 @@ pub struct CompareArgs {
     /// else into JAVA_TOOL_OPTIONS
     #[arg(long, value_name = "NAME='OPTIONS'", value_parser = Arm::parse, required = true)]
     arm: Vec<Arm>,
-    /// The huge pages of arms that ask for them: as many as their JVM needs (auto), so many (hugetlb-2m:512), or leave
+    /// The huge pages of arms that ask for them: as many as their JVM needs (auto), a number (hugetlb-2m:512), or leave
     /// the host as it is (none)
     #[arg(long, value_name = "SIZE:COUNT|auto|none", default_value = "auto", value_parser = Pages::parse)]
     pages: Pages,
@@ -69,7 +69,7 @@ pub struct CompareArgs {
     /// Go on until each difference is known to within this
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     until_margin: Option<f64>,
-    /// The smallest difference that is worth to be shown: how many runs that takes is told
+    /// Smallest difference worth detecting; the runs needed are reported
     #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "2")]
     worth: f64,
     /// Longer than this no run may take: it is ended, and does not count
@@ -81,7 +81,7 @@ pub struct CompareArgs {
     /// Leading blocks that do not count; auto: those in which an arm is far out of what it comes to later
     #[arg(long, value_name = "BLOCKS|auto", default_value = "auto", value_parser = warm_up)]
     warm_up: WarmUp,
-    /// Keep each run there, with its output; without it nothing stays of a comparison that came to its end
+    /// Save each run and its output there; otherwise they are discarded at the end
     #[arg(long, value_name = "DIRECTORY")]
     save: Option<PathBuf>,
     /// Go on with what is in the directory of --save
@@ -128,7 +128,7 @@ impl Pages {
             ("none", None) => Pool::Leave,
             (count, Some(_)) => match count.parse() {
                 Ok(pages) if (1..=1 << 24).contains(&pages) => Pool::Pages(pages),
-                _ => return Err(format!("'{count}' is no number of pages, and not auto")),
+                _ => return Err(format!("'{count}' is not a number of pages, and not auto")),
             },
             _ => return Err("auto, none, hugetlb-2m:COUNT or hugetlb-1g:COUNT".to_string()),
         };
@@ -330,8 +330,8 @@ fn finish(args: &CompareArgs, design: show::Design, outcome: Outcome, store: Sto
 
 fn words(early: &Early, store: &Store) -> String {
     let again = match store.is_temporary {
-        true => format!("the same command with --save {} --resume goes on", store.directory.display()),
-        false => "the same command with --resume goes on".to_string(),
+        true => format!("the same command with --save {} --resume continues", store.directory.display()),
+        false => "the same command with --resume continues".to_string(),
     };
     match early {
         Early::Signal => format!(

@@ -26,7 +26,7 @@ pub struct DiffArgs {
     /// Which JVM of a recording, where it has several: a pid, or a part of its name
     #[arg(long, value_name = "PID|NAME")]
     jvm: Option<String>,
-    /// What the rows are: areas and their parts, if nothing else is said
+    /// What the rows are [default: areas and their parts]
     #[arg(long, value_enum, default_value_t = show::By::Area)]
     by: show::By,
     /// Exit status 1 where resident memory, or that of an area (malloc_freed=64M), grew by more; may be repeated
@@ -50,7 +50,7 @@ fn limit(text: &str) -> Result<Limit, String> {
     };
     let area = Area::ALL.iter().copied().find(|area| area.name() == name).ok_or_else(|| {
         let names: Vec<&str> = Area::ALL.iter().map(|area| area.name()).collect();
-        format!("'{name}' is no area: {}", names.join(", "))
+        format!("'{name}' is not an area: {}", names.join(", "))
     })?;
     Ok(Limit { area: Some(area), bytes: amount::bytes(size)? })
 }

@@ -52,7 +52,7 @@ pub struct DoctorArgs {
         conflicts_with_all = ["from", "fail_on", "ignore"]
     )]
     if_xmx: Option<u64>,
-    /// Also read who holds malloc's blocks, and judge it: a second for each 2 GB of Java heap
+    /// Also read and judge the holders of malloc's blocks: a second for each 2 GB of Java heap
     #[arg(long, conflicts_with_all = ["host", "from", "if_xmx", "list", "explain"])]
     holders: bool,
     /// All that is looked for: id, levels, and what it is
@@ -241,7 +241,7 @@ fn status(args: &DoctorArgs, gathered: &Gathered, findings: &[Finding]) -> anyho
         return Err(failed("the JVMs of this host cannot be listed", gap));
     }
     if all_unread && unread.iter().any(|gap| gap.why == Why::Denied) {
-        return Err(Failure::rights("no JVM could be read: only what is said of the host was examined"));
+        return Err(Failure::rights("no JVM could be read: only the host was examined"));
     }
     if let (true, Some(_), Some(gap)) = (all_unread, &args.target, unread.first()) {
         return Err(failed("the JVM could not be read", gap));
@@ -257,5 +257,5 @@ fn failed(what: &str, gap: &Gap) -> anyhow::Error {
 
 fn unknown(id: &str) -> anyhow::Error {
     let ids: Vec<&str> = CATALOG.iter().map(|entry| entry.rule.id).collect();
-    Failure::usage(format!("'{id}' is no finding; these are: {}", ids.join(", ")))
+    Failure::usage(format!("'{id}' is not a finding; these are: {}", ids.join(", ")))
 }

@@ -77,9 +77,9 @@ const EXAMPLES: &[(&str, &str)] = &[
     (
         "record",
         "  Until Ctrl-C, or until it ends:\n    marusa record 4711 -o orders.marusa\n  The last hour of all JVMs of this \
-         host:\n    marusa record --all -o host.marusa --every 5s --keep 1h\n  Also who holds malloc's blocks, and \
-         the classes of the heap:\n    marusa record 4711 -o orders.marusa --holders-every 60s --heap-every 5m\n  What became \
-         of it: `leak`, `diff`, `report` and `export` take the file, also while it is written",
+         host:\n    marusa record --all -o host.marusa --every 5s --keep 1h\n  With the holders of malloc's blocks, and the \
+         classes of the heap:\n    marusa record 4711 -o orders.marusa --holders-every 60s --heap-every 5m\n  `leak`, `diff`, \
+         `report` and `export` read the file, also while it is written",
     ),
     (
         "leak",
@@ -114,8 +114,8 @@ const EXAMPLES: &[(&str, &str)] = &[
     ),
     (
         "stalls",
-        "  Who waits for memory to be compacted or reclaimed:\n    marusa stalls\n  One JVM, ten times a second each:\n    \
-         marusa stalls 4711 1s 10",
+        "  Which processes wait for memory to be compacted or reclaimed:\n    marusa stalls\n  \
+         One JVM, ten samples of one second each:\n    marusa stalls 4711 1s 10",
     ),
     (
         "pages",
@@ -161,7 +161,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ),
     (
         "bench gc",
-        "  Two collectors, pages of 4 KiB and of 2 MiB:\n    \
+        "  Two collectors, 4 KiB and 2 MiB pages:\n    \
          marusa bench gc --gc g1,zgc --pages 4k,thp --live 256m --gc-threads own",
     ),
     (
@@ -187,7 +187,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ),
     (
         "pages collapse",
-        "  What could be put on pages of 2 MiB, and what that would cost:\n    marusa pages collapse 4711 --dry-run\n  Only the \
+        "  What could be put on 2 MiB pages, and what that would cost:\n    marusa pages collapse 4711 --dry-run\n  Only the \
          heap, with threads waiting 2 ms at most:\n    marusa pages collapse 4711 --area java_heap --stall-budget 2ms",
     ),
     ("pages split", "    marusa pages split 4711\n    marusa pages split 4711 --area java_heap --dry-run"),

@@ -45,7 +45,7 @@ fn find<'a>(root: &'a Command, words: &[String]) -> anyhow::Result<&'a Command> 
         at = at.find_subcommand(word).ok_or_else(|| {
             let names: Vec<&str> = at.get_subcommands().map(Command::get_name).collect();
             Failure::usage(format!(
-                "'{word}' is no command of {}; these are: {}",
+                "'{word}' is not a command of {}; these are: {}",
                 at.get_name(),
                 names.join(", ")
             ))

@@ -19,7 +19,7 @@ pub struct MapArgs {
     /// A pid, or a part of the main class, jar or container name
     #[arg(required_unless_present = "from", conflicts_with = "from")]
     target: Option<String>,
-    /// What the rows are: by area, if nothing else is said
+    /// What the rows are [default: by area]
     #[arg(long, value_enum)]
     by: Option<By>,
     /// With --by thread or library: each thread and file in a row of its own, not by pools and directories

@@ -20,7 +20,7 @@ use std::io::{self, Write};
 /// What the user asked for.
 #[derive(clap::Args, Debug)]
 pub struct PageArgs {
-    /// Exit with 1 unless so much of NAME (area or part) is on such pages, and some of it is in memory: heap=2M,
+    /// Exit with 1 unless this much of NAME (area or part) is on such pages, and some of it is in memory: heap=2M,
     /// 'heap>=95%@thp', code-cache=hugetlb-2M. PAGES: 4K, 16K, 64K, 2M, 1G (that size or larger), thp, hugetlb, hugetlb-2M,
     /// hugetlb-1G
     #[arg(long, value_name = "NAME=PAGES")]

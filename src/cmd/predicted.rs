@@ -18,7 +18,7 @@ use crate::snapshot::{self, Want};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// What one look at the target gives.
+/// What one reading of the target gives.
 pub struct Look {
     pub kinds: Kinds,
     /// Resident bytes by page size.
@@ -51,7 +51,7 @@ pub fn walk_costs(set: &EventSet, mapped: &Known<BTreeMap<u64, Bytes>>) -> Known
     Ok(calibrate::cached()?.walk_costs(resident))
 }
 
-/// What pages of 2 MiB under all that may lie on them would give, from counting for this long. `Err`: the wait was cut short.
+/// What 2 MiB pages under all that may lie on them would give, from counting for this long. `Err`: the wait was cut short.
 pub fn transparent(
     process: &Process,
     waiting: &Waiting,
@@ -64,7 +64,7 @@ pub fn transparent(
     };
     let counted = count(process, waiting, length, &looked)?;
     let predictions = predict::predict(layout, &counted, &calibrate::cached());
-    let missing = || Gap::new("pages of 2 MiB", Why::NotInThisRuntime);
+    let missing = || Gap::new("2 MiB pages", Why::NotInThisRuntime);
     Ok(predictions.into_iter().find(|one| one.choice == Choice::Transparent).ok_or_else(missing))
 }
 

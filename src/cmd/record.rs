@@ -30,7 +30,7 @@ pub struct RecordArgs {
     /// A pid, or a part of the main class, jar or container name
     #[arg(required_unless_present = "all", conflicts_with = "all")]
     target: Option<String>,
-    /// All JVMs of this host, those that start later, too
+    /// All JVMs of this host, the ones that start later, too
     #[arg(long)]
     all: bool,
     /// Where to write it; never over an existing file [default: marusa-PID-TIME.marusa in this directory]
@@ -65,7 +65,7 @@ pub struct RecordArgs {
     json: bool,
 }
 
-/// At the end of a recording up to this size, this many JVMs are judged: the one, or those that the kernel killed.
+/// At the end of a recording up to this size, this many JVMs are judged: the one, or the ones that the kernel killed.
 const JUDGED_BYTES_MAX: Bytes = 32 << 20;
 const JUDGED_MAX: usize = 5;
 const CPU_OF_ONE: f64 = 1.0;
@@ -133,7 +133,7 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<u8> {
     Ok(0)
 }
 
-/// What grew, of the JVM or of those that the kernel killed; and what to run next.
+/// What grew, of the JVM or of the ones that the kernel killed; and what to run next.
 fn judge(args: &RecordArgs, path: &Path) {
     let Ok(recording) = file::load(path) else { return };
     let is_meant = |(number, jvm): &(usize, &History)| {

@@ -68,9 +68,10 @@ fn of_recording(args: &ReportArgs) -> anyhow::Result<()> {
 /// Of what was recorded; and, where it is one JVM that still runs, of it and its host as they are now.
 fn found(recording: &Recording) -> (Vec<Finding>, String) {
     let mut found: Vec<Finding> = recording.jvms.iter().flat_map(recorded::find).collect();
-    let mut looked_at = "In what was recorded: a kill for want of memory, a limit that came near, freed memory that malloc holds, \
+    let mut looked_at =
+        "In the recording: an OOM kill, a limit that was nearly reached, freed memory that malloc holds, \
                          memory without an owner, threads that grow in number."
-        .to_string();
+            .to_string();
     let running = match &recording.jvms[..] {
         [one] => {
             Process::open(one.facts.pid).ok().filter(|process| process.start_ticks == one.facts.start_ticks)
@@ -83,7 +84,7 @@ fn found(recording: &Recording) -> (Vec<Finding>, String) {
         found.extend(now);
         looked_at += " And of the JVM and its host as they were when this page was made, by marusa doctor.";
     } else {
-        looked_at += " On a JVM that runs, marusa doctor looks for much more.";
+        looked_at += " On a running JVM, marusa doctor checks much more.";
     }
     found.sort_by_key(|finding| (std::cmp::Reverse(finding.level), finding.subject, finding.id));
     (found, looked_at)

@@ -22,8 +22,8 @@ use std::time::Duration;
 use watch::Watch;
 
 const STATUS: &str = "\
-Without TARGET all processes of the host are watched. Tracing needs root (tracefs). Without it the counters of the host are shown \
-anyway, and what they cannot say is said.
+Without TARGET all processes of the host are watched. Tracing needs root (tracefs). Without it \
+the counters of the host are shown, with what they lack.
 
 Exit status: 0 watched; 1 this kernel cannot be traced; 2 usage; 3 the target cannot be read or is gone; 4 a right to trace is \
 missing. With 1 and 4 the counters are printed anyway.";
@@ -87,7 +87,7 @@ fn asked(words: [Option<&str>; 3]) -> Result<Asked, String> {
         first => (first, second, third),
     };
     if target.is_none() && third.is_some() {
-        return Err(format!("'{}' stands behind INTERVAL and COUNT", third.unwrap_or_default()));
+        return Err(format!("'{}' is not expected after INTERVAL and COUNT", third.unwrap_or_default()));
     }
     let count = count.map(|count| count.parse::<u64>().ok().filter(|count| *count > 0).ok_or(count));
     let count = count.transpose().map_err(|count| format!("COUNT is a number from 1, not '{count}'"))?;
@@ -109,7 +109,7 @@ pub fn run(args: &StallsArgs) -> anyhow::Result<u8> {
     let target = asked.target.as_deref().map(target::open).transpose()?;
     let me = Process::open(std::process::id() as i32)
         .map_err(|error| super::Failure::target(format!("/proc cannot be read: {error}")))?;
-    // Before anything is watched: to look at the runtime takes memory, and is no stall of the target's.
+    // Before anything is watched: to look at the runtime takes memory, and is not a stall of the target's.
     let kinds = target.as_ref().map(kinds).unwrap_or_default();
     let watched = target.as_ref().unwrap_or(&me);
     let waiting = Waiting::on(watched)

@@ -25,7 +25,7 @@ pub struct TopArgs {
     /// How often they are looked at
     #[arg(long, value_name = "TIME", value_parser = amount::duration, default_value = "2s")]
     every: Duration,
-    /// No terminal: one line of JSON for each look at a JVM, schema marusa/top/2
+    /// No terminal: one line of JSON for each reading of a JVM, schema marusa/top/2
     #[arg(long)]
     json: bool,
     /// With --json: end after so many rounds
@@ -64,7 +64,7 @@ pub fn run(args: &TopArgs) -> anyhow::Result<u8> {
     let looking = Looking { pid, every: args.every };
     std::thread::Builder::new()
         .spawn(move || looking.run(&news, &wished))
-        .map_err(|error| Failure::target(format!("no thread to look at JVMs with: {error}")))?;
+        .map_err(|error| Failure::target(format!("cannot start the sampling thread: {error}")))?;
     let style = Style { has_colour: terminal::has_colours() };
     let model = Model::new(pid.map_or(View::All, View::One));
     // Also puts the terminal back when we panic.
@@ -77,7 +77,7 @@ pub fn run(args: &TopArgs) -> anyhow::Result<u8> {
 }
 
 /// Where the terminal goes away, reading keys never returns: crossterm 0.29 reads the end of it again and again
-/// (src/event/source/unix/mio.rs). So who is told to end and does not is ended.
+/// (src/event/source/unix/mio.rs). So a thread that was asked to end and does not is ended.
 fn end_when_told() {
     std::thread::spawn(|| {
         while !signals::pending() {
@@ -164,7 +164,7 @@ fn json(args: &TopArgs, pid: Option<i32>) -> anyhow::Result<u8> {
     let looking = Looking { pid, every: args.every };
     std::thread::Builder::new()
         .spawn(move || looking.run(&news, &wished))
-        .map_err(|error| Failure::target(format!("no thread to look at JVMs with: {error}")))?;
+        .map_err(|error| Failure::target(format!("cannot start the sampling thread: {error}")))?;
     let mut rounds = 0;
     for one in heard {
         match one {

@@ -1,4 +1,4 @@
-//! `marusa why TARGET [30s]`: what fills the memory of a JVM. A few looks, each an account; what is read of the Java heap is only
+//! `marusa why TARGET [30s]`: what fills the memory of a JVM. A few samples, each an account; what is read of the Java heap is only
 //! read where native memory grows or is large, and once where the heap is large.
 
 use super::deadline::DeadlineArgs;
@@ -28,20 +28,20 @@ use std::time::{Duration, Instant};
 
 /// Looks after the first, at equal distances.
 const INTERVALS: u32 = 4;
-/// The resident bytes are read this often, and a look is taken when they jumped by this much since the last look.
+/// The resident bytes are read this often, and a sample is taken when they jumped by this much since the last sample.
 const POLL: Duration = Duration::from_millis(200);
 const JUMP_BYTES: Bytes = 24 << 20;
 const EXTRA_LOOKS_MAX: usize = 6;
 /// Reading the holders takes a second for 2 GB of heap: of a larger one they are read at the end alone.
 const EARLY_HEAP_BYTES_MAX: Bytes = 1 << 30;
-/// As long as a look may be waited for: an hour of five looks says what `record` says better.
+/// As long as a sample may be waited for: an hour of five samples says what `record` says better.
 const TIME_MAX: Duration = Duration::from_secs(24 * 3600);
 
 #[derive(clap::Args, Debug)]
 pub struct WhyArgs {
     /// A pid, or a part of the main class, jar or container name
     target: String,
-    /// How long it is watched: 30s, 5m; 0s for one look, which tells what is large but not what grows
+    /// How long it is watched: 30s, 5m; 0s for one sample, which tells what is large but not what grows
     #[arg(value_name = "TIME", value_parser = time, default_value = "30s")]
     time: Duration,
     /// Exit with 1 when an answer is as bad as this, or worse
@@ -104,19 +104,19 @@ pub fn run(args: &WhyArgs) -> anyhow::Result<u8> {
     Ok(u8::from(answers.iter().any(|answer| is_bad(answer.level))))
 }
 
-/// The looks at one process.
+/// The readings of one process.
 struct Watch<'a> {
     process: &'a Process,
     started: Instant,
     looks: Vec<Look>,
-    /// Of the last look.
+    /// Of the last sample.
     snapshot: Snapshot,
     resident: Bytes,
     /// What reading took.
     read: Duration,
     /// Of the Java heap, where it is full.
     classes: Vec<ClassObjects>,
-    /// Why there was no other look.
+    /// Why there was no other sample.
     ended: Option<Gap>,
 }
 
@@ -172,7 +172,7 @@ impl Watch<'_> {
         self.looks.last().map_or(0, |look| look.account.resident_bytes_of(Area::JavaHeap))
     }
 
-    /// Until `due`, with a look whenever the process has grown at once.
+    /// Until `due`, with a sample whenever the process has grown at once.
     fn wait(&mut self, due: Duration, bar: &ProgressBar) {
         while let Some(rest) = due.checked_sub(self.started.elapsed()).filter(|rest| !rest.is_zero()) {
             std::thread::sleep(rest.min(POLL));
@@ -181,7 +181,7 @@ impl Watch<'_> {
                 return;
             }
             let Some(now) = resident(self.process) else {
-                self.ended = Some(Gap::new("later looks", Why::Gone));
+                self.ended = Some(Gap::new("later samples", Why::Gone));
                 return;
             };
             let extra = self.looks.iter().filter(|look| look.is_extra).count();
@@ -191,7 +191,7 @@ impl Watch<'_> {
         }
     }
 
-    /// In the place of the last look, where anything is wanted.
+    /// In the place of the last sample, where anything is wanted.
     fn again(&mut self, wanted: Details) {
         if wanted != Details::default() && self.ended.is_none() {
             let plain = self.looks.pop();
@@ -260,7 +260,7 @@ fn take(process: &Process, wanted: Details) -> Known<Snapshot> {
         snapshot::take(process, Want { holders, buffers, loaders: LoaderDetail::Brief, ..Want::default() })?;
     // A JVM that ends leaves an account of nothing.
     if !process.is_same() {
-        return Err(Gap::new("later looks", Why::Gone));
+        return Err(Gap::new("later samples", Why::Gone));
     }
     budget::ended().map_or(Ok(snapshot), Err)
 }

@@ -9,20 +9,20 @@ use crate::map::trim::ArenaPrediction;
 const KEPT: usize = 2;
 const KEPT_MANY_CPUS: usize = 4;
 const MANY_CPUS: u32 = 8;
-/// Fewer than this beyond those that are kept are no spread.
+/// Fewer than this beyond the ones that are kept are not spread.
 const BEYOND_MIN: usize = 2;
 const INFO_BYTES: Bytes = 32 << 20;
 const INFO_PERCENT: f64 = 5.0;
 const WARN_BYTES: Bytes = 64 << 20;
 const WARN_PERCENT: f64 = 10.0;
-/// An arena that holds less is not counted among those that hold some.
+/// An arena that holds less is not counted among the ones that hold some.
 const HOLDS_BYTES: Bytes = 1 << 20;
 
 /// Freed memory in arenas beyond the few that hold the most.
 pub struct Spread {
     pub kept: usize,
     pub arenas: usize,
-    /// Of them, those that hold some.
+    /// Of them, the ones that hold some.
     pub holding: usize,
     pub freed_bytes: Bytes,
     pub beyond_bytes: Bytes,
@@ -72,7 +72,7 @@ pub fn warns(jvm: &JvmFacts) -> bool {
     Spread::of(jvm).and_then(|spread| spread.level(jvm)) >= Some(Level::Warn)
 }
 
-/// What the user set (glibc's manual, "Memory Allocation Tunables"); 0 is no limit.
+/// What the user set (glibc's manual, "Memory Allocation Tunables"); 0 is not a limit.
 fn arena_max(jvm: &JvmFacts) -> Known<Option<u64>> {
     let variable = jvm.variable("MALLOC_ARENA_MAX")?;
     let tunables = jvm.variable("GLIBC_TUNABLES")?.unwrap_or_default();

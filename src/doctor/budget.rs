@@ -29,7 +29,7 @@ pub struct Budget {
     /// By how much the collector's tables grow with the heap.
     pub tables_growth_bytes: Bytes,
     /// Private memory next to the heap, and page tables.
-    pub beside_bytes: Bytes,
+    pub outside_bytes: Bytes,
     /// Counted to the group, and not of this JVM.
     pub others_bytes: Bytes,
     /// What the code cache may still take of what it reserved.
@@ -52,18 +52,18 @@ impl Budget {
             (false, None) => (heap.resident_bytes, jvm.heap_max_bytes()?.max(heap.resident_bytes)),
         };
         // ZGC's heap is shared memory, which counts as a file to the page tables and as private to the group.
-        let beside: Bytes =
+        let outside: Bytes =
             jvm.areas_outside_the_heap().filter_map(|area| area.amounts.anonymous_bytes).sum();
         let page_tables =
             jvm.account.totals.page_table_bytes.or(jvm.snapshot.os.status.page_table_bytes).unwrap_or(0);
-        let beside_bytes = beside.saturating_add(page_tables);
-        let others_bytes = group.held_bytes().saturating_sub(heap_bytes.saturating_add(beside_bytes));
+        let outside_bytes = outside.saturating_add(page_tables);
+        let others_bytes = group.held_bytes().saturating_sub(heap_bytes.saturating_add(outside_bytes));
         let code = jvm.area(Area::JitCode);
         Some(Budget {
             heap_bytes,
             heap_max_bytes,
             tables_growth_bytes: tables_growth(&jvm.area(Area::Gc), heap_bytes, heap_max_bytes),
-            beside_bytes,
+            outside_bytes,
             others_bytes,
             code_growth_bytes: code.reserved_bytes.saturating_sub(code.resident_bytes),
             direct_growth_bytes: direct_growth(jvm),
@@ -76,7 +76,7 @@ impl Budget {
     }
 
     fn fixed_bytes(&self) -> Bytes {
-        self.beside_bytes.saturating_add(self.others_bytes)
+        self.outside_bytes.saturating_add(self.others_bytes)
     }
 
     /// A limit that leaves some room.
@@ -114,7 +114,7 @@ impl Budget {
             ("heap, now", self.heap_bytes, "the account: java_heap"),
             ("heap, at most", self.heap_max_bytes, "-Xmx"),
             ("the collector's tables grow by", self.tables_growth_bytes, "the account: gc, in proportion"),
-            ("next to the heap, with page tables", self.beside_bytes, "the account: private memory"),
+            ("next to the heap, with page tables", self.outside_bytes, "the account: private memory"),
             ("others in the group, and the kernel's", self.others_bytes, "what is left of the group's sum"),
             ("needed with the heap full", self.full_bytes(), "the sum of these"),
             ("not in it: the code cache may grow by", self.code_growth_bytes, "the account: jit_code"),
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!((budget.heap_bytes, budget.heap_max_bytes), (900 * M, 2 * G));
         // 20 of 40 MiB of tables are in memory, for 900 MiB of heap.
         assert_eq!(budget.tables_growth_bytes, 20 * M);
-        assert_eq!(budget.heap_bytes + budget.beside_bytes + budget.others_bytes, 1250 * M);
+        assert_eq!(budget.heap_bytes + budget.outside_bytes + budget.others_bytes, 1250 * M);
         assert_eq!(budget.full_bytes(), 2 * G + 20 * M + 350 * M);
         assert_eq!(budget.limit_bytes() % LIMIT_STEP, 0);
         assert!(budget.limit_bytes() >= budget.full_bytes() + budget.full_bytes() / 10);
@@ -188,7 +188,7 @@ mod tests {
             heap_bytes: 100 * M,
             heap_max_bytes: 2 * G,
             tables_growth_bytes: 40 * M,
-            beside_bytes: 200 * M,
+            outside_bytes: 200 * M,
             others_bytes: 0,
             code_growth_bytes: 0,
             direct_growth_bytes: None,

@@ -1,7 +1,7 @@
 //! How often processes had to wait while the kernel made room for a larger page, from the counters of /proc/vmstat, and which
 //! setting makes them wait. `marusa stalls` measures for how long, and who.
 //!
-//! `compact_stall` counts direct compactions that ran (mm/page_alloc.c, `__alloc_pages_direct_compact`: not those that were
+//! `compact_stall` counts direct compactions that ran (mm/page_alloc.c, `__alloc_pages_direct_compact`: not the ones that were
 //! skipped or deferred), `allocstall_*` direct reclaims; both of any allocation, not of huge pages alone. Which faults may do
 //! either is in mm/huge_memory.c, `vma_thp_gfp_mask`: with `defrag` at always every fault that gets a huge page, with madvise and
 //! defer+madvise those of advised memory, with defer and never none.
@@ -84,7 +84,7 @@ pub fn evidence(host: &HostFacts) -> Vec<Evidence> {
     evidence
 }
 
-/// What decides for pages of 2 MiB of private memory: "always", "madvise", "never"; and `defrag`.
+/// What decides for 2 MiB pages of private memory: "always", "madvise", "never"; and `defrag`.
 pub fn modes(host: &HostFacts) -> Option<(String, String)> {
     let thp = host.pages.thp.as_ref()?;
     Some((thp.private(thp.pmd_bytes).mode, thp.defrag.clone()?))

@@ -32,7 +32,7 @@ pub struct Examination {
     pub gaps: Vec<Gap>,
 }
 
-/// Runs every rule but those that are ignored.
+/// Runs every rule but the ones that are ignored.
 pub fn examine(facts: &Facts, ignored: &[String]) -> Examination {
     let is_wanted = |rule: &&&Rule| !ignored.iter().any(|id| id == rule.id);
     let mut findings: Vec<Finding> =

@@ -96,7 +96,7 @@ pub fn has_shared_heap(jvm: &JvmFacts) -> bool {
     jvm.snapshot.os.mappings.iter().any(|mapping| mapping.path.starts_with("/memfd:java_heap"))
 }
 
-/// Bytes on pages of 2 MiB or more.
+/// Bytes on 2 MiB pages or more.
 pub fn large_bytes(used: &PageUse) -> Bytes {
     used.on(|_, page_bytes| page_bytes >= huge_page())
 }
@@ -148,13 +148,13 @@ impl Broken {
         self.missing_bytes >= bytes && share
     }
 
-    /// "HugeTLB pages of 2M (-XX:+UseLargePages)".
+    /// "HugeTLB 2M pages (-XX:+UseLargePages)".
     pub fn asked(&self) -> &'static str {
         match self.promise.mode {
             Mode::Thp => "transparent huge pages (-XX:+UseTransparentHugePages)",
             Mode::HugeTlb => "HugeTLB pages (-XX:+UseLargePages)",
-            Mode::HugeTlb2M => "HugeTLB pages of 2M (-XX:+UseLargePages)",
-            Mode::HugeTlb1G => "HugeTLB pages of 1G (-XX:+UseLargePages)",
+            Mode::HugeTlb2M => "HugeTLB 2M pages (-XX:+UseLargePages)",
+            Mode::HugeTlb1G => "HugeTLB 1G pages (-XX:+UseLargePages)",
         }
     }
 

@@ -71,7 +71,7 @@ fn growing(history: &History, rows: &[Row]) -> Vec<Finding> {
             level,
             subject: Subject::Jvm(history.facts.pid),
             title: format!(
-                "{what} grows by {}/h{how}, seen since {:.0} s after the first look",
+                "{what} grows by {}/h{how}, seen since {:.0} s after the first sample",
                 human(pace),
                 growth.steady_from_seconds
             ),
@@ -102,7 +102,7 @@ fn killed(history: &History) -> Option<Finding> {
     let had =
         resident.map_or(String::new(), |bytes| format!("; it had {} when last looked at", human(bytes)));
     let mut evidence: Vec<Evidence> = [
-        ("in memory, at the last look", resident, "/proc/PID/status"),
+        ("in memory, at the last sample", resident, "/proc/PID/status"),
         ("limit of its cgroup", process(Measure::GroupLimit), "the recording"),
         ("used of it, by all", process(Measure::GroupCurrent), "the recording"),
     ]
@@ -125,7 +125,7 @@ fn killed(history: &History) -> Option<Finding> {
         id: container_limit::RULE.id,
         level: Level::Critical,
         subject: Subject::Jvm(history.facts.pid),
-        title: format!("the kernel killed in its cgroup for want of memory, and it ended{had}"),
+        title: format!("it ended when the kernel OOM-killed in its cgroup{had}"),
         evidence,
         cost: Cost::default(),
         remedies: filled(history, last).remedies(),
@@ -185,7 +185,7 @@ fn near(history: &History) -> Option<Finding> {
         level: Level::Warn,
         subject: Subject::Jvm(history.facts.pid),
         title: format!(
-            "{share:.0} % of its cgroup's limit of {} were taken, {:.0} s after the first look",
+            "{share:.0} % of its cgroup's limit of {} were taken, {:.0} s after the first sample",
             human(limit),
             history.seconds(at)
         ),

@@ -42,7 +42,7 @@ pub fn find(history: &History) -> Option<Finding> {
         evidence: counts.into_iter().chain(stacks).collect(),
         cost: Cost::default(),
         remedies: vec![Remedy::Advice(
-            "bound the pool, or end the threads that nobody needs any more".to_string(),
+            "bound the pool, or end the threads that are no longer needed".to_string(),
         )],
     })
 }

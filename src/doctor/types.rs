@@ -25,7 +25,7 @@ impl Level {
     }
 }
 
-/// Of whom it is said.
+/// What the finding is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Subject {
@@ -201,7 +201,7 @@ impl Rule {
 /// A rule in the list of them (`rules::CATALOG`).
 pub struct Entry {
     pub rule: &'static Rule,
-    /// Those that it may find, the least first.
+    /// The ones that it may find, the least first.
     pub levels: &'static [Level],
     /// The text of its page.
     pub page: &'static str,

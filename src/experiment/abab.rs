@@ -100,7 +100,7 @@ pub fn run(
             return early(periods, &logs, rule, End::Failed(gap));
         }
     }
-    unreachable!("the last block of the rule is a look that ends")
+    unreachable!("the last block of the rule is a sample that ends")
 }
 
 fn one_period(world: &mut dyn World, arm: Arm) -> Result<Measured, End> {
@@ -124,7 +124,7 @@ fn left_out(arm: Arm, measured: &Measured) -> Option<String> {
     match (arm, measured.value) {
         (_, None) => Some(measured.gap.as_ref().map_or("no value".to_string(), Gap::to_string)),
         (_, Some(value)) if !(value.is_finite() && value > 0.0) => {
-            Some(format!("the value {value} is no rate"))
+            Some(format!("the value {value} is not a rate"))
         }
         (Arm::Huge, _) if measured.huge_share < HUGE_SHARE_MIN => {
             Some(format!("only {share:.0} % were on 2 MiB pages"))

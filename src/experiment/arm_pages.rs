@@ -137,7 +137,7 @@ pub fn subject(home: &Path, options: &[String]) -> Result<Subject, ArmError> {
     let (vm, feature, version) =
         subject::release_of(release.as_deref(), &answer.version).ok_or_else(unknown)?;
     if vm != Vm::HotSpot {
-        let gap = Gap::new(format!("the pages of {}", home.display()), Why::NotInThisRuntime);
+        let gap = Gap::new(format!("the {} pages", home.display()), Why::NotInThisRuntime);
         return Err(ArmError::Read(gap.hint("OpenJ9 has other options than HotSpot")));
     }
     let me = Process::own()
@@ -214,7 +214,7 @@ pub fn steps_for_any(mode: PageMode, pool: Pool) -> Result<Vec<Step>, ArmError> 
 
 fn asked_steps(thp: &thp::Thp) -> Vec<Step> {
     let step = Step {
-        what: "huge pages for those who ask (madvise)".to_string(),
+        what: "huge pages on request (madvise)".to_string(),
         why: "the JVM turns its huge pages off where this file says never".to_string(),
         risk: Some("other programs that ask for huge pages (madvise) get them too".to_string()),
         change: Change::Choose { file: format!("{}/enabled", thp::DIRECTORY), word: "madvise".to_string() },
@@ -262,9 +262,9 @@ fn small_steps(thp: &thp::Thp) -> Vec<Step> {
     let files =
         [(thp.enabled == "always", "enabled".to_string()), (size_is_always, format!("{size}/enabled"))];
     let step = |file: String| Step {
-        what: "huge pages only for those who ask (madvise)".to_string(),
-        why: "an arm on small pages would get huge ones unasked".to_string(),
-        risk: Some("other programs get no huge pages unasked meanwhile".to_string()),
+        what: "huge pages only on request (madvise)".to_string(),
+        why: "an arm on small pages would get huge ones without asking".to_string(),
+        risk: Some("until then other programs get huge pages only on request".to_string()),
         change: Change::Choose { file: format!("{}/{file}", thp::DIRECTORY), word: "madvise".to_string() },
     };
     files.into_iter().filter(|(wanted, _)| *wanted).map(|(_, file)| step(file)).collect()
@@ -278,21 +278,21 @@ pub fn pool_steps(page_bytes: Bytes, pages: u64) -> Result<Vec<Step>, ArmError> 
 fn given_pool(host: &HostMemory, page_bytes: Bytes, pages: u64) -> Result<Vec<Step>, ArmError> {
     let name = size_name(page_bytes);
     let pool = host.pages.pool(page_bytes);
-    let pool = pool.ok_or_else(|| ArmError::NoPlan(format!("this host has no huge pages of {name}")))?;
+    let pool = pool.ok_or_else(|| ArmError::NoPlan(format!("this host has no {name} huge pages")))?;
     let missing = pages.saturating_sub(pool.available());
     if missing == 0 {
         return Ok(Vec::new());
     }
     if missing.saturating_mul(page_bytes) > host.available_bytes() {
         return Err(ArmError::NoPlan(format!(
-            "{missing} more pages of {name} are {} MiB, and this host has only {} MiB available",
+            "{missing} more {name} pages are {} MiB, and this host has only {} MiB available",
             missing.saturating_mul(page_bytes >> 20),
             host.available_bytes() >> 20
         )));
     }
     let file = format!("{}/hugepages-{}kB/nr_hugepages", hugetlb::DIRECTORY, page_bytes >> 10);
     Ok(vec![Step {
-        what: format!("{missing} more huge pages of {name} in the pool"),
+        what: format!("{missing} more {name} huge pages in the pool"),
         why: format!("{pages} free ones were asked for"),
         risk: Some(format!("{} MiB are taken from everybody else until undo", missing * (page_bytes >> 20))),
         change: Change::Add { file, by: missing },
@@ -303,7 +303,7 @@ fn made_by() -> String {
     format!("marusa {}", env!("CARGO_PKG_VERSION"))
 }
 
-/// The host as an arm needs it. While this lives a signal to end waits; when it goes, the host is put back.
+/// The host as an arm needs it. While this lives a signal to end waits; when it goes, the host is restored.
 pub struct Prepared {
     machine: Linux,
     store: Store,
@@ -338,7 +338,7 @@ pub fn prepare(steps: Vec<Step>, state: &Path, name: &str) -> Result<Prepared, A
         }
         Outcome::TakenBack { why, complete: true, .. } => Err(why.into()),
         Outcome::TakenBack { why, .. } => Err(DoorError::Broken(format!(
-            "{why}; and not all could be put back: `marusa pages undo {}`",
+            "{why}; and not all could be restored: `marusa pages undo {}`",
             receipt.id
         ))
         .into()),
@@ -357,7 +357,7 @@ impl Prepared {
         match receipt.complete {
             true => Ok(Some(receipt)),
             false => Err(DoorError::No(format!(
-                "not all that was changed could be put back: `marusa pages undo {id}` goes on"
+                "not all that was changed could be restored: `marusa pages undo {id}` continues"
             ))),
         }
     }

@@ -5,7 +5,7 @@
 //!
 //! 1. where `{}` stands in the command, if it stands there;
 //! 2. else, where the command is `java`, right before the program (`-jar`, `-m`, the main class): the last of a JVM's options
-//!    counts, so an arm's options win over those that all arms share. Before an `@file`, which may name the program;
+//!    counts, so an arm's options win over the ones that all arms share. Before an `@file`, which may name the program;
 //! 3. else into JAVA_TOOL_OPTIONS, behind what the user has there: every JVM from 8 on reads it, whatever starts it (a script,
 //!    a build tool); JDK_JAVA_OPTIONS is read by `java` of 9 and later only. Options that the script itself gives come after it and
 //!    win (src/hotspot/share/runtime/arguments.cpp, `Arguments::parse`: JAVA_TOOL_OPTIONS, command line, _JAVA_OPTIONS).
@@ -55,11 +55,11 @@ impl Arm {
     /// "thp=-XX:+UseTransparentHugePages -Xmx2g", "base=".
     pub fn parse(text: &str) -> Result<Arm, String> {
         let (name, rest) = text.split_once('=').ok_or_else(|| {
-            format!("'{text}' is no arm: NAME='OPTIONS', and NAME='' for one without options of its own")
+            format!("'{text}' is not an arm: NAME='OPTIONS', and NAME='' for one without options of its own")
         })?;
         let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.+".contains(letter);
         if name.is_empty() || name.len() > 24 || !name.chars().all(is_plain) {
-            return Err(format!("'{name}' is no name of an arm: up to 24 of letters, digits, - _ . +"));
+            return Err(format!("'{name}' is not a name of an arm: up to 24 of letters, digits, - _ . +"));
         }
         let words = words(rest)?;
         let variable = |word: &String| {
@@ -138,7 +138,7 @@ fn is_variable(name: &str) -> bool {
         && letters.all(|letter| letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == '_')
 }
 
-/// Behind those that the arm sets there, or the user.
+/// Behind the ones that the arm sets there, or the user.
 fn into_tool_options(environment: &mut Vec<(String, String)>, given: &str, options: &[String]) {
     let before = match environment.iter().position(|(name, _)| name == TOOL_OPTIONS) {
         Some(index) => environment.remove(index).1,

@@ -1,9 +1,9 @@
 //! What the trials of a comparison say: each figure by arm, and the difference of each arm from the first with its interval.
 //!
 //! An arm and the first are compared within blocks, so that what drifts from block to block falls out
-//! (`stats::compare_blocks`). The doubt (5 %) is shared out among the arms by Holm's procedure, so that the chance that
+//! (`stats::compare_blocks`). The error probability (5 %) is shared out among the arms by Holm's procedure, so that the chance that
 //! any arm is wrongly told to differ stays below it. That holds for the one figure that the comparison is about. The
-//! others are next to it, and share a doubt of 5 % among them all.
+//! others are next to it, and share an error probability of 5 % among them all.
 
 mod power;
 
@@ -13,9 +13,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The chance that any arm is wrongly told to differ in the figure that the comparison is about.
-pub const DOUBT: f64 = 0.05;
+pub const ALPHA: f64 = 0.05;
 /// The same for all other figures together.
-pub const DOUBT_BESIDE: f64 = 0.05;
+pub const ALPHA_OTHERS: f64 = 0.05;
 /// Leading blocks that may be found to be warm-up.
 const WARM_UP_MAX: usize = 3;
 /// Blocks after those, before anything can be said of them.
@@ -32,7 +32,7 @@ pub struct Ask<'a> {
     pub about: &'a str,
     pub warm_up: WarmUp,
     /// Over all arms, of the figure that it is about.
-    pub doubt: f64,
+    pub alpha: f64,
     /// The smallest difference that is worth to be shown.
     pub worth_percent: f64,
 }
@@ -118,7 +118,7 @@ pub struct Against {
     pub claim: Claim,
     /// The probability that the interval misses.
     #[serde(skip)]
-    pub doubt: f64,
+    pub alpha: f64,
     pub effect: Effect,
     pub verdict: Verdict,
     /// A difference of this size would be shown by as many blocks nine times of ten.
@@ -147,8 +147,8 @@ pub fn compare(trials: &[Trial], ask: &Ask) -> Comparison {
     let is_in = |trial: &&Trial| trial.counts() && trial.block > skipped;
     let counted: Vec<&Trial> = trials.iter().filter(is_in).collect();
     let mut rows: Vec<Row> = figures.iter().map(|figure| row(&counted, arms, figure)).collect();
-    judge(&mut rows, |index| index == about, true, ask.doubt, worth_percent);
-    judge(&mut rows, |index| index != about, false, DOUBT_BESIDE, worth_percent);
+    judge(&mut rows, |index| index == about, true, ask.alpha, worth_percent);
+    judge(&mut rows, |index| index != about, false, ALPHA_OTHERS, worth_percent);
     let mut in_blocks: Vec<usize> = counted.iter().map(|trial| trial.block).collect();
     in_blocks.sort_unstable();
     in_blocks.dedup();
@@ -158,7 +158,7 @@ pub fn compare(trials: &[Trial], ask: &Ask) -> Comparison {
         about,
         warm_up_blocks: skipped,
         blocks: in_blocks.len(),
-        confidence_percent: (1.0 - ask.doubt) * 100.0,
+        confidence_percent: (1.0 - ask.alpha) * 100.0,
         worth_percent,
     }
 }
@@ -239,35 +239,35 @@ fn pairs(first: &[(usize, f64)], arm: &[(usize, f64)]) -> Vec<(f64, f64)> {
     arm.iter().filter_map(|(block, value)| Some((partner(*block)?, *value))).collect()
 }
 
-fn compared(pairs: &[(f64, f64)], doubt: f64) -> Option<stats::Comparison> {
+fn compared(pairs: &[(f64, f64)], alpha: f64) -> Option<stats::Comparison> {
     let (base, arm): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
-    // The ratio of figures of which some are 0 is none, and those that hardly vary at all have no noise to be judged by.
-    stats::compare_blocks(&base, &arm, doubt).ok()
+    // The ratio of figures of which some are 0 is none, and the ones that hardly vary at all have no noise to be judged by.
+    stats::compare_blocks(&base, &arm, alpha).ok()
 }
 
-/// Ranks judge the figure that it is about, where there are enough blocks for them. The many next to it share so small a
-/// doubt that ranks of ten blocks could never show anything: there Student's t judges.
+/// Ranks judge the figure that it is about, where there are enough blocks for them. The many next to it share so small an
+/// alpha that ranks of ten blocks could never show anything: there Student's t judges.
 fn claim(found: &stats::Comparison, is_about: bool) -> Claim {
-    match found.beside {
+    match found.second {
         Some(other) if !is_about && found.judged.method == Method::SignedRank => other,
         _ => found.judged,
     }
 }
 
-/// Holm's doubts over all comparisons of some rows, and what is then shown.
-fn judge(rows: &mut [Row], wanted: impl Fn(usize) -> bool, is_about: bool, doubt: f64, worth_percent: f64) {
+/// Holm's alphas over all comparisons of some rows, and what is then shown.
+fn judge(rows: &mut [Row], wanted: impl Fn(usize) -> bool, is_about: bool, alpha: f64, worth_percent: f64) {
     let places: Vec<(usize, usize)> = (rows.iter().enumerate().filter(|(index, _)| wanted(*index)))
         .flat_map(|(index, row)| (1..row.cells.len()).map(move |arm| (index, arm)))
         .collect();
     let p = |place: &(usize, usize)| {
-        let found = compared(&rows[place.0].cells[place.1].pairs, doubt)?;
+        let found = compared(&rows[place.0].cells[place.1].pairs, alpha)?;
         Some((*place, claim(&found, is_about).p))
     };
     let found: Vec<((usize, usize), f64)> = places.iter().filter_map(p).collect();
-    let doubts = several::doubts(&found.iter().map(|(_, p)| *p).collect::<Vec<f64>>(), doubt);
-    for (((row, arm), _), doubt) in found.iter().zip(doubts) {
+    let alphas = several::alphas(&found.iter().map(|(_, p)| *p).collect::<Vec<f64>>(), alpha);
+    for (((row, arm), _), alpha) in found.iter().zip(alphas) {
         let cell = &mut rows[*row].cells[*arm];
-        let Some(found) = compared(&cell.pairs, doubt) else { continue };
+        let Some(found) = compared(&cell.pairs, alpha) else { continue };
         let claim = claim(&found, is_about);
         let verdict = match claim.interval {
             interval if interval.high < 0.0 => Verdict::Less,
@@ -280,10 +280,10 @@ fn judge(rows: &mut [Row], wanted: impl Fn(usize) -> bool, is_about: bool, doubt
             blocks,
             scale: found.scale,
             claim,
-            doubt,
+            alpha,
             effect: found.effect,
             verdict,
-            visible_percent: is_percent.then(|| power::visible(found.noise, blocks, doubt)).flatten(),
+            visible_percent: is_percent.then(|| power::visible(found.noise, blocks, alpha)).flatten(),
             needed: is_percent.then(|| found.needed(worth_percent, power::POWER)).flatten(),
         });
     }

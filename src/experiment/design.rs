@@ -2,7 +2,7 @@
 //! that is a straight line (a program that warms up, a neighbour that takes more and more) adds the same to both arms, and the
 //! coin keeps anything that comes and goes in step with the blocks from favouring one.
 
-/// The two arms: memory as it is without us, and on pages of 2 MiB.
+/// The two arms: memory as it is without us, and on 2 MiB pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, schemars::JsonSchema, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Arm {

@@ -19,7 +19,7 @@ pub struct Head {
     pub arms: Vec<Arm>,
     pub command: Vec<String>,
     /// Where the command runs.
-    #[serde(rename = "folder")]
+    #[serde(alias = "folder")]
     pub directory: String,
     /// Of each arm, the JVM that it starts: "17.0.15+6 of /usr/lib/jvm/..."; empty where the command is not `java`.
     pub jvms: Vec<String>,

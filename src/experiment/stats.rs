@@ -3,7 +3,7 @@
 //! periods within a block, which are not independent.
 //!
 //! `two_arms` compares two arms in blocks, with a second method that assumes no distribution (`ranks`);
-//! `several` shares the doubt among more than two arms; `needed` says how many runs a difference takes.
+//! `several` shares the error probability among more than two arms; `needed` says how many runs a difference takes.
 
 pub mod needed;
 pub mod ranks;
@@ -39,16 +39,16 @@ pub struct Estimate {
 }
 
 /// Of the logarithm of (speed with the change / speed without), one number a block. `None`: fewer than two blocks, or a
-/// number that is none. `doubt`: the probability that the interval misses, as 0.05.
-pub fn estimate(logs: &[f64], doubt: f64) -> Option<Estimate> {
+/// number that is none. `alpha`: the probability that the interval misses, as 0.05.
+pub fn estimate(logs: &[f64], alpha: f64) -> Option<Estimate> {
     let count = logs.len();
-    if count < 2 || logs.iter().any(|log| !log.is_finite()) || !(doubt > 0.0 && doubt < 1.0) {
+    if count < 2 || logs.iter().any(|log| !log.is_finite()) || !(alpha > 0.0 && alpha < 1.0) {
         return None;
     }
     let mean = logs.iter().sum::<f64>() / count as f64;
     let squares: f64 = logs.iter().map(|log| (log - mean).powi(2)).sum();
     let deviation = (squares / (count - 1) as f64).sqrt();
-    let t = StudentsT::new(0.0, 1.0, (count - 1) as f64).ok()?.inverse_cdf(1.0 - doubt / 2.0);
+    let t = StudentsT::new(0.0, 1.0, (count - 1) as f64).ok()?.inverse_cdf(1.0 - alpha / 2.0);
     let half = t * deviation / (count as f64).sqrt();
     let percent = |log: f64| log.exp_m1() * 100.0;
     Some(Estimate {
@@ -60,12 +60,12 @@ pub fn estimate(logs: &[f64], doubt: f64) -> Option<Estimate> {
     })
 }
 
-/// How many blocks it would take until an interval of this doubt is no wider than `margin_percent` to each side.
-pub fn blocks_needed(estimate: &Estimate, margin_percent: f64, doubt: f64) -> Option<usize> {
+/// How many blocks it would take until an interval of this alpha is no wider than `margin_percent` to each side.
+pub fn blocks_needed(estimate: &Estimate, margin_percent: f64, alpha: f64) -> Option<usize> {
     let deviation = (estimate.block_deviation_percent / 100.0).ln_1p();
     let margin = (margin_percent / 100.0).ln_1p();
     let wide_enough = |count: usize| {
-        let t = StudentsT::new(0.0, 1.0, (count - 1) as f64).ok()?.inverse_cdf(1.0 - doubt / 2.0);
+        let t = StudentsT::new(0.0, 1.0, (count - 1) as f64).ok()?.inverse_cdf(1.0 - alpha / 2.0);
         Some(t * deviation / (count as f64).sqrt() <= margin)
     };
     (2..=BLOCKS_MAX).find(|count| wide_enough(*count) == Some(true))

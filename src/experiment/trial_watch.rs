@@ -1,7 +1,7 @@
 //! The JVM of a trial, looked at from outside while it runs: how much it has in memory, whose that is at its end and at
 //! its peak, and on which pages its heap lies.
 //!
-//! A look costs CPU time of ours, not of the JVM, and all arms are looked at alike. It is cheap (the kernel's own sums)
+//! A sample costs CPU time of ours, not of the JVM, and all arms are looked at alike. It is cheap (the kernel's own sums)
 //! every few milliseconds at first and every half second later; a whole account is taken each time that half as much time
 //! again has passed, and when the JVM has grown by a tenth, but never more than a fiftieth of the time goes into accounts.
 //! When the JVM will end nobody knows, so what counts as its end is the last account; the account says when it was taken.
@@ -26,7 +26,7 @@ const BUDGET: u32 = 50;
 /// What was seen.
 #[derive(Debug, Default)]
 pub struct Watched {
-    /// With pages of hugetlb, all processes of the trial together, at the looks.
+    /// With pages of hugetlb, all processes of the trial together, at the samples.
     pub peak_resident_bytes: Option<Bytes>,
     pub end: Option<ResidentAreas>,
     pub peak: Option<ResidentAreas>,
@@ -45,7 +45,7 @@ pub struct Watch {
     mode: PageMode,
     started: Instant,
     jvms: Vec<Process>,
-    /// Pids that were no JVM when they were looked at, and when that was.
+    /// Pids that were not JVMs when they were looked at, and when that was.
     others: Vec<(i32, Instant)>,
     next_account: Duration,
     account_bytes: Bytes,
@@ -93,7 +93,7 @@ impl Watch {
         }
     }
 
-    /// Which of the processes are JVMs: those that map libjvm.so. One that is none may become one, by exec.
+    /// Which of the processes are JVMs: the ones that map libjvm.so. One that is none may become one, by exec.
     fn find(&mut self, pids: &[i32]) {
         self.jvms.retain(|jvm| pids.contains(&jvm.pid) && jvm.is_same());
         let again = Duration::from_millis(200);

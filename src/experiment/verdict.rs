@@ -1,6 +1,6 @@
 //! When to stop, and what may be said then. Looking at the interval after every block and stopping as soon as it excludes 0
-//! would find a gain in anything, some day. So the looks are few and fixed before, and the doubt is shared out among them:
-//! look k gets doubt / (k (k + 1)), which sums to the doubt over all looks (a union bound: it holds whatever the blocks are
+//! would find a gain in anything, some day. So the samples are few and fixed before, and the error probability is shared out among
+//! them: look k gets alpha / (k (k + 1)), which sums to alpha over all looks (a union bound: it holds whatever the blocks are
 //! like).
 
 use super::stats::{self, Estimate};
@@ -12,7 +12,7 @@ use serde::Serialize;
 pub struct Rule {
     /// The probability of a claim that is wrong, over all looks.
     #[serde(skip)]
-    pub doubt: f64,
+    pub alpha: f64,
     /// A gain smaller than this is not worth a change: an interval within it ends the search.
     pub margin_percent: f64,
     pub blocks_max: usize,
@@ -20,11 +20,11 @@ pub struct Rule {
 
 impl Default for Rule {
     fn default() -> Rule {
-        Rule { doubt: 0.05, margin_percent: 2.0, blocks_max: 28 }
+        Rule { alpha: 0.05, margin_percent: 2.0, blocks_max: 28 }
     }
 }
 
-/// The first look.
+/// The first sample.
 const BLOCKS_MIN: usize = 4;
 
 /// What the blocks show.
@@ -52,15 +52,15 @@ impl Rule {
         looks
     }
 
-    /// The doubt of the k-th look, from 1.
-    pub fn doubt_at(&self, look: usize) -> f64 {
-        self.doubt / (look * (look + 1)) as f64
+    /// The alpha of the k-th look, from 1.
+    pub fn alpha_at(&self, look: usize) -> f64 {
+        self.alpha / (look * (look + 1)) as f64
     }
 
-    /// After a block: the interval if this is a look, and the verdict if it ends the search.
+    /// After a block: the interval if this is a sample, and the verdict if it ends the search.
     pub fn look(&self, logs: &[f64]) -> Option<(Estimate, Option<Verdict>)> {
         let look = self.looks().iter().position(|blocks| *blocks == logs.len())? + 1;
-        let found = stats::estimate(logs, self.doubt_at(look))?;
+        let found = stats::estimate(logs, self.alpha_at(look))?;
         let end = (logs.len() >= self.blocks_max).then(|| at_the_end(&found));
         Some((found, self.shown(&found).or(end)))
     }
@@ -68,7 +68,7 @@ impl Rule {
     /// At an end that was not planned (Ctrl-C, the target ended): one more look than were had.
     pub fn last_look(&self, logs: &[f64]) -> Option<(Estimate, Verdict)> {
         let had = self.looks().iter().filter(|blocks| **blocks <= logs.len()).count();
-        let found = stats::estimate(logs, self.doubt_at(had + 1))?;
+        let found = stats::estimate(logs, self.alpha_at(had + 1))?;
         Some((found, self.shown(&found).unwrap_or_else(|| at_the_end(&found))))
     }
 
@@ -109,17 +109,17 @@ mod tests {
                 return (verdict, count);
             }
         }
-        unreachable!("the last block is a look that ends")
+        unreachable!("the last block is a sample that ends")
     }
 
     #[test]
-    fn the_looks_are_few_and_their_doubt_sums_to_the_whole() {
+    fn the_looks_are_few_and_their_alpha_sums_to_the_whole() {
         let rule = Rule::default();
         assert_eq!(rule.looks(), [4, 6, 9, 14, 21, 28]);
-        let sum: f64 = (1..=1000).map(|look| rule.doubt_at(look)).sum();
-        assert!(sum <= rule.doubt && sum > 0.99 * rule.doubt);
+        let sum: f64 = (1..=1000).map(|look| rule.alpha_at(look)).sum();
+        assert!(sum <= rule.alpha && sum > 0.99 * rule.alpha);
         assert_eq!(Rule { blocks_max: 2, ..rule }.looks(), [2]);
-        assert_eq!(rule.look(&[0.1; 5]), None, "no look after five blocks");
+        assert_eq!(rule.look(&[0.1; 5]), None, "no sample after five blocks");
     }
 
     #[test]

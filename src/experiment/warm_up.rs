@@ -5,7 +5,7 @@
 //! After Barrett, Bolz-Tereick, Killick, Mount and Tratt, "Virtual machine warmup blows hot and cold" (OOPSLA 2017):
 //! outliers are put aside by Tukey's fences, change points of mean and variance are found exactly by PELT (Killick,
 //! Fearnhead and Eckley 2012) with a penalty of 15 log n, segments that differ by less than their noise are one, and a
-//! program that slows down is told from one that warms up. Theirs are 2000 iterations; here a series may be short, so the
+//! program that slows down is distinguished from one that warms up. Theirs are 2000 iterations; here a series may be short, so the
 //! fences are those of the whole neighbourhood of a figure, and the steady state must be a share of the series rather than
 //! its last 500.
 
@@ -22,7 +22,7 @@ const SHARE_MIN: f64 = 0.25;
 const SEGMENT_MIN: usize = 3;
 /// Segments whose means are within so much of each other are one, however little noise they have.
 const ALIKE: f64 = 0.01;
-/// Neighbours to each side that an outlier is told by.
+/// Neighbours on each side that an outlier is compared with.
 const NEIGHBOURS: usize = 25;
 
 /// How a series went.
@@ -86,7 +86,7 @@ pub fn find(values: &[f64], lower_is_better: bool) -> Known<WarmUp> {
         return Err(gap(format!("{} figures in the trial; {COUNT_MIN} at least tell one", values.len())));
     }
     if values.iter().any(|value| !value.is_finite()) {
-        return Err(gap("a figure of the trial is no number".to_string()));
+        return Err(gap("a figure of the trial is not a number".to_string()));
     }
     let step = values.len().div_ceil(COUNT_MAX);
     let means: Vec<f64> =
@@ -142,7 +142,7 @@ fn put_back(segment: &mut Segment, outliers: &[usize], step: usize, count: usize
     segment.end = (next.max(last + 1) * step).min(count);
 }
 
-/// Sums from which the cost of any stretch is known at once. The figures are moved to a mean of 0 before, or squares would
+/// Sums from which the cost of any range is known at once. The figures are moved to a mean of 0 before, or squares would
 /// drown them.
 struct Sums {
     sums: Vec<f64>,
@@ -177,7 +177,7 @@ impl Sums {
         (square - mean * mean).max(self.least)
     }
 
-    /// Twice the negative logarithm of the likelihood, normal noise, mean and variance of the stretch's own, without what
+    /// Twice the negative logarithm of the likelihood, normal noise, mean and variance of the range's own, without what
     /// is the same for all.
     fn cost(&self, start: usize, end: usize) -> f64 {
         (end - start) as f64 * (self.variance(start, end).ln() + 1.0)

@@ -24,7 +24,7 @@ pub struct JvmView {
     pub build_id: Option<String>,
     /// "off", "summary" or "detail".
     pub nmt: Known<String>,
-    /// The `-XX` flags of the VM by name, values as printed by -XX:+PrintFlagsFinal. Only those that
+    /// The `-XX` flags of the VM by name, values as printed by -XX:+PrintFlagsFinal. Only the ones that
     /// `hotspot::flags::KEPT` names.
     pub flags: BTreeMap<String, String>,
     pub heap: Known<HeapView>,
@@ -115,7 +115,7 @@ impl Gc {
     }
 }
 
-/// A stretch of memory that the VM owns.
+/// A range of memory that the VM owns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extent {
     pub range: Range,
@@ -149,7 +149,7 @@ pub enum Kind {
     JitWork,
     /// `java.nio` direct buffers.
     DirectBuffers,
-    /// Memory of `Unsafe.allocateMemory` and `java.lang.foreign`. Where direct buffers cannot be told apart from it, they are
+    /// Memory of `Unsafe.allocateMemory` and `java.lang.foreign`. Where direct buffers cannot be distinguished from it, they are
     /// part of it.
     UnsafeMemory,
     /// Blocks that may be the VM's or the program's.
@@ -160,7 +160,7 @@ pub enum Kind {
     Tracking,
 }
 
-/// How it is known that a stretch is what its label says; the strongest first.
+/// How it is known that a range is what its label says; the strongest first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum How {

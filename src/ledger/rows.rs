@@ -33,7 +33,7 @@ pub struct Seen {
 }
 
 impl Ledger {
-    /// Of the figures alone, without a look at the processes.
+    /// Of the figures alone, without a reading of the processes.
     pub fn of_stat(stat: &GroupStat) -> Ledger {
         Ledger::of(stat, &Seen::default(), usize::MAX)
     }
@@ -346,7 +346,7 @@ mod tests {
         assert_eq!(
             of(&ledger, Item::PageCache),
             [(Some("/f0"), 100), (Some("/f1"), 100)],
-            "files without a page are no rows"
+            "files without a page are not rows"
         );
         let rows = of(&ledger, Item::Anonymous);
         assert_eq!(rows[3..], [(Some("3 more"), 30)]);

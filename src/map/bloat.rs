@@ -1,11 +1,11 @@
 //! What large pages hold of nothing: pages of zeros in huge pages, by area and part, and what of it would come back by a
 //! split or by the kernel's own shrinker. Pure: from what `os::zeros` found and the account.
 //!
-//! A page of zeros is resident memory that was never written, or was cleared and not used since. On pages of 4 KiB the first
+//! A page of zeros is resident memory that was never written, or was cleared and not used since. On 4 KiB pages the first
 //! kind would not be there; so it is what the large page costs. It is not proof of it: what `-XX:+AlwaysPreTouch` touched is
 //! zeros as well, on whatever pages.
 //!
-//! A large page may hold memory of several owners. What lies on the stretch of one is its own; blocks of malloc that share
+//! A large page may hold memory of several owners. What lies on the range of one is its own; blocks of malloc that share
 //! pages have their part of the zeros in proportion to what they have of the pages.
 
 use super::area::Area;
@@ -51,10 +51,10 @@ pub struct ZeroSum {
     pub resident_bytes: Bytes,
     pub read_bytes: Bytes,
     pub zero: Estimate,
-    /// Of `resident_bytes`, in huge pages more than half of which is zeros, and in those that are nothing else.
+    /// Of `resident_bytes`, in huge pages more than half of which is zeros, and in the ones that are nothing else.
     pub mostly_zero_bytes: Bytes,
     pub all_zero_bytes: Bytes,
-    /// Zeros in those that the kernel would split by its present settings, when memory runs short.
+    /// Zeros in the ones that the kernel would split by its present settings, when memory runs short.
     pub shrinker_bytes: Bytes,
 }
 

@@ -57,7 +57,7 @@ impl Claims {
         self.list.push(Claim { range, rank, shares });
     }
 
-    /// The first owner of a claim: the only one except for stretches of malloc's heap.
+    /// The first owner of a claim: the only one except for ranges of malloc's heap.
     pub fn first_owner(&self, claim: &Claim) -> &Owner {
         &self.owners[claim.shares[0].owner]
     }

@@ -33,7 +33,7 @@ pub struct HeapObjects {
     pub totals: Option<HeapTotals>,
     /// The largest first; those of one name are one.
     pub classes: Vec<ClassObjects>,
-    /// Of `classes`, those that were left out.
+    /// Of `classes`, the ones that were left out.
     pub more_classes: u64,
     /// The kinds of the heap's regions, the largest first.
     pub spaces: Vec<SpaceObjects>,

@@ -1,4 +1,4 @@
-//! Laying claims over mappings: one sweep over all borders, in which the strongest claim on each stretch wins. Claims may
+//! Laying claims over mappings: one sweep over all borders, in which the strongest claim on each range wins. Claims may
 //! nest (an inner one refines); two that overlap otherwise are a gap that names both.
 
 use super::area::Area;
@@ -45,7 +45,7 @@ fn may_join(last: &Span, next: &Piece, shares: &[Share]) -> bool {
     one_owner && last.range.end == next.range.start && last.mapping == next.mapping
 }
 
-/// The guard pages of a stack are the stretches of it that nobody may touch: HotSpot's yellow, red and reserved zones at its
+/// The guard pages of a stack are the ranges of it that nobody may touch: HotSpot's yellow, red and reserved zones at its
 /// end (stackOverflow.hpp) and the C library's below.
 fn owner_within<'a>(owner: &'a Owner, mapping: &Mapping) -> Cow<'a, Owner> {
     if owner.area == Area::Stack && !mapping.rights.any() {
@@ -59,7 +59,7 @@ struct OwnerBook<'a> {
     claims: &'a Claims,
     owners: Vec<Owner>,
     index: HashMap<Owner, usize>,
-    /// Where the claims' owners stand in `owners`: they are looked up once, since a heap has thousands of stretches.
+    /// Where the claims' owners stand in `owners`: they are looked up once, since a heap has thousands of ranges.
     of_claimed: Vec<Option<usize>>,
 }
 
@@ -87,7 +87,7 @@ impl<'a> OwnerBook<'a> {
         index
     }
 
-    /// The shares of a claim on a stretch of a mapping; all that they know yet is what they would reserve.
+    /// The shares of a claim on a range of a mapping; all that they know yet is what they would reserve.
     fn shares(&mut self, claim: &Claim, mapping: &Mapping) -> Vec<Share> {
         if let Cow::Owned(owner) = owner_within(self.claims.first_owner(claim), mapping) {
             return vec![Share { owner: self.index(&owner), figures: Figures::default() }];
@@ -107,14 +107,14 @@ impl<'a> OwnerBook<'a> {
     }
 }
 
-/// A stretch within one mapping, and the claim that won it.
+/// A range within one mapping, and the claim that won it.
 struct Piece {
     range: Range,
     claim: usize,
     mapping: usize,
 }
 
-/// Walks over all borders of claims once; the mappings' own claims cover every mapping, so no stretch is without one.
+/// Walks over all borders of claims once; the mappings' own claims cover every mapping, so no range is without one.
 fn sweep(claims: &[Claim], snapshot: &Snapshot) -> Vec<Piece> {
     let mut borders: Vec<(Addr, bool, usize)> = Vec::with_capacity(claims.len() * 2);
     for (index, claim) in claims.iter().enumerate().filter(|(_, claim)| !claim.range.is_empty()) {

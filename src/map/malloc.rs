@@ -51,7 +51,7 @@ pub struct MallocSum<'a> {
     /// counts as unwalked. Not in `total`.
     pub other: Divided,
     pub total: Divided,
-    /// By label, those that have blocks.
+    /// By label, the ones that have blocks.
     pub owners: Vec<OwnerSum<'a>>,
     /// The sums over arenas; an error where one was not walked, so that its chunks are missing.
     pub figures: Known<Totals>,

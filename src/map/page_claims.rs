@@ -116,7 +116,7 @@ impl Verdict {
     }
 }
 
-/// What the JVM puts on large pages when it is told to.
+/// What the JVM puts on large pages on request.
 const ABOUT: [Area; 2] = [Area::JavaHeap, Area::JitCode];
 
 /// Every claim that could be found.

@@ -74,7 +74,7 @@ impl FromStr for Requirement {
         }
         let pages = wanted(&pages.to_ascii_lowercase()).ok_or_else(|| {
             format!(
-                "'{pages}' is no kind of pages: a power of two from 4K on (4K, 16K, 64K, 2M, 1G: that size or larger), thp, \
+                "'{pages}' is not a kind of pages: a power of two from 4K on (4K, 16K, 64K, 2M, 1G: that size or larger), thp, \
                  hugetlb, hugetlb-2M, hugetlb-1G"
             )
         })?;

@@ -111,7 +111,7 @@ measures! {
     10 Mappings "mappings";
     11 Arenas "malloc_arenas";
     12 Blocks "blocks";
-    // Of a class: all objects, and those that are older than the last collection.
+    // Of a class: all objects, and the ones that are older than the last collection.
     13 Instances "instances";
     14 SurvivedBytes "survived_bytes";
     15 SurvivedInstances "survived_instances";
@@ -155,7 +155,7 @@ measures! {
 }
 
 impl Measure {
-    /// Those that say when something was read.
+    /// The ones that say when something was read.
     pub const CLOCKS: [Measure; 3] = [Measure::AccountAt, Measure::HoldersAt, Measure::ClassesAt];
 
     /// Whether it belongs to the account, which is read more seldom than the rest.
@@ -232,7 +232,7 @@ impl Subject {
 pub type Row = (Subject, Measure, Option<u64>);
 
 impl Account {
-    /// Everything that is compared and recorded. The kernel's own sums come with each look, and not from here.
+    /// Everything that is compared and recorded. The kernel's own sums come with each sample, and not from here.
     pub fn rows(&self) -> Vec<Row> {
         let mut rows = Vec::new();
         for area in &self.areas {

@@ -1,9 +1,9 @@
 //! The account in names and numbers alone, without addresses: by it two moments are compared, it is what a recording keeps of
 //! each, and it is read back from the JSON of an account.
 //!
-//! What is told apart keeps its name over time. An arena is known by its address, since its number in malloc's ring changes
-//! when another one is made (malloc/arena.c, `_int_new_arena`, puts the new one behind the first). Threads come and go under
-//! new numbers, so those of alike names are one: "http-nio-#-exec-#".
+//! Parts that are listed apart keep their names over time. An arena is known by its address, since its number in malloc's ring
+//! changes when another one is made (malloc/arena.c, `_int_new_arena`, puts the new one behind the first). Threads come and go
+//! under new numbers, so those of alike names are one: "http-nio-#-exec-#".
 
 use super::area::Area;
 use super::heap;

@@ -1,5 +1,5 @@
 //! Why memory is on a page smaller than it could be: every resident byte on a small page gets one reason, by the part of
-//! the account that owns it. What is never touched is told too, since it has no page at all.
+//! the account that owns it. Memory that was never touched is reported too, since it has no page at all.
 //!
 //! The larger page is the one that an entry of the second-lowest page table maps, 2 MiB on x86-64. A block of that size can
 //! only be one page if it lies whole in one mapping; that is looked at first, then what stands in the way of the mapping
@@ -63,7 +63,7 @@ pub fn by_span(snapshot: &Snapshot, map: &MemoryMap) -> Vec<Option<Reason>> {
     book.of_spans.iter().map(|reason| Some(book.reasons[(*reason)?].clone())).collect()
 }
 
-/// The findings while they are summed. Reasons and owners go by number: malloc's memory has a hundred thousand stretches.
+/// The findings while they are summed. Reasons and owners go by number: malloc's memory has a hundred thousand ranges.
 struct Book<'a> {
     context: Context<'a>,
     map: &'a MemoryMap,
@@ -150,7 +150,7 @@ impl<'a> Book<'a> {
         }
     }
 
-    /// A block that is no whole one can be no huge page, whatever the settings; but a JVM that had got its hugetlb would
+    /// A block that is not a whole one can be no huge page, whatever the settings; but a JVM that had got its hugetlb would
     /// have laid it out otherwise.
     fn reason(&self, run: &PageRun, zone: Zone, obstacle: Option<&Reason>) -> Reason {
         match (zone, obstacle) {

@@ -43,7 +43,7 @@ struct Thread {
     last: Vec<Reading>,
 }
 
-/// What was counted between two looks.
+/// What was counted between two samples.
 #[derive(Clone, Debug, Default)]
 pub struct Interval {
     pub seconds: f64,
@@ -187,8 +187,8 @@ impl<'a> Counters<'a> {
             if index > 0 && self.slots[index - 1].group != slot.group {
                 leader = index;
             }
-            let beside = if index == leader { None } else { counters.get(leader) };
-            counters.push(Counter::open(self.set.encoding(&slot.event), slot.mode, task.tid, beside)?);
+            let group = if index == leader { None } else { counters.get(leader) };
+            counters.push(Counter::open(self.set.encoding(&slot.event), slot.mode, task.tid, group)?);
         }
         Ok(Thread { name: task.name.clone(), last: vec![Reading::default(); counters.len()], counters })
     }

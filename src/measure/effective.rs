@@ -65,7 +65,7 @@ impl Effective {
     /// What it means and what to do, in a sentence or two.
     pub fn sentence(&self) -> String {
         let mapped = format!(
-            "{:.0} % of the resident memory is on pages of 2 MiB or more",
+            "{:.0} % of the resident memory is on 2 MiB pages or more",
             self.mapped_large_share * 100.0
         );
         let reloaded =

@@ -98,7 +98,7 @@ const ARM_CYCLES: Event = event("cpu_cycles", 0x11, Meaning::Cycles);
 const ACTIVE: u64 = 1 << 24 | 0x1000;
 const PENDING: u64 = 0x1000;
 
-/// The groups of Intel, whose generations differ in the event numbers and in whether code has pages of 1 GiB.
+/// The groups of Intel, whose generations differ in the event numbers and in whether code has 1 GiB pages.
 macro_rules! intel {
     ($load:literal, $store:literal, $code:literal $(, $code_1g:expr)?) => {
         &[
@@ -290,7 +290,13 @@ fn arm(implementer: u32, part: u32, kind: u32) -> EventSet {
         (0x46, 0x003) | (0xc0, 0xac4) => {
             set("Arm, Monaka and AmpereOne X", Model::Stall, kind, ARM_STALLS_AND_WALKS, &[])
         }
-        _ => set("Arm, walks only", Model::Calibrated, kind, ARM_WALKS, &["walks are not told by page size"]),
+        _ => set(
+            "Arm, walks only",
+            Model::Calibrated,
+            kind,
+            ARM_WALKS,
+            &["walks are not counted by page size"],
+        ),
     }
 }
 

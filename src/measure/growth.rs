@@ -50,7 +50,7 @@ pub enum Verdict {
 /// Why there is no verdict yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Doubt {
+pub enum Caveat {
     /// Too few figures, or too short since the warm-up or the last step.
     TooShort,
     /// The floor of a heap is known only after a collection.
@@ -65,17 +65,17 @@ pub enum Doubt {
     HardlyAny,
 }
 
-impl Doubt {
+impl Caveat {
     pub fn words(self) -> &'static str {
         match self {
-            Doubt::TooShort => "too short since the warm-up or the last step",
-            Doubt::NoCollectionSeen => {
+            Caveat::TooShort => "too short since the warm-up or the last step",
+            Caveat::NoCollectionSeen => {
                 "no collection of the whole heap has been seen, so its floor is unknown"
             }
-            Doubt::Noise => "the change may be chance",
-            Doubt::StillSlowing => "it grows, but more and more slowly",
-            Doubt::Steps => "it grew in a few steps",
-            Doubt::HardlyAny => "it grew, but little",
+            Caveat::Noise => "the change may be chance",
+            Caveat::StillSlowing => "it grows, but more and more slowly",
+            Caveat::Steps => "it grew in a few steps",
+            Caveat::HardlyAny => "it grew, but little",
         }
     }
 }
@@ -84,7 +84,7 @@ impl Doubt {
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Growth {
     pub verdict: Verdict,
-    pub doubt: Option<Doubt>,
+    pub caveat: Option<Caveat>,
     /// Minutes of recording that are probably still needed; `None` where the verdict is given, or the time cannot be estimated.
     pub needs_minutes: Option<f64>,
     /// Since the warm-up.
@@ -137,7 +137,7 @@ fn now(points: &[Point], nature: Nature) -> Growth {
     let Some(floor) = floor::of(points, nature.is_floor) else { return short(points, None, nature) };
     if nature.is_collected && floor.falls < 2 && floor.rises() {
         return Growth {
-            doubt: Some(Doubt::NoCollectionSeen),
+            caveat: Some(Caveat::NoCollectionSeen),
             needs_minutes: None,
             ..short(points, Some(&floor), nature)
         };
@@ -151,7 +151,7 @@ fn now(points: &[Point], nature: Nature) -> Growth {
 fn of_tail(tail: Tail, floor: &Floor, nature: Nature) -> Growth {
     let mut growth = Growth {
         verdict: Verdict::CannotTellYet,
-        doubt: Some(Doubt::TooShort),
+        caveat: Some(Caveat::TooShort),
         needs_minutes: None,
         rate: trend::of(tail).as_ref().map(rate),
         level_bytes: level(tail),
@@ -167,7 +167,7 @@ fn of_tail(tail: Tail, floor: &Floor, nature: Nature) -> Growth {
     let before = &floor.points[..floor.points.len() - tail.len()];
     let decision = decide::decide(&trend, before, tail, nature);
     growth.verdict = decision.verdict;
-    growth.doubt = decision.doubt;
+    growth.caveat = decision.caveat;
     growth.needs_minutes = decision.longer.map(|factor| {
         // At least one more window: a minute that changes nothing helps nobody.
         let more = growth.steady_seconds * (factor - 1.0);
@@ -200,7 +200,7 @@ fn grown(points: &[Point], nature: Nature) -> Growth {
     let seconds = ends.map_or(0.0, |(first, last)| last.seconds - first.seconds);
     Growth {
         verdict: Verdict::CannotTellYet,
-        doubt: Some(Doubt::TooShort),
+        caveat: Some(Caveat::TooShort),
         needs_minutes: None,
         rate: None,
         level_bytes: last.map_or(0, |point| point.bytes.max(0.0) as Bytes),

@@ -47,7 +47,7 @@ pub struct Row {
     pub resident_bytes: Vec<Option<Bytes>>,
 }
 
-/// A figure over time that is no part of the sum.
+/// A figure over time that is not part of the sum.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     pub title: &'static str,
@@ -119,7 +119,7 @@ impl History {
         (0..self.times.len()).map(at).collect()
     }
 
-    /// At most `most` moments that tell the same story: of every stretch of moments the one with the most and the one with the
+    /// At most `most` moments that tell the same story: of every range of moments the one with the most and the one with the
     /// least in all, the first, the last, and those around events. Sums stay exact, since whole moments are kept or left out.
     pub fn told(&self, most: usize) -> Vec<usize> {
         let count = self.times.len();

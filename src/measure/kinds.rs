@@ -26,7 +26,7 @@ impl Kind {
     }
 }
 
-/// The kinds and names of the threads that one look at the runtime gave.
+/// The kinds and names of the threads that one reading of the runtime gave.
 #[derive(Clone, Debug, Default)]
 pub struct Kinds {
     by_tid: HashMap<i32, (Kind, String)>,
@@ -65,7 +65,7 @@ impl Kinds {
 }
 
 /// By the first letters of the kernel's 15, as HotSpot names its threads in JDK 11 to 25. JDK 8 names none of them, so those
-/// that are born after the look at the runtime count as the application's.
+/// that are born after the reading of the runtime count as the application's.
 fn kind_of_name(comm: &str) -> Kind {
     const COMPILER: &[&str] = &["C1 Comp", "C2 Comp", "JVMCI"];
     const GC: &[&str] = &[
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(kinds.of(14, "C1 CompilerThre").0, Kind::Compiler);
         assert_eq!(kinds.of(15, "java"), (Kind::Vm, "java"));
         assert_eq!(kinds.of(16, "java"), (Kind::Application, "java"));
-        assert_eq!(kinds.of(16, "worker"), (Kind::Application, "worker"), "it was just born at the look");
+        assert_eq!(kinds.of(16, "worker"), (Kind::Application, "worker"), "it was just born at the sample");
         assert_eq!(kinds.of(16, "C1 CompilerThre"), (Kind::Compiler, "C1 CompilerThre"));
         assert_eq!(kinds.of(9, "C2 CompilerThre"), (Kind::Compiler, "C2 CompilerThre"));
         assert_eq!(kinds.of(10, "ZWorkerYoung#1").0, Kind::Gc);

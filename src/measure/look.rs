@@ -1,5 +1,5 @@
-//! One look at a JVM: who it is, and its account. Two looks give what grew and how fast; a live view keeps the last two and the one
-//! that was marked.
+//! One reading of a JVM: who it is, and its account. Two samples give what grew and how fast; a live view keeps the last two and
+//! the one that was marked.
 
 use crate::base::{Bytes, Gap, Known};
 use crate::jvm::Held;
@@ -27,7 +27,7 @@ pub struct Look {
 }
 
 impl Look {
-    /// Of whom nothing but the kernel's sum could be read.
+    /// Processes of which only the kernel's sum could be read.
     pub fn unread(&self, gap: Gap) -> Look {
         Look { account: Err(gap), ..self.clone() }
     }
@@ -43,7 +43,7 @@ impl Look {
     }
 }
 
-/// Bytes a second between two looks; `None`: a figure is not known, or no time passed.
+/// Bytes a second between two samples; `None`: a figure is not known, or no time passed.
 pub fn rate(before: Option<Bytes>, now: Option<Bytes>, seconds: f64) -> Option<f64> {
     let (before, now) = (before?, now?);
     (seconds > 0.0).then(|| (now as f64 - before as f64) / seconds)

@@ -1,5 +1,5 @@
 //! What the processor counted while the target ran, and what it means in time. (last, now) makes a rate; a rate and a
-//! model make a share of CPU time. Counts that were not made are gaps, and a figure with doubt is an interval.
+//! model make a share of CPU time. Counts that were not made are gaps, and an uncertain figure is an interval.
 
 pub mod calibration;
 pub mod counters;

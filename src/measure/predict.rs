@@ -61,11 +61,11 @@ pub struct Counted {
 pub struct Prediction {
     pub choice: Choice,
     pub gain: Known<Gain>,
-    /// By area, those that change.
+    /// By area, the ones that change.
     pub areas: Vec<(Area, AreaPrice)>,
     /// Why there is no price, if there is none.
     pub price_gap: Option<Gap>,
-    /// HugeTLB pages of 2 MiB and of 1 GiB that the JVM takes at its start.
+    /// HugeTLB 2 MiB and 1 GiB pages that the JVM takes at its start.
     pub pool: Option<[(u64, u64); 2]>,
     pub notes: Vec<String>,
 }
@@ -96,8 +96,8 @@ pub fn predict(
     let one = |choice| {
         let is_refused = choice == Choice::HugeTlb1G && !layout.takes_gigantic;
         let refused = is_refused.then(|| {
-            Gap::new("pages of 1 GiB", Why::NotInThisRuntime)
-                .hint("ZGC takes pages of 2 MiB only, and the VM exits when told otherwise")
+            Gap::new("1 GiB pages", Why::NotInThisRuntime)
+                .hint("ZGC takes 2 MiB pages only, and the VM exits with any other size")
         });
         let (areas, pool) = if is_refused { (Vec::new(), None) } else { price_of(layout, choice) };
         let gain = match &refused {
@@ -216,7 +216,8 @@ fn gain_of(
     let cpu_ns: f64 = counted.iter().map(|kind| kind.cpu_ns).sum();
     let moved_small: Bytes = moved(layout).map(|price| price.movable).sum();
     if !(cpu_ns > 0.0 && cpu_ns.is_finite()) {
-        return Err(Gap::new("gain of larger pages", Why::NotRead).hint("the target did not run meanwhile"));
+        return Err(Gap::new("gain of larger pages", Why::NotRead)
+            .hint("the target did not run during the measurement"));
     }
     let mut gain = Gain::default();
     for kind in counted {

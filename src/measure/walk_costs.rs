@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_in_doubt_widen_the_bracket_and_what_was_not_measured_is_none() {
+    fn uncertain_sizes_widen_the_bracket_and_what_was_not_measured_is_none() {
         assert_eq!(costs().bracket(Side::Data, &[4096]), Some((18.0, 138.0)));
         assert_eq!(costs().bracket(Side::Data, &[4096, 2 << 20]), Some((7.0, 138.0)));
         assert_eq!(costs().bracket(Side::Data, &[1 << 30]), None);

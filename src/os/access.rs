@@ -1,4 +1,4 @@
-//! Why the kernel refuses a look at a process (kernel/ptrace.c, `__ptrace_may_access`; fs/proc/base.c, `has_pid_permissions`),
+//! Why the kernel refuses a reading of a process (kernel/ptrace.c, `__ptrace_may_access`; fs/proc/base.c, `has_pid_permissions`),
 //! from what everybody may read: "run as root" is no help to who is root.
 
 use super::process::Process;

@@ -42,7 +42,7 @@ pub fn order(bytes: Bytes) -> usize {
 }
 
 impl FreeBlocks {
-    /// How many pages of this size the free blocks hold. None larger than the largest block: pages of 1 GiB are found by
+    /// How many pages of this size the free blocks hold. None larger than the largest block: 1 GiB pages are found by
     /// moving memory, not in this list.
     pub fn pages_of(&self, page_bytes: Bytes) -> u64 {
         let order = order(page_bytes);

@@ -4,11 +4,11 @@
 //! is over, the memory is used up, or a signal to end is pending. The failure is a fault or a gap like any other, so walks end
 //! by the path that they have for unreadable memory, and what was read before stays.
 //!
-//! The budget belongs to the thread; helper threads get it by `inherit`. `check` costs a thread-local counter, a look at the
+//! The budget belongs to the thread; helper threads get it by `inherit`. `check` costs a thread-local counter, a reading of the
 //! clock every `CHECKS_PER_LOOK` calls, and the kernel's answers every `LOOK_EVERY`.
 //!
 //! Memory is what this process has resident (/proc/self/statm) beyond what it had when the target was begun. That counts all
-//! there is, copies of pages included, without a counter in every allocation; between two looks a single walk may add what its
+//! there is, copies of pages included, without a counter in every allocation; between two samples a single walk may add what its
 //! own limit allows. Targets that are read at the same time count together.
 //!
 //! A signal counts only where the command blocks it (`act::signals::Blocked`) to end in its own way; elsewhere it ends the
@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Cheap checks between two looks at the clock.
+/// Cheap checks between two readings of the clock.
 const CHECKS_PER_LOOK: u32 = 64;
 /// How often the kernel is asked for pending signals and for our memory; both answers take about 2 us.
 const LOOK_EVERY: Duration = Duration::from_millis(4);

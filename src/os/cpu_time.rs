@@ -120,7 +120,7 @@ pub fn own() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// "time on the CPU, time waiting for one, turns": only the first is used. The second is no stall of memory.
+/// "time on the CPU, time waiting for one, turns": only the first is used. The second is not a stall of memory.
 fn schedstat(text: &str) -> Option<u64> {
     text.split_ascii_whitespace().next()?.parse().ok()
 }

@@ -71,7 +71,7 @@ pub(super) fn quota_in(directory: &Path) -> Option<f64> {
     }
 }
 
-/// "150000 100000"; "max 100000" and "-1 100000" are no quota.
+/// "150000 100000"; "max 100000" and "-1 100000" are not a quota.
 fn quota_of(line: &str) -> Option<f64> {
     let mut words = line.split_ascii_whitespace();
     let (quota, period): (f64, f64) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);

@@ -1,5 +1,5 @@
 //! The parts of an ELF image that can be read where it is loaded: program headers, exported symbols by the GNU hash, the
-//! build id, and the stretch of its writable data. Read through `Memory`, so a frozen file or a core serves as well as a
+//! build id, and the range of its writable data. Read through `Memory`, so a frozen file or a core serves as well as a
 //! live process, and a library that was deleted from the disk as well as one that is still there.
 //!
 //! Layouts: elf(5); DT_GNU_HASH and DT_HASH: glibc elf/dl-lookup.c (`do_lookup_x`), bloom filter skipped. Temurin's

@@ -1,6 +1,6 @@
-//! A look at the pages of some ranges: the frame of each (/proc/PID/pagemap), and the folio of each frame
-//! (/proc/kpageflags). Pages whose frames follow each other are kept as one stretch, so that a heap of large folios is a
-//! short list; the stretches are sorted by frame, so that flags are read in long pieces.
+//! A reading of the pages of some ranges: the frame of each (/proc/PID/pagemap), and the folio of each frame
+//! (/proc/kpageflags). Pages whose frames follow each other are kept as one range, so that a heap of large folios is a
+//! short list; the ranges are sorted by frame, so that flags are read in long pieces.
 
 use super::kpageflags::FrameFlags;
 use super::machine::base_page;
@@ -130,7 +130,7 @@ fn stretches(words: &Words, ranges: &[Range], seen: &mut Seen) -> Known<Vec<Stre
     Ok(stretches)
 }
 
-/// Adds the words of the pages from `at`; a stretch does not begin before `range_start`.
+/// Adds the words of the pages from `at`; a range does not begin before `range_start`.
 fn add(stretches: &mut Vec<Stretch>, seen: &mut Seen, at: Addr, words: &[Word], range_start: Addr) {
     for (index, word) in words.iter().enumerate().filter(|(_, word)| word.is_present()) {
         seen.present_bytes += base_page();

@@ -13,7 +13,7 @@ use super::page_kind::{PageKind, SizeRun};
 use crate::base::{Bytes, Range};
 use std::collections::BTreeMap;
 
-/// With what the blocks are chosen; the same on each run, so that two looks at the same process can be compared.
+/// With what the blocks are chosen; the same on each run, so that two readings of the same process can be compared.
 pub const SEED: u64 = 0x6d61_7275_7361;
 const BLOCK_BYTES: Bytes = 2 << 20;
 

@@ -1,5 +1,5 @@
 //! The page size of every resident byte. The runs of pages already tell what one entry maps; this looks up the folios of
-//! those that are mapped 4 KiB at a time.
+//! the ones that are mapped 4 KiB at a time.
 //!
 //! Three ways, from the cheapest: what the host counts proves that there is nothing to find (`os::host_folios`); every page
 //! is looked at (`os::folio_look`); blocks of them are, where there are too many (`os::folio_sample`).
@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Blocks of 2 MiB that are looked at where a sample must do: of folios 110 us each, of contiguity alone 13 us.
 const BLOCKS: usize = 128;
-/// What one thread looks at alone: a second one for less would only take time from the readers beside.
+/// What one thread looks at alone: a second one for less would only take time from the other readers.
 const ALONE_BYTES: Bytes = 320 << 20;
 /// Bytes of one piece of work where all is read.
 const PIECE_BYTES: Bytes = 32 << 20;
@@ -42,7 +42,7 @@ fn hint() -> String {
 pub struct Effort {
     /// Bytes of one backing whose folios are looked up page by page; of more, a sample.
     pub folio_bytes: Bytes,
-    /// The same for contiguity, where folios need no look.
+    /// The same for contiguity, where folios need no sample.
     pub contiguity_bytes: Bytes,
     /// Of a sample.
     pub blocks: usize,
@@ -202,7 +202,7 @@ fn classes(
     ranges.into_iter().map(class).collect()
 }
 
-/// Pages of files that were met at one address need no look at another: the account counts them at the first, too.
+/// Pages of files that were met at one address need no sample at another: the account counts them at the first, too.
 #[derive(Default)]
 struct Met<'a>(BTreeMap<(&'a str, u64), Covered>);
 

@@ -1,7 +1,7 @@
 //! How much memory may still be taken without harm: what the host has, or less where our own cgroup is limited.
 //!
 //! `MemAvailable`: Documentation/filesystems/proc.rst. Groups: Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst.
-//! A group's usage counts the page cache too, whose inactive part is taken back first, so that part is free as well.
+//! A group's usage counts the page cache too, whose inactive part is undone first, so that part is free as well.
 
 use super::host::text;
 use crate::base::{Bytes, Gap, Known, Why};

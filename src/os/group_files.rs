@@ -52,7 +52,7 @@ type Key = (String, u64);
 
 #[derive(Default)]
 pub struct GroupFiles {
-    /// `None`: it was looked at, and is no file whose pages count.
+    /// `None`: it was looked at, and is not a file whose pages count.
     files: HashMap<Key, Option<GroupFile>>,
     /// Inodes of sockets, and the process that has each.
     pub sockets: HashMap<u64, i32>,

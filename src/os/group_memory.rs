@@ -35,7 +35,7 @@ pub struct GroupMemory {
     pub rows: BTreeMap<String, Bytes>,
 }
 
-/// Rows of memory.stat that are bytes and say what fills a cgroup: those of version 2, then those that only version 1 has
+/// Rows of memory.stat that are bytes and say what fills a cgroup: those of version 2, then the ones that only version 1 has
 /// (Documentation/admin-guide/cgroup-v2.rst, "memory.stat"; cgroup-v1/memory.rst, 5.2). The rest are counters of events, or
 /// the same bytes by the lists of reclaim.
 const ROWS: [&str; 21] = [
@@ -97,8 +97,8 @@ impl GroupMemory {
 }
 
 /// How often the kernel killed in a group for want of memory, by the group's directory: for when the process is gone.
-pub fn oom_kills(folder: &str) -> Option<u64> {
-    let events = ["memory.events", "memory.oom_control"].map(|name| text(format!("{folder}/{name}")));
+pub fn oom_kills(directory: &str) -> Option<u64> {
+    let events = ["memory.events", "memory.oom_control"].map(|name| text(format!("{directory}/{name}")));
     events.iter().flatten().find_map(|text| numbers(text).get("oom_kill").copied())
 }
 
@@ -147,7 +147,7 @@ pub(super) fn place(groups: &str, mounts: &str) -> Known<Option<Place>> {
     };
     // "/../other": above the root of our cgroup namespace.
     if path.split('/').any(|name| name == "..") {
-        return Err(Gap::new("memory limit: the cgroup of the process lies outside of ours", Why::NotRead)
+        return Err(Gap::new("memory limit: the process's cgroup is outside the visible ones", Why::NotRead)
             .hint("run marusa on the host, outside of its container"));
     }
     let unseen = || {
@@ -171,18 +171,22 @@ pub(super) fn tightest(place: &Place, read: Reads) -> Known<Option<GroupMemory>>
     let mut path = place.path.as_str();
     let mut found: Vec<GroupMemory> = Vec::new();
     for depth in 0..GROUP_DEPTH_MAX {
-        let folder = format!("{}{path}", place.mount);
-        let has = |name: &str| read(&format!("{folder}/{name}")).is_some();
+        let directory = format!("{}{path}", place.mount);
+        let has = |name: &str| read(&format!("{directory}/{name}")).is_some();
         if depth == 0 && !has("cgroup.procs") {
             return Err(Gap::new("memory limit: the cgroup is not in what is mounted here", Why::Gone));
         }
         // A group of version 1 may leave those below to themselves; kernels since 5.11 have no such groups.
         let is_apart = depth > 0
-            && read(&format!("{folder}/memory.use_hierarchy")).is_some_and(|text| text.trim() == "0");
+            && read(&format!("{directory}/memory.use_hierarchy")).is_some_and(|text| text.trim() == "0");
         if is_apart {
             break;
         }
-        found.extend(if place.version == 1 { version_1(&folder, read) } else { version_2(&folder, read) });
+        found.extend(if place.version == 1 {
+            version_1(&directory, read)
+        } else {
+            version_2(&directory, read)
+        });
         match path.rfind('/') {
             Some(at) => path = &path[..at],
             None => break,
@@ -192,13 +196,13 @@ pub(super) fn tightest(place: &Place, read: Reads) -> Known<Option<GroupMemory>>
 }
 
 /// `None`: no limit is set there ("max"), or the root, which has no such file.
-fn version_2(folder: &str, read: Reads) -> Option<GroupMemory> {
-    let text = |name: &str| read(&format!("{folder}/{name}"));
+fn version_2(directory: &str, read: Reads) -> Option<GroupMemory> {
+    let text = |name: &str| read(&format!("{directory}/{name}"));
     let number = |name: &str| text(name)?.trim().parse::<u64>().ok();
     let stat = numbers(&text("memory.stat").unwrap_or_default());
     Some(GroupMemory {
-        path: folder.to_string(),
-        limit_file: format!("{folder}/memory.max"),
+        path: directory.to_string(),
+        limit_file: format!("{directory}/memory.max"),
         limit_bytes: number("memory.max")?,
         high_bytes: number("memory.high"),
         current_bytes: number("memory.current")?,
@@ -210,8 +214,8 @@ fn version_2(folder: &str, read: Reads) -> Option<GroupMemory> {
 }
 
 /// Without a limit there is one of nearly 2^63 bytes.
-fn version_1(folder: &str, read: Reads) -> Option<GroupMemory> {
-    let text = |name: &str| read(&format!("{folder}/{name}"));
+fn version_1(directory: &str, read: Reads) -> Option<GroupMemory> {
+    let text = |name: &str| read(&format!("{directory}/{name}"));
     let number = |name: &str| text(name)?.trim().parse::<u64>().ok();
     let limit = |name: &str| number(name).filter(|bytes| *bytes < 1 << 60);
     let limit_bytes = limit("memory.limit_in_bytes")?;
@@ -223,8 +227,8 @@ fn version_1(folder: &str, read: Reads) -> Option<GroupMemory> {
     let mut rows = rows(&stat, "total_");
     rows.extend(number("memory.kmem.usage_in_bytes").map(|bytes| ("kernel".to_string(), bytes)));
     Some(GroupMemory {
-        path: folder.to_string(),
-        limit_file: format!("{folder}/memory.limit_in_bytes"),
+        path: directory.to_string(),
+        limit_file: format!("{directory}/memory.limit_in_bytes"),
         limit_bytes,
         high_bytes: None,
         current_bytes: number("memory.usage_in_bytes")?,

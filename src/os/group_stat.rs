@@ -2,7 +2,7 @@
 //!
 //! Version 2: Documentation/admin-guide/cgroup-v2.rst, "Memory Interface Files". Version 1: cgroup-v1/memory.rst, and
 //! mm/memcontrol-v1.c of Linux 6.18 for what its counters have been since 5.x. There the kernel's memory is one sum
-//! (memory.kmem.usage_in_bytes), and TCP's buffers are a counter of their own (memory.kmem.tcp.usage_in_bytes) that is no part of
+//! (memory.kmem.usage_in_bytes), and TCP's buffers are a counter of their own (memory.kmem.tcp.usage_in_bytes) that is not part of
 //! memory.usage_in_bytes.
 
 use super::group_memory::Reads;

@@ -124,7 +124,7 @@ pub fn keep_freed_memory() {
 #[cfg(not(target_env = "gnu"))]
 pub fn keep_freed_memory() {}
 
-/// Lets this process have as many open files as it may: the limit that programs start with is for those that use select(2).
+/// Lets this process have as many open files as it may: the limit that programs start with is for the ones that use select(2).
 pub fn allow_open_files() {
     let Some(mut limit) = open_files() else { return };
     limit.rlim_cur = limit.rlim_max;

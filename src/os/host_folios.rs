@@ -1,4 +1,4 @@
-//! What the host counts of its folios, and what that proves of any process without a look at a page.
+//! What the host counts of its folios, and what that proves of any process without a reading of a page.
 //!
 //! `hugepages-<size>kB/stats/nr_anon` (Linux 6.12) is the number of anonymous folios of that size on the whole host: it is
 //! raised where one is first mapped (mm/rmap.c, `folio_add_new_anon_rmap`), copied (mm/migrate.c) or left by a split

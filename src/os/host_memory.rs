@@ -24,7 +24,7 @@ pub struct HostMemory {
     pub blocks: Known<BlockTypes>,
     pub nodes: Vec<Node>,
     pub boot: BootPages,
-    /// For pages of 2 MiB; `None`: /proc/buddyinfo cannot be read.
+    /// For 2 MiB pages; `None`: /proc/buddyinfo cannot be read.
     pub fragmentation: Option<f64>,
     /// What the cgroups of that process leave of memory; `None`: no limit.
     pub group_left_bytes: Option<Bytes>,

@@ -94,7 +94,7 @@ fn limits(process: &Process, pools: &[Pool]) -> Vec<Limit> {
     group.directories().iter().flat_map(of).collect()
 }
 
-/// Those that are kept.
+/// The ones that are kept.
 fn counters(text: &str) -> BTreeMap<String, u64> {
     vmstat::parse(text).into_iter().filter(|(name, _)| COUNTERS.contains(&name.as_str())).collect()
 }

@@ -2,7 +2,7 @@
 //!
 //! Pools: `/sys/kernel/mm/hugepages/hugepages-<size>kB`, Documentation/admin-guide/mm/hugetlbpage.rst. Limits:
 //! admin-guide/cgroup-v2.rst ("HugeTLB") and cgroup-v1/hugetlb.rst. The plain limit counts pages that are touched, the
-//! `rsvd` one those that are promised; each cgroup above limits too.
+//! `rsvd` one the ones that are promised; each cgroup above limits too.
 
 use crate::base::Bytes;
 use schemars::JsonSchema;

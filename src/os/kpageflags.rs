@@ -1,9 +1,9 @@
 //! `/proc/kpageflags`: one word of flags for every frame of the host's memory, of which two say where folios begin and go
 //! on (include/uapi/linux/kernel-page-flags.h; fs/proc/page.c, `stable_page_flags`). Nothing says how large a folio is, but
 //! each lies at a multiple of its size, so its head is found by rounding down, and its end is the first frame at a power of
-//! two from the head that is no tail.
+//! two from the head that is not a tail.
 //!
-//! A call costs 0.5 us, a frame 0.1 to 0.2 us: frames are sorted and read in stretches.
+//! A call costs 0.5 us, a frame 0.1 to 0.2 us: frames are sorted and read in ranges.
 
 use super::machine::base_page;
 use super::process::gap;
@@ -130,7 +130,7 @@ impl FrameFlags {
     }
 
     /// Calls `visit` with every folio that the frames of `stretches` (first frame and number, sorted, perhaps overlapping) are
-    /// of: the index of the stretch, the first frame within it, how many, the folio, and the flags of that frame.
+    /// of: the index of the range, the first frame within it, how many, the folio, and the flags of that frame.
     pub fn each_folio(&self, stretches: &[(u64, u64)], visit: &mut dyn FnMut(usize, u64, u64, Folio, Flags)) {
         let mut reader =
             Reader { flags: self, start: 0, words: Vec::new(), bytes: Vec::new(), far: HashMap::new() };
@@ -147,7 +147,7 @@ impl FrameFlags {
     }
 }
 
-/// The words that were read last, and single ones beside.
+/// The words that were read last, and single ones.
 struct Reader<'a> {
     flags: &'a FrameFlags,
     start: u64,

@@ -116,7 +116,7 @@ mod tests {
         let Some(late) = LatePages::of(&process, &mappings) else { panic!("a large mapping") };
         assert!(late.overlaps(Range::of(start + 4096, start + 4097)));
         assert!(!late.overlaps(Range::of(0x1000, 0x2000)));
-        // Before Linux 6.7 nothing is told.
+        // Before Linux 6.7 nothing is reported.
         let ranges: Vec<Range> = late.mappings.iter().map(|mapping| mapping.range).collect();
         let Ok(expected) = pagemap_scan::scan_ranges(&process, &mappings, &ranges) else { return };
         std::thread::scope(|scope| {

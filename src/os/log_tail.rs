@@ -8,7 +8,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Most bytes that one look reads; what is before them is passed over.
+/// Most bytes that one sample reads; what is before them is passed over.
 const BYTES_MAX: u64 = 16 << 20;
 
 /// A file that grows. One that is cut to nothing or put aside by a rotation is read on from the start of the new one.
@@ -32,7 +32,7 @@ impl LogTail {
         open().map_err(|error| gap(path, &error))
     }
 
-    /// The complete lines since the last look.
+    /// The complete lines since the last sample.
     pub fn lines(&mut self) -> Known<Vec<String>> {
         self.more().map_err(|error| gap(&self.path, &error))?;
         let end = memchr::memrchr(b'\n', &self.rest).map_or(0, |at| at + 1);

@@ -1,4 +1,4 @@
-//! One look at a few pages at this very moment, cheap enough to be taken before and after each change of them: what is in
+//! One reading of a few pages at this very moment, cheap enough to be taken before and after each change of them: what is in
 //! memory, and whether it is one huge page.
 //!
 //! PAGEMAP_SCAN answers both. Before Linux 6.7 there are the words of /proc/PID/pagemap, which know no huge pages.
@@ -17,7 +17,7 @@ const WORD_BYTES_MAX: Bytes = 32 << 20;
 /// The pages of a range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Look {
-    /// In memory, without those that are the zero page.
+    /// In memory, without the ones that are the zero page.
     pub resident: Bytes,
     /// Mapped to the zero page: read, never written, or found to be all zeros.
     pub zero: Bytes,

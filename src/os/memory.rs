@@ -43,12 +43,12 @@ pub trait Memory {
         self.read(at, into)
     }
 
-    /// As `read_once`, for what may have come into memory since the look at the pages: what is resident is asked for again.
+    /// As `read_once`, for what may have come into memory since the reading of the pages: what is resident is asked for again.
     fn read_now(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
         self.read_once(at, into)
     }
 
-    /// As `read`, for a look at what may be anybody's data. Not recorded: the reader says with `used` what it relied on. A
+    /// As `read`, for a reading of what may be anybody's data. Not recorded: the reader says with `used` what it relied on. A
     /// replay gives zeros for what was not recorded.
     fn peek(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
         self.read(at, into)

@@ -42,7 +42,7 @@ impl Mounted {
         LOCAL.contains(&self.kind.as_str())
     }
 
-    /// A file system of the kernel itself, whose files are no stored bytes.
+    /// A file system of the kernel itself, whose files are not stored bytes.
     pub fn has_no_pages(&self) -> bool {
         super::foreign::REFUSED.contains(&self.kind.as_str())
     }

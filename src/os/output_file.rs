@@ -130,7 +130,7 @@ fn name(file: &File, draft: &Place) -> io::Result<()> {
 /// A name next to the file that nobody can foresee.
 fn draft_of(place: &Place) -> io::Result<Place> {
     let chance = RandomState::new().hash_one(place.name());
-    place.beside(&OsString::from(format!(".marusa-{chance:016x}.part")))
+    place.sibling(&OsString::from(format!(".marusa-{chance:016x}.part")))
 }
 
 fn duplicate(number: RawFd) -> io::Result<File> {

@@ -27,7 +27,7 @@ impl Own {
 // SAFETY: each call is passed on, under the lock, to an allocator with the same contract.
 unsafe impl GlobalAlloc for Own {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promises are those that are asked for here; the same holds below.
+        // SAFETY: the caller's promises are the ones that are asked for here; the same holds below.
         unsafe { self.lock().malloc(layout.size(), layout.align()) }
     }
 

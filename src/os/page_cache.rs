@@ -2,7 +2,7 @@
 //!
 //! * `PageCache` keeps each page that was read to the end, so that one snapshot sees one state. A thread's block or a
 //!   malloc chunk needs one page; a table that is read from its start to its end gets more pages at once.
-//! * `Windows` keeps the last stretches of 8 KiB, for a walk over many small things that lie near each other: classes,
+//! * `Windows` keeps the last ranges of 8 KiB, for a walk over many small things that lie near each other: classes,
 //!   blocks of the code cache. A JVM may have hundreds of megabytes of those, which need not be kept.
 //!
 //! Memory is taken in slabs of a huge page: one fault for each small page of our own would take as long as the read of the
@@ -163,7 +163,7 @@ impl PageCache {
         true
     }
 
-    /// Reads the page that holds `at`, and more of `resident`, the stretch around it, when pages are asked for in a row.
+    /// Reads the page that holds `at`, and more of `resident`, the range around it, when pages are asked for in a row.
     pub fn fetch(&mut self, at: Addr, resident: Range, read: ReadResident) -> Result<(), Fault> {
         if self.slabs.len() * self.slab_pages as usize * PAGE_BYTES > MEMORY_CACHE_BYTES_MAX {
             *self = PageCache::with_slabs(self.slab_pages);

@@ -126,13 +126,13 @@ pub struct SizeRun {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum How {
-    /// The kernel counts no folio of more than a page on the whole host, but those that one entry maps.
+    /// The kernel counts no folio of more than a page on the whole host, but the ones that one entry maps.
     NoneOnHost,
     /// Every page was looked at.
     Read,
     /// Blocks of pages were looked at.
     Sampled,
-    /// The kernel hides it: all count as pages of 4 KiB.
+    /// The kernel hides it: all count as 4 KiB pages.
     Hidden,
 }
 

@@ -113,7 +113,7 @@ pub fn read_early(
     mappings: &[Mapping],
     status: &Status,
 ) -> Known<(Pages, Option<LatePages>)> {
-    // The pages of hugetlb are told apart from a sum of all.
+    // The pages of hugetlb are distinguished from a sum of all.
     let is_plain = status.hugetlb_bytes.is_none_or(|bytes| bytes == 0);
     if let Some(late) = LatePages::of(process, mappings).filter(|_| is_plain)
         && let Ok(runs) = scan_without(process, mappings, |range| late.overlaps(range))
@@ -123,7 +123,7 @@ pub fn read_early(
     Ok((read(process, mappings, status, None)?, None))
 }
 
-/// All pages: those that `read_early` found and those that were left to `late`.
+/// All pages: the ones that `read_early` found and the ones that were left to `late`.
 pub fn complete(
     process: &Process,
     mappings: &[Mapping],
@@ -146,7 +146,7 @@ fn by_scan(process: &Process, mappings: &[Mapping], status: &Status) -> Known<Pa
     if status.hugetlb_bytes.is_some_and(|bytes| bytes > 0) {
         match smaps::read(process) {
             Ok(smaps) => size_hugetlb(&mut pages.runs, &smaps),
-            Err(gap) => pages.gaps.push(gap.hint("pages of 1 GiB are shown as pages of 2 MiB")),
+            Err(gap) => pages.gaps.push(gap.hint("1 GiB pages are shown as 2 MiB pages")),
         }
     }
     if let Err(gap) = drop_huge_zero(process, &mut pages.runs, status) {

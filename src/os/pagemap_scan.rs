@@ -24,7 +24,7 @@ const REGIONS_PER_CALL: usize = 2048;
 const REGIONS_PER_SMALL_CALL: usize = 64;
 /// Smaller mappings are not worth a call of their own.
 const SEGMENT_BYTES_MIN: u64 = 1 << 20;
-/// Regions that a mapping may have for each of its ordinary stretches to be checked; that it has more shows that it is there.
+/// Regions that a mapping may have for each of its ordinary ranges to be checked; that it has more shows that it is there.
 const CHECKED_MAX: usize = 64;
 /// Pieces of large mappings that are scanned at once: whole huge pages, at most so many of one mapping.
 const PIECE_BYTES_MIN: u64 = 256 << 20;
@@ -73,7 +73,7 @@ pub fn scan_without(
 
 /// Stretches of the address space, and whether the kernel is asked which of their pages belong to a file.
 ///
-/// That question costs a look at the `struct page` of every page (fs/proc/task_mmu.c, `pagemap_page_category`), four
+/// That question costs a reading of the `struct page` of every page (fs/proc/task_mmu.c, `pagemap_page_category`), four
 /// fifths of the time of a scan. In anonymous and in shared mappings the mapping answers it, so the large ones of these
 /// are scanned without it.
 fn segments(mappings: &[Mapping]) -> Vec<(Range, bool)> {
@@ -194,7 +194,7 @@ fn scan_segments(process: &Process, mappings: &[Mapping], segments: &[(Range, bo
     if runs.len() > PAGE_RUNS_MAX { Err(Gap::new("page runs", Why::OverLimit)) } else { Ok(runs) }
 }
 
-/// Pieces of a large mapping; a stretch of several mappings, which may be terabytes of nothing, stays whole.
+/// Pieces of a large mapping; a range of several mappings, which may be terabytes of nothing, stays whole.
 pub(super) fn cut(range: Range, is_mapping: bool) -> impl Iterator<Item = Range> {
     let unit = (range.bytes() / PIECES_MAX).next_power_of_two().max(PIECE_BYTES_MIN);
     let is_large = is_mapping && is_large(range);
@@ -253,12 +253,12 @@ impl<'a> Scanner<'a> {
         for region in told.iter().chain([&end]) {
             if from < region.start {
                 let ordinary = PageRegion { start: from, end: region.start, categories: PAGE_IS_PRESENT };
-                // Of what is not mapped any more, and of a device's memory, nothing is told either.
+                // Of what is not mapped any more, and of a device's memory, nothing is reported either.
                 if told.len() > CHECKED_MAX || self.is_resident(Addr(from))? {
                     add_region(&mut runs, &ordinary, self.mappings);
                 } else {
-                    let doubtful = Range::of(from, region.start);
-                    runs.extend(self.scan_told(doubtful, Asked::Resident { files: false })?);
+                    let unsure = Range::of(from, region.start);
+                    runs.extend(self.scan_told(unsure, Asked::Resident { files: false })?);
                 }
             }
             add_region(&mut runs, region, self.mappings);

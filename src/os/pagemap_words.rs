@@ -302,7 +302,7 @@ fn mark_huge(
         add(Range::new(blocks.end, run.range.end), run.page_bytes);
     }
     if hidden {
-        gaps.push(Gap::new(format!("which pages of {} are huge", mapping.range), Why::Denied).hint(format!(
+        gaps.push(Gap::new(format!("which {} pages are huge", mapping.range), Why::Denied).hint(format!(
             "{} KiB are, of those shown as 4 KiB pages: needs CAP_SYS_ADMIN",
             smap.huge_bytes() >> 10
         )));

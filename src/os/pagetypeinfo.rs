@@ -20,7 +20,7 @@ pub struct BlockTypes {
 pub struct ZoneBlocks {
     pub node: u32,
     pub zone: String,
-    /// Movable, and those that are set aside for large stretches of movable memory (CMA).
+    /// Movable, and the ones that are set aside for large ranges of movable memory (CMA).
     pub movable: u64,
     pub all: u64,
 }

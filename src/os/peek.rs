@@ -8,7 +8,7 @@ use super::rights::{self, Capability};
 use crate::base::{Gap, Known, PAGE, Range, Why};
 use std::fs::File;
 
-/// More is no peek.
+/// More is not a peek.
 const BYTES_MAX: u64 = 1 << 20;
 
 pub struct Peek {

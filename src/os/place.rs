@@ -75,7 +75,7 @@ impl Place {
     }
 
     /// Another name in the same directory.
-    pub fn beside(&self, name: &OsStr) -> io::Result<Place> {
+    pub fn sibling(&self, name: &OsStr) -> io::Result<Place> {
         let shown = self.shown.with_file_name(name);
         Ok(Place { directory: self.directory.try_clone()?, name: CString::new(name.as_bytes())?, shown })
     }

@@ -7,7 +7,7 @@
 const EAGER_NICE: i32 = -10;
 const ORDINARY_NICE: i32 = 0;
 
-/// While it lives, this thread and those that it starts run at a higher priority, where the process may have that
+/// While it lives, this thread and the ones that it starts run at a higher priority, where the process may have that
 /// (CAP_SYS_NICE, RLIMIT_NICE). Who was started with another priority than the ordinary one keeps it.
 pub struct Eager {
     is_raised: bool,

@@ -180,7 +180,7 @@ impl Process {
         Ok(maps::parse(&self.maps_text()?).0)
     }
 
-    /// The mappings as the kernel prints them: two looks that are alike need not both be parsed.
+    /// The mappings as the kernel prints them: two samples that are alike need not both be parsed.
     pub fn maps_text(&self) -> Known<Vec<u8>> {
         self.bytes("maps").map_err(|error| gap("/proc/PID/maps", &error))
     }

@@ -65,7 +65,7 @@ pub fn may_look() -> bool {
     own.uid == Some(0) && own.effective & (1 << Capability::SysPtrace as u64) != 0
 }
 
-/// The same for a look at another process.
+/// The same for a reading of another process.
 pub fn to_look() -> String {
     hint(&[Capability::SysPtrace], "run as root or as the JVM's user, or with CAP_SYS_PTRACE")
 }

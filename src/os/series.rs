@@ -27,7 +27,7 @@ impl FromStr for Selector {
         let (labels, rest) = labels(rest).ok_or_else(|| format!("the labels of '{text}' are not closed"))?;
         match rest.trim() {
             "" => Ok(Selector { name: name.to_string(), labels }),
-            rest => Err(format!("'{rest}' stands behind the series")),
+            rest => Err(format!("'{rest}' is not expected after the series")),
         }
     }
 }
@@ -57,7 +57,7 @@ pub fn sum(text: &str, selector: &Selector) -> Known<Sum> {
     }
     match sum.series {
         0 => Err(Gap::new(format!("series {}", selector.name), Why::NotInThisRuntime)
-            .hint("the program's page has no number for it; mind the labels")),
+            .hint("the program's page has no number for it; check the labels")),
         _ => Ok(sum),
     }
 }
@@ -83,7 +83,7 @@ fn name(text: &str) -> Option<(&str, &str)> {
     (end > 0).then(|| text.split_at(end))
 }
 
-/// `{a="b",c="d"}` and what follows; no braces are no labels.
+/// `{a="b",c="d"}` and what follows; no braces are not labels.
 fn labels(text: &str) -> Option<(Vec<(String, String)>, &str)> {
     let mut labels = Vec::new();
     let Some(mut rest) = text.strip_prefix('{') else { return Some((labels, text)) };

@@ -3,7 +3,7 @@
 //! smaps_rollup gives the sum only, for 20 ms a gigabyte. Here every page of a file or of shared memory is looked up:
 //! bit 56 of its pagemap word says "mapped once", and /proc/kpagecount has the count of the others. Private memory is
 //! mapped once unless a process forked and did not exec, or KSM merged pages: a sample of words shows whether it is so,
-//! and only then all of them are read. The sample looks at 512 pages, evenly apart: it misses no stretch longer than a
+//! and only then all of them are read. The sample looks at 512 pages, evenly apart: it misses no range longer than a
 //! 512th of private memory, and of shared pages strewn over it 1 % in one of 170 cases.
 
 use super::machine::base_page;
@@ -108,7 +108,7 @@ fn is_wanted(run: &PageRun) -> bool {
     run.is_present() && run.is_placed() && run.mapped_times == 0
 }
 
-/// The words that were read last: of a run and of those that follow it closely.
+/// The words that were read last: of a run and of the ones that follow it closely.
 struct Window<'a> {
     words: &'a Words,
     start: Addr,

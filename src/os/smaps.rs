@@ -11,7 +11,7 @@ use super::process::{Process, gap};
 use crate::base::{Addr, Bytes, Known, Range};
 use serde::{Deserialize, Serialize};
 
-/// The figures of one mapping, in bytes; those that this kernel does not print are 0, as no page is of that kind then.
+/// The figures of one mapping, in bytes; the ones that this kernel does not print are 0, as no page is of that kind then.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Smap {

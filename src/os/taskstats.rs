@@ -84,7 +84,7 @@ impl Taskstats {
         Taskstats::connect().map_err(|error| refused(&error))
     }
 
-    /// Without a look at the switch.
+    /// Without a reading of the switch.
     fn connect() -> io::Result<Taskstats> {
         // SAFETY: a system call with three numbers.
         let fd = unsafe {

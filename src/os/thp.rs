@@ -2,7 +2,7 @@
 //! when.
 //!
 //! Documentation/admin-guide/mm/transhuge.rst. Since Linux 6.8 each size has its own `hugepages-<size>kB/enabled` (6.11:
-//! `shmem_enabled` too), which may say "inherit": then the top file decides. A process is told by VmFlags (`hg`, `nh`) and
+//! `shmem_enabled` too), which may say "inherit": then the top file decides. VmFlags say it of a process (`hg`, `nh`) and
 //! `THP_enabled` whether it asked for or against them.
 
 use super::machine::huge_page;

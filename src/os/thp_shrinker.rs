@@ -48,7 +48,7 @@ impl Shrinker {
                 )
             }
             (Some(true), _) => {
-                "shrink_underused is 1, but khugepaged/max_ptes_none is 511: the kernel never looks"
+                "shrink_underused is 1, but khugepaged/max_ptes_none is 511: the kernel never scans"
                     .to_string()
             }
         }
@@ -62,7 +62,7 @@ mod tests {
     #[test]
     fn with_the_default_nothing_is_ever_split() {
         let default = Shrinker { is_on: Some(true), max_ptes_none: Some(511) };
-        assert!(!default.would_split(512, 512) && default.text().contains("never looks"));
+        assert!(!default.would_split(512, 512) && default.text().contains("never scans"));
         let set = Shrinker { max_ptes_none: Some(409), ..default };
         assert!(set.would_split(410, 512) && !set.would_split(409, 512));
         assert!(!Shrinker { is_on: Some(false), ..set }.would_split(512, 512));

@@ -20,12 +20,12 @@ const COUNTERS_MAX: usize = 64;
 pub struct SizeStats {
     #[serde(rename = "page_bytes")]
     pub bytes: Bytes,
-    /// By the kernel's own names: "anon_fault_alloc". Those that begin with "nr_" are how many there are now.
+    /// By the kernel's own names: "anon_fault_alloc". The ones that begin with "nr_" are how many there are now.
     pub counters: BTreeMap<String, u64>,
 }
 
 impl SizeStats {
-    /// How much each counter grew since; those that say how many there are now stay as they are.
+    /// How much each counter grew since; the ones that say how many there are now stay as they are.
     pub fn grown(&self, first: &SizeStats) -> SizeStats {
         let grown = |(name, now): (&String, &u64)| {
             let before = if name.starts_with("nr_") { Some(&0) } else { first.counters.get(name) };

@@ -57,7 +57,7 @@ impl Sort {
     }
 }
 
-/// All that is worth a look, sorted, disjoint. Memory that is mapped at several addresses is there once. `stacks`: what of
+/// All that is worth a sample, sorted, disjoint. Memory that is mapped at several addresses is there once. `stacks`: what of
 /// them is on small pages counts too.
 pub fn stretches(view: &OsView, stacks: &[Range]) -> Vec<Stretch> {
     let Ok(runs) = &view.pages else { return Vec::new() };

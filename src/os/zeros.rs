@@ -1,4 +1,4 @@
-//! Which pages of 4 KiB hold nothing but zeros, within larger pages and within thread stacks: memory that is resident and was
+//! Which 4 KiB pages hold nothing but zeros, within larger pages and within thread stacks: memory that is resident and was
 //! never used, or not since it was cleared. A split of the huge page would give it back (`os::zero_stretches::Sort`).
 //!
 //! The only way to know is to read it. What that does to the target, by the kernel's source (6.18):
@@ -32,7 +32,7 @@ use std::time::Instant;
 
 /// Bytes of one read: the buffer stays in the second-level cache.
 const READ_BYTES: Bytes = 256 << 10;
-/// Words that are tested between two looks at the result.
+/// Words that are tested between two readings of the result.
 const STEP_WORDS: usize = 32;
 
 /// How much is read.
@@ -107,7 +107,8 @@ pub fn read(process: &Process, view: &OsView, stacks: &[Range], effort: Effort) 
         let what =
             format!("{} KiB of larger pages that were to be searched for zeros", reader.unread_bytes >> 10);
         zeros.gaps.push(
-            Gap::new(what, Why::Torn).hint("the process gave them back, or they were split, meanwhile"),
+            Gap::new(what, Why::Torn)
+                .hint("the process gave them back, or they were split, while they were read"),
         );
     }
     Ok(zeros)
@@ -219,7 +220,7 @@ fn fill(memory: &File, at: Addr, words: &mut [u64]) -> io::Result<()> {
     memory.read_exact_at(bytes, at.0)
 }
 
-/// Adds the pages of zeros among those that lie in `words`.
+/// Adds the pages of zeros among the ones that lie in `words`.
 fn zero_pages(start: Addr, words: &[u64], zeros: &mut Vec<Range>) {
     for (index, page) in words.chunks_exact(base_page() as usize / 8).enumerate() {
         if is_zero(page) {

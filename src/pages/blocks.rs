@@ -55,7 +55,7 @@ impl Left {
             Left::NoBlock => "in no whole, aligned block of 2 MiB of its mapping",
             Left::Offset => "its place in the file and its address do not fit for huge pages",
             Left::NoThp => "the JVM or the kernel forbade huge pages here (nothp: stacks, say)",
-            Left::Locked => "locked in memory: it could not be taken back",
+            Left::Locked => "locked in memory: it could not be undone",
             Left::Hugetlb => "on hugetlb pages already",
             Left::File => "pages of a file, or private copies of them",
             Left::OtherArea => "the block holds memory of an area that is not asked for, too",

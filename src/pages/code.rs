@@ -13,7 +13,7 @@ use crate::os::elf_file::Segment;
 use crate::os::host_memory::HostMemory;
 use crate::os::machine::{base_page, huge_page};
 
-/// Files from this size on that are no libraries are linked.
+/// Files from this size on that are not libraries are linked.
 const LINKED_FROM_BYTES: Bytes = 1 << 20;
 /// The directories of a JDK that are copied; JDK 8 has a `jre`.
 const COPIED: [&str; 3] = ["bin", "lib", "jre"];
@@ -54,7 +54,7 @@ pub struct Request<'a> {
 }
 
 impl Tree {
-    /// What is linked, not copied: whole directories of the top, and large files that are no libraries.
+    /// What is linked, not copied: whole directories of the top, and large files that are not libraries.
     pub fn linked(&self) -> Vec<String> {
         let top = |path: &str| path.split('/').next().unwrap_or_default().to_string();
         let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_string();

@@ -29,7 +29,7 @@ pub fn named(text: &str, feature: u32) -> Result<Gc, String> {
     let found = NAMES.iter().find(|(name, _)| *name == lower).map(|(_, gc)| *gc);
     let gc = found.ok_or_else(|| {
         format!(
-            "'{text}' is no collector: serial, parallel, cms, g1, zgc, zgc-generational, shenandoah, \
+            "'{text}' is not a collector: serial, parallel, cms, g1, zgc, zgc-generational, shenandoah, \
              shenandoah-generational, epsilon"
         )
     })?;
@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(named("cms", 11), Ok(Gc::Cms));
         assert_eq!(named("cms", 17), Err("JDK 17 has no cms collector: it left with 14".to_string()));
         assert!(named("zgc", 8).is_err() && named("shenandoah-generational", 21).is_err());
-        assert!(named("fast", 21).expect_err("none").starts_with("'fast' is no collector"));
+        assert!(named("fast", 21).expect_err("none").starts_with("'fast' is not a collector"));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::os::hugetlb::Pool;
 
 const MEGABYTES_2: Bytes = 2 << 20;
 /// HotSpot after JDK 25 uses only sizes of which pages are set aside: src/hotspot/os/linux/hugepages.cpp,
-/// `filter_pre_allocated_hugepages` (in the sources of 2026; JDK 25's has no such look at nr_hugepages).
+/// `filter_pre_allocated_hugepages` (in the sources of 2026; JDK 25's has no such reading of nr_hugepages).
 const FILTERS_AFTER: u32 = 25;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,11 +98,11 @@ fn no_such_pages(host: &HostMemory, page_bytes: Bytes) -> String {
     if host.pages.pools.is_empty() {
         return format!(
             "there is no hugetlb here: /sys/kernel/mm/hugepages has no pools (a kernel without CONFIG_HUGETLBFS, or a \
-             container that hides them), so no pages of {name}; --mode thp needs none"
+             container that hides them), so no {name} pages; --mode thp needs none"
         );
     }
     let has: Vec<String> = host.pages.pools.iter().map(|pool| size_name(pool.page_bytes)).collect();
-    format!("this host has no huge pages of {name}, only of {}", has.join(", "))
+    format!("this host has no {name} huge pages, only of {}", has.join(", "))
 }
 
 /// "2M", "1G": as kernel and JVM write sizes of pages.
@@ -237,7 +237,7 @@ impl One<'_> {
         if free >= pages {
             let own = held(self.ask, self.page_bytes());
             let why = match own {
-                0 => format!("{free} pages of {name} are free in the pool and promised to nobody"),
+                0 => format!("{free} pages of {name} are free in the pool and not reserved"),
                 own => format!("{free} pages of {name} are free, {own} of them when the running JVM ends"),
             };
             return self.chosen(How::Free, 0, Feasible::Yes, why);
@@ -312,8 +312,7 @@ impl One<'_> {
         let missing = self.pages.saturating_sub(self.free_pages());
         let add = missing.saturating_sub(self.headroom());
         if self.is_gigantic() {
-            let why =
-                "pages of 1G cannot be overcommitted: the kernel refuses (EINVAL); leave --overcommit out";
+            let why = "1G pages cannot be overcommitted: the kernel refuses (EINVAL); leave --overcommit out";
             return self.chosen(How::Overcommit, add, Feasible::No, why.to_string());
         }
         if self.filters() {

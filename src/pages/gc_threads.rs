@@ -168,7 +168,7 @@ mod tests {
         };
         assert_eq!(advice(2, &[]), None);
         assert_eq!(advice(4, &[("ParallelGCThreads", "6")]), None);
-        assert_eq!(advice(1, &[("ParallelGCThreads", "2")]), None, "one more is no disproportion");
+        assert_eq!(advice(1, &[("ParallelGCThreads", "2")]), None, "one more is not a disproportion");
         let text = advice(2, &[("ParallelGCThreads", "23"), ("ConcGCThreads", "9")]).expect("advice");
         assert!(text.contains("ParallelGCThreads=23") && text.contains("ConcGCThreads=9"), "{text}");
         assert!(

@@ -32,13 +32,13 @@ pub const MESSAGES: &[Message] = &[
         id: "no_pool",
         text: "UseLargePages disabled, no large pages configured and available on the system.",
         jdks: "17-25",
-        means: "not one HugeTLB page was free when the JVM started: all of it is on small pages",
+        means: "no HugeTLB page was free when the JVM started: all of it is on small pages",
     },
     Message {
         id: "large_page_refused",
         text: "Large page size (*) failed sanity check",
         jdks: "17-25",
-        means: "not one page of this size could be mapped when the JVM started; it tries the next smaller one",
+        means: "no page of this size could be mapped when the JVM started; it tries the next smaller one",
     },
     Message {
         id: "shm_failed",
@@ -116,13 +116,13 @@ pub const MESSAGES: &[Message] = &[
         id: "zgc_size",
         text: "Incompatible -XX:LargePageSizeInBytes, only * large pages are supported by ZGC",
         jdks: "21-25",
-        means: "ZGC takes pages of 2M only; the JVM does not start",
+        means: "ZGC takes 2M pages only; the JVM does not start",
     },
     Message {
         id: "zgc_size",
         text: "Incompatible large page size configured * (expected *)",
         jdks: "17",
-        means: "ZGC takes pages of 2M only; the JVM does not start",
+        means: "ZGC takes 2M pages only; the JVM does not start",
     },
     Message {
         id: "zgc_heap_failed",

@@ -30,7 +30,7 @@ pub const PAGE_1G: Bytes = 1 << 30;
 /// The large object heap that any of the rules still holds for: 2^46, more than HotSpot itself reserves.
 const HEAP_MAX: Bytes = 1 << 46;
 
-/// Every reservation of `subject`, in the order in which the JVM makes them; those that ask for no large pages have
+/// Every reservation of `subject`, in the order in which the JVM makes them; the ones that ask for no large pages have
 /// `page_bytes` 4096. The pages of each are whole: what the pool must have.
 pub fn need(subject: &Subject, mode: Mode) -> Known<Vec<Need>> {
     refuse(subject, mode)?;

@@ -13,7 +13,7 @@ pub fn costs(plan: &Plan, request: &Request) -> Vec<String> {
     match plan.mode {
         Mode::Thp => {
             costs.push(
-                "memory that is hardly used grows to whole pages of 2M: watch RSS where the heap is sparse"
+                "memory that is hardly used grows to whole 2M pages: watch RSS where the heap is sparse"
                     .to_string(),
             );
             let defrag = request.host.pages.thp.as_ref().and_then(|thp| thp.defrag.clone());
@@ -41,7 +41,7 @@ pub fn costs(plan: &Plan, request: &Request) -> Vec<String> {
             }
         }
     }
-    costs.push("metaspace, thread stacks and malloc come on top, on pages of 4K".to_string());
+    costs.push("metaspace, thread stacks and malloc come on top, on 4K pages".to_string());
     costs
 }
 
@@ -134,8 +134,7 @@ fn thp(plan: &Plan, request: &Request, risks: &mut Vec<String>) {
     let thp = request.host.pages.thp.as_ref();
     if thp.is_some_and(|thp| thp.enabled == "always") && plan.subject.feature <= 11 {
         risks.push(
-            "mode always also gives stacks of threads pages of 2M, which this JDK does not prevent"
-                .to_string(),
+            "mode always also gives stacks of threads 2M pages, which this JDK does not prevent".to_string(),
         );
     }
     if is_z(plan) {

@@ -45,7 +45,7 @@ fn hotspot(
         .is_some_and(|text| text.parse::<Bytes>().is_ok_and(|size| size != 0 && size != page_bytes));
     if matches!(mode, Mode::HugeTlb1G | Mode::HugeTlb) && collectors::is_z(subject.gc) {
         return Err(format!(
-            "ZGC takes pages of 2M only: the VM ends with LargePageSizeInBytes={}; use hugetlb-2m",
+            "ZGC takes 2M pages only: the VM ends with LargePageSizeInBytes={}; use hugetlb-2m",
             size_name(page_bytes).to_lowercase()
         ));
     }
@@ -101,7 +101,7 @@ pub fn thp_steps(subject: &Subject, thp: &Thp) -> Vec<Step> {
         choose(
             "enabled",
             "madvise",
-            "huge pages for those who ask (madvise)",
+            "huge pages on request (madvise)",
             "the JVM looks at this file only and turns its huge pages off where it says never",
             others,
         );
@@ -170,7 +170,7 @@ mod tests {
         );
         assert_eq!(options(21, Gc::Z, Mode::Thp, 2 << 20), "-XX:+UseTransparentHugePages");
         let z = subject(Vm::HotSpot, 21, Gc::Z);
-        assert!(of_pages(&z, Mode::HugeTlb1G, None, false).expect_err("refused").contains("2M only"));
+        assert!(of_pages(&z, Mode::HugeTlb1G, None, false).expect_err("refused").contains("2M pages only"));
     }
 
     #[test]

@@ -62,7 +62,7 @@ pub fn complete(plan: &mut Plan, request: &Request) -> Result<(), NoPlan> {
     Ok(())
 }
 
-/// "tomcat.service" of "tomcat"; `None` where it is no name of one service.
+/// "tomcat.service" of "tomcat"; `None` where it is not a name of one service.
 pub fn unit_name(text: &str) -> Option<String> {
     let name = text.strip_suffix(".service").unwrap_or(text);
     allowed::unit_name(name).then(|| format!("{name}.service"))

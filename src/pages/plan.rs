@@ -218,7 +218,7 @@ fn pool_step(pool: &PoolNeed) -> Option<Step> {
     let (file, what, risk) = match pool.how {
         How::Pool => (
             "nr_hugepages",
-            format!("{} more huge pages of {name} in the pool", pool.add_pages),
+            format!("{} more {name} huge pages in the pool", pool.add_pages),
             format!(
                 "{} MiB are taken from everybody else until undo",
                 (pool.add_pages * (pool.page_bytes >> 20))
@@ -226,7 +226,7 @@ fn pool_step(pool: &PoolNeed) -> Option<Step> {
         ),
         How::Overcommit => (
             "nr_overcommit_hugepages",
-            format!("{} more huge pages of {name} may be taken beyond the pool", pool.add_pages),
+            format!("{} more {name} huge pages may be taken beyond the pool", pool.add_pages),
             "any program may take them; when the JVM starts they may not be there".to_string(),
         ),
         How::Free | How::Boot => return None,

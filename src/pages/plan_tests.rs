@@ -138,7 +138,7 @@ fn what_can_not_be_is_refused() {
         let request = Request { mode: Some(mode), ..request(&host, Vm::HotSpot, feature, gc, 1 << 30) };
         make(&request).expect_err("no plan").to_string()
     };
-    assert!(why(21, Gc::Z, Mode::HugeTlb1G).contains("2M only"));
+    assert!(why(21, Gc::Z, Mode::HugeTlb1G).contains("2M pages only"));
     assert!(why(11, Gc::G1, Mode::HugeTlb1G).contains("JDK 11"));
 }
 

@@ -32,7 +32,7 @@ pub fn named(text: &str) -> Result<(Vm, u32), String> {
             Ok((vm, feature))
         }
         _ => Err(format!(
-            "'{text}' is no JDK: neither a directory with bin/java, nor one of hotspot-8, -11, -17, -21, -25, openj9-8, -11, \
+            "'{text}' is not a JDK: neither a directory with bin/java, nor one of hotspot-8, -11, -17, -21, -25, openj9-8, -11, \
              -17, -21, -25"
         )),
     }

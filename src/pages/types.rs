@@ -200,7 +200,7 @@ pub struct Outlook {
     pub mode_why: Option<String>,
     /// JVMs of this kind that are to run at the same time.
     pub instances: u64,
-    /// Of `jvm_options`, those that the user did not give.
+    /// Of `jvm_options`, the ones that the user did not give.
     #[serde(default)]
     pub recommended: Vec<String>,
     pub memory: MemoryOutlook,

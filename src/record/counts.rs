@@ -151,7 +151,7 @@ fn take_verdict(growth: &mut Growth, of_count: &Growth, share: f64) {
         Some(_) => Verdict::GrowsToBound,
         None => Verdict::GrowsWithoutBound,
     };
-    growth.doubt = None;
+    growth.caveat = None;
     growth.needs_minutes = None;
     growth.steady_from_seconds = of_count.steady_from_seconds;
     growth.steady_seconds = of_count.steady_seconds;

@@ -1,4 +1,4 @@
-//! From an account, and from a look between two accounts, to series, and back to the account of one moment.
+//! From an account, and from a sample between two accounts, to series, and back to the account of one moment.
 
 use super::glance::Counters;
 use super::history::History;

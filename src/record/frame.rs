@@ -53,12 +53,12 @@ const KINDS: [(Kind, u8); 7] = [
     (Kind::Close, 7),
 ];
 
-/// Why a file is no recording that can be read.
+/// Why a file is not a recording that can be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FormError {
-    #[error("it is no recording (its first bytes would be \"marusa-record\")")]
+    #[error("it is not a recording (its first bytes would be \"marusa-record\")")]
     Foreign,
-    #[error("it is no recording yet: its recorder ended before it wrote anything")]
+    #[error("it is not a recording yet: its recorder ended before it wrote anything")]
     Empty,
     #[error(
         "it is a recording of form {0}, and this marusa reads form 1: a newer marusa wrote it; read it with that one"

@@ -32,7 +32,7 @@ pub struct Counters {
     pub java_threads: Option<u64>,
 }
 
-/// What one look saw.
+/// What one sample saw.
 pub struct Glance {
     pub status: Status,
     pub counters: Known<Counters>,

@@ -5,7 +5,7 @@
 use super::counts::Count;
 use super::leaks::{Row, What};
 use crate::map::Area;
-use crate::measure::growth::{Doubt, Verdict};
+use crate::measure::growth::{Caveat, Verdict};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -121,7 +121,7 @@ fn is_named(row: &Row) -> bool {
 
 fn is_early(row: &Row) -> bool {
     let growth = &row.growth;
-    let may_be_nothing = matches!(growth.doubt, Some(Doubt::NoCollectionSeen | Doubt::HardlyAny));
+    let may_be_nothing = matches!(growth.caveat, Some(Caveat::NoCollectionSeen | Caveat::HardlyAny));
     let is_warming = row.what == What::HeapInUse && growth.grown_seconds < HEAP_SECONDS_MIN;
     // Not even the lowest rate that the figures allow is a fall.
     let is_rising = growth.rate.is_some_and(|rate| rate.low_bytes_per_hour > 0.0);

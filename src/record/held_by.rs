@@ -22,7 +22,7 @@ const OF_BLOCKS: [Area; 4] = [Area::MallocUnknown, Area::DirectBuffers, Area::Na
 /// A holder that grows by less than this share of its area's growth is not named.
 const NAMED_SHARE: f64 = 0.2;
 const NAMED_MAX: usize = 3;
-/// Holders that are judged: those that grew most.
+/// Holders that are judged: the ones that grew most.
 const JUDGED_MAX: usize = 20;
 /// Fewer histograms say nothing of a class.
 const HISTOGRAMS_MIN: usize = 3;
@@ -80,8 +80,8 @@ pub fn is_of_objects(what: &What) -> bool {
 
 /// Whether it is known how much of the heap is alive.
 fn knows_live(row: &Row) -> bool {
-    let unseen = Some(growth::Doubt::NoCollectionSeen);
-    row.what == What::HeapInUse && row.growth.doubt != unseen && row.growth.rate.is_some()
+    let unseen = Some(growth::Caveat::NoCollectionSeen);
+    row.what == What::HeapInUse && row.growth.caveat != unseen && row.growth.rate.is_some()
 }
 
 /// Names the holders of the rows that grow, the fastest first.

@@ -167,7 +167,7 @@ impl History {
         self.keys.len() - 1
     }
 
-    /// The place of a moment among those that there are. Clocks of files may be anything: the order is kept.
+    /// The place of a moment among the ones that there are. Clocks of files may be anything: the order is kept.
     pub(super) fn moment(&mut self, at: Moment) -> usize {
         match self.moments.last() {
             Some(last) if *last == at => {}
@@ -193,8 +193,8 @@ impl History {
         }
     }
 
-    /// What is not among `named` is gone from here on. Looks at those that are there and those that are named, not at all that
-    /// ever were: a file may name a JVM again with each record.
+    /// What is not among `named` is gone from here on. Looks at the ones that are there and the ones that are named, not at all
+    /// that ever were: a file may name a JVM again with each record.
     pub(super) fn forget_others(&mut self, named: &[usize], at: usize) {
         self.calls += 1;
         named.iter().for_each(|place| self.named_by[*place] = self.calls);

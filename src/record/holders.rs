@@ -6,7 +6,7 @@ use crate::map::rows::{Named, Row, Subject};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Ones that are kept of each account, and together with those that were among them before.
+/// Ones that are kept of each account, and together with the ones that were among them before.
 const LARGEST: (usize, usize) = (20, 120);
 /// Of classes as many as make this share of the bytes, and at most so many.
 const CLASSES_SHARE: f64 = 0.95;

@@ -29,7 +29,7 @@ impl Accounts<'_> {
         Accounts { history, read: of_one_shape(history, read) }
     }
 
-    /// Those that have holders, or the class histograms.
+    /// The ones that have holders, or the class histograms.
     pub fn of_clock(history: &History, clock: Measure, is_within: impl Fn(usize) -> bool) -> Accounts<'_> {
         Accounts { history, read: read(history, clock, is_within) }
     }
@@ -63,7 +63,7 @@ impl Accounts<'_> {
     }
 }
 
-/// Each change of `clock` says when something was read. The moment is that of the look before it, or, at the start of a file of a
+/// Each change of `clock` says when something was read. The moment is that of the sample before it, or, at the start of a file of a
 /// ring, later: what was read is restated there.
 fn read(history: &History, clock: Measure, is_within: impl Fn(usize) -> bool) -> Vec<(usize, f64)> {
     let first = history.moments.first().map_or(0, |moment| moment.steady_ms);

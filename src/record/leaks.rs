@@ -32,7 +32,7 @@ pub struct Row {
     pub growth: Growth,
     /// What it grows with.
     pub with: Option<Counted>,
-    /// Where it grows and holders were recorded, those that grow with it, the fastest first.
+    /// Where it grows and holders were recorded, the ones that grow with it, the fastest first.
     pub held_by: Vec<Holder>,
 }
 
@@ -134,7 +134,7 @@ fn has_filled(growth: &mut Growth) {
     if growth.is_small || growth.bound_bytes.is_none() || growth.grown_bytes <= 0 {
         return;
     }
-    (growth.verdict, growth.doubt) = (Verdict::GrowsToBound, None);
+    (growth.verdict, growth.caveat) = (Verdict::GrowsToBound, None);
     if growth.rate.is_none_or(|rate| rate.bytes_per_hour <= 0.0) {
         let pace = growth.grown_bytes as f64 / growth.grown_seconds.max(1.0) * 3600.0;
         growth.rate =

@@ -1,5 +1,5 @@
 //! Notes of a recording: what people should know that no series says. One that is about a single JVM begins with "pid N: ", by
-//! which it is told apart, so that it stands in the picture of that JVM and in no other.
+//! which it is distinguished, so that it stands in the picture of that JVM and in no other.
 
 use super::moment::Moment;
 

@@ -113,8 +113,8 @@ fn one(history: &History, step: usize) -> history::History {
     if let Some((at, ending)) = history.ending {
         let text = match ending {
             Ending::Ended => "it ended",
-            Ending::KilledForMemory => "it ended, and the kernel killed for want of memory in its cgroup",
-            Ending::NotWatched => "nobody looked any more",
+            Ending::KilledForMemory => "OOM-killed by its memory cgroup",
+            Ending::NotWatched => "recording ended",
         };
         events.push(Event { at: seconds(history, at.steady_ms), text: text.to_string() });
     }

@@ -1,4 +1,4 @@
-//! How often a JVM is looked at, and how closely. A look at the kernel's sums and the runtime's counters costs a tenth of a
+//! How often a JVM is looked at, and how closely. A reading of the kernel's sums and the runtime's counters costs a tenth of a
 //! millisecond and is taken each time; an account costs tens of milliseconds and is taken when memory moved or the last one
 //! is old, within a budget of CPU time of which each JVM has its own part. Near its limit a JVM is looked at more often, and its
 //! account comes on top of the budget, within a second one: it may be the last. Pure: times come from outside.
@@ -65,7 +65,7 @@ pub enum Payer {
 }
 
 /// The budget of a recorder. Each JVM earns the same part of it, which no other JVM can use; what a JVM does not need goes to
-/// a pool for those that need more than their part.
+/// a pool for the ones that need more than their part.
 #[derive(Clone, Debug)]
 pub struct Shares {
     /// Of one core.
@@ -243,7 +243,7 @@ pub fn is_near(before: Option<(Limit, Duration)>, now: Limit) -> bool {
     is_hit || speed > 0.0 && (now.left_bytes as f64) < speed * NEAR_SECONDS && taken > 1e6
 }
 
-/// The time from one look to the next.
+/// The time from one sample to the next.
 pub fn interval(every: Duration, is_near: bool) -> Duration {
     if is_near { (every / FASTER).max(FASTEST).min(every) } else { every }
 }

@@ -123,7 +123,7 @@ fn a_second_file_goes_on_where_the_first_ended_and_can_be_read_alone() {
     assert_eq!(
         both.jvms[0].series(&heap()),
         [Some(100), Some(80), Some(90)],
-        "what is repeated is no sample"
+        "what is repeated is not a sample"
     );
     let alone = read(&[&second]).expect("the second");
     assert_eq!(alone.jvms[0].series(&heap()), [Some(80), Some(90)]);

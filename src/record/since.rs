@@ -1,4 +1,4 @@
-//! What the cheap looks saw after the last account: how old that is, what the process grew by since then, and how the JVM ended.
+//! What the cheap samples saw after the last account: how old that is, what the process grew by since then, and how the JVM ended.
 //! A verdict on areas holds until the last account, so whoever shows one shows this with it.
 
 use super::History;
@@ -23,7 +23,7 @@ pub struct Since {
     /// When the last account was read; `None`: none was.
     #[serde(rename = "last_account_at")]
     pub account: Option<String>,
-    /// From then, or from the first look, to the last look.
+    /// From then, or from the first sample, to the last sample.
     #[serde(rename = "last_account_age_seconds")]
     pub seconds: f64,
     /// When the holders were read last; `None`: they were not.
@@ -34,7 +34,7 @@ pub struct Since {
     pub classes: Option<String>,
     /// What became resident in that time.
     pub resident_since_bytes: Option<i64>,
-    /// Resident at the last look.
+    /// Resident at the last sample.
     #[serde(skip)]
     pub resident: Option<Bytes>,
     #[serde(skip)]

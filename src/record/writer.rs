@@ -61,7 +61,7 @@ pub enum Ending {
     NotWatched,
 }
 
-/// Which figures a sample has: those that are not given are as before, or gone.
+/// Which figures a sample has: the ones that are not given are as before, or gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Only what is read each time. The account stays as it was.

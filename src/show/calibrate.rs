@@ -121,7 +121,7 @@ pub fn text(out: &mut dyn Write, calibration: &Calibration, kept: &Kept) -> io::
     let costs = calibration.costs();
     if !costs.is_empty() {
         let title =
-            "Cost of one walk of the page tables; the middle of the rounds, and the middle half of them";
+            "Cost of one walk of the page tables: median of the rounds, and their interquartile range";
         writeln!(out)?;
         paragraph(out, "", "", title)?;
         table(out, &costs, calibration.reference_cycles_per_ns)?;

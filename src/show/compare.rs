@@ -156,7 +156,7 @@ pub fn result(out: &mut dyn Write, result: &Result) -> io::Result<()> {
             let said = match &cell.against {
                 Some(against) => sentence(&row.figure, base, against, comparison.worth_percent),
                 None => format!(
-                    "nothing can be said: {} runs of it and of {base} are in the same block",
+                    "no comparison: {} runs of it and of {base} are in the same block",
                     cell.pairs.len()
                 ),
             };
@@ -166,7 +166,7 @@ pub fn result(out: &mut dyn Write, result: &Result) -> io::Result<()> {
     lines(out, &[basis(comparison)])?;
     table::figures(out, comparison)?;
     table::accounts(out, comparison)?;
-    lines(out, &beside(result))
+    lines(out, &footnotes(result))
 }
 
 /// "better: 5.0 % less wall time than base (3.1 to 6.8 % less), large effect".
@@ -227,8 +227,8 @@ fn basis(comparison: &Comparison) -> String {
     )
 }
 
-/// What did not count, was not measured, and where all of it is.
-fn beside(result: &Result) -> Vec<String> {
+/// Runs that do not count, figures that were not measured, and where the results are.
+fn footnotes(result: &Result) -> Vec<String> {
     let mut all = Vec::new();
     for arm in &result.comparison.arms {
         for (why, count) in &arm.left_out {

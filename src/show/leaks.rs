@@ -9,7 +9,7 @@ mod tests;
 pub use json::LeakDocument;
 
 use super::width::width;
-use crate::measure::growth::{Doubt, Growth, Rate, Verdict};
+use crate::measure::growth::{Caveat, Growth, Rate, Verdict};
 use crate::record::compiled;
 use crate::record::counts::Counted;
 use crate::record::headline::{self, Headline};
@@ -41,10 +41,10 @@ fn one(out: &mut dyn Write, (history, rows, since): &Judged) -> io::Result<()> {
     writeln!(out, "{}", shorten(&history.title(), width()))?;
     if let (Some(first), Some(last)) = (history.moments.first(), history.moments.last()) {
         let (from, to) = (first.wall(), last.wall());
-        writeln!(out, "{from} to {to}, {} looks, {} accounts", history.len(), history.accounts().len())?;
+        writeln!(out, "{from} to {to}, {} samples, {} accounts", history.len(), history.accounts().len())?;
     }
     if let Some(at) = &since.account {
-        writeln!(out, "last account {at}, {} before the last look", time(since.seconds / 60.0))?;
+        writeln!(out, "last account {at}, {} before the last sample", time(since.seconds / 60.0))?;
     }
     if let Some(at) = &since.holders {
         writeln!(out, "holders of malloc's blocks last read {at}, {} times in all", history.holders().len())?;
@@ -115,8 +115,10 @@ fn unread(since: &Since) -> Option<String> {
         (None, None) => Some("No account was read.".to_string()),
         (None, Some(grown)) => Some(format!("No account was read in {age}: {grown}.")),
         (Some(_), None) if !since.is_stale() => None,
-        (Some(at), None) => Some(format!("Not read since {at}, {age} before the last look.")),
-        (Some(at), Some(grown)) => Some(format!("Not read since {at}, {age} before the last look: {grown}.")),
+        (Some(at), None) => Some(format!("Not read since {at}, {age} before the last sample.")),
+        (Some(at), Some(grown)) => {
+            Some(format!("Not read since {at}, {age} before the last sample: {grown}."))
+        }
     }
 }
 
@@ -202,9 +204,9 @@ fn towards_bound(row: &Row) -> String {
 /// What will stand, whatever is recorded later.
 fn early(row: &Row, since: &Since) -> String {
     let growth = &row.growth;
-    let but = match growth.doubt {
-        Some(Doubt::StillSlowing) => "more and more slowly",
-        Some(Doubt::Steps) => "in a few steps",
+    let but = match growth.caveat {
+        Some(Caveat::StillSlowing) => "more and more slowly",
+        Some(Caveat::Steps) => "in a few steps",
         _ => "",
     };
     let but = if but.is_empty() { String::new() } else { format!(" {but}") };
@@ -251,7 +253,7 @@ pub(super) fn words(growth: &Growth) -> String {
             _ => format!("it does not grow, seen for {seen}"),
         },
         Verdict::CannotTellYet => {
-            let why = growth.doubt.map_or("", |doubt| doubt.words());
+            let why = growth.caveat.map_or("", |caveat| caveat.words());
             let later = growth
                 .needs_minutes
                 .map_or(String::new(), |minutes| format!("; needs {} more", time(minutes)));

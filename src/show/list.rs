@@ -1,5 +1,5 @@
-//! The JVMs of a host, one a line, without the columns that a narrow terminal has no room for, and whole where it is no terminal;
-//! and the same as JSON, schema marusa/list/2.
+//! The JVMs of a host, one a line, without the columns that a narrow terminal has no room for, and whole where it is not a
+//! terminal; and the same as JSON, schema marusa/list/2.
 
 use super::json::{HiddenRows, PidGap};
 use super::table::Table;

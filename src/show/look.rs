@@ -1,4 +1,4 @@
-//! One look at a JVM for programs: a line of JSON, schema marusa/top/2.
+//! One reading of a JVM for programs: a line of JSON, schema marusa/top/2.
 
 use crate::base::Bytes;
 use crate::map::Area;
@@ -81,7 +81,7 @@ impl<'a> TopDocument<'a> {
     }
 }
 
-/// Those that have something, the largest first.
+/// The ones that have something, the largest first.
 fn areas(account: &Account) -> Vec<AreaLine<'_>> {
     let is_there = |area: &&AreaAccount| area.amounts.resident_bytes > 0;
     let mut areas: Vec<&AreaAccount> = account.areas.iter().filter(is_there).collect();

@@ -67,7 +67,7 @@ pub fn text(out: &mut dyn Write, recorded: &Recorded) -> io::Result<()> {
     if recorded.late > recorded.samples / 10 {
         writeln!(
             out,
-            "marusa: accounts came more seldom than asked for, the oldest was {:.0} s old, within {} % of a core: --cpu {} gives \
+            "marusa: accounts were less frequent than requested, the oldest was {:.0} s old, within {} % of a core: --cpu {} gives \
              them more",
             recorded.oldest_seconds,
             recorded.cpu_share * 100.0,
@@ -84,7 +84,7 @@ pub fn text(out: &mut dyn Write, recorded: &Recorded) -> io::Result<()> {
     if recorded.killed_for_memory > 0 {
         writeln!(
             out,
-            "marusa: the kernel killed {} of them for want of memory: `marusa diff FILE` says what grew until then",
+            "marusa: the kernel OOM-killed {} of them: `marusa diff FILE` says what grew until then",
             recorded.killed_for_memory
         )?;
     }

@@ -106,15 +106,11 @@ const LEGEND: &str = "\
 waited: compaction and reclaim by the thread itself, in per cent of the interval (threads add up) and of its CPU time; work on \
 huge pages is not in it";
 
-/// What the same threads did beside: got and did not get huge pages, spoiled them.
+/// Other events of the same threads: got and did not get huge pages, spoiled them.
 fn causes(out: &mut dyn Write, total: &Row) -> io::Result<()> {
     let mut parts = Vec::new();
     for (order, (got, failed)) in total.counts.allocations.iter().filter(|(_, (_, failed))| *failed > 0) {
-        parts.push(format!(
-            "{failed} of {} pages of {} were not to be had",
-            got + failed,
-            size(Some(*order))
-        ));
+        parts.push(format!("{failed} of {} pages of {} were unavailable", got + failed, size(Some(*order))));
     }
     if total.counts.spoiled > 0 {
         parts.push(format!("{} huge pages were broken for small ones", total.counts.spoiled));
@@ -138,7 +134,7 @@ pub fn missing_text(missing: &Missing) -> Option<String> {
     if missing.lost > 0 || !missing.holes.is_empty() {
         let cpus: Vec<String> = missing.holes.keys().map(u32::to_string).collect();
         let cpus = if cpus.is_empty() { "unknown".to_string() } else { cpus.join(", ") };
-        parts.push(format!("{} events were lost (CPU {cpus}): all times are at least so much", missing.lost));
+        parts.push(format!("{} events were lost (CPU {cpus}): all times are lower bounds", missing.lost));
     }
     if missing.undecoded > 0 {
         parts.push(format!("{} events could not be read", missing.undecoded));
@@ -318,7 +314,7 @@ fn milliseconds(ns: u64) -> String {
 /// Without a trace there are no rows: only what the kernel counts of each process, where it does.
 fn untraced(out: &mut dyn Write, report: &Report, gap: &Gap) -> io::Result<()> {
     writeln!(out)?;
-    hanging(out, &format!("who stalled, and for how long, is not known: {gap}"), 0)?;
+    hanging(out, &format!("which processes stalled, and for how long, is unknown: {gap}"), 0)?;
     match &report.delayed {
         Some(Ok(delayed)) if delayed.is_empty() => {
             hanging(out, "by the kernel's own accounting (taskstats) no process waited for memory", 0)
@@ -354,7 +350,7 @@ fn gaps(out: &mut dyn Write, gaps: &[Gap]) -> io::Result<()> {
     gaps.iter().try_for_each(|gap| hanging(out, &gap.to_string(), 2))
 }
 
-/// The lines of the daemons, for those that read the table: which did anything.
+/// The lines of the daemons, for the ones that read the table: which did anything.
 fn busy(lines: &[Line]) -> impl Iterator<Item = &Line> {
     lines.iter().filter(|line| !line.figures.is_empty())
 }

@@ -129,8 +129,8 @@ fn gaps(out: &mut dyn Write, gaps: &[Gap]) -> io::Result<()> {
 fn model(report: &Report) -> &'static str {
     match report.model {
         Model::WalkActive => {
-            "%tim of the row's own CPU time: cycles with a walk under way. An upper bound of the time lost: the core works on \
-             meanwhile."
+            "%tim of the row's own CPU time: cycles with a walk under way. An upper bound of the time lost: the core does \
+             other work during a walk."
         }
         Model::Stall => "%tim of the row's own CPU time: cycles stalled by a miss in the TLB.",
         Model::Calibrated => {

@@ -13,7 +13,7 @@ use crate::show::units::{human, human_signed, paragraph};
 use crate::snapshot::Snapshot;
 use std::io::{self, Write};
 
-/// Arenas that are shown one by one, those that hold the most.
+/// Arenas that are shown one by one, the ones that hold the most.
 const ARENAS_SHOWN_MAX: usize = 16;
 
 /// What a call cost the target.
@@ -155,7 +155,7 @@ fn against(outcome: &Outcome) -> String {
 fn price_text(out: &mut dyn Write, outcome: &Outcome, price: &Price) -> io::Result<()> {
     let count = |faults: Option<u64>| faults.map_or("-".to_string(), |faults| faults.to_string());
     let mut text = format!(
-        "price: {:.1} ms for the call, {} page faults meanwhile",
+        "price: {:.1} ms for the call, {} page faults during it",
         price.call_ms,
         count(price.faults_during)
     );
@@ -301,7 +301,7 @@ mod tests {
         assert_eq!(
             text,
             "\nresident 100.0 MiB -> 40.0 MiB: +60.0 MiB came back\n\
-             price: 12.3 ms for the call, 3 page faults meanwhile\n"
+             price: 12.3 ms for the call, 3 page faults during it\n"
         );
         let row = serde_json::to_value(OutcomeRow::of(&outcome, &price)).expect("JSON");
         assert!(row["predicted_bytes"].is_null());

@@ -21,7 +21,7 @@ pub struct Shown<'a> {
     pub seconds: f64,
     /// The time that reading took.
     pub read_ms: f64,
-    /// Why the looks ended early.
+    /// Why the samples ended early.
     pub ended: Option<&'a Gap>,
     /// What rules could not judge.
     pub findings_gaps: &'a [Gap],
@@ -33,13 +33,13 @@ pub struct WhyDocument<'a> {
     #[serde(flatten)]
     head: Head,
     process: ProcessRow<'a>,
-    /// The time it was watched; 0: one look.
+    /// The time it was watched; 0: one sample.
     watched_seconds: f64,
     looks: usize,
     /// The time that reading the process took.
     read_ms: f64,
     resident_bytes: Option<Bytes>,
-    /// `None`: one look.
+    /// `None`: one sample.
     resident_bytes_per_hour: Option<i64>,
     /// The worst first; empty: nothing unusual.
     answers: &'a [Answer],
@@ -98,7 +98,7 @@ impl Shown<'_> {
             }
         }
         if self.looks.len() == 1 {
-            let why = "one look shows no growth".to_string();
+            let why = "one sample shows no growth".to_string();
             gaps.push(GapRow { what: "resident_bytes_per_hour".to_string(), why, hint: None });
         }
         for (place, answer) in self.answers.iter().enumerate() {
@@ -128,7 +128,7 @@ pub fn text(out: &mut dyn Write, shown: &Shown) -> io::Result<()> {
         }
     }
     if let Some(gap) = shown.ended {
-        led(out, "", &format!("Fewer looks than planned: {gap}."))?;
+        led(out, "", &format!("Fewer samples than planned: {gap}."))?;
     }
     for (place, answer) in shown.answers.iter().enumerate() {
         writeln!(out)?;
@@ -148,7 +148,7 @@ pub fn text(out: &mut dyn Write, shown: &Shown) -> io::Result<()> {
 fn head(shown: &Shown) -> String {
     let Some(last) = shown.looks.last() else { return String::new() };
     let resident = human(last.account.kernel_or_resident_bytes());
-    let watched = shown.grown().map_or("one look".to_string(), |(bytes, _)| {
+    let watched = shown.grown().map_or("one sample".to_string(), |(bytes, _)| {
         format!("watched for {:.0} s, {}", shown.seconds, human_signed(bytes))
     });
     let name = shown.name.as_ref().map_or(String::new(), |name| format!(" {name}"));
@@ -227,7 +227,7 @@ mod tests {
         assert!(told.contains("watched for 30 s, +10.0 MiB\nNothing unusual: nothing that grows"), "{told}");
         assert_eq!(document["answers"], serde_json::json!([]));
         let (told, document) = shown(&[], 0.0);
-        assert!(told.contains("one look\nNothing unusual: nothing that the doctor's"), "{told}");
+        assert!(told.contains("one sample\nNothing unusual: nothing that the doctor's"), "{told}");
         assert!(document["resident_bytes_per_hour"].is_null());
     }
 

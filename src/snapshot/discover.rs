@@ -72,7 +72,7 @@ struct Found {
 /// The JVMs of the host, and what could not be read.
 #[derive(Debug, Default)]
 pub struct Listing {
-    /// By pid; those that end in the meantime are left out.
+    /// By pid; the ones that end in the meantime are left out.
     pub jvms: Vec<Jvm>,
     pub hidden: Hidden,
     /// Processes that took more than their time or memory, and why they were given up. A JVM among them is in `jvms` too.

@@ -44,13 +44,13 @@ struct Header {
     symbols: Vec<(String, String, Addr)>,
 }
 
-/// Why a file is no frozen snapshot.
+/// Why a file is not a frozen snapshot.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     #[error("{0}")]
     Io(#[from] io::Error),
     #[error(
-        "it is no frozen snapshot (its first bytes would be \"marusa-frozen\") and no core dump (an ELF file)"
+        "it is not a frozen snapshot (its first bytes would be \"marusa-frozen\") and no core dump (an ELF file)"
     )]
     Foreign,
     #[error("it is truncated or damaged: {0}")]

@@ -10,7 +10,7 @@ use crate::os::process::Process;
 use crate::os::target::OsView;
 use std::sync::Arc;
 
-/// The folios of all pages; waits for those that are late.
+/// The folios of all pages; waits for the ones that are late.
 pub fn page_sizes(process: &Process, os: &OsView) -> Known<PageSizes> {
     let runs = all_of(os).as_ref().map_err(Gap::clone)?;
     folios::read(process, &os.mappings, runs, &os.status)
@@ -39,7 +39,7 @@ pub fn all_pages(
     Ok(pages.runs)
 }
 
-/// Every run of the process; waits for those that are late.
+/// Every run of the process; waits for the ones that are late.
 pub fn all_of(os: &OsView) -> &Known<Vec<PageRun>> {
     os.late.as_ref().map_or(&os.pages, |late| late.all())
 }

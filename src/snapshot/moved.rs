@@ -31,7 +31,7 @@ pub fn gap(before: &OsView, now: &[Mapping], grown: Bytes) -> Option<Gap> {
     let count = new.max(lost.len());
     let matters = count > 0 && changed.max(grown).saturating_mul(SHARE) > all;
     let what = || format!("{count} of {} mappings changed while they were read", now.len());
-    matters.then(|| Gap::new(what(), Why::Torn).hint("the account is of the first look at the mappings"))
+    matters.then(|| Gap::new(what(), Why::Torn).hint("the account is of the first reading of the mappings"))
 }
 
 #[cfg(test)]

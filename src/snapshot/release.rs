@@ -19,7 +19,7 @@ pub fn version(process: &Process, mappings: &Known<Vec<Mapping>>, arguments: &[S
     let launcher = || arguments.first().filter(|path| path.starts_with('/')).cloned();
     let Some(path) = library.map(|library| library.file_path().to_string()).or_else(launcher) else {
         return Err(match mappings {
-            Ok(_) => Gap::new(VERSION, Why::NotInThisRuntime).hint("no mapped file lies in a JDK"),
+            Ok(_) => Gap::new(VERSION, Why::NotInThisRuntime).hint("no mapped file belongs to a JDK"),
             Err(gap) => Gap { what: VERSION.to_string(), ..gap.clone() },
         });
     };
@@ -60,7 +60,7 @@ fn cause(gap: &Gap) -> String {
 fn without_file(path: &str, is_deleted: bool) -> Gap {
     match is_deleted {
         true => Gap::new(VERSION, Why::Gone).hint(format!("{path} was deleted, and its JDK with it")),
-        false => Gap::new(VERSION, Why::NotInThisRuntime).hint(format!("no file release lies above {path}")),
+        false => Gap::new(VERSION, Why::NotInThisRuntime).hint(format!("no file `release` above {path}")),
     }
 }
 

@@ -1,5 +1,5 @@
 //! Taking a snapshot: status -> maps -> pages -> runtime -> malloc -> maps again. Pages come before any byte is read, so
-//! that no absent page is ever touched; what the second look at the maps shows as moved is said to be torn.
+//! that no absent page is ever touched; what the second reading of the maps shows as moved is said to be torn.
 
 use super::late::{Settling, all_of, all_pages, by_a_thread, page_sizes};
 use super::types::{Link, LoadedImage, LoaderDetail, Snapshot, Source, Taken, Want};
@@ -32,7 +32,7 @@ const TAKES_MAX: usize = 3;
 
 /// One pass over a live process. Fails only when not even its mappings can be read.
 ///
-/// A busy target changes while it is read: a list may be caught half linked, an arena may be newer than the look at the
+/// A busy target changes while it is read: a list may be caught half linked, an arena may be newer than the reading of the
 /// pages. Reading it again mostly cures that, so a torn snapshot is taken again, `TAKES_MAX` times at most; the one with
 /// the fewest tears is kept. All of it shares one budget (`os::budget`); what was not read when that ended is a gap.
 pub fn take(process: &Process, want: Want) -> Known<Snapshot> {
@@ -54,7 +54,7 @@ fn take_best(process: &Process, want: Want) -> Known<Snapshot> {
     Ok(best)
 }
 
-/// One look, whatever moved while reading: for who looks again and again, and must not be much of a load himself.
+/// One sample, whatever moved while reading: for who looks again and again, and must not be much of a load himself.
 pub fn take_once(process: &Process, want: Want) -> Known<Snapshot> {
     budget::within(budget::limits(), || {
         let _eager = Eager::start();

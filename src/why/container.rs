@@ -1,4 +1,4 @@
-//! The memory of the cgroup that is no process': page cache, which the kernel takes back before it kills, and tmpfs, which it
+//! The memory of the cgroup that is not a process': page cache, which the kernel takes back before it kills, and tmpfs, which it
 //! cannot take back without swap. By the rows of memory.stat, where the cgroup has a limit.
 
 use super::grown;
@@ -79,7 +79,7 @@ fn page_cache(seen: &Seen, group: &GroupMemory) -> Option<Answer> {
     if let Some(grown) = grown {
         answer = answer.growing(&grown, seen);
     }
-    // It is taken back when somebody needs it.
+    // It is undone when somebody needs it.
     answer.level = Level::Info;
     Some(answer)
 }

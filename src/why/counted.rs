@@ -20,14 +20,14 @@ pub fn answers(seen: &Seen) -> Vec<Answer> {
     answers
 }
 
-/// The count of `of` at each look, where it grows.
+/// The count of `of` at each sample, where it grows.
 fn count(seen: &Seen, of: impl Fn(&Look) -> f64) -> Option<Grown> {
     let points: Vec<(f64, f64)> = seen.regular().map(|look| (look.seconds, of(look))).collect();
     let least = GROWN_MIN.max((points.first()?.1 * GROWN_SHARE) as u64);
     grown::of(&points, least)
 }
 
-/// The growth in bytes from the first look to the last, with what is known of that in number.
+/// The growth in bytes from the first sample to the last, with what is known of that in number.
 fn in_bytes(seen: &Seen, counted: &Grown, of: impl Fn(&Look) -> f64) -> Grown {
     let ends = seen.regular().next().zip(seen.regular().last());
     let (seconds, by) =
@@ -53,7 +53,7 @@ fn threads(seen: &Seen) -> Vec<Answer> {
         answer.bytes = Some(threads(last).resident);
         answer.how = format!("{now} threads in the VM's list, {}; bytes of their stacks", counted.words());
         answer.next = Some(format!("jcmd {} Thread.print", seen.pid()));
-        answer.fix = Some("bound the pool, or end the threads that nobody needs any more".to_string());
+        answer.fix = Some("bound the pool, or end the threads that are no longer needed".to_string());
         answer.area = Some(Area::Stack);
         Some(answer.growing(&bytes, seen))
     };

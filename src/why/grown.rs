@@ -23,7 +23,7 @@ impl Grown {
     /// "it grew in each of 4 intervals".
     pub fn words(&self) -> String {
         match self.intervals {
-            1 => "it grew from the first look to the last".to_string(),
+            1 => "it grew from the first sample to the last".to_string(),
             count => format!("it grew in each of {count} intervals"),
         }
     }

@@ -5,12 +5,12 @@ use super::{Answer, Look, Seen};
 use crate::base::{Bytes, human};
 use crate::map::Area;
 
-/// In use at each look, of the most that there may be.
+/// In use at each sample, of the most that there may be.
 const FULL_PERCENT: Bytes = 90;
 /// Collections of the old generation while it was watched.
 const COLLECTIONS_MIN: u64 = 2;
 
-/// In use and the maximum, at the last look; `None`: it is not full, or that is not known.
+/// In use and the maximum, at the last sample; `None`: it is not full, or that is not known.
 pub fn full(looks: &[Look]) -> Option<(Bytes, Bytes)> {
     let used = |look: &Look| {
         let heap = look.account.jvm.as_ref()?.heap.as_ref()?;
@@ -34,7 +34,7 @@ pub fn answer(seen: &Seen) -> Option<Answer> {
     answer.bytes = Some(largest.map_or(used, |class| class.bytes));
     let class = largest.map_or(String::new(), |_| "; the class with the most bytes".to_string());
     answer.how = format!(
-        "{} of {} are in use at each look, after collections of the whole heap{class}",
+        "{} of {} are in use at each sample, after collections of the whole heap{class}",
         human(used),
         human(max)
     );

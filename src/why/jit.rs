@@ -1,5 +1,5 @@
 //! Memory of the compilers: a method that takes very much of it while it is compiled. It is freed when the method is done, so it is
-//! named by any look that saw it.
+//! named by any sample that saw it.
 
 use super::{Answer, Look, Seen, Sure};
 use crate::base::{Bytes, human};
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// The arenas of a long method take 5 to 15 MiB.
 const ARENAS_LARGE: Bytes = 48 << 20;
-/// Less than that is named if methods of one kind take it at several looks in turn: whatever warms up compiles other methods each
+/// Less than that is named if methods of one kind take it at several samples in turn: whatever warms up compiles other methods each
 /// time, and one method for some seconds.
 const ARENAS_AGAIN: Bytes = 4 << 20;
 const LOOKS_AGAIN: usize = 3;
@@ -42,7 +42,7 @@ pub fn answer(seen: &Seen) -> Option<Answer> {
         Answer::new("JIT compiler arenas: a method that takes much memory to compile", Some(method));
     answer.bytes = Some(most.max(bytes));
     answer.how = format!(
-        "arenas of the compiler thread: {} at most, at {looks} of {} looks; freed when it is compiled",
+        "arenas of the compiler thread: {} at most, in {looks} of {} samples; freed when it is compiled",
         human(bytes),
         seen.regular().count()
     );

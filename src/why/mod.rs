@@ -1,6 +1,6 @@
-//! What fills the memory of a JVM: answers from a few looks at it, ranked. Pure: the looks and the facts in, answers out, so that
-//! each judgement is tested without a JVM. What grows comes first, then what is unusually large by the doctor's rules. Growth that
-//! every program has while it warms up (code, heap, metadata of one loader) is never an answer.
+//! What fills the memory of a JVM: answers from a few readings of it, ranked. Pure: the samples and the facts in, answers out, so
+//! that each judgement is tested without a JVM. What grows comes first, then what is unusually large by the doctor's rules. Growth
+//! that every program has while it warms up (code, heap, metadata of one loader) is never an answer.
 
 mod container;
 mod counted;
@@ -41,7 +41,7 @@ pub enum Sure {
     Possible,
     /// It was seen, and the owner follows from one indirect sign.
     Likely,
-    /// It was seen at each look, and the owner was read.
+    /// It was seen at each sample, and the owner was read.
     Certain,
 }
 
@@ -114,7 +114,7 @@ impl Answer {
 /// One moment.
 #[derive(Clone, Debug, Default)]
 pub struct Look {
-    /// Since the first look.
+    /// Since the first sample.
     pub seconds: f64,
     pub account: Account,
     pub sums: Sums,
@@ -150,9 +150,9 @@ impl Look {
 /// All that was seen of one JVM.
 pub struct Seen<'a> {
     pub looks: &'a [Look],
-    /// As of the last look.
+    /// As of the last sample.
     pub jvm: Option<&'a JvmFacts>,
-    /// The doctor's, of the last look.
+    /// The doctor's, of the last sample.
     pub findings: &'a [Finding],
     /// Of the Java heap, the largest first, where it is full.
     pub classes: &'a [ClassObjects],
@@ -167,12 +167,12 @@ impl Seen<'_> {
         self.last().map_or(0, |look| look.account.process.pid)
     }
 
-    /// The looks in turn.
+    /// The samples in turn.
     fn regular(&self) -> impl Iterator<Item = &Look> {
         self.looks.iter().filter(|look| !look.is_extra)
     }
 
-    /// The first and the last look at which the holders of malloc's blocks were read.
+    /// The first and the last reading of which the holders of malloc's blocks were read.
     fn detailed(&self) -> (Option<&Look>, Option<&Look>) {
         let last = self.looks.iter().rev().find(|look| look.has_holders());
         let first = self.looks.iter().find(|look| look.has_holders());
@@ -200,7 +200,7 @@ impl Seen<'_> {
     }
 }
 
-/// What a look must be followed by for its answers to have owners.
+/// What a sample must be followed by for its answers to have owners.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Details {
     /// Who holds malloc's blocks.

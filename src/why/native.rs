@@ -23,7 +23,7 @@ const HOLDERS_PART: Bytes = 20;
 const BUFFERS_BYTES: Bytes = 64 << 20;
 /// Buffers are looked for in the whole heap, some times: of a larger one only where direct buffers are known to grow.
 const BUFFERS_HEAP_BYTES_MAX: Bytes = 1 << 30;
-/// What grows by less between the first looks is not worth a reading of the heap.
+/// What grows by less between the first samples is not worth a reading of the heap.
 const EARLY_BYTES: Bytes = 256 << 10;
 /// A holder that grows by less than this share of all growth is not an answer.
 const NAMED_SHARE: f64 = 0.25;

@@ -9,7 +9,7 @@ use crate::map::rows::{Measure, Named, Subject};
 
 const M: Bytes = 1 << 20;
 
-/// Five looks in 40 s; `add` says what there is at each.
+/// Five samples in 40 s; `add` says what there is at each.
 fn looks(add: impl Fn(u64, &mut Look)) -> Vec<Look> {
     let look = |at: u64| {
         let account = Account {
@@ -32,7 +32,7 @@ fn threads(look: &mut Look, name: &str, count: u64) {
     look.sums.add(&Subject::Threads(name.to_string()), Measure::Resident, count << 16);
 }
 
-/// As a look at which the holders were read.
+/// As a reading of which the holders were read.
 fn holders(look: &mut Look, held: &[Held]) {
     look.sums.has_all_holders = true;
     look.account.holders = Some(held.to_vec());

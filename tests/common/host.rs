@@ -1,5 +1,5 @@
 //! Settings of the host for the length of a test: one test at a time has them, also among the binaries that run on this
-//! machine (a lock file), and what was there is put back whatever happens.
+//! machine (a lock file), and what was there is restored whatever happens.
 
 use super::{is_root, skip};
 use std::fs::{File, read_to_string, write};
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 pub const THP: &str = "/sys/kernel/mm/transparent_hugepage";
 pub const HUGETLB: &str = "/sys/kernel/mm/hugepages";
 
-/// Changed files with what they held, and the lock. Files are put back in the opposite order.
+/// Changed files with what they held, and the lock. Files are restored in the opposite order.
 pub struct Host {
     changed: Vec<(PathBuf, String)>,
     _lock: File,
@@ -64,7 +64,7 @@ impl Host {
     pub fn undo_to(&mut self, changes: usize) {
         for (path, was) in self.changed.drain(changes.min(self.changed.len())..).rev() {
             if let Err(error) = write(&path, was) {
-                eprintln!("{} could not be put back: {error}", path.display());
+                eprintln!("{} could not be restored: {error}", path.display());
             }
         }
     }

@@ -286,7 +286,7 @@ fn check_malloc(map: &Value) {
 }
 
 pub fn number(value: &Value) -> u64 {
-    value.as_u64().unwrap_or_else(|| panic!("{value} is no count of bytes"))
+    value.as_u64().unwrap_or_else(|| panic!("{value} is not a count of bytes"))
 }
 
 pub fn area<'a>(map: &'a Value, name: &str) -> &'a Value {

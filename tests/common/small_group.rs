@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 pub struct Group {
-    folder: PathBuf,
+    directory: PathBuf,
 }
 
 impl Group {
@@ -23,19 +23,19 @@ impl Group {
         // In version 2 a group with processes has no children with controllers: next to it, then.
         let parents = [Path::new(root).join(&path), Path::new(root).to_path_buf()];
         let name = format!("marusa-group-{}", std::process::id());
-        let made = parents.iter().map(|parent| Group { folder: parent.join(&name) });
-        made.filter(|group| create_dir(&group.folder).is_ok())
-            .find(|group| write(group.folder.join(file), bytes.to_string()).is_ok())
+        let made = parents.iter().map(|parent| Group { directory: parent.join(&name) });
+        made.filter(|group| create_dir(&group.directory).is_ok())
+            .find(|group| write(group.directory.join(file), bytes.to_string()).is_ok())
     }
 
     pub fn directory(&self) -> &Path {
-        &self.folder
+        &self.directory
     }
 
     /// Runs in the group.
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new("sh");
-        let procs = self.folder.join("cgroup.procs");
+        let procs = self.directory.join("cgroup.procs");
         command.args(["-c", "echo $$ > \"$0\" && exec \"$@\"", &procs.display().to_string(), program]);
         command
     }
@@ -45,11 +45,11 @@ impl Drop for Group {
     fn drop(&mut self) {
         // The last process may be ending just now.
         for _ in 0..50 {
-            if remove_dir(&self.folder).is_ok() {
+            if remove_dir(&self.directory).is_ok() {
                 return;
             }
             std::thread::sleep(std::time::Duration::from_millis(100));
         }
-        eprintln!("{} could not be removed", self.folder.display());
+        eprintln!("{} could not be removed", self.directory.display());
     }
 }

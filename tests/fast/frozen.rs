@@ -186,7 +186,7 @@ fn every_recorded_byte_has_an_owner() {
         let number = |key: &str| account["totals"][key].as_u64().expect("bytes");
         let (resident, unattributed) = (number("resident_bytes"), number("unattributed_bytes"));
         let name = name(&path);
-        assert!(resident > 40 << 20, "{name}: {resident} bytes is no real load");
+        assert!(resident > 40 << 20, "{name}: {resident} bytes is not a real load");
         assert!(
             unattributed * 1000 <= resident * UNATTRIBUTED_PER_MILLE_MAX,
             "{name}: {unattributed} of {resident} bytes unattributed; {gaps}"

@@ -221,7 +221,10 @@ fn the_whole_process_is_the_kernels_sum() {
     let runs = pages(Method::PagemapScan).runs;
     let ours: u64 = runs.iter().filter(|run| run.is_present()).map(|run| run.range.bytes()).sum();
     let kernels = smaps::rollup(&process).expect("smaps_rollup").present_bytes();
-    assert!(ours.abs_diff(kernels) <= 40 * MIB as u64, "{ours} against {kernels}: other tests map meanwhile");
+    assert!(
+        ours.abs_diff(kernels) <= 40 * MIB as u64,
+        "{ours} against {kernels}: other tests map memory at the same time"
+    );
 }
 
 /// The process's share of its resident pages; `None`: it is not known how often a page is mapped. As in the kernel (`PSS_SHIFT`), a

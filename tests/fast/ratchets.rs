@@ -1,13 +1,13 @@
-//! Counts that may only fall (`tests/data/ratchets.tsv`): JSON that is put together by hand, unsafe blocks, lines of the product, and
-//! phrases that native readers stumble over. `MARUSA_BLESS=1` writes down what fell; what rose stays a failure. A capability that
-//! needs more lines than it makes superfluous raises that line of the file by hand, with the reason in the commit.
+//! Counts that may only fall (`tests/data/ratchets.tsv`): JSON that is put together by hand, unsafe blocks, lines of the product,
+//! and phrases that native readers stumble over. `MARUSA_BLESS=1` writes down what fell; what rose stays a failure. A capability
+//! that needs more lines than it makes superfluous raises that line of the file by hand, with the reason in the commit.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Plain technical English has another word for each: is not a JVM, cannot, except, reported, cgroup, directory, restore, anyway, while
-/// reading, next to, uncertainty, memory limit.
+/// Plain technical English has another word for each: is not a JVM, cannot, except, reported, cgroup, directory, restore, anyway,
+/// while reading, next to, uncertainty, memory limit.
 const PHRASES: [&str; 14] = [
     "is no jvm",
     "can not",

@@ -243,7 +243,7 @@ fn no_file_is_mapped() {
 
 #[test]
 fn what_a_process_links_to_is_opened_in_one_place() {
-    // A link below /proc/PID leads to what the target names: `os::foreign` refuses what is no regular file.
+    // A link below /proc/PID leads to what the target names: `os::foreign` refuses what is not a regular file.
     let links = ["\"root", "\"cwd", "\"exe", "\"fd/", "&format!(\"fd/", "map_files"];
     let mut broken = Vec::new();
     for (path, text) in sources() {

@@ -1,5 +1,5 @@
 //! `marusa bench trim --part swap`: two servers that share too little memory. The host gets a file to swap to and a cgroup, and
-//! is put back, also after Ctrl-C and kill -9.
+//! is restored, also after Ctrl-C and kill -9.
 
 use crate::common::host::Host;
 use crate::common::*;

@@ -202,7 +202,7 @@ fn false_report_4_the_log_says_2m_for_a_heap_on_folios_of_64k() {
     assert_eq!(heap_bytes_by(&map, "other_size"), heap_pages(&map, "65536"));
     assert_eq!(jvm.require("heap>=90%@64K").0, Some(0));
     let (status, line) = jvm.require("heap=2M");
-    assert!(status == Some(1) && line.contains("pages of 64K were chosen"), "{line}");
+    assert!(status == Some(1) && line.contains("64K pages were chosen"), "{line}");
 }
 
 #[test]
@@ -273,7 +273,7 @@ fn a_reason_that_blames_the_mapping_is_what_the_kernel_says_of_it() {
                 .and_then(|at| u64::from_str_radix(&at[2..], 16).ok())
                 .expect("a start");
             let (_, may) = eligible[eligible.partition_point(|(at, _)| *at <= start) - 1];
-            // What is no whole block says nothing of the mapping; private copies are eligible but never collapse.
+            // What is not a whole block says nothing of the mapping; private copies are eligible but never collapse.
             match reason {
                 "edge" | "split" | "private_copy" => {}
                 "not_yet" | "hole" => {

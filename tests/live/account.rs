@@ -34,7 +34,7 @@ fn every_byte_has_an_owner_on_every_jdk_and_collector() {
                 broken.push(format!("{}: {what}", row.name()));
             }
         };
-        check(resident > 150 << 20, format!("{resident} bytes is no real load"));
+        check(resident > 150 << 20, format!("{resident} bytes is not a real load"));
         check(unattributed * 1000 <= resident * PER_MILLE_MAX, format!("{unattributed} bytes unattributed"));
         check(
             difference * 1000 <= kernel * PER_MILLE_MAX,

@@ -61,7 +61,7 @@ fn wrong(map: &Value) -> Vec<String> {
             wrong.push(format!("{holder}: {bytes} of {EACH}: {row:?}"));
         }
     }
-    // Words that are left over on stacks and in old blocks lead to some blocks, too; mostly to those that nothing else holds.
+    // Words that are left over on stacks and in old blocks lead to some blocks, too; mostly to the ones that nothing else holds.
     for (holder, how, of_type, percent_min) in [
         ("marusa.Holding$Handle.nativeHandle", "field", "held::OfField", 98),
         ("marusa.Holding.shared", "static", "held::OfStatic", 95),

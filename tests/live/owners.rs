@@ -175,7 +175,7 @@ fn owners_agree_with_the_tags_of_nmt() {
         let options = ["-Xmx256m", "-XX:NativeMemoryTracking=summary"];
         let load = ["quiet=1", "heap=60m", "threads=20", "classes=3000", "jit=1", "deflate=1", "direct=8m"];
         let Some(jvm) = Jvm::under_load(&row(jdk, gc), &options, &load) else { continue };
-        // JDK 11 frees all of its pooled chunks at once, 35 MB here. Between the walk and the look at the blocks they would
+        // JDK 11 frees all of its pooled chunks at once, 35 MB here. Between the walk and the reading of the blocks they would
         // count as in use, and without an owner.
         signal(jvm.pid, libc::SIGSTOP);
         std::thread::sleep(std::time::Duration::from_millis(50));

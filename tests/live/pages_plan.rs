@@ -112,8 +112,8 @@ fn the_same_by_name_where_the_defaults_count() {
 fn bad_input_is_said_clearly() {
     let me = std::process::id().to_string();
     let cases: [(&[&str], i32, &str); 9] = [
-        (&["--jdk", "hotspot-7", "--heap", "1g"], 2, "'hotspot-7' is no JDK"),
-        (&["--jdk", "/etc", "--heap", "1g"], 2, "/etc is no JDK: it has no bin/java"),
+        (&["--jdk", "hotspot-7", "--heap", "1g"], 2, "'hotspot-7' is not a JDK"),
+        (&["--jdk", "/etc", "--heap", "1g"], 2, "/etc is not a JDK: it has no bin/java"),
         (&["--jdk", "hotspot-17", "--gc", "cms", "--heap", "1g"], 2, "JDK 17 has no cms collector"),
         (&["--jdk", "hotspot-17", "--heap", "900t"], 2, "does not fit into this host's memory"),
         (&["--jdk", "hotspot-21", "--gc", "zgc", "--heap", "1g", "--mode", "hugetlb-1g"], 2, "2M"),
@@ -161,7 +161,7 @@ fn the_kept_plan_is_one_that_apply_takes() {
     let state = directory.0.join("state").display().to_string();
     let output = marusa(&["pages", "apply", &file, "--dry-run", "--state", &state]);
     let said = text(&output.stderr);
-    assert!(!said.contains("is no plan") && !said.contains("another host"), "{said}");
+    assert!(!said.contains("is not a plan") && !said.contains("another host"), "{said}");
     let text_of = std::fs::read_to_string(&file).expect("the plan");
     let options = r#""jvm_options": ["#;
     for (old, new, why) in [
@@ -173,7 +173,7 @@ fn the_kept_plan_is_one_that_apply_takes() {
         std::fs::write(&file, text_of.replacen(old, new, 1)).expect("ours");
         let output = marusa(&["pages", "apply", &file, "--dry-run", "--state", &state]);
         let said = text(&output.stderr);
-        assert!(said.contains("is no plan") && said.contains(why), "{said}");
+        assert!(said.contains("is not a plan") && said.contains(why), "{said}");
         assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{said}");
     }
 }

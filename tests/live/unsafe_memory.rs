@@ -13,7 +13,7 @@ const OFF_MAX: f64 = 0.02;
 /// All that a JVM with so small a program needs for its own work.
 const WORK_BYTES_MAX: u64 = 40 << 20;
 
-/// A JVM with buffers and blocks, and on JDK 22 and later segments; and the bytes that are no direct buffers.
+/// A JVM with buffers and blocks, and on JDK 22 and later segments; and the bytes that are not direct buffers.
 fn start(jdk: &str, more: &[&str]) -> Option<(Jvm, f64)> {
     let has_segments = jdk.parse::<u32>().is_ok_and(|major| major >= 22);
     let segments = if has_segments { SEGMENTS } else { 0.0 };

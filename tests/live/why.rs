@@ -177,6 +177,6 @@ fn a_jvm_that_ends_while_it_is_watched_gets_an_answer_of_the_looks_so_far() {
     std::thread::sleep(Duration::from_secs(5));
     drop(jvm);
     let (told, status) = asked.join().expect("it answers");
-    assert!(told.contains("Nothing unusual") && told.contains("Fewer looks than planned"), "{told}");
+    assert!(told.contains("Nothing unusual") && told.contains("Fewer samples than planned"), "{told}");
     assert_eq!(status, Some(0));
 }

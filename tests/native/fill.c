@@ -1,4 +1,4 @@
-/* Fills a cgroup with memory that is no heap, then waits until its input ends:
+/* Fills a cgroup with memory that is not a heap, then waits until its input ends:
  *   fill cache FILE MIB       pages of a file, which stays open
  *   fill closed FILE MIB      pages of a file that nobody has open
  *   fill tmpfs FILE MIB       the same on a tmpfs

@@ -95,10 +95,10 @@ fn need(machine: &'static str, name: &str, sent: &Sent) -> Row {
         let sum = |key: &str| needs().map(|need| need[key].as_u64().unwrap_or(0)).sum::<u64>();
         let (least, most, taken) = (sum("pages_at_least"), sum("pages"), free.saturating_sub(left));
         if most + taken > 0 {
-            row.figures += &format!("{taken} of {most} pages of {} KiB  ", kib);
+            row.figures += &format!("{taken} of {most} {} KiB pages  ", kib);
         }
         if !(least..=most).contains(&taken) {
-            row.wrong.push(format!("took {taken} pages of {kib} KiB, not {least} to {most}"));
+            row.wrong.push(format!("took {taken} {kib} KiB pages, not {least} to {most}"));
         }
     }
     for step in ["apply", "verify", "undo"] {
@@ -184,7 +184,7 @@ fn core(machine: &'static str, name: &str, sent: &Sent) -> Row {
     row
 }
 
-/// KiB of a page, pages, and those that are free and promised to nobody.
+/// KiB of a page, pages, and the ones that are free and promised to nobody.
 fn pools(sent: &Sent, name: &str) -> Result<Vec<(u64, u64, u64)>, String> {
     let text = sent
         .get(name)

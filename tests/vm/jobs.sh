@@ -18,7 +18,7 @@ pools() {
     done
 }
 
-# need NAME JDK COLLECTOR MODE: a plan, the plan made true, a JVM that is started as it says, and all put back.
+# need NAME JDK COLLECTOR MODE: a plan, the plan made true, a JVM that is started as it says, and all restored.
 need() {
     case " $jdks " in *" $2 "*) ;; *) return ;; esac
     home=$(echo /usr/lib/jvm/java-$2-openjdk-*)

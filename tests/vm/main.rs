@@ -38,9 +38,9 @@ struct Machine {
 }
 
 impl Machine {
-    /// "aarch64, Linux 6.12, pages of 16 KiB".
+    /// "aarch64, Linux 6.12, 16 KiB pages".
     fn title(&self) -> String {
-        format!("{}, Linux {}, pages of {} KiB", self.processor, self.linux, self.page_bytes >> 10)
+        format!("{}, Linux {}, {} KiB pages", self.processor, self.linux, self.page_bytes >> 10)
     }
 }
 

@@ -15,7 +15,7 @@ const COLLIDING: usize = 4_000;
 /// meantime.
 /// Where each is compared with all others, they take a hundred times as much.
 const TIMES_MAX: u32 = 20;
-const MEANWHILE: Duration = Duration::from_millis(150);
+const SCHEDULING: Duration = Duration::from_millis(150);
 
 /// Names of 16 letters, which multiplication by 2^64 divided by the golden ratio, without a key, gives one hash.
 fn colliding() -> &'static [String] {
@@ -67,7 +67,7 @@ pub fn run(bytes: &[u8]) {
         let plain = time(&|at| format!("{at:016}"));
         let hostile = time(&|at| colliding()[at].clone());
         assert!(
-            hostile < plain * TIMES_MAX + MEANWHILE,
+            hostile < plain * TIMES_MAX + SCHEDULING,
             "colliding names took {hostile:?}, others {plain:?}"
         );
         return;

@@ -20,7 +20,7 @@ import org.rocksdb.RocksIterator;
  * all from malloc and none of it known to the JVM. With -Xmx64m and the defaults it is over 240 MB resident.
  *
  * <pre>
- * dir=FOLDER       where the database lies; needed
+ * dir=DIR       where the database lies; needed
  * cache=100m       the block cache, filled by reading
  * buffers=64m      the write buffers, filled by writing and not flushed
  * readers=4        threads that read on, each in a malloc arena of its own
@@ -79,11 +79,11 @@ public final class Native {
         System.exit(0);
     }
 
-    private static RocksDB open(String folder, long cacheBytes, long bufferBytes) throws RocksDBException {
-        if (folder.isEmpty()) {
+    private static RocksDB open(String directory, long cacheBytes, long bufferBytes) throws RocksDBException {
+        if (directory.isEmpty()) {
             throw new IllegalArgumentException("dir= is needed");
         }
-        new File(folder).mkdirs();
+        new File(directory).mkdirs();
         BlockBasedTableConfig table = new BlockBasedTableConfig()
                 .setBlockCache(new LRUCache(cacheBytes))
                 .setFilterPolicy(new BloomFilter(10))
@@ -92,7 +92,7 @@ public final class Native {
                 .setCreateIfMissing(true)
                 .setWriteBufferSize(bufferBytes)
                 .setMaxWriteBufferNumber(3)
-                .setTableFormatConfig(table), folder);
+                .setTableFormatConfig(table), directory);
     }
 
     /** Values that zlib and its like cannot shrink, so that the bytes in the cache are as many as were written. */

@@ -265,7 +265,7 @@ fn connect(path: &str, deadline: Instant) -> io::Result<UnixStream> {
     }
 }
 
-/// Writes the request and reads to the end, or to the bound, or to the deadline, or until we are told to end.
+/// Writes the request and reads to the end, or to the bound, or to the deadline, or until we are interrupted.
 fn converse(
     stream: &mut UnixStream,
     request: &[u8],

@@ -59,7 +59,7 @@ impl Field {
         })
     }
 
-    /// How many steps one `ns_per_step` takes, those that only warm included.
+    /// How many steps one `ns_per_step` takes, the ones that only warm included.
     pub fn steps(&self) -> u64 {
         let lap = self.lines.len() as u64;
         lap + lap.max(STEPS_MIN)

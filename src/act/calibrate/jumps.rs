@@ -53,7 +53,7 @@ mod x86 {
             Ok(JumpField { entry: offset(0), nodes: lines.len() as u64, own })
         }
 
-        /// How many jumps one `ns_per_step` takes, those that only warm included.
+        /// How many jumps one `ns_per_step` takes, the ones that only warm included.
         pub fn steps(&self) -> u64 {
             self.nodes * (1 + STEPS_MIN.div_ceil(self.nodes))
         }

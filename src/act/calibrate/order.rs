@@ -7,7 +7,7 @@ use crate::os::machine::base_page;
 /// Dense nodes lie four lines apart, in a random one of the four: lines in a row would be fetched by the prefetchers before
 /// they are asked for, which spread nodes never are.
 pub const DENSE_LINES: u64 = 4;
-/// They are visited in stretches of so many nodes, 64 KiB: few enough pages for the smallest first-level TLB. So one step in
+/// They are visited in ranges of so many nodes, 64 KiB: few enough pages for the smallest first-level TLB. So one step in
 /// 16 needs a walk, however large the field.
 const STRETCH_NODES: usize = 256;
 

@@ -35,14 +35,14 @@ pub fn add(run: &mut Run, step: usize, file: &str, by: u64) -> Result<Vec<String
         let goal = from.checked_add(left).filter(|goal| *goal <= number::VALUE_MAX);
         let goal =
             goal.ok_or_else(|| DoorError::No(format!("{file} is {from} and cannot grow by {left}")))?;
-        let intent = Entry::Intent { step, before, goal: Goal::Number { value: goal }, beside: None };
+        let intent = Entry::Intent { step, before, goal: Goal::Number { value: goal }, coupled: None };
         run.journal.append(run.machine, vec![intent])?;
         let wrote = run.machine.write(file, &goal.to_string());
         let now = number::see_again(run.machine, file)?;
         let gained = value(&now).saturating_sub(from).min(left);
         last = Some(value(&now));
         left -= gained;
-        run.journal.append(run.machine, vec![Entry::ReadBack { step, now, beside: None }])?;
+        run.journal.append(run.machine, vec![Entry::ReadBack { step, now, coupled: None }])?;
         wrote.map_err(|error| denied(file, &error))?;
         if left == 0 {
             return Ok(notes);

@@ -59,7 +59,7 @@ pub fn check(change: &Change, state_directory: &str) -> Result<(), String> {
         }
         Change::SwapFile { file, bytes } => {
             if !(SWAP_BYTES_MIN..=SWAP_BYTES_MAX).contains(bytes) {
-                return Err(format!("{file}: {bytes} bytes are no size of a file to swap to"));
+                return Err(format!("{file}: {bytes} bytes are not a size of a swap file"));
             }
             own(file)
         }
@@ -108,7 +108,7 @@ fn path(path: &str) -> Result<(), String> {
         && path
             .strip_prefix('/')
             .is_some_and(|rest| rest.split('/').all(|part| !["", ".", ".."].contains(&part)));
-    if plain { Ok(()) } else { Err(format!("{path:?} is no plain absolute path")) }
+    if plain { Ok(()) } else { Err(format!("{path:?} is not a plain absolute path")) }
 }
 
 /// Letters that a person does not see, or that show what follows in another order (Unicode 16, Cf; separators of lines).

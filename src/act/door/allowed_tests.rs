@@ -13,7 +13,7 @@ fn create(file: &str) -> Change {
 }
 
 #[test]
-fn the_pools_of_each_size_and_node_and_nothing_beside_them() {
+fn the_pools_of_each_size_and_node_and_nothing_else() {
     for file in [
         "/proc/sys/vm/nr_hugepages",
         "/sys/kernel/mm/hugepages/hugepages-1048576kB/nr_overcommit_hugepages",

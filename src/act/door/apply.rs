@@ -2,7 +2,7 @@
 //! those before it back: a plan is made whole or not at all.
 
 use super::history;
-use super::journal::{Begin, Beside, Entry, Goal, PlanMark, SCHEMA, Seen};
+use super::journal::{Begin, Coupled, Entry, Goal, PlanMark, SCHEMA, Seen};
 use super::look::{self, Preview, kernel_text, reached, see};
 use super::machine::{Lies, Machine};
 use super::step::{Change, FILE_MODE, Step};
@@ -39,7 +39,7 @@ pub enum Outcome {
     AlreadyApplied {
         lost: Vec<String>,
     },
-    /// A step could not be made, and what was made before it was taken back.
+    /// A step could not be made, and what was made before it was undone.
     TakenBack {
         why: DoorError,
         steps: Vec<TakenBack>,
@@ -138,7 +138,7 @@ fn before_this(
 ) -> Result<Option<Receipt>, DoorError> {
     if let Some(open) = kept.iter().find(|one| one.state() == State::Interrupted) {
         return Err(DoorError::No(format!(
-            "the run {0} was interrupted; put back what it changed with `marusa pages undo {0}` first",
+            "the run {0} was interrupted; restore what it changed with `marusa pages undo {0}` first",
             open.id
         )));
     }
@@ -195,7 +195,7 @@ fn damaged(kept: &[Kept]) -> Vec<String> {
 
 fn half_done(id: &str, why: &DoorError, error: &DoorError) -> DoorError {
     DoorError::Broken(format!(
-        "{why}; and it could not be taken back: {error}; `marusa pages undo {id}` goes on with that"
+        "{why}; and it could not be undone: {error}; `marusa pages undo {id}` continues"
     ))
 }
 
@@ -256,15 +256,15 @@ impl Run<'_> {
         goal: Goal,
     ) -> Result<Vec<String>, DoorError> {
         let machine = self.machine;
-        let beside = beside(machine, change);
-        let intent = Entry::Intent { step, before, goal: goal.clone(), beside: beside.clone() };
+        let coupled = coupled(machine, change);
+        let intent = Entry::Intent { step, before, goal: goal.clone(), coupled: coupled.clone() };
         self.journal.append(machine, vec![intent])?;
         let wrote = self.change(step, change);
         let now = self.see(change)?;
-        let after = super::apply::beside(machine, change);
-        let moved = (after != beside).then(|| moved_note(beside.as_ref(), after.as_ref()));
+        let after = super::apply::coupled(machine, change);
+        let moved = (after != coupled).then(|| moved_note(coupled.as_ref(), after.as_ref()));
         let there = wrote.is_ok() && is_there(change, &goal, &now, &mount_source(&self.journal.id, step));
-        self.journal.append(machine, vec![Entry::ReadBack { step, now, beside: after }])?;
+        self.journal.append(machine, vec![Entry::ReadBack { step, now, coupled: after }])?;
         let mut notes = wrote.map_err(|error| denied(change.place(), &error))?;
         if !there {
             return Err(DoorError::No(format!("{} did not take the change", change.place())));
@@ -309,13 +309,13 @@ fn is_there(change: &Change, goal: &Goal, now: &Seen, source: &str) -> bool {
 }
 
 /// The number that the kernel may move along with this change.
-pub(super) fn beside(machine: &dyn Machine, change: &Change) -> Option<Beside> {
+pub(super) fn coupled(machine: &dyn Machine, change: &Change) -> Option<Coupled> {
     let file = allowed::moves_with(change.place()).filter(|_| matches!(change, Change::Choose { .. }))?;
-    Some(Beside { file: file.to_string(), text: kernel_text(machine, file).ok()? })
+    Some(Coupled { file: file.to_string(), text: kernel_text(machine, file).ok()? })
 }
 
-fn moved_note(before: Option<&Beside>, after: Option<&Beside>) -> String {
-    let text = |one: Option<&Beside>| one.map_or("?".to_string(), |one| one.text.trim().to_string());
+fn moved_note(before: Option<&Coupled>, after: Option<&Coupled>) -> String {
+    let text = |one: Option<&Coupled>| one.map_or("?".to_string(), |one| one.text.trim().to_string());
     let file = before.or(after).map_or("", |one| one.file.as_str());
     format!("the kernel moved {file} from {} to {} with it", text(before), text(after))
 }

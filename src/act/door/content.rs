@@ -91,7 +91,7 @@ pub fn check(file: &str, content: &Content) -> Result<(), String> {
     let text = text(content);
     match text.bytes().all(|letter| letter == b'\n' || (b' '..=b'~').contains(&letter)) {
         true => Ok(()),
-        false => Err(format!("{file}: its values are no plain text")),
+        false => Err(format!("{file}: its values are not plain text")),
     }
 }
 

@@ -1,6 +1,6 @@
-//! What a journal says of each step: how far it came, and how far it was taken back.
+//! What a journal says of each step: how far it came, and how far it was undone.
 
-use super::journal::{Beside, Entry, Goal, How, Record, Seen};
+use super::journal::{Coupled, Entry, Goal, How, Record, Seen};
 use super::step::Change;
 
 /// One write and what was read after it.
@@ -8,8 +8,8 @@ use super::step::Change;
 pub struct Round {
     pub before: Seen,
     pub goal: Goal,
-    pub beside: Option<Beside>,
-    pub after: Option<(Seen, Option<Beside>)>,
+    pub coupled: Option<Coupled>,
+    pub after: Option<(Seen, Option<Coupled>)>,
 }
 
 /// An undo that began.
@@ -17,7 +17,7 @@ pub struct Round {
 pub struct Back {
     pub before: Seen,
     pub goal: Goal,
-    pub beside: Option<Beside>,
+    pub coupled: Option<Coupled>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -75,19 +75,19 @@ pub fn of(records: &[Record], steps: usize) -> Vec<History> {
         let Some(history) = step(&record.entry).and_then(|step| all.get_mut(step)) else { continue };
         history.at_ns = record.at_ns;
         match record.entry.clone() {
-            Entry::Intent { before, goal, beside, .. } => {
-                history.rounds.push(Round { before, goal, beside, after: None });
+            Entry::Intent { before, goal, coupled, .. } => {
+                history.rounds.push(Round { before, goal, coupled, after: None });
             }
-            Entry::ReadBack { now, beside, .. } => {
+            Entry::ReadBack { now, coupled, .. } => {
                 if let Some(round) = history.rounds.last_mut() {
-                    round.after = Some((now, beside));
+                    round.after = Some((now, coupled));
                 }
             }
             Entry::Made { already, notes, .. } => {
                 (history.made, history.already, history.notes) = (true, already, notes);
             }
-            Entry::UndoIntent { before, goal, beside, .. } => {
-                history.back = Some(Back { before, goal, beside })
+            Entry::UndoIntent { before, goal, coupled, .. } => {
+                history.back = Some(Back { before, goal, coupled })
             }
             Entry::Undone { how, .. } => history.undone = Some(how),
             _ => {}

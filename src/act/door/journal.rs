@@ -17,7 +17,7 @@ const HEAD_BYTES: usize = r#"{"crc32":"00000000","length":123456,"record":"#.len
 #[serde(tag = "is", rename_all = "snake_case")]
 pub enum Seen {
     Absent,
-    /// The text byte for byte; of a pool the pages that stay, without those that are only lent (surplus).
+    /// The text byte for byte; of a pool the pages that stay, without the ones that are only lent (surplus).
     Number {
         text: String,
         value: u64,
@@ -32,7 +32,7 @@ pub enum Seen {
     Part,
     /// A file with another text.
     Foreign,
-    #[serde(rename = "folder")]
+    #[serde(alias = "folder")]
     Directory {
         empty: bool,
     },
@@ -56,12 +56,12 @@ pub enum Goal {
 
 /// A number that the kernel moves along with another file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Beside {
+pub struct Coupled {
     pub file: String,
     pub text: String,
 }
 
-/// How a step was taken back.
+/// How a step was undone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum How {
@@ -115,13 +115,15 @@ pub enum Entry {
         step: usize,
         before: Seen,
         goal: Goal,
-        beside: Option<Beside>,
+        #[serde(alias = "beside")]
+        coupled: Option<Coupled>,
     },
     /// What was read after it.
     ReadBack {
         step: usize,
         now: Seen,
-        beside: Option<Beside>,
+        #[serde(alias = "beside")]
+        coupled: Option<Coupled>,
     },
     /// Done with the step; `already`: this was found, and nothing was to do.
     Made {
@@ -138,7 +140,8 @@ pub enum Entry {
         step: usize,
         before: Seen,
         goal: Goal,
-        beside: Option<Beside>,
+        #[serde(alias = "beside")]
+        coupled: Option<Coupled>,
     },
     Undone {
         step: usize,
@@ -285,7 +288,7 @@ mod tests {
             steps: vec![step],
         };
         let before = Seen::Number { text: "0\n".into(), value: 0 };
-        let intent = Entry::Intent { step: 0, before, goal: Goal::Number { value: 3 }, beside: None };
+        let intent = Entry::Intent { step: 0, before, goal: Goal::Number { value: 3 }, coupled: None };
         let made = Entry::Made { step: 0, already: None, notes: vec!["\u{e4}\n".into()] };
         [Entry::Begin(Box::new(begin)), intent, made, Entry::Applied]
             .into_iter()

@@ -2,7 +2,7 @@
 //! it may name only what a plan may name, restore only values that the table of settings has, and of a sum take back no more
 //! than its own step gave. Whoever could write a journal gains nothing that a plan could not do.
 
-use super::journal::{Beside, Entry, Goal, Record, Seen};
+use super::journal::{Coupled, Entry, Goal, Record, Seen};
 use super::machine::Machine;
 use super::step::{Change, Step};
 use super::{allowed, look, number, room};
@@ -14,17 +14,19 @@ pub fn check(records: &[Record], state_directory: &str, memory_kib: Option<u64>)
     for record in records {
         let entry = |step: &usize| begin.steps.get(*step).ok_or(format!("record {} has no step", record.n));
         match &record.entry {
-            Entry::Intent { step, before, goal, beside } => {
+            Entry::Intent { step, before, goal, coupled } => {
                 let step = entry(step)?;
                 forth(step, before, goal).map_err(|why| format!("record {}: {why}", record.n))?;
-                beside_fits(step, beside.as_ref(), memory_kib)?;
+                coupled_fits(step, coupled.as_ref(), memory_kib)?;
             }
-            Entry::UndoIntent { step, before, goal, beside } => {
+            Entry::UndoIntent { step, before, goal, coupled } => {
                 let step = entry(step)?;
                 back(step, before, goal).map_err(|why| format!("record {}: {why}", record.n))?;
-                beside_fits(step, beside.as_ref(), memory_kib)?;
+                coupled_fits(step, coupled.as_ref(), memory_kib)?;
             }
-            Entry::ReadBack { step, beside, .. } => beside_fits(entry(step)?, beside.as_ref(), memory_kib)?,
+            Entry::ReadBack { step, coupled, .. } => {
+                coupled_fits(entry(step)?, coupled.as_ref(), memory_kib)?
+            }
             _ => {}
         }
     }
@@ -78,16 +80,16 @@ fn back(step: &Step, before: &Seen, goal: &Goal) -> Result<(), String> {
 }
 
 /// The number that the kernel moved along, which undo puts back too.
-fn beside_fits(step: &Step, beside: Option<&Beside>, memory_kib: Option<u64>) -> Result<(), String> {
-    let Some(beside) = beside else { return Ok(()) };
+fn coupled_fits(step: &Step, coupled: Option<&Coupled>, memory_kib: Option<u64>) -> Result<(), String> {
+    let Some(coupled) = coupled else { return Ok(()) };
     let place = step.change.place();
     let is_choice = matches!(step.change, Change::Choose { .. });
-    if !is_choice || allowed::moves_with(place) != Some(beside.file.as_str()) {
-        return Err(format!("{:?} does not move with {place}", beside.file));
+    if !is_choice || allowed::moves_with(place) != Some(coupled.file.as_str()) {
+        return Err(format!("{:?} does not move with {place}", coupled.file));
     }
-    let digits = beside.text.strip_suffix('\n').unwrap_or(&beside.text);
+    let digits = coupled.text.strip_suffix('\n').unwrap_or(&coupled.text);
     let kib = digits.parse().ok().filter(|_| digits.bytes().all(|one| one.is_ascii_digit()));
-    let kib = kib.ok_or_else(|| format!("{:?} is not a number of {}", beside.text, beside.file))?;
+    let kib = kib.ok_or_else(|| format!("{:?} is not a number of {}", coupled.text, coupled.file))?;
     room::reserve_fits(kib, memory_kib)
 }
 
@@ -134,12 +136,12 @@ mod tests {
     fn set() -> Change {
         Change::Set { file: COUNT.into(), value: 262_144 }
     }
-    fn intent(before: Seen, goal: Goal, beside: Option<(&str, &str)>) -> Entry {
-        let beside = beside.map(|(file, text)| Beside { file: file.into(), text: text.into() });
-        Entry::Intent { step: 0, before, goal, beside }
+    fn intent(before: Seen, goal: Goal, coupled: Option<(&str, &str)>) -> Entry {
+        let coupled = coupled.map(|(file, text)| Coupled { file: file.into(), text: text.into() });
+        Entry::Intent { step: 0, before, goal, coupled }
     }
     fn undo(before: Seen, goal: Goal) -> Entry {
-        Entry::UndoIntent { step: 0, before, goal, beside: None }
+        Entry::UndoIntent { step: 0, before, goal, coupled: None }
     }
 
     #[test]
@@ -174,7 +176,7 @@ mod tests {
             (choose(), intent(word("always\rx"), chosen(), None)),
             (choose(), intent(word("force"), chosen(), None)),
             (choose(), undo(word("madvise"), Goal::Word { word: "x".into() })),
-            // The number beside.
+            // The coupled number.
             (choose(), intent(word("never"), chosen(), Some((RESERVE, "8000000\n")))),
             (choose(), intent(word("never"), chosen(), Some((RESERVE, "1\n")))),
             (choose(), intent(word("never"), chosen(), Some((RESERVE, "+67584\n")))),

@@ -68,7 +68,7 @@ fn prepared(change: &Change, earlier: &[Step]) -> bool {
     }
 }
 
-/// A copy is taken back with the tmpfs that it lies on.
+/// A copy is undone with the tmpfs that it lies on.
 fn on_own_mount(change: &Change, earlier: &[Step]) -> bool {
     let on = |at: &str| {
         change.place().strip_prefix(at).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -189,7 +189,7 @@ fn can_be_made(
         Change::MountTmpfs { .. } => room::check(machine, change, earlier),
         Change::CopyTree { .. } if on_own_mount(change, earlier) => Ok(()),
         Change::CopyTree { .. } => Err(DoorError::Refused(format!(
-            "{place} is on no tmpfs that an earlier step of the plan mounts; a copy is taken back with its tmpfs"
+            "{place} is on no tmpfs that an earlier step of the plan mounts; a copy is undone with its tmpfs"
         ))),
     }
 }

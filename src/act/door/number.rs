@@ -1,4 +1,4 @@
-//! Numbers of /proc/sys and /sys: how a pool is counted, and how much of a sum is taken back when others changed it too.
+//! Numbers of /proc/sys and /sys: how a pool is counted, and how much of a sum is undone when others changed it too.
 
 use super::history::Round;
 use super::journal::{How, Seen};
@@ -98,7 +98,7 @@ pub fn without_ours(rounds: &[Round], now: u64, drift: i128) -> Decision {
     let shifted = |value: u64| u64::try_from((i128::from(value) + drift).max(0)).unwrap_or(u64::MAX);
     let start = shifted(first.value_before());
     let ours: u64 = rounds.iter().map(Round::gained).fold(0, u64::saturating_add);
-    let others = || Some(format!("others changed it too (it is {now}); only our {ours} are taken back"));
+    let others = || Some(format!("others changed it too (it is {now}); only our {ours} are undone"));
     // Never less than what was there before us, unless others took it away.
     let floor = now.saturating_sub(ours).max(start.min(now));
     if let Some(after) = last.value_after() {
@@ -106,9 +106,7 @@ pub fn without_ours(rounds: &[Round], now: u64, drift: i128) -> Decision {
             (_, 0) => Decision::Nothing(How::NotMade, None),
             (after, _) if after == now => Decision::Write(now.saturating_sub(ours), None),
             (after, _) if now > after => Decision::Write(now.saturating_sub(ours), others()),
-            _ if floor == now => {
-                Decision::Nothing(How::Gone, Some(format!("others made it {now} meanwhile")))
-            }
+            _ if floor == now => Decision::Nothing(How::Gone, Some(format!("others have made it {now}"))),
             _ => Decision::Write(floor, others()),
         };
     }
@@ -127,7 +125,7 @@ pub fn without_ours(rounds: &[Round], now: u64, drift: i128) -> Decision {
             )),
         ),
         () if ours == 0 || floor == now => {
-            Decision::Nothing(How::Gone, Some(format!("others made it {now} meanwhile")))
+            Decision::Nothing(How::Gone, Some(format!("others have made it {now}")))
         }
         () => Decision::Write(floor, others()),
     }
@@ -140,7 +138,7 @@ pub fn go_on(from: u64, to: u64, now: u64) -> Decision {
         () if (to.min(from)..=to.max(from)).contains(&now) => Decision::Write(to, None),
         () => Decision::Nothing(
             How::Left,
-            Some(format!("it is {now}: others changed it while it was put back from {from} to {to}")),
+            Some(format!("it is {now}: others changed it while it was restored from {from} to {to}")),
         ),
     }
 }

@@ -46,7 +46,7 @@ fn pool(machine: &dyn Machine, file: &str, by: u64, earlier: &[Step]) -> Result<
     }
     let with = match taken {
         0 => String::new(),
-        taken => format!(" beside {} MiB of the steps before", taken >> 20),
+        taken => format!(" with {} MiB of the steps before", taken >> 20),
     };
     no(format!(
         "{file}: {by} pages more would take {} MiB{with}, and {} MiB are available on this host now",

@@ -11,7 +11,7 @@ pub const THP: &str = "/sys/kernel/mm/transparent_hugepage";
 /// The most memory that a pool of one page size may take: 64 TiB, what four levels of page tables map for the kernel
 /// (Documentation/arch/x86/x86_64/mm.rst).
 const POOL_BYTES_MAX: Bytes = 1 << 46;
-/// The smallest huge page of any architecture that Linux has (arch/arm64/mm/hugetlbpage.c: contiguous pages of 64 KiB).
+/// The smallest huge page of any architecture that Linux has (arch/arm64/mm/hugetlbpage.c: contiguous 64 KiB pages).
 const HUGE_PAGE_BYTES_MIN: Bytes = 64 << 10;
 const HUGE_PAGE_BYTES_MAX: Bytes = 16 << 30;
 /// Most small pages in a huge page (HPAGE_PMD_NR): 8192 where they have 64 KiB. A kernel refuses more than its own.
@@ -225,7 +225,7 @@ fn page_bytes(file: &str) -> Result<Option<Bytes>, String> {
     let bytes = digits.parse::<u64>().ok().and_then(|kib| kib.checked_mul(1024));
     match bytes.filter(|bytes| bytes.is_power_of_two()) {
         Some(bytes @ HUGE_PAGE_BYTES_MIN..=HUGE_PAGE_BYTES_MAX) => Ok(Some(bytes)),
-        _ => Err(format!("{file}: {digits} KiB are no size of a huge page")),
+        _ => Err(format!("{file}: {digits} KiB are not a size of a huge page")),
     }
 }
 

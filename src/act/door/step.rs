@@ -11,7 +11,7 @@ pub const FILE_MODE: u32 = 0o644;
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
-    /// "12 more huge pages of 2 MiB".
+    /// "12 more huge 2 MiB pages".
     pub what: String,
     pub why: String,
     /// What it takes from others, or what may go wrong.
@@ -27,12 +27,12 @@ pub enum Change {
     Add { file: String, by: u64 },
     /// A file of /sys whose words are choices, as "always [madvise] never".
     Choose { file: String, word: String },
-    /// A file of /proc/sys or /sys that holds one number which is no sum: a group, a limit.
+    /// A file of /proc/sys or /sys that holds one number which is not a sum: a group, a limit.
     Set { file: String, value: u64 },
     /// A file that is not there yet. Its text is made of these values when the step is made, and of nothing else.
     Create { file: String, content: Content },
     /// A directory that is not there yet.
-    #[serde(rename = "folder")]
+    #[serde(alias = "folder")]
     Directory { path: String },
     /// A tmpfs on an empty directory; `options` as mount(8) takes them: "huge=always,size=600m".
     MountTmpfs { at: String, options: String },

@@ -2,9 +2,9 @@
 //! to what it was; of a sum, only our part; and what others changed stays and is said. Doing it twice, or again after it
 //! was cut short, gives the same.
 
-use super::apply::{beside, mount_source};
+use super::apply::{coupled, mount_source};
 use super::history::{self, History};
-use super::journal::{Beside, Entry, Goal, How, Seen};
+use super::journal::{Coupled, Entry, Goal, How, Seen};
 use super::look::{kernel_text, see};
 use super::machine::Machine;
 use super::number::{self, Decision};
@@ -14,7 +14,7 @@ use super::{DoorError, allowed, denied};
 use std::io;
 use std::time::Duration;
 
-/// A step that was taken back, or why not.
+/// A step that was undone, or why not.
 #[derive(Clone, Debug, PartialEq, Eq, schemars::JsonSchema, serde::Serialize)]
 pub struct TakenBack {
     #[serde(skip)]
@@ -99,9 +99,9 @@ impl Taking<'_> {
         step: usize,
         before: Seen,
         goal: Goal,
-        beside: Option<Beside>,
+        coupled: Option<Coupled>,
     ) -> Result<(), DoorError> {
-        self.journal.append(self.machine, vec![Entry::UndoIntent { step, before, goal, beside }])
+        self.journal.append(self.machine, vec![Entry::UndoIntent { step, before, goal, coupled }])
     }
 
     fn sum(
@@ -151,7 +151,7 @@ impl Taking<'_> {
 
     fn choice(&mut self, step: usize, change: &Change, history: &History) -> Result<Back, DoorError> {
         let Some(round) = history.rounds.last() else { return Ok((How::NotMade, None, Vec::new())) };
-        let here = beside(self.machine, change);
+        let here = coupled(self.machine, change);
         let now = self.see(change)?;
         if same(&now, &round.before) {
             let how = match (&history.back, &round.after) {
@@ -160,14 +160,14 @@ impl Taking<'_> {
                 (None, None) => How::NotMade,
             };
             // What an undo that was cut short did not come to.
-            let wanted = history.back.as_ref().and_then(|back| back.beside.as_ref());
-            return Ok((how, Some(now), self.put_beside(wanted)?));
+            let wanted = history.back.as_ref().and_then(|back| back.coupled.as_ref());
+            return Ok((how, Some(now), self.restore_coupled(wanted)?));
         }
         if !super::look::reached(&round.goal, &now) {
             let note = format!("others changed it to {}; it stays", text(&now));
             return Ok((How::Left, Some(now), vec![note]));
         }
-        let wanted = wanted_beside(history, here);
+        let wanted = wanted_coupled(history, here);
         let goal = match &round.before {
             Seen::Word { word, .. } => Goal::Word { word: word.clone() },
             Seen::Number { value, .. } => Goal::Number { value: *value },
@@ -176,14 +176,14 @@ impl Taking<'_> {
         let written = text(&round.before);
         self.intend(step, now, goal, wanted.clone())?;
         self.machine.write(change.place(), &written).map_err(|error| denied(change.place(), &error))?;
-        let notes = self.put_beside(wanted.as_ref())?;
+        let notes = self.restore_coupled(wanted.as_ref())?;
         let after = self.see(change)?;
         let how = if same(&after, &round.before) { How::Restored } else { How::Left };
         Ok((how, Some(after), notes))
     }
 
     /// The number that the kernel moved along goes back too.
-    fn put_beside(&self, wanted: Option<&Beside>) -> Result<Vec<String>, DoorError> {
+    fn restore_coupled(&self, wanted: Option<&Coupled>) -> Result<Vec<String>, DoorError> {
         let Some(wanted) = wanted else { return Ok(Vec::new()) };
         if kernel_text(self.machine, &wanted.file).is_ok_and(|now| now == wanted.text) {
             return Ok(Vec::new());
@@ -345,12 +345,12 @@ fn busy(users: &[i32]) -> String {
 }
 
 /// The value of the number after the step is undone: as before, but where others have set it since.
-fn wanted_beside(history: &History, here: Option<Beside>) -> Option<Beside> {
+fn wanted_coupled(history: &History, here: Option<Coupled>) -> Option<Coupled> {
     if let Some(back) = &history.back {
-        return back.beside.clone();
+        return back.coupled.clone();
     }
     let round = history.rounds.last()?;
-    let before = round.beside.clone();
+    let before = round.coupled.clone();
     match &round.after {
         Some((_, after)) if *after != here => here,
         _ => before,

@@ -320,8 +320,7 @@ fn too_few_pages_are_compacted_for_and_else_put_back() {
     machine.world.borrow_mut().pool_max_compacted = 7;
     let before = machine.world.borrow().clone();
     let file = add(OVERCOMMIT, 2);
-    let receipt =
-        apply(&machine, &directory.store(), &request(vec![file, add(POOL, 8)])).expect("taken back");
+    let receipt = apply(&machine, &directory.store(), &request(vec![file, add(POOL, 8)])).expect("undone");
     let Outcome::TakenBack { why, complete: true, .. } = receipt.outcome else { panic!("{receipt:#?}") };
     assert!(why.to_string().contains("only 5 of 8") && why.to_string().contains("--drop-caches"), "{why}");
     assert_eq!(World { pool_max: 5, ..machine.world.borrow().clone() }, before);

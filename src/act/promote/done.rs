@@ -5,7 +5,7 @@ use super::price::Price;
 use crate::base::{Bytes, Range};
 use std::collections::BTreeMap;
 
-/// What is told while it goes on.
+/// What is reported while it runs.
 pub trait Watch {
     /// Of `blocks`, so many have had their turn, and so many are now as wanted.
     fn step(&mut self, seen: usize, reached: usize, blocks: usize);
@@ -64,7 +64,7 @@ pub enum Stopped {
     },
     /// It would be refused for every other block, too.
     Refused(Refusal),
-    /// What cannot be noted cannot be taken back.
+    /// What cannot be noted cannot be undone.
     Receipt(String),
     Unreadable(String),
 }

@@ -35,7 +35,7 @@ pub fn block_bytes() -> Bytes {
     crate::os::machine::huge_page()
 }
 
-/// One aligned stretch of `block_bytes` within one mapping.
+/// One aligned range of `block_bytes` within one mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Block {
     pub range: Range,

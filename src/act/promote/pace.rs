@@ -25,7 +25,7 @@ fn in_ms<S: serde::Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, schemars::JsonSchema, serde::Serialize)]
 pub struct Pace {
-    /// Of one CPU, above 0; 1 is no limit.
+    /// Of one CPU, above 0; 1 is not a limit.
     #[serde(rename = "cpu_budget")]
     pub cpu_share: f64,
     #[serde(rename = "stall_budget_ms", serialize_with = "in_ms")]

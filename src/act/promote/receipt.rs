@@ -1,9 +1,9 @@
-//! What was put on huge pages, and of which process: kept in a file so that exactly that can be taken back, also after a
+//! What was put on huge pages, and of which process: kept in a file so that exactly that can be undone, also after a
 //! crash of ours between any two moments.
 //!
 //! One JSON object a line. A batch of blocks is written before it is begun ("going") and again, as far as it went, when it
 //! is done ("on_2m", "split"). A batch that is only "going" may have been changed in part; since its blocks were not on
-//! huge pages before, all of it is taken back. Lines are appended with one write each, so a crash of ours leaves whole
+//! huge pages before, all of it is undone. Lines are appended with one write each, so a crash of ours leaves whole
 //! lines; a crash of the host ends the target too.
 
 use super::block_bytes;
@@ -73,7 +73,7 @@ pub struct Receipt {
 pub enum ReceiptError {
     #[error("{path}: {error}")]
     Io { path: PathBuf, error: io::Error },
-    #[error("{0} is no receipt of `marusa pages collapse`")]
+    #[error("{0} is not a receipt of `marusa pages collapse`")]
     NoReceipt(PathBuf),
     #[error("{path}, line {line}: damaged")]
     Damaged { path: PathBuf, line: usize },
@@ -113,7 +113,7 @@ impl Receipt {
         Err(ReceiptError::NoReceipt(directory))
     }
 
-    /// One that is there, to note what is taken back.
+    /// One that is there, to note what is undone.
     pub fn reopen(path: &Path) -> Result<Receipt, ReceiptError> {
         let failed = |error| ReceiptError::Io { path: path.to_path_buf(), error };
         let file = OpenOptions::new().append(true).open(path).map_err(failed)?;

@@ -16,7 +16,7 @@ use crate::os::{free_blocks, free_memory};
 use std::fs::File;
 use std::time::{Duration, Instant};
 
-/// Blocks between two lines of the receipt, and between two looks at the host's memory.
+/// Blocks between two lines of the receipt, and between two readings of the host's memory.
 const BATCH_BLOCKS: usize = 16;
 /// How often a block is tried whose refusal may be for now, and the rest after the first time; it doubles.
 const TRIES_MAX: u32 = 5;
@@ -36,7 +36,7 @@ pub(super) trait Change {
     fn advice(&self) -> Advice;
     fn takes_memory(&self) -> bool;
     fn wanted(&self, block: &Block, now: &Look) -> Wanted;
-    /// What the kernel is told.
+    /// What the kernel is asked for.
     fn range(&self, block: &Block) -> Range;
     fn is_reached(&self, now: &Look) -> Option<bool>;
     /// Whether what was changed can be found as it was a moment later.
@@ -166,7 +166,7 @@ impl<'a> Run<'a> {
         ended
     }
 
-    /// More turns, for what is as before when it is looked at again; what does not stay in any of them is told.
+    /// More turns, for what is as before when it is looked at again; what does not stay in any of them is reported.
     fn those_that_came_back(&mut self, blocks: &[Block]) -> Result<(), Stopped> {
         let mut left: Vec<usize> = (0..blocks.len()).collect();
         for pass in 1..=PASSES_MAX {
@@ -182,7 +182,7 @@ impl<'a> Run<'a> {
             if back.is_empty() {
                 break;
             }
-            // What is mapped nowhere cannot be told yet.
+            // What is mapped nowhere is not known yet.
             left = looks
                 .iter()
                 .filter(|(at, now)| now.resident == 0 || is_back(*at, now))

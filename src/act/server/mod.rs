@@ -24,7 +24,7 @@ const LOOK: Duration = Duration::from_millis(200);
 /// To fill the database takes 4 s on an idle machine.
 const BUILD_MAX: Duration = Duration::from_secs(120);
 const PAGE_MAX: Duration = Duration::from_secs(30);
-/// Of its log, what is told when it does not get ready.
+/// The part of its log that is shown when it does not get ready.
 const LOG_LINES_TOLD: usize = 5;
 /// The ports that the recipe has set; each start has others.
 const RECIPE_PORT: &str = "\"28080\"";
@@ -47,7 +47,7 @@ pub enum ServerError {
     #[error("the load cannot be made: {0}")]
     NoLoad(String),
     /// Ctrl-C, or another signal to end.
-    #[error("told to end")]
+    #[error("interrupted")]
     Signal,
 }
 

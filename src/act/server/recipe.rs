@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 /// Shell functions that the recipes need.
 const COMMON: &str = include_str!("../../../scripts/fetch.bash");
-/// A command that is missing is told, not installed.
+/// A missing command is reported, not installed.
 const NOTHING_INSTALLED: &str = r#"
 as_package() {
     command -v "$1" >/dev/null || { echo "the command $1 is missing: install the package $2" >&2; exit 1; }
@@ -39,7 +39,7 @@ pub enum RecipeError {
         needs: &'static str,
         option: &'static str,
     },
-    #[error("{} is no directory that the recipe of {title} made: it has no {lacks}", directory.display())]
+    #[error("{} is not a directory that the recipe of {title} made: it has no {lacks}", directory.display())]
     NotOne { title: &'static str, directory: PathBuf, lacks: &'static str },
     #[error("{title} could not be fetched into {}: {said}", directory.display())]
     NotFetched { title: &'static str, directory: PathBuf, said: String },
@@ -112,7 +112,7 @@ impl Recipe {
         absolute(&directory)
     }
 
-    /// Into a directory beside, which takes its place when all is there: a fetch that was cut leaves nothing half.
+    /// Into a sibling directory, renamed when complete: an interrupted fetch leaves nothing half done.
     fn fetch(self, directory: &Path) -> Result<(), RecipeError> {
         let failed = |error: io::Error| RecipeError::File { path: directory.to_path_buf(), error };
         let parent = directory.parent().unwrap_or(Path::new("."));

@@ -1,5 +1,5 @@
-//! Whether the time of a huge page's fault can be told from the events of this kernel: a huge page is touched in memory of our
-//! own, and what was traced of it is held against the clock.
+//! Whether the time of a huge page's fault can be distinguished from the events of this kernel: a huge page is touched in memory
+//! of our own, and what was traced of it is held against the clock.
 //!
 //! Up to Linux 6.12, `__do_huge_pmd_anonymous_page` takes the page table before it zeroes the page; since 6.13, after.
 //! Distributions carry such changes back, so the kernel is asked and not its version. Only a free huge page is taken: nothing is
@@ -44,7 +44,7 @@ pub fn fault_times(tracing: &mut Tracing) -> Known<()> {
         None => Err(not_measured("a trial got no huge page")),
         Some(ns) if ns as f64 >= took_ns as f64 * SHARE_MIN => Ok(()),
         Some(_) => Err(Gap::new(WHAT, Why::NotInThisKernel)
-            .hint("no event tells when it ends; stalls within them (compaction, reclaim) are told")),
+            .hint("no event tells when it ends; stalls within them (compaction, reclaim) are reported")),
     }
 }
 
@@ -60,7 +60,7 @@ fn zeroing(records: &[Record], tid: i32) -> Option<u64> {
     let is_page = |event: &Event| matches!(event.what, What::PageAlloc { order, is_failed: false } if order == huge_order);
     let page = events.iter().rposition(is_page)?;
     let table = events[page..].iter().find(|event| event.what == What::PageTable);
-    // Where the page table comes first, there is none after the page: nothing is told.
+    // Where the page table comes first, there is none after the page: nothing is reported.
     Some(table.map_or(0, |table| table.at_ns.saturating_sub(events[page].at_ns)))
 }
 

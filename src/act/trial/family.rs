@@ -92,7 +92,7 @@ fn environment(pid: i32) -> Option<Vec<u8>> {
 pub struct Family {
     root: i32,
     mark: String,
-    /// By pid: when it started, and its name. Those that live.
+    /// By pid: when it started, and its name. The ones that live.
     members: BTreeMap<i32, ProcessTime>,
     /// All that were ever seen, as pid and start.
     seen: BTreeSet<(i32, u64)>,
@@ -106,7 +106,7 @@ impl Family {
         Family { root, mark, members, seen, usage }
     }
 
-    /// Those that live, the program first.
+    /// The ones that live, the program first.
     pub fn pids(&self) -> Vec<i32> {
         std::iter::once(self.root).chain(self.members.keys().copied()).collect()
     }

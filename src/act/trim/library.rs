@@ -137,7 +137,7 @@ fn program_headers(image: &mut Image) {
     }
 }
 
-/// Elf64_Sym: none, the function we bring, and the one we hope for (weak: its absence is no error).
+/// Elf64_Sym: none, the function we bring, and the one we hope for (weak: its absence is not an error).
 fn symbols(image: &mut Image) {
     const FUNCTION: u32 = 2;
     const GLOBAL: u32 = 1 << 4;

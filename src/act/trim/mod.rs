@@ -3,7 +3,7 @@
 //! Never by stopping it and calling from outside: a stopped thread may hold the lock of an arena, for which the call would
 //! wait for ever. A thread of the JVM waits for each lock as any thread that frees a block does.
 //!
-//! What was given back cannot be put back, and need not be: malloc takes it again, zeroed, when it is asked for.
+//! What was given back cannot be restored, and need not be: malloc takes it again, zeroed, when it is asked for.
 
 pub mod library;
 pub mod place;

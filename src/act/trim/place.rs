@@ -12,8 +12,8 @@ use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// Folders of the target that are tried in this order. /tmp is where the attach socket is; it may be mounted noexec.
-const FOLDERS: [&str; 3] = ["tmp", "var/tmp", "dev/shm"];
+/// Directories of the target that are tried in this order. /tmp is where the attach socket is; it may be mounted noexec.
+const DIRECTORIES: [&str; 3] = ["tmp", "var/tmp", "dev/shm"];
 const NAME: &str = ".marusa-trim-";
 
 /// A file in the target's root. Removed when dropped, whatever happened; no signal ends us in the meantime.
@@ -40,8 +40,8 @@ pub fn place(process: &Process, user: User) -> Result<Placed, PlaceError> {
     let failed = |error| PlaceError::NoDirectory { pid: process.pid, error };
     let root = File::from(process.reference("root").map_err(failed)?);
     let mut last = io::Error::from(io::ErrorKind::NotFound);
-    for folder in FOLDERS {
-        match place_in(&root, folder, &bytes, user) {
+    for directory in DIRECTORIES {
+        match place_in(&root, directory, &bytes, user) {
             Ok((file, path)) => return Ok(Placed { _file: file, path, _blocked: blocked }),
             Err(error) => last = error,
         }
@@ -49,8 +49,8 @@ pub fn place(process: &Process, user: User) -> Result<Placed, PlaceError> {
     Err(failed(last))
 }
 
-fn place_in(root: &File, folder: &str, bytes: &[u8], user: User) -> io::Result<(OwnFile, String)> {
-    let opened = directory(root, &CString::new(folder)?)?;
+fn place_in(root: &File, directory: &str, bytes: &[u8], user: User) -> io::Result<(OwnFile, String)> {
+    let opened = self::directory(root, &CString::new(directory)?)?;
     if is_noexec(&opened)? {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it is mounted noexec"));
     }
@@ -58,14 +58,14 @@ fn place_in(root: &File, folder: &str, bytes: &[u8], user: User) -> io::Result<(
     let file_name = format!("{NAME}{:016x}.so", RandomState::new().hash_one(bytes));
     let (mut file, made) = OwnFile::create(opened, &file_name, user)?;
     file.write_all(bytes)?;
-    Ok((made, format!("/{folder}/{file_name}")))
+    Ok((made, format!("/{directory}/{file_name}")))
 }
 
-fn is_noexec(folder: &OwnedFd) -> io::Result<bool> {
+fn is_noexec(directory: &OwnedFd) -> io::Result<bool> {
     // SAFETY: an all-zero statvfs is a valid one.
     let mut facts: libc::statvfs = unsafe { std::mem::zeroed() };
     // SAFETY: the directory is open, and `facts` outlives the call.
-    if unsafe { libc::fstatvfs(folder.as_raw_fd(), &mut facts) } != 0 {
+    if unsafe { libc::fstatvfs(directory.as_raw_fd(), &mut facts) } != 0 {
         return Err(io::Error::last_os_error());
     }
     Ok(facts.f_flag & libc::ST_NOEXEC != 0)
@@ -84,10 +84,10 @@ fn known_path(path: &str) -> Option<String> {
     let (above, name) = path.rsplit_once('/')?;
     let is_ours =
         name.starts_with(NAME) && name.ends_with(".so") && name.len() == NAME.len() + 16 + ".so".len();
-    let folder = FOLDERS.iter().find(|folder| above.ends_with(&format!("/{folder}")))?;
+    let directory = DIRECTORIES.iter().find(|directory| above.ends_with(&format!("/{directory}")))?;
     // "/var/tmp" ends with "/tmp", too.
-    let folder = if above.ends_with("/var/tmp") { "var/tmp" } else { folder };
-    is_ours.then(|| format!("/{folder}/{name}"))
+    let directory = if above.ends_with("/var/tmp") { "var/tmp" } else { directory };
+    is_ours.then(|| format!("/{directory}/{name}"))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What the walk found, summed up: the stretches of each heap by the state of their bytes, and the figures of each arena.
+//! What the walk found, summed up: the ranges of each heap by the state of their bytes, and the figures of each arena.
 
 use super::chunk_entries::Entries;
 use super::chunk_map::{CODES, Code, Entry};

@@ -8,7 +8,7 @@ use crate::os::elf::Image;
 use crate::os::maps::Mapping;
 use crate::os::{Memory, Target};
 
-/// Largest stretch of read-only data that is searched for the banner.
+/// Largest range of read-only data that is searched for the banner.
 const BANNER_SEARCH_BYTES_MAX: u64 = 4 << 20;
 const BANNER: &[u8] = b"GNU C Library (";
 

@@ -129,7 +129,7 @@ fn heap_bytes(target: &Target, heaps: &[Addr]) -> Option<u64> {
     let is_reserved = |bytes: &u64| {
         let known: Vec<bool> =
             heaps.iter().filter_map(|heap| is_reserved(target, Range::sized(*heap, *bytes))).collect();
-        // Some may be newer than the look at the mappings.
+        // Some may be newer than the reading of the mappings.
         known.iter().filter(|is| **is).count() * 2 >= known.len()
     };
     aligned.clone().find(is_reserved).or_else(|| aligned.clone().next())

@@ -158,7 +158,7 @@ fn known_next(region: &mut Region, at: Addr) -> Option<Addr> {
     }
 }
 
-/// Whether `range` lies in one resident stretch of `region`.
+/// Whether `range` lies in one resident range of `region`.
 pub fn is_resident(region: &Region, range: Range) -> bool {
     let after = region.resident.partition_point(|resident| resident.end <= range.start);
     region.resident.get(after).is_some_and(|resident| resident.covers(range))

@@ -77,7 +77,7 @@ impl Mapped {
         Range::new(self.range.start.plus(2 * HEADER_BYTES), self.range.end)
     }
 
-    /// Its stretches, with the header before and the slack behind the block.
+    /// Its ranges, with the header before and the slack behind the block.
     pub fn stretches(&self, in_use: &mut [BlockCount], out: &mut Vec<Stretch>) {
         let block = Range::new(
             self.payload().start,

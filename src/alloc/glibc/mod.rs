@@ -108,9 +108,9 @@ fn note(target: &Target, walked: &Walked, gaps: &mut Vec<Gap>) {
     }
     if walked.lists_left {
         let gap = Gap::new("lists of free chunks", Why::OverLimit);
-        gaps.push(gap.hint(
-            "they lead to and fro over more memory than is read: some chunks of fastbins count as in use",
-        ));
+        gaps.push(
+            gap.hint("their free lists exceed the read limit: some chunks of fastbins count as in use"),
+        );
     }
     if target.view.pages.is_err() {
         gaps.push(Gap::new("which of malloc's free memory is resident", Why::Denied));

@@ -36,10 +36,10 @@ pub struct Args {
     /// How often it is looked at
     #[arg(long, value_name = "TIME", value_parser = amount::duration, default_value = "1s")]
     interval: Duration,
-    /// At most so much Java heap for the server
+    /// Maximum Java heap for the server
     #[arg(long, value_name = "SIZE", value_parser = amount::bytes, default_value = "256m")]
     heap: Bytes,
-    /// At most so much Java heap for the batch program: little, so that the rest is seen
+    /// Maximum Java heap for the batch program: little, so that the rest is seen
     #[arg(long, value_name = "SIZE", value_parser = amount::bytes, default_value = "128m")]
     batch_heap: Bytes,
     /// Clients of the server that ask again as soon as they are answered

@@ -1,4 +1,4 @@
-//! What the experiments on the account share: a look at a program of ours at one of its stages, and a machine's name for the
+//! What the experiments on the account share: a reading of a program of ours at one of its stages, and a machine's name for the
 //! figures.
 
 use super::jdk::Jdk;
@@ -44,12 +44,12 @@ pub fn look(pid: i32) -> anyhow::Result<Account> {
     if let Err(broken) = map::law::check(&map, &snapshot) {
         crate::say!("marusa: the books do not balance, please report this: {broken}");
     }
-    // A reading that a signal cut short is no figure.
+    // A reading that a signal cut short is not a figure.
     not_told_to_end().map_err(failed)?;
     Ok(Account::of(&snapshot, &map))
 }
 
-/// Waits until a program that is told nothing does nothing: its compilers have come to the end of their queue. Whether it did.
+/// Waits until a program without requests does nothing: its compilers have come to the end of their queue. Whether it did.
 pub fn rest(pid: i32) -> Result<bool, StageError> {
     let started = Instant::now();
     let ticks = || ProcessTime::read(pid).map(|time| time.cpu_ticks);

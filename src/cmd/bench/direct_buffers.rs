@@ -68,7 +68,7 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
         return Ok(0);
     }
     let programs = Programs::unpack().map_err(|gap| Failure::target(gap.to_string()))?;
-    // From here on a signal ends the experiment between two looks, and what was measured is shown.
+    // From here on a signal ends the experiment between two samples, and what was measured is shown.
     let _blocked = Blocked::start();
     let mut runs = Vec::new();
     let ended = measure(args, &jdks, &options, &programs, &mut runs).err();

@@ -31,7 +31,7 @@ pub struct Args {
     /// Children that are started for each figure
     #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(2..=100_000))]
     children: u32,
-    /// By so many threads at once, with commas
+    /// Numbers of threads at once, separated by commas
     #[arg(long, value_name = "COUNTS", value_delimiter = ',', default_value = "1,4",
         value_parser = clap::value_parser!(u32).range(1..=1000))]
     threads: Vec<u32>,
@@ -49,7 +49,7 @@ const TRIALS_SCHEMA: &str = "marusa/bench-fork-trials/1";
 /// As published, and on.
 const HEAPS: [Bytes; 7] = [128 << 20, 256 << 20, 512 << 20, 1 << 30, 2 << 30, 4 << 30, 8 << 30];
 /// Next to the heap: the JVM itself and what everybody else needs.
-const BESIDE: Bytes = 1 << 30;
+const RESERVE: Bytes = 1 << 30;
 /// The JVM needs room for the program's classes and threads.
 const HEAP_MIN: Bytes = 16 << 20;
 
@@ -67,7 +67,7 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
     if args.arms.turns.dry_run {
         return dry_run(args, &settings, &jdks);
     }
-    // Held to the end: what is changed is put back before a signal ends us.
+    // Held to the end: what is changed is restored before a signal ends us.
     let blocked = Blocked::start();
     let programs = Programs::unpack().map_err(|gap| Failure::usage(gap.to_string()))?;
     let mut saved = Saved::open(args.arms.save.as_deref(), TRIALS_SCHEMA, &mut settings)?;
@@ -113,11 +113,11 @@ fn settings(args: &Args, jdks: &[Jdk], heaps: &[Bytes], seed: u64) -> Settings {
     }
 }
 
-/// Those that were asked for must fit; of the usual ones those that do are taken.
+/// The ones that were asked for must fit; of the usual ones the ones that do are taken.
 fn heaps(given: &[Bytes]) -> anyhow::Result<Vec<Bytes>> {
     let memory = meminfo::parse(&host::text("/proc/meminfo").unwrap_or_default());
     let available = memory.map_or(0, |memory| memory.available_bytes.unwrap_or(memory.free_bytes));
-    let fits = |heap: Bytes| heap.saturating_add(heap / 8).saturating_add(BESIDE) <= available;
+    let fits = |heap: Bytes| heap.saturating_add(heap / 8).saturating_add(RESERVE) <= available;
     if let Some(heap) = given.iter().find(|heap| **heap < HEAP_MIN || !heap.is_multiple_of(1 << 20)) {
         return Err(Failure::usage(format!(
             "a heap of {heap} bytes: it must be whole MiB, {} at least",
@@ -126,10 +126,10 @@ fn heaps(given: &[Bytes]) -> anyhow::Result<Vec<Bytes>> {
     }
     if let Some(heap) = given.iter().find(|heap| !fits(**heap)) {
         return Err(Failure::usage(format!(
-            "a heap of {} MiB does not fit: {} MiB are available, of which {} are left to everybody else",
+            "a heap of {} MiB does not fit: {} MiB are available, of which {} are kept for other programs",
             heap >> 20,
             available >> 20,
-            BESIDE >> 20
+            RESERVE >> 20
         )));
     }
     let mut heaps: Vec<Bytes> = match given {

@@ -68,7 +68,7 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
     let mut settings = settings(args, &jdks)?;
     let (arms, lacking) = arms(args, &jdks)?;
     let state = args.arms.turns.state_directory()?;
-    // Held to the end: what is changed is put back before a signal ends us.
+    // Held to the end: what is changed is restored before a signal ends us.
     let blocked = Blocked::start();
     let programs = Programs::unpack().map_err(|gap| Failure::usage(gap.to_string()))?;
     if args.arms.turns.dry_run {
@@ -101,7 +101,7 @@ fn jdks(args: &Args) -> anyhow::Result<Vec<Jdk>> {
     let jdks = args.jdk.given_or_newest()?;
     match jdks.iter().find(|jdk| jdk.vm != Vm::HotSpot) {
         Some(other) => {
-            Err(Failure::usage(format!("{} is no HotSpot: its collectors are others", other.home.display())))
+            Err(Failure::usage(format!("{} is not HotSpot: its collectors are others", other.home.display())))
         }
         None => Ok(jdks),
     }

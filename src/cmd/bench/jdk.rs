@@ -1,4 +1,4 @@
-//! Which JDKs an experiment measures: those that the user names, or those that this host has.
+//! Which JDKs an experiment measures: the ones that the user names, or the ones that this host has.
 
 use crate::act::ask_jdk;
 use crate::cmd::Failure;
@@ -40,7 +40,7 @@ impl Jdk {
             None => {
                 let said = ask_jdk::flags(&home, &[]).map_err(|error| error.to_string())?;
                 subject::release_of(None, &said.version)
-                    .ok_or_else(|| format!("{}: which JDK this is cannot be told", home.display()))?
+                    .ok_or_else(|| format!("{}: its JDK cannot be determined", home.display()))?
             }
         };
         let version = version.unwrap_or_else(|| feature.to_string());
@@ -56,7 +56,7 @@ impl JdkArgs {
         !self.jdk.is_empty()
     }
 
-    /// Those that were named in their order, or one of each release, oldest first.
+    /// The ones that were named in their order, or one of each release, oldest first.
     pub fn all(&self) -> anyhow::Result<Vec<Jdk>> {
         if self.jdk.is_empty() {
             let found: Vec<Jdk> = one_of_each(found(&places())).into_values().collect();
@@ -65,7 +65,7 @@ impl JdkArgs {
         self.jdk.iter().map(|text| named(text)).collect()
     }
 
-    /// Those that were named, or the newest alone.
+    /// The ones that were named, or the newest alone.
     pub fn given_or_newest(&self) -> anyhow::Result<Vec<Jdk>> {
         if self.jdk.is_empty() { Ok(vec![self.one()?]) } else { self.all() }
     }
@@ -102,7 +102,7 @@ fn none(what: &str) -> anyhow::Error {
 const DIRECTORIES: [&str; 5] =
     ["/usr/lib/jvm", "/opt", "~/.sdkman/candidates/java", "~/.jdks", "~/.cache/marusa/jdks"];
 
-/// Directories that may be homes of a JDK, those that the user chose first.
+/// Directories that may be homes of a JDK, the ones that the user chose first.
 fn places() -> Vec<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).filter(|text| !text.is_empty());
     let mut places: Vec<PathBuf> = variable("JAVA_HOME").map(PathBuf::from).into_iter().collect();
@@ -123,7 +123,7 @@ fn places() -> Vec<PathBuf> {
     places
 }
 
-/// What is no JDK is passed over; one that can be reached by several ways counts once.
+/// What is not a JDK is passed over; one that can be reached by several ways counts once.
 fn found(places: &[PathBuf]) -> Vec<Jdk> {
     let mut jdks: Vec<Jdk> = Vec::new();
     for place in places {
@@ -167,6 +167,6 @@ mod tests {
         let one = one_of_each(all);
         assert_eq!(one.keys().copied().collect::<Vec<_>>(), [8, 17]);
         assert_eq!(one[&17].version, "17.0.9");
-        assert!(Jdk::at(place.path()).expect_err("none").contains("is no JDK"));
+        assert!(Jdk::at(place.path()).expect_err("none").contains("is not a JDK"));
     }
 }

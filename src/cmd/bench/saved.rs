@@ -15,7 +15,7 @@ use std::io::Write;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
-/// What an experiment was told, and where. Trials of other settings, or of another machine, are no trials of this one.
+/// What an experiment was told, and where. Trials of other settings, or of another machine, are not trials of this one.
 pub trait Settings: Serialize + DeserializeOwned + PartialEq + Clone {
     /// That of the file counts, so that the order is the same; an experiment without chance has none.
     fn take_seed(&mut self, of: &Self);
@@ -108,7 +108,7 @@ fn parsed<S: Settings, T: DeserializeOwned>(
         );
     }
     let trial = |(at, line): (usize, &str)| {
-        serde_json::from_str(line).map_err(|error| format!("line {} is no trial: {error}", at + 2))
+        serde_json::from_str(line).map_err(|error| format!("line {} is not a trial: {error}", at + 2))
     };
     lines.enumerate().map(trial).collect()
 }

@@ -69,7 +69,7 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
     }
     let recipe = Recipe::DayTrader.directory(args.server.as_deref(), args.fetch);
     let installed = recipe.map_err(|error| Failure::usage(error.to_string()))?;
-    // Held to the end: what is changed is put back before a signal ends us.
+    // Held to the end: what is changed is restored before a signal ends us.
     let blocked = Blocked::start();
     let mut saved = Saved::open(args.arms.save.as_deref(), TRIALS_SCHEMA, &mut settings)?;
     let mut trials: Vec<Trial> = saved.take();

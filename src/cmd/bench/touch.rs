@@ -26,7 +26,7 @@ use std::path::Path;
 pub struct Args {
     #[command(flatten)]
     jdk: JdkArgs,
-    /// Memory that is touched, in whole GiB where pages of 1 GiB are to be among them
+    /// Memory that is touched, in whole GiB where 1 GiB pages are to be among them
     #[arg(long, value_name = "SIZE", value_parser = amount::bytes, default_value = "1G")]
     bytes: Bytes,
     /// Who touches: own, jvm
@@ -50,7 +50,7 @@ pub struct Args {
 }
 
 /// What is left to everybody else.
-const BESIDE: Bytes = 1 << 30;
+const RESERVE: Bytes = 1 << 30;
 const UNIT: Bytes = 2 << 20;
 
 fn by(text: &str) -> Result<By, String> {
@@ -67,7 +67,7 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
     if args.bytes < UNIT || !args.bytes.is_multiple_of(UNIT) {
         return Err(Failure::usage("--bytes must be a multiple of 2 MiB"));
     }
-    if args.bytes.saturating_mul(5) / 4 + BESIDE > available {
+    if args.bytes.saturating_mul(5) / 4 + RESERVE > available {
         let text = format!("{} MiB do not fit: {} MiB are available", args.bytes >> 20, available >> 20);
         return Err(Failure::usage(text));
     }
@@ -86,7 +86,7 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
     if args.turns.dry_run {
         return dry_run(args, &settings, jdk.as_ref());
     }
-    // Held to the end: what is changed is put back before a signal ends us.
+    // Held to the end: what is changed is restored before a signal ends us.
     let blocked = Blocked::start();
     let programs = jdk.as_ref().map(|_| Programs::unpack()).transpose();
     let programs = programs.map_err(|gap| Failure::usage(gap.to_string()))?;
@@ -134,7 +134,7 @@ fn pages(named: &[String], host: &HostMemory, bytes: Bytes) -> anyhow::Result<Ve
         })?;
         match bytes.is_multiple_of(found.bytes()) {
             true => Ok(found),
-            false => Err(Failure::usage(format!("--bytes must be a multiple of the pages of {name}"))),
+            false => Err(Failure::usage(format!("--bytes must be a multiple of the {name} pages"))),
         }
     };
     named.iter().map(find).collect()
@@ -149,7 +149,7 @@ fn arms(args: &Args, pages: &[Pages], feature: Option<u32>) -> Vec<Arm> {
                 continue;
             }
             for threads in &args.threads {
-                // JDK 8 touches its heap by one thread, whatever it is told.
+                // JDK 8 touches its heap by one thread, whatever the flag says.
                 if *by == By::Jvm && *threads > 1 && feature == Some(8) {
                     continue;
                 }
@@ -175,7 +175,7 @@ fn own_steps(pages: Pages, bytes: Bytes) -> Result<Vec<Step>, ArmError> {
             }
             let file = format!("{}/hugepages-{}kB/enabled", thp::DIRECTORY, page_bytes >> 10);
             Ok(vec![Step {
-                what: format!("transparent pages of {} KiB for those who ask (madvise)", page_bytes >> 10),
+                what: format!("transparent {} KiB pages on request (madvise)", page_bytes >> 10),
                 why: "no memory gets pages of this size".to_string(),
                 risk: Some(
                     "other programs that ask for huge pages get this size too where larger ones do not fit"

@@ -49,7 +49,7 @@ pub struct Args {
     /// Bursts of each server
     #[arg(long, value_name = "COUNT", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1000))]
     bursts: u32,
-    /// Memory that both share; if not given, so much that both fit with one burst, and not with two: a server is asked for what
+    /// Memory that both share; if not given, enough that both fit with one burst, and not with two: a server is asked for what
     /// it takes
     #[arg(long, value_name = "SIZE", value_parser = amount::bytes)]
     memory: Option<Bytes>,
@@ -113,7 +113,7 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
     let mut error = None;
     if !args.dry_run {
         let programs = Programs::unpack().map_err(|gap| Failure::target(gap.to_string()))?;
-        // A signal ends the experiment between two looks; the host is put back, and what was measured is shown.
+        // A signal ends the experiment between two samples; the host is restored, and what was measured is shown.
         let _blocked = Blocked::start();
         let arms = setup.arms.clone();
         let experiment = Experiment { args, jdk: &jdk, programs: &programs, arms: &arms, seed };
@@ -145,7 +145,7 @@ fn arms(args: &Args, jdk: &Jdk) -> anyhow::Result<(Vec<Arm>, Vec<String>)> {
     if let Some(name) = unknown {
         let names: Vec<&str> = arms.iter().map(|arm| arm.name).collect();
         return Err(Failure::usage(format!(
-            "there is no way '{name}' with JDK {}; there are: {}",
+            "method '{name}' is unavailable with JDK {}; available: {}",
             jdk.version,
             names.join(", ")
         )));

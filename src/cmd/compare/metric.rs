@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// More is not read of an output.
 const OUTPUT_BYTES_MAX: u64 = 256 << 20;
-/// Between two looks at a page of metrics.
+/// Between two readings of a page of metrics.
 const PAGE_EVERY: Duration = Duration::from_secs(1);
 
 /// How long is waited for one: nothing else is looked at in the meantime.

@@ -1,4 +1,4 @@
-//! One run of one arm: the host is made ready and put back, the program runs once and is looked at, and what came of it is a record
+//! One run of one arm: the host is made ready and restored, the program runs once and is looked at, and what came of it is a record
 //! with its figures, or with why it does not count.
 
 use super::gc::GcLog;
@@ -34,7 +34,7 @@ pub struct Setup<'a> {
 
 pub enum Done {
     Trial(Box<Trial>),
-    /// We were told to end; the run does not count, and the host is as it was.
+    /// Marusa was interrupted; the run does not count, and the host is as it was.
     Interrupted,
 }
 
@@ -62,7 +62,7 @@ pub fn run(setup: &Setup, store: &Store, place: Place) -> anyhow::Result<(Done, 
         }
     };
     let measured = measure(setup, store, place, &mut trial);
-    prepared.undo().map_err(|error| Failure::target(format!("the host could not be put back: {error}")))?;
+    prepared.undo().map_err(|error| Failure::target(format!("the host could not be restored: {error}")))?;
     let (stop, feature) = measured?;
     match stop {
         Some(Stop::Signal) => Ok((Done::Interrupted, feature)),
@@ -164,7 +164,7 @@ fn judge(ended: &Ended, is_under_load: bool, errors: &Path, trial: &mut Trial) {
     let was_asked = is_under_load && ended.stop == Stop::Asked;
     if !ended.is_good() && !was_asked {
         let said = last_line(&metric::text(errors));
-        let said = said.map(|line| format!("; it said: {line}")).unwrap_or_default();
+        let said = said.map(|line| format!("; its last output: {line}")).unwrap_or_default();
         trial.leave_out(format!("{}{said}", ended.words()));
     }
     if !ended.left.is_empty() {

@@ -5,7 +5,7 @@ use super::one::{self, Done, Place, Setup};
 use super::ready::Ready;
 use super::store::Store;
 use crate::act::signals;
-use crate::experiment::compare_result::{self, Ask, Comparison, DOUBT, WarmUp};
+use crate::experiment::compare_result::{self, ALPHA, Ask, Comparison, WarmUp};
 use crate::experiment::order;
 use crate::experiment::trial_record::{self as record, Trial};
 use crate::experiment::verdict::Rule;
@@ -75,7 +75,7 @@ impl Runner<'_> {
         let started = Instant::now();
         let looks = self.looks();
         let mut early = None;
-        let mut doubt = DOUBT;
+        let mut alpha = ALPHA;
         for block in 1..=self.rules.blocks_max {
             let is_new = !self.trials.iter().any(|trial| trial.block == block);
             if is_new && self.rules.total.is_some_and(|total| started.elapsed() >= total) {
@@ -87,27 +87,27 @@ impl Runner<'_> {
                 break;
             }
             if let Some(look) = looks.iter().position(|(blocks, _)| *blocks == block) {
-                doubt = looks[look].1;
-                let found = self.compare(doubt).margin_percent();
+                alpha = looks[look].1;
+                let found = self.compare(alpha).margin_percent();
                 let is_enough = |wanted: f64| found.is_some_and(|margin| margin <= wanted);
                 if self.rules.margin_percent.is_some_and(is_enough) {
                     break;
                 }
             }
         }
-        let comparison = self.compare(doubt);
+        let comparison = self.compare(alpha);
         let given_up = self.given_up();
         Ok(Outcome { trials: self.trials, comparison, early, given_up })
     }
 
-    /// After which blocks it is looked whether there is enough, with the doubt of each look: they share it out among them.
+    /// After which blocks it is looked whether there is enough, with the alpha of each look: they share it out among them.
     fn looks(&self) -> Vec<(usize, f64)> {
         let Some(margin_percent) = self.rules.margin_percent else { return Vec::new() };
-        let rule = Rule { doubt: DOUBT, margin_percent, blocks_max: self.rules.blocks_max };
-        rule.looks().into_iter().enumerate().map(|(look, blocks)| (blocks, rule.doubt_at(look + 1))).collect()
+        let rule = Rule { alpha: ALPHA, margin_percent, blocks_max: self.rules.blocks_max };
+        rule.looks().into_iter().enumerate().map(|(look, blocks)| (blocks, rule.alpha_at(look + 1))).collect()
     }
 
-    fn compare(&self, doubt: f64) -> Comparison {
+    fn compare(&self, alpha: f64) -> Comparison {
         let arms: Vec<String> = self.arms.iter().map(|ready| ready.arm.name.clone()).collect();
         let figures = record::all_figures(&self.trials);
         // The user's own comes first; under load there is one, too.
@@ -117,7 +117,7 @@ impl Runner<'_> {
             figures: &figures,
             about: &about,
             warm_up: self.rules.warm_up,
-            doubt,
+            alpha,
             worth_percent: self.rules.worth_percent,
         };
         compare_result::compare(&self.trials, &ask)

@@ -99,7 +99,7 @@ impl Store {
         Ok(Store { directory, file, bytes, is_temporary })
     }
 
-    /// On the disk when it returns. What is written in part is taken back.
+    /// On the disk when it returns. What is written in part is undone.
     pub fn append(&mut self, trial: &Trial) -> io::Result<()> {
         let line = serde_json::to_string(trial)? + "\n";
         let line = escaped_lines(&line);

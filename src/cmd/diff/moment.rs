@@ -35,7 +35,9 @@ pub fn parse(text: &str) -> Result<When, String> {
         return step(text).map(When::Before);
     }
     wall(text).map(When::Wall).or_else(|| of_day(text).map(When::OfDay)).ok_or_else(|| {
-        format!("'{text}' is no moment: start, end, +10m, -5m, 2026-11-21T14:00:00Z, 14:00 or 14:00:30 (UTC)")
+        format!(
+            "'{text}' is not a moment: start, end, +10m, -5m, 2026-11-21T14:00:00Z, 14:00 or 14:00:30 (UTC)"
+        )
     })
 }
 
@@ -129,7 +131,7 @@ mod tests {
         }
     }
 
-    /// A look each second for ten minutes from 23:55 on, the account each ten seconds from the third on.
+    /// A sample each second for ten minutes from 23:55 on, the account each ten seconds from the third on.
     fn history() -> History {
         let midnight = 20_000 * DAY_MS;
         let mut writer = Writer::new(&Session::default());

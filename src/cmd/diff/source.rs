@@ -50,7 +50,7 @@ pub fn side(text: &str, jvm: Option<&str>, end: End, want: Want) -> anyhow::Resu
 pub fn both_ends(text: &str, jvm: Option<&str>) -> anyhow::Result<(Side, Side)> {
     if !file::is_one(Path::new(text)) {
         return Err(Failure::usage(format!(
-            "{text} is no recording, so a second one is needed: marusa diff {text} TARGET"
+            "{text} is not a recording, so a second one is needed: marusa diff {text} TARGET"
         )));
     }
     let recording = file::load(Path::new(text))?;
@@ -70,7 +70,7 @@ fn of_file(path: &str, when: Option<When>, jvm: Option<&str>, end: End, want: Wa
         return of_history(history, when.unwrap_or(default), path);
     }
     if when.is_some() {
-        return Err(Failure::usage(format!("{path} is of one moment: leave the @TIME out")));
+        return Err(Failure::usage(format!("{path} holds one snapshot; drop @TIME")));
     }
     if is_json(file) {
         return of_json(path);
@@ -166,7 +166,7 @@ pub fn choose<'a>(recording: &'a Recording, jvm: Option<&str>, path: &str) -> an
         [one] => Ok(one),
         [] if jvm.is_none() => Err(Failure::target(format!("{path}: no JVM is in it"))),
         [] => Err(Failure::target(format!(
-            "{path}: none of its JVMs is meant:{}",
+            "{path}: no JVM in the recording matches:{}",
             listed(recording.jvms.iter())
         ))),
         _ => {

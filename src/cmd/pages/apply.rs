@@ -119,7 +119,7 @@ pub fn read_plan(path: &Path) -> anyhow::Result<Vec<u8>> {
 fn parse(path: &Path, text: &[u8]) -> anyhow::Result<Plan> {
     let no_plan = |why: String| {
         let why = escaped(&why);
-        Failure::usage(format!("{} is no plan: {why}", path.display()))
+        Failure::usage(format!("{} is not a plan: {why}", path.display()))
     };
     let value: serde_json::Value =
         serde_json::from_slice(text).map_err(|error| no_plan(error.to_string()))?;

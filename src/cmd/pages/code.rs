@@ -32,7 +32,7 @@ pub fn plan(path: &Path, name: Option<String>, host_id: HostId) -> anyhow::Resul
 
 /// What is known without starting it; a plan for its code holds for every heap and collector.
 fn of_release(home: &Path) -> anyhow::Result<Subject> {
-    let unknown = || Failure::usage(format!("{}: which JDK this is cannot be told", home.display()));
+    let unknown = || Failure::usage(format!("{}: its JDK cannot be determined", home.display()));
     let known = subject::release_of(ask_jdk::release(home).as_deref(), "");
     let known = match known {
         Some(known) => Some(known),

@@ -1,4 +1,4 @@
-//! `marusa pages collapse TARGET`: puts the memory of a running JVM on pages of 2 MiB. Says before what is fit for it, keeps a
+//! `marusa pages collapse TARGET`: puts the memory of a running JVM on 2 MiB pages. Says before what is fit for it, keeps a
 //! receipt of what it changes, and looks at the page tables again when it is done.
 
 use super::door;
@@ -109,7 +109,7 @@ impl Measure {
         Measure { resident: target::resident(process), faults: process.minor_faults().ok() }
     }
 
-    /// Faults first: the second look may take some of its own time.
+    /// Faults first: the second sample may take some of its own time.
     pub fn end(&self, process: &Process, areas: &Areas, receipt: Option<String>) -> After {
         let faults = self.faults.zip(process.minor_faults().ok());
         let look = Look::now(process, &areas.wanted()).ok();
@@ -145,7 +145,7 @@ pub(super) fn tell(
     if done.stopped == Some(Stopped::TargetEnded) {
         let pid = before.snapshot.os.process.pid;
         return Err(Failure::target(format!(
-            "pid {pid} ended in the meantime; nothing of it is left to be taken back"
+            "pid {pid} ended in the meantime; nothing of it is left to be undone"
         )));
     }
     Ok(if done.is_all() { 0 } else { 1 })
@@ -153,7 +153,7 @@ pub(super) fn tell(
 
 pub(super) fn unwritten(error: ReceiptError) -> anyhow::Error {
     let message = format!(
-        "{error}\nnothing was done: what is not noted cannot be taken back; --state DIR names another directory"
+        "{error}\nnothing was done: what is not noted cannot be undone; --state DIR names another directory"
     );
     match &error {
         ReceiptError::Io { error, .. } if error.kind() == std::io::ErrorKind::PermissionDenied => {

@@ -20,15 +20,15 @@ pub enum PagesCommand {
     Plan(plan::PlanArgs),
     /// Make the changes of a plan; a journal keeps the way back
     Apply(apply::ApplyArgs),
-    /// Put back what `apply` changed
+    /// Restore what `apply` changed
     Undo(undo::UndoArgs),
     /// What the plan promised next to what the page tables say
     Verify(verify::VerifyArgs),
-    /// Put the memory of a running JVM on pages of 2 MiB
+    /// Put the memory of a running JVM on 2 MiB pages
     Collapse(collapse::CollapseArgs),
-    /// Take `collapse` back: pages of 4 KiB again
+    /// Take `collapse` back: 4 KiB pages again
     Split(split::SplitArgs),
-    /// Measure on the running JVM what pages of 2 MiB gain: there, back, and again
+    /// Measure on the running JVM what 2 MiB pages gain: there, back, and again
     Prove(Box<prove::ProveArgs>),
 }
 

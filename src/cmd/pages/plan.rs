@@ -191,7 +191,8 @@ fn make(args: &PlanArgs) -> anyhow::Result<Plan> {
     let host = HostMemory::read(&found.process).map_err(|gap| Failure::target(gap.to_string()))?;
     fits(found.subject.heap_max_bytes, args.instances, host.meminfo.total_bytes)?;
     let unit = args.unit.as_deref().map(|unit| {
-        persist::unit_name(unit).ok_or_else(|| Failure::usage(format!("'{unit}' is no name of a service")))
+        persist::unit_name(unit)
+            .ok_or_else(|| Failure::usage(format!("'{unit}' is not the name of a service")))
     });
     let request = Request {
         subject: found.subject,
@@ -370,7 +371,7 @@ fn installed(path: &Path, wanted: &Wanted) -> anyhow::Result<(Subject, Vec<Gap>)
         None => {
             let said = ask_jdk::flags(&home, &[]).map_err(|error| Failure::usage(error.to_string()))?;
             subject::release_of(None, &said.version)
-                .ok_or_else(|| Failure::usage(format!("{text}: which JDK this is cannot be told")))?
+                .ok_or_else(|| Failure::usage(format!("{text}: its JDK cannot be determined")))?
         }
     };
     let (vm, feature, version) = known;

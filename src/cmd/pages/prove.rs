@@ -1,4 +1,4 @@
-//! `marusa pages prove TARGET`: what pages of 2 MiB gain on the running program. They are given and taken back, period by
+//! `marusa pages prove TARGET`: what 2 MiB pages gain on the running program. They are given and undone, period by
 //! period, while the processor or the program itself says how fast it is; then the memory is left as it was found.
 
 use super::metric::{Better, Metric, MetricArgs};
@@ -41,7 +41,7 @@ pub struct ProveArgs {
     /// How long the program may settle after each change
     #[arg(long, value_name = "TIME", value_parser = amount::duration, default_value = "500ms")]
     settle: Duration,
-    /// At most so many blocks of four periods
+    /// Maximum number of blocks of four periods
     #[arg(long, value_name = "COUNT", default_value_t = Rule::default().blocks_max, value_parser = blocks_max)]
     blocks: usize,
     /// A gain or loss below this is not worth a change
@@ -162,7 +162,7 @@ struct Live<'a> {
     metric: Metric<'a>,
     waiting: Waiting,
     pagemap: File,
-    /// All blocks; those that were found on small pages come first.
+    /// All blocks; the ones that were found on small pages come first.
     blocks: Vec<Block>,
     found_small: usize,
     arm: Option<Arm>,

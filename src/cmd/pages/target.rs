@@ -98,7 +98,7 @@ impl Areas {
     }
 }
 
-/// A look at the JVM and what could be done.
+/// A reading of the JVM and what could be done.
 pub struct Look {
     pub snapshot: Snapshot,
     pub map: MemoryMap,

@@ -95,7 +95,7 @@ fn wanted(args: &UndoArgs, runs: &[Kept]) -> anyhow::Result<Vec<String>> {
     }
     let path = Path::new(what);
     if !path.exists() {
-        return Err(Failure::usage(format!("{what} is no run (--list shows them) and no plan")));
+        return Err(Failure::usage(format!("{what} is neither a plan file nor a run ID (see --list)")));
     }
     let mark = PlanMark::of(what, &read_plan(path)?);
     let of_plan: Vec<&Kept> = open.into_iter().filter(|run| run.applies(&mark)).collect();

@@ -18,7 +18,7 @@ use crate::snapshot::{self, Snapshot, Want};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// A plan that is larger is no plan.
+/// A plan that is larger is not a plan.
 const PLAN_BYTES_MAX: u64 = 4 << 20;
 
 #[derive(clap::Args, Debug)]
@@ -27,7 +27,7 @@ pub struct VerifyArgs {
     target: String,
     /// The file that `marusa pages plan` wrote; without one, what the JVM's own flags ask for
     plan: Option<PathBuf>,
-    /// Search this log too for what the JVM said when it started; its own output and logs are searched where they are files
+    /// Search this log too for what the JVM reported at its start; its own output and logs are searched where they are files
     #[arg(long, value_name = "FILE")]
     log: Vec<PathBuf>,
     /// Machine-readable, schema marusa/pages-verify/2
@@ -47,7 +47,7 @@ pub fn run(args: &VerifyArgs) -> anyhow::Result<u8> {
     map_pages::read(&process, &mut snapshot);
     let logs = logs(args, &process)?;
     if !process.is_same() {
-        return Err(Failure::target(format!("pid {} has ended meanwhile{}", process.pid, last_words(&logs))));
+        return Err(Failure::target(format!("pid {} has ended{}", process.pid, last_words(&logs))));
     }
     answer(args, &process, &snapshot, plan.as_ref(), &logs)
 }
@@ -153,10 +153,10 @@ fn gaps(process: &Process, snapshot: &Snapshot, logs: &[output::Said]) -> Vec<Ga
     }
     if logs.is_empty() {
         let hint = format!("--log FILE, where the output of pid {} went", process.pid);
-        gaps.push(Gap::new("what the JVM said when it started", Why::NotRead).hint(hint));
+        gaps.push(Gap::new("what the JVM reported at its start", Why::NotRead).hint(hint));
     }
     for log in logs.iter().filter(|log| log.left_out_bytes > 0) {
-        gaps.push(Gap::new(format!("the middle of {}", log.name), Why::OverLimit));
+        gaps.push(Gap::new(format!("the median of {}", log.name), Why::OverLimit));
     }
     gaps
 }

@@ -22,8 +22,8 @@ pub fn numbered(path: &Path, number: u64) -> PathBuf {
     with_ending(path, &format!("{number:0DIGITS$}"))
 }
 
-/// Where the next file of a ring is put together.
-pub fn beside(path: &Path) -> PathBuf {
+/// The path at which the next file of a ring is written.
+pub fn next_of_ring(path: &Path) -> PathBuf {
     with_ending(path, "new")
 }
 
@@ -83,7 +83,7 @@ fn load_within(path: &Path) -> anyhow::Result<Recording> {
     let newest = match path.exists() {
         true => path.to_path_buf(),
         // A recorder was killed in the moment in which the next file takes its place.
-        false if beside(path).exists() => beside(path),
+        false if next_of_ring(path).exists() => next_of_ring(path),
         false => path.to_path_buf(),
     };
     let facts = fs::metadata(&newest).map_err(|error| match running(path) {

@@ -103,7 +103,7 @@ impl Found {
         let process = Process::open(pid).ok()?;
         let vm = discover::vm_of(&process);
         let is_jvm = matches!(vm, Ok(Some(_)));
-        // A process that just ends is no secret.
+        // A process that just ends is not a secret.
         let is_hidden = vm.is_err_and(|gap| gap.why == Why::Denied);
         self.known.insert(pid, Seen { first, last: now, took: Duration::ZERO, is_jvm, is_hidden });
         is_jvm.then_some(process)

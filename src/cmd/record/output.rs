@@ -115,7 +115,7 @@ impl Output {
         self.dropped
     }
 
-    /// Adds whole records, in one write. Where that fails (a full disk), what was written of them is taken back, so that the file
+    /// Adds whole records, in one write. Where that fails (a full disk), what was written of them is undone, so that the file
     /// ends with a whole record.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self.file.write_all(bytes) {
@@ -142,11 +142,11 @@ impl Output {
 
     /// Goes on in a new file that begins with `start`, and lets go of what is too old or too much.
     pub fn next(&mut self, start: &[u8]) -> io::Result<()> {
-        let beside = self.near(&file::beside(&self.path))?;
+        let next = self.near(&file::next_of_ring(&self.path))?;
         // A killed recorder may have left one.
-        let mut file = beside.create_afresh(file_mode::wanted())?;
+        let mut file = next.create_afresh(file_mode::wanted())?;
         if let Err(error) = file.write_all(start) {
-            let _ = beside.remove();
+            let _ = next.remove();
             return Err(error);
         }
         let old = file::numbered(&self.path, self.segment);
@@ -155,7 +155,7 @@ impl Output {
         if self.place.link_to(&numbered).is_err() {
             self.place.rename_to(&numbered)?;
         }
-        beside.rename_to(&self.place)?;
+        next.rename_to(&self.place)?;
         self.full.push_back((old, self.whole_bytes, Instant::now()));
         (self.file, self.whole_bytes, self.begun) = (file, start.len() as Bytes, Instant::now());
         self.segment += 1;
@@ -165,7 +165,7 @@ impl Output {
 
     /// A file of the ring, by its place in the directory that is open.
     fn near(&self, path: &Path) -> io::Result<Place> {
-        self.place.beside(path.file_name().unwrap_or_default())
+        self.place.sibling(path.file_name().unwrap_or_default())
     }
 
     fn let_go(&mut self) {
@@ -206,7 +206,7 @@ fn reopen(place: &Place) -> anyhow::Result<(File, Bytes)> {
         if bytes.is_empty() { 0 } else { reader::whole_bytes(&bytes).map_err(|error| failed(&error))? };
     if whole < bytes.len() {
         crate::say!(
-            "marusa: {}: its last {} bytes are no whole record and are cut off",
+            "marusa: {}: its last {} bytes are not a whole record and are cut off",
             path.display(),
             bytes.len() - whole
         );

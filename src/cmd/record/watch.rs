@@ -1,4 +1,4 @@
-//! The loop of `marusa record`: each JVM whose turn it is gets a look, the account that is due most is read in another thread
+//! The loop of `marusa record`: each JVM whose turn it is gets a sample, the account that is due most is read in another thread
 //! (`worker`), and all of a round is written at once.
 
 mod accounts;
@@ -42,7 +42,7 @@ pub struct Asked {
     pub is_all: bool,
 }
 
-/// What a look came to.
+/// What a sample came to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Looked {
     Seen,
@@ -68,7 +68,7 @@ pub struct Watch {
     users: Users,
     started: Instant,
     last: Moment,
-    /// JVMs in all, those that the kernel killed for want of memory, and accounts.
+    /// JVMs in all, the ones that the kernel killed for want of memory, and accounts.
     seen: usize,
     killed: usize,
     accounts: u64,
@@ -154,7 +154,7 @@ impl Watch {
                 return self.close(woken);
             }
             if woken == Woken::Ended {
-                // The next look sees that it is gone.
+                // The next sample sees that it is gone.
                 self.jvms.iter_mut().for_each(|jvm| jvm.next = Instant::now());
             }
         }
@@ -191,7 +191,7 @@ impl Watch {
         self.write()
     }
 
-    /// Writes what a look sees, and the account that was read before it.
+    /// Writes what a sample sees, and the account that was read before it.
     fn look(&mut self, index: usize, account: Option<(Scope, Figures)>) -> Looked {
         let (now, at) = (Instant::now(), moment(self.started));
         let jvm = &mut self.jvms[index];

@@ -1,4 +1,4 @@
-//! One JVM that is recorded: what is kept open of it, what was seen last, and what a look at it gives.
+//! One JVM that is recorded: what is kept open of it, what was seen last, and what a reading of it gives.
 
 use super::seldom::Seldom;
 use super::watch::Asked;
@@ -61,7 +61,7 @@ pub struct Watched {
     loaders: Kept,
     resident: Bytes,
     group: Option<GroupMemory>,
-    /// As its group counted at the look before the last: a kill is counted before it is sent (mm/oom_kill.c).
+    /// As its group counted at the sample before the last: a kill is counted before it is sent (mm/oom_kill.c).
     kills_before: Option<u64>,
     group_at: Option<Instant>,
     limit: Option<(Limit, Instant)>,
@@ -115,7 +115,7 @@ impl Watched {
         }
     }
 
-    /// The cheap look. Fails when the process is gone.
+    /// The cheap sample. Fails when the process is gone.
     pub fn look(&mut self) -> Known<Figures> {
         let glance = glance::take(&self.process, &self.peek, self.counters)?;
         // One that ended and that nobody has collected still has a status, but no memory.

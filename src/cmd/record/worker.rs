@@ -1,4 +1,4 @@
-//! Reads what takes long in a thread of its own: accounts, and the search for new JVMs. A look at a JVM takes a tenth of a
+//! Reads what takes long in a thread of its own: accounts, and the search for new JVMs. A reading of a JVM takes a tenth of a
 //! millisecond and an account of a hostile one seconds, so looks never wait for accounts. There is one job at a time, since all
 //! share one budget of CPU time.
 

@@ -221,7 +221,7 @@ impl<'a> Watch<'a> {
         Report { seconds, traced, delayed, host: now.host.since(&first.host), is_last: is_gone, gaps }
     }
 
-    /// Who waited, by the kernel's accounting; those that waited most first.
+    /// Who waited, by the kernel's accounting; the ones that waited most first.
     fn delayed(&mut self, first: &Start, now: &Start) -> Known<Vec<Delayed>> {
         if let Err(gap) = &self.taskstats {
             return Err(gap.clone());

@@ -20,11 +20,11 @@ pub enum Who {
     Nobody,
 }
 
-/// All that was read, and of whom.
+/// All facts read, and about which targets.
 #[derive(Debug, Default)]
 pub struct Gathered {
     pub facts: Facts,
-    /// By pid; those that could not be read among them.
+    /// By pid; the ones that could not be read among them.
     pub patients: Vec<Patient>,
     pub hidden: Hidden,
     /// Why the JVMs of the host could not be listed.
@@ -226,7 +226,7 @@ mod tests {
         assert!(gathered.facts.jvms.iter().all(|jvm| jvm.jvm().is_none()));
     }
 
-    /// All of them are long gone, which is said only of those that were looked for.
+    /// All of them are long gone, which is said only of the ones that were looked for.
     #[test]
     fn of_more_jvms_than_are_examined_each_is_listed() {
         let listed = |number: usize| Jvm {

@@ -28,7 +28,7 @@ const SYSCTLS: [&str; 10] = [
     "kernel/numa_balancing",
 ];
 
-/// What happens in less is no rate: CPU time is counted in steps of 10 ms.
+/// What happens in less is not a rate: CPU time is counted in steps of 10 ms.
 const SECONDS_MIN: f64 = 0.5;
 
 #[derive(Clone, Debug, Default)]

@@ -151,7 +151,7 @@ const ENVIRONMENT: [&str; 7] = [
     "JAVA_TOOL_OPTIONS",
 ];
 
-/// Only those that rules look at: an environment holds secrets.
+/// Only the ones that rules look at: an environment holds secrets.
 fn environment(process: &Process) -> Known<BTreeMap<String, String>> {
     let bytes =
         process.bytes("environ").map_err(|error| crate::os::process::gap("/proc/PID/environ", &error))?;

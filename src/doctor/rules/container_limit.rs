@@ -17,7 +17,7 @@ pub const RULE: Rule = Rule {
 
 /// Of the limit: from here on the next burst of buffers or code brings the killer.
 pub const NEAR_PERCENT: f64 = 95.0;
-/// Whether something grows is not known from one look, so no size is more than a bound.
+/// Whether something grows is not known from one sample, so no size is more than a bound.
 pub const ONE_LOOK: &str =
     "by what is used now, looked at once only: record it for an hour (`marusa record PID`) before setting it";
 
@@ -73,8 +73,8 @@ fn remedies(jvm: &JvmFacts, budget: &Budget, group: &GroupMemory, level: Level) 
     let mut remedies = Vec::new();
     if level > Level::Info {
         // A smaller heap does not make room that something else takes.
-        let is_native = budget.beside_bytes > group.limit_bytes / 2;
-        if let Some((area, bytes)) = largest_beside_heap(jvm).filter(|_| is_native) {
+        let is_native = budget.outside_bytes > group.limit_bytes / 2;
+        if let Some((area, bytes)) = largest_outside_heap(jvm).filter(|_| is_native) {
             remedies.extend(filled::of_area(
                 area,
                 &format!("has {}, the most of all next to the heap", human(bytes)),
@@ -92,7 +92,7 @@ fn remedies(jvm: &JvmFacts, budget: &Budget, group: &GroupMemory, level: Level) 
 }
 
 /// By private memory, as the limit counts it.
-fn largest_beside_heap(jvm: &JvmFacts) -> Option<(Area, Bytes)> {
+fn largest_outside_heap(jvm: &JvmFacts) -> Option<(Area, Bytes)> {
     let private = |area: &AreaAccount| Some((area.area, area.amounts.anonymous_bytes?));
     jvm.areas_outside_the_heap().filter_map(private).max_by_key(|(_, bytes)| *bytes)
 }

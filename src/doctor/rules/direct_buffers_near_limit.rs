@@ -62,7 +62,7 @@ pub fn limit(jvm: &JvmFacts) -> Option<(Bytes, &'static str)> {
 }
 
 /// Blocks and bytes that are known to belong to direct buffers; `None`: none are known. Memory of `Unsafe.allocateMemory` does
-/// not count against the limit. That of `java.lang.foreign` arenas does, but cannot be told from it, so this is the least.
+/// not count against the limit. That of `java.lang.foreign` arenas does, but cannot be distinguished from it, so this is the least.
 pub fn held(jvm: &JvmFacts) -> Option<(u64, Bytes)> {
     let owners = jvm.account.malloc.as_ref()?.owners.as_ref()?;
     let of_buffers = owners.iter().filter(|owner| owner.area == Area::DirectBuffers);

@@ -53,7 +53,7 @@ fn of(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
     let mut evidence = vec![
         Evidence::state("jdk.lang.Process.launchMechanism", name, source),
         Evidence::bytes(
-            "private memory on pages of 4 KiB, whose entries a fork copies",
+            "private memory on 4 KiB pages, whose entries a fork copies",
             copied,
             "account: page sizes",
         ),

@@ -94,15 +94,11 @@ pub fn quota_of(quota: f64, bounds: &Bounds) -> Evidence {
 /// Why the JVM may have counted other CPUs than `count`.
 pub fn why(jvm: &JvmFacts, count: u32) -> Option<Evidence> {
     if jvm.flag("UseContainerSupport") == Some("false") {
-        return Some(Evidence::state(
-            "the JVM does not look at its cgroup",
-            "UseContainerSupport is off",
-            "flag",
-        ));
+        return Some(Evidence::state("the JVM ignores its cgroup", "UseContainerSupport is off", "flag"));
     }
     let said = jvm.number("ActiveProcessorCount").filter(|said| *said > 0 && *said < 1 << 31)?;
     (said != u64::from(count))
-        .then(|| Evidence::count("CPUs that the JVM was told of", said, "flag ActiveProcessorCount"))
+        .then(|| Evidence::count("CPUs that the JVM was given", said, "flag ActiveProcessorCount"))
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ pub fn of_jvm(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
         return None;
     }
     let title = format!(
-        "the JVM lacks {} of pages of {}; its nodes have {} of them free, the others {}",
+        "the JVM lacks {} of {} pages; its nodes have {} of them free, the others {}",
         human(broken.missing_bytes),
         size(page_bytes),
         human(own_bytes),
@@ -86,7 +86,7 @@ fn of_host(nodes: &[Node], page_bytes: Bytes) -> Option<Finding> {
         return None;
     }
     let title =
-        format!("node {} has none of the {} of pages of {}", without.number, human(all), size(page_bytes));
+        format!("node {} has none of the {} of {} pages", without.number, human(all), size(page_bytes));
     let count = |node: &Node| {
         Evidence::count(format!("pages of node {}", node.number), pages(node), file(node, page_bytes))
     };

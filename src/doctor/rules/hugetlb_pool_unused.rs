@@ -9,7 +9,7 @@ use crate::map::why::size;
 use crate::os::hugetlb::{DIRECTORY, Pool};
 
 pub const RULE: Rule =
-    Rule { id: "hugetlb-pool-unused", title: "pages of hugetlb are set aside and nobody uses them", find };
+    Rule { id: "hugetlb-pool-unused", title: "pages of hugetlb are reserved and unused", find };
 
 const WARN_BYTES_MIN: Bytes = 64 << 20;
 /// Of the host's memory.
@@ -36,10 +36,7 @@ fn of(facts: &Facts, pool: &Pool) -> Option<Finding> {
         _ => return None,
     };
     let page = size(pool.page_bytes);
-    let title = format!(
-        "{idle} pages of {page} ({}) are set aside and nobody uses or has reserved them",
-        human(bytes)
-    );
+    let title = format!("{idle} pages of {page} ({}) are set aside, neither used nor reserved", human(bytes));
     let directory = format!("{DIRECTORY}/hugepages-{}kB", pool.page_bytes >> 10);
     let count = |what: &str, pages, file: &str| Evidence::count(what, pages, format!("{directory}/{file}"));
     let mut evidence = vec![

@@ -38,7 +38,7 @@ fn finding(jvm: &JvmFacts, version: &str, fix: &Fix, held: Held) -> Finding {
         cost: Cost { bytes: held.bytes, ..Cost::default() },
         remedies: vec![
             Remedy::Advice(format!("a JDK with the fix: {}", fix.fixed)),
-            Remedy::Advice(format!("until then: {}", fix.meanwhile)),
+            Remedy::Advice(format!("until then: {}", fix.workaround)),
         ],
     }
 }

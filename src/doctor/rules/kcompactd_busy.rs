@@ -59,7 +59,7 @@ fn of(facts: &Facts) -> Option<Finding> {
     let defrag = facts.host.pages.thp.as_ref().and_then(|thp| thp.defrag.clone());
     if let Some(defrag) = defrag.filter(|defrag| defrag.starts_with("defer") || defrag == "always") {
         let file = "/sys/kernel/mm/transparent_hugepage/defrag";
-        evidence.push(Evidence::state("who asks for huge pages without end", defrag, file));
+        evidence.push(Evidence::state("find which process keeps asking for huge pages", defrag, file));
         remedies.push(Remedy::Setting(format!("echo madvise > {file}")));
     }
     remedies.push(Remedy::Command("marusa stalls".to_string()));

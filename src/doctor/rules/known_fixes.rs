@@ -14,7 +14,7 @@ pub struct Held {
 }
 
 pub struct Fix {
-    /// "JDK-8312182", or "JEP 346" for what is no fault but was better since.
+    /// "JDK-8312182", or "JEP 346" for what is not a fault but was better since.
     pub bug: &'static str,
     pub what: &'static str,
     /// Feature release, and the first update of it that has the fix; `ALL`: none is known to have it.
@@ -23,7 +23,7 @@ pub struct Fix {
     pub level: Level,
     pub holds: fn(&Facts, &JvmFacts) -> Option<Held>,
     /// What helps without another release, if anything does.
-    pub meanwhile: &'static str,
+    pub workaround: &'static str,
 }
 
 pub const ALL: u32 = u32::MAX;
@@ -36,7 +36,7 @@ pub const FIXES: &[Fix] = &[
         fixed: "17.0.10, 21.0.1, 22",
         level: Level::Warn,
         holds: holds::stacks_resident,
-        meanwhile: "-Xss with a size that is no multiple of 2 MiB, or transparent huge pages on request only (madvise)",
+        workaround: "-Xss with a size that is not a multiple of 2 MiB, or transparent huge pages on request only (madvise)",
     },
     Fix {
         bug: "JDK-8146115",
@@ -45,7 +45,7 @@ pub const FIXES: &[Fix] = &[
         fixed: "8u191 (Oracle), 8u202 (OpenJDK), 10",
         level: Level::Warn,
         holds: holds::limits_unseen,
-        meanwhile: "-Xmx, -XX:ParallelGCThreads and -XX:CICompilerCount by hand",
+        workaround: "-Xmx, -XX:ParallelGCThreads and -XX:CICompilerCount by hand",
     },
     Fix {
         bug: "JDK-8230305",
@@ -54,7 +54,7 @@ pub const FIXES: &[Fix] = &[
         fixed: "8u372, 11.0.16, 15",
         level: Level::Warn,
         holds: holds::unified_limits_unseen,
-        meanwhile: "-Xmx and -XX:ActiveProcessorCount by hand",
+        workaround: "-Xmx and -XX:ActiveProcessorCount by hand",
     },
     Fix {
         bug: "JDK-8349988",
@@ -64,7 +64,7 @@ pub const FIXES: &[Fix] = &[
         fixed: "21.0.10, 25",
         level: Level::Warn,
         holds: holds::controllers_unlisted,
-        meanwhile: "-Xmx and -XX:ActiveProcessorCount by hand, or a kernel with CONFIG_MEMCG_V1 and CONFIG_CPUSETS_V1",
+        workaround: "-Xmx and -XX:ActiveProcessorCount by hand, or a kernel with CONFIG_MEMCG_V1 and CONFIG_CPUSETS_V1",
     },
     Fix {
         bug: "JDK-8337994",
@@ -74,7 +74,7 @@ pub const FIXES: &[Fix] = &[
         fixed: "24",
         level: Level::Warn,
         holds: holds::recorder_leaks,
-        meanwhile: "stop the recording (jcmd PID JFR.stop), or record some event that happens often",
+        workaround: "stop the recording (jcmd PID JFR.stop), or record some event that happens often",
     },
     Fix {
         bug: "JDK-8281181",
@@ -83,7 +83,7 @@ pub const FIXES: &[Fix] = &[
         fixed: "11.0.17, 17.0.5, 19",
         level: Level::Warn,
         holds: holds::shares_taken_for_cpus,
-        meanwhile: "-XX:ActiveProcessorCount with the number of CPUs that the JVM may use",
+        workaround: "-XX:ActiveProcessorCount with the number of CPUs that the JVM may use",
     },
     Fix {
         bug: "JDK-8322420",
@@ -92,7 +92,7 @@ pub const FIXES: &[Fix] = &[
         fixed: "21.0.9, 24",
         level: Level::Warn,
         holds: holds::outer_quota_unseen,
-        meanwhile: "-XX:ActiveProcessorCount and -Xmx by hand, or the limit on the innermost group",
+        workaround: "-XX:ActiveProcessorCount and -Xmx by hand, or the limit on the innermost group",
     },
     Fix {
         bug: "JDK-8293114",
@@ -114,7 +114,7 @@ pub const FIXES: &[Fix] = &[
         fixed: "17.0.9, 21.0.1, 22 (a product flag since 17.0.12, 21.0.3)",
         level: Level::Info,
         holds: holds::freed_memory_kept,
-        meanwhile: "marusa trim PID, or MALLOC_ARENA_MAX in its environment",
+        workaround: "marusa trim PID, or MALLOC_ARENA_MAX in its environment",
     },
     Fix {
         bug: "JEP 346",
@@ -123,7 +123,7 @@ pub const FIXES: &[Fix] = &[
         fixed: "12 (with -XX:G1PeriodicGCInterval also when idle)",
         level: Level::Info,
         holds: holds::heap_not_returned,
-        meanwhile: "a smaller -Xmx, or jcmd PID GC.run at a quiet time",
+        workaround: "a smaller -Xmx, or jcmd PID GC.run at a quiet time",
     },
     Fix {
         bug: "JEP 387",
@@ -132,7 +132,7 @@ pub const FIXES: &[Fix] = &[
         fixed: "16",
         level: Level::Info,
         holds: holds::metaspace_not_returned,
-        meanwhile: "fewer small class loaders",
+        workaround: "fewer small class loaders",
     },
     Fix {
         bug: "JDK-8210708",
@@ -154,7 +154,7 @@ pub const FIXES: &[Fix] = &[
         fixed: "20",
         level: Level::Info,
         holds: holds::two_bitmaps,
-        meanwhile: "nothing",
+        workaround: "nothing",
     },
     Fix {
         bug: "JEP 439",
@@ -177,7 +177,7 @@ pub const FIXES: &[Fix] = &[
         fixed: "21 with -XX:+ZGenerational, 23 by default",
         level: Level::Info,
         holds: holds::heap_counted_thrice,
-        meanwhile: "judge the JVM by `marusa map PID` or by its cgroup, not by RSS",
+        workaround: "judge the JVM by `marusa map PID` or by its cgroup, not by RSS",
     },
     Fix {
         bug: "JDK-8313678",
@@ -186,7 +186,7 @@ pub const FIXES: &[Fix] = &[
         fixed: "17.0.9, 21.0.1, 22",
         level: Level::Warn,
         holds: holds::many_symbols,
-        meanwhile: "a restart now and then",
+        workaround: "a restart now and then",
     },
     Fix {
         bug: "JDK-8318016",
@@ -195,7 +195,7 @@ pub const FIXES: &[Fix] = &[
         fixed: "22 (-XX:CompileCommand=MemLimit,*.*,512m)",
         level: Level::Warn,
         holds: holds::large_compilation,
-        meanwhile: "-XX:CompileCommand=exclude for the method that is being compiled",
+        workaround: "-XX:CompileCommand=exclude for the method that is being compiled",
     },
     Fix {
         bug: "JDK-8315923",
@@ -204,7 +204,7 @@ pub const FIXES: &[Fix] = &[
         fixed: "21.0.5 and later feature releases",
         level: Level::Info,
         holds: holds::pretouched_small,
-        meanwhile: "marusa pages collapse PID",
+        workaround: "marusa pages collapse PID",
     },
 ];
 
@@ -249,7 +249,7 @@ mod tests {
             );
             assert!(fix.url().starts_with("https://") && !fix.url().contains(' '));
             assert_eq!(FIXES.iter().filter(|other| other.bug == fix.bug).count(), 1, "{}", fix.bug);
-            assert!(fix.affected.windows(2).all(|pair| pair[0].0 < pair[1].0) && !fix.meanwhile.is_empty());
+            assert!(fix.affected.windows(2).all(|pair| pair[0].0 < pair[1].0) && !fix.workaround.is_empty());
         }
     }
 }

@@ -24,7 +24,7 @@ fn of(facts: &Facts) -> Option<Finding> {
         );
     }
     let mut remedies = vec![Remedy::Advice(
-        "take memory from somebody: `marusa doctor` names what each JVM could give back, `marusa trim` returns what malloc keeps"
+        "free memory on this host: `marusa doctor` names what each JVM could give back, `marusa trim` returns what malloc keeps"
             .to_string(),
     )];
     // Direct reclaim means that kswapd starts too late: a wider gap between the watermarks starts it earlier.

@@ -46,7 +46,7 @@ fn of(jvm: &JvmFacts, thp: &Thp) -> Option<Finding> {
     );
     let evidence = vec![
         Evidence::bytes("Java heap in memory", heap.resident_bytes, "account: java_heap"),
-        Evidence::bytes("of it on pages of 2 MiB or more", large, "/proc/PID/pagemap"),
+        Evidence::bytes("of it on 2 MiB pages or more", large, "/proc/PID/pagemap"),
         Evidence::state("asked for", "nothing", "flags of the JVM, command line"),
         Evidence::state("policy", policy.text(), "/sys/kernel/mm/transparent_hugepage"),
     ];

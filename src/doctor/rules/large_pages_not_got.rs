@@ -14,7 +14,7 @@ pub const RULE: Rule = Rule {
 
 fn find(facts: &Facts) -> Vec<Finding> {
     promise::find(facts, Kind::Pool, |jvm, broken| {
-        // Enough of them, but on the wrong nodes, is told as such.
+        // Enough of them, but on the wrong nodes, is reported as such.
         if hugetlb_node_split::of_jvm(facts, jvm).is_some() {
             return None;
         }
@@ -35,7 +35,7 @@ mod tests {
         page_cases::pools(&mut jvm)[0] = Pool { page_bytes: 2 * M, pages: 200, free: 80, ..Pool::default() };
         let found = only_warning(jvm, RULE.id);
         assert!(
-            found.title.contains("HugeTLB pages of 2M") && found.title.contains("too small by"),
+            found.title.contains("HugeTLB 2M pages") && found.title.contains("too small by"),
             "{found:?}"
         );
         assert!(found.remedies[0].text().contains("marusa pages plan 4711 --mode hugetlb-2m"));

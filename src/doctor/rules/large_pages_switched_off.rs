@@ -14,7 +14,7 @@ pub const RULE: Rule = Rule {
 
 fn find(facts: &Facts) -> Vec<Finding> {
     promise::find(facts, Kind::SwitchedOff, |jvm, broken| {
-        // Enough of them, but on the wrong nodes, is told as such.
+        // Enough of them, but on the wrong nodes, is reported as such.
         if hugetlb_node_split::of_jvm(facts, jvm).is_some() {
             return None;
         }

@@ -1,4 +1,4 @@
-//! Memory that grows, by a recording: `recorded` finds it by the evidence of `leak`. One look at a running JVM cannot.
+//! Memory that grows, by a recording: `recorded` finds it by the evidence of `leak`. One reading of a running JVM cannot.
 
 use crate::doctor::Rule;
 

@@ -49,7 +49,7 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
             "few classes were ever unloaded, so the loaders are held: chunks of many loaders are each used in part"
         }
         _ => {
-            "look for what makes and drops class loaders: scripts and proxies that are compiled anew, frameworks that reload"
+            "look for what makes and drops class loaders: scripts and proxies that are compiled again, frameworks that reload"
         }
     };
     let mut remedies = vec![Remedy::Advice(advice.to_string())];

@@ -25,8 +25,8 @@ type IsOf = fn(&str) -> bool;
 const MUST_BE_CLOSED: [(IsOf, &str); 3] = [
     (
         |name| ["java.util.zip.Inflater", "java.util.zip.Deflater"].iter().any(|class| is_of(name, class)),
-        "call end() on each Inflater and Deflater, or close the stream that made it; a collection frees those that are no longer \
-         used, but nothing starts one for native memory",
+        "call end() on each Inflater and Deflater, or close the stream that made it; a collection frees unused ones, \
+         but nothing starts one for native memory",
     ),
     (
         |name| is_of(name, "java.util.zip.ZStreamRef"),

@@ -28,7 +28,7 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
         level: Level::Info,
         subject: Subject::Jvm(jvm.pid),
         title: format!(
-            "this JVM can trim by itself and was not told to; {} would come back now",
+            "this JVM can trim by itself, and its flag is not set; {} would come back now",
             human(trimmable)
         ),
         evidence: vec![

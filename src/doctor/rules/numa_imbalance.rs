@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn the_edges() {
-        assert_eq!(found(&[100 * M]), None, "one node alone is no imbalance");
+        assert_eq!(found(&[100 * M]), None, "one node alone is not an imbalance");
         assert_eq!(found(&[100 * M, 2 * G]), None, "20 % is not plenty");
         assert_eq!(found(&[308 * M, 5 * G]), None, "a little over 3 %");
         assert!(found(&[300 * M, 3 * G]).is_some());

@@ -1,4 +1,4 @@
-//! The mode alone is no finding; harm that was measured is.
+//! The mode alone is not a finding; harm that was measured is.
 
 use super::*;
 use crate::doctor::facts::Daemon;

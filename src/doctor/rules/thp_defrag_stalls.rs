@@ -27,7 +27,7 @@ fn of(facts: &Facts) -> Option<Finding> {
     let advised = facts.jvms.iter().filter(|jvm| Asked::of(&jvm.snapshot).transparent);
     let pids: Vec<String> = advised.map(|jvm| jvm.pid.to_string()).collect();
     let is_now = matches!(stalls, Stalls::Now(_));
-    // What was is told of the host, whoever runs on it now.
+    // Past stalls are reported for the host, whichever programs run on it now.
     if is_now && pids.is_empty() {
         return None;
     }

@@ -1,6 +1,6 @@
 //! malloc's arenas on huge pages: what is freed comes back in whole huge pages only, and what is not used yet is resident.
 //!
-//! malloc_trim gives pages of 4 KiB back (MADV_DONTNEED). In a huge page that only unmaps them: the process shows less, and
+//! malloc_trim gives 4 KiB pages back (MADV_DONTNEED). In a huge page that only unmaps them: the process shows less, and
 //! the host gets the memory when it runs short and splits the page (mm/huge_memory.c, `deferred_split_folio`); before that,
 //! khugepaged fills the holes again. The end of each arena, which malloc keeps for what comes, is resident up to the next
 //! multiple of 2 MiB.

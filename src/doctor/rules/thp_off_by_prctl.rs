@@ -1,5 +1,5 @@
 //! `THP_enabled: 0` of a process that asks for transparent huge pages: whoever started it called prctl(PR_SET_THP_DISABLE),
-//! which children inherit. The JVM does not look, and logs pages of 2 MiB.
+//! which children inherit. The JVM does not look, and logs 2 MiB pages.
 
 use crate::base::human;
 use crate::doctor::facts::{Facts, JvmFacts};

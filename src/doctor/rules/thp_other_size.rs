@@ -1,4 +1,4 @@
-//! The JVM asked for transparent huge pages and believes to have pages of 2 MiB; the kernel gave folios of another size, since
+//! The JVM asked for transparent huge pages and believes to have 2 MiB pages; the kernel gave folios of another size, since
 //! the switch of that size is on and that of 2 MiB is off. smaps and the JVM's own log do not show it.
 
 use crate::doctor::facts::Facts;
@@ -7,7 +7,7 @@ use crate::doctor::types::{Finding, Level, Remedy, Rule};
 
 pub const RULE: Rule = Rule {
     id: "thp-other-size",
-    title: "transparent huge pages of 2 MiB were asked for, and others were given",
+    title: "transparent huge 2 MiB pages were asked for, and others were given",
     find,
 };
 
@@ -17,7 +17,7 @@ fn find(facts: &Facts) -> Vec<Finding> {
             return None;
         }
         let title = format!(
-            "{} are on no pages of 2M: the heap is on {}, and the JVM says 2M",
+            "{} are on no 2M pages: the heap is on {}, and the JVM says 2M",
             broken.missing(),
             broken.heap.text()
         );

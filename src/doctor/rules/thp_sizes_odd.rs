@@ -33,7 +33,7 @@ fn of(thp: &Thp) -> Option<Finding> {
             )
         }
         (true, false, false) => {
-            format!("THP gives pages of {list} and none of {pmd}: a JVM that asks believes to have {pmd}")
+            format!("THP gives pages of {list} and none of {pmd}: a JVM that asks reports {pmd}")
         }
         (false, true, _) => {
             format!("THP of {pmd} is on by its own switch, the top one says never: a JVM does not ask")
@@ -52,7 +52,7 @@ fn of(thp: &Thp) -> Option<Finding> {
     evidence.extend(sizes.filter(|(one, _)| one.bytes == thp.pmd_bytes || smaller.contains(&one.bytes)).map(
         |(one, word)| {
             let file = format!("{DIRECTORY}/hugepages-{}kB/enabled", one.bytes >> 10);
-            Evidence::state(format!("pages of {}", size(one.bytes)), word, file)
+            Evidence::state(format!("{} pages", size(one.bytes)), word, file)
         },
     ));
     let remedies = vec![match is_top_on {

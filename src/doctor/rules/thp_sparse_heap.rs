@@ -32,7 +32,7 @@ fn of(jvm: &JvmFacts, thp: &Thp) -> Option<Finding> {
         return None;
     }
     let title = format!(
-        "khugepaged may make the Java heap {} larger ({} of what it has in memory): so much lies untouched between its pages",
+        "khugepaged may make the Java heap {} larger ({} of what it has in memory): that much is untouched between its pages",
         human(holes),
         percent(holes, heap)
     );

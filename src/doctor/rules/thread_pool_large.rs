@@ -52,7 +52,7 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
         evidence: std::iter::once(count).chain(bytes).collect(),
         cost: held.map_or(Cost::default(), Cost::bytes),
         remedies: vec![
-            Remedy::Advice("bound the pool, or end the threads that nobody needs any more".to_string()),
+            Remedy::Advice("bound the pool, or end the threads that are no longer needed".to_string()),
             Remedy::Command(format!("jcmd {} Thread.print", jvm.pid)),
         ],
     })

@@ -20,7 +20,7 @@ const WARN_PERCENT: f64 = 15.0;
 /// Whatever they hold: the kernel, the collector (roots) and each safepoint pay for each thread.
 const INFO_THREADS: u64 = 2_000;
 const GROUPS_SHOWN: usize = 3;
-/// A group of fewer is no pool.
+/// A group of fewer is not a pool.
 const GROUP_THREADS_MIN: u64 = 10;
 /// With virtual threads (JEP 444).
 const VIRTUAL_SINCE: u32 = 21;

@@ -1,4 +1,4 @@
-//! On which pages the heap of a JVM lies, by its page tables, and why not on those that were wanted.
+//! On which pages the heap of a JVM lies, by its page tables, and why not on the ones that were wanted.
 
 use super::PageMode;
 use crate::base::{Bytes, Gap, Known, Why};

@@ -81,7 +81,7 @@ pub struct Run {
     /// From 1.
     pub run: usize,
     pub interval_seconds: f64,
-    /// How long it was to be looked at; less where the program ended, or we were told to end.
+    /// How long it was to be looked at; less where the program ended, or marusa was interrupted.
     pub wanted_seconds: f64,
     pub is_complete: bool,
     pub jvm_options: Vec<String>,
@@ -94,7 +94,7 @@ pub struct Run {
     pub gaps: Vec<Gap>,
 }
 
-/// A row of the paper's table, and what stands beside.
+/// A row of the paper's table, and the figures shown with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, schemars::JsonSchema, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Row {

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// JIT work and malloc-then-freed in MB, one pair a second; 100 MB of heap and 10 of class metadata beside.
+/// JIT work and malloc-then-freed in MB, one pair a second; 100 MB of heap and 10 of class metadata as well.
 fn run(pairs: &[(u64, u64)]) -> Run {
     let sample = |(at, (work, freed)): (usize, &(u64, u64))| Sample {
         seconds: at as f64,

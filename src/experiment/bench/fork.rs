@@ -275,12 +275,12 @@ pub struct Ratio {
     pub rounds: usize,
 }
 
-/// The doubt of every interval that is shown.
-pub const DOUBT: f64 = 0.05;
+/// The alpha of every interval that is shown.
+pub const ALPHA: f64 = 0.05;
 
 impl Ratio {
     fn of(logs: &[f64]) -> Option<Ratio> {
-        let Estimate { gain_percent, low_percent, high_percent, blocks, .. } = stats::estimate(logs, DOUBT)?;
+        let Estimate { gain_percent, low_percent, high_percent, blocks, .. } = stats::estimate(logs, ALPHA)?;
         let ratio = |percent: f64| 1.0 + percent / 100.0;
         Some(Ratio {
             ratio: ratio(gain_percent),

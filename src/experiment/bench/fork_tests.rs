@@ -80,7 +80,7 @@ fn arms_are_compared_round_by_round_and_what_does_not_count_is_left_out() {
         results.trials.push(trial(round, huge.clone(), by));
     }
     let mut without = trial(4, huge.clone(), 500.0);
-    without.left_out = Some("only 3 % were on pages of 2 MiB".to_string());
+    without.left_out = Some("only 3 % were on 2 MiB pages".to_string());
     results.trials.push(without);
     results.trials.push(trial(4, small.clone(), 1.0));
     let ratio = results.ratio(&small, &huge, &each).expect("four rounds");

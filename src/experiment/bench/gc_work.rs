@@ -1,4 +1,4 @@
-//! What a collector did in the stretch of time in which an experiment measured, out of the JVM's own log.
+//! What a collector did in the range of time in which an experiment measured, out of the JVM's own log.
 
 use crate::base::Known;
 use crate::measure::gc_log::{GcLog, Kind};

@@ -42,7 +42,7 @@ pub fn parse(printed: &str) -> Known<HttpLoad> {
     let line = line.ok_or_else(|| gap(format!("wrk did not print them: {}", printed.trim())))?;
     let line: Line = serde_json::from_str(line).map_err(|error| gap(format!("{error} in '{line}'")))?;
     if line.requests == 0 || line.duration_us <= 0.0 {
-        return Err(gap("not one request was answered".to_string()));
+        return Err(gap("no request was answered".to_string()));
     }
     let seconds = line.duration_us / 1e6;
     Ok(HttpLoad {
@@ -75,6 +75,6 @@ mod tests {
         assert!(parse("unable to connect to 127.0.0.1").is_err_and(|gap| gap.to_string().contains("unable")));
         assert!(parse("marusa {}").is_err());
         let none = text.replace("32462", "0");
-        assert!(parse(&none).is_err_and(|gap| gap.to_string().contains("not one request")));
+        assert!(parse(&none).is_err_and(|gap| gap.to_string().contains("no request")));
     }
 }

@@ -6,7 +6,7 @@ use crate::experiment::stats;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// The probability that an interval misses.
-pub const DOUBT: f64 = 0.05;
+pub const ALPHA: f64 = 0.05;
 
 /// A mean of several trials.
 #[derive(Clone, Copy, Debug, PartialEq, schemars::JsonSchema, serde::Serialize)]
@@ -28,7 +28,7 @@ impl Mean {
         let mean = values.iter().sum::<f64>() / count as f64;
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
         let plus_minus = (count > 1).then(|| {
-            let t = StudentsT::new(0.0, 1.0, (count - 1) as f64).ok()?.inverse_cdf(1.0 - DOUBT / 2.0);
+            let t = StudentsT::new(0.0, 1.0, (count - 1) as f64).ok()?.inverse_cdf(1.0 - ALPHA / 2.0);
             Some(t * (squares / (count - 1) as f64 / count as f64).sqrt())
         });
         Some(Mean { mean, plus_minus: plus_minus.flatten(), trials: count })
@@ -55,7 +55,7 @@ impl Ratio {
             return None;
         }
         let ratio = (logs.iter().sum::<f64>() / logs.len() as f64).exp();
-        let found = stats::estimate(&logs, DOUBT);
+        let found = stats::estimate(&logs, ALPHA);
         let factor = |percent: f64| 1.0 + percent / 100.0;
         Some(Ratio {
             ratio,

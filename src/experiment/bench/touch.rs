@@ -1,5 +1,5 @@
 //! `marusa bench touch`: what the first touch of memory costs, by page size and number of threads, and how many bytes of page
-//! tables it leaves. By memory of our own, where the zeroing can be told apart from the rest, and by JVMs that touch their heap
+//! tables it leaves. By memory of our own, where the zeroing can be distinguished from the rest, and by JVMs that touch their heap
 //! when they start (-XX:+AlwaysPreTouch).
 
 use super::Machine;
@@ -120,7 +120,7 @@ pub struct Planned {
 type Figure = fn(&Figures) -> Option<f64>;
 
 impl Figures {
-    /// Those that are shown for an arm.
+    /// The ones that are shown for an arm.
     pub const ALL: [(&str, Figure); 8] = [
         ("ns_per_4k", |figures| Some(figures.ns_per_4k())),
         ("cpu_ns_per_4k", Figures::cpu_ns_per_4k),

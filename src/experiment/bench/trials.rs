@@ -34,12 +34,12 @@ impl<A, F: Default> Trial<A, F> {
 }
 
 impl<A, F> Trial<A, F> {
-    /// The first reason is the one that is told.
+    /// The first reason is the one that is reported.
     pub fn discount(&mut self, why: impl Into<String>) {
         self.not_counted.get_or_insert_with(|| why.into());
     }
 
-    /// A look at the page tables: an arm that did not get its pages says nothing about them.
+    /// A reading of the page tables: an arm that did not get its pages says nothing about them.
     pub fn saw(&mut self, seen: Known<Verified>) {
         match seen {
             Ok(seen) => {
@@ -77,7 +77,7 @@ impl<A> Planned<A> {
     }
 }
 
-/// The trials of one arm, and among them those that say something about it.
+/// The trials of one arm, and among them the ones that say something about it.
 pub struct OfArm<'a, A, F> {
     pub all: Vec<&'a Trial<A, F>>,
     pub counted: Vec<&'a Trial<A, F>>,

@@ -19,8 +19,8 @@ pub struct Published {
 
 pub const PUBLISHED: Published = Published { cost_x86_percent: 1.0, cost_power_percent: 1.8 };
 
-/// The doubt of every interval here.
-pub const DOUBT: f64 = 0.05;
+/// The alpha of every interval here.
+pub const ALPHA: f64 = 0.05;
 
 /// A way to give memory back, or none.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
@@ -161,7 +161,7 @@ pub fn ratio<T>(rounds: &[Round<T>], arm: usize, figure: impl Fn(&T) -> Option<f
     };
     let logs: Vec<f64> =
         rounds.iter().filter_map(|round| Some((of(round, arm)? / of(round, 0)?).ln())).collect();
-    stats::estimate(&logs, DOUBT).map(Ratio::of)
+    stats::estimate(&logs, ALPHA).map(Ratio::of)
 }
 
 /// What one arm has of a figure over all rounds in which it ran.

@@ -9,10 +9,10 @@ pub const POWER: f64 = 0.9;
 
 /// The smallest difference that so many blocks show, in percent. `noise`: standard deviation of the logarithms of one
 /// block's ratio.
-pub fn visible(noise: f64, blocks: usize, doubt: f64) -> Option<f64> {
+pub fn visible(noise: f64, blocks: usize, alpha: f64) -> Option<f64> {
     let degrees = blocks.checked_sub(1).filter(|degrees| *degrees > 0)?;
     let t = StudentsT::new(0.0, 1.0, degrees as f64).ok()?;
-    let deviations = (t.inverse_cdf(1.0 - doubt / 2.0) + t.inverse_cdf(POWER)) / (blocks as f64).sqrt();
+    let deviations = (t.inverse_cdf(1.0 - alpha / 2.0) + t.inverse_cdf(POWER)) / (blocks as f64).sqrt();
     Some((deviations * noise).exp_m1() * 100.0)
 }
 

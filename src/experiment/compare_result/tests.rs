@@ -28,7 +28,7 @@ fn blocks(random: &mut fastrand::Rng, count: usize, slower: &[(&str, f64)]) -> V
 fn asked(trials: &[Trial], arms: &[&str], warm_up: WarmUp) -> Comparison {
     let arms: Vec<String> = arms.iter().map(|arm| arm.to_string()).collect();
     let figures = trial_record::figures();
-    let ask = Ask { arms: &arms, figures: &figures, about: WALL, warm_up, doubt: DOUBT, worth_percent: 2.0 };
+    let ask = Ask { arms: &arms, figures: &figures, about: WALL, warm_up, alpha: ALPHA, worth_percent: 2.0 };
     compare(trials, &ask)
 }
 

@@ -113,7 +113,7 @@ fn hey(text: &str) -> Option<Served> {
         }
     }
     served.requests = Some(requests);
-    // Its "Requests/sec" counts those that nobody answered: a server that is not there seems to be the fastest.
+    // Its "Requests/sec" counts the ones that nobody answered: a server that is not there seems to be the fastest.
     let seconds = served.seconds.filter(|seconds| *seconds > 0.0 && answered > 0)?;
     served.requests_per_second = answered as f64 / seconds;
     Some(served)
@@ -171,7 +171,7 @@ fn oha_json(text: &str) -> Option<Served> {
     };
     let answers =
         counts("statusCodeDistribution", |code| !code.trim_start_matches('[').starts_with(['2', '3']));
-    // What was under way when the time was over is no failure.
+    // What was under way when the time was over is not a failure.
     let broken = counts("errorDistribution", |text| !text.contains("deadline"));
     // Its "requestsPerSec" counts what nobody answered too.
     let seconds = summary["total"].as_f64().filter(|seconds| *seconds > 0.0 && answers.0 > 0)?;

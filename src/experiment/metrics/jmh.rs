@@ -13,7 +13,7 @@ pub fn parse(text: &str) -> Known<Vec<Figure>> {
     let json: Value = serde_json::from_str(text).map_err(|error| gap(format!("{error}; was it cut?")))?;
     let all = json
         .as_array()
-        .ok_or_else(|| gap("it is no list of benchmarks: run JMH with -rf json".to_string()))?;
+        .ok_or_else(|| gap("it is not a list of benchmarks: run JMH with -rf json".to_string()))?;
     let mut figures = Vec::new();
     for benchmark in all.iter().take(BENCHMARKS_MAX) {
         let one =
@@ -71,7 +71,7 @@ mod tests {
         assert_eq!(
             (figures[1].better, figures[1].series.len()),
             (Better::Lower, 0),
-            "two forks are no series"
+            "two forks are not a series"
         );
     }
 

@@ -22,7 +22,7 @@ pub fn all(text: &str, pattern: &Regex) -> Known<Vec<f64>> {
     match (numbers.len(), others) {
         (0, 0) => Err(gap(pattern).hint(format!("none of {} lines fits", text.lines().count()))),
         (0, _) => {
-            Err(gap(pattern).hint("it fits, but what it fits is no number; put the number in parentheses"))
+            Err(gap(pattern).hint("it fits, but what it fits is not a number; put the number in parentheses"))
         }
         _ => Ok(numbers),
     }

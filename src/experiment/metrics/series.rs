@@ -1,4 +1,4 @@
-//! A series of a Prometheus page as a figure of a stretch of time: a counter's rate, a gauge's mean, or what one counter
+//! A series of a Prometheus page as a figure of a range of time: a counter's rate, a gauge's mean, or what one counter
 //! grew by for each that another grew by (`seconds_sum / seconds_count`: the mean time of one).
 
 use crate::base::{Gap, Known, Why};
@@ -50,7 +50,7 @@ pub fn grown(name: &str, first: Sums, last: Sums, seconds: f64) -> Known<f64> {
     }
 }
 
-/// Looks at a page over one trial: the figure of each interval between two looks, and of the whole.
+/// Looks at a page over one trial: the figure of each interval between two samples, and of the whole.
 #[derive(Clone, Debug)]
 pub struct Watch {
     name: String,
@@ -79,11 +79,12 @@ impl Watch {
         pairs.filter_map(|pair| self.between(pair[0], pair[1]).ok()).collect()
     }
 
-    /// From the look at or after these seconds to the last.
+    /// From the reading at or after these seconds to the last.
     pub fn since(&self, from_seconds: f64) -> Known<f64> {
         let first = self.looks.partition_point(|(seconds, _)| *seconds < from_seconds);
         let looks = &self.looks[first..];
-        let gap = || Gap::new(self.name.clone(), Why::NotMeasured).hint("fewer than two looks at the page");
+        let gap =
+            || Gap::new(self.name.clone(), Why::NotMeasured).hint("fewer than two readings of the page");
         let (Some(first), Some(last)) = (looks.first(), looks.last()) else { return Err(gap()) };
         if is_gauge(first.1) {
             return Ok(looks.iter().map(|(_, sums)| sums.0.value).sum::<f64>() / looks.len() as f64);
@@ -133,9 +134,9 @@ mod tests {
         for (seconds, count) in [(0.0, 0), (1.0, 10), (2.0, 40), (2.0, 50), (4.0, 100)] {
             watch.take(seconds, series.sums(&page(count)).expect("a page"));
         }
-        assert_eq!(watch.series(), [10.0, 30.0, 30.0], "a second look at the same time is none");
+        assert_eq!(watch.series(), [10.0, 30.0, 30.0], "a second reading of the same time is none");
         assert_eq!((watch.since(0.0), watch.since(1.0)), (Ok(25.0), Ok(30.0)));
-        assert!(watch.since(3.0).is_err(), "one look is no rate");
+        assert!(watch.since(3.0).is_err(), "one sample is not a rate");
         let series = Series::parse("load").expect("a series");
         let mut watch = Watch::new(&series);
         for (seconds, load) in [(0.0, 1.0), (1.0, 3.0), (2.0, 5.0)] {

@@ -24,16 +24,16 @@ pub struct Needed {
 
 /// Blocks until a difference of `effect` is shown with this power (0.8: in 80 of 100 experiments). `noise`: the standard
 /// deviation of one block's difference, in the same unit; `seen`: from how many blocks it is known.
-pub fn blocks_for(effect: f64, noise: f64, seen: usize, doubt: f64, power: f64) -> Option<Needed> {
+pub fn blocks_for(effect: f64, noise: f64, seen: usize, alpha: f64, power: f64) -> Option<Needed> {
     let is_measured = effect != 0.0 && effect.is_finite() && noise.is_finite() && noise >= 0.0 && seen >= 2;
-    let is_asked = doubt > 0.0 && doubt < 1.0 && power > 0.0 && power < 1.0;
+    let is_asked = alpha > 0.0 && alpha < 1.0 && power > 0.0 && power < 1.0;
     if !is_measured || !is_asked {
         return None;
     }
     let freedom = (seen - 1) as f64;
     let low = ChiSquared::new(freedom).ok()?.inverse_cdf(1.0 - NOISE_CONFIDENCE);
     let noise_max = noise * (freedom / low).sqrt();
-    let count = |noise: f64| (2..=RUNS_MAX).find(|count| is_enough(effect, noise, *count, doubt, power));
+    let count = |noise: f64| (2..=RUNS_MAX).find(|count| is_enough(effect, noise, *count, alpha, power));
     Some(Needed { likely: count(noise), at_most: count(noise_max) })
 }
 
@@ -44,17 +44,17 @@ impl Comparison {
             super::Scale::Percent => (effect / 100.0).ln_1p(),
             super::Scale::Unit => effect,
         };
-        blocks_for(effect, self.noise, self.base.count, self.doubt, power)
+        blocks_for(effect, self.noise, self.base.count, self.alpha, power)
     }
 }
 
 /// The power of Student's t with so many differences, the power's own t next to it (Guenther 1981); ranks need a little
 /// more, and are exact only from so many blocks on that 0 can be excluded at all.
-fn is_enough(effect: f64, noise: f64, count: usize, doubt: f64, power: f64) -> bool {
+fn is_enough(effect: f64, noise: f64, count: usize, alpha: f64, power: f64) -> bool {
     let Ok(t) = StudentsT::new(0.0, 1.0, (count - 1) as f64) else { return false };
-    let wanted = t.inverse_cdf(1.0 - doubt / 2.0) + t.inverse_cdf(power);
+    let wanted = t.inverse_cdf(1.0 - alpha / 2.0) + t.inverse_cdf(power);
     let by_ranks = count >= RANKS_FROM;
-    if by_ranks && 2.0_f64.powi(1 - count.min(1000) as i32) > doubt {
+    if by_ranks && 2.0_f64.powi(1 - count.min(1000) as i32) > alpha {
         return false;
     }
     let cost = if by_ranks { RANKS_COST } else { 1.0 };

@@ -22,8 +22,8 @@ pub struct Ranked {
     pub p: f64,
 }
 
-/// Of differences within pairs. `None`: too few for so little doubt (six pairs for 0.05), or too many.
-pub fn signed_rank(differences: &[f64], doubt: f64) -> Option<Ranked> {
+/// Of differences within pairs. `None`: too few for an alpha this small (six pairs for 0.05), or too many.
+pub fn signed_rank(differences: &[f64], alpha: f64) -> Option<Ranked> {
     let count = differences.len();
     if !(2..=COUNT_MAX).contains(&count) || differences.iter().any(|value| !value.is_finite()) {
         return None;
@@ -40,14 +40,14 @@ pub fn signed_rank(differences: &[f64], doubt: f64) -> Option<Ranked> {
             normal(count * (count + 1.0) / 4.0, deviation, walsh.len())?
         }
     };
-    ranked(walsh, &below, doubt)
+    ranked(walsh, &below, alpha)
 }
 
 /// `below[k]`: the probability that the statistic is at most k. The interval goes from the (k+1)-th smallest to the
 /// (k+1)-th largest, for the largest k that is rare enough. Equal figures make it wider than it had to be, never narrower.
-fn ranked(mut candidates: Vec<f64>, below: &[f64], doubt: f64) -> Option<Ranked> {
+fn ranked(mut candidates: Vec<f64>, below: &[f64], alpha: f64) -> Option<Ranked> {
     candidates.sort_by(f64::total_cmp);
-    let rare = below.partition_point(|probability| *probability <= doubt / 2.0);
+    let rare = below.partition_point(|probability| *probability <= alpha / 2.0);
     let cut = rare.checked_sub(1)?;
     let last = candidates.len() - 1;
     let not_above = candidates.partition_point(|value| *value <= 0.0);

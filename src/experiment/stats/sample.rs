@@ -16,7 +16,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// `None`: no figure, or one that is no number.
+    /// `None`: no figure, or one that is not a number.
     pub fn of(values: &[f64]) -> Option<Sample> {
         if values.is_empty() || values.iter().any(|value| !value.is_finite()) {
             return None;

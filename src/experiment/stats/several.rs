@@ -1,30 +1,30 @@
-//! More than two arms: each comparison with the first may be wrong, so the doubt is shared out among them. Holm's procedure
-//! (1979) keeps the probability of even one wrong claim below the doubt, whatever the figures have to do with each other,
+//! More than two arms: each comparison with the first may be wrong, so the error probability is shared out among them. Holm's
+//! procedure (1979) keeps the probability of even one wrong claim below alpha, whatever the figures have to do with each other,
 //! and loses less than Bonferroni's.
 
-/// For each comparison the doubt at which its interval excludes 0 just when Holm's procedure claims it. `p`: of each
+/// For each comparison the alpha at which its interval excludes 0 just when Holm's procedure claims it. `p`: of each
 /// comparison.
-pub fn doubts(p: &[f64], doubt: f64) -> Vec<f64> {
+pub fn alphas(p: &[f64], alpha: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|one, other| p[*one].total_cmp(&p[*other]));
-    let mut doubts = vec![doubt; p.len()];
+    let mut alphas = vec![alpha; p.len()];
     let mut stopped = None;
     for (rank, at) in order.into_iter().enumerate() {
-        let own = doubt / (p.len() - rank) as f64;
-        doubts[at] = *stopped.get_or_insert(own);
+        let own = alpha / (p.len() - rank) as f64;
+        alphas[at] = *stopped.get_or_insert(own);
         if p[at] <= own && stopped == Some(own) {
-            // It is claimed; the next is tried with more doubt.
+            // It is claimed; the next is tried at a larger alpha.
             stopped = None;
         }
     }
-    doubts
+    alphas
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Holm's adjusted p: claimed at every doubt from it on.
+    /// Holm's adjusted p: claimed at every alpha from it on.
     fn adjusted(p: &[f64]) -> Vec<f64> {
         let mut order: Vec<usize> = (0..p.len()).collect();
         order.sort_by(|one, other| p[*one].total_cmp(&p[*other]));
@@ -50,17 +50,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_claimed_by_its_own_doubt_is_claimed_by_holm() {
+    fn what_is_claimed_by_its_own_alpha_is_claimed_by_holm() {
         let mut random = fastrand::Rng::with_seed(2);
         for _ in 0..500 {
             let p: Vec<f64> = (0..random.usize(1..6)).map(|_| random.f64() * 0.1).collect();
-            let (adjusted, doubts) = (adjusted(&p), doubts(&p, 0.05));
+            let (adjusted, alphas) = (adjusted(&p), alphas(&p, 0.05));
             for at in 0..p.len() {
-                assert_eq!(p[at] <= doubts[at], adjusted[at] <= 0.05, "{p:?} {doubts:?} {adjusted:?}");
+                assert_eq!(p[at] <= alphas[at], adjusted[at] <= 0.05, "{p:?} {alphas:?} {adjusted:?}");
             }
         }
-        assert_eq!(doubts(&[0.5], 0.05), [0.05]);
-        assert_eq!(doubts(&[0.001, 0.5], 0.05), [0.025, 0.05]);
-        assert_eq!(doubts(&[0.04, 0.5], 0.05), [0.025, 0.025], "it stops at the first that is not claimed");
+        assert_eq!(alphas(&[0.5], 0.05), [0.05]);
+        assert_eq!(alphas(&[0.001, 0.5], 0.05), [0.025, 0.05]);
+        assert_eq!(alphas(&[0.04, 0.5], 0.05), [0.025, 0.025], "it stops at the first that is not claimed");
     }
 }

@@ -86,13 +86,13 @@ pub struct Comparison {
     pub scale: Scale,
     pub judged: Claim,
     /// The other method, where there are enough figures for it.
-    pub beside: Option<Claim>,
+    pub second: Option<Claim>,
     /// Difference of the means in the figures' unit, by t.
     pub difference: Interval,
     pub effect: Effect,
     /// Standard deviation of one block's difference, on the scale on which it is judged: of logarithms for `Percent`.
     pub noise: f64,
-    pub doubt: f64,
+    pub alpha: f64,
 }
 
 impl Comparison {
@@ -102,34 +102,34 @@ impl Comparison {
     }
 }
 
-/// `base[i]` and `arm[i]` are of one block. `doubt`: the probability that the interval misses, as 0.05.
-pub fn compare_blocks(base: &[f64], arm: &[f64], doubt: f64) -> Known<Comparison> {
+/// `base[i]` and `arm[i]` are of one block. `alpha`: the probability that the interval misses, as 0.05.
+pub fn compare_blocks(base: &[f64], arm: &[f64], alpha: f64) -> Known<Comparison> {
     if base.len() != arm.len() {
         return Err(few("blocks have a figure of one arm only"));
     }
-    let (samples, scale) = checked(base, arm, doubt)?;
+    let (samples, scale) = checked(base, arm, alpha)?;
     let on_scale = |value: f64| if scale == Scale::Percent { value.ln() } else { value };
     let differences: Vec<f64> =
         base.iter().zip(arm).map(|(base, arm)| on_scale(*arm) - on_scale(*base)).collect();
     let plain: Vec<f64> = base.iter().zip(arm).map(|(base, arm)| arm - base).collect();
-    let t = paired_t(&differences, doubt).ok_or_else(|| few("two blocks at least"))?;
-    let difference = paired_t(&plain, doubt).ok_or_else(|| few("two blocks at least"))?.interval;
-    let ranked = ranks::signed_rank(&differences, doubt).map(|found| claim(Method::SignedRank, found));
+    let t = paired_t(&differences, alpha).ok_or_else(|| few("two blocks at least"))?;
+    let difference = paired_t(&plain, alpha).ok_or_else(|| few("two blocks at least"))?.interval;
+    let ranked = ranks::signed_rank(&differences, alpha).map(|found| claim(Method::SignedRank, found));
     let noise = variance(&differences).sqrt();
     let chosen = choose(t, ranked, differences.len(), scale);
-    Ok(whole(samples, (base, arm), Some(differences.len()), scale, chosen, difference, noise, doubt))
+    Ok(whole(samples, (base, arm), Some(differences.len()), scale, chosen, difference, noise, alpha))
 }
 
 fn few(hint: &str) -> Gap {
     Gap::new("difference of two arms", Why::NotMeasured).hint(hint)
 }
 
-fn checked(base: &[f64], arm: &[f64], doubt: f64) -> Known<((Sample, Sample), Scale)> {
-    if !(doubt > 0.0 && doubt < 1.0) {
-        return Err(few("the doubt must be between 0 and 1"));
+fn checked(base: &[f64], arm: &[f64], alpha: f64) -> Known<((Sample, Sample), Scale)> {
+    if !(alpha > 0.0 && alpha < 1.0) {
+        return Err(few("alpha must be between 0 and 1"));
     }
     let (Some(one), Some(other)) = (Sample::of(base), Sample::of(arm)) else {
-        return Err(few("an arm has no figure, or one that is no number"));
+        return Err(few("an arm has no figure, or one that is not a number"));
     };
     if one.count < 2 || other.count < 2 {
         return Err(few("two figures of each arm at least"));
@@ -156,31 +156,31 @@ fn whole(
     figures: (&[f64], &[f64]),
     blocks: Option<usize>,
     scale: Scale,
-    (judged, beside): (Claim, Option<Claim>),
+    (judged, second): (Claim, Option<Claim>),
     difference: Interval,
     noise: f64,
-    doubt: f64,
+    alpha: f64,
 ) -> Comparison {
     let effect = Effect::of(figures.0, figures.1).unwrap_or(Effect { hedges_g: None, cliffs_delta: 0.0 });
-    Comparison { base, arm, blocks, scale, judged, beside, difference, effect, noise, doubt }
+    Comparison { base, arm, blocks, scale, judged, second, difference, effect, noise, alpha }
 }
 
 fn claim(method: Method, found: Ranked) -> Claim {
     Claim { method, interval: found.interval, p: found.p }
 }
 
-fn paired_t(differences: &[f64], doubt: f64) -> Option<Claim> {
+fn paired_t(differences: &[f64], alpha: f64) -> Option<Claim> {
     if differences.len() < 2 {
         return None;
     }
     let count = differences.len() as f64;
     let error = (variance(differences) / count).sqrt();
-    by_t(Method::PairedT, mean(differences), error, count - 1.0, doubt)
+    by_t(Method::PairedT, mean(differences), error, count - 1.0, alpha)
 }
 
-fn by_t(method: Method, estimate: f64, error: f64, freedom: f64, doubt: f64) -> Option<Claim> {
+fn by_t(method: Method, estimate: f64, error: f64, freedom: f64, alpha: f64) -> Option<Claim> {
     let t = StudentsT::new(0.0, 1.0, freedom).ok()?;
-    let half = t.inverse_cdf(1.0 - doubt / 2.0) * error;
+    let half = t.inverse_cdf(1.0 - alpha / 2.0) * error;
     // Without any noise a difference is certain, and none is none.
     let p = match error > 0.0 {
         true => 2.0 * t.cdf(-(estimate / error).abs()),
@@ -203,7 +203,7 @@ mod tests {
             (Scale::Percent, Method::PairedT, Some(4))
         );
         assert!((found.judged.interval.estimate - 5.0).abs() < 1e-9, "{found:?}");
-        assert!(found.is_shown() && found.judged.p < 1e-9 && found.beside.is_none());
+        assert!(found.is_shown() && found.judged.p < 1e-9 && found.second.is_none());
         let zeros = compare_blocks(&[0.0, 1.0, 2.0], &[3.0, 4.0, 5.0], 0.05).expect("three blocks");
         assert_eq!((zeros.scale, zeros.judged.interval.estimate), (Scale::Unit, 3.0));
         assert_eq!(zeros.difference.estimate, 3.0);
@@ -218,7 +218,7 @@ mod tests {
         let found = compare_blocks(&base, &arm, 0.05).expect("14 blocks");
         assert_eq!(found.judged.method, Method::SignedRank);
         assert!(found.is_shown() && found.judged.interval.high < 0.0, "{found:?}");
-        assert!(!found.beside.expect("t too").interval.excludes_0(), "one run hides it from t");
+        assert!(!found.second.expect("t too").interval.excludes_0(), "one run hides it from t");
     }
 
     #[test]

@@ -276,7 +276,7 @@ mod tests {
     use crate::os::memory::Pieces;
 
     #[test]
-    fn the_end_of_the_blocks_is_believed_only_beside_the_count_of_segments() {
+    fn the_end_of_the_blocks_is_believed_only_with_the_count_of_segments() {
         let committed = Range::of(0x10000, 0x10000 + 0x270000);
         let mut memory = Pieces::default();
         // JDK 17: committed and reserved segments, segment size and its logarithm, next segment.

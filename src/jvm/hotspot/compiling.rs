@@ -97,7 +97,7 @@ fn symbol(vm: &Hotspot, at: Addr) -> Known<String> {
         .ok_or_else(|| Gap::new("the name of a compiled method", Why::Torn))
 }
 
-/// The chunks of all arenas: those that the thread points to, and those in the objects of the compilation on its stack.
+/// The chunks of all arenas: the ones that the thread points to, and those in the objects of the compilation on its stack.
 fn arenas(vm: &Hotspot, thread: Addr, env: Addr, stack: Range) -> Result<Bytes, Fault> {
     let mut chunks = Chunks { vm, known: BTreeSet::new(), left: ARENA_CHUNKS_MAX, bytes: 0 };
     let size = vm.structs.size_of("CompilerThread").unwrap_or(0).min(THREAD_BYTES_MAX);

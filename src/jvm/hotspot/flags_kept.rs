@@ -1,4 +1,4 @@
-//! Which of some 1,400 flags a snapshot keeps: those that say how the VM uses memory. What the others are is nobody's
+//! Which of some 1,400 flags a snapshot keeps: the ones that say how the VM uses memory. What the others are is nobody's
 //! business, and some name files of the user.
 
 /// The flags that a snapshot keeps.

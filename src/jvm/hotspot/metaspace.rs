@@ -1,7 +1,7 @@
 //! Class metadata: the class space, and the nodes of the metaspace next to it.
 //!
 //! Neither is in vmStructs. Every class is reached through the loaders; where it and its metadata lie is marked in
-//! granules, and `metaspace_nodes` finds the reserved stretch around each, so that a neighbour that the kernel shows in
+//! granules, and `metaspace_nodes` finds the reserved range around each, so that a neighbour that the kernel shows in
 //! one mapping with it (a heap of a malloc arena, for one) is left alone.
 
 use super::metaspace_nodes::{self, Node, Taken};
@@ -154,7 +154,7 @@ fn claim(vm: &Hotspot, mut classes: Marks, mut metadata: Marks, found: &mut Foun
         found.claim(node.range, kind, part, None, node.how);
     }
     if missed > 0 {
-        let what = format!("{missed} stretches of class metadata that lie in no private mapping");
+        let what = format!("{missed} ranges of class metadata outside of private mappings");
         found.gaps.push(Gap::new(what, Why::Torn));
     }
 }

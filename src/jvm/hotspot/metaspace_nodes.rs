@@ -1,10 +1,10 @@
-//! The reserved stretch (node) of the metaspace around a piece of metadata.
+//! The reserved range (node) of the metaspace around a piece of metadata.
 //!
 //! The list of nodes is in no table, but every loader leads to it: `ClassLoaderData::_metaspace`, then the arena's chunks
 //! (JDK 16 and later: MetaspaceArena; before: SpaceManager), and each chunk to its `VirtualSpaceNode`, which holds the
 //! node's base and size side by side in its ReservedSpace (src/hotspot/share/memory/metaspace/*.hpp, and metaspace.cpp of
 //! JDK 8). The offsets differ by build, so the way is searched: breadth first over all words that point to memory, for
-//! two neighbouring words that are the start and the size of a mapped stretch around the metadata.
+//! two neighbouring words that are the start and the size of a mapped range around the metadata.
 //!
 //! One node found that way tells where a node has its bounds, and so the lists of all others are recognised
 //! (`metaspace_lists`): a search through the chunks of a large loader is long, and often in vain.

@@ -17,7 +17,7 @@ use std::collections::HashSet;
 
 /// The block lies below the end of its stack by less than this: its own size, and alignment to the thread's static data.
 const ABOVE_BLOCK_BYTES_MAX: u64 = 64 << 10;
-/// Stacks above this are no stacks.
+/// Stacks above this are not stacks.
 const STACK_BYTES_MAX: u64 = 1 << 40;
 /// The heads of the lists of used, user-made and cached stacks lie this near to each other.
 const HEADS_NEAR_BYTES: u64 = 256;
@@ -216,7 +216,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Walks a ring of links and keeps its blocks; the address of its head, which is no block (musl has none).
+    /// Walks a ring of links and keeps its blocks; the address of its head, which is not a block (musl has none).
     fn follow(&mut self, start: Addr) -> Option<Addr> {
         let mut head = None;
         let mut link = start;

@@ -1,6 +1,6 @@
 //! Which Java threads there are, by the VM's own list. The list is replaced whole, and the old one freed, whenever a Java thread
 //! begins or ends: a pointer that was read with other data a few milliseconds ago leads to memory that is somebody else's by now.
-//! So it is read past the store of pages, wherever it lies now, and again until two looks agree.
+//! So it is read past the store of pages, wherever it lies now, and again until two samples agree.
 
 use super::{Found, Hotspot};
 use crate::base::limits::THREADS_MAX;
@@ -8,10 +8,10 @@ use crate::base::{Addr, Gap, Known, Why};
 use crate::os::memory::{Fault, Memory};
 use std::cell::RefCell;
 
-/// Where hundreds of threads begin and end in a second, two looks in a row are some tens of microseconds apart.
+/// Where hundreds of threads begin and end in a second, two samples in a row are some tens of microseconds apart.
 const LOOKS_MAX: usize = 8;
 
-/// The `JavaThread` objects; where no two looks agree, those of the last one, and a gap says so. JDK 8 to 11 chain them; since 17
+/// The `JavaThread` objects; where no two samples agree, those of the last one, and a gap says so. JDK 8 to 11 chain them; since 17
 /// (10, but vmStructs kept the chain) they are in a list: src/hotspot/share/runtime/threadSMR.hpp, `ThreadsList`.
 pub fn objects(vm: &Hotspot, found: &mut Found) -> Vec<Addr> {
     let is_list = vm.structs.static_at("ThreadsSMRSupport", "_java_thread_list").is_ok();
@@ -20,13 +20,13 @@ pub fn objects(vm: &Hotspot, found: &mut Found) -> Vec<Addr> {
     if is_torn {
         found.gaps.push(
             Gap::new("the VM's list of Java threads", Why::Torn)
-                .hint("it changed at each look: threads began and ended all the time"),
+                .hint("it changed at each reading: threads began and ended all the time"),
         );
     }
     found.note(objects).unwrap_or_default()
 }
 
-/// What two looks in a row find; else what the last one found, and true.
+/// What two samples in a row find; else what the last one found, and true.
 fn agreed<T: PartialEq>(memory: &dyn Memory, look: impl Fn(&Fresh) -> Known<T>) -> (Known<T>, bool) {
     let once = || {
         let fresh = Fresh { memory, given: RefCell::default() };
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
     use std::cell::Cell;
 
-    /// One word, which is another one at each of the first looks; the store of pages kept what it was before them.
+    /// One word, which is another one at each of the first samples; the store of pages kept what it was before them.
     struct Changing {
         looks: Cell<u64>,
         changes: u64,

@@ -39,7 +39,7 @@ impl<'a> ThreadNames<'a> {
 }
 
 /// Characters of two bytes each, or of one: since JDK 9 a String that has others than Latin-1 keeps two bytes for each in
-/// its array of bytes; then there are bytes that are no letters.
+/// its array of bytes; then there are bytes that are not letters.
 pub fn decoded(text: &[u8], is_wide: bool) -> String {
     let has_control = text.iter().any(|byte| *byte < 0x20 || (0x7f..0xa0).contains(byte));
     if is_wide || (has_control && text.len().is_multiple_of(2)) {

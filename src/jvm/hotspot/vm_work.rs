@@ -85,7 +85,7 @@ mod tests {
     use crate::os::maps::parse_line;
 
     #[test]
-    fn a_polling_page_is_a_readable_page_or_the_closed_one_beside_it() {
+    fn a_polling_page_is_a_readable_page_or_the_closed_one_next_to_it() {
         let at = |line| parse_line(line);
         let (Some(closed), Some(open), Some(data)) = (
             at("7f042877a000-7f042877b000 ---p 00000000 00:00 0"),

@@ -305,7 +305,7 @@ impl Reader<'_> {
         let at = at.map_err(|fault| fault.gap(format!("symbol {symbol}")))?;
         let at = at.ok_or_else(|| {
             Gap::new(format!("symbol {symbol} of libjvm.so"), Why::NotInThisRuntime)
-                .hint("this libjvm.so does not export vmStructs; it is no HotSpot or was stripped of its dynamic symbols")
+                .hint("this libjvm.so does not export vmStructs; it is not HotSpot or was stripped of its dynamic symbols")
         })?;
         self.memory.u64(at).map_err(|fault| fault.gap(symbol))
     }

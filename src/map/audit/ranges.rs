@@ -127,7 +127,7 @@ impl Agreement {
     }
 }
 
-/// Areas whose every mapping NMT knows, so that a range without a label is worth a look.
+/// Areas whose every mapping NMT knows, so that a range without a label is worth a sample.
 fn is_always_tagged(area: Area) -> bool {
     matches!(area, Area::JavaHeap | Area::ClassMetadata | Area::CdsArchive | Area::JitCode)
 }

@@ -17,7 +17,7 @@ const GC_MALLOC: &str = "collector tables that are malloc chunks are in malloc's
 const UNKNOWN_CLASS_SPACE: &str = "this JDK tags the class space Unknown (no CDS archive)";
 const MALLOC: &str = "NMT counts the blocks that the VM asked for, touched or not; ours is what malloc holds in memory, \
                       with other libraries' blocks, headers and freed memory";
-const MEANWHILE: &str = "read at two moments; the program allocates in between";
+const TWO_MOMENTS: &str = "read at two moments; the program allocates in between";
 
 /// What one row of NMT's summary is held against.
 struct Pair {
@@ -152,13 +152,13 @@ pub fn of_heap_info(map: &MemoryMap, heap: &HeapInfo, rows: &mut Vec<AuditRow>) 
     let committed = Some(ours_heap.committed);
     add(Area::JavaHeap, Figure::Committed, committed, "heap info", heap.committed_bytes, unit, None);
     let in_use = in_use(map, Area::JavaHeap);
-    add(Area::JavaHeap, Figure::InUse, in_use, "heap info", heap.used_bytes, unit, Some(MEANWHILE));
+    add(Area::JavaHeap, Figure::InUse, in_use, "heap info", heap.used_bytes, unit, Some(TWO_MOMENTS));
     let Some(space) = heap.metaspace else { return };
     let ours_space = ours(map, |owner| owner.area == Area::ClassMetadata);
     let sides = [
         (Figure::Reserved, Some(ours_space.reserved), space.reserved_bytes, None),
         (Figure::Committed, Some(ours_space.committed), space.committed_bytes, None),
-        (Figure::InUse, self::in_use(map, Area::ClassMetadata), space.used_bytes, Some(MEANWHILE)),
+        (Figure::InUse, self::in_use(map, Area::ClassMetadata), space.used_bytes, Some(TWO_MOMENTS)),
     ];
     for (figure, ours_bytes, theirs_bytes, reason) in sides {
         add(

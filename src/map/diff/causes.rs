@@ -11,7 +11,7 @@ const SAID_PERCENT: i64 = 97;
 const CRUMB_PERCENT: i64 = 2;
 /// One part, or one arena, is the cause where it alone makes this share of its area's change.
 const ALONE_PERCENT: i64 = 60;
-/// What goes the other way is told from this share on.
+/// What goes the other way is reported from this share on.
 const AGAINST_PERCENT: i64 = 10;
 
 /// What did it.
@@ -48,7 +48,7 @@ pub struct Causes {
 
 pub fn causes(diff: &Diff) -> Causes {
     let total = diff.resident();
-    // Nothing in all may still be much each way: then what grew is told first.
+    // Nothing in all may still be much each way: then what grew is reported first.
     let sign = if total < 0 { -1 } else { 1 };
     let mut along: Vec<&Row<Area>> = diff.areas.iter().filter(|row| row.resident * sign > 0).collect();
     along.sort_by_key(|row| -row.resident * sign);

@@ -8,8 +8,8 @@ use crate::map::malloc::owners::HEADERS;
 use crate::map::sums::{Sum, Sums};
 use std::collections::BTreeSet;
 
-/// The part that has what was not told apart at one of the moments.
-pub const NOT_TOLD_APART: &str = "not told apart at one of the two moments";
+/// The part that has what was not distinguished at one of the moments.
+pub const NOT_TOLD_APART: &str = "not distinguished at one of the two moments";
 
 /// Each JVM has these, once its runtime can be read.
 const OF_RUNTIME: [Area; 4] = [Area::JavaHeap, Area::ClassMetadata, Area::JitCode, Area::Stack];

@@ -40,7 +40,7 @@ pub fn claim(alloc: &AllocView, jvm: Option<&JvmView>, claims: &mut Claims) {
     of_whole(alloc, claims);
     let mut mmapped = alloc.mmapped.clone();
     mmapped.sort();
-    // The owners of each arena's states. A heap has thousands of stretches, but an arena has a few dozen states.
+    // The owners of each arena's states. A heap has thousands of ranges, but an arena has a few dozen states.
     let mut known: HashMap<Instance, Vec<(State, usize)>> = HashMap::new();
     for stretch in &alloc.stretches {
         let instance = match stretch.arena {

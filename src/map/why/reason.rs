@@ -142,10 +142,10 @@ impl Reason {
             }
             Reason::HugetlbInstead { .. } => "-XX:+UseLargePages asks for HugeTLB, not for thp".into(),
             Reason::HugetlbNotAsked { page_bytes, zgc: true } => {
-                format!("ZGC takes no pages of {}", size(*page_bytes))
+                format!("ZGC takes no {} pages", size(*page_bytes))
             }
             Reason::HugetlbNotAsked { page_bytes, .. } => {
-                format!("the JVM asks for no HugeTLB pages of {}", size(*page_bytes))
+                format!("the JVM asks for no HugeTLB {} pages", size(*page_bytes))
             }
             Reason::NoHugetlbForIt { .. } => "no JVM asks HugeTLB pages for it".into(),
             Reason::NoKernelOption { known: true } => "CONFIG_READ_ONLY_THP_FOR_FS is not set".into(),
@@ -153,7 +153,7 @@ impl Reason {
             Reason::FileSystem => "its file system has no huge pages for it".into(),
             Reason::PrivateCopy => "private copies of pages of a file".into(),
             Reason::Tmpfs => "a file of tmpfs, whose mount has no huge pages".into(),
-            Reason::OtherSize { page_bytes } => format!("pages of {} were chosen", size(*page_bytes)),
+            Reason::OtherSize { page_bytes } => format!("{} pages were chosen", size(*page_bytes)),
             Reason::Split => "huge pages, but mapped in small pieces".into(),
             Reason::Hole => "huge pages of which too much was never touched".into(),
             Reason::NotYet { fallbacks: false } => {
@@ -243,7 +243,7 @@ fn policy_remedy(file: &str, area: Area, asked: &Asked) -> String {
         true if asked.is_for_transparent() => ", then restart the JVM",
         true => ", then start with -XX:+UseTransparentHugePages",
         false if shared => "",
-        false => " (always reaches memory that nobody advises)",
+        false => " (always covers memory without advice)",
     };
     format!("{word} in /sys/kernel/mm/transparent_hugepage/{file}{flag}")
 }

@@ -125,7 +125,7 @@ fn the_reason_is_of_the_pages_that_were_required() {
     assert!(thp.contains("why: 16 MiB: -XX:+UseLargePages asks for HugeTLB, not for thp"), "{thp}");
     assert!(thp.ends_with("start the JVM with -XX:+UseTransparentHugePages, which asks for thp"), "{thp}");
     let giant = said(&taken, "heap>=50%@1G");
-    assert!(giant.contains("16 MiB: the JVM asks for no HugeTLB pages of 1G"), "{giant}");
+    assert!(giant.contains("16 MiB: the JVM asks for no HugeTLB 1G pages"), "{giant}");
     assert!(
         giant.contains(
             "hugepages-1048576kB/nr_hugepages, then start the JVM with -XX:LargePageSizeInBytes=1g"
@@ -282,5 +282,5 @@ fn another_size_and_a_huge_page_in_pieces() {
     }));
     assert_eq!(reasons(&taken), [("not_advised", 10 * MIB), ("other_size", 4 * MIB), ("split", 2 * MIB)]);
     let map = join(&taken);
-    assert_eq!(findings(&taken, &map)[1].reason.text(), "pages of 64K were chosen");
+    assert_eq!(findings(&taken, &map)[1].reason.text(), "64K pages were chosen");
 }

@@ -17,7 +17,7 @@ const OWN_TEXT_MAX: usize = 4096;
 struct Open {
     text: String,
     stamp: Stamp,
-    /// Stops that were known when it was opened: those that come within belong to it.
+    /// Stops that were known when it was opened: the ones that come within belong to it.
     pauses: usize,
 }
 
@@ -125,7 +125,7 @@ impl GcLog {
         } else if is_stop(&bracket.text) || is_stop(text) {
             self.stopped(text, &bracket);
         } else if let Some((name, seconds)) = phase(text) {
-            self.beside(name, seconds, bracket.stamp);
+            self.concurrent(name, seconds, bracket.stamp);
         } else if let Some(heap) = g1_heap(text) {
             self.heap_of_last(heap);
         } else {
@@ -196,7 +196,7 @@ impl GcLog {
     }
 
     /// `stamp` is of the end.
-    fn beside(&mut self, name: &str, seconds: f64, stamp: Stamp) {
+    fn concurrent(&mut self, name: &str, seconds: f64, stamp: Stamp) {
         let start_seconds = self.at(stamp).map(|at| at - seconds);
         let name = name.to_string();
         self.phases.push(Phase { start_seconds, name, ms: seconds * 1000.0, collection: None });

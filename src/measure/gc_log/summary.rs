@@ -117,19 +117,19 @@ fn concurrent_ms(pauses: &[&Pause], phases: &[&Phase]) -> Known<f64> {
         return Ok(0.0);
     }
     let span = |start: Option<f64>, ms: f64| start.map(|start| (start, start + ms / 1000.0));
-    let beside: Option<Vec<(f64, f64)>> =
+    let concurrent: Option<Vec<(f64, f64)>> =
         phases.iter().map(|phase| span(phase.start_seconds, phase.ms)).collect();
     let stopped: Option<Vec<(f64, f64)>> =
         pauses.iter().map(|pause| span(pause.start_seconds, pause.ms)).collect();
-    let (Some(beside), Some(stopped)) = (beside, stopped) else {
+    let (Some(concurrent), Some(stopped)) = (concurrent, stopped) else {
         return Err(Gap::new("time of concurrent phases", Why::NotRecorded).hint(
             "the lines of this log have no time, and phases lie within others: decorate it with uptime",
         ));
     };
-    let beside = joined(beside);
+    let concurrent = joined(concurrent);
     let stopped = joined(stopped);
-    let both: f64 = beside.iter().map(|span| overlap(*span, &stopped)).sum();
-    let all: f64 = beside.iter().map(|(from, to)| to - from).sum();
+    let both: f64 = concurrent.iter().map(|span| overlap(*span, &stopped)).sum();
+    let all: f64 = concurrent.iter().map(|(from, to)| to - from).sum();
     Ok((all - both).max(0.0) * 1000.0)
 }
 

@@ -139,7 +139,7 @@ fn a_full_collection_within_a_young_one_is_one_stop() {
 ");
     let sum = log.summary();
     assert_eq!((sum.pauses, sum.pause_ms, sum.by_kind[&Kind::Full]), (1, 22.0, 1));
-    assert_eq!(log.heap.len(), 1, "the heap of it is told twice");
+    assert_eq!(log.heap.len(), 1, "the heap is logged twice, and counted once");
 }
 
 #[test]
@@ -250,6 +250,6 @@ fn what_is_no_log_is_a_gap_and_nothing_is_believed() {
     assert!(parse(deep.as_bytes()).is_err());
     let odd = "[0.1s] GC(0) Pause Young (((( 1M->2M(3M) 1.0ms\n[0.1s] GC(1) Pause Full -5.0ms\n[0.1s] GC(2) Pause Full NaNms\n\
                [0.1s] GC(3) Pause Full infms\n[0.1s] GC(4) Pause Full 1e300ms\n";
-    assert_eq!(log(odd).pauses.len(), 1, "no length below 0 and none that is no number");
+    assert_eq!(log(odd).pauses.len(), 1, "no length below 0 and none that is not a number");
     assert!(parse(&[0xff; 1000]).is_err());
 }

@@ -10,7 +10,7 @@ use crate::jvm::Gc;
 
 /// Lines that are looked at to know the format.
 const LINES_LOOKED_AT: usize = 10_000;
-/// Stops and phases that are under way at once: a few. More is no log.
+/// Stops and phases that are under way at once: a few. More is not a log.
 const BEGUN_MAX: usize = 64;
 /// Decorations that a line may have: there are twelve kinds (logDecorators.hpp).
 const DECORATIONS_MAX: usize = 12;

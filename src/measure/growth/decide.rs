@@ -1,9 +1,9 @@
 //! The rules for a verdict on the part of a floor that comes after the warm-up. A verdict is only given when it will stand: growth
-//! that has lasted a few minutes, comes in a few steps, slows down or is small is no leak yet.
+//! that has lasted a few minutes, comes in a few steps, slows down or is small is not a leak yet.
 
 use super::regime::Tail;
 use super::trend::{self, Trend};
-use super::{Doubt, Nature, Verdict};
+use super::{Caveat, Nature, Verdict};
 
 /// Growth is called unbounded, and an area level, only after this time of one regime: caches, pools and warm-ups of a few
 /// minutes are as straight as a leak.
@@ -40,7 +40,7 @@ const PART_NOISE: f64 = 3.0;
 
 pub struct Decision {
     pub verdict: Verdict,
-    pub doubt: Option<Doubt>,
+    pub caveat: Option<Caveat>,
     /// By what factor the observed time must grow until there probably is a verdict.
     pub longer: Option<f64>,
 }
@@ -66,8 +66,8 @@ pub fn decide(trend: &Trend, before: Tail, tail: Tail, nature: Nature) -> Decisi
     if trend.z < SIGNIFICANT || trend.low <= 0.0 {
         return match trend.z {
             z if z < NO_SIGN && trend.high <= allowed => levels_off(),
-            z if z < NO_SIGN => doubt(Doubt::Noise, power(trend.high / allowed)),
-            z => doubt(Doubt::Noise, power(1.1 * SIGNIFICANT / z)),
+            z if z < NO_SIGN => undecided(Caveat::Noise, power(trend.high / allowed)),
+            z => undecided(Caveat::Noise, power(1.1 * SIGNIFICANT / z)),
         };
     }
     if trend.high * 4.0 <= allowed {
@@ -76,11 +76,11 @@ pub fn decide(trend: &Trend, before: Tail, tail: Tail, nature: Nature) -> Decisi
     if let Some(late) = trend::slows(tail) {
         return match late.z < SIGNIFICANT && late.high <= allowed {
             true => levels_off(),
-            false => doubt(Doubt::StillSlowing, 2.0),
+            false => undecided(Caveat::StillSlowing, 2.0),
         };
     }
     match trend::was_faster(before, trend, tail.len()) {
-        true => doubt(Doubt::StillSlowing, 2.0),
+        true => undecided(Caveat::StillSlowing, 2.0),
         false => grows(trend, tail, nature),
     }
 }
@@ -92,28 +92,28 @@ fn grows(trend: &Trend, tail: Tail, nature: Nature) -> Decision {
     let grown = trend.slope * seconds;
     let small = small(first.bytes, seconds, nature);
     if grown < small {
-        return doubt(Doubt::HardlyAny, small / grown.max(1.0));
+        return undecided(Caveat::HardlyAny, small / grown.max(1.0));
     }
     let spreads = grown / trend.spread.max(1.0);
     if spreads < SPREADS {
-        return doubt(Doubt::Noise, SPREADS / spreads);
+        return undecided(Caveat::Noise, SPREADS / spreads);
     }
     if rests(tail, trend.slope) {
-        return doubt(Doubt::Steps, 2.0);
+        return undecided(Caveat::Steps, 2.0);
     }
     let matters = (last.bytes * MATTERS_SHARE).max(MATTERS_BYTES) / DAY;
     if trend.low < matters {
-        return doubt(Doubt::HardlyAny, 1.5);
+        return undecided(Caveat::HardlyAny, 1.5);
     }
-    Decision { verdict: Verdict::GrowsWithoutBound, doubt: None, longer: None }
+    Decision { verdict: Verdict::GrowsWithoutBound, caveat: None, longer: None }
 }
 
 fn levels_off() -> Decision {
-    Decision { verdict: Verdict::LevelsOff, doubt: None, longer: None }
+    Decision { verdict: Verdict::LevelsOff, caveat: None, longer: None }
 }
 
-fn doubt(doubt: Doubt, longer: f64) -> Decision {
-    Decision { verdict: Verdict::CannotTellYet, doubt: Some(doubt), longer: Some(longer) }
+fn undecided(caveat: Caveat, longer: f64) -> Decision {
+    Decision { verdict: Verdict::CannotTellYet, caveat: Some(caveat), longer: Some(longer) }
 }
 
 /// Whether it stood still for a part of the tail.

@@ -58,7 +58,7 @@ fn goes_on(points: &[Point], nature: Nature, then: &Growth, judged_at: f64) -> O
     let is_on =
         has_rate(&tail[since.min(late)..], earlier * GOES_ON) && has_rate(&tail[late..], earlier * LATELY);
     is_on.then(|| Growth {
-        doubt: None,
+        caveat: None,
         verdict: Verdict::GrowsWithoutBound,
         needs_minutes: None,
         rate: Some(rate(&trend)),

@@ -23,7 +23,7 @@ const SAME_BEFORE: f64 = 0.25;
 const SAME_AFTER: f64 = 0.8;
 /// Unless a step lies between, of this share of what the longer side grew.
 const JUMP_SHARE: f64 = 0.25;
-/// Steps that are no trend, and the share of the rise that they must make.
+/// Steps that are not a trend, and the share of the rise that they must make.
 const STEPS: usize = 2;
 const STEPS_SHARE: f64 = 0.8;
 /// What a page's rounding makes of a straight line, in bytes squared.
@@ -87,7 +87,7 @@ fn mean(points: Tail, get: fn(&Point) -> f64) -> f64 {
     points.iter().map(get).sum::<f64>() / points.len().max(1) as f64
 }
 
-/// What lies behind the last step, where one or two steps make nearly all of the rise. `None`: it is no staircase.
+/// What lies behind the last step, where one or two steps make nearly all of the rise. `None`: it is not a staircase.
 fn after_steps(tail: Tail) -> Option<Tail> {
     let rise = tail.last()?.bytes - tail.first()?.bytes;
     // Three times what the places between the steps move is a step; else it is noise.

@@ -91,8 +91,8 @@ fn slower(early: &Trend, late: &Trend) -> bool {
         return true;
     }
     let apart = SLOWER * early.slope - late.slope;
-    let doubt = ((SLOWER * error(early)).powi(2) + error(late).powi(2)).sqrt();
-    apart > 0.0 && apart >= 2.0 * doubt
+    let error = ((SLOWER * error(early)).powi(2) + error(late).powi(2)).sqrt();
+    apart > 0.0 && apart >= 2.0 * error
 }
 
 /// The trend of the later half, where it is slower than that of the earlier one.

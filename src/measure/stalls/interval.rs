@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 /// How often, how long.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// Those that ended in the interval.
+    /// The ones that ended in the interval.
     pub count: u64,
-    /// Those that were under way at its end.
+    /// The ones that were under way at its end.
     pub going_on: u64,
     /// Time within the interval.
     pub ns: u64,
@@ -17,7 +17,7 @@ pub struct Figures {
     pub throttled_ns: u64,
     /// The longest, whole, also of those under way so far.
     pub worst_ns: u64,
-    /// Whole lengths of those that ended.
+    /// Whole lengths of the ones that ended.
     pub histogram: Histogram,
 }
 
@@ -91,7 +91,7 @@ pub struct Interval {
     pub stalls: BTreeMap<Key, Figures>,
     pub counts: BTreeMap<i32, Counts>,
     pub seen: BTreeMap<i32, Seen>,
-    /// What khugepaged's looks at stretches of 2 MiB ended in, by the kernel's word.
+    /// What khugepaged's looks at ranges of 2 MiB ended in, by the kernel's word.
     pub scans: BTreeMap<&'static str, u64>,
     pub missing: Missing,
     pub events: u64,

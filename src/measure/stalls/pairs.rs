@@ -1,4 +1,4 @@
-//! From events to stalls: each begin and its end, by the same thread, is a stretch of time in which that thread did nothing for
+//! From events to stalls: each begin and its end, by the same thread, is a range of time in which that thread did nothing for
 //! its program.
 //!
 //! **No time is counted twice.** Stretches of one thread may lie within each other: a huge page is charged to a cgroup that
@@ -8,7 +8,7 @@
 //! **No time is lost between two intervals.** `turn` gives what is under way its part up to then, and the rest goes to the
 //! next interval; it is counted as one stall where it ends.
 //!
-//! **Nothing is guessed.** Where events are missing, a begin and an end may not belong to each other. A stretch with missing
+//! **Nothing is guessed.** Where events are missing, a begin and an end may not belong to each other. A range with missing
 //! events in it counts only if both were seen on one CPU, and that CPU lost none; else its begin and its end are counted as
 //! unmatched, and its time is not.
 
@@ -72,11 +72,11 @@ impl Pairs {
         self.find_holes(&batch.holes, &events);
         self.held = events.split_off(events.partition_point(|event| event.at_ns <= until_ns));
         for event in events {
-            self.doubt(event.at_ns);
+            self.mark_uncertain(event.at_ns);
             self.last_of_cpu.insert(event.cpu, event.at_ns);
             self.take(&event);
         }
-        self.doubt(until_ns);
+        self.mark_uncertain(until_ns);
         self.holes.retain(|hole| hole.to_ns > until_ns);
         self.until_ns = until_ns;
     }
@@ -88,7 +88,7 @@ impl Pairs {
         for (tid, thread) in &mut self.threads {
             thread.pass(now);
             thread.spans.retain(|span| span.doing != Doing::Huge || span.whole_ns <= HUGE_NS_MAX);
-            for span in thread.spans.iter_mut().filter(|span| !span.is_doubtful) {
+            for span in thread.spans.iter_mut().filter(|span| !span.is_uncertain) {
                 let Some(stall) = span.stall(daemons.get(tid).copied()) else { continue };
                 let figures = interval.stalls.entry(Key { tid: *tid, stall, order: span.order }).or_default();
                 figures.going_on += 1;
@@ -134,15 +134,15 @@ impl Pairs {
         }
     }
 
-    /// What is under way after a hole began is doubtful; the event it begins after was seen.
-    fn doubt(&mut self, now: u64) {
+    /// What is under way after a hole began is uncertain; the event it begins after was seen.
+    fn mark_uncertain(&mut self, now: u64) {
         for hole in self.holes.iter_mut().filter(|hole| !hole.is_applied && hole.from_ns < now) {
             hole.is_applied = true;
             let spans = self.threads.values_mut().flat_map(|thread| {
                 thread.order = None;
                 thread.spans.iter_mut()
             });
-            spans.for_each(|span| span.doubt(hole.cpu));
+            spans.for_each(|span| span.mark_uncertain(hole.cpu));
         }
     }
 
@@ -231,7 +231,7 @@ impl Pairs {
         let mut span = Span::new(doing, order, event.cpu);
         let now = event.at_ns;
         let open = self.holes.iter().filter(|hole| hole.is_applied && now < hole.to_ns);
-        open.for_each(|hole| span.doubt(hole.cpu));
+        open.for_each(|hole| span.mark_uncertain(hole.cpu));
         let thread = self.thread(event);
         // None of them begins anew within itself: the end of the first was lost.
         let kept = thread.spans.iter().position(|span| span.doing == doing).unwrap_or(thread.spans.len());
@@ -258,7 +258,7 @@ impl Pairs {
     }
 
     fn count(&mut self, event: &Event, mut span: Span) {
-        if span.is_doubtful && (span.is_refused || span.cpu != event.cpu) {
+        if span.is_uncertain && (span.is_refused || span.cpu != event.cpu) {
             self.interval.missing.begins += 1;
             self.interval.missing.ends += 1;
             return;

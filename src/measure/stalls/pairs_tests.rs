@@ -233,7 +233,7 @@ fn after_a_loss_only_pairs_of_one_cpu_without_a_loss_count() {
 }
 
 #[test]
-fn what_is_doubtful_is_not_counted_before_it_has_ended() {
+fn what_is_uncertain_is_not_counted_before_it_has_ended() {
     let mut pairs = pairs();
     pairs.feed(batch(100, &[on(1, begin(50, 7))]));
     assert_eq!(times(&pairs.turn())[0].3, 50);

@@ -51,7 +51,7 @@ pub(super) enum Doing {
     Awake,
 }
 
-/// One stretch that is under way.
+/// One range that is under way.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
     pub doing: Doing,
@@ -63,7 +63,7 @@ pub(super) struct Span {
     uncounted_ns: u64,
     pub throttled_ns: u64,
     /// Events are missing while it is under way, on any CPU; and on its own.
-    pub is_doubtful: bool,
+    pub is_uncertain: bool,
     pub is_refused: bool,
 }
 
@@ -76,13 +76,13 @@ impl Span {
             whole_ns: 0,
             uncounted_ns: 0,
             throttled_ns: 0,
-            is_doubtful: false,
+            is_uncertain: false,
             is_refused: false,
         }
     }
 
-    pub fn doubt(&mut self, cpu: u32) {
-        self.is_doubtful = true;
+    pub fn mark_uncertain(&mut self, cpu: u32) {
+        self.is_uncertain = true;
         self.is_refused |= self.cpu == cpu;
     }
 

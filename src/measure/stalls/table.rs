@@ -1,4 +1,4 @@
-//! The rows of one interval: the stalls of each process, kind of thread or thread, those that lost most first; and what the
+//! The rows of one interval: the stalls of each process, kind of thread or thread, the ones that lost most first; and what the
 //! threads of the kernel did in the background, which is nobody's.
 
 use super::interval::{Counts, Figures, Interval, Key, Missing, Seen};
@@ -33,7 +33,7 @@ pub enum Who {
     },
     /// Threads of JVMs.
     Kind(Kind),
-    /// Processes that are no JVMs, in a table of kinds.
+    /// Processes that are not JVMs, in a table of kinds.
     Others,
     /// Threads that ended before it could be known whose they were.
     Ended,

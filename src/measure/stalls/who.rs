@@ -77,7 +77,7 @@ impl Processes {
         }
     }
 
-    /// Forgets those that have ended, where there are many.
+    /// Forgets the ones that have ended, where there are many.
     fn make_room(&mut self) {
         if self.known.len() >= STALL_PROCESSES_MAX {
             let lives = |time: &ProcessTime, pid: i32| {
@@ -121,7 +121,7 @@ pub struct CpuLook {
 }
 
 impl CpuLook {
-    /// Of the target and its threads, else of all processes; of those that stalled and have ended, what they had when they were
+    /// Of the target and its threads, else of all processes; of the ones that stalled and have ended, what they had when they were
     /// last seen.
     pub fn take(target: Option<&Process>, stalled: &Processes) -> CpuLook {
         let pids = match target {
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn who_began_meanwhile_used_all_of_its_time_meanwhile() {
+    fn a_process_that_began_in_between_used_all_of_its_time_in_between() {
         let look = |processes: &[(i32, (u64, u64))], threads: &[(i32, u64)]| CpuLook {
             processes: processes.iter().copied().collect(),
             threads: threads.iter().copied().collect(),

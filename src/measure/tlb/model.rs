@@ -144,7 +144,7 @@ impl Maker<'_> {
         Ok(Bracket { low, high })
     }
 
-    /// The page sizes, of those that were measured, that the mapping may have: under a hypervisor an entry may be smaller than
+    /// The page sizes, of the ones that were measured, that the mapping may have: under a hypervisor an entry may be smaller than
     /// what the guest mapped, and the walk is as short as that is large.
     fn may_be_mapped(&self, side: Side, size: Option<u64>, costs: &WalkCosts) -> Vec<u64> {
         let entry = size.map_or(SIZE_4K, class);
@@ -194,8 +194,8 @@ fn in_proportion(
 
 fn not_calibrated(side: Side, size: Option<u64>) -> Gap {
     let size = size.map_or("any".to_string(), |size| format!("{} KiB", size >> 10));
-    Gap::new(format!("cost of a walk, {} side, pages of {size}", side.word()), Why::NotRead).hint(
-        "the calibration has no such pages: `marusa tlb --calibrate` measures those that this machine gives",
+    Gap::new(format!("cost of a walk, {} side, {size} pages", side.word()), Why::NotRead).hint(
+        "the calibration has no such pages: `marusa tlb --calibrate` measures the ones that this machine gives",
     )
 }
 

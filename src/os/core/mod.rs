@@ -36,7 +36,7 @@ pub enum CoreError {
     Io(#[from] io::Error),
     #[error("it is packed: unpack it first, with `{0} FILE` or `coredumpctl dump PID -o FILE`")]
     Packed(&'static str),
-    #[error("it is no core dump: the first bytes are not those of an ELF file")]
+    #[error("it is not a core dump: the first bytes are not those of an ELF file")]
     Foreign,
     #[error("it is an ELF file, but no core dump: a program or a library")]
     NoCore,

@@ -10,7 +10,7 @@ use crate::base::{PAGE, Range};
 use crate::os::file_bytes::FileBytes;
 use std::collections::HashMap;
 
-/// A mapped file, one stretch of it.
+/// A mapped file, one range of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MappedFile {
     pub range: Range,

@@ -145,10 +145,10 @@ fn pages(
     let held: u64 = headers.loads.iter().map(|load| load.held).sum();
     let is_full =
         headers.loads.iter().all(|load| extents.covers(load.offset, load.offset.saturating_add(load.held)));
-    let is_doubtful = is_full || headers.is_by_gdb;
+    let is_unsure = is_full || headers.is_by_gdb;
     // In a true core no two mappings lie at one place of the file.
     let can_look = held <= CORE_ZERO_BYTES_MAX.min(bytes.length());
-    let mut finder = Finder { bytes, extents, is_doubtful, can_look, zeros: 0, of_files: 0 };
+    let mut finder = Finder { bytes, extents, is_unsure, can_look, zeros: 0, of_files: 0 };
     let mut runs = Vec::new();
     let mut loads = headers.loads.iter().peekable();
     for mapping in mappings {
@@ -177,7 +177,7 @@ struct Finder<'a> {
     bytes: &'a FileBytes,
     extents: &'a Extents,
     /// Private memory without a file may have zeros that were never touched.
-    is_doubtful: bool,
+    is_unsure: bool,
     can_look: bool,
     /// Bytes of pages that were left out for it.
     zeros: u64,
@@ -200,8 +200,8 @@ impl Finder<'_> {
                 self.of_files += range.bytes();
             }
             // To write shared memory without a file is to touch it all; no file is looked at for zeros.
-            let has_doubtful = mapping.rights.shared || (self.is_doubtful && !mapping.is_file());
-            match has_doubtful && self.can_look {
+            let is_unsure_here = mapping.rights.shared || (self.is_unsure && !mapping.is_file());
+            match is_unsure_here && self.can_look {
                 true => self.without_zeros(range, from, mapping, runs),
                 false => push(runs, range, mapping),
             }
@@ -248,7 +248,7 @@ fn push(runs: &mut Vec<PageRun>, range: Range, mapping: &Mapping) {
 
 fn residency_gap(finder: &Finder) -> Gap {
     let mut hint = format!(
-        "those that the core holds count as resident: swapped ones too, and {} MiB of files, absent ones of which were read \
+        "the ones that the core holds count as resident: swapped ones too, and {} MiB of files, absent ones of which were read \
          to write the core",
         finder.of_files >> 20
     );
@@ -256,8 +256,8 @@ fn residency_gap(finder: &Finder) -> Gap {
         let mib = finder.zeros >> 20;
         hint += &format!("; {mib} MiB of zeros count as absent, for they may never have been touched");
     }
-    if finder.is_doubtful && !finder.can_look {
-        hint += "; the core is too large to look for zeros, so what was never touched counts too";
+    if finder.is_unsure && !finder.can_look {
+        hint += "; the core is too large to be searched for zeros, so untouched memory counts too";
     }
     Gap::new("which pages were in memory", Why::NotRecorded).hint(hint)
 }
@@ -291,9 +291,9 @@ fn cut_off(headers: &Headers) -> Option<Gap> {
 fn unknown(notes: &Notes) -> Vec<Gap> {
     let mut gaps = vec![
         Gap::new("RSS, swap, page tables, page sizes, sharing, start, container", Why::NotRecorded)
-            .hint("the kernel does not write them into a core; all pages are shown as pages of 4 KiB"),
+            .hint("the kernel does not write them into a core; all pages are shown as 4 KiB pages"),
         Gap::new("the kernel's names of threads", Why::NotRecorded).hint(
-            "Java threads have the names that are in the Java heap, the VM's own those that it gave them",
+            "Java threads have the names that are in the Java heap, the VM's own the ones that it gave them",
         ),
     ];
     if notes.pid.is_none() {

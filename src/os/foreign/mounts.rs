@@ -18,7 +18,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// File systems whose files are no stored bytes: fs/, kernel/, Documentation/filesystems/.
+/// File systems whose files are not stored bytes: fs/, kernel/, Documentation/filesystems/.
 pub const REFUSED: [&str; 17] = [
     "autofs",
     "binder",
@@ -122,7 +122,7 @@ impl Mount {
             Some(user) if is_fuse && user != 0 && user != own => {
                 Some(format!("it is on a FUSE file system that user {user} serves"))
             }
-            None if is_fuse => Some("it is on a FUSE file system that nobody is named for".to_string()),
+            None if is_fuse => Some("it is on a FUSE file system without a named owner".to_string()),
             _ => {
                 REFUSED.contains(&self.kind.as_str()).then(|| format!("it is on a {} file system", self.kind))
             }

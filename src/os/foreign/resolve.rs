@@ -77,7 +77,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Puts the names of a path before those that are left. An empty last name demands a directory.
+    /// Puts the names of a path before the ones that are left. An empty last name demands a directory.
     fn add(&mut self, path: &[u8]) -> io::Result<()> {
         let error = |number| Err(io::Error::from_raw_os_error(number));
         if path.is_empty() {

@@ -286,7 +286,7 @@ impl Layout {
         })
     }
 
-    /// `None`: it is no event of a thread's life; `Some(None)`: it is one, but damaged.
+    /// `None`: it is not an event of a thread's life; `Some(None)`: it is one, but damaged.
     fn life(&self, current: i32, record: &[u8]) -> Option<Option<Life>> {
         let tid = || i32::try_from(self.number(0, record)?).ok();
         let name = || self.fields.get(1)?.text(record);

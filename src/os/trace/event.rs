@@ -58,7 +58,7 @@ pub enum What {
     /// kmem:mm_page_alloc_extfrag: a page was taken from a block of another mobility. `is_fragmenting`: the block that was
     /// broken is smaller than a huge page, so the huge page it was in is spoiled.
     ExtFrag { order: u32, fallback_order: u32, is_fragmenting: bool },
-    /// huge_memory:mm_khugepaged_scan_pmd and mm_khugepaged_scan_file: one stretch of 2 MiB was looked at, and collapsed
+    /// huge_memory:mm_khugepaged_scan_pmd and mm_khugepaged_scan_file: one range of 2 MiB was looked at, and collapsed
     /// where `status` is success. The event comes after the collapse. By khugepaged, or by who called MADV_COLLAPSE.
     KhugepagedScan { status: ScanStatus, is_file: bool, mm: Mm },
     /// huge_memory:mm_collapse_huge_page and mm_khugepaged_collapse_file: the end of one collapse. It began, to within what

@@ -36,7 +36,7 @@ pub struct PageForm {
 }
 
 impl Field {
-    /// The number that is here; `None` where the event is too short, or it is no number.
+    /// The number that is here; `None` where the event is too short, or it is not a number.
     pub fn number(&self, record: &[u8]) -> Option<i64> {
         let bytes = self.slice(record)?;
         let mut wide = [0_u8; 8];

@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 pub struct Threads {
     /// Their process, by their number.
     tgids: HashMap<i32, i32>,
-    /// Names, of those that were asked for or that took one while they were traced.
+    /// Names, of the ones that were asked for or that took one while they were traced.
     names: HashMap<i32, String>,
     /// They ended in the reading that is under way, and are forgotten after it.
     ended: BTreeSet<i32>,
@@ -69,7 +69,7 @@ impl Threads {
         }
     }
 
-    /// Names and processes of the threads of these events; those that are not known are asked for with `living`. Then what
+    /// Names and processes of the threads of these events; the ones that are not known are asked for with `living`. Then what
     /// ended is forgotten.
     pub fn of(
         &mut self,

@@ -30,7 +30,7 @@ pub struct Page {
     pub lost: Option<u64>,
     /// When the page begins.
     pub from_ns: u64,
-    /// The events end before the page's bytes do: it is no page of a ring buffer.
+    /// The events end before the page's bytes do: it is not a page of a ring buffer.
     pub is_broken: bool,
 }
 
@@ -80,7 +80,7 @@ fn step(bytes: &[u8]) -> Option<(Step<'_>, &[u8])> {
     let (kind, delta) = (head & ((1 << TYPE_BITS) - 1), u64::from(head >> TYPE_BITS));
     match kind {
         PADDING if delta == 0 => Some((Step::End, &[])),
-        // An event that was taken back: its length counts this word. Its time counts, but 1 stands for none
+        // An event that was undone: its length counts this word. Its time counts, but 1 stands for none
         // (`rb_event_discard` and `rb_read_data_buffer`).
         PADDING => {
             let (length, _) = word(rest)?;
@@ -156,7 +156,7 @@ mod tests {
             12,
             0x1111_1111,
             0x2222_2222,
-            PADDING | 7 << 5, // taken back, 7 ns later, 8 bytes after this word
+            PADDING | 7 << 5, // undone, 7 ns later, 8 bytes after this word
             8,
             0xffff_ffff,
             PADDING | 1 << 5,

@@ -98,7 +98,7 @@ pub fn refused(path: &Path, error: &io::Error) -> Gap {
         Some(libc::ENOMEM | libc::ENOSPC) => {
             gap(Why::OverLimit, "the kernel has no memory for one more instance of tracing")
         }
-        Some(libc::ENOENT | libc::ENODEV) => gap(Why::Gone, "the instance was removed by somebody else"),
+        Some(libc::ENOENT | libc::ENODEV) => gap(Why::Gone, "another process removed the instance"),
         _ => gap(Why::NotInThisKernel, &error.to_string()),
     }
 }

@@ -77,7 +77,7 @@ fn default_flags(feature: u32, gc: Gc, heap: Bytes, cpus: u32) -> BTreeMap<Strin
     printed
 }
 
-/// Least and most pages of 2M.
+/// Least and most 2M pages.
 fn pages(subject: &Subject) -> (u64, u64) {
     let needs = needs(subject);
     let large = || needs.iter().filter(|need| need.page_bytes == PAGE_2M);

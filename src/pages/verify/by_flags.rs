@@ -11,7 +11,7 @@ use crate::pages::types::{Mode, Need, Without};
 use crate::pages::{need, subject};
 use crate::snapshot::Snapshot;
 
-/// Where not every reservation of such a JVM is known, those that flags name, and the gap.
+/// Where not every reservation of such a JVM is known, the ones that flags name, and the gap.
 pub fn by_flags(snapshot: &Snapshot, cpus: Known<Cpus>) -> Option<(Promise, Option<Gap>)> {
     let mode = Promise::mode_of(&Asked::of(snapshot))?;
     let jvm = snapshot.jvm.as_ref().ok()?;

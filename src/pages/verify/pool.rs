@@ -30,7 +30,7 @@ pub fn cause(promise: &Promise, look: &Look, rows: &[Row], page_bytes: Bytes) ->
         return Some(Cause::new("cgroup_limit", what).next(next).bytes(bytes));
     }
     let cause = match host.pool(page_bytes) {
-        None => Cause::new("no_hugetlb", format!("this kernel has no pages of {}", size(page_bytes)))
+        None => Cause::new("no_hugetlb", format!("this kernel has no {} pages", size(page_bytes)))
             .next(boot(page_bytes)),
         Some(pool) if pool.is_off() => {
             let what =
@@ -50,7 +50,7 @@ fn short(promise: &Promise, look: &Look, rows: &[Row], pool: &Pool, missing: u64
     let refused = Asked::of(look.snapshot).refused;
     if lacking == 0 {
         let why = match refused {
-            true => format!("not one {page} page was free when the JVM started, and it gave up on them"),
+            true => format!("no {page} page was free when the JVM started, and it gave up on them"),
             false => format!("too few {page} pages were free when the JVM started"),
         };
         let what = format!("{why}; now {} are; {}", pool.available(), order(rows, pool.page_bytes));

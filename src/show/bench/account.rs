@@ -153,7 +153,7 @@ fn mib(bytes: f64) -> String {
 fn mirror(out: &mut dyn Write, mirror: Mirror) -> io::Result<()> {
     let figure = |value: Option<f64>| value.map_or("unknown".to_string(), |value| format!("{value:+.2}"));
     let text = format!(
-        "JIT work and malloc-then-freed go together by {} (what there is), {} (what changes between looks); -1 is a mirror",
+        "JIT work and malloc-then-freed go together by {} (what there is), {} (what changes between samples); -1 is a mirror",
         figure(mirror.levels),
         figure(mirror.changes)
     );
@@ -164,7 +164,7 @@ fn gaps(out: &mut dyn Write, run: &Run) -> io::Result<()> {
     let torn = run.samples.iter().filter(|sample| sample.is_torn).count();
     if torn > 0 {
         let text = format!(
-            "in {torn} of {} looks the program changed what was being read; what could not be told then is unattributed",
+            "in {torn} of {} samples the program changed what was being read; what was then unclear is unattributed",
             run.samples.len()
         );
         lines(out, &text, 0)?;
@@ -226,7 +226,7 @@ pub struct Pair {
     rows: Vec<experiment::Difference>,
 }
 
-/// A run, with a figure a look in each list.
+/// A run, with a figure a sample in each list.
 #[derive(JsonSchema, Serialize)]
 pub struct RunRow<'a> {
     program: Program,

@@ -56,10 +56,7 @@ fn head(out: &mut dyn Write, setup: &Setup) -> io::Result<()> {
         out,
         &format!("{} direct buffers of {each}, taken, freed, trimmed; {}", setup.buffers, setup.options),
     )?;
-    lines(
-        out,
-        &format!("{}; {} JVMs of each kind; MiB resident, the middle of them", setup.machine, setup.runs),
-    )?;
+    lines(out, &format!("{}; {} JVMs of each kind; MiB resident, medians", setup.machine, setup.runs))?;
     writeln!(out)
 }
 

@@ -194,7 +194,7 @@ fn by_heap(
     let by = if threads == 1 { "one thread".to_string() } else { format!("{threads} threads") };
     writeln!(
         out,
-        "\nJDK {jdk}, {}, {by}: ms from start to end, the middle child (of all rounds)",
+        "\nJDK {jdk}, {}, {by}: ms from start to end, median of the children (of all rounds)",
         mechanism.name()
     )?;
     let compared = report.compared();

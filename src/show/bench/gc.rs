@@ -69,7 +69,7 @@ fn head(out: &mut dyn Write, settings: &Settings) -> io::Result<()> {
     lines(out, &format!("JDK {}; {}", settings.jdks.join(", "), machine(&settings.machine)), 0)
 }
 
-/// "23/6 (2/1)": those that it has, and by the formula here.
+/// "23/6 (2/1)": the ones that it has, and by the formula here.
 fn threads(threads: &ThreadCounts) -> String {
     let count = |count: Option<u32>| count.map_or("-".to_string(), |count| count.to_string());
     match (threads.parallel, threads.concurrent) {
@@ -92,7 +92,7 @@ fn table(out: &mut dyn Write, arms: &[ArmFigures]) -> io::Result<()> {
         ">GCs/min",
         ">stop ms",
         ">longest",
-        ">beside",
+        ">concurrent",
         ">system",
         ">pages",
     ]);
@@ -114,8 +114,8 @@ fn table(out: &mut dyn Write, arms: &[ArmFigures]) -> io::Result<()> {
     table.write(out)?;
     lines(
         out,
-        "GC threads: for stops / next to the program, in parentheses by the JVM's formula for this machine. beside: ms of each \
-         second in which it worked beside the program. system: of the CPU time. pages: of the heap in memory on them, at worst.",
+        "GC threads: for stops / next to the program, in parentheses by the JVM's formula for this machine. concurrent: ms of each \
+         second in which it worked while the program ran. system: of the CPU time. pages: of the heap in memory on them, at worst.",
         0,
     )
 }
@@ -190,5 +190,5 @@ pub fn dry_run(
     writeln!(out, "\ndry run: nothing was started or changed")
 }
 
-/// To ask the JDK, to start, to build the live set, and for two looks at the pages.
+/// To ask the JDK, to start, to build the live set, and for two readings of the pages.
 const SECONDS_BESIDE: f64 = 4.0;

@@ -34,10 +34,7 @@ fn head(out: &mut dyn Write, setup: &Setup) -> io::Result<()> {
             setup.options
         ),
     )?;
-    lines(
-        out,
-        &format!("{}; {} JVMs of each kind; MiB resident, the middle of them", setup.machine, setup.runs),
-    )?;
+    lines(out, &format!("{}; {} JVMs of each kind; MiB resident, medians", setup.machine, setup.runs))?;
     writeln!(out)
 }
 
@@ -80,7 +77,7 @@ pub fn text(out: &mut dyn Write, setup: &Setup, points: &[Point], ended: Option<
         }
         let unsettled: usize = points.iter().map(|point| point.unsettled()).sum();
         if unsettled > 0 {
-            writeln!(out, "  {unsettled} JVMs were looked at before their compilers came to rest")?;
+            writeln!(out, "  {unsettled} JVMs were looked at before their compilers were idle")?;
         }
         writeln!(out)?;
     }

@@ -83,7 +83,7 @@ fn dry_run(out: &mut dyn Write, setup: &Setup) -> io::Result<()> {
     writeln!(out, "  {} classes compiled by java {}", setup.classes, setup.jit_options)?;
     if !setup.steps.is_empty() {
         writeln!(out, "  two of java {}", setup.swap_options)?;
-        writeln!(out, "  and for these, taken back at the end:")?;
+        writeln!(out, "  and for these, undone at the end:")?;
     }
     for step in &setup.steps {
         paragraph(out, "    ", "    ", step)?;

@@ -1,4 +1,4 @@
-//! Figures of all units in few digits: three that count, so that arms can be told apart and columns stay narrow.
+//! Figures of all units in few digits: three that count, so that arms can be distinguished and columns stay narrow.
 
 use crate::experiment::stats::Scale;
 use crate::experiment::trial_record::Unit;

@@ -5,12 +5,12 @@
 mod figures;
 mod runs;
 
-use super::{Result, basis, beside, sentence};
+use super::{Result, basis, footnotes, sentence};
 use crate::experiment::compare_result::{Against, Verdict};
 use crate::experiment::trial_record::Figure;
 use crate::show::plot::{self, escaped};
 
-/// The page's own look; colours are those of the plots.
+/// The page's own sample; colours are those of the plots.
 const LOOK: &str = "\
 body { margin: 0 auto; padding: 24px 20px 60px; max-width: 1040px; background: var(--paper); color: var(--ink);
   font: 15px/1.5 system-ui, sans-serif; }
@@ -82,9 +82,7 @@ fn verdicts(result: &Result) -> String {
             Some(against) => {
                 (class(&row.figure, against), sentence(&row.figure, base, against, comparison.worth_percent))
             }
-            None => {
-                ("", format!("nothing can be said: too few runs of it and of {base} are in the same block"))
-            }
+            None => ("", format!("no comparison: too few runs of it and of {base} are in the same block")),
         };
         // The first word is the verdict, where there is one.
         let said = match said.split_once(": ") {
@@ -113,7 +111,7 @@ fn class(figure: &Figure, against: &Against) -> &'static str {
 }
 
 fn notes(result: &Result) -> String {
-    let lines = beside(result);
+    let lines = footnotes(result);
     let items: Vec<String> = lines
         .iter()
         .filter(|line| !line.is_empty())
@@ -122,9 +120,9 @@ fn notes(result: &Result) -> String {
     let items = if items.is_empty() { String::new() } else { format!("<ul>\n{}\n</ul>\n", items.join("\n")) };
     let head = &result.design.head;
     format!(
-        "<h2>What to know of it</h2>\n{items}<p class=\"dim\">Made by {}, seed {}. Each block has one run of each arm, in an \
+        "<h2>Notes</h2>\n{items}<p class=\"dim\">Made by {}, seed {}. Each block has one run of each arm, in an \
          order by chance; arms are compared within blocks, so that what drifts from block to block falls out. An interval \
-         holds the true difference with the confidence that is told. Where it holds 0, no difference is shown: that is no \
+         holds the true difference with the stated confidence. Where it holds 0, no difference is shown: that is no \
          proof that there is none.</p>",
         escaped(&head.made_by),
         head.seed

@@ -23,7 +23,6 @@ pub struct CompareDocument<'a> {
     first_blocks: Option<&'a [Vec<String>]>,
     made_at: &'a str,
     command: &'a [String],
-    #[serde(rename = "folder")]
     directory: &'a str,
     host: &'a HostFacts,
     design: DesignRow<'a>,
@@ -246,7 +245,7 @@ fn difference(against: &Against) -> DifferenceRow<'_> {
         Scale::Percent => Ends::Percent { percent: middle, low_percent: low, high_percent: high },
         Scale::Unit => Ends::Unit { of_unit: middle, low_of_unit: low, high_of_unit: high },
     };
-    let confidence_percent = (1.0 - against.doubt) * 100.0;
+    let confidence_percent = (1.0 - against.alpha) * 100.0;
     DifferenceRow { against, ends, confidence_percent, effect_word: against.effect.word() }
 }
 

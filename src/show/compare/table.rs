@@ -52,7 +52,7 @@ pub fn figures(out: &mut dyn Write, comparison: &Comparison) -> io::Result<()> {
     }
     let is_shown = |cell: &Cell| cell.against.as_ref().is_some_and(|one| one.verdict != Verdict::NotShown);
     let any = comparison.rows.iter().any(|row| row.cells.iter().any(is_shown));
-    let said = "* shown; the other rows share a doubt of 5 % among them";
+    let said = "* shown; the other rows share one alpha of 5 %";
     if any { writeln!(out, "{said}") } else { Ok(()) }
 }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::experiment::compare_result::{self, Ask, DOUBT, WarmUp};
+use crate::experiment::compare_result::{self, ALPHA, Ask, WarmUp};
 use crate::experiment::trial_record::{self, PEAK_RESIDENT, Unit, WALL};
 use crate::show::width;
 
@@ -27,7 +27,7 @@ fn compared(trials: &[Trial]) -> Comparison {
         figures: &figures,
         about: WALL,
         warm_up: WarmUp::Found,
-        doubt: DOUBT,
+        alpha: ALPHA,
         worth_percent: 0.1,
     };
     compare_result::compare(trials, &ask)

@@ -94,7 +94,7 @@ fn area<'a>(area: Area, bytes: u64, parts: impl Iterator<Item = (&'a str, u64)>)
 pub fn pages(moment: &Moment) -> Option<String> {
     let grid = moment.grid?;
     let mut html = String::from(
-        "<p class=\"needs-script\">Each cell is a block of 2 MiB; a block opens into its pages of 4 KiB. Stretches with nothing in \
+        "<p class=\"needs-script\">Each cell is a block of 2 MiB; a block opens into its 4 KiB pages. Stretches with nothing in \
          memory are folded. Arrow keys move, Enter opens a block, Escape closes it.</p>\n\
          <div class=\"toolbar needs-script\" hidden><label>Colour by <select id=\"grid-by\"><option value=\"owner\">owner</option>\
          <option value=\"size\">page size</option><option value=\"residency\">in memory</option></select></label>\
@@ -105,12 +105,12 @@ pub fn pages(moment: &Moment) -> Option<String> {
          <ul id=\"grid-legend\" class=\"legend\"></ul>\n",
     );
     if grid.is_coarse {
-        html += "<p class=\"dim\">There are so many stretches of pages that of most blocks only the number of pages in memory is \
-                 kept, not which.</p>\n";
+        html += "<p class=\"dim\">The page map is too fragmented to keep every page: most blocks \
+                 have the number of resident pages only.</p>\n";
     }
     if !grid.is_placed {
-        html += "<p class=\"dim\">This kernel tells how many pages of a mapping are in memory, not which: they stand at its \
-                 start.</p>\n";
+        html += "<p class=\"dim\">This kernel reports how many pages of a mapping are resident, not \
+                 which: they are drawn at its start.</p>\n";
     }
     html += if grid.has_folios {
         "<p class=\"dim\">Page sizes are those of folios, what the kernel allocates as one.</p>\n"

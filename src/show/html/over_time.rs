@@ -177,8 +177,7 @@ fn one(index: usize, history: &History, moments: usize) -> String {
     );
     if history.times.len() > moments {
         html += &format!(
-            "<p class=\"dim\">{} moments, of which those are drawn that tell the same: the highest and the lowest of each \
-             stretch.</p>\n",
+            "<p class=\"dim\">{} samples; drawn are the highest and the lowest of each interval.</p>\n",
             history.times.len()
         );
     }

@@ -1,6 +1,6 @@
 //! The colours of areas, for a light page and for a dark one, defined once; and what is written on them. Chosen by a search for
 //! sixteen colours that are far apart for people with any kind of colour vision; a test keeps them so. A name stands next to each
-//! colour everywhere, so nothing is told by colour alone.
+//! colour everywhere, so nothing depends on colour alone.
 
 use crate::map::Area;
 use std::fmt::Write;
@@ -137,7 +137,7 @@ mod tests {
                         let squares =
                             one_seen.iter().zip(other_seen).map(|(one, other)| (one - other).powi(2));
                         let apart = squares.sum::<f64>().sqrt();
-                        // 2.3 is what can just be told apart side by side; samples in a legend lie far from each other.
+                        // 2.3 is what can just be distinguished side by side; samples in a legend lie far from each other.
                         assert!(apart > 15.0, "{eye}: {} and {}: {apart:.1}", one.name(), other.name());
                     }
                 }

@@ -31,7 +31,7 @@ const HEIGHT: f64 = 460.0;
 const STRIP: f64 = 16.0;
 /// A letter of the labels is about so wide.
 const LETTER: f64 = 6.3;
-/// What is smaller than this is no picture.
+/// What is smaller than this is not a picture.
 const SIDE_MIN: f64 = 0.5;
 
 /// All areas, and for each one its parts in large, which is shown when it is asked for.
@@ -148,7 +148,7 @@ fn inset(rect: Rect) -> Rect {
     Rect { x: rect.x + by, y: rect.y, width: rect.width - 2.0 * by, height: rect.height - by }
 }
 
-/// Each node with its place; those that would be nothing are left out.
+/// Each node with its place; the ones that would be nothing are left out.
 fn squarified(nodes: &[Node], whole: Rect) -> Vec<(&Node, Rect)> {
     let mut sorted: Vec<&Node> = nodes.iter().filter(|node| node.bytes > 0).collect();
     sorted.sort_by_key(|node| std::cmp::Reverse(node.bytes));

@@ -12,7 +12,7 @@ fn row(what: What, verdict: Verdict, needs_minutes: Option<f64>) -> Row {
         Rate { bytes_per_hour: 60.0 * mib, low_bytes_per_hour: 58.0 * mib, high_bytes_per_hour: 61.0 * mib };
     let growth = Growth {
         verdict,
-        doubt: (verdict == Verdict::CannotTellYet).then_some(Doubt::Noise),
+        caveat: (verdict == Verdict::CannotTellYet).then_some(Caveat::Noise),
         needs_minutes,
         rate: Some(rate),
         level_bytes: 300 << 20,
@@ -108,7 +108,7 @@ fn an_old_account_and_the_end_are_part_of_the_answer() {
     assert_eq!(
         answer(&still, &old),
         "Nothing grew without bound until the last account. Not read since 2026-01-01T00:00:00Z, 12 min before the last \
-         look: +1.0 GiB resident since, owner not read."
+         sample: +1.0 GiB resident since, owner not read."
     );
     let never = Since { account: None, resident_since_bytes: Some(0), ..old.clone() };
     assert!(answer(&[], &never).ends_with("No account was read."));
@@ -136,7 +136,7 @@ fn the_json() {
         (&json!("malloc_freed"), &json!("grows_without_bound"))
     );
     assert_eq!(
-        (&value["rows"][2]["doubt"], &value["rows"][2]["needs_minutes"]),
+        (&value["rows"][2]["caveat"], &value["rows"][2]["needs_minutes"]),
         (&json!("noise"), &json!(12.0))
     );
 }

@@ -130,7 +130,7 @@ pub struct ApplyDocument<'a> {
     journal: Option<&'a str>,
     #[serde(flatten)]
     given: &'a Given<'a>,
-    /// Why it was taken back.
+    /// Why it was undone.
     why: Option<String>,
     steps: Vec<ApplyRow<'a>>,
     notes: &'a [String],

@@ -47,7 +47,7 @@ pub struct Asked {
     pub dry_run: bool,
 }
 
-/// What a second look found.
+/// What a second sample found.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct After {
     /// `None`: it could not be looked at again.
@@ -88,7 +88,7 @@ pub fn before(
                 table.row([area.area.title(), &human(area.resident), &human(area.on_2m)]);
             }
             table.write(out)?;
-            writeln!(out, "\nto split: {blocks} huge pages of 2 MiB")
+            writeln!(out, "\nto split: {blocks} huge 2 MiB pages")
         }
     }
 }
@@ -171,7 +171,7 @@ fn done_words(asked: &Asked, done: &Done) -> String {
         }
     };
     also(done.were_so, "blocks were so by then");
-    also(done.no_longer, "blocks were left, as the JVM gave pages of them back meanwhile");
+    also(done.no_longer, "blocks were left, as the JVM gave pages of them back during the call");
     also(done.not_tried, "blocks were not tried");
     text
 }
@@ -207,8 +207,8 @@ fn price_words(asked: &Asked, done: &Done) -> String {
     let price = &done.price;
     let share = if price.wall_ms > 0.0 { price.cpu_ms / price.wall_ms * 100.0 } else { 0.0 };
     let mut text = format!(
-        "took {:.1} s, of them {:.1} s of CPU ({share:.0} %); a call took {:.2} ms in the middle, {:.2} ms in 99 of 100 at \
-         most, {:.2} ms the longest: no thread of the JVM waited longer than that for one",
+        "took {:.1} s, of them {:.1} s of CPU ({share:.0} %); a call: median {:.2} ms, p99 {:.2} ms, longest {:.2} ms: no \
+         thread of the JVM waited longer than that for one",
         price.wall_ms / 1e3,
         price.cpu_ms / 1e3,
         price.calls.median_ms,
@@ -233,7 +233,7 @@ fn memory_words(after: &After) -> String {
         text += &format!(" ({}, {share:+.2} %)", human_signed(growth));
     }
     match after.faults {
-        Some(faults) => text + &format!("; the JVM took {faults} page faults meanwhile"),
+        Some(faults) => text + &format!("; the JVM took {faults} page faults during it"),
         None => text,
     }
 }
@@ -325,6 +325,7 @@ mod tests {
         for line in text.lines() {
             assert!(line.chars().count() <= width(), "{line}");
         }
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         for word in ["+1.00 %", "EAGAIN", "--compact", "2 retries", "998.0 GiB", "(10 %)"] {
             assert!(text.contains(word), "no {word} in {text}");
         }

@@ -67,8 +67,8 @@ fn head(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
 pub fn mode_name(mode: Mode) -> &'static str {
     match mode {
         Mode::HugeTlb => "hugetlb: pages of the host's default size that are set aside",
-        Mode::HugeTlb2M => "hugetlb-2m: pages of 2M that are set aside",
-        Mode::HugeTlb1G => "hugetlb-1g: pages of 1G for the heap, of 2M for the rest, set aside",
+        Mode::HugeTlb2M => "hugetlb-2m: 2M pages that are set aside",
+        Mode::HugeTlb1G => "hugetlb-1g: 1G pages for the heap, of 2M for the rest, set aside",
         Mode::Thp => "thp: transparent huge pages, taken as memory is used",
     }
 }
@@ -150,7 +150,7 @@ fn host(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
             let free = human(node.free_bytes);
             writeln!(
                 out,
-                "node {:<3} free {free:>10}, pages of 2M at once {:>8}",
+                "node {:<3} free {free:>10}, 2M pages at once {:>8}",
                 node.node, node.at_once_pages
             )?;
         }

@@ -30,7 +30,7 @@ pub struct Subject {
     pub bytes: Bytes,
     #[serde(rename = "blocks_2m")]
     pub blocks: usize,
-    /// Of `blocks`, those that were on huge pages when it was begun.
+    /// Of `blocks`, the ones that were on huge pages when it was begun.
     #[serde(rename = "blocks_2m_found_huge")]
     pub found_huge: usize,
     #[serde(skip)]
@@ -73,13 +73,13 @@ pub fn head(out: &mut dyn Write, subject: &Subject) -> io::Result<()> {
             subject.blocks
         ),
         format!(
-            "design: blocks of four periods of {} s (4K 2M 2M 4K, or the reverse by a coin), {} s to settle after each change; at \
+            "design: blocks of four periods of {} s (4K 2M 2M 4K, or the reverse, at random), {} s to settle after each change; at \
              most {} blocks; stops when a gain or loss above {} % is shown, or shown to be smaller; {} % confidence over all looks",
             subject.period_seconds,
             subject.settle_seconds,
             subject.rule.blocks_max,
             subject.rule.margin_percent,
-            (1.0 - subject.rule.doubt) * 100.0
+            (1.0 - subject.rule.alpha) * 100.0
         ),
     ];
     lines.iter().try_for_each(|line| paragraph(out, "", "", line))
@@ -171,7 +171,7 @@ pub fn sentence(outcome: &Outcome, rule: &Rule) -> String {
         "({:.1} to {:.1} %, {} % confidence, {} blocks)",
         found.low_percent,
         found.high_percent,
-        (1.0 - rule.doubt) * 100.0,
+        (1.0 - rule.alpha) * 100.0,
         found.blocks
     );
     match outcome.verdict {
@@ -187,7 +187,7 @@ pub fn sentence(outcome: &Outcome, rule: &Rule) -> String {
 fn more_blocks(outcome: &Outcome, rule: &Rule) -> Option<String> {
     let found = outcome.estimate.as_ref().filter(|_| outcome.verdict == Verdict::NotShown)?;
     let wanted = found.gain_percent.abs().max(rule.margin_percent);
-    let needed = stats::blocks_needed(found, wanted, rule.doubt)?;
+    let needed = stats::blocks_needed(found, wanted, rule.alpha)?;
     Some(format!(
         "blocks differ by {:.1} %: some {needed} would be needed to tell {wanted:.1} % from nothing, or longer periods",
         found.block_deviation_percent
@@ -257,7 +257,7 @@ impl<'a> ProveDocument<'a> {
             process: json::Subject { pid: subject.pid, command: &subject.command },
             subject,
             design: Design {
-                confidence_percent: (1.0 - rule.doubt) * 100.0,
+                confidence_percent: (1.0 - rule.alpha) * 100.0,
                 rule,
                 looks: rule.looks(),
                 period_seconds: subject.period_seconds,
@@ -328,10 +328,10 @@ mod tests {
         });
         let (low, high) = faster(&prediction).expect("an interval");
         assert!((low - 5.263).abs() < 1e-3 && (high - 100.0).abs() < 1e-9, "{low} {high}");
-        let beside = |low, high| compared(&prediction, &outcome(Verdict::Gain, low, high).estimate.unwrap());
-        assert!(beside(10.0, 14.0).is_some_and(|text| text.ends_with("does not speak against it")));
-        assert!(beside(1.0, 2.0).is_some_and(|text| text.ends_with("less was measured")));
-        assert!(beside(101.0, 120.0).is_some_and(|text| text.ends_with("more was measured")));
+        let of = |low, high| compared(&prediction, &outcome(Verdict::Gain, low, high).estimate.unwrap());
+        assert!(of(10.0, 14.0).is_some_and(|text| text.ends_with("does not speak against it")));
+        assert!(of(1.0, 2.0).is_some_and(|text| text.ends_with("less was measured")));
+        assert!(of(101.0, 120.0).is_some_and(|text| text.ends_with("more was measured")));
         let unknown = Err(Gap::new("counters", Why::NotInThisKernel));
         assert_eq!(compared(&unknown, &outcome(Verdict::Gain, 10.0, 14.0).estimate.unwrap()), None);
         let none = Outcome { estimate: None, blocks: 1, ..outcome(Verdict::NotShown, 0.0, 0.0) };

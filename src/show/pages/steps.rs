@@ -127,7 +127,7 @@ pub fn way_back(change: &Change, before: Option<&Seen>, already: bool) -> String
 
 pub fn how(how: How) -> &'static str {
     match how {
-        How::Restored => "put back",
+        How::Restored => "restored",
         How::NotMade => "was never made",
         How::Gone => "was gone already",
         How::Left => "LEFT",

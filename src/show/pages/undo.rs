@@ -35,7 +35,7 @@ pub fn receipt(out: &mut dyn Write, receipt: &UndoReceipt) -> io::Result<()> {
         true => writeln!(out, "\n{id} is undone; receipt: {}", receipt.journal),
         false => writeln!(
             out,
-            "\n{id} is undone except for what is LEFT; undo goes on with that when it is asked again; receipt: {}",
+            "\n{id} is undone except for what is LEFT; run undo again to continue; receipt: {}",
             receipt.journal
         ),
     }

@@ -46,7 +46,7 @@ pub fn text(out: &mut dyn Write, shown: &Shown) -> io::Result<()> {
 pub fn nothing_promised(out: &mut dyn Write, snapshot: &Snapshot) -> io::Result<()> {
     who(out, snapshot)?;
     let text = "This JVM asks for no large pages, and no plan was named: nothing was promised. -XX:+UseLargePages asks for pages \
-                of a pool, -XX:+UseTransparentHugePages for those that the kernel gives by itself.";
+                of a pool, -XX:+UseTransparentHugePages for the ones that the kernel gives by itself.";
     led(out, "", text)
 }
 
@@ -77,8 +77,8 @@ fn head(out: &mut dyn Write, shown: &Shown) -> io::Result<()> {
 fn mode(mode: Mode) -> &'static str {
     match mode {
         Mode::HugeTlb => "HugeTLB pages",
-        Mode::HugeTlb2M => "HugeTLB pages of 2M",
-        Mode::HugeTlb1G => "HugeTLB pages of 1G and 2M",
+        Mode::HugeTlb2M => "HugeTLB 2M pages",
+        Mode::HugeTlb1G => "HugeTLB 1G pages and 2M",
         Mode::Thp => "transparent huge pages",
     }
 }
@@ -182,7 +182,7 @@ fn said(out: &mut dyn Write, shown: &Shown) -> io::Result<()> {
     if shown.said.is_empty() || shown.report.met {
         return Ok(());
     }
-    writeln!(out, "\nthe JVM has said:")?;
+    writeln!(out, "\nthe JVM has reported:")?;
     for said in shown.said.iter().take(SAID_SHOWN_MAX) {
         let times =
             if said.found.times > 1 { format!(" ({} times)", said.found.times) } else { String::new() };

@@ -5,7 +5,7 @@ use super::axis::Axis;
 use super::{colour, escaped, mark, open};
 use crate::show::units::shorten;
 
-/// One figure, and what is told of it when it is pointed at.
+/// One figure, and its tooltip.
 #[derive(Clone, Debug)]
 pub struct Dot {
     pub value: f64,

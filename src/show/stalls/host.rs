@@ -132,7 +132,7 @@ fn daemons(out: &mut dyn Write, host: &HostFigures, traced: Option<&Traced>) -> 
     scans(out, traced)
 }
 
-/// What became of the stretches that khugepaged looked at; the most frequent reasons.
+/// What became of the ranges that khugepaged looked at; the most frequent reasons.
 fn scans(out: &mut dyn Write, traced: &Traced) -> io::Result<()> {
     const REASONS_MAX: usize = 3;
     let all: u64 = traced.scans.values().sum();
@@ -146,7 +146,7 @@ fn scans(out: &mut dyn Write, traced: &Traced) -> io::Result<()> {
     let reasons: Vec<String> =
         reasons.iter().take(REASONS_MAX).map(|(word, count)| format!("{word} {count}")).collect();
     let reasons = if reasons.is_empty() { String::new() } else { format!("; else {}", reasons.join(", ")) };
-    item(out, "scanned", &format!("khugepaged looked at {all} stretches of 2 MiB, made {made} huge{reasons}"))
+    item(out, "scanned", &format!("khugepaged scanned {all} ranges of 2 MiB, made {made} huge{reasons}"))
 }
 
 fn pressure(pressure: &Known<Pressure>, seconds: f64) -> String {

@@ -20,7 +20,7 @@ pub fn summary(out: &mut dyn Write, account: &Account) -> io::Result<()> {
         write!(out, "{}: {} not walked", other.title(), human(other.not_walked_resident_bytes))?;
         match other.in_use_by_vm_resident_bytes {
             0 => writeln!(out)?,
-            bytes => writeln!(out, ", beside {} in blocks of the VM", human(bytes))?,
+            bytes => writeln!(out, ", and {} in blocks of the VM", human(bytes))?,
         }
     }
     let MallocSums {

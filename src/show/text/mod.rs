@@ -76,7 +76,7 @@ fn is_big(bytes: u64, total: u64) -> bool {
     bytes.saturating_mul(100) >= total.saturating_mul(PART_SHOWN_PERCENT)
 }
 
-/// Where much was freed and is still held, all of it is told except for crumbs below a thousandth of the process.
+/// Where much was freed and is still held, all of it is listed except for crumbs below a thousandth of the process.
 fn is_shown(area: &AreaAccount, part: &PartAccount, total: u64) -> bool {
     let in_full = area.area == Area::MallocFreed && is_big(area.amounts.resident_bytes, total);
     let is_crumb = part.amounts.resident_bytes < total / 1000;

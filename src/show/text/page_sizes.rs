@@ -66,7 +66,7 @@ fn columns(total: &Amounts) -> Vec<Column> {
     columns.into_iter().collect()
 }
 
-/// With so few columns that they fit: of neighbouring sizes between a base page and a huge one, those that have the least are
+/// With so few columns that they fit: of neighbouring sizes between a base page and a huge one, the ones that have the least are
 /// told together. Names are cut before sizes of some weight are.
 fn fitted(mut columns: Vec<Column>, total: &Amounts) -> Vec<Column> {
     let little = total.resident_bytes.saturating_mul(PART_SHOWN_PERCENT) / 100;
@@ -162,9 +162,9 @@ fn line(out: &mut dyn Write, text: &str) -> io::Result<()> {
 
 fn contiguity(found: &Contiguous) -> String {
     let part = |bytes: u64, error: u64| {
-        let doubt =
+        let error =
             if error > 0 { format!(" ± {}", percent(error, found.resident_bytes)) } else { String::new() };
-        format!("{}{doubt} %", percent(bytes, found.resident_bytes))
+        format!("{}{error} %", percent(bytes, found.resident_bytes))
     };
     let sampled = match found.looked_at_bytes < found.resident_bytes {
         true => format!(" (sample of {})", human(found.looked_at_bytes)),
@@ -196,12 +196,12 @@ fn how(look: &Look) -> String {
                 .iter()
                 .map(|(size, error)| format!("{} ± {}", size_name(*size).to_uppercase(), human(*error)))
                 .collect();
-            let doubt = if errors.is_empty() {
+            let error = if errors.is_empty() {
                 "page sizes exact".to_string()
             } else {
                 format!("95 % intervals: {}", errors.join(", "))
             };
-            format!("{of}: sample of {} blocks, {}; {doubt}", look.blocks, human(look.looked_at_bytes))
+            format!("{of}: sample of {} blocks, {}; {error}", look.blocks, human(look.looked_at_bytes))
         }
     }
 }

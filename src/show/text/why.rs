@@ -93,7 +93,7 @@ fn groups<'a>(findings: &[&'a Finding]) -> Vec<Group<'a>> {
     groups
 }
 
-/// What the JVM claims and what is; of the claims of its log, those that hold are only counted.
+/// What the JVM claims and what is; of the claims of its log, the ones that hold are only counted.
 pub fn page_claims(out: &mut dyn Write, claims: &[Claim]) -> io::Result<()> {
     if claims.is_empty() {
         return Ok(());

@@ -357,7 +357,7 @@ const HELP: &[(&str, &str)] = &[
     ("s, S", "sort by the next column; reverse"),
     ("/", "filter by name"),
     ("m, M", "set the mark, take it away"),
-    ("space, r", "pause; look now, read holders again"),
+    ("space, r", "pause; sample now, read holders again"),
     ("q", "quit"),
 ];
 

@@ -51,7 +51,7 @@ fn one_jvm_and_its_tabs() {
     assert!(lines[23].contains("Esc back") && lines[23].ends_with("? help  q quit"), "{lines:#?}");
     model.press(Key::Char('2'));
     let lines = screen(&mut model, 80, 24, PLAIN);
-    assert!(lines[3].starts_with("pages of 4 KiB") && lines[4].starts_with("    Java heap"), "{lines:#?}");
+    assert!(lines[3].starts_with("4 KiB pages") && lines[4].starts_with("    Java heap"), "{lines:#?}");
     model.press(Key::Char('4'));
     let lines = screen(&mut model, 80, 24, COLOURED);
     assert!(lines[2].starts_with("THREADS"), "{lines:#?}");

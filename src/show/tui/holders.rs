@@ -1,5 +1,5 @@
 //! Who holds malloc's blocks of one JVM. That takes long to read, so it is read when it is shown first and when the user asks
-//! again, never with each look; its age stands in the head.
+//! again, never with each sample; its age stands in the head.
 
 use super::model::{Action, Kept, Model, Tab};
 use super::rows::Row;
@@ -13,7 +13,7 @@ pub struct Held {
     /// As of looks.
     pub at: f64,
     pub holders: Known<Vec<jvm::Held>>,
-    /// Those that were read before, and when.
+    /// The ones that were read before, and when.
     before: Option<(f64, Vec<jvm::Held>)>,
 }
 
@@ -93,7 +93,7 @@ pub(super) mod tests {
     use crate::base::{Gap, Why};
     use crate::measure::look::Look;
 
-    /// A look with these.
+    /// A sample with these.
     pub fn with(at: f64, holders: Known<Vec<jvm::Held>>) -> News {
         News::Looked(Box::new(Look { holders: Some(holders), ..look(1, at, 100) }))
     }
@@ -109,7 +109,7 @@ pub(super) mod tests {
         assert_eq!(model.press(Key::Down), None, "once");
         assert_eq!(model.holders_age().as_deref(), Some("reading the holders ..."));
         model.learn(News::Looked(Box::new(look(1, 2.0, 100))));
-        assert_eq!(rows(&model), [], "another look has none");
+        assert_eq!(rows(&model), [], "another sample has none");
         model.learn(with(3.0, Ok(vec![jvm::Held::made_up("a.B.c", 40_960)])));
         model.learn(News::Looked(Box::new(look(1, 10.0, 100))));
         assert_eq!(rows(&model), [("a.B.c".to_string(), Some(10), None)], "they stay");

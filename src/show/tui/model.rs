@@ -1,4 +1,4 @@
-//! What the live view shows, and what each key and each look at a JVM does to it.
+//! What the live view shows, and what each key and each reading of a JVM does to it.
 
 use super::holders::Held;
 use crate::measure::look::{Look, growth, rate};
@@ -106,7 +106,7 @@ pub struct Kept {
     pub now: Look,
     pub before: Option<Look>,
     pub mark: Option<Look>,
-    /// The last look with holders, which are read where they are asked for.
+    /// The last sample with holders, which are read where they are asked for.
     pub held: Option<Held>,
 }
 
@@ -114,7 +114,7 @@ impl Kept {
     fn seconds(&self) -> f64 {
         self.before.as_ref().map_or(0.0, |before| self.now.at - before.at)
     }
-    /// Of a figure that `of` takes from a look.
+    /// Of a figure that `of` takes from a sample.
     pub fn rate(&self, of: impl Fn(&Look) -> Option<u64>) -> Option<f64> {
         rate(of(self.before.as_ref()?), of(&self.now), self.seconds())
     }
@@ -140,9 +140,9 @@ pub struct Model {
     pub top: usize,
     /// Areas whose parts are shown.
     pub open: Vec<&'static str>,
-    /// How long the mark stands, in seconds of the looks; `None`: there is no mark.
+    /// How long the mark stands, in seconds of the samples; `None`: there is no mark.
     pub marked_at: Option<f64>,
-    /// Seconds of the last look.
+    /// Seconds of the last sample.
     pub at: f64,
     pub round_ms: Option<f64>,
     pub message: Option<String>,
@@ -179,7 +179,7 @@ impl Model {
         }
     }
 
-    /// A look, the end of a round, a failure.
+    /// A sample, the end of a round, a failure.
     pub fn learn(&mut self, news: News) {
         match news {
             News::Looked(look) => self.looked(*look),
@@ -209,7 +209,7 @@ impl Model {
         match self.jvms.get_mut(&look.pid).filter(|kept| kept.now.is_of(&look)) {
             Some(kept) => kept.before = Some(std::mem::replace(&mut kept.now, look)),
             None => {
-                // One that started after the mark had nothing then; its growth is told from its first look on.
+                // One that started after the mark had nothing then; its growth counts from its first sample.
                 let mark = marks_all.then(|| look.clone());
                 self.jvms.insert(look.pid, Kept { now: look, before: None, mark, held: None });
             }

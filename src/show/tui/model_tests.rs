@@ -92,7 +92,7 @@ fn the_biggest_is_first_and_sorting_goes_around() {
 #[test]
 fn rates_are_of_the_last_two_looks_and_growth_is_since_the_mark() {
     let mut model = model(View::All, [look(1, 0.0, 100)]);
-    assert_eq!(model.rows()[0].rate, None, "one look has no rate");
+    assert_eq!(model.rows()[0].rate, None, "one sample has no rate");
     model.press(Key::Char('m'));
     model.learn(News::Looked(Box::new(look(1, 2.0, 104))));
     model.learn(News::Looked(Box::new(look(1, 4.0, 110))));
@@ -114,7 +114,7 @@ fn into_one_jvm_its_parts_its_tabs_and_back_to_the_same_row() {
     model.press(Key::Left);
     assert_eq!(names(&model).len(), 2);
     model.press(Key::Char('2'));
-    assert_eq!(names(&model), ["pages of 4 KiB", "Java heap", "class metadata"]);
+    assert_eq!(names(&model), ["4 KiB pages", "Java heap", "class metadata"]);
     model.press(Key::Char('1'));
     model.press(Key::BackTab);
     model.press(Key::BackTab);

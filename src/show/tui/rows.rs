@@ -193,7 +193,7 @@ fn stacks(account: &Account) -> Vec<Figure> {
 
 /// The smallest first.
 fn page_sizes(account: &Account) -> Vec<Figure> {
-    let title = |size: Bytes| format!("pages of {}", crate::base::human(size));
+    let title = |size: Bytes| format!("{} pages", crate::base::human(size));
     let sizes = account.whole().by_page_size.into_iter();
     sizes.map(|(size, bytes)| Figure::new(size, title(size), bytes)).collect()
 }

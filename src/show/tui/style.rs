@@ -1,5 +1,5 @@
 //! Colours of areas, or, where there shall be none (NO_COLOR, no-color.org) or a terminal has none, letters in their place: bars
-//! then are made of the letters of their areas, so that nothing is told by colour alone.
+//! then are made of the letters of their areas, so that nothing depends on colour alone.
 
 use crate::map::Area;
 use ratatui::style::{Color, Modifier};

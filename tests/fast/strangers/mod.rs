@@ -1,4 +1,4 @@
-//! Files of strangers: small files that would be a large memory, lists that would take hours, names of things that are no files.
+//! Files of strangers: small files that would be a large memory, lists that would take hours, names of things that are not files.
 //! Each ends with a typed message and exit status 3, or with its account, in memory that is in proportion to the file.
 
 mod cores;

@@ -66,7 +66,7 @@ fn parts(count: usize) -> impl Iterator<Item = Key> {
     process().chain((0..count).map(part))
 }
 
-/// Those that read a recording.
+/// The ones that read a recording.
 fn each(directory: &Directory, file: &str, mut with: impl FnMut(&[&str])) {
     let page = directory.path("page.html").display().to_string();
     let csv = directory.path("rows.csv").display().to_string();

@@ -1,5 +1,5 @@
 //! `marusa bench fork` and `marusa bench touch` with real JVMs and real pools, small: that each arm lies on the pages it is about,
-//! that what only a fork can cause is seen where there is a fork and nowhere else, and that the host is put back.
+//! that what only a fork can cause is seen where there is a fork and nowhere else, and that the host is restored.
 
 mod stopped;
 mod touch;
@@ -53,7 +53,7 @@ pub fn arm<'a>(report: &'a Value, pages: &str, mechanism: &str) -> &'a Value {
 }
 
 pub fn middle(value: &Value) -> f64 {
-    value["middle"].as_f64().unwrap_or_else(|| panic!("{value} is no figure"))
+    value["middle"].as_f64().unwrap_or_else(|| panic!("{value} is not a figure"))
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn what_can_not_be_is_said() {
     ends(&["--heaps", "100000"], 2, "whole MiB");
     ends(&["--launch", "CLONE"], 2, "none of FORK, VFORK, POSIX_SPAWN");
     ends(&["--pages", "8k"], 2, "hugetlb-2m");
-    ends(&["--jdk", "/etc"], 2, "is no JDK");
+    ends(&["--jdk", "/etc"], 2, "is not a JDK");
     ends(&["--jdk", "3"], 2, "no JDK 3 was found");
     ends(&["--save", "/proc/none/file"], 2, "--save /proc/none/file");
 }

@@ -1,4 +1,4 @@
-//! `marusa bench touch`: each size of pages is really had, and its faults and page tables are those that it must have.
+//! `marusa bench touch`: each size of pages is really had, and its faults and page tables are the ones that it must have.
 
 use super::{Place, home, json, middle, pool};
 use crate::common::host::{Host, THP};
@@ -19,7 +19,7 @@ fn every_size_has_its_faults_and_its_page_tables() {
     }
     let setting = format!("{THP}/hugepages-64kB/enabled");
     let Ok(before) = read_to_string(&setting) else {
-        return skip("this kernel has no transparent pages of 64 KiB (Linux 6.8)");
+        return skip("this kernel has no transparent 64 KiB pages (Linux 6.8)");
     };
     let _host = Host::lock();
     let (pool_before, place) = (pool(), Place::new("touch"));
@@ -62,5 +62,5 @@ fn a_jvm_that_touches_its_heap_is_seen_to() {
     // Each page of the heap, less the few that a JVM touches anyway.
     assert!(middle(&arm["faults"]) > 0.8 * 32_768.0, "{arm:#}");
     assert!(middle(&arm["page_table_bytes_per_gib"]) > 0.8 * f64::from(2 << 20));
-    assert!(arm["zeroing_ns_per_4k"].is_null(), "of a JVM the zeroing is not told apart");
+    assert!(arm["zeroing_ns_per_4k"].is_null(), "of a JVM the zeroing is not distinguished");
 }

@@ -134,6 +134,6 @@ fn policy(host: &mut Host, enabled: &str, defrag: &str) -> Option<()> {
 fn growing(options: &[&'static str]) -> Option<Made> {
     let options = [&[SERIAL], GROWS, options].concat();
     let jvm = Program::new("17", &options, &["marusa.Faults", "again=300m"]).start()?;
-    // The first huge pages that it gets are those that were left whole.
+    // The first huge pages that it gets are the ones that were left whole.
     Some(Made::jvm(jvm).watched("2s").while_grows(busy::compactions, STALLS_PER_SECOND))
 }

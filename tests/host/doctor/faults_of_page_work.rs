@@ -80,7 +80,7 @@ fn resident_bytes(pid: i32) -> u64 {
 }
 
 /// khugepaged yields to everybody (nice 19, which it sets when it starts), so that it would get nothing on a busy machine.
-/// Without huge pages it ends, so that the one that comes when the settings are put back is as before.
+/// Without huge pages it ends, so that the one that comes when the settings are restored is as before.
 fn hasten() -> Option<()> {
     let yields = |pid: &i32| {
         let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();

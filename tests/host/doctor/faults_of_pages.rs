@@ -1,4 +1,4 @@
-//! The faults that are made of pages: most need a setting of the host that is put back.
+//! The faults that are made of pages: most need a setting of the host that is restored.
 
 use super::made::{Fault, Made, Program, set};
 use super::swap::swapped_heap;

@@ -19,7 +19,7 @@ fn an_id_that_is_none_is_an_error_that_lists_them() {
         let output = marusa(&arguments);
         assert_eq!(status(&output), Some(2));
         let error = text(&output.stderr);
-        assert!(error.contains("'no-such-id' is no finding; these are: "), "{error}");
+        assert!(error.contains("'no-such-id' is not a finding; these are: "), "{error}");
     }
     for arguments in
         [&["doctor", "1", "--host"][..], &["doctor", "--watch", "0"], &["doctor", "--fail-on", "bad"]]
@@ -75,7 +75,7 @@ fn another_users_jvm_leaves_the_host_and_exits_with_4() {
 
 /// Of three JVMs one ends while they are read: the others are examined.
 #[test]
-fn a_jvm_that_ends_meanwhile_leaves_the_others() {
+fn a_jvm_that_ends_during_the_reading_leaves_the_others() {
     let Some(java) = java("17") else { return };
     let start = || Jvm::start(&java, &["-XX:+UseSerialGC", "-Xmx64m"], &["marusa.Idle"]);
     let (first, last) = (start(), start());

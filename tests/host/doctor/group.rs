@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 /// A cgroup with a limit, of version 1 or 2, that is removed when dropped.
 pub struct Group {
-    folder: PathBuf,
+    directory: PathBuf,
     has_inner: bool,
     /// The file in which a controller was given to the groups below, for this one, and what takes it back.
     given: Option<(PathBuf, String)>,
@@ -30,7 +30,7 @@ impl Group {
         let most = most.to_string();
         Group::make(&[("pids", "pids.max", &most), ("", "pids.max", &most)])
     }
-    /// Of pages of 2 MiB, as they are promised: beyond it mmap fails, where the other limit would kill who touches.
+    /// Of 2 MiB pages, as they are promised: beyond it mmap fails, where the other limit would kill who touches.
     pub fn of_huge_pages(bytes: u64) -> Option<Group> {
         let (bytes, file) = (bytes.to_string(), "hugetlb.2MB.rsvd.max");
         let first = ("hugetlb", "hugetlb.2MB.rsvd.limit_in_bytes", bytes.as_str());
@@ -46,19 +46,19 @@ impl Group {
         let name = format!("marusa-doctor-{}", std::process::id());
         for (controller, file, value) in places {
             let root = PathBuf::from("/sys/fs/cgroup").join(controller);
-            let folder = root.join(&name);
-            if !root.join("cgroup.procs").exists() || std::fs::create_dir(&folder).is_err() {
+            let directory = root.join(&name);
+            if !root.join("cgroup.procs").exists() || std::fs::create_dir(&directory).is_err() {
                 continue;
             }
-            let mut group = Group { folder, has_inner: false, given: None };
-            if !group.folder.join(file).exists() {
+            let mut group = Group { directory, has_inner: false, given: None };
+            if !group.directory.join(file).exists() {
                 // In version 2 a group has only the controllers that the one above gives.
                 let (control, name) = (root.join("cgroup.subtree_control"), file.split('.').next());
                 let name = name.unwrap_or_default();
                 let is_given = std::fs::write(&control, format!("+{name}")).is_ok();
                 group.given = is_given.then_some((control, format!("-{name}")));
             }
-            if std::fs::write(group.folder.join(file), value).is_ok() {
+            if std::fs::write(group.directory.join(file), value).is_ok() {
                 return Some(group);
             }
         }
@@ -68,12 +68,12 @@ impl Group {
 
     /// The processes are in a group below, which has no limit of its own.
     pub fn with_inner(mut self) -> Group {
-        std::fs::create_dir(self.folder.join("inner")).expect("a group");
+        std::fs::create_dir(self.directory.join("inner")).expect("a group");
         self.has_inner = true;
         self
     }
     pub fn inner(&self) -> PathBuf {
-        if self.has_inner { self.folder.join("inner") } else { self.folder.clone() }
+        if self.has_inner { self.directory.join("inner") } else { self.directory.clone() }
     }
 
     /// Leaves hardly more memory than is held next to what could be dropped.
@@ -82,14 +82,14 @@ impl Group {
             ("memory.usage_in_bytes", "total_inactive_file ", "memory.limit_in_bytes"),
             ("memory.current", "inactive_file ", "memory.max"),
         ];
-        let text = |name: &str| std::fs::read_to_string(self.folder.join(name)).unwrap_or_default();
+        let text = |name: &str| std::fs::read_to_string(self.directory.join(name)).unwrap_or_default();
         for (used, droppable, limit) in files.iter().filter(|(used, ..)| !text(used).is_empty()) {
             let used: u64 = text(used).trim().parse().expect("bytes");
             let stat = text("memory.stat");
             let line = stat.lines().find_map(|line| line.strip_prefix(droppable));
             let droppable: u64 = line.expect("a figure").trim().parse().expect("bytes");
             let bytes = used - droppable + (1 << 20);
-            std::fs::write(self.folder.join(limit), bytes.to_string()).expect("a limit");
+            std::fs::write(self.directory.join(limit), bytes.to_string()).expect("a limit");
         }
     }
 }
@@ -127,7 +127,7 @@ impl Drop for Group {
         let removed = || {
             let inner =
                 !self.has_inner || std::fs::remove_dir(self.inner()).is_ok() || !self.inner().exists();
-            inner && std::fs::remove_dir(&self.folder).is_ok()
+            inner && std::fs::remove_dir(&self.directory).is_ok()
         };
         // Its processes end a moment after they were killed.
         while !removed() && started.elapsed() < Duration::from_secs(5) {

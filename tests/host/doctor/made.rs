@@ -213,7 +213,7 @@ pub struct Program {
 impl Program {
     pub fn new(jdk: &'static str, options: &[&'static str], program: &[&str]) -> Program {
         let program = program.iter().map(|word| word.to_string()).collect();
-        // How busy the disk is under /tmp is no part of a fault.
+        // How busy the disk is under /tmp is not part of a fault.
         let options = [&["-XX:+PerfDisableSharedMem"], options].concat();
         let (variables, thp_disabled, merged) = (Vec::new(), false, false);
         let (files, group, java) = (None, None, None);

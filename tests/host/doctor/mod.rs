@@ -1,4 +1,4 @@
-//! `marusa doctor` on real JVMs: those that are healthy give no finding of warn or critical, each fault that is made is found
+//! `marusa doctor` on real JVMs: the ones that are healthy give no finding of warn or critical, each fault that is made is found
 //! and nothing else at its level, and bad input gets a clear answer.
 
 pub mod busy;
@@ -37,7 +37,7 @@ fn faults() -> impl Iterator<Item = &'static Fault> {
     others.chain(faults_of_reach::FAULTS).chain(faults_of_pages::WAITED_FOR)
 }
 
-/// With those that tests/host/doctor_host makes.
+/// With the ones that tests/host/doctor_host makes.
 fn all_faults() -> impl Iterator<Item = &'static Fault> {
     faults().chain(faults_of_memory::WHOLE).chain(faults_of_memory::IN_PIECES)
 }

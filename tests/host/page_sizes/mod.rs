@@ -189,7 +189,7 @@ fn on_hugetlb_pages_of_1_gib() {
         })
         .and_then(|()| host.set(format!("{HUGETLB}/hugepages-2048kB/nr_overcommit_hugepages"), "64"));
     if let Err(why) = set {
-        // Memory may be too fragmented, which is no fault of ours.
+        // Memory may be too fragmented, which is not a fault of ours.
         println!("skipped: {why}");
         return;
     }

@@ -80,7 +80,7 @@ fn after_kill_9_the_receipt_takes_all_back() {
 }
 
 #[test]
-fn a_target_that_ends_meanwhile_is_said_and_its_receipt_is_not_for_another() {
+fn a_target_that_ends_during_the_call_is_reported_and_its_receipt_is_not_for_another() {
     let Some(mut jvm) = small("g1") else { return };
     let Some(other) = small("serial") else { return };
     let state = State::new();
@@ -90,7 +90,7 @@ fn a_target_that_ends_meanwhile_is_said_and_its_receipt_is_not_for_another() {
     let output = child.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(3));
     assert!(text(&output.stderr).contains("ended"), "{}", text(&output.stderr));
-    let json: Value = serde_json::from_slice(&output.stdout).expect("what was done is told");
+    let json: Value = serde_json::from_slice(&output.stdout).expect("what was done is reported");
     assert_eq!(json["done"]["stopped"]["why"], "target_ended");
     let (status, _, errors) = pages("split", other.pid, &["--receipt", &receipt(&state)], &state);
     assert_eq!(status, Some(3));

@@ -129,7 +129,7 @@ fn a_dense_heap_comes_to_lie_on_huge_pages_and_goes_back() {
         assert_eq!(jvm.wrong(), 0, "data of the JVM changed");
         let huge = rollup(jvm.pid, "AnonHugePages");
         assert_eq!(huge, 0, "split gives 4 KiB back: {json:#}");
-        // All of it is in the receipt as taken back.
+        // All of it is in the receipt as undone.
         let (status, json, _) = pages("split", jvm.pid, &["--receipt", &receipt], &state);
         assert_eq!((status, &json["planned"]["blocks"]), (Some(0), &0.into()));
         assert!(json["done"].is_null());

@@ -1,5 +1,5 @@
 //! The host for the length of a test: one test at a time has it, also among the binaries that run on this machine (a lock
-//! file). What it was is kept byte for byte, compared, and put back whatever happens.
+//! file). What it was is kept byte for byte, compared, and restored whatever happens.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -83,7 +83,7 @@ fn bytes(path: &Path) -> Vec<u8> {
     }
 }
 
-/// The lines in which two looks differ.
+/// The lines in which two samples differ.
 pub fn differences(before: &Look, now: &Look) -> Vec<String> {
     let text = |one: Option<&(u32, Vec<u8>)>| {
         one.map(|(mode, bytes)| (*mode, String::from_utf8_lossy(bytes).into_owned()))
@@ -135,7 +135,7 @@ impl Drop for Host {
                 let word =
                     text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word);
                 if let Err(error) = fs::write(path, word.unwrap_or(text.trim())) {
-                    eprintln!("{} could not be put back: {error}", path.display());
+                    eprintln!("{} could not be restored: {error}", path.display());
                 }
             }
         }

@@ -130,6 +130,6 @@ fn a_signal_to_end_leaves_all_or_nothing() {
         assert_eq!(differences(&before, &look()), [""; 0], "{:?}", output.status);
         assert_eq!(mounts(), [""; 0]);
     }
-    println!("{taken_back} were taken back, seed {seed}");
+    println!("{taken_back} were undone, seed {seed}");
     assert!(taken_back > 0, "the signals come too early or too late");
 }

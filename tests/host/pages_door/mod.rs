@@ -1,5 +1,5 @@
 //! Changes of this very host and the way back: killed at any moment, with others at work, with damaged journals and missing
-//! rights. What the host was before is compared byte for byte after each test, and put back if a test fails.
+//! rights. What the host was before is compared byte for byte after each test, and restored if a test fails.
 
 mod host;
 mod killed;

@@ -140,7 +140,7 @@ fn a_mount_in_use_stays_and_its_users_are_named() {
     let mount = bench.state.join("copy").display().to_string();
     bench.write(&plan(
         vec![
-            step(json!({"kind": "folder", "path": mount})),
+            step(json!({"kind": "directory", "path": mount})),
             step(json!({"kind": "mount_tmpfs", "at": mount, "options": "huge=always,size=8m"})),
             step(json!({"kind": "copy_tree", "from": bench.directory.join("from"), "to": mount})),
         ],
@@ -171,7 +171,7 @@ fn a_copy_that_does_not_fit_takes_all_back() {
     bench.write(&plan(
         vec![
             add(POOL, 3),
-            step(json!({"kind": "folder", "path": mount})),
+            step(json!({"kind": "directory", "path": mount})),
             step(json!({"kind": "mount_tmpfs", "at": mount, "options": "size=64k"})),
             step(json!({"kind": "copy_tree", "from": bench.directory.join("from"), "to": mount})),
         ],

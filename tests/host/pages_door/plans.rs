@@ -121,14 +121,14 @@ pub fn everything(bench: &Bench, random: &mut impl FnMut(u64) -> u64) -> Value {
         add(OVERCOMMIT, 1 + random(20)),
         word,
         step(json!({"kind": "set", "file": SCAN, "value": 1000 + random(1000)})),
-        step(json!({"kind": "folder", "path": mount})),
+        step(json!({"kind": "directory", "path": mount})),
         step(json!({"kind": "mount_tmpfs", "at": mount, "options": "huge=never,size=4m"})),
         step(json!({"kind": "copy_tree", "from": bench.directory.join("from"), "to": mount})),
     ];
     steps[..4].rotate_left(random(4) as usize);
     let persist = vec![
         create(SYSCTL, pool_at_boot(5)),
-        step(json!({"kind": "folder", "path": UNIT})),
+        step(json!({"kind": "directory", "path": UNIT})),
         create(
             &format!("{UNIT}/marusa.conf"),
             json!({"of": "unit", "memlock_bytes": 1 << 26, "java_options": ["-XX:+UseLargePages", "-Xmx64m"]}),

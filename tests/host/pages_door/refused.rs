@@ -73,18 +73,18 @@ fn plans_that_do_not_fit_exit_with_2() {
     let maps_at_boot = json!({"of": "sysctl", "settings": [{"file": MAP_COUNT, "value": 1}]});
     let cases = [
         (changed("/schema", json!("marusa/pages-plan/1")), "make it again"),
-        (changed("/schema", json!("x")), "is no plan"),
+        (changed("/schema", json!("x")), "is not a plan"),
         (changed("/host/machine", json!("0123")), "another host"),
         (changed("/host/kernel", json!("5.4.0")), "kernel \"5.4.0\" there"),
         (changed("/host/memory_bytes", json!(1 << 20)), "1 MiB of memory there"),
-        (changed("/steps", json!([step(json!({"kind": "run", "command": "x"}))])), "is no plan"),
+        (changed("/steps", json!([step(json!({"kind": "run", "command": "x"}))])), "is not a plan"),
         (changed("/steps", json!([add("/etc/passwd", 1)])), "none of the places"),
         (changed("/steps", json!([add("/proc/sys/vm/../vm/nr_hugepages", 1)])), "no plain absolute path"),
         (
             changed("/steps", json!([create("/etc/cron.d/marusa.conf", pool_at_boot(5))])),
             "none of the places",
         ),
-        (changed("/steps", json!([old_text])), "is no plan"),
+        (changed("/steps", json!([old_text])), "is not a plan"),
         (changed("/steps", json!([create(SYSCTL, pattern)])), "not a setting that a plan may change"),
         (changed("/steps", json!([create(&unit_file, hidden)])), "range that a plan may set"),
         (
@@ -108,10 +108,10 @@ fn plans_that_do_not_fit_exit_with_2() {
     }
     for bytes in [&b""[..], b"{", b"[]", b"\xff\xfe", b"{\"schema\": \"marusa/pages-plan/2\"}"] {
         std::fs::write(&bench.plan, bytes).expect("written");
-        expect(&bench.apply(), 2, &["is no plan"]);
+        expect(&bench.apply(), 2, &["is not a plan"]);
     }
     expect(&bench.run(&["apply", "/nonexistent", "--yes"]), 2, &["/nonexistent"]);
-    expect(&bench.run(&["undo", "2020-01-01-1"]), 2, &["is no run"]);
+    expect(&bench.run(&["undo", "2020-01-01-1"]), 2, &["is not a run"]);
     expect(&bench.run(&["undo", "--all", "x"]), 2, &[]);
     assert!(!bench.state.exists());
 }

@@ -133,7 +133,7 @@ fn version(java: &Path) -> Option<String> {
     Some(line.trim_matches('"').to_string())
 }
 
-/// Least and most pages of 2M, of the needs that are not in `without`.
+/// Least and most 2M pages, of the needs that are not in `without`.
 fn pages(needs: &[Need], without: &[Shortfall]) -> (u64, u64) {
     let large = || {
         let takes = |(index, need): &(usize, &Need)| {

@@ -1,4 +1,4 @@
-//! A pool of exactly so many free 2M pages that nobody else has, for the length of a test; what was there is put back, also
+//! A pool of exactly so many free 2M pages that nobody else has, for the length of a test; what was there is restored, also
 //! on panic (`Host`). The pool is made once; the pages that a JVM shall not have are held by a mapping of ours, which is
 //! quicker than to give them back to the kernel and ask again.
 
@@ -10,7 +10,7 @@ const OVERCOMMIT: &str = "/proc/sys/vm/nr_overcommit_hugepages";
 const TRIES: usize = 4;
 const PAGE_2M: u64 = 2 << 20;
 
-// `held` is dropped first: the pages go back to the pool before the pool is put back.
+// `held` is dropped first: the pages go back to the pool before the pool is restored.
 pub struct Pool {
     held: Option<Held>,
     _host: Host,

@@ -275,7 +275,7 @@ fn hardware_events_are_those_of_perf() {
             let pairs = found.names.iter().enumerate().filter_map(|(slot, name)| {
                 let (theirs, ran) = found.theirs.get(&events[slot])?;
                 println!("{name}: perf ran {ran} %");
-                // What hardly happens is not the same in two looks.
+                // What hardly happens is not the same in two samples.
                 let is_told = *theirs > 100_000.0 && *ran > 99.0;
                 is_told.then(|| (name.clone(), scaled(&found.interval, slot), *theirs))
             });

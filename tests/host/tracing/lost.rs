@@ -30,7 +30,7 @@ fn what_a_small_buffer_lost_is_counted() {
         println!("{} kept, {} lost, holes {:?}", kept.len(), batch.lost, batch.holes);
         let missing = (TABLES - kept.len()) as u64;
         assert!(batch.lost >= missing, "never silently short");
-        assert!(batch.lost < missing + 5_000, "except for what others did meanwhile");
+        assert!(batch.lost < missing + 5_000, "except for events of other processes");
         // SAFETY: a system call without arguments.
         let cpu = unsafe { libc::sched_getcpu() } as u32;
         let hole = batch.holes.iter().find(|hole| hole.cpu == cpu).expect("a hole on this CPU");

@@ -60,7 +60,7 @@ fn of(batch: &Batch, tid: i32) -> Vec<Event> {
     batch.events.iter().filter(|event| event.tid == tid).copied().collect()
 }
 
-/// Memory of our own, read or written once in each stretch of `step` bytes; how long that took.
+/// Memory of our own, read or written once in each range of `step` bytes; how long that took.
 fn touch(bytes: usize, step: usize, advice: i32, is_written: bool) -> u64 {
     let (access, kind) =
         (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE);

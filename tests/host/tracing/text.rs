@@ -135,7 +135,7 @@ fn is_interrupt(flags: &str) -> bool {
     flags.chars().nth(2).is_some_and(|letter| "hHsZz".contains(letter))
 }
 
-/// Asks the kernel for the collapse of a stretch that was written 4 KiB at a time.
+/// Asks the kernel for the collapse of a range that was written 4 KiB at a time.
 fn collapse() {
     const HUGE: usize = 2 << 20;
     const COLLAPSE: i32 = 25;

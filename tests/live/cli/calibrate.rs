@@ -97,7 +97,7 @@ fn a_walk_costs_more_on_small_pages_and_the_costs_are_kept() {
     }
 
     let Some(huge) = dependent_ns(&found, 2 << 20) else {
-        return skip(&format!("no pages of 2 MiB on this machine: {}", gaps(&found)));
+        return skip(&format!("no 2 MiB pages on this machine: {}", gaps(&found)));
     };
     assert!(small > huge, "a walk takes {small} ns on 4 KiB and {huge} ns on 2 MiB");
 }

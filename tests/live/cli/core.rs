@@ -106,7 +106,7 @@ fn has_gap(map: &Value, word: &str) -> bool {
     })
 }
 
-/// The JVM lives on between the look at it and its end: a timer may allocate a block or two.
+/// The JVM lives on between the reading of it and its end: a timer may allocate a block or two.
 const MOVED_BYTES_MAX: u64 = 64 << 10;
 
 fn is_near(ours: &Value, theirs: &Value) -> bool {
@@ -116,7 +116,7 @@ fn is_near(ours: &Value, theirs: &Value) -> bool {
     }
 }
 
-/// A compiler that wakes up between the look and the end takes or gives back arenas, and a collector may be moving the names of
+/// A compiler that wakes up between the sample and the end takes or gives back arenas, and a collector may be moving the names of
 /// threads, where other objects are by then: then another JVM is asked.
 const JVMS_MAX: usize = 6;
 
@@ -257,7 +257,7 @@ fn the_core_of_gdb_gives_the_account_less_its_zeros() {
         if !made.is_ok_and(|made| made.status.success()) {
             return skip("no gcore (gdb), or it may not trace");
         }
-        // Compilers may have worked between the look and the core; then another core is made.
+        // Compilers may have worked between the sample and the core; then another core is made.
         if is_at_rest(&live, &map_json(jvm.pid)) {
             break;
         }

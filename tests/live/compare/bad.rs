@@ -1,4 +1,4 @@
-//! Programs and arms that cannot be compared: each is told, none hangs, and nothing of theirs lives on.
+//! Programs and arms that cannot be compared: each is reported, none hangs, and nothing of theirs lives on.
 
 use super::{Directory, assert_refused, classes, command, compare, json, left_out, runs};
 use crate::common::{java, text};

@@ -1,4 +1,4 @@
-//! Programs that behave: what is measured, how it is told, and where the options of the arms go.
+//! Programs that behave: what is measured, how it is reported, and where the options of the arms go.
 
 use super::{Directory, classes, compare, json, runs};
 use crate::common::{java, number, text};

@@ -1,5 +1,5 @@
-//! `marusa compare` by the real binary: what it says of programs that behave, and what becomes of those that fail, print nothing,
-//! leave
+//! `marusa compare` by the real binary: what it says of programs that behave, and what becomes of the ones that fail, print
+//! nothing, leave
 //! processes behind, do not end or need what the host does not have; of Ctrl-C, of a full disk, and of going on later.
 
 mod bad;

@@ -1,4 +1,4 @@
-//! The pages of the arms: given for each run, verified in the page tables, taken back, also when somebody presses Ctrl-C.
+//! The pages of the arms: given for each run, verified in the page tables, undone, also when somebody presses Ctrl-C.
 
 use super::{Directory, begun, classes, json, left_out, runs, saved_runs};
 use crate::common::host::{HUGETLB, Host, THP};
@@ -80,7 +80,7 @@ fn each_run_has_its_pages_by_the_page_tables_and_the_host_is_put_back() {
         assert!(run["left_out"].is_null() && mode == wanted && share > 0.9, "{run:#}");
     }
     let changes = json["arms"][2]["host_changes"].as_array().expect("changes");
-    assert!(changes[0].as_str().is_some_and(|text| text.contains("more huge pages of 2M")), "{changes:?}");
+    assert!(changes[0].as_str().is_some_and(|text| text.contains("more huge 2M pages")), "{changes:?}");
 }
 
 #[test]

@@ -24,7 +24,7 @@ pub fn differences(ours: &AllocView, theirs: &Info) -> Vec<String> {
     same("mp_.n_mmaps", *ours.mmapped_count.as_ref().unwrap_or(&u64::MAX), theirs.mmapped.chunks);
     same("mp_.mmapped_mem", *ours.mmapped_bytes.as_ref().unwrap_or(&u64::MAX), theirs.mmapped.bytes);
     let mapped: u64 = ours.mmapped.iter().map(|range| range.bytes()).sum();
-    // glibc 2.43 adds 16 bytes too many for each mremap, so its own sum is no multiple of a page.
+    // glibc 2.43 adds 16 bytes too many for each mremap, so its own sum is not a multiple of a page.
     if theirs.mmapped.bytes.is_multiple_of(4096) {
         same("mmapped bytes", mapped, theirs.mmapped.bytes);
     }
@@ -89,11 +89,11 @@ pub fn broken_stretches(view: &AllocView) -> Vec<String> {
     found
 }
 
-/// Where our own books do not balance. Not for a program that maps heaps in the meantime: what was mapped since the look at the
-/// mappings is in an arena's figures, but in no stretch.
+/// Where our own books do not balance. Not for a program that maps heaps in the meantime: what was mapped since the reading of the
+/// mappings is in an arena's figures, but in no range.
 pub fn imbalances(view: &AllocView) -> Vec<String> {
     let mut found = broken_stretches(view);
-    // A heap that was unmapped in the meantime has no stretches, and a gap says so.
+    // A heap that was unmapped in the meantime has no ranges, and a gap says so.
     let may_be_gone = view.gaps.iter().any(|gap| gap.why == Why::Gone);
     for arena in view.arenas.iter().filter(|arena| arena.figures.is_ok()) {
         for heap in &arena.heaps {
@@ -118,7 +118,7 @@ fn covered(stretches: &[Stretch], range: Range, arena: Option<usize>) -> u64 {
     of_it.map(|stretch| stretch.range.intersect(range).bytes()).sum()
 }
 
-/// The figures of an arena against the shares of its stretches. Chunks are whole in the one and without their header of 8
+/// The figures of an arena against the shares of its ranges. Chunks are whole in the one and without their header of 8
 /// bytes in the other.
 fn unlike_its_stretches(view: &AllocView, arena: &Arena) -> Vec<String> {
     let Ok(figures) = &arena.figures else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! The C libraries of this machine: the system's, and those that `scripts/glibcs` fetched; and the C programs of
+//! The C libraries of this machine: the system's, and the ones that `scripts/glibcs` fetched; and the C programs of
 //! tests/native, linked to each.
 
 use crate::common::{native, skip};

@@ -122,7 +122,7 @@ fn every_figure_equals_malloc_info_on_pages_of_2_mib() {
     run_all(&runs);
 }
 
-/// Reserved pages of 2 MiB, given back when dropped.
+/// Reserved 2 MiB pages, given back when dropped.
 struct HugePages {
     before: String,
 }
@@ -133,7 +133,7 @@ impl HugePages {
     fn reserve(pages: usize) -> Option<HugePages> {
         let read = || std::fs::read_to_string(POOL).ok();
         let Some(before) = read() else {
-            skip("this kernel has no pages of 2 MiB");
+            skip("this kernel has no 2 MiB pages");
             return None;
         };
         let pool = HugePages { before: before.trim().to_string() };
@@ -141,7 +141,7 @@ impl HugePages {
         let is_there = std::fs::write(POOL, wanted.to_string()).is_ok()
             && read().is_some_and(|text| text.trim() == wanted.to_string());
         if !is_there {
-            skip("pages of 2 MiB cannot be reserved here (root, and enough free memory)");
+            skip("2 MiB pages cannot be reserved here (root, and enough free memory)");
             return None;
         }
         Some(pool)

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// Nobody: the user of the hostile processes.
 pub const STRANGER: u32 = 65_534;
 
-/// Long on purpose: a busy machine is no finding.
+/// Long on purpose: a busy machine is not a finding.
 const READY_MAX: Duration = Duration::from_secs(60);
 
 fn program() -> &'static Path {

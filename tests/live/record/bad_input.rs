@@ -43,8 +43,8 @@ fn damaged_bytes_never_do_more_than_end_the_file_early() {
     let path = directory.file("a.marusa");
     Recorder::start(&[&jvm.pid.to_string(), "-o", &path, "--every", "100ms", "--for", "2s"]).wait();
     let good = std::fs::read(&path).expect("ours");
-    fails(&["diff", &format!("{path}@soon"), &path], 2, "is no moment");
-    fails(&["leak", &path, "--from", "yesterday"], 2, "is no moment");
+    fails(&["diff", &format!("{path}@soon"), &path], 2, "is not a moment");
+    fails(&["leak", &path, "--from", "yesterday"], 2, "is not a moment");
     fails(&["leak", &path, "--jvm", "nobody"], 3, "none of its JVMs is meant");
     fails(&["export", &path, "--csv", &path], 2, "the recording itself");
     for _ in 0..40 {

@@ -53,10 +53,9 @@ fn a_clock_that_is_set_changes_neither_the_order_nor_the_distances() {
         Recorder(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("marusa runs"));
     // An hour back, then to a year in which there was no JVM.
     for seconds in ["0", "-3600", "-1700000000"] {
-        let (beside, bytes) =
-            (directory.file("beside"), std::fs::metadata(&path).map_or(0, |facts| facts.len()));
-        std::fs::write(&beside, seconds).expect("ours");
-        std::fs::rename(&beside, &set_by).expect("ours");
+        let (new, bytes) = (directory.file("new"), std::fs::metadata(&path).map_or(0, |facts| facts.len()));
+        std::fs::write(&new, seconds).expect("ours");
+        std::fs::rename(&new, &set_by).expect("ours");
         wait_for_bytes(&path, bytes + 400);
     }
     let output = recorder.stop();

@@ -4,7 +4,7 @@ use super::*;
 
 const HOLDER: &str = "java.util.zip.Inflater";
 
-/// Inflaters that are never ended, recorded for some seconds, with accounts between those that have holders.
+/// Inflaters that are never ended, recorded for some seconds, with accounts between the ones that have holders.
 #[test]
 fn the_field_that_holds_what_grows_is_recorded() {
     let Some(java) = java("17") else { return };

@@ -1,4 +1,4 @@
-//! The recorder is killed at random moments: every file opens, and nothing is lost that was older than the last looks.
+//! The recorder is killed at random moments: every file opens, and nothing is lost that was older than the last samples.
 
 use super::*;
 

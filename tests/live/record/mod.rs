@@ -41,7 +41,7 @@ impl Drop for Directory {
     }
 }
 
-/// A JVM that grows as it is told, or the reason why there is none was printed.
+/// A JVM that grows on request, or the reason why there is none was printed.
 pub fn grow(options: &[&str], program: &[&str]) -> Option<Jvm> {
     let java = java("17")?;
     let options = [&["-Xmx64m", "-XX:+UseSerialGC"][..], options].concat();
@@ -96,7 +96,7 @@ impl Drop for Recorder {
     }
 }
 
-/// The lines of a recording, as `export --json-lines` has them, and what was said beside.
+/// The lines of a recording, as `export --json-lines` has them, and the messages on stderr.
 pub fn exported(path: &str) -> (Vec<Value>, String) {
     let output = marusa(&["export", path, "--json-lines", "-"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
@@ -176,7 +176,7 @@ fn what_is_recorded_is_what_the_kernel_and_the_account_say() {
         };
         let (areas, parts) = (sum(&mut areas.into_iter()), sum(&mut parts.into_iter()));
         assert_eq!(areas, parts, "the parts sum to the areas");
-        let kernel = process.iter().find(|line| line["steady_ms"] == at).expect("a look");
+        let kernel = process.iter().find(|line| line["steady_ms"] == at).expect("a sample");
         let away = number(&kernel["kernel_resident_bytes"]).abs_diff(areas);
         assert!(away < 16 << 20, "{away} bytes away from the kernel's sum of a moment before");
     }

@@ -26,7 +26,7 @@ fn the_last_account_before_the_kill_is_there() {
     assert!(text(&output.stderr).contains("killed"), "{}", text(&output.stderr));
     let (lines, _) = exported(&path);
     let process = of(&lines, "process");
-    let last = process.last().expect("a look");
+    let last = process.last().expect("a sample");
     let accounts = accounts(&process);
     let account = accounts.last().expect("an account");
     // Near a limit accounts may take a tenth of a core, so on a slow machine they come each ten times as long as one takes.

@@ -1,4 +1,4 @@
-//! All JVMs of the host, those that start and end in the meantime, and a ring of files.
+//! All JVMs of the host, the ones that start and end in the meantime, and a ring of files.
 
 use super::*;
 

@@ -23,13 +23,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Next to the time in which it is looked at: start, and looks that take longer than they should.
-const BESIDE: Duration = Duration::from_secs(900);
+const ALLOWANCE: Duration = Duration::from_secs(900);
 const READY_MAX: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(50);
 /// At most so many looks for one moment, until no more than this share of memory is unattributed.
 const LOOKS_MAX: usize = 3;
 const UNATTRIBUTED_MAX: f64 = 0.005;
-/// Why a run that was told to end is not complete.
+/// Why a run that was interrupted is not complete.
 const TOLD_TO_END: &str = "the whole run";
 
 pub struct Live<'a> {
@@ -71,7 +71,7 @@ impl Live<'_> {
     }
 
     fn limit(&self) -> Duration {
-        Duration::from_secs_f64(self.settings.seconds) + BESIDE
+        Duration::from_secs_f64(self.settings.seconds) + ALLOWANCE
     }
 
     /// Looked at from the moment on at which the clients begin.
@@ -183,7 +183,7 @@ impl Live<'_> {
                 (now.cpu_ms() - before.cpu_ms()) / 1e3 / started.elapsed().as_secs_f64().max(1e-3)
             });
             bar.set_position(moment.as_secs());
-            // A look that took longer than the interval leaves moments out, rather than come late ever after.
+            // A sample that took longer than the interval leaves moments out, rather than come late ever after.
             moment += interval;
             while started + moment < Instant::now() {
                 moment += interval;
@@ -213,7 +213,7 @@ fn the_jvm(running: &mut Running) -> Result<i32, Turn> {
     Err(Turn::Time)
 }
 
-/// A busy program changes while it is read. A look at which more was lost by that than an area may be is done again.
+/// A busy program changes while it is read. A reading of which more was lost by that than an area may be is done again.
 fn sample(process: &Process, started: Instant) -> Result<Sample, Gap> {
     let seconds = started.elapsed().as_secs_f64();
     let begun = Instant::now();

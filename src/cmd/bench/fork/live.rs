@@ -1,4 +1,4 @@
-//! One trial after the other, on the real machine: the host as the arm needs it, a JVM that is told when to start children, and
+//! One trial after the other, on the real machine: the host as the arm needs it, a JVM that starts children on request, and
 //! the page tables as witness.
 
 use crate::act::dialogue::Dialogue;

@@ -145,7 +145,7 @@ impl Live<'_> {
         let (mut program, _) = Dialogue::start(WHAT, &jdk.java(), &options, directory, ready)?;
         trial.saw(arm_pages::verify(program.pid, trial.arm.pages));
         if signals::pending() {
-            return Err(Gap::new("the trial", Why::NotMeasured).hint("it was told to end"));
+            return Err(Gap::new("the trial", Why::NotMeasured).hint("it was interrupted"));
         }
         let said = program.ask("go", READY + Duration::from_secs_f64(*seconds))?;
         let done = done(&said)?;
@@ -182,9 +182,7 @@ fn done(said: &str) -> Known<Done> {
     let word = |name: &str| -> Known<f64> {
         let found =
             said.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('=')?.parse().ok());
-        found.ok_or_else(|| {
-            Gap::new(WHAT, Why::NotMeasured).hint(format!("no {name} in what it said: {said}"))
-        })
+        found.ok_or_else(|| Gap::new(WHAT, Why::NotMeasured).hint(format!("no {name} in its output: {said}")))
     };
     let ticks = host::ticks_per_second() as f64;
     Ok(Done {

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Next to the load, what a trial may take: start, database, looks at the pages, end.
-const BESIDE: Duration = Duration::from_secs(900);
+const ALLOWANCE: Duration = Duration::from_secs(900);
 pub const GC_LOG: &str = "gc.log";
 
 pub struct Live<'a> {
@@ -109,7 +109,7 @@ impl Live<'_> {
             java: &self.jdk.java(),
             feature: self.jdk.feature,
             options: &options,
-            limit: Duration::from_secs_f64(warm_up + length) + BESIDE,
+            limit: Duration::from_secs_f64(warm_up + length) + ALLOWANCE,
         };
         let server = Server::start(&wanted)?;
         trial.figures.ready_seconds = Some(server.ready_seconds);
@@ -129,7 +129,7 @@ impl Live<'_> {
             if signals::pending() {
                 return Err(ServerError::Signal);
             }
-            trial.discount(format!("after the load nobody can log in: {gap}"));
+            trial.discount(format!("after the load no user can log in: {gap}"));
         }
         let (ended, directory) = server.end();
         if ended.stop != crate::act::trial::Stop::Asked {

@@ -24,7 +24,7 @@ pub struct Scarcity {
     store: Store,
 }
 
-/// Made. Taken back when dropped.
+/// Made. Undone when dropped.
 pub struct Scarce {
     id: String,
     pub group: String,

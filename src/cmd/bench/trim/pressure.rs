@@ -52,7 +52,7 @@ pub fn memory(experiment: &Experiment) -> anyhow::Result<Bytes> {
     if let Some(memory) = args.memory {
         return Ok(memory);
     }
-    let arm = experiment.arms.first().ok_or_else(|| Failure::usage("there is no way to measure"))?;
+    let arm = experiment.arms.first().ok_or_else(|| Failure::usage("cannot be measured"))?;
     let server = start(experiment, arm, None, 0)?;
     let anonymous = server.process.status().ok().and_then(|status| status.resident_anon_bytes);
     Ok(anonymous.map_or(expected(args), |anonymous| for_one_burst(args, anonymous)))

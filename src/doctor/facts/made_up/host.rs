@@ -9,7 +9,7 @@ use crate::os::numa::Node;
 use crate::os::thp::{Thp, ThpSize};
 use std::collections::BTreeMap;
 
-/// 4 CPUs, 16 GiB of which 8 are available, THP for those that ask, and nothing that happened in the second it was watched.
+/// 4 CPUs, 16 GiB of which 8 are available, THP for the ones that ask, and nothing that happened in the second it was watched.
 pub fn healthy_host() -> HostFacts {
     let named = |pairs: &[(&str, u64)]| -> BTreeMap<String, u64> {
         pairs.iter().map(|(name, number)| (name.to_string(), *number)).collect()
@@ -78,7 +78,7 @@ const SYSCTL: [(&str, &str); 10] = [
     ("kernel/numa_balancing", "0"),
 ];
 
-/// THP for those that ask for it, and no pools.
+/// THP for the ones that ask for it, and no pools.
 pub fn pages() -> HostPages {
     let word = |text: &str| Some(text.to_string());
     let size = ThpSize { bytes: 2 * M, enabled: word("inherit"), shmem_enabled: word("inherit") };

@@ -1,5 +1,5 @@
-//! Buffers outside the Java heap and who holds them. One pass over the heap finds the objects that will free memory and those that
-//! lead to it (`scan`, `collect`); a pass for each step finds who refers to them (`referrers`).
+//! Buffers outside the Java heap and who holds them. One pass over the heap finds the objects that will free memory and the ones
+//! that lead to it (`scan`, `collect`); a pass for each step finds who refers to them (`referrers`).
 
 mod collect;
 mod counters;

@@ -47,7 +47,7 @@ fn free_of(single: &Single, kind: BufferKind, chunk: u64) -> Option<Bytes> {
     }
     let capacity = number("capacity")?;
     if let Some(segment) = number("segmentSize") {
-        // Its owner's free segments are on a stack, those that other threads freed in a queue; older ones have only that.
+        // Its owner's free segments are on a stack, the ones that other threads freed in a queue; older ones have only that.
         let queue = ["externalFreeList", "freeList"].iter().find_map(|name| single.reference(chunk, name))?;
         let stack = single.reference(chunk, "localFreeList");
         let in_stack = stack.map_or(Some(0), |stack| Some(single.number(stack, "top")? + 1))?;

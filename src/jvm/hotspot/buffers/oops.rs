@@ -16,7 +16,7 @@ const Z_COLOURS: u64 = 0xf;
 const Z_SHIFT_AARCH64: u32 = 16;
 /// "Remembered" of generational ZGC; both bits: an old object's reference to an old one.
 const Z_REMEMBERED: u64 = 0x30;
-/// Those that move objects at times of their own: generational ZGC's old and young one.
+/// The ones that move objects at times of their own: generational ZGC's old and young one.
 pub const GENERATIONS: usize = 2;
 const OLD: usize = 0;
 const YOUNG: usize = 1;

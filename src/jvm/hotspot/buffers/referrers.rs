@@ -35,7 +35,7 @@ const PASSED: [&str; 7] = [
     "io.netty.buffer.",
     "io.netty.util.",
 ];
-/// Of those that are passed, the ones that hold: the classes whose names begin and end so, except other ways to the same memory.
+/// Of the ones that are passed, the ones that hold: the classes whose names begin and end so, except other ways to the same memory.
 const POOLS: [(&str, &str); 2] =
     [("io.netty.buffer.PoolChunk", "PoolChunk"), ("io.netty.buffer.AdaptivePoolingAllocator$", "Chunk")];
 const POOL_OTHERS: [&str; 2] = ["io.netty.buffer.PoolChunk.base", "io.netty.buffer.PoolChunk.cleanable"];
@@ -67,7 +67,7 @@ pub struct Holder {
 
 struct Node {
     at: u64,
-    /// Of those that were met on the way.
+    /// Of the ones that were met on the way.
     class: Addr,
     held: Vec<(Holder, Evidence)>,
 }

@@ -15,7 +15,7 @@ const LOCALS: [&[&str]; 2] = [&["threadLocals"], &["holder", "terminatingThreadL
 pub struct Caches(HashMap<u64, String>);
 
 impl Caches {
-    /// `caches`: those that matter.
+    /// `caches`: the ones that matter.
     pub fn read(single: &Single, view: &JvmView, caches: &HashSet<u64>) -> Caches {
         let mut found = HashMap::new();
         for thread in &view.threads {

@@ -112,8 +112,8 @@ fn parallel_tables(vm: &Hotspot, heap: Range, found: &mut Found) -> Known<()> {
     let mut search = Search::new(vm.target, &found.extents);
     for (name, words) in statics(vm) {
         for index in (0..words.len()).filter(|index| words[*index] == heap.start.0) {
-            let beside = index.saturating_sub(STATIC_WORDS)..(index + STATIC_WORDS).min(words.len());
-            search.walk(&words[beside], &name, 1, SPACE_WORDS);
+            let near = index.saturating_sub(STATIC_WORDS)..(index + STATIC_WORDS).min(words.len());
+            search.walk(&words[near], &name, 1, SPACE_WORDS);
         }
     }
     claim(found, &search, |_, reached| {

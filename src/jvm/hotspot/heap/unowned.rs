@@ -1,5 +1,5 @@
 //! Which memory of the process is nobody's yet, so that a table of the collector may lie there: anonymous, not claimed by
-//! another part of the VM, and not malloc's. The rooms of malloc are above this one, so its memory is told by its shape.
+//! another part of the VM, and not malloc's. The rooms of malloc are above this one, so its memory is recognised by its shape.
 
 use crate::base::{Addr, PAGE, Range};
 use crate::jvm::types::Extent;

@@ -50,7 +50,7 @@ pub fn collector(vm: &Hotspot) -> Option<Gc> {
     Some(if is_generational(vm) { Gc::ZGenerational } else { Gc::Z })
 }
 
-/// `zoffset` came with the generational ZGC (JDK 21); `XCollectedHeap` is in those that still have the older one too.
+/// `zoffset` came with the generational ZGC (JDK 21); `XCollectedHeap` is in the ones that still have the older one too.
 fn is_generational(vm: &Hotspot) -> bool {
     let has_older = vm.structs.has_type("XCollectedHeap");
     vm.structs.has_type("zoffset") && (!has_older || vm.flags.is_on("ZGenerational"))

@@ -17,7 +17,7 @@ const POPULATED: u64 = 1;
 const OFFSET_BITS: u32 = 45;
 const INDEX_SHIFT: u32 = 46;
 
-/// Offsets of objects before and after, for those that moved since the heap was marked last.
+/// Offsets of objects before and after, for the ones that moved since the heap was marked last.
 pub type Moved = Vec<(u64, u64)>;
 
 /// The moved objects of each generation.

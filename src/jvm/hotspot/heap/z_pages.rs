@@ -84,7 +84,7 @@ pub enum Generation {
     Old,
 }
 
-/// Pages in a row that are alike, or a stretch without pages.
+/// Pages in a row that are alike, or a range without pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
     pub start: u64,

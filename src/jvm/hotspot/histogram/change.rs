@@ -32,7 +32,7 @@ fn same(region: &Region, now: &Heap) -> Option<usize> {
     (is_start && is_same).then_some(place)
 }
 
-/// The contents of the regions that did not change, by their numbers now. Those that grew are read again.
+/// The contents of the regions that did not change, by their numbers now. The ones that grew are read again.
 pub fn kept(
     before: &Heap,
     now: &Heap,

@@ -1,9 +1,9 @@
 //! The objects of the Java heap by class: all that are there, as `jcmd PID GC.class_histogram -all` counts them, without asking the
 //! JVM, stopping it or starting a collection. The heap is walked region by region, each up to its top, from one object to the next.
 //!
-//! The JVM goes on. After the walk the regions are looked at once more, and those that changed are walked again, `LOOKS_MAX` times
-//! at most; what is in a region that changed during the last walk counts, and is given apart. What came during that walk is walked,
-//! too, so that each class has bounds.
+//! The JVM goes on. After the walk the regions are looked at once more, and the ones that changed are walked again, `LOOKS_MAX`
+//! times at most; what is in a region that changed during the last walk counts, and is given apart. What came during that walk is
+//! walked, too, so that each class has bounds.
 
 mod buffers;
 mod change;
@@ -37,7 +37,7 @@ use walk::{Region, Source};
 
 const LOOKS_MAX: u32 = 4;
 const THREADS: usize = 2;
-/// Before the next look while the collector marks: with hundreds of megabytes it takes some hundreds of milliseconds.
+/// Before the next sample while the collector marks: with hundreds of megabytes it takes some hundreds of milliseconds.
 const MARKING_PAUSE: Duration = Duration::from_millis(100);
 
 /// What is asked of the heap.

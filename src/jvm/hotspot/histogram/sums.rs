@@ -209,7 +209,7 @@ fn gaps_of(spaces: &[SpaceObjects], has_no_bulk: bool) -> Vec<Gap> {
     );
     note(
         sum(|it| it.bytes.changed_bytes),
-        "are objects in regions that changed at each look",
+        "are objects in regions that changed at each sample",
         Why::Torn,
         "still_bytes of a class has those in regions that stood still",
     );

@@ -87,7 +87,7 @@ pub fn read(
 /// The VM's own blocks, by their labels.
 struct VmBlocks {
     is_certain: Vec<bool>,
-    /// Those that only look like the VM's: a Java field that leads to one says more.
+    /// The ones that only look like the VM's: a Java field that leads to one says more.
     by_shape: Vec<usize>,
 }
 
@@ -123,7 +123,7 @@ fn is_of_program(kind: Kind) -> bool {
 struct FieldHolders {
     names: Vec<String>,
     forms: Vec<Form>,
-    /// Block and field, those that hold the most blocks first.
+    /// Block and field, the ones that hold the most blocks first.
     blocks: Vec<(usize, usize)>,
 }
 

@@ -50,7 +50,7 @@ struct Images {
 }
 
 impl Images {
-    /// Not those that every process has: a pointer to the C library or to the VM's says nothing of the owner.
+    /// Not the ones that every process has: a pointer to the C library or to the VM's says nothing of the owner.
     fn of(libraries: &[Library]) -> Images {
         let wanted = libraries.iter().enumerate().filter(|(_, library)| !is_common(&library.path));
         let ranges = wanted.flat_map(|(place, library)| {
@@ -121,7 +121,7 @@ fn end(index: &Index, block: usize) -> Addr {
     payload.start.plus(payload.bytes().min(BLOCK_SEARCHED_BYTES_MAX))
 }
 
-/// The first block behind those that are read together.
+/// The first block behind the ones that are read together.
 fn run_from(index: &Index, first: usize) -> usize {
     let start = index.payload(first).start;
     let mut next = first + 1;

@@ -29,7 +29,7 @@ pub struct NmtWitness {
     largest: [Bytes; NMT_TAGS_MAX],
 }
 
-/// The witness of a JVM that tracks; `None`, with a gap where that is no plain "off", for others. Notes what NMT counted.
+/// The witness of a JVM that tracks; `None`, with a gap where that is not a plain "off", for others. Notes what NMT counted.
 pub fn witness(vm: &Hotspot, view: &mut JvmView) -> Option<NmtWitness> {
     let is_on = view.nmt.as_ref().is_ok_and(|level| level == "summary" || level == "detail");
     if !is_on {

@@ -80,7 +80,7 @@ fn firsts(vm: &Hotspot, range: Range) -> Vec<u64> {
     found.map(|(at, _)| range.start.plus(at as u64).0).take(FIRSTS_MAX).collect()
 }
 
-/// Parts where direct buffers could not be told from other memory of the tag.
+/// Parts where direct buffers could not be distinguished from other memory of the tag.
 const INTERNAL_MIXED: &str = "internal work, direct buffers and Unsafe memory";
 const OTHER_MIXED: &str = "direct buffers, Unsafe and FFM memory";
 

@@ -259,7 +259,7 @@ impl<'a> Search<'a> {
         of(false).or_else(|| if may_be_new && self.now.is_some() { of(true) } else { None })
     }
 
-    /// The class of the object at `at`, if it is one of those that lead on.
+    /// The class of the object at `at`, if it is one of the ones that lead on.
     fn class_of(&self, at: Addr, is_new: bool) -> Option<u64> {
         let word = |at: Addr| {
             let mut bytes = [0; 8];

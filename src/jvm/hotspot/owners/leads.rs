@@ -30,7 +30,7 @@ pub struct SmallClass {
 }
 
 impl Leads {
-    /// Those that were noted first are asked first.
+    /// The ones that were noted first are asked first.
     pub fn put_before(&mut self, mut first: Leads) {
         first.pointers.append(&mut self.pointers);
         first.small_classes.append(&mut self.small_classes);

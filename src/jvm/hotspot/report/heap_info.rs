@@ -78,7 +78,7 @@ fn named(line: &str, name: &str) -> Option<Amount> {
     })
 }
 
-/// JDK 8 to 24 "total 71680K, used 20353K [from, to)" (8: three addresses, the second of which is no bound of anything);
+/// JDK 8 to 24 "total 71680K, used 20353K [from, to)" (8: three addresses, the second of which is not a bound of anything);
 /// 25 "total reserved 131072K, committed 71680K, used 22535K [from, to)".
 fn g1(line: &str, info: &mut HeapInfo) {
     info.used_bytes = named(line, "used").map(|used| info.keep(used));

@@ -135,7 +135,7 @@ fn word<'a>(rest: &mut &'a str) -> Option<&'a str> {
     (end > 0).then(|| &start[..end])
 }
 
-/// "CODE,GC", "STACK-26717-Attach-Listener"; `None` when a word is no tag, so that it is the file.
+/// "CODE,GC", "STACK-26717-Attach-Listener"; `None` when a word is not a tag, so that it is the file.
 fn tags(info: &str) -> Option<(Vec<String>, Option<i32>)> {
     let mut thread = None;
     let mut found = Vec::new();

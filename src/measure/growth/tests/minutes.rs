@@ -292,8 +292,8 @@ fn wrong(prepared: &[Prepared], seeds: u64) -> Vec<String> {
             let end = points.partition_point(|point| point.seconds <= f64::from(minute) * MINUTE);
             let growth = judge(&points[..end], history.nature);
             if let Some(what) = history.wrong(minute, growth.verdict) {
-                let (name, doubt) = (history.name, growth.doubt);
-                wrong.push(format!("{name}, seed {seed}, minute {minute}: {what} ({doubt:?})"));
+                let (name, caveat) = (history.name, growth.caveat);
+                wrong.push(format!("{name}, seed {seed}, minute {minute}: {what} ({caveat:?})"));
             }
         }
     }

@@ -60,7 +60,7 @@ fn told(right: Verdict, nature: Nature, of: impl Fn(u64) -> Vec<Point>) -> u64 {
             growth.verdict == right || growth.verdict == Verdict::CannotTellYet,
             "seed {seed}: {growth:?}"
         );
-        assert_eq!(growth.doubt.is_some(), growth.verdict == Verdict::CannotTellYet, "{growth:?}");
+        assert_eq!(growth.caveat.is_some(), growth.verdict == Verdict::CannotTellYet, "{growth:?}");
         told += u64::from(growth.verdict == right);
     }
     told
@@ -145,7 +145,7 @@ fn flat_ones_with_and_without_noise_and_with_noise_that_wanders() {
 #[test]
 fn what_is_short_says_how_long_is_missing() {
     let growth = judge(&history(30.0, 1.0, (0.0, 0.0), 1, |at| at * MB), plain());
-    assert_eq!((growth.verdict, growth.doubt), (Verdict::CannotTellYet, Some(Doubt::TooShort)));
+    assert_eq!((growth.verdict, growth.caveat), (Verdict::CannotTellYet, Some(Caveat::TooShort)));
     assert!(growth.needs_minutes.is_some_and(|minutes| (7.0..8.0).contains(&minutes)), "{growth:?}");
     let seldom = judge(&history(60.0, 20.0, (0.0, 0.0), 1, |at| at * MB), plain());
     assert!(seldom.needs_minutes.is_some_and(|minutes| (6.0..8.0).contains(&minutes)), "{seldom:?}");

@@ -3,7 +3,7 @@
 use super::{OF_CHILDREN, Report, gaps_of, of_children, total};
 use crate::base::Bytes;
 use crate::experiment::bench::fork::{
-    Arm, DOUBT, Figures, Mechanism, PUBLISHED, Planned, Ratio, Settings, Spread,
+    ALPHA, Arm, Figures, Mechanism, PUBLISHED, Planned, Ratio, Settings, Spread,
 };
 use crate::map::model::GapRow;
 use crate::show::json::Head;
@@ -163,7 +163,7 @@ fn ratios(report: &Report) -> Vec<RatioRow<'_>> {
                 threads: *threads,
                 of: small,
                 by: large,
-                confidence: 1.0 - DOUBT,
+                confidence: 1.0 - ALPHA,
                 ratios: OF_CHILDREN
                     .map(|(name, figure)| {
                         (name, report.results.ratio(&of, &by, &of_children(*threads, figure)))

@@ -171,7 +171,7 @@ pub fn table(result: &Result) -> String {
     format!(
         "<h2>All figures</h2>\n<div class=\"wide\"><table>{head}</tr>\n{}\n</table></div>\n\
          <p class=\"dim\">In bold: a difference that is shown. The shaded row is what the comparison is about; the others share a \
-         doubt of 5 % among them.</p>",
+         error probability of 5 % among them.</p>",
         rows.join("\n")
     )
 }

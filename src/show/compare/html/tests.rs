@@ -102,7 +102,7 @@ fn made_up(names: &[&str]) -> Result {
         figures: &figures,
         about: trial_record::WALL,
         warm_up: WarmUp::Found,
-        doubt: 0.05,
+        alpha: 0.05,
         worth_percent: 2.0,
     };
     let comparison = compare_result::compare(&trials, &ask);
@@ -135,7 +135,7 @@ fn made_up(names: &[&str]) -> Result {
     }
 }
 
-/// Tags are closed in the order in which they were opened, but those that have no end.
+/// Tags are closed in the order in which they were opened, but the ones that have no end.
 fn is_well_formed(page: &str) {
     let body = page.split_once("<body>").expect("a body").1;
     let mut open = Vec::new();
@@ -189,7 +189,7 @@ fn a_comparison_of_nothing_is_a_page_too() {
         figures: &[],
         about: trial_record::WALL,
         warm_up: WarmUp::Found,
-        doubt: 0.05,
+        alpha: 0.05,
         worth_percent: 2.0,
     };
     result.comparison = compare_result::compare(&[], &ask);
