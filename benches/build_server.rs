@@ -54,7 +54,7 @@ fn tell(figures: &Figures) {
     let mut walls: Vec<f64> = figures.steps.iter().map(|step| step.wall.as_secs_f64()).collect();
     walls.sort_by(f64::total_cmp);
     println!(
-        "  wall {:.2} s; a step {:.2} s in the middle, {:.2} s the longest; CPU of the JVMs: {user:.2} s user, {system:.2} s kernel ({:.1} %)",
+        "  wall {:.2} s; a step {:.2} s median, {:.2} s the longest; CPU of the JVMs: {user:.2} s user, {system:.2} s kernel ({:.1} %)",
         figures.wall.as_secs_f64(),
         walls[walls.len() / 2],
         walls[walls.len() - 1],

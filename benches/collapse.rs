@@ -104,8 +104,8 @@ fn tell(json: &Value, before: u64, after: u64) {
     let price = &json["done"]["price"];
     let figure = |value: &Value| value.as_f64().unwrap_or(f64::NAN);
     println!(
-        "{share:.2} % of the heap on 2 MiB, RSS {:+.2} %; {:.1} s, {:.2} s of CPU; calls: {:.2} ms in the middle, {:.2} ms of 99 in \
-         100, {:.2} ms the longest, {} over the budget, {} retries{}",
+        "{share:.2} % of the heap on 2 MiB, RSS {:+.2} %; {:.1} s, {:.2} s of CPU; calls: {:.2} ms median, {:.2} ms p99, \
+         {:.2} ms the longest, {} over the budget, {} retries{}",
         (after as f64 / before as f64 - 1.0) * 100.0,
         figure(&price["wall_ms"]) / 1e3,
         figure(&price["cpu_ms"]) / 1e3,

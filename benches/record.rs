@@ -143,7 +143,7 @@ fn slower(directory: &Path, looks: usize, threads: usize) {
     print!("4 GB, 200 threads that wait, {threads} that work: ");
     match marusa::experiment::stats::estimate(&logs, 0.05) {
         Some(found) => println!(
-            "slower by {:.2} % ({:.2} to {:.2}), {} looks of one a second, windows of {WINDOW:?}",
+            "slower by {:.2} % ({:.2} to {:.2}), {} samples of one a second, windows of {WINDOW:?}",
             found.gain_percent, found.low_percent, found.high_percent, found.blocks
         ),
         None => println!("too few samples"),

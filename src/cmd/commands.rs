@@ -83,21 +83,21 @@ fn for_all() -> [Arg; 3] {
             .global(true)
             .action(ArgAction::SetTrue)
             .help_heading(PRIVACY)
-            .help("Show the values of arguments, in what is printed and in what is saved: they may hold passwords"),
+            .help("Show the values of arguments in output and files: they may contain passwords"),
         Arg::new(FILE_MODE)
             .long(FILE_MODE)
             .global(true)
             .value_name("MODE")
             .value_parser(file_mode::parse)
             .help_heading(PRIVACY)
-            .help("Mode of the files that are written, in octal; without it 0600, whatever the umask is"),
+            .help("Mode of written files, in octal [default: 0600, whatever the umask]"),
         Arg::new(WIDTH)
             .long(WIDTH)
             .global(true)
             .value_name("COLUMNS")
             .value_parser(value_parser!(u16).range(1..))
             .help_heading("Output")
-            .help("Columns of tables, from 60 to 100; else COLUMNS, the terminal, or 100"),
+            .help("Columns of tables, from 60 to 100 [default: COLUMNS, the terminal, or 100]"),
     ]
 }
 
@@ -121,7 +121,7 @@ commands! {
     "list" cmd::list::ListArgs, cmd::list::ListArgs::augment_args, cmd::list::run:
         "The JVMs of this host";
     "map" cmd::map::MapArgs, cmd::map::MapArgs::augment_args, cmd::map::run:
-        "The account: who owns each byte, and whether it is in memory";
+        "The account: the owner of each byte, and whether it is resident";
     "container" cmd::container::ContainerArgs, cmd::container::ContainerArgs::augment_args, cmd::container::run:
         "What fills a container: processes, page cache, tmpfs, kernel memory and a remainder, which sum to the cgroup's figure";
     "heap" cmd::heap::HeapArgs, cmd::heap::HeapArgs::augment_args, cmd::heap::run:
@@ -133,17 +133,17 @@ commands! {
     "diff" cmd::diff::DiffArgs, cmd::diff::DiffArgs::augment_args, cmd::diff::run:
         "What grew between two moments: by area, part, arena, library and thread";
     "record" cmd::record::RecordArgs, cmd::record::RecordArgs::augment_args, cmd::record::run:
-        "The account over time, of one JVM or of all, in a file that survives whatever ends the recorder";
+        "The account over time, of one JVM or of all, in a file that survives a crash of the recorder";
     "leak" cmd::leak::LeakArgs, cmd::leak::LeakArgs::augment_args, cmd::leak::run:
-        "Whether what was recorded grows without bound, levels off, or cannot be judged yet";
+        "Whether recorded memory grows without bound, levels off, or cannot be judged yet";
     "export" cmd::export::ExportArgs, cmd::export::ExportArgs::augment_args, cmd::export::run:
         "A recording as Parquet, CSV or JSON lines";
     "audit" cmd::audit::AuditArgs, cmd::audit::AuditArgs::augment_args, cmd::audit::run:
-        "The account against what the JVM itself says; attaches, so the JVM gets one thread more";
+        "The account compared with the JVM's own figures; attaches, so the JVM gets one more thread";
     "trim" cmd::trim::TrimArgs, cmd::trim::TrimArgs::augment_args, cmd::trim::run:
-        "Give memory that was freed but that malloc holds back to the system; says before what would come back";
+        "Return freed memory that malloc keeps to the system; predicts the amount first";
     "tlb" cmd::tlb::TlbArgs, cmd::tlb::TlbArgs::augment_args, cmd::tlb::run:
-        "Address translation: what the walks of the page tables cost";
+        "Address translation: the cost of page-table walks";
     "doctor" cmd::doctor::DoctorArgs, cmd::doctor::DoctorArgs::augment_args, cmd::doctor::run:
         "What is wrong with the memory of a JVM, of all of them, or of their host: each finding with evidence, cost and remedy";
     "stalls" cmd::stalls::StallsArgs, cmd::stalls::StallsArgs::augment_args, cmd::stalls::run:
@@ -153,15 +153,15 @@ commands! {
     "bench" cmd::bench::BenchCommand, cmd::bench::BenchCommand::augment_subcommands, cmd::bench::run:
         "The published experiments, repeatable";
     "compare" cmd::compare::CompareArgs, cmd::compare::CompareArgs::augment_args, cmd::compare::run:
-        "Which of several ways to run your own program is better: blocks of random order, intervals, verified pages";
+        "Compare ways of running your program: randomized blocks, confidence intervals, verified pages";
     "freeze" cmd::freeze::FreezeArgs, cmd::freeze::FreezeArgs::augment_args, cmd::freeze::run:
-        "Keep a snapshot with the bytes it was read from, anonymised: a bug report, a golden test";
+        "Save an anonymised snapshot with the bytes it was read from, for bug reports and tests";
     "schema" cmd::schema::SchemaArgs, cmd::schema::SchemaArgs::augment_args, cmd::schema::run:
         "The JSON Schema of a document that --json prints";
     "man" cmd::man::ManArgs, cmd::man::ManArgs::augment_args, cmd::man::run:
-        "The manual: pages for man(1), made of the same words as --help";
+        "The manual: pages for man(1), with the texts of --help";
     "completions" cmd::completions::CompletionsArgs, cmd::completions::CompletionsArgs::augment_args, cmd::completions::run:
-        "Completions of commands and options for a shell";
+        "Shell completions of commands and options";
 }
 
 #[cfg(test)]

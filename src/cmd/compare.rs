@@ -47,9 +47,9 @@ const VARIABLES: [&str; 5] =
 
 #[derive(clap::Args, Debug)]
 pub struct CompareArgs {
-    /// An arm: its name, its options, and in front of those VARIABLE=value for its environment. The others are held against
-    /// the first. The options go where {} stands in the command; else, if that is java, before the program, so that they win;
-    /// else into JAVA_TOOL_OPTIONS
+    /// An arm: its name, its options, and in front of those VARIABLE=value for its environment. The others are compared with the
+    /// first. The options go where {} stands in the command; else, if that is java, before the program, so that they win; else
+    /// into JAVA_TOOL_OPTIONS
     #[arg(long, value_name = "NAME='OPTIONS'", value_parser = Arm::parse, required = true)]
     arm: Vec<Arm>,
     /// The huge pages of arms that ask for them: as many as their JVM needs (auto), a number (hugetlb-2m:512), or leave
@@ -57,46 +57,46 @@ pub struct CompareArgs {
     #[arg(long, value_name = "SIZE:COUNT|auto|none", default_value = "auto", value_parser = Pages::parse)]
     pages: Pages,
     /// A figure of your own, as 'rate[op/s]=throughput: ([0-9.]+)' in what it prints, jmh:FILE.json, or
-    /// 'NAME[lower]=prometheus:URL:SERIES'; the first one decides
+    /// 'NAME[lower]=prometheus:URL:SERIES'; the first decides
     #[arg(long, value_name = "METRIC")]
     metric: Vec<Spec>,
     /// The program is a server: ask it by this generator, as 'wrk -t1 -c8 -d30s http://localhost:8080/', and end it then
     #[arg(long, value_name = "COMMAND")]
     load: Option<Load>,
-    /// So many blocks, with one run of each arm [default: 10; with --until-margin: at most 100]
+    /// Number of blocks, with one run of each arm [default: 10; with --until-margin: at most 100]
     #[arg(long, value_name = "COUNT", value_parser = blocks)]
     runs: Option<usize>,
-    /// Go on until each difference is known to within this
+    /// Continue until each difference is known to within this
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     until_margin: Option<f64>,
     /// Smallest difference worth detecting; the runs needed are reported
     #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "2")]
     worth: f64,
-    /// Longer than this no run may take: it is ended, and does not count
+    /// Time limit of a run: a longer one is ended, and does not count
     #[arg(long, value_name = "TIME", value_parser = amount::duration, default_value = "1h")]
     time_limit: Duration,
-    /// After this no further block begins
+    /// No block begins after this time
     #[arg(long, value_name = "TIME", value_parser = amount::duration)]
     total_time: Option<Duration>,
-    /// Leading blocks that do not count; auto: those in which an arm is far out of what it comes to later
+    /// Leading blocks that do not count; auto: while an arm is far from its later level
     #[arg(long, value_name = "BLOCKS|auto", default_value = "auto", value_parser = warm_up)]
     warm_up: WarmUp,
     /// Save each run and its output there; otherwise they are discarded at the end
     #[arg(long, value_name = "DIRECTORY")]
     save: Option<PathBuf>,
-    /// Go on with what is in the directory of --save
+    /// Continue from the directory of --save
     #[arg(long, requires = "save")]
     resume: bool,
-    /// Also as one offline page
+    /// Also write one offline page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Say what would be run and changed, and do nothing
+    /// Show what would be run and changed, and do nothing
     #[arg(long)]
     dry_run: bool,
-    /// Makes the order of the arms the same again
+    /// Seed that repeats the order of the arms
     #[arg(long)]
     seed: Option<u64>,
-    /// Where the journal of changes of the host is kept [default: $MARUSA_STATE, or /var/lib/marusa]
+    /// Directory of the journal of host changes [default: $MARUSA_STATE, or /var/lib/marusa]
     #[arg(long, value_name = "DIRECTORY")]
     state: Option<PathBuf>,
     /// Machine-readable, schema marusa/compare/2

@@ -26,7 +26,7 @@ pub struct DiffArgs {
     /// Which JVM of a recording, where it has several: a pid, or a part of its name
     #[arg(long, value_name = "PID|NAME")]
     jvm: Option<String>,
-    /// What the rows are [default: areas and their parts]
+    /// What the rows are
     #[arg(long, value_enum, default_value_t = show::By::Area)]
     by: show::By,
     /// Exit status 1 where resident memory, or that of an area (malloc_freed=64M), grew by more; may be repeated

@@ -28,16 +28,16 @@ pub struct DoctorArgs {
     /// Only the host
     #[arg(long, conflicts_with = "from")]
     host: bool,
-    /// A recording, a file that `marusa freeze` wrote, or a core dump: what is wrong within that JVM
+    /// A recording, a file that `marusa freeze` wrote, or a core dump: what is wrong inside that JVM
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
-    /// How long the counters of the host are watched
+    /// Time for which the counters of the host are watched
     #[arg(long, value_name = "TIME", value_parser = amount::duration, default_value = "1s")]
     watch: Duration,
-    /// Exit with 1 when something is found that is as bad as this, or worse
+    /// Exit with 1 on findings of this level or worse
     #[arg(long, value_enum, value_name = "LEVEL")]
     fail_on: Option<LevelArg>,
-    /// Leave out what has this id; as often as needed
+    /// Leave out the finding with this id; may be repeated
     #[arg(long, value_name = "ID")]
     ignore: Vec<String>,
     /// Machine-readable, schema marusa/doctor/2
@@ -46,7 +46,7 @@ pub struct DoctorArgs {
     /// Machine-readable, SARIF 2.1.0
     #[arg(long)]
     sarif: bool,
-    /// Only whether the JVM would fit in its limit with this -Xmx: 512m, 2g; exit status 1 where it would not
+    /// Check only whether the JVM would fit in its limit with this -Xmx: 512m, 2g; exit status 1 if not
     #[arg(
         long, value_name = "SIZE", value_parser = amount::bytes, requires = "target",
         conflicts_with_all = ["from", "fail_on", "ignore"]
@@ -55,10 +55,10 @@ pub struct DoctorArgs {
     /// Also read and judge the holders of malloc's blocks: a second for each 2 GB of Java heap
     #[arg(long, conflicts_with_all = ["host", "from", "if_xmx", "list", "explain"])]
     holders: bool,
-    /// All that is looked for: id, levels, and what it is
+    /// List all findings: id, levels, and title
     #[arg(long, conflicts_with_all = ["target", "host", "from", "sarif"])]
     list: bool,
-    /// What a finding means, when it is one, and what to do
+    /// Explain a finding: what it means, when it is reported, what to do
     #[arg(long, value_name = "ID", conflicts_with_all = ["target", "host", "from", "sarif", "json", "list"])]
     explain: Option<String>,
     /// Also name the processes that a sandbox hides from root

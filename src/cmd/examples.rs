@@ -38,11 +38,11 @@ const EXAMPLES: &[(&str, &str)] = &[
     (
         "map",
         "  Areas and their biggest parts:\n    marusa map 4711\n  Which page sizes, and why not larger ones:\n    \
-         marusa map catalina --by page-size\n  Is all of the heap on huge pages (exit status 1: no):\n    \
-         marusa map 4711 --require 'heap>=95%@2M'\n  A page to look at, and to send: treemap, page grid, tables, findings:\n    \
+         marusa map catalina --by page-size\n  Is the whole heap on huge pages (exit status 1: no):\n    \
+         marusa map 4711 --require 'heap>=95%@2M'\n  A page to share: treemap, page grid, tables, findings:\n    \
          marusa map 4711 --html account.html\n  Which Java class, C++ type or library keeps native memory:\n    \
-         marusa map 4711 --by holder\n  What class loaders have, which a leak of them shows:\n    \
-         marusa map 4711 --by loader\n  The table of the paper, of a file that `marusa freeze` wrote:\n    \
+         marusa map 4711 --by holder\n  The memory of each class loader, to find loader leaks:\n    \
+         marusa map 4711 --by loader\n  The paper's table, from a file that `marusa freeze` wrote:\n    \
          marusa map --from app.frozen --taxonomy paper",
     ),
     (
@@ -131,8 +131,8 @@ const EXAMPLES: &[(&str, &str)] = &[
     ),
     (
         "bench fork",
-        "  What would be run:\n    marusa bench fork --dry-run\n  Three sizes of heap, kept, and gone on with when it was \
-         ended:\n    marusa bench fork --jdk 17 --heaps 512m,1g,2g --pages 4k,thp --save fork.json",
+        "  What would be run:\n    marusa bench fork --dry-run\n  Three heap sizes, saved to be continued:\n    \
+         marusa bench fork --jdk 17 --heaps 512m,1g,2g --pages 4k,thp --save fork.json",
     ),
     (
         "bench touch",
@@ -171,7 +171,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ),
     (
         "pages plan",
-        "  For a JVM that runs, as it was started:\n    marusa pages plan 4711 -o plan.json\n  For one that is only planned, as \
+        "  For a running JVM, as it was started:\n    marusa pages plan 4711 -o plan.json\n  For one that is only planned, as \
          settings of systemd:\n    marusa pages plan --jdk hotspot-21 --gc g1 --heap 6g --emit systemd",
     ),
     (
@@ -204,7 +204,8 @@ const EXAMPLES: &[(&str, &str)] = &[
     ),
     (
         "freeze",
-        "  For a bug report; holds no text of the program but names of threads and files:\n    marusa freeze 4711 -o app.frozen",
+        "  For a bug report; contains no text of the program except the names of \
+         threads and files:\n    marusa freeze 4711 -o app.frozen",
     ),
     ("schema", "  Types for a program that reads accounts:\n    marusa schema map > map.schema.json"),
     (

@@ -19,7 +19,8 @@ pub struct FreezeArgs {
     /// Where to write it
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Also what `map --by holder` and `--by buffer` need: which fields, libraries and threads lead to memory outside the heap
+    /// Also save what `map --by holder` and `--by buffer` need: the fields, libraries and threads that lead to memory outside the
+    /// heap
     #[arg(long)]
     holders: bool,
     /// Machine-readable, schema marusa/freeze/2

@@ -18,10 +18,10 @@ pub struct LeakArgs {
     /// Only this JVM: a pid, or a part of its name
     #[arg(long, value_name = "PID|NAME")]
     jvm: Option<String>,
-    /// From when on: +10m, -1h (before the end), 14:00, 2026-11-21T14:00:00Z; the warm-up is left out by itself
+    /// Start: +10m, -1h (before the end), 14:00, 2026-11-21T14:00:00Z; the warm-up is left out by itself
     #[arg(long, value_name = "TIME", value_parser = moment::parse, allow_hyphen_values = true)]
     from: Option<moment::When>,
-    /// Until when: the answer as it was at that time
+    /// End: the answer as it was at that time
     #[arg(long, value_name = "TIME", value_parser = moment::parse, allow_hyphen_values = true)]
     to: Option<moment::When>,
     /// Also the parts of areas

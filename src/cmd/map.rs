@@ -19,16 +19,16 @@ pub struct MapArgs {
     /// A pid, or a part of the main class, jar or container name
     #[arg(required_unless_present = "from", conflicts_with = "from")]
     target: Option<String>,
-    /// What the rows are [default: by area]
+    /// What the rows are [default: area]
     #[arg(long, value_enum)]
     by: Option<By>,
     /// With --by thread or library: each thread and file in a row of its own, not by pools and directories
     #[arg(long)]
     each: bool,
-    /// Our areas, or the eight of the paper (OOPSLA 2010) and the Java heap
+    /// Marusa's areas, or the paper's eight (OOPSLA 2010) and the Java heap
     #[arg(long, value_enum, default_value_t = Taxonomy::Marusa)]
     taxonomy: Taxonomy,
-    /// The account of a file that `marusa freeze` wrote, or of a core dump
+    /// Read a file that `marusa freeze` wrote, or a core dump
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
     /// Machine-readable, schema marusa/map/2: the whole account; with --by page-size or --require also page_sizes,
@@ -37,7 +37,7 @@ pub struct MapArgs {
     /// --require requirements
     #[arg(long)]
     json: bool,
-    /// One offline page instead: treemap, picture of all pages, tables, findings (the host is watched for a second)
+    /// Write one offline page instead: treemap, picture of all pages, tables, findings (the host is watched for a second)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "by", "taxonomy", "require"])]
     html: Option<PathBuf>,
     #[command(flatten)]

@@ -25,11 +25,11 @@ pub struct PageArgs {
     /// hugetlb-1G
     #[arg(long, value_name = "NAME=PAGES")]
     pub require: Vec<Requirement>,
-    /// With --by page-size: ask the JVM itself too; attaches, so the JVM gets one thread more
+    /// With --by page-size: also ask the JVM itself; attaches, so the JVM gets one more thread
     #[arg(long, conflicts_with = "from")]
     pub ask: bool,
-    /// With --by page-size: read the large pages and the stacks, and say how much of them is pages of zeros, and what a
-    /// split would give back; 0.2 s for a gigabyte, of more a sample is read
+    /// With --by page-size: read the large pages and the stacks, and show how much of them is zeros and what a split would return;
+    /// 0.2 s for a gigabyte, beyond that a sample
     #[arg(long, conflicts_with = "from")]
     pub zeros: bool,
 }

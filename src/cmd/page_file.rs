@@ -14,7 +14,7 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// How long the counters of the host are watched for the findings of a page, as by `doctor`.
+/// Time for which the counters of the host are watched for the findings of a page, as by `doctor`.
 pub(super) const WATCH: Duration = Duration::from_secs(1);
 
 /// The page of one account; `live`: the process, if it still runs, for the findings of its host.

@@ -1,4 +1,4 @@
-//! `marusa record TARGET|--all -o FILE`: the account over time, in a file that survives whatever ends the recorder.
+//! `marusa record TARGET|--all -o FILE`: the account over time, in a file that survives a crash of the recorder.
 
 pub mod file;
 mod found;
@@ -36,31 +36,33 @@ pub struct RecordArgs {
     /// Where to write it; never over an existing file [default: marusa-PID-TIME.marusa in this directory]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// How often it is looked at; near a memory limit up to ten times as often
+    /// Sampling interval; up to ten times shorter near a memory limit
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = amount::duration)]
     every: Duration,
-    /// How old the account may be while nothing moves; what moves is looked at sooner
+    /// Maximum age of the account while nothing changes; changes are read sooner
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = amount::duration)]
     account_every: Duration,
-    /// How often the account also reads who holds malloc's blocks; else never. Within --cpu: of a large heap it is less often
+    /// Interval at which the holders of malloc's blocks are read as well; otherwise never. Longer for a large heap, to stay within
+    /// --cpu
     #[arg(long, value_name = "TIME", value_parser = amount::duration)]
     holders_every: Option<Duration>,
-    /// How often the objects of the heap are counted by class; else never. Within --cpu: of a large heap it is less often
+    /// Interval at which the objects of the heap are counted by class; otherwise never. Longer for a large heap, to stay within
+    /// --cpu
     #[arg(long, value_name = "TIME", value_parser = amount::duration)]
     heap_every: Option<Duration>,
-    /// How much of one core we may use, except for near a limit: 1 % for one JVM, 10 % for all
+    /// CPU budget, of one core, except near a memory limit: 1 % for one JVM, 10 % for all
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     cpu: Option<f64>,
-    /// The last of it only: a time (1h) or a size (64M); the file becomes a ring of files
+    /// Keep only the latest part: a time (1h) or a size (64M); the file becomes a ring of files
     #[arg(long, value_name = "TIME|SIZE", value_parser = keep)]
     keep: Option<Keep>,
-    /// How long; else until Ctrl-C
+    /// Duration; otherwise until Ctrl-C
     #[arg(long = "for", value_name = "TIME", value_parser = amount::duration)]
     length: Option<Duration>,
-    /// Goes on with a file that is there
+    /// Continue an existing file
     #[arg(long, requires = "output")]
     append: bool,
-    /// What was recorded, in the end, machine-readable, schema marusa/recorded/2
+    /// Machine-readable summary at the end, schema marusa/recorded/2
     #[arg(long)]
     json: bool,
 }

@@ -23,7 +23,7 @@ pub struct ReportArgs {
     /// Where the page goes; - is standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Of a recording the leak verdicts of parts of areas, too
+    /// For a recording, also the leak verdicts of parts of areas
     #[arg(long)]
     parts: bool,
 }

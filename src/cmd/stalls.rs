@@ -31,11 +31,11 @@ missing. With 1 and 4 the counters are printed anyway.";
 #[derive(clap::Args, Debug)]
 #[command(after_help = STATUS)]
 pub struct StallsArgs {
-    /// A pid, or a part of the main class, jar or container name; or the interval, where all processes are meant
+    /// A pid, or a part of the main class, jar or container name; or the interval, for all processes
     target: Option<String>,
-    /// How long one table watches, as 5s, 500ms, 1m; without it one table of 5 s
+    /// Time that one table covers, as 5s, 500ms, 1m; without it one table of 5 s
     interval: Option<String>,
-    /// How many tables; without it until Ctrl-C or the end of the target
+    /// Number of tables; without it until Ctrl-C or the end of the target
     count: Option<String>,
     /// What the rows are; without it kinds of threads of a target, and else processes
     #[arg(long, value_enum)]
@@ -43,11 +43,11 @@ pub struct StallsArgs {
     /// Machine-readable, schema marusa/stalls/2; one line a table where there are several
     #[arg(long)]
     json: bool,
-    /// Leaves allocations untraced: faults of small pages cost nothing more, and huge pages that are zeroed and collapses that
-    /// are asked for have no time
+    /// Do not trace allocations: faults of small pages cost nothing more, and the zeroing of huge pages and requested collapses
+    /// have no time
     #[arg(long, conflicts_with = "no_trace")]
     no_allocations: bool,
-    /// Reads counters only, without tracing
+    /// Read counters only, without tracing
     #[arg(long)]
     no_trace: bool,
 }

@@ -34,10 +34,10 @@ pub struct TlbArgs {
     /// A pid, or a part of the main class, jar or container name
     #[arg(required_unless_present = "calibrate", conflicts_with = "calibrate")]
     target: Option<String>,
-    /// How long one table counts, as 5s, 500ms, 1m; without it one table of 5 s
+    /// Counting time of one table, as 5s, 500ms, 1m; without it one table of 5 s
     #[arg(value_parser = amount::duration)]
     interval: Option<Duration>,
-    /// How many tables; without it until Ctrl-C or the end of the target
+    /// Number of tables; without it until Ctrl-C or the end of the target
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// What the rows are
@@ -46,7 +46,7 @@ pub struct TlbArgs {
     /// Counts what needs no counters of the processor (time, faults, switches): to see whether counting works at all
     #[arg(long, hide = true, conflicts_with = "calibrate")]
     software: bool,
-    /// Measure what one walk costs on this machine, in memory of our own, and keep it; takes some 10 seconds
+    /// Measure the cost of one walk on this machine, in memory of our own, and save it; takes some 10 seconds
     #[arg(long)]
     calibrate: bool,
     /// Bytes of pages that are visited with --calibrate, from 16M to 16G; several as --footprint 64M 256M

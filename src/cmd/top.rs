@@ -22,13 +22,13 @@ use std::time::Duration;
 pub struct TopArgs {
     /// A pid, or a part of the main class, jar or container name; without it all JVMs
     target: Option<String>,
-    /// How often they are looked at
+    /// Sampling interval
     #[arg(long, value_name = "TIME", value_parser = amount::duration, default_value = "2s")]
     every: Duration,
     /// No terminal: one line of JSON for each reading of a JVM, schema marusa/top/2
     #[arg(long)]
     json: bool,
-    /// With --json: end after so many rounds
+    /// With --json: number of rounds
     #[arg(long, value_name = "COUNT", requires = "json", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 }

@@ -26,17 +26,17 @@ const WATCHED_SECONDS: u64 = 2;
 pub struct TrimArgs {
     /// A pid, or a part of the main class, jar or container name
     target: String,
-    /// Say what would come back, and how; nothing is attached and nothing changes
+    /// Show what would come back, and how, without attaching or changing anything
     #[arg(long)]
     dry_run: bool,
-    /// Look again and again, as 60s, 5m, 1h, until Ctrl-C or the end of the target
+    /// Repeat at this interval, as 60s, 5m, 1h, until Ctrl-C or the end of the target
     #[arg(long, value_name = "TIME", value_parser = amount::duration)]
     every: Option<Duration>,
     /// Trim only where at least this much would come back, as 64M
     #[arg(long, value_name = "SIZE", value_parser = amount::bytes)]
     above: Option<Bytes>,
     /// Let the JVM load a small library that calls malloc_trim, instead of its own command for it: for JVMs without that
-    /// command (8, 11, 17 before 17.0.9), and where no safepoint may wait for the call. JVMs of 21 on warn of it
+    /// command (8, 11, 17 before 17.0.9), and where no safepoint may wait for the call. JDK 21 and later print a warning
     #[arg(long)]
     load_agent: bool,
     /// Machine-readable, schema marusa/trim/2; one line a round with --every

@@ -41,10 +41,10 @@ const TIME_MAX: Duration = Duration::from_secs(24 * 3600);
 pub struct WhyArgs {
     /// A pid, or a part of the main class, jar or container name
     target: String,
-    /// How long it is watched: 30s, 5m; 0s for one sample, which tells what is large but not what grows
+    /// How long it is watched: 30s, 5m; 0s for one sample, which shows what is large but not what grows
     #[arg(value_name = "TIME", value_parser = time, default_value = "30s")]
     time: Duration,
-    /// Exit with 1 when an answer is as bad as this, or worse
+    /// Exit with 1 on answers of this level or worse
     #[arg(long, value_enum, value_name = "LEVEL")]
     fail_on: Option<LevelArg>,
     /// Machine-readable, schema marusa/why/1

@@ -99,8 +99,7 @@ fn killed(history: &History) -> Option<Finding> {
     let last = history.len().checked_sub(1)?;
     let process = |measure| history.process(measure, last);
     let resident = process(Measure::KernelResident);
-    let had =
-        resident.map_or(String::new(), |bytes| format!("; it had {} when last looked at", human(bytes)));
+    let had = resident.map_or(String::new(), |bytes| format!("; it had {} at the last sample", human(bytes)));
     let mut evidence: Vec<Evidence> = [
         ("in memory, at the last sample", resident, "/proc/PID/status"),
         ("limit of its cgroup", process(Measure::GroupLimit), "the recording"),

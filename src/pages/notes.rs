@@ -32,7 +32,7 @@ pub fn costs(plan: &Plan, request: &Request) -> Vec<String> {
                 true => format!("{} belong to the pool from now on, also while the JVM is down", mib(bytes)),
                 false => format!("{} are the JVM's as long as it runs, used or not", mib(bytes)),
             });
-            costs.push("they cannot be swapped, reclaimed or used by anybody else".to_string());
+            costs.push("they cannot be swapped, reclaimed or used by other programs".to_string());
             if growing && subject.vm == Vm::HotSpot && !is_z(plan) {
                 costs.push(format!(
                     "the heap starts with less than -Xmx, but all of -Xmx ({}) is taken at the start and never given back",

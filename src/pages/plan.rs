@@ -157,7 +157,7 @@ fn automatic(request: &Request) -> (Mode, Option<String>) {
         Ok(answer) if answer.feasible == Feasible::Yes => {
             (Mode::hugetlb(), why("large, of fixed size, and the pool can be had"))
         }
-        _ => (Mode::Thp, why("a pool is not sure to be had now")),
+        _ => (Mode::Thp, why("a pool is not certain to be available now")),
     }
 }
 

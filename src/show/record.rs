@@ -14,7 +14,7 @@ use std::time::Duration;
 pub struct Recorded {
     pub seconds: f64,
     pub jvms: usize,
-    /// JVMs that the kernel killed for want of memory.
+    /// JVMs that the kernel OOM-killed.
     pub killed_for_memory: usize,
     pub hidden: Hidden,
     pub samples: u64,

@@ -9,3 +9,4 @@ mod ratchets;
 mod schemas;
 mod strangers;
 mod tidy;
+mod words;

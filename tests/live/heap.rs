@@ -269,7 +269,7 @@ fn the_heap_of_a_jvm_at_work_is_counted_as_far_as_it_stands_still() {
             let exact = totals["exact_ratio"].as_f64().expect("a ratio");
             let has_gaps = heap["gaps"].as_array().is_some_and(|gaps| !gaps.is_empty());
             assert!(exact > 0.9999 || has_gaps, "{exact}: {heap:#}");
-            println!("{}: {:.3} exact, {} looks", row.name(), exact, totals["looks"]);
+            println!("{}: {:.3} exact, {} samples", row.name(), exact, totals["looks"]);
         }
     }
 }

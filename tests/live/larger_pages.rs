@@ -61,7 +61,7 @@ fn the_need_of_hugetlb_pages_is_within_what_is_predicted() {
         let Some(jvm) = Jvm::under_load(&row(jdk, gc), &["-Xms512m", "-Xmx512m"], &["quiet=1"]) else {
             return;
         };
-        // Without counters there is no table, and the price all the same.
+        // Without counters there is no table, and the price anyway.
         let output = marusa(&["tlb", &jvm.pid.to_string(), "100ms", "1", "--json"]);
         let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
         let hugetlb = &json["larger_pages"][1];

@@ -16,7 +16,7 @@ pub struct Request {
     pub plan: PlanMark,
     pub steps: Vec<Step>,
     pub persist: bool,
-    /// Let the kernel forget cached files where it finds too few huge pages.
+    /// Drop cached files where the kernel finds too few huge pages.
     pub drop_caches: bool,
     /// Also where the same plan is applied already.
     pub again: bool,

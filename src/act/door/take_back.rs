@@ -339,7 +339,7 @@ fn gone(history: &History) -> How {
 fn busy(users: &[i32]) -> String {
     let pids: Vec<String> = users.iter().map(i32::to_string).collect();
     match pids.is_empty() {
-        true => "it is in use; it stays until nobody uses it, and undo is asked again".to_string(),
+        true => "it is in use; it stays until it is free, and undo is run again".to_string(),
         false => format!("it is in use by pid {}; end them and undo again", pids.join(", ")),
     }
 }

@@ -188,7 +188,7 @@ pub fn check_laws(heap: Heap) -> AllocView {
     let mut sums = std::collections::BTreeMap::<State, u64>::new();
     let mut end = Addr(START);
     for stretch in &view.stretches {
-        assert_eq!(stretch.range.start, end, "stretches leave nothing out");
+        assert_eq!(stretch.range.start, end, "ranges leave nothing out");
         end = stretch.range.end;
         assert_eq!(stretch.shares.iter().map(|(_, bytes)| bytes).sum::<u64>(), stretch.range.bytes());
         stretch.shares.iter().for_each(|(state, bytes)| *sums.entry(*state).or_default() += bytes);

@@ -21,7 +21,7 @@ use live::Live;
 pub struct Args {
     #[command(flatten)]
     jdk: JdkArgs,
-    /// Sizes of the heap, with commas; those of 128M to 8G that fit into free memory if not given
+    /// Sizes of the heap, separated by commas [default: those of 128M to 8G that fit into free memory]
     #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = amount::bytes)]
     heaps: Vec<Bytes>,
     /// How the JDK starts processes: FORK, VFORK, POSIX_SPAWN
@@ -35,7 +35,7 @@ pub struct Args {
     #[arg(long, value_name = "COUNTS", value_delimiter = ',', default_value = "1,4",
         value_parser = clap::value_parser!(u32).range(1..=1000))]
     threads: Vec<u32>,
-    /// Every arm runs once a round, in an order by chance; two at least for an interval
+    /// Rounds of one run of each arm, in random order; at least two for an interval
     #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
     #[command(flatten)]

@@ -16,13 +16,13 @@ use std::path::PathBuf;
 #[derive(clap::Args, Debug)]
 #[group(skip)]
 pub struct RoundsArgs {
-    /// Makes the order of the arms the same again
+    /// Seed that repeats the order of the arms
     #[arg(long)]
     seed: Option<u64>,
-    /// Where the changes of the host are noted for undo; /var/lib/marusa or $MARUSA_STATE if not given
+    /// Directory of the journal of host changes [default: $MARUSA_STATE, or /var/lib/marusa]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
-    /// Say what would be run, and what would change on the host; do nothing
+    /// Show what would be run, and what would change on the host, and do nothing
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -42,10 +42,10 @@ impl RoundsArgs {
 #[derive(clap::Args, Debug)]
 #[group(skip)]
 pub struct ArmsArgs {
-    /// Which pages the heap lies on: 4k, thp, hugetlb-2m, hugetlb-1g, as-is
+    /// Pages of the heap: 4k, thp, hugetlb-2m, hugetlb-1g, as-is
     #[arg(long, value_name = "PAGES", value_delimiter = ',', default_value = "4k,thp,hugetlb-2m")]
     pub pages: Vec<PageMode>,
-    /// Keep each trial in this file as it ends, and go on from there when the file is given again
+    /// Save each trial in this file as it ends, and continue from an existing file
     #[arg(long, value_name = "FILE")]
     pub save: Option<PathBuf>,
     #[command(flatten)]

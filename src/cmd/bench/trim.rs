@@ -31,16 +31,16 @@ pub struct Args {
     /// Rounds of the second part: two JVMs of each way
     #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(2..=100))]
     swap_rounds: u32,
-    /// Only these ways to give memory back, next to none; with commas
+    /// Only these methods of returning memory, separated by commas; none is always run
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     arms: Vec<String>,
-    /// How often memory is given back, where that is done by time
+    /// Interval at which memory is returned, for methods by time
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = amount::duration)]
     every: Duration,
     /// Classes that one JVM of the first part compiles
     #[arg(long, value_name = "COUNT", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     classes: u32,
-    /// Heap that each server has in use
+    /// Live heap of each server
     #[arg(long, value_name = "SIZE", default_value = "96M", value_parser = amount::bytes)]
     live: Bytes,
     /// Memory of malloc's that a burst of a server takes and frees
@@ -49,17 +49,16 @@ pub struct Args {
     /// Bursts of each server
     #[arg(long, value_name = "COUNT", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1000))]
     bursts: u32,
-    /// Memory that both share; if not given, enough that both fit with one burst, and not with two: a server is asked for what
-    /// it takes
+    /// Memory that both share; by default both fit with one burst, and not with two, by a measured server
     #[arg(long, value_name = "SIZE", value_parser = amount::bytes)]
     memory: Option<Bytes>,
-    /// Makes the order of the ways the same again
+    /// Seed that repeats the order of the methods
     #[arg(long)]
     seed: Option<u64>,
     /// Where the journal of changes of the host and the file to swap to are [default: $MARUSA_STATE, or /var/lib/marusa]
     #[arg(long, value_name = "DIRECTORY")]
     state: Option<PathBuf>,
-    /// Say what would be run and changed, and do nothing
+    /// Show what would be run and changed, and do nothing
     #[arg(long)]
     dry_run: bool,
     /// Machine-readable, schema marusa/bench-trim/2

@@ -20,22 +20,22 @@ use std::path::{Path, PathBuf};
 pub struct ApplyArgs {
     /// A plan of `marusa pages plan`
     plan: PathBuf,
-    /// Show each step with what is there now and whether it can be made; nothing is written
+    /// Show each step with the current state and whether it can be made; nothing is written
     #[arg(long)]
     dry_run: bool,
-    /// Also write the files that make it stay over a restart of the host
+    /// Also write the files that keep it across a restart of the host
     #[arg(long)]
     persist: bool,
-    /// Do not ask. Without a terminal to ask on, nothing is done unless this is given
+    /// Do not ask; required where there is no terminal to ask on
     #[arg(long, short)]
     yes: bool,
-    /// Let the kernel forget cached files where it finds too few huge pages
+    /// Drop cached files where the kernel finds too few huge pages
     #[arg(long)]
     drop_caches: bool,
-    /// Apply it once more on top where it is applied already
+    /// Apply it once more where it is already applied
     #[arg(long)]
     again: bool,
-    /// Where the journals are kept [default: $MARUSA_STATE, or /var/lib/marusa]
+    /// Directory of the journals [default: $MARUSA_STATE, or /var/lib/marusa]
     #[arg(long, value_name = "DIRECTORY")]
     state: Option<PathBuf>,
     /// Machine-readable, schema marusa/pages-apply/2

@@ -19,13 +19,13 @@ pub struct CollapseArgs {
     target: String,
     #[command(flatten)]
     areas: Areas,
-    /// Of one CPU, what this may use; the kernel charges us with the copying
+    /// CPU budget, of one CPU, including the kernel's copying
     #[arg(long, value_name = "PERCENT", value_parser = target::cpu_share, default_value = "10%")]
     cpu_budget: f64,
-    /// Say what would be done; nothing changes
+    /// Show what would be done, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Where the receipt is kept [default: $MARUSA_STATE, or /var/lib/marusa]
+    /// Directory of the receipts [default: $MARUSA_STATE, or /var/lib/marusa]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
     /// Machine-readable, schema marusa/pages-collapse/2

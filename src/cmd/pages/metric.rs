@@ -21,26 +21,26 @@ use std::time::{Duration, Instant};
 #[derive(clap::Args, Debug)]
 #[group(skip)]
 pub struct MetricArgs {
-    /// Lines of this file are the measure: see --pattern
+    /// Measure by the lines of this file: see --pattern
     #[arg(long, value_name = "FILE", requires = "pattern", group = "metric")]
     metric_log: Option<PathBuf>,
     /// A regular expression: the mean of its first group over the lines of a period, or lines a second if it has none
     #[arg(long, value_name = "REGEX", requires = "metric_log")]
     pattern: Option<Regex>,
-    /// A page of Prometheus metrics is the measure: see --series
+    /// Measure by a page of Prometheus metrics: see --series
     #[arg(long, value_name = "URL", requires = "series", group = "metric")]
     metric_url: Option<String>,
     /// A series, as 'requests_total{uri="/a"}': a counter's rate, a gauge's mean; or the ratio of what two counters
     /// grew by, as 'seconds_sum / seconds_count'
     #[arg(long, value_name = "SERIES", requires = "metric_url", value_parser = Series::parse)]
     series: Option<Series>,
-    /// The last number that this command prints is the measure; it runs as long as it likes, once a period
+    /// Measure by the last number that this command prints; it runs once a period, for any time
     #[arg(long, value_name = "COMMAND", group = "metric")]
     metric_command: Option<String>,
-    /// Which way the measure is better; needed with all but the processor's counters
+    /// Direction in which the measure is better; needed except with the processor's counters
     #[arg(long, value_enum, requires = "metric")]
     better: Option<Better>,
-    /// How long the command may run, as 60s
+    /// Time limit of the command, as 60s
     #[arg(long, value_name = "TIME", value_parser = amount::duration, requires = "metric_command")]
     command_limit: Option<Duration>,
 }

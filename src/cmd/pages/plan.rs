@@ -30,10 +30,10 @@ use std::time::SystemTime;
 pub struct PlanArgs {
     /// A running JVM: a pid, or a part of the main class, jar or container name
     target: Option<String>,
-    /// A JVM that does not run yet: the directory of a JDK, or hotspot-8 to -25, openj9-8 to -25; with --heap
+    /// A JVM that is not running yet: the directory of a JDK, or hotspot-8 to -25, openj9-8 to -25; with --heap
     #[arg(long, value_name = "PATH|NAME")]
     jdk: Option<String>,
-    /// Not the heap but the code of the JDK at --jdk PATH: its libraries on a tmpfs with huge pages
+    /// Plan for the code of the JDK at --jdk PATH instead of the heap: its libraries on a tmpfs with huge pages
     #[arg(long, requires = "jdk", conflicts_with_all = ["gc", "heap", "mode", "unit", "emit"])]
     code: bool,
     /// serial, parallel, cms, g1, zgc, zgc-generational, shenandoah, shenandoah-generational, epsilon
@@ -48,22 +48,22 @@ pub struct PlanArgs {
     /// As -XX:ReservedCodeCacheSize; the JDK's default if not given
     #[arg(long, requires = "jdk", value_parser = amount::bytes)]
     code_cache: Option<u64>,
-    /// CPUs that the JVM is to count; those of this process if not given
+    /// CPUs that the JVM will count [default: those of this process]
     #[arg(long, requires = "jdk", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     cpus: Option<u32>,
-    /// A further option that the JVM starts with; as often as needed
+    /// A further option of the JVM; may be repeated
     #[arg(long, requires = "jdk", value_name = "OPTION", allow_hyphen_values = true)]
     jvm_option: Vec<String>,
-    /// Which pages; auto says by which rule it chose
+    /// Kind of pages; auto reports the rule by which it chose
     #[arg(long, value_enum, default_value_t = ModeArg::Auto)]
     mode: ModeArg,
-    /// JVMs like this one that are to run at the same time
+    /// Number of such JVMs that run at the same time
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=4096))]
     instances: u64,
-    /// Let the kernel take the pages when the JVM starts: gentle, but not guaranteed
+    /// Let the kernel find the pages when the JVM starts: gentle, but not guaranteed
     #[arg(long, conflicts_with = "pool")]
     overcommit: bool,
-    /// Take the pages now and keep them
+    /// Reserve the pages now
     #[arg(long)]
     pool: bool,
     /// Shared memory of System V (-XX:+UseSHM, JDK 8 to 21)
@@ -75,16 +75,16 @@ pub struct PlanArgs {
     /// The systemd service that starts the JVM: `apply --persist` adds the options to it
     #[arg(long, value_name = "SERVICE")]
     unit: Option<String>,
-    /// Of the plan, and of the files that it makes
+    /// Name of the plan, and of the files that it makes
     #[arg(long)]
     name: Option<String>,
-    /// Where the plan is written to, for apply, verify and undo
+    /// File for the plan, for apply, verify and undo
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// The plan itself, schema marusa/pages-plan/2
     #[arg(long, conflicts_with = "emit")]
     json: bool,
-    /// The plan in the words of other tools
+    /// Print the plan as configuration of other tools
     #[arg(long, value_enum)]
     emit: Option<EmitArg>,
 }

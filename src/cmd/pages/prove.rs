@@ -35,10 +35,10 @@ pub struct ProveArgs {
     areas: Areas,
     #[command(flatten)]
     metric: MetricArgs,
-    /// How long one period is measured
+    /// Length of one measured period
     #[arg(long, value_name = "TIME", value_parser = amount::duration, default_value = "2s")]
     period: Duration,
-    /// How long the program may settle after each change
+    /// Time for the program to settle after each change
     #[arg(long, value_name = "TIME", value_parser = amount::duration, default_value = "500ms")]
     settle: Duration,
     /// Maximum number of blocks of four periods
@@ -47,16 +47,16 @@ pub struct ProveArgs {
     /// A gain or loss below this is not worth a change
     #[arg(long, value_name = "PERCENT", default_value_t = Rule::default().margin_percent, value_parser = margin)]
     margin: f64,
-    /// Of one CPU, what the changes of pages may use
+    /// CPU budget of the page changes, of one CPU
     #[arg(long, value_name = "PERCENT", default_value = "100%", value_parser = target::cpu_share)]
     cpu_budget: f64,
-    /// Makes the order of the arms the same again
+    /// Seed that repeats the order of the arms
     #[arg(long)]
     seed: Option<u64>,
     /// Append each period to this file as it ends, a line of JSON each
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
-    /// Say what would be measured on which memory, and change nothing
+    /// Show what would be measured on which memory, and change nothing
     #[arg(long)]
     dry_run: bool,
     /// Machine-readable, schema marusa/pages-prove/2

@@ -21,16 +21,16 @@ pub struct SplitArgs {
     /// Which areas, with commas, as `marusa map --json` names them; or all
     #[arg(long, value_name = "AREAS", value_parser = target::areas, default_value = target::DEFAULT_AREAS)]
     area: Chosen,
-    /// Exactly what this receipt of `collapse` names, whatever its area
+    /// Exactly the blocks of this receipt of `collapse`, whatever their area
     #[arg(long, value_name = "FILE", conflicts_with = "area")]
     receipt: Option<PathBuf>,
-    /// How long a thread of the JVM may wait for one block; a call that takes longer is followed by a rest, many end it
+    /// Time that a thread of the JVM may wait for one block; a longer call is followed by a pause, many end the command
     #[arg(long, value_name = "TIME", value_parser = amount::duration, default_value = target::STALL_BUDGET)]
     stall_budget: Duration,
-    /// Of one CPU, what this may use
+    /// CPU budget, of one CPU
     #[arg(long, value_name = "PERCENT", value_parser = target::cpu_share, default_value = "10%")]
     cpu_budget: f64,
-    /// Say what would be done; nothing changes
+    /// Show what would be done, and change nothing
     #[arg(long)]
     dry_run: bool,
     /// Machine-readable, schema marusa/pages-split/2

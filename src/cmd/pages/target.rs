@@ -23,16 +23,16 @@ pub struct Areas {
     /// Which areas, with commas, as `marusa map --json` names them; or all
     #[arg(long, value_name = "AREAS", value_parser = areas, default_value = DEFAULT_AREAS)]
     area: Chosen,
-    /// How long a thread of the JVM may wait for one block; a call that takes longer is followed by a rest, many end it
+    /// Time that a thread of the JVM may wait for one block; a longer call is followed by a pause, many end the command
     #[arg(long, value_name = "TIME", value_parser = amount::duration, default_value = STALL_BUDGET)]
     stall_budget: Duration,
-    /// Of a block of private memory, so much must be in memory; blocks of shared memory must be full
+    /// Minimum resident share of a private block; shared blocks must be full
     #[arg(long, value_name = "PERCENT", value_parser = share, default_value = "90%")]
     density: f64,
-    /// What holes that are filled may add to the JVM's memory
+    /// Maximum growth of the JVM's memory by filled holes
     #[arg(long, value_name = "PERCENT", value_parser = share, default_value = "1%")]
     growth: f64,
-    /// Let the kernel move others' memory where the host has no free piece of 2 MiB left
+    /// Let the kernel compact memory where the host has no free 2 MiB block left
     #[arg(long)]
     compact: bool,
 }
@@ -55,7 +55,7 @@ pub fn areas(text: &str) -> Result<Chosen, String> {
             None if name == "all" => chosen.extend(Area::ALL),
             None => {
                 let names: Vec<&str> = Area::ALL.iter().map(|area| area.name()).collect();
-                return Err(format!("there is no area '{name}'; there are all, {}", names.join(", ")));
+                return Err(format!("unknown area '{name}'; known: all, {}", names.join(", ")));
             }
         }
     }

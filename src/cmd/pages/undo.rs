@@ -16,19 +16,19 @@ use std::path::{Path, PathBuf};
 
 #[derive(clap::Args, Debug)]
 pub struct UndoArgs {
-    /// A plan, or a run as `--list` shows it; may be left out where only one is applied
+    /// A plan, or a run as `--list` shows it; optional where only one is applied
     #[arg(value_name = "PLAN|RUN", conflicts_with_all = ["all", "list"])]
     what: Option<String>,
-    /// Everything that is applied, the last first
+    /// Undo every applied run, the last first
     #[arg(long)]
     all: bool,
     /// Show what is applied, and change nothing
     #[arg(long, conflicts_with = "all")]
     list: bool,
-    /// Also where the journal is damaged, as far as it can be read
+    /// Also with a damaged journal, as far as it can be read
     #[arg(long)]
     damaged: bool,
-    /// Where the journals are kept [default: $MARUSA_STATE, or /var/lib/marusa]
+    /// Directory of the journals [default: $MARUSA_STATE, or /var/lib/marusa]
     #[arg(long, value_name = "DIRECTORY")]
     state: Option<PathBuf>,
     /// Machine-readable, schema marusa/pages-undo/2

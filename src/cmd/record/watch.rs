@@ -68,7 +68,7 @@ pub struct Watch {
     users: Users,
     started: Instant,
     last: Moment,
-    /// JVMs in all, the ones that the kernel killed for want of memory, and accounts.
+    /// JVMs in all, the OOM-killed ones, and accounts.
     seen: usize,
     killed: usize,
     accounts: u64,

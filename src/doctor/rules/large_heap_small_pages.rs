@@ -39,7 +39,7 @@ fn of(jvm: &JvmFacts, thp: &Thp) -> Option<Finding> {
         return None;
     }
     let title = format!(
-        "a Java heap of {} is on {}, and huge pages are to be had: {}",
+        "a Java heap of {} is on {}, and huge pages are available: {}",
         human(heap.resident_bytes),
         heap.text(),
         policy.text()

@@ -36,7 +36,7 @@ fn find(facts: &Facts) -> Vec<Finding> {
         (Some(stalls), _, _) => of_stalls(facts, stalls, Level::Info),
         (_, _, Some(share)) => {
             let title = format!(
-                "THP is on for all, and {share} % of the huge pages that faults ask for are not to be had"
+                "THP is on for all, and {share} % of the huge pages that faults ask for are unavailable"
             );
             of(facts, Level::Info, title)
         }

@@ -72,7 +72,7 @@ fn title(run: &Run, settings: &Settings) -> String {
 fn one_run(out: &mut dyn Write, run: &Run, settings: &Settings) -> io::Result<()> {
     writeln!(out)?;
     let mut facts =
-        vec![title(run, settings), run.jvm_options.join(" "), format!("{} looks", run.samples.len())];
+        vec![title(run, settings), run.jvm_options.join(" "), format!("{} samples", run.samples.len())];
     facts.extend(run.took_ms_median().map(|ms| format!("{ms:.0} ms each (median)")));
     facts.extend(run.cpu_share.map(|share| format!("{:.0} % of one CPU", share * 100.0)));
     facts.extend(run.load.as_ref().map(|load| {

@@ -94,7 +94,7 @@ fn area<'a>(area: Area, bytes: u64, parts: impl Iterator<Item = (&'a str, u64)>)
 pub fn pages(moment: &Moment) -> Option<String> {
     let grid = moment.grid?;
     let mut html = String::from(
-        "<p class=\"needs-script\">Each cell is a block of 2 MiB; a block opens into its 4 KiB pages. Stretches with nothing in \
+        "<p class=\"needs-script\">Each cell is a block of 2 MiB; a block opens into its 4 KiB pages. Ranges with nothing in \
          memory are folded. Arrow keys move, Enter opens a block, Escape closes it.</p>\n\
          <div class=\"toolbar needs-script\" hidden><label>Colour by <select id=\"grid-by\"><option value=\"owner\">owner</option>\
          <option value=\"size\">page size</option><option value=\"residency\">in memory</option></select></label>\
@@ -317,7 +317,7 @@ fn mappings(moment: &Moment) -> String {
     });
     let (rows, left_out) = largest(rows.collect());
     let first = [name("ADDRESSES"), name("RIGHTS"), name("OWNER"), name("FILE")];
-    table("mappings", "Stretches of the address space", &columns(first), &rows, left_out)
+    table("mappings", "Ranges of the address space", &columns(first), &rows, left_out)
 }
 
 fn owner(moment: &Moment, index: usize) -> String {

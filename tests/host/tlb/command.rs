@@ -61,7 +61,7 @@ fn without_counters_of_the_processor_it_says_what_gives_them_and_prints_no_table
         let output = begin(jvm.pid, arguments).wait_with_output().expect("it ends");
         assert_eq!(output.status.code(), Some(1), "this machine cannot count");
         let (printed, error) = (text(&output.stdout), text(&output.stderr));
-        // What larger pages would take in memory is known all the same; no table of zeros.
+        // What larger pages would take in memory is known anyway; no table of zeros.
         assert!(!printed.contains("dtlb-miss/s") && !printed.contains("walks_per_second"), "{printed}");
         assert!(printed.to_lowercase().contains("hugetlb"), "{printed}");
         match serde_json::from_str::<Value>(&printed) {

@@ -41,7 +41,7 @@ fn every_file_of_a_killed_recorder_opens_and_lacks_at_most_its_last_second() {
         // What was in the file before is in it after, and is read.
         std::fs::write(&copy, before).expect("ours");
         let ((before, _), (after, said)) = (looks(&copy), looks(&path));
-        assert!(after.starts_with(&before), "kill {kill}: {} looks of {}", after.len(), before.len());
+        assert!(after.starts_with(&before), "kill {kill}: {} samples of {}", after.len(), before.len());
         torn += usize::from(said.contains("left out"));
         // Its clock starts a little before its file has bytes. Told, not asserted: a recorder that had no processor for a
         // second did not look, and lost nothing.

@@ -158,7 +158,7 @@ fn what_is_recorded_is_what_the_kernel_and_the_account_say() {
     let process = of(&lines, "process");
     assert_eq!(process.len() as u64, number(&recorded["samples"]));
     // One each 100 ms, and the last: on a slow machine fewer, never more.
-    assert!((3..=52).contains(&process.len()), "{} looks in 5 s", process.len());
+    assert!((3..=52).contains(&process.len()), "{} samples in 5 s", process.len());
     assert!(process.iter().all(|line| number(&line["kernel_resident_bytes"]) > 10 << 20));
     assert!(process.iter().any(|line| line["heap_used_bytes"].is_u64()), "the runtime's counters");
     let accounts: Vec<u64> = accounts(&process).iter().map(|line| number(&line["steady_ms"])).collect();

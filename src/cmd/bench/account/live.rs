@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 const ALLOWANCE: Duration = Duration::from_secs(900);
 const READY_MAX: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(50);
-/// At most so many looks for one moment, until no more than this share of memory is unattributed.
+/// Readings of one moment at most, until no more than this share of memory is unattributed.
 const LOOKS_MAX: usize = 3;
 const UNATTRIBUTED_MAX: f64 = 0.005;
 /// Why a run that was interrupted is not complete.

@@ -98,7 +98,7 @@ fn saw_teeth_with_and_without_a_leak() {
     let first = |seed| history(300.0, 1.0, (MB, 0.0), seed, |at| 50.0 * MB + MB * at);
     assert!(told(LEVEL, heap, flat) > SEEDS / 2);
     assert_eq!(told(GROWS, heap, leak), SEEDS);
-    assert_eq!(told(LEVEL, heap, first), 0, "before the first collection nobody knows");
+    assert_eq!(told(LEVEL, heap, first), 0, "before the first collection it is unknown");
 }
 
 #[test]
