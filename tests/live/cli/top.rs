@@ -127,7 +127,7 @@ fn without_a_terminal_there_are_lines_or_a_reason() {
 fn the_manual_and_the_completions_are_there() {
     let page = marusa(&["man", "pages", "plan"]);
     assert!(page.status.success() && text(&page.stdout).contains(".TH"), "{}", text(&page.stderr));
-    assert_fails(&marusa(&["man", "nonsense"]), 2, &["no command of marusa", "map"]);
+    assert_fails(&marusa(&["man", "nonsense"]), 2, &["is not a command of marusa", "map"]);
     for shell in ["bash", "zsh", "fish"] {
         let completions = marusa(&["completions", shell]);
         assert!(completions.status.success(), "{}", text(&completions.stderr));
