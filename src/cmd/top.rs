@@ -7,6 +7,7 @@ use super::{Failure, amount, target};
 use crate::act::signals::{self, Blocked};
 use crate::os::terminal;
 use crate::os::terminal::stdout;
+use crate::show::json::print_line;
 use crate::show::look::TopDocument;
 use crate::show::tui::model::View;
 use crate::show::tui::{self, Action, Key, Model, News, Style};
@@ -65,7 +66,7 @@ pub fn run(args: &TopArgs) -> anyhow::Result<u8> {
     std::thread::Builder::new()
         .spawn(move || looking.run(&news, &wished))
         .map_err(|error| Failure::target(format!("cannot start the sampling thread: {error}")))?;
-    let style = Style { has_colour: terminal::has_colours() };
+    let style = Style { has_colour: terminal::has_colours(true) };
     let model = Model::new(pid.map_or(View::All, View::One));
     // Also puts the terminal back when we panic.
     let mut screen = ratatui::try_init()
@@ -170,8 +171,7 @@ fn json(args: &TopArgs, pid: Option<i32>) -> anyhow::Result<u8> {
         match one {
             News::Looked(look) => {
                 let mut out = stdout().lock();
-                serde_json::to_writer(&mut out, &TopDocument::of(&look))?;
-                writeln!(out)?;
+                print_line(&mut out, &TopDocument::of(&look))?;
                 out.flush()?;
             }
             News::Failed(message) => crate::say!("marusa: {message}"),

@@ -8,4 +8,5 @@ mod page_readers;
 mod ratchets;
 mod schemas;
 mod strangers;
+mod terminal;
 mod tidy;
