@@ -57,6 +57,11 @@ pub fn run(args: &TopArgs) -> anyhow::Result<u8> {
             "top needs a terminal; without one take `marusa top --json`, or `marusa map`",
         ));
     }
+    if !terminal::has_cursor() {
+        return Err(Failure::usage(
+            "cannot draw on this terminal: TERM is dumb or not set; take `marusa top --json`, or `marusa map`",
+        ));
+    }
     // A signal to end is answered between two turns: else it would leave the terminal as we have made it.
     let blocked = Blocked::start();
     end_when_told();

@@ -2,11 +2,13 @@
 //! could not be judged, since no finding is not the same as healthy.
 
 mod json;
+mod page;
 mod sarif;
 #[cfg(test)]
 mod tests;
 
 pub use json::{DoctorDocument, RulesDocument};
+pub use page::page;
 pub use sarif::sarif;
 
 use crate::base::Gap;

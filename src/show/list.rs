@@ -262,6 +262,18 @@ mod tests {
     }
 
     #[test]
+    fn bars_compare_the_jvms_on_a_terminal_that_has_room() {
+        let mut large = jvm(8, "Main");
+        large.resident_bytes = Ok(600 << 20);
+        let jvms = [jvm(7, "Main"), large];
+        let seen = paint::seen(|out| text(out, &jvms, false));
+        let bars: Vec<usize> = seen.lines().skip(1).map(|line| line.matches('█').count()).collect();
+        assert_eq!(bars, [4, 8], "{seen}");
+        let narrow = crate::show::width::within(40, || paint::seen(|out| text(out, &jvms, false)));
+        assert!(narrow.contains("RSS") && narrow.contains("MAIN") && !narrow.contains('█'), "{narrow}");
+    }
+
+    #[test]
     fn versions_without_the_name_of_the_builder() {
         let versions = ["17.0.15+6-Debian-1deb12u1", "25.0.2+10-LTS", "25.504-b01", "11.0.13", "1.8.0_442"];
         let short = versions.map(short_version);

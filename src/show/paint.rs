@@ -38,8 +38,13 @@ pub fn line(out: &mut dyn Write, style: Style, text: &str) -> io::Result<()> {
     writeln!(out)
 }
 
+/// Whether a person sees it at once.
+pub fn is_terminal() -> bool {
+    IS_TERMINAL.get()
+}
+
 pub fn has_bars() -> bool {
-    IS_TERMINAL.get() && width() >= BARS_COLUMNS_MIN
+    is_terminal() && width() >= BARS_COLUMNS_MIN
 }
 
 /// A bar of eighths of cells: empty for nothing, and at least an eighth for anything else.
@@ -64,6 +69,15 @@ pub fn on_a_terminal<T>(show: impl FnOnce() -> T) -> T {
     let shown = show();
     set(false, false);
     shown
+}
+
+/// For tests: what a person sees on a terminal with styles.
+#[cfg(test)]
+pub fn seen(show: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> String {
+    let mut bytes = Vec::new();
+    on_a_terminal(|| show(&mut crate::base::printable::Escaping::for_people(&mut bytes, true)))
+        .expect("written");
+    String::from_utf8(bytes).expect("UTF-8")
 }
 
 #[cfg(test)]

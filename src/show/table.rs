@@ -275,13 +275,9 @@ mod tests {
         table.row(["total", ""]);
         table.paint_cell(0, Style::Bold);
         assert_eq!(text(&table), "A      B\n  x    1\ntotal\n");
-        let mut bytes = Vec::new();
-        paint::on_a_terminal(|| table.write(&mut bytes)).expect("written");
-        let mut shown = Vec::new();
-        crate::base::printable::Escaping::for_people(&mut shown, true).write_all(&bytes).expect("written");
         let (bold, red, plain) = ("\u{1b}[0;1m", "\u{1b}[0;31m", "\u{1b}[0m");
         assert_eq!(
-            String::from_utf8_lossy(&shown),
+            paint::seen(|out| table.write(out)),
             format!(
                 "{bold}A{plain}      {bold}B{plain}\n  {red}x{plain}    {red}1{plain}\n{bold}total{plain}\n"
             )

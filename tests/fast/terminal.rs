@@ -35,10 +35,20 @@ fn terminal(columns: u16) -> (File, OwnedFd) {
 
 /// Everything that a command writes to a terminal.
 fn on_terminal(columns: u16, environment: &[(&str, &str)], arguments: &[&str]) -> String {
+    let (status, written) = ended_on_terminal(columns, environment, arguments);
+    assert_eq!(status, Some(0), "{arguments:?}: {written}");
+    written
+}
+
+fn ended_on_terminal(
+    columns: u16,
+    environment: &[(&str, &str)],
+    arguments: &[&str],
+) -> (Option<i32>, String) {
     let (mut ours, theirs) = terminal(columns);
-    let errors = theirs.try_clone().expect("a second descriptor");
+    let [input, errors] = [(); 2].map(|()| theirs.try_clone().expect("another descriptor"));
     let mut command = command(environment, arguments);
-    let mut child = command.stdout(theirs).stderr(errors).spawn().expect("the program starts");
+    let mut child = command.stdin(input).stdout(theirs).stderr(errors).spawn().expect("the program starts");
     // It holds the other end open.
     drop(command);
     let mut written = Vec::new();
@@ -47,8 +57,8 @@ fn on_terminal(columns: u16, environment: &[(&str, &str)], arguments: &[&str]) -
     while let Ok(count @ 1..) = ours.read(&mut bytes) {
         written.extend_from_slice(&bytes[..count]);
     }
-    assert!(child.wait().expect("it ends").success(), "{arguments:?}");
-    String::from_utf8(written).expect("UTF-8").replace("\r\n", "\n")
+    let status = child.wait().expect("it ends");
+    (status.code(), String::from_utf8(written).expect("UTF-8").replace("\r\n", "\n"))
 }
 
 fn in_pipe(environment: &[(&str, &str)], arguments: &[&str]) -> String {
@@ -141,6 +151,15 @@ fn a_locale_without_utf_8_gets_ascii_and_documents_the_same_values() {
         document
     };
     assert_eq!(document(&[("LC_ALL", "C")]), document(&XTERM));
+}
+
+#[test]
+fn what_cannot_be_drawn_on_gets_a_reason() {
+    for environment in [&[("TERM", "dumb")][..], &[]] {
+        let (status, written) = ended_on_terminal(80, environment, &["top"]);
+        assert_eq!(status, Some(2), "{written}");
+        assert!(written.contains("TERM is dumb or not set") && !written.contains('\u{1b}'), "{written:?}");
+    }
 }
 
 #[test]
