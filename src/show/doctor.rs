@@ -160,10 +160,13 @@ fn subject(shown: &Shown, subject: Subject) -> String {
 
 fn one(out: &mut dyn Write, shown: &Shown, finding: &Finding) -> io::Result<()> {
     let level = finding.level.word().to_uppercase();
-    let rest = format!("{}  {}", finding.id, subject(shown, finding.subject));
     paint::put(out, style(finding.level), &level)?;
-    let blanks = LEVEL_COLUMNS - level.len().min(LEVEL_COLUMNS);
-    writeln!(out, "{}{}", " ".repeat(blanks), shorten(&rest, width().saturating_sub(LEVEL_COLUMNS)))?;
+    write!(out, "{}{}", " ".repeat(LEVEL_COLUMNS - level.len().min(LEVEL_COLUMNS)), finding.id)?;
+    let of = subject(shown, finding.subject);
+    if LEVEL_COLUMNS + finding.id.len() + 2 + columns(&of) > width() {
+        write!(out, "\n{}", " ".repeat(LEVEL_COLUMNS - 2))?;
+    }
+    writeln!(out, "  {}", shorten(&of, width().saturating_sub(LEVEL_COLUMNS)))?;
     painted(out, ("  ", Style::Plain), "  ", (&finding.title, Style::Bold))?;
     evidence(out, &finding.evidence)?;
     if let Some(cost) = cost(&finding.cost) {

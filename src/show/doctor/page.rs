@@ -24,7 +24,8 @@ pub fn page(out: &mut dyn Write, text: &str) -> io::Result<()> {
         }
         match line {
             _ if is_fence => is_code = !is_code,
-            _ if is_code || (line.starts_with("    ") && open.is_empty()) => writeln!(out, "{line}")?,
+            _ if is_code => writeln!(out, "    {line}")?,
+            _ if line.starts_with("    ") && open.is_empty() => writeln!(out, "{line}")?,
             _ if line.trim().is_empty() => writeln!(out)?,
             _ if line.starts_with('#') => {
                 let title = line.trim_start_matches('#').trim_start();

@@ -79,7 +79,8 @@ fn on_a_narrow_terminal_words_are_wrapped_and_only_what_is_pasted_is_longer() {
     let text = crate::show::width::within(40, || text_of(&shown(&gathered, &findings)));
     let wide: Vec<&str> = text.lines().filter(|line| line.chars().count() > 40).collect();
     assert_eq!(wide, ["  JVM option  -XX:TrimNativeHeapInterval=5000"], "{text}");
-    assert!(text.contains("malloc-then-f…resident  412.3 MiB"), "{text}");
+    assert!(text.contains("\nWARN      malloc-freed\n          pid 4711 com.example.Main\n"), "{text}");
+    assert!(text.contains("malloc-t…-freed, resident  412.3 MiB"), "{text}");
 }
 
 #[test]
