@@ -5,6 +5,7 @@ fn main() -> ExitCode {
     std::sync::LazyLock::force(&marusa::show::json::STARTED);
     marusa::os::terminal::escape_panics();
     marusa::os::host::keep_freed_memory();
+    marusa::os::terminal::choose_letters();
     if let Some(columns) = marusa::os::terminal::columns() {
         marusa::show::width::set(columns);
     }

@@ -12,6 +12,7 @@ mod gap;
 pub mod limits;
 pub mod printable;
 pub mod redact;
+pub mod style;
 mod units;
 
 pub use addr::{Addr, Range, USER_END, joined};

@@ -6,9 +6,23 @@
 //! after parsing, and in a line of text nothing is lost. Every path to a terminal goes through here: text through
 //! `os/terminal.rs`, columns of tables through `escaped`, since a line break is part of a name there.
 
+use super::style::Style;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether text for people has ASCII letters only: set once, before anything is shown.
+static IS_ASCII: AtomicBool = AtomicBool::new(false);
+
+/// Text for people gets ASCII letters only from now on: the locale has no others.
+pub fn only_ascii() {
+    IS_ASCII.store(true, Ordering::Relaxed);
+}
+
+pub fn is_ascii() -> bool {
+    IS_ASCII.load(Ordering::Relaxed)
+}
 
 /// Whether a character does something to what shows it, or is not seen at all. A line break and a tab only lay out text.
 pub fn acts(letter: char) -> bool {
@@ -39,6 +53,59 @@ pub fn escaped_lines(text: &str) -> Cow<'_, str> {
     escaped_where(text, acts)
 }
 
+/// One line as it will be shown: `escaped`, and in ASCII where only that can be shown. Columns are counted on this.
+pub fn shown(text: &str) -> Cow<'_, str> {
+    match is_ascii() {
+        true => Cow::Owned(in_ascii(&escaped(text)).into_owned()),
+        false => escaped(text),
+    }
+}
+
+/// The letters that our own texts use in their ASCII forms; any other becomes `\u00e9`. A terminal that does not know UTF-8 may
+/// take its bytes from 0x80 to 0x9f for C1 controls.
+fn in_ascii(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() {
+        return Cow::Borrowed(text);
+    }
+    let mut ascii = String::with_capacity(text.len() + 16);
+    for letter in text.chars() {
+        match letter {
+            letter if letter.is_ascii() => ascii.push(letter),
+            letter => match ascii_form(letter) {
+                Some(form) => ascii.push_str(form),
+                None => push_escape(&mut ascii, letter),
+            },
+        }
+    }
+    Cow::Owned(ascii)
+}
+
+fn ascii_form(letter: char) -> Option<&'static str> {
+    Some(match letter {
+        // One letter for one: a text is shortened to so many columns before it gets here.
+        '…' => "~",
+        '±' => "+-",
+        '×' => "x",
+        '·' => "*",
+        'µ' => "u",
+        '→' => "->",
+        '–' | '—' | '─' => "-",
+        '│' => "|",
+        '┌' | '┐' | '└' | '┘' | '├' | '┤' | '┬' | '┴' | '┼' => "+",
+        // Blocks of bars, from an eighth to the whole of a cell.
+        '▏' | '▎' | '▍' => " ",
+        '▌' | '▋' | '▊' | '▉' | '█' | '▓' => "#",
+        '▒' => "=",
+        '░' => "-",
+        // The same from below: lines of sparks.
+        '▁' | '▂' => "_",
+        '▃' | '▄' => "-",
+        '▅' | '▆' => "=",
+        '▇' => "#",
+        _ => return None,
+    })
+}
+
 fn escaped_where(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
     let Some(first) = text.find(&is_escaped) else { return Cow::Borrowed(text) };
     let mut safe = String::with_capacity(text.len() + 16);
@@ -57,18 +124,58 @@ fn push_escape(safe: &mut String, letter: char) {
     }
 }
 
-/// A writer that escapes all that passes through it, but line breaks and tabs. What is not UTF-8 becomes U+FFFD: a terminal
+/// What a writer does with letters outside ASCII.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Letters {
+    All,
+    /// Their ASCII forms, for people.
+    Ascii,
+    /// `\u00e9`, which is the same value in JSON.
+    Escaped,
+}
+
+/// What a writer does with the marks of styles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Marks {
+    /// They are bytes like any other that is not UTF-8.
+    Unknown,
+    Dropped,
+    Shown,
+}
+
+/// A writer that escapes all that passes through it except line breaks and tabs. What is not UTF-8 becomes U+FFFD: a terminal
 /// may take a lone byte of 0x80 to 0x9f for a C1 control.
 #[derive(Debug)]
 pub struct Escaping<W: Write> {
     out: W,
+    letters: Letters,
+    marks: Marks,
+    /// Something else than plain.
+    is_styled: bool,
     /// The start of a character whose end is yet to be written.
     cut: Vec<u8>,
 }
 
 impl<W: Write> Escaping<W> {
     pub fn new(out: W) -> Escaping<W> {
-        Escaping { out, cut: Vec::new() }
+        Escaping::with(out, Letters::All, Marks::Unknown)
+    }
+
+    fn with(out: W, letters: Letters, marks: Marks) -> Escaping<W> {
+        Escaping { out, letters, marks, is_styled: false, cut: Vec::new() }
+    }
+
+    /// For people: in ASCII where only that can be shown, and with the styles of `base/style.rs` or without any.
+    pub fn for_people(out: W, has_styles: bool) -> Escaping<W> {
+        let letters = if is_ascii() { Letters::Ascii } else { Letters::All };
+        let marks = if has_styles { Marks::Shown } else { Marks::Dropped };
+        Escaping::with(out, letters, marks)
+    }
+
+    /// For JSON on its way to people: the same values, in ASCII where only that can be shown.
+    pub fn for_json(out: W) -> Escaping<W> {
+        let letters = if is_ascii() { Letters::Escaped } else { Letters::All };
+        Escaping::with(out, letters, Marks::Unknown)
     }
 
     /// What is behind it; a character that was cut is lost.
@@ -79,14 +186,35 @@ impl<W: Write> Escaping<W> {
     fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
         let mut chunks = bytes.utf8_chunks().peekable();
         while let Some(chunk) = chunks.next() {
-            self.out.write_all(escaped_lines(chunk.valid()).as_bytes())?;
+            self.put_text(chunk.valid())?;
             match chunk.invalid() {
                 [] => {}
+                [mark] if self.marks != Marks::Unknown && Style::of_mark(*mark).is_some() => {
+                    self.put_style(Style::of_mark(*mark).unwrap_or_default())?;
+                }
                 cut if chunks.peek().is_none() && is_start(cut) => self.cut = cut.to_vec(),
-                _ => self.out.write_all("\u{fffd}".as_bytes())?,
+                _ => self.put_text("\u{fffd}")?,
             }
         }
         Ok(())
+    }
+
+    fn put_text(&mut self, text: &str) -> io::Result<()> {
+        match self.letters {
+            Letters::All => self.out.write_all(escaped_lines(text).as_bytes()),
+            Letters::Ascii => self.out.write_all(in_ascii(&escaped_lines(text)).as_bytes()),
+            Letters::Escaped => self
+                .out
+                .write_all(escaped_where(text, |letter| acts(letter) || !letter.is_ascii()).as_bytes()),
+        }
+    }
+
+    fn put_style(&mut self, style: Style) -> io::Result<()> {
+        self.is_styled = style != Style::Plain;
+        match self.marks {
+            Marks::Shown => self.out.write_all(style.sequence().as_bytes()),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -115,7 +243,11 @@ impl<W: Write> Write for Escaping<W> {
 impl<W: Write> Drop for Escaping<W> {
     fn drop(&mut self) {
         if !self.cut.is_empty() {
-            let _ = self.out.write_all("\u{fffd}".as_bytes());
+            let _ = self.put_text("\u{fffd}");
+        }
+        // A text that ended early must not colour what the next program writes.
+        if self.is_styled {
+            let _ = self.put_style(Style::Plain);
         }
     }
 }
@@ -169,5 +301,34 @@ mod tests {
         let mut behind = Vec::new();
         Escaping::new(&mut behind).write_all(b"a\xe2\x80").expect("written");
         assert_eq!(String::from_utf8_lossy(&behind), "a\u{fffd}");
+    }
+
+    /// Everything that a target may name, next to a style of ours.
+    fn styled(has_styles: bool) -> String {
+        let mut behind = Vec::new();
+        let mut out = Escaping::for_people(&mut behind, has_styles);
+        Style::Red.write(&mut out, "\u{1b}[32mé").and_then(|()| out.write_all(b"\xff\x9b")).expect("written");
+        drop(out);
+        String::from_utf8(behind).expect("UTF-8")
+    }
+
+    #[test]
+    fn styles_become_sequences_or_nothing_and_the_text_between_stays_escaped() {
+        assert_eq!(styled(true), "\u{1b}[0;31m\\u001b[32mé\u{1b}[0m\u{1b}[0;32m\u{fffd}\u{1b}[0m");
+        assert_eq!(styled(false), "\\u001b[32mé\u{fffd}");
+        let mut out = Escaping::new(Vec::new());
+        Style::Red.write(&mut out, "x").expect("written");
+        assert_eq!(String::from_utf8_lossy(out.get_ref()), "\u{fffd}x\u{fffd}", "a file has no styles");
+    }
+
+    #[test]
+    fn our_letters_have_ascii_forms_and_others_are_escaped() {
+        assert_eq!(in_ascii("a…b ±3 ██▌▎ é"), "a~b +-3 ###  \\u00e9");
+        assert!(matches!(in_ascii("plain"), Cow::Borrowed("plain")));
+        let mut out = Escaping::with(Vec::new(), Letters::Escaped, Marks::Unknown);
+        out.write_all("{\"a\": \"…é\u{1f600}\"}".as_bytes()).expect("written");
+        let text = String::from_utf8(out.get_ref().clone()).expect("UTF-8");
+        let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        assert!(text.is_ascii() && value == serde_json::json!({"a": "…é\u{1f600}"}), "{text}");
     }
 }

@@ -8,7 +8,7 @@ use crate::jvm::hotspot::report::{self, ReportError};
 use crate::map;
 use crate::map::audit::{self, Label, Said};
 use crate::os::terminal::stdout;
-use crate::show::{self, audit::AuditDocument};
+use crate::show::{self, audit::AuditDocument, json};
 use crate::snapshot::{self, Want};
 use std::io::{BufWriter, Write};
 
@@ -39,8 +39,7 @@ pub fn run(args: &AuditArgs) -> anyhow::Result<u8> {
     let mut out = BufWriter::new(stdout().lock());
     if args.json {
         let document = AuditDocument::of(account, &audit, &gaps, &attached.receipt);
-        serde_json::to_writer_pretty(&mut out, &document)?;
-        writeln!(out)?;
+        json::print(&mut out, &document)?;
     } else {
         show::audit::text(&mut out, &account, &audit, &gaps)?;
         if attached.receipt.listener_started {

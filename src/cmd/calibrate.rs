@@ -8,8 +8,7 @@ use super::Failure;
 use crate::base::Bytes;
 use crate::measure::calibration::Calibration;
 use crate::os::terminal::stdout;
-use crate::show::calibrate as show;
-use std::io::Write;
+use crate::show::{calibrate as show, json as document};
 
 pub use cache::cached;
 
@@ -36,10 +35,7 @@ pub fn run(footprints: &[Bytes], json: bool) -> anyhow::Result<u8> {
     });
     let mut out = stdout().lock();
     match json {
-        true => {
-            serde_json::to_writer_pretty(&mut out, &show::CalibrationDocument::of(&calibration, &kept))?;
-            writeln!(out)?;
-        }
+        true => document::print(&mut out, &show::CalibrationDocument::of(&calibration, &kept))?,
         false => show::text(&mut out, &calibration, &kept)?,
     }
     Ok(u8::from(calibration.footprints().is_empty()))

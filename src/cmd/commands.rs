@@ -3,9 +3,9 @@
 use super::{examples, list};
 use crate::base::{limits, redact};
 use crate::cmd;
-use crate::os::terminal::{has_colours, raw_stdout, stderr, stdout};
+use crate::os::terminal::{self, Colours, raw_stdout, stderr, stdout};
 use crate::os::{budget, file_mode};
-use crate::show::width;
+use crate::show::{paint, width};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand, value_parser};
 use std::io::Write;
 
@@ -60,7 +60,7 @@ pub fn answer(said: &clap::Error) -> u8 {
     // Nobody reads what cannot be written.
     let _ = match (said.use_stderr(), said.kind()) {
         (true, _) => stderr().write_all(text.to_string().as_bytes()),
-        (false, DisplayHelp | DisplayVersion) if stdout().is_terminal() && has_colours() => {
+        (false, DisplayHelp | DisplayVersion) if stdout().has_colours() => {
             raw_stdout().write_all(text.ansi().to_string().as_bytes())
         }
         (false, _) => stdout().write_all(text.to_string().as_bytes()),
@@ -74,9 +74,10 @@ pub fn answer(said: &clap::Error) -> u8 {
 const SHOW_ARGUMENTS: &str = "show-arguments";
 const FILE_MODE: &str = "file-mode";
 const WIDTH: &str = "width";
+const COLOR: &str = "color";
 
 /// The options that every command takes.
-fn for_all() -> [Arg; 3] {
+fn for_all() -> [Arg; 4] {
     [
         Arg::new(SHOW_ARGUMENTS)
             .long(SHOW_ARGUMENTS)
@@ -97,7 +98,14 @@ fn for_all() -> [Arg; 3] {
             .value_name("COLUMNS")
             .value_parser(value_parser!(u16).range(1..))
             .help_heading("Output")
-            .help("Columns of tables, from 60 to 100 [default: COLUMNS, the terminal, or 100]"),
+            .help("Columns of tables, from 40 to 100 [default: COLUMNS, the terminal, or 100]"),
+        Arg::new(COLOR)
+            .long(COLOR)
+            .global(true)
+            .value_name("WHEN")
+            .value_parser(["auto", "always", "never"])
+            .help_heading("Output")
+            .help("Colours: auto is on a terminal, unless NO_COLOR is set or TERM is dumb; always also for less -R"),
     ]
 }
 
@@ -113,6 +121,13 @@ fn apply(matches: &ArgMatches) {
     if let Some(columns) = matches.get_one::<u16>(WIDTH) {
         width::set(usize::from(*columns));
     }
+    terminal::choose_colours(match matches.get_one::<String>(COLOR).map(String::as_str) {
+        Some("always") => Colours::Always,
+        Some("never") => Colours::Never,
+        _ => Colours::Auto,
+    });
+    let out = stdout();
+    paint::set(out.has_colours(), out.is_terminal());
 }
 
 commands! {

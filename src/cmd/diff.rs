@@ -10,8 +10,8 @@ use crate::map::Area;
 use crate::map::diff::{self, Diff};
 use crate::map::rows::Named;
 use crate::os::terminal::stdout;
-use crate::show::diff as show;
 use crate::show::units::{human, human_signed};
+use crate::show::{diff as show, json};
 use crate::snapshot::{LoaderDetail, Want};
 use std::io::{BufWriter, Write};
 
@@ -84,11 +84,7 @@ pub fn run(args: &DiffArgs) -> anyhow::Result<u8> {
     let diff = diff::diff(&before.sums, &now.sums);
     let mut out = BufWriter::new(stdout().lock());
     if args.json {
-        serde_json::to_writer_pretty(
-            &mut out,
-            &show::json::DiffDocument::of(&before.taken, &now.taken, &diff),
-        )?;
-        writeln!(out)?;
+        json::print(&mut out, &show::json::DiffDocument::of(&before.taken, &now.taken, &diff))?;
     } else {
         show::text(&mut out, &before.taken, &now.taken, &diff, args.by)?;
     }

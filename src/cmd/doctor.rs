@@ -89,7 +89,7 @@ pub fn run(args: &DoctorArgs) -> anyhow::Result<u8> {
     let mut out = BufWriter::new(stdout().lock());
     if let Some(id) = &args.explain {
         let entry = CATALOG.iter().find(|entry| entry.rule.id == id).ok_or_else(|| unknown(id))?;
-        write!(out, "{}", entry.page)?;
+        show::page(&mut out, entry.page)?;
         out.flush()?;
         return Ok(0);
     }

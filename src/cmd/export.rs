@@ -5,7 +5,7 @@ use super::diff::source;
 use super::record::file;
 use crate::os::file_mode;
 use crate::os::output_file::OutputFile;
-use crate::os::terminal::stdout;
+use crate::os::terminal::data;
 use crate::record::Recording;
 use crate::show::rows;
 use crate::show::units::human;
@@ -74,7 +74,7 @@ fn lines(
     write: fn(&mut dyn Write, &Recording) -> io::Result<()>,
 ) -> anyhow::Result<()> {
     if path == Path::new("-") {
-        let mut out = BufWriter::new(stdout().lock());
+        let mut out = BufWriter::new(data().lock());
         write(&mut out, recording)?;
         return Ok(out.flush()?);
     }

@@ -7,7 +7,7 @@ use crate::measure::growth::Verdict;
 use crate::os::terminal::stdout;
 use crate::record::since::Since;
 use crate::record::{History, leaks};
-use crate::show::leaks as show;
+use crate::show::{json, leaks as show};
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
@@ -51,10 +51,7 @@ pub fn run(args: &LeakArgs) -> anyhow::Result<u8> {
     }
     let mut out = BufWriter::new(stdout().lock());
     match args.json {
-        true => {
-            serde_json::to_writer_pretty(&mut out, &show::LeakDocument::of(&judged))?;
-            writeln!(out)?;
-        }
+        true => json::print(&mut out, &show::LeakDocument::of(&judged))?,
         false => show::text(&mut out, &judged)?,
     }
     out.flush()?;

@@ -6,7 +6,7 @@ use crate::base::Why;
 use crate::base::limits::TARGET_LISTED;
 use crate::os::budget;
 use crate::os::terminal::{stderr, stdout};
-use crate::show::list;
+use crate::show::{json, list};
 use crate::snapshot::discover::{self, Listing};
 use std::io::{BufWriter, Write};
 
@@ -31,10 +31,7 @@ pub fn run(args: &ListArgs) -> anyhow::Result<u8> {
         })?;
     let mut out = BufWriter::new(stdout().lock());
     match args.json {
-        true => {
-            serde_json::to_writer_pretty(&mut out, &list::ListDocument::of(&jvms, &given_up, &hidden))?;
-            writeln!(out)?;
-        }
+        true => json::print(&mut out, &list::ListDocument::of(&jvms, &given_up, &hidden))?,
         false => list::text(&mut out, &jvms, !stdout().is_terminal())?,
     }
     out.flush()?;

@@ -1,7 +1,7 @@
 //! Progress bars on standard errors. A message may name what the user or a target named, so a bar writes through the same
 //! escaping as everything else; only the moves of its cursor are ours.
 
-use crate::base::printable::escaped;
+use crate::base::printable::shown;
 use crate::os::terminal;
 use indicatif::{ProgressDrawTarget, TermLike};
 use std::io::{self, Write};
@@ -11,9 +11,9 @@ const PER_SECOND: u8 = 20;
 /// Columns of a terminal that does not know them.
 const COLUMNS: u16 = 80;
 
-/// Where a bar is drawn: nowhere, if standard errors are not a terminal.
+/// Where a bar is drawn: nowhere, if standard errors are not a terminal that moves its cursor.
 pub fn target() -> ProgressDrawTarget {
-    match terminal::stderr().is_terminal() {
+    match terminal::stderr().is_terminal() && terminal::has_cursor() {
         true => ProgressDrawTarget::term_like_with_hz(Box::new(Screen), PER_SECOND),
         false => ProgressDrawTarget::hidden(),
     }
@@ -53,7 +53,7 @@ impl TermLike for Screen {
         terminal::raw_stderr().write_all(b"\n")
     }
     fn write_str(&self, text: &str) -> io::Result<()> {
-        terminal::raw_stderr().write_all(escaped(text).as_bytes())
+        terminal::raw_stderr().write_all(shown(text).as_bytes())
     }
     fn clear_line(&self) -> io::Result<()> {
         terminal::raw_stderr().write_all(b"\r\x1b[2K")

@@ -18,9 +18,8 @@ use crate::os::terminal::{stderr, stdout};
 use crate::record::since::Since;
 use crate::record::writer::Ending;
 use crate::record::{self, History};
-use crate::show::{leaks, record as show};
+use crate::show::{json, leaks, record as show};
 use output::{Keep, Output};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use watch::{Asked, Watch};
@@ -122,9 +121,7 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<u8> {
     let recorded = watch.recorded();
     match args.json {
         true => {
-            let mut out = stdout().lock();
-            serde_json::to_writer_pretty(&mut out, &show::RecordedDocument::from(&recorded))?;
-            writeln!(out)?;
+            json::print(&mut stdout(), &show::RecordedDocument::from(&recorded))?;
         }
         false => show::text(&mut stderr(), &recorded)?,
     }

@@ -1,7 +1,7 @@
 //! `marusa schema [NAME]`: the JSON Schema of a document that `--json` prints.
 
 use super::Failure;
-use crate::os::terminal::stdout;
+use crate::os::terminal::data;
 use crate::show::schemas;
 use std::io::{BufWriter, Write};
 
@@ -13,7 +13,7 @@ pub struct SchemaArgs {
 }
 
 pub fn run(args: &SchemaArgs) -> anyhow::Result<u8> {
-    let mut out = BufWriter::new(stdout().lock());
+    let mut out = BufWriter::new(data().lock());
     let names: Vec<&str> = schemas::TEXTS.iter().map(|(name, _)| *name).collect();
     let Some(name) = &args.name else {
         names.iter().try_for_each(|name| writeln!(out, "{name}"))?;

@@ -131,10 +131,9 @@ fn uncounted(
     if args.json {
         let json = larger_pages::alone(&predictions, gap);
         match args.tables() {
-            1 => serde_json::to_writer_pretty(&mut out, &json)?,
-            _ => serde_json::to_writer(&mut out, &json)?,
+            1 => print(&mut out, &json)?,
+            _ => print_line(&mut out, &json)?,
         }
-        writeln!(out)?;
         crate::say!("marusa: {message}");
     } else {
         let command = redact::command(&process.arguments().unwrap_or_default());

@@ -7,6 +7,7 @@ use super::{Failure, amount, target};
 use crate::act::signals::{self, Blocked};
 use crate::os::terminal;
 use crate::os::terminal::stdout;
+use crate::show::json::print_line;
 use crate::show::look::TopDocument;
 use crate::show::tui::model::View;
 use crate::show::tui::{self, Action, Key, Model, News, Style};
@@ -56,6 +57,11 @@ pub fn run(args: &TopArgs) -> anyhow::Result<u8> {
             "top needs a terminal; without one take `marusa top --json`, or `marusa map`",
         ));
     }
+    if !terminal::has_cursor() {
+        return Err(Failure::usage(
+            "cannot draw on this terminal: TERM is dumb or not set; take `marusa top --json`, or `marusa map`",
+        ));
+    }
     // A signal to end is answered between two turns: else it would leave the terminal as we have made it.
     let blocked = Blocked::start();
     end_when_told();
@@ -65,7 +71,7 @@ pub fn run(args: &TopArgs) -> anyhow::Result<u8> {
     std::thread::Builder::new()
         .spawn(move || looking.run(&news, &wished))
         .map_err(|error| Failure::target(format!("cannot start the sampling thread: {error}")))?;
-    let style = Style { has_colour: terminal::has_colours() };
+    let style = Style { has_colour: terminal::has_colours(true) };
     let model = Model::new(pid.map_or(View::All, View::One));
     // Also puts the terminal back when we panic.
     let mut screen = ratatui::try_init()
@@ -170,8 +176,7 @@ fn json(args: &TopArgs, pid: Option<i32>) -> anyhow::Result<u8> {
         match one {
             News::Looked(look) => {
                 let mut out = stdout().lock();
-                serde_json::to_writer(&mut out, &TopDocument::of(&look))?;
-                writeln!(out)?;
+                print_line(&mut out, &TopDocument::of(&look))?;
                 out.flush()?;
             }
             News::Failed(message) => crate::say!("marusa: {message}"),

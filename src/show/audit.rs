@@ -3,7 +3,7 @@
 mod malloc;
 
 use super::text::{gaps as show_gaps, head};
-use super::width::WIDEST;
+use super::width::width;
 use crate::base::Gap;
 use crate::map::Account;
 use crate::map::audit::{Agreement, Audit, AuditRow};
@@ -70,7 +70,7 @@ fn agreement_text(out: &mut dyn Write, agreement: &Agreement) -> io::Result<()> 
     for one in agreement.disagreements.iter().take(DISAGREEMENTS_SHOWN_MAX) {
         let theirs = if one.theirs.is_empty() { "no label" } else { &one.theirs };
         let line = format!("  {} {:>10}  JVM: {theirs}; we: {}", one.range, human(one.bytes), one.ours);
-        writeln!(out, "{}", shorten(&line, WIDEST))?;
+        writeln!(out, "{}", shorten(&line, width()))?;
     }
     if !agreement.disagreements.is_empty() {
         writeln!(out)?;

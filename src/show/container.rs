@@ -2,8 +2,9 @@
 
 use super::json::{Head, Subject};
 use super::text::gap_rows;
-use super::units::{human, human_signed, paragraph, percent};
+use super::units::{human, human_signed, indented, paragraph, percent};
 use crate::ledger::{Item, Ledger, Row};
+use crate::show::paint;
 use crate::show::table::Table;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -33,7 +34,9 @@ impl<'a> ContainerDocument<'a> {
 
 pub fn text(out: &mut dyn Write, ledger: &Ledger) -> io::Result<()> {
     head(out, ledger)?;
-    let mut table = Table::new(["ITEM", ">BYTES", ">SHARE", ">IN ALL"]).shortened(0, NAME_COLUMNS_MIN);
+    let mut table = Table::new(["ITEM", ">BYTES", ">SHARE", "", ">IN ALL"])
+        .without_room(&[3, 4, 2])
+        .shortened(0, NAME_COLUMNS_MIN);
     let items = ledger.rows.chunk_by(|a, b| a.item == b.item);
     for rows in items.filter(|rows| rows.iter().any(|row| row.bytes != 0 || row.item == Item::Remainder)) {
         item(&mut table, rows, ledger.total_bytes);
@@ -45,7 +48,9 @@ pub fn text(out: &mut dyn Write, ledger: &Ledger) -> io::Result<()> {
         paragraph(out, "", "", text)?;
     }
     for row in &ledger.outside {
-        writeln!(out, "\noutside of the figure: {} {} ({})", amount(row.bytes), row.item.title(), row.how)?;
+        writeln!(out)?;
+        let bytes = amount(row.bytes);
+        indented(out, &format!("outside of the figure: {bytes} {} ({})", row.item.title(), row.how), 0)?;
     }
     sockets(out, ledger)?;
     let mut table = Table::new(["RECLAIM ORDER", ">BYTES", "HOW"]).shortened(2, NAME_COLUMNS_MIN);
@@ -74,21 +79,22 @@ fn head(out: &mut dyn Write, ledger: &Ledger) -> io::Result<()> {
     let Some(cgroup) = &ledger.cgroup else {
         return writeln!(out, "host: {used}, {} processes\n", ledger.processes);
     };
-    writeln!(out, "cgroup {cgroup}: {used} used, {} processes", ledger.processes)?;
+    indented(out, &format!("cgroup {cgroup}: {used} used, {} processes", ledger.processes), 0)?;
     if let Some(bytes) = ledger.working_set_bytes {
-        writeln!(out, "working set {} (as kubelet counts it: used less inactive_file)", human(bytes))?;
+        let text = format!("working set {} (as kubelet counts it: used less inactive_file)", human(bytes));
+        indented(out, &text, 0)?;
     }
     match &ledger.limit {
         Some(limit) => {
             let of = if limit.cgroup == *cgroup { String::new() } else { format!(" of {}", limit.cgroup) };
             let (all, left) = (human(limit.limit_bytes), human(limit.left_bytes));
-            writeln!(out, "limit {all}{of}, {left} left before used memory must be reclaimed")?;
+            indented(out, &format!("limit {all}{of}, {left} left before used memory must be reclaimed"), 0)?;
         }
         None => writeln!(out, "no limit")?,
     }
     let events: Vec<String> = ledger.events.iter().map(|(name, times)| format!("{name} {times}")).collect();
     if !events.is_empty() {
-        writeln!(out, "events: {}", events.join(", "))?;
+        indented(out, &format!("events: {}", events.join(", ")), 0)?;
     }
     writeln!(out)
 }
@@ -97,14 +103,15 @@ fn head(out: &mut dyn Write, ledger: &Ledger) -> io::Result<()> {
 fn item(table: &mut Table, rows: &[Row], total: u64) {
     let Some(first) = rows.first() else { return };
     let sum: i64 = rows.iter().map(|row| row.bytes).sum();
-    table.row([first.item.title(), &amount(sum), &share(sum, total), ""]);
+    let bar = if paint::has_bars() { paint::bar(sum.max(0).unsigned_abs(), total) } else { String::new() };
+    table.row([first.item.title(), &amount(sum), &share(sum, total), &bar, ""]);
     for row in rows.iter().filter(|row| row.name.is_some()) {
         let name = row.name.as_deref().unwrap_or_default();
         let name = row.pid.map_or(name.to_string(), |pid| format!("{name} (pid {pid})"));
         let seen = in_all(row).map(human).unwrap_or_default();
-        table.row([&format!("  {name}"), &amount(row.bytes), &share(row.bytes, total), &seen]);
+        table.row([&format!("  {name}"), &amount(row.bytes), &share(row.bytes, total), "", &seen]);
         for part in row.parts.iter().take(AREAS_SHOWN_MAX) {
-            table.row([&format!("    {}", part.name), &human(part.bytes), "", ""]);
+            table.row([&format!("    {}", part.name), &human(part.bytes)]);
         }
     }
 }

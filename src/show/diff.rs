@@ -6,10 +6,12 @@ pub mod json;
 mod tests;
 
 use crate::base::Bytes;
+use crate::base::style::Style;
 use crate::map::Area;
 use crate::map::diff::{Cause, Causes, Diff, Lost, Row, What};
 use crate::map::rows::Named;
-use crate::show::units::{fitted, human, human_signed, paragraph, shorten};
+use crate::show::paint;
+use crate::show::units::{fitted, human, human_signed, painted, paragraph, shorten};
 use crate::show::width::width;
 use std::io::{self, Write};
 use std::sync::LazyLock;
@@ -70,6 +72,8 @@ const NAME_MAX: usize = 42;
 const FIGURE: usize = 11;
 /// Below it there is no room for what was before.
 const ALL_FIGURES_MIN: usize = 75;
+/// And below it for what is now either.
+const THREE_FIGURES_MIN: usize = 50;
 /// A part is shown below its area from this share of its area's change on.
 const PART_PERCENT: u64 = 5;
 
@@ -77,7 +81,7 @@ pub fn text(out: &mut dyn Write, before: &Taken, now: &Taken, diff: &Diff, by: B
     head(out, before, now)?;
     if !before.has_only_classes && !now.has_only_classes {
         sums(out, diff)?;
-        paragraph(out, "", "", &sentence(&diff.causes))?;
+        painted(out, ("", Style::Plain), "", (&sentence(&diff.causes), Style::Bold))?;
         writeln!(out)?;
     }
     match by {
@@ -240,13 +244,19 @@ fn table(out: &mut dyn Write, title: &str, rows: Vec<(String, Figures)>) -> io::
     if rows.is_empty() {
         return writeln!(out, "nothing of this kind changed");
     }
-    cells(out, title, ["RESIDENT", "BEFORE", "NOW", "COMMITTED", "IN USE"].map(str::to_string))?;
+    let titles = ["RESIDENT", "BEFORE", "NOW", "COMMITTED", "IN USE"];
+    cells(out, title, titles.map(|title| (title.to_string(), Style::Bold)), Style::Bold)?;
     for (name, figures) in rows.iter().take(ROWS_MAX) {
-        let bytes = |bytes: Option<Bytes>| bytes.map_or("-".to_string(), human);
-        let in_use = figures.in_use.map_or("-".to_string(), human_signed);
-        let committed = human_signed(figures.committed);
-        let resident = human_signed(figures.resident);
-        cells(out, name, [resident, bytes(figures.before), bytes(figures.now), committed, in_use])?;
+        let bytes = |bytes: Option<Bytes>| (bytes.map_or("-".to_string(), human), Style::Plain);
+        let signed = |bytes: i64| (human_signed(bytes), grown(Some(bytes)));
+        let in_use = figures.in_use.map_or(("-".to_string(), Style::Plain), signed);
+        let (resident, committed) = (signed(figures.resident), signed(figures.committed));
+        cells(
+            out,
+            name,
+            [resident, bytes(figures.before), bytes(figures.now), committed, in_use],
+            Style::Plain,
+        )?;
     }
     match rows.len().saturating_sub(ROWS_MAX) {
         0 => Ok(()),
@@ -254,10 +264,27 @@ fn table(out: &mut dyn Write, title: &str, rows: Vec<(String, Figures)>) -> io::
     }
 }
 
-fn cells(out: &mut dyn Write, name: &str, figures: [String; 5]) -> io::Result<()> {
-    let shown = if width() < ALL_FIGURES_MIN { 3 } else { figures.len() };
+/// More is red, less is green; the sign says the same.
+fn grown(bytes: Option<i64>) -> Style {
+    match bytes.unwrap_or(0).signum() {
+        1 => Style::Red,
+        -1 => Style::Green,
+        _ => Style::Plain,
+    }
+}
+
+fn cells(out: &mut dyn Write, name: &str, figures: [(String, Style); 5], style: Style) -> io::Result<()> {
+    let shown = match width() {
+        ..THREE_FIGURES_MIN => 1,
+        THREE_FIGURES_MIN..ALL_FIGURES_MIN => 3,
+        ALL_FIGURES_MIN.. => figures.len(),
+    };
     let room = width().saturating_sub(shown * FIGURE).min(NAME_MAX);
-    let mut line = fitted(name, room);
-    figures.iter().take(shown).for_each(|figure| line.push_str(&format!(" {figure:>10}")));
-    writeln!(out, "{line}")
+    let name = fitted(name, room);
+    paint::put(out, style, &name)?;
+    for (figure, style) in figures.iter().take(shown) {
+        write!(out, "{}", " ".repeat(FIGURE.saturating_sub(figure.len())))?;
+        paint::put(out, *style, figure)?;
+    }
+    writeln!(out)
 }

@@ -2,18 +2,22 @@
 //! could not be judged, since no finding is not the same as healthy.
 
 mod json;
+mod page;
 mod sarif;
 #[cfg(test)]
 mod tests;
 
 pub use json::{DoctorDocument, RulesDocument};
+pub use page::page;
 pub use sarif::sarif;
 
 use crate::base::Gap;
+use crate::base::style::Style;
 use crate::doctor::facts::gather::{Gathered, Patient};
 use crate::doctor::if_xmx::IfXmx;
 use crate::doctor::{Cost, Entry, Evidence, Finding, Level, Remedy, Subject};
-use crate::show::units::{human, led, shorten, wrapped};
+use crate::show::paint;
+use crate::show::units::{columns, faint, human, led, painted, shorten, wrapped};
 use crate::show::width::width;
 use std::io::{self, Write};
 
@@ -26,6 +30,8 @@ const PIDS_SHOWN_MAX: usize = 4;
 const WHAT_COLUMNS_MAX: usize = 44;
 const VALUE_COLUMNS_MAX: usize = 30;
 const SOURCE_COLUMNS_MIN: usize = 16;
+/// The longest word for a level, and the blanks behind it.
+const LEVEL_COLUMNS: usize = 10;
 
 /// What was examined and found.
 pub struct Shown<'a> {
@@ -73,7 +79,7 @@ pub fn text(out: &mut dyn Write, shown: &Shown) -> io::Result<()> {
     if let Some(answer) = shown.if_xmx {
         lines(out, "", if answer.fits { "it fits" } else { "it does not fit" })?;
     } else {
-        lines(out, "", &headline(shown))?;
+        painted(out, ("", Style::Plain), "", (&headline(shown), Style::Bold))?;
     }
     for finding in shown.findings.iter().take(FINDINGS_SHOWN_MAX) {
         writeln!(out)?;
@@ -154,9 +160,14 @@ fn subject(shown: &Shown, subject: Subject) -> String {
 
 fn one(out: &mut dyn Write, shown: &Shown, finding: &Finding) -> io::Result<()> {
     let level = finding.level.word().to_uppercase();
-    let head = format!("{level:<8}  {}  {}", finding.id, subject(shown, finding.subject));
-    writeln!(out, "{}", shorten(&head, width()))?;
-    lines(out, "  ", &finding.title)?;
+    paint::put(out, style(finding.level), &level)?;
+    write!(out, "{}{}", " ".repeat(LEVEL_COLUMNS - level.len().min(LEVEL_COLUMNS)), finding.id)?;
+    let of = subject(shown, finding.subject);
+    if LEVEL_COLUMNS + finding.id.len() + 2 + columns(&of) > width() {
+        write!(out, "\n{}", " ".repeat(LEVEL_COLUMNS - 2))?;
+    }
+    writeln!(out, "  {}", shorten(&of, width().saturating_sub(LEVEL_COLUMNS)))?;
+    painted(out, ("  ", Style::Plain), "  ", (&finding.title, Style::Bold))?;
     evidence(out, &finding.evidence)?;
     if let Some(cost) = cost(&finding.cost) {
         lines(out, "  ", &format!("costs {cost}"))?;
@@ -174,17 +185,16 @@ fn one(out: &mut dyn Write, shown: &Shown, finding: &Finding) -> io::Result<()> 
 }
 
 fn evidence(out: &mut dyn Write, evidence: &[Evidence]) -> io::Result<()> {
-    let rows: Vec<(String, String, &str)> = evidence
-        .iter()
-        .map(|it| (shorten(&it.what, WHAT_COLUMNS_MAX), value(it), it.source.as_str()))
-        .collect();
-    let longest = |column: fn(&(String, String, &str)) -> usize, most: usize| {
-        rows.iter().map(column).filter(|columns| *columns <= most).max().unwrap_or(0)
+    let longest = |texts: &[String], most: usize| {
+        texts.iter().map(|text| columns(text)).filter(|columns| *columns <= most).max().unwrap_or(0)
     };
-    let what_columns = longest(|row| row.0.chars().count(), WHAT_COLUMNS_MAX);
-    let value_columns = longest(|row| row.1.chars().count(), VALUE_COLUMNS_MAX);
-    for ((what, value, source), evidence) in rows.iter().zip(evidence) {
-        let value = clean(value);
+    let values: Vec<String> = evidence.iter().map(|it| clean(&value(it))).collect();
+    let value_columns = longest(&values, VALUE_COLUMNS_MAX);
+    let room = width().saturating_sub(4 + 2 + value_columns);
+    let what_max = WHAT_COLUMNS_MAX.min(room.max(width() / 2));
+    let whats: Vec<String> = evidence.iter().map(|it| shorten(&it.what, what_max)).collect();
+    let what_columns = longest(&whats, what_max);
+    for ((evidence, what), value) in evidence.iter().zip(&whats).zip(values) {
         // Figures stand to the right, words to the left.
         let value = match evidence.number {
             Some(_) => format!("{value:>value_columns$}"),
@@ -193,7 +203,10 @@ fn evidence(out: &mut dyn Write, evidence: &[Evidence]) -> io::Result<()> {
         let line = format!("    {what:<what_columns$}  {value}");
         let left = width().saturating_sub(line.chars().count() + 2);
         match left >= SOURCE_COLUMNS_MIN {
-            true => writeln!(out, "{line}  {}", shorten(source, left))?,
+            true => {
+                write!(out, "{line}  ")?;
+                paint::line(out, Style::Dim, &shorten(&evidence.source, left))?;
+            }
             false => long(out, what, what_columns, value.trim())?,
         }
     }
@@ -228,6 +241,15 @@ pub(super) fn cost(cost: &Cost) -> Option<String> {
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// The severity as a colour; its word stands next to it.
+pub(super) fn style(level: Level) -> Style {
+    match level {
+        Level::Critical => Style::Alarm,
+        Level::Warn => Style::Yellow,
+        Level::Info => Style::Cyan,
+    }
 }
 
 /// What a remedy is, and whether it stands on a line of its own.
@@ -266,7 +288,8 @@ fn gaps(out: &mut dyn Write, shown: &Shown) -> io::Result<()> {
         }
     }
     if !merged.is_empty() {
-        writeln!(out, "\nnot judged, since it could not be read:")?;
+        writeln!(out)?;
+        paint::line(out, Style::Bold, "not judged, since it could not be read:")?;
     }
     for (gap, pids) in merged.iter().take(GAPS_SHOWN_MAX) {
         let named: Vec<String> = pids.iter().take(PIDS_SHOWN_MAX).map(i32::to_string).collect();
@@ -275,8 +298,8 @@ fn gaps(out: &mut dyn Write, shown: &Shown) -> io::Result<()> {
             more => format!(" and {more} more"),
         };
         let of = if pids.is_empty() { String::new() } else { format!("pid {}{more}: ", named.join(", ")) };
-        lines(out, "  ", &format!("{of}{}: {}", gap.what, gap.why))?;
-        gap.hint.iter().try_for_each(|hint| lines(out, "    ", hint))?;
+        faint(out, &format!("{of}{}: {}", gap.what, gap.why), 2)?;
+        gap.hint.iter().try_for_each(|hint| faint(out, hint, 4))?;
     }
     match merged.len().checked_sub(GAPS_SHOWN_MAX + 1) {
         Some(more) => writeln!(out, "  and {} more (--json lists all)", more + 1),

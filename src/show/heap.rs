@@ -1,7 +1,7 @@
 //! `marusa heap`: the largest classes first, then what lies between the objects.
 
 use super::text::{gap_rows, who};
-use super::units::{human, percent};
+use super::units::{human, indented, percent};
 use crate::base::Bytes;
 use crate::jvm::{ClassObjects, Duplicates};
 use crate::map::heap::{HeapObjects, HeapTotals};
@@ -18,10 +18,11 @@ const CLASS_COLUMNS_MIN: usize = 40;
 pub fn text(out: &mut dyn Write, heap: &HeapObjects, by_page_size: bool) -> io::Result<()> {
     who(out, &heap.process, heap.jvm.as_ref(), &heap.taken)?;
     let Some(totals) = &heap.totals else {
-        writeln!(out, "the objects of the heap are not known")?;
+        indented(out, "the objects of the heap are not known", 0)?;
         return gap_rows(out, &heap.gaps);
     };
-    writeln!(out, "{}\n", sums(totals))?;
+    indented(out, &sums(totals), 0)?;
+    writeln!(out)?;
     let shown = if heap.more_classes > 0 { heap.classes.len() } else { CLASSES_SHOWN_MAX };
     classes(out, &heap.classes[..shown.min(heap.classes.len())], totals.bytes.object_bytes, by_page_size)?;
     let rest = heap.classes.len().saturating_sub(shown) as u64 + heap.more_classes;
@@ -107,7 +108,9 @@ fn on_pages(row: &ClassObjects, first: Bytes, last: Bytes) -> Bytes {
 fn duplicates(out: &mut dyn Write, found: &Duplicates) -> io::Result<()> {
     let (arrays, all) = (found.arrays, human(found.array_bytes));
     let whose = if found.has_all_arrays { "of bytes, Strings' and others" } else { "of Strings" };
-    writeln!(out, "\n{arrays} arrays {whose}, {all}; {} of them are duplicates", found.duplicate_arrays)?;
+    writeln!(out)?;
+    let text = format!("{arrays} arrays {whose}, {all}; {} of them are duplicates", found.duplicate_arrays);
+    indented(out, &text, 0)?;
     writeln!(out, "{} are wasted\n", human(found.wasted_bytes))?;
     let mut table = Table::new(["CONTENT", ">ARRAYS", ">EACH", ">WASTED"]).shortened(0, CLASS_COLUMNS_MIN);
     for row in &found.top {

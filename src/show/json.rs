@@ -1,6 +1,7 @@
 //! Documents about one process: what `map::model` holds, and what was asked for besides. Unknown is `null` with an entry in `gaps`,
 //! never 0.
 
+use crate::base::printable::Escaping;
 use crate::base::{Bytes, rfc3339};
 use crate::map::Account;
 use crate::map::model::{GapRow, MappingAccount, PageReport};
@@ -134,12 +135,12 @@ impl IntervalTaken {
 
 /// A document, and the end of its last line.
 pub fn print(out: &mut dyn Write, document: &impl Serialize) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, document)?;
+    serde_json::to_writer_pretty(Escaping::for_json(&mut *out), document)?;
     writeln!(out)
 }
 
 /// A document on one line, where more follow.
 pub fn print_line(out: &mut dyn Write, document: &impl Serialize) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, document)?;
+    serde_json::to_writer(Escaping::for_json(&mut *out), document)?;
     writeln!(out)
 }

@@ -9,6 +9,7 @@ mod tests;
 pub use json::LeakDocument;
 
 use super::width::width;
+use crate::base::style::Style;
 use crate::measure::growth::{Caveat, Growth, Rate, Verdict};
 use crate::record::compiled;
 use crate::record::counts::Counted;
@@ -17,7 +18,8 @@ use crate::record::leaks::{Row, What};
 use crate::record::since::{FULL_SHARE, Since};
 use crate::record::writer::Ending;
 use crate::record::{History, Measure};
-use crate::show::units::{fitted, human, human_signed, led, paragraph, shorten};
+use crate::show::paint;
+use crate::show::units::{fitted, human, human_signed, indented, led, painted, paragraph, shorten};
 use std::io::{self, Write};
 
 pub const SCHEMA: &str = "marusa/leak/2";
@@ -41,20 +43,23 @@ fn one(out: &mut dyn Write, (history, rows, since): &Judged) -> io::Result<()> {
     writeln!(out, "{}", shorten(&history.title(), width()))?;
     if let (Some(first), Some(last)) = (history.moments.first(), history.moments.last()) {
         let (from, to) = (first.wall(), last.wall());
-        writeln!(out, "{from} to {to}, {} samples, {} accounts", history.len(), history.accounts().len())?;
+        let (samples, accounts) = (history.len(), history.accounts().len());
+        indented(out, &format!("{from} to {to}, {samples} samples, {accounts} accounts"), 0)?;
     }
     if let Some(at) = &since.account {
-        writeln!(out, "last account {at}, {} before the last sample", time(since.seconds / 60.0))?;
+        let age = time(since.seconds / 60.0);
+        indented(out, &format!("last account {at}, {age} before the last sample"), 0)?;
     }
     if let Some(at) = &since.holders {
-        writeln!(out, "holders of malloc's blocks last read {at}, {} times in all", history.holders().len())?;
+        let times = history.holders().len();
+        indented(out, &format!("holders of malloc's blocks last read {at}, {times} times in all"), 0)?;
     }
     if let Some(at) = &since.classes {
         let times = history.reads(Measure::ClassesAt).len();
-        writeln!(out, "classes of the heap's objects last counted {at}, {times} times in all")?;
+        indented(out, &format!("classes of the heap's objects last counted {at}, {times} times in all"), 0)?;
     }
     writeln!(out)?;
-    paragraph(out, "", "", &answer(rows, since))?;
+    painted(out, ("", Style::Plain), "", (&answer(rows, since), Style::Bold))?;
     if let Some(jump) = compiled::jumps(history).first() {
         let (grown, methods) = (human(jump.grown_bytes), jump.methods_in_words());
         let text =
@@ -77,12 +82,23 @@ fn one(out: &mut dyn Write, (history, rows, since): &Judged) -> io::Result<()> {
         let said: Vec<String> = of_it.iter().map(|row| words(&row.growth)).collect();
         // Of a short recording all says the same.
         let is_one = said.len() > 2 && said.iter().all(|words| *words == said[0]);
-        writeln!(out, "\n{title}{}", if is_one { format!(", {}:", said[0]) } else { ":".to_string() })?;
+        writeln!(out)?;
+        paint::put(out, style(verdict), title)?;
+        writeln!(out, "{}", if is_one { format!(", {}:", said[0]) } else { ":".to_string() })?;
         for (row, words) in of_it.iter().zip(&said) {
             line(out, row, Some(words).filter(|_| !is_one))?;
         }
     }
     Ok(())
+}
+
+fn style(verdict: Verdict) -> Style {
+    match verdict {
+        Verdict::GrowsWithoutBound => Style::Red,
+        Verdict::GrowsToBound => Style::Yellow,
+        Verdict::CannotTellYet => Style::Bold,
+        Verdict::LevelsOff => Style::Green,
+    }
 }
 
 /// The answer: how it ended, what grows, and what the last account is too old to show.
@@ -231,7 +247,7 @@ fn capitalized(text: &str) -> String {
 
 fn line(out: &mut dyn Write, row: &Row, words: Option<&String>) -> io::Result<()> {
     const NAME: usize = 34;
-    let name = fitted(&title(&row.what), NAME);
+    let name = fitted(&title(&row.what), NAME.min(width() / 2));
     let words = words.map_or(String::new(), |words| format!(": {words}"));
     let text = format!("{}{words}", human(row.growth.level_bytes));
     led(out, &format!("  {name} "), &text)

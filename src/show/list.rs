@@ -2,9 +2,11 @@
 //! terminal; and the same as JSON, schema marusa/list/2.
 
 use super::json::{HiddenRows, PidGap};
+use super::paint;
 use super::table::Table;
 use super::units::{human, shorten, wrapped};
 use super::width::width;
+use crate::base::style::Style;
 use crate::base::{Bytes, Gap, Known};
 use crate::map::model::GapRow;
 use crate::show::json::Head;
@@ -16,18 +18,20 @@ use std::io::{self, Write};
 
 /// What is left is main's.
 const MAIN_COLUMNS_MIN: usize = 12;
-const HEADS: [&str; 9] = [">PID", "USER", "CONTAINER", "JVM", "GC", ">MAX HEAP", ">RSS", "PAGES", "MAIN"];
-/// Left out first where there is no room: pages, heap, collector.
-const DISPENSABLE: [usize; 3] = [7, 5, 4];
+const HEADS: [&str; 10] =
+    [">PID", "USER", "CONTAINER", "JVM", "GC", ">MAX HEAP", ">RSS", "", "PAGES", "MAIN"];
+/// Left out first where there is no room: pages, bar, heap, collector, and on a very narrow terminal user, container, JVM.
+const DISPENSABLE: [usize; 7] = [8, 7, 5, 4, 1, 2, 3];
 
 /// `is_whole`: nothing is shortened, for a program that reads it.
 pub fn text(out: &mut dyn Write, jvms: &[Jvm], is_whole: bool) -> io::Result<()> {
     if jvms.is_empty() {
         return writeln!(out, "no JVM runs on this host that may be seen");
     }
-    let table = Table::new(HEADS).without_room(&DISPENSABLE).ends_kept(8, MAIN_COLUMNS_MIN);
+    let table = Table::new(HEADS).without_room(&DISPENSABLE).ends_kept(9, MAIN_COLUMNS_MIN);
     let mut table = table.whole(is_whole);
-    jvms.iter().for_each(|jvm| table.row(row(jvm, is_whole)));
+    let largest = jvms.iter().filter_map(|jvm| jvm.resident_bytes.as_ref().ok()).max().copied();
+    jvms.iter().for_each(|jvm| table.row(row(jvm, largest.unwrap_or(0), is_whole)));
     table.write(out)?;
     hints(out, jvms, if is_whole { usize::MAX } else { width() })
 }
@@ -40,7 +44,8 @@ fn hints(out: &mut dyn Write, jvms: &[Jvm], columns: usize) -> io::Result<()> {
         let text = format!("? {}: {}{hint}", gap.what, gap.why.word());
         if !said.contains(&text) {
             for (index, line) in wrapped(&text, columns.saturating_sub(2)).iter().enumerate() {
-                writeln!(out, "{}{line}", if index == 0 { "" } else { "  " })?;
+                write!(out, "{}", if index == 0 { "" } else { "  " })?;
+                paint::line(out, Style::Dim, line)?;
             }
             said.push(text);
         }
@@ -48,10 +53,15 @@ fn hints(out: &mut dyn Write, jvms: &[Jvm], columns: usize) -> io::Result<()> {
     Ok(())
 }
 
-fn row(jvm: &Jvm, is_whole: bool) -> [String; 9] {
+/// The bar is of the largest one's memory.
+fn row(jvm: &Jvm, largest: Bytes, is_whole: bool) -> [String; 10] {
     let short = |text: &str, columns| if is_whole { text.to_string() } else { shorten(text, columns) };
     let known = |known: &Known<String>| known.clone().unwrap_or_else(|_| "?".to_string());
     let bytes = |known: &Known<u64>| known.as_ref().map_or("?".to_string(), |bytes| human(*bytes));
+    let bar = match &jvm.resident_bytes {
+        Ok(bytes) if paint::has_bars() => paint::bar(*bytes, largest),
+        _ => String::new(),
+    };
     let version = jvm.version.as_deref().map_or("?".to_string(), short_version);
     let version = match jvm.vm {
         Ok(Vm::OpenJ9) => format!("j9 {version}"),
@@ -66,6 +76,7 @@ fn row(jvm: &Jvm, is_whole: bool) -> [String; 9] {
         known(&jvm.gc).replace("generational", "gen"),
         bytes(&jvm.max_heap_bytes),
         bytes(&jvm.resident_bytes),
+        bar,
         jvm.page_mode.as_ref().map_or("?", |mode| pages(*mode)).to_string(),
         jvm.main.clone().unwrap_or_else(|_| "?".to_string()),
     ]
@@ -231,7 +242,7 @@ mod tests {
         assert!(String::from_utf8(whole).expect("UTF-8").contains(&long));
         text(&mut out, &jvms, false).expect("written");
         let out = String::from_utf8(out).expect("UTF-8");
-        assert!(out.lines().all(|line| line.chars().count() <= crate::show::width::WIDEST), "{out}");
+        assert!(out.lines().all(|line| line.chars().count() <= 100), "{out}");
         assert!(
             out.starts_with("    PID  USER  JVM"),
             "no column for containers that there are none of: {out}"
@@ -248,6 +259,18 @@ mod tests {
         assert!(out.lines().all(|line| line.chars().count() <= 64), "{out}");
         assert!(!out.contains("THP madvise") && out.contains("…"), "{out}");
         assert!(out.contains("no room in 64 columns for PAGES"), "{out}");
+    }
+
+    #[test]
+    fn bars_compare_the_jvms_on_a_terminal_that_has_room() {
+        let mut large = jvm(8, "Main");
+        large.resident_bytes = Ok(600 << 20);
+        let jvms = [jvm(7, "Main"), large];
+        let seen = paint::seen(|out| text(out, &jvms, false));
+        let bars: Vec<usize> = seen.lines().skip(1).map(|line| line.matches('█').count()).collect();
+        assert_eq!(bars, [4, 8], "{seen}");
+        let narrow = crate::show::width::within(40, || paint::seen(|out| text(out, &jvms, false)));
+        assert!(narrow.contains("RSS") && narrow.contains("MAIN") && !narrow.contains('█'), "{narrow}");
     }
 
     #[test]

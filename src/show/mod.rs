@@ -14,6 +14,7 @@ pub mod leaks;
 pub mod list;
 pub mod look;
 pub mod pages;
+pub mod paint;
 pub mod plot;
 pub mod predict;
 pub mod record;

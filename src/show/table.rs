@@ -1,12 +1,16 @@
 //! Tables for people: columns as wide as what is in them, numbers to the right, within the width of the terminal. Where there is no
 //! room, columns are left out in a given order, and then one column is shortened.
 
-use super::units::{columns, fitted, led, paragraph, shorten, shorten_start};
+use super::paint;
+use super::units::{columns, faint, led, shorten, shorten_start};
 use super::width::width;
-use crate::base::printable::escaped;
+use crate::base::printable::shown;
+use crate::base::style::Style;
 use std::io::{self, Write};
 
 const GAP: usize = 2;
+/// A shortened column still says something; before it gets narrower, columns go that are not meant to.
+const READABLE_COLUMNS_MIN: usize = 16;
 /// What is left of a shortened column where no other can be left out.
 const ELASTIC_COLUMNS_MIN: usize = 4;
 
@@ -14,7 +18,7 @@ const ELASTIC_COLUMNS_MIN: usize = 4;
 pub struct Table {
     titles: Vec<String>,
     is_right: Vec<bool>,
-    rows: Vec<Vec<String>>,
+    rows: Vec<Vec<Painted>>,
     /// Below the row of that number: what starts the first line, and the text.
     notes: Vec<(usize, String, String)>,
     indent: usize,
@@ -22,6 +26,12 @@ pub struct Table {
     dispensable: Vec<usize>,
     elastic: Option<Elastic>,
     is_whole: bool,
+}
+
+/// A cell, as it came, and how it is shown.
+struct Painted {
+    text: String,
+    style: Style,
 }
 
 /// The column that gives way.
@@ -79,7 +89,26 @@ impl Table {
     }
 
     pub fn row<S: ToString>(&mut self, cells: impl IntoIterator<Item = S>) {
-        self.rows.push(cells.into_iter().map(|cell| cell.to_string()).collect());
+        let plain = |cell: S| Painted { text: cell.to_string(), style: Style::Plain };
+        self.rows.push(cells.into_iter().map(plain).collect());
+    }
+
+    /// The row that sums the others.
+    pub fn total<S: ToString>(&mut self, cells: impl IntoIterator<Item = S>) {
+        self.row(cells);
+        self.paint(Style::Bold);
+    }
+
+    /// The style of the last row.
+    pub fn paint(&mut self, style: Style) {
+        self.rows.last_mut().into_iter().flatten().for_each(|cell| cell.style = style);
+    }
+
+    /// The style of one cell of the last row.
+    pub fn paint_cell(&mut self, column: usize, style: Style) {
+        if let Some(cell) = self.rows.last_mut().and_then(|row| row.get_mut(column)) {
+            cell.style = style;
+        }
     }
 
     /// A paragraph below the last row, which `first` starts.
@@ -91,9 +120,9 @@ impl Table {
         let mut widths: Vec<Option<usize>> =
             (0..self.titles.len()).map(|column| self.width_of(column)).collect();
         let left_out = if self.is_whole { Vec::new() } else { self.make_room(&mut widths) };
-        self.line(out, &self.titles, &widths)?;
+        self.line(out, self.titles.iter().map(|title| (title.as_str(), Style::Bold)), &widths)?;
         for (index, row) in self.rows.iter().enumerate() {
-            self.line(out, row, &widths)?;
+            self.line(out, row.iter().map(|cell| (cell.text.as_str(), cell.style)), &widths)?;
             let notes = self.notes.iter().filter(|(below, ..)| *below == index + 1);
             notes.into_iter().try_for_each(|(_, first, text)| led(out, first, text))?;
         }
@@ -105,13 +134,13 @@ impl Table {
             "no room in {columns} columns for {}: --width 100 or --json has all",
             left_out.join(", ")
         );
-        paragraph(out, "", "", &text)
+        faint(out, &text, 0)
     }
 
     /// Of the widest cell; `None`: no row has anything in this column.
     fn width_of(&self, column: usize) -> Option<usize> {
         let cells = self.rows.iter().filter_map(|row| row.get(column));
-        let widest = cells.map(|cell| columns(&escaped(cell))).max().unwrap_or(0);
+        let widest = cells.map(|cell| columns(&shown(&cell.text))).max().unwrap_or(0);
         (widest > 0 || self.rows.is_empty()).then(|| widest.max(columns(&self.titles[column])))
     }
 
@@ -123,17 +152,30 @@ impl Table {
             (self.indent + cells.iter().sum::<usize>() + GAP * cells.len().saturating_sub(1))
                 .saturating_sub(room)
         };
-        let spare = self
-            .elastic
-            .as_ref()
-            .map_or(0, |elastic| widths[elastic.column].unwrap_or(0).saturating_sub(elastic.columns_min));
+        let spare = |widths: &[Option<usize>], columns_min: usize| {
+            self.elastic
+                .as_ref()
+                .map_or(0, |elastic| widths[elastic.column].unwrap_or(0).saturating_sub(columns_min))
+        };
+        // Names get no more than half of a narrow terminal before figures go.
+        let columns_min = self.elastic.as_ref().map_or(0, |elastic| elastic.columns_min.min(room / 2));
         let mut left_out = Vec::new();
         for column in &self.dispensable {
-            if over(widths) <= spare {
+            if over(widths) <= spare(widths, columns_min) {
                 break;
             }
-            widths[*column] = None;
-            left_out.push(self.titles[*column].as_str());
+            self.leave_out(*column, widths, &mut left_out);
+        }
+        // On a very narrow terminal all others from the right, except what the rows are of and the first figure.
+        let is_kept = |column: usize| {
+            column == 0 || self.elastic.as_ref().is_some_and(|elastic| elastic.column == column)
+        };
+        for column in (0..widths.len()).rev().filter(|column| !is_kept(*column)) {
+            let shown = widths.iter().flatten().count();
+            if shown <= 2 || over(widths) <= spare(widths, columns_min.min(READABLE_COLUMNS_MIN)) {
+                break;
+            }
+            self.leave_out(column, widths, &mut left_out);
         }
         if let Some(elastic) = &self.elastic
             && let Some(columns) = &widths[elastic.column]
@@ -144,20 +186,38 @@ impl Table {
         left_out
     }
 
-    fn line(&self, out: &mut dyn Write, cells: &[String], widths: &[Option<usize>]) -> io::Result<()> {
-        let mut line = " ".repeat(self.indent);
-        for (column, (cell, width)) in cells.iter().zip(widths).enumerate() {
+    fn leave_out<'a>(&'a self, column: usize, widths: &mut [Option<usize>], left_out: &mut Vec<&'a str>) {
+        if widths[column].take().is_some() && !self.titles[column].is_empty() {
+            left_out.push(self.titles[column].as_str());
+        }
+    }
+
+    fn line<'a>(
+        &self,
+        out: &mut dyn Write,
+        cells: impl Iterator<Item = (&'a str, Style)>,
+        widths: &[Option<usize>],
+    ) -> io::Result<()> {
+        // Blanks are written when something follows them.
+        let mut blanks = self.indent;
+        for (column, ((cell, style), width)) in cells.zip(widths).enumerate() {
             let Some(width) = *width else { continue };
             let keeps_end =
                 self.elastic.as_ref().is_some_and(|elastic| elastic.column == column && elastic.keeps_end);
             let cell = if keeps_end { shorten_start(cell, width) } else { shorten(cell, width) };
-            match self.is_right[column] {
-                true => line.extend([" ".repeat(width.saturating_sub(columns(&cell))), cell]),
-                false => line.push_str(&fitted(&cell, width)),
+            let free = width.saturating_sub(columns(&cell));
+            let (before, behind) = if self.is_right[column] { (free, 0) } else { (0, free) };
+            // A name may start with the blanks that set it in.
+            let text = cell.trim_matches(' ');
+            let set_in = cell.len() - cell.trim_start_matches(' ').len();
+            if !text.is_empty() {
+                write!(out, "{}", " ".repeat(blanks + before + set_in))?;
+                paint::put(out, style, text)?;
+                blanks = 0;
             }
-            line.push_str(&" ".repeat(GAP));
+            blanks += if text.is_empty() { width } else { behind + cell.len() - set_in - text.len() } + GAP;
         }
-        writeln!(out, "{}", line.trim_end())
+        writeln!(out)
     }
 }
 
@@ -196,5 +256,31 @@ mod tests {
         let mut table = Table::new(["A"]);
         table.row(["\u{1b}[31mred"]);
         assert!(!text(&table).contains('\u{1b}'));
+    }
+
+    #[test]
+    fn a_terminal_that_is_too_narrow_keeps_the_first_columns() {
+        let mut table = Table::new(["NAME", ">A", ">B", ">C"]).shortened(0, 36).without_room(&[3]);
+        table.row(["a".repeat(60).as_str(), "1000.0 MiB", "2000.0 MiB", "3000.0 MiB"]);
+        let narrow = width::within(40, || text(&table));
+        assert!(narrow.lines().all(|line| columns(line) <= 40), "{narrow}");
+        assert!(narrow.contains("1000.0 MiB  2000.0 MiB") && narrow.contains("for C:"), "{narrow}");
+    }
+
+    #[test]
+    fn styles_are_around_the_words_and_only_where_there_are_styles() {
+        let mut table = Table::new(["A", ">B"]);
+        table.row(["  x", "1"]);
+        table.paint(Style::Red);
+        table.row(["total", ""]);
+        table.paint_cell(0, Style::Bold);
+        assert_eq!(text(&table), "A      B\n  x    1\ntotal\n");
+        let (bold, red, plain) = ("\u{1b}[0;1m", "\u{1b}[0;31m", "\u{1b}[0m");
+        assert_eq!(
+            paint::seen(|out| table.write(out)),
+            format!(
+                "{bold}A{plain}      {bold}B{plain}\n  {red}x{plain}    {red}1{plain}\n{bold}total{plain}\n"
+            )
+        );
     }
 }

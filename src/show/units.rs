@@ -1,10 +1,16 @@
 //! Bytes and shares for people.
 
+use super::paint;
 pub use crate::base::human;
-use crate::base::printable::escaped;
+use crate::base::printable::shown;
+use crate::base::style::Style;
 use crate::show::width::width;
 use std::io::{self, Write};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// In fewer columns words are cut: text then comes below what starts it, and is set in so far.
+const TEXT_COLUMNS_MIN: usize = 16;
+const NARROW_INDENT: usize = 4;
 
 /// "+1.4 MiB", "-12 KiB", "0".
 pub fn human_signed(bytes: i64) -> String {
@@ -31,7 +37,7 @@ pub fn columns(text: &str) -> usize {
 /// One line of at most `width` columns, with nothing in it that acts on a terminal; the middle is left out, since paths differ at
 /// both ends.
 pub fn shorten(text: &str, width: usize) -> String {
-    let text = escaped(text);
+    let text = shown(text);
     if columns(&text) <= width {
         return text.into_owned();
     }
@@ -46,7 +52,7 @@ pub fn shorten(text: &str, width: usize) -> String {
 
 /// The last `width` columns of a text that is longer: the end of a class or a path tells more than its start.
 pub fn shorten_start(text: &str, width: usize) -> String {
-    let text = escaped(text);
+    let text = shown(text);
     if columns(&text) <= width {
         return text.into_owned();
     }
@@ -90,9 +96,28 @@ pub fn wrapped(text: &str, width: usize) -> Vec<String> {
 
 /// Words in lines as wide as the terminal; `first` starts the first line, `next` each other.
 pub fn paragraph(out: &mut dyn Write, first: &str, next: &str, text: &str) -> io::Result<()> {
+    painted(out, (first, Style::Plain), next, (text, Style::Plain))
+}
+
+/// `paragraph` whose start and text have a style.
+pub fn painted(
+    out: &mut dyn Write,
+    (first, style_of_first): (&str, Style),
+    next: &str,
+    (text, style): (&str, Style),
+) -> io::Result<()> {
     let room = width().saturating_sub(columns(first).max(columns(next)));
+    if room < TEXT_COLUMNS_MIN && !first.trim().is_empty() {
+        paint::line(out, style_of_first, &shorten(first.trim_end(), width()))?;
+        let start = " ".repeat(NARROW_INDENT);
+        return painted(out, (&start, Style::Plain), &start, (text, style));
+    }
     for (index, line) in wrapped(text, room).iter().enumerate() {
-        writeln!(out, "{}{line}", if index == 0 { first } else { next })?;
+        match index {
+            0 => paint::put(out, style_of_first, first)?,
+            _ => write!(out, "{next}")?,
+        }
+        paint::line(out, style, line)?;
     }
     Ok(())
 }
@@ -100,6 +125,12 @@ pub fn paragraph(out: &mut dyn Write, first: &str, next: &str, text: &str) -> io
 /// `paragraph` whose lines are set in below the text of the first.
 pub fn led(out: &mut dyn Write, first: &str, text: &str) -> io::Result<()> {
     paragraph(out, first, &" ".repeat(columns(first)), text)
+}
+
+/// A gap or a note, each line set in.
+pub fn faint(out: &mut dyn Write, text: &str, indent: usize) -> io::Result<()> {
+    let start = " ".repeat(indent);
+    painted(out, (&start, Style::Plain), &start, (text, Style::Dim))
 }
 
 /// `text` with each line set in.
@@ -151,6 +182,18 @@ mod tests {
         assert_eq!(wrapped("freed 4.1 MiB, of it", 12), ["freed", "4.1 MiB, of", "it"]);
         assert_eq!(wrapped("½ ½ ½ 7 %", 5), ["½ ½ ½", "7 %"]);
         assert_eq!(wrapped("", 5), [""]);
+    }
+
+    #[test]
+    fn text_comes_below_a_start_that_leaves_it_no_room() {
+        let shown = |first: &str| {
+            let mut out = Vec::new();
+            crate::show::width::within(40, || led(&mut out, first, "a few words")).expect("written");
+            String::from_utf8(out).expect("UTF-8")
+        };
+        assert_eq!(shown("id: "), "id: a few words\n");
+        let long = "an-identifier-of-a-rule  info..critical  ";
+        assert_eq!(shown(long), "an-identifier-of-a-rule  info..critical\n    a few words\n");
     }
 
     #[test]

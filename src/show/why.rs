@@ -1,10 +1,12 @@
 //! What fills the memory, for people: the answers in the first lines, then how each is known and what to do.
 
+use crate::base::style::Style;
 use crate::base::{Bytes, Gap};
 use crate::map::model::GapRow;
 use crate::show::json::Head;
-use crate::show::units::{human, human_signed, led, shorten};
+use crate::show::units::{columns, human, human_signed, led, painted, shorten};
 use crate::show::width::width;
+use crate::show::{doctor, paint};
 use crate::why::{Answer, Look};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -116,9 +118,11 @@ impl Shown<'_> {
 }
 
 pub fn text(out: &mut dyn Write, shown: &Shown) -> io::Result<()> {
-    writeln!(out, "{}", shorten(&head(shown), width()))?;
+    paint::line(out, Style::Bold, &shorten(&head(shown), width()))?;
     for (place, answer) in shown.answers.iter().enumerate() {
-        led(out, &format!("{} {:<9}", place + 1, answer.level.word().to_uppercase()), &said(answer))?;
+        let first = format!("{} {:<9}", place + 1, answer.level.word().to_uppercase());
+        let next = " ".repeat(columns(&first));
+        painted(out, (&first, doctor::style(answer.level)), &next, (&said(answer), Style::Plain))?;
     }
     if shown.answers.is_empty() {
         let grown = if shown.looks.len() > 1 { "nothing that grows all the time, and " } else { "" };

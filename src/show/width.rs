@@ -4,9 +4,9 @@
 use std::cell::Cell;
 
 /// What every text form has room in where nobody says otherwise.
-pub const WIDEST: usize = 100;
+const WIDEST: usize = 100;
 /// Narrower tables would say nothing: their lines break.
-const NARROWEST: usize = 60;
+const NARROWEST: usize = 40;
 
 thread_local! {
     static COLUMNS: Cell<usize> = const { Cell::new(WIDEST) };

@@ -8,5 +8,6 @@ mod page_readers;
 mod ratchets;
 mod schemas;
 mod strangers;
+mod terminal;
 mod tidy;
 mod words;

@@ -13,12 +13,13 @@ use crate::os::host_memory::HostMemory;
 use crate::os::machine::{base_page, huge_page};
 use crate::os::output_file;
 use crate::os::process::Process;
-use crate::os::terminal::stdout;
+use crate::os::terminal::{self, stdout};
 use crate::pages::emit::Emit;
 use crate::pages::feasible::Preference;
 use crate::pages::plan::{self, Request, Running};
 use crate::pages::subject::{self, Wanted};
 use crate::pages::{Feasible, HostId, Mode, Plan, Subject, Vm, persist};
+use crate::show::json;
 use crate::show::pages::{code as show_code, plan as show};
 use crate::snapshot::{self, Snapshot, Want};
 use std::io::Write;
@@ -127,11 +128,8 @@ pub fn run(args: &PlanArgs) -> anyhow::Result<u8> {
     }
     let mut out = stdout().lock();
     match (args.emit, args.json) {
-        (Some(kind), _) => emit(&mut out, kind, &plan)?,
-        (None, true) => {
-            serde_json::to_writer_pretty(&mut out, &plan)?;
-            writeln!(out)?;
-        }
+        (Some(kind), _) => emit(&mut terminal::data(), kind, &plan)?,
+        (None, true) => json::print(&mut out, &plan)?,
         (None, false) if args.code => {
             show_code::text(&mut out, &plan, args.output.as_deref().and_then(Path::to_str))?
         }

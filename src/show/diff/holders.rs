@@ -47,6 +47,7 @@ fn table(out: &mut dyn Write, titles: [&str; 6], rows: &[HolderRow]) -> io::Resu
     let mut table = Table::new(titles).without_room(&[5, 2, 3]).shortened(0, 30);
     rows.iter().take(ROWS_MAX).for_each(|row| {
         table.row(cells(row));
+        table.paint_cell(1, super::grown(row.grown()));
     });
     table.write(out)?;
     match rows.len().saturating_sub(ROWS_MAX) {

@@ -21,6 +21,12 @@ fn sums(freed: u64, metaspace: u64) -> Sums {
 }
 
 fn shown(by: By) -> String {
+    let mut out = Vec::new();
+    show(&mut out, by).expect("memory");
+    String::from_utf8(out).expect("text")
+}
+
+fn show(out: &mut dyn Write, by: By) -> io::Result<()> {
     let before =
         Taken { from: "a.marusa".to_string(), pid: Some(7), account_age_ms: Some(1500), ..Taken::default() };
     let now = Taken {
@@ -29,10 +35,17 @@ fn shown(by: By) -> String {
         command: Some("Main".to_string()),
         ..Taken::default()
     };
-    let mut out = Vec::new();
-    text(&mut out, &before, &now, &diff(&sums(20 * MIB, 8 * MIB), &sums(400 * MIB, 40 * MIB)), by)
-        .expect("memory");
-    String::from_utf8(out).expect("text")
+    text(out, &before, &now, &diff(&sums(20 * MIB, 8 * MIB), &sums(400 * MIB, 40 * MIB)), by)
+}
+
+#[test]
+fn more_is_red_and_less_is_green() {
+    assert_eq!(
+        [Some(1), Some(-1), Some(0), None].map(grown),
+        [Style::Red, Style::Green, Style::Plain, Style::Plain]
+    );
+    let seen = crate::show::paint::seen(|out| show(out, By::Area));
+    assert!(seen.contains("\u{1b}[0;31m+380.0 MiB\u{1b}[0m"), "{seen:?}");
 }
 
 #[test]
@@ -46,7 +59,7 @@ fn the_answer_in_one_sentence() {
 
 #[test]
 fn every_table_fits_its_width() {
-    for columns in [60, 80, 100] {
+    for columns in [40, 60, 80, 100] {
         for by in [By::Area, By::Part, By::Arena, By::Library, By::Thread] {
             let text = within(columns, || shown(by));
             assert!(text.lines().all(|line| line.chars().count() <= columns), "{columns}: {text}");

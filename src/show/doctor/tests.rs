@@ -62,6 +62,28 @@ fn text_of(shown: &Shown) -> String {
 }
 
 #[test]
+fn a_severity_has_its_colour_and_its_word() {
+    let gathered = gathered(None);
+    for (level, word) in
+        [(Level::Critical, "1;31mCRITICAL"), (Level::Warn, "33mWARN"), (Level::Info, "36mINFO")]
+    {
+        let findings = [Finding { level, ..finding() }];
+        let seen = crate::show::paint::seen(|out| text(out, &shown(&gathered, &findings)));
+        assert!(seen.contains(&format!("\u{1b}[0;{word}\u{1b}[0m ")), "{seen:?}");
+    }
+}
+
+#[test]
+fn on_a_narrow_terminal_words_are_wrapped_and_only_what_is_pasted_is_longer() {
+    let (gathered, findings) = (gathered(None), [finding()]);
+    let text = crate::show::width::within(40, || text_of(&shown(&gathered, &findings)));
+    let wide: Vec<&str> = text.lines().filter(|line| line.chars().count() > 40).collect();
+    assert_eq!(wide, ["  JVM option  -XX:TrimNativeHeapInterval=5000"], "{text}");
+    assert!(text.contains("\nWARN      malloc-freed\n          pid 4711 com.example.Main\n"), "{text}");
+    assert!(text.contains("malloc-t…-freed, resident  412.3 MiB"), "{text}");
+}
+
+#[test]
 fn a_finding_has_all_that_is_needed_to_act() {
     let (gathered, findings) = (gathered(None), [finding()]);
     let text = text_of(&shown(&gathered, &findings));

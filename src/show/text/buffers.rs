@@ -4,7 +4,7 @@ use super::{gap_rows, head};
 use crate::jvm::{BufferKind, BufferPool, BufferRow};
 use crate::map::Account;
 use crate::show::table::Table;
-use crate::show::units::{human, shorten_start};
+use crate::show::units::{human, indented, shorten_start};
 use std::io::{self, Write};
 
 const ROWS_SHOWN_MAX: usize = 60;
@@ -14,11 +14,11 @@ const FILE_COLUMNS_MAX: usize = 30;
 pub fn by_buffer(out: &mut dyn Write, account: &Account) -> io::Result<()> {
     head(out, account)?;
     let Some(buffers) = &account.buffers else {
-        writeln!(out, "the buffers outside the Java heap are not known")?;
+        indented(out, "the buffers outside the Java heap are not known", 0)?;
         return gap_rows(out, &account.gaps);
     };
     let titles = ["KIND", "HOLDER", ">BYTES", ">COUNT", ">RESIDENT", ">FREE", ">DEAD", "SESSION OR FILE"];
-    let mut table = Table::new(titles).without_room(&[7, 4, 5]).shortened(1, HOLDER_COLUMNS_MIN);
+    let mut table = Table::new(titles).without_room(&[7, 4, 5, 6, 3, 0]).shortened(1, HOLDER_COLUMNS_MIN);
     for row in buffers.iter().take(ROWS_SHOWN_MAX) {
         let or_dash = |bytes: Option<u64>| bytes.map_or("-".to_string(), human);
         table.row([

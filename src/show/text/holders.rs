@@ -3,7 +3,7 @@
 use super::{gap_rows, head};
 use crate::map::Account;
 use crate::show::table::Table;
-use crate::show::units::{human, percent, shorten};
+use crate::show::units::{human, indented, percent, shorten};
 use std::io::{self, Write};
 
 const ROWS_SHOWN_MAX: usize = 60;
@@ -13,12 +13,12 @@ const TYPE_COLUMNS_MAX: usize = 32;
 pub fn by_holder(out: &mut dyn Write, account: &Account) -> io::Result<()> {
     head(out, account)?;
     let Some(holders) = &account.holders else {
-        writeln!(out, "the holders of malloc's blocks are not known")?;
+        indented(out, "the holders of malloc's blocks are not known", 0)?;
         return gap_rows(out, &account.gaps);
     };
     let all = account.held_bytes();
     let titles = ["HOLDER", ">BYTES", ">%", ">BLOCKS", "HOW", "C++ TYPE OR LIBRARY"];
-    let mut table = Table::new(titles).without_room(&[2, 3]).shortened(0, HOLDER_COLUMNS_MIN);
+    let mut table = Table::new(titles).without_room(&[2, 3, 5, 4]).shortened(0, HOLDER_COLUMNS_MIN);
     for held in holders.iter().take(ROWS_SHOWN_MAX) {
         let cells = [human(held.bytes), percent(held.bytes, all), held.blocks.to_string()];
         let [bytes, share, blocks] = cells;

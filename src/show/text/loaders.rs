@@ -19,12 +19,12 @@ pub fn by_loader(out: &mut dyn Write, account: &Account) -> io::Result<()> {
     };
     let titles =
         ["CLASS LOADER", ">LOADERS", ">METASPACE", ">COMMITTED", ">CLASSES", ">HIDDEN", ">MALLOC", ">CODE"];
-    let mut table = Table::new(titles).without_room(&[5, 3, 7, 6]).shortened(0, LOADER_COLUMNS_MIN);
+    let mut table = Table::new(titles).without_room(&[5, 3, 7, 6, 1, 4]).shortened(0, LOADER_COLUMNS_MIN);
     loaders.iter().take(ROWS_SHOWN_MAX).for_each(|row| table.row(cells(row)));
     if loaders.len() > ROWS_SHOWN_MAX {
         table.row([format!("and {} more groups (--json lists them)", loaders.len() - ROWS_SHOWN_MAX)]);
     }
-    table.row(sums(totals));
+    table.total(sums(totals));
     table.write(out)?;
     paragraph(out, "", "", &remainder(totals))?;
     gap_rows(out, &account.gaps)

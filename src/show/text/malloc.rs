@@ -64,7 +64,7 @@ pub fn by_arena(out: &mut dyn Write, account: &Account) -> io::Result<()> {
         ">TOP KEPT",
         ">OVERHEAD",
     ])
-    .without_room(&[8, 7, 2, 5]);
+    .without_room(&[8, 7, 2, 5, 1, 6]);
     let mut row = |name: &str, [threads, heaps]: [String; 2], cells: Cells| {
         let cells = cells.map(|bytes| bytes.map_or("-".to_string(), human));
         table.row([name.to_string(), threads, heaps].into_iter().chain(cells));

@@ -21,7 +21,7 @@ pub fn by_mapping(
 ) -> io::Result<()> {
     head(out, account)?;
     let titles = ["ADDRESS", ">RESERVED", ">RESIDENT", ">ANON", ">LOCKED", "PGSZ", "MODE", "OWNER"];
-    let mut table = Table::new(titles).without_room(&[4, 3]).shortened(7, OWNER_COLUMNS_MIN);
+    let mut table = Table::new(titles).without_room(&[4, 3, 6, 5, 1]).shortened(7, OWNER_COLUMNS_MIN);
     map.spans.iter().for_each(|span| table.row(cells(snapshot, map, span)));
     table.write(out)?;
     let mode = "mode: rwx; s shared; hg asked for huge pages, nh asked for none; ht hugetlb; lo locked";

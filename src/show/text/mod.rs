@@ -13,10 +13,12 @@ mod zeros;
 
 use super::width::width;
 use crate::base::Gap;
+use crate::base::style::Style;
 use crate::map::model::{Amounts, AreaAccount, GapRow, Jvm, PartAccount, Process, Taken};
 use crate::map::{Account, Area, PaperArea};
+use crate::show::paint;
 use crate::show::table::Table;
-use crate::show::units::{human, human_signed, indented, percent, shorten};
+use crate::show::units::{faint, human, human_signed, indented, percent, shorten};
 use crate::snapshot::Source;
 use std::io::{self, Write};
 
@@ -51,17 +53,17 @@ pub fn by_area_and_part(out: &mut dyn Write, account: &Account) -> io::Result<()
     });
     let mut table = amounts_table("AREA");
     for area in &areas {
-        table.row(cells(area.area.title(), &area.amounts, total));
+        table.row(barred(cells(area.area.title(), &area.amounts, total), &area.amounts, total));
         for part in area.parts.iter().filter(|part| is_shown(area, part, total)) {
-            table.row(cells(&format!("  {}", part.part), &part.amounts, total));
+            table.row(unbarred(cells(&format!("  {}", part.part), &part.amounts, total)));
         }
         if let (Area::MallocFreed, Some(bytes)) = (area.area, account.trimmable_bytes())
             && is_big(bytes, total)
         {
-            table.row(["  of it trimmable now", &human(bytes), &percent(bytes, total), "", "", ""]);
+            table.row(["  of it trimmable now", &human(bytes), &percent(bytes, total)]);
         }
     }
-    table.row(total_cells(account));
+    table.total(unbarred(total_cells(account)));
     table.write(out)?;
     gap_rows(out, &account.gaps)
 }
@@ -92,20 +94,21 @@ pub fn by_paper(out: &mut dyn Write, account: &Account) -> io::Result<()> {
     let total = account.totals.resident_bytes;
     let walked = account.trimmable_bytes().is_some();
     let mut table = amounts_table("AREA (OOPSLA 2010)");
-    table.row(cells("Java heap", &account.sum_of(|area| area == Area::JavaHeap), total));
+    let row = |name: &str, sum: Amounts| barred(cells(name, &sum, total), &sum, total);
+    table.row(row("Java heap", account.sum_of(|area| area == Area::JavaHeap)));
     for area in PaperArea::ALL {
         let sum = account.sum_of(|of| of.paper() == Some(area));
         match area {
             // Where malloc's chunks were not read, these are not known, not 0.
             PaperArea::MallocFreed | PaperArea::Overhead if !walked && sum.resident_bytes == 0 => {
-                table.row([&format!("{} (within JVM work area)", area.title()), "-", "", "", "", ""]);
+                table.row([&format!("{} (within JVM work area)", area.title()), "-"]);
             }
-            _ => table.row(cells(area.title(), &sum, total)),
+            _ => table.row(row(area.title(), sum)),
         }
     }
     let is_left = |area: Area| area != Area::JavaHeap && area.paper().is_none();
-    table.row(cells("unattributed", &account.sum_of(is_left), total));
-    table.row(total_cells(account));
+    table.row(row("unattributed", account.sum_of(is_left)));
+    table.total(unbarred(total_cells(account)));
     table.write(out)?;
     gap_rows(out, &account.gaps)
 }
@@ -171,10 +174,23 @@ fn side_by_side(out: &mut dyn Write, sentences: &[String]) -> io::Result<()> {
     writeln!(out, "{line}")
 }
 
-/// A table of amounts, whose first column names their owners.
+/// A table of amounts, whose first column names their owners; bars come next to their shares, where there are bars.
 fn amounts_table(first: &str) -> Table {
-    let titles = [first, ">RESIDENT", ">%", ">COMMITTED", ">RESERVED", ">IN USE"];
-    Table::new(titles).without_room(&[3, 4, 2]).shortened(0, NAME_COLUMNS_MIN)
+    let titles = [first, ">RESIDENT", ">%", "", ">COMMITTED", ">RESERVED", ">IN USE"];
+    Table::new(titles).without_room(&[4, 5, 3, 2, 6]).shortened(0, NAME_COLUMNS_MIN)
+}
+
+/// With a bar of the share.
+fn barred(cells: [String; 6], sum: &Amounts, total: u64) -> [String; 7] {
+    let [name, resident, share, committed, reserved, in_use] = cells;
+    let bar = if paint::has_bars() { paint::bar(sum.resident_bytes, total) } else { String::new() };
+    [name, resident, share, bar, committed, reserved, in_use]
+}
+
+/// Below an area with a bar.
+fn unbarred(cells: [String; 6]) -> [String; 7] {
+    let [name, resident, share, committed, reserved, in_use] = cells;
+    [name, resident, share, String::new(), committed, reserved, in_use]
 }
 
 fn cells(name: &str, sum: &Amounts, total: u64) -> [String; 6] {
@@ -198,13 +214,14 @@ pub fn gap_rows(out: &mut dyn Write, gaps: &[GapRow]) -> io::Result<()> {
     if gaps.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\nnot known:")?;
+    writeln!(out)?;
+    paint::line(out, Style::Bold, "not known:")?;
     for gap in gaps.iter().take(GAPS_SHOWN_MAX) {
-        indented(out, &format!("{}: {}", gap.what, gap.why), 2)?;
-        gap.hint.iter().try_for_each(|hint| indented(out, hint, 4))?;
+        faint(out, &format!("{}: {}", gap.what, gap.why), 2)?;
+        gap.hint.iter().try_for_each(|hint| faint(out, hint, 4))?;
     }
     if gaps.len() > GAPS_SHOWN_MAX {
-        writeln!(out, "  and {} more (--json lists all)", gaps.len() - GAPS_SHOWN_MAX)?;
+        faint(out, &format!("and {} more (--json lists all)", gaps.len() - GAPS_SHOWN_MAX), 2)?;
     }
     Ok(())
 }

@@ -45,7 +45,7 @@ pub fn by_page_size(out: &mut dyn Write, account: &Account) -> io::Result<()> {
             table.row(cells(&format!("  {}", part.part), &part.amounts, &columns));
         }
     }
-    table.row(cells("total", total, &columns));
+    table.total(cells("total", total, &columns));
     let share = |column: &Column| format!("{} %", percent(bytes(total, *column), total.resident_bytes));
     table.row([String::new(), "100 %".to_string()].into_iter().chain(columns.iter().map(share)));
     table.write(out)?;

@@ -1,6 +1,6 @@
 //! The longer tables of `map --by ...`.
 
-use super::{NAME_COLUMNS_MIN, amounts_table, cells, gap_rows, head};
+use super::{NAME_COLUMNS_MIN, amounts_table, barred, cells, gap_rows, head, unbarred};
 use crate::base::Bytes;
 use crate::jvm::types::ThreadKind;
 use crate::map::Account;
@@ -15,9 +15,9 @@ pub fn by_part(out: &mut dyn Write, account: &Account) -> io::Result<()> {
     let total = account.totals.resident_bytes;
     let mut table = amounts_table("AREA / PART");
     for area in &account.areas {
-        table.row(cells(area.area.title(), &area.amounts, total));
+        table.row(barred(cells(area.area.title(), &area.amounts, total), &area.amounts, total));
         for part in &area.parts {
-            table.row(cells(&format!("  {}", part.part), &part.amounts, total));
+            table.row(unbarred(cells(&format!("  {}", part.part), &part.amounts, total)));
         }
     }
     table.write(out)?;
@@ -30,7 +30,7 @@ pub fn by_thread(out: &mut dyn Write, account: &Account, each: bool) -> io::Resu
     let total = account.totals.resident_bytes;
     let first = if each { "THREAD" } else { ">THREADS" };
     let titles = [first, "KIND", "NAME (its stack)", ">RESIDENT", ">%", ">COMMITTED", ">RESERVED"];
-    let mut table = Table::new(titles).without_room(&[5, 6, 4]).shortened(2, 24);
+    let mut table = Table::new(titles).without_room(&[5, 6, 4, 1]).shortened(2, 24);
     let mut row = |first: String, kind: ThreadKind, name: &str, stack: &Amounts| {
         let [name, resident, share, committed, reserved, _] = cells(name, stack, total);
         table.row([first, kind.name().to_string(), name, resident, share, committed, reserved]);
@@ -71,7 +71,7 @@ pub fn by_library(out: &mut dyn Write, account: &Account, each: bool) -> io::Res
     head(out, account)?;
     let total = account.totals.resident_bytes;
     let titles = ["LIBRARY OR FILE", ">FILES", ">RESIDENT", ">%", ">COMMITTED", ">RESERVED", ">OF MALLOC"];
-    let mut table = Table::new(titles).without_room(&[4, 5, 3]).shortened(0, NAME_COLUMNS_MIN);
+    let mut table = Table::new(titles).without_room(&[4, 5, 3, 1, 6]).shortened(0, NAME_COLUMNS_MIN);
     let mut row = |path: &str, files: usize, amounts: &Amounts, of_malloc: Option<Bytes>| {
         let files = if files > 1 { files.to_string() } else { String::new() };
         let [path, resident, share, committed, reserved, _] = cells(path, amounts, total);

@@ -37,7 +37,7 @@ pub fn zeros_in_large_pages(out: &mut dyn Write, bloat: &Bloat) -> io::Result<()
             table.row(cells(bloat, &format!("  {part}"), sums));
         }
     }
-    table.row(cells(bloat, "total", &bloat.total));
+    table.total(cells(bloat, "total", &bloat.total));
     writeln!(out)?;
     table.write(out)?;
     notes(out, bloat)

@@ -22,6 +22,22 @@ fn shown(arguments: &[&str]) -> (String, String) {
     (text(&output.stdout), text(&output.stderr))
 }
 
+/// With colours it writes the sequences that select a style, whole ones, and no other.
+fn has_only_our_sequences(arguments: &[&str]) {
+    let output = marusa(&[arguments, &["--color", "always"]].concat());
+    let shown = text(&output.stdout);
+    let mut pieces = shown.split("\u{1b}");
+    let mut without = pieces.next().unwrap_or_default().to_string();
+    for piece in pieces {
+        let style = piece.strip_prefix("[0").and_then(|rest| rest.split_once('m'));
+        let (style, rest) = style.unwrap_or_else(|| panic!("{arguments:?}: {piece:?}"));
+        assert!(["", ";1", ";2", ";1;31", ";31", ";33", ";36", ";32"].contains(&style), "{piece:?}");
+        without.push_str(rest);
+    }
+    assert!(shown.contains("\u{1b}[0;1m"), "{arguments:?}: no heading: {shown}");
+    assert!(!without.chars().any(acts), "{arguments:?}: {without:?}");
+}
+
 fn json(arguments: &[&str]) -> Value {
     let (out, errors) = shown(arguments);
     serde_json::from_str(&out).unwrap_or_else(|error| panic!("{arguments:?}: {error}: {out} {errors}"))
@@ -46,6 +62,16 @@ fn a_target_of_hostile_names_sends_nothing_to_the_terminal() {
         &["pages", "plan", &pid],
     ] {
         shown(command);
+    }
+    for command in [
+        &["list"][..],
+        &["map", &pid],
+        &["map", &pid, "--by", "thread", "--each"],
+        &["map", &pid, "--by", "library"],
+        &["doctor", &pid],
+        &["container", &pid],
+    ] {
+        has_only_our_sequences(command);
     }
     let list = json(&["list", "--json"]);
     let mains: Vec<&str> =
