@@ -1,5 +1,6 @@
 //! `marusa diff A B`: what grew between two moments, wherever they come from.
 
+pub mod meant;
 pub mod moment;
 pub mod source;
 
@@ -23,7 +24,7 @@ pub struct DiffArgs {
     /// The same; not needed for the start and the end of a recording
     #[arg(value_name = "B")]
     now: Option<String>,
-    /// Which JVM of a recording, where it has several: a pid, or a part of its name
+    /// Which JVM of a recording, where it has several: a pid, or a part of its name; else the one that the other side is of
     #[arg(long, value_name = "PID|NAME")]
     jvm: Option<String>,
     /// What the rows are [default: areas and their parts]
@@ -67,10 +68,7 @@ pub fn run(args: &DiffArgs) -> anyhow::Result<u8> {
         ..Want::default()
     };
     let (before, now) = match &args.now {
-        Some(now) => (
-            source::side(&args.before, jvm, source::End::Start, want)?,
-            source::side(now, jvm, source::End::End, want)?,
-        ),
+        Some(now) => source::sides(&args.before, now, jvm, want)?,
         None => source::both_ends(&args.before, jvm)?,
     };
     if let Some(side) = [&before, &now].into_iter().find(|side| side.taken.has_only_classes)

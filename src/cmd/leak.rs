@@ -1,7 +1,7 @@
 //! `marusa leak FILE`: what grows without bound in a recording, what levels off, and what cannot be judged yet.
 
 use super::Failure;
-use super::diff::{moment, source};
+use super::diff::{meant, moment};
 use super::record::file;
 use crate::measure::growth::Verdict;
 use crate::os::terminal::stdout;
@@ -39,7 +39,7 @@ pub fn run(args: &LeakArgs) -> anyhow::Result<u8> {
     let path = args.file.display().to_string();
     let recording = file::load(&args.file)?;
     let histories: Vec<&History> = match &args.jvm {
-        Some(jvm) => vec![source::choose(&recording, Some(jvm), &path)?],
+        Some(jvm) => vec![meant::choose(&recording, Some(jvm), &path)?],
         None => recording.jvms.iter().collect(),
     };
     if histories.is_empty() {

@@ -15,6 +15,9 @@ pub struct ListArgs {
     /// Machine-readable, schema marusa/list/2
     #[arg(long)]
     json: bool,
+    /// Each short-lived tool of a JDK (javac, jcmd, jps) in a row of its own, not their sum
+    #[arg(long)]
+    each: bool,
     /// Also name the processes that a sandbox hides from root
     #[arg(long)]
     verbose: bool,
@@ -35,7 +38,7 @@ pub fn run(args: &ListArgs) -> anyhow::Result<u8> {
             serde_json::to_writer_pretty(&mut out, &list::ListDocument::of(&jvms, &given_up, &hidden))?;
             writeln!(out)?;
         }
-        false => list::text(&mut out, &jvms, !stdout().is_terminal())?,
+        false => list::text(&mut out, &jvms, !stdout().is_terminal(), args.each)?,
     }
     out.flush()?;
     for (pid, gap) in &given_up {
@@ -53,6 +56,6 @@ pub fn choices() {
     if let Ok(Listing { jvms, .. }) = discover::list(budget::limits()) {
         let mut out = stderr();
         // Nobody reads what cannot be written.
-        let _ = writeln!(out).and_then(|()| list::text(&mut out, &jvms, false));
+        let _ = writeln!(out).and_then(|()| list::text(&mut out, &jvms, false, false));
     }
 }

@@ -11,9 +11,9 @@ const PER_SECOND: u8 = 20;
 /// Columns of a terminal that does not know them.
 const COLUMNS: u16 = 80;
 
-/// Where a bar is drawn: nowhere, if standard errors are not a terminal.
+/// Where a bar is drawn: nowhere, if standard errors are not a terminal whose cursor moves.
 pub fn target() -> ProgressDrawTarget {
-    match terminal::stderr().is_terminal() {
+    match terminal::stderr().is_terminal() && !terminal::is_dumb() {
         true => ProgressDrawTarget::term_like_with_hz(Box::new(Screen), PER_SECOND),
         false => ProgressDrawTarget::hidden(),
     }

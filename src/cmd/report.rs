@@ -1,7 +1,7 @@
 //! `marusa report FILE -o report.html`: one offline page of what a file holds.
 
 use super::record::file;
-use super::{Failure, doctor, page_file, target};
+use super::{Failure, check_output, doctor, page_file, target};
 use crate::base::limits::TARGET_FILE;
 use crate::base::rfc3339;
 use crate::doctor::{Finding, recorded};
@@ -29,6 +29,7 @@ pub struct ReportArgs {
 }
 
 pub fn run(args: &ReportArgs) -> anyhow::Result<u8> {
+    check_output(&args.output)?;
     match file::is_one(&args.file) {
         true => of_recording(args)?,
         false => of_snapshot(&args.file, &args.output)?,

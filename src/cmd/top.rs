@@ -174,6 +174,7 @@ fn json(args: &TopArgs, pid: Option<i32>) -> anyhow::Result<u8> {
                 writeln!(out)?;
                 out.flush()?;
             }
+            News::Begun { .. } => {}
             News::Failed(message) => crate::say!("marusa: {message}"),
             News::Round { pids, .. } => {
                 rounds += 1;

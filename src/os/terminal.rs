@@ -94,7 +94,12 @@ pub fn columns() -> Option<usize> {
 /// terminal that calls itself dumb.
 pub fn has_colours() -> bool {
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    !is_set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+    !is_set("NO_COLOR") && !is_dumb()
+}
+
+/// Whether the terminal says that it has neither colours nor a cursor that moves (terminfo(5), "dumb").
+pub fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
 fn of_output() -> Option<usize> {

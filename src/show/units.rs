@@ -1,7 +1,7 @@
 //! Bytes and shares for people.
 
-pub use crate::base::human;
 use crate::base::printable::escaped;
+pub use crate::base::{counted, human};
 use crate::show::width::width;
 use std::io::{self, Write};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
