@@ -31,8 +31,8 @@ pub struct DiffArgs {
     #[arg(long, value_enum, default_value_t = show::By::Area)]
     by: show::By,
     /// Exit status 1 where resident memory, or that of an area (malloc_freed=64M), grew by more; may be repeated
-    #[arg(long, value_name = "[AREA=]SIZE", value_parser = limit)]
-    fail_if_grown: Vec<Limit>,
+    #[arg(long, alias = "fail-if-grown", value_name = "[AREA=]SIZE", value_parser = limit)]
+    fail_on: Vec<Limit>,
     /// Machine-readable, schema marusa/diff/2: all tables
     #[arg(long)]
     json: bool,
@@ -72,7 +72,7 @@ pub fn run(args: &DiffArgs) -> anyhow::Result<u8> {
         None => source::both_ends(&args.before, jvm)?,
     };
     if let Some(side) = [&before, &now].into_iter().find(|side| side.taken.has_only_classes)
-        && (want.heap.is_none() || !args.fail_if_grown.is_empty())
+        && (want.heap.is_none() || !args.fail_on.is_empty())
     {
         let from = &side.taken.from;
         return Err(Failure::usage(format!(
@@ -91,7 +91,7 @@ pub fn run(args: &DiffArgs) -> anyhow::Result<u8> {
         show::text(&mut out, &before.taken, &now.taken, &diff, args.by)?;
     }
     out.flush()?;
-    verdict(&diff, &args.fail_if_grown)
+    verdict(&diff, &args.fail_on)
 }
 
 /// Whether what there is more stays within the limits. What cannot be compared is not a success.

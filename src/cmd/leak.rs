@@ -28,11 +28,19 @@ pub struct LeakArgs {
     #[arg(long)]
     parts: bool,
     /// Exit status 1 where something grows without bound, or the live bytes of the heap grow towards its maximum
-    #[arg(long)]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    fail_on: Option<FailOn>,
+    /// The earlier name of `--fail-on growth`
+    #[arg(long, hide = true)]
     fail_if_grows: bool,
     /// Machine-readable, schema marusa/leak/2
     #[arg(long)]
     json: bool,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum FailOn {
+    Growth,
 }
 
 pub fn run(args: &LeakArgs) -> anyhow::Result<u8> {
@@ -59,7 +67,7 @@ pub fn run(args: &LeakArgs) -> anyhow::Result<u8> {
     }
     out.flush()?;
     let leaks = judged.iter().flat_map(|(_, rows, _)| rows).any(is_leak);
-    Ok(u8::from(args.fail_if_grows && leaks))
+    Ok(u8::from((args.fail_if_grows || args.fail_on.is_some()) && leaks))
 }
 
 /// Live bytes of the heap that grow end in an OutOfMemoryError, though the heap has a bound.

@@ -3,7 +3,7 @@
 use super::record::file;
 use super::{Failure, check_output, doctor, page_file, target};
 use crate::base::limits::TARGET_FILE;
-use crate::base::rfc3339;
+use crate::base::{counted, rfc3339};
 use crate::doctor::{Finding, recorded};
 use crate::map as accounts;
 use crate::map::model::GapRow;
@@ -50,7 +50,7 @@ fn of_recording(args: &ReportArgs) -> anyhow::Result<()> {
     let growth: Vec<(Vec<leaks::Row>, Since)> = recording.jvms.iter().map(judge).collect();
     let title = match &recorded.histories[..] {
         [history] => format!("{}, pid {}", history.name, history.pid),
-        several => format!("{} JVMs", several.len()),
+        several => counted(several.len(), "JVM"),
     };
     let (findings, looked_at) = found(&recording);
     let page = Page {

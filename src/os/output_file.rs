@@ -65,8 +65,8 @@ fn check_free(facts: &Facts) -> io::Result<()> {
 }
 
 impl OutputFile {
-    /// A file that the user asked for: never over one that is there, unless `--force` says so. `mode`: `file_mode::wanted()`, whatever
-    /// the umask is.
+    /// A file that the user asked for: never over one that is there, unless `--force` says so. `mode`: `file_mode::wanted()`,
+    /// whatever the umask is.
     pub fn create(path: &Path, mode: u32) -> io::Result<OutputFile> {
         check(path)?;
         OutputFile::replace(path, mode)

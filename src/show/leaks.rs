@@ -17,7 +17,7 @@ use crate::record::leaks::{Row, What};
 use crate::record::since::{FULL_SHARE, Since};
 use crate::record::writer::Ending;
 use crate::record::{History, Measure};
-use crate::show::units::{fitted, human, human_signed, led, paragraph, shorten};
+use crate::show::units::{counted, fitted, human, human_signed, led, paragraph, shorten};
 use std::io::{self, Write};
 
 pub const SCHEMA: &str = "marusa/leak/2";
@@ -41,13 +41,15 @@ fn one(out: &mut dyn Write, (history, rows, since): &Judged) -> io::Result<()> {
     writeln!(out, "{}", shorten(&history.title(), width()))?;
     if let (Some(first), Some(last)) = (history.moments.first(), history.moments.last()) {
         let (from, to) = (first.wall(), last.wall());
-        writeln!(out, "{from} to {to}, {} samples, {} accounts", history.len(), history.accounts().len())?;
+        let samples = counted(history.len(), "sample");
+        writeln!(out, "{from} to {to}, {samples}, {}", counted(history.accounts().len(), "account"))?;
     }
     if let Some(at) = &since.account {
         writeln!(out, "last account {at}, {} before the last sample", time(since.seconds / 60.0))?;
     }
     if let Some(at) = &since.holders {
-        writeln!(out, "holders of malloc's blocks last read {at}, {} times in all", history.holders().len())?;
+        let times = counted(history.holders().len(), "time");
+        writeln!(out, "holders of malloc's blocks last read {at}, {times} in all")?;
     }
     if let Some(at) = &since.classes {
         let times = history.reads(Measure::ClassesAt).len();

@@ -98,8 +98,8 @@ pub fn text(out: &mut dyn Write, recorded: &Recorded) -> io::Result<()> {
     if recorded.given_up > 0 {
         writeln!(
             out,
-            "marusa: {} accounts were given up because they took too long or too much memory: the notes of the recording name them",
-            recorded.given_up
+            "marusa: given up because of the time or memory that they took: {}; the notes of the recording name them",
+            counted(recorded.given_up, "account")
         )?;
     }
     if recorded.killed_for_memory > 0 {

@@ -83,7 +83,7 @@ fn choose(text: &str, running: Vec<Choice>) -> Result<i32, ResolveError> {
     }
 }
 
-/// Whether a text is a part of the main class or the container, or, in any letter case, of the server's name. `names`: in that order.
+/// Whether a text is a part of the main class or the container, or, in any letter case, of the server's name.
 pub fn is_named(text: &str, [main, server, container]: [Option<&str>; 3]) -> bool {
     let is_server = server.is_some_and(|server| server.to_lowercase().contains(&text.to_lowercase()));
     let is_part = [main, container].into_iter().flatten().any(|name| name.contains(text));

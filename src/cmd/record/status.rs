@@ -1,5 +1,5 @@
-//! The status line of a recorder on a terminal: a recording that runs for days says that it goes on, and how to end it. It is drawn in
-//! place on standard errors, and nowhere else.
+//! The status line of a recorder on a terminal: a recording that runs for days says that it goes on, and how to end it. It is
+//! drawn in place on standard errors, and nowhere else.
 
 use crate::cmd::progress;
 use crate::show::record::{self, Recorded};

@@ -1,5 +1,5 @@
-//! The columns of the live view: which have room, and a row in them. Names come first, then the share of the limit, then the history
-//! and the bar.
+//! The columns of the live view: which have room, and a row in them. Names come first, then the share of the limit, then the
+//! history and the bar.
 
 use super::history;
 use super::model::{Model, Tab, View};
