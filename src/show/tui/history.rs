@@ -1,5 +1,5 @@
-//! What is kept of each JVM, and its earlier samples as a line of small levels: two figures and a rate do not show whether a sawtooth
-//! or a ramp is under way.
+//! What is kept of each JVM, and its earlier samples as a line of small levels: two figures and a rate do not show whether memory
+//! goes up and down or only up.
 
 use super::holders::Held;
 use crate::base::Bytes;
