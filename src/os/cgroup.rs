@@ -34,9 +34,10 @@ impl Cgroup {
 
 /// A label as people read it: the 12 digits of an id that docker shows, the last name of a path; a container's name as it is.
 pub fn short(label: &str) -> &str {
-    const ID_DIGITS: (usize, usize) = (64, 12);
+    // Of docker and containerd 64; of others a UUID without hyphens.
+    const ID_DIGITS: (usize, usize) = (32, 12);
     let last = if label.starts_with('/') { label.rsplit('/').next().unwrap_or(label) } else { label };
-    let is_id = last.len() == ID_DIGITS.0 && last.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let is_id = last.len() >= ID_DIGITS.0 && last.bytes().all(|digit| digit.is_ascii_hexdigit());
     if is_id { &last[..ID_DIGITS.1] } else { last }
 }
 
