@@ -37,7 +37,8 @@ impl Copy {
         std::fs::create_dir_all(&directory).ok()?;
         let copy = Copy { directory, home: Path::new("/run/marusa").join(&name) };
         let jdk = home.to_string_lossy();
-        let planned = marusa(&["plan", "--code", "--jdk", &jdk, "--name", &name, "-o", &copy.file()]);
+        let planned =
+            marusa(&["plan", "--code", "--jdk", &jdk, "--name", &name, "-o", &copy.file(), "--force"]);
         (planned && marusa(&["apply", &copy.file(), "--yes", "--state", &copy.state()])).then_some(copy)
     }
     fn file(&self) -> String {

@@ -14,6 +14,18 @@ pub fn human(bytes: u64) -> String {
     if bytes == 0 { "0".to_string() } else { format!("{bytes} B") }
 }
 
+/// "1 JVM", "3 JVMs", "2 processes", "0 entries".
+pub fn counted(count: impl TryInto<u64>, one: &str) -> String {
+    let count = count.try_into().unwrap_or(u64::MAX);
+    let is_sibilant = ["s", "x", "ch", "sh"].iter().any(|end| one.ends_with(end));
+    match (count, one.strip_suffix('y')) {
+        (1, _) => format!("1 {one}"),
+        (_, Some(stem)) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{count} {stem}ies"),
+        _ if is_sibilant => format!("{count} {one}es"),
+        _ => format!("{count} {one}s"),
+    }
+}
+
 /// "512m", "2G", "1073741824": as -XX options have sizes (JDK 25 src/hotspot/share/utilities/parseInteger.hpp, `parse_integer`),
 /// and the kernel's command line (lib/cmdline.c, `memparse`).
 pub fn bytes_of(text: &str) -> Option<u64> {
@@ -32,6 +44,16 @@ pub fn bytes_of(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_and_several() {
+        assert_eq!(
+            (counted(1_usize, "JVM"), counted(0_u64, "JVM")),
+            ("1 JVM".to_string(), "0 JVMs".to_string())
+        );
+        let many = ["process", "class", "entry", "day", "thread", "mutex"].map(|one| counted(2_i32, one));
+        assert_eq!(many, ["2 processes", "2 classes", "2 entries", "2 days", "2 threads", "2 mutexes"]);
+    }
 
     #[test]
     fn sizes_of_options() {

@@ -4,7 +4,7 @@ use super::{examples, list};
 use crate::base::{limits, redact};
 use crate::cmd;
 use crate::os::terminal::{self, Colours, raw_stdout, stderr, stdout};
-use crate::os::{budget, file_mode};
+use crate::os::{budget, file_mode, output_file};
 use crate::show::{paint, width};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand, value_parser};
 use std::io::Write;
@@ -73,11 +73,12 @@ pub fn answer(said: &clap::Error) -> u8 {
 
 const SHOW_ARGUMENTS: &str = "show-arguments";
 const FILE_MODE: &str = "file-mode";
+const FORCE: &str = "force";
 const WIDTH: &str = "width";
 const COLOR: &str = "color";
 
 /// The options that every command takes.
-fn for_all() -> [Arg; 4] {
+fn for_all() -> [Arg; 5] {
     [
         Arg::new(SHOW_ARGUMENTS)
             .long(SHOW_ARGUMENTS)
@@ -92,24 +93,31 @@ fn for_all() -> [Arg; 4] {
             .value_parser(file_mode::parse)
             .help_heading(PRIVACY)
             .help("Mode of written files, in octal [default: 0600, whatever the umask]"),
+        Arg::new(FORCE)
+            .long(FORCE)
+            .global(true)
+            .action(ArgAction::SetTrue)
+            .help_heading(OUTPUT)
+            .help("Write over a file that exists"),
         Arg::new(WIDTH)
             .long(WIDTH)
             .global(true)
             .value_name("COLUMNS")
             .value_parser(value_parser!(u16).range(1..))
-            .help_heading("Output")
+            .help_heading(OUTPUT)
             .help("Columns of tables, from 40 to 100 [default: COLUMNS, the terminal, or 100]"),
         Arg::new(COLOR)
             .long(COLOR)
             .global(true)
             .value_name("WHEN")
             .value_parser(["auto", "always", "never"])
-            .help_heading("Output")
+            .help_heading(OUTPUT)
             .help("Colours: auto is on a terminal, unless NO_COLOR is set or TERM is dumb; always also for less -R"),
     ]
 }
 
 const PRIVACY: &str = "Privacy";
+const OUTPUT: &str = "Output";
 
 fn apply(matches: &ArgMatches) {
     if matches.get_flag(SHOW_ARGUMENTS) {
@@ -117,6 +125,9 @@ fn apply(matches: &ArgMatches) {
     }
     if let Some(mode) = matches.get_one::<u32>(FILE_MODE) {
         file_mode::set(*mode);
+    }
+    if matches.get_flag(FORCE) {
+        output_file::overwrite();
     }
     if let Some(columns) = matches.get_one::<u16>(WIDTH) {
         width::set(usize::from(*columns));

@@ -10,7 +10,7 @@ mod runner;
 mod store;
 mod translation;
 
-use super::{Failure, amount};
+use super::{Failure, amount, check_output};
 use crate::act::door::identity;
 use crate::act::signals::{self, Blocked};
 use crate::base::redact;
@@ -157,6 +157,7 @@ fn warm_up(text: &str) -> Result<WarmUp, String> {
 }
 
 pub fn run(args: &CompareArgs) -> anyhow::Result<u8> {
+    args.html.iter().try_for_each(|path| check_output(path))?;
     // From here on a signal to end waits until the host is as it was.
     let _blocked = Blocked::start();
     let state = state_directory(args.state.as_deref())?;

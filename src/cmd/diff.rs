@@ -1,5 +1,6 @@
 //! `marusa diff A B`: what grew between two moments, wherever they come from.
 
+pub mod meant;
 pub mod moment;
 pub mod source;
 
@@ -23,15 +24,15 @@ pub struct DiffArgs {
     /// The same; not needed for the start and the end of a recording
     #[arg(value_name = "B")]
     now: Option<String>,
-    /// Which JVM of a recording, where it has several: a pid, or a part of its name
+    /// Which JVM of a recording, where it has several: a pid, or a part of its name; else the one that the other side is of
     #[arg(long, value_name = "PID|NAME")]
     jvm: Option<String>,
     /// What the rows are
     #[arg(long, value_enum, default_value_t = show::By::Area)]
     by: show::By,
     /// Exit status 1 where resident memory, or that of an area (malloc_freed=64M), grew by more; may be repeated
-    #[arg(long, value_name = "[AREA=]SIZE", value_parser = limit)]
-    fail_if_grown: Vec<Limit>,
+    #[arg(long, alias = "fail-if-grown", value_name = "[AREA=]SIZE", value_parser = limit)]
+    fail_on: Vec<Limit>,
     /// Machine-readable, schema marusa/diff/2: all tables
     #[arg(long)]
     json: bool,
@@ -67,14 +68,11 @@ pub fn run(args: &DiffArgs) -> anyhow::Result<u8> {
         ..Want::default()
     };
     let (before, now) = match &args.now {
-        Some(now) => (
-            source::side(&args.before, jvm, source::End::Start, want)?,
-            source::side(now, jvm, source::End::End, want)?,
-        ),
+        Some(now) => source::sides(&args.before, now, jvm, want)?,
         None => source::both_ends(&args.before, jvm)?,
     };
     if let Some(side) = [&before, &now].into_iter().find(|side| side.taken.has_only_classes)
-        && (want.heap.is_none() || !args.fail_if_grown.is_empty())
+        && (want.heap.is_none() || !args.fail_on.is_empty())
     {
         let from = &side.taken.from;
         return Err(Failure::usage(format!(
@@ -89,7 +87,7 @@ pub fn run(args: &DiffArgs) -> anyhow::Result<u8> {
         show::text(&mut out, &before.taken, &now.taken, &diff, args.by)?;
     }
     out.flush()?;
-    verdict(&diff, &args.fail_if_grown)
+    verdict(&diff, &args.fail_on)
 }
 
 /// Whether what there is more stays within the limits. What cannot be compared is not a success.

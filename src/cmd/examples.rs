@@ -72,7 +72,7 @@ const EXAMPLES: &[(&str, &str)] = &[
          marusa diff morning.frozen 4711\n  A recording, from its start to its end, and between two moments of it:\n    \
          marusa diff orders.marusa\n    marusa diff orders.marusa@+10m orders.marusa@-5m --by arena\n  \
          For CI (exit status 1: it grew by more):\n    \
-         marusa diff before.json 4711 --fail-if-grown 64M --fail-if-grown class_metadata=16M",
+         marusa diff before.json 4711 --fail-on 64M --fail-on class_metadata=16M",
     ),
     (
         "record",
@@ -85,7 +85,7 @@ const EXAMPLES: &[(&str, &str)] = &[
         "leak",
         "  What of it grows without bound:\n    marusa leak orders.marusa\n  In full, without the first half hour:\n    \
          marusa leak orders.marusa --from +30m --parts\n  After a test that ran for hours (exit status 1: it leaks):\n    \
-         marusa leak soak.marusa --fail-if-grows",
+         marusa leak soak.marusa --fail-on growth",
     ),
     (
         "export",

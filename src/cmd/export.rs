@@ -1,8 +1,8 @@
 //! `marusa export FILE`: a recording for other tools.
 
-use super::Failure;
-use super::diff::source;
+use super::diff::meant;
 use super::record::file;
+use super::{Failure, check_output};
 use crate::os::file_mode;
 use crate::os::output_file::OutputFile;
 use crate::os::terminal::data;
@@ -35,7 +35,7 @@ pub fn run(args: &ExportArgs) -> anyhow::Result<u8> {
     let mut recording = file::load(&args.file)?;
     if let Some(jvm) = &args.jvm {
         let path = args.file.display().to_string();
-        let history = source::choose(&recording, Some(jvm), &path)?.clone();
+        let history = meant::choose(&recording, Some(jvm), &path)?.clone();
         recording.jvms = vec![history];
     }
     if recording.jvms.is_empty() {
@@ -48,6 +48,7 @@ pub fn run(args: &ExportArgs) -> anyhow::Result<u8> {
                 out.display()
             )));
         }
+        check_output(out)?;
     }
     if let Some(path) = &args.parquet {
         // It has its table of contents at its end: no pipe takes that late.

@@ -1,7 +1,7 @@
 //! `marusa freeze TARGET -o FILE`: the snapshot plus the bytes it was read from: a bug report, a golden test.
 
 use super::deadline::DeadlineArgs;
-use super::{Failure, target};
+use super::{Failure, check_output, progress, target};
 use crate::base::limits::TARGET_ALONE;
 use crate::os::file_mode;
 use crate::os::output_file::OutputFile;
@@ -9,6 +9,7 @@ use crate::os::terminal::stdout;
 use crate::show::json::{FreezeDocument, print_line};
 use crate::show::units::human;
 use crate::snapshot::{LoaderDetail, Want, file, take};
+use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
@@ -32,7 +33,11 @@ pub struct FreezeArgs {
 
 pub fn run(args: &FreezeArgs) -> anyhow::Result<u8> {
     args.deadline.set(TARGET_ALONE);
+    check_output(&args.output)?;
     let process = target::open(&args.target)?;
+    let bar = ProgressBar::with_draw_target(None, progress::target()).with_style(style("{msg}"));
+    bar.set_message(format!("reading pid {} ...", process.pid));
+    bar.tick();
     let frozen = take::with_target(&process, |mut taking, memory, symbols| {
         taking.want = Want {
             page_sizes: true,
@@ -44,11 +49,20 @@ pub fn run(args: &FreezeArgs) -> anyhow::Result<u8> {
         };
         file::freeze(taking, &process, memory, symbols)
     });
-    let (_, frozen) = frozen.map_err(|gap| target::unreadable(&process, &gap))?;
+    let (_, frozen) = frozen.map_err(|gap| {
+        bar.finish_and_clear();
+        target::unreadable(&process, &gap)
+    })?;
     let unwritable =
         |error: std::io::Error| Failure::usage(format!("cannot write {}: {error}", args.output.display()));
     let mut out = BufWriter::new(OutputFile::create(&args.output, file_mode::wanted()).map_err(unwritable)?);
-    frozen.save(&mut out).and_then(|()| out.flush()).map_err(unwritable)?;
+    bar.set_style(style("writing  [{wide_bar:.}] {binary_bytes} of {binary_total_bytes}"));
+    let mut progress = |done, all| {
+        bar.set_length(all);
+        bar.set_position(done);
+    };
+    frozen.save_with(&mut out, &mut progress).and_then(|()| out.flush()).map_err(unwritable)?;
+    bar.finish_and_clear();
     let written = out.into_inner().map_err(|error| unwritable(error.into_error()))?;
     let bytes = written.finish().map_err(unwritable)?;
     if args.json {
@@ -62,4 +76,9 @@ pub fn run(args: &FreezeArgs) -> anyhow::Result<u8> {
         );
     }
     Ok(0)
+}
+
+fn style(template: &str) -> ProgressStyle {
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    style.progress_chars("##-")
 }

@@ -1,7 +1,7 @@
 //! `marusa leak FILE`: what grows without bound in a recording, what levels off, and what cannot be judged yet.
 
 use super::Failure;
-use super::diff::{moment, source};
+use super::diff::{meant, moment};
 use super::record::file;
 use crate::measure::growth::Verdict;
 use crate::os::terminal::stdout;
@@ -28,18 +28,26 @@ pub struct LeakArgs {
     #[arg(long)]
     parts: bool,
     /// Exit status 1 where something grows without bound, or the live bytes of the heap grow towards its maximum
-    #[arg(long)]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    fail_on: Option<FailOn>,
+    /// The earlier name of `--fail-on growth`
+    #[arg(long, hide = true)]
     fail_if_grows: bool,
     /// Machine-readable, schema marusa/leak/2
     #[arg(long)]
     json: bool,
 }
 
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum FailOn {
+    Growth,
+}
+
 pub fn run(args: &LeakArgs) -> anyhow::Result<u8> {
     let path = args.file.display().to_string();
     let recording = file::load(&args.file)?;
     let histories: Vec<&History> = match &args.jvm {
-        Some(jvm) => vec![source::choose(&recording, Some(jvm), &path)?],
+        Some(jvm) => vec![meant::choose(&recording, Some(jvm), &path)?],
         None => recording.jvms.iter().collect(),
     };
     if histories.is_empty() {
@@ -56,7 +64,7 @@ pub fn run(args: &LeakArgs) -> anyhow::Result<u8> {
     }
     out.flush()?;
     let leaks = judged.iter().flat_map(|(_, rows, _)| rows).any(is_leak);
-    Ok(u8::from(args.fail_if_grows && leaks))
+    Ok(u8::from((args.fail_if_grows || args.fail_on.is_some()) && leaks))
 }
 
 /// Live bytes of the heap that grow end in an OutOfMemoryError, though the heap has a bound.

@@ -15,6 +15,9 @@ pub struct ListArgs {
     /// Machine-readable, schema marusa/list/2
     #[arg(long)]
     json: bool,
+    /// Each short-lived tool of a JDK (javac, jcmd, jps) in a row of its own, not their sum
+    #[arg(long)]
+    each: bool,
     /// Also name the processes that a sandbox hides from root
     #[arg(long)]
     verbose: bool,
@@ -32,7 +35,7 @@ pub fn run(args: &ListArgs) -> anyhow::Result<u8> {
     let mut out = BufWriter::new(stdout().lock());
     match args.json {
         true => json::print(&mut out, &list::ListDocument::of(&jvms, &given_up, &hidden))?,
-        false => list::text(&mut out, &jvms, !stdout().is_terminal())?,
+        false => list::text(&mut out, &jvms, !stdout().is_terminal(), args.each)?,
     }
     out.flush()?;
     for (pid, gap) in &given_up {
@@ -50,6 +53,6 @@ pub fn choices() {
     if let Ok(Listing { jvms, .. }) = discover::list(budget::limits()) {
         let mut out = stderr();
         // Nobody reads what cannot be written.
-        let _ = writeln!(out).and_then(|()| list::text(&mut out, &jvms, false));
+        let _ = writeln!(out).and_then(|()| list::text(&mut out, &jvms, false, false));
     }
 }

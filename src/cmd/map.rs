@@ -3,9 +3,9 @@
 mod read;
 mod shown;
 
-use super::Failure;
 use super::deadline::DeadlineArgs;
 use super::map_pages::PageArgs;
+use super::{Failure, check_output};
 use crate::base::limits::{TARGET_ALONE, TARGET_FILE};
 use crate::os::budget;
 use crate::os::terminal::stdout;
@@ -77,6 +77,7 @@ pub fn run(args: &MapArgs) -> anyhow::Result<u8> {
 /// What is read and shown is not freed piece by piece: the process ends here, and that would take a fiftieth of its time.
 fn account(args: &MapArgs) -> anyhow::Result<u8> {
     args.check()?;
+    args.html.iter().try_for_each(|path| check_output(path))?;
     let read = ManuallyDrop::new(read::read(args)?);
     let shown = ManuallyDrop::new(Shown::of(args, &read)?);
     let mut out = BufWriter::new(stdout().lock());

@@ -34,6 +34,15 @@ pub mod top;
 pub mod trim;
 pub mod why;
 
+use crate::os::output_file;
+use std::path::Path;
+
+/// Fails where a file that was asked for cannot be written, before work that takes long. "-" is standard output.
+fn check_output(path: &Path) -> anyhow::Result<()> {
+    let checked = if path == Path::new("-") { Ok(()) } else { output_file::check(path) };
+    checked.map_err(|error| Failure::usage(format!("cannot write {}: {error}", path.display())))
+}
+
 /// Why a command ends without an answer, with its exit status: 2 usage, 3 the target cannot be read or is gone, 4 rights
 /// are missing.
 #[derive(Debug, thiserror::Error)]

@@ -49,7 +49,10 @@ fn title(snapshot: &Snapshot) -> String {
     let process = &snapshot.os.process;
     let line = crate::jvm::command_line::parse(&process.arguments);
     match line.main.filter(|_| !line.may_be_in_file) {
-        Some(main) => format!("{main}, pid {}", process.pid),
+        Some(main) => {
+            let name = crate::jvm::server::name(&main, &process.arguments).unwrap_or(main);
+            format!("{name}, pid {}", process.pid)
+        }
         None => format!("pid {}", process.pid),
     }
 }

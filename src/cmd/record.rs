@@ -4,6 +4,7 @@ pub mod file;
 mod found;
 mod output;
 mod seldom;
+mod status;
 mod watch;
 mod watched;
 mod worker;
@@ -20,6 +21,7 @@ use crate::record::writer::Ending;
 use crate::record::{self, History};
 use crate::show::{json, leaks, record as show};
 use output::{Keep, Output};
+use status::Status;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use watch::{Asked, Watch};
@@ -32,7 +34,7 @@ pub struct RecordArgs {
     /// All JVMs of this host, the ones that start later, too
     #[arg(long)]
     all: bool,
-    /// Where to write it; never over an existing file [default: marusa-PID-TIME.marusa in this directory]
+    /// Where to write it [default: marusa-PID-TIME.marusa in this directory]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Sampling interval; up to ten times shorter near a memory limit
@@ -117,7 +119,7 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<u8> {
     let output = Output::open(&path, args.keep, args.append)?;
     let mut watch = Watch::start(asked, output, target)?;
     crate::say!("marusa: {}", show::begun(&path.display().to_string(), args.every, args.all));
-    let ended = watch.run(&waiting);
+    let ended = watch.run(&waiting, Status::new(args.length));
     let recorded = watch.recorded();
     match args.json {
         true => {

@@ -1,9 +1,9 @@
 //! `marusa report FILE -o report.html`: one offline page of what a file holds.
 
 use super::record::file;
-use super::{Failure, doctor, page_file, target};
+use super::{Failure, check_output, doctor, page_file, target};
 use crate::base::limits::TARGET_FILE;
-use crate::base::rfc3339;
+use crate::base::{counted, rfc3339};
 use crate::doctor::{Finding, recorded};
 use crate::map as accounts;
 use crate::map::model::GapRow;
@@ -29,6 +29,7 @@ pub struct ReportArgs {
 }
 
 pub fn run(args: &ReportArgs) -> anyhow::Result<u8> {
+    check_output(&args.output)?;
     match file::is_one(&args.file) {
         true => of_recording(args)?,
         false => of_snapshot(&args.file, &args.output)?,
@@ -49,7 +50,7 @@ fn of_recording(args: &ReportArgs) -> anyhow::Result<()> {
     let growth: Vec<(Vec<leaks::Row>, Since)> = recording.jvms.iter().map(judge).collect();
     let title = match &recorded.histories[..] {
         [history] => format!("{}, pid {}", history.name, history.pid),
-        several => format!("{} JVMs", several.len()),
+        several => counted(several.len(), "JVM"),
     };
     let (findings, looked_at) = found(&recording);
     let page = Page {

@@ -179,6 +179,7 @@ fn json(args: &TopArgs, pid: Option<i32>) -> anyhow::Result<u8> {
                 print_line(&mut out, &TopDocument::of(&look))?;
                 out.flush()?;
             }
+            News::Begun { .. } => {}
             News::Failed(message) => crate::say!("marusa: {message}"),
             News::Round { pids, .. } => {
                 rounds += 1;

@@ -84,7 +84,7 @@ pub fn run(args: &WhyArgs) -> anyhow::Result<u8> {
         Seen { looks: &watch.looks, jvm: facts.jvms.first(), findings: &findings, classes: &watch.classes };
     let mut answers = why::answers(&seen);
     name_files(&process, &mut answers);
-    let name = snapshot::discover::one(process.pid).and_then(|jvm| jvm.main.ok());
+    let name = snapshot::discover::one(process.pid).and_then(|jvm| jvm.name().map(str::to_string));
     let shown = show::Shown {
         name,
         looks: &watch.looks,

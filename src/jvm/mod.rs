@@ -11,6 +11,7 @@ pub mod hotspot;
 mod loaders;
 pub mod log_options;
 mod netty;
+pub mod server;
 pub mod types;
 
 pub use buffers::{BufferKind, BufferPool, BufferRow, BufferTotals, Buffers, NO_HOLDER, SessionKind};

@@ -148,18 +148,19 @@ impl Unread {
 
     fn gap(self) -> Option<Gap> {
         let first = self.first?;
-        let gap = Gap::new(format!("files of {} processes", self.processes), first.why);
+        let gap =
+            Gap::new(format!("files of {}", crate::base::counted(self.processes, "process")), first.why);
         Some(gap.hint(first.hint.unwrap_or(first.what)))
     }
 }
 
-/// The main class or program, as short as a row needs it.
+/// The server, the main class or the program, as short as a row needs it.
 pub fn command(process: &Process) -> String {
     let arguments = process.arguments().unwrap_or_default();
     let main = crate::jvm::command_line::parse(&arguments).main;
     let name = process.text("comm").unwrap_or_default().trim_end().to_string();
     match main.filter(|_| crate::jvm::command_line::is_launcher(&arguments)) {
-        Some(main) => format!("{name} {main}"),
+        Some(main) => format!("{name} {}", crate::jvm::server::name(&main, &arguments).unwrap_or(main)),
         None => name,
     }
 }

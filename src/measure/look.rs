@@ -4,6 +4,8 @@
 use crate::base::{Bytes, Gap, Known};
 use crate::jvm::Held;
 use crate::map::Account;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// A JVM at a moment.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,8 +24,37 @@ pub struct Look {
     pub kernel_resident_bytes: Option<Bytes>,
     /// `Err`: its memory could not be read.
     pub account: Known<Account>,
+    /// `None`: it cannot be read.
+    pub memory_limit: Option<MemoryLimit>,
+    /// A tool of a JDK that ends soon.
+    pub is_jdk_tool: bool,
     /// Who holds malloc's blocks; `None`: it was not asked for.
     pub holders: Option<Known<Vec<Held>>>,
+}
+
+/// What ends a JVM that takes too much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+pub struct MemoryLimit {
+    pub of: LimitOf,
+    pub limit_bytes: Bytes,
+    /// By all that counts against it, without what can be reclaimed at once.
+    pub used_bytes: Bytes,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LimitOf {
+    /// The tightest one that the process lives under.
+    Cgroup,
+    /// No cgroup limits the process: the memory of the host.
+    Host,
+}
+
+impl MemoryLimit {
+    /// In whole percent.
+    pub fn used_percent(&self) -> u64 {
+        (self.used_bytes as f64 / self.limit_bytes.max(1) as f64 * 100.0).round() as u64
+    }
 }
 
 impl Look {

@@ -32,6 +32,15 @@ impl Cgroup {
     }
 }
 
+/// A label as people read it: the 12 digits of an id that docker shows, the last name of a path; a container's name as it is.
+pub fn short(label: &str) -> &str {
+    // Of docker and containerd 64; of others a UUID without hyphens.
+    const ID_DIGITS: (usize, usize) = (32, 12);
+    let last = if label.starts_with('/') { label.rsplit('/').next().unwrap_or(label) } else { label };
+    let is_id = last.len() >= ID_DIGITS.0 && last.bytes().all(|digit| digit.is_ascii_hexdigit());
+    if is_id { &last[..ID_DIGITS.1] } else { last }
+}
+
 /// Parses `hierarchy:controllers:path` lines.
 pub fn parse(text: &str) -> Cgroup {
     let lines: Vec<(&str, &str)> = text
@@ -121,6 +130,16 @@ mod tests {
     fn of(text: &str) -> (Option<&'static str>, Option<String>) {
         let group = parse(&text.replace("ID", ID));
         (group.container.as_ref().map(|container| container.runtime), group.pod)
+    }
+
+    #[test]
+    fn a_label_as_people_read_it() {
+        let id = "0123456789abcdef".repeat(4);
+        assert_eq!((short(&id), short(&format!("/docker/{id}"))), ("0123456789ab", "0123456789ab"));
+        assert_eq!(
+            (short("/system.slice/a.service"), short("shop/orders"), short("")),
+            ("a.service", "shop/orders", "")
+        );
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::mounted::Mounted;
 use super::process::{Process, gap};
 use super::{budget, smaps};
 use crate::base::limits::{GROUP_FILES_MAX, GROUP_OPEN_FILES_MAX, GROUP_TMPFS_MAX};
-use crate::base::{Bytes, Gap, Known, Why};
+use crate::base::{Bytes, Gap, Known, Why, counted};
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Read};
@@ -88,7 +88,7 @@ impl GroupFiles {
 
     pub fn gaps(&self) -> Vec<Gap> {
         let row = |failed: &Failed| {
-            let what = format!("page cache of {} files, {} first", failed.times, failed.first);
+            let what = format!("page cache of {}, {} first", counted(failed.times, "file"), failed.first);
             Gap::new(what, failed.why).hint(failed.hint)
         };
         self.failed.iter().map(row).collect()

@@ -12,6 +12,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// How often a FIFO without a reader is asked again.
@@ -28,9 +29,51 @@ pub struct OutputFile {
     draft: Option<Place>,
 }
 
+/// Whether the user said so: `--force`.
+static OVERWRITES: AtomicBool = AtomicBool::new(false);
+
+/// Lets this process write over files that are there.
+pub fn overwrite() {
+    OVERWRITES.store(true, Ordering::Relaxed);
+}
+
+pub fn overwrites() -> bool {
+    OVERWRITES.load(Ordering::Relaxed)
+}
+
+/// Fails where `path` cannot be written without `--force`: before work that takes long.
+pub fn check(path: &Path) -> io::Result<()> {
+    match find(path)? {
+        Found::Place(place) => place.facts()?.map_or(Ok(()), |facts| check_free(&facts)),
+        Found::Descriptor(_) => Ok(()),
+    }
+}
+
+/// A file that somebody may still need is kept; a device or a FIFO loses nothing.
+fn check_free(facts: &Facts) -> io::Result<()> {
+    if matches!(facts.kind(), libc::S_IFIFO | libc::S_IFCHR) {
+        return Ok(());
+    }
+    check_own(facts)?;
+    match overwrites() {
+        true => Ok(()),
+        false => Err(io::Error::new(
+            io::ErrorKind::AlreadyExists,
+            "it exists; give another name, or --force to overwrite it",
+        )),
+    }
+}
+
 impl OutputFile {
-    /// `mode`: `file_mode::wanted()`, whatever the umask is.
+    /// A file that the user asked for: never over one that is there, unless `--force` says so. `mode`: `file_mode::wanted()`,
+    /// whatever the umask is.
     pub fn create(path: &Path, mode: u32) -> io::Result<OutputFile> {
+        check(path)?;
+        OutputFile::replace(path, mode)
+    }
+
+    /// A file that is ours to replace, like one of a cache.
+    pub fn replace(path: &Path, mode: u32) -> io::Result<OutputFile> {
         let place = match find(path)? {
             Found::Descriptor(number) => return Ok(OutputFile::stream(duplicate(number)?)),
             Found::Place(place) => place,
@@ -97,7 +140,14 @@ impl Drop for OutputFile {
     }
 }
 
-/// A whole file at once.
+/// A whole file at once, in place of an earlier one.
+pub fn replace(path: &Path, mode: u32, bytes: &[u8]) -> io::Result<u64> {
+    let mut file = OutputFile::replace(path, mode)?;
+    file.write_all(bytes)?;
+    file.finish()
+}
+
+/// A whole file at once that the user asked for.
 pub fn write(path: &Path, mode: u32, bytes: &[u8]) -> io::Result<u64> {
     let mut file = OutputFile::create(path, mode)?;
     file.write_all(bytes)?;

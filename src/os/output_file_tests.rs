@@ -21,7 +21,10 @@ fn a_file_is_whole_and_private_or_not_there() {
     assert_eq!(names(directory.path()), [] as [&str; 0], "nothing of it stays");
     assert_eq!(write(&path, 0o600, b"first").expect("room"), 5);
     assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
-    let mut file = OutputFile::create(&path, 0o600).expect("ours");
+    let kept = write(&path, 0o600, b"other").expect_err("it is there");
+    assert_eq!(kept.kind(), io::ErrorKind::AlreadyExists, "{kept}");
+    assert!(kept.to_string().contains("--force"), "{kept}");
+    let mut file = OutputFile::replace(&path, 0o600).expect("ours");
     file.write_all(b"second").expect("room");
     assert_eq!(fs::read(&path).expect("there"), b"first", "the earlier file stays until then");
     assert_eq!(file.finish().expect("room"), 6);

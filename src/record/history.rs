@@ -146,10 +146,10 @@ impl History {
         self.moments.get(at).map_or(0.0, |moment| moment.steady_ms.saturating_sub(first) as f64 / 1e3)
     }
 
-    /// "pid 7 com.example.Main", with nothing that a terminal would take for an order: that is the faces' business.
+    /// "pid 7  com.example.Main", "pid 8  Kafka". Faces escape what a terminal would take for an order.
     pub fn title(&self) -> String {
-        match &self.facts.main {
-            Some(main) => format!("pid {}  {main}", self.facts.pid),
+        match self.facts.name() {
+            Some(name) => format!("pid {}  {name}", self.facts.pid),
             None => format!("pid {}", self.facts.pid),
         }
     }

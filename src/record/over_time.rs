@@ -106,7 +106,7 @@ fn one(history: &History, step: usize) -> history::History {
     let facts = &history.facts;
     let runtime =
         [facts.version.as_deref(), facts.gc.as_deref()].into_iter().flatten().collect::<Vec<_>>().join(", ");
-    let name = facts.main.clone().unwrap_or_else(|| "a JVM".to_string());
+    let name = facts.name().unwrap_or("a JVM").to_string();
     let times = drawn.moments.iter().map(|at| seconds(history, history.moments[*at].steady_ms)).collect();
     let kernel = drawn.series(&Key::process(Measure::KernelResident));
     let mut events = Vec::new();

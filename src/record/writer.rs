@@ -42,11 +42,21 @@ pub struct JvmFacts {
     pub started: Option<String>,
     /// The main class, jar or module.
     pub main: Option<String>,
+    /// "Kafka", where the main class is that of a known server or tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
     pub user: String,
     pub container: Option<String>,
     pub version: Option<String>,
     pub gc: Option<String>,
     pub max_heap_bytes: Option<Bytes>,
+}
+
+impl JvmFacts {
+    /// As people call it: the server, else the main class, jar or module.
+    pub fn name(&self) -> Option<&str> {
+        self.server.as_deref().or(self.main.as_deref())
+    }
 }
 
 /// How a JVM ended.

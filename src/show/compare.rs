@@ -13,7 +13,7 @@ use crate::experiment::compare_result::{Against, Comparison, Verdict};
 use crate::experiment::resume::Head;
 use crate::experiment::trial_record::{Figure, Trial};
 use crate::pages::types::Step;
-use crate::show::units::{led, paragraph, shorten};
+use crate::show::units::{counted, led, paragraph, shorten};
 use crate::show::width::width;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -89,10 +89,10 @@ pub fn head(out: &mut dyn Write, design: &Design) -> io::Result<()> {
     }
     let blocks = match design.until_margin_percent {
         Some(margin) => format!(
-            "until the difference is known to within {margin} %, at most {} blocks",
-            design.blocks_max
+            "until the difference is known to within {margin} %, at most {}",
+            counted(design.blocks_max, "block")
         ),
-        None => format!("{} blocks", design.blocks_max),
+        None => counted(design.blocks_max, "block"),
     };
     let mut jvms: Vec<&str> =
         design.arms.iter().map(|arm| arm.jvm.as_str()).filter(|jvm| !jvm.is_empty()).collect();
@@ -100,11 +100,13 @@ pub fn head(out: &mut dyn Write, design: &Design) -> io::Result<()> {
     let jvm = if jvms.is_empty() { String::new() } else { format!("; {}", jvms.join(", ")) };
     let host = &design.head.host;
     let mut all = vec![format!(
-        "{blocks}, in each of them one run of each arm in random order{jvm}; Linux {}, {} CPUs",
-        host.kernel, host.cpus
+        "{blocks}, in each of them one run of each arm in random order{jvm}; Linux {}, {}",
+        host.kernel,
+        counted(host.cpus, "CPU")
     )];
     if design.resumed > 0 {
-        all.push(format!("{} runs were done before", design.resumed));
+        let runs = counted(design.resumed, "run");
+        all.push(format!("done before: {runs}"));
     }
     lines(out, &all)
 }
@@ -215,15 +217,17 @@ fn basis(comparison: &Comparison) -> String {
     let runs: usize = comparison.arms.iter().map(|arm| arm.counted).sum();
     let warm_up = match comparison.warm_up_blocks {
         0 => String::new(),
-        blocks => format!(", without {blocks} blocks of warm-up"),
+        blocks => format!(", without {} of warm-up", counted(blocks, "block")),
     };
     let method =
         comparison.main_row().and_then(|row| row.cells.iter().find_map(|cell| cell.against.as_ref()));
     let method = method.map_or(String::new(), |against| format!(", {}", against.claim.method.words()));
     let over = if comparison.arms.len() > 2 { " over all arms together (Holm)" } else { "" };
     format!(
-        "{:.0} % confidence{over}{method}; {runs} runs in {} blocks count{warm_up}",
-        comparison.confidence_percent, comparison.blocks
+        "{:.0} % confidence{over}{method}; counted are {} in {}{warm_up}",
+        comparison.confidence_percent,
+        counted(runs, "run"),
+        counted(comparison.blocks, "block")
     )
 }
 

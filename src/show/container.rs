@@ -2,7 +2,7 @@
 
 use super::json::{Head, Subject};
 use super::text::gap_rows;
-use super::units::{human, human_signed, indented, paragraph, percent};
+use super::units::{counted, human, human_signed, indented, paragraph, percent};
 use crate::ledger::{Item, Ledger, Row};
 use crate::show::paint;
 use crate::show::table::Table;
@@ -77,9 +77,9 @@ fn sockets(out: &mut dyn Write, ledger: &Ledger) -> io::Result<()> {
 fn head(out: &mut dyn Write, ledger: &Ledger) -> io::Result<()> {
     let used = human(ledger.total_bytes);
     let Some(cgroup) = &ledger.cgroup else {
-        return writeln!(out, "host: {used}, {} processes\n", ledger.processes);
+        return writeln!(out, "host: {used}, {}\n", counted(ledger.processes, "process"));
     };
-    indented(out, &format!("cgroup {cgroup}: {used} used, {} processes", ledger.processes), 0)?;
+    indented(out, &format!("cgroup {cgroup}: {used} used, {}", counted(ledger.processes, "process")), 0)?;
     if let Some(bytes) = ledger.working_set_bytes {
         let text = format!("working set {} (as kubelet counts it: used less inactive_file)", human(bytes));
         indented(out, &text, 0)?;

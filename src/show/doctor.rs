@@ -143,9 +143,9 @@ fn who(shown: &Shown) -> String {
     }
 }
 
-/// "pid 4711 com.example.Main".
+/// "pid 4711 com.example.Main", "pid 4712 Kafka".
 fn name(patient: &Patient) -> String {
-    let main = patient.main.as_deref().unwrap_or_default();
+    let main = patient.server.as_deref().or(patient.main.as_deref()).unwrap_or_default();
     // The end of a class or a path tells more than its start.
     let short = main.rsplit('/').next().unwrap_or(main);
     format!("pid {} {}", patient.pid, shorten(short, 48)).trim_end().to_string()

@@ -1,7 +1,7 @@
 //! `marusa heap`: the largest classes first, then what lies between the objects.
 
 use super::text::{gap_rows, who};
-use super::units::{human, indented, percent};
+use super::units::{counted, human, indented, percent};
 use crate::base::Bytes;
 use crate::jvm::{ClassObjects, Duplicates};
 use crate::map::heap::{HeapObjects, HeapTotals};
@@ -123,9 +123,9 @@ fn duplicates(out: &mut dyn Write, found: &Duplicates) -> io::Result<()> {
 fn sums(totals: &HeapTotals) -> String {
     let exact = totals.exact_ratio.map_or("unknown".to_string(), |ratio| format!("{:.2} %", ratio * 100.0));
     format!(
-        "{} objects of {} classes, {} of {} in use; exact: {exact}",
-        totals.instances,
-        totals.classes,
+        "{} of {}, {} of {} in use; exact: {exact}",
+        counted(totals.instances, "object"),
+        counted(totals.classes, "class"),
         human(totals.bytes.object_bytes),
         human(totals.bytes.used_bytes),
     )

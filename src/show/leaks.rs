@@ -19,7 +19,7 @@ use crate::record::since::{FULL_SHARE, Since};
 use crate::record::writer::Ending;
 use crate::record::{History, Measure};
 use crate::show::paint;
-use crate::show::units::{fitted, human, human_signed, indented, led, painted, paragraph, shorten};
+use crate::show::units::{counted, fitted, human, human_signed, indented, led, painted, paragraph, shorten};
 use std::io::{self, Write};
 
 pub const SCHEMA: &str = "marusa/leak/2";
@@ -43,16 +43,17 @@ fn one(out: &mut dyn Write, (history, rows, since): &Judged) -> io::Result<()> {
     writeln!(out, "{}", shorten(&history.title(), width()))?;
     if let (Some(first), Some(last)) = (history.moments.first(), history.moments.last()) {
         let (from, to) = (first.wall(), last.wall());
-        let (samples, accounts) = (history.len(), history.accounts().len());
-        indented(out, &format!("{from} to {to}, {samples} samples, {accounts} accounts"), 0)?;
+        let (samples, accounts) =
+            (counted(history.len(), "sample"), counted(history.accounts().len(), "account"));
+        indented(out, &format!("{from} to {to}, {samples}, {accounts}"), 0)?;
     }
     if let Some(at) = &since.account {
         let age = time(since.seconds / 60.0);
         indented(out, &format!("last account {at}, {age} before the last sample"), 0)?;
     }
     if let Some(at) = &since.holders {
-        let times = history.holders().len();
-        indented(out, &format!("holders of malloc's blocks last read {at}, {times} times in all"), 0)?;
+        let times = counted(history.holders().len(), "time");
+        indented(out, &format!("holders of malloc's blocks last read {at}, {times} in all"), 0)?;
     }
     if let Some(at) = &since.classes {
         let times = history.reads(Measure::ClassesAt).len();

@@ -9,13 +9,17 @@ use super::width::width;
 use crate::base::style::Style;
 use crate::base::{Bytes, Gap, Known};
 use crate::map::model::GapRow;
+use crate::os::cgroup;
 use crate::show::json::Head;
 use crate::snapshot::discover::{Jvm, PageMode, Vm};
 use crate::snapshot::hidden::Hidden;
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+/// One tool of the JDK has a row of its own.
+const TOOLS_SUMMED_MIN: usize = 2;
 /// What is left is main's.
 const MAIN_COLUMNS_MIN: usize = 12;
 const HEADS: [&str; 10] =
@@ -23,15 +27,23 @@ const HEADS: [&str; 10] =
 /// Left out first where there is no room: pages, bar, heap, collector, and on a very narrow terminal user, container, JVM.
 const DISPENSABLE: [usize; 7] = [8, 7, 5, 4, 1, 2, 3];
 
-/// `is_whole`: nothing is shortened, for a program that reads it.
-pub fn text(out: &mut dyn Write, jvms: &[Jvm], is_whole: bool) -> io::Result<()> {
+/// `is_whole`: nothing is shortened, for a program that reads it. `has_each`: short-lived tools of the JDK have rows of their own.
+pub fn text(out: &mut dyn Write, jvms: &[Jvm], is_whole: bool, has_each: bool) -> io::Result<()> {
     if jvms.is_empty() {
         return writeln!(out, "no JVM runs on this host that may be seen");
     }
     let table = Table::new(HEADS).without_room(&DISPENSABLE).ends_kept(9, MAIN_COLUMNS_MIN);
     let mut table = table.whole(is_whole);
-    let largest = jvms.iter().filter_map(|jvm| jvm.resident_bytes.as_ref().ok()).max().copied();
-    jvms.iter().for_each(|jvm| table.row(row(jvm, largest.unwrap_or(0), is_whole)));
+    let largest = jvms.iter().filter_map(|jvm| jvm.resident_bytes.as_ref().ok()).max().copied().unwrap_or(0);
+    let is_tool = |jvm: &&Jvm| jvm.jdk_tool().is_some();
+    let (short_lived, others): (Vec<&Jvm>, Vec<&Jvm>) = jvms.iter().partition(is_tool);
+    match has_each || short_lived.len() < TOOLS_SUMMED_MIN {
+        true => jvms.iter().for_each(|jvm| table.row(row(jvm, largest, is_whole))),
+        false => {
+            others.into_iter().for_each(|jvm| table.row(row(jvm, largest, is_whole)));
+            table.row(tools(&short_lived));
+        }
+    }
     table.write(out)?;
     hints(out, jvms, if is_whole { usize::MAX } else { width() })
 }
@@ -71,14 +83,14 @@ fn row(jvm: &Jvm, largest: Bytes, is_whole: bool) -> [String; 10] {
     [
         jvm.process.pid.to_string(),
         short(&jvm.process.user, 9),
-        short(&container(jvm), 12),
+        short(container(jvm), 12),
         short(&version, 14),
         known(&jvm.gc).replace("generational", "gen"),
         bytes(&jvm.max_heap_bytes),
         bytes(&jvm.resident_bytes),
         bar,
         jvm.page_mode.as_ref().map_or("?", |mode| pages(*mode)).to_string(),
-        jvm.main.clone().unwrap_or_else(|_| "?".to_string()),
+        main(jvm, is_whole),
     ]
 }
 
@@ -91,17 +103,33 @@ fn short_version(version: &str) -> String {
     }
 }
 
-/// The name, or the 12 digits of the id that docker shows, or the last part of the cgroup.
-fn container(jvm: &Jvm) -> String {
-    const SHORT_ID_LETTERS: usize = 12;
-    if let Some(name) = &jvm.container_name {
-        return name.clone();
+/// The name, or the short id, or the last part of the cgroup.
+fn container(jvm: &Jvm) -> &str {
+    let label = || cgroup::short(jvm.process.container.as_deref().unwrap_or_default());
+    jvm.container_name.as_deref().unwrap_or_else(label)
+}
+
+/// The server where it is a known one: in a table as wide as a terminal there is no room for its class, too.
+fn main(jvm: &Jvm, is_whole: bool) -> String {
+    match (&jvm.server, &jvm.main) {
+        (Some(server), Ok(main)) if is_whole => format!("{server} ({main})"),
+        _ => jvm.name().unwrap_or("?").to_string(),
     }
-    let label = jvm.process.container.as_deref().unwrap_or_default();
-    match label.strip_prefix('/') {
-        Some(path) => path.rsplit('/').next().unwrap_or_default().to_string(),
-        None => label.chars().take(SHORT_ID_LETTERS).collect(),
-    }
+}
+
+/// Tools of the JDK that run for a moment, in one row: "4 JDK tools (javac 3, jcmd)".
+fn tools(tools: &[&Jvm]) -> [String; 10] {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    tools.iter().filter_map(|jvm| jvm.jdk_tool()).for_each(|tool| *counts.entry(tool).or_default() += 1);
+    let names: Vec<String> = counts
+        .into_iter()
+        .map(|(tool, count)| if count == 1 { tool.to_string() } else { format!("{tool} {count}") })
+        .collect();
+    let resident = tools.iter().filter_map(|jvm| jvm.resident_bytes.as_ref().ok()).sum::<Bytes>();
+    let mut row: [String; 10] = Default::default();
+    (row[0], row[6]) = ("-".to_string(), human(resident));
+    row[9] = format!("{} JDK tools ({})", tools.len(), names.join(", "));
+    row
 }
 
 fn pages(mode: PageMode) -> &'static str {
@@ -154,6 +182,7 @@ struct JvmRow<'a> {
     resident_bytes: Option<Bytes>,
     page_mode: Option<&'static str>,
     main: Option<&'a str>,
+    server: Option<&'a str>,
 }
 
 impl<'a> ListDocument<'a> {
@@ -197,6 +226,7 @@ impl<'a> JvmRow<'a> {
             resident_bytes: jvm.resident_bytes.as_ref().ok().copied(),
             page_mode: jvm.page_mode.as_ref().ok().map(|mode| mode.word()),
             main: jvm.main.as_deref().ok(),
+            server: jvm.server.as_deref(),
         }
     }
 }
@@ -205,6 +235,7 @@ impl<'a> JvmRow<'a> {
 mod tests {
     use super::*;
     use crate::base::Why;
+    use crate::jvm::server;
     use crate::os::target::ProcessFacts;
     use serde_json::{Value, json};
 
@@ -223,6 +254,7 @@ mod tests {
             max_heap_bytes: Ok(2 << 30),
             resident_bytes: Ok(300 << 20),
             page_mode: Ok(PageMode::ThpMadvise),
+            server: server::name(main, &[]),
             main: Ok(main.to_string()),
         }
     }
@@ -238,9 +270,9 @@ mod tests {
         let long = "com.example.".repeat(20);
         let jvms = [jvm(7, "Main"), jvm(1_234_567, &long), denied(9)];
         let mut whole = Vec::new();
-        text(&mut whole, &jvms, true).expect("written");
+        text(&mut whole, &jvms, true, false).expect("written");
         assert!(String::from_utf8(whole).expect("UTF-8").contains(&long));
-        text(&mut out, &jvms, false).expect("written");
+        text(&mut out, &jvms, false, false).expect("written");
         let out = String::from_utf8(out).expect("UTF-8");
         assert!(out.lines().all(|line| line.chars().count() <= 100), "{out}");
         assert!(
@@ -254,7 +286,7 @@ mod tests {
     fn a_narrow_terminal_gets_fewer_columns_and_is_told() {
         let mut out = Vec::new();
         let jvms = [jvm(1_234_567, "com.example.of.a.long.name.Main")];
-        crate::show::width::within(64, || text(&mut out, &jvms, false)).expect("written");
+        crate::show::width::within(64, || text(&mut out, &jvms, false, false)).expect("written");
         let out = String::from_utf8(out).expect("UTF-8");
         assert!(out.lines().all(|line| line.chars().count() <= 64), "{out}");
         assert!(!out.contains("THP madvise") && out.contains("…"), "{out}");
@@ -266,11 +298,35 @@ mod tests {
         let mut large = jvm(8, "Main");
         large.resident_bytes = Ok(600 << 20);
         let jvms = [jvm(7, "Main"), large];
-        let seen = paint::seen(|out| text(out, &jvms, false));
+        let seen = paint::seen(|out| text(out, &jvms, false, false));
         let bars: Vec<usize> = seen.lines().skip(1).map(|line| line.matches('█').count()).collect();
         assert_eq!(bars, [4, 8], "{seen}");
-        let narrow = crate::show::width::within(40, || paint::seen(|out| text(out, &jvms, false)));
+        let narrow = crate::show::width::within(40, || paint::seen(|out| text(out, &jvms, false, false)));
         assert!(narrow.contains("RSS") && narrow.contains("MAIN") && !narrow.contains('█'), "{narrow}");
+    }
+
+    #[test]
+    fn servers_have_their_names_and_short_lived_tools_one_row() {
+        let javac = "jdk.compiler/com.sun.tools.javac.Main";
+        let jvms = [
+            jvm(7, "kafka.Kafka"),
+            jvm(8, javac),
+            jvm(9, javac),
+            jvm(10, "sun.tools.jcmd.JCmd"),
+            jvm(11, "Main"),
+        ];
+        let shown = |jvms: &[Jvm], is_whole, has_each| {
+            let mut out = Vec::new();
+            text(&mut out, jvms, is_whole, has_each).expect("written");
+            String::from_utf8(out).expect("UTF-8")
+        };
+        let text = shown(&jvms, false, false);
+        assert!(text.contains("  Kafka\n") && !text.contains("kafka.Kafka"), "{text}");
+        assert!(text.ends_with("3 JDK tools (javac 2, jcmd)\n") && text.contains("900.0 MiB"), "{text}");
+        assert_eq!(text.lines().count(), 4, "{text}");
+        let text = shown(&jvms, true, true);
+        assert!(text.contains("Kafka (kafka.Kafka)") && text.lines().count() == 6, "{text}");
+        assert!(shown(&jvms[..2], true, false).contains(javac), "one has a row of its own");
     }
 
     #[test]

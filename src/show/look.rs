@@ -3,7 +3,7 @@
 use crate::base::Bytes;
 use crate::map::Area;
 use crate::map::model::{Account, AreaAccount, GapRow};
-use crate::measure::look::Look;
+use crate::measure::look::{Look, MemoryLimit};
 use crate::show::json::Head;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -22,6 +22,7 @@ pub struct TopDocument<'a> {
     kernel_resident_bytes: Option<Bytes>,
     resident_bytes: Option<Bytes>,
     swapped_bytes: Option<Bytes>,
+    memory_limit: Option<MemoryLimit>,
     areas: Option<Vec<AreaLine<'a>>>,
     page_sizes: Option<Vec<SizeLine>>,
     threads: Option<usize>,
@@ -69,6 +70,7 @@ impl<'a> TopDocument<'a> {
             kernel_resident_bytes: look.kernel_resident_bytes,
             resident_bytes: account.map(|account| account.totals.resident_bytes),
             swapped_bytes: account.and_then(|account| account.totals.swapped_bytes),
+            memory_limit: look.memory_limit,
             areas: account.map(areas),
             page_sizes: account.map(page_sizes),
             threads: account.map(|account| account.stacks().len()),

@@ -1,6 +1,6 @@
 //! What a recorder says when it begins, and what it recorded when it ends.
 
-use super::units::human;
+use super::units::{counted, human};
 use crate::base::Bytes;
 use crate::show::json::Head;
 use crate::snapshot::hidden::Hidden;
@@ -39,6 +39,27 @@ pub fn begun(path: &str, every: Duration, is_all: bool) -> String {
     format!("recording {whom}each {} s, into {path}; Ctrl-C ends it", every.as_secs_f64())
 }
 
+/// The line while it runs: "12 s of 60 s: 3 JVMs, 340 samples, 1.2 MiB; Ctrl-C ends it".
+pub fn status(recorded: &Recorded, length: Option<Duration>) -> String {
+    let of = length.map_or(String::new(), |length| format!(" of {}", elapsed(length)));
+    format!(
+        "{}{of}: {}, {}, {}; Ctrl-C ends it",
+        elapsed(Duration::from_secs_f64(recorded.seconds)),
+        counted(recorded.jvms, "JVM"),
+        counted(recorded.samples, "sample"),
+        human(recorded.bytes)
+    )
+}
+
+/// "45 s", "2 min 05 s", "3 h 02 min".
+fn elapsed(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ ..60 => format!("{seconds} s"),
+        seconds @ 60..3600 => format!("{} min {:02} s", seconds / 60, seconds % 60),
+        seconds => format!("{} h {:02} min", seconds / 3600, seconds / 60 % 60),
+    }
+}
+
 impl Recorded {
     fn cpu_percent(&self) -> Option<f64> {
         (self.seconds > 0.0).then(|| self.cpu_seconds / self.seconds * 100.0)
@@ -53,12 +74,12 @@ impl Recorded {
 pub fn text(out: &mut dyn Write, recorded: &Recorded) -> io::Result<()> {
     let each = recorded.sample_bytes().map_or(String::new(), |bytes| format!(", {bytes:.0} bytes each"));
     let files = if recorded.files > 1 { format!(" in {} files", recorded.files) } else { String::new() };
-    let jvms = if recorded.jvms == 1 { "1 JVM".to_string() } else { format!("{} JVMs", recorded.jvms) };
+    let jvms = counted(recorded.jvms, "JVM");
     writeln!(
         out,
-        "marusa: {jvms}, {:.0} s: {} samples, {} of them with the account anew; {}{files}{each}; {:.1} % of a core",
+        "marusa: {jvms}, {:.0} s: {}, {} of them with the account anew; {}{files}{each}; {:.1} % of a core",
         recorded.seconds,
-        recorded.samples,
+        counted(recorded.samples, "sample"),
         recorded.accounts,
         human(recorded.bytes),
         recorded.cpu_percent().unwrap_or(0.0)
@@ -77,8 +98,8 @@ pub fn text(out: &mut dyn Write, recorded: &Recorded) -> io::Result<()> {
     if recorded.given_up > 0 {
         writeln!(
             out,
-            "marusa: {} accounts were given up because they took too long or too much memory: the notes of the recording name them",
-            recorded.given_up
+            "marusa: given up because of the time or memory that they took: {}; the notes of the recording name them",
+            counted(recorded.given_up, "account")
         )?;
     }
     if recorded.killed_for_memory > 0 {
@@ -142,6 +163,15 @@ impl From<&Recorded> for RecordedDocument {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_status_says_how_far_it_is() {
+        let recorded =
+            Recorded { seconds: 125.0, jvms: 1, samples: 1, bytes: 2 << 20, ..Recorded::default() };
+        assert_eq!(status(&recorded, None), "2 min 05 s: 1 JVM, 1 sample, 2.0 MiB; Ctrl-C ends it");
+        let of = status(&Recorded { seconds: 7.4, jvms: 3, ..recorded }, Some(Duration::from_secs(7200)));
+        assert!(of.starts_with("7 s of 2 h 00 min: 3 JVMs, "), "{of}");
+    }
 
     #[test]
     fn one_line_and_its_figures() {

@@ -9,7 +9,7 @@ use crate::base::{Bytes, Gap, Known};
 use crate::map::trim::{Advice, ArenaPrediction, Held, Outcome, Prediction};
 use crate::map::{Account, MemoryMap};
 use crate::show::table::Table;
-use crate::show::units::{human, human_signed, paragraph};
+use crate::show::units::{counted, human, human_signed, paragraph};
 use crate::snapshot::Snapshot;
 use std::io::{self, Write};
 
@@ -78,7 +78,8 @@ fn prediction_text(out: &mut dyn Write, prediction: &Prediction) -> io::Result<(
     arena_row(&mut table, "all", "", system, &Ok(prediction.total));
     table.write(out)?;
     if prediction.unread > 0 {
-        writeln!(out, "{} arenas could not be read: what they give back comes on top", prediction.unread)?;
+        let arenas = counted(prediction.unread, "arena");
+        writeln!(out, "{arenas} could not be read: what they give back comes on top")?;
     }
     writeln!(
         out,

@@ -1,9 +1,9 @@
 //! Bytes and shares for people.
 
 use super::paint;
-pub use crate::base::human;
 use crate::base::printable::shown;
 use crate::base::style::Style;
+pub use crate::base::{counted, human};
 use crate::show::width::width;
 use std::io::{self, Write};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};

@@ -8,6 +8,7 @@ use crate::base::limits::{LIST_SLOW, TARGET_LISTED, TargetLimits};
 use crate::base::{Bytes, Gap, Known, Why, redact};
 use crate::jvm::command_line::{self, CommandLine};
 use crate::jvm::hotspot::summary::{self, Summary};
+use crate::jvm::server;
 use crate::jvm::types::Gc;
 use crate::os::maps::Mapping;
 use crate::os::process::Process;
@@ -59,6 +60,20 @@ pub struct Jvm {
     pub page_mode: Known<PageMode>,
     /// The main class, the jar or the module, as `jcmd` names it.
     pub main: Known<String>,
+    /// "Kafka", where the main class is that of a known server or tool.
+    pub server: Option<String>,
+}
+
+impl Jvm {
+    /// As people call it: the server, else the main class, jar or module.
+    pub fn name(&self) -> Option<&str> {
+        self.server.as_deref().or(self.main.as_deref().ok())
+    }
+
+    /// "javac": a tool of a JDK that ends soon.
+    pub fn jdk_tool(&self) -> Option<&'static str> {
+        server::jdk_tool(self.main.as_deref().ok()?)
+    }
 }
 
 /// A process that is a JVM, before its memory is read.
@@ -162,6 +177,7 @@ fn describe(found: Found) -> Option<Jvm> {
     let container = found.process.text("cgroup").ok().and_then(|text| cgroup::parse(&text).container);
     let release = || release::version(&found.process, &found.mappings, &found.arguments);
     let gc = gc(&summary, &line);
+    let main = main(&summary, &line, &found.arguments, &process.executable);
     let jvm = Jvm {
         container_name: container.and_then(|container| containers::name(&container)),
         version: summary
@@ -174,7 +190,8 @@ fn describe(found: Found) -> Option<Jvm> {
             .resident_with_hugetlb_bytes()
             .ok_or_else(|| Gap::new("resident bytes", Why::NotInThisKernel)),
         page_mode: page_mode(&summary, &line, &status, gc.as_deref().unwrap_or_default()),
-        main: main(&summary, &line, &found.arguments, &process.executable),
+        server: main.as_deref().ok().and_then(|main| server::name(main, &found.arguments)),
+        main,
         vm: found.vm.clone(),
         gc,
         process,

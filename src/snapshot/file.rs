@@ -12,7 +12,7 @@ use super::page_settings;
 use super::take::{Taking, interpret};
 use super::types::{LoaderDetail, Snapshot, Source, Taken, Want};
 use crate::base::limits::FROZEN_PIECE_BYTES_MAX;
-use crate::base::{Addr, Gap, Known, Why};
+use crate::base::{Addr, Bytes, Gap, Known, Why};
 use crate::os::Symbols;
 use crate::os::flat::Flat;
 use crate::os::machine;
@@ -110,6 +110,11 @@ impl Frozen {
     }
 
     pub fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.save_with(out, &mut |_, _| {})
+    }
+
+    /// `progress` hears of the bytes that are packed so far, and of all that there are.
+    pub fn save_with(&self, out: &mut dyn Write, progress: &mut dyn FnMut(Bytes, Bytes)) -> io::Result<()> {
         let header = Header {
             schema: "marusa/frozen/1".to_string(),
             taken: self.taken.clone(),
@@ -125,12 +130,18 @@ impl Frozen {
         let mut packed = GzEncoder::new(out, Compression::best());
         packed.write_all(&(header.len() as u64).to_le_bytes())?;
         packed.write_all(&header)?;
+        let pieces = self.memory.pieces();
+        let all = pieces.iter().map(|(_, bytes)| bytes.len() as Bytes).sum::<Bytes>() + header.len() as Bytes;
+        let mut done = header.len() as Bytes;
+        progress(done, all);
         let mut end = Addr::NULL;
-        for (at, bytes) in self.memory.pieces() {
+        for (at, bytes) in pieces {
             write_number(&mut packed, at.0 - end.0)?;
             write_number(&mut packed, bytes.len() as u64)?;
             packed.write_all(bytes)?;
             end = at.plus(bytes.len() as u64);
+            done += bytes.len() as Bytes;
+            progress(done, all);
         }
         packed.finish()?.flush()
     }

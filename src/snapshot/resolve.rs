@@ -4,6 +4,7 @@
 use super::discover::{self, Jvm};
 use crate::base::printable::escaped;
 use crate::base::{Gap, Why};
+use crate::os::cgroup;
 use crate::os::process::{OpenError, Process};
 use std::fmt;
 
@@ -32,6 +33,8 @@ pub enum ResolveError {
 pub struct Choice {
     pub pid: i32,
     pub main: String,
+    /// "Kafka", where the main class is that of a known server.
+    pub server: Option<String>,
     pub container: Option<String>,
 }
 
@@ -46,8 +49,10 @@ impl fmt::Display for Listing<'_> {
         for choice in self.1 {
             // A name of several lines would forge JVMs in this list.
             write!(f, "\n  {:>7}  {}", choice.pid, escaped(&choice.main))?;
-            if let Some(container) = &choice.container {
-                write!(f, "  ({})", escaped(container))?;
+            let others = [choice.server.as_deref(), choice.container.as_deref().map(cgroup::short)];
+            let others: Vec<&str> = others.into_iter().flatten().collect();
+            if !others.is_empty() {
+                write!(f, "  ({})", escaped(&others.join(", ")))?;
             }
         }
         Ok(())
@@ -78,18 +83,26 @@ fn choose(text: &str, running: Vec<Choice>) -> Result<i32, ResolveError> {
     }
 }
 
+/// Whether a text is a part of the main class or the container, or, in any letter case, of the server's name.
+pub fn is_named(text: &str, [main, server, container]: [Option<&str>; 3]) -> bool {
+    let is_server = server.is_some_and(|server| server.to_lowercase().contains(&text.to_lowercase()));
+    let is_part = [main, container].into_iter().flatten().any(|name| name.contains(text));
+    !text.is_empty() && (is_part || is_server)
+}
+
 impl Choice {
     fn of(jvm: &Jvm) -> Choice {
         Choice {
             pid: jvm.process.pid,
             main: jvm.main.clone().unwrap_or_else(|_| "(main class unknown)".to_string()),
+            server: jvm.server.clone(),
             container: jvm.container_name.clone().or_else(|| jvm.process.container.clone()),
         }
     }
 
     fn is_named(&self, text: &str) -> bool {
-        let is_part = |name: &str| name.contains(text);
-        !text.is_empty() && (is_part(&self.main) || self.container.as_deref().is_some_and(is_part))
+        let names = [Some(self.main.as_str()), self.server.as_deref(), self.container.as_deref()];
+        is_named(text, names)
     }
 }
 
@@ -101,6 +114,7 @@ mod tests {
         let choice = |pid, main: &str, container: Option<&str>| Choice {
             pid,
             main: main.to_string(),
+            server: crate::jvm::server::name(main, &[]),
             container: container.map(str::to_string),
         };
         vec![
@@ -113,6 +127,7 @@ mod tests {
     #[test]
     fn a_part_that_names_one() {
         assert_eq!(choose("catalina", running()).ok(), Some(9));
+        assert_eq!((choose("tomcat", running()).ok(), choose("Tomcat", running()).ok()), (Some(9), Some(9)));
         assert_eq!(choose("shop/orders", running()).ok(), Some(7));
     }
 
@@ -124,7 +139,7 @@ mod tests {
             "{several}"
         );
         let none = choose("payments", running()).expect_err("none").to_string();
-        assert!(none.contains("these run:") && none.contains("Bootstrap  (shop/web)"), "{none}");
+        assert!(none.contains("these run:") && none.contains("Bootstrap  (Tomcat, shop/web)"), "{none}");
         let empty = choose("", Vec::new()).expect_err("none").to_string();
         assert!(empty.ends_with("none runs that may be seen"), "{empty}");
     }

@@ -114,8 +114,8 @@ fn files(seen: &Seen) -> Vec<Answer> {
         answer.bytes = Some(now.resident);
         let holder = holder_of(last, name).map_or(String::new(), |holder| format!(", held by {holder}"));
         answer.how = format!(
-            "{} mappings of it in /proc/{}/maps{holder}; {}",
-            now.mappings.len(),
+            "{} of it in /proc/{}/maps{holder}; {}",
+            crate::base::counted(now.mappings.len(), "mapping"),
             seen.pid(),
             bytes.words()
         );

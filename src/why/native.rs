@@ -3,8 +3,8 @@
 
 use super::grown::Grown;
 use super::{Answer, Details, Look, Seen, Sure};
-use crate::base::Bytes;
 use crate::base::printable::escaped;
+use crate::base::{Bytes, counted};
 use crate::doctor::rules::{native_memory_not_closed, nio_cache_large, unattributed_large};
 use crate::jvm::{BufferKind, BufferRow, Held, HeldBy, NO_HOLDER, UNREACHED, VM_HOLDER};
 use crate::map::Area;
@@ -156,7 +156,8 @@ fn buffer(row: &BufferRow, seen: &Seen) -> Answer {
     };
     let mut answer = Answer::new(what, Some(&row.holder));
     answer.bytes = Some(row.bytes);
-    answer.how = format!("{} buffers, found in the Java heap with the field that leads to them", row.count);
+    answer.how =
+        format!("{}, found in the Java heap with the field that leads to them", counted(row.count, "buffer"));
     (answer.next, answer.fix) = match row.kind {
         BufferKind::NioCache => (
             Some(format!("{}=262144", nio_cache_large::PROPERTY)),
@@ -190,7 +191,7 @@ fn holder_of(held: &Held, seen: &Seen) -> Answer {
     };
     let kind = held.of_what().map_or(String::new(), |kind| format!(" of {}", escaped(kind)));
     if answer.how.is_empty() {
-        answer.how = format!("{} blocks of malloc{kind}, by {}", held.blocks, held.how_in_words());
+        answer.how = format!("{} of malloc{kind}, by {}", counted(held.blocks, "block"), held.how_in_words());
     }
     answer.bytes = Some(held.bytes);
     answer.next = answer.next.or(by_holder);
@@ -237,7 +238,7 @@ fn lost(held: &Held, seen: &Seen) -> Answer {
     } else {
         ""
     };
-    answer.how = format!("{} blocks of malloc to which {boxed} leads{loaded}", held.blocks);
+    answer.how = format!("{} of malloc to which {boxed} leads{loaded}", counted(held.blocks, "block"));
     answer.fix = Some("free each block, also where an exception is thrown".to_string());
     answer
 }

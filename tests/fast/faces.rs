@@ -53,6 +53,8 @@ fn faces(snapshot: &Snapshot) -> Faces {
         took_ms: 0.0,
         kernel_resident_bytes: None,
         account: Ok(account),
+        memory_limit: None,
+        is_jdk_tool: false,
         holders: None,
     };
     Faces {

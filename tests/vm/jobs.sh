@@ -22,7 +22,7 @@ pools() {
 need() {
     case " $jdks " in *" $2 "*) ;; *) return ;; esac
     home=$(echo /usr/lib/jvm/java-$2-openjdk-*)
-    run "need.$1.plan" marusa pages plan --jdk "$home" --gc "$3" --heap 96m --code-cache 64m --mode "$4" --pool --json -o /tmp/plan
+    run "need.$1.plan" marusa pages plan --jdk "$home" --gc "$3" --heap 96m --code-cache 64m --mode "$4" --pool --json -o /tmp/plan --force
     marusa pages plan --jdk "$home" --gc "$3" --heap 96m --code-cache 64m --mode "$4" --pool --emit jvm | grep -v '^#' >/tmp/options
     run "need.$1.apply" marusa pages apply /tmp/plan --yes --json
     pools >/tmp/before
@@ -85,7 +85,7 @@ for jdk in $jdks; do
         fi
         kill -STOP "$pid"
         run "$name.map" marusa map "$pid" --json
-        run "$name.freeze" marusa freeze "$pid" -o "/tmp/$name.frozen"
+        run "$name.freeze" marusa freeze "$pid" -o "/tmp/$name.frozen" --force
         run "$name.again" marusa map --from "/tmp/$name.frozen" --json
         kill -CONT "$pid"
         # Of one the library, of the others the JVM's own command.

@@ -12,7 +12,7 @@ use crate::act::programs::Programs;
 use crate::act::server::recipe::Recipe;
 use crate::act::signals::{self, Blocked};
 use crate::base::{Bytes, rfc3339};
-use crate::cmd::{Failure, amount};
+use crate::cmd::{Failure, amount, check_output};
 use crate::experiment::bench::account_series::{self as experiment, Program, Run, Settings};
 use crate::os::{file_mode, output_file};
 use crate::show::bench::account as show;
@@ -87,6 +87,7 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
         .into_iter()
         .map(|(program, directory)| directory.map(|directory| (program, directory)).map_err(Failure::usage))
         .collect::<Result<_, _>>()?;
+    [&args.csv, &args.html].into_iter().flatten().try_for_each(|path| check_output(path))?;
     // Held to the end: a signal ends the run that is under way, and what was seen until then is shown.
     let blocked = Blocked::start();
     let programs = Programs::unpack().map_err(|gap| Failure::usage(gap.to_string()))?;

@@ -56,7 +56,7 @@ pub fn keep(calibration: &Calibration, is_chosen: bool) -> Known<Kept> {
             fs::create_dir_all(directory)?;
         }
         let text = serde_json::to_string_pretty(calibration).map_err(io::Error::other)?;
-        output_file::write(&path, file_mode::wanted(), text.as_bytes()).map(|_| ())
+        output_file::replace(&path, file_mode::wanted(), text.as_bytes()).map(|_| ())
     };
     write()
         .map_err(|error| gap(error).hint("the calibration was not kept: the next `marusa tlb` has none"))?;

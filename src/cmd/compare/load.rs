@@ -38,7 +38,7 @@ pub fn run(
     ready(load, running, &mut look)?;
     let script = output.with_extension("lua");
     if load.takes_script() {
-        output_file::write(&script, file_mode::wanted(), WRK_SCRIPT.as_bytes())
+        output_file::replace(&script, file_mode::wanted(), WRK_SCRIPT.as_bytes())
             .map_err(|error| format!("{}: {error}", script.display()))?;
     }
     let script = script.to_str().filter(|_| load.takes_script());

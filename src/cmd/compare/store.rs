@@ -156,7 +156,7 @@ pub fn unwritten(directory: &Path, error: &io::Error) -> anyhow::Error {
 }
 
 fn write_head(directory: &Path, head: &Head) -> io::Result<()> {
-    let mut file = OutputFile::create(&directory.join(HEAD), file_mode::wanted())?;
+    let mut file = OutputFile::replace(&directory.join(HEAD), file_mode::wanted())?;
     file.write_all(escaped_lines(&serde_json::to_string_pretty(&head.shown())?).as_bytes())?;
     file.sync()?;
     file.finish()?;

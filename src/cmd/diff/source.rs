@@ -1,5 +1,6 @@
 //! One side of a comparison, from what the user wrote: a file of any kind, a moment of a recording, or a running JVM.
 
+use super::meant::{self, Who};
 use super::moment::{self, When};
 use crate::base::limits::{ACCOUNT_JSON_BYTES_MAX, TARGET_FILE};
 use crate::base::printable::escaped;
@@ -11,7 +12,7 @@ use crate::map::{self, Account, model};
 use crate::os::input_file;
 use crate::record::{History, Measure, Recording, figures};
 use crate::show::diff::Taken;
-use crate::snapshot::{self, Snapshot, Want};
+use crate::snapshot::{self, Snapshot, Want, discover};
 use std::path::Path;
 
 /// What is compared, and what it is called.
@@ -20,23 +21,29 @@ pub struct Side {
     pub sums: Sums,
 }
 
-/// What of a recording is meant where no moment is given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    Start,
-    End,
+/// One side before the JVM of a recording is chosen.
+enum Part<'a> {
+    /// Of one JVM.
+    Whole(Box<Side>, Who),
+    Recording(Box<Recording>, &'a str, Option<When>),
 }
 
-/// `want`: of a running JVM, and of a frozen file as far as that has it.
-pub fn side(text: &str, jvm: Option<&str>, end: End, want: Want) -> anyhow::Result<Side> {
+/// Both sides. `want`: of a running JVM, and of a frozen file as far as that has it. `jvm`: of recordings.
+pub fn sides(before: &str, now: &str, jvm: Option<&str>, want: Want) -> anyhow::Result<(Side, Side)> {
+    let (before, now) = (open(before, want)?, open(now, want)?);
+    let (of_before, of_now) = (before.who(jvm), now.who(jvm));
+    Ok((before.side(jvm, of_now.as_ref(), When::Start)?, now.side(jvm, of_before.as_ref(), When::End)?))
+}
+
+fn open(text: &str, want: Want) -> anyhow::Result<Part<'_>> {
     if Path::new(text).is_file() {
-        return of_file(text, None, jvm, end, want);
+        return of_file(text, None, want);
     }
     if let Some((path, when)) = text.rsplit_once('@')
         && Path::new(path).is_file()
     {
         let when = moment::parse(when).map_err(Failure::usage)?;
-        return of_file(path, Some(when), jvm, end, want);
+        return of_file(path, Some(when), want);
     }
     if text.contains('/') {
         let error =
@@ -44,6 +51,28 @@ pub fn side(text: &str, jvm: Option<&str>, end: End, want: Want) -> anyhow::Resu
         return Err(Failure::target(format!("cannot read {text}: {error}")));
     }
     of_target(text, want)
+}
+
+impl Part<'_> {
+    /// `None`: there are several, so it depends on the other side.
+    fn who(&self, jvm: Option<&str>) -> Option<Who> {
+        match self {
+            Part::Whole(_, who) => Some(who.clone()),
+            Part::Recording(recording, ..) => match meant::named(recording, jvm)[..] {
+                [one] => Some(Who::of(one)),
+                _ => None,
+            },
+        }
+    }
+
+    fn side(self, jvm: Option<&str>, other: Option<&Who>, default: When) -> anyhow::Result<Side> {
+        match self {
+            Part::Whole(side, _) => Ok(*side),
+            Part::Recording(recording, path, when) => {
+                of_history(meant::like(&recording, jvm, other, path)?, when.unwrap_or(default), path)
+            }
+        }
+    }
 }
 
 /// Start and end of a recording; or, of what was a running JVM once, then and now.
@@ -54,20 +83,17 @@ pub fn both_ends(text: &str, jvm: Option<&str>) -> anyhow::Result<(Side, Side)> 
         )));
     }
     let recording = file::load(Path::new(text))?;
-    let history = choose(&recording, jvm, text)?;
+    let history = meant::choose(&recording, jvm, text)?;
     if history.accounts().len() == 1 {
         crate::say!("marusa: {text}: only one account of {} is in it", escaped(&history.title()));
     }
     Ok((of_history(history, When::Start, text)?, of_history(history, When::End, text)?))
 }
 
-fn of_file(path: &str, when: Option<When>, jvm: Option<&str>, end: End, want: Want) -> anyhow::Result<Side> {
+fn of_file(path: &str, when: Option<When>, want: Want) -> anyhow::Result<Part<'_>> {
     let file = Path::new(path);
     if file::is_one(file) {
-        let recording = file::load(file)?;
-        let history = choose(&recording, jvm, path)?;
-        let default = if end == End::Start { When::Start } else { When::End };
-        return of_history(history, when.unwrap_or(default), path);
+        return Ok(Part::Recording(Box::new(file::load(file)?), path, when));
     }
     if when.is_some() {
         return Err(Failure::usage(format!("{path} holds one snapshot; drop @TIME")));
@@ -76,13 +102,16 @@ fn of_file(path: &str, when: Option<When>, jvm: Option<&str>, end: End, want: Wa
         return of_json(path);
     }
     let snapshot = cmd::target::thaw_with(file, TARGET_FILE, want)?;
-    Ok(of_snapshot(&snapshot, path))
+    let who = Who { container: snapshot.os.process.container.clone(), ..Who::default() };
+    Ok(Part::Whole(Box::new(of_snapshot(&snapshot, path)), who))
 }
 
-fn of_target(target: &str, want: Want) -> anyhow::Result<Side> {
+fn of_target(target: &str, want: Want) -> anyhow::Result<Part<'_>> {
     let process = cmd::target::open(target)?;
     let snapshot = snapshot::take(&process, want).map_err(|gap| cmd::target::unreadable(&process, &gap))?;
-    Ok(of_snapshot(&snapshot, "now"))
+    let who = discover::one(process.pid)
+        .map(|jvm| Who { main: jvm.main.ok(), container: jvm.container_name.or(jvm.process.container) });
+    Ok(Part::Whole(Box::new(of_snapshot(&snapshot, "now")), who.unwrap_or_default()))
 }
 
 fn of_snapshot(snapshot: &Snapshot, from: &str) -> Side {
@@ -123,13 +152,20 @@ fn is_json(path: &Path) -> bool {
     start.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{')
 }
 
-fn of_json(path: &str) -> anyhow::Result<Side> {
+fn of_json(path: &str) -> anyhow::Result<Part<'_>> {
     let failed = |error: &dyn std::fmt::Display| Failure::target(format!("cannot read {path}: {error}"));
     let text = input_file::read(path, ACCOUNT_JSON_BYTES_MAX).map_err(|error| failed(&error))?;
-    match heap::parse(&text) {
-        Some(heap) => Ok(of_heap(&heap.map_err(|error| failed(&error))?, path)),
-        None => Ok(of_account(&model::parse(&text).map_err(|error| failed(&error))?, path)),
-    }
+    let (side, process) = match heap::parse(&text) {
+        Some(heap) => {
+            let heap = heap.map_err(|error| failed(&error))?;
+            (of_heap(&heap, path), heap.process)
+        }
+        None => {
+            let account = model::parse(&text).map_err(|error| failed(&error))?;
+            (of_account(&account, path), account.process)
+        }
+    };
+    Ok(Part::Whole(Box::new(side), Who::of_command(&process.command, process.container)))
 }
 
 fn of_history(history: &History, when: When, path: &str) -> anyhow::Result<Side> {
@@ -147,40 +183,4 @@ fn of_history(history: &History, when: When, path: &str) -> anyhow::Result<Side>
         has_only_classes: false,
     };
     Ok(Side { taken, sums })
-}
-
-/// The JVM that is meant: the one that there is, or the one that is named.
-pub fn choose<'a>(recording: &'a Recording, jvm: Option<&str>, path: &str) -> anyhow::Result<&'a History> {
-    let is_named = |history: &&History| match jvm {
-        None => true,
-        Some(jvm) => match jvm.parse::<i32>() {
-            Ok(pid) => history.facts.pid == pid,
-            Err(_) => {
-                let names = [&history.facts.main, &history.facts.container];
-                names.into_iter().flatten().any(|name| name.contains(jvm))
-            }
-        },
-    };
-    let named: Vec<&History> = recording.jvms.iter().filter(is_named).collect();
-    match named[..] {
-        [one] => Ok(one),
-        [] if jvm.is_none() => Err(Failure::target(format!("{path}: no JVM is in it"))),
-        [] => Err(Failure::target(format!(
-            "{path}: no JVM in the recording matches:{}",
-            listed(recording.jvms.iter())
-        ))),
-        _ => {
-            let which = if jvm.is_some() { "a longer part" } else { "--jvm PID" };
-            Err(Failure::usage(format!(
-                "{path} has {} JVMs; give {which}:{}",
-                named.len(),
-                listed(named.iter().copied())
-            )))
-        }
-    }
-}
-
-fn listed<'a>(histories: impl Iterator<Item = &'a History>) -> String {
-    let lines = histories.take(30).map(|history| format!("\n  {}", escaped(&history.title())));
-    lines.collect()
 }

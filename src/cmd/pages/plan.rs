@@ -5,7 +5,7 @@ use crate::act::ask_jdk::{self, AskError};
 use crate::act::door::identity::{self, Identity};
 use crate::base::printable::escaped_lines;
 use crate::base::{Gap, Why, rfc3339};
-use crate::cmd::{self, Failure, amount};
+use crate::cmd::{self, Failure, amount, check_output};
 use crate::os::cpus;
 use crate::os::file_mode;
 use crate::os::host;
@@ -117,6 +117,7 @@ enum EmitArg {
 }
 
 pub fn run(args: &PlanArgs) -> anyhow::Result<u8> {
+    args.output.iter().try_for_each(|path| check_output(path))?;
     let plan = match (args.code, &args.jdk) {
         (true, Some(jdk)) => {
             code::plan(Path::new(jdk), args.name.as_deref().map(plan::clean_name), host_id())?

@@ -124,6 +124,7 @@ fn of(jvm: Jvm) -> JvmFacts {
         start_ticks: jvm.process.start_ticks,
         started: jvm.process.started,
         main: jvm.main.ok(),
+        server: jvm.server,
         user: jvm.process.user,
         container: jvm.container_name.or(jvm.process.container),
         version: jvm.version.ok(),

@@ -7,7 +7,7 @@ use crate::base::Bytes;
 use crate::base::limits::RECORDING_BYTES_MAX;
 use crate::cmd::Failure;
 use crate::os::place::Place;
-use crate::os::{file_mode, input_file};
+use crate::os::{file_mode, input_file, output_file};
 use crate::record::reader;
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -57,16 +57,22 @@ impl Output {
         }
         let place = Place::of(path).map_err(unwritable)?;
         let is_there = place.facts().map_err(unwritable)?.is_some();
-        if is_there && !append {
+        let overwrites = output_file::overwrites() && !append;
+        if is_there && !append && !overwrites {
             return Err(Failure::usage(format!(
-                "{} is there already: give another name, or --append to go on with it",
+                "cannot write {}: it exists; give another name, --append to go on with it, or --force to overwrite it",
                 path.display()
             )));
         }
+        if overwrites {
+            output_file::check(path).and_then(|()| remove(path, &place)).map_err(unwritable)?;
+        }
+        let is_there = is_there && append;
         let older = file::older(path);
         if let (Some((_, left)), false) = (older.first(), append) {
             return Err(Failure::usage(format!(
-                "{} is of a ring that had this name: give another name, or --append to go on with it",
+                "cannot write {}: it is of a ring that had this name; give another name, --append to go on with it, or --force to \
+                 overwrite it",
                 left.display()
             )));
         }
@@ -183,6 +189,17 @@ impl Output {
             self.full.pop_front();
             self.dropped += 1;
         }
+    }
+}
+
+/// A recording with all files of its ring, or what else has its name.
+fn remove(path: &Path, place: &Place) -> io::Result<()> {
+    for (_, older) in file::older(path) {
+        Place::of(&older)?.remove()?;
+    }
+    match place.remove() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
     }
 }
 

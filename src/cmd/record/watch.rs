@@ -5,6 +5,7 @@ mod accounts;
 
 use super::found;
 use super::output::Output;
+use super::status::Status;
 use super::watched::Watched;
 use super::worker::{self, Wanted, What, Worker};
 use crate::act::signals::{Waiting, Woken};
@@ -138,17 +139,18 @@ impl Watch {
     }
 
     /// Until a signal, the target's end, or the time that was asked for. What is written is written whatever comes.
-    pub fn run(&mut self, waiting: &Waiting) -> anyhow::Result<Woken> {
+    pub fn run(&mut self, waiting: &Waiting, mut status: Status) -> anyhow::Result<Woken> {
         let end = self.asked.length.and_then(|length| self.started.checked_add(length));
         loop {
             self.round()?;
+            status.show(|| self.recorded());
             if !self.asked.is_all && self.jvms.is_empty() {
                 return self.close(Woken::Ended);
             }
             let finds = self.asked.is_all && !self.worker.is_busy() && self.shares.allows_suspects();
             let next = self.jvms.iter().map(|jvm| jvm.next).chain(finds.then_some(self.next_find)).min();
             let next = next.unwrap_or_else(|| Instant::now() + self.asked.every);
-            let until = end.map_or(next, |end| next.min(end));
+            let until = [end, status.next()].into_iter().flatten().fold(next, Instant::min);
             let woken = waiting.until_or(until, Some(self.worker.bell()));
             if woken == Woken::Signal || end.is_some_and(|end| Instant::now() >= end) {
                 return self.close(woken);

@@ -3,10 +3,11 @@
 use crate::base::limits::TOP_SLOW;
 use crate::base::{Gap, Why};
 use crate::map::{self, Account};
-use crate::measure::look::Look;
+use crate::measure::look::{LimitOf, Look, MemoryLimit};
 use crate::os::budget::{self, Pool};
 use crate::os::cpu_time;
 use crate::os::process::Process;
+use crate::os::{group_memory, host, meminfo};
 use crate::show::tui::News;
 use crate::snapshot::discover::{self, Jvm};
 use crate::snapshot::{self, Want};
@@ -92,18 +93,22 @@ impl Looking {
                 }
             },
         };
+        let is_wanted = |pid: &i32| only.is_none_or(|only| only == *pid);
+        let wanted = jvms.iter().map(|jvm| jvm.process.pid).filter(is_wanted).collect();
+        let host = host_memory();
+        tell(News::Begun { pids: wanted, host })?;
         let mut pids = Vec::new();
         let mut pool = Pool::new(TOP_SLOW.0, TOP_SLOW.1);
         for jvm in &jvms {
             pids.push(jvm.process.pid);
             let pid = jvm.process.pid;
-            if only.is_some_and(|only| only != pid) {
+            if !is_wanted(&pid) {
                 continue;
             }
             let look = match with_holders == Some(pid) {
                 // The user waits for this one.
-                true => budget::within(budget::limits(), || look(jvm, since, true)),
-                false => pool.within(budget::limits(), || look(jvm, since, false)),
+                true => budget::within(budget::limits(), || look(jvm, since, host, true)),
+                false => pool.within(budget::limits(), || look(jvm, since, host, false)),
             };
             look.map_or(Ok(()), |look| tell(News::Looked(Box::new(look))))?;
         }
@@ -112,25 +117,34 @@ impl Looking {
 }
 
 /// `None`: it has ended.
-fn look(jvm: &Jvm, since: Instant, with_holders: bool) -> Option<Look> {
+fn look(jvm: &Jvm, since: Instant, host: Option<MemoryLimit>, with_holders: bool) -> Option<Look> {
     let started = Instant::now();
     let facts = &jvm.process;
     let unnamed = || facts.command.split(' ').next().unwrap_or_default().to_string();
     let mut look = Look {
         pid: facts.pid,
         start_ticks: facts.start_ticks,
-        name: jvm.main.clone().unwrap_or_else(|_| unnamed()),
+        name: jvm.name().map_or_else(unnamed, str::to_string),
         runtime: String::new(),
         at: since.elapsed().as_secs_f64(),
         took_ms: 0.0,
         kernel_resident_bytes: jvm.resident_bytes.clone().ok(),
         account: Err(Gap::new("the account", Why::NotRead)),
+        memory_limit: host,
+        is_jdk_tool: jvm.jdk_tool().is_some(),
         holders: with_holders.then(|| Err(Gap::new("the holders of malloc's blocks", Why::NotRead))),
     };
     let process = match Process::open(facts.pid) {
         Ok(process) => process,
         Err(_) => return discover::one(facts.pid).map(|_| look),
     };
+    if let Ok(Some(group)) = group_memory::of(&process) {
+        look.memory_limit = Some(MemoryLimit {
+            of: LimitOf::Cgroup,
+            limit_bytes: group.limit_bytes,
+            used_bytes: group.held_bytes(),
+        });
+    }
     match snapshot::take_once(&process, Want { holders: with_holders, ..Want::default() }) {
         Ok(snapshot) => {
             if let Some(gap) = snapshot.os.gaps.iter().find(|gap| gap.why.is_given_up()) {
@@ -153,6 +167,13 @@ fn look(jvm: &Jvm, since: Instant, with_holders: bool) -> Option<Look> {
     }
     look.took_ms = started.elapsed().as_secs_f64() * 1e3;
     Some(look)
+}
+
+/// What programs use of the host's memory.
+fn host_memory() -> Option<MemoryLimit> {
+    let host = meminfo::parse(&host::text("/proc/meminfo").ok()?)?;
+    let used_bytes = host.total_bytes.saturating_sub(host.available_bytes?);
+    Some(MemoryLimit { of: LimitOf::Host, limit_bytes: host.total_bytes, used_bytes })
 }
 
 fn runtime(snapshot: &snapshot::Snapshot) -> String {

@@ -39,6 +39,8 @@ pub struct Patient {
     pub pid: i32,
     /// The main class, the jar or the module.
     pub main: Option<String>,
+    /// "Kafka", where the main class is that of a known server or tool.
+    pub server: Option<String>,
     pub user: String,
     pub container: Option<String>,
     /// "21.0.8+9".
@@ -55,6 +57,7 @@ impl Patient {
         Patient {
             pid: jvm.process.pid,
             main: jvm.main.clone().ok(),
+            server: jvm.server.clone(),
             user: jvm.process.user.clone(),
             container: jvm.container_name.clone().or_else(|| jvm.process.container.clone()),
             version: jvm.version.clone().ok(),
@@ -68,6 +71,7 @@ impl Patient {
     pub fn recorded(facts: &crate::record::writer::JvmFacts) -> Patient {
         Patient {
             main: facts.main.clone(),
+            server: facts.server.clone(),
             user: facts.user.clone(),
             container: facts.container.clone(),
             version: facts.version.clone(),
@@ -83,6 +87,7 @@ impl Patient {
         Patient {
             pid: process.pid,
             main: None,
+            server: None,
             user: process.user.clone(),
             container: process.container.clone(),
             version: jvm.and_then(|jvm| jvm.version.clone().ok()),
@@ -188,6 +193,7 @@ fn unknown(pid: i32) -> Patient {
     Patient {
         pid,
         main: None,
+        server: None,
         user: String::new(),
         container: None,
         version: None,
@@ -239,6 +245,7 @@ mod tests {
             resident_bytes: Ok(1 << 20),
             page_mode: Err(Gap::new("pages", Why::Gone)),
             main: Ok(format!("Main{number}")),
+            server: None,
         };
         let jvms: Vec<Jvm> = (0..DOCTOR_JVMS_MAX + 2).map(listed).collect();
         let mut gathered = Gathered::default();

@@ -1,7 +1,7 @@
 //! The memory limit of the cgroup (a container, a service) against the account: whether the JVM fits in it when its
 //! heap is full, and which limit or heap would.
 
-use crate::base::{Bytes, human};
+use crate::base::{Bytes, counted, human};
 use crate::doctor::budget::Budget;
 use crate::doctor::facts::{GroupMemory, percent};
 use crate::doctor::filled;
@@ -46,7 +46,7 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
 fn title(budget: &Budget, group: &GroupMemory, is_near: bool, killed: u64) -> String {
     let (full, limit) = (human(budget.full_bytes()), human(group.limit_bytes));
     let before = if killed > 0 {
-        format!("the kernel killed {killed} processes here before; ")
+        format!("the kernel killed {} here before; ", counted(killed, "process"))
     } else {
         String::new()
     };

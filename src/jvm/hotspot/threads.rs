@@ -235,7 +235,7 @@ fn add_rest(vm: &Hotspot, threads: &mut Vec<JvmThread>, found: &mut Found) {
     }
     if missing > 0 {
         found.gaps.push(
-            Gap::new(format!("stacks of {missing} threads"), Why::Torn)
+            Gap::new(format!("stacks of {}", crate::base::counted(missing, "thread")), Why::Torn)
                 .hint("threads that began or ended during the reading have none"),
         );
     }

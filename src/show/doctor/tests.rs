@@ -17,6 +17,7 @@ fn patient(pid: i32, unread: Option<Gap>) -> Patient {
     Patient {
         pid,
         main: Some("com.example.Main".to_string()),
+        server: None,
         user: "app".to_string(),
         container: None,
         version: Some("21.0.8+9".to_string()),

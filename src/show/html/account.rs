@@ -8,6 +8,7 @@ use super::{Moment, Page};
 use crate::jvm::Held;
 use crate::map::model::{Amounts, ArenaAccount};
 use crate::map::{Account, Area, Instance};
+use crate::os::cgroup;
 use crate::show::units::{human, percent};
 use std::collections::BTreeSet;
 
@@ -19,7 +20,7 @@ pub fn summary(account: &Account) -> String {
     let Account { process, taken, totals, .. } = account;
     let mut html = format!("<p class=\"command\"><code>{}</code></p>", escaped(&process.command));
     let mut facts: Vec<String> = vec![format!("pid {}", process.pid), format!("user {}", process.user)];
-    facts.extend(process.container.iter().map(|container| format!("container {container}")));
+    facts.extend(process.container.iter().map(|container| format!("container {}", cgroup::short(container))));
     if let Some(jvm) = &account.jvm {
         facts.push(format!("{} {}", jvm.vm, jvm.version.as_deref().unwrap_or("version unknown")));
         facts.push(jvm.gc.as_deref().unwrap_or("collector unknown").to_string());

@@ -9,7 +9,7 @@ use crate::map::{Account, MemoryMap};
 use crate::pages::blocks::{AreaBlocks, BlockPlan, Done, Left, Pace, Refusal, Stopped, Wanted};
 use crate::show::table::Table;
 use crate::show::text::head;
-use crate::show::units::{human, human_signed, paragraph, percent};
+use crate::show::units::{counted, human, human_signed, paragraph, percent};
 use crate::snapshot::Snapshot;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -104,7 +104,8 @@ fn fit(out: &mut dyn Write, plan: &BlockPlan, blocks: usize) -> io::Result<()> {
     table.write(out)?;
     writeln!(
         out,
-        "\nto be put on 2 MiB: {blocks} blocks; what they lack adds at most {} ({} % of the process)",
+        "\nto be put on 2 MiB: {}; what they lack adds at most {} ({} % of the process)",
+        counted(blocks, "block"),
         human(plan.growth),
         percent(plan.growth, plan.resident)
     )
@@ -177,7 +178,7 @@ fn done_words(asked: &Asked, done: &Done) -> String {
 }
 
 fn refused_words(refusal: Refusal, blocks: usize) -> String {
-    format!("{blocks} blocks, {}: {}", refusal.name(), refusal.words())
+    format!("{}, {}: {}", counted(blocks, "block"), refusal.name(), refusal.words())
 }
 
 fn stopped_words(stopped: &Stopped, pace: &Pace) -> String {

@@ -1,12 +1,13 @@
 //! Lays a model out on a screen: a head, rows with bars, and a foot with what can be done. Columns leave where there is no room,
 //! the bar first; a screen that is too small says so.
 
+use super::columns::Columns;
 use super::model::{Model, Tab, View};
-use super::rows::Row;
 use super::style::{Style, letter};
 use crate::base::printable::escaped;
 use crate::map::Area;
-use crate::show::units::{columns, fitted, human, human_signed, shorten};
+use crate::measure::look::{LimitOf, MemoryLimit};
+use crate::show::units::{columns, counted, human, shorten};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -15,13 +16,6 @@ use ratatui::widgets::{Block, Clear, Paragraph, Wrap};
 /// Below these sizes there is nothing to see.
 pub const COLUMNS_MIN: u16 = 40;
 pub const LINES_MIN: u16 = 6;
-const FIGURE: usize = 11;
-const PID: usize = 8;
-const NAME_MIN: usize = 16;
-const BAR_MIN: usize = 8;
-const BAR_MAX: usize = 60;
-/// Of a wide screen, so much at most is for names: the rest is for bars.
-const NAME_PERCENT: usize = 55;
 const FOOT: usize = 2;
 
 /// Draws; the model learns how many rows the screen has room for.
@@ -61,7 +55,7 @@ pub fn draw(frame: &mut Frame, model: &mut Model, style: Style) {
 
 /// Who is shown, of how many, how fresh.
 fn head(model: &Model, style: Style, width: usize) -> Line<'static> {
-    let mut text = match model.one() {
+    let first = match model.one() {
         Some(kept) => {
             let look = &kept.now;
             let sum = look.resident_bytes().map_or("unknown".to_string(), human);
@@ -69,22 +63,36 @@ fn head(model: &Model, style: Style, width: usize) -> Line<'static> {
         }
         None if model.view == View::All => {
             let sums = model.jvms.values().filter_map(|kept| kept.now.resident_bytes());
-            format!("{} JVMs  {} in memory", model.jvms.len(), human(sums.fold(0, u64::saturating_add)))
+            match model.reading() {
+                Some((known, all)) => format!("reading {known} of {}", counted(all, "JVM")),
+                None => {
+                    let sum = human(sums.fold(0, u64::saturating_add));
+                    format!("{}  {sum} in memory", counted(model.jvms.len(), "JVM"))
+                }
+            }
         }
         None => "not read yet".to_string(),
     };
-    if model.is_paused {
-        text += "  PAUSED";
+    let mut parts = vec![first];
+    parts.extend(model.is_paused.then(|| "PAUSED".to_string()));
+    let mark = model.marked_at.map(|marked_at| (model.at - marked_at).max(0.0));
+    parts.extend(mark.map(|seconds| format!("mark {seconds:.0} s ago")));
+    let age = model.holders_age();
+    let round_ms = model.round_ms.filter(|_| age.is_none());
+    parts.extend(age);
+    parts.extend(model.one().map_or(model.host, |kept| kept.now.memory_limit).map(limit));
+    parts.extend(round_ms.map(|round_ms| format!("read in {round_ms:.0} ms")));
+    // The last ones go first.
+    while parts.len() > 1 && columns(&parts.join("  ")) > width {
+        parts.pop();
     }
-    if let Some(marked_at) = model.marked_at {
-        text += &format!("  mark {:.0} s ago", (model.at - marked_at).max(0.0));
-    }
-    if let Some(age) = model.holders_age() {
-        text += &format!("  {age}");
-    } else if let Some(round_ms) = model.round_ms {
-        text += &format!("  read in {round_ms:.0} ms");
-    }
-    Line::styled(shorten(&text, width), style.strong())
+    Line::styled(shorten(&parts.join("  "), width), style.strong())
+}
+
+/// "limit 512.0 MiB, 80 % used": of the cgroup, else of the host.
+fn limit(limit: MemoryLimit) -> String {
+    let of = if limit.of == LimitOf::Cgroup { "limit" } else { "host" };
+    format!("{of} {}, {} % used", human(limit.limit_bytes), limit.used_percent())
 }
 
 /// What of one JVM can be shown, each with its key; no more than there is room for.
@@ -179,168 +187,6 @@ fn foot(model: &Model, style: Style, width: usize) -> Line<'static> {
     keys.push(text);
     text = keys.join("  ");
     Line::styled(shorten(&text, width), style.dim())
-}
-
-/// What there is room for.
-struct Columns {
-    pid: bool,
-    name: usize,
-    freed: bool,
-    blocks: bool,
-    rate: bool,
-    /// Growth since the mark; of holders, since they were read before.
-    mark: bool,
-    bar: usize,
-    /// What a full bar stands for.
-    largest: u64,
-}
-
-impl Columns {
-    fn fit(width: usize, model: &Model, rows: &[Row]) -> Columns {
-        let pid = model.view == View::All;
-        let mut left = width.saturating_sub(FIGURE + if pid { PID } else { 0 } + NAME_MIN);
-        let mut take = |columns: usize, wanted: bool| {
-            let fits = wanted && left >= columns;
-            left -= if fits { columns } else { 0 };
-            fits
-        };
-        let is_holders = !pid && model.tab == Tab::Holders;
-        let mark = take(
-            FIGURE,
-            if is_holders { rows.iter().any(|row| row.rate.is_some()) } else { model.marked_at.is_some() },
-        );
-        let blocks = take(FIGURE, is_holders);
-        let rate = take(FIGURE + 2, !is_holders);
-        let freed = take(FIGURE, !pid && model.tab == Tab::Arenas);
-        let longest = rows.iter().map(|row| columns(&escaped(&row.name)) + 4).max().unwrap_or(0);
-        let both = left + NAME_MIN;
-        let name_max = if left > BAR_MIN { (both * NAME_PERCENT / 100).max(NAME_MIN) } else { both };
-        let name = longest.clamp(NAME_MIN, name_max);
-        let left = both - name;
-        let bar = if left > BAR_MIN { (left - 1).min(BAR_MAX) } else { 0 };
-        let largest = rows.iter().filter_map(|row| row.resident_bytes).max().unwrap_or(0);
-        Columns {
-            pid,
-            name: if bar == 0 { name + left } else { name },
-            freed,
-            blocks,
-            rate,
-            mark,
-            bar,
-            largest,
-        }
-    }
-
-    fn titles(&self, model: &Model, style: Style) -> Line<'static> {
-        let mut text = if self.pid { format!("{:<PID$}", "PID") } else { String::new() };
-        let first = if self.pid { "JVM" } else { model.tab.title() };
-        let figure = if self.blocks { "BYTES" } else { "IN MEMORY" };
-        text += &format!("{:<width$}{figure:>FIGURE$}", first.to_uppercase(), width = self.name);
-        if self.blocks {
-            text += &format!("{:>FIGURE$}", "BLOCKS");
-        }
-        if self.freed {
-            text += &format!("{:>FIGURE$}", "FREED");
-        }
-        if self.rate {
-            text += &format!("{:>width$}", "RATE", width = FIGURE + 2);
-        }
-        if self.mark {
-            text += &format!("{:>FIGURE$}", if self.blocks { "GREW" } else { "MARK" });
-        }
-        if self.blocks && self.bar > 0 {
-            text += " HOW, C++ TYPE OR LIBRARY";
-        }
-        Line::styled(text, style.dim())
-    }
-
-    fn line(&self, row: &Row, model: &Model, style: Style, is_selected: bool) -> Line<'static> {
-        let mut text = row.pid.filter(|_| self.pid).map_or(String::new(), |pid| format!("{pid:<PID$}"));
-        let sign = match row.area {
-            Some(area) if model.open.contains(&area) => "- ",
-            Some(_) => "+ ",
-            None if row.is_part => "    ",
-            None => "",
-        };
-        let name = match &row.note {
-            Some(note) => format!("{} ({note})", row.name),
-            None => format!("{sign}{}", row.name),
-        };
-        let bytes = |bytes: Option<u64>| bytes.map_or("-".to_string(), human);
-        text += &padded(&name, self.name);
-        text += &format!("{:>FIGURE$}", bytes(row.resident_bytes));
-        if self.blocks {
-            text += &format!("{:>FIGURE$}", row.blocks.map_or("-".to_string(), |blocks| blocks.to_string()));
-        }
-        if self.freed {
-            text += &format!("{:>FIGURE$}", bytes(row.freed_bytes));
-        }
-        if self.rate {
-            text += &format!("{:>width$}", row.rate.map_or("-".to_string(), rate), width = FIGURE + 2);
-        }
-        if self.mark {
-            text += &format!("{:>FIGURE$}", row.since_mark.map_or("-".to_string(), human_signed));
-        }
-        let mut line = Line::default();
-        line.push_span(if is_selected { Span::styled(text, style.selected()) } else { Span::raw(text) });
-        if let Some(detail) = row.detail.as_ref().filter(|_| self.bar > 0) {
-            line.push_span(Span::raw(format!(" {}", shorten(detail, self.bar))));
-        } else if self.bar > 0 {
-            line.push_span(Span::raw(" "));
-            self.bar(row, model, style).into_iter().for_each(|span| line.push_span(span));
-        }
-        line
-    }
-
-    fn bar(&self, row: &Row, model: &Model, style: Style) -> Vec<Span<'static>> {
-        let pid = row.pid.filter(|_| self.pid);
-        let account =
-            pid.and_then(|pid| model.jvms.get(&pid)).and_then(|kept| kept.now.account.as_ref().ok());
-        let pieces: Vec<(Area, u64)> = match (account, row.shade, pid) {
-            (Some(account), ..) => {
-                let areas = account.areas.iter().map(|area| (area.area, area.amounts.resident_bytes));
-                let mut areas: Vec<(Area, u64)> = areas.collect();
-                areas.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
-                areas
-            }
-            (None, Some(area), _) => vec![(area, row.resident_bytes.unwrap_or(0))],
-            (None, None, Some(_)) => Vec::new(),
-            (None, None, None) => {
-                let cells = cells(row.resident_bytes.unwrap_or(0), self.largest, self.bar);
-                return vec![Span::raw(if style.has_colour { "▒" } else { "=" }.repeat(cells))];
-            }
-        };
-        // Borders are rounded, not pieces: so the whole is as long as its sum says.
-        let mut sum = 0_u64;
-        let mut spans = Vec::new();
-        let mut from = 0;
-        for (area, bytes) in pieces {
-            sum = sum.saturating_add(bytes);
-            let to = cells(sum, self.largest, self.bar);
-            if to > from {
-                spans.push(Span::styled(style.cell(area).to_string().repeat(to - from), style.of(area)));
-                from = to;
-            }
-        }
-        spans
-    }
-}
-
-fn cells(bytes: u64, largest: u64, room: usize) -> usize {
-    (bytes as f64 / largest.max(1) as f64 * room as f64).round().min(room as f64) as usize
-}
-
-/// "+1.2 MiB/s", "0".
-fn rate(bytes: f64) -> String {
-    match bytes.round() as i64 {
-        0 => "0".to_string(),
-        bytes => format!("{}/s", human_signed(bytes)),
-    }
-}
-
-/// The name, and at least one blank.
-fn padded(text: &str, columns: usize) -> String {
-    fitted(text, columns.saturating_sub(1)) + " "
 }
 
 /// What crossterm writes does not pass `os/terminal.rs`, so whatever a line is made of is escaped here.

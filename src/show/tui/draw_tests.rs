@@ -1,6 +1,7 @@
 use super::*;
 use crate::base::{Gap, Why};
 use crate::jvm::Held;
+use crate::measure::look::Look;
 use crate::show::tui::holders::tests::with;
 use crate::show::tui::model::tests::{look, model};
 use crate::show::tui::{Key, News};
@@ -41,6 +42,78 @@ fn all_jvms_at_80_by_24() {
 }
 
 #[test]
+fn names_are_whole_at_80_columns_and_of_longer_ones_the_end_is_kept() {
+    let named = |pid: i32, name: &str| Look { name: name.to_string(), ..look(pid, 0.0, 100) };
+    let mut known = model(View::All, [named(1, "org.apache.catalina.startup.Bootstrap")]);
+    let lines = screen(&mut known, 80, 24, PLAIN);
+    assert!(lines[2].contains(" org.apache.catalina.startup.Bootstrap "), "{lines:#?}");
+    let long = format!("com.{}.OrdersApplication", "example.".repeat(9));
+    let mut known = model(View::All, [named(1, &long), named(2, "Kafka")]);
+    let lines = screen(&mut known, 80, 24, PLAIN);
+    assert!(
+        lines.iter().any(|line| line.contains("…") && line.contains(".OrdersApplication ")),
+        "{lines:#?}"
+    );
+    assert!(lines.iter().any(|line| line.contains(" Kafka ")), "{lines:#?}");
+}
+
+#[test]
+fn while_not_all_are_read_there_is_no_sum() {
+    let mut model = Model::new(View::All);
+    model.learn(News::Begun { pids: (1..=14).collect(), host: None });
+    for pid in 1..=3 {
+        model.learn(News::Looked(Box::new(look(pid, 0.0, 100))));
+    }
+    let lines = screen(&mut model, 80, 24, PLAIN);
+    assert!(lines[0].starts_with("reading 3 of 14 JVMs") && !lines[0].contains("in memory"), "{lines:#?}");
+    for pid in 4..=14 {
+        model.learn(News::Looked(Box::new(look(pid, 0.0, 100))));
+    }
+    let lines = screen(&mut model, 80, 24, PLAIN);
+    assert!(lines[0].starts_with("14 JVMs  1.5 GiB in memory"), "{lines:#?}");
+    // One that ended before its turn holds the sum up for this round only.
+    model.learn(News::Begun { pids: (1..=15).collect(), host: None });
+    assert!(screen(&mut model, 80, 24, PLAIN)[0].starts_with("reading 14 of 15 JVMs"));
+    model.learn(News::Round { pids: (1..=14).collect(), took_ms: 1.0 });
+    assert!(screen(&mut model, 80, 24, PLAIN)[0].starts_with("14 JVMs"));
+}
+
+#[test]
+fn the_history_and_the_share_of_the_limit() {
+    let limit = MemoryLimit { of: LimitOf::Cgroup, limit_bytes: 512 << 20, used_bytes: 410 << 20 };
+    let mut model = Model::new(View::All);
+    let host = MemoryLimit { of: LimitOf::Host, limit_bytes: 16 << 30, used_bytes: 4 << 30 };
+    model.learn(News::Begun { pids: vec![1], host: Some(host) });
+    for (second, heap) in [100, 200, 300].into_iter().enumerate() {
+        let look = Look { memory_limit: Some(limit), ..look(1, second as f64, heap) };
+        model.learn(News::Looked(Box::new(look)));
+    }
+    let lines = screen(&mut model, 80, 24, PLAIN);
+    assert!(lines[0].ends_with("host 16.0 GiB, 25 % used"), "{lines:#?}");
+    assert!(lines[1].contains("OF LIMIT") && lines[1].contains("HISTORY"), "{lines:#?}");
+    assert!(lines[2].contains("     80 %") && lines[2].contains("_=#"), "{lines:#?}");
+    let lines = screen(&mut model, 100, 24, COLOURED);
+    assert!(lines[2].contains("▁▅█"), "{lines:#?}");
+    model.press(Key::Enter);
+    let lines = screen(&mut model, 80, 24, PLAIN);
+    assert!(lines[0].ends_with("limit 512.0 MiB, 80 % used"), "{lines:#?}");
+    assert!(lines[3].starts_with("+ Java heap") && lines[3].contains("_=#"), "{lines:#?}");
+    assert!(lines[4].starts_with("+ class metadata") && lines[4].contains("___"), "{lines:#?}");
+}
+
+#[test]
+fn short_lived_tools_are_one_row() {
+    let tool = |pid: i32| Look { is_jdk_tool: true, ..look(pid, 0.0, 40) };
+    let mut model = model(View::All, [look(1, 0.0, 100), tool(2), tool(3)]);
+    let lines = screen(&mut model, 80, 24, PLAIN);
+    assert!(lines[0].starts_with("3 JVMs") && lines[3].contains("2 JDK tools"), "{lines:#?}");
+    assert!(lines[3].contains("100.0 MiB") && lines[4].is_empty(), "{lines:#?}");
+    model.press(Key::End);
+    model.press(Key::Enter);
+    assert_eq!(model.view, View::All, "there is no single JVM behind that row");
+}
+
+#[test]
 fn one_jvm_and_its_tabs() {
     let mut model = model(View::One(1), [look(1, 0.0, 100)]);
     model.press(Key::Enter);
@@ -72,7 +145,7 @@ fn holders_have_their_age_and_what_they_hold() {
     assert!(lines[0].ends_with("holders read 5 s ago, r reads them again"), "{lines:#?}");
     assert!(lines[1].contains(" 5 holders"), "{lines:#?}");
     assert!(lines[2].starts_with("HOLDERS") && lines[2].contains("BYTES     BLOCKS HOW, C++"), "{lines:#?}");
-    assert!(lines[3].starts_with("org.rocksdb.LR…che\\u001b[2J.nativeHandle_ "), "{lines:#?}");
+    assert!(lines[3].starts_with("org.rocksdb.LRUCache\\u001b[2J.nativeHandle_ "), "{lines:#?}");
     assert!(
         lines[3].contains("40.0 MiB") && lines[3].ends_with("10240 field, rocksdb::LRUCache"),
         "{lines:#?}"

@@ -1,7 +1,8 @@
 //! Who holds malloc's blocks of one JVM. That takes long to read, so it is read when it is shown first and when the user asks
 //! again, never with each sample; its age stands in the head.
 
-use super::model::{Action, Kept, Model, Tab};
+use super::history::Kept;
+use super::model::{Action, Model, Tab};
 use super::rows::Row;
 use crate::base::{Bytes, Known};
 use crate::jvm;

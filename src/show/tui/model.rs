@@ -1,7 +1,7 @@
 //! What the live view shows, and what each key and each reading of a JVM does to it.
 
-use super::holders::Held;
-use crate::measure::look::{Look, growth, rate};
+use super::history::{Kept, Trail};
+use crate::measure::look::{Look, MemoryLimit};
 use std::collections::BTreeMap;
 
 /// What is shown.
@@ -79,6 +79,11 @@ pub enum Key {
 /// What the reader of JVMs tells.
 #[derive(Clone, Debug)]
 pub enum News {
+    /// A round begins: these run, and this much memory the host has.
+    Begun {
+        pids: Vec<i32>,
+        host: Option<MemoryLimit>,
+    },
     Looked(Box<Look>),
     /// A round is over: these run.
     Round {
@@ -98,29 +103,6 @@ pub enum Action {
     /// Read who holds malloc's blocks of this JVM.
     Holders(i32),
     Pause(bool),
-}
-
-/// What is kept of one JVM.
-#[derive(Clone, Debug)]
-pub struct Kept {
-    pub now: Look,
-    pub before: Option<Look>,
-    pub mark: Option<Look>,
-    /// The last sample with holders, which are read where they are asked for.
-    pub held: Option<Held>,
-}
-
-impl Kept {
-    fn seconds(&self) -> f64 {
-        self.before.as_ref().map_or(0.0, |before| self.now.at - before.at)
-    }
-    /// Of a figure that `of` takes from a sample.
-    pub fn rate(&self, of: impl Fn(&Look) -> Option<u64>) -> Option<f64> {
-        rate(of(self.before.as_ref()?), of(&self.now), self.seconds())
-    }
-    pub fn growth(&self, of: impl Fn(&Look) -> Option<u64>) -> Option<i64> {
-        growth(of(self.mark.as_ref()?), of(&self.now))
-    }
 }
 
 #[derive(Clone, Debug)]
@@ -145,6 +127,9 @@ pub struct Model {
     /// Seconds of the last sample.
     pub at: f64,
     pub round_ms: Option<f64>,
+    /// Those that the round under way reads; empty between rounds.
+    pub round: Vec<i32>,
+    pub host: Option<MemoryLimit>,
     pub message: Option<String>,
     /// The JVM whose holders were asked for and are not there yet.
     pub awaited: Option<i32>,
@@ -172,6 +157,8 @@ impl Model {
             marked_at: None,
             at: 0.0,
             round_ms: None,
+            round: Vec::new(),
+            host: None,
             message: None,
             awaited: None,
             has_all: view == View::All,
@@ -182,11 +169,16 @@ impl Model {
     /// A sample, the end of a round, a failure.
     pub fn learn(&mut self, news: News) {
         match news {
+            News::Begun { pids, host } => {
+                self.round = pids;
+                self.host = host;
+            }
             News::Looked(look) => self.looked(*look),
             News::Round { pids, took_ms } => {
                 self.jvms.retain(|pid, _| pids.contains(pid));
                 self.awaited = self.awaited.filter(|pid| pids.contains(pid));
                 self.round_ms = Some(took_ms);
+                self.round.clear();
                 self.message = None;
                 if let View::One(pid) = self.view
                     && !self.jvms.contains_key(&pid)
@@ -207,11 +199,16 @@ impl Model {
         let marks_all = self.marked_at.is_some();
         let (pid, at, holders) = (look.pid, look.at, look.holders.take());
         match self.jvms.get_mut(&look.pid).filter(|kept| kept.now.is_of(&look)) {
-            Some(kept) => kept.before = Some(std::mem::replace(&mut kept.now, look)),
+            Some(kept) => {
+                kept.trail.add(&look);
+                kept.before = Some(std::mem::replace(&mut kept.now, look));
+            }
             None => {
                 // One that started after the mark had nothing then; its growth counts from its first sample.
                 let mark = marks_all.then(|| look.clone());
-                self.jvms.insert(look.pid, Kept { now: look, before: None, mark, held: None });
+                let mut trail = Trail::default();
+                trail.add(&look);
+                self.jvms.insert(look.pid, Kept { now: look, before: None, mark, held: None, trail });
             }
         }
         if let Some(holders) = holders {
@@ -368,6 +365,12 @@ impl Model {
         let page = self.page.max(1);
         self.top = self.top.min(self.selected).max((self.selected + 1).saturating_sub(page));
         self.top = self.top.min(count.saturating_sub(page));
+    }
+
+    /// How many JVMs of the round under way are known by now, and how many it reads; `None`: all are known, so that sums are whole.
+    pub fn reading(&self) -> Option<(usize, usize)> {
+        let known = self.round.iter().filter(|pid| self.jvms.contains_key(pid)).count();
+        (known < self.round.len()).then_some((known, self.round.len()))
     }
 
     /// The JVM that is shown alone.

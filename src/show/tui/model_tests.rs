@@ -54,6 +54,8 @@ pub fn look(pid: i32, at: f64, heap_mib: u64) -> Look {
         took_ms: 12.0,
         kernel_resident_bytes: Some((heap_mib + 10) * MIB),
         account: Ok(account),
+        memory_limit: None,
+        is_jdk_tool: false,
         holders: None,
     }
 }

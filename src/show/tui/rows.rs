@@ -1,11 +1,12 @@
 //! The rows of a view: filtered, sorted, with what grew.
 
+use super::history::Kept;
 use super::holders;
-use super::model::{Kept, Model, Sort, Tab, View};
+use super::model::{Model, Sort, Tab, View};
 use crate::base::Bytes;
 use crate::map::Area;
 use crate::map::model::{Account, Amounts, AreaAccount, ArenaAccount};
-use crate::measure::look::{Look, growth, rate};
+use crate::measure::look::{LimitOf, Look, growth, rate};
 use std::cmp::Ordering;
 
 /// One row of whatever is shown.
@@ -27,6 +28,10 @@ pub struct Row {
     pub detail: Option<String>,
     pub rate: Option<f64>,
     pub since_mark: Option<i64>,
+    /// What was in memory at the last samples.
+    pub history: Vec<Option<Bytes>>,
+    /// Of a JVM in a cgroup with a limit.
+    pub limit_used_percent: Option<u64>,
     /// Why there is no account.
     pub note: Option<String>,
 }
@@ -34,10 +39,23 @@ pub struct Row {
 impl Model {
     pub fn rows(&self) -> Vec<Row> {
         match (self.view, self.one()) {
-            (View::All, _) => self.sorted(self.jvms.values().map(jvm).collect()),
+            (View::All, _) => self.sorted(self.all()),
             (View::One(_), Some(kept)) => self.of_one(kept),
             (View::One(_), None) => Vec::new(),
         }
+    }
+
+    /// Each JVM; tools of the JDK, which run for a moment, together.
+    fn all(&self) -> Vec<Row> {
+        let (tools, others): (Vec<&Kept>, Vec<&Kept>) =
+            self.jvms.values().partition(|kept| kept.now.is_jdk_tool);
+        if tools.len() < 2 {
+            return self.jvms.values().map(jvm).collect();
+        }
+        let sum = tools.iter().filter_map(|kept| kept.now.resident_bytes()).sum();
+        let name = format!("{} JDK tools", tools.len());
+        let together = Row { name, resident_bytes: Some(sum), ..Row::default() };
+        others.into_iter().map(jvm).chain([together]).collect()
     }
 
     fn of_one(&self, kept: &Kept) -> Vec<Row> {
@@ -67,6 +85,7 @@ impl Model {
                 resident_bytes: Some(area.amounts.resident_bytes),
                 rate: kept.rate(of),
                 since_mark: kept.growth(of),
+                history: kept.trail.of(area.area),
                 ..Row::default()
             };
             let is_asked = self.open.contains(&area.area.name());
@@ -146,12 +165,15 @@ impl Model {
 }
 
 fn jvm(kept: &Kept) -> Row {
+    let limit = kept.now.memory_limit.filter(|limit| limit.of == LimitOf::Cgroup);
     Row {
         name: kept.now.name.clone(),
         pid: Some(kept.now.pid),
         resident_bytes: kept.now.resident_bytes(),
         rate: kept.rate(Look::resident_bytes),
         since_mark: kept.growth(Look::resident_bytes),
+        history: kept.trail.resident(),
+        limit_used_percent: limit.map(|limit| limit.used_percent()),
         note: kept.now.account.as_ref().err().map(|gap| gap.to_string()),
         ..Row::default()
     }

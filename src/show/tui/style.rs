@@ -30,6 +30,15 @@ impl Style {
         ratatui::style::Style::new().add_modifier(Modifier::REVERSED)
     }
 
+    /// From the least to the most of a line of small levels.
+    pub fn levels(self) -> &'static [char] {
+        if self.has_colour {
+            &['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
+        } else {
+            &['_', '.', '-', '=', '*', '#']
+        }
+    }
+
     /// One cell of a bar.
     pub fn cell(self, area: Area) -> char {
         if self.has_colour { '█' } else { letter(area) }

@@ -118,5 +118,5 @@ fn a_run_of_pages_without_end_is_one_run() {
         assert_eq!(ended.status, Some(0), "{more:?}: {}", ended.stderr);
     }
     bounded(&directory, &["diff", &file, &file], &file);
-    bounded(&directory, &["report", &file, "-o", &page], &file);
+    bounded(&directory, &["report", &file, "-o", &page, "--force"], &file);
 }

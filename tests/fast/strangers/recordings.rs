@@ -74,8 +74,8 @@ fn each(directory: &Directory, file: &str, mut with: impl FnMut(&[&str])) {
         &["leak", file][..],
         &["leak", file, "--json", "--parts"],
         &["diff", file],
-        &["export", file, "--csv", &csv],
-        &["report", file, "-o", &page],
+        &["export", file, "--csv", &csv, "--force"],
+        &["report", file, "-o", &page, "--force"],
     ] {
         with(command);
     }

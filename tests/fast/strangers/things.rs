@@ -27,7 +27,7 @@ fn what_is_no_regular_file_is_refused_by_every_command() {
             &["leak", thing],
             &["export", thing, "--csv", "-"],
             &["diff", thing, thing],
-            &["report", thing, "-o", &page],
+            &["report", thing, "-o", &page, "--force"],
         ] {
             let ended = marusa(&directory, command);
             assert_eq!(ended.status, Some(3), "{command:?}: {}", ended.stderr);

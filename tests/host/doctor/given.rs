@@ -135,7 +135,7 @@ fn a_frozen_jvm_is_examined_without_its_host() {
     let file = file.to_string_lossy();
     let options = ["-XX:+UseSerialGC", "-Xmx64m", "-XX:NativeMemoryTracking=detail"];
     let jvm = Jvm::start(&java, &options, &["marusa.Idle"]);
-    assert_eq!(status(&marusa(&["freeze", &jvm.pid.to_string(), "-o", &file])), Some(0));
+    assert_eq!(status(&marusa(&["freeze", &jvm.pid.to_string(), "-o", &file, "--force"])), Some(0));
     let examined = Examined::run(&["--from", &file]);
     assert!(examined.found().iter().any(|it| it.id == "nmt-on"), "{:?}", examined.found());
     assert!(examined.found().iter().all(|it| it.pid.is_some()) && examined.0["host"].is_null());

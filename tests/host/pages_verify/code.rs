@@ -36,6 +36,7 @@ impl Copy {
             &self.name,
             "-o",
             &self.file(),
+            "--force",
         ])
     }
     fn with_state(&self, arguments: &[&str]) -> Output {

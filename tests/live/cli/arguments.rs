@@ -157,7 +157,14 @@ fn files_are_private_unless_another_mode_is_asked_for() {
     assert_eq!(mode(&file("there.frozen")) & 0o600, 0o600);
     std::fs::set_permissions(file("there.frozen"), std::os::unix::fs::PermissionsExt::from_mode(0o666))
         .expect("ours");
-    printed(&["freeze", &pid, "-o", &path("there.frozen")]);
+    let kept = run(&["freeze", &pid, "-o", &path("there.frozen")]);
+    assert_eq!(kept.status.code(), Some(2), "{}", text(&kept.stderr));
+    assert!(
+        text(&kept.stderr).contains("--force") && mode(&file("there.frozen")) == 0o666,
+        "{}",
+        text(&kept.stderr)
+    );
+    printed(&["freeze", &pid, "-o", &path("there.frozen"), "--force"]);
     assert_eq!(mode(&file("there.frozen")), 0o600, "a file that was open to all");
     printed(&["freeze", &pid, "-o", &path("b.frozen"), "--file-mode", "0644"]);
     printed(&["--file-mode", "640", "map", &pid, "--html", &path("b.html")]);

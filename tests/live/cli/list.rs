@@ -64,3 +64,19 @@ fn a_part_of_the_main_class_names_a_jvm_and_two_are_an_error() {
 fn classes() -> String {
     root().join("java/build-out").to_string_lossy().into_owned()
 }
+
+#[test]
+fn a_known_server_has_its_name_and_can_be_named_by_it() {
+    // What tells it is in the options of the JVM.
+    let options = ["-Xmx60m", "-Dkc.home.dir=/opt/keycloak"];
+    let Some(jvm) = Jvm::under_load(&row("17", "g1"), &options, &["heap=5m", "quiet=1"]) else { return };
+    let listed = entry(jvm.pid);
+    assert_eq!((listed["server"].as_str(), listed["main"].as_str()), (Some("Keycloak"), Some("marusa.Load")));
+    assert_eq!(resolve("keycloak").ok(), Some(jvm.pid), "no other test starts one");
+    let words = text(&marusa(&["list"]).stdout);
+    assert!(words.contains("Keycloak (marusa.Load)"), "the main class is still there: {words}");
+    let look = marusa(&["top", "Keycloak", "--json", "--count", "1"]);
+    let look: Value = serde_json::from_slice(&look.stdout).expect("one line of JSON");
+    assert_eq!((look["name"].as_str(), &look["pid"]), (Some("Keycloak"), &jvm.pid.into()));
+    assert!(number(&look["memory_limit"]["limit_bytes"]) > 0, "{}", look["memory_limit"]);
+}

@@ -163,7 +163,7 @@ fn truncated_and_foreign_frozen_files_exit_with_3() {
     std::fs::write(&file, b"GIF89a, or anything else").expect("written");
     assert_fails(&marusa(&["map", "--from", path]), 3, &["no frozen snapshot"]);
     let Some(jvm) = Jvm::under_load(&row("17", "g1"), &["-Xmx100m"], LOAD) else { return };
-    assert!(marusa(&["freeze", &jvm.pid.to_string(), "-o", path]).status.success());
+    assert!(marusa(&["freeze", &jvm.pid.to_string(), "-o", path, "--force"]).status.success());
     assert!(marusa(&["map", "--from", path]).status.success());
     let whole = std::fs::read(&file).expect("read");
     for length in [20, whole.len() / 2, whole.len() - 9] {
@@ -193,7 +193,7 @@ fn a_frozen_jvm_gives_the_account_of_the_live_one() {
         let Some(jvm) = Jvm::under_load(&row(jdk, gc), &options, LOAD) else { continue };
         signal(jvm.pid, libc::SIGSTOP);
         let mut live = map_json(jvm.pid);
-        assert!(marusa(&["freeze", &jvm.pid.to_string(), "-o", path]).status.success());
+        assert!(marusa(&["freeze", &jvm.pid.to_string(), "-o", path, "--force"]).status.success());
         let output = marusa(&["map", "--from", path, "--json"]);
         let mut frozen: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
         check_laws(&frozen);

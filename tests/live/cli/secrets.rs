@@ -91,7 +91,8 @@ fn a_frozen_file_has_no_secret_of_the_command_line_the_environment_or_the_progra
         let mut options = row(jdk, gc).options;
         options.push(format!("-XX:NativeMemoryTracking={level}"));
         let jvm = jvm(&java, &options, &directory);
-        let frozen = marusa(&["freeze", &jvm.pid.to_string(), "-o", file.to_str().expect("UTF-8")]);
+        let frozen =
+            marusa(&["freeze", &jvm.pid.to_string(), "-o", file.to_str().expect("UTF-8"), "--force"]);
         assert!(frozen.status.success(), "{}", text(&frozen.stderr));
         let what = format!("JDK {jdk} {gc}, tracking {level}");
         assert_clean(&file, &fragments, &what);

@@ -69,10 +69,71 @@ fn a_limit_that_was_passed_is_status_1() {
     while direct() < before + (32 << 20) {
         assert!(started.elapsed() < Duration::from_secs(60), "it does not grow");
     }
-    let broken = marusa(&["diff", &json, &pid, "--fail-if-grown", "16M"]);
+    let broken = marusa(&["diff", &json, &pid, "--fail-on", "16M"]);
     assert_eq!(broken.status.code(), Some(1), "{}", text(&broken.stderr));
     assert!(text(&broken.stderr).contains("more than 16.0 MiB"), "{}", text(&broken.stderr));
     let kept =
         marusa(&["diff", &json, &pid, "--fail-if-grown", "1G", "--fail-if-grown", "class_metadata=64M"]);
     assert_eq!(kept.status.code(), Some(0), "{}", text(&kept.stderr));
+}
+
+/// Yesterday's recording has two JVMs; the one of today has another pid.
+#[test]
+fn the_same_jvm_is_found_by_its_main_class() {
+    let Some(grown) = grow(&[], &[]) else { return };
+    let load = ["heap=5m", "quiet=1"];
+    let Some(loaded) = Jvm::under_load(&row("17", "g1"), &["-Xmx60m"], &load) else { return };
+    let directory = Directory::new("yesterday");
+    let path = directory.file("yesterday.marusa");
+    for (pid, append) in [(grown.pid, &[][..]), (loaded.pid, &["--append"])] {
+        let pid = pid.to_string();
+        let arguments =
+            [&[pid.as_str(), "-o", &path, "--for", "1s", "--every", "200ms"][..], append].concat();
+        let output = Recorder::start(&arguments).wait();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    }
+    let before = grown.pid;
+    drop(grown);
+    let Some(today) = grow(&[], &[]) else { return };
+    let diff = |arguments: &[&str]| {
+        let output = marusa(&[&["diff"][..], arguments, &["--json"]].concat());
+        assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+        serde_json::from_slice::<Value>(&output.stdout).expect("JSON")["before"]["pid"].clone()
+    };
+    let pid = today.pid.to_string();
+    assert_eq!(diff(&[&path, &pid]), before);
+    assert_eq!(diff(&[&path, &loaded.pid.to_string()]), loaded.pid);
+    let of_today = directory.file("today.marusa");
+    let output = Recorder::start(&[&pid, "-o", &of_today, "--for", "1s", "--every", "200ms"]).wait();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(diff(&[&path, &of_today]), before);
+    assert_eq!(diff(&[&path, &of_today, "--jvm", &pid]), before);
+    let kept = marusa(&["record", &pid, "-o", &of_today, "--for", "1s"]);
+    assert_eq!(kept.status.code(), Some(2), "{}", text(&kept.stderr));
+    let over = marusa(&["record", &pid, "-o", &of_today, "--for", "1s", "--force"]);
+    assert!(over.status.success(), "{}", text(&over.stderr));
+}
+
+/// script(1) makes a terminal.
+fn on_a_terminal(environment: &str, arguments: &str) -> String {
+    let line = format!("{environment} exec {} {arguments}", env!("CARGO_BIN_EXE_marusa"));
+    let output = Command::new("script").args(["-qefc", &line, "/dev/null"]).stdin(Stdio::null()).output();
+    let output = output.expect("script(1)");
+    assert!(output.status.success(), "{line}: {}", text(&output.stdout));
+    text(&output.stdout)
+}
+
+#[test]
+fn a_terminal_sees_how_far_it_is_and_nobody_else_does() {
+    let Some(jvm) = grow(&[], &[]) else { return };
+    let directory = Directory::new("status");
+    let (pid, file) = (jvm.pid, |name: &str| directory.file(name));
+    let seen = on_a_terminal("TERM=xterm", &format!("record {pid} -o {} --for 2s", file("a.marusa")));
+    assert!(seen.contains(" of 2 s: 1 JVM, ") && seen.contains("\r\x1b[2K"), "{seen:?}");
+    let seen = on_a_terminal("TERM=xterm", &format!("freeze {pid} -o {}", file("a.frozen")));
+    assert!(seen.contains(&format!("reading pid {pid}")), "{seen:?}");
+    let dumb = on_a_terminal("TERM=dumb", &format!("record {pid} -o {} --for 1s", file("b.marusa")));
+    assert!(!dumb.contains(" of 1 s: ") && !dumb.contains('\x1b'), "{dumb:?}");
+    let output = Recorder::start(&[&pid.to_string(), "-o", &file("c.marusa"), "--for", "1s"]).wait();
+    assert!(!text(&output.stderr).contains(" of 1 s: "), "{}", text(&output.stderr));
 }

@@ -6,7 +6,7 @@ use super::netty::{self, Chunk};
 use super::referrers::{Holder, Referrers};
 use super::single::Single;
 use super::threads::Caches;
-use crate::base::{Addr, Bytes, Gap, Range, Why};
+use crate::base::{Addr, Bytes, Gap, Range, Why, counted};
 use crate::jvm::types::JvmView;
 use crate::jvm::{BufferKind, BufferRow, BufferTotals, Buffers, NO_HOLDER, SessionKind};
 use std::collections::{BTreeMap, HashSet};
@@ -196,6 +196,7 @@ fn cut(buffers: &mut Buffers) {
     let (bytes, count) = left
         .iter()
         .fold((0_u64, 0), |(bytes, count), row| (bytes.saturating_add(row.bytes), count + row.count));
-    let what = format!("{} holders of {count} buffers with {bytes} bytes", left.len());
+    let what =
+        format!("{} of {} with {bytes} bytes", counted(left.len(), "holder"), counted(count, "buffer"));
     buffers.gaps.push(Gap::new(what, Why::OverLimit));
 }

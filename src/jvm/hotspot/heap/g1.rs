@@ -47,7 +47,7 @@ pub fn read(vm: &Hotspot, found: &mut Found) -> Known<HeapView> {
         heap.use_bytes(Ok(run.used_bytes));
     }
     if strange > 0 {
-        let gap = Gap::new(format!("{strange} regions of G1"), Why::Torn);
+        let gap = Gap::new(format!("{} of G1", crate::base::counted(strange, "region")), Why::Torn);
         heap.use_bytes(Err(gap.clone()));
         found.gaps.push(gap);
     }

@@ -3,7 +3,7 @@
 use super::mappings;
 use super::spread::{NONE, Spread};
 use super::types::Type;
-use crate::base::{Bytes, Gap, Range, Why};
+use crate::base::{Bytes, Gap, Range, Why, counted};
 use crate::jvm::{Held, HeldBy, HeldType, Holders};
 use std::collections::{BTreeMap, HashMap};
 
@@ -161,7 +161,10 @@ impl Rows {
                 (left_bytes + row.bytes, left_blocks + row.blocks, left_rows + 1);
         }
         if left_rows > 0 {
-            let what = format!("{left_rows} holders of {left_blocks} blocks with {left_bytes} bytes");
+            let what = {
+                let (rows, blocks) = (counted(left_rows, "holder"), counted(left_blocks, "block"));
+                format!("{rows} of {blocks} with {left_bytes} bytes")
+            };
             gaps.push(Gap::new(what, Why::OverLimit));
         }
         Holders { rows, libraries, gaps }
