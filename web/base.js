@@ -28,7 +28,7 @@ const marusa = (() => {
     return values;
   }
 
-  // The eight areas of the paper, the Java heap and what is unattributed beside: sums of ours.
+  // The eight areas of the paper, with the Java heap and what is unattributed: sums of ours.
   function paper(areas) {
     const groups = new Map();
     for (const area of areas) {

@@ -162,6 +162,7 @@
       ctx.save();
       ctx.font = 11 * devicePixelRatio + "px system-ui, sans-serif";
       ctx.lineWidth = devicePixelRatio;
+      ctx.textAlign = "left";
       ctx.textBaseline = "alphabetic";
       const line = (at, colour, dash) => {
         ctx.strokeStyle = ctx.fillStyle = colour;
@@ -173,13 +174,16 @@
       };
       // Behind its line, and within the chart.
       const start = (text, x) => Math.max(left, Math.min(x + GAP, left + width - ctx.measureText(text).width - GAP));
-      const events = this.history.events.filter((event) => isShown(event.at));
+      // An end comes a moment after the last look, and stands there.
+      const { times } = this.history;
+      const within = (at) => Math.min(Math.max(at, times[0]), times[times.length - 1]);
+      const events = this.history.events.map(({ at, text }) => ({ at: within(at), text })).filter((event) => isShown(event.at));
       for (const event of events) line(event.at, marusa.variable("--mark"), [2, 3]);
       for (const { text, x } of labels(events.map((event) => ({ x: place(event.at), text: event.text })), start,
         (text) => ctx.measureText(text).width + 2 * GAP)) ctx.fillText(text, x, top + 11 * devicePixelRatio);
       const pick = marusa.picks[this.number];
       for (const name of pick ? ["from", "to"] : []) {
-        const at = this.history.times[pick[name]];
+        const at = times[pick[name]];
         if (!isShown(at)) continue;
         line(at, marusa.variable("--ink"), []);
         ctx.fillText(name, start(name, place(at)), top + height - GAP);
@@ -287,13 +291,15 @@
     return shown.slice(1).map((upper, at) => ({ series: [upper, shown[at]] }));
   }
 
-  // One text for events whose texts would overlap: the first, and how many more; the list below the chart has all.
+  // One text for events whose texts would overlap: the last, which is what came of them, and how many were before; the list below
+  // the chart has all.
   function labels(events, start, width) {
     const made = [];
     for (const { x, text } of events) {
       let label = { events: [text], from: x };
       for (;;) {
-        label.text = shortened(label.events[0]) + (label.events.length > 1 ? " and " + (label.events.length - 1) + " more" : "");
+        const before_it = label.events.length - 1;
+        label.text = shortened(label.events[before_it]) + (before_it > 0 ? " (and " + before_it + " before)" : "");
         label.x = start(label.text, label.from);
         const before = made[made.length - 1];
         if (!before || before.x + width(before.text) <= label.x) break;

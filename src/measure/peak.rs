@@ -1,5 +1,5 @@
 //! The largest moment of each JVM of a recording. The table and the bars of a page take their figures from here, so that both say
-//! the same; and where there are more JVMs than a page can show, the largest are told from the others, which become one sum.
+//! the same; and where there are more JVMs than a page can show, all but the largest become one sum.
 
 use super::history::History;
 use super::look::growth;

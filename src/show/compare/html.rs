@@ -28,13 +28,14 @@ ul.verdicts { list-style: none; padding: 0; margin: 18px 0; } ul.verdicts li { d
 th, td { padding: 4px 12px 4px 0; text-align: left; vertical-align: top; border-bottom: 1px solid var(--rule); }
 th { font-weight: 600; } td.n, th.n { text-align: right; white-space: nowrap; }
   td.text { overflow-wrap: anywhere; min-width: 14ch; }
-td.nowrap { white-space: nowrap; } tr.out td { color: var(--dim); } tr.about td { background: var(--soft); }
+td.nowrap { white-space: nowrap; } tr.out td { color: var(--dim); } tr.about { background: var(--soft); }
 figure { margin: 14px 0; } .pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 460px), 1fr));
   gap: 8px 28px; }
 @media print { body { max-width: none; padding: 0; font-size: 11pt; } ul.verdicts li { background: none; }
   tr, li, figure { break-inside: avoid; }
   h2 { break-after: avoid; } .wide { overflow: visible; } }
-@media (max-width: 600px) { body { padding: 12px 12px 40px; } ul.verdicts li { grid-template-columns: 1fr; } }
+@media (max-width: 600px) { body { padding: 12px 12px 40px; } ul.verdicts li { grid-template-columns: 1fr; }
+  table.data thead { display: none; } }
 ";
 
 /// The columns of the table of runs.
@@ -74,7 +75,7 @@ pub fn page(result: &Result) -> String {
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>marusa compare: {command}</title>\n<style>\n{}{LOOK}{}{}</style></head>\n<body><main>\n{}\n</main></body></html>\n",
+         <title>marusa compare: {command}</title>\n<style>\n{}{}{}{LOOK}</style></head>\n<body><main>\n{}\n</main></body></html>\n",
         plot::STYLE,
         plot::CARDS,
         plot::label_rules(columns.max(RUN_COLUMNS)),

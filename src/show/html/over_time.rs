@@ -119,8 +119,14 @@ fn overview(histories: &[History], others: Option<&Others>) -> Option<String> {
     if sums.clone().any(|peak| peak.unread_bytes > 0) {
         legend += &format!("<li><span class=\"swatch striped\" aria-hidden=\"true\"></span>{UNREAD}</li>");
     }
+    let note = others.map_or(String::new(), |others| {
+        let (shown, all) = (histories.len(), histories.len() + others.jvms);
+        format!(
+            "<p>Of {all} JVMs the {shown} largest are shown one by one; the others are the last row.</p>\n"
+        )
+    });
     Some(
-        table("jvms", "All JVMs, in memory", &columns, &rows, 0)
+        note + &table("jvms", "All JVMs, in memory", &columns, &rows, 0)
             + &format!("<ul class=\"legend\">{legend}</ul>\n"),
     )
 }

@@ -96,19 +96,24 @@ impl Browser {
         Facts { value, console }
     }
 
-    /// How many sheets of paper the page takes.
+    /// How many sheets of paper the page takes; none where nothing is written on them.
     pub fn sheets(&self, name: &str, html: &str) -> usize {
         let directory = std::env::temp_dir().join(format!("marusa-test-paper-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&directory).expect("a directory");
         let (page, paper) = (directory.join("page.html"), directory.join("page.pdf"));
         std::fs::write(&page, html).expect("written");
         let mut command = self.command(&directory);
-        command.args(["--virtual-time-budget=10000", &format!("--print-to-pdf={}", paper.display())]);
+        command.args([
+            "--virtual-time-budget=10000",
+            "--no-pdf-header-footer",
+            &format!("--print-to-pdf={}", paper.display()),
+        ]);
         let output = command.arg(format!("file://{}", page.display())).output().expect("the browser starts");
         let pdf =
             std::fs::read(&paper).unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
         self.tidy(directory);
-        String::from_utf8_lossy(&pdf).matches("/Type /Page\n").count()
+        let pdf = String::from_utf8_lossy(&pdf);
+        if pdf.contains("/Type /Font") { pdf.matches("/Type /Page\n").count() } else { 0 }
     }
 
     fn command(&self, directory: &Path) -> Command {

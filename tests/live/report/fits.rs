@@ -67,12 +67,15 @@ fn the_page_of_many_jvms_fits_and_everybody_can_use_it() {
     assert_fits(&browser, &axe, "many", &page_with(&shown, others.as_ref()));
 }
 
+fn account() -> String {
+    let file = root().join("tests/data/frozen/jdk17-g1.frozen");
+    text(&marusa(&["report", &file.to_string_lossy(), "-o", "-"]).stdout)
+}
+
 #[test]
 fn the_page_of_an_account_fits_and_everybody_can_use_it() {
     let (Some(browser), Some(axe)) = (Browser::find(), axe()) else { return };
-    let file = root().join("tests/data/frozen/jdk17-g1.frozen");
-    let output = marusa(&["report", &file.to_string_lossy(), "-o", "-"]);
-    let html = text(&output.stdout);
+    let html = account();
     let nonce = html.split("'nonce-").nth(1).and_then(|rest| rest.split('\'').next()).expect("a nonce");
     assert_fits(&browser, &axe, "account", &html.replace(nonce, NONCE));
 }
@@ -101,4 +104,5 @@ fn paper_has_what_is_folded_on_the_screen() {
     assert_ne!(all, open);
     let (folded, open) = (browser.sheets("folded", &all), browser.sheets("open", &open));
     assert!(folded > 4 && folded == open, "{folded} sheets, {open} where nothing is folded");
+    assert!(browser.sheets("account", &account()) > 2);
 }

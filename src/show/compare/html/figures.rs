@@ -20,11 +20,11 @@ pub fn main(result: &Result) -> String {
     let Some(row) = comparison.main_row() else { return String::new() };
     let name = row.figure.name.trim();
     let differences = match differences(result, row) {
-        Some(plot) => format!("<figure>{plot}</figure>\n"),
+        Some(plot) => format!("<figure tabindex=\"0\">{plot}</figure>\n"),
         None => String::new(),
     };
     format!(
-        "<h2>{}</h2>\n{differences}<figure>{}</figure>\n<figure>{}</figure>",
+        "<h2>{}</h2>\n{differences}<figure tabindex=\"0\">{}</figure>\n<figure tabindex=\"0\">{}</figure>",
         escaped(name),
         every_run(result, row, Room::WHOLE),
         order(result, row)
@@ -217,8 +217,9 @@ pub fn all(result: &Result) -> String {
             result.trials.iter().filter_map(|trial| trial.figure(&row.figure.key)).collect();
         *index != comparison.about && values.iter().any(|value| *value != values[0])
     });
-    let plots: Vec<String> =
-        others.map(|(_, row)| format!("<figure>{}</figure>", every_run(result, row, Room::HALF))).collect();
+    let plots: Vec<String> = others
+        .map(|(_, row)| format!("<figure tabindex=\"0\">{}</figure>", every_run(result, row, Room::HALF)))
+        .collect();
     match plots.is_empty() {
         true => String::new(),
         false => {
