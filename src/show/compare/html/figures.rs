@@ -172,7 +172,7 @@ pub fn table(result: &Result) -> String {
     let rows: String = rows.map(|(index, row)| line(row, index == comparison.about) + "\n").collect();
     format!(
         "<h2>All figures</h2>\n{}\n\
-         <p class=\"dim\">In bold: a difference that is shown. The shaded row is what the comparison is about; the others share a \
+         <p class=\"dim\">In bold: a difference that is shown. The shaded row is what the comparison is about; the others share an \
          error probability of 5 % among them.</p>",
         super::table("All figures", &columns, &rows)
     )
