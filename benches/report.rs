@@ -66,6 +66,7 @@ fn page(histories: &[History]) -> Vec<u8> {
         made_at: String::new(),
         moment: None,
         histories,
+        others: None,
         growth: &[],
         findings: None,
         gaps: &[],

@@ -28,7 +28,7 @@ const marusa = (() => {
     return values;
   }
 
-  // The eight areas of the paper, the Java heap and what is unattributed beside: sums of ours.
+  // The eight areas of the paper, with the Java heap and what is unattributed: sums of ours.
   function paper(areas) {
     const groups = new Map();
     for (const area of areas) {
@@ -83,9 +83,12 @@ const marusa = (() => {
     return new Date(seconds * 1000).toISOString().replace("T", " ").replace(/\.\d+Z$/, "Z");
   }
 
-  // Of the theme that is on now.
+  // A colour of the theme that is on now. By an element that has it: the variable itself has those of both themes.
+  const sample = document.body.appendChild(document.createElement("i"));
+  sample.hidden = true;
   function variable(name) {
-    return getComputedStyle(root).getPropertyValue(name).trim();
+    sample.style.color = "var(" + name + ")";
+    return getComputedStyle(sample).color;
   }
   function colour(key) {
     return variable("--a-" + key);
@@ -99,5 +102,12 @@ const marusa = (() => {
     return made;
   }
 
-  return { data, history, paper, human, signed, date, variable, colour, element, listeners: [], picks: [] };
+  // The name of an area, in a cell, behind its colour.
+  function titled(area) {
+    const cell = element("td");
+    cell.append(element("span", null, { class: "swatch s-" + area.key, "aria-hidden": "true" }), area.title);
+    return cell;
+  }
+
+  return { UNITS, data, history, paper, human, signed, date, variable, colour, element, titled, listeners: [], picks: [] };
 })();

@@ -4,6 +4,7 @@
 (() => {
   const HEIGHT = 380;
   const MOMENTS_MIN = 5;
+  const TEXT_MAX = 48;
   const DASHES = [[6, 4], [12, 4], [2, 3], [8, 3, 2, 3], [1, 2], [16, 6]];
   const LAST_SECONDS = 60;
   // By the distance of ticks in seconds: each tick, and what is added where year, month, day, hour, minute or second begin anew.
@@ -92,7 +93,7 @@
         bands: stacked ? bands(layers) : [],
         scales: { x: this.span ? { time: true, min: this.span[0], max: this.span[1] } : { time: true },
           y: { range: (_, __, most) => [0, most > 0 ? most * 1.04 : 1] } },
-        axes: [{ ...axis, values: TIMES }, { ...axis, size: 78, values: (_, ticks) => ticks.map((tick) => marusa.human(tick)),
+        axes: [{ ...axis, values: TIMES, space: 90 }, { ...axis, size: 78, space: 50, values: (_, ticks) => figures(ticks),
           incrs: increments() }],
         cursor: { drag: { x: true, y: false }, bind: { mousedown: (_, __, handle) => (event) => (event.shiftKey ? null : handle(event)) } },
         hooks: {
@@ -153,35 +154,41 @@
 
     // What happened, and the two moments that are compared.
     marks(plot) {
-      const { left, top, height } = plot.bbox;
-      const line = (at, colour, dash, text) => {
-        if (at < plot.scales.x.min || at > plot.scales.x.max) return;
-        const x = Math.round(plot.valToPos(at, "x", true));
-        plot.ctx.save();
-        plot.ctx.strokeStyle = colour;
-        plot.ctx.fillStyle = colour;
-        plot.ctx.lineWidth = devicePixelRatio;
-        plot.ctx.setLineDash(dash);
-        plot.ctx.beginPath();
-        plot.ctx.moveTo(x, top);
-        plot.ctx.lineTo(x, top + height);
-        plot.ctx.stroke();
-        if (text) {
-          plot.ctx.font = 11 * devicePixelRatio + "px system-ui, sans-serif";
-          const isAtEnd = x > left + plot.bbox.width * 0.7;
-          plot.ctx.textAlign = isAtEnd ? "right" : "left";
-          plot.ctx.textBaseline = "alphabetic";
-          plot.ctx.fillText(text, isAtEnd ? x - 4 : x + 4, top + 11 * devicePixelRatio);
-        }
-        plot.ctx.restore();
+      const { left, top, width, height } = plot.bbox;
+      const { ctx } = plot;
+      const GAP = 4 * devicePixelRatio;
+      const place = (at) => Math.round(plot.valToPos(at, "x", true));
+      const isShown = (at) => at >= plot.scales.x.min && at <= plot.scales.x.max;
+      ctx.save();
+      ctx.font = 11 * devicePixelRatio + "px system-ui, sans-serif";
+      ctx.lineWidth = devicePixelRatio;
+      ctx.textAlign = "left";
+      ctx.textBaseline = "alphabetic";
+      const line = (at, colour, dash) => {
+        ctx.strokeStyle = ctx.fillStyle = colour;
+        ctx.setLineDash(dash);
+        ctx.beginPath();
+        ctx.moveTo(place(at), top);
+        ctx.lineTo(place(at), top + height);
+        ctx.stroke();
       };
-      const mark = marusa.variable("--mark");
-      for (const event of this.history.events) line(event.at, mark, [2, 3], event.text.slice(0, 40));
+      // Behind its line, and within the chart.
+      const start = (text, x) => Math.max(left, Math.min(x + GAP, left + width - ctx.measureText(text).width - GAP));
+      // An end comes a moment after the last look, and stands there.
+      const { times } = this.history;
+      const within = (at) => Math.min(Math.max(at, times[0]), times[times.length - 1]);
+      const events = this.history.events.map(({ at, text }) => ({ at: within(at), text })).filter((event) => isShown(event.at));
+      for (const event of events) line(event.at, marusa.variable("--mark"), [2, 3]);
+      for (const { text, x } of labels(events.map((event) => ({ x: place(event.at), text: event.text })), start,
+        (text) => ctx.measureText(text).width + 2 * GAP)) ctx.fillText(text, x, top + 11 * devicePixelRatio);
       const pick = marusa.picks[this.number];
-      if (!pick) return;
-      const ink = marusa.variable("--ink");
-      line(this.history.times[pick.from], ink, [], "from");
-      line(this.history.times[pick.to], ink, [], "to");
+      for (const name of pick ? ["from", "to"] : []) {
+        const at = times[pick[name]];
+        if (!isShown(at)) continue;
+        line(at, marusa.variable("--ink"), []);
+        ctx.fillText(name, start(name, place(at)), top + height - GAP);
+      }
+      ctx.restore();
     }
 
     // What is shown now; also for whoever tests the page.
@@ -282,6 +289,33 @@
   function bands(layers) {
     const shown = layers.map((layer, index) => (layer.isOn ? index + 1 : 0)).filter((index) => index > 0);
     return shown.slice(1).map((upper, at) => ({ series: [upper, shown[at]] }));
+  }
+
+  // One text for events whose texts would overlap: the last, which is what came of them, and how many were before; the list below
+  // the chart has all.
+  function labels(events, start, width) {
+    const made = [];
+    for (const { x, text } of events) {
+      let label = { events: [text], from: x };
+      for (;;) {
+        const before_it = label.events.length - 1;
+        label.text = shortened(label.events[before_it]) + (before_it > 0 ? " (and " + before_it + " before)" : "");
+        label.x = start(label.text, label.from);
+        const before = made[made.length - 1];
+        if (!before || before.x + width(before.text) <= label.x) break;
+        made.pop();
+        label = { events: before.events.concat(label.events), from: before.from };
+      }
+      made.push(label);
+    }
+    return made;
+  }
+  const shortened = (text) => (text.length > TEXT_MAX ? text.slice(0, text.lastIndexOf(" ", TEXT_MAX)) + "…" : text);
+
+  // A tick in the unit of the largest one, with no more digits than it has.
+  function figures(ticks) {
+    const [unit, size] = marusa.UNITS.find(([, size]) => ticks[ticks.length - 1] >= size) || ["B", 1];
+    return ticks.map((tick) => (tick === 0 ? "0" : Number((tick / size).toFixed(3)) + " " + unit));
   }
 
   // Steps that are round in MiB and GiB.

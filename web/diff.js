@@ -49,12 +49,12 @@
 
     function detailed(history) {
       const of = history.details.filter((detail) => detail.kind === by.value);
-      return compared(of.map((detail) => ({ title: detail.kind, part: detail.name, bytes: detail.bytes })));
+      return compared(of.map((detail) => ({ kind: detail.kind, part: detail.name, bytes: detail.bytes })));
     }
 
     function show() {
       const history = marusa.history(number);
-      const parts = compared(history.rows.map((row) => ({ title: marusa.data.areas[row.area].title, part: row.part, bytes: row.bytes })));
+      const parts = compared(history.rows.map((row) => ({ area: marusa.data.areas[row.area], part: row.part, bytes: row.bytes })));
       const rows = by && by.value !== "part" ? detailed(history) : parts;
       for (const which of ["from", "to"]) {
         const text = marusa.date(history.times[pick[which]]);
@@ -65,7 +65,7 @@
       const body = document.createDocumentFragment();
       for (const { row, from, to, change } of rows) {
         const line = document.createElement("tr");
-        line.append(marusa.element("td", row.title), marusa.element("td", row.part));
+        line.append(row.area ? marusa.titled(row.area) : marusa.element("td", row.kind), marusa.element("td", row.part));
         for (const [bytes, text] of [[from, marusa.human(from)], [to, marusa.human(to)], [change, marusa.signed(change)]]) {
           line.append(marusa.element("td", text, bytes === null ? { class: "n" } : { class: "n", "data-n": bytes }));
         }

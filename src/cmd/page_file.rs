@@ -36,6 +36,7 @@ pub fn of_account(
         made_at: rfc3339(SystemTime::now()),
         moment: Some(Moment { account, snapshot, map, grid: grid.as_ref() }),
         histories: &[],
+        others: None,
         growth: &[],
         findings: Some(Findings { list: &findings, looked_at: "" }),
         gaps: &account.gaps,

@@ -7,6 +7,8 @@ use crate::base::{counted, rfc3339};
 use crate::doctor::{Finding, recorded};
 use crate::map as accounts;
 use crate::map::model::GapRow;
+use crate::measure::history::History;
+use crate::measure::peak::{self, Others};
 use crate::os::process::Process;
 use crate::record::history::Recording;
 use crate::record::since::Since;
@@ -15,6 +17,9 @@ use crate::show::html::{Findings, Page};
 use crate::snapshot::Want;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+
+/// JVMs that a page shows one by one.
+const SHOWN_MAX: usize = 20;
 
 #[derive(clap::Args, Debug)]
 pub struct ReportArgs {
@@ -39,25 +44,31 @@ pub fn run(args: &ReportArgs) -> anyhow::Result<u8> {
 
 fn of_recording(args: &ReportArgs) -> anyhow::Result<()> {
     let recording = file::load(&args.file)?;
-    let recorded = over_time::of(&recording);
+    let mut recorded = over_time::of(&recording);
     if recorded.histories.iter().all(|history| history.times.is_empty()) {
         return Err(Failure::target(format!(
             "{}: the recording contains no samples; record for longer",
             args.file.display()
         )));
     }
+    let order = peak::largest_first(&recorded.histories);
+    let (shown, hidden) = order.split_at(order.len().min(SHOWN_MAX));
+    let others = Others::of(hidden.iter().map(|index| &recorded.histories[*index]));
+    let histories: Vec<History> =
+        shown.iter().map(|at| std::mem::take(&mut recorded.histories[*at])).collect();
     let judge = |jvm| (leaks::judge(jvm, 0.0, f64::INFINITY, args.parts), Since::of(jvm, f64::INFINITY));
-    let growth: Vec<(Vec<leaks::Row>, Since)> = recording.jvms.iter().map(judge).collect();
-    let title = match &recorded.histories[..] {
+    let growth: Vec<(Vec<leaks::Row>, Since)> = shown.iter().map(|at| judge(&recording.jvms[*at])).collect();
+    let title = match &histories[..] {
         [history] => format!("{}, pid {}", history.name, history.pid),
-        several => counted(several.len(), "JVM"),
+        _ => counted(order.len(), "JVM"),
     };
     let (findings, looked_at) = found(&recording);
     let page = Page {
         title,
         made_at: rfc3339(SystemTime::now()),
         moment: None,
-        histories: &recorded.histories,
+        histories: &histories,
+        others: others.as_ref(),
         growth: &growth,
         findings: Some(Findings { list: &findings, looked_at: &looked_at }),
         gaps: &recorded.gaps.iter().map(GapRow::from).collect::<Vec<_>>(),

@@ -119,6 +119,12 @@ impl History {
         (0..self.times.len()).map(at).collect()
     }
 
+    /// What is in memory at each moment: the kernel's figure, which is of the moment itself; where it is not known, the account's.
+    pub fn resident_bytes(&self) -> Vec<Option<Bytes>> {
+        let kernel = self.kernel_resident_bytes.iter().copied().chain(std::iter::repeat(None));
+        kernel.zip(self.totals()).map(|(kernel, total)| kernel.or(total)).collect()
+    }
+
     /// At most `most` moments that tell the same story: of every range of moments the one with the most and the one with the
     /// least in all, the first, the last, and those around events. Sums stay exact, since whole moments are kept or left out.
     pub fn told(&self, most: usize) -> Vec<usize> {
@@ -126,10 +132,7 @@ impl History {
         if count <= most.max(2) {
             return (0..count).collect();
         }
-        // The kernel's figure is of each moment, an account may be older.
-        let kernel = self.kernel_resident_bytes.iter().copied().chain(std::iter::repeat(None));
-        let highs: Vec<Option<Bytes>> =
-            kernel.zip(self.totals()).map(|(kernel, total)| kernel.or(total)).collect();
+        let highs = self.resident_bytes();
         let stretches = (most.saturating_sub(2 + 2 * self.events.len()) / 2).max(1);
         let mut kept = vec![0, count - 1];
         for stretch in 0..stretches {

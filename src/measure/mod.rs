@@ -12,6 +12,7 @@ pub mod interval;
 pub mod kinds;
 pub mod layout;
 pub mod look;
+pub mod peak;
 pub mod predict;
 pub mod price;
 pub mod stalls;

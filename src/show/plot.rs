@@ -21,24 +21,28 @@ const WIDTH: f64 = 760.0;
 const COLOURS: usize = 8;
 
 /// What a page that has plots puts into its `<style>`.
-pub const STYLE: &str = "\
-:root { color-scheme: light dark; --ink: #1a1a1a; --dim: #5f6368; --rule: #d8dadd; --paper: #ffffff; --soft: #f4f5f6;
-  --c0: #0072b2; --c1: #d55e00; --c2: #009e73; --c3: #cc79a7; --c4: #e69f00; --c5: #56b4e9; --c6: #b8a800; --c7: #6e6e6e;
-  --good: #007a59; --bad: #b34700; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e8e8e8; --dim: #a3a8ae; --rule: #3c4045; --paper: #17191c; --soft: #212428;
-  --c0: #4aa3df; --c1: #f08a3c; --c2: #2fc79a; --c3: #dd9bc0; --c4: #f0b429; --c5: #8fd0f5; --c6: #f0e442; --c7: #b0b0b0;
-  --good: #2fc79a; --bad: #f08a3c; } }
-@media print { :root { color-scheme: light; --ink: #000; --dim: #444; --rule: #bbb; --paper: #fff; --soft: #fff;
-  --c0: #0072b2; --c1: #d55e00; --c2: #009e73; --c3: #cc79a7; --c4: #e69f00; --c5: #56b4e9; --c6: #b8a800; --c7: #6e6e6e;
-  --good: #007a59; --bad: #b34700; } }
-svg.plot { display: block; width: 100%; max-width: 760px; height: auto; font: 12px system-ui, sans-serif; break-inside: avoid; }
-svg.plot text { fill: var(--ink); } svg.plot .dim { fill: var(--dim); } svg.plot .end { text-anchor: end; }
-svg.plot .middle { text-anchor: middle; } svg.plot .title { font-weight: 600; font-size: 13px; }
-svg.plot .grid { stroke: var(--rule); stroke-width: 1; } svg.plot .zero { stroke: var(--dim); stroke-width: 1.5; }
-svg.plot .join { fill: none; stroke-width: 1.5; } svg.plot .span { stroke-width: 4; stroke-linecap: round; opacity: 0.75; }
-svg.plot .hollow { fill: var(--paper) !important; }
-svg.plot .layer { stroke: var(--paper); stroke-width: 0.6; } svg.plot .again { opacity: 0.55; }
-";
+pub const STYLE: &str = include_str!("../../web/plot.css");
+/// And one that has tables of the class `data`, with `label_rules`.
+pub const CARDS: &str = include_str!("../../web/cards.css");
+
+/// The names of a table's columns as an attribute, for a narrow screen: there each cell has its own above it.
+pub fn labels<'a>(titles: impl Iterator<Item = &'a str>) -> String {
+    let label = |(index, title): (usize, &str)| {
+        // Numbers of characters, so that nothing ends the text or the attribute.
+        let text = |letter: char| match letter.is_ascii_alphanumeric() || letter == ' ' {
+            true => letter.to_string(),
+            false => format!("\\{:x} ", u32::from(letter)),
+        };
+        format!("--l{}:'{}';", index + 1, title.chars().map(text).collect::<String>())
+    };
+    format!(" style=\"{}\"", titles.enumerate().map(label).collect::<String>())
+}
+
+/// The rules that put `labels` above the cells of tables of at most so many columns; the first is the head of the card.
+pub fn label_rules(columns: usize) -> String {
+    let rule = |column| format!("table.data td:nth-child({column})::before{{content:var(--l{column})}}");
+    format!("@media(max-width:600px){{{}}}\n", (2..=columns).map(rule).collect::<String>())
+}
 
 /// Text within HTML and SVG, also within quotation marks. Control characters, which XML forbids, are made visible.
 pub fn escaped(text: &str) -> String {

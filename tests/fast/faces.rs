@@ -36,6 +36,7 @@ fn faces(snapshot: &Snapshot) -> Faces {
         made_at: String::new(),
         moment: Some(Moment { account: &account, snapshot, map: &map, grid: None }),
         histories: &[],
+        others: None,
         growth: &[],
         findings: None,
         gaps: &account.gaps,
@@ -71,10 +72,9 @@ fn table(html: &str, id: &str) -> Vec<Vec<String>> {
     let body = html[from..].split("<tbody>").nth(1).and_then(|body| body.split("</tbody>").next());
     let cell = |cell: &str| match cell.split_once("data-n=\"") {
         Some((_, rest)) => rest.split('"').next().unwrap_or_default().to_string(),
-        None => cell
-            .split_once('>')
-            .map_or("", |(_, text)| text.split('<').next().unwrap_or_default())
-            .to_string(),
+        None => {
+            cell.split('<').filter_map(|tag| tag.split_once('>')).map(|(_, text)| text.trim_end()).collect()
+        }
     };
     let body = body.expect("rows").replace("&#39;", "'");
     let rows = body.split("<tr").skip(1);

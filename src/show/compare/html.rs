@@ -28,18 +28,38 @@ ul.verdicts { list-style: none; padding: 0; margin: 18px 0; } ul.verdicts li { d
 th, td { padding: 4px 12px 4px 0; text-align: left; vertical-align: top; border-bottom: 1px solid var(--rule); }
 th { font-weight: 600; } td.n, th.n { text-align: right; white-space: nowrap; }
   td.text { overflow-wrap: anywhere; min-width: 14ch; }
-td.nowrap { white-space: nowrap; } tr.out td { color: var(--dim); } tr.about td { background: var(--soft); }
+td.nowrap { white-space: nowrap; } tr.out td { color: var(--dim); } tr.about { background: var(--soft); }
 figure { margin: 14px 0; } .pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 460px), 1fr));
   gap: 8px 28px; }
 @media print { body { max-width: none; padding: 0; font-size: 11pt; } ul.verdicts li { background: none; }
   tr, li, figure { break-inside: avoid; }
   h2 { break-after: avoid; } .wide { overflow: visible; } }
+@media (max-width: 600px) { body { padding: 12px 12px 40px; } ul.verdicts li { grid-template-columns: 1fr; }
+  table.data thead { display: none; } }
 ";
+
+/// The columns of the table of runs.
+const RUN_COLUMNS: usize = 7;
+
+/// A table that fits a narrow screen: columns with whether they are of numbers, and rows as markup.
+fn table(name: &str, columns: &[(&str, bool)], rows: &str) -> String {
+    let head = |(title, is_number): &(&str, bool)| {
+        let class = if *is_number { " class=\"n\"" } else { "" };
+        format!("<th scope=\"col\"{class}>{}</th>", escaped(title))
+    };
+    let labels = plot::labels(columns.iter().map(|(title, _)| *title));
+    let head: String = columns.iter().map(head).collect();
+    format!(
+        "<div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"{name}\"><table class=\"data\"{labels}>\
+         <thead><tr>{head}</tr></thead><tbody>\n{rows}</tbody></table></div>"
+    )
+}
 
 /// The whole page.
 pub fn page(result: &Result) -> String {
     let design = &result.design;
     let command = escaped(&design.head.command.join(" "));
+    let columns = 1 + 3 * result.comparison.arms.len();
     let parts = [
         format!("<h1><code>{command}</code></h1>\n{}", set_up(result)),
         verdicts(result),
@@ -55,8 +75,10 @@ pub fn page(result: &Result) -> String {
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>marusa compare: {command}</title>\n<style>\n{}{LOOK}</style></head>\n<body>\n{}\n</body></html>\n",
+         <title>marusa compare: {command}</title>\n<style>\n{}{}{}{LOOK}</style></head>\n<body><main>\n{}\n</main></body></html>\n",
         plot::STYLE,
+        plot::CARDS,
+        plot::label_rules(columns.max(RUN_COLUMNS)),
         parts.join("\n")
     )
 }

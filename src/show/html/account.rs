@@ -161,7 +161,7 @@ fn parts(account: &Account) -> String {
     let total = account.totals.resident_bytes;
     let rows = account.areas.iter().flat_map(|area| area.parts.iter().map(move |part| (area, part)));
     let rows = rows.map(|(area, part)| {
-        let names = [Cell::Text(area.area.title().to_string()), Cell::Text(part.part.clone())];
+        let names = [Cell::Of(area.area, area.area.title().to_string()), Cell::Text(part.part.clone())];
         let rest = [Cell::Bytes(part.amounts.in_use_bytes), Cell::Text(part.how.join(", "))];
         let cells = names.into_iter().chain(figures(&part.amounts, total)).chain(rest).collect();
         (part.amounts.resident_bytes, cells)
@@ -183,7 +183,7 @@ fn page_sizes(account: &Account) -> String {
         };
         for (size, bytes) in sizes.into_iter().filter(|(_, bytes)| *bytes > 0) {
             let cells = vec![
-                Cell::Text(area.area.title().to_string()),
+                Cell::Of(area.area, area.area.title().to_string()),
                 Cell::Text(size),
                 Cell::Bytes(Some(bytes)),
                 Cell::Share(bytes, total),

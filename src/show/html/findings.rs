@@ -13,9 +13,19 @@ pub fn section(findings: Findings) -> String {
     if findings.list.is_empty() {
         return html + "<p>Nothing was found.</p>\n";
     }
-    html += "<ol class=\"findings\">\n";
-    findings.list.iter().for_each(|finding| html += &one(finding));
-    html + "</ol>\n"
+    let (first, rest) = findings.list.split_at(findings.list.len().min(SHOWN_MAX));
+    html += &list(first);
+    if !rest.is_empty() {
+        html += &format!("<details><summary>{} more</summary>\n{}</details>\n", rest.len(), list(rest));
+    }
+    html
+}
+
+/// Findings that are shown at once; of hundreds of JVMs there are hundreds. The gravest come first.
+const SHOWN_MAX: usize = 20;
+
+fn list(findings: &[Finding]) -> String {
+    format!("<ol class=\"findings\">\n{}</ol>\n", findings.iter().map(one).collect::<String>())
 }
 
 fn one(finding: &Finding) -> String {

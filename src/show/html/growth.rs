@@ -3,9 +3,10 @@
 use super::over_time::each;
 use super::safe::escaped;
 use super::table::{Cell, name, number, table};
+use crate::map::Area;
 use crate::measure::growth::Verdict;
 use crate::measure::history::History;
-use crate::record::leaks::Row;
+use crate::record::leaks::{Row, What};
 use crate::record::since::Since;
 use crate::show::leaks::{answer, title, words};
 
@@ -32,7 +33,11 @@ fn row(row: &Row) -> Vec<Cell> {
     };
     let rate = row.growth.rate.map_or(Cell::Bytes(None), |rate| Cell::Signed(rate.bytes_per_hour as i64));
     vec![
-        Cell::Text(title(&row.what)),
+        match &row.what {
+            What::Area(area) | What::Part(area, _) => Cell::Of(*area, title(&row.what)),
+            What::HeapInUse => Cell::Of(Area::JavaHeap, title(&row.what)),
+            What::All | What::Named(..) => Cell::Text(title(&row.what)),
+        },
         Cell::Text(verdict.to_string()),
         rate,
         Cell::Bytes(Some(row.growth.level_bytes)),

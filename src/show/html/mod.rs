@@ -22,6 +22,7 @@ use crate::map::grid::Grid;
 use crate::map::model::GapRow;
 use crate::map::{Account, MemoryMap};
 use crate::measure::history::History;
+use crate::measure::peak::Others;
 use crate::record::leaks;
 use crate::record::since::Since;
 use crate::show::plot;
@@ -43,7 +44,10 @@ pub struct Page<'a> {
     /// RFC 3339.
     pub made_at: String,
     pub moment: Option<Moment<'a>>,
+    /// The largest first.
     pub histories: &'a [History],
+    /// The JVMs that there was no room for.
+    pub others: Option<&'a Others>,
     /// Of each history, what of it grows.
     pub growth: &'a [(Vec<leaks::Row>, Since)],
     /// `None`: nobody looked, which is not the same as healthy.
@@ -69,12 +73,15 @@ pub struct Moment<'a> {
     pub grid: Option<&'a Grid>,
 }
 
-const STYLES: [&str; 2] =
-    [include_str!("../../../web/vendor/uPlot.min.css"), include_str!("../../../web/report.css")];
+const STYLES: [&str; 3] =
+    [include_str!("../../../web/vendor/uPlot.min.css"), include_str!("../../../web/report.css"), plot::CARDS];
+/// Of any table.
+const COLUMNS_MAX: usize = 12;
 /// In the order in which they are run; each keeps to itself except for `marusa`, which the first makes.
-const SCRIPTS: [&str; 7] = [
+const SCRIPTS: [&str; 8] = [
     include_str!("../../../web/base.js"),
     include_str!("../../../web/theme.js"),
+    include_str!("../../../web/treemap.js"),
     include_str!("../../../web/tables.js"),
     include_str!("../../../web/chart.js"),
     include_str!("../../../web/diff.js"),
@@ -131,7 +138,11 @@ fn sections(page: &Page) -> Vec<Section> {
     };
     add("account", "The account", first);
     add("findings", "Findings", page.findings.map(findings::section));
-    add("time", "Over time", (!page.histories.is_empty()).then(|| over_time::section(page.histories)));
+    add(
+        "time",
+        "Over time",
+        (!page.histories.is_empty()).then(|| over_time::section(page.histories, page.others)),
+    );
     add("growth", "A leak or not", growth::section(page.histories, page.growth));
     let held = page.moment.as_ref().and_then(|moment| account::holders(moment.account));
     add("held", "Who holds native memory", held.or_else(|| over_time::holders(page.histories)));
@@ -160,6 +171,7 @@ fn head(out: &mut dyn Write, page: &Page) -> io::Result<()> {
     writeln!(out, "<title>{} · marusa</title>", escaped(&page.title))?;
     writeln!(out, "<style>{}\n{}", plot::STYLE, palette::style())?;
     STYLES.iter().try_for_each(|style| writeln!(out, "{style}"))?;
+    out.write_all(plot::label_rules(COLUMNS_MAX).as_bytes())?;
     writeln!(out, "</style></head>")
 }
 
@@ -169,7 +181,7 @@ fn header(out: &mut dyn Write, page: &Page, sections: &[Section]) -> io::Result<
     if let Some(moment) = &page.moment {
         out.write_all(account::summary(moment.account).as_bytes())?;
     }
-    if let Some(text) = over_time::summary(page.histories) {
+    if let Some(text) = over_time::summary(page.histories, page.others) {
         writeln!(out, "<p class=\"dim\">{}</p>", escaped(&text))?;
     }
     writeln!(out, "<nav aria-label=\"Sections\"><ul>")?;

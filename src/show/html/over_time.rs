@@ -1,11 +1,13 @@
 //! The parts of a page that are of a whole recording: the areas over time, and what changed between two moments.
 
 use super::moments_max;
+use super::palette::swatch;
 use super::safe::escaped;
 use super::table::{Cell, name, number, table};
-use crate::base::{Bytes, human, rfc3339};
+use crate::base::{human, rfc3339};
 use crate::map::Area;
 use crate::measure::history::{HeldOverTime, History, Row};
+use crate::measure::peak::{Others, Peak};
 use crate::show::plot::{self, Layer};
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
@@ -13,26 +15,31 @@ use std::time::{Duration, SystemTime};
 const MIB: f64 = 1_048_576.0;
 /// Moments of the drawing for paper.
 const DRAWN_MAX: usize = 300;
+/// What the time is counted in: the largest unit of which there are some.
+const UNITS: [(&str, f64); 3] = [("days", 86_400.0), ("hours", 3_600.0), ("minutes", 60.0)];
 
 /// "21.0.8+9, g1 · 2026-01-01T00:00:00Z to 2026-01-01T01:00:00Z, 3600 moments".
-pub fn summary(histories: &[History]) -> Option<String> {
-    let first = histories.iter().filter_map(|history| history.times.first()).copied().reduce(f64::min)?;
-    let last = histories.iter().filter_map(|history| history.times.last()).copied().reduce(f64::max)?;
-    let moments: usize = histories.iter().map(|history| history.times.len()).sum();
-    let who = match histories {
-        [one] if one.runtime.is_empty() => String::new(),
-        [one] => format!("{} · ", one.runtime),
-        many => format!("{} JVMs · ", many.len()),
+pub fn summary(histories: &[History], others: Option<&Others>) -> Option<String> {
+    let first = histories.iter().filter_map(|history| history.times.first()).copied();
+    let last = histories.iter().filter_map(|history| history.times.last()).copied();
+    let first = first.chain(others.map(|others| others.from)).reduce(f64::min)?;
+    let last = last.chain(others.map(|others| others.to)).reduce(f64::max)?;
+    let who = match (histories, others) {
+        ([one], None) if one.runtime.is_empty() => String::new(),
+        ([one], None) => format!("{} · ", one.runtime),
+        (many, _) => format!("{} JVMs · ", many.len() + others.map_or(0, |others| others.jvms)),
     };
-    Some(format!("{who}{} to {}, {moments} moments", date(first), date(last)))
+    let moments: usize = histories.iter().map(|history| history.times.len()).sum();
+    let of = others.map_or(String::new(), |_| format!(" of the {} largest", histories.len()));
+    Some(format!("{who}{} to {}, {moments} moments{of}", date(first), date(last)))
 }
 
 pub fn date(seconds: f64) -> String {
     rfc3339(SystemTime::UNIX_EPOCH + Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or_default())
 }
 
-pub fn section(histories: &[History]) -> String {
-    let mut html = overview(histories).unwrap_or_default();
+pub fn section(histories: &[History], others: Option<&Others>) -> String {
+    let mut html = overview(histories, others).unwrap_or_default();
     html += "<p class=\"dim needs-script hint\" hidden>Drag over a chart to zoom, Shift and drag to move; the wheel (after a \
              click), arrow keys, + and - do too. A name in the legend takes its area away and brings it back.</p>\n";
     let moments = moments_max(histories);
@@ -42,19 +49,18 @@ pub fn section(histories: &[History]) -> String {
 /// JVMs that are shown without being asked for, where there are many.
 const SHOWN: usize = 3;
 
-/// The same of each JVM, the largest first; where there are several, all but the first of them are folded.
+/// The same of each JVM, the largest first; where there are several, all but the first of them are closed.
 pub fn each(histories: &[History], shown: usize, body: impl Fn(usize, &History) -> Option<String>) -> String {
     if let [history] = histories {
         return body(0, history).unwrap_or_default();
     }
-    let mut order: Vec<usize> = (0..histories.len()).collect();
-    order.sort_by_key(|index| std::cmp::Reverse(most(&histories[*index])));
     let mut html = String::new();
-    for (place, index) in order.into_iter().enumerate() {
-        let history = &histories[index];
-        let Some(body) = body(index, history) else { continue };
+    let bodies =
+        histories.iter().enumerate().filter_map(|(index, history)| Some((history, body(index, history)?)));
+    for (place, (history, body)) in bodies.enumerate() {
         let open = if place < shown { " open" } else { "" };
-        let sum = most(history).map_or(String::new(), |bytes| format!(", at most {}", human(bytes)));
+        let sum =
+            history.peak().map_or(String::new(), |peak| format!(", at most {}", human(peak.most_bytes)));
         html += &format!(
             "<details class=\"jvm\"{open}><summary>{}<span class=\"dim\">{sum}</span></summary>\n{body}</details>\n",
             escaped(&who(history))
@@ -63,102 +69,66 @@ pub fn each(histories: &[History], shown: usize, body: impl Fn(usize, &History) 
     html
 }
 
-/// The kernel's figure is of each moment; where it is not known, the account's stands for it.
-fn resident(history: &History) -> Vec<Option<Bytes>> {
-    history.kernel_resident_bytes.iter().zip(history.totals()).map(|(kernel, sum)| kernel.or(sum)).collect()
-}
-
-fn most(history: &History) -> Option<Bytes> {
-    resident(history).into_iter().flatten().max()
-}
+/// What the kernel counts at the largest moment and the last account before it has not.
+pub const UNREAD: &str = "came after the last account";
 
 /// Where there are several: which had most, and which grew.
-fn overview(histories: &[History]) -> Option<String> {
-    let row = |(index, history): (usize, &History)| {
-        let bytes = resident(history);
-        let known = || bytes.iter().flatten().copied();
-        let (first, last) = (known().next(), known().next_back());
-        let change = first.zip(last).map(|(first, last)| last as i64 - first as i64);
-        let at = |seconds: Option<&f64>| seconds.map_or(String::new(), |seconds| date(*seconds));
-        vec![
-            Cell::Link(format!("history-{index}"), history.name.clone()),
-            Cell::Count(u64::try_from(history.pid).ok()),
-            Cell::Text(at(history.times.first())),
-            Cell::Text(at(history.times.last())),
-            Cell::Bytes(known().max()),
-            Cell::Bytes(last),
-            change.map_or(Cell::Bytes(None), Cell::Signed),
-        ]
-    };
-    let columns = [
-        name("JVM"),
-        number("PID"),
-        name("FROM"),
-        name("TO"),
-        number("MOST"),
-        number("LAST"),
-        number("CHANGE"),
-    ];
+fn overview(histories: &[History], others: Option<&Others>) -> Option<String> {
     if histories.len() < 2 {
         return None;
     }
-    let rows: Vec<Vec<Cell>> = histories.iter().enumerate().map(row).collect();
-    Some(bars(histories) + &table("jvms", "All JVMs, in memory", &columns, &rows, 0))
-}
-
-/// Bars that are drawn; the table below has all.
-const BARS: usize = 25;
-
-/// The moment of a JVM with its largest account.
-struct Peak {
-    index: usize,
-    sum: Bytes,
-    areas: Vec<(Area, Bytes)>,
-}
-
-/// What each had when it had most, as a bar of its areas; the largest first.
-fn bars(histories: &[History]) -> String {
-    let mut peaks: Vec<Peak> =
-        histories.iter().enumerate().filter_map(|(index, history)| peak(index, history)).collect();
-    peaks.sort_by_key(|peak| std::cmp::Reverse(peak.sum));
-    let largest = peaks.first().map_or(1, |peak| peak.sum.max(1));
-    let mut html = "<h3>At their largest, by area</h3>\n<div class=\"bars\">\n".to_string();
-    for Peak { index, sum, areas } in peaks.iter().take(BARS) {
-        let history = &histories[*index];
-        html += &format!(
-            "<a class=\"who\" href=\"#history-{index}\">{} ({})</a><span class=\"bar\">",
-            escaped(&history.name),
-            history.pid
-        );
-        for (area, bytes) in areas {
-            html += &format!(
-                "<span class=\"s-{}\" style=\"width:{:.2}%\" title=\"{}: {}\"></span>",
-                area.name(),
-                *bytes as f64 / largest as f64 * 100.0,
-                escaped(area.title()),
-                human(*bytes)
-            );
-        }
-        html += &format!("</span><span class=\"n\">{}</span>\n", human(*sum));
+    let peaks: Vec<Option<Peak>> = histories.iter().map(History::peak).collect();
+    let sums = peaks.iter().flatten().chain(others.map(|others| &others.peak));
+    let whole = sums.clone().map(|peak| peak.most_bytes).max().unwrap_or(0);
+    let figures = |peak: Option<&Peak>| match peak {
+        Some(peak) => [
+            Cell::Bytes(Some(peak.most_bytes)),
+            Cell::Bytes(Some(peak.last_bytes)),
+            Cell::Signed(peak.grown_bytes),
+            Cell::Bar(peak.clone(), whole),
+        ],
+        None => [Cell::Bytes(None), Cell::Bytes(None), Cell::Bytes(None), Cell::Text(String::new())],
+    };
+    let row = |first: [Cell; 2], peak: Option<&Peak>, from: Option<f64>, to: Option<f64>| {
+        let at = |seconds: Option<f64>| Cell::Whole(seconds.map_or(String::new(), date));
+        first.into_iter().chain(figures(peak)).chain([at(from), at(to)]).collect::<Vec<Cell>>()
+    };
+    let of = |((index, history), peak): ((usize, &History), &Option<Peak>)| {
+        let link = Cell::Link(format!("history-{index}"), history.name.clone());
+        let (from, to) = (history.times.first().copied(), history.times.last().copied());
+        row([link, Cell::Count(u64::try_from(history.pid).ok())], peak.as_ref(), from, to)
+    };
+    let mut rows: Vec<Vec<Cell>> = histories.iter().enumerate().zip(&peaks).map(of).collect();
+    rows.extend(others.map(|others| {
+        let name = Cell::Text(format!("{} others, each with less", others.jvms));
+        row([name, Cell::Count(None)], Some(&others.peak), Some(others.from), Some(others.to))
+    }));
+    let columns = [
+        name("JVM"),
+        number("PID"),
+        number("MOST"),
+        number("LAST"),
+        number("CHANGE"),
+        name("AT ITS LARGEST, BY AREA"),
+        name("FROM"),
+        name("TO"),
+    ];
+    let has = |area: &&Area| sums.clone().flat_map(|peak| &peak.areas).any(|(known, _)| known == *area);
+    let entry = |area: &Area| format!("<li>{}{}</li>", swatch(*area), escaped(area.title()));
+    let mut legend: String = Area::ALL.iter().filter(has).map(entry).collect();
+    if sums.clone().any(|peak| peak.unread_bytes > 0) {
+        legend += &format!("<li><span class=\"swatch striped\" aria-hidden=\"true\"></span>{UNREAD}</li>");
     }
-    html += "</div>\n<ul class=\"legend\">";
-    for area in Area::ALL.iter().filter(|area| has(&peaks, **area)) {
-        let (name, title) = (area.name(), escaped(area.title()));
-        html += &format!("<li><span class=\"swatch s-{name}\" aria-hidden=\"true\"></span>{title}</li>");
-    }
-    html + "</ul>\n"
-}
-
-fn has(peaks: &[Peak], wanted: Area) -> bool {
-    peaks.iter().flat_map(|peak| &peak.areas).any(|(area, _)| *area == wanted)
-}
-
-fn peak(index: usize, history: &History) -> Option<Peak> {
-    let totals = history.totals();
-    let (at, sum) =
-        totals.iter().enumerate().filter_map(|(at, sum)| Some((at, (*sum)?))).max_by_key(|(_, sum)| *sum)?;
-    let areas = history.areas().into_iter().filter_map(|(area, bytes)| Some((area, bytes[at]?)));
-    Some(Peak { index, sum, areas: areas.filter(|(_, bytes)| *bytes > 0).collect() })
+    let note = others.map_or(String::new(), |others| {
+        let (shown, all) = (histories.len(), histories.len() + others.jvms);
+        format!(
+            "<p>Of {all} JVMs the {shown} largest are shown one by one; the others are the last row.</p>\n"
+        )
+    });
+    Some(
+        note + &table("jvms", "All JVMs, in memory", &columns, &rows, 0)
+            + &format!("<ul class=\"legend\">{legend}</ul>\n"),
+    )
 }
 
 fn one(index: usize, history: &History, moments: usize) -> String {
@@ -182,7 +152,7 @@ fn one(index: usize, history: &History, moments: usize) -> String {
         );
     }
     if !history.events.is_empty() {
-        html += "<h4>What happened</h4><ul class=\"events\">\n";
+        html += "<h3>What happened</h3><ul class=\"events\">\n";
         for event in &history.events {
             html += &format!("<li><time>{}</time> {}</li>\n", date(event.at), escaped(&event.text));
         }
@@ -200,14 +170,17 @@ pub fn who(history: &History) -> String {
 fn still(history: &History) -> String {
     let short = history.only(&history.told(DRAWN_MAX));
     let Some(start) = short.times.first() else { return "<p>There are no samples.</p>".to_string() };
-    let times: Vec<f64> = short.times.iter().map(|at| at - start).collect();
+    let length = short.times.last().map_or(0.0, |last| last - start);
+    let (unit, unit_seconds) =
+        UNITS.into_iter().find(|(_, seconds)| length >= 3.0 * seconds).unwrap_or(("seconds", 1.0));
+    let times: Vec<f64> = short.times.iter().map(|at| (at - start) / unit_seconds).collect();
     let layer = |(area, bytes): (Area, Vec<Option<u64>>)| Layer {
         name: area.title().to_string(),
         values: bytes.into_iter().map(|bytes| bytes.map_or(f64::NAN, |bytes| bytes as f64 / MIB)).collect(),
         fill: Some(format!("var(--a-{})", area.name())),
     };
     let layers: Vec<Layer> = short.areas().into_iter().map(layer).collect();
-    plot::stacked("Memory by area over time", "seconds", "MiB", &times, &layers)
+    plot::stacked("Memory by area over time", unit, "MiB", &times, &layers)
 }
 
 /// Who held malloc's blocks, where the recorder read it.
@@ -273,7 +246,7 @@ fn rows(index: usize, history: &History, from: usize, to: usize) -> String {
     rows.sort_by_key(|(_, change)| std::cmp::Reverse(change.map(i64::unsigned_abs)));
     let cells = |(row, change): &(&Row, Option<i64>)| {
         vec![
-            Cell::Text(row.area.title().to_string()),
+            Cell::Of(row.area, row.area.title().to_string()),
             Cell::Text(row.part.clone()),
             Cell::Bytes(row.resident_bytes[from]),
             Cell::Bytes(row.resident_bytes[to]),

@@ -1,55 +1,45 @@
-//! The colours of areas, for a light page and for a dark one, defined once; and what is written on them. Chosen by a search for
-//! sixteen colours that are far apart for people with any kind of colour vision; a test keeps them so. A name stands next to each
-//! colour everywhere, so nothing depends on colour alone.
+//! The colours of areas, the same ones on a light page and on a dark one, in pictures, charts and tables; and what is written on
+//! them. Chosen by a search for sixteen colours that are far apart for people with any kind of colour vision, and from both papers;
+//! a test keeps them so. A name stands next to each colour everywhere, so nothing depends on colour alone.
 
 use crate::map::Area;
 use std::fmt::Write;
 
-/// On white, and on black.
-pub fn colours(area: Area) -> (u32, u32) {
+pub fn colour(area: Area) -> u32 {
     match area {
-        Area::JavaHeap => (0x0072b2, 0x4aa3df),
-        Area::Gc => (0x8db3ff, 0x4b769a),
-        Area::ClassMetadata => (0x27ab67, 0x7ff9af),
-        Area::CdsArchive => (0xa2fdc5, 0x1c4927),
-        Area::JitCode => (0x974300, 0xd68100),
-        Area::JitWork => (0xffb764, 0x794900),
-        Area::Stack => (0xab7fa6, 0xcbb8dd),
-        Area::DirectBuffers => (0xf0e442, 0xf0e442),
-        Area::JvmWork => (0xde7600, 0xf2b967),
-        Area::NativeLibrary => (0x59260b, 0xae8546),
-        Area::Code => (0x6b4e5e, 0x8ba49b),
-        Area::MappedFile => (0xb1b4ab, 0x583c55),
-        Area::MallocUnknown => (0x7512f3, 0xab12fc),
-        Area::MallocFreed => (0x1f1f1f, 0xf4f4f4),
-        Area::Overhead => (0xd1e7ff, 0x5d4ba2),
-        Area::Unattributed => (0xff3b4d, 0xda496a),
+        Area::JavaHeap => 0x005e9e,
+        Area::Gc => 0x72b0ff,
+        Area::ClassMetadata => 0x029950,
+        Area::CdsArchive => 0x93ffb4,
+        Area::JitCode => 0x8a3b00,
+        Area::JitWork => 0xffb461,
+        Area::Stack => 0xb182b4,
+        Area::DirectBuffers => 0xedde36,
+        Area::JvmWork => 0xe37704,
+        Area::NativeLibrary => 0x501e00,
+        Area::Code => 0x5a405d,
+        Area::MappedFile => 0xb2b5ad,
+        Area::MallocUnknown => 0x740df2,
+        Area::MallocFreed => 0x767675,
+        Area::Overhead => 0xb5d6fd,
+        Area::Unattributed => 0xf72943,
     }
 }
 
-/// Variables `--a-AREA` and, of what is written on it, `--t-AREA`; classes `a-AREA` of drawings and `s-AREA` of samples.
+/// Variables `--a-AREA`, for drawings; and classes `s-AREA`, of what has the colour and is written on.
 pub fn style() -> String {
-    let variables = |colour: fn((u32, u32)) -> u32| {
-        Area::ALL.iter().fold(String::new(), |mut text, area| {
-            let (name, colour) = (area.name(), colour(colours(*area)));
-            let _ = write!(text, "--a-{name}:#{colour:06x};--t-{name}:{};", on(colour));
-            text
-        })
-    };
-    let (light, dark) = (variables(|(light, _)| light), variables(|(_, dark)| dark));
-    let mut style = format!(
-        ":root{{{light}}}\n:root[data-theme=\"dark\"]{{{dark}}}\n\
-         @media (prefers-color-scheme: dark){{:root:not([data-theme=\"light\"]){{{dark}}}}}\n\
-         @media print{{:root:root{{{light}}}}}\n"
-    );
+    let (mut variables, mut classes) = (String::new(), String::new());
     for area in Area::ALL {
-        let name = area.name();
-        let _ = writeln!(
-            style,
-            ".a-{name}{{fill:var(--a-{name})}}.a-{name} text{{fill:var(--t-{name})}}.s-{name}{{background:var(--a-{name})}}"
-        );
+        let (name, colour) = (area.name(), colour(*area));
+        let _ = write!(variables, "--a-{name}:#{colour:06x};");
+        let _ = writeln!(classes, ".s-{name}{{background:var(--a-{name});color:{}}}", on(colour));
     }
-    style
+    format!(":root{{{variables}}}\n{classes}")
+}
+
+/// What stands before the name of an area.
+pub fn swatch(area: Area) -> String {
+    format!("<span class=\"swatch s-{}\" aria-hidden=\"true\"></span>", area.name())
 }
 
 /// What can be read on it.
@@ -126,38 +116,30 @@ mod tests {
     }
 
     #[test]
-    fn no_two_areas_look_alike_to_any_eye() {
+    fn no_two_areas_look_alike_to_any_eye_and_none_like_paper() {
+        const PAPERS: [u32; 2] = [0xff_ffff, 0x16_181b];
+        let all: Vec<u32> = Area::ALL.iter().map(|area| colour(*area)).chain(PAPERS).collect();
         for (eye, matrix) in &EYES {
-            for (index, one) in Area::ALL.iter().enumerate() {
-                for other in &Area::ALL[index + 1..] {
-                    let (light, dark) =
-                        ([colours(*one).0, colours(*other).0], [colours(*one).1, colours(*other).1]);
-                    for [one_colour, other_colour] in [light, dark] {
-                        let (one_seen, other_seen) = (seen(one_colour, matrix), seen(other_colour, matrix));
-                        let squares =
-                            one_seen.iter().zip(other_seen).map(|(one, other)| (one - other).powi(2));
-                        let apart = squares.sum::<f64>().sqrt();
-                        // 2.3 is what can just be distinguished side by side; samples in a legend lie far from each other.
-                        assert!(apart > 15.0, "{eye}: {} and {}: {apart:.1}", one.name(), other.name());
-                    }
+            for (index, one) in all.iter().enumerate() {
+                for other in &all[index + 1..] {
+                    let squares = seen(*one, matrix).into_iter().zip(seen(*other, matrix));
+                    let apart = squares.map(|(one, other)| (one - other).powi(2)).sum::<f64>().sqrt();
+                    // 2.3 is what can just be distinguished side by side; samples in a legend lie far from each other.
+                    assert!(apart > 20.0, "{eye}: {one:06x} and {other:06x}: {apart:.1}");
                 }
             }
         }
+        let papers = "--paper: light-dark(#ffffff, #16181b)";
+        assert!(crate::show::plot::STYLE.contains(papers), "the papers of a page");
     }
 
     #[test]
     fn what_is_written_on_a_colour_can_be_read() {
         for area in Area::ALL {
-            let (light, dark) = colours(*area);
-            for colour in [light, dark] {
-                let text = if on(colour) == "#fff" { 1.0 } else { 0.0 };
-                // WCAG 2.2, 1.4.3: 4.5 for text.
-                assert!(contrast(luminance(colour), text) >= 4.5, "{}", area.name());
-            }
+            let text = if on(colour(*area)) == "#fff" { 1.0 } else { 0.0 };
+            // WCAG 2.2, 1.4.3: 4.5 for text.
+            assert!(contrast(luminance(colour(*area)), text) >= 4.5, "{}", area.name());
         }
-        assert!(
-            style().contains("--t-malloc_freed:#fff")
-                && style().contains(".s-stack{background:var(--a-stack)}")
-        );
+        assert!(style().contains(".s-stack{background:var(--a-stack);color:#000}"), "{}", style());
     }
 }

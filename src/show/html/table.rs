@@ -1,7 +1,12 @@
 //! Tables that can be read as they are, and sorted and filtered by scripts: each cell of a figure carries the plain number.
 
+use super::over_time::UNREAD;
+use super::palette::swatch;
 use super::safe::escaped;
 use crate::base::Bytes;
+use crate::map::Area;
+use crate::measure::peak::Peak;
+use crate::show::plot;
 use crate::show::units::{human, human_signed, percent};
 
 pub struct Column {
@@ -19,6 +24,8 @@ pub const fn number(title: &'static str) -> Column {
 
 pub enum Cell {
     Text(String),
+    /// What is of this area, in its colour.
+    Of(Area, String),
     /// A path, a command: in letters of one width.
     Code(String),
     /// The same, in one line: addresses.
@@ -30,6 +37,8 @@ pub enum Cell {
     Count(Option<u64>),
     /// A part of a whole, in bytes.
     Share(Bytes, Bytes),
+    /// The areas of a peak, as a bar that would be as long as the cell at this many bytes.
+    Bar(Peak, Bytes),
 }
 
 impl Cell {
@@ -38,6 +47,7 @@ impl Cell {
             |number: String, text: String| format!("<td class=\"n\" data-n=\"{number}\">{text}</td>");
         match self {
             Cell::Text(text) => format!("<td>{}</td>", escaped(text)),
+            Cell::Of(area, text) => format!("<td>{}{}</td>", swatch(*area), escaped(text)),
             Cell::Code(text) => format!("<td class=\"code\">{}</td>", escaped(text)),
             Cell::Whole(text) => format!("<td class=\"code whole\">{}</td>", escaped(text)),
             Cell::Link(to, text) => {
@@ -48,8 +58,24 @@ impl Cell {
             Cell::Signed(bytes) => figure(bytes.to_string(), human_signed(*bytes)),
             Cell::Count(Some(count)) => figure(count.to_string(), count.to_string()),
             Cell::Share(part, whole) => figure(part.to_string(), percent(*part, *whole)),
+            Cell::Bar(peak, whole) => bar(peak, *whole),
         }
     }
+}
+
+/// What no account was read of has stripes.
+fn bar(peak: &Peak, whole: Bytes) -> String {
+    let areas = peak.areas.iter().map(|(area, bytes)| (format!("s-{}", area.name()), area.title(), *bytes));
+    let unread = ("striped".to_string(), UNREAD, peak.unread_bytes);
+    let (mut html, mut words) = (String::new(), Vec::new());
+    for (class, title, bytes) in areas.chain([unread]).filter(|(_, _, bytes)| *bytes > 0) {
+        let tip = format!("{}: {}", escaped(title), human(bytes));
+        let share = bytes as f64 / whole.max(1) as f64 * 100.0;
+        html += &format!("<span class=\"{class}\" style=\"width:{share:.2}%\" title=\"{tip}\"></span>");
+        words.push(tip);
+    }
+    let (all, words) = (peak.most_bytes, words.join(", "));
+    format!("<td class=\"bar\" data-n=\"{all}\"><div role=\"img\" aria-label=\"{words}\">{html}</div></td>")
 }
 
 /// Rows of a table on paper; the style sheet has the same number, and one more.
@@ -58,9 +84,11 @@ const PRINTED: usize = 40;
 /// `left_out`: rows that are not among these, which is said below.
 pub fn table(id: &str, caption: &str, columns: &[Column], rows: &[Vec<Cell>], left_out: usize) -> String {
     let caption = escaped(caption);
+    let labels = plot::labels(columns.iter().map(|column| column.title));
     let mut html = format!(
         "<div class=\"table\" id=\"{id}\"><h3 id=\"{id}-title\">{caption}</h3>\n<div class=\"scroll\" tabindex=\"0\" \
-         role=\"region\" aria-labelledby=\"{id}-title\"><table class=\"data\" aria-labelledby=\"{id}-title\"><thead><tr>"
+         role=\"group\" aria-labelledby=\"{id}-title\"><table class=\"data\"{labels} \
+         aria-labelledby=\"{id}-title\"><thead><tr>"
     );
     for column in columns {
         let class = if column.is_number { " class=\"n\"" } else { "" };

@@ -1,8 +1,10 @@
-//! The account as areas of a picture: as large as what they have, parts within their area. Static, so that it is there without
-//! scripts and on paper; each area is a link to its parts in large.
+//! The account as areas of a picture: as large as what they have, parts within their area. Boxes of the page itself, in shares of
+//! its width, so that letters stay as large as all others on a telephone and on paper, and it is there without scripts; each area
+//! is a link to its parts in large.
 //!
 //! Laid out as squares as may be: M. Bruls, K. Huizing, J. van Wijk, "Squarified Treemaps" (2000).
 
+use super::palette::swatch;
 use super::safe::escaped;
 use crate::base::Bytes;
 use crate::map::Area;
@@ -25,12 +27,10 @@ struct Rect {
     height: f64,
 }
 
-const WIDTH: f64 = 960.0;
-const HEIGHT: f64 = 460.0;
-/// The strip with the name of an area above its parts.
-const STRIP: f64 = 16.0;
-/// A letter of the labels is about so wide.
-const LETTER: f64 = 6.3;
+/// The picture on a wide page; on others, shares of it.
+const WHOLE: Rect = Rect { x: 0.0, y: 0.0, width: 960.0, height: 460.0 };
+/// The strip with the name of an area above its parts; the style sheet has the same.
+const STRIP: f64 = 18.0;
 /// What is smaller than this is not a picture.
 const SIDE_MIN: f64 = 0.5;
 
@@ -38,22 +38,21 @@ const SIDE_MIN: f64 = 0.5;
 pub fn treemap(areas: &[Node]) -> String {
     let total = areas.iter().fold(0, |sum: Bytes, area| sum.saturating_add(area.bytes));
     let mut html = "<div class=\"treemaps\"><figure class=\"all-areas\">".to_string();
-    html += &svg("What each area has in memory; each is a link to its parts", areas, |node, rect| {
-        outer(node, rect, total)
-    });
+    let boxes = squarified(areas, WHOLE).into_iter().map(|(area, rect)| outer(area, rect, total));
+    html += &picture("What each area has in memory; each is a link to its parts", boxes);
     html += "<figcaption class=\"dim\">In memory. An area leads to its parts.</figcaption>\n";
     html += &list(areas, total);
     html += "</figure>\n";
     for area in areas.iter().filter(|area| !area.parts.is_empty()) {
-        let name = escaped(&area.name);
-        let sum = human(area.bytes);
+        let (name, sum) = (escaped(&area.name), human(area.bytes));
         html += &format!(
-            "<figure class=\"one-area\" id=\"area-{}\"><figcaption><a href=\"#account\">All areas</a> › {name}, {sum}</figcaption>",
-            area.area.name()
+            "<figure class=\"one-area\" id=\"area-{}\"><figcaption><a href=\"#account\">All areas</a> › {name}, {sum}, {} % \
+             <span class=\"dim needs-script\" hidden>(Escape: all areas)</span></figcaption>",
+            area.area.name(),
+            percent(area.bytes, total)
         );
-        html += &svg(&format!("{}: its parts", area.name), &area.parts, |part, rect| {
-            leaf(part, rect, area.bytes)
-        });
+        let boxes = squarified(&area.parts, WHOLE).into_iter().map(|(part, rect)| leaf(part, rect, area));
+        html += &picture(&format!("{}: its parts", area.name), boxes);
         html += "</figure>\n";
     }
     html + "</div>\n"
@@ -66,9 +65,8 @@ fn list(areas: &[Node], total: Bytes) -> String {
     let mut html = "<ul class=\"legend\">".to_string();
     for area in sorted {
         html += &format!(
-            "<li><span class=\"swatch s-{}\" aria-hidden=\"true\"></span>{} <b>{}</b> \
-             <span class=\"dim\">{} %</span></li>\n",
-            area.area.name(),
+            "<li>{}{} <b>{}</b> <span class=\"dim\">{} %</span></li>\n",
+            swatch(area.area),
             escaped(&area.name),
             human(area.bytes),
             percent(area.bytes, total)
@@ -77,75 +75,58 @@ fn list(areas: &[Node], total: Bytes) -> String {
     html + "</ul>\n"
 }
 
-fn svg(title: &str, nodes: &[Node], draw: impl Fn(&Node, Rect) -> String) -> String {
-    let whole = Rect { x: 0.0, y: 0.0, width: WIDTH, height: HEIGHT };
-    let mut svg = format!(
-        "<svg class=\"treemap\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"group\" aria-label=\"{}\">\n",
-        escaped(title)
-    );
-    for (node, rect) in squarified(nodes, whole) {
-        svg += &draw(node, rect);
-    }
-    svg + "</svg>"
+fn picture(title: &str, boxes: impl Iterator<Item = String>) -> String {
+    let boxes: String = boxes.collect();
+    format!("<div class=\"treemap\" role=\"group\" aria-label=\"{}\">\n{boxes}</div>", escaped(title))
 }
 
 /// An area with its parts within.
 fn outer(area: &Node, rect: Rect, total: Bytes) -> String {
-    let tip = tip(area, total);
-    let mut html = format!(
-        "<a href=\"#area-{}\" aria-label=\"{tip}\"><g class=\"a-{}\"><title>{tip}</title>{}",
-        area.area.name(),
-        area.area.name(),
-        shape(rect, "area")
-    );
-    let within = Rect { y: rect.y + STRIP, height: rect.height - STRIP, ..rect };
-    if area.parts.len() > 1 && within.height > STRIP && rect.width > 2.0 * STRIP {
-        for (part, rect) in squarified(&area.parts, inset(within)) {
-            html += &shape(rect, "part");
-            html += &label(rect, &part.name, part.bytes, " class=\"small\"");
-        }
-    }
-    html += &label(rect, &area.name, area.bytes, "");
-    html + "</g></a>\n"
-}
-
-fn leaf(part: &Node, rect: Rect, total: Bytes) -> String {
-    let tip = tip(part, total);
-    let mut html =
-        format!("<g class=\"a-{}\" role=\"img\" aria-label=\"{tip}\"><title>{tip}</title>", part.area.name());
-    html += &shape(rect, "area");
-    html += &label(rect, &part.name, part.bytes, "");
-    html + "</g>\n"
-}
-
-fn tip(node: &Node, total: Bytes) -> String {
-    escaped(&format!("{}: {}, {} %", node.name, human(node.bytes), percent(node.bytes, total)))
-}
-
-fn shape(rect: Rect, class: &str) -> String {
-    let Rect { x, y, width, height } = rect;
-    format!("<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"/>")
-}
-
-/// As much of the name, and its bytes, as there is room for.
-fn label(rect: Rect, name: &str, bytes: Bytes, class: &str) -> String {
-    let letters = ((rect.width - 8.0) / LETTER).max(0.0) as usize;
-    if rect.height < STRIP || letters < 4 {
-        return String::new();
-    }
-    let whole = format!("{name} {}", human(bytes));
-    let text = match (whole.chars().count() <= letters, name.chars().count() <= letters) {
-        (true, _) => whole,
-        (_, true) => name.to_string(),
-        // Names begin with what tells them apart.
-        _ => name.chars().take(letters - 1).chain(['…']).collect(),
+    let name = area.area.name();
+    let within = Rect { x: 0.0, y: 0.0, height: rect.height - STRIP, ..rect };
+    let parts = match area.parts.len() > 1 && within.height > STRIP && rect.width > 2.0 * STRIP {
+        true => squarified(&area.parts, within),
+        false => Vec::new(),
     };
-    format!("<text{class} x=\"{:.1}\" y=\"{:.1}\">{}</text>", rect.x + 4.0, rect.y + 12.0, escaped(&text))
+    let parts: String = parts
+        .into_iter()
+        .map(|(part, rect)| {
+            let (tip, style) = (tip(part, area.bytes, &area.name), style(rect, within));
+            format!("<span class=\"part\" {style} title=\"{tip}\">{}</span>", label(part))
+        })
+        .collect();
+    format!(
+        "<a class=\"box s-{name}\" href=\"#area-{name}\" {} title=\"{}\">{}<span class=\"parts\">{parts}</span></a>\n",
+        style(rect, WHOLE),
+        tip(area, total, "all"),
+        label(area)
+    )
 }
 
-fn inset(rect: Rect) -> Rect {
-    let by = 2.0;
-    Rect { x: rect.x + by, y: rect.y, width: rect.width - 2.0 * by, height: rect.height - by }
+fn leaf(part: &Node, rect: Rect, area: &Node) -> String {
+    format!(
+        "<span class=\"box s-{}\" role=\"img\" tabindex=\"0\" {} title=\"{}\">{}</span>\n",
+        part.area.name(),
+        style(rect, WHOLE),
+        tip(part, area.bytes, &area.name),
+        label(part)
+    )
+}
+
+fn tip(node: &Node, total: Bytes, of: &str) -> String {
+    let share = percent(node.bytes, total);
+    escaped(&format!("{}: {}, {share} % of {of}", node.name, human(node.bytes)))
+}
+
+fn style(rect: Rect, whole: Rect) -> String {
+    let [left, width] = [rect.x, rect.width].map(|length| length / whole.width * 100.0);
+    let [top, height] = [rect.y, rect.height].map(|length| length / whole.height * 100.0);
+    format!("style=\"left:{left:.2}%;top:{top:.2}%;width:{width:.2}%;height:{height:.2}%\"")
+}
+
+/// Shown where there is room for it.
+fn label(node: &Node) -> String {
+    format!("<b>{} {}</b>", escaped(&node.name), human(node.bytes))
 }
 
 /// Each node with its place; the ones that would be nothing are left out.

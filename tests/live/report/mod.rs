@@ -2,11 +2,13 @@
 //! program stay words.
 
 mod browser;
+mod fits;
 
 use crate::common::*;
 use browser::{Browser, Facts};
 use marusa::map::Area;
 use marusa::measure::history::{Event, History, Row};
+use marusa::measure::peak::Others;
 use marusa::show::html::{self, Page};
 use std::path::PathBuf;
 
@@ -34,11 +36,16 @@ fn recording(moments: usize) -> History {
 }
 
 fn page_of(histories: &[History]) -> String {
+    page_with(histories, None)
+}
+
+fn page_with(histories: &[History], others: Option<&Others>) -> String {
     let page = Page {
         title: HOSTILE.to_string(),
         made_at: "2026-01-01T00:00:00Z".to_string(),
         moment: None,
         histories,
+        others,
         growth: &[],
         findings: None,
         gaps: &[],
@@ -133,7 +140,18 @@ fn one_jvm_has_a_picture_of_its_pages() {
         "Enter and Escape: {value}"
     );
     assert!(value["areas"].as_u64().is_some_and(|areas| areas >= 8), "the treemap: {value}");
-    assert_eq!(value["drilled"], true, "an area opens into its parts: {value}");
+    assert!(value["tip"].as_str().is_some_and(|text| text.starts_with("Java heap: ")), "{value}");
+    let colours = value["colours"].as_array().expect("colours");
+    assert!(
+        colours.iter().all(|colour| colour == "rgb(0, 94, 158)"),
+        "the Java heap has one colour: {value}"
+    );
+    assert_eq!(
+        (&value["drilled"], &value["back"]),
+        (&true.into(), &true.into()),
+        "an area opens into its parts, and Escape leads back: {value}"
+    );
+    assert!(value["leaves"].as_u64().is_some_and(|leaves| leaves > 1), "keys reach its parts: {value}");
     assert!(value["tables"].as_u64().is_some_and(|tables| tables >= 5), "{value}");
 }
 

@@ -1,7 +1,7 @@
 const root = document.documentElement;
 await until(() => root.dataset.readyMs);
 const jvms = () => Array.from(document.querySelectorAll("#time details.jvm"));
-const found = { jvms: jvms().length, open: jvms().filter((one) => one.open).length, bars: document.querySelectorAll(".bars .bar").length };
+const found = { jvms: jvms().length, open: jvms().filter((one) => one.open).length, bars: document.querySelectorAll("td.bar").length };
 const drawn = () => document.querySelectorAll(".uplot").length;
 const folded = jvms().find((one) => !one.open).querySelector(".history");
 location.hash = folded.id;

@@ -19,11 +19,23 @@ key("Enter");
 found.opened = !document.getElementById("grid-back").hidden && canvas.getAttribute("aria-label").startsWith("Pages");
 key("Escape");
 found.closed = document.getElementById("grid-back").hidden;
-found.areas = document.querySelectorAll(".all-areas svg a").length;
-location.hash = document.querySelector(".all-areas svg a").getAttribute("href");
-await tick();
-found.drilled = document.querySelectorAll(".one-area").length > 0
-  && Array.from(document.querySelectorAll(".one-area")).filter((one) => getComputedStyle(one).display !== "none").length === 1;
+const areas = Array.from(document.querySelectorAll(".all-areas a.box"));
+found.areas = areas.length;
+const shown = () => Array.from(document.querySelectorAll(".one-area")).filter((one) => getComputedStyle(one).display !== "none");
+const tip = document.querySelector(".tip");
+areas[0].dispatchEvent(new PointerEvent("pointermove", { bubbles: true, clientX: 50, clientY: 50 }));
+found.tip = tip.hidden ? null : tip.textContent;
+found.colours = [areas[0], document.querySelector(".legend .swatch"), document.querySelector("#parts .swatch")]
+  .map((one) => getComputedStyle(one).backgroundColor);
+areas[0].click();
+const isInside = () => shown().length === 1 && shown()[0].contains(document.activeElement);
+await until(isInside);
+found.drilled = isInside();
+found.leaves = document.querySelectorAll(".one-area:target .box[tabindex]").length;
+document.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true }));
+const isBack = () => shown().length === 0 && document.activeElement === areas[0];
+await until(isBack);
+found.back = isBack();
 found.tables = document.querySelectorAll("table.data").length;
 found.title = document.title;
 found.images = document.images.length;

@@ -18,7 +18,7 @@ pub fn html(results: &Results) -> String {
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>marusa bench account</title>\n\
-         <style>{}{PAGE_STYLE}</style></head><body>\n<h1>The account over time</h1>\n<p>{}</p>\n",
+         <style>{}{PAGE_STYLE}</style></head><body><main>\n<h1>The account over time</h1>\n<p>{}</p>\n",
         plot::STYLE,
         plot::escaped(&results.at)
     );
@@ -30,7 +30,10 @@ pub fn html(results: &Results) -> String {
     // Writing to memory does not fail.
     let _ = text(&mut tables, results);
     let tables = String::from_utf8_lossy(&tables);
-    page + &format!("<h2>Figures</h2>\n<pre>{}</pre>\n</body></html>\n", plot::escaped(&tables))
+    page + &format!(
+        "<h2>Figures</h2>\n<pre tabindex=\"0\">{}</pre>\n</main></body></html>\n",
+        plot::escaped(&tables)
+    )
 }
 
 fn section(program: Program, runs: &[&Run], results: &Results) -> String {

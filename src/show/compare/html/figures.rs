@@ -20,11 +20,11 @@ pub fn main(result: &Result) -> String {
     let Some(row) = comparison.main_row() else { return String::new() };
     let name = row.figure.name.trim();
     let differences = match differences(result, row) {
-        Some(plot) => format!("<figure>{plot}</figure>\n"),
+        Some(plot) => format!("<figure tabindex=\"0\">{plot}</figure>\n"),
         None => String::new(),
     };
     format!(
-        "<h2>{}</h2>\n{differences}<figure>{}</figure>\n<figure>{}</figure>",
+        "<h2>{}</h2>\n{differences}<figure tabindex=\"0\">{}</figure>\n<figure tabindex=\"0\">{}</figure>",
         escaped(name),
         every_run(result, row, Room::WHOLE),
         order(result, row)
@@ -155,11 +155,13 @@ fn order(result: &Result, row: &Row) -> String {
 /// Every figure of every arm, and its difference from the first.
 pub fn table(result: &Result) -> String {
     let comparison = &result.comparison;
-    let mut head = "<tr><th>mean of one run</th>".to_string();
-    for (index, arm) in comparison.arms.iter().enumerate() {
-        head += &format!("<th class=\"n\">{}</th>", escaped(&arm.name));
+    let arms: Vec<&str> = comparison.arms.iter().map(|arm| arm.name.as_str()).collect();
+    let differences: Vec<String> = arms.iter().map(|arm| format!("{arm}: difference")).collect();
+    let mut columns = vec![("mean of one run", false)];
+    for (index, (arm, difference)) in arms.iter().zip(&differences).enumerate() {
+        columns.push((arm, true));
         if index > 0 {
-            head += "<th class=\"n\">difference</th><th class=\"n\">interval</th>";
+            columns.extend([(difference.as_str(), true), ("interval", true)]);
         }
     }
     let rows = comparison
@@ -167,12 +169,12 @@ pub fn table(result: &Result) -> String {
         .iter()
         .enumerate()
         .filter(|(_, row)| row.cells.iter().any(|cell| cell.sample.is_some()));
-    let rows: Vec<String> = rows.map(|(index, row)| line(row, index == comparison.about)).collect();
+    let rows: String = rows.map(|(index, row)| line(row, index == comparison.about) + "\n").collect();
     format!(
-        "<h2>All figures</h2>\n<div class=\"wide\"><table>{head}</tr>\n{}\n</table></div>\n\
-         <p class=\"dim\">In bold: a difference that is shown. The shaded row is what the comparison is about; the others share a \
+        "<h2>All figures</h2>\n{}\n\
+         <p class=\"dim\">In bold: a difference that is shown. The shaded row is what the comparison is about; the others share an \
          error probability of 5 % among them.</p>",
-        rows.join("\n")
+        super::table("All figures", &columns, &rows)
     )
 }
 
@@ -215,8 +217,9 @@ pub fn all(result: &Result) -> String {
             result.trials.iter().filter_map(|trial| trial.figure(&row.figure.key)).collect();
         *index != comparison.about && values.iter().any(|value| *value != values[0])
     });
-    let plots: Vec<String> =
-        others.map(|(_, row)| format!("<figure>{}</figure>", every_run(result, row, Room::HALF))).collect();
+    let plots: Vec<String> = others
+        .map(|(_, row)| format!("<figure tabindex=\"0\">{}</figure>", every_run(result, row, Room::HALF)))
+        .collect();
     match plots.is_empty() {
         true => String::new(),
         false => {
@@ -244,8 +247,6 @@ fn account(arms: &[ArmCount], when: &str, of: impl Fn(&ArmCount) -> Option<&Resi
     if known.is_empty() {
         return String::new();
     }
-    let heads: Vec<String> =
-        known.iter().map(|(arm, _)| format!("<th class=\"n\">{}</th>", escaped(&arm.name))).collect();
     let mut rows = String::new();
     let mut add = |name: &str, bytes: Vec<Bytes>| {
         let cells: Vec<String> =
@@ -261,9 +262,7 @@ fn account(arms: &[ArmCount], when: &str, of: impl Fn(&ArmCount) -> Option<&Resi
     }
     add("all others", known.iter().map(|(_, one)| small.iter().map(|area| one.of(*area)).sum()).collect());
     add("resident", known.iter().map(|(_, one)| one.resident_bytes).collect());
-    format!(
-        "<div class=\"wide\"><table><tr><th>{}</th>{}</tr>\n{rows}</table></div>\n",
-        escaped(when),
-        heads.concat()
-    )
+    let mut columns = vec![(when, false)];
+    columns.extend(known.iter().map(|(arm, _)| (arm.name.as_str(), true)));
+    super::table(when, &columns, &rows) + "\n"
 }

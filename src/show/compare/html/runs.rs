@@ -9,8 +9,7 @@ pub fn arms(result: &Result) -> String {
     for (design, count) in result.design.arms.iter().zip(&result.comparison.arms) {
         rows += &format!(
             "<tr><td class=\"nowrap\"><b>{}</b></td><td class=\"text\">{}</td><td class=\"text\">{}</td>\
-             <td class=\"n\">{}</td></tr>\n\
-             <tr><td></td><td class=\"text\" colspan=\"3\"><code>{}</code></td></tr>\n",
+             <td class=\"n\">{}</td><td class=\"text code\"><code>{}</code></td></tr>\n",
             escaped(&design.name),
             escaped(&arm_words(design)),
             escaped(count.heap_pages.as_deref().unwrap_or("-")),
@@ -18,15 +17,19 @@ pub fn arms(result: &Result) -> String {
             escaped(&design.command.join(" "))
         );
     }
-    format!(
-        "<h2>Arms</h2>\n<div class=\"wide\"><table><tr><th>arm</th><th>what it has</th><th>heap was on (last run)</th>\
-         <th class=\"n\">runs that count</th></tr>\n{rows}</table></div>"
-    )
+    let columns = [
+        ("arm", false),
+        ("what it has", false),
+        ("heap was on (last run)", false),
+        ("runs that count", true),
+        ("command", false),
+    ];
+    format!("<h2>Arms</h2>\n{}", super::table("Arms", &columns, &rows))
 }
 
 pub fn table(result: &Result) -> String {
     let about = result.comparison.main_row();
-    let name = about.map_or(String::new(), |row| escaped(row.figure.name.trim()));
+    let name = about.map_or("", |row| row.figure.name.trim());
     let mut rows = String::new();
     for trial in &result.trials {
         let value =
@@ -45,11 +48,16 @@ pub fn table(result: &Result) -> String {
             escaped(&why)
         );
     }
-    format!(
-        "<h2>Every run</h2>\n<div class=\"wide\"><table><tr><th class=\"n\">run</th><th class=\"n\">block</th><th>arm</th>\
-         <th>started</th><th class=\"n\">{name}</th>\
-         <th>heap pages</th><th></th></tr>\n{rows}</table></div>"
-    )
+    let columns = [
+        ("run", true),
+        ("block", true),
+        ("arm", false),
+        ("started", false),
+        (name, true),
+        ("heap pages", false),
+        ("note", false),
+    ];
+    format!("<h2>Every run</h2>\n{}", super::table("Every run", &columns, &rows))
 }
 
 fn judged(result: &Result, trial: &Trial) -> (&'static str, String) {
