@@ -90,7 +90,7 @@ fn the_page_of_a_comparison_fits_and_everybody_can_use_it() {
     let output = marusa(&[&["compare"], &arms[..], &how].concat());
     let html = std::fs::read_to_string(&file).unwrap_or_else(|_| panic!("{}", text(&output.stderr)));
     std::fs::remove_file(&file).expect("ours");
-    // It has no scripts, and lets none in but for this.
+    // It has no scripts, and lets none in except this.
     let open = format!("default-src 'none'; script-src 'nonce-{NONCE}'");
     assert_fits(&browser, &axe, "comparison", &html.replace("default-src 'none'", &open));
 }
