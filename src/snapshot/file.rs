@@ -50,7 +50,7 @@ pub enum FileError {
     #[error("{0}")]
     Io(#[from] io::Error),
     #[error(
-        "it is not a frozen snapshot (its first bytes would be \"marusa-frozen\") and no core dump (an ELF file)"
+        "it is neither a frozen snapshot (its first bytes would be \"marusa-frozen\") nor a core dump (an ELF file)"
     )]
     Foreign,
     #[error("it is truncated or damaged: {0}")]

@@ -1,7 +1,7 @@
-//! The pages that people read: each is in the table of contents, no link leads nowhere, and each command of the README and of the
+//! The pages that people read: each is in the table of contents, no link leads nowhere, each command of the README and of the
 //! playbooks parses.
 
-use crate::ratchets::root;
+use crate::ratchets::{root, texts};
 use marusa::cmd::commands;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -107,5 +107,39 @@ fn commands_of_the_readme_and_the_playbooks_parse() {
         }
     }
     assert!(found > 60, "{found} commands");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// The column names of a table's first line, which are in capitals and two spaces apart.
+fn columns(line: &str) -> Option<Vec<&str>> {
+    let columns: Vec<&str> = line.split("  ").map(str::trim).filter(|column| !column.is_empty()).collect();
+    let is_name = |column: &&str| {
+        column.starts_with(char::is_alphabetic)
+            && !column.chars().any(|letter| letter.is_lowercase() || letter == '-')
+    };
+    (columns.len() >= 3 && columns.iter().all(is_name)).then_some(columns)
+}
+
+#[test]
+fn tables_in_the_pages_have_the_columns_that_are_printed_today() {
+    let mut sources = Vec::new();
+    texts(&root().join("src"), "rs", &mut sources);
+    let is_printed = |column: &str| {
+        let literals = [format!("\"{column}\""), format!("\">{column}\"")];
+        sources.iter().any(|(_, text)| literals.iter().any(|literal| text.contains(literal)))
+    };
+    let (mut found, mut wrong) = (0, Vec::new());
+    for page in pages() {
+        let text = fs::read_to_string(&page).expect("a page");
+        for line in text.split("```").skip(1).step_by(2).flat_map(str::lines) {
+            for column in columns(line).unwrap_or_default() {
+                found += 1;
+                if !is_printed(column) {
+                    wrong.push(format!("{}: {column}", page.display()));
+                }
+            }
+        }
+    }
+    assert!(found > 40, "{found} columns");
     assert!(wrong.is_empty(), "{wrong:#?}");
 }

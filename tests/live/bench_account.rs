@@ -119,7 +119,7 @@ fn what_giving_back_costs_is_a_ratio_with_an_interval() {
 #[test]
 fn bad_input_is_refused_before_anything_runs() {
     for (arguments, says) in [
-        (&["direct-buffers", "--jdk", "/no/such"][..], "no JDK"),
+        (&["direct-buffers", "--jdk", "/no/such"][..], "is not a JDK"),
         (&["direct-buffers", "--size", "0"], "--size"),
         (&["direct-buffers", "--threads", "0"], "0"),
         (&["reflection", "--accessors", "quick"], "generated"),

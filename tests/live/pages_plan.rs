@@ -118,7 +118,7 @@ fn bad_input_is_said_clearly() {
         (&["--jdk", "hotspot-17", "--heap", "900t"], 2, "does not fit into this host's memory"),
         (&["--jdk", "hotspot-21", "--gc", "zgc", "--heap", "1g", "--mode", "hugetlb-1g"], 2, "2M"),
         (&["--jdk", "hotspot-25", "--heap", "1g", "--shm", "--mode", "hugetlb-2m"], 2, "has no UseSHM"),
-        (&["--jdk", "hotspot-25", "--heap", "1g", "--unit", "../x"], 2, "no name of a service"),
+        (&["--jdk", "hotspot-25", "--heap", "1g", "--unit", "../x"], 2, "not the name of a service"),
         (&[&me], 3, "is not a JVM"),
         (&[], 2, "TARGET"),
     ];

@@ -38,7 +38,7 @@ pub enum CoreError {
     Packed(&'static str),
     #[error("it is not a core dump: the first bytes are not those of an ELF file")]
     Foreign,
-    #[error("it is an ELF file, but no core dump: a program or a library")]
+    #[error("it is an ELF file, but not a core dump: a program or a library")]
     NoCore,
     #[error("it is the core of {0}: read it with a marusa of that machine")]
     Machine(String),

@@ -84,7 +84,7 @@ pub fn accounts(out: &mut dyn Write, comparison: &Comparison) -> io::Result<()> 
     let arms = &comparison.arms;
     let none = arms.iter().all(|arm| arm.account_end.is_none());
     for group in groups(arms.len()).into_iter().filter(|_| !none) {
-        heading(out, "IN MEMORY", arms, &group)?;
+        heading(out, "RESIDENT", arms, &group)?;
         let row = |of: &dyn Fn(&ResidentAreas) -> Bytes, at_peak: bool| -> Vec<Option<Bytes>> {
             let account =
                 |arm: &ArmCount| if at_peak { arm.account_peak.clone() } else { arm.account_end.clone() };

@@ -133,7 +133,7 @@ pub fn tables(moment: &Moment) -> String {
 }
 
 const FIGURES: [Column; 5] =
-    [number("IN MEMORY"), number("%"), number("COMMITTED"), number("RESERVED"), number("SWAPPED")];
+    [number("RESIDENT"), number("%"), number("COMMITTED"), number("RESERVED"), number("SWAPPED")];
 
 fn figures(amounts: &Amounts, total: u64) -> [Cell; 5] {
     [
@@ -195,7 +195,7 @@ fn page_sizes(account: &Account) -> String {
     table(
         "sizes",
         "Page sizes",
-        &[name("AREA"), name(KIND), number("IN MEMORY"), number("%")],
+        &[name("AREA"), name(KIND), number("RESIDENT"), number("%")],
         &rows,
         left_out,
     )
@@ -218,7 +218,7 @@ fn arenas(account: &Account) -> Option<String> {
     let columns = [
         name("ARENA"),
         number("THREADS"),
-        number("IN MEMORY"),
+        number("RESIDENT"),
         number("IN USE"),
         number("FREED"),
         number("TRIMMABLE"),

@@ -29,7 +29,7 @@ pub fn loaders(account: &Account) -> Option<String> {
         number("LOADERS"),
         number("METASPACE"),
         number("COMMITTED"),
-        number("IN MEMORY"),
+        number("RESIDENT"),
         number("CLASSES"),
         number("HIDDEN"),
         number("MALLOC"),

@@ -90,7 +90,7 @@ impl Columns {
     pub(super) fn titles(&self, model: &Model, style: Style) -> Line<'static> {
         let mut text = if self.pid { format!("{:<PID$}", "PID") } else { String::new() };
         let first = if self.pid { "JVM" } else { model.tab.title() };
-        let figure = if self.blocks { "BYTES" } else { "IN MEMORY" };
+        let figure = if self.blocks { "BYTES" } else { "RESIDENT" };
         text += &format!("{:<width$}{figure:>FIGURE$}", first.to_uppercase(), width = self.name);
         if self.blocks {
             text += &format!("{:>FIGURE$}", "BLOCKS");

@@ -21,7 +21,7 @@ const LARGE_HEAP_MIB: u64 = 7 << 10;
 /// Before memory is made small pieces of.
 pub const WHOLE: &[Fault] = &[
     Fault {
-        name: "4,200 MiB of live heap on small pages, where huge ones are to be had",
+        name: "4,200 MiB of live heap on small pages, where huge ones are available",
         expects: &[("large-heap-small-pages", "info")],
         make: |host| {
             policy(host, "madvise", "madvise")?;

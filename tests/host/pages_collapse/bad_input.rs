@@ -210,7 +210,7 @@ fn words_that_make_no_sense_are_usage_errors() {
         (&["collapse", &pid, "--density", "101%"], "100 %"),
         (&["collapse", &pid, "--stall-budget", "5 parsecs"], "unit of time"),
         (&["split", &pid, "--receipt", "/nowhere"], "/nowhere"),
-        (&["split", &pid, "--receipt", "/etc/hostname"], "no receipt"),
+        (&["split", &pid, "--receipt", "/etc/hostname"], "is not a receipt"),
         (&["split", &pid, "--receipt", "x", "--area", "gc"], "cannot be used with"),
     ];
     for (words, said) in cases {

@@ -79,7 +79,10 @@ fn plans_that_do_not_fit_exit_with_2() {
         (changed("/host/memory_bytes", json!(1 << 20)), "1 MiB of memory there"),
         (changed("/steps", json!([step(json!({"kind": "run", "command": "x"}))])), "is not a plan"),
         (changed("/steps", json!([add("/etc/passwd", 1)])), "none of the places"),
-        (changed("/steps", json!([add("/proc/sys/vm/../vm/nr_hugepages", 1)])), "no plain absolute path"),
+        (
+            changed("/steps", json!([add("/proc/sys/vm/../vm/nr_hugepages", 1)])),
+            "is not a plain absolute path",
+        ),
         (
             changed("/steps", json!([create("/etc/cron.d/marusa.conf", pool_at_boot(5))])),
             "none of the places",

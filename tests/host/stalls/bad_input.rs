@@ -80,7 +80,9 @@ fn without_rights_the_counters_are_there_and_the_status_is_4() {
     check_schema(&table);
     assert_eq!(table["taken"]["source"], "counters");
     let printed = text(&run(&["200ms", "1"]).expect("as before").stdout);
-    for words in ["not traced", "who stalled, and for how long, is not known", "the whole host", "free now"] {
+    for words in
+        ["not traced", "which processes stalled, and for how long, is unknown", "the whole host", "free now"]
+    {
         assert!(printed.contains(words), "{words} is not in\n{printed}");
     }
 }

@@ -161,7 +161,7 @@ fn truncated_and_foreign_frozen_files_exit_with_3() {
     let path = file.to_str().expect("UTF-8");
     assert_fails(&marusa(&["map", "--from", path]), 3, &["cannot read"]);
     std::fs::write(&file, b"GIF89a, or anything else").expect("written");
-    assert_fails(&marusa(&["map", "--from", path]), 3, &["no frozen snapshot"]);
+    assert_fails(&marusa(&["map", "--from", path]), 3, &["neither a frozen snapshot"]);
     let Some(jvm) = Jvm::under_load(&row("17", "g1"), &["-Xmx100m"], LOAD) else { return };
     assert!(marusa(&["freeze", &jvm.pid.to_string(), "-o", path, "--force"]).status.success());
     assert!(marusa(&["map", "--from", path]).status.success());

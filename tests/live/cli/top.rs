@@ -170,7 +170,7 @@ fn pid_of_top(jvm: i32) -> i32 {
 fn a_signal_to_end_leaves_the_terminal_as_it_was() {
     let Some(jvm) = Jvm::under_load(&row("17", "g1"), &[], LOAD) else { return };
     let mut screen = Screen::start(80, 24, "", &jvm.pid.to_string());
-    screen.wait_for("MEMORY");
+    screen.wait_for("RESIDENT");
     signal(pid_of_top(jvm.pid), libc::SIGTERM);
     screen.wait_for("\x1b[?1049l");
     screen.child.wait().expect("it ends");
@@ -180,7 +180,7 @@ fn a_signal_to_end_leaves_the_terminal_as_it_was() {
 fn it_ends_when_its_terminal_goes_away() {
     let Some(jvm) = Jvm::under_load(&row("17", "g1"), &[], LOAD) else { return };
     let mut screen = Screen::start(80, 24, "", &jvm.pid.to_string());
-    screen.wait_for("MEMORY");
+    screen.wait_for("RESIDENT");
     let pid = pid_of_top(jvm.pid);
     screen
         .child

@@ -11,7 +11,7 @@ fn a_command_that_fails_is_given_up_with_its_last_words() {
     let directory = Directory::new("fails");
     let found = json(&directory, 1, &[&ARMS[..], &["--", "sh", "-c", "echo why not >&2; exit 3"]].concat());
     let why = left_out(&found);
-    assert!(why.iter().all(|why| why.contains("exit status 3; it said: why not")), "{why:?}");
+    assert!(why.iter().all(|why| why.contains("exit status 3; its last output: why not")), "{why:?}");
     assert!(runs(&found).len() <= 4, "given up after two of an arm: {}", runs(&found).len());
     assert!(found["ended_early"].as_str().is_some_and(|text| text.contains("given up: arm")), "{found:#}");
     assert!(found["verdicts"][0]["verdict"].is_null());
@@ -91,7 +91,7 @@ fn what_is_refused_before_the_first_run() {
     assert_refused(&missing, 2, &["there is no /no/such/java", "install a JDK"]);
     assert_refused(&compare(&directory, &["--arm", "a=", "--", "true"]), 2, &["two arms"]);
     assert_refused(&compare(&directory, &["--arm", "a=", "--arm", "a=X=1", "--", "true"]), 2, &["'a'"]);
-    assert_refused(&compare(&directory, &["--arm", "nonsense", "--", "true"]), 2, &["no arm"]);
+    assert_refused(&compare(&directory, &["--arm", "nonsense", "--", "true"]), 2, &["is not an arm"]);
     assert_refused(
         &compare(&directory, &[&ARMS[..], &["--pages", "4k:3", "--", "true"]].concat()),
         2,

@@ -24,7 +24,10 @@ fn ctrl_c_keeps_the_runs_and_resume_goes_on_in_the_same_order() {
     let found: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let done = runs(&found).len();
     assert!((3..10).contains(&done) && done == saved_runs(&directory.0.join("save")), "{done}");
-    assert!(found["ended_early"].as_str().is_some_and(|text| text.contains("--resume goes on")), "{found:#}");
+    assert!(
+        found["ended_early"].as_str().is_some_and(|text| text.contains("--resume continues")),
+        "{found:#}"
+    );
 
     let changed = ["--arm", "base=", "--arm", "other=Y=2", "--seed", "3", "--resume"];
     let refused = compare(&directory, &[&changed[..], &program].concat());

@@ -80,7 +80,7 @@ fn each_run_has_its_pages_by_the_page_tables_and_the_host_is_put_back() {
         assert!(run["left_out"].is_null() && mode == wanted && share > 0.9, "{run:#}");
     }
     let changes = json["arms"][2]["host_changes"].as_array().expect("changes");
-    assert!(changes[0].as_str().is_some_and(|text| text.contains("more huge 2M pages")), "{changes:?}");
+    assert!(changes[0].as_str().is_some_and(|text| text.contains("more 2M huge pages")), "{changes:?}");
 }
 
 #[test]

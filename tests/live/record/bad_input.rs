@@ -22,14 +22,14 @@ fn files_that_are_no_recording_say_so() {
         let with =
             |file: &str, status, words: &str| fails(&[&[command, file][..], more].concat(), status, words);
         with(&newer, 3, "a newer marusa wrote it");
-        with(&foreign, 3, "no recording");
-        with(&empty, 3, "no recording");
+        with(&foreign, 3, "not a recording");
+        with(&empty, 3, "not a recording");
         with(&directory.file("absent"), 3, "absent");
     }
     fails(&["diff", &newer], 3, "a newer marusa wrote it");
-    fails(&["diff", &foreign, "1"], 3, "no frozen snapshot");
+    fails(&["diff", &foreign, "1"], 3, "neither a frozen snapshot");
     fails(&["diff", &foreign], 2, "a second one is needed");
-    fails(&["record", "--all", "-o", &foreign, "--append"], 2, "no recording");
+    fails(&["record", "--all", "-o", &foreign, "--append"], 2, "not a recording");
     fails(&["record", "--all", "--append"], 2, "--output");
     fails(&["record", "1", "--all", "-o", "x"], 2, "cannot be used with");
     fails(&["record", "4194304", "-o", &directory.file("x")], 3, "no process");
@@ -45,7 +45,7 @@ fn damaged_bytes_never_do_more_than_end_the_file_early() {
     let good = std::fs::read(&path).expect("ours");
     fails(&["diff", &format!("{path}@soon"), &path], 2, "is not a moment");
     fails(&["leak", &path, "--from", "yesterday"], 2, "is not a moment");
-    fails(&["leak", &path, "--jvm", "nobody"], 3, "none of its JVMs is meant");
+    fails(&["leak", &path, "--jvm", "nobody"], 3, "no JVM in the recording matches");
     fails(&["export", &path, "--csv", &path], 2, "the recording itself");
     for _ in 0..40 {
         let mut bytes = good.clone();
