@@ -114,7 +114,7 @@ fn plans_that_do_not_fit_exit_with_2() {
         expect(&bench.apply(), 2, &["is not a plan"]);
     }
     expect(&bench.run(&["apply", "/nonexistent", "--yes"]), 2, &["/nonexistent"]);
-    expect(&bench.run(&["undo", "2020-01-01-1"]), 2, &["is not a run"]);
+    expect(&bench.run(&["undo", "2020-01-01-1"]), 2, &["nor a run ID"]);
     expect(&bench.run(&["undo", "--all", "x"]), 2, &[]);
     assert!(!bench.state.exists());
 }
