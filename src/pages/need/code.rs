@@ -1,7 +1,7 @@
 //! The code cache: one reservation, made before the heap's, and the maps of its heaps next to it.
 
+use super::flags;
 use super::sizing::{Sizing, down, up};
-use super::{PAGE_2M, flags};
 use crate::base::Bytes;
 use crate::map::Area;
 use crate::os::machine::{base_page, hugetlb_sizes};
@@ -240,11 +240,12 @@ fn all_segments_round_up(subject: &Subject) -> bool {
     (interim, update) >= (0, 3)
 }
 
-/// A byte for each segment of each code heap (memory/heap.cpp CodeHeap::reserve): 128 bytes of code, on 8 64. Up to JDK 24 they
-/// take any page above the base page; JDK 25 left them off 64K pages (25.0.5 on aarch64, `make vm`).
+/// A byte for each segment of each code heap (memory/heap.cpp CodeHeap::reserve): 128 bytes of code, on 8 64.
+/// On aarch64 64 too, since a release after 21 and not after 25 (cpu/aarch64/globals_aarch64.hpp).
 fn segment_maps(jvm: &Sizing, sizes: CodeSizes) -> Vec<Need> {
     let segment = jvm.bytes("CodeCacheSegmentSize").filter(|bytes| *bytes > 0);
-    let segment = segment.unwrap_or(if jvm.feature() == 8 { 64 } else { SEGMENT_BYTES });
+    let is_small = jvm.feature() == 8 || cfg!(target_arch = "aarch64") && jvm.feature() >= 25;
+    let segment = segment.unwrap_or(if is_small { 64 } else { SEGMENT_BYTES });
     let heaps = match sizes.segments {
         // In the order in which the VM makes them.
         Some(s) if jvm.feature() >= 25 => {
@@ -263,11 +264,10 @@ fn segment_maps(jvm: &Sizing, sizes: CodeSizes) -> Vec<Need> {
         }
         None => vec![("code cache", sizes.reserved)],
     };
-    let least_page = if jvm.feature() >= 25 { PAGE_2M } else { base_page() + 1 };
     let map = |(name, bytes): (&str, Bytes)| {
         let rule = format!("'{name}': a byte for each segment (memory/heap.cpp)");
         let need = jvm.mixed(Area::JitWork, "code heap segment map", bytes / segment, &rule);
-        (need.page_bytes >= least_page).then_some(need)
+        (need.page_bytes > base_page()).then_some(need)
     };
     heaps.into_iter().filter_map(map).collect()
 }
