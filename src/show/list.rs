@@ -125,8 +125,8 @@ fn tools(tools: &[&Jvm]) -> [String; 10] {
         .into_iter()
         .map(|(tool, count)| if count == 1 { tool.to_string() } else { format!("{tool} {count}") })
         .collect();
-    let resident: Option<Vec<Bytes>> = tools.iter().map(|jvm| jvm.resident_bytes.clone().ok()).collect();
-    let resident = resident.map_or("?".to_string(), |all| human(all.iter().sum()));
+    let resident = tools.iter().map(|jvm| jvm.resident_bytes.clone().ok()).sum::<Option<Bytes>>();
+    let resident = resident.map_or("?".to_string(), human);
     let mut row: [String; 10] = Default::default();
     (row[0], row[6]) = ("-".to_string(), resident);
     row[9] = format!("{} JDK tools ({})", tools.len(), names.join(", "));

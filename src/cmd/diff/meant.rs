@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(pid(&yesterday, Some("1"), Some(&who("shop.Web", None))), Ok(1), "the user's word counts");
         let none = pid(&yesterday, None, Some(&who("shop.Other", None))).expect_err("none is alike");
         assert!(none.contains("2 JVMs") && none.contains("pid 2  shop.Web"), "{none}");
-        // With one JVM there is no choice: also another program may be compared with it.
+        // A recording of one JVM can also be compared with another program.
         assert_eq!(pid(&recording(&[(1, "a.B", None)]), None, Some(&who("c.D", None))), Ok(1));
     }
 

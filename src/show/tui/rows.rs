@@ -52,9 +52,9 @@ impl Model {
         if tools.len() < 2 {
             return self.jvms.values().map(jvm).collect();
         }
-        let sum = tools.iter().filter_map(|kept| kept.now.resident_bytes()).sum();
+        let sum = tools.iter().map(|kept| kept.now.resident_bytes()).sum::<Option<Bytes>>();
         let name = format!("{} JDK tools", tools.len());
-        let together = Row { name, resident_bytes: Some(sum), ..Row::default() };
+        let together = Row { name, resident_bytes: sum, ..Row::default() };
         others.into_iter().map(jvm).chain([together]).collect()
     }
 
