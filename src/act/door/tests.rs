@@ -1,30 +1,35 @@
 use super::content::{Content, Put, Value};
+
 use super::fake::{Fake, NODE_POOL, OVERCOMMIT, POOL, RESERVE, SCAN, SHMEM, World};
 use super::journal::{How, PlanMark};
 use super::machine::Machine;
 use super::step::{Change, Step};
 use super::store::State;
 use super::*;
+use crash::midway;
 use std::path::PathBuf;
+
+#[path = "crash_tests.rs"]
+mod crash;
 
 const FILE: &str = "/etc/sysctl.d/60-marusa.conf";
 const UNITS: &str = "/etc/systemd/system/java.service.d";
 const MOUNT: &str = "/run/marusa/jdk";
 const SWAP_DIRECTORY: &str = "/run/marusa/bench";
-const GROUP: &str = "/sys/fs/cgroup/memory/marusa-bench-1";
+pub(super) const GROUP: &str = "/sys/fs/cgroup/memory/marusa-bench-1";
 
 /// A state directory in memory, where the disk need not be waited for; gone with the test.
-struct Directory(PathBuf);
+pub(super) struct Directory(pub(super) PathBuf);
 
 impl Directory {
-    fn new() -> Directory {
+    pub(super) fn new() -> Directory {
         static NUMBER: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let memory = PathBuf::from("/dev/shm");
         let base = if memory.is_dir() { memory } else { std::env::temp_dir() };
         Directory(base.join(format!("marusa-door-{}-{number}", std::process::id())))
     }
-    fn store(&self) -> Store {
+    pub(super) fn store(&self) -> Store {
         Store::new(&self.0)
     }
 }
@@ -35,11 +40,11 @@ impl Drop for Directory {
     }
 }
 
-fn add(file: &str, by: u64) -> Change {
+pub(super) fn add(file: &str, by: u64) -> Change {
     Change::Add { file: file.into(), by }
 }
 
-fn request(changes: Vec<Change>) -> Request {
+pub(super) fn request(changes: Vec<Change>) -> Request {
     let step = |change| Step { what: "w".into(), why: "y".into(), risk: None, change };
     let steps: Vec<Step> = changes.into_iter().map(step).collect();
     let steps = with_own_directory(&Fake::default(), steps);
@@ -52,7 +57,7 @@ fn pool_at_boot(pages: u64) -> Content {
     Content::Sysctl { settings: vec![Put { file: POOL.into(), value: Value::Number(pages) }] }
 }
 
-fn everything() -> Request {
+pub(super) fn everything() -> Request {
     let unit = Content::Unit { memlock_bytes: Some(1 << 30), java_options: vec!["-Xmx1g".to_string()] };
     request(vec![
         add(POOL, 8),
@@ -74,7 +79,7 @@ fn everything() -> Request {
 }
 
 /// All that is open, the last first, as the command does it.
-fn undo_all(machine: &Fake, store: &Store) -> Result<Vec<UndoReceipt>, DoorError> {
+pub(super) fn undo_all(machine: &Fake, store: &Store) -> Result<Vec<UndoReceipt>, DoorError> {
     let open = store.list()?.into_iter().rev().filter(|one| one.state() != State::Undone);
     open.map(|one| undo(machine, store, &one.id, false)).collect()
 }
@@ -114,139 +119,6 @@ fn what_is_applied_is_there_and_what_is_undone_is_as_before() {
     assert!(undone.complete && undone.steps.iter().all(|step| step.how == How::Restored), "{undone:#?}");
     assert_eq!(*machine.world.borrow(), World::default());
     assert!(undo(&machine, &store, &receipt.id, false).expect("twice").nothing_left);
-}
-
-/// How many moments something takes.
-fn moments(work: impl FnOnce(&Fake)) -> u64 {
-    let machine = Fake::default();
-    work(&machine);
-    machine.done.get()
-}
-
-/// A moment at which some of the steps are made and others are not.
-fn midway() -> u64 {
-    let total =
-        moments(|machine| drop(apply(machine, &Directory::new().store(), &everything()).expect("applied")));
-    total * 2 / 3
-}
-
-#[test]
-fn a_crash_at_any_moment_of_apply_leaves_what_undo_needs() {
-    let total =
-        moments(|machine| drop(apply(machine, &Directory::new().store(), &everything()).expect("applied")));
-    assert!(total > 100, "{total}");
-    for crash in 0..total {
-        let (machine, directory) = (Fake::default(), Directory::new());
-        machine.left.set(Some(crash));
-        apply(&machine, &directory.store(), &everything()).expect_err("it died");
-        machine.left.set(None);
-        for receipt in
-            undo_all(&machine, &directory.store()).unwrap_or_else(|why| panic!("crash {crash}: {why}"))
-        {
-            assert!(receipt.complete, "crash {crash}: {receipt:#?}");
-        }
-        assert_eq!(*machine.world.borrow(), World::default(), "crash {crash}");
-    }
-}
-
-#[test]
-fn an_undo_that_dies_at_any_moment_goes_on_when_asked_again() {
-    let total = moments(|machine| {
-        let directory = Directory::new();
-        apply(machine, &directory.store(), &everything()).expect("applied");
-        machine.done.set(0);
-        undo_all(machine, &directory.store()).expect("undone");
-    });
-    for crash in 0..total {
-        for second in [None, Some(crash % 17), Some(crash % 41)] {
-            let (machine, directory) = (Fake::default(), Directory::new());
-            apply(&machine, &directory.store(), &everything()).expect("applied");
-            machine.left.set(Some(crash));
-            undo_all(&machine, &directory.store()).expect_err("it died");
-            if second.is_some() {
-                machine.left.set(second);
-                let _ = undo_all(&machine, &directory.store());
-            }
-            machine.left.set(None);
-            let receipts = undo_all(&machine, &directory.store()).expect("undone");
-            assert!(
-                receipts.iter().all(|receipt| receipt.complete),
-                "crash {crash}, {second:?}: {receipts:#?}"
-            );
-            assert_eq!(*machine.world.borrow(), World::default(), "crash {crash}, {second:?}");
-        }
-    }
-}
-
-/// The journal of a directory's only run.
-fn only_journal(directory: &Directory) -> PathBuf {
-    let kept = directory.store().list().expect("a list");
-    kept.first().expect("one run").path.clone()
-}
-
-#[test]
-fn a_journal_whose_last_line_is_torn_undoes_what_was_done() {
-    let (machine, directory) = (Fake::default(), Directory::new());
-    machine.left.set(Some(midway()));
-    apply(&machine, &directory.store(), &everything()).expect_err("it died");
-    machine.left.set(None);
-    let (path, world) = (only_journal(&directory), machine.world.borrow().clone());
-    let whole = std::fs::read(&path).expect("a journal");
-    // A line whose write was under way is one that nothing was done for; here: more of the next line.
-    for extra in ["{", "{\"crc32\":\"00000000\",\"len", "\0\0\0\0"] {
-        *machine.world.borrow_mut() = world.clone();
-        std::fs::write(&path, [&whole, extra.as_bytes()].concat()).expect("written");
-        let receipts = undo_all(&machine, &directory.store()).expect("undone");
-        assert!(receipts[0].complete && receipts[0].notes[0].contains("cut by a crash"), "{receipts:#?}");
-        assert_eq!(*machine.world.borrow(), World::default());
-    }
-}
-
-#[test]
-fn a_damaged_journal_undoes_nothing_until_it_is_told_to() {
-    let (machine, directory) = (Fake::default(), Directory::new());
-    let receipt = apply(&machine, &directory.store(), &everything()).expect("applied");
-    let after = machine.world.borrow().clone();
-    let mut bytes = std::fs::read(&receipt.journal).expect("a journal");
-    let line_13 = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').nth(11).expect("lines").0 + 60;
-    bytes[line_13] ^= 4;
-    std::fs::write(&receipt.journal, &bytes).expect("written");
-    let why = undo(&machine, &directory.store(), &receipt.id, false).expect_err("damaged").to_string();
-    assert!(why.contains("line 13") && why.contains("nothing was undone") && why.contains(POOL), "{why}");
-    assert_eq!(*machine.world.borrow(), after, "nothing was done");
-    let undone = undo(&machine, &directory.store(), &receipt.id, true).expect("as far as it can be read");
-    assert!(undone.notes[0].contains("damaged") && undone.steps.len() == 4, "{undone:#?}");
-    assert_eq!(
-        machine.world.borrow().numbers[POOL],
-        3,
-        "the last step added one, of which the journal lost the record"
-    );
-    assert_eq!(
-        std::fs::read(std::path::Path::new(&receipt.journal).with_extension("damaged")).expect("kept"),
-        bytes
-    );
-    assert!(
-        undo(&machine, &directory.store(), &receipt.id, true).expect("once more").nothing_left,
-        "not twice"
-    );
-}
-
-#[test]
-fn a_damaged_journal_is_said_to_others_and_one_without_a_start_can_be_put_aside() {
-    let (machine, directory) = (Fake::default(), Directory::new());
-    let receipt = apply(&machine, &directory.store(), &request(vec![add(POOL, 3)])).expect("applied");
-    for bytes in [&b""[..], b"nonsense\n", b"\0\0\0"] {
-        std::fs::write(&receipt.journal, bytes).expect("written");
-        let why =
-            undo(&machine, &directory.store(), &receipt.id, false).expect_err("nothing to read").to_string();
-        assert!(why.contains("nothing of it can be read"), "{why}");
-        let next = apply(&machine, &directory.store(), &request(vec![add(OVERCOMMIT, 1)])).expect("applied");
-        assert!(next.notes[0].contains("is damaged"), "{:?}", next.notes);
-        undo(&machine, &directory.store(), &next.id, false).expect("undone");
-        let why = undo(&machine, &directory.store(), &receipt.id, true).expect_err("put aside").to_string();
-        assert!(why.contains(".damaged"), "{why}");
-        assert!(!std::path::Path::new(&receipt.journal).exists());
-    }
 }
 
 #[test]
@@ -383,69 +255,6 @@ fn nothing_is_done_where_a_step_can_not_be_made() {
         refuses(copy, |world| world.directories.extend(["/run/marusa/x".to_string()])),
         DoorError::Refused(_)
     ));
-}
-
-/// What a loss of power leaves: files and directories of the disk, and of the journal what was waited for.
-fn lose_power(machine: &Fake, directory: &Directory) {
-    let mut world = machine.world.borrow_mut();
-    let files = world.files.clone();
-    let mut directories = world.directories.clone();
-    // Neither memory nor a cgroup outlives it.
-    directories.retain(|one| !one.starts_with("/run/") && one != GROUP);
-    *world = World { files, directories, boot: "two".into(), ..World::default() };
-    for kept in directory.store().list().expect("a list") {
-        let keep = kept
-            .parsed
-            .records
-            .iter()
-            .rposition(|record| record.entry.is_acted_upon())
-            .map_or(0, |last| last + 1);
-        let lines = kept.parsed.records[..keep].iter().map(|record| journal::line(record).expect("a line"));
-        std::fs::write(&kept.path, lines.collect::<String>()).expect("written");
-    }
-}
-
-#[test]
-fn a_loss_of_power_at_any_moment_leaves_what_undo_needs() {
-    let total = moments(|machine| {
-        let directory = Directory::new();
-        apply(machine, &directory.store(), &everything()).expect("applied");
-        undo_all(machine, &directory.store()).expect("undone");
-    });
-    let expected = World { boot: "two".into(), ..World::default() };
-    for loss in 0..total {
-        let (machine, directory) = (Fake::default(), Directory::new());
-        machine.left.set(Some(loss));
-        let done = apply(&machine, &directory.store(), &everything()).map(drop);
-        let _ = done.and_then(|()| undo_all(&machine, &directory.store()).map(drop));
-        machine.left.set(None);
-        lose_power(&machine, &directory);
-        let receipts = undo_all(&machine, &directory.store()).expect("undone");
-        assert!(receipts.iter().all(|receipt| receipt.complete), "loss {loss}: {receipts:#?}");
-        assert_eq!(*machine.world.borrow(), expected, "loss {loss}");
-    }
-}
-
-#[test]
-fn after_a_restart_of_the_host_only_files_are_undone() {
-    let (machine, directory) = (Fake::default(), Directory::new());
-    let receipt = apply(&machine, &directory.store(), &everything()).expect("applied");
-    {
-        let mut world = machine.world.borrow_mut();
-        let files = world.files.clone();
-        let directories = world.directories.clone();
-        *world = World { files, directories, boot: "two".into(), ..World::default() };
-        // No cgroup outlives the kernel that has it.
-        world.directories.remove(GROUP);
-        // What the sysctl.d file gives at the start of the host is not ours to take.
-        world.numbers.insert(POOL, 5);
-    }
-    let undone = undo(&machine, &directory.store(), &receipt.id, false).expect("undone");
-    assert!(undone.complete && undone.notes[0].contains("restarted"), "{undone:#?}");
-    let expected = World { boot: "two".into(), ..World::default() };
-    let mut world = machine.world.borrow().clone();
-    assert_eq!(world.numbers.insert(POOL, 2), Some(5));
-    assert_eq!(world, expected);
 }
 
 #[test]
