@@ -10,6 +10,9 @@ pub const VM_HOLDER: &str = "HotSpot";
 /// The holder of the blocks that nothing that was looked at leads to.
 pub const UNREACHED: &str = "reached by nothing";
 
+/// The holder of blocks that nothing else leads to, where Java objects may: the Java heap was not read whole.
+pub const HOLDER_UNKNOWN: &str = "unknown: the Java heap was not read whole";
+
 /// How a holder is known; the strongest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -26,6 +29,8 @@ pub enum HeldBy {
     ThreadArena,
     /// Nothing that was looked at leads to it.
     Unreached,
+    /// The Java heap, which may lead to it, was not read whole.
+    Unknown,
 }
 
 impl HeldBy {
@@ -37,6 +42,7 @@ impl HeldBy {
             HeldBy::LibraryData => "library data",
             HeldBy::ThreadArena => "thread",
             HeldBy::Unreached => "unreached",
+            HeldBy::Unknown => "unknown",
         }
     }
 }

@@ -16,7 +16,7 @@ pub mod types;
 
 pub use buffers::{BufferKind, BufferPool, BufferRow, BufferTotals, Buffers, NO_HOLDER, SessionKind};
 pub use histogram::{ClassObjects, Duplicate, Duplicates, HeapBytes, Histogram, SpaceObjects};
-pub use holders::{Held, HeldBy, HeldType, Holders, UNREACHED, VM_HOLDER};
+pub use holders::{HOLDER_UNKNOWN, Held, HeldBy, HeldType, Holders, UNREACHED, VM_HOLDER};
 pub use loaders::{BOOTSTRAP, LoaderGroup, Loaders};
 pub use netty::{ChunkSums, Netty, NettyAdaptive, NettyArena, NettyThreadCaches};
 pub use types::*;

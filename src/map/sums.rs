@@ -11,7 +11,7 @@ use super::model::Account;
 use super::rows::{Measure, Named, Subject};
 use crate::base::Bytes;
 pub use crate::base::alike::group_of;
-use crate::jvm::ClassObjects;
+use crate::jvm::{ClassObjects, HeldBy};
 use std::collections::BTreeMap;
 
 /// Bytes of one owner. What is not known is `None`, never 0.
@@ -76,7 +76,10 @@ impl Sums {
         let mut sums = Sums {
             kernel_resident: account.totals.kernel_resident_bytes,
             page_tables: account.totals.page_table_bytes,
-            has_all_holders: account.holders.is_some(),
+            has_all_holders: account
+                .holders
+                .as_ref()
+                .is_some_and(|all| all.iter().all(|held| held.how != HeldBy::Unknown)),
             has_all_loaders: account.loaders.is_some(),
             ..Sums::default()
         };

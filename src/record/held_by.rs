@@ -11,7 +11,7 @@ use super::history::History;
 use super::key::{Key, Measure, Named, Subject};
 use super::leak_series::{self, Accounts};
 use super::leaks::{Row, What};
-use crate::jvm::VM_HOLDER;
+use crate::jvm::{HOLDER_UNKNOWN, VM_HOLDER};
 use crate::map::Area;
 use crate::map::heap::{self, OTHER_CLASSES};
 use crate::measure::growth::{self, Growth, Nature, Point, Verdict};
@@ -204,7 +204,7 @@ fn has_risen(points: &[Point]) -> bool {
 
 /// The VM's own blocks, and the sum of the small classes, are what no one can look for.
 fn explains_nothing(subject: &Subject) -> bool {
-    matches!(subject, Subject::Named(_, name) if name == VM_HOLDER || name == OTHER_CLASSES)
+    matches!(subject, Subject::Named(_, name) if [VM_HOLDER, HOLDER_UNKNOWN, OTHER_CLASSES].contains(&&**name))
 }
 
 #[cfg(test)]
@@ -245,6 +245,7 @@ mod tests {
                     ("app.Small.address", second * MB / 600),
                     ("app.Still.address", 900 * MB),
                     (VM_HOLDER, second * MB),
+                    (HOLDER_UNKNOWN, second * MB),
                 ] {
                     let holder = Subject::Named(Named::Holder, name.to_string());
                     figures.push((Key::of(&holder, Measure::InUse), Some(MB + bytes + noise)));

@@ -114,7 +114,8 @@ fn owners(seen: &Seen, grown: &Grown) -> (Vec<Answer>, f64) {
         let before = first.and_then(|first| first.sums.named.get(&(Named::Holder, holder.clone()))?.in_use);
         let more = of_row(sum.in_use.unwrap_or(0), before);
         let rows = last.account.holders.iter().flatten().filter(|held| held.holder == *holder);
-        let held = rows.max_by_key(|held| held.bytes).filter(|held| !is_vms(held));
+        let held = rows.max_by_key(|held| held.bytes);
+        let held = held.filter(|held| !is_vms(held) && held.how != HeldBy::Unknown);
         if let (true, Some(held)) = (is_named(more), held) {
             explained += more;
             answers.push(holder_of(held, seen).growing(&as_grown(more), seen));

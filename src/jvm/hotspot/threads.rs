@@ -154,8 +154,12 @@ fn table_of(vm: &Hotspot, object: Addr) -> Option<Addr> {
 /// The kernel keeps so much of a name (`TASK_COMM_LEN` less its NUL).
 const KERNEL_NAME_BYTES: usize = 15;
 
+/// How often names are read that a collector moved while they were read.
+const NAME_TRIES: usize = 3;
+
 /// Names the Java threads that the kernel's view has no name for, the one they were all born with (JDK 8 names none), or one
-/// that may be cut. A collector may move the name in the meantime, so what is found must go on where the kernel's ends.
+/// that may be cut. A name that does not start with the kernel's was read while a collector moved it: it is read again, from
+/// memory that no other reader kept from before.
 fn name_from_heap(
     vm: &Hotspot,
     java: &[JavaThread],
@@ -164,15 +168,22 @@ fn name_from_heap(
 ) {
     let inherited = by_inner.get(&primordial).map(|(_, name)| name.clone()).unwrap_or_default();
     let is_short = |name: &str| name == inherited || name.len() == KERNEL_NAME_BYTES;
-    let Ok(names) = ThreadNames::new(vm) else { return };
-    for thread in java {
-        if let Some((_, name)) = by_inner.get_mut(&thread.tid)
-            && is_short(name)
-            && let Some(found) = names.name(thread.object)
-            && (*name == inherited || found.starts_with(name.as_str()))
-        {
-            *name = found;
-        }
+    let has_short = |thread: &JavaThread| by_inner.get(&thread.tid).is_some_and(|(_, name)| is_short(name));
+    let mut rest: Vec<JavaThread> = java.iter().filter(|thread| has_short(thread)).copied().collect();
+    let mut read = |vm: &Hotspot| {
+        let Ok(names) = ThreadNames::new(vm) else { return true };
+        rest.retain(|thread| {
+            let Some((_, name)) = by_inner.get_mut(&thread.tid) else { return false };
+            let found =
+                names.name(thread.object).filter(|found| *name == inherited || found.starts_with(&**name));
+            let is_missing = found.is_none();
+            *name = found.unwrap_or_else(|| std::mem::take(name));
+            is_missing
+        });
+        rest.is_empty()
+    };
+    if !read(vm) {
+        (1..NAME_TRIES).any(|_| vm.now(&mut read));
     }
 }
 

@@ -22,7 +22,7 @@ use super::window::Windows;
 use crate::base::blocks::{Block, Blocks, Label};
 use crate::base::{Addr, Gap, Range, Why};
 use crate::jvm::types::{How, JvmView, Kind};
-use crate::jvm::{HeldBy, Holders, UNREACHED, VM_HOLDER};
+use crate::jvm::{HOLDER_UNKNOWN, HeldBy, Holders, UNREACHED, VM_HOLDER};
 use classes::{Classes, FieldsOf, Form};
 use heap::{Hit, Hits};
 use mappings::Held;
@@ -57,7 +57,13 @@ pub fn read(
         gaps.push(Gap::new("holders of malloc's blocks", Why::OverLimit));
     }
     let vm_blocks = VmBlocks::of(view, blocks, index);
+    let gaps_before = gaps.len();
     let fields = fields(vm, view, &held, &mut gaps);
+    // What was not read of the heap may lead to the rest.
+    let rest = match gaps.len() == gaps_before {
+        true => (HeldBy::Unreached, UNREACHED),
+        false => (HeldBy::Unknown, HOLDER_UNKNOWN),
+    };
     let graph = native::read(vm.target, &held, libraries);
     if graph.is_cut {
         gaps.push(Gap::new("pointers between malloc's blocks", Why::OverLimit));
@@ -73,7 +79,7 @@ pub fn read(
     libraries_and_vm(vm, &held, (libraries, &view.library), &mut spread, &mut rows);
     threads_and_others(vm, view, &held, &others, &mut spread, &mut rows);
     spread.rest();
-    rows.take(&mut spread, &held, |_, _| Row::of(HeldBy::Unreached, UNREACHED));
+    rows.take(&mut spread, &held, |_, _| Row::of(rest.0, rest.1));
     let vm_library = &view.library;
     (0..index.len()).filter(|block| spread.is_vm[*block]).for_each(|block| {
         let row = Row { library: Some(vm_library.clone()), ..Row::of(HeldBy::LibraryData, VM_HOLDER) };
