@@ -25,5 +25,6 @@ pub mod os;
 pub mod pages;
 pub mod record;
 pub mod show;
+pub mod serve;
 pub mod snapshot;
 pub mod why;

@@ -47,7 +47,7 @@ pub const RECORD_FIND: (Duration, Duration) = (Duration::from_millis(200), Durat
 pub fn of_command(name: &str) -> TargetLimits {
     match name {
         "list" => TARGET_LISTED,
-        "top" | "record" | "stalls" | "tlb" => TARGET_WATCHED,
+        "top" | "record" | "serve" | "stalls" | "tlb" => TARGET_WATCHED,
         "report" | "leak" | "export" => TARGET_FILE,
         _ => TARGET_ALONE,
     }

@@ -160,6 +160,8 @@ commands! {
         "What grew between two moments: by area, part, arena, library and thread";
     "record" cmd::record::RecordArgs, cmd::record::RecordArgs::augment_args, cmd::record::run:
         "The account over time, of one JVM or of all, in a file that survives a crash of the recorder";
+    "serve" cmd::serve::ServeArgs, cmd::serve::ServeArgs::augment_args, cmd::serve::run:
+        "A service for this node: all its JVMs as Prometheus metrics, JSON and a page";
     "leak" cmd::leak::LeakArgs, cmd::leak::LeakArgs::augment_args, cmd::leak::run:
         "Whether recorded memory grows without bound, levels off, or cannot be judged yet";
     "export" cmd::export::ExportArgs, cmd::export::ExportArgs::augment_args, cmd::export::run:

@@ -82,6 +82,13 @@ const EXAMPLES: &[(&str, &str)] = &[
          `report` and `export` read the file, also while it is written",
     ),
     (
+        "serve",
+        "  Metrics, JSON and a page of all JVMs of this host, on http://127.0.0.1:9466:\n    marusa serve\n  \
+         For Prometheus on another host:\n    marusa serve --listen 0.0.0.0:9466\n  \
+         With a recording of the last day, which a restart continues:\n    \
+         marusa serve --output /var/lib/marusa/node.marusa --keep 24h",
+    ),
+    (
         "leak",
         "  What of it grows without bound:\n    marusa leak orders.marusa\n  In full, without the first half hour:\n    \
          marusa leak orders.marusa --from +30m --parts\n  After a test that ran for hours (exit status 1: it leaks):\n    \

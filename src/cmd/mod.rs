@@ -27,6 +27,7 @@ mod progress;
 pub mod record;
 pub mod report;
 pub mod schema;
+pub mod serve;
 pub mod stalls;
 pub mod target;
 pub mod tlb;

@@ -2,10 +2,11 @@
 
 pub mod file;
 mod found;
-mod output;
+pub(super) mod output;
 mod seldom;
-mod status;
-mod watch;
+pub(super) mod served;
+pub(super) mod status;
+pub(super) mod watch;
 mod watched;
 mod worker;
 
@@ -13,6 +14,7 @@ use super::{Failure, amount, target};
 use crate::act::signals::{Waiting, Woken};
 use crate::act::watchdog;
 use crate::base::Bytes;
+use crate::base::limits::RECORD_JVMS_MAX;
 use crate::os::host;
 use crate::os::process::Process;
 use crate::os::terminal::{stderr, stdout};
@@ -74,7 +76,7 @@ const JUDGED_MAX: usize = 5;
 const CPU_OF_ONE: f64 = 1.0;
 const CPU_OF_ALL: f64 = 10.0;
 
-fn percent(text: &str) -> Result<f64, String> {
+pub(super) fn percent(text: &str) -> Result<f64, String> {
     let number =
         text.trim_end_matches('%').trim().parse::<f64>().map_err(|_| "it must be a number".to_string())?;
     (number > 0.0 && number <= 1000.0)
@@ -83,7 +85,7 @@ fn percent(text: &str) -> Result<f64, String> {
 }
 
 /// "5m" is a time, "5M" a size, and "5" could be either.
-fn keep(text: &str) -> Result<Keep, String> {
+pub(super) fn keep(text: &str) -> Result<Keep, String> {
     if text.ends_with(|last: char| last.is_ascii_digit()) {
         return Err("it needs a unit: 1h, or 64M".to_string());
     }
@@ -110,6 +112,7 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<u8> {
         cpu_share: cpu / 100.0,
         length: args.length,
         is_all: args.all,
+        jvms_max: RECORD_JVMS_MAX,
     };
     if args.all {
         // Three for each JVM.
@@ -117,7 +120,7 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<u8> {
     }
     let path = args.output.clone().unwrap_or_else(|| file::named(target.as_ref().map(|target| target.pid)));
     let output = Output::open(&path, args.keep, args.append)?;
-    let mut watch = Watch::start(asked, output, target)?;
+    let mut watch = Watch::start(asked, Some(output), target, None)?;
     crate::say!("marusa: {}", show::begun(&path.display().to_string(), args.every, args.all));
     let ended = watch.run(&waiting, Status::new(args.length));
     let recorded = watch.recorded();

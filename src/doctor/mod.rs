@@ -5,7 +5,7 @@
 //! rule that needs it finds nothing: that is said in `Examination::gaps`, since no finding is not the same as healthy.
 
 mod arenas;
-mod budget;
+pub(crate) mod budget;
 mod compaction;
 pub mod facts;
 mod filled;

@@ -37,6 +37,13 @@ pub fn started(start_ticks: u64) -> Option<SystemTime> {
     SystemTime::UNIX_EPOCH.checked_add(second)
 }
 
+/// How long ago a process started, by the clock that no one sets.
+pub fn age(start_ticks: u64) -> Option<Duration> {
+    let uptime: f64 = text("/proc/uptime").ok()?.split_whitespace().next()?.parse().ok()?;
+    let started = start_ticks as f64 / ticks_per_second() as f64;
+    Duration::try_from_secs_f64((uptime - started).max(0.0)).ok()
+}
+
 /// A positive figure of sysconf(3).
 pub fn sysconf(name: libc::c_int) -> Option<u64> {
     // SAFETY: sysconf takes a number and touches no memory of ours.

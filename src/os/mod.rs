@@ -47,6 +47,7 @@ mod lent_file;
 pub mod live;
 pub mod loaded;
 pub mod log_tail;
+pub mod longest_hold;
 pub mod look;
 pub mod machine;
 pub mod maps;

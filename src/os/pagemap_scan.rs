@@ -4,7 +4,7 @@ use super::machine::{base_page, huge_page};
 use super::maps::{Mapping, find_mapping};
 use super::pagemap::{PageRun, push_run};
 use super::process::{Process, gap};
-use super::{budget, rights};
+use super::{budget, longest_hold, rights};
 use crate::base::limits::PAGE_RUNS_MAX;
 use crate::base::{Addr, Gap, Known, Range, USER_END, Why};
 use std::os::fd::AsRawFd;
@@ -336,7 +336,7 @@ fn scan_once(
     };
     // SAFETY: `arg` has the layout of struct pm_scan_arg and says its size; the kernel writes at most `vec_len` regions
     // into `regions`, which outlives the call.
-    let found = unsafe { libc::ioctl(file.as_raw_fd(), PAGEMAP_SCAN as _, &mut arg) };
+    let found = longest_hold::timed(|| unsafe { libc::ioctl(file.as_raw_fd(), PAGEMAP_SCAN as _, &mut arg) });
     if found < 0 { Err(io::Error::last_os_error()) } else { Ok(found as usize) }
 }
 

@@ -5,6 +5,7 @@ mod accounts;
 
 use super::found;
 use super::output::Output;
+use super::served::Served;
 use super::status::Status;
 use super::watched::Watched;
 use super::worker::{self, Wanted, What, Worker};
@@ -41,6 +42,7 @@ pub struct Asked {
     pub cpu_share: f64,
     pub length: Option<Duration>,
     pub is_all: bool,
+    pub jvms_max: usize,
 }
 
 /// What a sample came to.
@@ -52,7 +54,10 @@ enum Looked {
 
 pub struct Watch {
     asked: Asked,
-    output: Output,
+    /// `None`: nothing is written.
+    output: Option<Output>,
+    /// Who else is told what is seen; `None`: nobody.
+    served: Option<Served>,
     writer: Writer,
     session: Session,
     jvms: Vec<Watched>,
@@ -84,29 +89,37 @@ pub struct Watch {
 }
 
 impl Watch {
-    pub fn start(asked: Asked, mut output: Output, target: Option<Process>) -> anyhow::Result<Watch> {
+    pub fn start(
+        asked: Asked,
+        mut output: Option<Output>,
+        target: Option<Process>,
+        served: Option<Served>,
+    ) -> anyhow::Result<Watch> {
         let started = Instant::now();
         let started_ms = wall_ms();
         let session = Session {
             schema: SCHEMA.to_string(),
             recording: format!("{:016x}", fastrand::u64(..)),
-            segment: output.segment(),
+            segment: output.as_ref().map_or(0, Output::segment),
             marusa: env!("CARGO_PKG_VERSION").to_string(),
             kernel: host::kernel_release(),
             started_ms,
             every_ms: asked.every.as_millis() as u64,
             account_every_ms: asked.account_every.as_millis() as u64,
         };
-        let mut writer = if output.is_append() { Writer::append(&session) } else { Writer::new(&session) };
+        let is_append = output.as_ref().is_some_and(Output::is_append);
+        let mut writer = if is_append { Writer::append(&session) } else { Writer::new(&session) };
         // At once: a file that is there can be read.
-        output.write(&writer.take()).map_err(stopped)?;
+        let start = writer.take();
+        output.iter_mut().try_for_each(|output| output.write(&start)).map_err(stopped)?;
         let mut watch = Watch {
             asked,
             output,
             writer,
             session,
             jvms: Vec::new(),
-            worker: Worker::start().map_err(stopped)?,
+            worker: Worker::start(served.as_ref().map(Served::reader)).map_err(stopped)?,
+            served,
             reads: None,
             next_find: started,
             hidden: Hidden::default(),
@@ -134,6 +147,7 @@ impl Watch {
 
     fn add(&mut self, process: Process, facts: JvmFacts) {
         let number = self.writer.jvm(facts.clone());
+        self.served.iter().for_each(|served| served.found(number, &process, &facts));
         self.jvms.push(Watched::new(process, facts, number, &self.asked));
         self.seen += 1;
     }
@@ -184,6 +198,7 @@ impl Watch {
             let (at, ending) = (moment(self.started), jvm.ending());
             self.killed += usize::from(ending == Ending::KilledForMemory);
             self.writer.ended(jvm.number, at, ending);
+            self.served.iter().for_each(|served| served.node.ended(jvm.number, at.wall_ms, ending));
             jvm.purses().for_each(|(own, _)| self.shares.inherit(*own));
             self.gone.push(jvm.process.pid);
         }
@@ -220,6 +235,7 @@ impl Watch {
         figures.extend(account);
         if !figures.is_empty() {
             self.writer.sample(jvm.number, at, scope, &figures);
+            self.served.iter().for_each(|served| served.node.looked(jvm.number, at.wall_ms, &figures));
         }
         for note in notes.into_iter().flatten() {
             self.writer.note(at, &note);
@@ -253,17 +269,23 @@ impl Watch {
     fn write(&mut self) -> anyhow::Result<()> {
         let bytes = self.writer.take();
         self.put(&bytes)?;
-        if self.output.is_full() {
-            self.session.segment = self.output.segment() + 1;
+        if let Some(output) = self.output.as_mut().filter(|output| output.is_full()) {
+            self.session.segment = output.segment() + 1;
             self.writer.next_segment(&self.session);
             let start = self.writer.take();
-            self.output.next(&start).map_err(stopped)?;
+            output.next(&start).map_err(stopped)?;
+        }
+        if let Some(served) = &self.served {
+            served.counted(&self.recorded(), self.jvms.iter().filter(|jvm| jvm.trust.is_suspect()).count());
         }
         Ok(())
     }
 
     fn put(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
-        if bytes.is_empty() { Ok(()) } else { self.output.write(bytes).map_err(stopped) }
+        match &mut self.output {
+            Some(output) if !bytes.is_empty() => output.write(bytes).map_err(stopped),
+            _ => Ok(()),
+        }
     }
 
     /// After a signal the last account is read only if that is quick.
@@ -282,7 +304,7 @@ impl Watch {
             for what in [what].into_iter().chain(classes) {
                 let wanted = Wanted { depth: Depth::Full, what, ..self.jvms[index].wanted(limits) };
                 // After a signal it has hardly any time: that it was given up says nothing of the JVM.
-                if let (Ok(read), took) = worker::account_of(&wanted) {
+                if let (Ok(read), took) = worker::account_of(&wanted, None) {
                     self.accept_account(&wanted, Ok(read), None, took);
                 }
             }
@@ -309,9 +331,9 @@ impl Watch {
             late: self.late,
             oldest_seconds: self.oldest.as_secs_f64(),
             cpu_share: self.asked.cpu_share,
-            bytes: self.output.bytes(),
-            files: self.output.files(),
-            files_dropped: self.output.dropped(),
+            bytes: self.output.as_ref().map_or(0, Output::bytes),
+            files: self.output.as_ref().map_or(0, Output::files),
+            files_dropped: self.output.as_ref().map_or(0, Output::dropped),
             cpu_seconds: cpu_time::own().as_secs_f64(),
         }
     }

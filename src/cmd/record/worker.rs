@@ -3,6 +3,7 @@
 //! share one budget of CPU time.
 
 use super::found::{self, Found};
+use super::served::{Reader, Shown};
 use crate::base::limits::{GROUP_RECORDED, GROUP_RECORDED_BYTES_MIN, RECORD_FACTS, TargetLimits};
 use crate::base::{Bytes, Gap, Known, Range, Why};
 use crate::jvm::hotspot::histogram::HeapWant;
@@ -71,6 +72,8 @@ pub struct AccountRead {
     /// Where the runtime's counters lie.
     pub counters: Option<Range>,
     pub has_holders: bool,
+    /// What a service shows of it, where there is one.
+    pub shown: Option<Box<Shown>>,
 }
 
 /// When a job began, how long it took, and the CPU time of this process in between.
@@ -91,11 +94,11 @@ pub struct Worker {
 
 impl Worker {
     /// Signals to end must be blocked in the caller.
-    pub fn start() -> io::Result<Worker> {
+    pub fn start(reader: Option<Reader>) -> io::Result<Worker> {
         let (jobs, todo) = channel();
         let (answer, done) = channel();
         let (rings, bell) = io::pipe()?;
-        let work = move || work(&todo, &answer, bell);
+        let work = move || work(&todo, &answer, bell, reader);
         let thread = std::thread::Builder::new().name("accounts".to_string()).spawn(work)?;
         Ok(Worker { jobs: Some(jobs), done, rings, thread: Some(thread), is_busy: false })
     }
@@ -133,11 +136,11 @@ impl Worker {
 }
 
 /// Reads an account in the thread that asks.
-pub fn account_of(wanted: &Wanted) -> (Known<AccountRead>, Took) {
+pub fn account_of(wanted: &Wanted, reader: Option<&mut Reader>) -> (Known<AccountRead>, Took) {
     timed(|| {
         budget::within(wanted.limits, || match wanted.what {
             What::Classes => classes(wanted),
-            What::Account | What::AccountWithHolders => account(wanted),
+            What::Account | What::AccountWithHolders => account(wanted, reader),
         })
     })
 }
@@ -148,12 +151,12 @@ fn timed<T>(read: impl FnOnce() -> T) -> (T, Took) {
     (read, Took { began, wall: began.elapsed(), cpu: cpu_time::own().saturating_sub(cpu) })
 }
 
-fn work(todo: &Receiver<Job>, answer: &Sender<Done>, mut bell: PipeWriter) {
+fn work(todo: &Receiver<Job>, answer: &Sender<Done>, mut bell: PipeWriter, mut reader: Option<Reader>) {
     let mut found = Found::default();
     while let Ok(job) = todo.recv() {
         let done = match job {
             Job::Account(wanted) => {
-                let (read, took) = account_of(&wanted);
+                let (read, took) = account_of(&wanted, reader.as_mut());
                 let ask = || Box::new(budget::within(RECORD_FACTS, || found::facts(&wanted.process)));
                 let facts = wanted.asks_facts.then(ask);
                 Done::Account { of: wanted, read, facts, took }
@@ -195,13 +198,19 @@ fn classes(wanted: &Wanted) -> Known<AccountRead> {
         Some(gap) => Err(gap),
         None if !histogram.is_whole() || histogram.classes.is_empty() => Err(unread()),
         None => {
-            Ok(AccountRead { rows: heap::rows(&histogram.classes), gaps: 0, counters, has_holders: false })
+            Ok(AccountRead {
+                rows: heap::rows(&histogram.classes),
+                gaps: 0,
+                counters,
+                has_holders: false,
+                shown: None,
+            })
         }
     }
 }
 
 /// The account, and where the counters lie.
-fn account(wanted: &Wanted) -> Known<AccountRead> {
+fn account(wanted: &Wanted, reader: Option<&mut Reader>) -> Known<AccountRead> {
     let want = Want {
         is_shallow: wanted.depth == Depth::Shallow,
         holders: wanted.what == What::AccountWithHolders,
@@ -209,16 +218,24 @@ fn account(wanted: &Wanted) -> Known<AccountRead> {
         ..Want::default()
     };
     let snapshot = taken(wanted, want)?;
-    let map = map::join(&snapshot);
-    let counters = snapshot.jvm.as_ref().ok().and_then(glance::counters_of);
-    let account = Account::of(&snapshot, &map);
-    let has_holders = account.holders.is_some();
     if let Some(gap) = snapshot.holders_given_up() {
         return Err(gap.clone());
     }
+    let counters = snapshot.jvm.as_ref().ok().and_then(glance::counters_of);
+    let (account, gaps, shown) = match reader {
+        Some(reader) => {
+            let (facts, shown) = reader.read(&wanted.process, snapshot);
+            let gaps = facts.map.gaps.len();
+            (facts.account, gaps, Some(Box::new(shown)))
+        }
+        None => {
+            let map = map::join(&snapshot);
+            (Account::of(&snapshot, &map), map.gaps.len(), None)
+        }
+    };
     let mut rows = account.rows();
     rows.extend(wanted.near_group.iter().flat_map(|group| of_group(group)));
-    Ok(AccountRead { rows, gaps: map.gaps.len(), counters, has_holders })
+    Ok(AccountRead { rows, gaps, counters, has_holders: account.holders.is_some(), shown })
 }
 
 /// The processes and files that fill a cgroup, next to the rows of memory.stat; none where there was not the time for all.

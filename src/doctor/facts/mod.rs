@@ -10,7 +10,7 @@ mod memory;
 
 pub use crate::os::group_memory::GroupMemory;
 pub use bounds::Bounds;
-pub use host::{Daemon, HostFacts};
+pub use host::{Daemon, HostFacts, Watched as WatchedHost};
 pub use jvm::JvmFacts;
 pub use memory::percent;
 

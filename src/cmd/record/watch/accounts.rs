@@ -1,7 +1,7 @@
 //! Which account is read next, on whose time, and what comes of one that was read or given up.
 
 use super::{FIND_EVERY, FIND_REST, Watch, moment};
-use crate::base::limits::{RECORD_JVMS_MAX, RECORD_MOST, TargetLimits};
+use crate::base::limits::{RECORD_MOST, TargetLimits};
 use crate::base::{Gap, Known, Why};
 use crate::cmd::record::worker::{AccountRead, Done, Job, Took, Wanted, What};
 use crate::os::budget;
@@ -22,7 +22,7 @@ impl Watch {
             near: self.jvms.iter().filter(|jvm| jvm.is_near).count(),
         };
         if self.asked.is_all && Instant::now() >= self.next_find && self.shares.allows_suspects() {
-            let at_most = RECORD_JVMS_MAX.saturating_sub(self.jvms.len());
+            let at_most = self.asked.jvms_max.saturating_sub(self.jvms.len());
             return self.worker.begin(Job::Find { at_most, ended: std::mem::take(&mut self.gone) });
         }
         let due = (0..self.jvms.len()).filter_map(|index| {
@@ -65,6 +65,7 @@ impl Watch {
             }
             Done::Found { new, hidden, took } => {
                 new.into_iter().for_each(|(process, facts)| self.add(process, facts));
+                self.served.iter().for_each(|served| served.node.state().is_listed = true);
                 self.hidden = hidden;
                 self.note_full();
                 self.shares.spend_on_search(took.cpu);
@@ -80,7 +81,7 @@ impl Watch {
     pub(super) fn accept_account(
         &mut self,
         of: &Wanted,
-        read: Known<AccountRead>,
+        mut read: Known<AccountRead>,
         facts: Option<JvmFacts>,
         took: Took,
     ) {
@@ -92,9 +93,13 @@ impl Watch {
         let jvm = &mut self.jvms[index];
         self.shares.spend(payer, jvm.purse_of(payer), took.cpu);
         if let Some(facts) = facts.and_then(|facts| jvm.learn(facts)) {
+            self.served.iter().for_each(|served| served.node.learned(jvm.number, &facts));
             self.writer.learn(jvm.number, facts);
         }
         let at_ms = took.began.saturating_duration_since(self.started).as_millis() as u64;
+        if let Some(served) = &self.served {
+            served.read(of.number, &mut read);
+        }
         match jvm.accept(read, of, took, at_ms) {
             Ok(account) => {
                 self.look(index, Some(account));
@@ -144,12 +149,13 @@ impl Watch {
     }
 
     fn note_full(&mut self) {
-        if self.jvms.len() < RECORD_JVMS_MAX || self.is_full_said {
+        let most = self.asked.jvms_max;
+        if self.jvms.len() < most || self.is_full_said {
             return;
         }
         self.is_full_said = true;
         let text =
-            format!("{RECORD_JVMS_MAX} JVMs are recorded at once; others are left out while these run");
+            format!("{most} JVMs are watched at once; others are left out while these run");
         crate::say!("marusa: {text}");
         self.writer.note(moment(self.started), &text);
     }

@@ -1,0 +1,113 @@
+//! `marusa serve`: one service for all JVMs of a node. It watches them as `record --all` does, and answers Prometheus, programs and
+//! people from what it saw last.
+
+mod answers;
+mod guard;
+mod http;
+
+use super::record::output::{Keep, Output};
+use super::record::served::Served;
+use super::record::status::Status;
+use super::record::watch::{Asked, Watch};
+use super::record::{keep, percent};
+use super::{Failure, amount};
+use crate::act::signals::Waiting;
+use crate::act::watchdog;
+use crate::os::host;
+use crate::os::process::Process;
+use crate::serve::Node;
+use guard::Guard;
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+#[derive(clap::Args, Debug)]
+pub struct ServeArgs {
+    /// Address and port; without a port 9466
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9466", value_parser = address)]
+    listen: SocketAddr,
+    /// Sampling interval; up to ten times shorter near a memory limit
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = amount::duration)]
+    every: Duration,
+    /// Maximum age of an account while nothing changes; changes are read sooner
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = amount::duration)]
+    account_every: Duration,
+    /// CPU budget, of one core, except near a memory limit
+    #[arg(long, value_name = "PERCENT", default_value = "10", value_parser = percent)]
+    cpu: f64,
+    /// Memory budget: a part of it is for the accounts that are kept for the page and the API
+    #[arg(long, value_name = "SIZE", default_value = "128M", value_parser = amount::bytes)]
+    memory: u64,
+    /// Leave out JVMs that are younger: javac and other short runs would each leave a set of series
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = amount::duration)]
+    min_age: Duration,
+    /// JVMs that are watched at once
+    #[arg(long, value_name = "COUNT", default_value = "500", value_parser = clap::value_parser!(u32).range(1..=5000))]
+    jvms_max: u32,
+    /// Also record, to this file or ring of files; it is continued if it exists
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// How much of the recording is kept: a time (24h) or a size (64M)
+    #[arg(long, value_name = "TIME|SIZE", requires = "output", default_value = "24h", value_parser = keep)]
+    keep: Keep,
+}
+
+/// The part of the memory budget for kept accounts.
+const DOCUMENTS_PART: u64 = 4;
+
+/// "127.0.0.1:9466", "[::1]:9466", or an address alone.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    const PORT: u16 = 9466;
+    let alone = || text.parse().map(|ip| SocketAddr::new(ip, PORT));
+    text.parse::<SocketAddr>()
+        .or_else(|_| alone())
+        .map_err(|_| "it must be an address, with or without a port: 127.0.0.1:9466, [::]:9466".to_string())
+}
+
+pub fn run(args: &ServeArgs) -> anyhow::Result<u8> {
+    let me = Process::open(std::process::id() as i32)
+        .map_err(|error| Failure::target(format!("cannot read /proc: {error}")))?;
+    let waiting = Waiting::on(&me)
+        .map_err(|error| Failure::target(format!("cannot wait for signals: {error}")))?;
+    let listener = TcpListener::bind(args.listen).map_err(|error| {
+        Failure::usage(format!("cannot listen on {}: {error}; choose another with --listen", args.listen))
+    })?;
+    let address = listener.local_addr().unwrap_or(args.listen);
+    let node = Arc::new(Node::new(args.min_age, args.memory / DOCUMENTS_PART));
+    let output = match &args.output {
+        Some(path) => Some(Output::open(path, Some(args.keep), path.exists())?),
+        None => None,
+    };
+    watchdog::start();
+    host::allow_open_files();
+    let asked = Asked {
+        every: args.every,
+        account_every: args.account_every.max(args.every),
+        holders_every: None,
+        heap_every: None,
+        cpu_share: args.cpu / 100.0,
+        length: None,
+        is_all: true,
+        jvms_max: args.jvms_max as usize,
+    };
+    let mut watch = Watch::start(asked, output, None, Some(Served { node: node.clone() }))?;
+    http::start(listener, node, Guard::default())
+        .map_err(|error| Failure::target(format!("cannot answer on {address}: {error}")))?;
+    crate::say!("marusa: listening on http://{address}");
+    watch.run(&waiting, Status::new(None))?;
+    Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_with_and_without_a_port() {
+        assert_eq!(address("127.0.0.1:80"), Ok(SocketAddr::from(([127, 0, 0, 1], 80))));
+        assert_eq!(address("0.0.0.0"), Ok(SocketAddr::from(([0, 0, 0, 0], 9466))));
+        assert!(address("[::]:1").is_ok() && address("::1").is_ok());
+        assert!(address("localhost").is_err() && address("1.2.3.4:x").is_err());
+    }
+}

@@ -1,0 +1,191 @@
+//! The documents of `/api/v1`: the JVMs of this node, what the doctor found, and the last while of one JVM.
+
+use super::history::MomentRow;
+use super::node::{JvmNow, Node, State, Who};
+use super::summary::FoundNow;
+use crate::base::Bytes;
+use crate::map::rows::Measure;
+use crate::record::writer::Ending;
+use crate::show::json::Head;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// `/api/v1/jvms`.
+#[derive(JsonSchema, Serialize)]
+pub struct JvmsDocument {
+    #[serde(flatten)]
+    head: Head,
+    /// JVMs that are younger than `--min-age` are left out.
+    jvms: Vec<JvmRow>,
+    /// The last ones that ended.
+    ended: Vec<EndedRow>,
+}
+
+/// Who and where a JVM is. What is not known is `null`.
+#[derive(JsonSchema, Serialize)]
+pub struct WhoRow {
+    /// Unique over hosts and time.
+    jvm_id: Option<String>,
+    /// The label `jvm` of its metrics.
+    jvm: String,
+    pid: i32,
+    namespace: Option<String>,
+    pod: Option<String>,
+    container: Option<String>,
+    unit: Option<String>,
+}
+
+impl WhoRow {
+    fn of(who: &Who, name: &str, pid: i32) -> WhoRow {
+        let who = who.clone();
+        WhoRow {
+            jvm_id: who.jvm_id,
+            jvm: name.to_string(),
+            pid,
+            namespace: who.namespace,
+            pod: who.pod,
+            container: who.container,
+            unit: who.unit,
+        }
+    }
+}
+
+#[derive(JsonSchema, Serialize)]
+pub struct JvmRow {
+    #[serde(flatten)]
+    who: WhoRow,
+    main: Option<String>,
+    server: Option<String>,
+    user: String,
+    version: Option<String>,
+    gc: Option<String>,
+    started: Option<String>,
+    kernel_resident_bytes: Option<Bytes>,
+    heap_used_bytes: Option<Bytes>,
+    heap_max_bytes: Option<Bytes>,
+    group_held_bytes: Option<Bytes>,
+    group_limit_bytes: Option<Bytes>,
+    /// Age of the account that `areas` are of; `null`: none was read.
+    account_age_seconds: Option<f64>,
+    /// Resident bytes by area.
+    areas: Vec<AreaRow>,
+    findings: Vec<FoundNow>,
+    /// Why the last account could not be read.
+    unread: Option<String>,
+}
+
+#[derive(JsonSchema, Serialize)]
+pub struct AreaRow {
+    area: &'static str,
+    resident_bytes: Bytes,
+}
+
+#[derive(JsonSchema, Serialize)]
+pub struct EndedRow {
+    #[serde(flatten)]
+    who: WhoRow,
+    /// Milliseconds since 1970.
+    ended_ms: i64,
+    ending: Ending,
+    /// The last sample of it.
+    last: Option<MomentRow>,
+}
+
+impl JvmsDocument {
+    pub fn of(node: &Node, state: &State) -> JvmsDocument {
+        let shown = state.jvms.values().filter(|jvm| node.is_shown(jvm));
+        let ended = state.ended.iter().rev().map(|jvm| EndedRow {
+            who: WhoRow::of(&jvm.who, &jvm.name, jvm.pid),
+            ended_ms: jvm.ended_ms,
+            ending: jvm.ending,
+            last: jvm.last.clone(),
+        });
+        JvmsDocument { head: Head::now("marusa/serve-jvms/1"), jvms: shown.map(JvmRow::of).collect(), ended: ended.collect() }
+    }
+}
+
+impl JvmRow {
+    fn of(jvm: &JvmNow) -> JvmRow {
+        let facts = jvm.facts.clone();
+        JvmRow {
+            who: WhoRow::of(&jvm.who, &jvm.name, facts.pid),
+            main: facts.main,
+            server: facts.server,
+            user: facts.user,
+            version: facts.version,
+            gc: facts.gc,
+            started: facts.started,
+            kernel_resident_bytes: jvm.figure(Measure::KernelResident),
+            heap_used_bytes: jvm.figure(Measure::HeapUsed),
+            heap_max_bytes: facts.max_heap_bytes,
+            group_held_bytes: jvm.figure(Measure::GroupCurrent),
+            group_limit_bytes: jvm.figure(Measure::GroupLimit),
+            account_age_seconds: jvm.account_age_seconds(),
+            areas: jvm.areas().map(|area| AreaRow { area: area.name, resident_bytes: area.resident_bytes }).collect(),
+            findings: jvm.findings.clone(),
+            unread: jvm.unread.clone(),
+        }
+    }
+}
+
+/// `/api/v1/findings`.
+#[derive(JsonSchema, Serialize)]
+pub struct FindingsDocument {
+    #[serde(flatten)]
+    head: Head,
+    /// Of the host.
+    host: Vec<FoundNow>,
+    jvms: Vec<JvmFindings>,
+}
+
+#[derive(JsonSchema, Serialize)]
+pub struct JvmFindings {
+    #[serde(flatten)]
+    who: WhoRow,
+    findings: Vec<FoundNow>,
+}
+
+impl FindingsDocument {
+    pub fn of(node: &Node, state: &State) -> FindingsDocument {
+        let shown = state.jvms.values().filter(|jvm| node.is_shown(jvm) && !jvm.findings.is_empty());
+        let jvms = shown.map(|jvm| JvmFindings {
+            who: WhoRow::of(&jvm.who, &jvm.name, jvm.facts.pid),
+            findings: jvm.findings.clone(),
+        });
+        FindingsDocument {
+            head: Head::now("marusa/serve-findings/1"),
+            host: state.node.findings.clone(),
+            jvms: jvms.collect(),
+        }
+    }
+}
+
+/// `/api/v1/history?jvm=ID`.
+#[derive(JsonSchema, Serialize)]
+pub struct HistoryDocument {
+    #[serde(flatten)]
+    head: Head,
+    #[serde(flatten)]
+    who: WhoRow,
+    /// The order of `areas` in each moment.
+    areas: Vec<&'static str>,
+    moments: Vec<MomentRow>,
+}
+
+impl HistoryDocument {
+    /// `None`: no JVM has that id.
+    pub fn of(state: &State, id: &str) -> Option<HistoryDocument> {
+        let jvm = jvm(state, id)?;
+        Some(HistoryDocument {
+            head: Head::now("marusa/serve-history/1"),
+            who: WhoRow::of(&jvm.who, &jvm.name, jvm.facts.pid),
+            areas: jvm.areas().map(|area| area.name).collect(),
+            moments: jvm.history.rows().cloned().collect(),
+        })
+    }
+}
+
+/// By its id.
+pub fn jvm<'a>(state: &'a State, id: &str) -> Option<&'a JvmNow> {
+    state.jvms.values().find(|jvm| jvm.who.jvm_id.as_deref() == Some(id))
+}

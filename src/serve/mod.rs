@@ -1,0 +1,12 @@
+//! What `marusa serve` answers, without the serving: the state of this node's JVMs as the watch sees it (`node`), the figures that
+//! are exported (`catalogue`), and the forms they take (`openmetrics`). Pure: sockets, files and clocks on the wall are `cmd/serve`'s.
+
+pub mod catalogue;
+pub mod documents;
+pub mod history;
+pub mod node;
+pub mod openmetrics;
+pub mod own;
+pub mod summary;
+
+pub use node::{JvmNow, Node, Who};

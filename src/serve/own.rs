@@ -1,0 +1,25 @@
+//! What the service says of itself: how many JVMs it watches, what it left out, and what it costs.
+
+use std::collections::BTreeMap;
+
+#[derive(Clone, Debug, Default)]
+pub struct Own {
+    pub version: &'static str,
+    pub kernel: String,
+    /// By state.
+    pub jvms: Vec<(&'static str, usize)>,
+    pub seen: u64,
+    pub killed: u64,
+    /// By outcome.
+    pub accounts: Vec<(&'static str, u64)>,
+    pub longest_hold_seconds: f64,
+    /// By outcome; empty where nothing is pushed.
+    pub otlp: Vec<(&'static str, u64)>,
+    /// By status code.
+    pub requests: BTreeMap<u16, u64>,
+    pub cpu_seconds: f64,
+    pub resident_bytes: Option<u64>,
+    pub started_seconds: f64,
+    pub open_files: Option<u64>,
+    pub open_files_max: Option<u64>,
+}
