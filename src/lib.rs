@@ -24,7 +24,7 @@ pub mod measure;
 pub mod os;
 pub mod pages;
 pub mod record;
-pub mod show;
 pub mod serve;
+pub mod show;
 pub mod snapshot;
 pub mod why;

@@ -68,8 +68,8 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 pub fn run(args: &ServeArgs) -> anyhow::Result<u8> {
     let me = Process::open(std::process::id() as i32)
         .map_err(|error| Failure::target(format!("cannot read /proc: {error}")))?;
-    let waiting = Waiting::on(&me)
-        .map_err(|error| Failure::target(format!("cannot wait for signals: {error}")))?;
+    let waiting =
+        Waiting::on(&me).map_err(|error| Failure::target(format!("cannot wait for signals: {error}")))?;
     let listener = TcpListener::bind(args.listen).map_err(|error| {
         Failure::usage(format!("cannot listen on {}: {error}; choose another with --listen", args.listen))
     })?;

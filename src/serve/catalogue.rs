@@ -287,7 +287,11 @@ mod tests {
             assert!(!metric.help.ends_with('.') && metric.help.len() > 5, "{}", metric.name);
             assert!(!metric.name.contains("total") && !metric.labels.contains(&"type"));
             // Labels of targets (prometheus/docs, instrumentation.md).
-            assert!(["cluster", "region", "env", "service", "instance", "job"].iter().all(|it| !metric.labels.contains(it)));
+            assert!(
+                ["cluster", "region", "env", "service", "instance", "job"]
+                    .iter()
+                    .all(|it| !metric.labels.contains(it))
+            );
         }
     }
 
@@ -298,6 +302,9 @@ mod tests {
         check(NODE, &mut names);
         check(OWN, &mut names);
         assert!(names.contains("marusa_jvm_memory_resident_bytes") && names.contains("marusa_jvm_info"));
-        assert!(names.contains("marusa_jvm_gc_duration_seconds_total") && names.contains("marusa_jvm_gc_collections_total"));
+        assert!(
+            names.contains("marusa_jvm_gc_duration_seconds_total")
+                && names.contains("marusa_jvm_gc_collections_total")
+        );
     }
 }

@@ -2,7 +2,6 @@
 //! are exported (`catalogue`), and the forms they take (`openmetrics`). Pure: sockets, files and clocks on the wall are `cmd/serve`'s.
 
 pub mod catalogue;
-pub mod documents;
 pub mod history;
 pub mod node;
 pub mod openmetrics;

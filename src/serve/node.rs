@@ -5,11 +5,11 @@ use super::history::{History, MomentRow};
 use super::own::Own;
 use super::summary::{AreaNow, FoundNow, Summary};
 use crate::base::Bytes;
+use crate::map::rows::{Measure, Subject};
 use crate::os::pressure::Pressure;
 use crate::record::Key;
 use crate::record::figures::Figures;
 use crate::record::writer::{Ending, JvmFacts};
-use crate::map::rows::{Measure, Subject};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -121,7 +121,14 @@ impl Node {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn found(&self, number: u64, facts: &JvmFacts, who: Who, started_seconds: Option<f64>, age: Option<Duration>) {
+    pub fn found(
+        &self,
+        number: u64,
+        facts: &JvmFacts,
+        who: Who,
+        started_seconds: Option<f64>,
+        age: Option<Duration>,
+    ) {
         let mut state = self.state();
         let name = state.free_name(facts, &who);
         state.version += 1;
@@ -168,7 +175,8 @@ impl Node {
                 };
             }
         }
-        let is_new = jvm.account.as_ref().is_some_and(|account| account.at.elapsed() < Duration::from_millis(100));
+        let is_new =
+            jvm.account.as_ref().is_some_and(|account| account.at.elapsed() < Duration::from_millis(100));
         let areas = jvm.account.as_ref().filter(|_| is_new);
         let row = MomentRow {
             at_ms: wall_ms,
@@ -176,7 +184,8 @@ impl Node {
             heap_used_bytes: jvm.figure(Measure::HeapUsed),
             group_held_bytes: jvm.figure(Measure::GroupCurrent),
             group_limit_bytes: jvm.figure(Measure::GroupLimit),
-            areas: areas.map(|account| account.summary.areas.iter().map(|area| area.resident_bytes).collect()),
+            areas: areas
+                .map(|account| account.summary.areas.iter().map(|area| area.resident_bytes).collect()),
         };
         jvm.history.add(row);
     }
@@ -184,8 +193,12 @@ impl Node {
     /// An account.
     pub fn read(&self, number: u64, summary: Summary, findings: Vec<FoundNow>, document: Option<Vec<u8>>) {
         let mut state = self.state();
-        let others: Bytes =
-            state.jvms.iter().filter(|(other, _)| **other != number).map(|(_, jvm)| jvm.document_bytes()).sum();
+        let others: Bytes = state
+            .jvms
+            .iter()
+            .filter(|(other, _)| **other != number)
+            .map(|(_, jvm)| jvm.document_bytes())
+            .sum();
         let room = self.documents_bytes_max.saturating_sub(others);
         let Some(jvm) = state.jvms.get_mut(&number) else { return };
         let document = document.filter(|bytes| bytes.len() as Bytes <= room).map(Arc::from);
@@ -228,8 +241,10 @@ impl State {
     /// The name of a JVM, with a number where another of the same place has that name.
     fn free_name(&self, facts: &JvmFacts, who: &Who) -> String {
         let name = label(facts);
-        let place = |who: &Who| (who.namespace.clone(), who.pod.clone(), who.container.clone(), who.unit.clone());
-        let taken = |name: &str| self.jvms.values().any(|jvm| jvm.name == name && place(&jvm.who) == place(who));
+        let place =
+            |who: &Who| (who.namespace.clone(), who.pod.clone(), who.container.clone(), who.unit.clone());
+        let taken =
+            |name: &str| self.jvms.values().any(|jvm| jvm.name == name && place(&jvm.who) == place(who));
         if !taken(&name) {
             return name;
         }
@@ -243,7 +258,8 @@ fn label(facts: &JvmFacts) -> String {
     let name = facts.name().unwrap_or("java");
     let file = name.rsplit('/').next().unwrap_or(name);
     let is_class = !file.ends_with(".jar") && !file.contains(' ');
-    let short = if is_class { file.rsplit('.').next().filter(|last| !last.is_empty()).unwrap_or(file) } else { file };
+    let short =
+        if is_class { file.rsplit('.').next().filter(|last| !last.is_empty()).unwrap_or(file) } else { file };
     let kept: String = short.chars().filter(|letter| !letter.is_control()).take(NAME_LETTERS_MAX).collect();
     if kept.is_empty() { "java".to_string() } else { kept }
 }
@@ -277,11 +293,16 @@ impl JvmNow {
     /// As the runtime counts them now, else as the account has it.
     pub fn classes(&self) -> Option<u64> {
         let counted = self.figure(Measure::ClassesLoaded).zip(self.figure(Measure::ClassesUnloaded));
-        counted.map(|(loaded, unloaded)| loaded.saturating_sub(unloaded)).or(self.summary().and_then(|it| it.classes))
+        counted
+            .map(|(loaded, unloaded)| loaded.saturating_sub(unloaded))
+            .or(self.summary().and_then(|it| it.classes))
     }
 
     fn document_bytes(&self) -> Bytes {
-        self.account.as_ref().and_then(|account| account.document.as_ref()).map_or(0, |bytes| bytes.len() as Bytes)
+        self.account
+            .as_ref()
+            .and_then(|account| account.document.as_ref())
+            .map_or(0, |bytes| bytes.len() as Bytes)
     }
 
     /// The labels that say which JVM it is, in the order of `catalogue::JVM_LABELS`.

@@ -35,7 +35,8 @@ type Labels = Vec<(&'static str, String)>;
 /// All figures of this node.
 pub fn text(node: &Node, state: &State, form: Form) -> String {
     let mut out = String::with_capacity(state.jvms.len() * 8192 + 8192);
-    let jvms: Vec<_> = state.jvms.values().filter(|jvm| node.is_shown(jvm)).map(|jvm| (jvm.labels(), jvm)).collect();
+    let jvms: Vec<_> =
+        state.jvms.values().filter(|jvm| node.is_shown(jvm)).map(|jvm| (jvm.labels(), jvm)).collect();
     family_of_each(&mut out, form, catalogue::JVM, &jvms);
     family_of_each(&mut out, form, catalogue::NODE, &[(Labels::new(), &state.node)]);
     family_of_each(&mut out, form, catalogue::OWN, &[(Labels::new(), &state.own)]);
@@ -117,8 +118,8 @@ fn escape(out: &mut String, value: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Key;
     use crate::map::rows::Measure;
+    use crate::record::Key;
     use crate::record::writer::JvmFacts;
     use crate::serve::node::Who;
     use crate::serve::summary::{AreaNow, Summary};
@@ -126,10 +127,18 @@ mod tests {
 
     fn node() -> Node {
         let node = Node::new(Duration::ZERO, 0);
-        let facts = JvmFacts { main: Some("a\"b\\c.jar".to_string()), gc: Some("g1".to_string()), ..JvmFacts::default() };
+        let facts = JvmFacts {
+            main: Some("a\"b\\c.jar".to_string()),
+            gc: Some("g1".to_string()),
+            ..JvmFacts::default()
+        };
         node.found(1, &facts, Who { pod: Some("orders-0".to_string()), ..Who::default() }, Some(1.5), None);
         let key = Key::process;
-        node.looked(1, 5, &vec![(key(Measure::KernelResident), Some(7)), (key(Measure::CollectionTime), Some(1_500_000))]);
+        node.looked(
+            1,
+            5,
+            &vec![(key(Measure::KernelResident), Some(7)), (key(Measure::CollectionTime), Some(1_500_000))],
+        );
         let area = AreaNow { name: "java_heap", resident_bytes: 1 << 40, committed_bytes: None };
         node.read(1, Summary { areas: vec![area], ..Summary::default() }, Vec::new(), None);
         node
@@ -138,23 +147,31 @@ mod tests {
     #[test]
     fn both_forms() {
         let node = node();
-        let (text, open) = (text(&node, &node.state(), Form::Text), super::text(&node, &node.state(), Form::OpenMetrics));
+        let (text, open) =
+            (text(&node, &node.state(), Form::Text), super::text(&node, &node.state(), Form::OpenMetrics));
         let labels = r#"{pod="orders-0",jvm="a\"b\\c.jar""#;
         for form in [&text, &open] {
-            assert!(form.contains(&format!("marusa_jvm_memory_resident_bytes{labels},area=\"java_heap\"}} 1099511627776\n")));
+            assert!(form.contains(&format!(
+                "marusa_jvm_memory_resident_bytes{labels},area=\"java_heap\"}} 1099511627776\n"
+            )));
             assert!(form.contains(&format!("marusa_jvm_kernel_resident_bytes{labels}}} 7\n")));
             assert!(form.contains(&format!("marusa_jvm_gc_duration_seconds_total{labels}}} 1.5\n")));
             assert!(form.contains(&format!("marusa_jvm_info{labels},gc=\"g1\"}} 1\n")));
             assert!(!form.contains("swapped"), "what is not known has no line");
         }
-        assert!(text.contains("# TYPE marusa_jvm_gc_duration_seconds_total counter\n") && !text.contains("# EOF"));
-        assert!(open.contains("# TYPE marusa_jvm_gc_duration_seconds counter\n# UNIT marusa_jvm_gc_duration_seconds seconds\n"));
+        assert!(
+            text.contains("# TYPE marusa_jvm_gc_duration_seconds_total counter\n") && !text.contains("# EOF")
+        );
+        assert!(open.contains(
+            "# TYPE marusa_jvm_gc_duration_seconds counter\n# UNIT marusa_jvm_gc_duration_seconds seconds\n"
+        ));
         assert!(open.contains("# TYPE marusa_jvm info\n") && open.ends_with("# EOF\n"));
     }
 
     #[test]
     fn the_form_that_prometheus_asks_for() {
-        let asked = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.2,*/*;q=0.1";
+        let asked =
+            "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.2,*/*;q=0.1";
         assert_eq!(Form::accepted(asked), Form::OpenMetrics);
         assert_eq!(Form::accepted("text/plain;version=0.0.4,application/openmetrics-text;q=0.1"), Form::Text);
         assert_eq!((Form::accepted("*/*"), Form::accepted("")), (Form::Text, Form::Text));

@@ -9,8 +9,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Areas whose committed memory says something that the resident does not.
-const COMMITTED: [Area; 5] =
-    [Area::JavaHeap, Area::Gc, Area::ClassMetadata, Area::JitCode, Area::Stack];
+const COMMITTED: [Area; 5] = [Area::JavaHeap, Area::Gc, Area::ClassMetadata, Area::JitCode, Area::Stack];
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct AreaNow {

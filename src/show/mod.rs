@@ -20,6 +20,7 @@ pub mod predict;
 pub mod record;
 pub mod rows;
 pub mod schemas;
+pub mod serve;
 pub mod stalls;
 pub mod table;
 pub mod text;

@@ -25,6 +25,7 @@ use super::pages::undo::UndoDocument;
 use super::pages::verify::VerifyDocument;
 use super::predict::PriceDocument;
 use super::record::RecordedDocument;
+use super::serve::{FindingsDocument, HistoryDocument, JvmsDocument};
 use super::stalls::StallsDocument;
 use super::tlb::TlbDocument;
 use super::trim::TrimDocument;
@@ -79,6 +80,9 @@ documents! {
     "pages-undo": UndoDocument,
     "pages-verify": VerifyDocument,
     "recorded": RecordedDocument,
+    "serve-findings": FindingsDocument,
+    "serve-history": HistoryDocument,
+    "serve-jvms": JvmsDocument,
     "stalls": StallsDocument,
     "tlb": AnyTlb,
     "top": TopDocument,

@@ -20,6 +20,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("doctor", &["base", "os", "jvm", "alloc", "snapshot", "map", "ledger", "measure", "record", "pages"]),
     ("why", &["base", "os", "jvm", "snapshot", "map", "record", "doctor"]),
     ("experiment", &["base", "os", "act", "jvm", "snapshot", "map", "measure", "pages"]),
+    ("serve", &["base", "os", "jvm", "map", "record", "doctor"]),
     (
         "show",
         &[
@@ -36,6 +37,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "doctor",
             "why",
             "experiment",
+            "serve",
         ],
     ),
     (
@@ -54,6 +56,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "doctor",
             "why",
             "experiment",
+            "serve",
             "show",
         ],
     ),

@@ -147,7 +147,8 @@ fn node_now(host: &HostFacts) -> NodeNow {
         let known: Vec<u64> = names.iter().filter_map(|name| counter(name)).collect();
         (!known.is_empty()).then(|| known.iter().sum())
     };
-    let zones: Vec<String> = host.vmstat.keys().filter(|name| name.starts_with("allocstall_")).cloned().collect();
+    let zones: Vec<String> =
+        host.vmstat.keys().filter(|name| name.starts_with("allocstall_")).cloned().collect();
     let zones: Vec<&str> = zones.iter().map(String::as_str).collect();
     let stalls = [("reclaim", sum(&zones)), ("compaction", sum(&["compact_stall"]))];
     let huge = host.pages.pmd_bytes();
@@ -165,6 +166,10 @@ fn node_now(host: &HostFacts) -> NodeNow {
 }
 
 fn thp_settings(thp: &Thp) -> Vec<(&'static str, String)> {
-    let of = [("enabled", Some(&thp.enabled)), ("defrag", thp.defrag.as_ref()), ("shmem_enabled", thp.shmem_enabled.as_ref())];
+    let of = [
+        ("enabled", Some(&thp.enabled)),
+        ("defrag", thp.defrag.as_ref()),
+        ("shmem_enabled", thp.shmem_enabled.as_ref()),
+    ];
     of.into_iter().filter_map(|(label, value)| Some((label, value?.clone()))).collect()
 }

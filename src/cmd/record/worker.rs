@@ -197,15 +197,13 @@ fn classes(wanted: &Wanted) -> Known<AccountRead> {
     match budget::ended() {
         Some(gap) => Err(gap),
         None if !histogram.is_whole() || histogram.classes.is_empty() => Err(unread()),
-        None => {
-            Ok(AccountRead {
-                rows: heap::rows(&histogram.classes),
-                gaps: 0,
-                counters,
-                has_holders: false,
-                shown: None,
-            })
-        }
+        None => Ok(AccountRead {
+            rows: heap::rows(&histogram.classes),
+            gaps: 0,
+            counters,
+            has_holders: false,
+            shown: None,
+        }),
     }
 }
 

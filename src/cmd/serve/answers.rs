@@ -1,13 +1,16 @@
 //! What is answered to which path. Everything comes from the node's state; the documents are those of `--json`.
 
-use crate::serve::documents::{self, FindingsDocument, HistoryDocument, JvmsDocument};
 use crate::serve::node::Node;
 use crate::serve::openmetrics::{self, Form};
+use crate::show::serve::{self as documents, FindingsDocument, HistoryDocument, JvmsDocument};
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
-use hyper::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS};
+use hyper::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    X_FRAME_OPTIONS,
+};
 use std::io::{Read, Write};
 
 /// On every answer. The page has its styles and scripts in itself, and asks nobody but this service.
@@ -52,7 +55,7 @@ pub fn is_health(path: &str) -> bool {
 
 pub fn to(node: &Node, asked: &Asked) -> Answer {
     match asked.path {
-                "/metrics" => {
+        "/metrics" => {
             let form = Form::accepted(asked.accept);
             let text = openmetrics::text(node, &node.state(), form);
             packed(200, form.content_type(), text.into_bytes(), asked)
@@ -73,7 +76,10 @@ pub fn to(node: &Node, asked: &Asked) -> Answer {
             None => plain(400, "name a JVM: /api/v1/map?jvm=JVM_ID\n"),
             Some(id) => account(node, &id, asked),
         },
-        _ => plain(404, "no such path; there are /, /metrics, /-/healthy, /-/ready and /api/v1/{jvms,map,findings,history,events}\n"),
+        _ => plain(
+            404,
+            "no such path; there are /, /metrics, /-/healthy, /-/ready and /api/v1/{jvms,map,findings,history,events}\n",
+        ),
     }
 }
 
@@ -84,12 +90,20 @@ fn account(node: &Node, id: &str, asked: &Asked) -> Answer {
         return plain(404, "no JVM of this node has that id; /api/v1/jvms lists them\n");
     };
     let Some(packed) = jvm.account.as_ref().and_then(|account| account.document.clone()) else {
-        let why = jvm.unread.clone().unwrap_or_else(|| "none was read yet, or --memory has no room for it".to_string());
+        let why = jvm
+            .unread
+            .clone()
+            .unwrap_or_else(|| "none was read yet, or --memory has no room for it".to_string());
         return plain(503, &format!("no account of this JVM: {why}\n"));
     };
     drop(state);
     if asked.takes_gzip {
-        return Answer { status: 200, content_type: JSON, bytes: Bytes::copy_from_slice(&packed), is_gzip: true };
+        return Answer {
+            status: 200,
+            content_type: JSON,
+            bytes: Bytes::copy_from_slice(&packed),
+            is_gzip: true,
+        };
     }
     let mut bytes = Vec::new();
     match GzDecoder::new(&packed[..]).take(DOCUMENT_BYTES_MAX).read_to_end(&mut bytes) {

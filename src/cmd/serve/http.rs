@@ -7,7 +7,9 @@ use crate::serve::node::Node;
 use bytes::Bytes;
 use http_body_util::{Either, Full};
 use hyper::body::{Body, Frame, Incoming};
-use hyper::header::{ACCEPT, ACCEPT_ENCODING, ALLOW, AUTHORIZATION, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
+use hyper::header::{
+    ACCEPT, ACCEPT_ENCODING, ALLOW, AUTHORIZATION, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue,
+};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -113,7 +115,14 @@ async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, service: Arc<Service
             let reply = reply(&service, &request).await;
             let is_events = matches!(reply.body(), Either::Right(_));
             follows.fetch_or(is_events, std::sync::atomic::Ordering::Relaxed);
-            service.node.state().own.requests.entry(reply.status().as_u16()).and_modify(|count| *count += 1).or_insert(1);
+            service
+                .node
+                .state()
+                .own
+                .requests
+                .entry(reply.status().as_u16())
+                .and_modify(|count| *count += 1)
+                .or_insert(1);
             Ok::<_, Infallible>(reply)
         }
     };
@@ -130,7 +139,8 @@ async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, service: Arc<Service
 }
 
 async fn reply(service: &Arc<Service>, request: &Request<Incoming>) -> Reply {
-    let header = |name| request.headers().get(name).and_then(|value: &HeaderValue| value.to_str().ok()).unwrap_or("");
+    let header =
+        |name| request.headers().get(name).and_then(|value: &HeaderValue| value.to_str().ok()).unwrap_or("");
     let path = request.uri().path();
     let is_open = answers::is_health(path);
     if !is_open && !service.guard.admits(header(AUTHORIZATION)).await {
@@ -140,7 +150,8 @@ async fn reply(service: &Arc<Service>, request: &Request<Incoming>) -> Reply {
         return finished(service, reply);
     }
     if ![Method::GET, Method::HEAD].contains(request.method()) {
-        let mut reply = whole(StatusCode::METHOD_NOT_ALLOWED, "text/plain; charset=utf-8", "only GET and HEAD\n".into());
+        let mut reply =
+            whole(StatusCode::METHOD_NOT_ALLOWED, "text/plain; charset=utf-8", "only GET and HEAD\n".into());
         reply.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
         return finished(service, reply);
     }
@@ -182,7 +193,11 @@ fn finished(service: &Service, mut reply: Reply) -> Reply {
 /// Says that the state changed, at most every two seconds, for as long as somebody listens.
 fn events(service: &Arc<Service>) -> Reply {
     let Ok(place) = service.followers.clone().try_acquire_owned() else {
-        return whole(StatusCode::SERVICE_UNAVAILABLE, "text/plain; charset=utf-8", "too many pages follow this node\n".into());
+        return whole(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "text/plain; charset=utf-8",
+            "too many pages follow this node\n".into(),
+        );
     };
     let (send, receive) = mpsc::channel(4);
     let node = service.node.clone();

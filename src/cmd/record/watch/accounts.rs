@@ -154,8 +154,7 @@ impl Watch {
             return;
         }
         self.is_full_said = true;
-        let text =
-            format!("{most} JVMs are watched at once; others are left out while these run");
+        let text = format!("{most} JVMs are watched at once; others are left out while these run");
         crate::say!("marusa: {text}");
         self.writer.note(moment(self.started), &text);
     }

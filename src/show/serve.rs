@@ -1,11 +1,11 @@
 //! The documents of `/api/v1`: the JVMs of this node, what the doctor found, and the last while of one JVM.
 
-use super::history::MomentRow;
-use super::node::{JvmNow, Node, State, Who};
-use super::summary::FoundNow;
 use crate::base::Bytes;
 use crate::map::rows::Measure;
 use crate::record::writer::Ending;
+use crate::serve::history::MomentRow;
+use crate::serve::node::{JvmNow, Node, State, Who};
+use crate::serve::summary::FoundNow;
 use crate::show::json::Head;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -100,7 +100,11 @@ impl JvmsDocument {
             ending: jvm.ending,
             last: jvm.last.clone(),
         });
-        JvmsDocument { head: Head::now("marusa/serve-jvms/1"), jvms: shown.map(JvmRow::of).collect(), ended: ended.collect() }
+        JvmsDocument {
+            head: Head::now("marusa/serve-jvms/1"),
+            jvms: shown.map(JvmRow::of).collect(),
+            ended: ended.collect(),
+        }
     }
 }
 
@@ -121,7 +125,10 @@ impl JvmRow {
             group_held_bytes: jvm.figure(Measure::GroupCurrent),
             group_limit_bytes: jvm.figure(Measure::GroupLimit),
             account_age_seconds: jvm.account_age_seconds(),
-            areas: jvm.areas().map(|area| AreaRow { area: area.name, resident_bytes: area.resident_bytes }).collect(),
+            areas: jvm
+                .areas()
+                .map(|area| AreaRow { area: area.name, resident_bytes: area.resident_bytes })
+                .collect(),
             findings: jvm.findings.clone(),
             unread: jvm.unread.clone(),
         }
