@@ -94,7 +94,7 @@ mod tests {
     const FIRST: Duration = Duration::from_nanos(1);
 
     fn read() -> Known<AccountRead> {
-        Ok(AccountRead { rows: Vec::new(), gaps: 0, counters: None, has_holders: true })
+        Ok(AccountRead { rows: Vec::new(), gaps: 0, counters: None, has_holders: true, shown: None })
     }
 
     #[test]
