@@ -11,7 +11,7 @@ use std::process::{Command, Output, Stdio};
 
 const USER: u32 = 54_321;
 /// What moby's `profiles/seccomp/default.json` gives only to rights that this container lacks, or to none.
-const REFUSED: [&str; 41] = [
+const REFUSED: &[&str] = &[
     "acct",
     "add_key",
     "bpf",
@@ -146,6 +146,10 @@ impl Runc {
             for set in ["bounding", "effective", "permitted"] {
                 config["process"]["capabilities"][set] = json!(capabilities);
             }
+            // As a hostPath: process 1 of the host, whose root has it too, may be out of reach.
+            let groups = json!({"destination": "/host/sys/fs/cgroup", "source": "/sys/fs/cgroup", "type": "bind",
+                "options": ["rbind", "ro"]});
+            config["mounts"].as_array_mut().expect("an array").push(groups);
             // clone3 is refused as if the kernel had no such call, so that libc takes clone.
             config["linux"]["seccomp"] = json!({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [
                 {"names": REFUSED, "action": "SCMP_ACT_ERRNO", "errnoRet": libc::EPERM},
