@@ -61,7 +61,7 @@ pub(super) fn absolute(groups: &str) -> String {
 
 fn absolute_line(line: &str, mounts: &[Mounted]) -> Option<String> {
     let (start, path) = line.match_indices(':').nth(1).map(|(at, _)| line.split_at(at + 1))?;
-    let names = start.trim_end_matches(':').split_once(':')?.1;
+    let names = start.strip_suffix(':')?.split_once(':')?.1;
     let is_hierarchy = |mounted: &&Mounted| match names {
         "" => mounted.kind == "cgroup2",
         _ => names.split(',').all(|name| mounted.options.split(',').any(|option| option == name)),
@@ -192,6 +192,7 @@ mod tests {
         assert_eq!(of("4:memory:/../../docker/ab").as_deref(), Some("4:memory:/docker/ab"));
         assert_eq!(of("1:name=systemd:/../a").as_deref(), Some("1:name=systemd:/a"));
         assert_eq!(of("1:name=systemd:/..").as_deref(), Some("1:name=systemd:/"));
+        assert_eq!(absolute_line("0::/../../../a", &of_text(HOST, "")).as_deref(), Some("0::/a"));
         assert_eq!((of("0::/../a"), of("5:cpu,cpuacct:/../a"), of("nonsense")), (None, None, None));
     }
 
