@@ -1,7 +1,8 @@
 //! The names of containers, from the files of the runtimes that made them; cgroups hold ids only. Root's to read.
 //!
 //! docker: /var/lib/docker/containers/ID/config.v2.json, "Name", and with Kubernetes the labels of its cri-dockerd. containerd
-//! (Kubernetes, nerdctl): the annotations of the bundle's config.json, containerd `pkg/cri/annotations`. CRI-O: the same file, with the
+//! (Kubernetes, nerdctl): the annotations of the bundle's config.json, containerd `pkg/cri/annotations`. CRI-O: the same file,
+//! with the
 //! annotations that kubelet gives (cri-o `pkg/annotations`). podman: containers.json of its storage, "names".
 
 use super::cgroup::Container;

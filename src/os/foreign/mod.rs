@@ -100,7 +100,8 @@ impl Root {
     }
 }
 
-/// What a user may reach, where that user's rights cannot be taken: each directory on the way and the file are asked for their mode.
+/// What a user may reach, where that user's rights cannot be taken: each directory on the way and the file are asked for their
+/// mode.
 struct Permitted<'a> {
     ids: (u32, u32),
     mounts: &'a Mounts,

@@ -38,7 +38,8 @@ impl HostRoot {
         Ok(HostRoot::with(directory.to_path_buf(), Some(Root::at(directory)?)))
     }
 
-    /// Our own root on the host; in a container that has the host's pids the root of the host's first process, where it may be read.
+    /// Our own root on the host; in a container that has the host's pids the root of the host's first process, where it may be
+    /// read.
     pub fn usual() -> HostRoot {
         let first = || Root::of(&Process::open(1).ok()?).ok();
         match is_in_container().then(first).flatten() {

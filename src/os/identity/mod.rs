@@ -2,9 +2,11 @@
 //! cgroup, its mounts), and what kubelet and the runtimes leave on the host's disk.
 //!
 //! The cgroup's path is the kernel's word and decides: container id, pod UID, unit. kubelet mounts
-//! `<its directory>/pods/UID/containers/NAME/ID` at the container's terminationMessagePath (kubernetes `pkg/kubelet/kubelet_pods.go`,
+//! `<its directory>/pods/UID/containers/NAME/ID` at the container's terminationMessagePath (kubernetes
+//! `pkg/kubelet/kubelet_pods.go`,
 //! `makeMounts`; `kubelet_getters.go`, `getPodContainerDir`), and names the directory of a pod's logs `NAMESPACE_POD_UID`
-//! (`pkg/kubelet/kuberuntime/helpers.go`, `BuildPodLogsDirectory`). Where those logs cannot be seen, the runtime's own files name the
+//! (`pkg/kubelet/kuberuntime/helpers.go`, `BuildPodLogsDirectory`). Where those logs cannot be seen, the runtime's own files name
+//! the
 //! pod, else what the pod has in its own root: a hostname, and the namespace of its service account. The last two are the pod's
 //! to change, so they are asked for last, and only of a process whose cgroup is a pod's.
 
@@ -56,7 +58,8 @@ impl Identity {
     }
 }
 
-/// The identity as it is now. It stays the same while the process lives, except that kubelet may make the directory of the pod's logs
+/// The identity as it is now. It stays the same while the process lives, except that kubelet may make the directory of the pod's
+/// logs
 /// a moment after the pod: ask again while a pod with a UID has no name. Takes a few small files.
 pub fn of(process: &Process, host: &HostRoot) -> Identity {
     let groups = process.text("cgroup").unwrap_or_default();
@@ -97,7 +100,8 @@ fn by_kernel(group: &Cgroup, mounts: impl FnOnce() -> String) -> Identity {
     }
 }
 
-/// The pod's UID and the container's name, by the mount of its termination message. `pod`: whose it must be, where the cgroup tells.
+/// The pod's UID and the container's name, by the mount of its termination message. `pod`: whose it must be, where the cgroup
+/// tells.
 fn by_mounts(mountinfo: &str, pod: Option<&str>) -> Option<(String, String)> {
     let of_line = |line: &str| {
         let root = line.split(' ').nth(3)?;
@@ -141,7 +145,8 @@ fn file_text(root: &Root, path: &str) -> Option<String> {
     Some(std::str::from_utf8(&bytes).ok()?.trim().to_string())
 }
 
-/// A name for a JVM that no other has, on any host at any time: 32 hexadecimal digits. It is the same from wherever it is seen, since
+/// A name for a JVM that no other has, on any host at any time: 32 hexadecimal digits. It is the same from wherever it is seen,
+/// since
 /// the pid is that of the process' own pid namespace.
 pub fn jvm_id(process: &Process) -> Known<String> {
     let boot = host::text("/proc/sys/kernel/random/boot_id").map_err(|error| gap("boot id", &error))?;

@@ -1,5 +1,6 @@
 //! `marusa` in a container of runc as the DaemonSet runs it: user 0 with SYS_PTRACE and DAC_READ_SEARCH and no other right, no new
-//! privileges, a root that is read-only, the host's pids, a cgroup namespace of its own, and the calls that containerd's and Docker's
+//! privileges, a root that is read-only, the host's pids, a cgroup namespace of its own, and the calls that containerd's and
+//! Docker's
 //! default filters refuse to it. It reads a JVM of another container and one of another user on the host.
 
 use crate::common::*;

@@ -14,7 +14,8 @@ use std::process::Command;
 const ROOM: u64 = 1 << 30;
 const POD: &str = "orders-7d4f8b9c6d-x2x4z";
 const ID: &str = "3f4e5a6b7c8d9e0f3f4e5a6b7c8d9e0f3f4e5a6b7c8d9e0f3f4e5a6b7c8d9e0f";
-/// What kubelet and the runtime mount, in a mount namespace of its own: $0 is kubelet's directory of the container, $1 the hostname.
+/// What kubelet and the runtime mount, in a mount namespace of its own: $0 is kubelet's directory of the container, $1 the
+/// hostname.
 const MOUNTS: &str = "mount -t tmpfs dev /dev && mknod -m 666 /dev/null c 1 3 && mknod -m 666 /dev/urandom c 1 9 && \
     mknod -m 666 /dev/random c 1 8 && touch /dev/termination-log && mount --bind \"$0\" /dev/termination-log && \
     mount --bind \"$1\" /etc/hostname && mount -t tmpfs run /run && mkdir -p /run/secrets/kubernetes.io/serviceaccount && \
