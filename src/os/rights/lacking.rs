@@ -109,7 +109,7 @@ impl Facts {
         self.own.is_nested.then(|| Lack {
             what: "the host's user namespace".to_string(),
             costs: "of JVMs outside of marusa's user namespace only the kernel's figures are known, whatever its capabilities",
-            help: "run marusa's container without a user namespace (Kubernetes: hostUsers: true; docker: --userns=host)".to_string(),
+            help: "run marusa in the host's user namespace (Kubernetes: hostUsers: true)".to_string(),
         })
     }
 
@@ -151,7 +151,7 @@ impl Facts {
         (!self.sees_groups).then(|| Lack {
             what: "the host's hierarchy of cgroups".to_string(),
             costs: "limits, usage, pressure and OOM kills of other containers are not known",
-            help: "mount the host's /sys/fs/cgroup into marusa's container, read-only, or give it the host's pids and CAP_SYS_PTRACE"
+            help: "mount the host's /sys/fs/cgroup into marusa's container, read-only"
                 .to_string(),
         })
     }
