@@ -282,6 +282,11 @@ pub const FOREIGN_PATH_DEPTH_MAX: usize = 128;
 /// The list of mounts of one process; the kernel allows 100,000 in a namespace (fs.mount-max).
 pub const FOREIGN_MOUNTS_BYTES_MAX: u64 = 64 << 20;
 pub const FOREIGN_MOUNTS_MAX: usize = 200_000;
+/// Who a process is to its platform: how much of its list of mounts is searched (a pod has some 40 mounts, 200 bytes each), of a
+/// file in its root that holds one name, and directories of pods' logs on a host, which runs some hundreds of pods.
+pub const IDENTITY_MOUNTS_BYTES_MAX: u64 = 1 << 20;
+pub const IDENTITY_FILE_BYTES_MAX: u64 = 512;
+pub const POD_LOGS_MAX: usize = 10_000;
 /// The file `release` of a JDK: GraalVM 21 has the longest, 2 KB.
 pub const RELEASE_BYTES_MAX: u64 = 64 << 10;
 /// The symbols and their names that are read of one file, each: a debug build of libjvm.so has 20 MB of names. And the file itself,

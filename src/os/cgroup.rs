@@ -2,7 +2,9 @@
 //! to cgroups. Versions 1 and 2, cgroupfs and systemd drivers.
 //!
 //! Format: cgroups(7). Names: runc `libcontainer/cgroups/systemd` (`docker-ID.scope`, `cri-containerd-ID.scope`,
-//! `crio-ID.scope`), podman (`libpod-ID.scope`), Kubernetes `pkg/kubelet/cm` (`kubepods.../podUID/ID`), LXC (`lxc.payload`).
+//! `crio-ID.scope`), podman (`libpod-ID.scope`), Kubernetes `pkg/kubelet/cm` (`kubepods.../podUID/ID`), LXC (`lxc.payload`),
+//! Amazon ECS (`/ecs/TASK/ID`; amazon-ecs-agent `agent/taskresource/cgroup`), Talos (`/podruntime/kubelet`, `/system/apid`; talos
+//! `pkg/machinery/constants`). An id in any other form is not taken: desktops name scopes by UUIDs, too.
 
 /// Where a process stands in the tree of cgroups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -12,15 +14,17 @@ pub struct Cgroup {
     pub container: Option<Container>,
     /// The UID of the Kubernetes pod.
     pub pod: Option<String>,
-    /// "tomcat.service", "session-2.scope".
+    /// "tomcat.service", "session-2.scope"; on Talos the name of the service.
     pub unit: Option<String>,
+    /// The id of the Amazon ECS task.
+    pub task: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Container {
-    /// "docker", "containerd", "cri-o", "podman", "lxc"; "container" when the path does not tell.
+    /// "docker", "containerd", "cri-o", "podman", "ecs", "lxc"; "container" when the path does not tell.
     pub runtime: &'static str,
-    /// 64 hexadecimal digits, or the name with LXC.
+    /// 64 hexadecimal digits; of ECS on Fargate 32, a dash and a number; the name with LXC.
     pub id: String,
 }
 
@@ -61,7 +65,8 @@ pub fn parse(text: &str) -> Cgroup {
         path: path.to_string(),
         container: container(path),
         pod: path.split('/').find_map(pod),
-        unit: path.rsplit('/').find(|segment| is_unit(segment)).map(str::to_string),
+        unit: unit(path).map(str::to_string),
+        task: task(path).map(str::to_string),
     };
     let groups: Vec<Cgroup> = paths.iter().map(of_path).collect();
     let best = groups.iter().find(|group| group.container.is_some());
@@ -86,18 +91,58 @@ fn container(path: &str) -> Option<Container> {
     found
 }
 
-/// The id that a segment ends with, and what is before it: "docker-ID.scope", "ID".
+/// The id that a segment ends with, and what is before it: "docker-ID.scope", "ID". What watches a container (conmon) has a
+/// scope of its own, with the container's id, and is not in the container.
 fn id_of(segment: &str) -> Option<(&str, &str)> {
-    const ID_LETTERS: usize = 64;
-    let segment = segment.strip_suffix(".scope").or(segment.strip_suffix(".service")).unwrap_or(segment);
-    let start = segment.len().checked_sub(ID_LETTERS)?;
-    let (prefix, id) = (segment.get(..start)?, segment.get(start..)?);
-    id.bytes().all(|letter| letter.is_ascii_hexdigit()).then_some((prefix, id))
+    let segment = bare(segment);
+    let is_watcher = |prefix: &&str| prefix.ends_with("conmon-");
+    let (prefix, id) = if is_fargate_id(segment) {
+        ("ecs", segment)
+    } else {
+        let start = segment.len().checked_sub(ID_DIGITS)?;
+        (segment.get(..start)?, segment.get(start..).filter(|id| is_hexadecimal(id))?)
+    };
+    (!is_watcher(&prefix)).then_some((prefix, id))
+}
+
+const ID_DIGITS: usize = 64;
+const TASK_DIGITS: usize = 32;
+
+/// The name of a unit of systemd without its kind.
+fn bare(segment: &str) -> &str {
+    segment.strip_suffix(".scope").or(segment.strip_suffix(".service")).unwrap_or(segment)
+}
+
+fn is_hexadecimal(text: &str) -> bool {
+    text.bytes().all(|letter| letter.is_ascii_hexdigit())
+}
+
+/// The id of the task, a dash and a number.
+fn is_fargate_id(segment: &str) -> bool {
+    let parts = segment.split_once('-').filter(|(task, _)| task.len() == TASK_DIGITS && is_hexadecimal(task));
+    parts.is_some_and(|(_, number)| {
+        (1..=20).contains(&number.len()) && number.bytes().all(|digit| digit.is_ascii_digit())
+    })
+}
+
+/// "/ecs/TASK/ID", "/ecstasks.slice/ecstasks-TASK.slice/docker-ID.scope".
+fn task<'a>(path: &'a str) -> Option<&'a str> {
+    let segments: Vec<&'a str> = path.split('/').collect();
+    let after = segments.iter().position(|segment| *segment == "ecs").and_then(|at| segments.get(at + 1));
+    let of_slice =
+        |segment: &&'a str| -> Option<&'a str> { segment.strip_prefix("ecstasks-")?.strip_suffix(".slice") };
+    let of_id = || segments.iter().find(|segment| is_fargate_id(segment))?.split('-').next();
+    let named = after.copied().or_else(|| segments.iter().find_map(of_slice));
+    let is_task = |task: &&str| {
+        (TASK_DIGITS..=36).contains(&task.len()) && task.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-')
+    };
+    named.filter(is_task).or_else(of_id)
 }
 
 fn runtime(prefix: &str, above: &str, path: &str) -> &'static str {
     let is = |word: &str| prefix.starts_with(word) || above.starts_with(word);
     match () {
+        () if prefix == "ecs" => "ecs",
         () if is("docker") => "docker",
         () if is("libpod") => "podman",
         () if is("crio") => "cri-o",
@@ -106,19 +151,32 @@ fn runtime(prefix: &str, above: &str, path: &str) -> &'static str {
     }
 }
 
-/// "pod1b2c..." or "kubepods-burstable-pod1b2c_....slice", with the dashes of the UID back in place.
+/// "pod1b2c..." or "kubepods-burstable-pod1b2c_....slice", with the dashes of the UID back in place. containerd without
+/// systemd's driver on a host with its slices: "kubepods-burstable-pod1b2c_....slice:cri-containerd:ID".
 fn pod(segment: &str) -> Option<String> {
-    let name = segment.strip_suffix(".slice").unwrap_or(segment);
+    let name = segment.split(':').next().unwrap_or(segment);
+    let name = name.strip_suffix(".slice").unwrap_or(name);
     let uid = match name.strip_prefix("kubepods") {
         Some(rest) => rest.split_once("-pod")?.1,
         None => name.strip_prefix("pod")?,
     };
-    let is_uid = uid.len() >= 32 && uid.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-' || b == b'_');
+    let is_uid = (32..=64).contains(&uid.len())
+        && uid.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-' || b == b'_');
     is_uid.then(|| uid.replace('_', "-"))
 }
 
-fn is_unit(segment: &str) -> bool {
-    (segment.ends_with(".service") || segment.ends_with(".scope")) && id_of(segment).is_none()
+/// The innermost one.
+fn unit(path: &str) -> Option<&str> {
+    let is_container = |segment: &str| bare(segment).len() >= ID_DIGITS && id_of(segment).is_some();
+    let is_unit = |segment: &&str| {
+        (segment.ends_with(".service") || segment.ends_with(".scope")) && !is_container(segment)
+    };
+    let of_talos = || {
+        let mut segments = path.strip_prefix('/')?.split('/');
+        let is_talos = matches!(segments.next(), Some("podruntime" | "system"));
+        segments.next().filter(|name| is_talos && !name.is_empty())
+    };
+    path.rsplit('/').find(is_unit).or_else(of_talos)
 }
 
 #[cfg(test)]
@@ -153,6 +211,36 @@ mod tests {
         let pod = "4:memory:/kubepods/besteffort/pod1b2c3d4e-5f60-7182-93a4-b5c6d7e8f901/ID\n";
         assert_eq!(of(pod), (Some("containerd"), Some("1b2c3d4e-5f60-7182-93a4-b5c6d7e8f901".to_string())));
         assert_eq!(of("0::/lxc.payload.web/system.slice/tomcat.service\n").0, Some("lxc"));
+        let pod = "0::/system.slice/containerd.service/kubepods-burstable-pod1b2c3d4e_5f60_7182_93a4_b5c6d7e8f901.slice:\
+                   cri-containerd:ID\n";
+        assert_eq!(of(pod), (Some("containerd"), Some("1b2c3d4e-5f60-7182-93a4-b5c6d7e8f901".to_string())));
+        assert_eq!(of("0::/system.slice/docker-ID.scope/init\n").0, Some("docker"));
+        // A sibling and another pod, seen from within a cgroup namespace.
+        let pod = "0::/../../kubepods-pod1b2c3d4e_5f60_7182_93a4_b5c6d7e8f901.slice/crio-ID.scope\n";
+        assert_eq!(of(pod), (Some("cri-o"), Some("1b2c3d4e-5f60-7182-93a4-b5c6d7e8f901".to_string())));
+    }
+
+    #[test]
+    fn tasks_of_ecs_and_what_is_no_container() {
+        const TASK: &str = "0123456789abcdef0123456789abcdef";
+        let of = |path: &str| {
+            let group = parse(&format!("0::{}\n", path.replace("ID", ID).replace("TASK", TASK)));
+            (group.container.map(|it| (it.runtime, it.id)), group.task, group.unit)
+        };
+        let (task, none) = (Some(TASK.to_string()), None::<String>);
+        let fargate = Some(("ecs", format!("{TASK}-1234567890")));
+        assert_eq!(of("/ecs/TASK/TASK-1234567890"), (fargate, task.clone(), none.clone()));
+        let on_ec2 = Some(("container", ID.to_string()));
+        assert_eq!(of("/ecs/TASK/ID"), (on_ec2, task.clone(), none.clone()));
+        let slice = of("/ecstasks.slice/ecstasks-TASK.slice/docker-ID.scope");
+        assert_eq!(slice, (Some(("docker", ID.to_string())), task, none.clone()));
+        let conmon = of("/kubepods.slice/crio-conmon-ID.scope");
+        assert_eq!((conmon.0, conmon.1), (None, None));
+        let uuid = "app-gnome-0f5c1a90-6d1e-4d5e-8a46-8f0f2a1cf0ab.scope";
+        assert_eq!(of(&format!("/user.slice/{uuid}")), (None, None, Some(uuid.to_string())));
+        assert_eq!(of("/podruntime/kubelet"), (None, None, Some("kubelet".to_string())));
+        assert_eq!(of("/system/apid"), (None, None, Some("apid".to_string())));
+        assert_eq!(of("/ecs/.../x"), (None, None, None));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::process::{Process, gap};
 use super::rights::{self, Capability};
 use super::status::Status;
 use super::target::ProcessFacts;
-use super::{cgroup, host, users};
+use super::{cgroup, hierarchy, host, users};
 use crate::base::{Gap, Why, rfc3339};
 
 /// The facts, and what could not be read of them.
@@ -22,7 +22,7 @@ pub fn process_facts(process: &Process, status: &Status) -> (ProcessFacts, Vec<G
         );
         String::new()
     });
-    let container = process.text("cgroup").map(|text| cgroup::parse(&text).label());
+    let container = process.text("cgroup").map(|text| cgroup::parse(&hierarchy::absolute(&text)).label());
     let container = container.unwrap_or_else(|error| {
         gaps.push(gap("/proc/PID/cgroup", &error));
         None

@@ -3,6 +3,7 @@
 use super::budget;
 use super::group_memory::{GroupMemory, Place, place, tightest};
 use super::group_stat::GroupStat;
+use super::hierarchy;
 use super::host::text;
 use super::mounted::Mounted;
 use super::process::{Process, gap};
@@ -30,19 +31,17 @@ impl Group {
         }
         let mounts = mounts()?;
         let mounted = |version: u8| {
-            let all = mounts.lines().filter_map(Mounted::parse);
-            let mut found = all.filter(move |mounted| mounted.has_memory(version));
+            let mut found = mounts.iter().filter(move |mounted| mounted.has_memory(version));
             found.find(|mounted| mounted.is_above(path))
         };
         let found = [1, 2].into_iter().find_map(|version| Some((version, mounted(version)?)));
         let Some((version, mounted)) = found else {
-            let has_version_1 =
-                mounts.lines().filter_map(Mounted::parse).any(|mounted| mounted.has_memory(1));
+            let has_version_1 = mounts.iter().any(|mounted| mounted.has_memory(1));
             let line = if has_version_1 { format!("1:memory:{path}") } else { format!("0::{path}") };
             return Group::in_hierarchy(&line)?.checked();
         };
         let below = path[mounted.at.trim_end_matches('/').len()..].trim_end_matches('/').to_string();
-        Group { place: Place { version, mount: mounted.at, path: below } }.checked()
+        Group { place: Place { version, mount: mounted.at.clone(), path: below } }.checked()
     }
 
     fn in_hierarchy(groups: &str) -> Known<Group> {
@@ -113,8 +112,8 @@ impl Group {
     }
 }
 
-fn mounts() -> Known<String> {
-    text("/proc/self/mountinfo").map_err(|error| gap("/proc/self/mountinfo", &error))
+fn mounts() -> Known<Vec<Mounted>> {
+    hierarchy::mounts().map_err(|error| gap("/proc/self/mountinfo", &error))
 }
 
 #[cfg(test)]

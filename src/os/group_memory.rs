@@ -5,6 +5,7 @@
 //! /proc/PID/cgroup, which is relative to our own cgroup namespace, and from where the hierarchy is mounted for us, which may be
 //! a part of it (/proc/self/mountinfo, field "root"): a container that has the host's namespace sees its own group that way.
 
+use super::hierarchy;
 use super::host::text;
 use super::mounted::Mounted;
 use super::process::{Process, gap};
@@ -107,7 +108,7 @@ pub(super) type Reads<'a> = &'a dyn Fn(&str) -> Option<String>;
 /// The tightest limit of a process; `None`: no group that can be seen has one.
 pub fn of(process: &Process) -> Known<Option<GroupMemory>> {
     let groups = process.text("cgroup").map_err(|error| gap("/proc/PID/cgroup", &error))?;
-    let mounts = text("/proc/self/mountinfo").map_err(|error| gap("/proc/self/mountinfo", &error))?;
+    let mounts = hierarchy::mounts().map_err(|error| gap("/proc/self/mountinfo", &error))?;
     let read = |file: &str| text(file).ok();
     match place(&groups, &mounts)? {
         Some(place) => tightest(&place, &read),
@@ -132,7 +133,7 @@ impl Place {
 }
 
 /// `None`: this kernel has no controller for memory. Where version 1 has it, version 2 has not.
-pub(super) fn place(groups: &str, mounts: &str) -> Known<Option<Place>> {
+pub(super) fn place(groups: &str, mounts: &[Mounted]) -> Known<Option<Place>> {
     let line = |wanted: &str| {
         groups.lines().find_map(|line| {
             let mut fields = line.splitn(3, ':').skip(1);
@@ -145,25 +146,21 @@ pub(super) fn place(groups: &str, mounts: &str) -> Known<Option<Place>> {
         (None, Some(path)) => (2, path),
         (None, None) => return Ok(None),
     };
-    // "/../other": above the root of our cgroup namespace.
-    if path.split('/').any(|name| name == "..") {
-        return Err(Gap::new("memory limit: the process's cgroup is outside the visible ones", Why::NotRead)
-            .hint("run marusa on the host, outside of its container"));
-    }
-    let unseen = || {
-        Gap::new("memory limit: the cgroups are not mounted here", Why::NotRead)
-            .hint("mount cgroup2 or cgroup at /sys/fs/cgroup, or run marusa on the host")
-    };
-    let mounted = mounts.lines().filter_map(Mounted::parse).filter(|mounted| mounted.has_memory(version));
+    let mounted = mounts.iter().filter(|mounted| mounted.has_memory(version));
     // The whole hierarchy before a part of it.
     let mut places: Vec<Place> = mounted
         .filter_map(|mounted| {
-            let path = mounted.below(path)?;
-            Some(Place { version, mount: mounted.at, path })
+            let path = hierarchy::below(mounted, path, mounts)?;
+            Some(Place { version, mount: mounted.at.clone(), path })
         })
         .collect();
     places.sort_by_key(|place| std::cmp::Reverse(place.path.len()));
-    places.into_iter().next().map(Some).ok_or_else(unseen)
+    places.into_iter().next().map(Some).ok_or_else(|| match path.starts_with("/..") {
+        true => Gap::new("memory limit: the process's cgroup is outside the visible ones", Why::NotRead)
+            .hint("mount the host's /sys/fs/cgroup into marusa's container, or run marusa on the host"),
+        false => Gap::new("memory limit: the cgroups are not mounted here", Why::NotRead)
+            .hint("mount cgroup2 or cgroup at /sys/fs/cgroup, or run marusa on the host"),
+    })
 }
 
 /// The limit that leaves least, of the group at `place` and the ones above it.
@@ -254,9 +251,9 @@ mod tests {
 
     #[test]
     fn the_place_of_a_group() {
-        let of = |groups, mounts| {
-            place(groups, mounts).expect("seen").map(|it| format!("{}{}", it.mount, it.path))
-        };
+        let seen = |groups, mounts| place(groups, &hierarchy::of_text(mounts, ""));
+        let of =
+            |groups, mounts| seen(groups, mounts).expect("seen").map(|it| format!("{}{}", it.mount, it.path));
         assert_eq!(of("4:memory:/a/b\n0::/x\n", VERSION_1).as_deref(), Some("/sys/fs/cgroup/memory/a/b"));
         assert_eq!(of("0::/a.slice/b.scope\n", VERSION_2).as_deref(), Some("/sys/fs/cgroup/a.slice/b.scope"));
         assert_eq!(of("0::/\n", VERSION_2).as_deref(), Some("/sys/fs/cgroup"));
@@ -265,9 +262,9 @@ mod tests {
         let part = "35 31 0:32 /docker/ab /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n";
         assert_eq!(of("4:memory:/docker/ab\n", part).as_deref(), Some("/sys/fs/cgroup/memory"));
         assert_eq!(of("4:memory:/docker/ab/c\n", part).as_deref(), Some("/sys/fs/cgroup/memory/c"));
-        assert_eq!(place("4:memory:/docker/abc\n", part).expect_err("another's").why, Why::NotRead);
-        assert_eq!(place("0::/../b\n", VERSION_2).expect_err("outside").why, Why::NotRead);
-        assert_eq!(place("0::/a\n", "").expect_err("not mounted").why, Why::NotRead);
+        assert_eq!(seen("4:memory:/docker/abc\n", part).expect_err("another's").why, Why::NotRead);
+        assert_eq!(seen("0::/../b\n", VERSION_2).expect_err("outside").why, Why::NotRead);
+        assert_eq!(seen("0::/a\n", "").expect_err("not mounted").why, Why::NotRead);
     }
 
     #[test]

@@ -60,12 +60,6 @@ impl Mounted {
         }
     }
 
-    /// The rest of a cgroup's path, where it lies in what is mounted.
-    pub fn below(&self, path: &str) -> Option<String> {
-        let rest = path.strip_prefix(self.root.trim_end_matches('/'))?;
-        (rest.is_empty() || rest.starts_with('/')).then(|| rest.trim_end_matches('/').to_string())
-    }
-
     /// Whether `path` lies at this mount point or below it, by its name.
     pub fn is_above(&self, path: &str) -> bool {
         let rest = path.strip_prefix(self.at.trim_end_matches('/'));

@@ -1,12 +1,18 @@
 //! What would help where the kernel refuses something. "Run as root" does not help someone who is root: then a capability is
 //! missing, a user namespace or a locked-down kernel is in the way, or a security module, and the hint names it.
 
+mod lacking;
+
 use super::host;
+pub use lacking::{Lack, lacking};
 
 /// A right of capabilities(7), by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capability {
     DacOverride = 1,
+    DacReadSearch = 2,
+    Setgid = 6,
+    Setuid = 7,
     NetAdmin = 12,
     SysPtrace = 19,
     SysAdmin = 21,
@@ -19,6 +25,9 @@ impl Capability {
     pub fn name(self) -> &'static str {
         match self {
             Capability::DacOverride => "DAC_OVERRIDE",
+            Capability::DacReadSearch => "DAC_READ_SEARCH",
+            Capability::Setgid => "SETGID",
+            Capability::Setuid => "SETUID",
             Capability::NetAdmin => "NET_ADMIN",
             Capability::SysPtrace => "SYS_PTRACE",
             Capability::SysAdmin => "SYS_ADMIN",
@@ -57,6 +66,12 @@ fn own() -> Own {
         is_nested: is_nested(),
         lockdown: word.filter(|word| *word != "none").map(str::to_string),
     }
+}
+
+/// Whether this thread has all of these rights.
+pub(super) fn has(all: &[Capability]) -> bool {
+    let effective = own().effective;
+    all.iter().all(|one| effective & (1 << *one as u64) != 0)
 }
 
 /// Whether this process has every right that the kernel asks for: what is refused anyway, a sandbox refuses.

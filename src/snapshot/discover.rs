@@ -10,12 +10,13 @@ use crate::jvm::command_line::{self, CommandLine};
 use crate::jvm::hotspot::summary::{self, Summary};
 use crate::jvm::server;
 use crate::jvm::types::Gc;
+use crate::os::identity::{self, HostRoot};
 use crate::os::maps::Mapping;
 use crate::os::process::Process;
 use crate::os::rights;
 use crate::os::status::Status;
 use crate::os::target::{NoSymbols, OsView, ProcessFacts, Target};
-use crate::os::{budget, cgroup, containers, facts, host, live, loaded, pagemap};
+use crate::os::{budget, facts, host, live, loaded, pagemap};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vm {
@@ -174,12 +175,11 @@ fn describe(found: Found) -> Option<Jvm> {
         true => command_line::parse(&found.arguments),
         false => CommandLine::default(),
     };
-    let container = found.process.text("cgroup").ok().and_then(|text| cgroup::parse(&text).container);
     let release = || release::version(&found.process, &found.mappings, &found.arguments);
     let gc = gc(&summary, &line);
     let main = main(&summary, &line, &found.arguments, &process.executable);
     let jvm = Jvm {
-        container_name: container.and_then(|container| containers::name(&container)),
+        container_name: identity::of(&found.process, HostRoot::shared()).name(),
         version: summary
             .as_ref()
             .map_err(Clone::clone)

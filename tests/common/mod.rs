@@ -210,7 +210,10 @@ fn jvm_below(pid: i32) -> Option<i32> {
     if maps.contains("libjvm.so") || maps.contains("libjava.so") {
         return Some(pid);
     }
-    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    // Each thread has its own.
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let children: String =
+        threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok()).collect();
     children.split_whitespace().filter_map(|child| child.parse().ok()).find_map(jvm_below)
 }
 

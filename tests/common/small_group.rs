@@ -11,6 +11,11 @@ pub struct Group {
 impl Group {
     /// `None` where none can be made.
     pub fn with_bytes(bytes: u64) -> Option<Group> {
+        Group::named(&format!("marusa-group-{}", std::process::id()), bytes)
+    }
+
+    /// With a name of one's own.
+    pub fn named(name: &str, bytes: u64) -> Option<Group> {
         let own = std::fs::read_to_string("/proc/self/cgroup").ok()?;
         let path = |start: &str| {
             let line = own.lines().find(|line| line.split(':').nth(1) == Some(start))?;
@@ -22,8 +27,7 @@ impl Group {
         };
         // In version 2 a group with processes has no children with controllers: next to it, then.
         let parents = [Path::new(root).join(&path), Path::new(root).to_path_buf()];
-        let name = format!("marusa-group-{}", std::process::id());
-        let made = parents.iter().map(|parent| Group { directory: parent.join(&name) });
+        let made = parents.iter().map(|parent| Group { directory: parent.join(name) });
         made.filter(|group| create_dir(&group.directory).is_ok())
             .find(|group| write(group.directory.join(file), bytes.to_string()).is_ok())
     }

@@ -21,6 +21,7 @@ mod heap;
 mod holders;
 mod holders_truth;
 mod hostile;
+mod identity;
 mod larger_pages;
 mod loaders;
 mod malloc;

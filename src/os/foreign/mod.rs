@@ -49,20 +49,34 @@ impl Root {
 
     /// Our own root, with our own rights: for names that come from a file.
     pub fn own() -> io::Result<Root> {
+        Root::at(Path::new("/"))
+    }
+
+    /// A directory that the user names as a root, with our own rights. Paths below it begin at it.
+    pub fn at(directory: &Path) -> io::Result<Root> {
         let directory =
-            File::options().read(true).custom_flags(libc::O_PATH | libc::O_DIRECTORY).open("/")?;
+            File::options().read(true).custom_flags(libc::O_PATH | libc::O_DIRECTORY).open(directory)?;
         Ok(Root { directory: directory.into(), path: "/".to_string(), mounts: Mounts::own(), ids: None })
     }
 
     /// Opens the regular file at `path`, as the kernel prints it for us.
     pub fn open(&self, path: &str) -> io::Result<File> {
-        let opened = || {
-            let found = resolve::below(&self.directory, self.inside(path), &self.mounts)?;
-            regular(&found)
-        };
+        self.found(path, regular)
+    }
+
+    /// The names in the directory at `path`.
+    pub fn directory(&self, path: &str) -> io::Result<std::fs::ReadDir> {
+        self.found(path, |found| std::fs::read_dir(format!("/proc/self/fd/{}", found.as_raw_fd())))
+    }
+
+    fn found<T>(&self, path: &str, open: impl FnOnce(&OwnedFd) -> io::Result<T>) -> io::Result<T> {
+        let path = self.inside(path);
         match self.ids {
-            Some(ids) => with_rights_of(ids, opened),
-            None => opened(),
+            Some(ids) if rights::cannot_be_taken(ids) => {
+                open(&resolve::by_name(&self.directory, path, &Permitted { ids, mounts: &self.mounts })?)
+            }
+            Some(ids) => with_rights_of(ids, || open(&resolve::below(&self.directory, path, &self.mounts)?)),
+            None => open(&resolve::below(&self.directory, path, &self.mounts)?),
         }
     }
 
@@ -83,6 +97,24 @@ impl Root {
     fn inside<'a>(&self, path: &'a str) -> &'a str {
         let below = path.strip_prefix(self.path.trim_end_matches('/'));
         below.filter(|rest| rest.starts_with('/')).unwrap_or(path)
+    }
+}
+
+/// What a user may reach, where that user's rights cannot be taken: each directory on the way and the file are asked for their
+/// mode.
+struct Permitted<'a> {
+    ids: (u32, u32),
+    mounts: &'a Mounts,
+}
+
+impl Checked for Permitted<'_> {
+    fn check(&self, found: &OwnedFd) -> io::Result<()> {
+        self.mounts.check(found)?;
+        let facts = resolve::facts(found)?;
+        match rights::permits(&facts, self.ids) {
+            true => Ok(()),
+            false => Err(io::Error::from_raw_os_error(libc::EACCES)),
+        }
     }
 }
 

@@ -12,11 +12,11 @@ use crate::base::limits::{FOREIGN_MOUNTS_BYTES_MAX, FOREIGN_MOUNTS_MAX};
 use crate::os::host;
 use crate::os::lent_file;
 use crate::os::process::Process;
-use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::OnceLock;
 
 /// File systems whose files are not stored bytes: fs/, kernel/, Documentation/filesystems/.
 pub const REFUSED: [&str; 17] = [
@@ -47,7 +47,7 @@ pub trait Checked {
 /// The mounts of a process and our own, read when the first is asked for.
 pub struct Mounts {
     text: String,
-    known: OnceCell<HashMap<u64, Mount>>,
+    known: OnceLock<HashMap<u64, Mount>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,12 +65,12 @@ impl Mounts {
             process.open_file("mountinfo").and_then(|file| super::start(file, FOREIGN_MOUNTS_BYTES_MAX));
         Mounts {
             text: String::from_utf8_lossy(&text.unwrap_or_default()).into_owned(),
-            known: OnceCell::new(),
+            known: OnceLock::new(),
         }
     }
 
     pub fn own() -> Mounts {
-        Mounts { text: String::new(), known: OnceCell::new() }
+        Mounts { text: String::new(), known: OnceLock::new() }
     }
 
     fn known(&self) -> &HashMap<u64, Mount> {

@@ -151,11 +151,16 @@ fn link(reference: &OwnedFd) -> io::Result<Vec<u8>> {
 
 /// The type of a file: S_IFREG, S_IFDIR, S_IFLNK, ...
 pub fn kind(reference: &OwnedFd) -> io::Result<libc::mode_t> {
+    Ok(facts(reference)?.st_mode & libc::S_IFMT)
+}
+
+/// Owner, group and mode.
+pub fn facts(reference: &OwnedFd) -> io::Result<libc::stat> {
     // SAFETY: an all-zero stat is a valid one.
     let mut facts: libc::stat = unsafe { std::mem::zeroed() };
     // SAFETY: the descriptor is open, and `facts` outlives the call.
     match unsafe { libc::fstat(reference.as_raw_fd(), &mut facts) } {
-        0 => Ok(facts.st_mode & libc::S_IFMT),
+        0 => Ok(facts),
         _ => Err(io::Error::last_os_error()),
     }
 }

@@ -1,6 +1,7 @@
 //! The rights of another user for one call: what root opens for a process it opens as that process could, so that a name
 //! never gives a process a file that it may not read itself, nor has root create one where the process could not.
 
+use crate::os::rights::{self as host_rights, Capability};
 use std::io;
 
 /// Runs `call` with the user and group `ids` for access to files, on this thread alone (setfsuid(2)). Without root's rights,
@@ -8,6 +9,30 @@ use std::io;
 pub fn with_rights_of<T>(ids: (u32, u32), call: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let _taken = Taken::start(ids)?;
     call()
+}
+
+/// Whether we are root, but without the rights to become another user, as in a container with few capabilities.
+pub(super) fn cannot_be_taken(ids: (u32, u32)) -> bool {
+    // SAFETY: these calls take nothing and cannot fail.
+    let own = unsafe { (libc::geteuid(), libc::getegid()) };
+    own.0 == 0 && own != ids && !host_rights::has(&[Capability::Setgid, Capability::Setuid])
+}
+
+/// Whether a user may read a file, look up names in a directory, or follow a link: by the mode alone, as path_resolution(7) has it,
+/// without supplementary groups. What an access control list gives on top is refused.
+pub(super) fn permits(facts: &libc::stat, (uid, gid): (u32, u32)) -> bool {
+    let wanted = match facts.st_mode & libc::S_IFMT {
+        libc::S_IFLNK => return true,
+        libc::S_IFDIR => 1,
+        _ => 4,
+    };
+    let shift = match () {
+        () if uid == 0 => return facts.st_uid == 0 || facts.st_mode & wanted != 0,
+        () if facts.st_uid == uid => 6,
+        () if facts.st_gid == gid => 3,
+        () => 0,
+    };
+    facts.st_mode >> shift & wanted != 0
 }
 
 /// Ids that were taken; dropped, the thread has its own again.
