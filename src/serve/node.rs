@@ -6,6 +6,8 @@ use super::own::Own;
 use super::summary::{AreaNow, FoundNow, Summary};
 use crate::base::Bytes;
 use crate::map::rows::{Measure, Subject};
+use crate::os::cgroup::short;
+use crate::os::identity::Identity;
 use crate::os::pressure::Pressure;
 use crate::record::Key;
 use crate::record::figures::Figures;
@@ -19,20 +21,13 @@ const NAME_LETTERS_MAX: usize = 120;
 /// Ended JVMs that are still listed.
 const ENDED_MAX: usize = 50;
 
-/// Who a JVM is to a platform. What is not known, or does not apply, is `None`.
+/// Who a JVM is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Who {
-    pub jvm_id: Option<String>,
-    pub namespace: Option<String>,
-    pub pod: Option<String>,
-    pub pod_uid: Option<String>,
-    /// The container's name.
-    pub container: Option<String>,
-    pub container_id: Option<String>,
-    /// "tomcat.service".
-    pub unit: Option<String>,
-    /// The pod's name without what its controller adds.
-    pub workload: Option<String>,
+    /// Unique over hosts and time; `None`: the target's pid namespace may not be read.
+    pub id: Option<String>,
+    /// To the platform.
+    pub of: Identity,
 }
 
 /// The last account of a JVM.
@@ -232,6 +227,20 @@ impl Node {
     }
 }
 
+impl Who {
+    /// The labels that say where it runs; of a container without a name, the first digits of its id.
+    pub fn places(&self) -> [(&'static str, Option<&str>); 4] {
+        let of = &self.of;
+        let container = of.container.as_deref().or(of.container_id.as_deref().map(short));
+        [
+            ("namespace", of.namespace.as_deref()),
+            ("pod", of.pod.as_deref()),
+            ("container", container),
+            ("unit", of.unit.as_deref()),
+        ]
+    }
+}
+
 impl State {
     /// Whether what is not here is not there.
     pub fn is_ready(&self) -> bool {
@@ -241,10 +250,8 @@ impl State {
     /// The name of a JVM, with a number where another of the same place has that name.
     fn free_name(&self, facts: &JvmFacts, who: &Who) -> String {
         let name = label(facts);
-        let place =
-            |who: &Who| (who.namespace.clone(), who.pod.clone(), who.container.clone(), who.unit.clone());
         let taken =
-            |name: &str| self.jvms.values().any(|jvm| jvm.name == name && place(&jvm.who) == place(who));
+            |name: &str| self.jvms.values().any(|jvm| jvm.name == name && jvm.who.places() == who.places());
         if !taken(&name) {
             return name;
         }
@@ -307,13 +314,8 @@ impl JvmNow {
 
     /// The labels that say which JVM it is, in the order of `catalogue::JVM_LABELS`.
     pub fn labels(&self) -> Vec<(&'static str, String)> {
-        let of = [
-            ("namespace", &self.who.namespace),
-            ("pod", &self.who.pod),
-            ("container", &self.who.container),
-            ("unit", &self.who.unit),
-        ];
-        let known = of.into_iter().filter_map(|(label, value)| Some((label, value.clone()?)));
+        let known =
+            self.who.places().into_iter().filter_map(|(label, value)| Some((label, value?.to_string())));
         known.chain([("jvm", self.name.clone())]).collect()
     }
 
@@ -321,15 +323,15 @@ impl JvmNow {
     pub fn facts_of_it(&self) -> Vec<(&'static str, String)> {
         let summary = self.summary();
         let of = [
-            ("jvm_id", self.who.jvm_id.clone()),
+            ("jvm_id", self.who.id.clone()),
             ("java_version", self.facts.version.clone()),
             ("gc", self.facts.gc.clone()),
             ("nmt", summary.and_then(|summary| summary.nmt.clone())),
             ("libc", summary.and_then(|summary| summary.libc.clone())),
             ("pages", summary.and_then(|summary| summary.pages).map(str::to_string)),
-            ("container_id", self.who.container_id.clone()),
-            ("pod_uid", self.who.pod_uid.clone()),
-            ("workload", self.who.workload.clone()),
+            ("container_id", self.who.of.container_id.clone()),
+            ("pod_uid", self.who.of.pod_uid.clone()),
+            ("workload", self.who.of.workload.clone()),
         ];
         of.into_iter().filter_map(|(label, value)| Some((label, value?))).collect()
     }

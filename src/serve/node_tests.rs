@@ -30,7 +30,10 @@ fn names_are_short_and_without_control_letters() {
 #[test]
 fn two_of_one_name_in_one_place_are_told_apart() {
     let node = node();
-    let pod = |name: &str| Who { pod: Some(name.to_string()), ..Who::default() };
+    let pod = |name: &str| Who {
+        of: Identity { pod: Some(name.to_string()), ..Identity::default() },
+        ..Who::default()
+    };
     for (number, pod) in [(1, pod("a")), (2, pod("a")), (3, pod("b"))] {
         node.found(number, &facts("Main"), pod, None, None);
     }

@@ -119,6 +119,7 @@ fn escape(out: &mut String, value: &str) {
 mod tests {
     use super::*;
     use crate::map::rows::Measure;
+    use crate::os::identity::Identity;
     use crate::record::Key;
     use crate::record::writer::JvmFacts;
     use crate::serve::node::Who;
@@ -132,7 +133,9 @@ mod tests {
             gc: Some("g1".to_string()),
             ..JvmFacts::default()
         };
-        node.found(1, &facts, Who { pod: Some("orders-0".to_string()), ..Who::default() }, Some(1.5), None);
+        let of = Identity { pod: Some("orders-0".to_string()), ..Identity::default() };
+        let who = Who { of, ..Who::default() };
+        node.found(1, &facts, who, Some(1.5), None);
         let key = Key::process;
         node.looked(
             1,

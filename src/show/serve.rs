@@ -2,6 +2,7 @@
 
 use crate::base::Bytes;
 use crate::map::rows::Measure;
+use crate::os::identity::Identity;
 use crate::record::writer::Ending;
 use crate::serve::history::MomentRow;
 use crate::serve::node::{JvmNow, Node, State, Who};
@@ -29,24 +30,13 @@ pub struct WhoRow {
     /// The label `jvm` of its metrics.
     jvm: String,
     pid: i32,
-    namespace: Option<String>,
-    pod: Option<String>,
-    container: Option<String>,
-    unit: Option<String>,
+    #[serde(flatten)]
+    of: Identity,
 }
 
 impl WhoRow {
     fn of(who: &Who, name: &str, pid: i32) -> WhoRow {
-        let who = who.clone();
-        WhoRow {
-            jvm_id: who.jvm_id,
-            jvm: name.to_string(),
-            pid,
-            namespace: who.namespace,
-            pod: who.pod,
-            container: who.container,
-            unit: who.unit,
-        }
+        WhoRow { jvm_id: who.id.clone(), jvm: name.to_string(), pid, of: who.of.clone() }
     }
 }
 
@@ -194,5 +184,5 @@ impl HistoryDocument {
 
 /// By its id.
 pub fn jvm<'a>(state: &'a State, id: &str) -> Option<&'a JvmNow> {
-    state.jvms.values().find(|jvm| jvm.who.jvm_id.as_deref() == Some(id))
+    state.jvms.values().find(|jvm| jvm.who.id.as_deref() == Some(id))
 }

@@ -5,6 +5,7 @@ use super::worker::AccountRead;
 use crate::base::Known;
 use crate::doctor::facts::WatchedHost;
 use crate::doctor::{self, Facts, Finding, HostFacts, JvmFacts as ReadJvm, Subject};
+use crate::os::identity::{self, HostRoot};
 use crate::os::longest_hold;
 use crate::os::process::Process;
 use crate::os::thp::Thp;
@@ -45,7 +46,7 @@ impl Served {
     pub fn found(&self, number: u64, process: &Process, facts: &JvmFacts) {
         let started = host::started(process.start_ticks).and_then(|at| at.duration_since(UNIX_EPOCH).ok());
         let started = started.map(|since| since.as_secs_f64());
-        self.node.found(number, facts, who(process, facts), started, host::age(process.start_ticks));
+        self.node.found(number, facts, who(process), started, host::age(process.start_ticks));
     }
 
     /// An account was read, or given up.
@@ -83,8 +84,9 @@ impl Served {
     }
 }
 
-fn who(_process: &Process, facts: &JvmFacts) -> Who {
-    Who { container: facts.container.clone(), ..Who::default() }
+/// Who it is to the platform. Asked once: it stays the same while a process lives.
+fn who(process: &Process) -> Who {
+    Who { id: identity::jvm_id(process).ok(), of: identity::of(process, HostRoot::shared()) }
 }
 
 /// Reads accounts for a service, in the worker's thread.

@@ -151,8 +151,7 @@ impl Facts {
         (!self.sees_groups).then(|| Lack {
             what: "the host's hierarchy of cgroups".to_string(),
             costs: "limits, usage, pressure and OOM kills of other containers are not known",
-            help: "mount the host's /sys/fs/cgroup into marusa's container, read-only"
-                .to_string(),
+            help: "mount the host's /sys/fs/cgroup into marusa's container, read-only".to_string(),
         })
     }
 
