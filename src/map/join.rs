@@ -177,7 +177,10 @@ fn overlaps(claims: &Claims) -> Vec<Gap> {
         open.push(claim);
     }
     if more > 0 {
-        gaps.push(Gap::new(format!("{more} more overlaps of claims"), Why::BadData(Addr::NULL)));
+        gaps.push(Gap::new(
+            crate::base::counted(more, "more overlap") + " of claims",
+            Why::BadData(Addr::NULL),
+        ));
     }
     gaps
 }

@@ -77,7 +77,8 @@ fn sockets(out: &mut dyn Write, ledger: &Ledger) -> io::Result<()> {
 fn head(out: &mut dyn Write, ledger: &Ledger) -> io::Result<()> {
     let used = human(ledger.total_bytes);
     let Some(cgroup) = &ledger.cgroup else {
-        return writeln!(out, "host: {used}, {}\n", counted(ledger.processes, "process"));
+        indented(out, &format!("host: {used}, {}", counted(ledger.processes, "process")), 0)?;
+        return writeln!(out);
     };
     indented(out, &format!("cgroup {cgroup}: {used} used, {}", counted(ledger.processes, "process")), 0)?;
     if let Some(bytes) = ledger.working_set_bytes {

@@ -17,7 +17,7 @@ use crate::doctor::facts::gather::{Gathered, Patient};
 use crate::doctor::if_xmx::IfXmx;
 use crate::doctor::{Cost, Entry, Evidence, Finding, Level, Remedy, Subject};
 use crate::show::paint;
-use crate::show::units::{columns, faint, human, led, painted, shorten, wrapped};
+use crate::show::units::{columns, counted, faint, human, led, painted, pasted, shorten, wrapped};
 use crate::show::width::width;
 use std::io::{self, Write};
 
@@ -116,14 +116,10 @@ fn headline(shown: &Shown) -> String {
     let watched = if shown.has_host { format!(", watched for {seconds:.1} s") } else { String::new() };
     let gaps = shown.gaps().len();
     let judged = match gaps {
-        0 => "; nothing was left unjudged".to_string(),
-        1 => "; 1 thing could not be judged".to_string(),
-        _ => format!("; {gaps} things could not be judged"),
+        0 => String::new(),
+        _ => format!("; {} could not be judged", counted(gaps, "thing")),
     };
-    let rules = match shown.rules() {
-        1 => "1 rule".to_string(),
-        count => format!("{count} rules"),
-    };
+    let rules = counted(shown.rules(), "rule");
     format!("{found}: {} examined by {rules}{ignored}{watched}{judged}", who(shown))
 }
 
@@ -176,8 +172,10 @@ fn one(out: &mut dyn Write, shown: &Shown, finding: &Finding) -> io::Result<()> 
         let (label, is_command) = label(remedy);
         let text = remedy.text();
         match is_command {
-            // Not wrapped: it is there to be pasted.
-            true => text.lines().try_for_each(|line| writeln!(out, "  {label:<10}  {}", clean(line)))?,
+            true => {
+                let command = |line| pasted(out, &format!("  {label:<10}  "), &clean(line));
+                text.lines().try_for_each(command)?;
+            }
             false => led(out, &format!("  {label:<10}  "), text)?,
         }
     }
@@ -314,7 +312,11 @@ pub fn list(out: &mut dyn Write, catalog: &[Entry]) -> io::Result<()> {
         let head = format!("{:<ids$}  {:<14}  ", entry.rule.id, levels(entry));
         led(out, &head, entry.rule.title)?;
     }
-    lines(out, "\n", &format!("{} rules; marusa doctor --explain ID prints the page of one", catalog.len()))
+    lines(
+        out,
+        "\n",
+        &format!("{}; marusa doctor --explain ID prints the page of one", counted(catalog.len(), "rule")),
+    )
 }
 
 /// "warn", "info, critical", "info..critical".

@@ -27,7 +27,7 @@ pub fn text(out: &mut dyn Write, heap: &HeapObjects, by_page_size: bool) -> io::
     classes(out, &heap.classes[..shown.min(heap.classes.len())], totals.bytes.object_bytes, by_page_size)?;
     let rest = heap.classes.len().saturating_sub(shown) as u64 + heap.more_classes;
     if rest > 0 {
-        writeln!(out, "and {rest} more classes (--json lists them)")?;
+        indented(out, &format!("and {} (--json lists them)", counted(rest, "more class")), 0)?;
     }
     writeln!(out)?;
     let mut table = Table::new(["SPACE", ">REGIONS", ">IN USE", ">OBJECTS", ">UNUSED", ">NOT KNOWN"]);
@@ -109,7 +109,11 @@ fn duplicates(out: &mut dyn Write, found: &Duplicates) -> io::Result<()> {
     let (arrays, all) = (found.arrays, human(found.array_bytes));
     let whose = if found.has_all_arrays { "of bytes, Strings' and others" } else { "of Strings" };
     writeln!(out)?;
-    let text = format!("{arrays} arrays {whose}, {all}; {} of them are duplicates", found.duplicate_arrays);
+    let text = format!(
+        "{} {whose}, {all}; duplicates among them: {}",
+        counted(arrays, "array"),
+        found.duplicate_arrays
+    );
     indented(out, &text, 0)?;
     writeln!(out, "{} are wasted\n", human(found.wasted_bytes))?;
     let mut table = Table::new(["CONTENT", ">ARRAYS", ">EACH", ">WASTED"]).shortened(0, CLASS_COLUMNS_MIN);

@@ -190,7 +190,7 @@ fn describe(found: Found) -> Option<Jvm> {
             .resident_with_hugetlb_bytes()
             .ok_or_else(|| Gap::new("resident bytes", Why::NotInThisKernel)),
         page_mode: page_mode(&summary, &line, &status, gc.as_deref().unwrap_or_default()),
-        server: main.as_deref().ok().and_then(|main| server::name(main, &found.arguments)),
+        server: main.as_deref().ok().and_then(|main| server::name_of(&found.process, main, &found.arguments)),
         main,
         vm: found.vm.clone(),
         gc,

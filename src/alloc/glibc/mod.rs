@@ -104,7 +104,7 @@ fn note(target: &Target, walked: &Walked, gaps: &mut Vec<Gap>) {
         );
     }
     if walked.gone > 0 {
-        gaps.push(Gap::new(format!("{} heaps of malloc", walked.gone), Why::Gone));
+        gaps.push(Gap::new(crate::base::counted(walked.gone, "heap") + " of malloc", Why::Gone));
     }
     if walked.lists_left {
         let gap = Gap::new("lists of free chunks", Why::OverLimit);

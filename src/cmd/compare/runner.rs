@@ -176,6 +176,7 @@ impl Runner<'_> {
         let in_a_row = of_arm.iter().rev().take_while(|trial| !trial.counts()).count();
         let max = if of_arm.len() == in_a_row { FAILURES_MAX } else { FAILURES_LATER_MAX };
         let last = of_arm.last()?.left_out.clone()?;
-        (in_a_row >= max).then(|| format!("{in_a_row} runs in a row did not count: {last}"))
+        (in_a_row >= max)
+            .then(|| format!("{} in a row did not count: {last}", crate::base::counted(in_a_row, "run")))
     }
 }

@@ -36,7 +36,7 @@ fn of(facts: &Facts, pool: &Pool) -> Option<Finding> {
         _ => return None,
     };
     let page = size(pool.page_bytes);
-    let title = format!("{idle} pages of {page} ({}) are set aside, neither used nor reserved", human(bytes));
+    let title = format!("pages of {page} set aside, neither used nor reserved: {idle} ({})", human(bytes));
     let directory = format!("{DIRECTORY}/hugepages-{}kB", pool.page_bytes >> 10);
     let count = |what: &str, pages, file: &str| Evidence::count(what, pages, format!("{directory}/{file}"));
     let mut evidence = vec![

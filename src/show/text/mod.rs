@@ -18,7 +18,7 @@ use crate::map::model::{Amounts, AreaAccount, GapRow, Jvm, PartAccount, Process,
 use crate::map::{Account, Area, PaperArea};
 use crate::show::paint;
 use crate::show::table::Table;
-use crate::show::units::{faint, human, human_signed, indented, percent, shorten};
+use crate::show::units::{counted, faint, human, human_signed, indented, percent, shorten};
 use crate::snapshot::Source;
 use std::io::{self, Write};
 
@@ -115,14 +115,15 @@ pub fn by_paper(out: &mut dyn Write, account: &Account) -> io::Result<()> {
 
 /// Which process, which JVM, and when.
 pub fn who(out: &mut dyn Write, process: &Process, jvm: Option<&Jvm>, taken: &Taken) -> io::Result<()> {
-    let who = format!("pid {}  {}", process.pid, process.command);
+    let server = process.server.as_ref().map_or(String::new(), |server| format!("{server}  "));
+    let who = format!("pid {}  {server}{}", process.pid, process.command);
     writeln!(out, "{}", shorten(&who, width()))?;
     if let Some(jvm) = jvm {
         let version = jvm.version.as_deref().unwrap_or("version unknown");
         let gc = jvm.gc.as_deref().unwrap_or("collector unknown");
         let nmt = jvm.nmt.as_deref().unwrap_or("unknown");
-        let threads = process.threads;
-        indented(out, &format!("{} {version}, {gc}, NMT {nmt}, {threads} threads", jvm.vm), 0)?;
+        let threads = counted(process.threads, "thread");
+        indented(out, &format!("{} {version}, {gc}, NMT {nmt}, {threads}", jvm.vm), 0)?;
     }
     indented(out, &when(taken), 0)?;
     writeln!(out)

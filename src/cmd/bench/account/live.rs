@@ -137,7 +137,7 @@ impl Live<'_> {
         let said = std::fs::read_to_string(&output).unwrap_or_default();
         // "RUN 3 12.5": three runs in 12.5 seconds.
         let line = said.lines().rev().find_map(|line| line.strip_prefix("RUN ")?.split_once(' '));
-        run.said = line.map(|(runs, seconds)| format!("{runs} runs in {seconds} s"));
+        run.said = line.map(|(runs, seconds)| format!("runs: {runs} in {seconds} s"));
         if turn == Turn::Signal {
             run.gaps.push(told_to_end());
         } else if !ended.is_good() && ended.stop != Stop::Asked {
