@@ -52,12 +52,12 @@ macro_rules! commands {
     };
 }
 
-/// Prints what clap has to say instead of a command: help, in its colours, or what is wrong with the words, which may be anybody's
-/// and are escaped. Returns the exit status.
+/// Prints clap's answer instead of a command: help, in its colours, or the error in the arguments, which are escaped. Returns the exit
+/// status.
 pub fn answer(said: &clap::Error) -> u8 {
     use clap::error::ErrorKind::{DisplayHelp, DisplayVersion, MissingRequiredArgument};
     let text = said.render();
-    // Nobody reads what cannot be written.
+    // A failed write has no reader.
     let _ = match (said.use_stderr(), said.kind()) {
         (true, _) => stderr().write_all(text.to_string().as_bytes()),
         (false, DisplayHelp | DisplayVersion) if stdout().has_colours() => {

@@ -15,14 +15,14 @@ use crate::base::counted;
 /// least, and pauses that no GC log shows.
 const STALLS_PER_SECOND_MIN: f64 = 10.0;
 const STALLS_MIN: u64 = 20;
-/// Since the host was started: of the huge pages that faults asked for, so many made their thread wait.
+/// Since the host was started: the stalls, and the huge pages that faults asked for.
 const SINCE_START_MIN: u64 = 1000;
 const SINCE_START_PERCENT_MIN: u64 = 1;
 
 /// What was measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Stalls {
-    /// Now, so many in the time that was watched.
+    /// Stalls in the watched time.
     Now(u64),
     /// At some time since the host was started: stalls, and huge pages that faults asked for.
     SinceStart(u64, u64),

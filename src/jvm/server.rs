@@ -8,7 +8,7 @@ use crate::os::process::Process;
 
 /// Shown with the name of the jar where there is one.
 const SPRING_BOOT: &str = "Spring Boot";
-/// In the names of the first entries of a jar that Spring Boot's plugins for Maven and Gradle built: its manifest, then these classes.
+/// In the names of the first entries of a jar that Spring Boot's plugins for Maven and Gradle built: the manifest, then these.
 const SPRING_BOOT_LOADER: &[u8] = b"org/springframework/boot/loader/";
 
 /// The main class without its module, or the file name of the jar, `*` for any rest; the start of a `-D` option that must be there

@@ -1,5 +1,5 @@
-//! Files that a process has open, by the last part of their names: a log, the jar of its program. They are opened by the kernel's own
-//! links, and only where they are regular files.
+//! Files that a process has open, by the last part of their names: a log, the jar of its program. They are opened through the
+//! kernel's own links, and only where they are regular files.
 
 use super::foreign;
 use super::process::Process;

@@ -44,7 +44,7 @@ pub fn text(out: &mut dyn Write, ledger: &Ledger) -> io::Result<()> {
     table.write(out)?;
     if ledger.rows.iter().any(|row| row.name.is_some() && in_all(row).is_some()) {
         writeln!(out)?;
-        let text = "IN ALL is more than BYTES where another cgroup was charged: a page is charged to whoever touches it first";
+        let text = "IN ALL is more than BYTES where another cgroup was charged: the first cgroup that touches a page is charged";
         paragraph(out, "", "", text)?;
     }
     for row in &ledger.outside {

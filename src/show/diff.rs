@@ -184,7 +184,7 @@ fn cause_words(cause: &Cause, is_less: bool) -> String {
     format!("{} {}", amount(cause.bytes, is_less), what_words(&cause.what))
 }
 
-/// In a sentence that tells what became less, an amount has no sign.
+/// In a sentence about a decrease, an amount has no sign.
 fn amount(bytes: i64, is_less: bool) -> String {
     match (bytes < 0, is_less) {
         (true, false) => human_signed(bytes),

@@ -142,7 +142,7 @@ fn who(shown: &Shown) -> String {
 /// "pid 4711 com.example.Main", "pid 4712 Kafka".
 fn name(patient: &Patient) -> String {
     let main = patient.server.as_deref().or(patient.main.as_deref()).unwrap_or_default();
-    // The end of a class or a path tells more than its start.
+    // The end of a class or a path says more than its start.
     let short = main.rsplit('/').next().unwrap_or(main);
     format!("pid {} {}", patient.pid, shorten(short, 48)).trim_end().to_string()
 }
@@ -193,7 +193,7 @@ fn evidence(out: &mut dyn Write, evidence: &[Evidence]) -> io::Result<()> {
     let whats: Vec<String> = evidence.iter().map(|it| shorten(&it.what, what_max)).collect();
     let what_columns = longest(&whats, what_max);
     for ((evidence, what), value) in evidence.iter().zip(&whats).zip(values) {
-        // Figures stand to the right, words to the left.
+        // Figures are aligned right, words left.
         let value = match evidence.number {
             Some(_) => format!("{value:>value_columns$}"),
             None => format!("{value:<value_columns$}"),
@@ -241,7 +241,7 @@ pub(super) fn cost(cost: &Cost) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// The severity as a colour; its word stands next to it.
+/// The severity as a colour; its word is next to it.
 pub(super) fn style(level: Level) -> Style {
     match level {
         Level::Critical => Style::Alarm,
@@ -250,7 +250,7 @@ pub(super) fn style(level: Level) -> Style {
     }
 }
 
-/// What a remedy is, and whether it stands on a line of its own.
+/// What a remedy is, and whether it has a line of its own.
 pub(super) fn label(remedy: &Remedy) -> (&'static str, bool) {
     match remedy {
         Remedy::Command(_) => ("run", true),
@@ -327,7 +327,7 @@ fn levels(entry: &Entry) -> String {
     }
 }
 
-/// Text of a target may stand in a remedy: no control characters reach the terminal.
+/// A remedy may contain text of a target: no control characters reach the terminal.
 fn clean(text: &str) -> String {
     crate::base::printable::escaped(text).into_owned()
 }

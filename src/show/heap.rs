@@ -1,4 +1,4 @@
-//! `marusa heap`: the largest classes first, then what lies between the objects.
+//! `marusa heap`: the largest classes first, then the space between the objects.
 
 use super::text::{gap_rows, who};
 use super::units::{counted, human, indented, percent};
@@ -14,7 +14,7 @@ use std::io::{self, Write};
 const CLASSES_SHOWN_MAX: usize = 40;
 const CLASS_COLUMNS_MIN: usize = 40;
 
-/// `by_page_size`: on which pages each class lies, in place of its share.
+/// `by_page_size`: the pages that each class is on, in place of its share.
 pub fn text(out: &mut dyn Write, heap: &HeapObjects, by_page_size: bool) -> io::Result<()> {
     who(out, &heap.process, heap.jvm.as_ref(), &heap.taken)?;
     let Some(totals) = &heap.totals else {
@@ -71,7 +71,7 @@ fn classes(out: &mut dyn Write, classes: &[ClassObjects], all: Bytes, by_page_si
     table.write(out)
 }
 
-/// How far from `bytes` the bounds lie at most.
+/// The largest distance of the bounds from `bytes`.
 fn may_differ(row: &ClassObjects) -> Bytes {
     row.bytes.saturating_sub(row.bytes_low).max(row.bytes_high.saturating_sub(row.bytes))
 }

@@ -24,7 +24,7 @@ use std::io::{self, Write};
 
 pub const SCHEMA: &str = "marusa/leak/2";
 
-/// A JVM, what is said of it, and what was seen after its last account.
+/// A JVM, its verdicts, and the samples after its last account.
 pub type Judged<'a> = (&'a History, Vec<Row>, Since);
 
 /// One JVM with all of its rows; of several, the answer to each.
@@ -218,7 +218,7 @@ fn towards_bound(row: &Row) -> String {
     format!("{name}: grows by {}/h towards its bound of {}, reached in {when}.", signed(pace), human(bound))
 }
 
-/// What will stand, whatever is recorded later.
+/// Verdicts that later samples cannot change.
 fn early(row: &Row, since: &Since) -> String {
     let growth = &row.growth;
     let but = match growth.caveat {

@@ -119,7 +119,7 @@ pub fn text(out: &mut dyn Write, predictions: &[Prediction]) -> io::Result<()> {
 fn said(out: &mut dyn Write, predictions: &[Prediction], known: Option<&Gap>) -> io::Result<()> {
     prose(out, "What larger pages would give and take")?;
     let mut table = Table::new(["", ">CPU TIME SAVED, %", ">MEMORY MORE", ">HUGETLB PAGES"]);
-    // What this JVM cannot be told has a sentence, and no row.
+    // A choice that this JVM does not offer has a sentence, and no row.
     let is_refused = |one: &Prediction| {
         let why = one.price_gap.as_ref();
         why.is_some_and(|gap| gap.why == Why::NotInThisRuntime) && one.gain.as_ref().err() == why

@@ -50,7 +50,7 @@ pub fn shorten(text: &str, width: usize) -> String {
     short
 }
 
-/// The last `width` columns of a text that is longer: the end of a class or a path tells more than its start.
+/// The last `width` columns of a text that is longer: the end of a class or a path says more than its start.
 pub fn shorten_start(text: &str, width: usize) -> String {
     let text = shown(text);
     if columns(&text) <= width {
@@ -81,7 +81,7 @@ fn within(letters: impl Iterator<Item = char>, width: usize) -> impl Iterator<It
 pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in words(text) {
-        // Without control letters, whoever the text is of.
+        // Without control characters, also where the text is Marusa's own.
         let word = shorten(word, width);
         match lines.last_mut() {
             Some(line) if columns(line) + 1 + columns(&word) <= width => {

@@ -259,7 +259,7 @@ fn main(
     // A word behind an @file may be an argument of the program, which is nobody's business.
     let from_line = line.main.clone().filter(|main| !main.is_empty() && !line.may_be_in_file);
     from_line.or_else(from_memory).or_else(own_name).ok_or_else(|| {
-        Gap::new("main class", Why::NotInThisRuntime).hint("the command line does not tell it")
+        Gap::new("main class", Why::NotInThisRuntime).hint("the command line does not name it")
     })
 }
 

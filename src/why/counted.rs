@@ -1,5 +1,5 @@
 //! What grows in number: threads of one name, class loaders of one class, mappings of one kind of file. A count has no noise, and
-//! its name says where to look.
+//! its name says where to search.
 
 use super::grown::{self, Grown};
 use super::{Answer, Look, Seen, Sure};

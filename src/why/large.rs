@@ -106,7 +106,7 @@ fn add_once(mut all: String, source: &str) -> String {
     all
 }
 
-/// Whom a finding is about, where the account has it.
+/// The subject of a finding, where the account has it.
 fn who(finding: &Finding, seen: &Seen) -> Option<String> {
     let account = &seen.last()?.account;
     match finding.id {

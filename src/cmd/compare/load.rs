@@ -28,7 +28,7 @@ pub struct Loaded {
     pub is_steady: bool,
 }
 
-/// `look` looks at the program, and says when it is to be looked at again.
+/// `look` samples the program, and returns when to sample it again.
 pub fn run(
     load: &Load,
     running: &mut Running,

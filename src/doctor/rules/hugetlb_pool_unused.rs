@@ -1,4 +1,4 @@
-//! Pages of hugetlb that are set aside, in nobody's use and promised to nobody. The kernel gives such memory to nothing else,
+//! Pages of hugetlb that are set aside, neither in use nor reserved. The kernel gives such memory to nothing else,
 //! not even before it kills a process for want of memory.
 
 use crate::base::{Bytes, human};

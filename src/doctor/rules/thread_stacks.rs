@@ -51,7 +51,7 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
     )];
     if jvm.major() >= Some(VIRTUAL_SINCE) {
         remedies.push(Remedy::Advice(
-            "virtual threads, whose stacks lie in the heap while they wait".to_string(),
+            "virtual threads, whose stacks are in the heap while they wait".to_string(),
         ));
     }
     Some(Finding {

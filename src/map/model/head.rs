@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Taken {
-    /// RFC 3339, UTC; empty where a file does not tell.
+    /// RFC 3339, UTC; empty where a file has none.
     pub at: String,
     pub source: Source,
     pub took_ms: f64,

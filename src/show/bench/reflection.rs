@@ -1,4 +1,4 @@
-//! `marusa bench reflection`: the account after so many calls, by JDK and by how it calls, and the published figures.
+//! `marusa bench reflection`: the account by number of calls, JDK and way of calling, and the published figures.
 
 use super::figures::{gaps, lines, mib, plain};
 use crate::experiment::bench::reflection::{

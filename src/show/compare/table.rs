@@ -1,4 +1,4 @@
-//! The tables: each figure by arm, and whose the memory was. As many arms as have room stand next to the first, the others
+//! The tables: each figure by arm, and the owners of the memory. As many arms as have room are next to the first, the others
 //! follow below.
 
 use super::figure;
@@ -19,7 +19,7 @@ const DIFFERENCE: usize = 11;
 /// Areas below this share of the whole are one row.
 const AREA_SHARE_MIN: f64 = 0.01;
 
-/// Numbers of the arms that stand next to each other; the first arm is in each group.
+/// Numbers of the arms that are next to each other; the first arm is in each group.
 fn groups(arms: usize) -> Vec<Vec<usize>> {
     let room = (width().saturating_sub(NAME + VALUE + 2) / (VALUE + DIFFERENCE + 3)).max(1);
     let others: Vec<usize> = (1..arms).collect();

@@ -217,7 +217,7 @@ fn jvm(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
     }
     if plan.jvm_options.iter().all(|option| !option.starts_with("-Xmx")) {
         let subject = &plan.subject;
-        // No options: whether it was started with -Xms, or starts with what the JVM chose, is not told by its flags.
+        // No options: whether it was started with -Xms, or starts with what the JVM chose, is not in its flags.
         let text = format!(
             "next to what it is started with now: a heap of at most {} that starts with {}",
             human(subject.heap_max_bytes),

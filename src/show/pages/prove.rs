@@ -101,7 +101,7 @@ pub fn predicted(out: &mut dyn Write, prediction: &Known<Prediction>) -> io::Res
 /// CPU time that is saved, as a gain in speed, in percent: who needs half of the time is twice as fast.
 fn faster(prediction: &Known<Prediction>) -> Known<Interval> {
     let gain = prediction.as_ref().map_err(Gap::clone)?.gain.as_ref().map_err(Gap::clone)?;
-    // Nobody saves all of the time.
+    // A saving of all the time is impossible.
     let speed = |saved: f64| 100.0 * saved / (100.0 - saved.clamp(0.0, 99.9));
     Ok((speed(gain.percent.0), speed(gain.percent.1)))
 }
@@ -203,8 +203,9 @@ fn more_blocks(outcome: &Outcome, rule: &Rule) -> Option<String> {
     let wanted = found.gain_percent.abs().max(rule.margin_percent);
     let needed = stats::blocks_needed(found, wanted, rule.alpha)?;
     Some(format!(
-        "blocks differ by {:.1} %: some {needed} would be needed to tell {wanted:.1} % from nothing, or longer periods",
-        found.block_deviation_percent
+        "blocks differ by {:.1} %: about {}, or longer periods, are needed to show a difference of {wanted:.1} %",
+        found.block_deviation_percent,
+        counted(needed, "block")
     ))
 }
 

@@ -22,7 +22,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Next to the time in which it is looked at: start, and looks that take longer than they should.
+/// Next to the sampled time: the start, and samples that take longer than planned.
 const ALLOWANCE: Duration = Duration::from_secs(900);
 const READY_MAX: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(50);
