@@ -52,8 +52,8 @@ macro_rules! commands {
     };
 }
 
-/// Prints clap's answer instead of a command: help, in its colours, or the error in the arguments, which are escaped. Returns the exit
-/// status.
+/// Prints clap's answer instead of a command: help, in its colours, or the error in the arguments, which are escaped. Returns the
+/// exit status.
 pub fn answer(said: &clap::Error) -> u8 {
     use clap::error::ErrorKind::{DisplayHelp, DisplayVersion, MissingRequiredArgument};
     let text = said.render();
