@@ -14,7 +14,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
-/// A file that was made so long before the process started is an earlier one's too.
+/// A file that was made this long before the process started is an earlier one's too.
 const OLDER_BY: Duration = Duration::from_secs(10);
 
 /// The start of the standard output.

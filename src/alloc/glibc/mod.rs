@@ -81,7 +81,7 @@ pub fn read(target: &Target, owned: &[Range], witness: &dyn Witness) -> Known<(A
     Ok((view, walked))
 }
 
-/// What the walk could not tell.
+/// What the walk could not decide.
 fn note(target: &Target, walked: &Walked, gaps: &mut Vec<Gap>) {
     let broken: Vec<(Addr, Why)> =
         walked.regions.iter().filter_map(|region| Some((region.broken?.at, region.broken?.why))).collect();
