@@ -56,8 +56,8 @@ fn one(out: &mut dyn Write, (history, rows, since): &Judged) -> io::Result<()> {
         indented(out, &format!("holders of malloc's blocks last read {at}, {times} in all"), 0)?;
     }
     if let Some(at) = &since.classes {
-        let times = history.reads(Measure::ClassesAt).len();
-        indented(out, &format!("classes of the heap's objects last counted {at}, {times} times in all"), 0)?;
+        let times = counted(history.reads(Measure::ClassesAt).len(), "time");
+        indented(out, &format!("classes of the heap's objects last counted {at}, {times} in all"), 0)?;
     }
     writeln!(out)?;
     painted(out, ("", Style::Plain), "", (&answer(rows, since), Style::Bold))?;
