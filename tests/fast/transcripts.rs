@@ -92,7 +92,10 @@ fn blocks_of_recorded_jvms_show_what_is_printed_today() {
         }
     }
     assert!(found >= 5, "{found} blocks");
-    assert!(bless || wrong.is_empty(), "MARUSA_BLESS=1 if it is meant, and read the prose next to it: {wrong:#?}");
+    assert!(
+        bless || wrong.is_empty(),
+        "MARUSA_BLESS=1 if it is meant, and read the prose next to it: {wrong:#?}"
+    );
 }
 
 #[test]
@@ -113,7 +116,8 @@ fn every_block_of_output_says_where_it_comes_from() {
                 "live:" if entries.contains(&rest) => shown.push(rest.to_string()),
                 "live:" => wrong.push(format!("{place}: {rest} is not in scripts/transcripts")),
                 "measured:" => {
-                    let bench = rest.strip_prefix("cargo bench --bench ").and_then(|rest| rest.split(' ').next());
+                    let bench =
+                        rest.strip_prefix("cargo bench --bench ").and_then(|rest| rest.split(' ').next());
                     let file = bench.map_or(rest.to_string(), |name| format!("benches/{name}.rs"));
                     if !root().join(file).exists() {
                         wrong.push(format!("{place}: {rest} is neither a bench nor a script"));
