@@ -11,7 +11,11 @@ fn main() -> ExitCode {
     }
     let outcome = match commands::command().try_get_matches() {
         Ok(matches) => commands::run(&matches),
-        Err(answer) => Ok(commands::answer(&answer)),
+        Err(answer) => {
+            let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+            commands::choose_colours_of_help(words);
+            Ok(commands::answer(&answer))
+        }
     };
     match outcome {
         Ok(status) => ExitCode::from(status),

@@ -18,7 +18,7 @@ pub(super) struct Kind {
     symbol: Option<&'static str>,
     /// How the name of its library starts.
     library: &'static str,
-    /// What makes it tell its own figures.
+    /// The way to have it print its own figures.
     statistics: &'static str,
 }
 

@@ -171,7 +171,7 @@ impl<'a> Scan<'a> {
         Some(Marked { range: Range::new(start, footer), payload, label: mark.label })
     }
 
-    /// What told that a block begins `at` bytes from the start of the window.
+    /// The evidence that a block begins `at` bytes from the start of the window.
     fn evidence(&self, at: usize) -> [u64; 2] {
         let mut head = [0; 4];
         for (word, bytes) in head.iter_mut().zip(self.bytes[at..].as_chunks::<8>().0) {

@@ -19,7 +19,7 @@ pub struct AllocView {
     pub mmapped_count: Known<u64>,
     pub mmapped_bytes: Known<Bytes>,
     /// How the bytes of the arenas' heaps and of the mmapped chunks divide: sorted, disjoint. What no range covers was not
-    /// walked, for a reason that stands in `gaps`.
+    /// walked, for a reason in `gaps`.
     pub stretches: Vec<Stretch>,
     /// Blocks in use by label: index is the label. What was asked for where it is known (NMT), else the payload.
     pub in_use: Vec<BlockCount>,
@@ -31,7 +31,7 @@ pub struct AllocView {
 pub struct OtherAllocator {
     /// "jemalloc", "tcmalloc", "mimalloc", "musl".
     pub name: String,
-    /// "5.3.0"; `None` where it does not tell.
+    /// "5.3.0"; `None` where it has none.
     pub version: Option<String>,
     /// The file that it is in.
     pub path: String,

@@ -1,4 +1,4 @@
-//! Which version of an allocator it is, as far as the allocator's own constants or code tell.
+//! The version of an allocator, as far as its own constants or code have it.
 //!
 //! jemalloc keeps `JEMALLOC_VERSION` ("5.3.0-0-g54eaed1d8b56b1aa528be3bdd1877e59c56fa90c"), gperftools what `tc_version`
 //! returns ("gperftools 2.10"), musl `__libc_version` ("1.2.3"). mimalloc has no such text: `mi_version` returns a number

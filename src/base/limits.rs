@@ -204,7 +204,9 @@ pub const RECEIPT_BLOCKS_NAMED_MAX: u64 = 8 * RECEIPT_BLOCKS_MAX as u64;
 /// Lines of a JVM's log that are searched for messages, and different messages that are kept.
 pub const LOG_LINES_MAX: usize = 200_000;
 pub const LOG_MESSAGES_MAX: usize = 64;
-/// Open files of a JVM that are compared with the names of its logs.
+/// How much of the start of a jar is searched for the classes of its launcher, which the builders of such jars write first.
+pub const JAR_START_BYTES_MAX: u64 = 64 << 10;
+/// Open files of a JVM that are compared with the names of its logs and its jar.
 pub const OPEN_FILES_MAX: usize = 65_536;
 /// Zones and nodes of memory, and sizes of free blocks: a node has up to 5 zones, Linux up to 1,024 nodes, 11 sizes by default.
 pub const MEMORY_ZONES_MAX: usize = 8_192;

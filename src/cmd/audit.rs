@@ -43,7 +43,7 @@ pub fn run(args: &AuditArgs) -> anyhow::Result<u8> {
     } else {
         show::audit::text(&mut out, &account, &audit, &gaps)?;
         if attached.receipt.listener_started {
-            crate::say!("marusa: the JVM has one thread more now, the Attach Listener, until it ends");
+            crate::say!("marusa: the JVM now has one more thread, the Attach Listener, until it ends");
         }
     }
     out.flush()?;

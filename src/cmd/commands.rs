@@ -52,12 +52,12 @@ macro_rules! commands {
     };
 }
 
-/// Prints what clap has to say instead of a command: help, in its colours, or what is wrong with the words, which may be anybody's
-/// and are escaped. Returns the exit status.
+/// Prints clap's answer instead of a command: help, in its colours, or the error in the arguments, which are escaped. Returns the
+/// exit status.
 pub fn answer(said: &clap::Error) -> u8 {
     use clap::error::ErrorKind::{DisplayHelp, DisplayVersion, MissingRequiredArgument};
     let text = said.render();
-    // Nobody reads what cannot be written.
+    // A failed write has no reader.
     let _ = match (said.use_stderr(), said.kind()) {
         (true, _) => stderr().write_all(text.to_string().as_bytes()),
         (false, DisplayHelp | DisplayVersion) if stdout().has_colours() => {
@@ -132,13 +132,36 @@ fn apply(matches: &ArgMatches) {
     if let Some(columns) = matches.get_one::<u16>(WIDTH) {
         width::set(usize::from(*columns));
     }
-    terminal::choose_colours(match matches.get_one::<String>(COLOR).map(String::as_str) {
+    terminal::choose_colours(colours_of(matches.get_one::<String>(COLOR).map(String::as_str)));
+    let out = stdout();
+    paint::set(out.has_colours(), out.is_terminal());
+}
+
+fn colours_of(word: Option<&str>) -> Colours {
+    match word {
         Some("always") => Colours::Always,
         Some("never") => Colours::Never,
         _ => Colours::Auto,
-    });
-    let out = stdout();
-    paint::set(out.has_colours(), out.is_terminal());
+    }
+}
+
+/// Applies `--color` to help, for which clap returns no matches.
+pub fn choose_colours_of_help(words: impl Iterator<Item = String>) {
+    terminal::choose_colours(colours_of(colour_word(words).as_deref()));
+}
+
+/// The last value of `--color` before the words of another program.
+fn colour_word(words: impl Iterator<Item = String>) -> Option<String> {
+    let mut words = words.take_while(|word| word != "--");
+    let mut last = None;
+    while let Some(word) = words.next() {
+        match word.strip_prefix("--color") {
+            Some("") => last = words.next(),
+            Some(value) => last = value.strip_prefix('=').map(str::to_string).or(last),
+            None => {}
+        }
+    }
+    last
 }
 
 commands! {
@@ -234,6 +257,14 @@ mod tests {
             assert_eq!(matches.get_one::<u32>(FILE_MODE), Some(&0o640), "{line}");
         }
         assert!(command().try_get_matches_from(["marusa", "list", "--file-mode", "0044"]).is_err());
+    }
+
+    #[test]
+    fn colours_of_help_by_the_last_option_before_another_program() {
+        let of = |line: &str| colour_word(line.split(' ').map(str::to_string));
+        assert_eq!(of("marusa --color never map --help").as_deref(), Some("never"));
+        assert_eq!(of("marusa map --color=auto --help --color always").as_deref(), Some("always"));
+        assert_eq!((of("marusa --help -- --color never"), of("marusa --colors x")), (None, None));
     }
 
     #[test]

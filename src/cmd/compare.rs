@@ -37,18 +37,18 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 use store::Store;
 
-/// Blocks, where nobody says how many.
+/// The default number of blocks.
 const BLOCKS: usize = 10;
 const BLOCKS_UNTIL_MARGIN: usize = 100;
 const BLOCKS_MAX: usize = 10_000;
-/// Variables that change what a JVM does, whoever starts it.
+/// Variables of the environment that change a JVM's behaviour.
 const VARIABLES: [&str; 5] =
     ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "JAVA_HOME", "LD_PRELOAD"];
 
 #[derive(clap::Args, Debug)]
 pub struct CompareArgs {
     /// An arm: its name, its options, and in front of those VARIABLE=value for its environment. The others are compared with the
-    /// first. The options go where {} stands in the command; else, if that is java, before the program, so that they win; else
+    /// first. The options take the place of {} in the command; else, if that is java, before the program, so that they win; else
     /// into JAVA_TOOL_OPTIONS
     #[arg(long, value_name = "NAME='OPTIONS'", value_parser = Arm::parse, required = true)]
     arm: Vec<Arm>,
@@ -323,7 +323,7 @@ fn finish(args: &CompareArgs, design: show::Design, outcome: Outcome, store: Sto
         store.remove();
     }
     if outcome.early == Some(Early::Signal) {
-        // It may have come between two runs, where nobody waited for it.
+        // It may have come between two runs, where no run was there to end.
         signals::take_pending();
     }
     Ok(u8::from(outcome.early.is_some_and(|early| early != Early::Total)))

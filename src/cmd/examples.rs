@@ -227,7 +227,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ),
 ];
 
-/// What stands below the help of a command: "map", "pages plan".
+/// The text below the help of a command: "map", "pages plan".
 pub fn of(name: &str) -> String {
     text(name).map_or(String::new(), |text| format!("Examples:\n{text}"))
 }

@@ -52,7 +52,7 @@ pub fn choices() {
     budget::set_limits(TARGET_LISTED);
     if let Ok(Listing { jvms, .. }) = discover::list(budget::limits()) {
         let mut out = stderr();
-        // Nobody reads what cannot be written.
+        // A failed write has no reader.
         let _ = writeln!(out).and_then(|()| list::text(&mut out, &jvms, false, false));
     }
 }

@@ -54,7 +54,7 @@ fn find<'a>(root: &'a Command, words: &[String]) -> anyhow::Result<&'a Command> 
     Ok(at)
 }
 
-/// Everybody may read a manual.
+/// A manual is readable for all users.
 const MODE: u32 = 0o644;
 
 /// Pages of the commands that have pages of their own too.

@@ -51,7 +51,7 @@ fn title(snapshot: &Snapshot) -> String {
     let line = crate::jvm::command_line::parse(&process.arguments);
     match line.main.filter(|_| !line.may_be_in_file) {
         Some(main) => {
-            let name = crate::jvm::server::name(&main, &process.arguments).unwrap_or(main);
+            let name = process.server.clone().unwrap_or(main);
             format!("{name}, pid {}", process.pid)
         }
         None => format!("pid {}", process.pid),

@@ -149,7 +149,7 @@ pub fn run(args: &StallsArgs) -> anyhow::Result<u8> {
     })
 }
 
-/// What the runtime says of its threads; names tell the rest.
+/// The runtime's kinds of threads; the others are known by name.
 fn kinds(process: &Process) -> Kinds {
     let snapshot = snapshot::take(process, Want::default()).ok();
     snapshot.and_then(|it| it.jvm.ok()).map_or_else(Kinds::default, |jvm| Kinds::new(&jvm.threads))

@@ -80,7 +80,7 @@ pub fn check_jvm(process: &Process, mappings: &[Mapping]) -> anyhow::Result<()> 
 /// What a shell gives a program that SIGINT ended, for a command that blocks signals and was interrupted while it read.
 const INTERRUPTED: u8 = 130;
 
-/// The failure that a gap in the kernel's view is: without the mappings there is no account. What everybody may read is
+/// The failure that a gap in the kernel's view is: without the mappings there is no account. The figures that need no rights are
 /// said anyway.
 pub fn unreadable(process: &Process, gap: &Gap) -> anyhow::Error {
     let message =
@@ -94,7 +94,7 @@ pub fn unreadable(process: &Process, gap: &Gap) -> anyhow::Error {
     let sums = process.status().map(|status| {
         let figure = |bytes: Option<u64>| bytes.map_or("unknown".to_string(), human);
         format!(
-            "\nwhat everybody may read (/proc/{}/status): resident {}, of it anonymous {}, files {}, shared {}; swapped {}",
+            "\nreadable without rights (/proc/{}/status): resident {}, of it anonymous {}, files {}, shared {}; swapped {}",
             process.pid,
             figure(status.resident_bytes),
             figure(status.resident_anon_bytes),

@@ -1,5 +1,5 @@
 //! `marusa top [TARGET]`: the account as it changes, in a terminal. One thread looks at JVMs, this one draws and hears keys, so
-//! that a JVM that takes long to read holds nobody up.
+//! that a JVM that takes long to read delays no other.
 
 mod looks;
 
@@ -36,7 +36,7 @@ pub struct TopArgs {
 
 /// How long a screen may be older than what is known.
 const TURN: Duration = Duration::from_millis(100);
-/// Between being told to end and being ended.
+/// Between the request to end and the end.
 const GRACE: Duration = Duration::from_millis(500);
 /// More often would leave the JVM nothing.
 const EVERY_MIN: Duration = Duration::from_millis(100);
@@ -123,7 +123,7 @@ fn watch(
         let Some(key) = key(pressed) else { continue };
         let is_all = model.view == View::All;
         let action = if key == Key::Char('\u{3}') { Some(Action::Quit) } else { model.press(key) };
-        // Whoever looks may be gone only when we end.
+        // The sampling thread may be gone only when we end.
         if is_all != (model.view == View::All) {
             let _ = wishes.send(Wish::Only(model.pid()));
         }

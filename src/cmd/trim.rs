@@ -14,7 +14,7 @@ use crate::os::smaps;
 use crate::os::terminal::stdout;
 use crate::show::json::{print, print_line};
 use crate::show::trim::{self as show, Price};
-use crate::show::units::human;
+use crate::show::units::{human, prose};
 use crate::snapshot::{self, Snapshot, Want};
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -121,7 +121,7 @@ fn once(process: &Process, args: &TrimArgs) -> anyhow::Result<u8> {
         let done = Done::now(process, way, &mut None, &mut before, WATCHED_SECONDS)?;
         document.outcome = Some(show::OutcomeRow::of(&done.outcome, &done.price));
         if !args.json {
-            writeln!(out, "\n{}", did(&done.receipt))?;
+            prose(&mut out, &format!("\n{}", did(&done.receipt)))?;
             show::after(&mut out, &done.outcome, &done.price)?;
         }
         document.receipt = Some(done.receipt);
@@ -147,7 +147,7 @@ fn finish(
 
 fn say(out: &mut dyn Write, args: &TrimArgs, line: &str) -> anyhow::Result<()> {
     if !args.json {
-        writeln!(out, "\n{line}")?;
+        prose(out, &format!("\n{line}"))?;
     }
     Ok(())
 }
@@ -188,11 +188,11 @@ fn did(receipt: &Receipt) -> String {
     let mut text = format!("{}  {way}, in {:.1} ms:\n  {}", receipt.at, receipt.call_ms, receipt.answer);
     if receipt.way == Way::JvmCommand {
         text.push_str(
-            "\na safepoint (a collection, say) that was due waited for it; with --load-agent it does not",
+            "\na safepoint that was due, say for a collection, waited for it; with --load-agent it does not",
         );
     }
     if receipt.attach.listener_started {
-        text.push_str("\nthe JVM has one thread more now, the Attach Listener, until it ends");
+        text.push_str("\nthe JVM now has one more thread, the Attach Listener, until it ends");
     }
     if receipt.library_stays {
         text.push_str(

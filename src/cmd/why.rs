@@ -26,7 +26,7 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Looks after the first, at equal distances.
+/// Samples after the first, at equal intervals.
 const INTERVALS: u32 = 4;
 /// The resident bytes are read this often, and a sample is taken when they jumped by this much since the last sample.
 const POLL: Duration = Duration::from_millis(200);

@@ -5,7 +5,7 @@ use super::{JvmFacts, Level};
 use crate::base::{Bytes, Known};
 use crate::map::trim::ArenaPrediction;
 
-/// So many are left: the main arena and one for threads; with many CPUs their threads would meet at one lock too often.
+/// The number to keep: the main arena and one for threads; with many CPUs their threads would meet at one lock too often.
 const KEPT: usize = 2;
 const KEPT_MANY_CPUS: usize = 4;
 const MANY_CPUS: u32 = 8;
@@ -59,7 +59,7 @@ impl Spread {
             return None;
         }
         match self.beyond_bytes {
-            // Whoever chose the number knows of it.
+            // The number was chosen deliberately.
             WARN_BYTES.. if percent >= WARN_PERCENT && set.is_none() => Some(Level::Warn),
             INFO_BYTES.. if percent >= INFO_PERCENT => Some(Level::Info),
             _ => None,

@@ -3,7 +3,7 @@
 //!
 //! What is counted is private memory and its page tables. The heap is taken at its maximum, the collector's tables grow with it,
 //! all else stays as it was measured. What the same group holds next to (other processes, the kernel's own memory, files in use)
-//! stays too. What all else may grow by is said apart, as nobody knows whether it will.
+//! stays too. Possible growth of the rest is reported separately, as it may never happen.
 
 use super::{Evidence, JvmFacts};
 use crate::base::Bytes;
@@ -13,7 +13,7 @@ use crate::os::group_memory::GroupMemory;
 
 /// Collectors' tables take no more of a heap than this: bitmaps of a 64th, two of them, and cards.
 const TABLES_PART: u64 = 32;
-/// For what changes between two looks: code, class metadata, malloc.
+/// For changes between two samples: code, class metadata, malloc.
 const RESERVE_PART: u64 = 10;
 const RESERVE_BYTES_MIN: Bytes = 64 << 20;
 /// Recommended limits and heaps are multiples of these.

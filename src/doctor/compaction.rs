@@ -8,20 +8,21 @@
 
 use super::facts::HostFacts;
 use super::types::Evidence;
+use crate::base::counted;
 
 /// Direct compactions in a second, and in the time that was watched, from which they are harm. One moves up to 512 pages and
 /// more, while its thread waits: a millisecond, and up to a hundred where memory is full. Ten a second are so 1 % of a thread at
 /// least, and pauses that no GC log shows.
 const STALLS_PER_SECOND_MIN: f64 = 10.0;
 const STALLS_MIN: u64 = 20;
-/// Since the host was started: of the huge pages that faults asked for, so many made their thread wait.
+/// Since the host was started: the stalls, and the huge pages that faults asked for.
 const SINCE_START_MIN: u64 = 1000;
 const SINCE_START_PERCENT_MIN: u64 = 1;
 
 /// What was measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Stalls {
-    /// Now, so many in the time that was watched.
+    /// Stalls in the watched time.
     Now(u64),
     /// At some time since the host was started: stalls, and huge pages that faults asked for.
     SinceStart(u64, u64),
@@ -43,11 +44,10 @@ impl Stalls {
     /// "120 times in 2.0 s".
     pub fn text(&self, host: &HostFacts) -> String {
         match self {
-            Stalls::Now(stalls) => format!("{stalls} times in {:.1} s", host.seconds),
+            Stalls::Now(stalls) => format!("{} in {:.1} s", counted(*stalls, "time"), host.seconds),
             Stalls::SinceStart(stalls, asked) => {
-                format!(
-                    "{stalls} times since the host was started, for {asked} huge pages asked for by faults"
-                )
+                let (stalls, asked) = (counted(*stalls, "time"), counted(*asked, "huge page"));
+                format!("{stalls} since the host was started, for {asked} asked for by faults")
             }
         }
     }

@@ -104,7 +104,7 @@ fn bound_of(area: Area) -> &'static str {
         Area::DirectBuffers => "find who keeps direct buffers; -XX:MaxDirectMemorySize bounds them",
         Area::JvmWork => "find which memory of the VM grows (-XX:NativeMemoryTracking=summary)",
         Area::NativeLibrary | Area::MallocUnknown => {
-            "find the native library or the Unsafe memory that is not freed (-XX:NativeMemoryTracking=summary tells it from \
+            "find the native library or the Unsafe memory that is not freed (-XX:NativeMemoryTracking=summary separates it from \
              the memory of the VM)"
         }
         Area::CdsArchive | Area::Code | Area::MappedFile => "map fewer files",

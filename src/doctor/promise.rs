@@ -137,7 +137,7 @@ pub fn is_between(part: Bytes, whole: Bytes) -> bool {
 }
 
 impl Broken {
-    /// Whether so much is missing that it costs.
+    /// Whether enough is missing to cost something.
     pub fn is_worth_it(&self) -> bool {
         let (bytes, percent) = match self.promise.mode {
             Mode::Thp => (TRANSPARENT_BYTES_MIN, TRANSPARENT_PERCENT_MIN),

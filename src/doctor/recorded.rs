@@ -1,5 +1,5 @@
-//! What a recording tells of a JVM that may be gone: the few rules that need only areas over time and the cgroup. They have
-//! the ids and the thresholds of the rules of a running JVM, so `marusa doctor --explain ID` tells of them too.
+//! Findings from a recording of a JVM that may be gone: the few rules that need only areas over time and the cgroup. They have
+//! the ids and the thresholds of the rules of a running JVM, so `marusa doctor --explain ID` explains them too.
 
 use super::facts::percent;
 use super::filled::Filled;

@@ -1,5 +1,5 @@
 //! Threads of one name that grow in number over a recording, and have not stopped growing: a pool without a bound, or threads that
-//! nobody ends.
+//! no code ends.
 
 use super::rules::thread_pool_large;
 use super::{Cost, Evidence, Finding, Level, Remedy, Subject};

@@ -4,7 +4,7 @@ use super::facts::Facts;
 use super::types::Remedy;
 use crate::os::thp::DIRECTORY;
 
-/// What Meta uses where huge pages are on for everybody: a page that is four fifths empty is not worth it (the commit message
+/// What Meta uses where huge pages are on for all processes: a page that is four fifths empty is not worth it (the commit message
 /// of dafff3f4c850, "mm: split underused THPs").
 const PTES_NONE: u64 = 409;
 /// The default: khugepaged makes a huge page for a single small one.

@@ -66,7 +66,7 @@ impl Evidence {
             source: source.into(),
         }
     }
-    /// Bytes; people see them as whoever shows them writes bytes.
+    /// Bytes, formatted by the writer of each format.
     pub fn bytes(what: impl Into<String>, bytes: Bytes, source: impl Into<String>) -> Evidence {
         let value = String::new();
         Evidence {
@@ -95,7 +95,7 @@ pub struct Cost {
     pub bytes: Option<Bytes>,
     /// Of one CPU.
     pub cpu_percent: Option<f64>,
-    /// Threads waited so long, in the interval that was watched.
+    /// The time that threads waited in the watched interval.
     pub stall_ms: Option<f64>,
 }
 
@@ -109,7 +109,7 @@ impl Cost {
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case", tag = "kind", content = "text")]
 pub enum Remedy {
-    /// A command that can be run as it stands.
+    /// A command that can be run unchanged.
     Command(String),
     /// An option for the next start of the JVM.
     JvmOption(String),
@@ -151,7 +151,7 @@ pub struct Finding {
 
 impl Finding {
     /// Puts the pid into the places that a rule names for any process: "/proc/PID/maps", "marusa map PID". Who reads a finding
-    /// must be able to run its remedies as they stand.
+    /// must be able to run its remedies unchanged.
     pub fn name_its_process(&mut self) {
         let Subject::Jvm(pid) = self.subject else { return };
         for evidence in &mut self.evidence {

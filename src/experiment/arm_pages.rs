@@ -294,7 +294,10 @@ fn given_pool(host: &HostMemory, page_bytes: Bytes, pages: u64) -> Result<Vec<St
     Ok(vec![Step {
         what: format!("{missing} more {name} huge pages in the pool"),
         why: format!("{pages} free ones were asked for"),
-        risk: Some(format!("{} MiB are taken from everybody else until undo", missing * (page_bytes >> 20))),
+        risk: Some(format!(
+            "{} MiB are unavailable to other processes until undo",
+            missing * (page_bytes >> 20)
+        )),
         change: Change::Add { file, by: missing },
     }])
 }

@@ -83,7 +83,7 @@ impl WarmUp {
 pub fn find(values: &[f64], lower_is_better: bool) -> Known<WarmUp> {
     let gap = |hint: String| Gap::new("steady state", Why::NotMeasured).hint(hint);
     if values.len() < COUNT_MIN {
-        return Err(gap(format!("{} figures in the trial; {COUNT_MIN} at least tell one", values.len())));
+        return Err(gap(format!("{} figures in the trial; at least {COUNT_MIN} are needed", values.len())));
     }
     if values.iter().any(|value| !value.is_finite()) {
         return Err(gap("a figure of the trial is not a number".to_string()));

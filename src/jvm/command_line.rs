@@ -1,4 +1,4 @@
-//! What the arguments of a `java` command tell: the main class, jar or module, as `jcmd` names it, and the options that
+//! The contents of a `java` command's arguments: the main class, jar or module, as `jcmd` names it, and the options that
 //! stand in for the VM's own flags when its memory may not be read. Options of JAVA_TOOL_OPTIONS and of @files are not
 //! seen.
 
@@ -21,7 +21,7 @@ const COLLECTORS: &[(&str, &str)] = &[
 pub struct CommandLine {
     /// "com.example.Main", "/opt/app.jar", "module/com.example.Main".
     pub main: Option<String>,
-    /// An @file stands before it, which may name the true main class: then `main` is an argument of the program.
+    /// An @file comes before it, which may name the true main class: then `main` is an argument of the program.
     pub may_be_in_file: bool,
     pub max_heap_bytes: Option<Bytes>,
     pub gc: Option<String>,

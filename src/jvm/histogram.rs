@@ -110,7 +110,7 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// Nothing was left out for want of time: figures of a part would look as if classes had shrunk.
+    /// Nothing was left out for lack of time: figures of a part would look as if classes had shrunk.
     pub fn is_whole(&self) -> bool {
         self.spaces.iter().all(|space| space.bytes.unread_bytes == 0)
     }

@@ -2,8 +2,14 @@
 //! (`org.apache.catalina.startup.Bootstrap`), and that is what lists of JVMs would show. The main class stays what it is: this name
 //! comes next to it.
 
-/// Shown in place of an application's own name where its jar has one.
+use crate::base::limits::JAR_START_BYTES_MAX;
+use crate::os::open_files;
+use crate::os::process::Process;
+
+/// Shown with the name of the jar where there is one.
 const SPRING_BOOT: &str = "Spring Boot";
+/// In the names of the first entries of a jar that Spring Boot's plugins for Maven and Gradle built: the manifest, then these.
+const SPRING_BOOT_LOADER: &[u8] = b"org/springframework/boot/loader/";
 
 /// The main class without its module, or the file name of the jar, `*` for any rest; the start of a `-D` option that must be there
 /// (empty: none); the name. The first that fits counts.
@@ -113,6 +119,17 @@ const JDK_TOOLS: &[(&str, &str)] = &[
     ("jdk.tools.jmod.", "jmod"),
     ("jdk.jfr.internal.tool.", "jfr"),
 ];
+
+/// `name`, of a running process: a jar of Spring Boot is known by its own launcher classes, which no argument names.
+pub fn name_of(process: &Process, main: &str, arguments: &[String]) -> Option<String> {
+    let jar = last(main);
+    let is_spring_boot = || {
+        let start = open_files::start(process, jar, JAR_START_BYTES_MAX)?;
+        start.windows(SPRING_BOOT_LOADER.len()).any(|bytes| bytes == SPRING_BOOT_LOADER).then_some(())
+    };
+    let by_jar = || is_spring_boot().map(|()| format!("{SPRING_BOOT} {jar}"));
+    name(main, arguments).or_else(|| jar.ends_with(".jar").then(by_jar).flatten())
+}
 
 /// The name of the server or tool that a JVM runs, by its main class, jar or module and its arguments, the command's own first.
 /// `None`: a program of the user's own.

@@ -39,16 +39,16 @@ pub struct JvmView {
     /// What Native Memory Tracking counted of blocks of malloc by tag, as its counters in the VM's memory said just before
     /// malloc was walked.
     pub nmt_counts: Known<Vec<NmtCount>>,
-    /// Who holds the blocks of malloc; `None`: nobody asked.
+    /// Who holds the blocks of malloc; `None`: not requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holders: Option<Holders>,
-    /// What class loaders hold; `None`: nobody asked.
+    /// What class loaders hold; `None`: not requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loaders: Option<Loaders>,
-    /// Buffers outside the heap; `None`: nobody asked.
+    /// Buffers outside the heap; `None`: not requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffers: Option<Buffers>,
-    /// The objects of the heap by class; `None`: nobody asked. Never kept in a file.
+    /// The objects of the heap by class; `None`: not requested. Never kept in a file.
     #[serde(skip)]
     pub histogram: Option<Known<Histogram>>,
     pub gaps: Vec<Gap>,
@@ -122,7 +122,7 @@ pub struct Extent {
     pub kind: Kind,
     /// The part, in the VM's words and singular: "eden", "card table", "code heap 'non-profiled nmethods'".
     pub part: String,
-    /// Bytes of `range` that hold something; `None` where the VM does not tell.
+    /// Bytes of `range` that hold something; `None` where the VM does not record it.
     pub in_use_bytes: Option<Bytes>,
     pub how: How,
 }

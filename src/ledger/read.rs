@@ -160,7 +160,10 @@ pub fn command(process: &Process) -> String {
     let main = crate::jvm::command_line::parse(&arguments).main;
     let name = process.text("comm").unwrap_or_default().trim_end().to_string();
     match main.filter(|_| crate::jvm::command_line::is_launcher(&arguments)) {
-        Some(main) => format!("{name} {}", crate::jvm::server::name(&main, &arguments).unwrap_or(main)),
+        Some(main) => {
+            let server = crate::jvm::server::name_of(process, &main, &arguments);
+            format!("{name} {}", server.unwrap_or(main))
+        }
         None => name,
     }
 }

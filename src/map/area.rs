@@ -110,7 +110,7 @@ pub fn of_kind(kind: Kind) -> Area {
         Kind::DirectBuffers => Area::DirectBuffers,
         Kind::NativeLibrary => Area::NativeLibrary,
         Kind::Tracking => Area::Overhead,
-        // Only Native Memory Tracking tells it from other blocks: it has the same area with tracking and without.
+        // Only Native Memory Tracking separates it from other blocks: it has the same area with tracking and without.
         Kind::UnsafeMemory | Kind::Unknown => Area::MallocUnknown,
     }
 }

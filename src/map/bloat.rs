@@ -85,7 +85,7 @@ pub struct Bloat {
     /// Only areas and parts that have any.
     pub areas: BTreeMap<Area, Sums>,
     pub parts: BTreeMap<(Area, String), Sums>,
-    /// Of malloc, whoever has the blocks.
+    /// Of malloc, for all owners of the blocks.
     pub malloc: Sums,
     /// Threads of whose stack something lies on pages larger than 4 KiB.
     pub threads_on_large: usize,

@@ -28,7 +28,7 @@ pub struct ClaimShare {
     pub in_use: Option<Bytes>,
 }
 
-/// Claims and the owners that they name; an owner may stand there several times.
+/// Claims and the owners that they name; an owner may be there several times.
 #[derive(Debug, Default)]
 pub struct Claims {
     pub list: Vec<Claim>,
@@ -147,7 +147,7 @@ fn of_mappings(snapshot: &Snapshot, claims: &mut Claims) {
     }
 }
 
-/// What the mapping alone tells.
+/// What is known from the mapping alone.
 fn of_mapping(mapping: &Mapping, has_code: bool) -> Owner {
     let owner =
         |area, part: String, instance, how: &str| Owner { area, part, instance, how: how.to_string() };

@@ -38,7 +38,7 @@ pub struct ArenaKey {
     pub number: u64,
 }
 
-/// What of an arena is freed memory: that is what makes one grow that nobody uses.
+/// The freed memory of an arena: the reason that an unused one grows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArenaRow {
     pub row: Row<ArenaKey>,
@@ -75,7 +75,7 @@ pub struct Diff {
     /// Of the other kinds that both moments have.
     pub named: Vec<Row<(Named, String)>>,
     pub causes: Causes,
-    /// What only one of the two accounts tells apart, and is therefore compared as one sum.
+    /// Areas that only one of the two accounts distinguishes, and that are therefore compared as one sum.
     pub lost: Vec<Lost>,
 }
 
@@ -85,7 +85,7 @@ impl Diff {
         difference(self.before, self.now)
     }
 
-    /// Of one area, or of all; `Err`: one of the accounts does not tell that area apart.
+    /// Of one area, or of all; `Err`: one of the accounts does not distinguish that area.
     pub fn grown(&self, area: Option<Area>) -> Result<i64, &Lost> {
         let Some(area) = area else { return Ok(self.resident()) };
         match self.lost.iter().find(|lost| lost.areas.contains(&area)) {

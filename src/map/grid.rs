@@ -12,7 +12,7 @@ use std::collections::HashMap;
 
 /// What one block of a picture has.
 pub const BLOCK: Bytes = 2 << 20;
-/// Runs that a picture keeps; of more, the blocks tell only how many of their pages are in memory.
+/// Runs that a picture keeps; of more, the blocks have only the number of their pages in memory.
 pub const RUNS_MAX: usize = 150_000;
 
 /// How pages are.
@@ -23,7 +23,7 @@ pub enum State {
     Swapped,
     /// In memory, on pages of this kind.
     Present(PageKind),
-    /// So many of the run's pages are in memory, but not told which: the picture would have too many runs.
+    /// The number of the run's pages in memory, without which ones: the picture would have too many runs.
     Some(u64),
 }
 

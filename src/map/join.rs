@@ -45,7 +45,7 @@ fn may_join(last: &Span, next: &Piece, shares: &[Share]) -> bool {
     one_owner && last.range.end == next.range.start && last.mapping == next.mapping
 }
 
-/// The guard pages of a stack are the ranges of it that nobody may touch: HotSpot's yellow, red and reserved zones at its
+/// The guard pages of a stack are the ranges of it that no code may touch: HotSpot's yellow, red and reserved zones at its
 /// end (stackOverflow.hpp) and the C library's below.
 fn owner_within<'a>(owner: &'a Owner, mapping: &Mapping) -> Cow<'a, Owner> {
     if owner.area == Area::Stack && !mapping.rights.any() {
@@ -59,7 +59,7 @@ struct OwnerBook<'a> {
     claims: &'a Claims,
     owners: Vec<Owner>,
     index: HashMap<Owner, usize>,
-    /// Where the claims' owners stand in `owners`: they are looked up once, since a heap has thousands of ranges.
+    /// The places of the claims' owners in `owners`: they are looked up once, since a heap has thousands of ranges.
     of_claimed: Vec<Option<usize>>,
 }
 
@@ -177,7 +177,10 @@ fn overlaps(claims: &Claims) -> Vec<Gap> {
         open.push(claim);
     }
     if more > 0 {
-        gaps.push(Gap::new(format!("{more} more overlaps of claims"), Why::BadData(Addr::NULL)));
+        gaps.push(Gap::new(
+            crate::base::counted(more, "more overlap") + " of claims",
+            Why::BadData(Addr::NULL),
+        ));
     }
     gaps
 }

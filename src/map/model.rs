@@ -112,7 +112,7 @@ pub struct AreaAccount {
     pub amounts: Amounts,
     pub area: Area,
     pub paper_area: Option<PaperArea>,
-    /// Mappings that have a byte of it; `None`: the file does not tell.
+    /// Mappings that have a byte of it; `None`: not in the file.
     pub mappings: Option<u64>,
     /// The largest first.
     pub parts: Vec<PartAccount>,

@@ -1,5 +1,5 @@
 //! What the JVM was asked for and says of its page sizes, next to what is. A JVM reports what it asked the kernel for when it
-//! started, mostly before any page existed; the page tables tell what came of it.
+//! started, mostly before any page existed; the page tables have the result.
 
 use super::area::Area;
 use super::page_use::{PageUse, Provider};
@@ -12,7 +12,7 @@ use crate::os::machine::huge_page;
 use crate::snapshot::Snapshot;
 use std::collections::BTreeMap;
 
-/// What the JVM was told to use.
+/// What the JVM was started to use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
     /// Pages of hugetlb: -XX:+UseLargePages without -XX:+UseTransparentHugePages.

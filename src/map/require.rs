@@ -1,8 +1,8 @@
-//! `map --require heap=2M`: whether memory is on the pages that somebody relies on, for readiness probes and CI.
+//! `map --require heap=2M`: whether memory is on the pages that the user relies on, for readiness probes and CI.
 //!
 //! NAME=PAGES asks for all that is in memory of NAME, NAME>=SHARE%@PAGES for a share of it. NAME is an area ("java_heap",
 //! "Java heap", or the short "heap", "code-cache", "metaspace", "all") or a part as `--by part` names it. PAGES is a size
-//! ("2M": pages of at least that size, whoever gives them), "thp" (transparent ones of 2 MiB), "hugetlb" or "hugetlb-2M".
+//! ("2M": pages of at least that size, from any provider), "thp" (transparent ones of 2 MiB), "hugetlb" or "hugetlb-2M".
 
 use super::area::Area;
 use super::page_use::{PageUse, Provider, percent};

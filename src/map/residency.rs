@@ -18,7 +18,7 @@ pub fn fill(spans: &mut [Span], snapshot: &Snapshot) {
     }
 }
 
-/// The figures of each span, whoever owns it.
+/// The figures of each span, for any owner.
 fn whole(spans: &[Span], snapshot: &Snapshot) -> Vec<Figures> {
     let mappings = &snapshot.os.mappings;
     let mut aliases = Aliases::new(mappings);

@@ -215,7 +215,7 @@ impl Subject {
         matches!(self, Subject::Named(of, _) if *of == kind)
     }
 
-    /// What tells it from others of its word and area.
+    /// The text that distinguishes it from others of its word and area.
     pub fn name(&self) -> Option<String> {
         match self {
             Subject::Process | Subject::Area(_) => None,

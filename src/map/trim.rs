@@ -249,7 +249,7 @@ fn signed(bytes: Bytes) -> i64 {
 pub enum Advice {
     /// The JVM can trim by itself; `experimental`: its flag must be unlocked.
     TrimInterval { trimmable_bytes: Bytes, experimental: bool },
-    /// It does, and so much was freed since it last did.
+    /// It does; the bytes were freed since it last did.
     TrimIntervalIsSet { trimmable_bytes: Bytes, milliseconds: u64 },
     /// Only a newer one can.
     NewerJvm { trimmable_bytes: Bytes },

@@ -32,7 +32,7 @@ pub enum Instance {
 }
 
 impl Instance {
-    /// Whether it is malloc's memory, whoever has the block.
+    /// Whether it is malloc's memory, for any owner of the block.
     pub fn is_mallocs(&self) -> bool {
         matches!(self, Instance::Arena(_) | Instance::Mmapped | Instance::OtherAllocator)
     }

@@ -140,7 +140,7 @@ fn unplaced(runs: &[PageRun]) -> Option<Gap> {
     let what = format!("folios of {} KiB in 4 KiB entries", bytes >> 10);
     (bytes > 0).then(|| {
         Gap::new(what, Why::NotInThisKernel).hint(
-            "smaps tells what is mapped 2 MiB at a time and hugetlb pages; the rest counts as 4 KiB pages",
+            "smaps has the bytes mapped 2 MiB at a time and the hugetlb pages; the rest counts as 4 KiB pages",
         )
     })
 }

@@ -58,6 +58,7 @@ pub mod memory;
 mod mounted;
 pub mod namespaces;
 pub mod numa;
+pub mod open_files;
 pub mod output;
 pub mod output_file;
 #[cfg(target_env = "musl")]

@@ -4,8 +4,9 @@
 use super::foreign;
 use super::host;
 use super::input_file;
+use super::open_files;
 use super::process::Process;
-use crate::base::limits::{OPEN_FILES_MAX, OUTPUT_BYTES_MAX};
+use crate::base::limits::OUTPUT_BYTES_MAX;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -13,7 +14,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
-/// A file that was made so long before the process started is an earlier one's too.
+/// A file that was made this long before the process started is an earlier one's too.
 const OLDER_BY: Duration = Duration::from_secs(10);
 
 /// The start of the standard output.
@@ -55,7 +56,7 @@ pub fn all(process: &Process, logs: &[String]) -> Vec<Said> {
     take("1", "standard output");
     take("2", "standard error");
     if !logs.is_empty() {
-        for number in log_files(process, logs) {
+        for number in open_files::numbers(process, logs) {
             take(&number, "log");
         }
     }
@@ -68,35 +69,6 @@ fn appends(process: &Process, number: &str) -> bool {
     let flags =
         text.lines().find_map(|line| i32::from_str_radix(line.strip_prefix("flags:")?.trim(), 8).ok());
     flags.is_none_or(|flags| flags & libc::O_APPEND != 0)
-}
-
-/// The numbers of the open files whose last name fits.
-fn log_files(process: &Process, logs: &[String]) -> Vec<String> {
-    let entries = std::fs::read_dir(process.path("fd")).into_iter().flatten().flatten().take(OPEN_FILES_MAX);
-    let fitting = entries.filter(|entry| {
-        let Ok(link) = std::fs::read_link(entry.path()) else { return false };
-        let name = link.file_name().unwrap_or_default().to_string_lossy();
-        logs.iter().any(|log| fits(&name, log.rsplit('/').next().unwrap_or(log)))
-    });
-    fitting.filter_map(|entry| entry.file_name().into_string().ok()).collect()
-}
-
-/// Whether a name fits a pattern with `*`.
-fn fits(name: &str, pattern: &str) -> bool {
-    let mut pieces = pattern.split('*');
-    let Some(mut rest) = pieces.next().and_then(|first| name.strip_prefix(first)) else { return false };
-    let mut pieces = pieces.peekable();
-    if pieces.peek().is_none() {
-        return rest.is_empty();
-    }
-    while let Some(piece) = pieces.next() {
-        if pieces.peek().is_none() {
-            return rest.ends_with(piece);
-        }
-        let Some(at) = rest.find(piece) else { return false };
-        rest = &rest[at + piece.len()..];
-    }
-    true
 }
 
 /// A file that the user names; regular ones only.
@@ -128,13 +100,6 @@ mod tests {
     use super::*;
     use std::io::Write;
     use std::os::fd::AsRawFd;
-
-    #[test]
-    fn names_of_logs_with_what_varies() {
-        assert!(fits("gc.log", "gc.log") && fits("gc-7.log", "gc-*.log") && fits("gc-7-x.log", "gc-*-*.log"));
-        assert!(!fits("gc.log.0", "gc.log") && !fits("gc-7.txt", "gc-*.log") && !fits("g", "gc*"));
-        assert!(fits("anything", "*") && !fits("gc", ""));
-    }
 
     #[test]
     fn a_fifo_that_takes_the_place_of_a_log_is_not_waited_for() {

@@ -1,5 +1,5 @@
 //! A file that the user asked for (`-o`, `--html`, `--csv`): whole or absent, private, and never written through a link or
-//! into a file that somebody else prepared (`place.rs`).
+//! into a file that another user prepared (`place.rs`).
 //!
 //! The bytes go to a file without a name, which gets one when all of them are there; who reads in the meantime sees the earlier
 //! file. What is not a regular file is written to as it is: /dev/stdout, /dev/null, a FIFO of ours.
@@ -49,7 +49,7 @@ pub fn check(path: &Path) -> io::Result<()> {
     }
 }
 
-/// A file that somebody may still need is kept; a device or a FIFO loses nothing.
+/// A file that may still be needed is kept; a device or a FIFO loses nothing.
 fn check_free(facts: &Facts) -> io::Result<()> {
     if matches!(facts.kind(), libc::S_IFIFO | libc::S_IFCHR) {
         return Ok(());

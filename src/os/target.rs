@@ -49,6 +49,9 @@ pub struct ProcessFacts {
     /// The arguments as they are, for readers that go by them. Never printed, never saved.
     #[serde(skip)]
     pub arguments: Vec<String>,
+    /// The name of the server that it runs, where it is a known one; not saved.
+    #[serde(skip)]
+    pub server: Option<String>,
     pub user: String,
     pub uid: u32,
     /// Container id or cgroup path when it is not the root's.

@@ -27,7 +27,7 @@ impl Shrinker {
         }
     }
 
-    /// Whether a huge page of so many pages, of which so many are zeros, would be split when memory runs short.
+    /// Whether a huge page of `pages` pages, of which `zero_pages` are zeros, would be split when memory runs short.
     pub fn would_split(self, zero_pages: u64, pages: u64) -> bool {
         let is_looked_at = |most: &u64| *most < pages.saturating_sub(1);
         self.is_on == Some(true)

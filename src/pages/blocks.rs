@@ -65,7 +65,7 @@ impl Left {
             Left::Swapped => "blocks that are swapped out in part",
             Left::OtherProcess => "shared with a forked process",
             Left::Alias => "the same memory at another address",
-            Left::NoPlace => "this kernel does not say where in its mapping it lies",
+            Left::NoPlace => "this kernel does not report its offset in the mapping",
         }
     }
 }
@@ -108,7 +108,7 @@ pub struct BlockPlan {
     /// Blocks of the areas that are on transparent huge pages now; sorted, not joined.
     pub on_2m: Vec<PlannedBlock>,
     pub areas: Vec<AreaBlocks>,
-    /// What the blocks lack: by so much the process grows.
+    /// The bytes that the blocks lack, by which the process grows.
     pub growth: Bytes,
     pub resident: Bytes,
 }

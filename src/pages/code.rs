@@ -102,7 +102,7 @@ impl Tree {
     }
 }
 
-/// Whether a plan's option is the launcher of a copy, which stands in the place of options.
+/// Whether a plan's option is the launcher of a copy, which takes the place of options.
 pub fn is_launcher(option: &str) -> bool {
     let name = option.strip_prefix(COPIES).and_then(|rest| rest.strip_prefix('/')?.strip_suffix("/bin/java"));
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
@@ -212,7 +212,7 @@ fn feasible(host: &HostMemory, bytes: Bytes) -> (Feasible, String) {
         ),
         _ => {
             let why = format!(
-                "{} MiB of {} that are available; `verify` tells how much is huge",
+                "{} MiB of {} that are available; `verify` reports how much is huge",
                 bytes >> 20,
                 available >> 20
             );

@@ -68,7 +68,7 @@ pub fn options(gc: Gc, feature: u32) -> Result<Vec<String>, String> {
     Ok(words.iter().map(|word| word.to_string()).collect())
 }
 
-/// What the VM takes when nobody chooses: `GCConfig::select_gc_ergonomically`; a machine with two CPUs and 1,792 MB is a server
+/// The VM's own choice: `GCConfig::select_gc_ergonomically`; a machine with two CPUs and 1,792 MB is a server
 /// (`os::is_server_class_machine`).
 pub fn default(feature: u32, cpus: u32, memory_bytes: u64) -> Gc {
     match (cpus >= 2 && memory_bytes >= 1792 << 20, feature) {
@@ -78,7 +78,7 @@ pub fn default(feature: u32, cpus: u32, memory_bytes: u64) -> Gc {
     }
 }
 
-/// The collector that the flags of a VM tell.
+/// The collector that the flags of a VM select.
 pub fn of_flags(flags: &BTreeMap<String, String>, feature: u32) -> Option<Gc> {
     let is_on = |name: &str| flags.get(name).is_some_and(|value| value == "true");
     let generational = flags.get("ShenandoahGCMode").is_some_and(|mode| mode == "generational");

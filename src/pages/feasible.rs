@@ -1,4 +1,4 @@
-//! Whether the host can give the pages of a plan now, by which way, and what is left for everybody else. Pure over what
+//! Whether the host can give the pages of a plan now, by which way, and what is left for other processes. Pure over what
 //! `os::host_memory` read.
 //!
 //! The lower bound are free blocks that are large enough already; what compaction and reclaim may add is a range, never a
@@ -134,7 +134,7 @@ fn nodes(host: &HostMemory) -> Vec<NodeOutlook> {
     host.nodes.iter().map(of_node).collect()
 }
 
-/// What one size gives when so much memory is available.
+/// The pages of one size that the available memory allows.
 pub fn size_outlook(host: &HostMemory, ask: &Ask, page_bytes: Bytes, available: Bytes) -> SizeOutlook {
     let at_once_pages = at_once(host, page_bytes, |_| true).min(available / page_bytes);
     let movable = host.blocks.as_ref().ok().map(|types| {

@@ -23,7 +23,7 @@ pub fn scaled(cpus: u32, switch_at: u32, part: u32, of: u32) -> u32 {
     }
 }
 
-/// ParallelGCThreads and ConcGCThreads for so many CPUs (`os::initial_active_processor_count`) and this -Xmx.
+/// ParallelGCThreads and ConcGCThreads for a number of CPUs (`os::initial_active_processor_count`) and this -Xmx.
 pub fn by_formula(feature: u32, gc: Gc, cpus: u32, heap_max: Bytes) -> ByFormula {
     let cpus = cpus.clamp(1, 1 << 16);
     let common = scaled(cpus, 8, 5, 8);

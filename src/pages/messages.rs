@@ -1,8 +1,8 @@
-//! What a JVM prints when it does not get the large pages that it was told to use, by text, with what each line means. The
+//! What a JVM prints when it does not get the large pages that it was started to use, by text, with what each line means. The
 //! texts are the formats in libjvm of JDK 8u, 11, 17, 21 and 25 (src/hotspot/os/linux/os_linux.cpp; hugepages.cpp; gc/z,
 //! gc/x), and each was seen printed by these JDKs; `*` stands for what varies.
 //!
-//! A JVM prints them once, when it starts, and then runs on small pages: often nobody has read them.
+//! A JVM prints them once, when it starts, and then runs on small pages: often they are never read.
 
 use crate::base::limits::{LOG_LINES_MAX, LOG_MESSAGES_MAX};
 use crate::base::{Addr, Bytes};
@@ -26,7 +26,7 @@ pub struct Message {
     pub means: &'static str,
 }
 
-/// The first that fits a line is taken, so the longer ones stand first.
+/// The first that fits a line is taken, so the longer ones come first.
 pub const MESSAGES: &[Message] = &[
     Message {
         id: "no_pool",

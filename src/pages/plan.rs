@@ -220,7 +220,7 @@ fn pool_step(pool: &PoolNeed) -> Option<Step> {
             "nr_hugepages",
             format!("{} more {name} huge pages in the pool", pool.add_pages),
             format!(
-                "{} MiB are taken from everybody else until undo",
+                "{} MiB are unavailable to other processes until undo",
                 (pool.add_pages * (pool.page_bytes >> 20))
             ),
         ),

@@ -16,7 +16,7 @@ pub struct Wanted {
     pub initial_bytes: Option<Bytes>,
     pub code_cache_bytes: Option<Bytes>,
     pub cpus: u32,
-    /// Said by the user, so that the JVM must be told.
+    /// Given by the user, so that the JVM needs the option.
     pub cpus_given: bool,
     /// Further options, as the JVM takes them.
     pub options: Vec<String>,

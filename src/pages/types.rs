@@ -108,7 +108,7 @@ pub enum Without {
 pub struct PoolNeed {
     pub page_bytes: Bytes,
     pub pages: u64,
-    /// Free in the pool now and promised to nobody.
+    /// Free in the pool now and not reserved.
     pub free_pages: u64,
     /// To be added.
     pub add_pages: u64,
@@ -183,7 +183,7 @@ pub struct Plan {
 #[serde(rename_all = "snake_case")]
 pub enum Feasible {
     No,
-    /// Only trying tells.
+    /// Known only by trying.
     #[default]
     Perhaps,
     Yes,

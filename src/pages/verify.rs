@@ -121,10 +121,10 @@ pub enum Verdict {
     /// Transparent pages, and nothing of it is in memory yet.
     NotTouched,
     NotMet,
-    /// The account does not tell it apart; the sums say that all pages are there.
+    /// The account does not distinguish it; the sums say that all pages are there.
     #[serde(rename = "met_in_sum")]
     InTheSum,
-    /// The account does not tell it apart, or the JVM does not have it.
+    /// The account does not distinguish it, or the JVM does not have it.
     NotFound,
     /// No large pages were promised.
     Small,
@@ -181,7 +181,7 @@ pub fn verify(promise: &Promise, look: &Look) -> Report {
     Report { met, rows, totals, causes, notes }
 }
 
-/// A part that the account does not tell apart is there if the process has as many pages as were promised in all.
+/// A part that the account does not distinguish is there if the process has as many pages as were promised in all.
 fn settle_by_sum(rows: &mut [Row], look: &Look) {
     let all = found::of_process(look);
     let mut sizes: Vec<Bytes> =

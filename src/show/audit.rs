@@ -3,20 +3,22 @@
 mod malloc;
 
 use super::text::{gaps as show_gaps, head};
-use super::width::width;
 use crate::base::Gap;
 use crate::map::Account;
 use crate::map::audit::{Agreement, Audit, AuditRow};
 use crate::map::model::{GapRow, Jvm, Process, Taken, Totals};
 use crate::os::host::Host;
 use crate::show::table::Table;
-use crate::show::units::{human, human_signed, led, shorten};
+use crate::show::units::{hanging, human, human_signed, led, shorten};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
 
 const SCHEMA: &str = "marusa/audit/2";
 const DISAGREEMENTS_SHOWN_MAX: usize = 10;
+/// What is counted, the JVM's name of it, and its figure: the difference stays.
+const DISPENSABLE: [usize; 4] = [4, 1, 3, 5];
+const AREA_COLUMNS_MIN: usize = 12;
 /// Figures further apart than this share, for no known reason, are marked.
 const APART_MAX: f64 = 0.02;
 
@@ -25,7 +27,8 @@ pub fn text(out: &mut dyn Write, account: &Account, audit: &Audit, gaps: &[Gap])
     if let Some(agreement) = &audit.agreement {
         agreement_text(out, agreement)?;
     }
-    let mut table = Table::new(["AREA", "OURS", ">", "THE JVM'S", "", ">", ">DIFFERENCE", ""]);
+    let titles = ["AREA", "", ">OURS", "THE JVM'S", "", ">ITS FIGURE", ">DIFFERENCE", ""];
+    let mut table = Table::new(titles).without_room(&DISPENSABLE).shortened(0, AREA_COLUMNS_MIN);
     let mut reasons: Vec<&str> = Vec::new();
     for row in &audit.rows {
         let note = row.reason.map(|reason| match reasons.iter().position(|known| *known == reason) {
@@ -52,25 +55,27 @@ pub fn text(out: &mut dyn Write, account: &Account, audit: &Audit, gaps: &[Gap])
 
 fn agreement_text(out: &mut dyn Write, agreement: &Agreement) -> io::Result<()> {
     match agreement.share() {
-        None => writeln!(out, "the JVM labels no resident byte\n")?,
-        Some(share) => writeln!(
-            out,
-            "of {} resident that the JVM labels by address, {:.3} % fall in our matching area\n",
-            human(agreement.labelled_bytes),
-            share * 100.0
-        )?,
+        None => hanging(out, "the JVM labels no resident byte", 0)?,
+        Some(share) => {
+            let labelled = human(agreement.labelled_bytes);
+            let share = share * 100.0;
+            let text = format!(
+                "{share:.3} % of {labelled} resident that the JVM labels by address are in our matching area"
+            );
+            hanging(out, &text, 0)?;
+        }
     }
+    writeln!(out)?;
     if agreement.merged_bytes > 0 {
-        writeln!(
-            out,
-            "{} more are malloc's, in mappings that the JVM labels whole; not counted\n",
-            human(agreement.merged_bytes)
-        )?;
+        let merged = human(agreement.merged_bytes);
+        let text = format!("{merged} more are malloc's, in mappings that the JVM labels whole; not counted");
+        hanging(out, &text, 0)?;
+        writeln!(out)?;
     }
     for one in agreement.disagreements.iter().take(DISAGREEMENTS_SHOWN_MAX) {
         let theirs = if one.theirs.is_empty() { "no label" } else { &one.theirs };
-        let line = format!("  {} {:>10}  JVM: {theirs}; we: {}", one.range, human(one.bytes), one.ours);
-        writeln!(out, "{}", shorten(&line, width()))?;
+        let line = format!("{} {:>10}  JVM: {theirs}; we: {}", one.range, human(one.bytes), one.ours);
+        hanging(out, &line, 2)?;
     }
     if !agreement.disagreements.is_empty() {
         writeln!(out)?;

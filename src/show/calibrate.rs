@@ -6,7 +6,7 @@ use crate::measure::calibration::{Calibration, Cost, Figure, Machine, SCHEMA, Ti
 use crate::os::machine::{base_page, huge_page};
 use crate::show::json::Head;
 use crate::show::table::Table;
-use crate::show::units::{hanging, human, paragraph};
+use crate::show::units::{hanging, human, paragraph, prose};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -110,13 +110,15 @@ impl<'a> CalibrationDocument<'a> {
 pub fn text(out: &mut dyn Write, calibration: &Calibration, kept: &Kept) -> io::Result<()> {
     let machine = &calibration.machine;
     let known = |text: &str| if text.is_empty() { "unknown".to_string() } else { text.to_string() };
-    writeln!(
+    prose(
         out,
-        "{}{}, microcode {}, Linux {}",
-        known(&machine.model),
-        if machine.is_virtual { " (virtual)" } else { "" },
-        known(&machine.microcode),
-        known(&machine.kernel)
+        &format!(
+            "{}{}, microcode {}, Linux {}",
+            known(&machine.model),
+            if machine.is_virtual { " (virtual)" } else { "" },
+            known(&machine.microcode),
+            known(&machine.kernel)
+        ),
     )?;
     let costs = calibration.costs();
     if !costs.is_empty() {
@@ -132,7 +134,7 @@ pub fn text(out: &mut dyn Write, calibration: &Calibration, kept: &Kept) -> io::
     }
     let seconds = calibration.took_ms / 1e3;
     if let Some(path) = kept.path() {
-        writeln!(out, "took {seconds:.1} s; kept in {path}")?;
+        prose(out, &format!("took {seconds:.1} s; kept in {path}"))?;
     }
     if let Some(why) = kept.why_not() {
         let text = format!("took {seconds:.1} s; not kept: {why}");

@@ -133,7 +133,7 @@ pub fn dry_run(out: &mut dyn Write, design: &Design) -> io::Result<()> {
     head(out, design)?;
     writeln!(out)?;
     let room = name_width(design.arms.iter().map(|arm| arm.name.as_str()));
-    writeln!(out, "would run, without what writes the log of collections:")?;
+    lines(out, &["would run, without what writes the log of collections:".to_string()])?;
     for arm in &design.arms {
         hanging(out, &arm.name, room, &arm.command.join(" "))?;
     }
@@ -158,8 +158,8 @@ pub fn result(out: &mut dyn Write, result: &Result) -> io::Result<()> {
             let said = match &cell.against {
                 Some(against) => sentence(&row.figure, base, against, comparison.worth_percent),
                 None => format!(
-                    "no comparison: {} runs of it and of {base} are in the same block",
-                    cell.pairs.len()
+                    "no comparison: {} has runs of it and of {base}",
+                    counted(cell.pairs.len(), "block")
                 ),
             };
             hanging(out, &arm.name, room, &said)?;
@@ -191,7 +191,7 @@ pub fn sentence(figure: &Figure, base: &str, against: &Against, worth_percent: f
                 let likely =
                     against.needed.and_then(|needed| needed.likely).filter(|_| visible > worth_percent);
                 said += &likely.map_or(String::new(), |runs| {
-                    format!(", {worth_percent} % takes some {runs} runs of each arm")
+                    format!(", {worth_percent} % takes about {} of each arm", counted(runs, "run"))
                 });
             }
             said
@@ -236,8 +236,7 @@ fn footnotes(result: &Result) -> Vec<String> {
     let mut all = Vec::new();
     for arm in &result.comparison.arms {
         for (why, count) in &arm.left_out {
-            let runs = if *count == 1 { "1 run does".to_string() } else { format!("{count} runs do") };
-            all.push(format!("{}: {runs} not count: {why}", arm.name));
+            all.push(format!("{}: {} left out: {why}", arm.name, counted(*count, "run")));
         }
     }
     all.extend(result.given_up.iter().map(|(arm, why)| format!("arm '{arm}' was given up: {why}")));

@@ -44,7 +44,7 @@ pub fn text(out: &mut dyn Write, ledger: &Ledger) -> io::Result<()> {
     table.write(out)?;
     if ledger.rows.iter().any(|row| row.name.is_some() && in_all(row).is_some()) {
         writeln!(out)?;
-        let text = "IN ALL is more than BYTES where another cgroup was charged: a page is charged to whoever touches it first";
+        let text = "IN ALL is more than BYTES where another cgroup was charged: the first cgroup that touches a page is charged";
         paragraph(out, "", "", text)?;
     }
     for row in &ledger.outside {
@@ -77,7 +77,8 @@ fn sockets(out: &mut dyn Write, ledger: &Ledger) -> io::Result<()> {
 fn head(out: &mut dyn Write, ledger: &Ledger) -> io::Result<()> {
     let used = human(ledger.total_bytes);
     let Some(cgroup) = &ledger.cgroup else {
-        return writeln!(out, "host: {used}, {}\n", counted(ledger.processes, "process"));
+        indented(out, &format!("host: {used}, {}", counted(ledger.processes, "process")), 0)?;
+        return writeln!(out);
     };
     indented(out, &format!("cgroup {cgroup}: {used} used, {}", counted(ledger.processes, "process")), 0)?;
     if let Some(bytes) = ledger.working_set_bytes {

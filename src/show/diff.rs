@@ -11,7 +11,7 @@ use crate::map::Area;
 use crate::map::diff::{Cause, Causes, Diff, Lost, Row, What};
 use crate::map::rows::Named;
 use crate::show::paint;
-use crate::show::units::{fitted, human, human_signed, painted, paragraph, shorten};
+use crate::show::units::{counted, fitted, human, human_signed, painted, paragraph, shorten};
 use crate::show::width::width;
 use std::io::{self, Write};
 use std::sync::LazyLock;
@@ -184,7 +184,7 @@ fn cause_words(cause: &Cause, is_less: bool) -> String {
     format!("{} {}", amount(cause.bytes, is_less), what_words(&cause.what))
 }
 
-/// In a sentence that tells what became less, an amount has no sign.
+/// In a sentence about a decrease, an amount has no sign.
 fn amount(bytes: i64, is_less: bool) -> String {
     match (bytes < 0, is_less) {
         (true, false) => human_signed(bytes),
@@ -201,8 +201,12 @@ fn what_words(what: &What) -> String {
         What::FreedInArena(number) => format!("freed memory held in malloc's arena {number}"),
         What::FreedInArenas(count) => format!("freed memory held in {count} arenas of malloc"),
         What::Threads(name, 0) => format!("stacks of threads '{name}'"),
-        What::Threads(name, more @ 1..) => format!("stacks of {more} more threads '{name}'"),
-        What::Threads(name, less) => format!("stacks of {} fewer threads '{name}'", less.unsigned_abs()),
+        What::Threads(name, more @ 1..) => {
+            format!("stacks of {} '{name}'", counted(more.unsigned_abs(), "more thread"))
+        }
+        What::Threads(name, less) => {
+            format!("stacks of {} '{name}'", counted(less.unsigned_abs(), "fewer thread"))
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use crate::doctor::facts::gather::{Gathered, Patient};
 use crate::doctor::if_xmx::IfXmx;
 use crate::doctor::{Cost, Entry, Evidence, Finding, Level, Remedy, Subject};
 use crate::show::paint;
-use crate::show::units::{columns, faint, human, led, painted, shorten, wrapped};
+use crate::show::units::{columns, counted, faint, human, led, painted, pasted, shorten, wrapped};
 use crate::show::width::width;
 use std::io::{self, Write};
 
@@ -116,14 +116,10 @@ fn headline(shown: &Shown) -> String {
     let watched = if shown.has_host { format!(", watched for {seconds:.1} s") } else { String::new() };
     let gaps = shown.gaps().len();
     let judged = match gaps {
-        0 => "; nothing was left unjudged".to_string(),
-        1 => "; 1 thing could not be judged".to_string(),
-        _ => format!("; {gaps} things could not be judged"),
+        0 => String::new(),
+        _ => format!("; {} could not be judged", counted(gaps, "thing")),
     };
-    let rules = match shown.rules() {
-        1 => "1 rule".to_string(),
-        count => format!("{count} rules"),
-    };
+    let rules = counted(shown.rules(), "rule");
     format!("{found}: {} examined by {rules}{ignored}{watched}{judged}", who(shown))
 }
 
@@ -146,7 +142,7 @@ fn who(shown: &Shown) -> String {
 /// "pid 4711 com.example.Main", "pid 4712 Kafka".
 fn name(patient: &Patient) -> String {
     let main = patient.server.as_deref().or(patient.main.as_deref()).unwrap_or_default();
-    // The end of a class or a path tells more than its start.
+    // The end of a class or a path says more than its start.
     let short = main.rsplit('/').next().unwrap_or(main);
     format!("pid {} {}", patient.pid, shorten(short, 48)).trim_end().to_string()
 }
@@ -176,8 +172,10 @@ fn one(out: &mut dyn Write, shown: &Shown, finding: &Finding) -> io::Result<()> 
         let (label, is_command) = label(remedy);
         let text = remedy.text();
         match is_command {
-            // Not wrapped: it is there to be pasted.
-            true => text.lines().try_for_each(|line| writeln!(out, "  {label:<10}  {}", clean(line)))?,
+            true => {
+                let command = |line| pasted(out, &format!("  {label:<10}  "), &clean(line));
+                text.lines().try_for_each(command)?;
+            }
             false => led(out, &format!("  {label:<10}  "), text)?,
         }
     }
@@ -195,7 +193,7 @@ fn evidence(out: &mut dyn Write, evidence: &[Evidence]) -> io::Result<()> {
     let whats: Vec<String> = evidence.iter().map(|it| shorten(&it.what, what_max)).collect();
     let what_columns = longest(&whats, what_max);
     for ((evidence, what), value) in evidence.iter().zip(&whats).zip(values) {
-        // Figures stand to the right, words to the left.
+        // Figures are aligned right, words left.
         let value = match evidence.number {
             Some(_) => format!("{value:>value_columns$}"),
             None => format!("{value:<value_columns$}"),
@@ -243,7 +241,7 @@ pub(super) fn cost(cost: &Cost) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// The severity as a colour; its word stands next to it.
+/// The severity as a colour; its word is next to it.
 pub(super) fn style(level: Level) -> Style {
     match level {
         Level::Critical => Style::Alarm,
@@ -252,7 +250,7 @@ pub(super) fn style(level: Level) -> Style {
     }
 }
 
-/// What a remedy is, and whether it stands on a line of its own.
+/// What a remedy is, and whether it has a line of its own.
 pub(super) fn label(remedy: &Remedy) -> (&'static str, bool) {
     match remedy {
         Remedy::Command(_) => ("run", true),
@@ -314,7 +312,11 @@ pub fn list(out: &mut dyn Write, catalog: &[Entry]) -> io::Result<()> {
         let head = format!("{:<ids$}  {:<14}  ", entry.rule.id, levels(entry));
         led(out, &head, entry.rule.title)?;
     }
-    lines(out, "\n", &format!("{} rules; marusa doctor --explain ID prints the page of one", catalog.len()))
+    lines(
+        out,
+        "\n",
+        &format!("{}; marusa doctor --explain ID prints the page of one", counted(catalog.len(), "rule")),
+    )
 }
 
 /// "warn", "info, critical", "info..critical".
@@ -325,7 +327,7 @@ fn levels(entry: &Entry) -> String {
     }
 }
 
-/// Text of a target may stand in a remedy: no control characters reach the terminal.
+/// A remedy may contain text of a target: no control characters reach the terminal.
 fn clean(text: &str) -> String {
     crate::base::printable::escaped(text).into_owned()
 }

@@ -1,4 +1,4 @@
-//! `marusa heap`: the largest classes first, then what lies between the objects.
+//! `marusa heap`: the largest classes first, then the space between the objects.
 
 use super::text::{gap_rows, who};
 use super::units::{counted, human, indented, percent};
@@ -14,7 +14,7 @@ use std::io::{self, Write};
 const CLASSES_SHOWN_MAX: usize = 40;
 const CLASS_COLUMNS_MIN: usize = 40;
 
-/// `by_page_size`: on which pages each class lies, in place of its share.
+/// `by_page_size`: the pages that each class is on, in place of its share.
 pub fn text(out: &mut dyn Write, heap: &HeapObjects, by_page_size: bool) -> io::Result<()> {
     who(out, &heap.process, heap.jvm.as_ref(), &heap.taken)?;
     let Some(totals) = &heap.totals else {
@@ -27,7 +27,7 @@ pub fn text(out: &mut dyn Write, heap: &HeapObjects, by_page_size: bool) -> io::
     classes(out, &heap.classes[..shown.min(heap.classes.len())], totals.bytes.object_bytes, by_page_size)?;
     let rest = heap.classes.len().saturating_sub(shown) as u64 + heap.more_classes;
     if rest > 0 {
-        writeln!(out, "and {rest} more classes (--json lists them)")?;
+        indented(out, &format!("and {} (--json lists them)", counted(rest, "more class")), 0)?;
     }
     writeln!(out)?;
     let mut table = Table::new(["SPACE", ">REGIONS", ">IN USE", ">OBJECTS", ">UNUSED", ">NOT KNOWN"]);
@@ -71,7 +71,7 @@ fn classes(out: &mut dyn Write, classes: &[ClassObjects], all: Bytes, by_page_si
     table.write(out)
 }
 
-/// How far from `bytes` the bounds lie at most.
+/// The largest distance of the bounds from `bytes`.
 fn may_differ(row: &ClassObjects) -> Bytes {
     row.bytes.saturating_sub(row.bytes_low).max(row.bytes_high.saturating_sub(row.bytes))
 }
@@ -109,7 +109,11 @@ fn duplicates(out: &mut dyn Write, found: &Duplicates) -> io::Result<()> {
     let (arrays, all) = (found.arrays, human(found.array_bytes));
     let whose = if found.has_all_arrays { "of bytes, Strings' and others" } else { "of Strings" };
     writeln!(out)?;
-    let text = format!("{arrays} arrays {whose}, {all}; {} of them are duplicates", found.duplicate_arrays);
+    let text = format!(
+        "{} {whose}, {all}; duplicates among them: {}",
+        counted(arrays, "array"),
+        found.duplicate_arrays
+    );
     indented(out, &text, 0)?;
     writeln!(out, "{} are wasted\n", human(found.wasted_bytes))?;
     let mut table = Table::new(["CONTENT", ">ARRAYS", ">EACH", ">WASTED"]).shortened(0, CLASS_COLUMNS_MIN);

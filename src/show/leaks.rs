@@ -24,7 +24,7 @@ use std::io::{self, Write};
 
 pub const SCHEMA: &str = "marusa/leak/2";
 
-/// A JVM, what is said of it, and what was seen after its last account.
+/// A JVM, its verdicts, and the samples after its last account.
 pub type Judged<'a> = (&'a History, Vec<Row>, Since);
 
 /// One JVM with all of its rows; of several, the answer to each.
@@ -56,8 +56,8 @@ fn one(out: &mut dyn Write, (history, rows, since): &Judged) -> io::Result<()> {
         indented(out, &format!("holders of malloc's blocks last read {at}, {times} in all"), 0)?;
     }
     if let Some(at) = &since.classes {
-        let times = history.reads(Measure::ClassesAt).len();
-        indented(out, &format!("classes of the heap's objects last counted {at}, {times} times in all"), 0)?;
+        let times = counted(history.reads(Measure::ClassesAt).len(), "time");
+        indented(out, &format!("classes of the heap's objects last counted {at}, {times} in all"), 0)?;
     }
     writeln!(out)?;
     painted(out, ("", Style::Plain), "", (&answer(rows, since), Style::Bold))?;
@@ -218,7 +218,7 @@ fn towards_bound(row: &Row) -> String {
     format!("{name}: grows by {}/h towards its bound of {}, reached in {when}.", signed(pace), human(bound))
 }
 
-/// What will stand, whatever is recorded later.
+/// Verdicts that later samples cannot change.
 fn early(row: &Row, since: &Since) -> String {
     let growth = &row.growth;
     let but = match growth.caveat {

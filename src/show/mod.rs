@@ -30,3 +30,6 @@ pub mod tui;
 pub mod units;
 pub mod why;
 pub mod width;
+
+#[cfg(test)]
+mod narrow_tests;

@@ -1,4 +1,4 @@
-//! Whether what is shown has styles and bars. Set once for a command; off in tests and wherever nobody asked, so that text in a
+//! Whether output has styles and bars. Set once for a command; off in tests and wherever it was not requested, so that text in a
 //! file or a pipe is text alone.
 
 use super::units::columns;

@@ -1,6 +1,6 @@
 //! Plots as static SVG, for pages that are one offline file: nothing is loaded, nothing is run, and they print. A page sets
 //! `STYLE` once; colours follow the reader's light or dark setting. Colours are those of Okabe and Ito ("Color Universal
-//! Design", 2008), which people with any kind of colour vision tell apart; marks have shapes too, so that a black and white
+//! Design", 2008), which people with any kind of colour vision distinguish; marks have shapes too, so that a black and white
 //! print does.
 
 mod axis;
@@ -38,7 +38,7 @@ pub fn labels<'a>(titles: impl Iterator<Item = &'a str>) -> String {
     format!(" style=\"{}\"", titles.enumerate().map(label).collect::<String>())
 }
 
-/// The rules that put `labels` above the cells of tables of at most so many columns; the first is the head of the card.
+/// The rules that put `labels` above the cells of tables of at most that many columns; the first is the head of the card.
 pub fn label_rules(columns: usize) -> String {
     let rule = |column| format!("table.data td:nth-child({column})::before{{content:var(--l{column})}}");
     format!("@media(max-width:600px){{{}}}\n", (2..=columns).map(rule).collect::<String>())

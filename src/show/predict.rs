@@ -7,7 +7,7 @@ use crate::measure::predict::{Choice, Interval, Prediction};
 use crate::measure::price::AreaPrice;
 use crate::show::json::Head;
 use crate::show::table::Table;
-use crate::show::units::{human, led, paragraph};
+use crate::show::units::{human, led, paragraph, prose};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -117,9 +117,9 @@ pub fn text(out: &mut dyn Write, predictions: &[Prediction]) -> io::Result<()> {
 }
 
 fn said(out: &mut dyn Write, predictions: &[Prediction], known: Option<&Gap>) -> io::Result<()> {
-    writeln!(out, "What larger pages would give and take")?;
+    prose(out, "What larger pages would give and take")?;
     let mut table = Table::new(["", ">CPU TIME SAVED, %", ">MEMORY MORE", ">HUGETLB PAGES"]);
-    // What this JVM cannot be told has a sentence, and no row.
+    // A choice that this JVM does not offer has a sentence, and no row.
     let is_refused = |one: &Prediction| {
         let why = one.price_gap.as_ref();
         why.is_some_and(|gap| gap.why == Why::NotInThisRuntime) && one.gain.as_ref().err() == why

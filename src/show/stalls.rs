@@ -11,7 +11,7 @@ use crate::measure::stalls::interval::{Figures, Missing};
 use crate::measure::stalls::table::{By, Line, Row, Traced, Who, share};
 use crate::measure::stalls::{Report, Stall};
 use crate::os::thp::Thp;
-use crate::show::units::{hanging, shorten};
+use crate::show::units::{counted, hanging, prose, shorten};
 use std::io::{self, Write};
 use std::time::SystemTime;
 
@@ -63,10 +63,12 @@ free memory are those of the whole host, not of the container.";
 pub fn table(out: &mut dyn Write, report: &Report, subject: &Subject, at: SystemTime) -> io::Result<()> {
     writeln!(out)?;
     let title = match &report.traced {
-        Ok(traced) => format!("{}: {:.2} s, {} events", rfc3339(at), report.seconds, traced.events),
+        Ok(traced) => {
+            format!("{}: {:.2} s, {}", rfc3339(at), report.seconds, counted(traced.events, "event"))
+        }
         Err(_) => format!("{}: {:.2} s, not traced", rfc3339(at), report.seconds),
     };
-    writeln!(out, "{title}")?;
+    hanging(out, &title, 0)?;
     match &report.traced {
         Ok(traced) => rows(out, traced, subject)?,
         Err(gap) => untraced(out, report, gap)?,
@@ -79,14 +81,14 @@ fn rows(out: &mut dyn Write, traced: &Traced, subject: &Subject) -> io::Result<(
     writeln!(out)?;
     let own = if subject.target.is_some() { "the target" } else { "any process" };
     match traced.rows.is_empty() {
-        true => writeln!(out, "no thread of {own} waited for memory or worked on a huge page")?,
+        true => hanging(out, &format!("no thread of {own} waited for memory or worked on a huge page"), 0)?,
         false => {
             titles(out)?;
             traced.rows.iter().take(ROWS_SHOWN_MAX).try_for_each(|it| row(out, it, traced.seconds))?;
         }
     }
     if traced.rows.len() > ROWS_SHOWN_MAX {
-        writeln!(out, "and {} more (--json lists all)", traced.rows.len() - ROWS_SHOWN_MAX)?;
+        hanging(out, &format!("and {} more (--json lists all)", traced.rows.len() - ROWS_SHOWN_MAX), 0)?;
     }
     if traced.rows.len() > 1 {
         row(out, &traced.total, traced.seconds)?;
@@ -95,8 +97,8 @@ fn rows(out: &mut dyn Write, traced: &Traced, subject: &Subject) -> io::Result<(
         hanging(out, LEGEND, 0)?;
     }
     if let Some(elsewhere) = traced.elsewhere.as_ref().filter(|figures| !figures.is_empty()) {
-        let (count, ms) = (elsewhere.count, milliseconds(elsewhere.ns));
-        hanging(out, &format!("other processes of the host waited {ms} ms for memory, {count} times"), 0)?;
+        let (times, ms) = (counted(elsewhere.count, "time"), milliseconds(elsewhere.ns));
+        hanging(out, &format!("other processes of the host waited {ms} ms for memory, {times}"), 0)?;
     }
     causes(out, &traced.total)?;
     missing(out, traced)
@@ -113,10 +115,13 @@ fn causes(out: &mut dyn Write, total: &Row) -> io::Result<()> {
         parts.push(format!("{failed} of {} pages of {} were unavailable", got + failed, size(Some(*order))));
     }
     if total.counts.spoiled > 0 {
-        parts.push(format!("{} huge pages were broken for small ones", total.counts.spoiled));
+        parts.push(format!("{} broken for small ones", counted(total.counts.spoiled, "huge page")));
     }
     if total.counts.deferred > 0 {
-        parts.push(format!("compaction was put off {} times after it had failed", total.counts.deferred));
+        parts.push(format!(
+            "compaction was deferred {} after it had failed",
+            counted(total.counts.deferred, "time")
+        ));
     }
     if parts.is_empty() { Ok(()) } else { hanging(out, &parts.join("; "), 0) }
 }
@@ -134,10 +139,10 @@ pub fn missing_text(missing: &Missing) -> Option<String> {
     if missing.lost > 0 || !missing.holes.is_empty() {
         let cpus: Vec<String> = missing.holes.keys().map(u32::to_string).collect();
         let cpus = if cpus.is_empty() { "unknown".to_string() } else { cpus.join(", ") };
-        parts.push(format!("{} events were lost (CPU {cpus}): all times are lower bounds", missing.lost));
+        parts.push(format!("lost events: {} (CPU {cpus}); all times are lower bounds", missing.lost));
     }
     if missing.undecoded > 0 {
-        parts.push(format!("{} events could not be read", missing.undecoded));
+        parts.push(format!("events that could not be read: {}", missing.undecoded));
     }
     if missing.begins > 0 || missing.ends > 0 {
         let (begins, ends) = (missing.begins, missing.ends);
@@ -320,7 +325,7 @@ fn untraced(out: &mut dyn Write, report: &Report, gap: &Gap) -> io::Result<()> {
             hanging(out, "by the kernel's own accounting (taskstats) no process waited for memory", 0)
         }
         Some(Ok(delayed)) => {
-            writeln!(out, "waited by the kernel's own accounting (taskstats), without sizes or lengths:")?;
+            prose(out, "waited by the kernel's own accounting (taskstats), without sizes or lengths:")?;
             for process in delayed.iter().take(ROWS_SHOWN_MAX) {
                 let who =
                     Who::Process { pid: process.pid, name: process.name.clone(), is_jvm: process.is_jvm };

@@ -11,7 +11,8 @@ use crate::measure::tlb::{Bracket, ModeFigures, Report, Row, SideFigures, Who};
 use crate::measure::walk_costs::Side;
 use crate::os::cpu::Cpu;
 use crate::os::perf::Mode;
-use crate::show::units::{hanging, shorten};
+use crate::show::table::Table;
+use crate::show::units::{counted, hanging, shorten};
 use std::io::{self, Write};
 use std::time::SystemTime;
 
@@ -22,6 +23,12 @@ const WIDE: Columns = Columns { name: 22, rate: 11, time: 11 };
 /// The narrower one has 80 columns, and shorter titles.
 const NARROW: Columns = Columns { name: 19, rate: 9, time: 9 };
 const WIDE_MIN: usize = 93;
+/// Narrower terminals get a table without rules, and without the columns that have no room: rates first, then times of one side.
+const RULED_MIN: usize = 80;
+const PLAIN_TITLES: [&str; 8] =
+    ["THREADS, % OF CPU", "", ">SIZE", ">ITLB/S", ">ITLB %TIM", ">DTLB/S", ">DTLB %TIM", ">%TIM"];
+const DISPENSABLE: [usize; 4] = [3, 5, 4, 6];
+const NAME_COLUMNS_MIN: usize = 16;
 const THREADS_SHOWN_MAX: usize = 40;
 
 #[derive(Clone, Copy)]
@@ -39,6 +46,51 @@ impl Columns {
 
 fn is_wide() -> bool {
     width() >= WIDE_MIN
+}
+
+/// The lines of one table: name, mode, page size; rate and time of the instruction side, of the data side; time of both.
+#[derive(Default)]
+struct Lines(Vec<[String; 8]>);
+
+impl Lines {
+    /// Rates and times: of the instruction side, of the data side.
+    fn push(
+        &mut self,
+        [name, mode, size]: [&str; 3],
+        rates: [Option<&Known<f64>>; 2],
+        times: [Option<&Known<Bracket>>; 2],
+        both: Option<&Known<Bracket>>,
+    ) {
+        let [code_rate, data_rate] = rates.map(|rate| rate.map_or(String::new(), count));
+        let [code_time, data_time] = times.map(|time| time.map_or(String::new(), percent));
+        let both = both.map_or(String::new(), percent);
+        let [name, mode, size] = [name, mode, size].map(str::to_string);
+        self.0.push([name, mode, size, code_rate, code_time, data_rate, data_time, both]);
+    }
+
+    /// `sum`: of all rows.
+    fn write(self, out: &mut dyn Write, sum: Lines) -> io::Result<()> {
+        if width() < RULED_MIN {
+            let table = Table::new(PLAIN_TITLES).without_room(&DISPENSABLE);
+            let mut table = table.shortened(0, NAME_COLUMNS_MIN);
+            self.0.into_iter().chain(sum.0).for_each(|cells| table.row(cells));
+            return table.write(out);
+        }
+        titles(out)?;
+        self.0.iter().try_for_each(|cells| ruled(out, cells))?;
+        rule(out)?;
+        sum.0.iter().try_for_each(|cells| ruled(out, cells))
+    }
+}
+
+fn ruled(out: &mut dyn Write, cells: &[String; 8]) -> io::Result<()> {
+    let [name, mode, size, code_rate, code_time, data_rate, data_time, both] = cells;
+    let Columns { name: room, rate, time } = Columns::fitting();
+    let name = shorten(name, room);
+    let side = |count: &str, share: &str| format!("|{count:>rate$} {share:>time$} ");
+    let (code, data) = (side(code_rate, code_time), side(data_rate, data_time));
+    let text = format!("{name:<room$} {mode:<1} {size:>5} {code}{data}|{both:>time$}");
+    writeln!(out, "{}", text.trim_end())
 }
 
 /// What stays the same in all intervals.
@@ -62,42 +114,44 @@ pub fn table(out: &mut dyn Write, report: &Report, at: SystemTime) -> io::Result
         Some(share) if share > 0.999 => "the counters ran all of the time".to_string(),
         Some(share) => format!("each counter ran at least {:.0} % of the time, and is scaled", share * 100.0),
     };
-    let threads = report.total.threads;
+    let threads = counted(report.total.threads, "thread");
     writeln!(out)?;
-    hanging(out, &format!("{}: {:.2} s, {threads} threads, {ran}", rfc3339(at), report.seconds), 0)?;
+    hanging(out, &format!("{}: {:.2} s, {threads}, {ran}", rfc3339(at), report.seconds), 0)?;
     hanging(out, model(report), 0)?;
     writeln!(out)?;
     if report.model == Model::None {
         counts(out, report)?;
         return gaps(out, &report.gaps);
     }
-    titles(out)?;
     let by_thread = report.rows.iter().any(|row| matches!(row.who, Who::Thread { .. }));
     let shown = if by_thread { THREADS_SHOWN_MAX } else { usize::MAX };
     let busy = report.rows.iter().filter(|row| row.cycles != Ok(0.0));
     let rows: Vec<&Row> = busy.collect();
+    let mut lines = Lines::default();
     for row in rows.iter().take(shown) {
         match by_thread {
-            true => short_row(out, row, report.seconds)?,
-            false => full_row(out, row, &share_of_cpu(row, &report.total), report.seconds)?,
+            true => short_row(&mut lines, row, report.seconds),
+            false => full_row(&mut lines, row, &share_of_cpu(row, &report.total), report.seconds),
         }
     }
+    let mut sum = Lines::default();
+    full_row(&mut sum, &report.total, &title(&Who::Total), report.seconds);
+    sum.push(["", "", "ttl"], [None, None], [None, None], Some(&report.total.time));
+    lines.write(out, sum)?;
     if rows.len() > shown {
-        writeln!(out, "and {} more (--json lists all)", rows.len() - shown)?;
+        hanging(out, &format!("and {} (--json lists all)", counted(rows.len() - shown, "more thread")), 0)?;
     }
-    rule(out)?;
-    full_row(out, &report.total, &title(&Who::Total), report.seconds)?;
-    line(out, ["", "", "ttl"], [None, None], [None, None], Some(&report.total.time))?;
     after(out, report)
 }
 
-/// What was counted, of all threads, where it says nothing of translation.
+/// What was counted, of all threads, where the events do not measure address translation.
 fn counts(out: &mut dyn Write, report: &Report) -> io::Result<()> {
+    let mut table = Table::new(["EVENT", "MODE", ">COUNT"]).shortened(0, NAME_COLUMNS_MIN);
     for (slot, sum) in report.slots.iter().zip(&report.total.counts) {
         let scaled = sum.and_then(Count::scaled).map_or("?".to_string(), |value| format!("{value:.0}"));
-        writeln!(out, "{:<24} {:<8} {scaled:>20}", slot.event.name, mode_word(slot.mode))?;
+        table.row([slot.event.name, mode_word(slot.mode), &scaled]);
     }
-    Ok(())
+    table.write(out)
 }
 
 fn after(out: &mut dyn Write, report: &Report) -> io::Result<()> {
@@ -106,7 +160,7 @@ fn after(out: &mut dyn Write, report: &Report) -> io::Result<()> {
     {
         if let Some(cycles) = figures.cycles_each {
             let word = figures.side.word();
-            writeln!(out, "a walk takes {cycles:.0} cycles ({word}, {})", mode_word(mode))?;
+            hanging(out, &format!("a walk takes {cycles:.0} cycles ({word}, {})", mode_word(mode)), 0)?;
         }
     }
     if let Some(effective) = &report.effective {
@@ -137,7 +191,7 @@ fn model(report: &Report) -> &'static str {
             "%tim of the row's own CPU time: an interval, walks times the cheapest (independent accesses) and the dearest \
              (dependent) walk that --calibrate found here. This processor counts walks, not their time."
         }
-        Model::None => "No time: these events do not tell of translation.",
+        Model::None => "No time: these events do not measure address translation.",
     }
 }
 
@@ -163,7 +217,7 @@ fn rule(out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// A line for each mode and page size that has misses, at least one for each mode in which the threads ran.
-fn full_row(out: &mut dyn Write, row: &Row, name: &str, seconds: f64) -> io::Result<()> {
+fn full_row(lines: &mut Lines, row: &Row, name: &str, seconds: f64) {
     let mut name = name.to_string();
     for mode in &row.modes {
         if mode.cycles == Ok(0.0) {
@@ -186,64 +240,41 @@ fn full_row(out: &mut dyn Write, row: &Row, name: &str, seconds: f64) -> io::Res
             let (code_rate, data_rate) = (code.map(|it| rate(&it.walks)), data.map(|it| rate(&it.walks)));
             let both = sum([code.map(|it| &it.time), data.map(|it| &it.time)]);
             let head = [name.as_str(), mode_letter(mode.mode), &size_word(*size)];
-            line(
-                out,
+            lines.push(
                 head,
                 [code_rate.as_ref(), data_rate.as_ref()],
                 [code.map(|it| &it.time), data.map(|it| &it.time)],
                 Some(&both),
-            )?;
+            );
             name.clear();
         }
         if sizes.is_empty() {
-            mode_line(out, &name, mode, seconds)?;
+            mode_line(lines, &name, mode, seconds);
             name.clear();
         }
     }
-    Ok(())
 }
 
 /// A line for each mode, all sizes.
-fn short_row(out: &mut dyn Write, row: &Row, seconds: f64) -> io::Result<()> {
+fn short_row(lines: &mut Lines, row: &Row, seconds: f64) {
     let mut name = title(&row.who);
     for mode in row.modes.iter().filter(|mode| mode.cycles != Ok(0.0)) {
-        mode_line(out, &name, mode, seconds)?;
+        mode_line(lines, &name, mode, seconds);
         name.clear();
     }
-    Ok(())
 }
 
-fn mode_line(out: &mut dyn Write, name: &str, mode: &ModeFigures, seconds: f64) -> io::Result<()> {
+fn mode_line(lines: &mut Lines, name: &str, mode: &ModeFigures, seconds: f64) {
     let rate = |side: &SideFigures| side.walks.clone().map(|walks| walks / seconds);
     let (code, data) = (mode.side(Side::Instruction), mode.side(Side::Data));
     let both = sum([code.map(|it| &it.time), data.map(|it| &it.time)]);
     let (code_rate, data_rate) = (code.map(rate), data.map(rate));
-    line(
-        out,
+    lines.push(
         [name, mode_letter(mode.mode), "all"],
         [code_rate.as_ref(), data_rate.as_ref()],
         [code.map(|it| &it.time), data.map(|it| &it.time)],
         Some(&both),
-    )
-}
-
-/// Rates and times: of the instruction side, of the data side.
-fn line(
-    out: &mut dyn Write,
-    [name, mode, size]: [&str; 3],
-    rates: [Option<&Known<f64>>; 2],
-    times: [Option<&Known<Bracket>>; 2],
-    both: Option<&Known<Bracket>>,
-) -> io::Result<()> {
-    let [code_rate, data_rate] = rates.map(|rate| rate.map_or(String::new(), count));
-    let [code_time, data_time] = times.map(|time| time.map_or(String::new(), percent));
-    let both = both.map_or(String::new(), percent);
-    let Columns { name: room, rate, time } = Columns::fitting();
-    let name = shorten(name, room);
-    let side = |count: &str, share: &str| format!("|{count:>rate$} {share:>time$} ");
-    let (code, data) = (side(&code_rate, &code_time), side(&data_rate, &data_time));
-    let text = format!("{name:<room$} {mode:<1} {size:>5} {code}{data}|{both:>time$}");
-    writeln!(out, "{}", text.trim_end())
+    );
 }
 
 fn sum(times: [Option<&Known<Bracket>>; 2]) -> Known<Bracket> {
@@ -300,7 +331,7 @@ fn mode_word(mode: Mode) -> &'static str {
     }
 }
 
-/// "4k", "2m", "1g", as trapstat writes them; "any" where the processor does not tell.
+/// "4k", "2m", "1g", as trapstat writes them; "any" where the processor does not distinguish sizes.
 fn size_word(bytes: Option<u64>) -> String {
     match bytes {
         None => "any".to_string(),

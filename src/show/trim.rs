@@ -9,7 +9,7 @@ use crate::base::{Bytes, Gap, Known};
 use crate::map::trim::{Advice, ArenaPrediction, Held, Outcome, Prediction};
 use crate::map::{Account, MemoryMap};
 use crate::show::table::Table;
-use crate::show::units::{counted, human, human_signed, paragraph};
+use crate::show::units::{counted, hanging, human, human_signed, paragraph, pasted, prose};
 use crate::snapshot::Snapshot;
 use std::io::{self, Write};
 
@@ -61,7 +61,8 @@ fn prediction_text(out: &mut dyn Write, prediction: &Prediction) -> io::Result<(
         ">FREE RESIDENT",
         ">COMES BACK",
         ">TOP STAYS",
-    ]);
+    ])
+    .without_room(&[1, 2, 3, 4, 7]);
     let mut arenas: Vec<&ArenaPrediction> = prediction.arenas.iter().collect();
     arenas.sort_by_key(|arena| {
         std::cmp::Reverse(arena.held.as_ref().map_or(0, |held| held.free_resident_bytes))
@@ -79,19 +80,17 @@ fn prediction_text(out: &mut dyn Write, prediction: &Prediction) -> io::Result<(
     table.write(out)?;
     if prediction.unread > 0 {
         let arenas = counted(prediction.unread, "arena");
-        writeln!(out, "{arenas} could not be read: what they give back comes on top")?;
+        let text = format!("{arenas} could not be read: what they give back comes on top");
+        hanging(out, &text, 0)?;
     }
-    writeln!(
-        out,
-        "CHUNKS USED and FREE: in memory or not, with headers, without chunks that malloc mapped one by one"
-    )?;
+    let text =
+        "CHUNKS USED and FREE: in memory or not, with headers, without chunks that malloc mapped one by one";
+    hanging(out, text, 0)?;
     kept_text(out, &prediction.total)?;
     if prediction.answer_buffer_bytes > 0 {
         let buffer = human(prediction.answer_buffer_bytes);
-        writeln!(
-            out,
-            "{buffer} of it the JVM itself will hold for its answer in the meantime: not counted as coming back"
-        )?;
+        let text = format!("{buffer} of it the JVM will hold for its own answer: not counted as coming back");
+        hanging(out, &text, 0)?;
     }
     Ok(())
 }
@@ -124,21 +123,26 @@ fn kept_text(out: &mut dyn Write, total: &Held) -> io::Result<()> {
 
 /// What came back, and its price.
 pub fn after(out: &mut dyn Write, outcome: &Outcome, price: &Price) -> io::Result<()> {
-    writeln!(
-        out,
-        "\nresident {} -> {}: {} came back{}",
+    let text = format!(
+        "resident {} -> {}: {} came back{}",
         human(outcome.resident_before_bytes),
         human(outcome.resident_after_bytes),
         human_signed(outcome.returned_bytes()),
         against(outcome)
-    )?;
+    );
+    writeln!(out)?;
+    hanging(out, &text, 0)?;
     let mut arenas: Vec<_> = outcome.arenas.iter().filter(|arena| arena.predicted_bytes > 0).collect();
     arenas.sort_by_key(|arena| std::cmp::Reverse(arena.predicted_bytes));
-    for arena in arenas.iter().take(ARENAS_SHOWN_MAX).filter(|_| arenas.len() > 1) {
+    let mut table = Table::new(["", ">PREDICTED", ">CAME BACK"]).indented(2);
+    for arena in arenas.iter().take(ARENAS_SHOWN_MAX) {
         let name =
             if arena.number == 0 { "main arena".to_string() } else { format!("arena {}", arena.number) };
         let (predicted, returned) = (human(arena.predicted_bytes), human_signed(arena.returned_bytes()));
-        writeln!(out, "  {name:<12} predicted {predicted:>10}   came back {returned:>10}")?;
+        table.row([name, predicted, returned]);
+    }
+    if arenas.len() > 1 {
+        table.write(out)?;
     }
     price_text(out, outcome, price)
 }
@@ -176,11 +180,11 @@ pub fn advice_text(out: &mut dyn Write, advice: &[Advice]) -> io::Result<()> {
     if advice.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\nfrom now on (figures of before):")?;
+    prose(out, "\nfrom now on (figures of before):")?;
     for one in advice {
         let (option, why) = words(one);
         if let Some(option) = option {
-            writeln!(out, "  {option}")?;
+            pasted(out, "  ", &option)?;
         }
         paragraph(out, "    ", "    ", &why)?;
     }
@@ -216,7 +220,7 @@ fn words(advice: &Advice) -> (Option<String>, String) {
         }
         Advice::FewerArenas { arenas, free_resident_bytes, largest_bytes, attached_threads, threads } => {
             let why = format!(
-                "{arenas} arenas of threads hold {} free and resident, the largest {}, for {attached_threads} of {threads} \
+                "arenas of threads ({arenas}) hold {} free and resident, the largest {}, for {attached_threads} of {threads} \
                  threads; with fewer arenas, what one thread frees serves another, and threads wait at their locks more \
                  often",
                 human(free_resident_bytes),
@@ -226,7 +230,7 @@ fn words(advice: &Advice) -> (Option<String>, String) {
         }
         Advice::TrimThreshold { top_kept_bytes } => {
             let why = format!(
-                "{} lie in tops of threads' arenas, which malloc_trim leaves; with a threshold of one's own (glibc raises its \
+                "{} are in tops of threads' arenas, which malloc_trim leaves; with a threshold of one's own (glibc raises its \
                  own up to 64 MiB) free() gives them back, and large blocks are mapped and unmapped more often",
                 human(top_kept_bytes)
             );
@@ -243,18 +247,17 @@ pub fn round(
     done: Option<(&Outcome, &Price)>,
 ) -> io::Result<()> {
     let could = prediction.as_ref().map_or("unknown".to_string(), |one| human(one.total.trimmable_bytes));
-    write!(out, "{at}  {could:>10} could come back")?;
-    match done {
-        None => writeln!(out, ", left alone"),
-        Some((outcome, price)) => writeln!(
-            out,
-            ", {} did in {:.1} ms{}; resident {}",
+    let done = match done {
+        None => "left alone".to_string(),
+        Some((outcome, price)) => format!(
+            "{} did in {:.1} ms{}; resident {}",
             human_signed(outcome.returned_bytes()),
             price.call_ms,
             outcome.error_share().map_or(String::new(), |share| format!(" ({:+.2} %)", share * 100.0)),
             human(outcome.resident_after_bytes)
         ),
-    }
+    };
+    hanging(out, &format!("{at}  {could:>10} could come back, {done}"), 0)
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ pub fn shorten(text: &str, width: usize) -> String {
     short
 }
 
-/// The last `width` columns of a text that is longer: the end of a class or a path tells more than its start.
+/// The last `width` columns of a text that is longer: the end of a class or a path says more than its start.
 pub fn shorten_start(text: &str, width: usize) -> String {
     let text = shown(text);
     if columns(&text) <= width {
@@ -81,7 +81,7 @@ fn within(letters: impl Iterator<Item = char>, width: usize) -> impl Iterator<It
 pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in words(text) {
-        // Without control letters, whoever the text is of.
+        // Without control characters, also where the text is Marusa's own.
         let word = shorten(word, width);
         match lines.last_mut() {
             Some(line) if columns(line) + 1 + columns(&word) <= width => {
@@ -97,6 +97,11 @@ pub fn wrapped(text: &str, width: usize) -> Vec<String> {
 /// Words in lines as wide as the terminal; `first` starts the first line, `next` each other.
 pub fn paragraph(out: &mut dyn Write, first: &str, next: &str, text: &str) -> io::Result<()> {
     painted(out, (first, Style::Plain), next, (text, Style::Plain))
+}
+
+/// Each line of a text, wrapped.
+pub fn prose(out: &mut dyn Write, text: &str) -> io::Result<()> {
+    text.split('\n').try_for_each(|line| paragraph(out, "", "", line))
 }
 
 /// `paragraph` whose start and text have a style.
@@ -125,6 +130,17 @@ pub fn painted(
 /// `paragraph` whose lines are set in below the text of the first.
 pub fn led(out: &mut dyn Write, first: &str, text: &str) -> io::Result<()> {
     paragraph(out, first, &" ".repeat(columns(first)), text)
+}
+
+/// What is there to be pasted: never wrapped, and below what starts it where it would not fit next to it.
+pub fn pasted(out: &mut dyn Write, first: &str, command: &str) -> io::Result<()> {
+    if columns(first) + columns(command) <= width() {
+        return writeln!(out, "{first}{command}");
+    }
+    if !first.trim().is_empty() {
+        writeln!(out, "{}", shorten(first.trim_end(), width()))?;
+    }
+    writeln!(out, "{}{command}", " ".repeat(NARROW_INDENT))
 }
 
 /// A gap or a note, each line set in.
@@ -194,6 +210,18 @@ mod tests {
         assert_eq!(shown("id: "), "id: a few words\n");
         let long = "an-identifier-of-a-rule  info..critical  ";
         assert_eq!(shown(long), "an-identifier-of-a-rule  info..critical\n    a few words\n");
+    }
+
+    #[test]
+    fn a_command_stays_whole_below_a_start_that_leaves_it_no_room() {
+        let shown = |command: &str| {
+            let mut out = Vec::new();
+            crate::show::width::within(40, || pasted(&mut out, "  run     ", command)).expect("written");
+            String::from_utf8(out).expect("UTF-8")
+        };
+        assert_eq!(shown("jcmd 7 help"), "  run     jcmd 7 help\n");
+        let long = "jcmd 7 VM.native_memory scale=KB";
+        assert_eq!(shown(long), format!("  run\n    {long}\n"));
     }
 
     #[test]

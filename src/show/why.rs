@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// What is said of one JVM.
+/// The answers about one JVM.
 pub struct Shown<'a> {
     /// The main class, the jar or the module.
     pub name: Option<String>,

@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 
-/// What every text form has room in where nobody says otherwise.
+/// The width of every text form where the user sets none.
 const WIDEST: usize = 100;
 /// Narrower tables would say nothing: their lines break.
 const NARROWEST: usize = 40;
@@ -21,7 +21,7 @@ pub fn width() -> usize {
     COLUMNS.get()
 }
 
-/// For tests: what `show` gives in so many columns.
+/// For tests: the output of `show` in `columns` columns.
 #[cfg(test)]
 pub fn within<T>(columns: usize, show: impl FnOnce() -> T) -> T {
     set(columns);

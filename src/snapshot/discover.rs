@@ -190,7 +190,7 @@ fn describe(found: Found) -> Option<Jvm> {
             .resident_with_hugetlb_bytes()
             .ok_or_else(|| Gap::new("resident bytes", Why::NotInThisKernel)),
         page_mode: page_mode(&summary, &line, &status, gc.as_deref().unwrap_or_default()),
-        server: main.as_deref().ok().and_then(|main| server::name(main, &found.arguments)),
+        server: main.as_deref().ok().and_then(|main| server::name_of(&found.process, main, &found.arguments)),
         main,
         vm: found.vm.clone(),
         gc,
@@ -259,7 +259,7 @@ fn main(
     // A word behind an @file may be an argument of the program, which is nobody's business.
     let from_line = line.main.clone().filter(|main| !main.is_empty() && !line.may_be_in_file);
     from_line.or_else(from_memory).or_else(own_name).ok_or_else(|| {
-        Gap::new("main class", Why::NotInThisRuntime).hint("the command line does not tell it")
+        Gap::new("main class", Why::NotInThisRuntime).hint("the command line does not name it")
     })
 }
 

@@ -10,6 +10,12 @@ pub fn read(process: &ProcessFacts, vm: &Hotspot) -> Option<Launch> {
     if is_told(&process.arguments) { None } else { launch::read(vm.memory(), vm.structs) }
 }
 
+/// The main class, jar or module, where the arguments name it.
+pub fn main(process: &ProcessFacts) -> Option<String> {
+    let line = command_line::parse(&process.arguments);
+    line.main.filter(|main| !main.is_empty() && !line.may_be_in_file)
+}
+
 /// Whether these are the arguments of the launcher of Java, with all that it was given.
 fn is_told(arguments: &[String]) -> bool {
     let line = command_line::parse(arguments);

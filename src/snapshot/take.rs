@@ -11,6 +11,7 @@ use crate::jvm::JvmView;
 use crate::jvm::hotspot::buffers;
 use crate::jvm::hotspot::launch::Launch;
 use crate::jvm::hotspot::{self, Hotspot, histogram, loaders};
+use crate::jvm::server;
 use crate::os::budget;
 use crate::os::facts::process_facts;
 use crate::os::host::{self, Host};
@@ -177,6 +178,9 @@ impl Taking {
         os.page_sizes = counted.page_sizes;
         os.smaps = counted.smaps;
         let mut snapshot = views.into_snapshot(os, taken);
+        let facts = &mut snapshot.os.process;
+        facts.server =
+            launched::main(facts).and_then(|main| server::name_of(process, &main, &facts.arguments));
         match budget::ended() {
             // Whoever ends does not want a part of an account.
             Some(gap) if gap.why == Why::Interrupted => return Err(gap),
@@ -282,6 +286,8 @@ impl Views {
         if let Some(launch) = launch.filter(|_| taken.source != Source::Frozen) {
             os.process.set_launch(&launch.options, &launch.java_command);
         }
+        os.process.server =
+            launched::main(&os.process).and_then(|main| server::name(&main, &os.process.arguments));
         Snapshot { taken, os, images, jvm, alloc, links }
     }
 

@@ -79,7 +79,7 @@ fn page_cache(seen: &Seen, group: &GroupMemory) -> Option<Answer> {
     if let Some(grown) = grown {
         answer = answer.growing(&grown, seen);
     }
-    // It is undone when somebody needs it.
+    // It is undone when a process needs it.
     answer.level = Level::Info;
     Some(answer)
 }

@@ -1,5 +1,5 @@
 //! What grows in number: threads of one name, class loaders of one class, mappings of one kind of file. A count has no noise, and
-//! its name says where to look.
+//! its name says where to search.
 
 use super::grown::{self, Grown};
 use super::{Answer, Look, Seen, Sure};
@@ -51,7 +51,11 @@ fn threads(seen: &Seen) -> Vec<Answer> {
             Some(name),
         );
         answer.bytes = Some(threads(last).resident);
-        answer.how = format!("{now} threads in the VM's list, {}; bytes of their stacks", counted.words());
+        answer.how = format!(
+            "{} in the VM's list, {}; bytes of their stacks",
+            crate::base::counted(now, "thread"),
+            counted.words()
+        );
         answer.next = Some(format!("jcmd {} Thread.print", seen.pid()));
         answer.fix = Some("bound the pool, or end the threads that are no longer needed".to_string());
         answer.area = Some(Area::Stack);
@@ -74,8 +78,11 @@ fn loaders(seen: &Seen) -> Vec<Answer> {
             if is_collected { "class loaders that are not let go" } else { "more and more class loaders" };
         let mut answer = Answer::new(format!("{what}: {:+}", counted.by), Some(name));
         answer.bytes = Some(group(last).committed);
-        answer.how =
-            format!("{now} loaders in the VM's list, {}; bytes of their metaspace chunks", counted.words());
+        answer.how = format!(
+            "{} in the VM's list, {}; bytes of their metaspace chunks",
+            crate::base::counted(now, "loader"),
+            counted.words()
+        );
         if !is_collected {
             answer.how += "; no old collection in that time, so they may be garbage";
             answer.sure = Sure::Likely;

@@ -2,7 +2,7 @@
 //! named by any sample that saw it.
 
 use super::{Answer, Look, Seen, Sure};
-use crate::base::{Bytes, human};
+use crate::base::{Bytes, counted, human};
 use crate::map::Area;
 use crate::map::sums::group_of;
 use std::collections::BTreeMap;
@@ -42,9 +42,9 @@ pub fn answer(seen: &Seen) -> Option<Answer> {
         Answer::new("JIT compiler arenas: a method that takes much memory to compile", Some(method));
     answer.bytes = Some(most.max(bytes));
     answer.how = format!(
-        "arenas of the compiler thread: {} at most, in {looks} of {} samples; freed when it is compiled",
+        "arenas of the compiler thread: {} at most, in {looks} of {}; freed when it is compiled",
         human(bytes),
-        seen.regular().count()
+        counted(seen.regular().count(), "sample")
     );
     answer.sure = Sure::Certain;
     answer.next = Some(format!("-XX:CompileCommand=exclude,{method}"));

@@ -8,13 +8,14 @@ use crate::jvm::UNREACHED;
 use crate::map::Area;
 
 /// A rule that may be an answer, from which level on, and the area whose bytes it is about.
-const RULES: [(&str, Level, Option<Area>); 17] = [
+const RULES: [(&str, Level, Option<Area>); 18] = [
     ("malloc-freed-held", Level::Warn, Some(Area::MallocFreed)),
     ("malloc-arenas", Level::Warn, Some(Area::MallocFreed)),
     ("native-memory-not-closed", Level::Warn, Some(Area::MallocUnknown)),
     ("native-memory-unreached", Level::Info, Some(Area::MallocUnknown)),
     ("nio-cache-large", Level::Info, Some(Area::DirectBuffers)),
     ("direct-buffers-near-limit", Level::Warn, Some(Area::DirectBuffers)),
+    ("explicit-gc-disabled", Level::Warn, Some(Area::DirectBuffers)),
     ("class-loaders-many", Level::Warn, Some(Area::ClassMetadata)),
     ("metaspace-fragmentation", Level::Warn, Some(Area::ClassMetadata)),
     ("metaspace-near-limit", Level::Warn, Some(Area::ClassMetadata)),
@@ -106,7 +107,7 @@ fn add_once(mut all: String, source: &str) -> String {
     all
 }
 
-/// Whom a finding is about, where the account has it.
+/// The subject of a finding, where the account has it.
 fn who(finding: &Finding, seen: &Seen) -> Option<String> {
     let account = &seen.last()?.account;
     match finding.id {

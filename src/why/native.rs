@@ -153,7 +153,7 @@ fn buffer(row: &BufferRow, seen: &Seen) -> Answer {
         BufferKind::NioCache => {
             "temporary direct buffers that the JDK keeps for each thread (NIO cache)".to_string()
         }
-        kind => format!("{} buffers that are kept", kind.words()),
+        kind => format!("buffers that are kept: {}", kind.words()),
     };
     let mut answer = Answer::new(what, Some(&row.holder));
     answer.bytes = Some(row.bytes);
@@ -214,7 +214,7 @@ fn lost(held: &Held, seen: &Seen) -> Answer {
         }
         (None, Some(first)) if !is_boxed => {
             let more = if libraries.len() > 1 {
-                format!(" or {} others", libraries.len() - 1)
+                format!(" or {}", counted(libraries.len() - 1, "other"))
             } else {
                 String::new()
             };
@@ -316,7 +316,7 @@ pub fn freed_in(seen: &Seen) -> Option<Answer> {
     let who = match (arenas.first(), shown) {
         (Some((_, arena)), 1) if arena.number == 0 => "malloc's main arena".to_string(),
         (Some((_, arena)), 1) => format!("malloc's arena {}", arena.number),
-        (_, count) => format!("{count} arenas of malloc"),
+        (_, count) => format!("{} of malloc", counted(count, "arena")),
     };
     let mut answer = Answer::new("memory that was freed and that malloc keeps", Some(&who));
     answer.next = Some(format!("marusa trim {}", seen.pid()));

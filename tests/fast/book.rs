@@ -6,7 +6,7 @@ use marusa::cmd::commands;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-fn pages() -> Vec<PathBuf> {
+pub fn pages() -> Vec<PathBuf> {
     fn walk(directory: &Path, found: &mut Vec<PathBuf>) {
         for entry in fs::read_dir(directory).expect("docs").flatten() {
             let path = entry.path();
@@ -111,7 +111,7 @@ fn commands_of_the_readme_and_the_playbooks_parse() {
 }
 
 /// The column names of a table's first line, which are in capitals and two spaces apart.
-fn columns(line: &str) -> Option<Vec<&str>> {
+pub fn columns(line: &str) -> Option<Vec<&str>> {
     let columns: Vec<&str> = line.split("  ").map(str::trim).filter(|column| !column.is_empty()).collect();
     let is_name = |column: &&str| {
         column.starts_with(char::is_alphabetic)

@@ -10,4 +10,5 @@ mod schemas;
 mod strangers;
 mod terminal;
 mod tidy;
+mod transcripts;
 mod words;

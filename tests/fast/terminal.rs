@@ -114,20 +114,65 @@ fn a_pipe_gets_text_alone_and_colours_where_they_are_asked_for() {
 }
 
 #[test]
+fn help_has_colours_as_every_other_text() {
+    for (words, has_colours) in [
+        (&["map", "--help"][..], false),
+        (&["map", "--help", "--color", "always"], true),
+        (&["--color=never", "--help"], false),
+    ] {
+        assert_eq!(in_pipe(&XTERM, words).contains('\u{1b}'), has_colours, "{words:?} into a pipe");
+    }
+    assert!(on_terminal(100, &XTERM, &["--help"]).contains('\u{1b}'));
+    assert!(!on_terminal(100, &XTERM, &["--help", "--color", "never"]).contains('\u{1b}'));
+    assert!(!on_terminal(100, &[XTERM[0], XTERM[1], ("NO_COLOR", "1")], &["--help"]).contains('\u{1b}'));
+}
+
+#[test]
 fn no_line_is_wider_than_the_terminal_and_bars_need_80_columns() {
     let file = recorded();
     for columns in [40, 60, 80, 100] {
-        for by in ["area", "part", "thread", "library", "arena", "page-size", "mapping"] {
+        let all = [
+            "area",
+            "part",
+            "thread",
+            "library",
+            "arena",
+            "page-size",
+            "mapping",
+            "buffer",
+            "holder",
+            "loader",
+        ];
+        for by in all {
             let text = plain(&on_terminal(columns, &XTERM, &["map", "--from", &file, "--by", by]));
             let wide = text.lines().find(|line| line.chars().count() > usize::from(columns));
             assert!(wide.is_none(), "--by {by} in {columns} columns: {wide:?}");
             assert!(
-                text.lines().any(|line| line.contains("RESIDENT")),
+                text.lines().any(|line| line.contains("RESIDENT") || line.contains("not known")),
                 "--by {by} in {columns} columns: {text}"
             );
         }
         let has_bars = on_terminal(columns, &XTERM, &["map", "--from", &file]).contains('█');
         assert_eq!(has_bars, columns >= 80, "{columns} columns");
+    }
+}
+
+#[test]
+fn other_texts_fit_a_narrow_terminal_except_what_is_pasted() {
+    let (file, other) = (recorded(), recorded().replace("jdk17-g1", "jdk8-parallel"));
+    let texts: [&[&str]; 6] = [
+        &["map", "--from", &file, "--taxonomy", "paper"],
+        &["doctor", "--from", &file],
+        &["doctor", "--list"],
+        &["diff", &file, &other],
+        &["diff", &file, &other, "--by", "arena"],
+        &["list"],
+    ];
+    for words in texts {
+        let text = plain(&on_terminal(40, &XTERM, words));
+        let is_pasted = |line: &str| line.starts_with("    ") && !line.trim().contains("  ");
+        let wide = text.lines().find(|line| line.chars().count() > 40 && !is_pasted(line));
+        assert!(wide.is_none() && !text.is_empty(), "{words:?}: {wide:?}");
     }
 }
 

@@ -41,6 +41,13 @@ const NOT_FOR_USERS: [(&str, &str); 12] = [
     (r"\bstands behind\b", "follows"),
 ];
 
+/// Nouns that a count comes before: `counted` has their singulars.
+const COUNTED: &str = "JVMs|threads|blocks|runs|times|samples|events|instances|loaders|rules|holders|classes|groups|mappings|\
+                       intervals|rounds|buffers|processes|files|objects|arrays|retries|trials|children|findings|recordings|\
+                       arenas|changes|things|others|faults|requests|connections|overlaps|heaps";
+/// Where such numbers are settings of an experiment, or more than one in any case.
+const COUNTED_ELSEWHERE: [&str; 2] = ["src/show/bench/", "src/show/record.rs"];
+
 fn prose() -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     for (directory, ending) in [
@@ -106,6 +113,30 @@ fn what_users_read_is_plain() {
             for one in literal.find_iter(&code.replace("'\"'", "")) {
                 words.find(&place, &joined.replace_all(one.as_str(), ""), &mut found);
             }
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn a_count_goes_through_the_helper_that_knows_the_singular() {
+    let before_noun = format!(r"(\bof |\bin each of )?\{{[a-z_]*\}} (?:more |fewer |huge )?(?:{COUNTED})\b");
+    let plural = Regex::new(&before_noun).expect("a pattern");
+    let literal = Regex::new(r#""(?:[^"\\]|\\[\s\S])*""#).expect("a pattern");
+    let mut found = Vec::new();
+    for (path, text) in prose() {
+        let place = path.strip_prefix(root()).unwrap_or(&path).display().to_string();
+        let is_left_out = COUNTED_ELSEWHERE.iter().any(|start| place.starts_with(start));
+        let is_read = ["src/show/", "src/doctor/", "src/why/"].iter().any(|start| place.starts_with(start));
+        if !is_read || place.ends_with("tests.rs") || is_left_out {
+            continue;
+        }
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        let code: String =
+            code.lines().filter(|line| !is_comment(line)).flat_map(|line| [line, "\n"]).collect();
+        for one in literal.find_iter(&code.replace("'\"'", "")) {
+            let hits = plural.captures_iter(one.as_str()).filter(|hit| hit.get(1).is_none());
+            found.extend(hits.map(|hit| format!("{place}: {:?}; write: counted(number, noun)", &hit[0])));
         }
     }
     assert!(found.is_empty(), "{}", found.join("\n"));

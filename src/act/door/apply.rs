@@ -78,7 +78,7 @@ pub fn with_own_directory(machine: &dyn Machine, steps: Vec<Step>) -> Vec<Step> 
     missing.dedup();
     let made = |path: &str| Step {
         what: format!("the directory {path}"),
-        why: "what marusa makes for a plan lies in it".to_string(),
+        why: "files that marusa makes for a plan are in it".to_string(),
         risk: None,
         change: Change::Directory { path: path.to_string() },
     };

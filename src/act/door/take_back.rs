@@ -83,7 +83,7 @@ impl Taking<'_> {
             Change::Directory { path } => self.directory(step, change, path, history),
             Change::MountTmpfs { at, .. } => self.mount(step, change, at, history),
             Change::CopyTree { .. } => {
-                Ok((How::Restored, None, vec!["goes with the tmpfs that it lies on".to_string()]))
+                Ok((How::Restored, None, vec!["goes with the tmpfs that it is on".to_string()]))
             }
             Change::SwapFile { file, .. } => self.swap(step, change, file, history),
             Change::MemoryGroup { path, .. } => self.group(step, change, path, history),

@@ -116,7 +116,7 @@ impl Refusal {
                 "a page of the block was in use by the kernel or a device, also when tried again"
             }
             Refusal::GroupLimit => {
-                "the memory limit of the JVM's cgroup leaves no room for the copy of 2 MiB that stands next to the \
+                "the memory limit of the JVM's cgroup leaves no room for the 2 MiB copy that exists next to the \
                  small pages for a moment"
             }
             Refusal::NoHugePage => {

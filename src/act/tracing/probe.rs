@@ -44,7 +44,7 @@ pub fn fault_times(tracing: &mut Tracing) -> Known<()> {
         None => Err(not_measured("a trial got no huge page")),
         Some(ns) if ns as f64 >= took_ns as f64 * SHARE_MIN => Ok(()),
         Some(_) => Err(Gap::new(WHAT, Why::NotInThisKernel)
-            .hint("no event tells when it ends; stalls within them (compaction, reclaim) are reported")),
+            .hint("no event marks its end; stalls within them (compaction, reclaim) are reported")),
     }
 }
 

@@ -36,7 +36,7 @@ impl Code {
     pub const UNRESOLVED: Code = Code(FIRST_OTHER + 8);
     const LAST: Code = Code::UNRESOLVED;
 
-    /// A block in use. A label that there may not be is nobody's.
+    /// A block in use. An unknown label has no owner.
     pub fn in_use(label: Label) -> Code {
         Code(if (label as usize) < LABELS_MAX { label + 1 } else { 1 })
     }

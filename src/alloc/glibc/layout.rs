@@ -2,7 +2,7 @@
 //!
 //! From the bins on, `malloc_state` has been the same since 2.15: bins (127 pairs less one word pair of bin 0), binmap
 //! (4 ints), next, next_free, then from 2.23 on attached_threads, then system_mem and max_system_mem; `top` and
-//! `last_remainder` come right before. What lies before them changed thrice: the ring of `next` tells how much it is.
+//! `last_remainder` come right before. What lies before them changed thrice: the ring of `next` gives the size.
 
 use super::find;
 use crate::base::limits::ARENAS_MAX;
@@ -87,12 +87,12 @@ impl Layout {
         memory.addr(at).map_err(|fault| fault.gap("top of an arena"))
     }
 
-    /// Of a `malloc_state`, where `top` stands.
+    /// The place of `top` in a `malloc_state`.
     pub fn top_offset(&self) -> u64 {
         self.bins - TOP_BEFORE_BINS
     }
 
-    /// Of a `malloc_state`, where the ten fastbins stand: before `top`, up to 2.42.
+    /// The place of the ten fastbins in a `malloc_state`: before `top`, up to 2.42.
     pub fn fastbins(&self) -> Option<u64> {
         self.top_offset().checked_sub(FASTBINS_BYTES).filter(|offset| *offset >= MUTEX_AND_FLAGS_BYTES)
     }

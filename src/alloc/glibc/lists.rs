@@ -11,7 +11,7 @@ use crate::base::limits::LIST_CHUNKS_MAX;
 use crate::base::{Addr, Range};
 
 pub const FASTBINS: usize = 10;
-/// Of a chunk, where the links stand.
+/// The place of the links in a chunk.
 const NEXT: u64 = 16;
 const PREVIOUS: u64 = 24;
 /// Heaps of an arena are mapped near each other.

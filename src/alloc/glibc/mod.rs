@@ -81,7 +81,7 @@ pub fn read(target: &Target, owned: &[Range], witness: &dyn Witness) -> Known<(A
     Ok((view, walked))
 }
 
-/// What the walk could not tell.
+/// What the walk could not decide.
 fn note(target: &Target, walked: &Walked, gaps: &mut Vec<Gap>) {
     let broken: Vec<(Addr, Why)> =
         walked.regions.iter().filter_map(|region| Some((region.broken?.at, region.broken?.why))).collect();
@@ -104,7 +104,7 @@ fn note(target: &Target, walked: &Walked, gaps: &mut Vec<Gap>) {
         );
     }
     if walked.gone > 0 {
-        gaps.push(Gap::new(format!("{} heaps of malloc", walked.gone), Why::Gone));
+        gaps.push(Gap::new(crate::base::counted(walked.gone, "heap") + " of malloc", Why::Gone));
     }
     if walked.lists_left {
         let gap = Gap::new("lists of free chunks", Why::OverLimit);

@@ -1,5 +1,5 @@
 //! One heap walked from its first chunk to its end: each header says where the next one lies, and whether its chunk is in
-//! use stands in the next one's PREV_INUSE (malloc/malloc.c, "malloc_chunk details"). Nothing is stopped in the meantime, so a
+//! use is in the next one's PREV_INUSE (malloc/malloc.c, "malloc_chunk details"). Nothing is stopped in the meantime, so a
 //! walk may break where the heap changed; it goes back and reads again, and what stays broken is said to be unresolved.
 
 use super::chunk_map::Code;
@@ -84,7 +84,7 @@ impl<'a> Walker<'a> {
         }
         let mut at = region.plan.first_chunk;
         if region.plan.arena == 0 && !self.size(at).is_ok_and(|size| is_size(size, range.end.0 - at.0)) {
-            // Somebody else used sbrk before malloc did.
+            // Other code used sbrk before malloc did.
             if let Some(next) = self.resync(at, range.end) {
                 region.map.put(at, Code::OVERHEAD);
                 region.plan.first_chunk = next;
@@ -234,7 +234,7 @@ impl<'a> Walker<'a> {
                 }
                 free_code(bytes)
             } else {
-                // Behind the smallest block the size of the next chunk stands.
+                // The size of the next chunk comes after the smallest block.
                 let last = if bytes > CHUNK_BYTES_MIN { head[3] } else { 0 };
                 let range = Range { start: at, end: start.plus(next) };
                 self.used(region, range, &[head[0], head[1], head[2], last])
@@ -277,7 +277,7 @@ impl<'a> Walker<'a> {
     fn near_head(&self, at: Addr, bytes: u64) -> Head {
         let words = self.window.bytes(at.plus(16)).as_chunks::<8>().0;
         let word = |index: usize| words.get(index).map_or(0, |word| u64::from_le_bytes(*word));
-        // Behind the smallest block the size of the next chunk stands.
+        // The size of the next chunk comes after the smallest block.
         [word(0), word(1), word(2), if bytes > CHUNK_BYTES_MIN { word(3) } else { 0 }]
     }
 
@@ -323,7 +323,7 @@ impl<'a> Walker<'a> {
         Code::in_use(label)
     }
 
-    /// What told whose the block is, for a recording.
+    /// The evidence for the block's owner, for a recording.
     #[inline]
     fn keep(&self, chunk: Range, words: [u64; 2]) {
         if self.window.keeps() {

@@ -9,7 +9,7 @@ use crate::os::memory::{Bulk, Fault, Memory};
 pub trait Source {
     /// The caller asks only for what is resident.
     fn read(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault>;
-    /// What is resident of `range` at this moment; `None`: nobody can tell better than the view already taken.
+    /// What is resident of `range` at this moment; `None`: no newer source than the view already taken.
     fn resident(&self, _range: Range) -> Option<Vec<Range>> {
         None
     }
@@ -111,7 +111,7 @@ impl<'a> Window<'a> {
         }
     }
 
-    /// Whether anybody wants to know what mattered.
+    /// Whether the evidence is wanted.
     #[inline]
     pub fn keeps(&self) -> bool {
         self.keeps

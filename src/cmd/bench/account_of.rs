@@ -69,7 +69,7 @@ pub fn rest(pid: i32) -> Result<bool, StageError> {
     Ok(false)
 }
 
-/// Sleeps, unless somebody wants us to end.
+/// Sleeps, or ends early on a signal.
 pub fn pause(time: Duration) -> Result<(), StageError> {
     std::thread::sleep(time);
     not_told_to_end()
@@ -104,7 +104,7 @@ pub fn machine() -> String {
     crate::show::bench::fork::machine(&machine::here())
 }
 
-/// "17.0.15"; "8 (25.504-b01)" where the JDK tells the version of its VM only.
+/// "17.0.15"; "8 (25.504-b01)" where the JDK reports the version of its VM only.
 pub fn name(jdk: &Jdk) -> String {
     let feature = jdk.feature.to_string();
     match jdk.version.starts_with(&feature) {

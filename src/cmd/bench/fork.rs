@@ -48,7 +48,7 @@ pub struct Args {
 const TRIALS_SCHEMA: &str = "marusa/bench-fork-trials/1";
 /// As published, and on.
 const HEAPS: [Bytes; 7] = [128 << 20, 256 << 20, 512 << 20, 1 << 30, 2 << 30, 4 << 30, 8 << 30];
-/// Next to the heap: the JVM itself and what everybody else needs.
+/// Next to the heap: the JVM itself and the other processes.
 const RESERVE: Bytes = 1 << 30;
 /// The JVM needs room for the program's classes and threads.
 const HEAP_MIN: Bytes = 16 << 20;

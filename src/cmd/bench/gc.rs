@@ -60,7 +60,7 @@ pub struct Args {
 
 const TRIALS_SCHEMA: &str = "marusa/bench-gc-trials/1";
 const HEAP_SHARE: Bytes = 3;
-/// JVMs of all collectors start with so much.
+/// The initial heap of the JVMs of all collectors.
 const HEAP_MIN: Bytes = 32 << 20;
 
 pub fn run(args: &Args) -> anyhow::Result<u8> {

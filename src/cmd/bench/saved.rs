@@ -15,7 +15,7 @@ use std::io::Write;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
-/// What an experiment was told, and where. Trials of other settings, or of another machine, are not trials of this one.
+/// The settings of an experiment, and its machine. Trials of other settings, or of another machine, are not trials of this one.
 pub trait Settings: Serialize + DeserializeOwned + PartialEq + Clone {
     /// That of the file counts, so that the order is the same; an experiment without chance has none.
     fn take_seed(&mut self, of: &Self);

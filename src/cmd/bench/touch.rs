@@ -49,7 +49,7 @@ pub struct Args {
     json: bool,
 }
 
-/// What is left to everybody else.
+/// Memory left to other processes.
 const RESERVE: Bytes = 1 << 30;
 const UNIT: Bytes = 2 << 20;
 

@@ -14,7 +14,7 @@ use std::time::{Instant, SystemTime};
 
 const ROUNDS: usize = 7;
 const CHAINS: [u32; 2] = [1, 8];
-/// Code of so many bytes of pages; more would be more than any program has.
+/// Bytes of code; few programs have more.
 const CODE_FOOTPRINTS: [Bytes; 2] = [16 << 20, 64 << 20];
 /// Of the free memory, what is taken at most for all fields together.
 const MEMORY_SHARE: Bytes = 4;

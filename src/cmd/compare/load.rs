@@ -28,7 +28,7 @@ pub struct Loaded {
     pub is_steady: bool,
 }
 
-/// `look` looks at the program, and says when it is to be looked at again.
+/// `look` samples the program, and returns when to sample it again.
 pub fn run(
     load: &Load,
     running: &mut Running,
@@ -133,7 +133,13 @@ pub fn figures(loaded: &Loaded, trial: &mut Trial) {
     }
     trial.own_figure(Figure::own("failed", None, true), errors as f64);
     trial.notes.push(match loaded.is_steady {
-        true => format!("warm-up: {} rounds of load before the one that counts", loaded.rounds - 1),
-        false => format!("no steady state after {} rounds of load; the last one counts", loaded.rounds),
+        true => format!(
+            "warm-up: {} of load before the one that counts",
+            crate::base::counted(loaded.rounds - 1, "round")
+        ),
+        false => format!(
+            "no steady state after {} of load; the last one counts",
+            crate::base::counted(loaded.rounds, "round")
+        ),
     });
 }

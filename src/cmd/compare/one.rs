@@ -38,7 +38,7 @@ pub enum Done {
     Interrupted,
 }
 
-/// Where this run stands in the comparison.
+/// The place of this run in the comparison.
 #[derive(Clone, Copy)]
 pub struct Place<'a> {
     pub number: usize,

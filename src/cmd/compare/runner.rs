@@ -54,7 +54,7 @@ pub struct Outcome {
     pub given_up: Vec<(String, String)>,
 }
 
-/// Told after each run.
+/// Called after each run.
 pub trait Watcher {
     fn begun(&mut self, block: usize, arm: &str);
     fn ended(&mut self, trial: &Trial);
@@ -66,7 +66,7 @@ pub struct Runner<'a> {
     pub rules: Rules,
     pub store: &'a mut Store,
     pub trials: Vec<Trial>,
-    /// Of each arm, what its runs told of its JVM.
+    /// The JVM of each arm, as its runs reported it.
     pub features: Vec<Option<u32>>,
 }
 
@@ -100,7 +100,7 @@ impl Runner<'_> {
         Ok(Outcome { trials: self.trials, comparison, early, given_up })
     }
 
-    /// After which blocks it is looked whether there is enough, with the alpha of each look: they share it out among them.
+    /// The blocks after which the stopping rule is applied, and the alpha of each application: they share the whole.
     fn looks(&self) -> Vec<(usize, f64)> {
         let Some(margin_percent) = self.rules.margin_percent else { return Vec::new() };
         let rule = Rule { alpha: ALPHA, margin_percent, blocks_max: self.rules.blocks_max };
@@ -176,6 +176,7 @@ impl Runner<'_> {
         let in_a_row = of_arm.iter().rev().take_while(|trial| !trial.counts()).count();
         let max = if of_arm.len() == in_a_row { FAILURES_MAX } else { FAILURES_LATER_MAX };
         let last = of_arm.last()?.left_out.clone()?;
-        (in_a_row >= max).then(|| format!("{in_a_row} runs in a row did not count: {last}"))
+        (in_a_row >= max)
+            .then(|| format!("{} in a row did not count: {last}", crate::base::counted(in_a_row, "run")))
     }
 }

@@ -46,7 +46,7 @@ impl Store {
                 fastrand::u32(..)
             )),
         };
-        // One in /tmp is made by us, or somebody else could have put links into it.
+        // One in /tmp is made by us, or another user could have put links into it.
         let own = if is_temporary { DirBuilder::new().mode(0o700).create(&directory) } else { Ok(()) };
         // The JVM writes its own log there, with a mode of its own.
         let output = directory.join(OUTPUT);
@@ -133,7 +133,7 @@ impl Store {
         }
     }
 
-    /// Nothing stays of a comparison that nobody asked to keep.
+    /// Nothing is left of a comparison that the user did not ask to keep.
     pub fn remove(self) {
         if self.is_temporary {
             let _ = fs::remove_dir_all(&self.directory);

@@ -94,7 +94,7 @@ pub fn find(history: &History, when: When) -> Option<usize> {
     accounts.get(after.saturating_sub(1)).copied()
 }
 
-/// The first account that knows the Java heap: one that was read while the JVM was just starting tells too little to be compared.
+/// The first account that knows the Java heap: one that was read while the JVM was just starting has too little to be compared.
 fn first_told(history: &History) -> usize {
     let heap = Key::of(&Subject::Area(Area::JavaHeap), Measure::Resident);
     let knows = |at: &usize| history.value(&heap, *at).is_some();

@@ -40,7 +40,7 @@ pub fn read(args: &MapArgs) -> anyhow::Result<(Snapshot, Read)> {
         snapshot.taken.attached = attached.is_some();
     }
     if attached.is_some_and(|attached| attached.receipt.listener_started) {
-        crate::say!("marusa: the JVM has one thread more now, the Attach Listener, until it ends");
+        crate::say!("marusa: the JVM now has one more thread, the Attach Listener, until it ends");
     }
     // Looked at here: reading the mappings once more before would take a sixth of the time where there are many.
     target::check_jvm(&process, &snapshot.os.mappings)?;

@@ -144,7 +144,7 @@ impl<'a> Watch<'a> {
         match trace.tracing.read() {
             Ok(batch) => {
                 if self.is_first_pid {
-                    // With a target nobody else is named: others are looked at for nothing.
+                    // With a target no other process is named: sampling others would be wasted.
                     let target = self.target.map(|target| target.pid);
                     let is_shown = |pid: &i32| target.is_none_or(|target| target == *pid);
                     self.processes.look(batch.tgids.values().copied().filter(is_shown));

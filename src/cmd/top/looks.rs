@@ -1,4 +1,4 @@
-//! The thread that looks at JVMs, round by round, and tells what it saw.
+//! The thread that samples JVMs, round by round, and sends the results.
 
 use crate::base::limits::TOP_SLOW;
 use crate::base::{Gap, Why};
@@ -30,7 +30,7 @@ pub enum Wish {
 /// rounds come more seldom instead.
 const REST_PER_CPU: u32 = 4;
 
-/// Whom, and how often.
+/// The JVMs to sample, and how often.
 pub struct Looking {
     /// `None`: all.
     pub pid: Option<i32>,
@@ -38,7 +38,7 @@ pub struct Looking {
 }
 
 impl Looking {
-    /// Until nobody listens.
+    /// Until the receiver is gone.
     pub fn run(&self, news: &Sender<News>, wishes: &Receiver<Wish>) {
         let since = Instant::now();
         let (mut only, mut is_paused, mut with_holders) = (None, false, None);
@@ -74,7 +74,7 @@ impl Looking {
         }
     }
 
-    /// `Err`: nobody listens.
+    /// `Err`: the receiver is gone.
     fn round(
         &self,
         only: Option<i32>,

@@ -1,4 +1,4 @@
-//! What bounds a JVM next to memory: CPU time and its past, files, threads; and how the kernel was told to treat its pages.
+//! What bounds a JVM next to memory: CPU time and its past, files, threads; and how the kernel is set to treat its pages.
 
 use crate::base::{Bytes, Gap};
 use crate::os::ceilings::{self, Ceiling};

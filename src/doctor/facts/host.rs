@@ -62,7 +62,7 @@ pub struct HostFacts {
     /// How long tasks waited for memory, and for input and output; `None`: PSI is off.
     pub memory_pressure: Option<Averages>,
     pub io_pressure: Option<Averages>,
-    /// What a fork copies for each GiB of memory on small pages, measured here; `None`: nobody needed to know.
+    /// What a fork copies for each GiB of memory on small pages, measured here; `None`: not needed.
     pub fork_ms_per_gib: Option<f64>,
     pub gaps: Vec<Gap>,
 }

@@ -1,4 +1,4 @@
-//! What the rules are told: the host and each JVM, read once. `gather` reads; everything else here is data.
+//! The input of the rules: the host and each JVM, read once. `gather` reads; everything else here is data.
 
 mod bounds;
 pub mod gather;

@@ -1,4 +1,4 @@
-//! A JVM that was told not to look at its cgroup, which limits it: it takes heap, GC and compiler threads for the host.
+//! A JVM that was started to ignore its cgroup, which limits it: it sizes heap, GC and compiler threads for the host.
 
 use super::gc_threads::quota_of;
 use crate::doctor::{Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject, types::Cost};

@@ -10,7 +10,7 @@ pub const RULE: Rule = Rule { id: "cpu-throttled", title: "the CPU quota of the 
 const WARN_PERCENT: f64 = 10.0;
 /// Half a second at the usual period of 100 ms: of fewer nothing can be said.
 const PERIODS_MIN: u64 = 5;
-/// What happened before anybody watched may be over, as the start of a JVM is: it is said, not held against it.
+/// Throttling before the watched time may be over, as the start of a JVM is: it is reported, not judged.
 const PAST_PERCENT: f64 = 25.0;
 const PAST_PERIODS_MIN: u64 = 100;
 

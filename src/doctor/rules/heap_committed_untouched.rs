@@ -1,4 +1,4 @@
-//! Heap that is committed and not in memory: nothing is lost, but what is resident can grow without the JVM asking anybody.
+//! Heap that is committed and not in memory: nothing is lost, but what is resident can grow without a request of the JVM.
 
 use crate::base::{Bytes, human};
 use crate::doctor::facts::percent;

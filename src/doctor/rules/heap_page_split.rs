@@ -12,7 +12,7 @@ use crate::map::{Area, why};
 pub const RULE: Rule =
     Rule { id: "heap-page-split", title: "the Java heap is split between page sizes", find };
 
-/// What nobody asked for is split while khugepaged works its way through; a small heap is no matter.
+/// A heap without advice stays split until khugepaged gets to it; a small heap does not matter.
 const UNASKED_BYTES_MIN: Bytes = 256 << 20;
 const REASONS_MAX: usize = 3;
 

@@ -1,4 +1,4 @@
-//! Pages of hugetlb that are set aside, in nobody's use and promised to nobody. The kernel gives such memory to nothing else,
+//! Pages of hugetlb that are set aside, neither in use nor reserved. The kernel gives such memory to nothing else,
 //! not even before it kills a process for want of memory.
 
 use crate::base::{Bytes, human};
@@ -36,7 +36,7 @@ fn of(facts: &Facts, pool: &Pool) -> Option<Finding> {
         _ => return None,
     };
     let page = size(pool.page_bytes);
-    let title = format!("{idle} pages of {page} ({}) are set aside, neither used nor reserved", human(bytes));
+    let title = format!("pages of {page} set aside, neither used nor reserved: {idle} ({})", human(bytes));
     let directory = format!("{DIRECTORY}/hugepages-{}kB", pool.page_bytes >> 10);
     let count = |what: &str, pages, file: &str| Evidence::count(what, pages, format!("{directory}/{file}"));
     let mut evidence = vec![

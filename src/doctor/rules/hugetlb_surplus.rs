@@ -28,7 +28,7 @@ fn of(pool: &Pool) -> Option<Finding> {
         _ => "overcommit took them from free memory when they were asked for",
     };
     let title =
-        format!("{} pages of {page} ({}) are above the number set aside: {how}", pool.surplus, human(bytes));
+        format!("pages of {page} above the number set aside: {} ({}); {how}", pool.surplus, human(bytes));
     let count = |what: &str, pages, file: &str| Evidence::count(what, pages, format!("{directory}/{file}"));
     let evidence = vec![
         Evidence::bytes("surplus", bytes, format!("{directory}/surplus_hugepages")),
@@ -53,7 +53,7 @@ mod tests {
         let mut facts = healthy();
         let pool = Pool { page_bytes: 2 * M, pages: 100, surplus: 100, overcommit: 200, ..Pool::default() };
         facts.host.pages.pools = vec![pool.clone()];
-        assert!(find(&facts)[0].title.contains("100 pages of 2M (200.0 MiB)"));
+        assert!(find(&facts)[0].title.contains("above the number set aside: 100 (200.0 MiB)"));
         facts.host.pages.pools = vec![Pool { overcommit: 0, ..pool.clone() }];
         assert!(find(&facts)[0].title.contains("made smaller"));
         facts.host.pages.pools = vec![Pool { surplus: 0, ..pool }];

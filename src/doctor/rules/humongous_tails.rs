@@ -1,6 +1,6 @@
 //! G1: objects of half a region and more have regions of their own, and what is left behind each in its last region is lost.
 
-use crate::base::{Bytes, human};
+use crate::base::{Bytes, counted, human};
 use crate::doctor::facts::percent;
 use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject};
 
@@ -36,9 +36,9 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
         level,
         subject: Subject::Jvm(jvm.pid),
         title: format!(
-            "{} behind {} humongous objects are lost, {share:.0} % of the heap in use: each fills regions of {} of its own",
+            "{} after {} are lost, {share:.0} % of the heap in use: each fills regions of {} of its own",
             human(lost),
-            humongous.objects,
+            counted(humongous.objects, "humongous object"),
             human(region)
         ),
         evidence: vec![

@@ -1,4 +1,4 @@
-//! kcompactd moves pages so that free memory comes together: where it is busy, somebody asks for large pages all the time.
+//! kcompactd moves pages so that free memory comes together: where it is busy, processes ask for large pages all the time.
 
 use crate::doctor::{Evidence, Facts, Finding, Level, Remedy, Rule, Subject, types::Cost};
 

@@ -75,7 +75,7 @@ fn watched_ms(host: &HostFacts) -> Option<f64> {
     (daemon.watched_ms >= MS_MIN && host.seconds > 0.0).then_some(daemon.watched_ms)
 }
 
-/// Of the heap, what nothing stands in the way of.
+/// The part of the heap that nothing keeps from huge pages.
 fn waiting_bytes(jvm: &JvmFacts) -> Bytes {
     let findings = why::findings(&jvm.snapshot, &jvm.map);
     let is_waiting = |finding: &&why::Finding| {

@@ -1,4 +1,4 @@
-//! A large heap on 4 KiB pages, on a host that would give it larger ones: nobody asked. Whether it gains is a matter of the
+//! A large heap on 4 KiB pages, on a host that would give it larger ones if asked. Whether it gains is a matter of the
 //! program, and can be measured on the running JVM.
 
 use crate::base::{Bytes, human};

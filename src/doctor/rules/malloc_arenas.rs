@@ -1,7 +1,7 @@
 //! Many arenas of malloc, with freed memory in each: what one thread frees serves only the threads of the same arena.
 
 use super::malloc_freed_held::WALK;
-use crate::base::human;
+use crate::base::{counted, human};
 use crate::doctor::arenas::Spread;
 use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Remedy, Rule, Subject};
 
@@ -22,8 +22,9 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
         }
         Err(_) => Evidence::state("MALLOC_ARENA_MAX", "could not be read", "/proc/PID/environ"),
     };
+    let users = counted(attached_threads, "thread");
     let price = format!(
-        "the price: {attached_threads} threads would take turns at {kept} locks instead of {arenas}, for blocks that their own \
+        "the price: {users} would take turns at {kept} locks instead of {arenas}, for blocks that their own \
          caches do not hold (glibc's hold blocks of up to 1 KiB); measure the throughput before and after"
     );
     Some(Finding {
@@ -31,7 +32,7 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
         level,
         subject: Subject::Jvm(jvm.pid),
         title: format!(
-            "{arenas} arenas of malloc hold {} of freed memory; {} of it lies beyond the {kept} that hold the most",
+            "arenas of malloc ({arenas}) hold {} of freed memory; {} of it is beyond the {kept} that hold the most",
             human(spread.freed_bytes),
             human(beyond_bytes)
         ),
@@ -40,7 +41,7 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
             Evidence::count("arenas that hold 1 MiB or more", spread.holding as u64, WALK),
             Evidence::count("threads attached to them", attached_threads, WALK),
             Evidence::bytes("freed, yet resident", spread.freed_bytes, WALK),
-            Evidence::bytes(format!("of it, beyond {kept} arenas"), beyond_bytes, WALK),
+            Evidence::bytes(format!("of it, beyond {}", counted(kept, "arena")), beyond_bytes, WALK),
             Evidence::percent("of what is resident", jvm.percent_of_resident(beyond_bytes), "the account"),
             set,
         ],

@@ -1,7 +1,7 @@
 //! Files that the program mapped, neither libraries nor archives of classes: many of them, or many bytes.
 
 use crate::base::printable::escaped;
-use crate::base::{Bytes, human};
+use crate::base::{Bytes, counted, human};
 use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject};
 use crate::map::sums::group_of;
 use crate::map::{Area, MemoryMap};
@@ -52,10 +52,10 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
         level,
         subject: Subject::Jvm(jvm.pid),
         title: format!(
-            "mapped files hold {}, {percent:.0} % of what is resident: {} in {} mappings of {}",
+            "mapped files hold {}, {percent:.0} % of what is resident: {} in {} of {}",
             human(resident),
             human(most.resident),
-            most.mappings.len(),
+            counted(most.mappings.len(), "mapping"),
             escaped(name)
         ),
         evidence: vec![

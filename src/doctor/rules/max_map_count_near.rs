@@ -1,5 +1,6 @@
 //! The number of mappings against `vm.max_map_count`: at the limit mmap and mprotect fail, and a JVM does not survive that.
 
+use crate::base::counted;
 use crate::doctor::{Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject, types::Cost};
 use crate::jvm::Gc;
 
@@ -42,8 +43,8 @@ fn of(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
     let wanted = needed.unwrap_or(0).max(used.saturating_mul(2)).max(65_530).next_multiple_of(1 << 10);
     let title = match level {
         Level::Info => format!(
-            "ZGC may need {} mappings for this heap, and a process may have {limit}",
-            needed.unwrap_or(0)
+            "ZGC may need {} for this heap, and a process may have {limit}",
+            counted(needed.unwrap_or(0), "mapping")
         ),
         _ => format!("{used} of {limit} mappings are in use: at the limit the JVM ends"),
     };

@@ -8,7 +8,7 @@ pub const RULE: Rule =
 /// Of the last minute, in which all that could have worked waited: 1 % is 0.6 s in which the host stood still.
 const FULL_WARN: f64 = 1.0;
 const FULL_CRITICAL: f64 = 10.0;
-/// In which somebody waited.
+/// The share of time in which a task waited.
 const SOME_WARN: f64 = 10.0;
 /// Of the memory of the host, that is available.
 const AVAILABLE_WARN: f64 = 5.0;
@@ -48,7 +48,7 @@ fn of(facts: &Facts) -> Option<Finding> {
         let swap_free = meminfo("SwapFree").unwrap_or(0);
         evidence.push(Evidence::bytes("swap that is free", swap_free, "/proc/meminfo: SwapFree"));
         let level = match percent {
-            // As long as there is swap, pages go there before anybody is killed.
+            // As long as there is swap, pages go there before a process is killed.
             percent if percent < AVAILABLE_CRITICAL && swap_free < total / 50 => Some(Level::Critical),
             percent if percent < AVAILABLE_WARN => Some(Level::Warn),
             _ => None,

@@ -2,7 +2,7 @@
 //! of RocksDB without close(). One instance with many blocks, such as a cache, is not meant. Judged where the holders were read.
 
 use crate::base::printable::escaped;
-use crate::base::{Bytes, human};
+use crate::base::{Bytes, counted, human};
 use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject};
 use crate::jvm::Held;
 
@@ -62,7 +62,8 @@ fn find(jvm: &JvmFacts) -> Vec<Finding> {
             level: Level::Warn,
             subject: Subject::Jvm(jvm.pid),
             title: format!(
-                "{instances} instances hold {} through {name}: are they closed?",
+                "{} hold {} through {name}: are they closed?",
+                counted(instances, "instance"),
                 human(held.bytes)
             ),
             evidence: vec![

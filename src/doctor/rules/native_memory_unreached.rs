@@ -1,5 +1,5 @@
 //! Blocks of malloc that nothing leads to that was looked at: no Java object, no library, no thread, no other block. Most likely
-//! somebody lost their addresses without freeing them. Judged where the holders were read.
+//! their addresses were lost without freeing them. Judged where the holders were read.
 
 use crate::base::{Bytes, human};
 use crate::doctor::facts::percent;

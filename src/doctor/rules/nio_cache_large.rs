@@ -28,13 +28,13 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
         return None;
     }
     let largest = rows.iter().max_by_key(|row| row.bytes)?;
-    let threads = largest.holder.rsplit_once("of thread ").map_or("ended", |(_, threads)| threads);
+    let holders = largest.holder.rsplit_once("of thread ").map_or("ended", |(_, threads)| threads);
     Some(Finding {
         id: RULE.id,
         level: if bytes > WARN_BYTES { Level::Warn } else { Level::Info },
         subject: Subject::Jvm(jvm.pid),
         title: format!(
-            "{threads} threads hold {} of temporary direct buffers, all threads {}: jdk.nio.maxCachedBufferSize is not set",
+            "threads {holders}: {} of temporary direct buffers, all threads {}: jdk.nio.maxCachedBufferSize is not set",
             human(largest.bytes),
             human(bytes)
         ),
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!((level(256 * M, 8), level(256 * M + 1, 8)), (Some(Level::Info), Some(Level::Warn)));
         assert_eq!((level(64 * M, 64), level(64 * M, 65)), (Some(Level::Info), None), "1 MiB each");
         let title = found(512 * M, 4, "-Xmx2g").expect("a finding").title;
-        assert!(title.starts_with("io-pool-# threads hold 512.0 MiB of temporary direct buffers"), "{title}");
+        assert!(title.starts_with("threads io-pool-#: 512.0 MiB of temporary direct buffers"), "{title}");
     }
 
     #[test]

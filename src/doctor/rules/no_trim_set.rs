@@ -1,4 +1,4 @@
-//! A JVM that could give malloc's freed memory back by itself, and was not told to.
+//! A JVM that could return malloc's freed memory by itself, and is not set to.
 
 use super::malloc_freed_held::{WALK, interval};
 use crate::base::{Bytes, human};

@@ -1,4 +1,4 @@
-//! A large heap on a host with several nodes of memory, and a collector that was not told of them.
+//! A large heap on a host with several nodes of memory, and a collector that does not use them.
 
 use crate::doctor::{Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject, types::Cost};
 use crate::jvm::Gc;

@@ -6,11 +6,11 @@ use crate::os::maps::Mapping;
 
 pub const RULE: Rule = Rule {
     id: "perf-data-on-disk",
-    title: "the JVM's counters lie on a busy disk, and safepoints may wait for it",
+    title: "the JVM's counters are on a busy disk, and safepoints may wait for it",
     find,
 };
 
-/// Of the last minute in which some tasks waited for input or output: on an idle disk nobody waits.
+/// Of the last minute in which some tasks waited for input or output: on an idle disk no task waits.
 const BUSY_PERCENT: f64 = 5.0;
 
 fn find(facts: &Facts) -> Vec<Finding> {
@@ -32,7 +32,7 @@ fn of(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
         level: Level::Info,
         subject: Subject::Jvm(jvm.pid),
         title: format!(
-            "the JVM's counters lie on a disk, and tasks waited for disks {waiting:.0} % of the last minute"
+            "the JVM's counters are on a disk, and tasks waited for disks {waiting:.0} % of the last minute"
         ),
         evidence: vec![
             Evidence::state("file of the counters", &mapping.path, "/proc/PID/maps"),

@@ -12,7 +12,7 @@ pub const RULE: Rule = Rule {
     find: |facts: &Facts| facts.jvms.iter().filter_map(|jvm| find(&facts.host, jvm)).collect(),
 };
 
-/// A few pages of a class loader's garbage harm nobody.
+/// A few pages of a class loader's garbage are harmless.
 const WARN_BYTES: Bytes = 8 << 20;
 const WARN_PERCENT: f64 = 1.0;
 /// A disk reads some 100 MB a second in pages: a collection then stands for a second or more.

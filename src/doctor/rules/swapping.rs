@@ -1,11 +1,11 @@
-//! Pages come back from swap while we watch: whoever needs them waits for the disk, and a GC needs all of the heap.
+//! Pages come back from swap while we watch: the threads that need them wait for the disk, and a GC needs all of the heap.
 
 use crate::doctor::{Evidence, Facts, Finding, Level, Remedy, Rule, Subject, types::Cost};
 use crate::os::machine::base_page;
 
 pub const RULE: Rule = Rule { id: "swapping", title: "pages come back from swap all the time", find };
 
-/// Bytes a second: 256 pages, each of which somebody waits for.
+/// Bytes a second: 256 pages, each of which a thread waits for.
 const WARN_RATE: f64 = (1 << 20) as f64;
 const CRITICAL_RATE: f64 = (16 << 20) as f64;
 const SECONDS_MIN: f64 = 0.5;

@@ -1,4 +1,4 @@
-//! Transparent huge pages for everybody, and the harm that this does was measured: threads that never asked for one wait while
+//! Transparent huge pages for all processes, and measured harm from them: threads that never asked for one wait while
 //! the kernel makes room, or it does so in the background without end.
 
 use crate::doctor::compaction::{self, Stalls};

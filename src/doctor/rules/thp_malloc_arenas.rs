@@ -19,7 +19,7 @@ pub const RULE: Rule = Rule {
     find,
 };
 
-/// So much of malloc on huge pages, of which such a share is free or zeros; and that is such a share of the process.
+/// The least bytes of malloc on huge pages, the share of them that is free or zeros, and the share of the process.
 const HUGE_BYTES_MIN: Bytes = 64 << 20;
 const LOST_BYTES_MIN: Bytes = 32 << 20;
 const HUGE_PERCENT_MIN: u64 = 25;

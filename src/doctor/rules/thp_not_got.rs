@@ -1,5 +1,5 @@
 //! `-XX:+UseTransparentHugePages`, and the memory is on 4 KiB pages anyway: the host's policy says never, no page was
-//! free at the fault, or nobody has come to put it together.
+//! free at the fault, or compaction has not assembled one.
 
 use crate::doctor::facts::Facts;
 use crate::doctor::promise::{self, Kind};

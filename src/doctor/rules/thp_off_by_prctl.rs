@@ -1,5 +1,5 @@
-//! `THP_enabled: 0` of a process that asks for transparent huge pages: whoever started it called prctl(PR_SET_THP_DISABLE),
-//! which children inherit. The JVM does not look, and logs 2 MiB pages.
+//! `THP_enabled: 0` of a process that asks for transparent huge pages: its launcher called prctl(PR_SET_THP_DISABLE),
+//! which children inherit. The JVM does not check, and logs 2 MiB pages.
 
 use crate::base::human;
 use crate::doctor::facts::{Facts, JvmFacts};
@@ -20,7 +20,7 @@ fn find(facts: &Facts) -> Vec<Finding> {
     facts.jvms.iter().filter_map(of).collect()
 }
 
-/// Of a heap that nobody has touched too: it never gets any.
+/// Also of an untouched heap: it never gets any.
 fn of(jvm: &JvmFacts) -> Option<Finding> {
     let is_off = jvm.snapshot.os.status.thp_enabled == Some(false);
     if !is_off || !Asked::of(&jvm.snapshot).is_for_transparent() {

@@ -12,7 +12,7 @@ use crate::map::bloat::is_since;
 
 pub const RULE: Rule = Rule { id: "thp-stacks", title: "thread stacks blown up by huge pages", find };
 
-/// So much unused memory of stacks, if it is such a share of the process, and of what of the stacks is on large pages.
+/// The least unused memory of stacks, its share of the process, and its share of the stacks on large pages.
 const BYTES_MIN: Bytes = 32 << 20;
 const RESIDENT_PERCENT_MIN: u64 = 3;
 const LARGE_PERCENT_MIN: u64 = 50;
@@ -55,7 +55,7 @@ fn of_jvm(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
         level: Level::Warn,
         subject: Subject::Jvm(jvm.pid),
         title: format!(
-            "the stacks of {threads} threads lie on huge pages: {each} KiB each, most of it never used"
+            "the stacks of {threads} threads are on huge pages: {each} KiB each, most of it never used"
         ),
         evidence,
         cost: Cost::bytes(zero.bytes),

@@ -1,7 +1,7 @@
 //! Hundreds of threads of one pool: what they hold in their stacks and in the arenas of malloc that they allocate from.
 
 use crate::base::printable::escaped;
-use crate::base::{Bytes, human};
+use crate::base::{Bytes, counted, human};
 use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject};
 use crate::map::model::{Amounts, ThreadAccount};
 use crate::map::sums::group_of;
@@ -48,7 +48,7 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
         id: RULE.id,
         level,
         subject: Subject::Jvm(jvm.pid),
-        title: format!("{} threads are named \"{name}\"{hold}", threads.len()),
+        title: format!("{} named \"{name}\"{hold}", counted(threads.len(), "thread")),
         evidence: std::iter::once(count).chain(bytes).collect(),
         cost: held.map_or(Cost::default(), Cost::bytes),
         remedies: vec![
@@ -92,10 +92,7 @@ mod tests {
         assert_eq!((find(&healthy_jvm()), with(499)), (None, None));
         let finding = with(500).expect("500");
         assert_eq!(finding.level, Level::Info);
-        assert_eq!(
-            finding.title, "500 threads are named \"session-#\"",
-            "no stack was found, which is not 0"
-        );
+        assert_eq!(finding.title, "500 threads named \"session-#\"", "no stack was found, which is not 0");
         assert_eq!(with(2_000).map(|finding| finding.level), Some(Level::Warn));
     }
 }

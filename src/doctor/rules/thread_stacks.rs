@@ -1,7 +1,7 @@
 //! Stacks of very many threads: each holds what it once needed at its deepest, until the thread ends.
 
 use crate::base::printable::escaped;
-use crate::base::{Bytes, human};
+use crate::base::{Bytes, counted, human};
 use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject};
 use crate::map::Area;
 use std::collections::BTreeMap;
@@ -51,7 +51,7 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
     )];
     if jvm.major() >= Some(VIRTUAL_SINCE) {
         remedies.push(Remedy::Advice(
-            "virtual threads, whose stacks lie in the heap while they wait".to_string(),
+            "virtual threads, whose stacks are in the heap while they wait".to_string(),
         ));
     }
     Some(Finding {
@@ -59,7 +59,8 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
         level,
         subject: Subject::Jvm(jvm.pid),
         title: format!(
-            "{threads} threads hold {} in their stacks, {percent:.0} % of what is resident",
+            "{} hold {} in their stacks, {percent:.0} % of what is resident",
+            counted(threads, "thread"),
             human(held)
         ),
         evidence,

@@ -1,4 +1,4 @@
-//! Memory of which nobody knows whose it is: neither the VM, nor malloc's owners, nor a library that points to it.
+//! Resident memory with no known owner: neither the VM, nor malloc's owners, nor a library that points to it.
 
 use crate::base::printable::escaped;
 use crate::base::{Bytes, Range, human};

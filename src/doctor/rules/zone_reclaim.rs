@@ -1,5 +1,6 @@
 //! `vm.zone_reclaim_mode`: a node that is full drops its caches, or writes and swaps, before it takes memory of another node.
 
+use crate::base::counted;
 use crate::doctor::{Evidence, Facts, Finding, Level, Remedy, Rule, Subject, types::Cost};
 
 pub const RULE: Rule =
@@ -34,7 +35,10 @@ fn of(facts: &Facts) -> Option<Finding> {
             0 => format!(
                 "vm.zone_reclaim_mode is {mode}: a node that fills up reclaims before it takes another node's memory"
             ),
-            _ => format!("vm.zone_reclaim_mode is {mode}, and nodes reclaimed {scans} times while watched"),
+            _ => format!(
+                "vm.zone_reclaim_mode is {mode}, and nodes reclaimed {} while watched",
+                counted(scans, "time")
+            ),
         },
         evidence,
         cost: Cost::default(),

@@ -308,10 +308,7 @@ mod tests {
             (served.p50_ms, served.p99_ms, served.p999_ms, served.max_ms),
             (Some(2.0), Some(10.0), Some(40.0), Some(50.0))
         );
-        assert!(
-            parse(Generator::Oha, &text.replace("90", "0").replace("10}", "0}")).is_err(),
-            "nobody answered"
-        );
+        assert!(parse(Generator::Oha, &text.replace("90", "0").replace("10}", "0}")).is_err(), "no answer");
     }
 
     #[test]

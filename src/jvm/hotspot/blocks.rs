@@ -5,7 +5,7 @@ use super::{Hotspot, nmt, owners};
 use crate::base::blocks::{Labelled, Witness};
 use crate::jvm::types::JvmView;
 
-/// Who tells from a block's first words whose it is.
+/// Identifies a block's owner from its first words.
 pub fn witness(vm: &Hotspot, view: &mut JvmView) -> Box<dyn Witness> {
     match nmt::witness(vm, view) {
         Some(witness) => Box::new(witness),

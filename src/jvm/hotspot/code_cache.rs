@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, HashMap};
 pub struct CodeHeap {
     name: String,
     bounds: Bounds,
-    /// Where its claim stands among the extents.
+    /// The place of its claim among the extents.
     extent: usize,
 }
 
@@ -251,7 +251,7 @@ impl Blocks {
 }
 
 /// What `CodeBlob::_name` says (src/hotspot/share/code/codeBlob.cpp and nmethod.cpp, JDK 8 to 25). Only JDK 25 has the
-/// kind as a number, and that does not tell the interpreter from other buffers.
+/// kind as a number, and that does not distinguish the interpreter from other buffers.
 fn kind_named(name: &str) -> &'static str {
     match name {
         "nmethod" => "nmethod",

@@ -154,7 +154,7 @@ fn claim(vm: &Hotspot, mut classes: Marks, mut metadata: Marks, found: &mut Foun
         found.claim(node.range, kind, part, None, node.how);
     }
     if missed > 0 {
-        let what = format!("{missed} ranges of class metadata outside of private mappings");
+        let what = crate::base::counted(missed, "range") + " of class metadata outside of private mappings";
         found.gaps.push(Gap::new(what, Why::Torn));
     }
 }

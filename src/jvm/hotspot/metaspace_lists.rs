@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, HashSet};
 /// and the first node.
 const LIST_WORDS: usize = 2;
 
-/// Tells from the mappings what an address or a range may be.
+/// Decides by the mappings what an address or a range may be.
 pub(super) trait Judge {
     fn memory(&self) -> &dyn Memory;
     fn may_be_object(&self, at: Addr) -> bool;
@@ -30,7 +30,7 @@ pub(super) struct Lists {
     nodes: BTreeMap<Addr, Range>,
     /// In which word a node holds its start, once one was seen.
     word: Option<usize>,
-    /// The nodes of all that has the look of a list in libjvm's data.
+    /// The nodes of everything in libjvm's data that resembles a list.
     lists: Option<Vec<Vec<Range>>>,
 }
 

@@ -48,7 +48,7 @@ pub struct Search<'a> {
     pub missed: u64,
 }
 
-/// A node as the search saw it: its bounds, and where they stand.
+/// A node as the search saw it: its bounds, and their address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sighting {
     pub range: Range,
@@ -220,7 +220,7 @@ impl Judge for Search<'_> {
         self.vm.memory()
     }
 
-    /// Aligned, private, resident, and nobody else's.
+    /// Aligned, private, resident, and without another owner.
     fn may_be_object(&self, at: Addr) -> bool {
         at.0 >= 1 << 16
             && at.is_aligned(8)

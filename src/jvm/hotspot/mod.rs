@@ -206,7 +206,7 @@ pub fn read(target: &Target, opened: &Opened) -> JvmView {
         (metaspace::read(vm, found), threads::read(vm, found))
     });
     heap::tables::read(&vm, &gc, &mut found);
-    // Last: it names what a static of libjvm points to and nobody else knows.
+    // Last: it names what only a static of libjvm points to.
     vm_work::read(&vm, &mut found);
     compiling::read(&vm, &mut threads, &mut found.gaps);
     opened.leads.replace(found.leads);

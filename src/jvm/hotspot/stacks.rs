@@ -1,4 +1,4 @@
-//! Stacks of all threads, the VM's and everybody else's, by the thread control block that the C library keeps at the top
+//! Stacks of all threads, the VM's and all others, by the thread control block that the C library keeps at the top
 //! of each. No stop, no register and no right beyond reading memory is needed, and the bounds are exact, guard included.
 //!
 //! Some blocks are known: `OSThread::_pthread_id` of each Java thread. They teach where in a block the thread id, the
@@ -22,7 +22,7 @@ const STACK_BYTES_MAX: u64 = 1 << 40;
 /// The heads of the lists of used, user-made and cached stacks lie this near to each other.
 const HEADS_NEAR_BYTES: u64 = 256;
 
-/// A thread of which the VM tells all that is needed to learn the layout.
+/// A thread whose VM data is enough to learn the layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seed {
     /// `pthread_t`, which is the block's address in glibc and musl.
@@ -141,7 +141,7 @@ struct Sample {
 
 impl Sample {
     fn read(memory: &dyn Memory, seed: &Seed) -> Option<Sample> {
-        // musl tells a stack's end below the block; there the page's end bounds the read.
+        // musl has a stack's end below the block; there the page's end bounds the read.
         let end = if seed.stack_base > seed.block { seed.stack_base } else { seed.block.plus(1).up_to(PAGE) };
         let bytes = end.offset_from(seed.block)?.min(THREAD_BLOCK_BYTES_MAX);
         let is_near = seed.block.minus(ABOVE_BLOCK_BYTES_MAX) < seed.stack_base && seed.block.is_aligned(8);

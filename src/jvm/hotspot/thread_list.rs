@@ -1,5 +1,5 @@
 //! Which Java threads there are, by the VM's own list. The list is replaced whole, and the old one freed, whenever a Java thread
-//! begins or ends: a pointer that was read with other data a few milliseconds ago leads to memory that is somebody else's by now.
+//! begins or ends: a pointer that was read with other data a few milliseconds ago may lead to other memory by now.
 //! So it is read past the store of pages, wherever it lies now, and again until two samples agree.
 
 use super::{Found, Hotspot};

@@ -1,6 +1,6 @@
 //! The threads of the process: Java threads by the VM's own list, all others by the C library's (`stacks`).
 //!
-//! The VM's threads are told from foreign ones by their `Thread` object, whose `OSThread` must hold the same thread id.
+//! The VM's threads are distinguished from foreign ones by their `Thread` object, whose `OSThread` must hold the same thread id.
 //! JDK 8 gives native threads no name of their own, so names come from the VM first and from the kernel last.
 
 use super::stacks::{self, Block, Blocks, Seed};
@@ -122,7 +122,7 @@ struct CompilerTables(Vec<Addr>);
 impl CompilerTables {
     fn new(vm: &Hotspot, java: &[JavaThread], by_inner: &HashMap<i32, (i32, String)>) -> CompilerTables {
         let name = |thread: &JavaThread| by_inner.get(&thread.tid).map_or("", |(_, name)| name.as_str());
-        // The kernel named all: nobody asks.
+        // The kernel named all: not needed.
         if java.iter().all(|thread| !name(thread).is_empty()) {
             return CompilerTables(Vec::new());
         }
@@ -151,7 +151,7 @@ fn table_of(vm: &Hotspot, object: Addr) -> Option<Addr> {
     vm.memory().addr(object).ok()
 }
 
-/// The kernel keeps so much of a name (`TASK_COMM_LEN` less its NUL).
+/// The length of a name that the kernel keeps (`TASK_COMM_LEN` less its NUL).
 const KERNEL_NAME_BYTES: usize = 15;
 
 /// How often names are read that a collector moved while they were read.

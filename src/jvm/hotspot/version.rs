@@ -11,7 +11,7 @@ pub fn read(memory: &dyn Memory, structs: &VmStructs) -> Known<String> {
     memory.c_string(at, C_STRING_BYTES_MAX).map_err(|fault| fault.gap("Abstract_VM_Version::_s_vm_release"))
 }
 
-/// JDK 8's VM calls itself 25.x-bNN; the form "-b" tells it from JDK 25's "25.0.3+9".
+/// JDK 8's VM calls itself 25.x-bNN; the form "-b" distinguishes it from JDK 25's "25.0.3+9".
 pub fn major(release: &str) -> Option<u32> {
     let first: u32 = release.split(|letter: char| !letter.is_ascii_digit()).next()?.parse().ok()?;
     if first == 25 && release.contains("-b") && !release.contains('+') { Some(8) } else { Some(first) }

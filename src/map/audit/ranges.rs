@@ -100,7 +100,7 @@ impl Agreement {
         let Some(owner) = map.owners.get(share.owner).filter(|_| bytes > 0) else { return };
         let known = label.tags.iter().any(|tag| !tags::areas(tag).is_empty());
         let agrees = label.tags.iter().any(|tag| tags::areas(tag).contains(&owner.area));
-        // Proven by the allocator's own structures, so that no tag of a whole mapping stands against it.
+        // Proven by the allocator's own structures, so that no tag of a whole mapping overrides it.
         if known && !agrees && !label.exact && !span.covers(label.range) && owner.instance.is_mallocs() {
             self.merged_bytes += bytes;
             return;

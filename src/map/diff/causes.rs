@@ -21,7 +21,7 @@ pub enum What {
     Part(Area, String),
     /// Freed memory that one arena of malloc holds.
     FreedInArena(u64),
-    /// Freed memory in so many arenas.
+    /// Freed memory in a number of arenas.
     FreedInArenas(usize),
     /// Stacks of threads of one name, and how many threads more.
     Threads(String, i64),

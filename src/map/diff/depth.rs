@@ -1,6 +1,6 @@
 //! What two accounts can be compared by. An account may have been read less deeply than another: the runtime or the chunks of
 //! malloc could not be read at that moment (a full budget, a process that was torn, missing rights). The same bytes are then in
-//! other areas, and would look as if they had moved. So areas that only one of the two tells apart are compared as one sum,
+//! other areas, and would look as if they had moved. So areas that only one of the two distinguishes are compared as one sum,
 //! and the comparison says which these are and why.
 
 use crate::map::area::Area;
@@ -28,7 +28,7 @@ const OF_MALLOC: [Area; 9] = [
     Area::Unattributed,
 ];
 
-/// What one of the two accounts does not tell.
+/// The areas that one of the two accounts does not distinguish.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lost {
     /// "the Java heap could not be read at the first moment"
@@ -46,7 +46,7 @@ enum Reader {
     Malloc,
 }
 
-/// What one account tells and the other does not.
+/// The areas that one account distinguishes and the other does not.
 pub fn lost(before: &Sums, now: &Sums) -> Vec<Lost> {
     if before.areas.is_empty() || now.areas.is_empty() {
         return Vec::new();
@@ -82,7 +82,7 @@ pub fn lost(before: &Sums, now: &Sums) -> Vec<Lost> {
     found
 }
 
-/// Both accounts with only what both tell apart.
+/// Both accounts with only the areas that both distinguish.
 pub fn alike(before: &Sums, now: &Sums, lost: &[Lost]) -> (Sums, Sums) {
     let joined: BTreeSet<Area> = lost.iter().flat_map(|lost| lost.areas.iter().copied()).collect();
     let (mut before, mut now) = (joined_in(before, &joined), joined_in(now, &joined));

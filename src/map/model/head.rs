@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Taken {
-    /// RFC 3339, UTC; empty where a file does not tell.
+    /// RFC 3339, UTC; empty where a file has none.
     pub at: String,
     pub source: Source,
     pub took_ms: f64,
@@ -23,6 +23,9 @@ pub struct Process {
     pub pid: i32,
     pub namespace_pid: i32,
     pub command: String,
+    /// "Kafka"; for people.
+    #[serde(skip)]
+    pub server: Option<String>,
     pub user: String,
     pub container: Option<String>,
     pub started: Option<String>,
@@ -51,6 +54,7 @@ impl Process {
             pid: process.pid,
             namespace_pid: process.namespace_pid,
             command: process.command.clone(),
+            server: process.server.clone(),
             user: process.user.clone(),
             container: process.container.clone(),
             started: process.started.clone(),

@@ -1,6 +1,6 @@
 //! malloc in the account: the sums, each arena, and the owners of blocks in use.
 //!
-//! Two views of one heap stand side by side. Figures in whole bytes (`free_bytes`) are those of chunks, resident or not. Those of
+//! Two views of one heap, side by side. Figures in whole bytes (`free_bytes`) are those of chunks, resident or not. Those of
 //! resident memory come from the account's spans, so they sum to it (`in_use_resident_bytes`, `held_resident_bytes`), except
 //! `free_resident_bytes`, `free_whole_page_bytes`, `trimmable_bytes` and `top_kept_bytes`, which the walk of the chunks counted.
 

@@ -1,6 +1,6 @@
 //! An account out of its JSON, `marusa/map/2` or `/1`: what `marusa map --json` printed once can be compared with a later account.
-//! The text may be anybody's: keys that are missing are unknown or empty, others are passed over without memory for them, and an
-//! entry of a list is made of more letters than it takes bytes, up to a small factor (`limits::INPUT_FACTOR`).
+//! The text may come from anywhere: keys that are missing are unknown or empty, others are passed over without memory for them, and
+//! an entry of a list is made of more letters than it takes bytes, up to a small factor (`limits::INPUT_FACTOR`).
 
 use super::malloc::{Chunks, OtherAccount};
 use super::{Account, ArenaAccount, MallocAccount, MallocSums, OwnerAccount, SCHEMA, TagAccount};

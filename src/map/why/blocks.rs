@@ -9,7 +9,7 @@ use crate::os::pagemap::PageRun;
 pub enum Zone<'a> {
     /// In no whole block of the mapping, for this reason.
     Outside(&'a Reason),
-    /// In a block with so many bytes in memory.
+    /// In a block with this many bytes in memory.
     Block(Bytes),
 }
 

@@ -1,4 +1,4 @@
-//! What stands in the way of huge pages in a whole mapping, whatever block of it is looked at: the process, the host's
+//! What prevents huge pages in a whole mapping, for every block of it: the process, the host's
 //! policy, advice, the pool. The order is that of the kernel (mm/huge_memory.c, `__thp_vma_allowable_orders`, Linux 6.18).
 
 use super::reason::{Reason, ToldBy, is_vms};
@@ -121,7 +121,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// mm/huge_memory.c, `file_thp_enabled`: pages of regular files that nobody may write to.
+    /// mm/huge_memory.c, `file_thp_enabled`: pages of regular files that no process may write to.
     fn of_file(&self, host: &HostPages, thp: &Thp, mapping: &Mapping, area: Area) -> Option<Reason> {
         match host.file_huge_pages {
             _ if mapping.rights.shared && mapping.rights.write => Some(Reason::FileSystem),
@@ -145,7 +145,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// What would stand in the way of transparent pages if the JVM asked for them.
+    /// What would prevent transparent pages if the JVM asked for them.
     pub fn against_transparent(&self, shared: bool) -> Option<Reason> {
         let Some(thp) = &self.settings?.host.thp else { return Some(Reason::NoTransparent) };
         if self.thp_enabled == Some(false) {
@@ -168,7 +168,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// What stands in the way of one block of a mapping that may have huge pages.
+    /// What prevents a huge page in one block of a mapping that may have them.
     pub fn of_block(&self, is_file_page: bool, resident: Bytes) -> Reason {
         let Some(host) = self.settings.map(|settings| &settings.host) else { return Reason::NotKnown };
         let knob = host.thp.as_ref().and_then(|thp| thp.khugepaged.get("max_ptes_none").copied());

@@ -5,7 +5,7 @@ use crate::map::Area;
 use crate::map::page_claims::Asked;
 use crate::os::machine::huge_page;
 
-/// One reason. Each byte on a small page has exactly one: the first that stands in the way.
+/// One reason. Each byte on a small page has exactly one: the first that prevents a larger one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Reason {
     /// The mapping is smaller than a huge page.
@@ -32,13 +32,13 @@ pub enum Reason {
     PoolShort { page_bytes: Bytes, available: u64 },
     /// hugetlb was asked for, and a cgroup allows less.
     GroupLimit { page_bytes: Bytes, limit_bytes: Bytes, file: String },
-    /// thp is wanted, and the JVM asks for hugetlb; `behind`: what stands in the way of thp besides.
+    /// thp is wanted, and the JVM asks for hugetlb; `behind`: what else prevents thp.
     HugetlbInstead { behind: Option<Box<Reason>> },
     /// Pages of hugetlb of this size are wanted, and the JVM does not ask for them; ZGC cannot for all sizes.
     HugetlbNotAsked { page_bytes: Bytes, zgc: bool },
     /// The same, of memory for which no JVM asks for them.
     NoHugetlbForIt { page_bytes: Bytes },
-    /// Pages of a file, and a kernel without the option for them, or one that does not tell.
+    /// Pages of a file, and a kernel without the option for them, or one that does not report it.
     NoKernelOption { known: bool },
     /// Pages of a file whose file system gives no huge ones.
     FileSystem,
@@ -52,7 +52,7 @@ pub enum Reason {
     Split,
     /// Too much of the huge page was never touched.
     Hole,
-    /// Nothing stands in the way: a fault found no huge page, or it was touched before it could have one.
+    /// Nothing prevents it: a fault found no huge page, or it was touched before it could have one.
     NotYet { fallbacks: bool },
     /// The settings of the host are not known (a core, an old frozen file).
     NotKnown,

@@ -1,4 +1,4 @@
-//! Why memory is not on the pages that a requirement names. The findings tell why a page is smaller than it could be; but a
+//! Why memory is not on the pages that a requirement names. The findings explain why a page is smaller than it could be; but a
 //! page of 2 MiB may be no answer either: HugeTLB is not a thp, thp no HugeTLB, and neither is a page of 1 GiB.
 
 use super::context::Context;

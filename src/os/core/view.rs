@@ -32,7 +32,7 @@ pub fn build(bytes: &FileBytes, headers: &Headers, notes: &Notes, extents: &Exte
     gaps.extend(cut_off(headers));
     gaps.extend(unknown(notes));
     if headers.strange + notes.damaged > 0 {
-        let what = format!("{} parts of the core", headers.strange + notes.damaged);
+        let what = crate::base::counted(headers.strange + notes.damaged, "part") + " of the core";
         gaps.push(Gap::new(what, Why::BadData(Addr::NULL)).hint("they are damaged, or overlap others"));
     }
     let (process, status) = process(&mappings, notes);

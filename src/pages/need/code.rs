@@ -56,7 +56,7 @@ impl Given {
             non_profiled: flag("NonProfiledCodeHeapSize"),
         };
         // A JVM that was asked tells all four, as it made them for the pages that it had. Where that is what it would make of
-        // its defaults, nobody set them, and with other pages they become others.
+        // its defaults, they were not set, and with other pages they become others.
         let said = given.reserved.map(|reserved| (reserved, given.segments()));
         let is_default = |page| {
             let default = sized(subject, Given::default(), page);

@@ -1,5 +1,5 @@
 //! How HotSpot chooses pages for a reservation: what `os::page_size_for_region` and `ReservedSpace` do, by version. The rules
-//! of the single collectors stand on these.
+//! of the single collectors rest on these.
 
 use super::PAGE_2M;
 use super::flags::{self, flag_bytes};
@@ -130,7 +130,7 @@ impl<'a> Sizing<'a> {
         need.pages = bytes / page;
         need.pages_at_least = if self.feature() >= 17 { need.pages } else { need.pages - 1 };
         if !bytes.is_multiple_of(page) || self.feature() < 17 {
-            need.rule = format!("{rule}; what does not fill a large page lies on 4K");
+            need.rule = format!("{rule}; the part that does not fill a large page is on 4K pages");
         }
         need
     }

@@ -1,4 +1,4 @@
-//! Why a promise is not kept, the surest first: the JVM is another one, was told something else, or the host did not give.
+//! Why a promise is not kept, the surest first: the JVM is another one, was started with other options, or the host did not give.
 
 use super::{Look, Promise, Row, Verdict, name, pool};
 use crate::base::Bytes;
@@ -148,7 +148,7 @@ fn notes(look: &Look, rows: &[Row]) -> Vec<Cause> {
         rows.iter().filter(|row| row.verdict == Verdict::NotFound).map(|row| name(&row.need)).collect();
     if !absent.is_empty() {
         let what =
-            format!("the account does not tell apart, or this JVM does not have: {}", absent.join(", "));
+            format!("not distinguished by the account, or absent from this JVM: {}", absent.join(", "));
         notes.push(Cause::new("not_found", what));
     }
     let mut wrong = Vec::new();

@@ -1,4 +1,4 @@
-//! Where each promised reservation lies, and on which pages. The account names most parts; a table that it does not tell
+//! The place of each promised reservation, and its pages. The account names most parts; a table that it does not tell
 //! apart is found by a mapping of hugetlb of its size, or by the line that the JVM has logged of it.
 
 use super::{Look, Promise, Row, Verdict, is_kept, transparent};
@@ -76,7 +76,7 @@ pub fn rows(promise: &Promise, look: &Look) -> Vec<Row> {
     needs.into_iter().zip(owners).map(row).collect()
 }
 
-/// The name of the account for what a plan tells apart: G1 up to JDK 17 has two mark bitmaps, a code cache three maps.
+/// The name of the account for parts that a plan distinguishes: G1 up to JDK 17 has two mark bitmaps, a code cache three maps.
 fn of_account(need: &Need) -> String {
     match (need.area, need.part.as_str()) {
         (Area::Gc, "previous mark bitmap" | "next mark bitmap") => "mark bitmap".to_string(),
@@ -86,7 +86,7 @@ fn of_account(need: &Need) -> String {
     }
 }
 
-/// Reservations that the account does not tell apart are one row.
+/// Reservations that the account does not distinguish are one row.
 fn joined(needs: &[Need]) -> Vec<Need> {
     let mut joined: Vec<Need> = Vec::new();
     for need in needs {

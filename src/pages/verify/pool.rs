@@ -1,4 +1,4 @@
-//! Why reservations have no pages of hugetlb: there was no pool, it was too small by so many pages, or a cgroup
+//! Why reservations have no pages of hugetlb: there was no pool, it was too small by some pages, or a cgroup
 //! allows less. A reservation gets all its pages or none, in the order in which the JVM makes them, so that one page too few
 //! puts a whole heap on small pages.
 
@@ -84,7 +84,7 @@ fn order(rows: &[Row], page_bytes: Bytes) -> String {
     format!("in the order of the reservations: {}", list.join(", "))
 }
 
-/// What to do for so many more pages.
+/// What to do for `pages` more pages.
 fn more(promise: &Promise, pool: &Pool, pages: u64) -> String {
     let directory = format!("{DIRECTORY}/hugepages-{}kB", pool.page_bytes >> 10);
     let set_aside = pool.pages.saturating_sub(pool.surplus);

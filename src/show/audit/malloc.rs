@@ -4,44 +4,38 @@ use crate::base::Bytes;
 use crate::map::audit::malloc::{ArenaRow, MallocAudit, MmappedRow, TagRow, difference};
 use crate::map::model::TagAccount;
 use crate::show::table::Table;
+use crate::show::units::{counted, hanging};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
+
+const NAME_COLUMNS_MIN: usize = 12;
 
 pub fn text(out: &mut dyn Write, audit: &MallocAudit) -> io::Result<()> {
     if !audit.tags.is_empty() {
         let titles =
             ["BLOCKS BY NMT'S TAG", ">BLOCKS", ">OURS", ">ITS COUNTERS", ">APART", ">ITS REPORT", ">APART"];
-        let mut table = Table::new(titles);
+        let mut table = Table::new(titles).without_room(&[5, 6, 1, 3]).shortened(0, NAME_COLUMNS_MIN);
         audit.tags.iter().chain([&audit.total()]).for_each(|row| table.row(tag(row)));
         writeln!(out)?;
         table.write(out)?;
-        writeln!(
-            out,
-            "bytes. Counters: NMT's own, in the JVM's memory. Report: VM.native_memory, asked before; it counts"
-        )?;
-        writeln!(
-            out,
-            "what the JVM had in hand to answer (Internal). Arena Chunk is with what the arenas use."
-        )?;
+        let text = "bytes. Counters: NMT's own, in the JVM's memory. Report: VM.native_memory, asked before; it counts the memory \
+                    that the JVM used for its answer (Internal). Arena Chunk is with what the arenas use.";
+        hanging(out, text, 0)?;
     }
     if !audit.arenas.is_empty() {
         let titles = ["ARENAS", ">FROM SYSTEM", ">MALLOC_INFO", ">FREE", ">MALLOC_INFO", ">APART"];
-        let mut table = Table::new(titles);
+        let mut table = Table::new(titles).without_room(&[2, 1]).shortened(0, NAME_COLUMNS_MIN);
         audit.arenas.iter().for_each(|row| table.row(arena(row)));
         writeln!(out)?;
         table.write(out)?;
-        writeln!(
-            out,
-            "malloc_info was written while the arena of the asked thread held the answer before it"
-        )?;
+        let text = "malloc_info was written while the arena of the asked thread held the answer before it";
+        hanging(out, text, 0)?;
     }
     if let Some(row) = &audit.mmapped {
-        writeln!(
-            out,
-            "chunks mapped one by one: {} of {} bytes; malloc_info: {} of {}",
-            row.ours_chunks, row.ours_bytes, row.said_chunks, row.said_bytes
-        )?;
+        let [ours, theirs] = [(row.ours_chunks, row.ours_bytes), (row.said_chunks, row.said_bytes)]
+            .map(|(chunks, bytes)| format!("{} of {bytes} bytes", counted(chunks, "chunk")));
+        hanging(out, &format!("mapped one by one: {ours}; malloc_info: {theirs}"), 0)?;
     }
     Ok(())
 }

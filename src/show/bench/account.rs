@@ -13,6 +13,7 @@ use crate::map::model::GapRow;
 use crate::pages::subject::size;
 use crate::show::json::Head;
 use crate::show::table::Table;
+use crate::show::units::{counted, prose};
 pub use html::html;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -48,7 +49,7 @@ pub fn text(out: &mut dyn Write, results: &Results) -> io::Result<()> {
         }
     }
     if results.stopped {
-        writeln!(out, "\nended by a signal: the last run above is shorter than it was to be")?;
+        prose(out, "\nended by a signal: the last run above is shorter than it was to be")?;
     }
     Ok(())
 }
@@ -72,7 +73,7 @@ fn title(run: &Run, settings: &Settings) -> String {
 fn one_run(out: &mut dyn Write, run: &Run, settings: &Settings) -> io::Result<()> {
     writeln!(out)?;
     let mut facts =
-        vec![title(run, settings), run.jvm_options.join(" "), format!("{} samples", run.samples.len())];
+        vec![title(run, settings), run.jvm_options.join(" "), counted(run.samples.len(), "sample")];
     facts.extend(run.took_ms_median().map(|ms| format!("{ms:.0} ms each (median)")));
     facts.extend(run.cpu_share.map(|share| format!("{:.0} % of one CPU", share * 100.0)));
     facts.extend(run.load.as_ref().map(|load| {
@@ -84,11 +85,11 @@ fn one_run(out: &mut dyn Write, run: &Run, settings: &Settings) -> io::Result<()
     facts.extend(run.said.clone());
     lines(out, &facts.join(", "), 0)?;
     if !run.is_complete {
-        writeln!(out, "NOT complete: it was looked at for a part of its time only")?;
+        prose(out, "NOT complete: it was looked at for a part of its time only")?;
     }
     let rows = experiment::steady(run);
     let Some(sum) = rows.iter().find(|row| row.row.is_none()) else {
-        writeln!(out, "nothing was seen after the first tenth of the time")?;
+        prose(out, "nothing was seen after the first tenth of the time")?;
         return gaps(out, run);
     };
     let late = format!(">at {}", at(run, LATE_SHARE));
@@ -173,10 +174,9 @@ fn gaps(out: &mut dyn Write, run: &Run) -> io::Result<()> {
 }
 
 fn side_by_side(out: &mut dyn Write, first: &Run, second: &Run) -> io::Result<()> {
-    writeln!(
+    prose(
         out,
-        "\n{}: runs {} and {} side by side, moment by moment",
-        first.program, first.run, second.run
+        &format!("\n{}: runs {} and {} side by side, moment by moment", first.program, first.run, second.run),
     )?;
     let titles = ["MiB resident", ">first", ">second", ">mean distance", ">most", ">of both"];
     let mut table = Table::new(titles);
@@ -309,7 +309,7 @@ pub fn dry_run(out: &mut dyn Write, settings: &Settings, missing: &[&str]) -> io
     head(out, settings)?;
     let runs = settings.runs * settings.programs.len();
     let minutes = runs as f64 * (settings.seconds + SECONDS_BESIDE) / 60.0;
-    writeln!(out, "\n{runs} runs, some {:.0} minutes in all:", minutes.ceil())?;
+    prose(out, &format!("\n{}, about {:.0} min in all:", counted(runs, "run"), minutes.ceil()))?;
     for program in &settings.programs {
         let what = match program {
             Program::DayTrader => {
@@ -320,7 +320,7 @@ pub fn dry_run(out: &mut dyn Write, settings: &Settings, missing: &[&str]) -> io
         lines(out, &format!("{what} {}", settings.options.join(" ")), 2)?;
     }
     missing.iter().try_for_each(|why| lines(out, why, 0))?;
-    writeln!(out, "\ndry run: nothing was started")
+    prose(out, "\ndry run: nothing was started")
 }
 
 /// To start the server and to fill its database.

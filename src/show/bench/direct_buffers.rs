@@ -9,7 +9,7 @@ use crate::map::model::GapRow;
 use crate::map::{Account, Area};
 use crate::show::json::Head;
 use crate::show::table::Table;
-use crate::show::units::{human, paragraph};
+use crate::show::units::{counted, human, indented, paragraph};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -56,7 +56,10 @@ fn head(out: &mut dyn Write, setup: &Setup) -> io::Result<()> {
         out,
         &format!("{} direct buffers of {each}, taken, freed, trimmed; {}", setup.buffers, setup.options),
     )?;
-    lines(out, &format!("{}; {} JVMs of each kind; MiB resident, medians", setup.machine, setup.runs))?;
+    lines(
+        out,
+        &format!("{}; {} of each kind; MiB resident, medians", setup.machine, counted(setup.runs, "JVM")),
+    )?;
     writeln!(out)
 }
 
@@ -135,11 +138,11 @@ fn verdict(out: &mut dyn Write, runs: &[&Run]) -> io::Result<()> {
         paragraph(out, "  ", "  ", &line)?;
     }
     if runs.iter().any(|run| run.survivors().is_some_and(|left| left > 0)) {
-        writeln!(out, "  some buffers outlived System.gc()")?;
+        indented(out, "some buffers outlived System.gc()", 2)?;
     }
     let broken = runs.iter().filter(|run| !run.holds()).count();
     if broken > 0 {
-        writeln!(out, "  {broken} of {} are off by more than {}", runs.len(), off(Some(OFF_MAX)))?;
+        indented(out, &format!("{broken} of {} are off by more than {}", runs.len(), off(Some(OFF_MAX))), 2)?;
     }
     Ok(())
 }

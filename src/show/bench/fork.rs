@@ -9,7 +9,7 @@ use crate::experiment::bench::fork::{
 };
 use crate::map::model::GapRow;
 use crate::show::table::Table;
-use crate::show::units::{human, paragraph};
+use crate::show::units::{counted, human, paragraph, prose};
 pub use json::BenchForkDocument;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -99,7 +99,7 @@ pub fn text(out: &mut dyn Write, report: &Report) -> io::Result<()> {
 
 fn head(out: &mut dyn Write, settings: &Settings) -> io::Result<()> {
     let title = format!(
-        "what it costs a JVM to start a process: /bin/false, {} children a figure, {} rounds, seed {}",
+        "what it costs a JVM to start a process: /bin/false, {} children a figure, {}, seed {}",
         settings.children, settings.rounds, settings.seed
     );
     lines(out, &title)?;
@@ -191,11 +191,13 @@ fn by_heap(
     mechanism: Mechanism,
     threads: usize,
 ) -> io::Result<()> {
-    let by = if threads == 1 { "one thread".to_string() } else { format!("{threads} threads") };
-    writeln!(
+    let by = counted(threads, "thread");
+    prose(
         out,
-        "\nJDK {jdk}, {}, {by}: ms from start to end, median of the children (of all rounds)",
-        mechanism.name()
+        &format!(
+            "\nJDK {jdk}, {}, {by}: ms from start to end, median of the children (of all rounds)",
+            mechanism.name()
+        ),
     )?;
     let compared = report.compared();
     let pages = &report.settings.pages;
@@ -231,7 +233,7 @@ fn afterwards(out: &mut dyn Write, report: &Report, jdk: &str) -> io::Result<()>
     if !had.contains(&Mechanism::Fork) {
         return Ok(());
     }
-    writeln!(out, "\nJDK {jdk}, FORK: writing once into each page of 3/4 of the heap")?;
+    prose(out, &format!("\nJDK {jdk}, FORK: writing once into each page of 3/4 of the heap"))?;
     let mut table = Table::new([
         "heap",
         "pages",
@@ -286,7 +288,7 @@ fn published(out: &mut dyn Write, report: &Report) -> io::Result<()> {
         report.support.iter().filter(|one| one.had().contains(&Mechanism::Fork)).collect();
     let Some(jdk) = forking.last() else { return Ok(()) };
     let threads = report.settings.threads.first().copied().unwrap_or(1);
-    writeln!(out, "\npublished in 2008 (RHEL 5.2, 4 GB, JDK 1.6.0_10) next to JDK {}, FORK", jdk.jdk)?;
+    prose(out, &format!("\npublished in 2008 (RHEL 5.2, 4 GB, JDK 1.6.0_10) next to JDK {}, FORK", jdk.jdk))?;
     let titles = [
         "heap",
         ">large",
@@ -331,7 +333,7 @@ pub fn left_out(out: &mut dyn Write, reasons: Vec<(String, usize)>, stopped: boo
         paragraph(out, "  ", "  ", &words)?;
     }
     if stopped {
-        writeln!(out, "\nended by a signal before its time; the host is as it was")?;
+        prose(out, "\nended by a signal before its time; the host is as it was")?;
     }
     Ok(())
 }
@@ -339,7 +341,7 @@ pub fn left_out(out: &mut dyn Write, reasons: Vec<(String, usize)>, stopped: boo
 /// The same in documents.
 pub fn gaps_of(reasons: Vec<(String, usize)>) -> Vec<GapRow> {
     let gap = |(why, count): (String, usize)| {
-        GapRow::from(&Gap::new(why, Why::NotMeasured).hint(format!("{count} trials do not count")))
+        GapRow::from(&Gap::new(why, Why::NotMeasured).hint(format!("trials that do not count: {count}")))
     };
     reasons.into_iter().map(gap).collect()
 }
@@ -348,7 +350,7 @@ pub fn dry_run(out: &mut dyn Write, settings: &Settings, planned: &[Planned]) ->
     head(out, settings)?;
     let names: Vec<&str> = settings.mechanisms.iter().map(|one| one.name()).collect();
     let trials = planned.len() * names.len() * settings.rounds;
-    lines(out, &format!("{trials} trials at most, a JVM each, by {}", names.join(", ")))?;
+    lines(out, &format!("at most {}, a JVM each, by {}", counted(trials, "trial"), names.join(", ")))?;
     for one in planned {
         let Planned { jdk, pages, heap_bytes, steps, why_not } = one;
         let what = match (why_not, steps.as_slice()) {
@@ -358,5 +360,5 @@ pub fn dry_run(out: &mut dyn Write, settings: &Settings, planned: &[Planned]) ->
         };
         lines(out, &format!("JDK {jdk}, {}, {pages}: {what}", heap_name(*heap_bytes)))?;
     }
-    writeln!(out, "dry run: nothing was started or changed")
+    prose(out, "dry run: nothing was started or changed")
 }

@@ -12,6 +12,7 @@ use crate::map::model::GapRow;
 use crate::pages::subject::size;
 use crate::show::json::Head;
 use crate::show::table::Table;
+use crate::show::units::prose;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -49,7 +50,7 @@ pub fn text(out: &mut dyn Write, results: &Results) -> io::Result<()> {
     trials::not_counted(out, results.trials)?;
     results.lacking.iter().try_for_each(|why| lines(out, &format!("left out: {why}"), 0))?;
     match results.stopped {
-        true => writeln!(out, "ended by a signal: the trials above are all that there are"),
+        true => prose(out, "ended by a signal: the trials above are all that there are"),
         false => Ok(()),
     }
 }
@@ -187,7 +188,7 @@ pub fn dry_run(
     trials::length(out, settings.rounds * planned.len(), seconds)?;
     planned.iter().try_for_each(|one| trials::planned(out, &one.planned))?;
     lacking.iter().try_for_each(|why| lines(out, &format!("left out: {why}"), 0))?;
-    writeln!(out, "\ndry run: nothing was started or changed")
+    prose(out, "\ndry run: nothing was started or changed")
 }
 
 /// To ask the JDK, to start, to build the live set, and for two readings of the pages.

@@ -1,4 +1,4 @@
-//! `marusa bench reflection`: the account after so many calls, by JDK and by how it calls, and the published figures.
+//! `marusa bench reflection`: the account by number of calls, JDK and way of calling, and the published figures.
 
 use super::figures::{gaps, lines, mib, plain};
 use crate::experiment::bench::reflection::{
@@ -8,7 +8,7 @@ use crate::experiment::bench::spread::Spread;
 use crate::map::model::GapRow;
 use crate::show::json::Head;
 use crate::show::table::Table;
-use crate::show::units::paragraph;
+use crate::show::units::{counted, indented, paragraph, prose};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -34,16 +34,19 @@ fn head(out: &mut dyn Write, setup: &Setup) -> io::Result<()> {
             setup.options
         ),
     )?;
-    lines(out, &format!("{}; {} JVMs of each kind; MiB resident, medians", setup.machine, setup.runs))?;
+    lines(
+        out,
+        &format!("{}; {} of each kind; MiB resident, medians", setup.machine, counted(setup.runs, "JVM")),
+    )?;
     writeln!(out)
 }
 
 pub fn dry_run(out: &mut dyn Write, setup: &Setup, points: &[Point]) -> io::Result<()> {
     head(out, setup)?;
-    writeln!(out, "dry run: nothing was started. It would be:")?;
+    prose(out, "dry run: nothing was started. It would be:")?;
     for point in points {
         let options = point.accessors.options(point.feature).unwrap_or_default().join(" ");
-        writeln!(out, "  JDK {}, {} calls {options}", point.jdk, point.calls)?;
+        indented(out, &format!("JDK {}, {} calls {options}", point.jdk, point.calls), 2)?;
     }
     Ok(())
 }
@@ -66,18 +69,21 @@ pub fn text(out: &mut dyn Write, setup: &Setup, points: &[Point], ended: Option<
             && few.calls < many.calls
             && let Some((bytes, share)) = more(few, many)
         {
-            writeln!(
+            indented(
                 out,
-                "  {} calls take {:.1} MiB more than {} in metadata and JIT code: {:.0} % of all but the Java heap",
-                many.calls,
-                bytes / 1048576.0,
-                few.calls,
-                share * 100.0
+                &format!(
+                    "{} calls take {:.1} MiB more than {} in metadata and JIT code: {:.0} % of all but the Java heap",
+                    many.calls,
+                    bytes / 1048576.0,
+                    few.calls,
+                    share * 100.0
+                ),
+                2,
             )?;
         }
         let unsettled: usize = points.iter().map(|point| point.unsettled()).sum();
         if unsettled > 0 {
-            writeln!(out, "  {unsettled} JVMs were looked at before their compilers were idle")?;
+            indented(out, &format!("{unsettled} JVMs were looked at before their compilers were idle"), 2)?;
         }
         writeln!(out)?;
     }
@@ -109,7 +115,7 @@ fn row(point: &Point) -> Vec<String> {
 }
 
 fn published(out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "published (OOPSLA 2010; 6,000 fields, 32-bit J9 Java 6, x86; MB)")?;
+    prose(out, "published (OOPSLA 2010; 6,000 fields, 32-bit J9 Java 6, x86; MB)")?;
     let mut table = Table::new([">CALLS", ">METADATA", ">JIT CODE"]).indented(2);
     for Published { calls, class_metadata_mib: metadata, jit_code_mib: code } in PUBLISHED {
         table.row([calls.to_string(), format!("{metadata:.1}"), format!("{code:.1}")]);

@@ -10,6 +10,7 @@ use crate::map::model::GapRow;
 use crate::pages::subject::size;
 use crate::show::json::Head;
 use crate::show::table::Table;
+use crate::show::units::prose;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -67,12 +68,10 @@ pub fn text(out: &mut dyn Write, results: &Results) -> io::Result<()> {
     trials::not_counted(out, results.trials)?;
     match found.is_complete {
         _ if results.stopped => {
-            writeln!(out, "NOT complete: a signal ended it; the trials above are all that there are")
+            prose(out, "NOT complete: a signal ended it; the trials above are all that there are")
         }
-        true => {
-            writeln!(out, "complete: every arm has its figures, on pages that were verified in each trial")
-        }
-        false => writeln!(out, "NOT complete: an arm above lacks a figure"),
+        true => prose(out, "complete: every arm has its figures, on pages that were verified in each trial"),
+        false => prose(out, "NOT complete: an arm above lacks a figure"),
     }
 }
 
@@ -236,7 +235,7 @@ pub fn dry_run(
         writeln!(out)?;
         lines(out, missing, 0)?;
     }
-    writeln!(out, "\ndry run: nothing was started or changed")
+    prose(out, "\ndry run: nothing was started or changed")
 }
 
 /// To start the server, fill its database, look at its pages and end it.

@@ -7,7 +7,7 @@ use crate::experiment::bench::touch::{Arm, By, Figures, Planned, Settings, Trial
 use crate::map::model::GapRow;
 use crate::show::json::Head;
 use crate::show::table::Table;
-use crate::show::units::human;
+use crate::show::units::{counted, human, prose};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -73,7 +73,7 @@ pub fn text(out: &mut dyn Write, report: &Report) -> io::Result<()> {
 
 fn head(out: &mut dyn Write, settings: &Settings) -> io::Result<()> {
     let Settings { bytes, rounds, seed, .. } = settings;
-    let title = format!("the first touch of {}, {rounds} rounds, seed {seed}", human(*bytes));
+    let title = format!("the first touch of {}, {}, seed {seed}", human(*bytes), counted(*rounds, "round"));
     lines(out, &title)?;
     lines(out, &machine(&settings.machine))
 }
@@ -148,7 +148,7 @@ pub fn dry_run(out: &mut dyn Write, settings: &Settings, planned: &[Planned]) ->
         };
         lines(out, &format!("{}, {}, threads {}: {what}", who(arm.by), arm.pages.name(), arm.threads))?;
     }
-    writeln!(out, "dry run: nothing was touched or changed")
+    prose(out, "dry run: nothing was touched or changed")
 }
 
 /// `marusa bench touch --json`.

@@ -2,9 +2,10 @@
 //! of an arm.
 
 use super::cells::lines;
-use crate::base::{Gap, Why};
+use crate::base::{Gap, Why, counted};
 use crate::experiment::bench::trials::{Arm, Planned, Trial};
 use crate::map::model::GapRow;
+use crate::show::units::prose;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
@@ -20,7 +21,9 @@ pub fn not_counted<A: Arm, F>(out: &mut dyn Write, trials: &[Trial<A, F>]) -> io
         return Ok(());
     }
     writeln!(out, "\nnot counted:")?;
-    reasons.iter().try_for_each(|((arm, why), count)| lines(out, &format!("{arm}, {count} times: {why}"), 2))
+    reasons.iter().try_for_each(|((arm, why), count)| {
+        lines(out, &format!("{arm}, {}: {why}", counted(*count, "time")), 2)
+    })
 }
 
 /// What was not known, and trials that do not count.
@@ -37,7 +40,7 @@ pub fn gaps<A: Arm, F>(trials: &[Trial<A, F>]) -> Vec<GapRow> {
 /// How many trials it would be, and how long they would take.
 pub fn length(out: &mut dyn Write, trials: usize, seconds_each: f64) -> io::Result<()> {
     let minutes = (trials as f64 * seconds_each / 60.0).ceil();
-    writeln!(out, "\n{trials} trials, some {minutes:.0} minutes in all\n")
+    prose(out, &format!("\n{}, about {minutes:.0} min in all\n", counted(trials, "trial")))
 }
 
 /// What would be started, and what would change on the host.

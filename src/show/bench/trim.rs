@@ -10,7 +10,7 @@ use crate::map::Area;
 use crate::map::model::GapRow;
 use crate::show::json::Head;
 use crate::show::table::Table;
-use crate::show::units::{human, paragraph};
+use crate::show::units::{human, indented, led, paragraph, prose};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -57,9 +57,9 @@ pub fn text(out: &mut dyn Write, setup: &Setup, results: &Results) -> io::Result
         &format!("what giving freed memory back costs and brings; JDK {}; {}", setup.jdk, setup.machine),
     )?;
     for arm in &setup.arms {
-        writeln!(out, "  {:<13} {}", arm.name, arm.what)?;
+        led(out, &format!("  {:<13} ", arm.name), &arm.what)?;
     }
-    setup.missing.iter().try_for_each(|line| writeln!(out, "  not here: {line}"))?;
+    setup.missing.iter().try_for_each(|line| indented(out, &format!("not here: {line}"), 2))?;
     if setup.is_dry_run {
         dry_run(out, setup)?;
     }
@@ -79,11 +79,11 @@ pub fn text(out: &mut dyn Write, setup: &Setup, results: &Results) -> io::Result
 }
 
 fn dry_run(out: &mut dyn Write, setup: &Setup) -> io::Result<()> {
-    writeln!(out, "\ndry run: nothing was started or changed. It would be:")?;
-    writeln!(out, "  {} classes compiled by java {}", setup.classes, setup.jit_options)?;
+    prose(out, "\ndry run: nothing was started or changed. It would be:")?;
+    indented(out, &format!("{} classes compiled by java {}", setup.classes, setup.jit_options), 2)?;
     if !setup.steps.is_empty() {
         writeln!(out, "  two of java {}", setup.swap_options)?;
-        writeln!(out, "  and for these, undone at the end:")?;
+        indented(out, "and for these, undone at the end:", 2)?;
     }
     for step in &setup.steps {
         paragraph(out, "    ", "    ", step)?;
@@ -92,12 +92,14 @@ fn dry_run(out: &mut dyn Write, setup: &Setup) -> io::Result<()> {
 }
 
 fn jit(out: &mut dyn Write, setup: &Setup, rounds: &[Round<Compiled>]) -> io::Result<()> {
-    writeln!(
+    prose(
         out,
-        "\n{} classes compiled by java {}; {} rounds, each way once in a round in an order of chance",
-        setup.classes,
-        setup.jit_options,
-        rounds.len()
+        &format!(
+            "\n{} classes compiled by java {}; {} rounds, each way once in a round in an order of chance",
+            setup.classes,
+            setup.jit_options,
+            rounds.len()
+        ),
     )?;
     let titles = ["WAY", ">TIME ms", ">TIME RATIO", ">CPU RATIO", ">MEAN MiB", ">PEAK", ">FREED"];
     let mut table = Table::new(titles).indented(2);

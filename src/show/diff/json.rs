@@ -310,7 +310,8 @@ fn gaps(diff: &Diff, has_account: bool) -> Vec<GapRow> {
         .filter(|(_, is_known)| !is_known)
         .map(|(what, _)| Gap::new(what, Why::NotRecorded).hint("one of the two does not have it"));
     let lost = diff.lost.iter().map(|lost| {
-        Gap::new("areas that only one of the two tells apart", Why::NotRecorded).hint(lost.why.clone())
+        Gap::new("areas that only one of the two accounts distinguishes", Why::NotRecorded)
+            .hint(lost.why.clone())
     });
     missing.chain(lost).map(|gap| GapRow::from(&gap)).collect()
 }

@@ -79,8 +79,9 @@ fn on_a_narrow_terminal_words_are_wrapped_and_only_what_is_pasted_is_longer() {
     let (gathered, findings) = (gathered(None), [finding()]);
     let text = crate::show::width::within(40, || text_of(&shown(&gathered, &findings)));
     let wide: Vec<&str> = text.lines().filter(|line| line.chars().count() > 40).collect();
-    assert_eq!(wide, ["  JVM option  -XX:TrimNativeHeapInterval=5000"], "{text}");
+    assert_eq!(wide, Vec::<&str>::new(), "{text}");
     assert!(text.contains("\nWARN      malloc-freed\n          pid 4711 com.example.Main\n"), "{text}");
+    assert!(text.contains("\n  JVM option\n    -XX:TrimNativeHeapInterval=5000\n"), "{text}");
     assert!(text.contains("malloc-t…-freed, resident  412.3 MiB"), "{text}");
 }
 
@@ -89,7 +90,7 @@ fn a_finding_has_all_that_is_needed_to_act() {
     let (gathered, findings) = (gathered(None), [finding()]);
     let text = text_of(&shown(&gathered, &findings));
     let expected = "\
-1 warn: the host and 2 JVMs examined by 1 rule, watched for 1.0 s; nothing was left unjudged
+1 warn: the host and 2 JVMs examined by 1 rule, watched for 1.0 s
 
 WARN      malloc-freed  pid 4711 com.example.Main
   412.3 MiB that the JVM freed are still resident, 31 % of what it has.
@@ -118,8 +119,8 @@ fn nothing_found_says_what_was_examined_and_what_was_not() {
     let gap = Gap::new("/proc/PID/maps", Why::Denied).hint("run marusa as root");
     let healthy = gathered(None);
     let text = text_of(&shown(&healthy, &[]));
-    let line = "nothing found: the host and 2 JVMs examined by 1 rule, watched for 1.0 s; nothing was left unjudged\n";
-    assert_eq!(text.replace("nothing was left\nunjudged", "nothing was left unjudged"), line);
+    let line = "nothing found: the host and 2 JVMs examined by 1 rule, watched for 1.0 s\n";
+    assert_eq!(text, line);
     let unread = gathered(Some(gap));
     let text = text_of(&shown(&unread, &[]));
     assert!(text.contains("1 JVM (1 more could not be read)"), "{text}");

@@ -8,7 +8,7 @@ use crate::measure::history::{Detail, History, Line, Row};
 use crate::os::page_kind::PageKind;
 use serde::Serialize;
 
-/// Milliseconds: finer than anybody looks.
+/// Milliseconds: finer than a reader needs.
 const TICKS_PER_SECOND: f64 = 1000.0;
 
 /// What the scripts of a page read.

@@ -29,7 +29,7 @@ fn list(findings: &[Finding]) -> String {
 }
 
 fn one(finding: &Finding) -> String {
-    // Told by words and shapes, not by colour alone.
+    // Distinguished by words and shapes, not by colour alone.
     let mark = match finding.level {
         Level::Critical => "▲",
         Level::Warn => "◆",

@@ -24,7 +24,7 @@ pub fn section(histories: &[History], growth: &[(Vec<Row>, Since)]) -> Option<St
 }
 
 fn row(row: &Row) -> Vec<Cell> {
-    // Told by a shape too, not by a place in a list alone.
+    // Distinguished by a shape too, not by a place in a list alone.
     let verdict = match row.growth.verdict {
         Verdict::GrowsWithoutBound => "▲ grows without bound",
         Verdict::GrowsToBound => "grows towards its bound",

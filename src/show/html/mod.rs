@@ -1,8 +1,8 @@
 //! One offline page: what a JVM has, page by page and over time. Nothing is loaded: styles, scripts and data are in the file, and
 //! its policy forbids the browser to ask for anything. Whatever can be drawn here is (treemap, tables, first and last moment), so
-//! that the page tells its story without scripts and on paper; scripts add zooming, sorting and choosing.
+//! that the page is complete without scripts and on paper; scripts add zooming, sorting and choosing.
 //!
-//! Names of threads, classes, files and commands are the target's words: they are escaped wherever they stand, and scripts put
+//! Names of threads, classes, files and commands are the target's words: they are escaped everywhere, and scripts put
 //! them in as text, never as markup.
 
 mod account;
@@ -30,7 +30,7 @@ use crate::snapshot::Snapshot;
 use safe::escaped;
 use std::io::{self, Write};
 
-/// Moments of one history that a page has at most; of more, the ones that tell the same story (`History::told`).
+/// Moments of one history that a page has at most; of more, the ones that show the same course (`History::told`).
 const MOMENTS_MAX: usize = 7_200;
 /// Numbers of all histories together: some ten megabytes of page, where all of them change all the time.
 const NUMBERS_MAX: usize = 1_500_000;
@@ -50,10 +50,10 @@ pub struct Page<'a> {
     pub others: Option<&'a Others>,
     /// Of each history, what of it grows.
     pub growth: &'a [(Vec<leaks::Row>, Since)],
-    /// `None`: nobody looked, which is not the same as healthy.
+    /// `None`: not examined, which is not the same as healthy.
     pub findings: Option<Findings<'a>>,
     pub gaps: &'a [GapRow],
-    /// Letters and digits that nobody can guess: scripts without it are not run, whoever smuggled them in.
+    /// Letters and digits that cannot be guessed: scripts without it are not run, whatever text brought them in.
     pub nonce: String,
 }
 

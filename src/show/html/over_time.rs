@@ -4,7 +4,7 @@ use super::moments_max;
 use super::palette::swatch;
 use super::safe::escaped;
 use super::table::{Cell, name, number, table};
-use crate::base::{human, rfc3339};
+use crate::base::{counted, human, rfc3339};
 use crate::map::Area;
 use crate::measure::history::{HeldOverTime, History, Row};
 use crate::measure::peak::{Others, Peak};
@@ -27,11 +27,14 @@ pub fn summary(histories: &[History], others: Option<&Others>) -> Option<String>
     let who = match (histories, others) {
         ([one], None) if one.runtime.is_empty() => String::new(),
         ([one], None) => format!("{} · ", one.runtime),
-        (many, _) => format!("{} JVMs · ", many.len() + others.map_or(0, |others| others.jvms)),
+        (many, _) => {
+            let jvms = many.len() + others.map_or(0, |others| others.jvms);
+            format!("{} · ", counted(jvms, "JVM"))
+        }
     };
     let moments: usize = histories.iter().map(|history| history.times.len()).sum();
     let of = others.map_or(String::new(), |_| format!(" of the {} largest", histories.len()));
-    Some(format!("{who}{} to {}, {moments} moments{of}", date(first), date(last)))
+    Some(format!("{who}{} to {}, {}{of}", date(first), date(last), counted(moments, "sample")))
 }
 
 pub fn date(seconds: f64) -> String {
@@ -100,7 +103,7 @@ fn overview(histories: &[History], others: Option<&Others>) -> Option<String> {
     };
     let mut rows: Vec<Vec<Cell>> = histories.iter().enumerate().zip(&peaks).map(of).collect();
     rows.extend(others.map(|others| {
-        let name = Cell::Text(format!("{} others, each with less", others.jvms));
+        let name = Cell::Text(format!("{}, each with less", counted(others.jvms, "other")));
         row([name, Cell::Count(None)], Some(&others.peak), Some(others.from), Some(others.to))
     }));
     let columns = [
@@ -122,7 +125,7 @@ fn overview(histories: &[History], others: Option<&Others>) -> Option<String> {
     let note = others.map_or(String::new(), |others| {
         let (shown, all) = (histories.len(), histories.len() + others.jvms);
         format!(
-            "<p>Of {all} JVMs the {shown} largest are shown one by one; the others are the last row.</p>\n"
+            "<p>Of all {all}, the {shown} largest JVMs are shown one by one; the others are the last row.</p>\n"
         )
     });
     Some(
@@ -147,8 +150,8 @@ fn one(index: usize, history: &History, moments: usize) -> String {
     );
     if history.times.len() > moments {
         html += &format!(
-            "<p class=\"dim\">{} samples; drawn are the highest and the lowest of each interval.</p>\n",
-            history.times.len()
+            "<p class=\"dim\">{}; drawn are the highest and the lowest of each interval.</p>\n",
+            counted(history.times.len(), "sample")
         );
     }
     if !history.events.is_empty() {

@@ -1,6 +1,6 @@
 //! The colours of areas, the same ones on a light page and on a dark one, in pictures, charts and tables; and what is written on
 //! them. Chosen by a search for sixteen colours that are far apart for people with any kind of colour vision, and from both papers;
-//! a test keeps them so. A name stands next to each colour everywhere, so nothing depends on colour alone.
+//! a test keeps them so. A name is next to each colour everywhere, so nothing depends on colour alone.
 
 use crate::map::Area;
 use std::fmt::Write;
@@ -37,7 +37,7 @@ pub fn style() -> String {
     format!(":root{{{variables}}}\n{classes}")
 }
 
-/// What stands before the name of an area.
+/// The swatch before the name of an area.
 pub fn swatch(area: Area) -> String {
     format!("<span class=\"swatch s-{}\" aria-hidden=\"true\"></span>", area.name())
 }
@@ -124,7 +124,7 @@ mod tests {
                 for other in &all[index + 1..] {
                     let squares = seen(*one, matrix).into_iter().zip(seen(*other, matrix));
                     let apart = squares.map(|(one, other)| (one - other).powi(2)).sum::<f64>().sqrt();
-                    // 2.3 is what can just be distinguished side by side; samples in a legend lie far from each other.
+                    // 2.3 is what can just be distinguished side by side; samples in a legend are far from each other.
                     assert!(apart > 20.0, "{eye}: {one:06x} and {other:06x}: {apart:.1}");
                 }
             }

@@ -1,4 +1,4 @@
-//! What the target's words become before they stand in a page: markup in them is shown, not obeyed; control characters and those
+//! What the target's words become before they are in a page: markup in them is shown, not obeyed; control characters and those
 //! that turn the direction of writing around are made visible.
 
 use crate::base::printable::escaped_lines;

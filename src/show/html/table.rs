@@ -81,7 +81,7 @@ fn bar(peak: &Peak, whole: Bytes) -> String {
 /// Rows of a table on paper; the style sheet has the same number, and one more.
 const PRINTED: usize = 40;
 
-/// `left_out`: rows that are not among these, which is said below.
+/// `left_out`: rows that are not among these; a note below says so.
 pub fn table(id: &str, caption: &str, columns: &[Column], rows: &[Vec<Cell>], left_out: usize) -> String {
     let caption = escaped(caption);
     let labels = plot::labels(columns.iter().map(|column| column.title));

@@ -3,6 +3,7 @@
 use super::steps::{self, Row, StepRow};
 use crate::pages::changes::{Goal, How, Made, Outcome, Preview, Receipt, Seen, Step, TakenBack};
 use crate::show::json::Head;
+use crate::show::units::prose;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -77,14 +78,14 @@ pub fn receipt(out: &mut dyn Write, given: &Given, receipt: &Receipt) -> io::Res
     let (id, journal) = (&receipt.id, &receipt.journal);
     match &receipt.outcome {
         Outcome::Applied => {
-            writeln!(out, "\napplied as {id}; receipt: {journal}\nway back: marusa pages undo {id}")?
+            prose(out, &format!("\napplied as {id}; receipt: {journal}\nway back: marusa pages undo {id}"))?
         }
         Outcome::AlreadyApplied { lost } => {
-            writeln!(
-                out,
+            let text = format!(
                 "\napplied already as {id}, nothing was done now; receipt: {journal}\n\
                  way back: marusa pages undo {id}; once more on top: --again"
-            )?;
+            );
+            prose(out, &text)?;
             lost.iter().try_for_each(|one| steps::remark(out, &format!("no longer there: {one}")))?;
         }
         Outcome::TakenBack { why, steps: back, complete } => {

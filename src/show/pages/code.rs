@@ -1,7 +1,7 @@
 //! `marusa pages plan --code` as text: what is copied and what is linked, what it costs, and the way on.
 
 use crate::pages::{Change, Feasible, Plan};
-use crate::show::units::{human, led, shorten};
+use crate::show::units::{counted, hanging, human, led, pasted, shorten};
 use crate::show::width::width;
 use std::io::{self, Write};
 
@@ -14,7 +14,9 @@ pub fn text(out: &mut dyn Write, plan: &Plan, file: Option<&str>) -> io::Result<
     writeln!(out, "now? {word}, {}", shorten(&plan.outlook.feasible_why, width() - 10))?;
     for need in &plan.needs {
         let bytes = human(need.pages.saturating_mul(need.page_bytes));
-        writeln!(out, "\n{}: {} of {} on {} pages of 2M", need.part, bytes, human(need.bytes), need.pages)?;
+        let pages = counted(need.pages, "page");
+        writeln!(out)?;
+        hanging(out, &format!("{}: {bytes} of {} on {pages} of 2M", need.part, human(need.bytes)), 0)?;
     }
     writeln!(out, "\nsteps")?;
     for (index, step) in plan.steps.iter().enumerate() {
@@ -32,11 +34,12 @@ pub fn text(out: &mut dyn Write, plan: &Plan, file: Option<&str>) -> io::Result<
     let name = file.unwrap_or("PLAN");
     writeln!(out, "\nnext")?;
     if file.is_none() {
-        writeln!(out, "  marusa pages plan ... -o PLAN   keeps it")?;
+        hanging(out, "marusa pages plan ... -o PLAN   keeps it", 2)?;
     }
     writeln!(out, "  marusa pages apply {name}")?;
     for program in &plan.jvm_options {
-        writeln!(out, "  {program} ...   starts the program from there, with the options that it has now")?;
+        pasted(out, "  ", &format!("{program} ..."))?;
+        hanging(out, "starts the program from there, with the options that it has now", 4)?;
     }
     writeln!(out, "  marusa pages verify TARGET {name}")?;
     writeln!(out, "  marusa pages undo {name}")

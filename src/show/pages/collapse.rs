@@ -9,7 +9,7 @@ use crate::map::{Account, MemoryMap};
 use crate::pages::blocks::{AreaBlocks, BlockPlan, Done, Left, Pace, Refusal, Stopped, Wanted};
 use crate::show::table::Table;
 use crate::show::text::head;
-use crate::show::units::{counted, human, human_signed, paragraph, percent};
+use crate::show::units::{counted, human, human_signed, paragraph, percent, prose};
 use crate::snapshot::Snapshot;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -88,7 +88,7 @@ pub fn before(
                 table.row([area.area.title(), &human(area.resident), &human(area.on_2m)]);
             }
             table.write(out)?;
-            writeln!(out, "\nto split: {blocks} huge 2 MiB pages")
+            prose(out, &format!("\nto split: {blocks} huge 2 MiB pages"))
         }
     }
 }
@@ -102,13 +102,13 @@ fn fit(out: &mut dyn Write, plan: &BlockPlan, blocks: usize) -> io::Result<()> {
         reasons(&mut table, &area.left);
     }
     table.write(out)?;
-    writeln!(
-        out,
+    let text = format!(
         "\nto be put on 2 MiB: {}; what they lack adds at most {} ({} % of the process)",
         counted(blocks, "block"),
         human(plan.growth),
         percent(plan.growth, plan.resident)
-    )
+    );
+    prose(out, &text)
 }
 
 fn reasons(table: &mut Table, left: &BTreeMap<Left, Bytes>) {
@@ -158,7 +158,7 @@ pub fn after(
     match (&after.receipt, asked.direction) {
         (Some(path), Direction::Collapse) if done.reached_bytes() > 0 => {
             let pid = snapshot.os.process.pid;
-            writeln!(out, "to take it back: marusa pages split {pid} --receipt {path}")
+            prose(out, &format!("to take it back: marusa pages split {pid} --receipt {path}"))
         }
         _ => Ok(()),
     }
@@ -218,10 +218,11 @@ fn price_words(asked: &Asked, done: &Done) -> String {
     );
     if price.over_budget > 0 {
         let budget_ms = asked.pace.stall_budget.as_secs_f64() * 1e3;
-        text += &format!("; {} blocks took more than the {budget_ms} ms budget", price.over_budget);
+        text +=
+            &format!("; {} took more than the {budget_ms} ms budget", counted(price.over_budget, "block"));
     }
     if price.retries > 0 {
-        text += &format!("; {} retries", price.retries);
+        text += &format!("; {}", counted(price.retries, "retry"));
     }
     text
 }

@@ -6,7 +6,7 @@ use crate::os::machine::base_page;
 use crate::pages::feasible::size_name;
 use crate::pages::{Feasible, How, Mode, Need, Plan, Step, Vm};
 use crate::show::table::Table;
-use crate::show::units::{human, led, shorten};
+use crate::show::units::{human, led, pasted, shorten};
 use crate::show::width::width;
 use std::io::{self, Write};
 
@@ -148,11 +148,8 @@ fn host(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
     if memory.nodes.len() > 1 {
         for node in &memory.nodes {
             let free = human(node.free_bytes);
-            writeln!(
-                out,
-                "node {:<3} free {free:>10}, 2M pages at once {:>8}",
-                node.node, node.at_once_pages
-            )?;
+            let text = format!("node {}: {free} free, 2M pages at once: {}", node.node, node.at_once_pages);
+            led(out, "", &text)?;
         }
     }
     Ok(())
@@ -220,7 +217,7 @@ fn jvm(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
     }
     if plan.jvm_options.iter().all(|option| !option.starts_with("-Xmx")) {
         let subject = &plan.subject;
-        // No options: whether it was started with -Xms, or starts with what the JVM chose, is not told by its flags.
+        // No options: whether it was started with -Xms, or starts with what the JVM chose, is not in its flags.
         let text = format!(
             "next to what it is started with now: a heap of at most {} that starts with {}",
             human(subject.heap_max_bytes),
@@ -265,12 +262,12 @@ fn next(out: &mut dyn Write, plan: &Plan, file: Option<&str>) -> io::Result<()> 
     }
     if plan.steps.is_empty() && plan.persist.is_empty() {
         writeln!(out, "  start the JVM with the options above")?;
-        return writeln!(out, "  verify  marusa pages verify PID {name}");
+        return pasted(out, "  verify  ", &format!("marusa pages verify PID {name}"));
     }
-    writeln!(out, "  try     marusa pages apply {name} --dry-run")?;
-    writeln!(out, "  apply   marusa pages apply {name}")?;
+    pasted(out, "  try     ", &format!("marusa pages apply {name} --dry-run"))?;
+    pasted(out, "  apply   ", &format!("marusa pages apply {name}"))?;
     writeln!(out, "  start the JVM with the options above")?;
-    writeln!(out, "  verify  marusa pages verify PID {name}")?;
+    pasted(out, "  verify  ", &format!("marusa pages verify PID {name}"))?;
     writeln!(out, "  undo    marusa pages undo")
 }
 

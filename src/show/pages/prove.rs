@@ -10,7 +10,8 @@ use crate::measure::tlb::Bracket;
 use crate::show::json;
 use crate::show::json::Head;
 use crate::show::predict::{self as larger_pages, PredictionRow};
-use crate::show::units::{human, paragraph};
+use crate::show::units::{counted, human, led, paragraph};
+use crate::show::width::width;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -67,17 +68,17 @@ pub fn head(out: &mut dyn Write, subject: &Subject) -> io::Result<()> {
         format!("pid {}  {}", subject.pid, subject.command),
         format!("measure: {} ({better} is better)", subject.measure),
         format!(
-            "memory: {}, {} in {} blocks of 2 MiB, {found}",
+            "memory: {}, {} in {} of 2 MiB, {found}",
             subject.areas.join(", "),
             human(subject.bytes),
-            subject.blocks
+            counted(subject.blocks, "block")
         ),
         format!(
             "design: blocks of four periods of {} s (4K 2M 2M 4K, or the reverse, at random), {} s to settle after each change; at \
-             most {} blocks; stops when a gain or loss above {} % is shown, or shown to be smaller; {} % confidence over all looks",
+             most {}; stops when a gain or loss above {} % is shown, or shown to be smaller; {} % confidence over all looks",
             subject.period_seconds,
             subject.settle_seconds,
-            subject.rule.blocks_max,
+            counted(subject.rule.blocks_max, "block"),
             subject.rule.margin_percent,
             (1.0 - subject.rule.alpha) * 100.0
         ),
@@ -100,7 +101,7 @@ pub fn predicted(out: &mut dyn Write, prediction: &Known<Prediction>) -> io::Res
 /// CPU time that is saved, as a gain in speed, in percent: who needs half of the time is twice as fast.
 fn faster(prediction: &Known<Prediction>) -> Known<Interval> {
     let gain = prediction.as_ref().map_err(Gap::clone)?.gain.as_ref().map_err(Gap::clone)?;
-    // Nobody saves all of the time.
+    // A saving of all the time is impossible.
     let speed = |saved: f64| 100.0 * saved / (100.0 - saved.clamp(0.0, 99.9));
     Ok((speed(gain.percent.0), speed(gain.percent.1)))
 }
@@ -117,20 +118,33 @@ fn compared(prediction: &Known<Prediction>, found: &Estimate) -> Option<String> 
 }
 
 pub fn table_head(out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "\n{:>5}  {:<5}  {:>14}  {:>8}  {:>7}", "BLOCK", "PAGES", "MEASURE", "ON 2 MiB", "SECONDS")
+    let room = measure_columns();
+    writeln!(
+        out,
+        "\n{:>5}  {:<5}  {:>room$}  {:>8}  {:>7}",
+        "BLOCK", "PAGES", "MEASURE", "ON 2 MiB", "SECONDS"
+    )
+}
+
+/// The other columns and gaps take 33.
+fn measure_columns() -> usize {
+    width().saturating_sub(33).clamp(7, 14)
 }
 
 pub fn period(out: &mut dyn Write, period: &Period) -> io::Result<()> {
     let pages = if period.arm == Arm::Huge { "2M" } else { "4K" };
     let value = period.value.map_or("-".to_string(), figure);
-    let left_out = period.left_out.as_ref().map_or(String::new(), |why| format!("  left out: {why}"));
-    writeln!(
-        out,
-        "{:>5}  {pages:<5}  {value:>14}  {:>6.0} %  {:>7.1}{left_out}",
+    let room = measure_columns();
+    let line = format!(
+        "{:>5}  {pages:<5}  {value:>room$}  {:>6.0} %  {:>7.1}",
         period.block + 1,
         period.huge_share * 100.0,
         period.seconds
-    )?;
+    );
+    match &period.left_out {
+        None => writeln!(out, "{line}")?,
+        Some(why) => led(out, &format!("{line}  "), &format!("left out: {why}"))?,
+    }
     out.flush()
 }
 
@@ -165,14 +179,14 @@ pub fn result(
 /// "gain shown: 12.1 % faster on 2 MiB pages (9.8 to 14.5 %, 95 % confidence, 6 blocks)".
 pub fn sentence(outcome: &Outcome, rule: &Rule) -> String {
     let Some(found) = &outcome.estimate else {
-        return format!("no gain shown: {} whole blocks are too few for an interval", outcome.blocks);
+        return format!("no gain shown: too few whole blocks for an interval ({})", outcome.blocks);
     };
     let of = format!(
-        "({:.1} to {:.1} %, {} % confidence, {} blocks)",
+        "({:.1} to {:.1} %, {} % confidence, {})",
         found.low_percent,
         found.high_percent,
         (1.0 - rule.alpha) * 100.0,
-        found.blocks
+        counted(found.blocks, "block")
     );
     match outcome.verdict {
         Verdict::Gain => format!("gain shown: {:.1} % faster on 2 MiB pages {of}", found.gain_percent),
@@ -189,8 +203,9 @@ fn more_blocks(outcome: &Outcome, rule: &Rule) -> Option<String> {
     let wanted = found.gain_percent.abs().max(rule.margin_percent);
     let needed = stats::blocks_needed(found, wanted, rule.alpha)?;
     Some(format!(
-        "blocks differ by {:.1} %: some {needed} would be needed to tell {wanted:.1} % from nothing, or longer periods",
-        found.block_deviation_percent
+        "blocks differ by {:.1} %: about {}, or longer periods, are needed to show a difference of {wanted:.1} %",
+        found.block_deviation_percent,
+        counted(needed, "block")
     ))
 }
 
@@ -208,7 +223,7 @@ fn cost(after: &Aftermath, blocks: usize) -> String {
         Some(all) if all >= blocks => "its memory is on the pages again that it was found on".to_string(),
         Some(some) => format!("{some} of {blocks} blocks are on the pages again that they were found on"),
     };
-    format!("{} changes took {:.1} s in all; {left}", after.switches, after.switch_seconds)
+    format!("{} took {:.1} s in all; {left}", counted(after.switches, "change"), after.switch_seconds)
 }
 
 /// `marusa pages prove --json`.
@@ -335,7 +350,7 @@ mod tests {
         let unknown = Err(Gap::new("counters", Why::NotInThisKernel));
         assert_eq!(compared(&unknown, &outcome(Verdict::Gain, 10.0, 14.0).estimate.unwrap()), None);
         let none = Outcome { estimate: None, blocks: 1, ..outcome(Verdict::NotShown, 0.0, 0.0) };
-        assert!(sentence(&none, &rule).contains("1 whole blocks are too few"));
+        assert!(sentence(&none, &rule).contains("too few whole blocks for an interval (1)"));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::io::{self, Write};
 const STATE_COLUMNS: usize = 11;
 const BACK_COLUMNS: usize = 24;
 
-/// A line of the table, and what is said below it.
+/// A line of the table, and the remarks below it.
 pub struct Row {
     pub step: usize,
     pub place: String,
@@ -36,7 +36,7 @@ pub fn table(out: &mut dyn Write, last: &str, rows: &[Row]) -> io::Result<()> {
     table.write(out)
 }
 
-/// A plan's texts are anybody's: none of them moves the cursor.
+/// A plan's texts may come from another user: none of them moves the cursor.
 pub fn plain(text: &str) -> String {
     crate::base::printable::escaped(text).into_owned()
 }

@@ -4,6 +4,7 @@ use super::steps::{self, Row, StepRow};
 use crate::pages::changes::{DoorError, Kept, State, TakenBack, UndoReceipt};
 use crate::show::json::Head;
 use crate::show::table::Table;
+use crate::show::units::prose;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -32,12 +33,11 @@ pub fn receipt(out: &mut dyn Write, receipt: &UndoReceipt) -> io::Result<()> {
         steps::table(out, "HOW", &rows)?;
     }
     match receipt.complete {
-        true => writeln!(out, "\n{id} is undone; receipt: {}", receipt.journal),
-        false => writeln!(
-            out,
-            "\n{id} is undone except for what is LEFT; run undo again to continue; receipt: {}",
-            receipt.journal
-        ),
+        true => prose(out, &format!("\n{id} is undone; receipt: {}", receipt.journal)),
+        false => {
+            let text = "is undone except for what is LEFT; run undo again to continue";
+            prose(out, &format!("\n{id} {text}; receipt: {}", receipt.journal))
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::os::host::Host;
 use crate::pages::types::Mode;
 use crate::pages::verify::{Cause, Promise, Report, Row, Said, Total, Verdict};
 use crate::show::table::Table;
-use crate::show::units::{human, led, shorten};
+use crate::show::units::{counted, human, led, shorten};
 use crate::show::width::width;
 use crate::snapshot::Snapshot;
 use schemars::JsonSchema;
@@ -18,6 +18,7 @@ use serde::Serialize;
 use std::io::{self, Write};
 
 const SCHEMA: &str = "marusa/pages-verify/2";
+const FOUND_COLUMNS_MIN: usize = 20;
 /// Messages of logs that are shown.
 const SAID_SHOWN_MAX: usize = 8;
 
@@ -58,7 +59,7 @@ fn who(out: &mut dyn Write, snapshot: &Snapshot) -> io::Result<()> {
         let gc = jvm.gc.as_ref().map_or("collector unknown", |gc| gc.name());
         let heap = jvm.flags.get("MaxHeapSize").and_then(|text| text.parse().ok());
         let heap = heap.map_or("unknown".to_string(), human);
-        writeln!(out, "{} {version}, {gc}, -Xmx {heap}; {}", jvm.vm, snapshot.taken.at)?;
+        led(out, "", &format!("{} {version}, {gc}, -Xmx {heap}; {}", jvm.vm, snapshot.taken.at))?;
     }
     writeln!(out)
 }
@@ -84,7 +85,8 @@ fn mode(mode: Mode) -> &'static str {
 }
 
 fn table(out: &mut dyn Write, shown: &Shown) -> io::Result<()> {
-    let mut table = Table::new(["AREA", "PROMISED", ">BYTES", "FOUND", ">VERDICT"]).shortened(3, 20);
+    let titles = ["AREA", "PROMISED", ">BYTES", "FOUND", ">VERDICT"];
+    let mut table = Table::new(titles).without_room(&[2, 1, 3]).shortened(3, FOUND_COLUMNS_MIN);
     let (small, rows): (Vec<&Row>, Vec<&Row>) =
         shown.report.rows.iter().partition(|row| row.verdict == Verdict::Small);
     for row in rows {
@@ -116,7 +118,9 @@ fn table(out: &mut dyn Write, shown: &Shown) -> io::Result<()> {
         0 => Ok(()),
         many => {
             let bytes = small.iter().fold(0, |sum: Bytes, row| sum.saturating_add(row.need.bytes));
-            writeln!(out, "and {many} reservations too small for large pages, {} in all", human(bytes))
+            let reservations = counted(many, "reservation");
+            let text = format!("and {reservations} too small for large pages, {} in all", human(bytes));
+            led(out, "", &text)
         }
     }
 }
@@ -184,8 +188,11 @@ fn said(out: &mut dyn Write, shown: &Shown) -> io::Result<()> {
     }
     writeln!(out, "\nthe JVM has reported:")?;
     for said in shown.said.iter().take(SAID_SHOWN_MAX) {
-        let times =
-            if said.found.times > 1 { format!(" ({} times)", said.found.times) } else { String::new() };
+        let times = if said.found.times > 1 {
+            format!(" ({})", counted(said.found.times, "time"))
+        } else {
+            String::new()
+        };
         let older = if said.may_be_older { "; the file is older than the process" } else { "" };
         let place = format!("{}, line {}{times}{older}", said.log, said.found.line);
         writeln!(out, "  {}", shorten(&place, width() - 2))?;
@@ -199,7 +206,7 @@ fn said(out: &mut dyn Write, shown: &Shown) -> io::Result<()> {
     }
 }
 
-/// The reservation of which a message tells, by its bytes.
+/// The reservation that a message is about, by its bytes.
 fn about<'a>(report: &'a Report, said: &Said) -> Option<&'a Row> {
     let bytes = said.found.bytes.filter(|_| said.found.is_reservation())?;
     let fits = |row: &&Row| {

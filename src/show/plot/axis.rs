@@ -46,7 +46,7 @@ impl Axis {
     }
 
     pub fn place(&self, value: f64) -> f64 {
-        // A figure that is none is not drawn by anybody; a place it has anyway.
+        // NaN is not drawn, but has a place anyway.
         let value = if value.is_nan() { self.low } else { value };
         let share = ((value - self.low) / (self.high - self.low)).clamp(0.0, 1.0);
         self.from + (self.to - self.from) * share

@@ -9,7 +9,7 @@ use crate::show::units::shorten;
 #[derive(Clone, Debug)]
 pub struct Layer {
     pub name: String,
-    /// One figure for each time; what is missing is 0 high.
+    /// One figure for each time; a missing one has height 0.
     pub values: Vec<f64>,
     /// A colour of the page's own, as CSS has it; `None`: the plots' own, in turn.
     pub fill: Option<String>,

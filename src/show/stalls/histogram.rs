@@ -3,6 +3,7 @@
 use super::{milliseconds, stall_word};
 use crate::measure::stalls::interval::Figures;
 use crate::measure::stalls::table::Whole;
+use crate::show::units::{counted, prose};
 use crate::show::width::width;
 use std::io::{self, Write};
 
@@ -14,11 +15,11 @@ pub fn histogram(out: &mut dyn Write, whole: &Whole) -> io::Result<()> {
     for (stall, figures) in whole.stalls.iter().filter(|(_, figures)| figures.histogram.count() > 0) {
         let over = match whole.intervals {
             1 => String::new(),
-            many => format!(" in {many} intervals, {:.1} s", whole.seconds),
+            many => format!(" in {}, {:.1} s", counted(many, "interval"), whole.seconds),
         };
         let of = if stall.is_daemons() { ", of the host" } else { "" };
         let count = figures.histogram.count();
-        writeln!(out, "\n{}{of}: how long each of {count} took{over}", stall_word(*stall, true))?;
+        prose(out, &format!("\n{}{of}: how long each of {count} took{over}", stall_word(*stall, true)))?;
         bars(out, figures)?;
     }
     Ok(())
@@ -37,7 +38,7 @@ fn bars(out: &mut dyn Write, figures: &Figures) -> io::Result<()> {
         writeln!(out, "{}", text.trim_end())?;
     }
     let p99 = figures.histogram.p99_ns().map_or(String::new(), milliseconds);
-    writeln!(out, "worst {} ms, 99 of 100 at most {p99} ms", milliseconds(figures.worst_ns))
+    prose(out, &format!("worst {} ms, 99 of 100 at most {p99} ms", milliseconds(figures.worst_ns)))
 }
 
 /// Powers of two of nanoseconds are near those of thousands: "512 us", "1.05 ms".

@@ -7,7 +7,7 @@ use crate::measure::stalls::host::{Free, HostFigures};
 use crate::measure::stalls::table::Traced;
 use crate::os::pressure::Pressure;
 use crate::os::thp_stats::SizeStats;
-use crate::show::units::{hanging, human, led};
+use crate::show::units::{counted, hanging, human, led};
 use std::io::{self, Write};
 
 pub fn host(out: &mut dyn Write, report: &Report) -> io::Result<()> {
@@ -40,8 +40,8 @@ fn missing(out: &mut dyn Write, gap: &Gap) -> io::Result<()> {
 fn counters(out: &mut dyn Write, host: &HostFigures) -> io::Result<()> {
     let of = |name: &str| host.grown(name).map_or("?".to_string(), |count| count.to_string());
     let huge = format!(
-        "{} by faults, {} faults got a small page instead; khugepaged made {}, and could not {} times; {} split, {} of them as \
-         underused; {} mappings split",
+        "by faults {}, a small page instead {}; khugepaged made {}, failed {}; split {}, of them as underused {}; mappings \
+         split {}",
         of("thp_fault_alloc"),
         of("thp_fault_fallback"),
         of("thp_collapse_alloc"),
@@ -52,7 +52,7 @@ fn counters(out: &mut dyn Write, host: &HostFigures) -> io::Result<()> {
     );
     item(out, "huge pages", &huge)?;
     let compaction = format!(
-        "{} allocations compacted: {} got their page, {} did not; kcompactd woke {} times",
+        "allocations that compacted {}: got their page {}, did not {}; kcompactd woke {}",
         of("compact_stall"),
         of("compact_success"),
         of("compact_fail"),
@@ -61,7 +61,7 @@ fn counters(out: &mut dyn Write, host: &HostFigures) -> io::Result<()> {
     item(out, "compaction", &compaction)?;
     let stalls = host.allocation_stalls().map_or("?".to_string(), |count| count.to_string());
     let reclaim = format!(
-        "{stalls} allocations reclaimed: {} pages freed of {} looked at; kswapd freed {}",
+        "allocations that reclaimed {stalls}: pages freed {} of {} scanned; kswapd freed {}",
         of("pgsteal_direct"),
         of("pgscan_direct"),
         of("pgsteal_kswapd")
@@ -123,9 +123,9 @@ fn daemons(out: &mut dyn Write, host: &HostFigures, traced: Option<&Traced>) -> 
         let of = if of.is_empty() { of } else { format!(" for {of}") };
         let (total, worst) = (milliseconds(figures.ns), milliseconds(figures.worst_ns));
         let text = format!(
-            "{}{of}: {} times, {total} ms, longest {worst} ms",
+            "{}{of}: {}, {total} ms, longest {worst} ms",
             stall_word(line.stall, true),
-            figures.count
+            counted(figures.count, "time")
         );
         item(out, "at work", &text)?;
     }

@@ -132,14 +132,14 @@ fn the_table_fits_every_width_and_says_what_is_missing() {
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
         for wanted in [
             "application",
-            "12 events were lost (CPU 1): all times are lower bounds",
+            "lost events: 12 (CPU 1); all times are lower bounds",
             "7 of 127 pages of 2m were unavailable",
             "other processes of the host waited 3.00 ms",
             "khugepaged 250.0 ms (5.0 %)",
             "scanned 43 ranges of 2 MiB, made 3 huge; else exceed_none_pte 40",
             "2.0 MiB: private 120 got, 7 fell back; 3 split",
             "10.00 % of the time, all of them 0.50 %",
-            "2 allocations reclaimed",
+            "allocations that reclaimed 2",
             "the rest of the interval: gone",
         ] {
             assert!(words.contains(wanted), "{columns}: {wanted} is not in\n{text}");
@@ -171,7 +171,7 @@ fn without_a_trace_it_says_so_and_has_the_counters() {
         "5.00 s, not traced",
         "which processes stalled, and for how long, is unknown: tracepoints: denied (run as root)",
         "7 jvm Main: compaction 7.00 ms in 2, reclaim 5.00 ms in 1",
-        "17 allocations compacted",
+        "allocations that compacted 17",
     ] {
         assert!(text.contains(wanted), "{wanted} is not in\n{text}");
     }

@@ -4,7 +4,7 @@ use super::{gap_rows, head};
 use crate::jvm::{BufferKind, BufferPool, BufferRow};
 use crate::map::Account;
 use crate::show::table::Table;
-use crate::show::units::{human, indented, shorten_start};
+use crate::show::units::{counted, human, indented, shorten_start};
 use std::io::{self, Write};
 
 const ROWS_SHOWN_MAX: usize = 60;
@@ -36,7 +36,8 @@ pub fn by_buffer(out: &mut dyn Write, account: &Account) -> io::Result<()> {
     let rest = buffers.len().saturating_sub(ROWS_SHOWN_MAX);
     if rest > 0 {
         let bytes = buffers[ROWS_SHOWN_MAX..].iter().fold(0_u64, |sum, row| sum.saturating_add(row.bytes));
-        writeln!(out, "and {rest} more holders of {} (--json lists them)", human(bytes))?;
+        let rest = counted(rest, "more holder");
+        indented(out, &format!("and {rest} of {} (--json lists them)", human(bytes)), 0)?;
     }
     if let Some(netty) = &account.netty {
         super::netty::pools(out, netty)?;
@@ -62,13 +63,14 @@ fn detail(row: &BufferRow) -> String {
 
 fn totals(out: &mut dyn Write, account: &Account) -> io::Result<()> {
     let Some(totals) = &account.buffer_totals else { return Ok(()) };
-    let pool = |pool: BufferPool| format!("{} in {} buffers", human(pool.capacity_bytes), pool.count);
+    let pool =
+        |pool: BufferPool| format!("{} in {}", human(pool.capacity_bytes), counted(pool.count, "buffer"));
     let against = |jdk: Option<BufferPool>| match jdk {
         Some(jdk) => format!("the JDK counts {}", pool(jdk)),
         None => "the JDK's counters are not known".to_string(),
     };
     writeln!(out)?;
-    let mut table = Table::new(["", "FOUND", ""]);
+    let mut table = Table::new(["", "FOUND", "COUNTED"]).without_room(&[2]);
     for (name, found, jdk) in [
         ("direct", totals.pools.direct_found, totals.pools.direct),
         ("mapped", totals.pools.mapped_found, totals.pools.mapped),
@@ -77,14 +79,14 @@ fn totals(out: &mut dyn Write, account: &Account) -> io::Result<()> {
     }
     table.write(out)?;
     if let Some(bytes) = totals.not_found_bytes {
-        writeln!(out, "not found of the JDK's direct memory: {}", signed(bytes))?;
+        indented(out, &format!("not found of the JDK's direct memory: {}", signed(bytes)), 0)?;
     }
-    writeln!(
-        out,
+    let text = format!(
         "area direct_buffers: {} resident; of the buffers above: {}",
         human(totals.area_resident_bytes),
         totals.resident_bytes.map_or("-".to_string(), human)
-    )
+    );
+    indented(out, &text, 0)
 }
 
 fn signed(bytes: i64) -> String {

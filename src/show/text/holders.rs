@@ -3,7 +3,7 @@
 use super::{gap_rows, head};
 use crate::map::Account;
 use crate::show::table::Table;
-use crate::show::units::{human, indented, percent, shorten};
+use crate::show::units::{counted, human, indented, percent, shorten};
 use std::io::{self, Write};
 
 const ROWS_SHOWN_MAX: usize = 60;
@@ -29,7 +29,8 @@ pub fn by_holder(out: &mut dyn Write, account: &Account) -> io::Result<()> {
     let rest = holders.len().saturating_sub(ROWS_SHOWN_MAX);
     if rest > 0 {
         let bytes = holders[ROWS_SHOWN_MAX..].iter().fold(0_u64, |sum, held| sum.saturating_add(held.bytes));
-        writeln!(out, "and {rest} more holders of {} (--json lists them)", human(bytes))?;
+        let rest = counted(rest, "more holder");
+        indented(out, &format!("and {rest} of {} (--json lists them)", human(bytes)), 0)?;
     }
     gap_rows(out, &account.gaps)
 }

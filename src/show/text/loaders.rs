@@ -5,7 +5,7 @@ use crate::jvm::LoaderGroup;
 use crate::map::Account;
 use crate::map::model::LoaderTotals;
 use crate::show::table::Table;
-use crate::show::units::{human, paragraph};
+use crate::show::units::{counted, human, paragraph};
 use std::io::{self, Write};
 
 const ROWS_SHOWN_MAX: usize = 60;
@@ -22,7 +22,10 @@ pub fn by_loader(out: &mut dyn Write, account: &Account) -> io::Result<()> {
     let mut table = Table::new(titles).without_room(&[5, 3, 7, 6, 1, 4]).shortened(0, LOADER_COLUMNS_MIN);
     loaders.iter().take(ROWS_SHOWN_MAX).for_each(|row| table.row(cells(row)));
     if loaders.len() > ROWS_SHOWN_MAX {
-        table.row([format!("and {} more groups (--json lists them)", loaders.len() - ROWS_SHOWN_MAX)]);
+        table.row([format!(
+            "and {} (--json lists them)",
+            counted(loaders.len() - ROWS_SHOWN_MAX, "more group")
+        )]);
     }
     table.total(sums(totals));
     table.write(out)?;

@@ -4,7 +4,7 @@ use super::{gap_rows, head};
 use crate::map::Account;
 use crate::map::model::{ArenaAccount, MallocAccount, MallocSums};
 use crate::show::table::Table;
-use crate::show::units::{human, paragraph, shorten};
+use crate::show::units::{counted, human, indented, paragraph, shorten};
 use crate::show::width::width;
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -116,10 +116,11 @@ fn notes(out: &mut dyn Write, arenas: &[&ArenaAccount]) -> io::Result<()> {
     let unresolved: Vec<(String, u64)> =
         arenas.iter().filter_map(|arena| Some((arena.title(), of(arena)?))).collect();
     for (title, bytes) in unresolved.iter().take(UNRESOLVED_SHOWN_MAX) {
-        writeln!(out, "{title}: {} unresolved: not walked to the end", human(*bytes))?;
+        indented(out, &format!("{title}: {} unresolved: not walked to the end", human(*bytes)), 0)?;
     }
     if unresolved.len() > UNRESOLVED_SHOWN_MAX {
-        writeln!(out, "and {} arenas more (--json lists all)", unresolved.len() - UNRESOLVED_SHOWN_MAX)?;
+        let more = counted(unresolved.len() - UNRESOLVED_SHOWN_MAX, "more arena");
+        indented(out, &format!("and {more} (--json lists all)"), 0)?;
     }
     let text = "All in memory. FREED: in thread caches and bins, at the ends of arenas. TRIMMABLE: what malloc_trim(0) would give \
                 back. TOP KEPT: whole pages at thread arenas' ends, which it leaves.";

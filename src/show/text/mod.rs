@@ -18,7 +18,7 @@ use crate::map::model::{Amounts, AreaAccount, GapRow, Jvm, PartAccount, Process,
 use crate::map::{Account, Area, PaperArea};
 use crate::show::paint;
 use crate::show::table::Table;
-use crate::show::units::{faint, human, human_signed, indented, percent, shorten};
+use crate::show::units::{columns, counted, faint, human, human_signed, indented, percent, shorten};
 use crate::snapshot::Source;
 use std::io::{self, Write};
 
@@ -115,14 +115,16 @@ pub fn by_paper(out: &mut dyn Write, account: &Account) -> io::Result<()> {
 
 /// Which process, which JVM, and when.
 pub fn who(out: &mut dyn Write, process: &Process, jvm: Option<&Jvm>, taken: &Taken) -> io::Result<()> {
-    let who = format!("pid {}  {}", process.pid, process.command);
-    writeln!(out, "{}", shorten(&who, width()))?;
+    let server = process.server.as_ref().map_or(String::new(), |server| format!("{server}  "));
+    let start = shorten(&format!("pid {}  {server}", process.pid), width() - 1);
+    let room = width().saturating_sub(columns(&start));
+    writeln!(out, "{start}{}", shorten(&process.command, room))?;
     if let Some(jvm) = jvm {
         let version = jvm.version.as_deref().unwrap_or("version unknown");
         let gc = jvm.gc.as_deref().unwrap_or("collector unknown");
         let nmt = jvm.nmt.as_deref().unwrap_or("unknown");
-        let threads = process.threads;
-        indented(out, &format!("{} {version}, {gc}, NMT {nmt}, {threads} threads", jvm.vm), 0)?;
+        let threads = counted(process.threads, "thread");
+        indented(out, &format!("{} {version}, {gc}, NMT {nmt}, {threads}", jvm.vm), 0)?;
     }
     indented(out, &when(taken), 0)?;
     writeln!(out)
@@ -150,7 +152,7 @@ pub fn head(out: &mut dyn Write, account: &Account) -> io::Result<()> {
     writeln!(out)
 }
 
-/// When, and of what; a file says that it is one, since what it tells may be long past.
+/// When, and of what; a file says that it is one, since its contents may be old.
 fn when(taken: &Taken) -> String {
     let at = if taken.at.is_empty() { "at an unknown time" } else { &taken.at };
     match taken.source {

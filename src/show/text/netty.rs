@@ -2,7 +2,7 @@
 
 use crate::jvm::{ChunkSums, Netty};
 use crate::show::table::Table;
-use crate::show::units::human;
+use crate::show::units::{human, indented};
 use std::io::{self, Write};
 
 const ROWS_SHOWN_MAX: usize = 40;
@@ -60,6 +60,6 @@ fn write<const N: usize>(
     table.write(out)?;
     match rows.len() {
         0 => Ok(()),
-        rest => writeln!(out, "and {rest} more (--json lists them)"),
+        rest => indented(out, &format!("and {rest} more (--json lists them)"), 0),
     }
 }

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 const COLUMN: usize = 10;
-/// What tells any two parts apart, and what must do.
+/// A width that distinguishes any two parts, and the least acceptable one.
 const NAME_GOOD: usize = 36;
 const NAME_MIN: usize = 20;
 /// Of a table whose figures are wider than most.

@@ -5,9 +5,13 @@ use crate::map::page_claims::{Claim, Verdict};
 use crate::map::require::Answer;
 use crate::map::why::{Finding, Reason};
 use crate::show::table::Table;
-use crate::show::units::{columns, fitted, human, indented, led, percent};
+use crate::show::units::{counted, fitted, human, indented, led, percent, shorten};
+use crate::show::width::width;
 use std::io::{self, Write};
 
+const CLAIM_INDENT: usize = 12 + 1 + 24 + 1;
+const CLAIM_COLUMNS_MIN: usize = 24;
+const NARROW_INDENT: usize = 2;
 /// Parts that are named below a reason.
 const PARTS_SHOWN_MAX: usize = 4;
 /// Reasons for less than this share of the bytes on small pages are summed in one line.
@@ -98,20 +102,33 @@ pub fn page_claims(out: &mut dyn Write, claims: &[Claim]) -> io::Result<()> {
     if claims.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\n{:<12} {:<24} WHAT THE JVM CLAIMS", "IT IS", "ABOUT")?;
+    // Without room for three columns a claim comes below what it is about.
+    let is_narrow = width() < CLAIM_INDENT + CLAIM_COLUMNS_MIN;
+    let indent = if is_narrow { NARROW_INDENT } else { CLAIM_INDENT };
+    let title = if is_narrow { "" } else { "WHAT THE JVM CLAIMS" };
+    writeln!(out, "\n{}", format!("{:<12} {:<24} {title}", "IT IS", "ABOUT").trim_end())?;
     let is_shown = |claim: &&Claim| {
         claim.source != "-Xlog:pagesize" || matches!(claim.verdict, Verdict::False | Verdict::Partly)
     };
     for claim in claims.iter().filter(is_shown) {
         let says = format!("{}: {}", claim.source, claim.says);
         let about = format!("{:<12} {} ", claim.verdict.word(), fitted(&claim.about, 24));
-        led(out, &about, &says)?;
+        match is_narrow {
+            true => {
+                writeln!(out, "{}", shorten(about.trim_end(), width()))?;
+                indented(out, &says, indent)?;
+            }
+            false => led(out, &about, &says)?,
+        }
         let is = format!("what is: {}, of {}", claim.is.text(), human(claim.is.resident_bytes));
-        indented(out, &is, columns(&about) + 3)?;
+        indented(out, &is, indent + 3)?;
     }
     match claims.iter().filter(|claim| !is_shown(claim)).count() {
         0 => Ok(()),
-        more => writeln!(out, "and {more} lines of its log that are true or of memory that is not in use"),
+        more => {
+            let more = counted(more, "more line");
+            indented(out, &format!("and {more} of its log, true or about memory that is not in use"), 0)
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::show::table::Table;
 use crate::show::units::{human, paragraph, percent};
 use std::io::{self, Write};
 
-/// What may be said of zeros that a split leaves.
+/// A statement about the zeros that a split leaves.
 const LEFT: [(Sort, &str); 4] = [
     (Sort::ThpKept, "locked in memory, or shared with a forked process"),
     (Sort::Folio, "parts of larger folios that are mapped 4 KiB at a time"),

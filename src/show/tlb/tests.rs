@@ -100,6 +100,17 @@ fn a_terminal_of_80_columns_gets_shorter_columns() {
 }
 
 #[test]
+fn a_terminal_of_40_columns_keeps_the_times() {
+    for by in [By::Kind, By::Thread] {
+        let text = crate::show::width::within(40, || text(&of(by, &["a thread with a long name"; 50])));
+        let wide = text.lines().find(|line| line.chars().count() > 40);
+        assert_eq!(wide, None, "{text}");
+        assert!(text.contains("%TIM") && text.contains("0.6-12.5"), "{text}");
+        assert!(text.contains("no room in 40 columns for"), "{text}");
+    }
+}
+
+#[test]
 fn a_row_for_each_thread_and_not_too_many() {
     let names = vec!["a thread with a long name"; 60];
     let text = text(&of(By::Thread, &names));

@@ -17,7 +17,7 @@ const BAR_MIN: usize = 8;
 const BAR_MAX: usize = 60;
 /// Names up to this width are whole before there is room for a history or a bar.
 const NAME_WHOLE: usize = 48;
-/// Of a wide screen, so much at most is for names: the rest is for bars.
+/// The most columns of a wide screen for names: the rest is for bars.
 const NAME_PERCENT: usize = 55;
 const LIMIT: usize = 9;
 const HISTORY_MIN: usize = 8;

@@ -1,5 +1,5 @@
 //! Who holds malloc's blocks of one JVM. That takes long to read, so it is read when it is shown first and when the user asks
-//! again, never with each sample; its age stands in the head.
+//! again, never with each sample; its age is in the head.
 
 use super::history::Kept;
 use super::model::{Action, Model, Tab};

@@ -76,7 +76,7 @@ pub enum Key {
     End,
 }
 
-/// What the reader of JVMs tells.
+/// Messages of the thread that reads JVMs.
 #[derive(Clone, Debug)]
 pub enum News {
     /// A round begins: these run, and this much memory the host has.
@@ -94,11 +94,11 @@ pub enum News {
     Failed(String),
 }
 
-/// What is asked of whoever runs the view.
+/// Requests to the program that runs the view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     Quit,
-    /// Look now, without waiting for the interval.
+    /// Take a sample now, without waiting for the interval.
     Look,
     /// Read who holds malloc's blocks of this JVM.
     Holders(i32),
@@ -122,7 +122,7 @@ pub struct Model {
     pub top: usize,
     /// Areas whose parts are shown.
     pub open: Vec<&'static str>,
-    /// How long the mark stands, in seconds of the samples; `None`: there is no mark.
+    /// When the mark was set, in seconds of the samples; `None`: there is no mark.
     pub marked_at: Option<f64>,
     /// Seconds of the last sample.
     pub at: f64,

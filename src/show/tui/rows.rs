@@ -181,7 +181,7 @@ fn jvm(kept: &Kept) -> Row {
 
 /// A figure of an account that becomes a row.
 struct Figure {
-    /// Tells it apart from others: names of threads need not.
+    /// Unique among the rows: names of threads need not be.
     key: String,
     name: String,
     resident_bytes: Bytes,

@@ -80,3 +80,31 @@ fn a_known_server_has_its_name_and_can_be_named_by_it() {
     assert_eq!((look["name"].as_str(), &look["pid"]), (Some("Keycloak"), &jvm.pid.into()));
     assert!(number(&look["memory_limit"]["limit_bytes"]) > 0, "{}", look["memory_limit"]);
 }
+
+/// A jar as Spring Boot's plugins build it: the manifest, the launcher's classes, the program.
+fn spring_boot_jar(path: &std::path::Path) {
+    let directory = path.parent().expect("a directory");
+    let launcher = directory.join("org/springframework/boot/loader/launch");
+    std::fs::create_dir_all(&launcher).expect("a directory");
+    std::fs::write(launcher.join("JarLauncher.class"), "no class is loaded from here").expect("written");
+    let mut jar = std::process::Command::new("jar");
+    jar.arg("cfe").arg(path).arg("marusa.Load").arg("-C").arg(directory).arg("org");
+    let made = jar.args(["-C", &classes(), "marusa"]).output().expect("jar runs");
+    assert!(made.status.success(), "{}", text(&made.stderr));
+}
+
+#[test]
+fn spring_boot_is_known_by_its_jar_alone() {
+    let Some(java) = java("17") else { return };
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("orders.jar");
+    spring_boot_jar(&path);
+    let mut command = std::process::Command::new(&java);
+    let jvm = Jvm::of({
+        command.args(["-Xmx50m", "-jar"]).arg(&path).args(["heap=5m", "quiet=1"]);
+        command
+    });
+    assert_eq!(entry(jvm.pid)["server"], "Spring Boot orders.jar");
+    let map = text(&marusa(&["map", &jvm.pid.to_string()]).stdout);
+    assert!(map.starts_with(&format!("pid {}  Spring Boot orders.jar  ", jvm.pid)), "{map}");
+}

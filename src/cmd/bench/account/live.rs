@@ -22,7 +22,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Next to the time in which it is looked at: start, and looks that take longer than they should.
+/// Next to the sampled time: the start, and samples that take longer than planned.
 const ALLOWANCE: Duration = Duration::from_secs(900);
 const READY_MAX: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(50);
@@ -137,7 +137,7 @@ impl Live<'_> {
         let said = std::fs::read_to_string(&output).unwrap_or_default();
         // "RUN 3 12.5": three runs in 12.5 seconds.
         let line = said.lines().rev().find_map(|line| line.strip_prefix("RUN ")?.split_once(' '));
-        run.said = line.map(|(runs, seconds)| format!("{runs} runs in {seconds} s"));
+        run.said = line.map(|(runs, seconds)| format!("runs: {runs} in {seconds} s"));
         if turn == Turn::Signal {
             run.gaps.push(told_to_end());
         } else if !ended.is_good() && ended.stop != Stop::Asked {

@@ -161,7 +161,7 @@ impl Live<'_> {
     }
 }
 
-/// The options by which a collector gets so many threads. A collector that works next to the program does nearly all of its work
+/// The options that set the number of a collector's threads. A collector that works next to the program does nearly all of its work
 /// in its concurrent threads, so they get the number too.
 fn threads(feature: u32, gc: Gc, wanted: Threads, heap_bytes: u64) -> Vec<String> {
     let is_concurrent = matches!(gc, Gc::Z | Gc::ZGenerational | Gc::Shenandoah | Gc::ShenandoahGenerational);

@@ -9,7 +9,7 @@ use crate::os::machine::base_page;
 use crate::os::process::Process;
 use crate::snapshot::{self, Want};
 
-/// So much of it must lie on them.
+/// The share of it that must be on them.
 const SHARE_MIN: f64 = 0.99;
 
 /// Why it does not count, and what it gave.
@@ -29,7 +29,7 @@ pub fn figures(bytes: Bytes, pages: Pages, threads: usize) -> Known<(Option<Stri
     });
     let share = wanted as f64 / found.resident_bytes.max(1) as f64;
     let left_out = (share < SHARE_MIN)
-        .then(|| format!("only {:.1} % lie on pages {}: {}", share * 100.0, pages.name(), found.text()));
+        .then(|| format!("only {:.1} % are on {} pages: {}", share * 100.0, pages.name(), found.text()));
     let figures = Figures {
         bytes: touched.bytes,
         share,

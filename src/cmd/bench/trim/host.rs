@@ -51,7 +51,7 @@ impl Scarcity {
         let steps = vec![
             step(
                 format!("the directory {directory}"),
-                "the file to swap to lies in it",
+                "the swap file is in it",
                 None,
                 Change::Directory { path: directory },
             ),

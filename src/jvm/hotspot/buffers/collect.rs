@@ -147,7 +147,7 @@ impl Memory {
     }
 }
 
-/// What malloc says of an address: whether a block in use with so many bytes starts there. `None`: malloc was not read.
+/// What malloc says of an address: whether a block in use of this size starts there. `None`: malloc was not read.
 pub type InUse<'a> = &'a dyn Fn(u64, Bytes) -> Option<bool>;
 
 /// Reads fields of objects by their places.
@@ -327,7 +327,7 @@ fn attach(object: &Object, fields: &Fields, cleaned: &Cleaned, found: &mut [Memo
         if is_proven && !memory.is_proven {
             (memory.is_proven, memory.objects) = (true, Vec::new());
         }
-        // A part of it may be held by somebody else.
+        // A part of it may have another holder.
         if is_proven || !memory.is_proven && (capacity == memory.capacity || base == memory.base) {
             memory.objects.push((object.at, object.class));
         }

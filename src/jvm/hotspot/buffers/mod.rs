@@ -132,7 +132,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether a block of malloc with so many bytes starts there, behind the header of Native Memory Tracking or without one.
+    /// Whether a block of malloc of this size starts there, behind the header of Native Memory Tracking or without one.
     fn in_use(&self, base: u64, bytes: Bytes) -> Option<bool> {
         let index = self.index?;
         let is_block = |at: u64, bytes: Bytes| {

@@ -40,7 +40,7 @@ const POOLS: [(&str, &str); 2] =
     [("io.netty.buffer.PoolChunk", "PoolChunk"), ("io.netty.buffer.AdaptivePoolingAllocator$", "Chunk")];
 const POOL_OTHERS: [&str; 2] = ["io.netty.buffer.PoolChunk.base", "io.netty.buffer.PoolChunk.cleanable"];
 
-/// What a field means to whom it refers to.
+/// The meaning of a field for the object that it refers to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     Ignored,

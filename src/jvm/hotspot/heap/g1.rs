@@ -1,4 +1,4 @@
-//! The heap of G1: regions of one size, each with an object that tells what it is used for.
+//! The heap of G1: regions of one size, each with an object that has its use.
 //!
 //! `G1CollectedHeap::_hrm` holds the table of the regions' objects; JDK 25 renamed `HeapRegion` to `G1HeapRegion`. The type
 //! of a region is a tag whose values differ by version (heapRegionType.hpp), so the constants of vmStructs are asked; JDK 8

@@ -26,7 +26,7 @@ pub struct Marking {
     top_at: usize,
 }
 
-/// Whether dead objects can be told by marks at all.
+/// Whether marks distinguish dead objects at all.
 pub fn has_marks(vm: &Hotspot) -> bool {
     vm.major.is_some_and(|major| major < SINGLE_BITMAP_MAJOR)
 }

@@ -2,7 +2,7 @@
 //! words that bound memory, and follows its pointers breadth first to the next objects.
 //!
 //! Bounds are believed only when they have the shape of one of HotSpot's own structures, are whole pages, and all between
-//! them is anonymous memory that nobody owns yet and that is not malloc's. They come from the words and not from the
+//! them is anonymous memory without an owner so far and that is not malloc's. They come from the words and not from the
 //! kernel's mappings, because reservations that touch are one mapping to the kernel. So this runs when all other owners
 //! have claimed theirs.
 

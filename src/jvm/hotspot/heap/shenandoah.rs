@@ -1,4 +1,4 @@
-//! Shenandoah's heap: one reservation, cut into regions of one size whose objects tell what each is used for.
+//! Shenandoah's heap: one reservation, cut into regions of one size whose objects have the use of each.
 //!
 //! JDK 11 names neither the regions nor their fields in vmStructs; they lie as in JDK 17
 //! (src/hotspot/share/gc/shenandoah/shenandoahHeapRegion.hpp), which is believed when every region agrees.

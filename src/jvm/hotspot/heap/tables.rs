@@ -13,7 +13,7 @@ use crate::jvm::types::{Gc, How, Kind};
 use crate::os::machine::base_page;
 use std::sync::Arc;
 
-/// Words of an object whose size vmStructs does not tell.
+/// Words of an object whose size vmStructs does not have.
 const OBJECT_WORDS: usize = 256;
 /// How far around a static that holds the heap's start other statics of the same object are looked for, in words.
 const STATIC_WORDS: usize = 24;

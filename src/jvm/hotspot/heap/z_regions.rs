@@ -110,7 +110,7 @@ impl Marking {
     }
 }
 
-/// Whether a page has as many bits as objects that were found: as long as threads mark, they have not told of all.
+/// Whether a page has as many bits as objects that were found: as long as threads mark, they have not reported all.
 fn is_complete(vm: &Hotspot, live: &LiveMap) -> bool {
     let words = words_now(vm, Range::sized(live.map, live.bits.min(MARK_BITS_MAX) / 8));
     words.is_some_and(|words| set_places(&words, live.segments) == u64::from(live.objects))

@@ -67,7 +67,7 @@ pub struct ClassTable {
     /// Where a mirror has its size, in words.
     pub mirror_size_at: Option<u64>,
     pub filler: Option<u32>,
-    /// Where a String leads to its contents; `None`: nobody asked.
+    /// Where a String leads to its contents; `None`: not requested.
     pub value_at: Option<u64>,
     /// Where an array of bytes or characters has its first one.
     pub text_at: u64,
@@ -212,7 +212,7 @@ impl ClassTable {
         }
     }
 
-    /// Whether a mark word is one of an object that nobody locks or moves (src/hotspot/share/oops/markWord.hpp; bit 2 was that of
+    /// Whether a mark word is of an object neither locked nor moved (src/hotspot/share/oops/markWord.hpp; bit 2 was that of
     /// biased locks up to JDK 17).
     #[inline]
     pub fn is_plain_mark(&self, mark: u64) -> bool {

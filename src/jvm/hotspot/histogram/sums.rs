@@ -193,7 +193,7 @@ fn gaps_of(spaces: &[SpaceObjects], has_no_bulk: bool) -> Vec<Gap> {
         sum(|it| it.bytes.unread_bytes),
         "were not read",
         Why::OverDeadline,
-        "the classes of what lies there are not known",
+        "the classes of the objects there are not known",
     );
     note(
         sum(|it| it.bytes.absent_bytes),

@@ -221,7 +221,7 @@ impl<'a> Walker<'a> {
         Ok([0, 1, 2].map(|place| u64::from_le_bytes(words[place])))
     }
 
-    /// Makes `bytes` from `at` on lie in the buffer, as far as the region has so many.
+    /// Fills the buffer with `bytes` from `at` on, as far as the region has that many.
     #[inline]
     fn hold(&mut self, part: &Part, at: u64, bytes: usize) -> Result<(), Filled> {
         let place = at.wrapping_sub(self.start) as usize;

@@ -59,7 +59,7 @@ impl Classes {
         let counts = class_graph::walk(vm, windows, &mut |seen| {
             let form = match seen.layout {
                 0.. if names.is(windows, vm.memory(), seen.name, MIRROR) => Form::Mirror,
-                // The lowest bit tells how it is allocated.
+                // The lowest bit says how it is allocated.
                 layout @ 0.. => Form::Instance((layout & !7) as u32),
                 layout if layout >> shift == tag => Form::Objects,
                 _ if names.is(windows, vm.memory(), seen.name, LONGS) => Form::Longs,

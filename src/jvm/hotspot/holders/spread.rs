@@ -21,7 +21,7 @@ pub struct Spread<'a, 'b> {
     pub sources: Vec<u32>,
     /// By block: its type, else that of the nearest block that leads to it, else the library that it points into.
     pub kinds: Vec<u32>,
-    /// What was given since somebody took this list.
+    /// Blocks given since this list was last taken.
     pub given: Vec<usize>,
 }
 
@@ -117,7 +117,7 @@ impl<'a, 'b> Spread<'a, 'b> {
         }
     }
 
-    /// From here on these are the VM's, unless somebody has them.
+    /// From here on these are the VM's, unless they have an owner.
     pub fn leave_to_vm(&mut self, blocks: &[usize]) {
         for block in blocks.iter().filter(|block| !self.is_given[**block]) {
             self.is_vm[*block] = true;

@@ -6,7 +6,7 @@ use super::groups::Groups;
 use super::{Hotspot, code_cache};
 use crate::base::{Addr, Gap, Known, Why};
 
-/// A method that was unloaded, or is made just now, belongs to nobody.
+/// A method that was unloaded, or is being made just now, has no owner.
 pub fn add(vm: &Hotspot, groups: &mut Groups) -> Known<()> {
     let structs = vm.structs;
     let steps = [

@@ -13,7 +13,7 @@ use std::collections::HashSet;
 
 /// A `ClassLoaderData` has 88 (JDK 8) to 160 bytes (JDK 25).
 const BYTES_MAX: u64 = 256;
-/// Loaders that are asked where the class stands.
+/// Loaders that are asked for the place of the class.
 const ASKED_MAX: usize = 256;
 
 /// One `ClassLoaderData`.

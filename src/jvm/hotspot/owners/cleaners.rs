@@ -116,7 +116,7 @@ impl Ends {
     }
 }
 
-/// The lowest bit of the helper tells how an instance is allocated.
+/// The lowest bit of the helper says how an instance is allocated.
 pub fn instance_bytes(layout: i32) -> usize {
     (layout & !7) as usize
 }

@@ -11,7 +11,7 @@ use crate::os::budget;
 use crate::os::memory::Bulk;
 use crate::os::target::OsView;
 
-/// Of the nodes of the symbol table one in so many is asked for the arena that it points into.
+/// The part of the symbol table's nodes that are followed to the arena that they point into.
 const ARENA_PROBE: usize = 16;
 /// What a block costs besides its bytes, in bytes that take as long.
 const BLOCK_COST_BYTES: u64 = 128;

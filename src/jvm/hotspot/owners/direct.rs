@@ -32,7 +32,7 @@ const WORTH_BYTES: u64 = 64 << 10;
 const MIRROR_BYTES_MAX: usize = 512;
 /// The address of a coloured reference lies above.
 const COLOURS_END: u64 = 1 << 16;
-/// Behind so many objects that were not new, no new ones are looked for.
+/// After this many objects that were not new, the search for new ones ends.
 const OLD_MIN: usize = 16;
 /// Objects that are read one by one, some microseconds each.
 const ALL_NOW_MAX: usize = 32_768;

@@ -14,7 +14,7 @@ pub const NOTHING: [u8; 8] = [0xff; 8];
 /// Shapes that need no more than pointers and zeros are those of blocks up to this.
 const MISLEADING_BYTES_MAX: u64 = 352;
 
-/// Notes the evidence, if anybody wants it.
+/// Notes the evidence, if it is wanted.
 pub fn note(memory: &dyn Memory, shapes: &Shapes, given: &Given) {
     if !memory.keeps_what_is_read() {
         return;

@@ -1,4 +1,4 @@
-//! The owners given so far, and the ways to give more: to a block that somebody points to, and to all that is reached from
+//! The owners given so far, and the ways to give more: to a block that something points to, and to all that is reached from
 //! it. Who has a block first keeps it.
 
 use super::contents::{Contents, searched};
@@ -58,13 +58,13 @@ impl<'a> Given<'a> {
         edges.filter(|edge| u64::from(edge.word) == word).map(|edge| edge.to as usize).next()
     }
 
-    /// Gives the block that starts at `word` to `owner`, if nobody has it; `Some` when it did.
+    /// Gives the block that starts at `word` to `owner`, if it has no owner; `Some` when it did.
     pub fn give(&mut self, word: u64, owner: Owner) -> Option<usize> {
         let block = self.index.at_start(word)?;
         self.take(block, owner).then_some(block)
     }
 
-    /// Gives `block` to `owner`, if nobody has it; whether it did.
+    /// Gives `block` to `owner`, if it has no owner; whether it did.
     pub fn take(&mut self, block: usize, owner: Owner) -> bool {
         let is_free = self.owners[block].is_none();
         if is_free {
@@ -73,7 +73,7 @@ impl<'a> Given<'a> {
         is_free
     }
 
-    /// Gives `owner` what nobody has and can be reached from `blocks`, which are its own.
+    /// Gives `owner` what has no owner and can be reached from `blocks`, which are its own.
     pub fn spread(&mut self, mut blocks: Vec<usize>, owner: Owner) {
         while let Some(block) = blocks.pop() {
             for edge in self.contents.edges_of(block) {
@@ -126,7 +126,7 @@ impl<'a> Given<'a> {
     }
 }
 
-/// Whose a block of this shape is, where the shape alone tells.
+/// The owner of a block of this shape, where the shape alone decides.
 fn owner_of(shape: Shape) -> Option<Owner> {
     Some(match shape {
         Shape::Symbol => Owner::Symbols,

@@ -320,7 +320,7 @@ fn is_link(word: u64, index: &Index) -> bool {
     word == 0 || index.at_start(word).is_some()
 }
 
-/// Whether an arena's chunk may be so long.
+/// Whether an arena's chunk may have this length.
 pub fn is_chunk_length(length: u64) -> bool {
     length >= CHUNK_LENGTH_MIN && length.is_multiple_of(8)
 }

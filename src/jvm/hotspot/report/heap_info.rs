@@ -1,5 +1,5 @@
 //! `GC.heap_info`: what the collector says of its heap, and, up to JDK 24, of metaspace. Every collector prints its own
-//! form, and the forms moved (JDK 25 dropped metaspace and renamed generations), so a line is known by what stands in it.
+//! form, and the forms moved (JDK 25 dropped metaspace and renamed generations), so a line is known by its contents.
 //!
 //! Sources: print_on of g1CollectedHeap, genCollectedHeap/serialHeap, psYoungGen, psOldGen, zHeap, shenandoahHeap,
 //! epsilonHeap; MetaspaceUtils::print_on. Captured from JDK 8, 11, 17, 21 and 25.
@@ -68,7 +68,7 @@ fn space(rest: &str) -> Option<SpaceUse> {
     })
 }
 
-/// The amount in the comma-separated part of `line` that reads "NAME AMOUNT", wherever else NAME stands.
+/// The amount in the comma-separated part of `line` that reads "NAME AMOUNT", wherever else NAME occurs.
 fn named(line: &str, name: &str) -> Option<Amount> {
     let line = line.split('[').next().unwrap_or(line);
     line.split(',').find_map(|part| {

@@ -5,7 +5,7 @@
 use crate::base::limits::REPORT_LINES_MAX;
 use crate::base::{Addr, Bytes, Range};
 
-/// "Enabled (Explicit)", "Enabled (Transparent)", "Disabled": what stands behind "Large Page Support:".
+/// "Enabled (Explicit)", "Enabled (Transparent)", "Disabled": the text after "Large Page Support:".
 pub fn support(text: &str) -> Option<String> {
     let lines = text.lines().take(REPORT_LINES_MAX);
     let mut values =

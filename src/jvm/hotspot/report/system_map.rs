@@ -21,7 +21,7 @@ pub struct SystemMap {
     pub resident_bytes: Option<Bytes>,
 }
 
-/// One mapping, as the kernel told the JVM, and what the JVM knows of it.
+/// One mapping, as the JVM read it from the kernel, and what the JVM knows of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     pub range: Range,
@@ -68,7 +68,7 @@ pub fn parse(text: &str) -> Result<SystemMap, ReportError> {
     if columns.is_none() || map.rows.is_empty() { Err(ReportError::UnknownForm) } else { Ok(map) }
 }
 
-/// Where the resident bytes stand among the columns between the addresses and the notes.
+/// The place of the resident bytes among the columns between the addresses and the notes.
 struct Columns {
     rss: usize,
     page_bytes: Option<usize>,
