@@ -1,4 +1,4 @@
-//! Every exported figure once: its name, unit, help, labels, and where its value comes from. Prometheus, OTLP, the documentation and
+//! Every exported figure once: its name, unit, help, labels, and the source of its value. Prometheus, OTLP, the documentation and
 //! the dashboard are made of this table, so a figure has one name everywhere.
 //!
 //! Names are those of OpenTelemetry (docs/general/naming.md): `marusa.jvm.memory.resident` with the unit By is
@@ -126,7 +126,7 @@ pub const JVM: &[Metric<JvmNow>] = metrics! {
         "1 if its last account was read; 0 if only the kernel's figures are known"
         |jvm, out| out.one(Some(u64::from(jvm.account.is_some())));
     "marusa.jvm.account.age" Gauge Unit::Seconds, []
-        "Age of the account that the figures of areas, malloc and page sizes come from; accounts are read by a budget, not by the scrape"
+        "Age of the account that areas, malloc and page sizes are of; a budget decides when it is read, not the scrape"
         |jvm, out| out.float(jvm.account_age_seconds());
     "marusa.jvm.memory.resident" Gauge Unit::Bytes, ["area"]
         "Resident memory by owner; the areas sum to all that is resident"
@@ -216,7 +216,7 @@ pub const NODE: &[Metric<NodeNow>] = metrics! {
     "marusa.node.huge_capable" Gauge Unit::Bytes, []
         "Free memory in blocks that are large enough for a huge page"
         |node, out| out.one(node.huge_capable_bytes);
-    "marusa.node.memory.total" Gauge Unit::Bytes, []
+    "marusa.node.memory.size" Gauge Unit::Bytes, []
         "Memory of this host"
         |node, out| out.one(node.memory_bytes);
     "marusa.node.memory.available" Gauge Unit::Bytes, []
@@ -236,7 +236,7 @@ pub const OWN: &[Metric<Own>] = metrics! {
         "The version of Marusa, and of the kernel it runs on"
         |own, out| out.0.push((vec![("version", own.version.to_string()), ("kernel", own.kernel.clone())], 1.0));
     "marusa.jvms" Gauge Unit::Count("jvm"), ["state"]
-        "JVMs of this node: shown, young (younger than --min-age), unreadable (their account cannot be read), or hidden (processes that may not be looked at)"
+        "JVMs: shown; young, for --min-age; unreadable, without an account; hidden, processes that may not be read"
         |own, out| own.jvms.iter().for_each(|(state, count)| out.with("state", *state, *count as f64));
     "marusa.jvms.seen" Counter Unit::Count("jvm"), []
         "JVMs seen since Marusa started"
@@ -285,7 +285,7 @@ mod tests {
             assert!(metric.name.chars().all(is_plain), "{}", metric.name);
             assert!(metric.name.starts_with("marusa.") || metric.name.starts_with("process."));
             assert!(!metric.help.ends_with('.') && metric.help.len() > 5, "{}", metric.name);
-            assert!(!metric.name.contains("total") && !metric.labels.contains(&"type"));
+            assert!(!metric.name.ends_with(".total") && !metric.labels.contains(&"type"));
             // Labels of targets (prometheus/docs, instrumentation.md).
             assert!(
                 ["cluster", "region", "env", "service", "instance", "job"]

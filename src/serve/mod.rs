@@ -1,5 +1,5 @@
-//! What `marusa serve` answers, without the serving: the state of this node's JVMs as the watch sees it (`node`), the figures that
-//! are exported (`catalogue`), and the forms they take (`openmetrics`). Pure: sockets, files and clocks on the wall are `cmd/serve`'s.
+//! What `marusa serve` answers, without the serving: the state of this node's JVMs as the watch sees it (`node`), the exported
+//! figures (`catalogue`), and the forms they take (`openmetrics`). Sockets and files are `cmd/serve`'s.
 
 pub mod catalogue;
 pub mod history;

@@ -150,8 +150,8 @@ mod tests {
     #[test]
     fn both_forms() {
         let node = node();
-        let (text, open) =
-            (text(&node, &node.state(), Form::Text), super::text(&node, &node.state(), Form::OpenMetrics));
+        let state = node.state();
+        let (text, open) = (text(&node, &state, Form::Text), super::text(&node, &state, Form::OpenMetrics));
         let labels = r#"{pod="orders-0",jvm="a\"b\\c.jar""#;
         for form in [&text, &open] {
             assert!(form.contains(&format!(

@@ -30,7 +30,7 @@ const DISPENSABLE: [usize; 7] = [8, 7, 5, 4, 1, 2, 3];
 /// `is_whole`: nothing is shortened, for a program that reads it. `has_each`: short-lived tools of the JDK have rows of their own.
 pub fn text(out: &mut dyn Write, jvms: &[Jvm], is_whole: bool, has_each: bool) -> io::Result<()> {
     if jvms.is_empty() {
-        return writeln!(out, "no JVM runs on this host that may be seen");
+        return writeln!(out, "no JVM on this host that may be seen");
     }
     let table = Table::new(HEADS).without_room(&DISPENSABLE).ends_kept(9, MAIN_COLUMNS_MIN);
     let mut table = table.whole(is_whole);

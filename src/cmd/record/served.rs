@@ -26,7 +26,7 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 /// How often the host is examined.
 const HOST_EVERY: Duration = Duration::from_secs(60);
 
-/// Who is told what the watch sees.
+/// The state that the watch keeps up to date.
 pub struct Served {
     pub node: Arc<Node>,
 }

@@ -56,7 +56,7 @@ pub struct Watch {
     asked: Asked,
     /// `None`: nothing is written.
     output: Option<Output>,
-    /// Who else is told what is seen; `None`: nobody.
+    /// The state of a service; `None`: there is none.
     served: Option<Served>,
     writer: Writer,
     session: Session,

@@ -1,4 +1,4 @@
-//! Who may ask, and how: TLS, client certificates, users and headers as `--web-config` says, in the form of Prometheus' exporter-toolkit.
+//! Who may ask, and how: TLS, client certificates, users and headers, as `--web-config` says.
 
 use hyper::header::{HeaderName, HeaderValue};
 use tokio_rustls::TlsAcceptor;

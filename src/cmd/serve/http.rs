@@ -1,5 +1,5 @@
-//! The HTTP side of `marusa serve`: one thread that answers from the node's state and reads nothing of any JVM. A client that is slow,
-//! silent or rude costs a connection for a bounded time, and there is a bounded number of them.
+//! The HTTP side of `marusa serve`: one thread that answers from the node's state and reads nothing of any JVM. A client that is
+//! slow or silent costs a connection for a bounded time, and there is a bounded number of them.
 
 use super::answers::{self, Answer, Asked};
 use super::guard::{Door, Guard};
