@@ -4,6 +4,8 @@
 mod answers;
 mod guard;
 mod http;
+mod tls;
+mod web_config;
 
 use super::record::output::{Keep, Output};
 use super::record::served::Served;
@@ -14,13 +16,15 @@ use super::{Failure, amount};
 use crate::act::signals::Waiting;
 use crate::act::watchdog;
 use crate::os::host;
+use crate::os::identity::HostRoot;
 use crate::os::process::Process;
+use crate::os::rights;
 use crate::serve::Node;
 use guard::Guard;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 #[derive(clap::Args, Debug)]
 pub struct ServeArgs {
@@ -40,11 +44,17 @@ pub struct ServeArgs {
     #[arg(long, value_name = "SIZE", default_value = "128M", value_parser = amount::bytes)]
     memory: u64,
     /// Leave out JVMs that are younger: javac and other short runs would each leave a set of series
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = amount::duration)]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = age)]
     min_age: Duration,
     /// JVMs that are watched at once
     #[arg(long, value_name = "COUNT", default_value = "500", value_parser = clap::value_parser!(u32).range(1..=5000))]
     jvms_max: u32,
+    /// TLS, client certificates, users and headers: a file in the form of Prometheus' exporter-toolkit; read again when it changes
+    #[arg(long, value_name = "FILE")]
+    web_config: Option<PathBuf>,
+    /// Where the root of the host is mounted, in a container
+    #[arg(long, value_name = "DIRECTORY")]
+    host_root: Option<PathBuf>,
     /// Also record, to this file or ring of files; it is continued if it exists
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -55,6 +65,11 @@ pub struct ServeArgs {
 
 /// The part of the memory budget for kept accounts.
 const DOCUMENTS_PART: u64 = 4;
+
+/// A time; 0 is one, too.
+fn age(text: &str) -> Result<Duration, String> {
+    if ["0", "0s"].contains(&text) { Ok(Duration::ZERO) } else { amount::duration(text) }
+}
 
 /// "127.0.0.1:9466", "[::1]:9466", or an address alone.
 fn address(text: &str) -> Result<SocketAddr, String> {
@@ -70,6 +85,9 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<u8> {
         .map_err(|error| Failure::target(format!("cannot read /proc: {error}")))?;
     let waiting =
         Waiting::on(&me).map_err(|error| Failure::target(format!("cannot wait for signals: {error}")))?;
+    let guard = Guard::new(args.web_config.as_deref()).map_err(Failure::usage)?;
+    let host_root = args.host_root.as_deref().map_or_else(|| Ok(HostRoot::usual()), HostRoot::at);
+    let host_root = host_root.map_err(|error| Failure::usage(format!("cannot open --host-root: {error}")))?;
     let listener = TcpListener::bind(args.listen).map_err(|error| {
         Failure::usage(format!("cannot listen on {}: {error}; choose another with --listen", args.listen))
     })?;
@@ -91,12 +109,26 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<u8> {
         is_all: true,
         jvms_max: args.jvms_max as usize,
     };
-    let mut watch = Watch::start(asked, output, None, Some(Served { node: node.clone() }))?;
-    http::start(listener, node, Guard::default())
+    let mut watch = Watch::start(asked, output, None, Some(Served { node: node.clone(), host_root }))?;
+    let scheme = if guard.is_tls() { "https" } else { "http" };
+    warn(&guard);
+    http::start(listener, node, guard)
         .map_err(|error| Failure::target(format!("cannot answer on {address}: {error}")))?;
-    crate::say!("marusa: listening on http://{address}");
+    crate::say!("marusa: listening on {scheme}://{address}");
     watch.run(&waiting, Status::new(None))?;
     Ok(0)
+}
+
+/// What is missing, and which figures that costs.
+fn warn(guard: &Guard) {
+    for lack in rights::lacking() {
+        crate::say!("marusa: {}: {}; {}", lack.what, lack.costs, lack.help);
+    }
+    if guard.expires().is_some_and(|at| at < SystemTime::now()) {
+        crate::say!(
+            "marusa: the certificate of --web-config has expired: clients refuse it until the file is replaced"
+        );
+    }
 }
 
 #[cfg(test)]

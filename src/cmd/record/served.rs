@@ -29,6 +29,7 @@ const HOST_EVERY: Duration = Duration::from_secs(60);
 /// The state that the watch keeps up to date.
 pub struct Served {
     pub node: Arc<Node>,
+    pub host_root: HostRoot,
 }
 
 /// What a service shows of an account.
@@ -46,7 +47,12 @@ impl Served {
     pub fn found(&self, number: u64, process: &Process, facts: &JvmFacts) {
         let started = host::started(process.start_ticks).and_then(|at| at.duration_since(UNIX_EPOCH).ok());
         let started = started.map(|since| since.as_secs_f64());
-        self.node.found(number, facts, who(process), started, host::age(process.start_ticks));
+        self.node.found(number, facts, self.who(process), started, host::age(process.start_ticks));
+    }
+
+    /// Who it is to the platform. Asked once: it stays the same while a process lives.
+    fn who(&self, process: &Process) -> Who {
+        Who { id: identity::jvm_id(process).ok(), of: identity::of(process, &self.host_root) }
     }
 
     /// An account was read, or given up.
@@ -82,11 +88,6 @@ impl Served {
         };
         state.own = own;
     }
-}
-
-/// Who it is to the platform. Asked once: it stays the same while a process lives.
-fn who(process: &Process) -> Who {
-    Who { id: identity::jvm_id(process).ok(), of: identity::of(process, HostRoot::shared()) }
 }
 
 /// Reads accounts for a service, in the worker's thread.

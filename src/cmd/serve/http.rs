@@ -3,6 +3,7 @@
 
 use super::answers::{self, Answer, Asked};
 use super::guard::{Door, Guard};
+use super::tls;
 use crate::serve::node::Node;
 use bytes::Bytes;
 use http_body_util::{Either, Full};
@@ -97,8 +98,10 @@ async fn accept(listener: tokio::net::TcpListener, service: Arc<Service>) {
             let _place = place;
             match service.guard.door() {
                 Door::Plain => serve(stream, service).await,
-                Door::Tls(acceptor) => {
-                    if let Ok(Ok(stream)) = timeout(HEAD_TIME, acceptor.accept(stream)).await {
+                Door::Tls { acceptor, sans } => {
+                    if let Ok(Ok(stream)) = timeout(HEAD_TIME, acceptor.accept(stream)).await
+                        && tls::has_name(stream.get_ref().1.peer_certificates(), &sans)
+                    {
                         serve(stream, service).await;
                     }
                 }

@@ -1,0 +1,93 @@
+//! `marusa serve` next to real JVMs.
+
+mod metrics;
+mod web_config;
+
+use crate::common::*;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A service on a free port.
+pub struct Service {
+    child: Child,
+    pub port: u16,
+    pub scheme: String,
+}
+
+impl Service {
+    pub fn start(arguments: &[&str]) -> Service {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_marusa"));
+        command.args([
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--min-age",
+            "0s",
+            "--every",
+            "500ms",
+            "--account-every",
+            "1s",
+        ]);
+        command.args(["--cpu", "200"]).args(arguments).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("marusa runs");
+        let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+        let said =
+            lines.find_map(|line| line.ok()?.split_once("listening on ").map(|(_, url)| url.to_string()));
+        // Whatever it says later goes nowhere, but must not block it.
+        std::thread::spawn(move || lines.for_each(drop));
+        let said = said.expect("it listens");
+        let (scheme, address) = said.split_once("://").expect("a URL");
+        let port = address.rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
+        Service { child, port, scheme: scheme.to_string() }
+    }
+
+    /// Status and body.
+    pub fn get(&self, path: &str, headers: &str) -> (u16, Vec<u8>) {
+        self.send(&format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}\r\n"))
+    }
+
+    pub fn send(&self, request: &str) -> (u16, Vec<u8>) {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("it listens");
+        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("ours");
+        stream.write_all(request.as_bytes()).expect("sent");
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).expect("an answer");
+        let head = answer.windows(4).position(|four| four == b"\r\n\r\n").expect("a head");
+        let status = String::from_utf8_lossy(&answer[9..12]).parse().expect("a status");
+        (status, answer.split_off(head + 4))
+    }
+
+    pub fn text(&self, path: &str) -> String {
+        let (status, body) = self.get(path, "");
+        assert_eq!(status, 200, "{path}: {}", String::from_utf8_lossy(&body));
+        String::from_utf8(body).expect("text")
+    }
+
+    pub fn json(&self, path: &str) -> serde_json::Value {
+        serde_json::from_str(&self.text(path)).expect("JSON")
+    }
+
+    /// The row of `/api/v1/jvms` of a JVM whose account was read.
+    pub fn jvm(&self, pid: i32) -> serde_json::Value {
+        let until = Instant::now() + Duration::from_secs(60);
+        loop {
+            let jvms = self.json("/api/v1/jvms");
+            let rows = jvms["jvms"].as_array().expect("rows");
+            let row = rows.iter().find(|row| row["pid"] == pid && !row["account_age_seconds"].is_null());
+            if let Some(row) = row {
+                return row.clone();
+            }
+            assert!(Instant::now() < until, "{jvms}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
