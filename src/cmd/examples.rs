@@ -86,7 +86,8 @@ const EXAMPLES: &[(&str, &str)] = &[
         "  Metrics, JSON and a page of all JVMs of this host, on http://127.0.0.1:9466:\n    marusa serve\n  \
          For Prometheus on another host:\n    marusa serve --listen 0.0.0.0:9466\n  \
          With a recording of the last day, which a restart continues:\n    \
-         marusa serve --output /var/lib/marusa/node.marusa --keep 24h",
+         marusa serve --output /var/lib/marusa/node.marusa --keep 24h\n  \
+         Also to an OpenTelemetry collector:\n    marusa serve --otlp http://localhost:4318",
     ),
     (
         "leak",

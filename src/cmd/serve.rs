@@ -4,6 +4,7 @@
 mod answers;
 mod guard;
 mod http;
+mod push;
 mod tls;
 mod web_config;
 
@@ -61,6 +62,12 @@ pub struct ServeArgs {
     /// How much of the recording is kept: a time (24h) or a size (64M)
     #[arg(long, value_name = "TIME|SIZE", requires = "output", default_value = "24h", value_parser = keep)]
     keep: Keep,
+    /// Also push metrics to an OpenTelemetry back end by OTLP/HTTP; /v1/metrics is added to a URL without a path
+    #[arg(long, value_name = "URL")]
+    otlp: Option<String>,
+    /// Interval between pushes; as --every if left out
+    #[arg(long, value_name = "TIME", value_parser = amount::duration)]
+    otlp_every: Option<Duration>,
 }
 
 /// The part of the memory budget for kept accounts.
@@ -81,6 +88,7 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 }
 
 pub fn run(args: &ServeArgs) -> anyhow::Result<u8> {
+    let push = push::Settings::of(args.otlp.as_deref(), &|name| std::env::var(name).ok())?;
     let me = Process::open(std::process::id() as i32)
         .map_err(|error| Failure::target(format!("cannot read /proc: {error}")))?;
     let waiting =
@@ -110,6 +118,12 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<u8> {
         jvms_max: args.jvms_max as usize,
     };
     let mut watch = Watch::start(asked, output, None, Some(Served { node: node.clone(), host_root }))?;
+    if let Some(settings) = push {
+        let shown = settings.shown();
+        push::start(settings, args.otlp_every.unwrap_or(args.every), node.clone())
+            .map_err(|error| Failure::target(format!("cannot push to {shown}: {error}")))?;
+        crate::say!("marusa: pushing metrics to {shown}");
+    }
     let scheme = if guard.is_tls() { "https" } else { "http" };
     warn(&guard);
     http::start(listener, node, guard)
