@@ -32,6 +32,7 @@ const PACKED_BYTES_MIN: usize = 4 << 10;
 const DOCUMENT_BYTES_MAX: u64 = 256 << 20;
 
 const JSON: &str = "application/json";
+const HTML: &str = "text/html; charset=utf-8";
 const TEXT: &str = "text/plain; charset=utf-8";
 
 pub struct Asked<'a> {
@@ -55,6 +56,7 @@ pub fn is_health(path: &str) -> bool {
 
 pub fn to(node: &Node, asked: &Asked) -> Answer {
     match asked.path {
+        "/" => packed(200, HTML, crate::show::html::node::page(), asked),
         "/metrics" => {
             let form = Form::accepted(asked.accept);
             let text = openmetrics::text(node, &node.state(), form);

@@ -11,6 +11,7 @@ mod encode;
 mod findings;
 mod growth;
 mod loaders;
+pub mod node;
 mod over_time;
 mod palette;
 mod safe;
