@@ -4,6 +4,7 @@ mod book;
 mod deploy;
 mod faces;
 mod frozen;
+mod metrics;
 mod packages;
 mod page_readers;
 mod ratchets;
