@@ -46,7 +46,10 @@ fn alerts_use_figures_that_exist_and_have_a_runbook() {
         let name = rule["alert"].as_str().expect("a name");
         let query = rule["expr"].as_str().expect("a query");
         assert!(query.contains("marusa_") && unknown(query).is_empty(), "{name}: {:?}", unknown(query));
-        assert!(["info", "warning", "critical"].contains(&rule["labels"]["severity"].as_str().expect("a severity")));
+        assert!(
+            ["info", "warning", "critical"]
+                .contains(&rule["labels"]["severity"].as_str().expect("a severity"))
+        );
         let of = |key: &str| rule["annotations"][key].as_str().unwrap_or_else(|| panic!("{name}: {key}"));
         assert!(!of("summary").is_empty() && !of("description").is_empty());
         let runbook = of("runbook_url");
@@ -73,7 +76,9 @@ fn the_operator_gets_the_same_alerts() {
 #[test]
 fn the_dashboard_keeps_the_rules_of_dashboards() {
     let dashboard: Value = serde_json::from_str(&text("grafana/marusa.json")).expect("JSON");
-    assert!(dashboard["editable"] == false && dashboard["schemaVersion"].is_u64() && dashboard["uid"].is_string());
+    assert!(
+        dashboard["editable"] == false && dashboard["schemaVersion"].is_u64() && dashboard["uid"].is_string()
+    );
     let variables = dashboard["templating"]["list"].as_array().expect("variables");
     let named: Vec<&str> = variables.iter().filter_map(|it| it["name"].as_str()).collect();
     assert_eq!(named[..3], ["datasource", "job", "instance"]);
@@ -83,7 +88,10 @@ fn the_dashboard_keeps_the_rules_of_dashboards() {
     let selector = Regex::new(r"\b(?:marusa|process)_[a-z_]+(\{[^}]*\})?").expect("a pattern");
     for panel in dashboard["panels"].as_array().expect("panels").iter().filter(|it| it["type"] != "row") {
         let title = panel["title"].as_str().expect("a title");
-        assert!(panel["description"].is_string() && panel["fieldConfig"]["defaults"]["unit"].is_string(), "{title}");
+        assert!(
+            panel["description"].is_string() && panel["fieldConfig"]["defaults"]["unit"].is_string(),
+            "{title}"
+        );
         assert_eq!(panel["datasource"]["uid"], "$datasource", "{title}");
         let targets = panel["targets"].as_array().expect("targets");
         assert!(!targets.is_empty(), "{title}");
@@ -112,7 +120,11 @@ fn the_daemon_set_has_the_least_rights() {
     };
     assert_eq!(pod["hostPID"].as_bool(), Some(true));
     assert_eq!(pod["automountServiceAccountToken"].as_bool(), Some(false));
-    assert!(pod["hostNetwork"].is_badvalue() && pod["hostIPC"].is_badvalue() && context["privileged"].is_badvalue());
+    assert!(
+        pod["hostNetwork"].is_badvalue()
+            && pod["hostIPC"].is_badvalue()
+            && context["privileged"].is_badvalue()
+    );
     assert_eq!(list(&context["capabilities"]["drop"]), ["ALL"]);
     assert_eq!(list(&context["capabilities"]["add"]), ["SYS_PTRACE", "DAC_READ_SEARCH"]);
     assert_eq!(context["allowPrivilegeEscalation"].as_bool(), Some(false));
@@ -125,8 +137,7 @@ fn the_daemon_set_has_the_least_rights() {
     assert!(container["resources"]["limits"]["cpu"].is_badvalue());
     let deep = text("kustomize/overlays/deep/kustomization.yaml");
     let added = Regex::new(r"capabilities/add/-\s+value: (\w+)").expect("a pattern");
-    let added: Vec<&str> =
-        added.captures_iter(&deep).map(|it| it.get(1).expect("a name").as_str()).collect();
+    let added: Vec<&str> = added.captures_iter(&deep).map(|it| it.get(1).expect("a name").as_str()).collect();
     assert_eq!(added, ["SYS_ADMIN", "PERFMON"]);
     assert!(!deep.contains("privileged"));
     let chart = text("helm/marusa/templates/daemonset.yaml");
