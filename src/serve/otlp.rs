@@ -1,9 +1,9 @@
 //! What is pushed to an OpenTelemetry back end: an ExportMetricsServiceRequest, written field by field, because nine small messages
-//! need no code generator. Field numbers are those of open-telemetry/opentelemetry-proto (v1): collector/metrics/v1/metrics_service.proto,
-//! metrics/v1/metrics.proto, resource/v1/resource.proto and common/v1/common.proto.
+//! need no code generator. Field numbers are those of open-telemetry/opentelemetry-proto (v1): metrics_service.proto,
+//! metrics.proto, resource.proto and common.proto.
 //!
-//! Each JVM is a Resource with the attributes of the semantic conventions, so that it joins what else is known of its pod; the node and
-//! Marusa itself are one more. A name that a back end makes of a metric is the one that Prometheus scrapes.
+//! Each JVM is a Resource with the attributes of the semantic conventions, so that it joins what else is known of its pod; the node
+//! and Marusa itself are one more. A name that a back end makes of a metric is the one that Prometheus scrapes.
 
 use super::catalogue::{self, Kind, Metric, Points, Unit};
 use super::node::{JvmNow, Node, State};
