@@ -43,7 +43,7 @@
       label.append(this.input);
       const bar = element("div", null, { class: "toolbar" });
       bar.append(label, this.count);
-      const scroll = element("div", null, { class: "scroll", tabindex: "0", role: "region", "aria-label": what });
+      const scroll = element("div", null, { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table: " + what });
       scroll.append(this.table);
       const box = element("div", null, { class: "table" });
       box.append(bar, scroll);
@@ -192,10 +192,16 @@
       ...part("time", "RESIDENT over time"), ...part("own", "Findings"), ...part("parts", "Largest parts"), ...part("holders", "Holders"),
       ...part("threads", "Threads"), ...part("libraries", "Libraries"));
     const resident = { title: "RESIDENT", isNumber: true, text: (row) => bytes(row.bytes), value: (row) => row.bytes };
-    const table = (id, title, what) => new Table(by(id), [{ title, text: (row) => row.name }, { title: "Of", text: (row) => row.of }, resident], what);
-    one.tables = { parts: table("parts", "Part", "Largest parts"), holders: table("holders", "Holder", "Holders"),
+    const table = (id, title, what, figure = resident) =>
+      new Table(by(id), [{ title, text: (row) => row.name }, { title: "Of", text: (row) => row.of }, figure], what);
+    one.tables = { parts: table("parts", "Part", "Largest parts"), holders: table("holders", "Holder", "Holders", { ...resident, title: "IN USE" }),
       threads: table("threads", "Thread", "Threads"), libraries: table("libraries", "Library", "Libraries") };
-    by("main").focus({ preventScroll: true });
+    // Holders are there only where the account was read with them.
+    const part_of_holders = element("section", null, { id: "holders-part", "aria-label": "Holders" });
+    part_of_holders.hidden = true;
+    by("holders").before(part_of_holders);
+    part_of_holders.append(part_of_holders.previousElementSibling, by("holders"));
+    back.focus({ preventScroll: true });
     scrollTo(0, 0);
   }
 
@@ -255,7 +261,8 @@
     const largest = (rows) => rows.sort((a, b) => b.bytes - a.bytes).slice(0, PARTS_MAX);
     parts.show(largest(map.areas.flatMap((area) => area.parts.map((part) =>
       ({ name: part.part, of: titles.get(area.area) || area.area, bytes: part.resident_bytes })))));
-    holders.show(largest((map.holders || []).map((held) => ({ name: held.holder || held.name, of: held.kind || "", bytes: held.bytes }))));
+    by("holders-part").hidden = !map.holders;
+    holders.show(largest((map.holders || []).map((held) => ({ name: held.holder, of: String(held.how).replaceAll("_", " "), bytes: held.bytes }))));
     threads.show(largest((map.threads || []).map((thread) => ({ name: thread.name, of: thread.kind, bytes: thread.stack && thread.stack.resident_bytes }))));
     libraries.show(largest((map.libraries || []).map((library) => ({ name: library.path, of: "library", bytes: library.resident_bytes }))));
   }

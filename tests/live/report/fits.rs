@@ -16,7 +16,7 @@ const SCREENS: [(u32, bool); 6] =
 const NARROW: u32 = 600;
 
 /// The text of axe-core. `None` prints why the test is skipped.
-fn axe() -> Option<String> {
+pub fn axe() -> Option<String> {
     let output = Command::new(root().join("scripts/axe")).output().expect("it starts");
     let file = text(&output.stdout).trim().to_string();
     let read = output.status.success().then(|| std::fs::read_to_string(&file).ok()).flatten();
@@ -27,7 +27,7 @@ fn axe() -> Option<String> {
 }
 
 /// Whether the page and each table fit, and the rules that it violates, with the first places of each.
-fn assert_fits(browser: &Browser, axe: &str, name: &str, html: &str) {
+pub fn assert_fits(browser: &Browser, axe: &str, name: &str, html: &str) {
     let html = html.replace("</body>", &format!("<script nonce=\"{NONCE}\">{axe}</script></body>"));
     let facts = browser.facts_on(&SCREENS, name, &html, NONCE, include_str!("probe_fits.js"));
     assert_eq!(facts.console, Vec::<String>::new(), "{name}");

@@ -1,8 +1,8 @@
 //! The page in a real browser: everything is drawn and answers to keys, nothing is asked of a network, and the words of a hostile
 //! program stay words.
 
-mod browser;
-mod fits;
+pub mod browser;
+pub mod fits;
 
 use crate::common::*;
 use browser::{Browser, Facts};
@@ -12,8 +12,8 @@ use marusa::measure::peak::Others;
 use marusa::show::html::{self, Page};
 use std::path::PathBuf;
 
-const HOSTILE: &str = "</script><img src=x onerror=document.title='owned'>\u{1b}[2J\u{202e}";
-const NONCE: &str = "0123456789abcdef";
+pub const HOSTILE: &str = "</script><img src=x onerror=document.title='owned'>\u{1b}[2J\u{202e}";
+pub const NONCE: &str = "0123456789abcdef";
 
 /// All areas and some parts each; a saw-tooth, growth, and a hostile name among them.
 fn recording(moments: usize) -> History {

@@ -1,6 +1,7 @@
 //! `marusa serve` next to real JVMs.
 
 mod metrics;
+mod page;
 mod web_config;
 
 use crate::common::*;
@@ -57,6 +58,12 @@ impl Service {
         let head = answer.windows(4).position(|four| four == b"\r\n\r\n").expect("a head");
         let status = String::from_utf8_lossy(&answer[9..12]).parse().expect("a status");
         (status, answer.split_off(head + 4))
+    }
+
+    /// Status and text.
+    pub fn page(&self, path: &str) -> (u16, String) {
+        let (status, body) = self.get(path, "");
+        (status, text(&body))
     }
 
     pub fn text(&self, path: &str) -> String {

@@ -1,0 +1,87 @@
+//! The page in a real browser, with the answers of a service that watches a real JVM: it fits all screens, everybody can use it, a
+//! hostile name stays text, and one JVM's view opens.
+
+use super::Service;
+use crate::common::*;
+use crate::report::browser::Browser;
+use crate::report::fits::{assert_fits, axe};
+use crate::report::{HOSTILE, NONCE};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A browser that opens a file asks no service: what the service answered is in the file, with a hostile name instead of the
+/// name of the JVM.
+fn with_answers(serving: &Service, id: &str, hash: &str) -> String {
+    let mut answers = serde_json::Map::new();
+    for path in
+        ["jvms".to_string(), "findings".to_string(), format!("history?jvm={id}"), format!("map?jvm={id}")]
+    {
+        let (status, body) = serving.page(&format!("/api/v1/{path}"));
+        assert_eq!(status, 200, "{path}: {body}");
+        answers.insert(format!("api/v1/{path}"), serde_json::from_str(&body).expect("JSON"));
+    }
+    for jvm in answers["api/v1/jvms"]["jvms"].as_array_mut().expect("a list") {
+        if jvm["jvm_id"] == id {
+            jvm["jvm"] = HOSTILE.into();
+            jvm["findings"] = json!([{ "id": "thread-stacks", "level": "warn", "title": HOSTILE }]);
+        }
+    }
+    let text = Value::Object(answers).to_string().replace('<', "\\u003c");
+    let stub = format!(
+        "<script>const answers = {text}; fetch = async (path) => ({{ ok: true, status: 200, json: async () => answers[path] }});\n\
+         EventSource = class extends EventTarget {{}}; if ('{hash}') location.hash = '{hash}';</script></head>"
+    );
+    let (status, page) = serving.page("/");
+    assert_eq!(status, 200);
+    page.replacen("</head>", &stub, 1)
+}
+
+/// Once an account and two moments of it are there.
+fn id_of(serving: &Service, pid: i32) -> String {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let (_, body) = serving.page("/api/v1/jvms");
+        let jvms: Value = serde_json::from_str(&body).expect("JSON");
+        let jvm = jvms["jvms"].as_array().and_then(|all| all.iter().find(|jvm| jvm["pid"] == pid));
+        if let Some(id) = jvm.and_then(|jvm| jvm["jvm_id"].as_str()) {
+            let (_, history) = serving.page(&format!("/api/v1/history?jvm={id}"));
+            let read =
+                history.split_once("\"moments\"").map_or(0, |(_, rest)| rest.matches("\"areas\": [").count());
+            if read > 0
+                && history.matches("\"at_ms\"").count() > 4
+                && serving.page(&format!("/api/v1/map?jvm={id}")).0 == 200
+            {
+                return id.to_string();
+            }
+        }
+        assert!(Instant::now() < until, "no account of {pid}: {body}");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+#[test]
+fn the_page_of_a_node_fits_and_opens_a_jvm() {
+    let (Some(browser), Some(axe)) = (Browser::find(), axe()) else { return };
+    let load = ["heap=32m", "threads=5", "classes=50", "quiet=1"];
+    let Some(jvm) = Jvm::under_load(&row("21", "g1"), &[], &load) else { return };
+    let serving = Service::start(&[]);
+    let id = id_of(&serving, jvm.pid);
+    let (node, one) = (with_answers(&serving, &id, ""), with_answers(&serving, &id, &format!("#jvm={id}")));
+    assert_fits(&browser, &axe, "node", &node);
+    assert_fits(&browser, &axe, "node-jvm", &one);
+    let facts = browser.facts("node-opens", &node, NONCE, include_str!("probe_node.js"));
+    let value = &facts.value;
+    assert_eq!(facts.console, Vec::<String>::new());
+    assert_eq!(
+        (&value["title"], &value["images"]),
+        (&"JVMs of this node · marusa".into(), &0.into()),
+        "{value}"
+    );
+    assert!(value["name"].as_str().is_some_and(|name| name.starts_with("</script><img")), "{value}");
+    assert!(value["areas"].as_u64().is_some_and(|areas| areas > 5), "areas now: {value}");
+    assert!(value["layers"].as_u64().is_some_and(|layers| layers > 5), "areas over time: {value}");
+    assert!(value["threads"].as_u64().is_some_and(|threads| threads > 5), "{value}");
+    assert_eq!(value["explains"], true, "{value}");
+}

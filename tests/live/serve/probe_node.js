@@ -1,0 +1,12 @@
+await until(() => Array.from(document.querySelectorAll("#jvms a")).some((a) => a.textContent.includes("<img")));
+const link = Array.from(document.querySelectorAll("#jvms a")).find((a) => a.textContent.includes("<img"));
+const found = { name: link.textContent };
+link.click();
+await until(() => document.querySelector("#threads tbody tr") && document.querySelector("#time svg"));
+found.areas = document.querySelectorAll("#now .areas-now i").length;
+found.layers = document.querySelectorAll("#time polygon").length;
+found.threads = document.querySelectorAll("#threads tbody tr").length;
+found.explains = document.getElementById("own").textContent.includes("marusa doctor --explain thread-stacks");
+found.title = document.title;
+found.images = document.images.length;
+return found;
