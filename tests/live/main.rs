@@ -34,6 +34,7 @@ mod pages_plan;
 mod record;
 mod report;
 mod schemas;
+mod serve;
 mod trim;
 mod unsafe_memory;
 mod why;
