@@ -299,7 +299,7 @@
       jvms.show(node.jvms, (jvm) => jvm.jvm_id || jvm.pid);
       ended.show(node.ended);
       const explained = (subject) => (finding) => ({ subject, explain: finding.id, finding });
-      findings(by("found"), list.host.map(explained("host")).concat(list.jvms.flatMap((jvm) => jvm.findings.map(explained(jvm.jvm)))));
+      findings(by("found"), list.host_findings.map(explained("host")).concat(list.jvms.flatMap((jvm) => jvm.findings.map(explained(jvm.jvm)))));
       const id = one.id;
       const jvm = node.jvms.find((jvm) => jvm.jvm_id === id);
       if (id !== null && !jvm) by("facts-of").textContent = "This JVM is not watched any more.";

@@ -117,7 +117,7 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<u8> {
         is_all: true,
         jvms_max: args.jvms_max as usize,
     };
-    let mut watch = Watch::start(asked, output, None, Some(Served { node: node.clone(), host_root }))?;
+    let mut watch = Watch::start(asked, output, None, Some(Served { node: node.clone(), host_root, me }))?;
     if let Some(settings) = push {
         let shown = settings.shown();
         push::start(settings, args.otlp_every.unwrap_or(args.every), node.clone())

@@ -139,6 +139,11 @@ pub fn allow_open_files() {
     unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) };
 }
 
+/// How many files this process has open.
+pub fn open_files_now() -> Option<u64> {
+    Some(std::fs::read_dir("/proc/self/fd").ok()?.count() as u64)
+}
+
 /// How many files this process may have open.
 pub fn open_files_max() -> usize {
     open_files().map_or(0, |limit| usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX))

@@ -130,8 +130,7 @@ impl JvmRow {
 pub struct FindingsDocument {
     #[serde(flatten)]
     head: Head,
-    /// Of the host.
-    host: Vec<FoundNow>,
+    host_findings: Vec<FoundNow>,
     jvms: Vec<JvmFindings>,
 }
 
@@ -151,7 +150,7 @@ impl FindingsDocument {
         });
         FindingsDocument {
             head: Head::now("marusa/serve-findings/1"),
-            host: state.node.findings.clone(),
+            host_findings: state.node.findings.clone(),
             jvms: jvms.collect(),
         }
     }

@@ -42,6 +42,7 @@ fn rules(group: &Yaml) -> &Vec<Yaml> {
 fn alerts_use_figures_that_exist_and_have_a_runbook() {
     let alerts = yaml(&text("prometheus/alerts.yaml"));
     let tests = text("prometheus/alerts_test.yaml");
+    let ids_of = Regex::new(r#"id=~"([^"]+)""#).expect("a pattern");
     for rule in rules(&alerts) {
         let name = rule["alert"].as_str().expect("a name");
         let query = rule["expr"].as_str().expect("a query");
@@ -53,8 +54,7 @@ fn alerts_use_figures_that_exist_and_have_a_runbook() {
         let of = |key: &str| rule["annotations"][key].as_str().unwrap_or_else(|| panic!("{name}: {key}"));
         assert!(!of("summary").is_empty() && !of("description").is_empty());
         let runbook = of("runbook_url");
-        let ids = Regex::new(r#"id=~"([^"]+)""#).expect("a pattern");
-        let ids = ids.captures(query).map_or("", |found| found.get(1).expect("ids").as_str());
+        let ids = ids_of.captures(query).map_or("", |found| found.get(1).expect("ids").as_str());
         for id in ids.split('|') {
             let page = runbook.replace("{{ $labels.id }}", id);
             assert!(root().join(&page).is_file(), "{name}: {page}");

@@ -30,6 +30,8 @@ const HOST_EVERY: Duration = Duration::from_secs(60);
 pub struct Served {
     pub node: Arc<Node>,
     pub host_root: HostRoot,
+    /// Our own process.
+    pub me: Process,
 }
 
 /// What a service shows of an account.
@@ -67,6 +69,20 @@ impl Served {
         }
     }
 
+    /// What the kernel says of our own process.
+    fn of_process(&self, own: Own) -> Own {
+        let status = self.me.status().ok();
+        let started = host::started(self.me.start_ticks).and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+        Own {
+            version: env!("CARGO_PKG_VERSION"),
+            resident_bytes: status.and_then(|status| status.resident_bytes),
+            started_seconds: started.map_or(0.0, |since| since.as_secs_f64()),
+            open_files: host::open_files_now(),
+            open_files_max: Some(host::open_files_max() as u64),
+            ..own
+        }
+    }
+
     /// What the watch counts of itself. `suspects`: JVMs whose accounts cannot be read in time.
     pub fn counted(&self, recorded: &Recorded, suspects: usize) {
         let mut state = self.node.state();
@@ -84,7 +100,7 @@ impl Served {
             accounts: vec![("read", recorded.accounts), ("given_up", recorded.given_up)],
             longest_hold_seconds: longest_hold::longest().as_secs_f64(),
             cpu_seconds: cpu_time::own().as_secs_f64(),
-            ..std::mem::take(&mut state.own)
+            ..self.of_process(std::mem::take(&mut state.own))
         };
         state.own = own;
     }

@@ -1,5 +1,5 @@
-//! The file of `--web-config`, in the form of Prometheus' exporter-toolkit (docs/web-configuration.md, v0.14), so that the file that
-//! guards a node_exporter guards this service too. A key that is not known is an error that names it: a typo must not open the door.
+//! The file of `--web-config`, in the form of Prometheus' exporter-toolkit (docs/web-configuration.md), so that one file guards a
+//! node_exporter and this service. An unknown key is an error that names it: a typo must not open the door.
 
 use crate::os::input_file;
 use serde::Deserialize;

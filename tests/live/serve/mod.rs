@@ -1,6 +1,7 @@
 //! `marusa serve` next to real JVMs.
 
 mod metrics;
+mod otlp;
 mod page;
 mod web_config;
 
@@ -19,6 +20,11 @@ pub struct Service {
 
 impl Service {
     pub fn start(arguments: &[&str]) -> Service {
+        Service::with(arguments, &[])
+    }
+
+    /// With variables of the environment.
+    pub fn with(arguments: &[&str], variables: &[(&str, &str)]) -> Service {
         let mut command = Command::new(env!("CARGO_BIN_EXE_marusa"));
         command.args([
             "serve",
@@ -31,7 +37,12 @@ impl Service {
             "--account-every",
             "1s",
         ]);
-        command.args(["--cpu", "200"]).args(arguments).stdout(Stdio::null()).stderr(Stdio::piped());
+        command
+            .args(["--cpu", "200"])
+            .args(arguments)
+            .envs(variables.iter().copied())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
         let mut child = command.spawn().expect("marusa runs");
         let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
         let said =
