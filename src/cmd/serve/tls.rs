@@ -108,8 +108,8 @@ fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     Some((*tag, content, rest))
 }
 
-/// When a certificate expires: in TBSCertificate the validity follows version, serial number, algorithm and issuer; of it the second
-/// time (RFC 5280, 4.1).
+/// When a certificate expires: in TBSCertificate the validity follows version, serial number, algorithm and issuer; of it the
+/// second time (RFC 5280, 4.1).
 fn not_after(certificate: &[u8]) -> Option<SystemTime> {
     const VERSION: u8 = 0xa0;
     let (_, certificate, _) = element(certificate)?;
