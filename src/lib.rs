@@ -7,6 +7,7 @@
 //!               └──> why ──> doctor
 //!  └────────────> { experiment | pages } ──> act ──> os      act: the one door by which anything is changed or asked
 //! { cmd | show | doctor | record } ──> ledger ──> map
+//! { cmd | show } ──> serve ──> { doctor | record }
 //! ```
 //!
 //! `ARCHITECTURE.md` tells what happens when `marusa map` runs.

@@ -124,7 +124,7 @@ pub const JVM: &[Metric<JvmNow>] = metrics! {
         |jvm, out| out.float(jvm.started_seconds);
     "marusa.jvm.readable" Gauge Unit::One, []
         "1 if its last account was read; 0 if only the kernel's figures are known"
-        |jvm, out| out.one(Some(u64::from(jvm.account.is_some())));
+        |jvm, out| out.one(Some(u64::from(jvm.account.is_some() && jvm.unread.is_none())));
     "marusa.jvm.account.age" Gauge Unit::Seconds, []
         "Age of the account that areas, malloc and page sizes are of; a budget decides when it is read, not the scrape"
         |jvm, out| out.float(jvm.account_age_seconds());
