@@ -153,7 +153,7 @@ fn buffer(row: &BufferRow, seen: &Seen) -> Answer {
         BufferKind::NioCache => {
             "temporary direct buffers that the JDK keeps for each thread (NIO cache)".to_string()
         }
-        kind => format!("buffers that are kept: {}", kind.words()),
+        kind => [kind.words(), "buffers that are kept"].join(" "),
     };
     let mut answer = Answer::new(what, Some(&row.holder));
     answer.bytes = Some(row.bytes);
