@@ -264,7 +264,7 @@ pub const OWN: &[Metric<Own>] = metrics! {
         |own, out| out.one(own.resident_bytes);
     "process.start_time" Gauge Unit::Seconds, []
         "When Marusa started, in seconds since 1970"
-        |own, out| out.float(Some(own.started_seconds));
+        |own, out| out.float(own.started_seconds);
     "process.open_fds" Gauge Unit::Count("fd"), []
         "Open files of Marusa itself"
         |own, out| out.one(own.open_files);

@@ -38,7 +38,7 @@ pub fn request(node: &Node, state: &State, context: &Context) -> Vec<u8> {
             scope(out, |out| metrics(out, catalogue::JVM, jvm, &name, &start, context.now_nanos));
         });
     }
-    let started = Some(state.own.started_seconds).filter(|seconds| *seconds > 0.0).map(nanos);
+    let started = state.own.started_seconds.map(nanos);
     out.message(1, |out| {
         resource(out, &of_marusa(context));
         scope(out, |out| {

@@ -19,7 +19,8 @@ pub struct Own {
     pub requests: BTreeMap<u16, u64>,
     pub cpu_seconds: f64,
     pub resident_bytes: Option<u64>,
-    pub started_seconds: f64,
+    /// Since 1970; `None`: not known.
+    pub started_seconds: Option<f64>,
     pub open_files: Option<u64>,
     pub open_files_max: Option<u64>,
 }

@@ -76,7 +76,7 @@ impl Served {
         Own {
             version: env!("CARGO_PKG_VERSION"),
             resident_bytes: status.and_then(|status| status.resident_bytes),
-            started_seconds: started.map_or(0.0, |since| since.as_secs_f64()),
+            started_seconds: started.map(|since| since.as_secs_f64()),
             open_files: host::open_files_now(),
             open_files_max: Some(host::open_files_max() as u64),
             ..own

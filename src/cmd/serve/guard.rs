@@ -3,6 +3,8 @@
 
 use super::tls;
 use super::web_config::WebConfig;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use hyper::header::{HeaderName, HeaderValue};
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -162,29 +164,9 @@ fn password(header: &str) -> Option<(String, String)> {
         return None;
     }
     let (scheme, encoded) = header.split_once(' ')?;
-    let text = String::from_utf8(base64(encoded.trim())?).ok()?;
+    let text = String::from_utf8(STANDARD.decode(encoded.trim()).ok()?).ok()?;
     let (user, password) = text.split_once(':')?;
     scheme.eq_ignore_ascii_case("basic").then(|| (user.to_string(), password.to_string()))
-}
-
-/// RFC 4648, section 4.
-fn base64(text: &str) -> Option<Vec<u8>> {
-    let digit = |letter: u8| match letter {
-        b'A'..=b'Z' => Some(letter - b'A'),
-        b'a'..=b'z' => Some(letter - b'a' + 26),
-        b'0'..=b'9' => Some(letter - b'0' + 52),
-        b'+' => Some(62),
-        b'/' => Some(63),
-        _ => None,
-    };
-    let digits = text.trim_end_matches('=').bytes().map(digit).collect::<Option<Vec<u8>>>()?;
-    let mut bytes = Vec::with_capacity(digits.len() * 3 / 4);
-    for four in digits.chunks(4) {
-        let bits =
-            four.iter().fold(0_u32, |bits, digit| bits << 6 | u32::from(*digit)) << (6 * (4 - four.len()));
-        bytes.extend(&bits.to_be_bytes()[1..four.len()]);
-    }
-    Some(bytes)
 }
 
 #[cfg(test)]
