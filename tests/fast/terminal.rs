@@ -52,13 +52,20 @@ fn ended_on_terminal(
     // It holds the other end open.
     drop(command);
     let mut written = Vec::new();
-    // A terminal without a program ends with EIO.
+    read_until_error(&mut ours, &mut written);
+    let status = child.wait().expect("it ends");
+    // EIO may come before the last bytes: n_tty_read() looks for input first and for the other end's close afterwards
+    // (drivers/tty/n_tty.c, 6.18), and a program may write and end in between.
+    read_until_error(&mut ours, &mut written);
+    (status.code(), String::from_utf8(written).expect("UTF-8").replace("\r\n", "\n"))
+}
+
+/// A terminal without a program ends with EIO.
+fn read_until_error(terminal: &mut File, written: &mut Vec<u8>) {
     let mut bytes = [0; 4096];
-    while let Ok(count @ 1..) = ours.read(&mut bytes) {
+    while let Ok(count @ 1..) = terminal.read(&mut bytes) {
         written.extend_from_slice(&bytes[..count]);
     }
-    let status = child.wait().expect("it ends");
-    (status.code(), String::from_utf8(written).expect("UTF-8").replace("\r\n", "\n"))
 }
 
 fn in_pipe(environment: &[(&str, &str)], arguments: &[&str]) -> String {
