@@ -3,6 +3,7 @@
 
 mod queue;
 mod settings;
+mod tls;
 
 use crate::os::host;
 use crate::serve::Node;
@@ -14,10 +15,9 @@ pub use settings::Settings;
 use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use tokio_rustls::rustls::crypto::ring;
 use ureq::Agent;
 use ureq::http::Response;
-use ureq::tls::{RootCerts, TlsConfig};
+use ureq::tls::TlsConfig;
 
 /// Between two attempts while the back end is down, at the least and at the most.
 const BACK_OFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
@@ -89,7 +89,7 @@ fn packed(bytes: &[u8]) -> Vec<u8> {
 }
 
 fn send(queue: &Queue, node: &Node, settings: &Settings) {
-    let agent = agent(settings);
+    let mut agent = agent(settings, settings.tls.clone());
     let mut said = Said::default();
     let mut failures = 0;
     loop {
@@ -103,6 +103,10 @@ fn send(queue: &Queue, node: &Node, settings: &Settings) {
                 });
                 std::thread::sleep(pause(failures, after));
                 failures += 1;
+                // A certificate may have been renewed. While one is being written, the one from before stays.
+                if let Some(Ok(tls)) = settings.files.as_ref().map(tls::Files::read) {
+                    agent = self::agent(settings, tls);
+                }
                 continue;
             }
             Outcome::Refused(why) => {
@@ -141,11 +145,7 @@ fn pause(failures: u32, after: Option<Duration>) -> Duration {
     after.map_or(spread, |after| after.min(RETRY_AFTER_MAX))
 }
 
-fn agent(settings: &Settings) -> Agent {
-    let tls = TlsConfig::builder()
-        .root_certs(RootCerts::new_with_certs(&settings.roots))
-        .unversioned_rustls_crypto_provider(Arc::new(ring::default_provider()))
-        .build();
+fn agent(settings: &Settings, tls: TlsConfig) -> Agent {
     let config = Agent::config_builder()
         .timeout_global(Some(settings.timeout))
         .http_status_as_error(false)

@@ -2,18 +2,23 @@
 
 mod metrics;
 mod otlp;
+mod otlp_tls;
 mod page;
 mod web_config;
 
 use crate::common::*;
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// A service on a free port.
 pub struct Service {
     child: Child,
+    said: Arc<Mutex<String>>,
     pub port: u16,
     pub scheme: String,
 }
@@ -45,14 +50,22 @@ impl Service {
             .stderr(Stdio::piped());
         let mut child = command.spawn().expect("marusa runs");
         let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
-        let said =
+        let url =
             lines.find_map(|line| line.ok()?.split_once("listening on ").map(|(_, url)| url.to_string()));
-        // Whatever it says later goes nowhere, but must not block it.
-        std::thread::spawn(move || lines.for_each(drop));
-        let said = said.expect("it listens");
-        let (scheme, address) = said.split_once("://").expect("a URL");
+        let said = Arc::new(Mutex::new(String::new()));
+        let heard = said.clone();
+        std::thread::spawn(move || {
+            lines.map_while(Result::ok).for_each(|line| *heard.lock().expect("ours") += &format!("{line}\n"))
+        });
+        let url = url.expect("it listens");
+        let (scheme, address) = url.split_once("://").expect("a URL");
         let port = address.rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
-        Service { child, port, scheme: scheme.to_string() }
+        Service { child, said, port, scheme: scheme.to_string() }
+    }
+
+    /// What it has written to standard error since it listens.
+    pub fn said(&self) -> String {
+        self.said.lock().expect("ours").clone()
     }
 
     /// Status and body.
@@ -109,3 +122,27 @@ impl Drop for Service {
         let _ = self.child.wait();
     }
 }
+
+fn directory(name: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("marusa-serve-{}-{name}", std::process::id()));
+    fs::create_dir_all(&path).expect("ours");
+    path
+}
+
+fn openssl(directory: &Path, arguments: &[&str]) {
+    let made = Command::new("openssl").args(arguments).current_dir(directory).stderr(Stdio::null()).status();
+    assert!(made.is_ok_and(|status| status.success()), "openssl {arguments:?}");
+}
+
+/// NAME.crt and NAME.key, for localhost: signed by itself unless the options name another certificate.
+fn certificate(directory: &Path, name: &str, options: &[&str]) {
+    let (key, crt, subject) = (format!("{name}.key"), format!("{name}.crt"), format!("/CN={name}"));
+    let fixed = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 \
+                 -addext subjectAltName=DNS:localhost";
+    let mut arguments: Vec<&str> =
+        fixed.split_whitespace().chain(["-subj", &subject, "-keyout", &key, "-out", &crt]).collect();
+    arguments.extend(options);
+    openssl(directory, &arguments);
+}
+
+const OF_NOBODY_ELSE: [&str; 2] = ["-addext", "basicConstraints=CA:FALSE"];

@@ -1,47 +1,6 @@
 //! TLS, client certificates, users, and files that change while the service runs.
 
 use super::*;
-use std::fs;
-use std::path::{Path, PathBuf};
-
-fn directory(name: &str) -> PathBuf {
-    let path = std::env::temp_dir().join(format!("marusa-serve-{}-{name}", std::process::id()));
-    fs::create_dir_all(&path).expect("ours");
-    path
-}
-
-/// A certificate for localhost that signed itself.
-fn certificate(directory: &Path, name: &str) {
-    let file = |ending: &str| directory.join(format!("{name}.{ending}")).display().to_string();
-    let (key, crt) = (file("key"), file("crt"));
-    let made = Command::new("openssl")
-        .args([
-            "req",
-            "-x509",
-            "-newkey",
-            "ec",
-            "-pkeyopt",
-            "ec_paramgen_curve:P-256",
-            "-nodes",
-            "-days",
-            "1",
-        ])
-        .args([
-            "-subj",
-            "/CN=localhost",
-            "-addext",
-            "subjectAltName=DNS:localhost",
-            "-addext",
-            "basicConstraints=CA:FALSE",
-            "-keyout",
-            &key,
-            "-out",
-            &crt,
-        ])
-        .stderr(Stdio::null())
-        .status();
-    assert!(made.is_ok_and(|status| status.success()), "openssl makes a certificate");
-}
 
 /// The status that curl sees; 0 where there is no answer.
 fn status(service: &Service, arguments: &[&str]) -> u16 {
@@ -58,7 +17,7 @@ fn status(service: &Service, arguments: &[&str]) -> u16 {
 fn tls_client_certificates_users_and_headers() {
     let at = directory("tls");
     for name in ["server", "client", "other"] {
-        certificate(&at, name);
+        certificate(&at, name, &OF_NOBODY_ELSE);
     }
     let file = |name: &str| at.join(name).display().to_string();
     let hash = bcrypt::hash("secret", 4).expect("a hash");

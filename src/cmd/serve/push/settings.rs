@@ -1,33 +1,24 @@
 //! Where and how metrics are pushed: `--otlp` and the environment variables that every OpenTelemetry program reads
 //! (open-telemetry/opentelemetry-specification, protocol/exporter.md). Values of headers are secrets: no message has one.
 
+use super::tls::Files;
 use crate::base::redact;
 use crate::cmd::Failure;
-use std::path::PathBuf;
 use std::time::Duration;
 use ureq::http::{HeaderName, HeaderValue, Uri};
-use ureq::tls::{Certificate, PemItem, parse_pem};
+use ureq::tls::TlsConfig;
 
 /// The specification's timeout.
 const TIMEOUT_MS: u64 = 10_000;
-/// Where distributions keep the certificates that they trust (golang/go src/crypto/x509/root_linux.go).
-const ROOTS: [&str; 5] = [
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/ca-bundle.pem",
-    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
-    "/etc/ssl/cert.pem",
-];
-const ROOTS_BYTES_MAX: u64 = 16 << 20;
-
 #[derive(Debug)]
 pub struct Settings {
     pub url: String,
     pub headers: Vec<(HeaderName, HeaderValue)>,
     pub timeout: Duration,
     pub is_gzip: bool,
-    /// Empty for http.
-    pub roots: Vec<Certificate<'static>>,
+    /// Of https, and what is in them now.
+    pub files: Option<Files>,
+    pub tls: TlsConfig,
 }
 
 impl Settings {
@@ -63,14 +54,16 @@ impl Settings {
                 ));
             }
         };
+        let files = match uri.scheme_str() {
+            Some("https") => Some(Files::of(&either)?),
+            _ => None,
+        };
         Ok(Some(Settings {
             headers: headers(&either("HEADERS").unwrap_or_default())?,
             timeout: Duration::from_millis(timeout),
             is_gzip,
-            roots: match uri.scheme_str() {
-                Some("https") => roots(either("CERTIFICATE").map(PathBuf::from))?,
-                _ => Vec::new(),
-            },
+            tls: files.as_ref().map(Files::read).transpose()?.unwrap_or_default(),
+            files,
             url,
         }))
     }
@@ -143,32 +136,6 @@ fn decoded(text: &str) -> Vec<u8> {
     out
 }
 
-fn roots(named: Option<PathBuf>) -> anyhow::Result<Vec<Certificate<'static>>> {
-    let paths: Vec<PathBuf> = match &named {
-        Some(path) => vec![path.clone()],
-        None => ROOTS.iter().map(PathBuf::from).collect(),
-    };
-    for path in &paths {
-        let Ok(pem) = crate::os::host::read_start(path, ROOTS_BYTES_MAX) else { continue };
-        // One that is not understood is one that is not trusted.
-        let found: Vec<_> = parse_pem(&pem)
-            .filter_map(|item| match item {
-                Ok(PemItem::Certificate(certificate)) => Some(certificate),
-                _ => None,
-            })
-            .collect();
-        if !found.is_empty() {
-            return Ok(found);
-        }
-    }
-    Err(Failure::usage(match named {
-        Some(path) => format!("cannot read certificates from {}: name a PEM file that may be read", path.display()),
-        None => "cannot find the trusted certificates of this host: install ca-certificates, or name a PEM file in \
-                 OTEL_EXPORTER_OTLP_CERTIFICATE"
-            .to_string(),
-    }))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -222,7 +189,12 @@ mod tests {
         for bad in [("TIMEOUT", "10s"), ("TIMEOUT", "0"), ("METRICS_COMPRESSION", "br")] {
             assert!(of(Some("http://h"), &[bad]).is_err(), "{bad:?}");
         }
-        assert!(of(Some("https://h"), &[("CERTIFICATE", "/nonexistent")]).is_err());
-        assert!(of(Some("http://h"), &[("CERTIFICATE", "/nonexistent")]).is_ok(), "not needed");
+        let error = |variables: &[_]| of(Some("https://h"), variables).expect_err("no file").to_string();
+        let missing = error(&[("CERTIFICATE", "/nonexistent")]);
+        assert!(missing.contains("/nonexistent") && missing.contains("OTLP_CERTIFICATE"), "{missing}");
+        let pair = [("CLIENT_CERTIFICATE", "/nonexistent"), ("METRICS_CLIENT_KEY", "/dev/null")];
+        assert!(error(&pair).contains("OTLP_CLIENT_CERTIFICATE"));
+        assert!(error(&pair[..1]).contains("both"));
+        assert!(of(Some("http://h"), &pair[..1]).is_ok(), "not needed");
     }
 }

@@ -1,0 +1,105 @@
+//! What a back end is trusted by over https, and the certificate that this service shows it. Files are read again after each failure:
+//! certificates are renewed while the service runs.
+
+use crate::cmd::Failure;
+use crate::os::input_file;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::sign::CertifiedKey;
+use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
+
+/// Where distributions keep the certificates that they trust (golang/go src/crypto/x509/root_linux.go).
+const ROOTS: [&str; 5] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+];
+const PEM_BYTES_MAX: u64 = 16 << 20;
+
+/// The names of the files.
+#[derive(Debug)]
+pub struct Files {
+    /// `None`: those that the host trusts.
+    roots: Option<PathBuf>,
+    /// A certificate with its chain, and its key.
+    client: Option<(PathBuf, PathBuf)>,
+}
+
+impl Files {
+    pub fn of(set: &dyn Fn(&str) -> Option<String>) -> anyhow::Result<Files> {
+        let client = match (set("CLIENT_CERTIFICATE"), set("CLIENT_KEY")) {
+            (None, None) => None,
+            (Some(certificate), Some(key)) => Some((certificate.into(), key.into())),
+            _ => {
+                return Err(Failure::usage(
+                    "cannot use OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE or _CLIENT_KEY alone: set both",
+                ));
+            }
+        };
+        Ok(Files { roots: set("CERTIFICATE").map(PathBuf::from), client })
+    }
+
+    pub fn read(&self) -> anyhow::Result<TlsConfig> {
+        let client = self.client.as_ref().map(|(certificate, key)| client(certificate, key)).transpose()?;
+        let tls = TlsConfig::builder()
+            .root_certs(RootCerts::new_with_certs(&roots(self.roots.as_deref())?))
+            .client_cert(client)
+            .unversioned_rustls_crypto_provider(Arc::new(ring::default_provider()));
+        Ok(tls.build())
+    }
+}
+
+fn certificates(pem: &[u8]) -> Vec<Certificate<'static>> {
+    // One that is not understood is one that is not trusted.
+    let found = parse_pem(pem).filter_map(|item| match item {
+        Ok(PemItem::Certificate(certificate)) => Some(certificate),
+        _ => None,
+    });
+    found.collect()
+}
+
+fn roots(named: Option<&Path>) -> anyhow::Result<Vec<Certificate<'static>>> {
+    let Some(path) = named else {
+        let mut found = ROOTS.iter().filter_map(|path| input_file::read(path, PEM_BYTES_MAX).ok());
+        return found.find_map(|pem| Some(certificates(&pem)).filter(|found| !found.is_empty())).ok_or_else(|| {
+            Failure::usage(
+                "cannot find the trusted certificates of this host: install ca-certificates, or name a PEM file in \
+                 OTEL_EXPORTER_OTLP_CERTIFICATE",
+            )
+        });
+    };
+    let found = certificates(&pem("CERTIFICATE", path)?);
+    if found.is_empty() { Err(wrong("CERTIFICATE", path, &"no certificate is in it")) } else { Ok(found) }
+}
+
+fn client(certificate: &Path, key: &Path) -> anyhow::Result<ClientCert> {
+    let (chain_pem, key_pem) = (pem("CLIENT_CERTIFICATE", certificate)?, pem("CLIENT_KEY", key)?);
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&chain_pem).collect();
+    let chain = chain.map_err(|error| wrong("CLIENT_CERTIFICATE", certificate, &error))?;
+    if chain.is_empty() {
+        return Err(wrong("CLIENT_CERTIFICATE", certificate, &"no certificate is in it"));
+    }
+    let key_der =
+        PrivateKeyDer::from_pem_slice(&key_pem).map_err(|error| wrong("CLIENT_KEY", key, &error))?;
+    // ureq 3.5 panics at its first connection over a pair that does not match (src/tls/rustls.rs, build_config).
+    CertifiedKey::from_der(chain, key_der, &ring::default_provider())
+        .map_err(|error| wrong("CLIENT_KEY", key, &error))?;
+    let key = PrivateKey::from_pem(&key_pem).map_err(|error| wrong("CLIENT_KEY", key, &error))?;
+    Ok(ClientCert::new_with_certs(&certificates(&chain_pem), key))
+}
+
+fn pem(variable: &str, path: &Path) -> anyhow::Result<Vec<u8>> {
+    input_file::read(path, PEM_BYTES_MAX).map_err(|error| wrong(variable, path, &error))
+}
+
+fn wrong(variable: &str, path: &Path, error: &dyn std::fmt::Display) -> anyhow::Error {
+    Failure::usage(format!(
+        "cannot read {}: {error}; it is what OTEL_EXPORTER_OTLP_{variable} names",
+        path.display()
+    ))
+}
