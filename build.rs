@@ -1,17 +1,22 @@
 //! The experiments' Java programs (java/bench) go into the binary: compiled here for every JDK from 8 on, embedded by
 //! src/act/programs.rs. Without a javac the binary builds all the same, and `marusa bench` says what was missing.
 
+use flate2::Compression;
+use flate2::write::DeflateEncoder;
 use std::env;
-use std::fmt::Write;
+use std::fmt::Write as _;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const SOURCES: &str = "java/bench";
+const SCHEMAS: &str = "docs/schema";
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-changed={SOURCES}");
+    println!("cargo:rerun-if-changed={SCHEMAS}");
     for name in ["MARUSA_JAVAC", "JAVA_HOME"] {
         println!("cargo:rerun-if-env-changed={name}");
     }
@@ -24,7 +29,22 @@ fn main() {
     if let Some(why) = &missing {
         println!("cargo:warning=the Java programs of `marusa bench` are left out: {why}");
     }
+    fs::write(out.join("schemas.z"), schemas()).expect("a file below OUT_DIR");
     fs::write(out.join("programs.rs"), table(&classes, missing.as_deref())).expect("a file below OUT_DIR");
+}
+
+/// The JSON Schemas that `marusa schema` prints (src/show/schemas.rs): name and text of each after a NUL, packed.
+fn schemas() -> Vec<u8> {
+    let mut files = Vec::new();
+    below(Path::new(SCHEMAS), &mut files);
+    files.sort();
+    let mut packed = DeflateEncoder::new(Vec::new(), Compression::best());
+    for file in files.iter().filter(|file| file.extension().is_some_and(|extension| extension == "json")) {
+        let name = file.file_stem().and_then(|name| name.to_str()).expect("names of schemas are ASCII");
+        let text = fs::read_to_string(file).expect("a file of docs/schema");
+        packed.write_all(format!("\0{name}\0{text}").as_bytes()).expect("memory");
+    }
+    packed.finish().expect("memory")
 }
 
 /// $MARUSA_JAVAC, that of $JAVA_HOME, or the first of the path.

@@ -8,6 +8,7 @@
 //!  └────────────> { experiment | pages } ──> act ──> os      act: the one door by which anything is changed or asked
 //! { cmd | show | doctor | record } ──> ledger ──> map
 //! { cmd | show } ──> serve ──> { doctor | record }
+//! { cmd | show } ──> store ──> { doctor | record }
 //! ```
 //!
 //! `ARCHITECTURE.md` tells what happens when `marusa map` runs.
@@ -28,4 +29,5 @@ pub mod record;
 pub mod serve;
 pub mod show;
 pub mod snapshot;
+pub mod store;
 pub mod why;

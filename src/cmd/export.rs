@@ -2,13 +2,15 @@
 
 use super::diff::meant;
 use super::record::file;
+use super::store::Store;
 use super::{Failure, check_output};
 use crate::os::file_mode;
 use crate::os::output_file::OutputFile;
 use crate::os::terminal::data;
 use crate::record::Recording;
 use crate::show::rows;
-use crate::show::units::human;
+use crate::show::units::{counted, human};
+use crate::store::layout::Place;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -20,6 +22,12 @@ pub struct ExportArgs {
     /// Apache Parquet: DuckDB, pandas, Spark
     #[arg(long, value_name = "OUT", required_unless_present_any = ["csv", "json_lines"])]
     parquet: Option<PathBuf>,
+    /// One file of all rows, or the tables of a store of many nodes: --parquet is then its directory, or s3://BUCKET/PREFIX
+    #[arg(long, value_name = "LAYOUT", value_enum, default_value_t, requires = "parquet")]
+    layout: Layout,
+    /// The cluster's name in a store
+    #[arg(long, value_name = "NAME", default_value = "default", requires = "parquet")]
+    cluster: String,
     /// Comma-separated values; - is standard output
     #[arg(long, value_name = "OUT")]
     csv: Option<PathBuf>,
@@ -29,6 +37,14 @@ pub struct ExportArgs {
     /// One JVM only, where it has several: a pid, or a part of its name
     #[arg(long, value_name = "PID|NAME")]
     jvm: Option<String>,
+}
+
+/// How Parquet files are laid out.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Layout {
+    #[default]
+    File,
+    Hive,
 }
 
 pub fn run(args: &ExportArgs) -> anyhow::Result<u8> {
@@ -41,7 +57,9 @@ pub fn run(args: &ExportArgs) -> anyhow::Result<u8> {
     if recording.jvms.is_empty() {
         return Err(Failure::target(format!("{}: no JVM is in it", args.file.display())));
     }
-    for out in [&args.parquet, &args.csv, &args.json_lines].into_iter().flatten() {
+    let store = args.parquet.as_ref().filter(|_| args.layout == Layout::Hive);
+    let file = args.parquet.as_ref().filter(|_| args.layout == Layout::File);
+    for out in [file, args.csv.as_ref(), args.json_lines.as_ref()].into_iter().flatten() {
         if is_same(out, &args.file) {
             return Err(Failure::usage(format!(
                 "{} is the recording itself: give another name",
@@ -50,7 +68,10 @@ pub fn run(args: &ExportArgs) -> anyhow::Result<u8> {
         }
         check_output(out)?;
     }
-    if let Some(path) = &args.parquet {
+    if let Some(path) = store {
+        stored(path, &recording, &args.cluster)?;
+    }
+    if let Some(path) = file {
         // It has its table of contents at its end: no pipe takes that late.
         written(path, |file| rows::parquet::write(file, &recording))?;
     }
@@ -61,6 +82,15 @@ pub fn run(args: &ExportArgs) -> anyhow::Result<u8> {
         lines(path, &recording, rows::json_lines)?;
     }
     Ok(0)
+}
+
+fn stored(path: &Path, recording: &Recording, cluster: &str) -> anyhow::Result<()> {
+    let store = Store::open(&path.to_string_lossy()).map_err(Failure::usage)?;
+    let node = recording.sessions.last().map_or("", |session| session.node.as_str());
+    let put = store.put(recording, &Place::new(cluster, node)).map_err(Failure::target)?;
+    let files = counted(put.files, "file");
+    crate::say!("marusa: {}: {files}, {} rows, {}", path.display(), put.rows, human(put.bytes));
+    Ok(())
 }
 
 /// Whether two names are of one file.

@@ -29,10 +29,12 @@ pub mod report;
 pub mod schema;
 pub mod serve;
 pub mod stalls;
+mod store;
 pub mod target;
 pub mod tlb;
 pub mod top;
 pub mod trim;
+mod web;
 pub mod why;
 
 use crate::os::output_file;

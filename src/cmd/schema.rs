@@ -14,13 +14,12 @@ pub struct SchemaArgs {
 
 pub fn run(args: &SchemaArgs) -> anyhow::Result<u8> {
     let mut out = BufWriter::new(data().lock());
-    let names: Vec<&str> = schemas::TEXTS.iter().map(|(name, _)| *name).collect();
     let Some(name) = &args.name else {
-        names.iter().try_for_each(|name| writeln!(out, "{name}"))?;
+        schemas::NAMES.iter().try_for_each(|name| writeln!(out, "{name}"))?;
         return Ok(out.flush().map(|()| 0)?);
     };
-    let (_, text) = schemas::TEXTS.iter().find(|(known, _)| known == name).ok_or_else(|| {
-        Failure::usage(format!("no document is named {name}: choose one of {}", names.join(", ")))
+    let text = schemas::text(name).ok_or_else(|| {
+        Failure::usage(format!("no document is named {name}: choose one of {}", schemas::NAMES.join(", ")))
     })?;
     out.write_all(text.as_bytes())?;
     Ok(out.flush().map(|()| 0)?)

@@ -16,6 +16,19 @@ pub enum Level {
 }
 
 impl Level {
+    /// In recordings, from 1 on.
+    pub fn number(self) -> u64 {
+        match self {
+            Level::Info => 1,
+            Level::Warn => 2,
+            Level::Critical => 3,
+        }
+    }
+
+    pub fn of_number(number: u64) -> Option<Level> {
+        [Level::Info, Level::Warn, Level::Critical].into_iter().find(|level| level.number() == number)
+    }
+
     pub fn word(self) -> &'static str {
         match self {
             Level::Info => "info",

@@ -58,6 +58,7 @@ named! {
     18 Loader "loader" "class loaders";
     19 Compiled "compiled" "methods that were being compiled when JIT work jumped";
     20 Class "class" "classes of the Java heap's objects";
+    21 Finding "finding" "findings of the doctor";
 }
 
 impl Named {
@@ -115,6 +116,13 @@ measures! {
     13 Instances "instances";
     14 SurvivedBytes "survived_bytes";
     15 SurvivedInstances "survived_instances";
+    // Of an area, in pages of 2 MiB and more.
+    16 Huge "huge_bytes";
+    // Of a finding: how serious it is, from 1 on, and what it costs.
+    17 Level "level";
+    18 Cost "cost_bytes";
+    // What malloc could give back.
+    19 Trimmable "trimmable_bytes";
     // Of the kernel, each time (/proc/PID/status).
     20 KernelResident "kernel_resident_bytes";
     21 KernelAnonymous "kernel_anonymous_bytes";
@@ -237,6 +245,7 @@ impl Account {
         let mut rows = Vec::new();
         for area in &self.areas {
             add_amounts(&mut rows, Subject::Area(area.area), &area.amounts);
+            rows.push((Subject::Area(area.area), Measure::Huge, area.amounts.huge_bytes()));
             if area.area == Area::MappedFile {
                 rows.push((Subject::Area(area.area), Measure::Mappings, area.mappings));
             }
@@ -257,6 +266,8 @@ impl Account {
             self.jvm.as_ref().and_then(|jvm| jvm.classes.as_ref()?.loaders),
         ));
         rows.push((Subject::Process, Measure::Arenas, arenas));
+        let trimmable = self.malloc.as_ref().and_then(|malloc| malloc.sums.trimmable_bytes);
+        rows.push((Subject::Process, Measure::Trimmable, trimmable));
         self.add_threads(&mut rows);
         self.add_holders(&mut rows);
         self.add_loaders(&mut rows);

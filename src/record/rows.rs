@@ -64,6 +64,14 @@ pub fn each<E>(recording: &Recording, mut visit: impl FnMut(&Row) -> Result<(), 
     Ok(())
 }
 
+/// The moments at which a subject has a row.
+pub fn moments_of(history: &History, subject: &Subject) -> Vec<usize> {
+    match subject {
+        Subject::Process => (0..history.len()).collect(),
+        _ => history.reads(subject.clock()),
+    }
+}
+
 fn row<'a>(
     history: &'a History,
     at: usize,

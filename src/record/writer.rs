@@ -7,6 +7,7 @@ use super::key::{Key, Measure, Subject};
 use super::moment::Moment;
 use super::varint;
 use crate::base::Bytes;
+use crate::os::identity::Identity;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
@@ -22,6 +23,9 @@ pub struct Session {
     pub segment: u64,
     pub marusa: String,
     pub kernel: String,
+    /// The name of the host.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub node: String,
     /// When the steady clock stood at 0, by the wall.
     pub started_ms: i64,
     pub every_ms: u64,
@@ -50,6 +54,14 @@ pub struct JvmFacts {
     pub version: Option<String>,
     pub gc: Option<String>,
     pub max_heap_bytes: Option<Bytes>,
+    /// Milliseconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_ms: Option<i64>,
+    /// The name that no other JVM has (`os::identity::jvm_id`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jvm_id: Option<String>,
+    #[serde(skip_serializing_if = "Identity::is_empty")]
+    pub identity: Identity,
 }
 
 impl JvmFacts {

@@ -249,6 +249,8 @@ mod tests {
                 ..ProcessFacts::default()
             },
             container_name: None,
+            identity: Default::default(),
+            jvm_id: Err(Gap::new("JVM id", Why::Gone)),
             vm: Ok(Vm::HotSpot),
             version: Ok("17.0.15+6".to_string()),
             gc: Ok("g1".to_string()),

@@ -32,22 +32,22 @@ use super::trim::TrimDocument;
 use super::why::WhyDocument;
 use crate::map::heap::HeapObjects;
 use crate::pages::Plan;
+use flate2::read::DeflateDecoder;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 use serde_json::Value;
+use std::io::Read;
 
 /// "map", and what makes its schema.
 pub type Named = (&'static str, fn() -> Schema);
 
 macro_rules! documents {
     ($($name:literal: $document:ty,)*) => {
-        /// By the middle of "marusa/map/2". The program has the texts alone, which take a third of the space; a test has both and
-        /// compares them. The text of a new document may be empty until that test has written it.
+        /// By the middle of "marusa/map/2". The program has the texts alone, which take less space; a test has both and compares
+        /// them. The text of a new document may be empty until that test has written it.
         pub const ALL: &[Named] = &[$(($name, of::<$document>)),*];
-        /// The text of each, as it is printed.
-        pub const TEXTS: &[(&str, &str)] =
-            &[$(($name, include_str!(concat!("../../docs/schema/", $name, ".json")))),*];
+        pub const NAMES: &[&str] = &[$($name),*];
     };
 }
 
@@ -88,6 +88,17 @@ documents! {
     "top": TopDocument,
     "trim": TrimDocument,
     "why": WhyDocument,
+}
+
+/// The texts of docs/schema, put together and packed by build.rs: a twelfth of their size.
+const PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/schemas.z"));
+
+/// The text of a document's schema, as it is printed.
+pub fn text(name: &str) -> Option<String> {
+    let mut texts = String::new();
+    DeflateDecoder::new(PACKED).read_to_string(&mut texts).ok()?;
+    let (_, rest) = texts.split_once(&format!("\0{name}\0"))?;
+    Some(rest.split('\0').next().unwrap_or(rest).to_string())
 }
 
 /// `tlb --json` where something could be counted, and where nothing could.

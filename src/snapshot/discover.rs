@@ -10,7 +10,7 @@ use crate::jvm::command_line::{self, CommandLine};
 use crate::jvm::hotspot::summary::{self, Summary};
 use crate::jvm::server;
 use crate::jvm::types::Gc;
-use crate::os::identity::{self, HostRoot};
+use crate::os::identity::{self, HostRoot, Identity};
 use crate::os::maps::Mapping;
 use crate::os::process::Process;
 use crate::os::rights;
@@ -53,6 +53,9 @@ pub struct Jvm {
     pub process: ProcessFacts,
     /// The name that the container's runtime or Kubernetes gave it.
     pub container_name: Option<String>,
+    pub identity: Identity,
+    /// The name that no other JVM has (`os::identity::jvm_id`).
+    pub jvm_id: Known<String>,
     pub vm: Known<Vm>,
     pub version: Known<String>,
     pub gc: Known<String>,
@@ -178,8 +181,11 @@ fn describe(found: Found) -> Option<Jvm> {
     let release = || release::version(&found.process, &found.mappings, &found.arguments);
     let gc = gc(&summary, &line);
     let main = main(&summary, &line, &found.arguments, &process.executable);
+    let identity = identity::of(&found.process, HostRoot::shared());
     let jvm = Jvm {
-        container_name: identity::of(&found.process, HostRoot::shared()).name(),
+        container_name: identity.name(),
+        jvm_id: identity::jvm_id(&found.process),
+        identity,
         version: summary
             .as_ref()
             .map_err(Clone::clone)

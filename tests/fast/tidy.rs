@@ -21,6 +21,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("why", &["base", "os", "jvm", "snapshot", "map", "record", "doctor"]),
     ("experiment", &["base", "os", "act", "jvm", "snapshot", "map", "measure", "pages"]),
     ("serve", &["base", "os", "jvm", "map", "record", "doctor"]),
+    ("store", &["base", "os", "map", "record", "doctor"]),
     (
         "show",
         &[
@@ -38,6 +39,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "why",
             "experiment",
             "serve",
+            "store",
         ],
     ),
     (
@@ -57,6 +59,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "why",
             "experiment",
             "serve",
+            "store",
             "show",
         ],
     ),

@@ -4,6 +4,7 @@ use crate::base::Why;
 use crate::base::limits::{RECORD_FACTS, RECORD_FIND};
 use crate::os::budget::{self, Pool};
 use crate::os::host;
+use crate::os::identity;
 use crate::os::process::Process;
 use crate::record::trust::Users;
 use crate::record::writer::JvmFacts;
@@ -11,7 +12,7 @@ use crate::snapshot::discover::{self, Jvm};
 use crate::snapshot::hidden::Hidden;
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 /// A process that was none is looked at again after so long: it may load a VM late, or run another program.
 const AGAIN: Duration = Duration::from_secs(30);
@@ -114,7 +115,13 @@ impl Found {
 pub fn facts(process: &Process) -> JvmFacts {
     match discover::one(process.pid).filter(|jvm| jvm.process.start_ticks == process.start_ticks) {
         Some(jvm) => of(jvm),
-        None => JvmFacts { pid: process.pid, start_ticks: process.start_ticks, ..JvmFacts::default() },
+        None => JvmFacts {
+            pid: process.pid,
+            start_ticks: process.start_ticks,
+            started_ms: started_ms(process.start_ticks),
+            jvm_id: identity::jvm_id(process).ok(),
+            ..JvmFacts::default()
+        },
     }
 }
 
@@ -130,5 +137,13 @@ fn of(jvm: Jvm) -> JvmFacts {
         version: jvm.version.ok(),
         gc: jvm.gc.ok(),
         max_heap_bytes: jvm.max_heap_bytes.ok(),
+        started_ms: started_ms(jvm.process.start_ticks),
+        jvm_id: jvm.jvm_id.ok(),
+        identity: jvm.identity,
     }
+}
+
+fn started_ms(start_ticks: u64) -> Option<i64> {
+    let since = host::started(start_ticks)?.duration_since(UNIX_EPOCH).ok()?;
+    i64::try_from(since.as_millis()).ok()
 }

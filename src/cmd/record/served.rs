@@ -5,7 +5,7 @@ use super::worker::AccountRead;
 use crate::base::Known;
 use crate::doctor::facts::WatchedHost;
 use crate::doctor::{self, Facts, Finding, HostFacts, JvmFacts as ReadJvm, Subject};
-use crate::os::identity::{self, HostRoot};
+use crate::os::identity::{self, HostRoot, Identity};
 use crate::os::longest_hold;
 use crate::os::process::Process;
 use crate::os::thp::Thp;
@@ -47,14 +47,14 @@ impl Served {
     }
 
     pub fn found(&self, number: u64, process: &Process, facts: &JvmFacts) {
-        let started = host::started(process.start_ticks).and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-        let started = started.map(|since| since.as_secs_f64());
-        self.node.found(number, facts, self.who(process), started, host::age(process.start_ticks));
+        let who = Who { id: facts.jvm_id.clone(), of: facts.identity.clone() };
+        let started = facts.started_ms.map(|ms| ms as f64 / 1e3);
+        self.node.found(number, facts, who, started, host::age(process.start_ticks));
     }
 
     /// Who it is to the platform. Asked once: it stays the same while a process lives.
-    fn who(&self, process: &Process) -> Who {
-        Who { id: identity::jvm_id(process).ok(), of: identity::of(process, &self.host_root) }
+    pub fn identity(&self, process: &Process) -> Identity {
+        identity::of(process, &self.host_root)
     }
 
     /// An account was read, or given up.

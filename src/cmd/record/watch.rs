@@ -12,6 +12,7 @@ use super::worker::{self, Wanted, What, Worker};
 use crate::act::signals::{Waiting, Woken};
 use crate::base::limits::{RECORD_FACTS, RECORD_LAST};
 use crate::cmd::Failure;
+use crate::os::identity::HostRoot;
 use crate::os::process::Process;
 use crate::os::{budget, cpu_time, host};
 use crate::record::Moment;
@@ -97,12 +98,15 @@ impl Watch {
     ) -> anyhow::Result<Watch> {
         let started = Instant::now();
         let started_ms = wall_ms();
+        let node =
+            served.as_ref().map_or_else(|| HostRoot::shared().node(), |served| served.host_root.node());
         let session = Session {
             schema: SCHEMA.to_string(),
             recording: format!("{:016x}", fastrand::u64(..)),
             segment: output.as_ref().map_or(0, Output::segment),
             marusa: env!("CARGO_PKG_VERSION").to_string(),
             kernel: host::kernel_release(),
+            node: node.unwrap_or_default(),
             started_ms,
             every_ms: asked.every.as_millis() as u64,
             account_every_ms: asked.account_every.as_millis() as u64,
@@ -145,7 +149,10 @@ impl Watch {
         Ok(watch)
     }
 
-    fn add(&mut self, process: Process, facts: JvmFacts) {
+    fn add(&mut self, process: Process, mut facts: JvmFacts) {
+        if let Some(served) = &self.served {
+            facts.identity = served.identity(&process);
+        }
         let number = self.writer.jvm(facts.clone());
         self.served.iter().for_each(|served| served.found(number, &process, &facts));
         self.jvms.push(Watched::new(process, facts, number, &self.asked));

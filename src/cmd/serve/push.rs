@@ -5,7 +5,9 @@ mod queue;
 mod settings;
 mod tls;
 
+use crate::cmd::web;
 use crate::os::host;
+use crate::os::identity::HostRoot;
 use crate::serve::Node;
 use crate::serve::otlp::{self, Context};
 use flate2::Compression;
@@ -17,7 +19,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use ureq::Agent;
 use ureq::http::Response;
-use ureq::tls::TlsConfig;
 
 /// Between two attempts while the back end is down, at the least and at the most.
 const BACK_OFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
@@ -57,8 +58,7 @@ fn count(node: &Node, outcome: &str, by: u64) {
 
 fn write(queue: &Queue, node: &Node, every: Duration, is_gzip: bool) {
     let nanos = |at: SystemTime| at.duration_since(UNIX_EPOCH).ok().map(|since| since.as_nanos() as u64);
-    let name = host::text("/proc/sys/kernel/hostname").ok();
-    let host_name = name.map(|name| name.trim().to_string()).filter(|name| !name.is_empty());
+    let host_name = HostRoot::shared().node();
     let mut next = Instant::now();
     loop {
         // An interval that was missed is not made up for.
@@ -89,7 +89,7 @@ fn packed(bytes: &[u8]) -> Vec<u8> {
 }
 
 fn send(queue: &Queue, node: &Node, settings: &Settings) {
-    let mut agent = agent(settings, settings.tls.clone());
+    let mut agent = web::agent(settings.timeout, settings.tls.clone());
     let mut said = Said::default();
     let mut failures = 0;
     loop {
@@ -105,7 +105,7 @@ fn send(queue: &Queue, node: &Node, settings: &Settings) {
                 failures += 1;
                 // A certificate may have been renewed. While one is being written, the one from before stays.
                 if let Some(Ok(tls)) = settings.files.as_ref().map(tls::Files::read) {
-                    agent = self::agent(settings, tls);
+                    agent = web::agent(settings.timeout, tls);
                 }
                 continue;
             }
@@ -143,17 +143,6 @@ fn pause(failures: u32, after: Option<Duration>) -> Duration {
     let doubled = BACK_OFF.0.saturating_mul(1 << failures.min(16)).min(BACK_OFF.1);
     let spread = doubled.mul_f64(0.5 + fastrand::f64() / 2.0);
     after.map_or(spread, |after| after.min(RETRY_AFTER_MAX))
-}
-
-fn agent(settings: &Settings, tls: TlsConfig) -> Agent {
-    let config = Agent::config_builder()
-        .timeout_global(Some(settings.timeout))
-        .http_status_as_error(false)
-        // The headers are for this back end only.
-        .max_redirects(0)
-        .user_agent(concat!("marusa/", env!("CARGO_PKG_VERSION")))
-        .tls_config(tls);
-    config.build().new_agent()
 }
 
 fn attempt(agent: &Agent, settings: &Settings, request: &[u8]) -> Outcome {

@@ -214,6 +214,7 @@ fn unopened(error: &OpenError) -> Gap {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::os::identity::Identity;
     use crate::os::target::ProcessFacts;
 
     #[test]
@@ -238,6 +239,8 @@ mod tests {
         let listed = |number: usize| Jvm {
             process: ProcessFacts { pid: i32::MAX - number as i32, ..ProcessFacts::default() },
             container_name: None,
+            identity: Identity::default(),
+            jvm_id: Err(Gap::new("JVM id", Why::Gone)),
             vm: Err(Gap::new("VM", Why::Gone)),
             version: Err(Gap::new("version", Why::Gone)),
             gc: Err(Gap::new("collector", Why::Gone)),

@@ -34,7 +34,16 @@ pub struct Amounts {
     pub by_page_kind: Option<BTreeMap<PageKind, Bytes>>,
 }
 
+/// Pages of this size and more are huge.
+const HUGE_BYTES_MIN: Bytes = 2 << 20;
+
 impl Amounts {
+    /// Resident in huge pages; `None` where the sizes of its pages are not known.
+    pub fn huge_bytes(&self) -> Option<Bytes> {
+        let is_known = self.resident_bytes == 0 || !self.by_page_size.is_empty();
+        is_known.then(|| self.by_page_size.range(HUGE_BYTES_MIN..).map(|(_, bytes)| bytes).sum())
+    }
+
     pub fn of(figures: Figures, in_use: Option<Bytes>, is_swap_known: bool) -> Amounts {
         let has_kinds = !figures.by_page_kind.is_empty();
         let kinds = || figures.by_page_kind.into_iter().filter(|(_, bytes)| *bytes > 0).collect();

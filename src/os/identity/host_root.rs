@@ -6,6 +6,7 @@ use super::names::{is_label, is_subdomain, is_uid};
 use crate::base::limits::POD_LOGS_MAX;
 use crate::os::foreign::Root;
 use crate::os::hierarchy::is_in_container;
+use crate::os::host;
 use crate::os::process::Process;
 use std::collections::HashMap;
 use std::io;
@@ -66,7 +67,13 @@ impl HostRoot {
         self.root.as_ref()
     }
 
-    /// The host's name.
+    /// The host's name. In a container without the host's root, the container's.
+    pub fn node(&self) -> Option<String> {
+        let own = || host::text("/proc/sys/kernel/hostname").ok();
+        let name = self.name().or_else(own)?.trim().to_string();
+        (!name.is_empty()).then_some(name)
+    }
+
     pub(super) fn name(&self) -> Option<String> {
         file_text(self.root()?, "/etc/hostname")
     }

@@ -50,6 +50,10 @@ pub struct Identity {
 }
 
 impl Identity {
+    pub fn is_empty(&self) -> bool {
+        *self == Identity::default()
+    }
+
     /// "shop/orders-7d4f8b9c6d-x2x4z/orders", "web"; `None` where neither a pod nor a container has a known name.
     pub fn name(&self) -> Option<String> {
         let parts = [&self.namespace, &self.pod, &self.container];
@@ -156,7 +160,12 @@ pub fn jvm_id(process: &Process) -> Known<String> {
         return Err(Gap::new("JVM id", Why::Gone));
     }
     let key = format!("{} {} {} {pid}", boot.trim(), namespace.display(), process.start_ticks);
-    Ok(format!("{:032x}", fnv_1a(key.as_bytes())))
+    Ok(hashed(&key))
+}
+
+/// 32 hexadecimal digits, the same for ever.
+pub fn hashed(key: &str) -> String {
+    format!("{:032x}", fnv_1a(key.as_bytes()))
 }
 
 /// FNV-1a with 128 bits (draft-eastlake-fnv): the same for ever, which the standard library's hashes do not promise.

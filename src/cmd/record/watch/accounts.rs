@@ -92,6 +92,10 @@ impl Watch {
         };
         let jvm = &mut self.jvms[index];
         self.shares.spend(payer, jvm.purse_of(payer), took.cpu);
+        let facts = facts.map(|mut facts| {
+            self.served.iter().for_each(|served| facts.identity = served.identity(&jvm.process));
+            facts
+        });
         if let Some(facts) = facts.and_then(|facts| jvm.learn(facts)) {
             self.served.iter().for_each(|served| served.node.learned(jvm.number, &facts));
             self.writer.learn(jvm.number, facts);

@@ -1,25 +1,16 @@
-//! What a back end is trusted by over https, and the certificate that this service shows it. Files are read again after each failure:
-//! certificates are renewed while the service runs.
+//! What a back end is trusted by over https, and the certificate that this service shows it. Files are read again after each
+//! failure: certificates are renewed while the service runs.
 
-use crate::cmd::Failure;
-use crate::os::input_file;
+use crate::cmd::{Failure, web};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::sign::CertifiedKey;
-use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
+use ureq::tls::{ClientCert, PrivateKey, RootCerts, TlsConfig};
 
-/// Where distributions keep the certificates that they trust (golang/go src/crypto/x509/root_linux.go).
-const ROOTS: [&str; 5] = [
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/ca-bundle.pem",
-    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
-    "/etc/ssl/cert.pem",
-];
-const PEM_BYTES_MAX: u64 = 16 << 20;
+const VARIABLES: &str = "OTEL_EXPORTER_OTLP_";
 
 /// The names of the files.
 #[derive(Debug)]
@@ -47,34 +38,14 @@ impl Files {
     pub fn read(&self) -> anyhow::Result<TlsConfig> {
         let client = self.client.as_ref().map(|(certificate, key)| client(certificate, key)).transpose()?;
         let tls = TlsConfig::builder()
-            .root_certs(RootCerts::new_with_certs(&roots(self.roots.as_deref())?))
+            .root_certs(RootCerts::new_with_certs(&web::roots(
+                self.roots.as_deref(),
+                &format!("{VARIABLES}CERTIFICATE"),
+            )?))
             .client_cert(client)
             .unversioned_rustls_crypto_provider(Arc::new(ring::default_provider()));
         Ok(tls.build())
     }
-}
-
-fn certificates(pem: &[u8]) -> Vec<Certificate<'static>> {
-    // One that is not understood is one that is not trusted.
-    let found = parse_pem(pem).filter_map(|item| match item {
-        Ok(PemItem::Certificate(certificate)) => Some(certificate),
-        _ => None,
-    });
-    found.collect()
-}
-
-fn roots(named: Option<&Path>) -> anyhow::Result<Vec<Certificate<'static>>> {
-    let Some(path) = named else {
-        let mut found = ROOTS.iter().filter_map(|path| input_file::read(path, PEM_BYTES_MAX).ok());
-        return found.find_map(|pem| Some(certificates(&pem)).filter(|found| !found.is_empty())).ok_or_else(|| {
-            Failure::usage(
-                "cannot find the trusted certificates of this host: install ca-certificates, or name a PEM file in \
-                 OTEL_EXPORTER_OTLP_CERTIFICATE",
-            )
-        });
-    };
-    let found = certificates(&pem("CERTIFICATE", path)?);
-    if found.is_empty() { Err(wrong("CERTIFICATE", path, &"no certificate is in it")) } else { Ok(found) }
 }
 
 fn client(certificate: &Path, key: &Path) -> anyhow::Result<ClientCert> {
@@ -90,16 +61,13 @@ fn client(certificate: &Path, key: &Path) -> anyhow::Result<ClientCert> {
     CertifiedKey::from_der(chain, key_der, &ring::default_provider())
         .map_err(|error| wrong("CLIENT_KEY", key, &error))?;
     let key = PrivateKey::from_pem(&key_pem).map_err(|error| wrong("CLIENT_KEY", key, &error))?;
-    Ok(ClientCert::new_with_certs(&certificates(&chain_pem), key))
+    Ok(ClientCert::new_with_certs(&web::certificates(&chain_pem), key))
 }
 
 fn pem(variable: &str, path: &Path) -> anyhow::Result<Vec<u8>> {
-    input_file::read(path, PEM_BYTES_MAX).map_err(|error| wrong(variable, path, &error))
+    web::pem(&format!("{VARIABLES}{variable}"), path)
 }
 
 fn wrong(variable: &str, path: &Path, error: &dyn std::fmt::Display) -> anyhow::Error {
-    Failure::usage(format!(
-        "cannot read {}: {error}; it is what OTEL_EXPORTER_OTLP_{variable} names",
-        path.display()
-    ))
+    web::wrong(&format!("{VARIABLES}{variable}"), path, error)
 }

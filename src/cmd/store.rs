@@ -1,0 +1,88 @@
+//! Where the files of a store go: below a directory, or into a bucket of an S3-compatible service. A file is there whole or not at
+//! all, and one that is put again replaces itself.
+
+mod bucket;
+
+use crate::os::file_mode;
+use crate::os::output_file::OutputFile;
+use crate::record::Recording;
+use crate::store::layout::{self, File, Place};
+use crate::store::tables;
+use bucket::Bucket;
+use std::fs;
+use std::io::{self, Seek, Write};
+use std::path::{Path, PathBuf};
+
+pub enum Store {
+    Directory(PathBuf),
+    Bucket(Box<Bucket>),
+}
+
+/// What was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Put {
+    pub files: u64,
+    pub rows: u64,
+    pub bytes: u64,
+}
+
+impl Store {
+    /// "s3://BUCKET/PREFIX", or a directory.
+    pub fn open(text: &str) -> Result<Store, String> {
+        match text.strip_prefix("s3://") {
+            Some(rest) => Ok(Store::Bucket(Box::new(Bucket::open(rest)?))),
+            None if text.contains("://") => {
+                Err(format!("cannot store into {text}: give a directory or s3://BUCKET/PREFIX"))
+            }
+            None => Ok(Store::Directory(PathBuf::from(text))),
+        }
+    }
+
+    /// Writes all tables of a recording. After an error, the same call goes on: a file that is there already is written again.
+    pub fn put(&self, recording: &Recording, place: &Place) -> Result<Put, String> {
+        let mut put = Put::default();
+        for file in layout::files(recording, place) {
+            let written = match self {
+                Store::Directory(root) => into_directory(root, &file, recording, place)
+                    .map_err(|error| format!("cannot write {}: {error}", root.join(&file.path).display())),
+                Store::Bucket(bucket) => into_bucket(bucket, &file, recording, place),
+            };
+            let (rows, bytes) = written?;
+            put.files += u64::from(rows > 0);
+            put.rows += rows;
+            put.bytes += bytes;
+        }
+        Ok(put)
+    }
+}
+
+/// Rows and bytes; a table without rows has no file.
+fn into_directory(root: &Path, file: &File, recording: &Recording, place: &Place) -> io::Result<(u64, u64)> {
+    let path = root.join(&file.path);
+    fs::create_dir_all(path.parent().unwrap_or(root))?;
+    let mut out = OutputFile::replace(&path, file_mode::wanted())?;
+    match tables::write(&mut out, file, recording, place)? {
+        0 => Ok((0, 0)),
+        rows => {
+            out.sync()?;
+            Ok((rows, out.finish()?))
+        }
+    }
+}
+
+fn into_bucket(
+    bucket: &Bucket,
+    file: &File,
+    recording: &Recording,
+    place: &Place,
+) -> Result<(u64, u64), String> {
+    let failed =
+        |error: io::Error| format!("cannot write a temporary file: {error}; TMPDIR names another directory");
+    let mut out = tempfile::tempfile().map_err(failed)?;
+    let rows = tables::write(&mut out, file, recording, place).map_err(failed)?;
+    if rows == 0 {
+        return Ok((0, 0));
+    }
+    out.flush().and_then(|()| out.rewind()).map_err(failed)?;
+    bucket.put(&file.path, &out).map(|bytes| (rows, bytes))
+}

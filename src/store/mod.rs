@@ -1,0 +1,10 @@
+//! The store of a fleet: recordings as tables in Parquet files, in the directories that DuckDB, ClickHouse, Trino and Spark know
+//! ("hive" layout). These engines query, merge and delete; Marusa only writes, so that a fleet needs no engine of ours.
+//!
+//! Nothing here touches a disk or a network: `cmd::store` puts the files into a directory or a bucket.
+
+pub mod layout;
+pub mod sheet;
+pub mod tables;
+#[cfg(test)]
+mod tables_tests;
