@@ -99,7 +99,7 @@ pub enum Turn {
     Ended,
     /// It ran for as long as it may.
     Limit,
-    /// It printed more than anybody keeps.
+    /// It printed more than is kept.
     Output,
     /// Ctrl-C, or another signal to end us.
     Signal,

@@ -67,7 +67,7 @@ impl Spread {
     }
 }
 
-/// Whether this is said as a warning.
+/// Whether this is a warning.
 pub fn warns(jvm: &JvmFacts) -> bool {
     Spread::of(jvm).and_then(|spread| spread.level(jvm)) >= Some(Level::Warn)
 }

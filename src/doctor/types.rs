@@ -77,7 +77,7 @@ impl Evidence {
             source: source.into(),
         }
     }
-    /// Of a hundred.
+    /// A percentage.
     pub fn percent(what: impl Into<String>, percent: f64, source: impl Into<String>) -> Evidence {
         let value = format!("{percent:.1} %");
         Evidence { what: what.into(), value, number: Some(percent), unit: "percent", source: source.into() }

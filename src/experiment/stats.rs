@@ -71,7 +71,7 @@ pub fn blocks_needed(estimate: &Estimate, margin_percent: f64, alpha: f64) -> Op
     (2..=BLOCKS_MAX).find(|count| wide_enough(*count) == Some(true))
 }
 
-/// More than anybody would wait for.
+/// More than a user would wait for.
 const BLOCKS_MAX: usize = 10_000;
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ pub struct Ledger {
     /// TCP and UDP sockets with data in their queues, the most first. The buffers charged for it are larger.
     pub sockets: Vec<Socket>,
     pub processes: u64,
-    /// Processes or files were left out for want of time or memory.
+    /// Processes or files were left out because time or memory ran short.
     #[serde(skip)]
     pub is_given_up: bool,
     pub gaps: Vec<GapRow>,

@@ -1,6 +1,6 @@
 //! Our account held against what the JVM says of itself when asked: figure by figure, and mapping by mapping. Pure.
 //!
-//! The two seldom measure the same thing, so every row says what it compares, and a row whose sides differ by nature says
+//! The two rarely measure the same thing, so every row says what it compares, and a row whose sides differ by nature says
 //! why. Only the comparison by range is exact: for each byte in memory that the JVM labels, is our label one that the
 //! JVM's may stand for?
 

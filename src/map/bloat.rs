@@ -15,7 +15,7 @@ use crate::base::{Bytes, Gap, Range};
 use crate::os::folio_sample;
 use crate::os::machine::base_page;
 use crate::os::thp_shrinker::Shrinker;
-use crate::os::zero_stretches::Sort;
+use crate::os::zero_ranges::Sort;
 use crate::os::zeros::{self, Seen, Zeros};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -102,7 +102,7 @@ impl Bloat {
     /// `kernel`: its release.
     pub fn of(kernel: &str, map: &MemoryMap, zeros: &Zeros) -> Bloat {
         let mut tallies = Tallies::new(map);
-        for (range, sort) in &zeros.stretches {
+        for (range, sort) in &zeros.candidates {
             each_span(map, *range, |span, piece| tallies.resident(span, *sort, piece.bytes()));
         }
         for (index, seen) in zeros.seen.iter().enumerate() {

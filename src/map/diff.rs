@@ -14,7 +14,7 @@ use crate::base::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use causes::{Cause, Causes, What};
-pub use depth::{Lost, NOT_TOLD_APART};
+pub use depth::{Lost, NOT_DISTINGUISHED};
 pub use holders::HolderRow;
 
 /// One line: what there was, and what there is. `None`: it was not there.

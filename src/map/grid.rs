@@ -1,5 +1,5 @@
-//! Every page of the address space in a row: whose it is, and whether and how it is in memory. What a picture of pages is drawn
-//! from. Pages in a row that are alike are one run, so that a heap of a hundred gigabytes on huge pages is a few of them.
+//! Every page of the address space in a row: its owner, and whether and how it is in memory. What a picture of pages is drawn
+//! from. Pages in a row that are alike are one run, so that a heap of 100 GB on huge pages is a few of them.
 
 use super::area::Area;
 use super::types::{MemoryMap, Owner, Span};

@@ -38,7 +38,7 @@ impl Instance {
     }
 }
 
-/// Memory in a row within one mapping, and whose it is. Mostly one owner's; malloc's pages hold blocks of many.
+/// Memory in a row within one mapping, and its owners. Mostly one owner's; malloc's pages hold blocks of many.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
     pub range: Range,

@@ -20,7 +20,7 @@ use crate::os::pagemap::PageRun;
 use crate::snapshot::Snapshot;
 use blocks::{Blocks, Zone};
 use context::Context;
-pub use reason::{Reason, ToldBy, is_vms, size};
+pub use reason::{KnownBy, Reason, is_vms, size};
 pub use required::{Held, held_back};
 use std::collections::{BTreeMap, HashMap};
 
@@ -34,8 +34,8 @@ pub struct Finding {
     pub bytes: Bytes,
     /// Of `bytes`, in blocks of which some was never touched.
     pub partly_touched_bytes: Bytes,
-    /// The area, or `Area::MallocFreed` for the blocks of malloc that it has: nothing that is said of the area's own
-    /// mappings holds for them.
+    /// The area, or `Area::MallocFreed` for the blocks of malloc that it has: the reasons of the area's own
+    /// mappings do not hold for them.
     pub lies_as: Area,
     pub asked: Asked,
 }

@@ -22,7 +22,7 @@ const LITTLE: u64 = 100;
 /// At least, at most.
 pub type Interval = (f64, f64);
 
-/// What a JVM can be told to use.
+/// What a JVM can be configured to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
     Transparent,

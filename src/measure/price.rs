@@ -40,7 +40,7 @@ impl AreaPrice {
 pub struct Piece {
     pub mapping: Range,
     pub range: Range,
-    /// `None`: nobody's who would be on large pages.
+    /// `None`: of no memory that would be on large pages.
     pub area: Option<Area>,
     pub page_bytes: Bytes,
 }

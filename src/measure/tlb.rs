@@ -100,8 +100,8 @@ pub struct PageFigures {
     pub time: Known<Bracket>,
 }
 
-/// So many cycles of Java in user mode without one walk on the data side do not happen: the counter is there, but somebody
-/// (KVM's PMU event filter) lets it count nothing.
+/// Java does not run this many cycles in user mode without one walk on the data side: the counter is there, but something
+/// (KVM's PMU event filter) keeps it from counting.
 const CYCLES_WITH_A_WALK: f64 = 1e10;
 
 /// The table of one interval.
@@ -262,7 +262,7 @@ impl Maker<'_> {
     }
 }
 
-/// Of one slot over threads; what is not known of one is left out and said elsewhere.
+/// One slot summed over threads; an unknown value is left out, and reported elsewhere.
 fn sum(threads: &[&ThreadCounts], slot: usize) -> Option<Count> {
     let known = threads.iter().filter_map(|thread| thread.counts.get(slot).copied().flatten());
     known.fold(None, |sum: Option<Count>, count| {

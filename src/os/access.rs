@@ -1,5 +1,5 @@
 //! Why the kernel refuses a reading of a process (kernel/ptrace.c, `__ptrace_may_access`; fs/proc/base.c, `has_pid_permissions`),
-//! from what everybody may read: "run as root" is no help to who is root.
+//! from what every user may read: "run as root" does not help root.
 
 use super::process::Process;
 use super::{host, rights, users};

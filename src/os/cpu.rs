@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn large_and_small_cores_are_told() {
+    fn large_and_small_cores_are_reported() {
         let mut cpu = parse("");
         let pmu = |name: &str, kind| Pmu { name: name.to_string(), kind };
         cpu.pmus = vec![pmu("cpu_atom", 10), pmu("cpu_core", 4)];

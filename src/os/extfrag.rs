@@ -1,6 +1,6 @@
 //! Why a free block of a size cannot be had: -1 it can, towards 0 memory is short, towards 1 it is in pieces. The kernel's own
 //! index (mm/vmstat.c of Linux 6.18, `__fragmentation_index`), which it shows to root where debugfs is mounted, from the counts
-//! of free blocks that everybody may read.
+//! of free blocks that every user may read.
 
 use super::buddyinfo::{FreeBlocks, is_for_devices};
 

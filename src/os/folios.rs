@@ -243,7 +243,7 @@ fn cut(ranges: &[Range], bytes: Bytes, how: How, effort: Effort) -> Vec<Cell> {
     pieces
 }
 
-/// The looking, by two threads where there is much, each of which takes the next piece that nobody has taken.
+/// The looking, by two threads where there is much, each of which takes the next free piece.
 struct Work<'a> {
     words: &'a Words,
     flags: Option<&'a FrameFlags>,

@@ -97,7 +97,7 @@ impl GroupMemory {
     }
 }
 
-/// How often the kernel killed in a group for want of memory, by the group's directory: for when the process is gone.
+/// The number of OOM kills in a cgroup, by the cgroup's directory: for when the process is gone.
 pub fn oom_kills(directory: &str) -> Option<u64> {
     let events = ["memory.events", "memory.oom_control"].map(|name| text(format!("{directory}/{name}")));
     events.iter().flatten().find_map(|text| numbers(text).get("oom_kill").copied())

@@ -129,15 +129,19 @@ impl FrameFlags {
         Some(Flags(u64::from_le_bytes(bytes)))
     }
 
-    /// Calls `visit` with every folio that the frames of `stretches` (first frame and number, sorted, perhaps overlapping) are
-    /// of: the index of the range, the first frame within it, how many, the folio, and the flags of that frame.
-    pub fn each_folio(&self, stretches: &[(u64, u64)], visit: &mut dyn FnMut(usize, u64, u64, Folio, Flags)) {
+    /// Calls `visit` with every folio that the frames of `frame_runs` (first frame and number, sorted, perhaps overlapping) are
+    /// of: the index of the run, the first frame within it, how many, the folio, and the flags of that frame.
+    pub fn each_folio(
+        &self,
+        frame_runs: &[(u64, u64)],
+        visit: &mut dyn FnMut(usize, u64, u64, Folio, Flags),
+    ) {
         let mut reader =
             Reader { flags: self, start: 0, words: Vec::new(), bytes: Vec::new(), far: HashMap::new() };
         let mut index = 0;
-        while index < stretches.len() {
-            let group = reader.read_group(&stretches[index..]);
-            for (index, (first, count)) in (index..).zip(&stretches[index..index + group]) {
+        while index < frame_runs.len() {
+            let group = reader.read_group(&frame_runs[index..]);
+            for (index, (first, count)) in (index..).zip(&frame_runs[index..index + group]) {
                 reader.walk(*first, *count, &mut |from, count, folio, flags| {
                     visit(index, from, count, folio, flags)
                 });
@@ -160,12 +164,12 @@ struct Reader<'a> {
 const FAR_MAX: usize = 65_536;
 
 impl Reader<'_> {
-    /// Reads the flags of the first of `stretches` and of those close behind it; returns how many these are.
-    fn read_group(&mut self, stretches: &[(u64, u64)]) -> usize {
-        let Some((start, count)) = stretches.first().copied() else { return 0 };
+    /// Reads the flags of the first of `frame_runs` and of the ones close behind it; returns their number.
+    fn read_group(&mut self, frame_runs: &[(u64, u64)]) -> usize {
+        let Some((start, count)) = frame_runs.first().copied() else { return 0 };
         let most = start.saturating_add(FRAMES_PER_READ);
         let (mut end, mut group) = (start.saturating_add(count), 1);
-        for (first, count) in &stretches[1..] {
+        for (first, count) in &frame_runs[1..] {
             let next = first.saturating_add(*count);
             if *first > end.saturating_add(FRAME_GAP) || next > most {
                 break;

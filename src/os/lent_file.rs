@@ -132,7 +132,7 @@ pub fn memory_file() -> io::Result<OwnedFd> {
 
 fn owned(fd: libc::c_long) -> io::Result<OwnedFd> {
     match libc::c_int::try_from(fd) {
-        // SAFETY: the kernel has just made this descriptor, and it belongs to nobody else.
+        // SAFETY: the kernel has just made this descriptor, and it has no other owner.
         Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
         _ => Err(io::Error::last_os_error()),
     }

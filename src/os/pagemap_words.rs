@@ -335,7 +335,7 @@ mod tests {
         assert_eq!(bits_of(Word(1 << 63), &anonymous), PageRun::PRESENT | SUSPECT);
         assert_eq!(bits_of(file, &anonymous), PageRun::PRESENT | SUSPECT, "the huge zero page");
         assert_eq!(bits_of(file, &library), PageRun::PRESENT | PageRun::FILE);
-        assert_eq!(bits_of(Word(1 << 63), &device), 0, "device memory is in nobody's RSS");
+        assert_eq!(bits_of(Word(1 << 63), &device), 0, "device memory is in no RSS");
         assert_eq!(bits_of(Word(1 << 62), &anonymous), PageRun::SWAPPED);
         assert_eq!(bits_of(Word(1 << 62 | 1 << 58), &anonymous), 0, "a guard region");
     }

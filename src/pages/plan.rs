@@ -29,7 +29,7 @@ pub struct Request<'a> {
     pub made_by: String,
     /// How the JVM is started except for its pages; empty for one that runs.
     pub launch: Vec<String>,
-    /// Those of them that nobody gave: the plan's own recommendation.
+    /// The ones that the user did not give: the plan's own recommendation.
     pub recommended: Vec<String>,
     /// The running JVM, if it is one.
     pub running: Option<Running>,

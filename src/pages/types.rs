@@ -231,7 +231,7 @@ pub struct MemoryOutlook {
 pub struct NodeOutlook {
     pub node: u32,
     pub free_bytes: Bytes,
-    /// Pages of 2 MiB that its free blocks give at once.
+    /// 2 MiB pages that its free blocks give at once.
     pub at_once_pages: u64,
 }
 

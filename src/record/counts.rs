@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slope_is_told_where_the_line_explains_the_figures() {
+    fn a_slope_is_reported_where_the_line_explains_the_figures() {
         let line: Vec<(f64, f64)> = (0..8).map(|at| (f64::from(at), 5.0 + 3.0 * f64::from(at))).collect();
         assert_eq!(slope(&line), Some(3.0));
         assert_eq!(slope(&line[..3]), None, "three figures");

@@ -77,8 +77,8 @@ impl History {
         let Some(changes) = self.index.get(key).map(|at| &self.changes[*at]) else { return series };
         for (place, (from, value)) in changes.iter().enumerate() {
             let end = changes.get(place + 1).map_or(series.len(), |(next, _)| *next as usize);
-            if let Some(stretch) = series.get_mut(*from as usize..end) {
-                stretch.fill(*value);
+            if let Some(part) = series.get_mut(*from as usize..end) {
+                part.fill(*value);
             }
         }
         series

@@ -11,7 +11,7 @@ use crate::map::malloc::owners::HEADERS;
 use crate::measure::history::{self, Detail, Event, Line, Recorded, Row};
 use std::collections::BTreeMap;
 
-/// A limit is drawn where it is at most so many times what the JVM has.
+/// A limit is drawn where it is at most this many times what the JVM has.
 const NEAR: u64 = 3;
 /// What an area has next to its parts, where a recording keeps only some of them.
 const REST: &str = "other parts";

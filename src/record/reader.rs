@@ -1,5 +1,5 @@
 //! Reads the files of a recording, whatever moment they end at. A file is as hostile as the target: every number is checked,
-//! and from the first record on that makes no sense the rest of its file is dropped, and that is said. Memory is in proportion
+//! and from the first record on that makes no sense the rest of its file is dropped, and that is reported. Memory is in proportion
 //! to the files (`limits::INPUT_FACTOR`), and no record costs more time than its bytes: a file that asks for more is refused.
 
 use super::frame::{self, FormError, Kind, Next};
@@ -156,7 +156,7 @@ impl Reader {
             }
             Kind::Note => {
                 let at = self.moment(&mut rest)?;
-                // A byte that is no UTF-8 becomes three.
+                // A byte that is not UTF-8 becomes three.
                 self.allowance.take(TEXT_BYTES + 3 * payload.len() as u64)?;
                 self.recording.notes.push(Note::read(at, &String::from_utf8_lossy(rest)));
             }

@@ -215,7 +215,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Cuts each piece at the pages that somebody points to.
+    /// Cuts each piece at the pages that have a pointer to them.
     fn links(&self, images: &[LoadedImage]) -> Vec<Link> {
         let mut links: Vec<Link> = Vec::new();
         let mut add = |range: Range, strength: Strength, library: usize| {

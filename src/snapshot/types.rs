@@ -113,7 +113,7 @@ pub struct LoadedImage {
     pub segments: Vec<(Range, bool)>,
 }
 
-/// An anonymous mapping that nobody claimed but that a library points to.
+/// An anonymous mapping without a claim that a library points to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
     pub range: Range,

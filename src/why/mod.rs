@@ -208,7 +208,7 @@ pub struct Details {
     pub buffers: bool,
 }
 
-/// Which details the looks so far ask for. `is_final`: growth must have lasted.
+/// Which details the samples so far ask for. `is_final`: growth must have lasted.
 pub fn details(looks: &[Look], is_final: bool) -> Details {
     native::details(looks, is_final)
 }

@@ -46,7 +46,7 @@ pub enum Change {
     },
     /// A new file of zeros that the host swaps to for as long as the change lasts.
     SwapFile { file: String, bytes: u64 },
-    /// A new cgroup, whose processes may have so much memory together.
+    /// A new cgroup with a memory limit.
     MemoryGroup { path: String, limit_bytes: u64 },
 }
 

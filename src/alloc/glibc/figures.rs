@@ -3,7 +3,7 @@
 use super::chunk_entries::Entries;
 use super::chunk_map::{CODES, Code, Entry};
 use super::region::{Piece, Region};
-use crate::alloc::types::{ArenaFigures, BlockCount, ChunkCount, State, Stretch};
+use crate::alloc::types::{ArenaFigures, BlockCount, ChunkCount, Interval, State};
 use crate::base::blocks::LABELS_MAX;
 use crate::base::{Addr, Bytes, Range};
 use crate::os::machine::base_page;
@@ -17,7 +17,7 @@ const CHUNK_BYTES_MIN: Bytes = 32;
 /// What one region adds to the sums.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
-    pub stretches: Vec<Stretch>,
+    pub intervals: Vec<Interval>,
     pub figures: ArenaFigures,
     /// By label.
     pub in_use: Vec<BlockCount>,
@@ -129,7 +129,7 @@ impl<'a> Summing<'a> {
             *count = ChunkCount { chunks: count.chunks + more.chunks, bytes: count.bytes + more.bytes };
         }
         self.close_piece();
-        self.sums.stretches.extend(next.sums.stretches);
+        self.sums.intervals.extend(next.sums.intervals);
         self.sums.figures.add(&next.sums.figures);
         (self.piece, self.piece_end) = (next.piece, next.piece_end);
     }
@@ -245,7 +245,7 @@ impl<'a> Summing<'a> {
             Code::all().map(share).filter(|(_, bytes)| *bytes > 0).collect();
         shares.sort_by_key(|(state, _)| *state);
         if !shares.is_empty() {
-            self.sums.stretches.push(Stretch {
+            self.sums.intervals.push(Interval {
                 range: piece.range,
                 arena: Some(self.region.plan.arena),
                 shares,
@@ -327,7 +327,7 @@ impl<'a> Summing<'a> {
         let arena = Some(self.region.plan.arena);
         for piece in self.region.pieces.iter().filter(|piece| piece.range.start >= ranges.in_arena.end) {
             let shares = vec![(State::Beyond, piece.range.bytes())];
-            self.sums.stretches.push(Stretch { range: piece.range, arena, shares });
+            self.sums.intervals.push(Interval { range: piece.range, arena, shares });
         }
     }
 }

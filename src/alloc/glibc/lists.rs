@@ -1,7 +1,7 @@
 //! The lists of free chunks, followed over the map of chunks. Chunks in bins are known to be free from the walk and their
 //! size says in which bin they belong, so of the bins only the unsorted one is followed; chunks in fastbins look as if
-//! they were in use, so every fastbin is. A list that a change tore ends at a chunk that was marked already or that can
-//! not be its next one.
+//! they were in use, so every fastbin is. A list that a change tore ends at a chunk that was marked already or that
+//! cannot be its next one.
 
 use super::chunk_map::Code;
 use super::layout::Layout;

@@ -160,7 +160,7 @@ impl<'a> Window<'a> {
         (Addr(self.start), &self.buffer[..self.filled])
     }
 
-    /// Notes that so many words were looked at by `filled`, the last one at `last`, with so many bytes in bodies between them.
+    /// Notes that `filled` looked at `words` words, the last one at `last`, with `body_bytes` in bodies between them.
     pub fn passed(&mut self, words: u64, body_bytes: u64, last: Addr) {
         self.words += words;
         self.body_bytes = self.body_bytes.saturating_add(body_bytes);

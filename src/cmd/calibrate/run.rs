@@ -210,7 +210,7 @@ impl Progress {
 
     fn draw(&self, text: &str) {
         if self.is_shown {
-            // A bar that cannot be drawn is no reason to end.
+            // A bar that cannot be drawn is not a reason to end.
             let _ = terminal::raw_stderr().write_all(text.as_bytes());
         }
     }

@@ -215,7 +215,7 @@ impl Watch {
         let mut figures = match jvm.look() {
             Ok(figures) => figures,
             Err(_) if !jvm.process.is_same() => return Looked::Gone,
-            // It may be read again later; until then nothing is known, and nothing is said.
+            // It may be read again later; until then nothing is known, and nothing is reported.
             Err(_) => Figures::new(),
         };
         let notes = [

@@ -151,7 +151,7 @@ impl<'a> Watch<'a> {
                 }
                 trace.pairs.feed(batch);
             }
-            // Somebody took the instance away: what is not traced is not known from here on.
+            // The instance was removed: what is not traced is not known from here on.
             Err(gap) => self.trace = Err(gap),
         }
     }

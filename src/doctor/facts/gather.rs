@@ -232,7 +232,7 @@ mod tests {
         assert!(gathered.facts.jvms.iter().all(|jvm| jvm.jvm().is_none()));
     }
 
-    /// All of them are long gone, which is said only of the ones that were looked for.
+    /// All of them are long gone, which is reported only of the ones that were looked for.
     #[test]
     fn of_more_jvms_than_are_examined_each_is_listed() {
         let listed = |number: usize| Jvm {

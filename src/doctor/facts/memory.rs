@@ -43,7 +43,7 @@ impl JvmFacts {
     }
 }
 
-/// Of a hundred; 0 where the whole is nothing.
+/// A percentage; 0 where the whole is 0.
 pub fn percent(part: Bytes, whole: Bytes) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
 }

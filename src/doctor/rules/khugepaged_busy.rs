@@ -111,6 +111,6 @@ mod tests {
     #[test]
     fn a_heap_that_may_have_none_is_not_waiting() {
         let jvm = crate::doctor::facts::made_up::healthy_jvm();
-        assert_eq!(waiting_bytes(&jvm), 0, "nobody advised it");
+        assert_eq!(waiting_bytes(&jvm), 0, "it is not advised");
     }
 }

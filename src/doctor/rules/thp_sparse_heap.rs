@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(sum(&[], 511), 0);
     }
 
-    /// One MiB of each of so many huge pages.
+    /// One MiB of each of `huge_pages` huge pages.
     fn sparse(huge_pages: u64) -> Facts {
         let mut jvm = crate::doctor::facts::made_up::healthy_jvm();
         page_cases::touch_each(&mut jvm, huge_pages, M);

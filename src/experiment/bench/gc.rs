@@ -41,9 +41,9 @@ pub struct Planned {
 pub enum Threads {
     /// What the JVM takes itself.
     Own,
-    /// What it would take on a machine with so many processors.
+    /// What it would take on a machine with this number of processors.
     OfMachine(u32),
-    /// So many that stop-the-world work has.
+    /// This number of threads for stop-the-world work.
     Exactly(u32),
 }
 

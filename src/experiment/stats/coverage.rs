@@ -1,5 +1,5 @@
 //! The promises of the intervals, tried: two identical arms claim a difference no more often than was allowed, and a
-//! difference that is there is found within the runs that were said to be needed. On normal noise, on skewed noise, and on
+//! difference that is there is found within the runs that were predicted. On normal noise, on skewed noise, and on
 //! noise with disturbed runs.
 
 use super::{blocks_for, compare_blocks};

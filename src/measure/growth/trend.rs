@@ -14,7 +14,7 @@ const SLOWER: f64 = 0.85;
 /// Or less than this share at all. After SECONDS_MIN of `decide`, the halves of a warm-up with a time constant of up to 18 minutes
 /// differ by more than that: exp(-240 s / 1080 s) = 0.80.
 const MUCH_SLOWER: f64 = 0.8;
-/// A half has a slope from so many points on.
+/// The least number of points with which a half has a slope.
 const HALF_MIN: usize = 4;
 
 /// A trend in bytes a second.

@@ -66,7 +66,7 @@ pub struct Seen {
     pub name: Option<String>,
 }
 
-/// What is missing. As soon as one of them is not 0, all sums are at least so much.
+/// What is missing. As soon as one of them is not 0, all sums are lower bounds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, schemars::JsonSchema, serde::Serialize)]
 pub struct Missing {
     #[serde(rename = "lost_events")]

@@ -93,7 +93,7 @@ pub struct Traced {
 }
 
 impl Traced {
-    /// Whether all sums are only known to be at least so much.
+    /// Whether all sums are only lower bounds.
     pub fn is_short(&self) -> bool {
         let Missing { lost, undecoded, .. } = self.missing;
         lost > 0 || undecoded > 0 || !self.missing.holes.is_empty()

@@ -1,5 +1,5 @@
 //! What names look like. The target and whoever started it choose many of them, and they become labels of metrics and parts of
-//! lines: a name in no known form is no name.
+//! lines: a name in an unknown form is not a name.
 
 /// RFC 1123, as Kubernetes has it (apimachinery `util/validation`): `IsDNS1123Label`.
 pub(super) fn is_label(text: &str) -> bool {

@@ -1,4 +1,4 @@
-//! What a service that reads every JVM of a host is not allowed to see: said once, at its start, with the figures that are lost
+//! What a service that reads every JVM of a host is not allowed to see: reported once, at its start, with the figures that are lost
 //! for it
 //! and what gives the right. A reading of one JVM says it of that one (`hint`).
 

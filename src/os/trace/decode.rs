@@ -90,7 +90,7 @@ impl Record {
     }
 }
 
-/// The beginnings and ends of threads: what says whose a thread is that ended before anybody could ask.
+/// The beginnings and ends of threads: what says whose a thread is that ended before it could be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Life {
     /// `parent` is the thread that called clone; a thread of the same process where `is_thread`.

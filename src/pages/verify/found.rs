@@ -4,7 +4,7 @@
 use super::{Look, Promise, Row, Verdict, is_kept, transparent};
 use crate::base::{Bytes, Range};
 use crate::map::page_use::PageUse;
-use crate::map::why::{Finding, Reason, ToldBy};
+use crate::map::why::{Finding, KnownBy, Reason};
 use crate::map::{Area, Owner, Span};
 use crate::os::machine::base_page;
 use crate::os::maps::Mapping;
@@ -281,7 +281,7 @@ fn excused(look: &Look, owners: &[usize]) -> Bytes {
         matches!(reason, Reason::Edge | Reason::TooSmall | Reason::Unaligned | Reason::PrivateCopy)
     });
     let left_out =
-        bytes_by(|reason| matches!(reason, Reason::NotAdvised { told_by: ToldBy::DespiteFlag, .. }));
+        bytes_by(|reason| matches!(reason, Reason::NotAdvised { known_by: KnownBy::DespiteFlag, .. }));
     of_layout.saturating_add(left_out.min(LEFT_OUT_BYTES_MAX))
 }
 

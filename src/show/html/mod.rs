@@ -31,7 +31,7 @@ use crate::snapshot::Snapshot;
 use safe::escaped;
 use std::io::{self, Write};
 
-/// Moments of one history that a page has at most; of more, the ones that show the same course (`History::told`).
+/// Moments of one history that a page has at most; of more, the ones that show the same course (`History::thinned`).
 const MOMENTS_MAX: usize = 7_200;
 /// Numbers of all histories together: some ten megabytes of page, where all of them change all the time.
 const NUMBERS_MAX: usize = 1_500_000;

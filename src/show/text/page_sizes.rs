@@ -66,8 +66,8 @@ fn columns(total: &Amounts) -> Vec<Column> {
     columns.into_iter().collect()
 }
 
-/// With so few columns that they fit: of neighbouring sizes between a base page and a huge one, the ones that have the least are
-/// told together. Names are cut before sizes of some weight are.
+/// As many columns as fit: of neighbouring sizes between a base page and a huge one, the ones that have the least are
+/// summed. Names are cut before sizes of some weight are.
 fn fitted(mut columns: Vec<Column>, total: &Amounts) -> Vec<Column> {
     let little = total.resident_bytes.saturating_mul(PART_SHOWN_PERCENT) / 100;
     for (name, bytes_max) in [(NAME_GOOD, little), (NAME_MIN, u64::MAX)] {

@@ -127,7 +127,7 @@ pub struct Model {
     /// Seconds of the last sample.
     pub at: f64,
     pub round_ms: Option<f64>,
-    /// Those that the round under way reads; empty between rounds.
+    /// The JVMs that the round under way reads; empty between rounds.
     pub round: Vec<i32>,
     pub host: Option<MemoryLimit>,
     pub message: Option<String>,

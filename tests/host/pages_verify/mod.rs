@@ -264,7 +264,7 @@ fn a_target_that_ends_in_the_middle() {
 }
 
 #[test]
-fn nobody_may_not_look_and_is_told_what_it_takes() {
+fn an_ordinary_user_learns_which_right_is_missing() {
     if !is_root() {
         return skip("only root may become nobody");
     }

@@ -24,7 +24,7 @@ pub trait Source {
     /// Fills `into` from `at`, outside of the heap.
     fn aside(&mut self, at: Addr, into: &mut [u8]) -> bool;
 
-    /// Replaces `into` by bytes from `at` on, at least up to the end of the page if there are so many, and none from `end` on.
+    /// Replaces `into` by bytes from `at` on, at least up to the end of the page if they reach it, and none from `end` on.
     fn fill(&mut self, at: u64, end: u64, into: &mut Vec<u8>) -> Filled;
 
     /// The pages of `range` by their size.
