@@ -156,7 +156,7 @@ fn ran(recorder: &Child) -> Duration {
     Duration::from_nanos(nanos)
 }
 
-/// Of each sample, what the JVM did less than the windows on either side have of one window, in seconds of its work.
+/// For each sample, the work that the JVM did less than the mean of the windows on either side, in seconds of its work.
 fn seconds_lost(windows: &[(f64, bool)]) -> Vec<f64> {
     let mut lost = Vec::new();
     let mut from = 0;

@@ -130,7 +130,7 @@ impl Staged {
         jvm_below(self.pid()).ok_or_else(|| StageError::NoJvm { what: self.what.clone() })
     }
 
-    /// Of the program itself, which may be a wrapper.
+    /// The pid of the program itself, which may be a wrapper.
     pub fn pid(&self) -> i32 {
         self.child.id() as i32
     }

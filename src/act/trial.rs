@@ -136,7 +136,7 @@ pub struct Ended {
     pub system_seconds: f64,
     pub minor_faults: u64,
     pub major_faults: u64,
-    /// Of the largest single process, without pages of hugetlb.
+    /// The peak of the largest single process, without pages of hugetlb.
     pub peak_resident_bytes: u64,
     /// Processes next to the first that were seen at the samples.
     pub forked: usize,

@@ -107,7 +107,7 @@ pub enum State {
     Beyond,
     /// Could not be walked: changed under the reading, and trying again did not help.
     Unresolved,
-    /// Of an allocator that is not walked (`AllocView::other`): free, its own tables, or in use by other libraries.
+    /// Memory of an allocator that is not walked (`AllocView::other`): free, its own tables, or in use by other libraries.
     NotWalked,
 }
 

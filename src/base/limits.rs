@@ -248,7 +248,7 @@ pub const GROUP_SHOWN: usize = 10;
 /// The same of a ledger that is recorded near a limit, and the bytes from which on a row is kept.
 pub const GROUP_RECORDED: usize = 5;
 pub const GROUP_RECORDED_BYTES_MIN: u64 = 1 << 20;
-/// Of each table of sockets of a network namespace, 150 to 200 bytes a socket.
+/// The bytes that are read of each table of sockets of a network namespace, 150 to 200 bytes a socket.
 pub const SOCKET_TABLE_BYTES_MAX: u64 = 32 << 20;
 /// Mounts of tmpfs that are asked for what they hold.
 pub const GROUP_TMPFS_MAX: usize = 4_096;

@@ -93,7 +93,7 @@ impl Evidence {
 #[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize)]
 pub struct Cost {
     pub bytes: Option<Bytes>,
-    /// Of one CPU.
+    /// Percentage of one CPU.
     pub cpu_percent: Option<f64>,
     /// The time that threads waited in the watched interval.
     pub stall_ms: Option<f64>,

@@ -30,7 +30,7 @@ pub enum End {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
     pub value: Option<f64>,
-    /// Of the bytes that change, those on huge pages: the lower of before and after for `Huge`, the higher for `Small`.
+    /// The share of the bytes that change which is on huge pages: the lower of before and after for `Huge`, the higher for `Small`.
     pub huge_share: f64,
     pub seconds: f64,
     pub gap: Option<Gap>,

@@ -86,7 +86,7 @@ pub struct ArmCount {
     /// Means over the trials that count.
     pub account_end: Option<ResidentAreas>,
     pub account_peak: Option<ResidentAreas>,
-    /// Of the last trial that counts.
+    /// The heap's pages in the last trial that counts.
     pub heap_pages: Option<String>,
 }
 

@@ -21,7 +21,7 @@ pub struct Head {
     /// Where the command runs.
     #[serde(alias = "folder")]
     pub directory: String,
-    /// Of each arm, the JVM that it starts: "17.0.15+6 of /usr/lib/jvm/..."; empty where the command is not `java`.
+    /// The JVM that each arm starts: "17.0.15+6 of /usr/lib/jvm/..."; empty where the command is not `java`.
     pub jvms: Vec<String>,
     pub host: HostFacts,
     /// As the user wrote it.

@@ -30,7 +30,7 @@ pub struct Watched {
     pub peak_resident_bytes: Option<Bytes>,
     pub end: Option<ResidentAreas>,
     pub peak: Option<ResidentAreas>,
-    /// Of the last account with a heap.
+    /// The pages in the last account with a heap.
     pub pages: Option<Verified>,
     /// JVMs that were seen.
     pub jvms: usize,

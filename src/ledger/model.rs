@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 pub struct Ledger {
     /// The directory of the cgroup; `None`: the host.
     pub cgroup: Option<String>,
-    /// Of the cgroup hierarchy; `None`: the host.
+    /// The version of the cgroup hierarchy; `None`: the host.
     pub version: Option<u8>,
     /// memory.current or memory.usage_in_bytes; `None`: the host.
     pub cgroup_bytes: Option<Bytes>,
@@ -108,9 +108,9 @@ pub enum Item {
     /// The kernel's memory of other use; in version 1 slab, per-CPU memory and all else.
     KernelOther,
     Hugetlb,
-    /// Of the host: cached blocks of disks.
+    /// On the host: cached blocks of disks.
     Buffers,
-    /// Of the host.
+    /// On the host.
     Free,
     Remainder,
 }

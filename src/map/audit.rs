@@ -24,7 +24,7 @@ use serde::{Serialize, Serializer};
 #[derive(Clone, Debug, Default)]
 pub struct Said {
     pub nmt: Option<Summary>,
-    /// Of `System.map` or of the detail report: see `Label`.
+    /// From `System.map` or from the detail report: see `Label`.
     pub labels: Option<Vec<Label>>,
     pub heap: Option<HeapInfo>,
     pub malloc: Option<MallocInfo>,
@@ -35,7 +35,7 @@ pub struct Said {
 pub struct Audit {
     pub rows: Vec<AuditRow>,
     pub agreement: Option<Agreement>,
-    /// Of the blocks behind the account: see `malloc::compare`.
+    /// The audit of the blocks behind the account: see `malloc::compare`.
     pub malloc: Option<malloc::MallocAudit>,
 }
 

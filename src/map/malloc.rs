@@ -23,7 +23,7 @@ pub struct Divided {
     /// Behind the ends of arenas.
     pub beyond: Figures,
     pub unresolved: Figures,
-    /// Of which the chunks were not read.
+    /// Memory whose chunks were not read.
     pub unwalked: Figures,
 }
 

@@ -88,7 +88,7 @@ pub struct Claim {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     True,
-    /// Of some of the memory.
+    /// It holds for some of the memory.
     Partly,
     False,
     /// Nothing of it is in memory.

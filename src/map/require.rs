@@ -39,7 +39,7 @@ pub struct Requirement {
     pub text: String,
     pub name: String,
     pub pages: Wanted,
-    /// Of what is in memory, in percent.
+    /// Percentage of what is in memory.
     pub share: f64,
 }
 
@@ -49,7 +49,7 @@ pub enum Wanted {
     Size(Bytes),
     /// Transparent ones that one entry maps.
     Transparent,
-    /// Of hugetlb, of this size or any.
+    /// Pages of hugetlb, of this size or any.
     Hugetlb(Option<Bytes>),
 }
 

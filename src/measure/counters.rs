@@ -33,7 +33,7 @@ pub struct Counters<'a> {
     /// What cannot be counted at all; the same in every interval.
     pub gaps: Vec<Gap>,
     paranoid: Option<i32>,
-    /// Of the interval that runs: threads that could not be opened.
+    /// Threads of the present interval that could not be opened.
     missed: Vec<Gap>,
 }
 

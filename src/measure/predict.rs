@@ -83,7 +83,7 @@ impl Prediction {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Gain {
     pub percent: Interval,
-    /// Of all CPU time, what each kind of threads would save.
+    /// The share of all CPU time that each kind of threads would save.
     pub by_kind: Vec<(String, Interval)>,
 }
 

@@ -67,7 +67,7 @@ pub struct Row {
     pub cycles: Known<f64>,
     /// Both sides, all modes: a share of this row's cycles.
     pub time: Known<Bracket>,
-    /// Of the counter that ran least; `None`: no thread ran.
+    /// The share of time in which the counter that ran least was counting; `None`: no thread ran.
     pub running_share: Option<f64>,
     /// As they were counted, one for each slot.
     pub counts: Vec<Option<Count>>,
@@ -94,7 +94,7 @@ pub struct SideFigures {
 
 #[derive(Clone, Debug)]
 pub struct PageFigures {
-    /// Of the TLB's entry; `None`: this processor does not tell.
+    /// The page size of the TLB's entry; `None`: this processor does not report it.
     pub page_bytes: Option<u64>,
     pub walks: Known<f64>,
     pub time: Known<Bracket>,

@@ -6,7 +6,7 @@ use super::{host, rights, users};
 
 const CAP_SYS_PTRACE: u64 = 1 << 19;
 
-/// Of a /proc/PID/status, what the kernel's check looks at.
+/// The fields of /proc/PID/status that the kernel's check reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Rights {
     uid: Option<u32>,

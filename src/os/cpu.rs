@@ -49,7 +49,7 @@ pub struct Cpu {
     pub pmus: Vec<Pmu>,
 }
 
-/// Of the machine that this runs on.
+/// Reads the processor of this machine.
 pub fn read() -> Cpu {
     let mut cpu = parse(&host::text("/proc/cpuinfo").unwrap_or_default());
     cpu.pmus = pmus(Path::new("/sys/bus/event_source/devices"));

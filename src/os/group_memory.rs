@@ -25,7 +25,7 @@ pub struct GroupMemory {
     /// memory.high: above it the kernel slows the group down, and kills nothing. Version 2 only.
     pub high_bytes: Option<Bytes>,
     pub current_bytes: Bytes,
-    /// Of `current_bytes`, what could be dropped at once: pages of files that nobody used lately (inactive_file), as Kubernetes
+    /// The part of `current_bytes` that could be dropped at once: file pages not used lately (inactive_file), as Kubernetes
     /// takes them off, too.
     pub reclaimable_bytes: Bytes,
     /// What may be swapped out; `None`: no limit of its own, or the kernel does not count swap.

@@ -31,7 +31,7 @@ impl Flags {
     pub fn is_anonymous(self) -> bool {
         self.bit(12)
     }
-    /// Of memory that would go to swap: anonymous and shared memory.
+    /// Whether the page would go to swap: anonymous and shared memory.
     pub fn is_swap_backed(self) -> bool {
         self.bit(14)
     }

@@ -69,7 +69,7 @@ pub fn cached_bytes(file: &OwnedFd) -> io::Result<Bytes> {
 pub struct FileFacts {
     pub is_regular: bool,
     pub inode: u64,
-    /// Of tmpfs: in memory and in swap.
+    /// Allocated bytes; for tmpfs, those in memory and in swap.
     pub allocated_bytes: Bytes,
 }
 

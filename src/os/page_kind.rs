@@ -180,7 +180,7 @@ pub struct PageSizes {
 }
 
 impl PageSizes {
-    /// Of the pages of a run, as long as `runs` says nothing else.
+    /// The kind of the pages of a run, unless `runs` has another.
     pub fn kind_of_run(&self, run: &PageRun, mapping: &Mapping) -> PageKind {
         let bytes = run.page_bytes as Bytes;
         let backing = match run {

@@ -50,7 +50,7 @@ impl Word {
         let frame = self.0 & ((1 << 55) - 1);
         (self.is_present() && frame != 0).then_some(frame)
     }
-    /// Of a page of private memory without a file. The huge zero page shows as a page of a file (`pagemap_pmd_range`).
+    /// Whether a private page without a file may be the zero page. The huge zero page looks like a file page (`pagemap_pmd_range`).
     pub fn may_be_zero_page(self) -> bool {
         self.is_present() && !self.is_exclusive()
     }

@@ -310,7 +310,7 @@ pub(super) fn open_at(directory: &OwnedFd, name: &CStr, flags: libc::c_int, mode
     Ok(unsafe { File::from_raw_fd(fd) })
 }
 
-/// Of an open file, also of one opened with O_PATH.
+/// The facts of an open file, also of one opened with O_PATH.
 pub fn facts_of(file: &impl AsRawFd) -> io::Result<Facts> {
     // SAFETY: an all-zero stat is a valid one.
     let mut stat: libc::stat = unsafe { std::mem::zeroed() };
@@ -319,7 +319,7 @@ pub fn facts_of(file: &impl AsRawFd) -> io::Result<Facts> {
     Ok(facts(&stat))
 }
 
-/// Of a name in a directory, without following a link.
+/// The facts of a name in a directory, without following a link.
 pub fn facts_at(directory: &impl AsRawFd, name: &CStr) -> io::Result<Facts> {
     // SAFETY: an all-zero stat is a valid one.
     let mut stat: libc::stat = unsafe { std::mem::zeroed() };

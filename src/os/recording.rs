@@ -145,7 +145,7 @@ impl Memory for Sparse {
     }
 
     /// What is not known is 0: nothing there mattered, or it would have been noted. A fault would say more than that: what
-    /// lies next to it in the same read could not be had either.
+    /// lies next to it in the same read was not available either.
     fn read_once(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
         if !self.flat.is_empty() {
             self.flat.read_or_zeros(at, into);

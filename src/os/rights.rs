@@ -40,7 +40,7 @@ impl Capability {
 /// What /proc/self/uid_map holds in the first user namespace: every user, as it is.
 const ALL_USERS: [&str; 3] = ["0", "0", "4294967295"];
 
-/// Of this thread, what the kernel looks at.
+/// The rights of this thread that the kernel checks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Own {
     uid: Option<u32>,

@@ -171,7 +171,7 @@ fn of_output() -> Option<usize> {
     columns_of(libc::STDOUT_FILENO)
 }
 
-/// Of the terminal that standard errors go to.
+/// The width of the terminal that standard error goes to.
 pub fn columns_of_errors() -> Option<usize> {
     columns_of(libc::STDERR_FILENO).filter(|columns| *columns > 0)
 }

@@ -168,7 +168,7 @@ pub struct Piece {
     pub sort: Sort,
     /// Sorted; 2 MiB in all at most.
     pub ranges: Vec<Range>,
-    /// Of the cell; the bytes of `ranges` where all is read.
+    /// The bytes of the cell; those of `ranges` where all is read.
     pub stands_for_bytes: Bytes,
 }
 

@@ -40,7 +40,7 @@ const STEP_WORDS: usize = 32;
 pub struct Effort {
     /// Up to this size, all of it is read.
     pub all_bytes: Bytes,
-    /// Of more, a sample of about this size.
+    /// The size of the sample where there is more.
     pub sample_bytes: Bytes,
 }
 
@@ -69,7 +69,7 @@ pub struct Zeros {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
     pub sort: Sort,
-    /// Of the cell that the block was chosen from.
+    /// The bytes of the cell that the block was chosen from.
     pub stands_for_bytes: Bytes,
     /// What was read of it: less than was wanted where the process gave pages back in the meantime.
     pub read: Vec<Range>,

@@ -78,7 +78,7 @@ impl Count {
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Counted {
     pub count: Count,
-    /// Of threads and class loaders, their name without its numbers, where those of one name make most of the growth.
+    /// The name of threads and class loaders without its numbers, where those of one name make most of the growth.
     pub name: Option<String>,
     /// From the first account to the last.
     pub grown: i64,

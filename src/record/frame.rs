@@ -39,7 +39,7 @@ pub enum Kind {
     Note,
     /// The recorder ended as it should.
     Close,
-    /// Of a later version.
+    /// A kind of a later version.
     Unknown,
 }
 

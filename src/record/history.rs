@@ -36,11 +36,11 @@ pub struct History {
     pub ending: Option<(Moment, Ending)>,
     index: HashMap<Key, usize>,
     keys: Vec<Key>,
-    /// Of each key, the moments at which it changed and what it became.
+    /// For each key, the moments at which it changed and what it became.
     changes: Vec<Vec<(u32, Option<u64>)>>,
     /// The places of keys that have a figure since they were last forgotten; each once.
     live: Vec<usize>,
-    /// Of each key, whether it is in `live`, and by which call of `forget_others` it was named last.
+    /// For each key, whether it is in `live`, and by which call of `forget_others` it was named last.
     is_live: Vec<bool>,
     named_by: Vec<u32>,
     calls: u32,

@@ -173,7 +173,7 @@ fn lines(drawn: &Drawn, kernel: &[Option<Bytes>]) -> Vec<Line> {
     measures.into_iter().filter_map(line).collect()
 }
 
-/// Of a holder what it has in use, of the others what is in memory.
+/// For a holder what it has in use, for the others what is in memory.
 fn details(drawn: &Drawn) -> Vec<Detail> {
     let has_accounts = drawn.series(&Key::process(Measure::AccountAt));
     let has_holders = drawn.series(&Key::process(Measure::HoldersAt));

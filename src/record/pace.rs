@@ -68,7 +68,7 @@ pub enum Payer {
 /// a pool for the ones that need more than their part.
 #[derive(Clone, Debug)]
 pub struct Shares {
-    /// Of one core.
+    /// Share of one core.
     share: f64,
     pool: Purse,
     near: Purse,

@@ -52,7 +52,7 @@ pub struct Reader {
     known: HashMap<(i32, u64), usize>,
     /// The latest moment of all JVMs, on the recording's steady clock.
     latest_ms: u64,
-    /// Of each recording, how far its steady clock is behind the first one's.
+    /// For each recording, how far its steady clock is behind the first one's.
     offsets: HashMap<String, u64>,
     now: Clock,
     /// By the number that the file gives them.
@@ -74,7 +74,7 @@ struct Local {
     values: Vec<Option<u64>>,
     /// No sample has come since it was named: what the sample does not name is gone.
     is_new: bool,
-    /// Of each, whether it counts on the file's clock.
+    /// For each, whether it counts on the file's clock.
     is_clock: Vec<bool>,
 }
 

@@ -78,8 +78,7 @@ impl<'a> WhyDocument<'a> {
 }
 
 impl Shown<'_> {
-    /// Of the whole process.
-    /// The bytes that became resident, and in how many seconds.
+    /// Growth of the whole process: the bytes that became resident, and in how many seconds.
     fn grown(&self) -> Option<(i64, f64)> {
         let (first, last) = (self.looks.first()?, self.looks.last()?);
         let seconds = last.seconds - first.seconds;

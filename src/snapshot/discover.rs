@@ -22,7 +22,7 @@ use crate::os::{budget, facts, host, live, loaded, pagemap};
 pub enum Vm {
     HotSpot,
     OpenJ9,
-    /// Of GraalVM.
+    /// An image of GraalVM.
     NativeImage,
 }
 

@@ -4,7 +4,7 @@
 use crate::common::*;
 use serde_json::Value;
 
-/// Of the resident bytes that the JVM labels, at least this share must fall in our matching area.
+/// The least share of the resident bytes that the JVM labels that must fall in our matching area.
 const AGREED_SHARE_MIN: f64 = 0.995;
 const LOAD: &[&str] =
     &["heap=100m", "threads=20", "direct=24m", "mapped=8m", "classes=1000", "jit=1", "deflate=1", "quiet=1"];

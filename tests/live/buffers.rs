@@ -6,7 +6,7 @@ use marusa::act::attach;
 use marusa::os::process::Process;
 use serde_json::Value;
 
-/// Of `marusa.Buffers`.
+/// The figures of `marusa.Buffers`.
 const CACHES: u64 = 100;
 const CACHE_BYTES: u64 = 64 << 10;
 const LISTED: u64 = 50;

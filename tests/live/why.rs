@@ -109,7 +109,7 @@ fn each_of_many_faults_is_named_in_the_first_five_lines() {
     check_document(jvms[0].pid);
 }
 
-/// Of unclosed Inflaters.
+/// Checks the document of a program with unclosed Inflaters.
 fn check_document(pid: i32) {
     let (answer, status) = why(pid, &["6s", "--json"]);
     let document: Value = serde_json::from_str(&answer).expect("JSON");

@@ -71,7 +71,7 @@ fn ladder(run: &Run, round: usize) -> Result<Option<String>, DoorError> {
 }
 
 fn short(run: &Run, file: &str, by: u64, left: u64, now: u64) -> DoorError {
-    let mut why = format!("{file}: only {} of {by} pages more could be had", by - left);
+    let mut why = format!("{file}: only {} of {by} more pages were available", by - left);
     if !number::is_pool(file) {
         return DoorError::No(why);
     }

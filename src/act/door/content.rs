@@ -32,7 +32,7 @@ pub enum Content {
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Put {
-    /// Of /proc/sys or /sys.
+    /// A file of /proc/sys or /sys.
     pub file: String,
     pub value: Value,
 }

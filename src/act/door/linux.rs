@@ -92,7 +92,7 @@ pub fn worked(result: libc::c_int) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Of an open file or directory, by which it can be named without its path.
+/// The name in /proc of an open file or directory, which needs no path.
 pub fn by_descriptor(fd: RawFd) -> String {
     format!("/proc/self/fd/{fd}")
 }

@@ -52,7 +52,7 @@ pub trait Machine {
     fn remove_group(&self, path: &str) -> io::Result<()>;
     /// Processes in a group.
     fn members(&self, path: &str) -> Vec<i32>;
-    /// Of the running kernel: another one after each start of the host.
+    /// The id of the running kernel: another one after each start of the host.
     fn boot_id(&self) -> String;
     fn pause(&self, time: Duration);
     /// Whether a signal asked us to end.

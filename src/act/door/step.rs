@@ -4,7 +4,7 @@ use super::content::Content;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Of each file that a plan makes: programs of the host read it, and only root writes it.
+/// The mode of each file that a plan makes: programs of the host read it, and only root writes it.
 pub const FILE_MODE: u32 = 0o644;
 
 /// A change, and what a person needs to agree to it.

@@ -71,7 +71,7 @@ pub(super) struct Run<'a> {
     /// When the pacer was asked last, and our CPU time then.
     mark: (Instant, Duration),
     short_in_a_row: u32,
-    /// Of the blocks, in their order, as far as they had their turn.
+    /// One for each block that had its turn, in their order.
     outcomes: Vec<Outcome>,
     reached: usize,
     retries: u64,

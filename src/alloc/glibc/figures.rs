@@ -8,7 +8,7 @@ use crate::base::blocks::LABELS_MAX;
 use crate::base::{Addr, Bytes, Range};
 use crate::os::machine::base_page;
 
-/// Of a chunk in use, what is not the block's.
+/// The part of a chunk in use that is not the block's.
 pub const HEADER_BYTES: Bytes = 8;
 /// `sizeof (struct malloc_chunk)`, which malloc_trim leaves at the start of a free chunk.
 const KEPT_BY_TRIM_BYTES: Bytes = 48;
@@ -46,7 +46,7 @@ struct Summing<'a> {
     free: FreeRun,
     /// The piece in which the last free run began.
     run_piece: usize,
-    /// Of the part that begins within a piece: the bytes of that piece, which the part before it adds to its own.
+    /// For a part that begins within a piece: the bytes of that piece, which the part before it adds to its own.
     shared: Option<[Bytes; CODES]>,
     is_past_shared: bool,
 }

@@ -201,7 +201,7 @@ fn attached_threads_bytes(memory: &dyn Memory, ring: &[Addr], before: u64) -> u6
 /// What `mp_` says of the whole process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Totals {
-    /// Of the chunks that are mapped one by one.
+    /// The number of chunks that are mapped one by one.
     pub mmapped_count: u64,
     pub mmapped_bytes: Bytes,
     /// Where the main arena begins: in `[heap]`, or in its first mapped segment. The break need not have been at the end of

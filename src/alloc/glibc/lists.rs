@@ -21,7 +21,7 @@ const NEAR_BYTES: u64 = 32 << 30;
 #[derive(Clone, Debug, Default)]
 pub struct Heads {
     pub fast: Vec<Addr>,
-    /// Of the unsorted bin: first, last, and its own address as a chunk.
+    /// The unsorted bin: first, last, and its own address as a chunk.
     pub unsorted: Option<(Addr, Addr, Addr)>,
 }
 

@@ -78,10 +78,10 @@ pub struct Window<'a> {
     keeps: bool,
     /// Words asked for since the window was filled.
     words: u64,
-    /// Of the last `STRIDE_WORDS` words: how many, and how far they went.
+    /// The number of words in the last `STRIDE_WORDS`, and how far they went.
     last_words: u64,
     last_bytes: u64,
-    /// Of these, within bodies.
+    /// The bytes of these within bodies.
     last_body_bytes: u64,
     /// The last word, and how much since the window was filled lay in bodies.
     last_word: u64,

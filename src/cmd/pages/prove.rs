@@ -229,7 +229,7 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// Of what is resident of the blocks now, the share on huge pages.
+    /// The share of the blocks' resident memory that is on huge pages now.
     fn huge_share(&mut self) -> Result<f64, End> {
         let (mut huge, mut resident) = (0, 0);
         for block in &self.blocks {

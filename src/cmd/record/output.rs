@@ -107,7 +107,7 @@ impl Output {
         self.segment
     }
 
-    /// Of all files that are kept.
+    /// The size of all files that are kept.
     pub fn bytes(&self) -> Bytes {
         self.whole_bytes + self.full.iter().map(|(_, bytes, _)| bytes).sum::<Bytes>()
     }

@@ -38,7 +38,7 @@ pub struct Asked {
     pub holders_every: Option<Duration>,
     /// `None`: the objects of the heap are not counted.
     pub heap_every: Option<Duration>,
-    /// Of one core.
+    /// Share of one core.
     pub cpu_share: f64,
     pub length: Option<Duration>,
     pub is_all: bool,

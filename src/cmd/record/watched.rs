@@ -50,7 +50,7 @@ pub struct Watched {
     /// `None`: they are not asked for.
     holders: Option<Seldom>,
     classes: Option<Seldom>,
-    /// Of the heap, as far as it may hold objects.
+    /// The part of the heap that may hold objects.
     heap_bytes: Option<Bytes>,
     /// Why the classes could not be read last.
     lacks_classes: Option<Gap>,

@@ -48,7 +48,7 @@ pub enum What {
 /// The account, or the class histogram, that is read next.
 #[derive(Clone)]
 pub struct Wanted {
-    /// Of the JVM, in the file.
+    /// The JVM's number in the file.
     pub number: u64,
     pub process: Arc<Process>,
     pub depth: Depth,

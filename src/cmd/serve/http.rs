@@ -27,7 +27,7 @@ use tokio::time::{sleep, timeout};
 
 /// Connections at once; more wait in the kernel's queue.
 const CONNECTIONS_MAX: usize = 256;
-/// Of them, pages that follow events.
+/// The connections among them that follow events.
 const FOLLOWERS_MAX: usize = 64;
 /// Until the TLS handshake is done, and until a request's head is whole.
 const HEAD_TIME: Duration = Duration::from_secs(10);

@@ -44,7 +44,7 @@ pub struct Watch<'a> {
     daemons: BTreeMap<i32, Daemon>,
     trace: Known<Trace>,
     taskstats: Known<Taskstats>,
-    /// Of the trace, the same in all intervals.
+    /// Gaps of the trace, the same in all intervals.
     gaps: Vec<Gap>,
     whole: Whole,
 }

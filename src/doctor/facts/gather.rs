@@ -67,7 +67,7 @@ impl Patient {
         }
     }
 
-    /// Of a recording.
+    /// A JVM of a recording.
     pub fn recorded(facts: &crate::record::writer::JvmFacts) -> Patient {
         Patient {
             main: facts.main.clone(),
@@ -80,7 +80,7 @@ impl Patient {
         }
     }
 
-    /// Of a snapshot that was kept.
+    /// A JVM of a frozen snapshot.
     fn kept(snapshot: &Snapshot) -> Patient {
         let jvm = snapshot.jvm.as_ref().ok();
         let process = &snapshot.os.process;

@@ -6,7 +6,7 @@ use crate::map::Area;
 use crate::map::trim::{self, Prediction};
 
 impl JvmFacts {
-    /// Of all that is resident, in percent; 0 where nothing is known to be.
+    /// The percentage of all resident memory; 0 where none is known.
     pub fn percent_of_resident(&self, bytes: Bytes) -> f64 {
         percent(bytes, self.resident_bytes())
     }

@@ -11,7 +11,7 @@ pub const RULE: Rule = Rule {
     find,
 };
 
-/// Of private memory on small pages: 15 to 40 ms for each fork on the machines that were measured.
+/// Private memory on small pages: 15 to 40 ms for each fork on the machines that were measured.
 const WARN_BYTES: Bytes = 512 << 20;
 
 fn find(facts: &Facts) -> Vec<Finding> {

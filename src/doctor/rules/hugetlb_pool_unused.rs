@@ -12,7 +12,7 @@ pub const RULE: Rule =
     Rule { id: "hugetlb-pool-unused", title: "pages of hugetlb are reserved and unused", find };
 
 const WARN_BYTES_MIN: Bytes = 64 << 20;
-/// Of the host's memory.
+/// Percentage of the host's memory.
 const WARN_PERCENT_MIN: u64 = 1;
 const INFO_BYTES_MIN: Bytes = 16 << 20;
 

@@ -1,7 +1,7 @@
 //! Huge pages of which much is pages of zeros: memory that is resident only because it shares a huge page with something
 //! that is used.
 //!
-//! Of malloc and of stacks there are findings of their own. A heap that was touched on purpose is not bloat, but a split gives
+//! Malloc and stacks have findings of their own. A heap that was touched on purpose is not bloat, but a split gives
 //! its unused part back anyway: that is info only.
 
 use crate::base::Bytes;
@@ -24,7 +24,7 @@ fn find(facts: &Facts) -> Vec<Finding> {
     facts.jvms.iter().filter_map(|jvm| of_jvm(facts, jvm)).collect()
 }
 
-/// Of one area, apart from what malloc has of it: bytes of huge pages, and of zeros at least and about.
+/// One area, apart from what malloc has of it: bytes of huge pages, and of zeros at least and about.
 struct Found {
     area: Area,
     huge: Bytes,

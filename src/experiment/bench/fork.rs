@@ -146,7 +146,7 @@ pub struct Trial {
 
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Figures {
-    /// Of the heap, what lies on pages of the arm's size, before and after the children.
+    /// The share of the heap on pages of the arm's size, before and after the children.
     pub pages_share_before: f64,
     pub pages_share_after: Option<f64>,
     /// The parent's page tables; fork copies those of its private memory.

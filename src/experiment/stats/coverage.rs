@@ -6,7 +6,7 @@ use super::{blocks_for, compare_blocks};
 use statrs::distribution::{ContinuousCDF, Normal};
 
 const SEARCHES: usize = 1000;
-/// Of 1000 searches at 5 %: what chance exceeds once in a hundred times is 5 % + 2.33 x sqrt(0.05 x 0.95 / 1000) = 6.6 %.
+/// The bound for 1000 searches at 5 %: what chance exceeds in 1 % of cases is 5 % + 2.33 x sqrt(0.05 x 0.95 / 1000) = 6.6 %.
 const WRONG_MAX: usize = 66;
 
 struct Noise {

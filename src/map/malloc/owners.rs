@@ -12,7 +12,7 @@ use std::collections::HashMap;
 /// Blocks in use with no known owner.
 pub const OWNER_UNKNOWN: &str = "malloc, owner unknown";
 pub const BEYOND: &str = "malloc arenas, not in use yet";
-/// Of an allocator that is not walked, behind its name.
+/// The part of an allocator that is not walked, after its name.
 pub const NOT_WALKED: &str = ": free, its own tables, other libraries'";
 /// There is some of it wherever chunks were walked.
 pub const HEADERS: &str = "malloc, chunk headers and rounding";

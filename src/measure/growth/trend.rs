@@ -113,7 +113,7 @@ fn middle(sorted: &[f64]) -> Option<f64> {
     }
 }
 
-/// Of the score where there is no trend; ties make it less (Kendall 1975).
+/// The variance of the score where there is no trend; ties make it less (Kendall 1975).
 fn variance(points: Tail) -> f64 {
     let of = |count: f64| count * (count - 1.0) * (2.0 * count + 5.0);
     let mut sorted: Vec<f64> = points.iter().map(|point: &Point| point.bytes).collect();

@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 /// unit. Every name is short and has only letters that its platform allows. `None`: there is none, or it is not known.
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Identity {
-    /// Of Kubernetes.
+    /// The namespace in Kubernetes.
     pub namespace: Option<String>,
     pub pod: Option<String>,
     pub pod_uid: Option<String>,

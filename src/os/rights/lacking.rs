@@ -36,7 +36,7 @@ struct Facts {
     yama: Option<u32>,
     is_first_pid: bool,
     sees_groups: bool,
-    /// Of the security module that confines us: "docker-default (enforce)", "system_u:system_r:container_t:s0:c1,c2".
+    /// The label of the security module that confines us: "docker-default (enforce)", "system_u:system_r:container_t:s0:c1,c2".
     label: Option<String>,
 }
 

@@ -154,7 +154,7 @@ impl Source {
 
     /// What the kernel is to keep back; `None`: nothing.
     ///
-    /// Of allocations: single pages but those of page tables. A page table is of order 0, cannot be moved (migratetype 0), is
+    /// Allocations: single pages except those of page tables. A page table is of order 0, cannot be moved (migratetype 0), is
     /// zeroed, and is charged to the process: `GFP_PGTABLE_USER` of include/asm-generic/pgalloc.h. Where the kernel does not
     /// say which bits those are, page tables are left out.
     pub fn filter(self, format: &Format) -> Option<String> {

@@ -34,7 +34,7 @@ pub struct Living {
 }
 
 impl Threads {
-    /// Of a thread that was there before anything was traced.
+    /// Notes a thread that was there before anything was traced.
     pub fn remember(&mut self, tid: i32, tgid: i32) {
         if self.tgids.len() < TRACE_THREADS_MAX {
             self.tgids.insert(tid, tgid);

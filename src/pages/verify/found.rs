@@ -35,7 +35,7 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// Of this size.
+    /// The number of pages of this size.
     pub fn pages_of(&self, page_bytes: Bytes) -> u64 {
         self.pages.get(&page_bytes).copied().unwrap_or(0)
     }
@@ -133,7 +133,7 @@ fn plain(name: &str) -> String {
     name.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// Of the account, whose memory the need means.
+/// The owners in the account whose memory the need means.
 fn owners(need: &Need, promise: &Promise, look: &Look) -> Vec<usize> {
     let all = || look.map.owners.iter().enumerate().filter(|(_, owner)| owner.area == need.area);
     let name = plain(&need.part);

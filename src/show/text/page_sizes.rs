@@ -15,7 +15,7 @@ const COLUMN: usize = 10;
 /// A width that distinguishes any two parts, and the least acceptable one.
 const NAME_GOOD: usize = 36;
 const NAME_MIN: usize = 20;
-/// Of a table whose figures are wider than most.
+/// The least width of names in a table with wide figures.
 const NAME_COLUMNS_MIN: usize = 12;
 
 /// What one column counts: bytes of the page sizes from the first to the last, hugetlb pages apart from transparent ones.
@@ -89,7 +89,7 @@ impl Column {
         Column { first: size, last: size, is_hugetlb }
     }
 
-    /// Of folios above a base page and below a huge one.
+    /// Whether it is a folio above a base page and below a huge one.
     fn is_between(self) -> bool {
         !self.is_hugetlb && self.first > base_page() && self.last < huge_page()
     }

@@ -116,7 +116,7 @@ pub struct Model {
     pub is_filtering: bool,
     pub is_help: bool,
     pub is_paused: bool,
-    /// Of the rows that are shown.
+    /// The index among the rows that are shown.
     pub selected: usize,
     /// The first row on the screen.
     pub top: usize,

@@ -149,7 +149,7 @@ fn zeros_are_those_that_another_count_finds_and_come_back_by_a_split() {
     }
 }
 
-/// Of more than a gigabyte a sample is read: what it says holds the truth, in an interval that is worth having.
+/// A sample is read of more than a gigabyte: its interval holds the truth, and is useful.
 #[test]
 fn of_a_larger_heap_a_sample_tells() {
     let Some(mut host) = host() else { return };

@@ -14,7 +14,7 @@ const TRIES: usize = 3;
 /// Below it, what is compared is noise.
 const HARM_MS_LEAST: f64 = 50.0;
 const DIFFERENCE_MAX: f64 = 0.05;
-/// Of the figure with the harmful policy, what may be left with the other.
+/// The share of the figure with the harmful policy that may be left with the other.
 const LEFT_MAX: f64 = 0.1;
 
 const TEXT: &str = "\

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 /// How often doctor is asked of a fault that comes and goes.
 const LOOKS_MAX: usize = 20;
-/// Of a minute it is a tenth of what doctor names.
+/// 0.1 % of a minute: a tenth of what doctor reports.
 const WAITED_MS: f64 = 60.0;
 
 pub struct Fault {

@@ -188,7 +188,7 @@ fn huge_folios_in_pieces_and_folios_of_every_size() {
     for size in ["16", "32", "64", "128", "256", "512", "1024"] {
         let path = format!("{THP}/hugepages-{size}kB/enabled");
         if host.set(path.clone(), "madvise").is_err() {
-            println!("{path} is not to be had");
+            println!("{path} is not available");
             continue;
         }
         let kinds = assert_alike(&format!("{size} KiB"));

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use steady::{Steady, rollup};
 
 const MIB: u64 = 1 << 20;
-/// Of a dense heap, what must be on huge pages.
+/// The share of a dense heap that must be on huge pages.
 const SHARE_MIN: f64 = 0.99;
 const GROWTH_MAX: f64 = 0.01;
 const GROWTH_OF_ZGC_MAX: f64 = 0.02;

@@ -35,7 +35,7 @@ impl Pool {
             }
             let _ = write("/proc/sys/vm/compact_memory", "1");
         }
-        Err(format!("{} of {pages} large pages could be had: memory is fragmented or taken", free()))
+        Err(format!("{} of {pages} large pages were available: memory is fragmented or taken", free()))
     }
 
     /// Leaves exactly `pages` free ones.

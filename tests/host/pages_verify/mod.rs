@@ -13,7 +13,7 @@ use std::time::Instant;
 
 const MIB: u64 = 1 << 20;
 const HEAP: &[&str] = &["-Xms64m", "-Xmx64m", "-XX:ReservedCodeCacheSize=48m"];
-/// Of a heap of 64 MiB and a code cache of 48.
+/// The pages of a heap of 64 MiB and a code cache of 48.
 const PAGES: u64 = 56;
 
 fn pool(pages: u64) -> (String, String) {

@@ -55,7 +55,7 @@ pub struct Forwarding {
 }
 
 impl Forwarding {
-    /// Of generational ZGC, whose references are addresses.
+    /// Reads the tables of generational ZGC, whose references are addresses.
     pub fn read(vm: &Hotspot) -> Known<Forwarding> {
         let z = Z::read(vm)?;
         let base = z.views(vm)?.first().map_or(Addr::NULL, |view| view.base);

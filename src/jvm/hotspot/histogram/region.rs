@@ -94,14 +94,14 @@ pub struct Walked {
     pub texts: Texts,
 }
 
-/// Of a class.
+/// The figures of a class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
     pub instances: u64,
     pub bytes: u64,
     pub dead_instances: u64,
     pub dead_bytes: u64,
-    /// Of `bytes`, those allocated since the marking began, if there was one.
+    /// The part of `bytes` allocated since the marking began, if there was one.
     pub since_bytes: u64,
 }
 

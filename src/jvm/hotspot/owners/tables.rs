@@ -19,7 +19,7 @@ const ENTRIES: [(Owner, Owner); 3] = [
     (Owner::StringTable, Owner::StringTable),
     (Owner::Symbols, Owner::SymbolTable),
 ];
-/// Of the pointers in an array of buckets, at least this share points to nodes.
+/// The least share of the pointers in an array of buckets that point to nodes.
 const NODES_SHARE_MIN: f64 = 0.9;
 
 /// Blocks of handles, by their storage's name; nodes that point to them.
