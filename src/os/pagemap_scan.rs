@@ -226,14 +226,10 @@ impl<'a> Scanner<'a> {
 
     /// The runs of `range`. `is_alike` says that it is a piece of one mapping whose pages are all of a file or all of none.
     pub(super) fn scan(&mut self, range: Range, is_alike: bool) -> Known<Vec<PageRun>> {
-        if is_alike {
-            self.scan_alike(range)
-        } else {
-            self.scan_asked(range, Asked::Resident { files: true })
-        }
+        if is_alike { self.scan_alike(range) } else { self.scan_for(range, Asked::Resident { files: true }) }
     }
 
-    fn scan_asked(&mut self, range: Range, asked: Asked) -> Known<Vec<PageRun>> {
+    fn scan_for(&mut self, range: Range, asked: Asked) -> Known<Vec<PageRun>> {
         let mut runs = Vec::new();
         let mappings = self.mappings;
         self.each(range, asked, &mut |region| {
@@ -262,7 +258,7 @@ impl<'a> Scanner<'a> {
                     add_region(&mut runs, &ordinary, self.mappings);
                 } else {
                     let unsure = Range::of(from, region.start);
-                    runs.extend(self.scan_asked(unsure, Asked::Resident { files: false })?);
+                    runs.extend(self.scan_for(unsure, Asked::Resident { files: false })?);
                 }
             }
             add_region(&mut runs, region, self.mappings);
@@ -272,7 +268,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn is_resident(&mut self, at: Addr) -> Known<bool> {
-        let runs = self.scan_asked(Range::sized(at, base_page()), Asked::Resident { files: false })?;
+        let runs = self.scan_for(Range::sized(at, base_page()), Asked::Resident { files: false })?;
         Ok(runs.iter().any(PageRun::is_present))
     }
 

@@ -18,7 +18,7 @@ struct ClassSum {
     survived: Count,
     /// In regions that did not change.
     still_bytes: Bytes,
-    /// The part of those that is there for certain.
+    /// The part of them that is there for certain.
     low_bytes: Bytes,
     /// What may have come since.
     grown_bytes: Bytes,
