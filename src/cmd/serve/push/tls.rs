@@ -24,7 +24,7 @@ const PEM_BYTES_MAX: u64 = 16 << 20;
 /// The names of the files.
 #[derive(Debug)]
 pub struct Files {
-    /// `None`: those that the host trusts.
+    /// `None`: the ones that the host trusts.
     roots: Option<PathBuf>,
     /// A certificate with its chain, and its key.
     client: Option<(PathBuf, PathBuf)>,
