@@ -129,19 +129,15 @@ impl FrameFlags {
         Some(Flags(u64::from_le_bytes(bytes)))
     }
 
-    /// Calls `visit` with every folio that the frames of `frame_runs` (first frame and number, sorted, perhaps overlapping) are
+    /// Calls `visit` with every folio that the frames of `runs` (first frame and number, sorted, perhaps overlapping) are
     /// of: the index of the run, the first frame within it, how many, the folio, and the flags of that frame.
-    pub fn each_folio(
-        &self,
-        frame_runs: &[(u64, u64)],
-        visit: &mut dyn FnMut(usize, u64, u64, Folio, Flags),
-    ) {
+    pub fn each_folio(&self, runs: &[(u64, u64)], visit: &mut dyn FnMut(usize, u64, u64, Folio, Flags)) {
         let mut reader =
             Reader { flags: self, start: 0, words: Vec::new(), bytes: Vec::new(), far: HashMap::new() };
         let mut index = 0;
-        while index < frame_runs.len() {
-            let group = reader.read_group(&frame_runs[index..]);
-            for (index, (first, count)) in (index..).zip(&frame_runs[index..index + group]) {
+        while index < runs.len() {
+            let group = reader.read_group(&runs[index..]);
+            for (index, (first, count)) in (index..).zip(&runs[index..index + group]) {
                 reader.walk(*first, *count, &mut |from, count, folio, flags| {
                     visit(index, from, count, folio, flags)
                 });
@@ -164,12 +160,12 @@ struct Reader<'a> {
 const FAR_MAX: usize = 65_536;
 
 impl Reader<'_> {
-    /// Reads the flags of the first of `frame_runs` and of the ones close behind it; returns their number.
-    fn read_group(&mut self, frame_runs: &[(u64, u64)]) -> usize {
-        let Some((start, count)) = frame_runs.first().copied() else { return 0 };
+    /// Reads the flags of the first of `runs` and of the ones close behind it; returns their number.
+    fn read_group(&mut self, runs: &[(u64, u64)]) -> usize {
+        let Some((start, count)) = runs.first().copied() else { return 0 };
         let most = start.saturating_add(FRAMES_PER_READ);
         let (mut end, mut group) = (start.saturating_add(count), 1);
-        for (first, count) in &frame_runs[1..] {
+        for (first, count) in &runs[1..] {
             let next = first.saturating_add(*count);
             if *first > end.saturating_add(FRAME_GAP) || next > most {
                 break;
