@@ -1,5 +1,5 @@
 //! The experiments' Java programs (java/bench) go into the binary: compiled here for every JDK from 8 on, embedded by
-//! src/act/programs.rs. Without a javac the binary builds all the same, and `marusa bench` says what was missing.
+//! src/act/programs.rs. Without a javac the binary builds anyway, and `marusa bench` says what was missing.
 
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
@@ -74,7 +74,7 @@ fn compile(javac: &Path, classes: &Path) -> Result<(), String> {
         .args(["--release", "8", "-Xlint:-options", "-encoding", "UTF-8", "-proc:none", "-d"])
         .arg(classes);
     command.args(sources());
-    // Options of the environment would be told on standard error, or change what is built.
+    // Options of the environment would be printed on standard error, or change what is built.
     command.env_remove("JAVA_TOOL_OPTIONS").env_remove("JDK_JAVAC_OPTIONS");
     let output = command.output().map_err(|error| format!("{} does not run: {error}", javac.display()))?;
     if output.status.success() {

@@ -36,7 +36,7 @@ fn main() {
     );
     let mut host = Host::lock();
     let Some(mut fragments) = Fragments::make(&mut host) else { return };
-    println!("fragmenter: {}", fragments.told);
+    println!("fragmenter: {}", fragments.report);
     for policy in POLICIES {
         policy.set(&mut host).expect("the policy");
         println!("\nTHP {}, defrag {}", policy.enabled, policy.defrag);

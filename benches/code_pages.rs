@@ -120,7 +120,7 @@ fn run(home: &Path, options: &[&str]) -> Cpu {
     Cpu { user: after.user - before.user, system: after.system - before.system }
 }
 
-/// Of all children that have ended.
+/// CPU time of all children that have ended.
 fn of_children() -> Cpu {
     // SAFETY: a zeroed rusage is one, and the kernel writes into ours only.
     let usage = unsafe {

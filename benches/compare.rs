@@ -13,7 +13,7 @@ const COMPARISONS: usize = 20;
 const BLOCKS: usize = 8;
 const PILOT_BLOCKS: usize = 6;
 const SEARCHES: usize = 10;
-/// Nobody waits for more.
+/// No user waits for more.
 const BLOCKS_MAX: u64 = 400;
 
 fn main() {

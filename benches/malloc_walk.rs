@@ -90,7 +90,7 @@ fn compile() -> PathBuf {
     program
 }
 
-/// Starts the program; what malloc_info said before READY.
+/// Starts the program; what malloc_info printed before READY.
 fn start(command: &mut Command) -> (Ended, String) {
     let mut child = command.stdout(Stdio::piped()).spawn().expect("the program starts");
     let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();

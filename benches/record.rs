@@ -89,18 +89,18 @@ fn one(what: &str, jvm: &Jvm, path: &Path, length: Duration) {
     let seconds = format!("{}s", length.as_secs());
     let child =
         record(&[&jvm.pid.to_string(), "-o", &path.display().to_string(), "--for", &seconds, "--json"]);
-    told(what, child, length);
+    report(what, child, length);
 }
 
 fn several(path: &Path, length: Duration) {
     let seconds = format!("{}s", length.as_secs());
     let child =
         record(&["--all", "--every", "5s", "-o", &path.display().to_string(), "--for", &seconds, "--json"]);
-    told("50 JVMs each 5 s", child, length);
+    report("50 JVMs each 5 s", child, length);
 }
 
 /// What it says of itself in the end, and the memory that it had at the most.
-fn told(what: &str, child: Child, length: Duration) {
+fn report(what: &str, child: Child, length: Duration) {
     std::thread::sleep(length.saturating_sub(Duration::from_secs(2)));
     let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
     let most =
@@ -119,10 +119,9 @@ fn told(what: &str, child: Child, length: Duration) {
     );
 }
 
-/// A JVM of the same size that works on its memory, in short windows one after the other: those in which the recorder looked
-/// against the two next to them. Nothing else of the recorder's runs between its looks, and a second of this machine is a fifth
-/// slower
-/// than the next by itself, so turns with and without a recorder tell nothing finer.
+/// A JVM of the same size that works on its memory, in short windows one after the other: the ones in which the recorder took a
+/// sample against the two next to them. Nothing else of the recorder's runs between its samples, and a second of this machine is a
+/// fifth slower than the next by itself, so turns with and without a recorder tell nothing finer.
 fn slower(directory: &Path, looks: usize, threads: usize) {
     let program = [&format!("threads={threads}"), "data=3600m", "churn=50m/s", "idle=200"];
     let Some(mut jvm) = Steady::start(&row("17", "g1"), &["-Xmx6g"], &program) else { return };
@@ -157,7 +156,7 @@ fn ran(recorder: &Child) -> Duration {
     Duration::from_nanos(nanos)
 }
 
-/// Of each sample, what the JVM did less than the windows on either side have of one window, in seconds of its work.
+/// For each sample, the work that the JVM did less than the mean of the windows on either side, in seconds of its work.
 fn seconds_lost(windows: &[(f64, bool)]) -> Vec<f64> {
     let mut lost = Vec::new();
     let mut from = 0;

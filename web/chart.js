@@ -73,7 +73,7 @@
           value: (_, __, ___, at) => marusa.human(layer.area.bytes[pointed(at)]),
         });
       }
-      // Told apart by their dashes.
+      // Distinguished by their dashes.
       this.history.lines.forEach((line, index) => series.push({
         label: line.title,
         show: this.box("heap") && !this.off.has(line.title),

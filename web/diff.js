@@ -28,7 +28,7 @@
     function changed() {
       pick.from = Number(sliders.from.value);
       pick.to = Number(sliders.to.value);
-      // Once a frame, however fast a slider moves. By a timer: a page that nobody sees has no frames.
+      // Once a frame, however fast a slider moves. By a timer: a hidden page has no frames.
       if (waiting) return;
       waiting = true;
       setTimeout(() => {

@@ -1,5 +1,5 @@
 "use strict";
-// The picture of pages: a cell for each block of 2 MiB, filled as far as it is in memory; a block opens into its pages. Stretches
+// The picture of pages: a cell for each block of 2 MiB, filled as far as it is in memory; a block opens into its pages. Ranges
 // with nothing in memory are one cell. Only what is on the screen is drawn, so that a terabyte scrolls as a megabyte does.
 (() => {
   const grid = marusa.data.grid;
@@ -196,7 +196,7 @@
     context.fillStyle = colour;
     context.fillRect(x, y + edge - height, edge, height);
     if (choice.value === "owner" && share === 0) {
-      // Nobody's memory, but somebody's addresses.
+      // Addresses without memory.
       context.globalAlpha = 0.25;
       context.fillRect(x, y, edge, edge);
       context.globalAlpha = 1;
@@ -297,7 +297,7 @@
       ["nothing", "some", "half", "most", "all"].forEach((name, step) => entries.push([marusa.variable("--r-" + step), name + " in memory"]));
     }
     if (blocks.some((block) => block.swapped > 0)) entries.push([null, "swapped", "striped"]);
-    if (!open && blocks.some((block) => block.isFold)) entries.push([null, "a stretch with nothing in memory, folded", "folded"]);
+    if (!open && blocks.some((block) => block.isFold)) entries.push([null, "a range with nothing in memory, folded", "folded"]);
     legend.replaceChildren(...entries.map(([colour, name, look]) => {
       const item = document.createElement("li");
       const swatch = marusa.element("span", "", { class: look ? "swatch " + look : "swatch", "aria-hidden": "true" });

@@ -23,7 +23,7 @@ fn taken(layout: Layout) {
     let live = LIVE.fetch_add(bytes, Relaxed) + bytes;
     let limit = LIMIT.load(Relaxed);
     if live > limit {
-        // What is said takes memory, too.
+        // The message takes memory, too.
         LIMIT.store(usize::MAX, Relaxed);
         panic!("{live} bytes are allocated, {limit} may be");
     }
@@ -50,7 +50,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Runs with at most so much memory more than there is now.
+/// Runs `run` with at most `bytes` more memory than the process has now.
 pub fn within<T>(bytes: u64, run: impl FnOnce() -> T) -> T {
     let limit = LIVE.load(Relaxed).saturating_add(usize::try_from(bytes).unwrap_or(usize::MAX));
     LIMIT.store(limit, Relaxed);

@@ -5,8 +5,8 @@ import java.lang.reflect.Method;
 import java.util.Arrays;
 
 /**
- * Runs a program of somebody else again and again in one JVM, for so many seconds: a batch program that lasts as long as one
- * wants to look at it.
+ * Runs another program's main again and again in one JVM for a number of seconds: a batch program that lasts as long as it is
+ * watched.
  *
  * <pre>
  * java bench.Again SECONDS CLASS METHOD ARGUMENT...

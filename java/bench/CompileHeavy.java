@@ -3,7 +3,7 @@ package bench;
 import java.lang.reflect.Method;
 
 /**
- * A program that keeps the JIT compilers busy: each round loads a class that nobody has seen before, with methods that are called
+ * A program that keeps the JIT compilers busy: each round loads a class that is new, with methods that are called
  * until they are compiled, and drops it. What a compiler works in is malloc's memory, taken and freed with each method.
  *
  * <pre>

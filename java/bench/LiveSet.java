@@ -24,7 +24,7 @@ public final class LiveSet {
     private static final int NODE_BYTES = 64;
     private static final int KEPT_NODES = 1023;
     private static final int SHORT_NODES = 127;
-    /** Of so many operations, one replaces a tree of the live set. */
+    /** One in this many operations replaces a tree of the live set. */
     private static final int CHANGE_EVERY = 64;
 
     static final class Node {

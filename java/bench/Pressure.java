@@ -74,7 +74,7 @@ public final class Pressure {
         }
     }
 
-    /** Objects that were visited in so many milliseconds, one after the other in no order. */
+    /** The number of objects visited in the given milliseconds, one after the other in no order. */
     private static long visit(byte[][] live, int milliseconds) {
         Random random = new Random(7);
         long end = System.nanoTime() + milliseconds * 1_000_000L;

@@ -4,7 +4,7 @@ import java.lang.reflect.Method;
 
 /**
  * The reflection of "A Study of Java's Non-Java Memory" (OOPSLA 2010): the getters and setters of many fields are called
- * through {@code java.lang.reflect.Method}, each so many times.
+ * through {@code java.lang.reflect.Method}, each a number of times.
  *
  * <pre>
  * fields=6000      in all

@@ -6,7 +6,7 @@ import java.util.Map;
 
 /**
  * How an experiment and its program take turns: the program prints {@code STAGE name key=value ...} and waits for a line, while its
- * memory is looked at from outside. A program whose standard input closes ends: nobody is left to look at it.
+ * memory is looked at from outside. A program whose standard input closes ends: it has no observer any more.
  */
 final class Stages {
     private final Map<String, Long> given = new HashMap<>();

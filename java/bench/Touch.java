@@ -10,7 +10,7 @@ final class Touch {
     public static void main(String[] arguments) throws IOException {
         System.out.println("READY");
         while (System.in.read() >= 0) {
-            // Whatever is said.
+            // Any line will do.
         }
     }
 }

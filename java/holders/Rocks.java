@@ -8,7 +8,7 @@ import org.rocksdb.Options;
 import org.rocksdb.ReadOptions;
 import org.rocksdb.RocksDB;
 
-/** RocksDB with a filled block cache, a memtable, and options that nobody closes. */
+/** RocksDB with a filled block cache, a memtable, and options that are never closed. */
 final class Rocks {
     private Rocks() {}
 

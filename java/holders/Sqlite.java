@@ -5,7 +5,7 @@ import java.sql.Statement;
 import java.util.ArrayList;
 import java.util.List;
 
-/** sqlite-jdbc: databases in memory, and statements that nobody closes. */
+/** sqlite-jdbc: databases in memory, and statements that are never closed. */
 final class Sqlite {
     private Sqlite() {}
 

@@ -4,7 +4,7 @@ import java.util.Random;
 import java.util.zip.Deflater;
 import java.util.zip.Inflater;
 
-/** java.util.zip: 300 Deflaters and as many Inflaters that nobody ends. */
+/** java.util.zip: 300 Deflaters and as many Inflaters that are never ended. */
 final class Zip {
     private Zip() {}
 

@@ -7,7 +7,7 @@ import java.util.List;
 
 /**
  * The experiment with direct buffers of "A Study of Java's Non-Java Memory" (OOPSLA 2010): many buffers are allocated,
- * filled and dropped, and the collector frees them. malloc then holds memory that nobody uses and that stays resident.
+ * filled and dropped, and the collector frees them. malloc then holds memory that is unused and stays resident.
  *
  * <pre>
  * buffers=10000    how many

@@ -12,7 +12,7 @@ import java.util.concurrent.locks.LockSupport;
  * objects=100      instances of Handle with an object each; the static field has one
  * blocks=16        blocks of each object; the library's and the leaked one have as many as all instances together
  * size=8k          bytes of a block
- * leak=1m/s        blocks that nobody frees, from a thread of their own
+ * leak=1m/s        blocks that are never freed, from a thread of their own
  * churn=1          objects are made and dropped all the time, so that the heap moves
  * hostile=1000     blocks that lead to themselves, to each other and to forged types
  * </pre>

@@ -15,7 +15,7 @@ import java.util.List;
 import java.util.zip.Deflater;
 
 /**
- * Puts texts wherever a process keeps what nobody else should see: its heap, malloc's blocks in use and freed, buffers of
+ * Puts texts wherever a process keeps secrets: its heap, malloc's blocks in use and freed, buffers of
  * threads, what it read of files, names of files. Prints READY and waits for the end of its input.
  *
  * <p>Arguments: a file to read, a file to map; what follows is not used. The texts are in the environment: SECRETS, with commas.

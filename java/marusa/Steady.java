@@ -83,7 +83,7 @@ public final class Steady {
             } else if (line.equals("stop")) {
                 System.out.println("FIGURES work_worst_us=" + work.worst() / 1000 + " work_p999_us=" + work.below999() / 1000
                         + " sleep_worst_us=" + sleep.worst() / 1000 + " sleep_p999_us=" + sleep.below999() / 1000 + " "
-                        + rates.told() + " wrong=" + wrong.get());
+                        + rates.report() + " wrong=" + wrong.get());
             } else if (line.equals("check")) {
                 System.out.println("CHECKED wrong=" + (check() + wrong.get()));
             }
@@ -203,7 +203,7 @@ public final class Steady {
             nanos += took;
         }
 
-        synchronized String told() {
+        synchronized String report() {
             double[] sorted = Arrays.copyOf(rates, count);
             Arrays.sort(sorted);
             double median = count == 0 ? 0 : sorted[count / 2];

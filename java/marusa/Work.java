@@ -10,7 +10,7 @@ import java.util.Arrays;
  * <pre>
  * data=1k        bytes of the heap that are worked on
  * rounds=0       passes over them, each with a megabyte that is allocated and dropped
- * spin=0         percent: after each pass, so much of a pass is done once more, of its allocation too
+ * spin=0         percent: after each pass, this share of a pass is repeated, and of its allocation too
  * fail=1         end with exit status 3 when done
  * fork=1         leave a process behind that sleeps
  * wait=0         milliseconds to sleep when done

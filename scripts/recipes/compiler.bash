@@ -23,7 +23,7 @@ END
     source_of 12 >Shapes.scala
 }
 
-# source_of COUNT: so many modules with types, pattern matching, givens and collections, which is what a compiler works on.
+# source_of COUNT: COUNT modules with types, pattern matching, givens and collections, which is what a compiler works on.
 source_of() {
     local i
     echo 'package shapes'

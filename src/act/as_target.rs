@@ -103,11 +103,11 @@ pub fn directory(root: &File, name: &CStr) -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: `fd` was just opened and belongs to nobody else.
+    // SAFETY: `fd` was just opened and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
 }
 
-/// Whether a file of this user belongs here: in a directory of its own, or in one that is made for everybody's files. Anything else
+/// Whether a file of this user belongs here: in a directory of its own, or in one that is made for all users' files. Anything else
 /// is /etc in the place of /tmp.
 fn check_directory(facts: &Facts, user: User) -> io::Result<()> {
     const SHARED: u32 = libc::S_ISVTX | libc::S_IWOTH;
@@ -173,7 +173,7 @@ fn create_new(directory: &OwnedFd, name: &CStr) -> io::Result<File> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: `fd` was just opened and belongs to nobody else.
+    // SAFETY: `fd` was just opened and has no other owner.
     Ok(unsafe { File::from_raw_fd(fd) })
 }
 

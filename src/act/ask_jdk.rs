@@ -34,7 +34,7 @@ pub enum AskError {
     Refused { java: PathBuf, said: String },
 }
 
-/// What a JDK said.
+/// A JDK's answer.
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// The flags, as printed.
@@ -142,8 +142,8 @@ fn first_words(said: &str, flags: &str) -> String {
         ["Error: Could not create", "Error: A fatal exception", "Error occurred during initialization of VM"];
     let lines = said.lines().chain(flags.lines()).map(str::trim);
     let lines = lines.filter(|line| !line.is_empty() && !ALWAYS.iter().any(|start| line.starts_with(start)));
-    let told: Vec<&str> = lines.take(3).collect();
-    if told.is_empty() { "it says nothing".to_string() } else { told.join("; ") }
+    let first: Vec<&str> = lines.take(3).collect();
+    if first.is_empty() { "it says nothing".to_string() } else { first.join("; ") }
 }
 
 #[cfg(test)]

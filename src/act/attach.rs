@@ -41,7 +41,7 @@ pub struct Receipt {
     pub listener_started: bool,
     /// "SIGQUIT", when it was sent.
     pub signal_sent: Option<&'static str>,
-    /// The file that told the JVM what the signal means, as the target names it; it is removed again.
+    /// The file that makes the JVM start its attach listener on the signal, as the target names it; it is removed again.
     pub trigger_file: Option<String>,
     /// The user and group that we connected as, where they are not our own.
     pub connected_as: Option<(u32, u32)>,
@@ -107,7 +107,7 @@ pub enum AttachError {
     OverLimit { pid: i32, line: String },
     #[error("'{line}' cannot be sent: {why}")]
     BadCommand { line: String, why: &'static str },
-    /// The JVM was asked and said no: an unknown command, a wrong argument.
+    /// The JVM was asked and refused: an unknown command, a wrong argument.
     #[error("the JVM answers '{line}' with error {code}: {text}")]
     Command { line: String, code: i32, text: String },
 }

@@ -1,5 +1,5 @@
-//! A program of ours that is started, told what to do line by line, and ended: between two lines it can be looked at from
-//! outside, which a program that runs through cannot.
+//! A program of ours that is started, takes commands line by line, and is ended: between two lines it can be read from
+//! outside, which is not possible with a program that runs through.
 
 use super::ask_jdk::OF_THE_SHELL;
 use super::{signals, trial};

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-/// Whether it could be had; it is not waited for.
+/// Whether the lock was free; it does not wait.
 pub fn try_lock(file: &File) -> io::Result<bool> {
     // SAFETY: the file is open, and the lock ends with it.
     if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {

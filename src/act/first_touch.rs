@@ -71,7 +71,7 @@ impl Field {
         }
     }
 
-    /// Of each 2 MiB the first `piece` bytes can be touched.
+    /// A field of private memory; the first `piece` bytes of each 2 MiB can be touched.
     fn private(bytes: Bytes, piece: Bytes, advice: libc::c_int) -> Known<Field> {
         let blocks = bytes.div_ceil(piece);
         // Nothing of ours lies next to it, so that the kernel makes no mapping of two.
@@ -199,7 +199,7 @@ fn cut(range: Range) -> impl Iterator<Item = Range> {
     starts.map(move |start| Range::sized(Addr(start), LOOK_BYTES.min(range.end.0 - start)))
 }
 
-/// Of this thread.
+/// The CPU time of this thread.
 fn own_cpu_ns() -> f64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the structure outlives the call.

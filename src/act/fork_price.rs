@@ -72,7 +72,7 @@ fn fastest_ms() -> Option<f64> {
         if child < 0 {
             return None;
         }
-        // SAFETY: waits for our own child; nobody wants its status.
+        // SAFETY: waits for our own child; its status is not used.
         unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
         Some(started.elapsed().as_secs_f64() * 1000.0)
     };

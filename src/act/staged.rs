@@ -1,5 +1,5 @@
-//! A program of ours that waits at stages (java/bench/Stages.java): it prints `STAGE name key=number ...` and goes on when it is
-//! told to. In between it is looked at from outside, or watched while it works.
+//! A program of ours that waits at stages (java/bench/Stages.java): it prints `STAGE name key=number ...` and goes on after a
+//! line of input. In between it is read from outside, or watched while it works.
 //!
 //! It ends with us, whatever we end by: the kernel kills it when the thread that started it is gone (PR_SET_PDEATHSIG), so start
 //! it from the thread that lives as long as the experiment. Signals that end us must be blocked (`signals::Blocked`): they are
@@ -18,7 +18,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// How often it is looked whether somebody wants us to end, and the program is watched.
+/// How often signals are checked, and the program is watched.
 pub const LOOK: Duration = Duration::from_millis(50);
 /// Maximum bytes of stderr that are quoted in an error.
 const SAID_BYTES_MAX: u64 = 1000;
@@ -130,7 +130,7 @@ impl Staged {
         jvm_below(self.pid()).ok_or_else(|| StageError::NoJvm { what: self.what.clone() })
     }
 
-    /// Of the program itself, which may be a wrapper.
+    /// The pid of the program itself, which may be a wrapper.
     pub fn pid(&self) -> i32 {
         self.child.id() as i32
     }
@@ -252,10 +252,10 @@ mod tests {
         let mut program = Staged::start("a shell", &shell(script)).expect("started");
         let first = program.reach("one", LIMIT, || {}).expect("there");
         assert_eq!(first.figures, BTreeMap::from([("a".to_string(), 5), ("c".to_string(), 7)]));
-        program.go_on().expect("told");
+        program.go_on().expect("it goes on");
         program.reach("two", LIMIT, || {}).expect("there");
         assert!(matches!(program.jvm(), Err(StageError::NoJvm { .. })));
-        program.go_on().expect("told");
+        program.go_on().expect("it goes on");
         assert_eq!(program.rest(LIMIT), (vec!["rest".to_string()], true));
     }
 

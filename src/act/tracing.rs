@@ -246,7 +246,7 @@ fn formats(instance: &Instance) -> BTreeMap<Source, Format> {
     Source::all().filter_map(format).collect()
 }
 
-/// The clock that others can be compared with, and that stands still for nobody.
+/// The clock that others can be compared with, and that never stops.
 fn set_clock(instance: &Instance) -> Known<()> {
     let set = || {
         instance.write("trace_clock", "mono")?;

@@ -99,7 +99,7 @@ pub enum Turn {
     Ended,
     /// It ran for as long as it may.
     Limit,
-    /// It printed more than anybody keeps.
+    /// It printed more than is kept.
     Output,
     /// Ctrl-C, or another signal to end us.
     Signal,
@@ -136,7 +136,7 @@ pub struct Ended {
     pub system_seconds: f64,
     pub minor_faults: u64,
     pub major_faults: u64,
-    /// Of the largest single process, without pages of hugetlb.
+    /// The peak of the largest single process, without pages of hugetlb.
     pub peak_resident_bytes: u64,
     /// Processes next to the first that were seen at the samples.
     pub forked: usize,

@@ -29,7 +29,7 @@ pub fn start() {
     });
 }
 
-/// Whether somebody takes the pending signal in time. On a machine so busy that we do not run, time does not count.
+/// Whether a thread takes the pending signal in time. On a machine so busy that we do not run, time does not count.
 fn is_answered() -> bool {
     let (started, cpu) = (Instant::now(), cpu_time::own());
     let mut waited = Duration::ZERO;

@@ -46,12 +46,12 @@ impl Heap {
             for (sum, more) in view.in_use.iter_mut().zip(sums.in_use) {
                 *sum = BlockCount { blocks: sum.blocks + more.blocks, bytes: sum.bytes + more.bytes };
             }
-            view.stretches.extend(sums.stretches);
+            view.intervals.extend(sums.intervals);
         }
         for mapped in &walked.mapped {
-            mapped.stretches(&mut view.in_use, &mut view.stretches);
+            mapped.intervals(&mut view.in_use, &mut view.intervals);
         }
-        view.stretches.sort_by_key(|stretch| stretch.range.start);
+        view.intervals.sort_by_key(|interval| interval.range.start);
         view.in_use
             .truncate(view.in_use.iter().rposition(|count| count.blocks > 0).map_or(0, |last| last + 1));
         view

@@ -1,5 +1,5 @@
-//! Allocators other than glibc: recognised and named, not walked. Of their memory, the runtime's blocks are told where the
-//! runtime marks them (`scan`).
+//! Allocators other than glibc: recognised and named, not walked. Of their memory, the runtime's blocks are identified where
+//! the runtime marks them (`scan`).
 
 use super::pointed;
 use super::scan;
@@ -81,7 +81,7 @@ pub fn read(
             other: None,
             arenas: Vec::new(),
             mmapped: Vec::new(),
-            stretches: Vec::new(),
+            intervals: Vec::new(),
             in_use: Vec::new(),
             mmapped_count: Err(why.clone()),
             mmapped_bytes: Err(why),
@@ -117,10 +117,10 @@ fn add(target: &Target, view: &mut AllocView, kind: &Kind, owned: &[Range], witn
     taken.sort();
     let scanned = match witness.marks_blocks() {
         true => scan::scan(target, &taken, witness),
-        false => scan::untold(target, &pointed::pieces(target, &taken, kind.name == JEMALLOC)),
+        false => scan::unmarked(target, &pointed::pieces(target, &taken, kind.name == JEMALLOC)),
     };
-    view.stretches.extend(scanned.stretches);
-    view.stretches.sort_by_key(|stretch| stretch.range);
+    view.intervals.extend(scanned.intervals);
+    view.intervals.sort_by_key(|interval| interval.range);
     view.gaps.extend(scanned.gaps);
     if view.in_use.len() < scanned.in_use.len() {
         view.in_use.resize(scanned.in_use.len(), BlockCount::default());

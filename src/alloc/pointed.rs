@@ -170,7 +170,7 @@ mod tests {
         for (has_extents, next) in [(false, vec![]), (true, vec![0])] {
             let mut search = Search::new(&target, &pieces, has_extents);
             search.look(Range::of(0x5040, 0x5050));
-            assert_eq!(search.next, next, "jemalloc's description of a block, and two words of anybody");
+            assert_eq!(search.next, next, "jemalloc's description of a block, and two other words");
         }
     }
 

@@ -1,12 +1,12 @@
 //! The runtime's blocks in memory of an allocator that is not walked, found by the runtime's own marks alone.
 //!
-//! Searched is anonymous memory that nobody else claims. A piece of it in which at least one marked block lies is taken for
+//! It searches anonymous memory without another claim. A piece of it in which at least one marked block lies is taken for
 //! the allocator's as a whole; what is not a block there is free, the allocator's own, or another library's. Pieces without
 //! any are left alone. Where memory can be read by two threads at once, each piece is cut into parts that they share.
 
 use super::glibc::window::{MemorySource, Source};
 use super::scan_parts;
-use super::types::{BlockCount, State, Stretch};
+use super::types::{BlockCount, Interval, State};
 use crate::base::blocks::{Label, Mark, Witness};
 use crate::base::limits::{MARK_SCAN_BYTES_MAX, MARK_SCAN_PIECES_MAX};
 use crate::base::{Addr, Bytes, Gap, PAGE, Range, Why};
@@ -17,7 +17,7 @@ const WINDOW_BYTES: u64 = 256 << 10;
 /// What was found.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Scanned {
-    pub stretches: Vec<Stretch>,
+    pub intervals: Vec<Interval>,
     /// By label.
     pub in_use: Vec<BlockCount>,
     pub gaps: Vec<Gap>,
@@ -55,15 +55,15 @@ pub fn scan(target: &Target, owned: &[Range], witness: &dyn Witness) -> Scanned 
     };
     for (piece, blocks) in pieces.iter().zip(found).filter(|(_, blocks)| !blocks.is_empty()) {
         scanned.count(&blocks);
-        scanned.stretches.extend(stretches(piece.range, &piece.resident, &blocks));
+        scanned.intervals.extend(intervals(piece.range, &piece.resident, &blocks));
     }
     scanned
 }
 
 /// Whole pieces without any reported block.
-pub fn untold(target: &Target, pieces: &[Range]) -> Scanned {
-    let stretches = pieces.iter().flat_map(|piece| stretches(*piece, &target.resident(*piece), &[]));
-    Scanned { stretches: stretches.take(MARK_SCAN_PIECES_MAX).collect(), ..Scanned::default() }
+pub fn unmarked(target: &Target, pieces: &[Range]) -> Scanned {
+    let intervals = pieces.iter().flat_map(|piece| intervals(*piece, &target.resident(*piece), &[]));
+    Scanned { intervals: intervals.take(MARK_SCAN_PIECES_MAX).collect(), ..Scanned::default() }
 }
 
 /// Writable anonymous memory of the process's own without an owner. None of which it is not known which pages are in
@@ -196,7 +196,7 @@ impl<'a> Scan<'a> {
 }
 
 /// A piece cut where its pages begin or cease to be resident, each part with its shares.
-fn stretches(piece: Range, resident: &[Range], blocks: &[Marked]) -> Vec<Stretch> {
+fn intervals(piece: Range, resident: &[Range], blocks: &[Marked]) -> Vec<Interval> {
     let mut parts = Vec::new();
     let mut from = piece.start;
     for range in resident {
@@ -213,7 +213,7 @@ fn stretches(piece: Range, resident: &[Range], blocks: &[Marked]) -> Vec<Stretch
                 first += 1;
             }
             let inside = blocks[first..].iter().take_while(|block| block.range.start < part.end);
-            Stretch { range: part, arena: None, shares: shares(part, inside) }
+            Interval { range: part, arena: None, shares: shares(part, inside) }
         })
         .collect()
 }

@@ -54,10 +54,10 @@ fn blocks_are_found_across_windows_and_absent_pages() {
     let ranges: Vec<Range> = found.iter().map(|block| block.range).collect();
     assert_eq!(ranges, [Range::of(0x10020, 0x10096), Range::of(0x10800, 0x12812)]);
 
-    let stretches = stretches(piece, &resident, &found);
-    assert_eq!(stretches.len(), 4);
-    assert!(stretches.iter().all(|s| s.shares.iter().map(|share| share.1).sum::<u64>() == s.range.bytes()));
-    let shares: Vec<_> = stretches.iter().map(|stretch| stretch.shares.as_slice()).collect();
+    let intervals = intervals(piece, &resident, &found);
+    assert_eq!(intervals.len(), 4);
+    assert!(intervals.iter().all(|s| s.shares.iter().map(|share| share.1).sum::<u64>() == s.range.bytes()));
+    let shares: Vec<_> = intervals.iter().map(|interval| interval.shares.as_slice()).collect();
     assert_eq!(
         shares[0],
         [(State::InUse(3), 0x64 + 0x7f0), (State::Overhead, 18 + 16), (State::NotWalked, 0x1000 - 0x876)]

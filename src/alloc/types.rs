@@ -20,7 +20,8 @@ pub struct AllocView {
     pub mmapped_bytes: Known<Bytes>,
     /// How the bytes of the arenas' heaps and of the mmapped chunks divide: sorted, disjoint. What no range covers was not
     /// walked, for a reason in `gaps`.
-    pub stretches: Vec<Stretch>,
+    #[serde(rename = "stretches")]
+    pub intervals: Vec<Interval>,
     /// Blocks in use by label: index is the label. What was asked for where it is known (NMT), else the payload.
     pub in_use: Vec<BlockCount>,
     pub gaps: Vec<Gap>,
@@ -74,7 +75,7 @@ pub struct ArenaHeap {
 
 /// Memory in a row of one arena (or one mmapped chunk) whose pages are alike, and whose bytes it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stretch {
+pub struct Interval {
     pub range: Range,
     /// `None`: an mmapped chunk, or memory of another allocator.
     pub arena: Option<usize>,
@@ -106,7 +107,7 @@ pub enum State {
     Beyond,
     /// Could not be walked: changed under the reading, and trying again did not help.
     Unresolved,
-    /// Of an allocator that is not walked (`AllocView::other`): free, its own tables, or in use by other libraries.
+    /// Memory of an allocator that is not walked (`AllocView::other`): free, its own tables, or in use by other libraries.
     NotWalked,
 }
 

@@ -6,7 +6,7 @@ use super::{Addr, Bytes, Range};
 /// Whose a block is, as a number that the runtime gives: an index into its list of block owners plus one. 0: not known.
 pub type Label = u8;
 
-/// The label of a block of which nobody knows the owner.
+/// The label of a block with no known owner.
 pub const UNKNOWN: Label = 0;
 /// Labels that there may be: the allocator keeps them in a few bits a block.
 pub const LABELS_MAX: usize = 96;
@@ -34,7 +34,7 @@ pub struct Look {
     pub requested_bytes: Option<Bytes>,
 }
 
-/// Somebody who can tell from the first words of a block whose it is. Asked once for each block in use while the heap is
+/// Identifies a block's owner from its first words. Asked once for each block in use while the heap is
 /// walked, from several threads: it must be quick and know what it needs beforehand.
 pub trait Witness: Sync {
     fn look(&self, payload: Range, head: &Head) -> Look;
@@ -78,7 +78,7 @@ pub struct Move {
     pub slack: Bytes,
 }
 
-/// A witness that knows nobody.
+/// A witness that knows no owner.
 pub struct NoWitness;
 
 impl Witness for NoWitness {

@@ -52,7 +52,7 @@ pub enum Why {
     BadData(Addr),
     /// This version of Marusa does not look at it.
     NotRead,
-    /// Nobody has measured it on this machine yet.
+    /// It was not measured on this machine yet.
     NotMeasured,
     /// The file does not hold it (frozen snapshots and cores).
     NotRecorded,

@@ -115,7 +115,7 @@ pub const LIBC_DATA_BYTES_MAX: u64 = 16 << 20;
 /// Pages that are tried as the start of a mapped segment of the main arena, and chunks in one.
 pub const SEGMENT_STARTS_MAX: usize = 100_000;
 pub const SEGMENT_CHUNKS_MAX: usize = 1_000_000;
-/// Pages whose first words are looked at for a mapped chunk of malloc: 1 GiB of memory that nobody claims.
+/// Pages whose first words are looked at for a mapped chunk of malloc: 1 GiB of memory without a claim.
 pub const MMAPPED_PAGES_MAX: usize = 262_144;
 /// The performance counters of a VM: 32 KiB by default, -XX:PerfDataMemorySize sets more; JDK 25 has 187 of them.
 pub const PERF_MEMORY_BYTES_MAX: u64 = 32 << 20;
@@ -158,7 +158,7 @@ pub const MARK_SCAN_PIECES_MAX: usize = 1_000_000;
 pub const VERSION_SCAN_BYTES_MAX: u64 = 8 << 20;
 /// Notes of a core: 3 to 14 KB for each thread, by the registers that the machine has.
 pub const CORE_NOTE_BYTES_MAX: u64 = 4 << 30;
-/// Stretches of data between the holes of a core.
+/// Extents of data between the holes of a core.
 pub const CORE_EXTENTS_MAX: usize = 8_000_000;
 /// A core without holes that is larger is not searched for pages of zeros.
 pub const CORE_ZERO_BYTES_MAX: u64 = 64 << 30;
@@ -191,7 +191,7 @@ pub const OUTPUT_BYTES_MAX: u64 = 256 << 10;
 /// sample. And bytes whose frames are looked at for contiguity: 6 us a MiB.
 pub const FOLIO_BYTES_READ_MAX: u64 = 2 << 30;
 pub const CONTIGUITY_BYTES_READ_MAX: u64 = 256 << 20;
-/// Stretches of pages on larger folios that are kept, 40 bytes each.
+/// Runs of pages on larger folios that are kept, 40 bytes each.
 pub const SIZE_RUNS_MAX: usize = 4_000_000;
 /// Counters that are open at once: 38 for each thread on Intel, and while threads come and go two sets of them.
 /// Counters that are open at once: 40 for each thread on Intel, and while threads come and go two sets of them.
@@ -248,13 +248,13 @@ pub const GROUP_SHOWN: usize = 10;
 /// The same of a ledger that is recorded near a limit, and the bytes from which on a row is kept.
 pub const GROUP_RECORDED: usize = 5;
 pub const GROUP_RECORDED_BYTES_MIN: u64 = 1 << 20;
-/// Of each table of sockets of a network namespace, 150 to 200 bytes a socket.
+/// The bytes that are read of each table of sockets of a network namespace, 150 to 200 bytes a socket.
 pub const SOCKET_TABLE_BYTES_MAX: u64 = 32 << 20;
 /// Mounts of tmpfs that are asked for what they hold.
 pub const GROUP_TMPFS_MAX: usize = 4_096;
 /// JVMs that `doctor` examines at once.
 pub const DOCTOR_JVMS_MAX: usize = 500;
-/// Bytes on large pages, and of stacks, that are all searched for pages of zeros; of more, a sample of about so much.
+/// Bytes on large pages, and of stacks, that are all searched for pages of zeros; of more, a sample of about this size.
 pub const ZEROS_BYTES_READ_MAX: u64 = 1 << 30;
 pub const ZEROS_SAMPLE_BYTES: u64 = 512 << 20;
 /// Threads that are in a stall of memory at once, or were lately, and holes in the trace that are kept at once.
@@ -263,7 +263,7 @@ pub const STALL_HOLES_MAX: usize = 10_000;
 /// Processes whose names and CPU time are kept while stalls are watched.
 pub const STALL_PROCESSES_MAX: usize = 20_000;
 /// tracefs: a format, the head of a page and other small files; fields of an event and words of a status; a page of a ring
-/// buffer (4 KiB but where somebody set it); pages of one CPU that are read at a time.
+/// buffer (4 KiB unless it is set); pages of one CPU that are read at a time.
 pub const TRACE_FILE_BYTES_MAX: u64 = 256 << 10;
 pub const TRACE_FIELDS_MAX: usize = 128;
 pub const TRACE_WORDS_MAX: usize = 256;

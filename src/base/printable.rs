@@ -82,7 +82,7 @@ fn in_ascii(text: &str) -> Cow<'_, str> {
 
 fn ascii_form(letter: char) -> Option<&'static str> {
     Some(match letter {
-        // One letter for one: a text is shortened to so many columns before it gets here.
+        // One letter for one: a text is shortened to a number of columns before it gets here.
         '…' => "~",
         '±' => "+-",
         '×' => "x",

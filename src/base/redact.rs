@@ -296,8 +296,8 @@ fn application(words: &[String]) -> Vec<String> {
     shown
 }
 
-/// "--name", "--name=…", "-x", "-name=…". A letter with its value in the same word ("-pSecret") is not told from a name, and
-/// what follows an option and has one dash may be its value.
+/// "--name", "--name=…", "-x", "-name=…". A letter with its value in the same word ("-pSecret") cannot be distinguished from a
+/// name, and what follows an option and has one dash may be its value.
 fn application_word(word: &str, may_be_value: bool) -> String {
     let (name, has_value) = word.split_once('=').map_or((word, false), |(name, _)| (name, true));
     let bare = name.trim_start_matches('-');
@@ -331,7 +331,7 @@ fn redacted_url(text: &str) -> String {
     format!("{scheme}://{host}{path}")
 }
 
-/// "UseG1GC", "spring.config.name", "gc-log": what somebody called an option, not what somebody keeps secret.
+/// "UseG1GC", "spring.config.name", "gc-log": the name of an option, not a secret.
 fn is_name(text: &str) -> bool {
     const NAME_BYTES_MAX: usize = 80;
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "._-/$".contains(letter);

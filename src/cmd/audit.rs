@@ -12,7 +12,7 @@ use crate::show::{self, audit::AuditDocument, json};
 use crate::snapshot::{self, Want};
 use std::io::{BufWriter, Write};
 
-/// Of the resident bytes that the JVM labels, the share on which we must agree for exit status 0.
+/// The share of the resident bytes that the JVM labels on which we must agree for exit status 0.
 const AGREEMENT_MIN: f64 = 0.995;
 
 #[derive(clap::Args, Debug)]

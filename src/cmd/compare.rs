@@ -1,5 +1,5 @@
 //! `marusa compare`: which of several ways to run the user's own program is better, and by how much. Runs of the arms take turns in
-//! blocks of random order, each arm gets its pages and they are verified in each run, and what is said has an interval.
+//! blocks of random order, each arm gets its pages and they are verified in each run, and each claim has an interval.
 
 mod gc;
 mod load;
@@ -173,7 +173,7 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<u8> {
     let rules = rules(args, head.seed);
     let mut design = design(args, &head, &ready, &rules);
     design.resumed = trials.len();
-    let Some(mut store) = store.take() else { return told(args, &design) };
+    let Some(mut store) = store.take() else { return dry_run(args, &design) };
     if !args.json {
         show::head(&mut stdout().lock(), &design)?;
     }
@@ -285,7 +285,7 @@ fn design(args: &CompareArgs, head: &Head, ready: &[Ready], rules: &Rules) -> sh
     }
 }
 
-fn told(args: &CompareArgs, design: &show::Design) -> anyhow::Result<u8> {
+fn dry_run(args: &CompareArgs, design: &show::Design) -> anyhow::Result<u8> {
     let mut out = stdout().lock();
     match args.json {
         true => print(&mut out, &CompareDocument::dry_run(design))?,

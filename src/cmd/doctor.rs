@@ -199,7 +199,7 @@ fn gathered(args: &DoctorArgs) -> anyhow::Result<Gathered> {
     let me = Process::open(std::process::id() as i32).map_err(|error| Failure::target(error.to_string()))?;
     let mut gathered = gather::gather(who, args.watch, &me, args.holders);
     gathered.facts.host.is_splintered = calibrate::is_splintered();
-    // Measured only where somebody asks: it takes some 20 ms.
+    // Measured only on request: it takes some 20 ms.
     if rules::is_forking(&gathered.facts) {
         gathered.facts.host.fork_ms_per_gib = fork_price::ms_per_gib();
     }
@@ -222,7 +222,7 @@ pub(super) fn of_kept(mut snapshot: Snapshot) -> Vec<Finding> {
     findings
 }
 
-/// A JVM that may not be read is one anyway: what there is to say of its host is said.
+/// A JVM that may not be read is a JVM anyway: its host is still judged.
 fn target_of(target: &str) -> anyhow::Result<Process> {
     let process = target::open_any(target)?;
     match process.mappings() {

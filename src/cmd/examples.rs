@@ -19,7 +19,7 @@ Examples:
     marusa record 4711 -o orders.marusa
     marusa report orders.marusa -o orders.html";
 
-/// Of every command.
+/// The exit status of every command.
 pub const EXIT_STATUS: &str = "\
 0  done
 1  the answer is \"no\": a check failed, something was found

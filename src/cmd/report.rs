@@ -77,7 +77,7 @@ fn of_recording(args: &ReportArgs) -> anyhow::Result<()> {
     page_file::write(&args.output, &page)
 }
 
-/// Of what was recorded; and, where it is one JVM that still runs, of it and its host as they are now.
+/// Findings on the recording; and, where it is one JVM that still runs, on it and its host as they are now.
 fn found(recording: &Recording) -> (Vec<Finding>, String) {
     let mut found: Vec<Finding> = recording.jvms.iter().flat_map(recorded::find).collect();
     let mut looked_at =

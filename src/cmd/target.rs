@@ -81,7 +81,7 @@ pub fn check_jvm(process: &Process, mappings: &[Mapping]) -> anyhow::Result<()> 
 const INTERRUPTED: u8 = 130;
 
 /// The failure that a gap in the kernel's view is: without the mappings there is no account. The figures that need no rights are
-/// said anyway.
+/// printed anyway.
 pub fn unreadable(process: &Process, gap: &Gap) -> anyhow::Error {
     let message =
         format!("pid {} cannot be read: {gap}", process.pid).replace("/PID/", &format!("/{}/", process.pid));

@@ -113,7 +113,7 @@ fn watch(target: &str, args: &TlbArgs) -> anyhow::Result<u8> {
 }
 
 /// Without any right to count, or anything that counts, there is no table: a table of zeros would be a lie. What larger pages
-/// would take in memory is known anyway, and is said. The status tells a script: 4, a right is missing; 3, the target is
+/// would take in memory is known anyway, and is reported. The exit status tells a script: 4, a right is missing; 3, the target is
 /// gone; 1, this machine cannot count.
 fn uncounted(
     args: &TlbArgs,

@@ -64,7 +64,7 @@ pub fn run(args: &TopArgs) -> anyhow::Result<u8> {
     }
     // A signal to end is answered between two turns: else it would leave the terminal as we have made it.
     let blocked = Blocked::start();
-    end_when_told();
+    end_on_signal();
     let (news, heard) = channel();
     let (wishes, wished) = channel();
     let looking = Looking { pid, every: args.every };
@@ -84,7 +84,7 @@ pub fn run(args: &TopArgs) -> anyhow::Result<u8> {
 
 /// Where the terminal goes away, reading keys never returns: crossterm 0.29 reads the end of it again and again
 /// (src/event/source/unix/mio.rs). So a thread that was asked to end and does not is ended.
-fn end_when_told() {
+fn end_on_signal() {
     std::thread::spawn(|| {
         while !signals::pending() {
             std::thread::sleep(TURN);

@@ -109,12 +109,12 @@ struct Watch<'a> {
     process: &'a Process,
     started: Instant,
     looks: Vec<Look>,
-    /// Of the last sample.
+    /// The snapshot of the last sample.
     snapshot: Snapshot,
     resident: Bytes,
     /// What reading took.
     read: Duration,
-    /// Of the Java heap, where it is full.
+    /// The classes of the Java heap, where it is full.
     classes: Vec<ClassObjects>,
     /// Why there was no other sample.
     ended: Option<Gap>,
@@ -221,7 +221,7 @@ impl Watch<'_> {
     }
 }
 
-/// Of what fills the cgroup, the largest file or mount, by its ledger.
+/// Names the largest file or mount that fills the cgroup, by its ledger.
 fn name_files(process: &Process, answers: &mut [Answer]) {
     let is_groups =
         |answer: &Answer| answer.next.as_ref().is_some_and(|next| next.starts_with("marusa container"));

@@ -22,7 +22,7 @@ const HOLDS_BYTES: Bytes = 1 << 20;
 pub struct Spread {
     pub kept: usize,
     pub arenas: usize,
-    /// Of them, the ones that hold some.
+    /// The number of arenas that hold some.
     pub holding: usize,
     pub freed_bytes: Bytes,
     pub beyond_bytes: Bytes,
@@ -67,7 +67,7 @@ impl Spread {
     }
 }
 
-/// Whether this is said as a warning.
+/// Whether this is a warning.
 pub fn warns(jvm: &JvmFacts) -> bool {
     Spread::of(jvm).and_then(|spread| spread.level(jvm)) >= Some(Level::Warn)
 }

@@ -22,7 +22,7 @@ const HEAP_STEP: Bytes = 16 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Of the heap, counted now.
+    /// The heap's bytes, counted now.
     pub heap_bytes: Bytes,
     /// -Xmx; 0 for a heap on pages of the kernel's pool, which no memory limit counts.
     pub heap_max_bytes: Bytes,

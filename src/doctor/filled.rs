@@ -16,7 +16,7 @@ pub struct Filled {
     pub limit: Bytes,
     /// What the cgroup holds and cannot drop; `None`: not known.
     pub held: Option<Bytes>,
-    /// Of this JVM.
+    /// The resident memory of this JVM.
     pub resident: Option<Bytes>,
     /// Areas of the JVM and what they have.
     pub areas: Vec<(Area, Bytes)>,

@@ -2,7 +2,7 @@
 //!
 //! A rule is data and a pure function over `Facts`: what was read of the host and of the JVMs, once, before any rule runs. So a
 //! rule is tested on facts that are made up, and never reads, waits or guesses. A fact that could not be read is a gap, and a
-//! rule that needs it finds nothing: that is said in `Examination::gaps`, since no finding is not the same as healthy.
+//! rule that needs it finds nothing: that is reported in `Examination::gaps`, since no finding is not the same as healthy.
 
 mod arenas;
 pub(crate) mod budget;

@@ -14,9 +14,9 @@ use crate::pages::verify::{self, Cause, Look, Promise, Verdict};
 /// Less than this is not worth a word: four times what a second-level TLB of 2,048 entries of 4 KiB reaches, so that beyond it
 /// the lack of large pages costs walks.
 pub const TRANSPARENT_BYTES_MIN: Bytes = 32 << 20;
-/// Of the memory that was to be on transparent pages. Some is always late: khugepaged comes every ten seconds.
+/// The percentage of the memory that was to be on transparent pages. Some is always late: khugepaged comes every ten seconds.
 const TRANSPARENT_PERCENT_MIN: u64 = 10;
-/// Of the pages of a pool that were asked for; a smaller part is a table, not the heap.
+/// The least that is missing of requested pool pages; a smaller part is a table, not the heap.
 const POOL_BYTES_MIN: Bytes = 16 << 20;
 const POOL_PERCENT_MIN: u64 = 5;
 

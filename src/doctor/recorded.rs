@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_native_leak_is_not_told_to_use_a_smaller_heap() {
+    fn a_native_leak_gets_no_advice_of_a_smaller_heap() {
         let remedy = |found: Vec<Finding>| found[0].remedies[0].text().to_string();
         let killed = Some(Ending::KilledForMemory);
         let leak = [MIB, 590 * MIB];
@@ -352,11 +352,7 @@ mod tests {
         );
         let of_group =
             |reclaimable| recorded_of_group(Area::Stack, [MIB, MIB], 1000 * MIB, reclaimable, None).len();
-        assert_eq!(
-            (of_group(Some(600 * MIB)), of_group(None)),
-            (0, 0),
-            "page cache; or nobody knows how much"
-        );
+        assert_eq!((of_group(Some(600 * MIB)), of_group(None)), (0, 0), "page cache; or an unknown amount");
         let held = |bytes| recorded(Area::MallocFreed, [0, bytes], 0, None).first().map(|one| one.level);
         assert_eq!(
             (held(47 * MIB), held(50 * MIB), held(100 * MIB)),

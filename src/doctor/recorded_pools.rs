@@ -12,7 +12,7 @@ const INFO_GROWN: u64 = 100;
 const WARN_GROWN: u64 = 500;
 /// Fewer accounts show no course.
 const ACCOUNTS_MIN: usize = 8;
-/// Of the growth, what the last quarter of the accounts has at least: a pool that has reached its size does not grow.
+/// Divisor of the growth: the least in the last quarter of the accounts. A pool that has reached its size does not grow.
 const LAST_QUARTER_SHARE: u64 = 10;
 
 /// The name that grew most.

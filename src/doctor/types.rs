@@ -90,7 +90,7 @@ impl Evidence {
             source: source.into(),
         }
     }
-    /// Of a hundred.
+    /// A percentage.
     pub fn percent(what: impl Into<String>, percent: f64, source: impl Into<String>) -> Evidence {
         let value = format!("{percent:.1} %");
         Evidence { what: what.into(), value, number: Some(percent), unit: "percent", source: source.into() }
@@ -106,7 +106,7 @@ impl Evidence {
 #[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize)]
 pub struct Cost {
     pub bytes: Option<Bytes>,
-    /// Of one CPU.
+    /// Percentage of one CPU.
     pub cpu_percent: Option<f64>,
     /// The time that threads waited in the watched interval.
     pub stall_ms: Option<f64>,

@@ -30,7 +30,7 @@ pub enum End {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
     pub value: Option<f64>,
-    /// Of the bytes that change, those on huge pages: the lower of before and after for `Huge`, the higher for `Small`.
+    /// The share of the bytes that change which is on huge pages: the lower of before and after for `Huge`, the higher for `Small`.
     pub huge_share: f64,
     pub seconds: f64,
     pub gap: Option<Gap>,
@@ -51,7 +51,7 @@ pub struct Period {
 /// A period counts only when memory was on the pages of its arm: at least, at most this share on huge ones.
 const HUGE_SHARE_MIN: f64 = 0.9;
 const SMALL_SHARE_MAX: f64 = 0.1;
-/// So many blocks may be left out for each one that counts, before the search is given up.
+/// The blocks that may be left out for each one that counts, before the search is given up.
 const LEFT_OUT_MAX: usize = 3;
 
 /// All that was measured.

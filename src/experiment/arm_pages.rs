@@ -170,7 +170,7 @@ pub enum Pool {
     /// What the reservations of the JVM need, exactly.
     #[default]
     Auto,
-    /// So many pages that are free.
+    /// A number of free pages.
     Pages(u64),
     /// The host stays as it is.
     Leave,
@@ -254,7 +254,7 @@ fn planned(subject: Subject, mode: Mode, host: &HostMemory) -> Result<Vec<Step>,
     }
 }
 
-/// Where everybody gets huge pages unasked, an arm on small ones cannot be had without that changing.
+/// Where all processes get huge pages without asking, an arm on small pages is not possible without changing that.
 fn small_steps(thp: &thp::Thp) -> Vec<Step> {
     let size = format!("hugepages-{}kB", thp.pmd_bytes >> 10);
     let of_size = thp.sizes.iter().find(|one| one.bytes == thp.pmd_bytes);
@@ -270,7 +270,7 @@ fn small_steps(thp: &thp::Thp) -> Vec<Step> {
     files.into_iter().filter(|(wanted, _)| *wanted).map(|(_, file)| step(file)).collect()
 }
 
-/// So many free pages of a size, for memory that is not a JVM's.
+/// The steps that free a number of pages of a size, for memory that is not a JVM's.
 pub fn pool_steps(page_bytes: Bytes, pages: u64) -> Result<Vec<Step>, ArmError> {
     given_pool(&host()?, page_bytes, pages)
 }

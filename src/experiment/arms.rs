@@ -117,7 +117,7 @@ impl Arm {
     }
 }
 
-/// Names that are two of the same, too few, too many: what can be said before anything runs.
+/// Names that are two of the same, too few, too many: what can be checked before anything runs.
 pub fn check(arms: &[Arm]) -> Result<(), String> {
     if arms.len() < 2 {
         return Err("a comparison needs two arms or more: --arm base='' --arm other='OPTIONS'".to_string());

@@ -2,7 +2,7 @@
 //!
 //! An arm and the first are compared within blocks, so that what drifts from block to block falls out
 //! (`stats::compare_blocks`). The error probability (5 %) is shared out among the arms by Holm's procedure, so that the chance that
-//! any arm is wrongly told to differ stays below it. That holds for the one figure that the comparison is about. The
+//! any arm is wrongly said to differ stays below it. That holds for the one figure that the comparison is about. The
 //! others are next to it, and share an error probability of 5 % among them all.
 
 mod power;
@@ -12,13 +12,13 @@ use super::trial_record::{Figure, ResidentAreas, Trial};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The chance that any arm is wrongly told to differ in the figure that the comparison is about.
+/// The chance that any arm is wrongly said to differ in the figure that the comparison is about.
 pub const ALPHA: f64 = 0.05;
 /// The same for all other figures together.
 pub const ALPHA_OTHERS: f64 = 0.05;
 /// Leading blocks that may be found to be warm-up.
 const WARM_UP_MAX: usize = 3;
-/// Blocks after those, before anything can be said of them.
+/// Blocks after those, before anything can be concluded from them.
 const WARM_UP_REST_MIN: usize = 4;
 /// How far beyond the quartiles is far out, in distances between them (Tukey's outer fence).
 const FENCE: f64 = 3.0;
@@ -33,7 +33,7 @@ pub struct Ask<'a> {
     pub warm_up: WarmUp,
     /// Over all arms, of the figure that it is about.
     pub alpha: f64,
-    /// The smallest difference that is worth to be shown.
+    /// The smallest difference that is worth detecting.
     pub worth_percent: f64,
 }
 
@@ -86,7 +86,7 @@ pub struct ArmCount {
     /// Means over the trials that count.
     pub account_end: Option<ResidentAreas>,
     pub account_peak: Option<ResidentAreas>,
-    /// Of the last trial that counts.
+    /// The heap's pages in the last trial that counts.
     pub heap_pages: Option<String>,
 }
 

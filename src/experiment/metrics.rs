@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_told() {
+    fn what_makes_no_sense_is_reported() {
         for (text, why) in [
             ("", "none of NAME=REGEX"),
             ("(\\d+)", "none of NAME=REGEX"),

@@ -21,7 +21,7 @@ pub struct Head {
     /// Where the command runs.
     #[serde(alias = "folder")]
     pub directory: String,
-    /// Of each arm, the JVM that it starts: "17.0.15+6 of /usr/lib/jvm/..."; empty where the command is not `java`.
+    /// The JVM that each arm starts: "17.0.15+6 of /usr/lib/jvm/..."; empty where the command is not `java`.
     pub jvms: Vec<String>,
     pub host: HostFacts,
     /// As the user wrote it.
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_arm_command_or_host_is_told() {
+    fn a_changed_arm_command_or_host_is_reported() {
         let later = Head { made_at: "later".into(), ..head("a=-Xmx1g", "6.1") };
         assert!(head("a=-Xmx1g", "6.1").differs(&later).is_empty());
         let found = head("a=-Xmx1g", "6.1").differs(&head("a=-Xmx2g", "6.2"));

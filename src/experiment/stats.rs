@@ -38,7 +38,7 @@ pub struct Estimate {
     pub blocks: usize,
 }
 
-/// Of the logarithm of (speed with the change / speed without), one number a block. `None`: fewer than two blocks, or a
+/// The estimate from logarithms of (speed with the change / speed without), one a block. `None`: fewer than two blocks, or a
 /// number that is none. `alpha`: the probability that the interval misses, as 0.05.
 pub fn estimate(logs: &[f64], alpha: f64) -> Option<Estimate> {
     let count = logs.len();
@@ -71,7 +71,7 @@ pub fn blocks_needed(estimate: &Estimate, margin_percent: f64, alpha: f64) -> Op
     (2..=BLOCKS_MAX).find(|count| wide_enough(*count) == Some(true))
 }
 
-/// More than anybody would wait for.
+/// More than a user would wait for.
 const BLOCKS_MAX: usize = 10_000;
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! A sample costs CPU time of ours, not of the JVM, and all arms are looked at alike. It is cheap (the kernel's own sums)
 //! every few milliseconds at first and every half second later; a whole account is taken each time that half as much time
 //! again has passed, and when the JVM has grown by a tenth, but never more than a fiftieth of the time goes into accounts.
-//! When the JVM will end nobody knows, so what counts as its end is the last account; the account says when it was taken.
+//! The moment when the JVM will end is not known, so the last account counts as its end; the account says when it was taken.
 
 use super::arm_pages::{self, PageMode, Verified};
 use super::trial_record::{AreaBytes, ResidentAreas};
@@ -30,7 +30,7 @@ pub struct Watched {
     pub peak_resident_bytes: Option<Bytes>,
     pub end: Option<ResidentAreas>,
     pub peak: Option<ResidentAreas>,
-    /// Of the last account with a heap.
+    /// The pages in the last account with a heap.
     pub pages: Option<Verified>,
     /// JVMs that were seen.
     pub jvms: usize,

@@ -1,7 +1,6 @@
-//! When to stop, and what may be said then. Looking at the interval after every block and stopping as soon as it excludes 0
-//! would find a gain in anything, some day. So the samples are few and fixed before, and the error probability is shared out among
-//! them: look k gets alpha / (k (k + 1)), which sums to alpha over all looks (a union bound: it holds whatever the blocks are
-//! like).
+//! When to stop, and what may be claimed then. A test after every block that stops as soon as the interval excludes 0 would find
+//! a gain in anything sooner or later. So the interim tests are few and fixed before, and the error probability is shared among
+//! them: test k gets alpha / (k (k + 1)), which sums to alpha over all tests (a union bound: it holds for any blocks).
 
 use super::stats::{self, Estimate};
 use schemars::JsonSchema;
@@ -10,7 +9,7 @@ use serde::Serialize;
 /// The rule, fixed before the first period.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Rule {
-    /// The probability of a claim that is wrong, over all looks.
+    /// The probability of a wrong claim, over all interim tests.
     #[serde(skip)]
     pub alpha: f64,
     /// A gain smaller than this is not worth a change: an interval within it ends the search.
@@ -52,7 +51,7 @@ impl Rule {
         looks
     }
 
-    /// The alpha of the k-th look, from 1.
+    /// The alpha of the k-th interim test, from 1.
     pub fn alpha_at(&self, look: usize) -> f64 {
         self.alpha / (look * (look + 1)) as f64
     }
@@ -65,7 +64,7 @@ impl Rule {
         Some((found, self.shown(&found).or(end)))
     }
 
-    /// At an end that was not planned (Ctrl-C, the target ended): one more look than were had.
+    /// At an end that was not planned (Ctrl-C, the target ended): one more test.
     pub fn last_look(&self, logs: &[f64]) -> Option<(Estimate, Verdict)> {
         let had = self.looks().iter().filter(|blocks| **blocks <= logs.len()).count();
         let found = stats::estimate(logs, self.alpha_at(had + 1))?;

@@ -1,6 +1,6 @@
 //! From when on a program is warm: found in its own figures, not guessed. One trial gives a series (iterations of a
 //! benchmark, a figure that the output repeats, requests of each second); where its mean or its noise changes it is cut
-//! into segments, and the last segments that are alike are the steady state. There may be none, and then that is said.
+//! into segments, and the last segments that are alike are the steady state. There may be none, and then that is reported.
 //!
 //! After Barrett, Bolz-Tereick, Killick, Mount and Tratt, "Virtual machine warmup blows hot and cold" (OOPSLA 2017):
 //! outliers are put aside by Tukey's fences, change points of mean and variance are found exactly by PELT (Killick,
@@ -14,13 +14,13 @@ use serde::Serialize;
 
 /// Fewer figures say nothing of a steady state.
 pub const COUNT_MIN: usize = 10;
-/// Longer series are looked at in means of so many neighbours that this many are left.
+/// The length to which longer series are reduced, by means of neighbours.
 const COUNT_MAX: usize = 4000;
-/// A steady state is at least so much of the series: the last quarter, as Barrett et al. have it (500 of 2000).
+/// The least share of the series that is a steady state: the last quarter, as Barrett et al. have it (500 of 2000).
 const SHARE_MIN: f64 = 0.25;
 /// A segment has a variance: three figures at least.
 const SEGMENT_MIN: usize = 3;
-/// Segments whose means are within so much of each other are one, however little noise they have.
+/// Segments whose means differ by less than this share are one, however little noise they have.
 const ALIKE: f64 = 0.01;
 /// Neighbours on each side that an outlier is compared with.
 const NEIGHBOURS: usize = 25;

@@ -71,15 +71,15 @@ pub struct BufferRow {
     /// Capacities, in memory or not.
     pub bytes: Bytes,
     pub count: u64,
-    /// Of `bytes`, those of buffers that the collector found alive; `None`: not known.
+    /// The part of `bytes` in buffers that the collector found alive; `None`: not known.
     pub live_bytes: Option<Bytes>,
-    /// Of `bytes`, what is in memory; `None`: the pages could not be read.
+    /// The part of `bytes` that is in memory; `None`: the pages could not be read.
     pub resident_bytes: Option<Bytes>,
     /// Pools: what no buffer of the pool uses; `None`: not a pool, or its fields could not be read.
     pub free_bytes: Option<Bytes>,
-    /// Of mapped buffers.
+    /// The file of mapped buffers.
     pub file: Option<String>,
-    /// Of arenas; `None` elsewhere, or where it could not be read.
+    /// The session of arenas; `None` elsewhere, or where it could not be read.
     pub session: Option<SessionKind>,
 }
 
@@ -96,7 +96,7 @@ pub struct BufferPool {
 pub struct BufferTotals {
     /// `java.nio.Bits`; `None`: it could not be read.
     pub direct: Option<BufferPool>,
-    /// Of what was found, what `java.nio.Bits` counts.
+    /// The part of the found buffers that `java.nio.Bits` counts.
     pub direct_found: BufferPool,
     /// The counters of `sun.nio.ch.FileChannelImpl`.
     pub mapped: Option<BufferPool>,

@@ -26,7 +26,7 @@ pub struct CommandLine {
     pub max_heap_bytes: Option<Bytes>,
     pub gc: Option<String>,
     pub transparent_huge_pages: bool,
-    /// "FORK", "VFORK", "POSIX_SPAWN": how the JVM starts processes, where it was said. Any letter case will do
+    /// "FORK", "VFORK", "POSIX_SPAWN": how the JVM starts processes, if an option says it. Any letter case will do
     /// (src/java.base/unix/classes/java/lang/ProcessImpl.java).
     pub launch_mechanism: Option<String>,
 }
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_launcher_is_told_by_its_name() {
+    fn a_launcher_is_known_by_its_name() {
         assert!(is_launcher(&["/usr/lib/jvm/bin/java".to_string()]));
         assert!(!is_launcher(&["/usr/bin/jsvc".to_string()]) && !is_launcher(&[]));
     }

@@ -54,7 +54,7 @@ pub struct HeapBytes {
     pub absent_bytes: Bytes,
     /// Not read: over a limit, or gone.
     pub unread_bytes: Bytes,
-    /// Of `object_bytes`, those in regions that changed while they were read.
+    /// The part of `object_bytes` in regions that changed while they were read.
     pub changed_bytes: Bytes,
 }
 

@@ -57,13 +57,13 @@ pub struct Held {
     /// The C++ type with most of the bytes; `None`: no block has a virtual table with a name.
     #[serde(rename = "type")]
     pub kind: Option<String>,
-    /// Of the type, or whose data it is.
+    /// The library of the type, or the one whose data it is.
     pub library: Option<String>,
     pub bytes: Bytes,
     pub blocks: u64,
     /// The part of `bytes` in blocks whose own address is in the field; `None`: the holder is not a field.
     pub direct_bytes: Option<Bytes>,
-    /// Of `blocks`, the same.
+    /// The part of `blocks` for which the same holds.
     #[serde(default)]
     pub direct_blocks: Option<u64>,
     /// The types with the most bytes.
@@ -130,7 +130,7 @@ pub struct Holders {
 }
 
 impl Holders {
-    /// Of a reading that was stopped.
+    /// The result of a reading that was stopped.
     pub fn given_up(gap: Gap) -> Holders {
         let gap = Gap { what: "holders of malloc's blocks".to_string(), ..gap };
         Holders { gaps: vec![gap], ..Holders::default() }

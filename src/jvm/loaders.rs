@@ -19,7 +19,7 @@ pub struct LoaderGroup {
     pub metaspace_bytes: Option<Bytes>,
     /// The part of `metaspace_bytes` in the class space.
     pub class_space_bytes: Option<Bytes>,
-    /// Of the chunks that the loaders have.
+    /// The committed bytes of the loaders' chunks.
     pub metaspace_committed_bytes: Option<Bytes>,
     pub metaspace_resident_bytes: Option<Bytes>,
     /// Array classes and hidden classes included.

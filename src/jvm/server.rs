@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(of("start.jar", ""), None);
         assert_eq!(of("/kafka.Kafka/app.jar", ""), None);
         assert_eq!((of("", ""), name("kafka.Kafka", &[])), (None, Some("Kafka".to_string())));
-        // An argument of the program is no option of the JVM.
+        // An argument of the program is not an option of the JVM.
         let words = ["java", "com.example.Main", "-Dkc.home.dir=/x"].map(str::to_string);
         assert_eq!(name("com.example.Main", &words), None);
     }

@@ -201,7 +201,7 @@ pub struct HeapView {
 pub struct Humongous {
     pub objects: u64,
     pub object_bytes: Bytes,
-    /// Of their regions, whose ends behind the objects hold nothing.
+    /// The number of their regions, whose ends behind the objects hold nothing.
     pub regions: u64,
 }
 
@@ -262,7 +262,7 @@ pub struct JvmThread {
     pub stack: Known<Range>,
     /// The `Thread` object of the VM.
     pub object: Option<Addr>,
-    /// Of a compiler thread; `None`: nothing, or it is not known.
+    /// For a compiler thread; `None`: nothing, or it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compiling: Option<Compiling>,
 }

@@ -1,6 +1,6 @@
 //! What fills a cgroup, or the host: rows that sum to the kernel's own figure, the last of which is what is left over.
 //!
-//! The figures of the cgroup (`os::group_stat`) decide how much there is of each kind; processes and files say whose it is. Where
+//! The figures of the cgroup (`os::group_stat`) decide how much there is of each kind; processes and files say who has it. Where
 //! they have more than the cgroup was charged (a page of a library is charged to whoever read it first), their rows are cut to
 //! the cgroup's figure, and say what they have in all.
 

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 pub struct Ledger {
     /// The directory of the cgroup; `None`: the host.
     pub cgroup: Option<String>,
-    /// Of the cgroup hierarchy; `None`: the host.
+    /// The version of the cgroup hierarchy; `None`: the host.
     pub version: Option<u8>,
     /// memory.current or memory.usage_in_bytes; `None`: the host.
     pub cgroup_bytes: Option<Bytes>,
@@ -34,7 +34,7 @@ pub struct Ledger {
     /// TCP and UDP sockets with data in their queues, the most first. The buffers charged for it are larger.
     pub sockets: Vec<Socket>,
     pub processes: u64,
-    /// Processes or files were left out for want of time or memory.
+    /// Processes or files were left out because time or memory ran short.
     #[serde(skip)]
     pub is_given_up: bool,
     pub gaps: Vec<GapRow>,
@@ -108,9 +108,9 @@ pub enum Item {
     /// The kernel's memory of other use; in version 1 slab, per-CPU memory and all else.
     KernelOther,
     Hugetlb,
-    /// Of the host: cached blocks of disks.
+    /// On the host: cached blocks of disks.
     Buffers,
-    /// Of the host.
+    /// On the host.
     Free,
     Remainder,
 }

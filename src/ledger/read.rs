@@ -110,7 +110,7 @@ impl Looked {
 }
 
 impl Looked {
-    /// Of the processes that were seen, by network namespace.
+    /// The sockets of the processes that were seen, by network namespace.
     fn sockets(&self, top: usize) -> Vec<Socket> {
         let mut namespaces = HashSet::new();
         let is_new = |process: &&Process| process.link("ns/net").is_ok_and(|link| namespaces.insert(link));
@@ -183,7 +183,7 @@ fn proportional(processes: &[Process], members: &mut [Member], charged: Bytes) {
     }
 }
 
-/// Of one thread: what the host has for its threads, as a power of two (THREAD_SIZE).
+/// The kernel stack of one thread, from the host's sum for all threads, as a power of two (THREAD_SIZE).
 fn stack_bytes() -> Option<Bytes> {
     let kilobytes = |text: &str| text.split_ascii_whitespace().next()?.parse::<Bytes>().ok();
     let meminfo = host::text("/proc/meminfo").ok()?;

@@ -26,14 +26,14 @@ pub struct Seen {
     pub members: Vec<Member>,
     pub files: Vec<GroupFile>,
     pub mounts: Vec<TmpfsMount>,
-    /// Of one thread; `None`: not known.
+    /// The kernel stack of one thread; `None`: not known.
     pub kernel_stack_bytes: Option<Bytes>,
     /// Rows that no figure of a cgroup has.
     pub others: Vec<Row>,
 }
 
 impl Ledger {
-    /// Of the figures alone, without a reading of the processes.
+    /// The ledger of the figures alone, without a reading of the processes.
     pub fn of_stat(stat: &GroupStat) -> Ledger {
         Ledger::of(stat, &Seen::default(), usize::MAX)
     }

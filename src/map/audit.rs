@@ -1,6 +1,6 @@
 //! Our account held against what the JVM says of itself when asked: figure by figure, and mapping by mapping. Pure.
 //!
-//! The two seldom measure the same thing, so every row says what it compares, and a row whose sides differ by nature says
+//! The two rarely measure the same thing, so every row says what it compares, and a row whose sides differ by nature says
 //! why. Only the comparison by range is exact: for each byte in memory that the JVM labels, is our label one that the
 //! JVM's may stand for?
 
@@ -24,7 +24,7 @@ use serde::{Serialize, Serializer};
 #[derive(Clone, Debug, Default)]
 pub struct Said {
     pub nmt: Option<Summary>,
-    /// Of `System.map` or of the detail report: see `Label`.
+    /// From `System.map` or from the detail report: see `Label`.
     pub labels: Option<Vec<Label>>,
     pub heap: Option<HeapInfo>,
     pub malloc: Option<MallocInfo>,
@@ -35,7 +35,7 @@ pub struct Said {
 pub struct Audit {
     pub rows: Vec<AuditRow>,
     pub agreement: Option<Agreement>,
-    /// Of the blocks behind the account: see `malloc::compare`.
+    /// The audit of the blocks behind the account: see `malloc::compare`.
     pub malloc: Option<malloc::MallocAudit>,
 }
 

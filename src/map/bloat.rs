@@ -15,7 +15,7 @@ use crate::base::{Bytes, Gap, Range};
 use crate::os::folio_sample;
 use crate::os::machine::base_page;
 use crate::os::thp_shrinker::Shrinker;
-use crate::os::zero_stretches::Sort;
+use crate::os::zero_ranges::Sort;
 use crate::os::zeros::{self, Seen, Zeros};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,13 +45,13 @@ impl Estimate {
     }
 }
 
-/// Of one sort of large pages.
+/// The sums for one sort of large pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ZeroSum {
     pub resident_bytes: Bytes,
     pub read_bytes: Bytes,
     pub zero: Estimate,
-    /// Of `resident_bytes`, in huge pages more than half of which is zeros, and in the ones that are nothing else.
+    /// The part of `resident_bytes` in huge pages that are more than half zeros, and in the ones that are all zeros.
     pub mostly_zero_bytes: Bytes,
     pub all_zero_bytes: Bytes,
     /// Zeros in the ones that the kernel would split by its present settings, when memory runs short.
@@ -85,7 +85,7 @@ pub struct Bloat {
     /// Only areas and parts that have any.
     pub areas: BTreeMap<Area, Sums>,
     pub parts: BTreeMap<(Area, String), Sums>,
-    /// Of malloc, for all owners of the blocks.
+    /// The sums for malloc, for all owners of the blocks.
     pub malloc: Sums,
     /// Threads of whose stack something lies on pages larger than 4 KiB.
     pub threads_on_large: usize,
@@ -102,7 +102,7 @@ impl Bloat {
     /// `kernel`: its release.
     pub fn of(kernel: &str, map: &MemoryMap, zeros: &Zeros) -> Bloat {
         let mut tallies = Tallies::new(map);
-        for (range, sort) in &zeros.stretches {
+        for (range, sort) in &zeros.candidates {
             each_span(map, *range, |span, piece| tallies.resident(span, *sort, piece.bytes()));
         }
         for (index, seen) in zeros.seen.iter().enumerate() {

@@ -47,7 +47,7 @@ fn zeros_go_to_the_owners_of_their_pages() {
     let map = account(6 * M);
     let stack = Seen { sort: Sort::Folio, ..seen(0x3_0000_0000, 2 * M, &[(0, M)]) };
     let zeros = Zeros {
-        stretches: vec![
+        candidates: vec![
             (Range::sized(Addr(HEAP), 6 * M), Sort::Thp),
             (Range::sized(Addr(ARENA), 2 * M), Sort::Thp),
             (Range::sized(Addr(0x3_0000_0000), 2 * M), Sort::Folio),
@@ -91,7 +91,7 @@ fn a_sample_stands_for_the_rest_and_says_how_sure_it_is() {
     let blocks: Vec<Seen> =
         (0..64).map(|number| seen(HEAP + number * cell + 2 * M, cell, &[(0, M / 2)])).collect();
     let zeros = Zeros {
-        stretches: vec![(Range::sized(Addr(HEAP), 1024 * M), Sort::Thp)],
+        candidates: vec![(Range::sized(Addr(HEAP), 1024 * M), Sort::Thp)],
         seen: blocks.clone(),
         is_sampled: true,
         ..Zeros::default()

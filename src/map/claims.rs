@@ -37,7 +37,7 @@ pub struct Claims {
 
 pub const RANK_JVM: u8 = 0;
 /// What the walk of malloc's heap found.
-pub const RANK_STRETCH: u8 = 1;
+pub const RANK_INTERVAL: u8 = 1;
 /// malloc's memory as a whole.
 pub const RANK_ALLOC: u8 = 2;
 pub const RANK_IMAGE: u8 = 3;

@@ -14,7 +14,7 @@ use crate::base::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use causes::{Cause, Causes, What};
-pub use depth::{Lost, NOT_TOLD_APART};
+pub use depth::{Lost, NOT_DISTINGUISHED};
 pub use holders::HolderRow;
 
 /// One line: what there was, and what there is. `None`: it was not there.
@@ -72,7 +72,7 @@ pub struct Diff {
     pub loaders: Option<Vec<HolderRow>>,
     /// The objects of the Java heap by class; the same.
     pub classes: Option<Vec<HolderRow>>,
-    /// Of the other kinds that both moments have.
+    /// Rows of the other kinds that both moments have.
     pub named: Vec<Row<(Named, String)>>,
     pub causes: Causes,
     /// Areas that only one of the two accounts distinguishes, and that are therefore compared as one sum.
@@ -85,7 +85,7 @@ impl Diff {
         difference(self.before, self.now)
     }
 
-    /// Of one area, or of all; `Err`: one of the accounts does not distinguish that area.
+    /// The growth of one area, or of all; `Err`: one of the accounts does not distinguish that area.
     pub fn grown(&self, area: Option<Area>) -> Result<i64, &Lost> {
         let Some(area) = area else { return Ok(self.resident()) };
         match self.lost.iter().find(|lost| lost.areas.contains(&area)) {

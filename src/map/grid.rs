@@ -1,5 +1,5 @@
-//! Every page of the address space in a row: whose it is, and whether and how it is in memory. What a picture of pages is drawn
-//! from. Pages in a row that are alike are one run, so that a heap of a hundred gigabytes on huge pages is a few of them.
+//! Every page of the address space in a row: its owner, and whether and how it is in memory. What a picture of pages is drawn
+//! from. Pages in a row that are alike are one run, so that a heap of 100 GB on huge pages is a few of them.
 
 use super::area::Area;
 use super::types::{MemoryMap, Owner, Span};
@@ -40,7 +40,7 @@ pub struct Run {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PageOwner {
     pub area: Area,
-    /// Of several owners, the one that has the most of them.
+    /// The owner, or the largest of several.
     pub part: String,
     /// malloc's pages hold blocks of many.
     pub is_shared: bool,
@@ -191,7 +191,7 @@ fn push(runs: &mut Vec<Run>, run: Run) {
     }
 }
 
-/// Of each block and owner, how many pages are in memory. What fills whole blocks stays as it is.
+/// Sums the pages in memory of each block and owner. What fills whole blocks stays as it is.
 fn coarse(runs: &[Run]) -> Vec<Run> {
     let mut out: Vec<Run> = Vec::new();
     for run in runs {

@@ -33,7 +33,7 @@ pub struct HeapObjects {
     pub totals: Option<HeapTotals>,
     /// The largest first; those of one name are one.
     pub classes: Vec<ClassObjects>,
-    /// Of `classes`, the ones that were left out.
+    /// The number of `classes` that were left out.
     pub more_classes: u64,
     /// The kinds of the heap's regions, the largest first.
     pub spaces: Vec<SpaceObjects>,
@@ -50,7 +50,7 @@ pub struct HeapTotals {
     /// All that the spaces have in use is in one of these sums.
     #[serde(flatten)]
     pub bytes: HeapBytes,
-    /// Of what is in use, the part whose class is known and that stood still while it was read.
+    /// The part of what is in use whose class is known and that did not change while it was read.
     pub exact_ratio: Option<f64>,
     /// How often the heap was looked at until its regions stood still.
     pub looks: u32,

@@ -151,8 +151,8 @@ fn sweep(claims: &[Claim], snapshot: &Snapshot) -> Vec<Piece> {
 
 /// Claims of the runtime or the allocator that overlap without one lying inside the other of the same source.
 fn overlaps(claims: &Claims) -> Vec<Gap> {
-    // Stretches lie in malloc's memory, which is claimed as a whole.
-    let meant = |claim: &&Claim| claim.rank < claims::RANK_IMAGE && claim.rank != claims::RANK_STRETCH;
+    // Intervals lie in malloc's memory, which is claimed as a whole.
+    let meant = |claim: &&Claim| claim.rank < claims::RANK_IMAGE && claim.rank != claims::RANK_INTERVAL;
     let mut order: Vec<&Claim> =
         claims.list.iter().filter(meant).filter(|claim| !claim.range.is_empty()).collect();
     order.sort_by_key(|claim| (claim.range.start, std::cmp::Reverse(claim.range.end)));

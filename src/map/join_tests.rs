@@ -114,9 +114,9 @@ fn claims_that_overlap_without_nesting_are_a_gap_that_names_both() {
     let snapshot = snapshot("1000-4000 rw-p 0 00:00 0 \n", vec![run(0x1000, 0x4000, 1)], extents);
     let map = join(&snapshot);
     law::check(&map, &snapshot).expect("every byte still has one owner");
-    let told =
+    let is_reported =
         map.gaps.iter().any(|gap| gap.what.contains("card table") && gap.what.contains("metaspace node"));
-    assert!(told, "{:?}", map.gaps);
+    assert!(is_reported, "{:?}", map.gaps);
 }
 
 #[test]

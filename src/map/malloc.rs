@@ -23,7 +23,7 @@ pub struct Divided {
     /// Behind the ends of arenas.
     pub beyond: Figures,
     pub unresolved: Figures,
-    /// Of which the chunks were not read.
+    /// Memory whose chunks were not read.
     pub unwalked: Figures,
 }
 
@@ -47,7 +47,7 @@ pub struct MallocSum<'a> {
     /// In the order of the ring.
     pub arenas: Vec<ArenaSum<'a>>,
     pub mmapped: Divided,
-    /// Memory of an allocator that is not walked: blocks in use that are told by their own headers, and the rest, which
+    /// Memory of an allocator that is not walked: blocks in use that are identified by their own headers, and the rest, which
     /// counts as unwalked. Not in `total`.
     pub other: Divided,
     pub total: Divided,
@@ -144,7 +144,7 @@ fn owners<'a>(snapshot: &'a Snapshot, alloc: &AllocView) -> Vec<OwnerSum<'a>> {
 }
 
 fn totals(alloc: &AllocView, divided: &Divided) -> Known<Totals> {
-    if alloc.arenas.is_empty() || divided.unwalked.reserved > 0 && alloc.stretches.is_empty() {
+    if alloc.arenas.is_empty() || divided.unwalked.reserved > 0 && alloc.intervals.is_empty() {
         return Err(Gap::new("malloc's chunks", Why::NotRead));
     }
     let mut totals = Totals::default();

@@ -134,7 +134,7 @@ pub struct ThreadAccount {
     pub name: String,
     pub kind: ThreadKind,
     pub stack: Option<Amounts>,
-    /// Of a compiler thread that compiles.
+    /// For a compiler thread that compiles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compiling: Option<Compiling>,
 }
@@ -155,7 +155,7 @@ impl From<&Gap> for GapRow {
 }
 
 impl GapRow {
-    /// Of a key that only JSON has, or of an area's use, which the "-" of a table shows.
+    /// Whether the gap is that of a key that only JSON has, or of an area's use, which the "-" of a table shows.
     pub fn is_for_json(&self) -> bool {
         self.what == "host" || self.what.starts_with("areas.") && self.what.ends_with(".in_use_bytes")
     }
@@ -225,7 +225,7 @@ impl Account {
         (area != Area::MallocFreed || self.trimmable_bytes().is_some()).then(|| self.resident_bytes_of(area))
     }
 
-    /// Of these areas; `None`: one of them is not known.
+    /// The sum of these areas; `None`: one of them is not known.
     pub fn known_sum(&self, areas: &[Area]) -> Option<Bytes> {
         areas.iter().map(|area| self.known_resident_bytes_of(*area)).sum()
     }
@@ -275,7 +275,7 @@ impl Account {
 
 #[cfg(test)]
 impl Account {
-    /// Of these areas alone; malloc was read if it has freed memory.
+    /// An account of these areas alone; malloc was read if it has freed memory.
     pub fn made_up(figures: &[(Area, Bytes)]) -> Account {
         let area = |(area, resident_bytes): &(Area, Bytes)| AreaAccount {
             amounts: Amounts { resident_bytes: *resident_bytes, ..Amounts::default() },

@@ -46,12 +46,13 @@ impl Asked {
                 .filter_map(|word| word.strip_prefix("-XX:")?.split_at_checked(1))
                 .find(|(_, rest)| *rest == name)
         };
-        let told = |name: &str| last(name).is_some_and(|(sign, _)| sign == "+");
+        let asked_for = |name: &str| last(name).is_some_and(|(sign, _)| sign == "+");
         let transparent = is_on("UseTransparentHugePages");
         let large = is_on("UseLargePages");
-        let wanted = told("UseLargePages") || told("UseTransparentHugePages");
+        let wanted = asked_for("UseLargePages") || asked_for("UseTransparentHugePages");
         Asked {
-            hugetlb: !transparent && (large || told("UseLargePages") && !told("UseTransparentHugePages")),
+            hugetlb: !transparent
+                && (large || asked_for("UseLargePages") && !asked_for("UseTransparentHugePages")),
             transparent,
             refused: flags.is_some() && wanted && !large && !transparent,
             page_bytes: flag("LargePageSizeInBytes")
@@ -61,7 +62,7 @@ impl Asked {
     }
 }
 
-/// What the JVM itself has said, where it was asked or its log could be read.
+/// What the JVM itself has reported, where it was asked or its log could be read.
 #[derive(Clone, Debug, Default)]
 pub struct Said {
     /// Behind "Large Page Support:" of VM.info.
@@ -87,7 +88,7 @@ pub struct Claim {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     True,
-    /// Of some of the memory.
+    /// It holds for some of the memory.
     Partly,
     False,
     /// Nothing of it is in memory.

@@ -41,7 +41,7 @@ pub struct PageUse {
 }
 
 impl PageUse {
-    /// Of the spans that `wanted` takes, with their owners' figures.
+    /// The page use of the spans that `wanted` takes, with their owners' figures.
     pub fn of(snapshot: &Snapshot, map: &MemoryMap, wanted: impl Fn(&Span, usize) -> bool) -> PageUse {
         let mut sum = PageUse::default();
         for span in &map.spans {
@@ -52,7 +52,7 @@ impl PageUse {
         sum
     }
 
-    /// Of the spans that lie in `range`.
+    /// The page use of the spans that lie in `range`.
     pub fn within(snapshot: &Snapshot, map: &MemoryMap, range: Range) -> PageUse {
         PageUse::of(snapshot, map, |span, _| range.covers(span.range))
     }

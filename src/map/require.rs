@@ -39,7 +39,7 @@ pub struct Requirement {
     pub text: String,
     pub name: String,
     pub pages: Wanted,
-    /// Of what is in memory, in percent.
+    /// Percentage of what is in memory.
     pub share: f64,
 }
 
@@ -49,7 +49,7 @@ pub enum Wanted {
     Size(Bytes),
     /// Transparent ones that one entry maps.
     Transparent,
-    /// Of hugetlb, of this size or any.
+    /// Pages of hugetlb, of this size or any.
     Hugetlb(Option<Bytes>),
 }
 
@@ -209,7 +209,7 @@ impl Wanted {
 
 impl Answer {
     /// "heap=2M: no, 0.0 % of 64.0 MiB in memory (4K 100 %); why: 64.0 MiB: not advised; ...; to change it: ...". A probe must
-    /// not pass on a heap that nobody has touched yet, so what is not in memory meets nothing.
+    /// not pass on a heap that is not touched yet, so what is not in memory meets nothing.
     pub fn text(&self, human: impl Fn(Bytes) -> String) -> String {
         let Answer { requirement, found, .. } = self;
         if found.resident_bytes == 0 {

@@ -119,7 +119,7 @@ impl Aliases {
         Some((file, Range::of(start, start.saturating_add(piece.bytes()))))
     }
 
-    /// Of a piece, what is committed and was not at an address before.
+    /// The bytes of a piece that are committed and were not at an address before.
     fn committed(&mut self, mapping: &Mapping, index: usize, piece: Range) -> Bytes {
         match self.place(mapping, index, piece) {
             _ if !mapping.rights.any() => 0,

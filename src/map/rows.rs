@@ -166,7 +166,7 @@ impl Measure {
     /// The ones that say when something was read.
     pub const CLOCKS: [Measure; 3] = [Measure::AccountAt, Measure::HoldersAt, Measure::ClassesAt];
 
-    /// Whether it belongs to the account, which is read more seldom than the rest.
+    /// Whether it belongs to the account, which is read less often than the rest.
     pub fn is_of_account(self) -> bool {
         self.number() < 20 || matches!(self, Measure::AccountAt | Measure::AccountTook | Measure::AccountGaps)
     }

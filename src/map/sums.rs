@@ -22,11 +22,11 @@ pub struct Sum {
     pub resident: Bytes,
     pub in_use: Option<Bytes>,
     pub swapped: Option<Bytes>,
-    /// Of a holder.
+    /// Only for a holder.
     pub blocks: Option<u64>,
-    /// Of a group of class loaders.
+    /// Only for a group of class loaders.
     pub loaders: Option<u64>,
-    /// Of a class.
+    /// Only for a class.
     pub instances: Option<u64>,
 }
 
@@ -36,9 +36,9 @@ pub struct ArenaSum {
     /// In the order of the ring, 0 is the main arena.
     pub number: u64,
     pub resident: Bytes,
-    /// Of `resident`, freed and still held; `None` where its chunks were not read.
+    /// The part of `resident` that is freed and still held; `None` where its chunks were not read.
     pub freed: Option<Bytes>,
-    /// Of `resident`, blocks in use.
+    /// The part of `resident` in blocks in use.
     pub in_use: Option<Bytes>,
 }
 

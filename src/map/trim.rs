@@ -289,7 +289,7 @@ fn interval(snapshot: &Snapshot, total: &Held) -> Option<Advice> {
         }
         _ if trimmable_bytes < WORTH_BYTES => None,
         Some(_) => Some(Advice::TrimInterval { trimmable_bytes, experimental: jvm.major == Ok(17) }),
-        // Where no flag could be read, nothing is said of this one.
+        // Where no flag could be read, there is no note on this one.
         None => (!jvm.flags.is_empty()).then_some(Advice::NewerJvm { trimmable_bytes }),
     }
 }
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn what_malloc_trim_leaves_is_told_apart() {
+    fn what_malloc_trim_leaves_is_distinguished() {
         let sum = prediction(&[arena(0, 4096, 0), arena(1, 8192, 12288)]).total;
         assert_eq!((sum.trimmable_bytes, sum.top_kept_bytes), (12288, 12288));
         assert_eq!(sum.scattered_bytes(), 20);

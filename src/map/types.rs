@@ -38,7 +38,7 @@ impl Instance {
     }
 }
 
-/// Memory in a row within one mapping, and whose it is. Mostly one owner's; malloc's pages hold blocks of many.
+/// Memory in a row within one mapping, and its owners. Mostly one owner's; malloc's pages hold blocks of many.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
     pub range: Range,
@@ -80,7 +80,7 @@ pub struct Figures {
     pub proportional: Bytes,
     /// Resident bytes of which the sharing is not known; they count whole in `proportional`.
     pub sharing_unknown: Bytes,
-    /// Of `resident`, in pages that belong to no file: private memory, and private copies of a file's pages.
+    /// The part of `resident` in pages that belong to no file: private memory, and private copies of a file's pages.
     pub anonymous: Bytes,
     /// `resident` by bytes of a mapped page; by those of its folio where the snapshot has the page sizes.
     pub by_page_size: BTreeMap<u64, Bytes>,

@@ -20,7 +20,7 @@ use crate::os::pagemap::PageRun;
 use crate::snapshot::Snapshot;
 use blocks::{Blocks, Zone};
 use context::Context;
-pub use reason::{Reason, ToldBy, is_vms, size};
+pub use reason::{KnownBy, Reason, is_vms, size};
 pub use required::{Held, held_back};
 use std::collections::{BTreeMap, HashMap};
 
@@ -32,10 +32,10 @@ pub struct Finding {
     pub reason: Reason,
     /// On small pages; of `Reason::NeverTouched`: not in memory.
     pub bytes: Bytes,
-    /// Of `bytes`, in blocks of which some was never touched.
+    /// The part of `bytes` in blocks of which some was never touched.
     pub partly_touched_bytes: Bytes,
-    /// The area, or `Area::MallocFreed` for the blocks of malloc that it has: nothing that is said of the area's own
-    /// mappings holds for them.
+    /// The area, or `Area::MallocFreed` for the blocks of malloc that it has: the reasons of the area's own
+    /// mappings do not hold for them.
     pub lies_as: Area,
     pub asked: Asked,
 }
@@ -72,7 +72,7 @@ struct Book<'a> {
     sums: HashMap<(usize, usize), Sum>,
     /// For each span so far, the reason that holds back most of it.
     of_spans: Vec<Option<usize>>,
-    /// Of shared memory, what each owner has committed and what of it is not absent. Where it is mapped at several addresses,
+    /// For shared memory, what each owner has committed and what of it is not absent. Where it is mapped at several addresses,
     /// what is committed counts at one and what is in memory perhaps at another: only the sums can be held against each other.
     shared: HashMap<usize, (Bytes, Bytes)>,
 }

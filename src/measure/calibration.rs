@@ -3,7 +3,7 @@
 //!
 //! Each round gives a cost, since it visits all fields one after the other; the cost is the middle one, and the middle half of
 //! the rounds is its spread. (The best step less the best packed step would pair a quiet moment with another one: caches that
-//! are shared with neighbours are seldom quiet.)
+//! are shared with neighbours are rarely quiet.)
 
 use super::walk_costs::{Side, WalkCost, WalkCosts};
 use crate::base::{Bytes, Gap};
@@ -12,11 +12,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// Large pages of so many bytes fit every first-level TLB: 32 entries.
+/// The bytes on large pages that fit every first-level TLB: 32 entries.
 const FEW_PAGES_BYTES: Bytes = 64 << 20;
 
-/// Of the time of the test, what it may wait for a processor; and spreads that are those of a noisy machine, where another
-/// calibration of this one was so much quieter.
+/// The share of the test's time that it may wait for a processor; and spreads of a noisy machine, where another
+/// calibration of the same machine was this many times quieter.
 const BUSY_SHARE: f64 = 0.2;
 const SPREAD_NOISY: f64 = 0.25;
 const SPREAD_FACTOR: f64 = 2.0;
@@ -237,7 +237,7 @@ impl Calibration {
     }
 
     /// Whether the host below a virtual machine maps it with small pages, so that the TLB holds small entries even of large
-    /// pages: memory of a few large pages needs no walk otherwise. `None`: it cannot be told.
+    /// pages: memory of a few large pages needs no walk otherwise. `None`: unknown.
     pub fn is_splintered(&self) -> Option<bool> {
         let costs = self.costs();
         let of = |page_bytes: Bytes| {
@@ -263,7 +263,7 @@ impl Calibration {
         figure(&spreads).map(|spread| spread.middle)
     }
 
-    /// Whether something else had the processors for so much of the time that the figures say more of that than of walks.
+    /// Whether something else used the processors for so large a part of the time that the figures say more of that than of walks.
     pub fn is_of_a_busy_machine(&self) -> bool {
         self.waited_share.is_some_and(|share| share > BUSY_SHARE)
     }

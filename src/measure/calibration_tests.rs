@@ -79,7 +79,7 @@ fn large_pages_that_still_need_walks_are_splintered() {
     whole.timings[4].step_ns = vec![6.0, 7.0, 10.0];
     assert_eq!(whole.is_splintered(), Some(false));
     whole.timings.truncate(4);
-    assert_eq!(whole.is_splintered(), None, "no large pages were to be had");
+    assert_eq!(whole.is_splintered(), None, "no large pages were available");
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! Counting a process whose threads come and go. Each thread has its own counters, which its children inherit: a thread that
-//! is born within an interval counts with the one that started it, also when it has ended before anybody looked. At the end
+//! is born within an interval counts with the one that started it, also when it has ended before it was seen. At the end
 //! of an interval in which threads were born, a new set is opened for all, so that each has its own again; thread by thread
 //! the new one starts where the old one is read, and only then the old one is closed.
 
@@ -33,7 +33,7 @@ pub struct Counters<'a> {
     /// What cannot be counted at all; the same in every interval.
     pub gaps: Vec<Gap>,
     paranoid: Option<i32>,
-    /// Of the interval that runs: threads that could not be opened.
+    /// Threads of the present interval that could not be opened.
     missed: Vec<Gap>,
 }
 

@@ -7,9 +7,9 @@
 use super::events::{SIZE_2M, SIZE_4K, SIZE_32K};
 use std::collections::BTreeMap;
 
-/// Of the mapped bytes, what must lie on large pages before their reloads are expected to be large.
+/// The share of the mapped bytes that must lie on large pages before their reloads are expected to be large.
 const MAPPED_LARGE_MIN: f64 = 0.5;
-/// Of the reloads, how many may be small at most while the pages count as whole. What lies on small pages next to a large
+/// The largest share of small reloads while the pages count as whole. What lies on small pages next to a large
 /// heap (stacks, metaspace, malloc) is reloaded small by right.
 const RELOADS_SMALL_MAX: f64 = 0.8;
 /// Fewer reloads say nothing.

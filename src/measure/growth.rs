@@ -2,7 +2,7 @@
 //! yet. Pure: from a series of moments and bytes.
 //!
 //! A straight line through such a series is noise: a collector makes a sawtooth, a program that starts warms up, caches fill in one
-//! step, accounts come seldom and irregularly. So the series is first reduced to its floor, the minima of windows longer than a
+//! step, accounts are rare and irregular. So the series is first reduced to its floor, the minima of windows longer than a
 //! tooth (`floor`). What lies before the last change of regime is warm-up and is left out (`regime`). The rest is tested for a
 //! trend with the Mann-Kendall test, corrected for autocorrelation by Hamed and Rao, and its rate is Sen's slope (`trend`).
 //! `decide` has the rules for a verdict, and `hold` keeps a verdict that was reached while the growth goes on.
@@ -169,7 +169,7 @@ fn of_tail(tail: Tail, floor: &Floor, nature: Nature) -> Growth {
     growth.verdict = decision.verdict;
     growth.caveat = decision.caveat;
     growth.needs_minutes = decision.longer.map(|factor| {
-        // At least one more window: a minute that changes nothing helps nobody.
+        // At least one more window: a minute that changes nothing does not help.
         let more = growth.steady_seconds * (factor - 1.0);
         more.max(floor.window_seconds) / 60.0
     });

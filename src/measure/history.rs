@@ -13,7 +13,7 @@ const STEP_MIN: f64 = 0.001;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recorded {
     pub histories: Vec<History>,
-    /// What the recording cannot tell: a torn tail, a time in which nobody looked.
+    /// What the recording cannot tell: a torn tail, a time without samples.
     pub gaps: Vec<Gap>,
 }
 
@@ -127,16 +127,16 @@ impl History {
 
     /// At most `most` moments that tell the same story: of every range of moments the one with the most and the one with the
     /// least in all, the first, the last, and those around events. Sums stay exact, since whole moments are kept or left out.
-    pub fn told(&self, most: usize) -> Vec<usize> {
+    pub fn thinned(&self, most: usize) -> Vec<usize> {
         let count = self.times.len();
         if count <= most.max(2) {
             return (0..count).collect();
         }
         let highs = self.resident_bytes();
-        let stretches = (most.saturating_sub(2 + 2 * self.events.len()) / 2).max(1);
+        let parts = (most.saturating_sub(2 + 2 * self.events.len()) / 2).max(1);
         let mut kept = vec![0, count - 1];
-        for stretch in 0..stretches {
-            let (first, end) = (stretch * count / stretches, (stretch + 1) * count / stretches);
+        for part in 0..parts {
+            let (first, end) = (part * count / parts, (part + 1) * count / parts);
             kept.extend((first..end).max_by_key(|at| highs[*at]));
             kept.extend((first..end).min_by_key(|at| highs[*at]));
         }
@@ -248,14 +248,14 @@ mod tests {
     fn fewer_moments_keep_the_peaks_the_ends_and_the_events() {
         let mut history = sawtooth(6000);
         history.events.push(Event { at: 1777.5, text: "the interval is shorter".to_string() });
-        let kept = history.told(400);
+        let kept = history.thinned(400);
         assert!(kept.len() <= 400, "{}", kept.len());
         for at in [0, 777, 778, 3000, 5999] {
             assert!(kept.contains(&at), "moment {at}");
         }
         let short = history.only(&kept);
         assert_eq!(short.totals().iter().max(), history.totals().iter().max());
-        assert_eq!(sawtooth(50).told(400).len(), 50);
+        assert_eq!(sawtooth(50).thinned(400).len(), 50);
     }
 
     #[test]

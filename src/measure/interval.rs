@@ -1,4 +1,4 @@
-//! From what counters said last and say now to what happened between: (last, now) -> counts. A counter that shared the
+//! From the last and the present values of counters to what happened between: (last, now) -> counts. A counter that shared the
 //! processor's counters with others ran for a part of the time only; it is scaled by that part, and the part is kept.
 
 use crate::os::perf::Reading;

@@ -53,7 +53,7 @@ impl Kinds {
     pub fn of<'a>(&'a self, tid: i32, comm: &'a str) -> (Kind, &'a str) {
         let is_inherited = |name: &str| self.inherited.as_deref() == Some(name);
         match self.by_tid.get(&tid) {
-            // It was just born at that look, so that not even its kind was told by its name.
+            // It was just born at that sample, so that its name did not even show its kind.
             Some((Kind::Application, name)) if is_inherited(name) && !is_inherited(comm) => {
                 (kind_of_name(comm), comm)
             }
@@ -64,7 +64,7 @@ impl Kinds {
     }
 }
 
-/// By the first letters of the kernel's 15, as HotSpot names its threads in JDK 11 to 25. JDK 8 names none of them, so those
+/// By the first letters of the kernel's 15, as HotSpot names its threads in JDK 11 to 25. JDK 8 names none of them, so threads
 /// that are born after the reading of the runtime count as the application's.
 fn kind_of_name(comm: &str) -> Kind {
     const COMPILER: &[&str] = &["C1 Comp", "C2 Comp", "JVMCI"];

@@ -20,7 +20,7 @@ pub struct Look {
     /// Seconds since any fixed moment.
     pub at: f64,
     pub took_ms: f64,
-    /// VmRSS and HugetlbPages, which everybody may read.
+    /// VmRSS and HugetlbPages, which every user may read.
     pub kernel_resident_bytes: Option<Bytes>,
     /// `Err`: its memory could not be read.
     pub account: Known<Account>,

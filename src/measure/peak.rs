@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 /// What one JVM, or several together, had in memory over a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Peak {
-    /// Of several JVMs: the sum of what each had at its own largest moment.
+    /// The peak; for several JVMs, the sum of what each had at its own largest moment.
     pub most_bytes: Bytes,
     pub last_bytes: Bytes,
     pub grown_bytes: i64,

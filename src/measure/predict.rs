@@ -22,7 +22,7 @@ const LITTLE: u64 = 100;
 /// At least, at most.
 pub type Interval = (f64, f64);
 
-/// What a JVM can be told to use.
+/// What a JVM can be configured to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
     Transparent,
@@ -83,7 +83,7 @@ impl Prediction {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Gain {
     pub percent: Interval,
-    /// Of all CPU time, what each kind of threads would save.
+    /// The share of all CPU time that each kind of threads would save.
     pub by_kind: Vec<(String, Interval)>,
 }
 

@@ -21,9 +21,9 @@ pub const MOVED: [Area; 3] = [Area::JavaHeap, Area::Gc, Area::JitCode];
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AreaPrice {
     pub now: Bytes,
-    /// Of `now`, what is on pages smaller than a huge one.
+    /// The part of `now` on pages smaller than a huge one.
     pub on_small: Bytes,
-    /// Of `on_small`, what larger pages would take: not what is malloc's, which stays where it is.
+    /// The part of `on_small` that larger pages would take: not malloc's, which stays where it is.
     pub movable: Bytes,
     /// At least, and at most.
     pub after: (Bytes, Bytes),
@@ -40,7 +40,7 @@ impl AreaPrice {
 pub struct Piece {
     pub mapping: Range,
     pub range: Range,
-    /// `None`: nobody's who would be on large pages.
+    /// `None`: of no memory that would be on large pages.
     pub area: Option<Area>,
     pub page_bytes: Bytes,
 }

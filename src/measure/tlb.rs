@@ -67,7 +67,7 @@ pub struct Row {
     pub cycles: Known<f64>,
     /// Both sides, all modes: a share of this row's cycles.
     pub time: Known<Bracket>,
-    /// Of the counter that ran least; `None`: no thread ran.
+    /// The share of time in which the counter that ran least was counting; `None`: no thread ran.
     pub running_share: Option<f64>,
     /// As they were counted, one for each slot.
     pub counts: Vec<Option<Count>>,
@@ -94,14 +94,14 @@ pub struct SideFigures {
 
 #[derive(Clone, Debug)]
 pub struct PageFigures {
-    /// Of the TLB's entry; `None`: this processor does not tell.
+    /// The page size of the TLB's entry; `None`: this processor does not report it.
     pub page_bytes: Option<u64>,
     pub walks: Known<f64>,
     pub time: Known<Bracket>,
 }
 
-/// So many cycles of Java in user mode without one walk on the data side do not happen: the counter is there, but somebody
-/// (KVM's PMU event filter) lets it count nothing.
+/// Java does not run this many cycles in user mode without one walk on the data side: the counter is there, but something
+/// (KVM's PMU event filter) keeps it from counting.
 const CYCLES_WITH_A_WALK: f64 = 1e10;
 
 /// The table of one interval.
@@ -262,7 +262,7 @@ impl Maker<'_> {
     }
 }
 
-/// Of one slot over threads; what is not known of one is left out and said elsewhere.
+/// One slot summed over threads; an unknown value is left out, and reported elsewhere.
 fn sum(threads: &[&ThreadCounts], slot: usize) -> Option<Count> {
     let known = threads.iter().filter_map(|thread| thread.counts.get(slot).copied().flatten());
     known.fold(None, |sum: Option<Count>, count| {

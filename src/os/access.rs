@@ -1,12 +1,12 @@
 //! Why the kernel refuses a reading of a process (kernel/ptrace.c, `__ptrace_may_access`; fs/proc/base.c, `has_pid_permissions`),
-//! from what everybody may read: "run as root" is no help to who is root.
+//! from what every user may read: "run as root" does not help root.
 
 use super::process::Process;
 use super::{host, rights, users};
 
 const CAP_SYS_PTRACE: u64 = 1 << 19;
 
-/// Of a /proc/PID/status, what the kernel's check looks at.
+/// The fields of /proc/PID/status that the kernel's check reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Rights {
     uid: Option<u32>,

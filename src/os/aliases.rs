@@ -1,5 +1,5 @@
 //! Large files that a process maps shared, perhaps several times: the heap of ZGC (one memfd, before JDK 21's generational
-//! ZGC at three addresses). Nobody else maps such a file as a rule, so the count of each page is how often the process
+//! ZGC at three addresses). No other process maps such a file as a rule, so the count of each page is how often the process
 //! itself has it in its page tables, which the runs tell. A sample of pages is looked up to see whether that is true;
 //! reading the word of every page of a large heap would take longer than all the rest.
 
@@ -24,7 +24,7 @@ struct Mapped {
 /// A piece of a run, and how often the process maps its pages.
 type Piece = (Range, u32);
 
-/// Sets `mapped_times` of the runs of large shared files that nobody else maps, cut where it changes. `count` gives the
+/// Sets `mapped_times` of the runs of large shared files that no other process maps, cut where it changes. `count` gives the
 /// count of one frame.
 pub fn fill(
     words: &Words,

@@ -1,5 +1,5 @@
 //! `/proc/buddyinfo`: free blocks of memory by their size, in each zone of each node. A huge page needs one free block of its
-//! size, so this is what can be had at once, before anything is moved.
+//! size, so this is what is available at once, before anything is moved.
 //!
 //! Format: Documentation/filesystems/proc.rst, "buddyinfo": one column for each order, a block of order n has 2^n base pages.
 //! On x86-64 the zone DMA (16 MiB) is kept for devices by its reserve (`lowmem_reserve_ratio`) and is left out by who counts;

@@ -1,5 +1,5 @@
-//! `/proc/PID/cgroup`: in which container, pod or service a process runs, told by the names that container runtimes give
-//! to cgroups. Versions 1 and 2, cgroupfs and systemd drivers.
+//! `/proc/PID/cgroup`: in which container, pod or service a process runs, by the names that container runtimes give to
+//! cgroups. Versions 1 and 2, cgroupfs and systemd drivers.
 //!
 //! Format: cgroups(7). Names: runc `libcontainer/cgroups/systemd` (`docker-ID.scope`, `cri-containerd-ID.scope`,
 //! `crio-ID.scope`), podman (`libpod-ID.scope`), Kubernetes `pkg/kubelet/cm` (`kubepods.../podUID/ID`), LXC (`lxc.payload`),

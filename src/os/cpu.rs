@@ -49,7 +49,7 @@ pub struct Cpu {
     pub pmus: Vec<Pmu>,
 }
 
-/// Of the machine that this runs on.
+/// Reads the processor of this machine.
 pub fn read() -> Cpu {
     let mut cpu = parse(&host::text("/proc/cpuinfo").unwrap_or_default());
     cpu.pmus = pmus(Path::new("/sys/bus/event_source/devices"));
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn large_and_small_cores_are_told() {
+    fn large_and_small_cores_are_reported() {
         let mut cpu = parse("");
         let pmu = |name: &str, kind| Pmu { name: name.to_string(), kind };
         cpu.pmus = vec![pmu("cpu_atom", 10), pmu("cpu_core", 4)];

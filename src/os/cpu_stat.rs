@@ -16,7 +16,7 @@ pub struct CpuStat {
     pub path: String,
     /// Periods in which something of the group ran.
     pub periods: u64,
-    /// Of these, those at whose end it had been stopped.
+    /// The number of these at whose end it had been stopped.
     pub throttled: u64,
     pub throttled_us: u64,
 }
@@ -37,7 +37,7 @@ impl CpuStat {
     }
 }
 
-/// Of all groups with a quota on the way from the process's to the root, the one that stopped it longest; `None`: no quota.
+/// The group that stopped it longest, of all with a quota from the process's to the root; `None`: no quota.
 pub fn of(process: &Process) -> Known<Option<CpuStat>> {
     let groups = process.text("cgroup").map_err(|error| gap("/proc/PID/cgroup", &error))?;
     let limited = groups.lines().flat_map(directories).filter(|directory| quota_in(directory).is_some());

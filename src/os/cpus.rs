@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 pub struct Cpus {
     /// By affinity.
     pub allowed: u32,
-    /// Of the cgroup: 1.5 CPUs' time.
+    /// The quota of the cgroup: 1.5 CPUs' time.
     pub quota: Option<f64>,
 }
 
@@ -24,7 +24,7 @@ impl Cpus {
     }
 }
 
-/// Of a process; `above`: groups above its own count too.
+/// The CPUs of a process; `above`: groups above its own count too.
 pub fn of(process: &Process, above: bool) -> Known<Cpus> {
     let status = process.text("status").map_err(|error| super::process::gap("/proc/PID/status", &error))?;
     let allowed = allowed(&status)

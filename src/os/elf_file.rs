@@ -17,7 +17,7 @@ pub struct Segment {
     pub offset: u64,
     /// From the start of the image.
     pub address: u64,
-    /// Of the file.
+    /// The length of the file.
     pub bytes: Bytes,
     pub writable: bool,
 }

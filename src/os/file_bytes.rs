@@ -1,4 +1,4 @@
-//! The bytes of a file that somebody else may change while it is read: a library, a core. They are copied by pread(2), never
+//! The bytes of a file that another process may change while it is read: a library, a core. They are copied by pread(2), never
 //! mapped: a page of a mapping that is truncated away raises SIGBUS, and a process that maps libjvm.so is taken for a JVM.
 //!
 //! Small reads go through windows that are kept, so that a walk over a structure costs few system calls; large ones go past
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn every_stretch_is_that_of_the_file_whatever_was_read_before() {
+    fn every_range_has_the_files_bytes_whatever_was_read_before() {
         let bytes: Vec<u8> = (0..300_000_u32).map(|number| (number / 7 % 251) as u8).collect();
         let read = FileBytes::of(file(&bytes), 2).expect("read");
         assert_eq!(read.length(), 300_000);

@@ -28,7 +28,7 @@ pub struct Seen {
 
 /// Pages in a row whose frames are in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stretch {
+struct FrameRun {
     at: Addr,
     frame: u64,
     pages: u64,
@@ -37,19 +37,20 @@ struct Stretch {
 /// The pages of `ranges`, which are sorted and hold pages of one backing, each range within one mapping.
 pub fn look(words: &Words, flags: Option<&FrameFlags>, ranges: &[Range], backing: Backing) -> Known<Seen> {
     let mut seen = Seen::default();
-    let mut stretches = stretches(words, ranges, &mut seen)?;
-    for stretch in &stretches {
-        seen.in_16k_bytes += aligned_bytes(stretch, 16 << 10);
-        seen.in_64k_bytes += aligned_bytes(stretch, 64 << 10);
+    let mut frame_runs = frame_runs(words, ranges, &mut seen)?;
+    for frame_run in &frame_runs {
+        seen.in_16k_bytes += aligned_bytes(frame_run, 16 << 10);
+        seen.in_64k_bytes += aligned_bytes(frame_run, 64 << 10);
     }
     let Some(flags) = flags else { return Ok(seen) };
-    stretches.sort_unstable_by_key(|stretch| stretch.frame);
-    let frames: Vec<(u64, u64)> = stretches.iter().map(|stretch| (stretch.frame, stretch.pages)).collect();
+    frame_runs.sort_unstable_by_key(|frame_run| frame_run.frame);
+    let frames: Vec<(u64, u64)> =
+        frame_runs.iter().map(|frame_run| (frame_run.frame, frame_run.pages)).collect();
     let mut runs: Vec<SizeRun> = Vec::new();
     let mut shmem: Vec<Addr> = Vec::new();
     flags.each_folio(&frames, &mut |index, frame, count, folio, flags| {
-        let Some(stretch) = stretches.get(index) else { return };
-        let at = stretch.at.plus((frame - stretch.frame) * base_page());
+        let Some(frame_run) = frame_runs.get(index) else { return };
+        let at = frame_run.at.plus((frame - frame_run.frame) * base_page());
         let is_shmem = flags.is_swap_backed() && !flags.is_anonymous() && backing != Backing::Anonymous;
         if is_shmem && shmem.last().is_none_or(|last| last.down_to(1 << 30) != at.down_to(1 << 30)) {
             shmem.push(at);
@@ -84,17 +85,17 @@ pub fn joined(runs: impl IntoIterator<Item = SizeRun>) -> Vec<SizeRun> {
 }
 
 /// Bytes of whole blocks of `unit` that begin at a multiple of it in both the address space and memory.
-fn aligned_bytes(stretch: &Stretch, unit: Bytes) -> Bytes {
-    let frame_at = stretch.frame.wrapping_mul(base_page());
-    if (stretch.at.0 ^ frame_at) & (unit - 1) != 0 {
+fn aligned_bytes(frame_run: &FrameRun, unit: Bytes) -> Bytes {
+    let frame_at = frame_run.frame.wrapping_mul(base_page());
+    if (frame_run.at.0 ^ frame_at) & (unit - 1) != 0 {
         return 0;
     }
-    let range = Range::sized(stretch.at, stretch.pages * base_page());
+    let range = Range::sized(frame_run.at, frame_run.pages * base_page());
     Range::new(range.start.up_to(unit), range.end.down_to(unit)).bytes()
 }
 
-fn stretches(words: &Words, ranges: &[Range], seen: &mut Seen) -> Known<Vec<Stretch>> {
-    let mut stretches: Vec<Stretch> = Vec::new();
+fn frame_runs(words: &Words, ranges: &[Range], seen: &mut Seen) -> Known<Vec<FrameRun>> {
+    let mut frame_runs: Vec<FrameRun> = Vec::new();
     let mut buffer = Buffer::default();
     let mut rest = ranges;
     // Where the next word to be looked at lies, when a read ended within a range.
@@ -119,7 +120,7 @@ fn stretches(words: &Words, ranges: &[Range], seen: &mut Seen) -> Known<Vec<Stre
             let skipped = ((here.start.0 - start.0) / base_page()) as usize;
             let pages = (here.bytes() / base_page()) as usize;
             let of_range = words.get(skipped..skipped + pages).unwrap_or_default();
-            add(&mut stretches, seen, here.start, of_range, range.start);
+            add(&mut frame_runs, seen, here.start, of_range, range.start);
             if range.end > end {
                 break;
             }
@@ -127,11 +128,11 @@ fn stretches(words: &Words, ranges: &[Range], seen: &mut Seen) -> Known<Vec<Stre
         }
         from = end;
     }
-    Ok(stretches)
+    Ok(frame_runs)
 }
 
 /// Adds the words of the pages from `at`; a range does not begin before `range_start`.
-fn add(stretches: &mut Vec<Stretch>, seen: &mut Seen, at: Addr, words: &[Word], range_start: Addr) {
+fn add(frame_runs: &mut Vec<FrameRun>, seen: &mut Seen, at: Addr, words: &[Word], range_start: Addr) {
     for (index, word) in words.iter().enumerate().filter(|(_, word)| word.is_present()) {
         seen.present_bytes += base_page();
         let Some(frame) = word.frame() else {
@@ -139,7 +140,7 @@ fn add(stretches: &mut Vec<Stretch>, seen: &mut Seen, at: Addr, words: &[Word], 
             continue;
         };
         let at = at.plus(index as u64 * base_page());
-        match stretches.last_mut() {
+        match frame_runs.last_mut() {
             Some(last)
                 if last.frame + last.pages == frame
                     && last.at.plus(last.pages * base_page()) == at
@@ -147,7 +148,7 @@ fn add(stretches: &mut Vec<Stretch>, seen: &mut Seen, at: Addr, words: &[Word], 
             {
                 last.pages += 1;
             }
-            _ => stretches.push(Stretch { at, frame, pages: 1 }),
+            _ => frame_runs.push(FrameRun { at, frame, pages: 1 }),
         }
     }
 }
@@ -162,27 +163,27 @@ mod tests {
     }
 
     #[test]
-    fn frames_in_a_row_are_one_stretch_within_one_range() {
-        let (mut stretches, mut seen) = (Vec::new(), Seen::default());
+    fn frames_in_a_row_are_one_run_within_one_range() {
+        let (mut frame_runs, mut seen) = (Vec::new(), Seen::default());
         let words = [word(8), word(9), Word(0), word(10), word(12), Word(1 << 63)];
-        add(&mut stretches, &mut seen, Addr(0x10000), &words, Addr(0x10000));
-        add(&mut stretches, &mut seen, Addr(0x16000), &[word(1), word(2)], Addr(0x16000));
-        add(&mut stretches, &mut seen, Addr(0x18000), &[word(3)], Addr(0x18000));
-        let stretch = |at, frame, pages| Stretch { at: Addr(at), frame, pages };
+        add(&mut frame_runs, &mut seen, Addr(0x10000), &words, Addr(0x10000));
+        add(&mut frame_runs, &mut seen, Addr(0x16000), &[word(1), word(2)], Addr(0x16000));
+        add(&mut frame_runs, &mut seen, Addr(0x18000), &[word(3)], Addr(0x18000));
+        let frame_run = |at, frame, pages| FrameRun { at: Addr(at), frame, pages };
         let expected = [
-            stretch(0x10000, 8, 2),
-            stretch(0x13000, 10, 1),
-            stretch(0x14000, 12, 1),
-            stretch(0x16000, 1, 2),
-            stretch(0x18000, 3, 1),
+            frame_run(0x10000, 8, 2),
+            frame_run(0x13000, 10, 1),
+            frame_run(0x14000, 12, 1),
+            frame_run(0x16000, 1, 2),
+            frame_run(0x18000, 3, 1),
         ];
-        assert_eq!(stretches, expected);
+        assert_eq!(frame_runs, expected);
         assert_eq!((seen.present_bytes, seen.hidden_bytes), (8 * PAGE, PAGE));
     }
 
     #[test]
     fn only_blocks_that_are_aligned_in_both_count_as_contiguous() {
-        let bytes = |at, frame, pages, unit| aligned_bytes(&Stretch { at: Addr(at), frame, pages }, unit);
+        let bytes = |at, frame, pages, unit| aligned_bytes(&FrameRun { at: Addr(at), frame, pages }, unit);
         assert_eq!(bytes(0x10000, 0x100, 20, 16 << 10), 20 * PAGE);
         assert_eq!(bytes(0x10000, 0x100, 20, 64 << 10), 16 * PAGE);
         assert_eq!(bytes(0x11000, 0x101, 8, 16 << 10), 4 * PAGE);

@@ -2,7 +2,7 @@
 //!
 //! The pages of one backing are cut, in the order of addresses, into blocks of about 2 MiB, and these into as many cells
 //! of neighbouring blocks as are looked at. One block of each cell is chosen by chance, and its cell counts as it is: so
-//! an old generation on large folios and an eden on small ones are both told. The interval comes from how neighbouring
+//! an old generation on large folios and an eden on small ones both show. The interval comes from how neighbouring
 //! cells differ (the successive-difference estimate of a systematic sample; Wolter, Introduction to Variance Estimation,
 //! 8.2). Blocks that are all alike would give none: then at most 3 in n may be otherwise, which 95 of 100 samples would
 //! have shown.
@@ -124,7 +124,7 @@ pub fn scaled(part: Bytes, total: Bytes, whole: Bytes) -> Bytes {
 }
 
 /// Half the width of the 95 % interval of a sum over cells, of which each has the bytes of its cell, and those of its chosen
-/// block that count, of so many.
+/// block that count, with the bytes of that block.
 pub fn error_bytes(cells: &[(Bytes, Bytes, Bytes)]) -> Bytes {
     let looked_at: Bytes = cells.iter().map(|(_, _, block)| *block).sum();
     let total: Bytes = cells.iter().map(|(cell, _, _)| *cell).sum();

@@ -44,7 +44,7 @@ pub struct Effort {
     pub folio_bytes: Bytes,
     /// The same for contiguity, where folios need no sample.
     pub contiguity_bytes: Bytes,
-    /// Of a sample.
+    /// The blocks of a sample.
     pub blocks: usize,
 }
 
@@ -133,7 +133,7 @@ fn hugetlb(process: &Process, mappings: &[Mapping], status: &Status) -> (Vec<Ran
     }
 }
 
-/// Where smaps alone is to be had, the place of a page is not known, so nothing can be looked up.
+/// Where only smaps is available, the place of a page is not known, so nothing can be looked up.
 fn unplaced(runs: &[PageRun]) -> Option<Gap> {
     let bytes: Bytes =
         runs.iter().filter(|run| is_small(run) && !run.is_placed()).map(|run| run.range.bytes()).sum();
@@ -243,7 +243,7 @@ fn cut(ranges: &[Range], bytes: Bytes, how: How, effort: Effort) -> Vec<Cell> {
     pieces
 }
 
-/// The looking, by two threads where there is much, each of which takes the next piece that nobody has taken.
+/// The looking, by two threads where there is much, each of which takes the next free piece.
 struct Work<'a> {
     words: &'a Words,
     flags: Option<&'a FrameFlags>,

@@ -1,4 +1,4 @@
-//! `/proc/buddyinfo`: how much free memory lies in pieces large enough for a huge page. A lower bound of what can be had:
+//! `/proc/buddyinfo`: how much free memory lies in pieces large enough for a huge page. A lower bound of what is available:
 //! the kernel can move memory to make more, and with lazily initialised memory it has some that is not listed yet.
 
 use super::host::text;

@@ -43,7 +43,7 @@ pub struct GroupFile {
 pub struct TmpfsMount {
     pub at: String,
     pub used_bytes: Bytes,
-    /// Of it, in files that are open or mapped.
+    /// The part of it in files that are open or mapped.
     pub named_bytes: Bytes,
 }
 
@@ -109,7 +109,7 @@ impl GroupFiles {
         open.and(mapped)
     }
 
-    /// Of the mount namespace of the process; read once for each.
+    /// The table of the process's mount namespace; read once for each.
     fn table(&mut self, process: &Process) -> Rc<Table> {
         let shared = self.shared_memory.clone();
         let read = || Rc::new(Table::read(process, shared));

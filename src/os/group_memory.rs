@@ -25,7 +25,7 @@ pub struct GroupMemory {
     /// memory.high: above it the kernel slows the group down, and kills nothing. Version 2 only.
     pub high_bytes: Option<Bytes>,
     pub current_bytes: Bytes,
-    /// Of `current_bytes`, what could be dropped at once: pages of files that nobody used lately (inactive_file), as Kubernetes
+    /// The part of `current_bytes` that could be dropped at once: file pages not used lately (inactive_file), as Kubernetes
     /// takes them off, too.
     pub reclaimable_bytes: Bytes,
     /// What may be swapped out; `None`: no limit of its own, or the kernel does not count swap.
@@ -97,7 +97,7 @@ impl GroupMemory {
     }
 }
 
-/// How often the kernel killed in a group for want of memory, by the group's directory: for when the process is gone.
+/// The number of OOM kills in a cgroup, by the cgroup's directory: for when the process is gone.
 pub fn oom_kills(directory: &str) -> Option<u64> {
     let events = ["memory.events", "memory.oom_control"].map(|name| text(format!("{directory}/{name}")));
     events.iter().flatten().find_map(|text| numbers(text).get("oom_kill").copied())

@@ -24,9 +24,9 @@ pub struct GroupStat {
     pub anon_bytes: Bytes,
     /// Pages of files, shared memory and the swap cache together.
     pub file_bytes: Bytes,
-    /// Of `file_bytes`: tmpfs and shared memory.
+    /// The part of `file_bytes` in tmpfs and shared memory.
     pub shmem_bytes: Bytes,
-    /// Of `file_bytes`: anonymous pages with a copy in swap; they may be in `anon_bytes` too.
+    /// The part of `file_bytes` in anonymous pages with a copy in swap; they may be in `anon_bytes` too.
     pub swap_cache_bytes: Bytes,
     /// The kernel's memory as a sum.
     pub kernel_bytes: Option<Bytes>,
@@ -42,7 +42,7 @@ pub struct GroupStat {
     pub zswap_bytes: Option<Bytes>,
     /// Buffers of sockets. Version 1: TCP's, outside of `usage_bytes`.
     pub socket_bytes: Option<Bytes>,
-    /// Of hugetlb pages, where they are in `usage_bytes` (the mount option memory_hugetlb_accounting).
+    /// Hugetlb pages, where they are in `usage_bytes` (the mount option memory_hugetlb_accounting).
     pub hugetlb_bytes: Option<Bytes>,
     pub inactive_anon_bytes: Bytes,
     pub active_anon_bytes: Bytes,

@@ -1,12 +1,9 @@
 //! The hierarchies of cgroups as they can be seen from here. In a container of its own cgroup namespace, paths in /proc/PID/cgroup
 //! are relative to that namespace's root: another container is `/../../kubepods.slice/...`, a neighbour in the same pod
 //! `/../cri-containerd-ID.scope`, and what is in the container itself `/` (cgroup_namespaces(7)). The roots of mounts in mountinfo
-//! are
-//! printed the same way (kernel/cgroup/cgroup.c, `cgroup_show_path`), so a mount of the host's hierarchy, whose root is so many
-//! `..`
-//! above, leads to all of them. Where a path ends below the top of that mount, the names between are ours: found by the inode of
-//! our
-//! namespace's root among the directories of the hierarchy.
+//! are printed the same way (kernel/cgroup/cgroup.c, `cgroup_show_path`), so a mount of the host's hierarchy, whose root is as
+//! many `..` above, leads to all of them. Where a path ends below the top of that mount, the names between are ours: found by the
+//! inode of our namespace's root among the directories of the hierarchy.
 
 use super::host;
 use super::mounted::Mounted;

@@ -59,7 +59,7 @@ pub struct Host {
     /// Online.
     pub cpus: Option<u64>,
     pub memory_bytes: Option<Bytes>,
-    /// Of the smallest page.
+    /// The size of the smallest page.
     pub page_bytes: Option<Bytes>,
 }
 

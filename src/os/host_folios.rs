@@ -8,7 +8,7 @@
 //! nothing wrong. AnonHugePages of /proc/meminfo counts the folios of 2 MiB that one entry maps at least once (mm/rmap.c,
 //! `__folio_mod_stat`): where it is all of them, none is mapped in pieces only.
 //!
-//! Of shared memory only the allocations since boot are counted (mm/shmem.c, `shmem_alloc_and_add_folio`). Where there was
+//! For shared memory only the allocations since boot are counted (mm/shmem.c, `shmem_alloc_and_add_folio`). Where there was
 //! none, and none was collapsed and split later, there is no folio.
 
 use super::host;

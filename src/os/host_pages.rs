@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Counters of /proc/vmstat that tell whether huge pages could be had.
+/// Counters of /proc/vmstat that show whether huge pages were available.
 const COUNTERS: [&str; 9] = [
     "thp_fault_alloc",
     "thp_fault_fallback",
@@ -32,7 +32,7 @@ pub struct HostPages {
     pub thp: Option<Thp>,
     /// By size; empty: this kernel has no hugetlb.
     pub pools: Vec<Pool>,
-    /// Of the target's cgroup and those above it.
+    /// The limits of the target's cgroup and of the ones above it.
     pub limits: Vec<Limit>,
     /// CONFIG_READ_ONLY_THP_FOR_FS; `None`: the kernel's configuration cannot be read.
     pub file_huge_pages: Option<bool>,

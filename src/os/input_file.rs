@@ -100,7 +100,7 @@ mod tests {
         assert_eq!(read(&path, 100).map(|bytes| bytes.len()).ok(), Some(100));
         assert_eq!(read(&path, 99).map_err(|error| error.kind()), Err(io::ErrorKind::FileTooLarge));
         assert_eq!(start(&path, 3).ok(), Some(vec![7; 3]));
-        // Its length is said to be 0, and it has more.
+        // Its reported length is 0, but it has more.
         assert_eq!(
             read("/proc/self/maps", 9).map_err(|error| error.kind()),
             Err(io::ErrorKind::FileTooLarge)

@@ -1,4 +1,4 @@
-//! `/proc/cmdline`: the huge pages that the kernel was told to set aside when it started. New words must say the sum, since
+//! `/proc/cmdline`: the huge pages that the kernel sets aside when it starts. New words must say the sum, since
 //! the last ones of a size count.
 //!
 //! Words: Documentation/admin-guide/kernel-parameters.txt, `hugepages=`, `hugepagesz=`, `default_hugepagesz=`. `hugepages=` counts

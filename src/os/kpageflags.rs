@@ -31,7 +31,7 @@ impl Flags {
     pub fn is_anonymous(self) -> bool {
         self.bit(12)
     }
-    /// Of memory that would go to swap: anonymous and shared memory.
+    /// Whether the page would go to swap: anonymous and shared memory.
     pub fn is_swap_backed(self) -> bool {
         self.bit(14)
     }
@@ -129,15 +129,15 @@ impl FrameFlags {
         Some(Flags(u64::from_le_bytes(bytes)))
     }
 
-    /// Calls `visit` with every folio that the frames of `stretches` (first frame and number, sorted, perhaps overlapping) are
-    /// of: the index of the range, the first frame within it, how many, the folio, and the flags of that frame.
-    pub fn each_folio(&self, stretches: &[(u64, u64)], visit: &mut dyn FnMut(usize, u64, u64, Folio, Flags)) {
+    /// Calls `visit` with every folio that the frames of `runs` (first frame and number, sorted, perhaps overlapping) are
+    /// of: the index of the run, the first frame within it, how many, the folio, and the flags of that frame.
+    pub fn each_folio(&self, runs: &[(u64, u64)], visit: &mut dyn FnMut(usize, u64, u64, Folio, Flags)) {
         let mut reader =
             Reader { flags: self, start: 0, words: Vec::new(), bytes: Vec::new(), far: HashMap::new() };
         let mut index = 0;
-        while index < stretches.len() {
-            let group = reader.read_group(&stretches[index..]);
-            for (index, (first, count)) in (index..).zip(&stretches[index..index + group]) {
+        while index < runs.len() {
+            let group = reader.read_group(&runs[index..]);
+            for (index, (first, count)) in (index..).zip(&runs[index..index + group]) {
                 reader.walk(*first, *count, &mut |from, count, folio, flags| {
                     visit(index, from, count, folio, flags)
                 });
@@ -160,12 +160,12 @@ struct Reader<'a> {
 const FAR_MAX: usize = 65_536;
 
 impl Reader<'_> {
-    /// Reads the flags of the first of `stretches` and of those close behind it; returns how many these are.
-    fn read_group(&mut self, stretches: &[(u64, u64)]) -> usize {
-        let Some((start, count)) = stretches.first().copied() else { return 0 };
+    /// Reads the flags of the first of `runs` and of the ones close behind it; returns their number.
+    fn read_group(&mut self, runs: &[(u64, u64)]) -> usize {
+        let Some((start, count)) = runs.first().copied() else { return 0 };
         let most = start.saturating_add(FRAMES_PER_READ);
         let (mut end, mut group) = (start.saturating_add(count), 1);
-        for (first, count) in &stretches[1..] {
+        for (first, count) in &runs[1..] {
             let next = first.saturating_add(*count);
             if *first > end.saturating_add(FRAME_GAP) || next > most {
                 break;

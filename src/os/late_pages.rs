@@ -60,7 +60,7 @@ impl LatePages {
         self.mappings.get(after).is_some_and(|mapping| mapping.range.start < range.end)
     }
 
-    /// Looks at the pieces that nobody has taken yet.
+    /// Scans the pieces that no thread has taken yet.
     pub fn work(&self) {
         let mut scanner = Scanner::new(&self.file, &self.mappings);
         while let Some(piece) = self.pieces.get(self.next.fetch_add(1, Ordering::Relaxed)) {
@@ -93,7 +93,7 @@ impl LatePages {
     }
 }
 
-/// Memory that nobody may touch is looked at in no time: it has no page tables.
+/// Memory without access rights is scanned in no time: it has no page tables.
 pub fn is_late(mapping: &Mapping) -> bool {
     is_alike(mapping) && is_large(mapping.range) && mapping.rights.any()
 }

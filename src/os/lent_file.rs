@@ -69,7 +69,7 @@ pub fn cached_bytes(file: &OwnedFd) -> io::Result<Bytes> {
 pub struct FileFacts {
     pub is_regular: bool,
     pub inode: u64,
-    /// Of tmpfs: in memory and in swap.
+    /// Allocated bytes; for tmpfs, those in memory and in swap.
     pub allocated_bytes: Bytes,
 }
 
@@ -132,7 +132,7 @@ pub fn memory_file() -> io::Result<OwnedFd> {
 
 fn owned(fd: libc::c_long) -> io::Result<OwnedFd> {
     match libc::c_int::try_from(fd) {
-        // SAFETY: the kernel has just made this descriptor, and it belongs to nobody else.
+        // SAFETY: the kernel has just made this descriptor, and it has no other owner.
         Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
         _ => Err(io::Error::last_os_error()),
     }

@@ -275,7 +275,7 @@ mod tests {
         assert_eq!(live.read_now(at, &mut word), Ok(()));
         assert_eq!(&word, b"pointers");
         let next = at.plus(PAGE);
-        assert!(absent(live.read_now(next, &mut word)), "nobody touched it");
+        assert!(absent(live.read_now(next, &mut word)), "it was not touched");
         assert!(absent(live.read_now(next.minus(4), &mut word)), "half of it");
     }
 }

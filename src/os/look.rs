@@ -22,7 +22,7 @@ pub struct Look {
     /// Mapped to the zero page: read, never written, or found to be all zeros.
     pub zero: Bytes,
     pub swapped: Bytes,
-    /// Of `resident`, mapped by entries of 2 MiB; `None` where this kernel does not say.
+    /// The part of `resident` mapped by 2 MiB entries; `None` where this kernel does not say.
     pub huge: Option<Bytes>,
 }
 

@@ -48,7 +48,7 @@ pub trait Memory {
         self.read_once(at, into)
     }
 
-    /// As `read`, for a reading of what may be anybody's data. Not recorded: the reader says with `used` what it relied on. A
+    /// As `read`, for a reading of what may be private data. Not recorded: the reader says with `used` what it relied on. A
     /// replay gives zeros for what was not recorded.
     fn peek(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
         self.read(at, into)

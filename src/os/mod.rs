@@ -94,7 +94,7 @@ pub mod trace;
 pub mod unpacked;
 pub mod users;
 pub mod vmstat;
-pub mod zero_stretches;
+pub mod zero_ranges;
 pub mod zeros;
 pub mod zoneinfo;
 

@@ -1,4 +1,4 @@
-//! What a process has said of itself: its standard output and errors where they go to regular files, and logs that it has
+//! What a process has printed about itself: its standard output and errors where they go to regular files, and logs that it has
 //! open. A terminal, a pipe, or a file that may not be read is left alone: opening those could do something.
 
 use super::foreign;

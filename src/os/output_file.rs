@@ -29,7 +29,7 @@ pub struct OutputFile {
     draft: Option<Place>,
 }
 
-/// Whether the user said so: `--force`.
+/// Whether the user permits it: `--force`.
 static OVERWRITES: AtomicBool = AtomicBool::new(false);
 
 /// Lets this process write over files that are there.
@@ -177,7 +177,7 @@ fn name(file: &File, draft: &Place) -> io::Result<()> {
     }
 }
 
-/// A name next to the file that nobody can foresee.
+/// A name next to the file that cannot be predicted.
 fn draft_of(place: &Place) -> io::Result<Place> {
     let chance = RandomState::new().hash_one(place.name());
     place.sibling(&OsString::from(format!(".marusa-{chance:016x}.part")))
@@ -189,7 +189,7 @@ fn duplicate(number: RawFd) -> io::Result<File> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: `fd` was just made and belongs to nobody else.
+    // SAFETY: `fd` was just made and has no other owner.
     Ok(File::from(unsafe { OwnedFd::from_raw_fd(fd) }))
 }
 
@@ -233,7 +233,7 @@ fn reopen(pinned: &File) -> io::Result<File> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: `fd` was just opened and belongs to nobody else.
+    // SAFETY: `fd` was just opened and has no other owner.
     Ok(unsafe { File::from_raw_fd(fd) })
 }
 

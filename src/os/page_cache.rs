@@ -199,7 +199,7 @@ impl PageCache {
 #[derive(Default)]
 pub struct Windows {
     slots: Vec<Window>,
-    /// Of the windows in a row.
+    /// The slabs of consecutive windows.
     slabs: Vec<Slab>,
     places: PageMap<usize>,
     victim: usize,

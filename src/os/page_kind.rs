@@ -152,7 +152,7 @@ pub struct Look {
 /// Bytes in runs that lie in memory as they lie in the address space, aligned to their size in both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Contiguous {
-    /// Of so many bytes in pages mapped by entries of 4 KiB.
+    /// Bytes in pages mapped by 4 KiB entries.
     pub resident_bytes: Bytes,
     pub looked_at_bytes: Bytes,
     /// In runs of 16 KiB (AMD coalesces the four entries), and of 64 KiB (Arm's contiguous bit): estimates for all of
@@ -180,7 +180,7 @@ pub struct PageSizes {
 }
 
 impl PageSizes {
-    /// Of the pages of a run, as long as `runs` says nothing else.
+    /// The kind of the pages of a run, unless `runs` has another.
     pub fn kind_of_run(&self, run: &PageRun, mapping: &Mapping) -> PageKind {
         let bytes = run.page_bytes as Bytes;
         let backing = match run {

@@ -5,7 +5,7 @@
 //! * `/proc/PID/pagemap`, one word a page (`os::pagemap_words`), on older kernels.
 //! * `/proc/PID/smaps`, sums of each mapping (`os::smaps`), where there is no pagemap (gVisor).
 //!
-//! The zero page is present in the page table but counted in nobody's RSS (mm/memory.c, `vm_normal_page`), so it counts
+//! The zero page is present in the page table but counted in no RSS (mm/memory.c, `vm_normal_page`), so it counts
 //! as absent here too. Until about 6.16 PAGEMAP_SCAN tells the small one only: PAGE_IS_PFNZERO asked `is_zero_pfn`, later
 //! `is_huge_zero_pmd`, of a huge page (fs/proc/task_mmu.c, `pagemap_thp_category`). Guard regions of MADV_GUARD_INSTALL
 //! (6.13) look like swap until PAGE_IS_GUARD tells them.

@@ -26,7 +26,7 @@ const REGIONS_PER_SMALL_CALL: usize = 64;
 const SEGMENT_BYTES_MIN: u64 = 1 << 20;
 /// Regions that a mapping may have for each of its ordinary ranges to be checked; that it has more shows that it is there.
 const CHECKED_MAX: usize = 64;
-/// Pieces of large mappings that are scanned at once: whole huge pages, at most so many of one mapping.
+/// Pieces of large mappings that are scanned at once: whole huge pages, up to `PIECES_MAX` for each mapping.
 const PIECE_BYTES_MIN: u64 = 256 << 20;
 const PIECES_MAX: u64 = 64;
 
@@ -71,7 +71,7 @@ pub fn scan_without(
     scan_segments(process, mappings, &segments)
 }
 
-/// Stretches of the address space, and whether the kernel is asked which of their pages belong to a file.
+/// Ranges of the address space, and whether the kernel is asked which of their pages belong to a file.
 ///
 /// That question costs a reading of the `struct page` of every page (fs/proc/task_mmu.c, `pagemap_page_category`), four
 /// fifths of the time of a scan. In anonymous and in shared mappings the mapping answers it, so the large ones of these
@@ -157,7 +157,7 @@ pub(super) fn each_now(
 }
 
 /// The kernel looks at each page, some 3 ms for a gigabyte of small ones: large mappings are looked at by two threads, each
-/// of which takes the next piece that nobody has taken.
+/// of which takes the next free piece.
 fn scan_segments(process: &Process, mappings: &[Mapping], segments: &[(Range, bool)]) -> Known<Vec<PageRun>> {
     let file = process
         .open_file("pagemap")
@@ -226,10 +226,10 @@ impl<'a> Scanner<'a> {
 
     /// The runs of `range`. `is_alike` says that it is a piece of one mapping whose pages are all of a file or all of none.
     pub(super) fn scan(&mut self, range: Range, is_alike: bool) -> Known<Vec<PageRun>> {
-        if is_alike { self.scan_alike(range) } else { self.scan_told(range, Asked::Resident { files: true }) }
+        if is_alike { self.scan_alike(range) } else { self.scan_for(range, Asked::Resident { files: true }) }
     }
 
-    fn scan_told(&mut self, range: Range, asked: Asked) -> Known<Vec<PageRun>> {
+    fn scan_for(&mut self, range: Range, asked: Asked) -> Known<Vec<PageRun>> {
         let mut runs = Vec::new();
         let mappings = self.mappings;
         self.each(range, asked, &mut |region| {
@@ -239,26 +239,26 @@ impl<'a> Scanner<'a> {
         Ok(runs)
     }
 
-    /// Asks the kernel what is *not* an ordinary resident page: what it tells of costs it 8 ns a page, what it passes over
+    /// Asks the kernel what is *not* an ordinary resident page: what it reports costs it 8 ns a page, what it passes over
     /// 2 ns (`pagemap_scan_output`; 6.18), and nearly all pages of a heap are such.
     fn scan_alike(&mut self, range: Range) -> Known<Vec<PageRun>> {
-        let mut told: Vec<PageRegion> = Vec::new();
+        let mut reported: Vec<PageRegion> = Vec::new();
         self.each(range, Asked::NotOrdinary, &mut |region| {
-            told.push(*region);
-            told.len()
+            reported.push(*region);
+            reported.len()
         })?;
         let mut runs = Vec::new();
         let mut from = range.start.0;
         let end = PageRegion { start: range.end.0, end: range.end.0, categories: 0 };
-        for region in told.iter().chain([&end]) {
+        for region in reported.iter().chain([&end]) {
             if from < region.start {
                 let ordinary = PageRegion { start: from, end: region.start, categories: PAGE_IS_PRESENT };
                 // Of what is not mapped any more, and of a device's memory, nothing is reported either.
-                if told.len() > CHECKED_MAX || self.is_resident(Addr(from))? {
+                if reported.len() > CHECKED_MAX || self.is_resident(Addr(from))? {
                     add_region(&mut runs, &ordinary, self.mappings);
                 } else {
                     let unsure = Range::of(from, region.start);
-                    runs.extend(self.scan_told(unsure, Asked::Resident { files: false })?);
+                    runs.extend(self.scan_for(unsure, Asked::Resident { files: false })?);
                 }
             }
             add_region(&mut runs, region, self.mappings);
@@ -268,7 +268,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn is_resident(&mut self, at: Addr) -> Known<bool> {
-        let runs = self.scan_told(Range::sized(at, base_page()), Asked::Resident { files: false })?;
+        let runs = self.scan_for(Range::sized(at, base_page()), Asked::Resident { files: false })?;
         Ok(runs.iter().any(PageRun::is_present))
     }
 
@@ -342,8 +342,8 @@ fn scan_once(
 
 /// Cuts a region at the borders of mappings: it may span several.
 fn add_region(runs: &mut Vec<PageRun>, region: &PageRegion, mappings: &[Mapping]) {
-    let bits_told = bits_of(region.categories);
-    if bits_told == 0 {
+    let reported = bits_of(region.categories);
+    if reported == 0 {
         return;
     }
     let range = Range::of(region.start, region.end);
@@ -353,7 +353,7 @@ fn add_region(runs: &mut Vec<PageRun>, region: &PageRegion, mappings: &[Mapping]
     for mapping in mappings[first..].iter().take_while(|mapping| mapping.range.start < range.end) {
         let piece = mapping.range.intersect(range);
         let shared_file = mapping.is_file() && mapping.rights.shared;
-        let bits = if shared_file { bits_told | PageRun::FILE } else { bits_told };
+        let bits = if shared_file { reported | PageRun::FILE } else { reported };
         if bits & PageRun::PRESENT != 0 && !mapping.counts_in_rss(bits & PageRun::FILE != 0) {
             continue;
         }

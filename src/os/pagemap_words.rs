@@ -50,7 +50,7 @@ impl Word {
         let frame = self.0 & ((1 << 55) - 1);
         (self.is_present() && frame != 0).then_some(frame)
     }
-    /// Of a page of private memory without a file. The huge zero page shows as a page of a file (`pagemap_pmd_range`).
+    /// Whether a private page without a file may be the zero page. The huge zero page looks like a file page (`pagemap_pmd_range`).
     pub fn may_be_zero_page(self) -> bool {
         self.is_present() && !self.is_exclusive()
     }
@@ -335,7 +335,7 @@ mod tests {
         assert_eq!(bits_of(Word(1 << 63), &anonymous), PageRun::PRESENT | SUSPECT);
         assert_eq!(bits_of(file, &anonymous), PageRun::PRESENT | SUSPECT, "the huge zero page");
         assert_eq!(bits_of(file, &library), PageRun::PRESENT | PageRun::FILE);
-        assert_eq!(bits_of(Word(1 << 63), &device), 0, "device memory is in nobody's RSS");
+        assert_eq!(bits_of(Word(1 << 63), &device), 0, "device memory is in no RSS");
         assert_eq!(bits_of(Word(1 << 62), &anonymous), PageRun::SWAPPED);
         assert_eq!(bits_of(Word(1 << 62 | 1 << 58), &anonymous), 0, "a guard region");
     }

@@ -10,7 +10,7 @@ use crate::base::limits::MEMORY_ZONES_MAX;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockTypes {
-    /// Of one block.
+    /// The size of one block.
     pub block_bytes: Bytes,
     pub zones: Vec<ZoneBlocks>,
 }

@@ -106,7 +106,7 @@ impl Counter {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: `fd` was just opened and belongs to nobody else.
+        // SAFETY: `fd` was just opened and has no other owner.
         Ok(Counter(unsafe { File::from_raw_fd(fd as libc::c_int) }))
     }
 

@@ -1,10 +1,10 @@
-//! A name in a directory, found without following a link that somebody else could have planted.
+//! A name in a directory, found without following a link that another user could have planted.
 //!
 //! Root writes `-o /tmp/report.html`; whoever put a symbolic link of that name there would choose the file that root
 //! overwrites. The kernel's `fs.protected_symlinks` guards sticky, world-writable directories only, and may be off
 //! (Documentation/admin-guide/sysctl/fs.rst), so the path is walked here one component at a time, with O_NOFOLLOW.
 //! A link is followed only if we or root own both it and its directory. From then on the name is used through the open
-//! directory: nobody can exchange a component between the check and the use.
+//! directory: no component can be exchanged between the check and the use.
 
 use std::collections::VecDeque;
 use std::ffi::{CStr, CString, OsStr, OsString};
@@ -294,7 +294,7 @@ fn open_directory(path: &CStr) -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: `fd` was just opened and belongs to nobody else.
+    // SAFETY: `fd` was just opened and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -306,11 +306,11 @@ pub(super) fn open_at(directory: &OwnedFd, name: &CStr, flags: libc::c_int, mode
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: `fd` was just opened and belongs to nobody else.
+    // SAFETY: `fd` was just opened and has no other owner.
     Ok(unsafe { File::from_raw_fd(fd) })
 }
 
-/// Of an open file, also of one opened with O_PATH.
+/// The facts of an open file, also of one opened with O_PATH.
 pub fn facts_of(file: &impl AsRawFd) -> io::Result<Facts> {
     // SAFETY: an all-zero stat is a valid one.
     let mut stat: libc::stat = unsafe { std::mem::zeroed() };
@@ -319,7 +319,7 @@ pub fn facts_of(file: &impl AsRawFd) -> io::Result<Facts> {
     Ok(facts(&stat))
 }
 
-/// Of a name in a directory, without following a link.
+/// The facts of a name in a directory, without following a link.
 pub fn facts_at(directory: &impl AsRawFd, name: &CStr) -> io::Result<Facts> {
     // SAFETY: an all-zero stat is a valid one.
     let mut stat: libc::stat = unsafe { std::mem::zeroed() };

@@ -2,7 +2,7 @@ use super::*;
 use std::fs;
 use std::os::unix::fs::{chown, symlink};
 
-/// Somebody else: nobody.
+/// Another user: nobody.
 const STRANGER: u32 = 65_534;
 
 fn leads_to(path: &Path) -> io::Result<(u64, u64)> {
@@ -49,7 +49,7 @@ fn a_strangers_link_is_refused_wherever_it_stands() {
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "{path}: {error}");
         assert!(error.to_string().contains("user 65534"), "{error}");
     }
-    assert!(Place::of(&at("his/new")).is_ok(), "a new file in a stranger's directory harms nobody");
+    assert!(Place::of(&at("his/new")).is_ok(), "a new file in another user's directory does no harm");
 }
 
 #[test]

@@ -36,7 +36,7 @@ pub fn host() -> Known<Pressure> {
     parse(&text).ok_or_else(|| off("pressure of memory"))
 }
 
-/// Of the cgroup that the process is in.
+/// The pressure of the cgroup that the process is in.
 pub fn of_group(process: &Process) -> Known<Pressure> {
     const WHAT: &str = "pressure of memory in the target's cgroup";
     let groups = process.text("cgroup").map_err(|error| gap("/proc/PID/cgroup", &error))?;

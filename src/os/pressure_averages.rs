@@ -16,7 +16,7 @@ pub struct Averages {
     pub full_10: f64,
 }
 
-/// Of the host; `resource`: "memory" or "io".
+/// The averages of the host; `resource`: "memory" or "io".
 pub fn host(resource: &str) -> Known<Averages> {
     let path = format!("/proc/pressure/{resource}");
     let off = || {

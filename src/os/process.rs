@@ -60,12 +60,12 @@ impl Process {
         if fd < 0 {
             return Err(if access::is_hidden(pid) { OpenError::Hidden(pid) } else { OpenError::None(pid) });
         }
-        // SAFETY: `fd` was just opened and belongs to nobody else.
+        // SAFETY: `fd` was just opened and has no other owner.
         let directory = unsafe { OwnedFd::from_raw_fd(fd) };
         let mut process = Process { pid, start_ticks: 0, directory };
         machine::of_host();
         let stat = process.text("stat").map_err(|error| match error.raw_os_error() {
-            // Everybody may read it, but where hidepid is 1 or 2.
+            // Every user may read it, unless hidepid is 1 or 2.
             Some(libc::EPERM | libc::ENOENT) if access::is_hidden(pid) => OpenError::Hidden(pid),
             Some(libc::ESRCH | libc::ENOENT) => OpenError::None(pid),
             _ => OpenError::Denied(pid, error),
@@ -222,7 +222,7 @@ fn open_with(directory: &impl AsRawFd, name: &str, flags: libc::c_int) -> io::Re
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: `fd` was just opened and belongs to nobody else.
+    // SAFETY: `fd` was just opened and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 

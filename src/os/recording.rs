@@ -145,7 +145,7 @@ impl Memory for Sparse {
     }
 
     /// What is not known is 0: nothing there mattered, or it would have been noted. A fault would say more than that: what
-    /// lies next to it in the same read could not be had either.
+    /// lies next to it in the same read was not available either.
     fn read_once(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
         if !self.flat.is_empty() {
             self.flat.read_or_zeros(at, into);
@@ -272,7 +272,7 @@ fn programs(mappings: &[Mapping]) -> HashSet<(&str, u64)> {
     programs.map(|mapping| (mapping.device.as_str(), mapping.inode)).collect()
 }
 
-/// What cannot be written holds what its file holds, and only that of a program is known to be nobody's data.
+/// What cannot be written holds what its file holds, and only that of a program is known to hold no private data.
 fn may_hold_text(mappings: &[Mapping], programs: &HashSet<(&str, u64)>, at: Addr) -> bool {
     let is_program = |mapping: &Mapping| {
         !mapping.rights.write && mapping.is_file() && programs.contains(&(&*mapping.device, mapping.inode))

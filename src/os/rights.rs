@@ -40,7 +40,7 @@ impl Capability {
 /// What /proc/self/uid_map holds in the first user namespace: every user, as it is.
 const ALL_USERS: [&str; 3] = ["0", "0", "4294967295"];
 
-/// Of this thread, what the kernel looks at.
+/// The rights of this thread that the kernel checks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Own {
     uid: Option<u32>,
@@ -128,12 +128,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn root_is_never_told_to_run_as_root() {
+    fn root_is_never_advised_to_run_as_root() {
         let needed = [Capability::SysPtrace, Capability::SysAdmin];
         let advice = "run as root, or with CAP_SYS_PTRACE and CAP_SYS_ADMIN";
         let user = Own { uid: Some(1000), ..Own::default() };
         assert_eq!(words(&user, &needed, advice), advice);
-        assert_eq!(words(&Own::default(), &needed, advice), advice, "nobody knows who it is");
+        assert_eq!(words(&Own::default(), &needed, advice), advice, "who it is is unknown");
         let root = |effective, is_nested, lockdown: Option<&str>| {
             let own = Own { uid: Some(0), effective, is_nested, lockdown: lockdown.map(str::to_string) };
             let text = words(&own, &needed, advice);

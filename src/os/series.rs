@@ -66,8 +66,8 @@ pub fn sum(text: &str, selector: &Selector) -> Known<Sum> {
 fn is_counter(text: &str, name: &str) -> bool {
     let base = ["_total", "_count", "_sum", "_bucket"].iter().find_map(|end| name.strip_suffix(end));
     let mut types = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
-    let told = types.find(|(named, _)| *named == name || Some(*named) == base).map(|(_, kind)| kind.trim());
-    match told {
+    let kind = types.find(|(named, _)| *named == name || Some(*named) == base).map(|(_, kind)| kind.trim());
+    match kind {
         Some("gauge" | "untyped" | "unknown") => false,
         Some("counter") => true,
         // Of a summary, what has the summary's own name are quantiles.

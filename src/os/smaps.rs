@@ -20,7 +20,7 @@ pub struct Smap {
     pub resident_bytes: Bytes,
     pub proportional_bytes: Bytes,
     pub anonymous_bytes: Bytes,
-    /// Of `proportional_bytes`, anonymous; in smaps_rollup only (Linux 5.4).
+    /// The anonymous part of `proportional_bytes`; in smaps_rollup only (Linux 5.4).
     pub proportional_anonymous_bytes: Option<Bytes>,
     pub anonymous_huge_bytes: Bytes,
     pub shmem_huge_bytes: Bytes,

@@ -21,7 +21,7 @@ pub struct SocketQueue {
     pub received_bytes: Bytes,
 }
 
-/// Of the namespace of the process; the first ones where there are very many.
+/// The sockets of the process's namespace; the first ones where there are very many.
 pub fn read(process: &Process) -> Vec<SocketQueue> {
     let table = |name: &&str| {
         let file = process.open_file(&format!("net/{name}")).ok()?;

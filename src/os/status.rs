@@ -26,7 +26,7 @@ pub struct Status {
     pub thp_enabled: Option<bool>,
     /// `SigCgt`: signals that have a handler, bit 0 is signal 1.
     pub signals_caught: Option<u64>,
-    /// `ShdPnd`: signals to the process that nobody took yet, bit 0 is signal 1.
+    /// `ShdPnd`: signals to the process that no thread took yet, bit 0 is signal 1.
     pub signals_pending: Option<u64>,
     pub voluntary_switches: Option<u64>,
 }

@@ -61,7 +61,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// Of a file that is mapped from `start` on. `None`: it is no 64-bit little-endian ELF file, or it has no such table.
+    /// The symbols of a file that is mapped from `start` on. `None`: not a 64-bit little-endian ELF file, or no such table.
     pub fn read(file: &FileBytes, start: Addr) -> Option<Table> {
         const SHT_SYMTAB: u64 = 2;
         const SHT_DYNSYM: u64 = 11;

@@ -29,10 +29,10 @@ pub struct OsView {
     pub late: Option<Arc<LatePages>>,
     pub tasks: Vec<Task>,
     pub gaps: Vec<Gap>,
-    /// The folios of the pages; `None` where nobody asked.
+    /// The folios of the pages; `None` if not requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_sizes: Option<Known<PageSizes>>,
-    /// What smaps says of each mapping; `None` where nobody asked.
+    /// What smaps says of each mapping; `None` if not requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smaps: Option<Known<Vec<Smap>>>,
 }
@@ -149,7 +149,7 @@ impl Target<'_> {
 }
 
 impl OsView {
-    /// Whether nothing can be told of `range` without waiting.
+    /// Whether nothing can be read of `range` without waiting.
     pub fn is_late(&self, range: Range) -> bool {
         self.late.as_ref().is_some_and(|late| late.overlaps(range))
     }

@@ -93,7 +93,7 @@ impl Taskstats {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: `fd` was just opened and belongs to nobody else.
+        // SAFETY: `fd` was just opened and has no other owner.
         let socket = unsafe { OwnedFd::from_raw_fd(fd) };
         let patience = libc::timeval { tv_sec: 1, tv_usec: 0 };
         // SAFETY: the value outlives the call, and the length is its size.

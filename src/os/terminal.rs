@@ -2,7 +2,7 @@
 //!
 //! Names, arguments, paths and answers of a target are in everything that Marusa prints, errors and panics included. So the
 //! escaping (`base/printable.rs`) is in the writer, where no command can forget it: `stdout`, `stderr` and `say!` escape, and
-//! `tests/fast/tidy.rs` lets nobody else open these streams. The raw ones are for what is made of our own words alone, and for a
+//! `tests/fast/tidy.rs` lets no other file open these streams. The raw ones are for what is made of our own words alone, and for a
 //! screen or a bar that escapes what it is given.
 
 use crate::base::printable::{self, Escaping};
@@ -84,7 +84,7 @@ impl Write for Out {
     }
 }
 
-/// One line to standard errors, as `eprintln!` does: where it cannot be written, nobody reads it.
+/// One line to standard errors, as `eprintln!` does: where it cannot be written, it has no reader.
 pub fn say(line: std::fmt::Arguments) {
     let _ = stderr().write_all(format!("{line}\n").as_bytes());
 }
@@ -171,7 +171,7 @@ fn of_output() -> Option<usize> {
     columns_of(libc::STDOUT_FILENO)
 }
 
-/// Of the terminal that standard errors go to.
+/// The width of the terminal that standard error goes to.
 pub fn columns_of_errors() -> Option<usize> {
     columns_of(libc::STDERR_FILENO).filter(|columns| *columns > 0)
 }

@@ -1,5 +1,5 @@
 //! Which 4 KiB pages hold nothing but zeros, within larger pages and within thread stacks: memory that is resident and was
-//! never used, or not since it was cleared. A split of the huge page would give it back (`os::zero_stretches::Sort`).
+//! never used, or not since it was cleared. A split of the huge page would give it back (`os::zero_ranges::Sort`).
 //!
 //! The only way to know is to read it. What that does to the target, by the kernel's source (6.18):
 //!
@@ -22,7 +22,7 @@ use super::process::{Process, gap};
 use super::rights::{self, Capability};
 use super::target::OsView;
 use super::thp_shrinker::Shrinker;
-use super::zero_stretches::{Piece, Sort, pieces, stretches};
+use super::zero_ranges::{Piece, Sort, candidates, pieces};
 use crate::base::limits::{ZEROS_BYTES_READ_MAX, ZEROS_SAMPLE_BYTES};
 use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
 use std::fs::File;
@@ -38,9 +38,9 @@ const STEP_WORDS: usize = 32;
 /// How much is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effort {
-    /// Up to so much, all of it.
+    /// Up to this size, all of it is read.
     pub all_bytes: Bytes,
-    /// Of more, about so much.
+    /// The size of the sample where there is more.
     pub sample_bytes: Bytes,
 }
 
@@ -54,7 +54,7 @@ impl Default for Effort {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Zeros {
     /// What there is to look at, and of which sort; sorted, disjoint.
-    pub stretches: Vec<(Range, Sort)>,
+    pub candidates: Vec<(Range, Sort)>,
     /// Sorted by address.
     pub seen: Vec<Seen>,
     /// Whether some of it was not looked at, but stands in the shadow of what was.
@@ -69,7 +69,7 @@ pub struct Zeros {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
     pub sort: Sort,
-    /// Of the cell that the block was chosen from.
+    /// The bytes of the cell that the block was chosen from.
     pub stands_for_bytes: Bytes,
     /// What was read of it: less than was wanted where the process gave pages back in the meantime.
     pub read: Vec<Range>,
@@ -85,11 +85,11 @@ pub fn read(process: &Process, view: &OsView, stacks: &[Range], effort: Effort) 
     }
     let mut stacks = stacks.to_vec();
     stacks.sort_unstable();
-    let stretches = stretches(view, &crate::base::joined(stacks));
-    let pieces = pieces(view, &stretches, effort.all_bytes, effort.sample_bytes);
+    let candidates = candidates(view, &crate::base::joined(stacks));
+    let pieces = pieces(view, &candidates, effort.all_bytes, effort.sample_bytes);
     let mut zeros = Zeros {
         is_sampled: pieces.iter().any(|piece| piece.stands_for_bytes > bytes(&piece.ranges)),
-        stretches: stretches.iter().map(|stretch| (stretch.range, stretch.sort)).collect(),
+        candidates: candidates.iter().map(|candidate| (candidate.range, candidate.sort)).collect(),
         shrinker: Shrinker::read(),
         ..Zeros::default()
     };
@@ -278,7 +278,7 @@ mod tests {
             at.add(PAGE as usize).write(0);
             at.add(2 * PAGE as usize).write(0);
             at.add(9 * PAGE as usize).write(7);
-            // Only read: the zero page, which is nobody's memory.
+            // Only read: the zero page, which no process is charged for.
             assert_eq!(at.add(5 * PAGE as usize).read_volatile(), 0);
             at
         };

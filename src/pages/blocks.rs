@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, HashMap};
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Wanted {
     pub areas: Vec<Area>,
-    /// Of a block of private memory, the share that must be in memory.
+    /// The share of a block of private memory that must be in memory.
     pub density: f64,
     /// By how much the process may grow, as a share of what it has in memory.
     pub growth: f64,

@@ -19,7 +19,7 @@ const LINKED_FROM_BYTES: Bytes = 1 << 20;
 const COPIED: [&str; 3] = ["bin", "lib", "jre"];
 /// Below it are the mounts.
 const COPIES: &str = "/run/marusa";
-/// Of the mount, beyond what is copied: directories and links.
+/// Room in the mount beyond what is copied: directories and links.
 const SPARE_BYTES: Bytes = 8 << 20;
 
 /// A file, directory or link below a JDK's home.

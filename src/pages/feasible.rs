@@ -288,7 +288,7 @@ impl One<'_> {
             return Chosen { boot: fits, ..self.chosen(how, add, Feasible::No, why) };
         }
         let (once, most) = (self.size.at_once_pages, self.size.at_most_pages);
-        let now = format!("{once} of {name} can be had at once");
+        let now = format!("{once} of {name} available at once");
         match () {
             () if add <= once => self.chosen(How::Pool, add, Feasible::Yes, format!("{reason}; {now}")),
             () if add <= most => {
@@ -329,11 +329,11 @@ impl One<'_> {
         let (once, most) = (self.size.at_once_pages, self.size.at_most_pages.saturating_add(more));
         let fits = |left: Bytes| bytes.saturating_add(reserve) <= left;
         let (feasible, now) = match () {
-            () if missing <= once && fits(self.left) => (Feasible::Yes, format!("{once} could be had now")),
+            () if missing <= once && fits(self.left) => (Feasible::Yes, format!("{once} available now")),
             () if missing <= most && fits(later) => {
-                (Feasible::Perhaps, format!("{once} could be had now, at most {most} then"))
+                (Feasible::Perhaps, format!("{once} available now, at most {most} then"))
             }
-            () => (Feasible::No, format!("only {once} could be had now, at most {most}")),
+            () => (Feasible::No, format!("only {once} available now, at most {most}")),
         };
         self.chosen(How::Overcommit, add, feasible, format!("{reason}; not guaranteed: {now}"))
     }

@@ -61,7 +61,7 @@ fn what_free_blocks_give_is_sure_and_what_compaction_adds_is_not() {
     assert_eq!((how, add, feasible), (How::Pool, 2000, Feasible::Yes));
     let (how, _, feasible, why) = one(&host(), &ask(2001));
     assert_eq!((how, feasible), (How::Pool, Feasible::Perhaps), "{why}");
-    assert!(why.contains("2000 of 2M can be had at once, up to 5120"), "{why}");
+    assert!(why.contains("2000 of 2M available at once, up to 5120"), "{why}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::jvm::hotspot::report::large_pages;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Of a line, this much is kept.
+/// The letters of a line that are kept.
 const TEXT_MAX: usize = 200;
 
 /// One line that JVMs print.

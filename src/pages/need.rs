@@ -48,7 +48,7 @@ pub fn need(subject: &Subject, mode: Mode) -> Known<Vec<Need>> {
     Ok(needs)
 }
 
-/// What cannot be had, or is not known.
+/// What is not available, or not known.
 fn refuse(subject: &Subject, mode: Mode) -> Known<()> {
     let gap = |what: String, hint: &str| Err(Gap::new(what, Why::NotInThisRuntime).hint(hint));
     if subject.vm != Vm::HotSpot {

@@ -128,7 +128,7 @@ fn one_page_less(plan: &Plan) -> Option<String> {
 fn thp(plan: &Plan, request: &Request, risks: &mut Vec<String>) {
     if plan.outlook.feasible == Feasible::Perhaps {
         risks.push(
-            "pages that cannot be had stay small, silently: verify shows how much is large".to_string(),
+            "pages that are not available stay small, silently: verify shows how much is large".to_string(),
         );
     }
     let thp = request.host.pages.thp.as_ref();

@@ -29,7 +29,7 @@ pub struct Request<'a> {
     pub made_by: String,
     /// How the JVM is started except for its pages; empty for one that runs.
     pub launch: Vec<String>,
-    /// Those of them that nobody gave: the plan's own recommendation.
+    /// The ones that the user did not give: the plan's own recommendation.
     pub recommended: Vec<String>,
     /// The running JVM, if it is one.
     pub running: Option<Running>,
@@ -142,7 +142,7 @@ fn ask(request: &Request, mode: Mode, needs: &[Need]) -> Ask {
 /// The rule of `--mode auto`, with what decided.
 fn automatic(request: &Request) -> (Mode, Option<String>) {
     let subject = &request.subject;
-    let rule = "rule: hugetlb-2m where the heap has 1 GiB and more, -Xms is -Xmx, and a pool can be had for sure now; else thp";
+    let rule = "rule: hugetlb-2m where the heap has 1 GiB and more, -Xms is -Xmx, and a pool is certainly available now; else thp";
     let why = |what: &str| Some(format!("{what} ({rule})"));
     let has_thp = request.host.pages.thp.is_some();
     let needs = needs(subject, Mode::hugetlb()).unwrap_or_default();
@@ -155,7 +155,7 @@ fn automatic(request: &Request) -> (Mode, Option<String>) {
             (Mode::Thp, why("the heap may grow and shrink, which hugetlb does not allow"))
         }
         Ok(answer) if answer.feasible == Feasible::Yes => {
-            (Mode::hugetlb(), why("large, of fixed size, and the pool can be had"))
+            (Mode::hugetlb(), why("large, of fixed size, and the pool is available"))
         }
         _ => (Mode::Thp, why("a pool is not certain to be available now")),
     }

@@ -17,7 +17,7 @@ pub const SCHEMA: &str = "marusa/pages-plan/2";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// Of the size of the processor's huge page, where that is not 2M: 32M with base pages of 16 KiB, 512M with 64.
+    /// Pages of the processor's huge page size, where that is not 2M: 32M with base pages of 16 KiB, 512M with 64.
     #[serde(rename = "hugetlb")]
     HugeTlb,
     #[serde(rename = "hugetlb-2m")]
@@ -178,7 +178,7 @@ pub struct Plan {
     pub outlook: Outlook,
 }
 
-/// Whether something can be had now.
+/// Whether something is available now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Feasible {
@@ -192,7 +192,7 @@ pub enum Feasible {
 /// What the host can give now, next to what is asked of it.
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Outlook {
-    /// Of the plan and of the files that `--persist` makes: letters, digits and dashes.
+    /// The name of the plan and of the files that `--persist` makes: letters, digits and dashes.
     pub name: String,
     pub feasible: Feasible,
     pub feasible_why: String,
@@ -200,7 +200,7 @@ pub struct Outlook {
     pub mode_why: Option<String>,
     /// JVMs of this kind that are to run at the same time.
     pub instances: u64,
-    /// Of `jvm_options`, the ones that the user did not give.
+    /// The `jvm_options` that the user did not give.
     #[serde(default)]
     pub recommended: Vec<String>,
     pub memory: MemoryOutlook,
@@ -231,11 +231,11 @@ pub struct MemoryOutlook {
 pub struct NodeOutlook {
     pub node: u32,
     pub free_bytes: Bytes,
-    /// Pages of 2 MiB that its free blocks give at once.
+    /// 2 MiB pages that its free blocks give at once.
     pub at_once_pages: u64,
 }
 
-/// How many pages of one size can be had.
+/// How many pages of one size are available.
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct SizeOutlook {
     pub page_bytes: Bytes,

@@ -29,7 +29,7 @@ use found::Taken;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Of what is in memory, this share on large pages keeps a promise of transparent ones, in per mille: a kernel takes one back
+/// The share of resident memory on large pages that keeps a promise of transparent ones, in per mille: a kernel takes one back
 /// here and there (reclaim, a fork).
 const KEPT_PER_MILLE: u128 = 990;
 
@@ -148,7 +148,7 @@ impl Verdict {
 pub struct Total {
     pub page_bytes: Bytes,
     pub promised_pages: u64,
-    /// Of hugetlb: mapped by the whole process; of transparent ones: in memory, of the rows.
+    /// Pages of hugetlb: mapped by the whole process; transparent ones: in memory, of the rows.
     pub found_pages: u64,
     pub missing_pages: u64,
     /// In memory, of the rows.

@@ -78,7 +78,7 @@ impl Count {
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Counted {
     pub count: Count,
-    /// Of threads and class loaders, their name without its numbers, where those of one name make most of the growth.
+    /// The name of threads and class loaders without its numbers, where those of one name make most of the growth.
     pub name: Option<String>,
     /// From the first account to the last.
     pub grown: i64,
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slope_is_told_where_the_line_explains_the_figures() {
+    fn a_slope_is_reported_where_the_line_explains_the_figures() {
         let line: Vec<(f64, f64)> = (0..8).map(|at| (f64::from(at), 5.0 + 3.0 * f64::from(at))).collect();
         assert_eq!(slope(&line), Some(3.0));
         assert_eq!(slope(&line[..3]), None, "three figures");

@@ -39,7 +39,7 @@ pub enum Kind {
     Note,
     /// The recorder ended as it should.
     Close,
-    /// Of a later version.
+    /// A kind of a later version.
     Unknown,
 }
 
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_of_a_later_version_is_told_apart() {
+    fn a_kind_of_a_later_version_is_distinguished() {
         let mut bytes = vec![0x55, 1, 9];
         let sum = checksum(&bytes);
         bytes.extend(sum.to_le_bytes());

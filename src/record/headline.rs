@@ -67,7 +67,7 @@ impl Cause<'_> {
     }
 }
 
-/// Of the rows that may be named, the fastest first.
+/// The causes among the rows that may be named, the fastest first.
 fn causes(rows: &[Row]) -> Vec<Cause<'_>> {
     let mut causes: Vec<Cause> = Vec::new();
     for row in rows.iter().filter(|row| may_be_named(row)) {

@@ -26,7 +26,7 @@ const NAMED_MAX: usize = 3;
 const JUDGED_MAX: usize = 20;
 /// Fewer histograms say nothing of a class.
 const HISTOGRAMS_MIN: usize = 3;
-/// Of fewer than these, each must be above the one before: there is no trend in so few.
+/// Among fewer than these, each must be above the one before: there is no trend in so few.
 const SORTED_BELOW: usize = 8;
 /// The program's own class that has grown most in number is named from this share of the instances of the fastest class on: what
 /// it holds, arrays and nodes of collections, takes more bytes than it.
@@ -37,7 +37,7 @@ const OWN_SHARE: f64 = 0.01;
 pub struct Holder {
     pub kind: Named,
     pub name: String,
-    /// Of the bytes of its blocks, its chunks of metaspace or its objects; in memory or not.
+    /// Growth of the bytes of its blocks, its chunks of metaspace or its objects; in memory or not.
     pub growth: Growth,
     /// Blocks, loaders or instances, from the first account that has it to the last; `None`: not recorded.
     pub count_grown: Option<i64>,
@@ -150,7 +150,7 @@ fn mark_by(
     }
 }
 
-/// Of the program's own classes, the one that has grown most in number.
+/// The class of the program's own that has grown most in number.
 fn own_class(holders: &[Holder]) -> Option<Holder> {
     let own = holders.iter().filter(|holder| holder.is_own_class() && holder.is_rising());
     own.max_by_key(|holder| holder.count_grown).cloned()

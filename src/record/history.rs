@@ -36,11 +36,11 @@ pub struct History {
     pub ending: Option<(Moment, Ending)>,
     index: HashMap<Key, usize>,
     keys: Vec<Key>,
-    /// Of each key, the moments at which it changed and what it became.
+    /// For each key, the moments at which it changed and what it became.
     changes: Vec<Vec<(u32, Option<u64>)>>,
     /// The places of keys that have a figure since they were last forgotten; each once.
     live: Vec<usize>,
-    /// Of each key, whether it is in `live`, and by which call of `forget_others` it was named last.
+    /// For each key, whether it is in `live`, and by which call of `forget_others` it was named last.
     is_live: Vec<bool>,
     named_by: Vec<u32>,
     calls: u32,
@@ -77,8 +77,8 @@ impl History {
         let Some(changes) = self.index.get(key).map(|at| &self.changes[*at]) else { return series };
         for (place, (from, value)) in changes.iter().enumerate() {
             let end = changes.get(place + 1).map_or(series.len(), |(next, _)| *next as usize);
-            if let Some(stretch) = series.get_mut(*from as usize..end) {
-                stretch.fill(*value);
+            if let Some(part) = series.get_mut(*from as usize..end) {
+                part.fill(*value);
             }
         }
         series

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Ones that are kept of each account, and together with the ones that were among them before.
 const LARGEST: (usize, usize) = (20, 120);
-/// Of classes as many as make this share of the bytes, and at most so many.
+/// As many classes as make up this share of the bytes, up to the maximum below.
 const CLASSES_SHARE: f64 = 0.95;
 const CLASSES_MAX: usize = 200;
 /// And the largest of the program's own, which may be few bytes next to the arrays that they hold.

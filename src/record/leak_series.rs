@@ -116,7 +116,7 @@ fn live(history: &History, collections: &[usize], point: &dyn Fn(usize) -> Optio
     let mut lowest: BTreeMap<u64, Point> = BTreeMap::new();
     for at in collections {
         let (Some(count), Some(point)) = (history.value(&old, *at), point(*at)) else { continue };
-        // G1 counts the pauses of its concurrent cycle, at which eden is full of what nobody collected.
+        // G1 counts the pauses of its concurrent cycle, at which eden is full of uncollected objects.
         if is_g1 && at.checked_sub(1).is_none_or(|before| young(before) >= young(*at)) {
             continue;
         }
@@ -125,7 +125,7 @@ fn live(history: &History, collections: &[usize], point: &dyn Fn(usize) -> Optio
             *lowest = point;
         }
     }
-    // Of the first nobody saw the start; with G1, the collections that clean up after the last may be still to come.
+    // The start of the first was not seen; with G1, the collections that clean up after the last may be still to come.
     let whole = lowest.len().saturating_sub(1 + usize::from(is_g1));
     lowest.into_values().skip(1).take(whole).collect()
 }

@@ -88,8 +88,8 @@ fn live_bytes_that_grow_are_named_with_the_maximum_of_the_heap() {
     let jvm = jvm("live bytes");
     let all = minutes(&jvm);
     for (minute, headline, named) in &all {
-        let is_told = matches!(headline, Headline::Grows | Headline::Early) && *named == [What::HeapInUse];
-        assert!(is_told || *minute < 6 && *headline == Headline::NothingYet, "{all:?}");
+        let is_judged = matches!(headline, Headline::Grows | Headline::Early) && *named == [What::HeapInUse];
+        assert!(is_judged || *minute < 6 && *headline == Headline::NothingYet, "{all:?}");
         assert!(*minute < 12 || *headline == Headline::Grows, "{all:?}");
     }
     let rows = judge(&jvm.history(), 0.0, f64::INFINITY, false);

@@ -98,7 +98,7 @@ pub fn judge(history: &History, from_seconds: f64, to_seconds: f64, parts: bool)
     counts::mark(history, &accounts, &mut rows);
     held_by::mark(history, is_within, plain, &mut rows);
     if is_gone(history) {
-        // Nobody can record more of it.
+        // No more of it can be recorded.
         rows.iter_mut().for_each(|row| row.growth.needs_minutes = None);
         if Since::of(history, to_seconds).full_heap.is_some() {
             rows.iter_mut()
@@ -227,10 +227,10 @@ mod tests {
     #[test]
     fn what_grows_comes_first() {
         let rows = judge(&hour(), 0.0, f64::INFINITY, true);
-        let told: Vec<(What, Verdict)> =
+        let grown: Vec<(What, Verdict)> =
             rows.iter().map(|row| (row.what.clone(), row.growth.verdict)).collect();
         assert_eq!(
-            told,
+            grown,
             [
                 (What::All, Verdict::GrowsWithoutBound),
                 (What::Area(Area::MallocFreed), Verdict::GrowsWithoutBound),
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_short_part_nothing_is_told() {
+    fn a_short_part_has_no_verdict() {
         let rows = judge(&hour(), 0.0, 40.0, false);
         assert!(rows.iter().all(|row| row.growth.verdict == Verdict::CannotTellYet), "{rows:?}");
         assert!(judge(&hour(), 1e9, 2e9, false).is_empty());

@@ -11,7 +11,7 @@ use crate::map::malloc::owners::HEADERS;
 use crate::measure::history::{self, Detail, Event, Line, Recorded, Row};
 use std::collections::BTreeMap;
 
-/// A limit is drawn where it is at most so many times what the JVM has.
+/// A limit is drawn where it is at most this many times what the JVM has.
 const NEAR: u64 = 3;
 /// What an area has next to its parts, where a recording keeps only some of them.
 const REST: &str = "other parts";
@@ -173,7 +173,7 @@ fn lines(drawn: &Drawn, kernel: &[Option<Bytes>]) -> Vec<Line> {
     measures.into_iter().filter_map(line).collect()
 }
 
-/// Of a holder what it has in use, of the others what is in memory.
+/// For a holder what it has in use, for the others what is in memory.
 fn details(drawn: &Drawn) -> Vec<Detail> {
     let has_accounts = drawn.series(&Key::process(Measure::AccountAt));
     let has_holders = drawn.series(&Key::process(Measure::HoldersAt));

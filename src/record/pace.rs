@@ -6,20 +6,20 @@
 use crate::base::Bytes;
 use std::time::Duration;
 
-/// An account is due when this share of what was resident moved, and at least so much.
+/// An account is due when this share of the resident bytes moved, and at least the minimum below.
 const MOVED_SHARE: u64 = 100;
 const MOVED_BYTES: Bytes = 8 << 20;
 /// What one JVM, or the pool, saves up at most: two accounts of a large JVM.
 const SAVED_SECONDS_MAX: f64 = 0.2;
 /// What an account is taken to cost before one was read.
 const COST_FIRST: Duration = Duration::from_millis(25);
-/// A limit is near when less than this share of it is left, or when it is reached at this speed within so many seconds.
+/// A limit is near when less than this share of it is left, or when it is reached at this speed within `NEAR_SECONDS`.
 const NEAR_SHARE: u64 = 10;
 /// One that was hit since is near when less than this share is left: a group full of cached pages of files hits its limit all
 /// the time.
 const HIT_SHARE: u64 = 4;
 const NEAR_SECONDS: f64 = 20.0;
-/// Near it, looks come so many times as often, but no more often than this.
+/// Near it, samples come this many times as often, up to the maximum rate below.
 const FASTER: u32 = 10;
 const FASTEST: Duration = Duration::from_millis(100);
 /// Accounts of all JVMs near their limits take up to this share of a core on top of the budget.
@@ -68,7 +68,7 @@ pub enum Payer {
 /// a pool for the ones that need more than their part.
 #[derive(Clone, Debug)]
 pub struct Shares {
-    /// Of one core.
+    /// Share of one core.
     share: f64,
     pool: Purse,
     near: Purse,

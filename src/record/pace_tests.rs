@@ -1,4 +1,4 @@
-//! The budget of a recorder over an hour: who is read how often, and that nobody takes the time of another.
+//! The budget of a recorder over an hour: how often each JVM is read, and that none takes the time of another.
 
 use super::*;
 
@@ -47,7 +47,7 @@ fn one(moves: bool, cost_ms: u64) -> One {
     One { state, cost: Duration::from_millis(cost_ms), moves, used: 0.0, accounts: 0, oldest: Duration::ZERO }
 }
 
-/// An hour of looks each second; one account at a time, the most urgent first.
+/// An hour of samples every second; one account at a time, the most urgent first.
 fn hour(share: f64, jvms: &mut [One]) {
     let mut shares = Shares::new(share);
     let asked = Asked { near: jvms.iter().filter(|jvm| jvm.state.is_near).count(), ..ASKED };
@@ -90,7 +90,7 @@ fn a_still_jvm_has_an_account_each_ten_seconds_and_a_moving_one_what_the_budget_
     let (used, accounts) = of(true, 25);
     assert!(accounts > 1000 && used <= 36.3, "{accounts} {used}");
     let (used, accounts) = of(true, 400);
-    assert!(accounts > 50 && used < 38.0, "a costly one comes seldom: {accounts} {used}");
+    assert!(accounts > 50 && used < 38.0, "a costly one is rare: {accounts} {used}");
 }
 
 #[test]

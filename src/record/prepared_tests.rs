@@ -15,8 +15,8 @@ const HISTOGRAM_EVERY: u64 = 60;
 
 pub type Classes = fn(u64) -> Vec<(&'static str, u64, u64, u64)>;
 
-/// A JVM as `record --all` sees it: a cheap sample each second, an account about each 16 seconds that is read seconds after its
-/// look.
+/// A JVM as `record --all` sees it: a cheap sample every second, an account about every 16 seconds that is read seconds after its
+/// sample.
 pub struct Jvm {
     pub areas: fn(Area, u64) -> u64,
     pub heap_used: fn(u64) -> u64,

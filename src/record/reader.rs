@@ -1,5 +1,5 @@
 //! Reads the files of a recording, whatever moment they end at. A file is as hostile as the target: every number is checked,
-//! and from the first record on that makes no sense the rest of its file is dropped, and that is said. Memory is in proportion
+//! and from the first record on that makes no sense the rest of its file is dropped, and that is reported. Memory is in proportion
 //! to the files (`limits::INPUT_FACTOR`), and no record costs more time than its bytes: a file that asks for more is refused.
 
 use super::frame::{self, FormError, Kind, Next};
@@ -52,7 +52,7 @@ pub struct Reader {
     known: HashMap<(i32, u64), usize>,
     /// The latest moment of all JVMs, on the recording's steady clock.
     latest_ms: u64,
-    /// Of each recording, how far its steady clock is behind the first one's.
+    /// For each recording, how far its steady clock is behind the first one's.
     offsets: HashMap<String, u64>,
     now: Clock,
     /// By the number that the file gives them.
@@ -74,7 +74,7 @@ struct Local {
     values: Vec<Option<u64>>,
     /// No sample has come since it was named: what the sample does not name is gone.
     is_new: bool,
-    /// Of each, whether it counts on the file's clock.
+    /// For each, whether it counts on the file's clock.
     is_clock: Vec<bool>,
 }
 
@@ -156,7 +156,7 @@ impl Reader {
             }
             Kind::Note => {
                 let at = self.moment(&mut rest)?;
-                // A byte that is no UTF-8 becomes three.
+                // A byte that is not UTF-8 becomes three.
                 self.allowance.take(TEXT_BYTES + 3 * payload.len() as u64)?;
                 self.recording.notes.push(Note::read(at, &String::from_utf8_lossy(rest)));
             }

@@ -20,7 +20,7 @@ pub struct Row<'a> {
     pub subject: &'static str,
     pub area: Option<&'static str>,
     pub name: Option<String>,
-    /// Of a holder, and of a class, the age of the reading that its figures are from.
+    /// For a holder, and for a class, the age of the reading that its figures are from.
     pub account_age_ms: Option<u64>,
     /// In the order of `columns`.
     pub values: Vec<Option<u64>>,

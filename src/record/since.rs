@@ -17,7 +17,7 @@ const GROWN_SHARE: f64 = 0.02;
 /// A heap whose last collection left at least this share of its maximum in use was full.
 pub const FULL_SHARE: f64 = 0.95;
 
-/// The end of a recording's part, as far as looks without an account tell.
+/// The end of a recording's part, as far as samples without an account show it.
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]
 pub struct Since {
     /// When the last account was read; `None`: none was.
@@ -97,7 +97,7 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// Looks each ten seconds for ten minutes, 1 MiB a second; accounts until `accounts_end`.
+    /// Samples every ten seconds for ten minutes, 1 MiB a second; accounts until `accounts_end`.
     fn history(accounts_end: u64, heap_used: u64, ending: Ending) -> History {
         let mut writer = Writer::new(&Session::default());
         let jvm = writer.jvm(JvmFacts { max_heap_bytes: Some(100 * MIB), ..JvmFacts::default() });

@@ -1,7 +1,7 @@
 //! How much time a JVM is given whose reading failed by its length, and when. A target decides how long it takes to read
-//! (`os::budget`), so one that took all of its time is read without malloc's blocks from then on, and in full seldom, each time
+//! (`os::budget`), so one that took all of its time is read without malloc's blocks from then on, and rarely in full, each time
 //! longer: a large and honest JVM gets its account at the third attempt at the latest. One whose shallow reading fails too is
-//! a suspect: it is read seldom, on a small share of the budget that all suspects have together. A JVM of which nothing is known
+//! a suspect: it is read rarely, on a small share of the budget that all suspects have together. A JVM of which nothing is known
 //! comes after those of users who have none of these. Pure: times come from outside.
 
 use crate::base::limits::{RECORD_FIRST, RECORD_MOST, TargetLimits};

@@ -50,7 +50,7 @@ pub fn take_bytes<'a>(from: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
     Some(head)
 }
 
-/// Text that is no UTF-8 is mended, not refused.
+/// Text that is not UTF-8 is converted with replacement characters, not refused.
 pub fn take_text(from: &mut &[u8]) -> Option<String> {
     let length = usize::try_from(take(from)?).ok()?;
     Some(String::from_utf8_lossy(take_bytes(from, length)?).into_owned())

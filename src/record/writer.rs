@@ -29,7 +29,7 @@ pub struct Session {
     /// When the steady clock stood at 0, by the wall.
     pub started_ms: i64,
     pub every_ms: u64,
-    /// How seldom the account is read at the most.
+    /// The longest time between two accounts.
     pub account_every_ms: u64,
 }
 
@@ -77,7 +77,7 @@ impl JvmFacts {
 pub enum Ending {
     /// It is gone; its exit status is its parent's to know.
     Ended,
-    /// It is gone, and the kernel killed in its cgroup for want of memory since the sample before.
+    /// It is gone, and the kernel OOM-killed in its cgroup since the sample before.
     KilledForMemory,
     /// The recorder looked away first.
     NotWatched,

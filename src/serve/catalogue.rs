@@ -74,7 +74,7 @@ pub struct Metric<T: 'static> {
     pub kind: Kind,
     pub unit: Unit,
     pub help: &'static str,
-    /// In addition to those that say which JVM it is.
+    /// In addition to the labels that identify the JVM.
     pub labels: &'static [&'static str],
     pub get: fn(&T, &mut Points),
 }
@@ -126,13 +126,13 @@ pub const JVM: &[Metric<JvmNow>] = metrics! {
         "1 if its last account was read; 0 if only the kernel's figures are known"
         |jvm, out| out.one(Some(u64::from(jvm.account.is_some() && jvm.unread.is_none())));
     "marusa.jvm.account.age" Gauge Unit::Seconds, []
-        "Age of the account that areas, malloc and page sizes are of; a budget decides when it is read, not the scrape"
+        "Age of the account with the areas, malloc and page sizes; the budget decides when it is read, not the scrape"
         |jvm, out| out.float(jvm.account_age_seconds());
     "marusa.jvm.memory.resident" Gauge Unit::Bytes, ["area"]
         "Resident memory by owner; the areas sum to all that is resident"
         |jvm, out| jvm.areas().for_each(|area| out.with("area", area.name, area.resident_bytes as f64));
     "marusa.jvm.memory.committed" Gauge Unit::Bytes, ["area"]
-        "Memory in mappings with a right of access, of the areas where that differs from what is resident"
+        "Memory in mappings with a right of access, for the areas where that differs from the resident memory"
         |jvm, out| jvm.areas().filter_map(|area| Some((area.name, area.committed_bytes?)))
             .for_each(|(name, bytes)| out.with("area", name, bytes as f64));
     "marusa.jvm.kernel.resident" Gauge Unit::Bytes, []
@@ -173,7 +173,7 @@ pub const JVM: &[Metric<JvmNow>] = metrics! {
         |jvm, out| jvm.page_sizes().for_each(|(part, size, bytes)| out.0.push((
             vec![("part", part.to_string()), ("page_size", size.to_string())], bytes as f64)));
     "marusa.jvm.group.limit" Gauge Unit::Bytes, []
-        "The memory limit of its cgroups that leaves least"
+        "The memory limit among its cgroups with the least memory left"
         |jvm, out| out.one(jvm.figure(Measure::GroupLimit));
     "marusa.jvm.group.held" Gauge Unit::Bytes, []
         "What is charged to the cgroup with that limit, reclaimable file cache included"
@@ -211,7 +211,7 @@ pub const NODE: &[Metric<NodeNow>] = metrics! {
             if let Some(value) = seconds(value) { out.with("kind", kind, value) }
         };
     "marusa.node.stalls" Counter Unit::Count("stall"), ["kind"]
-        "Times that a task had to reclaim or compact memory itself before it got any"
+        "Direct reclaims and direct compactions by tasks that allocated memory"
         |node, out| node.stalls.iter().for_each(|(kind, count)| out.with("kind", *kind, *count as f64));
     "marusa.node.huge_capable" Gauge Unit::Bytes, []
         "Free memory in blocks that are large enough for a huge page"

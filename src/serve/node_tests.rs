@@ -28,7 +28,7 @@ fn names_are_short_and_without_control_letters() {
 }
 
 #[test]
-fn two_of_one_name_in_one_place_are_told_apart() {
+fn two_of_one_name_in_one_place_are_distinguished() {
     let node = node();
     let pod = |name: &str| Who {
         of: Identity { pod: Some(name.to_string()), ..Identity::default() },

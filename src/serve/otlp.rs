@@ -188,7 +188,7 @@ fn name<T>(metric: &Metric<T>) -> String {
     }
 }
 
-/// None where it is "1": Prometheus makes "_ratio" of that (prometheus/otlptranslator, metric_namer.go), and 0 or 1 is no ratio.
+/// None where it is "1": Prometheus makes "_ratio" of that (prometheus/otlptranslator, metric_namer.go), and 0 or 1 is not a ratio.
 fn unit(unit: Unit) -> String {
     if unit == Unit::One { String::new() } else { unit.ucum() }
 }

@@ -1,4 +1,4 @@
-//! `marusa container`: the ledger of a cgroup or of the host. Each item with its sum, and below it whose it is.
+//! `marusa container`: the ledger of a cgroup or of the host. Each item with its sum, and below it its owners.
 
 use super::json::{Head, Subject};
 use super::text::gap_rows;

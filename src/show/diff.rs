@@ -24,9 +24,9 @@ pub struct Taken {
     pub at: Option<String>,
     pub pid: Option<i32>,
     pub command: Option<String>,
-    /// Of a recording: how old the account was at that moment.
+    /// For a recording: how old the account was at that moment.
     pub account_age_ms: Option<u64>,
-    /// Of a recording: when the holders, and the classes, were read.
+    /// For a recording: when the holders, and the classes, were read.
     pub holders_at: Option<String>,
     pub classes_at: Option<String>,
     /// It has classes of the heap's objects and no account.

@@ -28,7 +28,7 @@ pub struct MapDocument<'a> {
     pub pages: Option<PageReport>,
 }
 
-/// Of this program.
+/// The start of this program.
 pub static STARTED: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 /// How a document starts.

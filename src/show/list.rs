@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_narrow_terminal_gets_fewer_columns_and_is_told() {
+    fn a_narrow_terminal_gets_fewer_columns_and_a_note() {
         let mut out = Vec::new();
         let jvms = [jvm(1_234_567, "com.example.of.a.long.name.Main")];
         crate::show::width::within(64, || text(&mut out, &jvms, false, false)).expect("written");

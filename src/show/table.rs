@@ -137,7 +137,7 @@ impl Table {
         faint(out, &text, 0)
     }
 
-    /// Of the widest cell; `None`: no row has anything in this column.
+    /// The width of the widest cell; `None`: no row has anything in this column.
     fn width_of(&self, column: usize) -> Option<usize> {
         let cells = self.rows.iter().filter_map(|row| row.get(column));
         let widest = cells.map(|cell| columns(&shown(&cell.text))).max().unwrap_or(0);

@@ -78,8 +78,7 @@ impl<'a> WhyDocument<'a> {
 }
 
 impl Shown<'_> {
-    /// Of the whole process.
-    /// The bytes that became resident, and in how many seconds.
+    /// Growth of the whole process: the bytes that became resident, and in how many seconds.
     fn grown(&self) -> Option<(i64, f64)> {
         let (first, last) = (self.looks.first()?, self.looks.last()?);
         let seconds = last.seconds - first.seconds;
@@ -217,21 +216,21 @@ mod tests {
     #[test]
     fn the_answers_stand_first_and_fit_any_width() {
         for columns in [60, 80, 100] {
-            let (told, _) = within(columns, || shown(&[answer(Some(20 << 20)), answer(None)], 30.0));
-            assert!(told.lines().all(|line| line.chars().count() <= columns), "{told}");
-            assert!(!told.contains('\u{1b}'), "{told}");
-            let first: String = told.lines().take(5).collect();
-            assert!(first.contains("org.rocksdb.RocksIterator") && first.contains("+700.0 MiB/h"), "{told}");
+            let (page, _) = within(columns, || shown(&[answer(Some(20 << 20)), answer(None)], 30.0));
+            assert!(page.lines().all(|line| line.chars().count() <= columns), "{page}");
+            assert!(!page.contains('\u{1b}'), "{page}");
+            let first: String = page.lines().take(5).collect();
+            assert!(first.contains("org.rocksdb.RocksIterator") && first.contains("+700.0 MiB/h"), "{page}");
         }
     }
 
     #[test]
     fn nothing_unusual_is_said_and_one_look_says_nothing_of_growth() {
-        let (told, document) = shown(&[], 30.0);
-        assert!(told.contains("watched for 30 s, +10.0 MiB\nNothing unusual: nothing that grows"), "{told}");
+        let (page, document) = shown(&[], 30.0);
+        assert!(page.contains("watched for 30 s, +10.0 MiB\nNothing unusual: nothing that grows"), "{page}");
         assert_eq!(document["answers"], serde_json::json!([]));
-        let (told, document) = shown(&[], 0.0);
-        assert!(told.contains("one sample\nNothing unusual: nothing that the doctor's"), "{told}");
+        let (page, document) = shown(&[], 0.0);
+        assert!(page.contains("one sample\nNothing unusual: nothing that the doctor's"), "{page}");
         assert!(document["resident_bytes_per_hour"].is_null());
     }
 

@@ -1,4 +1,4 @@
-//! Takes out of a frozen snapshot what is nobody's business: the command line, the user, the container, names of home
+//! Takes out of a frozen snapshot what is private: the command line, the user, the container, names of home
 //! directories, the texts of the perf memory (which hold the command line once more), and the values of flags that are
 //! text and that the account does not show (-XX:OnError and the like).
 

@@ -1,6 +1,6 @@
 //! Every JVM of the host, by what its memory maps: libjvm.so is HotSpot, libj9vm is OpenJ9, an image heap is a native image of
 //! GraalVM, whatever the command is called and in whatever container it runs. A process that may not be read is still listed if its
-//! command is `java`, with what everybody may know.
+//! command is `java`, with what every user may know.
 
 use super::hidden::Hidden;
 use super::release;
@@ -22,7 +22,7 @@ use crate::os::{budget, facts, host, live, loaded, pagemap};
 pub enum Vm {
     HotSpot,
     OpenJ9,
-    /// Of GraalVM.
+    /// An image of GraalVM.
     NativeImage,
 }
 
@@ -256,13 +256,13 @@ fn main(
     };
     // A program that loads the VM itself has no main class on its command line.
     let own_name = || {
-        // What stands in the place of the arguments may be a title, whose words are nobody's business.
+        // What stands in the place of the arguments may be a title, whose words are private.
         let first = arguments.first().map(|word| word.split(' ').next().unwrap_or_default().to_string());
         let executable = executable.strip_suffix(" (deleted)").unwrap_or(executable);
         let path = if executable.is_empty() { first? } else { executable.to_string() };
         (!redact::is_java(&path)).then(|| path.rsplit('/').next().map(str::to_string)).flatten()
     };
-    // A word behind an @file may be an argument of the program, which is nobody's business.
+    // A word behind an @file may be an argument of the program, which is private.
     let from_line = line.main.clone().filter(|main| !main.is_empty() && !line.may_be_in_file);
     from_line.or_else(from_memory).or_else(own_name).ok_or_else(|| {
         Gap::new("main class", Why::NotInThisRuntime).hint("the command line does not name it")

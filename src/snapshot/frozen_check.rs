@@ -59,7 +59,7 @@ fn counts(os: &OsView, packed_bytes: Bytes) -> Result<(), String> {
     Ok(())
 }
 
-/// Of each size there is a row in the account, and each run is compared with each device.
+/// Each size has a row in the account, and each run is compared with each device.
 fn page_sizes(sizes: &PageSizes) -> Result<(), String> {
     let kinds = || sizes.runs.iter().map(|run| run.kind);
     if !kinds().all(|kind| is_page_size(kind.folio_bytes) && is_page_size(kind.entry_bytes)) {

@@ -1,4 +1,4 @@
-//! The pages of large mappings, which are looked at while the rest of the target is read: who looks, and who waits for them.
+//! The pages of large mappings, which are scanned while the rest of the target is read: who scans, and who waits for them.
 
 use crate::base::{Gap, Known, Why};
 use crate::os::budget;

@@ -7,7 +7,7 @@ use crate::os::target::ProcessFacts;
 
 /// What the VM itself was started with; `None` where the arguments tell it.
 pub fn read(process: &ProcessFacts, vm: &Hotspot) -> Option<Launch> {
-    if is_told(&process.arguments) { None } else { launch::read(vm.memory(), vm.structs) }
+    if has_arguments(&process.arguments) { None } else { launch::read(vm.memory(), vm.structs) }
 }
 
 /// The main class, jar or module, where the arguments name it.
@@ -17,7 +17,7 @@ pub fn main(process: &ProcessFacts) -> Option<String> {
 }
 
 /// Whether these are the arguments of the launcher of Java, with all that it was given.
-fn is_told(arguments: &[String]) -> bool {
+fn has_arguments(arguments: &[String]) -> bool {
     let line = command_line::parse(arguments);
     let has_main = line.main.is_some_and(|main| !main.is_empty());
     command_line::is_launcher(arguments) && (has_main || line.may_be_in_file)
@@ -28,10 +28,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_launcher_was_given_is_told() {
-        let of = |text: &str| is_told(&text.split(' ').map(str::to_string).collect::<Vec<_>>());
+    fn what_a_launcher_was_given_is_reported() {
+        let of = |text: &str| has_arguments(&text.split(' ').map(str::to_string).collect::<Vec<_>>());
         assert!(of("/jdk/bin/java -Xmx1g com.example.Main a") && of("java @options"));
         assert!(!of("/opt/app/server --port 80") && !of("java") && !of("java  ") && !of("orders: idle"));
-        assert!(!is_told(&[]), "kept or overwritten");
+        assert!(!has_arguments(&[]), "kept or overwritten");
     }
 }

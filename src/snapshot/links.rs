@@ -177,7 +177,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Of the libraries that point to a border since the last time, the ones that do not hold the memory that ends there.
+    /// For each border, keeps the best library that points to it since the last time and does not hold the memory that ends there.
     fn settle(&mut self, strength: Strength) {
         for (at, border) in &mut self.borders {
             for library in std::mem::take(&mut border.pointing).difference(&border.holding) {
@@ -215,7 +215,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Cuts each piece at the pages that somebody points to.
+    /// Cuts each piece at the pages that have a pointer to them.
     fn links(&self, images: &[LoadedImage]) -> Vec<Link> {
         let mut links: Vec<Link> = Vec::new();
         let mut add = |range: Range, strength: Strength, library: usize| {

@@ -1,6 +1,6 @@
 //! One pass over a target, in a fixed order, and the file that keeps it.
 //!
-//! Raw views side by side, unjoined: what the kernel said, what the runtime said, what malloc said.
+//! Raw views side by side, unjoined: of the kernel, of the runtime, of malloc.
 
 pub mod anonymise;
 pub mod core;

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageSettings {
     pub host: HostPages,
-    /// By the start of the mapping; one that is not named was told nothing. `None`: not looked at.
+    /// By the start of the mapping; one that is missing has no advice. `None`: not read.
     pub advice: Option<BTreeMap<Addr, Advice>>,
 }
 
@@ -65,13 +65,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_was_told_is_kept() {
+    fn only_advice_that_was_given_is_kept() {
         let text = "1000-2000 rw-p 0 00:00 0 \nVmFlags: rd wr hg \n3000-4000 rw-p 0 00:00 0 \nVmFlags: rd nh \n\
                     5000-6000 rw-p 0 00:00 0 \nVmFlags: rd wr ht \n7000-8000 rw-p 0 00:00 0 \nVmFlags: rd wr \n";
         let advice = advice(&smaps::parse(text));
-        let told: Vec<(u64, Advice)> = advice.iter().map(|(at, advice)| (at.0, *advice)).collect();
+        let kept: Vec<(u64, Advice)> = advice.iter().map(|(at, advice)| (at.0, *advice)).collect();
         let expected =
             [(0x1000, Advice::HugePages), (0x3000, Advice::NoHugePages), (0x5000, Advice::Hugetlb)];
-        assert_eq!(told, expected);
+        assert_eq!(kept, expected);
     }
 }

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn the_error_is_told_apart() {
+    fn the_error_is_distinguished() {
         let of = |number| unread("/jdk/release", &io::Error::from_raw_os_error(number));
         assert_eq!(of(libc::ESRCH).why, Why::Gone);
         assert_eq!(of(libc::EIO).why, Why::Failed);

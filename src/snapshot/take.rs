@@ -1,5 +1,5 @@
 //! Taking a snapshot: status -> maps -> pages -> runtime -> malloc -> maps again. Pages come before any byte is read, so
-//! that no absent page is ever touched; what the second reading of the maps shows as moved is said to be torn.
+//! that no absent page is ever touched; what the second reading of the maps shows as moved is marked torn.
 
 use super::late::{Settling, all_of, all_pages, by_a_thread, page_sizes};
 use super::types::{Link, LoadedImage, LoaderDetail, Snapshot, Source, Taken, Want};
@@ -111,7 +111,7 @@ fn with_memory<T>(
 pub struct Taking {
     pub os: OsView,
     pub taken: Taken,
-    /// What `finish` reads besides; nothing as long as nobody sets it.
+    /// What `finish` reads besides; nothing unless it is set.
     pub want: Want,
     started: Instant,
     resident_before: Option<u64>,

@@ -77,7 +77,7 @@ pub struct Taken {
     /// RFC 3339, UTC.
     pub at: String,
     pub took_ms: f64,
-    /// Of this snapshot, not of the one that a file keeps.
+    /// Belongs to this snapshot, not to the one that a file keeps.
     #[serde(skip)]
     pub source: Source,
     /// Whether the target was asked over the attach protocol (`audit`).
@@ -113,7 +113,7 @@ pub struct LoadedImage {
     pub segments: Vec<(Range, bool)>,
 }
 
-/// An anonymous mapping that nobody claimed but that a library points to.
+/// An anonymous mapping without a claim that a library points to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
     pub range: Range,

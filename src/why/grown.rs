@@ -4,9 +4,9 @@
 use super::Sure;
 use crate::base::Bytes;
 
-/// Of the mean rate, what each interval has at least.
+/// The share of the mean rate that each interval has at least.
 const EACH_SHARE: f64 = 0.2;
-/// Of the first half's rate, what the second half has at least: warming up slows down.
+/// The share of the first half's rate that the second half has at least: warming up slows down.
 const HALF_SHARE: f64 = 0.5;
 /// Intervals from which on growth is certain.
 const INTERVALS_CERTAIN: usize = 4;
@@ -29,7 +29,7 @@ impl Grown {
     }
 }
 
-/// Of points (seconds, figure); `None`: it did not grow, by less than `least`, not all the time, or more and more slowly.
+/// The growth of points (seconds, figure); `None`: no growth, less than `least`, not all the time, or more and more slowly.
 pub fn of(points: &[(f64, f64)], least: Bytes) -> Option<Grown> {
     let (first, last) = (*points.first()?, *points.last()?);
     let (seconds, by) = (last.0 - first.0, last.1 - first.1);

@@ -1,5 +1,5 @@
 //! A Java heap that is full of live objects: collections of the whole heap come again and again, and leave it nearly full. That a
-//! heap grows is no sign: it grows until it is collected.
+//! heap grows is not a sign: it grows until it is collected.
 
 use super::{Answer, Look, Seen};
 use crate::base::{Bytes, human};

@@ -120,7 +120,7 @@ pub struct Look {
     pub sums: Sums,
     /// Files that the program mapped, by their paths without numbers.
     pub files: BTreeMap<String, Group>,
-    /// Of the limit that leaves least; `None`: there is none, or it is not known.
+    /// The cgroup whose limit leaves least; `None`: there is none, or it is not known.
     pub group: Option<GroupMemory>,
     /// Since the JVM's start.
     pub old_collections: Option<u64>,
@@ -154,7 +154,7 @@ pub struct Seen<'a> {
     pub jvm: Option<&'a JvmFacts>,
     /// The doctor's, of the last sample.
     pub findings: &'a [Finding],
-    /// Of the Java heap, the largest first, where it is full.
+    /// The classes of the Java heap, the largest first, where it is full.
     pub classes: &'a [ClassObjects],
 }
 
@@ -208,7 +208,7 @@ pub struct Details {
     pub buffers: bool,
 }
 
-/// Which details the looks so far ask for. `is_final`: growth must have lasted.
+/// Which details the samples so far ask for. `is_final`: growth must have lasted.
 pub fn details(looks: &[Look], is_final: bool) -> Details {
     native::details(looks, is_final)
 }

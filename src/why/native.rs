@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 /// Whose bytes are blocks of malloc in use, or mappings that a library made.
 const IN_USE: [Area; 5] =
     [Area::DirectBuffers, Area::MallocUnknown, Area::NativeLibrary, Area::JvmWork, Area::Unattributed];
-/// Of these, blocks that the VM does not own.
+/// The areas among these with blocks that the VM does not own.
 const OF_THE_PROGRAM: [Area; 3] = [Area::MallocUnknown, Area::NativeLibrary, Area::Unattributed];
 /// From here on holders and buffers are read though nothing grows: the doctor's rules name no less.
 const HOLDERS_BYTES: Bytes = 32 << 20;

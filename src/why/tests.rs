@@ -1,4 +1,4 @@
-//! Answers of made-up looks.
+//! Answers from made-up samples.
 
 use super::*;
 use crate::doctor::Cost;

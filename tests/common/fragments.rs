@@ -47,12 +47,12 @@ impl Drop for Guardian {
 /// Memory in small pieces, until dropped: then the pool and the policy for huge pages are as they were.
 pub struct Fragments {
     child: Child,
-    pub told: String,
+    pub report: String,
     _guardian: Guardian,
 }
 
 impl Fragments {
-    /// `None`: not on this machine, and why was said.
+    /// `None`: not on this machine, and the reason was printed.
     pub fn make(host: &mut Host) -> Option<Fragments> {
         let program = native::program("fragment")?;
         let available = available_mib();
@@ -90,11 +90,11 @@ impl Fragments {
             .stdout(Stdio::piped())
             .spawn()
             .expect("the fragmenter starts");
-        let mut told = String::new();
-        BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut told).expect("a line");
-        let told = format!("{} pool_mib={}", told.trim(), 2 * taken);
-        let fragments = Fragments { child, told, _guardian: guardian };
-        assert!(fragments.told.starts_with("READY"), "{:?}", fragments.told);
+        let mut report = String::new();
+        BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut report).expect("a line");
+        let report = format!("{} pool_mib={}", report.trim(), 2 * taken);
+        let fragments = Fragments { child, report, _guardian: guardian };
+        assert!(fragments.report.starts_with("READY"), "{:?}", fragments.report);
         Some(fragments)
     }
 

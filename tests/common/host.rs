@@ -16,7 +16,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// The host with these settings; says why not where it cannot be had.
+    /// The host with these settings; says why not where it is not possible.
     pub fn with<V: AsRef<str>>(settings: &[(String, V)]) -> Option<Host> {
         if !is_root() {
             skip("only root may change the host's settings");

@@ -10,7 +10,7 @@ pub fn rounds(file: &Path) -> f64 {
     u64::from_ne_bytes(bytes[..8].try_into().expect("8 bytes")) as f64
 }
 
-/// Of a process; 0 is this one.
+/// CPU time of a process; 0 is this one.
 pub fn cpu_seconds(pid: i32) -> f64 {
     let mut clock = 0;
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 const FILE_BYTES_MAX: u64 = 512 << 10;
-/// Of all resident bytes, at most this many per thousand may have no owner.
+/// The largest per-mille share of all resident bytes that may have no owner.
 const UNATTRIBUTED_PER_MILLE_MAX: u64 = 5;
 /// Differences that are shown of one recording.
 const DIFFERENCES_SHOWN_MAX: usize = 10;
@@ -89,7 +89,7 @@ fn tables(path: &Path) -> String {
 /// What lists are made of, by name: a difference names the part, not its number.
 fn key_of(value: &Value) -> Option<String> {
     let number = || ["arena", "tid"].iter().find_map(|key| value[*key].as_u64()).map(|key| key.to_string());
-    // One part of malloc's blocks may be told in several ways.
+    // One part of malloc's blocks may be identified in several ways.
     let owner = || Some(format!("{} by {}", value["part"].as_str()?, value["how"].as_str()?));
     let name = || {
         ["area", "part", "name", "path", "what"]

@@ -31,13 +31,13 @@ fn rows<T>(out: &mut String, title: &str, metrics: &[Metric<T>]) {
 fn the_page_of_metrics_is_the_catalogue() {
     let labels: Vec<String> = JVM_LABELS.iter().map(|label| format!("`{label}`")).collect();
     let mut page = format!(
-        "# Metrics of marusa serve\n\nMade of the catalogue in src/serve/catalogue.rs. A figure that is not known has no series. The figures of a JVM also \
-         have the\nlabels {}, as far as they are known; never a pid, arguments, paths or names of threads.\n",
+        "# Metrics of marusa serve\n\nThis page is generated from src/serve/catalogue.rs. An unknown figure has no series. \
+         The figures of a JVM also have the\nlabels {} if known. No label has a pid, arguments, a path or a thread's name.\n",
         labels.join(", ")
     );
-    rows(&mut page, "Of each JVM", JVM);
-    rows(&mut page, "Of the node", NODE);
-    rows(&mut page, "Of Marusa itself", OWN);
+    rows(&mut page, "For each JVM", JVM);
+    rows(&mut page, "For the node", NODE);
+    rows(&mut page, "For Marusa itself", OWN);
     let path = root().join("docs/metrics.md");
     if std::env::var_os("MARUSA_BLESS").is_some() {
         fs::write(&path, &page).expect("written");

@@ -171,7 +171,7 @@ fn the_huge_zero_page_is_absent() {
 }
 
 #[test]
-fn huge_pages_are_told_from_small_ones() {
+fn huge_pages_are_distinguished_from_small_ones() {
     let region = Region::private(16 * MIB);
     if region.advise(libc::MADV_HUGEPAGE) {
         region.write(0, 9 * MIB);

@@ -29,7 +29,7 @@ fn terminal(columns: u16) -> (File, OwnedFd) {
     let result =
         unsafe { libc::openpty(&mut ours, &mut theirs, std::ptr::null_mut(), std::ptr::null_mut(), &size) };
     assert_eq!(result, 0, "openpty");
-    // SAFETY: both were opened just now and belong to nobody else.
+    // SAFETY: both were opened just now and have no other owner.
     unsafe { (File::from_raw_fd(ours), OwnedFd::from_raw_fd(theirs)) }
 }
 

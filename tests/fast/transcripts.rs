@@ -134,7 +134,7 @@ fn every_block_of_output_says_where_it_comes_from() {
 }
 
 #[test]
-fn blocks_and_output_are_told_apart() {
+fn blocks_and_output_are_distinguished() {
     let text = "1. a\n\n   <!-- live: a -->\n   ```\n   AREA  BYTES  SHARE\n\n     b\n   ```\n\n```sh\nmarusa map PID\n```\n";
     let blocks = blocks(text);
     let all: Vec<_> = blocks.iter().map(|block| (block.source, shows_output(block))).collect();

@@ -34,7 +34,7 @@ fn each_fault_of_the_host_is_found_and_nothing_else_at_its_level() {
     busy::wait_for_calm();
     let mut wrong = check(faults_of_memory::WHOLE, &mut host);
     if let Some(mut fragments) = Fragments::make(&mut host) {
-        println!("{}", fragments.told);
+        println!("{}", fragments.report);
         let in_pieces = faults_of_memory::IN_PIECES;
         // Each takes seconds of a machine that is short of memory: `make test-long` has them all.
         wrong.extend(check(if is_long() { in_pieces } else { &in_pieces[..1] }, &mut host));

@@ -3,7 +3,7 @@
 use crate::common::*;
 use serde_json::Value;
 
-/// Of all resident bytes, at most this many per thousand may have no owner, and at most this many may our sum differ
+/// At most this many per thousand of all resident bytes may have no owner, and our sum may differ by at most this many
 /// from the kernel's on a quiet target.
 const PER_MILLE_MAX: u64 = 5;
 

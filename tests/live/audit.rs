@@ -4,7 +4,7 @@
 use crate::common::*;
 use serde_json::Value;
 
-/// Of the resident bytes that the JVM labels, at least this share must fall in our matching area.
+/// The least share of the resident bytes that the JVM labels that must fall in our matching area.
 const AGREED_SHARE_MIN: f64 = 0.995;
 const LOAD: &[&str] =
     &["heap=100m", "threads=20", "direct=24m", "mapped=8m", "classes=1000", "jit=1", "deflate=1", "quiet=1"];
@@ -24,16 +24,16 @@ fn our_areas_agree_with_the_labels_of_the_jvm() {
     println!("{:<42} {:>8} {:>10}", "JVM", "MiB", "agreed");
     for row in chosen_rows() {
         // System.map came with 22 and 21.0.8; it needs no more than the summary.
-        let is_told_in_both = match row.jdk.as_str() {
+        let has_both_modes = match row.jdk.as_str() {
             "21" | "25" => is_long() || row.gc == "g1" || row.jdk == "21",
             _ => false,
         };
-        let modes: &[&str] = if is_told_in_both { &["detail", "summary"] } else { &["detail"] };
+        let modes: &[&str] = if has_both_modes { &["detail", "summary"] } else { &["detail"] };
         for mode in modes {
             let nmt = format!("-XX:NativeMemoryTracking={mode}");
             let Some(jvm) = Jvm::under_load(&row, &["-Xmx256m", &nmt], LOAD) else { continue };
             let name = format!("{}, NMT {mode}", row.name());
-            // A compiler that works between our look and the JVM's answer moves megabytes: what is wrong each time is wrong.
+            // A compiler that works between our sample and the JVM's answer moves megabytes: what is wrong each time is wrong.
             for asked in 1..=ASKED_MAX {
                 let wrong = wrong(&row, &name, audit(jvm.pid));
                 if wrong.is_empty() {

@@ -37,7 +37,7 @@ fn direct_buffers_are_what_the_program_took_and_freed_ones_are_held_or_returned(
             }
             let steps = run["steps"].as_array().expect("steps");
             assert_eq!(steps.len(), 4, "{name}: {}", run["not_trimmed"]);
-            // What the account said would come back came back.
+            // What the account predicted came back.
             let (held, trimmed) = (number(&steps[2]["trimmable_bytes"]), run["trimmed_bytes"].as_i64());
             let apart = (trimmed.expect("trimmed") as f64 - held as f64).abs();
             assert!(apart < 0.01 * held as f64 + (2 << 20) as f64, "{name}: {held} and {trimmed:?}");

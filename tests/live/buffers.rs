@@ -6,7 +6,7 @@ use marusa::act::attach;
 use marusa::os::process::Process;
 use serde_json::Value;
 
-/// Of `marusa.Buffers`.
+/// The figures of `marusa.Buffers`.
 const CACHES: u64 = 100;
 const CACHE_BYTES: u64 = 64 << 10;
 const LISTED: u64 = 50;
@@ -21,7 +21,7 @@ const WITHOUT_CLEANER_BYTES: u64 = 12_000;
 /// With it the program makes buffers without a cleaner and loses some of them.
 const OPEN: &str = "--add-opens=java.base/java.nio=ALL-UNNAMED";
 
-/// No region is worth to be moved, so that what is dead stays where it was.
+/// No region is worth moving, so that dead objects stay where they were.
 const KEEP_DEAD: &str = "-XX:ShenandoahGarbageThreshold=100";
 
 const JVMS: [(&str, &[&str]); 7] = [
@@ -122,7 +122,7 @@ fn wrong(jdk: &str, map: &Value) -> Vec<String> {
     wrong
 }
 
-/// What is said of buffers that are alive; the collector may be marking at any moment.
+/// The rows of buffers that are alive; the collector may be marking at any moment.
 fn wrong_live(options: &[&str], pid: i32, mut map: Value) -> Vec<String> {
     let has_marks = options.contains(&"-XX:+UseShenandoahGC");
     // Marks of ZGC are complete where its last collection was a whole one.

@@ -5,7 +5,7 @@ use crate::record::{Directory, Recorder};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
-/// Of eight methods.
+/// The most letters of a sentence about eight methods.
 const SENTENCE_CHARS: usize = 1_000;
 
 /// The rows of compiler threads that compile one of the program's methods with C2.

@@ -30,7 +30,7 @@ impl Filled {
         container(&["--cgroup", &self.group.directory().display().to_string()])
     }
 
-    /// Of the kernel, version 1 or 2.
+    /// The usage that the kernel reports, version 1 or 2.
     fn used_bytes(&self) -> i64 {
         let files = ["memory.usage_in_bytes", "memory.current"].map(|name| self.group.directory().join(name));
         let text = files.iter().find_map(|file| std::fs::read_to_string(file).ok()).expect("a figure");

@@ -253,7 +253,7 @@ fn a_class_of_a_busy_jvm_is_within_its_bounds_and_lies_on_the_pages_of_the_heap(
     assert!(table.lines().all(|line| line.chars().count() <= 100) && !table.contains("SHARE"), "{table}");
 }
 
-/// Collections all the time: the sums hold, and what changed is said.
+/// Collections all the time: the sums hold, and what changed is reported.
 #[test]
 fn the_heap_of_a_jvm_at_work_is_counted_as_far_as_it_stands_still() {
     for (jdk, gc) in [("17", "g1"), ("21", "z-generational"), ("25", "parallel")] {

@@ -9,7 +9,7 @@ use serde_json::Value;
 const OBJECTS: u64 = 100;
 const BLOCKS: u64 = 16;
 const BYTES: u64 = 8 << 10;
-/// Of each of the kinds.
+/// The bytes of each of the kinds.
 const EACH: u64 = OBJECTS * BLOCKS * BYTES;
 
 /// What memalign leaves before an aligned block belongs to it; the kernel may join a neighbour of up to an arena's first pages.

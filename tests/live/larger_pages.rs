@@ -43,7 +43,7 @@ fn random_access_is_not_slower_on_2_mib_pages() {
     assert!(huge < small * NOISE, "{huge} ns an access on 2 MiB pages, {small} ns on 4 KiB");
 }
 
-/// Pages of 2 MiB that a JVM with -Xms512m -Xmx512m takes from the pool at its start, as the pool counted them, against what is
+/// 2 MiB pages that a JVM with -Xms512m -Xmx512m takes from the pool at its start, as the pool counted them, against what is
 /// predicted from one that runs on small pages.
 #[test]
 fn the_need_of_hugetlb_pages_is_within_what_is_predicted() {

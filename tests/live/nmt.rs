@@ -96,7 +96,7 @@ fn allocators() -> Vec<(&'static str, &'static str, PathBuf)> {
 }
 
 #[test]
-fn other_allocators_are_named_and_what_the_vm_has_of_them_is_told() {
+fn other_allocators_are_named_and_what_the_vm_has_of_them_is_reported() {
     let found = allocators();
     if found.is_empty() {
         return skip("no other allocator: apt-get install libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0");

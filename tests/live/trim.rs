@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Of what was predicted, how far what came back may be off.
+/// The share of the prediction by which the result may differ.
 const ERROR_SHARE_MAX: f64 = 0.01;
 const OPTIONS: &[&str] = &["-Xmx16m", "-XX:+UseSerialGC", "-XX:MaxDirectMemorySize=400m"];
 

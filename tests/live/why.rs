@@ -72,16 +72,16 @@ fn why(pid: i32, arguments: &[&str]) -> (String, Option<i32>) {
     (text(&output.stdout), output.status.code())
 }
 
-/// Asks until the fault is named; what it was last told, where it is not.
+/// Asks until the fault is named; the last answer, where it is not.
 fn named(jvm: &Jvm, fault: &Fault) -> Option<String> {
     let started = Instant::now();
     loop {
-        let (told, status) = why(jvm.pid, &[WATCHED, "--fail-on", "warn"]);
-        assert!(told.lines().all(|line| line.chars().count() <= 80), "{told}");
+        let (answer, status) = why(jvm.pid, &[WATCHED, "--fail-on", "warn"]);
+        assert!(answer.lines().all(|line| line.chars().count() <= 80), "{answer}");
         // A name may be broken by the end of a line.
-        let first: Vec<&str> = told.lines().take(5).collect();
+        let first: Vec<&str> = answer.lines().take(5).collect();
         let first = first.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
-        let mut next = told.lines().filter_map(|line| line.trim_start().strip_prefix("next"));
+        let mut next = answer.lines().filter_map(|line| line.trim_start().strip_prefix("next"));
         if fault.named.iter().all(|word| first.contains(word))
             && next.any(|next| next.contains(fault.next))
             && status == Some(1)
@@ -89,7 +89,7 @@ fn named(jvm: &Jvm, fault: &Fault) -> Option<String> {
             return None;
         }
         if started.elapsed() > NAMED_WITHIN {
-            return Some(format!("{:?} in {:?}:\n{told}", fault.named, fault.program));
+            return Some(format!("{:?} in {:?}:\n{answer}", fault.named, fault.program));
         }
     }
 }
@@ -109,10 +109,10 @@ fn each_of_many_faults_is_named_in_the_first_five_lines() {
     check_document(jvms[0].pid);
 }
 
-/// Of unclosed Inflaters.
+/// Checks the document of a program with unclosed Inflaters.
 fn check_document(pid: i32) {
-    let (told, status) = why(pid, &["6s", "--json"]);
-    let document: Value = serde_json::from_str(&told).expect("JSON");
+    let (answer, status) = why(pid, &["6s", "--json"]);
+    let document: Value = serde_json::from_str(&answer).expect("JSON");
     assert_eq!((document["schema"].as_str(), status), (Some("marusa/why/1"), Some(0)), "no --fail-on");
     let gaps = document["gaps"].as_array().expect("gaps");
     for (place, answer) in document["answers"].as_array().expect("answers").iter().enumerate() {
@@ -137,8 +137,8 @@ fn of_healthy_jvms_nothing_is_named() {
         for jvm in &jvms {
             scope.spawn(|| {
                 for time in ["8s", "0s"] {
-                    let (told, status) = why(jvm.pid, &[time, "--fail-on", "info"]);
-                    assert!(told.contains("Nothing unusual"), "{told}");
+                    let (answer, status) = why(jvm.pid, &[time, "--fail-on", "info"]);
+                    assert!(answer.contains("Nothing unusual"), "{answer}");
                     assert_eq!(status, Some(0));
                 }
             });
@@ -176,7 +176,7 @@ fn a_jvm_that_ends_while_it_is_watched_gets_an_answer_of_the_looks_so_far() {
     let asked = std::thread::spawn(move || why(pid, &["300s"]));
     std::thread::sleep(Duration::from_secs(5));
     drop(jvm);
-    let (told, status) = asked.join().expect("it answers");
-    assert!(told.contains("Nothing unusual") && told.contains("Fewer samples than planned"), "{told}");
+    let (answer, status) = asked.join().expect("it answers");
+    assert!(answer.contains("Nothing unusual") && answer.contains("Fewer samples than planned"), "{answer}");
     assert_eq!(status, Some(0));
 }

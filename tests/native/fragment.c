@@ -5,7 +5,7 @@
  *
  * HUGE_PAGES of the pool of hugetlb are reserved, and never touched: that is memory which is neither free nor ours to break up,
  * and it takes no time. Then pages are taken until there are no free ones and at least twice FREE_MIB are held, which pages of files go for if they must;
- * LEAST_MIB (1024 or more) stay available. So many are given back, at random, that FREE_MIB are free. Then "READY" is
+ * LEAST_MIB (1024 or more) stay available. Pages chosen at random are given back until FREE_MIB are free. Then "READY" is
  * printed with figures, and it goes on: blocks that come free (a JVM ended) are broken up, and as many pages as that took are
  * given back elsewhere. All that it holds can be moved, and is gone with it, and that it is with its parent. Where memory
  * becomes short, it ends by itself, and writes COUNT, what the pool had, to FILE.

@@ -249,7 +249,7 @@ static void between(void)
     memset(sbrk(70000), 0xff, 70000);
 }
 
-/* The main arena can not grow in place, so it takes mapped segments. */
+/* The main arena cannot grow in place, so it takes mapped segments. */
 static void blocked(void)
 {
     mix(slots[0], SLOTS, SLOTS, 1);

@@ -7,9 +7,9 @@ use std::fmt;
 use std::path::Path;
 use std::process::Command;
 
-/// Of what is resident, how much may have no owner.
+/// The share of the resident memory that may have no owner.
 const UNATTRIBUTED_SHARE_MAX: f64 = 0.005;
-/// Of what was predicted, how far what came back may be off.
+/// The share of the prediction by which the result may differ.
 const TRIM_ERROR_SHARE_MAX: f64 = 0.02;
 
 /// One JVM on one machine.
@@ -18,7 +18,7 @@ pub struct Row {
     pub machine: &'static str,
     /// "25-g1", or what else was looked at.
     pub jvm: String,
-    /// Of what is resident.
+    /// The share of the resident memory.
     pub unattributed: Option<f64>,
     figures: String,
     wrong: Vec<String>,

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const AT: u64 = 0x10_0000;
 /// To find 20,000 of them, as many as a table of vmStructs may have, takes half the time that one input has.
 const COLLIDING: usize = 4_000;
-/// Colliding names may take so many times the time of as many plain ones, and a little for what a busy machine does in the
+/// Colliding names may take this many times the time of as many plain ones, and a little for what a busy machine does in the
 /// meantime.
 /// Where each is compared with all others, they take a hundred times as much.
 const TIMES_MAX: u32 = 20;

@@ -1,4 +1,4 @@
-//! A plan and a journal that somebody wrote by hand. The first byte says whether the rest is a change in JSON, a journal, or the
+//! A plan and a journal that were written by hand. The first byte says whether the rest is a change in JSON, a journal, or the
 //! words of a change. Whatever passes the check must give files that hold one comment and lines of their kind, however a
 //! reader ends its lines, and settings within what the kernel takes.
 

@@ -83,7 +83,7 @@ impl Door {
         (ours.uid == 0 && ours != self.user()).then_some((self.uid, self.gid))
     }
 
-    /// Whether somebody listens. A socket file may be left of a process that had this pid before; the JVM, once asked,
+    /// Whether a process listens. A socket file may be left of a process that had this pid before; the JVM, once asked,
     /// puts its own in its place.
     pub fn is_open(&self) -> Result<bool, AttachError> {
         let Some(socket) = self.socket()? else { return Ok(false) };
@@ -200,7 +200,7 @@ fn pinned(directory: &OwnedFd, name: &CStr) -> io::Result<File> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: `fd` was just opened and belongs to nobody else.
+    // SAFETY: `fd` was just opened and has no other owner.
     Ok(unsafe { File::from_raw_fd(fd) })
 }
 
@@ -232,7 +232,7 @@ fn connect(path: &str, deadline: Instant) -> io::Result<UnixStream> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: `fd` was just opened and belongs to nobody else.
+    // SAFETY: `fd` was just opened and has no other owner.
     let stream = UnixStream::from(unsafe { OwnedFd::from_raw_fd(fd) });
     // SAFETY: an all-zero address is a valid one.
     let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };

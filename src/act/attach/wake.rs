@@ -115,7 +115,7 @@ fn pin(process: &Process) -> Result<OwnedFd, AttachError> {
             _ => AttachError::Io { pid, tried: "pidfd_open".to_string(), error },
         });
     }
-    // SAFETY: `fd` was just opened and belongs to nobody else.
+    // SAFETY: `fd` was just opened and has no other owner.
     let handle = unsafe { OwnedFd::from_raw_fd(fd as RawFd) };
     if process.is_same() { Ok(handle) } else { Err(AttachError::Gone { pid }) }
 }

@@ -7,9 +7,9 @@ use crate::os::machine::base_page;
 /// Dense nodes lie four lines apart, in a random one of the four: lines in a row would be fetched by the prefetchers before
 /// they are asked for, which spread nodes never are.
 pub const DENSE_LINES: u64 = 4;
-/// They are visited in ranges of so many nodes, 64 KiB: few enough pages for the smallest first-level TLB. So one step in
+/// They are visited in ranges of this many nodes, 64 KiB: few enough pages for the smallest first-level TLB. So one step in
 /// 16 needs a walk, however large the field.
-const STRETCH_NODES: usize = 256;
+const RANGE_NODES: usize = 256;
 
 /// splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
 struct Random(u64);
@@ -48,10 +48,10 @@ pub fn lines(layout: Layout, pages: usize) -> Vec<u32> {
             let mut lines: Vec<u32> = (0..pages as u64)
                 .map(|node| (node * DENSE_LINES + random.next() % DENSE_LINES) as u32)
                 .collect();
-            let mut stretches: Vec<&mut [u32]> = lines.chunks_mut(STRETCH_NODES).collect();
-            stretches.iter_mut().for_each(|stretch| random.shuffle(stretch));
-            random.shuffle(&mut stretches);
-            stretches.into_iter().flat_map(|stretch| stretch.iter().copied()).collect()
+            let mut ranges: Vec<&mut [u32]> = lines.chunks_mut(RANGE_NODES).collect();
+            ranges.iter_mut().for_each(|range| random.shuffle(range));
+            random.shuffle(&mut ranges);
+            ranges.into_iter().flat_map(|range| range.iter().copied()).collect()
         }
     }
 }
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_page_is_visited_once_and_the_dense_ones_in_stretches() {
+    fn every_page_is_visited_once_and_the_dense_ones_in_ranges() {
         let mut spread = lines(Layout::OneToAPage, 5000);
         assert!(spread.windows(2).filter(|pair| pair[0] < pair[1]).count() < 3000, "in no order");
         spread.sort_unstable();
@@ -77,7 +77,7 @@ mod tests {
 
         let dense = lines(Layout::Dense, 5000);
         let changes = dense.windows(2).filter(|pair| pair[0] / 1024 != pair[1] / 1024).count();
-        assert_eq!(changes, 19, "twenty stretches of 64 KiB, one after the other");
+        assert_eq!(changes, 19, "twenty ranges of 64 KiB, one after the other");
         let mut sorted = dense.clone();
         sorted.sort_unstable();
         assert!(sorted.iter().enumerate().all(|(node, line)| *line as usize / 4 == node));

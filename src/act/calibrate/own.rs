@@ -141,7 +141,7 @@ impl Own {
 
 impl Drop for Own {
     fn drop(&mut self) {
-        // SAFETY: base and length are those of the mapping, and nobody keeps a pointer into it.
+        // SAFETY: base and length are those of the mapping, and no code keeps a pointer into it.
         unsafe { libc::munmap(self.base, self.length) };
     }
 }

@@ -19,7 +19,7 @@ fn value(seen: &Seen) -> u64 {
     }
 }
 
-/// What was done next to the writing is returned, to be said.
+/// Returns notes on what was done in addition to the writing.
 pub fn add(run: &mut Run, step: usize, file: &str, by: u64) -> Result<Vec<String>, DoorError> {
     let (mut notes, mut left, mut last) = (Vec::new(), by, None);
     let rounds = if number::is_pool(file) { DOOR_POOL_ROUNDS_MAX } else { 1 };
@@ -71,7 +71,7 @@ fn ladder(run: &Run, round: usize) -> Result<Option<String>, DoorError> {
 }
 
 fn short(run: &Run, file: &str, by: u64, left: u64, now: u64) -> DoorError {
-    let mut why = format!("{file}: only {} of {by} pages more could be had", by - left);
+    let mut why = format!("{file}: only {} of {by} more pages were available", by - left);
     if !number::is_pool(file) {
         return DoorError::No(why);
     }

@@ -1,4 +1,4 @@
-//! What a plan may touch. A plan is a file that anybody may have written: whatever it names is looked up here before
+//! What a plan may touch. A plan is an untrusted file: whatever it names is looked up here before
 //! anything is opened, and again when a journal is undone.
 
 use super::content;
@@ -25,7 +25,7 @@ const TMPFS_HUGE: [&str; 4] = ["never", "always", "within_size", "advise"];
 const TMPFS_BYTES_MIN: Bytes = 64 << 10;
 const TMPFS_BYTES_MAX: Bytes = 64 << 30;
 const TMPFS_FILES_MAX: u64 = 10_000_000;
-/// Nobody but its owner writes into it.
+/// Only its owner writes into it.
 const TMPFS_MODE_MAX: u32 = 0o755;
 
 /// Whether the change is one that the door makes; else why not.

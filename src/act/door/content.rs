@@ -32,7 +32,7 @@ pub enum Content {
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Put {
-    /// Of /proc/sys or /sys.
+    /// A file of /proc/sys or /sys.
     pub file: String,
     pub value: Value,
 }
@@ -198,7 +198,7 @@ impl Content {
         }
     }
 
-    /// Bytes of memory that each of its lines lets somebody lock.
+    /// Bytes of memory that each of its lines permits to lock.
     pub fn locked_bytes(&self) -> impl Iterator<Item = Bytes> + '_ {
         let (lines, unit) = match self {
             Content::Limits { memlock } => (memlock.as_slice(), None),

@@ -92,7 +92,7 @@ fn a_journal_whose_last_line_is_torn_undoes_what_was_done() {
 }
 
 #[test]
-fn a_damaged_journal_undoes_nothing_until_it_is_told_to() {
+fn a_damaged_journal_undoes_nothing_without_force() {
     let (machine, directory) = (Fake::default(), Directory::new());
     let receipt = apply(&machine, &directory.store(), &everything()).expect("applied");
     let after = machine.world.borrow().clone();

@@ -71,7 +71,7 @@ pub struct Fake {
     /// Operations until it dies.
     pub left: Cell<Option<u64>>,
     pub done: Cell<u64>,
-    /// Somebody else, who acts just before a write.
+    /// Another process, which acts just before a write.
     pub other: RefCell<Option<Other>>,
 }
 

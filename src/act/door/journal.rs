@@ -69,9 +69,9 @@ pub enum How {
     Restored,
     /// It was never made.
     NotMade,
-    /// The next boot, or somebody else, took it back already.
+    /// The next boot, or another process, undid it already.
     Gone,
-    /// Somebody else changed it: it stays as it is.
+    /// Another process changed it: it stays as it is.
     Left,
 }
 

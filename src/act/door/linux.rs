@@ -37,7 +37,7 @@ fn owned(fd: libc::c_long) -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: `fd` was just opened and belongs to nobody else.
+    // SAFETY: `fd` was just opened and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -92,7 +92,7 @@ pub fn worked(result: libc::c_int) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Of an open file or directory, by which it can be named without its path.
+/// The name in /proc of an open file or directory, which needs no path.
 pub fn by_descriptor(fd: RawFd) -> String {
     format!("/proc/self/fd/{fd}")
 }
@@ -166,7 +166,7 @@ impl Machine for Linux {
         let directory = parent.directory.as_raw_fd();
         let here = CString::from(c".");
         let flags = libc::O_TMPFILE | libc::O_WRONLY;
-        // Without a name first, so that nobody ever reads half a file; then under its name, unless that is taken.
+        // Without a name first, so that no process ever reads half a file; then under its name, unless that is taken.
         let unnamed = match open_at(directory, &here, flags, mode) {
             Err(error) if without_unnamed(&error) => return create_directly(&parent, text, mode),
             unnamed => unnamed?,

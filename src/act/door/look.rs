@@ -124,7 +124,7 @@ pub fn goal(change: &Change, seen: &Seen) -> Result<Goal, DoorError> {
             "{place} is there already and says something else; it is not overwritten"
         ))),
         (Change::SwapFile { .. } | Change::MemoryGroup { .. }, Seen::Absent) => Ok(Goal::There),
-        // A leftover of a run that is gone, or somebody else's: in neither case ours to use.
+        // A leftover of a run that is gone, or of another process: in neither case ours to use.
         (Change::SwapFile { .. } | Change::MemoryGroup { .. }, Seen::Same | Seen::Part) => {
             Err(DoorError::No(format!("{place} is there already")))
         }

@@ -52,10 +52,10 @@ pub trait Machine {
     fn remove_group(&self, path: &str) -> io::Result<()>;
     /// Processes in a group.
     fn members(&self, path: &str) -> Vec<i32>;
-    /// Of the running kernel: another one after each start of the host.
+    /// The id of the running kernel: another one after each start of the host.
     fn boot_id(&self) -> String;
     fn pause(&self, time: Duration);
-    /// Whether somebody asked us to end.
+    /// Whether a signal asked us to end.
     fn stopped(&self) -> bool;
     /// Called before and after each write of the journal: where tests let the machine die.
     fn moment(&self) -> io::Result<()> {

@@ -41,7 +41,7 @@ fn fill(file: &mut File, bytes: u64) -> io::Result<()> {
     let zeros = vec![0_u8; WRITTEN_BYTES];
     let mut left = u64::from(last) * PAGE;
     while left > 0 {
-        // A hundred megabytes take a while, and nobody who presses Ctrl-C wants to wait.
+        // A hundred megabytes take a while, and a user who presses Ctrl-C does not want to wait.
         if crate::act::signals::pending() {
             return Err(io::ErrorKind::Interrupted.into());
         }

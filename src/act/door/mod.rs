@@ -51,7 +51,7 @@ pub enum DoorError {
     /// The host does not let us.
     #[error("{0}")]
     Rights(String),
-    /// It cannot be had, or somebody else is at it.
+    /// Unavailable, or held by another run.
     #[error("{0}")]
     No(String),
     /// A journal or a file cannot be read.

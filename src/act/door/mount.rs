@@ -1,4 +1,4 @@
-//! A tmpfs of ours: mounted under a name by which it is known again, and unmounted only when nobody uses it.
+//! A tmpfs of ours: mounted under a name by which it is known again, and unmounted only when no process uses it.
 
 use super::linux::{Parent, by_descriptor, worked};
 use crate::os::host;

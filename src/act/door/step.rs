@@ -4,7 +4,7 @@ use super::content::Content;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Of each file that a plan makes: programs of the host read it, and only root writes it.
+/// The mode of each file that a plan makes: programs of the host read it, and only root writes it.
 pub const FILE_MODE: u32 = 0o644;
 
 /// A change, and what a person needs to agree to it.
@@ -46,7 +46,7 @@ pub enum Change {
     },
     /// A new file of zeros that the host swaps to for as long as the change lasts.
     SwapFile { file: String, bytes: u64 },
-    /// A new cgroup, whose processes may have so much memory together.
+    /// A new cgroup with a memory limit.
     MemoryGroup { path: String, limit_bytes: u64 },
 }
 

@@ -96,7 +96,7 @@ impl Store {
         Ok(Lock { file })
     }
 
-    /// Journals say what is written into the host: nobody else may have written them.
+    /// Journals say what is written into the host: no other user may have written them.
     fn trusted(&self, directory: &Path) -> Result<(), DoorError> {
         let Ok(meta) = std::fs::symlink_metadata(directory) else { return Ok(()) };
         // SAFETY: a system call without arguments.

@@ -1,5 +1,5 @@
 //! Takes the steps of a run back, the last first. Each is looked at again: only what is still as this run left it goes back
-//! to what it was; of a sum, only our part; and what others changed stays and is said. Doing it twice, or again after it
+//! to what it was; of a sum, only our part; and what others changed stays and is reported. Doing it twice, or again after it
 //! was cut short, gives the same.
 
 use super::apply::{coupled, mount_source};

@@ -88,7 +88,7 @@ pub(super) fn undo_all(machine: &Fake, store: &Store) -> Result<Vec<UndoReceipt>
 fn what_is_applied_is_there_and_what_is_undone_is_as_before() {
     let (machine, directory) = (Fake::default(), Directory::new());
     let store = directory.store();
-    // A group that is there is nobody's to share, so no plan with one is applied twice.
+    // An existing cgroup cannot be shared, so no plan with one is applied twice.
     let everything = || {
         let mut all = everything();
         all.steps.retain(|step| !matches!(step.change, Change::MemoryGroup { .. }));
@@ -156,7 +156,7 @@ fn what_others_changed_stays() {
     }
     let undone = undo(&machine, &directory.store(), &receipt.id, false).expect("undone");
     assert!(undone.complete, "{undone:#?}");
-    assert_eq!(machine.world.borrow().numbers[RESERVE], 99999, "what somebody else set stays");
+    assert_eq!(machine.world.borrow().numbers[RESERVE], 99999, "what another process set stays");
     assert!(machine.world.borrow().mounts.is_empty() && machine.world.borrow().files.is_empty());
 }
 
@@ -202,7 +202,7 @@ fn too_few_pages_are_compacted_for_and_else_put_back() {
 fn somebody_who_changes_the_pool_between_two_tries_is_not_overwritten() {
     let (machine, directory) = (Fake::default(), Directory::new());
     machine.world.borrow_mut().pool_max = 5;
-    // Before memory is compacted somebody else asks for 20 more, and gets them.
+    // Before memory is compacted another process asks for 20 more, and gets them.
     *machine.other.borrow_mut() = Some(Box::new(|world, at| {
         if at.ends_with("compact_memory") && world.numbers[POOL] == 5 {
             world.numbers.insert(POOL, 25);

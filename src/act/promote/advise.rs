@@ -157,7 +157,7 @@ impl Advisor {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: `fd` was just opened and belongs to nobody else.
+        // SAFETY: `fd` was just opened and has no other owner.
         let pidfd = unsafe { OwnedFd::from_raw_fd(fd) };
         // Of two processes with this pid one after the other, this is the one that was opened.
         if process.is_same() { Ok(Advisor { pidfd }) } else { Err(io::Error::from_raw_os_error(libc::ESRCH)) }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// What is reported while it runs.
 pub trait Watch {
-    /// Of `blocks`, so many have had their turn, and so many are now as wanted.
+    /// `seen` of `blocks` have had their turn, and `reached` are now as wanted.
     fn step(&mut self, seen: usize, reached: usize, blocks: usize);
 }
 
@@ -58,7 +58,7 @@ pub enum Stopped {
     LittleMemory {
         available_bytes: Bytes,
     },
-    /// The host has so much in free pieces of 2 MiB.
+    /// The host has too few free 2 MiB blocks.
     NoPieces {
         free_bytes: Bytes,
     },

@@ -39,7 +39,7 @@ pub fn block_bytes() -> Bytes {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Block {
     pub range: Range,
-    /// Collapse it only if at least so much of it is in memory at the moment before: what is not would be filled.
+    /// Collapse it only if at least this much of it is in memory just before: a collapse fills the rest.
     pub resident_min: Bytes,
     /// Whether pages that are mapped to the zero page count as in memory. A split turns pages of zeros into it (`split`),
     /// so who goes there and back must count them, and gets them filled again.

@@ -6,11 +6,11 @@
 
 use std::time::Duration;
 
-/// Of calls over the budget in a row, the one that ends it.
+/// The number of calls over the budget in a row that ends it.
 const OVER_IN_A_ROW_MAX: u32 = 16;
-/// A single call that takes so many budgets ends it, too.
+/// A single call that takes this many budgets ends it, too.
 const OVER_TIMES_MAX: u32 = 200;
-/// The rest after a call over the budget: so many times its length, doubled with each that follows it.
+/// The rest after a call over the budget: this many times its length, doubled with each that follows it.
 const REST_TIMES: u32 = 10;
 const REST_MAX: Duration = Duration::from_secs(1);
 /// Time without work is not saved up for later beyond this.
@@ -25,7 +25,7 @@ fn in_ms<S: serde::Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, schemars::JsonSchema, serde::Serialize)]
 pub struct Pace {
-    /// Of one CPU, above 0; 1 is not a limit.
+    /// Share of one CPU, above 0; 1 is not a limit.
     #[serde(rename = "cpu_budget")]
     pub cpu_share: f64,
     #[serde(rename = "stall_budget_ms", serialize_with = "in_ms")]

@@ -11,7 +11,7 @@ const CLASSES: usize = 8 * 40;
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]
 pub struct Price {
     pub wall_ms: f64,
-    /// Of our own thread: the kernel charges it with the copying.
+    /// CPU time of our own thread: the kernel charges it with the copying.
     pub cpu_ms: f64,
     pub rested_ms: f64,
     pub calls: CallTimes,

@@ -30,7 +30,7 @@ pub struct Identity {
     pub pid: i32,
     /// Clock ticks after the start of the host.
     pub start_ticks: u64,
-    /// Of /proc/sys/kernel/random/boot_id.
+    /// The text of /proc/sys/kernel/random/boot_id.
     pub boot_id: String,
 }
 

@@ -24,7 +24,7 @@ const TRY_REST: Duration = Duration::from_millis(1);
 /// How often all blocks are looked at again, and the rest before: the target touches a block that it uses within it.
 const PASSES_MAX: u32 = 100;
 const PASS_REST: Duration = Duration::from_millis(5);
-/// Blocks in a row that are refused for want of memory.
+/// Blocks in a row that are refused because memory is short.
 const SHORT_IN_A_ROW_MAX: u32 = 4;
 /// What must be left to others.
 const FREE_BYTES_MIN: Bytes = 128 << 20;
@@ -71,7 +71,7 @@ pub(super) struct Run<'a> {
     /// When the pacer was asked last, and our CPU time then.
     mark: (Instant, Duration),
     short_in_a_row: u32,
-    /// Of the blocks, in their order, as far as they had their turn.
+    /// One for each block that had its turn, in their order.
     outcomes: Vec<Outcome>,
     reached: usize,
     retries: u64,

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 const SCRIPT: &str = include_str!("load.lua");
-/// An answer that takes longer counts as an error: no stop of a collector lasts so long here.
+/// An answer that takes longer counts as an error: no collector pause is that long here.
 const TIMEOUT: &str = "30s";
 /// How much longer than it should the generator may run.
 const LATE_MAX: Duration = Duration::from_secs(60);
@@ -21,7 +21,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// For so long; whole seconds, rounded up.
+    /// Load for `length`, rounded up to whole seconds.
     pub fn start(server: &Server, clients: u32, length: Duration) -> Result<Load, ServerError> {
         let failed = |path: &PathBuf, error| ServerError::File { path: path.clone(), error };
         let script = server.directory().join("load.lua");
@@ -51,7 +51,7 @@ impl Load {
         Ok(Load { running, output })
     }
 
-    /// Until a moment, or until the clients have ended, or we are told to.
+    /// Waits until a moment, or until the clients have ended, or until a signal.
     pub fn until(&mut self, deadline: Instant) -> Turn {
         self.running.until(deadline)
     }

@@ -25,7 +25,7 @@ const LOOK: Duration = Duration::from_millis(200);
 const BUILD_MAX: Duration = Duration::from_secs(120);
 const PAGE_MAX: Duration = Duration::from_secs(30);
 /// The part of its log that is shown when it does not get ready.
-const LOG_LINES_TOLD: usize = 5;
+const LOG_LINES_QUOTED: usize = 5;
 /// The ports that the recipe has set; each start has others.
 const RECIPE_PORT: &str = "\"28080\"";
 const RECIPE_SHUTDOWN_PORT: &str = "\"28005\"";
@@ -101,7 +101,7 @@ impl Server {
         self.base.path()
     }
 
-    /// Until a moment, or until it ends, or we are told to.
+    /// Waits until a moment, or until it ends, or until a signal.
     pub fn until(&mut self, deadline: Instant) -> Turn {
         self.running.until(deadline)
     }
@@ -181,12 +181,12 @@ impl Server {
         let is_telling = |line: &&str| {
             ["Error", "error", "Exception", "SEVERE", "warning"].iter().any(|word| line.contains(word))
         };
-        let mut told: Vec<&str> = log.lines().filter(is_telling).take(LOG_LINES_TOLD).collect();
-        if told.is_empty() {
+        let mut quoted: Vec<&str> = log.lines().filter(is_telling).take(LOG_LINES_QUOTED).collect();
+        if quoted.is_empty() {
             let lines: Vec<&str> = log.lines().collect();
-            told = lines[lines.len().saturating_sub(LOG_LINES_TOLD)..].to_vec();
+            quoted = lines[lines.len().saturating_sub(LOG_LINES_QUOTED)..].to_vec();
         }
-        let log: String = told.iter().map(|line| format!("\n  {line}")).collect();
+        let log: String = quoted.iter().map(|line| format!("\n  {line}")).collect();
         ServerError::NotReady { why: why.to_string(), log }
     }
 }
@@ -263,7 +263,7 @@ fn copy(from: &Path, to: &Path) -> Result<(), ServerError> {
     Ok(())
 }
 
-/// One that nobody has now.
+/// One that is free now.
 fn free_port() -> io::Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }

@@ -15,7 +15,7 @@ as_package() {
     command -v "$1" >/dev/null || { echo "the command $1 is missing: install the package $2" >&2; exit 1; }
 }
 "#;
-/// How many bytes of what a recipe says are told when it fails.
+/// The bytes of a recipe's output that are quoted when it fails.
 const SAID_BYTES_MAX: usize = 600;
 
 /// A program that a recipe brings.

@@ -52,7 +52,7 @@ impl Guardian {
             // SAFETY: one byte of a constant. A guardian that is gone gives EPIPE, and SIGPIPE is ignored by Rust programs.
             unsafe { libc::write(pipe.as_raw_fd(), b"r".as_ptr().cast(), 1) };
             drop(pipe);
-            // SAFETY: it is our child, which nobody else waits for.
+            // SAFETY: it is our child, and no other code waits for it.
             unsafe { libc::waitpid(self.pid, std::ptr::null_mut(), 0) };
         }
     }
@@ -73,7 +73,7 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: both were just opened and belong to nobody else.
+    // SAFETY: both were just opened and have no other owner.
     Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
 }
 

@@ -1,4 +1,4 @@
-//! An instance of tracefs: buffers, a clock, filters and events of our own, next to those of everybody else on the host, which
+//! An instance of tracefs: buffers, a clock, filters and events of our own, next to those of all other users of the host, which
 //! stay as they are. It is a directory, and goes with it.
 
 use super::guardian::Guardian;
@@ -127,7 +127,7 @@ impl Drop for Instance {
                 Ok(()) => break,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => break,
                 Err(_) if Instant::now() < end => std::thread::sleep(Duration::from_millis(2)),
-                // Somebody holds one of its files: the guardian goes on.
+                // A process holds one of its files: the guardian goes on.
                 Err(_) => return,
             }
         }

@@ -68,7 +68,7 @@ fn zeroing(records: &[Record], tid: i32) -> Option<u64> {
 fn touch_a_huge_page() -> Option<u64> {
     let huge = huge_page() as usize;
     let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: a mapping of our own that nobody else knows: it is large enough to hold an aligned block, is advised as a whole,
+    // SAFETY: a mapping of our own that no other code knows: it is large enough to hold an aligned block, is advised as a whole,
     // written to within that block, and unmapped at the end.
     unsafe {
         let start = libc::mmap(std::ptr::null_mut(), 2 * huge, access, kind, -1, 0);

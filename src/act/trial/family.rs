@@ -96,7 +96,7 @@ pub struct Family {
     members: BTreeMap<i32, ProcessTime>,
     /// All that were ever seen, as pid and start.
     seen: BTreeSet<(i32, u64)>,
-    /// Of orphans that we waited for.
+    /// The usage of orphans that we waited for.
     pub usage: Usage,
 }
 

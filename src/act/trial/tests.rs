@@ -68,21 +68,21 @@ fn a_program_that_outlives_its_limit_is_ended_with_all_that_it_started() {
 }
 
 #[test]
-fn a_daemon_that_outlives_the_program_is_found_ended_and_told() {
+fn a_daemon_that_outlives_the_program_is_found_ended_and_reported() {
     let directory = Directory::new("daemon");
     let ended = directory.run("setsid sh -c 'echo $$; exec sleep 600' & sleep 0.2", LIMIT);
     assert!(ended.is_good(), "{ended:?}");
     let daemon: i32 = directory.text("out").trim().parse().expect("a pid");
     assert_eq!(ended.left.iter().map(|left| left.pid).collect::<Vec<_>>(), [daemon], "{ended:?}");
     assert!(!lives(daemon) && !ended.left[0].lives);
-    // One that is gone before anybody looked, and forked twice.
+    // One that is gone before the first sample, and forked twice.
     let ended = directory.run("(setsid sh -c 'echo $$; exec sleep 600' &) ; exit 0", LIMIT);
     let daemon: i32 = directory.text("out").trim().parse().expect("a pid");
     assert!(ended.left.iter().any(|left| left.pid == daemon) && !lives(daemon), "{ended:?}");
 }
 
 #[test]
-fn a_pipe_that_ends_on_its_own_is_not_told() {
+fn a_pipe_that_ends_on_its_own_is_not_reported() {
     let directory = Directory::new("pipe");
     let ended = directory.run("sh -c 'sleep 0.05' & exit 0", LIMIT);
     assert!(ended.left.is_empty(), "{ended:?}");

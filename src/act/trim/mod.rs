@@ -69,7 +69,7 @@ impl TrimError {
             _ => false,
         }
     }
-    /// Whether the target was asked and said no.
+    /// Whether the target was asked and refused.
     pub fn is_answer(&self) -> bool {
         matches!(
             self,
@@ -78,8 +78,8 @@ impl TrimError {
     }
 }
 
-/// Whether the target's JVM has `COMMAND`, by the name in its library: so a dry run need not ask it. `None`: the library can
-/// not be read.
+/// Whether the target's JVM has `COMMAND`, by the name in its library: so a dry run need not ask it. `None`: the library
+/// cannot be read.
 pub fn has_command(process: &Process) -> Option<bool> {
     let mappings = process.mappings().ok()?;
     let first = *loaded::hotspot(&mappings).first()?;
@@ -88,7 +88,7 @@ pub fn has_command(process: &Process) -> Option<bool> {
 }
 
 /// Trims the native heap of a JVM that listens. `keeps_libraries`: this JVM unloads no agent library (up to 15), so one that is
-/// mapped is there to be used again. Elsewhere its name might, by then, be that of somebody else's file.
+/// mapped is there to be used again. Elsewhere its name might, by then, be that of another user's file.
 pub fn trim(
     process: &Process,
     attached: &Attached,

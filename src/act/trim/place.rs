@@ -54,7 +54,7 @@ fn place_in(root: &File, directory: &str, bytes: &[u8], user: User) -> io::Resul
     if is_noexec(&opened)? {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it is mounted noexec"));
     }
-    // A name that nobody can have made before.
+    // A name that cannot exist yet.
     let file_name = format!("{NAME}{:016x}.so", RandomState::new().hash_one(bytes));
     let (mut file, made) = OwnFile::create(opened, &file_name, user)?;
     file.write_all(bytes)?;

@@ -14,7 +14,7 @@ fn entry_bits(bytes: [u8; 8]) -> u64 {
 
 /// The granules in which entries begin, in order. All of one block are found at once.
 struct Places {
-    /// Of the granules from `base` on the ones that are still to come.
+    /// The granules from `base` on that are still to come.
     bits: u64,
     base: usize,
 }

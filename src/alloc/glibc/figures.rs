@@ -3,12 +3,12 @@
 use super::chunk_entries::Entries;
 use super::chunk_map::{CODES, Code, Entry};
 use super::region::{Piece, Region};
-use crate::alloc::types::{ArenaFigures, BlockCount, ChunkCount, State, Stretch};
+use crate::alloc::types::{ArenaFigures, BlockCount, ChunkCount, Interval, State};
 use crate::base::blocks::LABELS_MAX;
 use crate::base::{Addr, Bytes, Range};
 use crate::os::machine::base_page;
 
-/// Of a chunk in use, what is not the block's.
+/// The part of a chunk in use that is not the block's.
 pub const HEADER_BYTES: Bytes = 8;
 /// `sizeof (struct malloc_chunk)`, which malloc_trim leaves at the start of a free chunk.
 const KEPT_BY_TRIM_BYTES: Bytes = 48;
@@ -17,7 +17,7 @@ const CHUNK_BYTES_MIN: Bytes = 32;
 /// What one region adds to the sums.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
-    pub stretches: Vec<Stretch>,
+    pub intervals: Vec<Interval>,
     pub figures: ArenaFigures,
     /// By label.
     pub in_use: Vec<BlockCount>,
@@ -46,7 +46,7 @@ struct Summing<'a> {
     free: FreeRun,
     /// The piece in which the last free run began.
     run_piece: usize,
-    /// Of the part that begins within a piece: the bytes of that piece, which the part before it adds to its own.
+    /// For a part that begins within a piece: the bytes of that piece, which the part before it adds to its own.
     shared: Option<[Bytes; CODES]>,
     is_past_shared: bool,
 }
@@ -129,7 +129,7 @@ impl<'a> Summing<'a> {
             *count = ChunkCount { chunks: count.chunks + more.chunks, bytes: count.bytes + more.bytes };
         }
         self.close_piece();
-        self.sums.stretches.extend(next.sums.stretches);
+        self.sums.intervals.extend(next.sums.intervals);
         self.sums.figures.add(&next.sums.figures);
         (self.piece, self.piece_end) = (next.piece, next.piece_end);
     }
@@ -245,7 +245,7 @@ impl<'a> Summing<'a> {
             Code::all().map(share).filter(|(_, bytes)| *bytes > 0).collect();
         shares.sort_by_key(|(state, _)| *state);
         if !shares.is_empty() {
-            self.sums.stretches.push(Stretch {
+            self.sums.intervals.push(Interval {
                 range: piece.range,
                 arena: Some(self.region.plan.arena),
                 shares,
@@ -327,7 +327,7 @@ impl<'a> Summing<'a> {
         let arena = Some(self.region.plan.arena);
         for piece in self.region.pieces.iter().filter(|piece| piece.range.start >= ranges.in_arena.end) {
             let shares = vec![(State::Beyond, piece.range.bytes())];
-            self.sums.stretches.push(Stretch { range: piece.range, arena, shares });
+            self.sums.intervals.push(Interval { range: piece.range, arena, shares });
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Links of free chunks, kept while a heap is walked: the walk has them at hand, and a list that leads to and fro would
+//! Links of free chunks, kept while a heap is walked: the walk has them at hand, and a list that jumps back and forth would
 //! cost one read for each chunk later. As many are kept as fit a share of the heap. A chunk in a bin that leads to the free
 //! chunk before it, as chunks do that were freed in order, needs no room: while all others are kept, that is what a
 //! missing link means.
@@ -12,7 +12,7 @@ const NULL: i32 = 0;
 const BLOCK_UNITS: u32 = 64;
 /// Links are asked for in blocks of this many.
 const GRANT: i64 = 1024;
-/// One part in so many of the heap, except for small heaps at least this much.
+/// Divisor of the heap's size; small heaps get at least the constant below.
 const SHARE_OF_HEAP: Bytes = 64;
 const BYTES_MIN: Bytes = 16 << 20;
 
@@ -85,7 +85,7 @@ impl KnownLinks {
         self.blocks.clear();
     }
 
-    /// Keeps that `next` follows the chunk at `at`, if that can be said in few bytes and there is room.
+    /// Keeps that `next` follows the chunk at `at`, if that fits into few bytes and there is room.
     #[inline]
     pub fn put(&mut self, at: Addr, next: Addr, budget: &Budget) {
         let place = at.0.wrapping_sub(self.start.0) / UNIT as u64;

@@ -186,7 +186,7 @@ pub fn is_heap_size(size: u64, writable: u64) -> bool {
     size > 0 && size <= writable && size.is_multiple_of(PAGE) && writable.is_multiple_of(PAGE)
 }
 
-/// 8 where `attached_threads` stands before `system_mem`. It counts threads; system_mem is whole pages, but
+/// 8 where `attached_threads` stands before `system_mem`. It counts threads; system_mem is whole pages, except
 /// for the first one's beginning, and at most max_system_mem, which follows it.
 fn attached_threads_bytes(memory: &dyn Memory, ring: &[Addr], before: u64) -> u64 {
     let is_system_bytes_at = |offset: u64| {
@@ -201,7 +201,7 @@ fn attached_threads_bytes(memory: &dyn Memory, ring: &[Addr], before: u64) -> u6
 /// What `mp_` says of the whole process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Totals {
-    /// Of the chunks that are mapped one by one.
+    /// The number of chunks that are mapped one by one.
     pub mmapped_count: u64,
     pub mmapped_bytes: Bytes,
     /// Where the main arena begins: in `[heap]`, or in its first mapped segment. The break need not have been at the end of

@@ -1,7 +1,7 @@
 //! The lists of free chunks, followed over the map of chunks. Chunks in bins are known to be free from the walk and their
 //! size says in which bin they belong, so of the bins only the unsorted one is followed; chunks in fastbins look as if
-//! they were in use, so every fastbin is. A list that a change tore ends at a chunk that was marked already or that can
-//! not be its next one.
+//! they were in use, so every fastbin is. A list that a change tore ends at a chunk that was marked already or that
+//! cannot be its next one.
 
 use super::chunk_map::Code;
 use super::layout::Layout;
@@ -21,7 +21,7 @@ const NEAR_BYTES: u64 = 32 << 30;
 #[derive(Clone, Debug, Default)]
 pub struct Heads {
     pub fast: Vec<Addr>,
-    /// Of the unsorted bin: first, last, and its own address as a chunk.
+    /// The unsorted bin: first, last, and its own address as a chunk.
     pub unsorted: Option<(Addr, Addr, Addr)>,
 }
 

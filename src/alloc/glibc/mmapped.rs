@@ -8,7 +8,7 @@
 use super::figures::HEADER_BYTES;
 use super::layout::{Totals, may_be_malloc_s};
 use super::region::Piece;
-use crate::alloc::types::{BlockCount, State, Stretch};
+use crate::alloc::types::{BlockCount, Interval, State};
 use crate::base::Covered;
 use crate::base::blocks::Label;
 use crate::base::limits::MMAPPED_PAGES_MAX;
@@ -78,7 +78,7 @@ impl Mapped {
     }
 
     /// Its ranges, with the header before and the slack behind the block.
-    pub fn stretches(&self, in_use: &mut [BlockCount], out: &mut Vec<Stretch>) {
+    pub fn intervals(&self, in_use: &mut [BlockCount], out: &mut Vec<Interval>) {
         let block = Range::new(
             self.payload().start,
             Addr(self.payload().end.0 - self.slack.min(self.payload().bytes())),
@@ -89,7 +89,7 @@ impl Mapped {
             let used = piece.range.intersect(block).bytes();
             let shares = [(State::InUse(self.label), used), (State::Overhead, piece.range.bytes() - used)];
             let shares = shares.into_iter().filter(|(_, bytes)| *bytes > 0).collect();
-            out.push(Stretch { range: piece.range, arena: None, shares });
+            out.push(Interval { range: piece.range, arena: None, shares });
         }
     }
 }

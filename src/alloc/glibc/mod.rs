@@ -74,7 +74,7 @@ pub fn read(target: &Target, owned: &[Range], witness: &dyn Witness) -> Known<(A
         mmapped,
         mmapped_count,
         mmapped_bytes,
-        stretches: Vec::new(),
+        intervals: Vec::new(),
         in_use: Vec::new(),
         gaps,
     };

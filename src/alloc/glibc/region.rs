@@ -118,7 +118,7 @@ impl Region {
         });
     }
 
-    /// Goes back by so many checkpoints, or to the first chunk; where that is.
+    /// Goes back by a number of checkpoints, or to the first chunk; returns where that is.
     pub fn rewind(&mut self, checkpoints: usize) -> Addr {
         let left = self.checkpoints.len().saturating_sub(checkpoints);
         let to = self.checkpoints.get(left).cloned();

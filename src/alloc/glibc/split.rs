@@ -15,7 +15,7 @@ const SPLIT_BYTES_MIN: Bytes = if cfg!(any(test, fuzzing)) { 64 << 10 } else { 8
 const SEARCH_BYTES_MAX: Bytes = 1 << 20;
 
 impl Common<'_> {
-    /// Whether a heap of `bytes` is so much of `all` that one thread would still walk it when the others are done.
+    /// Whether a heap of `bytes` is such a large part of `all` that one thread would still walk it when the others are done.
     pub fn is_worth_splitting(bytes: Bytes, all: Bytes) -> bool {
         bytes >= SPLIT_BYTES_MIN && bytes > all / 2
     }

@@ -140,7 +140,7 @@ impl Synthetic {
             mmapped: Vec::new(),
             mmapped_count: Err(gap.clone()),
             mmapped_bytes: Err(gap),
-            stretches: Vec::new(),
+            intervals: Vec::new(),
             in_use: Vec::new(),
             gaps: Vec::new(),
         };
@@ -187,14 +187,14 @@ pub fn check_laws(heap: Heap) -> AllocView {
     let view = heap.finish();
     let mut sums = std::collections::BTreeMap::<State, u64>::new();
     let mut end = Addr(START);
-    for stretch in &view.stretches {
-        assert_eq!(stretch.range.start, end, "ranges leave nothing out");
-        end = stretch.range.end;
-        assert_eq!(stretch.shares.iter().map(|(_, bytes)| bytes).sum::<u64>(), stretch.range.bytes());
-        stretch.shares.iter().for_each(|(state, bytes)| *sums.entry(*state).or_default() += bytes);
+    for interval in &view.intervals {
+        assert_eq!(interval.range.start, end, "ranges leave nothing out");
+        end = interval.range.end;
+        assert_eq!(interval.shares.iter().map(|(_, bytes)| bytes).sum::<u64>(), interval.range.bytes());
+        interval.shares.iter().for_each(|(state, bytes)| *sums.entry(*state).or_default() += bytes);
     }
     if let Some(Ok(figures)) = view.arenas.get(1).map(|arena| &arena.figures)
-        && !view.stretches.is_empty()
+        && !view.intervals.is_empty()
     {
         assert_eq!(sums.get(&State::Top).copied().unwrap_or(0), figures.top.bytes);
         assert_eq!(sums.get(&State::Fast).copied().unwrap_or(0), figures.fast.bytes);

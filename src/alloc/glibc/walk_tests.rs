@@ -43,7 +43,7 @@ fn a_walk_finds_what_was_laid_down_by_threads_one_by_one_and_from_a_recording() 
         let replayed = check_laws(Synthetic::walked(&replay, &view, &NoWitness));
         for other in [seen, replayed] {
             assert_eq!(other.arenas, found.arenas);
-            assert_eq!(other.stretches, found.stretches);
+            assert_eq!(other.intervals, found.intervals);
         }
     }
 }
@@ -100,7 +100,7 @@ fn the_head_of_the_smallest_block_ends_before_the_size_of_the_next_chunk() {
     let replayed = check_laws(Synthetic::walked(&recording.into_seen(), &view, &All));
     assert!(seen.in_use[2].blocks > 0 && seen.in_use[2].bytes == seen.in_use[2].blocks * 24);
     assert_eq!(replayed.in_use, seen.in_use);
-    assert_eq!(replayed.stretches, seen.stretches);
+    assert_eq!(replayed.intervals, seen.intervals);
 }
 
 #[test]

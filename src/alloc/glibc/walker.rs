@@ -1,6 +1,6 @@
 //! One heap walked from its first chunk to its end: each header says where the next one lies, and whether its chunk is in
 //! use is in the next one's PREV_INUSE (malloc/malloc.c, "malloc_chunk details"). Nothing is stopped in the meantime, so a
-//! walk may break where the heap changed; it goes back and reads again, and what stays broken is said to be unresolved.
+//! walk may break where the heap changed; it goes back and reads again, and what stays broken is reported as unresolved.
 
 use super::chunk_map::Code;
 use super::known_links::Budget;
@@ -331,7 +331,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Behind the fence posts at `at`: the next segment of this heap, or `None` at its end. What somebody else took with
+    /// Behind the fence posts at `at`: the next segment of this heap, or `None` at its end. What other code took with
     /// sbrk between the two is a gap of any length (malloc/malloc.c, `sysmalloc`, "foreign sbrk").
     fn past_fence(&mut self, region: &mut Region, at: Addr, end: Addr) -> Result<Option<Addr>, Broken> {
         region.map.put(at, Code::OVERHEAD);

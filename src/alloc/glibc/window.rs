@@ -78,10 +78,10 @@ pub struct Window<'a> {
     keeps: bool,
     /// Words asked for since the window was filled.
     words: u64,
-    /// Of the last `STRIDE_WORDS` words: how many, and how far they went.
+    /// The number of words in the last `STRIDE_WORDS`, and how far they went.
     last_words: u64,
     last_bytes: u64,
-    /// Of these, within bodies.
+    /// The bytes of these within bodies.
     last_body_bytes: u64,
     /// The last word, and how much since the window was filled lay in bodies.
     last_word: u64,
@@ -160,7 +160,7 @@ impl<'a> Window<'a> {
         (Addr(self.start), &self.buffer[..self.filled])
     }
 
-    /// Notes that so many words were looked at by `filled`, the last one at `last`, with so many bytes in bodies between them.
+    /// Notes that `filled` looked at `words` words, the last one at `last`, with `body_bytes` in bodies between them.
     pub fn passed(&mut self, words: u64, body_bytes: u64, last: Addr) {
         self.words += words;
         self.body_bytes = self.body_bytes.saturating_add(body_bytes);

@@ -174,7 +174,7 @@ fn measure(
                 continue;
             }
             let run = live.run(*program, directory, number)?;
-            let is_stopped = !run.is_complete && live::is_told_to_end(&run) || signals::pending();
+            let is_stopped = !run.is_complete && live::is_interrupted(&run) || signals::pending();
             if !is_stopped {
                 saved.add(&run)?;
             }

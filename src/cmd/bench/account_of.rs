@@ -45,7 +45,7 @@ pub fn look(pid: i32) -> anyhow::Result<Account> {
         crate::say!("marusa: the books do not balance, please report this: {broken}");
     }
     // A reading that a signal cut short is not a figure.
-    not_told_to_end().map_err(failed)?;
+    not_interrupted().map_err(failed)?;
     Ok(Account::of(&snapshot, &map))
 }
 
@@ -72,10 +72,10 @@ pub fn rest(pid: i32) -> Result<bool, StageError> {
 /// Sleeps, or ends early on a signal.
 pub fn pause(time: Duration) -> Result<(), StageError> {
     std::thread::sleep(time);
-    not_told_to_end()
+    not_interrupted()
 }
 
-fn not_told_to_end() -> Result<(), StageError> {
+fn not_interrupted() -> Result<(), StageError> {
     if crate::act::signals::pending() { Err(StageError::Stopped) } else { Ok(()) }
 }
 

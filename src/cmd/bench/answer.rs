@@ -19,7 +19,7 @@ pub fn print<D: Serialize>(
     out.flush()
 }
 
-/// Of an experiment that shows what it has when it fails or is interrupted.
+/// The exit status of an experiment that shows what it has when it fails or is interrupted.
 pub fn status(ended: Option<anyhow::Error>, complete: u8) -> anyhow::Result<u8> {
     match ended {
         Some(error) if !is_stopped(&error) => Err(error),

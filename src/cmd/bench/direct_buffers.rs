@@ -83,7 +83,7 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
 }
 
 fn options(args: &Args) -> Vec<String> {
-    // Room for what was freed but not yet collected, and for the page that each may take more.
+    // Room for freed buffers that are not yet collected, and for the page that each may take more.
     let direct_kilobytes = (args.buffers * (args.size + 8192)).div_ceil(1024);
     let mut options = vec![
         format!("-Xmx{}k", args.heap.div_ceil(1024)),

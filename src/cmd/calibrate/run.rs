@@ -16,7 +16,7 @@ const ROUNDS: usize = 7;
 const CHAINS: [u32; 2] = [1, 8];
 /// Bytes of code; few programs have more.
 const CODE_FOOTPRINTS: [Bytes; 2] = [16 << 20, 64 << 20];
-/// Of the free memory, what is taken at most for all fields together.
+/// Divisor of the free memory: the most that is taken for all fields together.
 const MEMORY_SHARE: Bytes = 4;
 
 /// Times of the fields at every footprint that there is memory for. What could not be measured is a gap.
@@ -118,7 +118,7 @@ impl Fields {
 fn data_side(footprints: &[Bytes], progress: &mut Progress, gaps: &mut Vec<Gap>) -> Vec<Timing> {
     let counters = WalkCounters::open();
     let mut timings: Vec<Timing> = Vec::new();
-    // The largest that can be had holds the smaller ones, too.
+    // The largest that is available holds the smaller ones, too.
     let mut largest = footprints.iter().enumerate().rev();
     let (mut fields, most) = loop {
         let Some((index, footprint)) = largest.next() else { return timings };
@@ -210,7 +210,7 @@ impl Progress {
 
     fn draw(&self, text: &str) {
         if self.is_shown {
-            // A bar that cannot be drawn is no reason to end.
+            // A bar that cannot be drawn is not a reason to end.
             let _ = terminal::raw_stderr().write_all(text.as_bytes());
         }
     }

@@ -57,7 +57,7 @@ pub fn run(setup: &Setup, store: &Store, place: Place) -> anyhow::Result<(Done, 
         Ok(prepared) => prepared,
         Err(_) if signals::pending() => return Ok((Done::Interrupted, None)),
         Err(error) => {
-            trial.leave_out(format!("the pages could not be had: {error}"));
+            trial.leave_out(format!("the pages are not available: {error}"));
             return Ok((Done::Trial(Box::new(trial)), None));
         }
     };

@@ -118,7 +118,7 @@ impl Store {
         self.directory.join(OUTPUT).join(format!("{number:04}-{arm}.{kind}"))
     }
 
-    /// After a failure that ends it: runs that were done are kept, and it is said where; without any, nothing stays.
+    /// After a failure that ends it: finished runs are kept, and their place is reported; without any, nothing stays.
     pub fn abandoned(self, error: anyhow::Error) -> anyhow::Error {
         match self.bytes {
             0 => {
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_that_was_cut_is_dropped_and_one_that_is_wrong_is_told() {
+    fn a_line_that_was_cut_is_dropped_and_one_that_is_wrong_is_reported() {
         let line = r#"{"schema":"marusa/compare-trial/1","number":1,"block":1,"arm":"a","started":"","left_out":null,
             "figures":{"wall_seconds":1.5},"own":[],"ended":null,"heap_pages":null,"account_end":null,"account_peak":null,
             "output":null,"notes":[],"gaps":[]}"#

@@ -29,7 +29,7 @@ impl Who {
         Who { main, container }
     }
 
-    /// Those that may be the same JVM: of the same main class or jar, and of these the ones in the same container if there are any.
+    /// Candidates for the same JVM: of the same main class or jar, and of these the ones in the same container if there are any.
     fn alike<'a>(&self, histories: &[&'a History]) -> Vec<&'a History> {
         let is_same = |one: &Option<String>, other: &Option<String>| one.is_some() && one == other;
         let in_container = |history: &&&History| is_same(&self.container, &history.facts.container);
@@ -42,7 +42,7 @@ impl Who {
     }
 }
 
-/// All of a recording, or those that a pid or a part of a name fits.
+/// All JVMs of a recording, or the ones that match a pid or a part of a name.
 pub fn named<'a>(recording: &'a Recording, jvm: Option<&str>) -> Vec<&'a History> {
     let is_named = |history: &&History| match jvm.map(|jvm| (jvm, jvm.parse::<i32>())) {
         None => true,

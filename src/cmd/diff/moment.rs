@@ -74,7 +74,7 @@ pub fn find(history: &History, when: When) -> Option<usize> {
     let (first, last) = (history.moments.first()?, history.moments.last()?);
     let milliseconds = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(Bytes::MAX);
     let at = match when {
-        When::Start => Some(first_told(history)),
+        When::Start => Some(first_known(history)),
         When::End => Some(history.len() - 1),
         When::After(step) => history.at_or_before(first.steady_ms.saturating_add(milliseconds(step))),
         When::Before(step) => history.at_or_before(last.steady_ms.saturating_sub(milliseconds(step))),
@@ -95,7 +95,7 @@ pub fn find(history: &History, when: When) -> Option<usize> {
 }
 
 /// The first account that knows the Java heap: one that was read while the JVM was just starting has too little to be compared.
-fn first_told(history: &History) -> usize {
+fn first_known(history: &History) -> usize {
     let heap = Key::of(&Subject::Area(Area::JavaHeap), Measure::Resident);
     let knows = |at: &usize| history.value(&heap, *at).is_some();
     history.accounts().into_iter().find(knows).unwrap_or(0)

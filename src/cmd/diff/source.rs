@@ -23,7 +23,7 @@ pub struct Side {
 
 /// One side before the JVM of a recording is chosen.
 enum Part<'a> {
-    /// Of one JVM.
+    /// A side that is one JVM.
     Whole(Box<Side>, Who),
     Recording(Box<Recording>, &'a str, Option<When>),
 }

@@ -328,9 +328,7 @@ fn of_jdk(args: &PlanArgs, jdk: &str) -> anyhow::Result<Found> {
         options: args.jvm_option.clone(),
     };
     if wanted.heap_bytes == 0 || args.initial_heap.is_some_and(|initial| initial > wanted.heap_bytes) {
-        return Err(Failure::usage(
-            "the heap must be more than nothing, and --initial-heap no more than --heap",
-        ));
+        return Err(Failure::usage("--heap must be greater than 0, and --initial-heap no more than --heap"));
     }
     fits(wanted.heap_bytes, args.instances, memory_bytes())?;
     let path = Path::new(jdk);

@@ -105,7 +105,7 @@ pub fn run(args: &ProveArgs) -> anyhow::Result<u8> {
         show::head(&mut stdout().lock(), &subject)?;
     }
     if args.dry_run {
-        return told(args, &subject);
+        return dry_run(args, &subject);
     }
     promote::allowed(&process).map_err(target::refused)?;
     let mut live = Live::new(args, &process, metric, chosen.small, chosen.huge)?;
@@ -126,7 +126,7 @@ pub fn run(args: &ProveArgs) -> anyhow::Result<u8> {
     finish(args, &subject, &predicted, &outcome, &after)
 }
 
-fn told(args: &ProveArgs, subject: &Subject) -> anyhow::Result<u8> {
+fn dry_run(args: &ProveArgs, subject: &Subject) -> anyhow::Result<u8> {
     let mut out = stdout().lock();
     match args.json {
         true => print(&mut out, &ProveDocument::dry_run(subject))?,
@@ -229,7 +229,7 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// Of what is resident of the blocks now, the share on huge pages.
+    /// The share of the blocks' resident memory that is on huge pages now.
     fn huge_share(&mut self) -> Result<f64, End> {
         let (mut huge, mut resident) = (0, 0);
         for block in &self.blocks {

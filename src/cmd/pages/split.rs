@@ -73,7 +73,7 @@ pub fn run(args: &SplitArgs) -> anyhow::Result<u8> {
     tell(args.json, &asked, &before, &done, &after)
 }
 
-/// Of the huge pages that there are now, the ones that a receipt names.
+/// Keeps the huge pages that a receipt names.
 fn keep_only(on_2m: &mut Vec<PlannedBlock>, path: &Path, process: &Process) -> anyhow::Result<()> {
     let named: HashSet<_> = receipt::blocks(path, process).map_err(unread)?.into_iter().collect();
     on_2m.retain(|block| named.contains(&block.range));

@@ -135,7 +135,7 @@ fn said(logs: &[output::Said]) -> Vec<Said> {
     logs.iter().flat_map(of).collect()
 }
 
-/// What a JVM that has ended said of its pages: ZGC ends when its heap gets none.
+/// What a JVM that has ended printed about its pages: ZGC ends when its heap gets none.
 fn last_words(logs: &[output::Said]) -> String {
     let said = said(logs);
     let words =

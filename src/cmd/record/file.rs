@@ -52,7 +52,7 @@ pub fn older(path: &Path) -> Vec<(u64, PathBuf)> {
     older
 }
 
-/// The process that somebody names where a recording is expected.
+/// The process that the user names where a recording is expected.
 fn running(path: &Path) -> Option<i32> {
     let named = path.to_str()?;
     named.parse().ok().filter(|pid| Process::open(*pid).is_ok()).or_else(|| resolve::resolve(named).ok())
@@ -71,7 +71,7 @@ pub fn is_one(path: &Path) -> bool {
     start.is_ok_and(|start| frame::begins_like_one(&start))
 }
 
-/// All of it, and what is torn at its end is said.
+/// All of it; a torn end is reported.
 pub fn load(path: &Path) -> anyhow::Result<Recording> {
     budget::within(budget::limits(), || load_within(path))
 }
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_files_of_a_ring_are_told_by_their_names() {
+    fn the_files_of_a_ring_are_known_by_their_names() {
         let directory = std::env::temp_dir().join(format!("marusa-ring-{}", std::process::id()));
         fs::create_dir_all(&directory).expect("a directory");
         let path = directory.join("a.marusa");

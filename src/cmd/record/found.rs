@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-/// A process that was none is looked at again after so long: it may load a VM late, or run another program.
+/// A process that was not a JVM is looked at again after this time: it may load a VM late, or run another program.
 const AGAIN: Duration = Duration::from_secs(30);
 /// One that is young may be about to start one.
 const YOUNG: Duration = Duration::from_secs(10);

@@ -23,7 +23,7 @@ pub enum Keep {
     Bytes(Bytes),
 }
 
-/// A ring has so many files: what is kept is at most an eighth too long.
+/// The files of a ring: what is kept is at most an eighth too long.
 const FILES: u32 = 8;
 const FILE_BYTES_MIN: Bytes = 64 << 10;
 const FILE_TIME_MIN: Duration = Duration::from_secs(5);
@@ -107,7 +107,7 @@ impl Output {
         self.segment
     }
 
-    /// Of all files that are kept.
+    /// The size of all files that are kept.
     pub fn bytes(&self) -> Bytes {
         self.whole_bytes + self.full.iter().map(|(_, bytes, _)| bytes).sum::<Bytes>()
     }
@@ -181,7 +181,7 @@ impl Output {
                 Some(Keep::Time(keep)) => since.elapsed() > keep,
                 Some(Keep::Bytes(keep)) => self.bytes() - bytes >= keep,
             };
-            // One that somebody took away is gone anyway.
+            // A removed file is gone anyway.
             let removed = || self.near(path).and_then(|place| place.remove());
             if !is_too_much || removed().is_err_and(|error| error.kind() != io::ErrorKind::NotFound) {
                 break;

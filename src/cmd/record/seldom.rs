@@ -1,4 +1,4 @@
-//! What is read of one JVM more seldom than its account: accounts with holders, and class histograms. When the next one is due, on
+//! What is read of one JVM less often than its account: accounts with holders, and class histograms. When the next one is due, on
 //! CPU time of their own, and what is kept of them. One that was given up comes later each time, and says nothing of the
 //! accounts.
 

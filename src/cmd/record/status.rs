@@ -26,7 +26,7 @@ impl Status {
         Status { bar, length, next: Instant::now() }
     }
 
-    /// When it has to be drawn again; `None`: nobody sees it.
+    /// When it has to be drawn again; `None`: it is not visible.
     pub fn next(&self) -> Option<Instant> {
         (!self.bar.is_hidden()).then_some(self.next)
     }

@@ -39,7 +39,7 @@ pub struct Asked {
     pub holders_every: Option<Duration>,
     /// `None`: the objects of the heap are not counted.
     pub heap_every: Option<Duration>,
-    /// Of one core.
+    /// Share of one core.
     pub cpu_share: f64,
     pub length: Option<Duration>,
     pub is_all: bool,
@@ -222,7 +222,7 @@ impl Watch {
         let mut figures = match jvm.look() {
             Ok(figures) => figures,
             Err(_) if !jvm.process.is_same() => return Looked::Gone,
-            // It may be read again later; until then nothing is known, and nothing is said.
+            // It may be read again later; until then nothing is known, and nothing is reported.
             Err(_) => Figures::new(),
         };
         let notes = [

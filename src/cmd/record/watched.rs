@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 /// A process without a limit may be moved into a group that has one.
 const GROUP_AGAIN: Duration = Duration::from_secs(60);
-/// A JVM that starts does not know all of itself yet: so many accounts ask again who it is.
+/// A JVM that starts does not have all of its names yet: this many accounts read them again.
 const ASKED_MAX: u32 = 5;
 /// CPU time of the first class histogram of a JVM, for each GiB that its heap has committed.
 const HISTOGRAM_COST_OF_GIB: Duration = Duration::from_secs(1);
@@ -50,7 +50,7 @@ pub struct Watched {
     /// `None`: they are not asked for.
     holders: Option<Seldom>,
     classes: Option<Seldom>,
-    /// Of the heap, as far as it may hold objects.
+    /// The part of the heap that may hold objects.
     heap_bytes: Option<Bytes>,
     /// Why the classes could not be read last.
     lacks_classes: Option<Gap>,
@@ -118,7 +118,7 @@ impl Watched {
     /// The cheap sample. Fails when the process is gone.
     pub fn look(&mut self) -> Known<Figures> {
         let glance = glance::take(&self.process, &self.peek, self.counters)?;
-        // One that ended and that nobody has collected still has a status, but no memory.
+        // A zombie still has a status, but no memory.
         if glance.status.resident_bytes.is_none() && !self.process.is_same() {
             return Err(Gap::new("the process", Why::Gone));
         }

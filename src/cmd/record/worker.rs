@@ -1,5 +1,5 @@
 //! Reads what takes long in a thread of its own: accounts, and the search for new JVMs. A reading of a JVM takes a tenth of a
-//! millisecond and an account of a hostile one seconds, so looks never wait for accounts. There is one job at a time, since all
+//! millisecond and an account of a hostile one seconds, so samples never wait for accounts. There is one job at a time, since all
 //! share one budget of CPU time.
 
 use super::found::{self, Found};
@@ -48,7 +48,7 @@ pub enum What {
 /// The account, or the class histogram, that is read next.
 #[derive(Clone)]
 pub struct Wanted {
-    /// Of the JVM, in the file.
+    /// The JVM's number in the file.
     pub number: u64,
     pub process: Arc<Process>,
     pub depth: Depth,

@@ -71,7 +71,7 @@ impl Guard {
         if let Some(path) = self.path.as_deref().filter(|_| rules.is_changed()) {
             match Rules::read(path) {
                 Ok(new) => *rules = new,
-                // Said once for each change of the files.
+                // Reported once for each change of the files.
                 Err(error) => {
                     crate::say!("marusa: {error}; the rules from before stay in force");
                     rules.files = rules.files.iter().map(|(file, _)| (file.clone(), facts(file))).collect();

@@ -27,7 +27,7 @@ use tokio::time::{sleep, timeout};
 
 /// Connections at once; more wait in the kernel's queue.
 const CONNECTIONS_MAX: usize = 256;
-/// Of them, pages that follow events.
+/// The connections among them that follow events.
 const FOLLOWERS_MAX: usize = 64;
 /// Until the TLS handshake is done, and until a request's head is whole.
 const HEAD_TIME: Duration = Duration::from_secs(10);
@@ -35,7 +35,7 @@ const HEAD_TIME: Duration = Duration::from_secs(10);
 const CONNECTION_TIME: Duration = Duration::from_secs(300);
 const FOLLOWED_TIME: Duration = Duration::from_secs(3600);
 const HEAD_BYTES_MAX: usize = 32 << 10;
-/// How often followers are told that something changed.
+/// How often followers learn that something changed.
 const EVENTS_EVERY: Duration = Duration::from_secs(2);
 
 /// A whole answer, or a stream of events.
@@ -193,7 +193,7 @@ fn finished(service: &Service, mut reply: Reply) -> Reply {
     reply
 }
 
-/// Says that the state changed, at most every two seconds, for as long as somebody listens.
+/// Says that the state changed, at most every two seconds, for as long as a client listens.
 fn events(service: &Arc<Service>) -> Reply {
     let Ok(place) = service.followers.clone().try_acquire_owned() else {
         return whole(

@@ -24,7 +24,7 @@ use ureq::http::Response;
 const BACK_OFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 /// A back end may ask for a longer wait, up to this.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(600);
-/// How often the same failure is said.
+/// How often the same failure is reported.
 const SAY_EVERY: Duration = Duration::from_secs(3600);
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
 const OUTCOMES: [&str; 4] = ["accepted", "refused", "failed", "dropped"];
@@ -125,7 +125,7 @@ fn send(queue: &Queue, node: &Node, settings: &Settings) {
     }
 }
 
-/// When something was said last, by what it is.
+/// When each kind of message was last printed.
 #[derive(Default)]
 struct Said([Option<Instant>; 2]);
 

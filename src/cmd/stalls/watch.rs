@@ -44,7 +44,7 @@ pub struct Watch<'a> {
     daemons: BTreeMap<i32, Daemon>,
     trace: Known<Trace>,
     taskstats: Known<Taskstats>,
-    /// Of the trace, the same in all intervals.
+    /// Gaps of the trace, the same in all intervals.
     gaps: Vec<Gap>,
     whole: Whole,
 }
@@ -151,7 +151,7 @@ impl<'a> Watch<'a> {
                 }
                 trace.pairs.feed(batch);
             }
-            // Somebody took the instance away: what is not traced is not known from here on.
+            // The instance was removed: what is not traced is not known from here on.
             Err(gap) => self.trace = Err(gap),
         }
     }

@@ -27,7 +27,7 @@ pub enum Wish {
 }
 
 /// Who watches many JVMs must not be the one that keeps the host busy: of a core, reading takes a fifth at the most, and the
-/// rounds come more seldom instead.
+/// rounds are less frequent instead.
 const REST_PER_CPU: u32 = 4;
 
 /// The JVMs to sample, and how often.

@@ -9,7 +9,7 @@ use crate::os::process::{Process, gap};
 
 #[derive(Clone, Debug, Default)]
 pub struct Bounds {
-    /// Of the cgroup whose quota stopped it most, when watching began and when it ended; `None`: no quota.
+    /// Figures of the cgroup whose quota stopped it most, when watching began and when it ended; `None`: no quota.
     pub cpu_stat_first: Option<CpuStat>,
     pub cpu_stat: Option<CpuStat>,
     /// Version 1; `None` where the controller is not mounted so.

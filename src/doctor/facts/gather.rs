@@ -67,7 +67,7 @@ impl Patient {
         }
     }
 
-    /// Of a recording.
+    /// A JVM of a recording.
     pub fn recorded(facts: &crate::record::writer::JvmFacts) -> Patient {
         Patient {
             main: facts.main.clone(),
@@ -80,7 +80,7 @@ impl Patient {
         }
     }
 
-    /// Of a snapshot that was kept.
+    /// A JVM of a frozen snapshot.
     fn kept(snapshot: &Snapshot) -> Patient {
         let jvm = snapshot.jvm.as_ref().ok();
         let process = &snapshot.os.process;
@@ -233,7 +233,7 @@ mod tests {
         assert!(gathered.facts.jvms.iter().all(|jvm| jvm.jvm().is_none()));
     }
 
-    /// All of them are long gone, which is said only of the ones that were looked for.
+    /// All of them are long gone, which is reported only of the ones that were looked for.
     #[test]
     fn of_more_jvms_than_are_examined_each_is_listed() {
         let listed = |number: usize| Jvm {

@@ -46,7 +46,7 @@ pub struct HostFacts {
     pub vmstat: BTreeMap<String, u64>,
     /// Between both; 0: counters are since the host was started.
     pub seconds: f64,
-    /// Of them, how long at least one task waited for memory (/proc/pressure/memory, "some"). `None`: a kernel without PSI.
+    /// The part of it in which at least one task waited for memory (/proc/pressure/memory, "some"). `None`: a kernel without PSI.
     pub waited_ms: Option<f64>,
     pub daemons: Vec<Daemon>,
     /// Text by name: "vm/nr_hugepages".
@@ -74,7 +74,7 @@ pub struct Daemon {
     pub name: String,
     /// CPU time since the host was started, in milliseconds.
     pub cpu_ms: f64,
-    /// Of it, in the time that was watched.
+    /// The part of it in the time that was watched.
     pub watched_ms: f64,
 }
 

@@ -6,7 +6,7 @@ use crate::map::Area;
 use crate::map::trim::{self, Prediction};
 
 impl JvmFacts {
-    /// Of all that is resident, in percent; 0 where nothing is known to be.
+    /// The percentage of all resident memory; 0 where none is known.
     pub fn percent_of_resident(&self, bytes: Bytes) -> f64 {
         percent(bytes, self.resident_bytes())
     }
@@ -43,7 +43,7 @@ impl JvmFacts {
     }
 }
 
-/// Of a hundred; 0 where the whole is nothing.
+/// A percentage; 0 where the whole is 0.
 pub fn percent(part: Bytes, whole: Bytes) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
 }

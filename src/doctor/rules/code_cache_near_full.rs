@@ -102,7 +102,7 @@ mod tests {
     use crate::doctor::facts::made_up::{M, healthy_jvm, set_flags, view};
     use crate::jvm::BlobCount;
 
-    /// So much in use in each of the three code heaps, which have 6, 117 and 117 MiB.
+    /// A JVM with `used` bytes in the three code heaps, which have 6, 117 and 117 MiB.
     fn with_used(used: [Bytes; 3]) -> JvmFacts {
         let mut jvm = healthy_jvm();
         for (heap, used) in view(&mut jvm).code.as_mut().expect("made up").iter_mut().zip(used) {
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sum_decides_and_one_full_heap_is_only_told() {
+    fn the_sum_decides_and_one_full_heap_is_info() {
         assert_eq!(level(&healthy_jvm()), None);
         assert_eq!(level(&with_used([2 * M, 105 * M, 105 * M])), None);
         assert_eq!(level(&with_used([2 * M, 10 * M, 106 * M])), Some(Level::Info));
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn compilers_that_were_stopped_are_told_from_those_that_never_were() {
+    fn compilers_that_were_stopped_are_distinguished_from_others() {
         let mut stopped = with_used([2 * M, 60 * M, 60 * M]);
         set_flags(&mut stopped, &[("UseCompiler", "false")]);
         assert_eq!(level(&stopped), Some(Level::Critical));

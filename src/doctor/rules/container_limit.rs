@@ -15,7 +15,7 @@ pub const RULE: Rule = Rule {
     find: |facts: &Facts| facts.jvms.iter().filter_map(find).collect(),
 };
 
-/// Of the limit: from here on the next burst of buffers or code brings the killer.
+/// Percentage of the limit from which the next burst of buffers or code brings the OOM killer.
 pub const NEAR_PERCENT: f64 = 95.0;
 /// Whether something grows is not known from one sample, so no size is more than a bound.
 pub const ONE_LOOK: &str =

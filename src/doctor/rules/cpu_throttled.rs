@@ -6,9 +6,9 @@ use crate::os::cpu_stat::CpuStat;
 
 pub const RULE: Rule = Rule { id: "cpu-throttled", title: "the CPU quota of the cgroup stops the JVM", find };
 
-/// Of the periods in which the group ran.
+/// Percentage of the periods in which the group ran.
 const WARN_PERCENT: f64 = 10.0;
-/// Half a second at the usual period of 100 ms: of fewer nothing can be said.
+/// Half a second at the usual period of 100 ms: fewer show nothing.
 const PERIODS_MIN: u64 = 5;
 /// Throttling before the watched time may be over, as the start of a JVM is: it is reported, not judged.
 const PAST_PERCENT: f64 = 25.0;

@@ -11,7 +11,7 @@ pub const RULE: Rule = Rule {
     find,
 };
 
-/// Of private memory on small pages: 15 to 40 ms for each fork on the machines that were measured.
+/// Private memory on small pages: 15 to 40 ms for each fork on the machines that were measured.
 const WARN_BYTES: Bytes = 512 << 20;
 
 fn find(facts: &Facts) -> Vec<Finding> {
@@ -23,7 +23,7 @@ pub fn is_forking(facts: &Facts) -> bool {
     facts.jvms.iter().any(|jvm| mechanism(jvm).is_some_and(|(name, _)| name == "FORK"))
 }
 
-/// What was said last: JAVA_TOOL_OPTIONS come before those of the command.
+/// The last value: JAVA_TOOL_OPTIONS come before the options of the command.
 pub fn mechanism(jvm: &JvmFacts) -> Option<(String, &'static str)> {
     let parse = |text: &str| -> CommandLine {
         command_line::parse(&text.split_ascii_whitespace().map(str::to_string).collect::<Vec<_>>())

@@ -1,5 +1,5 @@
 //! Pages of hugetlb that are set aside, neither in use nor reserved. The kernel gives such memory to nothing else,
-//! not even before it kills a process for want of memory.
+//! not even before it OOM-kills a process.
 
 use crate::base::{Bytes, human};
 use crate::doctor::facts::{Facts, JvmFacts};
@@ -12,7 +12,7 @@ pub const RULE: Rule =
     Rule { id: "hugetlb-pool-unused", title: "pages of hugetlb are reserved and unused", find };
 
 const WARN_BYTES_MIN: Bytes = 64 << 20;
-/// Of the host's memory.
+/// Percentage of the host's memory.
 const WARN_PERCENT_MIN: u64 = 1;
 const INFO_BYTES_MIN: Bytes = 16 << 20;
 
@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(find(&facts), []);
         (facts.host.pages.pools[0].pages, facts.host.pages.pools[0].free) = (missing + 100, missing + 100);
         let found = find(&facts);
-        assert_eq!(found[0].cost, Cost::bytes(200 * M), "the rest is nobody's");
+        assert_eq!(found[0].cost, Cost::bytes(200 * M), "the rest is unused");
         assert!(found[0].remedies.iter().all(|remedy| !remedy.text().contains("restart")), "{found:#?}");
     }
 }

@@ -10,7 +10,7 @@ pub const RULE: Rule = Rule {
     find: |facts: &Facts| facts.jvms.iter().filter_map(find).collect(),
 };
 
-/// Of what the heap has in use.
+/// The least loss, in bytes and as part of what the heap has in use.
 const INFO_BYTES: Bytes = 64 << 20;
 const INFO_PERCENT: f64 = 10.0;
 const WARN_BYTES: Bytes = 128 << 20;
@@ -69,7 +69,7 @@ mod tests {
     use crate::doctor::facts::made_up::{M, healthy_jvm, view};
     use crate::jvm::Humongous;
 
-    /// Of 600 MiB in use.
+    /// A heap with 600 MiB in use.
     fn with(objects: u64, bytes: Bytes) -> Option<Finding> {
         let mut jvm = healthy_jvm();
         let regions = objects * bytes.div_ceil(M);

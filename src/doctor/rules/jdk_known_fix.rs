@@ -1,5 +1,5 @@
-//! A fault of this release of the JDK that shows on this JVM, and that a later release has not. Of faults that do not show
-//! nothing is said: a release is not old because a newer one exists.
+//! A fault of this release of the JDK that shows on this JVM, and that a later release has not. Faults that do not show
+//! are not reported: a release is not old because a newer one exists.
 
 use super::known_fixes::{FIXES, Fix, Held};
 use crate::doctor::{Evidence, Facts, Finding, JvmFacts, Remedy, Rule, Subject, types::Cost};

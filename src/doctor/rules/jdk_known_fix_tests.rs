@@ -133,7 +133,7 @@ fn cpus_that_the_jvm_counts_wrong() {
     facts.jvms[0].bounds.outer_cpus = Some(Cpus { allowed: 4, quota: Some(1.5) });
     assert_eq!(bugs(&facts), ["JDK-8322420"]);
     made_up::set_flags(&mut facts.jvms[0], &[("ActiveProcessorCount", "2")]);
-    assert_eq!(bugs(&facts), [] as [&str; 0], "it was told");
+    assert_eq!(bugs(&facts), [] as [&str; 0], "the flag was set");
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn zgc_and_pretouching() {
     assert_eq!(bugs(&facts), [] as [&str; 0]);
     let mut facts = of_release(21, "21.0.4+7");
     made_up::set_flags(&mut facts.jvms[0], &[("AlwaysPreTouch", "true")]);
-    assert_eq!(bugs(&facts), [] as [&str; 0], "nobody asked for huge pages");
+    assert_eq!(bugs(&facts), [] as [&str; 0], "no huge pages were asked for");
     made_up::set_flags(&mut facts.jvms[0], &[("UseTransparentHugePages", "true")]);
     assert_eq!(bugs(&facts), ["JDK-8315923"]);
     made_up::view(&mut facts.jvms[0]).version = Ok("21.0.5+11".to_string());

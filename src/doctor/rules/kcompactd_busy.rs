@@ -5,7 +5,7 @@ use crate::doctor::{Evidence, Facts, Finding, Level, Remedy, Rule, Subject, type
 pub const RULE: Rule =
     Rule { id: "kcompactd-busy", title: "the kernel spends CPU time on compacting memory", find };
 
-/// Of one CPU.
+/// Percentage of one CPU.
 const WARN_PERCENT: f64 = 10.0;
 const CRITICAL_PERCENT: f64 = 50.0;
 /// The kernel counts this time in ticks of 10 ms: in less than half a second a few of them would be 10 %.

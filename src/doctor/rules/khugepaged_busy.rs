@@ -10,12 +10,12 @@ use crate::map::why::{self, Reason};
 pub const RULE: Rule =
     Rule { id: "khugepaged-busy", title: "khugepaged takes CPU time for the heaps of JVMs", find };
 
-/// Of one CPU. With the settings of the kernel (4096 pages every 10 s) it takes far less than 1 %.
+/// Percentage of one CPU. With the kernel's default settings (4096 pages every 10 s) it takes far less than 1 %.
 const WARN_PERCENT_MIN: f64 = 20.0;
 const INFO_PERCENT_MIN: f64 = 5.0;
 /// CPU time of the kernel's threads comes in steps of 10 ms: ten of them.
 const MS_MIN: f64 = 100.0;
-/// Of heaps, what it could still put on huge pages.
+/// The least memory of heaps that it could still put on huge pages.
 const WAITING_BYTES_MIN: Bytes = 64 << 20;
 
 fn find(facts: &Facts) -> Vec<Finding> {
@@ -111,6 +111,6 @@ mod tests {
     #[test]
     fn a_heap_that_may_have_none_is_not_waiting() {
         let jvm = crate::doctor::facts::made_up::healthy_jvm();
-        assert_eq!(waiting_bytes(&jvm), 0, "nobody advised it");
+        assert_eq!(waiting_bytes(&jvm), 0, "it is not advised");
     }
 }

@@ -79,7 +79,7 @@ mod tests {
         let mut never = of(8 * G);
         never.host.pages.thp.as_mut().expect("a kernel with THP").enabled = "never".to_string();
         never.host.pages.thp.as_mut().expect("a kernel with THP").sizes.clear();
-        assert_eq!(find(&never), [], "not to be had");
+        assert_eq!(find(&never), [], "not available");
         let mut asked = of(8 * G);
         page_cases::flag(&mut asked.jvms[0], "UseTransparentHugePages", "true");
         assert_eq!(find(&asked), [], "another finding");

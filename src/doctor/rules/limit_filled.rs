@@ -12,7 +12,7 @@ pub const RULE: Rule = Rule {
     find: |facts: &Facts| facts.jvms.iter().flat_map(find).collect(),
 };
 
-/// Of the limit: what a JVM takes for its heap where nothing is set (MaxRAMPercentage), so that much is missed.
+/// Percentage of the limit: what a JVM takes for its heap by default (MaxRAMPercentage), so that this amount matters.
 const PART_PERCENT: f64 = 25.0;
 /// A small limit is filled by little.
 const BYTES_MIN: Bytes = 64 << 20;

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_chose_a_number_is_told_and_not_warned() {
+    fn whoever_chose_a_number_is_not_warned() {
         let mut jvm = with_arenas(&[40 * M; 8]);
         let mut set = |name: &str, value: &str| {
             jvm.environment = Ok([(name.to_string(), value.to_string())].into());

@@ -11,8 +11,8 @@ pub const RULE: Rule = Rule {
     find: |facts: &Facts| facts.jvms.iter().filter_map(find).collect(),
 };
 
-/// A JVM that compiles frees and takes some tens of MiB all the time: less is no loss. And less than one heap of an arena (64 MiB),
-/// which one block that is pinned at its end keeps.
+/// A JVM that compiles frees and takes some tens of MiB all the time: less is not a loss. And less than one heap of an arena,
+/// 64 MiB, which one block that is pinned at its end keeps.
 pub const WORTH_BYTES: Bytes = 48 << 20;
 pub const INFO_PERCENT: f64 = 5.0;
 pub const WARN_PERCENT: f64 = 15.0;
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
     use crate::doctor::facts::made_up::{M, alloc, healthy_jvm, view};
 
-    /// So much is free in the main arena, all of it to be trimmed.
+    /// A JVM with `bytes` free in the main arena, all of it trimmable.
     fn with_freed(bytes: Bytes) -> JvmFacts {
         let mut jvm = healthy_jvm();
         for (number, arena) in alloc(&mut jvm).arenas.iter_mut().enumerate() {

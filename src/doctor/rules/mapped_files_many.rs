@@ -14,7 +14,7 @@ pub const RULE: Rule = Rule {
     find: |facts: &Facts| facts.jvms.iter().filter_map(find).collect(),
 };
 
-/// Of files that are not libraries, a JVM has a few mappings; search engines and brokers map all of their data, on purpose.
+/// A JVM has few mappings of files that are not libraries; search engines and brokers map all of their data, on purpose.
 const INFO_BYTES: Bytes = 256 << 20;
 const INFO_PERCENT: f64 = 25.0;
 const INFO_MAPPINGS: usize = 1_000;

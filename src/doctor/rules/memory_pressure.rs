@@ -5,12 +5,12 @@ use crate::doctor::{Evidence, Facts, Finding, Level, Remedy, Rule, Subject, type
 pub const RULE: Rule =
     Rule { id: "memory-pressure", title: "tasks wait for memory, or hardly any is available", find };
 
-/// Of the last minute, in which all that could have worked waited: 1 % is 0.6 s in which the host stood still.
+/// Percentage of the last minute in which all runnable tasks waited: 1 % is 0.6 s in which the host stood still.
 const FULL_WARN: f64 = 1.0;
 const FULL_CRITICAL: f64 = 10.0;
 /// The share of time in which a task waited.
 const SOME_WARN: f64 = 10.0;
-/// Of the memory of the host, that is available.
+/// Percentage of the host's memory that is available.
 const AVAILABLE_WARN: f64 = 5.0;
 const AVAILABLE_CRITICAL: f64 = 2.0;
 

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn only_old_jdks_are_told_of_new_ones() {
+    fn only_old_jdks_get_advice_of_new_ones() {
         let mut jvm = with(256 * M, 100 * M);
         assert_eq!(find(&jvm).map(|finding| finding.remedies.len()), Some(1));
         view(&mut jvm).major = Ok(11);

@@ -1,4 +1,4 @@
-//! JVMs that asked for large pages, for the tests of the rules about them: changes to the JVM that nobody has a word to say of.
+//! JVMs that asked for large pages, for the tests of the rules about them: changes to a JVM without findings.
 
 use crate::base::{Addr, Bytes, Range};
 use crate::doctor::examine;
@@ -74,7 +74,7 @@ pub fn only_warning(jvm: JvmFacts, id: &str) -> Finding {
     found.remove(0)
 }
 
-/// A host with these counters at the start and at the end of so many seconds.
+/// A host with these counters at the start and at the end of `seconds`.
 pub fn counted(counters: &[(&str, u64, u64)], seconds: f64) -> HostFacts {
     let mut host = healthy_host();
     host.seconds = seconds;
@@ -112,13 +112,13 @@ fn heap_run(start: Bytes, bytes: Bytes, page_bytes: Bytes) -> PageRun {
     PageRun { range, bits: PageRun::PRESENT, page_bytes: page_bytes as u32, mapped_times: 1 }
 }
 
-/// So much of the heap's 900 MiB on huge pages.
+/// Places `bytes` of the heap's 900 MiB on huge pages.
 pub fn give_huge(jvm: &mut JvmFacts, bytes: Bytes) {
     let pieces = [heap_run(0, bytes, HUGE), heap_run(bytes, 900 * M - bytes, 4096)];
     replace_heap(jvm, pieces.into_iter().filter(|run| !run.range.is_empty()).collect());
 }
 
-/// Only so much of the heap in memory, on the pages that it is on.
+/// Leaves only `bytes` of the heap in memory, on the pages that it is on.
 pub fn touch_only(jvm: &mut JvmFacts, bytes: Bytes) {
     let wanted = Range::sized(HEAP.start, bytes);
     let runs = jvm.snapshot.os.pages.as_ref().expect("they were made up");
@@ -127,7 +127,7 @@ pub fn touch_only(jvm: &mut JvmFacts, bytes: Bytes) {
     replace_heap(jvm, pieces);
 }
 
-/// The first bytes of each of so many huge pages.
+/// Touches the first bytes of each of `huge_pages` huge pages.
 pub fn touch_each(jvm: &mut JvmFacts, huge_pages: u64, bytes: Bytes) {
     replace_heap(jvm, (0..huge_pages).map(|number| heap_run(number * HUGE, bytes, 4096)).collect());
 }

@@ -9,11 +9,11 @@ use crate::map::page_use::percent;
 pub const RULE: Rule =
     Rule { id: "page-tables-large", title: "page tables take memory out of proportion", find };
 
-/// Of what is in memory. Small pages without a gap take 8 bytes for 4096: 0.2 %.
+/// Percentage of the resident memory. Small pages without a gap take 8 bytes for 4096: 0.2 %.
 const PERCENT_MIN: u64 = 1;
 const WARN_BYTES_MIN: Bytes = 256 << 20;
 const INFO_BYTES_MIN: Bytes = 32 << 20;
-/// Of the host's memory.
+/// Percentage of the host's memory.
 const HOST_PERCENT_MIN: u64 = 2;
 const HOST_BYTES_MIN: Bytes = 512 << 20;
 

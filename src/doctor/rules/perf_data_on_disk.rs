@@ -10,7 +10,7 @@ pub const RULE: Rule = Rule {
     find,
 };
 
-/// Of the last minute in which some tasks waited for input or output: on an idle disk no task waits.
+/// Percentage of the last minute in which some tasks waited for input or output: on an idle disk no task waits.
 const BUSY_PERCENT: f64 = 5.0;
 
 fn find(facts: &Facts) -> Vec<Finding> {

@@ -16,7 +16,7 @@ pub const RULE: Rule =
 const BYTES_MIN: Bytes = 8 << 20;
 
 fn find(facts: &Facts) -> Vec<Finding> {
-    // Without CONFIG_READ_ONLY_THP_FOR_FS only a copy on a tmpfs has them, which is a change to the JDK: not proposed unasked.
+    // Without CONFIG_READ_ONLY_THP_FOR_FS only a copy on a tmpfs has them, which is a change to the JDK: not proposed.
     if facts.host.pages.file_huge_pages != Some(true) {
         return Vec::new();
     }

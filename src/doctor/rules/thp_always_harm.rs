@@ -8,10 +8,10 @@ use crate::map::page_claims::Asked;
 
 pub const RULE: Rule = Rule { id: "thp-always-harm", title: "THP always does measured harm", find };
 
-/// Of one CPU, what kcompactd takes to make room in the background.
+/// The percentage of one CPU that kcompactd takes to make room in the background.
 const DAEMON_PERCENT_MIN: f64 = 20.0;
 const DAEMON_MS_MIN: f64 = 200.0;
-/// Of the huge pages that faults asked for while they were watched.
+/// Percentage of the huge pages that faults asked for while they were watched.
 const FALLBACK_PERCENT_MIN: u64 = 50;
 const FALLBACKS_MIN: u64 = 1000;
 

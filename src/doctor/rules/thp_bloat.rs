@@ -1,18 +1,18 @@
 //! Huge pages of which much is pages of zeros: memory that is resident only because it shares a huge page with something
 //! that is used.
 //!
-//! Of malloc and of stacks there are findings of their own. A heap that was touched on purpose is not bloat, but a split gives
-//! its unused part back anyway: that is said, and no more than said.
+//! Malloc and stacks have findings of their own. A heap that was touched on purpose is not bloat, but a split gives
+//! its unused part back anyway: that is info only.
 
 use crate::base::Bytes;
 use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject, thp_remedies};
 use crate::map::Area;
 use crate::map::bloat::{Bloat, Sums};
-use crate::os::zero_stretches::Sort;
+use crate::os::zero_ranges::Sort;
 
 pub const RULE: Rule = Rule { id: "thp-bloat", title: "huge pages that are mostly pages of zeros", find };
 
-/// So much is worth a word, if it is such a share of what the process has in memory, and of its huge pages. A busy heap
+/// The least that is worth a finding, with its least shares of resident memory and of the huge pages. A busy heap
 /// always has an eden that was not filled yet.
 const BYTES_MIN: Bytes = 64 << 20;
 const RESIDENT_PERCENT_MIN: u64 = 10;
@@ -24,7 +24,7 @@ fn find(facts: &Facts) -> Vec<Finding> {
     facts.jvms.iter().filter_map(|jvm| of_jvm(facts, jvm)).collect()
 }
 
-/// Of one area, apart from what malloc has of it: bytes of huge pages, and of zeros at least and about.
+/// One area, apart from what malloc has of it: bytes of huge pages, and of zeros at least and about.
 struct Found {
     area: Area,
     huge: Bytes,

@@ -68,7 +68,7 @@ mod tests {
     fn a_mode_that_waits_a_jvm_that_asks_and_stalls() {
         for defrag in WAITING {
             assert_eq!(level("madvise", defrag, 20, true), Some(Level::Warn));
-            assert_eq!(level("madvise", defrag, 20, false), None, "nobody advises");
+            assert_eq!(level("madvise", defrag, 20, false), None, "no memory is advised");
             assert_eq!(level("madvise", defrag, 19, true), None, "too few");
         }
         assert_eq!(level("madvise", "defer", 1000, true), None, "no fault waits");

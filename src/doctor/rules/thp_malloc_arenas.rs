@@ -10,7 +10,7 @@ use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rul
 use crate::map::Area;
 use crate::os::machine::huge_page;
 use crate::os::page_kind::{Backing, PageKind};
-use crate::os::zero_stretches::Sort;
+use crate::os::zero_ranges::Sort;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub const RULE: Rule = Rule {

@@ -13,7 +13,7 @@ pub const RULE: Rule =
     Rule { id: "thp-sparse-heap", title: "khugepaged may fill the holes of a sparse heap", find };
 
 const HOLES_BYTES_MIN: Bytes = 64 << 20;
-/// Of what the heap has in memory.
+/// Percentage of the heap's resident memory.
 const HOLES_PERCENT_MIN: u64 = 10;
 
 fn find(facts: &Facts) -> Vec<Finding> {
@@ -71,7 +71,7 @@ fn holes(jvm: &JvmFacts, huge: Bytes, allowed: u64) -> Bytes {
     found
 }
 
-/// Of resident ranges in the order of addresses. Huge pages that a range fills are passed over.
+/// The holes within resident ranges, which are in the order of addresses. Huge pages that a range fills are passed over.
 fn holes_within(resident: &[Range], huge: Bytes, allowed: u64) -> Bytes {
     let hole = |(_, filled): (Addr, Bytes)| {
         let hole = huge.saturating_sub(filled);
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(sum(&[], 511), 0);
     }
 
-    /// One MiB of each of so many huge pages.
+    /// One MiB of each of `huge_pages` huge pages.
     fn sparse(huge_pages: u64) -> Facts {
         let mut jvm = crate::doctor::facts::made_up::healthy_jvm();
         page_cases::touch_each(&mut jvm, huge_pages, M);

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
     use crate::doctor::facts::made_up::{M, healthy, set_flags};
     use crate::map::bloat::{Bloat, Estimate, Sums, ZeroSum};
-    use crate::os::zero_stretches::Sort;
+    use crate::os::zero_ranges::Sort;
 
     fn blown_up(sort: Sort, zero: Bytes) -> Facts {
         let mut facts = healthy();

@@ -17,7 +17,7 @@ pub const RULE: Rule = Rule {
 
 pub const WORTH_BYTES: Bytes = 64 << 20;
 pub const WORTH_PERCENT: f64 = 5.0;
-/// Blocks of malloc whose owner is not known are mostly libraries': a tenth of what is resident is no surprise there.
+/// Blocks of malloc whose owner is not known are mostly libraries': a tenth of the resident memory is not unusual there.
 const BLOCKS_PERCENT: f64 = 10.0;
 const SHOWN: usize = 3;
 const THREADS_SHOWN: usize = 4;

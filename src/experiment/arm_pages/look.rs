@@ -11,7 +11,7 @@ use crate::os::process::{OpenError, Process};
 use crate::pages::verify;
 use crate::snapshot::{self, Snapshot, Want, page_settings};
 
-/// Of the heap in memory, what must be on the pages that the arm is about. Transparent ones are missing at the ends of
+/// The share of the heap in memory that must be on the arm's pages. Transparent ones are missing at the ends of
 /// mappings, and where the kernel found none.
 const TRANSPARENT_SHARE_MIN: f64 = 0.90;
 const HUGETLB_SHARE_MIN: f64 = 0.99;
@@ -31,7 +31,7 @@ pub struct Verified {
 }
 
 impl Verified {
-    /// Of the heap that is in memory, what is on the pages that were wanted.
+    /// The share of the heap in memory that is on the wanted pages.
     pub fn share(&self) -> Option<f64> {
         (self.heap_resident_bytes > 0)
             .then(|| self.heap_wanted_bytes as f64 / self.heap_resident_bytes as f64)

@@ -87,7 +87,7 @@ pub struct Run {
     pub jvm_options: Vec<String>,
     pub samples: Vec<Sample>,
     pub load: Option<HttpLoad>,
-    /// Of one CPU, over the whole time; `None`: it was not known.
+    /// Share of one CPU, over the whole time; `None`: it was not known.
     pub cpu_share: Option<f64>,
     /// What the program says it did: "12 runs in 57.1 s".
     pub said: Option<String>,
@@ -155,7 +155,7 @@ impl Row {
     }
 }
 
-/// Of DayTrader, all but the Java heap among it.
+/// The published figures of DayTrader, among them the memory without the Java heap.
 #[derive(Clone, Copy, Debug, schemars::JsonSchema, serde::Serialize)]
 pub struct Published {
     pub non_java_mb_after_9_minutes: u64,
@@ -273,9 +273,9 @@ pub fn differences(first: &Run, second: &Run) -> Vec<Difference> {
 /// How JIT work and malloc-then-freed go together: 1 alike, -1 as a mirror, 0 not at all.
 #[derive(Clone, Copy, Debug, PartialEq, schemars::JsonSchema, serde::Serialize)]
 pub struct Mirror {
-    /// Of what there is at each moment.
+    /// Correlation of the amounts at each moment.
     pub levels: Option<f64>,
-    /// Of what changes from one moment to the next: here a mirror shows even while both grow.
+    /// Correlation of the changes from one moment to the next: here a mirror image shows even while both grow.
     pub changes: Option<f64>,
 }
 

@@ -146,7 +146,7 @@ pub struct Trial {
 
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Figures {
-    /// Of the heap, what lies on pages of the arm's size, before and after the children.
+    /// The share of the heap on pages of the arm's size, before and after the children.
     pub pages_share_before: f64,
     pub pages_share_after: Option<f64>,
     /// The parent's page tables; fork copies those of its private memory.
@@ -365,7 +365,7 @@ fn slope(points: &[(f64, f64)]) -> Option<f64> {
 }
 
 /// The published table: heap in MiB, seconds for all children on large pages and on normal ones. RHEL 5.2, 4 GB, JDK
-/// 1.6.0_10, November 2008; how many children it were is not said.
+/// 1.6.0_10, November 2008; the number of children is not given.
 pub const PUBLISHED: [(u64, f64, f64); 4] =
     [(128, 3.589, 13.217), (256, 3.62, 15.314), (512, 4.638, 36.692), (1024, 3.885, 67.062)];
 

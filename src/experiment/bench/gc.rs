@@ -41,9 +41,9 @@ pub struct Planned {
 pub enum Threads {
     /// What the JVM takes itself.
     Own,
-    /// What it would take on a machine with so many processors.
+    /// What it would take on a machine with this number of processors.
     OfMachine(u32),
-    /// So many that stop-the-world work has.
+    /// This number of threads for stop-the-world work.
     Exactly(u32),
 }
 
@@ -117,7 +117,7 @@ impl Figures {
         self.gc.as_ref().and_then(of)
     }
 
-    /// Of the CPU time that the program used, the part in the kernel.
+    /// The share of the program's CPU time that was spent in the kernel.
     fn system_share(&self) -> Option<f64> {
         let (user, system) = (self.user_seconds?, self.system_seconds?);
         (user + system > 0.0).then(|| system / (user + system))

@@ -50,7 +50,7 @@ impl GcWork {
         self.collections as f64 * 60.0 / self.window_seconds
     }
 
-    /// Of each second, what the program stood still.
+    /// How long the program stood still in each second.
     pub fn stopped_ms_per_second(&self) -> f64 {
         self.stopped_ms / self.window_seconds
     }

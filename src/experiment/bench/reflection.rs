@@ -30,7 +30,7 @@ pub const PUBLISHED_MORE_SHARE: f64 = 0.43;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Accessors {
-    /// As the JDK does it when nobody says anything.
+    /// As the JDK does it by default.
     Default,
     /// Always through native code: no class is ever generated.
     Native,

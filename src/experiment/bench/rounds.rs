@@ -46,7 +46,7 @@ pub struct Ratio {
 }
 
 impl Ratio {
-    /// Of pairs (base, other), one a round. `None`: no pair of which both are above 0.
+    /// The ratio of pairs (base, other), one a round. `None`: no pair of which both are above 0.
     pub fn of(pairs: impl IntoIterator<Item = (f64, f64)>) -> Option<Ratio> {
         let usable = |(base, other): &(f64, f64)| *base > 0.0 && *other > 0.0 && (other / base).is_finite();
         let logs: Vec<f64> =

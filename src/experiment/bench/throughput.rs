@@ -55,11 +55,11 @@ pub type Trial = trials::Trial<Arm, Figures>;
 #[derive(Clone, Debug, Default, PartialEq, schemars::JsonSchema, serde::Serialize, serde::Deserialize)]
 pub struct Figures {
     pub ready_seconds: Option<f64>,
-    /// Of the warm-up: how far it was from the measured rate.
+    /// The rate of the warm-up: how far it was from the measured rate.
     pub warm_up_requests_per_second: Option<f64>,
     pub load: Option<HttpLoad>,
     pub gc: Option<GcWork>,
-    /// Of the JVM while it was measured, in CPU seconds.
+    /// CPU time of the JVM while it was measured.
     pub user_seconds: Option<f64>,
     pub system_seconds: Option<f64>,
     pub minor_faults: Option<u64>,
@@ -103,12 +103,12 @@ pub struct ArmFigures {
     pub errors: Option<u64>,
     pub collections_per_minute: Option<Mean>,
     pub collections_per_1000_requests: Option<Mean>,
-    /// Of each second of the run.
+    /// The pauses in each second of the run.
     pub gc_stopped_ms_per_second: Option<Mean>,
     pub mean_stop_ms: Option<Mean>,
     pub longest_stop_ms: Option<f64>,
     pub cpu_ms_per_request: Option<Mean>,
-    /// Of the heap on the wanted pages, in the worst trial that counts.
+    /// The share of the heap on the wanted pages, in the worst trial that counts.
     pub page_share_min: Option<f64>,
     pub resident_bytes: Option<Mean>,
     pub page_table_bytes: Option<Mean>,

@@ -95,7 +95,7 @@ pub struct Trial {
 pub struct Figures {
     /// Memory that was touched.
     pub bytes: Bytes,
-    /// Of it, on pages of the arm's size.
+    /// The share of it on pages of the arm's size.
     pub share: f64,
     /// Until the last thread was done.
     pub touch_ns: f64,

@@ -98,7 +98,7 @@ impl<'a, A: Arm, F> OfArm<'a, A, F> {
         self.counted.iter().filter_map(|trial| of(&trial.figures)).reduce(f64::max)
     }
 
-    /// Of the heap on the wanted pages, in the worst trial that counts.
+    /// The share of the heap on the wanted pages, in the worst trial that counts.
     pub fn page_share_min(&self) -> Option<f64> {
         self.counted.iter().filter_map(|trial| trial.page_share()).reduce(f64::min)
     }

@@ -178,7 +178,7 @@ pub struct Pressed {
     pub visits: u64,
     #[serde(rename = "bursts_ms")]
     pub burst_ms: f64,
-    /// Of the whole host; nothing else is to swap in the meantime.
+    /// Swapping of the whole host; nothing else is to swap in the meantime.
     #[serde(serialize_with = "or_null")]
     #[schemars(with = "Option<Bytes>")]
     pub swapped_out_bytes: Known<Bytes>,

@@ -1,4 +1,4 @@
-//! How small a difference so many blocks can show nine times of ten, by Student's t with as many degrees of freedom as the
+//! How small a difference a number of blocks can show nine times of ten, by Student's t with as many degrees of freedom as the
 //! blocks leave. The noise of a block is itself an estimate of the blocks that were run, so this is one too; after few
 //! blocks it is a rough one.
 
@@ -7,7 +7,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 /// How often a difference that is there is to be shown.
 pub const POWER: f64 = 0.9;
 
-/// The smallest difference that so many blocks show, in percent. `noise`: standard deviation of the logarithms of one
+/// The smallest difference that a number of blocks shows, in percent. `noise`: standard deviation of the logarithms of one
 /// block's ratio.
 pub fn visible(noise: f64, blocks: usize, alpha: f64) -> Option<f64> {
     let degrees = blocks.checked_sub(1).filter(|degrees| *degrees > 0)?;

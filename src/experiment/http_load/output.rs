@@ -6,7 +6,7 @@ use super::{Generator, Served};
 use crate::base::{Gap, Known, Why};
 use serde_json::Value;
 
-/// Seconds of a run that are told one by one: a day.
+/// Seconds of a run that are reported one by one: a day.
 const SECONDS_MAX: usize = 86_400;
 
 pub fn parse(generator: Generator, text: &str) -> Known<Served> {
@@ -113,7 +113,7 @@ fn hey(text: &str) -> Option<Served> {
         }
     }
     served.requests = Some(requests);
-    // Its "Requests/sec" counts the ones that nobody answered: a server that is not there seems to be the fastest.
+    // Its "Requests/sec" counts requests without an answer: a server that is not there seems to be the fastest.
     let seconds = served.seconds.filter(|seconds| *seconds > 0.0 && answered > 0)?;
     served.requests_per_second = answered as f64 / seconds;
     Some(served)
@@ -173,7 +173,7 @@ fn oha_json(text: &str) -> Option<Served> {
         counts("statusCodeDistribution", |code| !code.trim_start_matches('[').starts_with(['2', '3']));
     // What was under way when the time was over is not a failure.
     let broken = counts("errorDistribution", |text| !text.contains("deadline"));
-    // Its "requestsPerSec" counts what nobody answered too.
+    // Its "requestsPerSec" counts requests without an answer too.
     let seconds = summary["total"].as_f64().filter(|seconds| *seconds > 0.0 && answers.0 > 0)?;
     Some(Served {
         requests_per_second: answers.0 as f64 / seconds,

@@ -57,7 +57,7 @@ pub struct Watch {
     looks: Vec<(f64, Sums)>,
 }
 
-/// Looks that are kept: one a second for a day.
+/// Samples that are kept: one a second for a day.
 const LOOKS_MAX: usize = 86_400;
 
 impl Watch {

@@ -1,12 +1,12 @@
 //! The promises of the intervals, tried: two identical arms claim a difference no more often than was allowed, and a
-//! difference that is there is found within the runs that were said to be needed. On normal noise, on skewed noise, and on
+//! difference that is there is found within the runs that were predicted. On normal noise, on skewed noise, and on
 //! noise with disturbed runs.
 
 use super::{blocks_for, compare_blocks};
 use statrs::distribution::{ContinuousCDF, Normal};
 
 const SEARCHES: usize = 1000;
-/// Of 1000 searches at 5 %: what chance exceeds once in a hundred times is 5 % + 2.33 x sqrt(0.05 x 0.95 / 1000) = 6.6 %.
+/// The bound for 1000 searches at 5 %: what chance exceeds in 1 % of cases is 5 % + 2.33 x sqrt(0.05 x 0.95 / 1000) = 6.6 %.
 const WRONG_MAX: usize = 66;
 
 struct Noise {

@@ -7,11 +7,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use statrs::distribution::{ChiSquared, ContinuousCDF, StudentsT};
 
-/// More than anybody would wait for.
+/// More than a user would wait for.
 const RUNS_MAX: usize = 10_000;
 /// How sure the upper bound of the noise is.
 const NOISE_CONFIDENCE: f64 = 0.8;
-/// Ranks need so much more on normal noise: pi / 3 (Hodges and Lehmann 1956).
+/// Ranks need this many times the pairs on normal noise: pi / 3 (Hodges and Lehmann 1956).
 const RANKS_COST: f64 = std::f64::consts::PI / 3.0;
 
 /// Runs of each arm (blocks, where it is in blocks); `None`: more than 10,000.
@@ -48,8 +48,8 @@ impl Comparison {
     }
 }
 
-/// The power of Student's t with so many differences, the power's own t next to it (Guenther 1981); ranks need a little
-/// more, and are exact only from so many blocks on that 0 can be excluded at all.
+/// The power of Student's t with `count` differences, the power's own t next to it (Guenther 1981); ranks need a little
+/// more, and are exact only where there are enough blocks to exclude 0 at all.
 fn is_enough(effect: f64, noise: f64, count: usize, alpha: f64, power: f64) -> bool {
     let Ok(t) = StudentsT::new(0.0, 1.0, (count - 1) as f64) else { return false };
     let wanted = t.inverse_cdf(1.0 - alpha / 2.0) + t.inverse_cdf(power);

@@ -22,7 +22,7 @@ pub struct Ranked {
     pub p: f64,
 }
 
-/// Of differences within pairs. `None`: too few for an alpha this small (six pairs for 0.05), or too many.
+/// The interval from differences within pairs. `None`: too few for an alpha this small (six pairs for 0.05), or too many.
 pub fn signed_rank(differences: &[f64], alpha: f64) -> Option<Ranked> {
     let count = differences.len();
     if !(2..=COUNT_MAX).contains(&count) || differences.iter().any(|value| !value.is_finite()) {

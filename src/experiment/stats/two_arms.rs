@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// From so many blocks on ranks judge.
+/// The number of blocks from which ranks judge.
 pub const RANKS_FROM: usize = 8;
 
 /// An estimate, and what holds the true value with the confidence asked for.
@@ -76,7 +76,7 @@ pub struct Claim {
     pub p: f64,
 }
 
-/// All that is said of two arms.
+/// All statistics of two arms.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Comparison {
     pub base: Sample,

@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn blobs_are_told_apart_by_name() {
+    fn blobs_are_distinguished_by_name() {
         assert_eq!(kind_named("nmethod"), "nmethod");
         assert_eq!(kind_named("StubRoutines (2)"), "stub routines");
         assert_eq!(kind_named("wrong_method_stub"), "stub");

@@ -99,8 +99,8 @@ impl<'a> Objects<'a> {
         String::from_utf8(text).ok()
     }
 
-    /// Of an array or an instance, its header included; the helper of an array has its header's bytes and the binary logarithm of
-    /// an element's.
+    /// The size of an array or an instance, its header included; the helper of an array has its header's bytes and the binary
+    /// logarithm of an element's.
     pub fn bytes(&self, object: Addr) -> Option<Bytes> {
         let helper = self.vm.memory().u32(self.klass(object)?.plus(self.layout_helper)).ok()?;
         if helper >> 31 == 0 {

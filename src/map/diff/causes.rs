@@ -40,7 +40,7 @@ pub struct Causes {
     pub total: i64,
     /// In the direction of the total, biggest first.
     pub causes: Vec<Cause>,
-    /// Of what goes that way, what the causes do not say.
+    /// The part of the change in that direction that the causes do not explain.
     pub rest: i64,
     /// The biggest that goes the other way, where it is worth a word.
     pub against: Option<Cause>,

@@ -9,7 +9,7 @@ use crate::map::sums::{Sum, Sums};
 use std::collections::BTreeSet;
 
 /// The part that has what was not distinguished at one of the moments.
-pub const NOT_TOLD_APART: &str = "not distinguished at one of the two moments";
+pub const NOT_DISTINGUISHED: &str = "not distinguished at one of the two moments";
 
 /// Each JVM has these, once its runtime can be read.
 const OF_RUNTIME: [Area; 4] = [Area::JavaHeap, Area::ClassMetadata, Area::JitCode, Area::Stack];
@@ -110,6 +110,6 @@ fn joined_in(sums: &Sums, joined: &BTreeSet<Area>) -> Sums {
     }
     sums.parts.retain(|(area, _), _| !joined.contains(area));
     sums.areas.insert(Area::Unattributed, one);
-    sums.parts.insert((Area::Unattributed, NOT_TOLD_APART.to_string()), one);
+    sums.parts.insert((Area::Unattributed, NOT_DISTINGUISHED.to_string()), one);
     sums
 }

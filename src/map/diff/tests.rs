@@ -57,7 +57,7 @@ fn freed_memory_in_many_arenas_and_parts_that_share_an_area() {
 }
 
 #[test]
-fn threads_are_named_and_what_went_the_other_way_is_told() {
+fn threads_are_named_and_what_went_the_other_way_is_reported() {
     let mut before = sums(&[(Area::Stack, &[("stack", MB)]), (Area::JavaHeap, &[("eden", 40 * MB)])]);
     before.threads.insert("pool-#".to_string(), ThreadSum { threads: 1, reserved: MB, resident: MB });
     let mut now = sums(&[(Area::Stack, &[("stack", 101 * MB)]), (Area::JavaHeap, &[("eden", 20 * MB)])]);
@@ -115,7 +115,7 @@ fn deep(heap: u64, freed: u64, unknown: u64) -> Sums {
 #[test]
 fn what_malloc_has_is_one_sum_where_its_chunks_were_read_at_one_moment_only() {
     let before = deep(100 * MB, 200 * MB, 100 * MB);
-    // The same memory, of which nobody knows what is freed; and 30 MiB more of heap.
+    // The same memory, with an unknown part that is freed; and 30 MiB more of heap.
     let mut now = deep(130 * MB, 0, 0);
     for area in [Area::MallocFreed, Area::MallocUnknown, Area::Overhead] {
         now.areas.remove(&area);
@@ -149,7 +149,7 @@ fn without_the_runtime_at_one_moment_only_the_sum_and_the_code_are_compared() {
     assert!(found.lost[0].why.contains("the Java runtime could not be read at the first moment"));
     let rows: Vec<(Area, i64)> = found.areas.iter().map(|row| (row.key, row.resident)).collect();
     assert_eq!(rows, [(Area::Unattributed, 25 * MB as i64), (Area::Code, MB as i64)]);
-    assert_eq!(found.parts[0].key.1, NOT_TOLD_APART);
+    assert_eq!(found.parts[0].key.1, NOT_DISTINGUISHED);
     assert!(found.threads.is_empty() && found.libraries.is_empty());
 }
 

@@ -1,18 +1,18 @@
 //! Whose malloc's bytes are: each state that the walk of the heap found is an owner of the account.
 
-use crate::alloc::{AllocView, State, Stretch};
+use crate::alloc::{AllocView, Interval, State};
 use crate::base::blocks::Label;
 use crate::base::{Bytes, Range};
 use crate::jvm::{BlockOwner, JvmView};
 use crate::map::area::{Area, of_kind};
-use crate::map::claims::{Claim, ClaimShare, Claims, RANK_ALLOC, RANK_STRETCH, how};
+use crate::map::claims::{Claim, ClaimShare, Claims, RANK_ALLOC, RANK_INTERVAL, how};
 use crate::map::types::{Instance, Owner};
 use std::collections::HashMap;
 
 /// Blocks in use with no known owner.
 pub const OWNER_UNKNOWN: &str = "malloc, owner unknown";
 pub const BEYOND: &str = "malloc arenas, not in use yet";
-/// Of an allocator that is not walked, behind its name.
+/// The part of an allocator that is not walked, after its name.
 pub const NOT_WALKED: &str = ": free, its own tables, other libraries'";
 /// There is some of it wherever chunks were walked.
 pub const HEADERS: &str = "malloc, chunk headers and rounding";
@@ -42,14 +42,14 @@ pub fn claim(alloc: &AllocView, jvm: Option<&JvmView>, claims: &mut Claims) {
     mmapped.sort();
     // The owners of each arena's states. A heap has thousands of ranges, but an arena has a few dozen states.
     let mut known: HashMap<Instance, Vec<(State, usize)>> = HashMap::new();
-    for stretch in &alloc.stretches {
-        let instance = match stretch.arena {
+    for interval in &alloc.intervals {
+        let instance = match interval.arena {
             Some(arena) => Instance::Arena(arena),
-            None if alloc.other.is_some() && !covers(&mmapped, stretch.range) => Instance::OtherAllocator,
+            None if alloc.other.is_some() && !covers(&mmapped, interval.range) => Instance::OtherAllocator,
             None => Instance::Mmapped,
         };
         let known = known.entry(instance.clone()).or_default();
-        let shares: Vec<ClaimShare> = shares(stretch)
+        let shares: Vec<ClaimShare> = shares(interval)
             .map(|(state, bytes)| {
                 let owner = known.iter().find(|(known, _)| *known == state).map(|(_, owner)| *owner);
                 let owner = owner.unwrap_or_else(|| {
@@ -60,7 +60,7 @@ pub fn claim(alloc: &AllocView, jvm: Option<&JvmView>, claims: &mut Claims) {
             })
             .collect();
         if !shares.is_empty() {
-            claims.list.push(Claim { range: stretch.range, rank: RANK_STRETCH, shares });
+            claims.list.push(Claim { range: interval.range, rank: RANK_INTERVAL, shares });
         }
     }
 }
@@ -71,8 +71,8 @@ fn covers(ranges: &[Range], range: Range) -> bool {
     ranges.get(after).is_some_and(|other| other.covers(range))
 }
 
-fn shares(stretch: &Stretch) -> impl Iterator<Item = (State, Bytes)> {
-    stretch.shares.iter().copied().filter(|(_, bytes)| *bytes > 0)
+fn shares(interval: &Interval) -> impl Iterator<Item = (State, Bytes)> {
+    interval.shares.iter().copied().filter(|(_, bytes)| *bytes > 0)
 }
 
 fn in_use(state: State, bytes: Bytes) -> Option<Bytes> {

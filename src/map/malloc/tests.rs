@@ -1,5 +1,5 @@
 use super::*;
-use crate::alloc::{ArenaFigures, ArenaHeap, State, Stretch};
+use crate::alloc::{ArenaFigures, ArenaHeap, Interval, State};
 use crate::base::{Addr, Range};
 use crate::jvm::{How, Kind};
 use crate::map::account::by_area;
@@ -9,10 +9,10 @@ use crate::os::pagemap::PageRun;
 
 const RESERVED: Range = Range { start: Addr(0x10_0000), end: Addr(0x11_0000) };
 
-fn stretch(start: u64, end: u64, arena: Option<usize>, shares: &[(State, u64)]) -> Stretch {
+fn interval(start: u64, end: u64, arena: Option<usize>, shares: &[(State, u64)]) -> Interval {
     let sum: u64 = shares.iter().map(|(_, bytes)| bytes).sum();
-    assert_eq!(sum, end - start, "shares of a stretch sum to it");
-    Stretch { range: Range::of(start, end), arena, shares: shares.to_vec() }
+    assert_eq!(sum, end - start, "shares of an interval sum to it");
+    Interval { range: Range::of(start, end), arena, shares: shares.to_vec() }
 }
 
 fn arena(number: usize, figures: Known<ArenaFigures>) -> Arena {
@@ -28,7 +28,7 @@ fn arena(number: usize, figures: Known<ArenaFigures>) -> Arena {
     }
 }
 
-fn view(arenas: Vec<Arena>, mmapped: Vec<Range>, stretches: Vec<Stretch>) -> AllocView {
+fn view(arenas: Vec<Arena>, mmapped: Vec<Range>, intervals: Vec<Interval>) -> AllocView {
     AllocView {
         other: None,
         allocator: "glibc 2.36".to_string(),
@@ -36,7 +36,7 @@ fn view(arenas: Vec<Arena>, mmapped: Vec<Range>, stretches: Vec<Stretch>) -> All
         mmapped,
         mmapped_count: unknown(),
         mmapped_bytes: unknown(),
-        stretches,
+        intervals,
         in_use: vec![
             BlockCount { blocks: 2, bytes: 0x1001 },
             BlockCount { blocks: 9, bytes: 0x2ff5 },
@@ -59,8 +59,8 @@ pub fn everything(pages: Vec<PageRun>) -> Snapshot {
             how: How::NmtHeader,
         });
     }
-    let stretches = vec![
-        stretch(
+    let intervals = vec![
+        interval(
             0x10_0000,
             0x10_4000,
             Some(1),
@@ -71,10 +71,10 @@ pub fn everything(pages: Vec<PageRun>) -> Snapshot {
                 (State::Overhead, 0x1003),
             ],
         ),
-        stretch(0x10_4000, 0x10_7000, Some(1), &[(State::Large, 0x2fff), (State::Unresolved, 1)]),
-        stretch(0x10_7000, 0x10_9000, Some(1), &[(State::Top, 0x1000), (State::Beyond, 0x1000)]),
-        stretch(0x10_9000, 0x11_0000, Some(1), &[(State::Beyond, 0x7000)]),
-        stretch(
+        interval(0x10_4000, 0x10_7000, Some(1), &[(State::Large, 0x2fff), (State::Unresolved, 1)]),
+        interval(0x10_7000, 0x10_9000, Some(1), &[(State::Top, 0x1000), (State::Beyond, 0x1000)]),
+        interval(0x10_9000, 0x11_0000, Some(1), &[(State::Beyond, 0x7000)]),
+        interval(
             0x20_0000,
             0x20_4000,
             None,
@@ -83,7 +83,7 @@ pub fn everything(pages: Vec<PageRun>) -> Snapshot {
     ];
     let figures = ArenaFigures { trimmable_bytes: 0x2000, top_kept_bytes: 0x1000, ..ArenaFigures::default() };
     let chunk = Range::of(0x20_0000, 0x20_4000);
-    snapshot.alloc = Ok(view(vec![arena(1, Ok(figures))], vec![chunk], stretches));
+    snapshot.alloc = Ok(view(vec![arena(1, Ok(figures))], vec![chunk], intervals));
     snapshot
 }
 
@@ -113,7 +113,7 @@ fn every_state_is_an_owner_and_all_bytes_are_somebodys() {
     let in_use = |area| areas.iter().find(|sum| sum.area == area).expect("the area").in_use;
     assert_eq!(in_use(Area::JitWork), Some(0x5fe5));
     assert_eq!(in_use(Area::MallocFreed), Some(0));
-    assert_eq!(in_use(Area::Unattributed), None, "nobody knows whether it is in use");
+    assert_eq!(in_use(Area::Unattributed), None, "whether it is in use is unknown");
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn odd_pages_are_split_so_that_every_sum_stays_exact() {
 }
 
 #[test]
-fn a_claim_of_the_runtime_within_a_stretch_wins_and_the_rest_is_apportioned() {
+fn a_claim_of_the_runtime_within_a_interval_wins_and_the_rest_is_apportioned() {
     let mut snapshot = everything(vec![run(0x10_0000, 0x11_0000, 1)]);
     let table = extent(0x10_0001, 0x10_1004, Kind::Gc, "card table", None);
     snapshot.jvm.iter_mut().for_each(|jvm| jvm.extents.push(table.clone()));
@@ -189,10 +189,10 @@ fn blocks_are_counted_by_the_owner_that_the_runtime_names() {
 }
 
 #[test]
-fn memory_of_another_allocator_is_told_apart_and_is_not_in_glibcs_sums() {
+fn memory_of_another_allocator_is_distinguished_and_is_not_in_glibcs_sums() {
     let mut snapshot = everything(vec![run(0x10_0000, 0x11_0000, 1), run(0x20_0000, 0x20_4000, 1)]);
     let shares = [(State::InUse(1), 0x1000), (State::Overhead, 0x12), (State::NotWalked, 0x2fee)];
-    let mut alloc = view(Vec::new(), Vec::new(), vec![stretch(0x20_0000, 0x20_4000, None, &shares)]);
+    let mut alloc = view(Vec::new(), Vec::new(), vec![interval(0x20_0000, 0x20_4000, None, &shares)]);
     alloc.other = Some(crate::alloc::OtherAllocator {
         name: "jemalloc".to_string(),
         version: Some("5.3.0".to_string()),

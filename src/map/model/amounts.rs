@@ -22,7 +22,7 @@ pub struct Amounts {
     pub aliased_bytes: Bytes,
     pub in_use_bytes: Option<Bytes>,
     pub swapped_bytes: Option<Bytes>,
-    /// Of `resident_bytes`, in pages that belong to no file: private memory, and private copies of a file's pages.
+    /// The part of `resident_bytes` in pages that belong to no file: private memory, and private copies of a file's pages.
     pub anonymous_bytes: Option<Bytes>,
     /// `resident_bytes`, each page divided by the number of page tables that map it.
     pub proportional_bytes: Option<Bytes>,

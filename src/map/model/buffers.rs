@@ -10,7 +10,7 @@ pub struct BufferAccount {
     pub pools: BufferTotals,
     /// What `java.nio.Bits` has reserved less what was found of it; negative where buffers came in between.
     pub not_found_bytes: Option<i64>,
-    /// Of all rows but mapped ones; `None`: not known of each.
+    /// The sum of all rows except mapped ones; `None`: not known of each.
     pub resident_bytes: Option<Bytes>,
     /// The area direct_buffers.
     pub area_resident_bytes: Bytes,

@@ -29,7 +29,7 @@ pub struct Process {
     pub user: String,
     pub container: Option<String>,
     pub started: Option<String>,
-    /// Of the kernel: Java threads, the VM's, and others.
+    /// Threads as the kernel counts them: Java threads, the VM's, and others.
     pub threads: usize,
 }
 

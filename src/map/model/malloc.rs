@@ -64,7 +64,7 @@ pub struct MallocSums {
 pub struct ArenaAccount {
     /// 0 is the main arena, then in the order of the ring.
     pub arena: usize,
-    /// Of its `malloc_state`.
+    /// The address of its `malloc_state`.
     #[serde(serialize_with = "read::as_text")]
     #[schemars(with = "String")]
     pub address: Addr,

@@ -17,7 +17,7 @@ pub struct ZerosAccount {
     pub shrinker: Shrinker,
     pub threads_on_large_pages: usize,
     pub total: Zeros,
-    /// Of malloc, for all owners of the blocks.
+    /// The zeros of malloc, for all owners of the blocks.
     pub malloc: Zeros,
     pub areas: Vec<AreaZeros>,
 }

@@ -1,7 +1,7 @@
 //! What prevents huge pages in a whole mapping, for every block of it: the process, the host's
 //! policy, advice, the pool. The order is that of the kernel (mm/huge_memory.c, `__thp_vma_allowable_orders`, Linux 6.18).
 
-use super::reason::{Reason, ToldBy, is_vms};
+use super::reason::{KnownBy, Reason, is_vms};
 use crate::base::Bytes;
 use crate::map::Area;
 use crate::map::page_claims::Asked;
@@ -102,22 +102,22 @@ impl<'a> Context<'a> {
         match mode.as_str() {
             "always" | "force" | "within_size" => None,
             "madvise" | "advise" => {
-                let told_by = self.not_advised(mapping, area)?;
-                Some(Reason::NotAdvised { file, mode, told_by })
+                let known_by = self.not_advised(mapping, area)?;
+                Some(Reason::NotAdvised { file, mode, known_by })
             }
             _ => Some(Reason::PolicyOff { file, mode }),
         }
     }
 
     /// How it is known that a mapping was not advised; `None`: it was.
-    fn not_advised(&self, mapping: &Mapping, area: Area) -> Option<ToldBy> {
+    fn not_advised(&self, mapping: &Mapping, area: Area) -> Option<KnownBy> {
         match self.advice(mapping) {
             Some(Some(Advice::HugePages)) => None,
-            Some(_) if is_vms(area) && self.asked.transparent => Some(ToldBy::DespiteFlag),
-            Some(_) => Some(ToldBy::Kernel),
+            Some(_) if is_vms(area) && self.asked.transparent => Some(KnownBy::DespiteFlag),
+            Some(_) => Some(KnownBy::Kernel),
             None if is_vms(area) && self.asked.transparent => None,
-            None if is_vms(area) => Some(ToldBy::Flag),
-            None => Some(ToldBy::Habit),
+            None if is_vms(area) => Some(KnownBy::Flag),
+            None => Some(KnownBy::Habit),
         }
     }
 

@@ -25,7 +25,7 @@ pub enum Reason {
     /// A file below /sys/kernel/mm says never.
     PolicyOff { file: String, mode: String },
     /// The file says madvise, and this memory was not advised.
-    NotAdvised { file: String, mode: String, told_by: ToldBy },
+    NotAdvised { file: String, mode: String, known_by: KnownBy },
     /// hugetlb was asked for; there is no pool.
     PoolOff { page_bytes: Bytes },
     /// hugetlb was asked for, and the pool had too few pages when the JVM started.
@@ -62,7 +62,7 @@ pub enum Reason {
 
 /// How it is known that memory was not advised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum ToldBy {
+pub enum KnownBy {
     /// The kernel's VmFlags.
     Kernel,
     /// The same, of memory for which the JVM's flag is on.
@@ -122,12 +122,12 @@ impl Reason {
             Reason::ProcessDisabled => "THP_enabled: 0 (/proc/PID/status)".into(),
             Reason::NoTransparent => "no transparent huge pages in this kernel".into(),
             Reason::PolicyOff { file, mode } => format!("transparent_hugepage/{file} is {mode}"),
-            Reason::NotAdvised { file, mode, told_by } => {
-                let by = match told_by {
-                    ToldBy::Kernel => "",
-                    ToldBy::DespiteFlag => " (flag on)",
-                    ToldBy::Flag => " (flags)",
-                    ToldBy::Habit => " (assumed)",
+            Reason::NotAdvised { file, mode, known_by } => {
+                let by = match known_by {
+                    KnownBy::Kernel => "",
+                    KnownBy::DespiteFlag => " (flag on)",
+                    KnownBy::Flag => " (flags)",
+                    KnownBy::Habit => " (assumed)",
                 };
                 let directory = if file.contains('/') { "" } else { "transparent_hugepage/" };
                 format!("not advised{by}; {directory}{file} is {mode}")
@@ -195,7 +195,7 @@ impl Reason {
             }
             Reason::NoTransparent => "hugetlb: a pool, then -XX:+UseLargePages".into(),
             Reason::PolicyOff { file, .. } => policy_remedy(file, area, asked),
-            Reason::NotAdvised { told_by: ToldBy::DespiteFlag, file, .. } => format!(
+            Reason::NotAdvised { known_by: KnownBy::DespiteFlag, file, .. } => format!(
                 "the JVM's flag is on, but it did not advise this; always in transparent_hugepage/{file}, or MADV_COLLAPSE"
             ),
             Reason::NotAdvised { file, .. } => advice_remedy(file, area, asked),

@@ -18,7 +18,7 @@ pub struct Held {
     pub remedy: String,
 }
 
-/// Of the owners that are `meant`, and their findings; the most bytes first.
+/// The owners that are `meant`, and their findings; the most bytes first.
 pub fn held_back<'a>(
     wanted: Wanted,
     snapshot: &Snapshot,
@@ -75,7 +75,7 @@ impl Look<'_> {
         self.snapshot.os.mappings.iter().any(|mapping| mapping.path.starts_with("/memfd:java_heap"))
     }
 
-    /// Of those meant for which the JVM can ask large pages, or of the others.
+    /// The page use of the owners for which the JVM can ask large pages, or of the others.
     fn used(&self, by_vm: bool) -> PageUse {
         let owners = &self.map.owners;
         PageUse::of(self.snapshot, self.map, |_, owner| {

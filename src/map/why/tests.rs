@@ -1,4 +1,4 @@
-use super::reason::ToldBy;
+use super::reason::KnownBy;
 use super::*;
 use crate::base::{Addr, Range};
 use crate::jvm::Kind;
@@ -77,15 +77,15 @@ fn without_vmflags_the_flag_of_the_jvm_is_the_evidence() {
 
 #[test]
 fn no_remedy_is_what_is_already_so() {
-    let told = Asked { transparent: true, ..Asked::default() };
+    let transparent = Asked { transparent: true, ..Asked::default() };
     let refused = Asked { refused: true, ..Asked::default() };
     let never = Reason::PolicyOff { file: "enabled".to_string(), mode: "never".to_string() };
     let not_advised = Reason::NotAdvised {
         file: "enabled".to_string(),
         mode: "madvise".to_string(),
-        told_by: ToldBy::Kernel,
+        known_by: KnownBy::Kernel,
     };
-    for asked in [told, refused] {
+    for asked in [transparent, refused] {
         for reason in [&never, &not_advised] {
             let remedy = reason.remedy(Area::JavaHeap, &asked);
             assert!(remedy.contains("restart the JVM") && !remedy.contains("-XX:"), "{remedy}");
@@ -100,14 +100,14 @@ fn no_remedy_is_what_is_already_so() {
         instance: Instance::Mmapped,
         how: String::new(),
     };
-    let remedy = |owner: &Owner, reason: &Reason| reason.remedy(lies_as(owner), &told);
+    let remedy = |owner: &Owner, reason: &Reason| reason.remedy(lies_as(owner), &transparent);
     assert!(remedy(&owner, &not_advised).contains("GLIBC_TUNABLES"));
     assert!(remedy(&owner, &Reason::TooSmall).starts_with("none: only a larger mapping"));
     owner.instance = Instance::None;
     assert_eq!(lies_as(&owner), Area::Gc);
 }
 
-/// What is said of a requirement that is not met.
+/// The message for a requirement that is not met.
 fn said(taken: &Snapshot, requirement: &str) -> String {
     let map = join(taken);
     let found = findings(taken, &map);

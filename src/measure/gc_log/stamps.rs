@@ -4,7 +4,7 @@
 use super::Heap;
 use crate::base::Bytes;
 
-/// Of "0.0015140", "0,0015140"; nothing else, and not below 0.
+/// The number in "0.0015140" or "0,0015140"; nothing else, and not below 0.
 pub(super) fn decimal(text: &str) -> Option<f64> {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b','));
     let number: f64 = is_plain.then(|| text.replace(',', ".").parse().ok()).flatten()?;

@@ -6,7 +6,7 @@ use crate::base::{Bytes, Gap, Known, Why};
 use crate::jvm::Gc;
 use std::collections::BTreeMap;
 
-/// Of the lengths of stops, by nearest rank: each is the length of a stop that there was.
+/// Quantiles of the lengths of stops, by nearest rank: each is the length of a stop that there was.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Quantiles {
     pub p50_ms: f64,

@@ -11,7 +11,7 @@ pub type Tail<'a> = &'a [Point];
 const SIDE_MIN: usize = 4;
 /// The last share of the floor where no cut is looked for: an end is always odd.
 const END_SHARE: f64 = 0.2;
-/// How much better two lines must be than one: the largest of many such ratios is above 8.2 in one of a hundred cases without
+/// How much better two lines must be than one: the largest of many such ratios is above 8.2 in 1 % of cases without
 /// any change (Andrews 1993, two parameters), more often where neighbours are alike.
 const RATIO: f64 = 15.0;
 const CUTS_MAX: usize = 3;

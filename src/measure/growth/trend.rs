@@ -14,7 +14,7 @@ const SLOWER: f64 = 0.85;
 /// Or less than this share at all. After SECONDS_MIN of `decide`, the halves of a warm-up with a time constant of up to 18 minutes
 /// differ by more than that: exp(-240 s / 1080 s) = 0.80.
 const MUCH_SLOWER: f64 = 0.8;
-/// A half has a slope from so many points on.
+/// The least number of points with which a half has a slope.
 const HALF_MIN: usize = 4;
 
 /// A trend in bytes a second.
@@ -113,7 +113,7 @@ fn middle(sorted: &[f64]) -> Option<f64> {
     }
 }
 
-/// Of the score where there is no trend; ties make it less (Kendall 1975).
+/// The variance of the score where there is no trend; ties make it less (Kendall 1975).
 fn variance(points: Tail) -> f64 {
     let of = |count: f64| count * (count - 1.0) * (2.0 * count + 5.0);
     let mut sorted: Vec<f64> = points.iter().map(|point: &Point| point.bytes).collect();

@@ -125,7 +125,7 @@ pub struct HostFigures {
     /// CPU time in milliseconds, of all nodes together.
     pub daemons: Known<BTreeMap<Daemon, f64>>,
     pub pressure: Known<Pressure>,
-    /// Of the target's cgroup; `None` without a target.
+    /// The pressure of the target's cgroup; `None` without a target.
     pub group: Option<Known<Pressure>>,
     pub free: Known<Free>,
 }
@@ -154,7 +154,7 @@ pub struct Free {
     /// Blocks of 2^n base pages, of all zones but that for devices.
     #[serde(rename = "blocks_by_order")]
     pub by_order: Vec<u64>,
-    /// Why a huge page could not be had: -1 it could, towards 0 memory is short, towards 1 it is in pieces.
+    /// Why a huge page was not available: -1 it was, towards 0 memory is short, towards 1 it is in pieces.
     #[serde(rename = "fragmentation_index", serialize_with = "crate::base::or_null")]
     #[schemars(with = "Option<f64>")]
     pub index: Known<f64>,

@@ -13,7 +13,7 @@ pub struct Figures {
     pub going_on: u64,
     /// Time within the interval.
     pub ns: u64,
-    /// Of it, asleep because the kernel throttles who reclaims.
+    /// The part of it asleep because the kernel throttles tasks that reclaim.
     pub throttled_ns: u64,
     /// The longest, whole, also of those under way so far.
     pub worst_ns: u64,
@@ -66,7 +66,7 @@ pub struct Seen {
     pub name: Option<String>,
 }
 
-/// What is missing. As soon as one of them is not 0, all sums are at least so much.
+/// What is missing. As soon as one of them is not 0, all sums are lower bounds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, schemars::JsonSchema, serde::Serialize)]
 pub struct Missing {
     #[serde(rename = "lost_events")]

@@ -1,7 +1,7 @@
 //! From events to stalls: each begin and its end, by the same thread, is a range of time in which that thread did nothing for
 //! its program.
 //!
-//! **No time is counted twice.** Stretches of one thread may lie within each other: a huge page is charged to a cgroup that
+//! **No time is counted twice.** Stalls of one thread may be nested: a huge page is charged to a cgroup that
 //! is full, so the thread reclaims while its fault is under way. Each thread has a stack of what it is in, and time belongs to
 //! the innermost, so the sum over all kinds of one thread is never longer than the clock.
 //!
@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, HashMap};
 
 /// A fault of a huge page that seems to take longer was none: the page table that ends it belongs to a later fault.
 const FAULT_NS_MAX: u64 = 100_000_000;
-/// A huge page that was taken so long ago was for something that has no end, as a file's.
+/// A huge page that was taken longer ago than this was for something that has no end event, as a file's.
 const HUGE_NS_MAX: u64 = 10_000_000_000;
 
 /// Events of one CPU are missing in this time.
@@ -196,7 +196,7 @@ impl Pairs {
                     self.begin(event, Doing::Awake, None);
                 }
             }
-            // At the very first it sleeps without having woken: that is no loss.
+            // At the very first it sleeps without having woken: that is not a loss.
             What::KswapdSleep { .. } => {
                 if !self.thread(event).spans.is_empty() {
                     self.end(event, Doing::Awake);

@@ -132,7 +132,7 @@ impl Thread {
         self.since_ns = self.since_ns.max(now);
     }
 
-    /// Nothing is under way, and the order that it named was so long ago that nothing comes of it.
+    /// Nothing is under way, and the order that it named is too old to have a result.
     pub fn is_idle(&self, now: u64) -> bool {
         const ORDER_NS: u64 = 1_000_000_000;
         let is_old = |(_, at): (u32, u64)| now.saturating_sub(at) > ORDER_NS;

@@ -81,7 +81,7 @@ pub fn share(ns: u64, of_ms: f64) -> Option<f64> {
 pub struct Traced {
     pub seconds: f64,
     pub rows: Vec<Row>,
-    /// Of the rows together.
+    /// The sum of the rows.
     pub total: Row,
     /// Waiting of all processes but the target; `None` without a target.
     pub elsewhere: Option<Figures>,
@@ -93,7 +93,7 @@ pub struct Traced {
 }
 
 impl Traced {
-    /// Whether all sums are only known to be at least so much.
+    /// Whether all sums are only lower bounds.
     pub fn is_short(&self) -> bool {
         let Missing { lost, undecoded, .. } = self.missing;
         lost > 0 || undecoded > 0 || !self.missing.holes.is_empty()

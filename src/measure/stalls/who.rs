@@ -52,7 +52,7 @@ pub type Ticks = BTreeMap<i32, (u64, u64)>;
 #[derive(Default)]
 pub struct Processes {
     known: BTreeMap<i32, Named>,
-    /// Of the target's threads.
+    /// The kinds of the target's threads.
     pub kinds: Kinds,
 }
 
@@ -121,7 +121,7 @@ pub struct CpuLook {
 }
 
 impl CpuLook {
-    /// Of the target and its threads, else of all processes; of the ones that stalled and have ended, what they had when they were
+    /// CPU times of the target and its threads, else of all processes; for the ones that stalled and have ended, as they were when
     /// last seen.
     pub fn take(target: Option<&Process>, stalled: &Processes) -> CpuLook {
         let pids = match target {

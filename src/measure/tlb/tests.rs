@@ -264,7 +264,7 @@ fn threads_of_which_nothing_is_known_leave_the_others_right() {
 }
 
 #[test]
-fn a_filtered_counter_is_told_from_a_program_without_misses() {
+fn a_filtered_counter_is_distinguished_from_a_program_without_misses() {
     let set = set_of(Vendor::Amd, 0x19, 0x01);
     let slots = slots_of(&set, &[User]);
     let of = |cycles| {

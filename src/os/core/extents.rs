@@ -50,7 +50,7 @@ impl Extents {
 /// `None` behind the last data, or where seeking cannot tell.
 fn seek(file: &File, at: u64, what: libc::c_int) -> Option<u64> {
     let at = libc::off_t::try_from(at).ok()?;
-    // SAFETY: lseek touches no memory of ours, and nobody reads this file by its position.
+    // SAFETY: lseek touches no memory of ours, and no code reads this file by its position.
     let found = unsafe { libc::lseek(file.as_raw_fd(), at, what) };
     u64::try_from(found).ok()
 }

@@ -153,7 +153,7 @@ fn check(
 }
 
 /// Whether two first pages of an ELF file are the same except for the place and number of the sections, which strip(1) changes
-/// and nobody loads: `e_shoff`, `e_shnum`, `e_shstrndx`. Many builds have no build id.
+/// and no loader reads: `e_shoff`, `e_shnum`, `e_shstrndx`. Many builds have no build id.
 fn is_same_start(core: &[u8], file: &[u8]) -> bool {
     let is_elf = core.starts_with(b"\x7fELF");
     let counts = |at: usize| !is_elf || !((40..48).contains(&at) || (60..64).contains(&at));

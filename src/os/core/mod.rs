@@ -2,7 +2,7 @@
 //!
 //! A core is not the process. It holds no residency (the pages that were written stand for the resident ones), none of the
 //! kernel's sums, and by default no pages of files that were not changed: those come from the files themselves where they
-//! are the same. All that is missing is said. The file may be many gigabytes and cut short anywhere, also while it is read: it
+//! are the same. All that is missing is reported. The file may be many gigabytes and cut short anywhere, also while it is read: it
 //! is never read whole, and every place in it is checked.
 
 pub mod arguments;

@@ -157,7 +157,7 @@ fn pages(
         }
         let Some(load) = loads.peek().filter(|load| load.range.covers(mapping.range)) else { continue };
         let before = runs.len();
-        // Nobody has touched the gaps between the segments of a library.
+        // The gaps between the segments of a library are never touched.
         let is_gap = mapping.is_file() && !mapping.rights.any();
         if mapping.counts_in_rss(mapping.rights.shared) && !is_gap {
             finder.runs(load, mapping, &mut runs);

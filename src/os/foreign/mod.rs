@@ -1,4 +1,4 @@
-//! The one way to open a file that somebody else names: the target by its mappings, its command line or its open files, or a
+//! The one way to open a file with an untrusted name: the target by its mappings, its command line or its open files, or a
 //! core by its list of mapped files. Such a name may be a symbolic link out of a container, a FIFO whose open never returns,
 //! a device whose open does something, or a file that only root may read.
 //!
@@ -140,7 +140,7 @@ pub(super) fn below(root: &OwnedFd, path: &str) -> io::Result<OwnedFd> {
     resolve::below(root, path, &Mounts::own())
 }
 
-/// A regular file that the user names, but whose directory or contents may belong to somebody else: a log.
+/// A regular file that the user names, but whose directory or contents may belong to another user: a log.
 pub fn open(path: &Path) -> io::Result<File> {
     regular(&File::options().read(true).custom_flags(libc::O_PATH).open(path)?.into())
 }
@@ -168,7 +168,7 @@ fn owned(fd: libc::c_long) -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the kernel has just made this descriptor, and it belongs to nobody else.
+    // SAFETY: the kernel has just made this descriptor, and it has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 

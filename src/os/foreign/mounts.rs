@@ -1,4 +1,4 @@
-//! Which mounts may be looked into on behalf of a process, told by its mountinfo, without a question to the file system.
+//! Which mounts may be read on behalf of a process, by its mountinfo, without a question to the file system.
 //!
 //! Refused are the file systems of the kernel itself, some of whose files do something or wait when they are read (/proc/kmsg,
 //! trace_pipe); for root autofs, which would mount what the target names; and FUSE that another user serves: its program may

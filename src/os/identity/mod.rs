@@ -28,10 +28,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Who a process is to a platform: the Kubernetes pod and container, the Docker or Podman container, the ECS task, or the systemd
-/// unit. Every name is short and has no letters but those that its platform allows. `None`: there is none, or it is not known.
+/// unit. Every name is short and has only letters that its platform allows. `None`: there is none, or it is not known.
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Identity {
-    /// Of Kubernetes.
+    /// The namespace in Kubernetes.
     pub namespace: Option<String>,
     pub pod: Option<String>,
     pub pod_uid: Option<String>,

@@ -1,5 +1,5 @@
 //! What names look like. The target and whoever started it choose many of them, and they become labels of metrics and parts of
-//! lines: a name in no known form is no name.
+//! lines: a name in an unknown form is not a name.
 
 /// RFC 1123, as Kubernetes has it (apimachinery `util/validation`): `IsDNS1123Label`.
 pub(super) fn is_label(text: &str) -> bool {
@@ -21,7 +21,7 @@ pub(super) fn is_uid(text: &str) -> bool {
     (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
-/// Of a container: docker allows `[a-zA-Z0-9][a-zA-Z0-9_.-]+` (moby `daemon/names`), and so do podman and LXC.
+/// Whether it may be a container's name: docker allows `[a-zA-Z0-9][a-zA-Z0-9_.-]+` (moby `daemon/names`), as do podman and LXC.
 pub(super) fn is_name(text: &str) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
     (1..=253).contains(&text.len()) && text.bytes().all(is_inner)

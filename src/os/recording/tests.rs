@@ -103,7 +103,7 @@ fn blanked_bytes_stay_known_and_are_zero() {
     assert_eq!(sparse.u64(Addr(0x1000)), Ok(0));
 }
 
-/// A file that a program maps to read it may be anybody's data; a library's constants are nobody's.
+/// A file that a program maps to read it may hold private data; a library's constants do not.
 #[test]
 fn of_a_mapped_file_that_is_no_program_no_text_is_kept() {
     let (mappings, _) = crate::os::maps::parse(

@@ -1,4 +1,4 @@
-//! What a service that reads every JVM of a host is not allowed to see: said once, at its start, with the figures that are lost
+//! What a service that reads every JVM of a host is not allowed to see: reported once, at its start, with the figures that are lost
 //! for it
 //! and what gives the right. A reading of one JVM says it of that one (`hint`).
 
@@ -36,7 +36,7 @@ struct Facts {
     yama: Option<u32>,
     is_first_pid: bool,
     sees_groups: bool,
-    /// Of the security module that confines us: "docker-default (enforce)", "system_u:system_r:container_t:s0:c1,c2".
+    /// The label of the security module that confines us: "docker-default (enforce)", "system_u:system_r:container_t:s0:c1,c2".
     label: Option<String>,
 }
 

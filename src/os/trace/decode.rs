@@ -90,7 +90,7 @@ impl Record {
     }
 }
 
-/// The beginnings and ends of threads: what says whose a thread is that ended before anybody could ask.
+/// The beginnings and ends of threads: what says whose a thread is that ended before it could be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Life {
     /// `parent` is the thread that called clone; a thread of the same process where `is_thread`.
@@ -154,7 +154,7 @@ impl Source {
 
     /// What the kernel is to keep back; `None`: nothing.
     ///
-    /// Of allocations: single pages but those of page tables. A page table is of order 0, cannot be moved (migratetype 0), is
+    /// Allocations: single pages except those of page tables. A page table is of order 0, cannot be moved (migratetype 0), is
     /// zeroed, and is charged to the process: `GFP_PGTABLE_USER` of include/asm-generic/pgalloc.h. Where the kernel does not
     /// say which bits those are, page tables are left out.
     pub fn filter(self, format: &Format) -> Option<String> {

@@ -154,11 +154,11 @@ fn events_that_are_cut_or_strange_are_counted_and_no_more() {
         assert_eq!(decoder.decode(0, 0, &bytes[..9]), Err(Undecoded), "{}", source.name());
     }
     assert_eq!(decoder.decode(0, 0, &[]), Err(Undecoded));
-    assert_eq!(decoder.decode(0, 0, &[0xff; 64]), Ok(None), "an event of nobody we know");
+    assert_eq!(decoder.decode(0, 0, &[0xff; 64]), Ok(None), "an event of an unknown thread");
     assert_eq!(decoder.decode(0, 0, &record(Source::CompactionTry, &[("order", -1)])), Err(Undecoded));
 }
 
-/// The bytes that one CPU had after `echo 1 > /proc/sys/vm/compact_memory` and `true`, and what the kernel's own text said of them.
+/// The bytes that one CPU had after `echo 1 > /proc/sys/vm/compact_memory` and `true`, and the kernel's own text for them.
 #[test]
 fn a_page_of_linux_6_18_says_what_the_kernel_prints_of_it() {
     let page = include_bytes!("../../../tests/data/trace/page-6.18.bin");

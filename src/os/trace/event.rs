@@ -1,10 +1,10 @@
-//! What the kernel tells of memory that somebody had to wait for: one type for every tracepoint that is read. The fields
+//! What the kernel reports on memory that a task had to wait for: one type for every tracepoint that is read. The fields
 //! keep the kernel's meaning; a status is known by the word that the kernel's own format gives it, because the numbers
 //! change between releases (`compact_result`, `scan_result`).
 //!
 //! All tracepoints are those of Linux 6.18, include/trace/events/{compaction,vmscan,huge_memory,kmem}.h. An event belongs to the
 //! thread that was on the CPU (`tid`), which for all of these is the one that does the work and waits for it; what was allocated in
-//! an interrupt belongs to nobody.
+//! an interrupt has no thread.
 //!
 //! **The time of one huge page's fault.** No tracepoint begins or ends it. Within it, by one thread, in this order
 //! (mm/huge_memory.c, `vma_alloc_anon_folio_pmd` and `__do_huge_pmd_anonymous_page`): reclaim and compaction with their own begin
@@ -22,7 +22,7 @@ pub struct Event {
     /// CLOCK_MONOTONIC.
     pub at_ns: u64,
     pub cpu: u32,
-    /// The thread that was on the CPU, as the host numbers it. 0 is nobody: the idle task, or an interrupt.
+    /// The thread that was on the CPU, as the host numbers it. 0: the idle task, or an interrupt.
     pub tid: i32,
     pub what: What,
 }

@@ -1,4 +1,4 @@
-//! The kernel's tracepoints about memory that somebody had to wait for, as tracefs gives them: what the bytes of the ring
+//! The kernel's tracepoints about memory that a task had to wait for, as tracefs gives them: what the bytes of the ring
 //! buffers mean. Only what is read; who makes the instance and takes it away again is `act::tracing`.
 
 pub mod decode;

@@ -1,6 +1,6 @@
 //! Whose a thread is. An event names a thread only by its number, and a thread of a JVM may be born and gone between two readings,
 //! so that /proc has nothing of it. So the births, changes of name and ends of threads are traced next to the rest, some 150
-//! bytes for each thread: a thread belongs to its parent's process where clone was told CLONE_THREAD, and is a process of its
+//! bytes for each thread: a thread belongs to its parent's process where clone had CLONE_THREAD, and is a process of its
 //! own otherwise. Threads that lived before are listed once, at the start.
 //!
 //! The kernel has two tables for this, and neither is good enough. `saved_cmdlines` keeps some thousand names and no process, and
@@ -34,7 +34,7 @@ pub struct Living {
 }
 
 impl Threads {
-    /// Of a thread that was there before anything was traced.
+    /// Notes a thread that was there before anything was traced.
     pub fn remember(&mut self, tid: i32, tgid: i32) {
         if self.tgids.len() < TRACE_THREADS_MAX {
             self.tgids.insert(tid, tgid);
@@ -155,7 +155,7 @@ mod tests {
         threads.lived(exited(17, "main"));
         threads.lived(born(17, 555, true));
         let (names, tgids) = threads.of(&[event(17)], |_| None);
-        assert_eq!((names[&17].as_str(), tgids.get(&17)), ("java", None), "whose it is now, nobody knows");
+        assert_eq!((names[&17].as_str(), tgids.get(&17)), ("java", None), "its process is unknown now");
     }
 
     #[test]

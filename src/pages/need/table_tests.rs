@@ -118,7 +118,7 @@ fn from_25_0_3_the_code_cache_grows_with_its_segments() {
             jvm.version = Some("25.0.3+9".to_string());
             assert_eq!(pages(&jvm), (taken, taken), "{} {heap}", gc.name());
             jvm.version = None;
-            assert_eq!(pages(&jvm), (taken - 1, taken), "of an unknown update both are told");
+            assert_eq!(pages(&jvm), (taken - 1, taken), "both are given for an unknown update");
         }
     }
     // ReservedCodeCacheSize that 25.0.3 prints, by -XX:ActiveProcessorCount.
@@ -174,7 +174,7 @@ fn zgc_does_not_start_with_too_few_and_refuses_1g() {
 fn one_gigabyte_pages_for_the_heap_and_2m_ones_beside() {
     let needs = need(&subject(21, Gc::G1, 2048, &[]), Mode::HugeTlb1G).expect("known");
     assert_eq!((pages_of(&needs, PAGE_1G), pages_of(&needs, PAGE_2M)), (2, 140));
-    // Where the 1G pages lack, 21 takes 2M ones, if there are so many.
+    // Where the 1G pages lack, 21 takes 2M ones, if there are enough.
     let short = shortfall(&needs, 1164, 1);
     assert_eq!((short.len(), short[0].gets_page_bytes), (1, Some(PAGE_2M)));
     let short = shortfall(&needs, 140, 1);

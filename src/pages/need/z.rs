@@ -5,8 +5,8 @@ use super::sizing::{Sizing, up};
 use crate::map::Area;
 use crate::pages::types::{Mode, Need, Without};
 
-/// The heap in granules of 2M: -Xms at the start, the rest when it grows. To 17 a file that cannot be had whole ends the VM
-/// or makes the heap smaller.
+/// The heap in granules of 2M: -Xms at the start, the rest when it grows. Up to 17 a file that cannot be allocated whole ends the
+/// VM or makes the heap smaller.
 pub fn needs(jvm: &Sizing) -> Vec<Need> {
     let rule = match jvm.mode {
         Mode::Thp => {

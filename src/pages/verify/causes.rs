@@ -65,17 +65,17 @@ pub fn all(
             "the JVM found no large pages when it started, and switched its flag off",
         ));
     }
-    let is_told =
+    let is_explained =
         causes.iter().any(|cause| cause.code == "options_missing" || cause.code == "options_differ");
     if promise.mode == Mode::Thp {
-        causes.extend(of_page_tables(look, rows, Wanted::Transparent, is_told));
+        causes.extend(of_page_tables(look, rows, Wanted::Transparent, is_explained));
     } else {
-        causes.extend(of_hugetlb(promise, look, rows, is_told));
+        causes.extend(of_hugetlb(promise, look, rows, is_explained));
     }
     (causes, notes)
 }
 
-fn of_hugetlb(promise: &Promise, look: &Look, rows: &[Row], is_told: bool) -> Vec<Cause> {
+fn of_hugetlb(promise: &Promise, look: &Look, rows: &[Row], is_explained: bool) -> Vec<Cause> {
     let asked = Asked::of(look.snapshot);
     let lacking = |row: &&Row| row.verdict == Verdict::NotMet;
     let sizes: BTreeSet<Bytes> = rows.iter().filter(lacking).map(|row| row.need.page_bytes).collect();
@@ -90,14 +90,14 @@ fn of_hugetlb(promise: &Promise, look: &Look, rows: &[Row], is_told: bool) -> Ve
                 .filter(|row| row.need.page_bytes == page_bytes)
                 .cloned()
                 .collect();
-            causes.extend(of_page_tables(look, &of_size, Wanted::Hugetlb(Some(page_bytes)), is_told));
+            causes.extend(of_page_tables(look, &of_size, Wanted::Hugetlb(Some(page_bytes)), is_explained));
         }
     }
     causes
 }
 
-/// What `map` says of the same memory. What a missing option explains is not said twice.
-fn of_page_tables(look: &Look, rows: &[Row], wanted: Wanted, is_told: bool) -> Vec<Cause> {
+/// What `map` says of the same memory. What a missing option explains is not reported twice.
+fn of_page_tables(look: &Look, rows: &[Row], wanted: Wanted, is_explained: bool) -> Vec<Cause> {
     let owners = &look.map.owners;
     let lacking: Vec<&Row> = rows.iter().filter(|row| row.verdict == Verdict::NotMet).collect();
     let meant: Vec<bool> = owners
@@ -114,7 +114,7 @@ fn of_page_tables(look: &Look, rows: &[Row], wanted: Wanted, is_told: bool) -> V
             false
         }
         Reason::NotAdvised { .. } | Reason::HugetlbNotAsked { .. } | Reason::HugetlbInstead { .. } => {
-            !is_told
+            !is_explained
         }
         Reason::NoHugetlbForIt { .. } => false,
         _ => true,

@@ -4,7 +4,7 @@
 use super::{Look, Promise, Row, Verdict, is_kept, transparent};
 use crate::base::{Bytes, Range};
 use crate::map::page_use::PageUse;
-use crate::map::why::{Finding, Reason, ToldBy};
+use crate::map::why::{Finding, KnownBy, Reason};
 use crate::map::{Area, Owner, Span};
 use crate::os::machine::base_page;
 use crate::os::maps::Mapping;
@@ -35,7 +35,7 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// Of this size.
+    /// The number of pages of this size.
     pub fn pages_of(&self, page_bytes: Bytes) -> u64 {
         self.pages.get(&page_bytes).copied().unwrap_or(0)
     }
@@ -133,7 +133,7 @@ fn plain(name: &str) -> String {
     name.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// Of the account, whose memory the need means.
+/// The owners in the account whose memory the need means.
 fn owners(need: &Need, promise: &Promise, look: &Look) -> Vec<usize> {
     let all = || look.map.owners.iter().enumerate().filter(|(_, owner)| owner.area == need.area);
     let name = plain(&need.part);
@@ -281,7 +281,7 @@ fn excused(look: &Look, owners: &[usize]) -> Bytes {
         matches!(reason, Reason::Edge | Reason::TooSmall | Reason::Unaligned | Reason::PrivateCopy)
     });
     let left_out =
-        bytes_by(|reason| matches!(reason, Reason::NotAdvised { told_by: ToldBy::DespiteFlag, .. }));
+        bytes_by(|reason| matches!(reason, Reason::NotAdvised { known_by: KnownBy::DespiteFlag, .. }));
     of_layout.saturating_add(left_out.min(LEFT_OUT_BYTES_MAX))
 }
 

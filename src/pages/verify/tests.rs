@@ -232,7 +232,7 @@ fn transparent_pages_count_where_memory_is() {
 }
 
 #[test]
-fn a_jvm_without_the_plans_flag_is_told_once() {
+fn a_jvm_without_the_plans_flag_is_reported_once() {
     let mut taken = jvm(false, false, true);
     flags(&mut taken, &[("UseLargePages", "false"), ("UseTransparentHugePages", "false")]);
     taken.os.process.set_arguments(crate::base::redact::words_of("java Main"));

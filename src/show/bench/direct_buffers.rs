@@ -1,4 +1,4 @@
-//! `marusa bench direct-buffers`: the account at each step, what was freed and where it is, and the published figures.
+//! `marusa bench direct-buffers`: the account at each step, freed memory and where it is, and the published figures.
 
 use super::figures::{gaps, lines, mib, off, range};
 use crate::base::Bytes;

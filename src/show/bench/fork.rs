@@ -65,7 +65,7 @@ impl Report {
 
 type OfChildren = fn(&Children) -> f64;
 
-/// Of the children that some threads start: wall time of all by their number, as published; the middle child from its start to
+/// The children that some threads start: wall time of all by their number, as published; the middle child from its start to
 /// its end; `ProcessBuilder.start()` alone, of the middle child and of the fastest.
 const OF_CHILDREN: [(&str, OfChildren); 4] = [
     ("each", |one| one.ms_each),

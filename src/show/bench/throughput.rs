@@ -1,4 +1,4 @@
-//! `marusa bench throughput`: the table of the arms, and what large pages and a large heap give next to what was said of them in
+//! `marusa bench throughput`: the table of the arms, and what large pages and a large heap give next to the figures published in
 //! 2008.
 
 use super::cells::{lines, mean, middle, percent, ratio};
@@ -28,7 +28,7 @@ pub struct Results<'a> {
     pub stopped: bool,
 }
 
-/// What was said of large pages with 3.5 GB, and of that heap without them.
+/// The published gain of large pages with 3.5 GB, and of that heap without them.
 #[derive(Clone, Copy, JsonSchema, Serialize)]
 pub struct Published {
     what: &'static str,

@@ -47,7 +47,7 @@ pub fn length(out: &mut dyn Write, trials: usize, seconds_each: f64) -> io::Resu
 pub fn planned<A: Arm>(out: &mut dyn Write, planned: &Planned<A>) -> io::Result<()> {
     let name = planned.arm.name();
     match &planned.why_not {
-        Some(why) => lines(out, &format!("{name}: cannot be had: {why}"), 0)?,
+        Some(why) => lines(out, &format!("{name}: not available: {why}"), 0)?,
         None => lines(out, &format!("{name}: java {}", planned.options.join(" ")), 0)?,
     }
     let mut steps = planned.steps.iter();

@@ -125,7 +125,7 @@ fn jit(out: &mut dyn Write, setup: &Setup, rounds: &[Round<Compiled>]) -> io::Re
     paragraph(out, "  ", "  ", text)
 }
 
-/// Of the JVM, and of who helps it.
+/// CPU time of the JVM and of its helper.
 fn cpu(one: &Compiled) -> Option<f64> {
     Some(one.cpu_ms? + one.helper_cpu_ms.unwrap_or(0.0))
 }

@@ -18,7 +18,7 @@ pub struct CompareDocument<'a> {
     schema: &'static str,
     taken: Here,
     dry_run: bool,
-    /// Of a dry run.
+    /// Only in a dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
     first_blocks: Option<&'a [Vec<String>]>,
     made_at: &'a str,

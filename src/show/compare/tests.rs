@@ -75,7 +75,7 @@ fn tables_fit_any_terminal_and_name_every_arm() {
 }
 
 #[test]
-fn what_is_missing_is_told_once() {
+fn what_is_missing_is_reported_once() {
     let mut trials = trials();
     for trial in &mut trials[..6] {
         trial.gaps.push(Gap::new("counters", crate::base::Why::NotInThisKernel));

@@ -50,7 +50,7 @@ struct Side<'a> {
     pid: Option<i32>,
     command: Option<&'a str>,
     account_age_ms: u64,
-    /// Of a recording: when the holders were read.
+    /// For a recording: when the holders were read.
     holders_at: Option<&'a str>,
     /// When the classes of the heap's objects were counted.
     classes_at: Option<&'a str>,

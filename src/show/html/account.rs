@@ -50,7 +50,7 @@ pub fn summary(account: &Account) -> String {
     html + "</dl>\n"
 }
 
-/// Of the account, or else of the last moment of each history.
+/// The treemap of the account, or else of the last moment of each history.
 pub fn treemap(page: &Page) -> Option<String> {
     let mut areas: Vec<Node> = match &page.moment {
         Some(moment) => moment

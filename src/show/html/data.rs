@@ -111,7 +111,7 @@ fn series(bytes: &[Option<Bytes>]) -> String {
 }
 
 fn history(history: &History, moments: usize) -> HistoryRow {
-    let short = history.only(&history.told(moments));
+    let short = history.only(&history.thinned(moments));
     let start = short.times.first().copied().unwrap_or(0.0);
     let ticks = |at: f64| ((at - start) * TICKS_PER_SECOND).round().max(0.0) as Bytes;
     let row = |row: &Row| PartRow {

@@ -1,4 +1,4 @@
-//! Rows of numbers as short texts: an hour of a hundred parts is 360,000 numbers, most of them as the one before.
+//! Rows of numbers as short texts: an hour of 100 parts is 360,000 numbers, most of them as the one before.
 
 use crate::base::{Bytes, PAGE};
 use crate::map::grid::{Run, State};

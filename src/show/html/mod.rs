@@ -31,7 +31,7 @@ use crate::snapshot::Snapshot;
 use safe::escaped;
 use std::io::{self, Write};
 
-/// Moments of one history that a page has at most; of more, the ones that show the same course (`History::told`).
+/// Moments of one history that a page has at most; of more, the ones that show the same course (`History::thinned`).
 const MOMENTS_MAX: usize = 7_200;
 /// Numbers of all histories together: some ten megabytes of page, where all of them change all the time.
 const NUMBERS_MAX: usize = 1_500_000;
@@ -49,7 +49,7 @@ pub struct Page<'a> {
     pub histories: &'a [History],
     /// The JVMs that there was no room for.
     pub others: Option<&'a Others>,
-    /// Of each history, what of it grows.
+    /// What grows in each history.
     pub growth: &'a [(Vec<leaks::Row>, Since)],
     /// `None`: not examined, which is not the same as healthy.
     pub findings: Option<Findings<'a>>,
@@ -76,7 +76,7 @@ pub struct Moment<'a> {
 
 const STYLES: [&str; 3] =
     [include_str!("../../../web/vendor/uPlot.min.css"), include_str!("../../../web/report.css"), plot::CARDS];
-/// Of any table.
+/// The most columns of any table.
 const COLUMNS_MAX: usize = 12;
 /// In the order in which they are run; each keeps to itself except for `marusa`, which the first makes.
 const SCRIPTS: [&str; 8] = [

@@ -171,7 +171,7 @@ pub fn who(history: &History) -> String {
 
 /// The drawing without scripts, and on paper.
 fn still(history: &History) -> String {
-    let short = history.only(&history.told(DRAWN_MAX));
+    let short = history.only(&history.thinned(DRAWN_MAX));
     let Some(start) = short.times.first() else { return "<p>There are no samples.</p>".to_string() };
     let length = short.times.last().map_or(0.0, |last| last - start);
     let (unit, unit_seconds) =

@@ -47,7 +47,7 @@ fn on(colour: u32) -> &'static str {
     if contrast(luminance(colour), 1.0) >= contrast(luminance(colour), 0.0) { "#fff" } else { "#000" }
 }
 
-/// Of two luminances (WCAG 2.2, "contrast ratio").
+/// The contrast of two luminances (WCAG 2.2, "contrast ratio").
 fn contrast(one: f64, other: f64) -> f64 {
     (one.max(other) + 0.05) / (one.min(other) + 0.05)
 }

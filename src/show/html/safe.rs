@@ -1,5 +1,5 @@
-//! What the target's words become before they are in a page: markup in them is shown, not obeyed; control characters and those
-//! that turn the direction of writing around are made visible.
+//! What the target's words become before they are in a page: markup in them is shown, not obeyed; control characters and the
+//! ones that turn the direction of writing around are made visible.
 
 use crate::base::printable::escaped_lines;
 use crate::show::plot;

@@ -85,7 +85,7 @@ struct HolderRow<'a> {
     kind: &'static str,
     holder: &'a str,
     verdict: Verdict,
-    /// Of a loader, of its chunks of metaspace; of a class, of its objects that are older than the last collection, where these
+    /// For a loader, of its chunks of metaspace; for a class, of its objects that are older than the last collection, where these
     /// are known.
     in_use_bytes: Bytes,
     grown_bytes: i64,

@@ -1,5 +1,5 @@
-//! A plan as text: what it is for and whether it can be had, the need by reservation, what the host has, what changes, how the JVM
-//! is started, what it costs, and how it is applied, held against the JVM, and undone.
+//! A plan as text: what it is for and whether it is available, the need by reservation, what the host has, what changes, how the
+//! JVM is started, what it costs, and how it is applied, held against the JVM, and undone.
 
 use super::steps;
 use crate::os::machine::base_page;
@@ -168,7 +168,7 @@ fn changes(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
     writeln!(out, "\nCHANGES NOW")?;
     if plan.steps.is_empty() {
         let none = match plan.outlook.feasible {
-            Feasible::No => "none: it cannot be had now",
+            Feasible::No => "none: not available now",
             _ => "none: the host is set as it must be",
         };
         writeln!(out, "  {none}")?;

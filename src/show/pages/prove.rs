@@ -31,7 +31,7 @@ pub struct Subject {
     pub bytes: Bytes,
     #[serde(rename = "blocks_2m")]
     pub blocks: usize,
-    /// Of `blocks`, the ones that were on huge pages when it was begun.
+    /// The number of `blocks` that were on huge pages at the start.
     #[serde(rename = "blocks_2m_found_huge")]
     pub found_huge: usize,
     #[serde(skip)]

@@ -139,7 +139,7 @@ pub fn how(how: How) -> &'static str {
 pub struct StepRow<'a> {
     step: usize,
     place: &'a str,
-    /// Of the file that it makes.
+    /// The text of the file that it makes.
     text: Option<String>,
     #[serde(flatten)]
     of: &'a Step,

@@ -38,7 +38,7 @@ impl Axis {
         Axis { low: low_end, high: high_end, from, to, step }
     }
 
-    /// Of things that are counted: no step between two of them.
+    /// The axis for counted things: no step between two of them.
     pub(super) fn whole(self) -> Axis {
         let steps = [self.step, self.step * 2.0, self.step * 4.0];
         let step = steps.into_iter().find(|step| step.fract() == 0.0).unwrap_or(self.step.ceil());

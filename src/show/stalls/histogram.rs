@@ -10,7 +10,7 @@ use std::io::{self, Write};
 /// Columns before the bars: from, to, count.
 const LABEL_COLUMNS: usize = 8 + 4 + 8 + 9 + 2;
 
-/// Of all intervals together; nothing where nothing stalled.
+/// The histogram of all intervals together; nothing where nothing stalled.
 pub fn histogram(out: &mut dyn Write, whole: &Whole) -> io::Result<()> {
     for (stall, figures) in whole.stalls.iter().filter(|(_, figures)| figures.histogram.count() > 0) {
         let over = match whole.intervals {

@@ -169,7 +169,7 @@ fn free(out: &mut dyn Write, free: &Known<Free>) -> io::Result<()> {
     let share = crate::show::units::percent(free.huge_bytes, free.bytes);
     let share = if share.is_empty() { share } else { format!(" ({share} %)") };
     let index = match &free.index {
-        Ok(index) if *index < 0.0 => "a huge page can be had at once".to_string(),
+        Ok(index) if *index < 0.0 => "a huge page is available at once".to_string(),
         Ok(index) => format!("fragmentation index {index:.2} (0: too little memory, 1: in pieces)"),
         Err(gap) => gap.to_string(),
     };

@@ -84,8 +84,8 @@ fn is_shown(area: &AreaAccount, part: &PartAccount, total: u64) -> bool {
     let is_crumb = part.amounts.resident_bytes < total / 1000;
     // The only part of these areas may be something else than the name of the area says.
     let has_own_name = matches!(area.area, Area::DirectBuffers | Area::MallocUnknown);
-    let is_told = area.parts.len() > 1 || has_own_name && part.part != area.area.title();
-    is_told && (is_big(part.amounts.resident_bytes, total) || in_full && !is_crumb)
+    let is_listed = area.parts.len() > 1 || has_own_name && part.part != area.area.title();
+    is_listed && (is_big(part.amounts.resident_bytes, total) || in_full && !is_crumb)
 }
 
 /// `--taxonomy paper`: the eight areas of the 2010 paper and the Java heap.

@@ -15,7 +15,7 @@ const COLUMN: usize = 10;
 /// A width that distinguishes any two parts, and the least acceptable one.
 const NAME_GOOD: usize = 36;
 const NAME_MIN: usize = 20;
-/// Of a table whose figures are wider than most.
+/// The least width of names in a table with wide figures.
 const NAME_COLUMNS_MIN: usize = 12;
 
 /// What one column counts: bytes of the page sizes from the first to the last, hugetlb pages apart from transparent ones.
@@ -66,8 +66,8 @@ fn columns(total: &Amounts) -> Vec<Column> {
     columns.into_iter().collect()
 }
 
-/// With so few columns that they fit: of neighbouring sizes between a base page and a huge one, the ones that have the least are
-/// told together. Names are cut before sizes of some weight are.
+/// As many columns as fit: of neighbouring sizes between a base page and a huge one, the ones that have the least are
+/// summed. Names are cut before sizes of some weight are.
 fn fitted(mut columns: Vec<Column>, total: &Amounts) -> Vec<Column> {
     let little = total.resident_bytes.saturating_mul(PART_SHOWN_PERCENT) / 100;
     for (name, bytes_max) in [(NAME_GOOD, little), (NAME_MIN, u64::MAX)] {
@@ -89,7 +89,7 @@ impl Column {
         Column { first: size, last: size, is_hugetlb }
     }
 
-    /// Of folios above a base page and below a huge one.
+    /// Whether it is a folio above a base page and below a huge one.
     fn is_between(self) -> bool {
         !self.is_hugetlb && self.first > base_page() && self.last < huge_page()
     }

@@ -3,7 +3,7 @@
 use super::PART_SHOWN_PERCENT;
 use crate::map::Area;
 use crate::map::bloat::{Bloat, Estimate, Sums};
-use crate::os::zero_stretches::Sort;
+use crate::os::zero_ranges::Sort;
 use crate::show::table::Table;
 use crate::show::units::{human, paragraph, percent};
 use std::io::{self, Write};

@@ -27,7 +27,7 @@ impl Kept {
     fn seconds(&self) -> f64 {
         self.before.as_ref().map_or(0.0, |before| self.now.at - before.at)
     }
-    /// Of a figure that `of` takes from a sample.
+    /// The rate of a figure that `of` takes from a sample.
     pub fn rate(&self, of: impl Fn(&Look) -> Option<u64>) -> Option<f64> {
         rate(of(self.before.as_ref()?), of(&self.now), self.seconds())
     }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 #[derive(Clone, Debug)]
 pub struct Held {
-    /// As of looks.
+    /// The time, in seconds of the samples.
     pub at: f64,
     pub holders: Known<Vec<jvm::Held>>,
     /// The ones that were read before, and when.

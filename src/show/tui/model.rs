@@ -116,7 +116,7 @@ pub struct Model {
     pub is_filtering: bool,
     pub is_help: bool,
     pub is_paused: bool,
-    /// Of the rows that are shown.
+    /// The index among the rows that are shown.
     pub selected: usize,
     /// The first row on the screen.
     pub top: usize,
@@ -127,7 +127,7 @@ pub struct Model {
     /// Seconds of the last sample.
     pub at: f64,
     pub round_ms: Option<f64>,
-    /// Those that the round under way reads; empty between rounds.
+    /// The JVMs that the round under way reads; empty between rounds.
     pub round: Vec<i32>,
     pub host: Option<MemoryLimit>,
     pub message: Option<String>,

@@ -32,7 +32,7 @@ fn thread(tid: i32, name: &str) -> ThreadAccount {
     ThreadAccount { tid, name: name.to_string(), kind: ThreadKind::Java, stack, compiling: None }
 }
 
-/// A JVM whose heap has so much, and 10 MiB of class metadata.
+/// A JVM with a heap of `heap_mib` and 10 MiB of class metadata.
 pub fn look(pid: i32, at: f64, heap_mib: u64) -> Look {
     let arena = ArenaAccount { resident_bytes: 3 * MIB, ..ArenaAccount::default() };
     let account = Account {
@@ -142,7 +142,7 @@ fn a_filter_finds_parts_that_are_folded_and_keys_are_letters_while_it_is_typed()
 }
 
 #[test]
-fn jvms_that_end_leave_and_those_that_start_are_told_from_their_start() {
+fn jvms_that_end_leave_and_new_ones_show_from_their_start() {
     let mut model = model(View::All, [look(1, 0.0, 100), look(2, 0.0, 300)]);
     model.press(Key::Char('m'));
     model.press(Key::Enter);

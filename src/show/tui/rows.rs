@@ -20,9 +20,9 @@ pub struct Row {
     /// In whose colour its bar is.
     pub shade: Option<Area>,
     pub resident_bytes: Option<Bytes>,
-    /// Of arenas.
+    /// Only for arenas.
     pub freed_bytes: Option<Bytes>,
-    /// Of holders of malloc's blocks.
+    /// Only for holders of malloc's blocks.
     pub blocks: Option<u64>,
     /// In place of a bar.
     pub detail: Option<String>,
@@ -30,7 +30,7 @@ pub struct Row {
     pub since_mark: Option<i64>,
     /// What was in memory at the last samples.
     pub history: Vec<Option<Bytes>>,
-    /// Of a JVM in a cgroup with a limit.
+    /// For a JVM in a cgroup with a limit.
     pub limit_used_percent: Option<u64>,
     /// Why there is no account.
     pub note: Option<String>,

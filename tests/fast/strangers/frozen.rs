@@ -74,7 +74,7 @@ fn lists_that_the_bytes_can_not_hold_are_refused() {
     let with = |place: &str, one: &str, count: usize| {
         let mut header = good.clone();
         *header.pointer_mut(place).expect("a list") = json!("LIST");
-        // As text: values of so many would be a gigabyte of this process, which the kernel counts for the command too.
+        // As text: that many values would be a gigabyte of this process, which the kernel counts for the command too.
         let list = vec![one; count].join(",");
         packed(&header.to_string().replace("\"LIST\"", &format!("[{list}]")), |_| {})
     };

@@ -39,7 +39,7 @@ impl Directory {
     }
 }
 
-/// How a command ended, what it said, and what it took.
+/// How a command ended, what it printed, and what it took.
 struct Ended {
     status: Option<i32>,
     stderr: String,

@@ -42,7 +42,7 @@ impl File {
         self.put(Kind::Keys, &payload)
     }
 
-    /// A sample a second after the one before, with these figures: where each stands behind the one before, and its change.
+    /// A sample a second after the one before, with these figures: the distance of each from the one before, and its change.
     fn sample(&mut self, number: u64, figures: &[(u64, i64)]) -> &mut File {
         let mut payload = Vec::new();
         varint::put(&mut payload, number);
@@ -143,7 +143,7 @@ fn a_jvm_that_is_named_again_and_again_costs_its_records() {
     let file = directory.file("again", &file.0);
     let ended = bounded(&directory, &["leak", &file, "--jvm", "nobody"], &file);
     assert_eq!(ended.status, Some(3), "{}", ended.stderr);
-    // 2.5 billion looks took minutes.
+    // 2.5 billion samples took minutes.
     assert!(ended.cpu < Duration::from_secs(60), "{:?}", ended.cpu);
 }
 

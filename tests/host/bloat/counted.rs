@@ -33,7 +33,7 @@ impl Counter {
         }
     }
 
-    /// Of private memory.
+    /// The huge pages of private memory.
     pub fn huge_pages(&self) -> Vec<HugePage> {
         let maps = read_to_string(format!("/proc/{}/maps", self.pid)).expect("maps");
         let mut found = Vec::new();

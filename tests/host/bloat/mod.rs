@@ -1,5 +1,5 @@
 //! Pages of zeros in the huge pages of real JVMs: the same to the byte as a count of our own (`counted`), and what a split
-//! gives back is what was said. The JVMs are stopped while both look.
+//! gives back is what was predicted. The JVMs are stopped while both read.
 
 mod counted;
 
@@ -12,13 +12,13 @@ use serde_json::Value;
 use std::process::Command;
 
 const MIB: u64 = 1 << 20;
-/// RSS after a split, against what was said.
+/// RSS after a split, against the prediction.
 const SHARE_MAX: f64 = 0.02;
 
 /// Whether huge pages are given to who asks; khugepaged fills no holes, so that what a split gave back stays so.
 fn host() -> Option<Host> {
     if !is_root() || std::fs::File::open("/proc/kpageflags").is_err() {
-        skip("the frames of pages are told to CAP_SYS_ADMIN only");
+        skip("only CAP_SYS_ADMIN may read the frames of pages");
         return None;
     }
     let mut host = Host::lock();
@@ -149,7 +149,7 @@ fn zeros_are_those_that_another_count_finds_and_come_back_by_a_split() {
     }
 }
 
-/// Of more than a gigabyte a sample is read: what it says holds the truth, in an interval that is worth having.
+/// A sample is read of more than a gigabyte: its interval holds the truth, and is useful.
 #[test]
 fn of_a_larger_heap_a_sample_tells() {
     let Some(mut host) = host() else { return };
@@ -269,7 +269,7 @@ fn arenas_of_malloc_on_huge_pages() {
 
 /// Pages of hugetlb, and huge pages of shared memory.
 #[test]
-fn what_no_split_gives_back_is_told_apart() {
+fn what_no_split_gives_back_is_distinguished() {
     let Some(mut host) = host() else { return };
     let pool = format!("{HUGETLB}/hugepages-2048kB/nr_overcommit_hugepages");
     let cases = [

@@ -14,7 +14,7 @@ const TRIES: usize = 3;
 /// Below it, what is compared is noise.
 const HARM_MS_LEAST: f64 = 50.0;
 const DIFFERENCE_MAX: f64 = 0.05;
-/// Of the figure with the harmful policy, what may be left with the other.
+/// The share of the figure with the harmful policy that may be left with the other.
 const LEFT_MAX: f64 = 0.1;
 
 const TEXT: &str = "\
@@ -72,7 +72,7 @@ fn stalls_agrees_with_the_kernels_text_and_the_remedy_makes_it_fall() {
     let Some(work) = may_run() else { return };
     let mut host = Host::lock();
     let Some(mut fragments) = Fragments::make(&mut host) else { return };
-    println!("{}", fragments.told);
+    println!("{}", fragments.report);
     // How often the kernel must compact depends on where its scanners stand; it is tried again where they were lucky.
     let harm = (0..TRIES)
         .map(|_| under(HARM, &mut host, &work))

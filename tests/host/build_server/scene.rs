@@ -51,7 +51,7 @@ pub struct Work {
     pub at_once: usize,
 }
 
-/// One step: its CPU as the kernel told it when it ended, and what it printed.
+/// One step: its CPU as the kernel reported it at its end, and what it printed.
 pub struct Step {
     pub pid: i32,
     pub wall: Duration,

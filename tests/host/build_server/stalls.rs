@@ -88,7 +88,7 @@ impl Answer {
         rows.filter(|(pid, ms)| pids.contains(pid) && *ms > 0.0).collect()
     }
 
-    /// Of processes that had ended before they could be given a name.
+    /// Stalls of processes that had ended before they could be given a name.
     pub fn ended_ms(&self) -> f64 {
         self.rows().filter(|row| row["who"] == "ended").map(direct_ms).fold(0.0, |sum, ms| sum + ms)
     }

@@ -37,7 +37,7 @@ impl Readers {
         Readers { programs: Vec::new(), threads: Vec::new(), stop: Arc::default(), holes: None }
     }
 
-    /// Of a file of holes: its pages are made when they are read, without a disk.
+    /// Readers of a file of holes: its pages are made when they are read, without a disk.
     pub fn of_holes(group: Option<&Group>, count: usize) -> Option<Readers> {
         let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("holes-{}", std::process::id()));
         let made = File::create(&path).and_then(|file| file.set_len(HOLES_BYTES));
@@ -62,7 +62,7 @@ impl Readers {
         Some(readers)
     }
 
-    /// Of a file of holes as well, by mapping it: who takes such pages away must unmap them first.
+    /// Readers of a file of holes as well, by mapping it: such pages must be unmapped before they are reclaimed.
     pub fn of_mapped_holes(count: u64) -> Option<Readers> {
         let mut readers = Readers::of_holes(None, 0)?;
         let file = File::open(readers.holes.as_ref()?).ok()?;
@@ -75,7 +75,7 @@ impl Readers {
         Some(readers)
     }
 
-    /// Of a file, past all caches: each read waits for the disk.
+    /// Readers of a file, past all caches: each read waits for the disk.
     pub fn of_disk(path: &Path) -> Option<Readers> {
         let mut readers = Readers::new();
         for number in 0..DISK_READERS {
@@ -209,7 +209,7 @@ pub fn waited_ms(of: &str) -> f64 {
     total.unwrap_or(0.0) / 1000.0
 }
 
-/// Of the last minute, in percent: `which` is "some" or "full".
+/// The pressure of the last minute, in percent: `which` is "some" or "full".
 pub fn pressure(of: &str, which: &str) -> Option<f64> {
     let text = read_to_string(format!("/proc/pressure/{of}")).ok()?;
     let line = text.lines().find(|line| line.starts_with(which))?;

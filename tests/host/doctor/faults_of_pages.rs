@@ -28,7 +28,7 @@ pub const FAULTS: &[Fault] = &[
         },
     },
     Fault {
-        name: "a pool of 320 MiB that nobody uses",
+        name: "an unused pool of 320 MiB",
         expects: &[("hugetlb-pool-unused", "warn")],
         make: |host| {
             set(host, &[(&pool("nr_hugepages"), "160")])?;
@@ -114,7 +114,7 @@ pub const FAULTS: &[Fault] = &[
         },
     },
     Fault {
-        name: "a heap with holes, where THP is for everybody",
+        name: "a heap with holes, where THP is always on",
         expects: &[("thp-sparse-heap", "info"), ("humongous-tails", "info")],
         make: |host| {
             set(host, &[(&thp("enabled"), "never")])?;

@@ -26,7 +26,7 @@ pub const FAULTS: &[Fault] = &[
         },
     },
     Fault {
-        name: "THP for everybody, and a library that maps the threads' stacks itself",
+        name: "THP always on, and a library that maps the threads' stacks itself",
         expects: &[("thp-stacks", "warn")],
         make: |host| {
             set(host, &[(&thp("enabled"), "always"), (&thp("defrag"), "madvise")])?;

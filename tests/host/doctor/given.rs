@@ -73,7 +73,7 @@ fn another_users_jvm_leaves_the_host_and_exits_with_4() {
     assert!(answer.contains("CAP_SYS_PTRACE") && error.contains("no JVM could be read"), "{answer}{error}");
 }
 
-/// Of three JVMs one ends while they are read: the others are examined.
+/// One of three JVMs ends while they are read: the others are examined.
 #[test]
 fn a_jvm_that_ends_during_the_reading_leaves_the_others() {
     let Some(java) = java("17") else { return };

@@ -17,7 +17,7 @@ impl Group {
         let bytes = bytes.to_string();
         Group::make(&[("memory", "memory.limit_in_bytes", &bytes), ("", "memory.max", &bytes)])
     }
-    /// Of each 100 ms.
+    /// A quota in each 100 ms.
     pub fn of_cpu(microseconds: u32) -> Option<Group> {
         let both = format!("{microseconds} 100000");
         Group::make(&[("cpu", "cpu.cfs_quota_us", &microseconds.to_string()), ("", "cpu.max", &both)])
@@ -30,7 +30,7 @@ impl Group {
         let most = most.to_string();
         Group::make(&[("pids", "pids.max", &most), ("", "pids.max", &most)])
     }
-    /// Of 2 MiB pages, as they are promised: beyond it mmap fails, where the other limit would kill who touches.
+    /// A limit of reserved 2 MiB pages: beyond it mmap fails, where the other limit would kill a process that touches them.
     pub fn of_huge_pages(bytes: u64) -> Option<Group> {
         let (bytes, file) = (bytes.to_string(), "hugetlb.2MB.rsvd.max");
         let first = ("hugetlb", "hugetlb.2MB.rsvd.limit_in_bytes", bytes.as_str());

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 /// How often doctor is asked of a fault that comes and goes.
 const LOOKS_MAX: usize = 20;
-/// Of a minute it is a tenth of what doctor names.
+/// 0.1 % of a minute: a tenth of what doctor reports.
 const WAITED_MS: f64 = 60.0;
 
 pub struct Fault {
@@ -24,7 +24,7 @@ pub struct Fault {
     /// on the machine.
     /// The worst of them is that at which nothing else may be found.
     pub expects: &'static [(&'static str, &'static str)],
-    /// `None`: it cannot be made on this machine, and why was said.
+    /// `None`: it cannot be made on this machine, and the reason was printed.
     pub make: fn(&mut Host) -> Option<Made>,
 }
 
@@ -68,7 +68,7 @@ impl Made {
     pub fn watched(self, watch: &'static str) -> Made {
         Made { watch, ..self }
     }
-    /// It is there while `counter` grows by so much in a second, and only then doctor must find it.
+    /// It is there while `counter` grows by `per_second`, and only then doctor must find it.
     pub fn while_grows(self, counter: Counter, per_second: f64) -> Made {
         Made { counted: Some((counter, per_second)), ..self }
     }
@@ -105,7 +105,7 @@ pub struct Found {
     pub pid: Option<i32>,
 }
 
-/// What doctor said.
+/// What doctor found.
 pub struct Examined(pub Value);
 
 impl Examined {

@@ -41,7 +41,7 @@ impl Swap {
     }
 }
 
-/// A JVM of whose heap so much is swapped out by request.
+/// A JVM with `bytes` of its heap swapped out by request.
 pub fn swapped_heap(program: Program, bytes: u64) -> Option<Made> {
     let swap = Swap::on(2 * bytes)?;
     let jvm = program.start()?;

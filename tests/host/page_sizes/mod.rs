@@ -1,5 +1,5 @@
 //! The page size of every resident byte of real JVMs, against a reading of every single page that shares no line with ours
-//! (`walker`). The JVMs are stopped while both look, so that both see the same moment.
+//! (`walker`). The JVMs are stopped while both read, so that both see the same moment.
 
 mod regions;
 mod walker;
@@ -20,7 +20,7 @@ const HEAP: &[&str] = &["-Xms96m", "-Xmx96m", "-XX:+AlwaysPreTouch", "-XX:Reserv
 fn may_run() -> bool {
     let may = is_root() && std::fs::File::open("/proc/kpageflags").is_ok();
     if !may {
-        skip("the frames of pages are told to CAP_SYS_ADMIN only");
+        skip("only CAP_SYS_ADMIN may read the frames of pages");
     }
     may
 }
@@ -274,7 +274,7 @@ fn a_sample_says_how_wrong_it_may_be() {
     assert!(error > 0 && estimate.abs_diff(truth) <= error, "{estimate} ± {error}, not {truth}");
 }
 
-/// Without the right to see frames: what is mapped 2 MiB at a time is still told, the rest is said to be missing.
+/// Without the right to see frames: what is mapped 2 MiB at a time is still reported, the rest is reported missing.
 #[test]
 fn without_the_right_to_see_frames() {
     if !may_run() {

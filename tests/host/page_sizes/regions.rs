@@ -72,7 +72,7 @@ fn write(at: *mut u8, bytes: usize) {
     }
 }
 
-/// Stretches of 4 MiB, each of another kind; what they are on is for the kernel to say.
+/// Ranges of 4 MiB, each of another kind; the kernel decides which pages they get.
 fn make() -> Vec<Range> {
     let private = || map(2 * HUGE, libc::MAP_PRIVATE);
     let [small, huge, pieces, zero, folios, cut] = std::array::from_fn(|_| private());
@@ -119,14 +119,14 @@ impl Drop for Child {
 /// The regions are made in the child, which stops then; they lie where a map of the parent at the same place would, so
 /// the child writes where they are into shared memory.
 fn child() -> (Child, Vec<Range>) {
-    let told = map(HUGE, libc::MAP_SHARED).cast::<u64>();
+    let shared = map(HUGE, libc::MAP_SHARED).cast::<u64>();
     // SAFETY: the child makes memory, tells where it is and stops; the parent waits for that.
     unsafe {
         let pid = libc::fork();
         if pid == 0 {
             for (index, range) in make().iter().enumerate() {
-                told.add(index * 2).write_volatile(range.start.0);
-                told.add(index * 2 + 1).write_volatile(range.end.0);
+                shared.add(index * 2).write_volatile(range.start.0);
+                shared.add(index * 2 + 1).write_volatile(range.end.0);
             }
             loop {
                 libc::raise(libc::SIGSTOP);
@@ -135,7 +135,7 @@ fn child() -> (Child, Vec<Range>) {
         let mut status = 0;
         assert_eq!(libc::waitpid(pid, &raw mut status, libc::WUNTRACED), pid);
         assert!(libc::WIFSTOPPED(status), "{status:x}");
-        let at = |index: usize| told.add(index).read_volatile();
+        let at = |index: usize| shared.add(index).read_volatile();
         let ranges = (0..).map(|index| Range::of(at(index * 2), at(index * 2 + 1)));
         (Child(pid), ranges.take_while(|range| !range.is_empty()).collect())
     }
@@ -188,7 +188,7 @@ fn huge_folios_in_pieces_and_folios_of_every_size() {
     for size in ["16", "32", "64", "128", "256", "512", "1024"] {
         let path = format!("{THP}/hugepages-{size}kB/enabled");
         if host.set(path.clone(), "madvise").is_err() {
-            println!("{path} is not to be had");
+            println!("{path} is not available");
             continue;
         }
         let kinds = assert_alike(&format!("{size} KiB"));

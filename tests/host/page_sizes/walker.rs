@@ -137,7 +137,7 @@ impl Walker {
         let frame = entry & ((1 << 55) - 1);
         assert!(frame != 0, "the test needs CAP_SYS_ADMIN");
         let flags = word(&self.flags, frame);
-        // The zero page, small and huge, and what is no memory.
+        // The zero page, small and huge, and what is not memory.
         if bit(flags, 24) || bit(flags, 20) {
             return None;
         }

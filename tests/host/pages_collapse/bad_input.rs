@@ -148,7 +148,7 @@ fn a_jvm_without_huge_pages_by_prctl_is_left() {
 
 /// Each answer of the kernel, made by a filter of system calls.
 #[test]
-fn every_refusal_of_the_kernel_is_told() {
+fn every_refusal_of_the_kernel_is_reported() {
     let Some(jvm) = small("serial") else { return };
     let Some(under) = native::program("under") else { return };
     let refused = |advice: i32, error: i32, verb: &str| {
@@ -179,7 +179,7 @@ fn every_refusal_of_the_kernel_is_told() {
         assert_eq!(status, Some(if error == libc::EPERM { 4 } else { 1 }), "{errors}");
         assert!(errors.contains(words) && json["done"].is_null(), "{errors}");
     }
-    // For want of memory it gives up after a few blocks.
+    // It gives up after a few blocks where memory is short.
     for (error, name) in [(libc::ENOMEM, "ENOMEM"), (libc::EBUSY, "EBUSY")] {
         let (status, json, errors) = refused(COLLAPSE, error, "collapse");
         assert_eq!((status, errors.as_str()), (Some(1), ""));

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use steady::{Steady, rollup};
 
 const MIB: u64 = 1 << 20;
-/// Of a dense heap, what must be on huge pages.
+/// The share of a dense heap that must be on huge pages.
 const SHARE_MIN: f64 = 0.99;
 const GROWTH_MAX: f64 = 0.01;
 const GROWTH_OF_ZGC_MAX: f64 = 0.02;
@@ -174,7 +174,7 @@ fn holes_of_zgc_are_not_filled() {
         let left = rollup(jvm.pid, "ShmemPmdMapped");
         println!("split again: {} times, {left} bytes are left", json["done"]["price"]["retries"]);
         assert_eq!(jvm.wrong(), 0, "data of the JVM changed");
-        // One that the JVM uses in every moment may stay huge; then it is said.
+        // One that the JVM uses in every moment may stay huge; then it is reported.
         let refused = json["done"]["refused"].as_array().expect("refusals");
         let blocks: u64 = refused.iter().map(|refusal| number(&refusal["blocks"])).sum();
         assert_eq!((status, left), (Some(i32::from(blocks > 0)), blocks * 2 * MIB), "{errors} {json:#}");

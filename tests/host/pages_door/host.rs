@@ -71,8 +71,8 @@ fn below(directory: &Path, all: &mut Look) {
     }
 }
 
-/// Of a pool below /sys without the pages that programs hold beyond it, as any JVM of this host may: /proc/sys has that figure
-/// itself.
+/// The size of a pool below /sys without the pages that programs hold beyond it, as any JVM of this host may: /proc/sys has that
+/// figure itself.
 fn bytes(path: &Path) -> Vec<u8> {
     let bytes = fs::read(path).unwrap_or_default();
     let surplus = path.with_file_name("surplus_hugepages");

@@ -1,4 +1,4 @@
-//! A pool of exactly so many free 2M pages that nobody else has, for the length of a test; what was there is restored, also
+//! A pool of an exact number of free 2M pages that no other process has, for the length of a test; what was there is restored, also
 //! on panic (`Host`). The pool is made once; the pages that a JVM shall not have are held by a mapping of ours, which is
 //! quicker than to give them back to the kernel and ask again.
 
@@ -35,7 +35,7 @@ impl Pool {
             }
             let _ = write("/proc/sys/vm/compact_memory", "1");
         }
-        Err(format!("{} of {pages} large pages could be had: memory is fragmented or taken", free()))
+        Err(format!("{} of {pages} large pages were available: memory is fragmented or taken", free()))
     }
 
     /// Leaves exactly `pages` free ones.

@@ -45,11 +45,11 @@ impl Program {
         Some(program)
     }
 
-    /// Until it has told its figure a few times.
+    /// Waits until it has printed its figure a few times.
     fn wait(&self) {
         let started = Instant::now();
-        let told = || std::fs::read_to_string(&self.log).unwrap_or_default().lines().count() > 5;
-        while !told() {
+        let has_printed = || std::fs::read_to_string(&self.log).unwrap_or_default().lines().count() > 5;
+        while !has_printed() {
             assert!(started.elapsed() < Duration::from_secs(120), "{} tells nothing", self.log.display());
             std::thread::sleep(Duration::from_millis(50));
         }

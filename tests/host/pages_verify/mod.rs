@@ -13,7 +13,7 @@ use std::time::Instant;
 
 const MIB: u64 = 1 << 20;
 const HEAP: &[&str] = &["-Xms64m", "-Xmx64m", "-XX:ReservedCodeCacheSize=48m"];
-/// Of a heap of 64 MiB and a code cache of 48.
+/// The pages of a heap of 64 MiB and a code cache of 48.
 const PAGES: u64 = 56;
 
 fn pool(pages: u64) -> (String, String) {
@@ -264,7 +264,7 @@ fn a_target_that_ends_in_the_middle() {
 }
 
 #[test]
-fn nobody_may_not_look_and_is_told_what_it_takes() {
+fn an_ordinary_user_learns_which_right_is_missing() {
     if !is_root() {
         return skip("only root may become nobody");
     }

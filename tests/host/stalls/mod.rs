@@ -1,4 +1,4 @@
-//! `marusa stalls`: real stalls of a cgroup that is full, found and told whose they were; and what is said without tracefs,
+//! `marusa stalls`: real stalls of a cgroup that is full, found with their owners; and what is reported without tracefs,
 //! without rights, and of a target that ends.
 
 mod bad_input;

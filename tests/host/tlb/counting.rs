@@ -11,7 +11,7 @@ fn sum(interval: &Interval, slot: usize) -> u64 {
     interval.threads.iter().filter_map(|thread| thread.counts[slot]).map(|count| count.raw).sum()
 }
 
-/// Faults in so many pages of fresh memory.
+/// Faults in `pages` pages of fresh memory.
 fn touch(pages: usize) {
     let memory = vec![0_u8; pages * 4096 + 4096];
     let start = std::hint::black_box(memory.as_ptr());
@@ -47,7 +47,7 @@ fn threads_of_every_age_are_counted_once() {
     let process = own();
     let (start, begin) = mpsc::channel::<()>();
     let old = std::thread::spawn(move || {
-        begin.recv().expect("told to begin");
+        begin.recv().expect("a signal to begin");
         touch(2000);
         let born = std::thread::spawn(|| touch(3000));
         born.join().expect("it ends");
@@ -68,7 +68,7 @@ fn a_thread_born_within_an_interval_has_its_own_counters_in_the_next() {
     let process = own();
     let Some(mut counters) = open(&process) else { return };
     let clock = slot_of(&counters, "task-clock");
-    let (tell, told) = mpsc::channel();
+    let (tell, tids) = mpsc::channel();
     let (end, ended) = mpsc::channel::<()>();
     let spinner = std::thread::spawn(move || {
         let own = std::fs::read_link("/proc/thread-self").expect("a thread");
@@ -78,7 +78,7 @@ fn a_thread_born_within_an_interval_has_its_own_counters_in_the_next() {
             std::hint::black_box(0);
         }
     });
-    let tid = told.recv().expect("the thread tells");
+    let tid = tids.recv().expect("the thread tells");
     let first = counters.turn();
     assert!(first.threads.iter().all(|thread| thread.tid != tid), "not there when the interval began");
     std::thread::sleep(Duration::from_millis(100));

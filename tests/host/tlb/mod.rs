@@ -1,4 +1,4 @@
-//! `marusa tlb`: the counting against `perf stat`, threads that come and go, and what is said where nothing can be counted.
+//! `marusa tlb`: the counting against `perf stat`, threads that come and go, and what is reported where nothing can be counted.
 
 mod command;
 mod counting;

@@ -29,7 +29,7 @@ type Theirs = BTreeMap<String, (f64, f64)>;
 struct Perf {
     child: Child,
     tell: File,
-    told: File,
+    answers: File,
     directory: PathBuf,
 }
 
@@ -54,13 +54,13 @@ impl Perf {
     fn spawn(pid: i32, events: &str) -> Option<Perf> {
         let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("perf-{pid}"));
         std::fs::create_dir_all(&directory).expect("a directory");
-        let (tell, told) = (directory.join("tell"), directory.join("told"));
-        for path in [&tell, &told] {
+        let (tell, answers) = (directory.join("tell"), directory.join("answers"));
+        for path in [&tell, &answers] {
             let _ = std::fs::remove_file(path);
             let made = Command::new("mkfifo").arg(path).status().expect("mkfifo");
             assert!(made.success());
         }
-        let control = format!("--control=fifo:{},{}", tell.display(), told.display());
+        let control = format!("--control=fifo:{},{}", tell.display(), answers.display());
         let output = File::create(directory.join("counts")).expect("a file");
         let mut command = Command::new("perf");
         command.args(["stat", "-x,", "-D", "-1", &control, "-e", events, "-p", &pid.to_string()]);
@@ -69,10 +69,10 @@ impl Perf {
         let open = |path, flags| {
             File::options().read(true).write(true).custom_flags(flags).open(path).expect("a pipe")
         };
-        Some(Perf { child, tell: open(tell, 0), told: open(told, libc::O_NONBLOCK), directory })
+        Some(Perf { child, tell: open(tell, 0), answers: open(answers, libc::O_NONBLOCK), directory })
     }
 
-    /// Fails where perf ended in the meantime, with what it said, or does not answer.
+    /// Fails where perf ended in the meantime, with its output, or does not answer.
     fn say(&mut self, word: &str) -> Result<(), String> {
         writeln!(self.tell, "{word}").expect("a pipe");
         let started = Instant::now();
@@ -80,7 +80,7 @@ impl Perf {
         let mut answer = Vec::new();
         while !answer.ends_with(b"\n") {
             let mut byte = [0];
-            match self.told.read(&mut byte) {
+            match self.answers.read(&mut byte) {
                 Ok(_) => answer.extend(byte),
                 Err(why) if why.kind() != ErrorKind::WouldBlock => return Err(why.to_string()),
                 Err(_) if self.child.try_wait().expect("a child").is_some() => return Err(self.output()),
@@ -276,8 +276,8 @@ fn hardware_events_are_those_of_perf() {
                 let (theirs, ran) = found.theirs.get(&events[slot])?;
                 println!("{name}: perf ran {ran} %");
                 // What hardly happens is not the same in two samples.
-                let is_told = *theirs > 100_000.0 && *ran > 99.0;
-                is_told.then(|| (name.clone(), scaled(&found.interval, slot), *theirs))
+                let is_busy = *theirs > 100_000.0 && *ran > 99.0;
+                is_busy.then(|| (name.clone(), scaled(&found.interval, slot), *theirs))
             });
             Some((pairs.collect(), found.apart))
         });

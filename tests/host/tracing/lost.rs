@@ -1,4 +1,4 @@
-//! A buffer that is too small: what it lost is counted, and said where.
+//! A buffer that is too small: what it lost is counted, and reported with its place.
 
 use super::{of, own_tid, touch, tracing_of_all};
 use marusa::act::tracing::Wanted;

@@ -65,7 +65,7 @@ fn a_recorder_of_all_keeps_its_rate_beside_processes_that_take_too_long() {
     let file = std::env::temp_dir().join(format!("marusa-budget-{}.marusa", std::process::id()));
     let path = file.display().to_string();
     let _ = std::fs::remove_file(&file);
-    // A test build takes many times longer for a look and for an account, and looks are paid first.
+    // A test build takes many times longer for a sample and for an account, and samples are paid first.
     let times = ["--every", "200ms", "--for", "20s", "--cpu", "40"];
     let words = [&["record", "--all", "-o", &path, "--json"][..], &times].concat();
     let ran = run(&words);
@@ -92,6 +92,6 @@ fn a_recorder_of_all_keeps_its_rate_beside_processes_that_take_too_long() {
     // Without a thread for accounts, a sample waits for the readings of the others: 2 s and more.
     assert!(
         longest < 1.5 && looks.last().is_some_and(|last| *last > 15.0),
-        "{longest} s between looks: {looks:?}"
+        "{longest} s between samples: {looks:?}"
     );
 }

@@ -27,7 +27,7 @@ fn another_process_with_the_same_pid_is_not_read() {
     first.kill().expect("killed");
     first.wait().expect("waited for");
     let Some(mut second) = with_pid(first.id()) else {
-        return skip("the pid could not be had again (needs root and /proc/sys/kernel/ns_last_pid)");
+        return skip("the pid could not be reused (needs root and /proc/sys/kernel/ns_last_pid)");
     };
     let gone = process.mappings();
     let same = process.is_same();

@@ -78,7 +78,7 @@ fn two_at_once_do_not_write_into_one_directory() {
     assert!(child.wait().expect("it ends").success());
 }
 
-/// A file system of so many KiB, gone when dropped.
+/// A small file system of a given size in KiB, unmounted when dropped.
 struct Small<'a>(&'a str);
 
 impl Small<'_> {

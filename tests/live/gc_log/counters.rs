@@ -2,7 +2,7 @@
 
 use marusa::jvm::hotspot::perf_memory;
 
-/// Of each collector: invocations and seconds.
+/// For each collector: invocations and seconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counters(Vec<Option<(u64, f64)>>);
 

@@ -232,7 +232,7 @@ fn the_least_rights_read_jvms_of_other_containers_and_users() {
     assert!(text(&refused.stderr).contains("SYS_PTRACE"), "{}", text(&refused.stderr));
 }
 
-/// All of it, except what only CAP_SYS_ADMIN shows, which is said to be missing.
+/// All of it, except what only CAP_SYS_ADMIN shows, which is reported missing.
 fn is_read(runc: &Runc, pid: i32) {
     let map = runc.json(&LEAST, &["map", &pid.to_string(), "--json"]);
     check_laws(&map);

@@ -1,6 +1,6 @@
 //! What nobody should meet, and what must not make the walk fall or hang: a gap with its reason.
 
-use super::compare::{broken_stretches, imbalances};
+use super::compare::{broken_intervals, imbalances};
 use super::glibcs;
 use super::programs::{Program, TemporaryFile, snapshot};
 use marusa::alloc::AllocView;
@@ -93,7 +93,7 @@ fn heaps_that_come_and_go_are_read_as_they_are() {
     let mut program = Program::start(&glibcs::system(), "restless", &["vanish", "4"]);
     for _ in 0..20 {
         match read_in_time(program.pid, "vanish").and_then(|snapshot| snapshot.alloc) {
-            Ok(view) => assert_eq!(broken_stretches(&view), Vec::<String>::new()),
+            Ok(view) => assert_eq!(broken_intervals(&view), Vec::<String>::new()),
             Err(gap) => {
                 assert!(matches!(gap.why, Why::Torn | Why::BadData(_) | Why::NotInThisRuntime), "{gap}")
             }
@@ -107,7 +107,7 @@ fn a_program_that_forks_is_read() {
     let mut program = Program::start(&glibcs::system(), "restless", &["fork"]);
     for _ in 0..20 {
         let view = read_in_time(program.pid, "fork").expect("a snapshot").alloc.expect("glibc");
-        assert_eq!(broken_stretches(&view), Vec::<String>::new());
+        assert_eq!(broken_intervals(&view), Vec::<String>::new());
     }
     assert!(program.is_running(), "reading does no harm");
 }
@@ -125,7 +125,7 @@ fn a_program_that_ends_while_it_is_read_is_a_gap() {
                 break;
             }
             if let Ok(view) = &taken.alloc {
-                assert_eq!(broken_stretches(view), Vec::<String>::new());
+                assert_eq!(broken_intervals(view), Vec::<String>::new());
             }
         }
         assert!(started.elapsed() < Duration::from_secs(10), "the end of the process is noticed");

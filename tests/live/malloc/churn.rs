@@ -11,8 +11,8 @@ use marusa::os::process::Process;
 use marusa::snapshot::take::with_target;
 use std::time::{Duration, Instant};
 
-/// How many walks, and how many in a hundred of them must leave nothing unresolved. Not optimised, a walk takes so much longer
-/// that more changes under it.
+/// How many walks, and how many in a hundred of them must leave nothing unresolved. Without optimisation a walk takes longer,
+/// so that more changes under it.
 const WALKS: usize = if cfg!(debug_assertions) { 40 } else { 150 };
 const RESOLVED_PERCENT_MIN: usize = if cfg!(debug_assertions) { 75 } else { 99 };
 

@@ -1,7 +1,7 @@
 //! Our figures next to glibc's, and within themselves: every difference in words.
 
 use super::info::{ArenaInfo, Count, Info};
-use marusa::alloc::{AllocView, Arena, ChunkCount, State, Stretch};
+use marusa::alloc::{AllocView, Arena, ChunkCount, Interval, State};
 use marusa::base::{Range, Why};
 
 /// All that differs between the walk and malloc_info, of a process at rest.
@@ -71,19 +71,19 @@ fn of_arena(arena: &Arena, info: &ArenaInfo) -> Vec<String> {
     found
 }
 
-/// Stretches that overlap, or whose shares do not sum: never right, whatever changed in the meantime.
-pub fn broken_stretches(view: &AllocView) -> Vec<String> {
+/// Intervals that overlap, or whose shares do not sum: never right, whatever changed in the meantime.
+pub fn broken_intervals(view: &AllocView) -> Vec<String> {
     let mut found = Vec::new();
-    for pair in view.stretches.windows(2).filter(|pair| pair[0].range.end > pair[1].range.start) {
-        found.push(format!("stretches {} and {} overlap", pair[0].range, pair[1].range));
+    for pair in view.intervals.windows(2).filter(|pair| pair[0].range.end > pair[1].range.start) {
+        found.push(format!("intervals {} and {} overlap", pair[0].range, pair[1].range));
     }
-    for stretch in &view.stretches {
-        let sum: u64 = stretch.shares.iter().map(|(_, bytes)| bytes).sum();
-        if sum != stretch.range.bytes() {
-            found.push(format!("shares of {} sum to {sum}: {:?}", stretch.range, stretch.shares));
+    for interval in &view.intervals {
+        let sum: u64 = interval.shares.iter().map(|(_, bytes)| bytes).sum();
+        if sum != interval.range.bytes() {
+            found.push(format!("shares of {} sum to {sum}: {:?}", interval.range, interval.shares));
         }
-        if stretch.shares.windows(2).any(|pair| pair[0].0 >= pair[1].0) {
-            found.push(format!("shares of {} are not in order: {:?}", stretch.range, stretch.shares));
+        if interval.shares.windows(2).any(|pair| pair[0].0 >= pair[1].0) {
+            found.push(format!("shares of {} are not in order: {:?}", interval.range, interval.shares));
         }
     }
     found
@@ -92,39 +92,39 @@ pub fn broken_stretches(view: &AllocView) -> Vec<String> {
 /// Where our own books do not balance. Not for a program that maps heaps in the meantime: what was mapped since the reading of the
 /// mappings is in an arena's figures, but in no range.
 pub fn imbalances(view: &AllocView) -> Vec<String> {
-    let mut found = broken_stretches(view);
+    let mut found = broken_intervals(view);
     // A heap that was unmapped in the meantime has no ranges, and a gap says so.
     let may_be_gone = view.gaps.iter().any(|gap| gap.why == Why::Gone);
     for arena in view.arenas.iter().filter(|arena| arena.figures.is_ok()) {
         for heap in &arena.heaps {
-            let covered = covered(&view.stretches, heap.in_arena, Some(arena.number));
+            let covered = covered(&view.intervals, heap.in_arena, Some(arena.number));
             if covered != heap.in_arena.bytes() && !(covered == 0 && may_be_gone) {
-                found.push(format!("heap {} is covered by {covered} bytes of stretches", heap.in_arena));
+                found.push(format!("heap {} is covered by {covered} bytes of intervals", heap.in_arena));
             }
         }
-        found.extend(unlike_its_stretches(view, arena));
+        found.extend(unlike_its_intervals(view, arena));
     }
     for chunk in &view.mmapped {
-        let covered = covered(&view.stretches, *chunk, None);
+        let covered = covered(&view.intervals, *chunk, None);
         if covered != chunk.bytes() {
-            found.push(format!("mapped chunk {chunk} is covered by {covered} bytes of stretches"));
+            found.push(format!("mapped chunk {chunk} is covered by {covered} bytes of intervals"));
         }
     }
     found
 }
 
-fn covered(stretches: &[Stretch], range: Range, arena: Option<usize>) -> u64 {
-    let of_it = stretches.iter().filter(|stretch| stretch.arena == arena);
-    of_it.map(|stretch| stretch.range.intersect(range).bytes()).sum()
+fn covered(intervals: &[Interval], range: Range, arena: Option<usize>) -> u64 {
+    let of_it = intervals.iter().filter(|interval| interval.arena == arena);
+    of_it.map(|interval| interval.range.intersect(range).bytes()).sum()
 }
 
 /// The figures of an arena against the shares of its ranges. Chunks are whole in the one and without their header of 8
 /// bytes in the other.
-fn unlike_its_stretches(view: &AllocView, arena: &Arena) -> Vec<String> {
+fn unlike_its_intervals(view: &AllocView, arena: &Arena) -> Vec<String> {
     let Ok(figures) = &arena.figures else { return Vec::new() };
     let sum = |wanted: &dyn Fn(State) -> bool| -> u64 {
-        let of_it = view.stretches.iter().filter(|stretch| stretch.arena == Some(arena.number));
-        let shares = of_it.flat_map(|stretch| &stretch.shares).filter(|(state, _)| wanted(*state));
+        let of_it = view.intervals.iter().filter(|interval| interval.arena == Some(arena.number));
+        let shares = of_it.flat_map(|interval| &interval.shares).filter(|(state, _)| wanted(*state));
         shares.map(|(_, bytes)| bytes).sum()
     };
     let mut found = Vec::new();
@@ -140,12 +140,12 @@ fn unlike_its_stretches(view: &AllocView, arena: &Arena) -> Vec<String> {
     for (name, count, state) in chunks {
         let shares = sum(&|one| one == state);
         if !(count.bytes - 16 * count.chunks..=count.bytes).contains(&shares) {
-            found.push(format!("arena {}: {name} {count:?}, in stretches {shares}", arena.number));
+            found.push(format!("arena {}: {name} {count:?}, in intervals {shares}", arena.number));
         }
     }
     let in_use = sum(&|one| matches!(one, State::InUse(_)));
     if in_use > figures.in_use.bytes {
-        found.push(format!("arena {}: in use {:?}, in stretches {in_use}", arena.number, figures.in_use));
+        found.push(format!("arena {}: in use {:?}, in intervals {in_use}", arena.number, figures.in_use));
     }
     found
 }

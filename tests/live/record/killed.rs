@@ -43,8 +43,8 @@ fn every_file_of_a_killed_recorder_opens_and_lacks_at_most_its_last_second() {
         let ((before, _), (after, said)) = (looks(&copy), looks(&path));
         assert!(after.starts_with(&before), "kill {kill}: {} samples of {}", after.len(), before.len());
         torn += usize::from(said.contains("left out"));
-        // Its clock starts a little before its file has bytes. Told, not asserted: a recorder that had no processor for a
-        // second did not look, and lost nothing.
+        // Its clock starts a little before its file has bytes. Printed, not asserted: a recorder that had no processor for a
+        // second took no sample, and lost nothing.
         not_seen.push(lived.saturating_sub(after.last().map_or(0, |(steady_ms, _)| *steady_ms)));
         let again = marusa(&["leak", &path, "--json"]);
         assert!(again.status.success() || after.is_empty(), "{}", text(&again.stderr));

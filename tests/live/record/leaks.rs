@@ -30,7 +30,7 @@ fn programs() -> [Program; 11] {
         Program { faster: 2, ..leak("kind=loader rate=300k/s", &["class_metadata"]) },
         Program {
             jvm: "-Xmx500m -XX:+UseSerialGC -XX:MinHeapFreeRatio=5 -XX:MaxHeapFreeRatio=10",
-            // Until whole collections were seen, nobody knows.
+            // Unknown until whole collections were seen.
             is_certain: false,
             ..leak("kind=heap rate=150k/s churn=4m/s", &["heap_after_collections"])
         },

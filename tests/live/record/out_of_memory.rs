@@ -1,4 +1,4 @@
-//! A JVM that the kernel kills for want of memory: the last moments before are in the file, and why it ended.
+//! A JVM that the kernel OOM-kills: the last moments before are in the file, and why it ended.
 
 use super::*;
 use crate::common::small_group::Group;

@@ -32,7 +32,7 @@ fn jvms_that_start_and_end_are_followed() {
     let (one_at, other_at) = (moments(one), moments(other));
     assert!(one_at.last() < other_at.last(), "the first ended");
     assert!(other_at.first() > one_at.first(), "the second came later");
-    // Other JVMs may run on this host, so which one is meant must be said.
+    // Other JVMs may run on this host, so the command must name one.
     let leak = marusa(&["leak", &path, "--jvm", &other.to_string(), "--json"]);
     assert!(leak.status.success(), "{}", text(&leak.stderr));
     let all = marusa(&["leak", &path]);

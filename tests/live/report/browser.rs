@@ -1,4 +1,4 @@
-//! A headless browser that opens a page, runs a probe in it and gives what the probe found and what was said on the console.
+//! A headless browser that opens a page, runs a probe in it and gives what the probe found and what the console shows.
 
 use crate::common::skip;
 use serde_json::Value;

@@ -43,7 +43,7 @@ pub fn assert_fits(browser: &Browser, axe: &str, name: &str, html: &str) {
     }
 }
 
-/// As after a kill: much is said at once.
+/// As after a kill: many messages at once.
 fn killed(moments: usize) -> History {
     let mut history = recording(moments);
     let end = history.times[moments - 1];

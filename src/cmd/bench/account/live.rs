@@ -30,7 +30,7 @@ const LOOK: Duration = Duration::from_millis(50);
 const LOOKS_MAX: usize = 3;
 const UNATTRIBUTED_MAX: f64 = 0.005;
 /// Why a run that was interrupted is not complete.
-const TOLD_TO_END: &str = "the whole run";
+const INTERRUPTED: &str = "the whole run";
 
 pub struct Live<'a> {
     pub jdk: &'a Jdk,
@@ -38,8 +38,8 @@ pub struct Live<'a> {
     pub settings: &'a Settings,
 }
 
-pub fn is_told_to_end(run: &Run) -> bool {
-    run.gaps.iter().any(|gap| gap.what == TOLD_TO_END)
+pub fn is_interrupted(run: &Run) -> bool {
+    run.gaps.iter().any(|gap| gap.what == INTERRUPTED)
 }
 
 impl Live<'_> {
@@ -81,7 +81,7 @@ impl Live<'_> {
         let server = match Server::start(&wanted) {
             Ok(server) => server,
             Err(crate::act::server::ServerError::Signal) => {
-                run.gaps.push(told_to_end());
+                run.gaps.push(interrupted());
                 return Ok(());
             }
             Err(error) => return Err(failed(error)),
@@ -90,7 +90,7 @@ impl Live<'_> {
         let mut load = Load::start(&server, self.settings.clients, length).map_err(failed)?;
         let turn = self.watch(run, server.pid, |deadline| load.until(deadline))?;
         if turn == Turn::Signal {
-            run.gaps.push(told_to_end());
+            run.gaps.push(interrupted());
             return Ok(());
         }
         let printed = load.wait().map_err(failed)?;
@@ -124,7 +124,7 @@ impl Live<'_> {
         let pid = match the_jvm(&mut running) {
             Ok(pid) => pid,
             Err(Turn::Signal) => {
-                run.gaps.push(told_to_end());
+                run.gaps.push(interrupted());
                 return Ok(());
             }
             Err(_) => {
@@ -139,7 +139,7 @@ impl Live<'_> {
         let line = said.lines().rev().find_map(|line| line.strip_prefix("RUN ")?.split_once(' '));
         run.said = line.map(|(runs, seconds)| format!("runs: {runs} in {seconds} s"));
         if turn == Turn::Signal {
-            run.gaps.push(told_to_end());
+            run.gaps.push(interrupted());
         } else if !ended.is_good() && ended.stop != Stop::Asked {
             let first: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).take(3).collect();
             let why = format!("the batch program: {}: {}", ended.words(), first.join("; "));
@@ -194,8 +194,8 @@ impl Live<'_> {
     }
 }
 
-fn told_to_end() -> Gap {
-    Gap::new(TOLD_TO_END, Why::NotMeasured).hint("a signal ended it before its time")
+fn interrupted() -> Gap {
+    Gap::new(INTERRUPTED, Why::NotMeasured).hint("a signal ended it before its time")
 }
 
 /// Or what happened before it was there.

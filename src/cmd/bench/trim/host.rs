@@ -1,5 +1,5 @@
-//! The host of the part with swap: a file of its own to swap to and a cgroup with a limit, made through the door and put
-//! back when the experiment ends. When it is killed, `marusa pages undo` puts back what the journal says.
+//! The host of the part with swap: a file of its own to swap to and a cgroup with a limit, made through the door and
+//! restored when the experiment ends. When it is killed, `marusa pages undo` restores what the journal says.
 
 use super::{Args, pressure};
 use crate::act::door::journal::PlanMark;
@@ -97,7 +97,7 @@ impl Scarcity {
 }
 
 impl Scarce {
-    /// Puts the host back; what could not be is said.
+    /// Restores the host; returns what could not be restored.
     pub fn undo(mut self) -> anyhow::Result<Vec<String>> {
         self.take_back()
     }

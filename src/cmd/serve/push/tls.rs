@@ -15,7 +15,7 @@ const VARIABLES: &str = "OTEL_EXPORTER_OTLP_";
 /// The names of the files.
 #[derive(Debug)]
 pub struct Files {
-    /// `None`: those that the host trusts.
+    /// `None`: the ones that the host trusts.
     roots: Option<PathBuf>,
     /// A certificate with its chain, and its key.
     client: Option<(PathBuf, PathBuf)>,

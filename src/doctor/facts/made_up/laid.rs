@@ -16,7 +16,7 @@ use crate::snapshot::page_settings::PageSettings;
 use crate::snapshot::{Snapshot, Taken};
 use std::collections::BTreeMap;
 
-/// 2 GiB, of which 1 GiB is committed and 900 MiB are resident, on small pages, as nobody asked for others.
+/// 2 GiB, of which 1 GiB is committed and 900 MiB are resident, on small pages, as no others were asked for.
 pub const HEAP: Range = Range { start: Addr(0x8000_0000), end: Addr(0x1_0000_0000) };
 /// 40 MiB.
 pub const MAIN_ARENA: Range = Range { start: Addr(0x5555_5600_0000), end: Addr(0x5555_5880_0000) };

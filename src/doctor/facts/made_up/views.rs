@@ -2,7 +2,7 @@
 
 use super::laid::{CODE_AT, CODE_HEAPS, HEAP, MAIN_ARENA, THREAD_ARENA, THREADS};
 use super::{G, M, PID};
-use crate::alloc::{AllocView, Arena, ArenaFigures, ArenaHeap, BlockCount, ChunkCount, State, Stretch};
+use crate::alloc::{AllocView, Arena, ArenaFigures, ArenaHeap, BlockCount, ChunkCount, Interval, State};
 use crate::base::{Addr, Bytes, Range};
 use crate::jvm::{
     BlockOwner, ClassView, CodeHeapView, Extent, Gc, HeapView, How, JvmThread, JvmView, Kind, ThreadKind,
@@ -141,10 +141,10 @@ pub fn alloc() -> AllocView {
     let of_threads = Range::sized(THREAD_ARENA.start, 20 * M);
     let second = arena(1, THREAD_ARENA, of_threads, [15 * M, M, 3 * M]);
     let beyond = Range::new(of_threads.end, THREAD_ARENA.end);
-    let stretches = vec![
-        stretch(MAIN_ARENA, 0, [35 * M, 2 * M, 2 * M]),
-        stretch(of_threads, 1, [15 * M, M, 3 * M]),
-        Stretch { range: beyond, arena: Some(1), shares: vec![(State::Beyond, beyond.bytes())] },
+    let intervals = vec![
+        interval(MAIN_ARENA, 0, [35 * M, 2 * M, 2 * M]),
+        interval(of_threads, 1, [15 * M, M, 3 * M]),
+        Interval { range: beyond, arena: Some(1), shares: vec![(State::Beyond, beyond.bytes())] },
     ];
     AllocView {
         allocator: "glibc 2.36".to_string(),
@@ -153,7 +153,7 @@ pub fn alloc() -> AllocView {
         mmapped: Vec::new(),
         mmapped_count: Ok(0),
         mmapped_bytes: Ok(0),
-        stretches,
+        intervals,
         in_use: vec![
             BlockCount { blocks: 100_000, bytes: 30 * M },
             BlockCount { blocks: 200_000, bytes: 20 * M },
@@ -163,7 +163,7 @@ pub fn alloc() -> AllocView {
 }
 
 /// In use (a third of it of an owner that is not known), freed in small bins, freed at the top; what is left is headers.
-fn stretch(range: Range, number: usize, [in_use, small, top]: [Bytes; 3]) -> Stretch {
+fn interval(range: Range, number: usize, [in_use, small, top]: [Bytes; 3]) -> Interval {
     let overhead = range.bytes() - in_use - small - top;
     let unknown = in_use / 3 / 4096 * 4096;
     let shares = vec![
@@ -173,7 +173,7 @@ fn stretch(range: Range, number: usize, [in_use, small, top]: [Bytes; 3]) -> Str
         (State::Top, top),
         (State::Overhead, overhead),
     ];
-    Stretch { range, arena: Some(number), shares }
+    Interval { range, arena: Some(number), shares }
 }
 
 fn arena(number: usize, reserved: Range, in_arena: Range, [in_use, small, top]: [Bytes; 3]) -> Arena {

@@ -207,7 +207,7 @@ pub fn memory(objects: &[Object], wanted: &Wanted, single: &Single, in_use: InUs
     disjoint(found)
 }
 
-/// Of the ones that begin at one address, the first, with the objects of all.
+/// Merges buffers that begin at one address into the first, with the objects of all.
 fn disjoint(mut found: Vec<Memory>) -> Vec<Memory> {
     found.sort_by_key(|memory| memory.base);
     let mut kept: Vec<Memory> = Vec::with_capacity(found.len());

@@ -12,8 +12,8 @@ const MOVED: u64 = 3;
 const UNLOCKED: u64 = 1;
 const BIASED: u64 = 4;
 const ADDRESS_BITS: u32 = 48;
-/// Of an unlocked mark: 31 bits of hash above bit 8, since JDK 24 above bit 11; the uppermost are 0, except with compact headers,
-/// which have the class there.
+/// The fields of an unlocked mark: 31 bits of hash above bit 8, since JDK 24 above bit 11; the uppermost are 0, except with compact
+/// headers, which have the class there.
 const UNLOCKED_BITS: u32 = 42;
 
 /// Which classes there are, as bits.

@@ -72,7 +72,7 @@ fn queued(single: &Single, queue: u64) -> Option<i64> {
     (0..=QUEUED_MAX).contains(&queued).then_some(queued)
 }
 
-/// A `BuddyChunk` counts what was freed once it allocates again. Each entry of its queue has the number of smallest parts, as a
+/// A `BuddyChunk` counts freed parts once it allocates again. Each entry of its queue has the number of smallest parts, as a
 /// binary logarithm, above the place.
 fn freed_buddies(single: &Single, chunk: u64, queue: u64) -> Option<Bytes> {
     let (_, class) = single.object(chunk)?;

@@ -35,7 +35,7 @@ const PASSED: [&str; 7] = [
     "io.netty.buffer.",
     "io.netty.util.",
 ];
-/// Of the ones that are passed, the ones that hold: the classes whose names begin and end so, except other ways to the same memory.
+/// The passed classes that hold: the classes whose names begin and end so, except other ways to the same memory.
 const POOLS: [(&str, &str); 2] =
     [("io.netty.buffer.PoolChunk", "PoolChunk"), ("io.netty.buffer.AdaptivePoolingAllocator$", "Chunk")];
 const POOL_OTHERS: [&str; 2] = ["io.netty.buffer.PoolChunk.base", "io.netty.buffer.PoolChunk.cleanable"];
@@ -52,7 +52,7 @@ enum Way {
 struct Step {
     /// The name of the field.
     name: u32,
-    /// Of objects that ZGC left behind, which are garbage, any `Object` may seem to refer to what lies there now.
+    /// A field of type `Object` in garbage that ZGC left behind may seem to refer to what lies there now.
     is_uncertain: bool,
 }
 
@@ -67,7 +67,7 @@ pub struct Holder {
 
 struct Node {
     at: u64,
-    /// Of the ones that were met on the way.
+    /// The class, for objects that were met on the way.
     class: Addr,
     held: Vec<(Holder, Evidence)>,
 }

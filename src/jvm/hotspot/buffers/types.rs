@@ -45,7 +45,7 @@ impl<'a> Types<'a> {
         }
     }
 
-    /// Whether a field with this signature may refer to any object, so that its type is no evidence.
+    /// Whether a field with this signature may refer to any object, so that its type is not evidence.
     pub fn fits_all(signature: &str) -> bool {
         type_of(signature).as_deref() == Some(OBJECT)
     }

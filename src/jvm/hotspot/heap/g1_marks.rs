@@ -16,7 +16,7 @@ use crate::jvm::hotspot::histogram::marks::Marks;
 const SINGLE_BITMAP_MAJOR: u32 = 20;
 /// The words of a `G1ConcurrentMark` that are looked at.
 const MARK_WORDS: usize = 128;
-/// Of a region's object: a JDK 8 has 488 bytes.
+/// The words that are read of a region's object: a JDK 8 has 488 bytes.
 pub const REGION_WORDS: usize = 64;
 
 /// The bitmap of the last complete marking.

@@ -14,7 +14,7 @@ const CONTEXT_WORDS: usize = 12;
 /// `_is_complete` lies behind the tables and a cache line (`ShenandoahSharedFlag`), up to JDK 23. Later JDKs have it elsewhere, and
 /// clear the bitmap after each collection.
 const FLAG_AFTER_BYTES: u64 = 64;
-/// Of the marks of each region, these are compared to see whether they change.
+/// The words of each region's marks that are compared to see whether they change.
 const SAMPLE_WORDS: usize = 64;
 
 pub struct Marking {

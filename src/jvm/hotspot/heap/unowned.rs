@@ -1,4 +1,4 @@
-//! Which memory of the process is nobody's yet, so that a table of the collector may lie there: anonymous, not claimed by
+//! Which memory of the process has no owner yet, so that a table of the collector may lie there: anonymous, not claimed by
 //! another part of the VM, and not malloc's. The rooms of malloc are above this one, so its memory is recognised by its shape.
 
 use crate::base::{Addr, PAGE, Range};

@@ -1,7 +1,7 @@
-//! Where ZGC's objects were before they moved: references are corrected when they are used or when the heap is marked next, so many
-//! still lead there. A `ZForwarding` for each page that was evacuated is followed by its entries, the old index and the new offset
-//! of each object (src/hotspot/share/gc/z/{zForwarding,zForwardingEntry,zAttachedArray}.hpp, JDK 15 to 25). JDK 11 to 14 keep it
-//! otherwise. Generational ZGC has a table of them for each generation, the old one first (zHeap.hpp, JDK 21 and 25).
+//! Where ZGC's objects were before they moved: references are corrected when they are used or when the heap is marked next, and
+//! until then they lead there. A `ZForwarding` for each page that was evacuated is followed by its entries, the old index and the
+//! new offset of each object (src/hotspot/share/gc/z/{zForwarding,zForwardingEntry,zAttachedArray}.hpp, JDK 15 to 25). JDK 11 to 14
+//! keep it otherwise. Generational ZGC has a table of them for each generation, the old one first (zHeap.hpp, JDK 21 and 25).
 
 use super::super::Hotspot;
 use super::z::Z;
@@ -55,7 +55,7 @@ pub struct Forwarding {
 }
 
 impl Forwarding {
-    /// Of generational ZGC, whose references are addresses.
+    /// Reads the tables of generational ZGC, whose references are addresses.
     pub fn read(vm: &Hotspot) -> Known<Forwarding> {
         let z = Z::read(vm)?;
         let base = z.views(vm)?.first().map_or(Addr::NULL, |view| view.base);

@@ -23,7 +23,7 @@ pub struct Page {
     pub size: Size,
     /// `None` where ZGC has no generations.
     pub generation: Option<Generation>,
-    /// Of the collection that it was allocated in; 0 where the VM does not name it.
+    /// The number of the collection that it was allocated in; 0 where the VM does not name it.
     pub sequence: u32,
     pub live: Option<LiveMap>,
 }
@@ -31,7 +31,7 @@ pub struct Page {
 /// `ZLiveMap`: what the last marking of a page found (zLiveMap.hpp, JDK 11 to 25).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LiveMap {
-    /// Of the collection that marked.
+    /// The number of the collection that marked.
     pub sequence: u32,
     /// How many objects it found; threads add what they found when they are done.
     pub objects: u32,
@@ -227,7 +227,7 @@ struct Layout {
     class: u64,
     sequence: Option<u64>,
     start: u64,
-    /// Of the end, or of the size from JDK 24 on.
+    /// The offset of the end, or of the size from JDK 24 on.
     end: u64,
     end_is_size: bool,
     top: u64,

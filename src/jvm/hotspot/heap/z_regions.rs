@@ -8,10 +8,10 @@ use crate::jvm::hotspot::histogram::marks::Marks;
 use crate::jvm::hotspot::histogram::walk::{Lie, Region};
 use std::collections::HashMap;
 
-/// Of a page of 32 MiB; medium pages have fewer.
+/// The mark bits of a page of 32 MiB; medium pages have fewer.
 const MARK_BITS_MAX: u64 = 8 << 20;
 
-/// Of the time before the first collection: collections count from there (zGlobals.cpp, zGeneration.cpp).
+/// The number of the time before the first collection: collections count from there (zGlobals.cpp, zGeneration.cpp).
 const FIRST_NUMBER: u32 = 1;
 
 /// Where objects lie, by addresses in the first view.
@@ -142,8 +142,8 @@ fn set_places(words: &[u64], segments: u64) -> u64 {
 }
 
 impl Z {
-    /// Of objects in medium pages: one of 8,192 parts of the largest such page, which is the power of two below a 32nd of the heap
-    /// (src/hotspot/share/gc/z/zHeuristics.cpp, `set_medium_page_size`; JDK 11 has a constant).
+    /// The alignment of objects in medium pages: one of 8,192 parts of the largest such page, which is the power of two below a
+    /// 32nd of the heap (src/hotspot/share/gc/z/zHeuristics.cpp, `set_medium_page_size`; JDK 11 has a constant).
     fn medium_alignment(&self, vm: &Hotspot, pages: &[Page]) -> u64 {
         let shift = vm.structs.constant(&self.named("ObjectAlignmentMediumShift")).ok();
         if let Some(shift) = shift.filter(|shift| (3..=20).contains(shift)) {

@@ -16,7 +16,7 @@ const STRING: &str = "java/lang/String";
 /// `_fillerArrayKlass`).
 const FILLERS: [&str; 3] = ["[Ljdk/internal/vm/FillerElement;", "Ljdk/internal/vm/FillerArray;", "[I"];
 const OBJECT_BYTES_MAX: u64 = 1 << 40;
-/// Of flat arrays of JDK 28, whose elements are the fields of value objects; 3 of others.
+/// The shift of flat arrays of JDK 28, whose elements are the fields of value objects; 3 for others.
 const ELEMENT_SHIFT_MAX: u32 = 6;
 
 /// What sort of class, as far as a walk must know.
@@ -45,7 +45,7 @@ struct Slot {
 /// What an object's first words say of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// Of the class.
+    /// The number of the class.
     pub number: u32,
     pub form: Form,
     /// `None`: another word of the object has it.
@@ -61,7 +61,7 @@ pub struct ClassTable {
     /// Symbols, by the number of the class.
     symbols: Vec<Addr>,
     names: Names,
-    /// Of objects.
+    /// The alignment of objects.
     pub alignment: u64,
     pub header_bytes: u64,
     /// Where a mirror has its size, in words.

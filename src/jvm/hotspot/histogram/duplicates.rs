@@ -53,7 +53,7 @@ impl Texts {
     }
 }
 
-/// As the names of `jvm::hotspot::names`: nobody who does not know the key makes two that collide.
+/// As the names of `jvm::hotspot::names`: without the key, two that collide cannot be made.
 fn mixed(hash: u64, word: u64) -> u64 {
     let product = u128::from(hash ^ word) * u128::from(KEYS[1]);
     product as u64 ^ (product >> 64) as u64

@@ -49,7 +49,7 @@ fn size(page_bytes: Bytes) -> u8 {
     ((page_bytes / PAGE).max(1).ilog2() as u8).min(ABSENT - 1)
 }
 
-/// Of a class, on pages of a size.
+/// A class, a page size, and the bytes on such pages.
 pub type OnSize = (u32, u8, Bytes);
 
 pub fn page_bytes(size: u8) -> Bytes {
@@ -112,7 +112,7 @@ impl OnPages {
         }
     }
 
-    /// Of these classes, what is on pages that are in memory; then it begins anew.
+    /// Takes what these classes have on pages in memory; then it begins anew.
     pub fn take(&mut self, classes: &[u32], into: &mut Vec<OnSize>) {
         for (size, sums) in self.sums.iter_mut().enumerate().filter(|(_, sums)| !sums.is_empty()) {
             for number in classes {

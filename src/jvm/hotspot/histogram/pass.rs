@@ -24,7 +24,7 @@ pub struct Contents {
     pub instances: u64,
     pub counts: Vec<(u32, Count)>,
     pub on_pages: Vec<OnSize>,
-    /// Of some part the marks could not be read.
+    /// The marks of some part could not be read.
     pub is_unmarked: bool,
     pub texts: Texts,
 }

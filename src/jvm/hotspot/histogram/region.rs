@@ -24,7 +24,7 @@ pub trait Source {
     /// Fills `into` from `at`, outside of the heap.
     fn aside(&mut self, at: Addr, into: &mut [u8]) -> bool;
 
-    /// Replaces `into` by bytes from `at` on, at least up to the end of the page if there are so many, and none from `end` on.
+    /// Replaces `into` by bytes from `at` on, at least up to the end of the page if they reach it, and none from `end` on.
     fn fill(&mut self, at: u64, end: u64, into: &mut Vec<u8>) -> Filled;
 
     /// The pages of `range` by their size.
@@ -94,14 +94,14 @@ pub struct Walked {
     pub texts: Texts,
 }
 
-/// Of a class.
+/// The figures of a class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
     pub instances: u64,
     pub bytes: u64,
     pub dead_instances: u64,
     pub dead_bytes: u64,
-    /// Of `bytes`, those allocated since the marking began, if there was one.
+    /// The part of `bytes` allocated since the marking began, if there was one.
     pub since_bytes: u64,
 }
 

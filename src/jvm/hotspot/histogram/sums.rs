@@ -18,7 +18,7 @@ struct ClassSum {
     survived: Count,
     /// In regions that did not change.
     still_bytes: Bytes,
-    /// Of those, what is there for certain.
+    /// The part of them that is there for certain.
     low_bytes: Bytes,
     /// What may have come since.
     grown_bytes: Bytes,
@@ -45,7 +45,7 @@ impl ClassSum {
 pub struct Sums {
     /// By the number of the class.
     classes: Vec<ClassSum>,
-    /// Of any class: in regions that changed, or without an object that is known.
+    /// Bytes of any class: in regions that changed, or without an object that is known.
     loose_bytes: Bytes,
     spaces: BTreeMap<&'static str, SpaceObjects>,
     has_changed: bool,

@@ -170,7 +170,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Of an array that does not fit into the buffer, one piece after the other is read.
+    /// Reads an array that does not fit into the buffer piece by piece.
     fn note_array(&mut self, part: &Part, at: u64, shift: u32) -> Result<(), Filled> {
         let words = self.words(part, at)?;
         let (_, bytes) = self.object(part, at).ok_or(Filled::Gone)?;

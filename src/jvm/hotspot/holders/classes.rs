@@ -197,12 +197,12 @@ pub struct FieldsOf<'a> {
 }
 
 impl<'a> FieldsOf<'a> {
-    /// Of type `long`.
+    /// The fields of type `long`.
     pub fn longs(vm: &'a Hotspot<'a>, windows: &'a Windows<'a>, classes: &'a Classes) -> Known<FieldsOf<'a>> {
         FieldsOf::new(vm, windows, classes, |signature| signature == LONG)
     }
 
-    /// Of all types.
+    /// The fields of all types.
     pub fn all(vm: &'a Hotspot<'a>, windows: &'a Windows<'a>, classes: &'a Classes) -> Known<FieldsOf<'a>> {
         FieldsOf::new(vm, windows, classes, |_| true)
     }

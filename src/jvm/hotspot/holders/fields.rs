@@ -57,9 +57,9 @@ pub struct Layout {
 
 #[derive(Clone, Copy)]
 enum Fields {
-    /// Of the array, and of the number of the fields that are not the VM's own.
+    /// The offsets of the array, and of the number of the fields that are not the VM's own.
     Array { at: u64, count: u64 },
-    /// Of the stream; which flags of a field add a number to it.
+    /// The offset of the stream; which flags of a field add a number to it.
     Stream { at: u64, optional: u32 },
 }
 

@@ -34,7 +34,7 @@ const HITS_MAX: usize = 4_000_000;
 pub struct Hit {
     pub block: u32,
     pub at: Addr,
-    /// Of the object.
+    /// The address of the object.
     pub head: Addr,
     pub class: Addr,
     pub form: Form,

@@ -40,7 +40,7 @@ impl Row {
 #[derive(Default)]
 struct Sum {
     bytes: Bytes,
-    /// Of blocks that a source has the address of.
+    /// Bytes of blocks that a source has the address of.
     direct_bytes: Bytes,
     direct_blocks: u64,
     blocks: u64,

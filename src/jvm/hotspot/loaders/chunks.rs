@@ -168,7 +168,7 @@ impl Chunks<'_> {
     }
 }
 
-/// Of counts of words.
+/// A space from counts of words.
 fn space(used: u64, overhead: u64, all: u64) -> Option<Space> {
     let words = used.checked_add(overhead).filter(|words| *words <= all)?;
     let committed = all.checked_mul(WORD).filter(|bytes| *bytes < 1 << 47 && words < 1 << 44)?;

@@ -1,6 +1,6 @@
 //! The blocks of malloc that loaders and their classes lead to. Only blocks of the VM for classes, modules, metaspace and locks are
 //! followed, from all loaders at once: a block belongs to the one that is the fewest steps away, so the modules of another
-//! loader, which those of a loader name, stay with that one. Symbols are shared and belong to nobody here.
+//! loader, which those of a loader name, stay with that one. Symbols are shared and have no owner here.
 
 use super::OfClass;
 use super::groups::Groups;

@@ -114,7 +114,7 @@ fn form(vm: &Hotspot, layout: &Layout, chunks: &Chunks, loaders: &[Addr]) -> Kno
     Err(Gap::new("metaspace of class loaders", Why::NotInThisRuntime))
 }
 
-/// Of a chunk that lies in the known nodes of the metaspace.
+/// The resident bytes of a chunk that lies in the known nodes of the metaspace.
 fn resident_in(vm: &Hotspot, nodes: &[Range], chunk: Range) -> Bytes {
     let after = nodes.partition_point(|node| node.end <= chunk.start);
     let is_known = nodes.get(after).is_some_and(|node| node.covers(chunk));

@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 const CLEANERS: [&str; 2] = ["jdk/internal/ref/Cleaner", "sun/misc/Cleaner"];
 /// One of these, and the next but one.
 const NAMES_NEEDED: usize = 2;
-/// Of JDK 26 and on: the class that holds the list (src/java.base/share/classes/java/nio/BufferCleaner.java), and those of which
+/// From JDK 26 on: the class that holds the list (src/java.base/share/classes/java/nio/BufferCleaner.java), and those of which
 /// the list is made, the array first.
 const HOLDER: &str = "java/nio/BufferCleaner";
 const LISTED: [&str; 4] = [
@@ -26,7 +26,7 @@ const DEALLOCATOR: &str = "java/nio/DirectByteBuffer$Deallocator";
 pub struct Links {
     /// The one with the static where it begins.
     pub holder: u64,
-    /// Of the list, by `Klass::_layout_helper`. JDK 28 has two classes for one array.
+    /// The classes of the list, with their `Klass::_layout_helper`. JDK 28 has two classes for one array.
     list: HashMap<u64, i32>,
     pub deallocator: (u64, i32),
 }
@@ -91,7 +91,7 @@ impl Slot {
 pub struct Ends {
     /// Bit n: in some object slot n leads to one of the list.
     links: u64,
-    /// Of each object, the slots that lead elsewhere.
+    /// The slots of each object that lead elsewhere.
     others: HashSet<u64>,
 }
 

@@ -104,7 +104,7 @@ struct Settled {
 }
 
 impl Settled {
-    /// What points to a symbol is an entry of the symbol table, whose pointers nobody needs; what else has the look of a node
+    /// What points to a symbol is an entry of the symbol table, whose pointers are not needed; what else has the look of a node
     /// keeps them.
     fn of(maybe: &[MaybeEntry], shapes: &[Shape], index: &Index) -> Settled {
         let mut settled = Settled::default();

@@ -96,7 +96,7 @@ struct Search<'a> {
     heap: Vec<Range>,
     vm: &'a Hotspot<'a>,
     oops: Oops,
-    /// Of generational ZGC.
+    /// The tables of generational ZGC.
     forwarding: Option<Forwarding>,
     class_word: ClassWord,
     links: Links,

@@ -9,7 +9,7 @@ use crate::jvm::hotspot::class_graph::ClassSeen;
 use crate::jvm::hotspot::window::Windows;
 
 const METHOD_BYTES_MAX: u64 = 1024;
-/// Of the objects that lead to direct buffers: they may have no fields but those of the header.
+/// The sizes of objects that lead to direct buffers: they may have no fields but those of the header.
 const SMALL_BYTES: std::ops::Range<i32> = 8..73;
 
 /// What was seen so far.

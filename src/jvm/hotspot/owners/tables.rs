@@ -13,13 +13,13 @@ use std::collections::HashMap;
 const STORAGE_WORD: u64 = 65;
 const OOP_BLOCK_ALIGNMENT: u64 = 64;
 const NAME_BYTES_MAX: usize = 64;
-/// What an array of buckets, or of entries up to JDK 11, points to, and whose it is then.
+/// What an array of buckets, or of entries up to JDK 11, points to, and the owner of that.
 const ENTRIES: [(Owner, Owner); 3] = [
     (Owner::SymbolTable, Owner::SymbolTable),
     (Owner::StringTable, Owner::StringTable),
     (Owner::Symbols, Owner::SymbolTable),
 ];
-/// Of the pointers in an array of buckets, at least this share points to nodes.
+/// The least share of the pointers in an array of buckets that point to nodes.
 const NODES_SHARE_MIN: f64 = 0.9;
 
 /// Blocks of handles, by their storage's name; nodes that point to them.

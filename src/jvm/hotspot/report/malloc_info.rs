@@ -93,7 +93,7 @@ fn text_of<'a>(line: &'a str, name: &str) -> Option<&'a str> {
 mod tests {
     use super::*;
 
-    /// Of JDK 21.0.8 on glibc 2.36.
+    /// From JDK 21.0.8 on glibc 2.36.
     const TEXT: &str = "<malloc version=\"1\">\n<heap nr=\"0\">\n<sizes>\n</sizes>\n\
         <total type=\"fast\" count=\"0\" size=\"0\"/>\n<total type=\"rest\" count=\"1\" size=\"129712\"/>\n\
         <system type=\"current\" size=\"286720\"/>\n<system type=\"max\" size=\"286720\"/>\n\

@@ -1,4 +1,4 @@
-//! Histories of twenty minutes, each judged at every minute from 2 to 20 as a user would who cannot wait: what is said must be
+//! Histories of twenty minutes, each judged at every minute from 2 to 20 as a user would who cannot wait: each verdict must be
 //! right or "cannot tell yet" each time, and right by the minute that the history states.
 
 use super::*;
@@ -21,18 +21,18 @@ enum Read {
     Stale(f64),
 }
 
-/// What must be said of a history.
+/// The right verdicts on a history.
 #[derive(Clone, Copy, Debug)]
 enum Right {
     /// It grows without bound from a minute on, and that is known by a minute and stays known.
     Grows { from: u32, known_by: u32 },
-    /// It may be said that it grows, and never that it levels off.
+    /// The verdict may be that it grows, and never that it levels off.
     MayGrow,
-    /// It is never said to grow without bound.
+    /// The verdict is never that it grows without bound.
     Bounded,
     /// Nor that, and by this minute it levels off.
     Level { known_by: u32 },
-    /// It grows without bound until a minute, and some minutes later nobody says so any more.
+    /// It grows without bound until a minute, and some minutes later the verdict has changed.
     Ends { at: u32, known_by: u32 },
 }
 

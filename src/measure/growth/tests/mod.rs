@@ -51,9 +51,9 @@ fn tooth(seconds: f64, period: f64) -> f64 {
     (seconds / period).fract()
 }
 
-/// How many seeds of a history are told; none may be told wrong.
-fn told(right: Verdict, nature: Nature, of: impl Fn(u64) -> Vec<Point>) -> u64 {
-    let mut told = 0;
+/// The number of seeds of a history that are judged; none may be judged wrong.
+fn judged(right: Verdict, nature: Nature, of: impl Fn(u64) -> Vec<Point>) -> u64 {
+    let mut judged = 0;
     for seed in 0..SEEDS {
         let growth = judge(&of(seed), nature);
         assert!(
@@ -61,9 +61,9 @@ fn told(right: Verdict, nature: Nature, of: impl Fn(u64) -> Vec<Point>) -> u64 {
             "seed {seed}: {growth:?}"
         );
         assert_eq!(growth.caveat.is_some(), growth.verdict == Verdict::CannotTellYet, "{growth:?}");
-        told += u64::from(growth.verdict == right);
+        judged += u64::from(growth.verdict == right);
     }
-    told
+    judged
 }
 
 fn plain() -> Nature {
@@ -80,10 +80,10 @@ fn leaks_of_several_speeds() {
     let slow =
         |seed| history(4.0 * HOUR, 10.0, (0.3 * MB, 0.5), seed, |at| 100.0 * MB + at / HOUR * 2.0 * MB);
     let hidden = |seed| history(HOUR, 10.0, (5.0 * MB, 0.5), seed, |at| 500.0 * MB + at / HOUR * 10.0 * MB);
-    assert_eq!(told(GROWS, plain(), fast), SEEDS);
-    assert_eq!(told(GROWS, plain(), middle), SEEDS);
-    assert!(told(GROWS, plain(), slow) > SEEDS / 2);
-    told(GROWS, plain(), hidden);
+    assert_eq!(judged(GROWS, plain(), fast), SEEDS);
+    assert_eq!(judged(GROWS, plain(), middle), SEEDS);
+    assert!(judged(GROWS, plain(), slow) > SEEDS / 2);
+    judged(GROWS, plain(), hidden);
 }
 
 #[test]
@@ -96,9 +96,9 @@ fn saw_teeth_with_and_without_a_leak() {
         })
     };
     let first = |seed| history(300.0, 1.0, (MB, 0.0), seed, |at| 50.0 * MB + MB * at);
-    assert!(told(LEVEL, heap, flat) > SEEDS / 2);
-    assert_eq!(told(GROWS, heap, leak), SEEDS);
-    assert_eq!(told(LEVEL, heap, first), 0, "before the first collection it is unknown");
+    assert!(judged(LEVEL, heap, flat) > SEEDS / 2);
+    assert_eq!(judged(GROWS, heap, leak), SEEDS);
+    assert_eq!(judged(LEVEL, heap, first), 0, "before the first collection it is unknown");
 }
 
 #[test]
@@ -109,10 +109,10 @@ fn warm_ups_then_flat_then_a_leak_and_one_that_does_not_end() {
         |seed| history(HOUR, 1.0, (0.5 * MB, 0.0), seed, |at| 50.0 * MB + warm(at, 120.0) + at / 60.0 * MB);
     let endless = |seed| history(HOUR, 1.0, (0.5 * MB, 0.0), seed, |at| 50.0 * MB + warm(at, HOUR));
     let still = |seed| history(HOUR, 1.0, (0.5 * MB, 0.0), seed, |at| 50.0 * MB + warm(at, HOUR / 3.0));
-    assert!(told(LEVEL, plain(), flat) > SEEDS / 2);
-    assert!(told(GROWS, plain(), leak) > SEEDS / 2);
-    told(LEVEL, plain(), endless);
-    told(LEVEL, plain(), still);
+    assert!(judged(LEVEL, plain(), flat) > SEEDS / 2);
+    assert!(judged(GROWS, plain(), leak) > SEEDS / 2);
+    judged(LEVEL, plain(), endless);
+    judged(LEVEL, plain(), still);
 }
 
 #[test]
@@ -125,9 +125,9 @@ fn steps_are_no_leak_but_a_staircase_is() {
     };
     let stairs =
         |seed| history(HOUR, 1.0, (0.2 * MB, 0.0), seed, |at| 100.0 * MB + 4.0 * MB * (at / 120.0).floor());
-    assert!(told(LEVEL, plain(), one) > SEEDS / 2);
-    assert_eq!(told(LEVEL, plain(), late), 0, "it just came");
-    assert!(told(GROWS, plain(), stairs) > SEEDS / 2);
+    assert!(judged(LEVEL, plain(), one) > SEEDS / 2);
+    assert_eq!(judged(LEVEL, plain(), late), 0, "it just came");
+    assert!(judged(GROWS, plain(), stairs) > SEEDS / 2);
 }
 
 #[test]
@@ -136,10 +136,10 @@ fn flat_ones_with_and_without_noise_and_with_noise_that_wanders() {
     let noisy = |seed| history(4.0 * HOUR, 10.0, (MB, 0.0), seed, |_| 400.0 * MB);
     let wandering = |seed| history(HOUR, 1.0, (3.0 * MB, 0.995), seed, |_| 400.0 * MB);
     let falling = |seed| history(HOUR, 1.0, (MB, 0.0), seed, |at| 400.0 * MB - at / 60.0 * MB);
-    assert_eq!(told(LEVEL, plain(), still), SEEDS);
-    assert!(told(LEVEL, plain(), noisy) > SEEDS / 2);
-    told(LEVEL, plain(), wandering);
-    assert_eq!(told(LEVEL, plain(), falling), SEEDS);
+    assert_eq!(judged(LEVEL, plain(), still), SEEDS);
+    assert!(judged(LEVEL, plain(), noisy) > SEEDS / 2);
+    judged(LEVEL, plain(), wandering);
+    assert_eq!(judged(LEVEL, plain(), falling), SEEDS);
 }
 
 #[test]

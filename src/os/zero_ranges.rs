@@ -20,7 +20,7 @@ const BLOCK_BYTES: Bytes = 2 << 20;
 
 /// Resident pages in a row that are alike, within one mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stretch {
+pub struct Candidate {
     pub range: Range,
     pub kind: PageKind,
     pub sort: Sort,
@@ -29,7 +29,7 @@ pub struct Stretch {
 /// What becomes of a page of zeros when the larger page that it is part of is split (mm/huge_memory.c, Linux 6.12).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Sort {
-    /// A transparent huge page of private memory: its zeros become the zero page, which is in nobody's memory.
+    /// A transparent huge page of private memory: its zeros become the zero page, which no process is charged for.
     Thp,
     /// The same, but locked in memory, or mapped by a forked process too: its zeros stay.
     ThpKept,
@@ -59,7 +59,7 @@ impl Sort {
 
 /// All that is worth a sample, sorted, disjoint. Memory that is mapped at several addresses is there once. `stacks`: what of
 /// them is on small pages counts too.
-pub fn stretches(view: &OsView, stacks: &[Range]) -> Vec<Stretch> {
+pub fn candidates(view: &OsView, stacks: &[Range]) -> Vec<Candidate> {
     let Ok(runs) = &view.pages else { return Vec::new() };
     let sizes = match &view.page_sizes {
         Some(Ok(sizes)) => Some(sizes),
@@ -75,7 +75,7 @@ pub fn stretches(view: &OsView, stacks: &[Range]) -> Vec<Stretch> {
         }
     }
     let mut found = finder.found;
-    found.sort_unstable_by_key(|stretch| stretch.range.start);
+    found.sort_unstable_by_key(|candidate| candidate.range.start);
     found
 }
 
@@ -84,7 +84,7 @@ struct Finder<'a> {
     sizes: Option<&'a PageSizes>,
     /// By device and inode.
     met: HashMap<(&'a str, u64), Covered>,
-    found: Vec<Stretch>,
+    found: Vec<Candidate>,
 }
 
 impl<'a> Finder<'a> {
@@ -126,7 +126,7 @@ impl<'a> Finder<'a> {
         for stack in stacks[first..].iter().take_while(|stack| stack.start < range.end) {
             let range = stack.intersect(range).widened(base_page()).intersect(range);
             let kind = PageKind::small(Backing::Anonymous);
-            self.found.push(Stretch { range, kind, sort: Sort::StackSmall });
+            self.found.push(Candidate { range, kind, sort: Sort::StackSmall });
         }
     }
 
@@ -141,7 +141,7 @@ impl<'a> Finder<'a> {
             Backing::Anonymous => Sort::Thp,
         };
         if !mapping.is_file() || !mapping.rights.shared {
-            self.found.push(Stretch { range, kind, sort });
+            self.found.push(Candidate { range, kind, sort });
             return;
         }
         let place = |at: Addr| Addr(mapping.offset).plus(at.minus(mapping.range.start.0).0);
@@ -151,7 +151,7 @@ impl<'a> Finder<'a> {
         met.add(offsets);
         for part in missing {
             let start = range.start.plus(part.start.minus(offsets.start.0).0);
-            self.found.push(Stretch { range: Range::sized(start, part.bytes()), kind, sort });
+            self.found.push(Candidate { range: Range::sized(start, part.bytes()), kind, sort });
         }
     }
 
@@ -168,14 +168,14 @@ pub struct Piece {
     pub sort: Sort,
     /// Sorted; 2 MiB in all at most.
     pub ranges: Vec<Range>,
-    /// Of the cell; the bytes of `ranges` where all is read.
+    /// The bytes of the cell; those of `ranges` where all is read.
     pub stands_for_bytes: Bytes,
 }
 
 /// All blocks, or those of a sample of about `sample_bytes` where there are more than `all_bytes`.
-pub fn pieces(view: &OsView, stretches: &[Stretch], all_bytes: Bytes, sample_bytes: Bytes) -> Vec<Piece> {
-    let total: Bytes = stretches.iter().map(|stretch| stretch.range.bytes()).sum();
-    let strata = strata(view, stretches);
+pub fn pieces(view: &OsView, candidates: &[Candidate], all_bytes: Bytes, sample_bytes: Bytes) -> Vec<Piece> {
+    let total: Bytes = candidates.iter().map(|candidate| candidate.range.bytes()).sum();
+    let strata = strata(view, candidates);
     let rate = if total <= all_bytes { 1.0 } else { sample_bytes as f64 / total as f64 };
     let blocks_max = (sample_bytes / BLOCK_BYTES) as usize;
     let least = (blocks_max / (2 * strata.len()).max(1)).clamp(1, BLOCKS_OF_MAPPING);
@@ -199,14 +199,14 @@ fn piece(sort: Sort, cell: Cell) -> Option<Piece> {
 }
 
 /// By sort and mapping; of mappings that hold less than a block, all of one sort together.
-fn strata(view: &OsView, stretches: &[Stretch]) -> BTreeMap<(Sort, Addr), Vec<Range>> {
+fn strata(view: &OsView, candidates: &[Candidate]) -> BTreeMap<(Sort, Addr), Vec<Range>> {
     let mut strata: BTreeMap<(Sort, Addr), Vec<Range>> = BTreeMap::new();
-    for stretch in stretches {
-        let mapping = find_mapping(&view.mappings, stretch.range.start);
+    for candidate in candidates {
+        let mapping = find_mapping(&view.mappings, candidate.range.start);
         let large = mapping
-            .filter(|mapping| mapping.range.bytes() >= BLOCK_BYTES && stretch.sort != Sort::StackSmall);
+            .filter(|mapping| mapping.range.bytes() >= BLOCK_BYTES && candidate.sort != Sort::StackSmall);
         let key = large.map_or(Addr::NULL, |mapping| mapping.range.start);
-        strata.entry((stretch.sort, key)).or_default().push(stretch.range);
+        strata.entry((candidate.sort, key)).or_default().push(candidate.range);
     }
     strata
 }
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn each_sort_of_memory_is_told_and_files_are_left_alone() {
+    fn each_sort_of_memory_is_found_and_files_are_left_alone() {
         let maps = "10000000-10400000 rw-p 0 00:00 0 \n20000000-20400000 rw-s 0 00:01 7 /memfd:java_heap (deleted)\n\
                     30000000-30400000 rw-s 0 00:01 7 /memfd:java_heap (deleted)\n40000000-40400000 rw-p 0 00:00 0 \n\
                     50000000-50400000 r-xp 0 fe:00 9 /lib/libjvm.so\n60000000-60400000 rw-p 0 00:00 0 \n";
@@ -270,8 +270,8 @@ mod tests {
         let folio = SizeRun { range: Range::sized(Addr(0x6001_0000), 64 << 10), kind, estimated: false };
         let guess = SizeRun { range: Range::sized(Addr(0x6003_0000), 64 << 10), kind, estimated: true };
         let stacks = [Range::of(0x6000_8800, 0x6002_2000)];
-        let found = stretches(&view(maps, pages, vec![folio, guess]), &stacks);
-        let told: Vec<(u64, u64, Sort)> =
+        let found = candidates(&view(maps, pages, vec![folio, guess]), &stacks);
+        let sorts: Vec<(u64, u64, Sort)> =
             found.iter().map(|s| (s.range.start.0, s.range.bytes() >> 10, s.sort)).collect();
         let expected = [
             (0x1000_0000, 2048, Sort::Thp),
@@ -284,18 +284,18 @@ mod tests {
             (0x6001_0000, 64, Sort::Folio),
             (0x6002_0000, 8, Sort::StackSmall),
         ];
-        assert_eq!(told, expected);
+        assert_eq!(sorts, expected);
     }
 
     #[test]
-    fn locked_memory_is_told_apart() {
+    fn locked_memory_is_distinguished() {
         let mut view = view(
             "10000000-10400000 rw-p 0 00:00 0 \n",
             vec![run(0x1000_0000, 4 * M, 2 << 20, 0)],
             Vec::new(),
         );
         view.smaps = Some(Ok(smaps::parse("10000000-10400000 rw-p 0 00:00 0 \nVmFlags: rd wr lo\n")));
-        assert_eq!(stretches(&view, &[])[0].sort, Sort::ThpKept);
+        assert_eq!(candidates(&view, &[])[0].sort, Sort::ThpKept);
     }
 
     #[test]
@@ -303,11 +303,11 @@ mod tests {
         let maps = "100000000-140000000 rw-p 0 00:00 0 \n200000000-200600000 rw-p 0 00:00 0 \n";
         let pages = vec![run(0x1_0000_0000, 1024 * M, 2 << 20, 0), run(0x2_0000_0000, 6 * M, 2 << 20, 0)];
         let view = view(maps, pages, Vec::new());
-        let stretches = stretches(&view, &[]);
-        let all = pieces(&view, &stretches, 1 << 40, 0);
+        let candidates = candidates(&view, &[]);
+        let all = pieces(&view, &candidates, 1 << 40, 0);
         assert_eq!(all.len(), 515);
         assert!(all.iter().all(|piece| piece.stands_for_bytes == 2 * M));
-        let sample = pieces(&view, &stretches, 512 * M, 128 * M);
+        let sample = pieces(&view, &candidates, 512 * M, 128 * M);
         let of_small = sample.iter().filter(|piece| piece.ranges[0].start.0 >= 0x2_0000_0000).count();
         assert_eq!((sample.len() - of_small, of_small), (64, 3));
         assert_eq!(sample.iter().map(|piece| piece.stands_for_bytes).sum::<u64>(), 1030 * M);
