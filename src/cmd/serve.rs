@@ -5,6 +5,7 @@ mod answers;
 mod guard;
 mod http;
 mod push;
+mod store;
 mod tls;
 mod web_config;
 
@@ -13,6 +14,7 @@ use super::record::served::Served;
 use super::record::status::Status;
 use super::record::watch::{Asked, Watch};
 use super::record::{keep, percent};
+use super::store::Store;
 use super::{Failure, amount};
 use crate::act::signals::Waiting;
 use crate::act::watchdog;
@@ -21,11 +23,13 @@ use crate::os::identity::HostRoot;
 use crate::os::process::Process;
 use crate::os::rights;
 use crate::serve::Node;
+use crate::store::layout::Place;
 use guard::Guard;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
+use store::Storing;
 
 #[derive(clap::Args, Debug)]
 pub struct ServeArgs {
@@ -62,6 +66,12 @@ pub struct ServeArgs {
     /// How much of the recording is kept: a time (24h) or a size (64M)
     #[arg(long, value_name = "TIME|SIZE", requires = "output", default_value = "24h", value_parser = keep)]
     keep: Keep,
+    /// Also write the recording as Parquet tables, once an hour, below this directory or s3://BUCKET/PREFIX; needs --output
+    #[arg(long, value_name = "DIRECTORY|URL", requires = "output")]
+    store: Option<String>,
+    /// The cluster's name in the store
+    #[arg(long, value_name = "NAME", requires = "store", default_value = "default")]
+    cluster: String,
     /// Also push metrics to an OpenTelemetry back end by OTLP/HTTP; /v1/metrics is added to a URL without a path
     #[arg(long, value_name = "URL")]
     otlp: Option<String>,
@@ -101,10 +111,11 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<u8> {
     })?;
     let address = listener.local_addr().unwrap_or(args.listen);
     let node = Arc::new(Node::new(args.min_age, args.memory / DOCUMENTS_PART));
-    let output = match &args.output {
+    let mut output = match &args.output {
         Some(path) => Some(Output::open(path, Some(args.keep), path.exists())?),
         None => None,
     };
+    let storing = storing(args, &host_root, output.as_mut())?;
     watchdog::start();
     host::allow_open_files();
     let asked = Asked {
@@ -124,6 +135,10 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<u8> {
             .map_err(|error| Failure::target(format!("cannot push to {shown}: {error}")))?;
         crate::say!("marusa: pushing metrics to {shown}");
     }
+    if let Some(storing) = storing {
+        let failed = |error| Failure::target(format!("cannot store: {error}"));
+        storing.start(node.clone()).map_err(failed)?;
+    }
     let scheme = if guard.is_tls() { "https" } else { "http" };
     warn(&guard);
     http::start(listener, node, guard)
@@ -131,6 +146,21 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<u8> {
     crate::say!("marusa: listening on {scheme}://{address}");
     watch.run(&waiting, Status::new(None))?;
     Ok(0)
+}
+
+/// The store that was asked for; its recording has a file for each hour.
+fn storing(
+    args: &ServeArgs,
+    host_root: &HostRoot,
+    output: Option<&mut Output>,
+) -> anyhow::Result<Option<Storing>> {
+    let (Some(text), Some(path), Some(output)) = (&args.store, &args.output, output) else { return Ok(None) };
+    let store = Store::open(text).map_err(Failure::usage)?;
+    let place = Place::new(&args.cluster, &host_root.node().unwrap_or_default());
+    let lock = store::lock(&store, &place).map_err(Failure::usage)?;
+    output.turn_each_hour();
+    let next = output.segment();
+    Ok(Some(Storing { store, place, recording: path.clone(), next, _lock: lock }))
 }
 
 /// What is missing, and which figures that costs.

@@ -26,6 +26,9 @@ pub struct Session {
     /// The name of the host.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub node: String,
+    /// Samples up to this moment of the steady clock are in the file before, too: they are what a file needs to be read alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repeated_ms: Option<u64>,
     /// When the steady clock stood at 0, by the wall.
     pub started_ms: i64,
     pub every_ms: u64,
@@ -245,7 +248,8 @@ impl Writer {
     pub fn next_segment(&mut self, session: &Session) {
         self.pending.clear();
         self.pending.extend_from_slice(MAGIC);
-        self.session(session);
+        let repeated_ms = self.jvms.values().filter_map(|jvm| jvm.last).map(|last| last.steady_ms).max();
+        self.session(&Session { repeated_ms, ..session.clone() });
         for (number, jvm) in &self.jvms {
             put_jvm(&mut self.pending, *number, &jvm.facts);
             put_all(&mut self.pending, *number, jvm, &mut self.last);

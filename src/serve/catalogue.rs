@@ -253,6 +253,18 @@ pub const OWN: &[Metric<Own>] = metrics! {
     "marusa.otlp.requests" Counter Unit::Count("request"), ["outcome"]
         "Requests to the OTLP back end: accepted, refused, failed (no answer), or dropped because the queue was full"
         |own, out| own.otlp.iter().for_each(|(outcome, count)| out.with("outcome", *outcome, *count as f64));
+    "marusa.store.files" Counter Unit::Count("file"), []
+        "Parquet files written to the store"
+        |own, out| out.one(own.stored.is_on.then_some(own.stored.files));
+    "marusa.store.written" Counter Unit::Bytes, []
+        "Bytes written to the store"
+        |own, out| out.one(own.stored.is_on.then_some(own.stored.bytes));
+    "marusa.store.failures" Counter Unit::Count("attempt"), []
+        "Attempts to write to the store that failed; they are repeated"
+        |own, out| out.one(own.stored.is_on.then_some(own.stored.failures));
+    "marusa.store.lost" Counter Unit::Count("file"), []
+        "Files of the recording that its ring let go before they were stored"
+        |own, out| out.one(own.stored.is_on.then_some(own.stored.lost));
     "marusa.http.requests" Counter Unit::Count("request"), ["code"]
         "Requests that this service answered"
         |own, out| own.requests.iter().for_each(|(code, count)| out.with("code", code.to_string(), *count as f64));

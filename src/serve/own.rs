@@ -15,6 +15,7 @@ pub struct Own {
     pub longest_hold_seconds: f64,
     /// By outcome; empty where nothing is pushed.
     pub otlp: Vec<(&'static str, u64)>,
+    pub stored: Stored,
     /// By status code.
     pub requests: BTreeMap<u16, u64>,
     pub cpu_seconds: f64,
@@ -23,4 +24,16 @@ pub struct Own {
     pub started_seconds: Option<f64>,
     pub open_files: Option<u64>,
     pub open_files_max: Option<u64>,
+}
+
+/// What was written to a store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stored {
+    /// There is one.
+    pub is_on: bool,
+    pub files: u64,
+    pub bytes: u64,
+    pub failures: u64,
+    /// Hours that the ring let go before they were stored.
+    pub lost: u64,
 }

@@ -158,8 +158,10 @@ pub fn write<W: Write + Send>(out: W, file: &File, recording: &Recording, place:
     let mut jvms: Vec<(String, &History)> =
         recording.jvms.iter().map(|jvm| (id_of(recording, jvm), jvm)).collect();
     jvms.sort_by(|one, other| one.0.cmp(&other.0));
+    let repeated_ms = recording.sessions.first().and_then(|session| session.repeated_ms);
     for (id, jvm) in &jvms {
-        let mut rows = Rows { file, sheet: &mut sheet, jvm, identity: identity_of(jvm, id, place) };
+        let identity = identity_of(jvm, id, place);
+        let mut rows = Rows { file, sheet: &mut sheet, jvm, identity, repeated_ms };
         match table {
             Table::Jvm => rows.jvm(recording)?,
             _ => rows.series()?,
@@ -194,6 +196,8 @@ struct Rows<'a, W: Write + Send> {
     sheet: &'a mut Sheet<W>,
     jvm: &'a History,
     identity: Vec<Option<Cell<'a>>>,
+    /// Samples up to here are rows of the recording's file before this one.
+    repeated_ms: Option<u64>,
 }
 
 impl<W: Write + Send> Rows<'_, W> {
@@ -236,7 +240,11 @@ impl<W: Write + Send> Rows<'_, W> {
     }
 
     fn within(&self, moments: Vec<usize>) -> Vec<usize> {
-        let is_within = |at: &usize| self.file.span.contains(&self.jvm.moments[*at].wall_ms);
+        let is_within = |at: &usize| {
+            let moment = self.jvm.moments[*at];
+            let is_repeated = self.repeated_ms.is_some_and(|until| moment.steady_ms <= until);
+            self.file.span.contains(&moment.wall_ms) && !is_repeated
+        };
         moments.into_iter().filter(is_within).collect()
     }
 
@@ -256,11 +264,11 @@ impl<W: Write + Send> Rows<'_, W> {
     /// Who it is, at its first sample in the file.
     fn jvm(&mut self, recording: &Recording) -> io::Result<()> {
         let seen = self.within((0..self.jvm.len()).collect());
-        let (Some(first), Some(last)) = (seen.first(), seen.last()) else { return Ok(()) };
-        let (first, last) = (self.jvm.moments[*first], self.jvm.moments[*last]);
-        let (facts, session) = (&self.jvm.facts, recording.sessions.last());
         let ending = self.jvm.ending.filter(|(at, _)| self.file.span.contains(&at.wall_ms));
-        let word = ending.and_then(|(_, ending)| word_of(ending));
+        let ending = ending.and_then(|(at, ending)| Some((at, word_of(ending)?)));
+        let moments = || seen.iter().map(|at| self.jvm.moments[*at]).chain(ending.map(|(at, _)| at));
+        let (Some(first), Some(last)) = (moments().next(), moments().last()) else { return Ok(()) };
+        let (facts, session) = (&self.jvm.facts, recording.sessions.last());
         let who = &facts.identity;
         fn text(text: &Option<String>) -> Option<Cell<'_>> {
             text.as_deref().map(Cell::Text)
@@ -274,12 +282,12 @@ impl<W: Write + Send> Rows<'_, W> {
             text(&facts.gc),
             session.map(|session| Cell::Text(&session.kernel)),
             session.map(|session| Cell::Text(&session.marusa)),
-            word.map(Cell::Text),
+            ending.map(|(_, word)| Cell::Text(word)),
             Some(Cell::Number(facts.pid.into())),
             facts.max_heap_bytes.map(Cell::number),
             facts.started_ms.map(Cell::Number),
             Some(Cell::Number(last.wall_ms)),
-            ending.filter(|_| word.is_some()).map(|(at, _)| Cell::Number(at.wall_ms)),
+            ending.map(|(at, _)| Cell::Number(at.wall_ms)),
         ];
         self.add(first, own, std::iter::empty())
     }

@@ -143,3 +143,26 @@ fn no_column_is_gone() {
     }
     assert_eq!(known.lines().count(), now.len(), "{}", now.join("\n"));
 }
+
+/// A file of a ring begins with all figures as they were: those are rows of the file before.
+#[test]
+fn samples_that_a_file_repeats_are_left_out() {
+    let mut writer = Writer::new(&Session::default());
+    let jvm = writer.jvm(JvmFacts { jvm_id: Some("00".to_string()), ..JvmFacts::default() });
+    let sample = |bytes| [(Key::process(Measure::KernelResident), Some(bytes))];
+    writer.sample(jvm, moment(10), Scope::Glance, &sample(1));
+    writer.take();
+    writer.next_segment(&Session { segment: 1, ..Session::default() });
+    let alone = reader::read(&[&writer.take()]).expect("a recording");
+    let rows = |recording: &Recording, table| {
+        let place = Place::new("", "");
+        let file = files(recording, &place).into_iter().find(|file| file.table == table).expect("a file");
+        write(Vec::new(), &file, recording, &place).expect("memory")
+    };
+    assert_eq!((rows(&alone, Table::Process), rows(&alone, Table::Jvm)), (0, 0));
+    writer.next_segment(&Session { segment: 1, ..Session::default() });
+    writer.sample(jvm, moment(20), Scope::Glance, &sample(2));
+    writer.ended(jvm, moment(30), Ending::Ended);
+    let more = reader::read(&[&writer.take()]).expect("a recording");
+    assert_eq!((rows(&more, Table::Process), rows(&more, Table::Jvm)), (1, 1));
+}

@@ -14,7 +14,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How much is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +40,8 @@ pub struct Output {
     /// Files of the ring, oldest first, their bytes, and when they were full.
     full: VecDeque<(PathBuf, Bytes, Instant)>,
     dropped: u64,
+    /// The hour, since 1970, that the newest file is of; `None`: a file is as long as `keep` says.
+    hour: Option<u64>,
     /// The file was there and is gone on with.
     is_append: bool,
 }
@@ -95,8 +97,14 @@ impl Output {
             segment,
             full,
             dropped: 0,
+            hour: None,
             is_append,
         })
+    }
+
+    /// Begins a new file each hour at the latest.
+    pub fn turn_each_hour(&mut self) {
+        self.hour = Some(hour());
     }
 
     pub fn is_append(&self) -> bool {
@@ -139,6 +147,9 @@ impl Output {
 
     /// Whether the newest file has had its share.
     pub fn is_full(&self) -> bool {
+        if self.hour.is_some_and(|of| of != hour()) {
+            return true;
+        }
         match self.keep {
             None => false,
             Some(Keep::Time(keep)) => self.begun.elapsed() >= (keep / FILES).max(FILE_TIME_MIN),
@@ -165,6 +176,7 @@ impl Output {
         self.full.push_back((old, self.whole_bytes, Instant::now()));
         (self.file, self.whole_bytes, self.begun) = (file, start.len() as Bytes, Instant::now());
         self.segment += 1;
+        self.hour = self.hour.map(|_| hour());
         self.let_go();
         Ok(())
     }
@@ -190,6 +202,11 @@ impl Output {
             self.dropped += 1;
         }
     }
+}
+
+/// By the clock on the wall.
+fn hour() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() / 3600)
 }
 
 /// A recording with all files of its ring, or what else has its name.
@@ -323,6 +340,7 @@ mod tests {
             segment: 0,
             full: VecDeque::new(),
             dropped: 0,
+            hour: None,
             is_append: false,
         };
         let error = output.write(b"records").expect_err("full");

@@ -5,6 +5,7 @@ use super::worker::AccountRead;
 use crate::base::Known;
 use crate::doctor::facts::WatchedHost;
 use crate::doctor::{self, Facts, Finding, HostFacts, JvmFacts as ReadJvm, Subject};
+use crate::map::rows::{self, Measure, Named, Row};
 use crate::os::identity::{self, HostRoot, Identity};
 use crate::os::longest_hold;
 use crate::os::process::Process;
@@ -36,6 +37,8 @@ pub struct Served {
 
 /// What a service shows of an account.
 pub struct Shown {
+    /// The findings as they are recorded.
+    pub rows: Vec<Row>,
     summary: Summary,
     findings: Vec<FoundNow>,
     document: Vec<u8>,
@@ -127,7 +130,8 @@ impl Reader {
         self.node.state().node.findings = of_host.iter().map(found).collect();
         self.host = std::mem::take(&mut facts.host);
         let jvm = facts.jvms.remove(0);
-        (jvm, Shown { summary, findings: of_jvm.iter().map(found).collect(), document })
+        let rows = of_jvm.iter().flat_map(rows).collect();
+        (jvm, Shown { rows, summary, findings: of_jvm.iter().map(found).collect(), document })
     }
 
     fn look_at_host(&mut self) {
@@ -144,6 +148,14 @@ impl Reader {
         state.node = NodeNow { findings, ..node_now(&self.host) };
         state.own.kernel = host::kernel_release();
     }
+}
+
+fn rows(finding: &Finding) -> [Row; 2] {
+    let subject = || rows::Subject::Named(Named::Finding, finding.id.to_string());
+    [
+        (subject(), Measure::Level, Some(finding.level.number())),
+        (subject(), Measure::Cost, finding.cost.bytes),
+    ]
 }
 
 fn found(finding: &Finding) -> FoundNow {

@@ -107,6 +107,7 @@ impl Watch {
             marusa: env!("CARGO_PKG_VERSION").to_string(),
             kernel: host::kernel_release(),
             node: node.unwrap_or_default(),
+            repeated_ms: None,
             started_ms,
             every_ms: asked.every.as_millis() as u64,
             account_every_ms: asked.account_every.as_millis() as u64,

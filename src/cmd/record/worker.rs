@@ -232,6 +232,7 @@ fn account(wanted: &Wanted, reader: Option<&mut Reader>) -> Known<AccountRead> {
         }
     };
     let mut rows = account.rows();
+    rows.extend(shown.iter().flat_map(|shown| shown.rows.clone()));
     rows.extend(wanted.near_group.iter().flat_map(|group| of_group(group)));
     Ok(AccountRead { rows, gaps, counters, has_holders: account.holders.is_some(), shown })
 }

@@ -1,0 +1,122 @@
+//! Puts the finished files of the recording into a store (`--store`): once an hour one file for each table. The ring of the recording
+//! is the buffer: a store that is down, a full disk and a restart cost nothing while the ring still has the files.
+
+use super::super::record::file;
+use crate::act::file_lock;
+use crate::cmd::store::{Put, Store};
+use crate::os::{file_mode, input_file, output_file};
+use crate::serve::Node;
+use crate::store::layout::Place;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How often the ring is looked at, and how long a failure waits.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+const AGAIN: Duration = Duration::from_secs(60);
+/// How often the same failure is said.
+const SAY_EVERY: Duration = Duration::from_secs(3600);
+const STATE_BYTES_MAX: u64 = 64;
+
+/// Where to, and what of.
+pub struct Storing {
+    pub store: Store,
+    pub place: Place,
+    /// The newest file of the ring.
+    pub recording: PathBuf,
+    /// The number that the newest file of the ring will have.
+    pub next: u64,
+    /// Held while the process lives: two services would write the same files.
+    pub _lock: Option<File>,
+}
+
+impl Storing {
+    /// Stores until the process ends.
+    pub fn start(self, node: Arc<Node>) -> io::Result<()> {
+        let thread = std::thread::Builder::new().name("store".to_string());
+        thread.spawn(move || self.run(&node)).map(drop)
+    }
+
+    fn run(self, node: &Node) {
+        let mut done = self.state();
+        node.state().own.stored.is_on = true;
+        let mut said: Option<Instant> = None;
+        loop {
+            let pause = match self.round(&mut done, node) {
+                Ok(()) => LOOK_EVERY,
+                Err(why) => {
+                    node.state().own.stored.failures += 1;
+                    if said.is_none_or(|at| at.elapsed() >= SAY_EVERY) {
+                        crate::say!("marusa: {why}; the recording is kept and stored later");
+                        said = Some(Instant::now());
+                    }
+                    AGAIN
+                }
+            };
+            std::thread::sleep(pause);
+        }
+    }
+
+    /// Stores what is finished and not stored, oldest first. `done`: the last file that is stored.
+    fn round(&self, done: &mut Option<u64>, node: &Node) -> Result<(), String> {
+        for (number, path) in file::older(&self.recording) {
+            if done.is_some_and(|done| number <= done) {
+                continue;
+            }
+            let recording = file::load(&path).map_err(|error| error.to_string())?;
+            let Put { files, bytes, .. } = self.store.put(&recording, &self.place)?;
+            let lost = number.saturating_sub(done.map_or(number, |done| done + 1));
+            *done = Some(number);
+            let stored = &mut node.state().own.stored;
+            stored.files += files;
+            stored.bytes += bytes;
+            stored.lost += lost;
+            self.write_state(number)?;
+        }
+        Ok(())
+    }
+
+    /// A small file next to the ring says which of its files is stored.
+    fn state_path(&self) -> PathBuf {
+        let mut name = self.recording.as_os_str().to_owned();
+        name.push(".stored");
+        PathBuf::from(name)
+    }
+
+    /// One of a ring that was begun anew says nothing of this one.
+    fn state(&self) -> Option<u64> {
+        let text = input_file::read(&self.state_path(), STATE_BYTES_MAX).ok()?;
+        String::from_utf8(text).ok()?.trim().parse().ok().filter(|number| *number < self.next)
+    }
+
+    fn write_state(&self, number: u64) -> Result<(), String> {
+        let path = self.state_path();
+        output_file::replace(&path, file_mode::wanted(), format!("{number}\n").as_bytes())
+            .map(drop)
+            .map_err(|error| format!("cannot write {}: {error}", path.display()))
+    }
+}
+
+/// For a directory, a lock that no second service of this node gets.
+pub fn lock(store: &Store, place: &Place) -> Result<Option<File>, String> {
+    let Store::Directory(root) = store else { return Ok(None) };
+    let path = root.join(format!(".marusa-{}.lock", place.node));
+    let failed = |error: io::Error| format!("cannot write {}: {error}", path.display());
+    fs::create_dir_all(root).map_err(failed)?;
+    let file = open(&path).map_err(failed)?;
+    if file_lock::try_lock(&file).map_err(failed)? {
+        return Ok(Some(file));
+    }
+    Err(format!(
+        "cannot store into {}: another marusa serve of node {} does; stop it, or give another directory",
+        root.display(),
+        place.node
+    ))
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    let place = crate::os::place::Place::of(path)?;
+    place.open_log(file_mode::wanted())
+}
