@@ -158,7 +158,7 @@ public final class Buffers {
         }
     }
 
-    /** Of each kind one, with three pieces; and one that is closed. */
+    /** One arena of each kind, with three pieces; and one that is closed. */
     private static void arenas() throws Exception {
         Class<?> type = Class.forName("java.lang.foreign.Arena");
         Method allocate = Class.forName("java.lang.foreign.SegmentAllocator").getMethod("allocate", long.class, long.class);

@@ -32,7 +32,7 @@ import java.util.zip.DeflaterOutputStream;
  */
 public final class BuildServer {
     private static final int LINES = 1500;
-    /** Of one tree, by jol on a 64-bit JVM with compressed pointers: 14 words a line, each a node and a string. */
+    /** The size of one tree, by jol on a 64-bit JVM with compressed pointers: 14 words a line, each a node and a string. */
     private static final long TREE_BYTES = LINES * 14L * 96;
 
     private final Options options;

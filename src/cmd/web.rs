@@ -38,7 +38,7 @@ pub fn trusting(roots: &[Certificate<'static>]) -> TlsConfig {
     tls.build()
 }
 
-/// The certificates of a PEM file, or those that the host trusts. `variable`: which one of the environment names a file.
+/// The certificates of a PEM file, or the ones that the host trusts. `variable`: which one of the environment names a file.
 pub fn roots(named: Option<&Path>, variable: &str) -> anyhow::Result<Vec<Certificate<'static>>> {
     let Some(path) = named else {
         let mut found = ROOTS.iter().filter_map(|path| input_file::read(path, PEM_BYTES_MAX).ok());

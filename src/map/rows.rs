@@ -116,7 +116,7 @@ measures! {
     13 Instances "instances";
     14 SurvivedBytes "survived_bytes";
     15 SurvivedInstances "survived_instances";
-    // Of an area, in pages of 2 MiB and more.
+    // Of an area: bytes in 2 MiB pages and larger ones.
     16 Huge "huge_bytes";
     // Of a finding: how serious it is, from 1 on, and what it costs.
     17 Level "level";

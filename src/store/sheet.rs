@@ -77,7 +77,7 @@ pub struct Sheet<W: Write + Send> {
     writer: SerializedFileWriter<W>,
     columns: Vec<Filled>,
     rows: usize,
-    /// Of all groups.
+    /// The bytes of all groups.
     written: u64,
 }
 

@@ -16,7 +16,7 @@ pub struct Settings {
     pub headers: Vec<(HeaderName, HeaderValue)>,
     pub timeout: Duration,
     pub is_gzip: bool,
-    /// Of https, and what is in them now.
+    /// The files of https, and what is in them now.
     pub files: Option<Files>,
     pub tls: TlsConfig,
 }
