@@ -41,9 +41,19 @@ fn rules(group: &Yaml) -> &Vec<Yaml> {
 #[test]
 fn alerts_use_figures_that_exist_and_have_a_runbook() {
     let alerts = yaml(&text("prometheus/alerts.yaml"));
-    let tests = text("prometheus/alerts_test.yaml");
+    let tests = text("prometheus/alerts_test.yaml") + &text("prometheus/alerts_growth_test.yaml");
     let ids_of = Regex::new(r#"id=~"([^"]+)""#).expect("a pattern");
-    for rule in rules(&alerts) {
+    let (recorded, alerting): (Vec<&Yaml>, Vec<&Yaml>) =
+        rules(&alerts).iter().partition(|rule| !rule["record"].is_badvalue());
+    for rule in recorded {
+        let (name, query) =
+            (rule["record"].as_str().expect("a name"), rule["expr"].as_str().expect("a query"));
+        assert!(
+            name.starts_with("marusa:") && query.contains("marusa_") && unknown(query).is_empty(),
+            "{name}"
+        );
+    }
+    for rule in alerting {
         let name = rule["alert"].as_str().expect("a name");
         let query = rule["expr"].as_str().expect("a query");
         assert!(query.contains("marusa_") && unknown(query).is_empty(), "{name}: {:?}", unknown(query));
