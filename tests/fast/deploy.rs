@@ -149,12 +149,12 @@ fn the_daemon_set_has_the_least_rights() {
     let added = Regex::new(r"capabilities/add/-\s+value: (\w+)").expect("a pattern");
     let added: Vec<&str> = added.captures_iter(&deep).map(|it| it.get(1).expect("a name").as_str()).collect();
     assert_eq!(added, ["SYS_ADMIN", "PERFMON"]);
-    assert!(!deep.contains("privileged"));
+    assert!(!deep.contains("privileged") && !deep.contains("/allowPrivilegeEscalation"));
     let chart = text("helm/marusa/templates/daemonset.yaml");
     for line in [
         "add: [SYS_PTRACE, DAC_READ_SEARCH{{ if .Values.deep }}, SYS_ADMIN, PERFMON{{ end }}]",
         "drop: [ALL]",
-        "allowPrivilegeEscalation: {{ .Values.deep }}",
+        "allowPrivilegeEscalation: false",
         "readOnlyRootFilesystem: true",
         "type: RuntimeDefault",
         "automountServiceAccountToken: false",
