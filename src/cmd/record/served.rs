@@ -11,7 +11,8 @@ use crate::os::process::Process;
 use crate::os::thp::Thp;
 use crate::os::{cpu_time, host};
 use crate::record::writer::JvmFacts;
-use crate::serve::node::{Node, NodeNow, Who};
+use crate::serve::jvm::Who;
+use crate::serve::node::{Node, NodeNow};
 use crate::serve::own::Own;
 use crate::serve::summary::{FoundNow, Summary};
 use crate::show::json::{MapDocument, print};
@@ -84,7 +85,8 @@ impl Served {
     }
 
     /// What the watch counts of itself. `suspects`: JVMs whose accounts cannot be read in time.
-    pub fn counted(&self, recorded: &Recorded, suspects: usize) {
+    /// `left_out`: JVMs for which there was no place.
+    pub fn counted(&self, recorded: &Recorded, suspects: usize, left_out: usize) {
         let mut state = self.node.state();
         let shown = state.jvms.values().filter(|jvm| self.node.is_shown(jvm)).count();
         let young = state.jvms.len() - shown;
@@ -92,6 +94,7 @@ impl Served {
             jvms: vec![
                 ("shown", shown),
                 ("young", young),
+                ("left_out", left_out),
                 ("unreadable", suspects),
                 ("hidden", recorded.hidden.0.len()),
             ],
@@ -130,7 +133,8 @@ impl Reader {
         (jvm, Shown { summary, findings: of_jvm.iter().map(found).collect(), document })
     }
 
-    fn look_at_host(&mut self) {
+    /// Once a minute.
+    pub fn look_at_host(&mut self) {
         if self.watched.as_ref().is_some_and(|(_, since)| since.elapsed() < HOST_EVERY) {
             return;
         }
@@ -139,9 +143,17 @@ impl Reader {
             self.host = watched.finish(&me);
         }
         self.watched = Some((HostFacts::start(), Instant::now()));
+        let facts = Facts { host: std::mem::take(&mut self.host), jvms: Vec::new() };
+        let of_host = doctor::examine(&facts, &[]).findings;
+        self.host = facts.host;
+        let now = node_now(&self.host);
         let mut state = self.node.state();
-        let findings = std::mem::take(&mut state.node.findings);
-        state.node = NodeNow { findings, ..node_now(&self.host) };
+        // With JVMs, the next account comes with what is found of both.
+        let findings = match state.jvms.is_empty() {
+            true => of_host.iter().filter(|it| it.subject == Subject::Host).map(found).collect(),
+            false => std::mem::take(&mut state.node.findings),
+        };
+        state.node = NodeNow { findings, ..now };
         state.own.kernel = host::kernel_release();
     }
 }
