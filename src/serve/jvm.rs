@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 
 /// Letters of a label's value.
 const LABEL_LETTERS_MAX: usize = 120;
+/// Letters of a main class or jar.
+pub const TEXT_LETTERS_MAX: usize = 1000;
 /// As long as Prometheus takes the last sample of a series for its value (its option --query.lookback-delta). What was seen longer
 /// ago than this is old if nothing newer could be read.
 pub const STALE: Duration = Duration::from_secs(300);
@@ -99,6 +101,20 @@ pub fn label(facts: &JvmFacts) -> String {
         if is_class { file.rsplit('.').next().filter(|last| !last.is_empty()).unwrap_or(file) } else { file };
     let kept = plain(short);
     if kept.is_empty() { "java".to_string() } else { kept }
+}
+
+/// What a program says of itself may be as long as it likes; what is kept of it is not.
+pub fn bounded(facts: &JvmFacts) -> JvmFacts {
+    let short =
+        |text: &Option<String>| text.as_ref().map(|text| text.chars().take(TEXT_LETTERS_MAX).collect());
+    JvmFacts {
+        main: short(&facts.main),
+        server: short(&facts.server),
+        container: short(&facts.container),
+        version: short(&facts.version),
+        gc: short(&facts.gc),
+        ..facts.clone()
+    }
 }
 
 /// As a label's value: not long, since it becomes part of every series, and without letters that act on what shows them.

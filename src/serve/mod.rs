@@ -10,8 +10,5 @@ pub mod otlp;
 pub mod own;
 pub mod summary;
 
-#[cfg(test)]
-mod crowd_tests;
-
 pub use jvm::{JvmNow, Who};
 pub use node::Node;

@@ -1,7 +1,7 @@
 //! The state of this node: each JVM as it was seen last. The watch writes it, and whoever answers a request reads it, so that no
 //! request makes anything be read of a JVM.
 
-use super::jvm::{AccountNow, EndedJvm, JvmNow, STALE, Who, label};
+use super::jvm::{AccountNow, EndedJvm, JvmNow, STALE, Who, bounded, label};
 use super::own::Own;
 use super::summary::{FoundNow, Summary};
 use crate::base::Bytes;
@@ -94,22 +94,24 @@ impl Node {
         started_seconds: Option<f64>,
         age: Option<Duration>,
     ) {
+        let facts = bounded(facts);
         let mut state = self.state();
-        let name = state.free_name(facts, &who);
+        let name = state.free_name(&facts, &who);
         let fresh_for = STALE.max(self.limits.every * SAMPLES_MISSED);
-        let jvm = JvmNow::new(facts.clone(), who, name, fresh_for).since(started_seconds, age);
+        let jvm = JvmNow::new(facts, who, name, fresh_for).since(started_seconds, age);
         state.version += 1;
         state.jvms.insert(number, jvm);
     }
 
     /// Who it is, where that is better known now.
     pub fn learned(&self, number: u64, facts: &JvmFacts) {
+        let facts = bounded(facts);
         let mut state = self.state();
         let Some(mut jvm) = state.jvms.remove(&number) else { return };
         if jvm.facts.name() != facts.name() {
-            jvm.name = state.free_name(facts, &jvm.who);
+            jvm.name = state.free_name(&facts, &jvm.who);
         }
-        jvm.facts = facts.clone();
+        jvm.facts = facts;
         state.jvms.insert(number, jvm);
     }
 

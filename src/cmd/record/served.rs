@@ -11,7 +11,7 @@ use crate::os::process::Process;
 use crate::os::thp::Thp;
 use crate::os::{cpu_time, host};
 use crate::record::writer::JvmFacts;
-use crate::serve::jvm::Who;
+use crate::serve::jvm::{TEXT_LETTERS_MAX, Who};
 use crate::serve::node::{Node, NodeNow};
 use crate::serve::own::Own;
 use crate::serve::summary::{FoundNow, Summary};
@@ -26,6 +26,9 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 
 /// How often the host is examined.
 const HOST_EVERY: Duration = Duration::from_secs(60);
+
+/// Of one JVM.
+const FINDINGS_MAX: usize = 100;
 
 /// The state that the watch keeps up to date.
 pub struct Served {
@@ -130,7 +133,7 @@ impl Reader {
         self.node.state().node.findings = of_host.iter().map(found).collect();
         self.host = std::mem::take(&mut facts.host);
         let jvm = facts.jvms.remove(0);
-        (jvm, Shown { summary, findings: of_jvm.iter().map(found).collect(), document })
+        (jvm, Shown { summary, findings: of_jvm.iter().take(FINDINGS_MAX).map(found).collect(), document })
     }
 
     /// Once a minute.
@@ -159,7 +162,9 @@ impl Reader {
 }
 
 fn found(finding: &Finding) -> FoundNow {
-    FoundNow { id: finding.id, level: finding.level, title: finding.title.clone() }
+    // Names of the target may be in it.
+    let title = finding.title.chars().take(TEXT_LETTERS_MAX).collect();
+    FoundNow { id: finding.id, level: finding.level, title }
 }
 
 /// The document of `map --json`, compressed.

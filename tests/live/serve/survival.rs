@@ -131,6 +131,12 @@ fn own(service: &Service) -> (u64, usize) {
     )
 }
 
+/// Whether it runs: one that ended and that nobody has collected does not.
+fn lives(pid: i64) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"));
+    status.is_ok_and(|status| !status.contains("State:\tZ") && !status.contains("State:\tX"))
+}
+
 #[test]
 fn jvms_that_start_and_die_cost_the_others_nothing() {
     let Some(healthy) = grow(&[]) else { return };
@@ -148,19 +154,20 @@ fn jvms_that_start_and_die_cost_the_others_nothing() {
         command.args(["-Xshare:auto", "-Xmx8m", "-XX:TieredStopAtLevel=1", "-version"]);
         command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("java starts")
     };
-    let mut started = 0;
+    let mut dead: Vec<Child> = Vec::new();
     until("some are seen, and the healthy one still", || {
-        let mut few: Vec<Child> = (0..10).map(|_| start()).collect();
-        few.iter_mut().for_each(|child| drop(child.wait()));
-        started += 10;
-        (started >= 60 && samples() >= before + 3 && seen() > seen_before).then_some(())
+        dead.extend((0..10).map(|_| start()));
+        until("they end", || dead.iter().all(|child| !lives(child.id().into())).then_some(()));
+        (dead.len() >= 60 && samples() >= before + 3 && seen() > seen_before).then_some(())
     });
+    // Nobody has collected them: each still has its pid.
     until("those that died are gone", || {
         let document = service.json("/api/v1/jvms");
-        let rows = document["jvms"].as_array().expect("rows").clone();
-        let is_there = |row: &serde_json::Value| fs::exists(format!("/proc/{}", row["pid"])).unwrap_or(false);
-        (rows.iter().all(is_there) && rows.iter().any(|row| row["pid"] == healthy.pid)).then_some(())
+        let rows = document["jvms"].as_array().expect("rows");
+        let pids: Vec<i64> = rows.iter().filter_map(|row| row["pid"].as_i64()).collect();
+        (pids.iter().all(|pid| lives(*pid)) && pids.contains(&healthy.pid.into())).then_some(())
     });
+    dead.iter_mut().for_each(|child| drop(child.wait()));
     assert!(service.json("/api/v1/jvms")["ended"].as_array().is_some_and(|ended| ended.len() <= 50));
     assert!(service.text("/metrics").contains(&id), "the healthy one has its series");
     let now = own(&service);

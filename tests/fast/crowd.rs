@@ -1,20 +1,20 @@
 //! Hundreds of JVMs with everything that may be known of one, and with names that are made to break a scrape.
 
-use super::catalogue;
-use super::jvm::Who;
-use super::node::{Limits, Node};
-use super::openmetrics::{self, Form};
-use super::otlp::{self, Context};
-use super::summary::{AreaNow, FoundNow, Summary};
-use crate::base::printable::acts;
-use crate::doctor::Level;
-use crate::map::Area;
-use crate::map::rows::Measure;
-use crate::os::identity::Identity;
-use crate::os::process::Process;
-use crate::record::Key;
-use crate::record::figures::Figures;
-use crate::record::writer::{Ending, JvmFacts};
+use marusa::base::printable::acts;
+use marusa::doctor::Level;
+use marusa::map::Area;
+use marusa::map::rows::Measure;
+use marusa::os::identity::Identity;
+use marusa::os::process::Process;
+use marusa::record::Key;
+use marusa::record::figures::Figures;
+use marusa::record::writer::{Ending, JvmFacts};
+use marusa::serve::catalogue;
+use marusa::serve::node::Limits;
+use marusa::serve::openmetrics::{self, Form};
+use marusa::serve::otlp::{self, Context};
+use marusa::serve::summary::{AreaNow, FoundNow, Summary};
+use marusa::serve::{Node, Who};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -35,16 +35,16 @@ fn hostile(number: u64) -> String {
         1 => format!("back\\slash\\{number}\\"),
         2 => format!("\u{1b}]0;title\u{7}{number}"),
         3 => format!("\u{202e}gpj.{number}\u{2066}"),
-        4 => "x".repeat(10 << 10),
+        4 => "x".repeat(100 << 10),
         5 => format!("é{{jvm=\"x\"}},{number} # {{}}"),
         6 => format!("/srv/secret/path/app-{number}.jar"),
         _ => "same".to_string(),
     }
 }
 
-/// A name that a platform or a VM gives: never a path (os/identity).
+/// A name that a platform or a VM gives: never a path, and not long (os/identity).
 fn word(number: u64) -> Option<String> {
-    Some(hostile(number).replace(SECRETS[1], ""))
+    Some(hostile(number).replace(SECRETS[1], "").chars().take(253).collect())
 }
 
 fn who(number: u64) -> Who {
@@ -256,12 +256,17 @@ fn the_stores_of_all_jvms_stay_in_their_part_of_the_memory() {
     for number in 0..500 {
         node.found(number, &facts(number), who(number), None, None);
     }
-    let figures = figures();
-    let summaries: Vec<_> = (0..500).map(summary).collect();
-    for round in 0..380 {
+    let figures = figures()[..4].to_vec();
+    let areas = Summary { areas: summary(0).areas, ..Summary::default() };
+    const ROUNDS: usize = 380;
+    for round in 1..=ROUNDS {
         for number in 0..500 {
-            let document = (round >= 378).then(|| vec![1; 200 << 10]);
-            node.read(number, summaries[number as usize].clone(), findings(), document);
+            // What came before the last one is gone.
+            let (summary, document) = match round + 1 < ROUNDS {
+                true => (areas.clone(), None),
+                false => (summary(number), Some(vec![1; 200 << 10])),
+            };
+            node.read(number, summary, findings(), document);
             node.looked(number, &figures);
         }
     }
