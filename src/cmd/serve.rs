@@ -5,6 +5,7 @@ mod answers;
 mod guard;
 mod http;
 mod push;
+mod slow;
 mod store;
 mod tls;
 mod web_config;
@@ -23,8 +24,10 @@ use crate::os::identity::HostRoot;
 use crate::os::process::Process;
 use crate::os::rights;
 use crate::serve::Node;
+use crate::serve::node::Limits;
 use crate::store::layout::Place;
 use guard::Guard;
+use push::Push;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -45,7 +48,7 @@ pub struct ServeArgs {
     /// CPU budget, of one core, except near a memory limit
     #[arg(long, value_name = "PERCENT", default_value = "10", value_parser = percent)]
     cpu: f64,
-    /// Memory budget: a part of it is for the accounts that are kept for the page and the API
+    /// Memory budget: a quarter each for kept accounts, for kept samples, and for OTLP requests that wait
     #[arg(long, value_name = "SIZE", default_value = "128M", value_parser = amount::bytes)]
     memory: u64,
     /// Leave out JVMs that are younger: javac and other short runs would each leave a set of series
@@ -80,9 +83,6 @@ pub struct ServeArgs {
     otlp_every: Option<Duration>,
 }
 
-/// The part of the memory budget for kept accounts.
-const DOCUMENTS_PART: u64 = 4;
-
 /// A time; 0 is one, too.
 fn age(text: &str) -> Result<Duration, String> {
     if ["0", "0s"].contains(&text) { Ok(Duration::ZERO) } else { amount::duration(text) }
@@ -110,7 +110,8 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<u8> {
         Failure::usage(format!("cannot listen on {}: {error}; choose another with --listen", args.listen))
     })?;
     let address = listener.local_addr().unwrap_or(args.listen);
-    let node = Arc::new(Node::new(args.min_age, args.memory / DOCUMENTS_PART));
+    let limits = Limits { min_age: args.min_age, every: args.every, memory_bytes: args.memory };
+    let node = Arc::new(Node::new(limits));
     let mut output = match &args.output {
         Some(path) => Some(Output::open(path, Some(args.keep), path.exists())?),
         None => None,
@@ -129,12 +130,16 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<u8> {
         jvms_max: args.jvms_max as usize,
     };
     let mut watch = Watch::start(asked, output, None, Some(Served { node: node.clone(), host_root, me }))?;
-    if let Some(settings) = push {
-        let shown = settings.shown();
-        push::start(settings, args.otlp_every.unwrap_or(args.every), node.clone())
-            .map_err(|error| Failure::target(format!("cannot push to {shown}: {error}")))?;
-        crate::say!("marusa: pushing metrics to {shown}");
-    }
+    let push = match push {
+        Some(settings) => {
+            let (shown, every) = (settings.shown(), args.otlp_every.unwrap_or(args.every));
+            let push = Push::start(settings, every, node.clone(), limits.part_bytes())
+                .map_err(|error| Failure::target(format!("cannot push to {shown}: {error}")))?;
+            crate::say!("marusa: pushing metrics to {shown}");
+            Some(push)
+        }
+        None => None,
+    };
     if let Some(storing) = storing {
         let failed = |error| Failure::target(format!("cannot store: {error}"));
         storing.start(node.clone()).map_err(failed)?;
@@ -144,8 +149,9 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<u8> {
     http::start(listener, node, guard)
         .map_err(|error| Failure::target(format!("cannot answer on {address}: {error}")))?;
     crate::say!("marusa: listening on {scheme}://{address}");
-    watch.run(&waiting, Status::new(None))?;
-    Ok(0)
+    let ended = watch.run(&waiting, Status::new(None));
+    push.into_iter().for_each(Push::finish);
+    ended.map(|_| 0)
 }
 
 /// The store that was asked for; its recording has a file for each hour.

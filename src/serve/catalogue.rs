@@ -4,9 +4,12 @@
 //! Names are those of OpenTelemetry (docs/general/naming.md): `marusa.jvm.memory.resident` with the unit By is
 //! `marusa_jvm_memory_resident_bytes` in Prometheus, by the rules of its OTLP receiver. A value that is not known is absent.
 
-use super::node::{JvmNow, NodeNow};
+use super::jvm::JvmNow;
+use super::node::NodeNow;
 use super::own::Own;
+use super::summary::FoundNow;
 use crate::map::rows::Measure;
+use std::collections::BTreeSet;
 
 /// What a value may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +64,13 @@ impl Points {
 
     fn float(&mut self, value: Option<f64>) {
         self.0.extend(value.map(|value| (Vec::new(), value)));
+    }
+
+    /// One for each id and level, however often it was found.
+    fn findings(&mut self, found: &[FoundNow]) {
+        let found: BTreeSet<_> = found.iter().map(|found| (found.id, found.level.word())).collect();
+        let labels = |(id, level): (&str, &str)| vec![("id", id.to_string()), ("level", level.to_string())];
+        self.0.extend(found.into_iter().map(|of| (labels(of), 1.0)));
     }
 
     fn with(&mut self, label: &'static str, of: impl Into<String>, value: f64) {
@@ -124,16 +134,16 @@ pub const JVM: &[Metric<JvmNow>] = metrics! {
         |jvm, out| out.float(jvm.started_seconds);
     "marusa.jvm.readable" Gauge Unit::One, []
         "1 if its last account was read; 0 if only the kernel's figures are known"
-        |jvm, out| out.one(Some(u64::from(jvm.account.is_some() && jvm.unread.is_none())));
+        |jvm, out| out.one(Some(u64::from(jvm.account().is_some() && jvm.unread.is_none())));
     "marusa.jvm.account.age" Gauge Unit::Seconds, []
         "Age of the account with the areas, malloc and page sizes; the budget decides when it is read, not the scrape"
         |jvm, out| out.float(jvm.account_age_seconds());
     "marusa.jvm.memory.resident" Gauge Unit::Bytes, ["area"]
         "Resident memory by owner; the areas sum to all that is resident"
-        |jvm, out| jvm.areas().for_each(|area| out.with("area", area.name, area.resident_bytes as f64));
+        |jvm, out| jvm.areas().for_each(|area| out.with("area", area.area.name(), area.resident_bytes as f64));
     "marusa.jvm.memory.committed" Gauge Unit::Bytes, ["area"]
         "Memory in mappings with a right of access, for the areas where that differs from the resident memory"
-        |jvm, out| jvm.areas().filter_map(|area| Some((area.name, area.committed_bytes?)))
+        |jvm, out| jvm.areas().filter_map(|area| Some((area.area.name(), area.committed_bytes?)))
             .for_each(|(name, bytes)| out.with("area", name, bytes as f64));
     "marusa.jvm.kernel.resident" Gauge Unit::Bytes, []
         "Resident memory as the kernel counts it (VmRSS and hugetlb pages)"
@@ -200,8 +210,7 @@ pub const JVM: &[Metric<JvmNow>] = metrics! {
         |jvm, out| out.one(jvm.classes());
     "marusa.jvm.finding" Gauge Unit::One, ["id", "level"]
         "1 while the doctor finds this; `marusa doctor --explain ID` says what it means"
-        |jvm, out| jvm.findings.iter().for_each(|found| out.0.push((
-            vec![("id", found.id.to_string()), ("level", found.level.word().to_string())], 1.0)));
+        |jvm, out| out.findings(jvm.findings());
 };
 
 pub const NODE: &[Metric<NodeNow>] = metrics! {
@@ -227,8 +236,7 @@ pub const NODE: &[Metric<NodeNow>] = metrics! {
         |node, out| if let Some(labels) = node.thp_labels() { out.0.push((labels, 1.0)) };
     "marusa.node.finding" Gauge Unit::One, ["id", "level"]
         "1 while the doctor finds this on the host"
-        |node, out| node.findings.iter().for_each(|found| out.0.push((
-            vec![("id", found.id.to_string()), ("level", found.level.word().to_string())], 1.0)));
+        |node, out| out.findings(&node.findings);
 };
 
 pub const OWN: &[Metric<Own>] = metrics! {
@@ -236,7 +244,7 @@ pub const OWN: &[Metric<Own>] = metrics! {
         "The version of Marusa, and of the kernel it runs on"
         |own, out| out.0.push((vec![("version", own.version.to_string()), ("kernel", own.kernel.clone())], 1.0));
     "marusa.jvms" Gauge Unit::Count("jvm"), ["state"]
-        "JVMs: shown; young, for --min-age; unreadable, without an account; hidden, processes that may not be read"
+        "JVMs: shown; young (--min-age); left_out (--jvms-max); unreadable, without an account; hidden, which may not be read"
         |own, out| own.jvms.iter().for_each(|(state, count)| out.with("state", *state, *count as f64));
     "marusa.jvms.seen" Counter Unit::Count("jvm"), []
         "JVMs seen since Marusa started"
@@ -253,6 +261,9 @@ pub const OWN: &[Metric<Own>] = metrics! {
     "marusa.otlp.requests" Counter Unit::Count("request"), ["outcome"]
         "Requests to the OTLP back end: accepted, refused, failed (no answer), or dropped because the queue was full"
         |own, out| own.otlp.iter().for_each(|(outcome, count)| out.with("outcome", *outcome, *count as f64));
+    "marusa.otlp.rejected" Counter Unit::Count("data_point"), []
+        "Data points that the OTLP back end rejected of requests that it accepted"
+        |own, out| out.one(own.otlp_rejected);
     "marusa.store.files" Counter Unit::Count("file"), []
         "Parquet files written to the store"
         |own, out| out.one(own.stored.is_on.then_some(own.stored.files));
@@ -288,7 +299,6 @@ pub const OWN: &[Metric<Own>] = metrics! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeSet;
 
     fn check<T>(metrics: &[Metric<T>], names: &mut BTreeSet<String>) {
         for metric in metrics {

@@ -3,10 +3,12 @@
 
 pub mod catalogue;
 pub mod history;
+pub mod jvm;
 pub mod node;
 pub mod openmetrics;
 pub mod otlp;
 pub mod own;
 pub mod summary;
 
-pub use node::{JvmNow, Node, Who};
+pub use jvm::{JvmNow, Who};
+pub use node::Node;

@@ -1,30 +1,17 @@
 use super::*;
+use crate::os::identity::Identity;
 
 fn facts(main: &str) -> JvmFacts {
     JvmFacts { pid: 7, main: Some(main.to_string()), ..JvmFacts::default() }
 }
 
 fn node() -> Node {
-    Node::new(Duration::from_secs(30), 100)
+    let min_age = Duration::from_secs(30);
+    Node::new(Limits { min_age, every: Duration::from_secs(10), memory_bytes: 100 * MEMORY_PART })
 }
 
 fn names(node: &Node) -> Vec<String> {
     node.state().jvms.values().map(|jvm| jvm.name.clone()).collect()
-}
-
-#[test]
-fn names_are_short_and_without_control_letters() {
-    for (main, name) in [
-        ("org.example.Main", "Main"),
-        ("/srv/app/orders-1.2.jar", "orders-1.2.jar"),
-        ("a\u{1b}[31mb\n", "a[31mb"),
-        ("", "java"),
-        ("\n", "java"),
-    ] {
-        assert_eq!(label(&facts(main)), name);
-    }
-    assert_eq!(label(&facts(&"x".repeat(10_000))).len(), NAME_LETTERS_MAX);
-    assert_eq!(label(&JvmFacts::default()), "java");
 }
 
 #[test]
@@ -38,23 +25,11 @@ fn two_of_one_name_in_one_place_are_distinguished() {
         node.found(number, &facts("Main"), pod, None, None);
     }
     assert_eq!(names(&node), ["Main", "Main/2", "Main"]);
-    node.ended(1, 0, Ending::Ended);
+    node.ended(1, Ending::Ended);
     node.found(4, &facts("Main"), pod("a"), None, None);
     assert_eq!(names(&node), ["Main/2", "Main", "Main"]);
     node.learned(4, &facts("Other"));
     assert_eq!(names(&node), ["Main/2", "Main", "Other"]);
-}
-
-#[test]
-fn what_is_not_known_any_more_is_absent() {
-    let node = node();
-    node.found(1, &facts("Main"), Who::default(), None, None);
-    let key = Key::process(Measure::HeapUsed);
-    node.looked(1, 1, &vec![(key.clone(), Some(5))]);
-    assert_eq!(node.state().jvms[&1].figure(Measure::HeapUsed), Some(5));
-    node.looked(1, 2, &vec![(key, None)]);
-    assert_eq!(node.state().jvms[&1].figure(Measure::HeapUsed), None);
-    assert_eq!(node.state().jvms[&1].history.rows().count(), 2);
 }
 
 #[test]
@@ -64,11 +39,15 @@ fn documents_take_no_more_than_their_room() {
         node.found(number, &facts("Main"), Who::default(), None, None);
         node.read(number, Summary::default(), Vec::new(), Some(vec![0; 60]));
     }
-    let has = |number: u64| node.state().jvms[&number].account.as_ref().expect("read").document.is_some();
+    let has = |number: u64| node.state().jvms[&number].account().expect("read").document.is_some();
     assert!(has(1) && !has(2));
     node.read(1, Summary::default(), Vec::new(), Some(vec![0; 40]));
     node.read(2, Summary::default(), Vec::new(), Some(vec![0; 60]));
     assert!(has(1) && has(2));
+    node.ended(2, Ending::Ended);
+    assert_eq!(node.state().document_bytes, 40);
+    node.read(1, Summary::default(), Vec::new(), Some(vec![0; 100]));
+    assert!(has(1), "what has ended needs no room");
 }
 
 #[test]
@@ -78,4 +57,17 @@ fn the_young_are_not_shown() {
     node.found(2, &facts("Main"), Who::default(), None, Some(Duration::from_secs(31)));
     let state = node.state();
     assert!(!node.is_shown(&state.jvms[&1]) && node.is_shown(&state.jvms[&2]));
+}
+
+#[test]
+fn what_ends_is_forgotten() {
+    let node = node();
+    for number in 0..10_000 {
+        node.found(number, &facts("Main"), Who::default(), None, None);
+        node.looked(number, &Figures::new());
+        node.ended(number, Ending::Ended);
+    }
+    let state = node.state();
+    assert_eq!((state.jvms.len(), state.ended.len()), (0, ENDED_MAX));
+    assert!(state.ended.capacity() <= 2 * ENDED_MAX);
 }

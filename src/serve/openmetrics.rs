@@ -118,16 +118,18 @@ fn escape(out: &mut String, value: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::map::Area;
     use crate::map::rows::Measure;
     use crate::os::identity::Identity;
     use crate::record::Key;
     use crate::record::writer::JvmFacts;
-    use crate::serve::node::Who;
+    use crate::serve::Who;
+    use crate::serve::node::Limits;
     use crate::serve::summary::{AreaNow, Summary};
     use std::time::Duration;
 
     fn node() -> Node {
-        let node = Node::new(Duration::ZERO, 0);
+        let node = Node::new(Limits { min_age: Duration::ZERO, every: Duration::ZERO, memory_bytes: 0 });
         let facts = JvmFacts {
             main: Some("a\"b\\c.jar".to_string()),
             gc: Some("g1".to_string()),
@@ -139,10 +141,9 @@ mod tests {
         let key = Key::process;
         node.looked(
             1,
-            5,
             &vec![(key(Measure::KernelResident), Some(7)), (key(Measure::CollectionTime), Some(1_500_000))],
         );
-        let area = AreaNow { name: "java_heap", resident_bytes: 1 << 40, committed_bytes: None };
+        let area = AreaNow { area: Area::JavaHeap, resident_bytes: 1 << 40, committed_bytes: None };
         node.read(1, Summary { areas: vec![area], ..Summary::default() }, Vec::new(), None);
         node
     }

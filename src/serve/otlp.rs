@@ -6,7 +6,8 @@
 //! and Marusa itself are one more. A name that a back end makes of a metric is the one that Prometheus scrapes.
 
 use super::catalogue::{self, Kind, Metric, Points, Unit};
-use super::node::{JvmNow, Node, State};
+use super::jvm::JvmNow;
+use super::node::{Node, State};
 
 /// What a request says besides the figures.
 #[derive(Clone, Debug, Default)]
@@ -140,7 +141,8 @@ fn metrics<T>(
         if points.0.is_empty() {
             continue;
         }
-        let since = start(metric).filter(|_| metric.kind == Kind::Counter);
+        // A clock that was set back has a start in the future: none is known.
+        let since = start(metric).filter(|since| metric.kind == Kind::Counter && *since <= now);
         let write = |out: &mut Proto| {
             for (own, value) in &points.0 {
                 out.message(1, |out| point(out, labels.iter().chain(own), *value, since, now));
@@ -191,6 +193,85 @@ fn name<T>(metric: &Metric<T>) -> String {
 /// None where it is "1": Prometheus makes "_ratio" of that (prometheus/otlptranslator, metric_namer.go), and 0 or 1 is not a ratio.
 fn unit(unit: Unit) -> String {
     if unit == Unit::One { String::new() } else { unit.ucum() }
+}
+
+/// What a back end says in its answer that it did not take: ExportMetricsServiceResponse.partial_success (metrics_service.proto).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rejected {
+    pub points: u64,
+    /// In the words of the back end, shortened.
+    pub why: String,
+}
+
+impl Rejected {
+    /// Nothing where the answer is none of protobuf: not every back end writes one.
+    pub fn of(answer: &[u8]) -> Rejected {
+        const WHY_BYTES_MAX: usize = 200;
+        let mut rejected = Rejected::default();
+        let partial = Fields(answer).find_map(|(field, value)| match value {
+            Value::Bytes(bytes) if field == 1 => Some(bytes),
+            _ => None,
+        });
+        for field in Fields(partial.unwrap_or_default()) {
+            match field {
+                // int64; a negative number is none of points.
+                (1, Value::Number(points)) => rejected.points = i64::try_from(points).map_or(0, |_| points),
+                (2, Value::Bytes(why)) => {
+                    rejected.why = String::from_utf8_lossy(&why[..why.len().min(WHY_BYTES_MAX)]).into_owned();
+                }
+                _ => {}
+            }
+        }
+        rejected
+    }
+}
+
+enum Value<'a> {
+    Number(u64),
+    Bytes(&'a [u8]),
+}
+
+/// The fields of a message, to its end or to the first that is none.
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    fn number(&mut self) -> Option<u64> {
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            let (byte, rest) = self.0.split_first()?;
+            self.0 = rest;
+            value |= u64::from(byte & 0x7f) << shift;
+            if *byte < 0x80 {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    fn bytes(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (bytes, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(bytes)
+    }
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = (u64, Value<'a>);
+
+    fn next(&mut self) -> Option<(u64, Value<'a>)> {
+        let key = self.number()?;
+        let value = match key & 7 {
+            0 => Value::Number(self.number()?),
+            1 => Value::Number(u64::from_le_bytes(self.bytes(8)?.try_into().ok()?)),
+            2 => {
+                let length = usize::try_from(self.number()?).ok()?;
+                Value::Bytes(self.bytes(length)?)
+            }
+            5 => Value::Bytes(self.bytes(4)?),
+            _ => return None,
+        };
+        Some((key >> 3, value))
+    }
 }
 
 /// A message of protobuf as it is written (protobuf.dev, programming-guides/encoding).

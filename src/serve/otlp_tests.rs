@@ -1,9 +1,11 @@
 use super::*;
+use crate::map::Area;
 use crate::map::rows::Measure;
 use crate::os::identity::Identity;
 use crate::record::Key;
 use crate::record::writer::JvmFacts;
-use crate::serve::node::Who;
+use crate::serve::Who;
+use crate::serve::node::Limits;
 use crate::serve::summary::{AreaNow, Summary};
 use std::time::Duration;
 
@@ -23,38 +25,14 @@ impl Value {
     }
 }
 
-fn varint(bytes: &[u8], at: &mut usize) -> u64 {
-    let (mut value, mut shift) = (0, 0);
-    loop {
-        let byte = bytes[*at];
-        *at += 1;
-        value |= u64::from(byte & 0x7f) << shift;
-        shift += 7;
-        if byte < 0x80 {
-            return value;
-        }
-    }
-}
-
 fn fields(bytes: &[u8]) -> Vec<(u64, Value)> {
-    let (mut at, mut found) = (0, Vec::new());
-    while at < bytes.len() {
-        let key = varint(bytes, &mut at);
-        let value = match key & 7 {
-            0 => Value::Number(varint(bytes, &mut at)),
-            1 => {
-                at += 8;
-                Value::Number(u64::from_le_bytes(bytes[at - 8..at].try_into().expect("eight")))
-            }
-            2 => {
-                let length = varint(bytes, &mut at) as usize;
-                at += length;
-                Value::Bytes(bytes[at - length..at].to_vec())
-            }
-            other => panic!("wire type {other}"),
-        };
-        found.push((key >> 3, value));
-    }
+    let mut fields = Fields(bytes);
+    let found = fields.by_ref().map(|(number, value)| match value {
+        super::Value::Number(value) => (number, Value::Number(value)),
+        super::Value::Bytes(bytes) => (number, Value::Bytes(bytes.to_vec())),
+    });
+    let found = found.collect();
+    assert!(fields.0.is_empty(), "what follows is no field");
     found
 }
 
@@ -94,7 +72,7 @@ fn some(text: &str) -> Option<String> {
 }
 
 fn node() -> Node {
-    let node = Node::new(Duration::from_secs(30), 0);
+    let node = Node::new(Limits { min_age: Duration::from_secs(30), every: Duration::ZERO, memory_bytes: 0 });
     let facts = JvmFacts { pid: 7, main: some("a\"b.jar"), version: some("21.0.4"), ..JvmFacts::default() };
     let pod = Identity {
         namespace: some("shop"),
@@ -110,15 +88,15 @@ fn node() -> Node {
     let key = Key::process;
     let figures =
         [(Measure::KernelResident, 7), (Measure::CollectionTime, 1_500_000), (Measure::GroupOomKills, 3)];
-    node.looked(1, 5, &figures.map(|(measure, value)| (key(measure), Some(value))).to_vec());
-    let areas = ["java_heap", "gc"];
-    let areas = areas.map(|name| AreaNow { name, resident_bytes: 1 << 40, committed_bytes: None });
+    node.looked(1, &figures.map(|(measure, value)| (key(measure), Some(value))).to_vec());
+    let areas = [Area::JavaHeap, Area::Gc];
+    let areas = areas.map(|area| AreaNow { area, resident_bytes: 1 << 40, committed_bytes: None });
     node.read(1, Summary { areas: areas.to_vec(), ..Summary::default() }, Vec::new(), None);
     node
 }
 
 fn written() -> Vec<Vec<u8>> {
-    let context = Context { host_name: some("n1"), boot_nanos: Some(9), now_nanos: 123_000 };
+    let context = Context { host_name: some("n1"), boot_nanos: Some(9), now_nanos: 2_000_000_000 };
     let node = node();
     let bytes = request(&node, &node.state(), &context);
     all(&bytes, 1)
@@ -148,7 +126,7 @@ fn gauges_sums_and_infos() {
     assert_eq!(areas, [some("java_heap"), some("gc")]);
     assert_eq!(of(&attributes(&points[0], 7), "marusa.jvm"), some("a\"b.jar"));
     assert_eq!(value(&points[0], 4), Some(Value::Number(((1_u64 << 40) as f64).to_bits())));
-    assert_eq!((value(&points[0], 2), value(&points[0], 3)), (None, Some(Value::Number(123_000))));
+    assert_eq!((value(&points[0], 2), value(&points[0], 3)), (None, Some(Value::Number(2_000_000_000))));
 
     let time = all(&metric(&resources[0], "marusa.jvm.gc.duration").expect("a sum"), 7).remove(0);
     assert_eq!((value(&time, 2), value(&time, 3)), (Some(Value::Number(2)), Some(Value::Number(1))));
@@ -173,4 +151,38 @@ fn numbers_of_any_length() {
         out.varint(16, number);
         assert_eq!(fields(&out.0), [(16, Value::Number(number))]);
     }
+}
+
+#[test]
+fn what_a_back_end_rejects() {
+    let rejected = |points, why: &str| Rejected { points, why: why.to_string() };
+    let answer = |points: u64, why: &str| {
+        let mut out = Proto::default();
+        out.message(1, |out| {
+            out.varint(1, points);
+            out.text(2, why);
+        });
+        out.0
+    };
+    assert_eq!(Rejected::of(b""), rejected(0, ""), "all was taken");
+    assert_eq!(Rejected::of(&answer(3, "too old")), rejected(3, "too old"));
+    assert_eq!(Rejected::of(&answer(0, "a hint")), rejected(0, "a hint"));
+    assert_eq!(Rejected::of(&answer(u64::MAX, "")), rejected(0, ""), "-1");
+    assert_eq!(Rejected::of(&answer(1, &"x".repeat(1000))).why.len(), 200);
+    // Not of protobuf, or cut off anywhere.
+    assert_eq!(Rejected::of(b"{\"partialSuccess\":{}}"), rejected(0, ""));
+    assert_eq!(Rejected::of(&[0xff; 100]), rejected(0, ""));
+    let whole = answer(300, "too old");
+    (0..whole.len()).for_each(|end| assert_eq!(Rejected::of(&whole[..end]), rejected(0, "")));
+}
+
+#[test]
+fn a_start_that_a_clock_set_back_has_in_the_future_is_not_known() {
+    let node = node();
+    let at = |now_nanos| {
+        let bytes = request(&node, &node.state(), &Context { now_nanos, ..Context::default() });
+        let time = metric(&all(&bytes, 1)[0], "marusa.jvm.gc.duration").expect("a sum");
+        value(&all(&all(&time, 7)[0], 1)[0], 2)
+    };
+    assert_eq!((at(1_500_000_000), at(1_499_999_999)), (Some(Value::Number(1_500_000_000)), None));
 }

@@ -15,6 +15,8 @@ pub struct Own {
     pub longest_hold_seconds: f64,
     /// By outcome; empty where nothing is pushed.
     pub otlp: Vec<(&'static str, u64)>,
+    /// Data points that were rejected of requests that were accepted.
+    pub otlp_rejected: Option<u64>,
     pub stored: Stored,
     /// By status code.
     pub requests: BTreeMap<u16, u64>,

@@ -13,7 +13,7 @@ const COMMITTED: [Area; 5] = [Area::JavaHeap, Area::Gc, Area::ClassMetadata, Are
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct AreaNow {
-    pub name: &'static str,
+    pub area: Area,
     pub resident_bytes: Bytes,
     /// `None`: it is not exported.
     pub committed_bytes: Option<Bytes>,
@@ -60,7 +60,7 @@ impl Summary {
             }
         }
         let areas = account.areas.iter().map(|area| AreaNow {
-            name: area.area.name(),
+            area: area.area,
             resident_bytes: area.amounts.resident_bytes,
             committed_bytes: COMMITTED.contains(&area.area).then_some(area.amounts.committed_bytes),
         });

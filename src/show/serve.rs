@@ -1,11 +1,13 @@
 //! The documents of `/api/v1`: the JVMs of this node, what the doctor found, and the last while of one JVM.
 
 use crate::base::Bytes;
+use crate::map::Area;
 use crate::map::rows::Measure;
 use crate::os::identity::Identity;
 use crate::record::writer::Ending;
-use crate::serve::history::MomentRow;
-use crate::serve::node::{JvmNow, Node, State, Who};
+use crate::serve::history::{Clock, MomentRow};
+use crate::serve::jvm::{JvmNow, Who};
+use crate::serve::node::{Node, State};
 use crate::serve::summary::FoundNow;
 use crate::show::json::Head;
 use schemars::JsonSchema;
@@ -84,11 +86,12 @@ pub struct EndedRow {
 impl JvmsDocument {
     pub fn of(node: &Node, state: &State) -> JvmsDocument {
         let shown = state.jvms.values().filter(|jvm| node.is_shown(jvm));
+        let clock = Clock::now();
         let ended = state.ended.iter().rev().map(|jvm| EndedRow {
             who: WhoRow::of(&jvm.who, &jvm.name, jvm.pid),
-            ended_ms: jvm.ended_ms,
+            ended_ms: clock.wall_ms(jvm.ended_at),
             ending: jvm.ending,
-            last: jvm.last.clone(),
+            last: jvm.last.as_ref().map(|row| row.shown(clock)),
         });
         JvmsDocument {
             head: Head::now("marusa/serve-jvms/1"),
@@ -117,9 +120,9 @@ impl JvmRow {
             account_age_seconds: jvm.account_age_seconds(),
             areas: jvm
                 .areas()
-                .map(|area| AreaRow { area: area.name, resident_bytes: area.resident_bytes })
+                .map(|area| AreaRow { area: area.area.name(), resident_bytes: area.resident_bytes })
                 .collect(),
-            findings: jvm.findings.clone(),
+            findings: jvm.findings().to_vec(),
             unread: jvm.unread.clone(),
         }
     }
@@ -143,10 +146,10 @@ pub struct JvmFindings {
 
 impl FindingsDocument {
     pub fn of(node: &Node, state: &State) -> FindingsDocument {
-        let shown = state.jvms.values().filter(|jvm| node.is_shown(jvm) && !jvm.findings.is_empty());
+        let shown = state.jvms.values().filter(|jvm| node.is_shown(jvm) && !jvm.findings().is_empty());
         let jvms = shown.map(|jvm| JvmFindings {
             who: WhoRow::of(&jvm.who, &jvm.name, jvm.facts.pid),
-            findings: jvm.findings.clone(),
+            findings: jvm.findings().to_vec(),
         });
         FindingsDocument {
             head: Head::now("marusa/serve-findings/1"),
@@ -171,12 +174,12 @@ pub struct HistoryDocument {
 impl HistoryDocument {
     /// `None`: no JVM has that id.
     pub fn of(state: &State, id: &str) -> Option<HistoryDocument> {
-        let jvm = jvm(state, id)?;
+        let (jvm, clock) = (jvm(state, id)?, Clock::now());
         Some(HistoryDocument {
             head: Head::now("marusa/serve-history/1"),
             who: WhoRow::of(&jvm.who, &jvm.name, jvm.facts.pid),
-            areas: jvm.areas().map(|area| area.name).collect(),
-            moments: jvm.history.rows().cloned().collect(),
+            areas: Area::ALL.iter().map(|area| area.name()).collect(),
+            moments: jvm.history.rows().map(|row| row.shown(clock)).collect(),
         })
     }
 }

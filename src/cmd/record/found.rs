@@ -27,6 +27,8 @@ const AGAIN_COSTS: u32 = 2000;
 pub struct Found {
     known: HashMap<i32, Seen>,
     pub hidden: Hidden,
+    /// JVMs for which there was no place.
+    pub left_out: usize,
     /// How many slow processes each user has.
     slow: Users,
 }
@@ -37,12 +39,17 @@ struct Seen {
     /// How long it took.
     took: Duration,
     is_jvm: bool,
+    /// It is one for which there was no place.
+    is_left_out: bool,
     /// It cannot be looked at; it may be a JVM.
     is_hidden: bool,
 }
 
 impl Seen {
-    fn is_due(&self, now: Instant) -> bool {
+    fn is_due(&self, now: Instant, has_place: bool) -> bool {
+        if self.is_left_out {
+            return has_place;
+        }
         let is_young = now.duration_since(self.first) < YOUNG && self.took < SLOW;
         let again = AGAIN.max(self.took * AGAIN_COSTS);
         !self.is_jvm && (is_young || now.duration_since(self.last) >= again)
@@ -56,8 +63,8 @@ fn owner(pid: i32) -> u32 {
 
 impl Found {
     /// JVMs that were not known before, and who they are as far as that is quickly read. Of what is known nothing is read: there
-    /// may be thousands of processes. When the time is over, or there are as many as were asked for, the rest waits for the
-    /// next time. Processes of users whose processes took long come last.
+    /// may be thousands of processes. When the time is over, the rest waits for the next time; JVMs that are more than were asked
+    /// for are counted, and wait for a place. Processes of users whose processes took long come last.
     pub fn new_ones(&mut self, at_most: usize) -> Vec<(Process, JvmFacts)> {
         // What cannot be listed now is listed the next time.
         let Ok(pids) = host::pids() else { return Vec::new() };
@@ -65,19 +72,23 @@ impl Found {
         self.known.retain(|pid, _| pids.binary_search(pid).is_ok());
         let mut due: Vec<(u32, bool, i32)> = pids
             .into_iter()
-            .filter(|pid| self.known.get(pid).is_none_or(|seen| seen.is_due(now)))
+            .filter(|pid| self.known.get(pid).is_none_or(|seen| seen.is_due(now, at_most > 0)))
             .map(|pid| (self.slow.failures(owner(pid)), self.known.contains_key(&pid), pid))
             .collect();
         due.sort_unstable();
         let mut pool = Pool::new(RECORD_FIND.0, RECORD_FIND.1);
         let mut new = Vec::new();
         for (.., pid) in due {
-            if now.elapsed() > RECORD_FIND.0 || new.len() >= at_most || budget::is_interrupted() {
+            if now.elapsed() > RECORD_FIND.0 || budget::is_interrupted() {
                 break;
+            }
+            let is_full = new.len() >= at_most;
+            if is_full && self.known.get(&pid).is_some_and(|seen| seen.is_left_out) {
+                continue;
             }
             let began = Instant::now();
             let found = pool.within(RECORD_FACTS, || {
-                let process = self.look(pid, now)?;
+                let process = self.look(pid, now, is_full)?;
                 let facts = facts(&process);
                 Some((process, facts))
             });
@@ -91,6 +102,7 @@ impl Found {
         }
         let hidden = self.known.iter().filter(|(_, seen)| seen.is_hidden);
         self.hidden = Hidden(hidden.map(|(pid, _)| *pid).collect());
+        self.left_out = self.known.values().filter(|seen| seen.is_left_out).count();
         new
     }
 
@@ -99,15 +111,17 @@ impl Found {
         self.known.remove(&pid);
     }
 
-    fn look(&mut self, pid: i32, now: Instant) -> Option<Process> {
+    fn look(&mut self, pid: i32, now: Instant, is_full: bool) -> Option<Process> {
         let first = self.known.get(&pid).map_or(now, |seen| seen.first);
         let process = Process::open(pid).ok()?;
         let vm = discover::vm_of(&process);
         let is_jvm = matches!(vm, Ok(Some(_)));
         // A process that just ends is not a secret.
         let is_hidden = vm.is_err_and(|gap| gap.why == Why::Denied);
-        self.known.insert(pid, Seen { first, last: now, took: Duration::ZERO, is_jvm, is_hidden });
-        is_jvm.then_some(process)
+        let is_left_out = is_jvm && is_full;
+        let took = Duration::ZERO;
+        self.known.insert(pid, Seen { first, last: now, took, is_jvm, is_left_out, is_hidden });
+        (is_jvm && !is_full).then_some(process)
     }
 }
 

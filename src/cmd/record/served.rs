@@ -12,7 +12,8 @@ use crate::os::process::Process;
 use crate::os::thp::Thp;
 use crate::os::{cpu_time, host};
 use crate::record::writer::JvmFacts;
-use crate::serve::node::{Node, NodeNow, Who};
+use crate::serve::jvm::{TEXT_LETTERS_MAX, Who};
+use crate::serve::node::{Node, NodeNow};
 use crate::serve::own::Own;
 use crate::serve::summary::{FoundNow, Summary};
 use crate::show::json::{MapDocument, print};
@@ -26,6 +27,9 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 
 /// How often the host is examined.
 const HOST_EVERY: Duration = Duration::from_secs(60);
+
+/// Of one JVM.
+const FINDINGS_MAX: usize = 100;
 
 /// The state that the watch keeps up to date.
 pub struct Served {
@@ -87,7 +91,8 @@ impl Served {
     }
 
     /// What the watch counts of itself. `suspects`: JVMs whose accounts cannot be read in time.
-    pub fn counted(&self, recorded: &Recorded, suspects: usize) {
+    /// `left_out`: JVMs for which there was no place.
+    pub fn counted(&self, recorded: &Recorded, suspects: usize, left_out: usize) {
         let mut state = self.node.state();
         let shown = state.jvms.values().filter(|jvm| self.node.is_shown(jvm)).count();
         let young = state.jvms.len() - shown;
@@ -95,6 +100,7 @@ impl Served {
             jvms: vec![
                 ("shown", shown),
                 ("young", young),
+                ("left_out", left_out),
                 ("unreadable", suspects),
                 ("hidden", recorded.hidden.0.len()),
             ],
@@ -131,10 +137,12 @@ impl Reader {
         self.host = std::mem::take(&mut facts.host);
         let jvm = facts.jvms.remove(0);
         let rows = of_jvm.iter().flat_map(rows).collect();
-        (jvm, Shown { rows, summary, findings: of_jvm.iter().map(found).collect(), document })
+        let findings = of_jvm.iter().take(FINDINGS_MAX).map(found).collect();
+        (jvm, Shown { rows, summary, findings, document })
     }
 
-    fn look_at_host(&mut self) {
+    /// Once a minute.
+    pub fn look_at_host(&mut self) {
         if self.watched.as_ref().is_some_and(|(_, since)| since.elapsed() < HOST_EVERY) {
             return;
         }
@@ -143,9 +151,17 @@ impl Reader {
             self.host = watched.finish(&me);
         }
         self.watched = Some((HostFacts::start(), Instant::now()));
+        let facts = Facts { host: std::mem::take(&mut self.host), jvms: Vec::new() };
+        let of_host = doctor::examine(&facts, &[]).findings;
+        self.host = facts.host;
+        let now = node_now(&self.host);
         let mut state = self.node.state();
-        let findings = std::mem::take(&mut state.node.findings);
-        state.node = NodeNow { findings, ..node_now(&self.host) };
+        // With JVMs, the next account comes with what is found of both.
+        let findings = match state.jvms.is_empty() {
+            true => of_host.iter().filter(|it| it.subject == Subject::Host).map(found).collect(),
+            false => std::mem::take(&mut state.node.findings),
+        };
+        state.node = NodeNow { findings, ..now };
         state.own.kernel = host::kernel_release();
     }
 }
@@ -159,7 +175,9 @@ fn rows(finding: &Finding) -> [Row; 2] {
 }
 
 fn found(finding: &Finding) -> FoundNow {
-    FoundNow { id: finding.id, level: finding.level, title: finding.title.clone() }
+    // Names of the target may be in it.
+    let title = finding.title.chars().take(TEXT_LETTERS_MAX).collect();
+    FoundNow { id: finding.id, level: finding.level, title }
 }
 
 /// The document of `map --json`, compressed.

@@ -68,6 +68,8 @@ pub struct Watch {
     next_find: Instant,
     /// Processes that may not be looked at.
     hidden: Hidden,
+    /// JVMs that are more than `jvms_max`.
+    left_out: usize,
     /// Pids of JVMs that ended since the last search for new ones.
     gone: Vec<i32>,
     shares: Shares,
@@ -128,6 +130,7 @@ impl Watch {
             reads: None,
             next_find: started,
             hidden: Hidden::default(),
+            left_out: 0,
             gone: Vec::new(),
             shares: Shares::new(asked.cpu_share),
             users: Users::default(),
@@ -206,7 +209,7 @@ impl Watch {
             let (at, ending) = (moment(self.started), jvm.ending());
             self.killed += usize::from(ending == Ending::KilledForMemory);
             self.writer.ended(jvm.number, at, ending);
-            self.served.iter().for_each(|served| served.node.ended(jvm.number, at.wall_ms, ending));
+            self.served.iter().for_each(|served| served.node.ended(jvm.number, ending));
             jvm.purses().for_each(|(own, _)| self.shares.inherit(*own));
             self.gone.push(jvm.process.pid);
         }
@@ -223,7 +226,7 @@ impl Watch {
         let mut figures = match jvm.look() {
             Ok(figures) => figures,
             Err(_) if !jvm.process.is_same() => return Looked::Gone,
-            // It may be read again later; until then nothing is known, and nothing is reported.
+            // It may be read again later; until then nothing is known.
             Err(_) => Figures::new(),
         };
         let notes = [
@@ -243,8 +246,8 @@ impl Watch {
         figures.extend(account);
         if !figures.is_empty() {
             self.writer.sample(jvm.number, at, scope, &figures);
-            self.served.iter().for_each(|served| served.node.looked(jvm.number, at.wall_ms, &figures));
         }
+        self.served.iter().for_each(|served| served.node.looked(jvm.number, &figures));
         for note in notes.into_iter().flatten() {
             self.writer.note(at, &note);
         }
@@ -284,7 +287,8 @@ impl Watch {
             output.next(&start).map_err(stopped)?;
         }
         if let Some(served) = &self.served {
-            served.counted(&self.recorded(), self.jvms.iter().filter(|jvm| jvm.trust.is_suspect()).count());
+            let suspects = self.jvms.iter().filter(|jvm| jvm.trust.is_suspect()).count();
+            served.counted(&self.recorded(), suspects, self.left_out);
         }
         Ok(())
     }

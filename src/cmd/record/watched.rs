@@ -129,25 +129,28 @@ impl Watched {
         let counters = glance.counters.unwrap_or_default();
         self.heap_bytes = counters.heap_capacity_bytes;
         seen.extend(figures::of_counters(&counters));
-        self.look_at_group();
-        let pressure = self.group.as_ref().and_then(|_| pressure::of_group(&self.process).ok());
-        seen.extend(figures::of_group(self.group.as_ref(), pressure.as_ref()));
+        let is_seen = self.look_at_group();
+        // What was seen of the group before is kept for how the JVM ends, and is not what the group holds now.
+        let group = self.group.as_ref().filter(|_| is_seen);
+        let pressure = group.and_then(|_| pressure::of_group(&self.process).ok());
+        seen.extend(figures::of_group(group, pressure.as_ref()));
         Ok(seen)
     }
 
-    fn look_at_group(&mut self) {
+    /// Reads the group where that is due; whether it was read.
+    fn look_at_group(&mut self) -> bool {
         let now = Instant::now();
         let is_due = self.group_at.is_none_or(|at| now.duration_since(at) >= GROUP_AGAIN);
         if self.group.is_none() && !is_due {
-            return;
+            return false;
         }
         self.group_at = Some(now);
-        let Ok(group) = group_memory::of(&self.process) else { return };
+        let Ok(group) = group_memory::of(&self.process) else { return false };
         // Keep what was read while the process ran: once it is killed, the kernel has counted the kill, and while it
         // exits, cgroup v1 reports the root as its group (kernel/cgroup/cgroup.c, proc_cgroup_show).
         let is_running = self.process.status().is_ok_and(|status| !status.is_ending());
         if !is_running {
-            return;
+            return false;
         }
         self.kills_before = self.group.as_ref().and_then(kills);
         self.group = group;
@@ -159,6 +162,7 @@ impl Watched {
         let before = self.limit.map(|(limit, at)| (limit, now.duration_since(at)));
         self.is_near = limit.is_some_and(|limit| pace::is_near(before, limit));
         self.limit = limit.map(|limit| (limit, now));
+        true
     }
 
     /// What is to be noted when it comes near its limit.

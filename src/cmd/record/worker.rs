@@ -62,7 +62,7 @@ pub struct Wanted {
 
 pub enum Done {
     Account { of: Wanted, read: Known<AccountRead>, facts: Option<Box<JvmFacts>>, took: Took },
-    Found { new: Vec<(Process, JvmFacts)>, hidden: Hidden, took: Took },
+    Found { new: Vec<(Process, JvmFacts)>, hidden: Hidden, left_out: usize, took: Took },
 }
 
 /// An account as it is recorded.
@@ -164,7 +164,9 @@ fn work(todo: &Receiver<Job>, answer: &Sender<Done>, mut bell: PipeWriter, mut r
             Job::Find { at_most, ended } => {
                 ended.into_iter().for_each(|pid| found.forget(pid));
                 let (new, took) = timed(|| found.new_ones(at_most));
-                Done::Found { new, hidden: found.hidden.clone(), took }
+                // On a host without a JVM no account comes to it.
+                reader.iter_mut().for_each(Reader::look_at_host);
+                Done::Found { new, hidden: found.hidden.clone(), left_out: found.left_out, took }
             }
         };
         if answer.send(done).is_err() || bell.write_all(&[1]).is_err() {

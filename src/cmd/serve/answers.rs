@@ -1,5 +1,6 @@
 //! What is answered to which path. Everything comes from the node's state; the documents are those of `--json`.
 
+use super::tls;
 use crate::serve::node::Node;
 use crate::serve::openmetrics::{self, Form};
 use crate::show::serve::{self as documents, FindingsDocument, HistoryDocument, JvmsDocument};
@@ -8,23 +9,42 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use hyper::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
     X_FRAME_OPTIONS,
 };
 use std::io::{Read, Write};
 
-/// On every answer. The page has its styles and scripts in itself, and asks nobody but this service.
-pub const HEADERS: &[(HeaderName, &str)] = &[
+/// On every answer.
+const HEADERS: [(HeaderName, &str); 4] = [
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (X_FRAME_OPTIONS, "DENY"),
     (REFERRER_POLICY, "no-referrer"),
     (CACHE_CONTROL, "no-store"),
-    (
-        CONTENT_SECURITY_POLICY,
-        "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; img-src data:; \
-         base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    ),
 ];
+
+/// The page, and the headers of all answers.
+pub struct Fixed {
+    page: Bytes,
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl Fixed {
+    /// The page has its styles and scripts in itself: a browser takes those with these hashes and no others (Content Security
+    /// Policy Level 3, section 6.7.3), and asks nobody but this service.
+    pub fn new() -> Fixed {
+        let page = crate::show::html::node::page();
+        let policy = format!(
+            "default-src 'none'; style-src {}; script-src {}; connect-src 'self'; img-src data:; base-uri 'none'; \
+             form-action 'none'; frame-ancestors 'none'",
+            tls::source_of(&page.style),
+            page.scripts.map(tls::source_of).join(" ")
+        );
+        let headers = HEADERS.map(|(name, value)| (name, HeaderValue::from_static(value)));
+        // Words and Base64 are a header that HTTP allows.
+        let policy = HeaderValue::try_from(policy).ok().map(|policy| (CONTENT_SECURITY_POLICY, policy));
+        Fixed { page: page.html.into(), headers: headers.into_iter().chain(policy).collect() }
+    }
+}
 
 /// A smaller answer is not worth packing.
 const PACKED_BYTES_MIN: usize = 4 << 10;
@@ -54,13 +74,13 @@ pub fn is_health(path: &str) -> bool {
     matches!(path, "/-/healthy" | "/-/ready")
 }
 
-pub fn to(node: &Node, asked: &Asked) -> Answer {
+pub fn to(node: &Node, fixed: &Fixed, asked: &Asked) -> Answer {
     match asked.path {
-        "/" => packed(200, HTML, crate::show::html::node::page(), asked),
+        "/" => packed(200, HTML, fixed.page.clone(), asked),
         "/metrics" => {
             let form = Form::accepted(asked.accept);
             let text = openmetrics::text(node, &node.state(), form);
-            packed(200, form.content_type(), text.into_bytes(), asked)
+            packed(200, form.content_type(), text.into(), asked)
         }
         "/-/healthy" => plain(200, "healthy\n"),
         "/-/ready" if node.state().is_ready() => plain(200, "ready\n"),
@@ -91,7 +111,7 @@ fn account(node: &Node, id: &str, asked: &Asked) -> Answer {
     let Some(jvm) = documents::jvm(&state, id) else {
         return plain(404, "no JVM of this node has that id; /api/v1/jvms lists them\n");
     };
-    let Some(packed) = jvm.account.as_ref().and_then(|account| account.document.clone()) else {
+    let Some(packed) = jvm.account().and_then(|account| account.document.clone()) else {
         let why = jvm
             .unread
             .clone()
@@ -124,7 +144,7 @@ fn jvm_of(query: &str) -> Option<String> {
 fn json(document: &impl serde::Serialize, asked: &Asked) -> Answer {
     let mut bytes = Vec::new();
     match crate::show::json::print(&mut bytes, document) {
-        Ok(()) => packed(200, JSON, bytes, asked),
+        Ok(()) => packed(200, JSON, bytes.into(), asked),
         Err(error) => plain(500, &format!("the document cannot be written: {error}\n")),
     }
 }
@@ -133,14 +153,14 @@ fn plain(status: u16, text: &str) -> Answer {
     Answer { status, content_type: TEXT, bytes: Bytes::copy_from_slice(text.as_bytes()), is_gzip: false }
 }
 
-fn packed(status: u16, content_type: &'static str, bytes: Vec<u8>, asked: &Asked) -> Answer {
+fn packed(status: u16, content_type: &'static str, bytes: Bytes, asked: &Asked) -> Answer {
     if !asked.takes_gzip || bytes.len() < PACKED_BYTES_MIN {
-        return Answer { status, content_type, bytes: bytes.into(), is_gzip: false };
+        return Answer { status, content_type, bytes, is_gzip: false };
     }
     let mut packed = GzEncoder::new(Vec::with_capacity(bytes.len() / 8), Compression::fast());
     match packed.write_all(&bytes).and_then(|()| packed.finish()) {
         Ok(packed) => Answer { status, content_type, bytes: packed.into(), is_gzip: true },
         // Writing to memory does not fail; the bytes as they are would do.
-        Err(_) => Answer { status, content_type, bytes: bytes.into(), is_gzip: false },
+        Err(_) => Answer { status, content_type, bytes, is_gzip: false },
     }
 }

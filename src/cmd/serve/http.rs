@@ -1,12 +1,13 @@
 //! The HTTP side of `marusa serve`: one thread that answers from the node's state and reads nothing of any JVM. A client that is
 //! slow or silent costs a connection for a bounded time, and there is a bounded number of them.
 
-use super::answers::{self, Answer, Asked};
+use super::answers::{self, Answer, Asked, Fixed};
 use super::guard::{Door, Guard};
+use super::slow::{Held, Patient, Room};
 use super::tls;
 use crate::serve::node::Node;
 use bytes::Bytes;
-use http_body_util::{Either, Full};
+use http_body_util::Either;
 use hyper::body::{Body, Frame, Incoming};
 use hyper::header::{
     ACCEPT, ACCEPT_ENCODING, ALLOW, AUTHORIZATION, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue,
@@ -16,6 +17,7 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
+use std::io;
 use std::net::TcpListener;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -39,18 +41,18 @@ const HEAD_BYTES_MAX: usize = 32 << 10;
 const EVENTS_EVERY: Duration = Duration::from_secs(2);
 
 /// A whole answer, or a stream of events.
-type Reply = Response<Either<Full<Bytes>, Events>>;
+type Reply = Response<Either<Held, Events>>;
 
 struct Events(mpsc::Receiver<Bytes>);
 
 impl Body for Events {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = io::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         self.0.poll_recv(context).map(|event| event.map(|bytes| Ok(Frame::data(bytes))))
     }
 }
@@ -58,6 +60,8 @@ impl Body for Events {
 struct Service {
     node: Arc<Node>,
     guard: Arc<Guard>,
+    fixed: Fixed,
+    room: Room,
     followers: Arc<Semaphore>,
 }
 
@@ -66,9 +70,11 @@ pub fn start(listener: TcpListener, node: Arc<Node>, guard: Guard) -> std::io::R
     listener.set_nonblocking(true)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
     let service = Arc::new(Service {
-        node,
+        room: Room::new(node.limits().part_bytes() / 2),
         guard: Arc::new(guard),
+        fixed: Fixed::new(),
         followers: Arc::new(Semaphore::new(FOLLOWERS_MAX)),
+        node,
     });
     let work = move || {
         runtime.block_on(async {
@@ -131,7 +137,8 @@ async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, service: Arc<Service
     };
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_buf_size(HEAD_BYTES_MAX);
-    let connection = builder.serve_connection(TokioIo::new(stream), service_fn(of_request));
+    let stream = TokioIo::new(Patient::new(stream, HEAD_TIME));
+    let connection = builder.serve_connection(stream, service_fn(of_request));
     let mut connection = std::pin::pin!(connection);
     // A broken connection is the client's affair.
     if timeout(CONNECTION_TIME, connection.as_mut()).await.is_err()
@@ -147,14 +154,19 @@ async fn reply(service: &Arc<Service>, request: &Request<Incoming>) -> Reply {
     let path = request.uri().path();
     let is_open = answers::is_health(path);
     if !is_open && !service.guard.admits(header(AUTHORIZATION)).await {
-        let mut reply = whole(StatusCode::UNAUTHORIZED, "text/plain; charset=utf-8", "unauthorized\n".into());
+        let mut reply =
+            whole(service, StatusCode::UNAUTHORIZED, "text/plain; charset=utf-8", "unauthorized\n".into());
         let asks = HeaderValue::from_static("Basic realm=\"marusa\", charset=\"UTF-8\"");
         reply.headers_mut().insert(hyper::header::WWW_AUTHENTICATE, asks);
         return finished(service, reply);
     }
     if ![Method::GET, Method::HEAD].contains(request.method()) {
-        let mut reply =
-            whole(StatusCode::METHOD_NOT_ALLOWED, "text/plain; charset=utf-8", "only GET and HEAD\n".into());
+        let mut reply = whole(
+            service,
+            StatusCode::METHOD_NOT_ALLOWED,
+            "text/plain; charset=utf-8",
+            "only GET and HEAD\n".into(),
+        );
         reply.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
         return finished(service, reply);
     }
@@ -167,27 +179,28 @@ async fn reply(service: &Arc<Service>, request: &Request<Incoming>) -> Reply {
         accept: header(ACCEPT),
         takes_gzip: header(ACCEPT_ENCODING).split(',').any(|coding| coding.trim().starts_with("gzip")),
     };
-    let Answer { status, content_type, bytes, is_gzip } = answers::to(&service.node, &asked);
+    let Answer { status, content_type, bytes, is_gzip } = answers::to(&service.node, &service.fixed, &asked);
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut reply = whole(status, content_type, bytes);
-    if is_gzip {
+    let mut reply = whole(service, status, content_type, bytes);
+    if is_gzip && reply.status() == status {
         reply.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
     finished(service, reply)
 }
 
-fn whole(status: StatusCode, content_type: &'static str, bytes: Bytes) -> Reply {
-    let mut reply = Response::new(Either::Left(Full::new(bytes)));
+fn whole(service: &Service, status: StatusCode, content_type: &'static str, bytes: Bytes) -> Reply {
+    let Some(held) = service.room.hold(bytes) else {
+        let text = Bytes::from_static(b"too many answers wait for their readers\n");
+        return whole(service, StatusCode::SERVICE_UNAVAILABLE, "text/plain; charset=utf-8", text);
+    };
+    let mut reply = Response::new(Either::Left(held));
     *reply.status_mut() = status;
     reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     reply
 }
 
 fn finished(service: &Service, mut reply: Reply) -> Reply {
-    for (name, value) in answers::HEADERS {
-        reply.headers_mut().insert(name.clone(), HeaderValue::from_static(value));
-    }
-    for (name, value) in service.guard.headers() {
+    for (name, value) in service.fixed.headers.iter().cloned().chain(service.guard.headers()) {
         reply.headers_mut().insert(name, value);
     }
     reply
@@ -197,6 +210,7 @@ fn finished(service: &Service, mut reply: Reply) -> Reply {
 fn events(service: &Arc<Service>) -> Reply {
     let Ok(place) = service.followers.clone().try_acquire_owned() else {
         return whole(
+            service,
             StatusCode::SERVICE_UNAVAILABLE,
             "text/plain; charset=utf-8",
             "too many pages follow this node\n".into(),

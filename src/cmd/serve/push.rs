@@ -9,12 +9,12 @@ use crate::cmd::web;
 use crate::os::host;
 use crate::os::identity::HostRoot;
 use crate::serve::Node;
-use crate::serve::otlp::{self, Context};
+use crate::serve::otlp::{self, Context, Rejected};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use queue::Queue;
 pub use settings::Settings;
-use std::io::Write;
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use ureq::Agent;
@@ -27,26 +27,58 @@ const RETRY_AFTER_MAX: Duration = Duration::from_secs(600);
 /// How often the same failure is reported.
 const SAY_EVERY: Duration = Duration::from_secs(3600);
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
+/// The last push when the service ends: a process that is asked to end has some ten seconds.
+const LAST: Duration = Duration::from_secs(3);
 const OUTCOMES: [&str; 4] = ["accepted", "refused", "failed", "dropped"];
 
 /// What came of an attempt.
 #[derive(Debug, PartialEq)]
 enum Outcome {
-    Accepted,
+    /// Without the data points that the answer names.
+    Accepted(Rejected),
     /// It will not be accepted later either.
     Refused(String),
     /// It may be accepted later: at the earliest then, if the back end said so.
     Failed(String, Option<Duration>),
 }
 
-/// Pushes until the process ends.
-pub fn start(settings: Settings, every: Duration, node: Arc<Node>) -> std::io::Result<()> {
-    node.state().own.otlp = OUTCOMES.map(|outcome| (outcome, 0)).to_vec();
-    let queue = Arc::new(Queue::default());
-    let (is_gzip, filled, counted) = (settings.is_gzip, queue.clone(), node.clone());
-    let thread = |name: &str| std::thread::Builder::new().name(name.to_string());
-    thread("otlp-write").spawn(move || write(&filled, &counted, every, is_gzip))?;
-    thread("otlp-send").spawn(move || send(&queue, &node, &settings)).map(drop)
+/// Pushes until it is finished.
+pub struct Push {
+    writer: Arc<RequestWriter>,
+}
+
+impl Push {
+    /// Requests that wait take up to `bytes_max`.
+    pub fn start(settings: Settings, every: Duration, node: Arc<Node>, bytes_max: u64) -> io::Result<Push> {
+        {
+            let own = &mut node.state().own;
+            own.otlp = OUTCOMES.map(|outcome| (outcome, 0)).to_vec();
+            own.otlp_rejected = Some(0);
+        }
+        let queue = Arc::new(Queue::new(usize::try_from(bytes_max).unwrap_or(usize::MAX)));
+        let writer = Arc::new(RequestWriter {
+            queue: queue.clone(),
+            node: node.clone(),
+            is_gzip: settings.is_gzip,
+            host_name: HostRoot::shared().node(),
+        });
+        let thread = |name: &str| std::thread::Builder::new().name(name.to_string());
+        let of_thread = writer.clone();
+        thread("otlp-write").spawn(move || of_thread.each(every))?;
+        thread("otlp-send").spawn(move || send(&queue, &node, &settings))?;
+        Ok(Push { writer })
+    }
+
+    /// Pushes the last figures, and what waits before them, as far as that is quick.
+    pub fn finish(self) {
+        self.writer.write();
+        let left = self.writer.queue.close(LAST);
+        if left > 0 {
+            crate::say!(
+                "marusa: {left} requests with metrics were not pushed: the back end does not take them"
+            );
+        }
+    }
 }
 
 fn count(node: &Node, outcome: &str, by: u64) {
@@ -56,29 +88,46 @@ fn count(node: &Node, outcome: &str, by: u64) {
     }
 }
 
-fn write(queue: &Queue, node: &Node, every: Duration, is_gzip: bool) {
-    let nanos = |at: SystemTime| at.duration_since(UNIX_EPOCH).ok().map(|since| since.as_nanos() as u64);
-    let host_name = HostRoot::shared().node();
-    let mut next = Instant::now();
-    loop {
-        // An interval that was missed is not made up for.
-        next = (next + every).max(Instant::now());
-        std::thread::sleep(next.saturating_duration_since(Instant::now()));
+/// Writes requests into the queue.
+struct RequestWriter {
+    queue: Arc<Queue>,
+    node: Arc<Node>,
+    is_gzip: bool,
+    host_name: Option<String>,
+}
+
+impl RequestWriter {
+    fn each(&self, every: Duration) {
+        let mut next = Instant::now();
+        loop {
+            // An interval that was missed is not made up for.
+            next = (next + every).max(Instant::now());
+            std::thread::sleep(next.saturating_duration_since(Instant::now()));
+            self.write();
+        }
+    }
+
+    fn write(&self) {
+        let nanos = |at: SystemTime| at.duration_since(UNIX_EPOCH).ok().map(|since| since.as_nanos() as u64);
         let context = Context {
-            host_name: host_name.clone(),
+            host_name: self.host_name.clone(),
             // By the clock as it is now: it may have been set.
             boot_nanos: host::started(0).and_then(nanos),
             now_nanos: nanos(SystemTime::now()).unwrap_or(0),
         };
-        let state = node.state();
+        let state = self.node.state();
         if !state.is_ready() {
-            continue;
+            return;
         }
-        let request = otlp::request(node, &state, &context);
+        let request = otlp::request(&self.node, &state, &context);
         drop(state);
-        let dropped = queue.add(if is_gzip { packed(&request) } else { request });
-        count(node, "dropped", dropped);
+        add(&self.queue, &self.node, if self.is_gzip { packed(&request) } else { request });
     }
+}
+
+fn add(queue: &Queue, node: &Node, request: Vec<u8>) {
+    let dropped = queue.add(request);
+    count(node, "dropped", dropped);
 }
 
 fn packed(bytes: &[u8]) -> Vec<u8> {
@@ -92,8 +141,7 @@ fn send(queue: &Queue, node: &Node, settings: &Settings) {
     let mut agent = web::agent(settings.timeout, settings.tls.clone());
     let mut said = Said::default();
     let mut failures = 0;
-    loop {
-        let (number, request) = queue.first();
+    while let Some((number, request)) = queue.first() {
         match attempt(&agent, settings, &request) {
             Outcome::Failed(why, after) => {
                 count(node, "failed", 1);
@@ -101,7 +149,9 @@ fn send(queue: &Queue, node: &Node, settings: &Settings) {
                 said.say(0, || {
                     format!("cannot push metrics to {shown}: {why}; they are kept and sent later")
                 });
-                std::thread::sleep(pause(failures, after));
+                if !queue.pause(pause(failures, after)) {
+                    return queue.give_up();
+                }
                 failures += 1;
                 // A certificate may have been renewed. While one is being written, the one from before stays.
                 if let Some(Ok(tls)) = settings.files.as_ref().map(tls::Files::read) {
@@ -118,7 +168,16 @@ fn send(queue: &Queue, node: &Node, settings: &Settings) {
                     )
                 });
             }
-            Outcome::Accepted => count(node, "accepted", 1),
+            Outcome::Accepted(rejected) => {
+                count(node, "accepted", 1);
+                if rejected != Rejected::default() {
+                    *node.state().own.otlp_rejected.get_or_insert(0) += rejected.points;
+                    let shown = settings.shown();
+                    said.say(2, || {
+                        format!("{shown} rejects {} data points: {}", rejected.points, rejected.why)
+                    });
+                }
+            }
         }
         failures = 0;
         queue.settled(number);
@@ -127,7 +186,7 @@ fn send(queue: &Queue, node: &Node, settings: &Settings) {
 
 /// When each kind of message was last printed.
 #[derive(Default)]
-struct Said([Option<Instant>; 2]);
+struct Said([Option<Instant>; 3]);
 
 impl Said {
     fn say(&mut self, what: usize, text: impl FnOnce() -> String) {
@@ -156,18 +215,18 @@ fn attempt(agent: &Agent, settings: &Settings, request: &[u8]) -> Outcome {
     match asked.send(request) {
         Ok(mut answer) => {
             // Read to its end, so that the connection serves the next one.
-            let _ = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec();
-            judged(&answer)
+            let body = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec();
+            judged(&answer, &body.unwrap_or_default())
         }
         Err(error) => Outcome::Failed(error.to_string(), None),
     }
 }
 
 /// Which answers are to be tried again: specification, protocol/otlp.md, "Retryable Response Codes".
-fn judged<T>(answer: &Response<T>) -> Outcome {
+fn judged<T>(answer: &Response<T>, body: &[u8]) -> Outcome {
     let status = answer.status();
     match status.as_u16() {
-        200..300 => Outcome::Accepted,
+        200..300 => Outcome::Accepted(Rejected::of(body)),
         429 | 502..=504 => {
             let after =
                 answer.headers().get("retry-after").and_then(|value| value.to_str().ok()?.parse().ok());
@@ -178,31 +237,5 @@ fn judged<T>(answer: &Response<T>) -> Outcome {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn which_answers_are_tried_again() {
-        let of = |status: u16, after: &str| {
-            let answer = Response::builder().status(status).header("Retry-After", after);
-            judged(&answer.body(()).expect("an answer"))
-        };
-        assert_eq!((of(200, ""), of(202, "")), (Outcome::Accepted, Outcome::Accepted));
-        for status in [429, 502, 503, 504] {
-            let Outcome::Failed(_, after) = of(status, "7") else { panic!("{status}") };
-            assert_eq!(after, Some(Duration::from_secs(7)));
-        }
-        assert!(matches!(of(503, "Wed, 21 Oct 2026 07:28:00 GMT"), Outcome::Failed(_, None)));
-        for status in [301, 400, 401, 404, 413, 500] {
-            assert!(matches!(of(status, ""), Outcome::Refused(_)), "{status}");
-        }
-    }
-
-    #[test]
-    fn pauses_grow_to_an_end() {
-        assert!(pause(0, None) <= BACK_OFF.0 && pause(0, None) >= BACK_OFF.0 / 2);
-        assert!(pause(40, None) <= BACK_OFF.1 && pause(40, None) >= BACK_OFF.1 / 2);
-        assert_eq!(pause(0, Some(Duration::from_secs(90))), Duration::from_secs(90));
-        assert_eq!(pause(0, Some(Duration::from_secs(1 << 40))), RETRY_AFTER_MAX);
-    }
-}
+#[path = "push_tests.rs"]
+mod tests;

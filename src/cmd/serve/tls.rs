@@ -2,6 +2,8 @@
 
 use super::web_config::{ClientAuth, Tls, Version};
 use crate::os::input_file;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -72,6 +74,14 @@ pub fn has_name(certificates: Option<&[CertificateDer<'_>]>, names: &[String]) -
             .is_ok_and(|name| client::verify_server_name(&parsed, &name).is_ok())
     };
     names.is_empty() || names.iter().any(is)
+}
+
+/// A style or script in the form that a Content-Security-Policy names it by.
+pub fn source_of(text: &str) -> String {
+    // The suite's hash is SHA-256 (RFC 8446, appendix B.4).
+    let hash = ring::cipher_suite::TLS13_AES_128_GCM_SHA256.tls13().map(|suite| suite.common.hash_provider);
+    let hash = hash.map(|hash| STANDARD.encode(hash.hash(text.as_bytes())));
+    format!("'sha256-{}'", hash.unwrap_or_default())
 }
 
 fn wrong(key: &str, path: &Path, error: &dyn std::fmt::Display) -> String {
@@ -146,6 +156,13 @@ fn time(tag: u8, text: &str) -> Option<SystemTime> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_hash_by_which_a_browser_knows_a_script() {
+        // printf %s "alert('Hello, world.');" | openssl dgst -sha256 -binary | base64: the example of CSP Level 3, 8.3.
+        let source = source_of("alert('Hello, world.');");
+        assert_eq!(source, "'sha256-qznLcsROx4GACP2dm0UCKCzCG+HiZ1guq6ZZDob/Tng='");
+    }
 
     #[test]
     fn times_of_certificates() {

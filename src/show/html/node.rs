@@ -27,7 +27,14 @@ struct AreaRow {
     title: &'static str,
 }
 
-pub fn page() -> Vec<u8> {
+/// The page, and what it has in itself, for the rules by which a browser takes nothing else.
+pub struct Page {
+    pub html: Vec<u8>,
+    pub style: String,
+    pub scripts: [&'static str; 3],
+}
+
+pub fn page() -> Page {
     let areas = Area::ALL.iter().map(|area| AreaRow { key: area.name(), title: area.title() });
     let data = safe::json(&Data { areas: areas.collect() });
     let styles: Vec<String> = [plot::STYLE.to_string(), palette::style()]
@@ -36,13 +43,13 @@ pub fn page() -> Vec<u8> {
         .chain([plot::label_rules(COLUMNS_MAX)])
         .collect();
     let scripts: String = SCRIPTS.iter().map(|script| format!("<script>{script}</script>\n")).collect();
-    format!(
+    let style = styles.join("\n");
+    let html = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n\
-         <title>JVMs of this node · marusa</title>\n<style>{}</style></head><body>\n{BODY}\
-         <script type=\"application/json\" id=\"data\">{data}</script>\n{scripts}</body></html>\n",
-        styles.join("\n")
-    )
-    .into_bytes()
+         <title>JVMs of this node · marusa</title>\n<style>{style}</style></head><body>\n{BODY}\
+         <script type=\"application/json\" id=\"data\">{data}</script>\n{scripts}</body></html>\n"
+    );
+    Page { html: html.into_bytes(), style, scripts: SCRIPTS }
 }

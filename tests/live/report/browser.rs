@@ -96,6 +96,22 @@ impl Browser {
         Facts { value, console }
     }
 
+    /// The page at a URL once its scripts are done, and what was said on the console.
+    pub fn visit(&self, name: &str, url: &str) -> (String, Vec<String>) {
+        let directory = std::env::temp_dir().join(format!("marusa-test-visit-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&directory).expect("a directory");
+        let output = self
+            .command(&directory)
+            .args(["--window-size=1280,900", "--virtual-time-budget=5000"])
+            .args(["--enable-logging=stderr", "--dump-dom", url])
+            .output()
+            .expect("the browser starts");
+        self.tidy(directory);
+        let said = String::from_utf8_lossy(&output.stderr);
+        let console = said.lines().filter(|line| line.contains(":CONSOLE")).map(str::to_string).collect();
+        (String::from_utf8_lossy(&output.stdout).into_owned(), console)
+    }
+
     /// How many sheets of paper the page takes; none where nothing is written on them.
     pub fn sheets(&self, name: &str, html: &str) -> usize {
         let directory = std::env::temp_dir().join(format!("marusa-test-paper-{}-{name}", std::process::id()));

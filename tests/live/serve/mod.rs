@@ -4,6 +4,7 @@ mod metrics;
 mod otlp;
 mod otlp_tls;
 mod page;
+mod survival;
 mod web_config;
 
 use crate::common::*;
@@ -31,17 +32,10 @@ impl Service {
     /// With variables of the environment.
     pub fn with(arguments: &[&str], variables: &[(&str, &str)]) -> Service {
         let mut command = Command::new(env!("CARGO_BIN_EXE_marusa"));
-        command.args([
-            "serve",
-            "--listen",
-            "127.0.0.1:0",
-            "--min-age",
-            "0s",
-            "--every",
-            "500ms",
-            "--account-every",
-            "1s",
-        ]);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--min-age", "0s", "--account-every", "1s"]);
+        if !arguments.contains(&"--every") {
+            command.args(["--every", "500ms"]);
+        }
         command
             .args(["--cpu", "200"])
             .args(arguments)
@@ -82,6 +76,15 @@ impl Service {
         let head = answer.windows(4).position(|four| four == b"\r\n\r\n").expect("a head");
         let status = String::from_utf8_lossy(&answer[9..12]).parse().expect("a status");
         (status, answer.split_off(head + 4))
+    }
+
+    /// The lines before the body.
+    pub fn head(&self, path: &str) -> String {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("it listens");
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").expect("sent");
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).expect("an answer");
+        text(&answer).split("\r\n\r\n").next().expect("a head").to_string()
     }
 
     /// Status and text.

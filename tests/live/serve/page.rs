@@ -7,6 +7,8 @@ use crate::report::browser::Browser;
 use crate::report::fits::{assert_fits, axe};
 use crate::report::{HOSTILE, NONCE};
 use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -84,4 +86,75 @@ fn the_page_of_a_node_fits_and_opens_a_jvm() {
     assert!(value["layers"].as_u64().is_some_and(|layers| layers > 5), "areas over time: {value}");
     assert!(value["threads"].as_u64().is_some_and(|threads| threads > 5), "{value}");
     assert_eq!(value["explains"], true, "{value}");
+}
+
+/// Passes on what a browser asks. The stream of events has no end, and the browser's clock would wait for it: it is not there.
+fn without_events(port: u16) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}/", listener.local_addr().expect("its address"));
+    let answer = move |mut stream: TcpStream| -> std::io::Result<()> {
+        let mut line = String::new();
+        let mut reader = BufReader::new(stream.try_clone()?);
+        reader.read_line(&mut line)?;
+        let path = line.split(' ').nth(1).unwrap_or("/").to_string();
+        while reader.read_line(&mut line)? > 2 {}
+        if path.ends_with("/events") {
+            return stream.write_all(b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n");
+        }
+        let mut service = TcpStream::connect(("127.0.0.1", port))?;
+        write!(service, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")?;
+        let mut bytes = Vec::new();
+        service.read_to_end(&mut bytes)?;
+        stream.write_all(&bytes)
+    };
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            // A browser also opens connections that it does not use.
+            std::thread::spawn(move || answer(stream));
+        }
+    });
+    url
+}
+
+#[test]
+fn a_browser_takes_the_page_by_the_hashes_of_its_styles_and_scripts() {
+    let Some(browser) = Browser::find() else { return };
+    let Some(jvm) = Jvm::under_load(&row("21", "g1"), &[], &["heap=32m", "threads=2", "quiet=1"]) else {
+        return;
+    };
+    let serving = Service::start(&[]);
+    let id = id_of(&serving, jvm.pid);
+    let head = serving.head("/");
+    let policy = head.lines().find(|line| line.starts_with("content-security-policy: ")).expect("a policy");
+    assert!(policy.contains("'sha256-") && !policy.contains("unsafe"), "{policy}");
+    let url = without_events(serving.port);
+    for hash in [String::new(), format!("#jvm={id}")] {
+        let (dom, console) = browser.visit("node-csp", &format!("{url}{hash}"));
+        assert_eq!(console, Vec::<String>::new());
+        assert!(dom.contains(&id) && dom.contains("Load"), "the script filled the page: {dom}");
+        assert!(hash.is_empty() || dom.contains("<polygon"), "the view of a JVM is drawn");
+    }
+    // What is not of the page is not run.
+    let (_, page) = serving.page("/");
+    let other = page.replacen("</body>", "<script>document.title = 'hacked';</script></body>", 1);
+    assert_ne!(page, other);
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}/", listener.local_addr().expect("its address"));
+    let answer =
+        format!("HTTP/1.1 200 OK\r\n{policy}\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n{other}");
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let answer = answer.clone();
+            std::thread::spawn(move || {
+                let mut line = String::new();
+                let mut reader = BufReader::new(stream);
+                while reader.read_line(&mut line).is_ok_and(|bytes| bytes > 2) {}
+                reader.get_mut().write_all(answer.as_bytes())
+            });
+        }
+    });
+    let (dom, console) = browser.visit("node-hacked", &url);
+    assert!(
+        !dom.contains("<title>hacked") && console.iter().any(|line| line.contains("Content Security Policy"))
+    );
 }
