@@ -77,7 +77,7 @@ pub struct Sheet<W: Write + Send> {
     writer: SerializedFileWriter<W>,
     columns: Vec<Filled>,
     rows: usize,
-    /// The bytes of all groups.
+    /// The rows of all groups.
     written: u64,
 }
 

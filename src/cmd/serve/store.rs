@@ -1,4 +1,4 @@
-//! Puts the finished files of the recording into a store (`--store`): once an hour one file for each table. The ring of the recording
+//! Puts the finished files of the recording into a store (`--store`): once an hour one file for each table. The recording's ring
 //! is the buffer: a store that is down, a full disk and a restart cost nothing while the ring still has the files.
 
 use super::super::record::file;

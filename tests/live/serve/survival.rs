@@ -148,7 +148,7 @@ fn jvms_that_start_and_die_cost_the_others_nothing() {
     let (before, memory) = (samples(), own(&service));
     let seen = || value(&service.text("/metrics"), "marusa_jvms_seen_total").expect("counted");
     let seen_before = seen();
-    // Each is a JVM that ends as soon as it is one; those that are seen at all are seen at work or at their end.
+    // Each is a JVM that ends as soon as it is one; the ones that are seen at all are seen at work or at their end.
     let start = || {
         let mut command = Command::new(&java);
         command.args(["-Xshare:auto", "-Xmx8m", "-XX:TieredStopAtLevel=1", "-version"]);
@@ -161,7 +161,7 @@ fn jvms_that_start_and_die_cost_the_others_nothing() {
         (dead.len() >= 60 && samples() >= before + 3 && seen() > seen_before).then_some(())
     });
     // Nobody has collected them: each still has its pid.
-    until("those that died are gone", || {
+    until("the dead ones are gone", || {
         let document = service.json("/api/v1/jvms");
         let rows = document["jvms"].as_array().expect("rows");
         let pids: Vec<i64> = rows.iter().filter_map(|row| row["pid"].as_i64()).collect();
