@@ -1,4 +1,4 @@
-//! What `deploy/` asks a cluster and a Prometheus for: figures that exist, the least rights in every variant, and one set of alerts.
+//! What `deploy/` asks a cluster and a Prometheus for: figures that exist, the least rights in each variant, and one set of alerts.
 
 use crate::ratchets::root;
 use marusa::serve::catalogue::{JVM, JVM_LABELS, Metric, NODE, OWN};

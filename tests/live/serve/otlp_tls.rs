@@ -1,5 +1,5 @@
-//! A back end behind TLS whose certificate is signed by a stranger, then expired, and that asks for a client's certificate, which is
-//! renewed while the service runs: each failure is counted, and nothing is lost.
+//! A back end behind TLS whose certificate is signed by a stranger, then expired, and that asks for a client's certificate, which
+//! is renewed while the service runs: each failure is counted, and nothing is lost.
 
 use super::*;
 use std::net::{TcpListener, TcpStream};
