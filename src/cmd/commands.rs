@@ -189,6 +189,8 @@ commands! {
         "Whether recorded memory grows without bound, levels off, or cannot be judged yet";
     "export" cmd::export::ExportArgs, cmd::export::ExportArgs::augment_args, cmd::export::run:
         "A recording as Parquet, CSV or JSON lines";
+    "fleet" cmd::fleet::FleetCommand, cmd::fleet::FleetCommand::augment_subcommands, cmd::fleet::run:
+        "Questions to the store of a fleet, as SQL for DuckDB, ClickHouse, Trino or Spark";
     "audit" cmd::audit::AuditArgs, cmd::audit::AuditArgs::augment_args, cmd::audit::run:
         "The account compared with the JVM's own figures; attaches, so the JVM gets one more thread";
     "trim" cmd::trim::TrimArgs, cmd::trim::TrimArgs::augment_args, cmd::trim::run:

@@ -87,7 +87,9 @@ const EXAMPLES: &[(&str, &str)] = &[
          For Prometheus on another host:\n    marusa serve --listen 0.0.0.0:9466\n  \
          With a recording of the last day, which a restart continues:\n    \
          marusa serve --output /var/lib/marusa/node.marusa --keep 24h\n  \
-         Also to an OpenTelemetry collector:\n    marusa serve --otlp http://localhost:4318",
+         Also to an OpenTelemetry collector:\n    marusa serve --otlp http://localhost:4318\n  \
+         Also as Parquet for a fleet:\n    \
+         marusa serve --output /var/lib/marusa/node.marusa --store s3://bucket/marusa --cluster eu1",
     ),
     (
         "leak",
@@ -98,7 +100,13 @@ const EXAMPLES: &[(&str, &str)] = &[
     (
         "export",
         "  For DuckDB, pandas and Spark:\n    marusa export orders.marusa --parquet orders.parquet\n  For everything \
-         else:\n    marusa export orders.marusa --csv - | head",
+         else:\n    marusa export orders.marusa --csv - | head\n  As tables of a store of many nodes:\n    \
+         marusa export node.marusa --layout hive --parquet /srv/marusa --cluster eu1",
+    ),
+    ("fleet", "  What DuckDB needs to query a store:\n    marusa fleet sql duckdb --store /srv/marusa"),
+    (
+        "fleet sql",
+        "  As ClickHouse reads a bucket:\n    marusa fleet sql clickhouse --store https://bucket.s3.amazonaws.com",
     ),
     (
         "audit",

@@ -13,6 +13,7 @@ pub mod diff;
 pub mod doctor;
 pub mod examples;
 pub mod export;
+pub mod fleet;
 pub mod freeze;
 pub mod heap;
 pub mod leak;

@@ -48,7 +48,7 @@ impl Store {
                 Store::Bucket(bucket) => into_bucket(bucket, &file, recording, place),
             };
             let (rows, bytes) = written?;
-            put.files += u64::from(rows > 0);
+            put.files += 1;
             put.rows += rows;
             put.bytes += bytes;
         }
@@ -56,18 +56,15 @@ impl Store {
     }
 }
 
-/// Rows and bytes; a table without rows has no file.
+/// Rows and bytes. A table without rows is written, too: it says that there was nothing, and an engine that finds no file of a table
+/// refuses to read it.
 fn into_directory(root: &Path, file: &File, recording: &Recording, place: &Place) -> io::Result<(u64, u64)> {
     let path = root.join(&file.path);
     fs::create_dir_all(path.parent().unwrap_or(root))?;
     let mut out = OutputFile::replace(&path, file_mode::wanted())?;
-    match tables::write(&mut out, file, recording, place)? {
-        0 => Ok((0, 0)),
-        rows => {
-            out.sync()?;
-            Ok((rows, out.finish()?))
-        }
-    }
+    let rows = tables::write(&mut out, file, recording, place)?;
+    out.sync()?;
+    Ok((rows, out.finish()?))
 }
 
 fn into_bucket(
@@ -80,9 +77,6 @@ fn into_bucket(
         |error: io::Error| format!("cannot write a temporary file: {error}; TMPDIR names another directory");
     let mut out = tempfile::tempfile().map_err(failed)?;
     let rows = tables::write(&mut out, file, recording, place).map_err(failed)?;
-    if rows == 0 {
-        return Ok((0, 0));
-    }
     out.flush().and_then(|()| out.rewind()).map_err(failed)?;
     bucket.put(&file.path, &out).map(|bytes| (rows, bytes))
 }

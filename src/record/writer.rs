@@ -72,6 +72,15 @@ impl JvmFacts {
     pub fn name(&self) -> Option<&str> {
         self.server.as_deref().or(self.main.as_deref())
     }
+
+    /// The main class without its package, or the jar without its directories.
+    pub fn short_name(&self) -> Option<&str> {
+        let name = self.name()?;
+        let file = name.rsplit('/').next().unwrap_or(name);
+        let is_class = !file.ends_with(".jar") && !file.contains(' ');
+        let last = || file.rsplit('.').next().filter(|last| !last.is_empty());
+        Some(if is_class { last().unwrap_or(file) } else { file })
+    }
 }
 
 /// How a JVM ended.

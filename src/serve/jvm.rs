@@ -94,12 +94,7 @@ impl Who {
 
 /// The main class without its package, or the jar.
 pub fn label(facts: &JvmFacts) -> String {
-    let name = facts.name().unwrap_or("java");
-    let file = name.rsplit('/').next().unwrap_or(name);
-    let is_class = !file.ends_with(".jar") && !file.contains(' ');
-    let short =
-        if is_class { file.rsplit('.').next().filter(|last| !last.is_empty()).unwrap_or(file) } else { file };
-    let kept = plain(short);
+    let kept = plain(facts.short_name().unwrap_or("java"));
     if kept.is_empty() { "java".to_string() } else { kept }
 }
 

@@ -47,7 +47,7 @@ fn name(text: &str, otherwise: &str) -> String {
     if kept.starts_with('.') || kept.is_empty() { otherwise.to_string() } else { kept }
 }
 
-/// The files of a recording: one for each table and day. A file without rows is not to be kept.
+/// The files of a recording: one for each table and day.
 pub fn files(recording: &Recording, place: &Place) -> Vec<File> {
     let Some(session) = recording.sessions.first() else { return Vec::new() };
     let mut days: BTreeMap<i64, i64> = BTreeMap::new();

@@ -5,6 +5,7 @@
 
 pub mod layout;
 pub mod sheet;
+pub mod sql;
 pub mod tables;
 #[cfg(test)]
 mod tables_tests;

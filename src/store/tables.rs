@@ -17,7 +17,8 @@ use std::io::{self, Write};
 pub enum Table {
     /// A row for each sample: the sums of the kernel, the runtime and the cgroup.
     Process,
-    /// A row for each area, part, arena, library, group of threads, class loader and class, each time they were read.
+    /// A row for each area each time the account was read, and one for each part, arena, library, group of threads, class loader
+    /// and class each time a figure moved by more than a 64th.
     Account,
     /// Who holds malloc's blocks.
     Holders,
@@ -93,7 +94,7 @@ impl Table {
         }
     }
 
-    fn sorted_by(self) -> Vec<&'static str> {
+    pub(super) fn sorted_by(self) -> Vec<&'static str> {
         match self {
             Table::Process | Table::Jvm => vec!["jvm_id", "time"],
             Table::Account => vec!["jvm_id", "subject", "area", "name", "time"],
@@ -101,6 +102,12 @@ impl Table {
             Table::Ledger => vec!["jvm_id", "item", "time"],
             Table::Finding => vec!["jvm_id", "id", "time"],
         }
+    }
+
+    /// Whether a subject has a row only where a figure moved, which is then that of all moments up to the next row; one without
+    /// figures: it is gone. Parts, arenas and libraries are many, and most accounts find them as they were.
+    fn is_by_change(self, subject: &Subject) -> bool {
+        self == Table::Account && !matches!(subject, Subject::Area(_))
     }
 
     /// The table that a subject's rows are in.
@@ -186,9 +193,12 @@ fn identity_of<'a>(jvm: &'a History, id: &'a str, place: &'a Place) -> Vec<Optio
         [who.namespace.as_ref(), who.pod.as_ref(), container, who.workload.as_ref(), who.unit.as_ref()];
     let mut cells = vec![Some(Cell::Text(id)), Some(Cell::Text(&place.node))];
     cells.extend(texts.map(|text| text.map(|text| Cell::Text(text))));
-    cells.push(jvm.facts.name().map(Cell::Text));
+    cells.push(jvm.facts.short_name().map(Cell::Text));
     cells
 }
+
+/// What a series is of: the word of its subject, its area, and its name.
+type Name<'a> = (&'a str, Option<&'a str>, Option<String>);
 
 /// The rows of one JVM in one file.
 struct Rows<'a, W: Write + Send> {
@@ -205,7 +215,7 @@ impl<W: Write + Send> Rows<'_, W> {
     fn series(&mut self) -> io::Result<()> {
         let (table, jvm) = (self.file.table, self.jvm);
         let measures = table.measures();
-        let mut subjects: BTreeMap<(&str, Option<&str>, Option<String>), Vec<&Key>> = BTreeMap::new();
+        let mut subjects: BTreeMap<Name<'_>, Vec<&Key>> = BTreeMap::new();
         for key in jvm.keys().iter().filter(|key| Table::of(&key.subject) == table) {
             let subject = &key.subject;
             let area = subject.area().map(crate::map::Area::name);
@@ -225,12 +235,16 @@ impl<W: Write + Send> Rows<'_, W> {
             let values = |measure: &Measure| jvm.series_at(&Key::of(subject, *measure), &moments);
             let values: Vec<Vec<Option<u64>>> = measures.iter().map(values).collect();
             let levels = values_of_level(jvm, subject, &moments);
+            let mut before: Option<Vec<Option<u64>>> = None;
             for (place, at) in moments.iter().enumerate() {
                 let row: Vec<Option<u64>> = values.iter().map(|values| values[place]).collect();
                 let level = levels[place];
-                if row.iter().all(Option::is_none) && level.is_none() {
+                let is_gone = row.iter().all(Option::is_none) && level.is_none();
+                let is_same = before.as_ref().map_or(is_gone, |before| is_alike(before, &row));
+                if is_same && table.is_by_change(subject) || is_gone && !table.is_by_change(subject) {
                     continue;
                 }
+                before = Some(row.clone());
                 let age = jvm.age_ms(subject.clock(), *at).map(Cell::number);
                 let measured = row.into_iter().map(|value| value.map(Cell::number));
                 self.add(jvm.moments[*at], own(age, level), measured)?;
@@ -291,6 +305,16 @@ impl<W: Write + Send> Rows<'_, W> {
         ];
         self.add(first, own, std::iter::empty())
     }
+}
+
+/// Whether no figure moved by more than this share of it.
+fn is_alike(before: &[Option<u64>], now: &[Option<u64>]) -> bool {
+    const SHARE: u64 = 64;
+    let alike = |(before, now): (&Option<u64>, &Option<u64>)| match (before, now) {
+        (Some(before), Some(now)) => before.abs_diff(*now) <= before.max(now) / SHARE,
+        (before, now) => before == now,
+    };
+    before.iter().zip(now).all(alike)
 }
 
 fn values_of_level(jvm: &History, subject: &Subject, moments: &[usize]) -> Vec<Option<&'static str>> {

@@ -26,7 +26,7 @@ fn recording() -> Recording {
     let facts = |pid: i32, id: &str, pod: &str| JvmFacts {
         pid,
         jvm_id: Some(id.to_string()),
-        main: Some("\"Main\",\n".to_string()),
+        main: Some("a.b.\"Main\",\n".to_string()),
         started_ms: Some(5),
         identity: who(pod),
         ..JvmFacts::default()
@@ -56,10 +56,14 @@ fn recording() -> Recording {
 
 /// The rows of a table, each with the columns that have a value.
 fn rows(table: Table) -> Vec<BTreeMap<String, Value>> {
-    let (recording, place) = (recording(), Place::new("eu1", "node-1"));
-    let file = files(&recording, &place).into_iter().find(|file| file.table == table).expect("a file");
+    rows_of(&recording(), table)
+}
+
+fn rows_of(recording: &Recording, table: Table) -> Vec<BTreeMap<String, Value>> {
+    let place = Place::new("eu1", "node-1");
+    let file = files(recording, &place).into_iter().find(|file| file.table == table).expect("a file");
     let mut out = Vec::new();
-    let count = write(&mut out, &file, &recording, &place).expect("memory");
+    let count = write(&mut out, &file, recording, &place).expect("memory");
     let reader = SerializedFileReader::new(bytes::Bytes::from(out)).expect("a file");
     let facts = reader.metadata().file_metadata();
     let about = facts.key_value_metadata().expect("about it");
@@ -165,4 +169,26 @@ fn samples_that_a_file_repeats_are_left_out() {
     writer.ended(jvm, moment(30), Ending::Ended);
     let more = reader::read(&[&writer.take()]).expect("a recording");
     assert_eq!((rows(&more, Table::Process), rows(&more, Table::Jvm)), (1, 1));
+}
+
+#[test]
+fn what_does_not_change_has_one_row_and_what_is_gone_has_one_without_figures() {
+    let mut writer = Writer::new(&Session::default());
+    let jvm = writer.jvm(JvmFacts { jvm_id: Some("00".to_string()), ..JvmFacts::default() });
+    for (at, bytes) in [(10, Some(1)), (20, Some(1)), (30, Some(2)), (40, None), (50, None), (60, Some(2))] {
+        let mut figures = vec![
+            (Key::process(Measure::AccountAt), Some(at)),
+            (Key::of(&Subject::Area(Area::Gc), Measure::Resident), Some(9)),
+        ];
+        let part = Key::of(&Subject::Part(Area::Gc, "marks".to_string()), Measure::Resident);
+        figures.extend(bytes.map(|bytes| (part, Some(bytes))));
+        writer.sample(jvm, moment(at), Scope::Account, &figures);
+    }
+    let recording = reader::read(&[&writer.take()]).expect("a recording");
+    let rows = rows_of(&recording, Table::Account);
+    let of = |subject: &str| -> Vec<Option<i64>> {
+        let rows = rows.iter().filter(|row| row["subject"] == subject);
+        rows.map(|row| row.get("resident_bytes").and_then(Value::as_i64)).collect()
+    };
+    assert_eq!((of("area").len(), of("part")), (6, vec![Some(1), Some(2), None, Some(2)]));
 }

@@ -33,8 +33,7 @@ pub fn parse(text: &[u8]) -> Result<Account, ReadError> {
         Some(schema) if [SCHEMA, OLDER].contains(&schema.as_str()) => {}
         other => return Err(ReadError::Schema(other.unwrap_or("missing".to_string()))),
     }
-    let mut text = serde_json::Deserializer::from_slice(text);
-    serde_path_to_error::deserialize(&mut text).map_err(|error| ReadError::Damaged(error.to_string()))
+    serde_json::from_slice(text).map_err(damaged)
 }
 
 /// Structs that have malloc's sums among their keys. Written out: `serde(flatten)` would keep every key that it does not know.

@@ -7,15 +7,15 @@ use super::notes::{AT_ENTRY, AT_RANDOM, AT_SYSINFO_EHDR, MappedFile, Notes};
 use crate::base::limits::{CORE_ZERO_BYTES_MAX, MAPPINGS_MAX, PAGE_RUNS_MAX};
 use crate::base::{Addr, Allowance, Gap, Range, Why};
 use crate::os::file_bytes::FileBytes;
-use crate::os::machine::{BASE_MAX, base_page};
+use crate::os::machine::base_page;
 use crate::os::maps::{Mapping, Rights, find_mapping};
 use crate::os::pagemap::PageRun;
 use crate::os::status::Status;
 use crate::os::target::{OsView, ProcessFacts, Task};
 use crate::os::users;
 
-/// As long as the largest base page.
-static ZEROS: [u8; BASE_MAX as usize] = [0; BASE_MAX as usize];
+/// As long as the smallest base page.
+static ZEROS: [u8; 4096] = [0; 4096];
 /// What is searched for pages of zeros at a time.
 const ZEROS_PIECE_BYTES: u64 = 1 << 20;
 /// The kernel's page for old programs on x86-64: asm/vsyscall.h, `VSYSCALL_ADDR`.
@@ -224,7 +224,8 @@ impl Finder<'_> {
             }
             for bytes in piece.chunks(base_page() as usize) {
                 let page = Range::sized(at, bytes.len() as u64);
-                match is_there && *bytes == ZEROS[..bytes.len()] {
+                let is_zero = |piece: &[u8]| *piece == ZEROS[..piece.len()];
+                match is_there && bytes.chunks(ZEROS.len()).all(is_zero) {
                     true => self.zeros += page.bytes(),
                     false => push(runs, page, mapping),
                 }
