@@ -77,8 +77,7 @@ impl Engine {
                  BY {by};\n"
             ),
             Engine::Trino => format!(
-                "CREATE TABLE {name}_DAY WITH (external_location = '{to}/date=DAY', format = 'PARQUET', sorted_by = ARRAY[], \
-                 bucket_count = 0) AS SELECT * FROM {name} WHERE date = 'DAY' ORDER BY {by};\n"
+                "CREATE TABLE {name}_DAY WITH (external_location = '{to}/date=DAY', format = 'PARQUET') AS SELECT * FROM {name} WHERE date = 'DAY' ORDER BY {by};\n"
             ),
             Engine::Spark => format!(
                 "INSERT OVERWRITE DIRECTORY '{to}/date=DAY' USING parquet SELECT * FROM {name} WHERE date = 'DAY' ORDER BY {by};\n"

@@ -10,7 +10,7 @@ mod holders;
 mod killed;
 mod leaks;
 mod out_of_memory;
-mod parquet;
+pub mod parquet;
 mod several;
 
 use crate::common::*;

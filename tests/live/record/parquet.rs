@@ -41,7 +41,7 @@ print(json.dumps([by_duckdb(), by_pandas()]))
 "#;
 
 /// The Python that `scripts/readers` makes. `None` prints why the test is skipped.
-fn python() -> Option<PathBuf> {
+pub fn python() -> Option<PathBuf> {
     let home = std::env::var("MARUSA_READERS").map(PathBuf::from).unwrap_or_else(|_| {
         PathBuf::from(std::env::var("HOME").unwrap_or_default()).join(".cache/marusa/readers")
     });

@@ -4,6 +4,7 @@ mod metrics;
 mod otlp;
 mod otlp_tls;
 mod page;
+mod store;
 mod survival;
 mod web_config;
 

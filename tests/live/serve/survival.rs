@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
-fn until<T>(what: &str, mut done: impl FnMut() -> Option<T>) -> T {
+pub fn until<T>(what: &str, mut done: impl FnMut() -> Option<T>) -> T {
     let started = Instant::now();
     loop {
         if let Some(done) = done() {
@@ -20,7 +20,7 @@ fn until<T>(what: &str, mut done: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-fn grow(options: &[&str]) -> Option<Jvm> {
+pub fn grow(options: &[&str]) -> Option<Jvm> {
     let java = java("17")?;
     Some(Jvm::start(&java, &[&["-Xmx32m", "-XX:+UseSerialGC"], options].concat(), &["marusa.Grow"]))
 }
