@@ -87,7 +87,7 @@ impl Storing {
 
     /// One of a ring that was begun anew says nothing of this one.
     fn state(&self) -> Option<u64> {
-        let text = input_file::read(&self.state_path(), STATE_BYTES_MAX).ok()?;
+        let text = input_file::read(self.state_path(), STATE_BYTES_MAX).ok()?;
         String::from_utf8(text).ok()?.trim().parse().ok().filter(|number| *number < self.next)
     }
 
