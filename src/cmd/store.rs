@@ -56,8 +56,8 @@ impl Store {
     }
 }
 
-/// Rows and bytes. A table without rows is written, too: it says that there was nothing, and an engine that finds no file of a table
-/// refuses to read it.
+/// Rows and bytes. A table without rows is written, too: it says that there was nothing, and an engine that finds no file of a
+/// table refuses to read it.
 fn into_directory(root: &Path, file: &File, recording: &Recording, place: &Place) -> io::Result<(u64, u64)> {
     let path = root.join(&file.path);
     fs::create_dir_all(path.parent().unwrap_or(root))?;

@@ -77,7 +77,8 @@ impl Engine {
                  BY {by};\n"
             ),
             Engine::Trino => format!(
-                "CREATE TABLE {name}_DAY WITH (external_location = '{to}/date=DAY', format = 'PARQUET') AS SELECT * FROM {name} WHERE date = 'DAY' ORDER BY {by};\n"
+                "CREATE TABLE {name}_DAY WITH (external_location = '{to}/date=DAY', format = 'PARQUET') AS SELECT * FROM {name} \
+                 WHERE date = 'DAY' ORDER BY {by};\n"
             ),
             Engine::Spark => format!(
                 "INSERT OVERWRITE DIRECTORY '{to}/date=DAY' USING parquet SELECT * FROM {name} WHERE date = 'DAY' ORDER BY {by};\n"
@@ -102,8 +103,8 @@ impl Engine {
     }
 }
 
-const MERGING: &str = "-- Merging of a day that is over. Replace DAY; then remove the day's directories below v1 and put the merged\n\
-                       -- ones into their place.\n";
+const MERGING: &str = "-- Merging of a day that is over. Replace DAY; then remove the day's directories below v1 and put the\n\
+                       -- merged ones into their place.\n";
 
 fn commented(text: &str) -> String {
     text.lines().map(|line| format!("-- {line}\n")).collect()
