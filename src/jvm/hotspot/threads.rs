@@ -154,6 +154,14 @@ fn table_of(vm: &Hotspot, object: Addr) -> Option<Addr> {
 /// The length of a name that the kernel keeps (`TASK_COMM_LEN` less its NUL).
 const KERNEL_NAME_BYTES: usize = 15;
 
+/// Whether the kernel's name is this one, whole or cut: behind 15 bytes, or, from JDK 26 on, in its middle ("Referen..andler";
+/// JDK-8368124, os_linux.cpp, `os::set_native_thread_name`).
+fn is_cut(kernel: &str, name: &str) -> bool {
+    let parts = kernel.split_once("..").filter(|(start, end)| (start.len(), end.len()) == (7, 6));
+    let in_middle = |(start, end): (&str, &str)| name.starts_with(start) && name.ends_with(end);
+    name.starts_with(kernel) || parts.is_some_and(in_middle)
+}
+
 /// How often names are read that a collector moved while they were read.
 const NAME_TRIES: usize = 3;
 
@@ -174,8 +182,7 @@ fn name_from_heap(
         let Ok(names) = ThreadNames::new(vm) else { return true };
         rest.retain(|thread| {
             let Some((_, name)) = by_inner.get_mut(&thread.tid) else { return false };
-            let found =
-                names.name(thread.object).filter(|found| *name == inherited || found.starts_with(&**name));
+            let found = names.name(thread.object).filter(|found| *name == inherited || is_cut(name, found));
             let is_missing = found.is_none();
             *name = found.unwrap_or_else(|| std::mem::take(name));
             is_missing
@@ -290,7 +297,7 @@ fn native_name(vm: &Hotspot, object: Addr, comm: &str) -> Option<String> {
     let at = vm.addr(object, "NamedThread", "_name").ok()?;
     let name = vm.memory().c_string(at, C_STRING_BYTES_MAX).ok()?;
     let is_text = name.len() > 2 && name.bytes().all(|byte| (0x20..0x7f).contains(&byte));
-    let agrees = vm.major == Some(8) || name.starts_with(comm);
+    let agrees = vm.major == Some(8) || is_cut(comm, &name);
     (is_text && agrees).then_some(name)
 }
 
@@ -323,6 +330,16 @@ fn native_kind(name: &str) -> ThreadKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_that_are_cut_at_the_end_or_in_the_middle() {
+        for kernel in ["Reference Handler", "Reference Handl", "Referen..andler"] {
+            assert!(is_cut(kernel, "Reference Handler"), "{kernel}");
+        }
+        for kernel in ["Referen..Handler", "Refere..andler", "Referen..ndlers", "reference"] {
+            assert!(!is_cut(kernel, "Reference Handler"), "{kernel}");
+        }
+    }
 
     #[test]
     fn kinds_by_the_names_of_many_jdks() {
