@@ -48,6 +48,10 @@ pub fn any_vm(mappings: &[Mapping]) -> Option<&Mapping> {
     library.or_else(|| native_image(mappings))
 }
 
+/// What two segments of any program may both have of its file: the page in which one ends and the next begins (lld puts them so),
+/// which is as large as the largest page that programs are linked for.
+const SHARED_PAGE_BYTES_MAX: u64 = 64 << 10;
+
 /// The code of a GraalVM native image: the file whose heap the loader has mapped with the other data, and its start-up code a
 /// second time for the first isolate (com.oracle.svm.core.posix.linux.LinuxImageHeapProvider): privately, partly
 /// writable, at another address. Images that are built without isolates use the first one, and look like any program.
@@ -63,7 +67,7 @@ pub fn native_image(mappings: &[Mapping]) -> Option<&Mapping> {
             .iter()
             .enumerate()
             .flat_map(|(at, one)| places[..at].iter().map(move |other| (one, other)));
-        pairs.into_iter().any(|(one, other)| !one.intersect(*other).is_empty())
+        pairs.into_iter().any(|(one, other)| one.intersect(*other).bytes() > SHARED_PAGE_BYTES_MAX)
     };
     mappings.iter().find(|it| it.is_file() && it.rights.execute && it.inode != 0 && is_twice(it))
 }
@@ -144,6 +148,16 @@ mod tests {
         assert_eq!(native_image(&mappings[1..]), None, "data without code");
         let other = String::from_utf8_lossy(text).replace("rw-p 01d20000 fe:00 7", "rw-p 01d20000 fe:00 8");
         assert_eq!(native_image(&maps::parse(other.as_bytes()).0), None, "of another file");
+    }
+
+    /// Marusa itself, linked statically.
+    #[test]
+    fn segments_that_share_a_page_of_their_file_are_not_a_heap() {
+        let text = b"7f0000000000-7f00003e3000 r--p 00000000 fe:00 7 /bin/marusa\n\
+                     7f00003e3000-7f0001099000 r-xp 003e2000 fe:00 7 /bin/marusa\n\
+                     7f0001099000-7f00010e1000 rw-p 01097000 fe:00 7 /bin/marusa\n\
+                     7f00010e1000-7f00010e4000 rw-p 010de000 fe:00 7 /bin/marusa\n";
+        assert_eq!(native_image(&maps::parse(text).0), None);
     }
 
     #[test]

@@ -28,7 +28,7 @@ const SEGMENT_BYTES_MIN: u64 = 1 << 20;
 const CHECKED_MAX: usize = 64;
 /// Pieces of large mappings that are scanned at once: whole huge pages, up to `PIECES_MAX` for each mapping.
 const PIECE_BYTES_MIN: u64 = 256 << 20;
-const PIECES_MAX: u64 = 64;
+const PIECES_MAX: u64 = 1024;
 
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
@@ -394,7 +394,7 @@ mod tests {
         assert_eq!((pieces.len(), pieces[0].start, pieces[15].end), (16, heap.start, heap.end));
         assert!(pieces.windows(2).all(|pair| pair[0].end == pair[1].start));
         assert_eq!(cut(heap, false).collect::<Vec<_>>(), [heap]);
-        assert!(cut(Range::of(0x1000, 16 << 40), true).count() <= 65);
+        assert!(cut(Range::of(0x1000, 16 << 40), true).count() <= 1025);
         assert_eq!(cut(Range::default(), true).count(), 0);
     }
 }
