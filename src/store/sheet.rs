@@ -49,12 +49,12 @@ impl Cell<'_> {
     }
 }
 
-/// What is written besides the rows.
+/// What a file says about its rows.
 #[derive(Clone, Debug, Default)]
 pub struct About {
     /// "account/1".
     pub schema: Option<String>,
-    /// How many columns, from the first, the rows are sorted by.
+    /// The columns that the rows are sorted by, the first one first.
     pub sorted_by: Vec<&'static str>,
 }
 
