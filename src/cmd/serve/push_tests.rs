@@ -91,6 +91,8 @@ fn an_hour_without_a_back_end() {
     }
     until("it is asked while it is down", || *back_end.refusals.lock().expect("ours") > 1);
     back_end.is_up.store(true, Ordering::Relaxed);
+    // A refusal that is still on its way would be the last attempt of a queue that is closed.
+    until("it takes one", || !back_end.came.lock().expect("ours").is_empty());
     assert_eq!(queue.close(Duration::from_secs(120)), 0);
     sender.join().expect("it ends");
     let dropped = counted(&node, "dropped") as u32;

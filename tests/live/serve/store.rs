@@ -20,7 +20,7 @@ queries = [rows for one, rows in answers if not one.startswith("CREATE")]
 print(json.dumps({
     "rows": [len(rows) for rows in queries],
     "jvms": sorted({id for id, in ask("SELECT jvm_id FROM jvm")}),
-    "mains": sorted({main for main, in ask("SELECT DISTINCT main FROM process")}),
+    "mains": sorted({main for main, in ask("SELECT DISTINCT main FROM process WHERE main IS NOT NULL")}),
     "samples": ask("SELECT count(*), count(DISTINCT (jvm_id, time)) FROM process")[0],
     "series": ask("SELECT count(*), count(DISTINCT (jvm_id, subject, area, name, time)) FROM account")[0],
     # The account is of a moment before its sample.
