@@ -9,11 +9,13 @@
 //! { cmd | show | doctor | record } ──> ledger ──> map
 //! { cmd | show } ──> serve ──> { doctor | record }
 //! { cmd | show } ──> store ──> { doctor | record }
+//! { cmd | show } ──> advise ──> record
 //! ```
 //!
 //! `ARCHITECTURE.md` tells what happens when `marusa map` runs.
 
 pub mod act;
+pub mod advise;
 pub mod alloc;
 pub mod base;
 pub mod cmd;

@@ -48,7 +48,7 @@ pub fn of_command(name: &str) -> TargetLimits {
     match name {
         "list" => TARGET_LISTED,
         "top" | "record" | "serve" | "stalls" | "tlb" => TARGET_WATCHED,
-        "report" | "leak" | "export" => TARGET_FILE,
+        "report" | "leak" | "export" | "advise" => TARGET_FILE,
         _ => TARGET_ALONE,
     }
 }

@@ -185,6 +185,8 @@ commands! {
         "The account over time, of one JVM or of all, in a file that survives a crash of the recorder";
     "serve" cmd::serve::ServeArgs, cmd::serve::ServeArgs::augment_args, cmd::serve::run:
         "A service for this node: all its JVMs as Prometheus metrics, JSON and a page";
+    "advise" cmd::advise::AdviseArgs, cmd::advise::AdviseArgs::augment_args, cmd::advise::run:
+        "The container limit, -Xmx and malloc options that a workload needs, from what it needed over time";
     "leak" cmd::leak::LeakArgs, cmd::leak::LeakArgs::augment_args, cmd::leak::run:
         "Whether recorded memory grows without bound, levels off, or cannot be judged yet";
     "export" cmd::export::ExportArgs, cmd::export::ExportArgs::augment_args, cmd::export::run:

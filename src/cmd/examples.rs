@@ -103,6 +103,16 @@ const EXAMPLES: &[(&str, &str)] = &[
          else:\n    marusa export orders.marusa --csv - | head\n  As tables of a store of many nodes:\n    \
          marusa export node.marusa --layout hive --parquet /srv/marusa --cluster eu1",
     ),
+    (
+        "advise",
+        "  The limit and -Xmx of a recorded server, and what they rest on:\n    marusa advise orders.marusa\n  \
+         Of the JVMs of a store, as patches for Kubernetes:\n    marusa advise /srv/marusa --since 30d --emit kubernetes\n  \
+         Of what Prometheus has kept of marusa serve:\n    \
+         marusa advise http://prometheus:9090 --labels 'namespace=\"shop\"'\n  \
+         A fleet's heap memory, split for the least time in collections:\n    marusa advise /srv/marusa --budget 200G\n  \
+         Was earlier advice right (exit status 1: something was OOM-killed):\n    \
+         marusa advise week2.marusa --check advice.json",
+    ),
     ("fleet", "  What DuckDB needs to query a store:\n    marusa fleet sql duckdb --store /srv/marusa"),
     (
         "fleet sql",

@@ -1,5 +1,6 @@
 //! One short file a command: what the user asked is turned into a path through the rooms.
 
+pub mod advise;
 pub mod amount;
 pub mod audit;
 pub mod bench;

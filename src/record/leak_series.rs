@@ -38,6 +38,11 @@ impl Accounts<'_> {
         self.read.len()
     }
 
+    /// The moments in the history.
+    pub fn moments(&self) -> Vec<usize> {
+        self.read.iter().map(|(at, _)| *at).collect()
+    }
+
     pub fn series(&self, key: &Key) -> Vec<Point> {
         let read = self.read.iter();
         let point = |(at, seconds): &(usize, f64)| {

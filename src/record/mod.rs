@@ -17,7 +17,7 @@ pub mod held_by;
 pub mod history;
 pub mod holders;
 pub mod key;
-mod leak_series;
+pub mod leak_series;
 pub mod leaks;
 pub mod moment;
 pub mod note;

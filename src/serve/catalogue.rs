@@ -172,9 +172,15 @@ pub const JVM: &[Metric<JvmNow>] = metrics! {
     "marusa.jvm.heap.used" Gauge Unit::Bytes, []
         "Java heap in use, as the JVM counted it last; most collectors count at the end of a collection"
         |jvm, out| out.one(jvm.figure(Measure::HeapUsed));
+    "marusa.jvm.heap.capacity" Gauge Unit::Bytes, []
+        "Present size of the Java heap, as the JVM counted it last"
+        |jvm, out| out.one(jvm.figure(Measure::HeapCapacity));
     "marusa.jvm.gc.collections" Counter Unit::Count("collection"), []
         "Collections"
         |jvm, out| out.one(jvm.figure(Measure::Collections));
+    "marusa.jvm.gc.old_collections" Counter Unit::Count("collection"), []
+        "Collections of the old generation: the live set is known from these"
+        |jvm, out| out.one(jvm.figure(Measure::OldCollections));
     "marusa.jvm.gc.duration" Counter Unit::Seconds, []
         "Time in collections"
         |jvm, out| out.float(seconds(jvm.figure(Measure::CollectionTime)));

@@ -1,5 +1,6 @@
 //! The faces of the account. Nothing here reads the machine or computes a figure that is not in what it is given.
 
+pub mod advise;
 pub mod audit;
 pub mod bench;
 pub mod calibrate;

@@ -1,5 +1,6 @@
 //! JSON Schemas of the documents that `--json` prints, made of their types (draft 2020-12). `docs/schema` has them as files.
 
+use super::advise::AdviceDocument;
 use super::audit::AuditDocument;
 use super::bench::account::BenchAccountDocument;
 use super::bench::direct_buffers::BenchDirectBuffersDocument;
@@ -52,6 +53,7 @@ macro_rules! documents {
 }
 
 documents! {
+    "advice": AdviceDocument,
     "audit": AuditDocument<Value>,
     "bench-account": BenchAccountDocument,
     "bench-direct-buffers": BenchDirectBuffersDocument,

@@ -22,6 +22,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("experiment", &["base", "os", "act", "jvm", "snapshot", "map", "measure", "pages"]),
     ("serve", &["base", "os", "jvm", "map", "record", "doctor"]),
     ("store", &["base", "os", "map", "record", "doctor"]),
+    ("advise", &["base", "map", "measure", "record"]),
     (
         "show",
         &[
@@ -40,6 +41,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "experiment",
             "serve",
             "store",
+            "advise",
         ],
     ),
     (
@@ -60,6 +62,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "experiment",
             "serve",
             "store",
+            "advise",
             "show",
         ],
     ),

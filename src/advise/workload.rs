@@ -1,0 +1,278 @@
+//! Which JVMs are replicas of one workload, and the advice on it. JVMs with another version, collector or -Xmx are another
+//! workload: what one needed says nothing of the other.
+
+use super::Wanted;
+use super::heap::{self, Heap};
+use super::limit::{self, Evidence, Limit, WINDOWS_ENOUGH};
+use super::malloc::{self, Malloc};
+use super::need;
+use crate::base::{Bytes, human};
+use crate::map::Area;
+use crate::record::History;
+use crate::record::key::{Key as Series, Measure, Subject};
+use crate::record::writer::Ending;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What makes JVMs replicas of each other.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
+pub struct Key {
+    pub namespace: Option<String>,
+    /// The workload that the pod is a replica of, or else the unit.
+    pub workload: Option<String>,
+    pub container: Option<String>,
+    /// The server, main class or jar, without its package or directory.
+    pub main: Option<String>,
+    pub java_version: Option<String>,
+    pub gc: Option<String>,
+    pub max_heap_bytes: Option<Bytes>,
+}
+
+impl Key {
+    fn of(history: &History) -> Key {
+        let (facts, who) = (&history.facts, &history.facts.identity);
+        Key {
+            namespace: who.namespace.clone(),
+            workload: who.workload.clone().or(who.pod.clone()).or(who.unit.clone()),
+            container: who.container.clone().or(facts.container.clone()),
+            main: facts.short_name().map(str::to_string),
+            java_version: facts.version.clone(),
+            gc: facts.gc.clone(),
+            max_heap_bytes: facts.max_heap_bytes,
+        }
+    }
+
+    /// "shop/orders/main: Kafka".
+    pub fn name(&self) -> String {
+        let places = [&self.namespace, &self.workload, &self.container];
+        let place: Vec<&str> = places.into_iter().flatten().map(String::as_str).collect();
+        match (place.is_empty(), &self.main) {
+            (true, Some(main)) => main.clone(),
+            (true, None) => "a JVM without a name".to_string(),
+            (false, Some(main)) => format!("{}: {main}", place.join("/")),
+            (false, None) => place.join("/"),
+        }
+    }
+
+    /// Whether it is the same program at the same place, whatever its version, collector and heap.
+    pub fn is_same_program(&self, other: &Key) -> bool {
+        let of = |key: &Key| {
+            (key.namespace.clone(), key.workload.clone(), key.container.clone(), key.main.clone())
+        };
+        of(self) == of(other)
+    }
+}
+
+pub fn groups<'a>(jvms: &[&'a History]) -> BTreeMap<Key, Vec<&'a History>> {
+    let mut groups: BTreeMap<Key, Vec<&History>> = BTreeMap::new();
+    for history in jvms {
+        groups.entry(Key::of(history)).or_default().push(history);
+    }
+    groups
+}
+
+fn id(history: &History) -> Option<&str> {
+    history.facts.identity.container_id.as_deref()
+}
+
+/// Ids of containers in which several JVMs ran at the same time.
+pub fn shared_containers<'a>(jvms: &[&'a History]) -> BTreeSet<&'a str> {
+    let mut by_id: BTreeMap<&str, Vec<(i64, i64)>> = BTreeMap::new();
+    for history in jvms {
+        let ends = history.moments.first().zip(history.moments.last());
+        if let Some((id, (first, last))) = id(history).zip(ends) {
+            by_id.entry(id).or_default().push((first.wall_ms, last.wall_ms));
+        }
+    }
+    by_id.values_mut().for_each(|spans| spans.sort_unstable());
+    let is_shared = |spans: &Vec<(i64, i64)>| spans.windows(2).any(|pair| pair[1].0 <= pair[0].1);
+    by_id.iter().filter(|(_, spans)| is_shared(spans)).map(|(id, _)| *id).collect()
+}
+
+/// What the advice rests on.
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct Observed {
+    pub from: Option<String>,
+    pub to: Option<String>,
+    pub replicas: usize,
+    pub jvms: usize,
+    pub hours: f64,
+    /// Replicas and days of which at least 20 hours were seen.
+    pub replica_days: usize,
+    pub days: usize,
+    pub oom_kills: usize,
+    /// The highest that was held: what the cgroup counted, or else resident memory and page tables.
+    pub held_bytes: Option<Bytes>,
+    pub resident_bytes: Option<Bytes>,
+    pub limit_bytes: Option<Bytes>,
+    /// The share of time in collections in the busiest hour, 0 to 1.
+    pub gc_ratio: Option<f64>,
+}
+
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct Workload {
+    pub name: String,
+    pub key: Key,
+    pub observed: Observed,
+    /// With the advised -Xmx, or with the present one where there is no advice on it.
+    pub limit: Option<Limit>,
+    /// With the present -Xmx.
+    pub limit_as_is: Option<Limit>,
+    pub heap: Option<Heap>,
+    pub malloc: Option<Malloc>,
+    /// What the code cache may still take of what it reserved; not in the limit.
+    pub code_cache_may_grow_bytes: Option<Bytes>,
+    /// What was not judged, and why.
+    pub not_judged: Vec<String>,
+}
+
+impl Workload {
+    pub fn of(key: Key, jvms: &[&History], shared: &BTreeSet<&str>, wanted: Wanted) -> Workload {
+        let judged = limit::judged(jvms, wanted);
+        let (windows, highest) = need::windows(jvms);
+        let evidence = Evidence {
+            windows,
+            highest,
+            growing: judged.growing,
+            has_pool_heap: jvms.iter().any(|jvm| has_pool_heap(jvm)),
+        };
+        let observed = observed(jvms, &evidence);
+        let mut not_judged = unsure(jvms, &observed, &evidence, shared);
+        let heap = match key.max_heap_bytes {
+            None => Err("the largest heap (-Xmx) is not known".to_string()),
+            Some(_) if judged.is_heap_growing => {
+                Err("the live objects of the heap grow: see marusa leak first".to_string())
+            }
+            Some(now) => heap::advice(jvms, now, wanted),
+        };
+        if let Err(why) = &heap {
+            not_judged.push(format!("-Xmx: {why}"));
+        }
+        if !judged.open.is_empty() {
+            let areas: Vec<&str> = judged.open.iter().map(|area| area.title()).collect();
+            not_judged.push(format!("growth of {}: the recording is too short to tell", areas.join(", ")));
+        }
+        let heap = heap.ok();
+        let limit_as_is = key.max_heap_bytes.and_then(|xmx| evidence.limit(xmx));
+        let limit = heap.as_ref().map(|heap| heap.xmx_bytes).and_then(|xmx| evidence.limit(xmx));
+        let limit = limit.or_else(|| limit_as_is.clone());
+        if limit.is_none() {
+            not_judged.push("the limit: no account of its memory was recorded".to_string());
+        }
+        Workload {
+            name: key.name(),
+            malloc: limit.as_ref().and_then(|limit| malloc::advice(limit, key.java_version.as_deref())),
+            key,
+            observed,
+            limit,
+            limit_as_is,
+            heap,
+            code_cache_may_grow_bytes: jvms.iter().filter_map(|jvm| code_cache_growth(jvm)).max(),
+            not_judged,
+        }
+    }
+
+    /// The maximum of the heap that goes with the limit.
+    pub fn xmx_bytes(&self) -> Option<Bytes> {
+        self.heap.as_ref().map(|heap| heap.xmx_bytes).or(self.key.max_heap_bytes)
+    }
+
+    /// What a fleet saves: of all replicas, by their limits now or else by what they held at most.
+    pub fn saved_bytes(&self) -> Option<i64> {
+        let now = self.observed.limit_bytes.or(self.observed.held_bytes)?;
+        let then = self.limit.as_ref()?.limit_bytes;
+        let replicas = i64::try_from(self.observed.replicas).ok()?;
+        i64::try_from(now).ok()?.checked_sub(i64::try_from(then).ok()?)?.checked_mul(replicas)
+    }
+}
+
+fn observed(jvms: &[&History], evidence: &Evidence) -> Observed {
+    let first = jvms.iter().filter_map(|jvm| jvm.moments.first()).min_by_key(|moment| moment.wall_ms);
+    let last = jvms.iter().filter_map(|jvm| jvm.moments.last()).max_by_key(|moment| moment.wall_ms);
+    let most = |of: fn(&History, usize) -> Option<Bytes>| {
+        jvms.iter().flat_map(|jvm| (0..jvm.len()).filter_map(move |at| of(jvm, at))).max()
+    };
+    let limits = jvms.iter().filter_map(|jvm| {
+        let limit = jvm.process(Measure::GroupLimit, jvm.len().checked_sub(1)?)?;
+        (limit > 0).then_some(limit)
+    });
+    Observed {
+        from: first.map(|moment| moment.wall()),
+        to: last.map(|moment| moment.wall()),
+        replicas: jvms.iter().map(|jvm| need::replica_of(jvm)).collect::<BTreeSet<_>>().len(),
+        jvms: jvms.len(),
+        hours: evidence.windows.iter().map(|window| window.seconds).sum::<f64>() / 3600.0,
+        replica_days: evidence.whole_windows(),
+        days: evidence.whole_days(),
+        oom_kills: jvms.iter().filter(|jvm| matches!(jvm.ending, Some((_, Ending::KilledForMemory)))).count(),
+        held_bytes: most(held),
+        resident_bytes: most(|jvm, at| jvm.process(Measure::KernelResident, at)),
+        limit_bytes: limits.max(),
+        gc_ratio: jvms.iter().filter_map(|jvm| heap::busiest_hour(jvm)).reduce(f64::max),
+    }
+}
+
+fn held(history: &History, at: usize) -> Option<Bytes> {
+    need::held(history, at).or_else(|| {
+        let process = |measure| history.process(measure, at);
+        Some(process(Measure::KernelResident)? + process(Measure::PageTables).unwrap_or(0))
+    })
+}
+
+/// Half of its heap is in the kernel's hugetlb pool, which no memory limit counts.
+fn has_pool_heap(history: &History) -> bool {
+    let last = |key: &Series| history.value(key, history.len().checked_sub(1)?);
+    let heap = Series::of(&Subject::Area(Area::JavaHeap), Measure::Resident);
+    let hugetlb = history.series(&Series::process(Measure::KernelHugetlb));
+    let hugetlb = hugetlb.into_iter().flatten().max().unwrap_or(0);
+    last(&heap).is_some_and(|heap| heap > 0 && hugetlb >= heap / 2)
+}
+
+fn code_cache_growth(history: &History) -> Option<Bytes> {
+    let last = history.len().checked_sub(1)?;
+    let code = |measure| history.value(&Series::of(&Subject::Area(Area::JitCode), measure), last);
+    Some(code(Measure::Reserved)?.saturating_sub(code(Measure::Resident)?))
+}
+
+/// What weakens the advice on the limit.
+fn unsure(
+    jvms: &[&History],
+    observed: &Observed,
+    evidence: &Evidence,
+    shared: &BTreeSet<&str>,
+) -> Vec<String> {
+    let mut unsure = Vec::new();
+    if observed.replica_days == 0 {
+        unsure.push(format!(
+            "a whole day: {:.0} minutes were recorded, and no bound holds for what other hours bring",
+            observed.hours * 60.0
+        ));
+    } else if observed.replica_days < WINDOWS_ENOUGH {
+        let seen = observed.replica_days;
+        unsure.push(format!(
+            "95 % with 95 % confidence: that takes {WINDOWS_ENOUGH} replica-days, {seen} were seen"
+        ));
+    }
+    if observed.oom_kills > 0 {
+        let kills = observed.oom_kills;
+        unsure.push(format!("what it needed when it was OOM-killed ({kills} times): more than was seen"));
+    }
+    let swapped = jvms.iter().flat_map(|jvm| jvm.series(&Series::process(Measure::KernelSwapped)));
+    if let Some(bytes) = swapped.flatten().max().filter(|bytes| *bytes > 0) {
+        unsure.push(format!("memory in swap, up to {}: it is not in the need", human(bytes)));
+    }
+    if jvms.iter().any(|jvm| id(jvm).is_some_and(|id| shared.contains(id))) {
+        unsure.push(
+            "other JVMs in the same container: they count as they were, and need advice of their own"
+                .to_string(),
+        );
+    }
+    if evidence.windows.iter().any(|window| window.peak.is_kernel_estimated) {
+        unsure.push(
+            "the kernel's memory: no cgroup with a limit was seen, so it is estimated from the threads"
+                .to_string(),
+        );
+    }
+    unsure
+}

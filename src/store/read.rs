@@ -1,0 +1,137 @@
+//! The columns of a store's files, read back group by group. A file that an engine merged is read too: its times may be in other
+//! units, and its columns in another order.
+
+use super::tables::Table;
+use parquet::basic::{LogicalType, TimeUnit};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::data_type::{ByteArray, DataType};
+use parquet::errors::ParquetError;
+use parquet::file::reader::{ChunkReader, FileReader, RowGroupReader, SerializedFileReader};
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+/// Rows of a group, whatever an engine makes of it: more would not fit into memory.
+const GROUP_ROWS_MAX: i64 = 4 << 20;
+
+/// A file of a table.
+pub struct Rows<R: ChunkReader + 'static> {
+    reader: SerializedFileReader<R>,
+    /// The columns that are read, with the units of a time by which a millisecond is divided.
+    wanted: Vec<(usize, &'static str, i64)>,
+}
+
+/// The values of a group of rows.
+#[derive(Default)]
+pub struct Columns {
+    rows: usize,
+    longs: HashMap<&'static str, Vec<Option<i64>>>,
+    texts: HashMap<&'static str, Vec<Option<ByteArray>>>,
+}
+
+impl<R: ChunkReader + 'static> Rows<R> {
+    /// The columns of these names that the file has. `Err`: it is not of this table, or of a later version.
+    pub fn of(file: R, table: Table, names: &[&'static str]) -> Result<Rows<R>, String> {
+        let reader = SerializedFileReader::new(file).map_err(|error| error.to_string())?;
+        let facts = reader.metadata().file_metadata();
+        let pairs = facts.key_value_metadata().map_or(&[][..], |pairs| pairs);
+        let schema =
+            pairs.iter().find(|pair| pair.key == "marusa.schema").and_then(|pair| pair.value.as_deref());
+        let ours = format!("{}/1", table.name());
+        if let Some(other) = schema.filter(|schema| *schema != ours) {
+            return Err(format!("its schema is {other}, and this version reads {ours}: use a newer marusa"));
+        }
+        let columns = facts.schema_descr().columns().iter().enumerate();
+        let wanted = columns.filter_map(|(place, column)| {
+            let name = names.iter().find(|name| **name == column.name())?;
+            let per_ms = match column.logical_type_ref() {
+                Some(LogicalType::Timestamp(time)) if time.unit == TimeUnit::MICROS => 1_000,
+                Some(LogicalType::Timestamp(time)) if time.unit == TimeUnit::NANOS => 1_000_000,
+                _ => 1,
+            };
+            Some((place, *name, per_ms))
+        });
+        Ok(Rows { wanted: wanted.collect(), reader })
+    }
+
+    pub fn each(&self, mut take: impl FnMut(&Columns) -> Result<(), String>) -> Result<(), String> {
+        for group in 0..self.reader.num_row_groups() {
+            let group = self.reader.get_row_group(group).map_err(|error| error.to_string())?;
+            take(&self.columns(&*group).map_err(|error| error.to_string())?)?;
+        }
+        Ok(())
+    }
+
+    fn columns(&self, group: &dyn RowGroupReader) -> Result<Columns, ParquetError> {
+        let rows = group.metadata().num_rows();
+        if !(0..=GROUP_ROWS_MAX).contains(&rows) {
+            return Err(ParquetError::General(format!(
+                "a group has {rows} rows, and {GROUP_ROWS_MAX} are read at most"
+            )));
+        }
+        let rows = rows as usize;
+        let mut columns = Columns { rows, ..Columns::default() };
+        for (place, name, per_ms) in &self.wanted {
+            let longs =
+                |values: Vec<Option<i64>>| values.into_iter().map(|value| Some(value? / per_ms)).collect();
+            match group.get_column_reader(*place)? {
+                ColumnReader::Int32ColumnReader(reader) => {
+                    let values =
+                        values(reader, rows)?.into_iter().map(|value| value.map(i64::from)).collect();
+                    columns.longs.insert(name, longs(values));
+                }
+                ColumnReader::Int64ColumnReader(reader) => {
+                    columns.longs.insert(name, longs(values(reader, rows)?));
+                }
+                ColumnReader::ByteArrayColumnReader(reader) => {
+                    columns.texts.insert(name, values(reader, rows)?);
+                }
+                _ => return Err(ParquetError::General(format!("column {name} is of another type"))),
+            }
+        }
+        Ok(columns)
+    }
+}
+
+/// The values of a flat column, `None` where a row has none.
+fn values<T: DataType>(
+    mut reader: ColumnReaderImpl<T>,
+    rows: usize,
+) -> Result<Vec<Option<T::T>>, ParquetError> {
+    let (mut values, mut levels) = (Vec::new(), Vec::new());
+    while levels.len() < rows || levels.is_empty() && values.len() < rows {
+        let (read, ..) = reader.read_records(rows, Some(&mut levels), None, &mut values)?;
+        if read == 0 {
+            break;
+        }
+    }
+    // A required column has no levels.
+    if levels.is_empty() && values.len() == rows {
+        return Ok(values.into_iter().map(Some).collect());
+    }
+    let mut values = values.into_iter();
+    let all: Vec<Option<T::T>> =
+        levels.iter().map(|level| if *level > 0 { values.next() } else { None }).collect();
+    match all.len() == rows {
+        true => Ok(all),
+        false => Err(ParquetError::EOF("a column has fewer values than its group has rows".to_string())),
+    }
+}
+
+impl Columns {
+    pub fn len(&self) -> usize {
+        self.rows
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
+    pub fn long(&self, name: &str, row: usize) -> Option<i64> {
+        *self.longs.get(name)?.get(row)?
+    }
+
+    pub fn text(&self, name: &str, row: usize) -> Option<Cow<'_, str>> {
+        let bytes = self.texts.get(name)?.get(row)?.as_ref()?;
+        Some(String::from_utf8_lossy(bytes.data()))
+    }
+}
