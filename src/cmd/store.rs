@@ -2,16 +2,14 @@
 //! all, and one that is put again replaces itself.
 
 mod bucket;
+pub mod directory;
 
-use crate::os::file_mode;
-use crate::os::output_file::OutputFile;
 use crate::record::Recording;
 use crate::store::layout::{self, File, Place};
 use crate::store::tables;
 use bucket::Bucket;
-use std::fs;
 use std::io::{self, Seek, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 pub enum Store {
     Directory(PathBuf),
@@ -27,14 +25,18 @@ pub struct Put {
 }
 
 impl Store {
-    /// "s3://BUCKET/PREFIX", or a directory.
+    /// "s3://BUCKET/PREFIX", or a directory. What a bucket has is not looked at: who may write there need not be able to list it.
     pub fn open(text: &str) -> Result<Store, String> {
         match text.strip_prefix("s3://") {
             Some(rest) => Ok(Store::Bucket(Box::new(Bucket::open(rest)?))),
             None if text.contains("://") => {
                 Err(format!("cannot store into {text}: give a directory or s3://BUCKET/PREFIX"))
             }
-            None => Ok(Store::Directory(PathBuf::from(text))),
+            None => {
+                let root = PathBuf::from(text);
+                directory::check(&root)?;
+                Ok(Store::Directory(root))
+            }
         }
     }
 
@@ -43,7 +45,7 @@ impl Store {
         let mut put = Put::default();
         for file in layout::files(recording, place) {
             let written = match self {
-                Store::Directory(root) => into_directory(root, &file, recording, place)
+                Store::Directory(root) => directory::write(root, &file, recording, place)
                     .map_err(|error| format!("cannot write {}: {error}", root.join(&file.path).display())),
                 Store::Bucket(bucket) => into_bucket(bucket, &file, recording, place),
             };
@@ -54,17 +56,6 @@ impl Store {
         }
         Ok(put)
     }
-}
-
-/// Rows and bytes. A table without rows is written, too: it says that there was nothing, and an engine that finds no file of a
-/// table refuses to read it.
-fn into_directory(root: &Path, file: &File, recording: &Recording, place: &Place) -> io::Result<(u64, u64)> {
-    let path = root.join(&file.path);
-    fs::create_dir_all(path.parent().unwrap_or(root))?;
-    let mut out = OutputFile::replace(&path, file_mode::wanted())?;
-    let rows = tables::write(&mut out, file, recording, place)?;
-    out.sync()?;
-    Ok((rows, out.finish()?))
 }
 
 fn into_bucket(

@@ -6,17 +6,23 @@
 
 use super::place::{Facts, Found, Place, check_own, facts_of, find, give_mode, open_at, own_uid, refused};
 use crate::base::limits::FIFO_READER_WAIT;
-use std::ffi::{CString, OsString};
+use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// How often a FIFO without a reader is asked again.
 const FIFO_POLL: Duration = Duration::from_millis(10);
+
+/// The end of the name that a file has while it is written.
+pub const DRAFT_ENDING: &str = ".part";
+/// Of a file's name in that of its draft: a name has at most 255 bytes.
+const DRAFT_NAME_BYTES_MAX: usize = 200;
 
 /// A file that is being written. Without `finish`, nothing of it stays.
 #[derive(Debug)]
@@ -177,10 +183,13 @@ fn name(file: &File, draft: &Place) -> io::Result<()> {
     }
 }
 
-/// A name next to the file that cannot be predicted.
+/// A name next to the file that cannot be predicted. It begins as the file's does, so that what a kill left can be told.
 fn draft_of(place: &Place) -> io::Result<Place> {
     let chance = RandomState::new().hash_one(place.name());
-    place.sibling(&OsString::from(format!(".marusa-{chance:016x}.part")))
+    let name = place.name().as_bytes();
+    let name = &name[..name.len().min(DRAFT_NAME_BYTES_MAX)];
+    let ending = format!(".{chance:016x}{DRAFT_ENDING}");
+    place.sibling(OsStr::from_bytes(&[b".", name, ending.as_bytes()].concat()))
 }
 
 fn duplicate(number: RawFd) -> io::Result<File> {

@@ -280,7 +280,7 @@ pub const OWN: &[Metric<Own>] = metrics! {
         "Attempts to write to the store that failed; they are repeated"
         |own, out| out.one(own.stored.is_on.then_some(own.stored.failures));
     "marusa.store.lost" Counter Unit::Count("file"), []
-        "Files of the recording that its ring let go before they were stored"
+        "Hours of the recording that will not be in the store: the ring let them go first, or their file cannot be read"
         |own, out| out.one(own.stored.is_on.then_some(own.stored.lost));
     "marusa.http.requests" Counter Unit::Count("request"), ["code"]
         "Requests that this service answered"

@@ -36,6 +36,6 @@ pub struct Stored {
     pub files: u64,
     pub bytes: u64,
     pub failures: u64,
-    /// Hours that the ring let go before they were stored.
+    /// Files of the recording that the ring let go before they were stored, or that cannot be read.
     pub lost: u64,
 }

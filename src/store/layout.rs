@@ -3,12 +3,12 @@
 //! that was put twice is there once.
 
 use super::tables::Table;
-use crate::record::{Moment, Recording};
+use crate::record::{History, Moment, Recording};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Raised when a table changes in a way that a reader of the older ones cannot read. Columns are only added.
-const VERSION: &str = "v1";
+pub(super) const VERSION: &str = "v1";
 const DAY_MS: i64 = 86_400_000;
 const NAME_LETTERS_MAX: usize = 120;
 /// Days of one recording: more are the work of a clock that jumped.
@@ -37,6 +37,19 @@ impl Place {
     pub fn new(cluster: &str, node: &str) -> Place {
         Place { cluster: name(cluster, "default"), node: name(node, "unknown") }
     }
+
+    /// The directory below that of a day.
+    pub fn partition(&self) -> String {
+        format!("cluster={}", self.cluster)
+    }
+
+    /// Whether a file of this node has the name "NODE-RECORDING-FIRST.parquet".
+    pub fn is_name_of(&self, name: &str) -> bool {
+        let own = name.strip_prefix(self.node.as_str()).and_then(|rest| rest.strip_prefix('-'));
+        let own = own.and_then(|rest| rest.strip_suffix(".parquet")?.split_once('-'));
+        // Another node's name may begin with this one's.
+        own.is_some_and(|(_, first)| first.parse::<u64>().is_ok())
+    }
 }
 
 fn name(text: &str, otherwise: &str) -> String {
@@ -50,8 +63,14 @@ fn name(text: &str, otherwise: &str) -> String {
 /// The files of a recording: one for each table and day.
 pub fn files(recording: &Recording, place: &Place) -> Vec<File> {
     let Some(session) = recording.sessions.first() else { return Vec::new() };
+    // A sample that the file before has, too, would give this file the name of that one.
+    let is_own = |moment: &&Moment| session.repeated_ms.is_none_or(|until| moment.steady_ms > until);
+    let moments = |jvm: &'_ History| -> Vec<Moment> {
+        let ending = jvm.ending.iter().map(|(at, _)| at);
+        jvm.moments.iter().chain(ending).filter(is_own).copied().collect()
+    };
     let mut days: BTreeMap<i64, i64> = BTreeMap::new();
-    for moment in recording.jvms.iter().flat_map(|jvm| &jvm.moments) {
+    for moment in recording.jvms.iter().flat_map(moments) {
         let first = days.entry(moment.wall_ms.div_euclid(DAY_MS)).or_insert(moment.wall_ms);
         *first = moment.wall_ms.min(*first);
     }
@@ -60,7 +79,7 @@ pub fn files(recording: &Recording, place: &Place) -> Vec<File> {
         let date = date.split('T').next().unwrap_or_default().to_string();
         let span = day.saturating_mul(DAY_MS)..(day.saturating_add(1)).saturating_mul(DAY_MS);
         Table::ALL.iter().map(move |table| {
-            let directory = format!("{VERSION}/{}/date={date}/cluster={}", table.name(), place.cluster);
+            let directory = format!("{}/date={date}/{}", table.directory(), place.partition());
             let path =
                 format!("{directory}/{}-{}-{first}.parquet", place.node, name(&session.recording, "0"));
             File { path, table: *table, span: span.clone() }
@@ -87,6 +106,19 @@ mod tests {
         let two = files(&recording, &place);
         assert_eq!(two.len(), 2 * Table::ALL.len());
         assert_eq!((two[0].span.clone(), two[6].span.clone()), (0..DAY_MS, 3 * DAY_MS..4 * DAY_MS));
+    }
+
+    #[test]
+    fn what_a_file_repeats_does_not_name_it() {
+        let mut recording = small();
+        let place = Place::new("eu1", "n");
+        let name = |recording: &Recording| files(recording, &place).first().map(|file| file.path.clone());
+        let before = name(&recording);
+        recording.sessions[0].repeated_ms = Some(recording.jvms[0].moments[0].steady_ms);
+        let after = name(&recording);
+        assert!(before.is_some() && after.is_some() && before != after, "{before:?} {after:?}");
+        recording.sessions[0].repeated_ms = Some(u64::MAX);
+        assert_eq!(name(&recording), None, "nothing of its own");
     }
 
     #[test]

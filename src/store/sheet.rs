@@ -4,7 +4,7 @@
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::{KeyValue, SortingColumn};
+use parquet::file::metadata::{KeyValue, ParquetMetaDataReader, SortingColumn};
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
@@ -16,6 +16,9 @@ use std::sync::Arc;
 const GROUP_ROWS: usize = 32 << 10;
 /// Higher levels take several times as long and save a few percent.
 const ZSTD_LEVEL: i32 = 3;
+
+/// The key of a file's facts that has `About::schema`.
+pub const SCHEMA_KEY: &str = "marusa.schema";
 
 /// The type of a column. Times are UTC, text is UTF-8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,7 +200,7 @@ fn properties(columns: &[Column], about: &About) -> io::Result<WriterProperties>
         nulls_first: true,
     });
     let sorted: Vec<SortingColumn> = sorted.collect();
-    let schema = about.schema.iter().map(|schema| KeyValue::new("marusa.schema".to_string(), schema.clone()));
+    let schema = about.schema.iter().map(|schema| KeyValue::new(SCHEMA_KEY.to_string(), schema.clone()));
     let mut properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(level))
         .set_created_by(format!("marusa {}", env!("CARGO_PKG_VERSION")))
@@ -211,6 +214,13 @@ fn properties(columns: &[Column], about: &About) -> io::Result<WriterProperties>
             .set_column_encoding(path(), Encoding::DELTA_BINARY_PACKED);
     }
     Ok(properties.build())
+}
+
+/// What a file says of its schema, in its table of contents.
+pub fn schema_in(contents: &[u8]) -> Option<String> {
+    let found = ParquetMetaDataReader::decode_metadata(contents).ok()?;
+    let facts = found.file_metadata().key_value_metadata()?;
+    facts.iter().find(|fact| fact.key == SCHEMA_KEY)?.value.clone()
 }
 
 fn failed(error: ParquetError) -> io::Error {

@@ -13,6 +13,9 @@ use crate::record::{History, Key, Moment, Recording};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+/// The number behind a table's name in `sheet::SCHEMA_KEY`: raised when an older Marusa must not write next to such files.
+pub const SCHEMA: u64 = 1;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Table {
     /// A row for each sample: the sums of the kernel, the runtime and the cgroup.
@@ -43,6 +46,16 @@ impl Table {
             Table::Finding => "finding",
             Table::Jvm => "jvm",
         }
+    }
+
+    /// "account/1".
+    pub fn schema(self) -> String {
+        format!("{}/{SCHEMA}", self.name())
+    }
+
+    /// Below the root of the store.
+    pub fn directory(self) -> String {
+        format!("{}/{}", super::layout::VERSION, self.name())
     }
 
     pub fn columns(self) -> Vec<Column> {
@@ -160,7 +173,7 @@ fn optional(name: &'static str, kind: Kind) -> Column {
 /// Writes the rows of one file, and returns how many there were.
 pub fn write<W: Write + Send>(out: W, file: &File, recording: &Recording, place: &Place) -> io::Result<u64> {
     let table = file.table;
-    let about = About { schema: Some(format!("{}/1", table.name())), sorted_by: table.sorted_by() };
+    let about = About { schema: Some(table.schema()), sorted_by: table.sorted_by() };
     let mut sheet = Sheet::new(out, &table.columns(), &about)?;
     let mut jvms: Vec<(String, &History)> =
         recording.jvms.iter().map(|jvm| (id_of(recording, jvm), jvm)).collect();

@@ -3,7 +3,7 @@
 
 use super::super::record::file;
 use crate::act::file_lock;
-use crate::cmd::store::{Put, Store};
+use crate::cmd::store::{Put, Store, directory};
 use crate::os::{file_mode, input_file, output_file};
 use crate::serve::Node;
 use crate::store::layout::Place;
@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How often the ring is looked at, and how long a failure waits.
+/// How often the ring is looked at. Each failure doubles the pause, up to a limit.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
-const AGAIN: Duration = Duration::from_secs(60);
+const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// How often the same failure is said.
 const SAY_EVERY: Duration = Duration::from_secs(3600);
 const STATE_BYTES_MAX: u64 = 64;
@@ -40,42 +40,69 @@ impl Storing {
     }
 
     fn run(self, node: &Node) {
-        let mut done = self.state();
+        let mut next = self.first();
         node.state().own.stored.is_on = true;
-        let mut said: Option<Instant> = None;
+        let (mut said, mut pause): (Option<Instant>, _) = (None, LOOK_EVERY);
         loop {
-            let pause = match self.round(&mut done, node) {
-                Ok(()) => LOOK_EVERY,
+            let before = node.state().own.stored.files;
+            let done = self.round(&mut next, node);
+            if node.state().own.stored.files > before && said.take().is_some() {
+                crate::say!("marusa: the store is written to again");
+            }
+            match done {
+                Ok(()) => {
+                    std::thread::sleep(LOOK_EVERY);
+                    pause = LOOK_EVERY;
+                }
                 Err(why) => {
                     node.state().own.stored.failures += 1;
                     if said.is_none_or(|at| at.elapsed() >= SAY_EVERY) {
                         crate::say!("marusa: {why}; the recording is kept and stored later");
                         said = Some(Instant::now());
                     }
-                    AGAIN
+                    std::thread::sleep(pause);
+                    pause = (pause * 2).min(PAUSE_MAX);
                 }
-            };
-            std::thread::sleep(pause);
+            }
         }
     }
 
-    /// Stores what is finished and not stored, oldest first. `done`: the last file that is stored.
-    fn round(&self, done: &mut Option<u64>, node: &Node) -> Result<(), String> {
+    /// Stores what is finished and not stored, oldest first. `next`: the number of the first file that is not stored.
+    fn round(&self, next: &mut u64, node: &Node) -> Result<(), String> {
         for (number, path) in file::older(&self.recording) {
-            if done.is_some_and(|done| number <= done) {
+            if number < *next {
                 continue;
             }
-            let recording = file::load(&path).map_err(|error| error.to_string())?;
-            let Put { files, bytes, .. } = self.store.put(&recording, &self.place)?;
-            let lost = number.saturating_sub(done.map_or(number, |done| done + 1));
-            *done = Some(number);
-            let stored = &mut node.state().own.stored;
-            stored.files += files;
-            stored.bytes += bytes;
-            stored.lost += lost;
+            // The ring let go of those between.
+            node.state().own.stored.lost += number - *next;
+            *next = number;
+            match file::load(&path) {
+                Ok(recording) => {
+                    let Put { files, bytes, .. } = self.store.put(&recording, &self.place)?;
+                    let stored = &mut node.state().own.stored;
+                    stored.files += files;
+                    stored.bytes += bytes;
+                }
+                // It will not be readable later: the files behind it must not wait for it.
+                Err(error) => {
+                    crate::say!("marusa: {error}; it is not stored");
+                    node.state().own.stored.lost += 1;
+                }
+            }
+            *next = number + 1;
             self.write_state(number)?;
         }
         Ok(())
+    }
+
+    /// The number of the first file to store.
+    fn first(&self) -> u64 {
+        if let Some(stored) = self.state() {
+            return stored + 1;
+        }
+        // It would say something of this ring as soon as that has as many files.
+        let _ = fs::remove_file(self.state_path());
+        file::older(&self.recording).first().map_or(self.next, |(number, _)| *number)
     }
 
     /// A small file next to the ring says which of its files is stored.
@@ -99,7 +126,7 @@ impl Storing {
     }
 }
 
-/// For a directory, a lock that no second service of this node gets.
+/// For a directory, a lock that no second service of this node gets. What a killed one left there is removed.
 pub fn lock(store: &Store, place: &Place) -> Result<Option<File>, String> {
     let Store::Directory(root) = store else { return Ok(None) };
     let path = root.join(format!(".marusa-{}.lock", place.node));
@@ -107,6 +134,7 @@ pub fn lock(store: &Store, place: &Place) -> Result<Option<File>, String> {
     fs::create_dir_all(root).map_err(failed)?;
     let file = open(&path).map_err(failed)?;
     if file_lock::try_lock(&file).map_err(failed)? {
+        directory::remove_left(root, place);
         return Ok(Some(file));
     }
     Err(format!(

@@ -1,6 +1,7 @@
 //! A full disk, files of others and of later versions, damaged ones, times that make no sense.
 
 use super::*;
+use crate::common::small_disk::SmallDisk;
 
 fn fails(arguments: &[&str], status: i32, words: &str) {
     let output = marusa(arguments);
@@ -65,23 +66,9 @@ fn damaged_bytes_never_do_more_than_end_the_file_early() {
 /// A small file system, which others fill while the recorder is at work.
 #[test]
 fn a_full_disk_ends_the_recording_and_keeps_what_it_has() {
-    if !is_root() {
-        return skip("only root may mount a small file system");
-    }
     let Some(jvm) = grow(&[], &["churn=10m/s"]) else { return };
     let directory = Directory::new("full");
-    let mount =
-        Command::new("mount").args(["-t", "tmpfs", "-o", "size=256k", "tmpfs"]).arg(&directory.0).status();
-    if !mount.is_ok_and(|status| status.success()) {
-        return skip("tmpfs cannot be mounted here");
-    }
-    struct Mounted<'a>(&'a Path);
-    impl Drop for Mounted<'_> {
-        fn drop(&mut self) {
-            let _ = Command::new("umount").arg(self.0).status();
-        }
-    }
-    let mounted = Mounted(&directory.0);
+    let Some(mounted) = SmallDisk::new(&directory.0, "256k") else { return };
     let path = directory.file("a.marusa");
     let options = ["--every", "10ms", "--account-every", "10ms", "--cpu", "200", "--for", "5m"];
     let recorder =

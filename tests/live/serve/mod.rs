@@ -5,6 +5,7 @@ mod otlp;
 mod otlp_tls;
 mod page;
 mod store;
+mod store_faults;
 mod survival;
 mod web_config;
 
@@ -45,20 +46,21 @@ impl Service {
             .stderr(Stdio::piped());
         let mut child = command.spawn().expect("marusa runs");
         let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
-        let url =
-            lines.find_map(|line| line.ok()?.split_once("listening on ").map(|(_, url)| url.to_string()));
         let said = Arc::new(Mutex::new(String::new()));
-        let heard = said.clone();
-        std::thread::spawn(move || {
-            lines.map_while(Result::ok).for_each(|line| *heard.lock().expect("ours") += &format!("{line}\n"))
+        let hear = |said: &Mutex<String>, line: &str| *said.lock().expect("ours") += &format!("{line}\n");
+        let url = lines.by_ref().map_while(Result::ok).find_map(|line| {
+            hear(&said, &line);
+            line.split_once("listening on ").map(|(_, url)| url.to_string())
         });
+        let heard = said.clone();
+        std::thread::spawn(move || lines.map_while(Result::ok).for_each(|line| hear(&heard, &line)));
         let url = url.expect("it listens");
         let (scheme, address) = url.split_once("://").expect("a URL");
         let port = address.rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
         Service { child, said, port, scheme: scheme.to_string() }
     }
 
-    /// What it has written to standard error since it listens.
+    /// What it has written to standard error.
     pub fn said(&self) -> String {
         self.said.lock().expect("ours").clone()
     }

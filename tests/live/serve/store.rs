@@ -16,7 +16,7 @@ base.sql("SET TimeZone = 'UTC'")
 ask = lambda query: base.execute(query).fetchall()
 statements = [one.strip() for one in re.split(r";\s*\n", script) if one.strip()]
 answers = [(one, ask(one)) for one in statements]
-queries = [rows for one, rows in answers if not one.startswith("CREATE")]
+queries = [rows for one, rows in answers if not one.startswith(("CREATE", "SET"))]
 print(json.dumps({
     "rows": [len(rows) for rows in queries],
     "jvms": sorted({id for id, in ask("SELECT jvm_id FROM jvm")}),
@@ -31,7 +31,7 @@ print(json.dumps({
 }, default=str))
 "#;
 
-fn read(python: &Path, store: &str) -> serde_json::Value {
+pub fn read(python: &Path, store: &str) -> serde_json::Value {
     let script = marusa(&["fleet", "sql", "duckdb", "--store", store]);
     let mut child = Command::new(python)
         .args(["-c", READ])
@@ -45,7 +45,7 @@ fn read(python: &Path, store: &str) -> serde_json::Value {
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
-fn files(store: &str, table: &str) -> usize {
+pub fn files(store: &str, table: &str) -> usize {
     let below = |path: &Path| {
         std::fs::read_dir(path).into_iter().flatten().flatten().map(|it| it.path()).collect::<Vec<_>>()
     };
@@ -119,17 +119,24 @@ fn bucket(answers: Vec<&'static str>) -> (u16, std::thread::JoinHandle<Vec<(Stri
     (port, serving)
 }
 
-fn request(stream: &mut TcpStream) -> (String, Vec<u8>) {
+/// Head and body.
+pub fn request(stream: &mut TcpStream) -> (String, Vec<u8>) {
     let mut reader = BufReader::new(stream);
+    let (head, length) = head(&mut reader);
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).expect("a body");
+    (head, body)
+}
+
+/// And the length of the body that follows.
+pub fn head(reader: &mut BufReader<&mut TcpStream>) -> (String, usize) {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
         assert!(reader.read_line(&mut head).expect("a request") > 0, "{head}");
     }
     let lower = head.to_lowercase();
     let length = lower.split("content-length: ").nth(1).and_then(|rest| rest.lines().next()?.parse().ok());
-    let mut body = vec![0; length.expect("a length")];
-    reader.read_exact(&mut body).expect("a body");
-    (head, body)
+    (head, length.expect("a length"))
 }
 
 #[test]
