@@ -5,6 +5,7 @@ pub mod fragments;
 pub mod host;
 pub mod hostile;
 pub mod native;
+pub mod scrape;
 pub mod small_group;
 pub mod work;
 
