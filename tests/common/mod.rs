@@ -6,6 +6,7 @@ pub mod host;
 pub mod hostile;
 pub mod native;
 pub mod small_disk;
+pub mod scrape;
 pub mod small_group;
 pub mod work;
 

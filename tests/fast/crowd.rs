@@ -1,5 +1,6 @@
 //! Hundreds of JVMs with everything that may be known of one, and with names that are made to break a scrape.
 
+use crate::scrape::{check_with_promtool, samples};
 use marusa::base::printable::acts;
 use marusa::doctor::Level;
 use marusa::map::Area;
@@ -16,8 +17,6 @@ use marusa::serve::otlp::{self, Context};
 use marusa::serve::summary::{AreaNow, FoundNow, Summary};
 use marusa::serve::{Node, Who};
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 const JVMS: u64 = 600;
@@ -117,69 +116,14 @@ fn full() -> Node {
     node
 }
 
-/// Name and labels of each sample; fails where a line is none of the format (prometheus/docs, exposition_formats.md).
-fn samples(text: &str) -> Vec<(String, BTreeMap<String, String>)> {
-    let mut families = BTreeSet::new();
-    let mut of_family = String::new();
-    let mut found = Vec::new();
-    for line in text.lines() {
-        if let Some(of) = line.strip_prefix("# ") {
-            let name = of.split(' ').nth(1).unwrap_or_default();
-            if of.starts_with("HELP ") {
-                assert!(families.insert(name.to_string()), "{name} stands in two places");
-                of_family = name.to_string();
-            }
-            assert!(of == "EOF" || name == of_family, "{line}");
-            continue;
-        }
-        let (name, rest) = line.split_at(line.find(['{', ' ']).expect("a name"));
-        assert!(name.starts_with(&of_family), "{name} in {of_family}");
-        assert!(name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'), "{line}");
-        let (labels, value) = labels(rest);
-        assert!(value.trim_start().parse::<f64>().is_ok(), "{line}");
-        found.push((name.to_string(), labels));
-    }
-    found
-}
-
-/// Labels, and what follows them.
-fn labels(text: &str) -> (BTreeMap<String, String>, &str) {
-    let mut labels = BTreeMap::new();
-    let Some(mut rest) = text.strip_prefix('{') else { return (labels, text) };
-    loop {
-        let (name, value) = rest.split_once("=\"").expect("a label");
-        assert!(name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'), "{name}");
-        let (mut read, mut letters) = (String::new(), value.char_indices());
-        let end = loop {
-            match letters.next().expect("the end of a value") {
-                (at, '"') => break at,
-                (_, '\\') => read.push(match letters.next().expect("an escape").1 {
-                    'n' => '\n',
-                    letter @ ('\\' | '"') => letter,
-                    other => panic!("no escape: {other}"),
-                }),
-                (_, letter) => read.push(letter),
-            }
-        };
-        assert!(labels.insert(name.to_string(), read).is_none(), "{name} twice");
-        rest = &value[end + 1..];
-        match rest.strip_prefix(',') {
-            Some(more) => rest = more,
-            None => return (labels, rest.strip_prefix('}').expect("the end of the labels")),
-        }
-    }
-}
-
 #[test]
 fn series_are_bounded_and_each_is_there_once() {
     let node = full();
     for form in [Form::Text, Form::OpenMetrics] {
         let text = openmetrics::text(&node, &node.state(), form);
         let found = samples(&text);
-        let all: BTreeSet<_> = found.iter().collect();
-        assert_eq!(all.len(), found.len(), "a series stands twice");
         let (mut plain, mut named) = (BTreeMap::<_, usize>::new(), BTreeMap::<_, usize>::new());
-        for (name, labels) in found.iter().filter(|(name, _)| name.starts_with("marusa_jvm_")) {
+        for (name, labels) in found.keys().filter(|(name, _)| name.starts_with("marusa_jvm_")) {
             let of: Vec<_> = catalogue::JVM_LABELS.iter().map(|label| labels.get(*label)).collect();
             let is_named =
                 ["marusa_jvm_finding", "marusa_jvm_page_size_resident_bytes"].contains(&name.as_str());
@@ -199,7 +143,7 @@ fn labels_are_plain_and_give_nothing_away() {
         assert!(!text.contains(secret), "{secret}");
     }
     let mut names = BTreeSet::new();
-    for (_, labels) in samples(&text) {
+    for (_, labels) in samples(&text).into_keys() {
         for (name, value) in labels {
             assert!(!value.chars().any(|letter| acts(letter) || letter == '\n'), "{value:?}");
             assert!(value.chars().count() <= 130, "{name} {value}");
@@ -218,33 +162,16 @@ fn what_ended_has_no_series() {
         node.ended(number, Ending::Ended);
     }
     let text = openmetrics::text(&node, &node.state(), Form::Text);
-    let of_jvms = samples(&text).into_iter().filter(|(name, _)| name.starts_with("marusa_jvm_info")).count();
+    let of_jvms = samples(&text).into_keys().filter(|(name, _)| name.starts_with("marusa_jvm_info")).count();
     assert_eq!(of_jvms, 1);
     let context = Context { now_nanos: 5, ..Context::default() };
     assert!(otlp::request(&node, &node.state(), &context).len() < 50 << 10);
 }
 
-/// Prometheus' own check, where it is installed or was unpacked (scripts/promtool).
 #[test]
 fn promtool_has_nothing_to_say() {
-    let home = std::env::var("HOME").unwrap_or_default();
-    let unpacked = format!("{home}/.cache/marusa/prometheus/usr/bin/promtool");
-    let start = |program: &str| {
-        let mut command = Command::new(program);
-        command
-            .args(["check", "metrics"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        command.spawn().ok()
-    };
-    let Some(mut promtool) = start("promtool").or_else(|| start(&unpacked)) else { return };
     let node = full();
-    let text = openmetrics::text(&node, &node.state(), Form::Text);
-    promtool.stdin.take().expect("a pipe").write_all(text.as_bytes()).expect("it reads");
-    let output = promtool.wait_with_output().expect("it ends");
-    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.is_empty(), "{said}");
+    check_with_promtool(&openmetrics::text(&node, &node.state(), Form::Text));
 }
 
 /// The worst case: each sample comes with an account, and each account with a large document.

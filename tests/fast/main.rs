@@ -10,6 +10,8 @@ mod packages;
 mod page_readers;
 mod ratchets;
 mod schemas;
+#[path = "../common/scrape.rs"]
+mod scrape;
 mod strangers;
 mod terminal;
 mod tidy;

@@ -1,5 +1,6 @@
 //! `marusa serve` next to real JVMs.
 
+mod mayflies;
 mod metrics;
 mod otlp;
 mod otlp_tls;
@@ -38,12 +39,10 @@ impl Service {
         if !arguments.contains(&"--every") {
             command.args(["--every", "500ms"]);
         }
-        command
-            .args(["--cpu", "200"])
-            .args(arguments)
-            .envs(variables.iter().copied())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped());
+        if !arguments.contains(&"--cpu") {
+            command.args(["--cpu", "200"]);
+        }
+        command.args(arguments).envs(variables.iter().copied()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("marusa runs");
         let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
         let said = Arc::new(Mutex::new(String::new()));

@@ -40,7 +40,7 @@ fn with_answers(serving: &Service, id: &str, hash: &str) -> String {
     page.replacen("</head>", &stub, 1)
 }
 
-/// Once an account and two moments of it are there.
+/// Once an account is there, and a moment after it.
 fn id_of(serving: &Service, pid: i32) -> String {
     let until = Instant::now() + PATIENCE;
     loop {
@@ -48,11 +48,11 @@ fn id_of(serving: &Service, pid: i32) -> String {
         let jvms: Value = serde_json::from_str(&body).expect("JSON");
         let jvm = jvms["jvms"].as_array().and_then(|all| all.iter().find(|jvm| jvm["pid"] == pid));
         if let Some(id) = jvm.and_then(|jvm| jvm["jvm_id"].as_str()) {
-            let (_, history) = serving.page(&format!("/api/v1/history?jvm={id}"));
-            let read =
-                history.split_once("\"moments\"").map_or(0, |(_, rest)| rest.matches("\"areas\": [").count());
-            if read > 0
-                && history.matches("\"at_ms\"").count() > 4
+            let history = serving.json(&format!("/api/v1/history?jvm={id}"));
+            let moments = history["moments"].as_array().expect("moments");
+            let read = moments.iter().position(|moment| moment["areas"].is_array());
+            // The page draws from the first account on.
+            if read.is_some_and(|first| first + 1 < moments.len())
                 && serving.page(&format!("/api/v1/map?jvm={id}")).0 == 200
             {
                 return id.to_string();

@@ -1,4 +1,4 @@
-//! What a service outlives: its own death in the middle of a write, JVMs without number, and thousands of clients that mean it ill.
+//! What a service outlives: its own death in the middle of a write, more JVMs than were asked for, and thousands of clients that mean it ill.
 
 use super::*;
 use crate::record::{Directory, of};
@@ -8,6 +8,8 @@ use std::net::Shutdown;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const PATIENCE: Duration = Duration::from_secs(120);
+/// What the service keeps open of JVMs that other tests start at the same time, at most.
+pub const FILES_OF_OTHERS: usize = 50;
 
 pub fn until<T>(what: &str, mut done: impl FnMut() -> Option<T>) -> T {
     let started = Instant::now();
@@ -120,7 +122,7 @@ fn no_more_jvms_are_shown_than_were_asked_for_and_the_rest_is_counted() {
 }
 
 /// What our own process has: resident bytes and open files.
-fn own(service: &Service) -> (u64, usize) {
+pub fn own(service: &Service) -> (u64, usize) {
     let pid = service.child.id();
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
     let kib =
@@ -129,49 +131,6 @@ fn own(service: &Service) -> (u64, usize) {
         kib.map(|kib: u64| kib << 10).expect("VmRSS"),
         fs::read_dir(format!("/proc/{pid}/fd")).expect("ours").count(),
     )
-}
-
-/// Whether it runs: one that ended and that nobody has collected does not.
-fn lives(pid: i64) -> bool {
-    let status = fs::read_to_string(format!("/proc/{pid}/status"));
-    status.is_ok_and(|status| !status.contains("State:\tZ") && !status.contains("State:\tX"))
-}
-
-#[test]
-fn jvms_that_start_and_die_cost_the_others_nothing() {
-    let Some(healthy) = grow(&[]) else { return };
-    let Some(java) = java("17") else { return };
-    let service = Service::start(&[]);
-    let id = service.jvm(healthy.pid)["jvm_id"].as_str().expect("an id").to_string();
-    let samples =
-        || service.json(&format!("/api/v1/history?jvm={id}"))["moments"].as_array().map_or(0, Vec::len);
-    let (before, memory) = (samples(), own(&service));
-    let seen = || value(&service.text("/metrics"), "marusa_jvms_seen_total").expect("counted");
-    let seen_before = seen();
-    // Each is a JVM that ends as soon as it is one; the ones that are seen at all are seen at work or at their end.
-    let start = || {
-        let mut command = Command::new(&java);
-        command.args(["-Xshare:auto", "-Xmx8m", "-XX:TieredStopAtLevel=1", "-version"]);
-        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("java starts")
-    };
-    let mut dead: Vec<Child> = Vec::new();
-    until("some are seen, and the healthy one still", || {
-        dead.extend((0..10).map(|_| start()));
-        until("they end", || dead.iter().all(|child| !lives(child.id().into())).then_some(()));
-        (dead.len() >= 60 && samples() >= before + 3 && seen() > seen_before).then_some(())
-    });
-    // Nobody has collected them: each still has its pid.
-    until("the dead ones are gone", || {
-        let document = service.json("/api/v1/jvms");
-        let rows = document["jvms"].as_array().expect("rows");
-        let pids: Vec<i64> = rows.iter().filter_map(|row| row["pid"].as_i64()).collect();
-        (pids.iter().all(|pid| lives(*pid)) && pids.contains(&healthy.pid.into())).then_some(())
-    });
-    dead.iter_mut().for_each(|child| drop(child.wait()));
-    assert!(service.json("/api/v1/jvms")["ended"].as_array().is_some_and(|ended| ended.len() <= 50));
-    assert!(service.text("/metrics").contains(&id), "the healthy one has its series");
-    let now = own(&service);
-    assert!(now.0 < memory.0 + (48 << 20), "{memory:?} {now:?}");
 }
 
 /// What a client that means it ill does with its connection. An error: it was let go before its time, which is as well.
@@ -244,7 +203,7 @@ fn ten_thousand_requests_of_bad_clients_leave_nothing_behind() {
         });
     });
     assert_eq!(answered.load(Ordering::Relaxed), 10_000);
-    until("all connections are closed", || (own(&service).1 <= before.1).then_some(()));
+    until("all connections are closed", || (own(&service).1 < before.1 + FILES_OF_OTHERS).then_some(()));
     let after = own(&service);
     assert!(after.0 < before.0 + (48 << 20), "{before:?} {after:?}");
     assert!(
@@ -279,7 +238,7 @@ fn handshakes_that_fail_leave_nothing_behind() {
         }
         scope.spawn(|| (0..3).for_each(|_| assert!(scrape(), "a scrape works all the time")));
     });
-    until("all connections are closed", || (own(&service).1 <= before.1).then_some(()));
+    until("all connections are closed", || (own(&service).1 < before.1 + FILES_OF_OTHERS).then_some(()));
     let after = own(&service);
     assert!(after.0 < before.0 + (48 << 20), "{before:?} {after:?}");
     fs::remove_dir_all(&at).expect("ours");
