@@ -3,7 +3,6 @@
 pub mod amount;
 pub mod audit;
 pub mod bench;
-pub mod calibrate;
 pub mod commands;
 pub mod compare;
 pub mod completions;
@@ -23,7 +22,6 @@ pub mod map;
 mod map_pages;
 mod page_file;
 pub mod pages;
-mod predicted;
 mod progress;
 pub mod record;
 pub mod report;

@@ -2,7 +2,6 @@
 
 pub mod audit;
 pub mod bench;
-pub mod calibrate;
 pub mod compare;
 pub mod container;
 pub mod diff;
@@ -16,7 +15,6 @@ pub mod look;
 pub mod pages;
 pub mod paint;
 pub mod plot;
-pub mod predict;
 pub mod record;
 pub mod rows;
 pub mod schemas;

@@ -9,7 +9,6 @@ use super::bench::reflection::BenchReflectionDocument;
 use super::bench::throughput::BenchThroughputDocument;
 use super::bench::touch::BenchTouchDocument;
 use super::bench::trim::BenchTrimDocument;
-use super::calibrate::CalibrationDocument;
 use super::compare::json::CompareDocument;
 use super::container::ContainerDocument;
 use super::diff::json::DiffDocument;
@@ -23,11 +22,10 @@ use super::pages::collapse::CollapseDocument;
 use super::pages::prove::ProveDocument;
 use super::pages::undo::UndoDocument;
 use super::pages::verify::VerifyDocument;
-use super::predict::PriceDocument;
 use super::record::RecordedDocument;
 use super::serve::{FindingsDocument, HistoryDocument, JvmsDocument};
 use super::stalls::StallsDocument;
-use super::tlb::TlbDocument;
+use super::tlb::{TlbDocument, UncountedDocument};
 use super::trim::TrimDocument;
 use super::why::WhyDocument;
 use crate::map::heap::HeapObjects;
@@ -61,7 +59,6 @@ documents! {
     "bench-throughput": BenchThroughputDocument,
     "bench-touch": BenchTouchDocument,
     "bench-trim": BenchTrimDocument,
-    "calibration": CalibrationDocument,
     "compare": CompareDocument,
     "container": ContainerDocument,
     "diff": DiffDocument,
@@ -106,7 +103,7 @@ pub fn text(name: &str) -> Option<String> {
 #[serde(untagged)]
 pub enum AnyTlb<'a> {
     Counted(Box<TlbDocument<'a>>),
-    Price(Box<PriceDocument<'a>>),
+    Uncounted(Box<UncountedDocument<'a>>),
 }
 
 /// As it is written, which may have keys that are not needed to read it.
