@@ -1,10 +1,8 @@
-//! The one door by which a target is asked to do something. What goes through it leaves a receipt. Next to it, what puts our
-//! own process to work so as to learn what this machine can do (`calibrate`).
+//! The one door by which a target is asked to do something. What goes through it leaves a receipt.
 
 pub mod as_target;
 pub mod ask_jdk;
 pub mod attach;
-pub mod calibrate;
 pub mod command;
 pub mod dialogue;
 pub mod door;

@@ -2,7 +2,7 @@
 
 use super::deadline::DeadlineArgs;
 use super::record::file;
-use super::{Failure, amount, calibrate, target};
+use super::{Failure, amount, target};
 use crate::act::fork_price;
 use crate::base::limits::{TARGET_ALONE, TARGET_FILE, TARGET_OF_MANY};
 use crate::base::{Gap, Why};
@@ -198,7 +198,6 @@ fn gathered(args: &DoctorArgs) -> anyhow::Result<Gathered> {
     };
     let me = Process::open(std::process::id() as i32).map_err(|error| Failure::target(error.to_string()))?;
     let mut gathered = gather::gather(who, args.watch, &me, args.holders);
-    gathered.facts.host.is_splintered = calibrate::is_splintered();
     // Measured only on request: it takes some 20 ms.
     if rules::is_forking(&gathered.facts) {
         gathered.facts.host.fork_ms_per_gib = fork_price::ms_per_gib();
@@ -209,8 +208,7 @@ fn gathered(args: &DoctorArgs) -> anyhow::Result<Gathered> {
 /// What is found of one JVM and its host, for a page.
 pub(super) fn of_one(process: Process, watch: Duration) -> Vec<Finding> {
     let Ok(me) = Process::open(std::process::id() as i32) else { return Vec::new() };
-    let mut gathered = gather::gather(Who::One(process), watch, &me, false);
-    gathered.facts.host.is_splintered = calibrate::is_splintered();
+    let gathered = gather::gather(Who::One(process), watch, &me, false);
     doctor::examine(&gathered.facts, &[]).findings
 }
 

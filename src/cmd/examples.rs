@@ -129,8 +129,8 @@ const EXAMPLES: &[(&str, &str)] = &[
     ),
     (
         "tlb",
-        "  Five seconds, once:\n    marusa tlb 4711 5s 1\n  What a walk costs on this machine, measured once:\n    \
-         marusa tlb --calibrate",
+        "  Five seconds, once:\n    marusa tlb 4711 5s 1\n  A table every ten seconds, a row for each thread:\n    \
+         marusa tlb 4711 10s --by thread",
     ),
     (
         "doctor",

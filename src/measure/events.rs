@@ -7,8 +7,7 @@
 //! branch-prediction}.json, arm64/common-and-microarch.json, arm64/arm/neoverse-v3/{tlb,stall}.json,
 //! arm64/fujitsu/monaka, arm64/ampere/ampereonex.
 
-use super::walk_costs::Side;
-use super::walk_costs::Side::{Data, Instruction};
+use self::Side::{Data, Instruction};
 use crate::base::{Gap, Known, Why};
 use crate::os::cpu::{Cpu, Vendor};
 use crate::os::perf::{self, Encoding};
@@ -18,6 +17,26 @@ pub const SIZE_16K: u64 = 16 << 10;
 pub const SIZE_32K: u64 = 32 << 10;
 pub const SIZE_2M: u64 = 2 << 20;
 pub const SIZE_1G: u64 = 1 << 30;
+
+/// Which of the two first-level TLBs missed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, schemars::JsonSchema, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Side {
+    Instruction,
+    Data,
+}
+
+impl Side {
+    pub const ALL: [Side; 2] = [Side::Instruction, Side::Data];
+
+    /// As trapstat names the columns.
+    pub fn word(self) -> &'static str {
+        match self {
+            Side::Instruction => "itlb",
+            Side::Data => "dtlb",
+        }
+    }
+}
 
 /// What a count is a count of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -53,12 +72,21 @@ pub enum Model {
     /// Cycles stalled by a miss.
     #[serde(rename = "stalled_cycles")]
     Stall,
-    /// Walks, and what one costs by calibration: an interval.
-    #[serde(rename = "interval_by_calibration")]
-    Calibrated,
-    /// Counts only.
+    /// Walks only, whose time is not counted.
+    #[serde(skip)]
+    Walks,
+    /// Nothing of translation.
     #[serde(skip)]
     None,
+}
+
+impl Model {
+    /// Why the time in translation is not known; `None`: it is counted.
+    pub fn untimed(self) -> Option<Gap> {
+        let hint = "this processor counts walks of the page tables, not their time; `marusa pages prove` measures on the running \
+                    program what larger pages gain";
+        (self == Model::Walks).then(|| Gap::new("time in walks", Why::NotInThisKernel).hint(hint))
+    }
 }
 
 /// What is counted on one kind of processor.
@@ -270,7 +298,7 @@ fn intel(cpu: &Cpu, kind: u32) -> Option<EventSet> {
 
 /// Families of arch/x86/kernel/cpu/amd.c, Linux 6.12.
 fn amd(cpu: &Cpu, kind: u32) -> Option<EventSet> {
-    let set = |name, groups| Some(set(name, Model::Calibrated, kind, groups, &[]));
+    let set = |name, groups| Some(set(name, Model::Walks, kind, groups, &[]));
     match (cpu.family, cpu.model) {
         (0x17, 0x00..=0x2f) | (0x18, _) => set("AMD, Zen 1", ZEN_1),
         (0x17, _) => set("AMD, Zen 2", ZEN_2),
@@ -290,13 +318,7 @@ fn arm(implementer: u32, part: u32, kind: u32) -> EventSet {
         (0x46, 0x003) | (0xc0, 0xac4) => {
             set("Arm, Monaka and AmpereOne X", Model::Stall, kind, ARM_STALLS_AND_WALKS, &[])
         }
-        _ => set(
-            "Arm, walks only",
-            Model::Calibrated,
-            kind,
-            ARM_WALKS,
-            &["walks are not counted by page size"],
-        ),
+        _ => set("Arm, walks only", Model::Walks, kind, ARM_WALKS, &["walks are not counted by page size"]),
     }
 }
 
@@ -338,7 +360,7 @@ mod tests {
         let v3 = choose(&cpu(Vendor::Arm { implementer: 0x41 }, 0, 0xd84)).expect("V3");
         assert_eq!((v3.model, config(&v3, "stall_frontend_tlb")), (Model::Stall, 0x815c));
         let n1 = choose(&cpu(Vendor::Arm { implementer: 0x41 }, 0, 0xd0c)).expect("N1");
-        assert!(n1.model == Model::Calibrated && !n1.has(|meaning| matches!(meaning, Meaning::Stall(_))));
+        assert!(n1.model == Model::Walks && !n1.has(|meaning| matches!(meaning, Meaning::Stall(_))));
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! What the processor counted while the target ran, and what it means in time. (last, now) makes a rate; a rate and a
 //! model make a share of CPU time. Counts that were not made are gaps, and an uncertain figure is an interval.
 
-pub mod calibration;
 pub mod counters;
 pub mod effective;
 pub mod events;
@@ -10,13 +9,7 @@ pub mod growth;
 pub mod history;
 pub mod interval;
 pub mod kinds;
-pub mod layout;
 pub mod look;
 pub mod peak;
-pub mod predict;
-pub mod price;
 pub mod stalls;
 pub mod tlb;
-pub mod walk_costs;
-
-pub use walk_costs::{Side, WalkCost, WalkCosts};

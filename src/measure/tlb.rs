@@ -1,25 +1,20 @@
 //! The table of `marusa tlb`: counts of an interval become misses a second and shares of CPU time, by kind of thread or by
-//! thread, user and kernel, instruction and data side, and the page size of the reload. As trapstat -T has it, but each
-//! share is a bracket, since no processor but Arm's newest counts what is asked.
+//! thread, user and kernel, instruction and data side, and the page size of the reload, as trapstat -T has it.
 
 mod model;
 
 use super::counters::{Interval, Slot, ThreadCounts, cycles_slot};
 use super::effective::{Effective, effective};
-use super::events::{EventSet, Meaning, Model};
+use super::events::{EventSet, Meaning, Model, Side};
 use super::interval::Count;
 use super::kinds::{Kind, Kinds};
-use super::walk_costs::{Side, WalkCosts};
 use crate::base::{Gap, Known, Why};
 use crate::os::perf::Mode;
 use std::collections::BTreeMap;
 
-pub use model::Bracket;
-
 /// What the model needs next to the counts.
 #[derive(Clone, Debug)]
 pub struct Context {
-    pub costs: Known<WalkCosts>,
     /// Resident bytes by page size.
     pub mapped: Known<BTreeMap<u64, u64>>,
     pub has_hypervisor: Option<bool>,
@@ -35,8 +30,6 @@ pub struct Report {
     pub notes: Vec<&'static str>,
     /// What the counts of each row are counts of.
     pub slots: Vec<Slot>,
-    /// Who measured the costs of walks, where those are used.
-    pub costs_source: Option<String>,
     /// Biggest first.
     pub rows: Vec<Row>,
     pub total: Row,
@@ -66,7 +59,7 @@ pub struct Row {
     /// Scaled, all modes that are counted.
     pub cycles: Known<f64>,
     /// Both sides, all modes: a share of this row's cycles.
-    pub time: Known<Bracket>,
+    pub time: Known<f64>,
     /// The share of time in which the counter that ran least was counting; `None`: no thread ran.
     pub running_share: Option<f64>,
     /// As they were counted, one for each slot.
@@ -86,7 +79,7 @@ pub struct SideFigures {
     /// Walks of the page tables in the interval, scaled.
     pub walks: Known<f64>,
     /// A share of the row's cycles.
-    pub time: Known<Bracket>,
+    pub time: Known<f64>,
     /// How long one walk was under way, where the processor counts that.
     pub cycles_each: Option<f64>,
     pub pages: Vec<PageFigures>,
@@ -97,7 +90,7 @@ pub struct PageFigures {
     /// The page size of the TLB's entry; `None`: this processor does not report it.
     pub page_bytes: Option<u64>,
     pub walks: Known<f64>,
-    pub time: Known<Bracket>,
+    pub time: Known<f64>,
 }
 
 /// Java does not run this many cycles in user mode without one walk on the data side: the counter is there, but something
@@ -114,7 +107,7 @@ pub fn report(
     context: &Context,
 ) -> Report {
     let mut gaps = interval.gaps.clone();
-    let maker = Maker { set, slots, context, is_filtered: false };
+    let maker = Maker { set, slots, is_filtered: false };
     let all: Vec<&ThreadCounts> = interval.threads.iter().collect();
     let mut total = maker.row(Who::Total, &all);
     let is_filtered = is_filtered(set, &total);
@@ -143,12 +136,6 @@ pub fn report(
         model: set.model,
         notes: set.notes.clone(),
         slots: slots.to_vec(),
-        costs_source: context
-            .costs
-            .as_ref()
-            .ok()
-            .filter(|_| set.model == Model::Calibrated)
-            .map(|costs| costs.source.clone()),
         rows,
         total,
         effective,
@@ -186,7 +173,6 @@ fn filtered() -> Gap {
 struct Maker<'a> {
     set: &'a EventSet,
     slots: &'a [Slot],
-    context: &'a Context,
     is_filtered: bool,
 }
 
@@ -206,7 +192,7 @@ impl Maker<'_> {
             })
             .collect();
         let times = modes.iter().flat_map(|mode| &mode.sides).map(|side| side.time.clone());
-        let time = times.sum::<Known<Bracket>>().map(|time| time.capped(1.0));
+        let time = times.sum::<Known<f64>>().map(|time| time.min(1.0));
         let shares = counts.iter().flatten().filter_map(|count| count.running_share());
         let running_share =
             shares.fold(None, |least: Option<f64>, share| Some(least.map_or(share, |it| it.min(share))));
@@ -277,7 +263,7 @@ impl Row {
     fn weight(&self) -> f64 {
         let cycles = self.cycles.as_ref().copied().unwrap_or(0.0);
         // A fraction of the cycles orders the rows when nothing is known to be lost.
-        cycles * (1e-9 + self.time.as_ref().map_or(0.0, |time| time.high))
+        cycles * (1e-9 + self.time.as_ref().copied().unwrap_or(0.0))
     }
 
     /// By page size, all modes; walks of unknown size are left out.

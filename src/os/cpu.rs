@@ -39,11 +39,6 @@ pub struct Cpu {
     pub model: u32,
     /// As the processor calls itself; "" where it does not.
     pub name: String,
-    /// How far costs that were measured on one hold for another: "AuthenticAMD-25-17-1" is vendor, family, model and
-    /// stepping; on Arm it is implementer, part, variant and revision. "" where the kernel does not tell.
-    pub identity: String,
-    /// "" where the kernel does not tell.
-    pub microcode: String,
     /// `None`: this platform does not tell.
     pub has_hypervisor: Option<bool>,
     pub pmus: Vec<Pmu>,
@@ -59,20 +54,7 @@ pub fn read() -> Cpu {
     cpu
 }
 
-/// Nanoseconds in which this thread ran, and in which it was ready to and had no processor (/proc/PID/schedstat,
-/// Documentation/scheduler/sched-stats.rst). `None`: a kernel without CONFIG_SCHED_INFO.
-pub fn ran_and_waited_ns() -> Option<(u64, u64)> {
-    let text = host::text("/proc/thread-self/schedstat").ok()?;
-    let mut numbers = text.split_ascii_whitespace().map_while(|word| word.parse().ok());
-    Some((numbers.next()?, numbers.next()?))
-}
-
 impl Cpu {
-    /// The name, or where it has none what identifies it.
-    pub fn title(&self) -> &str {
-        if self.name.is_empty() { &self.identity } else { &self.name }
-    }
-
     /// The processor's own counters. Hybrid processors have two units; those of the large cores are "cpu_core".
     pub fn core_pmu(&self) -> Option<&Pmu> {
         let is_core =
@@ -131,17 +113,10 @@ fn parse(text: &str) -> Cpu {
         (vendor, _) => vendor.map_or_else(Vendor::default, |vendor| Vendor::Other(vendor.to_string())),
     };
     let is_arm = matches!(vendor, Vendor::Arm { .. });
-    let joined = |keys: [&str; 4]| keys.into_iter().filter_map(&value).collect::<Vec<_>>().join("-");
-    let identity = match is_arm {
-        true => joined(["CPU implementer", "CPU part", "CPU variant", "CPU revision"]),
-        false => joined(["vendor_id", "cpu family", "model", "stepping"]),
-    };
     Cpu {
         family: if is_arm { 0 } else { number("cpu family").unwrap_or(0) },
         model: number(if is_arm { "CPU part" } else { "model" }).unwrap_or(0),
         name: value("model name").unwrap_or_default().to_string(),
-        identity,
-        microcode: value("microcode").unwrap_or_default().to_string(),
         has_hypervisor: value("flags").map(|flags| flags.split(' ').any(|flag| flag == "hypervisor")),
         pmus: Vec::new(),
         vendor,
@@ -188,8 +163,6 @@ mod tests {
         assert_eq!((cpu.vendor.clone(), cpu.family, cpu.model), (Vendor::Amd, 25, 17));
         assert_eq!(cpu.has_hypervisor, Some(true));
         assert_eq!(cpu.describe(), "AMD EPYC (AMD family 0x19 model 0x11)");
-        assert_eq!((cpu.identity.as_str(), cpu.microcode.as_str()), ("AuthenticAMD-25-17-1", "0x1000065"));
-        assert_eq!(cpu.title(), "AMD EPYC");
         assert_eq!(cpu.core_pmu(), None, "no PMU is not a PMU that counts 0");
     }
 
@@ -199,7 +172,6 @@ mod tests {
             "processor\t: 0\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\nCPU architecture: 8\nCPU variant\t: 0x0\n\
              CPU part\t: 0xd84\nCPU revision\t: 1\n",
         );
-        assert_eq!((cpu.title(), cpu.microcode.as_str()), ("0x41-0xd84-0x0-1", ""));
         assert_eq!(
             (cpu.vendor, cpu.model, cpu.has_hypervisor),
             (Vendor::Arm { implementer: 0x41 }, 0xd84, None)
@@ -211,7 +183,7 @@ mod tests {
         let cpu = parse("vendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 143\nflags\t\t: fpu vme\n");
         assert_eq!((cpu.vendor, cpu.model, cpu.has_hypervisor), (Vendor::Intel, 0x8f, Some(false)));
         let none = parse("");
-        assert_eq!((none.vendor, none.identity.as_str()), (Vendor::Other("unknown vendor".to_string()), ""));
+        assert_eq!(none.vendor, Vendor::Other("unknown vendor".to_string()));
     }
 
     #[test]

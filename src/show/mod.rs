@@ -3,7 +3,6 @@
 pub mod advise;
 pub mod audit;
 pub mod bench;
-pub mod calibrate;
 pub mod compare;
 pub mod container;
 pub mod diff;
@@ -17,7 +16,6 @@ pub mod look;
 pub mod pages;
 pub mod paint;
 pub mod plot;
-pub mod predict;
 pub mod record;
 pub mod rows;
 pub mod schemas;

@@ -10,7 +10,6 @@ use super::bench::reflection::BenchReflectionDocument;
 use super::bench::throughput::BenchThroughputDocument;
 use super::bench::touch::BenchTouchDocument;
 use super::bench::trim::BenchTrimDocument;
-use super::calibrate::CalibrationDocument;
 use super::compare::json::CompareDocument;
 use super::container::ContainerDocument;
 use super::diff::json::DiffDocument;
@@ -24,11 +23,10 @@ use super::pages::collapse::CollapseDocument;
 use super::pages::prove::ProveDocument;
 use super::pages::undo::UndoDocument;
 use super::pages::verify::VerifyDocument;
-use super::predict::PriceDocument;
 use super::record::RecordedDocument;
 use super::serve::{FindingsDocument, HistoryDocument, JvmsDocument};
 use super::stalls::StallsDocument;
-use super::tlb::TlbDocument;
+use super::tlb::{TlbDocument, UncountedDocument};
 use super::trim::TrimDocument;
 use super::why::WhyDocument;
 use crate::map::heap::HeapObjects;
@@ -63,7 +61,6 @@ documents! {
     "bench-throughput": BenchThroughputDocument,
     "bench-touch": BenchTouchDocument,
     "bench-trim": BenchTrimDocument,
-    "calibration": CalibrationDocument,
     "compare": CompareDocument,
     "container": ContainerDocument,
     "diff": DiffDocument,
@@ -108,7 +105,7 @@ pub fn text(name: &str) -> Option<String> {
 #[serde(untagged)]
 pub enum AnyTlb<'a> {
     Counted(Box<TlbDocument<'a>>),
-    Price(Box<PriceDocument<'a>>),
+    Uncounted(Box<UncountedDocument<'a>>),
 }
 
 /// As it is written, which may have keys that are not needed to read it.

@@ -4,19 +4,19 @@
 mod json;
 
 use super::width::width;
-use crate::base::{Gap, Known, rfc3339};
-use crate::measure::events::Model;
+use crate::base::{Bytes, Gap, Known, rfc3339};
+use crate::measure::events::{Model, Side};
 use crate::measure::interval::Count;
-use crate::measure::tlb::{Bracket, ModeFigures, Report, Row, SideFigures, Who};
-use crate::measure::walk_costs::Side;
+use crate::measure::tlb::{ModeFigures, Report, Row, SideFigures, Who};
 use crate::os::cpu::Cpu;
 use crate::os::perf::Mode;
 use crate::show::table::Table;
-use crate::show::units::{counted, hanging, shorten};
+use crate::show::units::{counted, hanging, human, paragraph, pasted, shorten};
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::SystemTime;
 
-pub use json::TlbDocument;
+pub use json::{TlbDocument, UncountedDocument};
 
 /// Columns of the wide table: names, rates, times.
 const WIDE: Columns = Columns { name: 22, rate: 11, time: 11 };
@@ -58,8 +58,8 @@ impl Lines {
         &mut self,
         [name, mode, size]: [&str; 3],
         rates: [Option<&Known<f64>>; 2],
-        times: [Option<&Known<Bracket>>; 2],
-        both: Option<&Known<Bracket>>,
+        times: [Option<&Known<f64>>; 2],
+        both: Option<&Known<f64>>,
     ) {
         let [code_rate, data_rate] = rates.map(|rate| rate.map_or(String::new(), count));
         let [code_time, data_time] = times.map(|time| time.map_or(String::new(), percent));
@@ -105,6 +105,22 @@ pub struct Subject<'a> {
 pub fn head(out: &mut dyn Write, subject: &Subject) -> io::Result<()> {
     writeln!(out, "{}", shorten(&format!("pid {}  {}", subject.pid, subject.command), width()))?;
     writeln!(out, "{}", shorten(&format!("{}, Linux {}", subject.cpu.describe(), subject.kernel), width()))
+}
+
+/// Where nothing can be counted: why, and which page sizes the memory is on.
+pub fn uncounted(out: &mut dyn Write, mapped: &BTreeMap<u64, Bytes>, why: &Gap, pid: i32) -> io::Result<()> {
+    writeln!(out)?;
+    paragraph(out, "", "", &format!("CPU time lost in address translation: not known. {why}"))?;
+    writeln!(out)?;
+    let mut table = Table::new(["PAGE SIZE", ">RESIDENT"]);
+    for (size, bytes) in mapped.iter().filter(|(_, bytes)| **bytes > 0) {
+        table.row([human(*size).replace(".0 ", " "), human(*bytes)]);
+    }
+    table.write(out)?;
+    writeln!(out)?;
+    let measured = "what 2 MiB pages gain is measured without counters, by a metric of the program:";
+    paragraph(out, "", "", measured)?;
+    pasted(out, "  ", &format!("marusa pages prove {pid} --metric-log FILE --pattern REGEX"))
 }
 
 /// One interval.
@@ -187,10 +203,7 @@ fn model(report: &Report) -> &'static str {
              other work during a walk."
         }
         Model::Stall => "%tim of the row's own CPU time: cycles stalled by a miss in the TLB.",
-        Model::Calibrated => {
-            "%tim of the row's own CPU time: an interval, walks times the cheapest (independent accesses) and the dearest \
-             (dependent) walk that --calibrate found here. This processor counts walks, not their time."
-        }
+        Model::Walks => "No time: this processor counts walks, not how long they take.",
         Model::None => "No time: these events do not measure address translation.",
     }
 }
@@ -277,15 +290,13 @@ fn mode_line(lines: &mut Lines, name: &str, mode: &ModeFigures, seconds: f64) {
     );
 }
 
-fn sum(times: [Option<&Known<Bracket>>; 2]) -> Known<Bracket> {
-    times.into_iter().flatten().cloned().sum::<Known<Bracket>>().map(|time| time.capped(1.0))
+fn sum(times: [Option<&Known<f64>>; 2]) -> Known<f64> {
+    times.into_iter().flatten().cloned().sum::<Known<f64>>().map(|time| time.min(1.0))
 }
 
-/// "11.0", "1.9-14.3", "?".
-fn percent(time: &Known<Bracket>) -> String {
-    let Ok(time) = time else { return "?".to_string() };
-    let [low, high] = [time.low, time.high].map(|share| format!("{:.1}", share * 100.0));
-    if low == high { high } else { format!("{low}-{high}") }
+/// "11.0", "?".
+fn percent(time: &Known<f64>) -> String {
+    time.as_ref().map_or("?".to_string(), |share| format!("{:.1}", share * 100.0))
 }
 
 fn count(rate: &Known<f64>) -> String {

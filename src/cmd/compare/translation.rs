@@ -2,7 +2,6 @@
 //! when the JVM was found until it ended.
 
 use crate::base::{Gap, Known, Why};
-use crate::cmd::predicted::walk_costs;
 use crate::measure::counters::Counters;
 use crate::measure::events::{self, EventSet};
 use crate::measure::kinds::Kinds;
@@ -21,18 +20,20 @@ impl<'a> Translation<'a> {
     pub fn open(jvm: &'a Process) -> Known<Translation<'a>> {
         let cpu = cpu::read();
         let set = events::choose(&cpu)?;
+        if let Some(untimed) = set.model.untimed() {
+            return Err(untimed);
+        }
         let counters = Counters::open(jvm, set.clone(), &[Mode::User, Mode::Kernel])?;
         let mapped = Err(Gap::new("mapped page sizes", Why::NotRead));
-        let context =
-            Context { costs: walk_costs(&set, &mapped), mapped, has_hypervisor: cpu.has_hypervisor };
+        let context = Context { mapped, has_hypervisor: cpu.has_hypervisor };
         Ok(Translation { set, counters, context })
     }
 
-    /// In percent of CPU time: the middle of what it may be.
+    /// In percent of CPU time.
     pub fn percent(mut self) -> Known<f64> {
         let slots = self.counters.slots().to_vec();
         let interval = self.counters.turn();
         let report = tlb::report(&interval, &self.set, &slots, &Kinds::default(), By::Kind, &self.context);
-        report.total.time.map(|share| (share.low + share.high) / 2.0 * 100.0)
+        report.total.time.map(|share| share * 100.0)
     }
 }

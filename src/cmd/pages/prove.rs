@@ -8,11 +8,10 @@ use crate::act::signals::{Waiting, Woken};
 use crate::base::printable::escaped_lines;
 use crate::base::redact;
 use crate::base::{Gap, Known, Why};
-use crate::cmd::{self, Failure, amount, predicted};
+use crate::cmd::{self, Failure, amount};
 use crate::experiment::abab::{self, End, Measured, Outcome, Period, World};
 use crate::experiment::design::Arm;
 use crate::experiment::verdict::Rule;
-use crate::measure::predict::Prediction;
 use crate::os::file_mode;
 use crate::os::look::look;
 use crate::os::machine::base_page;
@@ -109,21 +108,13 @@ pub fn run(args: &ProveArgs) -> anyhow::Result<u8> {
     }
     promote::allowed(&process).map_err(target::refused)?;
     let mut live = Live::new(args, &process, metric, chosen.small, chosen.huge)?;
-    let predicted = match live.predict() {
-        Ok(predicted) => predicted,
-        Err(End::TargetGone) => {
-            return Err(Failure::target(format!("pid {} ended before anything was measured", process.pid)));
-        }
-        Err(_) => return Ok(1),
-    };
     if !args.json {
-        show::predicted(&mut stdout().lock(), &predicted)?;
         show::table_head(&mut stdout().lock())?;
     }
     let mut coins = fastrand::Rng::with_seed(seed);
     let outcome = abab::run(&mut live, &rule, subject.lower_is_better, || coins.bool());
     let after = live.put_back();
-    finish(args, &subject, &predicted, &outcome, &after)
+    finish(args, &subject, &outcome, &after)
 }
 
 fn dry_run(args: &ProveArgs, subject: &Subject) -> anyhow::Result<u8> {
@@ -135,18 +126,12 @@ fn dry_run(args: &ProveArgs, subject: &Subject) -> anyhow::Result<u8> {
     Ok(0)
 }
 
-fn finish(
-    args: &ProveArgs,
-    subject: &Subject,
-    predicted: &Known<Prediction>,
-    outcome: &Outcome,
-    after: &Aftermath,
-) -> anyhow::Result<u8> {
+fn finish(args: &ProveArgs, subject: &Subject, outcome: &Outcome, after: &Aftermath) -> anyhow::Result<u8> {
     use crate::experiment::verdict::Verdict;
     let mut out = stdout().lock();
     match args.json {
-        true => print(&mut out, &ProveDocument::of(subject, predicted, outcome, after))?,
-        false => show::result(&mut out, subject, predicted, outcome, after)?,
+        true => print(&mut out, &ProveDocument::of(subject, outcome, after))?,
+        false => show::result(&mut out, subject, outcome, after)?,
     }
     match (&outcome.end, outcome.verdict) {
         (Some(End::TargetGone), verdict) if verdict != Verdict::Gain => Ok(3),
@@ -193,12 +178,6 @@ impl<'a> Live<'a> {
         let blocks = small.into_iter().chain(huge).collect();
         let (arm, is_gone) = (None, false);
         Ok(Live { args, process, metric, waiting, pagemap, blocks, found_small, arm, after, save, is_gone })
-    }
-
-    /// Before anything changes, from as long as one period.
-    fn predict(&mut self) -> Result<Known<Prediction>, End> {
-        predicted::transparent(self.process, &self.waiting, self.args.period)
-            .map_err(|woken| self.woken(woken))
     }
 
     fn change(&mut self, arm: Arm, blocks: &[Block]) -> Result<Done, End> {

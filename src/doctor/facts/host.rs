@@ -57,8 +57,6 @@ pub struct HostFacts {
     pub free: Vec<FreeBlocks>,
     /// Whether the processor says that it runs under a hypervisor.
     pub has_hypervisor: Option<bool>,
-    /// Whether the calibration of this machine found that its host splinters large pages; commands look it up.
-    pub is_splintered: Option<bool>,
     /// How long tasks waited for memory, and for input and output; `None`: PSI is off.
     pub memory_pressure: Option<Averages>,
     pub io_pressure: Option<Averages>,
@@ -157,7 +155,6 @@ impl Watched {
             nodes: numa::read(),
             free: buddyinfo::parse(&text("/proc/buddyinfo").unwrap_or_default()),
             has_hypervisor: crate::os::cpu::read().has_hypervisor,
-            is_splintered: None,
             memory_pressure: known(pressure_averages::host("memory"), &mut gaps),
             io_pressure: known(pressure_averages::host("io"), &mut gaps),
             fork_ms_per_gib: None,

@@ -32,7 +32,6 @@ mod gc_threads;
 mod heap_can_shrink;
 mod heap_committed_untouched;
 mod heap_page_split;
-mod host_splinters;
 mod hugetlb_node_split;
 mod hugetlb_pool_unused;
 mod hugetlb_surplus;
@@ -113,7 +112,6 @@ rules! {
     khugepaged_busy "khugepaged-busy" [Info, Warn];
     thp_sparse_heap "thp-sparse-heap" [Info];
     thp_sizes_odd "thp-sizes-odd" [Info];
-    host_splinters "host-splinters" [Info];
     large_heap_small_pages "large-heap-small-pages" [Info];
     code_cache_small_pages "code-cache-small-pages" [Info];
     text_small_pages "text-small-pages" [Info];

@@ -1,15 +1,12 @@
 //! `marusa pages prove` as text and JSON: each period as it comes, and then the one sentence that it was done for.
 
-use crate::base::{Bytes, Gap, Known};
+use crate::base::{Bytes, Gap};
 use crate::experiment::abab::{End, Outcome, Period};
 use crate::experiment::design::Arm;
-use crate::experiment::stats::{self, Estimate};
+use crate::experiment::stats;
 use crate::experiment::verdict::{Rule, Verdict};
-use crate::measure::predict::{Interval, Prediction};
-use crate::measure::tlb::Bracket;
 use crate::show::json;
 use crate::show::json::Head;
-use crate::show::predict::{self as larger_pages, PredictionRow};
 use crate::show::units::{counted, human, led, paragraph};
 use crate::show::width::width;
 use schemars::JsonSchema;
@@ -86,37 +83,6 @@ pub fn head(out: &mut dyn Write, subject: &Subject) -> io::Result<()> {
     lines.iter().try_for_each(|line| paragraph(out, "", "", line))
 }
 
-/// What is expected, before anything is changed.
-pub fn predicted(out: &mut dyn Write, prediction: &Known<Prediction>) -> io::Result<()> {
-    let expected = match faster(prediction) {
-        Ok((low, high)) => {
-            format!("predicted: {low:.1} to {high:.1} % faster, by what is lost in translation now")
-        }
-        Err(gap) => format!("predicted: nothing. {gap}"),
-    };
-    let notes = prediction.as_ref().map_or(&[][..], |prediction| &prediction.notes);
-    std::iter::once(&expected).chain(notes).try_for_each(|line| paragraph(out, "", "", line))
-}
-
-/// CPU time that is saved, as a gain in speed, in percent: who needs half of the time is twice as fast.
-fn faster(prediction: &Known<Prediction>) -> Known<Interval> {
-    let gain = prediction.as_ref().map_err(Gap::clone)?.gain.as_ref().map_err(Gap::clone)?;
-    // A saving of all the time is impossible.
-    let speed = |saved: f64| 100.0 * saved / (100.0 - saved.clamp(0.0, 99.9));
-    Ok((speed(gain.percent.0), speed(gain.percent.1)))
-}
-
-/// The prediction next to what was measured.
-fn compared(prediction: &Known<Prediction>, found: &Estimate) -> Option<String> {
-    let (low, high) = faster(prediction).ok()?;
-    let said = match found {
-        found if found.low_percent > high => "more was measured",
-        found if found.high_percent < low => "less was measured",
-        _ => "what was measured does not speak against it",
-    };
-    Some(format!("predicted were {low:.1} to {high:.1} %: {said}"))
-}
-
 pub fn table_head(out: &mut dyn Write) -> io::Result<()> {
     let room = measure_columns();
     writeln!(
@@ -161,12 +127,10 @@ fn figure(value: f64) -> String {
 pub fn result(
     out: &mut dyn Write,
     subject: &Subject,
-    predicted: &Known<Prediction>,
     outcome: &Outcome,
     after: &Aftermath,
 ) -> io::Result<()> {
     let mut lines = vec![sentence(outcome, &subject.rule)];
-    lines.extend(outcome.estimate.as_ref().and_then(|found| compared(predicted, found)));
     lines.extend(more_blocks(outcome, &subject.rule));
     lines.extend(outcome.end.as_ref().map(end));
     lines.push(cost(after, subject.blocks));
@@ -253,8 +217,6 @@ struct Design<'a> {
 
 #[derive(JsonSchema, Serialize)]
 struct Results<'a> {
-    predicted_percent: Option<Bracket>,
-    prediction: Option<PredictionRow<'a>>,
     text: String,
     #[serde(flatten)]
     outcome: &'a Outcome,
@@ -284,15 +246,8 @@ impl<'a> ProveDocument<'a> {
         }
     }
 
-    pub fn of(
-        subject: &'a Subject,
-        predicted: &'a Known<Prediction>,
-        outcome: &'a Outcome,
-        after: &'a Aftermath,
-    ) -> ProveDocument<'a> {
+    pub fn of(subject: &'a Subject, outcome: &'a Outcome, after: &'a Aftermath) -> ProveDocument<'a> {
         let results = Results {
-            predicted_percent: faster(predicted).ok().map(|(low, high)| Bracket { low, high }),
-            prediction: predicted.as_ref().ok().map(larger_pages::one_json),
             text: sentence(outcome, &subject.rule),
             outcome,
             ended_early: outcome.end.as_ref().map(end),
@@ -306,7 +261,7 @@ impl<'a> ProveDocument<'a> {
 mod tests {
     use super::*;
     use crate::base::Why;
-    use crate::measure::predict::Gain;
+    use crate::experiment::stats::Estimate;
 
     fn outcome(verdict: Verdict, low_percent: f64, high_percent: f64) -> Outcome {
         let estimate = Estimate {
@@ -331,24 +286,6 @@ mod tests {
         assert!(said(Verdict::TooSmall, -1.0, 1.0).contains("none above 2 % is possible"));
         assert!(said(Verdict::NotShown, -4.0, 8.0).starts_with("no gain shown: the interval holds 0"));
         assert!(more_blocks(&outcome(Verdict::NotShown, -4.0, 8.0), &rule).is_some());
-        let choice = crate::measure::predict::Choice::Transparent;
-        let gain = Ok(Gain { percent: (5.0, 50.0), by_kind: Vec::new() });
-        let prediction = Ok(Prediction {
-            choice,
-            gain,
-            areas: Vec::new(),
-            price_gap: None,
-            pool: None,
-            notes: Vec::new(),
-        });
-        let (low, high) = faster(&prediction).expect("an interval");
-        assert!((low - 5.263).abs() < 1e-3 && (high - 100.0).abs() < 1e-9, "{low} {high}");
-        let of = |low, high| compared(&prediction, &outcome(Verdict::Gain, low, high).estimate.unwrap());
-        assert!(of(10.0, 14.0).is_some_and(|text| text.ends_with("does not speak against it")));
-        assert!(of(1.0, 2.0).is_some_and(|text| text.ends_with("less was measured")));
-        assert!(of(101.0, 120.0).is_some_and(|text| text.ends_with("more was measured")));
-        let unknown = Err(Gap::new("counters", Why::NotInThisKernel));
-        assert_eq!(compared(&unknown, &outcome(Verdict::Gain, 10.0, 14.0).estimate.unwrap()), None);
         let none = Outcome { estimate: None, blocks: 1, ..outcome(Verdict::NotShown, 0.0, 0.0) };
         assert!(sentence(&none, &rule).contains("too few whole blocks for an interval (1)"));
     }

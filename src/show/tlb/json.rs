@@ -1,19 +1,18 @@
 //! `marusa/tlb/2`: one object an interval, with the counts as they were and as they were scaled.
 
-use super::super::json::{IntervalTaken, Subject as Process};
+use super::super::json::{Head, IntervalTaken, Subject as Process};
 use super::Subject;
-use crate::base::Known;
+use crate::base::{Gap, Known};
 use crate::map::model::GapRow;
 use crate::measure::counters::Slot;
 use crate::measure::effective::Effective;
-use crate::measure::events::Model;
+use crate::measure::events::{Model, Side};
 use crate::measure::interval::Count;
 use crate::measure::kinds::Kind;
-use crate::measure::tlb::{Bracket, Context, ModeFigures, PageFigures, Report, Row, SideFigures, Who};
-use crate::measure::walk_costs::Side;
+use crate::measure::tlb::{Context, ModeFigures, PageFigures, Report, Row, SideFigures, Who};
+use crate::os::cpu::Cpu;
 use crate::os::host::Host;
 use crate::os::perf::Mode;
-use crate::show::predict::PredictionRow;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -31,14 +30,39 @@ pub struct TlbDocument<'a> {
     cpu: CpuRow<'a>,
     events: &'static str,
     time_is: Option<Model>,
-    walk_costs_source: Option<&'a str>,
     notes: &'a [&'static str],
     rows: Vec<TlbRow<'a>>,
     total: TlbRow<'a>,
     mapped_by_page_size: Option<&'a BTreeMap<u64, u64>>,
     effective_page_size: Option<EffectiveRow<'a>>,
     gaps: Vec<GapRow>,
-    pub larger_pages: Option<Vec<PredictionRow<'a>>>,
+}
+
+/// The same where nothing could be counted.
+#[derive(JsonSchema, Serialize)]
+pub struct UncountedDocument<'a> {
+    #[serde(flatten)]
+    head: Head,
+    process: Process<'a>,
+    cpu: CpuRow<'a>,
+    /// Always null.
+    total: (),
+    mapped_by_page_size: &'a BTreeMap<u64, u64>,
+    gaps: [GapRow; 1],
+}
+
+impl<'a> UncountedDocument<'a> {
+    pub fn of(subject: &Subject<'a>, mapped: &'a BTreeMap<u64, u64>, why: &Gap) -> UncountedDocument<'a> {
+        let Subject { pid, command, cpu, .. } = *subject;
+        UncountedDocument {
+            head: Head::now(SCHEMA),
+            process: Process { pid, command },
+            cpu: CpuRow::of(cpu),
+            total: (),
+            mapped_by_page_size: mapped,
+            gaps: [GapRow::from(why)],
+        }
+    }
 }
 
 #[derive(JsonSchema, Serialize)]
@@ -46,6 +70,12 @@ struct CpuRow<'a> {
     name: &'a str,
     description: String,
     has_hypervisor: Option<bool>,
+}
+
+impl<'a> CpuRow<'a> {
+    fn of(cpu: &'a Cpu) -> CpuRow<'a> {
+        CpuRow { name: &cpu.name, description: cpu.describe(), has_hypervisor: cpu.has_hypervisor }
+    }
 }
 
 #[derive(JsonSchema, Serialize)]
@@ -62,7 +92,7 @@ struct TlbRow<'a> {
     name: Option<&'a str>,
     threads: usize,
     cycles: Option<f64>,
-    time_share: Option<Bracket>,
+    time_share: Option<f64>,
     least_running_share: Option<f64>,
     modes: Vec<ModeRow>,
     counts: Vec<CountRow>,
@@ -95,7 +125,7 @@ struct PageRow {
 struct Walks {
     walks: Option<f64>,
     walks_per_second: Option<f64>,
-    time_share: Option<Bracket>,
+    time_share: Option<f64>,
 }
 
 #[derive(JsonSchema, Serialize)]
@@ -124,17 +154,15 @@ impl<'a> TlbDocument<'a> {
             host: Host::here(),
             taken: IntervalTaken::of(at, report.seconds, report.is_last),
             process: Process { pid, command },
-            cpu: CpuRow { name: &cpu.name, description: cpu.describe(), has_hypervisor: cpu.has_hypervisor },
+            cpu: CpuRow::of(cpu),
             events: report.set,
-            time_is: Some(report.model).filter(|model| *model != Model::None),
-            walk_costs_source: report.costs_source.as_deref(),
+            time_is: Some(report.model).filter(|model| matches!(model, Model::WalkActive | Model::Stall)),
             notes: &report.notes,
             rows: report.rows.iter().map(|it| row(it, report)).collect(),
             total: row(&report.total, report),
             mapped_by_page_size: context.mapped.as_ref().ok(),
             effective_page_size: report.effective.as_ref().map(effective),
             gaps: report.gaps.iter().map(GapRow::from).collect(),
-            larger_pages: None,
         }
     }
 }
@@ -194,7 +222,7 @@ fn known<T: Copy>(value: &Known<T>) -> Option<T> {
     value.as_ref().ok().copied()
 }
 
-fn walks(walks: &Known<f64>, time: &Known<Bracket>, seconds: f64) -> Walks {
+fn walks(walks: &Known<f64>, time: &Known<f64>, seconds: f64) -> Walks {
     let walks = known(walks);
     let walks_per_second = walks.filter(|_| seconds > 0.0).map(|walks| walks / seconds);
     Walks { walks, walks_per_second, time_share: known(time) }

@@ -1,13 +1,11 @@
-//! Faults of pages that a JVM alone does not make: a cgroup that allows few, stacks that a library brought, code that came
-//! when there were no huge pages, and a hypervisor that takes large pages apart.
+//! Faults of pages that a JVM alone does not make: a cgroup that allows few, stacks that a library brought, and code that came
+//! when there were no huge pages.
 
 use super::busy::until;
 use super::group::Group;
 use super::made::{Fault, Made, Program, library, set};
 use crate::common::host::{HUGETLB, Host, THP};
 use crate::common::skip;
-use serde_json::Value;
-use std::process::Command;
 
 const SERIAL: &str = "-XX:+UseSerialGC";
 const IDLE: &[&str] = &["marusa.Idle"];
@@ -39,11 +37,6 @@ pub const FAULTS: &[Fault] = &[
         name: "code that was compiled while there were no huge pages, and a heap that has them",
         expects: &[("code-cache-small-pages", "info")],
         make: code,
-    },
-    Fault {
-        name: "a hypervisor that splinters large pages, by `marusa tlb --calibrate`",
-        expects: &[("host-splinters", "info")],
-        make: |_| splintered(),
     },
 ];
 
@@ -92,38 +85,4 @@ fn resident_bytes(pid: i32) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok()).unwrap_or(0) * 1024
-}
-
-/// Measured here and now, and kept where only this test looks.
-fn splintered() -> Option<Made> {
-    let directory =
-        std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("walks-{}", std::process::id()));
-    let kept = Directory(directory.clone());
-    let mut is_splintered = Value::Null;
-    // A fifth of a second, in which another program can hide it.
-    until(|| {
-        // What was found before may be kept as the better one, although it could not tell.
-        let _ = std::fs::remove_dir_all(&directory);
-        let mut command = Command::new(env!("CARGO_BIN_EXE_marusa"));
-        command
-            .args(["tlb", "--calibrate", "--footprint", "16M", "--json"])
-            .env("XDG_CACHE_HOME", &directory);
-        let output = command.output().expect("marusa runs");
-        let calibration: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-        is_splintered = calibration["large_pages_splintered"].clone();
-        is_splintered != Value::Null
-    });
-    if is_splintered != true {
-        skip(&format!("the hypervisor of this machine splinters nothing: {is_splintered}"));
-        return None;
-    }
-    Some(Made::host().looking_in(directory).with(kept))
-}
-
-struct Directory(std::path::PathBuf);
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }

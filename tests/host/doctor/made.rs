@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::any::Any;
 use std::collections::BTreeSet;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -34,8 +34,6 @@ pub struct Made {
     rest: Vec<Box<dyn Any>>,
     /// How long the counters are watched.
     pub watch: &'static str,
-    /// Where doctor looks for what was measured of this machine; `None`: where it does so for everybody.
-    cache: Option<PathBuf>,
     /// What the kernel counts of a fault that comes and goes, and how much of it in a second is well above what doctor names.
     counted: Option<(Counter, f64)>,
 }
@@ -49,7 +47,7 @@ impl Made {
     }
     /// A fault of the host alone.
     pub fn host() -> Made {
-        Made { jvm: None, rest: Vec::new(), watch: "200ms", cache: None, counted: None }
+        Made { jvm: None, rest: Vec::new(), watch: "200ms", counted: None }
     }
     pub fn within(self, group: Group) -> Made {
         self.with(group)
@@ -72,16 +70,13 @@ impl Made {
     pub fn while_grows(self, counter: Counter, per_second: f64) -> Made {
         Made { counted: Some((counter, per_second)), ..self }
     }
-    pub fn looking_in(self, cache: PathBuf) -> Made {
-        Made { cache: Some(cache), ..self }
-    }
 }
 
 impl Made {
     /// `None`: it was not there while doctor looked, however often.
     fn found(&self) -> Option<BTreeSet<Found>> {
         let pid = self.jvm.as_ref().map_or("--host".to_string(), |jvm| jvm.pid.to_string());
-        let look = || Examined::run_with(&[&pid, "--watch", self.watch], self.cache.as_deref()).found();
+        let look = || Examined::run(&[&pid, "--watch", self.watch]).found();
         let Some((counter, per_second)) = self.counted else { return Some(look()) };
         (0..LOOKS_MAX).find_map(|_| {
             let before = counter();
@@ -110,12 +105,8 @@ pub struct Examined(pub Value);
 
 impl Examined {
     pub fn run(arguments: &[&str]) -> Examined {
-        Examined::run_with(arguments, None)
-    }
-    pub fn run_with(arguments: &[&str], cache: Option<&Path>) -> Examined {
         let mut command = Command::new(env!("CARGO_BIN_EXE_marusa"));
         command.args(["doctor", "--json"]).args(arguments);
-        command.envs(cache.map(|directory| ("XDG_CACHE_HOME", directory)));
         let output = command.output().expect("marusa runs");
         assert!(output.status.success(), "{}", text(&output.stderr));
         Examined(serde_json::from_slice(&output.stdout).expect("JSON"))

@@ -2,7 +2,6 @@
 //! panic, a hang or a wrong zero.
 
 mod arguments;
-mod calibrate;
 mod core;
 mod list;
 mod recycled;
