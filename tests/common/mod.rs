@@ -5,8 +5,8 @@ pub mod fragments;
 pub mod host;
 pub mod hostile;
 pub mod native;
-pub mod small_disk;
 pub mod scrape;
+pub mod small_disk;
 pub mod small_group;
 pub mod work;
 

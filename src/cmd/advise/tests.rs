@@ -8,7 +8,7 @@ use crate::record::Recording;
 use crate::record::key::{Key, Measure, Subject};
 use crate::record::moment::Moment;
 use crate::record::reader;
-use crate::record::writer::{Ending, JvmFacts, Scope, Session, Writer};
+use crate::record::writer::{JvmFacts, Scope, Session, Writer};
 use crate::store::layout::Place;
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
