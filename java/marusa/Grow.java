@@ -42,6 +42,10 @@ public final class Grow {
     }
 
     private static void grow(long direct, long heap, long churn, long until) {
+        if (direct + heap + churn == 0) {
+            // Hundreds of these at once would else keep a host busy.
+            waitFor(new CountDownLatch(1));
+        }
         List<Object> kept = new ArrayList<>();
         ArrayDeque<byte[]> held = new ArrayDeque<>();
         long directDone = 0;

@@ -250,7 +250,7 @@ pub const OWN: &[Metric<Own>] = metrics! {
         "The version of Marusa, and of the kernel it runs on"
         |own, out| out.0.push((vec![("version", own.version.to_string()), ("kernel", own.kernel.clone())], 1.0));
     "marusa.jvms" Gauge Unit::Count("jvm"), ["state"]
-        "JVMs: shown; young (--min-age); left_out (--jvms-max); unreadable, without an account; hidden, which may not be read"
+        "JVMs: shown; young (--min-age); left_out (--jvms-max); unreadable. Processes: hidden, not allowed; waiting, not read yet"
         |own, out| own.jvms.iter().for_each(|(state, count)| out.with("state", *state, *count as f64));
     "marusa.jvms.seen" Counter Unit::Count("jvm"), []
         "JVMs seen since Marusa started"

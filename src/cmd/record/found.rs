@@ -10,7 +10,7 @@ use crate::record::trust::Users;
 use crate::record::writer::JvmFacts;
 use crate::snapshot::discover::{self, Jvm};
 use crate::snapshot::hidden::Hidden;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
@@ -26,11 +26,24 @@ const AGAIN_COSTS: u32 = 2000;
 #[derive(Default)]
 pub struct Found {
     known: HashMap<i32, Seen>,
+    pub missed: Missed,
+    /// Processes that the first search had no time for; those that ran before it and were not looked at since.
+    first: Option<HashSet<i32>>,
+    /// How many slow processes each user has.
+    slow: Users,
+}
+
+/// What a search did not find, and why.
+#[derive(Clone, Debug, Default)]
+pub struct Missed {
+    /// Processes that may not be looked at.
     pub hidden: Hidden,
     /// JVMs for which there was no place.
     pub left_out: usize,
-    /// How many slow processes each user has.
-    slow: Users,
+    /// Processes that no search had time for yet.
+    pub waiting: usize,
+    /// Of the processes that ran at the start none waits.
+    pub is_listed: bool,
 }
 
 struct Seen {
@@ -78,10 +91,12 @@ impl Found {
         due.sort_unstable();
         let mut pool = Pool::new(RECORD_FIND.0, RECORD_FIND.1);
         let mut new = Vec::new();
-        for (.., pid) in due {
+        let mut reached = 0;
+        for &(.., pid) in &due {
             if now.elapsed() > RECORD_FIND.0 || budget::is_interrupted() {
                 break;
             }
+            reached += 1;
             let is_full = new.len() >= at_most;
             if is_full && self.known.get(&pid).is_some_and(|seen| seen.is_left_out) {
                 continue;
@@ -100,10 +115,22 @@ impl Found {
             }
             new.extend(found);
         }
-        let hidden = self.known.iter().filter(|(_, seen)| seen.is_hidden);
-        self.hidden = Hidden(hidden.map(|(pid, _)| *pid).collect());
-        self.left_out = self.known.values().filter(|seen| seen.is_left_out).count();
+        let waiting =
+            due[reached..].iter().filter(|(_, is_known, _)| !is_known).map(|(.., pid)| *pid).collect();
+        self.note_missed(waiting);
         new
+    }
+
+    fn note_missed(&mut self, waiting: HashSet<i32>) {
+        let hidden = self.known.iter().filter(|(_, seen)| seen.is_hidden);
+        let first = self.first.get_or_insert_with(|| waiting.clone());
+        first.retain(|pid| waiting.contains(pid));
+        self.missed = Missed {
+            hidden: Hidden(hidden.map(|(pid, _)| *pid).collect()),
+            left_out: self.known.values().filter(|seen| seen.is_left_out).count(),
+            waiting: waiting.len(),
+            is_listed: first.is_empty(),
+        };
     }
 
     /// A JVM ended: whoever has its number next is new.
@@ -160,4 +187,20 @@ fn of(jvm: Jvm) -> JvmFacts {
 fn started_ms(start_ticks: u64) -> Option<i64> {
     let since = host::started(start_ticks)?.duration_since(UNIX_EPOCH).ok()?;
     i64::try_from(since.as_millis()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_host_is_listed_once_none_waits_that_was_there_first() {
+        let mut found = Found::default();
+        for (waiting, is_listed) in
+            [(vec![1, 2], false), (vec![2, 3], false), (vec![3], true), (vec![3, 4], true)]
+        {
+            found.note_missed(waiting.iter().copied().collect());
+            assert_eq!((found.missed.waiting, found.missed.is_listed), (waiting.len(), is_listed));
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! What the watch of `marusa serve` hands on besides samples: who a JVM is, the account as its document, and what the doctor finds.
 //! The account is judged where it is read, in the worker's thread, since it is too large to be kept.
 
+use super::found::Missed;
 use super::worker::AccountRead;
 use crate::base::Known;
 use crate::doctor::facts::WatchedHost;
@@ -91,8 +92,7 @@ impl Served {
     }
 
     /// What the watch counts of itself. `suspects`: JVMs whose accounts cannot be read in time.
-    /// `left_out`: JVMs for which there was no place.
-    pub fn counted(&self, recorded: &Recorded, suspects: usize, left_out: usize) {
+    pub fn counted(&self, recorded: &Recorded, suspects: usize, missed: &Missed) {
         let mut state = self.node.state();
         let shown = state.jvms.values().filter(|jvm| self.node.is_shown(jvm)).count();
         let young = state.jvms.len() - shown;
@@ -100,9 +100,10 @@ impl Served {
             jvms: vec![
                 ("shown", shown),
                 ("young", young),
-                ("left_out", left_out),
+                ("left_out", missed.left_out),
                 ("unreadable", suspects),
-                ("hidden", recorded.hidden.0.len()),
+                ("hidden", missed.hidden.0.len()),
+                ("waiting", missed.waiting),
             ],
             seen: recorded.jvms as u64,
             killed: recorded.killed_for_memory as u64,

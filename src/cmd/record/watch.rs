@@ -3,7 +3,7 @@
 
 mod accounts;
 
-use super::found;
+use super::found::{self, Missed};
 use super::output::Output;
 use super::served::Served;
 use super::status::Status;
@@ -21,7 +21,6 @@ use crate::record::pace::{self, Payer, Shares};
 use crate::record::trust::{Depth, Users};
 use crate::record::writer::{Ending, JvmFacts, SCHEMA, Scope, Session, Writer};
 use crate::show::record::Recorded;
-use crate::snapshot::hidden::Hidden;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How often is looked for JVMs that started, at the least and at the most.
@@ -66,10 +65,7 @@ pub struct Watch {
     /// Whose account is read now, and whose time it takes.
     reads: Option<(u64, Payer)>,
     next_find: Instant,
-    /// Processes that may not be looked at.
-    hidden: Hidden,
-    /// JVMs that are more than `jvms_max`.
-    left_out: usize,
+    missed: Missed,
     /// Pids of JVMs that ended since the last search for new ones.
     gone: Vec<i32>,
     shares: Shares,
@@ -129,8 +125,7 @@ impl Watch {
             served,
             reads: None,
             next_find: started,
-            hidden: Hidden::default(),
-            left_out: 0,
+            missed: Missed::default(),
             gone: Vec::new(),
             shares: Shares::new(asked.cpu_share),
             users: Users::default(),
@@ -288,7 +283,7 @@ impl Watch {
         }
         if let Some(served) = &self.served {
             let suspects = self.jvms.iter().filter(|jvm| jvm.trust.is_suspect()).count();
-            served.counted(&self.recorded(), suspects, self.left_out);
+            served.counted(&self.recorded(), suspects, &self.missed);
         }
         Ok(())
     }
@@ -336,7 +331,7 @@ impl Watch {
             seconds: self.started.elapsed().as_secs_f64(),
             jvms: self.seen,
             killed_for_memory: self.killed,
-            hidden: self.hidden.clone(),
+            hidden: self.missed.hidden.clone(),
             samples: self.writer.samples(),
             accounts: self.accounts,
             given_up: self.given_up,

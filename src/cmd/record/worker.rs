@@ -2,7 +2,7 @@
 //! millisecond and an account of a hostile one seconds, so samples never wait for accounts. There is one job at a time, since all
 //! share one budget of CPU time.
 
-use super::found::{self, Found};
+use super::found::{self, Found, Missed};
 use super::served::{Reader, Shown};
 use crate::base::limits::{GROUP_RECORDED, GROUP_RECORDED_BYTES_MIN, RECORD_FACTS, TargetLimits};
 use crate::base::{Bytes, Gap, Known, Range, Why};
@@ -16,7 +16,6 @@ use crate::os::{budget, cpu_time};
 use crate::record::glance;
 use crate::record::trust::Depth;
 use crate::record::writer::JvmFacts;
-use crate::snapshot::hidden::Hidden;
 use crate::snapshot::{LoaderDetail, Snapshot, Want, take};
 use std::collections::BTreeMap;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
@@ -62,7 +61,7 @@ pub struct Wanted {
 
 pub enum Done {
     Account { of: Wanted, read: Known<AccountRead>, facts: Option<Box<JvmFacts>>, took: Took },
-    Found { new: Vec<(Process, JvmFacts)>, hidden: Hidden, left_out: usize, took: Took },
+    Found { new: Vec<(Process, JvmFacts)>, missed: Missed, took: Took },
 }
 
 /// An account as it is recorded.
@@ -166,7 +165,7 @@ fn work(todo: &Receiver<Job>, answer: &Sender<Done>, mut bell: PipeWriter, mut r
                 let (new, took) = timed(|| found.new_ones(at_most));
                 // On a host without a JVM no account comes to it.
                 reader.iter_mut().for_each(Reader::look_at_host);
-                Done::Found { new, hidden: found.hidden.clone(), left_out: found.left_out, took }
+                Done::Found { new, missed: found.missed.clone(), took }
             }
         };
         if answer.send(done).is_err() || bell.write_all(&[1]).is_err() {

@@ -1,5 +1,6 @@
 //! What a scrape and the API say of a JVM.
 
+use super::survival::until;
 use super::*;
 use flate2::read::GzDecoder;
 
@@ -19,7 +20,9 @@ fn a_scrape_and_the_documents_say_what_map_says() {
     let service = Service::start(&[]);
     let row = service.jvm(jvm.pid);
     assert_eq!(service.text("/-/healthy"), "healthy\n");
-    assert_eq!(service.text("/-/ready"), "ready\n");
+    until("all JVMs are listed", || {
+        (service.get("/-/ready", "") == (200, b"ready\n".to_vec())).then_some(())
+    });
     let (id, name) = (row["jvm_id"].as_str().expect("an id"), row["jvm"].as_str().expect("a name"));
     assert!(name.starts_with("Steady") && id.len() == 32, "{row}");
 

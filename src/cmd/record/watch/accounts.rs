@@ -63,10 +63,10 @@ impl Watch {
             Done::Account { of, read, facts, took } => {
                 self.accept_account(&of, read, facts.map(|facts| *facts), took);
             }
-            Done::Found { new, hidden, left_out, took } => {
+            Done::Found { new, missed, took } => {
                 new.into_iter().for_each(|(process, facts)| self.add(process, facts));
-                self.served.iter().for_each(|served| served.node.state().is_listed = true);
-                (self.hidden, self.left_out) = (hidden, left_out);
+                self.served.iter().for_each(|served| served.node.state().is_listed |= missed.is_listed);
+                self.missed = missed;
                 self.note_full();
                 self.shares.spend_on_search(took.cpu);
                 self.cpu_before += took.cpu;
