@@ -132,17 +132,16 @@ fn seen(history: &History) -> Option<Seen> {
     })
 }
 
-/// The highest of the lowest figures. Where collections of the whole heap follow each other faster than samples, few samples come
-/// right after one: then the lowest of ten samples counts.
+/// The highest of what single collections left. Where they follow each other faster than samples, few samples come right after one:
+/// then the lowest of as many as came with ten samples counts.
 fn most_alive(history: &History, live: &[Point]) -> Option<Bytes> {
-    let gap = history.seconds(history.len().checked_sub(1)?) / history.len() as f64;
-    let range = (gap * SAMPLES_PER_RANGE).max(f64::MIN_POSITIVE);
-    let mut lowest: BTreeMap<u64, f64> = BTreeMap::new();
-    for point in live {
-        let bytes = lowest.entry((point.seconds / range) as u64).or_insert(point.bytes);
-        *bytes = bytes.min(point.bytes);
-    }
-    lowest.into_values().reduce(f64::max).map(|bytes| bytes as Bytes)
+    let seconds = history.seconds(history.len().checked_sub(1)?);
+    let range = SAMPLES_PER_RANGE * seconds / history.len() as f64;
+    let together = (range * live.len() as f64 / seconds.max(f64::MIN_POSITIVE)) as usize;
+    let lowest = |some: &[Point]| some.iter().map(|point| point.bytes).reduce(f64::min);
+    // A rest of fewer says nothing.
+    let highest = live.chunks_exact(together.max(1)).filter_map(lowest).reduce(f64::max);
+    highest.or_else(|| lowest(live)).map(|bytes| bytes as Bytes)
 }
 
 /// The highest share of time in collections, by hours since the first sample.

@@ -213,6 +213,27 @@ fn a_heap_follows_from_the_live_set_and_the_time_in_collections() {
     );
 }
 
+/// As a heap that is nearly full: several collections of the whole heap between two samples, most of which come later than one.
+#[test]
+fn collections_faster_than_samples_do_not_make_garbage_alive() {
+    let samples: Vec<At> = (0..63)
+        .map(|second| {
+            let mut at = quiet(second);
+            let used = if second % 4 == 1 { 40 * MIB } else { 330 * MIB };
+            at.process.extend([
+                (Measure::HeapUsed, used),
+                (Measure::HeapCapacity, 400 * MIB),
+                (Measure::Collections, second * 20),
+                (Measure::OldCollections, second * 2),
+                (Measure::CollectionTime, second * 10_000),
+            ]);
+            at
+        })
+        .collect();
+    let workload = advice(&[&history(facts("a"), &samples, Ending::NotWatched)]);
+    assert_eq!(workload.heap.map(|heap| heap.live_bytes), Some(40 * MIB));
+}
+
 #[test]
 fn freed_memory_is_a_line_of_its_own_with_its_remedy() {
     let of = |arenas, version: &str| {

@@ -66,6 +66,7 @@ fn every_document_of_a_real_jvm_fits_its_schema() {
         ("doctor-rules", &["doctor", "--list", "--json"]),
         ("recorded", &recorded),
         ("leak", &["leak", &path, "--json", "--parts"]),
+        ("advice", &["advise", &path, "--json"]),
         ("why", &["why", &pid, "1s", "--json"]),
         ("diff", &["diff", &path, "--json"]),
         ("freeze", &["freeze", &pid, "-o", &frozen, "--json"]),

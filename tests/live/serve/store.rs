@@ -97,6 +97,20 @@ fn what_a_service_stores_answers_the_questions_of_a_fleet() {
     }
     let off = found["off"].as_u64().expect("accounts with their samples");
     assert!(off < 32 << 20, "{found:#}");
+    [&store, &ring].map(|source| is_advised(source));
+}
+
+/// The limit has room for the whole heap of marusa.Grow and for what is next to it.
+fn is_advised(source: &str) {
+    let output = marusa(&["advise", source, "--workload", "Grow", "--json"]);
+    assert!(output.status.success(), "{source}: {}", text(&output.stderr));
+    let advice: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let workload = &advice["workloads"][0];
+    let (limit, heap) = (&workload["limit"], workload["key"]["max_heap_bytes"].as_u64().expect("known"));
+    let base = limit["base_bytes"].as_u64().expect("known");
+    let parts = limit["peak"]["parts"].as_array().expect("parts");
+    assert!(base > 10 << 20 && !parts.is_empty(), "{source}: {limit:#}");
+    assert!(limit["limit_bytes"].as_u64() > Some(heap + base), "{source}: {limit:#}");
 }
 
 /// A bucket that answers each request in its turn, and what was put into it.
