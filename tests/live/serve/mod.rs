@@ -1,5 +1,6 @@
 //! `marusa serve` next to real JVMs.
 
+mod engines;
 mod metrics;
 mod otlp;
 mod otlp_tls;
